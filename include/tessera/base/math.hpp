@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Integer arithmetic that holds at compile time and at run time: sizes, and costs that saturate.
+///
+///     ceil_div(7, 2) == 4;   saturating_mul(huge, 2) == max_int64
+#include <cstdint>
+
+namespace tessera {
+
+using Index = std::int64_t;
+
+inline constexpr std::int64_t max_int64 = 0x7fff'ffff'ffff'ffff;
+
+/// Returns n / d rounded up; n >= 0, d > 0.
+constexpr Index ceil_div(Index n, Index d) { return (n + d - 1) / d; }
+
+constexpr Index min_of(Index a, Index b) { return a < b ? a : b; }
+constexpr Index max_of(Index a, Index b) { return a < b ? b : a; }
+
+/// Returns n rounded up to a multiple of unit.
+constexpr Index round_up(Index n, Index unit) { return ceil_div(n, unit) * unit; }
+
+/// Sums and products of non-negative numbers that stop at max_int64 instead of overflowing.
+constexpr std::int64_t saturating_add(std::int64_t a, std::int64_t b) {
+  return a > max_int64 - b ? max_int64 : a + b;
+}
+constexpr std::int64_t saturating_mul(std::int64_t a, std::int64_t b) {
+  if (a == 0 || b == 0) return 0;
+  return a > max_int64 / b ? max_int64 : a * b;
+}
+
+}  // namespace tessera

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// The place of a call in the user's source, taken as a defaulted last argument.
+///
+///     void reshard_something(Where where = Where::here());
+///
+/// clang 14 lacks std::source_location, hence the builtins.
+#include <string>
+#include <string_view>
+
+namespace tessera {
+
+struct Where {
+  const char* file = "";
+  int line = 0;
+  static constexpr Where here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) { return {file, line}; }
+  bool known() const { return line > 0; }
+};
+
+/// Returns "file.cpp:12" with the folders stripped, or "an unknown place".
+inline std::string to_string(Where where) {
+  if (!where.known()) return "an unknown place";
+  std::string_view file = where.file;
+  if (const auto slash = file.rfind('/'); slash != std::string_view::npos) file.remove_prefix(slash + 1);
+  return std::string(file) + ":" + std::to_string(where.line);
+}
+
+}  // namespace tessera

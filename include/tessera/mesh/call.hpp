@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// One communication call of one process, as a value: plans list them, transports make them, ledgers record them.
+///
+///     Call{Collective::all_gather, AxisSet{1}, DType::f32, ...}
+///
+/// Laws: payload(call) is a fixed function of the call: all-gather, the others' blocks; reduce-scatter, the total
+/// minus the own block; all-reduce, both of these with nested blocks; the rest, what is sent to others.
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include <tessera/base/dtype.hpp>
+#include <tessera/base/math.hpp>
+#include <tessera/base/reduction.hpp>
+#include <tessera/mesh/axis_list.hpp>
+
+namespace tessera {
+
+/// The ways processes of one group exchange data. `collective_permute` and `exchange` go point to point.
+enum class Collective : std::uint8_t { all_gather, all_to_all, reduce_scatter, all_reduce, collective_permute, exchange };
+inline constexpr int collective_kinds = 6;
+
+// Short spellings, so that plans read well: p.count(all_reduce).
+inline constexpr Collective all_gather = Collective::all_gather;
+inline constexpr Collective all_to_all = Collective::all_to_all;
+inline constexpr Collective reduce_scatter = Collective::reduce_scatter;
+inline constexpr Collective all_reduce = Collective::all_reduce;
+inline constexpr Collective collective_permute = Collective::collective_permute;
+
+constexpr std::string_view name_of(Collective kind) {
+  switch (kind) {
+    case Collective::all_gather: return "all-gather";
+    case Collective::all_to_all: return "all-to-all";
+    case Collective::reduce_scatter: return "reduce-scatter";
+    case Collective::all_reduce: return "all-reduce";
+    case Collective::collective_permute: return "collective-permute";
+    case Collective::exchange: return "exchange";
+  }
+  return "?";
+}
+
+/// `count` elements at `offset` of a buffer, for or from member `peer` of the group.
+struct Piece {
+  int peer = 0;
+  Index offset = 0;
+  Index count = 0;
+  constexpr bool operator==(const Piece&) const = default;
+};
+
+/// What the pieces mean, per kind (p = size of the group, in group-rank order):
+///   all_gather      send: one piece, the own block;  receive: p pieces, one a member
+///   reduce_scatter  send: p pieces, one a member;    receive: one piece, the own block
+///   all_reduce      send and receive: one piece
+///   all_to_all      send and receive: p pieces, the own one included
+///   permute, exchange  send and receive: only non-empty pieces of other members, ascending by peer
+struct Call {
+  Collective kind = Collective::all_gather;
+  AxisSet group;
+  DType type = DType::f32;
+  Reduction reduction = Reduction::none;
+  bool even = false;  ///< all pieces are alike on every member and packed in order: the plain MPI call, not the v-form
+  bool in_place = false;  ///< all_reduce only: send and receive are the same buffer
+  int own = 0;            ///< this process's rank in the group
+  int members = 1;
+  std::vector<Piece> send;
+  std::vector<Piece> receive;
+  bool operator==(const Call&) const = default;
+};
+
+/// Returns this process's share when n elements are cut into `parts` blocks of ceil(n / parts).
+constexpr Index block_size(Index n, Index parts, Index part) {
+  const Index block = ceil_div(n, parts);
+  return max_of(0, min_of(n, (part + 1) * block) - min_of(n, part * block));
+}
+
+/// Returns the payload of a call in elements (see the law above).
+inline Index payload_elements(const Call& call) {
+  Index total = 0;
+  switch (call.kind) {
+    case Collective::all_gather:
+      for (const Piece& piece : call.receive)
+        if (piece.peer != call.own) total += piece.count;
+      return total;
+    case Collective::reduce_scatter:
+    case Collective::all_to_all:
+    case Collective::collective_permute:
+    case Collective::exchange:
+      for (const Piece& piece : call.send)
+        if (piece.peer != call.own) total += piece.count;
+      return total;
+    case Collective::all_reduce: {
+      const Index n = call.send.front().count;
+      return 2 * (n - block_size(n, call.members, call.own));
+    }
+  }
+  return total;
+}
+
+inline Index payload_bytes(const Call& call) { return payload_elements(call) * static_cast<Index>(size_of(call.type)); }
+
+}  // namespace tessera

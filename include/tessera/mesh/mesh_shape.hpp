@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// The sizes of a mesh's axes as a value, and where each process stands in it.
+///
+///     MeshShape shape{2, 4};
+///     shape.processes() == 8;   shape.coordinates(5)[0] == 1;   shape.coordinates(5)[1] == 1
+///
+/// Laws: process(coordinates(r)) == r: processes are numbered row-major, the last axis fastest.
+#include <initializer_list>
+#include <string_view>
+
+#include <tessera/base/fixed_vector.hpp>
+#include <tessera/mesh/axis_list.hpp>
+
+namespace tessera {
+
+/// One process's place along each axis.
+using Coordinates = FixedVector<int, max_axes>;
+/// The printed name of each axis.
+using AxisNames = FixedVector<std::string_view, max_axes>;
+
+class MeshShape {
+ public:
+  constexpr MeshShape() = default;
+  constexpr MeshShape(std::initializer_list<int> sizes) : sizes_(sizes) {}
+  constexpr void push_back(int size) { sizes_.push_back(size); }
+
+  constexpr int rank() const { return sizes_.size(); }
+  constexpr int operator[](int axis) const { return sizes_[axis]; }
+  constexpr AxisSet axes() const { return AxisSet::from_bits((1u << rank()) - 1); }
+
+  constexpr int processes() const { return group_size(axes()); }
+  /// Returns how many processes differ in the coordinates of `group` alone.
+  constexpr int group_size(AxisSet group) const {
+    int product = 1;
+    for (int a = 0; a < rank(); ++a)
+      if (group.contains(a)) product *= sizes_[a];
+    return product;
+  }
+  /// Returns the number of parts an axis list cuts a dimension into.
+  constexpr int parts(AxisList axes) const {
+    int product = 1;
+    for (int i = 0; i < axes.size(); ++i) product *= sizes_[axes[i]];
+    return product;
+  }
+  constexpr Coordinates coordinates(int process) const {
+    Coordinates at(rank(), 0);
+    for (int a = rank() - 1; a >= 0; --a) {
+      at[a] = process % sizes_[a];
+      process /= sizes_[a];
+    }
+    return at;
+  }
+  constexpr int process(const Coordinates& at) const {
+    int index = 0;
+    for (int a = 0; a < rank(); ++a) index = index * sizes_[a] + at[a];
+    return index;
+  }
+  /// Returns the rank of the process at `at` within its group: row-major over the group's axes in mesh order.
+  constexpr int group_rank(AxisSet group, const Coordinates& at) const {
+    int index = 0;
+    for (int a = 0; a < rank(); ++a)
+      if (group.contains(a)) index = index * sizes_[a] + at[a];
+    return index;
+  }
+  /// Returns the coordinates of member `rank_in_group` of the group that `at` belongs to.
+  constexpr Coordinates member(AxisSet group, Coordinates at, int rank_in_group) const {
+    for (int a = rank() - 1; a >= 0; --a)
+      if (group.contains(a)) {
+        at[a] = rank_in_group % sizes_[a];
+        rank_in_group /= sizes_[a];
+      }
+    return at;
+  }
+  constexpr bool operator==(const MeshShape&) const = default;
+
+ private:
+  FixedVector<int, max_axes> sizes_;
+};
+
+}  // namespace tessera

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Who owns which block: arithmetic, without padding. Parts may be short or empty.
+///
+///     split({0, 7}, 4, 3) == Interval{6, 7}            // 7 over 4 parts: 2, 2, 2, 1
+///     block({7, 6}, Sharding{{0}, {}}, MeshShape{4}, coordinates)
+///
+/// Laws: the parts of an interval are disjoint and cover it; several axes on one dimension nest, the major one cuts
+/// first, so an all-gather over the minor axis of P<Axes<a,b>> gives exactly P<a>.
+#include <tessera/base/box.hpp>
+#include <tessera/mesh/mesh_shape.hpp>
+#include <tessera/spec/sharding.hpp>
+
+namespace tessera {
+
+/// Returns part `part` of an interval cut into `parts` blocks of ceil(size / parts).
+constexpr Interval split(Interval whole, Index parts, Index part) {
+  const Index block = ceil_div(whole.size(), parts);
+  return {min_of(whole.hi, whole.lo + part * block), min_of(whole.hi, whole.lo + (part + 1) * block)};
+}
+
+/// Returns what the process at `at` owns of a dimension of extent n split over `axes`.
+constexpr Interval block(Index n, AxisList axes, const MeshShape& mesh, const Coordinates& at) {
+  Interval result{0, n};
+  for (int i = 0; i < axes.size(); ++i) result = split(result, mesh[axes[i]], at[axes[i]]);
+  return result;
+}
+
+/// Returns the box that the process at `at` owns.
+constexpr Box block(const Extents& extents, const Sharding& sharding, const MeshShape& mesh, const Coordinates& at) {
+  Box result;
+  for (int d = 0; d < extents.size(); ++d) result.side.push_back(block(extents[d], sharding[d], mesh, at));
+  return result;
+}
+
+/// Returns true when every part of every dimension has the same size, on every process.
+constexpr bool is_even(const Extents& extents, const Sharding& sharding, const MeshShape& mesh) {
+  for (int d = 0; d < extents.size(); ++d)
+    if (extents[d] % mesh.parts(sharding[d]) != 0) return false;
+  return true;
+}
+
+}  // namespace tessera
