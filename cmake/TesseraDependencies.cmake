@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# Finds what Tessera builds on. What is missing is, if TESSERA_PROVISION says so, installed from the distribution
+# (as root), else fetched from upstream; else one sentence names every missing thing and how to get it.
+#
+# Each dependency is a macro tessera_find_<name> that sets <name>_here, and is named in one list below
+# with the Debian packages that hold it.
+
+include(TesseraProvision)
+
+# ---- how each one is found -------------------------------------------------------------------------------------
+
+include(tessera-find)  # MPICH, BLAS and oneDNN, which the installed package finds in the same way
+
+macro(tessera_find_fmt)
+  find_package(fmt 9 CONFIG QUIET)
+  if(NOT fmt_FOUND)
+    find_package(fmt CONFIG QUIET)  # fmt calls every major version incompatible; 9 and newer will do
+    if(fmt_FOUND AND fmt_VERSION VERSION_LESS 9)
+      set(fmt_FOUND FALSE)
+    endif()
+  endif()
+  set(fmt_here ${fmt_FOUND})
+endmacro()
+
+macro(tessera_find_doctest)
+  find_package(doctest CONFIG QUIET)
+  set(doctest_here ${doctest_FOUND})
+endmacro()
+
+macro(tessera_find_benchmark)
+  find_package(benchmark CONFIG QUIET)
+  set(benchmark_here ${benchmark_FOUND})
+endmacro()
+
+macro(tessera_find_kokkos)
+  # What the user names (Kokkos_DIR, Kokkos_ROOT, CMAKE_PREFIX_PATH) or the system has comes first, then the cached prefix.
+  find_package(Kokkos 5 CONFIG QUIET)
+  if(NOT Kokkos_FOUND)
+    tessera_cached_kokkos(kokkos_prefix)
+    if(kokkos_prefix)
+      find_package(Kokkos 5 CONFIG QUIET PATHS "${kokkos_prefix}" NO_DEFAULT_PATH)
+    endif()
+  endif()
+  set(kokkos_here ${Kokkos_FOUND})
+endmacro()
+
+# ---- which ones this build needs ------------------------------------------------------------------------------
+
+set(wanted mpi blas fmt kokkos)
+set(mpi_name "MPICH")
+set(mpi_debian mpich libmpich-dev)
+set(blas_name "OpenBLAS")
+set(blas_debian libopenblas-serial-dev)
+set(fmt_name "fmt 9")
+set(fmt_debian libfmt-dev)
+set(kokkos_name "Kokkos 5")
+set(kokkos_debian libkokkos-dev)
+if(TESSERA_WITH_DNNL)
+  list(APPEND wanted dnnl)
+  set(dnnl_name "oneDNN")
+  set(dnnl_debian libdnnl-dev)
+endif()
+if(TESSERA_TESTS)
+  list(APPEND wanted doctest)
+  set(doctest_name "doctest")
+  set(doctest_debian doctest-dev)
+endif()
+if(TESSERA_BENCHMARKS)
+  list(APPEND wanted benchmark)
+  set(benchmark_name "Google Benchmark")
+  set(benchmark_debian libbenchmark-dev)
+endif()
+
+# ---- find, install, find again, fetch, give up in one sentence ------------------------------------------------
+
+macro(tessera_find_all)
+  set(missing)
+  foreach(dependency IN LISTS wanted)
+    cmake_language(CALL tessera_find_${dependency})
+    if(NOT ${dependency}_here)
+      list(APPEND missing ${dependency})
+    endif()
+  endforeach()
+endmacro()
+
+tessera_find_all()
+if(missing AND TESSERA_PROVISION)
+  set(names)
+  foreach(dependency IN LISTS missing)
+    list(APPEND names ${${dependency}_name})
+  endforeach()
+  list(JOIN names ", " names)
+  message(STATUS "Missing: ${names}")
+
+  tessera_install_packages(${missing})
+  tessera_find_all()
+  if(kokkos IN_LIST missing)
+    tessera_make_kokkos_prefix()
+    tessera_find_all()
+  endif()
+  foreach(dependency IN LISTS missing)
+    tessera_fetch_upstream(${dependency})
+  endforeach()
+  tessera_find_all()
+endif()
+
+if(missing)
+  tessera_say_what_is_missing(${missing})
+endif()
+
+message(STATUS "MPI: ${MPI_CXX_COMPILER}, started by ${MPIEXEC_EXECUTABLE}")
+message(STATUS "BLAS: ${TESSERA_BLAS_LIBRARY}")
+message(STATUS "Kokkos ${Kokkos_VERSION}: ${Kokkos_DIR}")
+message(STATUS "fmt ${fmt_VERSION}: ${fmt_DIR}")
+if(TESSERA_WITH_DNNL)
+  message(STATUS "oneDNN: ${TESSERA_DNNL_LIBRARY}")
+endif()

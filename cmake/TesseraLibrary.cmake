@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# The library: two INTERFACE targets, their headers, and their installation.
+
+# The rooms, in the order in which they may know each other; the table of what each may include is cmake/checks/rooms.cmake.
+set(TESSERA_PLAN_ROOMS base mesh spec plan)
+set(TESSERA_RUN_ROOMS kernel comm tensor op)
+set(TESSERA_ROOMS ${TESSERA_PLAN_ROOMS} ${TESSERA_RUN_ROOMS})
+
+# CMake's version and the header's are one.
+file(STRINGS include/tessera/version.hpp version REGEX "Version version{")
+string(REPLACE "." ", " numbers "${PROJECT_VERSION}")
+if(NOT version MATCHES "{${numbers}}")
+  message(FATAL_ERROR "include/tessera/version.hpp says '${version}' but CMakeLists.txt says ${PROJECT_VERSION}; make them one.")
+endif()
+
+# tessera::plan: meshes, specs and plans. The standard library is all it needs.
+add_library(tessera_plan INTERFACE)
+add_library(tessera::plan ALIAS tessera_plan)
+set_target_properties(tessera_plan PROPERTIES EXPORT_NAME plan)
+target_compile_features(tessera_plan INTERFACE cxx_std_20)
+
+# tessera::tessera: everything.
+add_library(tessera INTERFACE)
+add_library(tessera::tessera ALIAS tessera)
+set_target_properties(tessera PROPERTIES EXPORT_NAME tessera)
+target_link_libraries(tessera INTERFACE tessera_plan Kokkos::kokkos MPI::MPI_CXX fmt::fmt tessera::blas)
+if(TESSERA_WITH_DNNL)
+  target_link_libraries(tessera INTERFACE tessera::dnnl)
+  target_compile_definitions(tessera INTERFACE TESSERA_HAVE_DNNL=1)
+endif()
+
+# A room's headers are its folder's; a header directly in include/tessera that needs more than the plan is the umbrella's.
+function(tessera_headers target)
+  set(headers)
+  foreach(room IN LISTS ARGN)
+    file(GLOB_RECURSE found CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/include/tessera/${room}/*.hpp")
+    list(APPEND headers ${found})
+  endforeach()
+  if(target STREQUAL "tessera_plan")
+    list(APPEND headers "${PROJECT_SOURCE_DIR}/include/tessera/version.hpp")
+    if(EXISTS "${PROJECT_SOURCE_DIR}/include/tessera/plan.hpp")
+      list(APPEND headers "${PROJECT_SOURCE_DIR}/include/tessera/plan.hpp")
+    endif()
+  else()
+    file(GLOB found CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/include/tessera/*.hpp")
+    list(REMOVE_ITEM found "${PROJECT_SOURCE_DIR}/include/tessera/version.hpp" "${PROJECT_SOURCE_DIR}/include/tessera/plan.hpp")
+    list(APPEND headers ${found})
+  endif()
+  target_sources(${target} INTERFACE FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}/include" FILES ${headers})
+endfunction()
+tessera_headers(tessera_plan ${TESSERA_PLAN_ROOMS})
+tessera_headers(tessera ${TESSERA_RUN_ROOMS})
+
+if(PROJECT_IS_TOP_LEVEL)
+  # Target `headers`: each header compiles by itself. Only our own tree asks for it.
+  set_target_properties(tessera_plan tessera PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
+endif()
+
+# ---- installation ---------------------------------------------------------------------------------------------
+
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+set(place "${CMAKE_INSTALL_LIBDIR}/cmake/tessera")
+install(TARGETS tessera_plan tessera EXPORT tessera-targets FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+install(EXPORT tessera-targets NAMESPACE tessera:: DESTINATION "${place}")
+configure_package_config_file(cmake/tessera-config.cmake.in "${PROJECT_BINARY_DIR}/tessera-config.cmake" INSTALL_DESTINATION "${place}")
+# Before 1.0 a minor version may break its users.
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/tessera-config-version.cmake" COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
+install(FILES "${PROJECT_BINARY_DIR}/tessera-config.cmake" "${PROJECT_BINARY_DIR}/tessera-config-version.cmake"
+  cmake/tessera-find.cmake DESTINATION "${place}")

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# The options of the build, each in one spelling, and what may not be combined.
+
+# Whoever adds Tessera to a project of their own wants the library only.
+option(TESSERA_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
+option(TESSERA_EXAMPLES "Build the examples" ${PROJECT_IS_TOP_LEVEL})
+option(TESSERA_BENCHMARKS "Build the benchmarks" ${PROJECT_IS_TOP_LEVEL})
+
+# Only the presets switch this on: a plain `cmake -B build` changes nothing outside its build tree.
+option(TESSERA_PROVISION "Install what is missing: from the distribution, or from upstream" OFF)
+
+option(TESSERA_WITH_DNNL "Use oneDNN for local contractions and convolutions" ON)
+
+set(TESSERA_SANITIZE "" CACHE STRING "Sanitizer of the tests: empty, address (with undefined behaviour) or thread")
+set_property(CACHE TESSERA_SANITIZE PROPERTY STRINGS "" address thread)
+
+if(NOT TESSERA_SANITIZE MATCHES "^(address|thread)?$")
+  message(FATAL_ERROR "TESSERA_SANITIZE is '${TESSERA_SANITIZE}'; it may be empty, 'address' or 'thread'.")
+endif()
+if(TESSERA_SANITIZE AND NOT TESSERA_TESTS)
+  message(FATAL_ERROR "TESSERA_SANITIZE=${TESSERA_SANITIZE} concerns the tests only; set TESSERA_TESTS=ON too.")
+endif()
+if(TESSERA_SANITIZE AND TESSERA_BENCHMARKS)
+  message(FATAL_ERROR "A benchmark under TESSERA_SANITIZE=${TESSERA_SANITIZE} measures the sanitizer; set TESSERA_BENCHMARKS=OFF.")
+endif()
+if(TESSERA_PROVISION AND NOT PROJECT_IS_TOP_LEVEL)
+  message(FATAL_ERROR "TESSERA_PROVISION installs packages, which only Tessera's own presets may ask for; set it OFF.")
+endif()
+
+if(PROJECT_IS_TOP_LEVEL)
+  get_property(multiple GLOBAL PROPERTY GENERATOR_IS_MULTI_CONFIG)
+  if(NOT CMAKE_BUILD_TYPE AND NOT multiple)
+    message(STATUS "Build type: Release, since none was given")
+    set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
+  endif()
+  set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+  if(NOT CMAKE_CXX_COMPILER_LAUNCHER)
+    find_program(CCACHE_PROGRAM ccache)
+    if(CCACHE_PROGRAM)
+      message(STATUS "Compiling through ${CCACHE_PROGRAM}")
+      set(CMAKE_CXX_COMPILER_LAUNCHER "${CCACHE_PROGRAM}")
+    endif()
+  endif()
+endif()

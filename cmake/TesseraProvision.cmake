@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# Gets what is missing. Called only under TESSERA_PROVISION, which only the presets set; the cached Kokkos prefix,
+# once made, is found without it.
+
+# ---- the distribution's packages ------------------------------------------------------------------------------
+
+# Of the named packages, those that the distribution has, and in the version that will do.
+function(tessera_installable result)
+  set(usable)
+  foreach(package IN LISTS ARGN)
+    execute_process(COMMAND apt-cache policy ${package} OUTPUT_VARIABLE policy ERROR_QUIET)
+    if(NOT policy MATCHES "Candidate: ([0-9][^\n]*)")
+      continue()
+    endif()
+    if(package STREQUAL "libkokkos-dev" AND CMAKE_MATCH_1 VERSION_LESS 5)
+      continue()
+    endif()
+    list(APPEND usable ${package})
+  endforeach()
+  set(${result} ${usable} PARENT_SCOPE)
+endfunction()
+
+# Installs the Debian packages of the named dependencies, as far as the distribution has them and we are root.
+function(tessera_install_packages)
+  find_program(TESSERA_APT_GET apt-get)
+  mark_as_advanced(TESSERA_APT_GET)
+  execute_process(COMMAND id -u OUTPUT_VARIABLE user OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  if(NOT TESSERA_APT_GET OR NOT user STREQUAL "0")
+    return()
+  endif()
+  set(packages)
+  foreach(dependency IN LISTS ARGN)
+    list(APPEND packages ${${dependency}_debian})
+  endforeach()
+
+  tessera_installable(known ${packages})
+  list(LENGTH known have)
+  list(LENGTH packages want)
+  if(have LESS want)  # a bare machine has no list of packages yet
+    message(STATUS "apt-get update")
+    execute_process(COMMAND "${TESSERA_APT_GET}" -qq update RESULT_VARIABLE failed ERROR_VARIABLE error)
+    if(failed)
+      message(STATUS "apt-get update failed: ${error}")
+    endif()
+    tessera_installable(known ${packages})
+  endif()
+  if(NOT known)
+    return()
+  endif()
+  # ccache makes the next build from scratch cheap; nothing depends on it.
+  find_program(CCACHE_PROGRAM ccache)
+  if(NOT CCACHE_PROGRAM)
+    tessera_installable(ccache ccache)
+    list(APPEND known ${ccache})
+  endif()
+
+  list(JOIN known " " words)
+  foreach(attempt RANGE 1 2)
+    message(STATUS "apt-get install ${words}")
+    execute_process(
+      COMMAND "${CMAKE_COMMAND}" -E env DEBIAN_FRONTEND=noninteractive "${TESSERA_APT_GET}" -qq -y
+        -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 install --no-install-recommends ${known}
+      RESULT_VARIABLE failed OUTPUT_VARIABLE output ERROR_VARIABLE output)
+    if(NOT failed)
+      break()
+    endif()
+    if(attempt EQUAL 1)  # old lists name versions that the mirror has since replaced
+      message(STATUS "That failed; apt-get update and once more")
+      execute_process(COMMAND "${TESSERA_APT_GET}" -qq update OUTPUT_QUIET ERROR_QUIET)
+    endif()
+  endforeach()
+  if(failed)
+    message(STATUS "apt-get install failed:\n${output}")
+  endif()
+  if(NOT CMAKE_CXX_COMPILER_LAUNCHER)
+    unset(CCACHE_PROGRAM CACHE)
+    find_program(CCACHE_PROGRAM ccache)
+    if(CCACHE_PROGRAM)
+      message(STATUS "Compiling through ${CCACHE_PROGRAM}")
+      set(CMAKE_CXX_COMPILER_LAUNCHER "${CCACHE_PROGRAM}" PARENT_SCOPE)
+    endif()
+  endif()
+endfunction()
+
+# ---- Kokkos where the distribution has none: a prefix in the user's cache ---------------------------------------
+
+# The folder of the cached prefixes, and a name for this recipe on this system: a change of either makes a new prefix.
+function(tessera_kokkos_cache folder recipe)
+  if(DEFINED ENV{XDG_CACHE_HOME} AND IS_ABSOLUTE "$ENV{XDG_CACHE_HOME}")
+    set(cache "$ENV{XDG_CACHE_HOME}")
+  else()
+    set(cache "$ENV{HOME}/.cache")
+  endif()
+  set(text "${CMAKE_SYSTEM_PROCESSOR}")
+  foreach(file IN ITEMS /etc/debian_version "${PROJECT_SOURCE_DIR}/cmake/kokkos/make_prefix.sh"
+      "${PROJECT_SOURCE_DIR}/cmake/kokkos/relax.cpp" "${PROJECT_SOURCE_DIR}/cmake/kokkos/shim.cpp")
+    if(EXISTS "${file}")
+      file(SHA256 "${file}" hash)
+      string(APPEND text " ${hash}")
+    endif()
+  endforeach()
+  string(SHA256 hash "${text}")
+  string(SUBSTRING "${hash}" 0 12 hash)
+  set(${folder} "${cache}/tessera" PARENT_SCOPE)
+  set(${recipe} "${hash}" PARENT_SCOPE)
+endfunction()
+
+function(tessera_cached_kokkos result)
+  tessera_kokkos_cache(folder recipe)
+  file(GLOB prefixes "${folder}/kokkos-5*-${recipe}")
+  list(SORT prefixes COMPARE NATURAL ORDER DESCENDING)
+  list(POP_FRONT prefixes newest)
+  set(${result} "${newest}" PARENT_SCOPE)
+endfunction()
+
+function(tessera_make_kokkos_prefix)
+  find_program(TESSERA_APT_GET apt-get)
+  find_program(TESSERA_DPKG dpkg)
+  find_program(TESSERA_BASH bash)
+  mark_as_advanced(TESSERA_APT_GET TESSERA_DPKG TESSERA_BASH)
+  if(NOT TESSERA_APT_GET OR NOT TESSERA_DPKG OR NOT TESSERA_BASH OR NOT EXISTS /etc/debian_version)
+    return()
+  endif()
+  tessera_kokkos_cache(folder recipe)
+  message(STATUS "Kokkos: making a prefix in ${folder}, for this and later builds")
+  execute_process(
+    COMMAND "${TESSERA_BASH}" "${PROJECT_SOURCE_DIR}/cmake/kokkos/make_prefix.sh" "${folder}" "${recipe}" "${CMAKE_CXX_COMPILER}"
+    RESULT_VARIABLE failed OUTPUT_VARIABLE output ERROR_VARIABLE error)
+  string(STRIP "${output}\n${error}" text)
+  string(REPLACE "\n" "\n-- " text "${text}")
+  message(STATUS "${text}")
+endfunction()
+
+# ---- upstream -------------------------------------------------------------------------------------------------
+
+function(tessera_fetch_upstream dependency)
+endfunction()
+
+# ---- the one sentence -----------------------------------------------------------------------------------------
+
+function(tessera_say_what_is_missing)
+  set(names)
+  set(packages)
+  foreach(dependency IN LISTS ARGN)
+    list(APPEND names "${${dependency}_name}")
+    list(APPEND packages ${${dependency}_debian})
+  endforeach()
+  list(JOIN names ", " names)
+  list(JOIN packages " " packages)
+  message(FATAL_ERROR "Tessera needs ${names}: as root, `apt-get install ${packages}`, or name its place in CMAKE_PREFIX_PATH.")
+endfunction()

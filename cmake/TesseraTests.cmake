@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# How a test is made from a file: by its suffix. A new file is found by itself, and joins the program of its kind;
+# there are few programs, since each costs a link and large headers cost more than the tests.
+#
+#   tests/<room>/x.static.cpp     static_asserts; compiling it is passing           object library static_<room>
+#   tests/<room>/x.test.cpp       doctest, one process, no mpiexec                  program test_<room>
+#   tests/<room>/x.loopback.cpp   doctest, one process playing all processes        program test_loopback
+#   tests/<room>/x.mpi.cpp        doctest, at 1, 2, 3, 4, 6 and 8 processes         program test_mpi
+#   tests/golden/x.golden.cpp     doctest, texts compared with tests/golden/*.txt   program test_golden
+
+set(TESSERA_TEST_ENVIRONMENT ${TESSERA_ENVIRONMENT}
+  "ASAN_OPTIONS=detect_stack_use_after_return=1" UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1)
+
+# What every test of ours is compiled with, by the room it tests: the rooms up to plan see neither Kokkos nor MPI.
+function(tessera_test_target target room)
+  if(room IN_LIST TESSERA_PLAN_ROOMS)
+    target_link_libraries(${target} PRIVATE tessera::plan)
+  else()
+    target_link_libraries(${target} PRIVATE tessera::tessera)
+    target_compile_definitions(${target} PRIVATE TESSERA_TEST_WITH_KOKKOS)
+  endif()
+  target_link_libraries(${target} PRIVATE tessera_warnings tessera_sanitize doctest::doctest)
+  target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
+endfunction()
+
+# tessera_test(NAME COMMAND … [TIMEOUT s] [LABELS …] [PROCESSES n] [PROPERTIES …]): a CTest that can only be red or green.
+# With PROCESSES the command is started by mpiexec and waits for the launcher's own test.
+function(tessera_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT;PROCESSES" "COMMAND;LABELS;PROPERTIES")
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 300)
+  endif()
+  set(environment ${TESSERA_TEST_ENVIRONMENT})
+  set(more)
+  if(arg_PROCESSES)
+    tessera_mpi_command(mpiexec ${arg_PROCESSES})
+    # Under mpiexec the leak checker would report what MPICH itself never frees.
+    list(APPEND environment LSAN_OPTIONS=detect_leaks=0 MPIEXEC_TIMEOUT=${arg_TIMEOUT})
+    math(EXPR arg_TIMEOUT "${arg_TIMEOUT} + 10")  # mpiexec ends its processes itself; ctest would only end mpiexec
+    list(APPEND more PROCESSORS ${arg_PROCESSES} FIXTURES_REQUIRED launcher)
+  endif()
+  add_test(NAME ${name} COMMAND ${mpiexec} ${arg_COMMAND})
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}" ENVIRONMENT "${environment}"
+    ${more} ${arg_PROPERTIES})
+endfunction()
+
+# The sources tests/<room>/*.<suffix>.cpp of the named rooms.
+function(tessera_test_sources result suffix)
+  set(sources)
+  foreach(room IN LISTS ARGN)
+    file(GLOB found CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/${room}/*.${suffix}.cpp")
+    list(APPEND sources ${found})
+  endforeach()
+  set(${result} ${sources} PARENT_SCOPE)
+endfunction()

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# Finds MPICH, BLAS and oneDNN, for Tessera's own build and, installed beside the package, for its users.
+# Each macro sets <name>_here. It makes the imported targets tessera::blas and tessera::dnnl.
+
+macro(tessera_find_mpi)
+  # MPICH by its own name first: where Open MPI is installed beside it, plain mpicxx and mpiexec are Open MPI's.
+  if(NOT MPI_CXX_COMPILER)
+    find_program(TESSERA_MPICXX NAMES mpicxx.mpich mpicxx DOC "The compiler wrapper of MPICH")
+    mark_as_advanced(TESSERA_MPICXX)
+    if(TESSERA_MPICXX)
+      execute_process(COMMAND "${TESSERA_MPICXX}" --showme:version RESULT_VARIABLE not_open_mpi OUTPUT_QUIET ERROR_QUIET)
+      if(not_open_mpi EQUAL 0)  # Open MPI alone: MPICH is what is tested, and can be installed beside it
+        unset(TESSERA_MPICXX CACHE)
+      else()
+        set(MPI_CXX_COMPILER "${TESSERA_MPICXX}" CACHE FILEPATH "MPI's compiler wrapper" FORCE)
+        string(REGEX REPLACE "mpicxx([^/]*)$" "mpiexec\\1" mpiexec "${TESSERA_MPICXX}")
+        if(NOT MPIEXEC_EXECUTABLE AND EXISTS "${mpiexec}")
+          set(MPIEXEC_EXECUTABLE "${mpiexec}" CACHE FILEPATH "MPI's launcher" FORCE)
+        endif()
+      endif()
+    endif()
+  endif()
+  set(mpi_here FALSE)
+  if(MPI_CXX_COMPILER)
+    set(MPI_CXX_SKIP_MPICXX TRUE)  # the C++ bindings that MPI 3 removed
+    find_package(MPI QUIET COMPONENTS CXX)
+    set(mpi_here ${MPI_CXX_FOUND})
+  endif()
+endmacro()
+
+macro(tessera_find_blas)
+  # OpenBLAS's serial variant first: the processes are the parallelism, and its OpenMP variant is three times slower then.
+  find_library(TESSERA_BLAS_LIBRARY NAMES openblas DOC "A BLAS library with the C interface, OpenBLAS for choice"
+    PATH_SUFFIXES openblas-serial openblas-pthread openblas-openmp openblas)
+  set(variants openblas-serial openblas-pthread openblas-openmp)
+  list(TRANSFORM variants PREPEND "${CMAKE_LIBRARY_ARCHITECTURE}/" OUTPUT_VARIABLE here)
+  find_path(TESSERA_BLAS_INCLUDE NAMES cblas.h PATH_SUFFIXES ${here} ${variants} openblas DOC "The folder of cblas.h")
+  mark_as_advanced(TESSERA_BLAS_LIBRARY TESSERA_BLAS_INCLUDE)
+  set(blas_here FALSE)
+  if(TESSERA_BLAS_LIBRARY AND TESSERA_BLAS_INCLUDE)
+    set(blas_here TRUE)
+    if(NOT TARGET tessera::blas)
+      add_library(tessera::blas UNKNOWN IMPORTED)
+      set_target_properties(tessera::blas PROPERTIES
+        IMPORTED_LOCATION "${TESSERA_BLAS_LIBRARY}" INTERFACE_INCLUDE_DIRECTORIES "${TESSERA_BLAS_INCLUDE}")
+    endif()
+  endif()
+endmacro()
+
+macro(tessera_find_dnnl)
+  # By hand, since the package file of Debian's oneDNN insists on OpenCL's headers, which its C++ interface does not need.
+  find_library(TESSERA_DNNL_LIBRARY NAMES dnnl DOC "oneDNN")
+  find_path(TESSERA_DNNL_INCLUDE NAMES oneapi/dnnl/dnnl.hpp DOC "The folder of oneapi/dnnl/dnnl.hpp")
+  mark_as_advanced(TESSERA_DNNL_LIBRARY TESSERA_DNNL_INCLUDE)
+  set(dnnl_here FALSE)
+  if(TESSERA_DNNL_LIBRARY AND TESSERA_DNNL_INCLUDE)
+    set(dnnl_here TRUE)
+    if(NOT TARGET tessera::dnnl)
+      add_library(tessera::dnnl UNKNOWN IMPORTED)
+      set_target_properties(tessera::dnnl PROPERTIES
+        IMPORTED_LOCATION "${TESSERA_DNNL_LIBRARY}" INTERFACE_INCLUDE_DIRECTORIES "${TESSERA_DNNL_INCLUDE}")
+    endif()
+  endif()
+endmacro()
