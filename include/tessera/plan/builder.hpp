@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Puts a Plan together step by step: slots, reshardings, local work; then lifetimes and the peak of memory.
+///
+///     PlanBuilder build(OperatorKind::einsum, mesh, process, options);
+///     int a = build.operand(desc, labels);  a = build.reshard(a, sharding);  return build.finish(a);
+///
+/// Laws: peak_bytes replays the allocations that the executor makes, in the same order.
+#include <tessera/plan/reshard.hpp>
+
+namespace tessera {
+
+/// What planning depends on besides the tensors; equal on every process.
+struct PlanOptions {
+  Machine machine;
+  Index workspace_limit = max_int64;  ///< bytes of temporaries a process may hold, where there is a choice
+  constexpr bool operator==(const PlanOptions&) const = default;
+};
+
+class PlanBuilder {
+ public:
+  constexpr PlanBuilder(OperatorKind kind, const MeshShape& mesh, int process, const PlanOptions& options)
+      : options_(options), at_(mesh.coordinates(process)) {
+    plan_.kind = kind;
+    plan_.mesh = mesh;
+    plan_.process = process;
+  }
+
+  constexpr int operand(const TensorDesc& desc, const Term& labels) {
+    ++plan_.operands;
+    return add_slot(desc, labels, SlotRole::operand);
+  }
+  constexpr const TensorDesc& desc(int slot) const { return plan_.slots[slot].desc; }
+  constexpr const Term& labels(int slot) const { return plan_.slots[slot].labels; }
+  constexpr Plan& plan() { return plan_; }
+
+  /// Moves a slot to another sharding; returns the slot that holds it then.
+  constexpr int reshard(int slot, const Sharding& to) {
+    const Moves moves = reshard_moves(desc(slot), to, plan_.mesh, options_.machine);
+    for (const Move& move : moves.list) slot = add_move(slot, move);
+    return slot;
+  }
+
+  /// Reorders dimensions locally to `order`, a permutation of the slot's labels; returns the new slot.
+  constexpr int permute(int slot, const Term& order) {
+    if (labels(slot) == order) return slot;
+    TensorDesc moved = desc(slot);
+    for (int d = 0; d < order.size(); ++d) {
+      const int source = labels(slot).find(order[d]);
+      moved.extents[d] = desc(slot).extents[source];
+      moved.sharding[d] = desc(slot).sharding[source];
+    }
+    Step& step = add_step(StepKind::permute, slot);
+    step.out = static_cast<std::int8_t>(add_slot(moved, order, SlotRole::temporary));
+    step.cost = options_.machine.copy(2 * bytes_of_origin(moved));
+    return step.out;
+  }
+
+  /// Adds local work on slots that makes a tensor `desc` with dimensions `labels`; returns the new slot.
+  template <class Slots>
+  constexpr int compute(StepKind kind, const Slots& inputs, const TensorDesc& result, const Term& labels, Index flops,
+                        Index flops_of_origin) {
+    Step& step = plan_.steps.push_back({});
+    step.kind = kind;
+    for (int slot : inputs) step.in.push_back(static_cast<std::int8_t>(slot));
+    step.out = static_cast<std::int8_t>(add_slot(result, labels, SlotRole::temporary));
+    step.flops = flops;
+    step.cost = options_.machine.compute(flops_of_origin, result.type);
+    return step.out;
+  }
+
+  /// Names the slot that is returned, works out lifetimes and memory, and returns the plan.
+  constexpr Plan finish(int result) {
+    plan_.result = result;
+    if (plan_.slots[result].role != SlotRole::operand) plan_.slots[result].role = SlotRole::result;
+    for (int i = 0; i < plan_.steps.size(); ++i)
+      for (int slot : plan_.steps[i].in) plan_.slots[slot].last_use = i;
+    Index held = 0;
+    for (int i = 0; i < plan_.steps.size(); ++i) {
+      Step& step = plan_.steps[i];
+      plan_.cost = saturating_add(plan_.cost, step.cost);
+      const Slot& source = plan_.slots[step.in[0]];
+      step.in_place = step.kind == StepKind::communicate && step.collective == Collective::all_reduce &&
+                      source.role == SlotRole::temporary && source.last_use == i;
+      if (!step.in_place) held = saturating_add(held, arena_charge(plan_.slots[step.out].bytes));
+      plan_.peak_bytes = max_of(plan_.peak_bytes, saturating_add(held, step.scratch));
+      for (int k = 0; k < step.in.size(); ++k) {
+        const Slot& slot = plan_.slots[step.in[k]];
+        bool repeated = false;
+        for (int j = 0; j < k; ++j) repeated = repeated || step.in[j] == step.in[k];
+        if (!repeated && slot.role == SlotRole::temporary && slot.last_use == i && !step.in_place) held -= arena_charge(slot.bytes);
+      }
+    }
+    return plan_;
+  }
+
+  constexpr const Coordinates& at() const { return at_; }
+  constexpr const PlanOptions& options() const { return options_; }
+
+ private:
+  constexpr int add_slot(const TensorDesc& desc, const Term& labels, SlotRole role) {
+    Slot& slot = plan_.slots.push_back({});
+    slot.desc = desc;
+    slot.labels = labels;
+    slot.role = role;
+    slot.bytes = saturating_mul(block(desc.extents, desc.sharding, plan_.mesh, at_).size(), static_cast<Index>(size_of(desc.type)));
+    return plan_.slots.size() - 1;
+  }
+  constexpr Step& add_step(StepKind kind, int input) {
+    Step& step = plan_.steps.push_back({});
+    step.kind = kind;
+    step.in.push_back(static_cast<std::int8_t>(input));
+    return step;
+  }
+  constexpr Index bytes_of_origin(const TensorDesc& desc) const {
+    const Coordinates origin(plan_.mesh.rank(), 0);
+    return saturating_mul(block(desc.extents, desc.sharding, plan_.mesh, origin).size(), static_cast<Index>(size_of(desc.type)));
+  }
+  constexpr int add_move(int slot, const Move& move) {
+    const TensorDesc from = desc(slot);
+    TensorDesc to = from;
+    to.sharding = move.to;
+    const MoveNumbers numbers = count_move(move, from, plan_.mesh, at_);
+    Step& step = add_step(move.kind, slot);
+    step.collective = move.collective;
+    step.group = move.group;
+    step.even = move.even;
+    step.direct_send = move.direct_send;
+    step.direct_receive = move.direct_receive;
+    step.payload = numbers.payload;
+    step.messages = numbers.messages;
+    step.scratch = numbers.scratch();
+    step.cost = price(move, from, plan_.mesh, options_.machine);
+    step.out = static_cast<std::int8_t>(add_slot(to, plan_.slots[slot].labels, SlotRole::temporary));
+    return step.out;
+  }
+
+  PlanOptions options_;
+  Coordinates at_;
+  Plan plan_;
+};
+
+/// Plans a change of sharding of one tensor.
+constexpr Plan plan_reshard(const TensorDesc& from, const Sharding& to, const MeshShape& mesh, int process = 0,
+                            const PlanOptions& options = {}) {
+  PlanBuilder build(OperatorKind::reshard, mesh, process, options);
+  const int slot = build.operand(from, default_labels(from.rank()));
+  return build.finish(build.reshard(slot, to));
+}
+
+}  // namespace tessera

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// The einsum equation: one string as a template argument, lowered at once to plain labels.
+///
+///     constexpr Terms t = parse("bsm,mh->bsh");
+///     t.operands.size() == 2;   t.result == Term{'b', 's', 'h'}
+///
+/// Laws: to_text(parse(e)) == e without blanks. Whether an equation is well formed is plan/verdict.hpp's question.
+#include <string>
+#include <string_view>
+
+#include <tessera/base/box.hpp>
+#include <tessera/base/fixed_vector.hpp>
+
+namespace tessera {
+
+/// Most operands an operator may have.
+inline constexpr int max_operands = 8;
+
+/// The text of an equation. Not a template and with a constructor from its own members, because nvcc's host code
+/// spells it out that way.
+struct Equation {
+  static constexpr int capacity = 96;
+  char text[capacity]{};
+  int length = 0;
+
+  constexpr Equation() = default;
+  template <int N>
+  constexpr Equation(const char (&literal)[N]) : length(N - 1) {  // NOLINT: implicit, so that einsum<"..."> works
+    static_assert(N <= capacity, "[tessera] an equation has at most 95 characters");
+    for (int i = 0; i + 1 < N; ++i) text[i] = literal[i];
+  }
+  constexpr Equation(const char (&characters)[capacity], int count) : length(count) {
+    for (int i = 0; i < capacity; ++i) text[i] = characters[i];
+  }
+  /// Makes an equation at run time; longer texts are cut, which parse then refuses.
+  static constexpr Equation from(std::string_view view) {
+    Equation e;
+    for (char c : view)
+      if (e.length < capacity) e.text[e.length++] = c;
+    return e;
+  }
+  constexpr std::string_view view() const { return {text, static_cast<std::string_view::size_type>(length)}; }
+};
+
+/// The labels of one tensor's dimensions.
+using Term = FixedVector<char, max_dims>;
+
+struct Terms {
+  FixedVector<Term, max_operands> operands;
+  Term result;
+  bool well_formed = true;  ///< letters, commas and one arrow, within the capacities
+  constexpr bool operator==(const Terms&) const = default;
+};
+
+constexpr bool is_label(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
+/// Returns the labels of "ab,bc->ac"; blanks are ignored.
+constexpr Terms parse(std::string_view text) {
+  Terms terms;
+  terms.operands.push_back({});
+  bool after_arrow = false;
+  for (std::string_view::size_type i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == ' ') continue;
+    if (is_label(c)) {
+      Term& term = after_arrow ? terms.result : terms.operands.back();
+      if (term.size() == max_dims) return terms.well_formed = false, terms;
+      term.push_back(c);
+    } else if (c == ',' && !after_arrow && terms.operands.size() < max_operands) {
+      terms.operands.push_back({});
+    } else if (c == '-' && !after_arrow && i + 1 < text.size() && text[i + 1] == '>') {
+      after_arrow = true;
+      ++i;
+    } else {
+      terms.well_formed = false;
+      return terms;
+    }
+  }
+  terms.well_formed = after_arrow;
+  return terms;
+}
+
+inline std::string to_text(const Term& term) { return std::string(term.begin(), term.end()); }
+inline std::string to_text(const Terms& terms) {
+  std::string text;
+  for (int i = 0; i < terms.operands.size(); ++i) text += (i > 0 ? "," : "") + to_text(terms.operands[i]);
+  return text + "->" + to_text(terms.result);
+}
+
+/// Returns labels 'a', 'b', ... for a tensor whose dimensions have no names.
+constexpr Term default_labels(int rank) {
+  Term term;
+  for (int d = 0; d < rank; ++d) term.push_back(static_cast<char>('a' + d));
+  return term;
+}
+
+}  // namespace tessera

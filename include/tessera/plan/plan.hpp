@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// A Plan: what one operator does on one process, in steps, with payload, flops and workspace. A plain value of fixed
+/// capacity; planners make it, the runtime executes it, tests compare it, plan/explain.hpp prints it.
+///
+///     constexpr Plan p = plan_reshard(desc, to, mesh, 0);
+///     p.count(all_gather) == 1;   p.payload_bytes()
+///
+/// Laws: the steps and shardings are the same on every process; only the numbers are process `process`'s own.
+/// Executing the plan makes exactly the calls of plan/work.hpp and needs exactly `peak_bytes` of arena memory.
+#include <cstdint>
+
+#include <tessera/base/memory.hpp>
+#include <tessera/mesh/call.hpp>
+#include <tessera/mesh/machine.hpp>
+#include <tessera/plan/equation.hpp>
+#include <tessera/spec/block.hpp>
+
+namespace tessera {
+
+enum class OperatorKind : std::uint8_t { reshard, einsum, reduce, map, transpose };
+constexpr std::string_view name_of(OperatorKind kind) {
+  switch (kind) {
+    case OperatorKind::reshard: return "reshard";
+    case OperatorKind::einsum: return "einsum";
+    case OperatorKind::reduce: return "reduce";
+    case OperatorKind::map: return "map";
+    case OperatorKind::transpose: return "transpose";
+  }
+  return "?";
+}
+
+enum class StepKind : std::uint8_t { slice, communicate, permute, contract, reduce, map };
+constexpr std::string_view name_of(StepKind kind) {
+  switch (kind) {
+    case StepKind::slice: return "slice";
+    case StepKind::communicate: return "communicate";
+    case StepKind::permute: return "permute";
+    case StepKind::contract: return "contract";
+    case StepKind::reduce: return "reduce";
+    case StepKind::map: return "map";
+  }
+  return "?";
+}
+
+enum class SlotRole : std::uint8_t { operand, temporary, result };
+
+/// A tensor that a plan reads or makes.
+struct Slot {
+  TensorDesc desc;
+  Term labels;
+  Index bytes = 0;  ///< of this process's block
+  SlotRole role = SlotRole::temporary;
+  int last_use = -1;  ///< the step after which a temporary is released
+  constexpr bool operator==(const Slot&) const = default;
+};
+
+struct Step {
+  StepKind kind = StepKind::slice;
+  Collective collective = Collective::all_gather;  ///< of a communicate step
+  AxisSet group;                                   ///< the axes over which it communicates
+  bool even = false;            ///< the plain collective rather than its v-form
+  bool direct_send = false;     ///< data leaves from the source block, without packing
+  bool direct_receive = false;  ///< data arrives in the destination block, without unpacking
+  bool in_place = false;        ///< the output slot takes over the input's memory
+  FixedVector<std::int8_t, max_operands> in;
+  std::int8_t out = -1;
+  Index payload = 0;   ///< bytes, by the law of mesh/call.hpp
+  Index messages = 0;  ///< per process: peers for point to point and all-to-all, rounds for the others
+  Index flops = 0;
+  Index scratch = 0;   ///< arena bytes for packing, held during this step
+  std::int64_t cost = 0;  ///< picoseconds by the machine model, of process 0
+  constexpr bool operator==(const Step&) const = default;
+};
+
+struct Plan {
+  static constexpr int max_steps = 24;
+  static constexpr int max_slots = 32;
+
+  OperatorKind kind = OperatorKind::reshard;
+  MeshShape mesh;
+  int process = 0;
+  Reduction reduction = Reduction::none;  ///< of a reduce, or of a contraction (sum)
+  FixedVector<Slot, max_slots> slots;     ///< the operands come first, in order
+  FixedVector<Step, max_steps> steps;
+  int operands = 0;
+  int result = 0;          ///< the slot that is returned; an operand when nothing is to be done
+  Index peak_bytes = 0;    ///< most arena memory held at once beside the operands, the result included
+  std::int64_t cost = 0;   ///< picoseconds by the machine model: the same number on every process
+
+  constexpr const TensorDesc& result_desc() const { return slots[result].desc; }
+
+  constexpr int count(Collective kind_) const {
+    int n = 0;
+    for (const Step& step : steps) n += step.kind == StepKind::communicate && step.collective == kind_;
+    return n;
+  }
+  /// Returns how many communicating steps there are.
+  constexpr int communications() const {
+    int n = 0;
+    for (const Step& step : steps) n += step.kind == StepKind::communicate;
+    return n;
+  }
+  constexpr Index payload_bytes() const {
+    Index sum = 0;
+    for (const Step& step : steps) sum = saturating_add(sum, step.payload);
+    return sum;
+  }
+  constexpr Index payload_bytes(Collective kind_) const {
+    Index sum = 0;
+    for (const Step& step : steps)
+      if (step.kind == StepKind::communicate && step.collective == kind_) sum = saturating_add(sum, step.payload);
+    return sum;
+  }
+  constexpr Index messages() const {
+    Index sum = 0;
+    for (const Step& step : steps) sum += step.messages;
+    return sum;
+  }
+  constexpr Index flops() const {
+    Index sum = 0;
+    for (const Step& step : steps) sum = saturating_add(sum, step.flops);
+    return sum;
+  }
+  constexpr bool operator==(const Plan&) const = default;
+};
+
+}  // namespace tessera

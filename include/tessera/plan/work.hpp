@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// A plan's steps worked out for its process: the exact call, what is packed and unpacked, the local arithmetic.
+/// Made once when a plan enters the cache; the executor only carries it out.
+///
+///     std::vector<StepWork> work = work_of(plan);
+///
+/// Laws: the calls are those that a PMPI layer intercepts; payload_bytes(work.call) == step.payload; the staging
+/// buffers make up step.scratch.
+#include <algorithm>
+#include <vector>
+
+#include <tessera/base/local_work.hpp>
+#include <tessera/plan/contraction.hpp>
+#include <tessera/plan/plan.hpp>
+#include <tessera/plan/transfer.hpp>
+
+namespace tessera {
+
+struct StepWork {
+  Call call;                         ///< of a communicate step
+  std::vector<StridedCopy> pack;     ///< source block -> send staging
+  std::vector<StridedCopy> local;    ///< source block -> destination block
+  std::vector<StridedCopy> unpack;   ///< receive staging -> destination block
+  Index send_staging = 0;            ///< bytes
+  Index receive_staging = 0;         ///< bytes
+  Gemm gemm;                         ///< of a contract step
+  bool swapped = false;              ///< the gemm multiplies the operands in reverse order
+  LocalReduce reduce;                ///< of a reduce step
+  LocalMap map;                      ///< of a map step
+};
+
+namespace detail {
+
+/// Returns the copy of `box` from the row-major block `source` to the row-major block `target`.
+constexpr StridedCopy box_copy(const Box& box, const Box& source, const Box& target) {
+  StridedCopy copy;
+  copy.extents = box.extents();
+  copy.from_strides = row_major_strides(source.extents());
+  copy.to_strides = row_major_strides(target.extents());
+  for (int d = 0; d < box.rank(); ++d) {
+    copy.from_offset += (box[d].lo - source[d].lo) * copy.from_strides[d];
+    copy.to_offset += (box[d].lo - target[d].lo) * copy.to_strides[d];
+  }
+  return copy;
+}
+/// Returns the copy of `box` out of a block into a buffer at `offset`, packed.
+constexpr StridedCopy pack_copy(const Box& box, const Box& source, Index offset) {
+  StridedCopy copy = box_copy(box, source, box);
+  copy.to_offset = offset;
+  return copy;
+}
+constexpr StridedCopy unpack_copy(const Box& box, const Box& target, Index offset) {
+  StridedCopy copy = box_copy(box, box, target);
+  copy.from_offset = offset;
+  return copy;
+}
+
+/// Works out one communicate step.
+class CommunicationWork {
+ public:
+  CommunicationWork(const Plan& plan, const Step& step)
+      : mesh_(plan.mesh), at_(mesh_.coordinates(plan.process)), step_(step), from_(plan.slots[step.in[0]].desc),
+        to_(plan.slots[step.out].desc.sharding), mine_(block(from_.extents, from_.sharding, mesh_, at_)),
+        wanted_(block(from_.extents, to_, mesh_, at_)) {
+    Call& call = work_.call;
+    call.kind = step.collective;
+    call.group = step.group;
+    call.type = from_.type;
+    call.reduction = step.collective == Collective::reduce_scatter || step.collective == Collective::all_reduce
+                         ? from_.sharding.reduction
+                         : Reduction::none;
+    call.even = step.even;
+    call.in_place = step.in_place;
+    call.own = mesh_.group_rank(step.group, at_);
+    call.members = mesh_.group_size(step.group);
+  }
+
+  StepWork make() {
+    switch (step_.collective) {
+      case Collective::all_gather:
+        whole(work_.call.send, mine_.size());
+        for_members([&](int q, const Coordinates& peer) { receive(q, block(from_.extents, from_.sharding, mesh_, peer)); });
+        break;
+      case Collective::reduce_scatter:
+        for_members([&](int q, const Coordinates& peer) { send(q, block(from_.extents, to_, mesh_, peer)); });
+        whole(work_.call.receive, wanted_.size());
+        break;
+      case Collective::all_reduce:
+        whole(work_.call.send, mine_.size());
+        whole(work_.call.receive, mine_.size());
+        break;
+      case Collective::all_to_all:
+        for_members([&](int q, const Coordinates& peer) {
+          send(q, intersect(mine_, block(from_.extents, to_, mesh_, peer)));
+          receive(q, intersect(wanted_, block(from_.extents, from_.sharding, mesh_, peer)));
+        });
+        break;
+      case Collective::collective_permute:
+      case Collective::exchange: point_to_point(); break;
+    }
+    const Index unit = static_cast<Index>(size_of(from_.type));
+    if (!step_.direct_send) work_.send_staging = sent_ * unit;
+    if (!step_.direct_receive) work_.receive_staging = received_ * unit;
+    return std::move(work_);
+  }
+
+ private:
+  template <class Visit>
+  void for_members(const Visit& visit) const {
+    for (int q = 0; q < work_.call.members; ++q) visit(q, mesh_.member(step_.group, at_, q));
+  }
+  void whole(std::vector<Piece>& side, Index count) const { side.push_back({work_.call.own, 0, count}); }
+  static Index offset_in(const Box& box, const Box& container) { return box.empty() ? 0 : box_copy(box, container, box).from_offset; }
+
+  void send(int peer, const Box& box) {
+    if (step_.direct_send) {
+      work_.call.send.push_back({peer, offset_in(box, mine_), box.size()});
+      return;
+    }
+    work_.call.send.push_back({peer, sent_, box.size()});
+    if (!box.empty()) work_.pack.push_back(pack_copy(box, mine_, sent_));
+    sent_ += box.size();
+  }
+  void receive(int peer, const Box& box) {
+    if (step_.direct_receive) {
+      work_.call.receive.push_back({peer, offset_in(box, wanted_), box.size()});
+      return;
+    }
+    work_.call.receive.push_back({peer, received_, box.size()});
+    if (!box.empty()) work_.unpack.push_back(unpack_copy(box, wanted_, received_));
+    received_ += box.size();
+  }
+  void point_to_point() {
+    struct Part {
+      int peer;
+      Box box;
+    };
+    const auto sorted = [](std::vector<Part>& parts) {
+      std::sort(parts.begin(), parts.end(), [](const Part& x, const Part& y) { return x.peer < y.peer; });
+    };
+    std::vector<Part> out, in;
+    for_each_receiver(from_.extents, from_.sharding, to_, mesh_, at_, [&](const Coordinates& peer, const Box& box) {
+      out.push_back({mesh_.group_rank(step_.group, peer), box});
+    });
+    for_each_sender(from_.extents, from_.sharding, to_, mesh_, at_, [&](const Coordinates& peer, const Box& box) {
+      in.push_back({mesh_.group_rank(step_.group, peer), box});
+    });
+    sorted(out);
+    sorted(in);
+    for (const Part& part : out)
+      if (part.peer == work_.call.own)
+        work_.local.push_back(box_copy(part.box, mine_, wanted_));
+      else
+        send(part.peer, part.box);
+    for (const Part& part : in)
+      if (part.peer != work_.call.own) receive(part.peer, part.box);
+  }
+
+  MeshShape mesh_;
+  Coordinates at_;
+  Step step_;
+  TensorDesc from_;
+  Sharding to_;
+  Box mine_;
+  Box wanted_;
+  StepWork work_;
+  Index sent_ = 0;
+  Index received_ = 0;
+};
+
+inline Extents local_extents(const Slot& slot, const Plan& plan, const Coordinates& at) {
+  return block(slot.desc.extents, slot.desc.sharding, plan.mesh, at).extents();
+}
+
+inline StridedCopy permute_work(const Slot& from, const Slot& to, const Plan& plan, const Coordinates& at) {
+  StridedCopy copy;
+  copy.extents = local_extents(to, plan, at);
+  copy.to_strides = row_major_strides(copy.extents);
+  const Extents strides = row_major_strides(local_extents(from, plan, at));
+  for (char label : to.labels) copy.from_strides.push_back(strides[from.labels.find(label)]);
+  return copy;
+}
+
+inline LocalReduce reduce_work(const Slot& from, const Slot& to, const Plan& plan, const Coordinates& at) {
+  LocalReduce work;
+  const Extents extents = local_extents(from, plan, at);
+  const Extents strides = row_major_strides(extents);
+  for (char label : to.labels) {
+    work.kept.push_back(extents[from.labels.find(label)]);
+    work.kept_strides.push_back(strides[from.labels.find(label)]);
+  }
+  for (int d = 0; d < extents.size(); ++d)
+    if (!to.labels.contains(from.labels[d])) {
+      work.reduced.push_back(extents[d]);
+      work.reduced_strides.push_back(strides[d]);
+    }
+  return work;
+}
+
+inline LocalMap map_work(const Plan& plan, const Step& step, const Coordinates& at) {
+  const Slot& to = plan.slots[step.out];
+  LocalMap work;
+  work.extents = local_extents(to, plan, at);
+  for (int slot : step.in) {
+    const Slot& from = plan.slots[slot];
+    const Extents own = row_major_strides(local_extents(from, plan, at));
+    Extents strides(work.extents.size(), 0);
+    for (int d = 0; d < strides.size(); ++d)
+      if (const int source = from.labels.find(to.labels[d]);
+          source >= 0 && from.desc.extents[source] == to.desc.extents[d])
+        strides[d] = own[source];
+    work.strides.push_back(strides);
+  }
+  return work;
+}
+}  // namespace detail
+
+/// Returns the work of one step on the plan's process.
+inline StepWork work_of(const Plan& plan, const Step& step) {
+  const Coordinates at = plan.mesh.coordinates(plan.process);
+  const Slot& first = plan.slots[step.in[0]];
+  const Slot& out = plan.slots[step.out];
+  StepWork work;
+  switch (step.kind) {
+    case StepKind::communicate: return detail::CommunicationWork(plan, step).make();
+    case StepKind::slice: {
+      const Box target = block(out.desc.extents, out.desc.sharding, plan.mesh, at);
+      if (!target.empty())
+        work.local.push_back(detail::box_copy(target, block(first.desc.extents, first.desc.sharding, plan.mesh, at), target));
+      break;
+    }
+    case StepKind::permute: work.local.push_back(detail::permute_work(first, out, plan, at)); break;
+    case StepKind::contract: {
+      const Slot& second = plan.slots[step.in[1]];
+      work.gemm = gemm_of(contraction(first.labels, second.labels, out.labels), detail::local_extents(first, plan, at),
+                          detail::local_extents(second, plan, at), detail::local_extents(out, plan, at), work.swapped);
+      break;
+    }
+    case StepKind::reduce: work.reduce = detail::reduce_work(first, out, plan, at); break;
+    case StepKind::map: work.map = detail::map_work(plan, step, at); break;
+  }
+  return work;
+}
+
+/// Returns the work of every step, in order.
+inline std::vector<StepWork> work_of(const Plan& plan) {
+  std::vector<StepWork> all;
+  all.reserve(static_cast<std::size_t>(plan.steps.size()));
+  for (const Step& step : plan.steps) all.push_back(work_of(plan, step));
+  return all;
+}
+
+}  // namespace tessera
