@@ -31,6 +31,7 @@ function(tessera_test name)
     set(arg_TIMEOUT 300)
   endif()
   set(environment ${TESSERA_TEST_ENVIRONMENT})
+  set(mpiexec)
   set(more)
   if(arg_PROCESSES)
     tessera_mpi_command(mpiexec ${arg_PROCESSES})
@@ -53,3 +54,20 @@ function(tessera_test_sources result suffix)
   endforeach()
   set(${result} ${sources} PARENT_SCOPE)
 endfunction()
+
+# What a compiler that is started by hand must be told of tessera::plan and of tessera::tessera: the files
+# flags_plan and flags_tessera (as in `g++ @flags_plan x.cpp`), since a test's command cannot evaluate all that targets say.
+set(TESSERA_FLAGS "${CMAKE_CURRENT_BINARY_DIR}/flags")
+set(known ${CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES} "${PROJECT_SOURCE_DIR}/include")  # named again they would change the order
+list(TRANSFORM known REPLACE "([][+.*()^$?|])" "\\\\\\1")
+list(JOIN known "|" known)
+foreach(pair IN ITEMS plan:tessera_plan tessera:tessera)
+  string(REGEX MATCH "(.*):(.*)" pair "${pair}")
+  set(includes "$<FILTER:$<TARGET_PROPERTY:${CMAKE_MATCH_2},INTERFACE_INCLUDE_DIRECTORIES>,EXCLUDE,^(${known})$>")
+  set(includes "$<REMOVE_DUPLICATES:${includes}>")
+  set(definitions "$<TARGET_PROPERTY:${CMAKE_MATCH_2},INTERFACE_COMPILE_DEFINITIONS>")
+  string(CONCAT content "-I${PROJECT_SOURCE_DIR}/include\n" "-I${PROJECT_SOURCE_DIR}/tests\n"
+    "$<$<BOOL:${includes}>:-isystem\n$<JOIN:${includes},\n-isystem\n>\n>"
+    "$<$<BOOL:${definitions}>:-D$<JOIN:${definitions},\n-D>\n>")
+  file(GENERATE OUTPUT "${TESSERA_FLAGS}_${CMAKE_MATCH_1}" CONTENT "${content}")
+endforeach()
