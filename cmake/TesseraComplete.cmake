@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Target `build_complete`, the last of the test presets' build, and CTest `build.complete`: red unless the last build
-# built everything. A failed build fails its command by itself; should a driver go on to the tests all the same
+# Target `build_complete`, the last of `all`, and CTest `build.complete`: red unless the last build was of everything and
+# succeeded. A failed build fails its command by itself; should a driver go on to the tests all the same
 # (a workflow of cmake 3.25 once did), the programs of an earlier build must not answer for it.
 
 function(tessera_programs result directory)
@@ -26,7 +26,7 @@ add_custom_target(build_begun COMMAND "${CMAKE_COMMAND}" -E rm -f "${stamp}" VER
 foreach(program IN LISTS programs)
   add_dependencies(${program} build_begun)
 endforeach()
-add_custom_target(build_complete COMMAND "${CMAKE_COMMAND}" -E touch "${stamp}" VERBATIM)
+add_custom_target(build_complete ALL COMMAND "${CMAKE_COMMAND}" -E touch "${stamp}" VERBATIM)
 add_dependencies(build_complete ${programs})
 add_test(NAME build.complete COMMAND "${CMAKE_COMMAND}" -E cat "${stamp}")
 set_tests_properties(build.complete PROPERTIES LABELS build TIMEOUT 30)

@@ -2,8 +2,8 @@
 # Finds what Tessera builds on. What is missing is, if TESSERA_PROVISION says so, installed from the distribution
 # (as root), else fetched from upstream; else one sentence names every missing thing and how to get it.
 #
-# Each dependency is a macro tessera_find_<name> that sets <name>_here, and is named in one list below
-# with the Debian packages that hold it.
+# Each dependency is a macro tessera_find_<name> that sets <name>_here, and is named in the list below with the
+# Debian packages that hold it.
 
 include(TesseraProvision)
 
@@ -12,24 +12,29 @@ include(TesseraProvision)
 include(tessera-find)  # MPICH, BLAS and oneDNN, which the installed package finds in the same way
 
 macro(tessera_find_fmt)
-  find_package(fmt 9 CONFIG QUIET)
-  if(NOT fmt_FOUND)
-    find_package(fmt CONFIG QUIET)  # fmt calls every major version incompatible; 9 and newer will do
-    if(fmt_FOUND AND fmt_VERSION VERSION_LESS 9)
-      set(fmt_FOUND FALSE)
+  set(fmt_here TRUE)
+  if(NOT TARGET fmt::fmt)  # not fetched already
+    find_package(fmt CONFIG QUIET)
+    if(NOT fmt_FOUND OR fmt_VERSION VERSION_LESS 9)
+      set(fmt_here FALSE)
     endif()
   endif()
-  set(fmt_here ${fmt_FOUND})
 endmacro()
 
 macro(tessera_find_doctest)
-  find_package(doctest CONFIG QUIET)
-  set(doctest_here ${doctest_FOUND})
+  set(doctest_here TRUE)
+  if(NOT TARGET doctest::doctest)  # not fetched already
+    find_package(doctest CONFIG QUIET)
+    set(doctest_here ${doctest_FOUND})
+  endif()
 endmacro()
 
 macro(tessera_find_benchmark)
-  find_package(benchmark CONFIG QUIET)
-  set(benchmark_here ${benchmark_FOUND})
+  set(benchmark_here TRUE)
+  if(NOT TARGET benchmark::benchmark)  # not fetched already
+    find_package(benchmark CONFIG QUIET)
+    set(benchmark_here ${benchmark_FOUND})
+  endif()
 endmacro()
 
 macro(tessera_find_kokkos)
@@ -93,14 +98,18 @@ if(missing AND TESSERA_PROVISION)
   message(STATUS "Missing: ${names}")
 
   tessera_install_packages(${missing})
+  tessera_use_ccache()
   tessera_find_all()
   if(kokkos IN_LIST missing)
     tessera_make_kokkos_prefix()
     tessera_find_all()
   endif()
-  foreach(dependency IN LISTS missing)
-    tessera_fetch_upstream(${dependency})
-  endforeach()
+  if(missing AND NOT "mpi" IN_LIST missing AND NOT "blas" IN_LIST missing AND NOT "kokkos" IN_LIST missing)
+    # Fetched only if that completes the list: what upstream cannot give is asked for first.
+    foreach(dependency IN LISTS missing)
+      tessera_fetch_upstream(${dependency})
+    endforeach()
+  endif()
   tessera_find_all()
 endif()
 
@@ -111,7 +120,9 @@ endif()
 message(STATUS "MPI: ${MPI_CXX_COMPILER}, started by ${MPIEXEC_EXECUTABLE}")
 message(STATUS "BLAS: ${TESSERA_BLAS_LIBRARY}")
 message(STATUS "Kokkos ${Kokkos_VERSION}: ${Kokkos_DIR}")
-message(STATUS "fmt ${fmt_VERSION}: ${fmt_DIR}")
+if(fmt_DIR)
+  message(STATUS "fmt ${fmt_VERSION}: ${fmt_DIR}")
+endif()
 if(TESSERA_WITH_DNNL)
   message(STATUS "oneDNN: ${TESSERA_DNNL_LIBRARY}")
 endif()

@@ -12,7 +12,7 @@ function(tessera_installable result)
     if(NOT policy MATCHES "Candidate: ([0-9][^\n]*)")
       continue()
     endif()
-    if(package STREQUAL "libkokkos-dev" AND CMAKE_MATCH_1 VERSION_LESS 5)
+    if(package STREQUAL "libkokkos-dev" AND CMAKE_MATCH_1 VERSION_LESS 5)  # Debian 12 has an older one
       continue()
     endif()
     list(APPEND usable ${package})
@@ -48,8 +48,8 @@ function(tessera_install_packages)
     return()
   endif()
   # ccache makes the next build from scratch cheap; nothing depends on it.
-  find_program(CCACHE_PROGRAM ccache)
-  if(NOT CCACHE_PROGRAM)
+  find_program(TESSERA_CCACHE ccache)
+  if(NOT TESSERA_CCACHE)
     tessera_installable(ccache ccache)
     list(APPEND known ${ccache})
   endif()
@@ -71,14 +71,6 @@ function(tessera_install_packages)
   endforeach()
   if(failed)
     message(STATUS "apt-get install failed:\n${output}")
-  endif()
-  if(NOT CMAKE_CXX_COMPILER_LAUNCHER)
-    unset(CCACHE_PROGRAM CACHE)
-    find_program(CCACHE_PROGRAM ccache)
-    if(CCACHE_PROGRAM)
-      message(STATUS "Compiling through ${CCACHE_PROGRAM}")
-      set(CMAKE_CXX_COMPILER_LAUNCHER "${CCACHE_PROGRAM}" PARENT_SCOPE)
-    endif()
   endif()
 endfunction()
 
@@ -133,7 +125,34 @@ endfunction()
 
 # ---- upstream -------------------------------------------------------------------------------------------------
 
+# What is small and builds with CMake alone comes from its own repository, pinned by the hash of the release's commit.
+set(fmt_upstream https://github.com/fmtlib/fmt.git e69e5f977d458f2650bb346dadf2ad30c5320281)              # 10.2.1
+set(doctest_upstream https://github.com/doctest/doctest.git ae7a13539fb71f270b87eb2e874fbac80bc8dda2)      # 2.4.11
+set(benchmark_upstream https://github.com/google/benchmark.git 344117638c8ff7e239044fd0fa7085839fc03021)  # 1.8.3
+
 function(tessera_fetch_upstream dependency)
+  find_package(Git QUIET)
+  if(NOT ${dependency}_upstream OR NOT Git_FOUND)
+    return()
+  endif()
+  list(GET ${dependency}_upstream 0 url)
+  list(GET ${dependency}_upstream 1 commit)
+  # Asked first, since a download that fails in FetchContent ends the configuration with a page of text, not a sentence.
+  execute_process(COMMAND "${GIT_EXECUTABLE}" ls-remote --exit-code "${url}" HEAD TIMEOUT 30
+    RESULT_VARIABLE unreachable OUTPUT_QUIET ERROR_QUIET)
+  if(unreachable)
+    message(STATUS "${${dependency}_name}: upstream is out of reach")
+    return()
+  endif()
+  message(STATUS "${${dependency}_name}: fetching upstream's commit ${commit}")
+  include(FetchContent)
+  set(BENCHMARK_ENABLE_TESTING OFF)
+  set(BENCHMARK_ENABLE_INSTALL OFF)
+  set(DOCTEST_WITH_TESTS OFF)
+  set(DOCTEST_NO_INSTALL ON)
+  set(FMT_INSTALL ON)  # our own installation needs it
+  FetchContent_Declare(${dependency} GIT_REPOSITORY "${url}" GIT_TAG ${commit} SYSTEM)
+  FetchContent_MakeAvailable(${dependency})
 endfunction()
 
 # ---- the one sentence -----------------------------------------------------------------------------------------
@@ -147,5 +166,12 @@ function(tessera_say_what_is_missing)
   endforeach()
   list(JOIN names ", " names)
   list(JOIN packages " " packages)
-  message(FATAL_ERROR "Tessera needs ${names}: as root, `apt-get install ${packages}`, or name its place in CMAKE_PREFIX_PATH.")
+  set(ways "run `apt-get install ${packages}` as root, or name where they are in CMAKE_PREFIX_PATH")
+  if(NOT TESSERA_PROVISION)
+    set(ways "configure with `cmake --preset test`, which gets them, or ${ways}")
+  endif()
+  if(dnnl IN_LIST ARGN)
+    string(APPEND ways " (oneDNN alone can be left out: TESSERA_WITH_DNNL=OFF)")
+  endif()
+  message(FATAL_ERROR "Tessera needs what is not here: ${names}; ${ways}.")
 endfunction()

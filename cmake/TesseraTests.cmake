@@ -8,8 +8,7 @@
 #   tests/<room>/x.mpi.cpp        doctest, at 1, 2, 3, 4, 6 and 8 processes         program test_mpi
 #   tests/golden/x.golden.cpp     doctest, texts compared with tests/golden/*.txt   program test_golden
 
-set(TESSERA_TEST_ENVIRONMENT ${TESSERA_ENVIRONMENT}
-  "ASAN_OPTIONS=detect_stack_use_after_return=1" UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1)
+set(TESSERA_TEST_ENVIRONMENT ${TESSERA_ENVIRONMENT} UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1)
 
 # What every test of ours is compiled with, by the room it tests: the rooms up to plan see neither Kokkos nor MPI.
 function(tessera_test_target target room)

@@ -14,6 +14,7 @@ say() { echo "Kokkos: $*"; }
 fail() { echo "Kokkos: $*" >&2; exit 1; }
 
 mkdir -p "$folder"
+find "$folder" -maxdepth 1 -name '.making.*' -mtime +0 -exec rm -rf {} + # what a killed run left, a day ago or more
 work=$(mktemp -d "$folder/.making.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
