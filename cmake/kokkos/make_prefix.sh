@@ -20,12 +20,13 @@ trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
 mkdir -p "$work"/{lists/partial,cache/archives/partial,etc,deb,root}
 
-# The mirror is the one that apt already uses for Debian itself.
-mirror=$(apt-get indextargets --format '$(ORIGIN)|$(SITE)|$(REPO_URI)|$(RELEASE)' 'Created-By: Packages' 2>/dev/null |
-  sed -n 's/^Debian|[^|]*|\([^|]*\)|.*/\1/p' | grep -v -- '-security' | head -n 1 || true)
-if [ -z "$mirror" ]; then # without downloaded lists apt does not know the origin: read its list of sources instead
-  mirror=$(apt-get indextargets --format '$(REPO_URI) $(SIGNED_BY)' 'Created-By: Packages' 2>/dev/null |
-    sed -n 's#^\([^ ]*/debian/\{0,1\}\) .*#\1#p' | head -n 1 || true)
+# The mirror is the one that apt already takes Debian itself from: by what its index says of itself,
+# else, where no index was read yet, by where apt would read it.
+mirror=$(apt-get indextargets --format '$(ORIGIN)|$(RELEASE)|$(REPO_URI)' 'Created-By: Packages' 2>/dev/null |
+  sed -n '/-security/d; s/^Debian|[^|]*|//p' | head -n 1 || true)
+if [ -z "$mirror" ]; then
+  mirror=$(apt-get --print-uris -o Debug::NoLocking=1 update 2>/dev/null |
+    sed -n "s#^'\(.*/debian/*\)/dists/.*/*InRelease'.*#\1#p" | head -n 1 || true)
 fi
 [ -n "$mirror" ] || fail "apt knows no Debian mirror to take Kokkos from; install Kokkos 5 yourself and set Kokkos_DIR."
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
