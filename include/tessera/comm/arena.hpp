@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// The memory of one mesh in one memory space, given out in blocks: first from a window that the node shares, when there
+/// is one, else from private chunks that grow on demand and are kept for reuse. Where chunks come from is
+/// comm/memory_source.hpp's matter.
+///
+///     Arena arena(std::make_shared<HostMemory>());
+///     Block block = arena.allocate(1000);            // arena.in_use() == 1024
+///     arena.release(block);
+///
+/// Laws: in_use() is the sum of arena_charge(bytes) over the blocks given out, whatever memory is behind them; blocks are
+/// disjoint; a repeated pattern of requests allocates nothing anew.
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tessera/base/error.hpp>
+#include <tessera/base/memory.hpp>
+#include <tessera/comm/detail/free_ranges.hpp>
+#include <tessera/comm/memory_source.hpp>
+
+namespace tessera {
+
+/// A piece of an arena. Offsets below the size of the shared window lie in it.
+struct Block {
+  Index offset = -1;
+  Index bytes = 0;
+  void* data = nullptr;  ///< aligned to arena_alignment; null when empty or dry
+  bool shared = false;   ///< in the window that the node shares
+};
+
+/// Not for several threads at once. Communication: none, ever.
+class Arena {
+ public:
+  /// An arena of `source`'s memory; a null source makes a dry arena, which counts and holds nothing. `window`, if it has
+  /// bytes, is used first and belongs to the caller. `limit` bounds in_use().
+  explicit Arena(std::shared_ptr<MemorySource> source, void* window = nullptr, Index window_bytes = 0, Index limit = max_int64)
+      : source_(std::move(source)), limit_(limit) {
+    if (window != nullptr) add_range(window, window_bytes);
+    window_bytes_ = capacity_;
+  }
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+  ~Arena() { close(); }
+
+  /// Returns a block of at least `bytes` bytes, its contents unspecified. Throws MemoryError when there is no memory for it.
+  Block allocate(Index bytes) {
+    if (bytes < 0) throw MemoryError("a block of " + std::to_string(bytes) + " bytes was asked for; sizes are zero or more");
+    const Index charge = arena_charge(bytes);
+    if (closed_ || charge > limit_ - in_use_) refuse(bytes);
+    Block block{-1, bytes, nullptr, false};
+    if (charge > 0 && source_ != nullptr) {
+      block.offset = free_.take(charge);
+      if (block.offset < 0) {
+        grow(charge, bytes);
+        block.offset = free_.take(charge);
+      }
+      block.data = address(block.offset);
+      block.shared = block.offset < window_bytes_;
+    }
+    in_use_ += charge;
+    if (in_use_ > peak_) peak_ = in_use_;
+    return block;
+  }
+
+  /// Takes a block back and empties it. After close() it only forgets it.
+  void release(Block& block) {
+    if (block.bytes > 0 && !closed_) {
+      const Index charge = arena_charge(block.bytes);
+      in_use_ -= charge;
+      if (block.offset >= 0) free_.give(block.offset, charge);
+    }
+    block = {};
+  }
+
+  bool dry() const { return source_ == nullptr; }
+  /// Returns the bytes charged for the blocks that are out now.
+  Index in_use() const { return in_use_; }
+  /// Returns the most that in_use() has been since the start or the last reset_peak().
+  Index peak() const { return peak_; }
+  void reset_peak() { peak_ = in_use_; }
+  /// Returns the bytes of memory held, in blocks or free.
+  Index capacity() const { return capacity_; }
+  /// Returns the bytes of the shared window.
+  Index window_bytes() const { return window_bytes_; }
+
+  /// Gives the private memory back. Blocks still out are void from now on, and nothing can be allocated.
+  void close() {
+    if (closed_) return;
+    closed_ = true;
+    free_.clear();
+    for (const Chunk& chunk : chunks_)
+      if (chunk.raw != nullptr) source_->release(chunk.raw, chunk.raw_bytes);
+    chunks_.clear();
+    capacity_ = window_bytes_ = 0;
+  }
+
+ private:
+  struct Chunk {
+    Index offset;
+    Index bytes;
+    char* base;
+    void* raw;  ///< what the source gave, or null for the window
+    Index raw_bytes;
+  };
+
+  /// Adds [base, base + bytes), cut to whole units. Ranges of offsets never touch, so that blocks never span two chunks.
+  void add_range(void* memory, Index bytes, void* raw = nullptr, Index raw_bytes = 0) {
+    const auto at = reinterpret_cast<std::uintptr_t>(memory);
+    const Index skip = static_cast<Index>((arena_alignment - at % arena_alignment) % arena_alignment);
+    const Index usable = (bytes - skip) / arena_alignment * arena_alignment;
+    if (usable <= 0) return;
+    const Index offset = chunks_.empty() ? 0 : chunks_.back().offset + chunks_.back().bytes + arena_alignment;
+    chunks_.push_back({offset, usable, static_cast<char*>(memory) + skip, raw, raw_bytes});
+    free_.give(offset, usable);
+    capacity_ += usable;
+  }
+
+  void grow(Index charge, Index asked) {
+    constexpr Index smallest = Index{1} << 20;
+    constexpr Index generous = Index{64} << 20;
+    const Index wish = max_of(charge, max_of(smallest, min_of(capacity_, generous)));
+    for (const Index size : {wish, charge}) {
+      const Index raw_bytes = size + arena_alignment;
+      if (void* raw = source_->allocate(raw_bytes)) {
+        add_range(raw, raw_bytes, raw, raw_bytes);
+        return;
+      }
+    }
+    refuse(asked);
+  }
+
+  [[noreturn]] void refuse(Index asked) const {
+    const std::string facts = std::to_string(asked) + " bytes were asked for, " + std::to_string(in_use_) + " are in use of " +
+                              std::to_string(capacity_) + " held";
+    if (closed_) throw MemoryError("the arena of this mesh is closed; " + facts + ": make tensors before the mesh or the environment ends");
+    if (limit_ != max_int64 && arena_charge(asked) > limit_ - in_use_)
+      throw MemoryError("the arena is full: " + facts + ", and its limit is " + std::to_string(limit_) +
+                        "; shard more, or raise the limit of the mesh");
+    throw MemoryError("memory is exhausted: " + facts + "; shard over more processes, or use smaller tensors");
+  }
+
+  void* address(Index offset) const {
+    std::size_t low = 0;
+    std::size_t high = chunks_.size();
+    while (high - low > 1) {
+      const std::size_t middle = (low + high) / 2;
+      (chunks_[middle].offset <= offset ? low : high) = middle;
+    }
+    return chunks_[low].base + (offset - chunks_[low].offset);
+  }
+
+  std::shared_ptr<MemorySource> source_;
+  Index limit_;
+  detail::FreeRanges free_;
+  std::vector<Chunk> chunks_;
+  Index window_bytes_ = 0;
+  Index capacity_ = 0;
+  Index in_use_ = 0;
+  Index peak_ = 0;
+  bool closed_ = false;
+};
+
+}  // namespace tessera

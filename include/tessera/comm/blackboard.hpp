@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Where each process writes what it is doing, in memory that the others of its node can read: so that one of them
+/// can say, when a process never comes, what everybody did last. comm/watchdog.hpp decides when.
+///
+///     board.enter(rank, {"einsum", Where::here(), "all-gather", "model"});   ...   board.leave(rank);
+///     board.report()          // one line a process
+///
+/// Laws: writing never waits; what is read is what was written once the writer is quiet.
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <tessera/base/where.hpp>
+
+namespace tessera {
+
+/// What a process says about the call that it begins.
+struct CallNote {
+  std::string_view label;  ///< the operator, e.g. einsum "ik,kj->ij"
+  Where where;             ///< of the user's call
+  std::string_view kind;   ///< e.g. all-gather
+  std::string_view over;   ///< names of the group's axes
+};
+
+namespace detail {
+
+inline std::int64_t steady_nanoseconds() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+enum class Activity : std::uint32_t { none, waits, left, ended };
+
+/// The plain data of a record.
+struct CallState {
+  std::int64_t time = 0;  ///< steady clock, the same for all processes of a node
+  std::uint64_t calls = 0;
+  Activity activity = Activity::none;
+  std::int32_t line = 0;
+  char label[96] = {};
+  char file[48] = {};
+  char kind[24] = {};
+  char over[48] = {};
+};
+inline constexpr int state_words = static_cast<int>(sizeof(CallState) / 8);
+static_assert(sizeof(CallState) == 8 * state_words);
+
+/// A record that may lie in memory shared by processes: words are atomic and hold no addresses. All zero is a valid start.
+struct alignas(64) CallRecord {
+  std::atomic<std::uint64_t> version;  ///< odd while being written
+  std::atomic<std::uint64_t> words[state_words];
+};
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+
+/// What a blackboard's memory starts with.
+struct alignas(64) BlackboardHead {
+  std::atomic<std::uint64_t> reported;  ///< not 0 once some process of the node prints the report
+};
+
+template <std::size_t N>
+void copy_text(char (&to)[N], std::string_view from) {
+  const std::size_t count = from.size() < N - 1 ? from.size() : N - 1;
+  std::memcpy(to, from.data(), count);
+  std::memset(to + count, 0, N - count);
+}
+
+}  // namespace detail
+
+class Blackboard {
+ public:
+  /// Returns how much zeroed memory `records` records take.
+  static constexpr std::size_t bytes_for(int records) {
+    return sizeof(detail::BlackboardHead) + static_cast<std::size_t>(records) * sizeof(detail::CallRecord);
+  }
+
+  /// `slot[r]` is the record of process r in `memory`, or -1 when it is on another node.
+  Blackboard(void* memory, std::vector<int> slot)
+      : head_(static_cast<detail::BlackboardHead*>(memory)),
+        records_(reinterpret_cast<detail::CallRecord*>(static_cast<char*>(memory) + sizeof(detail::BlackboardHead))),
+        slot_(std::move(slot)) {}
+
+  int size() const { return static_cast<int>(slot_.size()); }
+
+  /// Process `process` begins a call. Only that process writes its record.
+  void enter(int process, const CallNote& note) {
+    detail::CallState state = read(process);
+    state.time = detail::steady_nanoseconds();
+    ++state.calls;
+    state.activity = detail::Activity::waits;
+    state.line = note.where.line;
+    std::string_view file = note.where.file;
+    if (const auto slash = file.rfind('/'); slash != std::string_view::npos) file.remove_prefix(slash + 1);
+    detail::copy_text(state.label, note.label);
+    detail::copy_text(state.file, file);
+    detail::copy_text(state.kind, note.kind);
+    detail::copy_text(state.over, note.over);
+    write(process, state);
+  }
+  /// The call that was begun is done.
+  void leave(int process) { mark(process, detail::Activity::left); }
+  /// The process will make no further call.
+  void end(int process) { mark(process, detail::Activity::ended); }
+
+  /// Returns true for the first process of the node that asks: it prints the report.
+  bool claim_report() { return head_->reported.exchange(1) == 0; }
+
+  /// Returns e.g. `waits in all-gather over model for einsum (at ffn.cpp:12), call 7, for 2.0 s`.
+  std::string describe(int process) const {
+    if (slot_[static_cast<std::size_t>(process)] < 0) return "unknown (another node)";
+    const detail::CallState state = read(process);
+    if (state.activity == detail::Activity::none) return "has made no call yet";
+    if (state.calls == 0) return "has ended without any call";
+    char ago[32];
+    std::snprintf(ago, sizeof ago, "%.1f s", 1e-9 * static_cast<double>(detail::steady_nanoseconds() - state.time));
+    std::string text = state.kind;
+    if (state.over[0] != '\0') text += std::string(" over ") + state.over;
+    if (state.label[0] != '\0') text += std::string(" for ") + state.label;
+    if (state.line > 0) text += std::string(" (at ") + state.file + ":" + std::to_string(state.line) + ")";
+    text += ", call " + std::to_string(state.calls);
+    if (state.activity == detail::Activity::waits) return "waits in " + text + ", for " + ago;
+    if (state.activity == detail::Activity::ended) return "has ended; its last call was " + text;
+    return "left " + text + ", " + ago + " ago, and has not called since";
+  }
+
+  /// Returns a line for each process.
+  std::string report() const {
+    std::string text;
+    for (int process = 0; process < size(); ++process)
+      text += "\n  process " + std::to_string(process) + ": " + describe(process);
+    return text;
+  }
+
+ private:
+  detail::CallRecord& record(int process) const { return records_[slot_[static_cast<std::size_t>(process)]]; }
+
+  void mark(int process, detail::Activity activity) {
+    detail::CallState state = read(process);
+    state.time = detail::steady_nanoseconds();
+    state.activity = activity;
+    write(process, state);
+  }
+
+  detail::CallState read(int process) const {
+    const detail::CallRecord& from = record(process);
+    std::uint64_t words[detail::state_words];
+    for (int attempt = 0; attempt < 100; ++attempt) {
+      const std::uint64_t version = from.version.load(std::memory_order_acquire);
+      for (int i = 0; i < detail::state_words; ++i) words[i] = from.words[i].load(std::memory_order_acquire);
+      if (version % 2 == 0 && from.version.load(std::memory_order_acquire) == version) break;
+    }
+    detail::CallState state;
+    std::memcpy(static_cast<void*>(&state), words, sizeof state);
+    return state;
+  }
+
+  void write(int process, const detail::CallState& state) {
+    detail::CallRecord& to = record(process);
+    std::uint64_t words[detail::state_words];
+    std::memcpy(words, &state, sizeof state);
+    to.version.fetch_add(1, std::memory_order_acq_rel);
+    for (int i = 0; i < detail::state_words; ++i) to.words[i].store(words[i], std::memory_order_release);
+    to.version.fetch_add(1, std::memory_order_release);
+  }
+
+  detail::BlackboardHead* head_;
+  detail::CallRecord* records_;
+  std::vector<int> slot_;
+};
+
+}  // namespace tessera

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// How much a mesh checks while it runs.
+///
+///     MeshOptions{.check = Check::communicating}
+///
+/// Laws: a correct program computes the same at every level.
+#include <cstdint>
+#include <string_view>
+
+#include <tessera/comm/detail/variables.hpp>
+
+namespace tessera {
+
+/// none: nothing. light: what costs nothing. normal: operands of each operator. communicating: do all processes call the same
+/// operator, with the same shapes and shardings? heavy: also each collective, within its group, and whatever is slow.
+enum class Check : std::uint8_t { none, light, normal, communicating, heavy };
+
+constexpr std::string_view name_of(Check check) {
+  constexpr std::string_view names[] = {"none", "light", "normal", "communicating", "heavy"};
+  return names[static_cast<int>(check)];
+}
+
+/// Returns what the environment variable TESSERA_CHECK asks for, else `otherwise`. Throws UsageError for any other text.
+inline Check check_from_environment(Check otherwise = Check::normal) {
+  const int chosen = detail::choice_variable("TESSERA_CHECK", {"none", "light", "normal", "communicating", "heavy"});
+  return chosen < 0 ? otherwise : static_cast<Check>(chosen);
+}
+
+}  // namespace tessera

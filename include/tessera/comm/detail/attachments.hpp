@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// One object of each type, made when first asked for.
+///
+///     attachments.get<PlanCache>()
+///
+/// Laws: get<T>() is always the same object, until clear(), which ends them in reverse order.
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace tessera::detail {
+
+class Attachments {
+ public:
+  Attachments() = default;
+  Attachments(const Attachments&) = delete;
+  Attachments& operator=(const Attachments&) = delete;
+  ~Attachments() { clear(); }
+
+  template <class T>
+  T& get() {
+    for (const auto& [tag, holder] : slots_)
+      if (tag == &tag_of<T>) return static_cast<Holder<T>&>(*holder).value;
+    auto holder = std::make_unique<Holder<T>>();
+    T& value = holder->value;
+    slots_.emplace_back(&tag_of<T>, std::move(holder));
+    return value;
+  }
+
+  void clear() {
+    while (!slots_.empty()) slots_.pop_back();
+  }
+
+ private:
+  struct HolderBase {
+    virtual ~HolderBase() = default;
+  };
+  template <class T>
+  struct Holder final : HolderBase {
+    T value{};
+  };
+  template <class T>
+  static constexpr char tag_of = 0;  // its address is the type's key
+
+  std::vector<std::pair<const void*, std::unique_ptr<HolderBase>>> slots_;
+};
+
+}  // namespace tessera::detail

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// What must be closed before Kokkos and MPI end: meshes and transports enter themselves here, and comm/environment.hpp
+/// closes those still alive, in the order in which they were made.
+///
+///     id = Closing::all().enter([this] { close(); });   ...   Closing::all().leave(id);
+///
+/// Laws: what has left is not called; the functions run without the lock.
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <utility>
+
+namespace tessera::detail {
+
+class Closing {
+ public:
+  /// The one list of this program. It holds functions, no memory of Kokkos's.
+  static Closing& all() {
+    static Closing closing;
+    return closing;
+  }
+
+  /// `late` ones are closed after all others: transports after meshes.
+  std::uint64_t enter(std::function<void()> close, bool late = false) {
+    const std::lock_guard lock(mutex_);
+    const std::uint64_t id = ++next_ + (late ? late_ids : 0);
+    entries_.emplace(id, std::move(close));
+    return id;
+  }
+  void leave(std::uint64_t id) {
+    const std::lock_guard lock(mutex_);
+    entries_.erase(id);
+  }
+  void run() {
+    for (;;) {
+      std::function<void()> close;
+      {
+        const std::lock_guard lock(mutex_);
+        if (entries_.empty()) return;
+        close = std::move(entries_.begin()->second);
+        entries_.erase(entries_.begin());
+      }
+      close();
+    }
+  }
+
+ private:
+  static constexpr std::uint64_t late_ids = std::uint64_t{1} << 62;
+  std::mutex mutex_;
+  std::map<std::uint64_t, std::function<void()>> entries_;
+  std::uint64_t next_ = 0;
+};
+
+}  // namespace tessera::detail

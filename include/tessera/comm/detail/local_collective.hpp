@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Collectives among buffers of one address space: what the loopback transport does once all members have come.
+///
+///     for (int member = 0; member < p; ++member) fill(parties, member);
+///
+/// Laws: reductions add in the order of the members, so that the result depends on nothing else.
+#include <cstddef>
+#include <cstring>
+#include <type_traits>
+#include <vector>
+
+#include <tessera/base/dtype.hpp>
+#include <tessera/comm/detail/describe_call.hpp>
+
+namespace tessera::detail {
+
+/// One member's call and buffers.
+struct Party {
+  const Call* call = nullptr;
+  const std::byte* send = nullptr;
+  std::byte* receive = nullptr;
+};
+
+template <class T>
+T combine(Reduction reduction, T a, T b) {
+  if (reduction == Reduction::max) return a < b ? b : a;
+  if (reduction == Reduction::min) return b < a ? b : a;
+  if constexpr (std::is_integral_v<T>) {
+    using Wrapping = std::make_unsigned_t<T>;  // as MPI: overflow wraps
+    return static_cast<T>(static_cast<Wrapping>(a) + static_cast<Wrapping>(b));
+  } else {
+    return a + b;
+  }
+}
+
+template <class T>
+void combine_into(Reduction reduction, std::byte* to, const std::byte* from, Index count) {
+  T* a = reinterpret_cast<T*>(to);
+  const T* b = reinterpret_cast<const T*>(from);
+  for (Index i = 0; i < count; ++i) a[i] = combine(reduction, a[i], b[i]);
+}
+
+inline void combine_bytes(DType type, Reduction reduction, std::byte* to, const std::byte* from, Index count) {
+  with_type(type, [&](auto zero) { combine_into<decltype(zero)>(reduction, to, from, count); });
+}
+
+inline void copy_bytes(std::byte* to, const std::byte* from, Index bytes) {
+  if (bytes > 0 && to != from) std::memmove(to, from, static_cast<std::size_t>(bytes));
+}
+
+/// Fills the receive buffer of member `own`, for every kind but all_reduce.
+inline void fill(const std::vector<Party>& parties, int own) {
+  const auto party = [&](int member) -> const Party& { return parties[static_cast<std::size_t>(member)]; };
+  const Call& call = *party(own).call;
+  const Index size = static_cast<Index>(size_of(call.type));
+  for (std::size_t k = 0; k < call.receive.size(); ++k) {
+    const Piece& piece = call.receive[k];
+    if (piece.count == 0) continue;
+    std::byte* to = party(own).receive + piece.offset * size;
+    if (call.kind == Collective::reduce_scatter) {
+      for (int member = 0; member < static_cast<int>(parties.size()); ++member) {
+        const Party& from = party(member);
+        const std::byte* source = from.send + find_piece(from.call->send, own)->offset * size;
+        if (member == 0)
+          copy_bytes(to, source, piece.count * size);
+        else
+          combine_bytes(call.type, call.reduction, to, source, piece.count);
+      }
+      continue;
+    }
+    const Party& from = party(piece.peer);
+    const Piece* sent = call.kind == Collective::all_gather ? &from.call->send.front()
+                                                            : find_piece(from.call->send, own, occurrence(call.receive, k));
+    copy_bytes(to, from.send + sent->offset * size, piece.count * size);
+  }
+}
+
+/// Reduces the elements [first, first + count) of all members of an all-reduce into `result`, which starts at element `first`.
+inline void reduce_slice(const std::vector<Party>& parties, Index first, Index count, std::byte* result) {
+  if (count == 0) return;
+  for (std::size_t member = 0; member < parties.size(); ++member) {
+    const Party& from = parties[member];
+    const Index size = static_cast<Index>(size_of(from.call->type));
+    const std::byte* source =
+        from.call->in_place ? from.receive + from.call->receive.front().offset * size : from.send + from.call->send.front().offset * size;
+    source += first * size;
+    if (member == 0)
+      copy_bytes(result, source, count * size);
+    else
+      combine_bytes(from.call->type, from.call->reduction, result, source, count);
+  }
+}
+
+/// Gives one member of an all-reduce the whole result.
+inline void deliver(const Party& party, const std::byte* result) {
+  const Piece& piece = party.call->receive.front();
+  const Index size = static_cast<Index>(size_of(party.call->type));
+  copy_bytes(party.receive + piece.offset * size, result, piece.count * size);
+}
+
+}  // namespace tessera::detail

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// What all MPI transports over one user's communicator share: the node, the blackboard, the watchdog, and what is to be
+/// freed. Freeing communicators and windows is collective, destructors are not: so they put things down here, and the next
+/// collective moment (a duplicate, the end of the environment) frees what every process has put down.
+///
+///     context->wait(&request, 1, Wait::nap);
+///
+/// Laws: nothing is freed before all processes have let go of it; nothing collective happens in a destructor.
+#include <mpi.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <tessera/comm/detail/closing.hpp>
+#include <tessera/comm/detail/mpi_error.hpp>
+#include <tessera/comm/transport.hpp>
+#include <tessera/comm/watchdog.hpp>
+
+namespace tessera::detail {
+
+/// Communicators and windows of one transport, to be freed together; each has a key that orders it alike on all processes.
+struct MpiHandles {
+  std::vector<std::pair<std::uint64_t, MPI_Comm>> comms;
+  std::vector<MPI_Win> windows;
+
+  void free() {
+    std::sort(comms.begin(), comms.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    for (MPI_Win& window : windows) {
+      MPI_Win_unlock_all(window);
+      check(MPI_Win_free(&window), "MPI_Win_free");
+    }
+    for (auto& entry : comms) check(MPI_Comm_free(&entry.second), "MPI_Comm_free");
+    windows.clear();
+    comms.clear();
+  }
+};
+
+class MpiContext {
+ public:
+  /// Collective over: the processes of `user`.
+  MpiContext(MPI_Comm user, double time_limit) : time_limit_(time_limit), watchdog_([this] { late(); }) {
+    int up = 0;
+    check(MPI_Initialized(&up), "MPI_Initialized");
+    if (up == 0) throw UsageError("MPI is not initialized; make a tessera::Environment first, or call MPI_Init_thread");
+    check(MPI_Comm_dup(user, &comm_), "MPI_Comm_dup");
+    check(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+    check(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank");
+    check(MPI_Comm_size(comm_, &size_), "MPI_Comm_size");
+    check(MPI_Comm_split_type(comm_, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &node_), "MPI_Comm_split_type");
+    check(MPI_Comm_set_errhandler(node_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+    check(MPI_Comm_size(node_, &node_size_), "MPI_Comm_size");
+
+    ProcessorMask mask = usable_processors();
+    check(MPI_Allreduce(MPI_IN_PLACE, mask.data(), static_cast<int>(mask.size()), MPI_UINT64_T, MPI_BOR, node_), "MPI_Allreduce");
+    int facts[2] = {core_count(mask), -node_size_};  // the worst node decides for all
+    check(MPI_Allreduce(MPI_IN_PLACE, facts, 2, MPI_INT, MPI_MIN, comm_), "MPI_Allreduce");
+    automatic_ = choose_wait(Wait::automatic, -facts[1], facts[0]);
+    open_blackboard();
+    closing_ = Closing::all().enter([this] { close(); }, true);
+  }
+  MpiContext(const MpiContext&) = delete;
+  MpiContext& operator=(const MpiContext&) = delete;
+  ~MpiContext() { Closing::all().leave(closing_); }  // what is left is MPI_Finalize's
+
+  MPI_Comm comm() const { return comm_; }
+  MPI_Comm node() const { return node_; }
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  int node_size() const { return node_size_; }
+  bool closed() const { return closed_; }
+  Wait automatic_wait() const { return automatic_; }
+  Blackboard* blackboard() { return board_.get(); }
+  Watchdog& watchdog() { return watchdog_; }
+
+  void require_open() const {
+    if (closed_) throw UsageError("the MPI transport is closed, since the environment has ended; keep tessera::Environment alive while meshes are used");
+  }
+
+  /// Waits for requests by the given policy. A call must be under way (Watched).
+  void wait(MPI_Request* requests, int count, Wait policy, const char* function) {
+    if (policy == Wait::spin) {
+      check(MPI_Waitall(count, requests, MPI_STATUSES_IGNORE), function);
+      return;
+    }
+    Nap nap;
+    for (int done = 0;;) {
+      check(MPI_Testall(count, requests, &done, MPI_STATUSES_IGNORE), function);
+      if (done != 0) return;
+      nap();
+      if (nap.asleep() && watchdog_.overdue()) late();
+    }
+  }
+
+  /// Registers the handles of a new transport: the same number on all processes. Collective over: all processes.
+  std::uint64_t open() {
+    collect();
+    outstanding_[++opened_];
+    return opened_;
+  }
+  /// The handles of transport `id` are no longer used here. Local.
+  void put_down(std::uint64_t id, MpiHandles handles) {
+    if (closed_) return;
+    outstanding_[id] = {true, std::move(handles)};
+  }
+  /// Frees what all processes have put down. Collective over: all processes.
+  void collect() {
+    require_open();
+    if (outstanding_.empty()) return;
+    std::vector<int> down;
+    for (const auto& entry : outstanding_) down.push_back(entry.second.first ? 1 : 0);
+    const Watched watched(*this, time_limit_);
+    MPI_Request request = MPI_REQUEST_NULL;
+    check(MPI_Iallreduce(MPI_IN_PLACE, down.data(), static_cast<int>(down.size()), MPI_INT, MPI_MIN, comm_, &request), "MPI_Iallreduce");
+    wait(&request, 1, automatic_, "MPI_Iallreduce");
+    std::size_t i = 0;
+    for (auto entry = outstanding_.begin(); entry != outstanding_.end();)
+      if (down[i++] != 0) {
+        entry->second.second.free();
+        entry = outstanding_.erase(entry);
+      } else {
+        ++entry;
+      }
+  }
+
+  /// Frees everything. Collective over: all processes; each must have let go of its transports.
+  void close() {
+    if (closed_) return;
+    if (mpi_is_up()) {
+      collect();
+      closed_ = true;
+      watchdog_.stop();
+      board_.reset();
+      board_handles_.free();
+      check(MPI_Comm_free(&node_), "MPI_Comm_free");
+      check(MPI_Comm_free(&comm_), "MPI_Comm_free");
+    }
+    closed_ = true;
+  }
+
+  /// Prints `message` unless another process of the node has said its own, and ends the job.
+  [[noreturn]] void abort(const std::string& message, int exit_code) {
+    if (board_ == nullptr || board_->claim_report()) {
+      std::fprintf(stderr, "%s\n", message.c_str());
+      std::fflush(stderr);
+    } else {
+      std::this_thread::sleep_for(std::chrono::seconds(2));  // who speaks ends the job
+    }
+    MPI_Abort(MPI_COMM_WORLD, exit_code);
+    std::_Exit(exit_code);
+  }
+
+  /// While it lives the watchdog watches; no two at once.
+  class Watched {
+   public:
+    Watched(MpiContext& context, double limit) : dog_(context.watchdog_) { dog_.enter(limit); }
+    Watched(const Watched&) = delete;
+    Watched& operator=(const Watched&) = delete;
+    ~Watched() { dog_.leave(); }
+
+   private:
+    Watchdog& dog_;
+  };
+
+  /// Returns `bytes` for each process of the node in one window, which goes into `handles`. Collective over: the node.
+  static SharedMemory allocate_window(Index bytes, MPI_Comm node, MpiHandles& handles) {
+    MPI_Info info = MPI_INFO_NULL;
+    check(MPI_Info_create(&info), "MPI_Info_create");
+    check(MPI_Info_set(info, "alloc_shared_noncontig", "true"), "MPI_Info_set");
+    SharedMemory memory{nullptr, bytes};
+    MPI_Win window = MPI_WIN_NULL;
+    check(MPI_Win_allocate_shared(static_cast<MPI_Aint>(bytes), 1, info, node, &memory.base, &window), "MPI_Win_allocate_shared");
+    MPI_Info_free(&info);
+    check(MPI_Win_lock_all(MPI_MODE_NOCHECK, window), "MPI_Win_lock_all");
+    handles.windows.push_back(window);
+    return memory;
+  }
+
+ private:
+  void open_blackboard() {
+    int node_rank = 0;
+    check(MPI_Comm_rank(node_, &node_rank), "MPI_Comm_rank");
+    const Index bytes = node_rank == 0 ? static_cast<Index>(Blackboard::bytes_for(node_size_)) : 0;
+    SharedMemory memory = allocate_window(bytes, node_, board_handles_);
+    MPI_Aint there = 0;
+    int unit = 0;
+    check(MPI_Win_shared_query(board_handles_.windows.front(), 0, &there, &unit, &memory.base), "MPI_Win_shared_query");
+    if (node_rank == 0) std::fill_n(static_cast<char*>(memory.base), bytes, '\0');
+    std::vector<int> ranks(static_cast<std::size_t>(node_size_));
+    check(MPI_Allgather(&rank_, 1, MPI_INT, ranks.data(), 1, MPI_INT, node_), "MPI_Allgather");
+    std::vector<int> slot(static_cast<std::size_t>(size_), -1);
+    for (int i = 0; i < node_size_; ++i) slot[static_cast<std::size_t>(ranks[static_cast<std::size_t>(i)])] = i;
+    check(MPI_Barrier(node_), "MPI_Barrier");
+    board_ = std::make_unique<Blackboard>(memory.base, std::move(slot));
+  }
+
+  void late() { abort("[tessera] " + late_message(rank_, watchdog_.limit(), *board_), 1); }
+
+  MPI_Comm comm_ = MPI_COMM_NULL;
+  MPI_Comm node_ = MPI_COMM_NULL;
+  int rank_ = 0;
+  int size_ = 1;
+  int node_size_ = 1;
+  Wait automatic_ = Wait::nap;
+  bool closed_ = false;
+  std::unique_ptr<Blackboard> board_;
+  MpiHandles board_handles_;
+  std::map<std::uint64_t, std::pair<bool, MpiHandles>> outstanding_;
+  std::uint64_t opened_ = 0;
+  std::uint64_t closing_ = 0;
+  double time_limit_;
+  Watchdog watchdog_;
+};
+
+}  // namespace tessera::detail

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Chunks from Kokkos's default memory space: device memory where the default execution space is a device.
+///
+///     Arena arena(default_memory());
+///
+/// Laws: after Kokkos is finalized nothing is given back, since Kokkos could no longer take it.
+#include <cstddef>
+#include <memory>
+#include <new>
+#include <stdexcept>
+#include <type_traits>
+
+#include <Kokkos_Core.hpp>
+
+#include <tessera/comm/memory_source.hpp>
+
+namespace tessera {
+
+/// Blocks of the default memory space are host memory, so that MPI's shared windows can hold them.
+inline constexpr bool default_memory_is_host = std::is_same_v<Kokkos::DefaultExecutionSpace::memory_space, Kokkos::HostSpace>;
+
+class DeviceMemory final : public MemorySource {
+ public:
+  using Space = Kokkos::DefaultExecutionSpace::memory_space;
+
+  void* allocate(Index bytes) override {
+    try {
+      return Kokkos::kokkos_malloc<Space>("tessera arena", static_cast<std::size_t>(bytes));
+    } catch (const std::bad_alloc&) {
+      return nullptr;
+    } catch (const std::runtime_error&) {  // Kokkos's own exception, with a page of text
+      return nullptr;
+    }
+  }
+  void release(void* memory, Index) noexcept override {
+    if (Kokkos::is_initialized()) Kokkos::kokkos_free<Space>(memory);
+  }
+};
+
+/// Returns the source of the default memory space; the plain heap when that is the host's and Kokkos does not run.
+inline std::shared_ptr<MemorySource> default_memory() {
+  if (default_memory_is_host && !Kokkos::is_initialized()) return std::make_shared<HostMemory>();
+  return std::make_shared<DeviceMemory>();
+}
+
+}  // namespace tessera

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// The transport of a rehearsal: as many processes as one likes, of which this program plays one; nothing is sent.
+///
+///     auto transport = dry_transport(4096, 17);      // process 17 of 4096
+///
+/// Laws: no call waits, fails or touches its buffers.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <tessera/base/error.hpp>
+#include <tessera/comm/transport.hpp>
+
+namespace tessera {
+namespace detail {
+
+class DryGroup final : public Group {
+ public:
+  DryGroup(int rank, int size) : rank_(rank), size_(size) {}
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  void run(const Call&, const void*, void*) override {}
+
+ private:
+  int rank_;
+  int size_;
+};
+
+class DryTransport final : public Transport {
+ public:
+  DryTransport(int size, int rank, const TransportSettings& settings) : size_(size), rank_(rank), settings_(settings) {}
+  std::string name() const override { return "dry"; }
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  bool dry() const override { return true; }
+  const TransportSettings& settings() const override { return settings_; }
+  std::shared_ptr<Group> group(const std::vector<int>& members, std::uint64_t) override {
+    int own = 0;
+    for (std::size_t i = 0; i < members.size(); ++i)
+      if (members[i] == rank_) own = static_cast<int>(i);
+    return std::make_shared<DryGroup>(own, static_cast<int>(members.size()));
+  }
+  std::shared_ptr<Transport> duplicate(const TransportSettings& settings) override {
+    return std::make_shared<DryTransport>(size_, rank_, settings);
+  }
+  void barrier() override {}
+  [[noreturn]] void abort(const std::string& message, int) override { throw CommunicationError(message); }
+
+ private:
+  int size_;
+  int rank_;
+  TransportSettings settings_;
+};
+
+}  // namespace detail
+
+/// Returns the transport of process `rank` of `size`, without communication. Throws UsageError when there is no such process.
+inline std::shared_ptr<Transport> dry_transport(int size, int rank = 0) {
+  if (size < 1 || rank < 0 || rank >= size)
+    throw UsageError("a dry transport was asked for process " + std::to_string(rank) + " of " + std::to_string(size) +
+                     "; processes are numbered from 0");
+  return std::make_shared<detail::DryTransport>(size, rank, TransportSettings{});
+}
+
+}  // namespace tessera

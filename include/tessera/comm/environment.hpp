@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// MPI and Kokkos for as long as this object lives: MPI first, Kokkos second, ended in reverse. comm/run_main.hpp is the
+/// main function that goes with it.
+///
+///     int main(int argc, char** argv) {
+///       tessera::Environment env(argc, argv);
+///       auto mesh = make_mesh_core(env.world(), MeshShape{env.world()->size()}, {"data"});
+///     }
+///
+/// Laws: what was already initialized is not finalized; meshes still alive are closed first; an uncaught exception on one
+/// process ends the whole job with one message.
+#include <mpi.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <Kokkos_Core.hpp>
+
+#include <tessera/base/error.hpp>
+#include <tessera/comm/detail/closing.hpp>
+#include <tessera/comm/mpi_transport.hpp>
+
+namespace tessera {
+namespace detail {
+
+/// The context of the one environment, for the terminate handler.
+inline MpiContext*& environment_context() {
+  static MpiContext* context = nullptr;
+  return context;
+}
+
+/// Returns "process 3: " and the text of an exception, without the mark that Tessera's own texts begin with.
+inline std::string failure_text(int rank, const std::exception_ptr& error) {
+  std::string text = "an exception that is no std::exception";
+  try {
+    if (error != nullptr) std::rethrow_exception(error);
+    text = "std::terminate was called without an exception";
+  } catch (const std::exception& e) {
+    text = e.what();
+  } catch (...) {
+  }
+  if (text.starts_with("[tessera] ")) text.erase(0, 10);
+  return "[tessera] process " + std::to_string(rank) + ": " + text;
+}
+
+/// Says what was thrown and ends the job, so that the other processes do not wait for ever.
+[[noreturn]] inline void end_job_on_terminate() {
+  if (MpiContext* context = environment_context(); context != nullptr && mpi_is_up())
+    context->abort(failure_text(context->rank(), std::current_exception()), 1);
+  std::fprintf(stderr, "%s\n", failure_text(0, std::current_exception()).c_str());
+  std::abort();
+}
+
+/// This process's rank in the job, known once MPI is up: errors of the start are the same on all, and one of them says so.
+inline int& job_rank() {
+  static int rank = 0;
+  return rank;
+}
+
+/// MPI, unless somebody else has it.
+class MpiSession {
+ public:
+  MpiSession(int& argc, char**& argv) {
+    int up = 0;
+    MPI_Initialized(&up);
+    int level = MPI_THREAD_FUNNELED;
+    if (up == 0) check(MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level), "MPI_Init_thread");
+    ours_ = up == 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &job_rank());
+    if (level < MPI_THREAD_FUNNELED)
+      throw CommunicationError("this MPI cannot be used from a program with threads (MPI_THREAD_FUNNELED); install one that can");
+  }
+  MpiSession(const MpiSession&) = delete;
+  MpiSession& operator=(const MpiSession&) = delete;
+  ~MpiSession() {
+    if (ours_ && mpi_is_up()) MPI_Finalize();
+  }
+
+ private:
+  bool ours_ = false;
+};
+
+/// Kokkos, unless somebody else has it.
+class KokkosSession {
+ public:
+  KokkosSession(int& argc, char** argv) {
+    if (Kokkos::is_initialized() || Kokkos::is_finalized()) return;
+    setenv("OMP_PROC_BIND", "false", 0);  // else OpenMP ties all processes of a node to the same first cores
+    Kokkos::initialize(argc, argv);
+    ours_ = true;
+  }
+  KokkosSession(const KokkosSession&) = delete;
+  KokkosSession& operator=(const KokkosSession&) = delete;
+  ~KokkosSession() {
+    if (ours_ && Kokkos::is_initialized()) Kokkos::finalize();
+  }
+
+ private:
+  bool ours_ = false;
+};
+
+}  // namespace detail
+
+class Environment {
+ public:
+  /// Communication: MPI's start and a few small collectives. Collective over: all processes of the job.
+  /// Throws UsageError when there is an environment already, or TESSERA_WAIT, TESSERA_TIME_LIMIT make no sense.
+  Environment(int& argc, char**& argv) : mpi_(argc, argv), kokkos_(argc, argv) {
+    if (detail::environment_context() != nullptr) throw UsageError("there is a tessera::Environment already; a program has one");
+    const TransportSettings settings = settings_from_environment();
+    context_ = std::make_shared<detail::MpiContext>(MPI_COMM_WORLD, settings.time_limit);
+    world_ = std::make_shared<detail::MpiTransport>(context_, settings);
+    detail::environment_context() = context_.get();
+    previous_ = std::set_terminate(detail::end_job_on_terminate);
+  }
+  Environment(const Environment&) = delete;
+  Environment& operator=(const Environment&) = delete;
+
+  /// Closes meshes and transports that are still alive, then Kokkos, then MPI. Collective over: all processes of the job; so when
+  /// an exception leaves its scope on several processes, the job is ended here, since the others may wait elsewhere.
+  ~Environment() {
+    if (std::uncaught_exceptions() > depth_ && world_->size() > 1)
+      context_->abort("[tessera] process " + std::to_string(world_->rank()) +
+                          ": an exception leaves the scope of tessera::Environment; catch it inside, or use tessera::run_main, which says what it is",
+                      1);
+    world_.reset();
+    detail::Closing::all().run();
+    detail::environment_context() = nullptr;
+    std::set_terminate(previous_);
+  }
+
+  /// Returns the transport between all processes of the job.
+  const std::shared_ptr<Transport>& world() const { return world_; }
+  int rank() const { return context_->rank(); }
+  int size() const { return context_->size(); }
+  /// For comm/run_main.hpp.
+  detail::MpiContext& context() { return *context_; }
+
+ private:
+  int depth_ = std::uncaught_exceptions();
+  detail::MpiSession mpi_;
+  detail::KokkosSession kokkos_;
+  std::shared_ptr<detail::MpiContext> context_;
+  std::shared_ptr<Transport> world_;
+  std::terminate_handler previous_ = nullptr;
+};
+
+}  // namespace tessera

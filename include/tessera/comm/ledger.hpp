@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// What one process has communicated: calls, messages and payload, by kind and by group. The numbers are a function of the
+/// calls (mesh/call.hpp), so that they can be compared with a plan's, exactly.
+///
+///     ledger.payload_bytes(all_gather);   ledger.payload_bytes(AxisSet{1});   ledger.count(all_reduce)
+///
+/// Laws: totals are the sums over kinds and groups; a dry run and a real one of the same program have the same ledger.
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include <tessera/mesh/call.hpp>
+
+namespace tessera {
+
+struct Traffic {
+  Index calls = 0;
+  Index messages = 0;
+  Index payload_bytes = 0;
+
+  constexpr Traffic& operator+=(const Traffic& other) {
+    calls += other.calls;
+    messages += other.messages;
+    payload_bytes += other.payload_bytes;
+    return *this;
+  }
+  constexpr bool operator==(const Traffic&) const = default;
+};
+
+/// Returns the messages of a call: what is sent point to point, else one to each other member (two in an all-reduce).
+inline Index message_count(const Call& call) {
+  switch (call.kind) {
+    case Collective::collective_permute:
+    case Collective::exchange: {
+      Index count = 0;
+      for (const Piece& piece : call.send)
+        if (piece.count > 0 && piece.peer != call.own) ++count;
+      return count;
+    }
+    case Collective::all_reduce: return 2 * (call.members - 1);
+    default: return call.members - 1;
+  }
+}
+
+class Ledger {
+ public:
+  void add(const Call& call) {
+    cell(call.kind, call.group) += Traffic{1, message_count(call), tessera::payload_bytes(call)};
+    if (recording_) calls_.push_back(call);
+  }
+
+  /// Keeps a copy of every call from now on, or stops; what was kept stays until reset().
+  void record_calls(bool on) { recording_ = on; }
+  const std::vector<Call>& calls() const { return calls_; }
+
+  /// Forgets everything; recording stays as it is.
+  void reset() {
+    for (auto& row : cells_) row.fill({});
+    calls_.clear();
+  }
+
+  const Traffic& of(Collective kind, AxisSet group) const {
+    return cells_[static_cast<std::size_t>(kind)][group.bits % groups];
+  }
+  Traffic of(Collective kind) const {
+    Traffic sum;
+    for (const Traffic& traffic : cells_[static_cast<std::size_t>(kind)]) sum += traffic;
+    return sum;
+  }
+  /// Returns the traffic over exactly the axes of `group`.
+  Traffic of(AxisSet group) const {
+    Traffic sum;
+    for (const auto& row : cells_) sum += row[group.bits % groups];
+    return sum;
+  }
+  /// Returns the traffic of all groups that span `axis`, those over several axes included.
+  Traffic over_axis(int axis) const {
+    Traffic sum;
+    for (std::uint32_t bits = 0; bits < groups; ++bits)
+      if (AxisSet::from_bits(bits).contains(axis)) sum += of(AxisSet::from_bits(bits));
+    return sum;
+  }
+  Traffic total() const {
+    Traffic sum;
+    for (int kind = 0; kind < collective_kinds; ++kind) sum += of(static_cast<Collective>(kind));
+    return sum;
+  }
+
+  Index count(Collective kind) const { return of(kind).calls; }
+  Index payload_bytes() const { return total().payload_bytes; }
+  Index payload_bytes(Collective kind) const { return of(kind).payload_bytes; }
+  Index payload_bytes(AxisSet group) const { return of(group).payload_bytes; }
+  Index payload_bytes(Collective kind, AxisSet group) const { return of(kind, group).payload_bytes; }
+
+ private:
+  static constexpr std::uint32_t groups = 1u << max_axes;
+  Traffic& cell(Collective kind, AxisSet group) { return cells_[static_cast<std::size_t>(kind)][group.bits % groups]; }
+
+  std::array<std::array<Traffic, groups>, collective_kinds> cells_{};
+  std::vector<Call> calls_;
+  bool recording_ = false;
+};
+
+}  // namespace tessera

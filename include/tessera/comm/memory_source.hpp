@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Where an arena's private chunks come from: the host here, Kokkos's default memory space in comm/device_memory.hpp.
+///
+///     HostMemory host;  void* p = host.allocate(1 << 20);  host.release(p, 1 << 20);
+///
+/// Laws: what was allocated is released with the same size, once.
+#include <cstddef>
+#include <new>
+
+#include <tessera/base/math.hpp>
+
+namespace tessera {
+
+class MemorySource {
+ public:
+  MemorySource() = default;
+  MemorySource(const MemorySource&) = delete;
+  MemorySource& operator=(const MemorySource&) = delete;
+  virtual ~MemorySource() = default;
+  /// Returns `bytes` bytes, or nullptr when there are none left.
+  virtual void* allocate(Index bytes) = 0;
+  virtual void release(void* memory, Index bytes) noexcept = 0;
+};
+
+/// The C++ heap.
+class HostMemory final : public MemorySource {
+ public:
+  void* allocate(Index bytes) override { return ::operator new(static_cast<std::size_t>(bytes), std::nothrow); }
+  void release(void* memory, Index) noexcept override { ::operator delete(memory); }
+};
+
+}  // namespace tessera

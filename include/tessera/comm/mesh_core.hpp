@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// A mesh at run time: processes arranged in a grid, with all that they need to work together: groups, arena, ledger, checks.
+/// It knows axes by number; typed meshes and tensors are upper rooms' matter.
+///
+///     auto mesh = make_mesh_core(env.world(), MeshShape{2, 4}, {"data", "model"});
+///     mesh->collective(call, send, receive, "einsum", Where::here());
+///
+/// Laws: each call is in the ledger once; a mesh that failed refuses every further use; closing is local and waits for nobody.
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <tessera/base/error.hpp>
+#include <tessera/comm/arena.hpp>
+#include <tessera/comm/check.hpp>
+#include <tessera/comm/detail/agreement.hpp>
+#include <tessera/comm/detail/attachments.hpp>
+#include <tessera/comm/detail/closing.hpp>
+#include <tessera/comm/detail/heavy_check.hpp>
+#include <tessera/comm/detail/mix.hpp>
+#include <tessera/comm/device_memory.hpp>
+#include <tessera/comm/ledger.hpp>
+#include <tessera/comm/transport.hpp>
+#include <tessera/mesh/machine.hpp>
+#include <tessera/mesh/mesh_shape.hpp>
+
+namespace tessera {
+
+/// What a mesh may be told; the same on all its processes.
+struct MeshOptions {
+  Check check = check_from_environment();
+  Machine machine{};
+  Wait wait = Wait::automatic;   ///< automatic: as the transport
+  double time_limit = -1;        ///< seconds a call may wait; 0: for ever; negative: as the transport
+  Index arena_bytes = -1;        ///< of the window that the node shares; 0: none; negative: TESSERA_ARENA_BYTES, else modest
+  Index memory_limit = max_int64;  ///< most bytes of tensors and workspace on one process
+};
+
+/// Made by make_mesh_core. Used by one thread: the process's own.
+class MeshCore {
+ public:
+  MeshCore(std::shared_ptr<Transport> transport, MeshShape shape, const AxisNames& names, const MeshOptions& options, Where where);
+  MeshCore(const MeshCore&) = delete;
+  MeshCore& operator=(const MeshCore&) = delete;
+  ~MeshCore() { close(); }
+
+  const MeshShape& shape() const { return shape_; }
+  const AxisNames& names() const { return names_; }
+  /// Returns this process's number in the mesh, row-major.
+  int process() const { return process_; }
+  const Coordinates& coordinates() const { return coordinates_; }
+  const Machine& machine() const { return options_.machine; }
+  Check check() const { return options_.check; }
+  bool dry() const { return dry_; }
+  Arena& arena() { return *arena_; }
+  Ledger& ledger() { return ledger_; }
+  const Ledger& ledger() const { return ledger_; }
+  /// Returns the mesh's own duplicate of the transport it was made from. Throws UsageError after close().
+  Transport& transport() {
+    require_usable({});
+    return *transport_;
+  }
+  bool usable() const { return reason_.empty(); }
+
+  /// Returns "data=2 x model=4".
+  std::string to_string() const;
+  /// Returns the names of the axes in `group`, e.g. "data,model".
+  std::string axes_text(AxisSet group) const;
+
+  /// Returns the group of this process over `axes`, made when first asked for. Collective over: its members, at the first time.
+  Group& group(AxisSet axes, Where where = {});
+
+  /// Makes one call of the operator `label`: writes it down, runs it. `send` and `receive` hold elements of call.type.
+  /// Communication: the call. Collective over: the group. Throws CommunicationError, and MismatchError on loopback and at level
+  /// heavy; either poisons the mesh.
+  void collective(const Call& call, const void* send, void* receive, std::string_view label, Where where);
+
+  /// Compares, at level `communicating` and above, what all processes are about to do: `digest` stands for it, `description`
+  /// (a string, or a callable that returns one, called on disagreement alone) says it.
+  /// Communication: one all-reduce of two integers, in no ledger. Collective over: all processes of the mesh.
+  /// Throws MismatchError on every process when the digests differ, naming this process's call and the first that differs.
+  template <class D>
+  void agree(std::uint64_t digest, D&& description, Where where) {
+    if (options_.check < Check::communicating) return;
+    always_agree(digest, std::forward<D>(description), where);
+  }
+
+  /// The same at any level.
+  template <class D>
+  void always_agree(std::uint64_t digest, D&& description, Where where) {
+    require_usable(where);
+    if (dry_ || shape_.processes() == 1) return;
+    const detail::Publish publish(transport_->blackboard(), process_, {"", where, "comparison of operators", "the mesh"});
+    guarded([&] {
+      if (detail::all_equal(*control_, digest)) return;
+      std::string text;
+      if constexpr (std::convertible_to<D, std::string>)
+        text = std::forward<D>(description);
+      else
+        text = description();
+      detail::report_disagreement(*control_, digest, text, where);
+    });
+  }
+
+  /// Returns the one T that hangs on this mesh, made (by its default constructor) when first asked for. It ends with the mesh.
+  template <class T>
+  T& attachment() {
+    return attachments_.template get<T>();
+  }
+
+  /// Lets go of attachments, memory and groups; blocks still out are void. Further use throws UsageError. Communication: none.
+  void close() noexcept;
+  /// Further use throws UsageError with this reason: something failed half-way. The first reason stays.
+  void poison(std::string_view reason) {
+    if (usable()) reason_ = reason.empty() ? "failed" : reason;
+  }
+  /// Throws UsageError unless the mesh may be used.
+  void require_usable(Where where) const {
+    if (!usable()) throw UsageError("the mesh " + to_string() + " cannot be used: " + reason_, where);
+  }
+
+ private:
+  template <class F>
+  void guarded(F&& f) {
+    try {
+      f();
+    } catch (const std::exception& error) {
+      poison(std::string("a call on it failed: ") + error.what());
+      throw;
+    }
+  }
+  std::shared_ptr<Group> make_group(AxisSet axes, std::uint64_t purpose) const;
+  std::unique_ptr<Arena> make_arena() const;
+
+  MeshShape shape_;
+  std::vector<std::string> name_storage_;
+  AxisNames names_;
+  MeshOptions options_;
+  std::string reason_;
+  std::shared_ptr<Transport> transport_;
+  bool dry_;
+  int process_;
+  Coordinates coordinates_;
+  std::shared_ptr<Group> control_;
+  std::array<std::shared_ptr<Group>, 1u << max_axes> groups_;
+  std::array<std::shared_ptr<Group>, 1u << max_axes> group_controls_;
+  std::array<std::string, 1u << max_axes> over_;
+  std::unique_ptr<Arena> arena_;
+  Ledger ledger_;
+  detail::Attachments attachments_;
+  std::uint64_t closing_ = 0;
+};
+
+namespace detail {
+inline constexpr std::uint64_t control_purpose = 1;
+inline constexpr std::uint64_t data_purpose = 2;
+
+inline std::shared_ptr<Transport> mesh_transport(Transport& parent, const MeshOptions& options) {
+  TransportSettings settings = parent.settings();
+  if (options.wait != Wait::automatic) settings.wait = options.wait;
+  if (options.time_limit >= 0) settings.time_limit = options.time_limit;
+  return parent.duplicate(settings);
+}
+}  // namespace detail
+
+inline std::string MeshCore::to_string() const {
+  std::string text;
+  for (int a = 0; a < shape_.rank(); ++a)
+    text += (a > 0 ? " x " : "") + (a < names_.size() ? std::string(names_[a]) : "axis" + std::to_string(a)) + "=" + std::to_string(shape_[a]);
+  return text;
+}
+
+inline std::string MeshCore::axes_text(AxisSet group) const {
+  std::string text;
+  for (int a = 0; a < shape_.rank(); ++a)
+    if (group.contains(a)) text += (text.empty() ? "" : ",") + (a < names_.size() ? std::string(names_[a]) : "axis" + std::to_string(a));
+  return text;
+}
+
+inline MeshCore::MeshCore(std::shared_ptr<Transport> transport, MeshShape shape, const AxisNames& names, const MeshOptions& options,
+                          Where where)
+    : shape_(shape),
+      options_(options),
+      transport_(detail::mesh_transport(*transport, options)),
+      dry_(transport_->dry()),
+      process_(transport_->rank()),
+      control_(transport_->group(detail::all_members(transport_->size()), detail::control_purpose)) {
+  for (const std::string_view name : names) name_storage_.emplace_back(name);
+  for (const std::string& name : name_storage_) names_.push_back(name);
+
+  std::uint64_t digest = detail::mix(static_cast<std::uint64_t>(options.check), to_string());
+  for (const std::int64_t value : {options.machine.message_ps, options.machine.payload_ps_per_kib, options.machine.copy_ps_per_kib,
+                                   options.machine.kiloflop_ps_f32, options.machine.kiloflop_ps_f64, options.arena_bytes})
+    digest = detail::mix(digest, static_cast<std::uint64_t>(value));
+  if (!dry_ && transport_->size() > 1) {
+    const detail::Publish publish(transport_->blackboard(), process_, {to_string(), where, "the making of a mesh", ""});
+    if (!detail::all_equal(*control_, digest))
+      detail::report_disagreement(*control_, digest, "for a mesh " + to_string() + " (check level, machine model and arena count too)", where);
+  }
+  if (shape_.processes() != transport_->size())
+    throw MeshError("the mesh " + to_string() + " has " + std::to_string(shape_.processes()) + " processes but the communicator has " +
+                        std::to_string(transport_->size()) + "; the sizes of the axes must multiply to the number of processes: start " +
+                        std::to_string(shape_.processes()) + ", or choose other sizes",
+                    where);
+  coordinates_ = shape_.coordinates(process_);
+  arena_ = make_arena();
+  closing_ = detail::Closing::all().enter([this] { close(); });
+}
+
+inline std::unique_ptr<Arena> MeshCore::make_arena() const {
+  if (dry_) return std::make_unique<Arena>(nullptr, nullptr, 0, options_.memory_limit);
+  SharedMemory window;
+  if (default_memory_is_host && options_.arena_bytes != 0) {
+    const double variable = detail::number_variable("TESSERA_ARENA_BYTES", -1);
+    window = transport_->reserve_shared(options_.arena_bytes > 0 ? options_.arena_bytes : static_cast<Index>(variable));
+  }
+  return std::make_unique<Arena>(default_memory(), window.base, window.bytes, options_.memory_limit);
+}
+
+inline std::shared_ptr<Group> MeshCore::make_group(AxisSet axes, std::uint64_t purpose) const {
+  std::vector<int> members;
+  for (int k = 0; k < shape_.group_size(axes); ++k) members.push_back(shape_.process(shape_.member(axes, coordinates_, k)));
+  return transport_->group(members, detail::mix(detail::mix(purpose, axes.bits), static_cast<std::uint64_t>(members.front())));
+}
+
+inline Group& MeshCore::group(AxisSet axes, Where where) {
+  require_usable(where);
+  const std::size_t slot = (axes & shape_.axes()).bits;
+  if (groups_[slot] == nullptr) {
+    over_[slot] = axes_text(axes);
+    const detail::Publish publish(transport_->blackboard(), process_, {"", where, "the making of a group", over_[slot]});
+    groups_[slot] = make_group(axes & shape_.axes(), detail::data_purpose);
+  }
+  return *groups_[slot];
+}
+
+inline void MeshCore::collective(const Call& call, const void* send, void* receive, std::string_view label, Where where) {
+  Group& members = group(call.group, where);
+  if (options_.check >= Check::light && (call.own != members.rank() || call.members != members.size()))
+    throw UsageError("the plan of " + std::string(label) + " is process " + std::to_string(call.own) + "'s of " + std::to_string(call.members) +
+                         " over " + axes_text(call.group) + ", but this is process " + std::to_string(members.rank()) + " of " +
+                         std::to_string(members.size()) + "; run the plan of this mesh and process",
+                     where);
+  ledger_.add(call);
+  if (dry_) return;
+  const std::size_t slot = (call.group & shape_.axes()).bits;
+  const detail::Publish publish(transport_->blackboard(), process_, {label, where, name_of(call.kind), over_[slot]});
+  guarded([&] {
+    if (options_.check >= Check::heavy) {
+      if (group_controls_[slot] == nullptr) group_controls_[slot] = make_group(call.group & shape_.axes(), detail::control_purpose);
+      detail::check_together(*group_controls_[slot], call, label, where);
+    }
+    members.run(call, send, receive);
+  });
+}
+
+inline void MeshCore::close() noexcept {
+  if (transport_ == nullptr) return;
+  poison("it is closed");
+  detail::Closing::all().leave(closing_);
+  attachments_.clear();
+  if (arena_ != nullptr) arena_->close();
+  for (auto& group : groups_) group.reset();
+  for (auto& group : group_controls_) group.reset();
+  control_.reset();
+  transport_.reset();
+}
+
+/// Returns a mesh of `shape` over all processes of `transport`, with everything of its own: no other mesh's calls meet its calls.
+/// Communication: small all-reduces. Collective over: all processes of the transport.
+/// Throws MismatchError when processes ask for different meshes, MeshError (on all) when the sizes do not fit the processes.
+inline std::shared_ptr<MeshCore> make_mesh_core(std::shared_ptr<Transport> transport, const MeshShape& shape, const AxisNames& names,
+                                                const MeshOptions& options = {}, Where where = Where::here()) {
+  return std::make_shared<MeshCore>(std::move(transport), shape, names, options, where);
+}
+
+}  // namespace tessera

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// The transport between the processes of an MPI job. Only this header and comm/detail/mpi_*.hpp know MPI.
+///
+///     auto transport = mpi_transport(MPI_COMM_WORLD);     // after MPI_Init_thread; or env.world()
+///
+/// Laws: no call of Tessera's meets one of the user's: each transport has communicators of its own. An MPI error becomes a
+/// CommunicationError with function, code, class and text.
+#include <mpi.h>
+#include <sys/statvfs.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tessera/base/error.hpp>
+#include <tessera/base/memory.hpp>
+#include <tessera/comm/detail/mpi_context.hpp>
+#include <tessera/comm/detail/mpi_group.hpp>
+#include <tessera/comm/transport.hpp>
+
+namespace tessera {
+namespace detail {
+
+/// What a transport and its groups hold together; the last of them puts it down.
+struct MpiShare {
+  std::shared_ptr<MpiContext> context;
+  std::uint64_t id = 0;
+  MpiHandles handles;
+  MpiShare(std::shared_ptr<MpiContext> of, std::uint64_t number) : context(std::move(of)), id(number) {}
+  MpiShare(const MpiShare&) = delete;
+  MpiShare& operator=(const MpiShare&) = delete;
+  ~MpiShare() { context->put_down(id, std::move(handles)); }
+};
+
+class MpiTransport final : public Transport {
+ public:
+  /// Collective over: all processes.
+  MpiTransport(std::shared_ptr<MpiContext> context, const TransportSettings& settings)
+      : context_(std::move(context)), settings_(settings), share_(std::make_shared<MpiShare>(context_, context_->open())) {
+    if (settings_.wait == Wait::automatic) settings_.wait = context_->automatic_wait();
+    MPI_Request request = MPI_REQUEST_NULL;
+    const MpiContext::Watched watched(*context_, settings_.time_limit);
+    check(MPI_Comm_idup(context_->comm(), &comm_, &request), "MPI_Comm_idup");
+    context_->wait(&request, 1, settings_.wait, "MPI_Comm_idup");
+    check(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+    share_->handles.comms.emplace_back(0, comm_);
+  }
+
+  std::string name() const override { return "MPI"; }
+  int rank() const override { return context_->rank(); }
+  int size() const override { return context_->size(); }
+  const TransportSettings& settings() const override { return settings_; }
+  Blackboard* blackboard() override { return context_->blackboard(); }
+
+  std::shared_ptr<Group> group(const std::vector<int>& members, std::uint64_t key) override {
+    context_->require_open();
+    MPI_Comm comm = MPI_COMM_NULL;
+    MPI_Group all = MPI_GROUP_NULL;
+    MPI_Group some = MPI_GROUP_NULL;
+    check(MPI_Comm_group(comm_, &all), "MPI_Comm_group");
+    check(MPI_Group_incl(all, static_cast<int>(members.size()), members.data(), &some), "MPI_Group_incl");
+    {
+      const MpiContext::Watched watched(*context_, settings_.time_limit);
+      check(MPI_Comm_create_group(comm_, some, static_cast<int>(key % 32749), &comm), "MPI_Comm_create_group");
+    }
+    MPI_Group_free(&some);
+    MPI_Group_free(&all);
+    if (comm == MPI_COMM_NULL)
+      throw CommunicationError("process " + std::to_string(rank()) + " asked for a group that it is not a member of; only members make a group");
+    check(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+    share_->handles.comms.emplace_back(key, comm);
+    return std::make_shared<MpiGroup>(share_, context_, comm, settings_);
+  }
+
+  std::shared_ptr<Transport> duplicate(const TransportSettings& settings) override {
+    return std::make_shared<MpiTransport>(context_, settings);
+  }
+
+  SharedMemory reserve_shared(Index bytes) override {
+    context_->require_open();
+    if (size() == 1) return {};
+    const MpiContext::Watched watched(*context_, settings_.time_limit);
+    std::int64_t agreed = fitting(bytes);
+    check(MPI_Allreduce(MPI_IN_PLACE, &agreed, 1, MPI_INT64_T, MPI_MIN, comm_), "MPI_Allreduce");
+    if (agreed <= 0) return {};
+    return MpiContext::allocate_window(agreed, context_->node(), share_->handles);
+  }
+
+  void barrier() override {
+    context_->require_open();
+    const MpiContext::Watched watched(*context_, settings_.time_limit);
+    MPI_Request request = MPI_REQUEST_NULL;
+    check(MPI_Ibarrier(comm_, &request), "MPI_Ibarrier");
+    context_->wait(&request, 1, settings_.wait, "MPI_Ibarrier");
+  }
+
+  [[noreturn]] void abort(const std::string& message, int exit_code) override { context_->abort(message, exit_code); }
+
+  /// Returns what all transports of this communicator share.
+  MpiContext& context() { return *context_; }
+
+ private:
+  /// Returns how many bytes this process may have, 0 when the node's shared memory is too small. MPI itself does not say: it
+  /// succeeds, and the first touch beyond the limit is a SIGBUS.
+  Index fitting(Index bytes) const {
+    struct statvfs stat {};
+    if (statvfs("/dev/shm", &stat) != 0) return 0;
+    const Index free = static_cast<Index>(stat.f_bavail) * static_cast<Index>(stat.f_frsize);
+    const Index share = free / context_->node_size();
+    constexpr Index page = 4096;
+    if (bytes < 0) return min_of(Index{256} << 20, share / 4) / page * page;
+    return bytes <= share / 8 * 7 ? round_up(bytes, page) : 0;
+  }
+
+  std::shared_ptr<MpiContext> context_;
+  TransportSettings settings_;
+  std::shared_ptr<MpiShare> share_;
+  MPI_Comm comm_ = MPI_COMM_NULL;
+};
+
+}  // namespace detail
+
+/// Returns a transport between the processes of `comm`, over a duplicate of it. Its settings
+/// hold for all meshes made from it that do not say otherwise.
+/// Communication: a few small collectives. Collective over: the processes of `comm`. Throws CommunicationError, UsageError.
+inline std::shared_ptr<Transport> mpi_transport(MPI_Comm comm, const TransportSettings& settings = settings_from_environment()) {
+  return std::make_shared<detail::MpiTransport>(std::make_shared<detail::MpiContext>(comm, settings.time_limit), settings);
+}
+
+}  // namespace tessera

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// A main function: an environment, the program, and an orderly end whatever happens.
+///
+///     int main(int argc, char** argv) {
+///       return tessera::run_main(argc, argv, [&](tessera::Environment& env) { ... });
+///     }
+///
+/// Laws: one message, whoever fails; exit code 2 when all failures are the user's (UsageError, MeshError), else 1. When all
+/// processes have failed or returned, MPI ends in order; when some go on without those that failed, the job is aborted.
+#include <mpi.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include <tessera/base/error.hpp>
+#include <tessera/comm/environment.hpp>
+
+namespace tessera {
+namespace detail {
+
+/// How a process's part of the program ended.
+struct Ending {
+  int code = 0;        ///< 0: well; else the exit code
+  bool failed = false; ///< an exception left the program
+  std::string text;
+};
+
+template <class F>
+Ending ending_of(F&& program, int rank) {
+  try {
+    program();
+    return {};
+  } catch (const UsageError&) {
+    return {2, true, failure_text(rank, std::current_exception())};
+  } catch (const MeshError&) {
+    return {2, true, failure_text(rank, std::current_exception())};
+  } catch (...) {
+    return {1, true, failure_text(rank, std::current_exception())};
+  }
+}
+
+/// Waits for all processes, but a process that failed only a second: the others may wait for it elsewhere.
+/// Returns the exit code of the job. Collective over: all processes.
+inline int agree_on_ending(MpiContext& context, const Ending& own) {
+  // The lowest process that failed speaks; codes: 0 well, 2 usage, 1 other, in rising order of weight.
+  std::int64_t facts[2] = {own.failed ? context.rank() : context.size(), own.code == 0 ? 0 : own.code == 2 ? -1 : -2};
+  MPI_Request request = MPI_REQUEST_NULL;
+  check(MPI_Iallreduce(MPI_IN_PLACE, facts, 2, MPI_INT64_T, MPI_MIN, context.comm(), &request), "MPI_Iallreduce");
+  const std::int64_t start = steady_nanoseconds();
+  Nap nap;
+  for (int done = 0;;) {
+    check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+    if (done != 0) break;
+    nap();
+    if (own.failed && steady_nanoseconds() - start > 1'000'000'000) context.abort(own.text, own.code);
+  }
+  if (facts[0] == context.rank()) {
+    std::fprintf(stderr, "%s\n", own.text.c_str());
+    std::fflush(stderr);
+  }
+  return facts[1] == 0 ? 0 : facts[1] == -1 ? 2 : 1;
+}
+
+}  // namespace detail
+
+/// Runs f(Environment&) on each process and returns the exit code for main: f's own, if it returns an int and no process failed.
+/// Collective over: all processes of the job.
+template <class F>
+int run_main(int argc, char** argv, F f) {
+  int result = 0;
+  detail::Ending start;
+  try {
+    Environment env(argc, argv);
+    const detail::Ending ending = detail::ending_of(
+        [&] {
+          if constexpr (std::is_convertible_v<decltype(f(env)), int>)
+            result = f(env);
+          else
+            f(env);
+        },
+        env.rank());
+    const int code = detail::agree_on_ending(env.context(), ending);
+    return code != 0 ? code : result;
+  } catch (...) {  // the environment itself could not start; it is gone by now
+    start = detail::ending_of([] { throw; }, detail::job_rank());
+  }
+  if (detail::job_rank() == 0) std::fprintf(stderr, "%s\n", start.text.c_str());
+  return start.code;
+}
+
+}  // namespace tessera

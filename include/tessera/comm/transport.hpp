@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// What carries calls between processes: one small interface, three implementations (comm/mpi_transport.hpp,
+/// comm/loopback.hpp, comm/dry.hpp). What a call means is mesh/call.hpp's matter.
+///
+///     auto group = transport->group({0, 2}, key);      // on processes 0 and 2
+///     group->run(call, send, receive);                 // returns when done
+///
+/// Laws: a transport computes what the call says and nothing else; integers, and all exchanges of data, are the same
+/// on every transport.
+#include <climits>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <tessera/base/math.hpp>
+#include <tessera/comm/blackboard.hpp>
+#include <tessera/comm/wait.hpp>
+#include <tessera/mesh/call.hpp>
+
+namespace tessera {
+
+/// A set of processes that make calls together. Members are numbered as they were listed.
+class Group {
+ public:
+  Group() = default;
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
+  virtual ~Group() = default;
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+
+  /// Makes one call and returns when its buffers may be used again. `send` and `receive` hold elements of call.type; they
+  /// do not overlap, unless call.in_place, when `send` is not looked at.
+  /// Collective over: all members of the group, also those that neither send nor receive anything.
+  /// Throws CommunicationError; on loopback also MismatchError when members' calls do not fit together.
+  virtual void run(const Call& call, const void* send, void* receive) = 0;
+};
+
+/// How a transport waits and how long.
+struct TransportSettings {
+  Wait wait = Wait::automatic;
+  double time_limit = 600;      ///< seconds that a call may take before the job is ended; 0: no limit
+  Index large_count = INT_MAX;  ///< counts and displacements above this use MPI's large-count functions
+};
+
+/// Returns the default settings, changed by TESSERA_WAIT and TESSERA_TIME_LIMIT. Throws UsageError when those make no sense.
+inline TransportSettings settings_from_environment() {
+  TransportSettings settings;
+  settings.wait = wait_from_environment();
+  settings.time_limit = detail::number_variable("TESSERA_TIME_LIMIT", settings.time_limit);
+  return settings;
+}
+
+/// Memory that all processes of a node can address; `base` is this process's part.
+struct SharedMemory {
+  void* base = nullptr;
+  Index bytes = 0;
+};
+
+/// All processes that a mesh may use, this one among them.
+class Transport {
+ public:
+  Transport() = default;
+  Transport(const Transport&) = delete;
+  Transport& operator=(const Transport&) = delete;
+  virtual ~Transport() = default;
+
+  virtual std::string name() const = 0;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  /// Returns true when nothing is sent and no tensor has memory.
+  virtual bool dry() const { return false; }
+  virtual const TransportSettings& settings() const = 0;
+
+  /// Returns the group of `members`, ranks of this transport in the order of their group ranks; this process is one of them.
+  /// `key` tells groups with the same members apart. Collective over: the members alone.
+  virtual std::shared_ptr<Group> group(const std::vector<int>& members, std::uint64_t key) = 0;
+
+  /// Returns a transport between the same processes whose calls never meet this one's, and frees what all processes have
+  /// let go of since. Collective over: all processes.
+  virtual std::shared_ptr<Transport> duplicate(const TransportSettings& settings) = 0;
+  std::shared_ptr<Transport> duplicate() { return duplicate(settings()); }
+
+  /// Returns `bytes` of shared memory for this process (a negative number: as much as is modest), or nothing where processes
+  /// share no memory or it would not fit on some node. It lives as long as the transport and its groups.
+  /// Collective over: all processes; all get the same number of bytes.
+  virtual SharedMemory reserve_shared(Index bytes) {
+    static_cast<void>(bytes);
+    return {};
+  }
+
+  /// Returns where this node's processes say what they are doing, or nullptr.
+  virtual Blackboard* blackboard() { return nullptr; }
+
+  /// Returns when all processes have come. Collective over: all processes.
+  virtual void barrier() = 0;
+
+  /// Ends the job: says `message` once, and no process goes on.
+  [[noreturn]] virtual void abort(const std::string& message, int exit_code = 1) = 0;
+};
+
+namespace detail {
+/// Returns 0, 1, ..., count - 1.
+inline std::vector<int> all_members(int count) {
+  std::vector<int> members(static_cast<std::size_t>(count));
+  for (int i = 0; i < count; ++i) members[static_cast<std::size_t>(i)] = i;
+  return members;
+}
+
+/// Returns an all-reduce in place of `count` 64-bit integers over the whole of a group.
+inline Call control_all_reduce(const Group& group, Reduction reduction, Index count) {
+  Call call;
+  call.kind = Collective::all_reduce;
+  call.type = DType::i64;
+  call.reduction = reduction;
+  call.even = true;
+  call.in_place = true;
+  call.own = group.rank();
+  call.members = group.size();
+  call.send = {{group.rank(), 0, count}};
+  call.receive = {{group.rank(), 0, count}};
+  return call;
+}
+}  // namespace detail
+
+}  // namespace tessera

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Notices that a call takes longer than the limit, from a thread of its own, since a process that spins in a blocking
+/// call cannot. What everybody did last stands on comm/blackboard.hpp.
+///
+///     Watchdog dog([] { ... end the job ... });
+///     dog.enter(600);  MPI_Barrier(comm);  dog.leave();
+///
+/// Laws: `late` is called at most once, from another thread, and only while a call is under way; with limit 0, never.
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <cstdio>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include <tessera/comm/blackboard.hpp>
+
+namespace tessera {
+
+class Watchdog {
+ public:
+  explicit Watchdog(std::function<void()> late) : late_(std::move(late)) {}
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
+  ~Watchdog() { stop(); }
+
+  /// Returns the limit of the present call, seconds.
+  double limit() const { return limit_.load(std::memory_order_relaxed); }
+
+  /// A call begins. The thread starts with the first one that has a limit. Only one thread of the process may make calls.
+  void enter(double limit) {
+    if (limit != limit_.load(std::memory_order_relaxed)) change_limit(limit);
+    entered_.store(detail::steady_nanoseconds(), std::memory_order_relaxed);
+    if (!running_ && limit > 0) {
+      running_ = true;
+      thread_ = std::thread([this] { watch(); });
+    }
+  }
+  void leave() { entered_.store(0, std::memory_order_relaxed); }
+
+  /// Returns true when the present call has taken longer than its limit.
+  bool overdue() const {
+    const std::int64_t entered = entered_.load(std::memory_order_relaxed);
+    const double limit = this->limit();
+    return entered != 0 && limit > 0 && 1e-9 * static_cast<double>(detail::steady_nanoseconds() - entered) > limit;
+  }
+
+  /// Ends the thread, after which nothing is watched.
+  void stop() {
+    if (!thread_.joinable()) return;
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    wake_.notify_all();
+    thread_.join();
+  }
+
+ private:
+  void change_limit(double limit) {
+    {
+      const std::lock_guard lock(mutex_);
+      limit_.store(limit, std::memory_order_relaxed);
+      ++changes_;
+    }
+    wake_.notify_all();
+  }
+
+  void watch() {
+    std::unique_lock lock(mutex_);
+    while (!stopping_) {
+      const double tenth = limit() <= 0 || limit() > 100 ? 10 : limit() < 0.2 ? 0.02 : limit() / 10;
+      const int changes = changes_;
+      wake_.wait_for(lock, std::chrono::duration<double>(tenth), [&] { return stopping_ || changes_ != changes; });
+      if (!stopping_ && overdue()) {
+        lock.unlock();
+        late_();
+        return;
+      }
+    }
+  }
+
+  std::function<void()> late_;
+  std::atomic<double> limit_{0};
+  std::atomic<std::int64_t> entered_{0};
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool stopping_ = false;
+  int changes_ = 0;
+  bool running_ = false;
+  std::thread thread_;
+};
+
+namespace detail {
+/// Returns the message that ends a job in which some process does not come.
+inline std::string late_message(int process, double limit, const Blackboard& board) {
+  char seconds[32];
+  std::snprintf(seconds, sizeof seconds, "%g s", limit);
+  return "process " + std::to_string(process) + " has waited longer than the limit of " + seconds +
+         " for the others; the calls of all processes must be the same, in the same order. What each did last:" + board.report() +
+         "\nIf a step may take longer, raise the limit: TESSERA_TIME_LIMIT=<seconds>, 0 for none.";
+}
+}  // namespace detail
+
+}  // namespace tessera
