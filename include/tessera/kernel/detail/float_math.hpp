@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// exp, tanh, erf and log of floats without branches or calls, so that loops over them become vector instructions: 5 to
+/// 20 times faster than libm's at -O2. Argument reductions as in Cody and Waite, Software Manual for the Elementary
+/// Functions (1980); the polynomials are least-maximum fits made for this file.
+///
+///     fast_exp(1.0f) == 2.7182817f
+///
+/// Laws (a test sweeps them against double libm): at most 2 ulp for exp and log, 3 for tanh and erf, over all floats;
+/// infinities, NaN, -0 and denormal results as libm's.
+#include <cstdint>
+#include <limits>
+
+#include <Kokkos_Core.hpp>
+
+namespace tessera::detail {
+
+KOKKOS_INLINE_FUNCTION std::uint32_t bits_of(float x) { return Kokkos::bit_cast<std::uint32_t>(x); }
+KOKKOS_INLINE_FUNCTION float float_of(std::uint32_t bits) { return Kokkos::bit_cast<float>(bits); }
+
+/// Returns |to| with the sign of `from`.
+KOKKOS_INLINE_FUNCTION float with_sign(float to, float from) {
+  return float_of((bits_of(to) & 0x7fffffffu) | (bits_of(from) & 0x80000000u));
+}
+
+/// x = n log 2 + r with |r| <= log(2)/2: the integer n (as bits, two's complement) and expm1(r).
+struct ExpParts {
+  std::uint32_t n;
+  float expm1_r;
+};
+
+KOKKOS_INLINE_FUNCTION ExpParts exp_parts(float x) {
+  const float rounder = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer, kept in the low bits
+  const float shifted = x * 1.44269504f + rounder;
+  const float n = shifted - rounder;
+  const float r = (x - n * 0.693145752f) - n * 1.42860682e-6f;
+  const float q = 0.499999980f + r * (0.166665386f + r * (0.0416672213f + r * (0.00836718100f + r * 0.00138823932f)));
+  return {bits_of(shifted) - bits_of(rounder), r + r * r * q};
+}
+
+/// Returns 2^n for -126 <= n <= 127.
+KOKKOS_INLINE_FUNCTION float power_of_two(std::uint32_t n) { return float_of((n + 127u) << 23); }
+
+KOKKOS_INLINE_FUNCTION float fast_exp(float x) {
+  const float low = x < -104.0f ? -104.0f : x;  // a NaN passes both
+  const float in = low > 89.0f ? 89.0f : low;
+  const ExpParts e = exp_parts(in);
+  // In two factors, for results that are infinite or denormal.
+  const std::uint32_t half = (e.n + 512u) / 2u - 256u;
+  return (1.0f + e.expm1_r) * power_of_two(half) * power_of_two(e.n - half);
+}
+
+KOKKOS_INLINE_FUNCTION float fast_tanh(float x) {
+  const float magnitude = float_of(bits_of(x) & 0x7fffffffu);
+  const float in = magnitude > 10.0f ? 10.0f : magnitude;
+  const ExpParts e = exp_parts(2.0f * in);
+  const float scale = power_of_two(e.n);
+  const float expm1 = scale * e.expm1_r + (scale - 1.0f);
+  return with_sign(expm1 / (expm1 + 2.0f), x);
+}
+
+KOKKOS_INLINE_FUNCTION float fast_erf(float x) {
+  const float magnitude = float_of(bits_of(x) & 0x7fffffffu);
+  const float in = magnitude > 3.95f ? 3.95f : magnitude;
+  const float s = in * in;
+  const float small =
+      0.128379167f +
+      s * (-0.376126330f +
+           s * (0.112836842f + s * (-0.0268587807f + s * (0.00519951533f + s * (-0.000812565442f + s * 8.29868688e-5f)))));
+  const float large =
+      0.128648496f +
+      in * (0.635151292f +
+            in * (0.106236921f +
+                  in * (-0.0237621036f + in * (0.00364247967f + in * (-0.000322809255f + in * 1.12318740e-5f)))));
+  const ExpParts e = exp_parts(-(in + in * large));
+  const float far = 1.0f - (1.0f + e.expm1_r) * power_of_two(e.n);
+  return with_sign(in < 0.925f ? in + in * small : far, x);
+}
+
+KOKKOS_INLINE_FUNCTION float fast_log(float x) {
+  // Denormals are brought into range first.
+  const bool tiny = x < 1.17549435e-38f;
+  const std::uint32_t bits = bits_of(x * (tiny ? 8388608.0f : 1.0f));
+  // x = 2^n m with m in [sqrt(1/2), sqrt(2))
+  const std::uint32_t above = bits - 0x3f3504f3u;
+  const float n = static_cast<float>(static_cast<std::int32_t>(above) >> 23) - (tiny ? 23.0f : 0.0f);
+  const float f = float_of((above & 0x007fffffu) + 0x3f3504f3u) - 1.0f;
+  const float q =
+      0.333333126f +
+      f * (-0.250000096f +
+           f * (0.200021187f +
+                f * (-0.166679962f +
+                     f * (0.142195512f + f * (-0.124055829f + f * (0.118881629f + f * (-0.116756850f + f * 0.0674668011f)))))));
+  const float ff = f * f;
+  const float result = n * 0.693145752f + (f + (n * 1.42860682e-6f + (ff * f * q - 0.5f * ff)));
+  const float infinity = std::numeric_limits<float>::infinity();
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const float positive = x < infinity ? result : x;  // infinity and NaN stay
+  const float defined = x < 0.0f ? nan : positive;
+  return x == 0.0f ? -infinity : defined;
+}
+
+}  // namespace tessera::detail

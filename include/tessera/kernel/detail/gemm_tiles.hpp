@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// A matrix product of our own: for integers, for shapes BLAS does not take, for products too small to be worth its
+/// call, and for devices without a BLAS. Blocked for the caches on the host, one thread an element on a device.
+///
+///     gemm_tiles<float>(batches, beta, a, b, c);
+///
+/// Sums run over k in order; integers wrap (the element type is unsigned).
+#include <tessera/kernel/detail/gemm_shape.hpp>
+#include <tessera/kernel/detail/launch.hpp>
+
+namespace tessera::detail {
+
+/// Host: C rows [begin, end) of one product. Four rows of B at a time pass over a row of C.
+template <class T>
+void gemm_rows(const GemmShape& g, const T* a, const T* b, T* c, bool add, Index begin, Index end) {
+  constexpr Index depth = 64;
+  constexpr Index width = 2048 / sizeof(T);
+  T packed[depth * width];  // 128 KiB: half of a common second-level cache
+  for (Index j0 = 0; j0 < g.n; j0 += width) {
+    const Index columns = min_of(width, g.n - j0);
+    for (Index k0 = 0; k0 < max_of(1, g.k); k0 += depth) {
+      const Index inner = min_of(depth, g.k - k0);
+      const T* block = b + k0 * g.b_row + j0 * g.b_column;
+      Index pitch = g.b_row;
+      if (g.b_column != 1) {
+        for (Index j = 0; j < columns; ++j)
+          for (Index k = 0; k < inner; ++k) packed[k * columns + j] = block[k * g.b_row + j * g.b_column];
+        block = packed;
+        pitch = columns;
+      }
+      for (Index i = begin; i < end; ++i) {
+        T* to = c + i * g.ldc + j0;
+        const T* from = a + i * g.a_row + k0 * g.a_column;
+        if (k0 == 0 && !add)
+          for (Index j = 0; j < columns; ++j) to[j] = T{};
+        Index k = 0;
+        for (; k + 4 <= inner; k += 4) {
+          const T x0 = from[k * g.a_column], x1 = from[(k + 1) * g.a_column];
+          const T x2 = from[(k + 2) * g.a_column], x3 = from[(k + 3) * g.a_column];
+          const T* y0 = block + k * pitch;
+          const T* y1 = y0 + pitch;
+          const T* y2 = y1 + pitch;
+          const T* y3 = y2 + pitch;
+          TESSERA_SIMD
+          for (Index j = 0; j < columns; ++j) to[j] += (x0 * y0[j] + x1 * y1[j]) + (x2 * y2[j] + x3 * y3[j]);
+        }
+        for (; k < inner; ++k) {
+          const T x = from[k * g.a_column];
+          const T* y = block + k * pitch;
+          TESSERA_SIMD
+          for (Index j = 0; j < columns; ++j) to[j] += x * y[j];
+        }
+      }
+    }
+  }
+}
+
+/// All products of a batch; an index is a row of some product on the host, an element on a device.
+template <class T>
+struct GemmTiles {
+  GemmShape g;
+  bool add;
+  const T* a;
+  const T* b;
+  T* c;
+
+  KOKKOS_FUNCTION void run(Index begin, Index end) const {
+    if constexpr (kernels_on_host) {
+      while (begin < end) {
+        const Index batch = begin / g.m, row = begin % g.m;
+        const Index rows = min_of(g.m - row, end - begin);
+        gemm_rows(g, a + g.a_offset(batch), b + g.b_offset(batch), c + g.c_offset(batch), add, row, row + rows);
+        begin += rows;
+      }
+    } else {
+      for (Index e = begin; e < end; ++e) {
+        const Index batch = e / (g.m * g.n), i = e / g.n % g.m, j = e % g.n;
+        const T* x = a + g.a_offset(batch) + i * g.a_row;
+        const T* y = b + g.b_offset(batch) + j * g.b_column;
+        T* to = c + g.c_offset(batch) + i * g.ldc + j;
+        T sum = add ? *to : T{};
+        for (Index k = 0; k < g.k; ++k) sum += x[k * g.a_column] * y[k * g.b_row];
+        *to = sum;
+      }
+    }
+  }
+};
+
+template <class T>
+void gemm_tiles(const GemmShape& g, bool add, const void* a, const void* b, void* c) {
+  const GemmTiles<T> kernel{g, add, static_cast<const T*>(a), static_cast<const T*>(b), static_cast<T*>(c)};
+  const Index row_work = max_of(1, saturating_mul(g.n, g.k));
+  const Index indices = kernels_on_host ? g.batches * g.m : g.batches * g.m * g.n;
+  launch("tessera::gemm", indices, max_of(1, 65536 / row_work), kernel);
+}
+
+}  // namespace tessera::detail

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Runs a body over [0, n). A body has run(begin, end), which any number of threads call on disjoint ranges.
+/// On the host there is one Kokkos functor for all bodies (a functor costs 0.1 s to compile), one range a thread, and
+/// no Kokkos call at all where one thread suffices; on a device each index is a thread that calls run(i, i + 1).
+///
+///     struct Zero { float* p; KOKKOS_FUNCTION void run(Index begin, Index end) const; };
+///     launch("tessera::zero", n, 4096, Zero{p});
+#include <tessera/base/math.hpp>
+#include <tessera/kernel/detail/simd.hpp>
+#include <tessera/kernel/fence.hpp>
+
+namespace tessera::detail {
+
+/// Returns how many threads host kernels use; asked once, since the question itself costs 30 ns.
+inline Index host_threads() {
+  static const Index threads = max_of(1, Kokkos::DefaultHostExecutionSpace{}.concurrency());
+  return threads;
+}
+
+/// A range of a body whose type has been forgotten.
+struct HostRange {
+  void (*run)(const void* body, Index begin, Index end);
+  const void* body;
+  Index n;
+  Index parts;
+  void operator()(Index part) const {
+    const Index each = ceil_div(n, parts);
+    const Index begin = min_of(n, part * each);
+    const Index end = min_of(n, begin + each);
+    if (begin < end) run(body, begin, end);
+  }
+};
+
+inline void launch_host(const char* label, const HostRange& range) {
+  using Policy = Kokkos::RangePolicy<Kokkos::DefaultHostExecutionSpace, Kokkos::IndexType<Index>>;
+  Kokkos::parallel_for(label, Policy(0, range.parts), range);
+}
+
+template <class Body>
+void run_erased(const void* body, Index begin, Index end) {
+  static_cast<const Body*>(body)->run(begin, end);
+}
+
+/// One index of a body, as a device kernel.
+template <class Body>
+struct DeviceIndex {
+  Body body;
+  KOKKOS_FUNCTION void operator()(Index i) const { body.run(i, i + 1); }
+};
+
+/// Runs body over [0, n); a host thread gets at least `grain` indices.
+template <class Body>
+void launch(const char* label, Index n, Index grain, const Body& body) {
+  if (n <= 0) return;
+  if constexpr (kernels_on_host) {
+    const Index parts = n < 2 * grain ? 1 : min_of(host_threads(), n / grain);
+    if (parts == 1)
+      body.run(0, n);
+    else
+      launch_host(label, HostRange{&run_erased<Body>, &body, n, parts});
+  } else {
+    using Policy = Kokkos::RangePolicy<Kokkos::DefaultExecutionSpace, Kokkos::IndexType<Index>>;
+    Kokkos::parallel_for(label, Policy(0, n), DeviceIndex<Body>{body});
+  }
+}
+
+}  // namespace tessera::detail

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Host loops of reductions. A *line* is one output whose elements follow each other; a *strip* is a row of outputs
+/// reduced together, element by element. Both cut the reduced elements into chunks of a fixed length, sum a chunk in
+/// blocks of 256 (lines) or 16 (strips) in the element type and the blocks in Total, and join the chunks in order. So
+/// the bits depend on the shape alone, never on the number of threads.
+///
+///     line_chunk<Reduction::sum, float>(shape, from, 0)
+#include <tessera/kernel/detail/reduce_op.hpp>
+#include <tessera/kernel/detail/reduce_shape.hpp>
+#include <tessera/kernel/detail/simd.hpp>
+
+namespace tessera::detail {
+
+inline constexpr Index line_chunk_elements = 65536;
+inline constexpr Index strip_chunk_rows = 4096;
+inline constexpr Index strip_width = 512;
+
+/// Returns how many chunks a line has: pieces of one row, or groups of rows.
+inline Index line_chunks(const OffsetBox& reduced) {
+  if (reduced.rank == 0 || reduced.size == 0) return 1;
+  const Index row = reduced.extent[reduced.rank - 1];
+  if (reduced.rank == 1) return ceil_div(row, line_chunk_elements);
+  return ceil_div(reduced.size / row, max_of(1, line_chunk_elements / row));
+}
+
+/// Reduces n elements in a row, in sixteen lanes.
+template <Reduction R, class T, bool Unit>
+typename Fold<R, T>::Total fold_row(const T* p, Index n, Index any_stride) {
+  using F = Fold<R, T>;
+  using Total = typename F::Total;
+  constexpr Index lanes = 16, block = 256;
+  const Index stride = Unit ? 1 : any_stride;
+  Total total = Fold<R, Total>::start();
+  Index i = 0;
+  while (n - i >= lanes) {
+    T lane[lanes];
+    for (Index l = 0; l < lanes; ++l) lane[l] = p[(i + l) * stride];
+    const Index end = i + min_of(block, (n - i) / lanes * lanes);
+    for (i += lanes; i < end; i += lanes) {
+      TESSERA_SIMD
+      for (Index l = 0; l < lanes; ++l) lane[l] = F::join(lane[l], p[(i + l) * stride]);
+    }
+    for (Index half = lanes / 2; half > 0; half /= 2)
+      for (Index l = 0; l < half; ++l) lane[l] = F::join(lane[l], lane[l + half]);
+    total = Fold<R, Total>::join(total, static_cast<Total>(lane[0]));
+  }
+  T rest = F::start();
+  for (; i < n; ++i) rest = F::join(rest, p[i * stride]);
+  return Fold<R, Total>::join(total, static_cast<Total>(rest));
+}
+
+/// Reduces chunk c of the line that starts at p.
+template <Reduction R, class T, bool Unit>
+typename Fold<R, T>::Total line_chunk(const OffsetBox& reduced, const T* p, Index c) {
+  using Total = typename Fold<R, T>::Total;
+  if (reduced.size == 0) return Fold<R, Total>::start();
+  if (reduced.rank == 0) return static_cast<Total>(*p);
+  const Index stride = reduced.stride[reduced.rank - 1];
+  const Index row = reduced.extent[reduced.rank - 1];
+  if (reduced.rank == 1) {
+    const Index begin = c * line_chunk_elements;
+    return fold_row<R, T, Unit>(p + begin * stride, min_of(line_chunk_elements, row - begin), stride);
+  }
+  const Index group = max_of(1, line_chunk_elements / row);
+  const Index begin = c * group, end = min_of(begin + group, reduced.size / row);
+  Total total = Fold<R, Total>::start();
+  RowWalk walk(reduced, begin);
+  for (Index r = begin; r < end; ++r, walk.next())
+    total = Fold<R, Total>::join(total, fold_row<R, T, Unit>(p + walk.offset, row, stride));
+  return total;
+}
+
+/// Reduces rows [begin, end) of the reduced box for `width` outputs side by side into totals.
+template <Reduction R, class T, bool Unit>
+void strip_chunk(const OffsetBox& reduced, const T* p, Index any_stride, Index width, Index begin, Index end,
+                 typename Fold<R, T>::Total* totals) {
+  using F = Fold<R, T>;
+  using Total = typename F::Total;
+  const Index stride = Unit ? 1 : any_stride;
+  for (Index j = 0; j < width; ++j) totals[j] = Fold<R, Total>::start();
+  OffsetBox rows = reduced;  // one more dimension, so that each element is a row
+  rows.extent[rows.rank] = 1;
+  rows.stride[rows.rank++] = 0;
+  RowWalk walk(rows, begin);
+  T part[strip_width];
+  for (Index r = begin; r < end;) {
+    for (Index j = 0; j < width; ++j) part[j] = F::start();
+    for (const Index stop = min_of(end, r + 16); r < stop; ++r, walk.next()) {
+      const T* row = p + walk.offset;
+      TESSERA_SIMD
+      for (Index j = 0; j < width; ++j) part[j] = F::join(part[j], row[j * stride]);
+    }
+    TESSERA_SIMD
+    for (Index j = 0; j < width; ++j) totals[j] = Fold<R, Total>::join(totals[j], static_cast<Total>(part[j]));
+  }
+}
+
+}  // namespace tessera::detail

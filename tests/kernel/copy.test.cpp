@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <doctest/doctest.h>
+
+#include <tessera/kernel/copy.hpp>
+
+#include "buffer.hpp"
+
+using namespace tessera;
+using namespace test;
+
+namespace {
+struct Case {
+  std::vector<StridedCopy> copies;
+  Index from_size = 0, to_size = 0;
+};
+
+void add(Case& c, const Extents& extents, const Extents& from, const Extents& to) {
+  c.copies.push_back({extents, c.from_size, from, c.to_size, to});
+  c.from_size += span(extents, from);
+  c.to_size += span(extents, to);
+}
+
+template <class T>
+void check(const Case& c) {
+  std::vector<T> source(static_cast<std::size_t>(c.from_size)), expected(static_cast<std::size_t>(c.to_size), T(-1));
+  for (std::size_t i = 0; i < source.size(); ++i) source[i] = static_cast<T>(i);
+  for (const StridedCopy& copy : c.copies)
+    for_each_index(copy.extents, [&](const Extents& i) {
+      expected[at(i, copy.to_strides, copy.to_offset)] = source[at(i, copy.from_strides, copy.from_offset)];
+    });
+  const Buffer<T> from(source), to(std::vector<T>(expected.size(), T(-1)));
+  copy(dtype_of<T>, from.data(), to.data(), c.copies.data(), static_cast<int>(c.copies.size()));
+  CHECK(to.values() == expected);
+}
+}  // namespace
+
+TEST_CASE("a transpose of a small matrix") {
+  const StridedCopy turned{.extents = {2, 3}, .from_strides = {3, 1}, .to_strides = {1, 2}};
+  const Buffer<float> from({0, 1, 2, 3, 4, 5}), to(std::vector<float>(6));
+  copy(DType::f32, from.data(), to.data(), &turned, 1);
+  CHECK(to.values() == std::vector<float>{0, 3, 1, 4, 2, 5});
+}
+
+TEST_CASE("random boxes, strides and lists equal plain loops") {
+  Random random(1);
+  for (int round = 0; round < 300; ++round) {
+    CAPTURE(round);
+    Case c;
+    const Index boxes = round % 50 == 0 ? 40 : pick(random, 0, 4);
+    for (Index b = 0; b < boxes; ++b) {
+      const int dims = static_cast<int>(pick(random, 0, 5));
+      const Extents extents = some_extents(random, dims, dims <= 2 ? 70 : 7);
+      Extents from = some_strides(random, extents);
+      if (dims > 0 && pick(random, 0, 4) == 0) from[static_cast<int>(pick(random, 0, dims - 1))] = 0;  // broadcast
+      add(c, extents, from, some_strides(random, extents));
+    }
+    if (round % 2 == 0)
+      check<float>(c);
+    else
+      check<std::int64_t>(c);
+  }
+}
+
+TEST_CASE("shapes with loops of their own") {
+  SUBCASE("transposes around the edges of a tile") {
+    for (const Index m : {1, 7, 8, 15, 16, 17, 33, 64})
+      for (const Index n : {1, 3, 8, 16, 31, 32, 50}) {
+        Case c;
+        add(c, {m, n}, {n, 1}, {1, m});
+        check<float>(c);
+        check<double>(c);
+      }
+  }
+  SUBCASE("runs of every length") {
+    for (Index n = 0; n < 80; ++n) {
+      Case c;
+      add(c, {5, n}, {n + 2, 1}, {n, 1});
+      check<float>(c);
+      check<double>(c);
+    }
+  }
+  SUBCASE("eight dimensions, one element, no dimensions, nothing") {
+    Case c;
+    const Extents eight{2, 1, 3, 2, 1, 2, 2, 3};
+    add(c, eight, row_major_strides(eight), {1, 1, 2, 6, 1, 12, 24, 48});
+    add(c, {1, 1}, {5, 5}, {1, 1});
+    add(c, {}, {}, {});
+    add(c, {3, 0}, {1, 1}, {1, 1});
+    check<std::int32_t>(c);
+  }
+  SUBCASE("a reversed row") {
+    const StridedCopy reverse{.extents = {4}, .from_offset = 3, .from_strides = {-1}, .to_strides = {1}};
+    const Buffer<double> from({1, 2, 3, 4}), to(std::vector<double>(4));
+    copy(DType::f64, from.data(), to.data(), &reverse, 1);
+    CHECK(to.values() == std::vector<double>{4, 3, 2, 1});
+  }
+  SUBCASE("large enough for several threads") {
+    Case c;
+    add(c, {300, 400}, {400, 1}, {1, 300});
+    add(c, {70000}, {1}, {1});
+    add(c, {3, 5, 2000}, {10000, 2000, 1}, {2000, 6000, 1});
+    add(c, {10}, {1}, {1});
+    check<float>(c);
+  }
+}
+
+TEST_CASE("unpacking what was packed restores it") {
+  const StridedCopy pack{.extents = {4, 5, 6}, .from_strides = {30, 6, 1}, .to_strides = {6, 24, 1}};
+  const StridedCopy unpack{.extents = {4, 5, 6}, .from_strides = {6, 24, 1}, .to_strides = {30, 6, 1}};
+  std::vector<float> values(120);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
+  const Buffer<float> from(values), packed(std::vector<float>(120)), back(std::vector<float>(120));
+  copy(DType::f32, from.data(), packed.data(), &pack, 1);
+  copy(DType::f32, packed.data(), back.data(), &unpack, 1);
+  CHECK(back.values() == values);
+}

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <doctest/doctest.h>
+
+#include <limits>
+#include <thread>
+
+#include <tessera/kernel/gemm.hpp>
+
+#include "buffer.hpp"
+
+using namespace tessera;
+using namespace test;
+
+namespace {
+/// Plain loops; the values are small whole numbers, so every type is exact.
+template <class T>
+void multiply(const Gemm& g, const std::vector<T>& a, const std::vector<T>& b, std::vector<T>& c, bool add) {
+  for_each_index(g.batch, [&](const Extents& at_batch) {
+    const std::size_t oa = at(at_batch, g.batch_a), ob = at(at_batch, g.batch_b), oc = at(at_batch, g.batch_c);
+    for (Index i = 0; i < g.m; ++i)
+      for (Index j = 0; j < g.n; ++j) {
+        T& to = c[oc + static_cast<std::size_t>(i * g.ldc + j)];
+        T sum = add ? to : T{};
+        for (Index k = 0; k < g.k; ++k)
+          sum = static_cast<T>(sum + a[oa + static_cast<std::size_t>(g.transpose_a ? k * g.lda + i : i * g.lda + k)] *
+                                         b[ob + static_cast<std::size_t>(g.transpose_b ? j * g.ldb + k : k * g.ldb + j)]);
+        to = sum;
+      }
+  });
+}
+
+template <class T>
+void check(Random& random, const Gemm& g, bool add) {
+  CAPTURE(g.m);
+  CAPTURE(g.n);
+  CAPTURE(g.k);
+  CAPTURE(g.transpose_a);
+  CAPTURE(g.transpose_b);
+  const Index a_size = span(g.batch, g.batch_a) + (g.transpose_a ? g.k : g.m) * g.lda + g.m + g.k;
+  const Index b_size = span(g.batch, g.batch_b) + (g.transpose_b ? g.n : g.k) * g.ldb + g.n + g.k;
+  const Index c_size = span(g.batch, g.batch_c) + g.m * g.ldc + g.n;
+  const std::vector<T> a = small_numbers<T>(random, a_size), b = small_numbers<T>(random, b_size);
+  std::vector<T> c = small_numbers<T>(random, c_size);
+  const Buffer<T> on_a(a), on_b(b), on_c(c);
+  multiply(g, a, b, c, add);
+  gemm(dtype_of<T>, g, on_a.data(), on_b.data(), on_c.data(), add ? 1 : 0);
+  CHECK(on_c.values() == c);
+}
+
+/// One product of dense matrices.
+Gemm dense(Index m, Index n, Index k, bool transpose_a = false, bool transpose_b = false) {
+  Gemm g;
+  g.m = m;
+  g.n = n;
+  g.k = k;
+  g.transpose_a = transpose_a;
+  g.transpose_b = transpose_b;
+  g.lda = max_of(1, transpose_a ? m : k);
+  g.ldb = max_of(1, transpose_b ? k : n);
+  g.ldc = max_of(1, n);
+  return g;
+}
+
+/// With gaps and transposes.
+Gemm some_gemm(Random& random, Index m, Index n, Index k) {
+  Gemm g = dense(m, n, k, pick(random, 0, 1) == 1, pick(random, 0, 1) == 1);
+  g.lda += pick(random, 0, 2);
+  g.ldb += pick(random, 0, 2);
+  g.ldc += pick(random, 0, 2);
+  return g;
+}
+
+void any_type(Random& random, int turn, const Gemm& g, bool add) {
+  switch (turn % 4) {
+    case 0: return check<float>(random, g, add);
+    case 1: return check<double>(random, g, add);
+    case 2: return check<std::int32_t>(random, g, add);
+    default: return check<std::int64_t>(random, g, add);
+  }
+}
+}  // namespace
+
+TEST_CASE("products of every small shape, type and transpose") {
+  Random random(2);
+  int turn = 0;
+  for (const Index m : {0, 1, 2, 5, 19})
+    for (const Index n : {0, 1, 3, 17})
+      for (const Index k : {0, 1, 4, 23})
+        for (int repeat = 0; repeat < 4; ++repeat, ++turn)
+          any_type(random, turn, some_gemm(random, m, n, k), pick(random, 0, 1) == 1);
+}
+
+TEST_CASE("products beyond a block, and large enough for oneDNN and for threads") {
+  Random random(3);
+  for (int turn = 0; turn < 12; ++turn) any_type(random, turn, some_gemm(random, 90, 70 + 8 * turn, 131), turn % 3 == 0);
+  for (int turn = 0; turn < 2; ++turn) any_type(random, turn, some_gemm(random, 161, 150, 90), false);
+  check<std::int32_t>(random, dense(3, 1100, 70, false, true), true);
+}
+
+TEST_CASE("batches of any layout") {
+  Random random(4);
+  for (int turn = 0; turn < 120; ++turn) {
+    Gemm g = some_gemm(random, pick(random, 1, 6), pick(random, 1, 6), pick(random, 1, 6));
+    const int dims = static_cast<int>(pick(random, 0, 3));
+    g.batch = some_extents(random, dims, 4);
+    // The batch lies within or around the matrices: as dense multiples of their sizes, or broadcast.
+    const Index a = (g.transpose_a ? g.k : g.m) * g.lda, b = (g.transpose_b ? g.n : g.k) * g.ldb, c = g.m * g.ldc;
+    const Extents order_a = some_strides(random, g.batch), order_b = some_strides(random, g.batch);
+    const Extents order_c = some_strides(random, g.batch);
+    for (int d = 0; d < dims; ++d) {
+      g.batch_a.push_back(pick(random, 0, 3) == 0 ? 0 : order_a[d] * a);
+      g.batch_b.push_back(pick(random, 0, 3) == 0 ? 0 : order_b[d] * b);
+      g.batch_c.push_back(order_c[d] * c);
+    }
+    any_type(random, turn, g, turn % 5 == 0);
+  }
+}
+
+TEST_CASE("a batch that continues the matrix is one product") {
+  const Gemm rows{.m = 4, .n = 5, .k = 6, .lda = 6, .ldb = 5, .ldc = 5,
+                  .batch = {8}, .batch_a = {24}, .batch_b = {0}, .batch_c = {20}};
+  CHECK(detail::gemm_shape(rows).m == 32);
+  CHECK(detail::gemm_shape(rows).batches == 1);
+  const Gemm columns{.m = 4, .n = 5, .k = 6, .lda = 6, .ldb = 40, .ldc = 40,
+                     .batch = {8}, .batch_a = {0}, .batch_b = {5}, .batch_c = {5}};
+  CHECK(detail::gemm_shape(columns).n == 40);
+  const Gemm vectors{.m = 1, .n = 5, .k = 6, .lda = 1, .ldb = 5, .ldc = 1,
+                     .batch = {8, 3}, .batch_a = {18, 6}, .batch_b = {0, 0}, .batch_c = {15, 5}};
+  CHECK(detail::gemm_shape(vectors).m == 24);
+  Random random(5);
+  for (const Gemm& g : {rows, columns, vectors}) {
+    check<float>(random, g, false);
+    check<std::int64_t>(random, g, true);
+  }
+}
+
+TEST_CASE("with beta 0, what the result held does not matter") {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const Index k : {0, 3}) {
+    const Buffer<double> a(std::vector<double>(6, 1)), b(std::vector<double>(6, 2)), c(std::vector<double>(4, nan));
+    gemm(DType::f64, dense(2, 2, k), a.data(), b.data(), c.data());
+    CHECK(c.values() == std::vector<double>(4, static_cast<double>(2 * k)));
+  }
+}
+
+TEST_CASE("integers wrap") {
+  const std::int32_t most = std::numeric_limits<std::int32_t>::max();
+  const Buffer<std::int32_t> a({most, most}), b({2, 2}), c({0});
+  gemm(DType::i32, dense(1, 1, 2), a.data(), b.data(), c.data());
+  CHECK(c.values()[0] == -4);
+}
+
+TEST_CASE("extents beyond BLAS's integers are split") {
+  if constexpr (kernels_on_host) {
+    Random random(6);
+    for (const bool turned : {false, true}) {
+      const Gemm g = dense(7, 8, 9, turned, turned);
+      const std::vector<double> a = small_numbers<double>(random, 63), b = small_numbers<double>(random, 72);
+      std::vector<double> expected(56), c(56, 5.0);
+      multiply(g, a, b, expected, false);
+      detail::split_gemm(turned, turned, g.m, g.n, g.k, a.data(), g.lda, b.data(), g.ldb, 0.0, c.data(), g.ldc, 4);
+      CHECK(c == expected);
+    }
+  }
+}
+
+TEST_CASE("several threads may multiply at once") {
+  if constexpr (kernels_on_host) {
+    std::vector<std::thread> threads;
+    std::vector<int> wrong(4, 0);
+    for (std::size_t t = 0; t < wrong.size(); ++t)
+      threads.emplace_back([&wrong, t] {
+        for (int round = 0; round < 50; ++round) {
+          const Index n = 20 + 10 * static_cast<Index>(t) + round % 3;
+          const Gemm g = dense(n, n, n);
+          const std::vector<double> a(static_cast<std::size_t>(n * n), 1.0);
+          std::vector<double> c(a.size());
+          gemm(DType::f64, g, a.data(), a.data(), c.data());
+          for (const double x : c) wrong[t] += x == static_cast<double>(n) ? 0 : 1;
+          const std::vector<float> f(a.size(), 1.0f);
+          std::vector<float> h(a.size());
+          gemm(DType::f32, g, f.data(), f.data(), h.data());
+          for (const float x : h) wrong[t] += x == static_cast<float>(n) ? 0 : 1;
+        }
+      });
+    for (std::thread& thread : threads) thread.join();
+    CHECK(wrong == std::vector<int>(4, 0));
+  }
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <doctest/doctest.h>
+
+#include <tessera/kernel/functions.hpp>
+#include <tessera/kernel/map.hpp>
+
+#include "buffer.hpp"
+
+using namespace tessera;
+using namespace test;
+
+namespace {
+/// Tells its operands apart, and counts them.
+struct Weigh {
+  template <class... T>
+  KOKKOS_FUNCTION std::int64_t operator()(T... x) const {
+    std::int64_t sum = 0, weight = 1;
+    ((sum += weight * static_cast<std::int64_t>(x), weight *= 11), ...);
+    return sum;
+  }
+};
+
+LocalMap some_map(Random& random, int operands, const Extents& extents) {
+  LocalMap work{extents, {}};
+  for (int k = 0; k < operands; ++k) {
+    Extents strides = pick(random, 0, 1) == 0 ? row_major_strides(extents) : some_strides(random, extents);
+    for (int d = 0; d < extents.size(); ++d)
+      if (pick(random, 0, 4) == 0) strides[d] = 0;
+    work.strides.push_back(strides);
+  }
+  return work;
+}
+
+template <class... T>
+void check(Random& random, const Extents& extents) {
+  const LocalMap work = some_map(random, sizeof...(T), extents);
+  const auto run = [&](const std::vector<T>&... in) {
+    std::vector<std::int64_t> expected;
+    for_each_index(extents, [&](const Extents& i) {
+      int k = 0;
+      const std::vector<std::int64_t> values{static_cast<std::int64_t>(in[at(i, work.strides[k++])])...};
+      std::int64_t sum = 0, weight = 1;
+      for (const std::int64_t value : values) sum += weight * value, weight *= 11;
+      expected.push_back(sum);
+    });
+    const Buffer<std::int64_t> out(std::vector<std::int64_t>(expected.size()));
+    const auto call = [&](const Buffer<T>&... on) { map(Weigh{}, work, out.data(), static_cast<const T*>(on.data())...); };
+    call(Buffer<T>(in)...);
+    CHECK(out.values() == expected);
+  };
+  int k = 0;
+  const auto values = [&](auto zero) {
+    return small_numbers<decltype(zero)>(random, span(extents, work.strides[k++]));
+  };
+  // Braces, for the order of evaluation.
+  struct Call {
+    Call(decltype(run) r, const std::vector<T>&... in) { r(in...); }
+  };
+  Call{run, values(T{})...};
+}
+}  // namespace
+
+TEST_CASE("a bias added to a matrix") {
+  const Buffer<float> x({1, 2, 3, 4, 5, 6}), bias({10, 20, 30}), y(std::vector<float>(6));
+  map(fn::Add{}, LocalMap{{2, 3}, {{3, 1}, {0, 1}}}, y.data(), x.data(), bias.data());
+  CHECK(y.values() == std::vector<float>{11, 22, 33, 14, 25, 36});
+}
+
+TEST_CASE("random extents, strides and broadcasts equal plain loops") {
+  Random random(7);
+  for (int round = 0; round < 120; ++round) {
+    CAPTURE(round);
+    const int dims = static_cast<int>(pick(random, 0, 4));
+    const Extents extents = some_extents(random, dims, dims == 1 ? 2000 : dims == 2 ? 90 : 9);
+    check<float>(random, extents);
+    check<std::int32_t, double>(random, extents);
+    check<float, float, std::int64_t>(random, extents);
+  }
+  const Extents many{2, 1, 3, 2, 2, 1, 2, 3};
+  check<float, float, std::int32_t, double, float, std::int64_t, float, float>(random, many);
+  check<float, float>(random, {300, 400});  // several threads
+  check<float>(random, {50000});
+}
+
+TEST_CASE("the result may be an operand") {
+  const Buffer<double> x({1, 2, 3, 4}), factor({10, 100});
+  map(fn::Multiply{}, LocalMap{{2, 2}, {{2, 1}, {1, 0}}}, x.data(), x.data(), factor.data());
+  CHECK(x.values() == std::vector<double>{10, 20, 300, 400});
+}
+
+TEST_CASE("a lambda and a result of another type") {
+  const Buffer<double> x({0.5, 1.5, 2.5});
+  const Buffer<std::int32_t> y(std::vector<std::int32_t>(3));
+  map(KOKKOS_LAMBDA(double value) { return value > 1.0; }, LocalMap{{3}, {{1}}}, y.data(), x.data());
+  CHECK(y.values() == std::vector<std::int32_t>{0, 1, 1});
+}
