@@ -3,16 +3,7 @@
 # error's text must be what the source's line `// CASE <name>: <regular expression>` says. CTest alone cannot say that:
 # with PASS_REGULAR_EXPRESSION it ignores the exit code.
 cmake_minimum_required(VERSION 3.25)
-set(command)
-set(beyond FALSE)
-math(EXPR last "${CMAKE_ARGC} - 1")
-foreach(i RANGE ${last})
-  if(beyond)
-    list(APPEND command "${CMAKE_ARGV${i}}")
-  elseif(CMAKE_ARGV${i} STREQUAL "--")
-    set(beyond TRUE)
-  endif()
-endforeach()
+include("${CMAKE_CURRENT_LIST_DIR}/command_line.cmake")
 
 file(STRINGS "${SOURCE}" says REGEX "^// CASE ${CASE}:")
 string(REGEX REPLACE "^// CASE ${CASE}: *" "" says "${says}")
