@@ -186,7 +186,7 @@ constexpr MoveNumbers count_move(const Move& move, const TensorDesc& desc, const
     case Collective::all_to_all:
     case Collective::collective_permute:
     case Collective::exchange: {
-      const Traffic traffic = sent(desc.extents, desc.sharding, move.to, mesh, at);
+      const SentTo traffic = sent(desc.extents, desc.sharding, move.to, mesh, at);
       n.payload = traffic.elements * unit;
       n.messages = move.collective == Collective::all_to_all ? members - 1 : traffic.messages;
       if (move.collective == Collective::exchange) {

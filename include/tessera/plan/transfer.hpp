@@ -99,14 +99,14 @@ constexpr void for_each_sender(const Extents& extents, const Sharding& from, con
 }
 
 /// What one process sends to others in one move.
-struct Traffic {
+struct SentTo {
   Index elements = 0;
   Index messages = 0;
 };
 
 /// Returns what the process at `self` sends; per dimension, so its time does not grow with the mesh unless a
 /// dimension is both left and entered by axes.
-constexpr Traffic sent(const Extents& extents, const Sharding& from, const Sharding& to, const MeshShape& mesh,
+constexpr SentTo sent(const Extents& extents, const Sharding& from, const Sharding& to, const MeshShape& mesh,
                        const Coordinates& self) {
   const Box mine = block(extents, from, mesh, self);
   if (mine.empty()) return {};

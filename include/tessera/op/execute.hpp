@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// The one executor: it carries a prepared plan out, step by step, and decides nothing.
+///
+///     TensorCore y = execute(prepared, {&x, &w}, {"bsm,mh->bsh", where});
+///
+/// Laws: it makes exactly the calls of the plan's work, and holds exactly plan.peak_bytes of arena memory at most;
+/// on a dry mesh it does the accounting and nothing else.
+#include <array>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+#include <tessera/kernel/copy.hpp>
+#include <tessera/kernel/fence.hpp>
+#include <tessera/kernel/gemm.hpp>
+#include <tessera/kernel/reduce.hpp>
+#include <tessera/op/plan_cache.hpp>
+#include <tessera/plan/explain.hpp>
+#include <tessera/tensor/tensor_core.hpp>
+
+namespace tessera {
+
+/// The call of an operator as the user wrote it.
+struct CallSite {
+  std::string_view label;
+  Where where;
+};
+
+/// The elementwise kernel of a map step, erased: run(context, map, out, inputs).
+struct MapKernel {
+  void (*run)(const void* context, const LocalMap& map, void* out, const void* const* in) = nullptr;
+  const void* context = nullptr;
+};
+
+namespace detail {
+
+using OperandList = FixedVector<const TensorCore*, max_operands>;
+
+class Execution {
+ public:
+  Execution(const Prepared& prepared, const OperandList& operands, CallSite site, double scale, MapKernel kernel)
+      : prepared_(prepared), plan_(*prepared.plan), mesh_(operands[0]->mesh()), operands_(operands), site_(site), scale_(scale),
+        kernel_(kernel), live_(!mesh_->dry()) {
+    for (int i = 0; i < operands.size(); ++i) data_[i] = operands[i]->data();
+  }
+
+  TensorCore run() {
+    record();
+    for (int i = 0; i < plan_.steps.size(); ++i) {
+      const Step& step = plan_.steps[i];
+      const StepWork& work = prepared_.work[static_cast<std::size_t>(i)];
+      open(step);
+      carry_out(step, work);
+      close(step, i);
+    }
+    if (plan_.result < plan_.operands) return *operands_[plan_.result];
+    return {mesh_, plan_.result_desc(), std::move(storage_[plan_.result])};
+  }
+
+ private:
+  void record() {
+    Recorder& recorder = mesh_->attachment<Recorder>();
+    if (recorder.on)
+      recorder.program.record({prepared_.plan, std::string(site_.label), site_.where, mesh_->arena().in_use()});
+  }
+  void open(const Step& step) {
+    if (step.in_place) {
+      storage_[step.out] = std::move(storage_[step.in[0]]);
+    } else {
+      storage_[step.out] = std::make_shared<Storage>(mesh_, plan_.slots[step.out].bytes);
+    }
+    data_[step.out] = storage_[step.out]->data();
+  }
+  void close(const Step& step, int i) {
+    for (int slot : step.in)
+      if (plan_.slots[slot].role == SlotRole::temporary && plan_.slots[slot].last_use == i) storage_[slot].reset();
+  }
+  static void copy_all(DType type, const void* from, void* to, const std::vector<StridedCopy>& copies) {
+    if (!copies.empty()) tessera::copy(type, from, to, copies.data(), static_cast<int>(copies.size()));
+  }
+  void carry_out(const Step& step, const StepWork& work) {
+    const void* in = data_[step.in[0]];
+    void* out = data_[step.out];
+    const DType type = plan_.slots[step.out].desc.type;
+    if (step.kind == StepKind::communicate) return communicate(step, work, type, in, out);
+    if (!live_) return;
+    switch (step.kind) {
+      case StepKind::communicate: break;
+      case StepKind::slice:
+      case StepKind::permute: copy_all(type, in, out, work.local); break;
+      case StepKind::contract: {
+        const void* other = data_[step.in[1]];
+        tessera::gemm(type, work.gemm, work.swapped ? other : in, work.swapped ? in : other, out);
+        break;
+      }
+      case StepKind::reduce: tessera::reduce(type, plan_.reduction, work.reduce, in, out, scale_); break;
+      case StepKind::map: {
+        std::array<const void*, max_operands> inputs{};
+        for (int k = 0; k < step.in.size(); ++k) inputs[static_cast<std::size_t>(k)] = data_[step.in[k]];
+        kernel_.run(kernel_.context, work.map, out, inputs.data());
+        break;
+      }
+    }
+  }
+  void communicate(const Step& step, const StepWork& work, DType type, const void* in, void* out) {
+    Scratch send(mesh_->arena(), work.send_staging);
+    Scratch receive(mesh_->arena(), work.receive_staging);
+    const void* from = step.direct_send ? in : send.data();
+    void* to = step.direct_receive ? out : receive.data();
+    if (live_) {
+      copy_all(type, in, send.data(), work.pack);
+      copy_all(type, in, out, work.local);
+      tessera::fence();
+    }
+    mesh_->collective(work.call, from, to, site_.label, site_.where);
+    if (live_) {
+      copy_all(type, receive.data(), out, work.unpack);
+      if (work.receive_staging > 0) tessera::fence();  // the staging memory goes back
+    }
+  }
+
+  /// Arena memory for the time of one step.
+  class Scratch {
+   public:
+    Scratch(Arena& arena, Index bytes) : arena_(arena), block_(arena.allocate(bytes)) {}
+    Scratch(const Scratch&) = delete;
+    Scratch& operator=(const Scratch&) = delete;
+    ~Scratch() { arena_.release(block_); }
+    void* data() const { return block_.data; }
+
+   private:
+    Arena& arena_;
+    Block block_;
+  };
+
+  const Prepared& prepared_;
+  const Plan& plan_;
+  const std::shared_ptr<MeshCore>& mesh_;
+  const OperandList& operands_;
+  CallSite site_;
+  double scale_;
+  MapKernel kernel_;
+  bool live_;
+  std::array<void*, Plan::max_slots> data_{};
+  std::array<std::shared_ptr<Storage>, Plan::max_slots> storage_;
+};
+
+/// Throws MeshError unless all operands live on one mesh.
+inline void require_one_mesh(const OperandList& operands, CallSite site) {
+  for (const TensorCore* operand : operands)
+    if (operand->mesh() != operands[0]->mesh())
+      throw MeshError(std::string(site.label) + ": operands live on two mesh objects, " + operands[0]->mesh()->to_string() + " and " +
+                          operand->mesh()->to_string() + "; operators take tensors of one mesh; make them on the same mesh object",
+                      site.where);
+}
+
+/// Checks that all processes are about to do the same, at check level `communicating`.
+inline void require_agreement(const OperandList& operands, const PlanKey& key, CallSite site) {
+  MeshCore& mesh = *operands[0]->mesh();
+  mesh.agree(
+      key.digest(),
+      [&] {
+        std::string text(site.label);
+        for (int i = 0; i < operands.size(); ++i) text += (i == 0 ? " of " : " and ") + to_string(operands[i]->desc(), mesh.names());
+        return text;
+      },
+      site.where);
+}
+}  // namespace detail
+
+/// Carries out a prepared plan on the operands and returns its result. Collective over the mesh.
+/// Communication: plan.steps. Throws CommunicationError, MemoryError.
+inline TensorCore execute(const Prepared& prepared, const detail::OperandList& operands, CallSite site, double scale = 1, MapKernel kernel = {}) {
+  return detail::Execution(prepared, operands, site, scale, kernel).run();
+}
+
+}  // namespace tessera

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// The whole tensor on the host of every process, and single values.
+///
+///     HostTensor<float> all = gather(x);      // all.values, row-major, of all.extents
+///     float loss = value(mean(errors));       // of a scalar tensor
+///
+/// Laws: gather(x) is the same on every process, whatever the sharding of x.
+#include <vector>
+
+#include <tessera/op/reshard.hpp>
+#include <tessera/tensor/create.hpp>
+
+namespace tessera {
+
+/// A whole tensor in memory of the host, row-major.
+template <class T>
+struct HostTensor {
+  Extents extents;
+  std::vector<T> values;
+
+  template <std::convertible_to<Index>... I>
+  const T& operator()(I... index) const {
+    Index at = 0;
+    int d = 0;
+    ((at = at * extents[d++] + static_cast<Index>(index)), ...);
+    return values[static_cast<std::size_t>(at)];
+  }
+  bool operator==(const HostTensor&) const = default;
+};
+
+namespace detail {
+template <class T>
+HostTensor<T> gather(const TensorCore& x, CallSite site) {
+  if (x.dry())
+    throw UsageError("gather: the tensor is dry, it has a shape and no data; run on a mesh of processes to have values", site.where);
+  const TensorCore all = reshard(x, Sharding::replicated(x.rank()), site);
+  HostTensor<T> host{x.extents(), std::vector<T>(static_cast<std::size_t>(volume(x.extents())))};
+  tessera::fence();
+  copy_to_host(host.values.data(), all.data(), static_cast<Index>(host.values.size() * sizeof(T)));
+  return host;
+}
+}  // namespace detail
+
+/// Returns the whole tensor, on every process. Communication: all-gather over the axes that split x (all-reduce over
+/// unfinished ones). Collective over the mesh. Throws UsageError for a dry tensor.
+template <TypedTensor A>
+HostTensor<typename A::value_type> gather(const A& x, Where where = Where::here()) {
+  return detail::gather<typename A::value_type>(x.core(), {"gather", where});
+}
+template <Element T>
+HostTensor<T> gather(const DynamicTensor& x, Where where = Where::here()) {
+  if (x.type() != dtype_of<T>)
+    throw UsageError("gather: a tensor of " + std::string(name_of(x.type())) + " is gathered as " + std::string(name_of(dtype_of<T>)) +
+                         "; name its own element type",
+                     where);
+  return detail::gather<T>(x.core(), {"gather", where});
+}
+
+/// Returns the value of a scalar tensor, on every process. Collective over the mesh when it is unfinished.
+template <TypedTensor A>
+typename A::value_type value(const A& x, Where where = Where::here()) {
+  static_assert(A::rank == 0, "[tessera] value takes a scalar tensor; reduce it first: value(sum(x))");
+  return gather(x, where).values[0];
+}
+
+}  // namespace tessera

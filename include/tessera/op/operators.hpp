@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// The operators on erased tensors: check, plan (or find the plan), carry out. The typed and the dynamic surfaces both
+/// end here, so that there is one implementation.
+///
+///     TensorCore y = detail::einsum(parse("ik,kj->ij"), a, b, out, {"ik,kj->ij", where});
+#include <limits>
+
+#include <tessera/op/execute.hpp>
+#include <tessera/plan/einsum.hpp>
+#include <tessera/plan/map.hpp>
+#include <tessera/plan/reduce.hpp>
+#include <tessera/plan/verdict.hpp>
+
+namespace tessera::detail {
+
+inline TensorDescs descs_of(const OperandList& operands) {
+  TensorDescs descs;
+  for (const TensorCore* operand : operands) descs.push_back(operand->desc());
+  return descs;
+}
+
+inline void require(const Verdict& verdict, const Terms& terms, const MeshCore& mesh, CallSite site) {
+  if (verdict.ok()) return;
+  const std::string text = std::string(site.label) + ": " + explain(verdict, terms, mesh.names());
+  if (verdict.rule == Rule::extents_agree || verdict.rule == Rule::rank_matches) throw ShapeError(text, site.where);
+  throw ShardingError(text, site.where);
+}
+
+inline void require_sharding(const Sharding& out, const MeshCore& mesh, CallSite site) {
+  const SpecVerdict verdict = check(out, mesh.shape().rank());
+  if (!verdict.ok()) throw ShardingError(std::string(site.label) + ": " + explain(verdict, out, mesh.names()), site.where);
+}
+
+/// Takes the steps that all operators have in common.
+template <class MakePlan>
+TensorCore run_operator(const PlanKey& key, const OperandList& operands, CallSite site, double scale, MapKernel kernel, const MakePlan& make) {
+  require_one_mesh(operands, site);
+  require_agreement(operands, key, site);
+  return execute(prepare(*operands[0]->mesh(), key, make), operands, site, scale, kernel);
+}
+
+inline TensorCore reshard(const TensorCore& x, const Sharding& to, CallSite site) {
+  MeshCore& mesh = *x.mesh();
+  require_sharding(to, mesh, site);
+  if (to.rank() != x.rank())
+    throw ShapeError("reshard: the tensor has " + std::to_string(x.rank()) + " dimensions and " + to_string(to, mesh.names()) + " has " +
+                         std::to_string(to.rank()) + "; give the spec one entry for each dimension",
+                     site.where);
+  if (!can_reshard(x.sharding(), to))
+    throw ShardingError("reshard: " + to_string(x.sharding(), mesh.names()) + " cannot become " + to_string(to, mesh.names()) +
+                            "; finished values do not become partial, nor one partial kind another; drop Unreduced from the target",
+                        site.where);
+  PlanKey key(OperatorKind::reshard);
+  key.add(x.desc());
+  key.add(to);
+  return run_operator(key, {&x}, site, 1, {}, [&] { return plan_reshard(x.desc(), to, mesh.shape(), mesh.process(), plan_options(mesh)); });
+}
+
+inline TensorCore einsum(const Terms& terms, const TensorCore& a, const TensorCore& b, const Sharding& out, CallSite site) {
+  MeshCore& mesh = *a.mesh();
+  const OperandList operands{&a, &b};
+  PlanKey key(OperatorKind::einsum, Reduction::sum, a.type());
+  for (const Term& term : terms.operands) key.add(term);
+  key.add(terms.result);
+  for (const TensorCore* operand : operands) key.add(operand->desc());
+  key.add(out);
+  return run_operator(key, operands, site, 1, {}, [&] {
+    require(check_einsum(terms, {a.sharding(), b.sharding()}, out), terms, mesh, site);
+    require(check_extents(terms, {a.desc(), b.desc()}, false), terms, mesh, site);
+    require_sharding(out, mesh, site);
+    if (a.type() != b.type())
+      throw ShapeError(std::string(site.label) + ": the operands are " + std::string(name_of(a.type())) + " and " + std::string(name_of(b.type())) +
+                           "; a product takes one element type; cast one of them",
+                       site.where);
+    return plan_einsum(terms, a.desc(), b.desc(), out, mesh.shape(), mesh.process(), plan_options(mesh));
+  });
+}
+
+/// Returns 1 / the number of elements that each result element is the mean of.
+inline double mean_scale(const Terms& terms, const TensorCore& x) {
+  Index count = 1;
+  for (int d = 0; d < x.rank(); ++d)
+    if (!terms.result.contains(terms.operands[0][d])) count *= x.extents()[d];
+  return count > 0 ? 1.0 / static_cast<double>(count) : std::numeric_limits<double>::quiet_NaN();
+}
+
+inline TensorCore reduce(const Terms& terms, Reduction reduction, bool mean, const TensorCore& x, const Sharding& out, CallSite site) {
+  MeshCore& mesh = *x.mesh();
+  PlanKey key(OperatorKind::reduce, reduction, x.type());
+  for (const Term& term : terms.operands) key.add(term);
+  key.add(terms.result);
+  key.add(x.desc());
+  key.add(out);
+  const double scale = mean ? mean_scale(terms, x) : 1;
+  return run_operator(key, {&x}, site, scale, {}, [&] {
+    require(check_reduce(terms, {x.sharding()}, out, reduction, mean), terms, mesh, site);
+    require_sharding(out, mesh, site);
+    return plan_reduce(terms, reduction, x.desc(), out, mesh.shape(), mesh.process(), plan_options(mesh));
+  });
+}
+
+inline TensorCore transpose(const Terms& terms, const TensorCore& x, const Sharding& out, CallSite site) {
+  MeshCore& mesh = *x.mesh();
+  PlanKey key(OperatorKind::transpose);
+  for (const Term& term : terms.operands) key.add(term);
+  key.add(terms.result);
+  key.add(x.desc());
+  key.add(out);
+  return run_operator(key, {&x}, site, 1, {}, [&] {
+    require(check_transpose(terms, {x.sharding()}, out), terms, mesh, site);
+    require_sharding(out, mesh, site);
+    return plan_transpose(terms, x.desc(), out, mesh.shape(), mesh.process(), plan_options(mesh));
+  });
+}
+
+inline TensorCore map(const Terms& terms, const OperandList& operands, DType type, const Sharding& out, Linearity linearity, CallSite site,
+                      MapKernel kernel) {
+  MeshCore& mesh = *operands[0]->mesh();
+  PlanKey key(OperatorKind::map, Reduction::none, type);
+  for (const Term& term : terms.operands) key.add(term);
+  key.add(terms.result);
+  for (const TensorCore* operand : operands) key.add(operand->desc());
+  key.add(out);
+  return run_operator(key, operands, site, 1, kernel, [&] {
+    const TensorDescs descs = descs_of(operands);
+    Shardings shardings;
+    for (const TensorDesc& desc : descs) shardings.push_back(desc.sharding);
+    require(check_map(terms, shardings, out, linearity), terms, mesh, site);
+    require(check_extents(terms, descs, true), terms, mesh, site);
+    require_sharding(out, mesh, site);
+    return plan_map(terms, descs, type, out, mesh.shape(), mesh.process(), plan_options(mesh));
+  });
+}
+
+}  // namespace tessera::detail

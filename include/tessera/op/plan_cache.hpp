@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Plans worked out once for each operator, extents, shardings and result, and kept in the mesh.
+///
+///     const Prepared& p = prepare(mesh, key, [&] { return plan_einsum(...); });
+///
+/// Laws: equal keys give the same Prepared object; a look-up allocates nothing.
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <tessera/comm/mesh_core.hpp>
+#include <tessera/plan/builder.hpp>
+#include <tessera/plan/program.hpp>
+#include <tessera/plan/work.hpp>
+
+namespace tessera {
+
+/// What distinguishes one planned operator from another on one mesh, as words; its digest is what processes compare.
+class PlanKey {
+ public:
+  explicit PlanKey(OperatorKind kind, Reduction reduction = Reduction::none, DType type = DType::f32) {
+    add(static_cast<std::uint64_t>(kind) << 16 | static_cast<std::uint64_t>(reduction) << 8 | static_cast<std::uint64_t>(type));
+  }
+  void add(std::uint64_t word) {
+    if (size_ < capacity) words_[size_++] = word;
+    digest_ = (digest_ ^ word) * 0x9E37'79B9'7F4A'7C15u;
+    digest_ ^= digest_ >> 29;
+  }
+  void add(const Term& term) {
+    std::uint64_t word = 0;
+    for (char c : term) word = word << 8 | static_cast<unsigned char>(c);
+    add(word);
+  }
+  void add(const Sharding& s) {
+    add(static_cast<std::uint64_t>(s.partial.bits) << 16 | static_cast<std::uint64_t>(s.reduction) << 8 | static_cast<std::uint64_t>(s.rank()));
+    for (int d = 0; d < s.rank(); d += 2)
+      add(static_cast<std::uint64_t>(s[d].bits()) << 32 | (d + 1 < s.rank() ? s[d + 1].bits() : 0u));
+  }
+  void add(const TensorDesc& desc) {
+    add(static_cast<std::uint64_t>(desc.type));
+    for (Index extent : desc.extents) add(static_cast<std::uint64_t>(extent));
+    add(desc.sharding);
+  }
+  std::uint64_t digest() const { return digest_; }
+  bool operator==(const PlanKey& other) const {
+    if (digest_ != other.digest_ || size_ != other.size_) return false;
+    for (int i = 0; i < size_; ++i)
+      if (words_[i] != other.words_[i]) return false;
+    return true;
+  }
+
+ private:
+  static constexpr int capacity = 176;  // 9 tensors of 8 dimensions, with labels
+  std::uint64_t words_[capacity];
+  int size_ = 0;
+  std::uint64_t digest_ = 0x1234'5678'9ABC'DEF1u;
+};
+
+/// A plan and all that its process has to do for it.
+struct Prepared {
+  std::shared_ptr<const Plan> plan;
+  std::vector<StepWork> work;
+};
+
+namespace detail {
+/// Open addressing over powers of two; hangs on the mesh.
+class PlanCache {
+ public:
+  template <class Make>
+  const Prepared& get(const PlanKey& key, const Make& make) {
+    if (slots_.empty()) slots_.resize(64);
+    std::size_t at = find(key);
+    if (slots_[at] == nullptr) {
+      auto entry = std::make_unique<Entry>(Entry{key, {}});
+      entry->prepared.plan = std::make_shared<const Plan>(make());
+      entry->prepared.work = work_of(*entry->prepared.plan);
+      if (2 * ++count_ > slots_.size()) {
+        grow();
+        at = find(key);
+      }
+      slots_[at] = std::move(entry);
+    }
+    return slots_[at]->prepared;
+  }
+  std::size_t size() const { return count_; }
+
+ private:
+  struct Entry {
+    PlanKey key;
+    Prepared prepared;
+  };
+  std::size_t find(const PlanKey& key) const {
+    std::size_t at = static_cast<std::size_t>(key.digest()) & (slots_.size() - 1);
+    while (slots_[at] != nullptr && !(slots_[at]->key == key)) at = (at + 1) & (slots_.size() - 1);
+    return at;
+  }
+  void grow() {
+    std::vector<std::unique_ptr<Entry>> old(2 * slots_.size());
+    old.swap(slots_);
+    for (auto& entry : old)
+      if (entry != nullptr) {
+        const std::size_t at = find(entry->key);
+        slots_[at] = std::move(entry);
+      }
+  }
+  std::vector<std::unique_ptr<Entry>> slots_;
+  std::size_t count_ = 0;
+};
+
+/// The Program that a mesh records, while it records.
+struct Recorder {
+  bool on = false;
+  Program program;
+};
+}  // namespace detail
+
+/// Returns what the planner is told about this mesh.
+inline PlanOptions plan_options(const MeshCore& mesh) { return {mesh.machine(), max_int64}; }
+
+/// Returns the prepared plan for `key`, made by `make` when it is new.
+template <class Make>
+const Prepared& prepare(MeshCore& mesh, const PlanKey& key, const Make& make) {
+  return mesh.attachment<detail::PlanCache>().get(key, make);
+}
+
+}  // namespace tessera

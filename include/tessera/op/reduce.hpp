@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Sum, mean, maximum and minimum over dimensions.
+///
+///     auto s = sum<"bsv->bs">(x);                        // all-reduce over the axes that split v
+///     auto t = sum<"bsv->bs", P<data, model>>(x);        // or scattered: reduce-scatter
+///     auto total = sum(x);                               // a scalar tensor
+///
+/// Laws: equals the reduction of the whole tensor; the mean divides by the number of elements, empty blocks included.
+#include <tessera/op/operators.hpp>
+#include <tessera/op/result.hpp>
+
+namespace tessera {
+namespace detail {
+/// "abc->" for a tensor of `rank` dimensions.
+constexpr Equation total_equation(int rank) {
+  Equation e;
+  for (int d = 0; d < rank; ++d) e.text[e.length++] = static_cast<char>('a' + d);
+  e.text[e.length++] = '-';
+  e.text[e.length++] = '>';
+  return e;
+}
+
+template <class Kind, Equation E, class Out, class A>
+struct ReduceCall {
+  using mesh = typename A::mesh_type;
+  static constexpr bool mean = std::is_same_v<Kind, Mean>;
+  static_assert(!mean || std::is_floating_point_v<typename A::value_type>,
+                "[tessera] the mean of integers is not an integer; convert to float or double with map first");
+  static_assert(demand_out<mesh, Out>());
+  static constexpr Terms terms = parse(E.view());
+  static constexpr Shardings operands{A::sharding()};
+  static constexpr Sharding value = OutSharding<mesh, Out>::make(terms, operands);
+  static constexpr Verdict verdict = check_reduce(terms, operands, value, Kind::reduction, mean);
+  static_assert(demand<ReduceCall, A>());
+  using result = Result<typename A::value_type, mesh, ReduceCall>;
+};
+}  // namespace detail
+
+/// Returns x reduced by Kind (Sum, Mean, Max, Min) to the dimensions that E keeps; a result Unreduced over axes that
+/// split reduced dimensions is left open. Communication: over the axes that split reduced dimensions: all-reduce, or
+/// reduce-scatter where `Out` uses them; none when nothing reduced is split. Collective over the mesh.
+template <class Kind, Equation E, class Out = Deduced, TypedTensor A>
+typename detail::ReduceCall<Kind, E, Out, A>::result reduce(const A& x, Where where = Where::here()) {
+  using Typed = detail::ReduceCall<Kind, E, Out, A>;
+  return typename Typed::result(detail::reduce(Typed::terms, Kind::reduction, Typed::mean, x.core(), Typed::value, {E.view(), where}));
+}
+
+template <Equation E, class Out = Deduced, TypedTensor A>
+auto sum(const A& x, Where where = Where::here()) {
+  return reduce<Sum, E, Out>(x, where);
+}
+template <Equation E, class Out = Deduced, TypedTensor A>
+auto mean(const A& x, Where where = Where::here()) {
+  return reduce<Mean, E, Out>(x, where);
+}
+template <Equation E, class Out = Deduced, TypedTensor A>
+auto max(const A& x, Where where = Where::here()) {
+  return reduce<Max, E, Out>(x, where);
+}
+template <Equation E, class Out = Deduced, TypedTensor A>
+auto min(const A& x, Where where = Where::here()) {
+  return reduce<Min, E, Out>(x, where);
+}
+
+/// Over all dimensions: a scalar tensor, the same on every process.
+template <TypedTensor A>
+auto sum(const A& x, Where where = Where::here()) {
+  return reduce<Sum, detail::total_equation(A::rank)>(x, where);
+}
+template <TypedTensor A>
+auto mean(const A& x, Where where = Where::here()) {
+  return reduce<Mean, detail::total_equation(A::rank)>(x, where);
+}
+template <TypedTensor A>
+auto max(const A& x, Where where = Where::here()) {
+  return reduce<Max, detail::total_equation(A::rank)>(x, where);
+}
+template <TypedTensor A>
+auto min(const A& x, Where where = Where::here()) {
+  return reduce<Min, detail::total_equation(A::rank)>(x, where);
+}
+
+/// The same with everything known at run time.
+template <class Kind>
+DynamicTensor reduce(std::string_view equation, const DynamicTensor& x, const Sharding& out, Where where = Where::here()) {
+  return DynamicTensor(
+      detail::reduce(parse(equation), Kind::reduction, std::is_same_v<Kind, Mean>, x.core(), out, {equation, where}));
+}
+template <class Kind>
+DynamicTensor reduce(std::string_view equation, const DynamicTensor& x, Where where = Where::here()) {
+  const Terms terms = parse(equation);
+  detail::require(check_reduce(terms, {x.sharding()}, Sharding::replicated(terms.result.size()), Kind::reduction, false), terms,
+                  *x.core().mesh(), {equation, where});
+  return reduce<Kind>(equation, x, deduce(terms, {x.sharding()}), where);
+}
+
+}  // namespace tessera

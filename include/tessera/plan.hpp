@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Meshes, specs and plans, without Kokkos and without MPI: what the target tessera::plan offers.
+///
+///     #include <tessera/plan.hpp>
+#include <tessera/mesh/mesh.hpp>
+#include <tessera/plan/einsum.hpp>
+#include <tessera/plan/explain.hpp>
+#include <tessera/plan/map.hpp>
+#include <tessera/plan/reduce.hpp>
+#include <tessera/plan/verdict.hpp>
+#include <tessera/plan/work.hpp>
+#include <tessera/spec/partition_spec.hpp>

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Plans and Programs as short tables of text. fmt formatters that call these are op/format.hpp's.
+///
+///     std::string text = explain(plan, names);
+///
+/// Laws: the text is a function of the plan and the axis names alone, so that it can be compared as a golden file.
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <tessera/plan/program.hpp>
+
+namespace tessera {
+
+/// Returns bytes as "0 B", "768 B", "1.5 KiB", "80 MiB": at most one decimal, none when it is zero.
+inline std::string bytes_text(Index bytes) {
+  static constexpr const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  int unit = 0;
+  Index whole = bytes, scale = 1;
+  while (whole >= 1024 && unit < 5) {
+    whole /= 1024;
+    scale *= 1024;
+    ++unit;
+  }
+  const Index tenths = (bytes - whole * scale) * 10 / scale;
+  std::string text = std::to_string(whole);
+  if (tenths > 0) text += "." + std::to_string(tenths);
+  return text + " " + units[unit];
+}
+
+/// Returns an operation count as "12.5 Gflop".
+inline std::string flops_text(Index flops) {
+  static constexpr const char* units[] = {"flop", "kflop", "Mflop", "Gflop", "Tflop", "Pflop"};
+  int unit = 0;
+  Index whole = flops, scale = 1;
+  while (whole >= 1000 && unit < 5) {
+    whole /= 1000;
+    scale *= 1000;
+    ++unit;
+  }
+  const Index tenths = (flops - whole * scale) / (scale / 10 > 0 ? scale / 10 : 1);
+  std::string text = std::to_string(whole);
+  if (unit > 0 && tenths > 0) text += "." + std::to_string(tenths);
+  return text + " " + units[unit];
+}
+
+/// Returns a model time in picoseconds as "3.2 us".
+inline std::string time_text(std::int64_t picoseconds) {
+  static constexpr const char* units[] = {"ps", "ns", "us", "ms", "s"};
+  int unit = 0;
+  std::int64_t whole = picoseconds, scale = 1;
+  while (whole >= 1000 && unit < 4) {
+    whole /= 1000;
+    scale *= 1000;
+    ++unit;
+  }
+  const std::int64_t tenths = unit == 0 ? 0 : (picoseconds - whole * scale) / (scale / 10);
+  return std::to_string(whole) + (tenths > 0 ? "." + std::to_string(tenths) : "") + " " + units[unit];
+}
+
+/// Returns "data=2 x model=4".
+inline std::string to_string(const MeshShape& mesh, const AxisNames& names) {
+  std::string text;
+  for (int a = 0; a < mesh.rank(); ++a)
+    text += (a > 0 ? " x " : "") + (a < names.size() ? std::string(names[a]) : "axis" + std::to_string(a)) + "=" + std::to_string(mesh[a]);
+  return text;
+}
+
+/// Returns "data,model".
+inline std::string to_string(AxisSet axes, const AxisNames& names) {
+  std::string text;
+  for (int a = 0; a < max_axes; ++a)
+    if (axes.contains(a)) text += (text.empty() ? "" : ",") + (a < names.size() ? std::string(names[a]) : "axis" + std::to_string(a));
+  return text;
+}
+
+/// Returns "f32 8x512x5120 P<data,_,model>".
+inline std::string to_string(const TensorDesc& desc, const AxisNames& names) {
+  return std::string(name_of(desc.type)) + " " + to_string(desc.extents) + " " + to_string(desc.sharding, names);
+}
+
+namespace detail {
+/// Rows of text with columns as wide as their widest cell.
+class TextTable {
+ public:
+  void row(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
+  std::string text(const std::string& indent) const {
+    std::vector<std::size_t> width;
+    for (const auto& r : rows_)
+      for (std::size_t c = 0; c < r.size(); ++c) {
+        if (c >= width.size()) width.push_back(0);
+        width[c] = std::max(width[c], r[c].size());
+      }
+    std::string out;
+    for (const auto& r : rows_) {
+      std::string line = indent;
+      for (std::size_t c = 0; c < r.size(); ++c) line += r[c] + std::string(width[c] - r[c].size() + 2, ' ');
+      line.erase(line.find_last_not_of(' ') + 1);
+      out += line + "\n";
+    }
+    return out;
+  }
+
+ private:
+  std::vector<std::vector<std::string>> rows_;
+};
+
+inline std::string step_name(const Step& step, const AxisNames& names) {
+  if (step.kind != StepKind::communicate) return std::string(name_of(step.kind));
+  return std::string(name_of(step.collective)) + " over " + to_string(step.group, names);
+}
+inline std::string slot_text(const Slot& slot, const AxisNames& names) {
+  return (slot.labels.empty() ? "scalar" : to_text(slot.labels)) + " " + to_string(slot.desc.sharding, names);
+}
+}  // namespace detail
+
+/// Returns the plan as a table: the operands, a row a step with what it moves and computes on this process, totals.
+inline std::string explain(const Plan& plan, const AxisNames& names) {
+  std::string text = std::string(name_of(plan.kind));
+  if (plan.kind == OperatorKind::reduce) text += " " + std::string(name_of(plan.reduction));
+  text += " on " + to_string(plan.mesh, names) + ", process " + std::to_string(plan.process) + "\n";
+  detail::TextTable table;
+  for (int i = 0; i < plan.operands; ++i)
+    table.row({"operand " + std::to_string(i + 1), to_text(plan.slots[i].labels), to_string(plan.slots[i].desc, names)});
+  for (const Step& step : plan.steps) {
+    std::vector<std::string> cells{detail::step_name(step, names), "->", detail::slot_text(plan.slots[step.out], names)};
+    if (step.kind == StepKind::communicate)
+      cells.push_back(bytes_text(step.payload) + ", " + std::to_string(step.messages) + (step.messages == 1 ? " message" : " messages"));
+    else
+      cells.push_back(step.flops > 0 ? flops_text(step.flops) : std::string());
+    table.row(std::move(cells));
+  }
+  text += table.text("  ");
+  text += "  result " + to_string(plan.result_desc(), names) + "; payload " + bytes_text(plan.payload_bytes()) + ", workspace " +
+          bytes_text(plan.peak_bytes) + ", " + flops_text(plan.flops()) + "\n";
+  return text;
+}
+
+/// Returns a Program as a table: a row an operator, then payload per group of axes, duplicated work and peak memory.
+inline std::string explain(const Program& program) {
+  const AxisNames names = program.names();
+  detail::TextTable table;
+  std::map<std::uint32_t, Index> per_group;
+  for (const ProgramEntry& e : program.entries()) {
+    std::string moves;
+    for (const Step& step : e.plan->steps)
+      if (step.kind == StepKind::communicate) {
+        moves += (moves.empty() ? "" : ", ") + detail::step_name(step, names);
+        per_group[step.group.bits] += step.payload;
+      }
+    table.row({std::string(name_of(e.plan->kind)), e.label, to_string(e.plan->result_desc(), names),
+               moves.empty() ? "-" : moves, bytes_text(e.plan->payload_bytes()),
+               e.plan->flops() > 0 ? flops_text(e.plan->flops()) : "-"});
+  }
+  std::string text = "program on " + to_string(program.mesh, names) + ", process " + std::to_string(program.process) + ": " +
+                     std::to_string(program.entries().size()) + " operators\n" + table.text("  ");
+  for (const auto& [bits, bytes] : per_group)
+    text += "  payload over " + to_string(AxisSet::from_bits(bits), names) + ": " + bytes_text(bytes) + "\n";
+  text += "  payload " + bytes_text(program.payload_bytes()) + " in " + std::to_string(program.messages()) + " messages, " +
+          flops_text(program.flops()) + " of which " + flops_text(program.duplicated_flops()) + " duplicated, peak memory " +
+          bytes_text(program.peak_bytes()) + ", model time " + time_text(program.cost()) + "\n";
+  return text;
+}
+
+}  // namespace tessera

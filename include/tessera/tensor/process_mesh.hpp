@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// A mesh type filled with processes: what tensors are made on.
+///
+///     auto mesh = make_mesh<Grid>(env, 2, 2);              // 2 x 2 processes of the environment's world
+///     auto paper = dry_mesh<Grid>(64, 64);                 // 4096 processes on paper: plans, no data
+///
+/// Laws: a ProcessMesh<M> is a mesh of type M only; tensors on two different ProcessMesh objects do not mix.
+#include <memory>
+#include <utility>
+
+#include <tessera/comm/dry.hpp>
+#include <tessera/comm/environment.hpp>
+#include <tessera/comm/mesh_core.hpp>
+#include <tessera/mesh/mesh.hpp>
+
+namespace tessera {
+
+template <class M>
+class ProcessMesh {
+ public:
+  using mesh_type = M;
+  ProcessMesh() = default;
+  explicit ProcessMesh(std::shared_ptr<MeshCore> core) : core_(std::move(core)) {}
+
+  const std::shared_ptr<MeshCore>& core() const { return core_; }
+  const MeshShape& shape() const { return core_->shape(); }
+  int process() const { return core_->process(); }
+  int processes() const { return core_->shape().processes(); }
+  const Coordinates& coordinates() const { return core_->coordinates(); }
+  template <class A>
+  int size() const {
+    static_assert(M::template index<A> >= 0, "[tessera] the Mesh has no such axis; name one of its axes");
+    return shape()[M::template index<A>];
+  }
+  MeshSizes<M> sizes() const { return {shape()}; }
+  Arena& arena() const { return core_->arena(); }
+  Ledger& ledger() const { return core_->ledger(); }
+  bool dry() const { return core_->dry(); }
+
+ private:
+  std::shared_ptr<MeshCore> core_;
+};
+
+/// Returns a mesh of the given sizes over all processes of `world`. Collective over those processes.
+/// Throws MeshError when the sizes do not multiply to the number of processes.
+template <class M>
+ProcessMesh<M> make_mesh(std::shared_ptr<Transport> world, MeshSizes<M> mesh_sizes, MeshOptions options = {}, Where where = Where::here()) {
+  return ProcessMesh<M>(make_mesh_core(std::move(world), mesh_sizes.shape, M::names(), options, where));
+}
+template <class M, class... Size>
+  requires(std::is_convertible_v<Size, int> && ...)
+ProcessMesh<M> make_mesh(std::shared_ptr<Transport> world, Size... size) {
+  return make_mesh<M>(std::move(world), tessera::sizes<M>(size...));
+}
+template <class M, class... Size>
+  requires(std::is_convertible_v<Size, int> && ...)
+ProcessMesh<M> make_mesh(Environment& environment, Size... size) {
+  return make_mesh<M>(environment.world(), tessera::sizes<M>(size...));
+}
+
+/// Returns a mesh of any size without processes: operators on it only plan. This program plays process 0, or `process`.
+template <class M>
+ProcessMesh<M> dry_mesh(MeshSizes<M> mesh_sizes, int process = 0, MeshOptions options = {}) {
+  return make_mesh<M>(dry_transport(mesh_sizes.shape.processes(), process), mesh_sizes, options);
+}
+template <class M, class... Size>
+  requires(std::is_convertible_v<Size, int> && ...)
+ProcessMesh<M> dry_mesh(Size... size) {
+  return dry_mesh<M>(tessera::sizes<M>(size...));
+}
+
+}  // namespace tessera

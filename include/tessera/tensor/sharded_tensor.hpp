@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// The typed tensor: element type, mesh and spec are its type; `DynamicTensor` is the same with a sharding that is
+/// known when the program runs.
+///
+///     template <class... Dims> using Tensor = ShardedTensor<float, Grid, P<Dims...>>;
+///     Tensor<data, _, model> x = zeros<Tensor<data, _, model>>(mesh, 8, 512, 5120);
+///
+/// Laws: lower<M, S>() == x.sharding(); copies share the block.
+#include <array>
+#include <utility>
+
+#include <tessera/spec/partition_spec.hpp>
+#include <tessera/tensor/tensor_core.hpp>
+
+namespace tessera {
+
+template <Element T, class M, class S>
+class ShardedTensor {
+  static_assert(detail::demand_spec<M, S>());
+  static_assert(std::is_same_v<spec_of<M, detail::Lower<M, S>>, S>,
+                "[tessera] this PartitionSpec is not in its canonical form; write P<...> in place of PartitionSpec<...>, so that equal shardings are one type");
+
+ public:
+  using value_type = T;
+  using mesh_type = M;
+  using spec = S;
+  static constexpr int rank = lower<M, S>().rank();
+  static constexpr bool unfinished = !lower<M, S>().partial.empty();
+
+  ShardedTensor() = default;
+  /// Wraps an erased tensor whose type and sharding are these.
+  explicit ShardedTensor(TensorCore core) : core_(std::move(core)) {}
+
+  const TensorCore& core() const { return core_; }
+  bool defined() const { return core_.defined(); }
+  const Extents& extents() const { return core_.extents(); }
+  Index extent(int d) const { return core_.extents()[d]; }
+  Index size() const { return volume(core_.extents()); }
+  static constexpr const Sharding& sharding() { return lower<M, S>(); }
+  const TensorDesc& desc() const { return core_.desc(); }
+  Box box() const { return core_.box(); }
+  Index local_size() const { return core_.local_size(); }
+  /// This process's block: contiguous, row-major, of box().extents(). In the memory of Kokkos' default execution space.
+  T* data() { return core_.data<T>(); }
+  const T* data() const { return core_.data<T>(); }
+
+ private:
+  TensorCore core_;
+};
+
+/// A tensor whose sharding is a run-time value.
+class DynamicTensor {
+ public:
+  DynamicTensor() = default;
+  explicit DynamicTensor(TensorCore core) : core_(std::move(core)) {}
+  template <class T, class M, class S>
+  DynamicTensor(const ShardedTensor<T, M, S>& typed) : core_(typed.core()) {}  // NOLINT: a typed tensor is a dynamic one
+
+  const TensorCore& core() const { return core_; }
+  bool defined() const { return core_.defined(); }
+  const Extents& extents() const { return core_.extents(); }
+  const Sharding& sharding() const { return core_.sharding(); }
+  const TensorDesc& desc() const { return core_.desc(); }
+  DType type() const { return core_.type(); }
+  Box box() const { return core_.box(); }
+  Index local_size() const { return core_.local_size(); }
+  template <class T>
+  T* data() const {
+    if (dtype_of<T> != core_.type())
+      throw UsageError("a tensor of " + std::string(name_of(core_.type())) + " is read as " + std::string(name_of(dtype_of<T>)) +
+                       "; ask for data<" + std::string(name_of(core_.type())) + ">()");
+    return core_.data<T>();
+  }
+
+ private:
+  TensorCore core_;
+};
+
+/// Returns the typed view of a dynamic tensor; throws ShardingError when its type or sharding is another.
+template <class Tensor>
+Tensor as(const DynamicTensor& tensor, Where where = Where::here()) {
+  const TensorDesc& desc = tensor.desc();
+  const AxisNames names = tensor.core().mesh()->names();
+  if (desc.type != dtype_of<typename Tensor::value_type> || !(desc.sharding == Tensor::sharding()))
+    throw ShardingError("a tensor of " + std::string(name_of(desc.type)) + " sharded " + to_string(desc.sharding, names) + " is taken as " +
+                            std::string(name_of(dtype_of<typename Tensor::value_type>)) + " sharded " + to_string(Tensor::sharding(), names) +
+                            "; reshard it first, or name its own type",
+                        where);
+  return Tensor(tensor.core());
+}
+
+namespace detail {
+template <class X>
+struct IsShardedTensor : std::false_type {};
+template <class T, class M, class S>
+struct IsShardedTensor<ShardedTensor<T, M, S>> : std::true_type {};
+}  // namespace detail
+
+/// X is some ShardedTensor.
+template <class X>
+concept TypedTensor = detail::IsShardedTensor<X>::value;
+
+}  // namespace tessera

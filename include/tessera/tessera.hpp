@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// All of Tessera: meshes and specs as types, sharded tensors, and the operators on them. Plans alone, without Kokkos and
+/// MPI, are tessera/plan.hpp's.
+///
+///     #include <tessera/tessera.hpp>
+#include <tessera/comm/loopback.hpp>
+#include <tessera/comm/run_main.hpp>
+#include <tessera/op/arithmetic.hpp>
+#include <tessera/op/einsum.hpp>
+#include <tessera/op/format.hpp>
+#include <tessera/op/gather.hpp>
+#include <tessera/op/plan_of.hpp>
+#include <tessera/op/reduce.hpp>
+#include <tessera/op/reshard.hpp>
+#include <tessera/op/softmax.hpp>
+#include <tessera/op/transpose.hpp>
+#include <tessera/op/visualize.hpp>
+#include <tessera/tensor/create.hpp>
+#include <tessera/version.hpp>
