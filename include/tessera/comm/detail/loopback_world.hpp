@@ -25,7 +25,7 @@ namespace tessera::detail {
 class LoopbackWorld {
  public:
   explicit LoopbackWorld(int size)
-      : memory_((Blackboard::bytes_for(size) + sizeof(BlackboardHead) - 1) / sizeof(BlackboardHead)),
+      : memory_((Blackboard::bytes_for(size) + sizeof(Line) - 1) / sizeof(Line)),
         board_(memory_.data(), slots(size)),
         alarm_(size) {}
 
@@ -79,7 +79,10 @@ class LoopbackWorld {
     return rooms;
   }
 
-  std::vector<BlackboardHead> memory_;  // zeroed and aligned as a blackboard must be
+  struct alignas(64) Line {
+    unsigned char bytes[64];
+  };
+  std::vector<Line> memory_;  // zeroed and aligned as a blackboard must be
   Blackboard board_;
   LoopbackAlarm alarm_;
   std::mutex mutex_;

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <string>
+
+#include <tessera/comm/check.hpp>
+#include <tessera/comm/detail/mix.hpp>
+#include <tessera/comm/dry.hpp>
+#include <tessera/comm/ledger.hpp>
+#include <tessera/comm/wait.hpp>
+
+#include "collective_cases.hpp"
+
+using namespace tessera;
+
+TEST_CASE("a ledger sums calls, messages and payload by kind, group and axis") {
+  Ledger ledger;
+  Call gather = cases::make_case<float>(Collective::all_gather, cases::Shape::even, Reduction::none, 1, 4, 1).call;
+  gather.group = AxisSet{0};
+  Call reduce = cases::make_case<double>(Collective::all_reduce, cases::Shape::even, Reduction::sum, 1, 3, 1).call;
+  reduce.group = AxisSet{0, 1};
+  Call exchange;
+  exchange.kind = Collective::exchange;
+  exchange.type = DType::i32;
+  exchange.group = AxisSet{1};
+  exchange.members = 4;
+  exchange.send = {{2, 0, 5}, {3, 5, 0}};
+
+  ledger.add(gather);
+  ledger.add(gather);
+  ledger.add(reduce);
+  ledger.add(exchange);
+  CHECK(ledger.of(all_gather, AxisSet{0}) == Traffic{2, 6, 2 * 3 * 3 * 4});
+  CHECK(ledger.of(all_reduce, AxisSet{0, 1}) == Traffic{1, 4, 2 * (3 - 1) * 8});
+  CHECK(ledger.of(Collective::exchange) == Traffic{1, 1, 5 * 4});
+  CHECK(ledger.count(all_gather) == 2);
+  CHECK(ledger.count(reduce_scatter) == 0);
+  CHECK(ledger.payload_bytes() == 72 + 32 + 20);
+  CHECK(ledger.payload_bytes(AxisSet{0}) == 72);
+  CHECK(ledger.over_axis(0).payload_bytes == 72 + 32);
+  CHECK(ledger.over_axis(1).payload_bytes == 32 + 20);
+  CHECK(ledger.total() == Traffic{4, 11, 124});
+  CHECK(ledger.calls().empty());
+
+  ledger.record_calls(true);
+  ledger.add(exchange);
+  REQUIRE(ledger.calls().size() == 1);
+  CHECK(ledger.calls()[0] == exchange);
+  ledger.reset();
+  CHECK(ledger.total() == Traffic{});
+  CHECK(ledger.calls().empty());
+}
+
+TEST_CASE("the dry transport is any size and does nothing") {
+  auto transport = dry_transport(4096, 17);
+  CHECK(transport->dry());
+  CHECK(transport->size() == 4096);
+  CHECK(transport->rank() == 17);
+  auto group = transport->group({1, 17, 4095}, 1);
+  CHECK(group->rank() == 1);
+  CHECK(group->size() == 3);
+  Call call = detail::control_all_reduce(*group, Reduction::sum, 1 << 20);
+  group->run(call, nullptr, nullptr);
+  transport->barrier();
+  CHECK(transport->duplicate()->rank() == 17);
+  CHECK_THROWS_AS(dry_transport(4, 4), UsageError);
+  CHECK_THROWS_AS(dry_transport(0), UsageError);
+}
+
+TEST_CASE("waiting is chosen from processes and cores, unless it is said") {
+  static_assert(choose_wait(Wait::automatic, 2, 2) == Wait::spin);
+  static_assert(choose_wait(Wait::automatic, 3, 2) == Wait::nap);
+  static_assert(choose_wait(Wait::spin, 3, 2) == Wait::spin);
+  CHECK(core_count(usable_processors()) >= 1);
+  ProcessorMask mask{};
+  CHECK(core_count(mask) == 1);
+}
+
+TEST_CASE("environment variables are read strictly") {
+  const auto text = [](auto f) {
+    try {
+      f();
+    } catch (const UsageError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  setenv("TESSERA_WAIT", "doze", 1);
+  CHECK(text([] { wait_from_environment(); }) == "[tessera] TESSERA_WAIT is \"doze\"; it is one of automatic, spin, nap: set it so, or unset it");
+  setenv("TESSERA_WAIT", "nap", 1);
+  CHECK(wait_from_environment() == Wait::nap);
+  unsetenv("TESSERA_WAIT");
+  CHECK(wait_from_environment() == Wait::automatic);
+  CHECK(wait_from_environment(Wait::spin) == Wait::spin);
+  setenv("TESSERA_CHECK", "heavy", 1);
+  CHECK(check_from_environment() == Check::heavy);
+  unsetenv("TESSERA_CHECK");
+  CHECK(check_from_environment() == Check::normal);
+  for (const char* bad : {"ten", "-1", "3x", "nan"}) {
+    setenv("TESSERA_TIME_LIMIT", bad, 1);
+    CHECK(text([] { settings_from_environment(); }).find("TESSERA_TIME_LIMIT") != std::string::npos);
+  }
+  setenv("TESSERA_TIME_LIMIT", "2.5", 1);
+  CHECK(settings_from_environment().time_limit == 2.5);
+  unsetenv("TESSERA_TIME_LIMIT");
+  CHECK(settings_from_environment().time_limit == 600);
+}
+
+TEST_CASE("digests tell texts and numbers apart") {
+  using detail::mix;
+  static_assert(mix(mix(0, 1), 2) != mix(mix(0, 2), 1));
+  static_assert(mix(mix(0, "ab"), "c") != mix(mix(0, "a"), "bc"));
+  static_assert(mix(0, "") != 0);
+}
