@@ -38,8 +38,9 @@ inline void launch_host(const char* label, const HostRange& range) {
   Kokkos::parallel_for(label, Policy(0, range.parts), range);
 }
 
+/// Not inlined, so that a body is compiled once for all the ways it is launched.
 template <class Body>
-void run_erased(const void* body, Index begin, Index end) {
+[[gnu::noinline]] void run_erased(const void* body, Index begin, Index end) {
   static_cast<const Body*>(body)->run(begin, end);
 }
 
@@ -57,7 +58,7 @@ void launch(const char* label, Index n, Index grain, const Body& body) {
   if constexpr (kernels_on_host) {
     const Index parts = n < 2 * grain ? 1 : min_of(host_threads(), n / grain);
     if (parts == 1)
-      body.run(0, n);
+      run_erased<Body>(&body, 0, n);
     else
       launch_host(label, HostRange{&run_erased<Body>, &body, n, parts});
   } else {

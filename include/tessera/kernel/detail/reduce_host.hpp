@@ -12,7 +12,7 @@
 namespace tessera::detail {
 
 /// An index is an output, or with partial sums asked for, a chunk of an output.
-template <Reduction R, class T, bool Unit>
+template <Reduction R, class T>
 struct ReduceLines {
   using Total = typename Fold<R, T>::Total;
   ReduceShape shape;
@@ -23,33 +23,26 @@ struct ReduceLines {
   Total* partial;  // (output, chunk), or null
 
   void run(Index begin, Index end) const {
-    if (partial) {
-      for (Index i = begin; i < end; ++i)
-        partial[i] = line_chunk<R, T, Unit>(shape.reduced, from + shape.kept.offset(i / chunks), i % chunks);
-      return;
-    }
-    const Index inner = shape.kept.rank > 0 ? shape.kept.extent[shape.kept.rank - 1] : 1;
-    const Index stride = shape.kept.rank > 0 ? shape.kept.stride[shape.kept.rank - 1] : 0;
-    RowWalk walk(shape.kept, begin / inner);
-    for (Index i = begin, j = begin % inner; i < end; ++i) {
-      const T* line = from + walk.offset + j * stride;
-      Total total = line_chunk<R, T, Unit>(shape.reduced, line, 0);
-      for (Index c = 1; c < chunks; ++c)
-        total = Fold<R, Total>::join(total, line_chunk<R, T, Unit>(shape.reduced, line, c));
-      to[i] = scaled<T>(total, scale);
-      if (++j == inner) {
-        j = 0;
-        walk.next();
-      }
+    const Index each = partial ? chunks : 1;
+    for (Index i = begin; i < end; ++i) {
+      const T* line = from + shape.kept.offset(i / each);
+      const Index first = i % each, last = partial ? first + 1 : chunks;
+      Total total = Fold<R, Total>::start();
+      for (Index c = first; c < last; ++c)
+        total = Fold<R, Total>::join(total, line_chunk<R, T>(shape.reduced, line, c));
+      if (partial)
+        partial[i] = total;
+      else
+        to[i] = scaled<T>(total, scale);
     }
   }
 };
 
-template <Reduction R, class T, bool Unit>
+template <Reduction R, class T>
 void reduce_lines(const ReduceShape& shape, const T* from, T* to, double scale) {
   using Total = typename Fold<R, T>::Total;
   const Index outputs = shape.kept.size, chunks = line_chunks(shape.reduced);
-  ReduceLines<R, T, Unit> kernel{shape, chunks, from, to, scale, nullptr};
+  ReduceLines<R, T> kernel{shape, chunks, from, to, scale, nullptr};
   if (chunks == 1 || host_threads() == 1 || outputs >= 4 * host_threads()) {
     launch("tessera::reduce", outputs, max_of(1, 32768 / max_of(1, shape.reduced.size)), kernel);
     return;
@@ -65,7 +58,7 @@ void reduce_lines(const ReduceShape& shape, const T* from, T* to, double scale) 
 }
 
 /// An index is a strip of a row of outputs, or with partial sums asked for, a chunk of one.
-template <Reduction R, class T, bool Unit>
+template <Reduction R, class T>
 struct ReduceStrips {
   using Total = typename Fold<R, T>::Total;
   ReduceShape shape;
@@ -78,35 +71,30 @@ struct ReduceStrips {
   Total* partial;  // (chunk, output), or null
 
   void run(Index begin, Index end) const {
-    const int last = shape.kept.rank - 1;
-    const Index inner = shape.kept.extent[last], stride = shape.kept.stride[last];
+    const int row_dim = shape.kept.rank - 1;
+    const Index inner = shape.kept.extent[row_dim], stride = shape.kept.stride[row_dim];
+    const Index each = partial ? chunks : 1;
     for (Index i = begin; i < end; ++i) {
-      const Index chunk = partial ? i % chunks : 0, strip = partial ? i / chunks : i;
-      const Index row = strip / strips, column = strip % strips * width;
-      const Index count = min_of(width, inner - column);
-      const Index output = row * inner + column;
+      const Index row = i / each / strips, column = i / each % strips * width;
+      const Index count = min_of(width, inner - column), output = row * inner + column;
       const T* p = from + shape.kept.offset(output);
+      const Index first = i % each, last = partial ? first + 1 : chunks;
       Total total[strip_width], next[strip_width];
-      reduce_chunk(p, stride, count, chunk, total);
-      if (partial) {
-        for (Index j = 0; j < count; ++j) partial[chunk * shape.kept.size + output + j] = total[j];
-        continue;
-      }
-      for (Index c = 1; c < chunks; ++c) {
-        reduce_chunk(p, stride, count, c, next);
+      for (Index j = 0; j < count; ++j) total[j] = Fold<R, Total>::start();
+      for (Index c = first; c < last; ++c) {
+        const Index top = c * strip_chunk_rows, bottom = min_of(top + strip_chunk_rows, shape.reduced.size);
+        strip_chunk<R, T>(shape.reduced, p, stride, count, top, bottom, next);
         for (Index j = 0; j < count; ++j) total[j] = Fold<R, Total>::join(total[j], next[j]);
       }
-      for (Index j = 0; j < count; ++j) to[output + j] = scaled<T>(total[j], scale);
+      if (partial)
+        for (Index j = 0; j < count; ++j) partial[first * shape.kept.size + output + j] = total[j];
+      else
+        for (Index j = 0; j < count; ++j) to[output + j] = scaled<T>(total[j], scale);
     }
-  }
-  void reduce_chunk(const T* p, Index stride, Index count, Index chunk, Total* totals) const {
-    const Index first = chunk * strip_chunk_rows;
-    strip_chunk<R, T, Unit>(shape.reduced, p, stride, count, first, min_of(first + strip_chunk_rows, shape.reduced.size),
-                            totals);
   }
 };
 
-template <Reduction R, class T, bool Unit>
+template <Reduction R, class T>
 void reduce_strips(const ReduceShape& shape, const T* from, T* to, double scale) {
   using Total = typename Fold<R, T>::Total;
   const Index inner = shape.kept.extent[shape.kept.rank - 1], threads = host_threads();
@@ -114,7 +102,7 @@ void reduce_strips(const ReduceShape& shape, const T* from, T* to, double scale)
   Index width = min_of(strip_width, inner);
   if (threads > 1) width = min_of(width, max_of(64, round_up(ceil_div(inner, threads), 16)));
   const Index strips = ceil_div(inner, width), count = shape.kept.size / inner * strips;
-  ReduceStrips<R, T, Unit> kernel{shape, chunks, width, strips, from, to, scale, nullptr};
+  ReduceStrips<R, T> kernel{shape, chunks, width, strips, from, to, scale, nullptr};
   if (chunks == 1 || threads == 1 || count >= 4 * threads) {
     launch("tessera::reduce", count, max_of(1, 32768 / max_of(1, saturating_mul(width, shape.reduced.size))), kernel);
     return;
@@ -136,16 +124,10 @@ void reduce_host(const ReduceShape& shape, const T* from, T* to, double scale) {
   const bool unit_line = reduced.rank > 0 && reduced.stride[reduced.rank - 1] == 1;
   const bool short_line = reduced.rank == 0 || (reduced.rank == 1 && reduced.size < 16);
   const bool wide = kept.rank > 0 && kept.extent[kept.rank - 1] >= 8;
-  if (wide && (short_line || !unit_line)) {
-    if (kept.stride[kept.rank - 1] == 1)
-      reduce_strips<R, T, true>(shape, from, to, scale);
-    else
-      reduce_strips<R, T, false>(shape, from, to, scale);
-  } else if (unit_line) {
-    reduce_lines<R, T, true>(shape, from, to, scale);
-  } else {
-    reduce_lines<R, T, false>(shape, from, to, scale);
-  }
+  if (wide && (short_line || !unit_line))
+    reduce_strips<R, T>(shape, from, to, scale);
+  else
+    reduce_lines<R, T>(shape, from, to, scale);
 }
 
 }  // namespace tessera::detail

@@ -25,72 +25,87 @@ inline Index line_chunks(const OffsetBox& reduced) {
   return ceil_div(reduced.size / row, max_of(1, line_chunk_elements / row));
 }
 
+/// Returns n elements that lie `stride` apart side by side: where they are, or in `buffer`.
+template <class T>
+const T* side_by_side(const T* p, Index n, Index stride, T* buffer) {
+  if (stride == 1) return p;
+  for (Index i = 0; i < n; ++i) buffer[i] = p[i * stride];
+  return buffer;
+}
+
 /// Reduces n elements in a row, in sixteen lanes.
-template <Reduction R, class T, bool Unit>
-typename Fold<R, T>::Total fold_row(const T* p, Index n, Index any_stride) {
+template <Reduction R, class T>
+typename Fold<R, T>::Total fold_row(const T* from, Index n, Index stride) {
   using F = Fold<R, T>;
   using Total = typename F::Total;
   constexpr Index lanes = 16, block = 256;
-  const Index stride = Unit ? 1 : any_stride;
+  T buffer[block];
   Total total = Fold<R, Total>::start();
-  Index i = 0;
-  while (n - i >= lanes) {
+  for (Index done = 0; done < n; done += block) {
+    const Index count = min_of(block, n - done);
+    const T* p = side_by_side(from + done * stride, count, stride, buffer);
     T lane[lanes];
-    for (Index l = 0; l < lanes; ++l) lane[l] = p[(i + l) * stride];
-    const Index end = i + min_of(block, (n - i) / lanes * lanes);
-    for (i += lanes; i < end; i += lanes) {
-      TESSERA_SIMD
-      for (Index l = 0; l < lanes; ++l) lane[l] = F::join(lane[l], p[(i + l) * stride]);
+    Index i = 0;
+    T rest = F::start();
+    if (count >= lanes) {
+      for (Index l = 0; l < lanes; ++l) lane[l] = p[l];
+      for (i = lanes; i + lanes <= count; i += lanes) {
+        TESSERA_SIMD
+        for (Index l = 0; l < lanes; ++l) lane[l] = F::join(lane[l], p[i + l]);
+      }
+      for (Index half = lanes / 2; half > 0; half /= 2)
+        for (Index l = 0; l < half; ++l) lane[l] = F::join(lane[l], lane[l + half]);
+      rest = lane[0];
     }
-    for (Index half = lanes / 2; half > 0; half /= 2)
-      for (Index l = 0; l < half; ++l) lane[l] = F::join(lane[l], lane[l + half]);
-    total = Fold<R, Total>::join(total, static_cast<Total>(lane[0]));
+    for (; i < count; ++i) rest = F::join(rest, p[i]);
+    total = Fold<R, Total>::join(total, static_cast<Total>(rest));
   }
-  T rest = F::start();
-  for (; i < n; ++i) rest = F::join(rest, p[i * stride]);
-  return Fold<R, Total>::join(total, static_cast<Total>(rest));
+  return total;
 }
 
 /// Reduces chunk c of the line that starts at p.
-template <Reduction R, class T, bool Unit>
+template <Reduction R, class T>
 typename Fold<R, T>::Total line_chunk(const OffsetBox& reduced, const T* p, Index c) {
   using Total = typename Fold<R, T>::Total;
-  if (reduced.size == 0) return Fold<R, Total>::start();
-  if (reduced.rank == 0) return static_cast<Total>(*p);
-  const Index stride = reduced.stride[reduced.rank - 1];
-  const Index row = reduced.extent[reduced.rank - 1];
-  if (reduced.rank == 1) {
-    const Index begin = c * line_chunk_elements;
-    return fold_row<R, T, Unit>(p + begin * stride, min_of(line_chunk_elements, row - begin), stride);
-  }
-  const Index group = max_of(1, line_chunk_elements / row);
-  const Index begin = c * group, end = min_of(begin + group, reduced.size / row);
   Total total = Fold<R, Total>::start();
+  if (reduced.size == 0) return total;
+  const int last = reduced.rank - 1;
+  const Index stride = last >= 0 ? reduced.stride[last] : 1;
+  Index row = last >= 0 ? reduced.extent[last] : 1;
+  const Index group = max_of(1, line_chunk_elements / row);
+  Index begin = c * group, end = min_of(begin + group, reduced.size / row);
+  if (last == 0) {  // a piece of the only row
+    const Index first = c * line_chunk_elements;
+    p += first * stride;
+    row = min_of(line_chunk_elements, row - first);
+    begin = 0;
+    end = 1;
+  }
   RowWalk walk(reduced, begin);
   for (Index r = begin; r < end; ++r, walk.next())
-    total = Fold<R, Total>::join(total, fold_row<R, T, Unit>(p + walk.offset, row, stride));
+    total = Fold<R, Total>::join(total, fold_row<R, T>(p + walk.offset, row, stride));
   return total;
 }
 
 /// Reduces rows [begin, end) of the reduced box for `width` outputs side by side into totals.
-template <Reduction R, class T, bool Unit>
-void strip_chunk(const OffsetBox& reduced, const T* p, Index any_stride, Index width, Index begin, Index end,
+template <Reduction R, class T>
+void strip_chunk(const OffsetBox& reduced, const T* p, Index stride, Index width, Index begin, Index end,
                  typename Fold<R, T>::Total* totals) {
   using F = Fold<R, T>;
   using Total = typename F::Total;
-  const Index stride = Unit ? 1 : any_stride;
   for (Index j = 0; j < width; ++j) totals[j] = Fold<R, Total>::start();
+  if (begin >= end) return;
   OffsetBox rows = reduced;  // one more dimension, so that each element is a row
   rows.extent[rows.rank] = 1;
   rows.stride[rows.rank++] = 0;
   RowWalk walk(rows, begin);
-  T part[strip_width];
+  T part[strip_width], buffer[strip_width];
   for (Index r = begin; r < end;) {
     for (Index j = 0; j < width; ++j) part[j] = F::start();
     for (const Index stop = min_of(end, r + 16); r < stop; ++r, walk.next()) {
-      const T* row = p + walk.offset;
+      const T* row = side_by_side(p + walk.offset, width, stride, buffer);
       TESSERA_SIMD
-      for (Index j = 0; j < width; ++j) part[j] = F::join(part[j], row[j * stride]);
+      for (Index j = 0; j < width; ++j) part[j] = F::join(part[j], row[j]);
     }
     TESSERA_SIMD
     for (Index j = 0; j < width; ++j) totals[j] = Fold<R, Total>::join(totals[j], static_cast<Total>(part[j]));

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include <tessera/kernel/functions.hpp>
+
+using namespace tessera;
+
+namespace {
+/// Returns how many units in the last place of the float nearest to `exact` lie between.
+double ulps(float value, double exact) {
+  const float nearest = static_cast<float>(exact);
+  if (std::isnan(value) || std::isnan(nearest)) return std::isnan(value) == std::isnan(nearest) ? 0 : 1e9;
+  if (std::isinf(value) || std::isinf(nearest)) return value == nearest ? 0 : 1e9;
+  int exponent = 0;
+  std::frexp(nearest, &exponent);
+  return std::abs(static_cast<double>(value) - exact) / std::ldexp(1.0, std::max(exponent, -125) - 24);
+}
+
+/// The largest error over every 1009th float, of all signs and exponents, infinities and NaN among them.
+template <class F, class G>
+double worst(F f, G g) {
+  double most = 0;
+  for (std::uint64_t bits = 0; bits <= 0xffffffffu; bits += 1009) {
+    const std::uint32_t narrow = static_cast<std::uint32_t>(bits);
+    float x;
+    std::memcpy(&x, &narrow, sizeof x);
+    most = std::max(most, ulps(f(x), g(static_cast<double>(x))));
+  }
+  return most;
+}
+
+const float infinity = std::numeric_limits<float>::infinity();
+const float not_a_number = std::numeric_limits<float>::quiet_NaN();
+const float least = std::numeric_limits<float>::denorm_min();
+}  // namespace
+
+TEST_CASE("fast float functions against double libm") {
+  const double of_exp = worst(fn::Exp{}, [](double x) { return std::exp(x); });
+  const double of_tanh = worst(fn::Tanh{}, [](double x) { return std::tanh(x); });
+  const double of_erf = worst(fn::Erf{}, [](double x) { return std::erf(x); });
+  const double of_log = worst(fn::Log{}, [](double x) { return std::log(x); });
+  MESSAGE("largest errors in ulp: exp " << of_exp << ", tanh " << of_tanh << ", erf " << of_erf << ", log " << of_log);
+  CHECK(of_exp <= 2);
+  CHECK(of_tanh <= 3);
+  CHECK(of_erf <= 3);
+  CHECK(of_log <= 2);
+}
+
+TEST_CASE("the edges of the float functions") {
+  CHECK(fn::Exp{}(infinity) == infinity);
+  CHECK(fn::Exp{}(-infinity) == 0.0f);
+  CHECK(std::isnan(fn::Exp{}(not_a_number)));
+  CHECK(fn::Exp{}(0.0f) == 1.0f);
+  CHECK(fn::Exp{}(88.722f) < infinity);
+  CHECK(fn::Exp{}(88.723f + 0.01f) == infinity);
+  CHECK(fn::Exp{}(-103.0f) == least);
+  CHECK(fn::Exp{}(-87.5f) > 0.0f);
+  CHECK(fn::Tanh{}(infinity) == 1.0f);
+  CHECK(fn::Tanh{}(-infinity) == -1.0f);
+  CHECK(fn::Tanh{}(least) == least);
+  CHECK(std::signbit(fn::Tanh{}(-0.0f)));
+  CHECK(std::isnan(fn::Tanh{}(not_a_number)));
+  CHECK(fn::Erf{}(infinity) == 1.0f);
+  CHECK(fn::Erf{}(-4.0f) == -1.0f);
+  CHECK(std::signbit(fn::Erf{}(-0.0f)));
+  CHECK(std::isnan(fn::Erf{}(not_a_number)));
+  CHECK(fn::Log{}(infinity) == infinity);
+  CHECK(fn::Log{}(0.0f) == -infinity);
+  CHECK(fn::Log{}(-0.0f) == -infinity);
+  CHECK(fn::Log{}(1.0f) == 0.0f);
+  CHECK(std::isnan(fn::Log{}(-1.0f)));
+  CHECK(std::isnan(fn::Log{}(not_a_number)));
+}
+
+TEST_CASE("compound functions follow their formulas") {
+  for (double x = -12; x <= 12; x += 0.037) {
+    const double phi = 0.5 * (1 + std::erf(x / std::sqrt(2.0)));
+    const double gelu = x * phi;
+    const double slope = phi + x * std::exp(-x * x / 2) / std::sqrt(2 * std::acos(-1.0));
+    const double by_tanh = 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)));
+    CHECK(std::abs(fn::Gelu{}(x) - gelu) <= 1e-15 * (1 + std::abs(x)));
+    CHECK(std::abs(fn::GeluGradient{}(x) - slope) <= 2e-15);
+    CHECK(std::abs(fn::GeluTanh{}(x) - by_tanh) <= 1e-15 * (1 + std::abs(x)));
+    const float f = static_cast<float>(x);
+    CHECK(std::abs(static_cast<double>(fn::Gelu{}(f)) - gelu) <= 5e-7 * (1 + std::abs(x)));
+    CHECK(std::abs(static_cast<double>(fn::GeluGradient{}(f)) - slope) <= 1e-6);
+    CHECK(std::abs(static_cast<double>(fn::GeluTanh{}(f)) - by_tanh) <= 5e-7 * (1 + std::abs(x)));
+  }
+}
+
+TEST_CASE("plain functions") {
+  CHECK(fn::Add{}(1.5, 2.0) == 3.5);
+  CHECK(fn::Subtract{}(1, 3) == -2);
+  CHECK(fn::Divide{}(7, 2) == 3);
+  CHECK(fn::Divide{}(7.0, 2.0) == 3.5);
+  CHECK(fn::Negate{}(2.0f) == -2.0f);
+  CHECK(fn::Abs{}(-3) == 3);
+  CHECK(fn::Abs{}(-3.5f) == 3.5f);
+  CHECK(fn::Square{}(-3) == 9);
+  CHECK(fn::Reciprocal{}(4.0) == 0.25);
+  CHECK(fn::Sqrt{}(9.0f) == 3.0f);
+  CHECK(fn::Relu{}(-1.0f) == 0.0f);
+  CHECK(fn::Relu{}(2) == 2);
+  CHECK(std::isnan(fn::Relu{}(not_a_number)));
+  CHECK(fn::ReluGradient{}(0.0) == 0.0);
+  CHECK(fn::ReluGradient{}(0.1) == 1.0);
+  CHECK(fn::Maximum{}(1.0f, 2.0f) == 2.0f);
+  CHECK(std::isnan(fn::Maximum{}(not_a_number, 2.0f)));
+  CHECK(std::isnan(fn::Minimum{}(2.0f, not_a_number)));
+  CHECK(fn::Scale{0.5}(3.0f) == 1.5f);
+  CHECK(fn::Scale{0.5}(3) == 1);
+  CHECK(fn::Scale{3}(std::int64_t{1} << 61) == (std::int64_t{3} << 61));
+  CHECK(fn::Shift{-1}(3) == 2);
+  CHECK(fn::Shift{0.5}(3.0) == 3.5);
+}
+
+TEST_CASE("integers neither trap nor overflow") {
+  const std::int32_t most = std::numeric_limits<std::int32_t>::max(), lowest = std::numeric_limits<std::int32_t>::lowest();
+  CHECK(fn::Divide{}(5, 0) == 0);
+  CHECK(fn::Divide{}(lowest, -1) == lowest);
+  CHECK(fn::Reciprocal{}(0) == 0);
+  CHECK(fn::Add{}(most, 1) == lowest);
+  CHECK(fn::Multiply{}(most, 2) == -2);
+  CHECK(fn::Negate{}(lowest) == lowest);
+  CHECK(fn::Abs{}(lowest) == lowest);
+  CHECK(fn::Scale{1.5}(most) == most);
+  CHECK(fn::Scale{std::nan("")}(5) == 0);
+}
