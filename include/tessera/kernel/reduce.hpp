@@ -59,7 +59,7 @@ inline void reduce(DType type, Reduction reduction, const LocalReduce& work, con
       constexpr Reduction R = decltype(r)::value;
       if (shape.kept.size == 0) return;
       if constexpr (kernels_on_host)
-        detail::reduce_host<R>(shape, static_cast<const T*>(from), static_cast<T*>(to), scale);
+        detail::reduce_host(shape, from, to, scale, detail::reduce_part<R, T>, sizeof(typename detail::Fold<R, T>::Total));
       else
         detail::reduce_device<R, typename detail::Fold<R, T>::Total>(shape, static_cast<const T*>(from),
                                                                      static_cast<T*>(to), scale);

@@ -33,9 +33,12 @@ struct HostRange {
   }
 };
 
-inline void launch_host(const char* label, const HostRange& range) {
+inline void launch_host(const char* label, Index n, Index grain, const void* body,
+                        void (*run)(const void* body, Index begin, Index end)) {
+  const Index parts = n < 2 * grain ? 1 : min_of(host_threads(), n / grain);
+  if (parts == 1) return run(body, 0, n);
   using Policy = Kokkos::RangePolicy<Kokkos::DefaultHostExecutionSpace, Kokkos::IndexType<Index>>;
-  Kokkos::parallel_for(label, Policy(0, range.parts), range);
+  Kokkos::parallel_for(label, Policy(0, parts), HostRange{run, body, n, parts});
 }
 
 /// Not inlined, so that a body is compiled once for all the ways it is launched.
@@ -56,11 +59,7 @@ template <class Body>
 void launch(const char* label, Index n, Index grain, const Body& body) {
   if (n <= 0) return;
   if constexpr (kernels_on_host) {
-    const Index parts = n < 2 * grain ? 1 : min_of(host_threads(), n / grain);
-    if (parts == 1)
-      run_erased<Body>(&body, 0, n);
-    else
-      launch_host(label, HostRange{&run_erased<Body>, &body, n, parts});
+    launch_host(label, n, grain, &body, &run_erased<Body>);
   } else {
     using Policy = Kokkos::RangePolicy<Kokkos::DefaultExecutionSpace, Kokkos::IndexType<Index>>;
     Kokkos::parallel_for(label, Policy(0, n), DeviceIndex<Body>{body});

@@ -1,133 +1,109 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Reductions on the host: whole outputs to threads, or, where there are few and long ones, chunks of them.
+/// Reductions on the host: whole outputs to threads, or, where there are few and long ones, chunks of them. How the
+/// work is cut does not depend on types, so that only reduce_part is compiled for each reduction and element type.
 ///
-///     reduce_host<Reduction::sum, float>(reduce_shape(work), from, to, 1.0);
-#include <vector>
+///     reduce_host(reduce_shape(work), from, to, 1.0, reduce_part<Reduction::sum, float>, sizeof(double));
+#include <cstddef>
+#include <memory>
 
 #include <tessera/kernel/detail/launch.hpp>
 #include <tessera/kernel/detail/reduce_loops.hpp>
 
 namespace tessera::detail {
 
-/// An index is an output, or with partial sums asked for, a chunk of an output.
-template <Reduction R, class T>
-struct ReduceLines {
-  using Total = typename Fold<R, T>::Total;
+struct HostReduce {
   ReduceShape shape;
-  Index chunks;
-  const T* from;
-  T* to;
+  bool strips;       // rows of outputs side by side, else each output on its own
+  Index width;       // outputs in a strip
+  Index row_strips;  // strips in a row of outputs
+  Index chunks;      // of each output's reduced elements
+  const void* from;
+  void* to;
   double scale;
-  Total* partial;  // (output, chunk), or null
-
-  void run(Index begin, Index end) const {
-    const Index each = partial ? chunks : 1;
-    for (Index i = begin; i < end; ++i) {
-      const T* line = from + shape.kept.offset(i / each);
-      const Index first = i % each, last = partial ? first + 1 : chunks;
-      Total total = Fold<R, Total>::start();
-      for (Index c = first; c < last; ++c)
-        total = Fold<R, Total>::join(total, line_chunk<R, T>(shape.reduced, line, c));
-      if (partial)
-        partial[i] = total;
-      else
-        to[i] = scaled<T>(total, scale);
-    }
-  }
+  void* partial = nullptr;  // (output, chunk) totals, where chunks are reduced apart
+  bool joining = false;     // reduces those
 };
 
+/// Reduces items [begin, end): outputs, strips, chunks of either, or the totals of chunks.
 template <Reduction R, class T>
-void reduce_lines(const ReduceShape& shape, const T* from, T* to, double scale) {
+[[gnu::noinline]] void reduce_part(const HostReduce& work, Index begin, Index end) {
+  using F = Fold<R, typename Fold<R, T>::Total>;
   using Total = typename Fold<R, T>::Total;
-  const Index outputs = shape.kept.size, chunks = line_chunks(shape.reduced);
-  ReduceLines<R, T> kernel{shape, chunks, from, to, scale, nullptr};
-  if (chunks == 1 || host_threads() == 1 || outputs >= 4 * host_threads()) {
-    launch("tessera::reduce", outputs, max_of(1, 32768 / max_of(1, shape.reduced.size)), kernel);
-    return;
-  }
-  std::vector<Total> partial(static_cast<std::size_t>(outputs * chunks));
-  kernel.partial = partial.data();
-  launch("tessera::reduce", outputs * chunks, 1, kernel);
-  for (Index o = 0; o < outputs; ++o) {
-    Total total = kernel.partial[o * chunks];
-    for (Index c = 1; c < chunks; ++c) total = Fold<R, Total>::join(total, kernel.partial[o * chunks + c]);
-    to[o] = scaled<T>(total, scale);
-  }
-}
-
-/// An index is a strip of a row of outputs, or with partial sums asked for, a chunk of one.
-template <Reduction R, class T>
-struct ReduceStrips {
-  using Total = typename Fold<R, T>::Total;
-  ReduceShape shape;
-  Index chunks;
-  Index width;   // of a strip
-  Index strips;  // in a row of outputs
-  const T* from;
-  T* to;
-  double scale;
-  Total* partial;  // (chunk, output), or null
-
-  void run(Index begin, Index end) const {
-    const int row_dim = shape.kept.rank - 1;
-    const Index inner = shape.kept.extent[row_dim], stride = shape.kept.stride[row_dim];
-    const Index each = partial ? chunks : 1;
-    for (Index i = begin; i < end; ++i) {
-      const Index row = i / each / strips, column = i / each % strips * width;
-      const Index count = min_of(width, inner - column), output = row * inner + column;
+  const ReduceShape& shape = work.shape;
+  const T* from = static_cast<const T*>(work.from);
+  T* to = static_cast<T*>(work.to);
+  Total* partial = static_cast<Total*>(work.partial);
+  const bool apart = partial && !work.joining;
+  const Index chunks = work.chunks, each = apart ? chunks : 1;
+  for (Index i = begin; i < end; ++i) {
+    const Index first = i % each, last = apart ? first + 1 : chunks;
+    Total total[strip_width], next[strip_width];
+    Index count = 1, output = i / each;
+    if (work.strips && !work.joining) {
+      const int dim = shape.kept.rank - 1;
+      const Index inner = shape.kept.extent[dim], column = i / each % work.row_strips * work.width;
+      count = min_of(work.width, inner - column);
+      output = i / each / work.row_strips * inner + column;
       const T* p = from + shape.kept.offset(output);
-      const Index first = i % each, last = partial ? first + 1 : chunks;
-      Total total[strip_width], next[strip_width];
-      for (Index j = 0; j < count; ++j) total[j] = Fold<R, Total>::start();
+      for (Index j = 0; j < count; ++j) total[j] = F::start();
       for (Index c = first; c < last; ++c) {
         const Index top = c * strip_chunk_rows, bottom = min_of(top + strip_chunk_rows, shape.reduced.size);
-        strip_chunk<R, T>(shape.reduced, p, stride, count, top, bottom, next);
-        for (Index j = 0; j < count; ++j) total[j] = Fold<R, Total>::join(total[j], next[j]);
+        strip_chunk<R, T>(shape.reduced, p, shape.kept.stride[dim], count, top, bottom, next);
+        for (Index j = 0; j < count; ++j) total[j] = F::join(total[j], next[j]);
       }
-      if (partial)
-        for (Index j = 0; j < count; ++j) partial[first * shape.kept.size + output + j] = total[j];
-      else
-        for (Index j = 0; j < count; ++j) to[output + j] = scaled<T>(total[j], scale);
+    } else {
+      total[0] = F::start();
+      for (Index c = first; c < last; ++c)
+        total[0] = F::join(total[0], work.joining ? partial[output * chunks + c]
+                                                  : line_chunk<R, T>(shape.reduced, from + shape.kept.offset(output), c));
     }
-  }
-};
-
-template <Reduction R, class T>
-void reduce_strips(const ReduceShape& shape, const T* from, T* to, double scale) {
-  using Total = typename Fold<R, T>::Total;
-  const Index inner = shape.kept.extent[shape.kept.rank - 1], threads = host_threads();
-  const Index chunks = max_of(1, ceil_div(shape.reduced.size, strip_chunk_rows));
-  Index width = min_of(strip_width, inner);
-  if (threads > 1) width = min_of(width, max_of(64, round_up(ceil_div(inner, threads), 16)));
-  const Index strips = ceil_div(inner, width), count = shape.kept.size / inner * strips;
-  ReduceStrips<R, T> kernel{shape, chunks, width, strips, from, to, scale, nullptr};
-  if (chunks == 1 || threads == 1 || count >= 4 * threads) {
-    launch("tessera::reduce", count, max_of(1, 32768 / max_of(1, saturating_mul(width, shape.reduced.size))), kernel);
-    return;
-  }
-  std::vector<Total> partial(static_cast<std::size_t>(shape.kept.size * chunks));
-  kernel.partial = partial.data();
-  launch("tessera::reduce", count * chunks, 1, kernel);
-  for (Index o = 0; o < shape.kept.size; ++o) {
-    Total total = kernel.partial[o];
-    for (Index c = 1; c < chunks; ++c)
-      total = Fold<R, Total>::join(total, kernel.partial[c * shape.kept.size + o]);
-    to[o] = scaled<T>(total, scale);
+    for (Index j = 0; j < count; ++j) {
+      if (apart)
+        partial[(output + j) * chunks + first] = total[j];
+      else
+        to[output + j] = scaled<T>(total[j], work.scale);
+    }
   }
 }
 
-template <Reduction R, class T>
-void reduce_host(const ReduceShape& shape, const T* from, T* to, double scale) {
+using ReducePart = void (*)(const HostReduce& work, Index begin, Index end);
+
+struct ReduceBody {
+  const HostReduce& work;
+  ReducePart part;
+  void run(Index begin, Index end) const { part(work, begin, end); }
+};
+
+/// Cuts the work and has it done by `part`, whose totals have total_bytes each.
+inline void reduce_host(const ReduceShape& shape, const void* from, void* to, double scale, ReducePart part,
+                        std::size_t total_bytes) {
   const OffsetBox &kept = shape.kept, &reduced = shape.reduced;
   const bool unit_line = reduced.rank > 0 && reduced.stride[reduced.rank - 1] == 1;
   const bool short_line = reduced.rank == 0 || (reduced.rank == 1 && reduced.size < 16);
-  const bool wide = kept.rank > 0 && kept.extent[kept.rank - 1] >= 8;
-  if (wide && (short_line || !unit_line))
-    reduce_strips<R, T>(shape, from, to, scale);
-  else
-    reduce_lines<R, T>(shape, from, to, scale);
+  const Index inner = kept.rank > 0 ? kept.extent[kept.rank - 1] : 1, threads = host_threads();
+  HostReduce work{shape, inner >= 8 && (short_line || !unit_line), 1, 1, 1, from, to, scale};
+  Index items = kept.size;
+  if (work.strips) {
+    work.chunks = max_of(1, ceil_div(reduced.size, strip_chunk_rows));
+    work.width = min_of(strip_width, inner);
+    if (threads > 1) work.width = min_of(work.width, max_of(64, round_up(ceil_div(inner, threads), 16)));
+    work.row_strips = ceil_div(inner, work.width);
+    items = kept.size / inner * work.row_strips;
+  } else {
+    work.chunks = line_chunks(reduced);
+  }
+  const ReduceBody body{work, part};
+  if (work.chunks == 1 || threads == 1 || items >= 4 * threads) {
+    const Index item = saturating_mul(work.width, reduced.size);
+    return launch("tessera::reduce", items, max_of(1, 32768 / max_of(1, item)), body);
+  }
+  const auto totals = std::make_unique<std::byte[]>(static_cast<std::size_t>(kept.size * work.chunks) * total_bytes);
+  work.partial = totals.get();
+  launch("tessera::reduce", items * work.chunks, 1, body);
+  work.joining = true;
+  part(work, 0, kept.size);
 }
 
 }  // namespace tessera::detail
