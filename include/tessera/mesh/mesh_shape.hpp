@@ -30,6 +30,14 @@ class MeshShape {
   constexpr int operator[](int axis) const { return sizes_[axis]; }
   constexpr AxisSet axes() const { return AxisSet::from_bits((1u << rank()) - 1); }
 
+  /// Returns the axes of size 1: splitting over them, or gathering, does nothing.
+  constexpr AxisSet unit_axes() const {
+    AxisSet units;
+    for (int a = 0; a < rank(); ++a)
+      if (sizes_[a] == 1) units.insert(a);
+    return units;
+  }
+
   constexpr int processes() const { return group_size(axes()); }
   /// Returns how many processes differ in the coordinates of `group` alone.
   constexpr int group_size(AxisSet group) const {

@@ -55,7 +55,7 @@ class Execution {
       carry_out(step, work);
       close(step, i);
     }
-    if (plan_.result < plan_.operands) return *operands_[plan_.result];
+    if (plan_.result < plan_.operands) return {mesh_, plan_.result_desc(), operands_[plan_.result]->storage()};
     return {mesh_, plan_.result_desc(), std::move(storage_[plan_.result])};
   }
 
@@ -90,11 +90,7 @@ class Execution {
       case StepKind::communicate: break;
       case StepKind::slice:
       case StepKind::permute: copy_all(type, in, out, work.local); break;
-      case StepKind::contract: {
-        const void* other = data_[step.in[1]];
-        tessera::gemm(type, work.gemm, work.swapped ? other : in, work.swapped ? in : other, out);
-        break;
-      }
+      case StepKind::contract: contract(work.contract, type, in, data_[step.in[1]], out); break;
       case StepKind::reduce: tessera::reduce(type, plan_.reduction, work.reduce, in, out, scale_); break;
       case StepKind::map: {
         std::array<const void*, max_operands> inputs{};
@@ -102,6 +98,16 @@ class Execution {
         kernel_.run(kernel_.context, work.map, out, inputs.data());
         break;
       }
+    }
+  }
+  static void contract(const ContractionWork& work, DType type, const void* a, const void* b, void* c) {
+    const auto at = [&](const void* data, Index elements) {
+      return static_cast<const char*>(data) + elements * static_cast<Index>(size_of(type));
+    };
+    for (int panel = 0; panel < work.k_panels; ++panel) {
+      const void* first = at(a, panel * work.k_step_a);
+      const void* second = at(b, panel * work.k_step_b);
+      tessera::gemm(type, work.gemm, work.swapped ? second : first, work.swapped ? first : second, c, panel > 0 ? 1 : 0);
     }
   }
   void communicate(const Step& step, const StepWork& work, DType type, const void* in, void* out) {

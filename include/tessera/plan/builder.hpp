@@ -42,6 +42,19 @@ class PlanBuilder {
     return slot;
   }
 
+  /// Lets a product read what the all-gather that made `slot` received, panel by panel, without unpacking; or write what
+  /// the reduce-scatter that takes `slot` sends, without packing. `step` is that communicate step.
+  constexpr void use_panels(int slot, int step) {
+    Slot& panelled = plan_.slots[slot];
+    Step& move = plan_.steps[step];
+    panelled.panel_dim = move.panel_dim;
+    panelled.panels = plan_.mesh.group_size(move.group);
+    (move.out == slot ? move.direct_receive : move.direct_send) = true;
+    move.scratch = 0;
+    move.cost -= options_.machine.copy(bytes_of_origin(panelled.desc));
+  }
+  constexpr int last_step() const { return plan_.steps.size() - 1; }
+
   /// Reorders dimensions locally to `order`, a permutation of the slot's labels; returns the new slot.
   constexpr int permute(int slot, const Term& order) {
     if (labels(slot) == order) return slot;
@@ -70,9 +83,10 @@ class PlanBuilder {
     return step.out;
   }
 
-  /// Names the slot that is returned, works out lifetimes and memory, and returns the plan.
-  constexpr Plan finish(int result) {
+  /// Names the slot that is returned, and the sharding it was asked for; works out lifetimes and memory; returns the plan.
+  constexpr const Plan& finish(int result, const Sharding& out) {
     plan_.result = result;
+    plan_.result_sharding = out;
     if (plan_.slots[result].role != SlotRole::operand) plan_.slots[result].role = SlotRole::result;
     for (int i = 0; i < plan_.steps.size(); ++i)
       for (int slot : plan_.steps[i].in) plan_.slots[slot].last_use = i;
@@ -128,6 +142,7 @@ class PlanBuilder {
     step.even = move.even;
     step.direct_send = move.direct_send;
     step.direct_receive = move.direct_receive;
+    step.panel_dim = move.panel_dim;
     step.payload = numbers.payload;
     step.messages = numbers.messages;
     step.scratch = numbers.scratch();
@@ -146,7 +161,7 @@ constexpr Plan plan_reshard(const TensorDesc& from, const Sharding& to, const Me
                             const PlanOptions& options = {}) {
   PlanBuilder build(OperatorKind::reshard, mesh, process, options);
   const int slot = build.operand(from, default_labels(from.rank()));
-  return build.finish(build.reshard(slot, to));
+  return build.finish(build.reshard(slot, to), to);
 }
 
 }  // namespace tessera

@@ -5,7 +5,10 @@
 /// permuted first. Decided from the labels alone.
 ///
 ///     Contraction c = contraction("bqhd", "bkhd", "bhqk");     // no permutation: strides do
-///     Gemm g = gemm_of(c, extents of a, b and the result)
+///     ContractionWork w = contraction_work(a, b, c);           // of blocks with these labels and local extents
+///
+/// Blocks may lie in panels along one dimension, as collectives leave and want them: each panel is then a product of
+/// its own, and nothing is unpacked or packed.
 ///
 /// Laws: an operand is permuted only when its m (or n) or k dimensions are not one strided run each.
 #include <tessera/base/local_work.hpp>
@@ -72,46 +75,139 @@ constexpr Contraction contraction(const Term& a, const Term& b, const Term& c) {
   return result;
 }
 
-/// Returns the GEMM of blocks whose extents, in the stored orders, are ea, eb and ec. A product whose result has m
-/// innermost is computed as its transpose.
-constexpr Gemm gemm_of(const Contraction& roles, const Extents& ea, const Extents& eb, const Extents& ec, bool& swapped) {
-  const Extents sa = row_major_strides(ea);
-  const Extents sb = row_major_strides(eb);
-  const Extents sc = row_major_strides(ec);
+/// Panels narrower than this are not worth a product each: they are unpacked.
+inline constexpr Index least_panel = 64;
+
+/// Returns true when a product may read or write the block of `given` as panels along dimension d of local extent n: it
+/// is stored as given, and the dimension comes first in its role, so that a panel is a run everywhere else.
+constexpr bool takes_panels(const Contraction& roles, const Term& given, const Term& stored, int d, Index n, int panels) {
+  if (!(given == stored) || n / panels < least_panel) return false;
+  const char label = given[d];
+  const auto leads = [&](const Term& group) { return !group.empty() && group[0] == label; };
+  return leads(roles.m) || leads(roles.n) || leads(roles.k);
+}
+
+/// One block of a product: its labels, its local extents, and the dimension along which it lies in panels, if any.
+struct ContractionBlock {
+  Term labels;
+  Extents extents;
+  int panel_dim = -1;
+  int panels = 1;
+};
+
+/// A product of blocks as GEMMs: `gemm` once for each of k_panels, adding up, the operands advancing by k_step.
+struct ContractionWork {
   Gemm gemm;
-  const Index m = detail::extent_of(roles.a, ea, roles.m);
-  const Index n = detail::extent_of(roles.b, eb, roles.n);
-  gemm.k = detail::extent_of(roles.a, ea, roles.k);
+  bool swapped = false;  ///< the operands are multiplied in reverse order: the result has m innermost
+  int k_panels = 1;
+  Index k_step_a = 0;    ///< elements, of the first and the second operand as given
+  Index k_step_b = 0;
+  constexpr bool operator==(const ContractionWork&) const = default;
+};
+
+namespace detail {
+/// How one block is stored, and how far the next panel of a label is.
+struct StoredBlock {
+  Term labels;
+  Extents extents;  ///< of one panel
+  Extents strides;  ///< within a panel
+  char panelled = 0;
+  int panels = 1;
+  Index panel_stride = 0;
+
+  constexpr explicit StoredBlock(const ContractionBlock& block) : labels(block.labels), extents(block.extents) {
+    if (block.panel_dim >= 0) {
+      panelled = labels[block.panel_dim];
+      panels = block.panels;
+      extents[block.panel_dim] /= block.panels;
+    }
+    strides = row_major_strides(extents);
+    panel_stride = volume(extents);
+  }
+  /// Returns the distance that `count` panels of `width` along `label` make, where `label` has `all` such panels; 0 when
+  /// this block does not have the label. This block's own panels may be several of them wide.
+  constexpr Index step(char label, Index width, int count, int all) const {
+    const int d = labels.find(label);
+    if (d < 0) return 0;
+    const int own = label == panelled ? all / panels : all;
+    return label == panelled && count % own == 0 ? count / own * panel_stride : count * width * strides[d];
+  }
+};
+}  // namespace detail
+
+/// Returns the work of the product of two blocks.
+constexpr ContractionWork contraction_work(const ContractionBlock& a, const ContractionBlock& b, const ContractionBlock& c) {
+  const Contraction roles = contraction(a.labels, b.labels, c.labels);
+  const detail::StoredBlock sa(a), sb(b), sc(c);
+  const auto panels_of = [&](char label) {  // the fewest and the most that a block has along the label
+    FixedVector<int, 2> parts{1, 1};
+    for (const ContractionBlock* block : {&a, &b, &c})
+      if (block->panel_dim >= 0 && block->labels[block->panel_dim] == label) {
+        parts[0] = parts[0] == 1 || block->panels < parts[0] ? block->panels : parts[0];
+        parts[1] = block->panels > parts[1] ? block->panels : parts[1];
+      }
+    return parts;
+  };
   // Row-major A (m x k): k innermost is plain, m innermost is transposed; likewise B (k x n) and C (m x n).
   const bool a_plain = roles.m.empty() ? !roles.k.empty() : detail::ends_with(roles.a, roles.k);
   const bool b_plain = roles.k.empty() ? !roles.n.empty() : detail::ends_with(roles.b, roles.n);
   const bool c_plain = roles.m.empty() || detail::ends_with(roles.c, roles.n);
-  const Index a_lead = a_plain ? detail::stride_of(roles.a, sa, roles.m) : detail::stride_of(roles.a, sa, roles.k);
-  const Index b_lead = b_plain ? detail::stride_of(roles.b, sb, roles.k) : detail::stride_of(roles.b, sb, roles.n);
-  const Index c_lead = c_plain ? detail::stride_of(roles.c, sc, roles.m) : detail::stride_of(roles.c, sc, roles.n);
-  const Index a_inner = a_plain ? gemm.k : m;
-  const Index b_inner = b_plain ? n : gemm.k;
-  const Index c_inner = c_plain ? n : m;
-  swapped = !c_plain;
-  gemm.m = swapped ? n : m;
-  gemm.n = swapped ? m : n;
-  gemm.transpose_a = swapped ? b_plain : !a_plain;
-  gemm.transpose_b = swapped ? a_plain : !b_plain;
-  gemm.lda = max_of(1, swapped ? max_of(b_lead, b_inner) : max_of(a_lead, a_inner));
-  gemm.ldb = max_of(1, swapped ? max_of(a_lead, a_inner) : max_of(b_lead, b_inner));
-  gemm.ldc = max_of(1, max_of(c_lead, c_inner));
+  const Index a_lead = detail::stride_of(sa.labels, sa.strides, a_plain ? roles.m : roles.k);
+  const Index b_lead = detail::stride_of(sb.labels, sb.strides, b_plain ? roles.k : roles.n);
+  const Index c_lead = detail::stride_of(sc.labels, sc.strides, c_plain ? roles.m : roles.n);
+
+  ContractionWork work;
+  Gemm& gemm = work.gemm;
   for (char label : roles.batch) {
-    gemm.batch.push_back(ea[roles.a.find(label)]);
-    gemm.batch_a.push_back(sa[roles.a.find(label)]);
-    gemm.batch_b.push_back(sb[roles.b.find(label)]);
-    gemm.batch_c.push_back(sc[roles.c.find(label)]);
+    gemm.batch.push_back(sa.extents[sa.labels.find(label)]);
+    gemm.batch_a.push_back(sa.strides[sa.labels.find(label)]);
+    gemm.batch_b.push_back(sb.strides[sb.labels.find(label)]);
+    gemm.batch_c.push_back(sc.strides[sc.labels.find(label)]);
   }
-  if (swapped) {
+  Index m = detail::extent_of(a.labels, a.extents, roles.m);
+  Index n = detail::extent_of(b.labels, b.extents, roles.n);
+  gemm.k = detail::extent_of(a.labels, a.extents, roles.k);
+  for (const Term* group : {&roles.m, &roles.n}) {
+    if (group->empty()) continue;
+    const char label = (*group)[0];
+    const FixedVector<int, 2> parts = panels_of(label);
+    const int all = parts[1];
+    if (all == 1) continue;
+    const Index width = c.extents[c.labels.find(label)] / all;
+    const int within = all / parts[0];
+    const auto loop = [&](int times, int count) {
+      gemm.batch.push_back(times);
+      gemm.batch_a.push_back(sa.step(label, width, count, all));
+      gemm.batch_b.push_back(sb.step(label, width, count, all));
+      gemm.batch_c.push_back(sc.step(label, width, count, all));
+    };
+    loop(parts[0], within);                // from one of the wider panels to the next
+    if (within > 1) loop(within, 1);       // and within it
+    (group == &roles.m ? m : n) /= all;
+  }
+  if (const int parts = roles.k.empty() ? 1 : panels_of(roles.k[0])[1]; parts > 1) {
+    const Index width = a.extents[a.labels.find(roles.k[0])] / parts;
+    work.k_panels = parts;
+    work.k_step_a = sa.step(roles.k[0], width, 1, parts);
+    work.k_step_b = sb.step(roles.k[0], width, 1, parts);
+    gemm.k /= parts;
+  }
+  const Index lda = max_of(a_lead, a_plain ? gemm.k : m);
+  const Index ldb = max_of(b_lead, b_plain ? n : gemm.k);
+  gemm.ldc = max_of(1, max_of(c_lead, c_plain ? n : m));
+  work.swapped = !c_plain;
+  gemm.m = work.swapped ? n : m;
+  gemm.n = work.swapped ? m : n;
+  gemm.transpose_a = work.swapped ? b_plain : !a_plain;
+  gemm.transpose_b = work.swapped ? a_plain : !b_plain;
+  gemm.lda = max_of(1, work.swapped ? ldb : lda);
+  gemm.ldb = max_of(1, work.swapped ? lda : ldb);
+  if (work.swapped) {
     const Extents other = gemm.batch_a;
     gemm.batch_a = gemm.batch_b;
     gemm.batch_b = other;
   }
-  return gemm;
+  return work;
 }
 
 }  // namespace tessera

@@ -29,10 +29,12 @@ class EinsumSearch {
   constexpr EinsumSearch(const Term& a, const TensorDesc& da, const Term& b, const TensorDesc& db, const Term& c,
                          const TensorDesc& dc, const MeshShape& mesh, const PlanOptions& options)
       : mesh_(mesh), options_(options), terms_{a, b, c}, descs_{da, db, dc}, origin_(mesh.rank(), 0) {
+    for (TensorDesc& desc : descs_) desc.sharding = without_unit_axes(desc.sharding, mesh_);
     for (const Term* term : {&c, &a, &b})
       for (char label : *term)
         if (!labels_.contains(label)) labels_.push_back(label);
     for (int axis = 0; axis < mesh_.rank(); ++axis) collect_candidates(axis);
+    roles_ = contraction(a, b, c);
   }
 
   constexpr Choice best() {
@@ -151,14 +153,18 @@ class EinsumSearch {
     for (int t = 0; t < 2; ++t) {
       if (descs_[t].sharding == *wanted[t]) continue;
       if (choice.cost >= best_.cost && !over_limit_) return;
-      choice.cost = saturating_add(choice.cost, reshard_moves(descs_[t], *wanted[t], mesh_, options_.machine).cost);
+      const Moves moves = reshard_moves(descs_[t], *wanted[t], mesh_, options_.machine);
+      choice.cost = saturating_add(choice.cost, moves.cost);
+      if (!moves.list.empty()) choice.cost -= saved_by_panels(t, moves.list.back(), *wanted[t]);
       held = saturating_add(held, bytes(descs_[t].extents, *wanted[t], descs_[t].type));
     }
     if (!(choice.c == descs_[2].sharding)) {
       if (choice.cost >= best_.cost && !over_limit_) return;
       TensorDesc product = descs_[2];
       product.sharding = choice.c;
-      choice.cost = saturating_add(choice.cost, reshard_moves(product, descs_[2].sharding, mesh_, options_.machine).cost);
+      const Moves moves = reshard_moves(product, descs_[2].sharding, mesh_, options_.machine);
+      choice.cost = saturating_add(choice.cost, moves.cost);
+      if (!moves.list.empty()) choice.cost -= saved_by_panels(2, moves.list[0], choice.c);
       held = saturating_add(held, bytes(product.extents, product.sharding, product.type));
     }
     const bool over = held > options_.workspace_limit;
@@ -166,6 +172,14 @@ class EinsumSearch {
     best_ = choice;
     best_pick_ = pick;
     over_limit_ = over;
+  }
+  /// Returns the price of the copy that a product spares by reading or writing panels; `move` ends (or begins) at `s`.
+  constexpr std::int64_t saved_by_panels(int tensor, const Move& move, const Sharding& s) const {
+    if (move.panel_dim < 0 || move.collective != (tensor == 2 ? Collective::reduce_scatter : Collective::all_gather)) return 0;
+    const Term& stored = tensor == 0 ? roles_.a : tensor == 1 ? roles_.b : roles_.c;
+    const Index n = block(descs_[tensor].extents[move.panel_dim], s[move.panel_dim], mesh_, origin_).size();
+    if (!takes_panels(roles_, terms_[tensor], stored, move.panel_dim, n, mesh_.group_size(move.group))) return 0;
+    return options_.machine.copy(bytes(descs_[tensor].extents, s, descs_[tensor].type));
   }
   constexpr Index extent(int label) const {
     for (int t = 0; t < 3; ++t)
@@ -177,12 +191,48 @@ class EinsumSearch {
   PlanOptions options_;
   Term terms_[3];
   TensorDesc descs_[3];
+  Contraction roles_;
   Coordinates origin_;
   FixedVector<char, 3 * max_dims> labels_;
   FixedVector<FixedVector<int, 5>, max_axes> candidates_;
   Choice best_;
   FixedVector<int, max_axes> best_pick_{};
   bool over_limit_ = true;  ///< nothing that fits the workspace limit has been found yet
+};
+
+/// Spares a product the unpacking of what it reads and the packing of what it writes, where panels will do.
+class PanelChoice {
+ public:
+  constexpr PanelChoice(PlanBuilder& build, const Contraction& roles) : build_(build), roles_(roles) {}
+
+  /// `slot` is an operand or the result of the product, `step` the communicate step that makes or takes it.
+  constexpr void consider(int slot, int step, Collective wanted, const Term& given, const Term& stored) {
+    if (step < 0) return;
+    const Step& move = build_.plan().steps[step];
+    if (move.kind != StepKind::communicate || move.collective != wanted || move.panel_dim < 0) return;
+    if ((wanted == Collective::all_gather ? move.out : move.in[0]) != slot) return;
+    const MeshShape& mesh = build_.plan().mesh;
+    const Coordinates origin(mesh.rank(), 0);
+    const int panels = mesh.group_size(move.group);
+    const TensorDesc& desc = build_.desc(slot);
+    const Index n = block(desc.extents[move.panel_dim], desc.sharding[move.panel_dim], mesh, origin).size();
+    if (!takes_panels(roles_, given, stored, move.panel_dim, n, panels)) return;
+    const bool summed = !roles_.c.contains(given[move.panel_dim]);
+    for (int i = 0; i < chosen_.size(); ++i) {  // where two blocks have panels along a label, they must fit together
+      const int more = parts_[i] > panels ? parts_[i] : panels;
+      const int fewer = parts_[i] > panels ? panels : parts_[i];
+      if (chosen_[i] == given[move.panel_dim] && (summed ? more != fewer : more % fewer != 0)) return;
+    }
+    chosen_.push_back(given[move.panel_dim]);
+    parts_.push_back(panels);
+    build_.use_panels(slot, step);
+  }
+
+ private:
+  PlanBuilder& build_;
+  Contraction roles_;
+  Term chosen_;
+  FixedVector<int, max_dims> parts_;
 };
 
 /// Sums away, locally, the labels of a slot that neither the other operand nor the result has.
@@ -229,9 +279,12 @@ constexpr Plan plan_einsum(const Terms& terms, const TensorDesc& a, const Tensor
   const auto choice = detail::EinsumSearch(build.labels(left), build.desc(left), build.labels(right), build.desc(right),
                                            terms.result, result, mesh, options)
                           .best();
-  left = build.reshard(left, choice.a);
-  right = build.reshard(right, choice.b);
   const Contraction roles = contraction(build.labels(left), build.labels(right), terms.result);
+  detail::PanelChoice panels(build, roles);
+  left = build.reshard(left, choice.a);
+  panels.consider(left, build.last_step(), Collective::all_gather, build.labels(left), roles.a);
+  right = build.reshard(right, choice.b);
+  panels.consider(right, build.last_step(), Collective::all_gather, build.labels(right), roles.b);
   left = build.permute(left, roles.a);
   right = build.permute(right, roles.b);
 
@@ -252,8 +305,11 @@ constexpr Plan plan_einsum(const Terms& terms, const TensorDesc& a, const Tensor
   };
   int slot = build.compute(StepKind::contract, FixedVector<int, 2>{left, right}, product, roles.c, flops_at(build.at()),
                            flops_at(Coordinates(mesh.rank(), 0)));
-  slot = build.permute(slot, terms.result);
-  return build.finish(build.reshard(slot, out));
+  const int product_slot = slot;
+  const int next = build.last_step() + 1;
+  slot = build.reshard(build.permute(slot, terms.result), out);
+  if (next <= build.last_step()) panels.consider(product_slot, next, Collective::reduce_scatter, terms.result, roles.c);
+  return build.finish(slot, out);
 }
 
 }  // namespace tessera

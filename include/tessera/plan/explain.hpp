@@ -113,7 +113,8 @@ inline std::string step_name(const Step& step, const AxisNames& names) {
   return std::string(name_of(step.collective)) + " over " + to_string(step.group, names);
 }
 inline std::string slot_text(const Slot& slot, const AxisNames& names) {
-  return (slot.labels.empty() ? "scalar" : to_text(slot.labels)) + " " + to_string(slot.desc.sharding, names);
+  return (slot.labels.empty() ? "scalar" : to_text(slot.labels)) + " " + to_string(slot.desc.sharding, names) +
+         (slot.panel_dim >= 0 ? " in " + std::to_string(slot.panels) + " panels" : "");
 }
 }  // namespace detail
 

@@ -63,7 +63,7 @@ constexpr Plan plan_map(const Terms& terms, const TensorDescs& operands, DType t
   const Index flops = block(extents, out, mesh, build.at()).size();
   const Index at_origin = block(extents, out, mesh, Coordinates(mesh.rank(), 0)).size();
   const int slot = build.compute(StepKind::map, inputs, result, terms.result, flops, at_origin);
-  return build.finish(slot);
+  return build.finish(slot, out);
 }
 
 }  // namespace tessera

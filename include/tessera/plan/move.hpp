@@ -24,6 +24,7 @@ struct Move {
   bool even = false;
   bool direct_send = false;
   bool direct_receive = false;
+  int panel_dim = -1;  ///< the dimension along which the packed side is a row of equal panels, if it is
 };
 
 /// What a move does on one process.
@@ -115,6 +116,7 @@ constexpr Move classify(const Extents& extents, const Sharding& from, const Shar
     move.direct_send = true;
     move.direct_receive = diff.left == 1 && detail::leading(extents, diff.last_left);
     move.even = diff.left_even && (!move.direct_receive || diff.left_ascending);
+    if (!move.direct_receive && diff.left == 1 && diff.left_even && diff.left_ascending) move.panel_dim = diff.last_left;
   } else if (diff.leaving == diff.arriving && diff.same_grid) {
     move.collective = Collective::collective_permute;
     move.direct_send = true;
@@ -143,6 +145,7 @@ constexpr Move scatter_move(const Extents& extents, const Sharding& from, const 
   move.direct_send = diff.entered == 1 && diff.entered_ascending && detail::leading(extents, diff.last_entered);
   move.direct_receive = true;
   move.even = diff.entered_even;
+  if (!move.direct_send && diff.entered == 1 && diff.entered_even && diff.entered_ascending) move.panel_dim = diff.last_entered;
   return move;
 }
 

@@ -51,6 +51,10 @@ struct Slot {
   TensorDesc desc;
   Term labels;
   Index bytes = 0;  ///< of this process's block
+  /// When set, the block lies as `panels` equal parts along dimension panel_dim, one behind the other, each row-major:
+  /// as an all-gather leaves it and a reduce-scatter wants it. Only products read and write such blocks.
+  int panel_dim = -1;
+  int panels = 1;
   SlotRole role = SlotRole::temporary;
   int last_use = -1;  ///< the step after which a temporary is released
   constexpr bool operator==(const Slot&) const = default;
@@ -64,6 +68,7 @@ struct Step {
   bool direct_send = false;     ///< data leaves from the source block, without packing
   bool direct_receive = false;  ///< data arrives in the destination block, without unpacking
   bool in_place = false;        ///< the output slot takes over the input's memory
+  int panel_dim = -1;           ///< the packed side would be equal panels along this dimension
   FixedVector<std::int8_t, max_operands> in;
   std::int8_t out = -1;
   Index payload = 0;   ///< bytes, by the law of mesh/call.hpp
@@ -86,10 +91,11 @@ struct Plan {
   FixedVector<Step, max_steps> steps;
   int operands = 0;
   int result = 0;          ///< the slot that is returned; an operand when nothing is to be done
+  Sharding result_sharding;  ///< as it was asked for; the slot may leave out axes of size 1
   Index peak_bytes = 0;    ///< most arena memory held at once beside the operands, the result included
   std::int64_t cost = 0;   ///< picoseconds by the machine model: the same number on every process
 
-  constexpr const TensorDesc& result_desc() const { return slots[result].desc; }
+  constexpr TensorDesc result_desc() const { return {slots[result].desc.type, slots[result].desc.extents, result_sharding}; }
 
   constexpr int count(Collective kind_) const {
     int n = 0;

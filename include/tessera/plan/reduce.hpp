@@ -47,7 +47,7 @@ constexpr Plan plan_reduce(const Terms& terms, Reduction reduction, const Tensor
     slot = build.compute(StepKind::reduce, FixedVector<int, 1>{slot}, result, kept, flops, at_origin);
   }
   slot = build.permute(slot, terms.result);
-  return build.finish(build.reshard(slot, out));
+  return build.finish(build.reshard(slot, out), out);
 }
 
 /// Plans a reordering of dimensions, which is local, and a resharding where `out` asks for one.
@@ -56,7 +56,7 @@ constexpr Plan plan_transpose(const Terms& terms, const TensorDesc& x, const Sha
   PlanBuilder build(OperatorKind::transpose, mesh, process, options);
   int slot = build.operand(x, terms.operands[0]);
   slot = build.permute(slot, terms.result);
-  return build.finish(build.reshard(slot, out));
+  return build.finish(build.reshard(slot, out), out);
 }
 
 }  // namespace tessera

@@ -125,9 +125,12 @@ constexpr bool can_reshard(const Sharding& from, const Sharding& to) {
   return from.rank() == to.rank() && (to.partial - from.partial).empty() && (to.partial.empty() || to.reduction == from.reduction);
 }
 
-/// Returns the moves that take a tensor `from` to sharding `to`. Precondition: can_reshard(from.sharding, to).
-constexpr Moves reshard_moves(const TensorDesc& from, const Sharding& to, const MeshShape& mesh, const Machine& machine) {
+/// Returns the moves that take a tensor `tensor` to sharding `target`; axes of size 1 are left out of them.
+/// Precondition: can_reshard(tensor.sharding, target).
+constexpr Moves reshard_moves(const TensorDesc& tensor, const Sharding& target, const MeshShape& mesh, const Machine& machine) {
   using detail::MoveChain;
+  const TensorDesc from{tensor.type, tensor.extents, without_unit_axes(tensor.sharding, mesh)};
+  const Sharding to = without_unit_axes(target, mesh);
   if (from.sharding == to) return {};
   const MoveChain start(from, mesh, machine);
   const AxisSet open = from.sharding.partial - to.partial;

@@ -25,8 +25,7 @@ struct StepWork {
   std::vector<StridedCopy> unpack;   ///< receive staging -> destination block
   Index send_staging = 0;            ///< bytes
   Index receive_staging = 0;         ///< bytes
-  Gemm gemm;                         ///< of a contract step
-  bool swapped = false;              ///< the gemm multiplies the operands in reverse order
+  ContractionWork contract;          ///< of a contract step
   LocalReduce reduce;                ///< of a reduce step
   LocalMap map;                      ///< of a map step
 };
@@ -63,7 +62,8 @@ class CommunicationWork {
   CommunicationWork(const Plan& plan, const Step& step)
       : mesh_(plan.mesh), at_(mesh_.coordinates(plan.process)), step_(step), from_(plan.slots[step.in[0]].desc),
         to_(plan.slots[step.out].desc.sharding), mine_(block(from_.extents, from_.sharding, mesh_, at_)),
-        wanted_(block(from_.extents, to_, mesh_, at_)) {
+        wanted_(block(from_.extents, to_, mesh_, at_)), send_panels_(plan.slots[step.in[0]].panel_dim >= 0),
+        receive_panels_(plan.slots[step.out].panel_dim >= 0) {
     Call& call = work_.call;
     call.kind = step.collective;
     call.group = step.group;
@@ -116,7 +116,8 @@ class CommunicationWork {
 
   void send(int peer, const Box& box) {
     if (step_.direct_send) {
-      work_.call.send.push_back({peer, offset_in(box, mine_), box.size()});
+      work_.call.send.push_back({peer, send_panels_ ? sent_ : offset_in(box, mine_), box.size()});
+      sent_ += box.size();
       return;
     }
     work_.call.send.push_back({peer, sent_, box.size()});
@@ -125,7 +126,8 @@ class CommunicationWork {
   }
   void receive(int peer, const Box& box) {
     if (step_.direct_receive) {
-      work_.call.receive.push_back({peer, offset_in(box, wanted_), box.size()});
+      work_.call.receive.push_back({peer, receive_panels_ ? received_ : offset_in(box, wanted_), box.size()});
+      received_ += box.size();
       return;
     }
     work_.call.receive.push_back({peer, received_, box.size()});
@@ -165,6 +167,8 @@ class CommunicationWork {
   Sharding to_;
   Box mine_;
   Box wanted_;
+  bool send_panels_;
+  bool receive_panels_;
   StepWork work_;
   Index sent_ = 0;
   Index received_ = 0;
@@ -172,6 +176,10 @@ class CommunicationWork {
 
 inline Extents local_extents(const Slot& slot, const Plan& plan, const Coordinates& at) {
   return block(slot.desc.extents, slot.desc.sharding, plan.mesh, at).extents();
+}
+
+inline ContractionBlock contraction_block(const Slot& slot, const Plan& plan, const Coordinates& at) {
+  return {slot.labels, local_extents(slot, plan, at), slot.panel_dim, slot.panels};
 }
 
 inline StridedCopy permute_work(const Slot& from, const Slot& to, const Plan& plan, const Coordinates& at) {
@@ -234,8 +242,8 @@ inline StepWork work_of(const Plan& plan, const Step& step) {
     case StepKind::permute: work.local.push_back(detail::permute_work(first, out, plan, at)); break;
     case StepKind::contract: {
       const Slot& second = plan.slots[step.in[1]];
-      work.gemm = gemm_of(contraction(first.labels, second.labels, out.labels), detail::local_extents(first, plan, at),
-                          detail::local_extents(second, plan, at), detail::local_extents(out, plan, at), work.swapped);
+      work.contract = contraction_work(detail::contraction_block(first, plan, at), detail::contraction_block(second, plan, at),
+                                       detail::contraction_block(out, plan, at));
       break;
     }
     case StepKind::reduce: work.reduce = detail::reduce_work(first, out, plan, at); break;

@@ -34,6 +34,14 @@ constexpr Box block(const Extents& extents, const Sharding& sharding, const Mesh
   return result;
 }
 
+/// Returns the sharding without the mesh's axes of size 1: the same blocks on every process.
+constexpr Sharding without_unit_axes(Sharding sharding, const MeshShape& mesh) {
+  const AxisSet units = mesh.unit_axes();
+  if (units.empty()) return sharding;
+  for (int d = 0; d < sharding.rank(); ++d) sharding[d] = sharding[d].without(units);
+  return sharding.with_partial(sharding.partial - units, sharding.reduction);
+}
+
 /// Returns true when every part of every dimension has the same size, on every process.
 constexpr bool is_even(const Extents& extents, const Sharding& sharding, const MeshShape& mesh) {
   for (int d = 0; d < extents.size(); ++d)
