@@ -28,7 +28,7 @@ set(outside_blas "^cblas\\.h$")
 set(outside_dnnl "dnnl")
 set(outside_cuda "^(cublas|cudnn|cuda)")
 set(outside_fmt "^fmt/")
-set(outside_system "^(unistd|sched|pthread|dirent|fcntl|signal)\\.h$|^sys/")
+set(outside_system "^(time|unistd|sched|pthread|dirent|fcntl|signal)\\.h$|^sys/")
 set(worlds kokkos mpi blas dnnl cuda fmt system)
 
 set(wrong 0)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 /// @file
-/// The main of the tests that run under mpiexec: doctest with MPI and Kokkos alive.
+/// The main of the tests that run under mpiexec: doctest inside one tessera::Environment (support/world.hpp).
 ///
 ///     mpiexec.mpich -n 4 test_mpi --processes=4 [doctest's own options]
 ///
@@ -11,15 +11,13 @@
 #include <doctest/doctest.h>
 #include <mpi.h>
 
-#include <Kokkos_Core.hpp>
-
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
 #include <sstream>
 
 #include "count_tests.hpp"
+#include "world.hpp"
 
 namespace {
 
@@ -34,6 +32,8 @@ int world_size() {
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   return size;
 }
+
+tessera::Environment* the_environment = nullptr;
 
 std::ostringstream muted;  // what a process other than the first has printed
 
@@ -80,7 +80,7 @@ int declared_processes(int argc, char** argv) {
   return 0;
 }
 
-int run(int argc, char** argv) {
+int run_tests(int argc, char** argv) {
   const int rank = world_rank();
   const int size = world_size();
   if (declared_processes(argc, argv) != size) {
@@ -89,7 +89,6 @@ int run(int argc, char** argv) {
                 << declared_processes(argc, argv) << " (--processes=N)\n";
     return 1;
   }
-  const Kokkos::ScopeGuard kokkos(argc, argv);
   doctest::Context context;
   context.applyCommandLine(argc, argv);
   if (rank != 0) context.setCout(&muted);
@@ -108,10 +107,10 @@ int run(int argc, char** argv) {
 
 }  // namespace
 
+tessera::Environment& support::environment() { return *the_environment; }
+
 int main(int argc, char** argv) {
-  int level = 0;
-  MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level);
-  const int failed = run(argc, argv);
-  MPI_Finalize();
-  return failed;
+  tessera::Environment environment(argc, argv);
+  the_environment = &environment;
+  return run_tests(argc, argv);
 }
