@@ -149,29 +149,39 @@ class EinsumSearch {
     for (int l = 0; l < labels_.size(); ++l) products = saturating_mul(products, block(extent(l), roles[l], mesh_, origin_).size());
     choice.cost = options_.machine.compute(products, descs_[2].type);
     Index held = 0;
-    const Sharding* wanted[2] = {&choice.a, &choice.b};
-    for (int t = 0; t < 2; ++t) {
-      if (descs_[t].sharding == *wanted[t]) continue;
+    const Sharding* shardings[3] = {&choice.a, &choice.b, &choice.c};
+    for (int t = 0; t < 3; ++t) {
       if (choice.cost >= best_.cost && !over_limit_) return;
-      const Moves moves = reshard_moves(descs_[t], *wanted[t], mesh_, options_.machine);
-      choice.cost = saturating_add(choice.cost, moves.cost);
-      if (!moves.list.empty()) choice.cost -= saved_by_panels(t, moves.list.back(), *wanted[t]);
-      held = saturating_add(held, bytes(descs_[t].extents, *wanted[t], descs_[t].type));
-    }
-    if (!(choice.c == descs_[2].sharding)) {
-      if (choice.cost >= best_.cost && !over_limit_) return;
-      TensorDesc product = descs_[2];
-      product.sharding = choice.c;
-      const Moves moves = reshard_moves(product, descs_[2].sharding, mesh_, options_.machine);
-      choice.cost = saturating_add(choice.cost, moves.cost);
-      if (!moves.list.empty()) choice.cost -= saved_by_panels(2, moves.list[0], choice.c);
-      held = saturating_add(held, bytes(product.extents, product.sharding, product.type));
+      const Toll toll = toll_of(t, *shardings[t]);
+      choice.cost = saturating_add(choice.cost, toll.cost);
+      held = saturating_add(held, toll.bytes);
     }
     const bool over = held > options_.workspace_limit;
     if ((over && !over_limit_) || (over == over_limit_ && choice.cost >= best_.cost)) return;
     best_ = choice;
     best_pick_ = pick;
     over_limit_ = over;
+  }
+  /// What it takes to have operand t multiplied (or the product delivered) under a sharding, and the bytes held for it.
+  struct Toll {
+    Sharding sharding;
+    std::int64_t cost = 0;
+    Index bytes = 0;
+  };
+  constexpr Toll toll_of(int t, const Sharding& s) {
+    for (const Toll& known : tolls_[t])
+      if (known.sharding == s) return known;
+    Toll toll{s, 0, 0};
+    if (!(descs_[t].sharding == s)) {
+      TensorDesc moved = descs_[t];
+      if (t == 2) moved.sharding = s;
+      const Moves moves = reshard_moves(moved, t == 2 ? descs_[t].sharding : s, mesh_, options_.machine);
+      toll.bytes = bytes(moved.extents, s, moved.type);
+      toll.cost = moves.cost;
+      if (!moves.list.empty()) toll.cost -= saved_by_panels(t, t == 2 ? moves.list[0] : moves.list.back(), s);
+    }
+    if (tolls_[t].size() < tolls_[t].capacity) tolls_[t].push_back(toll);
+    return toll;
   }
   /// Returns the price of the copy that a product spares by reading or writing panels; `move` ends (or begins) at `s`.
   constexpr std::int64_t saved_by_panels(int tensor, const Move& move, const Sharding& s) const {
@@ -197,6 +207,7 @@ class EinsumSearch {
   FixedVector<FixedVector<int, 5>, max_axes> candidates_;
   Choice best_;
   FixedVector<int, max_axes> best_pick_{};
+  FixedVector<Toll, 12> tolls_[3];
   bool over_limit_ = true;  ///< nothing that fits the workspace limit has been found yet
 };
 
