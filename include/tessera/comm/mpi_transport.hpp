@@ -20,6 +20,7 @@
 #include <tessera/base/memory.hpp>
 #include <tessera/comm/detail/mpi_context.hpp>
 #include <tessera/comm/detail/mpi_group.hpp>
+#include <tessera/comm/detail/solo_group.hpp>
 #include <tessera/comm/transport.hpp>
 
 namespace tessera {
@@ -42,10 +43,8 @@ class MpiTransport final : public Transport {
   MpiTransport(std::shared_ptr<MpiContext> context, const TransportSettings& settings)
       : context_(std::move(context)), settings_(settings), share_(std::make_shared<MpiShare>(context_, context_->open())) {
     if (settings_.wait == Wait::automatic) settings_.wait = context_->automatic_wait();
-    MPI_Request request = MPI_REQUEST_NULL;
     const MpiContext::Watched watched(*context_, settings_.time_limit);
-    check(MPI_Comm_idup(context_->comm(), &comm_, &request), "MPI_Comm_idup");
-    context_->wait(&request, 1, settings_.wait, "MPI_Comm_idup");
+    comm_ = copy(context_->comm());
     check(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
     share_->handles.comms.emplace_back(0, comm_);
   }
@@ -58,17 +57,9 @@ class MpiTransport final : public Transport {
 
   std::shared_ptr<Group> group(const std::vector<int>& members, std::uint64_t key) override {
     context_->require_open();
-    MPI_Comm comm = MPI_COMM_NULL;
-    MPI_Group all = MPI_GROUP_NULL;
-    MPI_Group some = MPI_GROUP_NULL;
-    check(MPI_Comm_group(comm_, &all), "MPI_Comm_group");
-    check(MPI_Group_incl(all, static_cast<int>(members.size()), members.data(), &some), "MPI_Group_incl");
-    {
-      const MpiContext::Watched watched(*context_, settings_.time_limit);
-      check(MPI_Comm_create_group(comm_, some, static_cast<int>(key % 32749), &comm), "MPI_Comm_create_group");
-    }
-    MPI_Group_free(&some);
-    MPI_Group_free(&all);
+    if (members == std::vector{rank()}) return std::make_shared<SoloGroup>();
+    const MpiContext::Watched watched(*context_, settings_.time_limit);
+    MPI_Comm comm = members == all_members(size()) ? copy(comm_) : subset(members, key);
     if (comm == MPI_COMM_NULL)
       throw CommunicationError("process " + std::to_string(rank()) + " asked for a group that it is not a member of; only members make a group");
     check(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
@@ -87,7 +78,7 @@ class MpiTransport final : public Transport {
     std::int64_t agreed = fitting(bytes);
     check(MPI_Allreduce(MPI_IN_PLACE, &agreed, 1, MPI_INT64_T, MPI_MIN, comm_), "MPI_Allreduce");
     if (agreed <= 0) return {};
-    return MpiContext::allocate_window(agreed, context_->node(), share_->handles);
+    return context_->take_window(agreed, share_->handles);
   }
 
   void barrier() override {
@@ -104,6 +95,26 @@ class MpiTransport final : public Transport {
   MpiContext& context() { return *context_; }
 
  private:
+  /// A copy can be waited for napping; making a communicator of some processes blocks, and is slow with more processes than cores.
+  MPI_Comm copy(MPI_Comm of) const {
+    MPI_Comm comm = MPI_COMM_NULL;
+    MPI_Request request = MPI_REQUEST_NULL;
+    check(MPI_Comm_idup(of, &comm, &request), "MPI_Comm_idup");
+    context_->wait(&request, 1, settings_.wait, "MPI_Comm_idup");
+    return comm;
+  }
+  MPI_Comm subset(const std::vector<int>& members, std::uint64_t key) const {
+    MPI_Comm comm = MPI_COMM_NULL;
+    MPI_Group all = MPI_GROUP_NULL;
+    MPI_Group some = MPI_GROUP_NULL;
+    check(MPI_Comm_group(comm_, &all), "MPI_Comm_group");
+    check(MPI_Group_incl(all, static_cast<int>(members.size()), members.data(), &some), "MPI_Group_incl");
+    check(MPI_Comm_create_group(comm_, some, static_cast<int>(key % 32749), &comm), "MPI_Comm_create_group");
+    MPI_Group_free(&some);
+    MPI_Group_free(&all);
+    return comm;
+  }
+
   /// Returns how many bytes this process may have, 0 when the node's shared memory is too small. MPI itself does not say: it
   /// succeeds, and the first touch beyond the limit is a SIGBUS.
   Index fitting(Index bytes) const {

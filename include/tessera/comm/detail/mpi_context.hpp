@@ -30,22 +30,49 @@
 
 namespace tessera::detail {
 
-/// Communicators and windows of one transport, to be freed together; each has a key that orders it alike on all processes.
+/// Shared memory of this process within its node's window.
+struct MpiWindow {
+  MPI_Win handle = MPI_WIN_NULL;
+  SharedMemory memory;
+
+  /// Collective over: the node.
+  void free() {
+    MPI_Win_unlock_all(handle);
+    check(MPI_Win_free(&handle), "MPI_Win_free");
+  }
+};
+
+/// Communicators and windows of one transport, to be freed together; each communicator has a key that orders it alike on all
+/// its processes.
 struct MpiHandles {
   std::vector<std::pair<std::uint64_t, MPI_Comm>> comms;
-  std::vector<MPI_Win> windows;
+  std::vector<MpiWindow> windows;
 
-  void free() {
+  void free_comms() {
     std::sort(comms.begin(), comms.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-    for (MPI_Win& window : windows) {
-      MPI_Win_unlock_all(window);
-      check(MPI_Win_free(&window), "MPI_Win_free");
-    }
     for (auto& entry : comms) check(MPI_Comm_free(&entry.second), "MPI_Comm_free");
-    windows.clear();
     comms.clear();
   }
 };
+
+/// MPICH looks for a part of the address space that is free in all processes, a page at a time: 0.9 ms per MiB of window. Nothing
+/// here needs equal addresses, so it is told not to try. Other MPI libraries do not know the variable.
+inline void forgo_symmetric_windows() {
+  static bool told = false;
+  if (std::exchange(told, true)) return;
+  int level = 0;
+  if (MPI_T_init_thread(MPI_THREAD_SINGLE, &level) != MPI_SUCCESS) return;
+  int index = 0;
+  int count = 0;
+  MPI_T_cvar_handle handle = MPI_T_CVAR_HANDLE_NULL;
+  if (MPI_T_cvar_get_index("MPIR_CVAR_SHM_SYMHEAP_RETRY", &index) == MPI_SUCCESS &&
+      MPI_T_cvar_handle_alloc(index, nullptr, &handle, &count) == MPI_SUCCESS) {
+    const int retries = 0;
+    if (count == 1) MPI_T_cvar_write(handle, &retries);
+    MPI_T_cvar_handle_free(&handle);
+  }
+  MPI_T_finalize();
+}
 
 class MpiContext {
  public:
@@ -114,7 +141,7 @@ class MpiContext {
     if (closed_) return;
     outstanding_[id] = {true, std::move(handles)};
   }
-  /// Frees what all processes have put down. Collective over: all processes.
+  /// Frees what all processes have put down; windows are kept for the next who asks for as much. Collective over: all processes.
   void collect() {
     require_open();
     if (outstanding_.empty()) return;
@@ -127,7 +154,9 @@ class MpiContext {
     std::size_t i = 0;
     for (auto entry = outstanding_.begin(); entry != outstanding_.end();)
       if (down[i++] != 0) {
-        entry->second.second.free();
+        MpiHandles& handles = entry->second.second;
+        handles.free_comms();
+        spare_.insert(spare_.end(), handles.windows.begin(), handles.windows.end());
         entry = outstanding_.erase(entry);
       } else {
         ++entry;
@@ -142,7 +171,8 @@ class MpiContext {
       closed_ = true;
       watchdog_.stop();
       board_.reset();
-      board_handles_.free();
+      for (MpiWindow& window : spare_) window.free();
+      board_window_.free();
       check(MPI_Comm_free(&node_), "MPI_Comm_free");
       check(MPI_Comm_free(&comm_), "MPI_Comm_free");
     }
@@ -173,36 +203,47 @@ class MpiContext {
     Watchdog& dog_;
   };
 
-  /// Returns `bytes` for each process of the node in one window, which goes into `handles`. Collective over: the node.
-  static SharedMemory allocate_window(Index bytes, MPI_Comm node, MpiHandles& handles) {
-    MPI_Info info = MPI_INFO_NULL;
-    check(MPI_Info_create(&info), "MPI_Info_create");
-    check(MPI_Info_set(info, "alloc_shared_noncontig", "true"), "MPI_Info_set");
-    SharedMemory memory{nullptr, bytes};
-    MPI_Win window = MPI_WIN_NULL;
-    check(MPI_Win_allocate_shared(static_cast<MPI_Aint>(bytes), 1, info, node, &memory.base, &window), "MPI_Win_allocate_shared");
-    MPI_Info_free(&info);
-    check(MPI_Win_lock_all(MPI_MODE_NOCHECK, window), "MPI_Win_lock_all");
-    handles.windows.push_back(window);
-    return memory;
+  /// Returns `bytes` for each process of the node, which `handles` owns from now on. Collective over: all processes.
+  SharedMemory take_window(Index bytes, MpiHandles& handles) {
+    const auto spare = std::find_if(spare_.begin(), spare_.end(), [&](const MpiWindow& window) { return window.memory.bytes == bytes; });
+    if (spare != spare_.end()) {  // the same one on all processes
+      handles.windows.push_back(*spare);
+      spare_.erase(spare);
+    } else {
+      handles.windows.push_back(allocate_window(bytes));
+    }
+    return handles.windows.back().memory;
   }
 
  private:
+  MpiWindow allocate_window(Index bytes) const {
+    forgo_symmetric_windows();
+    MPI_Info info = MPI_INFO_NULL;
+    check(MPI_Info_create(&info), "MPI_Info_create");
+    check(MPI_Info_set(info, "alloc_shared_noncontig", "true"), "MPI_Info_set");
+    MpiWindow window;
+    window.memory.bytes = bytes;
+    check(MPI_Win_allocate_shared(static_cast<MPI_Aint>(bytes), 1, info, node_, &window.memory.base, &window.handle), "MPI_Win_allocate_shared");
+    MPI_Info_free(&info);
+    check(MPI_Win_lock_all(MPI_MODE_NOCHECK, window.handle), "MPI_Win_lock_all");
+    return window;
+  }
+
   void open_blackboard() {
     int node_rank = 0;
     check(MPI_Comm_rank(node_, &node_rank), "MPI_Comm_rank");
-    const Index bytes = node_rank == 0 ? static_cast<Index>(Blackboard::bytes_for(node_size_)) : 0;
-    SharedMemory memory = allocate_window(bytes, node_, board_handles_);
-    MPI_Aint there = 0;
+    board_window_ = allocate_window(node_rank == 0 ? static_cast<Index>(Blackboard::bytes_for(node_size_)) : 0);
+    MPI_Aint bytes = 0;
     int unit = 0;
-    check(MPI_Win_shared_query(board_handles_.windows.front(), 0, &there, &unit, &memory.base), "MPI_Win_shared_query");
-    if (node_rank == 0) std::fill_n(static_cast<char*>(memory.base), bytes, '\0');
+    void* memory = nullptr;
+    check(MPI_Win_shared_query(board_window_.handle, 0, &bytes, &unit, &memory), "MPI_Win_shared_query");
+    if (node_rank == 0) std::fill_n(static_cast<char*>(memory), bytes, '\0');
     std::vector<int> ranks(static_cast<std::size_t>(node_size_));
     check(MPI_Allgather(&rank_, 1, MPI_INT, ranks.data(), 1, MPI_INT, node_), "MPI_Allgather");
     std::vector<int> slot(static_cast<std::size_t>(size_), -1);
     for (int i = 0; i < node_size_; ++i) slot[static_cast<std::size_t>(ranks[static_cast<std::size_t>(i)])] = i;
     check(MPI_Barrier(node_), "MPI_Barrier");
-    board_ = std::make_unique<Blackboard>(memory.base, std::move(slot));
+    board_ = std::make_unique<Blackboard>(memory, std::move(slot));
   }
 
   void late() { abort("[tessera] " + late_message(rank_, watchdog_.limit(), *board_), 1); }
@@ -215,7 +256,8 @@ class MpiContext {
   Wait automatic_ = Wait::nap;
   bool closed_ = false;
   std::unique_ptr<Blackboard> board_;
-  MpiHandles board_handles_;
+  MpiWindow board_window_;
+  std::vector<MpiWindow> spare_;
   std::map<std::uint64_t, std::pair<bool, MpiHandles>> outstanding_;
   std::uint64_t opened_ = 0;
   std::uint64_t closing_ = 0;
