@@ -1,27 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 /// @file
-/// Everything that the package brings, used once, on as many processes as there are.
-#include <cblas.h>
-#include <fmt/core.h>
-#include <mpi.h>
+/// One sharded product, on as many processes as there are: what uses MPI, Kokkos and BLAS of the package.
+#include <tessera/tessera.hpp>
 
-#include <Kokkos_Core.hpp>
-#include <tessera/version.hpp>
+namespace grid {
+struct model : tessera::Axis<> {};
+}  // namespace grid
+
+using namespace tessera;
+using grid::model;
+using Grid = Mesh<model>;
+template <class... Dims>
+using Tensor = ShardedTensor<double, Grid, P<Dims...>>;
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  double sum = 0;
-  {
-    const Kokkos::ScopeGuard guard(argc, argv);
-    const Kokkos::View<double*, Kokkos::HostSpace> x("x", 3);
-    Kokkos::deep_copy(x, 2.0);
-    const double dot = cblas_ddot(3, x.data(), 1, x.data(), 1);
-    MPI_Allreduce(&dot, &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-  }
-  int size = 0;
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
-  fmt::print("tessera {}.{}.{}: {}\n", tessera::version.major, tessera::version.minor,
-             tessera::version.patch, sum);
-  MPI_Finalize();
-  return sum == 12.0 * size ? 0 : 1;
+  return run_main(argc, argv, [](Environment& env) {
+    const auto mesh = make_mesh<Grid>(env, env.size());
+    const auto x = full<Tensor<_, model>>(mesh, {3, 10}, 2.0);
+    const auto w = full<Tensor<model, _>>(mesh, {10, 5}, 0.5);
+    const double total = value(sum(einsum<"ik,kj->ij">(x, w)));
+    if (total != 150.0) throw Error("the sum of the product is " + std::to_string(total) + ", not 150");
+  });
 }
