@@ -21,23 +21,23 @@
 namespace tessera {
 namespace detail {
 
-KOKKOS_INLINE_FUNCTION double exp_of(double x) { return Kokkos::exp(x); }
-KOKKOS_INLINE_FUNCTION double tanh_of(double x) { return Kokkos::tanh(x); }
-KOKKOS_INLINE_FUNCTION double erf_of(double x) { return Kokkos::erf(x); }
-KOKKOS_INLINE_FUNCTION double log_of(double x) { return Kokkos::log(x); }
-KOKKOS_INLINE_FUNCTION float exp_of(float x) {
+KOKKOS_FORCEINLINE_FUNCTION double exp_of(double x) { return Kokkos::exp(x); }
+KOKKOS_FORCEINLINE_FUNCTION double tanh_of(double x) { return Kokkos::tanh(x); }
+KOKKOS_FORCEINLINE_FUNCTION double erf_of(double x) { return Kokkos::erf(x); }
+KOKKOS_FORCEINLINE_FUNCTION double log_of(double x) { return Kokkos::log(x); }
+KOKKOS_FORCEINLINE_FUNCTION float exp_of(float x) {
   KOKKOS_IF_ON_HOST((return fast_exp(x);))
   KOKKOS_IF_ON_DEVICE((return Kokkos::exp(x);))
 }
-KOKKOS_INLINE_FUNCTION float tanh_of(float x) {
+KOKKOS_FORCEINLINE_FUNCTION float tanh_of(float x) {
   KOKKOS_IF_ON_HOST((return fast_tanh(x);))
   KOKKOS_IF_ON_DEVICE((return Kokkos::tanh(x);))
 }
-KOKKOS_INLINE_FUNCTION float erf_of(float x) {
+KOKKOS_FORCEINLINE_FUNCTION float erf_of(float x) {
   KOKKOS_IF_ON_HOST((return fast_erf(x);))
   KOKKOS_IF_ON_DEVICE((return Kokkos::erf(x);))
 }
-KOKKOS_INLINE_FUNCTION float log_of(float x) {
+KOKKOS_FORCEINLINE_FUNCTION float log_of(float x) {
   KOKKOS_IF_ON_HOST((return fast_log(x);))
   KOKKOS_IF_ON_DEVICE((return Kokkos::log(x);))
 }
@@ -47,7 +47,7 @@ inline constexpr bool is_real = std::is_floating_point_v<T>;
 
 /// Converts a double to an element type; integers are truncated and saturate, NaN gives 0.
 template <class T>
-KOKKOS_INLINE_FUNCTION constexpr T from_double(double x) {
+KOKKOS_FORCEINLINE_FUNCTION constexpr T from_double(double x) {
   if constexpr (is_real<T>) {
     return static_cast<T>(x);
   } else {
@@ -59,7 +59,7 @@ KOKKOS_INLINE_FUNCTION constexpr T from_double(double x) {
 }
 
 template <class T>
-KOKKOS_INLINE_FUNCTION constexpr T wrap(Wrapping<T> x) {
+KOKKOS_FORCEINLINE_FUNCTION constexpr T wrap(Wrapping<T> x) {
   return static_cast<T>(x);
 }
 }  // namespace detail
@@ -69,7 +69,7 @@ namespace fn {
 /// a + b
 struct Add {
   template <class T>
-  KOKKOS_INLINE_FUNCTION constexpr T operator()(T a, T b) const {
+  KOKKOS_FORCEINLINE_FUNCTION constexpr T operator()(T a, T b) const {
     using W = detail::Wrapping<T>;
     return detail::wrap<T>(static_cast<W>(a) + static_cast<W>(b));
   }
@@ -77,7 +77,7 @@ struct Add {
 /// a - b
 struct Subtract {
   template <class T>
-  KOKKOS_INLINE_FUNCTION constexpr T operator()(T a, T b) const {
+  KOKKOS_FORCEINLINE_FUNCTION constexpr T operator()(T a, T b) const {
     using W = detail::Wrapping<T>;
     return detail::wrap<T>(static_cast<W>(a) - static_cast<W>(b));
   }
@@ -85,7 +85,7 @@ struct Subtract {
 /// a b
 struct Multiply {
   template <class T>
-  KOKKOS_INLINE_FUNCTION constexpr T operator()(T a, T b) const {
+  KOKKOS_FORCEINLINE_FUNCTION constexpr T operator()(T a, T b) const {
     using W = detail::Wrapping<T>;
     return detail::wrap<T>(static_cast<W>(a) * static_cast<W>(b));
   }
@@ -93,7 +93,7 @@ struct Multiply {
 /// a / b; integers are truncated, and a / 0 is 0
 struct Divide {
   template <class T>
-  KOKKOS_INLINE_FUNCTION constexpr T operator()(T a, T b) const {
+  KOKKOS_FORCEINLINE_FUNCTION constexpr T operator()(T a, T b) const {
     if constexpr (detail::is_real<T>) {
       return a / b;
     } else {
@@ -106,21 +106,21 @@ struct Divide {
 /// The larger; NaN if either is (as NumPy's maximum).
 struct Maximum {
   template <class T>
-  KOKKOS_INLINE_FUNCTION constexpr T operator()(T a, T b) const {
+  KOKKOS_FORCEINLINE_FUNCTION constexpr T operator()(T a, T b) const {
     return detail::Fold<Reduction::max, T>::join(a, b);
   }
 };
 /// The smaller; NaN if either is.
 struct Minimum {
   template <class T>
-  KOKKOS_INLINE_FUNCTION constexpr T operator()(T a, T b) const {
+  KOKKOS_FORCEINLINE_FUNCTION constexpr T operator()(T a, T b) const {
     return detail::Fold<Reduction::min, T>::join(a, b);
   }
 };
 /// -x
 struct Negate {
   template <class T>
-  KOKKOS_INLINE_FUNCTION constexpr T operator()(T x) const {
+  KOKKOS_FORCEINLINE_FUNCTION constexpr T operator()(T x) const {
     if constexpr (detail::is_real<T>)
       return -x;
     else
@@ -130,7 +130,7 @@ struct Negate {
 /// |x|
 struct Abs {
   template <class T>
-  KOKKOS_INLINE_FUNCTION T operator()(T x) const {
+  KOKKOS_FORCEINLINE_FUNCTION T operator()(T x) const {
     if constexpr (detail::is_real<T>)
       return Kokkos::fabs(x);
     else
@@ -140,14 +140,14 @@ struct Abs {
 /// x^2
 struct Square {
   template <class T>
-  KOKKOS_INLINE_FUNCTION constexpr T operator()(T x) const {
+  KOKKOS_FORCEINLINE_FUNCTION constexpr T operator()(T x) const {
     return Multiply{}(x, x);
   }
 };
 /// 1 / x
 struct Reciprocal {
   template <class T>
-  KOKKOS_INLINE_FUNCTION constexpr T operator()(T x) const {
+  KOKKOS_FORCEINLINE_FUNCTION constexpr T operator()(T x) const {
     return Divide{}(T{1}, x);
   }
 };
@@ -155,7 +155,7 @@ struct Reciprocal {
 struct Scale {
   double factor = 1;
   template <class T>
-  KOKKOS_INLINE_FUNCTION constexpr T operator()(T x) const {
+  KOKKOS_FORCEINLINE_FUNCTION constexpr T operator()(T x) const {
     if constexpr (detail::is_real<T>) {
       return x * static_cast<T>(factor);
     } else {
@@ -169,7 +169,7 @@ struct Scale {
 struct Shift {
   double offset = 0;
   template <class T>
-  KOKKOS_INLINE_FUNCTION constexpr T operator()(T x) const {
+  KOKKOS_FORCEINLINE_FUNCTION constexpr T operator()(T x) const {
     if constexpr (detail::is_real<T>) {
       return x + static_cast<T>(offset);
     } else {
@@ -182,7 +182,7 @@ struct Shift {
 /// e^x
 struct Exp {
   template <class T>
-  KOKKOS_INLINE_FUNCTION T operator()(T x) const {
+  KOKKOS_FORCEINLINE_FUNCTION T operator()(T x) const {
     static_assert(detail::is_real<T>, "[tessera] exp is for float and double.");
     return detail::exp_of(x);
   }
@@ -190,7 +190,7 @@ struct Exp {
 /// The natural logarithm.
 struct Log {
   template <class T>
-  KOKKOS_INLINE_FUNCTION T operator()(T x) const {
+  KOKKOS_FORCEINLINE_FUNCTION T operator()(T x) const {
     static_assert(detail::is_real<T>, "[tessera] log is for float and double.");
     return detail::log_of(x);
   }
@@ -198,7 +198,7 @@ struct Log {
 /// The hyperbolic tangent.
 struct Tanh {
   template <class T>
-  KOKKOS_INLINE_FUNCTION T operator()(T x) const {
+  KOKKOS_FORCEINLINE_FUNCTION T operator()(T x) const {
     static_assert(detail::is_real<T>, "[tessera] tanh is for float and double.");
     return detail::tanh_of(x);
   }
@@ -206,7 +206,7 @@ struct Tanh {
 /// The error function, 2/sqrt(pi) times the integral of e^(-t^2) from 0 to x.
 struct Erf {
   template <class T>
-  KOKKOS_INLINE_FUNCTION T operator()(T x) const {
+  KOKKOS_FORCEINLINE_FUNCTION T operator()(T x) const {
     static_assert(detail::is_real<T>, "[tessera] erf is for float and double.");
     return detail::erf_of(x);
   }
@@ -214,7 +214,7 @@ struct Erf {
 /// The square root.
 struct Sqrt {
   template <class T>
-  KOKKOS_INLINE_FUNCTION T operator()(T x) const {
+  KOKKOS_FORCEINLINE_FUNCTION T operator()(T x) const {
     static_assert(detail::is_real<T>, "[tessera] sqrt is for float and double.");
     return Kokkos::sqrt(x);
   }
@@ -222,21 +222,21 @@ struct Sqrt {
 /// max(x, 0); NaN stays
 struct Relu {
   template <class T>
-  KOKKOS_INLINE_FUNCTION constexpr T operator()(T x) const {
+  KOKKOS_FORCEINLINE_FUNCTION constexpr T operator()(T x) const {
     return x < T{} ? T{} : x;
   }
 };
 /// The derivative of relu: 1 where x > 0, else 0.
 struct ReluGradient {
   template <class T>
-  KOKKOS_INLINE_FUNCTION constexpr T operator()(T x) const {
+  KOKKOS_FORCEINLINE_FUNCTION constexpr T operator()(T x) const {
     return x > T{} ? T{1} : T{};
   }
 };
 /// x (1 + erf(x / sqrt 2)) / 2, Hendrycks and Gimpel, "Gaussian Error Linear Units" (2016); JAX's approximate=False.
 struct Gelu {
   template <class T>
-  KOKKOS_INLINE_FUNCTION T operator()(T x) const {
+  KOKKOS_FORCEINLINE_FUNCTION T operator()(T x) const {
     static_assert(detail::is_real<T>, "[tessera] gelu is for float and double.");
     return T(0.5) * x * (T{1} + detail::erf_of(x * T(0.70710678118654752440)));
   }
@@ -244,7 +244,7 @@ struct Gelu {
 /// The derivative of gelu: (1 + erf(x / sqrt 2)) / 2 + x e^(-x^2/2) / sqrt(2 pi)
 struct GeluGradient {
   template <class T>
-  KOKKOS_INLINE_FUNCTION T operator()(T x) const {
+  KOKKOS_FORCEINLINE_FUNCTION T operator()(T x) const {
     static_assert(detail::is_real<T>, "[tessera] gelu is for float and double.");
     const T density = T(0.39894228040143267794) * detail::exp_of(T(-0.5) * x * x);
     return T(0.5) * (T{1} + detail::erf_of(x * T(0.70710678118654752440))) + x * density;
@@ -253,7 +253,7 @@ struct GeluGradient {
 /// x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2, the same paper's approximation; JAX's approximate=True.
 struct GeluTanh {
   template <class T>
-  KOKKOS_INLINE_FUNCTION T operator()(T x) const {
+  KOKKOS_FORCEINLINE_FUNCTION T operator()(T x) const {
     static_assert(detail::is_real<T>, "[tessera] gelu is for float and double.");
     return T(0.5) * x * (T{1} + detail::tanh_of(T(0.79788456080286535588) * (x + T(0.044715) * x * x * x)));
   }

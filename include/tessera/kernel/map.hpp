@@ -51,8 +51,10 @@ KOKKOS_FUNCTION auto map_element(const F& f, const MapShape<N>& shape, Index i, 
 /// The innermost loop on the host: all operands lie side by side.
 template <class R, class F, class... T>
 void map_loop(const F& f, Index n, R* out, const T*... in) {
-  TESSERA_SIMD
-  for (Index i = 0; i < n; ++i) out[i] = static_cast<R>(f(in[i]...));
+  with_wide_vectors([&]() TESSERA_INLINE {
+    TESSERA_SIMD
+    for (Index i = 0; i < n; ++i) out[i] = static_cast<R>(f(in[i]...));
+  });
 }
 
 /// Where one operand's tiles are gathered.

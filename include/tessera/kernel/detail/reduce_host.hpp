@@ -97,11 +97,11 @@ inline void reduce_host(const ReduceShape& shape, const void* from, void* to, do
   const ReduceBody body{work, part};
   if (work.chunks == 1 || threads == 1 || items >= 4 * threads) {
     const Index item = saturating_mul(work.width, reduced.size);
-    return launch("tessera::reduce", items, max_of(1, 32768 / max_of(1, item)), body);
+    return launch_host("tessera::reduce", items, max_of(1, 32768 / max_of(1, item)), &body, &run_erased<ReduceBody>);
   }
   const auto totals = std::make_unique<std::byte[]>(static_cast<std::size_t>(kept.size * work.chunks) * total_bytes);
   work.partial = totals.get();
-  launch("tessera::reduce", items * work.chunks, 1, body);
+  launch_host("tessera::reduce", items * work.chunks, 1, &body, &run_erased<ReduceBody>);
   work.joining = true;
   part(work, 0, kept.size);
 }

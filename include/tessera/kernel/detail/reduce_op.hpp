@@ -35,9 +35,9 @@ template <class T>
 struct Fold<Reduction::sum, T> {
   /// Long float sums are kept in double, block by block.
   using Total = std::conditional_t<std::is_same_v<T, float>, double, T>;
-  KOKKOS_FUNCTION static constexpr T start() { return T{}; }
+  KOKKOS_FORCEINLINE_FUNCTION static constexpr T start() { return T{}; }
   template <class U>
-  KOKKOS_FUNCTION static constexpr U join(U a, U b) {
+  KOKKOS_FORCEINLINE_FUNCTION static constexpr U join(U a, U b) {
     return static_cast<U>(static_cast<Wrapping<U>>(a) + static_cast<Wrapping<U>>(b));
   }
 };
@@ -45,10 +45,10 @@ struct Fold<Reduction::sum, T> {
 template <class T>
 struct Fold<Reduction::max, T> {
   using Total = T;
-  KOKKOS_FUNCTION static constexpr T start() {
+  KOKKOS_FORCEINLINE_FUNCTION static constexpr T start() {
     return std::is_integral_v<T> ? std::numeric_limits<T>::lowest() : -std::numeric_limits<T>::infinity();
   }
-  KOKKOS_FUNCTION static constexpr T join(T a, T b) {
+  KOKKOS_FORCEINLINE_FUNCTION static constexpr T join(T a, T b) {
     if constexpr (std::is_integral_v<T>)
       return a < b ? b : a;
     else
@@ -59,10 +59,10 @@ struct Fold<Reduction::max, T> {
 template <class T>
 struct Fold<Reduction::min, T> {
   using Total = T;
-  KOKKOS_FUNCTION static constexpr T start() {
+  KOKKOS_FORCEINLINE_FUNCTION static constexpr T start() {
     return std::is_integral_v<T> ? std::numeric_limits<T>::max() : std::numeric_limits<T>::infinity();
   }
-  KOKKOS_FUNCTION static constexpr T join(T a, T b) {
+  KOKKOS_FORCEINLINE_FUNCTION static constexpr T join(T a, T b) {
     if constexpr (std::is_integral_v<T>)
       return b < a ? b : a;
     else
