@@ -9,7 +9,7 @@
 ///       auto mesh = make_mesh_core(env.world(), MeshShape{env.world()->size()}, {"data"});
 ///     }
 ///
-/// Laws: what was already initialized is not finalized; meshes still alive are closed first; an uncaught exception on one
+/// Laws: what was already initialized is not finalized, nor given settings; meshes still alive are closed first; an uncaught exception on one
 /// process ends the whole job with one message.
 #include <mpi.h>
 
@@ -46,7 +46,8 @@ inline std::string failure_text(int rank, const std::exception_ptr& error) {
   } catch (...) {
   }
   if (text.starts_with("[tessera] ")) text.erase(0, 10);
-  return "[tessera] process " + std::to_string(rank) + ": " + text;
+  const std::string process = "process " + std::to_string(rank);
+  return "[tessera] " + (text.starts_with(process + " ") ? text : process + ": " + text);
 }
 
 /// Says what was thrown and ends the job, so that the other processes do not wait for ever.
@@ -86,12 +87,15 @@ class MpiSession {
   bool ours_ = false;
 };
 
-/// Kokkos, unless somebody else has it.
+/// Kokkos, unless somebody else has it; with this process's share of the node's cores, unless the user says how many threads.
 class KokkosSession {
  public:
-  KokkosSession(int& argc, char** argv) {
+  KokkosSession(int& argc, char** argv, int threads) {
     if (Kokkos::is_initialized() || Kokkos::is_finalized()) return;
     setenv("OMP_PROC_BIND", "false", 0);  // else OpenMP ties all processes of a node to the same first cores
+    if (std::getenv("OMP_NUM_THREADS") == nullptr) setenv("KOKKOS_NUM_THREADS", std::to_string(threads).c_str(), 0);
+    setenv("KOKKOS_DISABLE_WARNINGS", "true", 0);  // a page from each process about binding and oversubscription
+    setenv("KOKKOS_DISABLE_WARNINGS", "true", 0);  // its word on oversubscribed cores, from every process; see comm/wait.hpp
     Kokkos::initialize(argc, argv);
     ours_ = true;
   }
@@ -111,11 +115,12 @@ class Environment {
  public:
   /// Communication: MPI's start and a few small collectives. Collective over: all processes of the job.
   /// Throws UsageError when there is an environment already, or TESSERA_WAIT, TESSERA_TIME_LIMIT make no sense.
-  Environment(int& argc, char**& argv) : mpi_(argc, argv), kokkos_(argc, argv) {
+  Environment(int& argc, char**& argv)
+      : mpi_(argc, argv),
+        context_(std::make_shared<detail::MpiContext>(MPI_COMM_WORLD, settings_from_environment().time_limit)),
+        kokkos_(argc, argv, context_->threads_per_process()),
+        world_(std::make_shared<detail::MpiTransport>(context_, settings_from_environment())) {
     if (detail::environment_context() != nullptr) throw UsageError("there is a tessera::Environment already; a program has one");
-    const TransportSettings settings = settings_from_environment();
-    context_ = std::make_shared<detail::MpiContext>(MPI_COMM_WORLD, settings.time_limit);
-    world_ = std::make_shared<detail::MpiTransport>(context_, settings);
     detail::environment_context() = context_.get();
     previous_ = std::set_terminate(detail::end_job_on_terminate);
   }
@@ -145,8 +150,8 @@ class Environment {
  private:
   int depth_ = std::uncaught_exceptions();
   detail::MpiSession mpi_;
-  detail::KokkosSession kokkos_;
   std::shared_ptr<detail::MpiContext> context_;
+  detail::KokkosSession kokkos_;
   std::shared_ptr<Transport> world_;
   std::terminate_handler previous_ = nullptr;
 };

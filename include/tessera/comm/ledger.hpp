@@ -31,21 +31,6 @@ struct Traffic {
   constexpr bool operator==(const Traffic&) const = default;
 };
 
-/// Returns the messages of a call: what is sent point to point, else one to each other member (two in an all-reduce).
-inline Index message_count(const Call& call) {
-  switch (call.kind) {
-    case Collective::collective_permute:
-    case Collective::exchange: {
-      Index count = 0;
-      for (const Piece& piece : call.send)
-        if (piece.count > 0 && piece.peer != call.own) ++count;
-      return count;
-    }
-    case Collective::all_reduce: return 2 * (call.members - 1);
-    default: return call.members - 1;
-  }
-}
-
 class Ledger {
  public:
   void add(const Call& call) {

@@ -111,6 +111,13 @@ class MeshCore {
     });
   }
 
+  /// Returns when all processes have come. Collective over: all processes of the mesh. Throws CommunicationError.
+  void barrier(Where where = Where::here()) {
+    require_usable(where);
+    const detail::Publish publish(transport_->blackboard(), process_, {"", where, "a barrier", ""});
+    guarded([&] { transport_->barrier(); });
+  }
+
   /// Returns the one T that hangs on this mesh, made (by its default constructor) when first asked for. It ends with the mesh.
   template <class T>
   T& attachment() {

@@ -48,6 +48,7 @@ Ending ending_of(F&& program, int rank) {
 /// Waits for all processes, but a process that failed only a second: the others may wait for it elsewhere.
 /// Returns the exit code of the job. Collective over: all processes.
 inline int agree_on_ending(MpiContext& context, const Ending& own) {
+  if (Blackboard* board = context.blackboard()) board->end(context.rank());
   // The lowest process that failed speaks; codes: 0 well, 2 usage, 1 other, in rising order of weight.
   std::int64_t facts[2] = {own.failed ? context.rank() : context.size(), own.code == 0 ? 0 : own.code == 2 ? -1 : -2};
   MPI_Request request = MPI_REQUEST_NULL;

@@ -94,6 +94,7 @@ class MpiContext {
     int facts[2] = {core_count(mask), -node_size_};  // the worst node decides for all
     check(MPI_Allreduce(MPI_IN_PLACE, facts, 2, MPI_INT, MPI_MIN, comm_), "MPI_Allreduce");
     automatic_ = choose_wait(Wait::automatic, -facts[1], facts[0]);
+    threads_ = facts[0] >= -facts[1] ? facts[0] / -facts[1] : 1;
     open_blackboard();
     closing_ = Closing::all().enter([this] { close(); }, true);
   }
@@ -108,6 +109,8 @@ class MpiContext {
   int node_size() const { return node_size_; }
   bool closed() const { return closed_; }
   Wait automatic_wait() const { return automatic_; }
+  /// Returns how many cores there are for each process, at least 1.
+  int threads_per_process() const { return threads_; }
   Blackboard* blackboard() { return board_.get(); }
   Watchdog& watchdog() { return watchdog_; }
 
@@ -254,6 +257,7 @@ class MpiContext {
   int size_ = 1;
   int node_size_ = 1;
   Wait automatic_ = Wait::nap;
+  int threads_ = 1;
   bool closed_ = false;
   std::unique_ptr<Blackboard> board_;
   MpiWindow board_window_;
