@@ -91,26 +91,42 @@ void transpose_line(const T* from, Index stride, T* to) {
 
 /// Element (i, j) goes from from[i + j * from_stride] to to[i * to_stride + j].
 template <class T>
-void transpose_plane(const T* from, T* to, Index rows, Index to_stride, Index columns, Index from_stride) {
+void transpose_tile(const T* from, T* to, Index rows, Index to_stride, Index columns, Index from_stride) {
   constexpr Index line = 64 / sizeof(T);
-  for (Index i = 0; i < rows; i += line)
-    for (Index j = 0; j < columns; j += line) {
-      const T* f = from + i + j * from_stride;
-      T* t = to + i * to_stride + j;
-      if (i + line <= rows && j + line <= columns) {
-        // Through a packed square, so that strides of a power of two do not evict what is being written.
-        T square[line * line];
-        transpose_line(f, from_stride, square);
-        for (Index k = 0; k < line; ++k) std::memcpy(static_cast<void*>(t + k * to_stride), square + k * line, 64);
-      } else {
-        const Index m = min_of(line, rows - i), n = min_of(line, columns - j);
-        for (Index k = 0; k < m; ++k)
-          for (Index l = 0; l < n; ++l) t[k * to_stride + l] = f[k + l * from_stride];
-      }
-    }
+  if (rows == line && columns == line) {
+    // Through a packed square, so that strides of a power of two do not evict what is being written.
+    T square[line * line];
+    transpose_line(from, from_stride, square);
+    for (Index i = 0; i < line; ++i) std::memcpy(static_cast<void*>(to + i * to_stride), square + i * line, 64);
+  } else {
+    for (Index i = 0; i < rows; ++i)
+      for (Index j = 0; j < columns; ++j) to[i * to_stride + j] = from[i + j * from_stride];
+  }
 }
 
-/// Copies one collapsed box: two dimensions in the loops above, an odometer over the others.
+/// The same for a plane of any size, in bands of four cache lines: each visit to a row reads 256 bytes.
+template <class T>
+void transpose_plane(const T* from, T* to, Index rows, Index to_stride, Index columns, Index from_stride) {
+  constexpr Index line = 64 / sizeof(T), band = 4 * line;
+  for (Index i = 0; i < rows; i += band)
+    for (Index j = 0; j < columns; j += line)
+      for (Index k = i; k < min_of(rows, i + band); k += line)
+        transpose_tile(from + k + j * from_stride, to + k * to_stride + j, min_of(line, rows - k), to_stride,
+                       min_of(line, columns - j), from_stride);
+}
+
+/// Rows of short runs whose sources lie closer along another dimension: a few of that dimension's at a time, so that
+/// reads are as long as possible while each of them is still written in order.
+template <class T>
+void copy_short_runs(const T* from, T* to, Index run, CopyDim outer, CopyDim near) {
+  const Index block = max_of(1, 1024 / static_cast<Index>(sizeof(T)) / run);
+  for (Index n = 0; n < near.extent; n += block)
+    for (Index i = 0; i < outer.extent; ++i)
+      for (Index k = n; k < min_of(near.extent, n + block); ++k)
+        copy_run(to + i * outer.to + k * near.to, from + i * outer.from + k * near.from, run);
+}
+
+/// Copies one collapsed box: two or three dimensions in the loops above, an odometer over the others.
 template <class T>
 void copy_box(const CopyBox& box, const T* from, T* to) {
   if (box.size == 0) return;
@@ -118,21 +134,26 @@ void copy_box(const CopyBox& box, const T* from, T* to) {
   to += box.to_offset;
   const CopyDim inner = box.dim[box.rank - 1];
   const bool runs = inner.from == 1 && inner.to == 1;
-  int row = box.rank - 2;  // the dimension that makes a plane with the inner one
+  int row = box.rank - 2, near = -1;  // the dimensions that are looped over together with the inner one
   if (inner.to == 1 && !runs)
     for (int d = 0; d < box.rank - 1; ++d)
       if (box.dim[d].from == 1) row = d;
+  if (runs && inner.extent * static_cast<Index>(sizeof(T)) < 512)
+    for (int d = 0; d < row; ++d)
+      if (magnitude(box.dim[d].from) < magnitude(box.dim[near < 0 ? row : near].from)) near = d;
   const CopyDim outer = row >= 0 ? box.dim[row] : CopyDim{1, 0, 0};
   CopyDim rest[max_dims];
   Index at[max_dims];
   int rank = 0;
   for (int d = 0; d < box.rank - 1; ++d)
-    if (d != row) {
+    if (d != row && d != near) {
       at[rank] = 0;
       rest[rank++] = box.dim[d];
     }
   for (;;) {
-    if (runs) {
+    if (near >= 0) {
+      copy_short_runs(from, to, inner.extent, outer, box.dim[near]);
+    } else if (runs) {
       for (Index i = 0; i < outer.extent; ++i) copy_run(to + i * outer.to, from + i * outer.from, inner.extent);
     } else if (inner.to == 1 && outer.from == 1) {
       transpose_plane(from, to, outer.extent, outer.to, inner.extent, inner.from);
