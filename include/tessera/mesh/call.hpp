@@ -98,6 +98,29 @@ inline Index payload_elements(const Call& call) {
   return total;
 }
 
+/// Returns the rounds of a collective over a tree or a hypercube of `members`: log2, rounded up.
+constexpr int rounds(int members) {
+  int count = 0;
+  while ((1 << count) < members) ++count;
+  return count;
+}
+
+/// Returns the messages that a process sends, as they are priced: one for each peer point to point and in an all-to-all,
+/// one a round in the other collectives (all-reduce: twice).
+inline Index message_count(const Call& call) {
+  switch (call.kind) {
+    case Collective::all_gather:
+    case Collective::reduce_scatter: return rounds(call.members);
+    case Collective::all_reduce: return 2 * rounds(call.members);
+    case Collective::all_to_all: return call.members - 1;
+    case Collective::collective_permute:
+    case Collective::exchange: break;
+  }
+  Index count = 0;
+  for (const Piece& piece : call.send) count += piece.count > 0 && piece.peer != call.own;
+  return count;
+}
+
 inline Index payload_bytes(const Call& call) { return payload_elements(call) * static_cast<Index>(size_of(call.type)); }
 
 }  // namespace tessera

@@ -10,6 +10,9 @@
 #include <string>
 #include <type_traits>
 
+#if defined(__NVCC__) && !defined(FMT_USE_CONSTEXPR)
+#define FMT_USE_CONSTEXPR 1  // fmt 9.1 turns half of its constexpr off for nvcc, and nvcc 13.0 then refuses the other half
+#endif
 #include <fmt/format.h>
 
 #include <tessera/op/gather.hpp>
@@ -35,10 +38,13 @@ NamedPlan with_names(const Plan& plan) {
 namespace detail {
 template <class T>
 std::string element_text(T x) {
-  if constexpr (std::is_floating_point_v<T>)
-    return fmt::format("{:.5g}", x);
-  else
-    return fmt::format("{}", x);
+  if constexpr (std::is_floating_point_v<T>) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.5g", static_cast<double>(x));
+    return text;
+  } else {
+    return std::to_string(x);
+  }
 }
 /// Appends dimensions d... of the tensor as nested brackets; long dimensions show their first and last three entries.
 template <class T>
@@ -74,13 +80,11 @@ std::string to_string(const HostTensor<T>& t) {
 /// Prints the tensor's type, extents, spec and elements, once. Collective over the mesh. Communication: gather(x).
 template <TypedTensor A>
 void print(const A& x, Where where = Where::here()) {
-  const std::string head = to_string(x.desc(), x.core().mesh()->names());
-  if (x.core().dry()) return fmt::print("{} (dry)\n", head);
-  const auto all = gather(x, where);
-  if (x.core().mesh()->process() == 0) {
-    fmt::print("{}\n{}\n", head, to_string(all));
-    std::fflush(stdout);
-  }
+  std::string text = to_string(x.desc(), x.core().mesh()->names());
+  text += x.core().dry() ? " (dry)" : "\n" + to_string(gather(x, where));
+  if (x.core().mesh()->process() != 0) return;
+  std::fputs((text + "\n").c_str(), stdout);
+  std::fflush(stdout);
 }
 
 }  // namespace tessera

@@ -37,11 +37,6 @@ struct MoveNumbers {
 };
 
 namespace detail {
-constexpr int rounds(int members) {
-  int count = 0;
-  while ((1 << count) < members) ++count;
-  return count;
-}
 constexpr bool ascending(AxisList axes, int first) {
   for (int i = first + 1; i < axes.size(); ++i)
     if (axes[i] < axes[i - 1]) return false;
@@ -172,18 +167,18 @@ constexpr MoveNumbers count_move(const Move& move, const TensorDesc& desc, const
   switch (move.collective) {
     case Collective::all_gather:
       n.payload = (after - before) * unit;
-      n.messages = detail::rounds(members);
+      n.messages = rounds(members);
       if (!move.direct_receive) n.receive_staging = after * unit;
       break;
     case Collective::reduce_scatter:
       n.payload = (before - after) * unit;
-      n.messages = detail::rounds(members);
+      n.messages = rounds(members);
       if (!move.direct_send) n.send_staging = before * unit;
       break;
     case Collective::all_reduce: {
       const Index own = block_size(before, members, mesh.group_rank(move.group, at));
       n.payload = 2 * (before - own) * unit;
-      n.messages = 2 * detail::rounds(members);
+      n.messages = 2 * rounds(members);
       break;
     }
     case Collective::all_to_all:

@@ -14,7 +14,7 @@ namespace tessera {
 
 /// A chain of moves and its price in picoseconds.
 struct Moves {
-  FixedVector<Move, 5> list;
+  FixedVector<Move, 6> list;  ///< at most slice, scatter, combine, slice, exchange, gather
   std::int64_t cost = 0;
 };
 

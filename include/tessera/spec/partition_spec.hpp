@@ -111,20 +111,26 @@ constexpr int index_or_unknown() {
 }
 template <class M, class D>
 struct LowerDim {
-  static constexpr void add(Sharding& s) { s.dims.push_back({index_or_unknown<M, D>()}); }
+  static constexpr void add(Sharding& s) {
+    s.dims.push_back(AxisList{});
+    s.dims.back().push_back(index_or_unknown<M, D>());
+  }
 };
 template <class M>
 struct LowerDim<M, Replicated> {
-  static constexpr void add(Sharding& s) { s.dims.push_back({}); }
+  static constexpr void add(Sharding& s) { s.dims.push_back(AxisList{}); }
 };
 template <class M, class... A>
 struct LowerDim<M, Axes<A...>> {
-  static constexpr void add(Sharding& s) { s.dims.push_back({index_or_unknown<M, A>()...}); }
+  static constexpr void add(Sharding& s) {
+    s.dims.push_back(AxisList{});
+    (s.dims.back().push_back(index_or_unknown<M, A>()), ...);
+  }
 };
 template <class M, class Kind, class... A>
 struct LowerDim<M, Unreduced<Kind, A...>> {
   static constexpr void add(Sharding& s) {
-    s.partial = AxisSet{index_or_unknown<M, A>()...};
+    (s.partial.insert(index_or_unknown<M, A>()), ...);
     s.reduction = Kind::reduction;
   }
 };
