@@ -27,8 +27,10 @@ inline std::string owners_text(const std::vector<int>& owners) {
   for (std::size_t i = 0; i < owners.size();) {
     std::size_t j = i;
     while (j + 1 < owners.size() && owners[j + 1] == owners[j] + 1) ++j;
-    text += (text.empty() ? "" : ",") + std::to_string(owners[i]);
-    if (j > i) text += (j == i + 1 ? "," : "-") + std::to_string(owners[j]);
+    if (!text.empty()) text += ',';
+    text += std::to_string(owners[i]);
+    if (j > i) text += j == i + 1 ? ',' : '-';
+    if (j > i) text += std::to_string(owners[j]);
     i = j + 1;
   }
   return text;
