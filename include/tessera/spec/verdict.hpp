@@ -3,7 +3,7 @@
 /// @file
 /// Whether a sharding is legal on a mesh, as a value: the first broken rule and the facts that broke it.
 ///
-///     check(Sharding{{0}, {0}}, 2).rule == SpecRule::axis_used_twice
+///     check(Sharding{{0}, {0}}, 2).rule == SpecRule::axis_used_once
 ///
 /// Laws: a legal sharding has verdict SpecRule::ok; tests compare verdicts, types turn them into messages.
 #include <cstdint>

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Every change of sharding, all processes on paper.
+#include <doctest/doctest.h>
+
+#include "support/paper.hpp"
+
+using namespace tessera;
+using namespace support;
+
+namespace {
+
+/// Returns what is wrong with the reshard of `desc` to `to`, or nothing.
+std::string wrong_reshard(const TensorDesc& desc, const Sharding& to, const MeshShape& mesh, const PlanOptions& options = {}) {
+  Paper paper([&](int process) { return plan_reshard(desc, to, mesh, process, options); }, mesh);
+  std::string text = paper.broken_law();
+  if (text.empty() && !(paper.plan().result_desc().sharding == to)) text = "the chain does not end at the target";
+  if (text.empty() && desc.sharding == to && !paper.plan().steps.empty()) text = "from S to S there are steps";
+  if (text.empty() && desc.sharding == Sharding::replicated(desc.rank()) && paper.plan().communications() > 0)
+    text = "slicing a replicated tensor communicates";
+  if (text.empty()) text = paper.wrong_result({17}, whole_input<Paper::Value>(desc, mesh, 17));
+  if (text.empty()) return "";
+  return describe(desc, mesh) + " to " + describe(to, mesh) + " on " + describe(mesh) + ": " + text + "\n" + describe(paper.plan());
+}
+
+struct Tally {
+  long cases = 0;
+  long wrong = 0;
+  void add(const std::string& text) {
+    ++cases;
+    if (text.empty()) return;
+    if (++wrong <= 5) MESSAGE(text);
+  }
+};
+
+/// Extents that divide, do not divide, are 1 and are 0.
+std::vector<Extents> extents_of(int rank) {
+  if (rank == 0) return {Extents{}};
+  if (rank == 1) return {{7}, {8}, {1}, {0}};
+  if (rank == 2) return {{5, 7}, {4, 6}, {1, 9}, {0, 3}};
+  return {{3, 5, 2}, {4, 4, 4}, {1, 6, 5}, {2, 0, 3}};
+}
+
+}  // namespace
+
+TEST_CASE("reshard: every pair of shardings of up to two dimensions over up to two axes") {
+  Tally tally;
+  for (const MeshShape& mesh : meshes(8, 2))
+    for (int rank = 0; rank <= 2; ++rank)
+      for (const Reduction kind : {Reduction::sum, Reduction::max})
+        for (const Sharding& from : shardings(rank, mesh.rank(), kind))
+          for (const Sharding& to : shardings(rank, mesh.rank(), kind)) {
+            if (!can_reshard(from, to) || (kind == Reduction::max && from.partial.empty())) continue;
+            for (const Extents& extents : extents_of(rank)) tally.add(wrong_reshard({DType::i64, extents, from}, to, mesh));
+          }
+  MESSAGE(tally.cases << " cases");
+  CHECK(tally.wrong == 0);
+}
+
+TEST_CASE("reshard: a sample of the pairs over three axes and of three dimensions, with machines of many kinds") {
+  Random random(seed_for("reshard", 1));
+  Tally tally;
+  for (const MeshShape& mesh : meshes(8, 3))
+    for (int rank = mesh.rank() == 3 ? 1 : 3; rank <= 3; ++rank)
+      for (int i = 0; i < 1200; ++i) {
+        const Reduction kind = random.of<Reduction>({Reduction::sum, Reduction::max, Reduction::min});
+        const Sharding from = some_sharding(random, rank, mesh.rank(), 20, kind);
+        const Sharding to = some_sharding(random, rank, mesh.rank(), random.chance(30) ? 30 : 0, kind);
+        if (!can_reshard(from, to)) continue;
+        const DType type = random.of<DType>({DType::f32, DType::f64, DType::i32, DType::i64});
+        tally.add(wrong_reshard({type, random.of(extents_of(rank)), from}, to, mesh, {some_machine(random), max_int64}));
+      }
+  MESSAGE(tally.cases << " cases");
+  CHECK(tally.wrong == 0);
+}
+
+TEST_CASE("reshard: a sample on meshes of four to six axes") {
+  Random random(seed_for("reshard on many axes", 2));
+  Tally tally;
+  for (const MeshShape& mesh : {MeshShape{2, 2, 2, 2}, MeshShape{2, 1, 3, 2}, MeshShape{2, 2, 1, 2, 2}, MeshShape{2, 2, 2, 2, 2},
+                                MeshShape{1, 2, 1, 2, 1, 2}, MeshShape{2, 1, 2, 2, 1, 2}})
+    for (int i = 0; i < 1500; ++i) {
+      const int rank = 1 + random.below(4);
+      const Sharding from = some_sharding(random, rank, mesh.rank(), 30);
+      const Sharding to = some_sharding(random, rank, mesh.rank(), random.chance(30) ? 30 : 0);
+      if (!can_reshard(from, to)) continue;
+      Extents extents;
+      for (int d = 0; d < rank; ++d) extents.push_back(random.of<Index>({1, 2, 3, 4, 5, 7, 8}));
+      tally.add(wrong_reshard({DType::f32, extents, from}, to, mesh, {some_machine(random), max_int64}));
+    }
+  MESSAGE(tally.cases << " cases");
+  CHECK(tally.wrong == 0);
+}
+
+TEST_CASE("reshard: every pair over three axes of three dimensions has a chain that ends at the target") {
+  const MeshShape mesh{2, 2, 2};
+  long cases = 0;
+  long wrong = 0;
+  for (const Sharding& from : shardings(3, 3, Reduction::sum))
+    for (const Sharding& to : shardings(3, 3, Reduction::sum)) {
+      if (!can_reshard(from, to)) continue;
+      ++cases;
+      const Plan plan = plan_reshard({DType::f32, {8, 6, 5}, from}, to, mesh);
+      if (!(plan.result_desc().sharding == to)) ++wrong;
+      if (from == to && !plan.steps.empty()) ++wrong;
+    }
+  CHECK(cases > 10000);
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("reshard: the longest chains fit into a plan") {
+  Random random(seed_for("reshard chains", 3));
+  long cases = 0;
+  int longest = 0;
+  for (int i = 0; i < 60000; ++i) {
+    const MeshShape mesh = random.of<MeshShape>({{2, 2, 2, 2, 2, 2}, {1, 2, 2, 3, 2, 2}});
+    const int rank = 2 + random.below(3);
+    const Sharding from = some_sharding(random, rank, mesh.rank(), 35);
+    const Sharding to = some_sharding(random, rank, mesh.rank());
+    Extents extents;
+    for (int d = 0; d < rank; ++d) extents.push_back(random.of<Index>({1, 8, 64, 100, 256}));
+    const Plan plan = plan_reshard({DType::f32, extents, from}, to, mesh, 0, {some_machine(random), max_int64});
+    longest = plan.steps.size() > longest ? plan.steps.size() : longest;
+    cases += plan.result_desc().sharding == to;
+  }
+  CHECK(cases == 60000);
+  CHECK(longest == 6);  // slice, scatter, combine, slice, exchange, gather
+}
+
+TEST_CASE("reshard: what one native collective does is one native collective") {
+  const MeshShape mesh{2, 4};
+  const auto plan = [&](const Sharding& from, const Sharding& to) { return plan_reshard({DType::f32, {8, 8}, from}, to, mesh); };
+  const auto only = [](const Plan& p, Collective kind) { return p.count(kind) == 1 && p.communications() == 1; };
+  CHECK(only(plan({{0}, {}}, {{}, {}}), Collective::all_gather));
+  CHECK(only(plan({{0, 1}, {}}, {{0}, {}}), Collective::all_gather));
+  CHECK(only(plan({{0}, {1}}, {{}, {}}), Collective::all_gather));
+  CHECK(only(plan({{1}, {}}, {{}, {1}}), Collective::all_to_all));
+  CHECK(only(plan({{0, 1}, {}}, {{0}, {1}}), Collective::all_to_all));
+  CHECK(only(plan({{0, 1}, {}}, {{}, {0, 1}}), Collective::all_to_all));
+  const Sharding open = Sharding{{}, {}}.with_partial(AxisSet{1}, Reduction::sum);
+  CHECK(only(plan(open, {{}, {}}), Collective::all_reduce));
+  CHECK(only(plan(open, {{1}, {}}), Collective::reduce_scatter));
+  CHECK(only(plan(open, {{}, {1}}), Collective::reduce_scatter));
+  CHECK(only(plan_reshard({DType::f32, {8, 8}, {{0}, {1}}}, {{1}, {0}}, MeshShape{3, 3}), Collective::collective_permute));
+}
+
+TEST_CASE("all-reduce is all-gather of reduce-scatter, in payload too") {
+  for (const MeshShape& mesh : meshes(8, 1))
+    for (const Index n : {0, 1, 5, 7, 8, 24})
+      for (int p = 0; p < mesh.processes(); ++p) {
+        const Sharding open = Sharding{{}}.with_partial(AxisSet{0}, Reduction::sum);
+        const Index both = plan_reshard({DType::f32, {n}, open}, {{}}, mesh, p).payload_bytes();
+        const Index scatter = plan_reshard({DType::f32, {n}, open}, {{0}}, mesh, p).payload_bytes();
+        const Index gather = plan_reshard({DType::f32, {n}, {{0}}}, {{}}, mesh, p).payload_bytes();
+        CHECK(both == scatter + gather);
+      }
+}

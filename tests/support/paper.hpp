@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// All processes of a mesh on paper: their plans are compared, their work lists are carried out in plain loops on plain
+/// vectors, call by call, and what each ends with is compared with the oracle. No thread, no MPI, no Kokkos.
+///
+///     support::Paper paper([&](int process) { return plan_reshard(x, to, mesh, process); }, mesh);
+///     std::string wrong = paper.broken_law();           // "" when the laws of plan.hpp and work.hpp hold
+///     wrong = paper.wrong_result(inputs, expected);     // "" when every process ends with its block
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "enumerate.hpp"
+#include "reference.hpp"
+
+namespace support {
+
+class Paper {
+ public:
+  using Value = std::int64_t;
+  using Values = std::vector<Value>;
+  static constexpr Value unwritten = -0x7123'4567'89ab'cdefLL;
+
+  template <class MakePlan>
+  Paper(const MakePlan& make, const MeshShape& mesh) : mesh_(mesh) {
+    for (int p = 0; p < mesh.processes(); ++p) {
+      plans_.push_back(make(p));
+      work_.push_back(work_of(plans_.back()));
+    }
+  }
+  const Plan& plan() const { return plans_[0]; }
+
+  /// Returns what is wrong with the plans, or nothing.
+  std::string broken_law() const {
+    for (int p = 0; p < mesh_.processes(); ++p) {
+      const Plan& mine = plans_[index(p)];
+      const std::string at = "process " + std::to_string(p) + ": ";
+      if (mine.process != p) return at + "the plan is another's";
+      if (!(leveled(mine) == leveled(plans_[0]))) return at + "other steps than process 0";
+      if (work_[index(p)].size() != index(mine.steps.size())) return at + "work and steps differ in number";
+      for (int i = 0; i < mine.steps.size(); ++i) {
+        const std::string text = broken_step(mine, mine.steps[i], work_[index(p)][index(i)]);
+        if (!text.empty()) return at + "step " + std::to_string(i) + ": " + text;
+      }
+      if (const std::string text = broken_memory(mine); !text.empty()) return at + text;
+    }
+    return "";
+  }
+
+  /// Carries the plans out on the operands' blocks made from `seeds`; returns the first process whose result, combined
+  /// over what it is still partial over, is not its block of `expected`.
+  std::string wrong_result(const std::vector<std::uint64_t>& seeds, const Whole<Value>& expected) {
+    data_.assign(index(mesh_.processes()), std::vector<Values>(index(plan().slots.size())));
+    for (int p = 0; p < mesh_.processes(); ++p)
+      for (int o = 0; o < plan().operands; ++o)
+        slot(p, o) = block_input<Value>(plan().slots[o].desc, mesh_, mesh_.coordinates(p), seeds[index(o)]);
+    try {
+      for (int i = 0; i < plan().steps.size(); ++i) carry_out(i);
+    } catch (const std::exception& error) {
+      return error.what();
+    }
+    const TensorDesc& desc = plan().result_desc();
+    if (!(desc.extents == expected.extents)) return "the result has extents " + to_string(desc.extents) + ", not " + to_string(expected.extents);
+    for (int p = 0; p < mesh_.processes(); ++p) {
+      const Coordinates at = mesh_.coordinates(p);
+      Values mine = slot(p, plan().result);
+      for (int k = 0; k < mesh_.group_size(desc.sharding.partial); ++k) {
+        const Values& other = slot(mesh_.process(mesh_.member(desc.sharding.partial, at, k)), plan().result);
+        if (other.size() != mine.size()) return "blocks of one group differ in size";
+        for (std::size_t j = 0; j < mine.size(); ++j) mine[j] = k == 0 ? other[j] : combine(desc.sharding.reduction, mine[j], other[j]);
+      }
+      const Values wanted = block_of(expected, block(desc.extents, desc.sharding, mesh_, at));
+      if (mine.size() != wanted.size()) return "process " + std::to_string(p) + " has " + std::to_string(mine.size()) + " elements, not " + std::to_string(wanted.size());
+      for (std::size_t j = 0; j < mine.size(); ++j)
+        if (mine[j] != wanted[j])
+          return "process " + std::to_string(p) + ", element " + std::to_string(j) + " of its block: " + std::to_string(mine[j]) +
+                 (mine[j] == unwritten ? " (never written)" : "") + ", not " + std::to_string(wanted[j]);
+    }
+    return "";
+  }
+
+ private:
+  static std::size_t index(Index i) { return static_cast<std::size_t>(i); }
+  Values& slot(int process, int s) { return data_[index(process)][index(s)]; }
+  static Value& at(Values& values, Index i) {
+    if (i < 0 || i >= static_cast<Index>(values.size()))
+      throw std::out_of_range("element " + std::to_string(i) + " of a buffer of " + std::to_string(values.size()) + " is touched");
+    return values[index(i)];
+  }
+
+  // ---- laws ----------------------------------------------------------------------------------------------------
+
+  /// Returns the plan without what is a process's own.
+  static Plan leveled(Plan plan) {
+    plan.process = 0;
+    plan.peak_bytes = 0;
+    for (Slot& s : plan.slots) s.bytes = 0;
+    for (Step& step : plan.steps) step.payload = step.messages = step.flops = step.scratch = 0;
+    return plan;
+  }
+
+  std::string broken_step(const Plan& plan, const Step& step, const StepWork& work) const {
+    if (step.kind != StepKind::communicate) return step.payload == 0 && step.scratch == 0 ? "" : "local work that communicates";
+    const Call& call = work.call;
+    if (call.kind != step.collective || !(call.group == step.group) || call.even != step.even || call.in_place != step.in_place)
+      return "the call is not the step's";
+    if (call.members != mesh_.group_size(step.group) || call.own != mesh_.group_rank(step.group, mesh_.coordinates(plan.process)))
+      return "the call's group is not the step's";
+    if (payload_bytes(call) != step.payload)
+      return "the call's payload is " + std::to_string(payload_bytes(call)) + " bytes, the step's " + std::to_string(step.payload);
+    if (arena_charge(work.send_staging) + arena_charge(work.receive_staging) != step.scratch) return "the staging is not the step's scratch";
+    if ((work.send_staging > 0 && step.direct_send) || (work.receive_staging > 0 && step.direct_receive)) return "direct, and staged";
+    if (const std::string text = broken_pieces(call, plan.slots[step.in[0]], plan.slots[step.out]); !text.empty()) return text;
+    Index arriving = 0;
+    for (const Piece& piece : call.receive) arriving += piece.count;
+    for (const StridedCopy& copy : work.local) arriving += volume(copy.extents);
+    if (arriving * static_cast<Index>(size_of(call.type)) != plan.slots[step.out].bytes) return "what arrives does not make up the block";
+    if (call.even && !packed_alike(call)) return "even, but the pieces are not alike and in order";
+    return "";
+  }
+  static std::string broken_pieces(const Call& call, const Slot& from, const Slot& to) {
+    const bool point_to_point = call.kind == Collective::collective_permute || call.kind == Collective::exchange;
+    for (const auto* pieces : {&call.send, &call.receive}) {
+      int last = -1;
+      for (const Piece& piece : *pieces) {
+        if (piece.count < 0 || piece.offset < 0 || piece.peer < 0 || piece.peer >= call.members) return "a piece is not possible";
+        if (point_to_point && (piece.peer <= last || piece.peer == call.own || piece.count == 0)) return "pieces are not ascending, to others and non-empty";
+        last = piece.peer;
+      }
+    }
+    const std::size_t all = index(call.members);
+    const auto one_each = [&](const std::vector<Piece>& pieces) {
+      if (pieces.size() != all) return false;
+      for (std::size_t q = 0; q < all; ++q)
+        if (pieces[q].peer != static_cast<int>(q)) return false;
+      return true;
+    };
+    const auto one_own = [&](const std::vector<Piece>& pieces) { return pieces.size() == 1 && pieces[0].peer == call.own; };
+    switch (call.kind) {
+      case Collective::all_gather: return one_own(call.send) && one_each(call.receive) ? "" : "not the pieces of an all-gather";
+      case Collective::reduce_scatter: return one_each(call.send) && one_own(call.receive) ? "" : "not the pieces of a reduce-scatter";
+      case Collective::all_to_all: return one_each(call.send) && one_each(call.receive) ? "" : "not the pieces of an all-to-all";
+      case Collective::all_reduce:
+        return one_own(call.send) && one_own(call.receive) && from.bytes == to.bytes ? "" : "not the pieces of an all-reduce";
+      default: return "";
+    }
+  }
+  static bool packed_alike(const Call& call) {
+    for (const auto* pieces : {&call.send, &call.receive})
+      for (std::size_t q = 0; q < pieces->size(); ++q)
+        if ((*pieces)[q].count != (*pieces)[0].count || (*pieces)[q].offset != static_cast<Index>(q) * (*pieces)[0].count) return false;
+    return true;
+  }
+  /// Replays lifetimes: every temporary is made once and ends at its last use.
+  static std::string broken_memory(const Plan& plan) {
+    Index peak = 0;
+    for (int i = 0; i < plan.steps.size(); ++i) {
+      Index held = plan.steps[i].scratch;
+      for (int s = plan.operands; s < plan.slots.size(); ++s) {
+        int made = -1;
+        int passed_on = plan.steps.size();
+        for (int k = 0; k < plan.steps.size(); ++k) {
+          if (plan.steps[k].out == s) made = k;
+          if (plan.steps[k].in_place && plan.steps[k].in[0] == s) passed_on = k;
+        }
+        if (made < 0) return "slot " + std::to_string(s) + " is never made";
+        const bool kept = s == plan.result;
+        if (!kept && plan.slots[s].last_use < made) return "slot " + std::to_string(s) + " is never used";
+        const int end = kept ? plan.steps.size() : plan.slots[s].last_use;
+        if (made <= i && i <= end && i < passed_on) held += arena_charge(plan.slots[s].bytes);
+      }
+      peak = max_of(peak, held);
+    }
+    return peak == plan.peak_bytes ? "" : "the peak is " + std::to_string(peak) + " bytes, the plan says " + std::to_string(plan.peak_bytes);
+  }
+
+  // ---- work ----------------------------------------------------------------------------------------------------
+
+  static void copy(Values& from, Values& to, const std::vector<StridedCopy>& copies) {
+    for (const StridedCopy& c : copies)
+      for_each_index(c.extents, [&](const Extents& i) { at(to, c.to_offset + dot(i, c.to_strides)) = at(from, c.from_offset + dot(i, c.from_strides)); });
+  }
+  void carry_out(int i) {
+    const Step& step = plan().steps[i];
+    for (int p = 0; p < mesh_.processes(); ++p) {
+      const Plan& mine = plans_[index(p)];
+      slot(p, step.out).assign(index(mine.slots[step.out].bytes) / size_of(mine.slots[step.out].desc.type), unwritten);
+    }
+    if (step.kind == StepKind::communicate) return communicate(i);
+    for (int p = 0; p < mesh_.processes(); ++p) {
+      const StepWork& work = work_[index(p)][index(i)];
+      Values& out = slot(p, step.out);
+      switch (step.kind) {
+        case StepKind::slice:
+        case StepKind::permute: copy(slot(p, step.in[0]), out, work.local); break;
+        case StepKind::contract: contract(work.contract, slot(p, step.in[0]), slot(p, step.in[1]), out); break;
+        case StepKind::reduce: reduce_block(work.reduce, slot(p, step.in[0]), out); break;
+        case StepKind::map: map_block(work.map, step, p, out); break;
+        case StepKind::communicate: break;
+      }
+    }
+  }
+  static void contract(const ContractionWork& work, Values& a, Values& b, Values& c) {
+    const Gemm& g = work.gemm;
+    for (int panel = 0; panel < work.k_panels; ++panel) {
+      Values& x = work.swapped ? b : a;
+      Values& y = work.swapped ? a : b;
+      const Index x_start = panel * (work.swapped ? work.k_step_b : work.k_step_a);
+      const Index y_start = panel * (work.swapped ? work.k_step_a : work.k_step_b);
+      for_each_index(g.batch, [&](const Extents& at_batch) {
+        const Index x0 = x_start + dot(at_batch, g.batch_a);
+        const Index y0 = y_start + dot(at_batch, g.batch_b);
+        const Index c0 = dot(at_batch, g.batch_c);
+        for (Index m = 0; m < g.m; ++m)
+          for (Index n = 0; n < g.n; ++n) {
+            Value& out = at(c, c0 + m * g.ldc + n);
+            if (panel == 0) out = 0;
+            for (Index k = 0; k < g.k; ++k)
+              out += at(x, x0 + (g.transpose_a ? k * g.lda + m : m * g.lda + k)) * at(y, y0 + (g.transpose_b ? n * g.ldb + k : k * g.ldb + n));
+          }
+      });
+    }
+  }
+  void reduce_block(const LocalReduce& work, Values& in, Values& out) {
+    Index next = 0;
+    for_each_index(work.kept, [&](const Extents& kept) {
+      Value total = plan().reduction == Reduction::sum ? 0 : identity_of<Value>(plan().reduction);
+      for_each_index(work.reduced, [&](const Extents& reduced) {
+        total = combine(plan().reduction, total, at(in, dot(kept, work.kept_strides) + dot(reduced, work.reduced_strides)));
+      });
+      at(out, next++) = total;
+    });
+  }
+  /// The function of every map is x0 + 2 x1 + 3 x2 + ...
+  void map_block(const LocalMap& work, const Step& step, int p, Values& out) {
+    Index next = 0;
+    for_each_index(work.extents, [&](const Extents& i) {
+      Value sum = 0;
+      for (int k = 0; k < step.in.size(); ++k) sum += (k + 1) * at(slot(p, step.in[k]), dot(i, work.strides[k]));
+      at(out, next++) = sum;
+    });
+  }
+
+  /// The wire: what MPI promises of each call, in loops over all processes.
+  void communicate(int i) {
+    const Step& step = plan().steps[i];
+    std::vector<Values> sends(index(mesh_.processes()));
+    std::vector<Values> receives(index(mesh_.processes()));
+    for (int p = 0; p < mesh_.processes(); ++p) {
+      const StepWork& work = work_[index(p)][index(i)];
+      const std::size_t unit = size_of(work.call.type);
+      Values& in = slot(p, step.in[0]);
+      if (step.direct_send) {
+        sends[index(p)] = in;
+      } else {
+        sends[index(p)].assign(index(work.send_staging) / unit, unwritten);
+        copy(in, sends[index(p)], work.pack);
+      }
+      copy(in, slot(p, step.out), work.local);
+      receives[index(p)] = step.direct_receive ? slot(p, step.out) : Values(index(work.receive_staging) / unit, unwritten);
+    }
+    for (int p = 0; p < mesh_.processes(); ++p) run_call(p, i, sends, receives[index(p)]);
+    for (int p = 0; p < mesh_.processes(); ++p) {
+      if (step.direct_receive) slot(p, step.out) = receives[index(p)];
+      copy(receives[index(p)], slot(p, step.out), work_[index(p)][index(i)].unpack);
+    }
+  }
+  int member(const Step& step, int p, int q) const { return mesh_.process(mesh_.member(step.group, mesh_.coordinates(p), q)); }
+  const Call& call_of(int p, int i) const { return work_[index(p)][index(i)].call; }
+
+  /// Returns the piece that member q of p's group has for p, or an empty one.
+  Piece piece_for(int p, int q, int i) const {
+    const Call& theirs = call_of(member(plan().steps[i], p, q), i);
+    if (theirs.kind == Collective::all_gather) return theirs.send.at(0);
+    for (const Piece& piece : theirs.send)
+      if (piece.peer == call_of(p, i).own) return piece;
+    return {};
+  }
+  void run_call(int p, int i, std::vector<Values>& sends, Values& receive) {
+    const Step& step = plan().steps[i];
+    const Call& mine = call_of(p, i);
+    if (mine.kind == Collective::all_reduce || mine.kind == Collective::reduce_scatter) {
+      const Piece& to = mine.receive.at(0);
+      for (int q = 0; q < mine.members; ++q) {
+        const int other = member(step, p, q);
+        const Piece from = mine.kind == Collective::all_reduce ? call_of(other, i).send.at(0) : piece_for(p, q, i);
+        if (from.count != to.count) throw std::logic_error("a reduction of pieces of different sizes");
+        if (mine.kind == Collective::reduce_scatter && call_of(other, i).send.at(index(q)).count != mine.send.at(index(q)).count)
+          throw std::logic_error("a reduce-scatter with counts that differ");
+        for (Index j = 0; j < to.count; ++j) {
+          Value& out = at(receive, to.offset + j);
+          const Value x = at(sends[index(other)], from.offset + j);
+          out = q == 0 ? x : combine(mine.reduction, out, x);
+        }
+      }
+      return;
+    }
+    Index expected = 0;
+    for (const Piece& to : mine.receive) {
+      const Piece from = piece_for(p, to.peer, i);
+      if (from.count != to.count)
+        throw std::logic_error("process " + std::to_string(p) + " expects " + std::to_string(to.count) + " elements of member " +
+                               std::to_string(to.peer) + ", which sends " + std::to_string(from.count));
+      for (Index j = 0; j < to.count; ++j) at(receive, to.offset + j) = at(sends[index(member(step, p, to.peer))], from.offset + j);
+      expected += to.count;
+    }
+    Index sent = 0;
+    for (int q = 0; q < mine.members; ++q) sent += piece_for(p, q, i).count;
+    if (sent != expected) throw std::logic_error("process " + std::to_string(p) + " is sent more than it expects");
+  }
+
+  MeshShape mesh_;
+  std::vector<Plan> plans_;
+  std::vector<std::vector<StepWork>> work_;
+  std::vector<std::vector<Values>> data_;
+};
+
+}  // namespace support
