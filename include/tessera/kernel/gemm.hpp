@@ -11,6 +11,7 @@
 /// Laws: k == 0 gives zeros (or leaves C, with beta 1); with beta 0, what C held does not matter, NaN or not; integers
 /// are exact modulo 2^32 or 2^64.
 #include <tessera/base/dtype.hpp>
+#include <tessera/base/error.hpp>
 #include <tessera/kernel/detail/blas.hpp>
 #include <tessera/kernel/detail/cublas.hpp>
 #include <tessera/kernel/detail/gemm_shape.hpp>
@@ -52,8 +53,9 @@ inline bool use_dnnl(double, Index) { return false; }
 
 #if defined(TESSERA_HAVE_DNNL)
 inline void dnnl_gemm(const GemmShape& g, Index m, float beta, const float* a, const float* b, float* c) {
-  tessera_dnnl_sgemm(g.transpose_a ? 'T' : 'N', g.transpose_b ? 'T' : 'N', m, g.n, g.k, 1.0f, a, g.lda, b, g.ldb, beta,
-                     c, g.ldc);
+  const int status = tessera_dnnl_sgemm(g.transpose_a ? 'T' : 'N', g.transpose_b ? 'T' : 'N', m, g.n, g.k, 1.0f, a,
+                                        g.lda, b, g.ldb, beta, c, g.ldc);
+  if (status != 0) throw MemoryError("dnnl_sgemm failed; it does so when it cannot have its workspace");
 }
 #else
 inline void dnnl_gemm(const GemmShape&, Index, float, const float*, const float*, float*) {}

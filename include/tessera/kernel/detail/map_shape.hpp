@@ -4,8 +4,6 @@
 /// A LocalMap made small: dimensions of extent 1 dropped, neighbours joined where every operand allows it.
 ///
 ///     map_shape<2>(work).operand[1].flat     // operand 1 lies exactly as the result does
-#include <cstring>
-
 #include <Kokkos_Core.hpp>
 
 #include <tessera/base/local_work.hpp>
