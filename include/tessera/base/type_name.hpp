@@ -26,7 +26,8 @@ constexpr std::string_view full_type_name() {
 constexpr std::string_view short_name(std::string_view name) {
   name = name.substr(0, name.find('<'));
   const auto colons = name.rfind("::");
-  return colons == std::string_view::npos ? name : name.substr(colons + 2);
+  if (colons != std::string_view::npos) name = name.substr(colons + 2);
+  return name.empty() || name.front() == '(' ? "lambda" : name;  // g++: f()::<lambda(int)>, clang: (lambda at f.cpp:3:9)
 }
 }  // namespace detail
 

@@ -165,8 +165,11 @@ inline void require_one_mesh(const OperandList& operands, CallSite site) {
 /// Checks that all processes are about to do the same, at check level `communicating`.
 inline void require_agreement(const OperandList& operands, const PlanKey& key, CallSite site) {
   MeshCore& mesh = *operands[0]->mesh();
+  if (mesh.check() < Check::communicating) return;
+  std::uint64_t digest = key.digest();  // the name too: two functions may have one plan
+  for (char c : site.label) digest = (digest ^ static_cast<unsigned char>(c)) * 0x100'0000'01B3u;
   mesh.agree(
-      key.digest(),
+      digest,
       [&] {
         std::string text(site.label);
         for (int i = 0; i < operands.size(); ++i) text += (i == 0 ? " of " : " and ") + to_string(operands[i]->desc(), mesh.names());

@@ -115,7 +115,7 @@ typename detail::MapCall<detail::FromTheRight, Deduced, F, A...>::result map(con
 template <Equation E, class Out = Deduced, class F, TypedTensor... A>
   requires(sizeof...(A) >= 1)
 typename detail::MapCall<detail::Named<E>, Out, F, A...>::result map(const F& f, const A&... x) {
-  return detail::run_map<detail::MapCall<detail::Named<E>, Out, F, A...>>(f, E.view(), Where{}, x...);
+  return detail::run_map<detail::MapCall<detail::Named<E>, Out, F, A...>>(f, type_name<F>(), Where{}, x...);
 }
 
 /// The same on dynamic tensors of element type T.
@@ -123,7 +123,7 @@ template <class T, class F, std::same_as<DynamicTensor>... A>
 DynamicTensor map_dynamic(std::string_view equation, const F& f, const Sharding& out, const A&... x) {
   using R = std::remove_cvref_t<decltype(f(((void)x, T{})...))>;
   const auto runner = &detail::MapRunner<R, F, std::conditional_t<true, T, A>...>::run;
-  return DynamicTensor(detail::map(parse(equation), {&x.core()...}, dtype_of<R>, out, linearity_of<F>, {equation, {}}, {runner, &f}));
+  return DynamicTensor(detail::map(parse(equation), {&x.core()...}, dtype_of<R>, out, linearity_of<F>, {type_name<F>(), {}}, {runner, &f}));
 }
 
 }  // namespace tessera

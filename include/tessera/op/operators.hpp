@@ -93,6 +93,7 @@ inline TensorCore reduce(const Terms& terms, Reduction reduction, bool mean, con
   key.add(terms.result);
   key.add(x.desc());
   key.add(out);
+  key.add(static_cast<std::uint64_t>(mean));
   const double scale = mean ? mean_scale(terms, x) : 1;
   return run_operator(key, {&x}, site, scale, {}, [&] {
     require(check_reduce(terms, {x.sharding()}, out, reduction, mean), terms, mesh, site);
@@ -123,6 +124,7 @@ inline TensorCore map(const Terms& terms, const OperandList& operands, DType typ
   key.add(terms.result);
   for (const TensorCore* operand : operands) key.add(operand->desc());
   key.add(out);
+  key.add(static_cast<std::uint64_t>(linearity));  // the verdict depends on it
   return run_operator(key, operands, site, 1, kernel, [&] {
     const TensorDescs descs = descs_of(operands);
     Shardings shardings;

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// processes: 1
+// What planning costs: a new plan of a product of two tensors on a mesh of three axes, from the planner alone; finding a
+// plan that is known; and a whole operator on tiny tensors beside the bare BLAS call on the same data.
+#include <cblas.h>
+
+#include <memory>
+
+#include <tessera/tessera.hpp>
+
+#include "support/mpi_benchmark.hpp"
+
+namespace {
+using namespace tessera;
+
+namespace grid {
+struct data : Axis<> {};
+struct model : Axis<> {};
+struct expert : Axis<> {};
+}  // namespace grid
+using grid::data, grid::model, grid::expert;
+using Grid = Mesh<data, model, expert>;
+
+void uncached(benchmark::State& state) {
+  const MeshShape mesh{2, 2, 2};
+  const Terms terms = parse("bsm,mh->bsh");
+  TensorDesc x{DType::f32, {64, 64, 64}, Sharding{{0}, {2}, {1}}};
+  const TensorDesc w{DType::f32, {64, 64}, Sharding{{0, 2}, {1}}};
+  const Sharding out = deduce(terms, {x.sharding, w.sharding});
+  for (auto unused : state) {
+    (void)unused;
+    x.extents[0] = 64 + (x.extents[0] & 7);
+    benchmark::DoNotOptimize(plan_einsum(terms, x, w, out, mesh, 0, {}));
+  }
+}
+BENCHMARK(uncached)->Name("plan/einsum of 3 axes, uncached");
+
+/// One process is enough: the mesh is one of 1 x 1 x 1.
+struct Tiny {
+  ProcessMesh<Grid> mesh;
+  ShardedTensor<float, Grid, P<data, _>> a;
+  ShardedTensor<float, Grid, P<_, model>> b;
+  explicit Tiny(Environment& env)
+      : mesh(make_mesh<Grid>(env, 1, 1, 1)), a(random_normal<decltype(a)>(mesh, {8, 8}, 1)), b(random_normal<decltype(b)>(mesh, {8, 8}, 2)) {}
+};
+}  // namespace
+
+int main(int argc, char** argv) {
+  Environment env(argc, argv);
+  const auto tiny = std::make_shared<Tiny>(env);
+  benchmark::RegisterBenchmark("plan/einsum, found in the cache", [tiny](benchmark::State& state) {
+    const Terms terms = parse("ik,kj->ij");
+    MeshCore& mesh = *tiny->mesh.core();
+    for (auto unused : state) {
+      (void)unused;
+      PlanKey key(OperatorKind::einsum, Reduction::sum, DType::f32);
+      for (const Term& term : terms.operands) key.add(term);
+      key.add(terms.result);
+      key.add(tiny->a.desc());
+      key.add(tiny->b.desc());
+      key.add(decltype(tiny->a)::sharding());
+      benchmark::DoNotOptimize(&prepare(mesh, key, [&] {
+        return plan_einsum(terms, tiny->a.desc(), tiny->b.desc(), decltype(tiny->a)::sharding(), mesh.shape());
+      }));
+    }
+  });
+  benchmark::RegisterBenchmark("einsum 8x8x8, tessera", [tiny](benchmark::State& state) {
+    for (auto unused : state) {
+      (void)unused;
+      benchmark::DoNotOptimize(einsum<"ik,kj->ij">(tiny->a, tiny->b));
+    }
+  });
+  benchmark::RegisterBenchmark("einsum 8x8x8, bare cblas_sgemm", [tiny](benchmark::State& state) {
+    float c[64];
+    for (auto unused : state) {
+      (void)unused;
+      cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, 8, 8, 8, 1.0F, tiny->a.data(), 8, tiny->b.data(), 8, 0.0F, c, 8);
+      benchmark::DoNotOptimize(c);
+    }
+  });
+  return tessera_bench::run_benchmarks(argc, argv);
+}
