@@ -203,7 +203,7 @@ class EinsumSearch {
   Contraction roles_;
   Coordinates origin_;
   FixedVector<char, 3 * max_dims> labels_;
-  FixedVector<FixedVector<int, 5>, max_axes> candidates_;
+  FixedVector<FixedVector<int, max_dims + 2>, max_axes> candidates_;
   Choice best_;
   FixedVector<int, max_axes> best_pick_{};
   FixedVector<Toll, 12> tolls_[3];

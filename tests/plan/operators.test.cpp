@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Products, reductions, elementwise operators and transposes over enumerated shardings, all processes on paper.
+#include <doctest/doctest.h>
+
+#include "support/paper.hpp"
+
+using namespace tessera;
+using namespace support;
+
+namespace {
+
+using Value = Paper::Value;
+
+struct Tally {
+  long cases = 0;
+  long wrong = 0;
+  void add(const std::string& text) {
+    ++cases;
+    if (text.empty()) return;
+    if (++wrong <= 5) MESSAGE(text);
+  }
+};
+
+/// Checks the laws and the result of one operator on all processes.
+template <class MakePlan>
+std::string wrong_operator(const Terms& terms, const TensorDescs& operands, const Sharding& out, const MeshShape& mesh, const MakePlan& make,
+                           const std::vector<std::uint64_t>& seeds, const Whole<Value>& expected) {
+  std::string text;
+  std::string steps;
+  try {
+    Paper paper(make, mesh);
+    text = paper.broken_law();
+    if (text.empty() && !(paper.plan().result_desc().sharding == out)) text = "the result is not sharded as was asked";
+    if (text.empty()) text = paper.wrong_result(seeds, expected);
+    if (!text.empty()) steps = describe(paper.plan());
+  } catch (const std::exception& error) {
+    text = error.what();
+  }
+  if (text.empty()) return "";
+  std::string head = to_text(terms);
+  for (const TensorDesc& operand : operands) head += ", " + describe(operand, mesh);
+  return head + " to " + describe(out, mesh) + " on " + describe(mesh) + ": " + text + "\n" + steps;
+}
+
+std::string wrong_einsum(const Terms& terms, const TensorDesc& a, const TensorDesc& b, const Sharding& out, const MeshShape& mesh,
+                         const PlanOptions& options) {
+  const Whole<Value> expected = einsum(terms, whole_input<Value>(a, mesh, 5), whole_input<Value>(b, mesh, 6));
+  return wrong_operator(terms, {a, b}, out, mesh, [&](int p) { return plan_einsum(terms, a, b, out, mesh, p, options); }, {5, 6}, expected);
+}
+
+/// An extent for each letter.
+struct LetterExtents {
+  Extents of_letter = Extents{};
+  Term letters;
+  LetterExtents(const Terms& terms, Random& random, const std::vector<Index>& choices) {
+    for (const Term& term : terms.operands)
+      for (char label : term)
+        if (!letters.contains(label)) {
+          letters.push_back(label);
+          of_letter.push_back(random.of(choices));
+        }
+  }
+  Index& operator[](char label) { return of_letter[letters.find(label)]; }
+  TensorDesc desc(const Term& term, DType type, const Sharding& s) const {
+    TensorDesc d{type, {}, s};
+    for (char label : term) d.extents.push_back(of_letter[letters.find(label)]);
+    return d;
+  }
+};
+
+/// Some legal sharding for the result of a product: left open over some axes where that is allowed.
+Sharding some_result(Random& random, const Terms& terms, const Shardings& operands, int axes, Reduction kind = Reduction::sum) {
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    const Sharding out = some_sharding(random, terms.result.size(), axes, attempt < 2 ? 40 : 0, kind);
+    if (detail::check_open_axes(terms, operands, out, kind).ok()) return out;
+  }
+  return Sharding::replicated(terms.result.size());
+}
+
+const char* const equations[] = {
+    "ik,kj->ij",        "ik,jk->ij",         "ki,kj->ij",  "ki,jk->ji",   "bij,bjk->bik",  "bji,bkj->kbi", "bsm,mh->bsh",   "bsh,hm->bsm",
+    "bqhd,bkhd->bhqk",  "bhqk,bkhd->bqhd",   "i,j->ij",    "i,j->ji",     "i,i->",         ",ij->ij",      "ij,->ji",       "ij,ij->ij",
+    "ij,ji->ij",        "ij,ij->",           "ij,ij->j",   "ika,kj->ij",  "ik,kjb->ij",    "ia,jb->ij",    "a,b->",         "ij,jkl->ilk",
+    "abc,cd->dab",      "abc,dca->bd",       "ab,cd->acbd", "ijk,kji->i", "bsm,bsh->mh",   "ab,b->a",      "b,ab->a",       ",->",
+};
+
+}  // namespace
+
+TEST_CASE("einsum: the matrix product, every sharding of operands and result over up to two axes") {
+  Random random(seed_for("einsum, machines", 4));
+  Tally tally;
+  const Terms terms = parse("ik,kj->ij");
+  for (const MeshShape& mesh : meshes(8, 2)) {
+    const std::vector<Sharding> all = shardings(2, mesh.rank());
+    for (const Sharding& a : all)
+      for (const Sharding& b : all)
+        for (const Sharding& out : all) {
+          const Extents e = random.of<Extents>({{5, 7, 3}, {4, 8, 6}, {1, 9, 0}, {6, 1, 5}, {3, 0, 4}});
+          tally.add(wrong_einsum(terms, {DType::f32, {e[0], e[1]}, a}, {DType::f32, {e[1], e[2]}, b}, out, mesh, {some_machine(random), max_int64}));
+        }
+  }
+  MESSAGE(tally.cases << " cases");
+  CHECK(tally.wrong == 0);
+}
+
+TEST_CASE("einsum: many equations, unfinished operands and results, up to three axes") {
+  Random random(seed_for("einsum", 5));
+  Tally tally;
+  for (const MeshShape& mesh : meshes(8, 3))
+    for (const char* equation : equations) {
+      const Terms terms = parse(equation);
+      for (int i = 0; i < 12; ++i) {
+        const LetterExtents extents(terms, random, {1, 2, 3, 4, 5, 2, 3, 4, i == 0 ? 0 : 5});
+        const int open = random.below(3);  // at most one operand is unfinished
+        const Shardings s{some_sharding(random, terms.operands[0].size(), mesh.rank(), open == 1 ? 40 : 0),
+                          some_sharding(random, terms.operands[1].size(), mesh.rank(), open == 2 ? 40 : 0)};
+        const Sharding out = some_result(random, terms, s, mesh.rank());
+        REQUIRE(check_einsum(terms, s, out).ok());
+        const DType type = random.of<DType>({DType::f32, DType::f64, DType::i32, DType::i64});
+        const PlanOptions options{some_machine(random), random.of<Index>({max_int64, max_int64, 0, 500})};
+        tally.add(wrong_einsum(terms, extents.desc(terms.operands[0], type, s[0]), extents.desc(terms.operands[1], type, s[1]), out, mesh, options));
+      }
+    }
+  MESSAGE(tally.cases << " cases");
+  CHECK(tally.wrong == 0);
+}
+
+/// Some equation of up to `letters` letters, each in one operand, the other or both, and perhaps in the result.
+Terms some_equation(Random& random, int letters) {
+  Terms terms = parse(",->");
+  const auto put = [&](Term& term, char label) {
+    term.push_back(label);
+    const int d = random.below(term.size());
+    term[term.size() - 1] = term[d];
+    term[d] = label;
+  };
+  for (int l = 0; l < letters; ++l) {
+    const char label = static_cast<char>('a' + l);
+    const int where = random.below(6);  // mostly in both
+    if (where != 0) put(terms.operands[0], label);
+    if (where != 1) put(terms.operands[1], label);
+    if (random.chance(50)) put(terms.result, label);
+  }
+  return terms;
+}
+
+TEST_CASE("einsum: any equation") {
+  Random random(seed_for("einsum, equations", 11));
+  Tally tally;
+  for (const MeshShape& mesh : meshes(8, 3))
+    for (int i = 0; i < 150; ++i) {
+      const Terms terms = some_equation(random, 1 + random.below(7));
+      const LetterExtents extents(terms, random, {1, 2, 3, 2, 3, 4});
+      const int open = random.below(3);
+      const Shardings s{some_sharding(random, terms.operands[0].size(), mesh.rank(), open == 1 ? 40 : 0),
+                        some_sharding(random, terms.operands[1].size(), mesh.rank(), open == 2 ? 40 : 0)};
+      const Sharding out = some_result(random, terms, s, mesh.rank());
+      REQUIRE(check_einsum(terms, s, out).ok());
+      tally.add(wrong_einsum(terms, extents.desc(terms.operands[0], DType::i32, s[0]), extents.desc(terms.operands[1], DType::i32, s[1]), out, mesh,
+                             {some_machine(random), max_int64}));
+    }
+  MESSAGE(tally.cases << " cases");
+  CHECK(tally.wrong == 0);
+}
+
+TEST_CASE("einsum: long dimensions, which products read and write in panels") {
+  Random random(seed_for("einsum in panels", 6));
+  Tally tally;
+  long panels = 0;
+  for (const MeshShape& mesh : {MeshShape{2}, MeshShape{4}, MeshShape{2, 2}, MeshShape{2, 4}, MeshShape{4, 2}, MeshShape{3, 2}, MeshShape{2, 2, 2}})
+    for (const char* equation : {"ik,kj->ij", "ik,jk->ij", "ki,kj->ij", "ki,jk->ji", "bik,bkj->bij", "ibk,kj->ibj", "ki,kj->ji", "kib,kj->ibj"}) {
+      const Terms terms = parse(equation);
+      for (int i = 0; i < 60; ++i) {
+        LetterExtents extents(terms, random, {2, 4, 6, 1});
+        extents[random.of<char>({'i', 'j', 'k'})] = random.of<Index>({128, 192, 256, 384, 512, 520});
+        const Shardings s{some_sharding(random, terms.operands[0].size(), mesh.rank()), some_sharding(random, terms.operands[1].size(), mesh.rank())};
+        const Sharding out = some_result(random, terms, s, mesh.rank());
+        const TensorDesc a = extents.desc(terms.operands[0], DType::f32, s[0]);
+        const TensorDesc b = extents.desc(terms.operands[1], DType::f32, s[1]);
+        const PlanOptions options{some_machine(random), max_int64};
+        const Plan plan = plan_einsum(terms, a, b, out, mesh, 0, options);
+        bool in_panels = false;
+        for (const Slot& slot : plan.slots) in_panels = in_panels || slot.panel_dim >= 0;
+        panels += in_panels;
+        if (in_panels || i < 5) tally.add(wrong_einsum(terms, a, b, out, mesh, options));
+      }
+    }
+  MESSAGE(tally.cases << " cases, " << panels << " of them with panels");
+  CHECK(tally.wrong == 0);
+  CHECK(panels > 100);
+}
+
+TEST_CASE("einsum on meshes of four to six axes") {
+  Random random(seed_for("einsum on many axes", 7));
+  Tally tally;
+  for (const MeshShape& mesh : {MeshShape{2, 2, 2, 2}, MeshShape{1, 2, 2, 1, 2}, MeshShape{2, 1, 2, 1, 2, 2}})
+    for (const char* equation : {"ik,kj->ij", "bsm,mh->bsh", "bqhd,bkhd->bhqk", "ika,kjb->ji", "abc,dca->bd"}) {
+      const Terms terms = parse(equation);
+      for (int i = 0; i < 100; ++i) {
+        const LetterExtents extents(terms, random, {1, 2, 3, 4, 5});
+        const int open = random.below(3);
+        const Shardings s{some_sharding(random, terms.operands[0].size(), mesh.rank(), open == 1 ? 30 : 0),
+                          some_sharding(random, terms.operands[1].size(), mesh.rank(), open == 2 ? 30 : 0)};
+        const Sharding out = some_result(random, terms, s, mesh.rank());
+        tally.add(wrong_einsum(terms, extents.desc(terms.operands[0], DType::f64, s[0]), extents.desc(terms.operands[1], DType::f64, s[1]), out, mesh,
+                               {some_machine(random), max_int64}));
+      }
+    }
+  MESSAGE(tally.cases << " cases");
+  CHECK(tally.wrong == 0);
+}
+
+TEST_CASE("reduce: all kinds, kept dimensions in any order, unfinished operands and results") {
+  Random random(seed_for("reduce", 8));
+  Tally tally;
+  for (const MeshShape& mesh : meshes(8, 3))
+    for (const char* equation : {"a->", "a->a", "ab->a", "ab->b", "ab->ba", "ab->", "abc->ac", "abc->ca", "abc->b", "abc->", "abc->cab", "->"}) {
+      const Terms terms = parse(equation);
+      for (int i = 0; i < 20; ++i) {
+        const Reduction kind = random.of<Reduction>({Reduction::sum, Reduction::max, Reduction::min});
+        const LetterExtents extents(terms, random, {1, 2, 3, 4, 5, 7, 8, 9, i == 0 ? 0 : 5});
+        const Shardings s{some_sharding(random, terms.operands[0].size(), mesh.rank(), random.chance(40) ? 40 : 0, kind)};
+        const Sharding out = some_result(random, terms, s, mesh.rank(), kind);
+        REQUIRE(check_reduce(terms, s, out, kind, false).ok());
+        const TensorDesc x = extents.desc(terms.operands[0], DType::i32, s[0]);
+        const PlanOptions options{some_machine(random), max_int64};
+        tally.add(wrong_operator(terms, {x}, out, mesh, [&](int p) { return plan_reduce(terms, kind, x, out, mesh, p, options); }, {5},
+                                 reduce(terms, kind, whole_input<Value>(x, mesh, 5))));
+      }
+    }
+  MESSAGE(tally.cases << " cases");
+  CHECK(tally.wrong == 0);
+}
+
+TEST_CASE("map: broadcasting by letters, stretched extents, linear functions of unfinished sums") {
+  Random random(seed_for("map", 9));
+  Tally tally;
+  for (const MeshShape& mesh : meshes(8, 3))
+    for (const char* equation : {"a->a", "ab->ba", "ab,ab->ab", "ab,b->ab", "b,ab->ab", "ab,ba->ab", "abc,bc,c->abc", "abc,->abc", "a,b->ab", "ab,ab,ab,ab->ba"}) {
+      const Terms terms = parse(equation);
+      for (int i = 0; i < 16; ++i) {
+        const LetterExtents extents(terms, random, {1, 2, 3, 4, 5, 7, i == 0 ? 0 : 5});
+        const bool unfinished = random.chance(25);
+        const AxisSet open = unfinished ? AxisSet{random.below(mesh.rank())} : AxisSet{};
+        const auto opened = [&](Sharding s) {
+          for (int d = 0; d < s.rank(); ++d) s[d] = s[d].without(open);
+          return s.with_partial(open, Reduction::sum);
+        };
+        TensorDescs operands;
+        std::vector<Whole<Value>> whole;
+        std::vector<std::uint64_t> seeds;
+        Shardings s;
+        for (const Term& term : terms.operands) {
+          TensorDesc desc = extents.desc(term, DType::f32, opened(some_sharding(random, term.size(), mesh.rank())));
+          if (random.chance(30) && desc.rank() > 0) desc.extents[random.below(desc.rank())] = 1;
+          operands.push_back(desc);
+          s.push_back(desc.sharding);
+          seeds.push_back(20 + seeds.size());
+          whole.push_back(whole_input<Value>(desc, mesh, seeds.back()));
+        }
+        const Sharding out = opened(some_sharding(random, terms.result.size(), mesh.rank()));
+        REQUIRE(check_map(terms, s, out, Linearity::linear).ok());
+        REQUIRE(check_extents(terms, operands, true).ok());
+        const PlanOptions options{some_machine(random), max_int64};
+        const auto f = [](const std::vector<Value>& v) {
+          Value sum = 0;
+          for (std::size_t k = 0; k < v.size(); ++k) sum += static_cast<Value>(k + 1) * v[k];
+          return sum;
+        };
+        tally.add(wrong_operator(terms, operands, out, mesh, [&](int p) { return plan_map(terms, operands, DType::f64, out, mesh, p, options); },
+                                 seeds, map<Value>(terms, whole, f)));
+      }
+    }
+  MESSAGE(tally.cases << " cases");
+  CHECK(tally.wrong == 0);
+}
+
+TEST_CASE("transpose: any order, any target") {
+  Random random(seed_for("transpose", 10));
+  Tally tally;
+  for (const MeshShape& mesh : meshes(8, 3))
+    for (const char* equation : {"a->a", "ab->ba", "abc->cab", "abc->bac", "abc->cba"}) {
+      const Terms terms = parse(equation);
+      for (int i = 0; i < 16; ++i) {
+        const Reduction kind = random.of<Reduction>({Reduction::sum, Reduction::max, Reduction::min});
+        const LetterExtents extents(terms, random, {1, 2, 3, 4, 5, 7, 8, i == 0 ? 0 : 5});
+        const TensorDesc x = extents.desc(terms.operands[0], DType::f64, some_sharding(random, terms.operands[0].size(), mesh.rank(), 30, kind));
+        Sharding out = some_sharding(random, terms.result.size(), mesh.rank());
+        if (random.chance(30) && !x.sharding.partial.empty()) {
+          for (int d = 0; d < out.rank(); ++d) out[d] = out[d].without(x.sharding.partial);
+          out = out.with_partial(x.sharding.partial, kind);
+        }
+        REQUIRE(check_transpose(terms, {x.sharding}, out).ok());
+        const PlanOptions options{some_machine(random), max_int64};
+        tally.add(wrong_operator(terms, {x}, out, mesh, [&](int p) { return plan_transpose(terms, x, out, mesh, p, options); },
+                                 {5}, transpose(terms, whole_input<Value>(x, mesh, 5))));
+        Sharding along = Sharding::replicated(out.rank());
+        for (int d = 0; d < along.rank(); ++d) along[d] = x.sharding[terms.operands[0].find(terms.result[d])];
+        CHECK(plan_transpose(terms, x, along.with_partial(x.sharding.partial, kind), mesh).communications() == 0);
+      }
+    }
+  MESSAGE(tally.cases << " cases");
+  CHECK(tally.wrong == 0);
+}
