@@ -7,19 +7,16 @@
 #include <vector>
 
 #include <tessera/comm/mesh_core.hpp>
-#include <tessera/comm/mpi_transport.hpp>
+#include <tessera/comm/run_main.hpp>
 
 #include "collective_cases.hpp"
+#include "support/world.hpp"
 
 using namespace tessera;
 
 namespace {
 
-/// One for all tests: each costs communicators, of which MPICH has 2045.
-const std::shared_ptr<Transport>& world() {
-  static const std::shared_ptr<Transport> transport = mpi_transport(MPI_COMM_WORLD);
-  return transport;
-}
+const std::shared_ptr<Transport>& world() { return support::world(); }
 
 TransportSettings waiting(Wait wait, Index large_count = INT_MAX) {
   TransportSettings settings = world()->settings();
@@ -204,4 +201,25 @@ TEST_CASE("meshes come and go, in different orders on different processes, and t
   }
   kept.reset();
   world()->barrier();
+}
+
+TEST_CASE("the end of a program: the same exit code on all processes, 2 when all failures are the user's") {
+  detail::MpiContext& context = support::environment().context();
+  const int rank = context.rank();
+  const int last = context.size() - 1;
+  const auto code = [&](auto program) { return detail::agree_on_ending(context, detail::ending_of(program, rank)); };
+  CHECK(code([] {}) == 0);
+  {
+    CHECK(detail::ending_of([] { throw UsageError("x"); }, 3).code == 2);
+    CHECK(detail::ending_of([] { throw MeshError("x"); }, 3).text == "[tessera] process 3: x");
+    CHECK(detail::ending_of([] { throw ShapeError("x"); }, 3).code == 1);
+    CHECK(detail::ending_of([] { throw 3; }, 3).code == 1);
+  }
+  CHECK(code([&] {
+          if (rank == last) throw MeshError("this line is part of a test: a user's failure");
+        }) == 2);
+  CHECK(code([&] {
+          if (rank == last) throw ShapeError("this line is part of a test: a failure");
+          throw UsageError("this line is part of a test: a user's failure");
+        }) == 1);
 }

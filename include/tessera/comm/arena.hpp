@@ -39,7 +39,7 @@ class Arena {
   /// bytes, is used first and belongs to the caller. `limit` bounds in_use().
   explicit Arena(std::shared_ptr<MemorySource> source, void* window = nullptr, Index window_bytes = 0, Index limit = max_int64)
       : source_(std::move(source)), limit_(limit) {
-    if (window != nullptr) add_range(window, window_bytes);
+    if (window != nullptr) add_range(window, window_bytes, window_bytes);
     window_bytes_ = capacity_;
   }
   Arena(const Arena&) = delete;
@@ -107,11 +107,12 @@ class Arena {
     Index raw_bytes;
   };
 
-  /// Adds [base, base + bytes), cut to whole units. Ranges of offsets never touch, so that blocks never span two chunks.
-  void add_range(void* memory, Index bytes, void* raw = nullptr, Index raw_bytes = 0) {
+  /// Adds at most `most` of [memory, memory + bytes), in whole units. Ranges of offsets never touch, so that blocks never span
+  /// two chunks.
+  void add_range(void* memory, Index bytes, Index most, void* raw = nullptr, Index raw_bytes = 0) {
     const auto at = reinterpret_cast<std::uintptr_t>(memory);
     const Index skip = static_cast<Index>((arena_alignment - at % arena_alignment) % arena_alignment);
-    const Index usable = (bytes - skip) / arena_alignment * arena_alignment;
+    const Index usable = min_of(most, bytes - skip) / arena_alignment * arena_alignment;
     if (usable <= 0) return;
     const Index offset = chunks_.empty() ? 0 : chunks_.back().offset + chunks_.back().bytes + arena_alignment;
     chunks_.push_back({offset, usable, static_cast<char*>(memory) + skip, raw, raw_bytes});
@@ -126,7 +127,7 @@ class Arena {
     for (const Index size : {wish, charge}) {
       const Index raw_bytes = size + arena_alignment;
       if (void* raw = source_->allocate(raw_bytes)) {
-        add_range(raw, raw_bytes, raw, raw_bytes);
+        add_range(raw, raw_bytes, size, raw, raw_bytes);
         return;
       }
     }

@@ -15,6 +15,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -76,25 +77,15 @@ class LoopbackRoom {
     std::unique_lock lock(mutex_);
     if (alarm_.raised()) return Outcome::abandoned;
     parties_[at(own)] = {&call, static_cast<const std::byte*>(send), static_cast<std::byte*>(receive)};
-    if (++arrived_ < size()) {
-      if (std::string text = absent_and_ended(); !text.empty()) {
-        found = {members_[at(own)], LoopbackFailure::Kind::late, std::move(text), nullptr};
-        return Outcome::found;
-      }
-      const std::uint64_t round = round_;
-      const auto done = [&] { return round_ != round || alarm_.raised(); };
-      if (time_limit <= 0) {
-        changed_.wait(lock, done);
-      } else if (!changed_.wait_for(lock, std::chrono::duration<double>(time_limit), done)) {
-        found = {members_[at(own)], LoopbackFailure::Kind::late, late_message(members_[at(own)], time_limit, board_), nullptr};
-        return Outcome::found;
-      }
-      if (round_ == round) return Outcome::abandoned;
-    } else if (!begin(own, found)) {
-      return Outcome::found;
+    ++arrived_;
+    const Outcome outcome = arrived_ < size() ? wait_for_others(own, lock, time_limit, found) : begin(own, found);
+    if (outcome == Outcome::done) {
+      if (shared_out_) work_together(own, lock);
+    } else {  // who leaves takes its call along
+      parties_[at(own)] = {};
+      --arrived_;
     }
-    if (shared_out_) work_together(own, lock);
-    return Outcome::done;
+    return outcome;
   }
 
   /// Wakes whoever waits here.
@@ -112,14 +103,30 @@ class LoopbackRoom {
  private:
   static std::size_t at(int member) { return static_cast<std::size_t>(member); }
 
-  /// All have come: checks, and does small work at once. Returns false when the calls do not fit.
-  bool begin(int own, LoopbackFailure& found) {
+  Outcome wait_for_others(int own, std::unique_lock<std::mutex>& lock, double time_limit, LoopbackFailure& found) {
+    const auto late = [&](std::string text) {
+      found = {members_[at(own)], LoopbackFailure::Kind::late, std::move(text), nullptr};
+      return Outcome::found;
+    };
+    if (std::string text = absent_and_ended(); !text.empty()) return late(std::move(text));
+    const std::uint64_t round = round_.load();
+    const auto done = [&] { return round_.load() != round || alarm_.raised(); };
+    yield_until(lock, done);
+    if (time_limit <= 0)
+      changed_.wait(lock, done);
+    else if (!changed_.wait_for(lock, std::chrono::duration<double>(time_limit), done))
+      return late(late_message(members_[at(own)], time_limit, board_));
+    return round_.load() == round ? Outcome::abandoned : Outcome::done;
+  }
+
+  /// All have come: checks, and does small work at once.
+  Outcome begin(int own, LoopbackFailure& found) {
     std::vector<const Call*>& calls = calls_;
     calls.clear();
     for (const Party& party : parties_) calls.push_back(party.call);
     if (const Disagreement bad = disagreement(calls); bad.first >= 0) {
       found = {members_[at(own)], LoopbackFailure::Kind::mismatch, mismatch_text(bad), this};
-      return false;
+      return Outcome::found;
     }
     const Call& call = *parties_.front().call;
     const Index size = static_cast<Index>(size_of(call.type));
@@ -137,7 +144,7 @@ class LoopbackRoom {
     }
     working_ = shared_out_;
     next_round();
-    return true;
+    return Outcome::done;
   }
 
   /// Each member does its part. No failure elsewhere ends these waits: nothing here waits for anything but members at work.
@@ -162,20 +169,30 @@ class LoopbackRoom {
   }
 
   void wait_for_workers(std::unique_lock<std::mutex>& lock, bool last = false) {
-    const std::uint64_t round = round_;
+    const std::uint64_t round = round_.load();
     if (++arrived_ < size()) {
-      changed_.wait(lock, [&] { return round_ != round; });
+      const auto done = [&] { return round_.load() != round; };
+      yield_until(lock, done);
+      changed_.wait(lock, done);
     } else {
       if (last) working_ = false;
       next_round();
     }
   }
 
+  /// Lets others run a few times before it is worth going to sleep: waking up costs ten times as much.
+  template <class F>
+  static void yield_until(std::unique_lock<std::mutex>& lock, F done) {
+    lock.unlock();
+    for (int i = 0; i < 40 && !done(); ++i) std::this_thread::yield();
+    lock.lock();
+  }
+
   void next_round() {
     arrived_ = 0;
     if (!working_)
       for (Party& party : parties_) party = {};
-    ++round_;
+    round_.fetch_add(1);
     changed_.notify_all();
   }
 
@@ -214,7 +231,7 @@ class LoopbackRoom {
   Blackboard& board_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::uint64_t round_ = 0;
+  std::atomic<std::uint64_t> round_{0};  ///< written under the lock
   int arrived_ = 0;
   bool shared_out_ = false;
   bool working_ = false;
