@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// What the kernel tests share: memory where kernels run, random small extents, and loops over boxes.
+/// What the kernel tests share: memory where kernels run, random small extents, and loops over
+/// boxes.
 #include <cstddef>
 #include <cstdint>
 #include <random>
@@ -17,8 +18,7 @@ using tessera::Extents;
 using tessera::Index;
 
 /// Elements in the memory of the default execution space.
-template <class T>
-class Buffer {
+template <class T> class Buffer {
  public:
   explicit Buffer(const std::vector<T>& values) : view_("buffer", values.size()) {
     const auto host = Kokkos::create_mirror_view(view_);
@@ -44,8 +44,7 @@ inline Index pick(Random& random, Index lo, Index hi) {
 }
 
 /// Small whole numbers, so that sums in any order and type are exact.
-template <class T>
-std::vector<T> small_numbers(Random& random, Index n) {
+template <class T> std::vector<T> small_numbers(Random& random, Index n) {
   std::vector<T> values(static_cast<std::size_t>(n));
   for (T& value : values) value = static_cast<T>(pick(random, -9, 9));
   return values;
@@ -54,7 +53,8 @@ std::vector<T> small_numbers(Random& random, Index n) {
 /// Extents with 1 and, now and then, 0 among them.
 inline Extents some_extents(Random& random, int dims, Index longest) {
   Extents extents;
-  for (int d = 0; d < dims; ++d) extents.push_back(pick(random, 0, 30) == 0 ? 0 : pick(random, 1, longest));
+  for (int d = 0; d < dims; ++d)
+    extents.push_back(pick(random, 0, 30) == 0 ? 0 : pick(random, 1, longest));
   return extents;
 }
 
@@ -62,7 +62,9 @@ inline Extents some_extents(Random& random, int dims, Index longest) {
 inline Extents some_strides(Random& random, const Extents& extents) {
   std::vector<int> order;
   for (int d = 0; d < extents.size(); ++d)
-    order.insert(order.begin() + static_cast<std::ptrdiff_t>(pick(random, 0, static_cast<Index>(order.size()))), d);
+    order.insert(order.begin() +
+                     static_cast<std::ptrdiff_t>(pick(random, 0, static_cast<Index>(order.size()))),
+                 d);
   Extents strides(extents.size(), 0);
   Index next = 1;
   for (const int d : order) {
@@ -80,8 +82,7 @@ inline Index span(const Extents& extents, const Extents& strides) {
 }
 
 /// Calls f(index) for every index of a box, in row-major order.
-template <class F>
-void for_each_index(const Extents& extents, F f) {
+template <class F> void for_each_index(const Extents& extents, F f) {
   if (tessera::volume(extents) == 0) return;
   Extents index(extents.size(), 0);
   for (;;) {

@@ -20,13 +20,14 @@ void add(Case& c, const Extents& extents, const Extents& from, const Extents& to
   c.to_size += span(extents, to);
 }
 
-template <class T>
-void check(const Case& c) {
-  std::vector<T> source(static_cast<std::size_t>(c.from_size)), expected(static_cast<std::size_t>(c.to_size), T(-1));
+template <class T> void check(const Case& c) {
+  std::vector<T> source(static_cast<std::size_t>(c.from_size)),
+      expected(static_cast<std::size_t>(c.to_size), T(-1));
   for (std::size_t i = 0; i < source.size(); ++i) source[i] = static_cast<T>(i);
   for (const StridedCopy& copy : c.copies)
     for_each_index(copy.extents, [&](const Extents& i) {
-      expected[at(i, copy.to_strides, copy.to_offset)] = source[at(i, copy.from_strides, copy.from_offset)];
+      expected[at(i, copy.to_strides, copy.to_offset)] =
+          source[at(i, copy.from_strides, copy.from_offset)];
     });
   const Buffer<T> from(source), to(std::vector<T>(expected.size(), T(-1)));
   copy(dtype_of<T>, from.data(), to.data(), c.copies.data(), static_cast<int>(c.copies.size()));
@@ -51,7 +52,8 @@ TEST_CASE("random boxes, strides and lists equal plain loops") {
       const int dims = static_cast<int>(pick(random, 0, 5));
       const Extents extents = some_extents(random, dims, dims <= 2 ? 70 : 7);
       Extents from = some_strides(random, extents);
-      if (dims > 0 && pick(random, 0, 4) == 0) from[static_cast<int>(pick(random, 0, dims - 1))] = 0;  // broadcast
+      if (dims > 0 && pick(random, 0, 4) == 0)
+        from[static_cast<int>(pick(random, 0, dims - 1))] = 0;  // broadcast
       add(c, extents, from, some_strides(random, extents));
     }
     if (round % 2 == 0)
@@ -89,7 +91,8 @@ TEST_CASE("shapes with loops of their own") {
     check<std::int32_t>(c);
   }
   SUBCASE("a reversed row") {
-    const StridedCopy reverse{.extents = {4}, .from_offset = 3, .from_strides = {-1}, .to_strides = {1}};
+    const StridedCopy reverse{
+        .extents = {4}, .from_offset = 3, .from_strides = {-1}, .to_strides = {1}};
     const Buffer<double> from({1, 2, 3, 4}), to(std::vector<double>(4));
     copy(DType::f64, from.data(), to.data(), &reverse, 1);
     CHECK(to.values() == std::vector<double>{4, 3, 2, 1});
@@ -105,8 +108,10 @@ TEST_CASE("shapes with loops of their own") {
 }
 
 TEST_CASE("unpacking what was packed restores it") {
-  const StridedCopy pack{.extents = {4, 5, 6}, .from_strides = {30, 6, 1}, .to_strides = {6, 24, 1}};
-  const StridedCopy unpack{.extents = {4, 5, 6}, .from_strides = {6, 24, 1}, .to_strides = {30, 6, 1}};
+  const StridedCopy pack{
+      .extents = {4, 5, 6}, .from_strides = {30, 6, 1}, .to_strides = {6, 24, 1}};
+  const StridedCopy unpack{
+      .extents = {4, 5, 6}, .from_strides = {6, 24, 1}, .to_strides = {30, 6, 1}};
   std::vector<float> values(120);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
   const Buffer<float> from(values), packed(std::vector<float>(120)), back(std::vector<float>(120));

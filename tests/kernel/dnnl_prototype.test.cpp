@@ -10,16 +10,17 @@
 #include <oneapi/dnnl/dnnl.h>
 
 namespace {
-template <class A, class B>
-constexpr bool same = false;
+template <class A, class B> constexpr bool same = false;
 template <class A, class B, class... Arguments>
-constexpr bool same<A (*)(Arguments...), B (*)(Arguments...)> = sizeof(A) == sizeof(B) && std::is_enum_v<B>;
+constexpr bool same<A (*)(Arguments...), B (*)(Arguments...)> =
+    sizeof(A) == sizeof(B) && std::is_enum_v<B>;
 static_assert(same<decltype(&tessera_dnnl_sgemm), decltype(&dnnl_sgemm)>);
 static_assert(dnnl_success == 0);
 }  // namespace
 
 TEST_CASE("both names are one function") {
-  const bool one = reinterpret_cast<void (*)()>(&tessera_dnnl_sgemm) == reinterpret_cast<void (*)()>(&dnnl_sgemm);
+  const bool one = reinterpret_cast<void (*)()>(&tessera_dnnl_sgemm) ==
+                   reinterpret_cast<void (*)()>(&dnnl_sgemm);
   CHECK(one);
 }
 #endif

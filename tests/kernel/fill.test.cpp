@@ -19,10 +19,9 @@ struct Digits {
   }
 };
 
-/// Fills the parts of a 7 x 5 x 4 tensor, cut in two along each dimension, by write(out, extents, offset), and puts
-/// them together.
-template <class T, class Write>
-std::vector<T> in_blocks(const Extents& global, Write write) {
+/// Fills the parts of a 7 x 5 x 4 tensor, cut in two along each dimension, by write(out, extents,
+/// offset), and puts them together.
+template <class T, class Write> std::vector<T> in_blocks(const Extents& global, Write write) {
   std::vector<T> whole_tensor(static_cast<std::size_t>(volume(global)));
   const Extents strides = row_major_strides(global);
   for (int corner = 0; corner < 8; ++corner) {
@@ -45,16 +44,16 @@ std::vector<T> in_blocks(const Extents& global, Write write) {
   return whole_tensor;
 }
 
-template <class T, class Write>
-std::vector<T> at_once(const Extents& global, Write write) {
+template <class T, class Write> std::vector<T> at_once(const Extents& global, Write write) {
   const Buffer<T> out(std::vector<T>(static_cast<std::size_t>(volume(global))));
   write(out.data(), global, Extents(global.size(), 0));
   return out.values();
 }
 
-template <class T>
-void check_blocks(const Extents& global) {
-  const auto index = [&](T* out, const Extents& e, const Extents& o) { fill_index<T>(Digits{}, out, e, o, global); };
+template <class T> void check_blocks(const Extents& global) {
+  const auto index = [&](T* out, const Extents& e, const Extents& o) {
+    fill_index<T>(Digits{}, out, e, o, global);
+  };
   const auto uniform = [&](T* out, const Extents& e, const Extents& o) {
     random_uniform(dtype_of<T>, out, e, o, global, 17, -5, 5);
   };
@@ -101,13 +100,16 @@ TEST_CASE("blocks equal the same blocks of the whole") {
 }
 
 TEST_CASE("Philox gives the known answers of Random123") {
-  const auto words = [](detail::PhiloxWords w) { return std::vector<std::uint32_t>(w.word, w.word + 4); };
+  const auto words = [](detail::PhiloxWords w) {
+    return std::vector<std::uint32_t>(w.word, w.word + 4);
+  };
   CHECK(words(detail::philox({{0, 0, 0, 0}}, 0, 0)) ==
         std::vector<std::uint32_t>{0x6627e8d5u, 0xe169c58du, 0xbc57ac4cu, 0x9b00dbd8u});
   const std::uint32_t ones = 0xffffffffu;
   CHECK(words(detail::philox({{ones, ones, ones, ones}}, ones, ones)) ==
         std::vector<std::uint32_t>{0x408f276du, 0x41c83b0eu, 0xa20bc7c6u, 0x6d5451fdu});
-  CHECK(words(detail::philox({{0x243f6a88u, 0x85a308d3u, 0x13198a2eu, 0x03707344u}}, 0xa4093822u, 0x299f31d0u)) ==
+  CHECK(words(detail::philox({{0x243f6a88u, 0x85a308d3u, 0x13198a2eu, 0x03707344u}}, 0xa4093822u,
+                             0x299f31d0u)) ==
         std::vector<std::uint32_t>{0xd16cfe09u, 0x94fdccebu, 0x5001e420u, 0x24126ea1u});
 }
 
@@ -137,7 +139,8 @@ TEST_CASE("random numbers have their distribution") {
   for (const std::int32_t face : die.values()) ++seen[static_cast<std::size_t>(face)];
   CHECK(seen[0] == 0);
   CHECK(seen[7] == 0);
-  for (std::size_t face = 1; face <= 6; ++face) CHECK(seen[face] == doctest::Approx(n / 6.0).epsilon(0.05));
+  for (std::size_t face = 1; face <= 6; ++face)
+    CHECK(seen[face] == doctest::Approx(n / 6.0).epsilon(0.05));
   const Buffer<std::int64_t> wide({0, 0});
   random_uniform(DType::i64, wide.data(), {2}, {0}, {2}, 3, -1e19, 1e19);  // all 2^64 numbers
   CHECK(wide.values()[0] != wide.values()[1]);
@@ -151,8 +154,10 @@ TEST_CASE("random floats are the doubles, rounded, and stay below the upper end"
   random_normal(DType::f32, y.data(), {n}, {0}, {n}, 11);
   const std::vector<double> doubles = x.values();
   const std::vector<float> floats = y.values();
-  for (std::size_t i = 0; i < doubles.size(); ++i) REQUIRE(floats[i] == static_cast<float>(doubles[i]));
+  for (std::size_t i = 0; i < doubles.size(); ++i)
+    REQUIRE(floats[i] == static_cast<float>(doubles[i]));
   const GlobalIndex first{{}, 0, 0};
   const float below = 1.0f, above = std::nextafter(below, 2.0f);
-  for (std::uint64_t seed = 0; seed < 50; ++seed) REQUIRE(detail::Uniform<float>{seed, below, above}(first) < above);
+  for (std::uint64_t seed = 0; seed < 50; ++seed)
+    REQUIRE(detail::Uniform<float>{seed, below, above}(first) < above);
 }

@@ -13,16 +13,18 @@ namespace {
 /// Returns how many units in the last place of the float nearest to `exact` lie between.
 double ulps(float value, double exact) {
   const float nearest = static_cast<float>(exact);
-  if (std::isnan(value) || std::isnan(nearest)) return std::isnan(value) == std::isnan(nearest) ? 0 : 1e9;
+  if (std::isnan(value) || std::isnan(nearest))
+    return std::isnan(value) == std::isnan(nearest) ? 0 : 1e9;
   if (std::isinf(value) || std::isinf(nearest)) return value == nearest ? 0 : 1e9;
   int exponent = 0;
   std::frexp(nearest, &exponent);
-  return std::abs(static_cast<double>(value) - exact) / std::ldexp(1.0, std::max(exponent, -125) - 24);
+  return std::abs(static_cast<double>(value) - exact) /
+         std::ldexp(1.0, std::max(exponent, -125) - 24);
 }
 
-/// The largest error over every 1009th float, of all signs and exponents, infinities and NaN among them.
-template <class F, class G>
-double worst(F f, G g) {
+/// The largest error over every 1009th float, of all signs and exponents, infinities and NaN among
+/// them.
+template <class F, class G> double worst(F f, G g) {
   double most = 0;
   for (std::uint64_t bits = 0; bits <= 0xffffffffu; bits += 1009) {
     const std::uint32_t narrow = static_cast<std::uint32_t>(bits);
@@ -43,7 +45,8 @@ TEST_CASE("fast float functions against double libm") {
   const double of_tanh = worst(fn::Tanh{}, [](double x) { return std::tanh(x); });
   const double of_erf = worst(fn::Erf{}, [](double x) { return std::erf(x); });
   const double of_log = worst(fn::Log{}, [](double x) { return std::log(x); });
-  MESSAGE("largest errors in ulp: exp " << of_exp << ", tanh " << of_tanh << ", erf " << of_erf << ", log " << of_log);
+  MESSAGE("largest errors in ulp: exp " << of_exp << ", tanh " << of_tanh << ", erf " << of_erf
+                                        << ", log " << of_log);
   CHECK(of_exp <= 2);
   CHECK(of_tanh <= 3);
   CHECK(of_erf <= 3);
@@ -81,10 +84,11 @@ TEST_CASE("compound functions follow their formulas") {
     const double phi = 0.5 * (1 + std::erf(x / std::sqrt(2.0)));
     const double gelu = x * phi;
     const double slope = phi + x * std::exp(-x * x / 2) / std::sqrt(2 * std::acos(-1.0));
-    const double by_tanh = 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)));
-    CHECK(std::abs(fn::Gelu{}(x) - gelu) <= 1e-15 * (1 + std::abs(x)));
-    CHECK(std::abs(fn::GeluGradient{}(x) - slope) <= 2e-15);
-    CHECK(std::abs(fn::GeluTanh{}(x) - by_tanh) <= 1e-15 * (1 + std::abs(x)));
+    const double by_tanh =
+        0.5 * x * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)));
+    CHECK(std::abs(fn::Gelu{}(x)-gelu) <= 1e-15 * (1 + std::abs(x)));
+    CHECK(std::abs(fn::GeluGradient{}(x)-slope) <= 2e-15);
+    CHECK(std::abs(fn::GeluTanh{}(x)-by_tanh) <= 1e-15 * (1 + std::abs(x)));
     const float f = static_cast<float>(x);
     CHECK(std::abs(static_cast<double>(fn::Gelu{}(f)) - gelu) <= 5e-7 * (1 + std::abs(x)));
     CHECK(std::abs(static_cast<double>(fn::GeluGradient{}(f)) - slope) <= 1e-6);
@@ -119,7 +123,8 @@ TEST_CASE("plain functions") {
 }
 
 TEST_CASE("integers neither trap nor overflow") {
-  const std::int32_t most = std::numeric_limits<std::int32_t>::max(), lowest = std::numeric_limits<std::int32_t>::lowest();
+  const std::int32_t most = std::numeric_limits<std::int32_t>::max(),
+                     lowest = std::numeric_limits<std::int32_t>::lowest();
   CHECK(fn::Divide{}(5, 0) == 0);
   CHECK(fn::Divide{}(lowest, -1) == lowest);
   CHECK(fn::Reciprocal{}(0) == 0);

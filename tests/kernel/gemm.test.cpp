@@ -14,23 +14,26 @@ using namespace test;
 namespace {
 /// Plain loops; the values are small whole numbers, so every type is exact.
 template <class T>
-void multiply(const Gemm& g, const std::vector<T>& a, const std::vector<T>& b, std::vector<T>& c, bool add) {
+void multiply(const Gemm& g, const std::vector<T>& a, const std::vector<T>& b, std::vector<T>& c,
+              bool add) {
   for_each_index(g.batch, [&](const Extents& at_batch) {
-    const std::size_t oa = at(at_batch, g.batch_a), ob = at(at_batch, g.batch_b), oc = at(at_batch, g.batch_c);
+    const std::size_t oa = at(at_batch, g.batch_a), ob = at(at_batch, g.batch_b),
+                      oc = at(at_batch, g.batch_c);
     for (Index i = 0; i < g.m; ++i)
       for (Index j = 0; j < g.n; ++j) {
         T& to = c[oc + static_cast<std::size_t>(i * g.ldc + j)];
         T sum = add ? to : T{};
         for (Index k = 0; k < g.k; ++k)
-          sum = static_cast<T>(sum + a[oa + static_cast<std::size_t>(g.transpose_a ? k * g.lda + i : i * g.lda + k)] *
-                                         b[ob + static_cast<std::size_t>(g.transpose_b ? j * g.ldb + k : k * g.ldb + j)]);
+          sum = static_cast<T>(
+              sum +
+              a[oa + static_cast<std::size_t>(g.transpose_a ? k * g.lda + i : i * g.lda + k)] *
+                  b[ob + static_cast<std::size_t>(g.transpose_b ? j * g.ldb + k : k * g.ldb + j)]);
         to = sum;
       }
   });
 }
 
-template <class T>
-void check(Random& random, const Gemm& g, bool add) {
+template <class T> void check(Random& random, const Gemm& g, bool add) {
   CAPTURE(g.m);
   CAPTURE(g.n);
   CAPTURE(g.k);
@@ -72,10 +75,14 @@ Gemm some_gemm(Random& random, Index m, Index n, Index k) {
 
 void any_type(Random& random, int turn, const Gemm& g, bool add) {
   switch (turn % 4) {
-    case 0: return check<float>(random, g, add);
-    case 1: return check<double>(random, g, add);
-    case 2: return check<std::int32_t>(random, g, add);
-    default: return check<std::int64_t>(random, g, add);
+    case 0:
+      return check<float>(random, g, add);
+    case 1:
+      return check<double>(random, g, add);
+    case 2:
+      return check<std::int32_t>(random, g, add);
+    default:
+      return check<std::int64_t>(random, g, add);
   }
 }
 }  // namespace
@@ -92,8 +99,10 @@ TEST_CASE("products of every small shape, type and transpose") {
 
 TEST_CASE("products beyond a block, and large enough for oneDNN and for threads") {
   Random random(3);
-  for (int turn = 0; turn < 12; ++turn) any_type(random, turn, some_gemm(random, 90, 70 + 8 * turn, 131), turn % 3 == 0);
-  for (int turn = 0; turn < 2; ++turn) any_type(random, turn, some_gemm(random, 161, 150, 90), false);
+  for (int turn = 0; turn < 12; ++turn)
+    any_type(random, turn, some_gemm(random, 90, 70 + 8 * turn, 131), turn % 3 == 0);
+  for (int turn = 0; turn < 2; ++turn)
+    any_type(random, turn, some_gemm(random, 161, 150, 90), false);
   check<std::int32_t>(random, dense(3, 1100, 70, false, true), true);
 }
 
@@ -103,8 +112,10 @@ TEST_CASE("batches of any layout") {
     Gemm g = some_gemm(random, pick(random, 1, 6), pick(random, 1, 6), pick(random, 1, 6));
     const int dims = static_cast<int>(pick(random, 0, 3));
     g.batch = some_extents(random, dims, 4);
-    // The batch lies within or around the matrices: as dense multiples of their sizes, or broadcast.
-    const Index a = (g.transpose_a ? g.k : g.m) * g.lda, b = (g.transpose_b ? g.n : g.k) * g.ldb, c = g.m * g.ldc;
+    // The batch lies within or around the matrices: as dense multiples of their sizes, or
+    // broadcast.
+    const Index a = (g.transpose_a ? g.k : g.m) * g.lda, b = (g.transpose_b ? g.n : g.k) * g.ldb,
+                c = g.m * g.ldc;
     const Extents order_a = some_strides(random, g.batch), order_b = some_strides(random, g.batch);
     const Extents order_c = some_strides(random, g.batch);
     for (int d = 0; d < dims; ++d) {
@@ -117,15 +128,39 @@ TEST_CASE("batches of any layout") {
 }
 
 TEST_CASE("a batch that continues the matrix is one product") {
-  const Gemm rows{.m = 4, .n = 5, .k = 6, .lda = 6, .ldb = 5, .ldc = 5,
-                  .batch = {8}, .batch_a = {24}, .batch_b = {0}, .batch_c = {20}};
+  const Gemm rows{.m = 4,
+                  .n = 5,
+                  .k = 6,
+                  .lda = 6,
+                  .ldb = 5,
+                  .ldc = 5,
+                  .batch = {8},
+                  .batch_a = {24},
+                  .batch_b = {0},
+                  .batch_c = {20}};
   CHECK(detail::gemm_shape(rows).m == 32);
   CHECK(detail::gemm_shape(rows).batches == 1);
-  const Gemm columns{.m = 4, .n = 5, .k = 6, .lda = 6, .ldb = 40, .ldc = 40,
-                     .batch = {8}, .batch_a = {0}, .batch_b = {5}, .batch_c = {5}};
+  const Gemm columns{.m = 4,
+                     .n = 5,
+                     .k = 6,
+                     .lda = 6,
+                     .ldb = 40,
+                     .ldc = 40,
+                     .batch = {8},
+                     .batch_a = {0},
+                     .batch_b = {5},
+                     .batch_c = {5}};
   CHECK(detail::gemm_shape(columns).n == 40);
-  const Gemm vectors{.m = 1, .n = 5, .k = 6, .lda = 1, .ldb = 5, .ldc = 1,
-                     .batch = {8, 3}, .batch_a = {18, 6}, .batch_b = {0, 0}, .batch_c = {15, 5}};
+  const Gemm vectors{.m = 1,
+                     .n = 5,
+                     .k = 6,
+                     .lda = 1,
+                     .ldb = 5,
+                     .ldc = 1,
+                     .batch = {8, 3},
+                     .batch_a = {18, 6},
+                     .batch_b = {0, 0},
+                     .batch_c = {15, 5}};
   CHECK(detail::gemm_shape(vectors).m == 24);
   Random random(5);
   for (const Gemm& g : {rows, columns, vectors}) {
@@ -137,7 +172,8 @@ TEST_CASE("a batch that continues the matrix is one product") {
 TEST_CASE("with beta 0, what the result held does not matter") {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   for (const Index k : {0, 3}) {
-    const Buffer<double> a(std::vector<double>(6, 1)), b(std::vector<double>(6, 2)), c(std::vector<double>(4, nan));
+    const Buffer<double> a(std::vector<double>(6, 1)), b(std::vector<double>(6, 2)),
+        c(std::vector<double>(4, nan));
     gemm(DType::f64, dense(2, 2, k), a.data(), b.data(), c.data());
     CHECK(c.values() == std::vector<double>(4, static_cast<double>(2 * k)));
   }
@@ -155,10 +191,12 @@ TEST_CASE("extents beyond BLAS's integers are split") {
     Random random(6);
     for (const bool turned : {false, true}) {
       const Gemm g = dense(7, 8, 9, turned, turned);
-      const std::vector<double> a = small_numbers<double>(random, 63), b = small_numbers<double>(random, 72);
+      const std::vector<double> a = small_numbers<double>(random, 63),
+                                b = small_numbers<double>(random, 72);
       std::vector<double> expected(56), c(56, 5.0);
       multiply(g, a, b, expected, false);
-      detail::split_gemm(turned, turned, g.m, g.n, g.k, a.data(), g.lda, b.data(), g.ldb, 0.0, c.data(), g.ldc, 4);
+      detail::split_gemm(turned, turned, g.m, g.n, g.k, a.data(), g.lda, b.data(), g.ldb, 0.0,
+                         c.data(), g.ldc, 4);
       CHECK(c == expected);
     }
   }

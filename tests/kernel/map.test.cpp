@@ -12,8 +12,7 @@ using namespace test;
 namespace {
 /// Tells its operands apart, and counts them.
 struct Weigh {
-  template <class... T>
-  KOKKOS_FUNCTION std::int64_t operator()(T... x) const {
+  template <class... T> KOKKOS_FUNCTION std::int64_t operator()(T... x) const {
     std::int64_t sum = 0, weight = 1;
     ((sum += weight * static_cast<std::int64_t>(x), weight *= 11), ...);
     return sum;
@@ -23,7 +22,8 @@ struct Weigh {
 LocalMap some_map(Random& random, int operands, const Extents& extents) {
   LocalMap work{extents, {}};
   for (int k = 0; k < operands; ++k) {
-    Extents strides = pick(random, 0, 1) == 0 ? row_major_strides(extents) : some_strides(random, extents);
+    Extents strides =
+        pick(random, 0, 1) == 0 ? row_major_strides(extents) : some_strides(random, extents);
     for (int d = 0; d < extents.size(); ++d)
       if (pick(random, 0, 4) == 0) strides[d] = 0;
     work.strides.push_back(strides);
@@ -31,20 +31,22 @@ LocalMap some_map(Random& random, int operands, const Extents& extents) {
   return work;
 }
 
-template <class... T>
-void check(Random& random, const Extents& extents) {
+template <class... T> void check(Random& random, const Extents& extents) {
   const LocalMap work = some_map(random, sizeof...(T), extents);
   const auto run = [&](const std::vector<T>&... in) {
     std::vector<std::int64_t> expected;
     for_each_index(extents, [&](const Extents& i) {
       int k = 0;
-      const std::vector<std::int64_t> values{static_cast<std::int64_t>(in[at(i, work.strides[k++])])...};
+      const std::vector<std::int64_t> values{
+          static_cast<std::int64_t>(in[at(i, work.strides[k++])])...};
       std::int64_t sum = 0, weight = 1;
       for (const std::int64_t value : values) sum += weight * value, weight *= 11;
       expected.push_back(sum);
     });
     const Buffer<std::int64_t> out(std::vector<std::int64_t>(expected.size()));
-    const auto call = [&](const Buffer<T>&... on) { map(Weigh{}, work, out.data(), static_cast<const T*>(on.data())...); };
+    const auto call = [&](const Buffer<T>&... on) {
+      map(Weigh{}, work, out.data(), static_cast<const T*>(on.data())...);
+    };
     call(Buffer<T>(in)...);
     CHECK(out.values() == expected);
   };
@@ -91,6 +93,8 @@ TEST_CASE("the result may be an operand") {
 TEST_CASE("a lambda and a result of another type") {
   const Buffer<double> x({0.5, 1.5, 2.5});
   const Buffer<std::int32_t> y(std::vector<std::int32_t>(3));
-  map(KOKKOS_LAMBDA(double value) { return value > 1.0; }, LocalMap{{3}, {{1}}}, y.data(), x.data());
+  map(
+      KOKKOS_LAMBDA(double value) { return value > 1.0; }, LocalMap{{3}, {{1}}}, y.data(),
+      x.data());
   CHECK(y.values() == std::vector<std::int32_t>{0, 1, 1});
 }

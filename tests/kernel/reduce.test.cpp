@@ -12,27 +12,30 @@ using namespace tessera;
 using namespace test;
 
 namespace {
-template <class T>
-T plain(Reduction reduction, T a, T b) {
-  return reduction == Reduction::sum ? static_cast<T>(a + b) : reduction == Reduction::max ? std::max(a, b) : std::min(a, b);
+template <class T> T plain(Reduction reduction, T a, T b) {
+  return reduction == Reduction::sum   ? static_cast<T>(a + b)
+         : reduction == Reduction::max ? std::max(a, b)
+                                       : std::min(a, b);
 }
 
 template <class T>
-std::vector<T> run(Reduction reduction, const LocalReduce& work, const std::vector<T>& from, double scale = 1) {
+std::vector<T> run(Reduction reduction, const LocalReduce& work, const std::vector<T>& from,
+                   double scale = 1) {
   const Buffer<T> in(from), out(std::vector<T>(static_cast<std::size_t>(volume(work.kept)), T(77)));
   reduce(dtype_of<T>, reduction, work, in.data(), out.data(), scale);
   return out.values();
 }
 
-template <class T>
-void check(Random& random, Reduction reduction, const LocalReduce& work) {
+template <class T> void check(Random& random, Reduction reduction, const LocalReduce& work) {
   const Index size = span(work.kept, work.kept_strides) + span(work.reduced, work.reduced_strides);
   const std::vector<T> from = small_numbers<T>(random, size);
   std::vector<T> expected;
   for_each_index(work.kept, [&](const Extents& kept) {
     T value = identity<T>(reduction);
     for_each_index(work.reduced, [&](const Extents& reduced) {
-      value = plain(reduction, value, from[at(reduced, work.reduced_strides, static_cast<Index>(at(kept, work.kept_strides)))]);
+      value = plain(
+          reduction, value,
+          from[at(reduced, work.reduced_strides, static_cast<Index>(at(kept, work.kept_strides)))]);
     });
     expected.push_back(value);
   });
@@ -43,10 +46,17 @@ void any_type(Random& random, const LocalReduce& work) {
   for (const Reduction reduction : {Reduction::sum, Reduction::max, Reduction::min}) {
     CAPTURE(name_of(reduction));
     switch (pick(random, 0, 3)) {
-      case 0: check<float>(random, reduction, work); break;
-      case 1: check<double>(random, reduction, work); break;
-      case 2: check<std::int32_t>(random, reduction, work); break;
-      default: check<std::int64_t>(random, reduction, work);
+      case 0:
+        check<float>(random, reduction, work);
+        break;
+      case 1:
+        check<double>(random, reduction, work);
+        break;
+      case 2:
+        check<std::int32_t>(random, reduction, work);
+        break;
+      default:
+        check<std::int64_t>(random, reduction, work);
     }
   }
 }
@@ -72,7 +82,8 @@ TEST_CASE("random extents and strides equal plain loops") {
     const int dims = static_cast<int>(pick(random, 0, 5));
     const Extents extents = some_extents(random, dims, dims <= 2 ? 100 : 8);
     Extents strides = some_strides(random, extents);
-    if (dims > 0 && pick(random, 0, 5) == 0) strides[static_cast<int>(pick(random, 0, dims - 1))] = 0;
+    if (dims > 0 && pick(random, 0, 5) == 0)
+      strides[static_cast<int>(pick(random, 0, dims - 1))] = 0;
     LocalReduce work;
     for (int d = 0; d < dims; ++d) {
       const bool keep = pick(random, 0, 1) == 0;
@@ -101,7 +112,8 @@ TEST_CASE("every length around a lane, a block and a chunk") {
 TEST_CASE("reducing nothing gives the identity") {
   const float infinity = std::numeric_limits<float>::infinity();
   const std::vector<float> none{5};
-  for (const LocalReduce& work : {LocalReduce{{2}, {0}, {0}, {1}}, LocalReduce{{2}, {0}, {3, 0}, {1, 1}}}) {
+  for (const LocalReduce& work :
+       {LocalReduce{{2}, {0}, {0}, {1}}, LocalReduce{{2}, {0}, {3, 0}, {1, 1}}}) {
     CHECK(run(Reduction::sum, work, none) == std::vector<float>{0, 0});
     CHECK(run(Reduction::max, work, none) == std::vector<float>{-infinity, -infinity});
     CHECK(run(Reduction::min, work, none) == std::vector<float>{infinity, infinity});

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Copies boxes of elements between strided layouts: packing, unpacking, slicing, permuting and broadcasting alike, a
-/// whole list of boxes in one launch. What to copy is decided elsewhere (base/local_work.hpp).
+/// Copies boxes of elements between strided layouts: packing, unpacking, slicing, permuting and
+/// broadcasting alike, a whole list of boxes in one launch. What to copy is decided elsewhere
+/// (base/local_work.hpp).
 ///
 ///     const StridedCopy turned{.extents = {2, 3}, .from_strides = {3, 1}, .to_strides = {1, 2}};
 ///     copy(DType::f32, from, to, &turned, 1);        // the transpose of a 2 x 3 matrix
@@ -17,8 +18,7 @@ namespace tessera {
 namespace detail {
 
 /// Host: all boxes, cut among `parts` threads; small boxes go whole to one of them.
-template <class T>
-struct CopyParts {
+template <class T> struct CopyParts {
   const T* from;
   T* to;
   const StridedCopy* copies;
@@ -37,9 +37,9 @@ struct CopyParts {
   }
 };
 
-/// Device: one thread an element; the boxes travel with the kernel (Held of them), or lie in device memory (Held 0).
-template <class T, int Held>
-struct CopyElements {
+/// Device: one thread an element; the boxes travel with the kernel (Held of them), or lie in device
+/// memory (Held 0).
+template <class T, int Held> struct CopyElements {
   const T* from;
   T* to;
   int count;
@@ -77,8 +77,7 @@ void copy_held(const T* from, T* to, const StridedCopy* copies, int count) {
   launch("tessera::copy", total, 1, kernel);
 }
 
-template <class T>
-void copy_listed(const T* from, T* to, const StridedCopy* copies, int count) {
+template <class T> void copy_listed(const T* from, T* to, const StridedCopy* copies, int count) {
   using Table = Kokkos::View<CopyBox*, Kokkos::DefaultExecutionSpace::memory_space>;
   const Table table(Kokkos::view_alloc("tessera::copy::table", Kokkos::WithoutInitializing),
                     static_cast<std::size_t>(count));
@@ -116,8 +115,8 @@ void copy_words(const void* from_bytes, void* to_bytes, const StridedCopy* copie
 }
 }  // namespace detail
 
-/// Copies `count` boxes from one buffer to another, in one launch. The targets of all boxes must be disjoint and must
-/// not overlap what is read. Strides may be negative or, on the source's side, 0.
+/// Copies `count` boxes from one buffer to another, in one launch. The targets of all boxes must be
+/// disjoint and must not overlap what is read. Strides may be negative or, on the source's side, 0.
 /// Communication: none.
 inline void copy(DType type, const void* from, void* to, const StridedCopy* copies, int count) {
   if (size_of(type) == 4)

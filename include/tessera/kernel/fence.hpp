@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Where kernels run, and waiting for them. Kernels are launched on Kokkos' default execution space; on a host backend
-/// they are done when the call returns, on a device after fence().
+/// Where kernels run, and waiting for them. Kernels are launched on Kokkos' default execution
+/// space; on a host backend they are done when the call returns, on a device after fence().
 ///
 ///     copy(DType::f32, from, to, &box, 1);
 ///     fence();                                // MPI may read `to` now

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Fills a contiguous block with one value. A function of the index fills it in fill_index.hpp, random numbers in
-/// random.hpp; both come with this header.
+/// Fills a contiguous block with one value. A function of the index fills it in fill_index.hpp,
+/// random numbers in random.hpp; both come with this header.
 ///
 ///     fill(DType::f32, p, n, 0.5);
 #include <tessera/base/dtype.hpp>
@@ -13,8 +13,7 @@
 
 namespace tessera {
 namespace detail {
-template <class T>
-struct Fill {
+template <class T> struct Fill {
   T* out;
   T value;
   KOKKOS_FUNCTION void run(Index begin, Index end) const {
@@ -27,7 +26,8 @@ struct Fill {
 inline void fill(DType type, void* out, Index n, double value) {
   with_type(type, [&](auto element) {
     using T = decltype(element);
-    detail::launch("tessera::fill", n, 32768, detail::Fill<T>{static_cast<T*>(out), detail::from_double<T>(value)});
+    detail::launch("tessera::fill", n, 32768,
+                   detail::Fill<T>{static_cast<T*>(out), detail::from_double<T>(value)});
   });
 }
 

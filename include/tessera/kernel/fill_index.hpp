@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Fills a contiguous block with a function of each element's index in the whole tensor, of which the block is the part
-/// that starts at `offset`.
+/// Fills a contiguous block with a function of each element's index in the whole tensor, of which
+/// the block is the part that starts at `offset`.
 ///
-///     fill_index<float>(f, p, {2, 3}, {4, 0}, {8, 3});   // rows 4 and 5 of an 8 x 3 tensor; f(const GlobalIndex&)
+///     fill_index<float>(f, p, {2, 3}, {4, 0}, {8, 3});   // rows 4 and 5 of an 8 x 3 tensor;
+///     f(const GlobalIndex&)
 ///
 /// Laws: the blocks of any partition together equal the whole tensor filled at once.
 #include <tessera/base/box.hpp>
@@ -49,7 +50,8 @@ struct BlockIndex {
   }
 };
 
-inline BlockIndex block_index(const Extents& extents, const Extents& offset, const Extents& global_extents) {
+inline BlockIndex block_index(const Extents& extents, const Extents& offset,
+                              const Extents& global_extents) {
   BlockIndex block{extents.size(), {}, {}, {}};
   const Extents strides = row_major_strides(global_extents);
   for (int d = 0; d < extents.size(); ++d) {
@@ -60,8 +62,7 @@ inline BlockIndex block_index(const Extents& extents, const Extents& offset, con
   return block;
 }
 
-template <class T, class F>
-struct FillIndex {
+template <class T, class F> struct FillIndex {
   F f;
   T* out;
   BlockIndex block;
@@ -76,12 +77,15 @@ struct FillIndex {
 };
 }  // namespace detail
 
-/// Writes f(index) to each element of a contiguous block of `extents` that starts at `offset` in a tensor of
-/// `global_extents`. f is const-callable with a GlobalIndex (a KOKKOS_FUNCTION where kernels run on a device).
+/// Writes f(index) to each element of a contiguous block of `extents` that starts at `offset` in a
+/// tensor of `global_extents`. f is const-callable with a GlobalIndex (a KOKKOS_FUNCTION where
+/// kernels run on a device).
 template <class T, class F>
-void fill_index(F f, T* out, const Extents& extents, const Extents& offset, const Extents& global_extents) {
-  detail::launch("tessera::fill_index", volume(extents), 4096,
-                 detail::FillIndex<T, F>{f, out, detail::block_index(extents, offset, global_extents)});
+void fill_index(F f, T* out, const Extents& extents, const Extents& offset,
+                const Extents& global_extents) {
+  detail::launch(
+      "tessera::fill_index", volume(extents), 4096,
+      detail::FillIndex<T, F>{f, out, detail::block_index(extents, offset, global_extents)});
 }
 
 }  // namespace tessera

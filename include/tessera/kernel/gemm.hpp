@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Batches of matrix products, the local part of every einsum. float and double go to BLAS (large float products to
-/// oneDNN, with TESSERA_HAVE_DNNL), on CUDA to cuBLAS; integers and unusual strides to a kernel of our own.
+/// Batches of matrix products, the local part of every einsum. float and double go to BLAS (large
+/// float products to oneDNN, with TESSERA_HAVE_DNNL), on CUDA to cuBLAS; integers and unusual
+/// strides to a kernel of our own.
 ///
 ///     const Gemm g{.m = 2, .n = 3, .k = 4, .lda = 4, .ldb = 3, .ldc = 3};
 ///     gemm(DType::f32, g, a, b, c);                  // C = A B
 ///     gemm(DType::f32, g, a, b, c, 1.0);             // C += A B
 ///
-/// Laws: k == 0 gives zeros (or leaves C, with beta 1); with beta 0, what C held does not matter, NaN or not; integers
-/// are exact modulo 2^32 or 2^64.
+/// Laws: k == 0 gives zeros (or leaves C, with beta 1); with beta 0, what C held does not matter,
+/// NaN or not; integers are exact modulo 2^32 or 2^64.
 #include <tessera/base/dtype.hpp>
 #include <tessera/base/error.hpp>
 #include <tessera/kernel/detail/blas.hpp>
@@ -20,8 +21,8 @@
 namespace tessera {
 namespace detail {
 
-/// Which library multiplies floats. Measured on one core of an AMD EPYC 9004 (AVX-512; OpenBLAS 0.3.21 with its
-/// Cooperlake kernels, oneDNN 2.6.3), in GFLOP/s:
+/// Which library multiplies floats. Measured on one core of an AMD EPYC 9004 (AVX-512; OpenBLAS
+/// 0.3.21 with its Cooperlake kernels, oneDNN 2.6.3), in GFLOP/s:
 ///
 ///     m, n, k           OpenBLAS   oneDNN          m, n, k           OpenBLAS   oneDNN
 ///     8, 8, 8                 27        4          1024, 1024, 1024       102      109
@@ -29,11 +30,12 @@ namespace detail {
 ///     64, 64, 64             115       98          2048, 512, 16           81       99
 ///     128, 128, 128          100      114          64, 2048, 64            79       97
 ///
-/// and where OpenBLAS does not know the CPU ("Prescott"), oneDNN is up to five times faster. So the size alone decides,
-/// and the same product takes the same path on every process.
+/// and where OpenBLAS does not know the CPU ("Prescott"), oneDNN is up to five times faster. So the
+/// size alone decides, and the same product takes the same path on every process.
 inline constexpr Index dnnl_from = Index{1} << 18;
 
-/// Returns whether BLAS leaves threads to its caller. Others than OpenBLAS are left to thread themselves.
+/// Returns whether BLAS leaves threads to its caller. Others than OpenBLAS are left to thread
+/// themselves.
 inline bool blas_is_serial() {
 #if defined(OPENBLAS_SEQUENTIAL)
   return openblas_get_parallel() == OPENBLAS_SEQUENTIAL;
@@ -52,10 +54,12 @@ inline bool use_dnnl(float, Index work) {
 inline bool use_dnnl(double, Index) { return false; }
 
 #if defined(TESSERA_HAVE_DNNL)
-inline void dnnl_gemm(const GemmShape& g, Index m, float beta, const float* a, const float* b, float* c) {
-  const int status = tessera_dnnl_sgemm(g.transpose_a ? 'T' : 'N', g.transpose_b ? 'T' : 'N', m, g.n, g.k, 1.0f, a,
-                                        g.lda, b, g.ldb, beta, c, g.ldc);
-  if (status != 0) throw MemoryError("dnnl_sgemm failed; it does so when it cannot have its workspace");
+inline void dnnl_gemm(const GemmShape& g, Index m, float beta, const float* a, const float* b,
+                      float* c) {
+  const int status = tessera_dnnl_sgemm(g.transpose_a ? 'T' : 'N', g.transpose_b ? 'T' : 'N', m,
+                                        g.n, g.k, 1.0f, a, g.lda, b, g.ldb, beta, c, g.ldc);
+  if (status != 0)
+    throw MemoryError("dnnl_sgemm failed; it does so when it cannot have its workspace");
 }
 #else
 inline void dnnl_gemm(const GemmShape&, Index, float, const float*, const float*, float*) {}
@@ -63,8 +67,7 @@ inline void dnnl_gemm(const GemmShape&, Index, float, const float*, const float*
 inline void dnnl_gemm(const GemmShape&, Index, double, const double*, const double*, double*) {}
 
 /// Host: an index is a panel of rows of one product.
-template <class T>
-struct GemmPanels {
+template <class T> struct GemmPanels {
   GemmShape g;
   Index panels;
   bool dnnl;
@@ -75,7 +78,8 @@ struct GemmPanels {
   void run(Index begin, Index end) const {
     const Index each = ceil_div(g.m, panels);
     for (Index i = begin; i < end; ++i) {
-      const Index batch = i / panels, row = min_of(g.m, i % panels * each), rows = min_of(each, g.m - row);
+      const Index batch = i / panels, row = min_of(g.m, i % panels * each),
+                  rows = min_of(each, g.m - row);
       if (rows == 0) continue;
       const T* x = a + g.a_offset(batch) + row * g.a_row;
       const T* y = b + g.b_offset(batch);
@@ -83,43 +87,47 @@ struct GemmPanels {
       if (dnnl)
         dnnl_gemm(g, rows, beta, x, y, z);
       else
-        split_gemm(g.transpose_a, g.transpose_b, rows, g.n, g.k, x, g.lda, y, g.ldb, beta, z, g.ldc);
+        split_gemm(g.transpose_a, g.transpose_b, rows, g.n, g.k, x, g.lda, y, g.ldb, beta, z,
+                   g.ldc);
     }
   }
 };
 
-template <class T>
-void gemm_host(const GemmShape& g, T beta, const T* a, const T* b, T* c) {
+template <class T> void gemm_host(const GemmShape& g, T beta, const T* a, const T* b, T* c) {
   const Index work = saturating_mul(g.m, saturating_mul(g.n, g.k));
   const bool dnnl = use_dnnl(T{}, work);
   const Index threads = saturating_mul(work, g.batches) < 1000000 ? 1 : host_threads();
-  // Whole products to threads where there are enough; else rows, unless the library threads by itself.
+  // Whole products to threads where there are enough; else rows, unless the library threads by
+  // itself.
   const bool library_threads = dnnl || !blas_is_serial();
   Index panels = 1;
   if (threads > 1 && g.batches < threads && !library_threads) panels = min_of(g.m, threads);
   GemmPanels<T> kernel{g, panels, dnnl, beta, a, b, c};
-  const bool together = threads > 1 && (panels > 1 || (g.batches >= threads && (dnnl || !library_threads)));
+  const bool together =
+      threads > 1 && (panels > 1 || (g.batches >= threads && (dnnl || !library_threads)));
   if (together)
     launch("tessera::gemm", g.batches * panels, 1, kernel);
   else
     kernel.run(0, g.batches * panels);
 }
 
-template <class T>
-void gemm_floats(const GemmShape& g, T beta, const T* a, const T* b, T* c) {
+template <class T> void gemm_floats(const GemmShape& g, T beta, const T* a, const T* b, T* c) {
   const bool narrow = max_of(g.lda, max_of(g.ldb, g.ldc)) <= blas_limit;
-  if (g.k == 0 || !g.fits_blas() || (kernels_on_host && !narrow)) return gemm_tiles<T>(g, beta != 0, a, b, c);
+  if (g.k == 0 || !g.fits_blas() || (kernels_on_host && !narrow))
+    return gemm_tiles<T>(g, beta != 0, a, b, c);
   if constexpr (kernels_on_host) return gemm_host(g, beta, a, b, c);
 #if defined(KOKKOS_ENABLE_CUDA)
-  if constexpr (std::is_same_v<Kokkos::DefaultExecutionSpace, Kokkos::Cuda>) return cublas_gemm(g, beta, a, b, c);
+  if constexpr (std::is_same_v<Kokkos::DefaultExecutionSpace, Kokkos::Cuda>)
+    return cublas_gemm(g, beta, a, b, c);
 #endif
   if constexpr (!kernels_on_host) gemm_tiles<T>(g, beta != 0, a, b, c);
 }
 }  // namespace detail
 
-/// Computes C = A B + beta C for every product of the batch, in row-major order; beta is 0 or 1. Products must not
-/// overlap in C. Communication: none.
-inline void gemm(DType type, const Gemm& work, const void* a, const void* b, void* c, double beta = 0) {
+/// Computes C = A B + beta C for every product of the batch, in row-major order; beta is 0 or 1.
+/// Products must not overlap in C. Communication: none.
+inline void gemm(DType type, const Gemm& work, const void* a, const void* b, void* c,
+                 double beta = 0) {
   const detail::GemmShape g = detail::gemm_shape(work);
   if (g.m <= 0 || g.n <= 0 || g.batches <= 0) return;
   switch (type) {
@@ -127,10 +135,12 @@ inline void gemm(DType type, const Gemm& work, const void* a, const void* b, voi
       return detail::gemm_floats(g, static_cast<float>(beta), static_cast<const float*>(a),
                                  static_cast<const float*>(b), static_cast<float*>(c));
     case DType::f64:
-      return detail::gemm_floats(g, beta, static_cast<const double*>(a), static_cast<const double*>(b),
-                                 static_cast<double*>(c));
-    case DType::i32: return detail::gemm_tiles<std::uint32_t>(g, beta != 0, a, b, c);
-    case DType::i64: return detail::gemm_tiles<std::uint64_t>(g, beta != 0, a, b, c);
+      return detail::gemm_floats(g, beta, static_cast<const double*>(a),
+                                 static_cast<const double*>(b), static_cast<double*>(c));
+    case DType::i32:
+      return detail::gemm_tiles<std::uint32_t>(g, beta != 0, a, b, c);
+    case DType::i64:
+      return detail::gemm_tiles<std::uint64_t>(g, beta != 0, a, b, c);
   }
 }
 

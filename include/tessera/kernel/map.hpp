@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Applies a function elementwise to one to eight operands in one kernel; an operand broadcasts through stride 0. What
-/// the function may be: functions.hpp, or any type whose operator() is const and a KOKKOS_FUNCTION.
+/// Applies a function elementwise to one to eight operands in one kernel; an operand broadcasts
+/// through stride 0. What the function may be: functions.hpp, or any type whose operator() is const
+/// and a KOKKOS_FUNCTION.
 ///
 ///     // y (2 x 3) = x (2 x 3) + bias (3)
 ///     map(fn::Add{}, LocalMap{{2, 3}, {{3, 1}, {0, 1}}}, y, x, bias);
 ///
-/// Laws: map(f)(x)[i] == f(x[i]) for every i; the result may be one of the operands, if that one lies as the result does.
+/// Laws: map(f)(x)[i] == f(x[i]) for every i; the result may be one of the operands, if that one
+/// lies as the result does.
 #include <utility>
 
 #include <tessera/kernel/detail/launch.hpp>
@@ -17,40 +19,36 @@ namespace tessera {
 namespace detail {
 
 /// The operands' pointers, in a form that device code can hold.
-template <class... T>
-struct MapInputs {
+template <class... T> struct MapInputs {
   MapInputs() = default;
-  template <class Call, class... P>
-  void apply(const Call& call, const P*... pointers) const {
+  template <class Call, class... P> void apply(const Call& call, const P*... pointers) const {
     call(pointers...);
   }
 };
-template <class T, class... Rest>
-struct MapInputs<T, Rest...> {
+template <class T, class... Rest> struct MapInputs<T, Rest...> {
   const T* head;
   MapInputs<Rest...> rest;
   explicit MapInputs(const T* first, const Rest*... others) : head(first), rest(others...) {}
   /// Calls call(pointer...) with all operands.
-  template <class Call, class... P>
-  void apply(const Call& call, const P*... pointers) const {
+  template <class Call, class... P> void apply(const Call& call, const P*... pointers) const {
     rest.apply(call, pointers..., head);
   }
 };
 
 template <int K, class F, int N, class... Values>
-KOKKOS_FUNCTION auto map_element(const F& f, const MapShape<N>&, Index, const MapInputs<>&, const Values&... values) {
+KOKKOS_FUNCTION auto map_element(const F& f, const MapShape<N>&, Index, const MapInputs<>&,
+                                 const Values&... values) {
   return f(values...);
 }
 /// Loads one operand after the other, then calls f with all of them.
 template <int K, class F, int N, class T, class... Rest, class... Values>
-KOKKOS_FUNCTION auto map_element(const F& f, const MapShape<N>& shape, Index i, const MapInputs<T, Rest...>& in,
-                                 const Values&... values) {
+KOKKOS_FUNCTION auto map_element(const F& f, const MapShape<N>& shape, Index i,
+                                 const MapInputs<T, Rest...>& in, const Values&... values) {
   return map_element<K + 1>(f, shape, i, in.rest, values..., in.head[shape.offset(i, K)]);
 }
 
 /// The innermost loop on the host: all operands lie side by side.
-template <class R, class F, class... T>
-void map_loop(const F& f, Index n, R* out, const T*... in) {
+template <class R, class F, class... T> void map_loop(const F& f, Index n, R* out, const T*... in) {
   with_wide_vectors([&]() TESSERA_INLINE {
     TESSERA_SIMD
     for (Index i = 0; i < n; ++i) out[i] = static_cast<R>(f(in[i]...));
@@ -58,15 +56,13 @@ void map_loop(const F& f, Index n, R* out, const T*... in) {
 }
 
 /// Where one operand's tiles are gathered.
-template <class T>
-struct MapTile {
+template <class T> struct MapTile {
   const T* filled = nullptr;
   T buffer[map_tile];
   MapTile() {}  // leaves the buffer as it is
 };
 
-template <class R, class F, class... T>
-struct Map {
+template <class R, class F, class... T> struct Map {
   static constexpr int operands = sizeof...(T);
   F f;
   MapShape<operands> shape;
@@ -86,26 +82,31 @@ struct Map {
     });
   }
   template <std::size_t... K>
-  void run_tiles(std::index_sequence<K...>, Index begin, Index end, const T*... p, MapTile<T>&&... tile) const {
+  void run_tiles(std::index_sequence<K...>, Index begin, Index end, const T*... p,
+                 MapTile<T>&&... tile) const {
     const Index inner = shape.extent[shape.rank - 1];
     for (Index i = begin; i < end;) {
       // A tile ends with a long row, so that operands can be read where they lie.
       Index count = min_of(map_tile, end - i);
       if (inner >= 64) count = min_of(count, inner - i % inner);
       map_loop(f, count, out + i,
-               gather_tile(shape.rank, shape.extent, shape.operand[K], p, i, count, tile.buffer, tile.filled)...);
+               gather_tile(shape.rank, shape.extent, shape.operand[K], p, i, count, tile.buffer,
+                           tile.filled)...);
       i += count;
     }
   }
 };
 }  // namespace detail
 
-/// Writes f(in0[...], in1[...], ...) to each element of `out`, which is contiguous and row-major over work.extents;
-/// operand k is read with strides work.strides[k]. R may differ from the operands' types. Communication: none.
+/// Writes f(in0[...], in1[...], ...) to each element of `out`, which is contiguous and row-major
+/// over work.extents; operand k is read with strides work.strides[k]. R may differ from the
+/// operands' types. Communication: none.
 template <class R, class F, class... T>
 void map(F f, const LocalMap& work, R* out, const T*... in) {
-  static_assert(sizeof...(T) >= 1 && sizeof...(T) <= max_dims, "[tessera] map takes one to eight operands.");
-  const detail::Map<R, F, T...> kernel{f, detail::map_shape<sizeof...(T)>(work), out, detail::MapInputs<T...>(in...)};
+  static_assert(sizeof...(T) >= 1 && sizeof...(T) <= max_dims,
+                "[tessera] map takes one to eight operands.");
+  const detail::Map<R, F, T...> kernel{f, detail::map_shape<sizeof...(T)>(work), out,
+                                       detail::MapInputs<T...>(in...)};
   detail::launch("tessera::map", kernel.shape.size, 16384, kernel);
 }
 

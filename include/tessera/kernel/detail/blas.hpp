@@ -5,44 +5,52 @@
 ///
 ///     host_gemm(false, false, 2, 3, 4, a, 4, b, 3, 0.0, c, 3);
 ///
-/// oneDNN's prototype is declared here under another name, since its header costs 0.7 s; a test compares the two.
+/// oneDNN's prototype is declared here under another name, since its header costs 0.7 s; a test
+/// compares the two.
 #include <cblas.h>
 
 #include <tessera/base/math.hpp>
 
 #if defined(TESSERA_HAVE_DNNL)
-extern "C" int tessera_dnnl_sgemm(char transa, char transb, std::int64_t m, std::int64_t n, std::int64_t k, float alpha,
-                                  const float* a, std::int64_t lda, const float* b, std::int64_t ldb, float beta,
-                                  float* c, std::int64_t ldc) __asm__("dnnl_sgemm");
+extern "C" int tessera_dnnl_sgemm(char transa, char transb, std::int64_t m, std::int64_t n,
+                                  std::int64_t k, float alpha, const float* a, std::int64_t lda,
+                                  const float* b, std::int64_t ldb, float beta, float* c,
+                                  std::int64_t ldc) __asm__("dnnl_sgemm");
 #endif
 
 namespace tessera::detail {
 
-inline CBLAS_TRANSPOSE blas_transpose(bool transpose) { return transpose ? CblasTrans : CblasNoTrans; }
-
-inline void blas_gemm(bool ta, bool tb, int m, int n, int k, const float* a, int lda, const float* b, int ldb,
-                      float beta, float* c, int ldc) {
-  cblas_sgemm(CblasRowMajor, blas_transpose(ta), blas_transpose(tb), m, n, k, 1.0f, a, lda, b, ldb, beta, c, ldc);
+inline CBLAS_TRANSPOSE blas_transpose(bool transpose) {
+  return transpose ? CblasTrans : CblasNoTrans;
 }
-inline void blas_gemm(bool ta, bool tb, int m, int n, int k, const double* a, int lda, const double* b, int ldb,
-                      double beta, double* c, int ldc) {
-  cblas_dgemm(CblasRowMajor, blas_transpose(ta), blas_transpose(tb), m, n, k, 1.0, a, lda, b, ldb, beta, c, ldc);
+
+inline void blas_gemm(bool ta, bool tb, int m, int n, int k, const float* a, int lda,
+                      const float* b, int ldb, float beta, float* c, int ldc) {
+  cblas_sgemm(CblasRowMajor, blas_transpose(ta), blas_transpose(tb), m, n, k, 1.0f, a, lda, b, ldb,
+              beta, c, ldc);
+}
+inline void blas_gemm(bool ta, bool tb, int m, int n, int k, const double* a, int lda,
+                      const double* b, int ldb, double beta, double* c, int ldc) {
+  cblas_dgemm(CblasRowMajor, blas_transpose(ta), blas_transpose(tb), m, n, k, 1.0, a, lda, b, ldb,
+              beta, c, ldc);
 }
 
 /// The largest extent given to BLAS, whose integers have 32 bits.
 inline constexpr Index blas_limit = Index{1} << 30;
 
-/// C = A B + beta C through BLAS, in pieces no longer than `limit`. Leading dimensions must fit an int.
+/// C = A B + beta C through BLAS, in pieces no longer than `limit`. Leading dimensions must fit an
+/// int.
 template <class T>
-void split_gemm(bool ta, bool tb, Index m, Index n, Index k, const T* a, Index lda, const T* b, Index ldb, T beta, T* c,
-                Index ldc, Index limit = blas_limit) {
+void split_gemm(bool ta, bool tb, Index m, Index n, Index k, const T* a, Index lda, const T* b,
+                Index ldb, T beta, T* c, Index ldc, Index limit = blas_limit) {
   const auto narrow = [](Index i) { return static_cast<int>(i); };
   for (Index i = 0; i < m; i += limit)
     for (Index j = 0; j < n; j += limit)
       for (Index l = 0; l < k; l += limit)
-        blas_gemm(ta, tb, narrow(min_of(limit, m - i)), narrow(min_of(limit, n - j)), narrow(min_of(limit, k - l)),
-                  a + (ta ? l * lda + i : i * lda + l), narrow(lda), b + (tb ? j * ldb + l : l * ldb + j), narrow(ldb),
-                  l == 0 ? beta : T{1}, c + i * ldc + j, narrow(ldc));
+        blas_gemm(ta, tb, narrow(min_of(limit, m - i)), narrow(min_of(limit, n - j)),
+                  narrow(min_of(limit, k - l)), a + (ta ? l * lda + i : i * lda + l), narrow(lda),
+                  b + (tb ? j * ldb + l : l * ldb + j), narrow(ldb), l == 0 ? beta : T{1},
+                  c + i * ldc + j, narrow(ldc));
 }
 
 }  // namespace tessera::detail

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// A StridedCopy made small: no dimensions of extent 1, no two that could be one, the target's strides descending. So
-/// few shapes are left: runs, transposes, and the rest. The loops over them are in copy_loops.hpp.
+/// A StridedCopy made small: no dimensions of extent 1, no two that could be one, the target's
+/// strides descending. So few shapes are left: runs, transposes, and the rest. The loops over them
+/// are in copy_loops.hpp.
 ///
 ///     collapse_copy({.extents = {2, 3}, .from_strides = {3, 1}, .to_strides = {3, 1}}).rank == 1
 ///
-/// Laws: the collapsed box moves the same elements; its rank is at least 1; only an empty one has size 0.
+/// Laws: the collapsed box moves the same elements; its rank is at least 1; only an empty one has
+/// size 0.
 #include <Kokkos_Core.hpp>
 
 #include <tessera/base/local_work.hpp>
@@ -56,7 +58,8 @@ inline CopyBox collapse_copy(const StridedCopy& copy) {
     box.size *= max_of(0, next.extent);
     if (next.extent == 1) continue;
     int at = rank++;
-    for (; at > 0 && magnitude(box.dim[at - 1].to) < magnitude(next.to); --at) box.dim[at] = box.dim[at - 1];
+    for (; at > 0 && magnitude(box.dim[at - 1].to) < magnitude(next.to); --at)
+      box.dim[at] = box.dim[at - 1];
     box.dim[at] = next;
   }
   box.rank = 0;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// A Gemm made small: batch dimensions of extent 1 dropped, neighbours joined, and a batch that only continues the rows
-/// of A or the columns of B made part of the matrix, so that the fewest and largest products are left.
+/// A Gemm made small: batch dimensions of extent 1 dropped, neighbours joined, and a batch that
+/// only continues the rows of A or the columns of B made part of the matrix, so that the fewest and
+/// largest products are left.
 ///
 ///     // eight products with one B, A and C contiguous: one product with eight times the rows
 ///     gemm_shape({.m = 4, .n = 5, .k = 6, .lda = 6, .ldb = 5, .ldc = 5,
@@ -53,7 +54,8 @@ inline GemmShape gemm_shape(const Gemm& g) {
     if (g.batch[d] == 1) continue;
     const int last = s.rank - 1;
     if (last >= 0 && s.a_stride[last] == g.batch[d] * g.batch_a[d] &&
-        s.b_stride[last] == g.batch[d] * g.batch_b[d] && s.c_stride[last] == g.batch[d] * g.batch_c[d])
+        s.b_stride[last] == g.batch[d] * g.batch_b[d] &&
+        s.c_stride[last] == g.batch[d] * g.batch_c[d])
       --s.rank, s.batch[last] *= g.batch[d];
     else
       s.batch[s.rank] = g.batch[d];
@@ -72,12 +74,14 @@ inline GemmShape gemm_shape(const Gemm& g) {
   }
   for (; s.rank > 0; --s.rank) {
     const int last = s.rank - 1;
-    const Index extent = s.batch[last], sa = s.a_stride[last], sb = s.b_stride[last], sc = s.c_stride[last];
+    const Index extent = s.batch[last], sa = s.a_stride[last], sb = s.b_stride[last],
+                sc = s.c_stride[last];
     const Index rows = s.m * extent, columns = s.n * extent;
-    if (sb == 0 && sa == s.m * (s.transpose_a ? 1 : s.lda) && sc == s.m * s.ldc && (!s.transpose_a || s.lda >= rows || s.k == 1))
+    if (sb == 0 && sa == s.m * (s.transpose_a ? 1 : s.lda) && sc == s.m * s.ldc &&
+        (!s.transpose_a || s.lda >= rows || s.k == 1))
       s.m = rows;
-    else if (sa == 0 && sb == s.n * (s.transpose_b ? s.ldb : 1) && sc == s.n && (s.ldc >= columns || s.m == 1) &&
-             (s.transpose_b || s.ldb >= columns || s.k == 1))
+    else if (sa == 0 && sb == s.n * (s.transpose_b ? s.ldb : 1) && sc == s.n &&
+             (s.ldc >= columns || s.m == 1) && (s.transpose_b || s.ldb >= columns || s.k == 1))
       s.n = columns;
     else
       break;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// A matrix product of our own: for integers, for shapes BLAS does not take, for products too small to be worth its
-/// call, and for devices without a BLAS. Blocked for the caches on the host, one thread an element on a device.
+/// A matrix product of our own: for integers, for shapes BLAS does not take, for products too small
+/// to be worth its call, and for devices without a BLAS. Blocked for the caches on the host, one
+/// thread an element on a device.
 ///
 ///     gemm_tiles<float>(batches, beta, a, b, c);
 ///
@@ -26,7 +27,8 @@ void gemm_rows(const GemmShape& g, const T* a, const T* b, T* c, bool add, Index
       Index pitch = g.b_row;
       if (g.b_column != 1) {
         for (Index j = 0; j < columns; ++j)
-          for (Index k = 0; k < inner; ++k) packed[k * columns + j] = block[k * g.b_row + j * g.b_column];
+          for (Index k = 0; k < inner; ++k)
+            packed[k * columns + j] = block[k * g.b_row + j * g.b_column];
         block = packed;
         pitch = columns;
       }
@@ -44,7 +46,8 @@ void gemm_rows(const GemmShape& g, const T* a, const T* b, T* c, bool add, Index
           const T* y2 = y1 + pitch;
           const T* y3 = y2 + pitch;
           TESSERA_SIMD
-          for (Index j = 0; j < columns; ++j) to[j] += (x0 * y0[j] + x1 * y1[j]) + (x2 * y2[j] + x3 * y3[j]);
+          for (Index j = 0; j < columns; ++j)
+            to[j] += (x0 * y0[j] + x1 * y1[j]) + (x2 * y2[j] + x3 * y3[j]);
         }
         for (; k < inner; ++k) {
           const T x = from[k * g.a_column];
@@ -58,8 +61,7 @@ void gemm_rows(const GemmShape& g, const T* a, const T* b, T* c, bool add, Index
 }
 
 /// All products of a batch; an index is a row of some product on the host, an element on a device.
-template <class T>
-struct GemmTiles {
+template <class T> struct GemmTiles {
   GemmShape g;
   bool add;
   const T* a;
@@ -71,7 +73,8 @@ struct GemmTiles {
       while (begin < end) {
         const Index batch = begin / g.m, row = begin % g.m;
         const Index rows = min_of(g.m - row, end - begin);
-        gemm_rows(g, a + g.a_offset(batch), b + g.b_offset(batch), c + g.c_offset(batch), add, row, row + rows);
+        gemm_rows(g, a + g.a_offset(batch), b + g.b_offset(batch), c + g.c_offset(batch), add, row,
+                  row + rows);
         begin += rows;
       }
     } else {
@@ -90,7 +93,8 @@ struct GemmTiles {
 
 template <class T>
 void gemm_tiles(const GemmShape& g, bool add, const void* a, const void* b, void* c) {
-  const GemmTiles<T> kernel{g, add, static_cast<const T*>(a), static_cast<const T*>(b), static_cast<T*>(c)};
+  const GemmTiles<T> kernel{g, add, static_cast<const T*>(a), static_cast<const T*>(b),
+                            static_cast<T*>(c)};
   const Index row_work = max_of(1, saturating_mul(g.n, g.k));
   const Index indices = kernels_on_host ? g.batches * g.m : g.batches * g.m * g.n;
   launch("tessera::gemm", indices, max_of(1, 65536 / row_work), kernel);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Runs a body over [0, n). A body has run(begin, end), which any number of threads call on disjoint ranges.
-/// On the host there is one Kokkos functor for all bodies (a functor costs 0.1 s to compile), one range a thread, and
-/// no Kokkos call at all where one thread suffices; on a device each index is a thread that calls run(i, i + 1).
+/// Runs a body over [0, n). A body has run(begin, end), which any number of threads call on
+/// disjoint ranges. On the host there is one Kokkos functor for all bodies (a functor costs 0.1 s
+/// to compile), one range a thread, and no Kokkos call at all where one thread suffices; on a
+/// device each index is a thread that calls run(i, i + 1).
 ///
 ///     struct Zero { float* p; KOKKOS_FUNCTION void run(Index begin, Index end) const; };
 ///     launch("tessera::zero", n, 4096, Zero{p});
@@ -42,21 +43,18 @@ inline void launch_host(const char* label, Index n, Index grain, const void* bod
 }
 
 /// Not inlined, so that a body is compiled once for all the ways it is launched.
-template <class Body>
-[[gnu::noinline]] void run_erased(const void* body, Index begin, Index end) {
+template <class Body> [[gnu::noinline]] void run_erased(const void* body, Index begin, Index end) {
   static_cast<const Body*>(body)->run(begin, end);
 }
 
 /// One index of a body, as a device kernel.
-template <class Body>
-struct DeviceIndex {
+template <class Body> struct DeviceIndex {
   Body body;
   KOKKOS_FUNCTION void operator()(Index i) const { body.run(i, i + 1); }
 };
 
 /// Runs body over [0, n); a host thread gets at least `grain` indices.
-template <class Body>
-void launch(const char* label, Index n, Index grain, const Body& body) {
+template <class Body> void launch(const char* label, Index n, Index grain, const Body& body) {
   if (n <= 0) return;
   if constexpr (kernels_on_host) {
     launch_host(label, n, grain, &body, &run_erased<Body>);

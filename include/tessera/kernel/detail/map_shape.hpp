@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// A LocalMap made small: dimensions of extent 1 dropped, neighbours joined where every operand allows it.
+/// A LocalMap made small: dimensions of extent 1 dropped, neighbours joined where every operand
+/// allows it.
 ///
 ///     map_shape<2>(work).operand[1].flat     // operand 1 lies exactly as the result does
 #include <Kokkos_Core.hpp>
@@ -15,8 +16,7 @@ struct MapOperand {
   Index stride[max_dims];
 };
 
-template <int N>
-struct MapShape {
+template <int N> struct MapShape {
   int rank;
   Index size;
   Index extent[max_dims];
@@ -35,7 +35,8 @@ struct MapShape {
 };
 
 /// Fills in the shape; not a template, so that it is compiled once.
-inline void collapse_map(const LocalMap& work, int operands, int& rank, Index& size, Index* extent, MapOperand* operand) {
+inline void collapse_map(const LocalMap& work, int operands, int& rank, Index& size, Index* extent,
+                         MapOperand* operand) {
   rank = 0;
   size = 1;
   for (int d = 0; d < work.extents.size(); ++d) {
@@ -43,7 +44,8 @@ inline void collapse_map(const LocalMap& work, int operands, int& rank, Index& s
     size *= max_of(0, next);
     if (next == 1) continue;
     bool join = rank > 0;
-    for (int k = 0; k < operands && join; ++k) join = operand[k].stride[rank - 1] == work.strides[k][d] * next;
+    for (int k = 0; k < operands && join; ++k)
+      join = operand[k].stride[rank - 1] == work.strides[k][d] * next;
     if (join)
       extent[rank - 1] *= next;
     else
@@ -60,8 +62,7 @@ inline void collapse_map(const LocalMap& work, int operands, int& rank, Index& s
   }
 }
 
-template <int N>
-MapShape<N> map_shape(const LocalMap& work) {
+template <int N> MapShape<N> map_shape(const LocalMap& work) {
   MapShape<N> shape;
   collapse_map(work, N, shape.rank, shape.size, shape.extent, shape.operand);
   shape.flat = true;
@@ -72,11 +73,12 @@ MapShape<N> map_shape(const LocalMap& work) {
 /// Most elements of an operand that are gathered at a time.
 inline constexpr Index map_tile = 512;
 
-/// Returns `count` consecutive elements (in the result's order, from `begin`) of an operand: in place where they lie
-/// side by side, else gathered into `buffer`. `filled` remembers what a broadcast filled the buffer with.
+/// Returns `count` consecutive elements (in the result's order, from `begin`) of an operand: in
+/// place where they lie side by side, else gathered into `buffer`. `filled` remembers what a
+/// broadcast filled the buffer with.
 template <class T>
-const T* gather_tile(int rank, const Index* extent, const MapOperand& operand, const T* in, Index begin, Index count,
-                     T* buffer, const T*& filled) {
+const T* gather_tile(int rank, const Index* extent, const MapOperand& operand, const T* in,
+                     Index begin, Index count, T* buffer, const T*& filled) {
   if (operand.flat) return in + begin;
   Index at[max_dims];
   Index rest = begin;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Philox4x32-10, a random function of a counter and a key: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as
-/// easy as 1, 2, 3" (SC 2011).
+/// Philox4x32-10, a random function of a counter and a key: Salmon, Moraes, Dror, Shaw, "Parallel
+/// random numbers: as easy as 1, 2, 3" (SC 2011).
 ///
 ///     philox({0, 0, 0, 0}, 0, 0).word[0] == 0x6627e8d5
 ///
@@ -17,7 +17,8 @@ struct PhiloxWords {
   std::uint32_t word[4];
 };
 
-KOKKOS_INLINE_FUNCTION constexpr PhiloxWords philox(PhiloxWords c, std::uint32_t key0, std::uint32_t key1) {
+KOKKOS_INLINE_FUNCTION constexpr PhiloxWords philox(PhiloxWords c, std::uint32_t key0,
+                                                    std::uint32_t key1) {
   for (int round = 0; round < 10; ++round) {
     const std::uint64_t p = std::uint64_t{0xD2511F53u} * c.word[0];
     const std::uint64_t q = std::uint64_t{0xCD9E8D57u} * c.word[2];

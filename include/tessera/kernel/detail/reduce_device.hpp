@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Reductions on a device: `lanes` threads for each output, each taking every lanes-th element so that neighbours read
-/// neighbours, then the lanes reduced in turn. Lanes follow from the shape alone, so the order is fixed.
+/// Reductions on a device: `lanes` threads for each output, each taking every lanes-th element so
+/// that neighbours read neighbours, then the lanes reduced in turn. Lanes follow from the shape
+/// alone, so the order is fixed.
 ///
 ///     reduce_device<Reduction::sum, double, float>(reduce_shape(work), from, to, 1.0);
 #include <tessera/kernel/detail/launch.hpp>
@@ -11,8 +12,7 @@
 
 namespace tessera::detail {
 
-template <Reduction R, class Total, class In, class Out>
-struct ReduceLanes {
+template <Reduction R, class Total, class In, class Out> struct ReduceLanes {
   ReduceShape shape;
   Index lanes;
   const In* from;
@@ -32,11 +32,13 @@ struct ReduceLanes {
 template <Reduction R, class Total, class In, class Out>
 void reduce_device(const ReduceShape& shape, const In* from, Out* to, double scale) {
   const Index outputs = shape.kept.size, length = shape.reduced.size;
-  const bool unit_line = shape.reduced.rank > 0 && shape.reduced.stride[shape.reduced.rank - 1] == 1;
+  const bool unit_line =
+      shape.reduced.rank > 0 && shape.reduced.stride[shape.reduced.rank - 1] == 1;
   const Index wanted = max_of(unit_line ? 32 : 1, (Index{1} << 18) / max_of(1, outputs));
   const Index lanes = length < 64 ? 1 : min_of(wanted, length / 16);
   if (lanes <= 1) {
-    launch("tessera::reduce", outputs, 1, ReduceLanes<R, Total, In, Out>{shape, 1, from, to, scale});
+    launch("tessera::reduce", outputs, 1,
+           ReduceLanes<R, Total, In, Out>{shape, 1, from, to, scale});
     return;
   }
   using Buffer = Kokkos::View<Total*, Kokkos::DefaultExecutionSpace::memory_space>;

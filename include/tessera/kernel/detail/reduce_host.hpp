@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Reductions on the host: whole outputs to threads, or, where there are few and long ones, chunks of them. How the
-/// work is cut does not depend on types, so that only reduce_part is compiled for each reduction and element type.
+/// Reductions on the host: whole outputs to threads, or, where there are few and long ones, chunks
+/// of them. How the work is cut does not depend on types, so that only reduce_part is compiled for
+/// each reduction and element type.
 ///
-///     reduce_host(reduce_shape(work), from, to, 1.0, reduce_part<Reduction::sum, float>, sizeof(double));
+///     reduce_host(reduce_shape(work), from, to, 1.0, reduce_part<Reduction::sum, float>,
+///     sizeof(double));
 #include <cstddef>
 #include <memory>
 
@@ -49,15 +51,18 @@ template <Reduction R, class T>
       const T* p = from + shape.kept.offset(output);
       for (Index j = 0; j < count; ++j) total[j] = F::start();
       for (Index c = first; c < last; ++c) {
-        const Index top = c * strip_chunk_rows, bottom = min_of(top + strip_chunk_rows, shape.reduced.size);
+        const Index top = c * strip_chunk_rows,
+                    bottom = min_of(top + strip_chunk_rows, shape.reduced.size);
         strip_chunk<R, T>(shape.reduced, p, shape.kept.stride[dim], count, top, bottom, next);
         for (Index j = 0; j < count; ++j) total[j] = F::join(total[j], next[j]);
       }
     } else {
       total[0] = F::start();
       for (Index c = first; c < last; ++c)
-        total[0] = F::join(total[0], work.joining ? partial[output * chunks + c]
-                                                  : line_chunk<R, T>(shape.reduced, from + shape.kept.offset(output), c));
+        total[0] = F::join(
+            total[0], work.joining
+                          ? partial[output * chunks + c]
+                          : line_chunk<R, T>(shape.reduced, from + shape.kept.offset(output), c));
     }
     for (Index j = 0; j < count; ++j) {
       if (apart)
@@ -77,8 +82,8 @@ struct ReduceBody {
 };
 
 /// Cuts the work and has it done by `part`, whose totals have total_bytes each.
-inline void reduce_host(const ReduceShape& shape, const void* from, void* to, double scale, ReducePart part,
-                        std::size_t total_bytes) {
+inline void reduce_host(const ReduceShape& shape, const void* from, void* to, double scale,
+                        ReducePart part, std::size_t total_bytes) {
   const OffsetBox &kept = shape.kept, &reduced = shape.reduced;
   const bool unit_line = reduced.rank > 0 && reduced.stride[reduced.rank - 1] == 1;
   const bool short_line = reduced.rank == 0 || (reduced.rank == 1 && reduced.size < 16);
@@ -88,7 +93,8 @@ inline void reduce_host(const ReduceShape& shape, const void* from, void* to, do
   if (work.strips) {
     work.chunks = max_of(1, ceil_div(reduced.size, strip_chunk_rows));
     work.width = min_of(strip_width, inner);
-    if (threads > 1) work.width = min_of(work.width, max_of(64, round_up(ceil_div(inner, threads), 16)));
+    if (threads > 1)
+      work.width = min_of(work.width, max_of(64, round_up(ceil_div(inner, threads), 16)));
     work.row_strips = ceil_div(inner, work.width);
     items = kept.size / inner * work.row_strips;
   } else {
@@ -97,9 +103,11 @@ inline void reduce_host(const ReduceShape& shape, const void* from, void* to, do
   const ReduceBody body{work, part};
   if (work.chunks == 1 || threads == 1 || items >= 4 * threads) {
     const Index item = saturating_mul(work.width, reduced.size);
-    return launch_host("tessera::reduce", items, max_of(1, 32768 / max_of(1, item)), &body, &run_erased<ReduceBody>);
+    return launch_host("tessera::reduce", items, max_of(1, 32768 / max_of(1, item)), &body,
+                       &run_erased<ReduceBody>);
   }
-  const auto totals = std::make_unique<std::byte[]>(static_cast<std::size_t>(kept.size * work.chunks) * total_bytes);
+  const auto totals = std::make_unique<std::byte[]>(
+      static_cast<std::size_t>(kept.size * work.chunks) * total_bytes);
   work.partial = totals.get();
   launch_host("tessera::reduce", items * work.chunks, 1, &body, &run_erased<ReduceBody>);
   work.joining = true;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Host loops of reductions. A *line* is one output whose elements follow each other; a *strip* is a row of outputs
-/// reduced together, element by element. Both cut the reduced elements into chunks of a fixed length, sum a chunk in
-/// blocks of 256 (lines) or 16 (strips) in the element type and the blocks in Total, and join the chunks in order. So
-/// the bits depend on the shape alone, never on the number of threads.
+/// Host loops of reductions. A *line* is one output whose elements follow each other; a *strip* is
+/// a row of outputs reduced together, element by element. Both cut the reduced elements into chunks
+/// of a fixed length, sum a chunk in blocks of 256 (lines) or 16 (strips) in the element type and
+/// the blocks in Total, and join the chunks in order. So the bits depend on the shape alone, never
+/// on the number of threads.
 ///
 ///     line_chunk<Reduction::sum, float>(shape, from, 0)
 #include <tessera/kernel/detail/reduce_op.hpp>
@@ -26,8 +27,7 @@ inline Index line_chunks(const OffsetBox& reduced) {
 }
 
 /// Returns n elements that lie `stride` apart side by side: where they are, or in `buffer`.
-template <class T>
-const T* side_by_side(const T* p, Index n, Index stride, T* buffer) {
+template <class T> const T* side_by_side(const T* p, Index n, Index stride, T* buffer) {
   if (stride == 1) return p;
   for (Index i = 0; i < n; ++i) buffer[i] = p[i * stride];
   return buffer;
@@ -88,17 +88,17 @@ typename Fold<R, T>::Total line_chunk(const OffsetBox& reduced, const T* p, Inde
 }
 
 /// Joins four rows at once to a fifth: four streams from memory.
-template <class F, class T>
-void join_rows(Index width, T* part, const T* const* rows) {
+template <class F, class T> void join_rows(Index width, T* part, const T* const* rows) {
   const T *a = rows[0], *b = rows[1], *c = rows[2], *d = rows[3];
   TESSERA_SIMD
-  for (Index j = 0; j < width; ++j) part[j] = F::join(part[j], F::join(F::join(a[j], b[j]), F::join(c[j], d[j])));
+  for (Index j = 0; j < width; ++j)
+    part[j] = F::join(part[j], F::join(F::join(a[j], b[j]), F::join(c[j], d[j])));
 }
 
 /// Reduces rows [begin, end) of the reduced box for `width` outputs side by side into totals.
 template <Reduction R, class T>
-void strip_chunk(const OffsetBox& reduced, const T* p, Index stride, Index width, Index begin, Index end,
-                 typename Fold<R, T>::Total* totals) {
+void strip_chunk(const OffsetBox& reduced, const T* p, Index stride, Index width, Index begin,
+                 Index end, typename Fold<R, T>::Total* totals) {
   using F = Fold<R, T>;
   using Total = typename F::Total;
   for (Index j = 0; j < width; ++j) totals[j] = Fold<R, Total>::start();
@@ -122,7 +122,8 @@ void strip_chunk(const OffsetBox& reduced, const T* p, Index stride, Index width
       for (Index j = 0; j < width; ++j) part[j] = F::join(part[j], row[j]);
     }
     TESSERA_SIMD
-    for (Index j = 0; j < width; ++j) totals[j] = Fold<R, Total>::join(totals[j], static_cast<Total>(part[j]));
+    for (Index j = 0; j < width; ++j)
+      totals[j] = Fold<R, Total>::join(totals[j], static_cast<Total>(part[j]));
   }
 }
 

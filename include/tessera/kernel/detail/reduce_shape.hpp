@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// A LocalReduce made small: dimensions of extent 1 dropped, neighbours joined, the reduced ones sorted by stride.
+/// A LocalReduce made small: dimensions of extent 1 dropped, neighbours joined, the reduced ones
+/// sorted by stride.
 ///
-///     reduce_shape({.kept = {4}, .kept_strides = {6}, .reduced = {2, 3}, .reduced_strides = {3, 1}}).reduced.rank == 1
+///     reduce_shape({.kept = {4}, .kept_strides = {6}, .reduced = {2, 3}, .reduced_strides = {3,
+///     1}}).reduced.rank == 1
 #include <Kokkos_Core.hpp>
 
 #include <tessera/base/local_work.hpp>
@@ -36,7 +38,8 @@ inline OffsetBox offset_box(const Extents& extents, const Extents& strides, bool
     if (extents[d] == 1) continue;
     const Index key = strides[d] < 0 ? -strides[d] : strides[d];
     int at = rank++;
-    for (; sorted && at > 0 && (stride[at - 1] < 0 ? -stride[at - 1] : stride[at - 1]) < key; --at) {
+    for (; sorted && at > 0 && (stride[at - 1] < 0 ? -stride[at - 1] : stride[at - 1]) < key;
+         --at) {
       extent[at] = extent[at - 1];
       stride[at] = stride[at - 1];
     }
@@ -61,7 +64,8 @@ struct ReduceShape {
 };
 
 inline ReduceShape reduce_shape(const LocalReduce& work) {
-  return {offset_box(work.kept, work.kept_strides, false), offset_box(work.reduced, work.reduced_strides, true)};
+  return {offset_box(work.kept, work.kept_strides, false),
+          offset_box(work.reduced, work.reduced_strides, true)};
 }
 
 /// Steps through the rows of a box (all dimensions but the last) in order, without division.

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Vector instructions without compiler flags. TESSERA_SIMD before a loop says that its iterations are independent
-/// (g++ 12 vectorises at -O2 only where told); with_wide_vectors compiles a loop a second time for AVX2, and takes that
-/// where the CPU has it. AVX2 without fused multiply-add: the bits are those of the plain loop.
+/// Vector instructions without compiler flags. TESSERA_SIMD before a loop says that its iterations
+/// are independent (g++ 12 vectorises at -O2 only where told); with_wide_vectors compiles a loop a
+/// second time for AVX2, and takes that where the CPU has it. AVX2 without fused multiply-add: the
+/// bits are those of the plain loop.
 ///
 ///     with_wide_vectors([&]() TESSERA_INLINE {
 ///       TESSERA_SIMD
@@ -27,22 +28,17 @@
 namespace tessera::detail {
 
 #if defined(__x86_64__) && !defined(__AVX2__) && !defined(__CUDACC__) && !defined(__HIPCC__)
-template <class Loop>
-__attribute__((target("avx2"), noinline)) void run_avx2(const Loop& loop) {
+template <class Loop> __attribute__((target("avx2"), noinline)) void run_avx2(const Loop& loop) {
   loop();
 }
-template <class Loop>
-TESSERA_INLINE inline void with_wide_vectors(const Loop& loop) {
+template <class Loop> TESSERA_INLINE inline void with_wide_vectors(const Loop& loop) {
   if (__builtin_cpu_supports("avx2"))
     run_avx2(loop);
   else
     loop();
 }
 #else
-template <class Loop>
-void with_wide_vectors(const Loop& loop) {
-  loop();
-}
+template <class Loop> void with_wide_vectors(const Loop& loop) { loop(); }
 #endif
 
 }  // namespace tessera::detail
