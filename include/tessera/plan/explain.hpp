@@ -15,50 +15,36 @@
 
 namespace tessera {
 
-/// Returns bytes as "0 B", "768 B", "1.5 KiB", "80 MiB": at most one decimal, none when it is zero.
-inline std::string bytes_text(Index bytes) {
-  static constexpr const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+namespace detail {
+/// Returns n in the largest unit of which there is at least one, with at most one decimal, cut.
+template <int N>
+std::string scaled_text(std::int64_t n, std::int64_t step, const char* const (&units)[N]) {
   int unit = 0;
-  Index whole = bytes, scale = 1;
-  while (whole >= 1024 && unit < 5) {
-    whole /= 1024;
-    scale *= 1024;
+  std::int64_t scale = 1;
+  while (unit + 1 < N && n / scale >= step) {
+    scale *= step;
     ++unit;
   }
-  const Index tenths = (bytes - whole * scale) * 10 / scale;
-  std::string text = std::to_string(whole);
-  if (tenths > 0) text += "." + std::to_string(tenths);
-  return text + " " + units[unit];
+  const std::int64_t whole = n / scale;
+  const std::int64_t tenths = (n - whole * scale) * 10 / scale;
+  return std::to_string(whole) + (tenths > 0 ? "." + std::to_string(tenths) : "") + " " + units[unit];
 }
+}  // namespace detail
 
+/// Returns bytes as "768 B", "1.5 KiB", "80 MiB".
+inline std::string bytes_text(Index bytes) {
+  static constexpr const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  return detail::scaled_text(bytes, 1024, units);
+}
 /// Returns an operation count as "12.5 Gflop".
 inline std::string flops_text(Index flops) {
   static constexpr const char* units[] = {"flop", "kflop", "Mflop", "Gflop", "Tflop", "Pflop"};
-  int unit = 0;
-  Index whole = flops, scale = 1;
-  while (whole >= 1000 && unit < 5) {
-    whole /= 1000;
-    scale *= 1000;
-    ++unit;
-  }
-  const Index tenths = (flops - whole * scale) / (scale / 10 > 0 ? scale / 10 : 1);
-  std::string text = std::to_string(whole);
-  if (unit > 0 && tenths > 0) text += "." + std::to_string(tenths);
-  return text + " " + units[unit];
+  return detail::scaled_text(flops, 1000, units);
 }
-
 /// Returns a model time in picoseconds as "3.2 us".
 inline std::string time_text(std::int64_t picoseconds) {
   static constexpr const char* units[] = {"ps", "ns", "us", "ms", "s"};
-  int unit = 0;
-  std::int64_t whole = picoseconds, scale = 1;
-  while (whole >= 1000 && unit < 4) {
-    whole /= 1000;
-    scale *= 1000;
-    ++unit;
-  }
-  const std::int64_t tenths = unit == 0 ? 0 : (picoseconds - whole * scale) / (scale / 10);
-  return std::to_string(whole) + (tenths > 0 ? "." + std::to_string(tenths) : "") + " " + units[unit];
+  return detail::scaled_text(picoseconds, 1000, units);
 }
 
 /// Returns "data=2 x model=4".
