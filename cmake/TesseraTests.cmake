@@ -9,7 +9,9 @@
 #   tests/<room>/planted/x.cpp    must end with a failure and say so, see cmake/checks/must_fail.cmake; each a program
 #   tests/golden/x.golden.cpp     doctest, texts compared with tests/golden/*.txt   program test_golden
 
-set(TESSERA_TEST_ENVIRONMENT ${TESSERA_ENVIRONMENT} UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+set(TESSERA_TEST_ENVIRONMENT ${TESSERA_ENVIRONMENT}
+  TESSERA_CHECK=communicating  # all processes of a test call the same operators, or the test says where they do not
+  UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
   TSAN_OPTIONS=ignore_noninstrumented_modules=1)  # MPICH and OpenMP are not built with it, and it sees races in them
 
 # What every test of ours is compiled with, by the room it tests: the rooms up to plan see neither Kokkos nor MPI.
