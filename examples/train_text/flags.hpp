@@ -47,13 +47,20 @@ struct Flags {
 };
 
 namespace detail {
+/// Reads all of text as a number from `least` to 1e9; returns whether it is one.
+template <class N> bool parse(std::string_view text, N least, N& value) {
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  return error == std::errc{} && stop == end && value >= least && value <= N(1e9);
+}
+[[noreturn]] inline void refuse(const std::string& flag, std::string_view text,
+                                const char* wanted) {
+  throw UsageError(flag + " is given \"" + std::string(text) + "\"; give " + wanted);
+}
 template <class N>
 N number(const std::string& flag, std::string_view text, N least, const char* wanted) {
   N value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || !(value >= least) ||
-      value > N(1e9))
-    throw UsageError(flag + " is given \"" + std::string(text) + "\"; give " + wanted);
+  if (!parse(text, least, value)) refuse(flag, text, wanted);
   return value;
 }
 inline Index whole(const std::string& flag, std::string_view text) {
@@ -66,11 +73,10 @@ inline Index count(const std::string& flag, std::string_view text) {
   return number<Index>(flag, text, 1, "a whole number from 1 to 1000000000");
 }
 inline void read_mesh(const std::string& flag, std::string_view text, Flags& flags) {
-  const char* wanted = "two whole numbers with an x between them, as in 2x4";
-  const auto x = std::min(text.find('x'), text.size());
-  const auto second = text.substr(std::min(x + 1, text.size()));
-  flags.data = static_cast<int>(number<Index>(flag, text.substr(0, x), 1, wanted));
-  flags.model = static_cast<int>(number<Index>(flag, second, 1, wanted));
+  const auto x = text.find('x');
+  if (x == text.npos || !parse(text.substr(0, x), 1, flags.data) ||
+      !parse(text.substr(x + 1), 1, flags.model))
+    refuse(flag, text, "two whole numbers with an x between them, as in 2x4");
 }
 }  // namespace detail
 
