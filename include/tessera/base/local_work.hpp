@@ -13,11 +13,11 @@ namespace tessera {
 /// Copies a box of elements between two strided layouts: packing, unpacking, slicing and permuting alike.
 /// Element (i...) goes from from_offset + sum i*from_strides to to_offset + sum i*to_strides.
 struct StridedCopy {
-  Extents extents;
+  Extents extents{};
   Index from_offset = 0;
-  Extents from_strides;
+  Extents from_strides{};
   Index to_offset = 0;
-  Extents to_strides;
+  Extents to_strides{};
   constexpr bool operator==(const StridedCopy&) const = default;
 };
 
@@ -32,27 +32,27 @@ struct Gemm {
   Index lda = 1;
   Index ldb = 1;
   Index ldc = 1;
-  Extents batch;
-  Extents batch_a;
-  Extents batch_b;
-  Extents batch_c;
+  Extents batch{};
+  Extents batch_a{};
+  Extents batch_b{};
+  Extents batch_c{};
   constexpr Index flops() const { return saturating_mul(2, saturating_mul(saturating_mul(m, n), saturating_mul(k, volume(batch)))); }
   constexpr bool operator==(const Gemm&) const = default;
 };
 
 /// Reduces the `reduced` box of each element of the `kept` box; the result is contiguous, row-major over `kept`.
 struct LocalReduce {
-  Extents kept;
-  Extents kept_strides;
-  Extents reduced;
-  Extents reduced_strides;
+  Extents kept{};
+  Extents kept_strides{};
+  Extents reduced{};
+  Extents reduced_strides{};
   constexpr bool operator==(const LocalReduce&) const = default;
 };
 
 /// Applies a function elementwise over a box; the result is contiguous, row-major. One row of strides an operand.
 struct LocalMap {
-  Extents extents;
-  FixedVector<Extents, max_dims> strides;
+  Extents extents{};
+  FixedVector<Extents, max_dims> strides{};
   constexpr bool operator==(const LocalMap&) const = default;
 };
 
