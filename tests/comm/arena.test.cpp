@@ -63,25 +63,31 @@ TEST_CASE("charges are whole units, and nothing for nothing") {
   CHECK(arena.in_use() == 0);
 }
 
-TEST_CASE("random sequences: blocks are aligned, disjoint, keep their contents, and are counted as the model counts") {
+TEST_CASE(
+    "random sequences: blocks are aligned, disjoint, keep their contents, and are counted as the "
+    "model counts") {
   alignas(256) static std::byte window[64 * 1024];
   for (unsigned seed = 1; seed <= 20; ++seed) {
     std::mt19937 random(seed);
     INFO("seed " << seed);
     const bool with_window = seed % 2 == 0;
-    Arena arena(std::make_shared<HostMemory>(), with_window ? window : nullptr, with_window ? 64 * 1024 : 0);
+    Arena arena(std::make_shared<HostMemory>(), with_window ? window : nullptr,
+                with_window ? 64 * 1024 : 0);
     std::vector<std::pair<Block, unsigned char>> out;
     Index model = 0;
     Index peak = 0;
     bool good = true;
     for (int step = 0; step < 2000; ++step) {
       if (out.empty() || random() % 100 < 55) {
-        const Index bytes = static_cast<Index>(random() % 50 == 0 ? random() % 3'000'000 : random() % 5000);
+        const Index bytes =
+            static_cast<Index>(random() % 50 == 0 ? random() % 3'000'000 : random() % 5000);
         Block block = arena.allocate(bytes);
         const auto mark = static_cast<unsigned char>(random());
-        good &= (bytes == 0) == (block.data == nullptr) && reinterpret_cast<std::uintptr_t>(block.data) % 256 == 0 && block.bytes == bytes;
+        good &= (bytes == 0) == (block.data == nullptr) &&
+                reinterpret_cast<std::uintptr_t>(block.data) % 256 == 0 && block.bytes == bytes;
         const auto* at = static_cast<std::byte*>(block.data);
-        good &= bytes == 0 || block.shared == (with_window && at >= window && at < window + sizeof window);
+        good &= bytes == 0 ||
+                block.shared == (with_window && at >= window && at < window + sizeof window);
         if (bytes > 0) std::memset(block.data, mark, static_cast<std::size_t>(bytes));
         out.emplace_back(block, mark);
         model += arena_charge(bytes);
@@ -89,8 +95,10 @@ TEST_CASE("random sequences: blocks are aligned, disjoint, keep their contents, 
         std::swap(out[random() % out.size()], out.back());
         auto [block, mark] = out.back();
         out.pop_back();
-        for (Index i = 0; i < block.bytes; i += 97) good &= static_cast<unsigned char*>(block.data)[i] == mark;
-        if (block.bytes > 0) good &= static_cast<unsigned char*>(block.data)[block.bytes - 1] == mark;
+        for (Index i = 0; i < block.bytes; i += 97)
+          good &= static_cast<unsigned char*>(block.data)[i] == mark;
+        if (block.bytes > 0)
+          good &= static_cast<unsigned char*>(block.data)[block.bytes - 1] == mark;
         model -= arena_charge(block.bytes);
         arena.release(block);
       }
@@ -112,7 +120,8 @@ TEST_CASE("neighbours that are free join, so that what was given back fits again
   for (int i = 0; i < 16; ++i) blocks.push_back(arena.allocate(64 * 1024));
   CHECK(memory->allocations == 1);
   const Index capacity = arena.capacity();
-  for (int i : {1, 3, 5, 7, 9, 11, 13, 15, 0, 2, 4, 6, 8, 10, 12, 14}) arena.release(blocks[static_cast<std::size_t>(i)]);
+  for (int i : {1, 3, 5, 7, 9, 11, 13, 15, 0, 2, 4, 6, 8, 10, 12, 14})
+    arena.release(blocks[static_cast<std::size_t>(i)]);
   Block whole = arena.allocate(capacity);
   CHECK(memory->allocations == 1);
   CHECK(arena.capacity() == capacity);
@@ -127,7 +136,8 @@ TEST_CASE("a repeated pattern of requests allocates nothing anew") {
   int after_first = 0;
   for (int round = 0; round < 50; ++round) {
     std::vector<Block> blocks;
-    for (Index bytes : {300'000, 5, 70'000, 2'000'000, 4096, 1'000'000}) blocks.push_back(arena.allocate(bytes));
+    for (Index bytes : {300'000, 5, 70'000, 2'000'000, 4096, 1'000'000})
+      blocks.push_back(arena.allocate(bytes));
     for (Block& block : blocks) arena.release(block);
     if (round == 0) after_first = memory->allocations;
   }
@@ -160,9 +170,11 @@ TEST_CASE("errors say what was asked for, what is in use and what is held") {
     return std::string("nothing was thrown");
   };
   std::string message = text([&] { arena.allocate(5 << 20); });
-  CHECK(message.find("5242880 bytes were asked for, 1048576 are in use of 1048576 held") != std::string::npos);
+  CHECK(message.find("5242880 bytes were asked for, 1048576 are in use of 1048576 held") !=
+        std::string::npos);
   CHECK(arena.in_use() == 1 << 20);
-  Block small = arena.allocate((3 << 20) / 2);  // the generous chunk does not fit, the exact one does
+  Block small =
+      arena.allocate((3 << 20) / 2);  // the generous chunk does not fit, the exact one does
   CHECK(small.data != nullptr);
   CHECK(text([&] { arena.allocate(-1); }).find("-1 bytes") != std::string::npos);
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Every kind of call in every shape, with what it must give: shared by the tests of all transports.
+/// Every kind of call in every shape, with what it must give: shared by the tests of all
+/// transports.
 #include <doctest/doctest.h>
 
 #include <cstdint>
@@ -17,46 +18,51 @@ using namespace tessera;
 /// How many elements go from one member to another.
 enum class Shape { even, ragged, sparse, none };
 inline constexpr Shape shapes[] = {Shape::even, Shape::ragged, Shape::sparse, Shape::none};
-inline constexpr Collective kinds[] = {Collective::all_gather, Collective::all_to_all,         Collective::reduce_scatter,
-                                       Collective::all_reduce, Collective::collective_permute, Collective::exchange};
+inline constexpr Collective kinds[] = {Collective::all_gather,         Collective::all_to_all,
+                                       Collective::reduce_scatter,     Collective::all_reduce,
+                                       Collective::collective_permute, Collective::exchange};
 
 inline Index amount(Shape shape, int from, int to, Index scale) {
   switch (shape) {
-    case Shape::even: return 3 * scale;
-    case Shape::ragged: return (1 + (2 * from + 3 * to) % 5) * scale;
-    case Shape::sparse: return (from + 2 * to) % 3 == 0 ? (1 + to) * scale : 0;
-    case Shape::none: return 0;
+    case Shape::even:
+      return 3 * scale;
+    case Shape::ragged:
+      return (1 + (2 * from + 3 * to) % 5) * scale;
+    case Shape::sparse:
+      return (from + 2 * to) % 3 == 0 ? (1 + to) * scale : 0;
+    case Shape::none:
+      return 0;
   }
   return 0;
 }
 
 /// Small integers, so that sums are exact in every type.
-template <class T>
-T value(int from, int to, Index i) {
+template <class T> T value(int from, int to, Index i) {
   return static_cast<T>((from * 31 + to * 7 + i * 3) % 101 - 50);
 }
 
 /// A call together with its buffers and what the receive buffer must be; gaps are left untouched.
-template <class T>
-struct Case {
+template <class T> struct Case {
   Call call;
   std::vector<T> send;
   std::vector<T> receive;
   std::vector<T> expected;
 };
 
-template <class T>
-T reduced(Reduction reduction, int members, int to, Index i) {
+template <class T> T reduced(Reduction reduction, int members, int to, Index i) {
   T result = value<T>(0, to, i);
   for (int from = 1; from < members; ++from) {
     const T next = value<T>(from, to, i);
-    result = reduction == Reduction::max ? (result < next ? next : result) : reduction == Reduction::min ? (next < result ? next : result) : static_cast<T>(result + next);
+    result = reduction == Reduction::max   ? (result < next ? next : result)
+             : reduction == Reduction::min ? (next < result ? next : result)
+                                           : static_cast<T>(result + next);
   }
   return result;
 }
 
 template <class T>
-Case<T> make_case(Collective kind, Shape shape, Reduction reduction, int own, int members, Index scale, bool in_place = false) {
+Case<T> make_case(Collective kind, Shape shape, Reduction reduction, int own, int members,
+                  Index scale, bool in_place = false) {
   constexpr T gap = T(-77);
   Case<T> c;
   Call& call = c.call;
@@ -80,17 +86,20 @@ Case<T> make_case(Collective kind, Shape shape, Reduction reduction, int own, in
     case Collective::all_gather:
       add_send(own, amount(shape, own, 0, scale), own, 0);
       for (int from = 0; from < members; ++from)
-        add_receive(from, amount(shape, from, 0, scale), [&](Index i) { return value<T>(from, 0, i); });
+        add_receive(from, amount(shape, from, 0, scale),
+                    [&](Index i) { return value<T>(from, 0, i); });
       break;
     case Collective::all_to_all:
       for (int to = 0; to < members; ++to) add_send(to, amount(shape, own, to, scale), own, to);
       for (int from = 0; from < members; ++from)
-        add_receive(from, amount(shape, from, own, scale), [&](Index i) { return value<T>(from, own, i); });
+        add_receive(from, amount(shape, from, own, scale),
+                    [&](Index i) { return value<T>(from, own, i); });
       break;
     case Collective::reduce_scatter:
       call.reduction = reduction;
       for (int to = 0; to < members; ++to) add_send(to, amount(shape, 0, to, scale), own, to);
-      add_receive(own, amount(shape, 0, own, scale), [&](Index i) { return reduced<T>(reduction, members, own, i); });
+      add_receive(own, amount(shape, 0, own, scale),
+                  [&](Index i) { return reduced<T>(reduction, members, own, i); });
       break;
     case Collective::all_reduce: {
       call.reduction = reduction;
@@ -105,50 +114,59 @@ Case<T> make_case(Collective kind, Shape shape, Reduction reduction, int own, in
       call.even = false;
       const int to = (own + 1) % members;
       const int from = (own + members - 1) % members;
-      if (const Index n = amount(shape, own, to, scale); n > 0 && to != own) add_send(to, n, own, to);
-      if (const Index n = amount(shape, from, own, scale); n > 0 && from != own) add_receive(from, n, [&](Index i) { return value<T>(from, own, i); });
+      if (const Index n = amount(shape, own, to, scale); n > 0 && to != own)
+        add_send(to, n, own, to);
+      if (const Index n = amount(shape, from, own, scale); n > 0 && from != own)
+        add_receive(from, n, [&](Index i) { return value<T>(from, own, i); });
       break;
     }
     case Collective::exchange:
       call.even = false;
       for (int to = 0; to < members; ++to)
-        if (const Index n = amount(shape, own, to, scale); n > 0 && to != own) add_send(to, n, own, to);
+        if (const Index n = amount(shape, own, to, scale); n > 0 && to != own)
+          add_send(to, n, own, to);
       for (int from = 0; from < members; ++from)
-        if (const Index n = amount(shape, from, own, scale); n > 0 && from != own) add_receive(from, n, [&](Index i) { return value<T>(from, own, i); });
+        if (const Index n = amount(shape, from, own, scale); n > 0 && from != own)
+          add_receive(from, n, [&](Index i) { return value<T>(from, own, i); });
       break;
   }
   c.receive.assign(c.expected.size(), gap);
   if (call.in_place) {
     const auto at = static_cast<std::size_t>(call.receive.front().offset);
     for (Index i = 0; i < call.send.front().count; ++i)
-      c.receive[at + static_cast<std::size_t>(i)] = c.send[static_cast<std::size_t>(call.send.front().offset + i)];
+      c.receive[at + static_cast<std::size_t>(i)] =
+          c.send[static_cast<std::size_t>(call.send.front().offset + i)];
   }
   return c;
 }
 
-/// Runs one case and returns an empty text, or what is wrong. (doctest's assertions are slow and lock, so the loops use few.)
-template <class T>
-std::string wrong(Group& group, Case<T>& c) {
+/// Runs one case and returns an empty text, or what is wrong. (doctest's assertions are slow and
+/// lock, so the loops use few.)
+template <class T> std::string wrong(Group& group, Case<T>& c) {
   group.run(c.call, c.call.in_place ? c.receive.data() : c.send.data(), c.receive.data());
   for (std::size_t i = 0; i < c.expected.size(); ++i)
     if (c.receive[i] != c.expected[i])
-      return std::string(name_of(c.call.kind)) + " of " + std::string(name_of(c.call.type)) + ", " + std::string(name_of(c.call.reduction)) +
-             ", even=" + std::to_string(c.call.even) + " in_place=" + std::to_string(c.call.in_place) + ", member " + std::to_string(c.call.own) + "/" +
-             std::to_string(c.call.members) + ", element " + std::to_string(i) + " is " + std::to_string(c.receive[i]) + ", not " +
+      return std::string(name_of(c.call.kind)) + " of " + std::string(name_of(c.call.type)) + ", " +
+             std::string(name_of(c.call.reduction)) + ", even=" + std::to_string(c.call.even) +
+             " in_place=" + std::to_string(c.call.in_place) + ", member " +
+             std::to_string(c.call.own) + "/" + std::to_string(c.call.members) + ", element " +
+             std::to_string(i) + " is " + std::to_string(c.receive[i]) + ", not " +
              std::to_string(c.expected[i]);
   return {};
 }
 
 /// Runs every kind, shape and reduction of one type; returns the first thing that is wrong.
-template <class T>
-std::string all_wrong(Group& group, Index scale) {
+template <class T> std::string all_wrong(Group& group, Index scale) {
   for (const Collective kind : kinds)
     for (const Shape shape : shapes)
       for (const Reduction reduction : {Reduction::sum, Reduction::max, Reduction::min})
         for (const bool in_place : {false, true}) {
           const bool reduces = kind == Collective::reduce_scatter || kind == Collective::all_reduce;
-          if ((!reduces && reduction != Reduction::sum) || (in_place && kind != Collective::all_reduce)) continue;
-          Case<T> c = make_case<T>(kind, shape, reduction, group.rank(), group.size(), scale, in_place);
+          if ((!reduces && reduction != Reduction::sum) ||
+              (in_place && kind != Collective::all_reduce))
+            continue;
+          Case<T> c =
+              make_case<T>(kind, shape, reduction, group.rank(), group.size(), scale, in_place);
           if (std::string text = wrong(group, c); !text.empty()) return text;
         }
   return {};

@@ -16,9 +16,13 @@ using namespace tessera;
 
 TEST_CASE("a ledger sums calls, messages and payload by kind, group and axis") {
   Ledger ledger;
-  Call gather = cases::make_case<float>(Collective::all_gather, cases::Shape::even, Reduction::none, 1, 4, 1).call;
+  Call gather =
+      cases::make_case<float>(Collective::all_gather, cases::Shape::even, Reduction::none, 1, 4, 1)
+          .call;
   gather.group = AxisSet{0};
-  Call reduce = cases::make_case<double>(Collective::all_reduce, cases::Shape::even, Reduction::sum, 1, 3, 1).call;
+  Call reduce =
+      cases::make_case<double>(Collective::all_reduce, cases::Shape::even, Reduction::sum, 1, 3, 1)
+          .call;
   reduce.group = AxisSet{0, 1};
   Call exchange;
   exchange.kind = Collective::exchange;
@@ -87,7 +91,9 @@ TEST_CASE("environment variables are read strictly") {
     return std::string();
   };
   setenv("TESSERA_WAIT", "doze", 1);
-  CHECK(text([] { wait_from_environment(); }) == "[tessera] TESSERA_WAIT is \"doze\"; it is one of automatic, spin, nap: set it so, or unset it");
+  CHECK(text([] { wait_from_environment(); }) ==
+        "[tessera] TESSERA_WAIT is \"doze\"; it is one of automatic, spin, nap: set it so, or "
+        "unset it");
   setenv("TESSERA_WAIT", "nap", 1);
   CHECK(wait_from_environment() == Wait::nap);
   unsetenv("TESSERA_WAIT");
@@ -99,7 +105,8 @@ TEST_CASE("environment variables are read strictly") {
   CHECK(check_from_environment() == Check::normal);
   for (const char* bad : {"ten", "-1", "3x", "nan"}) {
     setenv("TESSERA_TIME_LIMIT", bad, 1);
-    CHECK(text([] { settings_from_environment(); }).find("TESSERA_TIME_LIMIT") != std::string::npos);
+    CHECK(text([] { settings_from_environment(); }).find("TESSERA_TIME_LIMIT") !=
+          std::string::npos);
   }
   setenv("TESSERA_TIME_LIMIT", "2.5", 1);
   CHECK(settings_from_environment().time_limit == 2.5);

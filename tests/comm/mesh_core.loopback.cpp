@@ -19,8 +19,7 @@ using namespace tessera;
 
 namespace {
 
-template <class E, class F>
-std::string thrown(int processes, F f, double limit = 20) {
+template <class E, class F> std::string thrown(int processes, F f, double limit = 20) {
   try {
     run_loopback(processes, f, {limit});
   } catch (const E& error) {
@@ -29,8 +28,7 @@ std::string thrown(int processes, F f, double limit = 20) {
   return "nothing was thrown";
 }
 
-template <class E, class F>
-std::string text_of(F f) {
+template <class E, class F> std::string text_of(F f) {
   try {
     f();
   } catch (const E& error) {
@@ -68,7 +66,8 @@ TEST_CASE("groups of a mesh are the processes that differ along their axes") {
       mesh->collective(call, &x, &x, "sum", Where::here());
       std::int64_t expected = 0;
       for (int k = 0; k < mesh->shape().group_size(axes); ++k)
-        expected += 1 + 1000 * mesh->shape().process(mesh->shape().member(axes, mesh->coordinates(), k));
+        expected +=
+            1 + 1000 * mesh->shape().process(mesh->shape().member(axes, mesh->coordinates(), k));
       if (x != expected) ++bad;
     }
     if (mesh->ledger().count(all_reduce) != 8) ++bad;
@@ -80,15 +79,20 @@ TEST_CASE("groups of a mesh are the processes that differ along their axes") {
 TEST_CASE("a mesh that does not fit its processes is refused on all of them") {
   std::atomic<int> count{0};
   run_loopback(3, [&](std::shared_ptr<Transport> transport) {
-    const std::string text = text_of<MeshError>([&] { make_mesh_core(transport, MeshShape{2, 2}, {"data", "model"}); });
-    if (text.find("the mesh data=2 x model=2 has 4 processes but the communicator has 3; ") != std::string::npos) ++count;
+    const std::string text = text_of<MeshError>([&] {
+      make_mesh_core(transport, MeshShape{2, 2}, {"data", "model"});
+    });
+    if (text.find("the mesh data=2 x model=2 has 4 processes but the communicator has 3; ") !=
+        std::string::npos)
+      ++count;
   });
   CHECK(count == 3);
 }
 
 TEST_CASE("processes that ask for different meshes are told both") {
   const std::string text = thrown<MismatchError>(4, [&](std::shared_ptr<Transport> transport) {
-    make_mesh_core(transport, transport->rank() == 3 ? MeshShape{4, 1} : MeshShape{2, 2}, {"data", "model"});
+    make_mesh_core(transport, transport->rank() == 3 ? MeshShape{4, 1} : MeshShape{2, 2},
+                   {"data", "model"});
   });
   CHECK(has(text, "data=2 x model=2"));
   CHECK(has(text, "data=4 x model=1"));
@@ -99,22 +103,29 @@ TEST_CASE("agree: silent when all agree, both calls named on every process when 
   std::mutex mutex;
   std::string sample;
   run_loopback(6, [&](std::shared_ptr<Transport> transport) {
-    auto mesh = make_mesh_core(transport, MeshShape{2, 3}, {"data", "model"}, {.check = Check::communicating});
+    auto mesh = make_mesh_core(transport, MeshShape{2, 3}, {"data", "model"},
+                               {.check = Check::communicating});
     for (std::uint64_t step = 0; step < 10; ++step) mesh->agree(step, "the same", Where::here());
     const bool odd = mesh->process() == 4;
     const std::string text = text_of<MismatchError>([&] {
       if (odd)
-        mesh->agree(7, [] { return std::string("reduce of 3x4"); }, Where{"user.cpp", 40});
+        mesh->agree(
+            7, [] { return std::string("reduce of 3x4"); }, Where{"user.cpp", 40});
       else
         mesh->agree(8, "einsum \"ik,kj->ij\" of 2x2", Where{"user.cpp", 30});
     });
-    const bool good = text.find("reduce of 3x4") != std::string::npos && text.find("einsum \"ik,kj->ij\" of 2x2") != std::string::npos &&
-                      text.find("user.cpp:40") != std::string::npos && text.find("user.cpp:30") != std::string::npos &&
-                      text.find(odd ? "but process 0 calls" : "but process 4 calls") != std::string::npos;
+    const bool good =
+        text.find("reduce of 3x4") != std::string::npos &&
+        text.find("einsum \"ik,kj->ij\" of 2x2") != std::string::npos &&
+        text.find("user.cpp:40") != std::string::npos &&
+        text.find("user.cpp:30") != std::string::npos &&
+        text.find(odd ? "but process 0 calls" : "but process 4 calls") != std::string::npos;
     if (good) ++told;
     const std::lock_guard lock(mutex);
     if (!good) sample = text;
-    if (!has(text_of<UsageError>([&] { mesh->agree(1, "x", {}); }), "cannot be used: a call on it failed")) ++told;
+    if (!has(text_of<UsageError>([&] { mesh->agree(1, "x", {}); }),
+             "cannot be used: a call on it failed"))
+      ++told;
   });
   CHECK_MESSAGE(told == 6, sample);
 }
@@ -136,7 +147,8 @@ TEST_CASE("level heavy compares counts before it communicates") {
         mesh->collective(c.call, c.send.data(), c.receive.data(), "right", Where::here());
         if (c.receive != c.expected) throw std::runtime_error("wrong result");
       }
-    auto c = cases::make_case<float>(Collective::all_to_all, cases::Shape::ragged, Reduction::none, mesh->process(), 3, 1);
+    auto c = cases::make_case<float>(Collective::all_to_all, cases::Shape::ragged, Reduction::none,
+                                     mesh->process(), 3, 1);
     c.call.group = AxisSet{0};
     if (mesh->process() == 1) c.call.send[2].count = 1;
     mesh->collective(c.call, c.send.data(), c.receive.data(), "einsum", Where::here());
@@ -173,7 +185,8 @@ TEST_CASE("a closed or poisoned mesh refuses use and says why; attachments end w
     CHECK(block.data != nullptr);
     mesh->close();
     mesh->close();
-    CHECK(has(text_of<UsageError>([&] { mesh->group(AxisSet{0}); }), "the mesh data=1 cannot be used: it is closed"));
+    CHECK(has(text_of<UsageError>([&] { mesh->group(AxisSet{0}); }),
+              "the mesh data=1 cannot be used: it is closed"));
     CHECK_THROWS_AS(mesh->transport(), UsageError);
     CHECK_THROWS_AS(mesh->arena().allocate(1), MemoryError);
     mesh->arena().release(block);
@@ -210,7 +223,8 @@ TEST_CASE("a plan of another process is refused") {
 TEST_CASE("many meshes in one run, and 20000 small collectives") {
   run_loopback(4, [&](std::shared_ptr<Transport> transport) {
     for (int i = 0; i < 300; ++i) {
-      auto mesh = make_mesh_core(transport, i % 2 == 0 ? MeshShape{2, 2} : MeshShape{4}, {"a", "b"});
+      auto mesh =
+          make_mesh_core(transport, i % 2 == 0 ? MeshShape{2, 2} : MeshShape{4}, {"a", "b"});
       mesh->collective(sum_over(*mesh, AxisSet{0}, 0), nullptr, nullptr, "nothing", Where::here());
     }
     auto mesh = make_mesh_core(transport, MeshShape{4}, {"a"});

@@ -18,8 +18,7 @@ using namespace tessera;
 namespace {
 
 /// Runs f on `processes` and returns the text of what run_loopback throws.
-template <class E, class F>
-std::string thrown(int processes, F f, double limit = 20) {
+template <class E, class F> std::string thrown(int processes, F f, double limit = 20) {
   try {
     run_loopback(processes, f, {limit});
   } catch (const E& error) {
@@ -48,7 +47,8 @@ TEST_CASE("every call in every shape and type gives what plain loops give, small
     run_loopback(processes, [&](std::shared_ptr<Transport> transport) {
       auto group = transport->group(detail::all_members(processes), 1);
       for (const Index scale : {1, 5000}) {
-        const std::string text = cases::all_types_wrong(*group, processes > 4 ? min_of(scale, 2000) : scale);
+        const std::string text =
+            cases::all_types_wrong(*group, processes > 4 ? min_of(scale, 2000) : scale);
         const std::lock_guard lock(mutex);
         if (first.empty()) first = text;
       }
@@ -129,14 +129,18 @@ TEST_CASE("a process that never comes: all end within the limit, with what each 
           std::this_thread::sleep_for(std::chrono::milliseconds(900));
           return;
         }
-        transport->blackboard()->enter(transport->rank(), {"einsum \"ik,kj->ij\"", Where{"x/planted.cpp", 12}, "all-reduce", "model"});
+        transport->blackboard()->enter(
+            transport->rank(),
+            {"einsum \"ik,kj->ij\"", Where{"x/planted.cpp", 12}, "all-reduce", "model"});
         std::int64_t x = 1;
         group->run(all_reduce_of(*group, 1), &x, &x);
       },
       0.3);
   CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(5));
   CHECK(has(text, "waited longer than the limit of 0.3 s"));
-  CHECK(has(text, "process 0: waits in all-reduce over model for einsum \"ik,kj->ij\" (at planted.cpp:12), call 1"));
+  CHECK(has(text,
+            "process 0: waits in all-reduce over model for einsum \"ik,kj->ij\" (at "
+            "planted.cpp:12), call 1"));
   CHECK(has(text, "process 1: has made no call yet"));
   CHECK(has(text, "TESSERA_TIME_LIMIT"));
 }
@@ -145,7 +149,8 @@ TEST_CASE("calls that do not fit together are named, both of them") {
   const auto run = [](auto change) {
     return thrown<MismatchError>(4, [&](std::shared_ptr<Transport> transport) {
       auto group = transport->group(detail::all_members(4), 1);
-      auto c = cases::make_case<double>(Collective::all_gather, cases::Shape::ragged, Reduction::none, group->rank(), 4, 1);
+      auto c = cases::make_case<double>(Collective::all_gather, cases::Shape::ragged,
+                                        Reduction::none, group->rank(), 4, 1);
       c.receive.resize(100);
       c.send.resize(100);
       if (group->rank() == 2) change(c.call);

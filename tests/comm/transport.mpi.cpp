@@ -25,8 +25,7 @@ TransportSettings waiting(Wait wait, Index large_count = INT_MAX) {
   return settings;
 }
 
-template <class E, class F>
-std::string text_of(F f) {
+template <class E, class F> std::string text_of(F f) {
   try {
     f();
   } catch (const E& error) {
@@ -62,16 +61,21 @@ TEST_CASE("the same with large counts, which are used above the threshold") {
 TEST_CASE("the same, spinning, where that does not take for ever") {
   auto transport = world()->duplicate(waiting(Wait::spin));
   auto group = transport->group(detail::all_members(transport->size()), 1);
-  const std::string text = transport->size() <= 2 ? cases::all_types_wrong(*group) : cases::all_wrong<float>(*group, transport->size() <= 4 ? 40 : 1);
+  const std::string text = transport->size() <= 2
+                               ? cases::all_types_wrong(*group)
+                               : cases::all_wrong<float>(*group, transport->size() <= 4 ? 40 : 1);
   if (transport->size() <= 4) CHECK_MESSAGE(text.empty(), text);
   if (transport->size() <= 2) {
-    auto large = world()->duplicate(waiting(Wait::spin, 4))->group(detail::all_members(transport->size()), 1);
+    auto large = world()
+                     ->duplicate(waiting(Wait::spin, 4))
+                     ->group(detail::all_members(transport->size()), 1);
     const std::string large_text = cases::all_types_wrong(*large, 2);
     CHECK_MESSAGE(large_text.empty(), large_text);
   }
 }
 
-TEST_CASE("waiting does not change results: floating sums have the same bits napping and spinning") {
+TEST_CASE(
+    "waiting does not change results: floating sums have the same bits napping and spinning") {
   auto nap = world()->duplicate(waiting(Wait::nap));
   auto spin = world()->duplicate(waiting(Wait::spin));
   const int p = nap->size();
@@ -82,7 +86,8 @@ TEST_CASE("waiting does not change results: floating sums have the same bits nap
     for (const bool even : {true, false}) {
       std::vector<float> send(static_cast<std::size_t>(n * p + p * p));
       for (std::size_t i = 0; i < send.size(); ++i)
-        send[i] = std::sin(static_cast<float>(i) * 0.37f + 1.7f * static_cast<float>(nap->rank())) * std::exp(0.1f * static_cast<float>(nap->rank()));
+        send[i] = std::sin(static_cast<float>(i) * 0.37f + 1.7f * static_cast<float>(nap->rank())) *
+                  std::exp(0.1f * static_cast<float>(nap->rank()));
       Call call;
       call.kind = Collective::reduce_scatter;
       call.reduction = Reduction::sum;
@@ -128,8 +133,10 @@ TEST_CASE("groups of some processes in any order; only members take part") {
 
 TEST_CASE("an MPI error becomes an exception with function, code, class and text") {
   detail::check(MPI_SUCCESS, "MPI_Barrier");
-  const std::string text = text_of<CommunicationError>([] { detail::check(MPI_ERR_COUNT, "MPI_Allreduce"); });
-  CHECK(has(text, "MPI_Allreduce failed with code " + std::to_string(MPI_ERR_COUNT) + " of class " + std::to_string(MPI_ERR_COUNT) + ": "));
+  const std::string text =
+      text_of<CommunicationError>([] { detail::check(MPI_ERR_COUNT, "MPI_Allreduce"); });
+  CHECK(has(text, "MPI_Allreduce failed with code " + std::to_string(MPI_ERR_COUNT) + " of class " +
+                      std::to_string(MPI_ERR_COUNT) + ": "));
   CHECK(has(text, "count"));
 }
 
@@ -147,7 +154,8 @@ TEST_CASE("meshes over MPI: groups, agreement, refusal") {
       call.group = axes;
       mesh->collective(call, &x, &x, "sum", Where::here());
       std::int64_t expected = 0;
-      for (int k = 0; k < shape.group_size(axes); ++k) expected += 1 + 1000 * shape.process(shape.member(axes, mesh->coordinates(), k));
+      for (int k = 0; k < shape.group_size(axes); ++k)
+        expected += 1 + 1000 * shape.process(shape.member(axes, mesh->coordinates(), k));
       CHECK(x == expected);
     }
     mesh->agree(5, "the same", Where::here());
@@ -161,7 +169,10 @@ TEST_CASE("meshes over MPI: groups, agreement, refusal") {
       CHECK_FALSE(mesh->usable());
     }
   }
-  CHECK(has(text_of<MeshError>([] { make_mesh_core(world(), MeshShape{world()->size() + 1, 2}, {"data", "model"}); }), "but the communicator has"));
+  CHECK(has(text_of<MeshError>([] {
+              make_mesh_core(world(), MeshShape{world()->size() + 1, 2}, {"data", "model"});
+            }),
+            "but the communicator has"));
 }
 
 TEST_CASE("the arena's window is shared by the node, or there is none; all say the same") {
@@ -187,13 +198,16 @@ TEST_CASE("the arena's window is shared by the node, or there is none; all say t
   }
 }
 
-TEST_CASE("meshes come and go, in different orders on different processes, and their communicators are used again") {
+TEST_CASE(
+    "meshes come and go, in different orders on different processes, and their communicators are "
+    "used again") {
   const int p = world()->size();
   const int rounds = p <= 2 ? 500 : 30;  // six communicators each: more than MPICH has
   std::shared_ptr<MeshCore> kept;
   for (int i = 0; i < rounds; ++i) {
     auto one = make_mesh_core(world(), MeshShape{p}, {"a"}, {.arena_bytes = 0});
-    auto two = make_mesh_core(world(), MeshShape{1, p}, {"a", "b"}, {.arena_bytes = i % 50 == 0 ? 65536 : 0});
+    auto two = make_mesh_core(world(), MeshShape{1, p}, {"a", "b"},
+                              {.arena_bytes = i % 50 == 0 ? 65536 : 0});
     one->group(AxisSet{0});
     two->group(AxisSet{0, 1});
     if (world()->rank() % 2 == 0) one.reset();
@@ -203,11 +217,15 @@ TEST_CASE("meshes come and go, in different orders on different processes, and t
   world()->barrier();
 }
 
-TEST_CASE("the end of a program: the same exit code on all processes, 2 when all failures are the user's") {
+TEST_CASE(
+    "the end of a program: the same exit code on all processes, 2 when all failures are the "
+    "user's") {
   detail::MpiContext& context = support::environment().context();
   const int rank = context.rank();
   const int last = context.size() - 1;
-  const auto code = [&](auto program) { return detail::agree_on_ending(context, detail::ending_of(program, rank)); };
+  const auto code = [&](auto program) {
+    return detail::agree_on_ending(context, detail::ending_of(program, rank));
+  };
   CHECK(code([] {}) == 0);
   {
     CHECK(detail::ending_of([] { throw UsageError("x"); }, 3).code == 2);

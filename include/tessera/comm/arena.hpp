@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The memory of one mesh in one memory space, given out in blocks: first from a window that the node shares, when there
-/// is one, else from private chunks that grow on demand and are kept for reuse. Where chunks come from is
-/// comm/memory_source.hpp's matter.
+/// The memory of one mesh in one memory space, given out in blocks: first from a window that the
+/// node shares, when there is one, else from private chunks that grow on demand and are kept for
+/// reuse. Where chunks come from is comm/memory_source.hpp's matter.
 ///
 ///     Arena arena(std::make_shared<HostMemory>());
 ///     Block block = arena.allocate(1000);            // arena.in_use() == 1024
 ///     arena.release(block);
 ///
-/// Laws: in_use() is the sum of arena_charge(bytes) over the blocks given out, whatever memory is behind them; blocks are
-/// disjoint; a repeated pattern of requests allocates nothing anew.
+/// Laws: in_use() is the sum of arena_charge(bytes) over the blocks given out, whatever memory is
+/// behind them; blocks are disjoint; a repeated pattern of requests allocates nothing anew.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -35,9 +35,11 @@ struct Block {
 /// Not for several threads at once. Communication: none, ever.
 class Arena {
  public:
-  /// An arena of `source`'s memory; a null source makes a dry arena, which counts and holds nothing. `window`, if it has
-  /// bytes, is used first and belongs to the caller. `limit` bounds in_use().
-  explicit Arena(std::shared_ptr<MemorySource> source, void* window = nullptr, Index window_bytes = 0, Index limit = max_int64)
+  /// An arena of `source`'s memory; a null source makes a dry arena, which counts and holds
+  /// nothing. `window`, if it has bytes, is used first and belongs to the caller. `limit` bounds
+  /// in_use().
+  explicit Arena(std::shared_ptr<MemorySource> source, void* window = nullptr,
+                 Index window_bytes = 0, Index limit = max_int64)
       : source_(std::move(source)), limit_(limit) {
     if (window != nullptr) add_range(window, window_bytes, window_bytes);
     window_bytes_ = capacity_;
@@ -46,9 +48,12 @@ class Arena {
   Arena& operator=(const Arena&) = delete;
   ~Arena() { close(); }
 
-  /// Returns a block of at least `bytes` bytes, its contents unspecified. Throws MemoryError when there is no memory for it.
+  /// Returns a block of at least `bytes` bytes, its contents unspecified. Throws MemoryError when
+  /// there is no memory for it.
   Block allocate(Index bytes) {
-    if (bytes < 0) throw MemoryError("a block of " + std::to_string(bytes) + " bytes was asked for; sizes are zero or more");
+    if (bytes < 0)
+      throw MemoryError("a block of " + std::to_string(bytes) +
+                        " bytes was asked for; sizes are zero or more");
     const Index charge = arena_charge(bytes);
     if (closed_ || charge > limit_ - in_use_) refuse(bytes);
     Block block{-1, bytes, nullptr, false};
@@ -87,7 +92,8 @@ class Arena {
   /// Returns the bytes of the shared window.
   Index window_bytes() const { return window_bytes_; }
 
-  /// Gives the private memory back. Blocks still out are void from now on, and nothing can be allocated.
+  /// Gives the private memory back. Blocks still out are void from now on, and nothing can be
+  /// allocated.
   void close() {
     if (closed_) return;
     closed_ = true;
@@ -107,14 +113,16 @@ class Arena {
     Index raw_bytes;
   };
 
-  /// Adds at most `most` of [memory, memory + bytes), in whole units. Ranges of offsets never touch, so that blocks never span
-  /// two chunks.
+  /// Adds at most `most` of [memory, memory + bytes), in whole units. Ranges of offsets never
+  /// touch, so that blocks never span two chunks.
   void add_range(void* memory, Index bytes, Index most, void* raw = nullptr, Index raw_bytes = 0) {
     const auto at = reinterpret_cast<std::uintptr_t>(memory);
-    const Index skip = static_cast<Index>((arena_alignment - at % arena_alignment) % arena_alignment);
+    const Index skip =
+        static_cast<Index>((arena_alignment - at % arena_alignment) % arena_alignment);
     const Index usable = min_of(most, bytes - skip) / arena_alignment * arena_alignment;
     if (usable <= 0) return;
-    const Index offset = chunks_.empty() ? 0 : chunks_.back().offset + chunks_.back().bytes + arena_alignment;
+    const Index offset =
+        chunks_.empty() ? 0 : chunks_.back().offset + chunks_.back().bytes + arena_alignment;
     chunks_.push_back({offset, usable, static_cast<char*>(memory) + skip, raw, raw_bytes});
     free_.give(offset, usable);
     capacity_ += usable;
@@ -135,13 +143,17 @@ class Arena {
   }
 
   [[noreturn]] void refuse(Index asked) const {
-    const std::string facts = std::to_string(asked) + " bytes were asked for, " + std::to_string(in_use_) + " are in use of " +
+    const std::string facts = std::to_string(asked) + " bytes were asked for, " +
+                              std::to_string(in_use_) + " are in use of " +
                               std::to_string(capacity_) + " held";
-    if (closed_) throw MemoryError("the arena of this mesh is closed; " + facts + ": make tensors before the mesh or the environment ends");
+    if (closed_)
+      throw MemoryError("the arena of this mesh is closed; " + facts +
+                        ": make tensors before the mesh or the environment ends");
     if (limit_ != max_int64 && arena_charge(asked) > limit_ - in_use_)
-      throw MemoryError("the arena is full: " + facts + ", and its limit is " + std::to_string(limit_) +
-                        "; shard more, or raise the limit of the mesh");
-    throw MemoryError("memory is exhausted: " + facts + "; shard over more processes, or use smaller tensors");
+      throw MemoryError("the arena is full: " + facts + ", and its limit is " +
+                        std::to_string(limit_) + "; shard more, or raise the limit of the mesh");
+    throw MemoryError("memory is exhausted: " + facts +
+                      "; shard over more processes, or use smaller tensors");
   }
 
   void* address(Index offset) const {

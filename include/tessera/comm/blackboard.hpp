@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Where each process writes what it is doing, in memory that the others of its node can read: so that one of them
-/// can say, when a process never comes, what everybody did last. comm/watchdog.hpp decides when.
+/// Where each process writes what it is doing, in memory that the others of its node can read: so
+/// that one of them can say, when a process never comes, what everybody did last. comm/watchdog.hpp
+/// decides when.
 ///
-///     board.enter(rank, {"einsum", Where::here(), "all-gather", "model"});   ...   board.leave(rank);
-///     board.report()          // one line a process
+///     board.enter(rank, {"einsum", Where::here(), "all-gather", "model"});   ...
+///     board.leave(rank); board.report()          // one line a process
 ///
 /// Laws: writing never waits; what is read is what was written once the writer is quiet.
 #include <atomic>
@@ -33,7 +34,9 @@ struct CallNote {
 namespace detail {
 
 inline std::int64_t steady_nanoseconds() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 enum class Activity : std::uint32_t { none, waits, left, ended };
@@ -52,7 +55,8 @@ struct CallState {
 inline constexpr int state_words = static_cast<int>(sizeof(CallState) / 8);
 static_assert(sizeof(CallState) == 8 * state_words);
 
-/// A record that may lie in memory shared by processes: words are atomic and hold no addresses. All zero is a valid start.
+/// A record that may lie in memory shared by processes: words are atomic and hold no addresses. All
+/// zero is a valid start.
 struct alignas(64) CallRecord {
   std::atomic<std::uint64_t> version;  ///< odd while being written
   std::atomic<std::uint64_t> words[state_words];
@@ -64,8 +68,7 @@ struct alignas(64) BlackboardHead {
   std::atomic<std::uint64_t> reported;  ///< not 0 once some process of the node prints the report
 };
 
-template <std::size_t N>
-void copy_text(char (&to)[N], std::string_view from) {
+template <std::size_t N> void copy_text(char (&to)[N], std::string_view from) {
   const std::size_t count = from.size() < N - 1 ? from.size() : N - 1;
   std::memcpy(to, from.data(), count);
   std::memset(to + count, 0, N - count);
@@ -77,13 +80,15 @@ class Blackboard {
  public:
   /// Returns how much zeroed memory `records` records take.
   static constexpr std::size_t bytes_for(int records) {
-    return sizeof(detail::BlackboardHead) + static_cast<std::size_t>(records) * sizeof(detail::CallRecord);
+    return sizeof(detail::BlackboardHead) +
+           static_cast<std::size_t>(records) * sizeof(detail::CallRecord);
   }
 
   /// `slot[r]` is the record of process r in `memory`, or -1 when it is on another node.
   Blackboard(void* memory, std::vector<int> slot)
       : head_(static_cast<detail::BlackboardHead*>(memory)),
-        records_(reinterpret_cast<detail::CallRecord*>(static_cast<char*>(memory) + sizeof(detail::BlackboardHead))),
+        records_(reinterpret_cast<detail::CallRecord*>(static_cast<char*>(memory) +
+                                                       sizeof(detail::BlackboardHead))),
         slot_(std::move(slot)) {}
 
   int size() const { return static_cast<int>(slot_.size()); }
@@ -96,7 +101,8 @@ class Blackboard {
     state.activity = detail::Activity::waits;
     state.line = note.where.line;
     std::string_view file = note.where.file;
-    if (const auto slash = file.rfind('/'); slash != std::string_view::npos) file.remove_prefix(slash + 1);
+    if (const auto slash = file.rfind('/'); slash != std::string_view::npos)
+      file.remove_prefix(slash + 1);
     detail::copy_text(state.label, note.label);
     detail::copy_text(state.file, file);
     detail::copy_text(state.kind, note.kind);
@@ -118,11 +124,13 @@ class Blackboard {
     if (state.activity == detail::Activity::none) return "has made no call yet";
     if (state.calls == 0) return "has ended without any call";
     char ago[32];
-    std::snprintf(ago, sizeof ago, "%.1f s", 1e-9 * static_cast<double>(detail::steady_nanoseconds() - state.time));
+    std::snprintf(ago, sizeof ago, "%.1f s",
+                  1e-9 * static_cast<double>(detail::steady_nanoseconds() - state.time));
     std::string text = state.kind;
     if (state.over[0] != '\0') text += std::string(" over ") + state.over;
     if (state.label[0] != '\0') text += std::string(" for ") + state.label;
-    if (state.line > 0) text += std::string(" (at ") + state.file + ":" + std::to_string(state.line) + ")";
+    if (state.line > 0)
+      text += std::string(" (at ") + state.file + ":" + std::to_string(state.line) + ")";
     text += ", call " + std::to_string(state.calls);
     if (state.activity == detail::Activity::waits) return "waits in " + text + ", for " + ago;
     if (state.activity == detail::Activity::ended) return "has ended; its last call was " + text;
@@ -138,7 +146,9 @@ class Blackboard {
   }
 
  private:
-  detail::CallRecord& record(int process) const { return records_[slot_[static_cast<std::size_t>(process)]]; }
+  detail::CallRecord& record(int process) const {
+    return records_[slot_[static_cast<std::size_t>(process)]];
+  }
 
   void mark(int process, detail::Activity activity) {
     detail::CallState state = read(process);
@@ -152,7 +162,8 @@ class Blackboard {
     std::uint64_t words[detail::state_words];
     for (int attempt = 0; attempt < 100; ++attempt) {
       const std::uint64_t version = from.version.load(std::memory_order_acquire);
-      for (int i = 0; i < detail::state_words; ++i) words[i] = from.words[i].load(std::memory_order_acquire);
+      for (int i = 0; i < detail::state_words; ++i)
+        words[i] = from.words[i].load(std::memory_order_acquire);
       if (version % 2 == 0 && from.version.load(std::memory_order_acquire) == version) break;
     }
     detail::CallState state;
@@ -165,7 +176,8 @@ class Blackboard {
     std::uint64_t words[detail::state_words];
     std::memcpy(words, &state, sizeof state);
     to.version.fetch_add(1, std::memory_order_acq_rel);
-    for (int i = 0; i < detail::state_words; ++i) to.words[i].store(words[i], std::memory_order_release);
+    for (int i = 0; i < detail::state_words; ++i)
+      to.words[i].store(words[i], std::memory_order_release);
     to.version.fetch_add(1, std::memory_order_release);
   }
 

@@ -13,8 +13,9 @@
 
 namespace tessera {
 
-/// none: nothing. light: what costs nothing. normal: operands of each operator. communicating: do all processes call the same
-/// operator, with the same shapes and shardings? heavy: also each collective, within its group, and whatever is slow.
+/// none: nothing. light: what costs nothing. normal: operands of each operator. communicating: do
+/// all processes call the same operator, with the same shapes and shardings? heavy: also each
+/// collective, within its group, and whatever is slow.
 enum class Check : std::uint8_t { none, light, normal, communicating, heavy };
 
 constexpr std::string_view name_of(Check check) {
@@ -22,9 +23,11 @@ constexpr std::string_view name_of(Check check) {
   return names[static_cast<int>(check)];
 }
 
-/// Returns what the environment variable TESSERA_CHECK asks for, else `otherwise`. Throws UsageError for any other text.
+/// Returns what the environment variable TESSERA_CHECK asks for, else `otherwise`. Throws
+/// UsageError for any other text.
 inline Check check_from_environment(Check otherwise = Check::normal) {
-  const int chosen = detail::choice_variable("TESSERA_CHECK", {"none", "light", "normal", "communicating", "heavy"});
+  const int chosen = detail::choice_variable("TESSERA_CHECK",
+                                             {"none", "light", "normal", "communicating", "heavy"});
   return chosen < 0 ? otherwise : static_cast<Check>(chosen);
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Chunks from Kokkos's default memory space: device memory where the default execution space is a device.
+/// Chunks from Kokkos's default memory space: device memory where the default execution space is a
+/// device.
 ///
 ///     Arena arena(default_memory());
 ///
@@ -19,7 +20,8 @@
 namespace tessera {
 
 /// Blocks of the default memory space are host memory, so that MPI's shared windows can hold them.
-inline constexpr bool default_memory_is_host = std::is_same_v<Kokkos::DefaultExecutionSpace::memory_space, Kokkos::HostSpace>;
+inline constexpr bool default_memory_is_host =
+    std::is_same_v<Kokkos::DefaultExecutionSpace::memory_space, Kokkos::HostSpace>;
 
 class DeviceMemory final : public MemorySource {
  public:
@@ -39,7 +41,8 @@ class DeviceMemory final : public MemorySource {
   }
 };
 
-/// Returns the source of the default memory space; the plain heap when that is the host's and Kokkos does not run.
+/// Returns the source of the default memory space; the plain heap when that is the host's and
+/// Kokkos does not run.
 inline std::shared_ptr<MemorySource> default_memory() {
   if (default_memory_is_host && !Kokkos::is_initialized()) return std::make_shared<HostMemory>();
   return std::make_shared<DeviceMemory>();

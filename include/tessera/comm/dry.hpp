@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The transport of a rehearsal: as many processes as one likes, of which this program plays one; nothing is sent.
+/// The transport of a rehearsal: as many processes as one likes, of which this program plays one;
+/// nothing is sent.
 ///
 ///     auto transport = dry_transport(4096, 17);      // process 17 of 4096
 ///
@@ -30,7 +31,8 @@ class DryGroup final : public Group {
 
 class DryTransport final : public Transport {
  public:
-  DryTransport(int size, int rank, const TransportSettings& settings) : size_(size), rank_(rank), settings_(settings) {}
+  DryTransport(int size, int rank, const TransportSettings& settings)
+      : size_(size), rank_(rank), settings_(settings) {}
   std::string name() const override { return "dry"; }
   int rank() const override { return rank_; }
   int size() const override { return size_; }
@@ -46,7 +48,9 @@ class DryTransport final : public Transport {
     return std::make_shared<DryTransport>(size_, rank_, settings);
   }
   void barrier() override {}
-  [[noreturn]] void abort(const std::string& message, int) override { throw CommunicationError(message); }
+  [[noreturn]] void abort(const std::string& message, int) override {
+    throw CommunicationError(message);
+  }
 
  private:
   int size_;
@@ -56,11 +60,12 @@ class DryTransport final : public Transport {
 
 }  // namespace detail
 
-/// Returns the transport of process `rank` of `size`, without communication. Throws UsageError when there is no such process.
+/// Returns the transport of process `rank` of `size`, without communication. Throws UsageError when
+/// there is no such process.
 inline std::shared_ptr<Transport> dry_transport(int size, int rank = 0) {
   if (size < 1 || rank < 0 || rank >= size)
-    throw UsageError("a dry transport was asked for process " + std::to_string(rank) + " of " + std::to_string(size) +
-                     "; processes are numbered from 0");
+    throw UsageError("a dry transport was asked for process " + std::to_string(rank) + " of " +
+                     std::to_string(size) + "; processes are numbered from 0");
   return std::make_shared<detail::DryTransport>(size, rank, TransportSettings{});
 }
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// MPI and Kokkos for as long as this object lives: MPI first, Kokkos second, ended in reverse. comm/run_main.hpp is the
-/// main function that goes with it.
+/// MPI and Kokkos for as long as this object lives: MPI first, Kokkos second, ended in reverse.
+/// comm/run_main.hpp is the main function that goes with it.
 ///
 ///     int main(int argc, char** argv) {
 ///       tessera::Environment env(argc, argv);
 ///       auto mesh = make_mesh_core(env.world(), MeshShape{env.world()->size()}, {"data"});
 ///     }
 ///
-/// Laws: what was already initialized is not finalized, nor given settings; meshes still alive are closed first; an uncaught exception on one
-/// process ends the whole job with one message.
+/// Laws: what was already initialized is not finalized, nor given settings; meshes still alive are
+/// closed first; an uncaught exception on one process ends the whole job with one message.
 #include <mpi.h>
 
 #include <cstdio>
@@ -35,7 +35,8 @@ inline MpiContext*& environment_context() {
   return context;
 }
 
-/// Returns "process 3: " and the text of an exception, without the mark that Tessera's own texts begin with.
+/// Returns "process 3: " and the text of an exception, without the mark that Tessera's own texts
+/// begin with.
 inline std::string failure_text(int rank, const std::exception_ptr& error) {
   std::string text = "an exception that is no std::exception";
   try {
@@ -58,7 +59,8 @@ inline std::string failure_text(int rank, const std::exception_ptr& error) {
   std::abort();
 }
 
-/// This process's rank in the job, known once MPI is up: errors of the start are the same on all, and one of them says so.
+/// This process's rank in the job, known once MPI is up: errors of the start are the same on all,
+/// and one of them says so.
 inline int& job_rank() {
   static int rank = 0;
   return rank;
@@ -71,11 +73,14 @@ class MpiSession {
     int up = 0;
     MPI_Initialized(&up);
     int level = MPI_THREAD_FUNNELED;
-    if (up == 0) check(MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level), "MPI_Init_thread");
+    if (up == 0)
+      check(MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level), "MPI_Init_thread");
     ours_ = up == 0;
     MPI_Comm_rank(MPI_COMM_WORLD, &job_rank());
     if (level < MPI_THREAD_FUNNELED)
-      throw CommunicationError("this MPI cannot be used from a program with threads (MPI_THREAD_FUNNELED); install one that can");
+      throw CommunicationError(
+          "this MPI cannot be used from a program with threads (MPI_THREAD_FUNNELED); install one "
+          "that can");
   }
   MpiSession(const MpiSession&) = delete;
   MpiSession& operator=(const MpiSession&) = delete;
@@ -87,15 +92,20 @@ class MpiSession {
   bool ours_ = false;
 };
 
-/// Kokkos, unless somebody else has it; with this process's share of the node's cores, unless the user says how many threads.
+/// Kokkos, unless somebody else has it; with this process's share of the node's cores, unless the
+/// user says how many threads.
 class KokkosSession {
  public:
   KokkosSession(int& argc, char** argv, int threads) {
     if (Kokkos::is_initialized() || Kokkos::is_finalized()) return;
-    setenv("OMP_PROC_BIND", "false", 0);  // else OpenMP ties all processes of a node to the same first cores
-    if (std::getenv("OMP_NUM_THREADS") == nullptr) setenv("KOKKOS_NUM_THREADS", std::to_string(threads).c_str(), 0);
-    setenv("KOKKOS_DISABLE_WARNINGS", "true", 0);  // a page from each process about binding and oversubscription
-    setenv("KOKKOS_DISABLE_WARNINGS", "true", 0);  // its word on oversubscribed cores, from every process; see comm/wait.hpp
+    setenv("OMP_PROC_BIND", "false",
+           0);  // else OpenMP ties all processes of a node to the same first cores
+    if (std::getenv("OMP_NUM_THREADS") == nullptr)
+      setenv("KOKKOS_NUM_THREADS", std::to_string(threads).c_str(), 0);
+    setenv("KOKKOS_DISABLE_WARNINGS", "true",
+           0);  // a page from each process about binding and oversubscription
+    setenv("KOKKOS_DISABLE_WARNINGS", "true",
+           0);  // its word on oversubscribed cores, from every process; see comm/wait.hpp
     Kokkos::initialize(argc, argv);
     ours_ = true;
   }
@@ -113,26 +123,31 @@ class KokkosSession {
 
 class Environment {
  public:
-  /// Communication: MPI's start and a few small collectives. Collective over: all processes of the job.
-  /// Throws UsageError when there is an environment already, or TESSERA_WAIT, TESSERA_TIME_LIMIT make no sense.
+  /// Communication: MPI's start and a few small collectives. Collective over: all processes of the
+  /// job. Throws UsageError when there is an environment already, or TESSERA_WAIT,
+  /// TESSERA_TIME_LIMIT make no sense.
   Environment(int& argc, char**& argv)
       : mpi_(argc, argv),
-        context_(std::make_shared<detail::MpiContext>(MPI_COMM_WORLD, settings_from_environment().time_limit)),
+        context_(std::make_shared<detail::MpiContext>(MPI_COMM_WORLD,
+                                                      settings_from_environment().time_limit)),
         kokkos_(argc, argv, context_->threads_per_process()),
         world_(std::make_shared<detail::MpiTransport>(context_, settings_from_environment())) {
-    if (detail::environment_context() != nullptr) throw UsageError("there is a tessera::Environment already; a program has one");
+    if (detail::environment_context() != nullptr)
+      throw UsageError("there is a tessera::Environment already; a program has one");
     detail::environment_context() = context_.get();
     previous_ = std::set_terminate(detail::end_job_on_terminate);
   }
   Environment(const Environment&) = delete;
   Environment& operator=(const Environment&) = delete;
 
-  /// Closes meshes and transports that are still alive, then Kokkos, then MPI. Collective over: all processes of the job; so when
-  /// an exception leaves its scope on several processes, the job is ended here, since the others may wait elsewhere.
+  /// Closes meshes and transports that are still alive, then Kokkos, then MPI. Collective over: all
+  /// processes of the job; so when an exception leaves its scope on several processes, the job is
+  /// ended here, since the others may wait elsewhere.
   ~Environment() {
     if (std::uncaught_exceptions() > depth_ && world_->size() > 1)
       context_->abort("[tessera] process " + std::to_string(world_->rank()) +
-                          ": an exception leaves the scope of tessera::Environment; catch it inside, or use tessera::run_main, which says what it is",
+                          ": an exception leaves the scope of tessera::Environment; catch it "
+                          "inside, or use tessera::run_main, which says what it is",
                       1);
     world_.reset();
     detail::Closing::all().run();

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// What one process has communicated: calls, messages and payload, by kind and by group. The numbers are a function of the
-/// calls (mesh/call.hpp), so that they can be compared with a plan's, exactly.
+/// What one process has communicated: calls, messages and payload, by kind and by group. The
+/// numbers are a function of the calls (mesh/call.hpp), so that they can be compared with a plan's,
+/// exactly.
 ///
-///     ledger.payload_bytes(all_gather);   ledger.payload_bytes(AxisSet{1});   ledger.count(all_reduce)
+///     ledger.payload_bytes(all_gather);   ledger.payload_bytes(AxisSet{1});
+///     ledger.count(all_reduce)
 ///
-/// Laws: totals are the sums over kinds and groups; a dry run and a real one of the same program have the same ledger.
+/// Laws: totals are the sums over kinds and groups; a dry run and a real one of the same program
+/// have the same ledger.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -79,11 +82,15 @@ class Ledger {
   Index payload_bytes() const { return total().payload_bytes; }
   Index payload_bytes(Collective kind) const { return of(kind).payload_bytes; }
   Index payload_bytes(AxisSet group) const { return of(group).payload_bytes; }
-  Index payload_bytes(Collective kind, AxisSet group) const { return of(kind, group).payload_bytes; }
+  Index payload_bytes(Collective kind, AxisSet group) const {
+    return of(kind, group).payload_bytes;
+  }
 
  private:
   static constexpr std::uint32_t groups = 1u << max_axes;
-  Traffic& cell(Collective kind, AxisSet group) { return cells_[static_cast<std::size_t>(kind)][group.bits % groups]; }
+  Traffic& cell(Collective kind, AxisSet group) {
+    return cells_[static_cast<std::size_t>(kind)][group.bits % groups];
+  }
 
   std::array<std::array<Traffic, groups>, collective_kinds> cells_{};
   std::vector<Call> calls_;

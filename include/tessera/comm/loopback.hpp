@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// All processes of a mesh as threads of this one, without MPI: the same programs, for exhaustive tests, sanitizers,
-/// debuggers, and machines that have no MPI.
+/// All processes of a mesh as threads of this one, without MPI: the same programs, for exhaustive
+/// tests, sanitizers, debuggers, and machines that have no MPI.
 ///
 ///     run_loopback(4, [](std::shared_ptr<Transport> transport) {
 ///       auto mesh = make_mesh_core(transport, MeshShape{2, 2}, {"data", "model"});
 ///     });
 ///
-/// Laws: reductions add in the order of the members: the same bits, run after run. When one process fails, no other waits
-/// for ever: each wait ends with an error that names the first failure.
+/// Laws: reductions add in the order of the members: the same bits, run after run. When one process
+/// fails, no other waits for ever: each wait ends with an error that names the first failure.
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -43,15 +43,21 @@ namespace detail {
 
 class LoopbackGroup final : public Group {
  public:
-  LoopbackGroup(std::shared_ptr<LoopbackWorld> world, std::shared_ptr<LoopbackRoom> room, int rank, int process, double time_limit)
-      : world_(std::move(world)), room_(std::move(room)), rank_(rank), process_(process), time_limit_(time_limit) {}
+  LoopbackGroup(std::shared_ptr<LoopbackWorld> world, std::shared_ptr<LoopbackRoom> room, int rank,
+                int process, double time_limit)
+      : world_(std::move(world)),
+        room_(std::move(room)),
+        rank_(rank),
+        process_(process),
+        time_limit_(time_limit) {}
 
   int rank() const override { return rank_; }
   int size() const override { return room_->size(); }
 
   void run(const Call& call, const void* send, void* receive) override {
     LoopbackFailure found;
-    const LoopbackRoom::Outcome outcome = room_->meet(rank_, call, send, receive, time_limit_, found);
+    const LoopbackRoom::Outcome outcome =
+        room_->meet(rank_, call, send, receive, time_limit_, found);
     if (outcome == LoopbackRoom::Outcome::done) return;
     if (outcome == LoopbackRoom::Outcome::found) world_->fail(std::move(found));
     raise(world_->alarm().failure());
@@ -59,9 +65,11 @@ class LoopbackGroup final : public Group {
 
  private:
   [[noreturn]] void raise(const LoopbackFailure& failure) const {
-    if (failure.kind == LoopbackFailure::Kind::mismatch && failure.room == room_.get()) throw MismatchError(failure.text);
+    if (failure.kind == LoopbackFailure::Kind::mismatch && failure.room == room_.get())
+      throw MismatchError(failure.text);
     if (failure.kind != LoopbackFailure::Kind::exception) throw CommunicationError(failure.text);
-    throw CommunicationError("process " + std::to_string(failure.process) + " failed while process " + std::to_string(process_) +
+    throw CommunicationError("process " + std::to_string(failure.process) +
+                             " failed while process " + std::to_string(process_) +
                              " made a call with others: " + failure.text);
   }
 
@@ -74,7 +82,8 @@ class LoopbackGroup final : public Group {
 
 class LoopbackTransport final : public Transport {
  public:
-  LoopbackTransport(std::shared_ptr<LoopbackWorld> world, int rank, std::uint64_t context, const TransportSettings& settings)
+  LoopbackTransport(std::shared_ptr<LoopbackWorld> world, int rank, std::uint64_t context,
+                    const TransportSettings& settings)
       : world_(std::move(world)), rank_(rank), context_(context), settings_(settings) {}
 
   std::string name() const override { return "loopback"; }
@@ -86,14 +95,18 @@ class LoopbackTransport final : public Transport {
   std::shared_ptr<Group> group(const std::vector<int>& members, std::uint64_t key) override {
     for (std::size_t i = 0; i < members.size(); ++i)
       if (members[i] == rank_)
-        return std::make_shared<LoopbackGroup>(world_, world_->room(context_, key, members), static_cast<int>(i), rank_,
-                                               settings_.time_limit);
-    throw CommunicationError("process " + std::to_string(rank_) + " asked for a group that it is not a member of; only members make a group");
+        return std::make_shared<LoopbackGroup>(world_, world_->room(context_, key, members),
+                                               static_cast<int>(i), rank_, settings_.time_limit);
+    throw CommunicationError(
+        "process " + std::to_string(rank_) +
+        " asked for a group that it is not a member of; only members make a group");
   }
 
-  /// All processes duplicate in the same order, so that counting gives them the same context without a word.
+  /// All processes duplicate in the same order, so that counting gives them the same context
+  /// without a word.
   std::shared_ptr<Transport> duplicate(const TransportSettings& settings) override {
-    return std::make_shared<LoopbackTransport>(world_, rank_, mix(context_, ++duplicates_), settings);
+    return std::make_shared<LoopbackTransport>(world_, rank_, mix(context_, ++duplicates_),
+                                               settings);
   }
 
   void barrier() override {
@@ -123,11 +136,12 @@ class Finish {
     ++count_;
     changed_.notify_all();
   }
-  /// Waits until `count` are done, or `give_up` says so, asked every tenth of a second. Returns whether they are done.
-  template <class F>
-  bool wait_for(int count, F give_up) {
+  /// Waits until `count` are done, or `give_up` says so, asked every tenth of a second. Returns
+  /// whether they are done.
+  template <class F> bool wait_for(int count, F give_up) {
     std::unique_lock lock(mutex_);
-    while (!changed_.wait_for(lock, std::chrono::milliseconds(100), [&] { return count_ >= count; }))
+    while (
+        !changed_.wait_for(lock, std::chrono::milliseconds(100), [&] { return count_ >= count; }))
       if (give_up()) return false;
     return true;
   }
@@ -150,16 +164,17 @@ inline std::string what_of(const std::exception_ptr& error) {
 
 }  // namespace detail
 
-/// Calls f(std::shared_ptr<Transport>) on `processes` threads, one process each, and returns when all have returned.
-/// The first failure ends the others' waits (CommunicationError) and is thrown again here. A call waits at most the time limit
-/// for its members; then all waits end with an error that says what each process did last. A thread that goes on computing for
-/// longer than the limit after a failure cannot be stopped: then the program is ended with that message.
-/// Throws UsageError unless 1 <= processes <= 64; what f threw first; CommunicationError and MismatchError as said.
-template <class F>
-void run_loopback(int processes, F f, LoopbackOptions options = {}) {
+/// Calls f(std::shared_ptr<Transport>) on `processes` threads, one process each, and returns when
+/// all have returned. The first failure ends the others' waits (CommunicationError) and is thrown
+/// again here. A call waits at most the time limit for its members; then all waits end with an
+/// error that says what each process did last. A thread that goes on computing for longer than the
+/// limit after a failure cannot be stopped: then the program is ended with that message. Throws
+/// UsageError unless 1 <= processes <= 64; what f threw first; CommunicationError and MismatchError
+/// as said.
+template <class F> void run_loopback(int processes, F f, LoopbackOptions options = {}) {
   if (processes < 1 || processes > max_loopback_processes)
-    throw UsageError("run_loopback was asked for " + std::to_string(processes) + " processes; it takes 1 to " +
-                     std::to_string(max_loopback_processes));
+    throw UsageError("run_loopback was asked for " + std::to_string(processes) +
+                     " processes; it takes 1 to " + std::to_string(max_loopback_processes));
   TransportSettings settings = settings_from_environment();
   if (options.time_limit >= 0) settings.time_limit = options.time_limit;
 
@@ -170,12 +185,14 @@ void run_loopback(int processes, F f, LoopbackOptions options = {}) {
   for (int process = 0; process < processes; ++process)
     threads.emplace_back([&, process] {
       try {
-        f(std::shared_ptr<Transport>(std::make_shared<detail::LoopbackTransport>(world, process, 1, settings)));
+        f(std::shared_ptr<Transport>(
+            std::make_shared<detail::LoopbackTransport>(world, process, 1, settings)));
         world->end(process);
       } catch (...) {
         auto& error = errors[static_cast<std::size_t>(process)];
         error = std::current_exception();
-        world->fail({process, detail::LoopbackFailure::Kind::exception, detail::what_of(error), nullptr});
+        world->fail(
+            {process, detail::LoopbackFailure::Kind::exception, detail::what_of(error), nullptr});
         world->end(process);
       }
       finish.one_more();
@@ -189,14 +206,17 @@ void run_loopback(int processes, F f, LoopbackOptions options = {}) {
     return std::chrono::duration<double>(now - since).count() > 2 * settings.time_limit + 1;
   });
   if (!done) {
-    std::fprintf(stderr, "[tessera] a process of a loopback run does not end after a failure, so the program is ended: %s%s\n",
+    std::fprintf(stderr,
+                 "[tessera] a process of a loopback run does not end after a failure, so the "
+                 "program is ended: %s%s\n",
                  world->alarm().failure().text.c_str(), world->board().report().c_str());
     std::_Exit(3);
   }
   for (std::thread& thread : threads) thread.join();
   if (!world->alarm().raised()) return;
   const detail::LoopbackFailure& failure = world->alarm().failure();
-  if (const auto& error = errors[static_cast<std::size_t>(failure.process)]) std::rethrow_exception(error);
+  if (const auto& error = errors[static_cast<std::size_t>(failure.process)])
+    std::rethrow_exception(error);
   for (const auto& error : errors)
     if (error) std::rethrow_exception(error);
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Where an arena's private chunks come from: the host here, Kokkos's default memory space in comm/device_memory.hpp.
+/// Where an arena's private chunks come from: the host here, Kokkos's default memory space in
+/// comm/device_memory.hpp.
 ///
 ///     HostMemory host;  void* p = host.allocate(1 << 20);  host.release(p, 1 << 20);
 ///
@@ -27,7 +28,9 @@ class MemorySource {
 /// The C++ heap.
 class HostMemory final : public MemorySource {
  public:
-  void* allocate(Index bytes) override { return ::operator new(static_cast<std::size_t>(bytes), std::nothrow); }
+  void* allocate(Index bytes) override {
+    return ::operator new(static_cast<std::size_t>(bytes), std::nothrow);
+  }
   void release(void* memory, Index) noexcept override { ::operator delete(memory); }
 };
 

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// A mesh at run time: processes arranged in a grid, with all that they need to work together: groups, arena, ledger, checks.
-/// It knows axes by number; typed meshes and tensors are upper rooms' matter.
+/// A mesh at run time: processes arranged in a grid, with all that they need to work together:
+/// groups, arena, ledger, checks. It knows axes by number; typed meshes and tensors are upper
+/// rooms' matter.
 ///
 ///     auto mesh = make_mesh_core(env.world(), MeshShape{2, 4}, {"data", "model"});
 ///     mesh->collective(call, send, receive, "einsum", Where::here());
 ///
-/// Laws: each call is in the ledger once; a mesh that failed refuses every further use; closing is local and waits for nobody.
+/// Laws: each call is in the ledger once; a mesh that failed refuses every further use; closing is
+/// local and waits for nobody.
 #include <array>
 #include <concepts>
 #include <cstddef>
@@ -21,7 +23,6 @@
 
 #include <tessera/base/error.hpp>
 #include <tessera/comm/arena.hpp>
-#include <tessera/comm/check.hpp>
 #include <tessera/comm/detail/agreement.hpp>
 #include <tessera/comm/detail/attachments.hpp>
 #include <tessera/comm/detail/closing.hpp>
@@ -29,26 +30,17 @@
 #include <tessera/comm/detail/mix.hpp>
 #include <tessera/comm/device_memory.hpp>
 #include <tessera/comm/ledger.hpp>
+#include <tessera/comm/mesh_options.hpp>
 #include <tessera/comm/transport.hpp>
-#include <tessera/mesh/machine.hpp>
 #include <tessera/mesh/mesh_shape.hpp>
 
 namespace tessera {
 
-/// What a mesh may be told; the same on all its processes.
-struct MeshOptions {
-  Check check = check_from_environment();
-  Machine machine{};
-  Wait wait = Wait::automatic;   ///< automatic: as the transport
-  double time_limit = -1;        ///< seconds a call may wait; 0: for ever; negative: as the transport
-  Index arena_bytes = -1;        ///< of the window that the node shares; 0: none; negative: TESSERA_ARENA_BYTES, else modest
-  Index memory_limit = max_int64;  ///< most bytes of tensors and workspace on one process
-};
-
 /// Made by make_mesh_core. Used by one thread: the process's own.
 class MeshCore {
  public:
-  MeshCore(std::shared_ptr<Transport> transport, MeshShape shape, const AxisNames& names, const MeshOptions& options, Where where);
+  MeshCore(std::shared_ptr<Transport> transport, MeshShape shape, const AxisNames& names,
+           const MeshOptions& options, Where where);
   MeshCore(const MeshCore&) = delete;
   MeshCore& operator=(const MeshCore&) = delete;
   ~MeshCore() { close(); }
@@ -64,7 +56,8 @@ class MeshCore {
   Arena& arena() { return *arena_; }
   Ledger& ledger() { return ledger_; }
   const Ledger& ledger() const { return ledger_; }
-  /// Returns the mesh's own duplicate of the transport it was made from. Throws UsageError after close().
+  /// Returns the mesh's own duplicate of the transport it was made from. Throws UsageError after
+  /// close().
   Transport& transport() {
     require_usable({});
     return *transport_;
@@ -76,30 +69,32 @@ class MeshCore {
   /// Returns the names of the axes in `group`, e.g. "data,model".
   std::string axes_text(AxisSet group) const;
 
-  /// Returns the group of this process over `axes`, made when first asked for. Collective over: its members, at the first time.
+  /// Returns the group of this process over `axes`, made when first asked for. Collective over: its
+  /// members, at the first time.
   Group& group(AxisSet axes, Where where = {});
 
-  /// Makes one call of the operator `label`: writes it down, runs it. `send` and `receive` hold elements of call.type.
-  /// Communication: the call. Collective over: the group. Throws CommunicationError, and MismatchError on loopback and at level
-  /// heavy; either poisons the mesh.
-  void collective(const Call& call, const void* send, void* receive, std::string_view label, Where where);
+  /// Makes one call of the operator `label`: writes it down, runs it. `send` and `receive` hold
+  /// elements of call.type. Communication: the call. Collective over: the group. Throws
+  /// CommunicationError, and MismatchError on loopback and at level heavy; either poisons the mesh.
+  void collective(const Call& call, const void* send, void* receive, std::string_view label,
+                  Where where);
 
-  /// Compares, at level `communicating` and above, what all processes are about to do: `digest` stands for it, `description`
-  /// (a string, or a callable that returns one, called on disagreement alone) says it.
-  /// Communication: one all-reduce of two integers, in no ledger. Collective over: all processes of the mesh.
-  /// Throws MismatchError on every process when the digests differ, naming this process's call and the first that differs.
-  template <class D>
-  void agree(std::uint64_t digest, D&& description, Where where) {
+  /// Compares, at level `communicating` and above, what all processes are about to do: `digest`
+  /// stands for it, `description` (a string, or a callable that returns one, called on disagreement
+  /// alone) says it. Communication: one all-reduce of two integers, in no ledger. Collective over:
+  /// all processes of the mesh. Throws MismatchError on every process when the digests differ,
+  /// naming this process's call and the first that differs.
+  template <class D> void agree(std::uint64_t digest, D&& description, Where where) {
     if (options_.check < Check::communicating) return;
     always_agree(digest, std::forward<D>(description), where);
   }
 
   /// The same at any level.
-  template <class D>
-  void always_agree(std::uint64_t digest, D&& description, Where where) {
+  template <class D> void always_agree(std::uint64_t digest, D&& description, Where where) {
     require_usable(where);
     if (dry_ || shape_.processes() == 1) return;
-    const detail::Publish publish(transport_->blackboard(), process_, {"", where, "comparison of operators", "the mesh"});
+    const detail::Publish publish(transport_->blackboard(), process_,
+                                  {"", where, "comparison of operators", "the mesh"});
     guarded([&] {
       if (detail::all_equal(*control_, digest)) return;
       std::string text;
@@ -111,33 +106,34 @@ class MeshCore {
     });
   }
 
-  /// Returns when all processes have come. Collective over: all processes of the mesh. Throws CommunicationError.
+  /// Returns when all processes have come. Collective over: all processes of the mesh. Throws
+  /// CommunicationError.
   void barrier(Where where = Where::here()) {
     require_usable(where);
     const detail::Publish publish(transport_->blackboard(), process_, {"", where, "a barrier", ""});
     guarded([&] { transport_->barrier(); });
   }
 
-  /// Returns the one T that hangs on this mesh, made (by its default constructor) when first asked for. It ends with the mesh.
-  template <class T>
-  T& attachment() {
-    return attachments_.template get<T>();
-  }
+  /// Returns the one T that hangs on this mesh, made (by its default constructor) when first asked
+  /// for. It ends with the mesh.
+  template <class T> T& attachment() { return attachments_.template get<T>(); }
 
-  /// Lets go of attachments, memory and groups; blocks still out are void. Further use throws UsageError. Communication: none.
+  /// Lets go of attachments, memory and groups; blocks still out are void. Further use throws
+  /// UsageError. Communication: none.
   void close() noexcept;
-  /// Further use throws UsageError with this reason: something failed half-way. The first reason stays.
+  /// Further use throws UsageError with this reason: something failed half-way. The first reason
+  /// stays.
   void poison(std::string_view reason) {
     if (usable()) reason_ = reason.empty() ? "failed" : reason;
   }
   /// Throws UsageError unless the mesh may be used.
   void require_usable(Where where) const {
-    if (!usable()) throw UsageError("the mesh " + to_string() + " cannot be used: " + reason_, where);
+    if (!usable())
+      throw UsageError("the mesh " + to_string() + " cannot be used: " + reason_, where);
   }
 
  private:
-  template <class F>
-  void guarded(F&& f) {
+  template <class F> void guarded(F&& f) {
     try {
       f();
     } catch (const std::exception& error) {
@@ -171,51 +167,56 @@ namespace detail {
 inline constexpr std::uint64_t control_purpose = 1;
 inline constexpr std::uint64_t data_purpose = 2;
 
-inline std::shared_ptr<Transport> mesh_transport(Transport& parent, const MeshOptions& options) {
-  TransportSettings settings = parent.settings();
-  if (options.wait != Wait::automatic) settings.wait = options.wait;
-  if (options.time_limit >= 0) settings.time_limit = options.time_limit;
-  return parent.duplicate(settings);
-}
 }  // namespace detail
 
 inline std::string MeshCore::to_string() const {
   std::string text;
   for (int a = 0; a < shape_.rank(); ++a)
-    text += (a > 0 ? " x " : "") + (a < names_.size() ? std::string(names_[a]) : "axis" + std::to_string(a)) + "=" + std::to_string(shape_[a]);
+    text += (a > 0 ? " x " : "") +
+            (a < names_.size() ? std::string(names_[a]) : "axis" + std::to_string(a)) + "=" +
+            std::to_string(shape_[a]);
   return text;
 }
 
 inline std::string MeshCore::axes_text(AxisSet group) const {
   std::string text;
   for (int a = 0; a < shape_.rank(); ++a)
-    if (group.contains(a)) text += (text.empty() ? "" : ",") + (a < names_.size() ? std::string(names_[a]) : "axis" + std::to_string(a));
+    if (group.contains(a))
+      text += (text.empty() ? "" : ",") +
+              (a < names_.size() ? std::string(names_[a]) : "axis" + std::to_string(a));
   return text;
 }
 
-inline MeshCore::MeshCore(std::shared_ptr<Transport> transport, MeshShape shape, const AxisNames& names, const MeshOptions& options,
-                          Where where)
+inline MeshCore::MeshCore(std::shared_ptr<Transport> transport, MeshShape shape,
+                          const AxisNames& names, const MeshOptions& options, Where where)
     : shape_(shape),
       options_(options),
-      transport_(detail::mesh_transport(*transport, options)),
+      transport_(transport->duplicate(detail::mesh_settings(*transport, options))),
       dry_(transport_->dry()),
       process_(transport_->rank()),
-      control_(transport_->group(detail::all_members(transport_->size()), detail::control_purpose)) {
+      control_(
+          transport_->group(detail::all_members(transport_->size()), detail::control_purpose)) {
   for (const std::string_view name : names) name_storage_.emplace_back(name);
   for (const std::string& name : name_storage_) names_.push_back(name);
 
   std::uint64_t digest = detail::mix(static_cast<std::uint64_t>(options.check), to_string());
-  for (const std::int64_t value : {options.machine.message_ps, options.machine.payload_ps_per_kib, options.machine.copy_ps_per_kib,
-                                   options.machine.kiloflop_ps_f32, options.machine.kiloflop_ps_f64, options.arena_bytes})
+  for (const std::int64_t value : {options.machine.message_ps, options.machine.payload_ps_per_kib,
+                                   options.machine.copy_ps_per_kib, options.machine.kiloflop_ps_f32,
+                                   options.machine.kiloflop_ps_f64, options.arena_bytes})
     digest = detail::mix(digest, static_cast<std::uint64_t>(value));
   if (!dry_ && transport_->size() > 1) {
-    const detail::Publish publish(transport_->blackboard(), process_, {to_string(), where, "the making of a mesh", ""});
+    const detail::Publish publish(transport_->blackboard(), process_,
+                                  {to_string(), where, "the making of a mesh", ""});
     if (!detail::all_equal(*control_, digest))
-      detail::report_disagreement(*control_, digest, "for a mesh " + to_string() + " (check level, machine model and arena count too)", where);
+      detail::report_disagreement(
+          *control_, digest,
+          "for a mesh " + to_string() + " (check level, machine model and arena count too)", where);
   }
   if (shape_.processes() != transport_->size())
-    throw MeshError("the mesh " + to_string() + " has " + std::to_string(shape_.processes()) + " processes but the communicator has " +
-                        std::to_string(transport_->size()) + "; the sizes of the axes must multiply to the number of processes: start " +
+    throw MeshError("the mesh " + to_string() + " has " + std::to_string(shape_.processes()) +
+                        " processes but the communicator has " +
+                        std::to_string(transport_->size()) +
+                        "; the sizes of the axes must multiply to the number of processes: start " +
                         std::to_string(shape_.processes()) + ", or choose other sizes",
                     where);
   coordinates_ = shape_.coordinates(process_);
@@ -228,15 +229,19 @@ inline std::unique_ptr<Arena> MeshCore::make_arena() const {
   SharedMemory window;
   if (default_memory_is_host && options_.arena_bytes != 0) {
     const double variable = detail::number_variable("TESSERA_ARENA_BYTES", -1);
-    window = transport_->reserve_shared(options_.arena_bytes > 0 ? options_.arena_bytes : static_cast<Index>(variable));
+    window = transport_->reserve_shared(options_.arena_bytes > 0 ? options_.arena_bytes
+                                                                 : static_cast<Index>(variable));
   }
-  return std::make_unique<Arena>(default_memory(), window.base, window.bytes, options_.memory_limit);
+  return std::make_unique<Arena>(default_memory(), window.base, window.bytes,
+                                 options_.memory_limit);
 }
 
 inline std::shared_ptr<Group> MeshCore::make_group(AxisSet axes, std::uint64_t purpose) const {
   std::vector<int> members;
-  for (int k = 0; k < shape_.group_size(axes); ++k) members.push_back(shape_.process(shape_.member(axes, coordinates_, k)));
-  return transport_->group(members, detail::mix(detail::mix(purpose, axes.bits), static_cast<std::uint64_t>(members.front())));
+  for (int k = 0; k < shape_.group_size(axes); ++k)
+    members.push_back(shape_.process(shape_.member(axes, coordinates_, k)));
+  return transport_->group(members, detail::mix(detail::mix(purpose, axes.bits),
+                                                static_cast<std::uint64_t>(members.front())));
 }
 
 inline Group& MeshCore::group(AxisSet axes, Where where) {
@@ -244,26 +249,33 @@ inline Group& MeshCore::group(AxisSet axes, Where where) {
   const std::size_t slot = (axes & shape_.axes()).bits;
   if (groups_[slot] == nullptr) {
     over_[slot] = axes_text(axes);
-    const detail::Publish publish(transport_->blackboard(), process_, {"", where, "the making of a group", over_[slot]});
+    const detail::Publish publish(transport_->blackboard(), process_,
+                                  {"", where, "the making of a group", over_[slot]});
     groups_[slot] = make_group(axes & shape_.axes(), detail::data_purpose);
   }
   return *groups_[slot];
 }
 
-inline void MeshCore::collective(const Call& call, const void* send, void* receive, std::string_view label, Where where) {
+inline void MeshCore::collective(const Call& call, const void* send, void* receive,
+                                 std::string_view label, Where where) {
   Group& members = group(call.group, where);
-  if (options_.check >= Check::light && (call.own != members.rank() || call.members != members.size()))
-    throw UsageError("the plan of " + std::string(label) + " is process " + std::to_string(call.own) + "'s of " + std::to_string(call.members) +
-                         " over " + axes_text(call.group) + ", but this is process " + std::to_string(members.rank()) + " of " +
-                         std::to_string(members.size()) + "; run the plan of this mesh and process",
+  if (options_.check >= Check::light &&
+      (call.own != members.rank() || call.members != members.size()))
+    throw UsageError("the plan of " + std::string(label) + " is process " +
+                         std::to_string(call.own) + "'s of " + std::to_string(call.members) +
+                         " over " + axes_text(call.group) + ", but this is process " +
+                         std::to_string(members.rank()) + " of " + std::to_string(members.size()) +
+                         "; run the plan of this mesh and process",
                      where);
   ledger_.add(call);
   if (dry_) return;
   const std::size_t slot = (call.group & shape_.axes()).bits;
-  const detail::Publish publish(transport_->blackboard(), process_, {label, where, name_of(call.kind), over_[slot]});
+  const detail::Publish publish(transport_->blackboard(), process_,
+                                {label, where, name_of(call.kind), over_[slot]});
   guarded([&] {
     if (options_.check >= Check::heavy) {
-      if (group_controls_[slot] == nullptr) group_controls_[slot] = make_group(call.group & shape_.axes(), detail::control_purpose);
+      if (group_controls_[slot] == nullptr)
+        group_controls_[slot] = make_group(call.group & shape_.axes(), detail::control_purpose);
       detail::check_together(*group_controls_[slot], call, label, where);
     }
     members.run(call, send, receive);
@@ -282,11 +294,14 @@ inline void MeshCore::close() noexcept {
   transport_.reset();
 }
 
-/// Returns a mesh of `shape` over all processes of `transport`, with everything of its own: no other mesh's calls meet its calls.
-/// Communication: small all-reduces. Collective over: all processes of the transport.
-/// Throws MismatchError when processes ask for different meshes, MeshError (on all) when the sizes do not fit the processes.
-inline std::shared_ptr<MeshCore> make_mesh_core(std::shared_ptr<Transport> transport, const MeshShape& shape, const AxisNames& names,
-                                                const MeshOptions& options = {}, Where where = Where::here()) {
+/// Returns a mesh of `shape` over all processes of `transport`, with everything of its own: no
+/// other mesh's calls meet its calls. Communication: small all-reduces. Collective over: all
+/// processes of the transport. Throws MismatchError when processes ask for different meshes,
+/// MeshError (on all) when the sizes do not fit the processes.
+inline std::shared_ptr<MeshCore> make_mesh_core(std::shared_ptr<Transport> transport,
+                                                const MeshShape& shape, const AxisNames& names,
+                                                const MeshOptions& options = {},
+                                                Where where = Where::here()) {
   return std::make_shared<MeshCore>(std::move(transport), shape, names, options, where);
 }
 

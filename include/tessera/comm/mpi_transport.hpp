@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The transport between the processes of an MPI job. Only this header and comm/detail/mpi_*.hpp know MPI.
+/// The transport between the processes of an MPI job. Only this header and comm/detail/mpi_*.hpp
+/// know MPI.
 ///
 ///     auto transport = mpi_transport(MPI_COMM_WORLD);     // after MPI_Init_thread; or env.world()
 ///
-/// Laws: no call of Tessera's meets one of the user's: each transport has communicators of its own. An MPI error becomes a
-/// CommunicationError with function, code, class and text.
+/// Laws: no call of Tessera's meets one of the user's: each transport has communicators of its own.
+/// An MPI error becomes a CommunicationError with function, code, class and text.
 #include <mpi.h>
 #include <sys/statvfs.h>
 
@@ -31,7 +32,8 @@ struct MpiShare {
   std::shared_ptr<MpiContext> context;
   std::uint64_t id = 0;
   MpiHandles handles;
-  MpiShare(std::shared_ptr<MpiContext> of, std::uint64_t number) : context(std::move(of)), id(number) {}
+  MpiShare(std::shared_ptr<MpiContext> of, std::uint64_t number)
+      : context(std::move(of)), id(number) {}
   MpiShare(const MpiShare&) = delete;
   MpiShare& operator=(const MpiShare&) = delete;
   ~MpiShare() { context->put_down(id, std::move(handles)); }
@@ -41,7 +43,9 @@ class MpiTransport final : public Transport {
  public:
   /// Collective over: all processes.
   MpiTransport(std::shared_ptr<MpiContext> context, const TransportSettings& settings)
-      : context_(std::move(context)), settings_(settings), share_(std::make_shared<MpiShare>(context_, context_->open())) {
+      : context_(std::move(context)),
+        settings_(settings),
+        share_(std::make_shared<MpiShare>(context_, context_->open())) {
     if (settings_.wait == Wait::automatic) settings_.wait = context_->automatic_wait();
     const MpiContext::Watched watched(*context_, settings_.time_limit);
     comm_ = copy(context_->comm());
@@ -61,7 +65,9 @@ class MpiTransport final : public Transport {
     const MpiContext::Watched watched(*context_, settings_.time_limit);
     MPI_Comm comm = members == all_members(size()) ? copy(comm_) : subset(members, key);
     if (comm == MPI_COMM_NULL)
-      throw CommunicationError("process " + std::to_string(rank()) + " asked for a group that it is not a member of; only members make a group");
+      throw CommunicationError(
+          "process " + std::to_string(rank()) +
+          " asked for a group that it is not a member of; only members make a group");
     check(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
     share_->handles.comms.emplace_back(key, comm);
     return std::make_shared<MpiGroup>(share_, context_, comm, settings_);
@@ -89,13 +95,16 @@ class MpiTransport final : public Transport {
     context_->wait(&request, 1, settings_.wait, "MPI_Ibarrier");
   }
 
-  [[noreturn]] void abort(const std::string& message, int exit_code) override { context_->abort(message, exit_code); }
+  [[noreturn]] void abort(const std::string& message, int exit_code) override {
+    context_->abort(message, exit_code);
+  }
 
   /// Returns what all transports of this communicator share.
   MpiContext& context() { return *context_; }
 
  private:
-  /// A copy can be waited for napping; making a communicator of some processes blocks, and is slow with more processes than cores.
+  /// A copy can be waited for napping; making a communicator of some processes blocks, and is slow
+  /// with more processes than cores.
   MPI_Comm copy(MPI_Comm of) const {
     MPI_Comm comm = MPI_COMM_NULL;
     MPI_Request request = MPI_REQUEST_NULL;
@@ -108,15 +117,17 @@ class MpiTransport final : public Transport {
     MPI_Group all = MPI_GROUP_NULL;
     MPI_Group some = MPI_GROUP_NULL;
     check(MPI_Comm_group(comm_, &all), "MPI_Comm_group");
-    check(MPI_Group_incl(all, static_cast<int>(members.size()), members.data(), &some), "MPI_Group_incl");
-    check(MPI_Comm_create_group(comm_, some, static_cast<int>(key % 32749), &comm), "MPI_Comm_create_group");
+    check(MPI_Group_incl(all, static_cast<int>(members.size()), members.data(), &some),
+          "MPI_Group_incl");
+    check(MPI_Comm_create_group(comm_, some, static_cast<int>(key % 32749), &comm),
+          "MPI_Comm_create_group");
     MPI_Group_free(&some);
     MPI_Group_free(&all);
     return comm;
   }
 
-  /// Returns how many bytes this process may have, 0 when the node's shared memory is too small. MPI itself does not say: it
-  /// succeeds, and the first touch beyond the limit is a SIGBUS.
+  /// Returns how many bytes this process may have, 0 when the node's shared memory is too small.
+  /// MPI itself does not say: it succeeds, and the first touch beyond the limit is a SIGBUS.
   Index fitting(Index bytes) const {
     struct statvfs stat {};
     if (statvfs("/dev/shm", &stat) != 0) return 0;
@@ -137,9 +148,12 @@ class MpiTransport final : public Transport {
 
 /// Returns a transport between the processes of `comm`, over a duplicate of it. Its settings
 /// hold for all meshes made from it that do not say otherwise.
-/// Communication: a few small collectives. Collective over: the processes of `comm`. Throws CommunicationError, UsageError.
-inline std::shared_ptr<Transport> mpi_transport(MPI_Comm comm, const TransportSettings& settings = settings_from_environment()) {
-  return std::make_shared<detail::MpiTransport>(std::make_shared<detail::MpiContext>(comm, settings.time_limit), settings);
+/// Communication: a few small collectives. Collective over: the processes of `comm`. Throws
+/// CommunicationError, UsageError.
+inline std::shared_ptr<Transport> mpi_transport(
+    MPI_Comm comm, const TransportSettings& settings = settings_from_environment()) {
+  return std::make_shared<detail::MpiTransport>(
+      std::make_shared<detail::MpiContext>(comm, settings.time_limit), settings);
 }
 
 }  // namespace tessera

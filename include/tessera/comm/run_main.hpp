@@ -7,8 +7,9 @@
 ///       return tessera::run_main(argc, argv, [&](tessera::Environment& env) { ... });
 ///     }
 ///
-/// Laws: one message, whoever fails; exit code 2 when all failures are the user's (UsageError, MeshError), else 1. When all
-/// processes have failed or returned, MPI ends in order; when some go on without those that failed, the job is aborted.
+/// Laws: one message, whoever fails; exit code 2 when all failures are the user's (UsageError,
+/// MeshError), else 1. When all processes have failed or returned, MPI ends in order; when some go
+/// on without those that failed, the job is aborted.
 #include <mpi.h>
 
 #include <cstdint>
@@ -26,13 +27,12 @@ namespace detail {
 
 /// How a process's part of the program ended.
 struct Ending {
-  int code = 0;        ///< 0: well; else the exit code
-  bool failed = false; ///< an exception left the program
+  int code = 0;         ///< 0: well; else the exit code
+  bool failed = false;  ///< an exception left the program
   std::string text;
 };
 
-template <class F>
-Ending ending_of(F&& program, int rank) {
+template <class F> Ending ending_of(F&& program, int rank) {
   try {
     program();
     return {};
@@ -45,21 +45,26 @@ Ending ending_of(F&& program, int rank) {
   }
 }
 
-/// Waits for all processes, but a process that failed only a second: the others may wait for it elsewhere.
-/// Returns the exit code of the job. Collective over: all processes.
+/// Waits for all processes, but a process that failed only a second: the others may wait for it
+/// elsewhere. Returns the exit code of the job. Collective over: all processes.
 inline int agree_on_ending(MpiContext& context, const Ending& own) {
   if (Blackboard* board = context.blackboard()) board->end(context.rank());
-  // The lowest process that failed speaks; codes: 0 well, 2 usage, 1 other, in rising order of weight.
-  std::int64_t facts[2] = {own.failed ? context.rank() : context.size(), own.code == 0 ? 0 : own.code == 2 ? -1 : -2};
+  // The lowest process that failed speaks; codes: 0 well, 2 usage, 1 other, in rising order of
+  // weight.
+  std::int64_t facts[2] = {own.failed ? context.rank() : context.size(), own.code == 0   ? 0
+                                                                         : own.code == 2 ? -1
+                                                                                         : -2};
   MPI_Request request = MPI_REQUEST_NULL;
-  check(MPI_Iallreduce(MPI_IN_PLACE, facts, 2, MPI_INT64_T, MPI_MIN, context.comm(), &request), "MPI_Iallreduce");
+  check(MPI_Iallreduce(MPI_IN_PLACE, facts, 2, MPI_INT64_T, MPI_MIN, context.comm(), &request),
+        "MPI_Iallreduce");
   const std::int64_t start = steady_nanoseconds();
   Nap nap;
   for (int done = 0;;) {
     check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
     if (done != 0) break;
     nap();
-    if (own.failed && steady_nanoseconds() - start > 1'000'000'000) context.abort(own.text, own.code);
+    if (own.failed && steady_nanoseconds() - start > 1'000'000'000)
+      context.abort(own.text, own.code);
   }
   if (facts[0] == context.rank()) {
     std::fprintf(stderr, "%s\n", own.text.c_str());
@@ -70,10 +75,9 @@ inline int agree_on_ending(MpiContext& context, const Ending& own) {
 
 }  // namespace detail
 
-/// Runs f(Environment&) on each process and returns the exit code for main: f's own, if it returns an int and no process failed.
-/// Collective over: all processes of the job.
-template <class F>
-int run_main(int argc, char** argv, F f) {
+/// Runs f(Environment&) on each process and returns the exit code for main: f's own, if it returns
+/// an int and no process failed. Collective over: all processes of the job.
+template <class F> int run_main(int argc, char** argv, F f) {
   int result = 0;
   detail::Ending start;
   try {

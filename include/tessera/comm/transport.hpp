@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// What carries calls between processes: one small interface, three implementations (comm/mpi_transport.hpp,
-/// comm/loopback.hpp, comm/dry.hpp). What a call means is mesh/call.hpp's matter.
+/// What carries calls between processes: one small interface, three implementations
+/// (comm/mpi_transport.hpp, comm/loopback.hpp, comm/dry.hpp). What a call means is mesh/call.hpp's
+/// matter.
 ///
 ///     auto group = transport->group({0, 2}, key);      // on processes 0 and 2
 ///     group->run(call, send, receive);                 // returns when done
 ///
-/// Laws: a transport computes what the call says and nothing else; integers, and all exchanges of data, are the same
-/// on every transport.
+/// Laws: a transport computes what the call says and nothing else; integers, and all exchanges of
+/// data, are the same on every transport.
 #include <climits>
 #include <cstdint>
 #include <memory>
@@ -33,21 +34,24 @@ class Group {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  /// Makes one call and returns when its buffers may be used again. `send` and `receive` hold elements of call.type; they
-  /// do not overlap, unless call.in_place, when `send` is not looked at.
-  /// Collective over: all members of the group, also those that neither send nor receive anything.
-  /// Throws CommunicationError; on loopback also MismatchError when members' calls do not fit together.
+  /// Makes one call and returns when its buffers may be used again. `send` and `receive` hold
+  /// elements of call.type; they do not overlap, unless call.in_place, when `send` is not looked
+  /// at. Collective over: all members of the group, also those that neither send nor receive
+  /// anything. Throws CommunicationError; on loopback also MismatchError when members' calls do not
+  /// fit together.
   virtual void run(const Call& call, const void* send, void* receive) = 0;
 };
 
 /// How a transport waits and how long.
 struct TransportSettings {
   Wait wait = Wait::automatic;
-  double time_limit = 600;      ///< seconds that a call may take before the job is ended; 0: no limit
-  Index large_count = INT_MAX;  ///< counts and displacements above this use MPI's large-count functions
+  double time_limit = 600;  ///< seconds that a call may take before the job is ended; 0: no limit
+  Index large_count =
+      INT_MAX;  ///< counts and displacements above this use MPI's large-count functions
 };
 
-/// Returns the default settings, changed by TESSERA_WAIT and TESSERA_TIME_LIMIT. Throws UsageError when those make no sense.
+/// Returns the default settings, changed by TESSERA_WAIT and TESSERA_TIME_LIMIT. Throws UsageError
+/// when those make no sense.
 inline TransportSettings settings_from_environment() {
   TransportSettings settings;
   settings.wait = wait_from_environment();
@@ -76,18 +80,20 @@ class Transport {
   virtual bool dry() const { return false; }
   virtual const TransportSettings& settings() const = 0;
 
-  /// Returns the group of `members`, ranks of this transport in the order of their group ranks; this process is one of them.
-  /// `key` tells groups with the same members apart. Collective over: the members alone.
+  /// Returns the group of `members`, ranks of this transport in the order of their group ranks;
+  /// this process is one of them. `key` tells groups with the same members apart. Collective over:
+  /// the members alone.
   virtual std::shared_ptr<Group> group(const std::vector<int>& members, std::uint64_t key) = 0;
 
-  /// Returns a transport between the same processes whose calls never meet this one's, and frees what all processes have
-  /// let go of since. Collective over: all processes.
+  /// Returns a transport between the same processes whose calls never meet this one's, and frees
+  /// what all processes have let go of since. Collective over: all processes.
   virtual std::shared_ptr<Transport> duplicate(const TransportSettings& settings) = 0;
   std::shared_ptr<Transport> duplicate() { return duplicate(settings()); }
 
-  /// Returns `bytes` of shared memory for this process (a negative number: as much as is modest), or nothing where processes
-  /// share no memory or it would not fit on some node. It lives as long as the transport and its groups.
-  /// Collective over: all processes; all get the same number of bytes.
+  /// Returns `bytes` of shared memory for this process (a negative number: as much as is modest),
+  /// or nothing where processes share no memory or it would not fit on some node. It lives as long
+  /// as the transport and its groups. Collective over: all processes; all get the same number of
+  /// bytes.
   virtual SharedMemory reserve_shared(Index bytes) {
     static_cast<void>(bytes);
     return {};

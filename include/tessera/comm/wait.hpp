@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// How a process waits for the others: spin (the blocking MPI form) when each process of the node has a core, nap
-/// (poll, then sleep 20 microseconds at a time) when there are more processes than cores. Measured with 8 processes
-/// on 2 cores, a small blocking all-reduce takes 24 ms and a napping one 0.5 to 1 ms.
+/// How a process waits for the others: spin (the blocking MPI form) when each process of the node
+/// has a core, nap (poll, then sleep 20 microseconds at a time) when there are more processes than
+/// cores. Measured with 8 processes on 2 cores, a small blocking all-reduce takes 24 ms and a
+/// napping one 0.5 to 1 ms.
 ///
 ///     choose_wait(Wait::automatic, 8, 2) == Wait::nap
 ///
@@ -28,8 +29,8 @@ constexpr std::string_view name_of(Wait wait) {
   return wait == Wait::spin ? "spin" : wait == Wait::nap ? "nap" : "automatic";
 }
 
-/// Returns what the environment variable TESSERA_WAIT asks for (spin, nap or automatic), else `otherwise`.
-/// Throws UsageError for any other text.
+/// Returns what the environment variable TESSERA_WAIT asks for (spin, nap or automatic), else
+/// `otherwise`. Throws UsageError for any other text.
 inline Wait wait_from_environment(Wait otherwise = Wait::automatic) {
   const int chosen = detail::choice_variable("TESSERA_WAIT", {"automatic", "spin", "nap"});
   return chosen < 0 ? otherwise : static_cast<Wait>(chosen);
@@ -49,7 +50,8 @@ inline ProcessorMask usable_processors() {
   return mask;
 }
 
-/// Returns how many cores a mask stands for, at most what the control group of the container grants.
+/// Returns how many cores a mask stands for, at most what the control group of the container
+/// grants.
 inline int core_count(const ProcessorMask& mask) {
   int count = 0;
   for (const std::uint64_t word : mask) count += std::popcount(word);

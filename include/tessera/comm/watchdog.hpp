@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Notices that a call takes longer than the limit, from a thread of its own, since a process that spins in a blocking
-/// call cannot. What everybody did last stands on comm/blackboard.hpp.
+/// Notices that a call takes longer than the limit, from a thread of its own, since a process that
+/// spins in a blocking call cannot. What everybody did last stands on comm/blackboard.hpp.
 ///
 ///     Watchdog dog([] { ... end the job ... });
 ///     dog.enter(600);  MPI_Barrier(comm);  dog.leave();
 ///
-/// Laws: `late` is called at most once, from another thread, and only while a call is under way; with limit 0, never.
+/// Laws: `late` is called at most once, from another thread, and only while a call is under way;
+/// with limit 0, never.
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -33,7 +34,8 @@ class Watchdog {
   /// Returns the limit of the present call, seconds.
   double limit() const { return limit_.load(std::memory_order_relaxed); }
 
-  /// A call begins. The thread starts with the first one that has a limit. Only one thread of the process may make calls.
+  /// A call begins. The thread starts with the first one that has a limit. Only one thread of the
+  /// process may make calls.
   void enter(double limit) {
     if (limit != limit_.load(std::memory_order_relaxed)) change_limit(limit);
     entered_.store(detail::steady_nanoseconds(), std::memory_order_relaxed);
@@ -48,7 +50,8 @@ class Watchdog {
   bool overdue() const {
     const std::int64_t entered = entered_.load(std::memory_order_relaxed);
     const double limit = this->limit();
-    return entered != 0 && limit > 0 && 1e-9 * static_cast<double>(detail::steady_nanoseconds() - entered) > limit;
+    return entered != 0 && limit > 0 &&
+           1e-9 * static_cast<double>(detail::steady_nanoseconds() - entered) > limit;
   }
 
   /// Ends the thread, after which nothing is watched.
@@ -77,7 +80,8 @@ class Watchdog {
     while (!stopping_) {
       const double tenth = limit() <= 0 || limit() > 100 ? 10 : limit() < 0.2 ? 0.02 : limit() / 10;
       const int changes = changes_;
-      wake_.wait_for(lock, std::chrono::duration<double>(tenth), [&] { return stopping_ || changes_ != changes; });
+      wake_.wait_for(lock, std::chrono::duration<double>(tenth),
+                     [&] { return stopping_ || changes_ != changes; });
       if (!stopping_ && overdue()) {
         lock.unlock();
         late_();
@@ -103,7 +107,9 @@ inline std::string late_message(int process, double limit, const Blackboard& boa
   char seconds[32];
   std::snprintf(seconds, sizeof seconds, "%g s", limit);
   return "process " + std::to_string(process) + " has waited longer than the limit of " + seconds +
-         " for the others; the calls of all processes must be the same, in the same order. What each did last:" + board.report() +
+         " for the others; the calls of all processes must be the same, in the same order. What "
+         "each did last:" +
+         board.report() +
          "\nIf a step may take longer, raise the limit: TESSERA_TIME_LIMIT=<seconds>, 0 for none.";
 }
 }  // namespace detail

@@ -8,5 +8,7 @@
 using namespace tessera;
 
 int main(int argc, char** argv) {
-  return run_main(argc, argv, [](Environment& env) { make_mesh_core(env.world(), MeshShape{2, 2}, {"data", "model"}); });
+  return run_main(argc, argv, [](Environment& env) {
+    make_mesh_core(env.world(), MeshShape{2, 2}, {"data", "model"});
+  });
 }

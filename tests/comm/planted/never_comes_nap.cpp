@@ -15,7 +15,8 @@ using namespace tessera;
 
 int main(int argc, char** argv) {
   return run_main(argc, argv, [](Environment& env) {
-    auto mesh = make_mesh_core(env.world(), MeshShape{2}, {"data"}, {.wait = Wait::nap, .time_limit = 1.5});
+    auto mesh =
+        make_mesh_core(env.world(), MeshShape{2}, {"data"}, {.wait = Wait::nap, .time_limit = 1.5});
     std::int64_t x = 1;
     Call call = detail::control_all_reduce(mesh->group(AxisSet{0}), Reduction::sum, 1);
     call.group = AxisSet{0};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Do all members of a group mean the same? One all-reduce when they do; when they do not, texts are exchanged and every
-/// member throws.
+/// Do all members of a group mean the same? One all-reduce when they do; when they do not, texts
+/// are exchanged and every member throws.
 ///
 ///     if (!all_equal(group, digest)) report_disagreement(group, digest, "einsum ...", where);
 ///
@@ -36,7 +36,8 @@ class Publish {
   int process_;
 };
 
-/// Collective over: the group. The maximum of n is the complement of the minimum of its complement: one call finds both.
+/// Collective over: the group. The maximum of n is the complement of the minimum of its complement:
+/// one call finds both.
 inline bool all_equal(Group& group, std::uint64_t digest) {
   std::int64_t values[2] = {static_cast<std::int64_t>(digest), static_cast<std::int64_t>(~digest)};
   group.run(control_all_reduce(group, Reduction::min, 2), values, values);
@@ -44,7 +45,8 @@ inline bool all_equal(Group& group, std::uint64_t digest) {
 }
 
 /// Returns `count` integers of each member. Collective over: the group.
-inline std::vector<std::int64_t> gather_integers(Group& group, const std::vector<std::int64_t>& own, std::size_t count) {
+inline std::vector<std::int64_t> gather_integers(Group& group, const std::vector<std::int64_t>& own,
+                                                 std::size_t count) {
   Call call;
   call.kind = Collective::all_gather;
   call.type = DType::i64;
@@ -52,14 +54,17 @@ inline std::vector<std::int64_t> gather_integers(Group& group, const std::vector
   call.own = group.rank();
   call.members = group.size();
   call.send = {{group.rank(), 0, static_cast<Index>(count)}};
-  for (int i = 0; i < group.size(); ++i) call.receive.push_back({i, static_cast<Index>(count) * i, static_cast<Index>(count)});
+  for (int i = 0; i < group.size(); ++i)
+    call.receive.push_back({i, static_cast<Index>(count) * i, static_cast<Index>(count)});
   std::vector<std::int64_t> all(count * static_cast<std::size_t>(group.size()));
   group.run(call, own.data(), all.data());
   return all;
 }
 
-/// Throws MismatchError, on each member, that names its own call and that of the first member that differs.
-[[noreturn]] inline void report_disagreement(Group& group, std::uint64_t digest, const std::string& description, Where where) {
+/// Throws MismatchError, on each member, that names its own call and that of the first member that
+/// differs.
+[[noreturn]] inline void report_disagreement(Group& group, std::uint64_t digest,
+                                             const std::string& description, Where where) {
   constexpr std::size_t text_words = 96;  // 768 characters of description and place
   std::string text = description + (where.known() ? " (at " + to_string(where) + ")" : "");
   text.resize(text.size() < 8 * text_words ? text.size() : 8 * text_words - 1);
@@ -67,13 +72,18 @@ inline std::vector<std::int64_t> gather_integers(Group& group, const std::vector
   own[0] = static_cast<std::int64_t>(digest);
   std::memcpy(own.data() + 1, text.data(), text.size());
   const std::vector<std::int64_t> all = gather_integers(group, own, own.size());
-  const auto record = [&](int member) { return all.data() + static_cast<std::size_t>(member) * own.size(); };
-  const auto text_of = [&](int member) { return std::string(reinterpret_cast<const char*>(record(member) + 1)); };
+  const auto record = [&](int member) {
+    return all.data() + static_cast<std::size_t>(member) * own.size();
+  };
+  const auto text_of = [&](int member) {
+    return std::string(reinterpret_cast<const char*>(record(member) + 1));
+  };
   int other = 0;
   while (other < group.size() - 1 && record(other)[0] == own[0]) ++other;
-  throw MismatchError("process " + std::to_string(group.rank()) + " calls " + description + ", but process " + std::to_string(other) +
-                          " calls " + text_of(other) +
-                          "; all processes must call the same operators in the same order, with the same shapes and shardings: look for "
+  throw MismatchError("process " + std::to_string(group.rank()) + " calls " + description +
+                          ", but process " + std::to_string(other) + " calls " + text_of(other) +
+                          "; all processes must call the same operators in the same order, with "
+                          "the same shapes and shardings: look for "
                           "branches and sizes that depend on the process",
                       where);
 }

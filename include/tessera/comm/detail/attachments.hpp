@@ -19,8 +19,7 @@ class Attachments {
   Attachments& operator=(const Attachments&) = delete;
   ~Attachments() { clear(); }
 
-  template <class T>
-  T& get() {
+  template <class T> T& get() {
     for (const auto& [tag, holder] : slots_)
       if (tag == &tag_of<T>) return static_cast<Holder<T>&>(*holder).value;
     auto holder = std::make_unique<Holder<T>>();
@@ -37,12 +36,8 @@ class Attachments {
   struct HolderBase {
     virtual ~HolderBase() = default;
   };
-  template <class T>
-  struct Holder final : HolderBase {
-    T value{};
-  };
-  template <class T>
-  static constexpr char tag_of = 0;  // its address is the type's key
+  template <class T> struct Holder final : HolderBase { T value{}; };
+  template <class T> static constexpr char tag_of = 0;  // its address is the type's key
 
   std::vector<std::pair<const void*, std::unique_ptr<HolderBase>>> slots_;
 };

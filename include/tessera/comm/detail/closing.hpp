@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// What must be closed before Kokkos and MPI end: meshes and transports enter themselves here, and comm/environment.hpp
-/// closes those still alive, in the order in which they were made.
+/// What must be closed before Kokkos and MPI end: meshes and transports enter themselves here, and
+/// comm/environment.hpp closes those still alive, in the order in which they were made.
 ///
 ///     id = Closing::all().enter([this] { close(); });   ...   Closing::all().leave(id);
 ///

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// A call as a phrase for messages, and whether the calls that the members of a group make fit together.
+/// A call as a phrase for messages, and whether the calls that the members of a group make fit
+/// together.
 ///
 ///     describe(call) == "all-gather of float over 4 processes, sends 6, receives 24"
 ///
-/// Laws: disagreement(calls) is empty exactly when every piece that one member sends is received, with the same count, by
-/// the member it is for, and kind, type and reduction are alike.
+/// Laws: disagreement(calls) is empty exactly when every piece that one member sends is received,
+/// with the same count, by the member it is for, and kind, type and reduction are alike.
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -24,15 +25,18 @@ inline Index total_count(const std::vector<Piece>& pieces) {
 inline std::string describe(const Call& call) {
   std::string text(name_of(call.kind));
   if (call.reduction != Reduction::none) text += " (" + std::string(name_of(call.reduction)) + ")";
-  text += " of " + std::string(name_of(call.type)) + " over " + std::to_string(call.members) + " processes, sends " +
-          std::to_string(total_count(call.send)) + ", receives " + std::to_string(total_count(call.receive));
+  text += " of " + std::string(name_of(call.type)) + " over " + std::to_string(call.members) +
+          " processes, sends " + std::to_string(total_count(call.send)) + ", receives " +
+          std::to_string(total_count(call.receive));
   return text;
 }
 
 /// Returns the piece that belongs to `which`-th occurrence of `peer`, or nullptr.
 inline const Piece* find_piece(const std::vector<Piece>& pieces, int peer, int which = 0) {
   const auto at = static_cast<std::size_t>(peer);
-  if (which == 0 && at < pieces.size() && pieces[at].peer == peer && (at == 0 || pieces[at - 1].peer != peer)) return &pieces[at];
+  if (which == 0 && at < pieces.size() && pieces[at].peer == peer &&
+      (at == 0 || pieces[at - 1].peer != peer))
+    return &pieces[at];
   for (const Piece& piece : pieces)
     if (piece.peer == peer && which-- == 0) return &piece;
   return nullptr;
@@ -45,8 +49,8 @@ inline int occurrence(const std::vector<Piece>& pieces, std::size_t index) {
   return count;
 }
 
-/// Two members whose calls do not fit, or first == -1; `count` says how many elements the first sends the second, `expected`
-/// how many that one receives.
+/// Two members whose calls do not fit, or first == -1; `count` says how many elements the first
+/// sends the second, `expected` how many that one receives.
 struct Disagreement {
   int first = -1;
   int second = -1;
@@ -58,11 +62,16 @@ struct Disagreement {
 /// `calls[i]` is member i's call.
 inline Disagreement disagreement(const std::vector<const Call*>& calls) {
   const int members = static_cast<int>(calls.size());
-  const auto of = [&](int member) -> const Call& { return *calls[static_cast<std::size_t>(member)]; };
+  const auto of = [&](int member) -> const Call& {
+    return *calls[static_cast<std::size_t>(member)];
+  };
   for (int i = 1; i < members; ++i)
-    if (of(i).kind != of(0).kind || of(i).type != of(0).type || of(i).reduction != of(0).reduction || of(i).even != of(0).even)
+    if (of(i).kind != of(0).kind || of(i).type != of(0).type ||
+        of(i).reduction != of(0).reduction || of(i).even != of(0).even)
       return {0, i};
-  const auto fails = [](int first, int second, Index sent, Index expected) { return Disagreement{first, second, true, sent, expected}; };
+  const auto fails = [](int first, int second, Index sent, Index expected) {
+    return Disagreement{first, second, true, sent, expected};
+  };
   const Collective kind = of(0).kind;
   for (int i = 0; i < members; ++i) {
     if (kind == Collective::all_reduce) {
@@ -76,15 +85,19 @@ inline Disagreement disagreement(const std::vector<const Call*>& calls) {
       if (kind == Collective::reduce_scatter) {
         for (int j = 0; j < members; ++j) {
           const Piece* sent = find_piece(of(j).send, i);
-          if (sent == nullptr || sent->count != expected) return fails(j, i, sent == nullptr ? 0 : sent->count, expected);
+          if (sent == nullptr || sent->count != expected)
+            return fails(j, i, sent == nullptr ? 0 : sent->count, expected);
         }
         continue;
       }
       const int peer = receives[k].peer;
       if (peer < 0 || peer >= members) return {i, i};
       const auto& sends = of(peer).send;
-      const Piece* sent = kind == Collective::all_gather ? find_piece(sends, peer) : find_piece(sends, i, occurrence(receives, k));
-      if (kind == Collective::all_gather && sent == nullptr && !sends.empty()) sent = &sends.front();
+      const Piece* sent = kind == Collective::all_gather
+                              ? find_piece(sends, peer)
+                              : find_piece(sends, i, occurrence(receives, k));
+      if (kind == Collective::all_gather && sent == nullptr && !sends.empty())
+        sent = &sends.front();
       const Index count = sent == nullptr ? 0 : sent->count;
       if (count != expected) return fails(peer, i, count, expected);
     }

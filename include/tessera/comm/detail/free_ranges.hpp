@@ -6,7 +6,8 @@
 ///     FreeRanges free;  free.give(0, 1024);
 ///     free.take(256) == 0;   free.take(4096) == -1
 ///
-/// Laws: ranges are sorted, disjoint and never touch; no memory is allocated once the vector has grown.
+/// Laws: ranges are sorted, disjoint and never touch; no memory is allocated once the vector has
+/// grown.
 #include <algorithm>
 #include <vector>
 
@@ -21,11 +22,13 @@ class FreeRanges {
     Index bytes;
   };
 
-  /// Returns the offset of `bytes` free bytes, cut from the smallest range that holds them (the lowest of equals), or -1.
+  /// Returns the offset of `bytes` free bytes, cut from the smallest range that holds them (the
+  /// lowest of equals), or -1.
   Index take(Index bytes) {
     auto best = ranges_.end();
     for (auto range = ranges_.begin(); range != ranges_.end(); ++range)
-      if (range->bytes >= bytes && (best == ranges_.end() || range->bytes < best->bytes)) best = range;
+      if (range->bytes >= bytes && (best == ranges_.end() || range->bytes < best->bytes))
+        best = range;
     if (best == ranges_.end()) return -1;
     const Index offset = best->offset;
     if (best->bytes == bytes) {
@@ -39,9 +42,11 @@ class FreeRanges {
 
   /// The range [offset, offset + bytes) is free from now on; it was not before.
   void give(Index offset, Index bytes) {
-    auto after = std::lower_bound(ranges_.begin(), ranges_.end(), offset, [](const Range& range, Index at) { return range.offset < at; });
+    auto after = std::lower_bound(ranges_.begin(), ranges_.end(), offset,
+                                  [](const Range& range, Index at) { return range.offset < at; });
     const bool joins_after = after != ranges_.end() && offset + bytes == after->offset;
-    const bool joins_before = after != ranges_.begin() && (after - 1)->offset + (after - 1)->bytes == offset;
+    const bool joins_before =
+        after != ranges_.begin() && (after - 1)->offset + (after - 1)->bytes == offset;
     if (joins_before && joins_after) {
       (after - 1)->bytes += bytes + after->bytes;
       ranges_.erase(after);

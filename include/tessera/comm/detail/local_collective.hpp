@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Collectives among buffers of one address space: what the loopback transport does once all members have come.
+/// Collectives among buffers of one address space: what the loopback transport does once all
+/// members have come.
 ///
 ///     for (int member = 0; member < p; ++member) fill(parties, member);
 ///
@@ -23,8 +24,7 @@ struct Party {
   std::byte* receive = nullptr;
 };
 
-template <class T>
-T combine(Reduction reduction, T a, T b) {
+template <class T> T combine(Reduction reduction, T a, T b) {
   if (reduction == Reduction::max) return a < b ? b : a;
   if (reduction == Reduction::min) return b < a ? b : a;
   if constexpr (std::is_integral_v<T>) {
@@ -42,7 +42,8 @@ void combine_into(Reduction reduction, std::byte* to, const std::byte* from, Ind
   for (Index i = 0; i < count; ++i) a[i] = combine(reduction, a[i], b[i]);
 }
 
-inline void combine_bytes(DType type, Reduction reduction, std::byte* to, const std::byte* from, Index count) {
+inline void combine_bytes(DType type, Reduction reduction, std::byte* to, const std::byte* from,
+                          Index count) {
   with_type(type, [&](auto zero) { combine_into<decltype(zero)>(reduction, to, from, count); });
 }
 
@@ -52,7 +53,9 @@ inline void copy_bytes(std::byte* to, const std::byte* from, Index bytes) {
 
 /// Fills the receive buffer of member `own`, for every kind but all_reduce.
 inline void fill(const std::vector<Party>& parties, int own) {
-  const auto party = [&](int member) -> const Party& { return parties[static_cast<std::size_t>(member)]; };
+  const auto party = [&](int member) -> const Party& {
+    return parties[static_cast<std::size_t>(member)];
+  };
   const Call& call = *party(own).call;
   const Index size = static_cast<Index>(size_of(call.type));
   for (std::size_t k = 0; k < call.receive.size(); ++k) {
@@ -71,20 +74,24 @@ inline void fill(const std::vector<Party>& parties, int own) {
       continue;
     }
     const Party& from = party(piece.peer);
-    const Piece* sent = call.kind == Collective::all_gather ? &from.call->send.front()
-                                                            : find_piece(from.call->send, own, occurrence(call.receive, k));
+    const Piece* sent = call.kind == Collective::all_gather
+                            ? &from.call->send.front()
+                            : find_piece(from.call->send, own, occurrence(call.receive, k));
     copy_bytes(to, from.send + sent->offset * size, piece.count * size);
   }
 }
 
-/// Reduces the elements [first, first + count) of all members of an all-reduce into `result`, which starts at element `first`.
-inline void reduce_slice(const std::vector<Party>& parties, Index first, Index count, std::byte* result) {
+/// Reduces the elements [first, first + count) of all members of an all-reduce into `result`, which
+/// starts at element `first`.
+inline void reduce_slice(const std::vector<Party>& parties, Index first, Index count,
+                         std::byte* result) {
   if (count == 0) return;
   for (std::size_t member = 0; member < parties.size(); ++member) {
     const Party& from = parties[member];
     const Index size = static_cast<Index>(size_of(from.call->type));
-    const std::byte* source =
-        from.call->in_place ? from.receive + from.call->receive.front().offset * size : from.send + from.call->send.front().offset * size;
+    const std::byte* source = from.call->in_place
+                                  ? from.receive + from.call->receive.front().offset * size
+                                  : from.send + from.call->send.front().offset * size;
     source += first * size;
     if (member == 0)
       copy_bytes(result, source, count * size);

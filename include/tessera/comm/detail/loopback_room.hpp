@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Where the members of one loopback group meet: each puts down its call and waits; the last to come checks that the calls
-/// fit together and, when they are small, does the work for all. Large ones are shared out.
+/// Where the members of one loopback group meet: each puts down its call and waits; the last to
+/// come checks that the calls fit together and, when they are small, does the work for all. Large
+/// ones are shared out.
 ///
 ///     room.meet(member, call, send, receive, time_limit);
 ///
-/// Laws: nobody leaves before nobody reads its buffers any more; what is computed does not depend on who comes when.
+/// Laws: nobody leaves before nobody reads its buffers any more; what is computed does not depend
+/// on who comes when.
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -51,8 +53,12 @@ class LoopbackAlarm {
   /// Only after raised().
   const LoopbackFailure& failure() const { return failure_; }
 
-  void end(int process) { ended_[static_cast<std::size_t>(process)].store(true, std::memory_order_release); }
-  bool has_ended(int process) const { return ended_[static_cast<std::size_t>(process)].load(std::memory_order_acquire); }
+  void end(int process) {
+    ended_[static_cast<std::size_t>(process)].store(true, std::memory_order_release);
+  }
+  bool has_ended(int process) const {
+    return ended_[static_cast<std::size_t>(process)].load(std::memory_order_acquire);
+  }
 
  private:
   std::mutex mutex_;
@@ -68,17 +74,21 @@ class LoopbackRoom {
 
   int size() const { return static_cast<int>(members_.size()); }
 
-  /// done: the call is made. abandoned: the alarm was raised, the call is not made. found: it cannot be made, `found` says why
-  /// and the caller raises the alarm (not here, where this room's lock is held).
+  /// done: the call is made. abandoned: the alarm was raised, the call is not made. found: it
+  /// cannot be made, `found` says why and the caller raises the alarm (not here, where this room's
+  /// lock is held).
   enum class Outcome { done, abandoned, found };
 
   /// Makes member `own`'s call.
-  Outcome meet(int own, const Call& call, const void* send, void* receive, double time_limit, LoopbackFailure& found) {
+  Outcome meet(int own, const Call& call, const void* send, void* receive, double time_limit,
+               LoopbackFailure& found) {
     std::unique_lock lock(mutex_);
     if (alarm_.raised()) return Outcome::abandoned;
-    parties_[at(own)] = {&call, static_cast<const std::byte*>(send), static_cast<std::byte*>(receive)};
+    parties_[at(own)] = {&call, static_cast<const std::byte*>(send),
+                         static_cast<std::byte*>(receive)};
     ++arrived_;
-    const Outcome outcome = arrived_ < size() ? wait_for_others(own, lock, time_limit, found) : begin(own, found);
+    const Outcome outcome =
+        arrived_ < size() ? wait_for_others(own, lock, time_limit, found) : begin(own, found);
     if (outcome == Outcome::done) {
       if (shared_out_) work_together(own, lock);
     } else {  // who leaves takes its call along
@@ -103,7 +113,8 @@ class LoopbackRoom {
  private:
   static std::size_t at(int member) { return static_cast<std::size_t>(member); }
 
-  Outcome wait_for_others(int own, std::unique_lock<std::mutex>& lock, double time_limit, LoopbackFailure& found) {
+  Outcome wait_for_others(int own, std::unique_lock<std::mutex>& lock, double time_limit,
+                          LoopbackFailure& found) {
     const auto late = [&](std::string text) {
       found = {members_[at(own)], LoopbackFailure::Kind::late, std::move(text), nullptr};
       return Outcome::found;
@@ -133,7 +144,8 @@ class LoopbackRoom {
     Index volume = 0;
     for (const Party& party : parties_) volume += total_count(party.call->receive) * size;
     shared_out_ = volume > 256 * 1024;
-    if (call.kind == Collective::all_reduce) scratch_.resize(static_cast<std::size_t>(call.send.front().count * size));
+    if (call.kind == Collective::all_reduce)
+      scratch_.resize(static_cast<std::size_t>(call.send.front().count * size));
     if (!shared_out_) {
       if (call.kind == Collective::all_reduce) {
         reduce_slice(parties_, 0, call.send.front().count, scratch_.data());
@@ -147,7 +159,8 @@ class LoopbackRoom {
     return Outcome::done;
   }
 
-  /// Each member does its part. No failure elsewhere ends these waits: nothing here waits for anything but members at work.
+  /// Each member does its part. No failure elsewhere ends these waits: nothing here waits for
+  /// anything but members at work.
   void work_together(int own, std::unique_lock<std::mutex>& lock) {
     const Party& party = parties_[at(own)];
     const bool reduces = party.call->kind == Collective::all_reduce;
@@ -180,9 +193,9 @@ class LoopbackRoom {
     }
   }
 
-  /// Lets others run a few times before it is worth going to sleep: waking up costs ten times as much.
-  template <class F>
-  static void yield_until(std::unique_lock<std::mutex>& lock, F done) {
+  /// Lets others run a few times before it is worth going to sleep: waking up costs ten times as
+  /// much.
+  template <class F> static void yield_until(std::unique_lock<std::mutex>& lock, F done) {
     lock.unlock();
     for (int i = 0; i < 40 && !done(); ++i) std::this_thread::yield();
     lock.lock();
@@ -207,19 +220,22 @@ class LoopbackRoom {
     }
     if (ended < 0 || waiting < 0) return {};
     const int waits = members_[at(waiting)];
-    return "process " + std::to_string(members_[at(ended)]) + " has ended, but process " + std::to_string(waits) +
-           " waits for it in " + describe(*parties_[at(waiting)].call) +
+    return "process " + std::to_string(members_[at(ended)]) + " has ended, but process " +
+           std::to_string(waits) + " waits for it in " + describe(*parties_[at(waiting)].call) +
            "; all processes must make the same calls. What each did last:" + board_.report();
   }
 
   std::string mismatch_text(const Disagreement& bad) const {
     const auto who = [&](int member) {
       const int process = members_[at(member)];
-      return "process " + std::to_string(process) + " calls " + describe(*parties_[at(member)].call) + " (" + board_.describe(process) + ")";
+      return "process " + std::to_string(process) + " calls " +
+             describe(*parties_[at(member)].call) + " (" + board_.describe(process) + ")";
     };
-    std::string text = "the calls of two processes do not fit together: " + who(bad.first) + "; " + who(bad.second);
+    std::string text = "the calls of two processes do not fit together: " + who(bad.first) + "; " +
+                       who(bad.second);
     if (bad.counts)
-      text += "; the first has " + std::to_string(bad.sent) + " elements for the second, which expects " + std::to_string(bad.expected);
+      text += "; the first has " + std::to_string(bad.sent) +
+              " elements for the second, which expects " + std::to_string(bad.expected);
     return text + ". All members of a group must make the same calls, in the same order";
   }
 

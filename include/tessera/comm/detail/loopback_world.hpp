@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// What the threads of one loopback run share: their groups, their blackboard, and the first failure, which ends the wait
-/// of everybody else.
+/// What the threads of one loopback run share: their groups, their blackboard, and the first
+/// failure, which ends the wait of everybody else.
 ///
 ///     world.fail({2, "out of memory"});        // process 2 ends; the others' waits throw
 ///
@@ -34,7 +34,8 @@ class LoopbackWorld {
   LoopbackAlarm& alarm() { return alarm_; }
 
   /// Returns the room where these processes meet under this key, made by whoever asks first.
-  std::shared_ptr<LoopbackRoom> room(std::uint64_t context, std::uint64_t key, const std::vector<int>& members) {
+  std::shared_ptr<LoopbackRoom> room(std::uint64_t context, std::uint64_t key,
+                                     const std::vector<int>& members) {
     const std::lock_guard lock(mutex_);
     if (rooms_.size() >= sweep_at_) {  // rooms of meshes that are gone
       std::erase_if(rooms_, [](const auto& entry) { return entry.second.expired(); });
@@ -46,7 +47,8 @@ class LoopbackWorld {
     return room;
   }
 
-  /// Records a failure, unless there was one, and wakes everybody. Returns whether it was the first.
+  /// Records a failure, unless there was one, and wakes everybody. Returns whether it was the
+  /// first.
   bool fail(LoopbackFailure failure) {
     const bool first = alarm_.raise(std::move(failure));
     if (first)
@@ -86,7 +88,8 @@ class LoopbackWorld {
   Blackboard board_;
   LoopbackAlarm alarm_;
   std::mutex mutex_;
-  std::map<std::tuple<std::uint64_t, std::uint64_t, std::vector<int>>, std::weak_ptr<LoopbackRoom>> rooms_;
+  std::map<std::tuple<std::uint64_t, std::uint64_t, std::vector<int>>, std::weak_ptr<LoopbackRoom>>
+      rooms_;
   std::size_t sweep_at_ = 64;
 };
 

@@ -20,7 +20,8 @@ constexpr std::uint64_t mix(std::uint64_t digest, std::uint64_t value) {
 }
 
 constexpr std::uint64_t mix(std::uint64_t digest, std::string_view text) {
-  for (const char c : text) digest = mix(digest, static_cast<std::uint64_t>(static_cast<unsigned char>(c)));
+  for (const char c : text)
+    digest = mix(digest, static_cast<std::uint64_t>(static_cast<unsigned char>(c)));
   return mix(digest, text.size());
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// MPI's collectives in two sizes under the same names: counts that are int, and the large-count functions of MPI 4.
+/// MPI's collectives in two sizes under the same names: counts that are int, and the large-count
+/// functions of MPI 4.
 ///
 ///     template <class Calls> ...   Calls::all_gather(send, n, type, receive, n, type, comm)
 ///

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// What all MPI transports over one user's communicator share: the node, the blackboard, the watchdog, and what is to be
-/// freed. Freeing communicators and windows is collective, destructors are not: so they put things down here, and the next
-/// collective moment (a duplicate, the end of the environment) frees what every process has put down.
+/// What all MPI transports over one user's communicator share: the node, the blackboard, the
+/// watchdog, and what is to be freed. Freeing communicators and windows is collective, destructors
+/// are not: so they put things down here, and the next collective moment (a duplicate, the end of
+/// the environment) frees what every process has put down.
 ///
 ///     context->wait(&request, 1, Wait::nap);
 ///
-/// Laws: nothing is freed before all processes have let go of it; nothing collective happens in a destructor.
+/// Laws: nothing is freed before all processes have let go of it; nothing collective happens in a
+/// destructor.
 #include <mpi.h>
 
 #include <algorithm>
@@ -42,21 +44,23 @@ struct MpiWindow {
   }
 };
 
-/// Communicators and windows of one transport, to be freed together; each communicator has a key that orders it alike on all
-/// its processes.
+/// Communicators and windows of one transport, to be freed together; each communicator has a key
+/// that orders it alike on all its processes.
 struct MpiHandles {
   std::vector<std::pair<std::uint64_t, MPI_Comm>> comms;
   std::vector<MpiWindow> windows;
 
   void free_comms() {
-    std::sort(comms.begin(), comms.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::sort(comms.begin(), comms.end(),
+              [](const auto& a, const auto& b) { return a.first < b.first; });
     for (auto& entry : comms) check(MPI_Comm_free(&entry.second), "MPI_Comm_free");
     comms.clear();
   }
 };
 
-/// MPICH looks for a part of the address space that is free in all processes, a page at a time: 0.9 ms per MiB of window. Nothing
-/// here needs equal addresses, so it is told not to try. Other MPI libraries do not know the variable.
+/// MPICH looks for a part of the address space that is free in all processes, a page at a time: 0.9
+/// ms per MiB of window. Nothing here needs equal addresses, so it is told not to try. Other MPI
+/// libraries do not know the variable.
 inline void forgo_symmetric_windows() {
   static bool told = false;
   if (std::exchange(told, true)) return;
@@ -77,20 +81,26 @@ inline void forgo_symmetric_windows() {
 class MpiContext {
  public:
   /// Collective over: the processes of `user`.
-  MpiContext(MPI_Comm user, double time_limit) : time_limit_(time_limit), watchdog_([this] { late(); }) {
+  MpiContext(MPI_Comm user, double time_limit)
+      : time_limit_(time_limit), watchdog_([this] { late(); }) {
     int up = 0;
     check(MPI_Initialized(&up), "MPI_Initialized");
-    if (up == 0) throw UsageError("MPI is not initialized; make a tessera::Environment first, or call MPI_Init_thread");
+    if (up == 0)
+      throw UsageError(
+          "MPI is not initialized; make a tessera::Environment first, or call MPI_Init_thread");
     check(MPI_Comm_dup(user, &comm_), "MPI_Comm_dup");
     check(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
     check(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank");
     check(MPI_Comm_size(comm_, &size_), "MPI_Comm_size");
-    check(MPI_Comm_split_type(comm_, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &node_), "MPI_Comm_split_type");
+    check(MPI_Comm_split_type(comm_, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &node_),
+          "MPI_Comm_split_type");
     check(MPI_Comm_set_errhandler(node_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
     check(MPI_Comm_size(node_, &node_size_), "MPI_Comm_size");
 
     ProcessorMask mask = usable_processors();
-    check(MPI_Allreduce(MPI_IN_PLACE, mask.data(), static_cast<int>(mask.size()), MPI_UINT64_T, MPI_BOR, node_), "MPI_Allreduce");
+    check(MPI_Allreduce(MPI_IN_PLACE, mask.data(), static_cast<int>(mask.size()), MPI_UINT64_T,
+                        MPI_BOR, node_),
+          "MPI_Allreduce");
     int facts[2] = {core_count(mask), -node_size_};  // the worst node decides for all
     check(MPI_Allreduce(MPI_IN_PLACE, facts, 2, MPI_INT, MPI_MIN, comm_), "MPI_Allreduce");
     automatic_ = choose_wait(Wait::automatic, -facts[1], facts[0]);
@@ -115,7 +125,10 @@ class MpiContext {
   Watchdog& watchdog() { return watchdog_; }
 
   void require_open() const {
-    if (closed_) throw UsageError("the MPI transport is closed, since the environment has ended; keep tessera::Environment alive while meshes are used");
+    if (closed_)
+      throw UsageError(
+          "the MPI transport is closed, since the environment has ended; keep tessera::Environment "
+          "alive while meshes are used");
   }
 
   /// Waits for requests by the given policy. A call must be under way (Watched).
@@ -133,7 +146,8 @@ class MpiContext {
     }
   }
 
-  /// Registers the handles of a new transport: the same number on all processes. Collective over: all processes.
+  /// Registers the handles of a new transport: the same number on all processes. Collective over:
+  /// all processes.
   std::uint64_t open() {
     collect();
     outstanding_[++opened_];
@@ -144,7 +158,8 @@ class MpiContext {
     if (closed_) return;
     outstanding_[id] = {true, std::move(handles)};
   }
-  /// Frees what all processes have put down; windows are kept for the next who asks for as much. Collective over: all processes.
+  /// Frees what all processes have put down; windows are kept for the next who asks for as much.
+  /// Collective over: all processes.
   void collect() {
     require_open();
     if (outstanding_.empty()) return;
@@ -152,7 +167,9 @@ class MpiContext {
     for (const auto& entry : outstanding_) down.push_back(entry.second.first ? 1 : 0);
     const Watched watched(*this, time_limit_);
     MPI_Request request = MPI_REQUEST_NULL;
-    check(MPI_Iallreduce(MPI_IN_PLACE, down.data(), static_cast<int>(down.size()), MPI_INT, MPI_MIN, comm_, &request), "MPI_Iallreduce");
+    check(MPI_Iallreduce(MPI_IN_PLACE, down.data(), static_cast<int>(down.size()), MPI_INT, MPI_MIN,
+                         comm_, &request),
+          "MPI_Iallreduce");
     wait(&request, 1, automatic_, "MPI_Iallreduce");
     std::size_t i = 0;
     for (auto entry = outstanding_.begin(); entry != outstanding_.end();)
@@ -206,9 +223,12 @@ class MpiContext {
     Watchdog& dog_;
   };
 
-  /// Returns `bytes` for each process of the node, which `handles` owns from now on. Collective over: all processes.
+  /// Returns `bytes` for each process of the node, which `handles` owns from now on. Collective
+  /// over: all processes.
   SharedMemory take_window(Index bytes, MpiHandles& handles) {
-    const auto spare = std::find_if(spare_.begin(), spare_.end(), [&](const MpiWindow& window) { return window.memory.bytes == bytes; });
+    const auto spare = std::find_if(spare_.begin(), spare_.end(), [&](const MpiWindow& window) {
+      return window.memory.bytes == bytes;
+    });
     if (spare != spare_.end()) {  // the same one on all processes
       handles.windows.push_back(*spare);
       spare_.erase(spare);
@@ -226,7 +246,9 @@ class MpiContext {
     check(MPI_Info_set(info, "alloc_shared_noncontig", "true"), "MPI_Info_set");
     MpiWindow window;
     window.memory.bytes = bytes;
-    check(MPI_Win_allocate_shared(static_cast<MPI_Aint>(bytes), 1, info, node_, &window.memory.base, &window.handle), "MPI_Win_allocate_shared");
+    check(MPI_Win_allocate_shared(static_cast<MPI_Aint>(bytes), 1, info, node_, &window.memory.base,
+                                  &window.handle),
+          "MPI_Win_allocate_shared");
     MPI_Info_free(&info);
     check(MPI_Win_lock_all(MPI_MODE_NOCHECK, window.handle), "MPI_Win_lock_all");
     return window;
@@ -235,16 +257,19 @@ class MpiContext {
   void open_blackboard() {
     int node_rank = 0;
     check(MPI_Comm_rank(node_, &node_rank), "MPI_Comm_rank");
-    board_window_ = allocate_window(node_rank == 0 ? static_cast<Index>(Blackboard::bytes_for(node_size_)) : 0);
+    board_window_ =
+        allocate_window(node_rank == 0 ? static_cast<Index>(Blackboard::bytes_for(node_size_)) : 0);
     MPI_Aint bytes = 0;
     int unit = 0;
     void* memory = nullptr;
-    check(MPI_Win_shared_query(board_window_.handle, 0, &bytes, &unit, &memory), "MPI_Win_shared_query");
+    check(MPI_Win_shared_query(board_window_.handle, 0, &bytes, &unit, &memory),
+          "MPI_Win_shared_query");
     if (node_rank == 0) std::fill_n(static_cast<char*>(memory), bytes, '\0');
     std::vector<int> ranks(static_cast<std::size_t>(node_size_));
     check(MPI_Allgather(&rank_, 1, MPI_INT, ranks.data(), 1, MPI_INT, node_), "MPI_Allgather");
     std::vector<int> slot(static_cast<std::size_t>(size_), -1);
-    for (int i = 0; i < node_size_; ++i) slot[static_cast<std::size_t>(ranks[static_cast<std::size_t>(i)])] = i;
+    for (int i = 0; i < node_size_; ++i)
+      slot[static_cast<std::size_t>(ranks[static_cast<std::size_t>(i)])] = i;
     check(MPI_Barrier(node_), "MPI_Barrier");
     board_ = std::make_unique<Blackboard>(memory, std::move(slot));
   }

@@ -5,7 +5,8 @@
 ///
 ///     check(MPI_Barrier(comm), "MPI_Barrier");
 ///
-/// Laws: MPI_SUCCESS passes; everything else is a CommunicationError with function, code, class and text.
+/// Laws: MPI_SUCCESS passes; everything else is a CommunicationError with function, code, class and
+/// text.
 #include <mpi.h>
 
 #include <string>
@@ -22,8 +23,9 @@ namespace tessera::detail {
   int error_class = 0;
   MPI_Error_class(code, &error_class);
   MPI_Error_string(code, text, &length);
-  throw CommunicationError(std::string(function) + " failed with code " + std::to_string(code) + " of class " +
-                           std::to_string(error_class) + ": " + std::string(text, static_cast<std::size_t>(length)));
+  throw CommunicationError(std::string(function) + " failed with code " + std::to_string(code) +
+                           " of class " + std::to_string(error_class) + ": " +
+                           std::string(text, static_cast<std::size_t>(length)));
 }
 
 inline void check(int code, const char* function) {
@@ -32,10 +34,14 @@ inline void check(int code, const char* function) {
 
 inline MPI_Datatype mpi_type(DType type) {
   switch (type) {
-    case DType::f64: return MPI_DOUBLE;
-    case DType::i32: return MPI_INT32_T;
-    case DType::i64: return MPI_INT64_T;
-    case DType::f32: break;
+    case DType::f64:
+      return MPI_DOUBLE;
+    case DType::i32:
+      return MPI_INT32_T;
+    case DType::i64:
+      return MPI_INT64_T;
+    case DType::f32:
+      break;
   }
   return MPI_FLOAT;
 }

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Calls as MPI makes them: the plain function when call.even, else the v-form; blocking when the process spins, else the
-/// nonblocking form and a nap; point to point for permutes and exchanges.
+/// Calls as MPI makes them: the plain function when call.even, else the v-form; blocking when the
+/// process spins, else the nonblocking form and a nap; point to point for permutes and exchanges.
 ///
 ///     MpiGroup(handles, comm, settings).run(call, send, receive);
 ///
-/// Laws: the functions, groups, counts and displacements are exactly the call's. One exception: a napping even
-/// reduce-scatter is MPI_Ireduce_scatter with equal counts, because MPICH 4.0's MPI_Ireduce_scatter_block adds in another
-/// order than the blocking call between 0.5 and 2 MB, and waiting must not change results.
+/// Laws: the functions, groups, counts and displacements are exactly the call's. One exception: a
+/// napping even reduce-scatter is MPI_Ireduce_scatter with equal counts, because MPICH 4.0's
+/// MPI_Ireduce_scatter_block adds in another order than the blocking call between 0.5 and 2 MB, and
+/// waiting must not change results.
 #include <mpi.h>
 
 #include <cstddef>
@@ -25,7 +26,8 @@ namespace tessera::detail {
 class MpiGroup final : public Group {
  public:
   /// `owner` keeps the communicator; `settings` has a wait that is not automatic.
-  MpiGroup(std::shared_ptr<void> owner, std::shared_ptr<MpiContext> context, MPI_Comm comm, const TransportSettings& settings)
+  MpiGroup(std::shared_ptr<void> owner, std::shared_ptr<MpiContext> context, MPI_Comm comm,
+           const TransportSettings& settings)
       : owner_(std::move(owner)), context_(std::move(context)), comm_(comm), settings_(settings) {
     check(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank");
     check(MPI_Comm_size(comm_, &size_), "MPI_Comm_size");
@@ -38,15 +40,16 @@ class MpiGroup final : public Group {
     context_->require_open();
     const MpiContext::Watched watched(*context_, settings_.time_limit);
     if (is_large(call))
-      run_with<LargeCalls>(call, static_cast<const char*>(send), static_cast<char*>(receive), large_);
+      run_with<LargeCalls>(call, static_cast<const char*>(send), static_cast<char*>(receive),
+                           large_);
     else
-      run_with<SmallCalls>(call, static_cast<const char*>(send), static_cast<char*>(receive), small_);
+      run_with<SmallCalls>(call, static_cast<const char*>(send), static_cast<char*>(receive),
+                           small_);
   }
 
  private:
   /// Counts and displacements of the v-forms, kept so that a call allocates nothing.
-  template <class Calls>
-  struct Rows {
+  template <class Calls> struct Rows {
     std::vector<typename Calls::Count> send_counts;
     std::vector<typename Calls::Shift> send_shifts;
     std::vector<typename Calls::Count> receive_counts;
@@ -62,7 +65,8 @@ class MpiGroup final : public Group {
   }
 
   template <class Count, class Shift>
-  void fill_rows(const std::vector<Piece>& pieces, std::vector<Count>& counts, std::vector<Shift>& shifts) const {
+  void fill_rows(const std::vector<Piece>& pieces, std::vector<Count>& counts,
+                 std::vector<Shift>& shifts) const {
     counts.assign(static_cast<std::size_t>(size_), 0);
     shifts.assign(static_cast<std::size_t>(size_), 0);
     for (const Piece& piece : pieces) {
@@ -78,8 +82,12 @@ class MpiGroup final : public Group {
     const MPI_Datatype type = mpi_type(call.type);
     const MPI_Op op = mpi_op(call.reduction);
     const Index size = static_cast<Index>(size_of(call.type));
-    const auto count_of = [](const std::vector<Piece>& pieces) { return pieces.empty() ? Count{0} : static_cast<Count>(pieces.front().count); };
-    const auto start_of = [&](const std::vector<Piece>& pieces) { return pieces.empty() ? 0 : pieces.front().offset * size; };
+    const auto count_of = [](const std::vector<Piece>& pieces) {
+      return pieces.empty() ? Count{0} : static_cast<Count>(pieces.front().count);
+    };
+    const auto start_of = [&](const std::vector<Piece>& pieces) {
+      return pieces.empty() ? 0 : pieces.front().offset * size;
+    };
     const Count sends = count_of(call.send);
     const Count receives = count_of(call.receive);
     const char* from = send == nullptr ? nullptr : send + start_of(call.send);
@@ -89,46 +97,64 @@ class MpiGroup final : public Group {
     switch (call.kind) {
       case Collective::all_gather:
         if (call.even) {
-          if (spin) return check(Calls::all_gather(from, sends, type, to, receives, type, comm_), "MPI_Allgather");
-          check(Calls::start_all_gather(from, sends, type, to, receives, type, comm_, &request), "MPI_Iallgather");
+          if (spin)
+            return check(Calls::all_gather(from, sends, type, to, receives, type, comm_),
+                         "MPI_Allgather");
+          check(Calls::start_all_gather(from, sends, type, to, receives, type, comm_, &request),
+                "MPI_Iallgather");
           return wait(request, "MPI_Iallgather");
         }
         fill_rows(call.receive, rows.receive_counts, rows.receive_shifts);
         if (spin)
-          return check(Calls::all_gather_v(from, sends, type, receive, rows.receive_counts.data(), rows.receive_shifts.data(), type, comm_),
+          return check(Calls::all_gather_v(from, sends, type, receive, rows.receive_counts.data(),
+                                           rows.receive_shifts.data(), type, comm_),
                        "MPI_Allgatherv");
-        check(Calls::start_all_gather_v(from, sends, type, receive, rows.receive_counts.data(), rows.receive_shifts.data(), type, comm_, &request),
+        check(Calls::start_all_gather_v(from, sends, type, receive, rows.receive_counts.data(),
+                                        rows.receive_shifts.data(), type, comm_, &request),
               "MPI_Iallgatherv");
         return wait(request, "MPI_Iallgatherv");
 
       case Collective::reduce_scatter:
-        if (call.even && spin) return check(Calls::reduce_scatter_block(from, to, receives, type, op, comm_), "MPI_Reduce_scatter_block");
+        if (call.even && spin)
+          return check(Calls::reduce_scatter_block(from, to, receives, type, op, comm_),
+                       "MPI_Reduce_scatter_block");
         fill_rows(call.send, rows.send_counts, rows.send_shifts);
-        if (spin) return check(Calls::reduce_scatter(from, to, rows.send_counts.data(), type, op, comm_), "MPI_Reduce_scatter");
-        check(Calls::start_reduce_scatter(from, to, rows.send_counts.data(), type, op, comm_, &request), "MPI_Ireduce_scatter");
+        if (spin)
+          return check(Calls::reduce_scatter(from, to, rows.send_counts.data(), type, op, comm_),
+                       "MPI_Reduce_scatter");
+        check(Calls::start_reduce_scatter(from, to, rows.send_counts.data(), type, op, comm_,
+                                          &request),
+              "MPI_Ireduce_scatter");
         return wait(request, "MPI_Ireduce_scatter");
 
       case Collective::all_to_all:
         if (call.even) {
-          if (spin) return check(Calls::all_to_all(from, sends, type, to, receives, type, comm_), "MPI_Alltoall");
-          check(Calls::start_all_to_all(from, sends, type, to, receives, type, comm_, &request), "MPI_Ialltoall");
+          if (spin)
+            return check(Calls::all_to_all(from, sends, type, to, receives, type, comm_),
+                         "MPI_Alltoall");
+          check(Calls::start_all_to_all(from, sends, type, to, receives, type, comm_, &request),
+                "MPI_Ialltoall");
           return wait(request, "MPI_Ialltoall");
         }
         fill_rows(call.send, rows.send_counts, rows.send_shifts);
         fill_rows(call.receive, rows.receive_counts, rows.receive_shifts);
         if (spin)
-          return check(Calls::all_to_all_v(send, rows.send_counts.data(), rows.send_shifts.data(), type, receive, rows.receive_counts.data(),
+          return check(Calls::all_to_all_v(send, rows.send_counts.data(), rows.send_shifts.data(),
+                                           type, receive, rows.receive_counts.data(),
                                            rows.receive_shifts.data(), type, comm_),
                        "MPI_Alltoallv");
-        check(Calls::start_all_to_all_v(send, rows.send_counts.data(), rows.send_shifts.data(), type, receive, rows.receive_counts.data(),
+        check(Calls::start_all_to_all_v(send, rows.send_counts.data(), rows.send_shifts.data(),
+                                        type, receive, rows.receive_counts.data(),
                                         rows.receive_shifts.data(), type, comm_, &request),
               "MPI_Ialltoallv");
         return wait(request, "MPI_Ialltoallv");
 
       case Collective::all_reduce: {
         const void* input = call.in_place ? MPI_IN_PLACE : static_cast<const void*>(from);
-        if (spin) return check(Calls::all_reduce(input, to, receives, type, op, comm_), "MPI_Allreduce");
-        check(Calls::start_all_reduce(input, to, receives, type, op, comm_, &request), "MPI_Iallreduce");
+        if (spin)
+          return check(Calls::all_reduce(input, to, receives, type, op, comm_), "MPI_Allreduce");
+        check(Calls::start_all_reduce(input, to, receives, type, op, comm_, &request),
+              "MPI_Iallreduce");
         return wait(request, "MPI_Iallreduce");
       }
 
@@ -138,25 +164,33 @@ class MpiGroup final : public Group {
     }
   }
 
-  /// All receives are posted first; messages between two processes keep their order, so one tag is enough.
+  /// All receives are posted first; messages between two processes keep their order, so one tag is
+  /// enough.
   template <class Calls>
-  void point_to_point(const Call& call, const char* send, char* receive, MPI_Datatype type, Index size) {
+  void point_to_point(const Call& call, const char* send, char* receive, MPI_Datatype type,
+                      Index size) {
     using Count = typename Calls::Count;
     constexpr int tag = 1;
     requests_.clear();
     for (const Piece& piece : call.receive)
       if (piece.count > 0)
-        check(Calls::start_receive(receive + piece.offset * size, static_cast<Count>(piece.count), type, piece.peer, tag, comm_, &one_more()),
+        check(Calls::start_receive(receive + piece.offset * size, static_cast<Count>(piece.count),
+                                   type, piece.peer, tag, comm_, &one_more()),
               "MPI_Irecv");
     for (const Piece& piece : call.send)
       if (piece.count > 0)
-        check(Calls::start_send(send + piece.offset * size, static_cast<Count>(piece.count), type, piece.peer, tag, comm_, &one_more()),
+        check(Calls::start_send(send + piece.offset * size, static_cast<Count>(piece.count), type,
+                                piece.peer, tag, comm_, &one_more()),
               "MPI_Isend");
-    if (!requests_.empty()) context_->wait(requests_.data(), static_cast<int>(requests_.size()), settings_.wait, "MPI_Waitall");
+    if (!requests_.empty())
+      context_->wait(requests_.data(), static_cast<int>(requests_.size()), settings_.wait,
+                     "MPI_Waitall");
   }
 
   MPI_Request& one_more() { return requests_.emplace_back(MPI_REQUEST_NULL); }
-  void wait(MPI_Request& request, const char* function) { context_->wait(&request, 1, settings_.wait, function); }
+  void wait(MPI_Request& request, const char* function) {
+    context_->wait(&request, 1, settings_.wait, function);
+  }
 
   std::shared_ptr<void> owner_;
   std::shared_ptr<MpiContext> context_;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The group of one process: a call is a copy. It costs no communicator, and MPICH 4.0's MPI_Iallgatherv ignores the
-/// displacement when there is one process.
+/// The group of one process: a call is a copy. It costs no communicator, and MPICH 4.0's
+/// MPI_Iallgatherv ignores the displacement when there is one process.
 ///
 ///     SoloGroup().run(call, send, receive);
 ///
@@ -24,7 +24,8 @@ class SoloGroup final : public Group {
     if (call.kind != Collective::all_reduce)
       fill(party_, 0);
     else if (!call.in_place)
-      deliver(party_[0], party_[0].send + call.send.front().offset * static_cast<Index>(size_of(call.type)));
+      deliver(party_[0],
+              party_[0].send + call.send.front().offset * static_cast<Index>(size_of(call.type)));
   }
 
  private:

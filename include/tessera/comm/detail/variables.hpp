@@ -13,18 +13,21 @@
 
 namespace tessera::detail {
 
-/// Returns the number in variable `name`, or `otherwise` when it is unset or empty; throws UsageError when it is no number >= 0.
+/// Returns the number in variable `name`, or `otherwise` when it is unset or empty; throws
+/// UsageError when it is no number >= 0.
 inline double number_variable(const char* name, double otherwise) {
   const char* text = std::getenv(name);
   if (text == nullptr || *text == '\0') return otherwise;
   char* end = nullptr;
   const double value = std::strtod(text, &end);
   if (end == text || *end != '\0' || !(value >= 0))
-    throw UsageError(std::string(name) + " is \"" + text + "\"; it is a number, zero or more: set it so, or unset it");
+    throw UsageError(std::string(name) + " is \"" + text +
+                     "\"; it is a number, zero or more: set it so, or unset it");
   return value;
 }
 
-/// Returns the index in `words` of the text in variable `name`, or -1 when it is unset or empty; throws UsageError otherwise.
+/// Returns the index in `words` of the text in variable `name`, or -1 when it is unset or empty;
+/// throws UsageError otherwise.
 inline int choice_variable(const char* name, std::initializer_list<std::string_view> words) {
   const char* text = std::getenv(name);
   if (text == nullptr || *text == '\0') return -1;
@@ -34,7 +37,8 @@ inline int choice_variable(const char* name, std::initializer_list<std::string_v
     if (word == text) return index;
     list += (index++ > 0 ? ", " : "") + std::string(word);
   }
-  throw UsageError(std::string(name) + " is \"" + text + "\"; it is one of " + list + ": set it so, or unset it");
+  throw UsageError(std::string(name) + " is \"" + text + "\"; it is one of " + list +
+                   ": set it so, or unset it");
 }
 
 }  // namespace tessera::detail

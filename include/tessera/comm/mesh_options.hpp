@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// What a mesh may be told when it is made.
+///
+///     make_mesh_core(transport, shape, names, {.check = Check::communicating, .time_limit = 30});
+///
+/// Laws: check level, machine model and arena size are the same on all processes of a mesh; making
+/// one says so when they are not.
+#include <tessera/base/math.hpp>
+#include <tessera/comm/check.hpp>
+#include <tessera/comm/transport.hpp>
+#include <tessera/mesh/machine.hpp>
+
+namespace tessera {
+
+/// What a mesh may be told; the same on all its processes.
+struct MeshOptions {
+  Check check = check_from_environment();
+  Machine machine{};
+  Wait wait = Wait::automatic;  ///< automatic: as the transport
+  double time_limit = -1;  ///< seconds a call may wait; 0: for ever; negative: as the transport
+  Index arena_bytes = -1;  ///< of the window that the node shares; 0: none; negative:
+                           ///< TESSERA_ARENA_BYTES, else modest
+  Index memory_limit = max_int64;  ///< most bytes of tensors and workspace on one process
+};
+
+namespace detail {
+/// Returns the settings of the transport that a mesh with these options duplicates from `parent`.
+inline TransportSettings mesh_settings(const Transport& parent, const MeshOptions& options) {
+  TransportSettings settings = parent.settings();
+  if (options.wait != Wait::automatic) settings.wait = options.wait;
+  if (options.time_limit >= 0) settings.time_limit = options.time_limit;
+  return settings;
+}
+}  // namespace detail
+
+}  // namespace tessera
