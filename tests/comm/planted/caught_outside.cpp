@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What: an exception leaves the scope of the environment on one process; there is a handler further out.
+// What: an exception leaves the scope of the environment on one process; a handler is further out.
 // processes: 2
 // says: process 0: an exception leaves the scope of tessera::Environment
 #include <stdexcept>

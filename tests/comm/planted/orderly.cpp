@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What: meshes, blocks and transports outlive the environment in statics; all is closed before
-// Kokkos and MPI end. processes: 3 It ends with a failure since planted programs must. says:
-// ^process 0 is done says: process 0 refuses says: all 3 have ended in order
+// What: meshes and transports outlive the environment in statics, closed before MPI ends.
+// It ends with a failure since planted programs must.
+// processes: 3
+// says: ^process 0 is done
+// says: process 0 refuses
+// says: all 3 have ended in order
 #include <cstdio>
 #include <memory>
 #include <vector>

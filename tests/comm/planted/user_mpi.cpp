@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What: MPI and Kokkos are the user's: nothing of theirs is finalized, and a communicator of some
-// processes will do. processes: 3 It ends with a failure since planted programs must. says: the
-// user ends MPI says: the user has ended MPI
+// What: MPI and Kokkos are the user's: nothing of theirs is finalized.
+// It ends with a failure since planted programs must.
+// processes: 3
+// says: the user ends MPI
+// says: the user has ended MPI
 #include <mpi.h>
 
 #include <cstdio>
