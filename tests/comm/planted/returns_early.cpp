@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What: a process leaves the program while others wait for it: it waits for the end, they wait for
-// it. processes: 3 says: has waited longer than the limit of 1.5 s says: process 0: waits in a
-// barrier .at returns_early.cpp: says: process 1: has ended; its last call was the making of a mesh
-// for data=3
+// What: a process leaves the program while others wait for it.
+// processes: 3
+// says: has waited longer than the limit of 1.5 s
+// says: process 0: waits in a barrier .at returns_early.cpp:
+// says: process 1: has ended; its last call was the making of a mesh for data=3
 #include <tessera/comm/mesh_core.hpp>
 #include <tessera/comm/run_main.hpp>
 
