@@ -25,17 +25,25 @@ struct ShiftedMinus {
   }
 };
 
+/// Returns how often a letter stands in an equation. (Counted by index: with -fsanitize=undefined g++ 12 takes no pointer into
+/// a template argument for a constant, so std::string_view::find is none.)
+constexpr int count_letter(const Equation& e, char letter) {
+  int count = 0;
+  for (int i = 0; i < e.length; ++i) count += e.text[i] == letter;
+  return count;
+}
+
 template <Equation Labels, char Along>
 struct RowEquations {
-  static constexpr std::string_view labels = Labels.view();
-  static_assert(labels.find(Along) != std::string_view::npos && labels.find("->") == std::string_view::npos,
+  static_assert(count_letter(Labels, Along) == 1 && count_letter(Labels, '>') == 0,
                 "[tessera] softmax takes the letters of its operand and one of them: softmax<\"bsv\", 'v'>(x)");
-  static constexpr void append(Equation& e, std::string_view text) {
-    for (char c : text) e.text[e.length++] = c;
+  static constexpr Equation labels = Labels;
+  static constexpr void append(Equation& e, const Equation& text) {
+    for (int i = 0; i < text.length; ++i) e.text[e.length++] = text.text[i];
   }
   static constexpr void append_row(Equation& e) {
-    for (char c : labels)
-      if (c != Along) e.text[e.length++] = c;
+    for (int i = 0; i < Labels.length; ++i)
+      if (Labels.text[i] != Along) e.text[e.length++] = Labels.text[i];
   }
   static constexpr Equation reduce = [] {  // "bsv->bs"
     Equation e;
