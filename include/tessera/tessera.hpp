@@ -8,6 +8,7 @@
 #include <tessera/comm/loopback.hpp>
 #include <tessera/comm/run_main.hpp>
 #include <tessera/op/arithmetic.hpp>
+#include <tessera/op/calibrate.hpp>
 #include <tessera/op/einsum.hpp>
 #include <tessera/op/format.hpp>
 #include <tessera/op/gather.hpp>

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The measured machine: the same on all processes, and the same again from its file.
+#include <doctest/doctest.h>
+
+#include <cstdio>
+#include <string>
+
+#include <support/world.hpp>
+#include <tessera/tessera.hpp>
+
+namespace {
+using namespace tessera;
+namespace grid {
+struct all : Axis<> {};
+}  // namespace grid
+using Line = Mesh<grid::all>;
+
+TEST_CASE("calibrate gives every process the numbers of process 0, and files keep them") {
+  const auto mesh = make_mesh<Line>(support::world(), support::world()->size());
+  const Machine machine = calibrate(mesh);
+  for (const auto& [name, field] : detail::machine_fields) {
+    CAPTURE(name);
+    CHECK(machine.*field > 0);
+    const auto mine = full<ShardedTensor<std::int64_t, Line, P<grid::all>>>(mesh, {mesh.processes()}, machine.*field);
+    for (std::int64_t other : gather(mine).values) CHECK(other == machine.*field);
+  }
+  const std::string path = "machine." + std::to_string(mesh.processes()) + "." + std::to_string(mesh.process()) + ".txt";
+  save(machine, path);
+  CHECK(load_machine(path) == machine);
+  CHECK(std::remove(path.c_str()) == 0);
+  CHECK_THROWS_WITH_AS(load_machine(path), doctest::Contains("there is no machine to read in machine."), UsageError);
+}
+}  // namespace
