@@ -34,16 +34,6 @@ namespace detail {
 /// size alone decides, and the same product takes the same path on every process.
 inline constexpr Index dnnl_from = Index{1} << 18;
 
-/// Returns whether BLAS leaves threads to its caller. Others than OpenBLAS are left to thread
-/// themselves.
-inline bool blas_is_serial() {
-#if defined(OPENBLAS_SEQUENTIAL)
-  return openblas_get_parallel() == OPENBLAS_SEQUENTIAL;
-#else
-  return false;
-#endif
-}
-
 inline bool use_dnnl(float, Index work) {
 #if defined(TESSERA_HAVE_DNNL)
   return work >= dnnl_from;
@@ -66,29 +56,23 @@ inline void dnnl_gemm(const GemmShape&, Index, float, const float*, const float*
 #endif
 inline void dnnl_gemm(const GemmShape&, Index, double, const double*, const double*, double*) {}
 
-/// Host: an index is a panel of rows of one product.
-template <class T> struct GemmPanels {
+/// Host: an index is one product of the batch.
+template <class T> struct GemmBatch {
   GemmShape g;
-  Index panels;
   bool dnnl;
   T beta;
   const T* a;
   const T* b;
   T* c;
   void run(Index begin, Index end) const {
-    const Index each = ceil_div(g.m, panels);
     for (Index i = begin; i < end; ++i) {
-      const Index batch = i / panels, row = min_of(g.m, i % panels * each),
-                  rows = min_of(each, g.m - row);
-      if (rows == 0) continue;
-      const T* x = a + g.a_offset(batch) + row * g.a_row;
-      const T* y = b + g.b_offset(batch);
-      T* z = c + g.c_offset(batch) + row * g.ldc;
+      const T* x = a + g.a_offset(i);
+      const T* y = b + g.b_offset(i);
+      T* z = c + g.c_offset(i);
       if (dnnl)
-        dnnl_gemm(g, rows, beta, x, y, z);
+        dnnl_gemm(g, g.m, beta, x, y, z);
       else
-        split_gemm(g.transpose_a, g.transpose_b, rows, g.n, g.k, x, g.lda, y, g.ldb, beta, z,
-                   g.ldc);
+        split_gemm(g.transpose_a, g.transpose_b, g.m, g.n, g.k, x, g.lda, y, g.ldb, beta, z, g.ldc);
     }
   }
 };
@@ -96,19 +80,12 @@ template <class T> struct GemmPanels {
 template <class T> void gemm_host(const GemmShape& g, T beta, const T* a, const T* b, T* c) {
   const Index work = saturating_mul(g.m, saturating_mul(g.n, g.k));
   const bool dnnl = use_dnnl(T{}, work);
-  const Index threads = saturating_mul(work, g.batches) < 1000000 ? 1 : host_threads();
-  // Whole products to threads where there are enough; else rows, unless the library threads by
-  // itself.
-  const bool library_threads = dnnl || !blas_is_serial();
-  Index panels = 1;
-  if (threads > 1 && g.batches < threads && !library_threads) panels = min_of(g.m, threads);
-  GemmPanels<T> kernel{g, panels, dnnl, beta, a, b, c};
-  const bool together =
-      threads > 1 && (panels > 1 || (g.batches >= threads && (dnnl || !library_threads)));
-  if (together)
-    launch("tessera::gemm", g.batches * panels, 1, kernel);
+  const GemmBatch<T> kernel{g, dnnl, beta, a, b, c};
+  // oneDNN may be called by many threads at once; BLAS threads by itself, or must not be.
+  if (dnnl && g.batches >= host_threads() && saturating_mul(work, g.batches) >= 1000000)
+    launch("tessera::gemm", g.batches, 1, kernel);
   else
-    kernel.run(0, g.batches * panels);
+    kernel.run(0, g.batches);
 }
 
 template <class T> void gemm_floats(const GemmShape& g, T beta, const T* a, const T* b, T* c) {

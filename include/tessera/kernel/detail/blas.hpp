@@ -9,6 +9,8 @@
 /// compares the two.
 #include <cblas.h>
 
+#include <mutex>
+
 #include <tessera/base/math.hpp>
 
 #if defined(TESSERA_HAVE_DNNL)
@@ -35,6 +37,22 @@ inline void blas_gemm(bool ta, bool tb, int m, int n, int k, const double* a, in
               beta, c, ldc);
 }
 
+/// Returns whether BLAS is known to use one thread only.
+inline bool blas_is_serial() {
+#if defined(OPENBLAS_SEQUENTIAL)
+  return openblas_get_parallel() == OPENBLAS_SEQUENTIAL;
+#else
+  return false;
+#endif
+}
+
+/// OpenBLAS built for one thread (Debian's libopenblas0-serial 0.3.21) shares its buffers between
+/// callers without a lock: two threads that multiply at once get wrong numbers. They take turns.
+inline std::unique_lock<std::mutex> blas_turn() {
+  static std::mutex turn;
+  return blas_is_serial() ? std::unique_lock(turn) : std::unique_lock<std::mutex>();
+}
+
 /// The largest extent given to BLAS, whose integers have 32 bits.
 inline constexpr Index blas_limit = Index{1} << 30;
 
@@ -44,6 +62,7 @@ template <class T>
 void split_gemm(bool ta, bool tb, Index m, Index n, Index k, const T* a, Index lda, const T* b,
                 Index ldb, T beta, T* c, Index ldc, Index limit = blas_limit) {
   const auto narrow = [](Index i) { return static_cast<int>(i); };
+  const auto turn = blas_turn();
   for (Index i = 0; i < m; i += limit)
     for (Index j = 0; j < n; j += limit)
       for (Index l = 0; l < k; l += limit)
