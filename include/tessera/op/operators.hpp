@@ -62,8 +62,7 @@ inline TensorCore einsum(const Terms& terms, const TensorCore& a, const TensorCo
   MeshCore& mesh = *a.mesh();
   const OperandList operands{&a, &b};
   PlanKey key(OperatorKind::einsum, Reduction::sum, a.type());
-  for (const Term& term : terms.operands) key.add(term);
-  key.add(terms.result);
+  key.add(terms);
   for (const TensorCore* operand : operands) key.add(operand->desc());
   key.add(out);
   return run_operator(key, operands, site, 1, {}, [&] {
@@ -89,14 +88,17 @@ inline double mean_scale(const Terms& terms, const TensorCore& x) {
 inline TensorCore reduce(const Terms& terms, Reduction reduction, bool mean, const TensorCore& x, const Sharding& out, CallSite site) {
   MeshCore& mesh = *x.mesh();
   PlanKey key(OperatorKind::reduce, reduction, x.type());
-  for (const Term& term : terms.operands) key.add(term);
-  key.add(terms.result);
+  key.add(terms);
   key.add(x.desc());
   key.add(out);
   key.add(static_cast<std::uint64_t>(mean));
   const double scale = mean ? mean_scale(terms, x) : 1;
   return run_operator(key, {&x}, site, scale, {}, [&] {
     require(check_reduce(terms, {x.sharding()}, out, reduction, mean), terms, mesh, site);
+    if (mean && x.type() != DType::f32 && x.type() != DType::f64)
+      throw UsageError(std::string(site.label) + ": the mean of " + std::string(name_of(x.type())) +
+                           " is not an integer; convert to float or double with map first",
+                       site.where);
     require_sharding(out, mesh, site);
     return plan_reduce(terms, reduction, x.desc(), out, mesh.shape(), mesh.process(), plan_options(mesh));
   });
@@ -105,8 +107,7 @@ inline TensorCore reduce(const Terms& terms, Reduction reduction, bool mean, con
 inline TensorCore transpose(const Terms& terms, const TensorCore& x, const Sharding& out, CallSite site) {
   MeshCore& mesh = *x.mesh();
   PlanKey key(OperatorKind::transpose);
-  for (const Term& term : terms.operands) key.add(term);
-  key.add(terms.result);
+  key.add(terms);
   key.add(x.desc());
   key.add(out);
   return run_operator(key, {&x}, site, 1, {}, [&] {
@@ -120,8 +121,7 @@ inline TensorCore map(const Terms& terms, const OperandList& operands, DType typ
                       MapKernel kernel) {
   MeshCore& mesh = *operands[0]->mesh();
   PlanKey key(OperatorKind::map, Reduction::none, type);
-  for (const Term& term : terms.operands) key.add(term);
-  key.add(terms.result);
+  key.add(terms);
   for (const TensorCore* operand : operands) key.add(operand->desc());
   key.add(out);
   key.add(static_cast<std::uint64_t>(linearity));  // the verdict depends on it

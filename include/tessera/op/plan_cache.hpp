@@ -34,6 +34,11 @@ class PlanKey {
     for (char c : term) word = word << 8 | static_cast<unsigned char>(c);
     add(word);
   }
+  void add(const Terms& terms) {
+    add(static_cast<std::uint64_t>(terms.operands.size()) << 8 | static_cast<std::uint64_t>(terms.well_formed));
+    for (const Term& term : terms.operands) add(term);
+    add(terms.result);
+  }
   void add(const Sharding& s) {
     add(static_cast<std::uint64_t>(s.partial.bits) << 16 | static_cast<std::uint64_t>(s.reduction) << 8 | static_cast<std::uint64_t>(s.rank()));
     for (int d = 0; d < s.rank(); d += 2)
