@@ -21,13 +21,16 @@ TEST_CASE("calibrate gives every process the numbers of process 0, and files kee
   for (const auto& [name, field] : detail::machine_fields) {
     CAPTURE(name);
     CHECK(machine.*field > 0);
-    const auto mine = full<ShardedTensor<std::int64_t, Line, P<grid::all>>>(mesh, {mesh.processes()}, machine.*field);
+    const auto mine = full<ShardedTensor<std::int64_t, Line, P<grid::all>>>(
+        mesh, {mesh.processes()}, machine.*field);
     for (std::int64_t other : gather(mine).values) CHECK(other == machine.*field);
   }
-  const std::string path = "machine." + std::to_string(mesh.processes()) + "." + std::to_string(mesh.process()) + ".txt";
+  const std::string path =
+      "machine." + std::to_string(mesh.processes()) + "." + std::to_string(mesh.process()) + ".txt";
   save(machine, path);
   CHECK(load_machine(path) == machine);
   CHECK(std::remove(path.c_str()) == 0);
-  CHECK_THROWS_WITH_AS(load_machine(path), doctest::Contains("there is no machine to read in machine."), UsageError);
+  CHECK_THROWS_WITH_AS(load_machine(path),
+                       doctest::Contains("there is no machine to read in machine."), UsageError);
 }
 }  // namespace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Every public operator in one translation unit, for compilers of device code: that it compiles is the test.
+// Every public operator in one translation unit, for compilers of device code: that it compiles is
+// the test.
 #include <tessera/tessera.hpp>
 
 namespace grid {
@@ -9,21 +10,18 @@ struct model : tessera::Axis<2> {};
 using namespace tessera;
 using grid::data, grid::model;
 using Grid = Mesh<data, model>;
-template <class T, class... D>
-using Tensor = ShardedTensor<T, Grid, P<D...>>;
+template <class T, class... D> using Tensor = ShardedTensor<T, Grid, P<D...>>;
 
 struct Ramp {
-  KOKKOS_FUNCTION double operator()(const GlobalIndex& i) const { return 0.5 * static_cast<double>(i.linear()); }
-};
-struct Blend {
-  template <class T>
-  KOKKOS_FUNCTION T operator()(T a, T b, T c) const {
-    return a * b + c;
+  KOKKOS_FUNCTION double operator()(const GlobalIndex& i) const {
+    return 0.5 * static_cast<double>(i.linear());
   }
 };
+struct Blend {
+  template <class T> KOKKOS_FUNCTION T operator()(T a, T b, T c) const { return a * b + c; }
+};
 
-template <class T>
-void every_operator(const ProcessMesh<Grid>& mesh) {
+template <class T> void every_operator(const ProcessMesh<Grid>& mesh) {
   auto x = from_function<Tensor<T, data, _, model>>(mesh, {4, 6, 8}, Ramp{});
   auto w = random_uniform<Tensor<T, data, model>>(mesh, {8, 10}, 7, 0, 2);
   auto z = zeros<Tensor<T, data, _, model>>(mesh, 4, 6, 8);
@@ -46,16 +44,21 @@ void every_operator(const ProcessMesh<Grid>& mesh) {
   auto b = shard<model, _, data>(split<2, Axes<data, model>>(replicate(x)));
   print(total);
   // fmt's own check of literals is no constant expression to nvcc 13.0, hence fmt::runtime.
-  fmt::print(fmt::runtime("{}{}"), visualize(x), plan<"bsm,mh->bsh">(like<Tensor<T, data, _, model>>(4, 6, 8), like<Tensor<T, data, model>>(8, 10), sizes<Grid>(2, 2)).steps.size());
+  fmt::print(fmt::runtime("{}{}"), visualize(x),
+             plan<"bsm,mh->bsh">(like<Tensor<T, data, _, model>>(4, 6, 8),
+                                 like<Tensor<T, data, model>>(8, 10), sizes<Grid>(2, 2))
+                 .steps.size());
   if constexpr (std::is_floating_point_v<T>) {
     auto n = random_normal<Tensor<T, data, _, model>>(mesh, {4, 6, 8}, 7);
     auto m = mean<"bsm->sm">(n);
-    auto f = relu(n) + gelu(n) + exp(n) + log(n) + tanh(n) + sqrt(abs(n)) + maximum(n, -n) + minimum(n, n);
+    auto f = relu(n) + gelu(n) + exp(n) + log(n) + tanh(n) + sqrt(abs(n)) + maximum(n, -n) +
+             minimum(n, n);
     auto p = softmax<"bsm", 'm'>(n);
     auto q = log_softmax<"bsm", 'b'>(n);
     Kokkos::View<T**, Kokkos::LayoutRight> view("block", 8, 10);
     auto v = adopt<Tensor<T, _, _>>(mesh, {8, 10}, view);
-    auto dynamic_result = einsum("ik,kj->ij", DynamicTensor(v), DynamicTensor(transpose<"ij->ji">(v)));
+    auto dynamic_result =
+        einsum("ik,kj->ij", DynamicTensor(v), DynamicTensor(transpose<"ij->ji">(v)));
     fmt::print(fmt::runtime("{}"), gather<T>(dynamic_result).values.size());
   }
 }

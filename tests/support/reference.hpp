@@ -6,6 +6,7 @@
 ///     Whole<double> c = support::einsum(parse("ik,kj->ij"), a, b);
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 #include <vector>
 
 #include <tessera/plan.hpp>
@@ -146,14 +147,21 @@ inline std::int64_t element(std::uint64_t seed, Index i, int part) {
   return static_cast<std::int64_t>((z >> 33) % 9) - 4;
 }
 
+/// Integers as they are; floating point no sums of which are exact.
+template <class T>
+T input(std::uint64_t seed, Index i, int part) {
+  const std::int64_t value = element(seed, i, part);
+  return static_cast<T>(std::is_floating_point_v<T> ? static_cast<T>(value) * static_cast<T>(0.37) : static_cast<T>(value));
+}
+
 /// Returns the whole tensor that the parts of a (perhaps partial) tensor add up to, or have as their largest or least.
 template <class T>
 Whole<T> whole_input(const TensorDesc& desc, const MeshShape& mesh, std::uint64_t seed) {
   Whole<T> x(desc.extents);
   const int parts = mesh.group_size(desc.sharding.partial);
   for (Index i = 0; i < x.size(); ++i) {
-    T value = static_cast<T>(element(seed, i, 0));
-    for (int q = 1; q < parts; ++q) value = combine(desc.sharding.reduction, value, static_cast<T>(element(seed, i, q)));
+    T value = input<T>(seed, i, 0);
+    for (int q = 1; q < parts; ++q) value = combine(desc.sharding.reduction, value, input<T>(seed, i, q));
     x[i] = value;
   }
   return x;
@@ -169,7 +177,7 @@ std::vector<T> block_input(const TensorDesc& desc, const MeshShape& mesh, const 
   for_each_index(box.extents(), [&](const Extents& index) {
     Index i = 0;
     for (int d = 0; d < index.size(); ++d) i += (box[d].lo + index[d]) * strides[d];
-    values.push_back(static_cast<T>(element(seed, i, part)));
+    values.push_back(input<T>(seed, i, part));
   });
   return values;
 }
