@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // processes: 2 4
-// GSPMD's "2D finalized" feed-forward layer, B·S = 2048, M = 512, H = 2048, single precision: Tessera beside the same
-// layer written by hand with MPI and BLAS, in the same run, one after the other in turns. On 2 processes: meshes 1 x 2
-// and 2 x 1; on 4: 2 x 2. The figure to read is the ratio that is printed at the end (medians of alternating calls);
-// with more processes than cores it says little about a machine that has a core for each.
+// GSPMD's "2D finalized" feed-forward layer, B·S = 2048, M = 512, H = 2048, single precision:
+// Tessera beside the same layer written by hand with MPI and BLAS, in the same run, one after the
+// other in turns. On 2 processes: meshes 1 x 2 and 2 x 1; on 4: 2 x 2. The figure to read is the
+// ratio that is printed at the end (medians of alternating calls); with more processes than cores
+// it says little about a machine that has a core for each.
 #include <algorithm>
 #include <cstdio>
 #include <string>
@@ -23,10 +24,11 @@ struct model : Axis<> {};
 }  // namespace grid
 using grid::data, grid::model;
 using Grid = Mesh<data, model>;
-template <class... D>
-using Tensor = ShardedTensor<float, Grid, P<D...>>;
+template <class... D> using Tensor = ShardedTensor<float, Grid, P<D...>>;
 
-Tensor<data, _, model> feed_forward(const Tensor<data, _, model>& x, const Tensor<data, model>& w_in, const Tensor<model, data>& w_out) {
+Tensor<data, _, model> feed_forward(const Tensor<data, _, model>& x,
+                                    const Tensor<data, model>& w_in,
+                                    const Tensor<model, data>& w_out) {
   const auto h = gelu(einsum<"bsm,mh->bsh">(x, w_in));
   return einsum<"bsh,hm->bsm", P<data, _, model>>(h, w_out);
 }
@@ -56,7 +58,8 @@ struct Case {
     const auto y = feed_forward(x, w_in, w_out);
     by_hand();
     double most = 0;
-    for (Index i = 0; i < y.local_size(); ++i) most = std::max(most, std::abs(double(y.data()[i]) - double(hand.result()[i])));
+    for (Index i = 0; i < y.local_size(); ++i)
+      most = std::max(most, std::abs(double(y.data()[i]) - double(hand.result()[i])));
     MPI_Allreduce(MPI_IN_PLACE, &most, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     return most;
   }
@@ -98,13 +101,16 @@ int main(int argc, char** argv) {
     const double difference = c->difference();
     const std::string name = std::to_string(d) + "x" + std::to_string(m);
     if (difference > 1e-3) {
-      std::fprintf(stderr, "feed_forward on %s: the two forms differ by %g\n", name.c_str(), difference);
+      std::fprintf(stderr, "feed_forward on %s: the two forms differ by %g\n", name.c_str(),
+                   difference);
       return 1;
     }
-    benchmark::RegisterBenchmark(("feed_forward/" + name + "/tessera").c_str(), tessera_bench::timed([c] { c->tessera(); }))
+    benchmark::RegisterBenchmark(("feed_forward/" + name + "/tessera").c_str(),
+                                 tessera_bench::timed([c] { c->tessera(); }))
         ->UseManualTime()
         ->Unit(benchmark::kMillisecond);
-    benchmark::RegisterBenchmark(("feed_forward/" + name + "/by_hand").c_str(), tessera_bench::timed([c] { c->by_hand(); }))
+    benchmark::RegisterBenchmark(("feed_forward/" + name + "/by_hand").c_str(),
+                                 tessera_bench::timed([c] { c->by_hand(); }))
         ->UseManualTime()
         ->Unit(benchmark::kMillisecond);
   }
@@ -112,9 +118,11 @@ int main(int argc, char** argv) {
   for (std::size_t i = 0; i < cases.size(); ++i) {
     const auto [ours, theirs] = cases[i]->medians(41);
     if (env.world()->rank() == 0)
-      std::printf("feed_forward on %dx%d: tessera %.2f ms, by hand %.2f ms, ratio %.3f; %.1f GFLOP/s a process\n", shapes[i].first,
-                  shapes[i].second, ours * 1e3, theirs * 1e3, ours / theirs,
-                  4.0 * double(batch * sequence * embed * hidden) / double(processes) / ours * 1e-9);
+      std::printf(
+          "feed_forward on %dx%d: tessera %.2f ms, by hand %.2f ms, ratio %.3f; %.1f GFLOP/s a "
+          "process\n",
+          shapes[i].first, shapes[i].second, ours * 1e3, theirs * 1e3, ours / theirs,
+          4.0 * double(batch * sequence * embed * hidden) / double(processes) / ours * 1e-9);
   }
   return status;
 }

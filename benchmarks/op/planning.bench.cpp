@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // processes: 1
-// What planning costs: a new plan of a product of two tensors on a mesh of three axes, from the planner alone; finding a
-// plan that is known; and a whole operator on tiny tensors beside the bare BLAS call on the same data.
+// What planning costs: a new plan of a product of two tensors on a mesh of three axes, from the
+// planner alone; finding a plan that is known; and a whole operator on tiny tensors beside the bare
+// BLAS call on the same data.
 #include <cblas.h>
 
 #include <memory>
@@ -41,7 +42,9 @@ struct Tiny {
   ShardedTensor<float, Grid, P<data, _>> a;
   ShardedTensor<float, Grid, P<_, model>> b;
   explicit Tiny(Environment& env)
-      : mesh(make_mesh<Grid>(env, 1, 1, 1)), a(random_normal<decltype(a)>(mesh, {8, 8}, 1)), b(random_normal<decltype(b)>(mesh, {8, 8}, 2)) {}
+      : mesh(make_mesh<Grid>(env, 1, 1, 1)),
+        a(random_normal<decltype(a)>(mesh, {8, 8}, 1)),
+        b(random_normal<decltype(b)>(mesh, {8, 8}, 2)) {}
 };
 }  // namespace
 
@@ -60,7 +63,8 @@ int main(int argc, char** argv) {
       key.add(tiny->b.desc());
       key.add(decltype(tiny->a)::sharding());
       benchmark::DoNotOptimize(&prepare(mesh, key, [&] {
-        return plan_einsum(terms, tiny->a.desc(), tiny->b.desc(), decltype(tiny->a)::sharding(), mesh.shape());
+        return plan_einsum(terms, tiny->a.desc(), tiny->b.desc(), decltype(tiny->a)::sharding(),
+                           mesh.shape());
       }));
     }
   });
@@ -74,7 +78,8 @@ int main(int argc, char** argv) {
     float c[64];
     for (auto unused : state) {
       (void)unused;
-      cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, 8, 8, 8, 1.0F, tiny->a.data(), 8, tiny->b.data(), 8, 0.0F, c, 8);
+      cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, 8, 8, 8, 1.0F, tiny->a.data(), 8,
+                  tiny->b.data(), 8, 0.0F, c, 8);
       benchmark::DoNotOptimize(c);
     }
   });

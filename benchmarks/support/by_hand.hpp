@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The 2D feed-forward layer as one writes it by hand with MPI and BLAS: row and column communicators, buffers made once,
-/// blocking collectives, one GEMM for each product, packing loops where a collective wants another order. It shares
-/// nothing with Tessera except the gelu functor, so that the two compare communication and products.
+/// The 2D feed-forward layer as one writes it by hand with MPI and BLAS: row and column
+/// communicators, buffers made once, blocking collectives, one GEMM for each product, packing loops
+/// where a collective wants another order. It shares nothing with Tessera except the gelu functor,
+/// so that the two compare communication and products.
 ///
 ///     HandwrittenLayer layer(2, 2, 2048, 512, 2048);   layer.run(x, w_in, w_out);   layer.result()
 #include <cblas.h>
@@ -46,15 +47,18 @@ class HandwrittenLayer {
     const float* whole_x = x;
     if (m_ > 1) {  // columns of x lie behind each other; interleave them
       const long width = embed_ / m_;
-      MPI_Allgather(x, int(rows_ * width), MPI_FLOAT, gathered_x_.data(), int(rows_ * width), MPI_FLOAT, along_model_);
+      MPI_Allgather(x, int(rows_ * width), MPI_FLOAT, gathered_x_.data(), int(rows_ * width),
+                    MPI_FLOAT, along_model_);
       for (int p = 0; p < m_; ++p)
         for (long i = 0; i < rows_; ++i)
-          std::memcpy(&x_[size(i * embed_ + p * width)], &gathered_x_[size((p * rows_ + i) * width)], size(width) * sizeof(float));
+          std::memcpy(&x_[size(i * embed_ + p * width)],
+                      &gathered_x_[size((p * rows_ + i) * width)], size(width) * sizeof(float));
       whole_x = x_.data();
     }
     const float* whole_w_in = w_in;
     if (d_ > 1) {  // rows of w_in: in order as they come
-      MPI_Allgather(w_in, int(embed_ / d_ * hidden_), MPI_FLOAT, w_in_.data(), int(embed_ / d_ * hidden_), MPI_FLOAT, along_data_);
+      MPI_Allgather(w_in, int(embed_ / d_ * hidden_), MPI_FLOAT, w_in_.data(),
+                    int(embed_ / d_ * hidden_), MPI_FLOAT, along_data_);
       whole_w_in = w_in_.data();
     }
     multiply(rows_, hidden_, embed_, whole_x, whole_w_in, h_.data());
@@ -65,10 +69,13 @@ class HandwrittenLayer {
     const float* whole_w_out = w_out;
     if (d_ > 1) {
       const long width = embed_ / d_;
-      MPI_Allgather(w_out, int(hidden_ * width), MPI_FLOAT, gathered_w_out_.data(), int(hidden_ * width), MPI_FLOAT, along_data_);
+      MPI_Allgather(w_out, int(hidden_ * width), MPI_FLOAT, gathered_w_out_.data(),
+                    int(hidden_ * width), MPI_FLOAT, along_data_);
       for (int p = 0; p < d_; ++p)
         for (long i = 0; i < hidden_; ++i)
-          std::memcpy(&w_out_[size(i * embed_ + p * width)], &gathered_w_out_[size((p * hidden_ + i) * width)], size(width) * sizeof(float));
+          std::memcpy(&w_out_[size(i * embed_ + p * width)],
+                      &gathered_w_out_[size((p * hidden_ + i) * width)],
+                      size(width) * sizeof(float));
       whole_w_out = w_out_.data();
     }
     if (m_ == 1) {
@@ -79,15 +86,18 @@ class HandwrittenLayer {
     const long width = embed_ / m_;
     for (int p = 0; p < m_; ++p)
       for (long i = 0; i < rows_; ++i)
-        std::memcpy(&packed_[size((p * rows_ + i) * width)], &partial_[size(i * embed_ + p * width)], size(width) * sizeof(float));
-    MPI_Reduce_scatter_block(packed_.data(), y_.data(), int(rows_ * width), MPI_FLOAT, MPI_SUM, along_model_);
+        std::memcpy(&packed_[size((p * rows_ + i) * width)],
+                    &partial_[size(i * embed_ + p * width)], size(width) * sizeof(float));
+    MPI_Reduce_scatter_block(packed_.data(), y_.data(), int(rows_ * width), MPI_FLOAT, MPI_SUM,
+                             along_model_);
   }
   const float* result() const { return y_.data(); }
 
  private:
   static std::size_t size(long n) { return static_cast<std::size_t>(n); }
   static void multiply(long m, long n, long k, const float* a, const float* b, float* c) {
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, int(m), int(n), int(k), 1.0F, a, int(k), b, int(n), 0.0F, c, int(n));
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, int(m), int(n), int(k), 1.0F, a, int(k),
+                b, int(n), 0.0F, c, int(n));
   }
 
   int d_, m_;

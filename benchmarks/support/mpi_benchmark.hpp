@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Google Benchmark on several processes: all run the same number of iterations, an iteration takes as long as its
-/// slowest process, and process 0 alone reports.
+/// Google Benchmark on several processes: all run the same number of iterations, an iteration takes
+/// as long as its slowest process, and process 0 alone reports.
 ///
 ///     benchmark::RegisterBenchmark("layer/tessera", timed([&] { layer(); }))->UseManualTime();
 ///     return run_benchmarks(argc, argv);
@@ -20,9 +20,9 @@ extern "C" char* openblas_get_corename();
 
 namespace tessera_bench {
 
-/// Returns a benchmark function whose manual time is the maximum over processes of each call of `body`.
-template <class Body>
-auto timed(Body body) {
+/// Returns a benchmark function whose manual time is the maximum over processes of each call of
+/// `body`.
+template <class Body> auto timed(Body body) {
   return [body = std::move(body)](benchmark::State& state) {
     body();  // caches, communicators and plans are made outside the measurement
     for (auto unused : state) {
@@ -30,7 +30,8 @@ auto timed(Body body) {
       MPI_Barrier(MPI_COMM_WORLD);
       const auto start = std::chrono::steady_clock::now();
       body();
-      double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      double seconds =
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
       state.SetIterationTime(seconds);
     }
@@ -56,8 +57,10 @@ inline int run_benchmarks(int argc, char** argv) {
   benchmark::AddCustomContext("commit", TESSERA_BENCH_COMMIT);
   benchmark::AddCustomContext("compiler", TESSERA_BENCH_COMPILER);
   benchmark::AddCustomContext("mpi", library.substr(0, library.find('\n')));
-  benchmark::AddCustomContext("kokkos", std::string(Kokkos::DefaultExecutionSpace::name()) + " " + std::to_string(KOKKOS_VERSION) + ", " +
-                                            std::to_string(Kokkos::DefaultExecutionSpace().concurrency()) + " thread(s)");
+  benchmark::AddCustomContext(
+      "kokkos", std::string(Kokkos::DefaultExecutionSpace::name()) + " " +
+                    std::to_string(KOKKOS_VERSION) + ", " +
+                    std::to_string(Kokkos::DefaultExecutionSpace().concurrency()) + " thread(s)");
   benchmark::AddCustomContext("blas", std::string("OpenBLAS ") + openblas_get_corename());
   benchmark::AddCustomContext("processes", std::to_string(processes));
   Silence silence;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// All of Tessera: meshes and specs as types, sharded tensors, and the operators on them. Plans alone, without Kokkos and
-/// MPI, are tessera/plan.hpp's.
+/// All of Tessera: meshes and specs as types, sharded tensors, and the operators on them. Plans
+/// alone, without Kokkos and MPI, are tessera/plan.hpp's.
 ///
 ///     #include <tessera/tessera.hpp>
 #include <tessera/comm/loopback.hpp>

@@ -74,7 +74,8 @@ constexpr Box whole(const Extents& extents) {
 /// Returns the strides, in elements, of a row-major block: the last dimension has stride 1.
 constexpr Extents row_major_strides(const Extents& extents) {
   Extents strides(extents.size(), 1);
-  for (int d = extents.size() - 2; d >= 0; --d) strides[d] = saturating_mul(strides[d + 1], extents[d + 1]);
+  for (int d = extents.size() - 2; d >= 0; --d)
+    strides[d] = saturating_mul(strides[d + 1], extents[d + 1]);
   return strides;
 }
 

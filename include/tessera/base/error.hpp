@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// One family of exceptions. A message says what is wrong, the two facts that disagree, the rule and the way out.
+/// One family of exceptions. A message says what is wrong, the two facts that disagree, the rule
+/// and the way out.
 ///
-///     throw ShapeError("einsum \"ik,kj->ij\": k is 4 in the left operand and 5 in the right; ...", where);
+///     throw ShapeError("einsum \"ik,kj->ij\": k is 4 in the left operand and 5 in the right; ...",
+///     where);
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -16,7 +18,8 @@ namespace tessera {
 class Error : public std::runtime_error {
  public:
   explicit Error(const std::string& message, Where where = {})
-      : std::runtime_error(where.known() ? "[tessera] " + message + " (at " + to_string(where) + ")" : "[tessera] " + message),
+      : std::runtime_error(where.known() ? "[tessera] " + message + " (at " + to_string(where) + ")"
+                                         : "[tessera] " + message),
         where_(where) {}
   Where where() const { return where_; }
 
@@ -54,7 +57,8 @@ class MemoryError : public Error {
  public:
   using Error::Error;
 };
-/// A call that makes no sense in the present state: reading a dry tensor, using a closed environment.
+/// A call that makes no sense in the present state: reading a dry tensor, using a closed
+/// environment.
 class UsageError : public Error {
  public:
   using Error::Error;

@@ -14,12 +14,12 @@
 namespace tessera {
 namespace detail {
 [[noreturn]] inline void capacity_exceeded() {
-  throw std::length_error("[tessera] a FixedVector is full; this is a limit of the library's fixed-capacity plans");
+  throw std::length_error(
+      "[tessera] a FixedVector is full; this is a limit of the library's fixed-capacity plans");
 }
 }  // namespace detail
 
-template <class T, int N>
-class FixedVector {
+template <class T, int N> class FixedVector {
  public:
   using value_type = T;
   static constexpr int capacity = N;

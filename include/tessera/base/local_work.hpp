@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Descriptions of work on one process's own memory, as values: the planner decides them, the kernels carry them out.
-/// All offsets and strides count elements; a stride of 0 broadcasts.
+/// Descriptions of work on one process's own memory, as values: the planner decides them, the
+/// kernels carry them out. All offsets and strides count elements; a stride of 0 broadcasts.
 ///
 ///     Gemm g{.m = 2, .n = 3, .k = 4, .lda = 4, .ldb = 3, .ldc = 3};      // row-major C = A B
 #include <tessera/base/box.hpp>
@@ -10,8 +10,9 @@
 
 namespace tessera {
 
-/// Copies a box of elements between two strided layouts: packing, unpacking, slicing and permuting alike.
-/// Element (i...) goes from from_offset + sum i*from_strides to to_offset + sum i*to_strides.
+/// Copies a box of elements between two strided layouts: packing, unpacking, slicing and permuting
+/// alike. Element (i...) goes from from_offset + sum i*from_strides to to_offset + sum
+/// i*to_strides.
 struct StridedCopy {
   Extents extents{};
   Index from_offset = 0;
@@ -21,8 +22,9 @@ struct StridedCopy {
   constexpr bool operator==(const StridedCopy&) const = default;
 };
 
-/// A batch of row-major products C (m x n) = A (m x k) * B (k x n). transpose_a: A is stored (k x m) with leading
-/// dimension lda; likewise B. The batch is a box of `batch` extents with strides for each of A, B and C.
+/// A batch of row-major products C (m x n) = A (m x k) * B (k x n). transpose_a: A is stored (k x
+/// m) with leading dimension lda; likewise B. The batch is a box of `batch` extents with strides
+/// for each of A, B and C.
 struct Gemm {
   Index m = 1;
   Index n = 1;
@@ -36,11 +38,15 @@ struct Gemm {
   Extents batch_a{};
   Extents batch_b{};
   Extents batch_c{};
-  constexpr Index flops() const { return saturating_mul(2, saturating_mul(saturating_mul(m, n), saturating_mul(k, volume(batch)))); }
+  constexpr Index flops() const {
+    return saturating_mul(2,
+                          saturating_mul(saturating_mul(m, n), saturating_mul(k, volume(batch))));
+  }
   constexpr bool operator==(const Gemm&) const = default;
 };
 
-/// Reduces the `reduced` box of each element of the `kept` box; the result is contiguous, row-major over `kept`.
+/// Reduces the `reduced` box of each element of the `kept` box; the result is contiguous, row-major
+/// over `kept`.
 struct LocalReduce {
   Extents kept{};
   Extents kept_strides{};
@@ -49,7 +55,8 @@ struct LocalReduce {
   constexpr bool operator==(const LocalReduce&) const = default;
 };
 
-/// Applies a function elementwise over a box; the result is contiguous, row-major. One row of strides an operand.
+/// Applies a function elementwise over a box; the result is contiguous, row-major. One row of
+/// strides an operand.
 struct LocalMap {
   Extents extents{};
   FixedVector<Extents, max_dims> strides{};

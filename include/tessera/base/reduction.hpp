@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// How values combine: within a reduced dimension, and over the processes that hold partial results.
+/// How values combine: within a reduced dimension, and over the processes that hold partial
+/// results.
 ///
 ///     name_of(Reduction::sum) == "sum"
 #include <cstdint>
@@ -13,10 +14,14 @@ enum class Reduction : std::uint8_t { none, sum, max, min };
 
 constexpr std::string_view name_of(Reduction reduction) {
   switch (reduction) {
-    case Reduction::none: return "none";
-    case Reduction::sum: return "sum";
-    case Reduction::max: return "max";
-    case Reduction::min: return "min";
+    case Reduction::none:
+      return "none";
+    case Reduction::sum:
+      return "sum";
+    case Reduction::max:
+      return "max";
+    case Reduction::min:
+      return "min";
   }
   return "?";
 }

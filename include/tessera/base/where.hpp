@@ -14,7 +14,9 @@ namespace tessera {
 struct Where {
   const char* file = "";
   int line = 0;
-  static constexpr Where here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) { return {file, line}; }
+  static constexpr Where here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+    return {file, line};
+  }
   bool known() const { return line > 0; }
 };
 
@@ -22,7 +24,8 @@ struct Where {
 inline std::string to_string(Where where) {
   if (!where.known()) return "an unknown place";
   std::string_view file = where.file;
-  if (const auto slash = file.rfind('/'); slash != std::string_view::npos) file.remove_prefix(slash + 1);
+  if (const auto slash = file.rfind('/'); slash != std::string_view::npos)
+    file.remove_prefix(slash + 1);
   return std::string(file) + ":" + std::to_string(where.line);
 }
 

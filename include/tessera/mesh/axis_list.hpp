@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Mesh axes as values: a set of them (a group of processes), and an ordered list (what splits a dimension).
+/// Mesh axes as values: a set of them (a group of processes), and an ordered list (what splits a
+/// dimension).
 ///
 ///     AxisList rows{0, 2};             // axis 0 major, axis 2 minor
 ///     rows.set() == AxisSet{0, 2}
@@ -45,8 +46,8 @@ struct AxisSet {
   friend constexpr AxisSet operator-(AxisSet a, AxisSet b) { return from_bits(a.bits & ~b.bits); }
 };
 
-/// The mesh axes that split one dimension, major first. Packed: four bits an axis, the count on top,
-/// so that comparing and hashing are integer operations.
+/// The mesh axes that split one dimension, major first. Packed: four bits an axis, the count on
+/// top, so that comparing and hashing are integer operations.
 class AxisList {
  public:
   constexpr AxisList() = default;
@@ -91,7 +92,9 @@ class AxisList {
     while (count < limit && (*this)[count] == other[count]) ++count;
     return count;
   }
-  constexpr bool starts_with(AxisList prefix) const { return common_prefix(prefix) == prefix.size(); }
+  constexpr bool starts_with(AxisList prefix) const {
+    return common_prefix(prefix) == prefix.size();
+  }
   constexpr std::uint32_t bits() const { return bits_; }
   constexpr bool operator==(const AxisList&) const = default;
 

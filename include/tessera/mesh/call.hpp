@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// One communication call of one process, as a value: plans list them, transports make them, ledgers record them.
+/// One communication call of one process, as a value: plans list them, transports make them,
+/// ledgers record them.
 ///
 ///     Call{Collective::all_gather, AxisSet{1}, DType::f32, ...}
 ///
-/// Laws: payload(call) is a fixed function of the call: all-gather, the others' blocks; reduce-scatter, the total
-/// minus the own block; all-reduce, both of these with nested blocks; the rest, what is sent to others.
+/// Laws: payload(call) is a fixed function of the call: all-gather, the others' blocks;
+/// reduce-scatter, the total minus the own block; all-reduce, both of these with nested blocks; the
+/// rest, what is sent to others.
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -18,8 +20,16 @@
 
 namespace tessera {
 
-/// The ways processes of one group exchange data. `collective_permute` and `exchange` go point to point.
-enum class Collective : std::uint8_t { all_gather, all_to_all, reduce_scatter, all_reduce, collective_permute, exchange };
+/// The ways processes of one group exchange data. `collective_permute` and `exchange` go point to
+/// point.
+enum class Collective : std::uint8_t {
+  all_gather,
+  all_to_all,
+  reduce_scatter,
+  all_reduce,
+  collective_permute,
+  exchange
+};
 inline constexpr int collective_kinds = 6;
 
 // Short spellings, so that plans read well: p.count(all_reduce).
@@ -31,12 +41,18 @@ inline constexpr Collective collective_permute = Collective::collective_permute;
 
 constexpr std::string_view name_of(Collective kind) {
   switch (kind) {
-    case Collective::all_gather: return "all-gather";
-    case Collective::all_to_all: return "all-to-all";
-    case Collective::reduce_scatter: return "reduce-scatter";
-    case Collective::all_reduce: return "all-reduce";
-    case Collective::collective_permute: return "collective-permute";
-    case Collective::exchange: return "exchange";
+    case Collective::all_gather:
+      return "all-gather";
+    case Collective::all_to_all:
+      return "all-to-all";
+    case Collective::reduce_scatter:
+      return "reduce-scatter";
+    case Collective::all_reduce:
+      return "all-reduce";
+    case Collective::collective_permute:
+      return "collective-permute";
+    case Collective::exchange:
+      return "exchange";
   }
   return "?";
 }
@@ -60,7 +76,8 @@ struct Call {
   AxisSet group;
   DType type = DType::f32;
   Reduction reduction = Reduction::none;
-  bool even = false;  ///< all pieces are alike on every member and packed in order: the plain MPI call, not the v-form
+  bool even = false;  ///< all pieces are alike on every member and packed in order: the plain MPI
+                      ///< call, not the v-form
   bool in_place = false;  ///< all_reduce only: send and receive are the same buffer
   int own = 0;            ///< this process's rank in the group
   int members = 1;
@@ -105,22 +122,28 @@ constexpr int rounds(int members) {
   return count;
 }
 
-/// Returns the messages that a process sends, as they are priced: one for each peer point to point and in an all-to-all,
-/// one a round in the other collectives (all-reduce: twice).
+/// Returns the messages that a process sends, as they are priced: one for each peer point to point
+/// and in an all-to-all, one a round in the other collectives (all-reduce: twice).
 inline Index message_count(const Call& call) {
   switch (call.kind) {
     case Collective::all_gather:
-    case Collective::reduce_scatter: return rounds(call.members);
-    case Collective::all_reduce: return 2 * rounds(call.members);
-    case Collective::all_to_all: return call.members - 1;
+    case Collective::reduce_scatter:
+      return rounds(call.members);
+    case Collective::all_reduce:
+      return 2 * rounds(call.members);
+    case Collective::all_to_all:
+      return call.members - 1;
     case Collective::collective_permute:
-    case Collective::exchange: break;
+    case Collective::exchange:
+      break;
   }
   Index count = 0;
   for (const Piece& piece : call.send) count += piece.count > 0 && piece.peer != call.own;
   return count;
 }
 
-inline Index payload_bytes(const Call& call) { return payload_elements(call) * static_cast<Index>(size_of(call.type)); }
+inline Index payload_bytes(const Call& call) {
+  return payload_elements(call) * static_cast<Index>(size_of(call.type));
+}
 
 }  // namespace tessera

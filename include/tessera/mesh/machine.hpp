@@ -13,16 +13,22 @@
 
 namespace tessera {
 
-/// A machine model. The defaults are of the order of one node with shared memory; `calibrate` measures them.
+/// A machine model. The defaults are of the order of one node with shared memory; `calibrate`
+/// measures them.
 struct Machine {
-  std::int64_t message_ps = 1'000'000;      ///< latency of one message, picoseconds
-  std::int64_t payload_ps_per_kib = 200'000; ///< 1 / bandwidth between processes, picoseconds per KiB (5 GiB/s)
-  std::int64_t copy_ps_per_kib = 100'000;    ///< 1 / bandwidth of a local copy, picoseconds per KiB (10 GiB/s)
-  std::int64_t kiloflop_ps_f32 = 10'000;     ///< 1000 single-precision operations, picoseconds (100 GFLOP/s)
-  std::int64_t kiloflop_ps_f64 = 20'000;     ///< 1000 double-precision (and integer) operations, picoseconds
+  std::int64_t message_ps = 1'000'000;  ///< latency of one message, picoseconds
+  std::int64_t payload_ps_per_kib =
+      200'000;  ///< 1 / bandwidth between processes, picoseconds per KiB (5 GiB/s)
+  std::int64_t copy_ps_per_kib =
+      100'000;  ///< 1 / bandwidth of a local copy, picoseconds per KiB (10 GiB/s)
+  std::int64_t kiloflop_ps_f32 =
+      10'000;  ///< 1000 single-precision operations, picoseconds (100 GFLOP/s)
+  std::int64_t kiloflop_ps_f64 =
+      20'000;  ///< 1000 double-precision (and integer) operations, picoseconds
 
   constexpr std::int64_t transfer(Index bytes, Index messages) const {
-    return saturating_add(saturating_mul(messages, message_ps), scaled(bytes, payload_ps_per_kib, 1024));
+    return saturating_add(saturating_mul(messages, message_ps),
+                          scaled(bytes, payload_ps_per_kib, 1024));
   }
   constexpr std::int64_t copy(Index bytes) const { return scaled(bytes, copy_ps_per_kib, 1024); }
   constexpr std::int64_t compute(Index flops, DType type) const {

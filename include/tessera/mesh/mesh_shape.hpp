@@ -65,7 +65,8 @@ class MeshShape {
     for (int a = 0; a < rank(); ++a) index = index * sizes_[a] + at[a];
     return index;
   }
-  /// Returns the rank of the process at `at` within its group: row-major over the group's axes in mesh order.
+  /// Returns the rank of the process at `at` within its group: row-major over the group's axes in
+  /// mesh order.
   constexpr int group_rank(AxisSet group, const Coordinates& at) const {
     int index = 0;
     for (int a = 0; a < rank(); ++a)

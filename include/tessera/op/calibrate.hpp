@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Measuring the machine that plans are priced for: once, on process 0, and the same numbers on every process.
+/// Measuring the machine that plans are priced for: once, on process 0, and the same numbers on
+/// every process.
 ///
 ///     const Machine machine = calibrate(mesh);
 ///     auto tuned = make_mesh<Grid>(env.world(), mesh.sizes(), MeshOptions{.machine = machine});
@@ -22,15 +23,17 @@ namespace tessera {
 namespace detail {
 
 /// Returns the median time of one call, in picoseconds.
-template <class Body>
-std::int64_t median_ps(int rounds, const Body& body) {
+template <class Body> std::int64_t median_ps(int rounds, const Body& body) {
   body();
   std::vector<std::int64_t> times;
   for (int i = 0; i < rounds; ++i) {
     const auto start = std::chrono::steady_clock::now();
     body();
     fence();
-    times.push_back(std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start).count() * 1000);
+    times.push_back(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                        std::chrono::steady_clock::now() - start)
+                        .count() *
+                    1000);
   }
   std::nth_element(times.begin(), times.begin() + rounds / 2, times.end());
   return std::max<std::int64_t>(1, times[static_cast<std::size_t>(rounds / 2)]);
@@ -39,11 +42,13 @@ std::int64_t median_ps(int rounds, const Body& body) {
 inline std::int64_t kiloflop_ps(const std::shared_ptr<MeshCore>& mesh, DType type) {
   const Index n = 512;
   const TensorDesc square{type, {n, n}, Sharding::replicated(2)};
-  const TensorCore a = TensorCore::make(mesh, square), b = TensorCore::make(mesh, square), c = TensorCore::make(mesh, square);
+  const TensorCore a = TensorCore::make(mesh, square), b = TensorCore::make(mesh, square),
+                   c = TensorCore::make(mesh, square);
   fill(type, a.data(), n * n, 0.5);
   fill(type, b.data(), n * n, 0.25);
   const Gemm work{.m = n, .n = n, .k = n, .lda = n, .ldb = n, .ldc = n};
-  return median_ps(5, [&] { gemm(type, work, a.data(), b.data(), c.data()); }) * 1000 / work.flops();
+  return median_ps(5, [&] { gemm(type, work, a.data(), b.data(), c.data()); }) * 1000 /
+         work.flops();
 }
 
 /// The fields of a Machine, in the order of its declaration, with their names in files.
@@ -56,13 +61,16 @@ inline constexpr std::array<std::pair<const char*, std::int64_t Machine::*>, 5> 
 }};
 }  // namespace detail
 
-/// Returns what process 0 measures of products, copies and exchanges over the whole mesh; the prices of messages stay the
-/// defaults on a mesh of one process. Takes about a tenth of a second.
-/// Communication: about 20 MiB of all-gathers over all axes. Collective over the mesh. Throws UsageError on a dry mesh.
-template <class M>
-Machine calibrate(const ProcessMesh<M>& mesh, Where where = Where::here()) {
+/// Returns what process 0 measures of products, copies and exchanges over the whole mesh; the
+/// prices of messages stay the defaults on a mesh of one process. Takes about a tenth of a second.
+/// Communication: about 20 MiB of all-gathers over all axes. Collective over the mesh. Throws
+/// UsageError on a dry mesh.
+template <class M> Machine calibrate(const ProcessMesh<M>& mesh, Where where = Where::here()) {
   const std::shared_ptr<MeshCore>& core = mesh.core();
-  if (core->dry()) throw UsageError("calibrate: the mesh is dry, there is nothing to measure; calibrate a mesh of processes", where);
+  if (core->dry())
+    throw UsageError(
+        "calibrate: the mesh is dry, there is nothing to measure; calibrate a mesh of processes",
+        where);
   Machine machine;
   machine.kiloflop_ps_f32 = std::max<std::int64_t>(1, detail::kiloflop_ps(core, DType::f32));
   machine.kiloflop_ps_f64 = std::max<std::int64_t>(1, detail::kiloflop_ps(core, DType::f64));
@@ -72,7 +80,9 @@ Machine calibrate(const ProcessMesh<M>& mesh, Where where = Where::here()) {
   const TensorCore from = TensorCore::make(core, flat), to = TensorCore::make(core, flat);
   fill(DType::f32, from.data(), bytes / 4, 1);
   const StridedCopy whole{.extents = {bytes / 4}, .from_strides = {1}, .to_strides = {1}};
-  machine.copy_ps_per_kib = std::max<std::int64_t>(1, detail::median_ps(5, [&] { copy(DType::f32, from.data(), to.data(), &whole, 1); }) * 1024 / bytes);
+  machine.copy_ps_per_kib = std::max<std::int64_t>(
+      1, detail::median_ps(5, [&] { copy(DType::f32, from.data(), to.data(), &whole, 1); }) * 1024 /
+             bytes);
 
   if (mesh.processes() > 1) {
     AxisList all;
@@ -80,41 +90,55 @@ Machine calibrate(const ProcessMesh<M>& mesh, Where where = Where::here()) {
     const auto gather_time = [&](Index n, int rounds) {
       const TensorCore split = TensorCore::make(core, {DType::f32, {n}, Sharding{all}});
       fill(DType::f32, split.data(), split.local_size(), 1);
-      return detail::median_ps(rounds, [&] { (void)detail::reshard(split, Sharding::replicated(1), {"calibrate", where}); });
+      return detail::median_ps(rounds, [&] {
+        (void)detail::reshard(split, Sharding::replicated(1), {"calibrate", where});
+      });
     };
     const std::int64_t small = gather_time(mesh.processes(), 21);
     machine.message_ps = small / std::max(1, rounds(mesh.processes()));
     const Index large = (Index{1} << 20) * mesh.processes();
     const Index payload = 4 * (large - large / mesh.processes());
-    machine.payload_ps_per_kib = std::max<std::int64_t>(1, (gather_time(large, 5) - small) * 1024 / payload);
+    machine.payload_ps_per_kib =
+        std::max<std::int64_t>(1, (gather_time(large, 5) - small) * 1024 / payload);
   }
   // Process 0's numbers for all: the others add zeros.
   const Index fields = static_cast<Index>(detail::machine_fields.size());
   AxisSet axes = core->shape().axes();
-  const TensorDesc shared{DType::i64, {fields}, Sharding::replicated(1).with_partial(axes, Reduction::sum)};
+  const TensorDesc shared{
+      DType::i64, {fields}, Sharding::replicated(1).with_partial(axes, Reduction::sum)};
   const TensorCore numbers = TensorCore::make(core, shared);
   std::array<std::int64_t, detail::machine_fields.size()> values{};
   if (mesh.process() == 0)
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] = machine.*detail::machine_fields[i].second;
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] = machine.*detail::machine_fields[i].second;
   detail::copy_from_host(numbers.data(), values.data(), fields * 8);
   const TensorCore agreed = detail::reshard(numbers, Sharding::replicated(1), {"calibrate", where});
   detail::copy_to_host(values.data(), agreed.data(), fields * 8);
-  for (std::size_t i = 0; i < values.size(); ++i) machine.*detail::machine_fields[i].second = values[i];
+  for (std::size_t i = 0; i < values.size(); ++i)
+    machine.*detail::machine_fields[i].second = values[i];
   return machine;
 }
 
 /// Writes a machine as lines of "name number". Throws UsageError when the file cannot be written.
 inline void save(const Machine& machine, const std::string& path, Where where = Where::here()) {
   std::ofstream file(path);
-  for (const auto& [name, field] : detail::machine_fields) file << name << ' ' << machine.*field << '\n';
+  for (const auto& [name, field] : detail::machine_fields)
+    file << name << ' ' << machine.*field << '\n';
   file.flush();
-  if (!file) throw UsageError("the machine cannot be written to " + path + "; name a file in a folder that can be written", where);
+  if (!file)
+    throw UsageError("the machine cannot be written to " + path +
+                         "; name a file in a folder that can be written",
+                     where);
 }
 
-/// Reads what save wrote. Throws UsageError when the file is missing, or a line is not one of its lines.
+/// Reads what save wrote. Throws UsageError when the file is missing, or a line is not one of its
+/// lines.
 inline Machine load_machine(const std::string& path, Where where = Where::here()) {
   std::ifstream file(path);
-  if (!file) throw UsageError("there is no machine to read in " + path + "; write one with save(calibrate(mesh), path)", where);
+  if (!file)
+    throw UsageError(
+        "there is no machine to read in " + path + "; write one with save(calibrate(mesh), path)",
+        where);
   Machine machine;
   std::string name;
   std::int64_t number = 0;
@@ -126,9 +150,11 @@ inline Machine load_machine(const std::string& path, Where where = Where::here()
         ++known;
       }
   if (known != detail::machine_fields.size() || !file.eof())
-    throw UsageError(path + " holds " + std::to_string(known) + " of the " + std::to_string(detail::machine_fields.size()) +
-                         " positive numbers of a machine; write it again with save(calibrate(mesh), path)",
-                     where);
+    throw UsageError(
+        path + " holds " + std::to_string(known) + " of the " +
+            std::to_string(detail::machine_fields.size()) +
+            " positive numbers of a machine; write it again with save(calibrate(mesh), path)",
+        where);
   return machine;
 }
 

@@ -7,15 +7,14 @@
 ///     auto y = einsum<"bsh,hm->bsm", P<data, _, model>>(h, w_out);   // reduce-scatter over model
 ///     auto z = einsum<"ik,kj->ij", P<_, _, Unreduced<Sum, model>>>(a, b);   // the sum left open
 ///
-/// Laws: equals the einsum of the whole tensors (integers exactly, floating point to rounding); the result's spec
-/// depends on names alone.
+/// Laws: equals the einsum of the whole tensors (integers exactly, floating point to rounding); the
+/// result's spec depends on names alone.
 #include <tessera/op/operators.hpp>
 #include <tessera/op/result.hpp>
 
 namespace tessera {
 namespace detail {
-template <Equation E, class Out, class A, class B>
-struct EinsumCall {
+template <Equation E, class Out, class A, class B> struct EinsumCall {
   using mesh = typename CommonMesh<A, B>::type;
   using type = typename CommonType<A, B>::type;
   static_assert(demand_out<mesh, Out>());
@@ -28,25 +27,30 @@ struct EinsumCall {
 };
 }  // namespace detail
 
-/// Returns the product of a and b by the equation E; `Out` names the spec of the result, else it is deduced: each
-/// dimension takes its operands' sharding, and the result is finished.
-/// Communication: as plan<E, Out>(...) says. Collective over the mesh. Throws ShapeError when extents disagree.
+/// Returns the product of a and b by the equation E; `Out` names the spec of the result, else it is
+/// deduced: each dimension takes its operands' sharding, and the result is finished. Communication:
+/// as plan<E, Out>(...) says. Collective over the mesh. Throws ShapeError when extents disagree.
 /// Source: GShard, section 3.3.2 (resharding, accumulating partial results, gathering an operand).
 template <Equation E, class Out = Deduced, TypedTensor A, TypedTensor B>
-typename detail::EinsumCall<E, Out, A, B>::result einsum(const A& a, const B& b, Where where = Where::here()) {
+typename detail::EinsumCall<E, Out, A, B>::result einsum(const A& a, const B& b,
+                                                         Where where = Where::here()) {
   using Typed = detail::EinsumCall<E, Out, A, B>;
-  return typename Typed::result(detail::einsum(Typed::terms, a.core(), b.core(), Typed::value, {E.view(), where}));
+  return typename Typed::result(
+      detail::einsum(Typed::terms, a.core(), b.core(), Typed::value, {E.view(), where}));
 }
 
 /// The same with everything known at run time; `out` may be left to deduction.
-inline DynamicTensor einsum(std::string_view equation, const DynamicTensor& a, const DynamicTensor& b, Where where = Where::here()) {
+inline DynamicTensor einsum(std::string_view equation, const DynamicTensor& a,
+                            const DynamicTensor& b, Where where = Where::here()) {
   const Terms terms = parse(equation);
   const Shardings operands{a.sharding(), b.sharding()};
   const CallSite site{equation, where};
-  detail::require(check_einsum(terms, operands, Sharding::replicated(terms.result.size())), terms, *a.core().mesh(), site);
+  detail::require(check_einsum(terms, operands, Sharding::replicated(terms.result.size())), terms,
+                  *a.core().mesh(), site);
   return DynamicTensor(detail::einsum(terms, a.core(), b.core(), deduce(terms, operands), site));
 }
-inline DynamicTensor einsum(std::string_view equation, const DynamicTensor& a, const DynamicTensor& b, const Sharding& out,
+inline DynamicTensor einsum(std::string_view equation, const DynamicTensor& a,
+                            const DynamicTensor& b, const Sharding& out,
                             Where where = Where::here()) {
   return DynamicTensor(detail::einsum(parse(equation), a.core(), b.core(), out, {equation, where}));
 }

@@ -5,8 +5,8 @@
 ///
 ///     TensorCore y = execute(prepared, {&x, &w}, {"bsm,mh->bsh", where});
 ///
-/// Laws: it makes exactly the calls of the plan's work, and holds exactly plan.peak_bytes of arena memory at most;
-/// on a dry mesh it does the accounting and nothing else.
+/// Laws: it makes exactly the calls of the plan's work, and holds exactly plan.peak_bytes of arena
+/// memory at most; on a dry mesh it does the accounting and nothing else.
 #include <array>
 #include <initializer_list>
 #include <string>
@@ -40,9 +40,16 @@ using OperandList = FixedVector<const TensorCore*, max_operands>;
 
 class Execution {
  public:
-  Execution(const Prepared& prepared, const OperandList& operands, CallSite site, double scale, MapKernel kernel)
-      : prepared_(prepared), plan_(*prepared.plan), mesh_(operands[0]->mesh()), operands_(operands), site_(site), scale_(scale),
-        kernel_(kernel), live_(!mesh_->dry()) {
+  Execution(const Prepared& prepared, const OperandList& operands, CallSite site, double scale,
+            MapKernel kernel)
+      : prepared_(prepared),
+        plan_(*prepared.plan),
+        mesh_(operands[0]->mesh()),
+        operands_(operands),
+        site_(site),
+        scale_(scale),
+        kernel_(kernel),
+        live_(!mesh_->dry()) {
     for (int i = 0; i < operands.size(); ++i) data_[i] = operands[i]->data();
   }
 
@@ -55,7 +62,8 @@ class Execution {
       carry_out(step, work);
       close(step, i);
     }
-    if (plan_.result < plan_.operands) return {mesh_, plan_.result_desc(), operands_[plan_.result]->storage()};
+    if (plan_.result < plan_.operands)
+      return {mesh_, plan_.result_desc(), operands_[plan_.result]->storage()};
     return {mesh_, plan_.result_desc(), std::move(storage_[plan_.result])};
   }
 
@@ -63,7 +71,8 @@ class Execution {
   void record() {
     Recorder& recorder = mesh_->attachment<Recorder>();
     if (recorder.on)
-      recorder.program.record({prepared_.plan, std::string(site_.label), site_.where, mesh_->arena().in_use()});
+      recorder.program.record(
+          {prepared_.plan, std::string(site_.label), site_.where, mesh_->arena().in_use()});
   }
   void open(const Step& step) {
     if (step.in_place) {
@@ -75,10 +84,13 @@ class Execution {
   }
   void close(const Step& step, int i) {
     for (int slot : step.in)
-      if (plan_.slots[slot].role == SlotRole::temporary && plan_.slots[slot].last_use == i) storage_[slot].reset();
+      if (plan_.slots[slot].role == SlotRole::temporary && plan_.slots[slot].last_use == i)
+        storage_[slot].reset();
   }
-  static void copy_all(DType type, const void* from, void* to, const std::vector<StridedCopy>& copies) {
-    if (!copies.empty()) tessera::copy(type, from, to, copies.data(), static_cast<int>(copies.size()));
+  static void copy_all(DType type, const void* from, void* to,
+                       const std::vector<StridedCopy>& copies) {
+    if (!copies.empty())
+      tessera::copy(type, from, to, copies.data(), static_cast<int>(copies.size()));
   }
   void carry_out(const Step& step, const StepWork& work) {
     const void* in = data_[step.in[0]];
@@ -87,27 +99,37 @@ class Execution {
     if (step.kind == StepKind::communicate) return communicate(step, work, type, in, out);
     if (!live_) return;
     switch (step.kind) {
-      case StepKind::communicate: break;
+      case StepKind::communicate:
+        break;
       case StepKind::slice:
-      case StepKind::permute: copy_all(type, in, out, work.local); break;
-      case StepKind::contract: contract(work.contract, type, in, data_[step.in[1]], out); break;
-      case StepKind::reduce: tessera::reduce(type, plan_.reduction, work.reduce, in, out, scale_); break;
+      case StepKind::permute:
+        copy_all(type, in, out, work.local);
+        break;
+      case StepKind::contract:
+        contract(work.contract, type, in, data_[step.in[1]], out);
+        break;
+      case StepKind::reduce:
+        tessera::reduce(type, plan_.reduction, work.reduce, in, out, scale_);
+        break;
       case StepKind::map: {
         std::array<const void*, max_operands> inputs{};
-        for (int k = 0; k < step.in.size(); ++k) inputs[static_cast<std::size_t>(k)] = data_[step.in[k]];
+        for (int k = 0; k < step.in.size(); ++k)
+          inputs[static_cast<std::size_t>(k)] = data_[step.in[k]];
         kernel_.run(kernel_.context, work.map, out, inputs.data());
         break;
       }
     }
   }
-  static void contract(const ContractionWork& work, DType type, const void* a, const void* b, void* c) {
+  static void contract(const ContractionWork& work, DType type, const void* a, const void* b,
+                       void* c) {
     const auto at = [&](const void* data, Index elements) {
       return static_cast<const char*>(data) + elements * static_cast<Index>(size_of(type));
     };
     for (int panel = 0; panel < work.k_panels; ++panel) {
       const void* first = at(a, panel * work.k_step_a);
       const void* second = at(b, panel * work.k_step_b);
-      tessera::gemm(type, work.gemm, work.swapped ? second : first, work.swapped ? first : second, c, panel > 0 ? 1 : 0);
+      tessera::gemm(type, work.gemm, work.swapped ? second : first, work.swapped ? first : second,
+                    c, panel > 0 ? 1 : 0);
     }
   }
   void communicate(const Step& step, const StepWork& work, DType type, const void* in, void* out) {
@@ -157,8 +179,10 @@ class Execution {
 inline void require_one_mesh(const OperandList& operands, CallSite site) {
   for (const TensorCore* operand : operands)
     if (operand->mesh() != operands[0]->mesh())
-      throw MeshError(std::string(site.label) + ": operands live on two mesh objects, " + operands[0]->mesh()->to_string() + " and " +
-                          operand->mesh()->to_string() + "; operators take tensors of one mesh; make them on the same mesh object",
+      throw MeshError(std::string(site.label) + ": operands live on two mesh objects, " +
+                          operands[0]->mesh()->to_string() + " and " +
+                          operand->mesh()->to_string() +
+                          "; operators take tensors of one mesh; make them on the same mesh object",
                       site.where);
 }
 
@@ -172,7 +196,8 @@ inline void require_agreement(const OperandList& operands, const PlanKey& key, C
       digest,
       [&] {
         std::string text(site.label);
-        for (int i = 0; i < operands.size(); ++i) text += (i == 0 ? " of " : " and ") + to_string(operands[i]->desc(), mesh.names());
+        for (int i = 0; i < operands.size(); ++i)
+          text += (i == 0 ? " of " : " and ") + to_string(operands[i]->desc(), mesh.names());
         return text;
       },
       site.where);
@@ -181,7 +206,8 @@ inline void require_agreement(const OperandList& operands, const PlanKey& key, C
 
 /// Carries out a prepared plan on the operands and returns its result. Collective over the mesh.
 /// Communication: plan.steps. Throws CommunicationError, MemoryError.
-inline TensorCore execute(const Prepared& prepared, const detail::OperandList& operands, CallSite site, double scale = 1, MapKernel kernel = {}) {
+inline TensorCore execute(const Prepared& prepared, const detail::OperandList& operands,
+                          CallSite site, double scale = 1, MapKernel kernel = {}) {
   return detail::Execution(prepared, operands, site, scale, kernel).run();
 }
 

@@ -15,13 +15,11 @@
 namespace tessera {
 
 /// A whole tensor in memory of the host, row-major.
-template <class T>
-struct HostTensor {
+template <class T> struct HostTensor {
   Extents extents;
   std::vector<T> values;
 
-  template <std::convertible_to<Index>... I>
-  const T& operator()(I... index) const {
+  template <std::convertible_to<Index>... I> const T& operator()(I... index) const {
     Index at = 0;
     int d = 0;
     ((at = at * extents[d++] + static_cast<Index>(index)), ...);
@@ -31,10 +29,12 @@ struct HostTensor {
 };
 
 namespace detail {
-template <class T>
-HostTensor<T> gather(const TensorCore& x, CallSite site) {
+template <class T> HostTensor<T> gather(const TensorCore& x, CallSite site) {
   if (x.dry())
-    throw UsageError("gather: the tensor is dry, it has a shape and no data; run on a mesh of processes to have values", site.where);
+    throw UsageError(
+        "gather: the tensor is dry, it has a shape and no data; run on a mesh of processes to have "
+        "values",
+        site.where);
   const TensorCore all = reshard(x, Sharding::replicated(x.rank()), site);
   HostTensor<T> host{x.extents(), std::vector<T>(static_cast<std::size_t>(volume(x.extents())))};
   tessera::fence();
@@ -43,25 +43,25 @@ HostTensor<T> gather(const TensorCore& x, CallSite site) {
 }
 }  // namespace detail
 
-/// Returns the whole tensor, on every process. Communication: all-gather over the axes that split x (all-reduce over
-/// unfinished ones). Collective over the mesh. Throws UsageError for a dry tensor.
+/// Returns the whole tensor, on every process. Communication: all-gather over the axes that split x
+/// (all-reduce over unfinished ones). Collective over the mesh. Throws UsageError for a dry tensor.
 template <TypedTensor A>
 HostTensor<typename A::value_type> gather(const A& x, Where where = Where::here()) {
   return detail::gather<typename A::value_type>(x.core(), {"gather", where});
 }
-template <Element T>
-HostTensor<T> gather(const DynamicTensor& x, Where where = Where::here()) {
+template <Element T> HostTensor<T> gather(const DynamicTensor& x, Where where = Where::here()) {
   if (x.type() != dtype_of<T>)
-    throw UsageError("gather: a tensor of " + std::string(name_of(x.type())) + " is gathered as " + std::string(name_of(dtype_of<T>)) +
-                         "; name its own element type",
+    throw UsageError("gather: a tensor of " + std::string(name_of(x.type())) + " is gathered as " +
+                         std::string(name_of(dtype_of<T>)) + "; name its own element type",
                      where);
   return detail::gather<T>(x.core(), {"gather", where});
 }
 
-/// Returns the value of a scalar tensor, on every process. Collective over the mesh when it is unfinished.
-template <TypedTensor A>
-typename A::value_type value(const A& x, Where where = Where::here()) {
-  static_assert(A::rank == 0, "[tessera] value takes a scalar tensor; reduce it first: value(sum(x))");
+/// Returns the value of a scalar tensor, on every process. Collective over the mesh when it is
+/// unfinished.
+template <TypedTensor A> typename A::value_type value(const A& x, Where where = Where::here()) {
+  static_assert(A::rank == 0,
+                "[tessera] value takes a scalar tensor; reduce it first: value(sum(x))");
   return gather(x, where).values[0];
 }
 

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Elementwise operators over any number of tensors in one kernel, with broadcasting: dimensions line up from the right
-/// as NumPy's do, or by letters. Which functions exist is kernel/functions.hpp's matter; any functor will do.
+/// Elementwise operators over any number of tensors in one kernel, with broadcasting: dimensions
+/// line up from the right as NumPy's do, or by letters. Which functions exist is
+/// kernel/functions.hpp's matter; any functor will do.
 ///
-///     auto z = map(fn::Add{}, x, bias);                            // bias (hidden) against x (batch, hidden)
-///     auto e = map<"bsv,bs->bsv">(fn::Subtract{}, x, row_max);     // by letters
+///     auto z = map(fn::Add{}, x, bias);                            // bias (hidden) against x
+///     (batch, hidden) auto e = map<"bsv,bs->bsv">(fn::Subtract{}, x, row_max);     // by letters
 ///
-/// Laws: equals f applied to the whole tensors, elementwise; no communication when the shardings agree; a functor that
-/// is not linear does not act on unfinished sums.
+/// Laws: equals f applied to the whole tensors, elementwise; no communication when the shardings
+/// agree; a functor that is not linear does not act on unfinished sums.
 #include <type_traits>
 
 #include <tessera/kernel/functions.hpp>
@@ -20,76 +21,63 @@
 namespace tessera {
 
 /// How a functor treats unfinished values; specialise it for a linear functor of your own.
-template <class F>
-inline constexpr Linearity linearity_of = Linearity::pointwise;
-template <>
-inline constexpr Linearity linearity_of<fn::Add> = Linearity::linear;
-template <>
-inline constexpr Linearity linearity_of<fn::Subtract> = Linearity::linear;
-template <>
-inline constexpr Linearity linearity_of<fn::Negate> = Linearity::linear;
-template <>
-inline constexpr Linearity linearity_of<fn::Scale> = Linearity::linear;
-template <class T>
-inline constexpr Linearity linearity_of<fn::ScaleBy<T>> = Linearity::linear;
-template <>
-inline constexpr Linearity linearity_of<fn::Relu> = Linearity::monotone;
-template <>
-inline constexpr Linearity linearity_of<fn::Exp> = Linearity::monotone;
-template <>
-inline constexpr Linearity linearity_of<fn::Log> = Linearity::monotone;
-template <>
-inline constexpr Linearity linearity_of<fn::Tanh> = Linearity::monotone;
-template <>
-inline constexpr Linearity linearity_of<fn::Sqrt> = Linearity::monotone;
-template <>
-inline constexpr Linearity linearity_of<fn::Maximum> = Linearity::maximum;
-template <>
-inline constexpr Linearity linearity_of<fn::Minimum> = Linearity::minimum;
+template <class F> inline constexpr Linearity linearity_of = Linearity::pointwise;
+template <> inline constexpr Linearity linearity_of<fn::Add> = Linearity::linear;
+template <> inline constexpr Linearity linearity_of<fn::Subtract> = Linearity::linear;
+template <> inline constexpr Linearity linearity_of<fn::Negate> = Linearity::linear;
+template <> inline constexpr Linearity linearity_of<fn::Scale> = Linearity::linear;
+template <class T> inline constexpr Linearity linearity_of<fn::ScaleBy<T>> = Linearity::linear;
+template <> inline constexpr Linearity linearity_of<fn::Relu> = Linearity::monotone;
+template <> inline constexpr Linearity linearity_of<fn::Exp> = Linearity::monotone;
+template <> inline constexpr Linearity linearity_of<fn::Log> = Linearity::monotone;
+template <> inline constexpr Linearity linearity_of<fn::Tanh> = Linearity::monotone;
+template <> inline constexpr Linearity linearity_of<fn::Sqrt> = Linearity::monotone;
+template <> inline constexpr Linearity linearity_of<fn::Maximum> = Linearity::maximum;
+template <> inline constexpr Linearity linearity_of<fn::Minimum> = Linearity::minimum;
 
 namespace detail {
 /// Stands for lining dimensions up from the right.
 struct FromTheRight {};
 
-template <class E, class... A>
-struct MapTerms {
+template <class E, class... A> struct MapTerms {
   static constexpr Terms value = parse(E::value.view());
 };
-template <class... A>
-struct MapTerms<FromTheRight, A...> {
+template <class... A> struct MapTerms<FromTheRight, A...> {
   static constexpr Terms value = broadcast_terms({A::rank...});
 };
-template <Equation E>
-struct Named {
-  static constexpr Equation value = E;
-};
+template <Equation E> struct Named { static constexpr Equation value = E; };
 
-template <class E, class Out, class F, class... A>
-struct MapCall {
+template <class E, class Out, class F, class... A> struct MapCall {
   using mesh = typename CommonMesh<A...>::type;
-  using type = std::remove_cvref_t<std::invoke_result_t<const F&, const typename A::value_type&...>>;
-  static_assert(Element<type>, "[tessera] the function of a map returns a type that no tensor holds; return float, double, int32 or int64");
+  using type =
+      std::remove_cvref_t<std::invoke_result_t<const F&, const typename A::value_type&...>>;
+  static_assert(Element<type>,
+                "[tessera] the function of a map returns a type that no tensor holds; return "
+                "float, double, int32 or int64");
   static_assert(demand_out<mesh, Out>());
   static constexpr Terms terms = MapTerms<E, A...>::value;
   static constexpr Shardings operands{A::sharding()...};
   static constexpr AxisSet open = AxisSet::from_bits((A::sharding().partial.bits | ...));
   static constexpr Sharding value = [] {
     Sharding s = OutSharding<mesh, Out>::make(terms, operands);
-    return std::is_same_v<Out, Deduced> && !open.empty() ? s.with_partial(open, operands[0].reduction) : s;
+    return std::is_same_v<Out, Deduced> && !open.empty()
+               ? s.with_partial(open, operands[0].reduction)
+               : s;
   }();
   static constexpr Verdict verdict = check_map(terms, operands, value, linearity_of<F>);
   static_assert(demand<MapCall, A...>());
   using result = Result<type, mesh, MapCall>;
 };
 
-template <class R, class F, class... T>
-struct MapRunner {
+template <class R, class F, class... T> struct MapRunner {
   template <std::size_t... I>
-  static void call(const F& f, const LocalMap& work, R* out, const void* const* in, std::index_sequence<I...>) {
+  static void call(const F& f, const LocalMap& work, R* out, const void* const* in,
+                   std::index_sequence<I...>) {
     tessera::map<R>(f, work, out, static_cast<const T*>(in[I])...);
   }
   static void run(const void* f, const LocalMap& work, void* out, const void* const* in) {
-    call(*static_cast<const F*>(f), work, static_cast<R*>(out), in, std::index_sequence_for<T...>{});
+    call(*static_cast<const F*>(f), work, static_cast<R*>(out), in,
+         std::index_sequence_for<T...>{});
   }
 };
 
@@ -97,33 +85,39 @@ template <class Call, class F, class... A>
 typename Call::result run_map(const F& f, std::string_view label, Where where, const A&... x) {
   using R = typename Call::type;
   const OperandList operands{&x.core()...};
-  return typename Call::result(detail::map(Call::terms, operands, dtype_of<R>, Call::value, linearity_of<F>, {label, where},
+  return typename Call::result(detail::map(Call::terms, operands, dtype_of<R>, Call::value,
+                                           linearity_of<F>, {label, where},
                                            {&MapRunner<R, F, typename A::value_type...>::run, &f}));
 }
 }  // namespace detail
 
-/// Returns f(x...) elementwise, dimensions lined up from the right; an extent of 1 stretches. f is a functor whose
-/// operator() is a KOKKOS_FUNCTION (or a plain lambda on host backends).
-/// Communication: operands whose sharding differs from the result's are resharded. Collective over the mesh.
-/// Throws ShapeError when extents disagree.
+/// Returns f(x...) elementwise, dimensions lined up from the right; an extent of 1 stretches. f is
+/// a functor whose operator() is a KOKKOS_FUNCTION (or a plain lambda on host backends).
+/// Communication: operands whose sharding differs from the result's are resharded. Collective over
+/// the mesh. Throws ShapeError when extents disagree.
 template <class F, TypedTensor... A>
   requires(sizeof...(A) >= 1)
-typename detail::MapCall<detail::FromTheRight, Deduced, F, A...>::result map(const F& f, const A&... x) {
-  return detail::run_map<detail::MapCall<detail::FromTheRight, Deduced, F, A...>>(f, type_name<F>(), Where{}, x...);
+typename detail::MapCall<detail::FromTheRight, Deduced, F, A...>::result map(const F& f,
+                                                                             const A&... x) {
+  return detail::run_map<detail::MapCall<detail::FromTheRight, Deduced, F, A...>>(f, type_name<F>(),
+                                                                                  Where{}, x...);
 }
 /// The same by letters: map<"bsv,bs->bsv">(f, x, y); `Out` may name the spec of the result.
 template <Equation E, class Out = Deduced, class F, TypedTensor... A>
   requires(sizeof...(A) >= 1)
 typename detail::MapCall<detail::Named<E>, Out, F, A...>::result map(const F& f, const A&... x) {
-  return detail::run_map<detail::MapCall<detail::Named<E>, Out, F, A...>>(f, type_name<F>(), Where{}, x...);
+  return detail::run_map<detail::MapCall<detail::Named<E>, Out, F, A...>>(f, type_name<F>(),
+                                                                          Where{}, x...);
 }
 
 /// The same on dynamic tensors of element type T.
 template <class T, class F, std::same_as<DynamicTensor>... A>
-DynamicTensor map_dynamic(std::string_view equation, const F& f, const Sharding& out, const A&... x) {
+DynamicTensor map_dynamic(std::string_view equation, const F& f, const Sharding& out,
+                          const A&... x) {
   using R = std::remove_cvref_t<decltype(f(((void)x, T{})...))>;
   const auto runner = &detail::MapRunner<R, F, std::conditional_t<true, T, A>...>::run;
-  return DynamicTensor(detail::map(parse(equation), {&x.core()...}, dtype_of<R>, out, linearity_of<F>, {type_name<F>(), {}}, {runner, &f}));
+  return DynamicTensor(detail::map(parse(equation), {&x.core()...}, dtype_of<R>, out,
+                                   linearity_of<F>, {type_name<F>(), {}}, {runner, &f}));
 }
 
 }  // namespace tessera

@@ -3,9 +3,9 @@
 /// @file
 /// Plans on paper: of one operator, at compile time if one likes, and of any function, dry.
 ///
-///     constexpr auto p = plan<"bsm,mh->bsh">(like<X>(8, 512, 5120), like<W>(5120, 20480), sizes<Grid>(2, 4));
-///     static_assert(p.count(all_reduce) == 0);
-///     Program layer = plan(feed_forward)(like<X>(8, 512, 5120), like<W>(...), like<V>(...), sizes<Grid>(64, 64));
+///     constexpr auto p = plan<"bsm,mh->bsh">(like<X>(8, 512, 5120), like<W>(5120, 20480),
+///     sizes<Grid>(2, 4)); static_assert(p.count(all_reduce) == 0); Program layer =
+///     plan(feed_forward)(like<X>(8, 512, 5120), like<W>(...), like<V>(...), sizes<Grid>(64, 64));
 ///
 /// Laws: the plan of process r on paper equals the plan that process r executes.
 #include <tuple>
@@ -17,23 +17,28 @@
 namespace tessera {
 
 /// A tensor's type and extents, without a mesh and without data.
-template <TypedTensor Tensor>
-struct Like {
+template <TypedTensor Tensor> struct Like {
   using tensor = Tensor;
   Extents extents;
-  constexpr TensorDesc desc() const { return {dtype_of<typename Tensor::value_type>, extents, Tensor::sharding()}; }
+  constexpr TensorDesc desc() const {
+    return {dtype_of<typename Tensor::value_type>, extents, Tensor::sharding()};
+  }
 };
 
 /// Returns the description of a Tensor of extents n...
-template <TypedTensor Tensor, std::convertible_to<Index>... N>
-constexpr Like<Tensor> like(N... n) {
-  static_assert(sizeof...(N) == Tensor::rank, "[tessera] like<Tensor>(...) takes one extent for each dimension of the tensor's spec");
+template <TypedTensor Tensor, std::convertible_to<Index>... N> constexpr Like<Tensor> like(N... n) {
+  static_assert(
+      sizeof...(N) == Tensor::rank,
+      "[tessera] like<Tensor>(...) takes one extent for each dimension of the tensor's spec");
   return {Extents{static_cast<Index>(n)...}};
 }
 
 namespace detail {
-/// At compile time this is not a constant, so the message stops the build; at run time it is an exception.
-inline void shapes_disagree(const Verdict& v, const Terms& terms) { throw ShapeError(explain(v, terms, {})); }
+/// At compile time this is not a constant, so the message stops the build; at run time it is an
+/// exception.
+inline void shapes_disagree(const Verdict& v, const Terms& terms) {
+  throw ShapeError(explain(v, terms, {}));
+}
 constexpr void require_extents(const Terms& terms, const TensorDescs& descs) {
   const Verdict v = check_extents(terms, descs, false);
   if (!v.ok()) shapes_disagree(v, terms);
@@ -42,20 +47,24 @@ constexpr void require_extents(const Terms& terms, const TensorDescs& descs) {
 
 /// Returns what einsum<E, Out>(a, b) does on process `process` of a mesh of the given sizes.
 template <Equation E, class Out = Deduced, class A, class B>
-constexpr Plan plan(Like<A> a, Like<B> b, MeshSizes<typename A::mesh_type> mesh, int process = 0, const PlanOptions& options = {}) {
+constexpr Plan plan(Like<A> a, Like<B> b, MeshSizes<typename A::mesh_type> mesh, int process = 0,
+                    const PlanOptions& options = {}) {
   using Typed = detail::EinsumCall<E, Out, A, B>;
   detail::require_extents(Typed::terms, {a.desc(), b.desc()});
   return plan_einsum(Typed::terms, a.desc(), b.desc(), Typed::value, mesh.shape, process, options);
 }
 /// Returns what reduce<Kind, E, Out>(x) does.
 template <class Kind, Equation E, class Out = Deduced, class A>
-constexpr Plan plan(Like<A> x, MeshSizes<typename A::mesh_type> mesh, int process = 0, const PlanOptions& options = {}) {
+constexpr Plan plan(Like<A> x, MeshSizes<typename A::mesh_type> mesh, int process = 0,
+                    const PlanOptions& options = {}) {
   using Typed = detail::ReduceCall<Kind, E, Out, A>;
-  return plan_reduce(Typed::terms, Kind::reduction, x.desc(), Typed::value, mesh.shape, process, options);
+  return plan_reduce(Typed::terms, Kind::reduction, x.desc(), Typed::value, mesh.shape, process,
+                     options);
 }
 /// Returns what reshard<S>(x) does.
 template <class S, class A>
-constexpr Plan plan(Like<A> x, MeshSizes<typename A::mesh_type> mesh, int process = 0, const PlanOptions& options = {}) {
+constexpr Plan plan(Like<A> x, MeshSizes<typename A::mesh_type> mesh, int process = 0,
+                    const PlanOptions& options = {}) {
   using M = typename A::mesh_type;
   static_assert(detail::demand_spec<M, S>());
   return plan_reshard(x.desc(), lower<M, S>(), mesh.shape, process, options);
@@ -64,11 +73,12 @@ constexpr Plan plan(Like<A> x, MeshSizes<typename A::mesh_type> mesh, int proces
 /// Records every operator on `mesh` while it lives; take() ends it and returns the Program.
 class Recording {
  public:
-  template <class M>
-  explicit Recording(const ProcessMesh<M>& mesh) : Recording(mesh.core()) {}
+  template <class M> explicit Recording(const ProcessMesh<M>& mesh) : Recording(mesh.core()) {}
   explicit Recording(std::shared_ptr<MeshCore> mesh) : mesh_(std::move(mesh)) {
     detail::Recorder& recorder = mesh_->attachment<detail::Recorder>();
-    if (recorder.on) throw UsageError("a mesh is recorded twice at once; end the first Recording before the second begins");
+    if (recorder.on)
+      throw UsageError(
+          "a mesh is recorded twice at once; end the first Recording before the second begins");
     recorder = {};
     recorder.on = true;
     recorder.program.mesh = mesh_->shape();
@@ -92,8 +102,7 @@ class Recording {
 };
 
 namespace detail {
-template <class F>
-struct PlanOf {
+template <class F> struct PlanOf {
   F f;
 
   /// Runs f on dry tensors; the arguments are Likes and, last, the sizes of the mesh.
@@ -102,15 +111,16 @@ struct PlanOf {
     const ProcessMesh<M> mesh = dry_mesh<M>(mesh_sizes, process);
     return std::apply(
         [&](const auto&... l) {
-          auto tensors = std::make_tuple(make_tensor<typename std::remove_cvref_t<decltype(l)>::tensor>(mesh, l.extents, {})...);
+          auto tensors =
+              std::make_tuple(make_tensor<typename std::remove_cvref_t<decltype(l)>::tensor>(
+                  mesh, l.extents, {})...);
           Recording recording(mesh);
           std::apply(f, tensors);
           return recording.take();
         },
         likes);
   }
-  template <class A, class M>
-  Program operator()(Like<A> a, MeshSizes<M> m, int process = 0) const {
+  template <class A, class M> Program operator()(Like<A> a, MeshSizes<M> m, int process = 0) const {
     return run(std::tuple(a), m, process);
   }
   template <class A, class B, class M>
@@ -122,18 +132,18 @@ struct PlanOf {
     return run(std::tuple(a, b, c), m, process);
   }
   template <class A, class B, class C, class D, class M>
-  Program operator()(Like<A> a, Like<B> b, Like<C> c, Like<D> d, MeshSizes<M> m, int process = 0) const {
+  Program operator()(Like<A> a, Like<B> b, Like<C> c, Like<D> d, MeshSizes<M> m,
+                     int process = 0) const {
     return run(std::tuple(a, b, c, d), m, process);
   }
 };
 }  // namespace detail
 
-/// Returns a function from Likes and mesh sizes to the Program of f: plan(f)(like<X>(...), ..., sizes<Grid>(64, 64)).
-/// f takes up to four tensors; for more, run it on a dry_mesh under a Recording. Communication: none.
+/// Returns a function from Likes and mesh sizes to the Program of f: plan(f)(like<X>(...), ...,
+/// sizes<Grid>(64, 64)). f takes up to four tensors; for more, run it on a dry_mesh under a
+/// Recording. Communication: none.
 template <class F>
   requires(!std::is_base_of_v<Equation, F>)
-detail::PlanOf<std::decay_t<F>> plan(F&& f) {
-  return {std::forward<F>(f)};
-}
+detail::PlanOf<std::decay_t<F>> plan(F&& f) { return {std::forward<F>(f)}; }
 
 }  // namespace tessera

@@ -7,7 +7,8 @@
 ///     auto t = sum<"bsv->bs", P<data, model>>(x);        // or scattered: reduce-scatter
 ///     auto total = sum(x);                               // a scalar tensor
 ///
-/// Laws: equals the reduction of the whole tensor; the mean divides by the number of elements, empty blocks included.
+/// Laws: equals the reduction of the whole tensor; the mean divides by the number of elements,
+/// empty blocks included.
 #include <tessera/op/operators.hpp>
 #include <tessera/op/result.hpp>
 
@@ -22,12 +23,12 @@ constexpr Equation total_equation(int rank) {
   return e;
 }
 
-template <class Kind, Equation E, class Out, class A>
-struct ReduceCall {
+template <class Kind, Equation E, class Out, class A> struct ReduceCall {
   using mesh = typename A::mesh_type;
   static constexpr bool mean = std::is_same_v<Kind, Mean>;
   static_assert(!mean || std::is_floating_point_v<typename A::value_type>,
-                "[tessera] the mean of integers is not an integer; convert to float or double with map first");
+                "[tessera] the mean of integers is not an integer; convert to float or double with "
+                "map first");
   static_assert(demand_out<mesh, Out>());
   static constexpr Terms terms = parse(E.view());
   static constexpr Shardings operands{A::sharding()};
@@ -38,13 +39,16 @@ struct ReduceCall {
 };
 }  // namespace detail
 
-/// Returns x reduced by Kind (Sum, Mean, Max, Min) to the dimensions that E keeps; a result Unreduced over axes that
-/// split reduced dimensions is left open. Communication: over the axes that split reduced dimensions: all-reduce, or
-/// reduce-scatter where `Out` uses them; none when nothing reduced is split. Collective over the mesh.
+/// Returns x reduced by Kind (Sum, Mean, Max, Min) to the dimensions that E keeps; a result
+/// Unreduced over axes that split reduced dimensions is left open. Communication: over the axes
+/// that split reduced dimensions: all-reduce, or reduce-scatter where `Out` uses them; none when
+/// nothing reduced is split. Collective over the mesh.
 template <class Kind, Equation E, class Out = Deduced, TypedTensor A>
-typename detail::ReduceCall<Kind, E, Out, A>::result reduce(const A& x, Where where = Where::here()) {
+typename detail::ReduceCall<Kind, E, Out, A>::result reduce(const A& x,
+                                                            Where where = Where::here()) {
   using Typed = detail::ReduceCall<Kind, E, Out, A>;
-  return typename Typed::result(detail::reduce(Typed::terms, Kind::reduction, Typed::mean, x.core(), Typed::value, {E.view(), where}));
+  return typename Typed::result(detail::reduce(Typed::terms, Kind::reduction, Typed::mean, x.core(),
+                                               Typed::value, {E.view(), where}));
 }
 
 template <Equation E, class Out = Deduced, TypedTensor A>
@@ -65,34 +69,33 @@ auto min(const A& x, Where where = Where::here()) {
 }
 
 /// Over all dimensions: a scalar tensor, the same on every process.
-template <TypedTensor A>
-auto sum(const A& x, Where where = Where::here()) {
+template <TypedTensor A> auto sum(const A& x, Where where = Where::here()) {
   return reduce<Sum, detail::total_equation(A::rank)>(x, where);
 }
-template <TypedTensor A>
-auto mean(const A& x, Where where = Where::here()) {
+template <TypedTensor A> auto mean(const A& x, Where where = Where::here()) {
   return reduce<Mean, detail::total_equation(A::rank)>(x, where);
 }
-template <TypedTensor A>
-auto max(const A& x, Where where = Where::here()) {
+template <TypedTensor A> auto max(const A& x, Where where = Where::here()) {
   return reduce<Max, detail::total_equation(A::rank)>(x, where);
 }
-template <TypedTensor A>
-auto min(const A& x, Where where = Where::here()) {
+template <TypedTensor A> auto min(const A& x, Where where = Where::here()) {
   return reduce<Min, detail::total_equation(A::rank)>(x, where);
 }
 
 /// The same with everything known at run time.
 template <class Kind>
-DynamicTensor reduce(std::string_view equation, const DynamicTensor& x, const Sharding& out, Where where = Where::here()) {
-  return DynamicTensor(
-      detail::reduce(parse(equation), Kind::reduction, std::is_same_v<Kind, Mean>, x.core(), out, {equation, where}));
+DynamicTensor reduce(std::string_view equation, const DynamicTensor& x, const Sharding& out,
+                     Where where = Where::here()) {
+  return DynamicTensor(detail::reduce(parse(equation), Kind::reduction, std::is_same_v<Kind, Mean>,
+                                      x.core(), out, {equation, where}));
 }
 template <class Kind>
-DynamicTensor reduce(std::string_view equation, const DynamicTensor& x, Where where = Where::here()) {
+DynamicTensor reduce(std::string_view equation, const DynamicTensor& x,
+                     Where where = Where::here()) {
   const Terms terms = parse(equation);
-  detail::require(check_reduce(terms, {x.sharding()}, Sharding::replicated(terms.result.size()), Kind::reduction, false), terms,
-                  *x.core().mesh(), {equation, where});
+  detail::require(check_reduce(terms, {x.sharding()}, Sharding::replicated(terms.result.size()),
+                               Kind::reduction, false),
+                  terms, *x.core().mesh(), {equation, where});
   return reduce<Kind>(equation, x, deduce(terms, {x.sharding()}), where);
 }
 

@@ -1,32 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Changing how a tensor is split, and GShard's words for it (GShard, section 3.2: replicate, split, shard).
+/// Changing how a tensor is split, and GShard's words for it (GShard, section 3.2: replicate,
+/// split, shard).
 ///
 ///     auto y = reshard<P<_, model>>(x);
-///     auto whole = replicate(x);   auto rows = split<0, data>(x);   auto both = shard<data, model>(x);
+///     auto whole = replicate(x);   auto rows = split<0, data>(x);   auto both = shard<data,
+///     model>(x);
 ///
-/// Laws: gather(reshard<S>(x)) equals gather(x) for every S; to its own spec it returns x itself; slicing a replicated
-/// tensor communicates nothing.
+/// Laws: gather(reshard<S>(x)) equals gather(x) for every S; to its own spec it returns x itself;
+/// slicing a replicated tensor communicates nothing.
 #include <tessera/op/operators.hpp>
 #include <tessera/op/result.hpp>
 
 namespace tessera {
 namespace detail {
-template <class S, class A>
-struct ReshardCall {
+template <class S, class A> struct ReshardCall {
   using mesh = typename A::mesh_type;
   static_assert(demand_spec<mesh, S>());
   static_assert(lower<mesh, S>().rank() == A::rank,
-                "[tessera] the spec has another number of dimensions than the tensor; write one entry for each dimension");
+                "[tessera] the spec has another number of dimensions than the tensor; write one "
+                "entry for each dimension");
   static_assert(lower<mesh, S>().rank() != A::rank || can_reshard(A::sharding(), lower<mesh, S>()),
-                "[tessera] finished values do not become partial, nor one partial kind another; drop Unreduced from the target spec");
+                "[tessera] finished values do not become partial, nor one partial kind another; "
+                "drop Unreduced from the target spec");
   using result = ShardedTensor<typename A::value_type, mesh, S>;
 };
-template <int D, class Split>
-struct SplitSpec {  // replicated except for dimension D
-  template <class M, int Rank>
-  struct On {
+template <int D, class Split> struct SplitSpec {  // replicated except for dimension D
+  template <class M, int Rank> struct On {
     static constexpr Sharding value = [] {
       Sharding s = Sharding::replicated(Rank);
       s[D] = lower<M, P<Split>>()[0];
@@ -34,8 +35,7 @@ struct SplitSpec {  // replicated except for dimension D
     }();
   };
 };
-template <int Rank>
-struct ReplicatedSpec {
+template <int Rank> struct ReplicatedSpec {
   static constexpr Sharding value = Sharding::replicated(Rank);
 };
 }  // namespace detail
@@ -44,28 +44,31 @@ struct ReplicatedSpec {
 template <class S, TypedTensor A>
 typename detail::ReshardCall<S, A>::result reshard(const A& x, Where where = Where::here()) {
   using Typed = detail::ReshardCall<S, A>;
-  return typename Typed::result(detail::reshard(x.core(), lower<typename A::mesh_type, S>(), {"reshard", where}));
+  return typename Typed::result(
+      detail::reshard(x.core(), lower<typename A::mesh_type, S>(), {"reshard", where}));
 }
-inline DynamicTensor reshard(const DynamicTensor& x, const Sharding& to, Where where = Where::here()) {
+inline DynamicTensor reshard(const DynamicTensor& x, const Sharding& to,
+                             Where where = Where::here()) {
   return DynamicTensor(detail::reshard(x.core(), to, {"reshard", where}));
 }
 
 /// Returns x whole on every process.
-template <TypedTensor A>
-auto replicate(const A& x, Where where = Where::here()) {
+template <TypedTensor A> auto replicate(const A& x, Where where = Where::here()) {
   return reshard<spec_of<typename A::mesh_type, detail::ReplicatedSpec<A::rank>>>(x, where);
 }
-/// Returns x split along dimension D over `Split` (an axis or Axes<...>), the other dimensions whole.
-template <int D, class Split, TypedTensor A>
-auto split(const A& x, Where where = Where::here()) {
-  static_assert(D >= 0 && D < A::rank, "[tessera] split names a dimension that the tensor does not have; dimensions count from 0");
+/// Returns x split along dimension D over `Split` (an axis or Axes<...>), the other dimensions
+/// whole.
+template <int D, class Split, TypedTensor A> auto split(const A& x, Where where = Where::here()) {
+  static_assert(
+      D >= 0 && D < A::rank,
+      "[tessera] split names a dimension that the tensor does not have; dimensions count from 0");
   using M = typename A::mesh_type;
   static_assert(detail::demand_spec<M, P<Split>>());
-  return reshard<spec_of<M, typename detail::SplitSpec<D, Split>::template On<M, A::rank>>>(x, where);
+  return reshard<spec_of<M, typename detail::SplitSpec<D, Split>::template On<M, A::rank>>>(x,
+                                                                                            where);
 }
 /// Returns x split as the list of entries says, one for each dimension.
-template <class... Dims, TypedTensor A>
-auto shard(const A& x, Where where = Where::here()) {
+template <class... Dims, TypedTensor A> auto shard(const A& x, Where where = Where::here()) {
   return reshard<P<Dims...>>(x, where);
 }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The types of results: deduction and verdict at compile time, and nothing else. What a call does is planned at run
-/// time (op/operators.hpp).
+/// The types of results: deduction and verdict at compile time, and nothing else. What a call does
+/// is planned at run time (op/operators.hpp).
 ///
-///     detail::Result<float, Grid, EinsumSpec<...>>     // ShardedTensor<float, Grid, P<data,_,model>>
+///     detail::Result<float, Grid, EinsumSpec<...>>     // ShardedTensor<float, Grid,
+///     P<data,_,model>>
 #include <tessera/plan/verdict.hpp>
 #include <tessera/tensor/sharded_tensor.hpp>
 
@@ -15,49 +16,45 @@ struct Deduced {};
 
 namespace detail {
 
-template <char Letter>
-struct Dimension;  // facts of a message: which letter,
-template <int Number>
-struct Operand;    // which operand (the result comes after the last),
-template <class... Tensors>
-struct Given;      // and what was given
+template <char Letter> struct Dimension;   // facts of a message: which letter,
+template <int Number> struct Operand;      // which operand (the result comes after the last),
+template <class... Tensors> struct Given;  // and what was given
 
-template <class Provider, class... Tensors>
-consteval bool demand() {
+template <class Provider, class... Tensors> consteval bool demand() {
   constexpr Verdict v = Provider::verdict;
-  if constexpr (!v.ok()) return sizeof(InvalidOperator<v.rule, Operand<v.operand + 1>, Dimension<v.label>, Given<Tensors...>>) > 0;
+  if constexpr (!v.ok())
+    return sizeof(InvalidOperator<v.rule, Operand<v.operand + 1>, Dimension<v.label>,
+                                  Given<Tensors...>>) > 0;
   return true;
 }
 
 /// The sharding of an operator's result: `Out` on mesh M, or what the terms deduce.
-template <class M, class Out>
-struct OutSharding {
+template <class M, class Out> struct OutSharding {
   static constexpr Sharding make(const Terms&, const Shardings&) { return lower<M, Out>(); }
 };
-template <class M>
-struct OutSharding<M, Deduced> {
+template <class M> struct OutSharding<M, Deduced> {
   static constexpr Sharding make(const Terms& terms, const Shardings& operands) {
-    if (!check_terms(terms, operands, Sharding::replicated(terms.result.size())).ok()) return Sharding::replicated(terms.result.size());
+    if (!check_terms(terms, operands, Sharding::replicated(terms.result.size())).ok())
+      return Sharding::replicated(terms.result.size());
     return deduce(terms, operands);
   }
 };
 
-template <class M, class Out>
-consteval bool demand_out() {
+template <class M, class Out> consteval bool demand_out() {
   if constexpr (!std::is_same_v<Out, Deduced>) return demand_spec<M, Out>();
   return true;
 }
 
-template <class First, class... Rest>
-struct CommonMesh {
+template <class First, class... Rest> struct CommonMesh {
   static_assert((std::is_same_v<typename First::mesh_type, typename Rest::mesh_type> && ...),
-                "[tessera] the operands live on different Mesh types; an operator takes tensors of one mesh; make them on the same mesh, or reshard between the meshes first");
+                "[tessera] the operands live on different Mesh types; an operator takes tensors of "
+                "one mesh; make them on the same mesh, or reshard between the meshes first");
   using type = typename First::mesh_type;
 };
-template <class First, class... Rest>
-struct CommonType {
+template <class First, class... Rest> struct CommonType {
   static_assert((std::is_same_v<typename First::value_type, typename Rest::value_type> && ...),
-                "[tessera] the operands have different element types; a product takes one; cast one of them with map");
+                "[tessera] the operands have different element types; a product takes one; cast "
+                "one of them with map");
   using type = typename First::value_type;
 };
 

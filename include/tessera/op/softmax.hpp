@@ -5,7 +5,8 @@
 ///
 ///     auto p = softmax<"bsv", 'v'>(logits);         // sums to 1 along v
 ///
-/// Laws: rows sum to 1 to rounding; the largest element is subtracted first, so exp does not overflow.
+/// Laws: rows sum to 1 to rounding; the largest element is subtracted first, so exp does not
+/// overflow.
 #include <tessera/op/arithmetic.hpp>
 #include <tessera/op/reduce.hpp>
 
@@ -13,30 +14,29 @@ namespace tessera {
 namespace detail {
 /// Functors of the second pass, after the row's maximum and the row's sum are known.
 struct ShiftedExp {
-  template <class T>
-  KOKKOS_FUNCTION T operator()(T x, T row_max) const {
+  template <class T> KOKKOS_FUNCTION T operator()(T x, T row_max) const {
     return fn::Exp{}(x - row_max);
   }
 };
 struct ShiftedMinus {
-  template <class T>
-  KOKKOS_FUNCTION T operator()(T x, T row_max, T row_log) const {
+  template <class T> KOKKOS_FUNCTION T operator()(T x, T row_max, T row_log) const {
     return x - row_max - row_log;
   }
 };
 
-/// Returns how often a letter stands in an equation. (Counted by index: with -fsanitize=undefined g++ 12 takes no pointer into
-/// a template argument for a constant, so std::string_view::find is none.)
+/// Returns how often a letter stands in an equation. (Counted by index: with -fsanitize=undefined
+/// g++ 12 takes no pointer into a template argument for a constant, so std::string_view::find is
+/// none.)
 constexpr int count_letter(const Equation& e, char letter) {
   int count = 0;
   for (int i = 0; i < e.length; ++i) count += e.text[i] == letter;
   return count;
 }
 
-template <Equation Labels, char Along>
-struct RowEquations {
+template <Equation Labels, char Along> struct RowEquations {
   static_assert(count_letter(Labels, Along) == 1 && count_letter(Labels, '>') == 0,
-                "[tessera] softmax takes the letters of its operand and one of them: softmax<\"bsv\", 'v'>(x)");
+                "[tessera] softmax takes the letters of its operand and one of them: "
+                "softmax<\"bsv\", 'v'>(x)");
   static constexpr Equation labels = Labels;
   static constexpr void append(Equation& e, const Equation& text) {
     for (int i = 0; i < text.length; ++i) e.text[e.length++] = text.text[i];
@@ -76,7 +76,8 @@ struct RowEquations {
 }  // namespace detail
 
 /// Returns exp(x) / sum of exp(x) along the dimension `Along` of x, whose letters are `Labels`.
-/// Communication: two all-reduces of a row's size over the axes that split `Along`; none otherwise. Collective over the mesh.
+/// Communication: two all-reduces of a row's size over the axes that split `Along`; none otherwise.
+/// Collective over the mesh.
 template <Equation Labels, char Along, TypedTensor A>
 auto softmax(const A& x, Where where = Where::here()) {
   using Rows = detail::RowEquations<Labels, Along>;
@@ -90,7 +91,8 @@ template <Equation Labels, char Along, TypedTensor A>
 auto log_softmax(const A& x, Where where = Where::here()) {
   using Rows = detail::RowEquations<Labels, Along>;
   const auto row_max = max<Rows::reduce>(x, where);
-  const auto row_sum = sum<Rows::reduce>(map<Rows::spread>(detail::ShiftedExp{}, x, row_max), where);
+  const auto row_sum =
+      sum<Rows::reduce>(map<Rows::spread>(detail::ShiftedExp{}, x, row_max), where);
   return map<Rows::spread_two>(detail::ShiftedMinus{}, x, row_max, log(row_sum));
 }
 

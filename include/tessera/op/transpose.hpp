@@ -11,14 +11,15 @@
 
 namespace tessera {
 namespace detail {
-template <Equation E, class Out, class A>
-struct TransposeCall {
+template <Equation E, class Out, class A> struct TransposeCall {
   using mesh = typename A::mesh_type;
   static_assert(demand_out<mesh, Out>());
   static constexpr Terms terms = parse(E.view());
   static constexpr Sharding value = [] {
     Sharding s = OutSharding<mesh, Out>::make(terms, {A::sharding()});
-    return std::is_same_v<Out, Deduced> ? s.with_partial(A::sharding().partial, A::sharding().reduction) : s;
+    return std::is_same_v<Out, Deduced>
+               ? s.with_partial(A::sharding().partial, A::sharding().reduction)
+               : s;
   }();
   static constexpr Verdict verdict = check_transpose(terms, {A::sharding()}, value);
   static_assert(demand<TransposeCall, A>());
@@ -26,18 +27,23 @@ struct TransposeCall {
 };
 }  // namespace detail
 
-/// Returns x with its dimensions reordered: transpose<"ij->ji">(x). Communication: none unless `Out` asks for some.
-/// Collective over the mesh.
+/// Returns x with its dimensions reordered: transpose<"ij->ji">(x). Communication: none unless
+/// `Out` asks for some. Collective over the mesh.
 template <Equation E, class Out = Deduced, TypedTensor A>
-typename detail::TransposeCall<E, Out, A>::result transpose(const A& x, Where where = Where::here()) {
+typename detail::TransposeCall<E, Out, A>::result transpose(const A& x,
+                                                            Where where = Where::here()) {
   using Typed = detail::TransposeCall<E, Out, A>;
-  return typename Typed::result(detail::transpose(Typed::terms, x.core(), Typed::value, {E.view(), where}));
+  return typename Typed::result(
+      detail::transpose(Typed::terms, x.core(), Typed::value, {E.view(), where}));
 }
-inline DynamicTensor transpose(std::string_view equation, const DynamicTensor& x, Where where = Where::here()) {
+inline DynamicTensor transpose(std::string_view equation, const DynamicTensor& x,
+                               Where where = Where::here()) {
   const Terms terms = parse(equation);
   const CallSite site{equation, where};
-  detail::require(check_transpose(terms, {x.sharding()}, Sharding::replicated(terms.result.size())), terms, *x.core().mesh(), site);
-  const Sharding out = deduce(terms, {x.sharding()}).with_partial(x.sharding().partial, x.sharding().reduction);
+  detail::require(check_transpose(terms, {x.sharding()}, Sharding::replicated(terms.result.size())),
+                  terms, *x.core().mesh(), site);
+  const Sharding out =
+      deduce(terms, {x.sharding()}).with_partial(x.sharding().partial, x.sharding().reduction);
   return DynamicTensor(detail::transpose(terms, x.core(), out, site));
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Who owns what, as a grid of text: one cell a block, with the processes that hold it. Arithmetic alone, no
-/// communication.
+/// Who owns what, as a grid of text: one cell a block, with the processes that hold it. Arithmetic
+/// alone, no communication.
 ///
 ///     std::string picture = visualize(x);
 ///
@@ -45,16 +45,19 @@ inline std::vector<Interval> parts_of(const TensorDesc& desc, int d, const MeshS
   std::vector<Interval> parts;
   for (int p = 0; p < mesh.processes(); ++p) {
     const Interval part = block(desc.extents[d], desc.sharding[d], mesh, mesh.coordinates(p));
-    if (part.size() > 0 && std::find(parts.begin(), parts.end(), part) == parts.end()) parts.push_back(part);
+    if (part.size() > 0 && std::find(parts.begin(), parts.end(), part) == parts.end())
+      parts.push_back(part);
   }
-  std::sort(parts.begin(), parts.end(), [](const Interval& x, const Interval& y) { return x.lo < y.lo; });
+  std::sort(parts.begin(), parts.end(),
+            [](const Interval& x, const Interval& y) { return x.lo < y.lo; });
   return parts;
 }
 }  // namespace detail
 
-/// Returns the ownership of a tensor `desc` on a mesh: rows are the blocks of the leading dimensions, columns those of
-/// the last one.
-inline std::string visualize(const TensorDesc& desc, const MeshShape& mesh, const AxisNames& names) {
+/// Returns the ownership of a tensor `desc` on a mesh: rows are the blocks of the leading
+/// dimensions, columns those of the last one.
+inline std::string visualize(const TensorDesc& desc, const MeshShape& mesh,
+                             const AxisNames& names) {
   std::string text = to_string(desc, names) + " on " + to_string(mesh, names) + "\n";
   const int rank = desc.rank();
   std::vector<std::vector<Interval>> parts;
@@ -78,24 +81,27 @@ inline std::string visualize(const TensorDesc& desc, const MeshShape& mesh, cons
   }
   for (const Box& row : rows) {
     std::string name;
-    for (int d = 0; d < row.rank(); ++d) name += (d > 0 ? " x " : "") + detail::interval_text(row[d]);
+    for (int d = 0; d < row.rank(); ++d)
+      name += (d > 0 ? " x " : "") + detail::interval_text(row[d]);
     std::vector<std::string> cells{name};
     for (const Interval& column : columns) {
       Box box = row;
       if (rank > 0) box.side.push_back(column);
       std::vector<int> owners;
       for (int p = 0; p < mesh.processes(); ++p)
-        if (block(desc.extents, desc.sharding, mesh, mesh.coordinates(p)) == box) owners.push_back(p);
+        if (block(desc.extents, desc.sharding, mesh, mesh.coordinates(p)) == box)
+          owners.push_back(p);
       cells.push_back(detail::owners_text(owners));
     }
     table.row(std::move(cells));
   }
   return text + table.text("  ");
 }
-template <TypedTensor A>
-std::string visualize(const A& x) {
+template <TypedTensor A> std::string visualize(const A& x) {
   return visualize(x.desc(), x.core().mesh()->shape(), x.core().mesh()->names());
 }
-inline std::string visualize(const DynamicTensor& x) { return visualize(x.desc(), x.core().mesh()->shape(), x.core().mesh()->names()); }
+inline std::string visualize(const DynamicTensor& x) {
+  return visualize(x.desc(), x.core().mesh()->shape(), x.core().mesh()->names());
+}
 
 }  // namespace tessera

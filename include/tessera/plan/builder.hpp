@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Puts a Plan together step by step: slots, reshardings, local work; then lifetimes and the peak of memory.
+/// Puts a Plan together step by step: slots, reshardings, local work; then lifetimes and the peak
+/// of memory.
 ///
 ///     PlanBuilder build(OperatorKind::einsum, mesh, process, options);
-///     int a = build.operand(desc, labels);  a = build.reshard(a, sharding);  return build.finish(a);
+///     int a = build.operand(desc, labels);  a = build.reshard(a, sharding);  return
+///     build.finish(a);
 ///
 /// Laws: peak_bytes replays the allocations that the executor makes, in the same order.
 #include <tessera/plan/reshard.hpp>
@@ -14,13 +16,15 @@ namespace tessera {
 /// What planning depends on besides the tensors; equal on every process.
 struct PlanOptions {
   Machine machine;
-  Index workspace_limit = max_int64;  ///< bytes of temporaries a process may hold, where there is a choice
+  Index workspace_limit =
+      max_int64;  ///< bytes of temporaries a process may hold, where there is a choice
   constexpr bool operator==(const PlanOptions&) const = default;
 };
 
 class PlanBuilder {
  public:
-  constexpr PlanBuilder(OperatorKind kind, const MeshShape& mesh, int process, const PlanOptions& options)
+  constexpr PlanBuilder(OperatorKind kind, const MeshShape& mesh, int process,
+                        const PlanOptions& options)
       : options_(options), at_(mesh.coordinates(process)) {
     plan_.kind = kind;
     plan_.mesh = mesh;
@@ -42,8 +46,9 @@ class PlanBuilder {
     return slot;
   }
 
-  /// Lets a product read what the all-gather that made `slot` received, panel by panel, without unpacking; or write what
-  /// the reduce-scatter that takes `slot` sends, without packing. `step` is that communicate step.
+  /// Lets a product read what the all-gather that made `slot` received, panel by panel, without
+  /// unpacking; or write what the reduce-scatter that takes `slot` sends, without packing. `step`
+  /// is that communicate step.
   constexpr void use_panels(int slot, int step) {
     Slot& panelled = plan_.slots[slot];
     Step& move = plan_.steps[step];
@@ -55,7 +60,8 @@ class PlanBuilder {
   }
   constexpr int last_step() const { return plan_.steps.size() - 1; }
 
-  /// Reorders dimensions locally to `order`, a permutation of the slot's labels; returns the new slot.
+  /// Reorders dimensions locally to `order`, a permutation of the slot's labels; returns the new
+  /// slot.
   constexpr int permute(int slot, const Term& order) {
     if (labels(slot) == order) return slot;
     TensorDesc moved = desc(slot);
@@ -70,10 +76,11 @@ class PlanBuilder {
     return step.out;
   }
 
-  /// Adds local work on slots that makes a tensor `desc` with dimensions `labels`; returns the new slot.
+  /// Adds local work on slots that makes a tensor `desc` with dimensions `labels`; returns the new
+  /// slot.
   template <class Slots>
-  constexpr int compute(StepKind kind, const Slots& inputs, const TensorDesc& result, const Term& labels, Index flops,
-                        Index flops_of_origin) {
+  constexpr int compute(StepKind kind, const Slots& inputs, const TensorDesc& result,
+                        const Term& labels, Index flops, Index flops_of_origin) {
     Step& step = plan_.steps.push_back({});
     step.kind = kind;
     for (int slot : inputs) step.in.push_back(static_cast<std::int8_t>(slot));
@@ -83,7 +90,8 @@ class PlanBuilder {
     return step.out;
   }
 
-  /// Names the slot that is returned, and the sharding it was asked for; works out lifetimes and memory; returns the plan.
+  /// Names the slot that is returned, and the sharding it was asked for; works out lifetimes and
+  /// memory; returns the plan.
   constexpr const Plan& finish(int result, const Sharding& out) {
     plan_.result = result;
     plan_.result_sharding = out;
@@ -95,7 +103,8 @@ class PlanBuilder {
       Step& step = plan_.steps[i];
       plan_.cost = saturating_add(plan_.cost, step.cost);
       const Slot& source = plan_.slots[step.in[0]];
-      step.in_place = step.kind == StepKind::communicate && step.collective == Collective::all_reduce &&
+      step.in_place = step.kind == StepKind::communicate &&
+                      step.collective == Collective::all_reduce &&
                       source.role == SlotRole::temporary && source.last_use == i;
       if (!step.in_place) held = saturating_add(held, arena_charge(plan_.slots[step.out].bytes));
       plan_.peak_bytes = max_of(plan_.peak_bytes, saturating_add(held, step.scratch));
@@ -103,7 +112,8 @@ class PlanBuilder {
         const Slot& slot = plan_.slots[step.in[k]];
         bool repeated = false;
         for (int j = 0; j < k; ++j) repeated = repeated || step.in[j] == step.in[k];
-        if (!repeated && slot.role == SlotRole::temporary && slot.last_use == i && !step.in_place) held -= arena_charge(slot.bytes);
+        if (!repeated && slot.role == SlotRole::temporary && slot.last_use == i && !step.in_place)
+          held -= arena_charge(slot.bytes);
       }
     }
     return plan_;
@@ -118,7 +128,8 @@ class PlanBuilder {
     slot.desc = desc;
     slot.labels = labels;
     slot.role = role;
-    slot.bytes = saturating_mul(block(desc.extents, desc.sharding, plan_.mesh, at_).size(), static_cast<Index>(size_of(desc.type)));
+    slot.bytes = saturating_mul(block(desc.extents, desc.sharding, plan_.mesh, at_).size(),
+                                static_cast<Index>(size_of(desc.type)));
     return plan_.slots.size() - 1;
   }
   constexpr Step& add_step(StepKind kind, int input) {
@@ -129,7 +140,8 @@ class PlanBuilder {
   }
   constexpr Index bytes_of_origin(const TensorDesc& desc) const {
     const Coordinates origin(plan_.mesh.rank(), 0);
-    return saturating_mul(block(desc.extents, desc.sharding, plan_.mesh, origin).size(), static_cast<Index>(size_of(desc.type)));
+    return saturating_mul(block(desc.extents, desc.sharding, plan_.mesh, origin).size(),
+                          static_cast<Index>(size_of(desc.type)));
   }
   constexpr int add_move(int slot, const Move& move) {
     const TensorDesc from = desc(slot);
@@ -147,7 +159,8 @@ class PlanBuilder {
     step.messages = numbers.messages;
     step.scratch = numbers.scratch();
     step.cost = price(move, from, plan_.mesh, options_.machine);
-    step.out = static_cast<std::int8_t>(add_slot(to, plan_.slots[slot].labels, SlotRole::temporary));
+    step.out =
+        static_cast<std::int8_t>(add_slot(to, plan_.slots[slot].labels, SlotRole::temporary));
     return step.out;
   }
 
@@ -157,8 +170,8 @@ class PlanBuilder {
 };
 
 /// Plans a change of sharding of one tensor.
-constexpr Plan plan_reshard(const TensorDesc& from, const Sharding& to, const MeshShape& mesh, int process = 0,
-                            const PlanOptions& options = {}) {
+constexpr Plan plan_reshard(const TensorDesc& from, const Sharding& to, const MeshShape& mesh,
+                            int process = 0, const PlanOptions& options = {}) {
   PlanBuilder build(OperatorKind::reshard, mesh, process, options);
   const int slot = build.operand(from, default_labels(from.rank()));
   return build.finish(build.reshard(slot, to), to);

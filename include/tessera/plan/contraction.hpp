@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// A local product of two blocks as a batched GEMM: which dimensions play m, n, k and batch, and which operand must be
-/// permuted first. Decided from the labels alone.
+/// A local product of two blocks as a batched GEMM: which dimensions play m, n, k and batch, and
+/// which operand must be permuted first. Decided from the labels alone.
 ///
 ///     Contraction c = contraction("bqhd", "bkhd", "bhqk");     // no permutation: strides do
-///     ContractionWork w = contraction_work(a, b, c);           // of blocks with these labels and local extents
+///     ContractionWork w = contraction_work(a, b, c);           // of blocks with these labels and
+///     local extents
 ///
-/// Blocks may lie in panels along one dimension, as collectives leave and want them: each panel is then a product of
-/// its own, and nothing is unpacked or packed.
+/// Blocks may lie in panels along one dimension, as collectives leave and want them: each panel is
+/// then a product of its own, and nothing is unpacked or packed.
 ///
-/// Laws: an operand is permuted only when its m (or n) or k dimensions are not one strided run each.
+/// Laws: an operand is permuted only when its m (or n) or k dimensions are not one strided run
+/// each.
 #include <tessera/base/local_work.hpp>
 #include <tessera/plan/equation.hpp>
 
@@ -34,7 +36,8 @@ constexpr bool is_run(const Term& term, const Term& group) {
 constexpr bool ends_with(const Term& term, const Term& group) {
   return !group.empty() && term.size() > 0 && term.back() == group.back();
 }
-/// A matrix of `rows` x `columns` can be had from `term` by strides: both are runs and one of them is innermost.
+/// A matrix of `rows` x `columns` can be had from `term` by strides: both are runs and one of them
+/// is innermost.
 constexpr bool is_matrix(const Term& term, const Term& rows, const Term& columns) {
   if (!is_run(term, rows) || !is_run(term, columns)) return false;
   return (rows.empty() && columns.empty()) || ends_with(term, rows) || ends_with(term, columns);
@@ -56,7 +59,8 @@ constexpr Index extent_of(const Term& term, const Extents& extents, const Term& 
 }
 }  // namespace detail
 
-/// Returns the roles of the labels of a * b -> c and the stored orders. Every label is in at least two of the three.
+/// Returns the roles of the labels of a * b -> c and the stored orders. Every label is in at least
+/// two of the three.
 constexpr Contraction contraction(const Term& a, const Term& b, const Term& c) {
   Contraction result;
   for (char label : c) {
@@ -67,7 +71,8 @@ constexpr Contraction contraction(const Term& a, const Term& b, const Term& c) {
   for (char label : a)
     if (!c.contains(label)) result.k.push_back(label);
   const auto stored = [&](const Term& given, const Term& rows, const Term& columns) {
-    return detail::is_matrix(given, rows, columns) ? given : detail::joined(result.batch, rows, columns);
+    return detail::is_matrix(given, rows, columns) ? given
+                                                   : detail::joined(result.batch, rows, columns);
   };
   result.a = stored(a, result.m, result.k);
   result.b = stored(b, result.k, result.n);
@@ -78,16 +83,19 @@ constexpr Contraction contraction(const Term& a, const Term& b, const Term& c) {
 /// Panels narrower than this are not worth a product each: they are unpacked.
 inline constexpr Index least_panel = 64;
 
-/// Returns true when a product may read or write the block of `given` as panels along dimension d of local extent n: it
-/// is stored as given, and the dimension comes first in its role, so that a panel is a run everywhere else.
-constexpr bool takes_panels(const Contraction& roles, const Term& given, const Term& stored, int d, Index n, int panels) {
+/// Returns true when a product may read or write the block of `given` as panels along dimension d
+/// of local extent n: it is stored as given, and the dimension comes first in its role, so that a
+/// panel is a run everywhere else.
+constexpr bool takes_panels(const Contraction& roles, const Term& given, const Term& stored, int d,
+                            Index n, int panels) {
   if (!(given == stored) || n / panels < least_panel) return false;
   const char label = given[d];
   const auto leads = [&](const Term& group) { return !group.empty() && group[0] == label; };
   return leads(roles.m) || leads(roles.n) || leads(roles.k);
 }
 
-/// One block of a product: its labels, its local extents, and the dimension along which it lies in panels, if any.
+/// One block of a product: its labels, its local extents, and the dimension along which it lies in
+/// panels, if any.
 struct ContractionBlock {
   Term labels;
   Extents extents;
@@ -95,12 +103,14 @@ struct ContractionBlock {
   int panels = 1;
 };
 
-/// A product of blocks as GEMMs: `gemm` once for each of k_panels, adding up, the operands advancing by k_step.
+/// A product of blocks as GEMMs: `gemm` once for each of k_panels, adding up, the operands
+/// advancing by k_step.
 struct ContractionWork {
   Gemm gemm;
-  bool swapped = false;  ///< the operands are multiplied in reverse order: the result has m innermost
+  bool swapped =
+      false;  ///< the operands are multiplied in reverse order: the result has m innermost
   int k_panels = 1;
-  Index k_step_a = 0;    ///< elements, of the first and the second operand as given
+  Index k_step_a = 0;  ///< elements, of the first and the second operand as given
   Index k_step_b = 0;
   constexpr bool operator==(const ContractionWork&) const = default;
 };
@@ -115,7 +125,8 @@ struct StoredBlock {
   int panels = 1;
   Index panel_stride = 0;
 
-  constexpr explicit StoredBlock(const ContractionBlock& block) : labels(block.labels), extents(block.extents) {
+  constexpr explicit StoredBlock(const ContractionBlock& block)
+      : labels(block.labels), extents(block.extents) {
     if (block.panel_dim >= 0) {
       panelled = labels[block.panel_dim];
       panels = block.panels;
@@ -124,31 +135,36 @@ struct StoredBlock {
     strides = row_major_strides(extents);
     panel_stride = volume(extents);
   }
-  /// Returns the distance that `count` panels of `width` along `label` make, where `label` has `all` such panels; 0 when
-  /// this block does not have the label. This block's own panels may be several of them wide.
+  /// Returns the distance that `count` panels of `width` along `label` make, where `label` has
+  /// `all` such panels; 0 when this block does not have the label. This block's own panels may be
+  /// several of them wide.
   constexpr Index step(char label, Index width, int count, int all) const {
     const int d = labels.find(label);
     if (d < 0) return 0;
     const int own = label == panelled ? all / panels : all;
-    return label == panelled && count % own == 0 ? count / own * panel_stride : count * width * strides[d];
+    return label == panelled && count % own == 0 ? count / own * panel_stride
+                                                 : count * width * strides[d];
   }
 };
 }  // namespace detail
 
 /// Returns the work of the product of two blocks.
-constexpr ContractionWork contraction_work(const ContractionBlock& a, const ContractionBlock& b, const ContractionBlock& c) {
+constexpr ContractionWork contraction_work(const ContractionBlock& a, const ContractionBlock& b,
+                                           const ContractionBlock& c) {
   const Contraction roles = contraction(a.labels, b.labels, c.labels);
   const detail::StoredBlock sa(a), sb(b), sc(c);
-  const auto panels_of = [&](char label) {  // the fewest and the most that a block has along the label
-    FixedVector<int, 2> parts{1, 1};
-    for (const ContractionBlock* block : {&a, &b, &c})
-      if (block->panel_dim >= 0 && block->labels[block->panel_dim] == label) {
-        parts[0] = parts[0] == 1 || block->panels < parts[0] ? block->panels : parts[0];
-        parts[1] = block->panels > parts[1] ? block->panels : parts[1];
-      }
-    return parts;
-  };
-  // Row-major A (m x k): k innermost is plain, m innermost is transposed; likewise B (k x n) and C (m x n).
+  const auto panels_of =
+      [&](char label) {  // the fewest and the most that a block has along the label
+        FixedVector<int, 2> parts{1, 1};
+        for (const ContractionBlock* block : {&a, &b, &c})
+          if (block->panel_dim >= 0 && block->labels[block->panel_dim] == label) {
+            parts[0] = parts[0] == 1 || block->panels < parts[0] ? block->panels : parts[0];
+            parts[1] = block->panels > parts[1] ? block->panels : parts[1];
+          }
+        return parts;
+      };
+  // Row-major A (m x k): k innermost is plain, m innermost is transposed; likewise B (k x n) and C
+  // (m x n).
   const bool a_plain = roles.m.empty() ? !roles.k.empty() : detail::ends_with(roles.a, roles.k);
   const bool b_plain = roles.k.empty() ? !roles.n.empty() : detail::ends_with(roles.b, roles.n);
   const bool c_plain = roles.m.empty() || detail::ends_with(roles.c, roles.n);
@@ -181,8 +197,8 @@ constexpr ContractionWork contraction_work(const ContractionBlock& a, const Cont
       gemm.batch_b.push_back(sb.step(label, width, count, all));
       gemm.batch_c.push_back(sc.step(label, width, count, all));
     };
-    loop(parts[0], within);                // from one of the wider panels to the next
-    if (within > 1) loop(within, 1);       // and within it
+    loop(parts[0], within);           // from one of the wider panels to the next
+    if (within > 1) loop(within, 1);  // and within it
     (group == &roles.m ? m : n) /= all;
   }
   if (const int parts = roles.k.empty() ? 1 : panels_of(roles.k[0])[1]; parts > 1) {

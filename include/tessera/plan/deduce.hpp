@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The sharding of a result that the user left open: a function of names alone, so that it can be part of a type.
+/// The sharding of a result that the user left open: a function of names alone, so that it can be
+/// part of a type.
 ///
-///     deduce(parse("bsm,mh->bsh"), {x, w})          // P<data,_,model> from P<data,_,model> and P<data,model>
+///     deduce(parse("bsm,mh->bsh"), {x, w})          // P<data,_,model> from P<data,_,model> and
+///     P<data,model>
 ///
-/// Laws: an output dimension takes its operands' sharding; on conflict dimensions that all operands share win, then
-/// the left operand's; an axis is used once. (GShard 3.3.2: batch dimensions have priority.)
+/// Laws: an output dimension takes its operands' sharding; on conflict dimensions that all operands
+/// share win, then the left operand's; an axis is used once. (GShard 3.3.2: batch dimensions have
+/// priority.)
 #include <tessera/plan/equation.hpp>
 #include <tessera/spec/sharding.hpp>
 
@@ -21,7 +24,8 @@ constexpr bool in_all_operands(const Terms& terms, char label) {
   return true;
 }
 /// Gives output dimension d the first non-empty sharding that an operand has for its label.
-constexpr void take_sharding(const Terms& terms, const Shardings& operands, int operand, int d, AxisSet& used, Sharding& out) {
+constexpr void take_sharding(const Terms& terms, const Shardings& operands, int operand, int d,
+                             AxisSet& used, Sharding& out) {
   const int at = terms.operands[operand].find(terms.result[d]);
   if (at < 0 || !out[d].empty()) return;
   const AxisList free = operands[operand][at].without(used);

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The einsum planner: which dimension each mesh axis splits while the local product runs, and so what is gathered
-/// before it and reduced after it.
+/// The einsum planner: which dimension each mesh axis splits while the local product runs, and so
+/// what is gathered before it and reduced after it.
 ///
 ///     Plan p = plan_einsum(parse("bsm,mh->bsh"), x, w, out, mesh, process);
 ///
 /// The assignment of axes is plan/einsum_search.hpp's.
 ///
-/// Laws: no communication when the shardings fit; a sum that the result wants scattered is a reduce-scatter.
+/// Laws: no communication when the shardings fit; a sum that the result wants scattered is a
+/// reduce-scatter.
 #include <tessera/plan/deduce.hpp>
 #include <tessera/plan/einsum_search.hpp>
 #include <tessera/plan/panel_choice.hpp>
@@ -17,7 +18,8 @@ namespace tessera {
 namespace detail {
 
 /// Sums away, locally, the labels of a slot that neither the other operand nor the result has.
-constexpr int sum_lonely_labels(PlanBuilder& build, int slot, const Term& other, const Term& result) {
+constexpr int sum_lonely_labels(PlanBuilder& build, int slot, const Term& other,
+                                const Term& result) {
   const Term& labels = build.labels(slot);
   Term kept;
   for (char label : labels)
@@ -35,16 +37,20 @@ constexpr int sum_lonely_labels(PlanBuilder& build, int slot, const Term& other,
   }
   desc.sharding = desc.sharding.with_partial(open, Reduction::sum);
   const MeshShape& mesh = build.plan().mesh;
-  const Index flops = block(build.desc(slot).extents, build.desc(slot).sharding, mesh, build.at()).size();
-  const Index at_origin = block(build.desc(slot).extents, build.desc(slot).sharding, mesh, Coordinates(mesh.rank(), 0)).size();
+  const Index flops =
+      block(build.desc(slot).extents, build.desc(slot).sharding, mesh, build.at()).size();
+  const Index at_origin =
+      block(build.desc(slot).extents, build.desc(slot).sharding, mesh, Coordinates(mesh.rank(), 0))
+          .size();
   return build.compute(StepKind::reduce, FixedVector<int, 1>{slot}, desc, kept, flops, at_origin);
 }
 }  // namespace detail
 
-/// Plans a * b -> result. a is (terms.operands[0]), b is (terms.operands[1]); `out` may leave contracted axes open.
-/// Preconditions: check_einsum found nothing wrong.
-constexpr Plan plan_einsum(const Terms& terms, const TensorDesc& a, const TensorDesc& b, const Sharding& out,
-                           const MeshShape& mesh, int process = 0, const PlanOptions& options = {}) {
+/// Plans a * b -> result. a is (terms.operands[0]), b is (terms.operands[1]); `out` may leave
+/// contracted axes open. Preconditions: check_einsum found nothing wrong.
+constexpr Plan plan_einsum(const Terms& terms, const TensorDesc& a, const TensorDesc& b,
+                           const Sharding& out, const MeshShape& mesh, int process = 0,
+                           const PlanOptions& options = {}) {
   PlanBuilder build(OperatorKind::einsum, mesh, process, options);
   build.plan().reduction = Reduction::sum;
   int left = build.operand(a, terms.operands[0]);
@@ -55,11 +61,13 @@ constexpr Plan plan_einsum(const Terms& terms, const TensorDesc& a, const Tensor
   TensorDesc result{a.type, {}, out};
   for (char label : terms.result) {
     const int in_a = terms.operands[0].find(label);
-    result.extents.push_back(in_a >= 0 ? a.extents[in_a] : b.extents[terms.operands[1].find(label)]);
+    result.extents.push_back(in_a >= 0 ? a.extents[in_a]
+                                       : b.extents[terms.operands[1].find(label)]);
   }
-  const auto choice = detail::EinsumSearch(build.labels(left), build.desc(left), build.labels(right), build.desc(right),
-                                           terms.result, result, mesh, options)
-                          .best();
+  const auto choice =
+      detail::EinsumSearch(build.labels(left), build.desc(left), build.labels(right),
+                           build.desc(right), terms.result, result, mesh, options)
+          .best();
   const Contraction roles = contraction(build.labels(left), build.labels(right), terms.result);
   detail::PanelChoice panels(build, roles);
   left = build.reshard(left, choice.a);
@@ -80,16 +88,18 @@ constexpr Plan plan_einsum(const Terms& terms, const TensorDesc& a, const Tensor
     Index flops = saturating_mul(2, block(product.extents, product.sharding, mesh, at).size());
     for (char label : roles.k) {
       const int d = build.labels(left).find(label);
-      flops = saturating_mul(flops, block(build.desc(left).extents[d], build.desc(left).sharding[d], mesh, at).size());
+      flops = saturating_mul(
+          flops, block(build.desc(left).extents[d], build.desc(left).sharding[d], mesh, at).size());
     }
     return flops;
   };
-  int slot = build.compute(StepKind::contract, FixedVector<int, 2>{left, right}, product, roles.c, flops_at(build.at()),
-                           flops_at(Coordinates(mesh.rank(), 0)));
+  int slot = build.compute(StepKind::contract, FixedVector<int, 2>{left, right}, product, roles.c,
+                           flops_at(build.at()), flops_at(Coordinates(mesh.rank(), 0)));
   const int product_slot = slot;
   const int next = build.last_step() + 1;
   slot = build.reshard(build.permute(slot, terms.result), out);
-  if (next <= build.last_step()) panels.consider(product_slot, next, Collective::reduce_scatter, terms.result, roles.c);
+  if (next <= build.last_step())
+    panels.consider(product_slot, next, Collective::reduce_scatter, terms.result, roles.c);
   return build.finish(slot, out);
 }
 

@@ -1,33 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The search of the einsum planner: for every mesh axis, the dimension that it splits while the local product runs.
-/// plan/einsum.hpp makes the plan of what is found.
+/// The search of the einsum planner: for every mesh axis, the dimension that it splits while the
+/// local product runs. plan/einsum.hpp makes the plan of what is found.
 ///
 ///     auto choice = detail::EinsumSearch(a, da, b, db, c, dc, mesh, options).best();
 ///
-/// For every axis the candidates are the dimensions it already splits in an operand or the result, and none. The
-/// combination of least integer cost wins; GShard 3.3.2's three cases (resharding, partial sums, gathering one
-/// operand) are what the candidates amount to. Axes are decided one by one when there are too many combinations.
+/// For every axis the candidates are the dimensions it already splits in an operand or the result,
+/// and none. The combination of least integer cost wins; GShard 3.3.2's three cases (resharding,
+/// partial sums, gathering one operand) are what the candidates amount to. Axes are decided one by
+/// one when there are too many combinations.
 ///
-/// Laws: the choice depends on global extents, shardings, mesh and options only; ties go to the candidate listed first.
+/// Laws: the choice depends on global extents, shardings, mesh and options only; ties go to the
+/// candidate listed first.
 #include <tessera/plan/builder.hpp>
 #include <tessera/plan/contraction.hpp>
 
 namespace tessera {
 namespace detail {
 
-/// The search for one einsum of two operands. Labels that stand in one operand alone have been summed away.
+/// The search for one einsum of two operands. Labels that stand in one operand alone have been
+/// summed away.
 class EinsumSearch {
  public:
   struct Choice {
-    Sharding a, b, c;       ///< of the operands as multiplied and of the product as it comes out, partial axes included
+    Sharding a, b, c;  ///< of the operands as multiplied and of the product as it comes out,
+                       ///< partial axes included
     std::int64_t cost = max_int64;
   };
 
-  constexpr EinsumSearch(const Term& a, const TensorDesc& da, const Term& b, const TensorDesc& db, const Term& c,
-                         const TensorDesc& dc, const MeshShape& mesh, const PlanOptions& options)
-      : mesh_(mesh), options_(options), terms_{a, b, c}, descs_{da, db, dc}, origin_(mesh.rank(), 0) {
+  constexpr EinsumSearch(const Term& a, const TensorDesc& da, const Term& b, const TensorDesc& db,
+                         const Term& c, const TensorDesc& dc, const MeshShape& mesh,
+                         const PlanOptions& options)
+      : mesh_(mesh),
+        options_(options),
+        terms_{a, b, c},
+        descs_{da, db, dc},
+        origin_(mesh.rank(), 0) {
     for (TensorDesc& desc : descs_) desc.sharding = without_unit_axes(desc.sharding, mesh_);
     for (const Term* term : {&c, &a, &b})
       for (char label : *term)
@@ -81,8 +90,11 @@ class EinsumSearch {
     const int at[3] = {label_split_by(0, axis), label_split_by(1, axis), label_split_by(2, axis)};
     const bool left_open = descs_[0].sharding.partial.contains(axis);
     const bool right_open = descs_[1].sharding.partial.contains(axis);
-    if (left_open || right_open) add(axis, through);  // where both are (both had summed labels), the right one is finished first
-    if (descs_[2].sharding.partial.contains(axis)) {  // the result stays open over it: it must split a contracted label
+    if (left_open || right_open)
+      add(axis,
+          through);  // where both are (both had summed labels), the right one is finished first
+    if (descs_[2].sharding.partial.contains(
+            axis)) {  // the result stays open over it: it must split a contracted label
       for (int t = 0; t < 2; ++t)
         if (at[t] >= 0 && contracted(at[t])) add(axis, at[t]);
       for (int l = 0; l < labels_.size(); ++l)
@@ -96,7 +108,8 @@ class EinsumSearch {
   }
   constexpr bool contracted(int label) const { return !terms_[2].contains(labels_[label]); }
 
-  /// Returns the axes assigned to a label, in the order of the tensor that has most say: the result, then a, then b.
+  /// Returns the axes assigned to a label, in the order of the tensor that has most say: the
+  /// result, then a, then b.
   constexpr AxisList order(int label, AxisSet assigned) const {
     AxisList list;
     AxisSet rest = assigned;
@@ -120,7 +133,8 @@ class EinsumSearch {
     return s;
   }
   constexpr Index bytes(const Extents& extents, const Sharding& sharding, DType type) const {
-    return saturating_mul(block(extents, sharding, mesh_, origin_).size(), static_cast<Index>(size_of(type)));
+    return saturating_mul(block(extents, sharding, mesh_, origin_).size(),
+                          static_cast<Index>(size_of(type)));
   }
 
   constexpr void evaluate(const FixedVector<int, max_axes>& pick) {
@@ -145,7 +159,8 @@ class EinsumSearch {
     choice.c = shard(2, roles).with_partial(open, Reduction::sum);
 
     Index products = 2;
-    for (int l = 0; l < labels_.size(); ++l) products = saturating_mul(products, block(extent(l), roles[l], mesh_, origin_).size());
+    for (int l = 0; l < labels_.size(); ++l)
+      products = saturating_mul(products, block(extent(l), roles[l], mesh_, origin_).size());
     choice.cost = options_.machine.compute(products, descs_[2].type);
     Index held = 0;
     const Sharding* shardings[3] = {&choice.a, &choice.b, &choice.c};
@@ -161,7 +176,8 @@ class EinsumSearch {
     best_pick_ = pick;
     over_limit_ = over;
   }
-  /// What it takes to have operand t multiplied (or the product delivered) under a sharding, and the bytes held for it.
+  /// What it takes to have operand t multiplied (or the product delivered) under a sharding, and
+  /// the bytes held for it.
   struct Toll {
     Sharding sharding;
     std::int64_t cost = 0;
@@ -174,20 +190,28 @@ class EinsumSearch {
     if (!(descs_[t].sharding == s)) {
       TensorDesc moved = descs_[t];
       if (t == 2) moved.sharding = s;
-      const Moves moves = reshard_moves(moved, t == 2 ? descs_[t].sharding : s, mesh_, options_.machine);
+      const Moves moves =
+          reshard_moves(moved, t == 2 ? descs_[t].sharding : s, mesh_, options_.machine);
       toll.bytes = bytes(moved.extents, s, moved.type);
       toll.cost = moves.cost;
-      if (!moves.list.empty()) toll.cost -= saved_by_panels(t, t == 2 ? moves.list[0] : moves.list.back(), s);
+      if (!moves.list.empty())
+        toll.cost -= saved_by_panels(t, t == 2 ? moves.list[0] : moves.list.back(), s);
     }
     if (tolls_[t].size() < tolls_[t].capacity) tolls_[t].push_back(toll);
     return toll;
   }
-  /// Returns the price of the copy that a product spares by reading or writing panels; `move` ends (or begins) at `s`.
+  /// Returns the price of the copy that a product spares by reading or writing panels; `move` ends
+  /// (or begins) at `s`.
   constexpr std::int64_t saved_by_panels(int tensor, const Move& move, const Sharding& s) const {
-    if (move.panel_dim < 0 || move.collective != (tensor == 2 ? Collective::reduce_scatter : Collective::all_gather)) return 0;
+    if (move.panel_dim < 0 ||
+        move.collective != (tensor == 2 ? Collective::reduce_scatter : Collective::all_gather))
+      return 0;
     const Term& stored = tensor == 0 ? roles_.a : tensor == 1 ? roles_.b : roles_.c;
-    const Index n = block(descs_[tensor].extents[move.panel_dim], s[move.panel_dim], mesh_, origin_).size();
-    if (!takes_panels(roles_, terms_[tensor], stored, move.panel_dim, n, mesh_.group_size(move.group))) return 0;
+    const Index n =
+        block(descs_[tensor].extents[move.panel_dim], s[move.panel_dim], mesh_, origin_).size();
+    if (!takes_panels(roles_, terms_[tensor], stored, move.panel_dim, n,
+                      mesh_.group_size(move.group)))
+      return 0;
     return options_.machine.copy(bytes(descs_[tensor].extents, s, descs_[tensor].type));
   }
   constexpr Index extent(int label) const {

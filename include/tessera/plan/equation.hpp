@@ -6,7 +6,8 @@
 ///     constexpr Terms t = parse("bsm,mh->bsh");
 ///     t.operands.size() == 2;   t.result == Term{'b', 's', 'h'}
 ///
-/// Laws: to_text(parse(e)) == e without blanks. Whether an equation is well formed is plan/verdict.hpp's question.
+/// Laws: to_text(parse(e)) == e without blanks. Whether an equation is well formed is
+/// plan/verdict.hpp's question.
 #include <string>
 #include <string_view>
 
@@ -18,8 +19,8 @@ namespace tessera {
 /// Most operands an operator may have.
 inline constexpr int max_operands = 8;
 
-/// The text of an equation. Not a template and with a constructor from its own members, because nvcc's host code
-/// spells it out that way.
+/// The text of an equation. Not a template and with a constructor from its own members, because
+/// nvcc's host code spells it out that way.
 struct Equation {
   static constexpr int capacity = 96;
   char text[capacity]{};
@@ -27,7 +28,8 @@ struct Equation {
 
   constexpr Equation() = default;
   template <int N>
-  constexpr Equation(const char (&literal)[N]) : length(N - 1) {  // NOLINT: implicit, so that einsum<"..."> works
+  constexpr Equation(const char (&literal)[N])
+      : length(N - 1) {  // NOLINT: implicit, so that einsum<"..."> works
     static_assert(N <= capacity, "[tessera] an equation has at most 95 characters");
     for (int i = 0; i + 1 < N; ++i) text[i] = literal[i];
   }
@@ -41,7 +43,9 @@ struct Equation {
       if (e.length < capacity) e.text[e.length++] = c;
     return e;
   }
-  constexpr std::string_view view() const { return {text, static_cast<std::string_view::size_type>(length)}; }
+  constexpr std::string_view view() const {
+    return {text, static_cast<std::string_view::size_type>(length)};
+  }
 };
 
 /// The labels of one tensor's dimensions.
@@ -85,7 +89,8 @@ constexpr Terms parse(std::string_view text) {
 inline std::string to_text(const Term& term) { return std::string(term.begin(), term.end()); }
 inline std::string to_text(const Terms& terms) {
   std::string text;
-  for (int i = 0; i < terms.operands.size(); ++i) text += (i > 0 ? "," : "") + to_text(terms.operands[i]);
+  for (int i = 0; i < terms.operands.size(); ++i)
+    text += (i > 0 ? "," : "") + to_text(terms.operands[i]);
   return text + "->" + to_text(terms.result);
 }
 

@@ -5,7 +5,8 @@
 ///
 ///     std::string text = explain(plan, names);
 ///
-/// Laws: the text is a function of the plan and the axis names alone, so that it can be compared as a golden file.
+/// Laws: the text is a function of the plan and the axis names alone, so that it can be compared as
+/// a golden file.
 #include <algorithm>
 #include <map>
 #include <string>
@@ -27,7 +28,8 @@ std::string scaled_text(std::int64_t n, std::int64_t step, const char* const (&u
   }
   const std::int64_t whole = n / scale;
   const std::int64_t tenths = (n - whole * scale) * 10 / scale;
-  return std::to_string(whole) + (tenths > 0 ? "." + std::to_string(tenths) : "") + " " + units[unit];
+  return std::to_string(whole) + (tenths > 0 ? "." + std::to_string(tenths) : "") + " " +
+         units[unit];
 }
 }  // namespace detail
 
@@ -51,7 +53,9 @@ inline std::string time_text(std::int64_t picoseconds) {
 inline std::string to_string(const MeshShape& mesh, const AxisNames& names) {
   std::string text;
   for (int a = 0; a < mesh.rank(); ++a)
-    text += (a > 0 ? " x " : "") + (a < names.size() ? std::string(names[a]) : "axis" + std::to_string(a)) + "=" + std::to_string(mesh[a]);
+    text += (a > 0 ? " x " : "") +
+            (a < names.size() ? std::string(names[a]) : "axis" + std::to_string(a)) + "=" +
+            std::to_string(mesh[a]);
   return text;
 }
 
@@ -59,13 +63,16 @@ inline std::string to_string(const MeshShape& mesh, const AxisNames& names) {
 inline std::string to_string(AxisSet axes, const AxisNames& names) {
   std::string text;
   for (int a = 0; a < max_axes; ++a)
-    if (axes.contains(a)) text += (text.empty() ? "" : ",") + (a < names.size() ? std::string(names[a]) : "axis" + std::to_string(a));
+    if (axes.contains(a))
+      text += (text.empty() ? "" : ",") +
+              (a < names.size() ? std::string(names[a]) : "axis" + std::to_string(a));
   return text;
 }
 
 /// Returns "f32 8x512x5120 P<data,_,model>".
 inline std::string to_string(const TensorDesc& desc, const AxisNames& names) {
-  return std::string(name_of(desc.type)) + " " + to_string(desc.extents) + " " + to_string(desc.sharding, names);
+  return std::string(name_of(desc.type)) + " " + to_string(desc.extents) + " " +
+         to_string(desc.sharding, names);
 }
 
 namespace detail {
@@ -83,7 +90,8 @@ class TextTable {
     std::string out;
     for (const auto& r : rows_) {
       std::string line = indent;
-      for (std::size_t c = 0; c < r.size(); ++c) line += r[c] + std::string(width[c] - r[c].size() + 2, ' ');
+      for (std::size_t c = 0; c < r.size(); ++c)
+        line += r[c] + std::string(width[c] - r[c].size() + 2, ' ');
       line.erase(line.find_last_not_of(' ') + 1);
       out += line + "\n";
     }
@@ -99,34 +107,41 @@ inline std::string step_name(const Step& step, const AxisNames& names) {
   return std::string(name_of(step.collective)) + " over " + to_string(step.group, names);
 }
 inline std::string slot_text(const Slot& slot, const AxisNames& names) {
-  return (slot.labels.empty() ? "scalar" : to_text(slot.labels)) + " " + to_string(slot.desc.sharding, names) +
+  return (slot.labels.empty() ? "scalar" : to_text(slot.labels)) + " " +
+         to_string(slot.desc.sharding, names) +
          (slot.panel_dim >= 0 ? " in " + std::to_string(slot.panels) + " panels" : "");
 }
 }  // namespace detail
 
-/// Returns the plan as a table: the operands, a row a step with what it moves and computes on this process, totals.
+/// Returns the plan as a table: the operands, a row a step with what it moves and computes on this
+/// process, totals.
 inline std::string explain(const Plan& plan, const AxisNames& names) {
   std::string text = std::string(name_of(plan.kind));
   if (plan.kind == OperatorKind::reduce) text += " " + std::string(name_of(plan.reduction));
   text += " on " + to_string(plan.mesh, names) + ", process " + std::to_string(plan.process) + "\n";
   detail::TextTable table;
   for (int i = 0; i < plan.operands; ++i)
-    table.row({"operand " + std::to_string(i + 1), to_text(plan.slots[i].labels), to_string(plan.slots[i].desc, names)});
+    table.row({"operand " + std::to_string(i + 1), to_text(plan.slots[i].labels),
+               to_string(plan.slots[i].desc, names)});
   for (const Step& step : plan.steps) {
-    std::vector<std::string> cells{detail::step_name(step, names), "->", detail::slot_text(plan.slots[step.out], names)};
+    std::vector<std::string> cells{detail::step_name(step, names), "->",
+                                   detail::slot_text(plan.slots[step.out], names)};
     if (step.kind == StepKind::communicate)
-      cells.push_back(bytes_text(step.payload) + ", " + std::to_string(step.messages) + (step.messages == 1 ? " message" : " messages"));
+      cells.push_back(bytes_text(step.payload) + ", " + std::to_string(step.messages) +
+                      (step.messages == 1 ? " message" : " messages"));
     else
       cells.push_back(step.flops > 0 ? flops_text(step.flops) : std::string());
     table.row(std::move(cells));
   }
   text += table.text("  ");
-  text += "  result " + to_string(plan.result_desc(), names) + "; payload " + bytes_text(plan.payload_bytes()) + ", workspace " +
-          bytes_text(plan.peak_bytes) + ", " + flops_text(plan.flops()) + "\n";
+  text += "  result " + to_string(plan.result_desc(), names) + "; payload " +
+          bytes_text(plan.payload_bytes()) + ", workspace " + bytes_text(plan.peak_bytes) + ", " +
+          flops_text(plan.flops()) + "\n";
   return text;
 }
 
-/// Returns a Program as a table: a row an operator, then payload per group of axes, duplicated work and peak memory.
+/// Returns a Program as a table: a row an operator, then payload per group of axes, duplicated work
+/// and peak memory.
 inline std::string explain(const Program& program) {
   const AxisNames names = program.names();
   detail::TextTable table;
@@ -142,12 +157,15 @@ inline std::string explain(const Program& program) {
                moves.empty() ? "-" : moves, bytes_text(e.plan->payload_bytes()),
                e.plan->flops() > 0 ? flops_text(e.plan->flops()) : "-"});
   }
-  std::string text = "program on " + to_string(program.mesh, names) + ", process " + std::to_string(program.process) + ": " +
+  std::string text = "program on " + to_string(program.mesh, names) + ", process " +
+                     std::to_string(program.process) + ": " +
                      std::to_string(program.entries().size()) + " operators\n" + table.text("  ");
   for (const auto& [bits, bytes] : per_group)
-    text += "  payload over " + to_string(AxisSet::from_bits(bits), names) + ": " + bytes_text(bytes) + "\n";
-  text += "  payload " + bytes_text(program.payload_bytes()) + " in " + std::to_string(program.messages()) + " messages, " +
-          flops_text(program.flops()) + " of which " + flops_text(program.duplicated_flops()) + " duplicated, peak memory " +
+    text += "  payload over " + to_string(AxisSet::from_bits(bits), names) + ": " +
+            bytes_text(bytes) + "\n";
+  text += "  payload " + bytes_text(program.payload_bytes()) + " in " +
+          std::to_string(program.messages()) + " messages, " + flops_text(program.flops()) +
+          " of which " + flops_text(program.duplicated_flops()) + " duplicated, peak memory " +
           bytes_text(program.peak_bytes()) + ", model time " + time_text(program.cost()) + "\n";
   return text;
 }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The planner of elementwise operators with broadcasting: every operand is brought to the result's sharding, then one
-/// local kernel runs.
+/// The planner of elementwise operators with broadcasting: every operand is brought to the result's
+/// sharding, then one local kernel runs.
 ///
 ///     Plan p = plan_map(broadcast_terms(operands), operands, DType::f32, out, mesh, process);
 ///
-/// Laws: no communication when the operands' shardings agree; a dimension of extent 1 that is stretched is replicated.
+/// Laws: no communication when the operands' shardings agree; a dimension of extent 1 that is
+/// stretched is replicated.
 #include <tessera/plan/builder.hpp>
 #include <tessera/plan/deduce.hpp>
 
@@ -28,17 +29,20 @@ constexpr Terms broadcast_terms(const FixedVector<int, max_operands>& ranks) {
   return terms;
 }
 
-/// Returns the extents of the result: for each label the extent of an operand that does not stretch.
+/// Returns the extents of the result: for each label the extent of an operand that does not
+/// stretch.
 constexpr Extents broadcast_extents(const Terms& terms, const TensorDescs& operands) {
   Extents extents(terms.result.size(), 1);
   for (int d = 0; d < terms.result.size(); ++d)
     for (int i = 0; i < operands.size(); ++i)
-      if (const int at = terms.operands[i].find(terms.result[d]); at >= 0 && extents[d] == 1) extents[d] = operands[i].extents[at];
+      if (const int at = terms.operands[i].find(terms.result[d]); at >= 0 && extents[d] == 1)
+        extents[d] = operands[i].extents[at];
   return extents;
 }
 
 /// Returns the sharding that operand i needs beside a result of sharding `out`.
-constexpr Sharding aligned_sharding(const Term& labels, const TensorDesc& operand, const Terms& terms, const Extents& extents,
+constexpr Sharding aligned_sharding(const Term& labels, const TensorDesc& operand,
+                                    const Terms& terms, const Extents& extents,
                                     const Sharding& out) {
   Sharding s = Sharding::replicated(labels.size());
   for (int d = 0; d < labels.size(); ++d) {
@@ -49,16 +53,19 @@ constexpr Sharding aligned_sharding(const Term& labels, const TensorDesc& operan
   return s.with_partial(out.partial, out.reduction);
 }
 
-/// Plans f(operands...) -> a tensor of element type `type`. A partial `out` says that f is linear (or monotone) and
-/// acts on unfinished values; the verdict has checked that it may.
-constexpr Plan plan_map(const Terms& terms, const TensorDescs& operands, DType type, const Sharding& out, const MeshShape& mesh,
-                        int process = 0, const PlanOptions& options = {}) {
+/// Plans f(operands...) -> a tensor of element type `type`. A partial `out` says that f is linear
+/// (or monotone) and acts on unfinished values; the verdict has checked that it may.
+constexpr Plan plan_map(const Terms& terms, const TensorDescs& operands, DType type,
+                        const Sharding& out, const MeshShape& mesh, int process = 0,
+                        const PlanOptions& options = {}) {
   PlanBuilder build(OperatorKind::map, mesh, process, options);
   const Extents extents = broadcast_extents(terms, operands);
   FixedVector<int, max_operands> inputs;
-  for (int i = 0; i < operands.size(); ++i) inputs.push_back(build.operand(operands[i], terms.operands[i]));
   for (int i = 0; i < operands.size(); ++i)
-    inputs[i] = build.reshard(inputs[i], aligned_sharding(terms.operands[i], operands[i], terms, extents, out));
+    inputs.push_back(build.operand(operands[i], terms.operands[i]));
+  for (int i = 0; i < operands.size(); ++i)
+    inputs[i] = build.reshard(
+        inputs[i], aligned_sharding(terms.operands[i], operands[i], terms, extents, out));
   const TensorDesc result{type, extents, out};
   const Index flops = block(extents, out, mesh, build.at()).size();
   const Index at_origin = block(extents, out, mesh, Coordinates(mesh.rank(), 0)).size();

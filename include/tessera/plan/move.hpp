@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// One move of a tensor from one sharding to another by one collective: which collective it is, over which axes,
-/// whether data must be packed, and what it costs. Chains of moves are plan/reshard.hpp's.
+/// One move of a tensor from one sharding to another by one collective: which collective it is,
+/// over which axes, whether data must be packed, and what it costs. Chains of moves are
+/// plan/reshard.hpp's.
 ///
 ///     Move m = classify(desc, from, to, mesh);       // P<data> -> P<_>: all-gather over data
 ///
-/// Laws: the kind depends on the shardings and global extents alone, never on whether a local block is empty.
+/// Laws: the kind depends on the shardings and global extents alone, never on whether a local block
+/// is empty.
 #include <tessera/base/memory.hpp>
 #include <tessera/mesh/call.hpp>
 #include <tessera/mesh/machine.hpp>
@@ -24,7 +26,8 @@ struct Move {
   bool even = false;
   bool direct_send = false;
   bool direct_receive = false;
-  int panel_dim = -1;  ///< the dimension along which the packed side is a row of equal panels, if it is
+  int panel_dim =
+      -1;  ///< the dimension along which the packed side is a row of equal panels, if it is
 };
 
 /// What a move does on one process.
@@ -33,7 +36,9 @@ struct MoveNumbers {
   Index messages = 0;
   Index send_staging = 0;     ///< bytes
   Index receive_staging = 0;  ///< bytes
-  constexpr Index scratch() const { return arena_charge(send_staging) + arena_charge(receive_staging); }
+  constexpr Index scratch() const {
+    return arena_charge(send_staging) + arena_charge(receive_staging);
+  }
 };
 
 namespace detail {
@@ -59,9 +64,9 @@ constexpr bool same_sizes(AxisList a, AxisList b, const MeshShape& mesh) {
 struct Difference {
   AxisSet leaving;
   AxisSet arriving;
-  int left = 0;         ///< dimensions that axes leave
-  int entered = 0;      ///< dimensions that axes arrive at
-  int both = 0;         ///< dimensions where both happen
+  int left = 0;     ///< dimensions that axes leave
+  int entered = 0;  ///< dimensions that axes arrive at
+  int both = 0;     ///< dimensions where both happen
   int last_left = -1;
   int last_entered = -1;
   bool left_even = true;
@@ -70,7 +75,8 @@ struct Difference {
   bool entered_ascending = true;
   bool same_grid = true;
 };
-constexpr Difference difference(const Extents& extents, const Sharding& from, const Sharding& to, const MeshShape& mesh) {
+constexpr Difference difference(const Extents& extents, const Sharding& from, const Sharding& to,
+                                const MeshShape& mesh) {
   Difference result;
   for (int d = 0; d < extents.size(); ++d) {
     if (from[d] == to[d]) continue;
@@ -99,7 +105,8 @@ constexpr Difference difference(const Extents& extents, const Sharding& from, co
 }  // namespace detail
 
 /// Returns the one move that takes finished (or equally partial) values from `from` to `to`.
-constexpr Move classify(const Extents& extents, const Sharding& from, const Sharding& to, const MeshShape& mesh) {
+constexpr Move classify(const Extents& extents, const Sharding& from, const Sharding& to,
+                        const MeshShape& mesh) {
   const detail::Difference diff = detail::difference(extents, from, to, mesh);
   Move move;
   move.to = to;
@@ -111,7 +118,8 @@ constexpr Move classify(const Extents& extents, const Sharding& from, const Shar
     move.direct_send = true;
     move.direct_receive = diff.left == 1 && detail::leading(extents, diff.last_left);
     move.even = diff.left_even && (!move.direct_receive || diff.left_ascending);
-    if (!move.direct_receive && diff.left == 1 && diff.left_even && diff.left_ascending) move.panel_dim = diff.last_left;
+    if (!move.direct_receive && diff.left == 1 && diff.left_even && diff.left_ascending)
+      move.panel_dim = diff.last_left;
   } else if (diff.leaving == diff.arriving && diff.same_grid) {
     move.collective = Collective::collective_permute;
     move.direct_send = true;
@@ -120,7 +128,8 @@ constexpr Move classify(const Extents& extents, const Sharding& from, const Shar
     move.collective = Collective::all_to_all;
     move.direct_send = diff.entered == 1 && detail::leading(extents, diff.last_entered);
     move.direct_receive = diff.left == 1 && detail::leading(extents, diff.last_left);
-    move.even = diff.left_even && diff.entered_even && (!move.direct_send || diff.entered_ascending) &&
+    move.even = diff.left_even && diff.entered_even &&
+                (!move.direct_send || diff.entered_ascending) &&
                 (!move.direct_receive || diff.left_ascending);
   } else {
     move.collective = Collective::exchange;
@@ -128,19 +137,22 @@ constexpr Move classify(const Extents& extents, const Sharding& from, const Shar
   return move;
 }
 
-/// Returns the move that combines partial values over `group` and leaves them scattered as `to` says: every axis of
-/// the group has been appended to one dimension of `from`.
-constexpr Move scatter_move(const Extents& extents, const Sharding& from, const Sharding& to, AxisSet group, const MeshShape& mesh) {
+/// Returns the move that combines partial values over `group` and leaves them scattered as `to`
+/// says: every axis of the group has been appended to one dimension of `from`.
+constexpr Move scatter_move(const Extents& extents, const Sharding& from, const Sharding& to,
+                            AxisSet group, const MeshShape& mesh) {
   const detail::Difference diff = detail::difference(extents, from, to, mesh);
   Move move;
   move.kind = StepKind::communicate;
   move.collective = Collective::reduce_scatter;
   move.group = group;
   move.to = to;
-  move.direct_send = diff.entered == 1 && diff.entered_ascending && detail::leading(extents, diff.last_entered);
+  move.direct_send =
+      diff.entered == 1 && diff.entered_ascending && detail::leading(extents, diff.last_entered);
   move.direct_receive = true;
   move.even = diff.entered_even;
-  if (!move.direct_send && diff.entered == 1 && diff.entered_even && diff.entered_ascending) move.panel_dim = diff.last_entered;
+  if (!move.direct_send && diff.entered == 1 && diff.entered_even && diff.entered_ascending)
+    move.panel_dim = diff.last_entered;
   return move;
 }
 
@@ -157,7 +169,8 @@ constexpr Move reduce_move(const Sharding& from, AxisSet group) {
 }
 
 /// Returns what `move` does on the process at `at`, starting from `desc`.
-constexpr MoveNumbers count_move(const Move& move, const TensorDesc& desc, const MeshShape& mesh, const Coordinates& at) {
+constexpr MoveNumbers count_move(const Move& move, const TensorDesc& desc, const MeshShape& mesh,
+                                 const Coordinates& at) {
   MoveNumbers n;
   if (move.kind == StepKind::slice) return n;
   const Index unit = static_cast<Index>(size_of(desc.type));
@@ -188,8 +201,9 @@ constexpr MoveNumbers count_move(const Move& move, const TensorDesc& desc, const
       n.payload = traffic.elements * unit;
       n.messages = move.collective == Collective::all_to_all ? members - 1 : traffic.messages;
       if (move.collective == Collective::exchange) {
-        const Index kept =
-            intersect(block(desc.extents, desc.sharding, mesh, at), block(desc.extents, move.to, mesh, at)).size();
+        const Index kept = intersect(block(desc.extents, desc.sharding, mesh, at),
+                                     block(desc.extents, move.to, mesh, at))
+                               .size();
         n.send_staging = n.payload;
         n.receive_staging = (after - kept) * unit;
       } else {
@@ -202,11 +216,14 @@ constexpr MoveNumbers count_move(const Move& move, const TensorDesc& desc, const
   return n;
 }
 
-/// Returns the price of a move, always that of process 0 (which owns a largest block), so that all processes agree.
-constexpr std::int64_t price(const Move& move, const TensorDesc& desc, const MeshShape& mesh, const Machine& machine) {
+/// Returns the price of a move, always that of process 0 (which owns a largest block), so that all
+/// processes agree.
+constexpr std::int64_t price(const Move& move, const TensorDesc& desc, const MeshShape& mesh,
+                             const Machine& machine) {
   const Coordinates origin(mesh.rank(), 0);
   if (move.kind == StepKind::slice)
-    return machine.copy(saturating_mul(block(desc.extents, move.to, mesh, origin).size(), static_cast<Index>(size_of(desc.type))));
+    return machine.copy(saturating_mul(block(desc.extents, move.to, mesh, origin).size(),
+                                       static_cast<Index>(size_of(desc.type))));
   const MoveNumbers n = count_move(move, desc, mesh, origin);
   return saturating_add(machine.transfer(n.payload, n.messages > 0 ? n.messages : 1),
                         machine.copy(saturating_add(n.send_staging, n.receive_staging)));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Which blocks of a product lie in panels, as the collectives beside it leave and want them, so that nothing is packed or
-/// unpacked. plan/contraction.hpp says what a product can do with panels.
+/// Which blocks of a product lie in panels, as the collectives beside it leave and want them, so
+/// that nothing is packed or unpacked. plan/contraction.hpp says what a product can do with panels.
 ///
 ///     PanelChoice panels(build, roles);
 ///     panels.consider(left, build.last_step(), Collective::all_gather, labels, roles.a);
@@ -13,28 +13,36 @@
 
 namespace tessera::detail {
 
-/// Spares a product the unpacking of what it reads and the packing of what it writes, where panels will do.
+/// Spares a product the unpacking of what it reads and the packing of what it writes, where panels
+/// will do.
 class PanelChoice {
  public:
-  constexpr PanelChoice(PlanBuilder& build, const Contraction& roles) : build_(build), roles_(roles) {}
+  constexpr PanelChoice(PlanBuilder& build, const Contraction& roles)
+      : build_(build), roles_(roles) {}
 
-  /// `slot` is an operand or the result of the product, `step` the communicate step that makes or takes it.
-  constexpr void consider(int slot, int step, Collective wanted, const Term& given, const Term& stored) {
+  /// `slot` is an operand or the result of the product, `step` the communicate step that makes or
+  /// takes it.
+  constexpr void consider(int slot, int step, Collective wanted, const Term& given,
+                          const Term& stored) {
     if (step < 0) return;
     const Step& move = build_.plan().steps[step];
-    if (move.kind != StepKind::communicate || move.collective != wanted || move.panel_dim < 0) return;
+    if (move.kind != StepKind::communicate || move.collective != wanted || move.panel_dim < 0)
+      return;
     if ((wanted == Collective::all_gather ? move.out : move.in[0]) != slot) return;
     const MeshShape& mesh = build_.plan().mesh;
     const Coordinates origin(mesh.rank(), 0);
     const int panels = mesh.group_size(move.group);
     const TensorDesc& desc = build_.desc(slot);
-    const Index n = block(desc.extents[move.panel_dim], desc.sharding[move.panel_dim], mesh, origin).size();
+    const Index n =
+        block(desc.extents[move.panel_dim], desc.sharding[move.panel_dim], mesh, origin).size();
     if (!takes_panels(roles_, given, stored, move.panel_dim, n, panels)) return;
     const bool summed = !roles_.c.contains(given[move.panel_dim]);
-    for (int i = 0; i < chosen_.size(); ++i) {  // where two blocks have panels along a label, they must fit together
+    for (int i = 0; i < chosen_.size();
+         ++i) {  // where two blocks have panels along a label, they must fit together
       const int more = parts_[i] > panels ? parts_[i] : panels;
       const int fewer = parts_[i] > panels ? panels : parts_[i];
-      if (chosen_[i] == given[move.panel_dim] && (summed ? more != fewer : more % fewer != 0)) return;
+      if (chosen_[i] == given[move.panel_dim] && (summed ? more != fewer : more % fewer != 0))
+        return;
     }
     chosen_.push_back(given[move.panel_dim]);
     parts_.push_back(panels);

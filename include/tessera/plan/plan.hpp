@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// A Plan: what one operator does on one process, in steps, with payload, flops and workspace. A plain value of fixed
-/// capacity; planners make it, the runtime executes it, tests compare it, plan/explain.hpp prints it.
+/// A Plan: what one operator does on one process, in steps, with payload, flops and workspace. A
+/// plain value of fixed capacity; planners make it, the runtime executes it, tests compare it,
+/// plan/explain.hpp prints it.
 ///
 ///     constexpr Plan p = plan_reshard(desc, to, mesh, 0);
 ///     p.count(all_gather) == 1;   p.payload_bytes()
 ///
-/// Laws: the steps and shardings are the same on every process; only the numbers are process `process`'s own.
-/// Executing the plan makes exactly the calls of plan/work.hpp and needs exactly `peak_bytes` of arena memory.
+/// Laws: the steps and shardings are the same on every process; only the numbers are process
+/// `process`'s own. Executing the plan makes exactly the calls of plan/work.hpp and needs exactly
+/// `peak_bytes` of arena memory.
 #include <cstdint>
 
 #include <tessera/base/memory.hpp>
@@ -22,11 +24,16 @@ namespace tessera {
 enum class OperatorKind : std::uint8_t { reshard, einsum, reduce, map, transpose };
 constexpr std::string_view name_of(OperatorKind kind) {
   switch (kind) {
-    case OperatorKind::reshard: return "reshard";
-    case OperatorKind::einsum: return "einsum";
-    case OperatorKind::reduce: return "reduce";
-    case OperatorKind::map: return "map";
-    case OperatorKind::transpose: return "transpose";
+    case OperatorKind::reshard:
+      return "reshard";
+    case OperatorKind::einsum:
+      return "einsum";
+    case OperatorKind::reduce:
+      return "reduce";
+    case OperatorKind::map:
+      return "map";
+    case OperatorKind::transpose:
+      return "transpose";
   }
   return "?";
 }
@@ -34,12 +41,18 @@ constexpr std::string_view name_of(OperatorKind kind) {
 enum class StepKind : std::uint8_t { slice, communicate, permute, contract, reduce, map };
 constexpr std::string_view name_of(StepKind kind) {
   switch (kind) {
-    case StepKind::slice: return "slice";
-    case StepKind::communicate: return "communicate";
-    case StepKind::permute: return "permute";
-    case StepKind::contract: return "contract";
-    case StepKind::reduce: return "reduce";
-    case StepKind::map: return "map";
+    case StepKind::slice:
+      return "slice";
+    case StepKind::communicate:
+      return "communicate";
+    case StepKind::permute:
+      return "permute";
+    case StepKind::contract:
+      return "contract";
+    case StepKind::reduce:
+      return "reduce";
+    case StepKind::map:
+      return "map";
   }
   return "?";
 }
@@ -51,8 +64,9 @@ struct Slot {
   TensorDesc desc;
   Term labels;
   Index bytes = 0;  ///< of this process's block
-  /// When set, the block lies as `panels` equal parts along dimension panel_dim, one behind the other, each row-major:
-  /// as an all-gather leaves it and a reduce-scatter wants it. Only products read and write such blocks.
+  /// When set, the block lies as `panels` equal parts along dimension panel_dim, one behind the
+  /// other, each row-major: as an all-gather leaves it and a reduce-scatter wants it. Only products
+  /// read and write such blocks.
   int panel_dim = -1;
   int panels = 1;
   SlotRole role = SlotRole::temporary;
@@ -64,17 +78,18 @@ struct Step {
   StepKind kind = StepKind::slice;
   Collective collective = Collective::all_gather;  ///< of a communicate step
   AxisSet group;                                   ///< the axes over which it communicates
-  bool even = false;            ///< the plain collective rather than its v-form
+  bool even = false;                               ///< the plain collective rather than its v-form
   bool direct_send = false;     ///< data leaves from the source block, without packing
   bool direct_receive = false;  ///< data arrives in the destination block, without unpacking
   bool in_place = false;        ///< the output slot takes over the input's memory
   int panel_dim = -1;           ///< the packed side would be equal panels along this dimension
   FixedVector<std::int8_t, max_operands> in;
   std::int8_t out = -1;
-  Index payload = 0;   ///< bytes, by the law of mesh/call.hpp
-  Index messages = 0;  ///< per process: peers for point to point and all-to-all, rounds for the others
+  Index payload = 0;  ///< bytes, by the law of mesh/call.hpp
+  Index messages =
+      0;  ///< per process: peers for point to point and all-to-all, rounds for the others
   Index flops = 0;
-  Index scratch = 0;   ///< arena bytes for packing, held during this step
+  Index scratch = 0;      ///< arena bytes for packing, held during this step
   std::int64_t cost = 0;  ///< picoseconds by the machine model, of process 0
   constexpr bool operator==(const Step&) const = default;
 };
@@ -90,16 +105,20 @@ struct Plan {
   FixedVector<Slot, max_slots> slots;     ///< the operands come first, in order
   FixedVector<Step, max_steps> steps;
   int operands = 0;
-  int result = 0;          ///< the slot that is returned; an operand when nothing is to be done
+  int result = 0;            ///< the slot that is returned; an operand when nothing is to be done
   Sharding result_sharding;  ///< as it was asked for; the slot may leave out axes of size 1
-  Index peak_bytes = 0;    ///< most arena memory held at once beside the operands, the result included
-  std::int64_t cost = 0;   ///< picoseconds by the machine model: the same number on every process
+  Index peak_bytes =
+      0;  ///< most arena memory held at once beside the operands, the result included
+  std::int64_t cost = 0;  ///< picoseconds by the machine model: the same number on every process
 
-  constexpr TensorDesc result_desc() const { return {slots[result].desc.type, slots[result].desc.extents, result_sharding}; }
+  constexpr TensorDesc result_desc() const {
+    return {slots[result].desc.type, slots[result].desc.extents, result_sharding};
+  }
 
   constexpr int count(Collective kind_) const {
     int n = 0;
-    for (const Step& step : steps) n += step.kind == StepKind::communicate && step.collective == kind_;
+    for (const Step& step : steps)
+      n += step.kind == StepKind::communicate && step.collective == kind_;
     return n;
   }
   /// Returns how many communicating steps there are.
@@ -116,7 +135,8 @@ struct Plan {
   constexpr Index payload_bytes(Collective kind_) const {
     Index sum = 0;
     for (const Step& step : steps)
-      if (step.kind == StepKind::communicate && step.collective == kind_) sum = saturating_add(sum, step.payload);
+      if (step.kind == StepKind::communicate && step.collective == kind_)
+        sum = saturating_add(sum, step.payload);
     return sum;
   }
   constexpr Index messages() const {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// A Program: the ordered list of plans that a run, or a dry run, went through, with the lifetimes of its tensors.
+/// A Program: the ordered list of plans that a run, or a dry run, went through, with the lifetimes
+/// of its tensors.
 ///
 ///     Program p = plan(feed_forward)(like<X>(8, 512, 5120), ...);
 ///     p.payload_bytes(AxisSet{1});   p.peak_bytes();   p.duplicated_flops()
@@ -65,7 +66,8 @@ class Program {
     return sum([&](const Plan& p) {
       Index bytes = 0;
       for (const Step& s : p.steps)
-        if (s.kind == StepKind::communicate && s.group == group) bytes = saturating_add(bytes, s.payload);
+        if (s.kind == StepKind::communicate && s.group == group)
+          bytes = saturating_add(bytes, s.payload);
       return bytes;
     });
   }
@@ -78,7 +80,8 @@ class Program {
   std::int64_t cost() const {
     return sum([](const Plan& p) { return p.cost; });
   }
-  /// Returns the flops that other processes do as well: what this process would save if replicated work were split.
+  /// Returns the flops that other processes do as well: what this process would save if replicated
+  /// work were split.
   Index duplicated_flops() const {
     return sum([](const Plan& p) {
       Index extra = 0;
@@ -94,14 +97,14 @@ class Program {
     if (step.flops == 0) return 1;
     AxisSet split;
     for (int slot : step.in) {
-      split = split | plan.slots[slot].desc.sharding.used() | plan.slots[slot].desc.sharding.partial;
+      split =
+          split | plan.slots[slot].desc.sharding.used() | plan.slots[slot].desc.sharding.partial;
     }
     return plan.mesh.group_size(plan.mesh.axes() - split);
   }
 
  private:
-  template <class F>
-  Index sum(const F& f) const {
+  template <class F> Index sum(const F& f) const {
     Index total = 0;
     for (const ProgramEntry& e : entries_) total = saturating_add(total, f(*e.plan));
     return total;

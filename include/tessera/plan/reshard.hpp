@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// From one sharding to another by the cheapest short chain of moves: slices, one collective where one will do,
-/// reduce-scatter rather than all-reduce where the sum is wanted in pieces.
+/// From one sharding to another by the cheapest short chain of moves: slices, one collective where
+/// one will do, reduce-scatter rather than all-reduce where the sum is wanted in pieces.
 ///
 ///     Moves moves = reshard_moves(desc, to, mesh, Machine{});     // moves.cost, moves.list
 ///
-/// Laws: from S to S there are no moves; slicing a replicated tensor communicates nothing; the chain is decided by
-/// process 0's prices, so every process decides alike.
+/// Laws: from S to S there are no moves; slicing a replicated tensor communicates nothing; the
+/// chain is decided by process 0's prices, so every process decides alike.
 #include <tessera/plan/move.hpp>
 
 namespace tessera {
@@ -40,7 +40,8 @@ class MoveChain {
   constexpr void combine(AxisSet group) {
     if (!group.empty()) apply(reduce_move(at_.sharding, group));
   }
-  /// Appends the axes of `group` to the dimensions where `to` has them and combines the values over them.
+  /// Appends the axes of `group` to the dimensions where `to` has them and combines the values over
+  /// them.
   constexpr void combine_scattered(const Sharding& to, AxisSet group) {
     if (group.empty()) return;
     Sharding next = at_.sharding.with_partial(at_.sharding.partial - group, at_.sharding.reduction);
@@ -61,17 +62,20 @@ class MoveChain {
 
 constexpr void keep_cheaper(MoveChain& best, const MoveChain& candidate) {
   const bool cheaper = candidate.moves().cost < best.moves().cost ||
-                       (candidate.moves().cost == best.moves().cost && candidate.moves().list.size() < best.moves().list.size());
+                       (candidate.moves().cost == best.moves().cost &&
+                        candidate.moves().list.size() < best.moves().list.size());
   if (cheaper) best = candidate;
 }
 
-/// Returns `from` with every axis of `to` appended that can be had by slicing: not in use, and next in its dimension.
+/// Returns `from` with every axis of `to` appended that can be had by slicing: not in use, and next
+/// in its dimension.
 constexpr Sharding sliced_towards(const Sharding& from, const Sharding& to) {
   Sharding result = from;
   const AxisSet taken = from.used() | from.partial;
   for (int d = 0; d < to.rank(); ++d) {
     if (!to[d].starts_with(from[d])) continue;
-    for (int i = from[d].size(); i < to[d].size() && !taken.contains(to[d][i]); ++i) result[d].push_back(to[d][i]);
+    for (int i = from[d].size(); i < to[d].size() && !taken.contains(to[d][i]); ++i)
+      result[d].push_back(to[d][i]);
   }
   return result;
 }
@@ -81,11 +85,13 @@ constexpr Sharding gathered_towards(const Sharding& from, const Sharding& to) {
   Sharding result = from;
   const AxisSet wanted = to.used();
   for (int d = 0; d < from.rank(); ++d)
-    while (!result[d].empty() && !wanted.contains(result[d][result[d].size() - 1])) result[d] = result[d].first(result[d].size() - 1);
+    while (!result[d].empty() && !wanted.contains(result[d][result[d].size() - 1]))
+      result[d] = result[d].first(result[d].size() - 1);
   return result;
 }
 
-/// Returns `to` with the axes that only `from` uses still on the dimension they split, as the minor ones.
+/// Returns `to` with the axes that only `from` uses still on the dimension they split, as the minor
+/// ones.
 constexpr Sharding before_gather(const Sharding& from, const Sharding& to) {
   Sharding result = to;
   const AxisSet wanted = to.used();
@@ -120,14 +126,17 @@ constexpr MoveChain finish_chain(const MoveChain& start, const Sharding& to) {
 }
 }  // namespace detail
 
-/// Returns true when values under `from` can be brought to `to`: nothing becomes partial that was not.
+/// Returns true when values under `from` can be brought to `to`: nothing becomes partial that was
+/// not.
 constexpr bool can_reshard(const Sharding& from, const Sharding& to) {
-  return from.rank() == to.rank() && (to.partial - from.partial).empty() && (to.partial.empty() || to.reduction == from.reduction);
+  return from.rank() == to.rank() && (to.partial - from.partial).empty() &&
+         (to.partial.empty() || to.reduction == from.reduction);
 }
 
-/// Returns the moves that take a tensor `tensor` to sharding `target`; axes of size 1 are left out of them.
-/// Precondition: can_reshard(tensor.sharding, target).
-constexpr Moves reshard_moves(const TensorDesc& tensor, const Sharding& target, const MeshShape& mesh, const Machine& machine) {
+/// Returns the moves that take a tensor `tensor` to sharding `target`; axes of size 1 are left out
+/// of them. Precondition: can_reshard(tensor.sharding, target).
+constexpr Moves reshard_moves(const TensorDesc& tensor, const Sharding& target,
+                              const MeshShape& mesh, const Machine& machine) {
   using detail::MoveChain;
   const TensorDesc from{tensor.type, tensor.extents, without_unit_axes(tensor.sharding, mesh)};
   const Sharding to = without_unit_axes(target, mesh);
@@ -140,7 +149,8 @@ constexpr Moves reshard_moves(const TensorDesc& tensor, const Sharding& target, 
   const AxisSet combined = open - scattered;
 
   MoveChain reduce_first = start;  // slice what is free, combine, then move the rest
-  reduce_first.go(detail::sliced_towards(from.sharding, to.with_partial(from.sharding.partial, from.sharding.reduction)));
+  reduce_first.go(detail::sliced_towards(
+      from.sharding, to.with_partial(from.sharding.partial, from.sharding.reduction)));
   MoveChain whole = reduce_first;
   reduce_first.combine_scattered(to, scattered);
   reduce_first.combine(combined);
@@ -150,7 +160,8 @@ constexpr Moves reshard_moves(const TensorDesc& tensor, const Sharding& target, 
     detail::keep_cheaper(best, detail::finish_chain(whole, to));
 
     Sharding moved = to.with_partial(from.sharding.partial, from.sharding.reduction);
-    bool lands = true;  // the open axes are the minor ones everywhere: scattering lands exactly on `to`
+    bool lands =
+        true;  // the open axes are the minor ones everywhere: scattering lands exactly on `to`
     for (int d = 0; d < to.rank(); ++d) {
       moved[d] = to[d].without(open);
       lands = lands && to[d].starts_with(moved[d]);

@@ -1,24 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Who sends which box to whom when a tensor goes from one sharding to another: the arithmetic under every move.
-/// Forward map (whom do I send to) and inverse map (whom do I receive from) enumerate only peers that matter.
+/// Who sends which box to whom when a tensor goes from one sharding to another: the arithmetic
+/// under every move. Forward map (whom do I send to) and inverse map (whom do I receive from)
+/// enumerate only peers that matter.
 ///
-///     for_each_receiver(extents, from, to, mesh, at, [](const Coordinates& peer, const Box& box) { ... });
+///     for_each_receiver(extents, from, to, mesh, at, [](const Coordinates& peer, const Box& box) {
+///     ... });
 ///
-/// Laws: r sends box b to q exactly when q receives box b from r; the boxes that q receives (its own included) are
-/// disjoint and cover its new block. Replicas: data comes from the owner whose coordinates on the axes that do not
-/// split the source are the receiver's own.
+/// Laws: r sends box b to q exactly when q receives box b from r; the boxes that q receives (its
+/// own included) are disjoint and cover its new block. Replicas: data comes from the owner whose
+/// coordinates on the axes that do not split the source are the receiver's own.
 #include <tessera/spec/block.hpp>
 
 namespace tessera {
 namespace detail {
 
-/// Visits every assignment of the `free` axes of one dimension's list for which its block meets `target`.
-/// visit(Interval overlap) runs with `at` holding the assigned coordinates.
+/// Visits every assignment of the `free` axes of one dimension's list for which its block meets
+/// `target`. visit(Interval overlap) runs with `at` holding the assigned coordinates.
 template <class Visit>
-constexpr void for_each_part(Interval piece, Interval target, AxisList axes, int i, AxisSet free, const MeshShape& mesh,
-                             Coordinates& at, const Visit& visit) {
+constexpr void for_each_part(Interval piece, Interval target, AxisList axes, int i, AxisSet free,
+                             const MeshShape& mesh, Coordinates& at, const Visit& visit) {
   const Interval overlap = intersect(piece, target);
   if (overlap.size() == 0) return;
   if (i == axes.size()) {
@@ -41,10 +43,12 @@ constexpr void for_each_part(Interval piece, Interval target, AxisList axes, int
   at[axis] = saved;
 }
 
-/// Visits the product over dimensions: peers that vary in `free` and whose block under `sharding` meets `target`.
+/// Visits the product over dimensions: peers that vary in `free` and whose block under `sharding`
+/// meets `target`.
 template <class Visit>
-constexpr void for_each_overlap(const Extents& extents, const Sharding& sharding, const Box& target, int d, AxisSet free,
-                                const MeshShape& mesh, Coordinates& at, Box& box, const Visit& visit) {
+constexpr void for_each_overlap(const Extents& extents, const Sharding& sharding, const Box& target,
+                                int d, AxisSet free, const MeshShape& mesh, Coordinates& at,
+                                Box& box, const Visit& visit) {
   if (d == extents.size()) {
     visit(at, box);
     return;
@@ -57,7 +61,8 @@ constexpr void for_each_overlap(const Extents& extents, const Sharding& sharding
 
 /// Visits every assignment of the axes of `free`, lowest axis slowest.
 template <class Visit>
-constexpr void for_each_member(AxisSet free, int axis, const MeshShape& mesh, Coordinates& at, const Visit& visit) {
+constexpr void for_each_member(AxisSet free, int axis, const MeshShape& mesh, Coordinates& at,
+                               const Visit& visit) {
   while (axis < mesh.rank() && !free.contains(axis)) ++axis;
   if (axis >= mesh.rank()) {
     visit();
@@ -72,14 +77,17 @@ constexpr void for_each_member(AxisSet free, int axis, const MeshShape& mesh, Co
 }
 }  // namespace detail
 
-/// Calls visit(peer, box) for every process that needs a non-empty box of what the process at `self` owns.
+/// Calls visit(peer, box) for every process that needs a non-empty box of what the process at
+/// `self` owns.
 template <class Visit>
-constexpr void for_each_receiver(const Extents& extents, const Sharding& from, const Sharding& to, const MeshShape& mesh,
-                                 const Coordinates& self, const Visit& visit) {
+constexpr void for_each_receiver(const Extents& extents, const Sharding& from, const Sharding& to,
+                                 const MeshShape& mesh, const Coordinates& self,
+                                 const Visit& visit) {
   const Box mine = block(extents, from, mesh, self);
   if (mine.empty()) return;
   const AxisSet free = from.used();
-  const AxisSet unbound = free - to.used();  // these axes do not matter to the receiver: all of them receive
+  const AxisSet unbound =
+      free - to.used();  // these axes do not matter to the receiver: all of them receive
   Coordinates at = self;
   Box box = mine;
   detail::for_each_member(unbound, 0, mesh, at, [&] {
@@ -87,10 +95,11 @@ constexpr void for_each_receiver(const Extents& extents, const Sharding& from, c
   });
 }
 
-/// Calls visit(peer, box) for every process that owns a non-empty box of what the process at `self` needs.
+/// Calls visit(peer, box) for every process that owns a non-empty box of what the process at `self`
+/// needs.
 template <class Visit>
-constexpr void for_each_sender(const Extents& extents, const Sharding& from, const Sharding& to, const MeshShape& mesh,
-                               const Coordinates& self, const Visit& visit) {
+constexpr void for_each_sender(const Extents& extents, const Sharding& from, const Sharding& to,
+                               const MeshShape& mesh, const Coordinates& self, const Visit& visit) {
   const Box needed = block(extents, to, mesh, self);
   if (needed.empty()) return;
   Coordinates at = self;
@@ -104,10 +113,10 @@ struct SentTo {
   Index messages = 0;
 };
 
-/// Returns what the process at `self` sends; per dimension, so its time does not grow with the mesh unless a
-/// dimension is both left and entered by axes.
-constexpr SentTo sent(const Extents& extents, const Sharding& from, const Sharding& to, const MeshShape& mesh,
-                       const Coordinates& self) {
+/// Returns what the process at `self` sends; per dimension, so its time does not grow with the mesh
+/// unless a dimension is both left and entered by axes.
+constexpr SentTo sent(const Extents& extents, const Sharding& from, const Sharding& to,
+                      const MeshShape& mesh, const Coordinates& self) {
   const Box mine = block(extents, from, mesh, self);
   if (mine.empty()) return {};
   const AxisSet free = from.used();
@@ -117,7 +126,8 @@ constexpr SentTo sent(const Extents& extents, const Sharding& from, const Shardi
     Index overlap = 0;
     Index parts = 0;
     const int common = from[d].common_prefix(to[d]);
-    if (common == to[d].size()) {  // nothing cuts this dimension anew: every receiver needs all of it
+    if (common ==
+        to[d].size()) {  // nothing cuts this dimension anew: every receiver needs all of it
       overlap = mine[d].size();
       parts = 1;
     } else {

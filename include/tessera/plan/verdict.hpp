@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Whether an operator may be applied, as a value: decided from labels and shardings alone (what a typed call checks
-/// at compile time), and from extents (what is known when the program runs).
+/// Whether an operator may be applied, as a value: decided from labels and shardings alone (what a
+/// typed call checks at compile time), and from extents (what is known when the program runs).
 ///
 ///     check_einsum(parse("ik,kj->iz"), {a, b}, out).rule == Rule::result_label_known
 ///
-/// Laws: a plan is made only for operators whose verdict is Rule::ok; the same function serves types and run time.
+/// Laws: a plan is made only for operators whose verdict is Rule::ok; the same function serves
+/// types and run time.
 #include <cstdint>
 #include <string>
 
@@ -17,25 +18,25 @@ namespace tessera {
 
 enum class Rule : std::uint8_t {
   ok,
-  equation_readable,         ///< letters, commas, one arrow
-  operand_count,             ///< the equation speaks of as many tensors as are given
-  rank_matches,              ///< as many labels as dimensions
-  label_once,                ///< no label twice in one tensor
-  result_label_known,        ///< every label of the result is some operand's
-  label_kept,                ///< an elementwise operator sums nothing away
-  finished,                  ///< a partial value is not used as a value
-  one_unfinished,            ///< a product takes one partial operand at most
-  open_axis_contracted,      ///< an axis left open splits something that is reduced
-  reduction_alike,           ///< partial values are combined by one kind of reduction
-  extents_agree,             ///< a label has one extent
+  equation_readable,     ///< letters, commas, one arrow
+  operand_count,         ///< the equation speaks of as many tensors as are given
+  rank_matches,          ///< as many labels as dimensions
+  label_once,            ///< no label twice in one tensor
+  result_label_known,    ///< every label of the result is some operand's
+  label_kept,            ///< an elementwise operator sums nothing away
+  finished,              ///< a partial value is not used as a value
+  one_unfinished,        ///< a product takes one partial operand at most
+  open_axis_contracted,  ///< an axis left open splits something that is reduced
+  reduction_alike,       ///< partial values are combined by one kind of reduction
+  extents_agree,         ///< a label has one extent
 };
 
 struct Verdict {
   Rule rule = Rule::ok;
-  int operand = -1;     ///< the operand concerned; the number of operands stands for the result
+  int operand = -1;  ///< the operand concerned; the number of operands stands for the result
   char label = 0;
   int axis = -1;
-  Index left = 0;       ///< the two facts that disagree, where they are numbers
+  Index left = 0;  ///< the two facts that disagree, where they are numbers
   Index right = 0;
   constexpr bool ok() const { return rule == Rule::ok; }
   constexpr bool operator==(const Verdict&) const = default;
@@ -64,11 +65,14 @@ constexpr Verdict check_terms(const Terms& terms, const Shardings& operands, con
     return {Rule::operand_count, -1, 0, -1, terms.operands.size(), operands.size()};
   for (int i = 0; i < operands.size(); ++i) {
     const Term& term = terms.operands[i];
-    if (term.size() != operands[i].rank()) return {Rule::rank_matches, i, 0, -1, term.size(), operands[i].rank()};
+    if (term.size() != operands[i].rank())
+      return {Rule::rank_matches, i, 0, -1, term.size(), operands[i].rank()};
     if (const int d = repeated_label(term); d >= 0) return {Rule::label_once, i, term[d]};
   }
-  if (terms.result.size() != out.rank()) return {Rule::rank_matches, operands.size(), 0, -1, terms.result.size(), out.rank()};
-  if (const int d = repeated_label(terms.result); d >= 0) return {Rule::label_once, operands.size(), terms.result[d]};
+  if (terms.result.size() != out.rank())
+    return {Rule::rank_matches, operands.size(), 0, -1, terms.result.size(), out.rank()};
+  if (const int d = repeated_label(terms.result); d >= 0)
+    return {Rule::label_once, operands.size(), terms.result[d]};
   for (char label : terms.result) {
     bool known = false;
     for (const Term& term : terms.operands) known = known || term.contains(label);
@@ -76,8 +80,10 @@ constexpr Verdict check_terms(const Terms& terms, const Shardings& operands, con
   }
   return {};
 }
-/// An axis may stay open in the result when it splits a reduced dimension or an operand is open over it.
-constexpr Verdict check_open_axes(const Terms& terms, const Shardings& operands, const Sharding& out, Reduction reduction) {
+/// An axis may stay open in the result when it splits a reduced dimension or an operand is open
+/// over it.
+constexpr Verdict check_open_axes(const Terms& terms, const Shardings& operands,
+                                  const Sharding& out, Reduction reduction) {
   if (out.partial.empty()) return {};
   if (out.reduction != reduction) return {Rule::reduction_alike, operands.size()};
   AxisSet may;
@@ -87,7 +93,8 @@ constexpr Verdict check_open_axes(const Terms& terms, const Shardings& operands,
       if (!terms.result.contains(terms.operands[i][d])) may = may | operands[i][d].set();
   }
   for (int axis = 0; axis < max_axes; ++axis)
-    if (out.partial.contains(axis) && !may.contains(axis)) return {Rule::open_axis_contracted, operands.size(), 0, axis};
+    if (out.partial.contains(axis) && !may.contains(axis))
+      return {Rule::open_axis_contracted, operands.size(), 0, axis};
   return {};
 }
 }  // namespace detail
@@ -104,8 +111,10 @@ constexpr Verdict check_einsum(const Terms& terms, const Shardings& operands, co
   return detail::check_open_axes(terms, operands, out, Reduction::sum);
 }
 
-/// Checks a reduction of one operand. Unfinished values may be reduced further only by their own kind.
-constexpr Verdict check_reduce(const Terms& terms, const Shardings& operands, const Sharding& out, Reduction reduction, bool mean) {
+/// Checks a reduction of one operand. Unfinished values may be reduced further only by their own
+/// kind.
+constexpr Verdict check_reduce(const Terms& terms, const Shardings& operands, const Sharding& out,
+                               Reduction reduction, bool mean) {
   if (const Verdict v = detail::check_terms(terms, operands, out); !v.ok()) return v;
   const Sharding& x = operands[0];
   if (!x.partial.empty() && x.reduction != reduction) return {Rule::reduction_alike, 0};
@@ -114,34 +123,40 @@ constexpr Verdict check_reduce(const Terms& terms, const Shardings& operands, co
 }
 
 /// Checks a reordering of dimensions.
-constexpr Verdict check_transpose(const Terms& terms, const Shardings& operands, const Sharding& out) {
+constexpr Verdict check_transpose(const Terms& terms, const Shardings& operands,
+                                  const Sharding& out) {
   if (const Verdict v = detail::check_terms(terms, operands, out); !v.ok()) return v;
   for (char label : terms.operands[0])
     if (!terms.result.contains(label)) return {Rule::label_kept, 0, label};
   if (!(out.partial - operands[0].partial).empty()) return {Rule::open_axis_contracted, 1};
-  if (!out.partial.empty() && out.reduction != operands[0].reduction) return {Rule::reduction_alike, 1};
+  if (!out.partial.empty() && out.reduction != operands[0].reduction)
+    return {Rule::reduction_alike, 1};
   return {};
 }
 
 /// Checks an elementwise operator.
-constexpr Verdict check_map(const Terms& terms, const Shardings& operands, const Sharding& out, Linearity linearity) {
+constexpr Verdict check_map(const Terms& terms, const Shardings& operands, const Sharding& out,
+                            Linearity linearity) {
   if (const Verdict v = detail::check_terms(terms, operands, out); !v.ok()) return v;
   for (int i = 0; i < operands.size(); ++i)
     for (char label : terms.operands[i])
       if (!terms.result.contains(label)) return {Rule::label_kept, i, label};
   AxisSet open;
   for (const Sharding& s : operands) open = open | s.partial;
-  if (open.empty()) return out.partial.empty() ? Verdict{} : Verdict{Rule::open_axis_contracted, operands.size()};
+  if (open.empty())
+    return out.partial.empty() ? Verdict{} : Verdict{Rule::open_axis_contracted, operands.size()};
   for (int i = 0; i < operands.size(); ++i) {
     const Reduction kind = operands[i].reduction;
-    const bool may = (linearity == Linearity::linear && kind == Reduction::sum) ||
-                     (linearity == Linearity::monotone && (kind == Reduction::max || kind == Reduction::min)) ||
-                     (linearity == Linearity::maximum && kind == Reduction::max) ||
-                     (linearity == Linearity::minimum && kind == Reduction::min);
+    const bool may =
+        (linearity == Linearity::linear && kind == Reduction::sum) ||
+        (linearity == Linearity::monotone && (kind == Reduction::max || kind == Reduction::min)) ||
+        (linearity == Linearity::maximum && kind == Reduction::max) ||
+        (linearity == Linearity::minimum && kind == Reduction::min);
     if (!may || operands[i].partial != open) return {Rule::finished, i};
     if (kind != operands[0].reduction) return {Rule::reduction_alike, i};
   }
-  if (out.partial != open || out.reduction != operands[0].reduction) return {Rule::finished, operands.size()};
+  if (out.partial != open || out.reduction != operands[0].reduction)
+    return {Rule::finished, operands.size()};
   return {};
 }
 
@@ -155,27 +170,51 @@ constexpr Verdict check_extents(const Terms& terms, const TensorDescs& operands,
         const int at = terms.operands[j].find(label);
         if (at < 0) continue;
         const Index other = operands[j].extents[at];
-        if (other != extent && !(stretch && (other == 1 || extent == 1))) return {Rule::extents_agree, i, label, -1, other, extent};
+        if (other != extent && !(stretch && (other == 1 || extent == 1)))
+          return {Rule::extents_agree, i, label, -1, other, extent};
       }
     }
   return {};
 }
 
-/// Returns the rule that was broken and the way out, without the facts: what a type's message says too.
+/// Returns the rule that was broken and the way out, without the facts: what a type's message says
+/// too.
 constexpr std::string_view sentence(Rule rule) {
   switch (rule) {
-    case Rule::ok: return "the operator is legal";
-    case Rule::equation_readable: return "the equation cannot be read; write one letter a dimension, commas between operands and one arrow, as in \"ik,kj->ij\"";
-    case Rule::operand_count: return "the equation speaks of another number of tensors than it is given; write one group of letters for each operand";
-    case Rule::rank_matches: return "the equation gives a tensor another number of dimensions than it has; write one letter for each dimension";
-    case Rule::label_once: return "a letter stands twice in one tensor; traces and diagonals are not taken; rename one of them";
-    case Rule::result_label_known: return "the result has a letter that no operand has; take it from an operand, or drop it";
-    case Rule::label_kept: return "an elementwise operator or transpose drops a dimension; use reduce to sum it away, or keep its letter in the result";
-    case Rule::finished: return "an unfinished partial value is used as a value; only linear operators act on Unreduced<Sum> and monotone ones on Unreduced<Max> or <Min>; reshard it to a finished spec first";
-    case Rule::one_unfinished: return "both operands of a product are unfinished sums; a product is linear in one of them at a time; reshard one to a finished spec first";
-    case Rule::open_axis_contracted: return "the result is to stay Unreduced over an axis that splits nothing that is reduced; name an axis of a reduced dimension, or ask for a finished result";
-    case Rule::reduction_alike: return "partial values of one kind meet a reduction of another; finish them first, or use the same kind";
-    case Rule::extents_agree: return "one letter stands for dimensions of different extent; make the extents equal";
+    case Rule::ok:
+      return "the operator is legal";
+    case Rule::equation_readable:
+      return "the equation cannot be read; write one letter a dimension, commas between operands "
+             "and one arrow, as in \"ik,kj->ij\"";
+    case Rule::operand_count:
+      return "the equation speaks of another number of tensors than it is given; write one group "
+             "of letters for each operand";
+    case Rule::rank_matches:
+      return "the equation gives a tensor another number of dimensions than it has; write one "
+             "letter for each dimension";
+    case Rule::label_once:
+      return "a letter stands twice in one tensor; traces and diagonals are not taken; rename one "
+             "of them";
+    case Rule::result_label_known:
+      return "the result has a letter that no operand has; take it from an operand, or drop it";
+    case Rule::label_kept:
+      return "an elementwise operator or transpose drops a dimension; use reduce to sum it away, "
+             "or keep its letter in the result";
+    case Rule::finished:
+      return "an unfinished partial value is used as a value; only linear operators act on "
+             "Unreduced<Sum> and monotone ones on Unreduced<Max> or <Min>; reshard it to a "
+             "finished spec first";
+    case Rule::one_unfinished:
+      return "both operands of a product are unfinished sums; a product is linear in one of them "
+             "at a time; reshard one to a finished spec first";
+    case Rule::open_axis_contracted:
+      return "the result is to stay Unreduced over an axis that splits nothing that is reduced; "
+             "name an axis of a reduced dimension, or ask for a finished result";
+    case Rule::reduction_alike:
+      return "partial values of one kind meet a reduction of another; finish them first, or use "
+             "the same kind";
+    case Rule::extents_agree:
+      return "one letter stands for dimensions of different extent; make the extents equal";
   }
   return "";
 }
@@ -185,57 +224,71 @@ inline std::string explain(const Verdict& v, const Terms& terms, const AxisNames
   std::string text = "\"" + to_text(terms) + "\": " + std::string(sentence(v.rule));
   std::string facts;
   const auto fact = [&](const std::string& f) { facts += (facts.empty() ? "" : ", ") + f; };
-  if (v.operand >= 0) fact(v.operand < terms.operands.size() ? "operand " + std::to_string(v.operand + 1) : std::string("the result"));
+  if (v.operand >= 0)
+    fact(v.operand < terms.operands.size() ? "operand " + std::to_string(v.operand + 1)
+                                           : std::string("the result"));
   if (v.label != 0) fact(std::string("letter ") + v.label);
   if (v.axis >= 0 && v.axis < names.size()) fact("axis " + std::string(names[v.axis]));
-  if (v.rule == Rule::extents_agree || v.rule == Rule::rank_matches || v.rule == Rule::operand_count)
+  if (v.rule == Rule::extents_agree || v.rule == Rule::rank_matches ||
+      v.rule == Rule::operand_count)
     fact(std::to_string(v.left) + " against " + std::to_string(v.right));
   return facts.empty() ? text : text + " (" + facts + ")";
 }
 
 namespace detail {
-/// Instantiated only for a call that breaks a rule; the assertion is the message, the arguments are the facts.
-template <Rule R, class... Facts>
-struct InvalidOperator;
-template <class... Facts>
-struct InvalidOperator<Rule::equation_readable, Facts...> {
-  static_assert(sizeof...(Facts) > 99, "[tessera] the equation cannot be read; write one letter a dimension, commas between operands and one arrow, as in \"ik,kj->ij\"");
+/// Instantiated only for a call that breaks a rule; the assertion is the message, the arguments are
+/// the facts.
+template <Rule R, class... Facts> struct InvalidOperator;
+template <class... Facts> struct InvalidOperator<Rule::equation_readable, Facts...> {
+  static_assert(sizeof...(Facts) > 99,
+                "[tessera] the equation cannot be read; write one letter a dimension, commas "
+                "between operands and one arrow, as in \"ik,kj->ij\"");
 };
-template <class... Facts>
-struct InvalidOperator<Rule::operand_count, Facts...> {
-  static_assert(sizeof...(Facts) > 99, "[tessera] the equation speaks of another number of tensors than it is given; write one group of letters for each operand");
+template <class... Facts> struct InvalidOperator<Rule::operand_count, Facts...> {
+  static_assert(sizeof...(Facts) > 99,
+                "[tessera] the equation speaks of another number of tensors than it is given; "
+                "write one group of letters for each operand");
 };
-template <class... Facts>
-struct InvalidOperator<Rule::rank_matches, Facts...> {
-  static_assert(sizeof...(Facts) > 99, "[tessera] the equation gives a tensor another number of dimensions than it has; write one letter for each dimension");
+template <class... Facts> struct InvalidOperator<Rule::rank_matches, Facts...> {
+  static_assert(sizeof...(Facts) > 99,
+                "[tessera] the equation gives a tensor another number of dimensions than it has; "
+                "write one letter for each dimension");
 };
-template <class... Facts>
-struct InvalidOperator<Rule::label_once, Facts...> {
-  static_assert(sizeof...(Facts) > 99, "[tessera] a letter stands twice in one tensor; traces and diagonals are not taken; rename one of them");
+template <class... Facts> struct InvalidOperator<Rule::label_once, Facts...> {
+  static_assert(sizeof...(Facts) > 99,
+                "[tessera] a letter stands twice in one tensor; traces and diagonals are not "
+                "taken; rename one of them");
 };
-template <class... Facts>
-struct InvalidOperator<Rule::result_label_known, Facts...> {
-  static_assert(sizeof...(Facts) > 99, "[tessera] the result has a letter that no operand has; take it from an operand, or drop it");
+template <class... Facts> struct InvalidOperator<Rule::result_label_known, Facts...> {
+  static_assert(
+      sizeof...(Facts) > 99,
+      "[tessera] the result has a letter that no operand has; take it from an operand, or drop it");
 };
-template <class... Facts>
-struct InvalidOperator<Rule::label_kept, Facts...> {
-  static_assert(sizeof...(Facts) > 99, "[tessera] an elementwise operator or transpose drops a dimension; use reduce to sum it away, or keep its letter in the result");
+template <class... Facts> struct InvalidOperator<Rule::label_kept, Facts...> {
+  static_assert(sizeof...(Facts) > 99,
+                "[tessera] an elementwise operator or transpose drops a dimension; use reduce to "
+                "sum it away, or keep its letter in the result");
 };
-template <class... Facts>
-struct InvalidOperator<Rule::finished, Facts...> {
-  static_assert(sizeof...(Facts) > 99, "[tessera] an unfinished partial value is used as a value; only linear operators act on Unreduced<Sum> and monotone ones on Unreduced<Max> or <Min>; reshard it to a finished spec first");
+template <class... Facts> struct InvalidOperator<Rule::finished, Facts...> {
+  static_assert(sizeof...(Facts) > 99,
+                "[tessera] an unfinished partial value is used as a value; only linear operators "
+                "act on Unreduced<Sum> and monotone ones on Unreduced<Max> or <Min>; reshard it to "
+                "a finished spec first");
 };
-template <class... Facts>
-struct InvalidOperator<Rule::one_unfinished, Facts...> {
-  static_assert(sizeof...(Facts) > 99, "[tessera] both operands of a product are unfinished sums; a product is linear in one of them at a time; reshard one to a finished spec first");
+template <class... Facts> struct InvalidOperator<Rule::one_unfinished, Facts...> {
+  static_assert(sizeof...(Facts) > 99,
+                "[tessera] both operands of a product are unfinished sums; a product is linear in "
+                "one of them at a time; reshard one to a finished spec first");
 };
-template <class... Facts>
-struct InvalidOperator<Rule::open_axis_contracted, Facts...> {
-  static_assert(sizeof...(Facts) > 99, "[tessera] the result is to stay Unreduced over an axis that splits nothing that is reduced; name an axis of a reduced dimension, or ask for a finished result");
+template <class... Facts> struct InvalidOperator<Rule::open_axis_contracted, Facts...> {
+  static_assert(sizeof...(Facts) > 99,
+                "[tessera] the result is to stay Unreduced over an axis that splits nothing that "
+                "is reduced; name an axis of a reduced dimension, or ask for a finished result");
 };
-template <class... Facts>
-struct InvalidOperator<Rule::reduction_alike, Facts...> {
-  static_assert(sizeof...(Facts) > 99, "[tessera] partial values of one kind meet a reduction of another; finish them first, or use the same kind");
+template <class... Facts> struct InvalidOperator<Rule::reduction_alike, Facts...> {
+  static_assert(sizeof...(Facts) > 99,
+                "[tessera] partial values of one kind meet a reduction of another; finish them "
+                "first, or use the same kind");
 };
 }  // namespace detail
 

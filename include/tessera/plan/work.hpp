@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// A plan's steps worked out for its process: the exact call, what is packed and unpacked, the local arithmetic.
-/// Made once when a plan enters the cache; the executor only carries it out.
+/// A plan's steps worked out for its process: the exact call, what is packed and unpacked, the
+/// local arithmetic. Made once when a plan enters the cache; the executor only carries it out.
 ///
 ///     std::vector<StepWork> work = work_of(plan);
 ///
-/// Laws: the calls are those that a PMPI layer intercepts; payload_bytes(work.call) == step.payload; the staging
-/// buffers make up step.scratch.
+/// Laws: the calls are those that a PMPI layer intercepts; payload_bytes(work.call) ==
+/// step.payload; the staging buffers make up step.scratch.
 #include <algorithm>
 #include <vector>
 
@@ -19,15 +19,15 @@
 namespace tessera {
 
 struct StepWork {
-  Call call;                         ///< of a communicate step
-  std::vector<StridedCopy> pack;     ///< source block -> send staging
-  std::vector<StridedCopy> local;    ///< source block -> destination block
-  std::vector<StridedCopy> unpack;   ///< receive staging -> destination block
-  Index send_staging = 0;            ///< bytes
-  Index receive_staging = 0;         ///< bytes
-  ContractionWork contract;          ///< of a contract step
-  LocalReduce reduce;                ///< of a reduce step
-  LocalMap map;                      ///< of a map step
+  Call call;                        ///< of a communicate step
+  std::vector<StridedCopy> pack;    ///< source block -> send staging
+  std::vector<StridedCopy> local;   ///< source block -> destination block
+  std::vector<StridedCopy> unpack;  ///< receive staging -> destination block
+  Index send_staging = 0;           ///< bytes
+  Index receive_staging = 0;        ///< bytes
+  ContractionWork contract;         ///< of a contract step
+  LocalReduce reduce;               ///< of a reduce step
+  LocalMap map;                     ///< of a map step
 };
 
 namespace detail {
@@ -60,17 +60,23 @@ constexpr StridedCopy unpack_copy(const Box& box, const Box& target, Index offse
 class CommunicationWork {
  public:
   CommunicationWork(const Plan& plan, const Step& step)
-      : mesh_(plan.mesh), at_(mesh_.coordinates(plan.process)), step_(step), from_(plan.slots[step.in[0]].desc),
-        to_(plan.slots[step.out].desc.sharding), mine_(block(from_.extents, from_.sharding, mesh_, at_)),
-        wanted_(block(from_.extents, to_, mesh_, at_)), send_panels_(plan.slots[step.in[0]].panel_dim >= 0),
+      : mesh_(plan.mesh),
+        at_(mesh_.coordinates(plan.process)),
+        step_(step),
+        from_(plan.slots[step.in[0]].desc),
+        to_(plan.slots[step.out].desc.sharding),
+        mine_(block(from_.extents, from_.sharding, mesh_, at_)),
+        wanted_(block(from_.extents, to_, mesh_, at_)),
+        send_panels_(plan.slots[step.in[0]].panel_dim >= 0),
         receive_panels_(plan.slots[step.out].panel_dim >= 0) {
     Call& call = work_.call;
     call.kind = step.collective;
     call.group = step.group;
     call.type = from_.type;
-    call.reduction = step.collective == Collective::reduce_scatter || step.collective == Collective::all_reduce
-                         ? from_.sharding.reduction
-                         : Reduction::none;
+    call.reduction =
+        step.collective == Collective::reduce_scatter || step.collective == Collective::all_reduce
+            ? from_.sharding.reduction
+            : Reduction::none;
     call.even = step.even;
     call.in_place = step.in_place;
     call.own = mesh_.group_rank(step.group, at_);
@@ -81,10 +87,14 @@ class CommunicationWork {
     switch (step_.collective) {
       case Collective::all_gather:
         whole(work_.call.send, mine_.size());
-        for_members([&](int q, const Coordinates& peer) { receive(q, block(from_.extents, from_.sharding, mesh_, peer)); });
+        for_members([&](int q, const Coordinates& peer) {
+          receive(q, block(from_.extents, from_.sharding, mesh_, peer));
+        });
         break;
       case Collective::reduce_scatter:
-        for_members([&](int q, const Coordinates& peer) { send(q, block(from_.extents, to_, mesh_, peer)); });
+        for_members([&](int q, const Coordinates& peer) {
+          send(q, block(from_.extents, to_, mesh_, peer));
+        });
         whole(work_.call.receive, wanted_.size());
         break;
       case Collective::all_reduce:
@@ -98,7 +108,9 @@ class CommunicationWork {
         });
         break;
       case Collective::collective_permute:
-      case Collective::exchange: point_to_point(); break;
+      case Collective::exchange:
+        point_to_point();
+        break;
     }
     const Index unit = static_cast<Index>(size_of(from_.type));
     if (!step_.direct_send) work_.send_staging = sent_ * unit;
@@ -107,12 +119,15 @@ class CommunicationWork {
   }
 
  private:
-  template <class Visit>
-  void for_members(const Visit& visit) const {
+  template <class Visit> void for_members(const Visit& visit) const {
     for (int q = 0; q < work_.call.members; ++q) visit(q, mesh_.member(step_.group, at_, q));
   }
-  void whole(std::vector<Piece>& side, Index count) const { side.push_back({work_.call.own, 0, count}); }
-  static Index offset_in(const Box& box, const Box& container) { return box.empty() ? 0 : box_copy(box, container, box).from_offset; }
+  void whole(std::vector<Piece>& side, Index count) const {
+    side.push_back({work_.call.own, 0, count});
+  }
+  static Index offset_in(const Box& box, const Box& container) {
+    return box.empty() ? 0 : box_copy(box, container, box).from_offset;
+  }
 
   void send(int peer, const Box& box) {
     if (step_.direct_send) {
@@ -126,7 +141,8 @@ class CommunicationWork {
   }
   void receive(int peer, const Box& box) {
     if (step_.direct_receive) {
-      work_.call.receive.push_back({peer, receive_panels_ ? received_ : offset_in(box, wanted_), box.size()});
+      work_.call.receive.push_back(
+          {peer, receive_panels_ ? received_ : offset_in(box, wanted_), box.size()});
       received_ += box.size();
       return;
     }
@@ -140,15 +156,18 @@ class CommunicationWork {
       Box box;
     };
     const auto sorted = [](std::vector<Part>& parts) {
-      std::sort(parts.begin(), parts.end(), [](const Part& x, const Part& y) { return x.peer < y.peer; });
+      std::sort(parts.begin(), parts.end(),
+                [](const Part& x, const Part& y) { return x.peer < y.peer; });
     };
     std::vector<Part> out, in;
-    for_each_receiver(from_.extents, from_.sharding, to_, mesh_, at_, [&](const Coordinates& peer, const Box& box) {
-      out.push_back({mesh_.group_rank(step_.group, peer), box});
-    });
-    for_each_sender(from_.extents, from_.sharding, to_, mesh_, at_, [&](const Coordinates& peer, const Box& box) {
-      in.push_back({mesh_.group_rank(step_.group, peer), box});
-    });
+    for_each_receiver(from_.extents, from_.sharding, to_, mesh_, at_,
+                      [&](const Coordinates& peer, const Box& box) {
+                        out.push_back({mesh_.group_rank(step_.group, peer), box});
+                      });
+    for_each_sender(from_.extents, from_.sharding, to_, mesh_, at_,
+                    [&](const Coordinates& peer, const Box& box) {
+                      in.push_back({mesh_.group_rank(step_.group, peer), box});
+                    });
     sorted(out);
     sorted(in);
     for (const Part& part : out)
@@ -178,11 +197,13 @@ inline Extents local_extents(const Slot& slot, const Plan& plan, const Coordinat
   return block(slot.desc.extents, slot.desc.sharding, plan.mesh, at).extents();
 }
 
-inline ContractionBlock contraction_block(const Slot& slot, const Plan& plan, const Coordinates& at) {
+inline ContractionBlock contraction_block(const Slot& slot, const Plan& plan,
+                                          const Coordinates& at) {
   return {slot.labels, local_extents(slot, plan, at), slot.panel_dim, slot.panels};
 }
 
-inline StridedCopy permute_work(const Slot& from, const Slot& to, const Plan& plan, const Coordinates& at) {
+inline StridedCopy permute_work(const Slot& from, const Slot& to, const Plan& plan,
+                                const Coordinates& at) {
   StridedCopy copy;
   copy.extents = local_extents(to, plan, at);
   copy.to_strides = row_major_strides(copy.extents);
@@ -191,7 +212,8 @@ inline StridedCopy permute_work(const Slot& from, const Slot& to, const Plan& pl
   return copy;
 }
 
-inline LocalReduce reduce_work(const Slot& from, const Slot& to, const Plan& plan, const Coordinates& at) {
+inline LocalReduce reduce_work(const Slot& from, const Slot& to, const Plan& plan,
+                               const Coordinates& at) {
   LocalReduce work;
   const Extents extents = local_extents(from, plan, at);
   const Extents strides = row_major_strides(extents);
@@ -232,22 +254,31 @@ inline StepWork work_of(const Plan& plan, const Step& step) {
   const Slot& out = plan.slots[step.out];
   StepWork work;
   switch (step.kind) {
-    case StepKind::communicate: return detail::CommunicationWork(plan, step).make();
+    case StepKind::communicate:
+      return detail::CommunicationWork(plan, step).make();
     case StepKind::slice: {
       const Box target = block(out.desc.extents, out.desc.sharding, plan.mesh, at);
       if (!target.empty())
-        work.local.push_back(detail::box_copy(target, block(first.desc.extents, first.desc.sharding, plan.mesh, at), target));
+        work.local.push_back(detail::box_copy(
+            target, block(first.desc.extents, first.desc.sharding, plan.mesh, at), target));
       break;
     }
-    case StepKind::permute: work.local.push_back(detail::permute_work(first, out, plan, at)); break;
+    case StepKind::permute:
+      work.local.push_back(detail::permute_work(first, out, plan, at));
+      break;
     case StepKind::contract: {
       const Slot& second = plan.slots[step.in[1]];
-      work.contract = contraction_work(detail::contraction_block(first, plan, at), detail::contraction_block(second, plan, at),
+      work.contract = contraction_work(detail::contraction_block(first, plan, at),
+                                       detail::contraction_block(second, plan, at),
                                        detail::contraction_block(out, plan, at));
       break;
     }
-    case StepKind::reduce: work.reduce = detail::reduce_work(first, out, plan, at); break;
-    case StepKind::map: work.map = detail::map_work(plan, step, at); break;
+    case StepKind::reduce:
+      work.reduce = detail::reduce_work(first, out, plan, at);
+      break;
+    case StepKind::map:
+      work.map = detail::map_work(plan, step, at);
+      break;
   }
   return work;
 }

@@ -6,8 +6,9 @@
 ///     split({0, 7}, 4, 3) == Interval{6, 7}            // 7 over 4 parts: 2, 2, 2, 1
 ///     block({7, 6}, Sharding{{0}, {}}, MeshShape{4}, coordinates)
 ///
-/// Laws: the parts of an interval are disjoint and cover it; several axes on one dimension nest, the major one cuts
-/// first, so an all-gather over the minor axis of P<Axes<a,b>> gives exactly P<a>.
+/// Laws: the parts of an interval are disjoint and cover it; several axes on one dimension nest,
+/// the major one cuts first, so an all-gather over the minor axis of P<Axes<a,b>> gives exactly
+/// P<a>.
 #include <tessera/base/box.hpp>
 #include <tessera/mesh/mesh_shape.hpp>
 #include <tessera/spec/sharding.hpp>
@@ -17,7 +18,8 @@ namespace tessera {
 /// Returns part `part` of an interval cut into `parts` blocks of ceil(size / parts).
 constexpr Interval split(Interval whole, Index parts, Index part) {
   const Index block = ceil_div(whole.size(), parts);
-  return {min_of(whole.hi, whole.lo + part * block), min_of(whole.hi, whole.lo + (part + 1) * block)};
+  return {min_of(whole.hi, whole.lo + part * block),
+          min_of(whole.hi, whole.lo + (part + 1) * block)};
 }
 
 /// Returns what the process at `at` owns of a dimension of extent n split over `axes`.
@@ -28,9 +30,11 @@ constexpr Interval block(Index n, AxisList axes, const MeshShape& mesh, const Co
 }
 
 /// Returns the box that the process at `at` owns.
-constexpr Box block(const Extents& extents, const Sharding& sharding, const MeshShape& mesh, const Coordinates& at) {
+constexpr Box block(const Extents& extents, const Sharding& sharding, const MeshShape& mesh,
+                    const Coordinates& at) {
   Box result;
-  for (int d = 0; d < extents.size(); ++d) result.side.push_back(block(extents[d], sharding[d], mesh, at));
+  for (int d = 0; d < extents.size(); ++d)
+    result.side.push_back(block(extents[d], sharding[d], mesh, at));
   return result;
 }
 

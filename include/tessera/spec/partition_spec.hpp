@@ -7,8 +7,8 @@
 ///     P<Axes<data, model>, _>                 // dimension 0 over both, data major
 ///     P<_, _, Unreduced<Sum, model>>          // values still to be summed over model
 ///
-/// Laws: equal shardings are one type: P<Axes<a>> is P<a>, P<Axes<>> is P<_>, partial axes are sorted.
-/// lower<M, S>() and spec_of<M, Provider> are inverse to each other.
+/// Laws: equal shardings are one type: P<Axes<a>> is P<a>, P<Axes<>> is P<_>, partial axes are
+/// sorted. lower<M, S>() and spec_of<M, Provider> are inverse to each other.
 #include <type_traits>
 #include <utility>
 
@@ -22,122 +22,86 @@ struct Replicated {};
 using _ = Replicated;
 
 /// Several axes on one dimension; the first one is the major one.
-template <class... A>
-struct Axes {};
+template <class... A> struct Axes {};
 
-/// Stands last in a spec: values are partial over A... and are to be combined by Kind (Sum, Max, Min).
-template <class Kind, class... A>
-struct Unreduced {};
+/// Stands last in a spec: values are partial over A... and are to be combined by Kind (Sum, Max,
+/// Min).
+template <class Kind, class... A> struct Unreduced {};
 
-template <class... Dims>
-struct PartitionSpec {
-  static constexpr int entries = sizeof...(Dims);
-};
+template <class... Dims> struct PartitionSpec { static constexpr int entries = sizeof...(Dims); };
 
 namespace detail {
-template <class... A>
-struct AxisPack {};  // partial axes, sorted by their full name
+template <class... A> struct AxisPack {};  // partial axes, sorted by their full name
 
-template <class Pack, class A>
-struct InsertSorted;
-template <class A>
-struct InsertSorted<AxisPack<>, A> {
-  using type = AxisPack<A>;
-};
-template <class Pack, class A>
-struct Prepend;
-template <class... Rest, class A>
-struct Prepend<AxisPack<Rest...>, A> {
+template <class Pack, class A> struct InsertSorted;
+template <class A> struct InsertSorted<AxisPack<>, A> { using type = AxisPack<A>; };
+template <class Pack, class A> struct Prepend;
+template <class... Rest, class A> struct Prepend<AxisPack<Rest...>, A> {
   using type = AxisPack<A, Rest...>;
 };
-template <class First, class... Rest, class A>
-struct InsertSorted<AxisPack<First, Rest...>, A> {
+template <class First, class... Rest, class A> struct InsertSorted<AxisPack<First, Rest...>, A> {
   static constexpr bool before = full_type_name<A>() < full_type_name<First>();
-  using type = typename std::conditional_t<before, std::type_identity<AxisPack<A, First, Rest...>>,
-                                           Prepend<typename InsertSorted<AxisPack<Rest...>, A>::type, First>>::type;
+  using type = typename std::conditional_t<
+      before, std::type_identity<AxisPack<A, First, Rest...>>,
+      Prepend<typename InsertSorted<AxisPack<Rest...>, A>::type, First>>::type;
 };
-template <class Kind, class Pack>
-struct ToUnreduced;
-template <class Kind, class... A>
-struct ToUnreduced<Kind, AxisPack<A...>> {
+template <class Kind, class Pack> struct ToUnreduced;
+template <class Kind, class... A> struct ToUnreduced<Kind, AxisPack<A...>> {
   using type = Unreduced<Kind, A...>;
 };
-template <class Pack, class... A>
-struct SortAxes {
-  using type = Pack;
-};
+template <class Pack, class... A> struct SortAxes { using type = Pack; };
 template <class Pack, class First, class... Rest>
-struct SortAxes<Pack, First, Rest...> : SortAxes<typename InsertSorted<Pack, First>::type, Rest...> {};
+struct SortAxes<Pack, First, Rest...>
+    : SortAxes<typename InsertSorted<Pack, First>::type, Rest...> {};
 
-template <class D>
-struct CanonicalDim {
-  using type = D;
-};
-template <class A>
-struct CanonicalDim<Axes<A>> {
-  using type = A;
-};
-template <>
-struct CanonicalDim<Axes<>> {
-  using type = Replicated;
-};
+template <class D> struct CanonicalDim { using type = D; };
+template <class A> struct CanonicalDim<Axes<A>> { using type = A; };
+template <> struct CanonicalDim<Axes<>> { using type = Replicated; };
 template <class Kind, class... A>
-struct CanonicalDim<Unreduced<Kind, A...>> : ToUnreduced<Kind, typename SortAxes<AxisPack<>, A...>::type> {};
+struct CanonicalDim<Unreduced<Kind, A...>>
+    : ToUnreduced<Kind, typename SortAxes<AxisPack<>, A...>::type> {};
 
-template <class D>
-struct IsUnreduced : std::false_type {};
-template <class Kind, class... A>
-struct IsUnreduced<Unreduced<Kind, A...>> : std::true_type {};
-template <class D>
-struct IsNothing : std::false_type {};  // Unreduced over no axis says nothing
-template <class Kind>
-struct IsNothing<Unreduced<Kind>> : std::true_type {};
+template <class D> struct IsUnreduced : std::false_type {};
+template <class Kind, class... A> struct IsUnreduced<Unreduced<Kind, A...>> : std::true_type {};
+template <class D> struct IsNothing : std::false_type {};  // Unreduced over no axis says nothing
+template <class Kind> struct IsNothing<Unreduced<Kind>> : std::true_type {};
 
-template <class Spec, class... D>
-struct CanonicalSpec {
-  using type = Spec;
-};
+template <class Spec, class... D> struct CanonicalSpec { using type = Spec; };
 template <class... Done, class First, class... Rest>
 struct CanonicalSpec<PartitionSpec<Done...>, First, Rest...>
     : CanonicalSpec<std::conditional_t<IsNothing<First>::value, PartitionSpec<Done...>,
                                        PartitionSpec<Done..., typename CanonicalDim<First>::type>>,
                     Rest...> {};
 
-inline constexpr int unknown_axis = 15;  // what lowering writes for an axis that the mesh does not have
+inline constexpr int unknown_axis =
+    15;  // what lowering writes for an axis that the mesh does not have
 
-template <class M, class A>
-constexpr int index_or_unknown() {
+template <class M, class A> constexpr int index_or_unknown() {
   return M::template index<A> >= 0 ? M::template index<A> : unknown_axis;
 }
-template <class M, class D>
-struct LowerDim {
+template <class M, class D> struct LowerDim {
   static constexpr void add(Sharding& s) {
     s.dims.push_back(AxisList{});
     s.dims.back().push_back(index_or_unknown<M, D>());
   }
 };
-template <class M>
-struct LowerDim<M, Replicated> {
+template <class M> struct LowerDim<M, Replicated> {
   static constexpr void add(Sharding& s) { s.dims.push_back(AxisList{}); }
 };
-template <class M, class... A>
-struct LowerDim<M, Axes<A...>> {
+template <class M, class... A> struct LowerDim<M, Axes<A...>> {
   static constexpr void add(Sharding& s) {
     s.dims.push_back(AxisList{});
     (s.dims.back().push_back(index_or_unknown<M, A>()), ...);
   }
 };
-template <class M, class Kind, class... A>
-struct LowerDim<M, Unreduced<Kind, A...>> {
+template <class M, class Kind, class... A> struct LowerDim<M, Unreduced<Kind, A...>> {
   static constexpr void add(Sharding& s) {
     (s.partial.insert(index_or_unknown<M, A>()), ...);
     s.reduction = Kind::reduction;
   }
 };
-template <class M, class S>
-struct Lower;
-template <class M, class... D>
-struct Lower<M, PartitionSpec<D...>> {
+template <class M, class S> struct Lower;
+template <class M, class... D> struct Lower<M, PartitionSpec<D...>> {
   static constexpr Sharding make() {
     Sharding s;
     (LowerDim<M, D>::add(s), ...);
@@ -148,24 +112,17 @@ struct Lower<M, PartitionSpec<D...>> {
 }  // namespace detail
 
 /// The canonical spelling of a spec; use it wherever a spec is written.
-template <class... Dims>
-using P = typename detail::CanonicalSpec<PartitionSpec<>, Dims...>::type;
+template <class... Dims> using P = typename detail::CanonicalSpec<PartitionSpec<>, Dims...>::type;
 
 /// Returns the value of spec S on mesh M.
-template <class M, class S>
-constexpr const Sharding& lower() {
-  return detail::Lower<M, S>::value;
-}
+template <class M, class S> constexpr const Sharding& lower() { return detail::Lower<M, S>::value; }
 
 namespace detail {
-template <class M, class Provider, int D, class Is>
-struct DimOf;
-template <class M, class Provider, int D>
-struct DimOf<M, Provider, D, std::index_sequence<>> {
+template <class M, class Provider, int D, class Is> struct DimOf;
+template <class M, class Provider, int D> struct DimOf<M, Provider, D, std::index_sequence<>> {
   using type = Replicated;
 };
-template <class M, class Provider, int D>
-struct DimOf<M, Provider, D, std::index_sequence<0>> {
+template <class M, class Provider, int D> struct DimOf<M, Provider, D, std::index_sequence<0>> {
   using type = typename M::template axis<Provider::value[D][0]>;
 };
 template <class M, class Provider, int D, std::size_t... I>
@@ -178,54 +135,61 @@ constexpr int nth_axis(AxisSet set, int n) {
   return 0;
 }
 template <Reduction R>
-using reduction_tag = std::conditional_t<R == Reduction::max, Max, std::conditional_t<R == Reduction::min, Min, Sum>>;
+using reduction_tag =
+    std::conditional_t<R == Reduction::max, Max, std::conditional_t<R == Reduction::min, Min, Sum>>;
 
-template <class M, class Provider, class Ds, class Ps>
-struct SpecOf;
+template <class M, class Provider, class Ds, class Ps> struct SpecOf;
 template <class M, class Provider, std::size_t... D, std::size_t... I>
 struct SpecOf<M, Provider, std::index_sequence<D...>, std::index_sequence<I...>> {
-  using type = P<typename DimOf<M, Provider, static_cast<int>(D),
-                                std::make_index_sequence<static_cast<std::size_t>(Provider::value[static_cast<int>(D)].size())>>::type...,
-                 Unreduced<reduction_tag<Provider::value.reduction>,
-                           typename M::template axis<nth_axis(Provider::value.partial, static_cast<int>(I))>...>>;
+  using type =
+      P<typename DimOf<M, Provider, static_cast<int>(D),
+                       std::make_index_sequence<static_cast<std::size_t>(
+                           Provider::value[static_cast<int>(D)].size())>>::type...,
+        Unreduced<
+            reduction_tag<Provider::value.reduction>,
+            typename M::template axis<nth_axis(Provider::value.partial, static_cast<int>(I))>...>>;
 };
 }  // namespace detail
 
 /// The spec type of the sharding Provider::value (a static constexpr member) on mesh M.
 template <class M, class Provider>
-using spec_of = typename detail::SpecOf<M, Provider, std::make_index_sequence<static_cast<std::size_t>(Provider::value.rank())>,
-                                        std::make_index_sequence<static_cast<std::size_t>(Provider::value.partial.size())>>::type;
+using spec_of = typename detail::SpecOf<
+    M, Provider, std::make_index_sequence<static_cast<std::size_t>(Provider::value.rank())>,
+    std::make_index_sequence<static_cast<std::size_t>(Provider::value.partial.size())>>::type;
 
 namespace detail {
-template <class...>
-inline constexpr bool never = false;
+template <class...> inline constexpr bool never = false;
 
-/// Instantiated only for a spec that breaks a rule; the assertion is the message, the arguments are the facts.
-template <SpecRule Rule, class Spec, class OnMesh>
-struct InvalidSpec;
-template <class Spec, class OnMesh>
-struct InvalidSpec<SpecRule::axis_in_mesh, Spec, OnMesh> {
-  static_assert(never<Spec>, "[tessera] the PartitionSpec names an axis that its Mesh does not have; a dimension is split over axes of the mesh; check the spelling, or add the axis to the mesh");
+/// Instantiated only for a spec that breaks a rule; the assertion is the message, the arguments are
+/// the facts.
+template <SpecRule Rule, class Spec, class OnMesh> struct InvalidSpec;
+template <class Spec, class OnMesh> struct InvalidSpec<SpecRule::axis_in_mesh, Spec, OnMesh> {
+  static_assert(
+      never<Spec>,
+      "[tessera] the PartitionSpec names an axis that its Mesh does not have; a dimension is split "
+      "over axes of the mesh; check the spelling, or add the axis to the mesh");
 };
-template <class Spec, class OnMesh>
-struct InvalidSpec<SpecRule::axis_used_once, Spec, OnMesh> {
-  static_assert(never<Spec>, "[tessera] the PartitionSpec uses a mesh axis twice; an axis splits at most one dimension; replace one use by _");
+template <class Spec, class OnMesh> struct InvalidSpec<SpecRule::axis_used_once, Spec, OnMesh> {
+  static_assert(never<Spec>,
+                "[tessera] the PartitionSpec uses a mesh axis twice; an axis splits at most one "
+                "dimension; replace one use by _");
 };
 template <class Spec, class OnMesh>
 struct InvalidSpec<SpecRule::partial_axis_used_once, Spec, OnMesh> {
-  static_assert(never<Spec>, "[tessera] the PartitionSpec is Unreduced over an axis that also splits a dimension; an axis does one or the other; drop it from one of them");
+  static_assert(never<Spec>,
+                "[tessera] the PartitionSpec is Unreduced over an axis that also splits a "
+                "dimension; an axis does one or the other; drop it from one of them");
 };
-template <class Spec, class OnMesh>
-struct InvalidSpec<SpecRule::reduction_named, Spec, OnMesh> {
-  static_assert(never<Spec>, "[tessera] Unreduced names no reduction; write Unreduced<Sum, axis>, Unreduced<Max, axis> or Unreduced<Min, axis>");
+template <class Spec, class OnMesh> struct InvalidSpec<SpecRule::reduction_named, Spec, OnMesh> {
+  static_assert(never<Spec>,
+                "[tessera] Unreduced names no reduction; write Unreduced<Sum, axis>, "
+                "Unreduced<Max, axis> or Unreduced<Min, axis>");
 };
 
-template <class M, class S>
-constexpr SpecVerdict check_spec() {
+template <class M, class S> constexpr SpecVerdict check_spec() {
   return check(lower<M, S>(), M::rank);
 }
-template <class M, class S>
-consteval bool demand_spec() {
+template <class M, class S> consteval bool demand_spec() {
   constexpr SpecVerdict verdict = check_spec<M, S>();
   if constexpr (!verdict.ok()) return sizeof(InvalidSpec<verdict.rule, S, M>) > 0;
   return true;
@@ -234,6 +198,7 @@ consteval bool demand_spec() {
 
 /// S is a legal spec on mesh M.
 template <class S, class M>
-concept SpecOn = detail::check_spec<M, S>().ok();
+concept SpecOn = detail::check_spec<M, S>()
+.ok();
 
 }  // namespace tessera

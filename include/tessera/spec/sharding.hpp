@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// A sharding as a value: for each dimension the mesh axes that split it, and the axes over which values are still
-/// partial. `PartitionSpec` is the same thing as a type; spec/block.hpp says who owns what.
+/// A sharding as a value: for each dimension the mesh axes that split it, and the axes over which
+/// values are still partial. `PartitionSpec` is the same thing as a type; spec/block.hpp says who
+/// owns what.
 ///
 ///     Sharding s{{0}, {}, {1}};           // dimension 0 over axis 0, dimension 2 over axis 1
 ///
@@ -20,8 +21,8 @@ namespace tessera {
 
 struct Sharding {
   FixedVector<AxisList, max_dims> dims;
-  AxisSet partial;                          ///< values must still be combined over these axes
-  Reduction reduction = Reduction::none;    ///< how; `none` exactly when `partial` is empty
+  AxisSet partial;                        ///< values must still be combined over these axes
+  Reduction reduction = Reduction::none;  ///< how; `none` exactly when `partial` is empty
 
   constexpr Sharding() = default;
   constexpr Sharding(std::initializer_list<AxisList> axes) : dims(axes) {}
@@ -55,7 +56,8 @@ struct Sharding {
   constexpr bool operator==(const Sharding&) const = default;
 };
 
-/// Everything about a tensor that decides its communication: element type, global extents, sharding.
+/// Everything about a tensor that decides its communication: element type, global extents,
+/// sharding.
 struct TensorDesc {
   DType type = DType::f32;
   Extents extents;
@@ -83,7 +85,9 @@ inline std::string to_string(const Sharding& s, const AxisNames& names) {
   }
   if (!s.partial.empty()) {
     if (s.rank() > 0) text += ",";
-    text += s.reduction == Reduction::sum ? "Unreduced<Sum" : s.reduction == Reduction::max ? "Unreduced<Max" : "Unreduced<Min";
+    text += s.reduction == Reduction::sum   ? "Unreduced<Sum"
+            : s.reduction == Reduction::max ? "Unreduced<Max"
+                                            : "Unreduced<Min";
     for (int a = 0; a < max_axes; ++a)
       if (s.partial.contains(a)) text += "," + name(a);
     text += ">";

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Making tensors: every process fills its own block, so nothing is communicated, and every mesh makes the same tensor.
+/// Making tensors: every process fills its own block, so nothing is communicated, and every mesh
+/// makes the same tensor.
 ///
 ///     auto x = zeros<Tensor<data, _, model>>(mesh, 8, 512, 5120);
 ///     auto w = random_normal<Tensor<data, model>>(mesh, {5120, 20480}, 7, 0.0, 0.02);
-///     auto i = from_function<Ints<data>>(mesh, {100}, Ramp{});      // Ramp{}(const GlobalIndex&) -> value
+///     auto i = from_function<Ints<data>>(mesh, {100}, Ramp{});      // Ramp{}(const GlobalIndex&)
+///     -> value
 ///
 /// Laws: gather(from_function<T>(mesh, e, f))[i] == f(i) on every mesh.
 #include <algorithm>
@@ -34,15 +36,19 @@ inline Extents offsets_of(const Box& box) {
 /// Copies between memory of the host and memory of the kernels.
 inline void copy_to_host(void* host, const void* data, Index bytes) {
   using Host = Kokkos::View<char*, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>;
-  using Device = Kokkos::View<const char*, Kokkos::DefaultExecutionSpace::memory_space, Kokkos::MemoryUnmanaged>;
+  using Device = Kokkos::View<const char*, Kokkos::DefaultExecutionSpace::memory_space,
+                              Kokkos::MemoryUnmanaged>;
   const auto n = static_cast<std::size_t>(bytes);
-  if (n > 0) Kokkos::deep_copy(Host(static_cast<char*>(host), n), Device(static_cast<const char*>(data), n));
+  if (n > 0)
+    Kokkos::deep_copy(Host(static_cast<char*>(host), n), Device(static_cast<const char*>(data), n));
 }
 inline void copy_from_host(void* data, const void* host, Index bytes) {
   using Host = Kokkos::View<const char*, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>;
-  using Device = Kokkos::View<char*, Kokkos::DefaultExecutionSpace::memory_space, Kokkos::MemoryUnmanaged>;
+  using Device =
+      Kokkos::View<char*, Kokkos::DefaultExecutionSpace::memory_space, Kokkos::MemoryUnmanaged>;
   const auto n = static_cast<std::size_t>(bytes);
-  if (n > 0) Kokkos::deep_copy(Device(static_cast<char*>(data), n), Host(static_cast<const char*>(host), n));
+  if (n > 0)
+    Kokkos::deep_copy(Device(static_cast<char*>(data), n), Host(static_cast<const char*>(host), n));
 }
 
 /// Copies this process's box out of the whole tensor (row-major, on the host) into its block.
@@ -58,7 +64,8 @@ inline void copy_block_in(const TensorCore& t, const void* whole_data) {
   for (Index done = 0; done < box.size(); done += row) {
     Index from = 0;
     for (int d = 0; d < extents.size(); ++d) from += (box[d].lo + at[d]) * strides[d];
-    std::copy_n(static_cast<const char*>(whole_data) + from * unit, row * unit, packed.data() + done * unit);
+    std::copy_n(static_cast<const char*>(whole_data) + from * unit, row * unit,
+                packed.data() + done * unit);
     for (int d = extents.size() - 2; d >= 0; --d) {
       if (++at[d] < extents[d]) break;
       at[d] = 0;
@@ -68,112 +75,135 @@ inline void copy_block_in(const TensorCore& t, const void* whole_data) {
 }
 
 template <class Tensor>
-Tensor make_tensor(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& extents, Where where) {
-  static_assert(!Tensor::unfinished, "[tessera] a tensor is made finished; only operators leave values Unreduced; drop Unreduced from its spec");
-  return Tensor(TensorCore::make(mesh.core(), {dtype_of<typename Tensor::value_type>, extents, Tensor::sharding()}, where));
+Tensor make_tensor(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& extents,
+                   Where where) {
+  static_assert(!Tensor::unfinished,
+                "[tessera] a tensor is made finished; only operators leave values Unreduced; drop "
+                "Unreduced from its spec");
+  return Tensor(TensorCore::make(
+      mesh.core(), {dtype_of<typename Tensor::value_type>, extents, Tensor::sharding()}, where));
 }
-template <class... N>
-Extents to_extents(N... n) {
-  return Extents{static_cast<Index>(n)...};
-}
+template <class... N> Extents to_extents(N... n) { return Extents{static_cast<Index>(n)...}; }
 }  // namespace detail
 
 /// Returns a tensor of the given extents with every element `value`. Communication: none.
 template <TypedTensor Tensor>
-Tensor full(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& extents, typename Tensor::value_type value,
-            Where where = Where::here()) {
+Tensor full(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& extents,
+            typename Tensor::value_type value, Where where = Where::here()) {
   using T = typename Tensor::value_type;
   Tensor t = detail::make_tensor<Tensor>(mesh, extents, where);
-  if (!mesh.dry()) detail::launch("tessera::full", t.local_size(), 32768, detail::Fill<T>{t.data(), value});
+  if (!mesh.dry())
+    detail::launch("tessera::full", t.local_size(), 32768, detail::Fill<T>{t.data(), value});
   return t;
 }
 template <TypedTensor Tensor>
-Tensor zeros(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& extents, Where where = Where::here()) {
+Tensor zeros(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& extents,
+             Where where = Where::here()) {
   return full<Tensor>(mesh, extents, typename Tensor::value_type{0}, where);
 }
 template <TypedTensor Tensor, std::convertible_to<Index>... N>
 Tensor zeros(const ProcessMesh<typename Tensor::mesh_type>& mesh, N... n) {
-  static_assert(sizeof...(N) == Tensor::rank, "[tessera] zeros takes one extent for each dimension of the tensor's spec");
+  static_assert(sizeof...(N) == Tensor::rank,
+                "[tessera] zeros takes one extent for each dimension of the tensor's spec");
   return full<Tensor>(mesh, detail::to_extents(n...), typename Tensor::value_type{0}, Where{});
 }
 
-/// Returns the tensor whose element at global index i is f(i); f is const-callable with a GlobalIndex.
-/// Communication: none.
+/// Returns the tensor whose element at global index i is f(i); f is const-callable with a
+/// GlobalIndex. Communication: none.
 template <TypedTensor Tensor, class F>
-Tensor from_function(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& extents, const F& f, Where where = Where::here()) {
+Tensor from_function(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& extents,
+                     const F& f, Where where = Where::here()) {
   Tensor t = detail::make_tensor<Tensor>(mesh, extents, where);
-  if (!mesh.dry() && t.local_size() > 0) fill_index(f, t.data(), t.box().extents(), detail::offsets_of(t.box()), extents);
+  if (!mesh.dry() && t.local_size() > 0)
+    fill_index(f, t.data(), t.box().extents(), detail::offsets_of(t.box()), extents);
   return t;
 }
 
-/// Returns random numbers that depend on the seed and the global index alone: uniform in [lo, hi) (integers: [lo, hi]),
-/// or normal. Communication: none.
+/// Returns random numbers that depend on the seed and the global index alone: uniform in [lo, hi)
+/// (integers: [lo, hi]), or normal. Communication: none.
 template <TypedTensor Tensor>
-Tensor random_uniform(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& extents, std::uint64_t seed, double lo = 0,
-                      double hi = 1, Where where = Where::here()) {
+Tensor random_uniform(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& extents,
+                      std::uint64_t seed, double lo = 0, double hi = 1,
+                      Where where = Where::here()) {
   Tensor t = detail::make_tensor<Tensor>(mesh, extents, where);
   if (!mesh.dry() && t.local_size() > 0)
-    random_uniform(dtype_of<typename Tensor::value_type>, t.data(), t.box().extents(), detail::offsets_of(t.box()), extents, seed, lo, hi);
+    random_uniform(dtype_of<typename Tensor::value_type>, t.data(), t.box().extents(),
+                   detail::offsets_of(t.box()), extents, seed, lo, hi);
   return t;
 }
 template <TypedTensor Tensor>
-Tensor random_normal(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& extents, std::uint64_t seed, double mean = 0,
-                     double deviation = 1, Where where = Where::here()) {
+Tensor random_normal(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& extents,
+                     std::uint64_t seed, double mean = 0, double deviation = 1,
+                     Where where = Where::here()) {
   Tensor t = detail::make_tensor<Tensor>(mesh, extents, where);
   if (!mesh.dry() && t.local_size() > 0)
-    random_normal(dtype_of<typename Tensor::value_type>, t.data(), t.box().extents(), detail::offsets_of(t.box()), extents, seed, mean, deviation);
+    random_normal(dtype_of<typename Tensor::value_type>, t.data(), t.box().extents(),
+                  detail::offsets_of(t.box()), extents, seed, mean, deviation);
   return t;
 }
 
-/// Returns the tensor that every process has whole on its host, row-major; each keeps its block. Communication: none.
-/// Throws ShapeError when the data has another size than the extents.
+/// Returns the tensor that every process has whole on its host, row-major; each keeps its block.
+/// Communication: none. Throws ShapeError when the data has another size than the extents.
 template <TypedTensor Tensor>
 Tensor from_host(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& extents,
                  std::span<const typename Tensor::value_type> values, Where where = Where::here()) {
   if (static_cast<Index>(values.size()) != volume(extents))
-    throw ShapeError("from_host: a tensor of " + to_string(extents) + " has " + std::to_string(volume(extents)) + " elements and " +
-                         std::to_string(values.size()) + " are given; give all elements of the whole tensor, row-major",
+    throw ShapeError("from_host: a tensor of " + to_string(extents) + " has " +
+                         std::to_string(volume(extents)) + " elements and " +
+                         std::to_string(values.size()) +
+                         " are given; give all elements of the whole tensor, row-major",
                      where);
   Tensor t = detail::make_tensor<Tensor>(mesh, extents, where);
   if (!mesh.dry()) detail::copy_block_in(t.core(), values.data());
   return t;
 }
 
-/// Returns a tensor whose block on this process is the memory of `view`, not a copy: declared alike by all processes.
-/// The view is contiguous, LayoutRight, in the memory of the default execution space, and of the block's extents; it is
-/// kept alive by the tensor. Communication: none. Throws ShapeError when it is not the block that this process owns.
+/// Returns a tensor whose block on this process is the memory of `view`, not a copy: declared alike
+/// by all processes. The view is contiguous, LayoutRight, in the memory of the default execution
+/// space, and of the block's extents; it is kept alive by the tensor. Communication: none. Throws
+/// ShapeError when it is not the block that this process owns.
 template <TypedTensor Tensor, class View>
-Tensor adopt(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& extents, const View& view, Where where = Where::here()) {
+Tensor adopt(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& extents,
+             const View& view, Where where = Where::here()) {
   static_assert(Kokkos::is_view_v<View>, "[tessera] adopt takes a Kokkos::View");
-  static_assert(std::is_same_v<typename View::non_const_value_type, typename Tensor::value_type> && !std::is_const_v<typename View::value_type>,
-                "[tessera] the View holds another element type than the tensor (or const elements); use a View of the tensor's own type");
-  static_assert(static_cast<int>(View::rank()) == Tensor::rank, "[tessera] the View has another number of dimensions than the tensor");
-  static_assert(std::is_same_v<typename View::array_layout, Kokkos::LayoutRight> || View::rank() <= 1,
-                "[tessera] blocks are LayoutRight; deep_copy the View into one of LayoutRight first");
-  static_assert(Kokkos::SpaceAccessibility<Kokkos::DefaultExecutionSpace, typename View::memory_space>::accessible,
-                "[tessera] kernels cannot reach the View's memory; make it in the default execution space's memory");
-  static_assert(!Tensor::unfinished, "[tessera] a tensor is adopted finished; drop Unreduced from its spec");
+  static_assert(std::is_same_v<typename View::non_const_value_type, typename Tensor::value_type> &&
+                    !std::is_const_v<typename View::value_type>,
+                "[tessera] the View holds another element type than the tensor (or const "
+                "elements); use a View of the tensor's own type");
+  static_assert(static_cast<int>(View::rank()) == Tensor::rank,
+                "[tessera] the View has another number of dimensions than the tensor");
+  static_assert(
+      std::is_same_v<typename View::array_layout, Kokkos::LayoutRight> || View::rank() <= 1,
+      "[tessera] blocks are LayoutRight; deep_copy the View into one of LayoutRight first");
+  static_assert(Kokkos::SpaceAccessibility<Kokkos::DefaultExecutionSpace,
+                                           typename View::memory_space>::accessible,
+                "[tessera] kernels cannot reach the View's memory; make it in the default "
+                "execution space's memory");
+  static_assert(!Tensor::unfinished,
+                "[tessera] a tensor is adopted finished; drop Unreduced from its spec");
   const TensorDesc desc{dtype_of<typename Tensor::value_type>, extents, Tensor::sharding()};
   auto owner = std::make_shared<View>(view);
   const TensorCore core = TensorCore::adopt(mesh.core(), desc, owner->data(), owner, where);
   const Extents block = core.box().extents();
   Extents given;
-  for (int d = 0; d < Tensor::rank; ++d) given.push_back(static_cast<Index>(view.extent(static_cast<std::size_t>(d))));
+  for (int d = 0; d < Tensor::rank; ++d)
+    given.push_back(static_cast<Index>(view.extent(static_cast<std::size_t>(d))));
   if (!(given == block) || !view.span_is_contiguous())
-    throw ShapeError("adopt: process " + std::to_string(mesh.process()) + " owns a block of " + to_string(block) + " of the tensor " +
-                         to_string(desc.extents) + " " + to_string(desc.sharding, mesh.core()->names()) + " and is given a View of " +
-                         to_string(given) + (view.span_is_contiguous() ? "" : ", which is not contiguous") +
+    throw ShapeError("adopt: process " + std::to_string(mesh.process()) + " owns a block of " +
+                         to_string(block) + " of the tensor " + to_string(desc.extents) + " " +
+                         to_string(desc.sharding, mesh.core()->names()) +
+                         " and is given a View of " + to_string(given) +
+                         (view.span_is_contiguous() ? "" : ", which is not contiguous") +
                          "; give a contiguous View of exactly the block",
                      where);
   return Tensor(core);
 }
 
 /// Returns this process's block as an unmanaged View of the tensor's memory.
-template <TypedTensor Tensor>
-auto block_view(Tensor& t) {
+template <TypedTensor Tensor> auto block_view(Tensor& t) {
   using T = typename Tensor::value_type;
-  return Kokkos::View<T*, Kokkos::LayoutRight, Kokkos::DefaultExecutionSpace::memory_space, Kokkos::MemoryUnmanaged>(
-      t.data(), static_cast<std::size_t>(t.local_size()));
+  return Kokkos::View<T*, Kokkos::LayoutRight, Kokkos::DefaultExecutionSpace::memory_space,
+                      Kokkos::MemoryUnmanaged>(t.data(), static_cast<std::size_t>(t.local_size()));
 }
 
 }  // namespace tessera

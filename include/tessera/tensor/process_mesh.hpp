@@ -3,10 +3,12 @@
 /// @file
 /// A mesh type filled with processes: what tensors are made on.
 ///
-///     auto mesh = make_mesh<Grid>(env, 2, 2);              // 2 x 2 processes of the environment's world
-///     auto paper = dry_mesh<Grid>(64, 64);                 // 4096 processes on paper: plans, no data
+///     auto mesh = make_mesh<Grid>(env, 2, 2);              // 2 x 2 processes of the environment's
+///     world auto paper = dry_mesh<Grid>(64, 64);                 // 4096 processes on paper:
+///     plans, no data
 ///
-/// Laws: a ProcessMesh<M> is a mesh of type M only; tensors on two different ProcessMesh objects do not mix.
+/// Laws: a ProcessMesh<M> is a mesh of type M only; tensors on two different ProcessMesh objects do
+/// not mix.
 #include <memory>
 #include <utility>
 
@@ -17,8 +19,7 @@
 
 namespace tessera {
 
-template <class M>
-class ProcessMesh {
+template <class M> class ProcessMesh {
  public:
   using mesh_type = M;
   ProcessMesh() = default;
@@ -29,9 +30,9 @@ class ProcessMesh {
   int process() const { return core_->process(); }
   int processes() const { return core_->shape().processes(); }
   const Coordinates& coordinates() const { return core_->coordinates(); }
-  template <class A>
-  int size() const {
-    static_assert(M::template index<A> >= 0, "[tessera] the Mesh has no such axis; name one of its axes");
+  template <class A> int size() const {
+    static_assert(M::template index<A> >= 0,
+                  "[tessera] the Mesh has no such axis; name one of its axes");
     return shape()[M::template index<A>];
   }
   MeshSizes<M> sizes() const { return {shape()}; }
@@ -43,32 +44,33 @@ class ProcessMesh {
   std::shared_ptr<MeshCore> core_;
 };
 
-/// Returns a mesh of the given sizes over all processes of `world`. Collective over those processes.
-/// Throws MeshError when the sizes do not multiply to the number of processes.
+/// Returns a mesh of the given sizes over all processes of `world`. Collective over those
+/// processes. Throws MeshError when the sizes do not multiply to the number of processes.
 template <class M>
-ProcessMesh<M> make_mesh(std::shared_ptr<Transport> world, MeshSizes<M> mesh_sizes, MeshOptions options = {}, Where where = Where::here()) {
-  return ProcessMesh<M>(make_mesh_core(std::move(world), mesh_sizes.shape, M::names(), options, where));
+ProcessMesh<M> make_mesh(std::shared_ptr<Transport> world, MeshSizes<M> mesh_sizes,
+                         MeshOptions options = {}, Where where = Where::here()) {
+  return ProcessMesh<M>(
+      make_mesh_core(std::move(world), mesh_sizes.shape, M::names(), options, where));
 }
 template <class M, class... Size>
-  requires(std::is_convertible_v<Size, int> && ...)
+  requires(std::is_convertible_v<Size, int>&&...)
 ProcessMesh<M> make_mesh(std::shared_ptr<Transport> world, Size... size) {
   return make_mesh<M>(std::move(world), tessera::sizes<M>(size...));
 }
 template <class M, class... Size>
-  requires(std::is_convertible_v<Size, int> && ...)
+  requires(std::is_convertible_v<Size, int>&&...)
 ProcessMesh<M> make_mesh(Environment& environment, Size... size) {
   return make_mesh<M>(environment.world(), tessera::sizes<M>(size...));
 }
 
-/// Returns a mesh of any size without processes: operators on it only plan. This program plays process 0, or `process`.
+/// Returns a mesh of any size without processes: operators on it only plan. This program plays
+/// process 0, or `process`.
 template <class M>
 ProcessMesh<M> dry_mesh(MeshSizes<M> mesh_sizes, int process = 0, MeshOptions options = {}) {
   return make_mesh<M>(dry_transport(mesh_sizes.shape.processes(), process), mesh_sizes, options);
 }
 template <class M, class... Size>
-  requires(std::is_convertible_v<Size, int> && ...)
-ProcessMesh<M> dry_mesh(Size... size) {
-  return dry_mesh<M>(tessera::sizes<M>(size...));
-}
+  requires(std::is_convertible_v<Size, int>&&...)
+ProcessMesh<M> dry_mesh(Size... size) { return dry_mesh<M>(tessera::sizes<M>(size...)); }
 
 }  // namespace tessera

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The typed tensor: element type, mesh and spec are its type; `DynamicTensor` is the same with a sharding that is
-/// known when the program runs.
+/// The typed tensor: element type, mesh and spec are its type; `DynamicTensor` is the same with a
+/// sharding that is known when the program runs.
 ///
 ///     template <class... Dims> using Tensor = ShardedTensor<float, Grid, P<Dims...>>;
 ///     Tensor<data, _, model> x = zeros<Tensor<data, _, model>>(mesh, 8, 512, 5120);
@@ -16,11 +16,11 @@
 
 namespace tessera {
 
-template <Element T, class M, class S>
-class ShardedTensor {
+template <Element T, class M, class S> class ShardedTensor {
   static_assert(detail::demand_spec<M, S>());
   static_assert(std::is_same_v<spec_of<M, detail::Lower<M, S>>, S>,
-                "[tessera] this PartitionSpec is not in its canonical form; write P<...> in place of PartitionSpec<...>, so that equal shardings are one type");
+                "[tessera] this PartitionSpec is not in its canonical form; write P<...> in place "
+                "of PartitionSpec<...>, so that equal shardings are one type");
 
  public:
   using value_type = T;
@@ -42,7 +42,8 @@ class ShardedTensor {
   const TensorDesc& desc() const { return core_.desc(); }
   Box box() const { return core_.box(); }
   Index local_size() const { return core_.local_size(); }
-  /// This process's block: contiguous, row-major, of box().extents(). In the memory of Kokkos' default execution space.
+  /// This process's block: contiguous, row-major, of box().extents(). In the memory of Kokkos'
+  /// default execution space.
   T* data() { return core_.data<T>(); }
   const T* data() const { return core_.data<T>(); }
 
@@ -56,7 +57,8 @@ class DynamicTensor {
   DynamicTensor() = default;
   explicit DynamicTensor(TensorCore core) : core_(std::move(core)) {}
   template <class T, class M, class S>
-  DynamicTensor(const ShardedTensor<T, M, S>& typed) : core_(typed.core()) {}  // NOLINT: a typed tensor is a dynamic one
+  DynamicTensor(const ShardedTensor<T, M, S>& typed)
+      : core_(typed.core()) {}  // NOLINT: a typed tensor is a dynamic one
 
   const TensorCore& core() const { return core_; }
   bool defined() const { return core_.defined(); }
@@ -66,11 +68,11 @@ class DynamicTensor {
   DType type() const { return core_.type(); }
   Box box() const { return core_.box(); }
   Index local_size() const { return core_.local_size(); }
-  template <class T>
-  T* data() const {
+  template <class T> T* data() const {
     if (dtype_of<T> != core_.type())
-      throw UsageError("a tensor of " + std::string(name_of(core_.type())) + " is read as " + std::string(name_of(dtype_of<T>)) +
-                       "; ask for data<" + std::string(name_of(core_.type())) + ">()");
+      throw UsageError("a tensor of " + std::string(name_of(core_.type())) + " is read as " +
+                       std::string(name_of(dtype_of<T>)) + "; ask for data<" +
+                       std::string(name_of(core_.type())) + ">()");
     return core_.data<T>();
   }
 
@@ -78,22 +80,23 @@ class DynamicTensor {
   TensorCore core_;
 };
 
-/// Returns the typed view of a dynamic tensor; throws ShardingError when its type or sharding is another.
-template <class Tensor>
-Tensor as(const DynamicTensor& tensor, Where where = Where::here()) {
+/// Returns the typed view of a dynamic tensor; throws ShardingError when its type or sharding is
+/// another.
+template <class Tensor> Tensor as(const DynamicTensor& tensor, Where where = Where::here()) {
   const TensorDesc& desc = tensor.desc();
   const AxisNames names = tensor.core().mesh()->names();
   if (desc.type != dtype_of<typename Tensor::value_type> || !(desc.sharding == Tensor::sharding()))
-    throw ShardingError("a tensor of " + std::string(name_of(desc.type)) + " sharded " + to_string(desc.sharding, names) + " is taken as " +
-                            std::string(name_of(dtype_of<typename Tensor::value_type>)) + " sharded " + to_string(Tensor::sharding(), names) +
+    throw ShardingError("a tensor of " + std::string(name_of(desc.type)) + " sharded " +
+                            to_string(desc.sharding, names) + " is taken as " +
+                            std::string(name_of(dtype_of<typename Tensor::value_type>)) +
+                            " sharded " + to_string(Tensor::sharding(), names) +
                             "; reshard it first, or name its own type",
                         where);
   return Tensor(tensor.core());
 }
 
 namespace detail {
-template <class X>
-struct IsShardedTensor : std::false_type {};
+template <class X> struct IsShardedTensor : std::false_type {};
 template <class T, class M, class S>
 struct IsShardedTensor<ShardedTensor<T, M, S>> : std::true_type {};
 }  // namespace detail

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The erased tensor under `ShardedTensor` and `DynamicTensor`: element type, global extents, sharding, mesh, and this
-/// process's block. Copies are shallow.
+/// The erased tensor under `ShardedTensor` and `DynamicTensor`: element type, global extents,
+/// sharding, mesh, and this process's block. Copies are shallow.
 ///
-///     TensorCore t = TensorCore::make(mesh, desc);     // memory from the mesh's arena, contents unspecified
-///     t.data<float>();   t.box();
+///     TensorCore t = TensorCore::make(mesh, desc);     // memory from the mesh's arena, contents
+///     unspecified t.data<float>();   t.box();
 ///
-/// Laws: the block is contiguous, row-major; t.local_size() == t.box().size(); a dry tensor has no data.
+/// Laws: the block is contiguous, row-major; t.local_size() == t.box().size(); a dry tensor has no
+/// data.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -20,10 +21,12 @@
 
 namespace tessera {
 
-/// One block of memory, given back to its arena (or its owner) when the last tensor that uses it goes.
+/// One block of memory, given back to its arena (or its owner) when the last tensor that uses it
+/// goes.
 class Storage {
  public:
-  Storage(std::shared_ptr<MeshCore> mesh, Index bytes) : mesh_(std::move(mesh)), block_(mesh_->arena().allocate(bytes)), data_(block_.data) {}
+  Storage(std::shared_ptr<MeshCore> mesh, Index bytes)
+      : mesh_(std::move(mesh)), block_(mesh_->arena().allocate(bytes)), data_(block_.data) {}
   Storage(std::shared_ptr<MeshCore> mesh, void* data, std::shared_ptr<const void> owner)
       : mesh_(std::move(mesh)), data_(data), owner_(std::move(owner)), adopted_(true) {}
   Storage(const Storage&) = delete;
@@ -45,24 +48,30 @@ class Storage {
 class TensorCore {
  public:
   TensorCore() = default;
-  TensorCore(std::shared_ptr<MeshCore> mesh, const TensorDesc& desc, std::shared_ptr<Storage> storage)
+  TensorCore(std::shared_ptr<MeshCore> mesh, const TensorDesc& desc,
+             std::shared_ptr<Storage> storage)
       : mesh_(std::move(mesh)), desc_(desc), storage_(std::move(storage)) {}
 
-  /// Makes a tensor with unspecified contents. Communication: none. Throws ShapeError, ShardingError or MemoryError.
-  static TensorCore make(const std::shared_ptr<MeshCore>& mesh, const TensorDesc& desc, Where where = {}) {
+  /// Makes a tensor with unspecified contents. Communication: none. Throws ShapeError,
+  /// ShardingError or MemoryError.
+  static TensorCore make(const std::shared_ptr<MeshCore>& mesh, const TensorDesc& desc,
+                         Where where = {}) {
     check_desc(*mesh, desc, where);
     return {mesh, desc, std::make_shared<Storage>(mesh, local_bytes(*mesh, desc))};
   }
   /// Makes a tensor of memory that belongs to the application; `owner` keeps it alive.
-  static TensorCore adopt(const std::shared_ptr<MeshCore>& mesh, const TensorDesc& desc, void* data, std::shared_ptr<const void> owner,
-                          Where where = {}) {
+  static TensorCore adopt(const std::shared_ptr<MeshCore>& mesh, const TensorDesc& desc, void* data,
+                          std::shared_ptr<const void> owner, Where where = {}) {
     check_desc(*mesh, desc, where);
     return {mesh, desc, std::make_shared<Storage>(mesh, data, std::move(owner))};
   }
 
   bool defined() const { return mesh_ != nullptr; }
   const std::shared_ptr<MeshCore>& mesh() const {
-    if (mesh_ == nullptr) throw UsageError("an empty tensor is used; assign one made by zeros, random, from_function or an operator first");
+    if (mesh_ == nullptr)
+      throw UsageError(
+          "an empty tensor is used; assign one made by zeros, random, from_function or an operator "
+          "first");
     return mesh_;
   }
   const TensorDesc& desc() const { return desc_; }
@@ -74,26 +83,30 @@ class TensorCore {
   const std::shared_ptr<Storage>& storage() const { return storage_; }
 
   /// Returns the box of global indices that this process owns.
-  Box box() const { return block(desc_.extents, desc_.sharding, mesh()->shape(), mesh_->coordinates()); }
+  Box box() const {
+    return block(desc_.extents, desc_.sharding, mesh()->shape(), mesh_->coordinates());
+  }
   Index local_size() const { return box().size(); }
   void* data() const { return storage_ ? storage_->data() : nullptr; }
-  template <class T>
-  T* data() const {
-    return static_cast<T*>(data());
-  }
+  template <class T> T* data() const { return static_cast<T*>(data()); }
 
   static Index local_bytes(const MeshCore& mesh, const TensorDesc& desc) {
-    return saturating_mul(block(desc.extents, desc.sharding, mesh.shape(), mesh.coordinates()).size(),
-                          static_cast<Index>(size_of(desc.type)));
+    return saturating_mul(
+        block(desc.extents, desc.sharding, mesh.shape(), mesh.coordinates()).size(),
+        static_cast<Index>(size_of(desc.type)));
   }
   static void check_desc(const MeshCore& mesh, const TensorDesc& desc, Where where) {
     if (desc.extents.size() != desc.sharding.rank())
-      throw ShapeError("a tensor of extents " + to_string(desc.extents) + " is given the sharding " + to_string(desc.sharding, mesh.names()) +
-                           ", which has " + std::to_string(desc.sharding.rank()) + " dimensions; give one extent for each dimension of the spec",
+      throw ShapeError("a tensor of extents " + to_string(desc.extents) +
+                           " is given the sharding " + to_string(desc.sharding, mesh.names()) +
+                           ", which has " + std::to_string(desc.sharding.rank()) +
+                           " dimensions; give one extent for each dimension of the spec",
                        where);
     for (int d = 0; d < desc.extents.size(); ++d)
       if (desc.extents[d] < 0)
-        throw ShapeError("dimension " + std::to_string(d) + " has extent " + std::to_string(desc.extents[d]) + "; extents are not negative", where);
+        throw ShapeError("dimension " + std::to_string(d) + " has extent " +
+                             std::to_string(desc.extents[d]) + "; extents are not negative",
+                         where);
     const SpecVerdict verdict = check(desc.sharding, mesh.shape().rank());
     if (!verdict.ok()) throw ShardingError(explain(verdict, desc.sharding, mesh.names()), where);
   }
