@@ -88,7 +88,7 @@ void train(const ProcessMesh<Grid>& mesh, const Flags& flags, const Text& text, 
   const Program step = plan_step<T>(n, mesh.sizes(), mesh.process());
   Weights<T> weights = initial_weights<T>(mesh, n, flags.seed * 1000);
   Index parameters = 0;
-  for_each_tensor([&](const char*, const auto& x) { parameters += x.size(); }, weights);
+  for_each_tensor([&](const auto& x) { parameters += x.size(); }, weights);
 
   say("mesh {}, {} processes; {} weights of {}\n", to_string(mesh.shape(), Grid::names()),
       mesh.processes(), parameters, name_of(dtype_of<T>));

@@ -36,7 +36,7 @@ template <class T> class Adam {
  public:
   explicit Adam(const Weights<T>& w, double decay = 0.01) : first_(w), second_(w), decay_(decay) {
     const ProcessMesh<Grid> mesh(w.table.core().mesh());
-    const auto clear = [&]<class X>(const char*, X& x) { x = full<X>(mesh, x.extents(), T{0}); };
+    const auto clear = [&]<class X>(X& x) { x = full<X>(mesh, x.extents(), T{0}); };
     for_each_tensor(clear, first_);
     for_each_tensor(clear, second_);
   }
@@ -48,7 +48,7 @@ template <class T> class Adam {
         static_cast<T>(rate), static_cast<T>(1 / (1 - std::pow(keep_first, steps_))),
         static_cast<T>(1 / (1 - std::pow(keep_second, steps_))), static_cast<T>(decay_)};
     for_each_tensor(
-        [&](const char*, auto& weight, auto& first, auto& second, const auto& gradient) {
+        [&](auto& weight, auto& first, auto& second, const auto& gradient) {
           first = map(Blend<T>{T(keep_first)}, first, gradient);
           second = map(BlendSquare<T>{T(keep_second)}, second, gradient);
           weight = map(improve, weight, first, second);

@@ -52,15 +52,15 @@ template <class T> struct Weights {
 /// Calls f with the same tensor of each of the given Weights, for all tensors in turn.
 template <class F, class First, class... W>
 void for_each_tensor(const F& f, First& first, W&... w) {
-  f("table", first.table, w.table...);
-  f("mix", first.mix, w.mix...);
+  f(first.table, w.table...);
+  f(first.mix, w.mix...);
   for (std::size_t l = 0; l < first.layers.size(); ++l) {
-    f("in", first.layers[l].in, w.layers[l].in...);
-    f("bias", first.layers[l].bias, w.layers[l].bias...);
-    f("out", first.layers[l].out, w.layers[l].out...);
+    f(first.layers[l].in, w.layers[l].in...);
+    f(first.layers[l].bias, w.layers[l].bias...);
+    f(first.layers[l].out, w.layers[l].out...);
   }
-  f("head", first.head, w.head...);
-  f("bias", first.bias, w.bias...);
+  f(first.head, w.head...);
+  f(first.bias, w.bias...);
 }
 
 /// Returns the weights at the start: random by global index, so that every mesh starts alike.

@@ -41,7 +41,7 @@ double gradient_error(const ProcessMesh<Grid>& mesh) {
   const auto gradients = backward(weights, pass, target_rows(pass, examples.next));
   double worst = 0;
   for_each_tensor(
-      [&]<class X>(const char*, X& weight, const X& gradient) {
+      [&]<class X>(X& weight, const X& gradient) {
         const X kept = weight;
         const auto by_hand = gather(gradient).values;
         for (Index place = 0; place < kept.size(); place += 1 + kept.size() / 3) {

@@ -44,7 +44,7 @@ inline std::vector<double> numbers_after(const ProcessMesh<Grid>& mesh, Index st
     numbers.push_back(value(train_step(weights, adam, examples.context, examples.next, 3e-3)));
   }
   for_each_tensor(
-      [&](const char*, const auto& x) {
+      [&](const auto& x) {
         const auto all = gather(x).values;
         numbers.insert(numbers.end(), all.begin(), all.end());
       },
