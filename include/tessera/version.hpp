@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The version of the library, as numbers. The build checks that CMake's project version says the same.
+/// The version of the library, as numbers. The build checks that CMake's project version says the
+/// same.
 ///
 ///     static_assert(tessera::version.major == 0);
 

@@ -32,6 +32,8 @@ template <class T> void every_operator(const ProcessMesh<Grid>& mesh) {
   auto y = einsum<"bsm,mh->bsh">(x, w);
   auto r = einsum<"bsm,mh->bsh", P<data, _, Axes<model>>>(x, w);
   auto u = einsum<"bsm,bsm->", P<Unreduced<Sum, data, model>>>(x, x);
+  auto c = einsum<"bsm,mh,mh->bh">(x, w, h);
+  auto d = einsum<"bsm->mb">(x);
   auto t = transpose<"bsm->mbs">(x);
   auto s = sum<"bsm->b">(x);
   auto total = sum(x) + value(reshard<P<>>(u));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Products of two tensors by an equation, partitioned as their types say.
+/// Products of tensors by an equation, partitioned as their types say.
 ///
 ///     auto h = einsum<"bsm,mh->bsh">(x, w);                          // spec deduced
 ///     auto y = einsum<"bsh,hm->bsm", P<data, _, model>>(h, w_out);   // reduce-scatter over model
@@ -14,15 +14,15 @@
 
 namespace tessera {
 namespace detail {
-template <Equation E, class Out, class A, class B> struct EinsumCall {
-  using mesh = typename CommonMesh<A, B>::type;
-  using type = typename CommonType<A, B>::type;
+template <Equation E, class Out, class... A> struct EinsumCall {
+  using mesh = typename CommonMesh<A...>::type;
+  using type = typename CommonType<A...>::type;
   static_assert(demand_out<mesh, Out>());
   static constexpr Terms terms = parse(E.view());
-  static constexpr Shardings operands{A::sharding(), B::sharding()};
+  static constexpr Shardings operands{A::sharding()...};
   static constexpr Sharding value = OutSharding<mesh, Out>::make(terms, operands);
   static constexpr Verdict verdict = check_einsum(terms, operands, value);
-  static_assert(demand<EinsumCall, A, B>());
+  static_assert(demand<EinsumCall, A...>());
   using result = Result<type, mesh, EinsumCall>;
 };
 }  // namespace detail
@@ -39,6 +39,26 @@ typename detail::EinsumCall<E, Out, A, B>::result einsum(const A& a, const B& b,
       detail::einsum(Typed::terms, a.core(), b.core(), Typed::value, {E.view(), where}));
 }
 
+/// Of one tensor: dimensions that the result leaves out are summed, the others reordered.
+/// Communication: that of the sum. Collective over the mesh.
+template <Equation E, class Out = Deduced, TypedTensor A>
+typename detail::EinsumCall<E, Out, A>::result einsum(const A& a, Where where = Where::here()) {
+  using Typed = detail::EinsumCall<E, Out, A>;
+  return typename Typed::result(
+      detail::einsum_of_many(Typed::terms, {&a.core()}, Typed::value, {E.view(), where}));
+}
+
+/// Of three to eight tensors, multiplied two at a time in the order of least cost, communication
+/// included (plan/einsum_order.hpp). Communication: that of the products, each with a result as
+/// deduced. Collective over the mesh. Throws ShapeError when extents disagree.
+template <Equation E, class Out = Deduced, TypedTensor... A>
+  requires(sizeof...(A) >= 3 && sizeof...(A) <= max_operands)
+typename detail::EinsumCall<E, Out, A...>::result einsum(const A&... a) {
+  using Typed = detail::EinsumCall<E, Out, A...>;
+  return typename Typed::result(
+      detail::einsum_of_many(Typed::terms, {&a.core()...}, Typed::value, {E.view(), {}}));
+}
+
 /// The same with everything known at run time; `out` may be left to deduction.
 inline DynamicTensor einsum(std::string_view equation, const DynamicTensor& a,
                             const DynamicTensor& b, Where where = Where::here()) {
@@ -53,6 +73,15 @@ inline DynamicTensor einsum(std::string_view equation, const DynamicTensor& a,
                             const DynamicTensor& b, const Sharding& out,
                             Where where = Where::here()) {
   return DynamicTensor(detail::einsum(parse(equation), a.core(), b.core(), out, {equation, where}));
+}
+/// Any number of tensors from one to eight.
+inline DynamicTensor einsum(std::string_view equation, std::initializer_list<DynamicTensor> tensors,
+                            const Sharding& out, Where where = Where::here()) {
+  detail::OperandList operands;
+  for (const DynamicTensor& tensor : tensors) operands.push_back(&tensor.core());
+  if (operands.empty())
+    throw UsageError("einsum: there is no operand; give one to eight tensors", where);
+  return DynamicTensor(detail::einsum_of_many(parse(equation), operands, out, {equation, where}));
 }
 
 }  // namespace tessera

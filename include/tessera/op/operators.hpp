@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The operators on erased tensors: check, plan (or find the plan), carry out. The typed and the dynamic surfaces both
-/// end here, so that there is one implementation.
+/// The operators on erased tensors: check, plan (or find the plan), carry out. The typed and the
+/// dynamic surfaces both end here, so that there is one implementation.
 ///
 ///     TensorCore y = detail::einsum(parse("ik,kj->ij"), a, b, out, {"ik,kj->ij", where});
 #include <limits>
+#include <vector>
 
 #include <tessera/op/execute.hpp>
-#include <tessera/plan/einsum.hpp>
+#include <tessera/plan/einsum_order.hpp>
 #include <tessera/plan/map.hpp>
 #include <tessera/plan/reduce.hpp>
 #include <tessera/plan/verdict.hpp>
@@ -21,21 +22,26 @@ inline TensorDescs descs_of(const OperandList& operands) {
   return descs;
 }
 
-inline void require(const Verdict& verdict, const Terms& terms, const MeshCore& mesh, CallSite site) {
+inline void require(const Verdict& verdict, const Terms& terms, const MeshCore& mesh,
+                    CallSite site) {
   if (verdict.ok()) return;
   const std::string text = std::string(site.label) + ": " + explain(verdict, terms, mesh.names());
-  if (verdict.rule == Rule::extents_agree || verdict.rule == Rule::rank_matches) throw ShapeError(text, site.where);
+  if (verdict.rule == Rule::extents_agree || verdict.rule == Rule::rank_matches)
+    throw ShapeError(text, site.where);
   throw ShardingError(text, site.where);
 }
 
 inline void require_sharding(const Sharding& out, const MeshCore& mesh, CallSite site) {
   const SpecVerdict verdict = check(out, mesh.shape().rank());
-  if (!verdict.ok()) throw ShardingError(std::string(site.label) + ": " + explain(verdict, out, mesh.names()), site.where);
+  if (!verdict.ok())
+    throw ShardingError(std::string(site.label) + ": " + explain(verdict, out, mesh.names()),
+                        site.where);
 }
 
 /// Takes the steps that all operators have in common.
 template <class MakePlan>
-TensorCore run_operator(const PlanKey& key, const OperandList& operands, CallSite site, double scale, MapKernel kernel, const MakePlan& make) {
+TensorCore run_operator(const PlanKey& key, const OperandList& operands, CallSite site,
+                        double scale, MapKernel kernel, const MakePlan& make) {
   require_one_mesh(operands, site);
   require_agreement(operands, key, site);
   return execute(prepare(*operands[0]->mesh(), key, make), operands, site, scale, kernel);
@@ -45,20 +51,26 @@ inline TensorCore reshard(const TensorCore& x, const Sharding& to, CallSite site
   MeshCore& mesh = *x.mesh();
   require_sharding(to, mesh, site);
   if (to.rank() != x.rank())
-    throw ShapeError("reshard: the tensor has " + std::to_string(x.rank()) + " dimensions and " + to_string(to, mesh.names()) + " has " +
-                         std::to_string(to.rank()) + "; give the spec one entry for each dimension",
+    throw ShapeError("reshard: the tensor has " + std::to_string(x.rank()) + " dimensions and " +
+                         to_string(to, mesh.names()) + " has " + std::to_string(to.rank()) +
+                         "; give the spec one entry for each dimension",
                      site.where);
   if (!can_reshard(x.sharding(), to))
-    throw ShardingError("reshard: " + to_string(x.sharding(), mesh.names()) + " cannot become " + to_string(to, mesh.names()) +
-                            "; finished values do not become partial, nor one partial kind another; drop Unreduced from the target",
+    throw ShardingError("reshard: " + to_string(x.sharding(), mesh.names()) + " cannot become " +
+                            to_string(to, mesh.names()) +
+                            "; finished values do not become partial, nor one partial kind "
+                            "another; drop Unreduced from the target",
                         site.where);
   PlanKey key(OperatorKind::reshard);
   key.add(x.desc());
   key.add(to);
-  return run_operator(key, {&x}, site, 1, {}, [&] { return plan_reshard(x.desc(), to, mesh.shape(), mesh.process(), plan_options(mesh)); });
+  return run_operator(key, {&x}, site, 1, {}, [&] {
+    return plan_reshard(x.desc(), to, mesh.shape(), mesh.process(), plan_options(mesh));
+  });
 }
 
-inline TensorCore einsum(const Terms& terms, const TensorCore& a, const TensorCore& b, const Sharding& out, CallSite site) {
+inline TensorCore einsum(const Terms& terms, const TensorCore& a, const TensorCore& b,
+                         const Sharding& out, CallSite site) {
   MeshCore& mesh = *a.mesh();
   const OperandList operands{&a, &b};
   PlanKey key(OperatorKind::einsum, Reduction::sum, a.type());
@@ -70,10 +82,13 @@ inline TensorCore einsum(const Terms& terms, const TensorCore& a, const TensorCo
     require(check_extents(terms, {a.desc(), b.desc()}, false), terms, mesh, site);
     require_sharding(out, mesh, site);
     if (a.type() != b.type())
-      throw ShapeError(std::string(site.label) + ": the operands are " + std::string(name_of(a.type())) + " and " + std::string(name_of(b.type())) +
+      throw ShapeError(std::string(site.label) + ": the operands are " +
+                           std::string(name_of(a.type())) + " and " +
+                           std::string(name_of(b.type())) +
                            "; a product takes one element type; cast one of them",
                        site.where);
-    return plan_einsum(terms, a.desc(), b.desc(), out, mesh.shape(), mesh.process(), plan_options(mesh));
+    return plan_einsum(terms, a.desc(), b.desc(), out, mesh.shape(), mesh.process(),
+                       plan_options(mesh));
   });
 }
 
@@ -85,7 +100,8 @@ inline double mean_scale(const Terms& terms, const TensorCore& x) {
   return count > 0 ? 1.0 / static_cast<double>(count) : std::numeric_limits<double>::quiet_NaN();
 }
 
-inline TensorCore reduce(const Terms& terms, Reduction reduction, bool mean, const TensorCore& x, const Sharding& out, CallSite site) {
+inline TensorCore reduce(const Terms& terms, Reduction reduction, bool mean, const TensorCore& x,
+                         const Sharding& out, CallSite site) {
   MeshCore& mesh = *x.mesh();
   PlanKey key(OperatorKind::reduce, reduction, x.type());
   key.add(terms);
@@ -100,11 +116,54 @@ inline TensorCore reduce(const Terms& terms, Reduction reduction, bool mean, con
                            " is not an integer; convert to float or double with map first",
                        site.where);
     require_sharding(out, mesh, site);
-    return plan_reduce(terms, reduction, x.desc(), out, mesh.shape(), mesh.process(), plan_options(mesh));
+    return plan_reduce(terms, reduction, x.desc(), out, mesh.shape(), mesh.process(),
+                       plan_options(mesh));
   });
 }
 
-inline TensorCore transpose(const Terms& terms, const TensorCore& x, const Sharding& out, CallSite site) {
+/// The product of any number of tensors: one is reduced and reordered, two are multiplied, more are
+/// multiplied two at a time in the order that costs least.
+inline TensorCore einsum_of_many(const Terms& terms, const OperandList& operands,
+                                 const Sharding& out, CallSite site) {
+  MeshCore& mesh = *operands[0]->mesh();
+  require_one_mesh(operands, site);
+  const TensorDescs descs = descs_of(operands);
+  PlanKey key(OperatorKind::einsum, Reduction::sum, descs[0].type);
+  key.add(terms);
+  for (const TensorDesc& desc : descs) key.add(desc);
+  key.add(out);
+  const EinsumOrder& order = mesh.attachment<KeyedCache<EinsumOrder>>().get(key, [&] {
+    Shardings shardings;
+    for (const TensorDesc& desc : descs) shardings.push_back(desc.sharding);
+    require(check_einsum(terms, shardings, out), terms, mesh, site);
+    require(check_extents(terms, descs, false), terms, mesh, site);
+    require_sharding(out, mesh, site);
+    if (operands.size() < 3) return EinsumOrder{};
+    EinsumOrder found = einsum_order(terms, descs, out, mesh.shape(), plan_options(mesh));
+    if (found.products.empty())
+      throw ShapeError(std::string(site.label) +
+                           ": in every order two of the operands make a tensor of more than " +
+                           std::to_string(max_dims) +
+                           " dimensions; multiply some of them first, in an einsum of their own",
+                       site.where);
+    return found;
+  });
+  if (operands.size() == 1) return reduce(terms, Reduction::sum, false, *operands[0], out, site);
+  if (operands.size() == 2) return einsum(terms, *operands[0], *operands[1], out, site);
+  std::vector<TensorCore> tensors;
+  for (const TensorCore* operand : operands) tensors.push_back(*operand);
+  for (const PairProduct& product : order.products) {
+    TensorCore& left = tensors[static_cast<std::size_t>(product.left)];
+    TensorCore& right = tensors[static_cast<std::size_t>(product.right)];
+    TensorCore made = einsum(product.terms, left, right, product.out, site);
+    left = right = TensorCore();  // what was made on the way goes as soon as it has been used
+    tensors.push_back(std::move(made));
+  }
+  return tensors.back();
+}
+
+inline TensorCore transpose(const Terms& terms, const TensorCore& x, const Sharding& out,
+                            CallSite site) {
   MeshCore& mesh = *x.mesh();
   PlanKey key(OperatorKind::transpose);
   key.add(terms);
@@ -117,8 +176,8 @@ inline TensorCore transpose(const Terms& terms, const TensorCore& x, const Shard
   });
 }
 
-inline TensorCore map(const Terms& terms, const OperandList& operands, DType type, const Sharding& out, Linearity linearity, CallSite site,
-                      MapKernel kernel) {
+inline TensorCore map(const Terms& terms, const OperandList& operands, DType type,
+                      const Sharding& out, Linearity linearity, CallSite site, MapKernel kernel) {
   MeshCore& mesh = *operands[0]->mesh();
   PlanKey key(OperatorKind::map, Reduction::none, type);
   key.add(terms);

@@ -18,11 +18,14 @@
 
 namespace tessera {
 
-/// What distinguishes one planned operator from another on one mesh, as words; its digest is what processes compare.
+/// What distinguishes one planned operator from another on one mesh, as words; its digest is what
+/// processes compare.
 class PlanKey {
  public:
-  explicit PlanKey(OperatorKind kind, Reduction reduction = Reduction::none, DType type = DType::f32) {
-    add(static_cast<std::uint64_t>(kind) << 16 | static_cast<std::uint64_t>(reduction) << 8 | static_cast<std::uint64_t>(type));
+  explicit PlanKey(OperatorKind kind, Reduction reduction = Reduction::none,
+                   DType type = DType::f32) {
+    add(static_cast<std::uint64_t>(kind) << 16 | static_cast<std::uint64_t>(reduction) << 8 |
+        static_cast<std::uint64_t>(type));
   }
   void add(std::uint64_t word) {
     if (size_ < capacity) words_[size_++] = word;
@@ -35,14 +38,17 @@ class PlanKey {
     add(word);
   }
   void add(const Terms& terms) {
-    add(static_cast<std::uint64_t>(terms.operands.size()) << 8 | static_cast<std::uint64_t>(terms.well_formed));
+    add(static_cast<std::uint64_t>(terms.operands.size()) << 8 |
+        static_cast<std::uint64_t>(terms.well_formed));
     for (const Term& term : terms.operands) add(term);
     add(terms.result);
   }
   void add(const Sharding& s) {
-    add(static_cast<std::uint64_t>(s.partial.bits) << 16 | static_cast<std::uint64_t>(s.reduction) << 8 | static_cast<std::uint64_t>(s.rank()));
+    add(static_cast<std::uint64_t>(s.partial.bits) << 16 |
+        static_cast<std::uint64_t>(s.reduction) << 8 | static_cast<std::uint64_t>(s.rank()));
     for (int d = 0; d < s.rank(); d += 2)
-      add(static_cast<std::uint64_t>(s[d].bits()) << 32 | (d + 1 < s.rank() ? s[d + 1].bits() : 0u));
+      add(static_cast<std::uint64_t>(s[d].bits()) << 32 |
+          (d + 1 < s.rank() ? s[d + 1].bits() : 0u));
   }
   void add(const TensorDesc& desc) {
     add(static_cast<std::uint64_t>(desc.type));
@@ -71,31 +77,29 @@ struct Prepared {
 };
 
 namespace detail {
-/// Open addressing over powers of two; hangs on the mesh.
-class PlanCache {
+/// Values by PlanKey: open addressing over powers of two.
+template <class Value> class KeyedCache {
  public:
-  template <class Make>
-  const Prepared& get(const PlanKey& key, const Make& make) {
+  /// Returns the value for `key`, made by `make` when it is new.
+  template <class Make> const Value& get(const PlanKey& key, const Make& make) {
     if (slots_.empty()) slots_.resize(64);
     std::size_t at = find(key);
     if (slots_[at] == nullptr) {
-      auto entry = std::make_unique<Entry>(Entry{key, {}});
-      entry->prepared.plan = std::make_shared<const Plan>(make());
-      entry->prepared.work = work_of(*entry->prepared.plan);
+      auto entry = std::make_unique<Entry>(Entry{key, make()});
       if (2 * ++count_ > slots_.size()) {
         grow();
         at = find(key);
       }
       slots_[at] = std::move(entry);
     }
-    return slots_[at]->prepared;
+    return slots_[at]->value;
   }
   std::size_t size() const { return count_; }
 
  private:
   struct Entry {
     PlanKey key;
-    Prepared prepared;
+    Value value;
   };
   std::size_t find(const PlanKey& key) const {
     std::size_t at = static_cast<std::size_t>(key.digest()) & (slots_.size() - 1);
@@ -128,7 +132,11 @@ inline PlanOptions plan_options(const MeshCore& mesh) { return {mesh.machine(), 
 /// Returns the prepared plan for `key`, made by `make` when it is new.
 template <class Make>
 const Prepared& prepare(MeshCore& mesh, const PlanKey& key, const Make& make) {
-  return mesh.attachment<detail::PlanCache>().get(key, make);
+  return mesh.attachment<detail::KeyedCache<Prepared>>().get(key, [&] {
+    Prepared prepared{std::make_shared<const Plan>(make()), {}};
+    prepared.work = work_of(*prepared.plan);
+    return prepared;
+  });
 }
 
 }  // namespace tessera

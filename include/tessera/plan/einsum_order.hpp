@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// The order in which a product of many tensors is multiplied, two at a time: by the same integer
+/// cost, communication included, by which plan/einsum.hpp plans each of the products.
+///
+///     EinsumOrder order = einsum_order(parse("ij,jk,kl->il"), descs, out, mesh, options);
+///     order.products[0].left;                 // which two tensors come first
+///
+/// Laws: carrying out the products in order gives the whole product; up to five operands the order
+/// is the cheapest of all, beyond that each next pair is the cheapest one; all processes decide
+/// alike.
+#include <tessera/plan/einsum.hpp>
+#include <tessera/plan/map.hpp>
+
+namespace tessera {
+
+/// One product of two tensors. Tensors count from the operands on; each product adds one at the
+/// end.
+struct PairProduct {
+  int left = 0;
+  int right = 0;
+  Terms terms;
+  Sharding out;
+};
+
+struct EinsumOrder {
+  FixedVector<PairProduct, max_operands> products;
+  std::int64_t cost = max_int64;
+};
+
+namespace detail {
+
+class OrderSearch {
+ public:
+  constexpr OrderSearch(const Terms& terms, const Sharding& out, const MeshShape& mesh,
+                        const PlanOptions& options)
+      : result_(terms.result), out_(out), mesh_(mesh), options_(options) {}
+
+  struct Tensor {
+    Term labels;
+    TensorDesc desc;
+    bool used = false;
+  };
+  using Tensors = FixedVector<Tensor, 2 * max_operands>;
+
+  constexpr EinsumOrder best(const Tensors& tensors) {
+    EinsumOrder start;
+    start.cost = 0;
+    extend(tensors, tensors.size(), start, tensors.size() <= 5);
+    return best_;
+  }
+
+ private:
+  constexpr PairProduct pair(const Tensors& tensors, int left, int right, bool last) const {
+    PairProduct product;
+    product.left = left;
+    product.right = right;
+    product.terms.operands = {tensors[left].labels, tensors[right].labels};
+    if (last) {
+      product.terms.result = result_;
+      product.out = out_;
+      return product;
+    }
+    for (int side : {left, right})
+      for (char label : tensors[side].labels)
+        if (!product.terms.result.contains(label) && wanted(tensors, label, left, right)) {
+          if (product.terms.result.size() == max_dims) {
+            product.terms.well_formed = false;  // more than a tensor has: another order may do
+            return product;
+          }
+          product.terms.result.push_back(label);
+        }
+    product.out =
+        deduce(product.terms, {tensors[left].desc.sharding, tensors[right].desc.sharding});
+    return product;
+  }
+  constexpr bool wanted(const Tensors& tensors, char label, int left, int right) const {
+    if (result_.contains(label)) return true;
+    for (int i = 0; i < tensors.size(); ++i)
+      if (i != left && i != right && !tensors[i].used && tensors[i].labels.contains(label))
+        return true;
+    return false;
+  }
+  /// Takes every next pair in turn, or the cheapest one alone.
+  constexpr void extend(const Tensors& tensors, int remaining, const EinsumOrder& done, bool all) {
+    if (remaining == 1) {
+      if (done.cost < best_.cost || best_.products.empty()) best_ = done;
+      return;
+    }
+    EinsumOrder cheapest;
+    Tensors after_cheapest;
+    for (int left = 0; left < tensors.size(); ++left)
+      for (int right = left + 1; right < tensors.size(); ++right) {
+        if (tensors[left].used || tensors[right].used) continue;
+        const PairProduct product = pair(tensors, left, right, remaining == 2);
+        if (!product.terms.well_formed) continue;
+        const Plan plan = plan_einsum(product.terms, tensors[left].desc, tensors[right].desc,
+                                      product.out, mesh_, 0, options_);
+        EinsumOrder longer = done;
+        longer.cost = saturating_add(longer.cost, plan.cost);
+        longer.products.push_back(product);
+        Tensors after = tensors;
+        after[left].used = after[right].used = true;
+        after.push_back({product.terms.result, plan.result_desc(), false});
+        if (all) {
+          if (longer.cost < best_.cost || best_.products.empty())
+            extend(after, remaining - 1, longer, all);
+        } else if (longer.cost < cheapest.cost || cheapest.products.empty()) {
+          cheapest = longer;
+          after_cheapest = after;
+        }
+      }
+    if (!all && !cheapest.products.empty()) extend(after_cheapest, remaining - 1, cheapest, all);
+  }
+
+  Term result_;
+  Sharding out_;
+  MeshShape mesh_;
+  PlanOptions options_;
+  EinsumOrder best_;
+};
+}  // namespace detail
+
+/// Returns the order for three or more operands; empty when every order needs a tensor of more than
+/// 8 dimensions on the way. Preconditions: check_einsum found nothing wrong.
+constexpr EinsumOrder einsum_order(const Terms& terms, const TensorDescs& operands,
+                                   const Sharding& out, const MeshShape& mesh,
+                                   const PlanOptions& options = {}) {
+  detail::OrderSearch::Tensors tensors;
+  for (int i = 0; i < operands.size(); ++i)
+    tensors.push_back({terms.operands[i], operands[i], false});
+  return detail::OrderSearch(terms, out, mesh, options).best(tensors);
+}
+
+}  // namespace tessera

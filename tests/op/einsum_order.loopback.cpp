@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Products of one and of three to eight tensors: equal to plain loops, in the cheapest order.
+#include <doctest/doctest.h>
+
+#include <vector>
+
+#include <tessera/tessera.hpp>
+
+namespace {
+using namespace tessera;
+namespace grid {
+struct x : Axis<> {};
+struct y : Axis<> {};
+}  // namespace grid
+using Grid = Mesh<grid::x, grid::y>;
+template <class... D> using Ints = ShardedTensor<std::int64_t, Grid, P<D...>>;
+
+/// Returns the product of whole tensors by looping over all labels.
+std::vector<std::int64_t> plain(std::string_view equation, const std::vector<Extents>& extents,
+                                const std::vector<std::vector<std::int64_t>>& values) {
+  const Terms terms = parse(equation);
+  std::vector<char> labels;
+  std::vector<Index> sizes, index;
+  const auto place = [&](char label) {
+    return static_cast<std::size_t>(std::find(labels.begin(), labels.end(), label) -
+                                    labels.begin());
+  };
+  for (int i = 0; i < terms.operands.size(); ++i)
+    for (int d = 0; d < terms.operands[i].size(); ++d)
+      if (place(terms.operands[i][d]) == labels.size()) {
+        labels.push_back(terms.operands[i][d]);
+        sizes.push_back(extents[static_cast<std::size_t>(i)][d]);
+      }
+  const auto offset = [&](const Term& term) {
+    Index at = 0;
+    for (char label : term) at = at * sizes[place(label)] + index[place(label)];
+    return static_cast<std::size_t>(at);
+  };
+  Index total = 1;
+  for (char label : terms.result) total *= sizes[place(label)];
+  std::vector<std::int64_t> out(static_cast<std::size_t>(total), 0);
+  index.assign(labels.size(), 0);
+  for (;;) {
+    std::int64_t product = 1;
+    for (int i = 0; i < terms.operands.size(); ++i)
+      product *= values[static_cast<std::size_t>(i)][offset(terms.operands[i])];
+    out[offset(terms.result)] += product;
+    std::size_t l = labels.size();
+    while (l > 0 && ++index[l - 1] == sizes[l - 1]) index[--l] = 0;
+    if (l == 0) return out;
+  }
+}
+
+TEST_CASE("einsum of one and of many tensors equals plain loops") {
+  for (const auto& [a, b] : {std::pair{1, 1}, {2, 2}, {3, 2}, {1, 4}})
+    run_loopback(a * b, [a = a, b = b](std::shared_ptr<Transport> world) {
+      const auto mesh = make_mesh<Grid>(world, a, b);
+      const auto make = [&]<class T>(const Extents& e, std::uint64_t seed) {
+        return random_uniform<T>(mesh, e, seed, -4, 4);
+      };
+      const auto p = make.template operator()<Ints<grid::x, grid::y>>({5, 7}, 1);
+      const auto q = make.template operator()<Ints<grid::y, _>>({7, 3}, 2);
+      const auto r = make.template operator()<Ints<_, grid::x>>({3, 6}, 3);
+      const auto s = make.template operator()<Ints<grid::x>>({6}, 4);
+      const auto P_ = gather(p), Q = gather(q), R = gather(r), S = gather(s);
+
+      CHECK(gather(einsum<"ij->j">(p)).values == plain("ij->j", {{5, 7}}, {P_.values}));
+      CHECK(gather(einsum<"ij->ji">(p)).values == plain("ij->ji", {{5, 7}}, {P_.values}));
+      CHECK(gather(einsum<"ij,jk,kl->il">(p, q, r)).values ==
+            plain("ij,jk,kl->il", {{5, 7}, {7, 3}, {3, 6}}, {P_.values, Q.values, R.values}));
+      CHECK(gather(einsum<"ij,jk,kl,l->ik", P<_, grid::y>>(p, q, r, s)).values ==
+            plain("ij,jk,kl,l->ik", {{5, 7}, {7, 3}, {3, 6}, {6}},
+                  {P_.values, Q.values, R.values, S.values}));
+      CHECK(gather(einsum<"ij,jk,kl,l,ij,jk->">(p, q, r, s, p, q)).values ==
+            plain("ij,jk,kl,l,ij,jk->", {{5, 7}, {7, 3}, {3, 6}, {6}, {5, 7}, {7, 3}},
+                  {P_.values, Q.values, R.values, S.values, P_.values, Q.values}));
+      const DynamicTensor eight =
+          einsum("ij,jk,kl,l,ij,jk,kl,l->k", {p, q, r, s, p, q, r, s}, Sharding{AxisList{1}});
+      CHECK(gather<std::int64_t>(eight).values ==
+            plain("ij,jk,kl,l,ij,jk,kl,l->k",
+                  {{5, 7}, {7, 3}, {3, 6}, {6}, {5, 7}, {7, 3}, {3, 6}, {6}},
+                  {P_.values, Q.values, R.values, S.values, P_.values, Q.values, R.values,
+                   S.values}));
+      CHECK_THROWS_AS(einsum("ij,jk->ik", {p, q, r}, Sharding{{}, {}}), ShardingError);
+      CHECK_THROWS_AS(einsum("ij,kj,kl->il", {p, q, r}, Sharding{{}, {}}), ShapeError);
+    });
+}
+
+TEST_CASE("a chain of products is multiplied from its cheap end") {
+  const MeshShape one{1};
+  const TensorDescs chain{{DType::f32, {1000, 1000}, Sharding{{}, {}}},
+                          {DType::f32, {1000, 1000}, Sharding{{}, {}}},
+                          {DType::f32, {1000}, Sharding{AxisList{}}}};
+  const EinsumOrder order = einsum_order(parse("ij,jk,k->i"), chain, Sharding{AxisList{}}, one);
+  REQUIRE(order.products.size() == 2);
+  CHECK(order.products[0].left == 1);
+  CHECK(order.products[0].right == 2);
+}
+}  // namespace
