@@ -53,4 +53,3 @@ static_assert(split({0, 7}, 6, 3) == Interval{6, 7});
 
 static_assert(block(Extents{7, 6}, Sharding{{0}, {}}, MeshShape{4}, Coordinates{3}) == Box{{{6, 7}, {0, 6}}});
 static_assert(block(Extents{}, Sharding{}, MeshShape{4}, Coordinates{3}).size() == 1);
-static_assert(is_even(Extents{8, 6}, Sharding{{0, 1}, {}}, MeshShape{2, 4}) && !is_even(Extents{7, 6}, Sharding{{0}, {}}, MeshShape{4}));

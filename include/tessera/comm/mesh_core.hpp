@@ -51,6 +51,7 @@ class MeshCore {
   int process() const { return process_; }
   const Coordinates& coordinates() const { return coordinates_; }
   const Machine& machine() const { return options_.machine; }
+  Index workspace_limit() const { return options_.workspace_limit; }
   Check check() const { return options_.check; }
   bool dry() const { return dry_; }
   Arena& arena() { return *arena_; }
@@ -202,7 +203,8 @@ inline MeshCore::MeshCore(std::shared_ptr<Transport> transport, MeshShape shape,
   std::uint64_t digest = detail::mix(static_cast<std::uint64_t>(options.check), to_string());
   for (const std::int64_t value : {options.machine.message_ps, options.machine.payload_ps_per_kib,
                                    options.machine.copy_ps_per_kib, options.machine.kiloflop_ps_f32,
-                                   options.machine.kiloflop_ps_f64, options.arena_bytes})
+                                   options.machine.kiloflop_ps_f64, options.arena_bytes,
+                                   options.workspace_limit})
     digest = detail::mix(digest, static_cast<std::uint64_t>(value));
   if (!dry_ && transport_->size() > 1) {
     const detail::Publish publish(transport_->blackboard(), process_,
@@ -210,7 +212,7 @@ inline MeshCore::MeshCore(std::shared_ptr<Transport> transport, MeshShape shape,
     if (!detail::all_equal(*control_, digest))
       detail::report_disagreement(
           *control_, digest,
-          "for a mesh " + to_string() + " (check level, machine model and arena count too)", where);
+          "for a mesh " + to_string() + " (check level, machine model, arena and workspace limit count too)", where);
   }
   if (shape_.processes() != transport_->size())
     throw MeshError("the mesh " + to_string() + " has " + std::to_string(shape_.processes()) +

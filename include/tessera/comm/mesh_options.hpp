@@ -23,6 +23,7 @@ struct MeshOptions {
   Index arena_bytes = -1;  ///< of the window that the node shares; 0: none; negative:
                            ///< TESSERA_ARENA_BYTES, else modest
   Index memory_limit = max_int64;  ///< most bytes of tensors and workspace on one process
+  Index workspace_limit = max_int64;  ///< bytes of temporaries that plans keep to where they can
 };
 
 namespace detail {

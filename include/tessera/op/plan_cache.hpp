@@ -127,7 +127,9 @@ struct Recorder {
 }  // namespace detail
 
 /// Returns what the planner is told about this mesh.
-inline PlanOptions plan_options(const MeshCore& mesh) { return {mesh.machine(), max_int64}; }
+inline PlanOptions plan_options(const MeshCore& mesh) {
+  return {mesh.machine(), mesh.workspace_limit()};
+}
 
 /// Returns the prepared plan for `key`, made by `make` when it is new.
 template <class Make>

@@ -42,7 +42,6 @@ class Program {
     peak_ = max_of(peak_, saturating_add(entry.held_before, entry.plan->peak_bytes));
     entries_.push_back(std::move(entry));
   }
-  void hold(Index bytes) { peak_ = max_of(peak_, bytes); }
   void clear() {
     entries_.clear();
     peak_ = 0;

@@ -46,11 +46,4 @@ constexpr Sharding without_unit_axes(Sharding sharding, const MeshShape& mesh) {
   return sharding.with_partial(sharding.partial - units, sharding.reduction);
 }
 
-/// Returns true when every part of every dimension has the same size, on every process.
-constexpr bool is_even(const Extents& extents, const Sharding& sharding, const MeshShape& mesh) {
-  for (int d = 0; d < extents.size(); ++d)
-    if (extents[d] % mesh.parts(sharding[d]) != 0) return false;
-  return true;
-}
-
 }  // namespace tessera
