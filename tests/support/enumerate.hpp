@@ -43,10 +43,10 @@ class Random {
 };
 
 /// Returns the seed of a sample: `otherwise`, or what TESSERA_TEST_SEED says.
-inline std::uint64_t seed_for(const char* test, std::uint64_t otherwise) {
+inline std::uint64_t seed_for(const char* test, std::uint64_t otherwise, bool print = true) {
   const char* text = std::getenv("TESSERA_TEST_SEED");
   const std::uint64_t seed = text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;
-  std::printf("%s: seed %llu\n", test, static_cast<unsigned long long>(seed));
+  if (print) std::printf("%s: seed %llu\n", test, static_cast<unsigned long long>(seed));
   return seed;
 }
 

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// CASE wrong_axis: the PartitionSpec names an axis that its Mesh does not have
+// CASE not_canonical: this PartitionSpec is not in its canonical form; write P<
+// CASE two_meshes: the operands live on different Mesh types; an operator takes tensors of one mesh
+// CASE two_types: the operands have different element types
+// CASE gelu_of_unfinished: an unfinished partial value is used as a value; .* reshard it to a finished spec first
+// CASE scalar_added_to_unfinished: an unfinished partial value is used as a value
+// CASE unfinished_plus_finished: an unfinished partial value is used as a value
+// CASE product_of_unfinished: both operands of a product are unfinished sums
+// CASE unknown_letter: the result has a letter that no operand has
+// CASE letter_twice: a letter stands twice in one tensor
+// CASE equation: the equation cannot be read; write one letter a dimension
+// CASE operands: the equation speaks of another number of tensors than it is given
+// CASE rank: the equation gives a tensor another number of dimensions than it has
+// CASE out_rank: the equation gives a tensor another number of dimensions than it has
+// CASE open_axis: the result is to stay Unreduced over an axis that splits nothing that is reduced
+// CASE out_axis: the PartitionSpec uses a mesh axis twice
+// CASE finished_to_unfinished: finished values do not become partial
+// CASE reshard_rank: the spec has another number of dimensions than the tensor
+// CASE value_of_matrix: value takes a scalar tensor; reduce it first
+// CASE mean_of_ints: the mean of integers is not an integer; convert to float or double
+// CASE maximum_of_sum: partial values of one kind meet a reduction of another
+// CASE drops_dimension: an elementwise operator or transpose drops a dimension
+// CASE made_unfinished: a tensor is made finished; only operators leave values Unreduced
+// CASE split_dimension: split names a dimension that the tensor does not have
+// CASE one_extent_each: takes one extent for each dimension of the tensor's spec
+// CASE softmax_letter: softmax takes the letters of its operand and one of them
+// CASE like_extents: takes one extent for each dimension of the tensor's spec
+#include <tessera/tessera.hpp>
+
+using namespace tessera;
+namespace grid {
+struct data : Axis<> {};
+struct model : Axis<> {};
+struct stage : Axis<> {};
+}  // namespace grid
+using grid::data, grid::model, grid::stage;
+using Grid = Mesh<data, model>;
+template <class... D>
+using Tensor = ShardedTensor<float, Grid, P<D...>>;
+
+using X = Tensor<data, model>;
+using Open = Tensor<data, _, Unreduced<Sum, model>>;
+
+void use(const ProcessMesh<Grid>& mesh, const X& x, const Tensor<model, _>& w, const Open& open,
+         const ShardedTensor<float, Mesh<model, data>, P<model, _>>& elsewhere, const ShardedTensor<double, Grid, P<model, _>>& wide,
+         const ShardedTensor<std::int32_t, Grid, P<data>>& ints) {
+  (void)mesh, (void)x, (void)w, (void)open, (void)elsewhere, (void)wide, (void)ints;
+#if defined(CASE_wrong_axis)
+  Tensor<data, stage> t;
+#elif defined(CASE_not_canonical)
+  ShardedTensor<float, Grid, PartitionSpec<Axes<data>, _>> t;
+#elif defined(CASE_two_meshes)
+  einsum<"ik,kj->ij">(x, elsewhere);
+#elif defined(CASE_two_types)
+  einsum<"ik,kj->ij">(x, wide);
+#elif defined(CASE_gelu_of_unfinished)
+  gelu(open);
+#elif defined(CASE_scalar_added_to_unfinished)
+  open + 1.0f;
+#elif defined(CASE_unfinished_plus_finished)
+  open + x;
+#elif defined(CASE_product_of_unfinished)
+  einsum<"ij,kj->ik">(open, open);
+#elif defined(CASE_unknown_letter)
+  einsum<"ik,kj->iz">(x, w);
+#elif defined(CASE_letter_twice)
+  einsum<"ii,ij->ij">(x, w);
+#elif defined(CASE_equation)
+  einsum<"ik,kj=ij">(x, w);
+#elif defined(CASE_operands)
+  einsum<"ik,kj,jl->il">(x, w);
+#elif defined(CASE_rank)
+  einsum<"ik,kjl->ij">(x, w);
+#elif defined(CASE_out_rank)
+  einsum<"ik,kj->ij", P<data>>(x, w);
+#elif defined(CASE_open_axis)
+  einsum<"ik,kj->ij", P<_, _, Unreduced<Sum, data>>>(x, w);
+#elif defined(CASE_out_axis)
+  einsum<"ik,kj->ij", P<data, data>>(x, w);
+#elif defined(CASE_finished_to_unfinished)
+  reshard<P<data, _, Unreduced<Sum, model>>>(x);
+#elif defined(CASE_reshard_rank)
+  reshard<P<data>>(x);
+#elif defined(CASE_value_of_matrix)
+  value(x);
+#elif defined(CASE_mean_of_ints)
+  mean<"i->">(ints);
+#elif defined(CASE_maximum_of_sum)
+  max<"ij->i">(open);
+#elif defined(CASE_drops_dimension)
+  transpose<"ij->i">(x);
+#elif defined(CASE_made_unfinished)
+  zeros<Open>(mesh, 4, 4);
+#elif defined(CASE_split_dimension)
+  split<2, data>(x);
+#elif defined(CASE_one_extent_each)
+  zeros<X>(mesh, 4);
+#elif defined(CASE_softmax_letter)
+  softmax<"ij", 'k'>(x);
+#elif defined(CASE_like_extents)
+  (void)like<X>(4);
+#else
+  (void)einsum<"ik,kj->ij">(x, w);
+  (void)einsum<"ik,kj->ij", P<data, _, Unreduced<Sum, model>>>(x, w);
+  (void)(open + open);
+  (void)gelu(reshard<P<data, _>>(open));
+  (void)einsum<"ij,kj->ik">(open, x);
+  (void)value(sum(x));
+  (void)mean<"ij->">(x);
+  (void)max<"ij->i">(x);
+  (void)split<1, data>(x);
+  (void)softmax<"ij", 'j'>(x);
+  (void)zeros<X>(mesh, 4, 4);
+  (void)like<X>(4, 4);
+#endif
+}

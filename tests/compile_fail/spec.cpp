@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// target: plan
+// CASE wrong_axis: the PartitionSpec names an axis that its Mesh does not have; .* check the spelling
+// CASE used_twice: the PartitionSpec uses a mesh axis twice; an axis splits at most one dimension
+// CASE used_twice_in_one: the PartitionSpec uses a mesh axis twice
+// CASE split_and_partial: Unreduced over an axis that also splits a dimension; an axis does one or the other
+// CASE axis_twice_in_mesh: a Mesh names an axis twice; each axis stands once
+// CASE no_axis: every axis of a Mesh derives from tessera::Axis
+// CASE size_of_axis: the size of a mesh axis must be positive
+// CASE sizes_of_mesh: takes one size per axis of the mesh
+// CASE long_equation: an equation has at most 95 characters
+#include <tessera/plan.hpp>
+
+using namespace tessera;
+namespace grid {
+struct data : Axis<> {};
+struct model : Axis<> {};
+struct stage : Axis<> {};
+struct plain {};
+}  // namespace grid
+using grid::data, grid::model, grid::stage;
+using Grid = Mesh<data, model>;
+
+#if defined(CASE_wrong_axis)
+static_assert(detail::demand_spec<Grid, P<data, stage>>());
+#elif defined(CASE_used_twice)
+static_assert(detail::demand_spec<Grid, P<data, data>>());
+#elif defined(CASE_used_twice_in_one)
+static_assert(detail::demand_spec<Grid, P<Axes<data, data>, _>>());
+#elif defined(CASE_split_and_partial)
+static_assert(detail::demand_spec<Grid, P<data, Unreduced<Sum, data>>>());
+#elif defined(CASE_axis_twice_in_mesh)
+static_assert(Mesh<data, data>::rank == 2);
+#elif defined(CASE_no_axis)
+static_assert(Mesh<data, grid::plain>::rank == 2);
+#elif defined(CASE_size_of_axis)
+struct nothing : Axis<0> {};
+#elif defined(CASE_sizes_of_mesh)
+constexpr auto shape = sizes<Grid>(2);
+#elif defined(CASE_long_equation)
+constexpr Equation e = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa,bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb->c";
+#else
+static_assert(detail::demand_spec<Grid, P<data, model>>());
+static_assert(detail::demand_spec<Grid, P<Axes<model, data>, _>>());
+static_assert(detail::demand_spec<Grid, P<data, Unreduced<Sum, model>>>());
+constexpr auto shape = sizes<Grid>(2, 4);
+constexpr Equation e = "ik,kj->ij";
+#endif

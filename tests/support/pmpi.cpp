@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+/// @file
+/// The functions of support/pmpi.hpp, and MPI's data calls in between: each is written down and passed on to PMPI_.
+#include "pmpi.hpp"
+
+#include <mpi.h>
+
+namespace support::pmpi {
+namespace {
+
+bool recording = false;
+std::vector<std::string> recorded;
+
+tessera::DType type_of(MPI_Datatype type) {
+  if (type == MPI_FLOAT) return tessera::DType::f32;
+  if (type == MPI_DOUBLE) return tessera::DType::f64;
+  return type == MPI_INT32_T ? tessera::DType::i32 : tessera::DType::i64;
+}
+tessera::Reduction reduction_of(MPI_Op op) {
+  if (op == MPI_SUM) return tessera::Reduction::sum;
+  if (op == MPI_MAX) return tessera::Reduction::max;
+  return op == MPI_MIN ? tessera::Reduction::min : tessera::Reduction::none;
+}
+/// Returns the ranks in MPI_COMM_WORLD of the members of `comm`, in its order.
+std::vector<int> members_of(MPI_Comm comm) {
+  MPI_Group world = MPI_GROUP_NULL, group = MPI_GROUP_NULL;
+  PMPI_Comm_group(MPI_COMM_WORLD, &world);
+  PMPI_Comm_group(comm, &group);
+  int size = 0;
+  PMPI_Group_size(group, &size);
+  std::vector<int> ranks(static_cast<std::size_t>(size)), result(ranks.size());
+  for (int i = 0; i < size; ++i) ranks[static_cast<std::size_t>(i)] = i;
+  PMPI_Group_translate_ranks(group, size, ranks.data(), world, result.data());
+  PMPI_Group_free(&group);
+  PMPI_Group_free(&world);
+  return result;
+}
+template <class T>
+std::string listed(const T* values, MPI_Comm comm) {
+  int size = 0;
+  PMPI_Comm_size(comm, &size);
+  return list(std::vector<T>(values, values + size));
+}
+
+template <class N>
+void all_gather(N count, MPI_Datatype type, N each, MPI_Comm comm) {
+  if (!recording) return;
+  recorded.push_back(head("all-gather", type_of(type), members_of(comm)) + std::to_string(count) + " each" +
+                     (count == each ? "" : ", but receives " + std::to_string(each)));
+}
+template <class N, class D>
+void all_gather_v(N count, MPI_Datatype type, const N* counts, const D* shifts, MPI_Comm comm) {
+  if (!recording) return;
+  recorded.push_back(head("all-gather-v", type_of(type), members_of(comm)) + std::to_string(count) + " to " + listed(counts, comm) + " at " +
+                     listed(shifts, comm));
+}
+template <class N>
+void all_to_all(N count, MPI_Datatype type, N each, MPI_Comm comm) {
+  if (!recording) return;
+  recorded.push_back(head("all-to-all", type_of(type), members_of(comm)) + std::to_string(count) + " each" +
+                     (count == each ? "" : ", but receives " + std::to_string(each)));
+}
+template <class N, class D>
+void all_to_all_v(const N* sends, const D* send_shifts, MPI_Datatype type, const N* receives, const D* receive_shifts, MPI_Comm comm) {
+  if (!recording) return;
+  recorded.push_back(head("all-to-all-v", type_of(type), members_of(comm)) + listed(sends, comm) + " at " + listed(send_shifts, comm) + " to " +
+                     listed(receives, comm) + " at " + listed(receive_shifts, comm));
+}
+template <class N>
+void reduce_scatter(const N* counts, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+  if (!recording) return;
+  recorded.push_back(head(reducing("reduce-scatter", reduction_of(op)), type_of(type), members_of(comm)) + listed(counts, comm));
+}
+template <class N>
+void reduce_scatter_block(N count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+  if (!recording) return;
+  const std::vector<int> members = members_of(comm);
+  recorded.push_back(head(reducing("reduce-scatter", reduction_of(op)), type_of(type), members) + list(std::vector<N>(members.size(), count)));
+}
+template <class N>
+void all_reduce(const void* send, N count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+  if (!recording) return;
+  recorded.push_back(head(reducing("all-reduce", reduction_of(op)), type_of(type), members_of(comm)) + std::to_string(count) +
+                     (send == MPI_IN_PLACE ? " in place" : ""));
+}
+template <class N>
+void one_way(const char* verb, const char* word, N count, MPI_Datatype type, int peer, MPI_Comm comm) {
+  if (!recording) return;
+  const std::vector<int> members = members_of(comm);
+  recorded.push_back(head(verb, type_of(type), members) + std::to_string(count) + " " + word + " " + std::to_string(members[static_cast<std::size_t>(peer)]));
+}
+
+}  // namespace
+
+void record(bool on) {
+  recording = on;
+  if (on) recorded.clear();
+}
+const std::vector<std::string>& calls() { return recorded; }
+
+}  // namespace support::pmpi
+
+namespace pmpi = support::pmpi;
+using Op = MPI_Op;
+using Comm = MPI_Comm;
+using Type = MPI_Datatype;
+using Request = MPI_Request;
+
+extern "C" {
+
+int MPI_Allgather(const void* s, int sn, Type st, void* r, int rn, Type rt, Comm c) {
+  pmpi::all_gather(sn, st, rn, c);
+  return PMPI_Allgather(s, sn, st, r, rn, rt, c);
+}
+int MPI_Allgatherv(const void* s, int sn, Type st, void* r, const int rn[], const int rd[], Type rt, Comm c) {
+  pmpi::all_gather_v(sn, st, rn, rd, c);
+  return PMPI_Allgatherv(s, sn, st, r, rn, rd, rt, c);
+}
+int MPI_Alltoall(const void* s, int sn, Type st, void* r, int rn, Type rt, Comm c) {
+  pmpi::all_to_all(sn, st, rn, c);
+  return PMPI_Alltoall(s, sn, st, r, rn, rt, c);
+}
+int MPI_Alltoallv(const void* s, const int sn[], const int sd[], Type st, void* r, const int rn[], const int rd[], Type rt, Comm c) {
+  pmpi::all_to_all_v(sn, sd, st, rn, rd, c);
+  return PMPI_Alltoallv(s, sn, sd, st, r, rn, rd, rt, c);
+}
+int MPI_Reduce_scatter(const void* s, void* r, const int rn[], Type t, Op op, Comm c) {
+  pmpi::reduce_scatter(rn, t, op, c);
+  return PMPI_Reduce_scatter(s, r, rn, t, op, c);
+}
+int MPI_Reduce_scatter_block(const void* s, void* r, int rn, Type t, Op op, Comm c) {
+  pmpi::reduce_scatter_block(rn, t, op, c);
+  return PMPI_Reduce_scatter_block(s, r, rn, t, op, c);
+}
+int MPI_Allreduce(const void* s, void* r, int n, Type t, Op op, Comm c) {
+  pmpi::all_reduce(s, n, t, op, c);
+  return PMPI_Allreduce(s, r, n, t, op, c);
+}
+
+int MPI_Iallgather(const void* s, int sn, Type st, void* r, int rn, Type rt, Comm c, Request* q) {
+  pmpi::all_gather(sn, st, rn, c);
+  return PMPI_Iallgather(s, sn, st, r, rn, rt, c, q);
+}
+int MPI_Iallgatherv(const void* s, int sn, Type st, void* r, const int rn[], const int rd[], Type rt, Comm c, Request* q) {
+  pmpi::all_gather_v(sn, st, rn, rd, c);
+  return PMPI_Iallgatherv(s, sn, st, r, rn, rd, rt, c, q);
+}
+int MPI_Ialltoall(const void* s, int sn, Type st, void* r, int rn, Type rt, Comm c, Request* q) {
+  pmpi::all_to_all(sn, st, rn, c);
+  return PMPI_Ialltoall(s, sn, st, r, rn, rt, c, q);
+}
+int MPI_Ialltoallv(const void* s, const int sn[], const int sd[], Type st, void* r, const int rn[], const int rd[], Type rt, Comm c, Request* q) {
+  pmpi::all_to_all_v(sn, sd, st, rn, rd, c);
+  return PMPI_Ialltoallv(s, sn, sd, st, r, rn, rd, rt, c, q);
+}
+int MPI_Ireduce_scatter(const void* s, void* r, const int rn[], Type t, Op op, Comm c, Request* q) {
+  pmpi::reduce_scatter(rn, t, op, c);
+  return PMPI_Ireduce_scatter(s, r, rn, t, op, c, q);
+}
+int MPI_Ireduce_scatter_block(const void* s, void* r, int rn, Type t, Op op, Comm c, Request* q) {
+  pmpi::reduce_scatter_block(rn, t, op, c);
+  return PMPI_Ireduce_scatter_block(s, r, rn, t, op, c, q);
+}
+int MPI_Iallreduce(const void* s, void* r, int n, Type t, Op op, Comm c, Request* q) {
+  pmpi::all_reduce(s, n, t, op, c);
+  return PMPI_Iallreduce(s, r, n, t, op, c, q);
+}
+
+int MPI_Isend(const void* s, int n, Type t, int to, int tag, Comm c, Request* q) {
+  pmpi::one_way("send", "to", n, t, to, c);
+  return PMPI_Isend(s, n, t, to, tag, c, q);
+}
+int MPI_Irecv(void* r, int n, Type t, int from, int tag, Comm c, Request* q) {
+  pmpi::one_way("receive", "from", n, t, from, c);
+  return PMPI_Irecv(r, n, t, from, tag, c, q);
+}
+
+// Large counts.
+
+int MPI_Allgather_c(const void* s, MPI_Count sn, Type st, void* r, MPI_Count rn, Type rt, Comm c) {
+  pmpi::all_gather(sn, st, rn, c);
+  return PMPI_Allgather_c(s, sn, st, r, rn, rt, c);
+}
+int MPI_Allgatherv_c(const void* s, MPI_Count sn, Type st, void* r, const MPI_Count rn[], const MPI_Aint rd[], Type rt, Comm c) {
+  pmpi::all_gather_v(sn, st, rn, rd, c);
+  return PMPI_Allgatherv_c(s, sn, st, r, rn, rd, rt, c);
+}
+int MPI_Alltoall_c(const void* s, MPI_Count sn, Type st, void* r, MPI_Count rn, Type rt, Comm c) {
+  pmpi::all_to_all(sn, st, rn, c);
+  return PMPI_Alltoall_c(s, sn, st, r, rn, rt, c);
+}
+int MPI_Alltoallv_c(const void* s, const MPI_Count sn[], const MPI_Aint sd[], Type st, void* r, const MPI_Count rn[], const MPI_Aint rd[], Type rt, Comm c) {
+  pmpi::all_to_all_v(sn, sd, st, rn, rd, c);
+  return PMPI_Alltoallv_c(s, sn, sd, st, r, rn, rd, rt, c);
+}
+int MPI_Reduce_scatter_c(const void* s, void* r, const MPI_Count rn[], Type t, Op op, Comm c) {
+  pmpi::reduce_scatter(rn, t, op, c);
+  return PMPI_Reduce_scatter_c(s, r, rn, t, op, c);
+}
+int MPI_Reduce_scatter_block_c(const void* s, void* r, MPI_Count rn, Type t, Op op, Comm c) {
+  pmpi::reduce_scatter_block(rn, t, op, c);
+  return PMPI_Reduce_scatter_block_c(s, r, rn, t, op, c);
+}
+int MPI_Allreduce_c(const void* s, void* r, MPI_Count n, Type t, Op op, Comm c) {
+  pmpi::all_reduce(s, n, t, op, c);
+  return PMPI_Allreduce_c(s, r, n, t, op, c);
+}
+
+int MPI_Iallgather_c(const void* s, MPI_Count sn, Type st, void* r, MPI_Count rn, Type rt, Comm c, Request* q) {
+  pmpi::all_gather(sn, st, rn, c);
+  return PMPI_Iallgather_c(s, sn, st, r, rn, rt, c, q);
+}
+int MPI_Iallgatherv_c(const void* s, MPI_Count sn, Type st, void* r, const MPI_Count rn[], const MPI_Aint rd[], Type rt, Comm c, Request* q) {
+  pmpi::all_gather_v(sn, st, rn, rd, c);
+  return PMPI_Iallgatherv_c(s, sn, st, r, rn, rd, rt, c, q);
+}
+int MPI_Ialltoall_c(const void* s, MPI_Count sn, Type st, void* r, MPI_Count rn, Type rt, Comm c, Request* q) {
+  pmpi::all_to_all(sn, st, rn, c);
+  return PMPI_Ialltoall_c(s, sn, st, r, rn, rt, c, q);
+}
+int MPI_Ialltoallv_c(const void* s, const MPI_Count sn[], const MPI_Aint sd[], Type st, void* r, const MPI_Count rn[], const MPI_Aint rd[], Type rt, Comm c, Request* q) {
+  pmpi::all_to_all_v(sn, sd, st, rn, rd, c);
+  return PMPI_Ialltoallv_c(s, sn, sd, st, r, rn, rd, rt, c, q);
+}
+int MPI_Ireduce_scatter_c(const void* s, void* r, const MPI_Count rn[], Type t, Op op, Comm c, Request* q) {
+  pmpi::reduce_scatter(rn, t, op, c);
+  return PMPI_Ireduce_scatter_c(s, r, rn, t, op, c, q);
+}
+int MPI_Ireduce_scatter_block_c(const void* s, void* r, MPI_Count rn, Type t, Op op, Comm c, Request* q) {
+  pmpi::reduce_scatter_block(rn, t, op, c);
+  return PMPI_Ireduce_scatter_block_c(s, r, rn, t, op, c, q);
+}
+int MPI_Iallreduce_c(const void* s, void* r, MPI_Count n, Type t, Op op, Comm c, Request* q) {
+  pmpi::all_reduce(s, n, t, op, c);
+  return PMPI_Iallreduce_c(s, r, n, t, op, c, q);
+}
+
+int MPI_Isend_c(const void* s, MPI_Count n, Type t, int to, int tag, Comm c, Request* q) {
+  pmpi::one_way("send", "to", n, t, to, c);
+  return PMPI_Isend_c(s, n, t, to, tag, c, q);
+}
+int MPI_Irecv_c(void* r, MPI_Count n, Type t, int from, int tag, Comm c, Request* q) {
+  pmpi::one_way("receive", "from", n, t, from, c);
+  return PMPI_Irecv_c(r, n, t, from, tag, c, q);
+}
+
+}  // extern "C"
