@@ -44,8 +44,8 @@ typename detail::EinsumCall<E, Out, A, B>::result einsum(const A& a, const B& b,
 template <Equation E, class Out = Deduced, TypedTensor A>
 typename detail::EinsumCall<E, Out, A>::result einsum(const A& a, Where where = Where::here()) {
   using Typed = detail::EinsumCall<E, Out, A>;
-  return typename Typed::result(
-      detail::einsum_of_many(Typed::terms, {&a.core()}, Typed::value, {E.view(), where}));
+  return typename Typed::result(detail::einsum_of_many(Typed::terms, detail::OperandList{&a.core()},
+                                                       Typed::value, {E.view(), where}));
 }
 
 /// Of three to eight tensors, multiplied two at a time in the order of least cost, communication
@@ -55,8 +55,8 @@ template <Equation E, class Out = Deduced, TypedTensor... A>
   requires(sizeof...(A) >= 3 && sizeof...(A) <= max_operands)
 typename detail::EinsumCall<E, Out, A...>::result einsum(const A&... a) {
   using Typed = detail::EinsumCall<E, Out, A...>;
-  return typename Typed::result(
-      detail::einsum_of_many(Typed::terms, {&a.core()...}, Typed::value, {E.view(), {}}));
+  return typename Typed::result(detail::einsum_of_many(
+      Typed::terms, detail::OperandList{&a.core()...}, Typed::value, {E.view(), {}}));
 }
 
 /// The same with everything known at run time; `out` may be left to deduction.
