@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include <mutex>
-#include <regex>
 
 #include <tessera/tessera.hpp>
 
@@ -59,16 +58,16 @@ bool close(const HostTensor<T>& x, const support::Whole<T>& y, double tolerance 
 /// Runs f on meshes of several shapes; f returns what is wrong.
 template <class F>
 void on_meshes(F f) {
-  for (const auto& [d, m] : {std::pair{1, 1}, {2, 2}, {3, 2}, {1, 4}, {4, 1}, {2, 4}}) {
+  for (const MeshSizes<Grid> size : {sizes<Grid>(1, 1), sizes<Grid>(2, 2), sizes<Grid>(3, 2), sizes<Grid>(1, 4), sizes<Grid>(4, 1), sizes<Grid>(2, 4)}) {
     std::mutex mutex;
     std::string first;
-    run_loopback(d * m, [&, d = d, m = m](std::shared_ptr<Transport> world) {
-      const auto mesh = make_mesh<Grid>(world, d, m);
+    run_loopback(size.shape.processes(), [&](std::shared_ptr<Transport> world) {
+      const auto mesh = make_mesh<Grid>(world, size);
       const std::string text = f(mesh);
       const std::lock_guard lock(mutex);
       if (first.empty()) first = text;
     });
-    CHECK_MESSAGE(first.empty(), "on " << d << " x " << m << ": " << first);
+    CHECK_MESSAGE(first.empty(), to_string(size.shape, Grid::names()) << ": " << first);
   }
 }
 using support::map, support::Whole;
@@ -304,13 +303,25 @@ TEST_CASE("a plan on paper is the plan that runs") {
 }
 
 namespace {
+/// Returns whether `text` holds the parts of the pattern, which are separated by "...", in their order.
+bool holds(std::string_view text, std::string_view pattern) {
+  while (true) {
+    const auto end = pattern.find("...");
+    const std::string_view part = pattern.substr(0, end);
+    const auto at = text.find(part);
+    if (at == std::string_view::npos) return false;
+    if (end == std::string_view::npos) return true;
+    text.remove_prefix(at + part.size());
+    pattern.remove_prefix(end + 3);
+  }
+}
 /// Returns whether f throws an E whose text holds the pattern.
 template <class E, class F>
 bool throws(const char* pattern, F f) {
   try {
     f();
   } catch (const E& error) {
-    const bool found = std::regex_search(error.what(), std::regex(pattern));
+    const bool found = holds(error.what(), pattern);
     if (!found) MESSAGE("\"" << pattern << "\" is not in: " << error.what());
     return found;
   } catch (const std::exception& error) {
@@ -327,45 +338,45 @@ TEST_CASE("wrong calls are answered with the rule and the way out") {
   const DynamicTensor x = a, y = b;
   const DynamicTensor n = zeros<Int<data, model>>(mesh, 7, 7);
 
-  CHECK(throws<ShapeError>(R"(extents? .*operand 2, letter k, 7 against 6.*typed\.loopback\.cpp:\d+)", [&] { einsum<"ik,kj->ij">(a, b); }));
-  CHECK(throws<ShapeError>(R"(7 against 6)", [&] { einsum("ik,kj->ij", x, y); }));
-  CHECK(throws<ShapeError>(R"(operand 1, 3 against 2)", [&] { einsum("ikl,kj->ij", x, y); }));
-  CHECK(throws<ShapeError>(R"(double and int64; a product takes one element type)", [&] { einsum("ik,kj->ij", x, n); }));
-  CHECK(throws<ShapeError>(R"(extent)", [&] { (void)(a + b); }));
-  CHECK(throws<ShapeError>(R"(give one extent for each dimension)", [&] { zeros<Real<data, model>>(mesh, Extents{5}); }));
-  CHECK(throws<ShapeError>(R"(dimension 1 has extent -2; extents are not negative)", [&] { zeros<Real<data, model>>(mesh, 5, -2); }));
-  CHECK(throws<ShapeError>(R"(3x4 has 12 elements and 5 are given)", [&] { from_host<Real<data, _>>(mesh, {3, 4}, std::vector<double>(5)); }));
-  CHECK(throws<ShapeError>(R"(has 2 dimensions and P<data> has 1)", [&] { reshard(x, Sharding{{0}}); }));
+  CHECK(throws<ShapeError>("extent...operand 2, letter k, 7 against 6...typed.loopback.cpp:", [&] { einsum<"ik,kj->ij">(a, b); }));
+  CHECK(throws<ShapeError>("7 against 6", [&] { einsum("ik,kj->ij", x, y); }));
+  CHECK(throws<ShapeError>("operand 1, 3 against 2", [&] { einsum("ikl,kj->ij", x, y); }));
+  CHECK(throws<ShapeError>("double and int64; a product takes one element type", [&] { einsum("ik,kj->ij", x, n); }));
+  CHECK(throws<ShapeError>("extent", [&] { (void)(a + b); }));
+  CHECK(throws<ShapeError>("give one extent for each dimension", [&] { zeros<Real<data, model>>(mesh, Extents{5}); }));
+  CHECK(throws<ShapeError>("dimension 1 has extent -2; extents are not negative", [&] { zeros<Real<data, model>>(mesh, 5, -2); }));
+  CHECK(throws<ShapeError>("3x4 has 12 elements and 5 are given", [&] { from_host<Real<data, _>>(mesh, {3, 4}, std::vector<double>(5)); }));
+  CHECK(throws<ShapeError>("has 2 dimensions and P<data> has 1", [&] { reshard(x, Sharding{{0}}); }));
 
-  CHECK(throws<ShardingError>(R"(the equation cannot be read)", [&] { einsum("ik,kj", x, y); }));
-  CHECK(throws<ShardingError>(R"(letter that no operand has.*letter z)", [&] { einsum("ik,kj->iz", x, y); }));
-  CHECK(throws<ShardingError>(R"(speaks of another number of tensors)", [&] { einsum("ik,kj,jl->il", x, y); }));
-  CHECK(throws<ShardingError>(R"(a letter stands twice.*letter k)", [&] { einsum("kk,kj->kj", x, y); }));
-  CHECK(throws<ShardingError>(R"(P<data,data> uses axis data twice)", [&] { reshard(x, Sharding{{0}, {0}}); }));
-  CHECK(throws<ShardingError>(R"(split over axis number 2, but the mesh has only 2 axes)", [&] { reshard(x, Sharding{{0}, {2}}); }));
-  CHECK(throws<ShardingError>(R"(cannot become .*finished values do not become partial)",
+  CHECK(throws<ShardingError>("the equation cannot be read", [&] { einsum("ik,kj", x, y); }));
+  CHECK(throws<ShardingError>("letter that no operand has...letter z", [&] { einsum("ik,kj->iz", x, y); }));
+  CHECK(throws<ShardingError>("speaks of another number of tensors", [&] { einsum("ik,kj,jl->il", x, y); }));
+  CHECK(throws<ShardingError>("a letter stands twice...letter k", [&] { einsum("kk,kj->kj", x, y); }));
+  CHECK(throws<ShardingError>("P<data,data> uses axis data twice", [&] { reshard(x, Sharding{{0}, {0}}); }));
+  CHECK(throws<ShardingError>("split over axis number 2, but the mesh has only 2 axes", [&] { reshard(x, Sharding{{0}, {2}}); }));
+  CHECK(throws<ShardingError>("cannot become ...finished values do not become partial",
                               [&] { reshard(x, Sharding{{0}, {}}.with_partial(AxisSet{1}, Reduction::sum)); }));
-  CHECK(throws<ShardingError>(R"(taken as double sharded P<_,_>; reshard it first)", [&] { as<Real<_, _>>(x); }));
-  CHECK(throws<ShardingError>(R"(stay Unreduced over an axis that splits nothing that is reduced.*axis data)",
+  CHECK(throws<ShardingError>("taken as double sharded P<_,_>; reshard it first", [&] { as<Real<_, _>>(x); }));
+  CHECK(throws<ShardingError>("stay Unreduced over an axis that splits nothing that is reduced...axis data",
                               [&] { einsum("ij,ij->ij", n, n, Sharding{{}, {}}.with_partial(AxisSet{0}, Reduction::sum)); }));
-  CHECK(throws<ShardingError>(R"(drops a dimension)", [&] { transpose("ij->i", x); }));
+  CHECK(throws<ShardingError>("drops a dimension", [&] { transpose("ij->i", x); }));
 
   const DynamicTensor open = einsum("ik,kj->ij", n, n, Sharding{{0}, {}}.with_partial(AxisSet{1}, Reduction::sum));
   const Sharding same = open.sharding();
   map_dynamic<std::int64_t>("ij,ij->ij", fn::Add{}, same, open, open);  // allowed, and its plan is cached
-  CHECK(throws<ShardingError>(R"(unfinished partial value is used as a value)",
+  CHECK(throws<ShardingError>("unfinished partial value is used as a value",
                               [&] { map_dynamic<std::int64_t>("ij,ij->ij", fn::Multiply{}, same, open, open); }));
-  CHECK(throws<ShardingError>(R"(both operands of a product are unfinished)", [&] { einsum("ik,kj->ij", open, open); }));
-  CHECK(throws<ShardingError>(R"(cannot be read)", [&] { einsum("ik,kj->ij!", n, n, Sharding{{0}, {}}.with_partial(AxisSet{1}, Reduction::sum)); }));
-  CHECK(throws<UsageError>(R"(mean of int64)", [&] { reduce<Mean>("ij->i", n); }));
-  CHECK(throws<UsageError>(R"(the tensor is dry)", [&] { gather(a); }));
-  CHECK(throws<UsageError>(R"(an empty tensor is used)", [&] { einsum<"ik,kj->ij">(Real<data, _>{}, b); }));
-  CHECK(throws<UsageError>(R"(gathered as float)", [&] { gather<float>(x); }));
+  CHECK(throws<ShardingError>("both operands of a product are unfinished", [&] { einsum("ik,kj->ij", open, open); }));
+  CHECK(throws<ShardingError>("cannot be read", [&] { einsum("ik,kj->ij!", n, n, Sharding{{0}, {}}.with_partial(AxisSet{1}, Reduction::sum)); }));
+  CHECK(throws<UsageError>("mean of int64", [&] { reduce<Mean>("ij->i", n); }));
+  CHECK(throws<UsageError>("the tensor is dry", [&] { gather(a); }));
+  CHECK(throws<UsageError>("an empty tensor is used", [&] { einsum<"ik,kj->ij">(Real<data, _>{}, b); }));
+  CHECK(throws<UsageError>("gathered as float", [&] { gather<float>(x); }));
 
   const auto other = dry_mesh<Grid>(2, 4);
-  CHECK(throws<MeshError>(R"(operands live on two mesh objects, data=2 x model=4)", [&] { einsum<"ik,kj->ij">(a, zeros<Real<model, _>>(other, 7, 3)); }));
-  CHECK(throws<MeshError>(R"(axis model has size 0; every mesh axis has at least one process)", [&] { sizes<Grid>(2, 0); }));
+  CHECK(throws<MeshError>("operands live on two mesh objects, data=2 x model=4", [&] { einsum<"ik,kj->ij">(a, zeros<Real<model, _>>(other, 7, 3)); }));
+  CHECK(throws<MeshError>("axis model has size 0; every mesh axis has at least one process", [&] { sizes<Grid>(2, 0); }));
   run_loopback(3, [](std::shared_ptr<Transport> world) {
-    CHECK(throws<MeshError>(R"(has 4 processes but the communicator has 3)", [&] { make_mesh<Grid>(world, 2, 2); }));
+    CHECK(throws<MeshError>("has 4 processes but the communicator has 3", [&] { make_mesh<Grid>(world, 2, 2); }));
   });
 }
