@@ -8,6 +8,8 @@
 // CASE no_axis: every axis of a Mesh derives from tessera::Axis
 // CASE size_of_axis: the size of a mesh axis must be positive
 // CASE sizes_of_mesh: takes one size per axis of the mesh
+// CASE unreduced_in_the_middle: Unreduced stands in the middle of a spec; .*; put it last
+// CASE unreduced_twice: Unreduced stands in the middle of a spec
 // CASE long_equation: an equation has at most 95 characters
 #include <tessera/plan.hpp>
 
@@ -37,6 +39,10 @@ static_assert(Mesh<data, grid::plain>::rank == 2);
 struct nothing : Axis<0> {};
 #elif defined(CASE_sizes_of_mesh)
 constexpr auto shape = sizes<Grid>(2);
+#elif defined(CASE_unreduced_in_the_middle)
+using Middle = P<Unreduced<Sum, data>, _>;
+#elif defined(CASE_unreduced_twice)
+using Twice = P<_, Unreduced<Sum, data>, Unreduced<Max, model>>;
 #elif defined(CASE_long_equation)
 constexpr Equation e = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa,bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb->c";
 #else

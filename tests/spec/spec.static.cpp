@@ -70,3 +70,9 @@ static_assert(Sharding::replicated(3) == Sharding{{}, {}, {}});
 static_assert(Sharding{{0}, {1}}.used() == AxisSet{0, 1});
 static_assert(Sharding{{0}}.with_partial(AxisSet{}, Reduction::sum) == Sharding{{0}});
 static_assert(Sharding{{0}}.with_partial(AxisSet{1}, Reduction::sum).finished() == Sharding{{0}});
+
+namespace named_twice {
+struct a : tessera::Axis<> {};
+using namespace tessera;
+static_assert(std::is_same_v<P<_, Unreduced<Sum, a, a>>, P<_, Unreduced<Sum, a>>>);
+}  // namespace named_twice

@@ -13,13 +13,16 @@ using Index = std::int64_t;
 inline constexpr std::int64_t max_int64 = 0x7fff'ffff'ffff'ffff;
 
 /// Returns n / d rounded up; n >= 0, d > 0.
-constexpr Index ceil_div(Index n, Index d) { return (n + d - 1) / d; }
+constexpr Index ceil_div(Index n, Index d) { return n / d + (n % d != 0 ? 1 : 0); }
 
 constexpr Index min_of(Index a, Index b) { return a < b ? a : b; }
 constexpr Index max_of(Index a, Index b) { return a < b ? b : a; }
 
-/// Returns n rounded up to a multiple of unit.
-constexpr Index round_up(Index n, Index unit) { return ceil_div(n, unit) * unit; }
+/// Returns n rounded up to a multiple of unit, or the largest multiple there is.
+constexpr Index round_up(Index n, Index unit) {
+  const Index units = ceil_div(n, unit);
+  return (units > max_int64 / unit ? max_int64 / unit : units) * unit;
+}
 
 /// Sums and products of non-negative numbers that stop at max_int64 instead of overflowing.
 constexpr std::int64_t saturating_add(std::int64_t a, std::int64_t b) {

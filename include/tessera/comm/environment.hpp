@@ -104,8 +104,6 @@ class KokkosSession {
       setenv("KOKKOS_NUM_THREADS", std::to_string(threads).c_str(), 0);
     setenv("KOKKOS_DISABLE_WARNINGS", "true",
            0);  // a page from each process about binding and oversubscription
-    setenv("KOKKOS_DISABLE_WARNINGS", "true",
-           0);  // its word on oversubscribed cores, from every process; see comm/wait.hpp
     Kokkos::initialize(argc, argv);
     ours_ = true;
   }

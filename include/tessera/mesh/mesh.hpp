@@ -9,11 +9,13 @@
 ///     sizes<Grid>(2, 4)                                   // a MeshShape, checked against Axis<4>
 ///
 /// Laws: an axis is its index in the mesh; its text is only for people.
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <type_traits>
 
 #include <tessera/base/error.hpp>
+#include <tessera/base/math.hpp>
 #include <tessera/base/type_name.hpp>
 #include <tessera/mesh/mesh_shape.hpp>
 
@@ -88,12 +90,20 @@ template <class M> struct MeshSizes { MeshShape shape; };
 template <class M, class... Size> constexpr MeshSizes<M> sizes(Size... size) {
   static_assert(sizeof...(Size) == M::rank,
                 "[tessera] sizes<Mesh>(...) takes one size per axis of the mesh");
-  MeshShape shape{static_cast<int>(size)...};
+  const std::int64_t given[] = {static_cast<std::int64_t>(size)...};
+  MeshShape shape;
+  std::int64_t processes = 1;
   constexpr auto fixed = M::fixed_sizes();
   for (int a = 0; a < M::rank; ++a) {
-    if (shape[a] < 1)
+    if (given[a] < 1)
       throw MeshError("axis " + std::string(M::names()[a]) + " has size " +
-                      std::to_string(shape[a]) + "; every mesh axis has at least one process");
+                      std::to_string(given[a]) + "; every mesh axis has at least one process");
+    processes = saturating_mul(processes, given[a]);
+    if (processes > 0x7fff'ffff)
+      throw MeshError("a mesh with axis " + std::string(M::names()[a]) + " of size " +
+                      std::to_string(given[a]) + " has " + std::to_string(processes) +
+                      " processes or more; a mesh has fewer than 2^31");
+    shape.push_back(static_cast<int>(given[a]));
     if (fixed[a] != dynamic && fixed[a] != shape[a])
       throw MeshError("axis " + std::string(M::names()[a]) + " is declared Axis<" +
                       std::to_string(fixed[a]) + "> but is given size " + std::to_string(shape[a]) +

@@ -102,6 +102,7 @@ class Execution {
       case StepKind::communicate:
         break;
       case StepKind::slice:
+      case StepKind::copy:
       case StepKind::permute:
         copy_all(type, in, out, work.local);
         break;
@@ -177,12 +178,14 @@ class Execution {
 
 /// Throws MeshError unless all operands live on one mesh.
 inline void require_one_mesh(const OperandList& operands, CallSite site) {
-  for (const TensorCore* operand : operands)
-    if (operand->mesh() != operands[0]->mesh())
-      throw MeshError(std::string(site.label) + ": operands live on two mesh objects, " +
-                          operands[0]->mesh()->to_string() + " and " +
-                          operand->mesh()->to_string() +
-                          "; operators take tensors of one mesh; make them on the same mesh object",
+  for (int i = 1; i < operands.size(); ++i)
+    if (operands[i]->mesh() != operands[0]->mesh())
+      throw MeshError(std::string(site.label) + ": operand 1 lives on a mesh " +
+                          operands[0]->mesh()->to_string() + " and operand " +
+                          std::to_string(i + 1) + " on another one, " +
+                          operands[i]->mesh()->to_string() +
+                          ", made by another make_mesh; operators take tensors of one mesh object; "
+                          "make one mesh and all tensors on it",
                       site.where);
 }
 

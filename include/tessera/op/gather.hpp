@@ -35,7 +35,8 @@ template <class T> HostTensor<T> gather(const TensorCore& x, CallSite site) {
         "gather: the tensor is dry, it has a shape and no data; run on a mesh of processes to have "
         "values",
         site.where);
-  const TensorCore all = reshard(x, Sharding::replicated(x.rank()), site);
+  const Sharding everywhere = Sharding::replicated(x.rank());
+  const TensorCore all = x.sharding() == everywhere ? x : reshard(x, everywhere, site);
   HostTensor<T> host{x.extents(), std::vector<T>(static_cast<std::size_t>(volume(x.extents())))};
   tessera::fence();
   copy_to_host(host.values.data(), all.data(), static_cast<Index>(host.values.size() * sizeof(T)));
@@ -57,8 +58,8 @@ template <Element T> HostTensor<T> gather(const DynamicTensor& x, Where where = 
   return detail::gather<T>(x.core(), {"gather", where});
 }
 
-/// Returns the value of a scalar tensor, on every process. Collective over the mesh when it is
-/// unfinished.
+/// Returns the value of a scalar tensor. Communication: none when it is finished; else an
+/// all-reduce, collective over the mesh.
 template <TypedTensor A> typename A::value_type value(const A& x, Where where = Where::here()) {
   static_assert(A::rank == 0,
                 "[tessera] value takes a scalar tensor; reduce it first: value(sum(x))");

@@ -24,14 +24,17 @@ namespace tessera {
 template <class F> inline constexpr Linearity linearity_of = Linearity::pointwise;
 template <> inline constexpr Linearity linearity_of<fn::Add> = Linearity::linear;
 template <> inline constexpr Linearity linearity_of<fn::Subtract> = Linearity::linear;
+template <> inline constexpr Linearity linearity_of<fn::Multiply> = Linearity::bilinear;
+template <> inline constexpr Linearity linearity_of<fn::Divide> = Linearity::linear_in_first;
 template <> inline constexpr Linearity linearity_of<fn::Negate> = Linearity::linear;
 template <> inline constexpr Linearity linearity_of<fn::Scale> = Linearity::linear;
 template <class T> inline constexpr Linearity linearity_of<fn::ScaleBy<T>> = Linearity::linear;
+template <class T>
+inline constexpr Linearity linearity_of<fn::DivideBy<T>> =
+    std::is_floating_point_v<T> ? Linearity::linear : Linearity::pointwise;
 template <> inline constexpr Linearity linearity_of<fn::Relu> = Linearity::monotone;
 template <> inline constexpr Linearity linearity_of<fn::Exp> = Linearity::monotone;
-template <> inline constexpr Linearity linearity_of<fn::Log> = Linearity::monotone;
 template <> inline constexpr Linearity linearity_of<fn::Tanh> = Linearity::monotone;
-template <> inline constexpr Linearity linearity_of<fn::Sqrt> = Linearity::monotone;
 template <> inline constexpr Linearity linearity_of<fn::Maximum> = Linearity::maximum;
 template <> inline constexpr Linearity linearity_of<fn::Minimum> = Linearity::minimum;
 
@@ -60,9 +63,12 @@ template <class E, class Out, class F, class... A> struct MapCall {
   static constexpr AxisSet open = AxisSet::from_bits((A::sharding().partial.bits | ...));
   static constexpr Sharding value = [] {
     Sharding s = OutSharding<mesh, Out>::make(terms, operands);
-    return std::is_same_v<Out, Deduced> && !open.empty()
-               ? s.with_partial(open, operands[0].reduction)
-               : s;
+    if (!std::is_same_v<Out, Deduced> || open.empty()) return s;
+    Reduction kind = Reduction::sum;
+    for (const Sharding& operand : operands)
+      if (!operand.partial.empty()) kind = operand.reduction;
+    for (int d = 0; d < s.rank(); ++d) s[d] = s[d].without(open);
+    return s.with_partial(open, kind);
   }();
   static constexpr Verdict verdict = check_map(terms, operands, value, linearity_of<F>);
   static_assert(demand<MapCall, A...>());

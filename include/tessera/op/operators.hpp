@@ -6,6 +6,7 @@
 ///
 ///     TensorCore y = detail::einsum(parse("ik,kj->ij"), a, b, out, {"ik,kj->ij", where});
 #include <limits>
+#include <stdexcept>
 #include <vector>
 
 #include <tessera/op/execute.hpp>
@@ -25,7 +26,9 @@ inline TensorDescs descs_of(const OperandList& operands) {
 inline void require(const Verdict& verdict, const Terms& terms, const MeshCore& mesh,
                     CallSite site) {
   if (verdict.ok()) return;
-  const std::string text = std::string(site.label) + ": " + explain(verdict, terms, mesh.names());
+  const std::string facts = explain(verdict, terms, mesh.names());
+  const std::string text =
+      site.label == to_text(terms) ? facts : std::string(site.label) + ": " + facts;
   if (verdict.rule == Rule::extents_agree || verdict.rule == Rule::rank_matches)
     throw ShapeError(text, site.where);
   throw ShardingError(text, site.where);
@@ -44,7 +47,14 @@ TensorCore run_operator(const PlanKey& key, const OperandList& operands, CallSit
                         double scale, MapKernel kernel, const MakePlan& make) {
   require_one_mesh(operands, site);
   require_agreement(operands, key, site);
-  return execute(prepare(*operands[0]->mesh(), key, make), operands, site, scale, kernel);
+  try {
+    return execute(prepare(*operands[0]->mesh(), key, make), operands, site, scale, kernel);
+  } catch (const std::length_error&) {
+    throw ShapeError(std::string(site.label) + ": the plan needs more than the " +
+                         std::to_string(Plan::max_steps) +
+                         " steps that a plan holds; reshard some of the operands first",
+                     site.where);
+  }
 }
 
 inline TensorCore reshard(const TensorCore& x, const Sharding& to, CallSite site) {
@@ -142,9 +152,10 @@ inline TensorCore einsum_of_many(const Terms& terms, const OperandList& operands
     EinsumOrder found = einsum_order(terms, descs, out, mesh.shape(), plan_options(mesh));
     if (found.products.empty())
       throw ShapeError(std::string(site.label) +
-                           ": in every order two of the operands make a tensor of more than " +
+                           ": in every order a product on the way has more than " +
                            std::to_string(max_dims) +
-                           " dimensions; multiply some of them first, in an einsum of their own",
+                           " dimensions or two unfinished operands; multiply some of them first, "
+                           "in an einsum of their own, or finish one",
                        site.where);
     return found;
   });

@@ -93,6 +93,9 @@ class PlanBuilder {
   /// Names the slot that is returned, and the sharding it was asked for; works out lifetimes and
   /// memory; returns the plan.
   constexpr const Plan& finish(int result, const Sharding& out) {
+    if (plan_.slots[result].role == SlotRole::operand &&
+        !(plan_.kind == OperatorKind::reshard && desc(result).sharding == out))
+      result = copy(result);  // operators return new tensors; only a reshard to S from S does not
     plan_.result = result;
     plan_.result_sharding = out;
     if (plan_.slots[result].role != SlotRole::operand) plan_.slots[result].role = SlotRole::result;
@@ -131,6 +134,12 @@ class PlanBuilder {
     slot.bytes = saturating_mul(block(desc.extents, desc.sharding, plan_.mesh, at_).size(),
                                 static_cast<Index>(size_of(desc.type)));
     return plan_.slots.size() - 1;
+  }
+  constexpr int copy(int slot) {
+    Step& step = add_step(StepKind::copy, slot);
+    step.out = static_cast<std::int8_t>(add_slot(desc(slot), labels(slot), SlotRole::temporary));
+    step.cost = options_.machine.copy(bytes_of_origin(desc(slot)));
+    return step.out;
   }
   constexpr Step& add_step(StepKind kind, int input) {
     Step& step = plan_.steps.push_back({});

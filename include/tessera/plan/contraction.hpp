@@ -88,7 +88,8 @@ inline constexpr Index least_panel = 64;
 /// panel is a run everywhere else.
 constexpr bool takes_panels(const Contraction& roles, const Term& given, const Term& stored, int d,
                             Index n, int panels) {
-  if (!(given == stored) || n / panels < least_panel) return false;
+  const bool loops_fit = roles.batch.size() + 4 <= max_dims;  // two for m, two for n
+  if (!(given == stored) || n / panels < least_panel || !loops_fit) return false;
   const char label = given[d];
   const auto leads = [&](const Term& group) { return !group.empty() && group[0] == label; };
   return leads(roles.m) || leads(roles.n) || leads(roles.k);

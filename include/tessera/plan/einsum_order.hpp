@@ -11,7 +11,7 @@
 /// is the cheapest of all, beyond that each next pair is the cheapest one; all processes decide
 /// alike.
 #include <tessera/plan/einsum.hpp>
-#include <tessera/plan/map.hpp>
+#include <tessera/plan/verdict.hpp>
 
 namespace tessera {
 
@@ -71,9 +71,23 @@ class OrderSearch {
           }
           product.terms.result.push_back(label);
         }
-    product.out =
-        deduce(product.terms, {tensors[left].desc.sharding, tensors[right].desc.sharding});
+    const Shardings shardings{tensors[left].desc.sharding, tensors[right].desc.sharding};
+    product.out = deduce(product.terms, shardings);
+    leave_open(tensors, product);
     return product;
+  }
+  /// Keeps open what the whole result is to keep open, where this product would finish it.
+  constexpr void leave_open(const Tensors& tensors, PairProduct& product) const {
+    AxisSet open;
+    for (int side : {product.left, product.right}) {
+      const Sharding& s = tensors[side].desc.sharding;
+      open = open | s.partial;
+      for (int d = 0; d < s.rank(); ++d)
+        if (!product.terms.result.contains(tensors[side].labels[d])) open = open | s[d].set();
+    }
+    open = open & out_.partial;
+    for (int d = 0; d < product.out.rank(); ++d) product.out[d] = product.out[d].without(open);
+    product.out = product.out.with_partial(open, Reduction::sum);
   }
   constexpr bool wanted(const Tensors& tensors, char label, int left, int right) const {
     if (result_.contains(label)) return true;
@@ -94,7 +108,11 @@ class OrderSearch {
       for (int right = left + 1; right < tensors.size(); ++right) {
         if (tensors[left].used || tensors[right].used) continue;
         const PairProduct product = pair(tensors, left, right, remaining == 2);
-        if (!product.terms.well_formed) continue;
+        if (!product.terms.well_formed ||
+            !check_einsum(product.terms,
+                          {tensors[left].desc.sharding, tensors[right].desc.sharding}, product.out)
+                 .ok())
+          continue;
         const Plan plan = plan_einsum(product.terms, tensors[left].desc, tensors[right].desc,
                                       product.out, mesh_, 0, options_);
         EinsumOrder longer = done;
@@ -122,8 +140,9 @@ class OrderSearch {
 };
 }  // namespace detail
 
-/// Returns the order for three or more operands; empty when every order needs a tensor of more than
-/// 8 dimensions on the way. Preconditions: check_einsum found nothing wrong.
+/// Returns the order for three or more operands; empty when in every order a product on the way has
+/// more than 8 dimensions, or two operands that are both open. Preconditions: check_einsum found
+/// nothing wrong.
 constexpr EinsumOrder einsum_order(const Terms& terms, const TensorDescs& operands,
                                    const Sharding& out, const MeshShape& mesh,
                                    const PlanOptions& options = {}) {

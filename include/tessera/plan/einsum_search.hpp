@@ -108,12 +108,12 @@ class EinsumSearch {
   }
   constexpr bool contracted(int label) const { return !terms_[2].contains(labels_[label]); }
 
-  /// Returns the axes assigned to a label, in the order of the tensor that has most say: the
+  /// Returns the axes assigned to a label, in the order that tensor `first` has them, then the
   /// result, then a, then b.
-  constexpr AxisList order(int label, AxisSet assigned) const {
+  constexpr AxisList order(int label, AxisSet assigned, int first) const {
     AxisList list;
     AxisSet rest = assigned;
-    for (int t : {2, 0, 1}) {
+    for (int t : {first, 2, 0, 1}) {
       const int d = terms_[t].find(labels_[label]);
       if (d < 0 || rest.empty()) continue;
       const AxisList& axes = descs_[t].sharding[d];
@@ -127,7 +127,8 @@ class EinsumSearch {
       if (rest.contains(axis)) list.push_back(axis);
     return list;
   }
-  constexpr Sharding shard(int tensor, const FixedVector<AxisList, 3 * max_dims>& roles) const {
+  using Roles = FixedVector<AxisList, 3 * max_dims>;
+  constexpr Sharding shard(int tensor, const Roles& roles) const {
     Sharding s = Sharding::replicated(terms_[tensor].size());
     for (int d = 0; d < s.rank(); ++d) s[d] = roles[labels_.find(terms_[tensor][d])];
     return s;
@@ -151,8 +152,17 @@ class EinsumSearch {
         if (contracted(choice)) open.insert(axis);
       }
     }
-    FixedVector<AxisList, 3 * max_dims> roles;
-    for (int l = 0; l < labels_.size(); ++l) roles.push_back(order(l, assigned[l]));
+    bool joined = false;  // several axes on one label: the order of each tensor is worth a try
+    for (int l = 0; l < labels_.size(); ++l) joined = joined || assigned[l].size() > 1;
+    for (int first : {2, 0, 1}) {
+      Roles roles;
+      for (int l = 0; l < labels_.size(); ++l) roles.push_back(order(l, assigned[l], first));
+      consider(pick, roles, open, kept);
+      if (!joined) return;
+    }
+  }
+  constexpr void consider(const FixedVector<int, max_axes>& pick, const Roles& roles, AxisSet open,
+                          const AxisSet (&kept)[2]) {
     Choice choice;
     choice.a = shard(0, roles).with_partial(kept[0], Reduction::sum);
     choice.b = shard(1, roles).with_partial(kept[1], Reduction::sum);

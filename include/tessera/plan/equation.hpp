@@ -36,11 +36,18 @@ struct Equation {
   constexpr Equation(const char (&characters)[capacity], int count) : length(count) {
     for (int i = 0; i < capacity; ++i) text[i] = characters[i];
   }
-  /// Makes an equation at run time; longer texts are cut, which parse then refuses.
+  /// Makes an equation at run time; blanks are dropped, and a text that
+  /// is too long is spoilt, so that parse refuses it.
   static constexpr Equation from(std::string_view view) {
     Equation e;
-    for (char c : view)
-      if (e.length < capacity) e.text[e.length++] = c;
+    for (char c : view) {
+      if (c == ' ') continue;
+      if (e.length == capacity) {
+        e.text[0] = '?';
+        break;
+      }
+      e.text[e.length++] = c;
+    }
     return e;
   }
   constexpr std::string_view view() const {

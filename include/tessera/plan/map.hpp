@@ -50,7 +50,8 @@ constexpr Sharding aligned_sharding(const Term& labels, const TensorDesc& operan
     const bool stretched = operand.extents[d] == 1 && extents[at] != 1;
     if (!stretched) s[d] = out[at];
   }
-  return s.with_partial(out.partial, out.reduction);
+  // Where one operand is open, as in a product, the finished ones stay so.
+  return operand.sharding.partial.empty() ? s : s.with_partial(out.partial, out.reduction);
 }
 
 /// Plans f(operands...) -> a tensor of element type `type`. A partial `out` says that f is linear

@@ -179,18 +179,18 @@ constexpr MoveNumbers count_move(const Move& move, const TensorDesc& desc, const
   const Index after = block(desc.extents, move.to, mesh, at).size();
   switch (move.collective) {
     case Collective::all_gather:
-      n.payload = (after - before) * unit;
+      n.payload = saturating_mul(after - before, unit);
       n.messages = rounds(members);
-      if (!move.direct_receive) n.receive_staging = after * unit;
+      if (!move.direct_receive) n.receive_staging = saturating_mul(after, unit);
       break;
     case Collective::reduce_scatter:
-      n.payload = (before - after) * unit;
+      n.payload = saturating_mul(before - after, unit);
       n.messages = rounds(members);
-      if (!move.direct_send) n.send_staging = before * unit;
+      if (!move.direct_send) n.send_staging = saturating_mul(before, unit);
       break;
     case Collective::all_reduce: {
       const Index own = block_size(before, members, mesh.group_rank(move.group, at));
-      n.payload = 2 * (before - own) * unit;
+      n.payload = saturating_mul(2 * (before - own), unit);
       n.messages = 2 * rounds(members);
       break;
     }
@@ -198,17 +198,17 @@ constexpr MoveNumbers count_move(const Move& move, const TensorDesc& desc, const
     case Collective::collective_permute:
     case Collective::exchange: {
       const SentTo traffic = sent(desc.extents, desc.sharding, move.to, mesh, at);
-      n.payload = traffic.elements * unit;
+      n.payload = saturating_mul(traffic.elements, unit);
       n.messages = move.collective == Collective::all_to_all ? members - 1 : traffic.messages;
       if (move.collective == Collective::exchange) {
         const Index kept = intersect(block(desc.extents, desc.sharding, mesh, at),
                                      block(desc.extents, move.to, mesh, at))
                                .size();
         n.send_staging = n.payload;
-        n.receive_staging = (after - kept) * unit;
+        n.receive_staging = saturating_mul(after - kept, unit);
       } else {
-        if (!move.direct_send) n.send_staging = before * unit;
-        if (!move.direct_receive) n.receive_staging = after * unit;
+        if (!move.direct_send) n.send_staging = saturating_mul(before, unit);
+        if (!move.direct_receive) n.receive_staging = saturating_mul(after, unit);
       }
       break;
     }
@@ -216,15 +216,30 @@ constexpr MoveNumbers count_move(const Move& move, const TensorDesc& desc, const
   return n;
 }
 
-/// Returns the price of a move, always that of process 0 (which owns a largest block), so that all
-/// processes agree.
+/// Returns the price of a move, always of process 0 (which owns a largest block) and, point to
+/// point, of one other corner of the mesh, so that all processes agree.
 constexpr std::int64_t price(const Move& move, const TensorDesc& desc, const MeshShape& mesh,
                              const Machine& machine) {
   const Coordinates origin(mesh.rank(), 0);
   if (move.kind == StepKind::slice)
     return machine.copy(saturating_mul(block(desc.extents, move.to, mesh, origin).size(),
                                        static_cast<Index>(size_of(desc.type))));
-  const MoveNumbers n = count_move(move, desc, mesh, origin);
+  MoveNumbers n = count_move(move, desc, mesh, origin);
+  if (move.collective == Collective::collective_permute ||
+      move.collective == Collective::exchange) {
+    // Process 0 is where a permutation of blocks moves nothing: look at another corner too.
+    Coordinates corner = origin;
+    for (int axis = 0; axis < mesh.rank(); ++axis)
+      if (move.group.contains(axis)) {
+        corner[axis] = mesh[axis] - 1;
+        break;
+      }
+    const MoveNumbers other = count_move(move, desc, mesh, corner);
+    n.payload = max_of(n.payload, other.payload);
+    n.messages = max_of(n.messages, other.messages);
+    n.send_staging = max_of(n.send_staging, other.send_staging);
+    n.receive_staging = max_of(n.receive_staging, other.receive_staging);
+  }
   return saturating_add(machine.transfer(n.payload, n.messages > 0 ? n.messages : 1),
                         machine.copy(saturating_add(n.send_staging, n.receive_staging)));
 }

@@ -38,11 +38,13 @@ constexpr std::string_view name_of(OperatorKind kind) {
   return "?";
 }
 
-enum class StepKind : std::uint8_t { slice, communicate, permute, contract, reduce, map };
+enum class StepKind : std::uint8_t { slice, copy, communicate, permute, contract, reduce, map };
 constexpr std::string_view name_of(StepKind kind) {
   switch (kind) {
     case StepKind::slice:
       return "slice";
+    case StepKind::copy:
+      return "copy";
     case StepKind::communicate:
       return "communicate";
     case StepKind::permute:
@@ -95,8 +97,8 @@ struct Step {
 };
 
 struct Plan {
-  static constexpr int max_steps = 24;
-  static constexpr int max_slots = 32;
+  static constexpr int max_steps = 40;
+  static constexpr int max_slots = 48;
 
   OperatorKind kind = OperatorKind::reshard;
   MeshShape mesh;

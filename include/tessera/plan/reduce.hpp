@@ -31,9 +31,6 @@ constexpr Plan plan_reduce(const Terms& terms, Reduction reduction, const Tensor
   PlanBuilder build(OperatorKind::reduce, mesh, process, options);
   build.plan().reduction = reduction;
   int slot = build.operand(x, terms.operands[0]);
-  if (!x.sharding.partial.empty() && x.sharding.reduction != reduction)
-    slot = build.reshard(
-        slot, x.sharding.finished());  // another kind of partial value must be finished first
 
   if (terms.result.size() < terms.operands[0].size()) {
     Term kept;  // in the operand's order; a permutation follows if the result wants another

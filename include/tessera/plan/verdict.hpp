@@ -44,11 +44,13 @@ struct Verdict {
 
 /// How a function of an elementwise operator treats unfinished values.
 enum class Linearity : std::uint8_t {
-  pointwise,  ///< needs finished values
-  linear,     ///< f(sum x) = sum f(x): may act on Unreduced<Sum>
-  monotone,   ///< f(max x) = max f(x): may act on Unreduced<Max> and Unreduced<Min>
-  maximum,    ///< the larger of two: may act on two Unreduced<Max>
-  minimum,    ///< the smaller of two: may act on two Unreduced<Min>
+  pointwise,        ///< needs finished values
+  linear,           ///< f(sum x) = sum f(x): may act on Unreduced<Sum>
+  bilinear,         ///< a product: linear in one operand while the others are finished
+  linear_in_first,  ///< a quotient: linear in its first operand while the others are finished
+  monotone,         ///< f(max x) = max f(x): may act on Unreduced<Max> and Unreduced<Min>
+  maximum,          ///< the larger of two: may act on two Unreduced<Max>
+  minimum,          ///< the smaller of two: may act on two Unreduced<Min>
 };
 
 namespace detail {
@@ -99,7 +101,7 @@ constexpr Verdict check_open_axes(const Terms& terms, const Shardings& operands,
 }
 }  // namespace detail
 
-/// Checks an einsum of one or two operands into `out`.
+/// Checks an einsum of one to eight operands into `out`.
 constexpr Verdict check_einsum(const Terms& terms, const Shardings& operands, const Sharding& out) {
   if (const Verdict v = detail::check_terms(terms, operands, out); !v.ok()) return v;
   int open = 0;
@@ -142,9 +144,24 @@ constexpr Verdict check_map(const Terms& terms, const Shardings& operands, const
     for (char label : terms.operands[i])
       if (!terms.result.contains(label)) return {Rule::label_kept, i, label};
   AxisSet open;
-  for (const Sharding& s : operands) open = open | s.partial;
+  int unfinished = 0;
+  int which = -1;
+  for (int i = 0; i < operands.size(); ++i)
+    if (!operands[i].partial.empty()) {
+      open = open | operands[i].partial;
+      ++unfinished;
+      which = i;
+    }
   if (open.empty())
     return out.partial.empty() ? Verdict{} : Verdict{Rule::open_axis_contracted, operands.size()};
+  if (linearity == Linearity::bilinear || linearity == Linearity::linear_in_first) {
+    if (unfinished > 1) return {Rule::one_unfinished, which};
+    if (operands[which].reduction != Reduction::sum) return {Rule::finished, which};
+    if (linearity == Linearity::linear_in_first && which != 0) return {Rule::finished, which};
+    if (out.partial != open || out.reduction != Reduction::sum)
+      return {Rule::finished, operands.size()};
+    return {};
+  }
   for (int i = 0; i < operands.size(); ++i) {
     const Reduction kind = operands[i].reduction;
     const bool may =
@@ -238,24 +255,25 @@ inline std::string explain(const Verdict& v, const Terms& terms, const AxisNames
 namespace detail {
 /// Instantiated only for a call that breaks a rule; the assertion is the message, the arguments are
 /// the facts.
+template <class...> inline constexpr bool broken = false;
 template <Rule R, class... Facts> struct InvalidOperator;
 template <class... Facts> struct InvalidOperator<Rule::equation_readable, Facts...> {
-  static_assert(sizeof...(Facts) > 99,
+  static_assert(broken<Facts...>,
                 "[tessera] the equation cannot be read; write one letter a dimension, commas "
                 "between operands and one arrow, as in \"ik,kj->ij\"");
 };
 template <class... Facts> struct InvalidOperator<Rule::operand_count, Facts...> {
-  static_assert(sizeof...(Facts) > 99,
+  static_assert(broken<Facts...>,
                 "[tessera] the equation speaks of another number of tensors than it is given; "
                 "write one group of letters for each operand");
 };
 template <class... Facts> struct InvalidOperator<Rule::rank_matches, Facts...> {
-  static_assert(sizeof...(Facts) > 99,
+  static_assert(broken<Facts...>,
                 "[tessera] the equation gives a tensor another number of dimensions than it has; "
                 "write one letter for each dimension");
 };
 template <class... Facts> struct InvalidOperator<Rule::label_once, Facts...> {
-  static_assert(sizeof...(Facts) > 99,
+  static_assert(broken<Facts...>,
                 "[tessera] a letter stands twice in one tensor; traces and diagonals are not "
                 "taken; rename one of them");
 };
@@ -265,28 +283,28 @@ template <class... Facts> struct InvalidOperator<Rule::result_label_known, Facts
       "[tessera] the result has a letter that no operand has; take it from an operand, or drop it");
 };
 template <class... Facts> struct InvalidOperator<Rule::label_kept, Facts...> {
-  static_assert(sizeof...(Facts) > 99,
+  static_assert(broken<Facts...>,
                 "[tessera] an elementwise operator or transpose drops a dimension; use reduce to "
                 "sum it away, or keep its letter in the result");
 };
 template <class... Facts> struct InvalidOperator<Rule::finished, Facts...> {
-  static_assert(sizeof...(Facts) > 99,
+  static_assert(broken<Facts...>,
                 "[tessera] an unfinished partial value is used as a value; only linear operators "
                 "act on Unreduced<Sum> and monotone ones on Unreduced<Max> or <Min>; reshard it to "
                 "a finished spec first");
 };
 template <class... Facts> struct InvalidOperator<Rule::one_unfinished, Facts...> {
-  static_assert(sizeof...(Facts) > 99,
+  static_assert(broken<Facts...>,
                 "[tessera] both operands of a product are unfinished sums; a product is linear in "
                 "one of them at a time; reshard one to a finished spec first");
 };
 template <class... Facts> struct InvalidOperator<Rule::open_axis_contracted, Facts...> {
-  static_assert(sizeof...(Facts) > 99,
+  static_assert(broken<Facts...>,
                 "[tessera] the result is to stay Unreduced over an axis that splits nothing that "
                 "is reduced; name an axis of a reduced dimension, or ask for a finished result");
 };
 template <class... Facts> struct InvalidOperator<Rule::reduction_alike, Facts...> {
-  static_assert(sizeof...(Facts) > 99,
+  static_assert(broken<Facts...>,
                 "[tessera] partial values of one kind meet a reduction of another; finish them "
                 "first, or use the same kind");
 };

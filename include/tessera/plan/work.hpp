@@ -256,7 +256,8 @@ inline StepWork work_of(const Plan& plan, const Step& step) {
   switch (step.kind) {
     case StepKind::communicate:
       return detail::CommunicationWork(plan, step).make();
-    case StepKind::slice: {
+    case StepKind::slice:
+    case StepKind::copy: {
       const Box target = block(out.desc.extents, out.desc.sharding, plan.mesh, at);
       if (!target.empty())
         work.local.push_back(detail::box_copy(

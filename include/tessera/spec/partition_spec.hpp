@@ -39,6 +39,9 @@ template <class Pack, class A> struct Prepend;
 template <class... Rest, class A> struct Prepend<AxisPack<Rest...>, A> {
   using type = AxisPack<A, Rest...>;
 };
+template <class A, class... Rest> struct InsertSorted<AxisPack<A, Rest...>, A> {
+  using type = AxisPack<A, Rest...>;  // named twice, meant once
+};
 template <class First, class... Rest, class A> struct InsertSorted<AxisPack<First, Rest...>, A> {
   static constexpr bool before = full_type_name<A>() < full_type_name<First>();
   using type = typename std::conditional_t<
@@ -71,7 +74,11 @@ template <class... Done, class First, class... Rest>
 struct CanonicalSpec<PartitionSpec<Done...>, First, Rest...>
     : CanonicalSpec<std::conditional_t<IsNothing<First>::value, PartitionSpec<Done...>,
                                        PartitionSpec<Done..., typename CanonicalDim<First>::type>>,
-                    Rest...> {};
+                    Rest...> {
+  static_assert(!IsUnreduced<First>::value || sizeof...(Rest) == 0,
+                "[tessera] Unreduced stands in the middle of a spec; a spec has one entry for each "
+                "dimension and then at most one Unreduced<Kind, axes...>; put it last");
+};
 
 inline constexpr int unknown_axis =
     15;  // what lowering writes for an axis that the mesh does not have

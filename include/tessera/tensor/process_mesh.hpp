@@ -55,19 +55,27 @@ ProcessMesh<M> make_mesh(std::shared_ptr<Transport> world, MeshSizes<M> mesh_siz
 template <class M, class... Size>
   requires(std::is_convertible_v<Size, int>&&...)
 ProcessMesh<M> make_mesh(std::shared_ptr<Transport> world, Size... size) {
-  return make_mesh<M>(std::move(world), tessera::sizes<M>(size...));
+  return make_mesh<M>(std::move(world), tessera::sizes<M>(size...), {}, Where{});
 }
 template <class M, class... Size>
   requires(std::is_convertible_v<Size, int>&&...)
 ProcessMesh<M> make_mesh(Environment& environment, Size... size) {
-  return make_mesh<M>(environment.world(), tessera::sizes<M>(size...));
+  return make_mesh<M>(environment.world(), tessera::sizes<M>(size...), {}, Where{});
+}
+
+/// With options, and the place of the call in errors: make_mesh(env, sizes<Grid>(2, 4), {...}).
+template <class M>
+ProcessMesh<M> make_mesh(Environment& environment, MeshSizes<M> mesh_sizes,
+                         MeshOptions options = {}, Where where = Where::here()) {
+  return make_mesh<M>(environment.world(), mesh_sizes, options, where);
 }
 
 /// Returns a mesh of any size without processes: operators on it only plan. This program plays
 /// process 0, or `process`.
 template <class M>
 ProcessMesh<M> dry_mesh(MeshSizes<M> mesh_sizes, int process = 0, MeshOptions options = {}) {
-  return make_mesh<M>(dry_transport(mesh_sizes.shape.processes(), process), mesh_sizes, options);
+  return make_mesh<M>(dry_transport(mesh_sizes.shape.processes(), process), mesh_sizes, options,
+                      Where{});
 }
 template <class M, class... Size>
   requires(std::is_convertible_v<Size, int>&&...)

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What acts on unfinished values gives what it gives on finished ones, on every mesh; results never
+// share memory with their operands by accident of the mesh.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include <tessera/tessera.hpp>
+
+namespace {
+using namespace tessera;
+namespace grid {
+struct x : Axis<> {};
+struct y : Axis<> {};
+}  // namespace grid
+using Grid = Mesh<grid::x, grid::y>;
+template <class... D> using Real = ShardedTensor<double, Grid, P<D...>>;
+
+struct Centred {  // negative and positive, largest in the middle rows
+  double operator()(const GlobalIndex& i) const {
+    return 1.5 - std::abs(static_cast<double>(i[0]) - 2) - 0.25 * static_cast<double>(i[1]);
+  }
+};
+
+template <class F> void on_every_mesh(const F& f) {
+  for (const MeshSizes<Grid> size : {sizes<Grid>(1, 1), sizes<Grid>(4, 1), sizes<Grid>(2, 2),
+                                     sizes<Grid>(3, 2), sizes<Grid>(8, 1)})
+    run_loopback(size.shape.processes(), [&](std::shared_ptr<Transport> world) {
+      f(make_mesh<Grid>(std::move(world), size));
+    });
+}
+
+template <class T> bool close(const HostTensor<T>& a, const HostTensor<T>& b) {
+  if (!(a.extents == b.extents)) return false;
+  for (std::size_t i = 0; i < a.values.size(); ++i)
+    if (!(std::abs(a.values[i] - b.values[i]) <= 1e-12 * (1 + std::abs(b.values[i])))) return false;
+  return true;
+}
+
+TEST_CASE("monotone functions may act before a maximum or minimum is finished") {
+  on_every_mesh([](const ProcessMesh<Grid>& mesh) {
+    const auto q = from_function<Real<grid::x, _>>(mesh, {5, 3}, Centred{});  // empty blocks on 8
+    const auto top = reduce<Max, "ij->j", P<_, Unreduced<Max, grid::x>>>(q);
+    const auto low = reduce<Min, "ij->j", P<_, Unreduced<Min, grid::x>>>(q);
+    const auto top_done = max<"ij->j">(q);
+    const auto low_done = min<"ij->j">(q);
+    CHECK(close(gather(exp(top)), gather(exp(top_done))));
+    CHECK(close(gather(tanh(top)), gather(tanh(top_done))));
+    CHECK(close(gather(relu(top)), gather(relu(top_done))));
+    CHECK(close(gather(exp(low)), gather(exp(low_done))));
+    CHECK(close(gather(tanh(low)), gather(tanh(low_done))));
+    CHECK(close(gather(relu(low)), gather(relu(low_done))));
+    CHECK(close(gather(maximum(top, top)), gather(top_done)));
+  });
+}
+
+TEST_CASE("a product or quotient is linear in the one operand that is open") {
+  on_every_mesh([](const ProcessMesh<Grid>& mesh) {
+    const auto q = from_function<Real<grid::x, _>>(mesh, {5, 3}, Centred{});
+    const auto f = random_uniform<Real<grid::y>>(mesh, {3}, 5, 1, 2);
+    const auto open = einsum<"ij,ij->j", P<_, Unreduced<Sum, grid::x>>>(q, q);
+    const auto done = einsum<"ij,ij->j">(q, q);
+    static_assert(std::is_same_v<decltype(open * f)::spec, P<grid::y, Unreduced<Sum, grid::x>>>);
+    CHECK(close(gather(open * f), gather(done * f)));
+    CHECK(close(gather(f * open), gather(done * f)));
+    CHECK(close(gather(open / f / 2.0), gather(done / f / 2.0)));
+    CHECK(close(gather(open + open - open * 3.0), gather(-done)));
+  });
+}
+
+TEST_CASE("a chain of products may stay open") {
+  on_every_mesh([](const ProcessMesh<Grid>& mesh) {
+    const auto a = random_uniform<Real<_, grid::x>>(mesh, {4, 5}, 1);
+    const auto b = random_uniform<Real<grid::x, _>>(mesh, {5, 6}, 2);
+    const auto c = random_uniform<Real<_, _>>(mesh, {6, 3}, 3);
+    const auto open = einsum<"ij,jk,kl->il", P<_, _, Unreduced<Sum, grid::x>>>(a, b, c);
+    CHECK(close(gather(open), gather(einsum<"ij,jk,kl->il">(a, b, c))));
+  });
+}
+
+TEST_CASE("only a reshard to the same spec shares memory with its operand") {
+  on_every_mesh([](const ProcessMesh<Grid>& mesh) {
+    const auto q = full<Real<grid::x, _>>(mesh, {8, 2}, 1.0);
+    auto whole = reshard<P<_, _>>(q);
+    auto same = transpose<"ij->ij">(whole);
+    auto kept = sum<"ij->ij">(whole);
+    auto alike = reshard<P<_, _>>(whole);
+    whole.data()[0] = 7;
+    CHECK(gather(q)(0, 0) == 1.0);
+    CHECK(same.data()[0] == 1.0);
+    CHECK(kept.data()[0] == 1.0);
+    CHECK(alike.data()[0] == 7.0);
+  });
+}
+}  // namespace
