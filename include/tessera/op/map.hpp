@@ -5,8 +5,8 @@
 /// line up from the right as NumPy's do, or by letters. Which functions exist is
 /// kernel/functions.hpp's matter; any functor will do.
 ///
-///     auto z = map(fn::Add{}, x, bias);                            // bias (hidden) against x
-///     (batch, hidden) auto e = map<"bsv,bs->bsv">(fn::Subtract{}, x, row_max);     // by letters
+///     auto z = map(fn::Add{}, x, bias);                  // x (batch, hidden), bias (hidden)
+///     auto e = map<"bsv,bs->bsv">(fn::Subtract{}, x, row_max);             // by letters
 ///
 /// Laws: equals f applied to the whole tensors, elementwise; no communication when the shardings
 /// agree; a functor that is not linear does not act on unfinished sums.

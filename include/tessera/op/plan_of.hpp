@@ -3,9 +3,9 @@
 /// @file
 /// Plans on paper: of one operator, at compile time if one likes, and of any function, dry.
 ///
-///     constexpr auto p = plan<"bsm,mh->bsh">(like<X>(8, 512, 5120), like<W>(5120, 20480),
-///     sizes<Grid>(2, 4)); static_assert(p.count(all_reduce) == 0); Program layer =
-///     plan(feed_forward)(like<X>(8, 512, 5120), like<W>(...), like<V>(...), sizes<Grid>(64, 64));
+///     constexpr auto p = plan<"ik,kj->ij">(like<X>(8, 512), like<W>(512, 96), sizes<Grid>(2, 4));
+///     static_assert(p.count(all_reduce) == 0);
+///     Program layer = plan(product)(like<X>(8, 512), like<W>(512, 96), sizes<Grid>(64, 64));
 ///
 /// Laws: the plan of process r on paper equals the plan that process r executes.
 #include <tuple>

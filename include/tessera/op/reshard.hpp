@@ -5,8 +5,9 @@
 /// split, shard).
 ///
 ///     auto y = reshard<P<_, model>>(x);
-///     auto whole = replicate(x);   auto rows = split<0, data>(x);   auto both = shard<data,
-///     model>(x);
+///     auto whole = replicate(x);
+///     auto rows = split<0, data>(x);
+///     auto both = shard<data, model>(x);
 ///
 /// Laws: gather(reshard<S>(x)) equals gather(x) for every S; to its own spec it returns x itself;
 /// slicing a replicated tensor communicates nothing.

@@ -4,8 +4,7 @@
 /// The types of results: deduction and verdict at compile time, and nothing else. What a call does
 /// is planned at run time (op/operators.hpp).
 ///
-///     detail::Result<float, Grid, EinsumSpec<...>>     // ShardedTensor<float, Grid,
-///     P<data,_,model>>
+///     detail::Result<float, Grid, Call>     // ShardedTensor<float, Grid, P<data, _, model>>
 #include <tessera/plan/verdict.hpp>
 #include <tessera/tensor/sharded_tensor.hpp>
 

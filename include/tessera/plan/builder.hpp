@@ -5,8 +5,8 @@
 /// of memory.
 ///
 ///     PlanBuilder build(OperatorKind::einsum, mesh, process, options);
-///     int a = build.operand(desc, labels);  a = build.reshard(a, sharding);  return
-///     build.finish(a);
+///     const int slot = build.reshard(build.operand(desc, labels), sharding);
+///     return build.finish(slot, sharding);
 ///
 /// Laws: peak_bytes replays the allocations that the executor makes, in the same order.
 #include <tessera/plan/reshard.hpp>

@@ -6,8 +6,7 @@
 ///
 ///     auto x = zeros<Tensor<data, _, model>>(mesh, 8, 512, 5120);
 ///     auto w = random_normal<Tensor<data, model>>(mesh, {5120, 20480}, 7, 0.0, 0.02);
-///     auto i = from_function<Ints<data>>(mesh, {100}, Ramp{});      // Ramp{}(const GlobalIndex&)
-///     -> value
+///     auto i = from_function<Ints<data>>(mesh, {100}, Ramp{});   // Ramp{}(const GlobalIndex&)
 ///
 /// Laws: gather(from_function<T>(mesh, e, f))[i] == f(i) on every mesh.
 #include <algorithm>

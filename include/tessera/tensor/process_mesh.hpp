@@ -3,9 +3,8 @@
 /// @file
 /// A mesh type filled with processes: what tensors are made on.
 ///
-///     auto mesh = make_mesh<Grid>(env, 2, 2);              // 2 x 2 processes of the environment's
-///     world auto paper = dry_mesh<Grid>(64, 64);                 // 4096 processes on paper:
-///     plans, no data
+///     auto mesh = make_mesh<Grid>(env, 2, 2);       // all processes of the environment's world
+///     auto paper = dry_mesh<Grid>(64, 64);          // 4096 processes on paper: plans, no data
 ///
 /// Laws: a ProcessMesh<M> is a mesh of type M only; tensors on two different ProcessMesh objects do
 /// not mix.

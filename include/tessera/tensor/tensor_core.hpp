@@ -4,8 +4,8 @@
 /// The erased tensor under `ShardedTensor` and `DynamicTensor`: element type, global extents,
 /// sharding, mesh, and this process's block. Copies are shallow.
 ///
-///     TensorCore t = TensorCore::make(mesh, desc);     // memory from the mesh's arena, contents
-///     unspecified t.data<float>();   t.box();
+///     TensorCore t = TensorCore::make(mesh, desc);     // contents unspecified
+///     t.data<float>();   t.box();
 ///
 /// Laws: the block is contiguous, row-major; t.local_size() == t.box().size(); a dry tensor has no
 /// data.
