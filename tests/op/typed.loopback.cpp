@@ -261,6 +261,10 @@ TEST_CASE("sums may stay unfinished, be scaled and added, and be finished once")
     const auto further = einsum<"ij,jl->il", P<data, _>>(twice, b.extent(1) == 3 ? from_function<Int<_, _>>(mesh, {3, 2}, Count{}) : Int<_, _>{});
     REQUIRE_THAT(gather(further).values ==
                  support::einsum(parse("ij,jl->il"), expected, whole_of(gather(from_function<Int<_, _>>(mesh, {3, 2}, Count{})))).values);
+    const auto times = twice * from_function<Int<data, _>>(mesh, {5, 3}, Count{});  // linear in the one that is open
+    static_assert(std::is_same_v<std::remove_cvref_t<decltype(times)>, Open>);
+    REQUIRE_THAT(gather(times).values == map<std::int64_t>(parse("ij,ij->ij"), {expected, whole_of(gather(from_function<Int<data, _>>(mesh, {5, 3}, Count{})))},
+                                                           [](const auto& v) { return v[0] * v[1]; }).values);
     const auto rows = sum<"ij->i">(twice);
     static_assert(!std::remove_cvref_t<decltype(rows)>::unfinished);
     REQUIRE_THAT(gather(rows).values == support::reduce(parse("ij->i"), Reduction::sum, expected).values);
@@ -364,8 +368,10 @@ TEST_CASE("wrong calls are answered with the rule and the way out") {
   const DynamicTensor open = einsum("ik,kj->ij", n, n, Sharding{{0}, {}}.with_partial(AxisSet{1}, Reduction::sum));
   const Sharding same = open.sharding();
   map_dynamic<std::int64_t>("ij,ij->ij", fn::Add{}, same, open, open);  // allowed, and its plan is cached
-  CHECK(throws<ShardingError>("unfinished partial value is used as a value",
+  CHECK(throws<ShardingError>("both operands of a product are unfinished",
                               [&] { map_dynamic<std::int64_t>("ij,ij->ij", fn::Multiply{}, same, open, open); }));
+  CHECK(throws<ShardingError>("unfinished partial value is used as a value",
+                              [&] { map_dynamic<std::int64_t>("ij->ij", fn::Square{}, same, open); }));
   CHECK(throws<ShardingError>("both operands of a product are unfinished", [&] { einsum("ik,kj->ij", open, open); }));
   CHECK(throws<ShardingError>("cannot be read", [&] { einsum("ik,kj->ij!", n, n, Sharding{{0}, {}}.with_partial(AxisSet{1}, Reduction::sum)); }));
   CHECK(throws<UsageError>("mean of int64", [&] { reduce<Mean>("ij->i", n); }));
@@ -374,7 +380,7 @@ TEST_CASE("wrong calls are answered with the rule and the way out") {
   CHECK(throws<UsageError>("gathered as float", [&] { gather<float>(x); }));
 
   const auto other = dry_mesh<Grid>(2, 4);
-  CHECK(throws<MeshError>("operands live on two mesh objects, data=2 x model=4", [&] { einsum<"ik,kj->ij">(a, zeros<Real<model, _>>(other, 7, 3)); }));
+  CHECK(throws<MeshError>("operand 1 lives on a mesh data=2 x model=4 and operand 2 on another one", [&] { einsum<"ik,kj->ij">(a, zeros<Real<model, _>>(other, 7, 3)); }));
   CHECK(throws<MeshError>("axis model has size 0; every mesh axis has at least one process", [&] { sizes<Grid>(2, 0); }));
   run_loopback(3, [](std::shared_ptr<Transport> world) {
     CHECK(throws<MeshError>("has 4 processes but the communicator has 3", [&] { make_mesh<Grid>(world, 2, 2); }));

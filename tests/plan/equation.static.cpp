@@ -84,6 +84,13 @@ static_assert(check_map(parse("i,i->i"), {open(Sharding{{}}, {0}, Reduction::max
 static_assert(!check_map(parse("i,i->i"), {open(Sharding{{}}, {0}, Reduction::max), open(Sharding{{}}, {0}, Reduction::max)},
                          open(Sharding{{}}, {0}, Reduction::max), Linearity::minimum).ok());
 
+static_assert(check_map(parse("ij,ij->ij"), {open(none2, {0}), none2}, open(none2, {0}), Linearity::bilinear).ok());
+static_assert(check_map(parse("ij,ij->ij"), {none2, open(none2, {0})}, open(none2, {0}), Linearity::bilinear).ok());
+static_assert(check_map(parse("ij,ij->ij"), {open(none2, {0}), open(none2, {0})}, open(none2, {0}), Linearity::bilinear) == Verdict{Rule::one_unfinished, 1});
+static_assert(check_map(parse("ij,ij->ij"), {open(none2, {0}), none2}, open(none2, {0}), Linearity::linear_in_first).ok());
+static_assert(check_map(parse("ij,ij->ij"), {none2, open(none2, {0})}, open(none2, {0}), Linearity::linear_in_first) == Verdict{Rule::finished, 1});
+static_assert(check_map(parse("ij,ij->ij"), {open(none2, {0}, Reduction::max), none2}, open(none2, {0}, Reduction::max), Linearity::bilinear) == Verdict{Rule::finished, 0});
+
 constexpr TensorDesc of(Extents extents) { return {DType::f32, extents, Sharding::replicated(extents.size())}; }
 static_assert(check_extents(parse("ik,kj->ij"), {of({2, 3}), of({3, 4})}, false).ok());
 static_assert(check_extents(parse("ik,kj->ij"), {of({2, 3}), of({5, 4})}, false) == Verdict{Rule::extents_agree, 1, 'k', -1, 3, 5});

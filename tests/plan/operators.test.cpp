@@ -24,12 +24,14 @@ struct Tally {
 /// Checks the laws and the result of one operator on all processes.
 template <class MakePlan>
 std::string wrong_operator(const Terms& terms, const TensorDescs& operands, const Sharding& out, const MeshShape& mesh, const MakePlan& make,
-                           const std::vector<std::uint64_t>& seeds, const Whole<Value>& expected) {
+                           const std::vector<std::uint64_t>& seeds, const Whole<Value>& expected, bool multiply = false) {
   std::string text;
   std::string steps;
   try {
     Paper paper(make, mesh);
+    paper.multiply(multiply);
     text = paper.broken_law();
+    if (text.empty() && paper.plan().result < paper.plan().operands) text = "the result is an operand, not a new tensor";
     if (text.empty() && !(paper.plan().result_desc().sharding == out)) text = "the result is not sharded as was asked";
     if (text.empty()) text = paper.wrong_result(seeds, expected);
     if (!text.empty()) steps = describe(paper.plan());
@@ -232,7 +234,7 @@ TEST_CASE("reduce: all kinds, kept dimensions in any order, unfinished operands 
   CHECK(tally.wrong == 0);
 }
 
-TEST_CASE("map: broadcasting by letters, stretched extents, linear functions of unfinished sums") {
+TEST_CASE("map: broadcasting by letters, stretched extents, sums of unfinished sums, products with one") {
   Random random(seed_for("map", 9));
   Tally tally;
   for (const MeshShape& mesh : meshes(8, 3))
@@ -241,6 +243,8 @@ TEST_CASE("map: broadcasting by letters, stretched extents, linear functions of 
       for (int i = 0; i < 16; ++i) {
         const LetterExtents extents(terms, random, {1, 2, 3, 4, 5, 7, i == 0 ? 0 : 5});
         const bool unfinished = random.chance(25);
+        const bool multiply = random.chance(40);  // then one operand may be open, and the others are finished
+        const int which = random.below(terms.operands.size());
         const AxisSet open = unfinished ? AxisSet{random.below(mesh.rank())} : AxisSet{};
         const auto opened = [&](Sharding s) {
           for (int d = 0; d < s.rank(); ++d) s[d] = s[d].without(open);
@@ -252,6 +256,7 @@ TEST_CASE("map: broadcasting by letters, stretched extents, linear functions of 
         Shardings s;
         for (const Term& term : terms.operands) {
           TensorDesc desc = extents.desc(term, DType::f32, opened(some_sharding(random, term.size(), mesh.rank())));
+          if (multiply && operands.size() != which) desc.sharding = some_sharding(random, term.size(), mesh.rank());
           if (random.chance(30) && desc.rank() > 0) desc.extents[random.below(desc.rank())] = 1;
           operands.push_back(desc);
           s.push_back(desc.sharding);
@@ -259,16 +264,16 @@ TEST_CASE("map: broadcasting by letters, stretched extents, linear functions of 
           whole.push_back(whole_input<Value>(desc, mesh, seeds.back()));
         }
         const Sharding out = opened(some_sharding(random, terms.result.size(), mesh.rank()));
-        REQUIRE(check_map(terms, s, out, Linearity::linear).ok());
+        REQUIRE(check_map(terms, s, out, multiply ? Linearity::bilinear : Linearity::linear).ok());
         REQUIRE(check_extents(terms, operands, true).ok());
         const PlanOptions options{some_machine(random), max_int64};
-        const auto f = [](const std::vector<Value>& v) {
-          Value sum = 0;
-          for (std::size_t k = 0; k < v.size(); ++k) sum += static_cast<Value>(k + 1) * v[k];
-          return sum;
+        const auto f = [multiply](const std::vector<Value>& v) {
+          Value value = multiply ? 1 : 0;
+          for (std::size_t k = 0; k < v.size(); ++k) value = multiply ? value * v[k] : value + static_cast<Value>(k + 1) * v[k];
+          return value;
         };
         tally.add(wrong_operator(terms, operands, out, mesh, [&](int p) { return plan_map(terms, operands, DType::f64, out, mesh, p, options); },
-                                 seeds, map<Value>(terms, whole, f)));
+                                 seeds, map<Value>(terms, whole, f), multiply));
       }
     }
   MESSAGE(tally.cases << " cases");

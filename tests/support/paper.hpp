@@ -31,6 +31,8 @@ class Paper {
     }
   }
   const Plan& plan() const { return plans_[0]; }
+  /// Maps multiply what they read; else they add x0 + 2 x1 + 3 x2 + ...
+  void multiply(bool on) { multiply_ = on; }
 
   /// Returns what is wrong with the plans, or nothing.
   std::string broken_law() const {
@@ -194,6 +196,7 @@ class Paper {
       Values& out = slot(p, step.out);
       switch (step.kind) {
         case StepKind::slice:
+        case StepKind::copy:
         case StepKind::permute: copy(slot(p, step.in[0]), out, work.local); break;
         case StepKind::contract: contract(work.contract, slot(p, step.in[0]), slot(p, step.in[1]), out); break;
         case StepKind::reduce: reduce_block(work.reduce, slot(p, step.in[0]), out); break;
@@ -233,13 +236,15 @@ class Paper {
       at(out, next++) = total;
     });
   }
-  /// The function of every map is x0 + 2 x1 + 3 x2 + ...
   void map_block(const LocalMap& work, const Step& step, int p, Values& out) {
     Index next = 0;
     for_each_index(work.extents, [&](const Extents& i) {
-      Value sum = 0;
-      for (int k = 0; k < step.in.size(); ++k) sum += (k + 1) * at(slot(p, step.in[k]), dot(i, work.strides[k]));
-      at(out, next++) = sum;
+      Value value = multiply_ ? 1 : 0;
+      for (int k = 0; k < step.in.size(); ++k) {
+        const Value x = at(slot(p, step.in[k]), dot(i, work.strides[k]));
+        value = multiply_ ? value * x : value + (k + 1) * x;
+      }
+      at(out, next++) = value;
     });
   }
 
@@ -312,6 +317,7 @@ class Paper {
   }
 
   MeshShape mesh_;
+  bool multiply_ = false;
   std::vector<Plan> plans_;
   std::vector<std::vector<StepWork>> work_;
   std::vector<std::vector<Values>> data_;

@@ -92,6 +92,21 @@ Whole<T> einsum(const Terms& terms, const Whole<T>& a, const Whole<T>& b) {
   return c;
 }
 
+/// Of any number of operands.
+template <class T>
+Whole<T> einsum(const Terms& terms, const std::vector<Whole<T>>& x) {
+  std::vector<Extents> extents;
+  for (const Whole<T>& one : x) extents.push_back(one.extents);
+  const Letters letters(terms, extents);
+  Whole<T> y(letters.result);
+  for_each_index(letters.extents, [&](const Extents& at) {
+    T product{1};
+    for (std::size_t i = 0; i < x.size(); ++i) product *= x[i][dot(at, letters.strides[i])];
+    y[dot(at, letters.strides.back())] += product;
+  });
+  return y;
+}
+
 /// What a reduction of nothing gives.
 template <class T>
 T identity_of(Reduction kind) {
