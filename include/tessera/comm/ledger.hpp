@@ -9,7 +9,8 @@
 ///     ledger.count(all_reduce)
 ///
 /// Laws: totals are the sums over kinds and groups; a dry run and a real one of the same program
-/// have the same ledger.
+/// have the same ledger, but for window_bytes(), which says how much of the payload went through
+/// memory shared by a node (comm/windows.hpp).
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -41,6 +42,8 @@ class Ledger {
     if (recording_) calls_.push_back(call);
   }
 
+  void add_window_bytes(Index bytes) { window_bytes_ += bytes; }
+
   /// Keeps a copy of every call from now on, or stops; what was kept stays until reset().
   void record_calls(bool on) { recording_ = on; }
   const std::vector<Call>& calls() const { return calls_; }
@@ -49,6 +52,7 @@ class Ledger {
   void reset() {
     for (auto& row : cells_) row.fill({});
     calls_.clear();
+    window_bytes_ = 0;
   }
 
   const Traffic& of(Collective kind, AxisSet group) const {
@@ -85,6 +89,8 @@ class Ledger {
   Index payload_bytes(Collective kind, AxisSet group) const {
     return of(kind, group).payload_bytes;
   }
+  /// Returns how many of the payload bytes went through windows.
+  Index window_bytes() const { return window_bytes_; }
 
  private:
   static constexpr std::uint32_t groups = 1u << max_axes;
@@ -94,6 +100,7 @@ class Ledger {
 
   std::array<std::array<Traffic, groups>, collective_kinds> cells_{};
   std::vector<Call> calls_;
+  Index window_bytes_ = 0;
   bool recording_ = false;
 };
 

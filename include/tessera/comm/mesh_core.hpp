@@ -201,10 +201,11 @@ inline MeshCore::MeshCore(std::shared_ptr<Transport> transport, MeshShape shape,
   for (const std::string& name : name_storage_) names_.push_back(name);
 
   std::uint64_t digest = detail::mix(static_cast<std::uint64_t>(options.check), to_string());
-  for (const std::int64_t value : {options.machine.message_ps, options.machine.payload_ps_per_kib,
-                                   options.machine.copy_ps_per_kib, options.machine.kiloflop_ps_f32,
-                                   options.machine.kiloflop_ps_f64, options.arena_bytes,
-                                   options.workspace_limit})
+  for (const std::int64_t value :
+       {options.machine.message_ps, options.machine.payload_ps_per_kib,
+        options.machine.copy_ps_per_kib, options.machine.kiloflop_ps_f32,
+        options.machine.kiloflop_ps_f64, options.arena_bytes, options.workspace_limit,
+        static_cast<std::int64_t>(transport_->settings().windows)})
     digest = detail::mix(digest, static_cast<std::uint64_t>(value));
   if (!dry_ && transport_->size() > 1) {
     const detail::Publish publish(transport_->blackboard(), process_,
@@ -212,7 +213,9 @@ inline MeshCore::MeshCore(std::shared_ptr<Transport> transport, MeshShape shape,
     if (!detail::all_equal(*control_, digest))
       detail::report_disagreement(
           *control_, digest,
-          "for a mesh " + to_string() + " (check level, machine model, arena and workspace limit count too)", where);
+          "for a mesh " + to_string() +
+              " (check level, machine model, arena, workspace limit and windows count too)",
+          where);
   }
   if (shape_.processes() != transport_->size())
     throw MeshError("the mesh " + to_string() + " has " + std::to_string(shape_.processes()) +
@@ -280,7 +283,9 @@ inline void MeshCore::collective(const Call& call, const void* send, void* recei
         group_controls_[slot] = make_group(call.group & shape_.axes(), detail::control_purpose);
       detail::check_together(*group_controls_[slot], call, label, where);
     }
+    const Index before = members.window_bytes();
     members.run(call, send, receive);
+    ledger_.add_window_bytes(members.window_bytes() - before);
   });
 }
 

@@ -5,8 +5,8 @@
 ///
 ///     make_mesh_core(transport, shape, names, {.check = Check::communicating, .time_limit = 30});
 ///
-/// Laws: check level, machine model and arena size are the same on all processes of a mesh; making
-/// one says so when they are not.
+/// Laws: check level, machine model, arena size and windows are the same on all processes of a
+/// mesh; making one says so when they are not.
 #include <tessera/base/math.hpp>
 #include <tessera/comm/check.hpp>
 #include <tessera/comm/transport.hpp>
@@ -18,11 +18,12 @@ namespace tessera {
 struct MeshOptions {
   Check check = check_from_environment();
   Machine machine{};
-  Wait wait = Wait::automatic;  ///< automatic: as the transport
+  Wait wait = Wait::automatic;           ///< automatic: as the transport
+  Windows windows = Windows::automatic;  ///< automatic: as the transport
   double time_limit = -1;  ///< seconds a call may wait; 0: for ever; negative: as the transport
   Index arena_bytes = -1;  ///< of the window that the node shares; 0: none; negative:
                            ///< TESSERA_ARENA_BYTES, else modest
-  Index memory_limit = max_int64;  ///< most bytes of tensors and workspace on one process
+  Index memory_limit = max_int64;     ///< most bytes of tensors and workspace on one process
   Index workspace_limit = max_int64;  ///< bytes of temporaries that plans keep to where they can
 };
 
@@ -31,6 +32,7 @@ namespace detail {
 inline TransportSettings mesh_settings(const Transport& parent, const MeshOptions& options) {
   TransportSettings settings = parent.settings();
   if (options.wait != Wait::automatic) settings.wait = options.wait;
+  if (options.windows != Windows::automatic) settings.windows = options.windows;
   if (options.time_limit >= 0) settings.time_limit = options.time_limit;
   return settings;
 }

@@ -47,10 +47,12 @@ class MpiTransport final : public Transport {
         settings_(settings),
         share_(std::make_shared<MpiShare>(context_, context_->open())) {
     if (settings_.wait == Wait::automatic) settings_.wait = context_->automatic_wait();
+    if (!may_use_windows(settings_.windows, context_->core_for_each_process()))
+      settings_.windows = Windows::off;
     const MpiContext::Watched watched(*context_, settings_.time_limit);
     comm_ = copy(context_->comm());
     check(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
-    share_->handles.comms.emplace_back(0, comm_);
+    share_->handles.add(0, comm_);
   }
 
   std::string name() const override { return "MPI"; }
@@ -69,8 +71,9 @@ class MpiTransport final : public Transport {
           "process " + std::to_string(rank()) +
           " asked for a group that it is not a member of; only members make a group");
     check(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
-    share_->handles.comms.emplace_back(key, comm);
-    return std::make_shared<MpiGroup>(share_, context_, comm, settings_);
+    share_->handles.add(key, comm);
+    return std::make_shared<MpiGroup>(std::shared_ptr<MpiHandles>(share_, &share_->handles),
+                                      context_, comm, members, settings_);
   }
 
   std::shared_ptr<Transport> duplicate(const TransportSettings& settings) override {

@@ -19,6 +19,7 @@
 #include <tessera/base/math.hpp>
 #include <tessera/comm/blackboard.hpp>
 #include <tessera/comm/wait.hpp>
+#include <tessera/comm/windows.hpp>
 #include <tessera/mesh/call.hpp>
 
 namespace tessera {
@@ -40,6 +41,9 @@ class Group {
   /// anything. Throws CommunicationError; on loopback also MismatchError when members' calls do not
   /// fit together.
   virtual void run(const Call& call, const void* send, void* receive) = 0;
+
+  /// Returns the payload of those calls so far that went through windows (comm/windows.hpp).
+  virtual Index window_bytes() const { return 0; }
 };
 
 /// How a transport waits and how long.
@@ -48,14 +52,20 @@ struct TransportSettings {
   double time_limit = 600;  ///< seconds that a call may take before the job is ended; 0: no limit
   Index large_count =
       INT_MAX;  ///< counts and displacements above this use MPI's large-count functions
+  Windows windows = Windows::automatic;
+  Index window_least = Index{64} << 10;  ///< bytes of a group's call (all its pieces) from which
+                                         ///< windows are used; the same on all processes
+  Index window_stage = Index{1} << 20;   ///< bytes of staging memory of a process for each group
+                                         ///< that uses windows; the same on all processes
 };
 
-/// Returns the default settings, changed by TESSERA_WAIT and TESSERA_TIME_LIMIT. Throws UsageError
-/// when those make no sense.
+/// Returns the default settings, changed by TESSERA_WAIT, TESSERA_TIME_LIMIT and TESSERA_WINDOWS.
+/// Throws UsageError when those make no sense.
 inline TransportSettings settings_from_environment() {
   TransportSettings settings;
   settings.wait = wait_from_environment();
   settings.time_limit = detail::number_variable("TESSERA_TIME_LIMIT", settings.time_limit);
+  settings.windows = windows_from_environment();
   return settings;
 }
 

@@ -44,16 +44,33 @@ struct MpiWindow {
   }
 };
 
-/// Communicators and windows of one transport, to be freed together; each communicator has a key
-/// that orders it alike on all its processes.
+/// A communicator and, if one was made, the window of its group alone; the key orders it alike on
+/// all its processes.
+struct MpiComm {
+  std::uint64_t key = 0;
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Win window = MPI_WIN_NULL;
+};
+
+/// Communicators and windows of one transport, to be freed together.
 struct MpiHandles {
-  std::vector<std::pair<std::uint64_t, MPI_Comm>> comms;
-  std::vector<MpiWindow> windows;
+  std::vector<MpiComm> comms;
+  std::vector<MpiWindow> windows;  ///< of the node
+
+  void add(std::uint64_t key, MPI_Comm comm) { comms.push_back({key, comm, MPI_WIN_NULL}); }
+  /// From now on `window` is freed with `comm`.
+  void keep(MPI_Comm comm, MPI_Win window) {
+    for (MpiComm& entry : comms)
+      if (entry.comm == comm) entry.window = window;
+  }
 
   void free_comms() {
     std::sort(comms.begin(), comms.end(),
-              [](const auto& a, const auto& b) { return a.first < b.first; });
-    for (auto& entry : comms) check(MPI_Comm_free(&entry.second), "MPI_Comm_free");
+              [](const MpiComm& a, const MpiComm& b) { return a.key < b.key; });
+    for (MpiComm& entry : comms) {
+      if (entry.window != MPI_WIN_NULL) MpiWindow{entry.window, {}}.free();
+      check(MPI_Comm_free(&entry.comm), "MPI_Comm_free");
+    }
     comms.clear();
   }
 };
@@ -117,8 +134,11 @@ class MpiContext {
   int rank() const { return rank_; }
   int size() const { return size_; }
   int node_size() const { return node_size_; }
+  /// Returns the rank of process `process` in node(), or -1 when it is on another node.
+  int node_rank(int process) const { return node_ranks_[static_cast<std::size_t>(process)]; }
   bool closed() const { return closed_; }
   Wait automatic_wait() const { return automatic_; }
+  bool core_for_each_process() const { return automatic_ == Wait::spin; }
   /// Returns how many cores there are for each process, at least 1.
   int threads_per_process() const { return threads_; }
   Blackboard* blackboard() { return board_.get(); }
@@ -143,6 +163,26 @@ class MpiContext {
       if (done != 0) return;
       nap();
       if (nap.asleep() && watchdog_.overdue()) late();
+    }
+  }
+
+  /// Waits until come(), which another process of the node makes true, by the given policy. A call
+  /// must be under way (Watched). MPI is looked at now and then: it may have to send on what other
+  /// nodes wait for.
+  template <class Come> void wait_until(Come come, Wait policy) {
+    Nap nap;
+    for (int polls = 1; !come(); ++polls) {
+      if (policy == Wait::spin) {
+        relax();
+        if (polls % 1024 == 0) progress();
+        // Not often: on a busy machine a yield may cost a whole slice of time.
+        if (polls % 65536 == 0) std::this_thread::yield();
+      } else {
+        nap();
+        if (!nap.asleep()) continue;
+        progress();
+        if (watchdog_.overdue()) late();
+      }
     }
   }
 
@@ -233,20 +273,20 @@ class MpiContext {
       handles.windows.push_back(*spare);
       spare_.erase(spare);
     } else {
-      handles.windows.push_back(allocate_window(bytes));
+      handles.windows.push_back(allocate_window(bytes, node_));
     }
     return handles.windows.back().memory;
   }
 
- private:
-  MpiWindow allocate_window(Index bytes) const {
+  /// Returns `bytes` for each process of `comm`, all on one node. Collective over: these.
+  MpiWindow allocate_window(Index bytes, MPI_Comm comm) const {
     forgo_symmetric_windows();
     MPI_Info info = MPI_INFO_NULL;
     check(MPI_Info_create(&info), "MPI_Info_create");
     check(MPI_Info_set(info, "alloc_shared_noncontig", "true"), "MPI_Info_set");
     MpiWindow window;
     window.memory.bytes = bytes;
-    check(MPI_Win_allocate_shared(static_cast<MPI_Aint>(bytes), 1, info, node_, &window.memory.base,
+    check(MPI_Win_allocate_shared(static_cast<MPI_Aint>(bytes), 1, info, comm, &window.memory.base,
                                   &window.handle),
           "MPI_Win_allocate_shared");
     MPI_Info_free(&info);
@@ -254,11 +294,22 @@ class MpiContext {
     return window;
   }
 
+ private:
+  static void relax() {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+  }
+  void progress() const {
+    int found = 0;
+    check(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &found, MPI_STATUS_IGNORE), "MPI_Iprobe");
+  }
+
   void open_blackboard() {
     int node_rank = 0;
     check(MPI_Comm_rank(node_, &node_rank), "MPI_Comm_rank");
-    board_window_ =
-        allocate_window(node_rank == 0 ? static_cast<Index>(Blackboard::bytes_for(node_size_)) : 0);
+    board_window_ = allocate_window(
+        node_rank == 0 ? static_cast<Index>(Blackboard::bytes_for(node_size_)) : 0, node_);
     MPI_Aint bytes = 0;
     int unit = 0;
     void* memory = nullptr;
@@ -267,11 +318,11 @@ class MpiContext {
     if (node_rank == 0) std::fill_n(static_cast<char*>(memory), bytes, '\0');
     std::vector<int> ranks(static_cast<std::size_t>(node_size_));
     check(MPI_Allgather(&rank_, 1, MPI_INT, ranks.data(), 1, MPI_INT, node_), "MPI_Allgather");
-    std::vector<int> slot(static_cast<std::size_t>(size_), -1);
+    node_ranks_.assign(static_cast<std::size_t>(size_), -1);
     for (int i = 0; i < node_size_; ++i)
-      slot[static_cast<std::size_t>(ranks[static_cast<std::size_t>(i)])] = i;
+      node_ranks_[static_cast<std::size_t>(ranks[static_cast<std::size_t>(i)])] = i;
     check(MPI_Barrier(node_), "MPI_Barrier");
-    board_ = std::make_unique<Blackboard>(memory, std::move(slot));
+    board_ = std::make_unique<Blackboard>(memory, node_ranks_);
   }
 
   void late() { abort("[tessera] " + late_message(rank_, watchdog_.limit(), *board_), 1); }
@@ -281,6 +332,7 @@ class MpiContext {
   int rank_ = 0;
   int size_ = 1;
   int node_size_ = 1;
+  std::vector<int> node_ranks_;
   Wait automatic_ = Wait::nap;
   int threads_ = 1;
   bool closed_ = false;

@@ -3,15 +3,18 @@
 /// @file
 /// Calls as MPI makes them: the plain function when call.even, else the v-form; blocking when the
 /// process spins, else the nonblocking form and a nap; point to point for permutes and exchanges.
+/// Where windows are on and all members are of one node, a large collective goes through shared
+/// memory instead (comm/windows.hpp), made at the first such call.
 ///
-///     MpiGroup(handles, comm, settings).run(call, send, receive);
+///     MpiGroup(handles, context, comm, members, settings).run(call, send, receive);
 ///
-/// Laws: the functions, groups, counts and displacements are exactly the call's. One exception: a
-/// napping even reduce-scatter is MPI_Ireduce_scatter with equal counts, because MPICH 4.0's
-/// MPI_Ireduce_scatter_block adds in another order than the blocking call between 0.5 and 2 MB, and
-/// waiting must not change results.
+/// Laws: of a call that MPI makes, the functions, groups, counts and displacements are exactly the
+/// call's. One exception: a napping even reduce-scatter is MPI_Ireduce_scatter with equal counts,
+/// because MPICH 4.0's MPI_Ireduce_scatter_block adds in another order than the blocking call
+/// between 0.5 and 2 MB, and waiting must not change results.
 #include <mpi.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -20,25 +23,38 @@
 
 #include <tessera/comm/detail/mpi_calls.hpp>
 #include <tessera/comm/detail/mpi_context.hpp>
+#include <tessera/comm/detail/mpi_window_team.hpp>
 
 namespace tessera::detail {
 
 class MpiGroup final : public Group {
  public:
-  /// `owner` keeps the communicator; `settings` has a wait that is not automatic.
-  MpiGroup(std::shared_ptr<void> owner, std::shared_ptr<MpiContext> context, MPI_Comm comm,
-           const TransportSettings& settings)
-      : owner_(std::move(owner)), context_(std::move(context)), comm_(comm), settings_(settings) {
+  /// `handles` keep the communicator; `members` are ranks of the context; the wait in `settings` is
+  /// not automatic.
+  MpiGroup(std::shared_ptr<MpiHandles> handles, std::shared_ptr<MpiContext> context, MPI_Comm comm,
+           const std::vector<int>& members, const TransportSettings& settings)
+      : handles_(std::move(handles)),
+        context_(std::move(context)),
+        comm_(comm),
+        members_(members),
+        settings_(settings) {
     check(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank");
     check(MPI_Comm_size(comm_, &size_), "MPI_Comm_size");
+    windows_ = settings_.windows != Windows::off && size_ > 1 &&
+               std::all_of(members_.begin(), members_.end(),
+                           [&](int member) { return context_->node_rank(member) >= 0; });
   }
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
+  Index window_bytes() const override { return window_bytes_; }
 
   void run(const Call& call, const void* send, void* receive) override {
     context_->require_open();
     const MpiContext::Watched watched(*context_, settings_.time_limit);
+    if (windows_ && window_weight(call) >= settings_.window_least &&
+        run_in_windows(call, send, receive))
+      return;
     if (is_large(call))
       run_with<LargeCalls>(call, static_cast<const char*>(send), static_cast<char*>(receive),
                            large_);
@@ -48,6 +64,23 @@ class MpiGroup final : public Group {
   }
 
  private:
+  /// Makes the call, or returns false on all members. Collective over: the group.
+  bool run_in_windows(const Call& call, const void* send, void* receive) {
+    const bool selective =
+        settings_.windows == Windows::automatic && call.reduction == Reduction::none;
+    if (selective && handles_->windows.empty()) return false;  // there is no arena to lie in
+    if (team_ == nullptr) {
+      team_ = make_window_team(*context_, *handles_, comm_, members_, settings_);
+      windows_ = team_ != nullptr;  // asked once
+      if (!windows_) return false;
+    }
+    const auto wait = [&](auto come) { context_->wait_until(come, settings_.wait); };
+    if (selective && !team_->all_in_place(call, send, receive, wait)) return false;
+    team_->run(call, send, receive, wait);
+    window_bytes_ += payload_bytes(call);
+    return true;
+  }
+
   /// Counts and displacements of the v-forms, kept so that a call allocates nothing.
   template <class Calls> struct Rows {
     std::vector<typename Calls::Count> send_counts;
@@ -192,12 +225,16 @@ class MpiGroup final : public Group {
     context_->wait(&request, 1, settings_.wait, function);
   }
 
-  std::shared_ptr<void> owner_;
+  std::shared_ptr<MpiHandles> handles_;
   std::shared_ptr<MpiContext> context_;
   MPI_Comm comm_;
+  std::vector<int> members_;
   TransportSettings settings_;
   int rank_ = 0;
   int size_ = 1;
+  bool windows_ = false;
+  std::unique_ptr<WindowTeam> team_;
+  Index window_bytes_ = 0;
   Rows<SmallCalls> small_;
   Rows<LargeCalls> large_;
   std::vector<MPI_Request> requests_;

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Makes the shared memory of a WindowTeam for the members of one communicator, or finds that there
+/// is none to be had.
+///
+///     auto team = make_window_team(context, handles, comm, {0, 2}, settings);
+///     if (team != nullptr) team->run(...);
+///
+/// Laws: all members get a team or none does; the window is freed with its communicator.
+#include <mpi.h>
+#include <sys/mman.h>
+#include <sys/statvfs.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include <tessera/comm/detail/mpi_context.hpp>
+#include <tessera/comm/detail/window_team.hpp>
+
+namespace tessera::detail {
+
+/// Returns whether `bytes` for each of the node's processes are a modest part of its shared memory.
+inline bool shared_memory_has(Index bytes, int processes) {
+  struct statvfs stat {};
+  if (statvfs("/dev/shm", &stat) != 0) return false;
+  const Index free = static_cast<Index>(stat.f_bavail) * static_cast<Index>(stat.f_frsize);
+  return bytes <= free / processes / 4;
+}
+
+/// Touches [memory, memory + bytes), whole pages. Returns false when the node has no more memory,
+/// which would otherwise be a SIGBUS at some later touch. Linux before 5.14 cannot be asked.
+inline bool populate(void* memory, Index bytes) {
+#if defined(MADV_POPULATE_WRITE)
+  constexpr int advice = MADV_POPULATE_WRITE;
+#else
+  constexpr int advice = 23;
+#endif
+  return madvise(memory, static_cast<std::size_t>(bytes), advice) == 0 || errno == EINVAL;
+}
+
+/// `members` are ranks of the context, all of this node, in the order of `comm`. Collective over:
+/// the members. Communication: small all-reduces, and the making of a window.
+inline std::unique_ptr<WindowTeam> make_window_team(MpiContext& context, MpiHandles& handles,
+                                                    MPI_Comm comm, const std::vector<int>& members,
+                                                    const TransportSettings& settings) {
+  constexpr Index page = 4096;
+  const auto size = static_cast<Index>(members.size());
+  const Index half = round_up(max_of(settings.window_stage / 2, 64 * size), page);
+  const Index head = round_up(static_cast<Index>(sizeof(WindowFlags)), page);
+  const Index bytes = head + 2 * half;
+  const auto all = [&](bool own) {
+    int yes = own ? 1 : 0;
+    MPI_Request request = MPI_REQUEST_NULL;
+    check(MPI_Iallreduce(MPI_IN_PLACE, &yes, 1, MPI_INT, MPI_MIN, comm, &request),
+          "MPI_Iallreduce");
+    context.wait(&request, 1, settings.wait, "MPI_Iallreduce");
+    return yes != 0;
+  };
+  if (!all(shared_memory_has(bytes, context.node_size()))) return nullptr;
+  const MpiWindow window = context.allocate_window(bytes, comm);
+  handles.keep(comm, window.handle);
+  const bool there = populate(window.memory.base, bytes);
+  if (there) new (window.memory.base) WindowFlags{};
+  if (!all(there)) return nullptr;  // and from here on all flags are zero
+
+  int own = 0;
+  check(MPI_Comm_rank(comm, &own), "MPI_Comm_rank");
+  const auto part_of = [](MPI_Win of, int rank) {
+    MPI_Aint size_there = 0;
+    int unit = 0;
+    void* memory = nullptr;
+    check(MPI_Win_shared_query(of, rank, &size_there, &unit, &memory), "MPI_Win_shared_query");
+    return static_cast<std::byte*>(memory);
+  };
+  std::vector<WindowMember> team;
+  for (int i = 0; i < static_cast<int>(members.size()); ++i) {
+    std::byte* part = part_of(window.handle, i);
+    WindowMember member{std::launder(reinterpret_cast<WindowFlags*>(part)), part + head, nullptr};
+    if (!handles.windows.empty())
+      member.arena = part_of(handles.windows.front().handle,
+                             context.node_rank(members[static_cast<std::size_t>(i)]));
+    team.push_back(member);
+  }
+  SharedMemory arena;
+  if (!handles.windows.empty()) arena = handles.windows.front().memory;
+  return std::make_unique<WindowTeam>(std::move(team), own, half,
+                                      static_cast<const std::byte*>(arena.base), arena.bytes);
+}
+
+}  // namespace tessera::detail
