@@ -27,7 +27,6 @@ template <> inline constexpr Linearity linearity_of<fn::Subtract> = Linearity::l
 template <> inline constexpr Linearity linearity_of<fn::Multiply> = Linearity::bilinear;
 template <> inline constexpr Linearity linearity_of<fn::Divide> = Linearity::linear_in_first;
 template <> inline constexpr Linearity linearity_of<fn::Negate> = Linearity::linear;
-template <> inline constexpr Linearity linearity_of<fn::Scale> = Linearity::linear;
 template <class T> inline constexpr Linearity linearity_of<fn::ScaleBy<T>> = Linearity::linear;
 template <class T>
 inline constexpr Linearity linearity_of<fn::DivideBy<T>> =
@@ -39,6 +38,12 @@ template <> inline constexpr Linearity linearity_of<fn::Maximum> = Linearity::ma
 template <> inline constexpr Linearity linearity_of<fn::Minimum> = Linearity::minimum;
 
 namespace detail {
+/// Quotients of integers are cut, so they are not linear.
+template <class F, class T>
+inline constexpr Linearity linearity =
+    std::is_integral_v<T>&& linearity_of<F> == Linearity::linear_in_first ? Linearity::pointwise
+                                                                          : linearity_of<F>;
+
 /// Stands for lining dimensions up from the right.
 struct FromTheRight {};
 
@@ -70,7 +75,7 @@ template <class E, class Out, class F, class... A> struct MapCall {
     for (int d = 0; d < s.rank(); ++d) s[d] = s[d].without(open);
     return s.with_partial(open, kind);
   }();
-  static constexpr Verdict verdict = check_map(terms, operands, value, linearity_of<F>);
+  static constexpr Verdict verdict = check_map(terms, operands, value, linearity<F, type>);
   static_assert(demand<MapCall, A...>());
   using result = Result<type, mesh, MapCall>;
 };
@@ -92,7 +97,7 @@ typename Call::result run_map(const F& f, std::string_view label, Where where, c
   using R = typename Call::type;
   const OperandList operands{&x.core()...};
   return typename Call::result(detail::map(Call::terms, operands, dtype_of<R>, Call::value,
-                                           linearity_of<F>, {label, where},
+                                           linearity<F, R>, {label, where},
                                            {&MapRunner<R, F, typename A::value_type...>::run, &f}));
 }
 }  // namespace detail
@@ -123,7 +128,7 @@ DynamicTensor map_dynamic(std::string_view equation, const F& f, const Sharding&
   using R = std::remove_cvref_t<decltype(f(((void)x, T{})...))>;
   const auto runner = &detail::MapRunner<R, F, std::conditional_t<true, T, A>...>::run;
   return DynamicTensor(detail::map(parse(equation), {&x.core()...}, dtype_of<R>, out,
-                                   linearity_of<F>, {type_name<F>(), {}}, {runner, &f}));
+                                   detail::linearity<F, R>, {type_name<F>(), {}}, {runner, &f}));
 }
 
 }  // namespace tessera
