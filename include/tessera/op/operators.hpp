@@ -135,6 +135,7 @@ inline TensorCore reduce(const Terms& terms, Reduction reduction, bool mean, con
 /// multiplied two at a time in the order that costs least.
 inline TensorCore einsum_of_many(const Terms& terms, const OperandList& operands,
                                  const Sharding& out, CallSite site) {
+  if (operands.size() == 2) return einsum(terms, *operands[0], *operands[1], out, site);
   MeshCore& mesh = *operands[0]->mesh();
   require_one_mesh(operands, site);
   const TensorDescs descs = descs_of(operands);
@@ -160,7 +161,6 @@ inline TensorCore einsum_of_many(const Terms& terms, const OperandList& operands
     return found;
   });
   if (operands.size() == 1) return reduce(terms, Reduction::sum, false, *operands[0], out, site);
-  if (operands.size() == 2) return einsum(terms, *operands[0], *operands[1], out, site);
   std::vector<TensorCore> tensors;
   for (const TensorCore* operand : operands) tensors.push_back(*operand);
   for (const PairProduct& product : order.products) {

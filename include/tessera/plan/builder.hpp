@@ -76,6 +76,33 @@ class PlanBuilder {
     return step.out;
   }
 
+  /// Reduces away, locally, the dimensions whose label `keep(label)` refuses; the others stay in
+  /// order. The new slot is partial over the axes that split what was reduced, besides those it was
+  /// partial over.
+  template <class Keep> constexpr int reduce(int slot, Reduction reduction, const Keep& keep) {
+    const TensorDesc x = desc(slot);
+    const Term whole = labels(slot);
+    TensorDesc result{x.type, {}, {}};
+    Term kept;
+    AxisSet open = x.sharding.partial;
+    for (int d = 0; d < whole.size(); ++d) {
+      if (keep(whole[d])) {
+        kept.push_back(whole[d]);
+        result.extents.push_back(x.extents[d]);
+        result.sharding.dims.push_back(x.sharding[d]);
+      } else {
+        open = open | x.sharding[d].set();
+      }
+    }
+    if (kept.size() == whole.size()) return slot;
+    result.sharding = result.sharding.with_partial(open, reduction);
+    const auto flops_at = [&](const Coordinates& at) {
+      return block(x.extents, x.sharding, plan_.mesh, at).size();
+    };
+    return compute(StepKind::reduce, FixedVector<int, 1>{slot}, result, kept, flops_at(at_),
+                   flops_at(Coordinates(plan_.mesh.rank(), 0)));
+  }
+
   /// Adds local work on slots that makes a tensor `desc` with dimensions `labels`; returns the new
   /// slot.
   template <class Slots>

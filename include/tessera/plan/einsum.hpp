@@ -15,37 +15,6 @@
 #include <tessera/plan/panel_choice.hpp>
 
 namespace tessera {
-namespace detail {
-
-/// Sums away, locally, the labels of a slot that neither the other operand nor the result has.
-constexpr int sum_lonely_labels(PlanBuilder& build, int slot, const Term& other,
-                                const Term& result) {
-  const Term& labels = build.labels(slot);
-  Term kept;
-  for (char label : labels)
-    if (other.contains(label) || result.contains(label)) kept.push_back(label);
-  if (kept.size() == labels.size()) return slot;
-  TensorDesc desc{build.desc(slot).type, {}, {}};
-  AxisSet open = build.desc(slot).sharding.partial;
-  for (int d = 0; d < labels.size(); ++d) {
-    if (kept.contains(labels[d])) {
-      desc.extents.push_back(build.desc(slot).extents[d]);
-      desc.sharding.dims.push_back(build.desc(slot).sharding[d]);
-    } else {
-      open = open | build.desc(slot).sharding[d].set();
-    }
-  }
-  desc.sharding = desc.sharding.with_partial(open, Reduction::sum);
-  const MeshShape& mesh = build.plan().mesh;
-  const Index flops =
-      block(build.desc(slot).extents, build.desc(slot).sharding, mesh, build.at()).size();
-  const Index at_origin =
-      block(build.desc(slot).extents, build.desc(slot).sharding, mesh, Coordinates(mesh.rank(), 0))
-          .size();
-  return build.compute(StepKind::reduce, FixedVector<int, 1>{slot}, desc, kept, flops, at_origin);
-}
-}  // namespace detail
-
 /// Plans a * b -> result. a is (terms.operands[0]), b is (terms.operands[1]); `out` may leave
 /// contracted axes open. Preconditions: check_einsum found nothing wrong.
 constexpr Plan plan_einsum(const Terms& terms, const TensorDesc& a, const TensorDesc& b,
@@ -55,8 +24,13 @@ constexpr Plan plan_einsum(const Terms& terms, const TensorDesc& a, const Tensor
   build.plan().reduction = Reduction::sum;
   int left = build.operand(a, terms.operands[0]);
   int right = build.operand(b, terms.operands[1]);
-  left = detail::sum_lonely_labels(build, left, terms.operands[1], terms.result);
-  right = detail::sum_lonely_labels(build, right, terms.operands[0], terms.result);
+  const auto shared_with = [&terms](int other) {  // a label in one operand alone is summed away
+    return [&terms, other](char label) {
+      return terms.operands[other].contains(label) || terms.result.contains(label);
+    };
+  };
+  left = build.reduce(left, Reduction::sum, shared_with(1));
+  right = build.reduce(right, Reduction::sum, shared_with(0));
 
   TensorDesc result{a.type, {}, out};
   for (char label : terms.result) {
