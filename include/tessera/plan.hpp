@@ -4,6 +4,7 @@
 /// Meshes, specs and plans, without Kokkos and without MPI: what the target tessera::plan offers.
 ///
 ///     #include <tessera/plan.hpp>
+#include <tessera/mesh/device_order.hpp>
 #include <tessera/mesh/mesh.hpp>
 #include <tessera/plan/einsum.hpp>
 #include <tessera/plan/explain.hpp>
