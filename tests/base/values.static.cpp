@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <complex>
+#include <limits>
+#include <type_traits>
+
 #include <tessera/base/box.hpp>
 #include <tessera/base/dtype.hpp>
 #include <tessera/base/local_work.hpp>
@@ -59,12 +63,75 @@ static_assert(intersection_commutes_and_associates());
 
 // ---- element types and names -------------------------------------------------------------------------------------
 
-static_assert(dtype_of<float> == DType::f32 && dtype_of<double> == DType::f64 && dtype_of<std::int32_t> == DType::i32 &&
-              dtype_of<std::int64_t> == DType::i64);
-static_assert(size_of(DType::f32) == 4 && size_of(DType::f64) == 8 && size_of(DType::i32) == 4 && size_of(DType::i64) == 8);
-static_assert(Element<float> && Element<std::int64_t> && !Element<char> && !Element<bool> && !Element<unsigned>);
-static_assert(name_of(DType::f32) == "float" && name_of(DType::i64) == "int64");
-static_assert(with_type(DType::f64, [](auto x) { return sizeof(x); }) == 8 && with_type(DType::i32, [](auto x) { return sizeof(x); }) == 4);
+static_assert(Element<float> && Element<std::int64_t> && Element<bool> && Element<half> && Element<complex<double>> && !Element<char> &&
+              !Element<unsigned> && !Element<long double> && !Element<float*>);
+consteval bool the_table_says_what_the_types_are() {
+  for (int i = 0; i < dtypes; ++i) {
+    const DType type = static_cast<DType>(i);
+    const bool right = with_type(type, [&]<class T>(T) {
+      using Limits = std::numeric_limits<T>;
+      const DTypeFacts& facts = facts_of(type);
+      const bool whole = std::is_integral_v<T> && !std::is_same_v<T, bool>;
+      const bool real = Limits::is_specialized && !Limits::is_integer;
+      return dtype_of<T> == type && std::is_same_v<element_of<dtype_of<T>>, T> && facts.size == sizeof(T) &&
+             is_integer(type) == whole && is_real(type) == real && is_boolean(type) == std::is_same_v<T, bool> &&
+             is_complex(type) == (!whole && !real && !is_boolean(type)) && facts.is_signed == (is_complex(type) || Limits::is_signed) &&
+             size_of(facts.total) >= size_of(facts.compute) && size_of(facts.compute) >= sizeof(T) &&
+             RealElement<T> == real && IntegerElement<T> == whole && NumberElement<T> == !is_boolean(type) &&
+             OrderedElement<T> == (real || whole) && !facts.name.empty();
+    });
+    for (int j = 0; j < i; ++j)
+      if (name_of(static_cast<DType>(j)) == name_of(type)) return false;
+    if (!right) return false;
+  }
+  return true;
+}
+static_assert(the_table_says_what_the_types_are());
+static_assert(name_of(DType::f32) == "float" && name_of(DType::i64) == "int64" && name_of(DType::boolean) == "bool");
+static_assert(std::is_same_v<ComputeType<half>, float> && std::is_same_v<TotalType<bfloat16>, double> &&
+              std::is_same_v<TotalType<complex<float>>, complex<double>> && std::is_same_v<TotalType<std::int8_t>, std::int8_t>);
+
+consteval bool narrower_dispatch_gives_the_same_type() {
+  for (int i = 0; i < dtypes; ++i) {
+    const DType type = static_cast<DType>(i);
+    const auto given = []<class T>(T) { return dtype_of<T>; };
+    if (is_real(type) && with_real_type(type, given) != type) return false;
+    if (is_integer(type) && with_integer_type(type, given) != type) return false;
+    if (is_ordered(type) && with_ordered_type(type, given) != type) return false;
+    if (is_number(type) && with_number_type(type, given) != type) return false;
+  }
+  return true;
+}
+static_assert(narrower_dispatch_gives_the_same_type());
+
+// ---- reductions --------------------------------------------------------------------------------------------------
+
+static_assert(defined(Reduction::sum, DType::c64) && !defined(Reduction::sum, DType::boolean) && defined(Reduction::product, DType::u8));
+static_assert(defined(Reduction::max, DType::bf16) && !defined(Reduction::max, DType::c128) && !defined(Reduction::min, DType::boolean));
+static_assert(defined(Reduction::any, DType::boolean) && !defined(Reduction::all, DType::i8));
+static_assert(name_of(Reduction::product) == "product" && tag_name(Any::reduction) == "Any" && tag_name(All::reduction) == "All");
+
+// ---- complex numbers ---------------------------------------------------------------------------------------------
+
+using C = complex<double>;
+static_assert(C{1, 2} * C{3, -1} == C{5, 5} && C{-5, 10} / C{3, 4} == C{1, 2} && -C{1, 2} == C{-1, -2} && conj(C{1, 2}) == C{1, -2});
+static_assert(2 * C{1, 2} - 1 == C{1, 4} && C{1} + C{0, 1} == C{1, 1} && C{4, 2} / 2 == C{2, 1});
+static_assert(C{1e300, 1e300} / C{1e300, 1e300} == C{1, 0}, "the square of a divisor is not formed");
+static_assert(C(complex<float>{1, 2}) == C{1, 2} && complex<float>(C{1, 2}) == complex<float>{1, 2});
+static_assert(std::is_convertible_v<complex<float>, C> && !std::is_convertible_v<C, complex<float>>);
+static_assert(C(std::complex<double>(1, 2)) == C{1, 2} && std::is_convertible_v<C, std::complex<double>> &&
+              !std::is_convertible_v<C, std::complex<float>>);
+static_assert(sizeof(C) == sizeof(std::complex<double>) && std::is_trivial_v<C> && std::is_standard_layout_v<C>);
+
+// ---- 16-bit floating point: see also short_float.test.cpp -------------------------------------------------------
+
+static_assert(half(1.0f).bits() == 0x3c00 && half(65519.0).bits() == 0x7bff && half(65520.0).bits() == 0x7c00 && half(-1e300).bits() == 0xfc00);
+static_assert(half(0x1p-24).bits() == 1 && half(0x1p-25).bits() == 0 && half(0x1.8p-25).bits() == 1 && half(-0.0).bits() == 0x8000);
+static_assert(std::is_same_v<decltype(half{} + half{}), half> && std::is_same_v<decltype(half{} * 2), half> &&
+              std::is_same_v<decltype(half{} * 2.0f), float> && std::is_same_v<decltype(2.0 - half{}), double> &&
+              std::is_same_v<decltype(half{} + bfloat16{}), float>);
+static_assert(half(1) < 2 && half(1) == 1.0 && !(half(1) != half{1}) && -half(1) < half(0));
+static_assert(std::is_trivial_v<half> && sizeof(bfloat16) == 2);
 
 namespace names {
 struct plain {};

@@ -308,7 +308,7 @@ class Cases {
 inline std::string some_case(const std::shared_ptr<MeshCore>& mesh, Random& random) {
   const DType type = random.of<DType>({DType::f32, DType::f64, DType::i32, DType::i64});
   const int which = random.below(6);
-  return with_type(type, [&](auto element) {
+  return tessera::detail::with_basic_type(type, [&](auto element) {
     Cases<decltype(element)> cases(mesh, random);
     switch (which) {
       case 0: return cases.reshard();

@@ -1,45 +1,102 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Element types as values: what erased tensors, plans and calls carry in place of a type.
+/// Element types as values: what erased tensors, plans and calls carry in place of a type. Each
+/// type's facts stand in one table.
 ///
 ///     dtype_of<float> == DType::f32;   size_of(DType::i64) == 8;   name_of(DType::f32) == "float"
+///     with_type(type, [](auto x) { ... decltype(x) ... });
+///
+/// Laws: sizes are those of the C++ types; with_type(dtype_of<T>, f) calls f(T{}).
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include <tessera/base/complex.hpp>
+#include <tessera/base/short_float.hpp>
 
 namespace tessera {
 
-enum class DType : std::uint8_t { f32, f64, i32, i64 };
+enum class DType : std::uint8_t { f16, bf16, f32, f64, c64, c128, i8, i16, i32, i64, u8, boolean };
+inline constexpr int dtypes = 12;
 
-constexpr std::size_t size_of(DType type) {
-  return type == DType::f32 || type == DType::i32 ? 4 : 8;
-}
+enum class DTypeKind : std::uint8_t { real, complex, integer, boolean };
 
-constexpr std::string_view name_of(DType type) {
-  switch (type) {
-    case DType::f32:
-      return "float";
-    case DType::f64:
-      return "double";
-    case DType::i32:
-      return "int32";
-    case DType::i64:
-      return "int64";
-  }
-  return "?";
-}
+struct DTypeFacts {
+  std::string_view name;
+  std::uint8_t size;  ///< bytes
+  DTypeKind kind;
+  bool is_signed;
+  DType compute;  ///< what one operation is done in, and then rounded from
+  DType total;    ///< what long sums and products are kept in
+};
 
 namespace detail {
-template <class T> struct DTypeOf;  // an element type Tessera does not have
-template <> struct DTypeOf<float> { static constexpr DType value = DType::f32; };
-template <> struct DTypeOf<double> { static constexpr DType value = DType::f64; };
-template <> struct DTypeOf<std::int32_t> { static constexpr DType value = DType::i32; };
-template <> struct DTypeOf<std::int64_t> { static constexpr DType value = DType::i64; };
+inline constexpr DTypeFacts dtype_table[dtypes] = {
+    {"half", 2, DTypeKind::real, true, DType::f32, DType::f64},
+    {"bfloat16", 2, DTypeKind::real, true, DType::f32, DType::f64},
+    {"float", 4, DTypeKind::real, true, DType::f32, DType::f64},
+    {"double", 8, DTypeKind::real, true, DType::f64, DType::f64},
+    {"complex<float>", 8, DTypeKind::complex, true, DType::c64, DType::c128},
+    {"complex<double>", 16, DTypeKind::complex, true, DType::c128, DType::c128},
+    {"int8", 1, DTypeKind::integer, true, DType::i8, DType::i8},
+    {"int16", 2, DTypeKind::integer, true, DType::i16, DType::i16},
+    {"int32", 4, DTypeKind::integer, true, DType::i32, DType::i32},
+    {"int64", 8, DTypeKind::integer, true, DType::i64, DType::i64},
+    {"uint8", 1, DTypeKind::integer, false, DType::u8, DType::u8},
+    {"bool", 1, DTypeKind::boolean, false, DType::boolean, DType::boolean},
+};
+
+template <DType> struct ElementOf;
+template <> struct ElementOf<DType::f16> { using type = half; };
+template <> struct ElementOf<DType::bf16> { using type = bfloat16; };
+template <> struct ElementOf<DType::f32> { using type = float; };
+template <> struct ElementOf<DType::f64> { using type = double; };
+template <> struct ElementOf<DType::c64> { using type = complex<float>; };
+template <> struct ElementOf<DType::c128> { using type = complex<double>; };
+template <> struct ElementOf<DType::i8> { using type = std::int8_t; };
+template <> struct ElementOf<DType::i16> { using type = std::int16_t; };
+template <> struct ElementOf<DType::i32> { using type = std::int32_t; };
+template <> struct ElementOf<DType::i64> { using type = std::int64_t; };
+template <> struct ElementOf<DType::u8> { using type = std::uint8_t; };
+template <> struct ElementOf<DType::boolean> { using type = bool; };
+
+template <class T> struct DTypeOf {};  // an element type Tessera does not have
+template <DType D> struct DTypeIs { static constexpr DType value = D; };
+template <> struct DTypeOf<half> : DTypeIs<DType::f16> {};
+template <> struct DTypeOf<bfloat16> : DTypeIs<DType::bf16> {};
+template <> struct DTypeOf<float> : DTypeIs<DType::f32> {};
+template <> struct DTypeOf<double> : DTypeIs<DType::f64> {};
+template <> struct DTypeOf<complex<float>> : DTypeIs<DType::c64> {};
+template <> struct DTypeOf<complex<double>> : DTypeIs<DType::c128> {};
+template <> struct DTypeOf<std::int8_t> : DTypeIs<DType::i8> {};
+template <> struct DTypeOf<std::int16_t> : DTypeIs<DType::i16> {};
+template <> struct DTypeOf<std::int32_t> : DTypeIs<DType::i32> {};
+template <> struct DTypeOf<std::int64_t> : DTypeIs<DType::i64> {};
+template <> struct DTypeOf<std::uint8_t> : DTypeIs<DType::u8> {};
+template <> struct DTypeOf<bool> : DTypeIs<DType::boolean> {};
 }  // namespace detail
+
+constexpr const DTypeFacts& facts_of(DType type) {
+  return detail::dtype_table[static_cast<int>(type)];
+}
+constexpr std::size_t size_of(DType type) { return facts_of(type).size; }
+constexpr std::string_view name_of(DType type) { return facts_of(type).name; }
+constexpr bool is_real(DType type) { return facts_of(type).kind == DTypeKind::real; }
+constexpr bool is_complex(DType type) { return facts_of(type).kind == DTypeKind::complex; }
+constexpr bool is_integer(DType type) { return facts_of(type).kind == DTypeKind::integer; }
+constexpr bool is_boolean(DType type) { return facts_of(type).kind == DTypeKind::boolean; }
+/// Returns whether values have sums and products: all but bool.
+constexpr bool is_number(DType type) { return !is_boolean(type); }
+/// Returns whether values have a larger and a smaller one: real numbers and integers.
+constexpr bool is_ordered(DType type) { return is_real(type) || is_integer(type); }
 
 /// The value that stands for element type T.
 template <class T> inline constexpr DType dtype_of = detail::DTypeOf<T>::value;
+/// The element type that a value stands for.
+template <DType type> using element_of = typename detail::ElementOf<type>::type;
 
 /// T can be an element of a tensor.
 template <class T>
@@ -47,19 +104,102 @@ concept Element = requires {
   detail::DTypeOf<T>::value;
 };
 
-/// Calls f(T{}) with T the element type that `type` stands for, and returns its result.
+// The kinds of elements: half, bfloat16, float and double; complex; integers; and the larger sets
+// that they make.
+template <class T>
+concept RealElement = Element<T> && is_real(dtype_of<T>);
+template <class T>
+concept ComplexElement = Element<T> && is_complex(dtype_of<T>);
+template <class T>
+concept IntegerElement = Element<T> && is_integer(dtype_of<T>);
+template <class T>
+concept NumberElement = Element<T> && is_number(dtype_of<T>);
+template <class T>
+concept OrderedElement = Element<T> && is_ordered(dtype_of<T>);
+
+/// The type in which one operation on T is done, and the one in which long sums are kept.
+template <Element T> using ComputeType = element_of<facts_of(dtype_of<T>).compute>;
+template <Element T> using TotalType = element_of<facts_of(dtype_of<T>).total>;
+
+/// Calls f(T{}) with T the element type that `type` stands for, and returns its result. f is
+/// compiled for all twelve; the functions below compile it for those types alone that can be.
 template <class F> constexpr decltype(auto) with_type(DType type, F&& f) {
   switch (type) {
+    case DType::f16:
+      return f(half{});
+    case DType::bf16:
+      return f(bfloat16{});
     case DType::f64:
       return f(double{});
+    case DType::c64:
+      return f(complex<float>{});
+    case DType::c128:
+      return f(complex<double>{});
+    case DType::i8:
+      return f(std::int8_t{});
+    case DType::i16:
+      return f(std::int16_t{});
     case DType::i32:
       return f(std::int32_t{});
     case DType::i64:
       return f(std::int64_t{});
+    case DType::u8:
+      return f(std::uint8_t{});
+    case DType::boolean:
+      return f(bool{});
     case DType::f32:
       break;
   }
   return f(float{});
 }
+
+/// The same for half, bfloat16, float and double. The caller has asked is_real(type).
+template <class F> constexpr decltype(auto) with_real_type(DType type, F&& f) {
+  switch (type) {
+    case DType::f16:
+      return f(half{});
+    case DType::bf16:
+      return f(bfloat16{});
+    case DType::f64:
+      return f(double{});
+    default:
+      return f(float{});
+  }
+}
+/// The same for integers. The caller has asked is_integer(type).
+template <class F> constexpr decltype(auto) with_integer_type(DType type, F&& f) {
+  switch (type) {
+    case DType::i8:
+      return f(std::int8_t{});
+    case DType::i16:
+      return f(std::int16_t{});
+    case DType::i64:
+      return f(std::int64_t{});
+    case DType::u8:
+      return f(std::uint8_t{});
+    default:
+      return f(std::int32_t{});
+  }
+}
+/// The same for real numbers and integers. The caller has asked is_ordered(type).
+template <class F> constexpr decltype(auto) with_ordered_type(DType type, F&& f) {
+  return is_real(type) ? with_real_type(type, f) : with_integer_type(type, f);
+}
+/// The same for all but bool. The caller has asked is_number(type).
+template <class F> constexpr decltype(auto) with_number_type(DType type, F&& f) {
+  if (type == DType::c64) return f(complex<float>{});
+  if (type == DType::c128) return f(complex<double>{});
+  return with_ordered_type(type, f);
+}
+
+namespace detail {
+/// The same for the four types that kernels are compiled for so far.
+template <class F> constexpr decltype(auto) with_basic_type(DType type, F&& f) {
+  if (type == DType::f64) return f(double{});
+  if (type == DType::i32) return f(std::int32_t{});
+  if (type == DType::i64) return f(std::int64_t{});
+  return f(float{});
+}
+}  // namespace detail
 
 }  // namespace tessera

@@ -2,39 +2,70 @@
 #pragma once
 /// @file
 /// How values combine: within a reduced dimension, and over the processes that hold partial
-/// results.
+/// results; and which element types each is defined on.
 ///
-///     name_of(Reduction::sum) == "sum"
+///     name_of(Reduction::sum) == "sum";   defined(Reduction::max, DType::c64) == false
+///
+/// Laws: each is associative and commutative (floating point up to rounding).
 #include <cstdint>
 #include <string_view>
 
+#include <tessera/base/dtype.hpp>
+
 namespace tessera {
 
-enum class Reduction : std::uint8_t { none, sum, max, min };
+enum class Reduction : std::uint8_t { none, sum, product, max, min, any, all };
+inline constexpr int reductions = 7;  // none included
 
 constexpr std::string_view name_of(Reduction reduction) {
+  constexpr std::string_view names[] = {"none", "sum", "product", "max", "min", "any", "all"};
+  return names[static_cast<int>(reduction)];
+}
+/// Returns the name of the reduction's tag: "Sum".
+constexpr std::string_view tag_name(Reduction reduction) {
+  constexpr std::string_view names[] = {"none", "Sum", "Product", "Max", "Min", "Any", "All"};
+  return names[static_cast<int>(reduction)];
+}
+
+/// Returns whether values of `type` are reduced so: numbers have sums and products, ordered numbers
+/// a largest and a smallest, truth values any and all.
+constexpr bool defined(Reduction reduction, DType type) {
   switch (reduction) {
     case Reduction::none:
-      return "none";
+      return true;
     case Reduction::sum:
-      return "sum";
+    case Reduction::product:
+      return is_number(type);
     case Reduction::max:
-      return "max";
     case Reduction::min:
-      return "min";
+      return is_ordered(type);
+    case Reduction::any:
+    case Reduction::all:
+      return is_boolean(type);
   }
-  return "?";
+  return false;
 }
 
 /// Tags that name a reduction in a type: `reduce<Sum, "bs->b">(x)`, `Unreduced<Sum, model>`.
 struct Sum {
   static constexpr Reduction reduction = Reduction::sum;
 };
+struct Product {
+  static constexpr Reduction reduction = Reduction::product;
+};
 struct Max {
   static constexpr Reduction reduction = Reduction::max;
 };
 struct Min {
   static constexpr Reduction reduction = Reduction::min;
+};
+/// Whether one of the values is true: the logical or.
+struct Any {
+  static constexpr Reduction reduction = Reduction::any;
+};
+/// Whether all of them are: the logical and.
+struct All {
+  static constexpr Reduction reduction = Reduction::all;
 };
 /// The sum divided by the number of elements; no partial kind.
 struct Mean {

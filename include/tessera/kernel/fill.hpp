@@ -24,7 +24,7 @@ template <class T> struct Fill {
 
 /// Writes value to n elements; for integers truncated and saturated.
 inline void fill(DType type, void* out, Index n, double value) {
-  with_type(type, [&](auto element) {
+  detail::with_basic_type(type, [&](auto element) {
     using T = decltype(element);
     detail::launch("tessera::fill", n, 32768,
                    detail::Fill<T>{static_cast<T*>(out), detail::from_double<T>(value)});

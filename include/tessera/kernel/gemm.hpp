@@ -118,6 +118,8 @@ inline void gemm(DType type, const Gemm& work, const void* a, const void* b, voi
       return detail::gemm_tiles<std::uint32_t>(g, beta != 0, a, b, c);
     case DType::i64:
       return detail::gemm_tiles<std::uint64_t>(g, beta != 0, a, b, c);
+    default:
+      throw UsageError("no kernel multiplies elements of " + std::string(name_of(type)));
   }
 }
 

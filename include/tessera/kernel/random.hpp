@@ -70,7 +70,7 @@ template <class T> struct Normal {
 inline void random_uniform(DType type, void* out, const Extents& extents, const Extents& offset,
                            const Extents& global_extents, std::uint64_t seed, double lo = 0,
                            double hi = 1) {
-  with_type(type, [&](auto element) {
+  detail::with_basic_type(type, [&](auto element) {
     using T = decltype(element);
     fill_index(detail::Uniform<T>{seed, lo, hi}, static_cast<T*>(out), extents, offset,
                global_extents);
@@ -82,7 +82,7 @@ inline void random_uniform(DType type, void* out, const Extents& extents, const 
 inline void random_normal(DType type, void* out, const Extents& extents, const Extents& offset,
                           const Extents& global_extents, std::uint64_t seed, double mean = 0,
                           double deviation = 1) {
-  with_type(type, [&](auto element) {
+  detail::with_basic_type(type, [&](auto element) {
     using T = decltype(element);
     fill_index(detail::Normal<T>{seed, mean, deviation}, static_cast<T*>(out), extents, offset,
                global_extents);

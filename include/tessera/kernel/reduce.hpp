@@ -29,10 +29,10 @@ template <class F> decltype(auto) with_reduction(Reduction reduction, F&& f) {
       return f(std::integral_constant<Reduction, Reduction::max>{});
     case Reduction::min:
       return f(std::integral_constant<Reduction, Reduction::min>{});
-    case Reduction::none:
+    default:
       break;
   }
-  throw UsageError("Reduction::none joins nothing; say sum, max or min");
+  throw UsageError("no kernel reduces by " + std::string(name_of(reduction)));
 }
 
 template <Reduction R, class T> struct Combine {
@@ -59,7 +59,7 @@ inline void reduce(DType type, Reduction reduction, const LocalReduce& work, con
                    void* to, double scale = 1) {
   const detail::ReduceShape shape = detail::reduce_shape(work);
   if (reduction != Reduction::sum) scale = 1;
-  with_type(type, [&](auto element) {
+  detail::with_basic_type(type, [&](auto element) {
     using T = decltype(element);
     detail::with_reduction(reduction, [&](auto r) {
       constexpr Reduction R = decltype(r)::value;
@@ -76,7 +76,7 @@ inline void reduce(DType type, Reduction reduction, const LocalReduce& work, con
 
 /// Joins n elements into others: into[i] = join(into[i], from[i]).
 inline void combine(DType type, Reduction reduction, const void* from, void* into, Index n) {
-  with_type(type, [&](auto element) {
+  detail::with_basic_type(type, [&](auto element) {
     using T = decltype(element);
     detail::with_reduction(reduction, [&](auto r) {
       detail::launch("tessera::combine", n, 32768,

@@ -22,7 +22,7 @@ struct Machine {
   std::int64_t copy_ps_per_kib =
       100'000;  ///< 1 / bandwidth of a local copy, picoseconds per KiB (10 GiB/s)
   std::int64_t kiloflop_ps_f32 =
-      10'000;  ///< 1000 single-precision operations, picoseconds (100 GFLOP/s)
+      10'000;  ///< 1000 operations in single precision (half types too), picoseconds (100 GFLOP/s)
   std::int64_t kiloflop_ps_f64 =
       20'000;  ///< 1000 double-precision (and integer) operations, picoseconds
 
@@ -32,7 +32,11 @@ struct Machine {
   }
   constexpr std::int64_t copy(Index bytes) const { return scaled(bytes, copy_ps_per_kib, 1024); }
   constexpr std::int64_t compute(Index flops, DType type) const {
-    return scaled(flops, type == DType::f32 ? kiloflop_ps_f32 : kiloflop_ps_f64, 1000);
+    // A complex product and sum are eight real operations where a real one is two.
+    const DType real =
+        is_complex(type) ? (size_of(type) == 8 ? DType::f32 : DType::f64) : facts_of(type).compute;
+    return scaled(saturating_mul(flops, is_complex(type) ? 4 : 1),
+                  real == DType::f32 ? kiloflop_ps_f32 : kiloflop_ps_f64, 1000);
   }
   constexpr bool operator==(const Machine&) const = default;
 

@@ -24,8 +24,8 @@ using _ = Replicated;
 /// Several axes on one dimension; the first one is the major one.
 template <class... A> struct Axes {};
 
-/// Stands last in a spec: values are partial over A... and are to be combined by Kind (Sum, Max,
-/// Min).
+/// Stands last in a spec: values are partial over A... and are to be combined by Kind (Sum,
+/// Product, Max, Min; of truth values Any, All).
 template <class Kind, class... A> struct Unreduced {};
 
 template <class... Dims> struct PartitionSpec { static constexpr int entries = sizeof...(Dims); };
@@ -141,9 +141,13 @@ constexpr int nth_axis(AxisSet set, int n) {
     if (set.contains(axis) && n-- == 0) return axis;
   return 0;
 }
-template <Reduction R>
-using reduction_tag =
-    std::conditional_t<R == Reduction::max, Max, std::conditional_t<R == Reduction::min, Min, Sum>>;
+template <Reduction R> struct ReductionTag { using type = Sum; };
+template <> struct ReductionTag<Reduction::product> { using type = Product; };
+template <> struct ReductionTag<Reduction::max> { using type = Max; };
+template <> struct ReductionTag<Reduction::min> { using type = Min; };
+template <> struct ReductionTag<Reduction::any> { using type = Any; };
+template <> struct ReductionTag<Reduction::all> { using type = All; };
+template <Reduction R> using reduction_tag = typename ReductionTag<R>::type;
 
 template <class M, class Provider, class Ds, class Ps> struct SpecOf;
 template <class M, class Provider, std::size_t... D, std::size_t... I>
@@ -189,8 +193,8 @@ struct InvalidSpec<SpecRule::partial_axis_used_once, Spec, OnMesh> {
 };
 template <class Spec, class OnMesh> struct InvalidSpec<SpecRule::reduction_named, Spec, OnMesh> {
   static_assert(never<Spec>,
-                "[tessera] Unreduced names no reduction; write Unreduced<Sum, axis>, "
-                "Unreduced<Max, axis> or Unreduced<Min, axis>");
+                "[tessera] Unreduced names no reduction; write Unreduced<Sum, axis>, or "
+                "Product, Max, Min, Any or All in place of Sum");
 };
 
 template <class M, class S> constexpr SpecVerdict check_spec() {

@@ -71,7 +71,7 @@ inline std::string explain(const SpecVerdict& verdict, const Sharding& s, const 
       return to_string(s, names) + " is partial over axis " + axis +
              " and also splits a dimension over it; an axis does one or the other";
     case SpecRule::reduction_named:
-      return "a sharding is partial but names no reduction; say Sum, Max or Min";
+      return "a sharding is partial but names no reduction; say Sum, Product, Max, Min, Any or All";
   }
   return "";
 }

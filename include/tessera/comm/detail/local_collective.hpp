@@ -44,7 +44,8 @@ void combine_into(Reduction reduction, std::byte* to, const std::byte* from, Ind
 
 inline void combine_bytes(DType type, Reduction reduction, std::byte* to, const std::byte* from,
                           Index count) {
-  with_type(type, [&](auto zero) { combine_into<decltype(zero)>(reduction, to, from, count); });
+  with_basic_type(type,
+                  [&](auto zero) { combine_into<decltype(zero)>(reduction, to, from, count); });
 }
 
 inline void copy_bytes(std::byte* to, const std::byte* from, Index bytes) {

@@ -36,6 +36,21 @@ inline MPI_Datatype mpi_type(DType type) {
   switch (type) {
     case DType::f64:
       return MPI_DOUBLE;
+    case DType::f16:
+    case DType::bf16:
+      return MPI_UINT16_T;
+    case DType::c64:
+      return MPI_C_FLOAT_COMPLEX;
+    case DType::c128:
+      return MPI_C_DOUBLE_COMPLEX;
+    case DType::i8:
+      return MPI_INT8_T;
+    case DType::i16:
+      return MPI_INT16_T;
+    case DType::u8:
+      return MPI_UINT8_T;
+    case DType::boolean:
+      return MPI_C_BOOL;
     case DType::i32:
       return MPI_INT32_T;
     case DType::i64:

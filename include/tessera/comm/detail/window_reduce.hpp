@@ -45,7 +45,7 @@ void reduce_blocks(const std::byte* const* sources, int members, Index count, st
 
 inline void reduce_sources(DType type, Reduction reduction, const std::byte* const* sources,
                            int members, Index count, std::byte* to, std::byte* also) {
-  with_type(type, [&](auto zero) {
+  with_basic_type(type, [&](auto zero) {
     using T = decltype(zero);
     if (reduction == Reduction::max)
       reduce_blocks<T, Reduction::max>(sources, members, count, to, also);
