@@ -202,11 +202,12 @@ inline MeshCore::MeshCore(std::shared_ptr<Transport> transport, MeshShape shape,
 
   std::uint64_t digest = detail::mix(static_cast<std::uint64_t>(options.check), to_string());
   for (const std::int64_t value :
-       {options.machine.message_ps, options.machine.payload_ps_per_kib,
-        options.machine.copy_ps_per_kib, options.machine.kiloflop_ps_f32,
-        options.machine.kiloflop_ps_f64, options.arena_bytes, options.workspace_limit,
+       {options.arena_bytes, options.workspace_limit,
+        static_cast<std::int64_t>(options.machine.order.over(shape).bits()),
         static_cast<std::int64_t>(transport_->settings().windows)})
     digest = detail::mix(digest, static_cast<std::uint64_t>(value));
+  for (const auto& [name, field] : detail::machine_fields)
+    digest = detail::mix(digest, static_cast<std::uint64_t>(options.machine.*field));
   if (!dry_ && transport_->size() > 1) {
     const detail::Publish publish(transport_->blackboard(), process_,
                                   {to_string(), where, "the making of a mesh", ""});

@@ -4,31 +4,53 @@
 /// What things cost, in integers: the same on every process, at compile time and at run time.
 ///
 ///     Machine{}.transfer(1 << 20, 1)        // picoseconds to move 1 MiB in one message
+///     Machine{.processes_per_node = 8}.transfer(1 << 20, 1, Level::network)
+///
+/// Which level a group of axes spans is mesh/levels.hpp's.
 ///
 /// Laws: costs saturate and never overflow; a larger payload never costs less.
+#include <array>
 #include <cstdint>
+#include <utility>
 
 #include <tessera/base/dtype.hpp>
 #include <tessera/base/math.hpp>
+#include <tessera/mesh/device_order.hpp>
 
 namespace tessera {
+
+/// How far data travel: within a process, between processes of one node, between nodes.
+enum class Level : std::uint8_t { core, node, network };
 
 /// A machine model. The defaults are of the order of one node with shared memory; `calibrate`
 /// measures them.
 struct Machine {
-  std::int64_t message_ps = 1'000'000;  ///< latency of one message, picoseconds
+  std::int64_t message_ps = 1'000'000;  ///< latency of one message within a node, picoseconds
   std::int64_t payload_ps_per_kib =
-      200'000;  ///< 1 / bandwidth between processes, picoseconds per KiB (5 GiB/s)
+      200'000;  ///< 1 / bandwidth between processes of a node, picoseconds per KiB (5 GiB/s)
   std::int64_t copy_ps_per_kib =
       100'000;  ///< 1 / bandwidth of a local copy, picoseconds per KiB (10 GiB/s)
   std::int64_t kiloflop_ps_f32 =
       10'000;  ///< 1000 operations in single precision (half types too), picoseconds (100 GFLOP/s)
   std::int64_t kiloflop_ps_f64 =
       20'000;  ///< 1000 double-precision (and integer) operations, picoseconds
+  std::int64_t network_message_ps = 2'000'000;  ///< latency of one message between nodes
+  std::int64_t network_payload_ps_per_kib =
+      800'000;  ///< 1 / bandwidth of one process to other nodes while all of its node's send
+  std::int64_t processes_per_node =
+      0;  ///< processes 0 ... n - 1 of the communicator share a node, and so on; 0: all share one
+  DeviceOrder order{};  ///< how the mesh lies on the processes; a mesh's own, in no file
 
-  constexpr std::int64_t transfer(Index bytes, Index messages) const {
-    return saturating_add(saturating_mul(messages, message_ps),
-                          scaled(bytes, payload_ps_per_kib, 1024));
+  /// Returns whether no process of the mesh has another node to send to.
+  constexpr bool one_node(const MeshShape& mesh) const {
+    return processes_per_node <= 0 || processes_per_node >= mesh.processes();
+  }
+  constexpr std::int64_t transfer(Index bytes, Index messages, Level level = Level::node) const {
+    if (level == Level::core) return copy(bytes);
+    const bool far = level == Level::network;
+    return saturating_add(
+        saturating_mul(messages, far ? network_message_ps : message_ps),
+        scaled(bytes, far ? network_payload_ps_per_kib : payload_ps_per_kib, 1024));
   }
   constexpr std::int64_t copy(Index bytes) const { return scaled(bytes, copy_ps_per_kib, 1024); }
   constexpr std::int64_t compute(Index flops, DType type) const {
@@ -46,5 +68,19 @@ struct Machine {
     return saturating_add(saturating_mul(units, price), (amount - units * unit) * price / unit);
   }
 };
+
+namespace detail {
+/// The numbers of a Machine, in the order of its declaration, with their names in files.
+inline constexpr std::array<std::pair<const char*, std::int64_t Machine::*>, 8> machine_fields{{
+    {"message_ps", &Machine::message_ps},
+    {"payload_ps_per_kib", &Machine::payload_ps_per_kib},
+    {"copy_ps_per_kib", &Machine::copy_ps_per_kib},
+    {"kiloflop_ps_f32", &Machine::kiloflop_ps_f32},
+    {"kiloflop_ps_f64", &Machine::kiloflop_ps_f64},
+    {"network_message_ps", &Machine::network_message_ps},
+    {"network_payload_ps_per_kib", &Machine::network_payload_ps_per_kib},
+    {"processes_per_node", &Machine::processes_per_node},
+}};
+}  // namespace detail
 
 }  // namespace tessera

@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include <tessera/base/fixed_vector.hpp>
-#include <tessera/mesh/axis_list.hpp>
+#include <tessera/mesh/axis_group.hpp>
 
 namespace tessera {
 
@@ -82,9 +82,46 @@ class MeshShape {
       }
     return at;
   }
+
+  // The same of a group that may hold an axis in part: row-major over its axes in mesh order, a
+  // divided axis counting as one of its part's size.
+  constexpr int group_size(const AxisGroup& group) const {
+    return group_size(group.axes) * (group.is_divided() ? part_size(group) : 1);
+  }
+  constexpr int group_rank(const AxisGroup& group, const Coordinates& at) const {
+    if (!group.is_divided()) return group_rank(group.axes, at);
+    int index = 0;
+    for (int a = 0; a < rank(); ++a)
+      if (a == group.divided)
+        index =
+            index * part_size(group) + (group.outer ? at[a] / group.inner : at[a] % group.inner);
+      else if (group.axes.contains(a))
+        index = index * sizes_[a] + at[a];
+    return index;
+  }
+  constexpr Coordinates member(const AxisGroup& group, Coordinates at, int rank_in_group) const {
+    if (!group.is_divided()) return member(group.axes, at, rank_in_group);
+    for (int a = rank() - 1; a >= 0; --a) {
+      if (a != group.divided && !group.axes.contains(a)) continue;
+      const int size = a == group.divided ? part_size(group) : sizes_[a];
+      const int place = rank_in_group % size;
+      rank_in_group /= size;
+      if (a != group.divided)
+        at[a] = place;
+      else if (group.outer)
+        at[a] = place * group.inner + at[a] % group.inner;
+      else
+        at[a] = at[a] / group.inner * group.inner + place;
+    }
+    return at;
+  }
   constexpr bool operator==(const MeshShape&) const = default;
 
  private:
+  constexpr int part_size(const AxisGroup& group) const {
+    return group.outer ? sizes_[group.divided] / group.inner : group.inner;
+  }
+
   FixedVector<int, max_axes> sizes_;
 };
 

@@ -50,15 +50,6 @@ inline std::int64_t kiloflop_ps(const std::shared_ptr<MeshCore>& mesh, DType typ
   return median_ps(5, [&] { gemm(type, work, a.data(), b.data(), c.data()); }) * 1000 /
          work.flops();
 }
-
-/// The fields of a Machine, in the order of its declaration, with their names in files.
-inline constexpr std::array<std::pair<const char*, std::int64_t Machine::*>, 5> machine_fields{{
-    {"message_ps", &Machine::message_ps},
-    {"payload_ps_per_kib", &Machine::payload_ps_per_kib},
-    {"copy_ps_per_kib", &Machine::copy_ps_per_kib},
-    {"kiloflop_ps_f32", &Machine::kiloflop_ps_f32},
-    {"kiloflop_ps_f64", &Machine::kiloflop_ps_f64},
-}};
 }  // namespace detail
 
 /// Returns what process 0 measures of products, copies and exchanges over the whole mesh; the
@@ -131,8 +122,8 @@ inline void save(const Machine& machine, const std::string& path, Where where = 
                      where);
 }
 
-/// Reads what save wrote. Throws UsageError when the file is missing, or a line is not one of its
-/// lines.
+/// Reads what save wrote. Throws UsageError when the file is missing, lacks a number, or a line is
+/// not one of its lines.
 inline Machine load_machine(const std::string& path, Where where = Where::here()) {
   std::ifstream file(path);
   if (!file)
@@ -142,19 +133,24 @@ inline Machine load_machine(const std::string& path, Where where = Where::here()
   Machine machine;
   std::string name;
   std::int64_t number = 0;
-  std::size_t known = 0;
+  std::array<bool, detail::machine_fields.size()> known{};
   while (file >> name >> number)
-    for (const auto& [field_name, field] : detail::machine_fields)
-      if (name == field_name && number > 0) {
-        machine.*field = number;
-        ++known;
-      }
-  if (known != detail::machine_fields.size() || !file.eof())
-    throw UsageError(
-        path + " holds " + std::to_string(known) + " of the " +
-            std::to_string(detail::machine_fields.size()) +
-            " positive numbers of a machine; write it again with save(calibrate(mesh), path)",
-        where);
+    for (std::size_t i = 0; i < known.size(); ++i) {
+      const auto& [field_name, field] = detail::machine_fields[i];
+      if (name != field_name || number < (field == &Machine::processes_per_node ? 0 : 1)) continue;
+      machine.*field = number;
+      known[i] = true;
+    }
+  std::string missing;
+  for (std::size_t i = 0; i < known.size(); ++i)
+    if (!known[i])
+      missing += (missing.empty() ? "" : ", ") + std::string(detail::machine_fields[i].first);
+  if (!missing.empty() || !file.eof())
+    throw UsageError(path +
+                         (missing.empty() ? " holds more than the lines of a machine"
+                                          : " lacks, or has no positive number for, " + missing) +
+                         "; write it again with save(calibrate(mesh), path), or add the lines",
+                     where);
   return machine;
 }
 

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Which part of a group of axes stays within a node, and which crosses nodes.
+///
+///     const Machine machine{.processes_per_node = 8};
+///     levels(AxisSet{1}, MeshShape{4, 8}, machine).level() == Level::node
+///     levels(AxisSet{0, 1}, MeshShape{2, 32}, machine).node == AxisGroup::inner_part({}, 1, 8)
+///
+/// Laws: the members of the node part are on one node, wherever the group lies; node part and
+/// network part make up the group. Where nodes and axes do not divide one another, the node part is
+/// the largest that is the same for all processes.
+#include <tessera/mesh/machine.hpp>
+
+namespace tessera {
+
+/// A group cut at the border of the nodes.
+struct Levels {
+  AxisGroup node;     ///< its members within a node; empty: none but the process itself
+  AxisGroup network;  ///< one member a node; empty: the group is within a node
+  constexpr Level level() const {
+    return !network.empty() ? Level::network : !node.empty() ? Level::node : Level::core;
+  }
+};
+
+namespace detail {
+constexpr std::int64_t greatest_common_divisor(std::int64_t a, std::int64_t b) {
+  while (b != 0) {
+    const std::int64_t rest = a % b;
+    a = b;
+    b = rest;
+  }
+  return a;
+}
+}  // namespace detail
+
+constexpr Levels levels(AxisSet group, const MeshShape& mesh, const Machine& machine) {
+  if (machine.one_node(mesh)) return {group, {}};
+  const AxisSet axes = (group & mesh.axes()) - mesh.unit_axes();
+  Levels found{{}, axes};
+  const AxisList order = machine.order.over(mesh);
+  std::int64_t stride = 1;
+  for (int i = order.size() - 1; i >= 0; --i) {
+    const int axis = order[i];
+    // Runs of `run` members, stride apart, never cross a node when stride * run divides the node.
+    if (machine.processes_per_node % stride != 0) break;
+    const std::int64_t run =
+        detail::greatest_common_divisor(mesh[axis], machine.processes_per_node / stride);
+    if (axes.contains(axis) && run == mesh[axis]) found.node.axes.insert(axis);
+    if (axes.contains(axis) && run > 1 && run < mesh[axis])
+      found.node = AxisGroup::inner_part(found.node.axes, axis, static_cast<int>(run));
+    stride *= mesh[axis];
+  }
+  found.network = found.node.rest(axes);
+  return found;
+}
+
+}  // namespace tessera
