@@ -4,6 +4,7 @@
 /// Meshes, specs and plans, without Kokkos and without MPI: what the target tessera::plan offers.
 ///
 ///     #include <tessera/plan.hpp>
+#include <tessera/mesh/device_assignment.hpp>
 #include <tessera/mesh/device_order.hpp>
 #include <tessera/mesh/mesh.hpp>
 #include <tessera/plan/einsum.hpp>
@@ -12,4 +13,6 @@
 #include <tessera/plan/reduce.hpp>
 #include <tessera/plan/verdict.hpp>
 #include <tessera/plan/work.hpp>
+#include <tessera/spec/logical.hpp>
+#include <tessera/spec/named_rules.hpp>
 #include <tessera/spec/partition_spec.hpp>

@@ -18,5 +18,7 @@
 #include <tessera/op/softmax.hpp>
 #include <tessera/op/transpose.hpp>
 #include <tessera/op/visualize.hpp>
+#include <tessera/spec/logical.hpp>
+#include <tessera/spec/named_rules.hpp>
 #include <tessera/tensor/create.hpp>
 #include <tessera/version.hpp>
