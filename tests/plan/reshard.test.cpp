@@ -154,3 +154,110 @@ TEST_CASE("all-reduce is all-gather of reduce-scatter, in payload too") {
         CHECK(both == scatter + gather);
       }
 }
+
+// ---- which chain is kept ----------------------------------------------------------------------------------------
+
+namespace {
+
+/// A chain of moves, each priced, nothing left out: what reshard_moves prunes, shares and abandons.
+struct PlainChain {
+  TensorDesc at;
+  MeshShape mesh;
+  Machine machine;
+  std::vector<Move> moves;
+  std::int64_t cost = 0;
+
+  void apply(const Move& move) {
+    cost = saturating_add(cost, price(move, at, mesh, machine));
+    moves.push_back(move);
+    at.sharding = move.to;
+  }
+  PlainChain go(const Sharding& to) const {
+    PlainChain next = *this;
+    if (!(at.sharding == to)) next.apply(classify(at.extents, at.sharding, to, mesh));
+    return next;
+  }
+  PlainChain combine(AxisSet group) const {
+    PlainChain next = *this;
+    if (!group.empty()) next.apply(reduce_move(at.sharding, group));
+    return next;
+  }
+  PlainChain scatter(const Sharding& to, AxisSet group) const {
+    PlainChain next = *this;
+    if (group.empty()) return next;
+    Sharding s = at.sharding.with_partial(at.sharding.partial - group, at.sharding.reduction);
+    for (int d = 0; d < to.rank(); ++d)
+      for (int i = 0; i < to[d].size(); ++i)
+        if (group.contains(to[d][i])) s[d].push_back(to[d][i]);
+    next.apply(scatter_move(at.extents, at.sharding, s, group, mesh));
+    return next;
+  }
+  const PlainChain& or_cheaper(const PlainChain& other) const {
+    return other.cost < cost || (other.cost == cost && other.moves.size() < moves.size()) ? other : *this;
+  }
+  PlainChain finish(const Sharding& to) const {
+    const PlainChain direct = go(to);
+    if (direct.moves.size() == moves.size() || direct.moves.back().kind == StepKind::slice || direct.moves.back().collective != Collective::exchange)
+      return direct;
+    const PlainChain sliced = go(detail::sliced_towards(at.sharding, to));
+    const Sharding& s = sliced.at.sharding;
+    return direct.or_cheaper(sliced.go(detail::before_gather(s, to)).go(to))
+        .or_cheaper(sliced.go(detail::gathered_towards(s, to)).go(to))
+        .or_cheaper(sliced.go(to));
+  }
+};
+
+PlainChain plain_reshard(const TensorDesc& tensor, const Sharding& target, const MeshShape& mesh, const Machine& machine) {
+  const TensorDesc from{tensor.type, tensor.extents, without_unit_axes(tensor.sharding, mesh)};
+  const Sharding to = without_unit_axes(target, mesh);
+  const PlainChain start{from, mesh, machine, {}, 0};
+  const AxisSet open = from.sharding.partial - to.partial;
+  const AxisSet scattered = open & to.used();
+  if (open.empty()) return start.finish(to);
+  const Sharding partial = to.with_partial(from.sharding.partial, from.sharding.reduction);
+  const PlainChain sliced = start.go(detail::sliced_towards(from.sharding, partial));
+  PlainChain best = sliced.scatter(to, scattered).combine(open - scattered).finish(to);
+  if (scattered.empty()) return best;
+  best = best.or_cheaper(sliced.combine(open).finish(to));
+  Sharding moved = partial;
+  bool lands = true;
+  for (int d = 0; d < to.rank(); ++d) {
+    moved[d] = to[d].without(open);
+    lands = lands && to[d].starts_with(moved[d]);
+  }
+  return lands ? best.or_cheaper(start.finish(moved).scatter(to, scattered).combine(open - scattered)) : best;
+}
+
+}  // namespace
+
+TEST_CASE("reshard: the chain that is kept is the cheapest of all, each priced to its end") {
+  Random random(seed_for("reshard chains", 23));
+  Tally tally;
+  long chains = 0;
+  const auto compare = [&](const TensorDesc& from, const Sharding& to, const MeshShape& mesh, const Machine& machine) {
+    const Moves moves = reshard_moves(from, to, mesh, machine);
+    const PlainChain plain = plain_reshard(from, to, mesh, machine);
+    bool same = moves.cost == plain.cost && static_cast<std::size_t>(moves.list.size()) == plain.moves.size();
+    for (int i = 0; same && i < moves.list.size(); ++i) {
+      const Move& mine = moves.list[i];
+      const Move& other = plain.moves[static_cast<std::size_t>(i)];
+      same = mine.to == other.to && mine.collective == other.collective && mine.group == other.group && mine.kind == other.kind;
+    }
+    chains += plain.moves.size() > 1;
+    tally.add(same ? "" : describe(from, mesh) + " to " + describe(to, mesh) + " on " + describe(mesh) + " goes another way");
+  };
+  for (const MeshShape& mesh : {MeshShape{2, 2, 2}, MeshShape{2, 4, 3}})
+    for (const Sharding& from : shardings(2, 3, Reduction::sum))
+      for (const Sharding& to : shardings(2, 3)) compare({DType::f32, {64, 24}, from}, to, mesh, {});
+  for (int i = 0; i < 20000; ++i) {
+    MeshShape mesh;
+    const int axes = 1 + random.below(5);
+    for (int a = 0; a < axes; ++a) mesh.push_back(random.of<int>({1, 2, 3, 4, 8}));
+    TensorDesc from{DType::f32, {}, some_sharding(random, 1 + random.below(4), axes, random.chance(30) ? 40 : 0)};
+    for (int d = 0; d < from.sharding.rank(); ++d) from.extents.push_back(random.of<Index>({0, 1, 3, 7, 16, 64, 130, 512}));
+    compare(from, some_sharding(random, from.sharding.rank(), axes), mesh, some_machine(random));
+  }
+  MESSAGE(tally.cases << " cases, " << chains << " of several moves");
+  CHECK(tally.wrong == 0);
+  CHECK(chains > 1000);
+}

@@ -158,7 +158,7 @@ class PlanBuilder {
     slot.desc = desc;
     slot.labels = labels;
     slot.role = role;
-    slot.bytes = saturating_mul(block(desc.extents, desc.sharding, plan_.mesh, at_).size(),
+    slot.bytes = saturating_mul(block_volume(desc.extents, desc.sharding, plan_.mesh, at_),
                                 static_cast<Index>(size_of(desc.type)));
     return plan_.slots.size() - 1;
   }
@@ -176,7 +176,7 @@ class PlanBuilder {
   }
   constexpr Index bytes_of_origin(const TensorDesc& desc) const {
     const Coordinates origin(plan_.mesh.rank(), 0);
-    return saturating_mul(block(desc.extents, desc.sharding, plan_.mesh, origin).size(),
+    return saturating_mul(block_volume(desc.extents, desc.sharding, plan_.mesh, origin),
                           static_cast<Index>(size_of(desc.type)));
   }
   constexpr int add_move(int slot, const Move& move) {

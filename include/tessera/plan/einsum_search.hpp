@@ -134,7 +134,7 @@ class EinsumSearch {
     return s;
   }
   constexpr Index bytes(const Extents& extents, const Sharding& sharding, DType type) const {
-    return saturating_mul(block(extents, sharding, mesh_, origin_).size(),
+    return saturating_mul(block_volume(extents, sharding, mesh_, origin_),
                           static_cast<Index>(size_of(type)));
   }
 
@@ -240,7 +240,7 @@ class EinsumSearch {
   FixedVector<FixedVector<int, max_dims + 2>, max_axes> candidates_;
   Choice best_;
   FixedVector<int, max_axes> best_pick_{};
-  FixedVector<Toll, 12> tolls_[3];
+  FixedVector<Toll, 48> tolls_[3];
   bool over_limit_ = true;  ///< nothing that fits the workspace limit has been found yet
 };
 }  // namespace detail

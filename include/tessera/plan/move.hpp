@@ -175,8 +175,8 @@ constexpr MoveNumbers count_move(const Move& move, const TensorDesc& desc, const
   if (move.kind == StepKind::slice) return n;
   const Index unit = static_cast<Index>(size_of(desc.type));
   const int members = mesh.group_size(move.group);
-  const Index before = block(desc.extents, desc.sharding, mesh, at).size();
-  const Index after = block(desc.extents, move.to, mesh, at).size();
+  const Index before = block_volume(desc.extents, desc.sharding, mesh, at);
+  const Index after = block_volume(desc.extents, move.to, mesh, at);
   switch (move.collective) {
     case Collective::all_gather:
       n.payload = saturating_mul(after - before, unit);
@@ -201,11 +201,8 @@ constexpr MoveNumbers count_move(const Move& move, const TensorDesc& desc, const
       n.payload = saturating_mul(traffic.elements, unit);
       n.messages = move.collective == Collective::all_to_all ? members - 1 : traffic.messages;
       if (move.collective == Collective::exchange) {
-        const Index kept = intersect(block(desc.extents, desc.sharding, mesh, at),
-                                     block(desc.extents, move.to, mesh, at))
-                               .size();
         n.send_staging = n.payload;
-        n.receive_staging = saturating_mul(after - kept, unit);
+        n.receive_staging = saturating_mul(after - traffic.kept, unit);
       } else {
         if (!move.direct_send) n.send_staging = saturating_mul(before, unit);
         if (!move.direct_receive) n.receive_staging = saturating_mul(after, unit);
@@ -222,7 +219,7 @@ constexpr std::int64_t price(const Move& move, const TensorDesc& desc, const Mes
                              const Machine& machine) {
   const Coordinates origin(mesh.rank(), 0);
   if (move.kind == StepKind::slice)
-    return machine.copy(saturating_mul(block(desc.extents, move.to, mesh, origin).size(),
+    return machine.copy(saturating_mul(block_volume(desc.extents, move.to, mesh, origin),
                                        static_cast<Index>(size_of(desc.type))));
   MoveNumbers n = count_move(move, desc, mesh, origin);
   if (move.collective == Collective::collective_permute ||

@@ -20,6 +20,12 @@ struct Moves {
 
 namespace detail {
 
+/// One move with its price.
+struct Leg {
+  Move move;
+  std::int64_t cost = 0;
+};
+
 class MoveChain {
  public:
   constexpr MoveChain(const TensorDesc& from, const MeshShape& mesh, const Machine& machine)
@@ -28,14 +34,22 @@ class MoveChain {
   constexpr const Sharding& sharding() const { return at_.sharding; }
   constexpr const Moves& moves() const { return moves_; }
 
-  constexpr void apply(const Move& move) {
-    moves_.cost = saturating_add(moves_.cost, price(move, at_, *mesh_, *machine_));
-    moves_.list.push_back(move);
-    at_.sharding = move.to;
+  constexpr void apply(const Leg& leg) {
+    moves_.cost = saturating_add(moves_.cost, leg.cost);
+    moves_.list.push_back(leg.move);
+    at_.sharding = leg.move.to;
+  }
+  constexpr void apply(const Move& move) { apply(Leg{move, price(move, at_, *mesh_, *machine_)}); }
+  /// Returns the move from one sharding of this tensor to another one, which differs.
+  constexpr Leg leg(const Sharding& from, const Sharding& to) const {
+    TensorDesc at = at_;
+    at.sharding = from;
+    Leg result{classify(at.extents, from, to, *mesh_), 0};
+    result.cost = price(result.move, at, *mesh_, *machine_);
+    return result;
   }
   constexpr void go(const Sharding& to) {
-    if (at_.sharding == to) return;
-    apply(classify(at_.extents, at_.sharding, to, *mesh_));
+    if (!(at_.sharding == to)) apply(leg(at_.sharding, to));
   }
   constexpr void combine(AxisSet group) {
     if (!group.empty()) apply(reduce_move(at_.sharding, group));
@@ -50,8 +64,6 @@ class MoveChain {
         if (group.contains(to[d][i])) next[d].push_back(to[d][i]);
     apply(scatter_move(at_.extents, at_.sharding, next, group, *mesh_));
   }
-  constexpr const Extents& extents() const { return at_.extents; }
-  constexpr const MeshShape& mesh() const { return *mesh_; }
 
  private:
   TensorDesc at_;
@@ -101,28 +113,68 @@ constexpr Sharding before_gather(const Sharding& from, const Sharding& to) {
   return result;
 }
 
-/// Extends `start` to `to`, whose partial axes are the same, by the cheapest of a few chains.
-constexpr MoveChain finish_chain(const MoveChain& start, const Sharding& to) {
-  MoveChain direct = start;
-  direct.go(to);
-  if (direct.sharding() == start.sharding()) return direct;
-  const Move& only = direct.moves().list.back();
-  if (only.kind == StepKind::slice || only.collective != Collective::exchange) return direct;
-  MoveChain best = direct;
-  const Sharding sliced = sliced_towards(start.sharding(), to);
-  MoveChain slice_first = start;
-  slice_first.go(sliced);
-  MoveChain gather_last = slice_first;
-  gather_last.go(before_gather(sliced, to));
-  gather_last.go(to);
-  keep_cheaper(best, gather_last);
-  MoveChain gather_first = slice_first;
-  gather_first.go(gathered_towards(sliced, to));
-  gather_first.go(to);
-  keep_cheaper(best, gather_first);
-  slice_first.go(to);
-  keep_cheaper(best, slice_first);
-  return best;
+/// The cheapest way found so far from a sharding to another one that takes an exchange: perhaps a
+/// slice, perhaps a move to a sharding on the way, and the last move. Of two at one price the one
+/// of fewer moves is kept, then the first.
+class Detour {
+ public:
+  constexpr Detour(const MoveChain& chain, const Sharding& to, const Leg& direct)
+      : chain_(chain), to_(to), last_(direct), cost_(direct.cost) {}
+
+  /// Considers to slice first, as far as is free, and what may follow.
+  constexpr void consider() {
+    const Sharding sliced = sliced_towards(chain_.sharding(), to_);
+    Leg slice;
+    const bool slices = !(sliced == chain_.sharding());
+    if (slices) slice = chain_.leg(chain_.sharding(), sliced);
+    if (slice.cost > cost_) return;
+    consider(slices, slice, sliced, before_gather(sliced, to_));
+    consider(slices, slice, sliced, gathered_towards(sliced, to_));
+    if (slices) consider(slices, slice, sliced, sliced);
+  }
+  constexpr void apply(MoveChain& chain) const {
+    if (slices_) chain.apply(slice_);
+    if (stops_) chain.apply(stop_);
+    chain.apply(last_);
+  }
+
+ private:
+  constexpr void consider(bool slices, const Leg& slice, const Sharding& sliced,
+                          const Sharding& via) {
+    const bool stops = !(via == sliced);
+    if ((stops && via == to_) || (!stops && !slices)) return;  // the same as without a stop
+    Leg stop;
+    if (stops) stop = chain_.leg(sliced, via);
+    const std::int64_t so_far = saturating_add(slice.cost, stop.cost);
+    if (so_far > cost_) return;
+    const Leg last = chain_.leg(via, to_);
+    const std::int64_t cost = saturating_add(so_far, last.cost);
+    if (cost > cost_ || (cost == cost_ && slices + stops >= slices_ + stops_)) return;
+    slices_ = slices;
+    stops_ = stops;
+    slice_ = slice;
+    stop_ = stop;
+    last_ = last;
+    cost_ = cost;
+  }
+
+  const MoveChain& chain_;
+  const Sharding& to_;
+  bool slices_ = false;
+  bool stops_ = false;
+  Leg slice_, stop_, last_;
+  std::int64_t cost_;
+};
+
+/// Extends `chain` to `to`, whose partial axes are the same, by the cheapest of a few ways.
+constexpr void finish_chain(MoveChain& chain, const Sharding& to) {
+  if (chain.sharding() == to) return;
+  const Leg direct = chain.leg(chain.sharding(), to);
+  if (direct.move.kind == StepKind::slice || direct.move.collective != Collective::exchange)
+    return chain.apply(direct);
+  Detour ways(chain, to, direct);
+  ways.consider();
+  ways.apply(chain);
 }
 }  // namespace detail
 
@@ -141,37 +193,44 @@ constexpr Moves reshard_moves(const TensorDesc& tensor, const Sharding& target,
   const TensorDesc from{tensor.type, tensor.extents, without_unit_axes(tensor.sharding, mesh)};
   const Sharding to = without_unit_axes(target, mesh);
   if (from.sharding == to) return {};
-  const MoveChain start(from, mesh, machine);
+  MoveChain start(from, mesh, machine);
   const AxisSet open = from.sharding.partial - to.partial;
-  if (open.empty()) return detail::finish_chain(start, to).moves();
+  if (open.empty()) {
+    detail::finish_chain(start, to);
+    return start.moves();
+  }
 
   const AxisSet scattered = open & to.used();
   const AxisSet combined = open - scattered;
 
-  MoveChain reduce_first = start;  // slice what is free, combine, then move the rest
-  reduce_first.go(detail::sliced_towards(
-      from.sharding, to.with_partial(from.sharding.partial, from.sharding.reduction)));
-  MoveChain whole = reduce_first;
-  reduce_first.combine_scattered(to, scattered);
-  reduce_first.combine(combined);
-  MoveChain best = detail::finish_chain(reduce_first, to);
-  if (!scattered.empty()) {
-    whole.combine(open);  // for tiny tensors, one all-reduce and a slice have fewer rounds
-    detail::keep_cheaper(best, detail::finish_chain(whole, to));
+  MoveChain best = start;  // slice what is free, combine, then move the rest
+  best.go(detail::sliced_towards(from.sharding,
+                                 to.with_partial(from.sharding.partial, from.sharding.reduction)));
+  MoveChain whole = best;
+  best.combine_scattered(to, scattered);
+  best.combine(combined);
+  detail::finish_chain(best, to);
+  if (scattered.empty()) return best.moves();
 
-    Sharding moved = to.with_partial(from.sharding.partial, from.sharding.reduction);
-    bool lands =
-        true;  // the open axes are the minor ones everywhere: scattering lands exactly on `to`
-    for (int d = 0; d < to.rank(); ++d) {
-      moved[d] = to[d].without(open);
-      lands = lands && to[d].starts_with(moved[d]);
-    }
-    if (lands) {
-      MoveChain move_first = detail::finish_chain(start, moved);
-      move_first.combine_scattered(to, scattered);
-      move_first.combine(combined);
-      detail::keep_cheaper(best, move_first);
-    }
+  whole.combine(open);  // for tiny tensors, one all-reduce and a slice have fewer rounds
+  if (whole.moves().cost <= best.moves().cost) {
+    detail::finish_chain(whole, to);
+    detail::keep_cheaper(best, whole);
+  }
+
+  Sharding moved = to.with_partial(from.sharding.partial, from.sharding.reduction);
+  bool lands =
+      true;  // the open axes are the minor ones everywhere: scattering lands exactly on `to`
+  for (int d = 0; d < to.rank(); ++d) {
+    moved[d] = to[d].without(open);
+    lands = lands && to[d].starts_with(moved[d]);
+  }
+  if (lands) {
+    MoveChain& move_first = start;
+    detail::finish_chain(move_first, moved);
+    move_first.combine_scattered(to, scattered);
+    move_first.combine(combined);
+    detail::keep_cheaper(best, move_first);
   }
   return best.moves();
 }

@@ -111,28 +111,30 @@ constexpr void for_each_sender(const Extents& extents, const Sharding& from, con
 struct SentTo {
   Index elements = 0;
   Index messages = 0;
+  Index kept = 0;  ///< elements that it needs itself
 };
 
 /// Returns what the process at `self` sends; per dimension, so its time does not grow with the mesh
 /// unless a dimension is both left and entered by axes.
 constexpr SentTo sent(const Extents& extents, const Sharding& from, const Sharding& to,
                       const MeshShape& mesh, const Coordinates& self) {
-  const Box mine = block(extents, from, mesh, self);
-  if (mine.empty()) return {};
   const AxisSet free = from.used();
   Index elements = mesh.group_size(free - to.used());
   Index messages = elements;
+  Index kept = 1;
+  Coordinates at = self;
   for (int d = 0; d < extents.size(); ++d) {
+    const Interval mine = block(extents[d], from[d], mesh, self);
+    if (mine.size() == 0) return {};
+    const Interval wanted = from[d] == to[d] ? mine : block(extents[d], to[d], mesh, self);
+    kept = saturating_mul(kept, intersect(mine, wanted).size());
     Index overlap = 0;
     Index parts = 0;
-    const int common = from[d].common_prefix(to[d]);
-    if (common ==
-        to[d].size()) {  // nothing cuts this dimension anew: every receiver needs all of it
-      overlap = mine[d].size();
+    if (from[d].starts_with(to[d])) {  // nothing cuts this dimension anew: every receiver needs all
+      overlap = mine.size();
       parts = 1;
     } else {
-      Coordinates at = self;
-      detail::for_each_part({0, extents[d]}, mine[d], to[d], 0, free, mesh, at, [&](Interval part) {
+      detail::for_each_part({0, extents[d]}, mine, to[d], 0, free, mesh, at, [&](Interval part) {
         overlap += part.size();
         ++parts;
       });
@@ -140,8 +142,7 @@ constexpr SentTo sent(const Extents& extents, const Sharding& from, const Shardi
     elements = saturating_mul(elements, overlap);
     messages = saturating_mul(messages, parts);
   }
-  const Index kept = intersect(mine, block(extents, to, mesh, self)).size();
-  return {elements - kept, messages - (kept > 0 ? 1 : 0)};
+  return {elements - kept, messages - (kept > 0 ? 1 : 0), kept};
 }
 
 }  // namespace tessera

@@ -38,6 +38,15 @@ constexpr Box block(const Extents& extents, const Sharding& sharding, const Mesh
   return result;
 }
 
+/// Returns how many elements the process at `at` owns: block(...).size(), without the box.
+constexpr Index block_volume(const Extents& extents, const Sharding& sharding,
+                             const MeshShape& mesh, const Coordinates& at) {
+  Index product = 1;
+  for (int d = 0; d < extents.size(); ++d)
+    product = saturating_mul(product, block(extents[d], sharding[d], mesh, at).size());
+  return product;
+}
+
 /// Returns the sharding without the mesh's axes of size 1: the same blocks on every process.
 constexpr Sharding without_unit_axes(Sharding sharding, const MeshShape& mesh) {
   const AxisSet units = mesh.unit_axes();
