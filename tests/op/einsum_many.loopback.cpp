@@ -13,7 +13,9 @@ TEST_CASE("einsum of one to five tensors equals plain loops; what is communicate
   const std::uint64_t seed = seed_for("einsum of many", 30);
   const char* const equations[] = {"ij->ji",         "ij->",           "ijk->kj",           "ij,jk,kl->il",    "ij,jk,kl->",
                                    "b,bi,bij,j->bi", "ij,j,i->ij",     "ab,bc,cd,de->ae",   "a,b,c->cab",      "ij,ij,ij->j",
-                                   "bij,bjk,bk->bi", "ia,jb,ab->ij",   "x,x,x,x,x->",       "ij,jk,lk,ml->mi", "ab,ac,ad->bcd"};
+                                   "bij,bjk,bk->bi", "ia,jb,ab->ij",   "x,x,x,x,x->",       "ij,jk,lk,ml->mi", "ab,ac,ad->bcd",
+                                   "ii->",          "ii->i",          "iij->ji",           "iijj->ij",       "ijij->",
+                                   "iij,jk,kk->ik", "ijj,jl,li->il"};
   std::mutex mutex;
   std::vector<std::string> wrong;
   std::uint64_t number = 0;

@@ -45,7 +45,12 @@ static_assert(check_einsum(parse("ik,kj"), {none2, none2}, none2).rule == Rule::
 static_assert(check_einsum(parse("ik,kj,jl->il"), {none2, none2}, none2) == Verdict{Rule::operand_count, -1, 0, -1, 3, 2});
 static_assert(check_einsum(parse("ikl,kj->ij"), {none2, none2}, none2) == Verdict{Rule::rank_matches, 0, 0, -1, 3, 2});
 static_assert(check_einsum(parse("ik,kj->i"), {none2, none2}, none2) == Verdict{Rule::rank_matches, 2, 0, -1, 1, 2});
-static_assert(check_einsum(parse("ii,ij->ij"), {none2, none2}, none2) == Verdict{Rule::label_once, 0, 'i'});
+static_assert(check_einsum(parse("ii,ij->ij"), {none2, none2}, none2).ok());
+static_assert(check_map(parse("ii,ij->ij"), {none2, none2}, none2, Linearity::linear) == Verdict{Rule::label_once, 0, 'i'});
+static_assert(check_reduce(parse("ii->"), {none2}, Sharding{}, Reduction::max, false) == Verdict{Rule::label_once, 0, 'i'});
+static_assert(check_extents(parse("ii->i"), {TensorDesc{DType::f32, {3, 4}, none2}}, false) == Verdict{Rule::extents_agree, 0, 'i', -1, 3, 4});
+static_assert(deduce(parse("ii->i"), {Sharding{{}, {1}}}) == Sharding{{1}});
+static_assert(deduce(parse("ii,ij->ij"), {Sharding{{0}, {1}}, none2}) == Sharding{{0}, {}});
 static_assert(check_einsum(parse("ik,kj->ii"), {none2, none2}, none2) == Verdict{Rule::label_once, 2, 'i'});
 static_assert(check_einsum(parse("ik,kj->iz"), {none2, none2}, none2) == Verdict{Rule::result_label_known, 2, 'z'});
 static_assert(check_einsum(parse("ik,kj->ij"), {open(none2, {0}), none2}, none2).ok());

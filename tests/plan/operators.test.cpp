@@ -84,6 +84,7 @@ const char* const equations[] = {
     "bqhd,bkhd->bhqk",  "bhqk,bkhd->bqhd",   "i,j->ij",    "i,j->ji",     "i,i->",         ",ij->ij",      "ij,->ji",       "ij,ij->ij",
     "ij,ji->ij",        "ij,ij->",           "ij,ij->j",   "ika,kj->ij",  "ik,kjb->ij",    "ia,jb->ij",    "a,b->",         "ij,jkl->ilk",
     "abc,cd->dab",      "abc,dca->bd",       "ab,cd->acbd", "ijk,kji->i", "bsm,bsh->mh",   "ab,b->a",      "b,ab->a",       ",->",
+    "ii,ij->ij",        "iij,jk->ik",        "ijij,jk->ik", "ii,jj->ij",  "ii,ii->",       "iji,kj->ik",   "jii,kjk->jk",   "ik,kj->",
 };
 
 }  // namespace

@@ -197,7 +197,11 @@ class Paper {
       switch (step.kind) {
         case StepKind::slice:
         case StepKind::copy:
-        case StepKind::permute: copy(slot(p, step.in[0]), out, work.local); break;
+        case StepKind::permute:
+        case StepKind::diagonal:
+          if (work.zeroed) out.assign(out.size(), 0);
+          copy(slot(p, step.in[0]), out, work.local);
+          break;
         case StepKind::contract: contract(work.contract, slot(p, step.in[0]), slot(p, step.in[1]), out); break;
         case StepKind::reduce: reduce_block(work.reduce, slot(p, step.in[0]), out); break;
         case StepKind::map: map_block(work.map, step, p, out); break;

@@ -77,7 +77,7 @@ struct Letters {
   void add_strides(const Term& term, const Extents& e) {
     const Extents own = row_major_strides(e);
     Extents s(labels.size(), 0);
-    for (int d = 0; d < term.size(); ++d) s[labels.find(term[d])] = e[d] == 1 ? 0 : own[d];
+    for (int d = 0; d < term.size(); ++d) s[labels.find(term[d])] += e[d] == 1 ? 0 : own[d];  // a letter may repeat
     strides.push_back(s);
   }
 };

@@ -14,6 +14,7 @@
 
 #include <tessera/kernel/copy.hpp>
 #include <tessera/kernel/fence.hpp>
+#include <tessera/kernel/fill.hpp>
 #include <tessera/kernel/gemm.hpp>
 #include <tessera/kernel/reduce.hpp>
 #include <tessera/op/plan_cache.hpp>
@@ -104,6 +105,9 @@ class Execution {
       case StepKind::slice:
       case StepKind::copy:
       case StepKind::permute:
+      case StepKind::diagonal:
+        if (work.zeroed)
+          fill(type, out, plan_.slots[step.out].bytes / static_cast<Index>(size_of(type)), 0);
         copy_all(type, in, out, work.local);
         break;
       case StepKind::contract:

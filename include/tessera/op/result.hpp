@@ -33,7 +33,7 @@ template <class M, class Out> struct OutSharding {
 };
 template <class M> struct OutSharding<M, Deduced> {
   static constexpr Sharding make(const Terms& terms, const Shardings& operands) {
-    if (!check_terms(terms, operands, Sharding::replicated(terms.result.size())).ok())
+    if (!check_terms(terms, operands, Sharding::replicated(terms.result.size()), true).ok())
       return Sharding::replicated(terms.result.size());
     return deduce(terms, operands);
   }

@@ -9,6 +9,7 @@
 ///     return build.finish(slot, sharding);
 ///
 /// Laws: peak_bytes replays the allocations that the executor makes, in the same order.
+#include <tessera/plan/deduce.hpp>
 #include <tessera/plan/reshard.hpp>
 
 namespace tessera {
@@ -73,6 +74,20 @@ class PlanBuilder {
     Step& step = add_step(StepKind::permute, slot);
     step.out = static_cast<std::int8_t>(add_slot(moved, order, SlotRole::temporary));
     step.cost = options_.machine.copy(2 * bytes_of_origin(moved));
+    return step.out;
+  }
+
+  /// Takes, locally, the diagonal over every letter that labels several dimensions of the slot
+  /// (plan/deduce.hpp: diagonal_of).
+  constexpr int diagonal(int slot) {
+    const TensorDesc x = desc(slot);
+    const Diagonal whole = diagonal_of(labels(slot), x.sharding);
+    if (whole.labels.size() == labels(slot).size()) return slot;
+    TensorDesc result{x.type, {}, whole.sharding};
+    for (char label : whole.labels) result.extents.push_back(x.extents[labels(slot).find(label)]);
+    Step& step = add_step(StepKind::diagonal, slot);
+    step.out = static_cast<std::int8_t>(add_slot(result, whole.labels, SlotRole::temporary));
+    step.cost = options_.machine.copy(2 * bytes_of_origin(result));
     return step.out;
   }
 

@@ -17,6 +17,33 @@ namespace tessera {
 
 using Shardings = FixedVector<Sharding, max_operands>;
 
+/// The letters of a tensor, each once, and how its diagonal over the letters that repeat is split.
+struct Diagonal {
+  Term labels;
+  Sharding sharding;  ///< `partial`: the axes over which the diagonal is a sum, besides the tensor's own
+};
+
+/// Returns the diagonal of a tensor: the first dimension of a letter that is split keeps its axes.
+/// The other dimensions' axes split elements of the diagonal among processes that own the same part
+/// of it, so it is a sum over them, to which a process adds zero for what it does not hold.
+constexpr Diagonal diagonal_of(const Term& term, const Sharding& sharding) {
+  Diagonal result;
+  AxisSet open = sharding.partial;
+  for (int d = 0; d < term.size(); ++d) {
+    const int at = result.labels.find(term[d]);
+    if (at < 0) {
+      result.labels.push_back(term[d]);
+      result.sharding.dims.push_back(sharding[d]);
+    } else if (result.sharding[at].empty()) {
+      result.sharding[at] = sharding[d];
+    } else {
+      open = open | sharding[d].set();
+    }
+  }
+  result.sharding = result.sharding.with_partial(open, Reduction::sum);
+  return result;
+}
+
 namespace detail {
 constexpr bool in_all_operands(const Terms& terms, char label) {
   for (const Term& term : terms.operands)
@@ -34,8 +61,25 @@ constexpr void take_sharding(const Terms& terms, const Shardings& operands, int 
 }
 }  // namespace detail
 
+/// Returns the place of the first letter that stands for a second time, or -1.
+constexpr int repeated_label(const Term& term) {
+  for (int i = 0; i < term.size(); ++i)
+    for (int j = 0; j < i; ++j)
+      if (term[i] == term[j]) return i;
+  return -1;
+}
+
 /// Returns the finished sharding of the result of an operator with these terms.
 constexpr Sharding deduce(const Terms& terms, const Shardings& operands) {
+  for (int i = 0; i < operands.size(); ++i)
+    if (repeated_label(terms.operands[i]) >= 0) {
+      Terms once = terms;
+      Shardings diagonals = operands;
+      const Diagonal diagonal = diagonal_of(terms.operands[i], operands[i]);
+      once.operands[i] = diagonal.labels;
+      diagonals[i] = diagonal.sharding;
+      return deduce(once, diagonals);
+    }
   Sharding out = Sharding::replicated(terms.result.size());
   AxisSet used;
   for (int pass = 0; pass < 2; ++pass)

@@ -29,6 +29,8 @@ constexpr Plan plan_einsum(const Terms& terms, const TensorDesc& a, const Tensor
       return terms.operands[other].contains(label) || terms.result.contains(label);
     };
   };
+  left = build.diagonal(left);
+  right = build.diagonal(right);
   left = build.reduce(left, Reduction::sum, shared_with(1));
   right = build.reduce(right, Reduction::sum, shared_with(0));
 

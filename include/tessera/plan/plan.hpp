@@ -38,7 +38,16 @@ constexpr std::string_view name_of(OperatorKind kind) {
   return "?";
 }
 
-enum class StepKind : std::uint8_t { slice, copy, communicate, permute, contract, reduce, map };
+enum class StepKind : std::uint8_t {
+  slice,
+  copy,
+  communicate,
+  permute,
+  diagonal,
+  contract,
+  reduce,
+  map
+};
 constexpr std::string_view name_of(StepKind kind) {
   switch (kind) {
     case StepKind::slice:
@@ -49,6 +58,8 @@ constexpr std::string_view name_of(StepKind kind) {
       return "communicate";
     case StepKind::permute:
       return "permute";
+    case StepKind::diagonal:
+      return "diagonal";
     case StepKind::contract:
       return "contract";
     case StepKind::reduce:

@@ -20,6 +20,7 @@ constexpr Plan plan_reduce(const Terms& terms, Reduction reduction, const Tensor
   PlanBuilder build(OperatorKind::reduce, mesh, process, options);
   build.plan().reduction = reduction;
   int slot = build.operand(x, terms.operands[0]);
+  slot = build.diagonal(slot);
   slot = build.reduce(slot, reduction, [&](char label) { return terms.result.contains(label); });
   slot = build.permute(slot, terms.result);
   return build.finish(build.reshard(slot, out), out);

@@ -54,14 +54,10 @@ enum class Linearity : std::uint8_t {
 };
 
 namespace detail {
-constexpr int repeated_label(const Term& term) {
-  for (int i = 0; i < term.size(); ++i)
-    for (int j = 0; j < i; ++j)
-      if (term[i] == term[j]) return i;
-  return -1;
-}
-/// Checks what every operator with an equation has in common.
-constexpr Verdict check_terms(const Terms& terms, const Shardings& operands, const Sharding& out) {
+/// Checks what every operator with an equation has in common; `diagonals`: letters may repeat within
+/// an operand.
+constexpr Verdict check_terms(const Terms& terms, const Shardings& operands, const Sharding& out,
+                              bool diagonals = false) {
   if (!terms.well_formed) return {Rule::equation_readable};
   if (terms.operands.size() != operands.size())
     return {Rule::operand_count, -1, 0, -1, terms.operands.size(), operands.size()};
@@ -69,7 +65,8 @@ constexpr Verdict check_terms(const Terms& terms, const Shardings& operands, con
     const Term& term = terms.operands[i];
     if (term.size() != operands[i].rank())
       return {Rule::rank_matches, i, 0, -1, term.size(), operands[i].rank()};
-    if (const int d = repeated_label(term); d >= 0) return {Rule::label_once, i, term[d]};
+    if (const int d = repeated_label(term); d >= 0 && !diagonals)
+      return {Rule::label_once, i, term[d]};
   }
   if (terms.result.size() != out.rank())
     return {Rule::rank_matches, operands.size(), 0, -1, terms.result.size(), out.rank()};
@@ -90,9 +87,10 @@ constexpr Verdict check_open_axes(const Terms& terms, const Shardings& operands,
   if (out.reduction != reduction) return {Rule::reduction_alike, operands.size()};
   AxisSet may;
   for (int i = 0; i < operands.size(); ++i) {
-    may = may | operands[i].partial;
-    for (int d = 0; d < operands[i].rank(); ++d)
-      if (!terms.result.contains(terms.operands[i][d])) may = may | operands[i][d].set();
+    const Diagonal x = diagonal_of(terms.operands[i], operands[i]);
+    may = may | x.sharding.partial;
+    for (int d = 0; d < x.labels.size(); ++d)
+      if (!terms.result.contains(x.labels[d])) may = may | x.sharding[d].set();
   }
   for (int axis = 0; axis < max_axes; ++axis)
     if (out.partial.contains(axis) && !may.contains(axis))
@@ -103,7 +101,7 @@ constexpr Verdict check_open_axes(const Terms& terms, const Shardings& operands,
 
 /// Checks an einsum of one to eight operands into `out`.
 constexpr Verdict check_einsum(const Terms& terms, const Shardings& operands, const Sharding& out) {
-  if (const Verdict v = detail::check_terms(terms, operands, out); !v.ok()) return v;
+  if (const Verdict v = detail::check_terms(terms, operands, out, true); !v.ok()) return v;
   int open = 0;
   for (int i = 0; i < operands.size(); ++i) {
     if (operands[i].partial.empty()) continue;
@@ -117,7 +115,8 @@ constexpr Verdict check_einsum(const Terms& terms, const Shardings& operands, co
 /// kind.
 constexpr Verdict check_reduce(const Terms& terms, const Shardings& operands, const Sharding& out,
                                Reduction reduction, bool mean) {
-  if (const Verdict v = detail::check_terms(terms, operands, out); !v.ok()) return v;
+  const bool diagonals = reduction == Reduction::sum && !mean;
+  if (const Verdict v = detail::check_terms(terms, operands, out, diagonals); !v.ok()) return v;
   const Sharding& x = operands[0];
   if (!x.partial.empty() && x.reduction != reduction) return {Rule::reduction_alike, 0};
   if (mean && !out.partial.empty()) return {Rule::finished, 1};
@@ -183,6 +182,9 @@ constexpr Verdict check_extents(const Terms& terms, const TensorDescs& operands,
     for (int d = 0; d < operands[i].rank(); ++d) {
       const char label = terms.operands[i][d];
       const Index extent = operands[i].extents[d];
+      const int first = terms.operands[i].find(label);
+      if (operands[i].extents[first] != extent)
+        return {Rule::extents_agree, i, label, -1, operands[i].extents[first], extent};
       for (int j = 0; j < i; ++j) {
         const int at = terms.operands[j].find(label);
         if (at < 0) continue;
@@ -210,8 +212,8 @@ constexpr std::string_view sentence(Rule rule) {
       return "the equation gives a tensor another number of dimensions than it has; write one "
              "letter for each dimension";
     case Rule::label_once:
-      return "a letter stands twice in one tensor; traces and diagonals are not taken; rename one "
-             "of them";
+      return "a letter stands twice in one tensor; only the operands of an einsum or a sum have "
+             "diagonals; rename one of them";
     case Rule::result_label_known:
       return "the result has a letter that no operand has; take it from an operand, or drop it";
     case Rule::label_kept:
@@ -274,8 +276,8 @@ template <class... Facts> struct InvalidOperator<Rule::rank_matches, Facts...> {
 };
 template <class... Facts> struct InvalidOperator<Rule::label_once, Facts...> {
   static_assert(broken<Facts...>,
-                "[tessera] a letter stands twice in one tensor; traces and diagonals are not "
-                "taken; rename one of them");
+                "[tessera] a letter stands twice in one tensor; only the operands of an einsum or a "
+                "sum have diagonals; rename one of them");
 };
 template <class... Facts> struct InvalidOperator<Rule::result_label_known, Facts...> {
   static_assert(

@@ -23,6 +23,7 @@ struct StepWork {
   std::vector<StridedCopy> pack;    ///< source block -> send staging
   std::vector<StridedCopy> local;   ///< source block -> destination block
   std::vector<StridedCopy> unpack;  ///< receive staging -> destination block
+  bool zeroed = false;              ///< `local` does not cover the destination, the rest is zero
   Index send_staging = 0;           ///< bytes
   Index receive_staging = 0;        ///< bytes
   ContractionWork contract;         ///< of a contract step
@@ -212,6 +213,32 @@ inline StridedCopy permute_work(const Slot& from, const Slot& to, const Plan& pl
   return copy;
 }
 
+/// Returns the copy of the part of the diagonal that this process holds, into its block of the
+/// diagonal; its extents are 0 when it holds none.
+inline StridedCopy diagonal_work(const Slot& from, const Slot& to, const Plan& plan,
+                                 const Coordinates& at) {
+  const Box source = block(from.desc.extents, from.desc.sharding, plan.mesh, at);
+  const Box target = block(to.desc.extents, to.desc.sharding, plan.mesh, at);
+  const Extents strides = row_major_strides(source.extents());
+  StridedCopy copy;
+  copy.to_strides = row_major_strides(target.extents());
+  for (int t = 0; t < target.rank(); ++t) {
+    Interval held = target[t];
+    for (int d = 0; d < source.rank(); ++d)
+      if (from.labels[d] == to.labels[t]) held = intersect(held, source[d]);
+    Index stride = 0;
+    for (int d = 0; d < source.rank(); ++d)
+      if (from.labels[d] == to.labels[t]) {
+        stride += strides[d];
+        copy.from_offset += (held.lo - source[d].lo) * strides[d];
+      }
+    copy.to_offset += (held.lo - target[t].lo) * copy.to_strides[t];
+    copy.extents.push_back(held.size());
+    copy.from_strides.push_back(stride);
+  }
+  return copy;
+}
+
 inline LocalReduce reduce_work(const Slot& from, const Slot& to, const Plan& plan,
                                const Coordinates& at) {
   LocalReduce work;
@@ -267,6 +294,12 @@ inline StepWork work_of(const Plan& plan, const Step& step) {
     case StepKind::permute:
       work.local.push_back(detail::permute_work(first, out, plan, at));
       break;
+    case StepKind::diagonal: {
+      const StridedCopy held = detail::diagonal_work(first, out, plan, at);
+      work.zeroed = !(held.extents == detail::local_extents(out, plan, at));
+      if (volume(held.extents) > 0) work.local.push_back(held);
+      break;
+    }
     case StepKind::contract: {
       const Slot& second = plan.slots[step.in[1]];
       work.contract = contraction_work(detail::contraction_block(first, plan, at),
