@@ -10,8 +10,10 @@
 #include <tessera/op/arithmetic.hpp>
 #include <tessera/op/calibrate.hpp>
 #include <tessera/op/einsum.hpp>
+#include <tessera/op/epilogue.hpp>
 #include <tessera/op/format.hpp>
 #include <tessera/op/gather.hpp>
+#include <tessera/op/into.hpp>
 #include <tessera/op/plan_of.hpp>
 #include <tessera/op/reduce.hpp>
 #include <tessera/op/reshard.hpp>

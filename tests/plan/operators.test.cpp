@@ -128,6 +128,64 @@ TEST_CASE("einsum: many equations, unfinished operands and results, up to three 
   CHECK(tally.wrong == 0);
 }
 
+/// product + 2 x first extra + 3 x second..., as Paper's maps do.
+Whole<Value> with_epilogue(Whole<Value> product, const std::vector<Whole<Value>>& extras) {
+  for (std::size_t k = 0; k < extras.size(); ++k) {
+    Extents own = row_major_strides(extras[k].extents);
+    const int missing = product.extents.size() - own.size();
+    Extents strides(product.extents.size(), 0);
+    for (int d = 0; d < own.size(); ++d) strides[missing + d] = extras[k].extents[d] == 1 ? 0 : own[d];
+    const Extents target = row_major_strides(product.extents);
+    for_each_index(product.extents, [&](const Extents& at) { product[dot(at, target)] += static_cast<Value>(k + 2) * extras[k][dot(at, strides)]; });
+  }
+  return product;
+}
+
+TEST_CASE("einsum with an epilogue, into fresh or given memory, and added to what is there") {
+  Random random(seed_for("epilogue", 15));
+  Tally tally;
+  for (const MeshShape& mesh : meshes(8, 3))
+    for (const char* equation : {"ik,kj->ij", "bsm,mh->bsh", "i,i->", "bij,bjk->bki", "ii,ij->ij", "ij,ij->j"}) {
+      const Terms terms = parse(equation);
+      for (int i = 0; i < 20; ++i) {
+        const LetterExtents extents(terms, random, {1, 2, 3, 4, 5, 2, 3, 4, i == 0 ? 0 : 5});
+        const Shardings s{some_sharding(random, terms.operands[0].size(), mesh.rank()), some_sharding(random, terms.operands[1].size(), mesh.rank())};
+        const TensorDesc a = extents.desc(terms.operands[0], DType::f32, s[0]);
+        const TensorDesc b = extents.desc(terms.operands[1], DType::f32, s[1]);
+        PlanOptions options{some_machine(random), random.of<Index>({max_int64, 0})};
+        options.destination = random.of<Destination>({Destination::fresh, Destination::given, Destination::accumulated});
+        const bool adds = options.destination == Destination::accumulated;
+        const Sharding out = adds ? some_result(random, terms, s, mesh.rank()) : some_sharding(random, terms.result.size(), mesh.rank());
+        Epilogue epilogue{true, {}, DType::f32};
+        std::vector<std::uint64_t> seeds{5, 6};
+        std::vector<Whole<Value>> extras;
+        for (int k = adds ? 1 : random.below(3); k > 0; --k) {
+          TensorDesc extra = extents.desc(terms.result, DType::f32, out);
+          if (!adds) {
+            const int rank = random.below(terms.result.size() + 1);
+            Extents e;
+            for (int d = terms.result.size() - rank; d < terms.result.size(); ++d) e.push_back(random.chance(20) ? 1 : extra.extents[d]);
+            extra = {DType::f32, e, some_sharding(random, rank, mesh.rank())};
+          }
+          epilogue.extras.push_back(extra);
+          seeds.push_back(seeds.size() + 5);
+          extras.push_back(whole_input<Value>(extra, mesh, seeds.back()));
+        }
+        const Terms all = with_extras(terms, epilogue.extras);
+        REQUIRE(check_epilogue(all, epilogue.extras, out, adds).ok());
+        REQUIRE(check_extras(all, {a, b}, epilogue.extras).ok());
+        const Whole<Value> expected = with_epilogue(einsum(terms, whole_input<Value>(a, mesh, 5), whole_input<Value>(b, mesh, 6)), extras);
+        TensorDescs operands{a, b};
+        for (const TensorDesc& extra : epilogue.extras) operands.push_back(extra);
+        tally.add(wrong_operator(all, operands, out, mesh, [&](int p) { return plan_einsum(terms, a, b, out, mesh, p, options, epilogue); }, seeds, expected));
+        const Plan plan = plan_einsum(terms, a, b, out, mesh, 0, options, epilogue);
+        CHECK(plan.slots[plan.result].given == (options.destination != Destination::fresh));
+      }
+    }
+  MESSAGE(tally.cases << " cases");
+  CHECK(tally.wrong == 0);
+}
+
 /// Some equation of up to `letters` letters, each in one operand, the other or both, and perhaps in the result.
 Terms some_equation(Random& random, int letters) {
   Terms terms = parse(",->");

@@ -106,7 +106,7 @@ class Paper {
   std::string broken_step(const Plan& plan, const Step& step, const StepWork& work) const {
     if (step.kind != StepKind::communicate) return step.payload == 0 && step.scratch == 0 ? "" : "local work that communicates";
     const Call& call = work.call;
-    if (call.kind != step.collective || !(call.group == step.group) || call.even != step.even || call.in_place != step.in_place)
+    if (call.kind != step.collective || !(call.group == step.group) || call.even != step.even || call.in_place != (step.takes >= 0))
       return "the call is not the step's";
     if (call.members != mesh_.group_size(step.group) || call.own != mesh_.group_rank(step.group, mesh_.coordinates(plan.process)))
       return "the call's group is not the step's";
@@ -165,13 +165,13 @@ class Paper {
         int passed_on = plan.steps.size();
         for (int k = 0; k < plan.steps.size(); ++k) {
           if (plan.steps[k].out == s) made = k;
-          if (plan.steps[k].in_place && plan.steps[k].in[0] == s) passed_on = k;
+          if (plan.steps[k].takes == s) passed_on = k;
         }
         if (made < 0) return "slot " + std::to_string(s) + " is never made";
         const bool kept = s == plan.result;
         if (!kept && plan.slots[s].last_use < made) return "slot " + std::to_string(s) + " is never used";
         const int end = kept ? plan.steps.size() : plan.slots[s].last_use;
-        if (made <= i && i <= end && i < passed_on) held += arena_charge(plan.slots[s].bytes);
+        if (made <= i && i <= end && i < passed_on && !plan.slots[s].given) held += arena_charge(plan.slots[s].bytes);
       }
       peak = max_of(peak, held);
     }

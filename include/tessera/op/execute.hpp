@@ -42,7 +42,7 @@ using OperandList = FixedVector<const TensorCore*, max_operands>;
 class Execution {
  public:
   Execution(const Prepared& prepared, const OperandList& operands, CallSite site, double scale,
-            MapKernel kernel)
+            MapKernel kernel, const TensorCore* destination)
       : prepared_(prepared),
         plan_(*prepared.plan),
         mesh_(operands[0]->mesh()),
@@ -50,6 +50,7 @@ class Execution {
         site_(site),
         scale_(scale),
         kernel_(kernel),
+        destination_(destination),
         live_(!mesh_->dry()) {
     for (int i = 0; i < operands.size(); ++i) data_[i] = operands[i]->data();
   }
@@ -76,8 +77,10 @@ class Execution {
           {prepared_.plan, std::string(site_.label), site_.where, mesh_->arena().in_use()});
   }
   void open(const Step& step) {
-    if (step.in_place) {
-      storage_[step.out] = std::move(storage_[step.in[0]]);
+    if (step.takes >= 0) {
+      storage_[step.out] = std::move(storage_[step.takes]);
+    } else if (plan_.slots[step.out].given) {
+      storage_[step.out] = destination_->storage();
     } else {
       storage_[step.out] = std::make_shared<Storage>(mesh_, plan_.slots[step.out].bytes);
     }
@@ -175,6 +178,7 @@ class Execution {
   CallSite site_;
   double scale_;
   MapKernel kernel_;
+  const TensorCore* destination_;
   bool live_;
   std::array<void*, Plan::max_slots> data_{};
   std::array<std::shared_ptr<Storage>, Plan::max_slots> storage_;
@@ -191,6 +195,38 @@ inline void require_one_mesh(const OperandList& operands, CallSite site) {
                           ", made by another make_mesh; operators take tensors of one mesh object; "
                           "make one mesh and all tensors on it",
                       site.where);
+}
+
+/// Throws unless `into` can take the result of a plan over these operands: it lies on their mesh,
+/// is what the plan makes, and shares no memory with an operand other than the last one of a plan
+/// that adds to it.
+inline void require_destination(const Plan& plan, const OperandList& operands,
+                                const TensorCore& into, CallSite site) {
+  const std::string label(site.label);
+  if (into.mesh() != operands[0]->mesh())
+    throw MeshError(label +
+                        ": the destination lives on another mesh than the operands; make it "
+                        "on the mesh of the operands",
+                    site.where);
+  const AxisNames& names = into.mesh()->names();
+  if (!(into.desc() == plan.result_desc()))
+    throw ShapeError(label + ": the result is " + to_string(plan.result_desc(), names) +
+                         " and the destination " + to_string(into.desc(), names) +
+                         "; give a tensor of the result's element type, extents and spec",
+                     site.where);
+  const auto begins = [](const TensorCore& t) { return static_cast<const char*>(t.data()); };
+  const auto ends = [&](const TensorCore& t) {
+    return begins(t) + TensorCore::local_bytes(*t.mesh(), t.desc());
+  };
+  const int read = operands.size() - (plan.destination == Destination::accumulated ? 1 : 0);
+  for (int i = 0; i < read; ++i)
+    if (into.storage() == operands[i]->storage() ||
+        (!into.dry() && begins(into) < ends(*operands[i]) && begins(*operands[i]) < ends(into)))
+      throw UsageError(label + ": the destination shares its memory with operand " +
+                           std::to_string(i + 1) +
+                           ", which is read while the destination is written; give a tensor of "
+                           "its own memory",
+                       site.where);
 }
 
 /// Checks that all processes are about to do the same, at check level `communicating`.
@@ -211,11 +247,13 @@ inline void require_agreement(const OperandList& operands, const PlanKey& key, C
 }
 }  // namespace detail
 
-/// Carries out a prepared plan on the operands and returns its result. Collective over the mesh.
-/// Communication: plan.steps. Throws CommunicationError, MemoryError.
+/// Carries out a prepared plan on the operands and returns its result, which is `destination` where
+/// the plan has one. Collective over the mesh. Communication: plan.steps. Throws
+/// CommunicationError, MemoryError.
 inline TensorCore execute(const Prepared& prepared, const detail::OperandList& operands,
-                          CallSite site, double scale = 1, MapKernel kernel = {}) {
-  return detail::Execution(prepared, operands, site, scale, kernel).run();
+                          CallSite site, double scale = 1, MapKernel kernel = {},
+                          const TensorCore* destination = nullptr) {
+  return detail::Execution(prepared, operands, site, scale, kernel, destination).run();
 }
 
 }  // namespace tessera

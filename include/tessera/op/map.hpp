@@ -96,9 +96,9 @@ template <class Call, class F, class... A>
 typename Call::result run_map(const F& f, std::string_view label, Where where, const A&... x) {
   using R = typename Call::type;
   const OperandList operands{&x.core()...};
-  return typename Call::result(detail::map(Call::terms, operands, dtype_of<R>, Call::value,
-                                           linearity<F, R>, {label, where},
-                                           {&MapRunner<R, F, typename A::value_type...>::run, &f}));
+  return typename Call::result(detail::map(
+      Call::terms, operands, dtype_of<R>, Call::value, linearity<F, R>, {label, where},
+      Extras{.kernel = MapKernel{&MapRunner<R, F, typename A::value_type...>::run, &f}}));
 }
 }  // namespace detail
 
@@ -128,7 +128,8 @@ DynamicTensor map_dynamic(std::string_view equation, const F& f, const Sharding&
   using R = std::remove_cvref_t<decltype(f(((void)x, T{})...))>;
   const auto runner = &detail::MapRunner<R, F, std::conditional_t<true, T, A>...>::run;
   return DynamicTensor(detail::map(parse(equation), {&x.core()...}, dtype_of<R>, out,
-                                   detail::linearity<F, R>, {type_name<F>(), {}}, {runner, &f}));
+                                   detail::linearity<F, R>, {type_name<F>(), {}},
+                                   detail::Extras{.kernel = MapKernel{runner, &f}}));
 }
 
 }  // namespace tessera

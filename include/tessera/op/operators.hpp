@@ -41,14 +41,33 @@ inline void require_sharding(const Sharding& out, const MeshCore& mesh, CallSite
                         site.where);
 }
 
-/// Takes the steps that all operators have in common.
+/// What an operator has beside its operands: the kernel of its elementwise step, the scale of its
+/// sum, and the tensor that it writes.
+struct Extras {
+  double scale = 1;
+  MapKernel kernel = {};
+  const TensorCore* into = nullptr;
+  Destination destination = Destination::fresh;
+};
+inline PlanOptions plan_options(const MeshCore& mesh, const Extras& extras) {
+  PlanOptions options = tessera::plan_options(mesh);
+  options.destination = extras.destination;
+  return options;
+}
+
+/// Takes the steps that all operators have in common; `make(options)` makes the plan when it is
+/// new.
 template <class MakePlan>
-TensorCore run_operator(const PlanKey& key, const OperandList& operands, CallSite site,
-                        double scale, MapKernel kernel, const MakePlan& make) {
+TensorCore run_operator(PlanKey& key, const OperandList& operands, CallSite site,
+                        const Extras& extras, const MakePlan& make) {
+  key.add(static_cast<std::uint64_t>(extras.destination));
   require_one_mesh(operands, site);
   require_agreement(operands, key, site);
+  MeshCore& mesh = *operands[0]->mesh();
   try {
-    return execute(prepare(*operands[0]->mesh(), key, make), operands, site, scale, kernel);
+    const Prepared& prepared = prepare(mesh, key, [&] { return make(plan_options(mesh, extras)); });
+    if (extras.into != nullptr) require_destination(*prepared.plan, operands, *extras.into, site);
+    return execute(prepared, operands, site, extras.scale, extras.kernel, extras.into);
   } catch (const std::length_error&) {
     throw ShapeError(std::string(site.label) + ": the plan needs more than the " +
                          std::to_string(Plan::max_steps) +
@@ -57,7 +76,8 @@ TensorCore run_operator(const PlanKey& key, const OperandList& operands, CallSit
   }
 }
 
-inline TensorCore reshard(const TensorCore& x, const Sharding& to, CallSite site) {
+inline TensorCore reshard(const TensorCore& x, const Sharding& to, CallSite site,
+                          const Extras& extras = {}) {
   MeshCore& mesh = *x.mesh();
   require_sharding(to, mesh, site);
   if (to.rank() != x.rank())
@@ -74,20 +94,26 @@ inline TensorCore reshard(const TensorCore& x, const Sharding& to, CallSite site
   PlanKey key(OperatorKind::reshard);
   key.add(x.desc());
   key.add(to);
-  return run_operator(key, {&x}, site, 1, {}, [&] {
-    return plan_reshard(x.desc(), to, mesh.shape(), mesh.process(), plan_options(mesh));
+  return run_operator(key, {&x}, site, extras, [&](const PlanOptions& options) {
+    return plan_reshard(x.desc(), to, mesh.shape(), mesh.process(), options);
   });
 }
 
+/// The product of two tensors, and what an epilogue makes of it: `after` are its further operands,
+/// extras.kernel its function, `type` what it returns.
 inline TensorCore einsum(const Terms& terms, const TensorCore& a, const TensorCore& b,
-                         const Sharding& out, CallSite site) {
+                         const Sharding& out, CallSite site, const Extras& extras = {},
+                         const OperandList& after = {}, DType type = DType::f32) {
   MeshCore& mesh = *a.mesh();
-  const OperandList operands{&a, &b};
+  const bool epilogue = extras.kernel.run != nullptr;
+  OperandList operands{&a, &b};
+  for (const TensorCore* extra : after) operands.push_back(extra);
   PlanKey key(OperatorKind::einsum, Reduction::sum, a.type());
   key.add(terms);
   for (const TensorCore* operand : operands) key.add(operand->desc());
   key.add(out);
-  return run_operator(key, operands, site, 1, {}, [&] {
+  key.add(epilogue ? 1 + static_cast<std::uint64_t>(type) : 0);
+  return run_operator(key, operands, site, extras, [&](const PlanOptions& options) {
     require(check_einsum(terms, {a.sharding(), b.sharding()}, out), terms, mesh, site);
     require(check_extents(terms, {a.desc(), b.desc()}, false), terms, mesh, site);
     require_sharding(out, mesh, site);
@@ -97,8 +123,14 @@ inline TensorCore einsum(const Terms& terms, const TensorCore& a, const TensorCo
                            std::string(name_of(b.type())) +
                            "; a product takes one element type; cast one of them",
                        site.where);
-    return plan_einsum(terms, a.desc(), b.desc(), out, mesh.shape(), mesh.process(),
-                       plan_options(mesh));
+    const Epilogue last{epilogue, descs_of(after), type};
+    if (epilogue) {
+      const Terms all = with_extras(terms, last.extras);
+      const bool adds = options.destination == Destination::accumulated;
+      require(check_epilogue(all, last.extras, out, adds), all, mesh, site);
+      require(check_extras(all, {a.desc(), b.desc()}, last.extras), all, mesh, site);
+    }
+    return plan_einsum(terms, a.desc(), b.desc(), out, mesh.shape(), mesh.process(), options, last);
   });
 }
 
@@ -111,23 +143,22 @@ inline double mean_scale(const Terms& terms, const TensorCore& x) {
 }
 
 inline TensorCore reduce(const Terms& terms, Reduction reduction, bool mean, const TensorCore& x,
-                         const Sharding& out, CallSite site) {
+                         const Sharding& out, CallSite site, Extras extras = {}) {
   MeshCore& mesh = *x.mesh();
   PlanKey key(OperatorKind::reduce, reduction, x.type());
   key.add(terms);
   key.add(x.desc());
   key.add(out);
   key.add(static_cast<std::uint64_t>(mean));
-  const double scale = mean ? mean_scale(terms, x) : 1;
-  return run_operator(key, {&x}, site, scale, {}, [&] {
+  extras.scale = mean ? mean_scale(terms, x) : 1;
+  return run_operator(key, {&x}, site, extras, [&](const PlanOptions& options) {
     require(check_reduce(terms, {x.sharding()}, out, reduction, mean), terms, mesh, site);
     if (mean && x.type() != DType::f32 && x.type() != DType::f64)
       throw UsageError(std::string(site.label) + ": the mean of " + std::string(name_of(x.type())) +
                            " is not an integer; convert to float or double with map first",
                        site.where);
     require_sharding(out, mesh, site);
-    return plan_reduce(terms, reduction, x.desc(), out, mesh.shape(), mesh.process(),
-                       plan_options(mesh));
+    return plan_reduce(terms, reduction, x.desc(), out, mesh.shape(), mesh.process(), options);
   });
 }
 
@@ -174,35 +205,36 @@ inline TensorCore einsum_of_many(const Terms& terms, const OperandList& operands
 }
 
 inline TensorCore transpose(const Terms& terms, const TensorCore& x, const Sharding& out,
-                            CallSite site) {
+                            CallSite site, const Extras& extras = {}) {
   MeshCore& mesh = *x.mesh();
   PlanKey key(OperatorKind::transpose);
   key.add(terms);
   key.add(x.desc());
   key.add(out);
-  return run_operator(key, {&x}, site, 1, {}, [&] {
+  return run_operator(key, {&x}, site, extras, [&](const PlanOptions& options) {
     require(check_transpose(terms, {x.sharding()}, out), terms, mesh, site);
     require_sharding(out, mesh, site);
-    return plan_transpose(terms, x.desc(), out, mesh.shape(), mesh.process(), plan_options(mesh));
+    return plan_transpose(terms, x.desc(), out, mesh.shape(), mesh.process(), options);
   });
 }
 
 inline TensorCore map(const Terms& terms, const OperandList& operands, DType type,
-                      const Sharding& out, Linearity linearity, CallSite site, MapKernel kernel) {
+                      const Sharding& out, Linearity linearity, CallSite site,
+                      const Extras& extras) {
   MeshCore& mesh = *operands[0]->mesh();
   PlanKey key(OperatorKind::map, Reduction::none, type);
   key.add(terms);
   for (const TensorCore* operand : operands) key.add(operand->desc());
   key.add(out);
   key.add(static_cast<std::uint64_t>(linearity));  // the verdict depends on it
-  return run_operator(key, operands, site, 1, kernel, [&] {
+  return run_operator(key, operands, site, extras, [&](const PlanOptions& options) {
     const TensorDescs descs = descs_of(operands);
     Shardings shardings;
     for (const TensorDesc& desc : descs) shardings.push_back(desc.sharding);
     require(check_map(terms, shardings, out, linearity), terms, mesh, site);
     require(check_extents(terms, descs, true), terms, mesh, site);
     require_sharding(out, mesh, site);
-    return plan_map(terms, descs, type, out, mesh.shape(), mesh.process(), plan_options(mesh));
+    return plan_map(terms, descs, type, out, mesh.shape(), mesh.process(), options);
   });
 }
 

@@ -19,6 +19,7 @@ struct PlanOptions {
   Machine machine;
   Index workspace_limit =
       max_int64;  ///< bytes of temporaries a process may hold, where there is a choice
+  Destination destination = Destination::fresh;
   constexpr bool operator==(const PlanOptions&) const = default;
 };
 
@@ -30,6 +31,7 @@ class PlanBuilder {
     plan_.kind = kind;
     plan_.mesh = mesh;
     plan_.process = process;
+    plan_.destination = options.destination;
   }
 
   constexpr int operand(const TensorDesc& desc, const Term& labels) {
@@ -136,31 +138,17 @@ class PlanBuilder {
   /// memory; returns the plan.
   constexpr const Plan& finish(int result, const Sharding& out) {
     if (plan_.slots[result].role == SlotRole::operand &&
-        !(plan_.kind == OperatorKind::reshard && desc(result).sharding == out))
+        !(plan_.kind == OperatorKind::reshard && desc(result).sharding == out &&
+          plan_.destination == Destination::fresh))
       result = copy(result);  // operators return new tensors; only a reshard to S from S does not
     plan_.result = result;
     plan_.result_sharding = out;
     if (plan_.slots[result].role != SlotRole::operand) plan_.slots[result].role = SlotRole::result;
     for (int i = 0; i < plan_.steps.size(); ++i)
       for (int slot : plan_.steps[i].in) plan_.slots[slot].last_use = i;
-    Index held = 0;
-    for (int i = 0; i < plan_.steps.size(); ++i) {
-      Step& step = plan_.steps[i];
-      plan_.cost = saturating_add(plan_.cost, step.cost);
-      const Slot& source = plan_.slots[step.in[0]];
-      step.in_place = step.kind == StepKind::communicate &&
-                      step.collective == Collective::all_reduce &&
-                      source.role == SlotRole::temporary && source.last_use == i;
-      if (!step.in_place) held = saturating_add(held, arena_charge(plan_.slots[step.out].bytes));
-      plan_.peak_bytes = max_of(plan_.peak_bytes, saturating_add(held, step.scratch));
-      for (int k = 0; k < step.in.size(); ++k) {
-        const Slot& slot = plan_.slots[step.in[k]];
-        bool repeated = false;
-        for (int j = 0; j < k; ++j) repeated = repeated || step.in[j] == step.in[k];
-        if (!repeated && slot.role == SlotRole::temporary && slot.last_use == i && !step.in_place)
-          held -= arena_charge(slot.bytes);
-      }
-    }
+    plan_.slots[result].given = plan_.destination != Destination::fresh;
+    for (int i = plan_.steps.size() - 1; i >= 0; --i) take_over(i);
+    count_memory();
     return plan_;
   }
 
@@ -168,6 +156,46 @@ class PlanBuilder {
   constexpr const PlanOptions& options() const { return options_; }
 
  private:
+  /// Lets the output of step i take over the memory of an input that is needed no longer: an
+  /// all-reduce's, and of an elementwise step that of an input that lies as the output does.
+  constexpr void take_over(int i) {
+    Step& step = plan_.steps[i];
+    Slot& out = plan_.slots[step.out];
+    const bool may = step.kind == StepKind::map || (step.kind == StepKind::communicate &&
+                                                    step.collective == Collective::all_reduce);
+    // What is added to is still to be read where the output goes.
+    if (!may || (out.given && plan_.destination == Destination::accumulated)) return;
+    for (int slot : step.in) {
+      Slot& in = plan_.slots[slot];
+      const bool lies_alike = step.kind == StepKind::communicate ||
+                              (in.desc.type == out.desc.type &&
+                               in.desc.extents == out.desc.extents && in.labels == out.labels &&
+                               without_unit_axes(in.desc.sharding, plan_.mesh) ==
+                                   without_unit_axes(out.desc.sharding, plan_.mesh));
+      if (in.role != SlotRole::temporary || in.last_use != i || !lies_alike) continue;
+      step.takes = static_cast<std::int8_t>(slot);
+      in.given = out.given;
+      return;
+    }
+  }
+  /// Replays the allocations of the executor.
+  constexpr void count_memory() {
+    Index held = 0;
+    const auto charge = [&](const Slot& slot) { return slot.given ? 0 : arena_charge(slot.bytes); };
+    for (int i = 0; i < plan_.steps.size(); ++i) {
+      const Step& step = plan_.steps[i];
+      plan_.cost = saturating_add(plan_.cost, step.cost);
+      if (step.takes < 0) held = saturating_add(held, charge(plan_.slots[step.out]));
+      plan_.peak_bytes = max_of(plan_.peak_bytes, saturating_add(held, step.scratch));
+      for (int k = 0; k < step.in.size(); ++k) {
+        const Slot& slot = plan_.slots[step.in[k]];
+        bool repeated = step.in[k] == step.takes;
+        for (int j = 0; j < k; ++j) repeated = repeated || step.in[j] == step.in[k];
+        if (!repeated && slot.role == SlotRole::temporary && slot.last_use == i)
+          held -= charge(slot);
+      }
+    }
+  }
   constexpr int add_slot(const TensorDesc& desc, const Term& labels, SlotRole role) {
     Slot& slot = plan_.slots.push_back({});
     slot.desc = desc;

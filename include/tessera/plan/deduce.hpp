@@ -20,7 +20,8 @@ using Shardings = FixedVector<Sharding, max_operands>;
 /// The letters of a tensor, each once, and how its diagonal over the letters that repeat is split.
 struct Diagonal {
   Term labels;
-  Sharding sharding;  ///< `partial`: the axes over which the diagonal is a sum, besides the tensor's own
+  Sharding
+      sharding;  ///< `partial`: the axes over which the diagonal is a sum, besides the tensor's own
 };
 
 /// Returns the diagonal of a tensor: the first dimension of a letter that is split keeps its axes.

@@ -12,18 +12,47 @@
 /// reduce-scatter.
 #include <tessera/plan/deduce.hpp>
 #include <tessera/plan/einsum_search.hpp>
+#include <tessera/plan/map.hpp>
 #include <tessera/plan/panel_choice.hpp>
 
 namespace tessera {
+
+/// Elementwise work on a product before it is delivered: f(product, extras...) -> elements of
+/// `type`. The extras' dimensions line up with the result's from the right.
+struct Epilogue {
+  bool present = false;
+  TensorDescs extras;
+  DType type = DType::f32;
+};
+
+/// Returns the terms of a product followed by those of the extras of its epilogue; an extra of more
+/// dimensions than the result gets the result's letters alone, which a verdict refuses.
+constexpr Terms with_extras(const Terms& terms, const TensorDescs& extras) {
+  Terms all = terms;
+  for (const TensorDesc& extra : extras) {
+    Term term;
+    const int missing = terms.result.size() - extra.rank();
+    for (int d = missing > 0 ? missing : 0; d < terms.result.size(); ++d)
+      term.push_back(terms.result[d]);
+    all.operands.push_back(term);
+  }
+  return all;
+}
+
 /// Plans a * b -> result. a is (terms.operands[0]), b is (terms.operands[1]); `out` may leave
-/// contracted axes open. Preconditions: check_einsum found nothing wrong.
+/// contracted axes open. The extras of an epilogue are operands too; it acts on the finished
+/// product, in place. Preconditions: check_einsum (and check_epilogue) found nothing wrong.
 constexpr Plan plan_einsum(const Terms& terms, const TensorDesc& a, const TensorDesc& b,
                            const Sharding& out, const MeshShape& mesh, int process = 0,
-                           const PlanOptions& options = {}) {
+                           const PlanOptions& options = {}, const Epilogue& epilogue = {}) {
   PlanBuilder build(OperatorKind::einsum, mesh, process, options);
   build.plan().reduction = Reduction::sum;
   int left = build.operand(a, terms.operands[0]);
   int right = build.operand(b, terms.operands[1]);
+  const Terms last = with_extras(Terms{{terms.result}, terms.result}, epilogue.extras);
+  FixedVector<int, max_operands> inputs{-1};
+  for (int i = 0; i < epilogue.extras.size(); ++i)
+    inputs.push_back(build.operand(epilogue.extras[i], last.operands[i + 1]));
   const auto shared_with = [&terms](int other) {  // a label in one operand alone is summed away
     return [&terms, other](char label) {
       return terms.operands[other].contains(label) || terms.result.contains(label);
@@ -76,6 +105,10 @@ constexpr Plan plan_einsum(const Terms& terms, const TensorDesc& a, const Tensor
   slot = build.reshard(build.permute(slot, terms.result), out);
   if (next <= build.last_step())
     panels.consider(product_slot, next, Collective::reduce_scatter, terms.result, roles.c);
+  if (epilogue.present) {
+    inputs[0] = slot;
+    slot = add_map(build, inputs, last, {epilogue.type, result.extents, out});
+  }
   return build.finish(slot, out);
 }
 

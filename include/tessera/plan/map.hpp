@@ -54,6 +54,20 @@ constexpr Sharding aligned_sharding(const Term& labels, const TensorDesc& operan
   return operand.sharding.partial.empty() ? s : s.with_partial(out.partial, out.reduction);
 }
 
+/// Adds f(slots...) -> a tensor `result` with the labels of terms.result to a plan: every slot is
+/// brought to the result's sharding first. Returns the new slot.
+constexpr int add_map(PlanBuilder& build, FixedVector<int, max_operands> slots, const Terms& terms,
+                      const TensorDesc& result) {
+  for (int i = 0; i < slots.size(); ++i)
+    slots[i] = build.reshard(slots[i], aligned_sharding(terms.operands[i], build.desc(slots[i]),
+                                                        terms, result.extents, result.sharding));
+  const auto size_at = [&](const Coordinates& at) {
+    return block(result.extents, result.sharding, build.plan().mesh, at).size();
+  };
+  return build.compute(StepKind::map, slots, result, terms.result, size_at(build.at()),
+                       size_at(Coordinates(build.plan().mesh.rank(), 0)));
+}
+
 /// Plans f(operands...) -> a tensor of element type `type`. A partial `out` says that f is linear
 /// (or monotone) and acts on unfinished values; the verdict has checked that it may.
 constexpr Plan plan_map(const Terms& terms, const TensorDescs& operands, DType type,
@@ -64,13 +78,7 @@ constexpr Plan plan_map(const Terms& terms, const TensorDescs& operands, DType t
   FixedVector<int, max_operands> inputs;
   for (int i = 0; i < operands.size(); ++i)
     inputs.push_back(build.operand(operands[i], terms.operands[i]));
-  for (int i = 0; i < operands.size(); ++i)
-    inputs[i] = build.reshard(
-        inputs[i], aligned_sharding(terms.operands[i], operands[i], terms, extents, out));
-  const TensorDesc result{type, extents, out};
-  const Index flops = block(extents, out, mesh, build.at()).size();
-  const Index at_origin = block(extents, out, mesh, Coordinates(mesh.rank(), 0)).size();
-  const int slot = build.compute(StepKind::map, inputs, result, terms.result, flops, at_origin);
+  const int slot = add_map(build, inputs, terms, {type, extents, out});
   return build.finish(slot, out);
 }
 

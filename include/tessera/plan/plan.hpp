@@ -72,6 +72,10 @@ constexpr std::string_view name_of(StepKind kind) {
 
 enum class SlotRole : std::uint8_t { operand, temporary, result };
 
+/// Where the result of a plan goes: into memory of its own, into a tensor that the caller gave, or
+/// into one that is the last operand too and is added to.
+enum class Destination : std::uint8_t { fresh, given, accumulated };
+
 /// A tensor that a plan reads or makes.
 struct Slot {
   TensorDesc desc;
@@ -83,7 +87,8 @@ struct Slot {
   int panel_dim = -1;
   int panels = 1;
   SlotRole role = SlotRole::temporary;
-  int last_use = -1;  ///< the step after which a temporary is released
+  bool given = false;  ///< it lies in the destination that the caller gave
+  int last_use = -1;   ///< the step after which a temporary is released
   constexpr bool operator==(const Slot&) const = default;
 };
 
@@ -94,7 +99,7 @@ struct Step {
   bool even = false;                               ///< the plain collective rather than its v-form
   bool direct_send = false;     ///< data leaves from the source block, without packing
   bool direct_receive = false;  ///< data arrives in the destination block, without unpacking
-  bool in_place = false;        ///< the output slot takes over the input's memory
+  std::int8_t takes = -1;       ///< the input slot whose memory the output takes over, if any
   int panel_dim = -1;           ///< the packed side would be equal panels along this dimension
   FixedVector<std::int8_t, max_operands> in;
   std::int8_t out = -1;
@@ -117,11 +122,12 @@ struct Plan {
   Reduction reduction = Reduction::none;  ///< of a reduce, or of a contraction (sum)
   FixedVector<Slot, max_slots> slots;     ///< the operands come first, in order
   FixedVector<Step, max_steps> steps;
+  Destination destination = Destination::fresh;
   int operands = 0;
   int result = 0;            ///< the slot that is returned; an operand when nothing is to be done
   Sharding result_sharding;  ///< as it was asked for; the slot may leave out axes of size 1
-  Index peak_bytes =
-      0;  ///< most arena memory held at once beside the operands, the result included
+  Index peak_bytes = 0;      ///< most arena memory held at once beside the operands and a given
+                         ///< destination, a fresh result included
   std::int64_t cost = 0;  ///< picoseconds by the machine model: the same number on every process
 
   constexpr TensorDesc result_desc() const {

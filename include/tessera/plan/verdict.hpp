@@ -12,7 +12,7 @@
 #include <string>
 
 #include <tessera/plan/deduce.hpp>
-#include <tessera/plan/map.hpp>
+#include <tessera/plan/einsum.hpp>
 
 namespace tessera {
 
@@ -54,8 +54,8 @@ enum class Linearity : std::uint8_t {
 };
 
 namespace detail {
-/// Checks what every operator with an equation has in common; `diagonals`: letters may repeat within
-/// an operand.
+/// Checks what every operator with an equation has in common; `diagonals`: letters may repeat
+/// within an operand.
 constexpr Verdict check_terms(const Terms& terms, const Shardings& operands, const Sharding& out,
                               bool diagonals = false) {
   if (!terms.well_formed) return {Rule::equation_readable};
@@ -109,6 +109,20 @@ constexpr Verdict check_einsum(const Terms& terms, const Shardings& operands, co
     if (++open > 1) return {Rule::one_unfinished, i};
   }
   return detail::check_open_axes(terms, operands, out, Reduction::sum);
+}
+
+/// Checks the epilogue of a product into `out`: `all` is what with_extras returns. It acts on
+/// finished values; only what is added to (`adds`) may be as unfinished as the product.
+constexpr Verdict check_epilogue(const Terms& all, const TensorDescs& extras, const Sharding& out,
+                                 bool adds = false) {
+  const int first = all.operands.size() - extras.size();
+  for (int i = 0; i < extras.size(); ++i) {
+    if (all.operands[first + i].size() != extras[i].rank())
+      return {Rule::rank_matches, first + i, 0, -1, all.operands[first + i].size(),
+              extras[i].rank()};
+    if (!adds && !extras[i].sharding.partial.empty()) return {Rule::finished, first + i};
+  }
+  return adds || out.partial.empty() ? Verdict{} : Verdict{Rule::finished, all.operands.size()};
 }
 
 /// Checks a reduction of one operand. Unfinished values may be reduced further only by their own
@@ -196,6 +210,23 @@ constexpr Verdict check_extents(const Terms& terms, const TensorDescs& operands,
   return {};
 }
 
+/// Checks that the extras of an epilogue have the extents of the product's dimensions, or 1.
+constexpr Verdict check_extras(const Terms& all, const TensorDescs& factors,
+                               const TensorDescs& extras) {
+  for (int i = 0; i < extras.size(); ++i) {
+    const Term& term = all.operands[factors.size() + i];
+    for (int d = 0; d < term.size(); ++d)
+      for (int f = 0; f < factors.size(); ++f) {
+        const int at = all.operands[f].find(term[d]);
+        const Index extent = extras[i].extents[d];
+        if (at >= 0 && extent != 1 && extent != factors[f].extents[at])
+          return {
+              Rule::extents_agree, factors.size() + i, term[d], -1, factors[f].extents[at], extent};
+      }
+  }
+  return {};
+}
+
 /// Returns the rule that was broken and the way out, without the facts: what a type's message says
 /// too.
 constexpr std::string_view sentence(Rule rule) {
@@ -275,9 +306,10 @@ template <class... Facts> struct InvalidOperator<Rule::rank_matches, Facts...> {
                 "write one letter for each dimension");
 };
 template <class... Facts> struct InvalidOperator<Rule::label_once, Facts...> {
-  static_assert(broken<Facts...>,
-                "[tessera] a letter stands twice in one tensor; only the operands of an einsum or a "
-                "sum have diagonals; rename one of them");
+  static_assert(
+      broken<Facts...>,
+      "[tessera] a letter stands twice in one tensor; only the operands of an einsum or a "
+      "sum have diagonals; rename one of them");
 };
 template <class... Facts> struct InvalidOperator<Rule::result_label_known, Facts...> {
   static_assert(

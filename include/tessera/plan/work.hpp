@@ -79,7 +79,7 @@ class CommunicationWork {
             ? from_.sharding.reduction
             : Reduction::none;
     call.even = step.even;
-    call.in_place = step.in_place;
+    call.in_place = step.takes >= 0;
     call.own = mesh_.group_rank(step.group, at_);
     call.members = mesh_.group_size(step.group);
   }

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Elementwise work that is part of a product: it runs on the finished product before it is
+/// delivered, in place, in one kernel, so that no tensor is made on the way.
+///
+///     auto h = einsum<"bsm,mh->bsh">(x, w, epilogue(fn::Gelu{}).bias(b));        // gelu(x w + b)
+///     auto y = einsum<"bsh,hm->bsm">(h, v, epilogue().scale(0.5f).residual(x));  // x + h v / 2
+///     auto z = einsum<"ik,kj->ij">(a, b, then(Clip{}, limit));                   // any functor
+///
+/// Laws: equals the same functions applied to the product one after the other, to rounding; the
+/// communication is the product's, and that of extras whose sharding differs from the result's.
+#include <tuple>
+
+#include <tessera/op/einsum.hpp>
+#include <tessera/op/map.hpp>
+
+namespace tessera {
+
+/// A function and the tensors that it takes beside the product.
+template <class F, class... Extra> struct ProductEpilogue {
+  F function;
+  std::tuple<const Extra&...> extras;
+};
+
+/// Returns the epilogue f(product, extras...): the extras line up with the result's dimensions from
+/// the right, and an extent of 1 stretches.
+template <class F, TypedTensor... Extra>
+ProductEpilogue<F, Extra...> then(const F& f, const Extra&... extras) {
+  return {f, std::tuple<const Extra&...>(extras...)};
+}
+
+namespace detail {
+struct Nothing {};  // stands for a tensor or a number that is not given
+
+/// scale * product, plus a bias, under an activation, plus a residual: what is given of these, in
+/// this order.
+template <class Activation, class Scale, bool HasBias, bool HasResidual> struct AffineEpilogue {
+  Activation activation;
+  Scale factor;
+
+  template <class T> KOKKOS_FUNCTION T scaled(T product) const {
+    if constexpr (std::is_same_v<Scale, Nothing>)
+      return product;
+    else
+      return fn::Multiply{}(product, static_cast<T>(factor));
+  }
+  template <class T> KOKKOS_FUNCTION T active(T value) const {
+    if constexpr (std::is_same_v<Activation, Nothing>)
+      return value;
+    else
+      return activation(value);
+  }
+  template <class T> KOKKOS_FUNCTION T operator()(T product) const {
+    return active(scaled(product));
+  }
+  template <class T> KOKKOS_FUNCTION T operator()(T product, T extra) const {
+    if constexpr (HasBias)
+      return active(fn::Add{}(scaled(product), extra));
+    else
+      return fn::Add{}(extra, active(scaled(product)));
+  }
+  template <class T> KOKKOS_FUNCTION T operator()(T product, T bias, T residual) const {
+    return fn::Add{}(residual, active(fn::Add{}(scaled(product), bias)));
+  }
+};
+}  // namespace detail
+
+/// residual + activation(scale * product + bias): what is given of these. Made by epilogue().
+template <class Activation, class Scale, class Bias, class Residual> class EpilogueBuilder {
+ public:
+  static constexpr bool has_bias = !std::is_same_v<Bias, detail::Nothing>;
+  static constexpr bool has_residual = !std::is_same_v<Residual, detail::Nothing>;
+
+  EpilogueBuilder(const Activation& activation, Scale scale, const Bias& bias,
+                  const Residual& residual)
+      : activation_(activation), scale_(scale), bias_(bias), residual_(residual) {}
+
+  /// Multiplies the product by a number, before the bias.
+  template <class T> EpilogueBuilder<Activation, T, Bias, Residual> scale(T factor) const {
+    return {activation_, factor, bias_, residual_};
+  }
+  /// Adds a tensor before the activation; it lines up with the result from the right.
+  template <TypedTensor B> EpilogueBuilder<Activation, Scale, B, Residual> bias(const B& b) const {
+    return {activation_, scale_, b, residual_};
+  }
+  /// Adds a tensor after the activation; it lines up with the result from the right.
+  template <TypedTensor R> EpilogueBuilder<Activation, Scale, Bias, R> residual(const R& r) const {
+    return {activation_, scale_, bias_, r};
+  }
+  /// Returns the function and its tensors.
+  auto make() const {
+    const detail::AffineEpilogue<Activation, Scale, has_bias, has_residual> f{activation_, scale_};
+    if constexpr (has_bias && has_residual)
+      return then(f, bias_, residual_);
+    else if constexpr (has_bias)
+      return then(f, bias_);
+    else if constexpr (has_residual)
+      return then(f, residual_);
+    else
+      return then(f);
+  }
+
+ private:
+  Activation activation_;
+  Scale scale_;
+  const Bias& bias_;
+  const Residual& residual_;
+};
+
+namespace detail {
+inline constexpr Nothing nothing{};
+}
+
+/// Returns an epilogue to be built up: epilogue(fn::Gelu{}).scale(0.5f).bias(b).residual(x). It
+/// refers to the tensors, so use it in the call of the product.
+template <class Activation = detail::Nothing>
+EpilogueBuilder<Activation, detail::Nothing, detail::Nothing, detail::Nothing> epilogue(
+    const Activation& activation = {}) {
+  return {activation, {}, detail::nothing, detail::nothing};
+}
+
+namespace detail {
+template <class E> struct EpilogueOf;
+template <class F, class... Extra> struct EpilogueOf<ProductEpilogue<F, Extra...>> {
+  template <Equation E, class Out, class A, class B> struct Call {
+    using product = EinsumCall<E, Out, A, B>;
+    using mesh = typename CommonMesh<A, B, Extra...>::type;
+    using type = std::remove_cvref_t<std::invoke_result_t<const F&, const typename product::type&,
+                                                          const typename Extra::value_type&...>>;
+    static_assert(Element<type>,
+                  "[tessera] the function of an epilogue returns a type that no tensor holds; "
+                  "return an element type");
+    static_assert(sizeof...(Extra) + 2 <= max_operands,
+                  "[tessera] a product with an epilogue has more than eight operands; give fewer");
+    static constexpr TensorDescs extras{
+        TensorDesc{DType::f32, Extents(Extra::rank, 1), Extra::sharding()}...};
+    static constexpr Terms all = with_extras(product::terms, extras);
+    static constexpr Sharding value = product::value;
+    static constexpr Verdict verdict = check_epilogue(all, extras, value);
+    static_assert(demand<Call, A, B, Extra...>());
+    using result = Result<type, mesh, Call>;
+  };
+
+  template <class Call, class A, class B>
+  static typename Call::result run(const ProductEpilogue<F, Extra...>& e, const A& a, const B& b,
+                                   CallSite site) {
+    const auto kernel = &MapRunner<typename Call::type, F, typename Call::product::type,
+                                   typename Extra::value_type...>::run;
+    const OperandList extras =
+        std::apply([](const auto&... extra) { return OperandList{&extra.core()...}; }, e.extras);
+    return typename Call::result(einsum(Call::product::terms, a.core(), b.core(), Call::value, site,
+                                        Extras{.kernel = MapKernel{kernel, &e.function}}, extras,
+                                        dtype_of<typename Call::type>));
+  }
+};
+}  // namespace detail
+
+/// Returns the product of a and b with an epilogue: f(product, extras...) elementwise. The product
+/// is finished before the function acts. Communication: the product's, and a reshard of each extra
+/// whose sharding differs from the result's. Collective over the mesh. Throws ShapeError when
+/// extents disagree.
+template <Equation E, class Out = Deduced, TypedTensor A, TypedTensor B, class F, class... Extra>
+auto einsum(const A& a, const B& b, const ProductEpilogue<F, Extra...>& last,
+            Where where = Where::here()) {
+  using Of = detail::EpilogueOf<ProductEpilogue<F, Extra...>>;
+  using Typed = typename Of::template Call<E, Out, A, B>;
+  return Of::template run<Typed>(last, a, b, {E.view(), where});
+}
+template <Equation E, class Out = Deduced, TypedTensor A, TypedTensor B, class... Parts>
+auto einsum(const A& a, const B& b, const EpilogueBuilder<Parts...>& last,
+            Where where = Where::here()) {
+  return einsum<E, Out>(a, b, last.make(), where);
+}
+
+}  // namespace tessera

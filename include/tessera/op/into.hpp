@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Operators that write into a tensor that is there already, so that a loop makes none.
+///
+///     einsum_into<"ik,kj->ij">(c, a, b);               // c = a b
+///     einsum_into<"ik,kj->ij">(c, a, b, 2.0f, 1.0f);   // c = 2 a b + c
+///     reshard_into(replica, x);   reduce_into<Sum, "ij->i">(rows, x);   map_into(y, fn::Exp{}, x);
+///
+/// Laws: the destination gets what the operator of the same name returns, under the destination's
+/// own spec; its memory stays where it is; a destination that shares memory with an operand is
+/// refused.
+#include <tessera/op/einsum.hpp>
+#include <tessera/op/map.hpp>
+#include <tessera/op/reduce.hpp>
+#include <tessera/op/reshard.hpp>
+#include <tessera/op/transpose.hpp>
+
+namespace tessera {
+namespace detail {
+inline Extras into(const TensorCore& destination) {
+  Extras extras;
+  extras.into = &destination;
+  extras.destination = Destination::given;
+  return extras;
+}
+
+/// alpha times a product plus beta times what it is added to.
+template <class T> struct AddScaled {
+  T alpha;
+  T beta;
+  KOKKOS_FUNCTION T operator()(T product, T old) const {
+    return fn::Add{}(fn::Multiply{}(alpha, product), fn::Multiply{}(beta, old));
+  }
+};
+
+template <class T>
+void accumulate(const Terms& terms, const TensorCore& c, const TensorCore& a, const TensorCore& b,
+                T alpha, T beta, CallSite site) {
+  if (beta == T{}) {  // as BLAS: what c holds is not read, NaN or not
+    const fn::ScaleBy<T> scale{alpha};
+    Extras extras = into(c);
+    if (!(alpha == T{1})) extras.kernel = MapKernel{&MapRunner<T, fn::ScaleBy<T>, T>::run, &scale};
+    (void)einsum(terms, a, b, c.sharding(), site, extras, {}, dtype_of<T>);
+    return;
+  }
+  const AddScaled<T> add{alpha, beta};
+  Extras extras;
+  extras.kernel = MapKernel{&MapRunner<T, AddScaled<T>, T, T>::run, &add};
+  extras.into = &c;
+  extras.destination = Destination::accumulated;
+  (void)einsum(terms, a, b, c.sharding(), site, extras, OperandList{&c}, dtype_of<T>);
+}
+
+template <class Call, class C> consteval bool demand_type() {
+  static_assert(std::is_same_v<typename Call::type, typename C::value_type>,
+                "[tessera] the destination holds another element type than the result; give a "
+                "tensor of the result's element type");
+  return true;
+}
+}  // namespace detail
+
+/// Writes the product of a and b to c, under c's own spec. Communication: as einsum with that spec.
+/// Collective over the mesh. Throws ShapeError when extents disagree, UsageError when c shares
+/// memory with an operand.
+template <Equation E, TypedTensor C, TypedTensor A, TypedTensor B>
+void einsum_into(C& c, const A& a, const B& b, Where where = Where::here()) {
+  using Typed = detail::EinsumCall<E, typename C::spec, A, B>;
+  static_assert(detail::demand_type<Typed, C>());
+  (void)detail::einsum(Typed::terms, a.core(), b.core(), Typed::value, {E.view(), where},
+                       detail::into(c.core()));
+}
+/// Writes alpha * a * b + beta * c to c; with beta 0 what c held does not matter.
+template <Equation E, TypedTensor C, TypedTensor A, TypedTensor B>
+void einsum_into(C& c, const A& a, const B& b, typename C::value_type alpha,
+                 typename C::value_type beta, Where where = Where::here()) {
+  using Typed = detail::EinsumCall<E, typename C::spec, A, B>;
+  static_assert(detail::demand_type<Typed, C>());
+  detail::accumulate(Typed::terms, c.core(), a.core(), b.core(), alpha, beta, {E.view(), where});
+}
+
+/// Writes x to y, under y's spec. Communication: as reshard. Collective over the mesh.
+template <TypedTensor Y, TypedTensor X>
+void reshard_into(Y& y, const X& x, Where where = Where::here()) {
+  using Typed = detail::ReshardCall<typename Y::spec, X>;
+  static_assert(std::is_same_v<typename Typed::result, Y>,
+                "[tessera] the destination of a reshard has another element type or mesh than "
+                "what is resharded; give a tensor of the same");
+  (void)detail::reshard(x.core(), Y::sharding(), {"reshard", where}, detail::into(y.core()));
+}
+
+/// Writes the reduction of x to y, under y's spec. Communication: as reduce. Collective over the
+/// mesh.
+template <class Kind, Equation E, TypedTensor Y, TypedTensor X>
+void reduce_into(Y& y, const X& x, Where where = Where::here()) {
+  using Typed = detail::ReduceCall<Kind, E, typename Y::spec, X>;
+  static_assert(std::is_same_v<typename Typed::result, Y>,
+                "[tessera] the destination of a reduction has another element type, mesh or number "
+                "of dimensions than its result; give a tensor of the result's type");
+  (void)detail::reduce(Typed::terms, Kind::reduction, Typed::mean, x.core(), Typed::value,
+                       {E.view(), where}, detail::into(y.core()));
+}
+
+/// Writes x with its dimensions reordered to y, under y's spec. Collective over the mesh.
+template <Equation E, TypedTensor Y, TypedTensor X>
+void transpose_into(Y& y, const X& x, Where where = Where::here()) {
+  using Typed = detail::TransposeCall<E, typename Y::spec, X>;
+  static_assert(std::is_same_v<typename Typed::result, Y>,
+                "[tessera] the destination of a transpose has another element type or mesh than "
+                "what is transposed; give a tensor of the same");
+  (void)detail::transpose(Typed::terms, x.core(), Typed::value, {E.view(), where},
+                          detail::into(y.core()));
+}
+
+/// Writes f(x...) to y elementwise, dimensions lined up from the right, under y's spec.
+/// Communication: as map. Collective over the mesh.
+template <TypedTensor Y, class F, TypedTensor... X>
+  requires(sizeof...(X) >= 1)
+void map_into(Y& y, const F& f, const X&... x) {
+  using Typed = detail::MapCall<detail::FromTheRight, typename Y::spec, F, X...>;
+  static_assert(std::is_same_v<typename Typed::result, Y>,
+                "[tessera] the destination of a map has another element type, mesh or number of "
+                "dimensions than its result; give a tensor of the result's type");
+  detail::Extras extras = detail::into(y.core());
+  extras.kernel =
+      MapKernel{&detail::MapRunner<typename Y::value_type, F, typename X::value_type...>::run, &f};
+  (void)detail::map(Typed::terms, {&x.core()...}, dtype_of<typename Y::value_type>, Typed::value,
+                    detail::linearity<F, typename Y::value_type>, {type_name<F>(), Where{}},
+                    extras);
+}
+
+/// The same with everything known at run time.
+inline void einsum_into(std::string_view equation, const DynamicTensor& c, const DynamicTensor& a,
+                        const DynamicTensor& b, Where where = Where::here()) {
+  (void)detail::einsum(parse(equation), a.core(), b.core(), c.sharding(), {equation, where},
+                       detail::into(c.core()));
+}
+inline void reshard_into(const DynamicTensor& y, const DynamicTensor& x,
+                         Where where = Where::here()) {
+  (void)detail::reshard(x.core(), y.sharding(), {"reshard", where}, detail::into(y.core()));
+}
+
+}  // namespace tessera
