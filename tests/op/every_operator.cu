@@ -34,7 +34,13 @@ template <class T> void every_operator(const ProcessMesh<Grid>& mesh) {
   auto u = einsum<"bsm,bsm->", P<Unreduced<Sum, data, model>>>(x, x);
   auto c = einsum<"bsm,mh,mh->bh">(x, w, h);
   auto d = einsum<"bsm->mb">(x);
+  auto trace = einsum<"mm,mh->h">(random_uniform<Tensor<T, data, model>>(mesh, {8, 8}, 8), w);
   auto t = transpose<"bsm->mbs">(x);
+  auto ep = einsum<"bsm,mh->bsh">(x, w, epilogue(fn::Square{}).scale(T{2}).bias(trace).residual(y));
+  auto th = einsum<"bsm,mh->bsh">(x, w, then(Blend{}, trace, y));
+  einsum_into<"bsm,mh->bsh">(y, x, w);
+  einsum_into<"bsm,mh->bsh">(y, x, w, T{2}, T{3});
+  reshard_into(z, reshard<P<_, data, _>>(x));
   auto s = sum<"bsm->b">(x);
   auto total = sum(x) + value(reshard<P<>>(u));
   auto top = max<"bsm->bs">(x);
