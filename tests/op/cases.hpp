@@ -125,9 +125,11 @@ class Trial {
     if (kept != (plan.result < plan.operands ? 0 : arena_charge(plan.slots[plan.result].bytes))) return told("it keeps " + std::to_string(kept) + " bytes");
     if (traffic.payload_bytes != plan.payload_bytes())
       return told("the ledger has " + std::to_string(traffic.payload_bytes) + " bytes, not " + std::to_string(plan.payload_bytes()));
+    if (traffic.network_bytes != plan.network_bytes())
+      return told("between nodes the ledger has " + std::to_string(traffic.network_bytes) + " bytes, not " + std::to_string(plan.network_bytes()));
     std::vector<Call> planned;
     for (int i = 0; i < plan.steps.size(); ++i)
-      if (plan.steps[i].kind == StepKind::communicate) planned.push_back(work_of(plan, plan.steps[i]).call);
+      if (plan.steps[i].kind == StepKind::communicate) work_of(plan, plan.steps[i]).for_each_call([&](const CallWork& one) { planned.push_back(one.call); });
     if (!(calls == planned)) return told("it made other calls than planned");
 
     const TensorDesc& desc = plan.result_desc();

@@ -28,7 +28,9 @@ struct Signature final : Observer {
     std::vector<std::string> planned;
     for (const Step& step : plan.steps) {
       if (step.kind != StepKind::communicate) continue;
-      for (const std::string& text : pmpi::texts_of(work_of(plan, step).call, plan.mesh, plan.mesh.coordinates(plan.process))) planned.push_back(text);
+      work_of(plan, step).for_each_call([&](const CallWork& one) {
+        for (const std::string& text : pmpi::texts_of(one.call, plan.mesh, plan.mesh.coordinates(plan.process))) planned.push_back(text);
+      });
     }
     calls += static_cast<long>(planned.size());
     if (planned == pmpi::calls()) return "";

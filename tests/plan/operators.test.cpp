@@ -24,11 +24,11 @@ struct Tally {
 /// Checks the laws and the result of one operator on all processes.
 template <class MakePlan>
 std::string wrong_operator(const Terms& terms, const TensorDescs& operands, const Sharding& out, const MeshShape& mesh, const MakePlan& make,
-                           const std::vector<std::uint64_t>& seeds, const Whole<Value>& expected, bool multiply = false) {
+                           const std::vector<std::uint64_t>& seeds, const Whole<Value>& expected, const Machine& machine, bool multiply = false) {
   std::string text;
   std::string steps;
   try {
-    Paper paper(make, mesh);
+    Paper paper(make, mesh, machine);
     paper.multiply(multiply);
     text = paper.broken_law();
     if (text.empty() && paper.plan().result < paper.plan().operands) text = "the result is an operand, not a new tensor";
@@ -47,7 +47,7 @@ std::string wrong_operator(const Terms& terms, const TensorDescs& operands, cons
 std::string wrong_einsum(const Terms& terms, const TensorDesc& a, const TensorDesc& b, const Sharding& out, const MeshShape& mesh,
                          const PlanOptions& options) {
   const Whole<Value> expected = einsum(terms, whole_input<Value>(a, mesh, 5), whole_input<Value>(b, mesh, 6));
-  return wrong_operator(terms, {a, b}, out, mesh, [&](int p) { return plan_einsum(terms, a, b, out, mesh, p, options); }, {5, 6}, expected);
+  return wrong_operator(terms, {a, b}, out, mesh, [&](int p) { return plan_einsum(terms, a, b, out, mesh, p, options); }, {5, 6}, expected, options.machine);
 }
 
 /// An extent for each letter.
@@ -177,7 +177,7 @@ TEST_CASE("einsum with an epilogue, into fresh or given memory, and added to wha
         const Whole<Value> expected = with_epilogue(einsum(terms, whole_input<Value>(a, mesh, 5), whole_input<Value>(b, mesh, 6)), extras);
         TensorDescs operands{a, b};
         for (const TensorDesc& extra : epilogue.extras) operands.push_back(extra);
-        tally.add(wrong_operator(all, operands, out, mesh, [&](int p) { return plan_einsum(terms, a, b, out, mesh, p, options, epilogue); }, seeds, expected));
+        tally.add(wrong_operator(all, operands, out, mesh, [&](int p) { return plan_einsum(terms, a, b, out, mesh, p, options, epilogue); }, seeds, expected, options.machine));
         const Plan plan = plan_einsum(terms, a, b, out, mesh, 0, options, epilogue);
         CHECK(plan.slots[plan.result].given == (options.destination != Destination::fresh));
       }
@@ -286,7 +286,7 @@ TEST_CASE("reduce: all kinds, kept dimensions in any order, unfinished operands 
         const TensorDesc x = extents.desc(terms.operands[0], DType::i32, s[0]);
         const PlanOptions options{some_machine(random), max_int64};
         tally.add(wrong_operator(terms, {x}, out, mesh, [&](int p) { return plan_reduce(terms, kind, x, out, mesh, p, options); }, {5},
-                                 reduce(terms, kind, whole_input<Value>(x, mesh, 5))));
+                                 reduce(terms, kind, whole_input<Value>(x, mesh, 5)), options.machine));
       }
     }
   MESSAGE(tally.cases << " cases");
@@ -332,7 +332,7 @@ TEST_CASE("map: broadcasting by letters, stretched extents, sums of unfinished s
           return value;
         };
         tally.add(wrong_operator(terms, operands, out, mesh, [&](int p) { return plan_map(terms, operands, DType::f64, out, mesh, p, options); },
-                                 seeds, map<Value>(terms, whole, f), multiply));
+                                 seeds, map<Value>(terms, whole, f), options.machine, multiply));
       }
     }
   MESSAGE(tally.cases << " cases");
@@ -357,7 +357,7 @@ TEST_CASE("transpose: any order, any target") {
         REQUIRE(check_transpose(terms, {x.sharding}, out).ok());
         const PlanOptions options{some_machine(random), max_int64};
         tally.add(wrong_operator(terms, {x}, out, mesh, [&](int p) { return plan_transpose(terms, x, out, mesh, p, options); },
-                                 {5}, transpose(terms, whole_input<Value>(x, mesh, 5))));
+                                 {5}, transpose(terms, whole_input<Value>(x, mesh, 5)), options.machine));
         Sharding along = Sharding::replicated(out.rank());
         for (int d = 0; d < along.rank(); ++d) along[d] = x.sharding[terms.operands[0].find(terms.result[d])];
         CHECK(plan_transpose(terms, x, along.with_partial(x.sharding.partial, kind), mesh).communications() == 0);

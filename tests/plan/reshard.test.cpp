@@ -11,7 +11,7 @@ namespace {
 
 /// Returns what is wrong with the reshard of `desc` to `to`, or nothing.
 std::string wrong_reshard(const TensorDesc& desc, const Sharding& to, const MeshShape& mesh, const PlanOptions& options = {}) {
-  Paper paper([&](int process) { return plan_reshard(desc, to, mesh, process, options); }, mesh);
+  Paper paper([&](int process) { return plan_reshard(desc, to, mesh, process, options); }, mesh, options.machine);
   std::string text = paper.broken_law();
   if (text.empty() && !(paper.plan().result_desc().sharding == to)) text = "the chain does not end at the target";
   if (text.empty() && desc.sharding == to && !paper.plan().steps.empty()) text = "from S to S there are steps";
@@ -67,7 +67,7 @@ TEST_CASE("reshard: a sample of the pairs over three axes and of three dimension
         const Sharding to = some_sharding(random, rank, mesh.rank(), random.chance(30) ? 30 : 0, kind);
         if (!can_reshard(from, to)) continue;
         const DType type = random.of<DType>({DType::f32, DType::f64, DType::i32, DType::i64});
-        tally.add(wrong_reshard({type, random.of(extents_of(rank)), from}, to, mesh, {some_machine(random), max_int64}));
+        tally.add(wrong_reshard({type, random.of(extents_of(rank)), from}, to, mesh, {some_machine(random, mesh.rank()), max_int64}));
       }
   MESSAGE(tally.cases << " cases");
   CHECK(tally.wrong == 0);
@@ -85,7 +85,7 @@ TEST_CASE("reshard: a sample on meshes of four to six axes") {
       if (!can_reshard(from, to)) continue;
       Extents extents;
       for (int d = 0; d < rank; ++d) extents.push_back(random.of<Index>({1, 2, 3, 4, 5, 7, 8}));
-      tally.add(wrong_reshard({DType::f32, extents, from}, to, mesh, {some_machine(random), max_int64}));
+      tally.add(wrong_reshard({DType::f32, extents, from}, to, mesh, {some_machine(random, mesh.rank()), max_int64}));
     }
   MESSAGE(tally.cases << " cases");
   CHECK(tally.wrong == 0);
@@ -118,7 +118,7 @@ TEST_CASE("reshard: the longest chains fit into a plan") {
     const Sharding to = some_sharding(random, rank, mesh.rank());
     Extents extents;
     for (int d = 0; d < rank; ++d) extents.push_back(random.of<Index>({1, 8, 64, 100, 256}));
-    const Plan plan = plan_reshard({DType::f32, extents, from}, to, mesh, 0, {some_machine(random), max_int64});
+    const Plan plan = plan_reshard({DType::f32, extents, from}, to, mesh, 0, {some_machine(random, mesh.rank()), max_int64});
     longest = plan.steps.size() > longest ? plan.steps.size() : longest;
     cases += plan.result_desc().sharding == to;
   }
@@ -168,8 +168,10 @@ struct PlainChain {
   std::int64_t cost = 0;
 
   void apply(const Move& move) {
-    cost = saturating_add(cost, price(move, at, mesh, machine));
-    moves.push_back(move);
+    const Move staged = in_levels(move, at, mesh, machine);
+    const bool levels = price(staged, at, mesh, machine) < price(move, at, mesh, machine);
+    moves.push_back(levels ? staged : move);
+    cost = saturating_add(cost, price(moves.back(), at, mesh, machine));
     at.sharding = move.to;
   }
   PlainChain go(const Sharding& to) const {
@@ -241,7 +243,7 @@ TEST_CASE("reshard: the chain that is kept is the cheapest of all, each priced t
     for (int i = 0; same && i < moves.list.size(); ++i) {
       const Move& mine = moves.list[i];
       const Move& other = plain.moves[static_cast<std::size_t>(i)];
-      same = mine.to == other.to && mine.collective == other.collective && mine.group == other.group && mine.kind == other.kind;
+      same = mine.to == other.to && mine.collective == other.collective && mine.group == other.group && mine.kind == other.kind && mine.near == other.near;
     }
     chains += plain.moves.size() > 1;
     tally.add(same ? "" : describe(from, mesh) + " to " + describe(to, mesh) + " on " + describe(mesh) + " goes another way");

@@ -112,15 +112,24 @@ inline Sharding some_sharding(Random& random, int rank, int axes, int partial = 
   return s;
 }
 
-/// Returns some machine model: each makes other plans the cheapest.
-inline Machine some_machine(Random& random) {
+/// Returns some machine model: each makes other plans the cheapest. For a mesh of `axes` axes, these lie in some order.
+inline Machine some_machine(Random& random, int axes = 0) {
   Machine m;
+  for (AxisSet left = MeshShape().axes(); axes > 0 && m.order.axes.size() < axes;) {
+    const int axis = random.below(axes);
+    if (left.contains(axis)) continue;
+    left.insert(axis);
+    m.order.axes.push_back(axis);
+  }
   if (random.chance(40)) return m;
   m.message_ps = random.of<std::int64_t>({0, 1'000, 1'000'000});
   m.payload_ps_per_kib = random.of<std::int64_t>({0, 200'000, 1'000'000'000});
   m.copy_ps_per_kib = random.of<std::int64_t>({0, 100'000, 1'000'000'000});
   m.kiloflop_ps_f32 = random.of<std::int64_t>({0, 10'000, 1'000'000'000});
   m.kiloflop_ps_f64 = random.of<std::int64_t>({0, 20'000, 1'000'000'000});
+  m.processes_per_node = random.of<std::int64_t>({0, 2, 2, 3, 4, 6});
+  m.network_message_ps = random.of<std::int64_t>({0, 2'000'000, 1'000'000'000});
+  m.network_payload_ps_per_kib = random.of<std::int64_t>({0, 800'000, 10'000'000'000});
   return m;
 }
 

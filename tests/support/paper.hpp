@@ -24,7 +24,7 @@ class Paper {
   static constexpr Value unwritten = -0x7123'4567'89ab'cdefLL;
 
   template <class MakePlan>
-  Paper(const MakePlan& make, const MeshShape& mesh) : mesh_(mesh) {
+  Paper(const MakePlan& make, const MeshShape& mesh, const Machine& machine = {}) : mesh_(mesh), machine_(machine) {
     for (int p = 0; p < mesh.processes(); ++p) {
       plans_.push_back(make(p));
       work_.push_back(work_of(plans_.back()));
@@ -99,30 +99,69 @@ class Paper {
     plan.process = 0;
     plan.peak_bytes = 0;
     for (Slot& s : plan.slots) s.bytes = 0;
-    for (Step& step : plan.steps) step.payload = step.messages = step.flops = step.scratch = 0;
+    for (Step& step : plan.steps) step.payload = step.network_payload = step.messages = step.flops = step.scratch = 0;
     return plan;
   }
 
   std::string broken_step(const Plan& plan, const Step& step, const StepWork& work) const {
     if (step.kind != StepKind::communicate) return step.payload == 0 && step.scratch == 0 ? "" : "local work that communicates";
-    const Call& call = work.call;
-    if (call.kind != step.collective || !(call.group == step.group) || call.even != step.even || call.in_place != (step.takes >= 0))
-      return "the call is not the step's";
-    if (call.members != mesh_.group_size(step.group) || call.own != mesh_.group_rank(step.group, mesh_.coordinates(plan.process)))
-      return "the call's group is not the step's";
-    if (payload_bytes(call) != step.payload)
-      return "the call's payload is " + std::to_string(payload_bytes(call)) + " bytes, the step's " + std::to_string(step.payload);
     if (arena_charge(work.send_staging) + arena_charge(work.receive_staging) != step.scratch) return "the staging is not the step's scratch";
+    Index payload = 0, network = 0, messages = 0;
+    AxisSet spanned;
+    std::string text;
+    work.for_each_call([&](const CallWork& one) {
+      payload += payload_bytes(one.call);
+      network += network_bytes(one.call);
+      messages += message_count(one.call);
+      spanned = spanned | one.call.group.spanned();
+      if (text.empty()) text = broken_call(plan, one.call);
+    });
+    if (!text.empty()) return text;
+    if (payload != step.payload) return "the calls' payload is " + std::to_string(payload) + " bytes, the step's " + std::to_string(step.payload);
+    if (network != step.network_payload)
+      return "between nodes the calls have " + std::to_string(network) + " bytes, the step " + std::to_string(step.network_payload);
+    if (messages != step.messages) return "the calls have " + std::to_string(messages) + " messages, the step " + std::to_string(step.messages);
+    if (!(spanned == step.group)) return "the calls' groups do not make up the step's";
+    if ((network > 0 && step.level != Level::network) || levels(step.group, mesh_, machine_).level() != step.level) return "the level is wrong";
+    if (!step.near.empty()) {
+      if (work.then.empty()) return "in levels, but in one call";
+      return broken_pieces(work.call, plan.slots[step.in[0]], plan.slots[step.out], true);
+    }
+    const Call& call = work.call;
+    if (!work.then.empty() || call.kind != step.collective || !(call.group == step.group) || call.even != step.even || call.in_place != (step.takes >= 0))
+      return "the call is not the step's";
     if ((work.send_staging > 0 && step.direct_send) || (work.receive_staging > 0 && step.direct_receive)) return "direct, and staged";
-    if (const std::string text = broken_pieces(call, plan.slots[step.in[0]], plan.slots[step.out]); !text.empty()) return text;
+    if (text = broken_pieces(call, plan.slots[step.in[0]], plan.slots[step.out], false); !text.empty()) return text;
     Index arriving = 0;
     for (const Piece& piece : call.receive) arriving += piece.count;
     for (const StridedCopy& copy : work.local) arriving += volume(copy.extents);
     if (arriving * static_cast<Index>(size_of(call.type)) != plan.slots[step.out].bytes) return "what arrives does not make up the block";
-    if (call.even && !packed_alike(call)) return "even, but the pieces are not alike and in order";
     return "";
   }
-  static std::string broken_pieces(const Call& call, const Slot& from, const Slot& to) {
+  /// Of one call: its group, its pieces if it is even, and what it counts as going between nodes.
+  std::string broken_call(const Plan& plan, const Call& call) const {
+    const Coordinates at = mesh_.coordinates(plan.process);
+    if (call.members != mesh_.group_size(call.group) || call.own != mesh_.group_rank(call.group, at)) return "the call's group is not as large as the call";
+    if (call.even && !packed_alike(call)) return "even, but the pieces are not alike and in order";
+    const AxisGroup near = levels(call.group.spanned(), mesh_, machine_).node;
+    const auto is_near = [&](int member) {
+      const Coordinates peer = mesh_.member(call.group, at, member);
+      for (int k = 0; k < mesh_.group_size(near); ++k)
+        if (mesh_.member(near, at, k) == peer) return true;
+      return false;
+    };
+    Index far = 0;
+    if (call.kind == Collective::all_reduce) {
+      for (int q = 0; q < call.members; ++q)
+        if (!is_near(q)) far += 2 * block_size(call.send.at(0).count, call.members, q);
+    } else {
+      for (const Piece& piece : call.kind == Collective::all_gather ? call.receive : call.send)
+        if (!is_near(piece.peer)) far += piece.count;
+    }
+    if (far != call.network) return "it counts " + std::to_string(call.network) + " elements between nodes, not " + std::to_string(far);
+    return "";
+  }
+  static std::string broken_pieces(const Call& call, const Slot& from, const Slot& to, bool staged) {
     const bool point_to_point = call.kind == Collective::collective_permute || call.kind == Collective::exchange;
     for (const auto* pieces : {&call.send, &call.receive}) {
       int last = -1;
@@ -145,7 +184,7 @@ class Paper {
       case Collective::reduce_scatter: return one_each(call.send) && one_own(call.receive) ? "" : "not the pieces of a reduce-scatter";
       case Collective::all_to_all: return one_each(call.send) && one_each(call.receive) ? "" : "not the pieces of an all-to-all";
       case Collective::all_reduce:
-        return one_own(call.send) && one_own(call.receive) && from.bytes == to.bytes ? "" : "not the pieces of an all-reduce";
+        return one_own(call.send) && one_own(call.receive) && (staged || from.bytes == to.bytes) ? "" : "not the pieces of an all-reduce";
       default: return "";
     }
   }
@@ -255,48 +294,54 @@ class Paper {
   /// The wire: what MPI promises of each call, in loops over all processes.
   void communicate(int i) {
     const Step& step = plan().steps[i];
-    std::vector<Values> sends(index(mesh_.processes()));
-    std::vector<Values> receives(index(mesh_.processes()));
-    for (int p = 0; p < mesh_.processes(); ++p) {
-      const StepWork& work = work_[index(p)][index(i)];
+    const std::size_t all = index(mesh_.processes());
+    std::vector<Values> sends(all), receives(all), sources(all);
+    for (std::size_t p = 0; p < all; ++p) {
+      const StepWork& work = work_[p][index(i)];
       const std::size_t unit = size_of(work.call.type);
-      Values& in = slot(p, step.in[0]);
-      if (step.direct_send) {
-        sends[index(p)] = in;
-      } else {
-        sends[index(p)].assign(index(work.send_staging) / unit, unwritten);
-        copy(in, sends[index(p)], work.pack);
-      }
-      copy(in, slot(p, step.out), work.local);
-      receives[index(p)] = step.direct_receive ? slot(p, step.out) : Values(index(work.receive_staging) / unit, unwritten);
+      sends[p].assign(index(work.send_staging) / unit, unwritten);
+      receives[p].assign(index(work.receive_staging) / unit, unwritten);
     }
-    for (int p = 0; p < mesh_.processes(); ++p) run_call(p, i, sends, receives[index(p)]);
-    for (int p = 0; p < mesh_.processes(); ++p) {
-      if (step.direct_receive) slot(p, step.out) = receives[index(p)];
-      copy(receives[index(p)], slot(p, step.out), work_[index(p)][index(i)].unpack);
+    const std::size_t stages = 1 + work_[0][index(i)].then.size();
+    for (std::size_t s = 0; s < stages; ++s) {
+      const auto one = [&](std::size_t p) -> const CallWork& {
+        const StepWork& work = work_[p][index(i)];
+        return s == 0 ? work : work.then.at(s - 1);
+      };
+      const auto buffer = [&](std::size_t p, Buffer which, int block) -> Values& {
+        return which == Buffer::block ? data_[p][index(block)] : which == Buffer::send_staging ? sends[p] : receives[p];
+      };
+      std::vector<const Call*> calls(all);
+      for (std::size_t p = 0; p < all; ++p) {
+        copy(s == 0 ? data_[p][index(step.in[0])] : receives[p], sends[p], one(p).pack);
+        copy(data_[p][index(step.in[0])], data_[p][index(step.out)], one(p).local);
+        sources[p] = buffer(p, one(p).send, step.in[0]);
+        calls[p] = &one(p).call;
+      }
+      for (std::size_t p = 0; p < all; ++p) run_call(static_cast<int>(p), calls, sources, buffer(p, one(p).receive, step.out));
+      for (std::size_t p = 0; p < all; ++p) copy(receives[p], data_[p][index(step.out)], one(p).unpack);
     }
   }
-  int member(const Step& step, int p, int q) const { return mesh_.process(mesh_.member(step.group, mesh_.coordinates(p), q)); }
-  const Call& call_of(int p, int i) const { return work_[index(p)][index(i)].call; }
+  int member(const Call& call, int p, int q) const { return mesh_.process(mesh_.member(call.group, mesh_.coordinates(p), q)); }
 
   /// Returns the piece that member q of p's group has for p, or an empty one.
-  Piece piece_for(int p, int q, int i) const {
-    const Call& theirs = call_of(member(plan().steps[i], p, q), i);
+  Piece piece_for(int p, int q, const std::vector<const Call*>& calls) const {
+    const Call& theirs = *calls[index(member(*calls[index(p)], p, q))];
     if (theirs.kind == Collective::all_gather) return theirs.send.at(0);
     for (const Piece& piece : theirs.send)
-      if (piece.peer == call_of(p, i).own) return piece;
+      if (piece.peer == calls[index(p)]->own) return piece;
     return {};
   }
-  void run_call(int p, int i, std::vector<Values>& sends, Values& receive) {
-    const Step& step = plan().steps[i];
-    const Call& mine = call_of(p, i);
+  void run_call(int p, const std::vector<const Call*>& calls, std::vector<Values>& sends, Values& receive) {
+    const Call& mine = *calls[index(p)];
     if (mine.kind == Collective::all_reduce || mine.kind == Collective::reduce_scatter) {
       const Piece& to = mine.receive.at(0);
       for (int q = 0; q < mine.members; ++q) {
-        const int other = member(step, p, q);
-        const Piece from = mine.kind == Collective::all_reduce ? call_of(other, i).send.at(0) : piece_for(p, q, i);
+        const int other = member(mine, p, q);
+        const Call& theirs = *calls[index(other)];
+        const Piece from = mine.kind == Collective::all_reduce ? theirs.send.at(0) : piece_for(p, q, calls);
         if (from.count != to.count) throw std::logic_error("a reduction of pieces of different sizes");
-        if (mine.kind == Collective::reduce_scatter && call_of(other, i).send.at(index(q)).count != mine.send.at(index(q)).count)
+        if (mine.kind == Collective::reduce_scatter && theirs.send.at(index(q)).count != mine.send.at(index(q)).count)
           throw std::logic_error("a reduce-scatter with counts that differ");
         for (Index j = 0; j < to.count; ++j) {
           Value& out = at(receive, to.offset + j);
@@ -308,19 +353,20 @@ class Paper {
     }
     Index expected = 0;
     for (const Piece& to : mine.receive) {
-      const Piece from = piece_for(p, to.peer, i);
+      const Piece from = piece_for(p, to.peer, calls);
       if (from.count != to.count)
         throw std::logic_error("process " + std::to_string(p) + " expects " + std::to_string(to.count) + " elements of member " +
                                std::to_string(to.peer) + ", which sends " + std::to_string(from.count));
-      for (Index j = 0; j < to.count; ++j) at(receive, to.offset + j) = at(sends[index(member(step, p, to.peer))], from.offset + j);
+      for (Index j = 0; j < to.count; ++j) at(receive, to.offset + j) = at(sends[index(member(mine, p, to.peer))], from.offset + j);
       expected += to.count;
     }
     Index sent = 0;
-    for (int q = 0; q < mine.members; ++q) sent += piece_for(p, q, i).count;
+    for (int q = 0; q < mine.members; ++q) sent += piece_for(p, q, calls).count;
     if (sent != expected) throw std::logic_error("process " + std::to_string(p) + " is sent more than it expects");
   }
 
   MeshShape mesh_;
+  Machine machine_;
   bool multiply_ = false;
   std::vector<Plan> plans_;
   std::vector<std::vector<StepWork>> work_;

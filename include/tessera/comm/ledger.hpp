@@ -25,11 +25,13 @@ struct Traffic {
   Index calls = 0;
   Index messages = 0;
   Index payload_bytes = 0;
+  Index network_bytes = 0;  ///< of the payload, what goes between nodes
 
   constexpr Traffic& operator+=(const Traffic& other) {
     calls += other.calls;
     messages += other.messages;
     payload_bytes += other.payload_bytes;
+    network_bytes += other.network_bytes;
     return *this;
   }
   constexpr bool operator==(const Traffic&) const = default;
@@ -38,7 +40,8 @@ struct Traffic {
 class Ledger {
  public:
   void add(const Call& call) {
-    cell(call.kind, call.group) += Traffic{1, message_count(call), tessera::payload_bytes(call)};
+    cell(call.kind, call.group.spanned()) +=
+        Traffic{1, message_count(call), tessera::payload_bytes(call), tessera::network_bytes(call)};
     if (recording_) calls_.push_back(call);
   }
 
@@ -63,7 +66,7 @@ class Ledger {
     for (const Traffic& traffic : cells_[static_cast<std::size_t>(kind)]) sum += traffic;
     return sum;
   }
-  /// Returns the traffic over exactly the axes of `group`.
+  /// Returns the traffic over exactly the axes of `group`; a part of an axis counts as the axis.
   Traffic of(AxisSet group) const {
     Traffic sum;
     for (const auto& row : cells_) sum += row[group.bits % groups];
@@ -89,6 +92,8 @@ class Ledger {
   Index payload_bytes(Collective kind, AxisSet group) const {
     return of(kind, group).payload_bytes;
   }
+  /// Returns how many of the payload bytes went between nodes, by the machine model.
+  Index network_bytes() const { return total().network_bytes; }
   /// Returns how many of the payload bytes went through windows.
   Index window_bytes() const { return window_bytes_; }
 

@@ -69,10 +69,12 @@ class MeshCore {
   std::string to_string() const;
   /// Returns the names of the axes in `group`, e.g. "data,model".
   std::string axes_text(AxisSet group) const;
+  /// The same, and which part of an axis: "data,model in runs of 4", "model in steps of 4".
+  std::string group_text(const AxisGroup& group) const;
 
-  /// Returns the group of this process over `axes`, made when first asked for. Collective over: its
-  /// members, at the first time.
-  Group& group(AxisSet axes, Where where = {});
+  /// Returns the group of this process over some axes, or one of them in part, made when first
+  /// asked for. Collective over: its members, at the first time.
+  Group& group(const AxisGroup& axes, Where where = {}) { return *entry(axes, where).group; }
 
   /// Makes one call of the operator `label`: writes it down, runs it. `send` and `receive` hold
   /// elements of call.type. Communication: the call. Collective over: the group. Throws
@@ -142,7 +144,15 @@ class MeshCore {
       throw;
     }
   }
-  std::shared_ptr<Group> make_group(AxisSet axes, std::uint64_t purpose) const;
+  /// A group that has been made, with what belongs to it.
+  struct GroupEntry {
+    AxisGroup axes;
+    std::shared_ptr<Group> group;
+    std::shared_ptr<Group> control;  ///< of level heavy
+    std::string over;
+  };
+  GroupEntry& entry(AxisGroup axes, Where where);
+  std::shared_ptr<Group> make_group(const AxisGroup& axes, std::uint64_t purpose) const;
   std::unique_ptr<Arena> make_arena() const;
 
   MeshShape shape_;
@@ -155,9 +165,8 @@ class MeshCore {
   int process_;
   Coordinates coordinates_;
   std::shared_ptr<Group> control_;
-  std::array<std::shared_ptr<Group>, 1u << max_axes> groups_;
-  std::array<std::shared_ptr<Group>, 1u << max_axes> group_controls_;
-  std::array<std::string, 1u << max_axes> over_;
+  std::array<std::unique_ptr<GroupEntry>, 1u << max_axes> groups_;
+  std::vector<std::unique_ptr<GroupEntry>> divided_groups_;
   std::unique_ptr<Arena> arena_;
   Ledger ledger_;
   detail::Attachments attachments_;
@@ -242,47 +251,63 @@ inline std::unique_ptr<Arena> MeshCore::make_arena() const {
                                  options_.memory_limit);
 }
 
-inline std::shared_ptr<Group> MeshCore::make_group(AxisSet axes, std::uint64_t purpose) const {
+inline std::string MeshCore::group_text(const AxisGroup& group) const {
+  std::string text = axes_text(group.spanned());
+  if (group.is_divided())
+    text += (group.outer ? " in steps of " : " in runs of ") + std::to_string(group.inner);
+  return text;
+}
+
+inline std::shared_ptr<Group> MeshCore::make_group(const AxisGroup& axes,
+                                                   std::uint64_t purpose) const {
   std::vector<int> members;
   for (int k = 0; k < shape_.group_size(axes); ++k)
     members.push_back(shape_.process(shape_.member(axes, coordinates_, k)));
-  return transport_->group(members, detail::mix(detail::mix(purpose, axes.bits),
+  return transport_->group(members, detail::mix(detail::mix(purpose, axes.key()),
                                                 static_cast<std::uint64_t>(members.front())));
 }
 
-inline Group& MeshCore::group(AxisSet axes, Where where) {
+inline MeshCore::GroupEntry& MeshCore::entry(AxisGroup axes, Where where) {
   require_usable(where);
-  const std::size_t slot = (axes & shape_.axes()).bits;
-  if (groups_[slot] == nullptr) {
-    over_[slot] = axes_text(axes);
-    const detail::Publish publish(transport_->blackboard(), process_,
-                                  {"", where, "the making of a group", over_[slot]});
-    groups_[slot] = make_group(axes & shape_.axes(), detail::data_purpose);
+  axes.axes = axes.axes & shape_.axes();
+  std::unique_ptr<GroupEntry>* found = nullptr;
+  if (!axes.is_divided()) {
+    found = &groups_[axes.axes.bits];
+  } else {
+    for (auto& known : divided_groups_)
+      if (known != nullptr && known->axes == axes) found = &known;
+    if (found == nullptr) found = &divided_groups_.emplace_back();
   }
-  return *groups_[slot];
+  if (*found == nullptr) {
+    auto made = std::make_unique<GroupEntry>(GroupEntry{axes, nullptr, nullptr, group_text(axes)});
+    const detail::Publish publish(transport_->blackboard(), process_,
+                                  {"", where, "the making of a group", made->over});
+    made->group = make_group(axes, detail::data_purpose);
+    *found = std::move(made);
+  }
+  return **found;
 }
 
 inline void MeshCore::collective(const Call& call, const void* send, void* receive,
                                  std::string_view label, Where where) {
-  Group& members = group(call.group, where);
+  GroupEntry& over = entry(call.group, where);
+  Group& members = *over.group;
   if (options_.check >= Check::light &&
       (call.own != members.rank() || call.members != members.size()))
     throw UsageError("the plan of " + std::string(label) + " is process " +
                          std::to_string(call.own) + "'s of " + std::to_string(call.members) +
-                         " over " + axes_text(call.group) + ", but this is process " +
+                         " over " + over.over + ", but this is process " +
                          std::to_string(members.rank()) + " of " + std::to_string(members.size()) +
                          "; run the plan of this mesh and process",
                      where);
   ledger_.add(call);
   if (dry_) return;
-  const std::size_t slot = (call.group & shape_.axes()).bits;
   const detail::Publish publish(transport_->blackboard(), process_,
-                                {label, where, name_of(call.kind), over_[slot]});
+                                {label, where, name_of(call.kind), over.over});
   guarded([&] {
     if (options_.check >= Check::heavy) {
-      if (group_controls_[slot] == nullptr)
-        group_controls_[slot] = make_group(call.group & shape_.axes(), detail::control_purpose);
-      detail::check_together(*group_controls_[slot], call, label, where);
+      if (over.control == nullptr) over.control = make_group(over.axes, detail::control_purpose);
+      detail::check_together(*over.control, call, label, where);
     }
     const Index before = members.window_bytes();
     members.run(call, send, receive);
@@ -297,7 +322,7 @@ inline void MeshCore::close() noexcept {
   attachments_.clear();
   if (arena_ != nullptr) arena_->close();
   for (auto& group : groups_) group.reset();
-  for (auto& group : group_controls_) group.reset();
+  divided_groups_.clear();
   control_.reset();
   transport_.reset();
 }

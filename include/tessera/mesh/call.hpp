@@ -16,7 +16,7 @@
 #include <tessera/base/dtype.hpp>
 #include <tessera/base/math.hpp>
 #include <tessera/base/reduction.hpp>
-#include <tessera/mesh/axis_list.hpp>
+#include <tessera/mesh/axis_group.hpp>
 
 namespace tessera {
 
@@ -73,7 +73,7 @@ struct Piece {
 ///   permute, exchange  send and receive: only non-empty pieces of other members, ascending by peer
 struct Call {
   Collective kind = Collective::all_gather;
-  AxisSet group;
+  AxisGroup group;
   DType type = DType::f32;
   Reduction reduction = Reduction::none;
   bool even = false;  ///< all pieces are alike on every member and packed in order: the plain MPI
@@ -81,6 +81,7 @@ struct Call {
   bool in_place = false;  ///< all_reduce only: send and receive are the same buffer
   int own = 0;            ///< this process's rank in the group
   int members = 1;
+  Index network = 0;  ///< of the payload, elements that go between nodes
   std::vector<Piece> send;
   std::vector<Piece> receive;
   bool operator==(const Call&) const = default;
@@ -144,6 +145,10 @@ inline Index message_count(const Call& call) {
 
 inline Index payload_bytes(const Call& call) {
   return payload_elements(call) * static_cast<Index>(size_of(call.type));
+}
+/// Returns the part of the payload that goes between nodes, as the plan has it.
+inline Index network_bytes(const Call& call) {
+  return call.network * static_cast<Index>(size_of(call.type));
 }
 
 }  // namespace tessera

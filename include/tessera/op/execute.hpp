@@ -140,21 +140,27 @@ class Execution {
                     c, panel > 0 ? 1 : 0);
     }
   }
-  void communicate(const Step& step, const StepWork& work, DType type, const void* in, void* out) {
+  void communicate(const Step&, const StepWork& work, DType type, const void* in, void* out) {
     Scratch send(mesh_->arena(), work.send_staging);
     Scratch receive(mesh_->arena(), work.receive_staging);
-    const void* from = step.direct_send ? in : send.data();
-    void* to = step.direct_receive ? out : receive.data();
-    if (live_) {
-      copy_all(type, in, send.data(), work.pack);
-      copy_all(type, in, out, work.local);
-      tessera::fence();
-    }
-    mesh_->collective(work.call, from, to, site_.label, site_.where);
-    if (live_) {
-      copy_all(type, receive.data(), out, work.unpack);
-      if (work.receive_staging > 0) tessera::fence();  // the staging memory goes back
-    }
+    const auto at = [&](Buffer buffer, const void* block) {
+      return buffer == Buffer::block          ? block
+             : buffer == Buffer::send_staging ? send.data()
+                                              : receive.data();
+    };
+    const void* packed_from = in;
+    work.for_each_call([&](const CallWork& one) {
+      if (live_) {
+        copy_all(type, packed_from, send.data(), one.pack);
+        copy_all(type, in, out, one.local);
+        tessera::fence();
+      }
+      mesh_->collective(one.call, at(one.send, in), const_cast<void*>(at(one.receive, out)),
+                        site_.label, site_.where);
+      if (live_) copy_all(type, receive.data(), out, one.unpack);
+      packed_from = receive.data();
+    });
+    if (live_ && work.receive_staging > 0) tessera::fence();  // the staging memory goes back
   }
 
   /// Arena memory for the time of one step.

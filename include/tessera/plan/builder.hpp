@@ -226,15 +226,19 @@ class PlanBuilder {
     const TensorDesc from = desc(slot);
     TensorDesc to = from;
     to.sharding = move.to;
-    const MoveNumbers numbers = count_move(move, from, plan_.mesh, at_);
+    const MoveNumbers numbers = count_move(move, from, plan_.mesh, at_, options_.machine);
     Step& step = add_step(move.kind, slot);
     step.collective = move.collective;
     step.group = move.group;
+    step.near = move.near;
+    if (step.kind == StepKind::communicate)
+      step.level = levels(move.group, plan_.mesh, options_.machine).level();
     step.even = move.even;
     step.direct_send = move.direct_send;
     step.direct_receive = move.direct_receive;
     step.panel_dim = move.panel_dim;
     step.payload = numbers.payload;
+    step.network_payload = numbers.network_payload;
     step.messages = numbers.messages;
     step.scratch = numbers.scratch();
     step.cost = price(move, from, plan_.mesh, options_.machine);

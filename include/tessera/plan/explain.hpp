@@ -104,7 +104,8 @@ class TextTable {
 
 inline std::string step_name(const Step& step, const AxisNames& names) {
   if (step.kind != StepKind::communicate) return std::string(name_of(step.kind));
-  return std::string(name_of(step.collective)) + " over " + to_string(step.group, names);
+  return std::string(name_of(step.collective)) + " over " + to_string(step.group, names) +
+         (step.near.empty() ? "" : " in levels");
 }
 inline std::string slot_text(const Slot& slot, const AxisNames& names) {
   return (slot.labels.empty() ? "scalar" : to_text(slot.labels)) + " " +
@@ -128,7 +129,10 @@ inline std::string explain(const Plan& plan, const AxisNames& names) {
                                    detail::slot_text(plan.slots[step.out], names)};
     if (step.kind == StepKind::communicate)
       cells.push_back(bytes_text(step.payload) + ", " + std::to_string(step.messages) +
-                      (step.messages == 1 ? " message" : " messages"));
+                      (step.messages == 1 ? " message" : " messages") +
+                      (step.level == Level::network
+                           ? ", " + bytes_text(step.network_payload) + " between nodes"
+                           : ""));
     else
       cells.push_back(step.flops > 0 ? flops_text(step.flops) : std::string());
     table.row(std::move(cells));
@@ -163,6 +167,8 @@ inline std::string explain(const Program& program) {
   for (const auto& [bits, bytes] : per_group)
     text += "  payload over " + to_string(AxisSet::from_bits(bits), names) + ": " +
             bytes_text(bytes) + "\n";
+  if (program.network_bytes() > 0)
+    text += "  payload between nodes: " + bytes_text(program.network_bytes()) + "\n";
   text += "  payload " + bytes_text(program.payload_bytes()) + " in " +
           std::to_string(program.messages()) + " messages, " + flops_text(program.flops()) +
           " of which " + flops_text(program.duplicated_flops()) + " duplicated, peak memory " +

@@ -15,7 +15,7 @@
 
 #include <tessera/base/memory.hpp>
 #include <tessera/mesh/call.hpp>
-#include <tessera/mesh/machine.hpp>
+#include <tessera/mesh/levels.hpp>
 #include <tessera/plan/equation.hpp>
 #include <tessera/spec/block.hpp>
 
@@ -96,14 +96,17 @@ struct Step {
   StepKind kind = StepKind::slice;
   Collective collective = Collective::all_gather;  ///< of a communicate step
   AxisSet group;                                   ///< the axes over which it communicates
-  bool even = false;                               ///< the plain collective rather than its v-form
+  Level level = Level::core;                       ///< the farthest that its data go
+  AxisGroup near;  ///< when not empty: in levels, within these and between them (plan/staged.hpp)
+  bool even = false;            ///< the plain collective rather than its v-form
   bool direct_send = false;     ///< data leaves from the source block, without packing
   bool direct_receive = false;  ///< data arrives in the destination block, without unpacking
   std::int8_t takes = -1;       ///< the input slot whose memory the output takes over, if any
   int panel_dim = -1;           ///< the packed side would be equal panels along this dimension
   FixedVector<std::int8_t, max_operands> in;
   std::int8_t out = -1;
-  Index payload = 0;  ///< bytes, by the law of mesh/call.hpp
+  Index payload = 0;          ///< bytes, by the law of mesh/call.hpp
+  Index network_payload = 0;  ///< of these, what goes to (or comes from) other nodes
   Index messages =
       0;  ///< per process: peers for point to point and all-to-all, rounds for the others
   Index flops = 0;
@@ -127,8 +130,8 @@ struct Plan {
   int result = 0;            ///< the slot that is returned; an operand when nothing is to be done
   Sharding result_sharding;  ///< as it was asked for; the slot may leave out axes of size 1
   Index peak_bytes = 0;      ///< most arena memory held at once beside the operands and a given
-                         ///< destination, a fresh result included
-  std::int64_t cost = 0;  ///< picoseconds by the machine model: the same number on every process
+                             ///< destination, a fresh result included
+  std::int64_t cost = 0;     ///< picoseconds by the machine model: the same number on every process
 
   constexpr TensorDesc result_desc() const {
     return {slots[result].desc.type, slots[result].desc.extents, result_sharding};
@@ -156,6 +159,12 @@ struct Plan {
     for (const Step& step : steps)
       if (step.kind == StepKind::communicate && step.collective == kind_)
         sum = saturating_add(sum, step.payload);
+    return sum;
+  }
+  /// Returns how much of the payload goes between nodes.
+  constexpr Index network_bytes() const {
+    Index sum = 0;
+    for (const Step& step : steps) sum = saturating_add(sum, step.network_payload);
     return sum;
   }
   constexpr Index messages() const {

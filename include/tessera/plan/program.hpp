@@ -70,6 +70,10 @@ class Program {
       return bytes;
     });
   }
+  /// Returns the payload that goes between nodes.
+  Index network_bytes() const {
+    return sum([](const Plan& p) { return p.network_bytes(); });
+  }
   Index messages() const {
     return sum([](const Plan& p) { return p.messages(); });
   }

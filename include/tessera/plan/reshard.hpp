@@ -39,14 +39,12 @@ class MoveChain {
     moves_.list.push_back(leg.move);
     at_.sharding = leg.move.to;
   }
-  constexpr void apply(const Move& move) { apply(Leg{move, price(move, at_, *mesh_, *machine_)}); }
+  constexpr void apply(const Move& move) { apply(priced(move, at_)); }
   /// Returns the move from one sharding of this tensor to another one, which differs.
   constexpr Leg leg(const Sharding& from, const Sharding& to) const {
     TensorDesc at = at_;
     at.sharding = from;
-    Leg result{classify(at.extents, from, to, *mesh_), 0};
-    result.cost = price(result.move, at, *mesh_, *machine_);
-    return result;
+    return priced(classify(at.extents, from, to, *mesh_), at);
   }
   constexpr void go(const Sharding& to) {
     if (!(at_.sharding == to)) apply(leg(at_.sharding, to));
@@ -66,6 +64,14 @@ class MoveChain {
   }
 
  private:
+  constexpr Leg priced(const Move& move, const TensorDesc& at) const {
+    Leg leg{move, price(move, at, *mesh_, *machine_)};
+    const Move staged = in_levels(move, at, *mesh_, *machine_);
+    if (staged.near.empty()) return leg;
+    const std::int64_t cost = price(staged, at, *mesh_, *machine_);
+    return cost < leg.cost ? Leg{staged, cost} : leg;
+  }
+
   TensorDesc at_;
   const MeshShape* mesh_;
   const Machine* machine_;

@@ -107,6 +107,88 @@ constexpr void for_each_sender(const Extents& extents, const Sharding& from, con
   detail::for_each_overlap(extents, from, needed, 0, from.used(), mesh, at, box, visit);
 }
 
+namespace detail {
+/// The parts of one dimension that meet an interval: how much of it they hold, and how many are
+/// not empty.
+struct Parts {
+  Index elements = 0;
+  Index count = 0;
+  constexpr Parts& add(const Parts& other, Index times) {
+    elements = saturating_add(elements, saturating_mul(other.elements, times));
+    count = saturating_add(count, saturating_mul(other.count, times));
+    return *this;
+  }
+};
+
+/// The coordinates first, first + stride, ... below `last` that members of `group` take on `axis`
+/// when the process at `at` is one of them.
+struct Places {
+  int first = 0;
+  int last = 1;
+  int stride = 1;
+  /// Returns how many of them are in [lo, hi).
+  constexpr Index within(Index lo, Index hi) const {
+    lo = max_of(lo, first);
+    hi = min_of(hi, last);
+    return hi <= lo ? 0 : (hi - 1 - first) / stride - (lo - 1 - first + stride) / stride + 1;
+  }
+  constexpr bool contains(Index place) const { return within(place, place + 1) == 1; }
+};
+constexpr Places places(const AxisGroup& group, int axis, const MeshShape& mesh,
+                        const Coordinates& at) {
+  if (group.axes.contains(axis)) return {0, mesh[axis], 1};
+  if (group.divided != axis) return {at[axis], at[axis] + 1, 1};
+  if (group.outer) return {at[axis] % group.inner, mesh[axis], group.inner};
+  const int run = at[axis] / group.inner * group.inner;
+  return {run, run + group.inner, 1};
+}
+
+/// Returns what the members of `group` hold of `target` in one dimension, the process at `at` being
+/// one of them. Arithmetic: parts that lie wholly within `target` are alike, so that of a level of
+/// nesting at most the first, one of the middle and the last two are looked at, whatever the size
+/// of the mesh.
+constexpr Parts parts_of_group(Interval piece, Interval target, AxisList axes, int i,
+                               const AxisGroup& group, const MeshShape& mesh,
+                               const Coordinates& at) {
+  const Interval overlap = intersect(piece, target);
+  if (overlap.size() == 0) return {};
+  if (i == axes.size()) return {overlap.size(), 1};
+  const int axis = axes[i];
+  const Places members = places(group, axis, mesh, at);
+  const Index width = ceil_div(piece.size(), mesh[axis]);
+  const Index first = (overlap.lo - piece.lo) / width;
+  const Index last = (overlap.hi - 1 - piece.lo) / width;
+  Parts sum;
+  const auto add = [&](Index part, Index times) {
+    if (times > 0)
+      sum.add(parts_of_group(split(piece, mesh[axis], part), target, axes, i + 1, group, mesh, at),
+              times);
+  };
+  add(first, members.within(first, first + 1));
+  if (last > first + 1) add(first + 1, members.within(first + 1, last));
+  if (last > first) add(last, members.within(last, last + 1));
+  return sum;
+}
+}  // namespace detail
+
+/// Returns how many elements the members of `group` own together, the process at `at` being one of
+/// them; replicas count each. In time that does not grow with the group.
+constexpr Index owned_by(const AxisGroup& group, const Extents& extents, const Sharding& sharding,
+                         const MeshShape& mesh, const Coordinates& at) {
+  Index elements = 1;
+  AxisSet used;
+  for (int d = 0; d < extents.size(); ++d) {
+    const Interval whole{0, extents[d]};
+    elements = saturating_mul(
+        elements, detail::parts_of_group(whole, whole, sharding[d], 0, group, mesh, at).elements);
+    used = used | sharding[d].set();
+  }
+  AxisGroup replicas = group;
+  replicas.axes = replicas.axes - used;
+  if (group.is_divided() && used.contains(group.divided)) replicas.divided = -1;
+  return saturating_mul(elements, mesh.group_size(replicas));
+}
+
 /// What one process sends to others in one move.
 struct SentTo {
   Index elements = 0;
@@ -114,35 +196,35 @@ struct SentTo {
   Index kept = 0;  ///< elements that it needs itself
 };
 
-/// Returns what the process at `self` sends; per dimension, so its time does not grow with the mesh
-/// unless a dimension is both left and entered by axes.
+/// Returns what the process at `self` sends to the other members of `group`: all axes that split
+/// the source, or some of them. In time that does not grow with the mesh.
 constexpr SentTo sent(const Extents& extents, const Sharding& from, const Sharding& to,
-                      const MeshShape& mesh, const Coordinates& self) {
-  const AxisSet free = from.used();
-  Index elements = mesh.group_size(free - to.used());
+                      const MeshShape& mesh, const Coordinates& self, const AxisGroup& group) {
+  AxisGroup unbound = group;  // these do not matter to the receiver: all of them receive
+  unbound.axes = group.axes - to.used();
+  if (group.is_divided() && to.used().contains(group.divided)) unbound.divided = -1;
+  Index elements = mesh.group_size(unbound);
   Index messages = elements;
   Index kept = 1;
-  Coordinates at = self;
   for (int d = 0; d < extents.size(); ++d) {
     const Interval mine = block(extents[d], from[d], mesh, self);
     if (mine.size() == 0) return {};
     const Interval wanted = from[d] == to[d] ? mine : block(extents[d], to[d], mesh, self);
     kept = saturating_mul(kept, intersect(mine, wanted).size());
-    Index overlap = 0;
-    Index parts = 0;
     if (from[d].starts_with(to[d])) {  // nothing cuts this dimension anew: every receiver needs all
-      overlap = mine.size();
-      parts = 1;
-    } else {
-      detail::for_each_part({0, extents[d]}, mine, to[d], 0, free, mesh, at, [&](Interval part) {
-        overlap += part.size();
-        ++parts;
-      });
+      elements = saturating_mul(elements, mine.size());
+      continue;
     }
-    elements = saturating_mul(elements, overlap);
-    messages = saturating_mul(messages, parts);
+    const detail::Parts parts =
+        detail::parts_of_group({0, extents[d]}, mine, to[d], 0, group, mesh, self);
+    elements = saturating_mul(elements, parts.elements);
+    messages = saturating_mul(messages, parts.count);
   }
   return {elements - kept, messages - (kept > 0 ? 1 : 0), kept};
+}
+constexpr SentTo sent(const Extents& extents, const Sharding& from, const Sharding& to,
+                      const MeshShape& mesh, const Coordinates& self) {
+  return sent(extents, from, to, mesh, self, from.used());
 }
 
 }  // namespace tessera

@@ -6,56 +6,18 @@
 ///
 ///     std::vector<StepWork> work = work_of(plan);
 ///
-/// Laws: the calls are those that a PMPI layer intercepts; payload_bytes(work.call) ==
-/// step.payload; the staging buffers make up step.scratch.
+/// Laws: the calls are those that a PMPI layer intercepts; their payload_bytes and network_bytes
+/// add up to the step's; the staging buffers make up step.scratch.
 #include <algorithm>
 #include <vector>
 
-#include <tessera/base/local_work.hpp>
-#include <tessera/plan/contraction.hpp>
-#include <tessera/plan/plan.hpp>
+#include <tessera/plan/staged.hpp>
+#include <tessera/plan/step_work.hpp>
 #include <tessera/plan/transfer.hpp>
 
 namespace tessera {
 
-struct StepWork {
-  Call call;                        ///< of a communicate step
-  std::vector<StridedCopy> pack;    ///< source block -> send staging
-  std::vector<StridedCopy> local;   ///< source block -> destination block
-  std::vector<StridedCopy> unpack;  ///< receive staging -> destination block
-  bool zeroed = false;              ///< `local` does not cover the destination, the rest is zero
-  Index send_staging = 0;           ///< bytes
-  Index receive_staging = 0;        ///< bytes
-  ContractionWork contract;         ///< of a contract step
-  LocalReduce reduce;               ///< of a reduce step
-  LocalMap map;                     ///< of a map step
-};
-
 namespace detail {
-
-/// Returns the copy of `box` from the row-major block `source` to the row-major block `target`.
-constexpr StridedCopy box_copy(const Box& box, const Box& source, const Box& target) {
-  StridedCopy copy;
-  copy.extents = box.extents();
-  copy.from_strides = row_major_strides(source.extents());
-  copy.to_strides = row_major_strides(target.extents());
-  for (int d = 0; d < box.rank(); ++d) {
-    copy.from_offset += (box[d].lo - source[d].lo) * copy.from_strides[d];
-    copy.to_offset += (box[d].lo - target[d].lo) * copy.to_strides[d];
-  }
-  return copy;
-}
-/// Returns the copy of `box` out of a block into a buffer at `offset`, packed.
-constexpr StridedCopy pack_copy(const Box& box, const Box& source, Index offset) {
-  StridedCopy copy = box_copy(box, source, box);
-  copy.to_offset = offset;
-  return copy;
-}
-constexpr StridedCopy unpack_copy(const Box& box, const Box& target, Index offset) {
-  StridedCopy copy = box_copy(box, box, target);
-  copy.from_offset = offset;
-  return copy;
-}
 
 /// Works out one communicate step.
 class CommunicationWork {
@@ -82,6 +44,8 @@ class CommunicationWork {
     call.in_place = step.takes >= 0;
     call.own = mesh_.group_rank(step.group, at_);
     call.members = mesh_.group_size(step.group);
+    work_.send = step.direct_send ? Buffer::block : Buffer::send_staging;
+    work_.receive = step.direct_receive ? Buffer::block : Buffer::receive_staging;
   }
 
   StepWork make() {
@@ -114,6 +78,7 @@ class CommunicationWork {
         break;
     }
     const Index unit = static_cast<Index>(size_of(from_.type));
+    work_.call.network = step_.network_payload / unit;
     if (!step_.direct_send) work_.send_staging = sent_ * unit;
     if (!step_.direct_receive) work_.receive_staging = received_ * unit;
     return std::move(work_);
@@ -282,7 +247,8 @@ inline StepWork work_of(const Plan& plan, const Step& step) {
   StepWork work;
   switch (step.kind) {
     case StepKind::communicate:
-      return detail::CommunicationWork(plan, step).make();
+      return step.near.empty() ? detail::CommunicationWork(plan, step).make()
+                               : detail::StagedWork(plan, step).make();
     case StepKind::slice:
     case StepKind::copy: {
       const Box target = block(out.desc.extents, out.desc.sharding, plan.mesh, at);

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// What one step of a plan is on its process: the exact call, what is packed and unpacked, the
+/// local arithmetic. plan/work.hpp and plan/relocation.hpp make it, the executor carries it out.
+///
+///     StepWork work = work_of(plan, plan.steps[0]);    // work.call, work.pack, work.unpack
+///
+/// Laws: a box that is packed and unpacked again is the box.
+#include <vector>
+
+#include <tessera/base/local_work.hpp>
+#include <tessera/plan/contraction.hpp>
+#include <tessera/plan/plan.hpp>
+
+namespace tessera {
+
+/// The memory that a call sends from or receives in: a block of a tensor, or staging memory of the
+/// step.
+enum class Buffer : std::uint8_t { block, send_staging, receive_staging };
+
+/// One call, and what is copied for it.
+struct CallWork {
+  Call call;
+  Buffer send = Buffer::block;     ///< the source block
+  Buffer receive = Buffer::block;  ///< the destination block
+  std::vector<StridedCopy> pack;   ///< source block (later stages: receive staging) -> send staging
+  std::vector<StridedCopy> local;  ///< source block -> destination block
+  std::vector<StridedCopy> unpack;  ///< receive staging -> destination block
+};
+
+struct StepWork : CallWork {
+  std::vector<CallWork> then;  ///< of a collective in levels: the calls after the first
+  bool zeroed = false;         ///< `local` does not cover the destination, the rest is zero
+  Index send_staging = 0;      ///< bytes
+  Index receive_staging = 0;   ///< bytes
+  ContractionWork contract;    ///< of a contract step
+  LocalReduce reduce;          ///< of a reduce step
+  LocalMap map;                ///< of a map step
+
+  /// Calls visit(call work) for every call of a communicate step, in order.
+  template <class Visit> void for_each_call(const Visit& visit) const {
+    visit(static_cast<const CallWork&>(*this));
+    for (const CallWork& next : then) visit(next);
+  }
+};
+
+namespace detail {
+
+/// Returns the copy of `box` from the row-major block `source` to the row-major block `target`.
+constexpr StridedCopy box_copy(const Box& box, const Box& source, const Box& target) {
+  StridedCopy copy;
+  copy.extents = box.extents();
+  copy.from_strides = row_major_strides(source.extents());
+  copy.to_strides = row_major_strides(target.extents());
+  for (int d = 0; d < box.rank(); ++d) {
+    copy.from_offset += (box[d].lo - source[d].lo) * copy.from_strides[d];
+    copy.to_offset += (box[d].lo - target[d].lo) * copy.to_strides[d];
+  }
+  return copy;
+}
+/// Returns the copy of `box` out of a block into a buffer at `offset`, packed.
+constexpr StridedCopy pack_copy(const Box& box, const Box& source, Index offset) {
+  StridedCopy copy = box_copy(box, source, box);
+  copy.to_offset = offset;
+  return copy;
+}
+constexpr StridedCopy unpack_copy(const Box& box, const Box& target, Index offset) {
+  StridedCopy copy = box_copy(box, box, target);
+  copy.from_offset = offset;
+  return copy;
+}
+}  // namespace detail
+
+}  // namespace tessera
