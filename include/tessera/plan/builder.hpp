@@ -20,6 +20,7 @@ struct PlanOptions {
   Index workspace_limit =
       max_int64;  ///< bytes of temporaries a process may hold, where there is a choice
   Destination destination = Destination::fresh;
+  Contract contract{};  ///< plans that keep it come before all that do not
   constexpr bool operator==(const PlanOptions&) const = default;
 };
 
@@ -44,7 +45,8 @@ class PlanBuilder {
 
   /// Moves a slot to another sharding; returns the slot that holds it then.
   constexpr int reshard(int slot, const Sharding& to) {
-    const Moves moves = reshard_moves(desc(slot), to, plan_.mesh, options_.machine);
+    const Moves moves =
+        reshard_moves(desc(slot), to, plan_.mesh, options_.machine, options_.contract);
     for (const Move& move : moves.list) slot = add_move(slot, move);
     return slot;
   }
@@ -223,6 +225,7 @@ class PlanBuilder {
                           static_cast<Index>(size_of(desc.type)));
   }
   constexpr int add_move(int slot, const Move& move) {
+    if (move.kind == StepKind::communicate) plan_.needs.accept(move.collective, move.group);
     const TensorDesc from = desc(slot);
     TensorDesc to = from;
     to.sharding = move.to;

@@ -69,10 +69,16 @@ constexpr Plan plan_einsum(const Terms& terms, const TensorDesc& a, const Tensor
     result.extents.push_back(in_a >= 0 ? a.extents[in_a]
                                        : b.extents[terms.operands[1].find(label)]);
   }
-  const auto choice =
-      detail::EinsumSearch(build.labels(left), build.desc(left), build.labels(right),
-                           build.desc(right), terms.result, result, mesh, options)
-          .best();
+  const auto search = [&](bool leave_out_units) {
+    return detail::EinsumSearch(build.labels(left), build.desc(left), build.labels(right),
+                                build.desc(right), terms.result, result, mesh, options,
+                                leave_out_units)
+        .best();
+  };
+  auto choice = search(true);
+  if (options.contract.bounded() && breaches(choice.cost) > 0 && !mesh.unit_axes().empty())
+    if (const auto other = search(false); breaches(other.cost) < breaches(choice.cost))
+      choice = other;  // what the contract allows may be the moves of meshes without axes of size 1
   const Contraction roles = contraction(build.labels(left), build.labels(right), terms.result);
   detail::PanelChoice panels(build, roles);
   left = build.reshard(left, choice.a);

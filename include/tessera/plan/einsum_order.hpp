@@ -48,7 +48,34 @@ class OrderSearch {
     EinsumOrder start;
     start.cost = 0;
     extend(tensors, tensors.size(), start, tensors.size() <= 5);
+    if (options_.contract.bounded() && breaches(best_.cost) > 0 && tensors.size() > 5)
+      if (const EinsumOrder written = in_order(tensors).order; written.cost < best_.cost)
+        best_ = written;
     return best_;
+  }
+
+  /// The products from left to right, as they are written, and all that they need; no products when
+  /// one of them cannot be.
+  struct InOrder {
+    EinsumOrder order;
+    Contract needs = Contract::nothing();
+  };
+  constexpr InOrder in_order(Tensors tensors) const {
+    InOrder result;
+    result.order.cost = 0;
+    const int count = tensors.size();
+    for (int next = 1; next < count; ++next) {
+      const int done = next == 1 ? 0 : tensors.size() - 1;
+      const PairProduct product = pair(tensors, done, next, next + 1 == count);
+      if (!possible(tensors, product)) return {};
+      const Plan plan = planned(tensors, product);
+      result.order.cost = saturating_add(result.order.cost, cost_of(plan));
+      result.order.products.push_back(product);
+      result.needs = result.needs.joined(plan.needs);
+      tensors[done].used = tensors[next].used = true;
+      tensors.push_back({product.terms.result, plan.result_desc(), false});
+    }
+    return result;
   }
 
  private:
@@ -96,6 +123,21 @@ class OrderSearch {
         return true;
     return false;
   }
+  constexpr bool possible(const Tensors& tensors, const PairProduct& product) const {
+    return product.terms.well_formed &&
+           check_einsum(product.terms,
+                        {tensors[product.left].desc.sharding, tensors[product.right].desc.sharding},
+                        product.out)
+               .ok();
+  }
+  constexpr Plan planned(const Tensors& tensors, const PairProduct& product) const {
+    return plan_einsum(product.terms, tensors[product.left].desc, tensors[product.right].desc,
+                       product.out, mesh_, 0, options_);
+  }
+  constexpr std::int64_t cost_of(const Plan& plan) const {
+    return options_.contract.covers(plan.needs) ? plan.cost
+                                                : saturating_add(plan.cost, breach_cost);
+  }
   /// Takes every next pair in turn, or the cheapest one alone.
   constexpr void extend(const Tensors& tensors, int remaining, const EinsumOrder& done, bool all) {
     if (remaining == 1) {
@@ -108,15 +150,10 @@ class OrderSearch {
       for (int right = left + 1; right < tensors.size(); ++right) {
         if (tensors[left].used || tensors[right].used) continue;
         const PairProduct product = pair(tensors, left, right, remaining == 2);
-        if (!product.terms.well_formed ||
-            !check_einsum(product.terms,
-                          {tensors[left].desc.sharding, tensors[right].desc.sharding}, product.out)
-                 .ok())
-          continue;
-        const Plan plan = plan_einsum(product.terms, tensors[left].desc, tensors[right].desc,
-                                      product.out, mesh_, 0, options_);
+        if (!possible(tensors, product)) continue;
+        const Plan plan = planned(tensors, product);
         EinsumOrder longer = done;
-        longer.cost = saturating_add(longer.cost, plan.cost);
+        longer.cost = saturating_add(longer.cost, cost_of(plan));
         longer.products.push_back(product);
         Tensors after = tensors;
         after[left].used = after[right].used = true;

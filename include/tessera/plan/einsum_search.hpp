@@ -31,13 +31,14 @@ class EinsumSearch {
 
   constexpr EinsumSearch(const Term& a, const TensorDesc& da, const Term& b, const TensorDesc& db,
                          const Term& c, const TensorDesc& dc, const MeshShape& mesh,
-                         const PlanOptions& options)
+                         const PlanOptions& options, bool leave_out_units = true)
       : mesh_(mesh),
         options_(options),
         terms_{a, b, c},
         descs_{da, db, dc},
         origin_(mesh.rank(), 0) {
-    for (TensorDesc& desc : descs_) desc.sharding = without_unit_axes(desc.sharding, mesh_);
+    if (leave_out_units)
+      for (TensorDesc& desc : descs_) desc.sharding = without_unit_axes(desc.sharding, mesh_);
     for (const Term* term : {&c, &a, &b})
       for (char label : *term)
         if (!labels_.contains(label)) labels_.push_back(label);
@@ -51,14 +52,7 @@ class EinsumSearch {
     for (int axis = 0; axis < mesh_.rank(); ++axis) combinations *= candidates_[axis].size();
     evaluate(pick);
     if (combinations <= exhaustive_limit) {
-      for (int i = 1; i < combinations; ++i) {
-        int rest = i;
-        for (int axis = 0; axis < mesh_.rank(); ++axis) {
-          pick[axis] = rest % candidates_[axis].size();
-          rest /= candidates_[axis].size();
-        }
-        evaluate(pick);
-      }
+      evaluate_all(combinations);
       return best_;
     }
     for (int sweep = 0; sweep < 2; ++sweep)
@@ -69,10 +63,23 @@ class EinsumSearch {
           evaluate(trial);
         }
       }
+    if (options_.contract.bounded() && breaches(best_.cost) > 0)
+      evaluate_all(combinations);  // the contract is kept if it can be
     return best_;
   }
 
  private:
+  constexpr void evaluate_all(int combinations) {
+    FixedVector<int, max_axes> pick(mesh_.rank(), 0);
+    for (int i = 1; i < combinations; ++i) {
+      int rest = i;
+      for (int axis = 0; axis < mesh_.rank(); ++axis) {
+        pick[axis] = rest % candidates_[axis].size();
+        rest /= candidates_[axis].size();
+      }
+      evaluate(pick);
+    }
+  }
   static constexpr int exhaustive_limit = 16;
   static constexpr int nowhere = -1;  ///< the axis splits nothing: its processes compute the same
   static constexpr int through = -2;  ///< an operand is partial over the axis and so is the product
@@ -173,15 +180,19 @@ class EinsumSearch {
       products = saturating_mul(products, block(extent(l), roles[l], mesh_, origin_).size());
     choice.cost = options_.machine.compute(products, descs_[2].type);
     Index held = 0;
+    const std::int64_t broken = breaches(best_.cost);  // the contract goes before the limit
     const Sharding* shardings[3] = {&choice.a, &choice.b, &choice.c};
     for (int t = 0; t < 3; ++t) {
-      if (choice.cost >= best_.cost && !over_limit_) return;
+      if (choice.cost >= best_.cost && (!over_limit_ || breaches(choice.cost) > broken)) return;
       const Toll toll = toll_of(t, *shardings[t]);
       choice.cost = saturating_add(choice.cost, toll.cost);
       held = saturating_add(held, toll.bytes);
     }
     const bool over = held > options_.workspace_limit;
-    if ((over && !over_limit_) || (over == over_limit_ && choice.cost >= best_.cost)) return;
+    if (breaches(choice.cost) > broken) return;
+    if (breaches(choice.cost) == broken &&
+        ((over && !over_limit_) || (over == over_limit_ && choice.cost >= best_.cost)))
+      return;
     best_ = choice;
     best_pick_ = pick;
     over_limit_ = over;
@@ -200,8 +211,8 @@ class EinsumSearch {
     if (!(descs_[t].sharding == s)) {
       TensorDesc moved = descs_[t];
       if (t == 2) moved.sharding = s;
-      const Moves moves =
-          reshard_moves(moved, t == 2 ? descs_[t].sharding : s, mesh_, options_.machine);
+      const Moves moves = reshard_moves(moved, t == 2 ? descs_[t].sharding : s, mesh_,
+                                        options_.machine, options_.contract);
       toll.bytes = bytes(moved.extents, s, moved.type);
       toll.cost = moves.cost;
       if (!moves.list.empty())

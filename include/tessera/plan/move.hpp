@@ -162,6 +162,17 @@ constexpr Move scatter_move(const Extents& extents, const Sharding& from, const 
   return move;
 }
 
+/// Returns the move to `to` point to point, whatever the shardings; `group` holds the axes that
+/// leave a dimension.
+constexpr Move exchange_move(const Sharding& to, AxisSet group) {
+  Move move;
+  move.kind = StepKind::communicate;
+  move.collective = Collective::exchange;
+  move.group = group;
+  move.to = to;
+  return move;
+}
+
 /// Returns the move that combines partial values over `group` and leaves the result on all of it.
 constexpr Move reduce_move(const Sharding& from, AxisSet group) {
   Move move;

@@ -14,7 +14,7 @@
 #include <cstdint>
 
 #include <tessera/base/memory.hpp>
-#include <tessera/mesh/call.hpp>
+#include <tessera/mesh/contract.hpp>
 #include <tessera/mesh/levels.hpp>
 #include <tessera/plan/equation.hpp>
 #include <tessera/spec/block.hpp>
@@ -126,6 +126,7 @@ struct Plan {
   FixedVector<Slot, max_slots> slots;     ///< the operands come first, in order
   FixedVector<Step, max_steps> steps;
   Destination destination = Destination::fresh;
+  Contract needs = Contract::nothing();  ///< the collectives of its moves, with their axes
   int operands = 0;
   int result = 0;            ///< the slot that is returned; an operand when nothing is to be done
   Sharding result_sharding;  ///< as it was asked for; the slot may leave out axes of size 1

@@ -6,11 +6,22 @@
 ///
 ///     Moves moves = reshard_moves(desc, to, mesh, Machine{});     // moves.cost, moves.list
 ///
+/// Under a contract (mesh/contract.hpp) a chain that keeps it is taken before any that does not;
+/// two more are looked at then: everything gathered and sliced again, and a sum taken by a
+/// reduce-scatter and an all-gather.
+///
 /// Laws: from S to S there are no moves; slicing a replicated tensor communicates nothing; the
 /// chain is decided by process 0's prices, so every process decides alike.
+#include <tessera/mesh/contract.hpp>
 #include <tessera/plan/move.hpp>
 
 namespace tessera {
+
+/// What a move costs beside its time when the contract does not accept it, in picoseconds: three
+/// days, so that the least of such moves wins before any time counts.
+inline constexpr std::int64_t breach_cost = std::int64_t{1} << 58;
+/// Returns how many moves that are not accepted a cost holds.
+constexpr std::int64_t breaches(std::int64_t cost) { return cost / breach_cost; }
 
 /// A chain of moves and its price in picoseconds.
 struct Moves {
@@ -28,8 +39,9 @@ struct Leg {
 
 class MoveChain {
  public:
-  constexpr MoveChain(const TensorDesc& from, const MeshShape& mesh, const Machine& machine)
-      : at_(from), mesh_(&mesh), machine_(&machine) {}
+  constexpr MoveChain(const TensorDesc& from, const MeshShape& mesh, const Machine& machine,
+                      const Contract& contract)
+      : at_(from), mesh_(&mesh), machine_(&machine), contract_(&contract) {}
 
   constexpr const Sharding& sharding() const { return at_.sharding; }
   constexpr const Moves& moves() const { return moves_; }
@@ -44,8 +56,12 @@ class MoveChain {
   constexpr Leg leg(const Sharding& from, const Sharding& to) const {
     TensorDesc at = at_;
     at.sharding = from;
-    return priced(classify(at.extents, from, to, *mesh_), at);
+    Move move = classify(at.extents, from, to, *mesh_);
+    if (!accepted(move) && contract_->accepts(Collective::exchange, move.group))
+      move = exchange_move(to, move.group);
+    return priced(move, at);
   }
+  constexpr bool bounded() const { return contract_->bounded(); }
   constexpr void go(const Sharding& to) {
     if (!(at_.sharding == to)) apply(leg(at_.sharding, to));
   }
@@ -64,17 +80,23 @@ class MoveChain {
   }
 
  private:
+  constexpr bool accepted(const Move& move) const {
+    return move.kind == StepKind::slice || contract_->accepts(move.collective, move.group);
+  }
   constexpr Leg priced(const Move& move, const TensorDesc& at) const {
     Leg leg{move, price(move, at, *mesh_, *machine_)};
     const Move staged = in_levels(move, at, *mesh_, *machine_);
-    if (staged.near.empty()) return leg;
-    const std::int64_t cost = price(staged, at, *mesh_, *machine_);
-    return cost < leg.cost ? Leg{staged, cost} : leg;
+    if (!staged.near.empty())
+      if (const std::int64_t cost = price(staged, at, *mesh_, *machine_); cost < leg.cost)
+        leg = {staged, cost};
+    if (!accepted(move)) leg.cost = saturating_add(leg.cost, breach_cost);
+    return leg;
   }
 
   TensorDesc at_;
   const MeshShape* mesh_;
   const Machine* machine_;
+  const Contract* contract_;
   Moves moves_;
 };
 
@@ -119,6 +141,13 @@ constexpr Sharding before_gather(const Sharding& from, const Sharding& to) {
   return result;
 }
 
+/// Returns what `from` and `to` have in common at the front of each dimension.
+constexpr Sharding gathered_to_common(const Sharding& from, const Sharding& to) {
+  Sharding result = from;
+  for (int d = 0; d < from.rank(); ++d) result[d] = from[d].first(from[d].common_prefix(to[d]));
+  return result;
+}
+
 /// The cheapest way found so far from a sharding to another one that takes an exchange: perhaps a
 /// slice, perhaps a move to a sharding on the way, and the last move. Of two at one price the one
 /// of fewer moves is kept, then the first.
@@ -129,6 +158,8 @@ class Detour {
 
   /// Considers to slice first, as far as is free, and what may follow.
   constexpr void consider() {
+    if (chain_.bounded())
+      consider(false, {}, chain_.sharding(), gathered_to_common(chain_.sharding(), to_));
     const Sharding sliced = sliced_towards(chain_.sharding(), to_);
     Leg slice;
     const bool slices = !(sliced == chain_.sharding());
@@ -176,33 +207,21 @@ class Detour {
 constexpr void finish_chain(MoveChain& chain, const Sharding& to) {
   if (chain.sharding() == to) return;
   const Leg direct = chain.leg(chain.sharding(), to);
-  if (direct.move.kind == StepKind::slice || direct.move.collective != Collective::exchange)
+  if (direct.move.kind == StepKind::slice ||
+      (direct.move.collective != Collective::exchange && breaches(direct.cost) == 0))
     return chain.apply(direct);
   Detour ways(chain, to, direct);
   ways.consider();
   ways.apply(chain);
 }
-}  // namespace detail
-
-/// Returns true when values under `from` can be brought to `to`: nothing becomes partial that was
-/// not.
-constexpr bool can_reshard(const Sharding& from, const Sharding& to) {
-  return from.rank() == to.rank() && (to.partial - from.partial).empty() &&
-         (to.partial.empty() || to.reduction == from.reduction);
-}
-
-/// Returns the moves that take a tensor `tensor` to sharding `target`; axes of size 1 are left out
-/// of them. Precondition: can_reshard(tensor.sharding, target).
-constexpr Moves reshard_moves(const TensorDesc& tensor, const Sharding& target,
-                              const MeshShape& mesh, const Machine& machine) {
-  using detail::MoveChain;
-  const TensorDesc from{tensor.type, tensor.extents, without_unit_axes(tensor.sharding, mesh)};
-  const Sharding to = without_unit_axes(target, mesh);
+/// Returns the cheapest of the usual chains; no axis of size 1 is used.
+constexpr Moves usual_moves(const TensorDesc& from, const Sharding& to, const MeshShape& mesh,
+                            const Machine& machine, const Contract& contract) {
   if (from.sharding == to) return {};
-  MoveChain start(from, mesh, machine);
+  MoveChain start(from, mesh, machine, contract);
   const AxisSet open = from.sharding.partial - to.partial;
   if (open.empty()) {
-    detail::finish_chain(start, to);
+    finish_chain(start, to);
     return start.moves();
   }
 
@@ -210,18 +229,18 @@ constexpr Moves reshard_moves(const TensorDesc& tensor, const Sharding& target,
   const AxisSet combined = open - scattered;
 
   MoveChain best = start;  // slice what is free, combine, then move the rest
-  best.go(detail::sliced_towards(from.sharding,
-                                 to.with_partial(from.sharding.partial, from.sharding.reduction)));
+  best.go(sliced_towards(from.sharding,
+                         to.with_partial(from.sharding.partial, from.sharding.reduction)));
   MoveChain whole = best;
   best.combine_scattered(to, scattered);
   best.combine(combined);
-  detail::finish_chain(best, to);
+  finish_chain(best, to);
   if (scattered.empty()) return best.moves();
 
   whole.combine(open);  // for tiny tensors, one all-reduce and a slice have fewer rounds
   if (whole.moves().cost <= best.moves().cost) {
-    detail::finish_chain(whole, to);
-    detail::keep_cheaper(best, whole);
+    finish_chain(whole, to);
+    keep_cheaper(best, whole);
   }
 
   Sharding moved = to.with_partial(from.sharding.partial, from.sharding.reduction);
@@ -233,12 +252,65 @@ constexpr Moves reshard_moves(const TensorDesc& tensor, const Sharding& target,
   }
   if (lands) {
     MoveChain& move_first = start;
-    detail::finish_chain(move_first, moved);
+    finish_chain(move_first, moved);
     move_first.combine_scattered(to, scattered);
     move_first.combine(combined);
-    detail::keep_cheaper(best, move_first);
+    keep_cheaper(best, move_first);
   }
   return best.moves();
+}
+
+/// Returns the chain that combines what is open by a reduce-scatter along the longest dimension and
+/// an all-gather, and then goes on. Precondition: something is open, and there is a dimension.
+constexpr Moves scattered_and_gathered(const TensorDesc& from, const Sharding& to,
+                                       const MeshShape& mesh, const Machine& machine,
+                                       const Contract& contract) {
+  MoveChain chain(from, mesh, machine, contract);
+  const AxisSet open = from.sharding.partial - to.partial;
+  int longest = 0;
+  for (int d = 1; d < from.rank(); ++d)
+    if (from.extents[d] > from.extents[longest]) longest = d;
+  const Sharding combined =
+      from.sharding.with_partial(from.sharding.partial - open, from.sharding.reduction);
+  Sharding scattered = combined;
+  for (int axis = 0; axis < mesh.rank(); ++axis)
+    if (open.contains(axis)) scattered[longest].push_back(axis);
+  chain.combine_scattered(scattered, open);
+  chain.go(combined);
+  finish_chain(chain, to);
+  return chain.moves();
+}
+}  // namespace detail
+
+/// Returns true when values under `from` can be brought to `to`: nothing becomes partial that was
+/// not.
+constexpr bool can_reshard(const Sharding& from, const Sharding& to) {
+  return from.rank() == to.rank() && (to.partial - from.partial).empty() &&
+         (to.partial.empty() || to.reduction == from.reduction);
+}
+
+/// Returns the moves that take a tensor `tensor` to sharding `target`; axes of size 1 are left out
+/// of them, unless the contract asks for several moves where one would do. A cost of breach_cost or
+/// more says that no chain keeps the contract. Precondition: can_reshard(tensor.sharding, target).
+constexpr Moves reshard_moves(const TensorDesc& tensor, const Sharding& target,
+                              const MeshShape& mesh, const Machine& machine,
+                              const Contract& contract = {}) {
+  const TensorDesc from{tensor.type, tensor.extents, without_unit_axes(tensor.sharding, mesh)};
+  const Sharding to = without_unit_axes(target, mesh);
+  Moves best = detail::usual_moves(from, to, mesh, machine, contract);
+  if (!contract.bounded()) return best;
+  const auto keep = [&best](const Moves& other) {
+    if (breaches(other.cost) < breaches(best.cost)) best = other;
+  };
+  const bool open = !(from.sharding.partial - to.partial).empty();
+  if (breaches(best.cost) > 0 && open && from.rank() > 0)
+    keep(detail::scattered_and_gathered(from, to, mesh, machine, contract));
+  if (breaches(best.cost) > 0) {  // with axes of size 1 counted in, moves are those of other meshes
+    keep(detail::usual_moves(tensor, target, mesh, machine, contract));
+    if (open && from.rank() > 0)
+      keep(detail::scattered_and_gathered(tensor, target, mesh, machine, contract));
+  }
+  return best;
 }
 
 }  // namespace tessera

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Whether an operator can keep a contract (mesh/contract.hpp), decided from names: the planner,
+/// told of the contract, plans it on a mesh that stands for all meshes with those axes. What the
+/// plan needs is compared with what the contract accepts.
+///
+///     const Contract needs = needs_of_reshard(from, to, paper_mesh<Grid>(), contract);
+///     contract.covers(needs)                       // then the call compiles
+///
+/// What a move is called depends on names alone but for two things. Axes of one size make a
+/// permutation of an exchange: so axes whose size is open get sizes that differ. Axes of size 1
+/// vanish, and a move over the rest may be a simpler one: tests try every mesh. Products of three
+/// and more are looked at from left to right, as they are written.
+///
+/// Laws: when a contract covers what is needed on paper, the plan keeps it on every mesh of those
+/// axes and for all extents; but an operand of a map whose extent of 1 is stretched, and split, is
+/// gathered, which names do not show: that is found when the plan is made.
+#include <tessera/plan/einsum_order.hpp>
+#include <tessera/plan/reduce.hpp>
+
+namespace tessera {
+
+/// Returns sizes for the axes of a mesh type: its own where they are fixed, else all different.
+template <class M> constexpr MeshShape paper_mesh() {
+  constexpr auto fixed = M::fixed_sizes();
+  MeshShape mesh;
+  int next = 2;
+  for (int a = 0; a < M::rank; ++a) {
+    while (fixed.contains(next)) ++next;
+    mesh.push_back(fixed[a] != dynamic ? fixed[a] : next++);
+  }
+  return mesh;
+}
+
+namespace detail {
+/// A tensor large enough that no extent matters.
+constexpr TensorDesc paper_desc(const Sharding& sharding) {
+  return {DType::f32, Extents(sharding.rank(), 5040), sharding};
+}
+constexpr PlanOptions bounded_by(const Contract& contract) {
+  PlanOptions options;
+  options.contract = contract;
+  return options;
+}
+}  // namespace detail
+
+// Each returns what the plan that keeps `contract`, if there is one, needs; else what the one with
+// the fewest breaches needs. Preconditions: the operator's verdict is ok.
+
+constexpr Contract needs_of_reshard(const Sharding& from, const Sharding& to, const MeshShape& mesh,
+                                    const Contract& contract) {
+  return plan_reshard(detail::paper_desc(from), to, mesh, 0, detail::bounded_by(contract)).needs;
+}
+constexpr Contract needs_of_reduce(const Terms& terms, Reduction reduction, const Sharding& x,
+                                   const Sharding& out, const MeshShape& mesh,
+                                   const Contract& contract) {
+  return plan_reduce(terms, reduction, detail::paper_desc(x), out, mesh, 0,
+                     detail::bounded_by(contract))
+      .needs;
+}
+constexpr Contract needs_of_transpose(const Terms& terms, const Sharding& x, const Sharding& out,
+                                      const MeshShape& mesh, const Contract& contract) {
+  return plan_transpose(terms, detail::paper_desc(x), out, mesh, 0, detail::bounded_by(contract))
+      .needs;
+}
+constexpr Contract needs_of_map(const Terms& terms, const Shardings& operands, const Sharding& out,
+                                const MeshShape& mesh, const Contract& contract) {
+  TensorDescs descs;
+  for (const Sharding& operand : operands) descs.push_back(detail::paper_desc(operand));
+  return plan_map(terms, descs, DType::f32, out, mesh, 0, detail::bounded_by(contract)).needs;
+}
+constexpr Contract needs_of_einsum(const Terms& terms, const Shardings& operands,
+                                   const Sharding& out, const MeshShape& mesh,
+                                   const Contract& contract) {
+  if (operands.size() == 1)
+    return needs_of_reduce(terms, Reduction::sum, operands[0], out, mesh, contract);
+  const PlanOptions options = detail::bounded_by(contract);
+  if (operands.size() == 2)
+    return plan_einsum(terms, detail::paper_desc(operands[0]), detail::paper_desc(operands[1]), out,
+                       mesh, 0, options)
+        .needs;
+  detail::OrderSearch::Tensors tensors;
+  for (int i = 0; i < operands.size(); ++i)
+    tensors.push_back({terms.operands[i], detail::paper_desc(operands[i]), false});
+  const auto written = detail::OrderSearch(terms, out, mesh, options).in_order(tensors);
+  return written.order.products.empty() ? Contract{} : written.needs;
+}
+
+}  // namespace tessera
