@@ -43,7 +43,10 @@ class Paper {
       if (!(leveled(mine) == leveled(plans_[0]))) return at + "other steps than process 0";
       if (work_[index(p)].size() != index(mine.steps.size())) return at + "work and steps differ in number";
       for (int i = 0; i < mine.steps.size(); ++i) {
-        const std::string text = broken_step(mine, mine.steps[i], work_[index(p)][index(i)]);
+        const Step& step = mine.steps[i];
+        std::vector<StepWork> rounds{work_[index(p)][index(i)]};
+        for (Index round = 1; round < step.rounds; ++round) rounds.push_back(work_of(mine, step, round));
+        const std::string text = broken_step(mine, step, rounds);
         if (!text.empty()) return at + "step " + std::to_string(i) + ": " + text;
       }
       if (const std::string text = broken_memory(mine); !text.empty()) return at + text;
@@ -57,7 +60,7 @@ class Paper {
     data_.assign(index(mesh_.processes()), std::vector<Values>(index(plan().slots.size())));
     for (int p = 0; p < mesh_.processes(); ++p)
       for (int o = 0; o < plan().operands; ++o)
-        slot(p, o) = block_input<Value>(plan().slots[o].desc, mesh_, mesh_.coordinates(p), seeds[index(o)]);
+        slot(p, o) = operand(plan().slots[o], p, seeds[index(o)]);
     try {
       for (int i = 0; i < plan().steps.size(); ++i) carry_out(i);
     } catch (const std::exception& error) {
@@ -65,6 +68,8 @@ class Paper {
     }
     const TensorDesc& desc = plan().result_desc();
     if (!(desc.extents == expected.extents)) return "the result has extents " + to_string(desc.extents) + ", not " + to_string(expected.extents);
+    const Slot& result = plan().slots[plan().result];
+    const Holding held(desc, result.given ? result.place : Placement{}, mesh_);
     for (int p = 0; p < mesh_.processes(); ++p) {
       const Coordinates at = mesh_.coordinates(p);
       Values mine = slot(p, plan().result);
@@ -73,7 +78,7 @@ class Paper {
         if (other.size() != mine.size()) return "blocks of one group differ in size";
         for (std::size_t j = 0; j < mine.size(); ++j) mine[j] = k == 0 ? other[j] : combine(desc.sharding.reduction, mine[j], other[j]);
       }
-      const Values wanted = block_of(expected, block(desc.extents, desc.sharding, mesh_, at));
+      const Values wanted = held.holds(p) ? block_of(expected, held.box(p)) : Values{};
       if (mine.size() != wanted.size()) return "process " + std::to_string(p) + " has " + std::to_string(mine.size()) + " elements, not " + std::to_string(wanted.size());
       for (std::size_t j = 0; j < mine.size(); ++j)
         if (mine[j] != wanted[j])
@@ -84,6 +89,12 @@ class Paper {
   }
 
  private:
+  /// What process p has of an operand made from `seed`.
+  Values operand(const Slot& s, int p, std::uint64_t seed) const {
+    if (s.place.sharded()) return block_input<Value>(s.desc, mesh_, mesh_.coordinates(p), seed);
+    const Holding held(s.desc, s.place, mesh_);
+    return held.holds(p) ? block_of(whole_input<Value>(s.desc, mesh_, seed), held.box(p)) : Values{};
+  }
   static std::size_t index(Index i) { return static_cast<std::size_t>(i); }
   Values& slot(int process, int s) { return data_[index(process)][index(s)]; }
   static Value& at(Values& values, Index i) {
@@ -103,20 +114,27 @@ class Paper {
     return plan;
   }
 
-  std::string broken_step(const Plan& plan, const Step& step, const StepWork& work) const {
+  /// `rounds`: the work of each round, one for most steps.
+  std::string broken_step(const Plan& plan, const Step& step, const std::vector<StepWork>& rounds) const {
     if (step.kind != StepKind::communicate) return step.payload == 0 && step.scratch == 0 ? "" : "local work that communicates";
-    if (arena_charge(work.send_staging) + arena_charge(work.receive_staging) != step.scratch) return "the staging is not the step's scratch";
-    Index payload = 0, network = 0, messages = 0;
+    Index payload = 0, network = 0, messages = 0, scratch = 0, arriving = 0;
     AxisSet spanned;
     std::string text;
-    work.for_each_call([&](const CallWork& one) {
-      payload += payload_bytes(one.call);
-      network += network_bytes(one.call);
-      messages += message_count(one.call);
-      spanned = spanned | one.call.group.spanned();
-      if (text.empty()) text = broken_call(plan, one.call);
-    });
-    if (!text.empty()) return text;
+    for (const StepWork& work : rounds) {
+      scratch = max_of(scratch, arena_charge(work.send_staging) + arena_charge(work.receive_staging));
+      if (step.rounds > 1 && max_of(work.send_staging, work.receive_staging) > step.slab) return "a round's staging is more than a slab";
+      work.for_each_call([&](const CallWork& one) {
+        payload += payload_bytes(one.call);
+        network += network_bytes(one.call);
+        messages += message_count(one.call);
+        spanned = spanned | one.call.group.spanned();
+        if (text.empty()) text = broken_call(plan, one.call);
+      });
+      if (!text.empty()) return text;
+      for (const Piece& piece : work.call.receive) arriving += piece.count;
+      for (const StridedCopy& copy : work.local) arriving += volume(copy.extents);
+    }
+    if (scratch != step.scratch) return "the staging is not the step's scratch";
     if (payload != step.payload) return "the calls' payload is " + std::to_string(payload) + " bytes, the step's " + std::to_string(step.payload);
     if (network != step.network_payload)
       return "between nodes the calls have " + std::to_string(network) + " bytes, the step " + std::to_string(step.network_payload);
@@ -124,18 +142,17 @@ class Paper {
     if (!(spanned == step.group)) return "the calls' groups do not make up the step's";
     if ((network > 0 && step.level != Level::network) || levels(step.group, mesh_, machine_).level() != step.level) return "the level is wrong";
     if (!step.near.empty()) {
-      if (work.then.empty()) return "in levels, but in one call";
-      return broken_pieces(work.call, plan.slots[step.in[0]], plan.slots[step.out], true);
+      if (rounds[0].then.empty()) return "in levels, but in one call";
+      return broken_pieces(rounds[0].call, plan.slots[step.in[0]], plan.slots[step.out], true);
     }
-    const Call& call = work.call;
-    if (!work.then.empty() || call.kind != step.collective || !(call.group == step.group) || call.even != step.even || call.in_place != (step.takes >= 0))
-      return "the call is not the step's";
-    if ((work.send_staging > 0 && step.direct_send) || (work.receive_staging > 0 && step.direct_receive)) return "direct, and staged";
-    if (text = broken_pieces(call, plan.slots[step.in[0]], plan.slots[step.out], false); !text.empty()) return text;
-    Index arriving = 0;
-    for (const Piece& piece : call.receive) arriving += piece.count;
-    for (const StridedCopy& copy : work.local) arriving += volume(copy.extents);
-    if (arriving * static_cast<Index>(size_of(call.type)) != plan.slots[step.out].bytes) return "what arrives does not make up the block";
+    for (const StepWork& work : rounds) {
+      const Call& call = work.call;
+      if (!work.then.empty() || call.kind != step.collective || !(call.group == step.group) || call.even != step.even || call.in_place != (step.takes >= 0))
+        return "the call is not the step's";
+      if ((work.send_staging > 0 && step.direct_send) || (work.receive_staging > 0 && step.direct_receive)) return "direct, and staged";
+      if (text = broken_pieces(call, plan.slots[step.in[0]], plan.slots[step.out], false); !text.empty()) return text;
+    }
+    if (arriving * static_cast<Index>(size_of(rounds[0].call.type)) != plan.slots[step.out].bytes) return "what arrives does not make up the block";
     return "";
   }
   /// Of one call: its group, its pieces if it is even, and what it counts as going between nodes.
@@ -229,7 +246,14 @@ class Paper {
       const Plan& mine = plans_[index(p)];
       slot(p, step.out).assign(index(mine.slots[step.out].bytes) / size_of(mine.slots[step.out].desc.type), unwritten);
     }
-    if (step.kind == StepKind::communicate) return communicate(i);
+    if (step.kind == StepKind::communicate) {
+      for (Index round = 0; round < step.rounds; ++round) {
+        if (round > 0)
+          for (int p = 0; p < mesh_.processes(); ++p) work_[index(p)][index(i)] = work_of(plans_[index(p)], step, round);
+        communicate(i);
+      }
+      return;
+    }
     for (int p = 0; p < mesh_.processes(); ++p) {
       const StepWork& work = work_[index(p)][index(i)];
       Values& out = slot(p, step.out);

@@ -52,6 +52,11 @@ class CommunicationError : public Error {
  public:
   using Error::Error;
 };
+/// A file is missing, damaged, of another content than asked for, or cannot be written.
+class FileError : public Error {
+ public:
+  using Error::Error;
+};
 /// Memory could not be had.
 class MemoryError : public Error {
  public:

@@ -10,6 +10,7 @@
 ///
 /// Laws: each call is in the ledger once; a mesh that failed refuses every further use; closing is
 /// local and waits for nobody.
+#include <algorithm>
 #include <array>
 #include <concepts>
 #include <cstddef>
@@ -107,6 +108,43 @@ class MeshCore {
         text = description();
       detail::report_disagreement(*control_, digest, text, where);
     });
+  }
+
+  /// Returns the numbers of every process, in the order of their numbers in the mesh: small facts
+  /// that all must know before they can decide alike. Each gives as many. Communication: one
+  /// all-gather of them, in no ledger; none on a dry mesh, where this process's own stand for all.
+  /// Collective over: all processes of the mesh. Throws CommunicationError.
+  std::vector<std::int64_t> gather_facts(const std::vector<std::int64_t>& own, Where where) {
+    require_usable(where);
+    std::vector<std::int64_t> all;
+    if (dry_ || shape_.processes() == 1) {
+      for (int p = 0; p < shape_.processes(); ++p) all.insert(all.end(), own.begin(), own.end());
+      return all;
+    }
+    const detail::Publish publish(transport_->blackboard(), process_,
+                                  {"", where, "an exchange of facts", "the mesh"});
+    std::vector<std::int64_t> mine = own;
+    mine.push_back(process_);  // the control group may count the processes otherwise
+    guarded([&] { all = detail::gather_integers(*control_, mine, mine.size()); });
+    std::vector<std::int64_t> ordered(own.size() * static_cast<std::size_t>(shape_.processes()));
+    for (auto from = all.begin(); from != all.end();
+         from += static_cast<std::ptrdiff_t>(mine.size()))
+      std::copy_n(from, own.size(),
+                  ordered.begin() + from[static_cast<std::ptrdiff_t>(own.size())] *
+                                        static_cast<std::ptrdiff_t>(own.size()));
+    return ordered;
+  }
+  /// Returns the least of the numbers that the processes give. Communication: one all-reduce of an
+  /// integer, in no ledger. Collective over: all processes of the mesh. Throws CommunicationError.
+  std::int64_t least(std::int64_t own, Where where) {
+    require_usable(where);
+    if (dry_ || shape_.processes() == 1) return own;
+    const detail::Publish publish(transport_->blackboard(), process_,
+                                  {"", where, "an exchange of facts", "the mesh"});
+    guarded([&] {
+      control_->run(detail::control_all_reduce(*control_, Reduction::min, 1), &own, &own);
+    });
+    return own;
   }
 
   /// Returns when all processes have come. Collective over: all processes of the mesh. Throws

@@ -17,6 +17,7 @@
 #include <tessera/kernel/fill.hpp>
 #include <tessera/kernel/gemm.hpp>
 #include <tessera/kernel/reduce.hpp>
+#include <tessera/op/detail/side.hpp>
 #include <tessera/op/plan_cache.hpp>
 #include <tessera/plan/explain.hpp>
 #include <tessera/tensor/tensor_core.hpp>
@@ -91,16 +92,25 @@ class Execution {
       if (plan_.slots[slot].role == SlotRole::temporary && plan_.slots[slot].last_use == i)
         storage_[slot].reset();
   }
-  static void copy_all(DType type, const void* from, void* to,
-                       const std::vector<StridedCopy>& copies) {
-    if (!copies.empty())
-      tessera::copy(type, from, to, copies.data(), static_cast<int>(copies.size()));
+  static void copy_all(DType type, Side from, Side to, const std::vector<StridedCopy>& copies) {
+    if (!copies.empty()) copy_between(type, from, to, copies);
+  }
+  /// What one process has whole lies in memory of its host.
+  bool in_host_memory(int slot) const {
+    return plan_.slots[slot].place.kind == Placement::Kind::root;
   }
   void carry_out(const Step& step, const StepWork& work) {
     const void* in = data_[step.in[0]];
     void* out = data_[step.out];
     const DType type = plan_.slots[step.out].desc.type;
-    if (step.kind == StepKind::communicate) return communicate(step, work, type, in, out);
+    const Side source{const_cast<void*>(in), in_host_memory(step.in[0])};
+    const Side destination{out, in_host_memory(step.out)};
+    if (step.kind == StepKind::communicate) {
+      communicate(work, type, source, destination);
+      for (Index round = 1; round < step.rounds; ++round)
+        communicate(work_of(plan_, step, round), type, source, destination);
+      return;
+    }
     if (!live_) return;
     switch (step.kind) {
       case StepKind::communicate:
@@ -111,7 +121,7 @@ class Execution {
       case StepKind::diagonal:
         if (work.zeroed)
           fill(type, out, plan_.slots[step.out].bytes / static_cast<Index>(size_of(type)), 0);
-        copy_all(type, in, out, work.local);
+        copy_all(type, source, destination, work.local);
         break;
       case StepKind::contract:
         contract(work.contract, type, in, data_[step.in[1]], out);
@@ -140,42 +150,27 @@ class Execution {
                     c, panel > 0 ? 1 : 0);
     }
   }
-  void communicate(const Step&, const StepWork& work, DType type, const void* in, void* out) {
-    Scratch send(mesh_->arena(), work.send_staging);
-    Scratch receive(mesh_->arena(), work.receive_staging);
-    const auto at = [&](Buffer buffer, const void* block) {
-      return buffer == Buffer::block          ? block
-             : buffer == Buffer::send_staging ? send.data()
-                                              : receive.data();
+  void communicate(const StepWork& work, DType type, Side in, Side out) {
+    const Staging send(mesh_->arena(), work.send_staging, in.host);
+    const Staging receive(mesh_->arena(), work.receive_staging, out.host);
+    const auto at = [&](Buffer buffer, Side block) {
+      return buffer == Buffer::block          ? block.data
+             : buffer == Buffer::send_staging ? send.side().data
+                                              : receive.side().data;
     };
-    const void* packed_from = in;
+    Side packed_from = in;
     work.for_each_call([&](const CallWork& one) {
       if (live_) {
-        copy_all(type, packed_from, send.data(), one.pack);
+        copy_all(type, packed_from, send.side(), one.pack);
         copy_all(type, in, out, one.local);
         tessera::fence();
       }
-      mesh_->collective(one.call, at(one.send, in), const_cast<void*>(at(one.receive, out)),
-                        site_.label, site_.where);
-      if (live_) copy_all(type, receive.data(), out, one.unpack);
-      packed_from = receive.data();
+      mesh_->collective(one.call, at(one.send, in), at(one.receive, out), site_.label, site_.where);
+      if (live_) copy_all(type, receive.side(), out, one.unpack);
+      packed_from = receive.side();
     });
     if (live_ && work.receive_staging > 0) tessera::fence();  // the staging memory goes back
   }
-
-  /// Arena memory for the time of one step.
-  class Scratch {
-   public:
-    Scratch(Arena& arena, Index bytes) : arena_(arena), block_(arena.allocate(bytes)) {}
-    Scratch(const Scratch&) = delete;
-    Scratch& operator=(const Scratch&) = delete;
-    ~Scratch() { arena_.release(block_); }
-    void* data() const { return block_.data; }
-
-   private:
-    Arena& arena_;
-    Block block_;
-  };
 
   const Prepared& prepared_;
   const Plan& plan_;

@@ -29,12 +29,23 @@ template <class T> struct HostTensor {
 };
 
 namespace detail {
-template <class T> HostTensor<T> gather(const TensorCore& x, CallSite site) {
+inline void require_data(const TensorCore& x, CallSite site) {
   if (x.dry())
-    throw UsageError(
-        "gather: the tensor is dry, it has a shape and no data; run on a mesh of processes to have "
-        "values",
-        site.where);
+    throw UsageError(std::string(site.label) +
+                         ": the tensor is dry, it has a shape and no data; run on a mesh of "
+                         "processes to have values",
+                     site.where);
+}
+/// Throws UsageError unless x has elements T.
+template <class T> void require_type(const DynamicTensor& x, CallSite site) {
+  if (x.type() != dtype_of<T>)
+    throw UsageError(std::string(site.label) + ": the tensor is of " +
+                         std::string(name_of(x.type())) + " and is read as " +
+                         std::string(name_of(dtype_of<T>)) + "; name its own element type",
+                     site.where);
+}
+template <class T> HostTensor<T> gather(const TensorCore& x, CallSite site) {
+  require_data(x, site);
   const Sharding everywhere = Sharding::replicated(x.rank());
   const TensorCore all = x.sharding() == everywhere ? x : reshard(x, everywhere, site);
   HostTensor<T> host{x.extents(), std::vector<T>(static_cast<std::size_t>(volume(x.extents())))};
@@ -51,10 +62,7 @@ HostTensor<typename A::value_type> gather(const A& x, Where where = Where::here(
   return detail::gather<typename A::value_type>(x.core(), {"gather", where});
 }
 template <Element T> HostTensor<T> gather(const DynamicTensor& x, Where where = Where::here()) {
-  if (x.type() != dtype_of<T>)
-    throw UsageError("gather: a tensor of " + std::string(name_of(x.type())) + " is gathered as " +
-                         std::string(name_of(dtype_of<T>)) + "; name its own element type",
-                     where);
+  detail::require_type<T>(x, {"gather", where});
   return detail::gather<T>(x.core(), {"gather", where});
 }
 

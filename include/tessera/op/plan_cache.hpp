@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <tessera/comm/mesh_core.hpp>
@@ -131,11 +132,16 @@ inline PlanOptions plan_options(const MeshCore& mesh) {
   return {mesh.machine(), mesh.workspace_limit()};
 }
 
-/// Returns the prepared plan for `key`, made by `make` when it is new.
+/// Returns the prepared plan for `key`, made by `make` when it is new. `make` returns a Plan, or a
+/// shared_ptr<const Plan> that also keeps what the plan views.
 template <class Make>
 const Prepared& prepare(MeshCore& mesh, const PlanKey& key, const Make& make) {
   return mesh.attachment<detail::KeyedCache<Prepared>>().get(key, [&] {
-    Prepared prepared{std::make_shared<const Plan>(make()), {}};
+    Prepared prepared;
+    if constexpr (std::is_same_v<decltype(make()), Plan>)
+      prepared.plan = std::make_shared<const Plan>(make());
+    else
+      prepared.plan = make();  // shared, with what it views
     prepared.work = work_of(*prepared.plan);
     return prepared;
   });

@@ -39,6 +39,10 @@ class PlanBuilder {
     ++plan_.operands;
     return add_slot(desc, labels, SlotRole::operand);
   }
+  constexpr int operand(const TensorDesc& desc, const Term& labels, const Placement& place) {
+    ++plan_.operands;
+    return add_slot(desc, labels, SlotRole::operand, place);
+  }
   constexpr const TensorDesc& desc(int slot) const { return plan_.slots[slot].desc; }
   constexpr const Term& labels(int slot) const { return plan_.slots[slot].labels; }
   constexpr Plan& plan() { return plan_; }
@@ -139,7 +143,7 @@ class PlanBuilder {
   /// Names the slot that is returned, and the sharding it was asked for; works out lifetimes and
   /// memory; returns the plan.
   constexpr const Plan& finish(int result, const Sharding& out) {
-    if (plan_.slots[result].role == SlotRole::operand &&
+    if (plan_.slots[result].role == SlotRole::operand && plan_.kind != OperatorKind::from_boxes &&
         !(plan_.kind == OperatorKind::reshard && desc(result).sharding == out &&
           plan_.destination == Destination::fresh))
       result = copy(result);  // operators return new tensors; only a reshard to S from S does not
@@ -153,6 +157,10 @@ class PlanBuilder {
     count_memory();
     return plan_;
   }
+
+  /// Takes what a slot holds to another sharding or placement by one exchange, or by local copies
+  /// where no process needs what another has; returns the new slot. Not both slots are sharded.
+  int relocate(int slot, const Sharding& sharding, const Placement& place);
 
   constexpr const Coordinates& at() const { return at_; }
   constexpr const PlanOptions& options() const { return options_; }
@@ -198,13 +206,17 @@ class PlanBuilder {
       }
     }
   }
-  constexpr int add_slot(const TensorDesc& desc, const Term& labels, SlotRole role) {
+  constexpr int add_slot(const TensorDesc& desc, const Term& labels, SlotRole role,
+                         const Placement& place = {}) {
     Slot& slot = plan_.slots.push_back({});
     slot.desc = desc;
+    slot.place = place;
     slot.labels = labels;
     slot.role = role;
-    slot.bytes = saturating_mul(block_volume(desc.extents, desc.sharding, plan_.mesh, at_),
-                                static_cast<Index>(size_of(desc.type)));
+    const Index elements = place.sharded()
+                               ? block_volume(desc.extents, desc.sharding, plan_.mesh, at_)
+                               : Holding(desc, place, plan_.mesh).size(plan_.process);
+    slot.bytes = saturating_mul(elements, static_cast<Index>(size_of(desc.type)));
     return plan_.slots.size() - 1;
   }
   constexpr int copy(int slot) {

@@ -107,9 +107,24 @@ inline std::string step_name(const Step& step, const AxisNames& names) {
   return std::string(name_of(step.collective)) + " over " + to_string(step.group, names) +
          (step.near.empty() ? "" : " in levels");
 }
+/// Where a slot lies: its sharding, or its place.
+inline std::string place_text(const Slot& slot, const AxisNames& names) {
+  switch (slot.place.kind) {
+    case Placement::Kind::root:
+      return "on process " + std::to_string(slot.place.root);
+    case Placement::Kind::boxes:
+      return "in boxes";
+    case Placement::Kind::sharded:
+      break;
+  }
+  return to_string(slot.desc.sharding, names);
+}
+inline std::string tensor_text(const Slot& slot, const AxisNames& names) {
+  return std::string(name_of(slot.desc.type)) + " " + to_string(slot.desc.extents) + " " +
+         place_text(slot, names);
+}
 inline std::string slot_text(const Slot& slot, const AxisNames& names) {
-  return (slot.labels.empty() ? "scalar" : to_text(slot.labels)) + " " +
-         to_string(slot.desc.sharding, names) +
+  return (slot.labels.empty() ? "scalar" : to_text(slot.labels)) + " " + place_text(slot, names) +
          (slot.panel_dim >= 0 ? " in " + std::to_string(slot.panels) + " panels" : "");
 }
 }  // namespace detail
@@ -123,7 +138,7 @@ inline std::string explain(const Plan& plan, const AxisNames& names) {
   detail::TextTable table;
   for (int i = 0; i < plan.operands; ++i)
     table.row({"operand " + std::to_string(i + 1), to_text(plan.slots[i].labels),
-               to_string(plan.slots[i].desc, names)});
+               detail::tensor_text(plan.slots[i], names)});
   for (const Step& step : plan.steps) {
     std::vector<std::string> cells{detail::step_name(step, names), "->",
                                    detail::slot_text(plan.slots[step.out], names)};
@@ -132,13 +147,17 @@ inline std::string explain(const Plan& plan, const AxisNames& names) {
                       (step.messages == 1 ? " message" : " messages") +
                       (step.level == Level::network
                            ? ", " + bytes_text(step.network_payload) + " between nodes"
-                           : ""));
+                           : "") +
+                      (step.rounds > 1 ? " in " + std::to_string(step.rounds) + " rounds" : ""));
     else
       cells.push_back(step.flops > 0 ? flops_text(step.flops) : std::string());
     table.row(std::move(cells));
   }
   text += table.text("  ");
-  text += "  result " + to_string(plan.result_desc(), names) + "; payload " +
+  Slot result = plan.slots[plan.result];
+  result.desc = plan.result_desc();
+  if (plan.result < plan.operands) result.place = {};
+  text += "  result " + detail::tensor_text(result, names) + "; payload " +
           bytes_text(plan.payload_bytes()) + ", workspace " + bytes_text(plan.peak_bytes) + ", " +
           flops_text(plan.flops()) + "\n";
   return text;

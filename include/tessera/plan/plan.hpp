@@ -17,11 +17,22 @@
 #include <tessera/mesh/contract.hpp>
 #include <tessera/mesh/levels.hpp>
 #include <tessera/plan/equation.hpp>
+#include <tessera/plan/placement.hpp>
 #include <tessera/spec/block.hpp>
 
 namespace tessera {
 
-enum class OperatorKind : std::uint8_t { reshard, einsum, reduce, map, transpose };
+enum class OperatorKind : std::uint8_t {
+  reshard,
+  einsum,
+  reduce,
+  map,
+  transpose,
+  from_root,
+  to_root,
+  from_boxes,
+  to_boxes
+};
 constexpr std::string_view name_of(OperatorKind kind) {
   switch (kind) {
     case OperatorKind::reshard:
@@ -34,6 +45,14 @@ constexpr std::string_view name_of(OperatorKind kind) {
       return "map";
     case OperatorKind::transpose:
       return "transpose";
+    case OperatorKind::from_root:
+      return "from root";
+    case OperatorKind::to_root:
+      return "to root";
+    case OperatorKind::from_boxes:
+      return "from boxes";
+    case OperatorKind::to_boxes:
+      return "to boxes";
   }
   return "?";
 }
@@ -79,6 +98,7 @@ enum class Destination : std::uint8_t { fresh, given, accumulated };
 /// A tensor that a plan reads or makes.
 struct Slot {
   TensorDesc desc;
+  Placement place;  ///< unless sharded, the sharding says nothing
   Term labels;
   Index bytes = 0;  ///< of this process's block
   /// When set, the block lies as `panels` equal parts along dimension panel_dim, one behind the
@@ -111,6 +131,9 @@ struct Step {
       0;  ///< per process: peers for point to point and all-to-all, rounds for the others
   Index flops = 0;
   Index scratch = 0;      ///< arena bytes for packing, held during this step
+  Index rounds = 1;       ///< exchanges that the step is made in, one behind the other
+  Index slab = 0;         ///< bytes that one round moves, when there are several
+  AxisGroup node;         ///< of an exchange of placed slots: its members on one node
   std::int64_t cost = 0;  ///< picoseconds by the machine model, of process 0
   constexpr bool operator==(const Step&) const = default;
 };

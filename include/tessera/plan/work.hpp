@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <vector>
 
+#include <tessera/plan/relocation.hpp>
 #include <tessera/plan/staged.hpp>
 #include <tessera/plan/step_work.hpp>
 #include <tessera/plan/transfer.hpp>
@@ -239,8 +240,9 @@ inline LocalMap map_work(const Plan& plan, const Step& step, const Coordinates& 
 }
 }  // namespace detail
 
-/// Returns the work of one step on the plan's process.
-inline StepWork work_of(const Plan& plan, const Step& step) {
+/// Returns the work of one step on the plan's process; of a step in several rounds, of that round.
+inline StepWork work_of(const Plan& plan, const Step& step, Index round = 0) {
+  if (is_relocation(plan, step)) return relocation_work(plan, step, round);
   const Coordinates at = plan.mesh.coordinates(plan.process);
   const Slot& first = plan.slots[step.in[0]];
   const Slot& out = plan.slots[step.out];
@@ -251,10 +253,10 @@ inline StepWork work_of(const Plan& plan, const Step& step) {
                                : detail::StagedWork(plan, step).make();
     case StepKind::slice:
     case StepKind::copy: {
-      const Box target = block(out.desc.extents, out.desc.sharding, plan.mesh, at);
+      const Box target = Holding(out.desc, out.place, plan.mesh).box(plan.process);
       if (!target.empty())
         work.local.push_back(detail::box_copy(
-            target, block(first.desc.extents, first.desc.sharding, plan.mesh, at), target));
+            target, Holding(first.desc, first.place, plan.mesh).box(plan.process), target));
       break;
     }
     case StepKind::permute:
@@ -283,7 +285,7 @@ inline StepWork work_of(const Plan& plan, const Step& step) {
   return work;
 }
 
-/// Returns the work of every step, in order.
+/// Returns the work of every step, in order; of a step in several rounds, that of the first.
 inline std::vector<StepWork> work_of(const Plan& plan) {
   std::vector<StepWork> all;
   all.reserve(static_cast<std::size_t>(plan.steps.size()));
