@@ -9,7 +9,7 @@ include(TesseraProvision)
 
 # ---- how each one is found -------------------------------------------------------------------------------------
 
-include(tessera-find)  # MPICH, BLAS and oneDNN, which the installed package finds in the same way
+include(tessera-find)  # MPI, BLAS and oneDNN, which the installed package finds in the same way
 
 macro(tessera_find_fmt)
   set(fmt_here TRUE)
@@ -38,15 +38,23 @@ macro(tessera_find_benchmark)
 endmacro()
 
 macro(tessera_find_kokkos)
-  # What the user names (Kokkos_DIR, Kokkos_ROOT, CMAKE_PREFIX_PATH) or the system has comes first, then the cached prefix.
-  find_package(Kokkos 5 CONFIG QUIET)
-  if(NOT Kokkos_FOUND)
+  # What the project around us uses comes first, then what the user names (Kokkos_DIR, Kokkos_ROOT, CMAKE_PREFIX_PATH) or the system has comes first, then the cached prefix.
+  if(NOT TARGET Kokkos::kokkos)
+    find_package(Kokkos 5 CONFIG QUIET)
+  endif()
+  if(NOT TARGET Kokkos::kokkos)
     tessera_cached_kokkos(kokkos_prefix)
     if(kokkos_prefix)
       find_package(Kokkos 5 CONFIG QUIET PATHS "${kokkos_prefix}" NO_DEFAULT_PATH)
     endif()
   endif()
-  set(kokkos_here ${Kokkos_FOUND})
+  set(kokkos_here FALSE)
+  if(TARGET Kokkos::kokkos)
+    set(kokkos_here TRUE)
+    if(Kokkos_VERSION AND Kokkos_VERSION VERSION_LESS 5)
+      message(FATAL_ERROR "Tessera needs Kokkos 5, and this project has found ${Kokkos_VERSION} in ${Kokkos_DIR}; set Kokkos_DIR to a later one.")
+    endif()
+  endif()
 endmacro()
 
 # ---- which ones this build needs ------------------------------------------------------------------------------
@@ -54,6 +62,10 @@ endmacro()
 set(wanted mpi blas fmt kokkos)
 set(mpi_name "MPICH")
 set(mpi_debian mpich libmpich-dev)
+if(TESSERA_MPI STREQUAL "openmpi")
+  set(mpi_name "Open MPI")
+  set(mpi_debian openmpi-bin libopenmpi-dev)
+endif()
 set(blas_name "OpenBLAS")
 set(blas_debian libopenblas-serial-dev)
 set(fmt_name "fmt 9")
@@ -117,9 +129,13 @@ if(missing)
   tessera_say_what_is_missing(${missing})
 endif()
 
-message(STATUS "MPI: ${MPI_CXX_COMPILER}, started by ${MPIEXEC_EXECUTABLE}")
+if(MPI_CXX_COMPILER)
+  message(STATUS "MPI: ${MPI_CXX_COMPILER}, started by ${MPIEXEC_EXECUTABLE}")
+endif()
 message(STATUS "BLAS: ${TESSERA_BLAS_LIBRARY}")
-message(STATUS "Kokkos ${Kokkos_VERSION}: ${Kokkos_DIR}")
+if(Kokkos_DIR)
+  message(STATUS "Kokkos ${Kokkos_VERSION}: ${Kokkos_DIR}")
+endif()
 if(fmt_DIR)
   message(STATUS "fmt ${fmt_VERSION}: ${fmt_DIR}")
 endif()

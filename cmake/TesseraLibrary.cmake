@@ -20,13 +20,15 @@ set_target_properties(tessera_plan PROPERTIES EXPORT_NAME plan)
 target_compile_features(tessera_plan INTERFACE cxx_std_20)
 
 # tessera::tessera: everything.
-add_library(tessera INTERFACE)
-add_library(tessera::tessera ALIAS tessera)
-set_target_properties(tessera PROPERTIES EXPORT_NAME tessera)
-target_link_libraries(tessera INTERFACE tessera_plan Kokkos::kokkos MPI::MPI_CXX fmt::fmt tessera::blas)
-if(TESSERA_WITH_DNNL)
-  target_link_libraries(tessera INTERFACE tessera::dnnl)
-  target_compile_definitions(tessera INTERFACE TESSERA_HAVE_DNNL=1)
+if(NOT TESSERA_PLAN_ONLY)
+  add_library(tessera INTERFACE)
+  add_library(tessera::tessera ALIAS tessera)
+  set_target_properties(tessera PROPERTIES EXPORT_NAME tessera)
+  target_link_libraries(tessera INTERFACE tessera_plan Kokkos::kokkos MPI::MPI_CXX fmt::fmt tessera::blas)
+  if(TESSERA_WITH_DNNL)
+    target_link_libraries(tessera INTERFACE tessera::dnnl)
+    target_compile_definitions(tessera INTERFACE TESSERA_HAVE_DNNL=1)
+  endif()
 endif()
 
 # A room's headers are its folder's; a header directly in include/tessera that needs more than the plan is the umbrella's.
@@ -49,22 +51,32 @@ function(tessera_headers target)
   target_sources(${target} INTERFACE FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}/include" FILES ${headers})
 endfunction()
 tessera_headers(tessera_plan ${TESSERA_PLAN_ROOMS})
-tessera_headers(tessera ${TESSERA_RUN_ROOMS})
+set(libraries tessera_plan)
+if(NOT TESSERA_PLAN_ONLY)
+  tessera_headers(tessera ${TESSERA_RUN_ROOMS})
+  list(APPEND libraries tessera)
+endif()
 
 if(PROJECT_IS_TOP_LEVEL)
   # Target `headers`: each header compiles by itself. Only our own tree asks for it.
-  set_target_properties(tessera_plan tessera PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
+  set_target_properties(${libraries} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
 endif()
 
 # ---- installation ---------------------------------------------------------------------------------------------
 
-include(GNUInstallDirs)
-include(CMakePackageConfigHelpers)
-set(place "${CMAKE_INSTALL_LIBDIR}/cmake/tessera")
-install(TARGETS tessera_plan tessera EXPORT tessera-targets FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
-install(EXPORT tessera-targets NAMESPACE tessera:: DESTINATION "${place}")
-configure_package_config_file(cmake/tessera-config.cmake.in "${PROJECT_BINARY_DIR}/tessera-config.cmake" INSTALL_DESTINATION "${place}")
-# Before 1.0 a minor version may break its users.
-write_basic_package_version_file("${PROJECT_BINARY_DIR}/tessera-config-version.cmake" COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
-install(FILES "${PROJECT_BINARY_DIR}/tessera-config.cmake" "${PROJECT_BINARY_DIR}/tessera-config-version.cmake"
-  cmake/tessera-find.cmake DESTINATION "${place}")
+# Each library has an export of its own, so that whoever asks for the plan only needs nothing else.
+if(TESSERA_INSTALL)
+  include(GNUInstallDirs)
+  include(CMakePackageConfigHelpers)
+  set(place "${CMAKE_INSTALL_LIBDIR}/cmake/tessera")
+  foreach(library IN LISTS libraries)
+    get_target_property(name ${library} EXPORT_NAME)
+    install(TARGETS ${library} EXPORT ${name}-targets FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+    install(EXPORT ${name}-targets NAMESPACE tessera:: FILE tessera-target-${name}.cmake DESTINATION "${place}")
+  endforeach()
+  configure_package_config_file(cmake/tessera-config.cmake.in "${PROJECT_BINARY_DIR}/tessera-config.cmake" INSTALL_DESTINATION "${place}")
+  # Before 1.0 a minor version may break its users.
+  write_basic_package_version_file("${PROJECT_BINARY_DIR}/tessera-config-version.cmake" COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
+  install(FILES "${PROJECT_BINARY_DIR}/tessera-config.cmake" "${PROJECT_BINARY_DIR}/tessera-config-version.cmake"
+    cmake/tessera-find.cmake DESTINATION "${place}")
+endif()

@@ -1,19 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # The options of the build, each in one spelling, and what may not be combined.
 
-# Whoever adds Tessera to a project of their own wants the library only.
-option(TESSERA_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
-option(TESSERA_EXAMPLES "Build the examples" ${PROJECT_IS_TOP_LEVEL})
-option(TESSERA_BENCHMARKS "Build the benchmarks" ${PROJECT_IS_TOP_LEVEL})
+# Whoever adds Tessera to a project of their own wants the library only, and installs what they install.
+option(TESSERA_PLAN_ONLY "Only tessera::plan, for which neither Kokkos nor MPI is looked for" OFF)
+set(all_of_it ${PROJECT_IS_TOP_LEVEL})
+if(TESSERA_PLAN_ONLY)
+  set(all_of_it OFF)
+endif()
+option(TESSERA_TESTS "Build the tests" ${all_of_it})
+option(TESSERA_EXAMPLES "Build the examples" ${all_of_it})
+option(TESSERA_BENCHMARKS "Build the benchmarks" ${all_of_it})
+option(TESSERA_INSTALL "Install the package" ${PROJECT_IS_TOP_LEVEL})
 
 # Only the presets switch this on: a plain `cmake -B build` changes nothing outside its build tree.
 option(TESSERA_PROVISION "Install what is missing: from the distribution, or from upstream" OFF)
+
+set(TESSERA_MPI "" CACHE STRING "Which MPI: mpich, openmpi, or empty for the one there is")
+set_property(CACHE TESSERA_MPI PROPERTY STRINGS "" mpich openmpi)
 
 option(TESSERA_WITH_DNNL "Use oneDNN for local contractions and convolutions" ON)
 
 set(TESSERA_SANITIZE "" CACHE STRING "Sanitizer of the tests: empty, address (with undefined behaviour) or thread")
 set_property(CACHE TESSERA_SANITIZE PROPERTY STRINGS "" address thread)
 
+if(TESSERA_PLAN_ONLY AND (TESSERA_TESTS OR TESSERA_EXAMPLES OR TESSERA_BENCHMARKS))
+  message(FATAL_ERROR "TESSERA_PLAN_ONLY=ON leaves out what tests, examples and benchmarks run; set TESSERA_TESTS, "
+    "TESSERA_EXAMPLES and TESSERA_BENCHMARKS OFF.")
+endif()
+if(NOT TESSERA_MPI MATCHES "^(mpich|openmpi)?$")
+  message(FATAL_ERROR "TESSERA_MPI is '${TESSERA_MPI}'; it may be empty, 'mpich' or 'openmpi'.")
+endif()
 if(NOT TESSERA_SANITIZE MATCHES "^(address|thread)?$")
   message(FATAL_ERROR "TESSERA_SANITIZE is '${TESSERA_SANITIZE}'; it may be empty, 'address' or 'thread'.")
 endif()
@@ -36,4 +52,6 @@ if(PROJECT_IS_TOP_LEVEL)
   set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
   include(TesseraCcache)
+else()
+  set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)  # else what is found here would not be known where tessera::tessera is linked
 endif()

@@ -50,9 +50,16 @@ endif()
 # For long runs: MPICH's large collectives allocate on each call, which is slow where every allocation is a mapping.
 set(TESSERA_LONG_RUN_ENVIRONMENT ${TESSERA_ENVIRONMENT} MALLOC_MMAP_THRESHOLD_=1073741824 MALLOC_TRIM_THRESHOLD_=1073741824)
 
+# Open MPI's launcher refuses root and more processes than cores unless told otherwise, and ties processes to cores.
+execute_process(COMMAND "${MPIEXEC_EXECUTABLE}" --version OUTPUT_VARIABLE launcher ERROR_QUIET)
+set(TESSERA_MPIEXEC_FLAGS)
+if(launcher MATCHES "Open ?MPI|OpenRTE|PRTE")
+  set(TESSERA_MPIEXEC_FLAGS --allow-run-as-root --oversubscribe --bind-to none)
+endif()
+
 # tessera_mpi_command(RESULT PROCESSES): the words that start a program on so many processes.
 function(tessera_mpi_command result processes)
-  set(${result} "${MPIEXEC_EXECUTABLE}" ${MPIEXEC_NUMPROC_FLAG} ${processes} ${MPIEXEC_PREFLAGS} PARENT_SCOPE)
+  set(${result} "${MPIEXEC_EXECUTABLE}" ${TESSERA_MPIEXEC_FLAGS} ${MPIEXEC_NUMPROC_FLAG} ${processes} ${MPIEXEC_PREFLAGS} PARENT_SCOPE)
 endfunction()
 
 # tessera_read_comment(RESULT FILE WORD): what the comment `// WORD: …` in the first lines of a source says.

@@ -1,27 +1,47 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Finds MPICH, BLAS and oneDNN, for Tessera's own build and, installed beside the package, for its users.
+# Finds MPI, BLAS and oneDNN, for Tessera's own build and, installed beside the package, for its users.
 # Each macro sets <name>_here. It makes the imported targets tessera::blas and tessera::dnnl.
 
+# Sets `kind` to openmpi, mpich (and what descends from it, or anything else) or nothing for a compiler wrapper.
+macro(tessera_mpi_kind kind wrapper)
+  execute_process(COMMAND "${wrapper}" --showme:version RESULT_VARIABLE not_open_mpi OUTPUT_QUIET ERROR_QUIET)
+  if(not_open_mpi EQUAL 0)
+    set(${kind} openmpi)
+  else()
+    set(${kind} mpich)
+  endif()
+endmacro()
+
 macro(tessera_find_mpi)
-  # MPICH by its own name first: where Open MPI is installed beside it, plain mpicxx and mpiexec are Open MPI's.
-  if(NOT MPI_CXX_COMPILER)
-    find_program(TESSERA_MPICXX NAMES mpicxx.mpich mpicxx DOC "The compiler wrapper of MPICH")
+  # A project that has found its MPI keeps it. Else TESSERA_MPI says which is looked for: mpich, openmpi, or (empty) the
+  # one there is, MPICH for choice. By their own names first: where both are installed, plain mpicxx is either's.
+  if(NOT TARGET MPI::MPI_CXX AND NOT MPI_CXX_COMPILER)
+    if(TESSERA_MPI)
+      set(names mpicxx.${TESSERA_MPI} mpicxx)
+    else()
+      set(names mpicxx.mpich mpicxx mpicxx.openmpi)
+    endif()
+    find_program(TESSERA_MPICXX NAMES ${names} DOC "The compiler wrapper of MPI")
     mark_as_advanced(TESSERA_MPICXX)
     if(TESSERA_MPICXX)
-      execute_process(COMMAND "${TESSERA_MPICXX}" --showme:version RESULT_VARIABLE not_open_mpi OUTPUT_QUIET ERROR_QUIET)
-      if(not_open_mpi EQUAL 0)  # Open MPI alone: MPICH is what is tested, and can be installed beside it
+      tessera_mpi_kind(kind "${TESSERA_MPICXX}")
+      if(TESSERA_MPI AND NOT kind STREQUAL TESSERA_MPI)
         unset(TESSERA_MPICXX CACHE)
       else()
         set(MPI_CXX_COMPILER "${TESSERA_MPICXX}" CACHE FILEPATH "MPI's compiler wrapper" FORCE)
-        string(REGEX REPLACE "mpicxx([^/]*)$" "mpiexec\\1" mpiexec "${TESSERA_MPICXX}")
-        if(NOT MPIEXEC_EXECUTABLE AND EXISTS "${mpiexec}")
-          set(MPIEXEC_EXECUTABLE "${mpiexec}" CACHE FILEPATH "MPI's launcher" FORCE)
-        endif()
       endif()
     endif()
   endif()
+  if(MPI_CXX_COMPILER AND NOT MPIEXEC_EXECUTABLE)  # the launcher beside it, and of the same name
+    string(REGEX REPLACE "mpi(cxx|c\\+\\+|CC)([^/]*)$" "mpiexec\\2" mpiexec "${MPI_CXX_COMPILER}")
+    if(mpiexec MATCHES "mpiexec[^/]*$" AND EXISTS "${mpiexec}")
+      set(MPIEXEC_EXECUTABLE "${mpiexec}" CACHE FILEPATH "MPI's launcher" FORCE)
+    endif()
+  endif()
   set(mpi_here FALSE)
-  if(MPI_CXX_COMPILER)
+  if(TARGET MPI::MPI_CXX)
+    set(mpi_here TRUE)
+  elseif(MPI_CXX_COMPILER OR NOT TESSERA_MPI)
     set(MPI_CXX_SKIP_MPICXX TRUE)  # the C++ bindings that MPI 3 removed
     find_package(MPI QUIET COMPONENTS CXX)
     set(mpi_here ${MPI_CXX_FOUND})
@@ -40,7 +60,7 @@ macro(tessera_find_blas)
   if(TESSERA_BLAS_LIBRARY AND TESSERA_BLAS_INCLUDE)
     set(blas_here TRUE)
     if(NOT TARGET tessera::blas)
-      add_library(tessera::blas UNKNOWN IMPORTED)
+      add_library(tessera::blas UNKNOWN IMPORTED GLOBAL)
       set_target_properties(tessera::blas PROPERTIES
         IMPORTED_LOCATION "${TESSERA_BLAS_LIBRARY}" INTERFACE_INCLUDE_DIRECTORIES "${TESSERA_BLAS_INCLUDE}")
     endif()
@@ -56,7 +76,7 @@ macro(tessera_find_dnnl)
   if(TESSERA_DNNL_LIBRARY AND TESSERA_DNNL_INCLUDE)
     set(dnnl_here TRUE)
     if(NOT TARGET tessera::dnnl)
-      add_library(tessera::dnnl UNKNOWN IMPORTED)
+      add_library(tessera::dnnl UNKNOWN IMPORTED GLOBAL)
       set_target_properties(tessera::dnnl PROPERTIES
         IMPORTED_LOCATION "${TESSERA_DNNL_LIBRARY}" INTERFACE_INCLUDE_DIRECTORIES "${TESSERA_DNNL_INCLUDE}")
     endif()

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Installs the package under WORK, builds tests/install/user against it, and runs that on two processes.
+# Builds tests/install/user with Tessera got in one way, word for word as README.md says it, and runs that on two processes.
+#   CASE    find_package, add_subdirectory or fetch_content; plan_installed, plan_package (a package of the plans alone) and
+#           plan_subdirectory, where nothing but the standard library can be found; parents_targets, where the project
+#           around has found everything
 cmake_minimum_required(VERSION 3.25)
 
 function(step)
@@ -11,11 +14,78 @@ function(step)
   endif()
 endfunction()
 
-file(REMOVE_RECURSE "${WORK}/prefix" "${WORK}/user")
-step("${CMAKE_COMMAND}" --install "${BUILD}" --prefix "${WORK}/prefix")
-step("${CMAKE_COMMAND}" -S "${CMAKE_CURRENT_LIST_DIR}/user" -B "${WORK}/user" -G "${GENERATOR}"
-  "-DCMAKE_CXX_COMPILER=${COMPILER}" "-DCMAKE_PREFIX_PATH=${WORK}/prefix" "-DKokkos_DIR=${Kokkos_DIR}" "-Dfmt_DIR=${fmt_DIR}")
-step("${CMAKE_COMMAND}" --build "${WORK}/user")
-step("${WORK}/user/plan_only")
-separate_arguments(MPIEXEC UNIX_COMMAND "${MPIEXEC}")
-step(${MPIEXEC} "${WORK}/user/user")
+# Writes the block of README.md that begins with the named command to a file.
+function(from_readme file command)
+  file(READ "${ROOT}/README.md" text)
+  string(REGEX MATCH "```cmake\n(${command}[^`]*)```" found "${text}")
+  if(NOT found)
+    message(FATAL_ERROR "README.md has no block of cmake that begins with ${command}.")
+  endif()
+  string(REGEX REPLACE "target_link_libraries[^\n]*\n" "" block "${CMAKE_MATCH_1}")
+  file(WRITE "${file}" "${block}")
+endfunction()
+
+set(user "${WORK}/${CASE}")
+set(nothing -DCMAKE_DISABLE_FIND_PACKAGE_Kokkos=ON -DCMAKE_DISABLE_FIND_PACKAGE_MPI=ON -DCMAKE_DISABLE_FIND_PACKAGE_fmt=ON
+  -DPLAN_ONLY=ON)
+set(here "-DKokkos_DIR=${Kokkos_DIR}" "-Dfmt_DIR=${fmt_DIR}" "-DMPI_CXX_COMPILER=${MPI_CXX_COMPILER}")
+file(REMOVE_RECURSE "${user}")
+file(WRITE "${user}/way.cmake" "")
+set(options ${here})
+if(CASE STREQUAL "find_package")
+  from_readme("${user}/way.cmake" find_package)
+elseif(CASE STREQUAL "add_subdirectory")
+  from_readme("${user}/way.cmake" add_subdirectory)
+elseif(CASE STREQUAL "fetch_content")
+  from_readme("${user}/way.cmake" "include\\(FetchContent")
+  list(APPEND options "-DFETCHCONTENT_SOURCE_DIR_TESSERA=${ROOT}")
+elseif(CASE STREQUAL "plan_installed")
+  file(WRITE "${user}/way.cmake" "find_package(tessera REQUIRED COMPONENTS plan)\n")
+  set(options ${nothing})
+elseif(CASE STREQUAL "plan_package")
+  from_readme("${user}/way.cmake" find_package)
+  set(options ${nothing})
+elseif(CASE STREQUAL "plan_subdirectory")
+  from_readme("${user}/way.cmake" add_subdirectory)
+  set(options ${nothing} -DTESSERA_PLAN_ONLY=ON)
+elseif(CASE STREQUAL "parents_targets")
+  from_readme("${user}/way.cmake" add_subdirectory)
+  set(options "-DPARENT=${CMAKE_CURRENT_LIST_DIR}/user/parent.cmake")
+else()
+  message(FATAL_ERROR "There is no case '${CASE}'.")
+endif()
+
+if(CASE STREQUAL "plan_package")
+  step("${CMAKE_COMMAND}" -S "${ROOT}" -B "${user}/package" -G "${GENERATOR}" "-DCMAKE_CXX_COMPILER=${COMPILER}"
+    -DTESSERA_PLAN_ONLY=ON)
+  set(BUILD "${user}/package")
+endif()
+if(CASE MATCHES "find_package|installed|package$")
+  step("${CMAKE_COMMAND}" --install "${BUILD}" --prefix "${user}/prefix")
+  list(APPEND options "-DCMAKE_PREFIX_PATH=${user}/prefix")
+elseif(NOT CASE STREQUAL "fetch_content")  # as the README has it: tessera is a folder of the project
+  file(READ "${user}/way.cmake" block)
+  string(REPLACE "add_subdirectory(tessera)" "add_subdirectory(\"${ROOT}\" tessera)" block "${block}")
+  file(WRITE "${user}/way.cmake" "${block}")
+endif()
+if(CCACHE)
+  set(ENV{CMAKE_CXX_COMPILER_LAUNCHER} "${CCACHE}")
+endif()
+
+step("${CMAKE_COMMAND}" -S "${CMAKE_CURRENT_LIST_DIR}/user" -B "${user}/build" -G "${GENERATOR}"
+  "-DCMAKE_CXX_COMPILER=${COMPILER}" "-DWAY=${user}/way.cmake" ${options})
+if(CASE STREQUAL "parents_targets")
+  return()  # which have nothing behind them
+endif()
+step("${CMAKE_COMMAND}" --build "${user}/build")
+step("${user}/build/plan_only")
+if(NOT CASE MATCHES "^plan")
+  separate_arguments(MPIEXEC UNIX_COMMAND "${MPIEXEC}")
+  step(${MPIEXEC} "${user}/build/user")
+endif()
+if(NOT EXISTS "${user}/prefix")  # a guest is not installed unless asked
+  step("${CMAKE_COMMAND}" --install "${user}/build" --prefix "${user}/prefix")
+  if(EXISTS "${user}/prefix")
+    message(FATAL_ERROR "Installing the project that uses Tessera has installed Tessera.")
+  endif()
+endif()
