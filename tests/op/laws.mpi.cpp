@@ -83,6 +83,8 @@ TEST_CASE("the signature is the same napping, spinning and with large counts") {
   const int few = world()->size() <= 2 ? 60 : 4;  // where processes outnumber cores, spinning is slow
   run_cases("napping", 42, 20, waiting(Wait::nap, INT_MAX), Check::normal);
   run_cases("spinning", 43, few, waiting(Wait::spin, INT_MAX), Check::normal);
-  run_cases("large counts", 44, 20, waiting(Wait::nap, 3), Check::normal);
-  run_cases("large counts, spinning", 45, few, waiting(Wait::spin, 3), Check::normal);
+  // An MPI without large counts makes other calls, in pieces: there the values alone are compared.
+  const Check check = MPI_VERSION >= 4 ? Check::normal : Check::communicating;
+  run_cases("large counts", 44, 20, waiting(Wait::nap, 3), check);
+  run_cases("large counts, spinning", 45, few, waiting(Wait::spin, 3), check);
 }

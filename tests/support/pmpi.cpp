@@ -176,6 +176,7 @@ int MPI_Irecv(void* r, int n, Type t, int from, int tag, Comm c, Request* q) {
 }
 
 // Large counts.
+#if MPI_VERSION >= 4
 
 int MPI_Allgather_c(const void* s, MPI_Count sn, Type st, void* r, MPI_Count rn, Type rt, Comm c) {
   pmpi::all_gather(sn, st, rn, c);
@@ -243,5 +244,6 @@ int MPI_Irecv_c(void* r, MPI_Count n, Type t, int from, int tag, Comm c, Request
   pmpi::one_way("receive", "from", n, t, from, c);
   return PMPI_Irecv_c(r, n, t, from, tag, c, q);
 }
+#endif
 
 }  // extern "C"

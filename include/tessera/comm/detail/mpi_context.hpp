@@ -37,6 +37,20 @@ struct MpiWindow {
   MPI_Win handle = MPI_WIN_NULL;
   SharedMemory memory;
 
+  static constexpr Index page = 4096;
+
+  /// Returns where the part of `rank` begins here: at a page, wherever MPI began it (Open MPI at
+  /// any multiple of 8). As MPI maps windows at pages, that is the same byte for all processes.
+  std::byte* part(int rank) const {
+    MPI_Aint size = 0;
+    int unit = 0;
+    void* begin = nullptr;
+    check(MPI_Win_shared_query(handle, rank, &size, &unit, &begin), "MPI_Win_shared_query");
+    auto* const first = static_cast<std::byte*>(begin);
+    const auto address = reinterpret_cast<std::uintptr_t>(begin);
+    return first + (round_up(static_cast<Index>(address), page) - static_cast<Index>(address));
+  }
+
   /// Collective over: the node.
   void free() {
     MPI_Win_unlock_all(handle);
@@ -286,11 +300,18 @@ class MpiContext {
     check(MPI_Info_set(info, "alloc_shared_noncontig", "true"), "MPI_Info_set");
     MpiWindow window;
     window.memory.bytes = bytes;
-    check(MPI_Win_allocate_shared(static_cast<MPI_Aint>(bytes), 1, info, comm, &window.memory.base,
+    const Index reserved = bytes == 0 ? 0 : bytes + MpiWindow::page;  // room to begin at a page
+    void* begin = nullptr;
+    check(MPI_Win_allocate_shared(static_cast<MPI_Aint>(reserved), 1, info, comm, &begin,
                                   &window.handle),
           "MPI_Win_allocate_shared");
     MPI_Info_free(&info);
     check(MPI_Win_lock_all(MPI_MODE_NOCHECK, window.handle), "MPI_Win_lock_all");
+    if (bytes > 0) {
+      int own = 0;
+      check(MPI_Comm_rank(comm, &own), "MPI_Comm_rank");
+      window.memory.base = window.part(own);
+    }
     return window;
   }
 
@@ -308,14 +329,10 @@ class MpiContext {
   void open_blackboard() {
     int node_rank = 0;
     check(MPI_Comm_rank(node_, &node_rank), "MPI_Comm_rank");
-    board_window_ = allocate_window(
-        node_rank == 0 ? static_cast<Index>(Blackboard::bytes_for(node_size_)) : 0, node_);
-    MPI_Aint bytes = 0;
-    int unit = 0;
-    void* memory = nullptr;
-    check(MPI_Win_shared_query(board_window_.handle, 0, &bytes, &unit, &memory),
-          "MPI_Win_shared_query");
-    if (node_rank == 0) std::fill_n(static_cast<char*>(memory), bytes, '\0');
+    const Index bytes = static_cast<Index>(Blackboard::bytes_for(node_size_));
+    board_window_ = allocate_window(node_rank == 0 ? bytes : 0, node_);
+    std::byte* memory = board_window_.part(0);
+    if (node_rank == 0) std::fill_n(memory, bytes, std::byte{0});
     std::vector<int> ranks(static_cast<std::size_t>(node_size_));
     check(MPI_Allgather(&rank_, 1, MPI_INT, ranks.data(), 1, MPI_INT, node_), "MPI_Allgather");
     node_ranks_.assign(static_cast<std::size_t>(size_), -1);

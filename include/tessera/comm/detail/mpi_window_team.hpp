@@ -71,20 +71,13 @@ inline std::unique_ptr<WindowTeam> make_window_team(MpiContext& context, MpiHand
 
   int own = 0;
   check(MPI_Comm_rank(comm, &own), "MPI_Comm_rank");
-  const auto part_of = [](MPI_Win of, int rank) {
-    MPI_Aint size_there = 0;
-    int unit = 0;
-    void* memory = nullptr;
-    check(MPI_Win_shared_query(of, rank, &size_there, &unit, &memory), "MPI_Win_shared_query");
-    return static_cast<std::byte*>(memory);
-  };
   std::vector<WindowMember> team;
   for (int i = 0; i < static_cast<int>(members.size()); ++i) {
-    std::byte* part = part_of(window.handle, i);
+    std::byte* part = window.part(i);
     WindowMember member{std::launder(reinterpret_cast<WindowFlags*>(part)), part + head, nullptr};
     if (!handles.windows.empty())
-      member.arena = part_of(handles.windows.front().handle,
-                             context.node_rank(members[static_cast<std::size_t>(i)]));
+      member.arena =
+          handles.windows.front().part(context.node_rank(members[static_cast<std::size_t>(i)]));
     team.push_back(member);
   }
   SharedMemory arena;
