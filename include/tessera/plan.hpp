@@ -10,7 +10,10 @@
 #include <tessera/plan/einsum.hpp>
 #include <tessera/plan/explain.hpp>
 #include <tessera/plan/map.hpp>
+#include <tessera/plan/program_contract.hpp>
+#include <tessera/plan/program_diff.hpp>
 #include <tessera/plan/reduce.hpp>
+#include <tessera/plan/timeline.hpp>
 #include <tessera/plan/verdict.hpp>
 #include <tessera/plan/work.hpp>
 #include <tessera/spec/logical.hpp>

@@ -23,6 +23,9 @@
 #include <tessera/op/softmax.hpp>
 #include <tessera/op/transpose.hpp>
 #include <tessera/op/visualize.hpp>
+#include <tessera/plan/program_contract.hpp>
+#include <tessera/plan/program_diff.hpp>
+#include <tessera/plan/timeline.hpp>
 #include <tessera/spec/logical.hpp>
 #include <tessera/spec/named_rules.hpp>
 #include <tessera/tensor/create.hpp>

@@ -28,8 +28,9 @@ namespace tessera {
 struct Block {
   Index offset = -1;
   Index bytes = 0;
-  void* data = nullptr;  ///< aligned to arena_alignment; null when empty or dry
-  bool shared = false;   ///< in the window that the node shares
+  void* data = nullptr;      ///< aligned to arena_alignment; null when empty or dry
+  bool shared = false;       ///< in the window that the node shares
+  std::uint64_t serial = 0;  ///< its number among the arena's blocks, counted from 1
 };
 
 /// Not for several threads at once. Communication: none, ever.
@@ -56,7 +57,7 @@ class Arena {
                         " bytes was asked for; sizes are zero or more");
     const Index charge = arena_charge(bytes);
     if (closed_ || charge > limit_ - in_use_) refuse(bytes);
-    Block block{-1, bytes, nullptr, false};
+    Block block{-1, bytes, nullptr, false, 0};
     if (charge > 0 && source_ != nullptr) {
       block.offset = free_.take(charge);
       if (block.offset < 0) {
@@ -66,6 +67,7 @@ class Arena {
       block.data = address(block.offset);
       block.shared = block.offset < window_bytes_;
     }
+    block.serial = ++serial_;
     in_use_ += charge;
     if (in_use_ > peak_) peak_ = in_use_;
     return block;
@@ -84,6 +86,8 @@ class Arena {
   bool dry() const { return source_ == nullptr; }
   /// Returns the bytes charged for the blocks that are out now.
   Index in_use() const { return in_use_; }
+  /// Returns the serial of the block given out last; 0 before the first.
+  std::uint64_t serial() const { return serial_; }
   /// Returns the most that in_use() has been since the start or the last reset_peak().
   Index peak() const { return peak_; }
   void reset_peak() { peak_ = in_use_; }
@@ -174,6 +178,7 @@ class Arena {
   Index capacity_ = 0;
   Index in_use_ = 0;
   Index peak_ = 0;
+  std::uint64_t serial_ = 0;
   bool closed_ = false;
 };
 

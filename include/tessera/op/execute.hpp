@@ -19,6 +19,7 @@
 #include <tessera/kernel/reduce.hpp>
 #include <tessera/op/detail/side.hpp>
 #include <tessera/op/plan_cache.hpp>
+#include <tessera/op/recording.hpp>
 #include <tessera/plan/explain.hpp>
 #include <tessera/tensor/tensor_core.hpp>
 
@@ -57,7 +58,10 @@ class Execution {
   }
 
   TensorCore run() {
-    record();
+    Recorder& recorder = mesh_->attachment<Recorder>();
+    const int entry =
+        recorder.on() ? recorder.begin(prepared_.plan, site_.label, site_.where, *mesh_, operands_)
+                      : -1;
     for (int i = 0; i < plan_.steps.size(); ++i) {
       const Step& step = plan_.steps[i];
       const StepWork& work = prepared_.work[static_cast<std::size_t>(i)];
@@ -65,18 +69,14 @@ class Execution {
       carry_out(step, work);
       close(step, i);
     }
-    if (plan_.result < plan_.operands)
-      return {mesh_, plan_.result_desc(), operands_[plan_.result]->storage()};
-    return {mesh_, plan_.result_desc(), std::move(storage_[plan_.result])};
+    TensorCore result(mesh_, plan_.result_desc(),
+                      plan_.result < plan_.operands ? operands_[plan_.result]->storage()
+                                                    : std::move(storage_[plan_.result]));
+    if (entry >= 0) recorder.end(entry, result);
+    return result;
   }
 
  private:
-  void record() {
-    Recorder& recorder = mesh_->attachment<Recorder>();
-    if (recorder.on)
-      recorder.program.record(
-          {prepared_.plan, std::string(site_.label), site_.where, mesh_->arena().in_use()});
-  }
   void open(const Step& step) {
     if (step.takes >= 0) {
       storage_[step.out] = std::move(storage_[step.takes]);

@@ -14,7 +14,6 @@
 
 #include <tessera/comm/mesh_core.hpp>
 #include <tessera/plan/builder.hpp>
-#include <tessera/plan/program.hpp>
 #include <tessera/plan/work.hpp>
 
 namespace tessera {
@@ -118,12 +117,6 @@ template <class Value> class KeyedCache {
   }
   std::vector<std::unique_ptr<Entry>> slots_;
   std::size_t count_ = 0;
-};
-
-/// The Program that a mesh records, while it records.
-struct Recorder {
-  bool on = false;
-  Program program;
 };
 }  // namespace detail
 

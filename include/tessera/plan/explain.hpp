@@ -8,11 +8,10 @@
 /// Laws: the text is a function of the plan and the axis names alone, so that it can be compared as
 /// a golden file.
 #include <algorithm>
-#include <map>
 #include <string>
 #include <vector>
 
-#include <tessera/plan/program.hpp>
+#include <tessera/plan/summary.hpp>
 
 namespace tessera {
 
@@ -163,33 +162,85 @@ inline std::string explain(const Plan& plan, const AxisNames& names) {
   return text;
 }
 
-/// Returns a Program as a table: a row an operator, then payload per group of axes, duplicated work
-/// and peak memory.
-inline std::string explain(const Program& program) {
+namespace detail {
+inline std::string messages_text(Index messages) {
+  return std::to_string(messages) + (messages == 1 ? " message" : " messages");
+}
+/// A row a group of axes and collective.
+inline TextTable axes_table(const Program& program) {
+  TextTable table;
+  for (const CollectiveTotal& t : by_axes(program))
+    table.row({"over " + to_string(t.axes, program.names()), std::string(name_of(t.collective)),
+               bytes_text(t.payload) + " in " + messages_text(t.messages) +
+                   (t.network_payload > 0
+                        ? ", " + bytes_text(t.network_payload) + " between nodes"
+                        : ""),
+               time_text(t.cost)});
+  return table;
+}
+/// A row a layer, indented by its depth.
+inline TextTable layer_table(const Program& program) {
+  TextTable table;
+  table.row({"layer", "operators", "payload", "messages", "work", "duplicated", "peak memory",
+             "model time"});
+  for (const LayerTotal& t : by_layer(program)) {
+    if (t.depth == 0) continue;
+    const auto& name = t.path.substr(t.path.rfind('/') + 1);
+    table.row({std::string(2 * static_cast<std::size_t>(t.depth - 1), ' ') + name,
+               std::to_string(t.operators), bytes_text(t.payload), std::to_string(t.messages),
+               flops_text(t.flops), flops_text(t.duplicated), bytes_text(t.peak),
+               time_text(t.cost)});
+  }
+  return table;
+}
+}  // namespace detail
+
+/// Returns a Program as a table: a row an operator; then its layers, the payload of each group of
+/// axes and collective, the work that several processes do alike (the `most` largest), totals.
+inline std::string explain(const Program& program, int most = 8) {
   const AxisNames names = program.names();
+  std::string text = "program on " + to_string(program.mesh, names) + ", process " +
+                     std::to_string(program.process) + ": " + std::to_string(program.size()) +
+                     " operators\n";
+  const bool layered = program.layers().size() > 1;
   detail::TextTable table;
-  std::map<std::uint32_t, Index> per_group;
+  int layer = 0;
+  const auto end_layer = [&] {  // a table for each run of operators of one layer
+    const std::string path = program.layer_path(layer);
+    const std::string rows = table.text(path.empty() ? "  " : "    ");
+    if (!rows.empty() && !path.empty()) text += "  " + path + "\n";
+    text += rows;
+    table = {};
+  };
   for (const ProgramEntry& e : program.entries()) {
+    if (e.layer != layer) end_layer();
+    layer = e.layer;
     std::string moves;
     for (const Step& step : e.plan->steps)
-      if (step.kind == StepKind::communicate) {
+      if (step.kind == StepKind::communicate)
         moves += (moves.empty() ? "" : ", ") + detail::step_name(step, names);
-        per_group[step.group.bits] += step.payload;
-      }
     table.row({std::string(name_of(e.plan->kind)), e.label, to_string(e.plan->result_desc(), names),
                moves.empty() ? "-" : moves, bytes_text(e.plan->payload_bytes()),
                e.plan->flops() > 0 ? flops_text(e.plan->flops()) : "-"});
   }
-  std::string text = "program on " + to_string(program.mesh, names) + ", process " +
-                     std::to_string(program.process) + ": " +
-                     std::to_string(program.entries().size()) + " operators\n" + table.text("  ");
-  for (const auto& [bits, bytes] : per_group)
-    text += "  payload over " + to_string(AxisSet::from_bits(bits), names) + ": " +
-            bytes_text(bytes) + "\n";
-  if (program.network_bytes() > 0)
-    text += "  payload between nodes: " + bytes_text(program.network_bytes()) + "\n";
+  end_layer();
+  if (layered) text += detail::layer_table(program).text("  ");
+  text += detail::axes_table(program).text("  ");
+  std::vector<DuplicatedWork> twice = duplicated_work(program);
+  std::stable_sort(
+      twice.begin(), twice.end(),
+      [](const DuplicatedWork& a, const DuplicatedWork& b) { return a.extra > b.extra; });
+  for (std::size_t i = 0; i < twice.size() && static_cast<int>(i) < most; ++i)
+    text += "  duplicated: " + flops_text(twice[i].extra) + " of " + flops_text(twice[i].flops) +
+            " in #" + std::to_string(twice[i].entry + 1) + " " +
+            program.entry(twice[i].entry).label + ", done alike by " +
+            std::to_string(twice[i].copies) + " processes\n";
   text += "  payload " + bytes_text(program.payload_bytes()) + " in " +
-          std::to_string(program.messages()) + " messages, " + flops_text(program.flops()) +
+          detail::messages_text(program.messages()) +
+          (program.network_bytes() > 0
+               ? ", " + bytes_text(program.network_bytes()) + " of it between nodes"
+               : "") +
+          ", " + flops_text(program.flops()) +
           " of which " + flops_text(program.duplicated_flops()) + " duplicated, peak memory " +
           bytes_text(program.peak_bytes()) + ", model time " + time_text(program.cost()) + "\n";
   return text;

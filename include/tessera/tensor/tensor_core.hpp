@@ -36,6 +36,10 @@ class Storage {
   }
   void* data() const { return data_; }
   bool adopted() const { return adopted_; }
+  /// Returns the block's number among all of its arena; 0 of adopted memory.
+  std::uint64_t serial() const { return block_.serial; }
+  /// Returns the bytes of arena memory that it takes up.
+  Index charge() const { return adopted_ ? 0 : arena_charge(block_.bytes); }
 
  private:
   std::shared_ptr<MeshCore> mesh_;
