@@ -32,7 +32,7 @@ template <class T> Program plan_step(const Sizes& n, MeshSizes<Grid> shape, int 
 /// Returns a step's plan without the operators that only update weights in place: those move
 /// nothing.
 inline std::string describe(const Program& step) {
-  std::string text = explain(step), kept;
+  std::string text = explain(step, 0), kept;
   int left_out = 0;
   for (std::size_t at = 0; at < text.size();) {
     const auto end = text.find('\n', at) + 1;

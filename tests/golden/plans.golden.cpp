@@ -50,6 +50,11 @@ TEST_CASE("the feed-forward layer of GSPMD's article, 8 x 512 x 5120 x 20480 on 
   compare("feed_forward_out", explain(plan<"bsh,hm->bsm", P<data, _, model>>(h, w_out, sizes<Grid>(2, 4)), Grid::names()));
   compare("feed_forward_program", explain(plan(feed_forward)(x, w_in, w_out, sizes<Grid>(2, 4))));
   compare("feed_forward_program_64x64", explain(plan(feed_forward)(x, w_in, w_out, sizes<Grid>(64, 64))));
+  const auto named = plan(layer("feed_forward", feed_forward));
+  const Program small = named(x, w_in, w_out, sizes<Grid>(2, 4));
+  compare("feed_forward_memory", explain_memory(small));
+  compare("feed_forward_layered", explain(named(x, like<Tensor<data, model>>(5120, 20480), w_out, sizes<Grid>(8, 1))));
+  compare("feed_forward_diff", explain(diff(small, named(x, w_in, w_out, sizes<Grid>(4, 8)))));
 }
 
 TEST_CASE("the product of the pjit article, 4 x 16 by 16 x 4 on 2 x 4") {

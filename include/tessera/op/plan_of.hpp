@@ -115,15 +115,16 @@ std::vector<Tensor> rehearsed(const ProcessMesh<M>& mesh, const std::vector<Like
 /// What f returns lives until the end of it.
 template <class M, class F, class... A>
 Program recorded(const ProcessMesh<M>& mesh, const F& f, const A&... arguments) {
+  using Plain = std::is_invocable<const F&, const A&...>;  // tried first, and alone where it holds
+  using WithMesh = std::is_invocable<const F&, const ProcessMesh<M>&, const A&...>;
   static_assert(
-      std::is_invocable_v<const F&, const A&...> ||
-          std::is_invocable_v<const F&, const ProcessMesh<M>&, const A&...>,
+      std::disjunction_v<Plain, WithMesh>,
       "[tessera] plan(f)(...) cannot call f with what it is given; give a like<Tensor>(...) for "
       "each tensor that f takes, other arguments as they are, then the sizes of the mesh; f may "
       "take the mesh itself first");
   Recording recording(mesh);
   const auto run = [&]() -> decltype(auto) {
-    if constexpr (std::is_invocable_v<const F&, const A&...>)
+    if constexpr (Plain::value)
       return f(arguments...);
     else
       return f(mesh, arguments...);

@@ -18,6 +18,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -192,7 +193,9 @@ namespace detail {
 template <class F> struct NamedLayer {
   std::string name;
   F f;
-  template <class... A> decltype(auto) operator()(A&&... a) const {
+  template <class... A>
+    requires std::is_invocable_v<const F&, A...> std::invoke_result_t<const F&, A...>
+  operator()(A&&... a) const {
     const Layer scope(mesh_among(a...), name);
     return f(std::forward<A>(a)...);
   }

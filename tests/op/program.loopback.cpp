@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Programs of functions of every form, on paper and recorded: layers, tensors' lifetimes, and that both are one.
+#include <doctest/doctest.h>
+
+#include <mutex>
+#include <tuple>
+
+#include <tessera/tessera.hpp>
+
+using namespace tessera;
+
+namespace grid {
+struct data : Axis<> {};
+struct model : Axis<> {};
+}  // namespace grid
+namespace {
+using grid::data, grid::model;
+using Grid = Mesh<data, model>;
+template <class... D>
+using Real = ShardedTensor<double, Grid, P<D...>>;
+
+/// Two layers of one kind and a head; what is not needed any more goes.
+Real<data, model> network(const Real<data, model>& x, const std::vector<Real<model, data>>& weights, double scale) {
+  Real<data, model> h = x;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    const Layer scope(x, "layer." + std::to_string(i));
+    const auto wide = layer("product", [](const auto& a, const auto& w) { return einsum<"ik,kj->ij", P<data, model>>(a, w); })(h, weights[i]);
+    const Layer inner(x, "activation");
+    h = gelu(wide);
+  }
+  return scale * h;
+}
+const auto x_like = like<Real<data, model>>(6, 10);
+const std::vector<Like<Real<model, data>>> weight_likes(2, like<Real<model, data>>(10, 10));
+
+bool same(const Program& a, const Program& b) {
+  if (explain(a) != explain(b) || explain_memory(a) != explain_memory(b)) return false;
+  if (a.tensors().size() != b.tensors().size() || a.size() != b.size() || !diff(a, b).same()) return false;
+  for (std::size_t t = 0; t < a.tensors().size(); ++t) {
+    const ProgramTensor &x = a.tensors()[t], &y = b.tensors()[t];
+    if (!(x.desc == y.desc) || x.bytes != y.bytes || x.made != y.made || x.first != y.first || x.last != y.last) return false;
+  }
+  for (int i = 0; i < a.size(); ++i)
+    if (!(a.entry(i).operands == b.entry(i).operands) || a.entry(i).result != b.entry(i).result || a.entry(i).held_before != b.entry(i).held_before ||
+        a.layer_path(a.entry(i).layer) != b.layer_path(b.entry(i).layer) || a.entry(i).where.line != b.entry(i).where.line)
+      return false;
+  return true;
+}
+/// Returns what is wrong with the lifetimes: at every operator the tensors alive make up what is held.
+std::string wrong_lifetimes(const Program& p) {
+  for (int i = 0; i < p.size(); ++i) {
+    Index alive = 0;
+    for (const ProgramTensor& t : p.tensors()) alive += t.alive_at(i) ? t.bytes : 0;
+    if (alive != p.entry(i).held_before)
+      return "operator " + std::to_string(i) + ": " + std::to_string(alive) + " bytes of tensors, " + std::to_string(p.entry(i).held_before) + " held";
+    for (int t : p.entry(i).operands)
+      if (!p.tensor(t).alive_at(i)) return "operator " + std::to_string(i) + " reads a tensor that is not there";
+    if (p.entry(i).result < 0) return "operator " + std::to_string(i) + " has no result";
+  }
+  return "";
+}
+
+struct Functor {
+  Real<data, model> operator()(const Real<data, model>& x) const { return x + x; }
+};
+Real<data, model> twice(const Real<data, model>& x) { return x + x; }
+void nothing(const Real<data, model>& x) { (void)(x + x); }
+
+}  // namespace
+
+TEST_CASE("a function with layers, on paper and recorded: one program on every process") {
+  for (const auto& [d, m] : {std::pair{1, 1}, {2, 2}, {3, 2}, {1, 4}}) {
+    std::mutex mutex;
+    run_loopback(d * m, [&, d = d, m = m](std::shared_ptr<Transport> world) {
+      const auto mesh = make_mesh<Grid>(world, d, m);
+      const auto x = random_normal<Real<data, model>>(mesh, {6, 10}, 1);
+      const std::vector<Real<model, data>> weights{random_normal<Real<model, data>>(mesh, {10, 10}, 2), random_normal<Real<model, data>>(mesh, {10, 10}, 3)};
+      const Program ran = record(mesh, network, x, weights, 0.5);
+      const Program paper = plan(network)(x_like, weight_likes, 0.5, mesh.sizes(), mesh.process());
+      const Program like_mesh = plan(network)(x_like, weight_likes, 0.5, mesh);
+      const std::lock_guard lock(mutex);
+      CHECK(ran.size() == 5);
+      CHECK(same(ran, paper));
+      CHECK(same(ran, like_mesh));
+      CHECK(wrong_lifetimes(ran) == "");
+      CHECK(wrong_lifetimes(paper) == "");
+      const std::vector<LayerTotal> layers = by_layer(ran);
+      REQUIRE(layers.size() == 7);
+      CHECK(layers[1].path == "layer.0");
+      CHECK(layers[2].path == "layer.0/product");
+      CHECK(layers[3].path == "layer.0/activation");
+      CHECK(layers[4].path == "layer.1");
+      CHECK(layers[1].operators == 2);
+      CHECK(layers[1].payload + layers[4].payload == ran.payload_bytes());
+      CHECK(ran.entry(4).layer == 0);
+      CHECK(ran.tensor(ran.entry(4).result).last == 5);              // what f returns outlives it
+      CHECK(!ran.tensor(ran.entry(0).result).alive_at(2));           // the first product does not
+      CHECK(ran.tensor(ran.entry(0).operands[1]).made == -1);        // weights are given
+      CHECK(ran.entry(2).operands[0] == ran.entry(1).result);
+    });
+  }
+}
+
+TEST_CASE("functions, lambdas, functors, with whatever arguments and results") {
+  const MeshSizes<Grid> two = sizes<Grid>(2, 2);
+  for (const Program& p : {plan(twice)(x_like, two), plan(&twice)(x_like, two), plan(Functor{})(x_like, two), plan(nothing)(x_like, two, 3),
+                           plan([](const auto& x) { return std::tuple(x + x, 7); })(x_like, two),
+                           plan([](int n, const auto& x, const char*) { for (int i = 0; i < n; ++i) (void)(x + x); })(1, x_like, "text", two),
+                           plan([](const ProcessMesh<Grid>& mesh) { const auto x = zeros<Real<data, model>>(mesh, 6, 10); return x + x; })(two),
+                           plan([](const ProcessMesh<Grid>&, const Real<data, model>& x) { return x + x; })(x_like, dry_mesh<Grid>(2, 2)),
+                           plan([](const DynamicTensor& x) { return map_dynamic<double>("ij,ij->ij", fn::Add{}, x.sharding(), x, x); })(
+                               TensorDesc{DType::f64, {6, 10}, {{0}, {1}}}, two)}) {
+    CHECK(p.size() == 1);
+    CHECK(p.entry(0).plan->kind == OperatorKind::map);
+    CHECK(wrong_lifetimes(p) == "");
+    CHECK(p.entry(0).operands[0] == p.entry(0).operands[1]);
+  }
+  CHECK(plan([] {})(two).empty());
+  CHECK(plan(nothing)(x_like, two, 3).process == 3);
+
+  // A mesh that is handed over is not touched, and says which machine and limits to plan for.
+  MeshOptions options;
+  options.machine.message_ps = 77'000'000;
+  options.workspace_limit = 5;
+  const auto mesh = dry_mesh<Grid>(sizes<Grid>(2, 2), 2, options);
+  const Program p = plan([&](const ProcessMesh<Grid>& m) {
+    CHECK(m.core() != mesh.core());
+    CHECK(m.core()->machine() == options.machine);
+    CHECK(m.core()->workspace_limit() == 5);
+    return gelu(zeros<Real<data, model>>(m, 6, 10));
+  })(mesh);
+  CHECK(p.process == 2);
+  CHECK(plan([](const ProcessMesh<Grid>& m) { return gelu(zeros<Real<data, model>>(m, 6, 10)); })(mesh, 1).process == 1);
+}
+
+TEST_CASE("layers: entered again they are one; outside a recording, and around one, they are nothing") {
+  const auto mesh = dry_mesh<Grid>(2, 2);
+  const auto x = zeros<Real<data, model>>(mesh, 6, 10);
+  const Layer before(mesh, "before");
+  const Program p = record(mesh, [&] {
+    const Layer outer(mesh, "a");
+    for (int i = 0; i < 2; ++i) {
+      const Layer inner(x, "b");
+      (void)(x + x);
+    }
+    const Layer last(mesh, "c");
+    (void)(x + x);
+  });
+  CHECK(p.layers().size() == 4);
+  CHECK(p.part("a/b").size() == 2);
+  CHECK(p.part("a/c").size() == 1);
+  CHECK(p.part("a").size() == 3);
+  CHECK(p.part("before").empty());
+
+  {  // a layer that outlives its recording leaves the next one alone
+    auto recording = std::make_unique<Recording>(mesh);
+    const Layer stale(mesh, "stale");
+    recording = nullptr;
+    recording = std::make_unique<Recording>(mesh);
+    const Layer fresh(mesh, "fresh");
+    {
+      const Layer other(mesh, "other");
+    }
+    (void)(x + x);
+    const Program q = recording->take();
+    CHECK(q.layer_path(q.entry(0).layer) == "fresh");
+  }
+  CHECK_THROWS_AS(layer("throws", [](const Real<data, model>&) { throw 1; })(x), int);
+  const Recording first(mesh);
+  CHECK_THROWS_AS(Recording{mesh}, UsageError);
+}
+
+TEST_CASE("tensors that no operator made: given before, made in between, adopted, written into") {
+  const auto mesh = dry_mesh<Grid>(2, 2);
+  const auto x = zeros<Real<data, model>>(mesh, 60, 100);
+  const Program p = record(mesh, [&] {
+    (void)(x + x);
+    const auto late = zeros<Real<data, model>>(mesh, 60, 100);
+    const auto unused = zeros<Real<data, model>>(mesh, 200, 100);
+    const auto y = x + late;
+    const auto z = reshard<P<data, model>>(y);  // the same tensor, no second one
+    (void)(z + late);
+  });
+  REQUIRE(p.size() == 4);
+  const int late = p.entry(1).operands[1];
+  CHECK(p.tensor(late).made == -1);
+  CHECK(p.tensor(late).first == 1);
+  CHECK(!p.tensor(late).alive_at(0));
+  CHECK(p.tensor(late).alive_at(3));
+  CHECK(p.tensor(p.entry(0).operands[0]).first == 0);
+  CHECK(p.entry(2).result == p.entry(1).result);
+  CHECK(p.entry(3).operands[0] == p.entry(1).result);
+  const PeakMoment peak = peak_moment(p);
+  CHECK(peak.unnamed == arena_charge(100 * 50 * 8));  // `unused`
+  CHECK(explain_memory(p).find("in tensors that no operator touched") != std::string::npos);
+}
