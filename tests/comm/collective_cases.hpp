@@ -71,6 +71,7 @@ Case<T> make_case(Collective kind, Shape shape, Reduction reduction, int own, in
   call.even = shape == Shape::even;
   call.own = own;
   call.members = members;
+  call.bound = (8 + members) * members * scale + 2 * members;
   const bool packed = call.even || kind == Collective::reduce_scatter;
   const auto add_send = [&](int to, Index count, int seed_from, int seed_to) {
     if (!packed) c.send.resize(c.send.size() + 2, gap);

@@ -18,10 +18,11 @@ namespace {
 
 const std::shared_ptr<Transport>& world() { return support::world(); }
 
-TransportSettings waiting(Wait wait, Index large_count = INT_MAX) {
+TransportSettings waiting(Wait wait, Index large_count = INT_MAX, bool pieces = false) {
   TransportSettings settings = world()->settings();
   settings.wait = wait;
   settings.large_count = large_count;
+  settings.large_in_pieces = pieces;
   return settings;
 }
 
@@ -56,6 +57,50 @@ TEST_CASE("the same with large counts, which are used above the threshold") {
   auto group = transport->group(detail::all_members(transport->size()), 1);
   const std::string text = cases::all_types_wrong(*group, 2);
   CHECK_MESSAGE(text.empty(), text);
+}
+
+TEST_CASE("the same in pieces, as an MPI without large counts needs them") {
+  for (const Index most : {1, 4, 7}) {
+    auto transport = world()->duplicate(waiting(Wait::nap, most, true));
+    auto group = transport->group(detail::all_members(transport->size()), 1);
+    const std::string text = cases::all_types_wrong(*group, most == 1 ? 1 : 2);
+    CHECK_MESSAGE(text.empty(), text);
+  }
+}
+
+TEST_CASE("an uneven all-to-all with a bound is large on all members or on none") {
+  const int p = world()->size();
+  for (const bool pieces : {false, true}) {
+    auto group =
+        world()->duplicate(waiting(Wait::nap, 10, pieces))->group(detail::all_members(p), 1);
+    Call call;  // the first member alone sends much, and only to the last
+    call.kind = Collective::all_to_all;
+    call.type = DType::i32;
+    call.own = group->rank();
+    call.members = p;
+    call.bound = 100 + p;
+    Index sent = 0;
+    Index received = 0;
+    std::vector<std::int32_t> send;
+    for (int other = 0; other < p; ++other) {
+      const Index to = call.own == 0 && other == p - 1 ? 100 : 1;
+      const Index from = other == 0 && call.own == p - 1 ? 100 : 1;
+      call.send.push_back({other, sent, to});
+      call.receive.push_back({other, received, from});
+      for (Index i = 0; i < to; ++i)
+        send.push_back(static_cast<std::int32_t>(1000 * call.own + 10 * other + i));
+      sent += to;
+      received += from;
+    }
+    std::vector<std::int32_t> got(static_cast<std::size_t>(received), -1);
+    group->run(call, send.data(), got.data());
+    bool right = true;
+    for (const Piece& piece : call.receive)
+      for (Index i = 0; i < piece.count; ++i)
+        right = right && got[static_cast<std::size_t>(piece.offset + i)] ==
+                             1000 * piece.peer + 10 * call.own + i;
+    CHECK(right);
+  }
 }
 
 TEST_CASE("the same, spinning, where that does not take for ever") {

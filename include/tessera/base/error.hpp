@@ -6,8 +6,13 @@
 ///
 ///     throw ShapeError("einsum \"ik,kj->ij\": k is 4 in the left operand and 5 in the right; ...",
 ///     where);
+///
+/// Laws: the place of the user's call and the process stand last; what the thrower knew is kept,
+/// the rest is added on the way out, once.
+#include <memory>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <tessera/base/where.hpp>
@@ -18,13 +23,40 @@ namespace tessera {
 class Error : public std::runtime_error {
  public:
   explicit Error(const std::string& message, Where where = {})
-      : std::runtime_error(where.known() ? "[tessera] " + message + " (at " + to_string(where) + ")"
-                                         : "[tessera] " + message),
-        where_(where) {}
+      : std::runtime_error(message), where_(where) {
+    compose();
+  }
+  const char* what() const noexcept override { return text_->c_str(); }
   Where where() const { return where_; }
+  /// Returns whether the text says on which process it was thrown.
+  bool names_process() const { return process_ != nullptr; }
+
+  /// Adds what the thrower did not know: the operator, the place of the user's call, and the
+  /// process with its coordinates. An empty text or an unknown place adds nothing.
+  void complete(std::string_view label, Where where, std::string_view process) {
+    if (label_ == nullptr && !label.empty()) label_ = std::make_shared<const std::string>(label);
+    if (!where_.known()) where_ = where;
+    if (process_ == nullptr && !process.empty())
+      process_ = std::make_shared<const std::string>(process);
+    compose();
+  }
 
  private:
+  using Text = std::shared_ptr<const std::string>;  // copies of an exception do not throw
+
+  void compose() {
+    std::string text = "[tessera] ";
+    if (label_ != nullptr) text += *label_ + ": ";
+    text += std::runtime_error::what();
+    if (where_.known()) text += " (at " + to_string(where_) + (process_ ? ", " : ")");
+    if (process_ != nullptr) text += (where_.known() ? "on " : " (on ") + *process_ + ")";
+    text_ = std::make_shared<const std::string>(std::move(text));
+  }
+
   Where where_;
+  Text label_;
+  Text process_;
+  Text text_;
 };
 
 /// Extents disagree, or do not fit the operator.

@@ -35,20 +35,24 @@ inline MpiContext*& environment_context() {
   return context;
 }
 
-/// Returns "process 3: " and the text of an exception, without the mark that Tessera's own texts
-/// begin with.
+/// Returns the mark of Tessera's texts, "process 3: " unless the exception says so itself, and its
+/// text.
 inline std::string failure_text(int rank, const std::exception_ptr& error) {
   std::string text = "an exception that is no std::exception";
+  bool named = false;
   try {
     if (error != nullptr) std::rethrow_exception(error);
     text = "std::terminate was called without an exception";
+  } catch (const Error& e) {
+    text = e.what();
+    named = e.names_process();
   } catch (const std::exception& e) {
     text = e.what();
   } catch (...) {
   }
   if (text.starts_with("[tessera] ")) text.erase(0, 10);
   const std::string process = "process " + std::to_string(rank);
-  return "[tessera] " + (text.starts_with(process + " ") ? text : process + ": " + text);
+  return "[tessera] " + (named || text.starts_with(process + " ") ? text : process + ": " + text);
 }
 
 /// Says what was thrown and ends the job, so that the other processes do not wait for ever.

@@ -22,6 +22,8 @@
 #include <utility>
 #include <vector>
 
+#include <Kokkos_Core.hpp>
+
 #include <tessera/base/error.hpp>
 #include <tessera/comm/arena.hpp>
 #include <tessera/comm/detail/agreement.hpp>
@@ -72,6 +74,8 @@ class MeshCore {
   std::string axes_text(AxisSet group) const;
   /// The same, and which part of an axis: "data,model in runs of 4", "model in steps of 4".
   std::string group_text(const AxisGroup& group) const;
+  /// Returns "process 5: data=1, model=1".
+  std::string process_text() const;
 
   /// Returns the group of this process over some axes, or one of them in part, made when first
   /// asked for. Collective over: its members, at the first time.
@@ -99,7 +103,7 @@ class MeshCore {
     if (dry_ || shape_.processes() == 1) return;
     const detail::Publish publish(transport_->blackboard(), process_,
                                   {"", where, "comparison of operators", "the mesh"});
-    guarded([&] {
+    guarded({}, where, [&] {
       if (detail::all_equal(*control_, digest)) return;
       std::string text;
       if constexpr (std::convertible_to<D, std::string>)
@@ -125,7 +129,7 @@ class MeshCore {
                                   {"", where, "an exchange of facts", "the mesh"});
     std::vector<std::int64_t> mine = own;
     mine.push_back(process_);  // the control group may count the processes otherwise
-    guarded([&] { all = detail::gather_integers(*control_, mine, mine.size()); });
+    guarded({}, where, [&] { all = detail::gather_integers(*control_, mine, mine.size()); });
     std::vector<std::int64_t> ordered(own.size() * static_cast<std::size_t>(shape_.processes()));
     for (auto from = all.begin(); from != all.end();
          from += static_cast<std::ptrdiff_t>(mine.size()))
@@ -141,7 +145,7 @@ class MeshCore {
     if (dry_ || shape_.processes() == 1) return own;
     const detail::Publish publish(transport_->blackboard(), process_,
                                   {"", where, "an exchange of facts", "the mesh"});
-    guarded([&] {
+    guarded({}, where, [&] {
       control_->run(detail::control_all_reduce(*control_, Reduction::min, 1), &own, &own);
     });
     return own;
@@ -152,7 +156,7 @@ class MeshCore {
   void barrier(Where where = Where::here()) {
     require_usable(where);
     const detail::Publish publish(transport_->blackboard(), process_, {"", where, "a barrier", ""});
-    guarded([&] { transport_->barrier(); });
+    guarded("barrier", where, [&] { transport_->barrier(); });
   }
 
   /// Returns the one T that hangs on this mesh, made (by its default constructor) when first asked
@@ -167,16 +171,31 @@ class MeshCore {
   void poison(std::string_view reason) {
     if (usable()) reason_ = reason.empty() ? "failed" : reason;
   }
-  /// Throws UsageError unless the mesh may be used.
+  /// Throws UsageError unless the mesh may be used and Kokkos is not finalized.
   void require_usable(Where where) const {
     if (!usable())
       throw UsageError("the mesh " + to_string() + " cannot be used: " + reason_, where);
+    if (!dry_ && Kokkos::is_finalized())
+      throw UsageError("the mesh " + to_string() +
+                           " cannot be used: Kokkos has been finalized, and nothing can be "
+                           "computed after that; finalize it after the last operator, or leave it "
+                           "to tessera::Environment",
+                       where);
   }
 
  private:
-  template <class F> void guarded(F&& f) {
+  /// Runs f; what it throws says where and on which process, and the mesh is not used any more.
+  template <class F> void guarded(std::string_view label, Where where, F&& f) {
     try {
       f();
+    } catch (CommunicationError& error) {
+      error.complete(label, where, process_text());
+      poison(std::string("a call on it failed: ") + error.what());
+      throw;
+    } catch (Error& error) {
+      error.complete({}, where, process_text());
+      poison(std::string("a call on it failed: ") + error.what());
+      throw;
     } catch (const std::exception& error) {
       poison(std::string("a call on it failed: ") + error.what());
       throw;
@@ -235,6 +254,13 @@ inline std::string MeshCore::axes_text(AxisSet group) const {
   return text;
 }
 
+inline std::string MeshCore::process_text() const {
+  std::string text = "process " + std::to_string(process_);
+  for (int a = 0; a < shape_.rank(); ++a)
+    text += (a > 0 ? ", " : ": ") + axes_text(AxisSet{a}) + "=" + std::to_string(coordinates_[a]);
+  return text;
+}
+
 inline MeshCore::MeshCore(std::shared_ptr<Transport> transport, MeshShape shape,
                           const AxisNames& names, const MeshOptions& options, Where where)
     : shape_(shape),
@@ -251,7 +277,9 @@ inline MeshCore::MeshCore(std::shared_ptr<Transport> transport, MeshShape shape,
   for (const std::int64_t value :
        {options.arena_bytes, options.workspace_limit,
         static_cast<std::int64_t>(options.machine.order.over(shape).bits()),
-        static_cast<std::int64_t>(transport_->settings().windows)})
+        static_cast<std::int64_t>(transport_->settings().windows),
+        static_cast<std::int64_t>(transport_->settings().large_count),
+        static_cast<std::int64_t>(transport_->settings().large_in_pieces)})
     digest = detail::mix(digest, static_cast<std::uint64_t>(value));
   for (const auto& [name, field] : detail::machine_fields)
     digest = detail::mix(digest, static_cast<std::uint64_t>(options.machine.*field));
@@ -342,7 +370,7 @@ inline void MeshCore::collective(const Call& call, const void* send, void* recei
   if (dry_) return;
   const detail::Publish publish(transport_->blackboard(), process_,
                                 {label, where, name_of(call.kind), over.over});
-  guarded([&] {
+  guarded(label, where, [&] {
     if (options_.check >= Check::heavy) {
       if (over.control == nullptr) over.control = make_group(over.axes, detail::control_purpose);
       detail::check_together(*over.control, call, label, where);

@@ -50,8 +50,10 @@ class Group {
 struct TransportSettings {
   Wait wait = Wait::automatic;
   double time_limit = 600;  ///< seconds that a call may take before the job is ended; 0: no limit
-  Index large_count =
-      INT_MAX;  ///< counts and displacements above this use MPI's large-count functions
+  Index large_count = INT_MAX;   ///< calls with counts or displacements above this use MPI's
+                                 ///< large-count functions; the same on all processes
+  bool large_in_pieces = false;  ///< or are cut into pieces of at most as many elements, as they
+                                 ///< always are where MPI (before 4.0) has no such functions
   Windows windows = Windows::automatic;
   Index window_least = Index{64} << 10;  ///< bytes of a group's call (all its pieces) from which
                                          ///< windows are used; the same on all processes
@@ -59,13 +61,20 @@ struct TransportSettings {
                                          ///< that uses windows; the same on all processes
 };
 
-/// Returns the default settings, changed by TESSERA_WAIT, TESSERA_TIME_LIMIT and TESSERA_WINDOWS.
+/// Returns the default settings, changed by TESSERA_WAIT, TESSERA_TIME_LIMIT, TESSERA_WINDOWS,
+/// TESSERA_LARGE_COUNT (a number of elements) and TESSERA_LARGE_CALLS (whole or pieces).
 /// Throws UsageError when those make no sense.
 inline TransportSettings settings_from_environment() {
   TransportSettings settings;
   settings.wait = wait_from_environment();
   settings.time_limit = detail::number_variable("TESSERA_TIME_LIMIT", settings.time_limit);
   settings.windows = windows_from_environment();
+  const double most = detail::number_variable("TESSERA_LARGE_COUNT", INT_MAX);
+  if (most < 1 || most > INT_MAX)
+    throw UsageError("TESSERA_LARGE_COUNT is a number of elements from 1 to 2147483647");
+  settings.large_count = static_cast<Index>(most);
+  settings.large_in_pieces =
+      detail::choice_variable("TESSERA_LARGE_CALLS", {"whole", "pieces"}) == 1;
   return settings;
 }
 

@@ -84,6 +84,7 @@ struct Call {
   Index network = 0;  ///< of the payload, elements that go between nodes
   std::vector<Piece> send;
   std::vector<Piece> receive;
+  Index bound = 0;  ///< no member counts or displaces by more elements than this; 0: not known
   bool operator==(const Call&) const = default;
 };
 

@@ -25,6 +25,12 @@ template <Equation E, class Out, class... A> struct EinsumCall {
   static_assert(demand<EinsumCall, A...>());
   using result = Result<type, mesh, EinsumCall>;
 };
+template <Equation E, class Out, class... A>
+typename EinsumCall<E, Out, A...>::result run_einsum(Where where, const A&... a) {
+  using Typed = EinsumCall<E, Out, A...>;
+  return typename Typed::result(
+      einsum_of_many(Typed::terms, OperandList{&a.core()...}, Typed::value, {E.view(), where}));
+}
 }  // namespace detail
 
 /// Returns the product of a and b by the equation E; `Out` names the spec of the result, else it is
@@ -51,12 +57,22 @@ typename detail::EinsumCall<E, Out, A>::result einsum(const A& a, Where where = 
 /// Of three to eight tensors, multiplied two at a time in the order of least cost, communication
 /// included (plan/einsum_order.hpp). Communication: that of the products, each with a result as
 /// deduced. Collective over the mesh. Throws ShapeError when extents disagree.
+template <Equation E, class Out = Deduced, TypedTensor A, TypedTensor B, TypedTensor C>
+typename detail::EinsumCall<E, Out, A, B, C>::result einsum(const A& a, const B& b, const C& c,
+                                                            Where where = Where::here()) {
+  return detail::run_einsum<E, Out>(where, a, b, c);
+}
+template <Equation E, class Out = Deduced, TypedTensor A, TypedTensor B, TypedTensor C,
+          TypedTensor D>
+typename detail::EinsumCall<E, Out, A, B, C, D>::result einsum(const A& a, const B& b, const C& c,
+                                                               const D& d,
+                                                               Where where = Where::here()) {
+  return detail::run_einsum<E, Out>(where, a, b, c, d);
+}
 template <Equation E, class Out = Deduced, TypedTensor... A>
-  requires(sizeof...(A) >= 3 && sizeof...(A) <= max_operands)
+  requires(sizeof...(A) >= 5 && sizeof...(A) <= max_operands)
 typename detail::EinsumCall<E, Out, A...>::result einsum(const A&... a) {
-  using Typed = detail::EinsumCall<E, Out, A...>;
-  return typename Typed::result(detail::einsum_of_many(
-      Typed::terms, detail::OperandList{&a.core()...}, Typed::value, {E.view(), {}}));
+  return detail::run_einsum<E, Out>(Where{}, a...);
 }
 
 /// The same with everything known at run time; `out` may be left to deduction.

@@ -185,10 +185,36 @@ class Execution {
   std::array<std::shared_ptr<Storage>, Plan::max_slots> storage_;
 };
 
+/// Returns the mesh of a tensor. Throws UsageError when the tensor is empty, or the mesh or Kokkos
+/// are no more.
+inline MeshCore& mesh_of(const TensorCore& x, CallSite site) {
+  if (!x.defined())
+    throw UsageError(std::string(site.label) +
+                         ": an empty tensor is used; assign one made by zeros, random, "
+                         "from_function or an operator first",
+                     site.where);
+  MeshCore& mesh = *x.mesh();
+  mesh.require_usable(site.where);
+  return mesh;
+}
+
+/// Runs f; what it throws says where the operator was called, and on which process.
+template <class F> decltype(auto) on_process(const MeshCore& mesh, CallSite site, F&& f) {
+  try {
+    return f();
+  } catch (MemoryError& error) {
+    error.complete(site.label, site.where, mesh.process_text());
+    throw;
+  } catch (Error& error) {
+    error.complete({}, site.where, mesh.process_text());
+    throw;
+  }
+}
+
 /// Throws MeshError unless all operands live on one mesh.
 inline void require_one_mesh(const OperandList& operands, CallSite site) {
   for (int i = 1; i < operands.size(); ++i)
-    if (operands[i]->mesh() != operands[0]->mesh())
+    if (&mesh_of(*operands[i], site) != &mesh_of(*operands[0], site))
       throw MeshError(std::string(site.label) + ": operand 1 lives on a mesh " +
                           operands[0]->mesh()->to_string() + " and operand " +
                           std::to_string(i + 1) + " on another one, " +

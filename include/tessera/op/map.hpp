@@ -106,16 +106,53 @@ typename Call::result run_map(const F& f, std::string_view label, Where where, c
 /// a functor whose operator() is a KOKKOS_FUNCTION (or a plain lambda on host backends).
 /// Communication: operands whose sharding differs from the result's are resharded. Collective over
 /// the mesh. Throws ShapeError when extents disagree.
+template <class F, TypedTensor A>
+typename detail::MapCall<detail::FromTheRight, Deduced, F, A>::result map(
+    const F& f, const A& x, Where where = Where::here()) {
+  return detail::run_map<detail::MapCall<detail::FromTheRight, Deduced, F, A>>(f, type_name<F>(),
+                                                                               where, x);
+}
+template <class F, TypedTensor A, TypedTensor B>
+typename detail::MapCall<detail::FromTheRight, Deduced, F, A, B>::result map(
+    const F& f, const A& x, const B& y, Where where = Where::here()) {
+  return detail::run_map<detail::MapCall<detail::FromTheRight, Deduced, F, A, B>>(f, type_name<F>(),
+                                                                                  where, x, y);
+}
+template <class F, TypedTensor A, TypedTensor B, TypedTensor C>
+typename detail::MapCall<detail::FromTheRight, Deduced, F, A, B, C>::result map(
+    const F& f, const A& x, const B& y, const C& z, Where where = Where::here()) {
+  return detail::run_map<detail::MapCall<detail::FromTheRight, Deduced, F, A, B, C>>(
+      f, type_name<F>(), where, x, y, z);
+}
+/// More operands are a pack, after which C++ has no place for the place of the call.
 template <class F, TypedTensor... A>
-  requires(sizeof...(A) >= 1)
+  requires(sizeof...(A) >= 4)
 typename detail::MapCall<detail::FromTheRight, Deduced, F, A...>::result map(const F& f,
                                                                              const A&... x) {
   return detail::run_map<detail::MapCall<detail::FromTheRight, Deduced, F, A...>>(f, type_name<F>(),
                                                                                   Where{}, x...);
 }
 /// The same by letters: map<"bsv,bs->bsv">(f, x, y); `Out` may name the spec of the result.
+template <Equation E, class Out = Deduced, class F, TypedTensor A>
+typename detail::MapCall<detail::Named<E>, Out, F, A>::result map(const F& f, const A& x,
+                                                                  Where where = Where::here()) {
+  return detail::run_map<detail::MapCall<detail::Named<E>, Out, F, A>>(f, type_name<F>(), where, x);
+}
+template <Equation E, class Out = Deduced, class F, TypedTensor A, TypedTensor B>
+typename detail::MapCall<detail::Named<E>, Out, F, A, B>::result map(const F& f, const A& x,
+                                                                     const B& y,
+                                                                     Where where = Where::here()) {
+  return detail::run_map<detail::MapCall<detail::Named<E>, Out, F, A, B>>(f, type_name<F>(), where,
+                                                                          x, y);
+}
+template <Equation E, class Out = Deduced, class F, TypedTensor A, TypedTensor B, TypedTensor C>
+typename detail::MapCall<detail::Named<E>, Out, F, A, B, C>::result map(
+    const F& f, const A& x, const B& y, const C& z, Where where = Where::here()) {
+  return detail::run_map<detail::MapCall<detail::Named<E>, Out, F, A, B, C>>(f, type_name<F>(),
+                                                                             where, x, y, z);
+}
 template <Equation E, class Out = Deduced, class F, TypedTensor... A>
-  requires(sizeof...(A) >= 1)
+  requires(sizeof...(A) >= 4)
 typename detail::MapCall<detail::Named<E>, Out, F, A...>::result map(const F& f, const A&... x) {
   return detail::run_map<detail::MapCall<detail::Named<E>, Out, F, A...>>(f, type_name<F>(),
                                                                           Where{}, x...);

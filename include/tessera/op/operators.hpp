@@ -29,9 +29,11 @@ inline void require(const Verdict& verdict, const Terms& terms, const MeshCore& 
   const std::string facts = explain(verdict, terms, mesh.names());
   const std::string text =
       site.label == to_text(terms) ? facts : std::string(site.label) + ": " + facts;
-  if (verdict.rule == Rule::extents_agree || verdict.rule == Rule::rank_matches)
-    throw ShapeError(text, site.where);
-  throw ShardingError(text, site.where);
+  on_process(mesh, site, [&] {
+    if (verdict.rule == Rule::extents_agree || verdict.rule == Rule::rank_matches)
+      throw ShapeError(text);
+    throw ShardingError(text);
+  });
 }
 
 inline void require_sharding(const Sharding& out, const MeshCore& mesh, CallSite site) {
@@ -61,40 +63,40 @@ template <class MakePlan>
 TensorCore run_operator(PlanKey& key, const OperandList& operands, CallSite site,
                         const Extras& extras, const MakePlan& make) {
   key.add(static_cast<std::uint64_t>(extras.destination));
+  MeshCore& mesh = mesh_of(*operands[0], site);
   require_one_mesh(operands, site);
-  require_agreement(operands, key, site);
-  MeshCore& mesh = *operands[0]->mesh();
-  try {
-    const Prepared& prepared = prepare(mesh, key, [&] { return make(plan_options(mesh, extras)); });
-    if (extras.into != nullptr) require_destination(*prepared.plan, operands, *extras.into, site);
-    return execute(prepared, operands, site, extras.scale, extras.kernel, extras.into);
-  } catch (const std::length_error&) {
-    throw ShapeError(std::string(site.label) + ": the plan needs more than the " +
-                         std::to_string(Plan::max_steps) +
-                         " steps that a plan holds; reshard some of the operands first",
-                     site.where);
-  }
+  return on_process(mesh, site, [&] {
+    require_agreement(operands, key, site);
+    try {
+      const Prepared& prepared =
+          prepare(mesh, key, [&] { return make(plan_options(mesh, extras)); });
+      if (extras.into != nullptr) require_destination(*prepared.plan, operands, *extras.into, site);
+      return execute(prepared, operands, site, extras.scale, extras.kernel, extras.into);
+    } catch (const std::length_error&) {
+      throw ShapeError(std::string(site.label) + ": the plan needs more than the " +
+                       std::to_string(Plan::max_steps) +
+                       " steps that a plan holds; reshard some of the operands first");
+    }
+  });
 }
 
 inline TensorCore reshard(const TensorCore& x, const Sharding& to, CallSite site,
                           const Extras& extras = {}) {
-  MeshCore& mesh = *x.mesh();
-  require_sharding(to, mesh, site);
-  if (to.rank() != x.rank())
-    throw ShapeError("reshard: the tensor has " + std::to_string(x.rank()) + " dimensions and " +
-                         to_string(to, mesh.names()) + " has " + std::to_string(to.rank()) +
-                         "; give the spec one entry for each dimension",
-                     site.where);
-  if (!can_reshard(x.sharding(), to))
-    throw ShardingError("reshard: " + to_string(x.sharding(), mesh.names()) + " cannot become " +
-                            to_string(to, mesh.names()) +
-                            "; finished values do not become partial, nor one partial kind "
-                            "another; drop Unreduced from the target",
-                        site.where);
+  MeshCore& mesh = mesh_of(x, site);
   PlanKey key(OperatorKind::reshard);
   key.add(x.desc());
   key.add(to);
   return run_operator(key, {&x}, site, extras, [&](const PlanOptions& options) {
+    require_sharding(to, mesh, site);
+    if (to.rank() != x.rank())
+      throw ShapeError("reshard: the tensor has " + std::to_string(x.rank()) + " dimensions and " +
+                       to_string(to, mesh.names()) + " has " + std::to_string(to.rank()) +
+                       "; give the spec one entry for each dimension");
+    if (!can_reshard(x.sharding(), to))
+      throw ShardingError("reshard: " + to_string(x.sharding(), mesh.names()) + " cannot become " +
+                          to_string(to, mesh.names()) +
+                          "; finished values do not become partial, nor one partial kind another; "
+                          "drop Unreduced from the target");
     return plan_reshard(x.desc(), to, mesh.shape(), mesh.process(), options);
   });
 }
@@ -104,7 +106,7 @@ inline TensorCore reshard(const TensorCore& x, const Sharding& to, CallSite site
 inline TensorCore einsum(const Terms& terms, const TensorCore& a, const TensorCore& b,
                          const Sharding& out, CallSite site, const Extras& extras = {},
                          const OperandList& after = {}, DType type = DType::f32) {
-  MeshCore& mesh = *a.mesh();
+  MeshCore& mesh = mesh_of(a, site);
   const bool epilogue = extras.kernel.run != nullptr;
   OperandList operands{&a, &b};
   for (const TensorCore* extra : after) operands.push_back(extra);
@@ -144,7 +146,7 @@ inline double mean_scale(const Terms& terms, const TensorCore& x) {
 
 inline TensorCore reduce(const Terms& terms, Reduction reduction, bool mean, const TensorCore& x,
                          const Sharding& out, CallSite site, Extras extras = {}) {
-  MeshCore& mesh = *x.mesh();
+  MeshCore& mesh = mesh_of(x, site);
   PlanKey key(OperatorKind::reduce, reduction, x.type());
   key.add(terms);
   key.add(x.desc());
@@ -167,14 +169,14 @@ inline TensorCore reduce(const Terms& terms, Reduction reduction, bool mean, con
 inline TensorCore einsum_of_many(const Terms& terms, const OperandList& operands,
                                  const Sharding& out, CallSite site) {
   if (operands.size() == 2) return einsum(terms, *operands[0], *operands[1], out, site);
-  MeshCore& mesh = *operands[0]->mesh();
+  MeshCore& mesh = mesh_of(*operands[0], site);
   require_one_mesh(operands, site);
   const TensorDescs descs = descs_of(operands);
   PlanKey key(OperatorKind::einsum, Reduction::sum, descs[0].type);
   key.add(terms);
   for (const TensorDesc& desc : descs) key.add(desc);
   key.add(out);
-  const EinsumOrder& order = mesh.attachment<KeyedCache<EinsumOrder>>().get(key, [&] {
+  const auto find_order = [&] {
     Shardings shardings;
     for (const TensorDesc& desc : descs) shardings.push_back(desc.sharding);
     require(check_einsum(terms, shardings, out), terms, mesh, site);
@@ -190,6 +192,9 @@ inline TensorCore einsum_of_many(const Terms& terms, const OperandList& operands
                            "in an einsum of their own, or finish one",
                        site.where);
     return found;
+  };
+  const EinsumOrder& order = on_process(mesh, site, [&]() -> const EinsumOrder& {
+    return mesh.attachment<KeyedCache<EinsumOrder>>().get(key, find_order);
   });
   if (operands.size() == 1) return reduce(terms, Reduction::sum, false, *operands[0], out, site);
   std::vector<TensorCore> tensors;
@@ -206,7 +211,7 @@ inline TensorCore einsum_of_many(const Terms& terms, const OperandList& operands
 
 inline TensorCore transpose(const Terms& terms, const TensorCore& x, const Sharding& out,
                             CallSite site, const Extras& extras = {}) {
-  MeshCore& mesh = *x.mesh();
+  MeshCore& mesh = mesh_of(x, site);
   PlanKey key(OperatorKind::transpose);
   key.add(terms);
   key.add(x.desc());
@@ -221,7 +226,7 @@ inline TensorCore transpose(const Terms& terms, const TensorCore& x, const Shard
 inline TensorCore map(const Terms& terms, const OperandList& operands, DType type,
                       const Sharding& out, Linearity linearity, CallSite site,
                       const Extras& extras) {
-  MeshCore& mesh = *operands[0]->mesh();
+  MeshCore& mesh = mesh_of(*operands[0], site);
   PlanKey key(OperatorKind::map, Reduction::none, type);
   key.add(terms);
   for (const TensorCore* operand : operands) key.add(operand->desc());

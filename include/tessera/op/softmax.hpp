@@ -81,8 +81,8 @@ template <Equation Labels, char Along> struct RowEquations {
 template <Equation Labels, char Along, TypedTensor A>
 auto softmax(const A& x, Where where = Where::here()) {
   using Rows = detail::RowEquations<Labels, Along>;
-  const auto e = map<Rows::spread>(detail::ShiftedExp{}, x, max<Rows::reduce>(x, where));
-  return map<Rows::spread>(fn::Divide{}, e, sum<Rows::reduce>(e, where));
+  const auto e = map<Rows::spread>(detail::ShiftedExp{}, x, max<Rows::reduce>(x, where), where);
+  return map<Rows::spread>(fn::Divide{}, e, sum<Rows::reduce>(e, where), where);
 }
 
 /// Returns the logarithm of softmax(x), without forming the quotient.
@@ -92,8 +92,8 @@ auto log_softmax(const A& x, Where where = Where::here()) {
   using Rows = detail::RowEquations<Labels, Along>;
   const auto row_max = max<Rows::reduce>(x, where);
   const auto row_sum =
-      sum<Rows::reduce>(map<Rows::spread>(detail::ShiftedExp{}, x, row_max), where);
-  return map<Rows::spread_two>(detail::ShiftedMinus{}, x, row_max, log(row_sum));
+      sum<Rows::reduce>(map<Rows::spread>(detail::ShiftedExp{}, x, row_max, where), where);
+  return map<Rows::spread_two>(detail::ShiftedMinus{}, x, row_max, log(row_sum, where), where);
 }
 
 }  // namespace tessera

@@ -80,6 +80,7 @@ class StagedWork {
     one.call.even = even;
     one.call.own = mesh_.group_rank(one.call.group, at_);
     one.call.members = far ? fars_ : nears_;
+    one.call.bound = saturating_mul(nears_, largest_block(from_, to_, mesh_));
     one.send = send;
     one.receive = receive;
     return one;

@@ -47,6 +47,14 @@ struct StepWork : CallWork {
 
 namespace detail {
 
+/// Returns the elements of the largest block of a move from `from` to the sharding `to`: blocks are
+/// largest at the origin of the mesh, so that every process knows it.
+inline Index largest_block(const TensorDesc& from, const Sharding& to, const MeshShape& mesh) {
+  const Coordinates origin = mesh.coordinates(0);
+  return max_of(block(from.extents, from.sharding, mesh, origin).size(),
+                block(from.extents, to, mesh, origin).size());
+}
+
 /// Returns the copy of `box` from the row-major block `source` to the row-major block `target`.
 constexpr StridedCopy box_copy(const Box& box, const Box& source, const Box& target) {
   StridedCopy copy;

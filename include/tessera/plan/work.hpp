@@ -47,6 +47,7 @@ class CommunicationWork {
     call.members = mesh_.group_size(step.group);
     work_.send = step.direct_send ? Buffer::block : Buffer::send_staging;
     work_.receive = step.direct_receive ? Buffer::block : Buffer::receive_staging;
+    call.bound = largest_block(from_, to_, mesh_);
   }
 
   StepWork make() {

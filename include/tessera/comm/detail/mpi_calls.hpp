@@ -2,12 +2,17 @@
 #pragma once
 /// @file
 /// MPI's collectives in two sizes under the same names: counts that are int, and the large-count
-/// functions of MPI 4.
+/// functions of MPI 4, where the library has them (comm/detail/mpi_group.hpp does without).
 ///
 ///     template <class Calls> ...   Calls::all_gather(send, n, type, receive, n, type, comm)
 ///
 /// Laws: both do the same; only what a count can hold differs.
 #include <mpi.h>
+
+// A test sets it to 0, to be as an MPI before 4.0.
+#if !defined(TESSERA_MPI_LARGE_COUNTS)
+#define TESSERA_MPI_LARGE_COUNTS (MPI_VERSION >= 4)
+#endif
 
 namespace tessera::detail {
 
@@ -32,6 +37,7 @@ struct SmallCalls {
   static constexpr auto start_receive = MPI_Irecv;
 };
 
+#if TESSERA_MPI_LARGE_COUNTS
 struct LargeCalls {
   using Count = MPI_Count;
   using Shift = MPI_Aint;
@@ -52,5 +58,6 @@ struct LargeCalls {
   static constexpr auto start_send = MPI_Isend_c;
   static constexpr auto start_receive = MPI_Irecv_c;
 };
+#endif
 
 }  // namespace tessera::detail

@@ -9,11 +9,12 @@
 ///     MpiGroup(handles, context, comm, members, settings).run(call, send, receive);
 ///
 /// Laws: of a call that MPI makes, the functions, groups, counts and displacements are exactly the
-/// call's; waiting does not change a result's bits. For the latter's sake reductions are
-/// nonblocking however the process waits where MPI is not MPICH (Open MPI's blocking ones add in
-/// another order), and a napping even reduce-scatter is MPI_Ireduce_scatter with equal counts
-/// (MPICH 4.0's MPI_Ireduce_scatter_block adds in another order than the blocking call between 0.5
-/// and 2 MB).
+/// call's, unless counts do not fit an int and MPI has no functions for that: then what is
+/// exchanged goes point to point, and what is reduced member by member, in pieces that fit. Waiting
+/// does not change a result's bits. For the latter's sake reductions are nonblocking however the
+/// process waits where MPI is not MPICH (Open MPI's blocking ones add in another order), and a
+/// napping even reduce-scatter is MPI_Ireduce_scatter with equal counts (MPICH 4.0's
+/// MPI_Ireduce_scatter_block adds in another order than the blocking call between 0.5 and 2 MB).
 #include <mpi.h>
 
 #include <algorithm>
@@ -57,12 +58,13 @@ class MpiGroup final : public Group {
     if (windows_ && window_weight(call) >= settings_.window_least &&
         run_in_windows(call, send, receive))
       return;
-    if (is_large(call))
-      run_with<LargeCalls>(call, static_cast<const char*>(send), static_cast<char*>(receive),
-                           large_);
-    else
-      run_with<SmallCalls>(call, static_cast<const char*>(send), static_cast<char*>(receive),
-                           small_);
+    const auto* from = static_cast<const char*>(send);
+    auto* to = static_cast<char*>(receive);
+    if (!is_large(call)) return run_with<SmallCalls>(call, from, to, small_);
+#if TESSERA_MPI_LARGE_COUNTS
+    if (!settings_.large_in_pieces) return run_with<LargeCalls>(call, from, to, large_);
+#endif
+    run_in_pieces(call, from, to);
   }
 
  private:
@@ -91,8 +93,11 @@ class MpiGroup final : public Group {
     std::vector<typename Calls::Shift> receive_shifts;
   };
 
+  /// The same on all members, as they must make the same calls: an uneven all-to-all whose bound
+  /// is not known is the caller's to keep alike.
   bool is_large(const Call& call) const {
     const Index most = settings_.large_count;
+    if (call.bound > 0) return call.bound > most;
     for (const auto* pieces : {&call.send, &call.receive})
       for (const Piece& piece : *pieces)
         if (piece.count > most || piece.offset > most) return true;
@@ -223,11 +228,78 @@ class MpiGroup final : public Group {
         check(Calls::start_send(send + piece.offset * size, static_cast<Count>(piece.count), type,
                                 piece.peer, tag, comm_, &one_more()),
               "MPI_Isend");
+    wait_for_requests();
+  }
+
+  /// Makes the call from counts of at most settings_.large_count.
+  void run_in_pieces(const Call& call, const char* send, char* receive) {
+    const MPI_Datatype type = mpi_type(call.type);
+    const MPI_Op op = mpi_op(call.reduction);
+    const Index size = static_cast<Index>(size_of(call.type));
+    const Index most = settings_.large_count;
+    /// Calls f(first, count) for the pieces of [0, total).
+    const auto cut = [&](Index total, auto f) {
+      for (Index first = 0; first < total; first += most)
+        f(first, static_cast<int>(min_of(most, total - first)));
+    };
+    switch (call.kind) {
+      case Collective::all_reduce: {
+        const char* from = send == nullptr ? nullptr : send + call.send.front().offset * size;
+        char* to = receive + call.receive.front().offset * size;
+        return cut(call.send.front().count, [&](Index first, int count) {
+          MPI_Request request = MPI_REQUEST_NULL;
+          check(MPI_Iallreduce(call.in_place ? MPI_IN_PLACE : from + first * size,
+                               to + first * size, count, type, op, comm_, &request),
+                "MPI_Iallreduce");
+          wait(request, "MPI_Iallreduce");
+        });
+      }
+      case Collective::reduce_scatter:
+        for (const Piece& piece : call.send)
+          cut(piece.count, [&](Index first, int count) {
+            char* to = piece.peer == rank_ ? receive + (call.receive.front().offset + first) * size
+                                           : nullptr;
+            MPI_Request request = MPI_REQUEST_NULL;
+            check(MPI_Ireduce(send + (piece.offset + first) * size, to, count, type, op, piece.peer,
+                              comm_, &request),
+                  "MPI_Ireduce");
+            wait(request, "MPI_Ireduce");
+          });
+        return;
+      case Collective::all_gather:
+      case Collective::all_to_all:
+      case Collective::collective_permute:
+      case Collective::exchange:
+        break;
+    }
+    requests_.clear();
+    constexpr int tag = 1;
+    for (const Piece& piece : call.receive)
+      cut(piece.count, [&](Index first, int count) {
+        check(MPI_Irecv(receive + (piece.offset + first) * size, count, type, piece.peer, tag,
+                        comm_, &one_more()),
+              "MPI_Irecv");
+      });
+    const auto send_to = [&](const Piece& piece, int peer) {
+      cut(piece.count, [&](Index first, int count) {
+        check(MPI_Isend(send + (piece.offset + first) * size, count, type, peer, tag, comm_,
+                        &one_more()),
+              "MPI_Isend");
+      });
+    };
+    for (const Piece& piece : call.send) {
+      if (call.kind != Collective::all_gather) send_to(piece, piece.peer);
+      for (int peer = 0; call.kind == Collective::all_gather && peer < size_; ++peer)
+        send_to(piece, peer);
+    }
+    wait_for_requests();
+  }
+
+  void wait_for_requests() {
     if (!requests_.empty())
       context_->wait(requests_.data(), static_cast<int>(requests_.size()), settings_.wait,
                      "MPI_Waitall");
   }
-
   MPI_Request& one_more() { return requests_.emplace_back(MPI_REQUEST_NULL); }
   void wait(MPI_Request& request, const char* function) {
     context_->wait(&request, 1, settings_.wait, function);
@@ -244,7 +316,9 @@ class MpiGroup final : public Group {
   std::unique_ptr<WindowTeam> team_;
   Index window_bytes_ = 0;
   Rows<SmallCalls> small_;
+#if TESSERA_MPI_LARGE_COUNTS
   Rows<LargeCalls> large_;
+#endif
   std::vector<MPI_Request> requests_;
 };
 
