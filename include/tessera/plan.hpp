@@ -7,6 +7,7 @@
 #include <tessera/mesh/device_assignment.hpp>
 #include <tessera/mesh/device_order.hpp>
 #include <tessera/mesh/mesh.hpp>
+#include <tessera/plan/device_order.hpp>
 #include <tessera/plan/einsum.hpp>
 #include <tessera/plan/explain.hpp>
 #include <tessera/plan/map.hpp>
