@@ -35,6 +35,7 @@
 #include <tessera/comm/ledger.hpp>
 #include <tessera/comm/mesh_options.hpp>
 #include <tessera/comm/transport.hpp>
+#include <tessera/kernel/detail/tool_region.hpp>
 #include <tessera/mesh/mesh_shape.hpp>
 
 namespace tessera {
@@ -370,6 +371,8 @@ inline void MeshCore::collective(const Call& call, const void* send, void* recei
   if (dry_) return;
   const detail::Publish publish(transport_->blackboard(), process_,
                                 {label, where, name_of(call.kind), over.over});
+  const detail::ToolRegion region(
+      [&] { return "tessera::" + std::string(name_of(call.kind)) + " over " + over.over; });
   guarded(label, where, [&] {
     if (options_.check >= Check::heavy) {
       if (over.control == nullptr) over.control = make_group(over.axes, detail::control_purpose);

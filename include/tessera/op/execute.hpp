@@ -6,13 +6,15 @@
 ///     TensorCore y = execute(prepared, {&x, &w}, {"bsm,mh->bsh", where});
 ///
 /// Laws: it makes exactly the calls of the plan's work, and holds exactly plan.peak_bytes of arena
-/// memory at most; on a dry mesh it does the accounting and nothing else.
+/// memory at most; on a dry mesh it does the accounting and nothing else. A Kokkos Tools library
+/// sees one region an operator, and in it one for each call.
 #include <array>
 #include <initializer_list>
 #include <string>
 #include <string_view>
 
 #include <tessera/kernel/copy.hpp>
+#include <tessera/kernel/detail/tool_region.hpp>
 #include <tessera/kernel/fence.hpp>
 #include <tessera/kernel/fill.hpp>
 #include <tessera/kernel/gemm.hpp>
@@ -272,6 +274,14 @@ inline void require_agreement(const OperandList& operands, const PlanKey& key, C
       },
       site.where);
 }
+
+/// Returns "tessera::einsum ij,jk->ik", "tessera::reduce sum ij->i", "tessera::reshard": what
+/// Kokkos Tools are told.
+inline std::string region_name(const Plan& plan, std::string_view label) {
+  std::string text = "tessera::" + std::string(name_of(plan.kind));
+  if (plan.kind == OperatorKind::reduce) text += " " + std::string(name_of(plan.reduction));
+  return label == name_of(plan.kind) ? text : text + " " + std::string(label);
+}
 }  // namespace detail
 
 /// Carries out a prepared plan on the operands and returns its result, which is `destination` where
@@ -280,6 +290,8 @@ inline void require_agreement(const OperandList& operands, const PlanKey& key, C
 inline TensorCore execute(const Prepared& prepared, const detail::OperandList& operands,
                           CallSite site, double scale = 1, MapKernel kernel = {},
                           const TensorCore* destination = nullptr) {
+  const detail::ToolRegion region([&] { return detail::region_name(*prepared.plan, site.label); },
+                                  !operands[0]->mesh()->dry());
   return detail::Execution(prepared, operands, site, scale, kernel, destination).run();
 }
 
