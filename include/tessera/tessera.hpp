@@ -8,6 +8,7 @@
 #include <tessera/comm/loopback.hpp>
 #include <tessera/comm/run_main.hpp>
 #include <tessera/op/arithmetic.hpp>
+#include <tessera/op/async.hpp>
 #include <tessera/op/blocks.hpp>
 #include <tessera/op/calibrate.hpp>
 #include <tessera/op/einsum.hpp>

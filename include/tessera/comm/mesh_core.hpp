@@ -88,6 +88,12 @@ class MeshCore {
   void collective(const Call& call, const void* send, void* receive, std::string_view label,
                   Where where);
 
+  /// Starts the same call, and returns what waits for it, or nullptr when it was done at once.
+  std::unique_ptr<PendingCall> start(const Call& call, const void* send, void* receive,
+                                     std::string_view label, Where where);
+  /// Waits for a call that start() returned. Throws CommunicationError.
+  void finish(PendingCall& pending, const Call& call, std::string_view label, Where where);
+
   /// Compares, at level `communicating` and above, what all processes are about to do: `digest`
   /// stands for it, `description` (a string, or a callable that returns one, called on disagreement
   /// alone) says it. Communication: one all-reduce of two integers, in no ledger. Collective over:
@@ -185,6 +191,9 @@ class MeshCore {
   }
 
  private:
+  /// What all calls have in common; `make(group)` runs or starts it.
+  template <class Make>
+  void make_call(const Call& call, std::string_view label, Where where, const Make& make);
   /// Runs f; what it throws says where and on which process, and the mesh is not used any more.
   template <class F> void guarded(std::string_view label, Where where, F&& f) {
     try {
@@ -355,8 +364,8 @@ inline MeshCore::GroupEntry& MeshCore::entry(AxisGroup axes, Where where) {
   return **found;
 }
 
-inline void MeshCore::collective(const Call& call, const void* send, void* receive,
-                                 std::string_view label, Where where) {
+template <class Make>
+void MeshCore::make_call(const Call& call, std::string_view label, Where where, const Make& make) {
   GroupEntry& over = entry(call.group, where);
   Group& members = *over.group;
   if (options_.check >= Check::light &&
@@ -379,9 +388,31 @@ inline void MeshCore::collective(const Call& call, const void* send, void* recei
       detail::check_together(*over.control, call, label, where);
     }
     const Index before = members.window_bytes();
-    members.run(call, send, receive);
+    make(members);
     ledger_.add_window_bytes(members.window_bytes() - before);
   });
+}
+
+inline void MeshCore::collective(const Call& call, const void* send, void* receive,
+                                 std::string_view label, Where where) {
+  make_call(call, label, where, [&](Group& members) { members.run(call, send, receive); });
+}
+
+inline std::unique_ptr<PendingCall> MeshCore::start(const Call& call, const void* send,
+                                                    void* receive, std::string_view label,
+                                                    Where where) {
+  std::unique_ptr<PendingCall> pending;
+  make_call(call, label, where,
+            [&](Group& members) { pending = members.start(call, send, receive); });
+  return pending;
+}
+
+inline void MeshCore::finish(PendingCall& pending, const Call& call, std::string_view label,
+                             Where where) {
+  const detail::Publish publish(transport_ == nullptr ? nullptr : transport_->blackboard(),
+                                process_,
+                                {label, where, name_of(call.kind), group_text(call.group)});
+  guarded(label, where, [&] { pending.wait(); });
 }
 
 inline void MeshCore::close() noexcept {

@@ -24,6 +24,20 @@
 
 namespace tessera {
 
+/// A call that was started and may still be under way. Its buffers stay as they are until it is
+/// done.
+class PendingCall {
+ public:
+  PendingCall() = default;
+  PendingCall(const PendingCall&) = delete;
+  PendingCall& operator=(const PendingCall&) = delete;
+  virtual ~PendingCall() = default;
+  /// Returns true when the call is done, and lets it progress.
+  virtual bool done() = 0;
+  /// Returns when the call is done. Throws CommunicationError.
+  virtual void wait() = 0;
+};
+
 /// A set of processes that make calls together. Members are numbered as they were listed.
 class Group {
  public:
@@ -41,6 +55,13 @@ class Group {
   /// anything. Throws CommunicationError; on loopback also MismatchError when members' calls do not
   /// fit together.
   virtual void run(const Call& call, const void* send, void* receive) = 0;
+
+  /// Starts a call and returns what waits for it, or nullptr when it was done at once. Collective
+  /// over: all members, which start and run their calls in the same order; they may wait in any.
+  virtual std::unique_ptr<PendingCall> start(const Call& call, const void* send, void* receive) {
+    run(call, send, receive);
+    return nullptr;
+  }
 
   /// Returns the payload of those calls so far that went through windows (comm/windows.hpp).
   virtual Index window_bytes() const { return 0; }

@@ -10,8 +10,10 @@
 /// sees one region an operator, and in it one for each call.
 #include <array>
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <tessera/kernel/copy.hpp>
 #include <tessera/kernel/detail/tool_region.hpp>
@@ -19,19 +21,13 @@
 #include <tessera/kernel/fill.hpp>
 #include <tessera/kernel/gemm.hpp>
 #include <tessera/kernel/reduce.hpp>
-#include <tessera/op/detail/side.hpp>
+#include <tessera/op/detail/communication.hpp>
 #include <tessera/op/plan_cache.hpp>
 #include <tessera/op/recording.hpp>
 #include <tessera/plan/explain.hpp>
 #include <tessera/tensor/tensor_core.hpp>
 
 namespace tessera {
-
-/// The call of an operator as the user wrote it.
-struct CallSite {
-  std::string_view label;
-  Where where;
-};
 
 /// The elementwise kernel of a map step, erased: run(context, map, out, inputs).
 struct MapKernel {
@@ -60,21 +56,45 @@ class Execution {
   }
 
   TensorCore run() {
-    Recorder& recorder = mesh_->attachment<Recorder>();
-    const int entry =
-        recorder.on() ? recorder.begin(prepared_.plan, site_.label, site_.where, *mesh_, operands_)
-                      : -1;
-    for (int i = 0; i < plan_.steps.size(); ++i) {
-      const Step& step = plan_.steps[i];
-      const StepWork& work = prepared_.work[static_cast<std::size_t>(i)];
+    record();
+    return finish();
+  }
+  /// Carries out the steps up to the first call, and starts that.
+  void start() {
+    record();
+    for (; next_ < plan_.steps.size(); close(plan_.steps[next_])) {
+      const Step& step = plan_.steps[next_];
       open(step);
-      carry_out(step, work);
-      close(step, i);
+      if (step.kind == StepKind::communicate) {
+        under_way_.emplace(*mesh_, site_, work(), type_of(step), source(step), target(step));
+        return under_way_->start();
+      }
+      carry_out(step, work());
+    }
+  }
+  /// Returns true when the call that start() started is done; it progresses by being asked.
+  bool arrived() { return !under_way_.has_value() || under_way_->done(); }
+  /// Returns true when no call is under way, without asking MPI.
+  bool arrived_already() const { return !under_way_.has_value() || !under_way_->under_way(); }
+  /// Carries out what is left.
+  TensorCore finish() {
+    if (under_way_.has_value()) {
+      const Step& step = plan_.steps[next_];
+      under_way_->finish();
+      under_way_.reset();
+      communicate_rounds(step, 1);
+      close(step);
+    }
+    while (next_ < plan_.steps.size()) {
+      const Step& step = plan_.steps[next_];
+      open(step);
+      carry_out(step, work());
+      close(step);
     }
     TensorCore result(mesh_, plan_.result_desc(),
                       plan_.result < plan_.operands ? operands_[plan_.result]->storage()
                                                     : std::move(storage_[plan_.result]));
-    if (entry >= 0) recorder.end(entry, result);
+    if (entry_ >= 0) mesh_->attachment<Recorder>().end(entry_, result);
     return result;
   }
 
@@ -89,13 +109,17 @@ class Execution {
     }
     data_[step.out] = storage_[step.out]->data();
   }
-  void close(const Step& step, int i) {
-    for (int slot : step.in)
-      if (plan_.slots[slot].role == SlotRole::temporary && plan_.slots[slot].last_use == i)
-        storage_[slot].reset();
+  void record() {
+    Recorder& recorder = mesh_->attachment<Recorder>();
+    if (recorder.on())
+      entry_ = recorder.begin(prepared_.plan, site_.label, site_.where, *mesh_, operands_);
   }
-  static void copy_all(DType type, Side from, Side to, const std::vector<StridedCopy>& copies) {
-    if (!copies.empty()) copy_between(type, from, to, copies);
+  const StepWork& work() const { return prepared_.work[static_cast<std::size_t>(next_)]; }
+  void close(const Step& step) {
+    for (int slot : step.in)
+      if (plan_.slots[slot].role == SlotRole::temporary && plan_.slots[slot].last_use == next_)
+        storage_[slot].reset();
+    ++next_;
   }
   /// What one process has whole lies in memory of its host.
   bool in_host_memory(int slot) const {
@@ -105,13 +129,9 @@ class Execution {
     const void* in = data_[step.in[0]];
     void* out = data_[step.out];
     const DType type = plan_.slots[step.out].desc.type;
-    const Side source{const_cast<void*>(in), in_host_memory(step.in[0])};
-    const Side destination{out, in_host_memory(step.out)};
     if (step.kind == StepKind::communicate) {
-      communicate(work, type, source, destination);
-      for (Index round = 1; round < step.rounds; ++round)
-        communicate(work_of(plan_, step, round), type, source, destination);
-      return;
+      Communication(*mesh_, site_, work, type, source(step), target(step)).run();
+      return communicate_rounds(step, 1);
     }
     if (!live_) return;
     switch (step.kind) {
@@ -123,7 +143,7 @@ class Execution {
       case StepKind::diagonal:
         if (work.zeroed)
           fill(type, out, plan_.slots[step.out].bytes / static_cast<Index>(size_of(type)), 0);
-        copy_all(type, source, destination, work.local);
+        copy_all(type, source(step), target(step), work.local);
         break;
       case StepKind::contract:
         contract(work.contract, type, in, data_[step.in[1]], out);
@@ -152,27 +172,16 @@ class Execution {
                     c, panel > 0 ? 1 : 0);
     }
   }
-  void communicate(const StepWork& work, DType type, Side in, Side out) {
-    const Staging send(mesh_->arena(), work.send_staging, in.host);
-    const Staging receive(mesh_->arena(), work.receive_staging, out.host);
-    const auto at = [&](Buffer buffer, Side block) {
-      return buffer == Buffer::block          ? block.data
-             : buffer == Buffer::send_staging ? send.side().data
-                                              : receive.side().data;
-    };
-    Side packed_from = in;
-    work.for_each_call([&](const CallWork& one) {
-      if (live_) {
-        copy_all(type, packed_from, send.side(), one.pack);
-        copy_all(type, in, out, one.local);
-        tessera::fence();
-      }
-      mesh_->collective(one.call, at(one.send, in), at(one.receive, out), site_.label, site_.where);
-      if (live_) copy_all(type, receive.side(), out, one.unpack);
-      packed_from = receive.side();
-    });
-    if (live_ && work.receive_staging > 0) tessera::fence();  // the staging memory goes back
+  /// Carries out the rounds of a step from `round` on.
+  void communicate_rounds(const Step& step, Index round) {
+    for (; round < step.rounds; ++round)
+      Communication(*mesh_, site_, work_of(plan_, step, round), type_of(step), source(step),
+                    target(step))
+          .run();
   }
+  DType type_of(const Step& step) const { return plan_.slots[step.out].desc.type; }
+  Side source(const Step& step) const { return {data_[step.in[0]], in_host_memory(step.in[0])}; }
+  Side target(const Step& step) const { return {data_[step.out], in_host_memory(step.out)}; }
 
   const Prepared& prepared_;
   const Plan& plan_;
@@ -185,6 +194,49 @@ class Execution {
   bool live_;
   std::array<void*, Plan::max_slots> data_{};
   std::array<std::shared_ptr<Storage>, Plan::max_slots> storage_;
+  int entry_ = -1;  ///< in the program that is recorded
+  int next_ = 0;    ///< the step that comes next, or that is under way
+  std::optional<Communication> under_way_;
+};
+
+/// An operator that was started: it keeps its operands, and all else that is under way, until it is
+/// finished.
+class Started {
+ public:
+  Started() = default;
+  Started(const Started&) = delete;
+  Started& operator=(const Started&) = delete;
+
+  void begin(const Prepared& prepared, const OperandList& operands, CallSite site, double scale,
+             MapKernel kernel) {
+    label_ = site.label;
+    site_ = {label_, site.where};
+    kept_.reserve(static_cast<std::size_t>(operands.size()));
+    for (const TensorCore* operand : operands) kept_.push_back(*operand);
+    for (const TensorCore& operand : kept_) {
+      operands_.push_back(&operand);
+      operand.storage()->begin_use(site.where);
+    }
+    execution_.emplace(prepared, operands_, site_, scale, kernel, nullptr);
+    execution_->start();
+  }
+  bool arrived() { return execution_->arrived(); }
+  bool arrived_already() const { return execution_->arrived_already(); }
+  TensorCore finish() {
+    TensorCore result = execution_->finish();
+    for (const TensorCore& operand : kept_) operand.storage()->end_use();
+    kept_.clear();
+    return result;
+  }
+  Where where() const { return site_.where; }
+  const std::shared_ptr<MeshCore>& mesh() const { return kept_.front().mesh(); }
+
+ private:
+  std::string label_;
+  CallSite site_;
+  std::vector<TensorCore> kept_;
+  OperandList operands_;
+  std::optional<Execution> execution_;
 };
 
 /// Returns the mesh of a tensor. Throws UsageError when the tensor is empty, or the mesh or Kokkos
@@ -247,6 +299,11 @@ inline void require_destination(const Plan& plan, const OperandList& operands,
   const auto ends = [&](const TensorCore& t) {
     return begins(t) + TensorCore::local_bytes(*t.mesh(), t.desc());
   };
+  if (into.storage() != nullptr && into.storage()->in_use())
+    throw UsageError(label + ": the destination is used by an operator that was started at " +
+                         to_string(into.storage()->user()) +
+                         " and has not been waited for; wait for it first",
+                     site.where);
   const int read = operands.size() - (plan.destination == Destination::accumulated ? 1 : 0);
   for (int i = 0; i < read; ++i)
     if (into.storage() == operands[i]->storage() ||

@@ -50,6 +50,7 @@ struct Extras {
   MapKernel kernel = {};
   const TensorCore* into = nullptr;
   Destination destination = Destination::fresh;
+  Started* started = nullptr;  ///< where the operator is left under way, instead of being finished
 };
 inline PlanOptions plan_options(const MeshCore& mesh, const Extras& extras) {
   PlanOptions options = tessera::plan_options(mesh);
@@ -71,6 +72,10 @@ TensorCore run_operator(PlanKey& key, const OperandList& operands, CallSite site
       const Prepared& prepared =
           prepare(mesh, key, [&] { return make(plan_options(mesh, extras)); });
       if (extras.into != nullptr) require_destination(*prepared.plan, operands, *extras.into, site);
+      if (extras.started != nullptr) {
+        extras.started->begin(prepared, operands, site, extras.scale, extras.kernel);
+        return TensorCore();
+      }
       return execute(prepared, operands, site, extras.scale, extras.kernel, extras.into);
     } catch (const std::length_error&) {
       throw ShapeError(std::string(site.label) + ": the plan needs more than the " +

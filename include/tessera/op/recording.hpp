@@ -69,8 +69,9 @@ class Recorder {
     program_.record(std::move(entry));
     return program_.size() - 1;
   }
-  /// Writes its result down.
+  /// Writes its result down. What was under way when a recording ended has none to write to.
   void end(int entry, const TensorCore& result) {
+    if (!on_ || entry >= program_.size()) return;
     program_.entry(entry).result = number_of(result, entry);
   }
 

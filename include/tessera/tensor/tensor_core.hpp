@@ -41,12 +41,24 @@ class Storage {
   /// Returns the bytes of arena memory that it takes up.
   Index charge() const { return adopted_ ? 0 : arena_charge(block_.bytes); }
 
+  /// Counts the operators under way that read this memory, or write it; the operator's place in the
+  /// text of errors.
+  void begin_use(Where where) {
+    ++users_;
+    user_ = where;
+  }
+  void end_use() { --users_; }
+  bool in_use() const { return users_ > 0; }
+  Where user() const { return user_; }
+
  private:
   std::shared_ptr<MeshCore> mesh_;
   Block block_;
   void* data_ = nullptr;
   std::shared_ptr<const void> owner_;
   bool adopted_ = false;
+  int users_ = 0;
+  Where user_;
 };
 
 class TensorCore {

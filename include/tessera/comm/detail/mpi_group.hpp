@@ -52,6 +52,28 @@ class MpiGroup final : public Group {
   int size() const override { return size_; }
   Index window_bytes() const override { return window_bytes_; }
 
+  std::unique_ptr<PendingCall> start(const Call& call, const void* send, void* receive) override {
+    const bool large = is_large(call);
+    if (large && (settings_.large_in_pieces || !TESSERA_MPI_LARGE_COUNTS)) {
+      run(call, send, receive);
+      return nullptr;
+    }
+    context_->require_open();
+    auto pending = std::make_unique<Pending>(handles_, context_, settings_);
+    // The counts must live as long as the requests.
+    const MpiContext::Watched watched(*context_, settings_.time_limit);
+    pending_ = &pending->requests;
+    const auto forget = [this](void*) { pending_ = nullptr; };
+    const std::unique_ptr<MpiGroup, decltype(forget)> guard(this, forget);
+    const auto* from = static_cast<const char*>(send);
+    auto* to = static_cast<char*>(receive);
+    if (!large) run_with<SmallCalls>(call, from, to, pending->small);
+#if TESSERA_MPI_LARGE_COUNTS
+    if (large) run_with<LargeCalls>(call, from, to, pending->large);
+#endif
+    return pending;
+  }
+
   void run(const Call& call, const void* send, void* receive) override {
     context_->require_open();
     const MpiContext::Watched watched(*context_, settings_.time_limit);
@@ -93,6 +115,39 @@ class MpiGroup final : public Group {
     std::vector<typename Calls::Shift> receive_shifts;
   };
 
+  /// Requests under way, with all that they refer to.
+  struct Pending final : PendingCall {
+    Pending(std::shared_ptr<MpiHandles> handles, std::shared_ptr<MpiContext> context,
+            const TransportSettings& settings)
+        : handles_(std::move(handles)), context_(std::move(context)), settings_(settings) {}
+    bool done() override {
+      int all = 1;
+      if (!requests.empty())
+        check(MPI_Testall(static_cast<int>(requests.size()), requests.data(), &all,
+                          MPI_STATUSES_IGNORE),
+              "MPI_Testall");
+      if (all != 0) requests.clear();
+      return all != 0;
+    }
+    void wait() override {
+      if (requests.empty()) return;
+      const MpiContext::Watched watched(*context_, settings_.time_limit);
+      context_->wait(requests.data(), static_cast<int>(requests.size()), settings_.wait,
+                     "MPI_Waitall");
+      requests.clear();
+    }
+    std::vector<MPI_Request> requests;
+    Rows<SmallCalls> small;
+#if TESSERA_MPI_LARGE_COUNTS
+    Rows<LargeCalls> large;
+#endif
+
+   private:
+    std::shared_ptr<MpiHandles> handles_;
+    std::shared_ptr<MpiContext> context_;
+    TransportSettings settings_;
+  };
+
   /// The same on all members, as they must make the same calls: an uneven all-to-all whose bound
   /// is not known is the caller's to keep alike.
   bool is_large(const Call& call) const {
@@ -124,7 +179,7 @@ class MpiGroup final : public Group {
   template <class Calls>
   void run_with(const Call& call, const char* send, char* receive, Rows<Calls>& rows) {
     using Count = typename Calls::Count;
-    const bool spin = settings_.wait == Wait::spin;
+    const bool spin = settings_.wait == Wait::spin && pending_ == nullptr;
     const MPI_Datatype type = mpi_type(call.type);
     const MPI_Op op = mpi_op(call.reduction);
     const Index size = static_cast<Index>(size_of(call.type));
@@ -296,12 +351,15 @@ class MpiGroup final : public Group {
   }
 
   void wait_for_requests() {
-    if (!requests_.empty())
+    if (pending_ != nullptr)
+      pending_->swap(requests_);
+    else if (!requests_.empty())
       context_->wait(requests_.data(), static_cast<int>(requests_.size()), settings_.wait,
                      "MPI_Waitall");
   }
   MPI_Request& one_more() { return requests_.emplace_back(MPI_REQUEST_NULL); }
   void wait(MPI_Request& request, const char* function) {
+    if (pending_ != nullptr) return pending_->push_back(request);
     context_->wait(&request, 1, settings_.wait, function);
   }
 
@@ -320,6 +378,7 @@ class MpiGroup final : public Group {
   Rows<LargeCalls> large_;
 #endif
   std::vector<MPI_Request> requests_;
+  std::vector<MPI_Request>* pending_ = nullptr;  ///< where requests go instead of being waited for
 };
 
 }  // namespace tessera::detail

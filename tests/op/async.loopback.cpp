@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Operators that are started and waited for later, on loopback.
+#include "async_cases.hpp"
+
+TEST_CASE("what is started gives what the plain operator gives") {
+  for (const MeshSizes<Grid> size : {sizes<Grid>(1, 1), sizes<Grid>(2, 2), sizes<Grid>(3, 2), sizes<Grid>(1, 4), sizes<Grid>(4, 1)}) {
+    std::mutex mutex;
+    std::string first;
+    run_loopback(size.shape.processes(), [&](std::shared_ptr<Transport> world) {
+      const auto mesh = make_mesh<Grid>(world, size);
+      const std::string text = async_cases(mesh);
+      const std::lock_guard lock(mutex);
+      if (first.empty()) first = text;
+    });
+    CHECK_MESSAGE(first.empty(), to_string(size.shape, Grid::names()) << ": " << first);
+  }
+}
+
+TEST_CASE("misuse of an operator under way") {
+  run_loopback(2, [](std::shared_ptr<Transport> world) {
+    const auto mesh = make_mesh<Grid>(world, 2, 1);
+    auto x = full<Real<data, _>>(mesh, {4, 4}, 1);
+    const auto y = full<Real<data, _>>(mesh, {4, 4}, 2);
+    auto pending = reshard_async<P<_, data>>(x);
+    CHECK_THROWS_WITH_AS(reshard_into(x, y), doctest::Contains("an operator that was started at async.loopback.cpp"), UsageError);
+    const auto z = pending.wait();
+    CHECK_THROWS_WITH_AS((void)pending.wait(), doctest::Contains("waited for twice"), UsageError);
+    reshard_into(x, y);  // now it may be written
+    CHECK(gather(z).values == std::vector<double>(16, 1.0));
+    CHECK(gather(x).values == std::vector<double>(16, 2.0));
+    try {
+      auto lost = reshard_async<P<_, data>>(x);
+      throw std::runtime_error("of the user");
+    } catch (const std::runtime_error&) {
+    }
+    CHECK_THROWS_WITH_AS((void)sum(x), doctest::Contains("an exception passed while an operator was under way"), UsageError);
+  });
+}
