@@ -55,7 +55,8 @@ template <class... A> struct MapTerms<FromTheRight, A...> {
 };
 template <Equation E> struct Named { static constexpr Equation value = E; };
 
-template <class E, class Out, class F, class... A> struct MapCall {
+/// Constrained, since clang 14 names the result of an overload before it looks at its constraints.
+template <class E, class Out, class F, TypedTensor... A> struct MapCall {
   using mesh = typename CommonMesh<A...>::type;
   using type =
       std::remove_cvref_t<std::invoke_result_t<const F&, const typename A::value_type&...>>;
