@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <fstream>
+#include <set>
 #include <string>
 
 #include <support/world.hpp>
@@ -41,5 +42,22 @@ TEST_CASE("calibrate gives every process the numbers of process 0, and files kee
   CHECK(std::remove(path.c_str()) == 0);
   CHECK_THROWS_WITH_AS(load_machine(path),
                        doctest::Contains("there is no machine to read in machine."), UsageError);
+}
+
+TEST_CASE("calibrate prices messages within nodes and between them, and keeps how many share a node") {
+  const int processes = support::world()->size();
+  if (processes % 2 != 0 || processes == 2) return;  // pairs, and several of them
+  MeshOptions options;
+  options.machine.processes_per_node = 2;
+  const auto mesh = make_mesh<Line>(support::world(), sizes<Line>(processes), options);
+  mesh.ledger().record_calls(true);
+  const Machine machine = calibrate(mesh);
+  CHECK(machine.processes_per_node == 2);
+  CHECK(machine.network_message_ps > 0);
+  CHECK(machine.network_payload_ps_per_kib > 0);
+  std::set<std::uint64_t> groups;
+  for (const Call& call : mesh.ledger().calls())
+    if (call.kind == Collective::all_gather) groups.insert(call.group.key());
+  CHECK(groups == std::set<std::uint64_t>{AxisGroup::inner_part({}, 0, 2).key(), AxisGroup::outer_part({}, 0, 2).key()});
 }
 }  // namespace
