@@ -15,6 +15,7 @@
 #include <tessera/plan/program_diff.hpp>
 #include <tessera/plan/reduce.hpp>
 #include <tessera/plan/timeline.hpp>
+#include <tessera/plan/together.hpp>
 #include <tessera/plan/verdict.hpp>
 #include <tessera/plan/work.hpp>
 #include <tessera/spec/logical.hpp>

@@ -22,6 +22,7 @@
 #include <tessera/op/reshard.hpp>
 #include <tessera/op/root.hpp>
 #include <tessera/op/softmax.hpp>
+#include <tessera/op/together.hpp>
 #include <tessera/op/transpose.hpp>
 #include <tessera/op/visualize.hpp>
 #include <tessera/plan/program_contract.hpp>

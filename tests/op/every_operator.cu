@@ -50,6 +50,12 @@ template <class T> void every_operator(const ProcessMesh<Grid>& mesh) {
   auto k = (x + z) * T{2} - T{1} / (x * x + T{1});
   auto a = reshard<P<_, data, _>>(x);
   auto b = shard<model, _, data>(split<2, Axes<data, model>>(replicate(x)));
+  auto pending = reshard_async<P<_, data, _>>(x);
+  auto counting = reduce_async<Sum, "bsm->b">(x);
+  auto [first, second] = reshard_together<P<_, data, _>, P<_, _>>(x, w);
+  auto [finished] = finish_together(u);
+  a = pending.wait() + first;
+  s = counting.wait();
   print(total);
   // fmt's own check of literals is no constant expression to nvcc 13.0, hence fmt::runtime.
   fmt::print(fmt::runtime("{}{}"), visualize(x),

@@ -91,21 +91,34 @@ class Execution {
       carry_out(step, work());
       close(step);
     }
-    TensorCore result(mesh_, plan_.result_desc(),
-                      plan_.result < plan_.operands ? operands_[plan_.result]->storage()
-                                                    : std::move(storage_[plan_.result]));
+    TensorCore result = made(plan_.result, plan_.result_desc());
     if (entry_ >= 0) mesh_->attachment<Recorder>().end(entry_, result);
     return result;
   }
+  /// Returns the further result i of a plan with several, once it is finished.
+  TensorCore also(int i, const Sharding& sharding) {
+    TensorDesc desc = plan_.slots[plan_.also[i]].desc;
+    desc.sharding = sharding;
+    return made(plan_.also[i], desc);
+  }
 
  private:
+  TensorCore made(int slot, const TensorDesc& desc) {
+    return {mesh_, desc,
+            slot < plan_.operands ? operands_[slot]->storage() : std::move(storage_[slot])};
+  }
+  void make(int slot) {
+    storage_[slot] = std::make_shared<Storage>(mesh_, plan_.slots[slot].bytes);
+    data_[slot] = storage_[slot]->data();
+  }
   void open(const Step& step) {
+    for (int slot : step.also) make(slot);
     if (step.takes >= 0) {
       storage_[step.out] = std::move(storage_[step.takes]);
     } else if (plan_.slots[step.out].given) {
       storage_[step.out] = destination_->storage();
     } else {
-      storage_[step.out] = std::make_shared<Storage>(mesh_, plan_.slots[step.out].bytes);
+      return make(step.out);
     }
     data_[step.out] = storage_[step.out]->data();
   }
@@ -129,6 +142,7 @@ class Execution {
     const void* in = data_[step.in[0]];
     void* out = data_[step.out];
     const DType type = plan_.slots[step.out].desc.type;
+    if (!step.also.empty()) return communicate_joined(step, work);
     if (step.kind == StepKind::communicate) {
       Communication(*mesh_, site_, work, type, source(step), target(step)).run();
       return communicate_rounds(step, 1);
@@ -171,6 +185,22 @@ class Execution {
       tessera::gemm(type, work.gemm, work.swapped ? second : first, work.swapped ? first : second,
                     c, panel > 0 ? 1 : 0);
     }
+  }
+  /// Moves several tensors in one call.
+  void communicate_joined(const Step& step, const StepWork& work) {
+    const Staging send(mesh_->arena(), work.send_staging, false);
+    const Staging receive(mesh_->arena(), work.receive_staging, false);
+    const Staging& packed = work.send == Buffer::send_staging ? send : receive;
+    const DType type = type_of(step);
+    for (int k = 0; live_ && k < step.in.size(); ++k)
+      copy_all(type, {data_[step.in[k]], false}, packed.side(),
+               work.joined[static_cast<std::size_t>(k)].pack);
+    if (live_) tessera::fence();
+    mesh_->collective(work.call, packed.side().data, receive.side().data, site_.label, site_.where);
+    for (int k = 0; live_ && k < step.in.size(); ++k)
+      copy_all(type, receive.side(), {data_[k == 0 ? step.out : step.also[k - 1]], false},
+               work.joined[static_cast<std::size_t>(k)].unpack);
+    if (live_) tessera::fence();  // the staging memory goes back
   }
   /// Carries out the rounds of a step from `round` on.
   void communicate_rounds(const Step& step, Index round) {

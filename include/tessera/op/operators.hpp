@@ -51,6 +51,8 @@ struct Extras {
   const TensorCore* into = nullptr;
   Destination destination = Destination::fresh;
   Started* started = nullptr;  ///< where the operator is left under way, instead of being finished
+  const Shardings* targets = nullptr;       ///< of an operator with several results, theirs
+  std::vector<TensorCore>* also = nullptr;  ///< and where those after the first go
 };
 inline PlanOptions plan_options(const MeshCore& mesh, const Extras& extras) {
   PlanOptions options = tessera::plan_options(mesh);
@@ -76,6 +78,13 @@ TensorCore run_operator(PlanKey& key, const OperandList& operands, CallSite site
         extras.started->begin(prepared, operands, site, extras.scale, extras.kernel);
         return TensorCore();
       }
+      if (extras.also != nullptr) {
+        Execution execution(prepared, operands, site, extras.scale, extras.kernel, nullptr);
+        TensorCore first = execution.run();
+        for (int i = 1; i < extras.targets->size(); ++i)
+          extras.also->push_back(execution.also(i - 1, (*extras.targets)[i]));
+        return first;
+      }
       return execute(prepared, operands, site, extras.scale, extras.kernel, extras.into);
     } catch (const std::length_error&) {
       throw ShapeError(std::string(site.label) + ": the plan needs more than the " +
@@ -85,6 +94,20 @@ TensorCore run_operator(PlanKey& key, const OperandList& operands, CallSite site
   });
 }
 
+inline void require_reshard(const TensorCore& x, const Sharding& to, CallSite site) {
+  const MeshCore& mesh = *x.mesh();
+  require_sharding(to, mesh, site);
+  if (to.rank() != x.rank())
+    throw ShapeError("reshard: the tensor has " + std::to_string(x.rank()) + " dimensions and " +
+                     to_string(to, mesh.names()) + " has " + std::to_string(to.rank()) +
+                     "; give the spec one entry for each dimension");
+  if (!can_reshard(x.sharding(), to))
+    throw ShardingError("reshard: " + to_string(x.sharding(), mesh.names()) + " cannot become " +
+                        to_string(to, mesh.names()) +
+                        "; finished values do not become partial, nor one partial kind another; "
+                        "drop Unreduced from the target");
+}
+
 inline TensorCore reshard(const TensorCore& x, const Sharding& to, CallSite site,
                           const Extras& extras = {}) {
   MeshCore& mesh = mesh_of(x, site);
@@ -92,16 +115,7 @@ inline TensorCore reshard(const TensorCore& x, const Sharding& to, CallSite site
   key.add(x.desc());
   key.add(to);
   return run_operator(key, {&x}, site, extras, [&](const PlanOptions& options) {
-    require_sharding(to, mesh, site);
-    if (to.rank() != x.rank())
-      throw ShapeError("reshard: the tensor has " + std::to_string(x.rank()) + " dimensions and " +
-                       to_string(to, mesh.names()) + " has " + std::to_string(to.rank()) +
-                       "; give the spec one entry for each dimension");
-    if (!can_reshard(x.sharding(), to))
-      throw ShardingError("reshard: " + to_string(x.sharding(), mesh.names()) + " cannot become " +
-                          to_string(to, mesh.names()) +
-                          "; finished values do not become partial, nor one partial kind another; "
-                          "drop Unreduced from the target");
+    require_reshard(x, to, site);
     return plan_reshard(x.desc(), to, mesh.shape(), mesh.process(), options);
   });
 }

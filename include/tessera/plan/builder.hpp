@@ -10,6 +10,7 @@
 ///
 /// Laws: peak_bytes replays the allocations that the executor makes, in the same order.
 #include <tessera/plan/deduce.hpp>
+#include <tessera/plan/join.hpp>
 #include <tessera/plan/reshard.hpp>
 
 namespace tessera {
@@ -49,10 +50,65 @@ class PlanBuilder {
 
   /// Moves a slot to another sharding; returns the slot that holds it then.
   constexpr int reshard(int slot, const Sharding& to) {
-    const Moves moves =
-        reshard_moves(desc(slot), to, plan_.mesh, options_.machine, options_.contract);
-    for (const Move& move : moves.list) slot = add_move(slot, move);
+    const Moves chain = moves(slot, to);
+    for (const Move& one : chain.list) slot = add_move(slot, one);
     return slot;
+  }
+  /// Returns the moves that take a slot to another sharding.
+  constexpr Moves moves(int slot, const Sharding& to) const {
+    return reshard_moves(desc(slot), to, plan_.mesh, options_.machine, options_.contract);
+  }
+  /// Makes one of them; returns the slot that holds it then.
+  constexpr int move(int slot, const Move& one) { return add_move(slot, one); }
+
+  /// Moves several slots by one call, all by the same collective over the same axes; the slots
+  /// become what holds them then. Precondition: may_join(move) for each of at least two.
+  constexpr void join(FixedVector<int, max_operands>& slots,
+                      const FixedVector<Move, max_operands>& moves) {
+    Step joined;
+    Index elements = 0;
+    Index send = 0;
+    Index receive = 0;
+    for (int k = 0; k < slots.size(); ++k) {
+      const TensorDesc from = desc(slots[k]);
+      add_move(slots[k], moves[k]);
+      const Step step = plan_.steps.back();
+      plan_.steps.pop_back();
+      const Index unit = static_cast<Index>(size_of(from.type));
+      const Index before = plan_.slots[slots[k]].bytes;
+      const Index after = plan_.slots[step.out].bytes;
+      elements += before / unit;
+      send = saturating_add(send, before);
+      receive = saturating_add(receive, after);
+      if (k == 0) {
+        joined = step;
+        joined.direct_send = joined.direct_receive = false;
+        joined.panel_dim = -1;
+      } else {
+        joined.in.push_back(static_cast<std::int8_t>(slots[k]));
+        joined.also.push_back(step.out);
+        joined.even = joined.even && step.even;
+        joined.payload = saturating_add(joined.payload, step.payload);
+        joined.network_payload = saturating_add(joined.network_payload, step.network_payload);
+        joined.cost = saturating_add(joined.cost, step.cost);
+        joined.cost -= join_saving(moves[k], from, plan_.mesh, options_.machine);
+      }
+      joined.cost =
+          saturating_add(joined.cost, join_toll(moves[k], from, plan_.mesh, options_.machine));
+      slots[k] = step.out;
+      if (joined.collective == Collective::all_reduce) {
+        const int members = plan_.mesh.group_size(joined.group);
+        joined.payload =
+            saturating_mul(2 * (elements - block_size(elements, members,
+                                                      plan_.mesh.group_rank(joined.group, at_))),
+                           unit);
+        joined.network_payload = min_of(joined.network_payload, joined.payload);
+      }
+    }
+    joined.scratch = arena_charge(receive);
+    if (joined.collective != Collective::all_reduce)
+      joined.scratch = saturating_add(joined.scratch, arena_charge(send));
+    plan_.steps.push_back(joined);
   }
 
   /// Lets a product read what the all-gather that made `slot` received, panel by panel, without
@@ -140,16 +196,24 @@ class PlanBuilder {
     return step.out;
   }
 
+  /// Returns the slot that can be a result: operators return new tensors, and only a reshard to S
+  /// from S does not.
+  constexpr int returned(int slot, const Sharding& out) {
+    const bool alias = plan_.kind == OperatorKind::from_boxes ||
+                       (plan_.kind == OperatorKind::reshard && desc(slot).sharding == out &&
+                        plan_.destination == Destination::fresh);
+    return plan_.slots[slot].role == SlotRole::operand && !alias ? copy(slot) : slot;
+  }
+
   /// Names the slot that is returned, and the sharding it was asked for; works out lifetimes and
   /// memory; returns the plan.
   constexpr const Plan& finish(int result, const Sharding& out) {
-    if (plan_.slots[result].role == SlotRole::operand && plan_.kind != OperatorKind::from_boxes &&
-        !(plan_.kind == OperatorKind::reshard && desc(result).sharding == out &&
-          plan_.destination == Destination::fresh))
-      result = copy(result);  // operators return new tensors; only a reshard to S from S does not
+    result = returned(result, out);
     plan_.result = result;
     plan_.result_sharding = out;
     if (plan_.slots[result].role != SlotRole::operand) plan_.slots[result].role = SlotRole::result;
+    for (int slot : plan_.also)
+      if (plan_.slots[slot].role != SlotRole::operand) plan_.slots[slot].role = SlotRole::result;
     for (int i = 0; i < plan_.steps.size(); ++i)
       for (int slot : plan_.steps[i].in) plan_.slots[slot].last_use = i;
     plan_.slots[result].given = plan_.destination != Destination::fresh;
@@ -174,7 +238,8 @@ class PlanBuilder {
     const bool may = step.kind == StepKind::map || (step.kind == StepKind::communicate &&
                                                     step.collective == Collective::all_reduce);
     // What is added to is still to be read where the output goes.
-    if (!may || (out.given && plan_.destination == Destination::accumulated)) return;
+    if (!may || !step.also.empty() || (out.given && plan_.destination == Destination::accumulated))
+      return;
     for (int slot : step.in) {
       Slot& in = plan_.slots[slot];
       const bool lies_alike = step.kind == StepKind::communicate ||
@@ -196,6 +261,7 @@ class PlanBuilder {
       const Step& step = plan_.steps[i];
       plan_.cost = saturating_add(plan_.cost, step.cost);
       if (step.takes < 0) held = saturating_add(held, charge(plan_.slots[step.out]));
+      for (int slot : step.also) held = saturating_add(held, charge(plan_.slots[slot]));
       plan_.peak_bytes = max_of(plan_.peak_bytes, saturating_add(held, step.scratch));
       for (int k = 0; k < step.in.size(); ++k) {
         const Slot& slot = plan_.slots[step.in[k]];

@@ -125,6 +125,8 @@ struct Step {
   int panel_dim = -1;           ///< the packed side would be equal panels along this dimension
   FixedVector<std::int8_t, max_operands> in;
   std::int8_t out = -1;
+  /// Of a step that moves several tensors in one call: what its further inputs become, in order.
+  FixedVector<std::int8_t, max_operands> also;
   Index payload = 0;          ///< bytes, by the law of mesh/call.hpp
   Index network_payload = 0;  ///< of these, what goes to (or comes from) other nodes
   Index messages =
@@ -151,7 +153,9 @@ struct Plan {
   Destination destination = Destination::fresh;
   Contract needs = Contract::nothing();  ///< the collectives of its moves, with their axes
   int operands = 0;
-  int result = 0;            ///< the slot that is returned; an operand when nothing is to be done
+  int result = 0;  ///< the slot that is returned; an operand when nothing is to be done
+  /// Of a plan with several results: the slots of the further ones.
+  FixedVector<std::int8_t, max_operands> also;
   Sharding result_sharding;  ///< as it was asked for; the slot may leave out axes of size 1
   Index peak_bytes = 0;      ///< most arena memory held at once beside the operands and a given
                              ///< destination, a fresh result included

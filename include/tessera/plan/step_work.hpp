@@ -31,12 +31,14 @@ struct CallWork {
 
 struct StepWork : CallWork {
   std::vector<CallWork> then;  ///< of a collective in levels: the calls after the first
-  bool zeroed = false;         ///< `local` does not cover the destination, the rest is zero
-  Index send_staging = 0;      ///< bytes
-  Index receive_staging = 0;   ///< bytes
-  ContractionWork contract;    ///< of a contract step
-  LocalReduce reduce;          ///< of a reduce step
-  LocalMap map;                ///< of a map step
+  /// Of a step that moves several tensors in one call: what each is packed to and unpacked from.
+  std::vector<CallWork> joined;
+  bool zeroed = false;        ///< `local` does not cover the destination, the rest is zero
+  Index send_staging = 0;     ///< bytes
+  Index receive_staging = 0;  ///< bytes
+  ContractionWork contract;   ///< of a contract step
+  LocalReduce reduce;         ///< of a reduce step
+  LocalMap map;               ///< of a map step
 
   /// Calls visit(call work) for every call of a communicate step, in order.
   template <class Visit> void for_each_call(const Visit& visit) const {

@@ -241,6 +241,94 @@ inline LocalMap map_work(const Plan& plan, const Step& step, const Coordinates& 
 }
 }  // namespace detail
 
+namespace detail {
+/// Returns the copy of `count` elements that lie behind one another on both sides.
+constexpr StridedCopy run_copy(Index from_offset, Index to_offset, Index count) {
+  return {{count}, from_offset, {1}, to_offset, {1}};
+}
+
+/// One side of a joined call: for every peer, what each tensor has for it, in order.
+class JoinedSide {
+ public:
+  /// Adds a tensor's pieces; `staged` are its copies to (or from) pieces of its own staging memory.
+  void add(const std::vector<Piece>& pieces, const std::vector<StridedCopy>* staged) {
+    tensors_.push_back({&pieces, staged});
+  }
+  /// Lays the pieces out; visit(tensor, copy) gets each copy between its block and the staging
+  /// memory. `unpacks`: the copies go from the staging memory to the block.
+  template <class Visit> std::vector<Piece> lay_out(bool unpacks, const Visit& visit) {
+    std::vector<Piece> pieces;
+    std::vector<std::size_t> next(tensors_.size(), 0);
+    // All tensors have a piece for each peer of the call, in the same order.
+    for (std::size_t i = 0; i < tensors_[0].pieces->size(); ++i) {
+      Piece& piece = pieces.emplace_back((*tensors_[0].pieces)[i]);
+      piece.offset = total_;
+      piece.count = 0;
+      for (std::size_t t = 0; t < tensors_.size(); ++t) {
+        const Piece& own = (*tensors_[t].pieces)[i];
+        if (own.count == 0) continue;
+        StridedCopy copy = tensors_[t].staged != nullptr
+                               ? (*tensors_[t].staged)[next[t]++]
+                               : (unpacks ? run_copy(0, own.offset, own.count)
+                                          : run_copy(own.offset, 0, own.count));
+        (unpacks ? copy.from_offset : copy.to_offset) = total_;
+        visit(t, copy);
+        piece.count += own.count;
+        total_ += own.count;
+      }
+    }
+    return pieces;
+  }
+  Index total() const { return total_; }
+
+ private:
+  struct Tensor {
+    const std::vector<Piece>* pieces;
+    const std::vector<StridedCopy>* staged;
+  };
+  std::vector<Tensor> tensors_;
+  Index total_ = 0;
+};
+}  // namespace detail
+
+/// Returns the work of a step that moves several tensors in one call.
+inline StepWork joined_work(const Plan& plan, const Step& step) {
+  std::vector<StepWork> single;
+  for (int k = 0; k < step.in.size(); ++k) {
+    Step one = step;
+    one.in = {step.in[k]};
+    one.out = k == 0 ? step.out : step.also[k - 1];
+    one.also = {};
+    single.push_back(detail::CommunicationWork(plan, one).make());
+  }
+  StepWork work;
+  work.call = single[0].call;
+  work.call.bound = 0;
+  work.joined.resize(single.size());
+  const bool packed =
+      step.collective == Collective::reduce_scatter || step.collective == Collective::all_to_all;
+  const bool unpacked =
+      step.collective == Collective::all_gather || step.collective == Collective::all_to_all;
+  detail::JoinedSide send, receive;
+  for (const StepWork& one : single) {
+    send.add(one.call.send, packed ? &one.pack : nullptr);
+    receive.add(one.call.receive, unpacked ? &one.unpack : nullptr);
+    work.call.bound += one.call.bound;
+  }
+  work.call.send = send.lay_out(
+      false, [&](std::size_t t, const StridedCopy& copy) { work.joined[t].pack.push_back(copy); });
+  work.call.receive = receive.lay_out(
+      true, [&](std::size_t t, const StridedCopy& copy) { work.joined[t].unpack.push_back(copy); });
+  const Index unit = static_cast<Index>(size_of(work.call.type));
+  work.call.network = step.network_payload / unit;
+  work.call.in_place = step.collective == Collective::all_reduce;
+  work.send = work.call.in_place ? Buffer::receive_staging : Buffer::send_staging;
+  work.receive = Buffer::receive_staging;
+  if (!work.call.in_place) work.send_staging = send.total() * unit;
+  work.receive_staging = receive.total() * unit;
+  return work;
+}
+
 /// Returns the work of one step on the plan's process; of a step in several rounds, of that round.
 inline StepWork work_of(const Plan& plan, const Step& step, Index round = 0) {
   if (is_relocation(plan, step)) return relocation_work(plan, step, round);
@@ -250,6 +338,7 @@ inline StepWork work_of(const Plan& plan, const Step& step, Index round = 0) {
   StepWork work;
   switch (step.kind) {
     case StepKind::communicate:
+      if (!step.also.empty()) return joined_work(plan, step);
       return step.near.empty() ? detail::CommunicationWork(plan, step).make()
                                : detail::StagedWork(plan, step).make();
     case StepKind::slice:

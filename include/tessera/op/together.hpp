@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Several tensors resharded, or finished, in few messages: small tensors' calls of one kind over
+/// the same axes become one call.
+///
+///     auto [u, v] = reshard_together<P<_>, P<data, _>>(a, b);
+///     auto [gw, gb] = finish_together(dw, db);             // sums that were left Unreduced
+///     std::vector<DynamicTensor> all = finish_together(gradients);
+///
+/// Laws: every result is what reshard gives of that tensor alone (floating-point sums to rounding);
+/// one tensor is never moved in more calls than alone.
+#include <algorithm>
+#include <tuple>
+#include <vector>
+
+#include <tessera/op/reshard.hpp>
+#include <tessera/plan/together.hpp>
+
+namespace tessera {
+namespace detail {
+
+/// So many tensors are planned at once: a tensor takes at most six steps, and a plan holds 40.
+inline constexpr int together_at_once = 6;
+
+inline void reshard_some(const OperandList& tensors, const Shardings& targets, CallSite site,
+                         std::vector<TensorCore>& results) {
+  PlanKey key(OperatorKind::reshard);
+  key.add(static_cast<std::uint64_t>(tensors.size()));
+  for (const TensorCore* tensor : tensors) key.add(tensor->desc());
+  for (const Sharding& target : targets) key.add(target);
+  std::vector<TensorCore> also;
+  Extras extras;
+  extras.targets = &targets;
+  extras.also = &also;
+  const MeshCore& mesh = mesh_of(*tensors[0], site);
+  results.push_back(run_operator(key, tensors, site, extras, [&](const PlanOptions& options) {
+    for (int i = 0; i < tensors.size(); ++i) require_reshard(*tensors[i], targets[i], site);
+    return plan_together(descs_of(tensors), targets, mesh.shape(), mesh.process(), options);
+  }));
+  for (TensorCore& result : also) results.push_back(std::move(result));
+}
+
+inline std::vector<TensorCore> reshard_many(const std::vector<TensorCore>& tensors,
+                                            const std::vector<Sharding>& targets, CallSite site) {
+  if (tensors.size() != targets.size())
+    throw UsageError("reshard_together: there are " + std::to_string(tensors.size()) +
+                         " tensors and " + std::to_string(targets.size()) +
+                         " shardings; give one for each",
+                     site.where);
+  std::vector<TensorCore> results;
+  for (std::size_t first = 0; first < tensors.size(); first += together_at_once) {
+    OperandList some;
+    Shardings theirs;
+    const std::size_t end = std::min(tensors.size(), first + together_at_once);
+    for (std::size_t i = first; i < end; ++i) {
+      some.push_back(&tensors[i]);
+      theirs.push_back(targets[i]);
+    }
+    reshard_some(some, theirs, site, results);
+  }
+  return results;
+}
+
+template <class... Results, std::size_t... I>
+std::tuple<Results...> typed_results(const std::vector<TensorCore>& cores,
+                                     std::index_sequence<I...>) {
+  return {Results(cores[I])...};
+}
+template <class A> struct FinishedSpec {
+  static constexpr Sharding value = A::sharding().finished();
+};
+}  // namespace detail
+
+/// Returns the tensors x... under the specs S..., one for each. Communication: as reshard of each,
+/// with calls joined as plan_together says, six tensors at a time. Collective over the mesh.
+template <class... S, TypedTensor... A>
+  requires(sizeof...(S) == sizeof...(A) && sizeof...(A) > 0)
+std::tuple<typename detail::ReshardCall<S, A>::result...> reshard_together(const A&... x) {
+  const std::vector<TensorCore> results = detail::reshard_many(
+      {x.core()...}, {lower<typename A::mesh_type, S>()...}, {"reshard_together", {}});
+  return detail::typed_results<typename detail::ReshardCall<S, A>::result...>(
+      results, std::index_sequence_for<A...>{});
+}
+inline std::vector<DynamicTensor> reshard_together(const std::vector<DynamicTensor>& tensors,
+                                                   const std::vector<Sharding>& targets,
+                                                   Where where = Where::here()) {
+  std::vector<TensorCore> cores;
+  for (const DynamicTensor& tensor : tensors) cores.push_back(tensor.core());
+  std::vector<DynamicTensor> results;
+  for (TensorCore& core : detail::reshard_many(cores, targets, {"reshard_together", where}))
+    results.emplace_back(std::move(core));
+  return results;
+}
+
+/// Returns the tensors x... with what was left Unreduced finished, each under its own dimensions'
+/// spec: the gradients of many weights in few all-reduces. Communication, collective over: as
+/// reshard_together.
+template <TypedTensor... A>
+  requires(sizeof...(A) > 0)
+auto finish_together(const A&... x) {
+  return reshard_together<spec_of<typename A::mesh_type, detail::FinishedSpec<A>>...>(x...);
+}
+inline std::vector<DynamicTensor> finish_together(const std::vector<DynamicTensor>& tensors,
+                                                  Where where = Where::here()) {
+  std::vector<Sharding> targets;
+  for (const DynamicTensor& tensor : tensors) targets.push_back(tensor.sharding().finished());
+  return reshard_together(tensors, targets, where);
+}
+
+}  // namespace tessera

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Several tensors resharded together: calls of the same collective over the same axes become one,
+/// where the messages that this saves cost more than the copies that it takes.
+///
+///     Plan p = plan_together({a, b, c}, {to_a, to_b, to_c}, mesh, process);
+///     p.count(all_reduce) == 1
+///
+/// Laws: every result is what plan_reshard gives alone; what is joined depends on global extents,
+/// shardings and the machine only; a joined call's payload is that of its parts (an all-reduce's
+/// that of one tensor with all their elements).
+#include <tessera/plan/deduce.hpp>
+#include <tessera/plan/map.hpp>
+
+namespace tessera {
+
+/// Plans tensors[i] -> targets[i] for one to eight tensors; the result of tensor i is the plan's
+/// result for i = 0, else plan.also[i - 1].
+constexpr Plan plan_together(const TensorDescs& tensors, const Shardings& targets,
+                             const MeshShape& mesh, int process = 0,
+                             const PlanOptions& options = {}) {
+  PlanBuilder build(OperatorKind::reshard, mesh, process, options);
+  FixedVector<int, max_operands> slots;
+  FixedVector<Moves, max_operands> moves;
+  FixedVector<int, max_operands> next(tensors.size(), 0);
+  for (int i = 0; i < tensors.size(); ++i)
+    slots.push_back(build.operand(tensors[i], default_labels(tensors[i].rank())));
+  for (int i = 0; i < tensors.size(); ++i) moves.push_back(build.moves(slots[i], targets[i]));
+  const auto comes = [&](int i) { return next[i] < moves[i].list.size(); };
+  const auto move = [&](int i) -> const Move& { return moves[i].list[next[i]]; };
+  while (true) {
+    // What is local, or stands alone, is done as soon as it comes.
+    int leader = -1;
+    for (int i = 0; i < tensors.size(); ++i) {
+      for (; comes(i) && !may_join(move(i), build.desc(slots[i]), mesh, options.machine); ++next[i])
+        slots[i] = build.move(slots[i], move(i));
+      if (leader < 0 && comes(i)) leader = i;
+    }
+    if (leader < 0) break;
+    FixedVector<int, max_operands> members, joined;
+    FixedVector<Move, max_operands> theirs;
+    for (int i = leader; i < tensors.size(); ++i)
+      if (comes(i) &&
+          joins(move(leader), build.desc(slots[leader]), move(i), build.desc(slots[i]))) {
+        members.push_back(i);
+        joined.push_back(slots[i]);
+        theirs.push_back(move(i));
+      }
+    if (members.size() == 1)
+      joined[0] = build.move(joined[0], theirs[0]);
+    else
+      build.join(joined, theirs);
+    for (int k = 0; k < members.size(); ++k) {
+      slots[members[k]] = joined[k];
+      ++next[members[k]];
+    }
+  }
+  for (int i = 1; i < tensors.size(); ++i)
+    build.plan().also.push_back(static_cast<std::int8_t>(build.returned(slots[i], targets[i])));
+  return build.finish(slots[0], targets[0]);
+}
+
+}  // namespace tessera
