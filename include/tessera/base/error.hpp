@@ -74,6 +74,11 @@ class MeshError : public Error {
  public:
   using Error::Error;
 };
+/// An operator, or a whole Program, does not keep its contract.
+class ContractError : public Error {
+ public:
+  using Error::Error;
+};
 /// Processes call different operators, or the same one with different shapes.
 class MismatchError : public Error {
  public:

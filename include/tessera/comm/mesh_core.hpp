@@ -56,6 +56,7 @@ class MeshCore {
   const Coordinates& coordinates() const { return coordinates_; }
   const Machine& machine() const { return options_.machine; }
   Index workspace_limit() const { return options_.workspace_limit; }
+  bool strict() const { return options_.strict; }
   Check check() const { return options_.check; }
   bool dry() const { return dry_; }
   Arena& arena() { return *arena_; }
@@ -285,7 +286,7 @@ inline MeshCore::MeshCore(std::shared_ptr<Transport> transport, MeshShape shape,
 
   std::uint64_t digest = detail::mix(static_cast<std::uint64_t>(options.check), to_string());
   for (const std::int64_t value :
-       {options.arena_bytes, options.workspace_limit,
+       {options.arena_bytes, options.workspace_limit, static_cast<std::int64_t>(options.strict),
         static_cast<std::int64_t>(options.machine.order.over(shape).bits()),
         static_cast<std::int64_t>(transport_->settings().windows),
         static_cast<std::int64_t>(transport_->settings().large_count),

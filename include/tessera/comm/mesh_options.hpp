@@ -25,6 +25,7 @@ struct MeshOptions {
                            ///< TESSERA_ARENA_BYTES, else modest
   Index memory_limit = max_int64;     ///< most bytes of tensors and workspace on one process
   Index workspace_limit = max_int64;  ///< bytes of temporaries that plans keep to where they can
+  bool strict = false;  ///< calls without a contract may not communicate; set by Strict mesh types
 };
 
 namespace detail {

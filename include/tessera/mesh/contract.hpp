@@ -123,6 +123,7 @@ template <class M, class C> struct LowerContract {
   static_assert(sizeof(M) == 0,
                 "[tessera] a contract is written Only<clauses...>, as in "
                 "Only<gathers<data>, reduce_scatters<model>>; wrap the clauses in Only<...>");
+  static constexpr Contract value{};
 };
 template <class M> struct LowerContract<M, NoContract> {
   static constexpr Contract value = is_strict<M> ? Contract::nothing() : Contract{};

@@ -76,14 +76,15 @@ template <class Tensor> class [[nodiscard]] Pending {
 
 /// Starts reshard<S>(x). Communication: as reshard. Collective over the mesh: all processes start
 /// and run their operators in the same order.
-template <class S, TypedTensor A>
+template <class S, class Bound = NoContract, TypedTensor A>
 Pending<typename detail::ReshardCall<S, A>::result> reshard_async(const A& x,
                                                                   Where where = Where::here()) {
   using Typed = detail::ReshardCall<S, A>;
   auto started = std::make_unique<detail::Started>();
   detail::Extras extras;
   extras.started = started.get();
-  (void)detail::reshard(x.core(), lower<typename A::mesh_type, S>(), {"reshard", where}, extras);
+  (void)detail::reshard(x.core(), lower<typename A::mesh_type, S>(),
+                        {"reshard", where, detail::bound<Typed, Bound>()}, extras);
   return Pending<typename Typed::result>(std::move(started));
 }
 inline Pending<DynamicTensor> reshard_async(const DynamicTensor& x, const Sharding& to,
@@ -96,7 +97,7 @@ inline Pending<DynamicTensor> reshard_async(const DynamicTensor& x, const Shardi
 }
 
 /// Starts reduce<Kind, E, Out>(x): the local part is done at once.
-template <class Kind, Equation E, class Out = Deduced, TypedTensor A>
+template <class Kind, Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>
 Pending<typename detail::ReduceCall<Kind, E, Out, A>::result> reduce_async(
     const A& x, Where where = Where::here()) {
   using Typed = detail::ReduceCall<Kind, E, Out, A>;
@@ -104,7 +105,7 @@ Pending<typename detail::ReduceCall<Kind, E, Out, A>::result> reduce_async(
   detail::Extras extras;
   extras.started = started.get();
   (void)detail::reduce(Typed::terms, Kind::reduction, Typed::mean, x.core(), Typed::value,
-                       {E.view(), where}, extras);
+                       {E.view(), where, detail::bound<Typed, Bound>()}, extras);
   return Pending<typename Typed::result>(std::move(started));
 }
 

@@ -131,7 +131,8 @@ template <class M> Machine calibrate(const ProcessMesh<M>& mesh, Where where = W
     for (std::size_t i = 0; i < values.size(); ++i)
       values[i] = machine.*detail::machine_fields[i].second;
   detail::copy_from_host(numbers.data(), values.data(), fields * 8);
-  const TensorCore agreed = detail::reshard(numbers, Sharding::replicated(1), {"calibrate", where});
+  const TensorCore agreed =
+      detail::reshard(numbers, Sharding::replicated(1), {"calibrate", where, Contract{}});
   detail::copy_to_host(values.data(), agreed.data(), fields * 8);
   for (std::size_t i = 0; i < values.size(); ++i)
     machine.*detail::machine_fields[i].second = values[i];

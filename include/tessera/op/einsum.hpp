@@ -23,56 +23,64 @@ template <Equation E, class Out, class... A> struct EinsumCall {
   static constexpr Sharding value = OutSharding<mesh, Out>::make(terms, operands);
   static constexpr Verdict verdict = check_einsum(terms, operands, value);
   static_assert(demand<EinsumCall, A...>());
+  static constexpr Contract needs(const MeshShape& on, const Contract& contract) {
+    return verdict.ok() ? needs_of_einsum(terms, operands, value, on, contract)
+                        : Contract::nothing();
+  }
   using result = Result<type, mesh, EinsumCall>;
 };
-template <Equation E, class Out, class... A>
+template <Equation E, class Out, class Bound, class... A>
 typename EinsumCall<E, Out, A...>::result run_einsum(Where where, const A&... a) {
   using Typed = EinsumCall<E, Out, A...>;
-  return typename Typed::result(
-      einsum_of_many(Typed::terms, OperandList{&a.core()...}, Typed::value, {E.view(), where}));
+  return
+      typename Typed::result(einsum_of_many(Typed::terms, OperandList{&a.core()...}, Typed::value,
+                                            {E.view(), where, bound<Typed, Bound>()}));
 }
 }  // namespace detail
 
 /// Returns the product of a and b by the equation E; `Out` names the spec of the result, else it is
-/// deduced: each dimension takes its operands' sharding, and the result is finished. Communication:
-/// as plan<E, Out>(...) says. Collective over the mesh. Throws ShapeError when extents disagree.
-/// Source: GShard, section 3.3.2 (resharding, accumulating partial results, gathering an operand).
-template <Equation E, class Out = Deduced, TypedTensor A, TypedTensor B>
+/// deduced: each dimension takes its operands' sharding, and the result is finished. `Bound` is a
+/// contract, as Only<gathers<data>>. Communication: as plan<E, Out>(...) says, within `Bound`.
+/// Collective over the mesh. Throws ShapeError when extents disagree. Source: GShard, section 3.3.2
+/// (resharding, accumulating partial results, gathering an operand).
+template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A, TypedTensor B>
 typename detail::EinsumCall<E, Out, A, B>::result einsum(const A& a, const B& b,
                                                          Where where = Where::here()) {
   using Typed = detail::EinsumCall<E, Out, A, B>;
-  return typename Typed::result(
-      detail::einsum(Typed::terms, a.core(), b.core(), Typed::value, {E.view(), where}));
+  return typename Typed::result(detail::einsum(Typed::terms, a.core(), b.core(), Typed::value,
+                                               {E.view(), where, detail::bound<Typed, Bound>()}));
 }
 
 /// Of one tensor: dimensions that the result leaves out are summed, the others reordered.
 /// Communication: that of the sum. Collective over the mesh.
-template <Equation E, class Out = Deduced, TypedTensor A>
+template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>
 typename detail::EinsumCall<E, Out, A>::result einsum(const A& a, Where where = Where::here()) {
   using Typed = detail::EinsumCall<E, Out, A>;
-  return typename Typed::result(detail::einsum_of_many(Typed::terms, detail::OperandList{&a.core()},
-                                                       Typed::value, {E.view(), where}));
+  return typename Typed::result(
+      detail::einsum_of_many(Typed::terms, detail::OperandList{&a.core()}, Typed::value,
+                             {E.view(), where, detail::bound<Typed, Bound>()}));
 }
 
 /// Of three to eight tensors, multiplied two at a time in the order of least cost, communication
 /// included (plan/einsum_order.hpp). Communication: that of the products, each with a result as
 /// deduced. Collective over the mesh. Throws ShapeError when extents disagree.
-template <Equation E, class Out = Deduced, TypedTensor A, TypedTensor B, TypedTensor C>
+template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A, TypedTensor B,
+          TypedTensor C>
 typename detail::EinsumCall<E, Out, A, B, C>::result einsum(const A& a, const B& b, const C& c,
                                                             Where where = Where::here()) {
-  return detail::run_einsum<E, Out>(where, a, b, c);
+  return detail::run_einsum<E, Out, Bound>(where, a, b, c);
 }
-template <Equation E, class Out = Deduced, TypedTensor A, TypedTensor B, TypedTensor C,
-          TypedTensor D>
+template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A, TypedTensor B,
+          TypedTensor C, TypedTensor D>
 typename detail::EinsumCall<E, Out, A, B, C, D>::result einsum(const A& a, const B& b, const C& c,
                                                                const D& d,
                                                                Where where = Where::here()) {
-  return detail::run_einsum<E, Out>(where, a, b, c, d);
+  return detail::run_einsum<E, Out, Bound>(where, a, b, c, d);
 }
-template <Equation E, class Out = Deduced, TypedTensor... A>
+template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor... A>
   requires(sizeof...(A) >= 5 && sizeof...(A) <= max_operands)
 typename detail::EinsumCall<E, Out, A...>::result einsum(const A&... a) {
-  return detail::run_einsum<E, Out>(Where{}, a...);
+  return detail::run_einsum<E, Out, Bound>(Where{}, a...);
 }
 
 /// The same with everything known at run time; `out` may be left to deduction.

@@ -139,6 +139,12 @@ template <class F, class... Extra> struct EpilogueOf<ProductEpilogue<F, Extra...
     static constexpr Sharding value = product::value;
     static constexpr Verdict verdict = check_epilogue(all, extras, value);
     static_assert(demand<Call, A, B, Extra...>());
+    static constexpr Contract needs(const MeshShape& on, const Contract& contract) {
+      return verdict.ok() && product::verdict.ok()
+                 ? needs_of_einsum(product::terms, product::operands, value, on, contract,
+                                   {Extra::sharding()...})
+                 : Contract::nothing();
+    }
     using result = Result<type, mesh, Call>;
   };
 
@@ -160,17 +166,19 @@ template <class F, class... Extra> struct EpilogueOf<ProductEpilogue<F, Extra...
 /// is finished before the function acts. Communication: the product's, and a reshard of each extra
 /// whose sharding differs from the result's. Collective over the mesh. Throws ShapeError when
 /// extents disagree.
-template <Equation E, class Out = Deduced, TypedTensor A, TypedTensor B, class F, class... Extra>
+template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A, TypedTensor B,
+          class F, class... Extra>
 auto einsum(const A& a, const B& b, const ProductEpilogue<F, Extra...>& last,
             Where where = Where::here()) {
   using Of = detail::EpilogueOf<ProductEpilogue<F, Extra...>>;
   using Typed = typename Of::template Call<E, Out, A, B>;
-  return Of::template run<Typed>(last, a, b, {E.view(), where});
+  return Of::template run<Typed>(last, a, b, {E.view(), where, detail::bound<Typed, Bound>()});
 }
-template <Equation E, class Out = Deduced, TypedTensor A, TypedTensor B, class... Parts>
+template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A, TypedTensor B,
+          class... Parts>
 auto einsum(const A& a, const B& b, const EpilogueBuilder<Parts...>& last,
             Where where = Where::here()) {
-  return einsum<E, Out>(a, b, last.make(), where);
+  return einsum<E, Out, Bound>(a, b, last.make(), where);
 }
 
 }  // namespace tessera

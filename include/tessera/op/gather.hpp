@@ -56,14 +56,15 @@ template <class T> HostTensor<T> gather(const TensorCore& x, CallSite site) {
 }  // namespace detail
 
 /// Returns the whole tensor, on every process. Communication: all-gather over the axes that split x
-/// (all-reduce over unfinished ones). Collective over the mesh. Throws UsageError for a dry tensor.
+/// (all-reduce over unfinished ones), on a Strict mesh too. Collective over the mesh. Throws
+/// UsageError for a dry tensor.
 template <TypedTensor A>
 HostTensor<typename A::value_type> gather(const A& x, Where where = Where::here()) {
-  return detail::gather<typename A::value_type>(x.core(), {"gather", where});
+  return detail::gather<typename A::value_type>(x.core(), {"gather", where, Contract{}});
 }
 template <Element T> HostTensor<T> gather(const DynamicTensor& x, Where where = Where::here()) {
   detail::require_type<T>(x, {"gather", where});
-  return detail::gather<T>(x.core(), {"gather", where});
+  return detail::gather<T>(x.core(), {"gather", where, Contract{}});
 }
 
 /// Returns the value of a scalar tensor. Communication: none when it is finished; else an

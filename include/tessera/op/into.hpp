@@ -63,58 +63,60 @@ template <class Call, class C> consteval bool demand_type() {
 /// Writes the product of a and b to c, under c's own spec. Communication: as einsum with that spec.
 /// Collective over the mesh. Throws ShapeError when extents disagree, UsageError when c shares
 /// memory with an operand.
-template <Equation E, TypedTensor C, TypedTensor A, TypedTensor B>
+template <Equation E, class Bound = NoContract, TypedTensor C, TypedTensor A, TypedTensor B>
 void einsum_into(C& c, const A& a, const B& b, Where where = Where::here()) {
   using Typed = detail::EinsumCall<E, typename C::spec, A, B>;
   static_assert(detail::demand_type<Typed, C>());
-  (void)detail::einsum(Typed::terms, a.core(), b.core(), Typed::value, {E.view(), where},
-                       detail::into(c.core()));
+  (void)detail::einsum(Typed::terms, a.core(), b.core(), Typed::value,
+                       {E.view(), where, detail::bound<Typed, Bound>()}, detail::into(c.core()));
 }
 /// Writes alpha * a * b + beta * c to c; with beta 0 what c held does not matter.
-template <Equation E, TypedTensor C, TypedTensor A, TypedTensor B>
+template <Equation E, class Bound = NoContract, TypedTensor C, TypedTensor A, TypedTensor B>
 void einsum_into(C& c, const A& a, const B& b, typename C::value_type alpha,
                  typename C::value_type beta, Where where = Where::here()) {
   using Typed = detail::EinsumCall<E, typename C::spec, A, B>;
   static_assert(detail::demand_type<Typed, C>());
-  detail::accumulate(Typed::terms, c.core(), a.core(), b.core(), alpha, beta, {E.view(), where});
+  detail::accumulate(Typed::terms, c.core(), a.core(), b.core(), alpha, beta,
+                     {E.view(), where, detail::bound<Typed, Bound>()});
 }
 
 /// Writes x to y, under y's spec. Communication: as reshard. Collective over the mesh.
-template <TypedTensor Y, TypedTensor X>
+template <class Bound = NoContract, TypedTensor Y, TypedTensor X>
 void reshard_into(Y& y, const X& x, Where where = Where::here()) {
   using Typed = detail::ReshardCall<typename Y::spec, X>;
   static_assert(std::is_same_v<typename Typed::result, Y>,
                 "[tessera] the destination of a reshard has another element type or mesh than "
                 "what is resharded; give a tensor of the same");
-  (void)detail::reshard(x.core(), Y::sharding(), {"reshard", where}, detail::into(y.core()));
+  (void)detail::reshard(x.core(), Y::sharding(), {"reshard", where, detail::bound<Typed, Bound>()},
+                        detail::into(y.core()));
 }
 
 /// Writes the reduction of x to y, under y's spec. Communication: as reduce. Collective over the
 /// mesh.
-template <class Kind, Equation E, TypedTensor Y, TypedTensor X>
+template <class Kind, Equation E, class Bound = NoContract, TypedTensor Y, TypedTensor X>
 void reduce_into(Y& y, const X& x, Where where = Where::here()) {
   using Typed = detail::ReduceCall<Kind, E, typename Y::spec, X>;
   static_assert(std::is_same_v<typename Typed::result, Y>,
                 "[tessera] the destination of a reduction has another element type, mesh or number "
                 "of dimensions than its result; give a tensor of the result's type");
   (void)detail::reduce(Typed::terms, Kind::reduction, Typed::mean, x.core(), Typed::value,
-                       {E.view(), where}, detail::into(y.core()));
+                       {E.view(), where, detail::bound<Typed, Bound>()}, detail::into(y.core()));
 }
 
 /// Writes x with its dimensions reordered to y, under y's spec. Collective over the mesh.
-template <Equation E, TypedTensor Y, TypedTensor X>
+template <Equation E, class Bound = NoContract, TypedTensor Y, TypedTensor X>
 void transpose_into(Y& y, const X& x, Where where = Where::here()) {
   using Typed = detail::TransposeCall<E, typename Y::spec, X>;
   static_assert(std::is_same_v<typename Typed::result, Y>,
                 "[tessera] the destination of a transpose has another element type or mesh than "
                 "what is transposed; give a tensor of the same");
-  (void)detail::transpose(Typed::terms, x.core(), Typed::value, {E.view(), where},
-                          detail::into(y.core()));
+  (void)detail::transpose(Typed::terms, x.core(), Typed::value,
+                          {E.view(), where, detail::bound<Typed, Bound>()}, detail::into(y.core()));
 }
 
 /// Writes f(x...) to y elementwise, dimensions lined up from the right, under y's spec.
 /// Communication: as map. Collective over the mesh.
-template <TypedTensor Y, class F, TypedTensor... X>
+template <class Bound = NoContract, TypedTensor Y, class F, TypedTensor... X>
   requires(sizeof...(X) >= 1)
 void map_into(Y& y, const F& f, const X&... x) {
   using Typed = detail::MapCall<detail::FromTheRight, typename Y::spec, F, X...>;
@@ -125,8 +127,8 @@ void map_into(Y& y, const F& f, const X&... x) {
   extras.kernel =
       MapKernel{&detail::MapRunner<typename Y::value_type, F, typename X::value_type...>::run, &f};
   (void)detail::map(Typed::terms, {&x.core()...}, dtype_of<typename Y::value_type>, Typed::value,
-                    detail::linearity<F, typename Y::value_type>, {type_name<F>(), Where{}},
-                    extras);
+                    detail::linearity<F, typename Y::value_type>,
+                    {type_name<F>(), Where{}, detail::bound<Typed, Bound>()}, extras);
 }
 
 /// The same with everything known at run time.

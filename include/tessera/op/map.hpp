@@ -78,6 +78,9 @@ template <class E, class Out, class F, TypedTensor... A> struct MapCall {
   }();
   static constexpr Verdict verdict = check_map(terms, operands, value, linearity<F, type>);
   static_assert(demand<MapCall, A...>());
+  static constexpr Contract needs(const MeshShape& on, const Contract& contract) {
+    return verdict.ok() ? needs_of_map(terms, operands, value, on, contract) : Contract::nothing();
+  }
   using result = Result<type, mesh, MapCall>;
 };
 
@@ -93,70 +96,75 @@ template <class R, class F, class... T> struct MapRunner {
   }
 };
 
-template <class Call, class F, class... A>
+template <class Call, class Bound = NoContract, class F, class... A>
 typename Call::result run_map(const F& f, std::string_view label, Where where, const A&... x) {
   using R = typename Call::type;
   const OperandList operands{&x.core()...};
   return typename Call::result(detail::map(
-      Call::terms, operands, dtype_of<R>, Call::value, linearity<F, R>, {label, where},
+      Call::terms, operands, dtype_of<R>, Call::value, linearity<F, R>,
+      {label, where, bound<Call, Bound>()},
       Extras{.kernel = MapKernel{&MapRunner<R, F, typename A::value_type...>::run, &f}}));
 }
 }  // namespace detail
 
 /// Returns f(x...) elementwise, dimensions lined up from the right; an extent of 1 stretches. f is
 /// a functor whose operator() is a KOKKOS_FUNCTION (or a plain lambda on host backends).
-/// Communication: operands whose sharding differs from the result's are resharded. Collective over
-/// the mesh. Throws ShapeError when extents disagree.
-template <class F, TypedTensor A>
+/// Communication: operands whose sharding differs from the result's are resharded, within the
+/// contract `Bound` as in map<Only<gathers<data>>>(f, x); a dimension that is split and stretches
+/// is gathered. Collective over the mesh. Throws ShapeError when extents disagree.
+template <class Bound = NoContract, class F, TypedTensor A>
 typename detail::MapCall<detail::FromTheRight, Deduced, F, A>::result map(
     const F& f, const A& x, Where where = Where::here()) {
-  return detail::run_map<detail::MapCall<detail::FromTheRight, Deduced, F, A>>(f, type_name<F>(),
-                                                                               where, x);
+  return detail::run_map<detail::MapCall<detail::FromTheRight, Deduced, F, A>, Bound>(
+      f, type_name<F>(), where, x);
 }
-template <class F, TypedTensor A, TypedTensor B>
+template <class Bound = NoContract, class F, TypedTensor A, TypedTensor B>
 typename detail::MapCall<detail::FromTheRight, Deduced, F, A, B>::result map(
     const F& f, const A& x, const B& y, Where where = Where::here()) {
-  return detail::run_map<detail::MapCall<detail::FromTheRight, Deduced, F, A, B>>(f, type_name<F>(),
-                                                                                  where, x, y);
+  return detail::run_map<detail::MapCall<detail::FromTheRight, Deduced, F, A, B>, Bound>(
+      f, type_name<F>(), where, x, y);
 }
-template <class F, TypedTensor A, TypedTensor B, TypedTensor C>
+template <class Bound = NoContract, class F, TypedTensor A, TypedTensor B, TypedTensor C>
 typename detail::MapCall<detail::FromTheRight, Deduced, F, A, B, C>::result map(
     const F& f, const A& x, const B& y, const C& z, Where where = Where::here()) {
-  return detail::run_map<detail::MapCall<detail::FromTheRight, Deduced, F, A, B, C>>(
+  return detail::run_map<detail::MapCall<detail::FromTheRight, Deduced, F, A, B, C>, Bound>(
       f, type_name<F>(), where, x, y, z);
 }
 /// More operands are a pack, after which C++ has no place for the place of the call.
-template <class F, TypedTensor... A>
+template <class Bound = NoContract, class F, TypedTensor... A>
   requires(sizeof...(A) >= 4)
 typename detail::MapCall<detail::FromTheRight, Deduced, F, A...>::result map(const F& f,
                                                                              const A&... x) {
-  return detail::run_map<detail::MapCall<detail::FromTheRight, Deduced, F, A...>>(f, type_name<F>(),
-                                                                                  Where{}, x...);
+  return detail::run_map<detail::MapCall<detail::FromTheRight, Deduced, F, A...>, Bound>(
+      f, type_name<F>(), Where{}, x...);
 }
 /// The same by letters: map<"bsv,bs->bsv">(f, x, y); `Out` may name the spec of the result.
-template <Equation E, class Out = Deduced, class F, TypedTensor A>
+template <Equation E, class Out = Deduced, class Bound = NoContract, class F, TypedTensor A>
 typename detail::MapCall<detail::Named<E>, Out, F, A>::result map(const F& f, const A& x,
                                                                   Where where = Where::here()) {
-  return detail::run_map<detail::MapCall<detail::Named<E>, Out, F, A>>(f, type_name<F>(), where, x);
+  return detail::run_map<detail::MapCall<detail::Named<E>, Out, F, A>, Bound>(f, type_name<F>(),
+                                                                              where, x);
 }
-template <Equation E, class Out = Deduced, class F, TypedTensor A, TypedTensor B>
+template <Equation E, class Out = Deduced, class Bound = NoContract, class F, TypedTensor A,
+          TypedTensor B>
 typename detail::MapCall<detail::Named<E>, Out, F, A, B>::result map(const F& f, const A& x,
                                                                      const B& y,
                                                                      Where where = Where::here()) {
-  return detail::run_map<detail::MapCall<detail::Named<E>, Out, F, A, B>>(f, type_name<F>(), where,
-                                                                          x, y);
+  return detail::run_map<detail::MapCall<detail::Named<E>, Out, F, A, B>, Bound>(f, type_name<F>(),
+                                                                                 where, x, y);
 }
-template <Equation E, class Out = Deduced, class F, TypedTensor A, TypedTensor B, TypedTensor C>
+template <Equation E, class Out = Deduced, class Bound = NoContract, class F, TypedTensor A,
+          TypedTensor B, TypedTensor C>
 typename detail::MapCall<detail::Named<E>, Out, F, A, B, C>::result map(
     const F& f, const A& x, const B& y, const C& z, Where where = Where::here()) {
-  return detail::run_map<detail::MapCall<detail::Named<E>, Out, F, A, B, C>>(f, type_name<F>(),
-                                                                             where, x, y, z);
+  return detail::run_map<detail::MapCall<detail::Named<E>, Out, F, A, B, C>, Bound>(
+      f, type_name<F>(), where, x, y, z);
 }
-template <Equation E, class Out = Deduced, class F, TypedTensor... A>
+template <Equation E, class Out = Deduced, class Bound = NoContract, class F, TypedTensor... A>
   requires(sizeof...(A) >= 4)
 typename detail::MapCall<detail::Named<E>, Out, F, A...>::result map(const F& f, const A&... x) {
-  return detail::run_map<detail::MapCall<detail::Named<E>, Out, F, A...>>(f, type_name<F>(),
-                                                                          Where{}, x...);
+  return detail::run_map<detail::MapCall<detail::Named<E>, Out, F, A...>, Bound>(f, type_name<F>(),
+                                                                                 Where{}, x...);
 }
 
 /// The same on dynamic tensors of element type T.

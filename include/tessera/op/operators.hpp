@@ -43,6 +43,23 @@ inline void require_sharding(const Sharding& out, const MeshCore& mesh, CallSite
                         site.where);
 }
 
+inline Contract contract_at(const MeshCore& mesh, const CallSite& site) {
+  return site.contract.value_or(mesh.strict() ? Contract::nothing() : Contract{});
+}
+/// Throws ContractError, on all processes alike, when the best plan for these sizes breaks the
+/// contract.
+inline void require_contract(const Plan& plan, const Contract& contract, const MeshCore& mesh,
+                             CallSite site) {
+  if (contract.covers(plan.needs)) return;
+  throw ContractError(std::string(site.label) + ": the call accepts " +
+                          to_string(contract, mesh.names()) +
+                          (site.contract ? "" : " (it has no contract, and the mesh is strict)") +
+                          ", and with these sizes needs " + to_string(plan.needs, mesh.names()) +
+                          "; widen the contract, or change the specs. The plan nearest to it:\n" +
+                          tessera::explain(plan, mesh.names()),
+                      site.where);
+}
+
 /// What an operator has beside its operands: the kernel of its elementwise step, the scale of its
 /// sum, and the tensor that it writes.
 struct Extras {
@@ -54,9 +71,10 @@ struct Extras {
   const Shardings* targets = nullptr;       ///< of an operator with several results, theirs
   std::vector<TensorCore>* also = nullptr;  ///< and where those after the first go
 };
-inline PlanOptions plan_options(const MeshCore& mesh, const Extras& extras) {
+inline PlanOptions plan_options(const MeshCore& mesh, const CallSite& site, const Extras& extras) {
   PlanOptions options = tessera::plan_options(mesh);
   options.destination = extras.destination;
+  options.contract = contract_at(mesh, site);
   return options;
 }
 
@@ -68,11 +86,16 @@ TensorCore run_operator(PlanKey& key, const OperandList& operands, CallSite site
   key.add(static_cast<std::uint64_t>(extras.destination));
   MeshCore& mesh = mesh_of(*operands[0], site);
   require_one_mesh(operands, site);
+  const PlanOptions options = plan_options(mesh, site, extras);
+  if (options.contract.bounded()) key.add(options.contract.bits());
   return on_process(mesh, site, [&] {
     require_agreement(operands, key, site);
     try {
-      const Prepared& prepared =
-          prepare(mesh, key, [&] { return make(plan_options(mesh, extras)); });
+      const Prepared& prepared = prepare(mesh, key, [&] {
+        const Plan plan = make(options);
+        require_contract(plan, options.contract, mesh, site);
+        return plan;
+      });
       if (extras.into != nullptr) require_destination(*prepared.plan, operands, *extras.into, site);
       if (extras.started != nullptr) {
         extras.started->begin(prepared, operands, site, extras.scale, extras.kernel);
@@ -195,6 +218,8 @@ inline TensorCore einsum_of_many(const Terms& terms, const OperandList& operands
   key.add(terms);
   for (const TensorDesc& desc : descs) key.add(desc);
   key.add(out);
+  const PlanOptions options = plan_options(mesh, site, {});
+  if (options.contract.bounded()) key.add(options.contract.bits());
   const auto find_order = [&] {
     Shardings shardings;
     for (const TensorDesc& desc : descs) shardings.push_back(desc.sharding);
@@ -202,7 +227,7 @@ inline TensorCore einsum_of_many(const Terms& terms, const OperandList& operands
     require(check_extents(terms, descs, false), terms, mesh, site);
     require_sharding(out, mesh, site);
     if (operands.size() < 3) return EinsumOrder{};
-    EinsumOrder found = einsum_order(terms, descs, out, mesh.shape(), plan_options(mesh));
+    EinsumOrder found = einsum_order(terms, descs, out, mesh.shape(), options);
     if (found.products.empty())
       throw ShapeError(std::string(site.label) +
                            ": in every order a product on the way has more than " +

@@ -35,6 +35,10 @@ template <class Kind, Equation E, class Out, class A> struct ReduceCall {
   static constexpr Sharding value = OutSharding<mesh, Out>::make(terms, operands);
   static constexpr Verdict verdict = check_reduce(terms, operands, value, Kind::reduction, mean);
   static_assert(demand<ReduceCall, A>());
+  static constexpr Contract needs(const MeshShape& on, const Contract& contract) {
+    return verdict.ok() ? needs_of_reduce(terms, Kind::reduction, operands[0], value, on, contract)
+                        : Contract::nothing();
+  }
   using result = Result<typename A::value_type, mesh, ReduceCall>;
 };
 }  // namespace detail
@@ -43,29 +47,30 @@ template <class Kind, Equation E, class Out, class A> struct ReduceCall {
 /// Unreduced over axes that split reduced dimensions is left open. Communication: over the axes
 /// that split reduced dimensions: all-reduce, or reduce-scatter where `Out` uses them; none when
 /// nothing reduced is split. Collective over the mesh.
-template <class Kind, Equation E, class Out = Deduced, TypedTensor A>
+template <class Kind, Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>
 typename detail::ReduceCall<Kind, E, Out, A>::result reduce(const A& x,
                                                             Where where = Where::here()) {
   using Typed = detail::ReduceCall<Kind, E, Out, A>;
   return typename Typed::result(detail::reduce(Typed::terms, Kind::reduction, Typed::mean, x.core(),
-                                               Typed::value, {E.view(), where}));
+                                               Typed::value,
+                                               {E.view(), where, detail::bound<Typed, Bound>()}));
 }
 
-template <Equation E, class Out = Deduced, TypedTensor A>
+template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>
 auto sum(const A& x, Where where = Where::here()) {
-  return reduce<Sum, E, Out>(x, where);
+  return reduce<Sum, E, Out, Bound>(x, where);
 }
-template <Equation E, class Out = Deduced, TypedTensor A>
+template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>
 auto mean(const A& x, Where where = Where::here()) {
-  return reduce<Mean, E, Out>(x, where);
+  return reduce<Mean, E, Out, Bound>(x, where);
 }
-template <Equation E, class Out = Deduced, TypedTensor A>
+template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>
 auto max(const A& x, Where where = Where::here()) {
-  return reduce<Max, E, Out>(x, where);
+  return reduce<Max, E, Out, Bound>(x, where);
 }
-template <Equation E, class Out = Deduced, TypedTensor A>
+template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>
 auto min(const A& x, Where where = Where::here()) {
-  return reduce<Min, E, Out>(x, where);
+  return reduce<Min, E, Out, Bound>(x, where);
 }
 
 /// Over all dimensions: a scalar tensor, the same on every process.

@@ -25,6 +25,9 @@ template <class S, class A> struct ReshardCall {
   static_assert(lower<mesh, S>().rank() != A::rank || can_reshard(A::sharding(), lower<mesh, S>()),
                 "[tessera] finished values do not become partial, nor one partial kind another; "
                 "drop Unreduced from the target spec");
+  static constexpr Contract needs(const MeshShape& on, const Contract& contract) {
+    return needs_of_reshard(A::sharding(), lower<mesh, S>(), on, contract);
+  }
   using result = ShardedTensor<typename A::value_type, mesh, S>;
 };
 template <int D, class Split> struct SplitSpec {  // replicated except for dimension D
@@ -41,12 +44,13 @@ template <int Rank> struct ReplicatedSpec {
 };
 }  // namespace detail
 
-/// Returns x under spec S. Communication: as plan_reshard says. Collective over the mesh.
-template <class S, TypedTensor A>
+/// Returns x under spec S. Communication: as plan_reshard says, within the contract `Bound`.
+/// Collective over the mesh.
+template <class S, class Bound = NoContract, TypedTensor A>
 typename detail::ReshardCall<S, A>::result reshard(const A& x, Where where = Where::here()) {
   using Typed = detail::ReshardCall<S, A>;
-  return typename Typed::result(
-      detail::reshard(x.core(), lower<typename A::mesh_type, S>(), {"reshard", where}));
+  return typename Typed::result(detail::reshard(x.core(), lower<typename A::mesh_type, S>(),
+                                                {"reshard", where, detail::bound<Typed, Bound>()}));
 }
 inline DynamicTensor reshard(const DynamicTensor& x, const Sharding& to,
                              Where where = Where::here()) {

@@ -5,7 +5,9 @@
 /// is planned at run time (op/operators.hpp).
 ///
 ///     detail::Result<float, Grid, Call>     // ShardedTensor<float, Grid, P<data, _, model>>
-#include <tessera/plan/verdict.hpp>
+#include <optional>
+
+#include <tessera/plan/contract.hpp>
 #include <tessera/tensor/sharded_tensor.hpp>
 
 namespace tessera {
@@ -56,6 +58,45 @@ template <class First, class... Rest> struct CommonType {
                 "one of them with map");
   using type = typename First::value_type;
 };
+
+template <class Contract> struct Accepts;  // facts of a message: what the call accepts,
+template <class Contract> struct Needs;    // and what it would do, written as a contract
+
+/// Instantiated only for a call that communicates more than it may; the assertion is the message,
+/// the arguments are the facts.
+template <class A, class N> struct BrokenContract {
+  static_assert(
+      never<A>,
+      "[tessera] the call communicates more than its contract accepts; Needs<...> in "
+      "this message is what it would do; widen the contract to that, or change the specs");
+};
+template <class N> struct BrokenContract<Accepts<NoContract>, N> {
+  static_assert(never<N>,
+                "[tessera] the call communicates, has no contract, and its mesh is Strict; "
+                "Needs<...> in this message is what it would do; give the call that contract, as "
+                "in einsum<\"ik,kj->ij\", Deduced, Only<...>> or reshard<Spec, Only<...>>");
+};
+
+/// Returns contract C of a call, for the planner; the call does not compile when no plan keeps it.
+/// Nothing is planned here without a contract, unless the mesh is strict.
+template <class Call, class C> constexpr std::optional<Contract> bound() {
+  using M = typename Call::mesh;
+  constexpr Contract contract = contract_of<M, C>();
+  if constexpr (contract.bounded()) {
+    constexpr bool kept = contract.covers(Call::needs(paper_mesh<M>(), contract));
+    if constexpr (!kept) {
+      constexpr Contract usual = Call::needs(paper_mesh<M>(), Contract{});
+      static_assert(
+          sizeof(
+              BrokenContract<Accepts<C>, Needs<typename WrittenContract<M, usual.bits()>::type>>) >
+          0);
+    }
+  }
+  if constexpr (std::is_same_v<C, NoContract>)
+    return std::nullopt;  // the mesh's own
+  else
+    return contract;
+}
 
 template <class T, class M, class Provider>
 using Result = ShardedTensor<T, M, spec_of<M, Provider>>;

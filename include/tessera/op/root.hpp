@@ -114,12 +114,12 @@ DynamicTensor from_root(const std::shared_ptr<MeshCore>& mesh, const Extents& ex
 /// are no values anywhere.
 template <TypedTensor A>
 HostTensor<typename A::value_type> to_root(const A& x, int root = 0, Where where = Where::here()) {
-  return detail::to_root<typename A::value_type>(x.core(), root, {"to_root", where});
+  return detail::to_root<typename A::value_type>(x.core(), root, {"to_root", where, Contract{}});
 }
 template <Element T>
 HostTensor<T> to_root(const DynamicTensor& x, int root = 0, Where where = Where::here()) {
-  detail::require_type<T>(x, {"to_root", where});
-  return detail::to_root<T>(x.core(), root, {"to_root", where});
+  detail::require_type<T>(x, {"to_root", where, Contract{}});
+  return detail::to_root<T>(x.core(), root, {"to_root", where, Contract{}});
 }
 
 }  // namespace tessera

@@ -76,23 +76,25 @@ template <Equation Labels, char Along> struct RowEquations {
 }  // namespace detail
 
 /// Returns exp(x) / sum of exp(x) along the dimension `Along` of x, whose letters are `Labels`.
-/// Communication: two all-reduces of a row's size over the axes that split `Along`; none otherwise.
+/// Communication: two all-reduces of a row's size over the axes that split `Along`, within the
+/// contract `Bound`; none otherwise.
 /// Collective over the mesh.
-template <Equation Labels, char Along, TypedTensor A>
+template <Equation Labels, char Along, class Bound = NoContract, TypedTensor A>
 auto softmax(const A& x, Where where = Where::here()) {
   using Rows = detail::RowEquations<Labels, Along>;
-  const auto e = map<Rows::spread>(detail::ShiftedExp{}, x, max<Rows::reduce>(x, where), where);
-  return map<Rows::spread>(fn::Divide{}, e, sum<Rows::reduce>(e, where), where);
+  const auto e = map<Rows::spread>(detail::ShiftedExp{}, x,
+                                   max<Rows::reduce, Deduced, Bound>(x, where), where);
+  return map<Rows::spread>(fn::Divide{}, e, sum<Rows::reduce, Deduced, Bound>(e, where), where);
 }
 
 /// Returns the logarithm of softmax(x), without forming the quotient.
 /// Communication: as softmax. Collective over the mesh.
-template <Equation Labels, char Along, TypedTensor A>
+template <Equation Labels, char Along, class Bound = NoContract, TypedTensor A>
 auto log_softmax(const A& x, Where where = Where::here()) {
   using Rows = detail::RowEquations<Labels, Along>;
-  const auto row_max = max<Rows::reduce>(x, where);
-  const auto row_sum =
-      sum<Rows::reduce>(map<Rows::spread>(detail::ShiftedExp{}, x, row_max, where), where);
+  const auto row_max = max<Rows::reduce, Deduced, Bound>(x, where);
+  const auto row_sum = sum<Rows::reduce, Deduced, Bound>(
+      map<Rows::spread>(detail::ShiftedExp{}, x, row_max, where), where);
   return map<Rows::spread_two>(detail::ShiftedMinus{}, x, row_max, log(row_sum, where), where);
 }
 

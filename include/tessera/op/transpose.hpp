@@ -23,18 +23,22 @@ template <Equation E, class Out, class A> struct TransposeCall {
   }();
   static constexpr Verdict verdict = check_transpose(terms, {A::sharding()}, value);
   static_assert(demand<TransposeCall, A>());
+  static constexpr Contract needs(const MeshShape& on, const Contract& contract) {
+    return verdict.ok() ? needs_of_transpose(terms, A::sharding(), value, on, contract)
+                        : Contract::nothing();
+  }
   using result = Result<typename A::value_type, mesh, TransposeCall>;
 };
 }  // namespace detail
 
 /// Returns x with its dimensions reordered: transpose<"ij->ji">(x). Communication: none unless
 /// `Out` asks for some. Collective over the mesh.
-template <Equation E, class Out = Deduced, TypedTensor A>
+template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>
 typename detail::TransposeCall<E, Out, A>::result transpose(const A& x,
                                                             Where where = Where::here()) {
   using Typed = detail::TransposeCall<E, Out, A>;
-  return typename Typed::result(
-      detail::transpose(Typed::terms, x.core(), Typed::value, {E.view(), where}));
+  return typename Typed::result(detail::transpose(
+      Typed::terms, x.core(), Typed::value, {E.view(), where, detail::bound<Typed, Bound>()}));
 }
 inline DynamicTensor transpose(std::string_view equation, const DynamicTensor& x,
                                Where where = Where::here()) {

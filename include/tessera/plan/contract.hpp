@@ -72,14 +72,17 @@ constexpr Contract needs_of_map(const Terms& terms, const Shardings& operands, c
 }
 constexpr Contract needs_of_einsum(const Terms& terms, const Shardings& operands,
                                    const Sharding& out, const MeshShape& mesh,
-                                   const Contract& contract) {
+                                   const Contract& contract, const Shardings& extras = {}) {
   if (operands.size() == 1)
     return needs_of_reduce(terms, Reduction::sum, operands[0], out, mesh, contract);
   const PlanOptions options = detail::bounded_by(contract);
-  if (operands.size() == 2)
+  if (operands.size() == 2) {
+    Epilogue epilogue{!extras.empty(), {}, DType::f32};
+    for (const Sharding& extra : extras) epilogue.extras.push_back(detail::paper_desc(extra));
     return plan_einsum(terms, detail::paper_desc(operands[0]), detail::paper_desc(operands[1]), out,
-                       mesh, 0, options)
+                       mesh, 0, options, epilogue)
         .needs;
+  }
   detail::OrderSearch::Tensors tensors;
   for (int i = 0; i < operands.size(); ++i)
     tensors.push_back({terms.operands[i], detail::paper_desc(operands[i]), false});

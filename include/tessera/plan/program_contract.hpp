@@ -23,12 +23,6 @@
 
 namespace tessera {
 
-/// A Program does not keep its contract.
-class ContractError : public Error {
- public:
-  using Error::Error;
-};
-
 /// Some communication: one kind of collective, or any; over some of these axes.
 struct Over {
   AxisSet axes = AxisSet::from_bits((1u << max_axes) - 1);

@@ -14,7 +14,7 @@
 #include <tessera/comm/dry.hpp>
 #include <tessera/comm/environment.hpp>
 #include <tessera/comm/mesh_core.hpp>
-#include <tessera/mesh/mesh.hpp>
+#include <tessera/mesh/contract.hpp>
 
 namespace tessera {
 
@@ -48,6 +48,7 @@ template <class M> class ProcessMesh {
 template <class M>
 ProcessMesh<M> make_mesh(std::shared_ptr<Transport> world, MeshSizes<M> mesh_sizes,
                          MeshOptions options = {}, Where where = Where::here()) {
+  options.strict = options.strict || is_strict<M>;
   return ProcessMesh<M>(
       make_mesh_core(std::move(world), mesh_sizes.shape, M::names(), options, where));
 }

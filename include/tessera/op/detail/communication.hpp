@@ -9,6 +9,7 @@
 /// Laws: it makes exactly the calls of the work, in order; run() and start() with finish() differ
 /// in time only.
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -22,6 +23,7 @@ namespace tessera {
 struct CallSite {
   std::string_view label;
   Where where;
+  std::optional<Contract> contract = {};  ///< none: the mesh's own, on a strict mesh Only<>
 };
 
 namespace detail {
