@@ -3,7 +3,7 @@
 
 # The rooms, in the order in which they may know each other; the table of what each may include is cmake/checks/rooms.cmake.
 set(TESSERA_PLAN_ROOMS base mesh spec plan)
-set(TESSERA_RUN_ROOMS kernel comm tensor op)
+set(TESSERA_RUN_ROOMS kernel comm tensor op io)
 set(TESSERA_ROOMS ${TESSERA_PLAN_ROOMS} ${TESSERA_RUN_ROOMS})
 
 # CMake's version and the header's are one.

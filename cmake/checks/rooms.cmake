@@ -11,16 +11,18 @@ set(kernel_rooms base)
 set(comm_rooms base mesh kernel)
 set(tensor_rooms base mesh spec kernel comm)
 set(op_rooms base mesh spec plan kernel comm tensor)
+set(io_rooms base mesh spec plan kernel comm tensor op)
 
 set(kernel_outside kokkos blas dnnl cuda)
 set(comm_outside kokkos mpi system)
 set(tensor_outside kokkos)
 set(op_outside kokkos fmt system)
+set(io_outside system)
 
 # The umbrella of the plan, and the version, must do without Kokkos and MPI; the umbrella of everything may name every room.
 set(umbrella_plan_rooms base mesh spec plan)
 set(umbrella_version_rooms)
-set(umbrella_rooms base mesh spec plan kernel comm tensor op)
+set(umbrella_rooms base mesh spec plan kernel comm tensor op io)
 
 set(outside_kokkos "^Kokkos_")
 set(outside_mpi "^mpi\\.h$")

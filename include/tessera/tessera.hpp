@@ -7,6 +7,8 @@
 ///     #include <tessera/tessera.hpp>
 #include <tessera/comm/loopback.hpp>
 #include <tessera/comm/run_main.hpp>
+#include <tessera/io/npy.hpp>
+#include <tessera/io/progress_bar.hpp>
 #include <tessera/op/arithmetic.hpp>
 #include <tessera/op/async.hpp>
 #include <tessera/op/blocks.hpp>

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// A file of the operating system, read and written at offsets; closed when it goes.
+///
+///     File file = File::open(path, O_RDONLY);   file.read(buffer, bytes, offset);
+///
+/// Laws: a read or write does all of it or throws FileError with the file's name and the reason.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include <tessera/base/error.hpp>
+#include <tessera/base/math.hpp>
+
+namespace tessera::detail {
+
+class File {
+ public:
+  static File open(const std::string& path, int flags, int mode = 0) {
+    const int descriptor = ::open(path.c_str(), flags | O_CLOEXEC, mode);
+    if (descriptor < 0) throw FileError(failure("opened", path));
+    return File(path, descriptor);
+  }
+  File(File&& other) noexcept
+      : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)) {}
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  ~File() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+
+  Index size() const {
+    struct stat facts {};
+    if (::fstat(descriptor_, &facts) != 0) throw FileError(failure("looked at", path_));
+    if (!S_ISREG(facts.st_mode))
+      throw FileError("\"" + path_ + "\" is no ordinary file; name one that can be read anywhere");
+    return static_cast<Index>(facts.st_size);
+  }
+  void resize(Index bytes) {
+    if (::ftruncate(descriptor_, static_cast<off_t>(bytes)) != 0)
+      throw FileError(failure("made " + std::to_string(bytes) + " bytes long", path_));
+  }
+  void read(void* to, Index bytes, Index offset) const {
+    for (Index done = 0; done < bytes;) {
+      const ssize_t n =
+          ::pread(descriptor_, static_cast<char*>(to) + done,
+                  static_cast<std::size_t>(bytes - done), static_cast<off_t>(offset + done));
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) throw FileError(failure("read", path_));
+      if (n == 0)
+        throw FileError("\"" + path_ + "\" ends before byte " + std::to_string(offset + bytes) +
+                        "; it became shorter while it was read");
+      done += n;
+    }
+  }
+  void write(const void* from, Index bytes, Index offset) {
+    for (Index done = 0; done < bytes;) {
+      const ssize_t n =
+          ::pwrite(descriptor_, static_cast<const char*>(from) + done,
+                   static_cast<std::size_t>(bytes - done), static_cast<off_t>(offset + done));
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) throw FileError(failure("written", path_));
+      done += n;
+    }
+  }
+  /// Returns when the contents are on the disk.
+  void sync() {
+    if (::fsync(descriptor_) != 0) throw FileError(failure("flushed", path_));
+  }
+  void close() {
+    if (::close(std::exchange(descriptor_, -1)) != 0) throw FileError(failure("closed", path_));
+  }
+
+  static std::string failure(const std::string& what, const std::string& path) {
+    return "\"" + path + "\" could not be " + what + ": " + std::system_category().message(errno);
+  }
+
+ private:
+  File(std::string path, int descriptor) : path_(std::move(path)), descriptor_(descriptor) {}
+
+  std::string path_;
+  int descriptor_;
+};
+
+}  // namespace tessera::detail

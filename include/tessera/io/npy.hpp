@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Tensors in NumPy's .npy files, read and written by all processes at once, each its own piece, on
+/// a file system that they share.
+///
+///     auto x = read_npy<Tensor<data, model>>(mesh, "weights.npy");
+///     write_npy(x, "weights.npy");                     // numpy.load("weights.npy") reads it
+///     write_npy(x, path, {.progress = [](Index done, Index total) { ... }});
+///
+/// Laws: gather(read_npy(write_npy(x))) == gather(x), bit by bit, whatever the two specs; each
+/// byte is written once; a file is replaced whole or not at all; what fails on one process is the
+/// same FileError on all. Files are row-major or column-major, of either byte order, when read;
+/// row-major and little endian when written.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tessera/comm/complaint.hpp>
+#include <tessera/io/detail/file.hpp>
+#include <tessera/io/npy_header.hpp>
+#include <tessera/op/gather.hpp>
+#include <tessera/op/transpose.hpp>
+#include <tessera/plan/file_blocks.hpp>
+
+namespace tessera {
+
+struct NpyOptions {
+  /// Called on each process after every piece of at most 16 MiB with how many of its own bytes are
+  /// done. What it throws ends the reading or writing, on all processes.
+  std::function<void(Index done, Index total)> progress{};
+  /// read_npy: the extents that the file must have.
+  std::optional<Extents> extents{};
+};
+
+namespace detail {
+inline constexpr Index file_piece_bytes = Index{16} << 20;
+
+/// Gives elements their byte order, and bools that are 0 or 1.
+inline void adapt_elements(const NpyHeader& header, char* data, Index bytes) {
+  if (is_boolean(header.type))
+    for (Index i = 0; i < bytes; ++i) data[i] = data[i] != 0 ? 1 : 0;
+  if (!header.big_endian) return;
+  const Index unit = static_cast<Index>(size_of(header.type)) / (is_complex(header.type) ? 2 : 1);
+  for (Index i = 0; i < bytes; i += unit) std::reverse(data + i, data + i + unit);
+}
+
+/// Reads a file's header. Throws FileError that names the file.
+inline NpyHeader read_header(const File& file, const std::string& path) {
+  const Index size = file.size();
+  std::string bytes(static_cast<std::size_t>(min_of(size, 12)), '\0');
+  file.read(bytes.data(), static_cast<Index>(bytes.size()), 0);
+  const Index whole = min_of(min_of(npy_header_size(bytes), npy_most_header), size);
+  if (whole > static_cast<Index>(bytes.size())) {
+    bytes.resize(static_cast<std::size_t>(whole));
+    file.read(bytes.data(), whole, 0);
+  }
+  NpyHeader header;
+  if (const std::string fault = parse_npy_header(bytes, size, header); !fault.empty())
+    throw FileError("\"" + path + "\" is not read: " + fault);
+  return header;
+}
+
+/// Calls move(file offset, block memory, bytes) piece by piece for this process's part of a file.
+template <class Move>
+void for_each_piece(const TensorCore& block, const NpyOptions& options, const Move& move) {
+  const Index unit = static_cast<Index>(size_of(block.type()));
+  const Index most = file_piece_bytes;
+  const Index total = block.local_size() * unit;
+  Index done = 0;
+  if (options.progress) options.progress(0, total);
+  for_each_run(block.extents(), block.box(), [&](Index in_file, Index in_block, Index count) {
+    for (Index first = 0; first < count * unit; first += most) {
+      const Index bytes = min_of(most, count * unit - first);
+      move(in_file * unit + first, static_cast<char*>(block.data()) + in_block * unit + first,
+           bytes);
+      done += bytes;
+      if (options.progress) options.progress(done, total);
+    }
+  });
+}
+
+inline void read_block(const File& file, const NpyHeader& header, const TensorCore& block,
+                       const NpyOptions& options) {
+  std::vector<char> piece;
+  for_each_piece(block, options, [&](Index offset, char* data, Index bytes) {
+    char* to = data;
+    if constexpr (!default_memory_is_host) {
+      piece.resize(static_cast<std::size_t>(bytes));
+      to = piece.data();
+    }
+    file.read(to, bytes, header.data_offset + offset);
+    adapt_elements(header, to, bytes);
+    if constexpr (!default_memory_is_host) copy_from_host(data, to, bytes);
+  });
+}
+inline void write_block(File& file, Index data_offset, const TensorCore& block,
+                        const NpyOptions& options) {
+  std::vector<char> piece;
+  for_each_piece(block, options, [&](Index offset, char* data, Index bytes) {
+    const char* from = data;
+    if constexpr (!default_memory_is_host) {
+      piece.resize(static_cast<std::size_t>(bytes));
+      copy_to_host(piece.data(), data, bytes);
+      from = piece.data();
+    }
+    file.write(from, bytes, data_offset + offset);
+  });
+}
+
+/// What a tensor asks of a file.
+struct NpyRequest {
+  std::optional<DType> type;  ///< any, if absent
+  Sharding sharding;
+};
+
+inline std::string misfit(const NpyHeader& header, const NpyRequest& request,
+                          const NpyOptions& options, const std::string& path) {
+  const std::string file = "\"" + path + "\" holds " + std::string(name_of(header.type)) + " " +
+                           to_string(header.extents);
+  if (request.type && *request.type != header.type)
+    return file + " and is read as " + std::string(name_of(*request.type)) +
+           "; read it as what it holds and cast the tensor, or save it with astype";
+  if (request.sharding.rank() != header.extents.size())
+    return file + ", of " + std::to_string(header.extents.size()) +
+           " dimensions, and is read with a spec of " + std::to_string(request.sharding.rank()) +
+           "; give the spec one entry for each dimension of the file";
+  if (options.extents && !(*options.extents == header.extents))
+    return file + " and is read as " + to_string(*options.extents) +
+           "; ask for the file's extents, or for none";
+  return "";
+}
+
+inline TensorCore read_npy(const std::shared_ptr<MeshCore>& mesh, const NpyRequest& request,
+                           const std::string& path, const NpyOptions& options, CallSite site) {
+  const auto say = [&](const std::string& text) {
+    return text.empty() ? text : std::string(site.label) + ": " + text;
+  };
+  std::optional<File> file;
+  NpyHeader header;
+  std::string complaint = complaint_of([&] {
+    file.emplace(File::open(path, O_RDONLY));
+    header = read_header(*file, path);
+    if (const std::string text = misfit(header, request, options, path); !text.empty())
+      throw FileError(text);
+  });
+  fail_together<FileError>(*mesh, say(complaint), site.where);
+  std::uint64_t digest = mix(static_cast<std::uint64_t>(header.type), header.fortran_order);
+  for (const Index extent : header.extents)
+    digest = mix(digest, static_cast<std::uint64_t>(extent));
+  const auto fact = static_cast<std::int64_t>(mix(digest, header.big_endian) >> 1);
+  const bool alike = mesh->least(fact, site.where) == -mesh->least(-fact, site.where);
+  fail_together<FileError>(*mesh,
+                           alike ? ""
+                                 : say("\"" + path +
+                                       "\" is another file on some processes; name "
+                                       "one on a file system that all share"),
+                           site.where);
+
+  TensorDesc desc{header.type, header.extents, request.sharding};
+  TensorCore::check_desc(*mesh, desc, site.where);
+  if (header.fortran_order)  // as stored, the dimensions are in reverse
+    for (int d = 0; d < desc.rank(); ++d) {
+      desc.extents[d] = header.extents[desc.rank() - 1 - d];
+      desc.sharding[d] = request.sharding[desc.rank() - 1 - d];
+    }
+  TensorDesc stored = desc;
+  stored.sharding = file_sharding(desc, mesh->shape());
+  const TensorCore block = TensorCore::make(mesh, stored, site.where);
+  if (!mesh->dry()) {
+    complaint = complaint_of([&] { read_block(*file, header, block, options); });
+    fail_together<FileError>(*mesh, say(complaint), site.where);
+  }
+  if (!header.fortran_order) {
+    if (stored.sharding == request.sharding) return block;
+    return reshard(block, request.sharding, site);
+  }
+  Terms terms;
+  terms.operands.push_back(default_labels(desc.rank()));
+  for (int d = desc.rank() - 1; d >= 0; --d) terms.result.push_back(terms.operands[0][d]);
+  return transpose(terms, block, request.sharding, site);
+}
+
+/// A file that is being written beside the one it replaces; removed again unless committed.
+class Replacement {
+ public:
+  explicit Replacement(const std::string& path) : path_(path) {}
+  Replacement(const Replacement&) = delete;
+  Replacement& operator=(const Replacement&) = delete;
+  ~Replacement() {
+    if (made_) ::unlink(name().c_str());
+  }
+  /// Makes it, on one process; the others take its number.
+  void make(const std::string& header, Index bytes) {
+    const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
+    number_ = static_cast<std::int64_t>(
+        mix(static_cast<std::uint64_t>(now), static_cast<std::uint64_t>(::getpid())) >> 16);
+    File file = File::open(name(), O_WRONLY | O_CREAT | O_EXCL, 0666);
+    made_ = true;
+    file.resize(static_cast<Index>(header.size()) + bytes);
+    file.write(header.data(), static_cast<Index>(header.size()), 0);
+    file.sync();
+    file.close();
+  }
+  std::int64_t number() const { return number_; }
+  void set_number(std::int64_t number) { number_ = number; }
+  std::string name() const {
+    char text[24];
+    std::snprintf(text, sizeof text, ".part%012llx", static_cast<unsigned long long>(number_));
+    return path_ + text;
+  }
+  void commit() {
+    if (::rename(name().c_str(), path_.c_str()) != 0)
+      throw FileError(File::failure("replaced", path_));
+    made_ = false;
+    const auto slash = path_.rfind('/');  // the name too is to be on the disk
+    const std::string folder = slash == std::string::npos ? "." : path_.substr(0, slash + 1);
+    const int descriptor = ::open(folder.c_str(), O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0) return;
+    ::fsync(descriptor);
+    ::close(descriptor);
+  }
+
+ private:
+  std::string path_;
+  std::int64_t number_ = 0;
+  bool made_ = false;
+};
+
+inline void write_npy(const TensorCore& x, const std::string& path, const NpyOptions& options,
+                      CallSite site) {
+  MeshCore& mesh = *x.mesh();
+  const Sharding sharding = file_sharding(x.desc(), mesh.shape());
+  const TensorCore block = x.sharding() == sharding ? x : reshard(x, sharding, site);
+  if (mesh.dry()) return;
+  tessera::fence();
+  const auto together = [&](const std::string& complaint) {
+    fail_together<FileError>(
+        mesh, complaint.empty() ? complaint : std::string(site.label) + ": " + complaint,
+        site.where);
+  };
+  const std::string header = npy_header_text(x.type(), x.extents());
+  const Index bytes = saturating_mul(volume(x.extents()), static_cast<Index>(size_of(x.type())));
+  Replacement file(path);
+  const bool first = mesh.process() == 0;
+  std::string complaint = complaint_of([&] {
+    if (first) file.make(header, bytes);
+  });
+  together(complaint);
+  file.set_number(mesh.gather_facts({file.number()}, site.where).front());
+  complaint = complaint_of([&] {
+    if (block.local_size() == 0 || !writes_file(sharding, mesh.shape(), mesh.coordinates())) return;
+    File mine = File::open(file.name(), O_WRONLY);
+    write_block(mine, static_cast<Index>(header.size()), block, options);
+    mine.sync();
+    mine.close();
+  });
+  together(complaint);
+  complaint = complaint_of([&] {
+    if (first) file.commit();
+  });
+  together(complaint);
+}
+}  // namespace detail
+
+/// Returns the header of a .npy file, by this process alone. Throws FileError when it is not one.
+inline NpyHeader read_npy_header(const std::string& path, Where where = Where::here()) {
+  NpyHeader header;
+  const std::string complaint =
+      complaint_of([&] { header = detail::read_header(detail::File::open(path, O_RDONLY), path); });
+  if (!complaint.empty()) throw FileError("read_npy_header: " + complaint, where);
+  return header;
+}
+
+/// Returns the tensor that a .npy file holds; each process reads one piece of it. Communication:
+/// the reshard from pieces of long runs (plan/file_blocks.hpp) to the tensor's spec, which often is
+/// none; a few integers, in no ledger. Collective over the mesh. Throws FileError, the same on
+/// every process: the file cannot be read, is damaged, or holds another element type, rank or
+/// extents. On a dry mesh the header alone is read.
+template <TypedTensor Tensor>
+Tensor read_npy(const ProcessMesh<typename Tensor::mesh_type>& mesh, const std::string& path,
+                const NpyOptions& options = {}, Where where = Where::here()) {
+  static_assert(!Tensor::unfinished,
+                "[tessera] a tensor is read finished; only operators leave values Unreduced; drop "
+                "Unreduced from its spec");
+  return Tensor(detail::read_npy(mesh.core(),
+                                 {dtype_of<typename Tensor::value_type>, Tensor::sharding()}, path,
+                                 options, {"read_npy", where}));
+}
+/// The same with a sharding at run time, and the element type that the file has.
+inline DynamicTensor read_npy(const std::shared_ptr<MeshCore>& mesh, const Sharding& sharding,
+                              const std::string& path, const NpyOptions& options = {},
+                              Where where = Where::here()) {
+  if (!sharding.partial.empty())
+    throw ShardingError("read_npy: " + to_string(sharding, mesh->names()) +
+                            " is unfinished; a tensor is read finished; drop Unreduced",
+                        where);
+  return DynamicTensor(
+      detail::read_npy(mesh, {std::nullopt, sharding}, path, options, {"read_npy", where}));
+}
+
+/// Writes x to a .npy file, in place of one that is there: each process its piece of a file beside
+/// it, which takes the name when all have written and flushed theirs. Communication: the reshard to
+/// pieces of long runs, which often is none (unfinished values are combined); a few integers, in no
+/// ledger. Collective over the mesh. Throws FileError, the same on every process; then the old file
+/// is as it was. On a dry mesh nothing is written.
+template <TypedTensor A>
+void write_npy(const A& x, const std::string& path, const NpyOptions& options = {},
+               Where where = Where::here()) {
+  detail::write_npy(x.core(), path, options, {"write_npy", where});
+}
+inline void write_npy(const DynamicTensor& x, const std::string& path,
+                      const NpyOptions& options = {}, Where where = Where::here()) {
+  detail::write_npy(x.core(), path, options, {"write_npy", where});
+}
+
+}  // namespace tessera

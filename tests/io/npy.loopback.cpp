@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Tensors through .npy files: against files made by plain loops, against NumPy where there is one, and what is answered
+// when a file is missing, damaged or cannot be written.
+#include <doctest/doctest.h>
+
+#include <sys/resource.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <mutex>
+#include <stdexcept>
+
+#include "npy_cases.hpp"
+
+using namespace tessera;
+using namespace support;
+
+namespace {
+namespace grid {
+struct data : Axis<> {};
+struct model : Axis<> {};
+}  // namespace grid
+using grid::data, grid::model;
+using Grid = Mesh<data, model>;
+template <class... Dims>
+using Tensor = ShardedTensor<float, Grid, P<Dims...>>;
+
+/// Runs f(mesh) on 2 x 2 processes; returns whether each of them throws FileError with this part in it.
+template <class F>
+bool all_say(const std::string& part, F f) {
+  std::vector<std::string> texts(4);
+  run_loopback(4, [&](std::shared_ptr<Transport> world) {
+    const auto mesh = make_mesh<Grid>(world, 2, 2);
+    try {
+      f(mesh);
+    } catch (const FileError& error) {
+      texts[static_cast<std::size_t>(mesh.process())] = error.what();
+    }
+  });
+  for (const std::string& text : texts) {
+    if (text.find(part) != std::string::npos) continue;
+    MESSAGE("\"" << text << "\" does not say \"" << part << "\"");
+    return false;
+  }
+  return true;
+}
+}  // namespace
+
+TEST_CASE("tensors of every type go through files as plain loops say, from any spec to any") {
+  const std::uint64_t seed = seed_for("npy files", 71);
+  const Folder folder("tessera_npy");
+  std::mutex mutex;
+  std::vector<std::string> wrong;
+  std::uint64_t number = 0;
+  for (const MeshShape& shape : meshes(6, 2)) {
+    ++number;
+    run_loopback(shape.processes(), [&](std::shared_ptr<Transport> world) {
+      Random random(seed + 1000 * number);
+      const auto mesh = make_mesh_core(world, shape, axis_names(shape.rank()));
+      for (int i = 0; i < 24; ++i) {
+        const std::string text = npy_case(mesh, random, folder, random.of(npy_types));
+        const std::lock_guard lock(mutex);
+        if (!text.empty()) wrong.push_back(text);
+      }
+    });
+  }
+  for (std::size_t i = 0; i < wrong.size() && i < 5; ++i) MESSAGE(wrong[i]);
+  CHECK(wrong.empty());
+}
+
+TEST_CASE("typed tensors: long runs, progress, expectations, and a file replaced whole") {
+  const Folder folder("tessera_npy_typed");
+  const std::string path = folder.file("weights.npy");
+  write_bytes(path, "what was here before");
+  run_loopback(4, [&](std::shared_ptr<Transport> world) {
+    const auto mesh = make_mesh<Grid>(world, 2, 2);
+    const auto x = random_normal<Tensor<_, model>>(mesh, {301, 70001}, 3);
+    Index seen = 0, total = -1;
+    NpyOptions options;
+    options.progress = [&](Index done, Index all) {
+      CHECK(done >= seen);
+      seen = done;
+      total = all;
+    };
+    write_npy(x, path, options);
+    CHECK(seen == total);
+    CHECK(total > 0);
+    const auto y = read_npy<Tensor<data, model>>(mesh, path, {{}, Extents{301, 70001}});
+    CHECK(gather(y) == gather(x));
+    CHECK(read_npy_header(path).extents == Extents{301, 70001});
+  });
+  CHECK(folder.files() == 1);
+  CHECK(bytes_of(path).size() == 128 + 301ul * 70001 * 4);
+}
+
+TEST_CASE("a missing, damaged or unfit file is the same error on every process") {
+  const Folder folder("tessera_npy_faults");
+  const std::string path = folder.file("x.npy");
+  const auto read = [&](const auto& mesh) { read_npy<Tensor<data, _>>(mesh, path); };
+  CHECK(all_say("read_npy: \"" + path + "\" could not be opened: No such file or directory (process 0)", read));
+  CHECK(all_say("is no ordinary file", [&](const auto& mesh) { read_npy<Tensor<data, _>>(mesh, std::filesystem::path(path).parent_path().string()); }));
+  const auto zero = [](Index, Index) { return 0; };
+  const std::string sound = npy_file(DType::f32, {8, 3}, false, false, zero);
+  write_bytes(path, sound.substr(0, sound.size() - 1));
+  CHECK(all_say("is not read: it is cut off: its header promises 96 bytes of elements and 95 are there", read));
+  write_bytes(path, sound.substr(0, 11));
+  CHECK(all_say("its header is cut off", read));
+  write_bytes(path, "no array at all");
+  CHECK(all_say("does not begin as a .npy file", read));
+  write_bytes(path, npy_file(DType::f64, {8, 3}, false, false, zero));
+  CHECK(all_say("holds double 8x3 and is read as float; read it as what it holds and cast the tensor", read));
+  write_bytes(path, npy_file(DType::f32, {8, 3, 1}, false, false, zero));
+  CHECK(all_say("holds float 8x3x1, of 3 dimensions, and is read with a spec of 2", read));
+  write_bytes(path, sound);
+  CHECK(all_say("holds float 8x3 and is read as 3x8", [&](const auto& mesh) { read_npy<Tensor<data, _>>(mesh, path, {{}, Extents{3, 8}}); }));
+  const std::string missing = folder.file("only_there.npy");
+  CHECK(all_say("could not be opened: No such file or directory (process 2)",
+                [&](const auto& mesh) { read_npy<Tensor<data, _>>(mesh, mesh.process() == 2 ? missing : path); }));
+  write_bytes(missing, npy_file(DType::f32, {9, 3}, false, false, zero));
+  CHECK(all_say("is another file on some processes", [&](const auto& mesh) { read_npy<Tensor<data, _>>(mesh, mesh.process() == 2 ? missing : path); }));
+  CHECK_THROWS_AS(read_npy_header(folder.file("none.npy")), FileError);
+}
+
+TEST_CASE("a file that cannot be written leaves the old one, and nothing beside it") {
+  const Folder folder("tessera_npy_unwritable");
+  const std::string path = folder.file("x.npy");
+  write_bytes(path, "old");
+  const auto write = [&](const auto& mesh) { write_npy(zeros<Tensor<data, _>>(mesh, 8, 3), folder.file("none/x.npy")); };
+  CHECK(all_say("could not be opened: No such file or directory", write));
+  CHECK(all_say("could not be replaced: Is a directory", [&](const auto& mesh) {
+    write_npy(zeros<Tensor<data, _>>(mesh, 8, 3), std::filesystem::path(path).parent_path().string());
+  }));
+  CHECK(all_say("write_npy: stop (process 3)", [&](const auto& mesh) {
+    NpyOptions options;
+    if (mesh.process() == 3) options.progress = [](Index, Index) { throw std::runtime_error("stop"); };
+    write_npy(zeros<Tensor<data, model>>(mesh, 8, 6), path, options);
+  }));
+  struct rlimit old {};
+  getrlimit(RLIMIT_FSIZE, &old);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  struct rlimit small = old;
+  small.rlim_cur = 1000;
+  setrlimit(RLIMIT_FSIZE, &small);
+  const bool said = all_say("bytes long: File too large", [&](const auto& mesh) { write_npy(zeros<Tensor<data, _>>(mesh, 800, 3), path); });
+  setrlimit(RLIMIT_FSIZE, &old);
+  std::signal(SIGXFSZ, handler);
+  CHECK(said);
+  CHECK(bytes_of(path) == "old");
+  CHECK(folder.files() == 1);
+}
+
+TEST_CASE("on a dry mesh a file's header is enough to plan, and nothing is written") {
+  const Folder folder("tessera_npy_dry");
+  const std::string path = folder.file("x.npy");
+  write_bytes(path, npy_file(DType::f32, {8, 3}, false, true, [](Index, Index) { return 0; }));
+  const auto mesh = dry_mesh<Grid>(2, 2);
+  const auto x = read_npy<Tensor<data, _>>(mesh, path);
+  CHECK(x.extents() == Extents{8, 3});
+  write_npy(x, folder.file("y.npy"));
+  CHECK(folder.files() == 1);
+}
+
+TEST_CASE("NumPy reads what was written and writes what is read, where there is a NumPy") {
+  if (std::system("python3 -c 'import numpy' 2> /dev/null") != 0) {
+    MESSAGE("there is no python3 with numpy here; the files made by plain loops stand for it");
+    return;
+  }
+  const Folder folder("tessera_npy_numpy");
+  const std::string in = folder.file("in.npy"), out = folder.file("out.npy"), both = folder.file("both.npy");
+  const std::string make = "python3 -c \"import numpy as n; a = n.arange(77.).reshape(7, 11); n.save('" + in + "', n.asfortranarray(a.astype('>f4'))); n.save('" +
+                           both + "', a.astype('complex128') * 2j)\"";
+  REQUIRE(std::system(make.c_str()) == 0);
+  run_loopback(4, [&](std::shared_ptr<Transport> world) {
+    const auto mesh = make_mesh<Grid>(world, 2, 2);
+    const auto x = read_npy<Tensor<data, model>>(mesh, in);
+    const auto all = gather(x);
+    for (Index i = 0; i < 77; ++i) CHECK(all.values[static_cast<std::size_t>(i)] == static_cast<float>(i));
+    write_npy(x, out);
+    CHECK(read_npy_header(both).type == DType::c128);
+  });
+  const std::string compare = "python3 -c \"import numpy as n; a = n.load('" + out + "'); assert a.dtype == n.float32 and a.flags.c_contiguous; assert (a == n.arange(77.).reshape(7, 11)).all()\"";
+  CHECK(std::system(compare.c_str()) == 0);
+}
