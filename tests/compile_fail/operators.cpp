@@ -65,7 +65,7 @@ void use(const ProcessMesh<Grid>& mesh, const X& x, const Tensor<model, _>& w, c
 #elif defined(CASE_unknown_letter)
   einsum<"ik,kj->iz">(x, w);
 #elif defined(CASE_letter_twice)
-  einsum<"ii,ij->ij">(x, w);
+  einsum<"ij,jk->ii">(x, w);
 #elif defined(CASE_equation)
   einsum<"ik,kj=ij">(x, w);
 #elif defined(CASE_operands)
@@ -106,6 +106,7 @@ void use(const ProcessMesh<Grid>& mesh, const X& x, const Tensor<model, _>& w, c
   (void)(open + open);
   (void)gelu(reshard<P<data, _>>(open));
   (void)einsum<"ij,kj->ik">(open, x);
+  (void)einsum<"ii,ij->ij">(x, w);
   (void)value(sum(x));
   (void)mean<"ij->">(x);
   (void)max<"ij->i">(x);
