@@ -13,12 +13,17 @@
 #include <tessera/op/async.hpp>
 #include <tessera/op/blocks.hpp>
 #include <tessera/op/calibrate.hpp>
+#include <tessera/op/cast.hpp>
+#include <tessera/op/comparison.hpp>
+#include <tessera/op/complex.hpp>
 #include <tessera/op/einsum.hpp>
 #include <tessera/op/epilogue.hpp>
 #include <tessera/op/format.hpp>
+#include <tessera/op/functions.hpp>
 #include <tessera/op/gather.hpp>
 #include <tessera/op/into.hpp>
 #include <tessera/op/irregular.hpp>
+#include <tessera/op/logic.hpp>
 #include <tessera/op/plan_of.hpp>
 #include <tessera/op/reduce.hpp>
 #include <tessera/op/reshard.hpp>

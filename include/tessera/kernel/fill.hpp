@@ -8,7 +8,7 @@
 #include <tessera/base/dtype.hpp>
 #include <tessera/kernel/detail/launch.hpp>
 #include <tessera/kernel/fill_index.hpp>
-#include <tessera/kernel/functions.hpp>
+#include <tessera/kernel/functions/number.hpp>
 #include <tessera/kernel/random.hpp>
 
 namespace tessera {

@@ -8,11 +8,17 @@
 ///     // y (2 x 3) = x (2 x 3) + bias (3)
 ///     map(fn::Add{}, LocalMap{{2, 3}, {{3, 1}, {0, 1}}}, y, x, bias);
 ///
+///     // the same with the place of each element in a tensor of which this is a block
+///     map_with_index(Mask{}, LocalMap{{2, 3}, {{3, 1}}}, {4, 0}, {8, 3}, y, x);
+///
 /// Laws: map(f)(x)[i] == f(x[i]) for every i; the result may be one of the operands, if that one
-/// lies as the result does.
+/// lies as the result does. A function with a common way (functions/number.hpp) is asked for its
+/// tiles first.
 #include <utility>
 
 #include <tessera/kernel/detail/launch.hpp>
+#include <tessera/kernel/fill_index.hpp>
+#include <tessera/kernel/functions/number.hpp>
 #include <tessera/kernel/detail/map_shape.hpp>
 
 namespace tessera {
@@ -47,12 +53,40 @@ KOKKOS_FUNCTION auto map_element(const F& f, const MapShape<N>& shape, Index i,
   return map_element<K + 1>(f, shape, i, in.rest, values..., in.head[shape.offset(i, K)]);
 }
 
-/// The innermost loop on the host: all operands lie side by side.
+// The innermost loops on the host: all operands lie side by side. Arguments by value: what a lambda
+// or a reference holds might change with every store, and keeps g++ 12 from vectorising.
+template <class R, class F, class... T>
+TESSERA_INLINE inline void plain_loop(const F f, Index n, R* out, const T*... in) {
+  TESSERA_SIMD
+  for (Index i = 0; i < n; ++i) out[i] = static_cast<R>(f(in[i]...));
+}
+template <class R, class F, class... T>
+TESSERA_INLINE inline void common_loop(const F f, Index n, R* out, const T*... in) {
+  TESSERA_SIMD
+  for (Index i = 0; i < n; ++i) out[i] = static_cast<R>(f.of_common(in[i]...));
+}
+template <class F, class... T>
+TESSERA_INLINE inline bool rare_among(const F f, Index n, const T*... in) {
+  unsigned rare = 0;
+  TESSERA_SIMD_OR(rare)
+  for (Index i = 0; i < n; ++i) rare |= static_cast<unsigned>(!f.common(in[i]...));
+  return rare != 0;
+}
 template <class R, class F, class... T> void map_loop(const F& f, Index n, R* out, const T*... in) {
-  with_wide_vectors([&]() TESSERA_INLINE {
-    TESSERA_SIMD
-    for (Index i = 0; i < n; ++i) out[i] = static_cast<R>(f(in[i]...));
-  });
+  if constexpr (HasCommonWay<F, T...>) {
+    for (Index i = 0; i < n; i += map_tile) {
+      const Index count = min_of(map_tile, n - i);
+      bool rare = false;
+      with_wide_vectors([&]() TESSERA_INLINE {
+        rare = rare_among(f, count, (in + i)...);
+        if (!rare) common_loop(f, count, out + i, (in + i)...);
+      });
+      if (rare)
+        for (Index k = i; k < i + count; ++k) out[k] = static_cast<R>(f(in[k]...));
+    }
+  } else {
+    with_wide_vectors([&]() TESSERA_INLINE { plain_loop(f, n, out, in...); });
+  }
 }
 
 /// Where one operand's tiles are gathered.
@@ -96,6 +130,24 @@ template <class R, class F, class... T> struct Map {
     }
   }
 };
+
+template <class R, class F, class... T> struct MapWithIndex {
+  F f;
+  MapShape<sizeof...(T)> shape;
+  BlockIndex block;
+  R* out;
+  MapInputs<T...> in;
+
+  KOKKOS_FUNCTION void run(Index begin, Index end) const {
+    GlobalIndex index = block.at(begin);
+    for (Index i = begin;;) {
+      out[i] = static_cast<R>(
+          map_element<0>(f, shape, i, in, static_cast<const GlobalIndex&>(index)));
+      if (++i >= end) return;
+      block.next(index);
+    }
+  }
+};
 }  // namespace detail
 
 /// Writes f(in0[...], in1[...], ...) to each element of `out`, which is contiguous and row-major
@@ -108,6 +160,20 @@ void map(F f, const LocalMap& work, R* out, const T*... in) {
   const detail::Map<R, F, T...> kernel{f, detail::map_shape<sizeof...(T)>(work), out,
                                        detail::MapInputs<T...>(in...)};
   detail::launch("tessera::map", kernel.shape.size, 16384, kernel);
+}
+
+/// Writes f(index, in0[...], in1[...], ...) likewise, where index is the element's GlobalIndex: the
+/// result is the block at `offset` of a tensor of `global_extents`.
+template <class R, class F, class... T>
+void map_with_index(F f, const LocalMap& work, const Extents& offset, const Extents& global_extents,
+                    R* out, const T*... in) {
+  static_assert(sizeof...(T) >= 1 && sizeof...(T) <= max_dims,
+                "[tessera] map_with_index takes one to eight operands.");
+  const detail::MapWithIndex<R, F, T...> kernel{
+      f, detail::map_shape<sizeof...(T)>(work),
+      detail::block_index(work.extents, offset, global_extents), out,
+      detail::MapInputs<T...>(in...)};
+  detail::launch("tessera::map_with_index", kernel.shape.size, 4096, kernel);
 }
 
 }  // namespace tessera

@@ -12,7 +12,7 @@
 #include <tessera/base/dtype.hpp>
 #include <tessera/kernel/detail/philox.hpp>
 #include <tessera/kernel/fill_index.hpp>
-#include <tessera/kernel/functions.hpp>
+#include <tessera/kernel/functions/number.hpp>
 
 namespace tessera {
 namespace detail {

@@ -1,97 +1,71 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Operators and named functions on tensors: each is one map.
+/// The arithmetic operators on tensors, and numbers on either side: each is one map. Elements are
+/// not converted: operands of two element types do not compile, cast one (op/cast.hpp).
 ///
 ///     auto y = relu(x + bias) * 0.5f;
 ///
-/// Laws: each equals map(fn::Name{}, ...); + and - of two alike unfinished sums stay unfinished.
-#include <tessera/op/map.hpp>
+/// Laws: each equals map(fn::Name{}, ...); + and - of two alike unfinished sums stay unfinished, and
+/// so does an unfinished sum times or over a number. Operators cannot carry the place of their call;
+/// their errors name the function.
+#include <tessera/kernel/functions/arithmetic.hpp>
+#include <tessera/kernel/functions/exponential.hpp>
+#include <tessera/op/scalar.hpp>
 
 namespace tessera {
 
-template <TypedTensor A, TypedTensor B> auto operator+(const A& a, const B& b) {
-  return map(fn::Add{}, a, b, Where{});
-}
-template <TypedTensor A, TypedTensor B> auto operator-(const A& a, const B& b) {
-  return map(fn::Subtract{}, a, b, Where{});
-}
-template <TypedTensor A, TypedTensor B> auto operator*(const A& a, const B& b) {
-  return map(fn::Multiply{}, a, b, Where{});
-}
-template <TypedTensor A, TypedTensor B> auto operator/(const A& a, const B& b) {
-  return map(fn::Divide{}, a, b, Where{});
-}
-template <TypedTensor A> auto operator-(const A& a) { return map(fn::Negate{}, a, Where{}); }
+template <class A, class B>
+  requires TensorAndOther<A, B>
+auto operator+(const A& a, const B& b) { return detail::apply_two(fn::Add{}, {}, a, b); }
+template <class A, class B>
+  requires TensorAndOther<A, B>
+auto operator-(const A& a, const B& b) { return detail::apply_two(fn::Subtract{}, {}, a, b); }
+template <class A, class B>
+  requires TensorAndOther<A, B>
+auto operator*(const A& a, const B& b) { return detail::apply_two(fn::Multiply{}, {}, a, b); }
+template <class A, class B>
+  requires TensorAndOther<A, B>
+auto operator/(const A& a, const B& b) { return detail::apply_two(fn::Divide{}, {}, a, b); }
+template <TypedTensor A> auto operator-(const A& a) { return detail::apply(fn::Negate{}, {}, a); }
 
-// With a scalar of the tensor's element type.
-template <TypedTensor A>
-auto operator+(const A& a, std::type_identity_t<typename A::value_type> s) {
-  return map(fn::ShiftBy<typename A::value_type>{s}, a, Where{});
-}
-template <TypedTensor A>
-auto operator+(std::type_identity_t<typename A::value_type> s, const A& a) {
-  return map(fn::ShiftBy<typename A::value_type>{s}, a, Where{});
-}
-template <TypedTensor A>
-auto operator-(const A& a, std::type_identity_t<typename A::value_type> s) {
-  return map(fn::ShiftBy<typename A::value_type>{-s}, a);
-}
-template <TypedTensor A>
-auto operator-(std::type_identity_t<typename A::value_type> s, const A& a) {
-  return map(fn::SubtractFrom<typename A::value_type>{s}, a, Where{});
-}
-template <TypedTensor A>
-auto operator*(const A& a, std::type_identity_t<typename A::value_type> s) {
-  return map(fn::ScaleBy<typename A::value_type>{s}, a, Where{});
-}
-template <TypedTensor A>
-auto operator*(std::type_identity_t<typename A::value_type> s, const A& a) {
-  return map(fn::ScaleBy<typename A::value_type>{s}, a, Where{});
-}
-template <TypedTensor A>
-auto operator/(const A& a, std::type_identity_t<typename A::value_type> s) {
-  return map(fn::DivideBy<typename A::value_type>{s}, a, Where{});
-}
-template <TypedTensor A>
-auto operator/(std::type_identity_t<typename A::value_type> s, const A& a) {
-  return map(fn::DivideInto<typename A::value_type>{s}, a, Where{});
-}
+// Of one or two tensors, or a tensor and a number. Each returns a tensor of the broadcast extents.
+// Communication: operands whose sharding differs from the result's are resharded. Collective over
+// the mesh. Throws ShapeError when extents disagree.
 
-/// e to the x.
-template <TypedTensor A> auto exp(const A& x, Where where = Where::here()) {
-  return map(fn::Exp{}, x, where);
-}
-/// The natural logarithm.
-template <TypedTensor A> auto log(const A& x, Where where = Where::here()) {
-  return map(fn::Log{}, x, where);
-}
-template <TypedTensor A> auto tanh(const A& x, Where where = Where::here()) {
-  return map(fn::Tanh{}, x, where);
-}
-template <TypedTensor A> auto sqrt(const A& x, Where where = Where::here()) {
-  return map(fn::Sqrt{}, x, where);
-}
-/// The larger of x and 0.
-template <TypedTensor A> auto relu(const A& x, Where where = Where::here()) {
-  return map(fn::Relu{}, x, where);
-}
-/// x times the normal distribution function of x, exactly (by erf). Source: Hendrycks and Gimpel
-/// 2016, section 2.
-template <TypedTensor A> auto gelu(const A& x, Where where = Where::here()) {
-  return map(fn::Gelu{}, x, where);
-}
-/// The elementwise larger, or smaller, of two tensors.
-template <TypedTensor A, TypedTensor B>
+/// The larger of two; NaN if either is.
+template <class A, class B>
+  requires TensorAndOther<A, B>
 auto maximum(const A& a, const B& b, Where where = Where::here()) {
-  return map(fn::Maximum{}, a, b, where);
+  return detail::apply_two(fn::Maximum{}, where, a, b);
 }
-template <TypedTensor A, TypedTensor B>
+/// The smaller of two; NaN if either is.
+template <class A, class B>
+  requires TensorAndOther<A, B>
 auto minimum(const A& a, const B& b, Where where = Where::here()) {
-  return map(fn::Minimum{}, a, b, where);
+  return detail::apply_two(fn::Minimum{}, where, a, b);
+}
+/// a - floor(a / b) b, with the sign of b.
+template <class A, class B>
+  requires TensorAndOther<A, B>
+auto remainder(const A& a, const B& b, Where where = Where::here()) {
+  return detail::apply_two(fn::Remainder{}, where, a, b);
+}
+/// a to the b.
+template <class A, class B>
+  requires TensorAndOther<A, B>
+auto pow(const A& a, const B& b, Where where = Where::here()) {
+  return detail::apply_two(fn::Pow{}, where, a, b);
 }
 template <TypedTensor A> auto abs(const A& x, Where where = Where::here()) {
-  return map(fn::Abs{}, x, where);
+  return detail::apply(fn::Abs{}, where, x);
+}
+template <TypedTensor A> auto square(const A& x, Where where = Where::here()) {
+  return detail::apply(fn::Square{}, where, x);
+}
+/// 1 / x
+template <TypedTensor A> auto reciprocal(const A& x, Where where = Where::here()) {
+  return detail::apply(fn::Reciprocal{}, where, x);
 }
 
 }  // namespace tessera

@@ -38,9 +38,10 @@ template <class T>
 void accumulate(const Terms& terms, const TensorCore& c, const TensorCore& a, const TensorCore& b,
                 T alpha, T beta, CallSite site) {
   if (beta == T{}) {  // as BLAS: what c holds is not read, NaN or not
-    const fn::ScaleBy<T> scale{alpha};
+    const fn::Bound<fn::Multiply, 1, T> scale{{}, alpha};
     Extras extras = into(c);
-    if (!(alpha == T{1})) extras.kernel = MapKernel{&MapRunner<T, fn::ScaleBy<T>, T>::run, &scale};
+    if (!(alpha == T{1}))
+      extras.kernel = MapKernel{&MapRunner<T, fn::Bound<fn::Multiply, 1, T>, T>::run, &scale};
     (void)einsum(terms, a, b, c.sharding(), site, extras, {}, dtype_of<T>);
     return;
   }
@@ -119,7 +120,7 @@ void transpose_into(Y& y, const X& x, Where where = Where::here()) {
 template <class Bound = NoContract, TypedTensor Y, class F, TypedTensor... X>
   requires(sizeof...(X) >= 1)
 void map_into(Y& y, const F& f, const X&... x) {
-  using Typed = detail::MapCall<detail::FromTheRight, typename Y::spec, F, X...>;
+  using Typed = detail::MapCall<detail::FromTheRight, typename Y::spec, F, detail::Elements, X...>;
   static_assert(std::is_same_v<typename Typed::result, Y>,
                 "[tessera] the destination of a map has another element type, mesh or number of "
                 "dimensions than its result; give a tensor of the result's type");
@@ -127,8 +128,8 @@ void map_into(Y& y, const F& f, const X&... x) {
   extras.kernel =
       MapKernel{&detail::MapRunner<typename Y::value_type, F, typename X::value_type...>::run, &f};
   (void)detail::map(Typed::terms, {&x.core()...}, dtype_of<typename Y::value_type>, Typed::value,
-                    detail::linearity<F, typename Y::value_type>,
-                    {type_name<F>(), Where{}, detail::bound<Typed, Bound>()}, extras);
+                    Typed::linearity,
+                    {detail::function_name<F>(), Where{}, detail::bound<Typed, Bound>()}, extras);
 }
 
 /// The same with everything known at run time.

@@ -7,42 +7,33 @@
 ///
 ///     auto z = map(fn::Add{}, x, bias);                  // x (batch, hidden), bias (hidden)
 ///     auto e = map<"bsv,bs->bsv">(fn::Subtract{}, x, row_max);             // by letters
+///     auto m = map_with_index(Causal{}, scores);  // Causal{}(const GlobalIndex&, float)
 ///
 /// Laws: equals f applied to the whole tensors, elementwise; no communication when the shardings
 /// agree; a functor that is not linear does not act on unfinished sums.
 #include <type_traits>
 
-#include <tessera/kernel/functions.hpp>
+#include <tessera/kernel/functions/bound.hpp>
 #include <tessera/kernel/map.hpp>
-#include <tessera/kernel/scalar_functions.hpp>
+#include <tessera/op/function_check.hpp>
 #include <tessera/op/operators.hpp>
 #include <tessera/op/result.hpp>
 
 namespace tessera {
 
-/// How a functor treats unfinished values; specialise it for a linear functor of your own.
-template <class F> inline constexpr Linearity linearity_of = Linearity::pointwise;
-template <> inline constexpr Linearity linearity_of<fn::Add> = Linearity::linear;
-template <> inline constexpr Linearity linearity_of<fn::Subtract> = Linearity::linear;
-template <> inline constexpr Linearity linearity_of<fn::Multiply> = Linearity::bilinear;
-template <> inline constexpr Linearity linearity_of<fn::Divide> = Linearity::linear_in_first;
-template <> inline constexpr Linearity linearity_of<fn::Negate> = Linearity::linear;
-template <class T> inline constexpr Linearity linearity_of<fn::ScaleBy<T>> = Linearity::linear;
-template <class T>
-inline constexpr Linearity linearity_of<fn::DivideBy<T>> =
-    std::is_floating_point_v<T> ? Linearity::linear : Linearity::pointwise;
-template <> inline constexpr Linearity linearity_of<fn::Relu> = Linearity::monotone;
-template <> inline constexpr Linearity linearity_of<fn::Exp> = Linearity::monotone;
-template <> inline constexpr Linearity linearity_of<fn::Tanh> = Linearity::monotone;
-template <> inline constexpr Linearity linearity_of<fn::Maximum> = Linearity::maximum;
-template <> inline constexpr Linearity linearity_of<fn::Minimum> = Linearity::minimum;
+/// How a functor treats unfinished values: as its member `linearity` says, else it needs finished
+/// ones. Specialise it for a functor whose type you cannot change.
+template <class F> inline constexpr Linearity linearity_of = detail::stated_linearity<F>();
 
 namespace detail {
-/// Quotients of integers are cut, so they are not linear.
-template <class F, class T>
-inline constexpr Linearity linearity =
-    std::is_integral_v<T>&& linearity_of<F> == Linearity::linear_in_first ? Linearity::pointwise
-                                                                          : linearity_of<F>;
+/// The same on operands of types T.
+template <class F, class... T> constexpr Linearity linearity_on() {
+  if constexpr (requires { F::template linearity_on<T...>(); })
+    return F::template linearity_on<T...>();
+  else
+    return linearity_of<F>;
+}
+template <class F, class... T> inline constexpr Linearity linearity = linearity_on<F, T...>();
 
 /// Stands for lining dimensions up from the right.
 struct FromTheRight {};
@@ -55,18 +46,17 @@ template <class... A> struct MapTerms<FromTheRight, A...> {
 };
 template <Equation E> struct Named { static constexpr Equation value = E; };
 
+/// What a call decides at compile time: the element type and the sharding of its result. Arguments
+/// is what the function takes: Elements, or IndexAndElements.
 /// Constrained, since clang 14 names the result of an overload before it looks at its constraints.
-template <class E, class Out, class F, TypedTensor... A> struct MapCall {
+template <class E, class Out, class F, class Arguments, TypedTensor... A> struct MapCall {
   using mesh = typename CommonMesh<A...>::type;
-  using type =
-      std::remove_cvref_t<std::invoke_result_t<const F&, const typename A::value_type&...>>;
-  static_assert(Element<type>,
-                "[tessera] the function of a map returns a type that no tensor holds; return "
-                "float, double, int32 or int64");
+  using type = typename FunctionResult<F, Arguments, typename A::value_type...>::type;
   static_assert(demand_out<mesh, Out>());
   static constexpr Terms terms = MapTerms<E, A...>::value;
   static constexpr Shardings operands{A::sharding()...};
   static constexpr AxisSet open = AxisSet::from_bits((A::sharding().partial.bits | ...));
+  static constexpr Linearity linearity = detail::linearity<F, typename A::value_type...>;
   static constexpr Sharding value = [] {
     Sharding s = OutSharding<mesh, Out>::make(terms, operands);
     if (!std::is_same_v<Out, Deduced> || open.empty()) return s;
@@ -76,7 +66,7 @@ template <class E, class Out, class F, TypedTensor... A> struct MapCall {
     for (int d = 0; d < s.rank(); ++d) s[d] = s[d].without(open);
     return s.with_partial(open, kind);
   }();
-  static constexpr Verdict verdict = check_map(terms, operands, value, linearity<F, type>);
+  static constexpr Verdict verdict = check_map(terms, operands, value, linearity);
   static_assert(demand<MapCall, A...>());
   static constexpr Contract needs(const MeshShape& on, const Contract& contract) {
     return verdict.ok() ? needs_of_map(terms, operands, value, on, contract) : Contract::nothing();
@@ -96,75 +86,188 @@ template <class R, class F, class... T> struct MapRunner {
   }
 };
 
+/// A function and where the result's block lies in the whole.
+template <class F> struct PlacedFunction {
+  const F& f;
+  Extents offset, extents;
+};
+template <class R, class F, class... T> struct IndexRunner {
+  template <std::size_t... I>
+  static void call(const PlacedFunction<F>& p, const LocalMap& work, R* out, const void* const* in,
+                   std::index_sequence<I...>) {
+    tessera::map_with_index<R>(p.f, work, p.offset, p.extents, out,
+                               static_cast<const T*>(in[I])...);
+  }
+  static void run(const void* placed, const LocalMap& work, void* out, const void* const* in) {
+    call(*static_cast<const PlacedFunction<F>*>(placed), work, static_cast<R*>(out), in,
+         std::index_sequence_for<T...>{});
+  }
+};
+
 template <class Call, class Bound = NoContract, class F, class... A>
-typename Call::result run_map(const F& f, std::string_view label, Where where, const A&... x) {
+typename Call::result run_map(const F& f, Where where, const A&... x) {
+  using R = typename Call::type;
+  return typename Call::result(
+      detail::map(Call::terms, {&x.core()...}, dtype_of<R>, Call::value, Call::linearity,
+                  {function_name<F>(), where, bound<Call, Bound>()},
+                  Extras{.kernel = {&MapRunner<R, F, typename A::value_type...>::run, &f}}));
+}
+
+/// Returns where the block of a result lies; not a template, so that it is compiled once.
+inline void place_result(const Terms& terms, const OperandList& operands, const Sharding& out,
+                         Extents& offset, Extents& extents) {
+  const MeshCore& mesh = *operands[0]->mesh();
+  extents = broadcast_extents(terms, descs_of(operands));
+  offset.clear();
+  for (const Interval& side : block(extents, out, mesh.shape(), mesh.coordinates()).side)
+    offset.push_back(side.lo);
+}
+
+template <class Call, class Bound = NoContract, class F, class... A>
+typename Call::result run_map_with_index(const F& f, Where where, const A&... x) {
   using R = typename Call::type;
   const OperandList operands{&x.core()...};
-  return typename Call::result(detail::map(
-      Call::terms, operands, dtype_of<R>, Call::value, linearity<F, R>,
-      {label, where, bound<Call, Bound>()},
-      Extras{.kernel = MapKernel{&MapRunner<R, F, typename A::value_type...>::run, &f}}));
+  PlacedFunction<F> placed{f, {}, {}};
+  place_result(Call::terms, operands, Call::value, placed.offset, placed.extents);
+  return typename Call::result(
+      detail::map(Call::terms, operands, dtype_of<R>, Call::value, Call::linearity,
+                  {function_name<F>(), where, bound<Call, Bound>()},
+                  Extras{.kernel = {&IndexRunner<R, F, typename A::value_type...>::run, &placed}}));
+}
+
+template <class E, class Out, class F, class Arguments, TypedTensor... A>
+using MapResult = typename MapCall<E, Out, F, Arguments, A...>::result;
+
+/// A named function of tensors, from the right: what op/functions.hpp and its siblings call.
+template <class F, TypedTensor... A>
+MapResult<FromTheRight, Deduced, F, Elements, A...> apply(const F& f, Where where, const A&... x) {
+  return run_map<MapCall<FromTheRight, Deduced, F, Elements, A...>>(f, where, x...);
 }
 }  // namespace detail
 
 /// Returns f(x...) elementwise, dimensions lined up from the right; an extent of 1 stretches. f is
-/// a functor whose operator() is a KOKKOS_FUNCTION (or a plain lambda on host backends).
+/// a functor whose operator() is const and a KOKKOS_FUNCTION (or any lambda on host backends); the
+/// element type of the result is what f returns, those of the operands may differ.
 /// Communication: operands whose sharding differs from the result's are resharded, within the
 /// contract `Bound` as in map<Only<gathers<data>>>(f, x); a dimension that is split and stretches
 /// is gathered. Collective over the mesh. Throws ShapeError when extents disagree.
 template <class Bound = NoContract, class F, TypedTensor A>
-typename detail::MapCall<detail::FromTheRight, Deduced, F, A>::result map(
+detail::MapResult<detail::FromTheRight, Deduced, F, detail::Elements, A> map(
     const F& f, const A& x, Where where = Where::here()) {
-  return detail::run_map<detail::MapCall<detail::FromTheRight, Deduced, F, A>, Bound>(
-      f, type_name<F>(), where, x);
+  return detail::run_map<detail::MapCall<detail::FromTheRight, Deduced, F, detail::Elements, A>,
+                         Bound>(f, where, x);
 }
 template <class Bound = NoContract, class F, TypedTensor A, TypedTensor B>
-typename detail::MapCall<detail::FromTheRight, Deduced, F, A, B>::result map(
+detail::MapResult<detail::FromTheRight, Deduced, F, detail::Elements, A, B> map(
     const F& f, const A& x, const B& y, Where where = Where::here()) {
-  return detail::run_map<detail::MapCall<detail::FromTheRight, Deduced, F, A, B>, Bound>(
-      f, type_name<F>(), where, x, y);
+  return detail::run_map<detail::MapCall<detail::FromTheRight, Deduced, F, detail::Elements, A, B>,
+                         Bound>(f, where, x, y);
 }
 template <class Bound = NoContract, class F, TypedTensor A, TypedTensor B, TypedTensor C>
-typename detail::MapCall<detail::FromTheRight, Deduced, F, A, B, C>::result map(
+detail::MapResult<detail::FromTheRight, Deduced, F, detail::Elements, A, B, C> map(
     const F& f, const A& x, const B& y, const C& z, Where where = Where::here()) {
-  return detail::run_map<detail::MapCall<detail::FromTheRight, Deduced, F, A, B, C>, Bound>(
-      f, type_name<F>(), where, x, y, z);
+  return detail::run_map<
+      detail::MapCall<detail::FromTheRight, Deduced, F, detail::Elements, A, B, C>, Bound>(f, where,
+                                                                                           x, y, z);
 }
 /// More operands are a pack, after which C++ has no place for the place of the call.
 template <class Bound = NoContract, class F, TypedTensor... A>
   requires(sizeof...(A) >= 4)
-typename detail::MapCall<detail::FromTheRight, Deduced, F, A...>::result map(const F& f,
-                                                                             const A&... x) {
-  return detail::run_map<detail::MapCall<detail::FromTheRight, Deduced, F, A...>, Bound>(
-      f, type_name<F>(), Where{}, x...);
+detail::MapResult<detail::FromTheRight, Deduced, F, detail::Elements, A...> map(const F& f,
+                                                                                const A&... x) {
+  return detail::run_map<detail::MapCall<detail::FromTheRight, Deduced, F, detail::Elements, A...>,
+                         Bound>(f, Where{}, x...);
 }
 /// The same by letters: map<"bsv,bs->bsv">(f, x, y); `Out` may name the spec of the result.
 template <Equation E, class Out = Deduced, class Bound = NoContract, class F, TypedTensor A>
-typename detail::MapCall<detail::Named<E>, Out, F, A>::result map(const F& f, const A& x,
-                                                                  Where where = Where::here()) {
-  return detail::run_map<detail::MapCall<detail::Named<E>, Out, F, A>, Bound>(f, type_name<F>(),
-                                                                              where, x);
+detail::MapResult<detail::Named<E>, Out, F, detail::Elements, A> map(const F& f, const A& x,
+                                                                     Where where = Where::here()) {
+  return detail::run_map<detail::MapCall<detail::Named<E>, Out, F, detail::Elements, A>, Bound>(
+      f, where, x);
 }
 template <Equation E, class Out = Deduced, class Bound = NoContract, class F, TypedTensor A,
           TypedTensor B>
-typename detail::MapCall<detail::Named<E>, Out, F, A, B>::result map(const F& f, const A& x,
-                                                                     const B& y,
-                                                                     Where where = Where::here()) {
-  return detail::run_map<detail::MapCall<detail::Named<E>, Out, F, A, B>, Bound>(f, type_name<F>(),
-                                                                                 where, x, y);
+detail::MapResult<detail::Named<E>, Out, F, detail::Elements, A, B> map(
+    const F& f, const A& x, const B& y, Where where = Where::here()) {
+  return detail::run_map<detail::MapCall<detail::Named<E>, Out, F, detail::Elements, A, B>, Bound>(
+      f, where, x, y);
 }
 template <Equation E, class Out = Deduced, class Bound = NoContract, class F, TypedTensor A,
           TypedTensor B, TypedTensor C>
-typename detail::MapCall<detail::Named<E>, Out, F, A, B, C>::result map(
+detail::MapResult<detail::Named<E>, Out, F, detail::Elements, A, B, C> map(
     const F& f, const A& x, const B& y, const C& z, Where where = Where::here()) {
-  return detail::run_map<detail::MapCall<detail::Named<E>, Out, F, A, B, C>, Bound>(
-      f, type_name<F>(), where, x, y, z);
+  return detail::run_map<detail::MapCall<detail::Named<E>, Out, F, detail::Elements, A, B, C>,
+                         Bound>(f, where, x, y, z);
 }
 template <Equation E, class Out = Deduced, class Bound = NoContract, class F, TypedTensor... A>
   requires(sizeof...(A) >= 4)
-typename detail::MapCall<detail::Named<E>, Out, F, A...>::result map(const F& f, const A&... x) {
-  return detail::run_map<detail::MapCall<detail::Named<E>, Out, F, A...>, Bound>(f, type_name<F>(),
-                                                                                 Where{}, x...);
+detail::MapResult<detail::Named<E>, Out, F, detail::Elements, A...> map(const F& f, const A&... x) {
+  return detail::run_map<detail::MapCall<detail::Named<E>, Out, F, detail::Elements, A...>, Bound>(
+      f, Where{}, x...);
+}
+
+/// Returns f(i, x...) elementwise, where i is the GlobalIndex of the result's element; else as map.
+/// Communication: as map. Collective over the mesh. Throws ShapeError when extents disagree.
+template <class Bound = NoContract, class F, TypedTensor A>
+detail::MapResult<detail::FromTheRight, Deduced, F, detail::IndexAndElements, A> map_with_index(
+    const F& f, const A& x, Where where = Where::here()) {
+  return detail::run_map_with_index<
+      detail::MapCall<detail::FromTheRight, Deduced, F, detail::IndexAndElements, A>, Bound>(
+      f, where, x);
+}
+template <class Bound = NoContract, class F, TypedTensor A, TypedTensor B>
+detail::MapResult<detail::FromTheRight, Deduced, F, detail::IndexAndElements, A, B> map_with_index(
+    const F& f, const A& x, const B& y, Where where = Where::here()) {
+  return detail::run_map_with_index<
+      detail::MapCall<detail::FromTheRight, Deduced, F, detail::IndexAndElements, A, B>, Bound>(
+      f, where, x, y);
+}
+template <class Bound = NoContract, class F, TypedTensor A, TypedTensor B, TypedTensor C>
+detail::MapResult<detail::FromTheRight, Deduced, F, detail::IndexAndElements, A, B, C>
+map_with_index(const F& f, const A& x, const B& y, const C& z, Where where = Where::here()) {
+  return detail::run_map_with_index<
+      detail::MapCall<detail::FromTheRight, Deduced, F, detail::IndexAndElements, A, B, C>, Bound>(
+      f, where, x, y, z);
+}
+/// More operands are a pack, after which C++ has no place for the place of the call.
+template <class Bound = NoContract, class F, TypedTensor... A>
+  requires(sizeof...(A) >= 4)
+detail::MapResult<detail::FromTheRight, Deduced, F, detail::IndexAndElements, A...> map_with_index(
+    const F& f, const A&... x) {
+  return detail::run_map_with_index<
+      detail::MapCall<detail::FromTheRight, Deduced, F, detail::IndexAndElements, A...>, Bound>(
+      f, Where{}, x...);
+}
+/// The same by letters: map_with_index<"qk,k->qk">(f, scores, bias).
+template <Equation E, class Out = Deduced, class Bound = NoContract, class F, TypedTensor A>
+detail::MapResult<detail::Named<E>, Out, F, detail::IndexAndElements, A> map_with_index(
+    const F& f, const A& x, Where where = Where::here()) {
+  return detail::run_map_with_index<
+      detail::MapCall<detail::Named<E>, Out, F, detail::IndexAndElements, A>, Bound>(f, where, x);
+}
+template <Equation E, class Out = Deduced, class Bound = NoContract, class F, TypedTensor A,
+          TypedTensor B>
+detail::MapResult<detail::Named<E>, Out, F, detail::IndexAndElements, A, B> map_with_index(
+    const F& f, const A& x, const B& y, Where where = Where::here()) {
+  return detail::run_map_with_index<
+      detail::MapCall<detail::Named<E>, Out, F, detail::IndexAndElements, A, B>, Bound>(f, where, x,
+                                                                                        y);
+}
+template <Equation E, class Out = Deduced, class Bound = NoContract, class F, TypedTensor A,
+          TypedTensor B, TypedTensor C>
+detail::MapResult<detail::Named<E>, Out, F, detail::IndexAndElements, A, B, C> map_with_index(
+    const F& f, const A& x, const B& y, const C& z, Where where = Where::here()) {
+  return detail::run_map_with_index<
+      detail::MapCall<detail::Named<E>, Out, F, detail::IndexAndElements, A, B, C>, Bound>(f, where,
+                                                                                           x, y, z);
+}
+template <Equation E, class Out = Deduced, class Bound = NoContract, class F, TypedTensor... A>
+  requires(sizeof...(A) >= 4)
+detail::MapResult<detail::Named<E>, Out, F, detail::IndexAndElements, A...> map_with_index(
+    const F& f, const A&... x) {
+  return detail::run_map_with_index<
+      detail::MapCall<detail::Named<E>, Out, F, detail::IndexAndElements, A...>, Bound>(f, Where{},
+                                                                                        x...);
 }
 
 /// The same on dynamic tensors of element type T.
@@ -174,8 +277,9 @@ DynamicTensor map_dynamic(std::string_view equation, const F& f, const Sharding&
   using R = std::remove_cvref_t<decltype(f(((void)x, T{})...))>;
   const auto runner = &detail::MapRunner<R, F, std::conditional_t<true, T, A>...>::run;
   return DynamicTensor(detail::map(parse(equation), {&x.core()...}, dtype_of<R>, out,
-                                   detail::linearity<F, R>, {type_name<F>(), {}},
-                                   detail::Extras{.kernel = MapKernel{runner, &f}}));
+                                   detail::linearity<F, std::conditional_t<true, T, A>...>,
+                                   {detail::function_name<F>(), {}},
+                                   detail::Extras{.kernel = {runner, &f}}));
 }
 
 }  // namespace tessera

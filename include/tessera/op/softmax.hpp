@@ -8,6 +8,7 @@
 /// Laws: rows sum to 1 to rounding; the largest element is subtracted first, so exp does not
 /// overflow.
 #include <tessera/op/arithmetic.hpp>
+#include <tessera/op/functions.hpp>
 #include <tessera/op/reduce.hpp>
 
 namespace tessera {

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <string>
 
+#include <tessera/base/linearity.hpp>
 #include <tessera/plan/deduce.hpp>
 #include <tessera/plan/einsum.hpp>
 
@@ -40,17 +41,6 @@ struct Verdict {
   Index right = 0;
   constexpr bool ok() const { return rule == Rule::ok; }
   constexpr bool operator==(const Verdict&) const = default;
-};
-
-/// How a function of an elementwise operator treats unfinished values.
-enum class Linearity : std::uint8_t {
-  pointwise,        ///< needs finished values
-  linear,           ///< f(sum x) = sum f(x): may act on Unreduced<Sum>
-  bilinear,         ///< a product: linear in one operand while the others are finished
-  linear_in_first,  ///< a quotient: linear in its first operand while the others are finished
-  monotone,         ///< f(max x) = max f(x): may act on Unreduced<Max> and Unreduced<Min>
-  maximum,          ///< the larger of two: may act on two Unreduced<Max>
-  minimum,          ///< the smaller of two: may act on two Unreduced<Min>
 };
 
 namespace detail {
@@ -149,6 +139,32 @@ constexpr Verdict check_transpose(const Terms& terms, const Shardings& operands,
   return {};
 }
 
+namespace detail {
+/// Whether a function of this claim may act on unfinished values of this kind, all alike.
+constexpr bool acts_on(Linearity linearity, Reduction kind) {
+  const bool ordered = kind == Reduction::max || kind == Reduction::min;
+  switch (linearity) {
+    case Linearity::linear:
+      return kind == Reduction::sum;
+    case Linearity::monotone:
+      return ordered;
+    case Linearity::linear_monotone:
+      return kind == Reduction::sum || ordered;
+    case Linearity::maximum:
+      return kind == Reduction::max;
+    case Linearity::minimum:
+      return kind == Reduction::min;
+    case Linearity::selection:
+      return kind != Reduction::none;
+    case Linearity::pointwise:
+    case Linearity::bilinear:
+    case Linearity::linear_in_first:
+      break;
+  }
+  return false;
+}
+}  // namespace detail
+
 /// Checks an elementwise operator.
 constexpr Verdict check_map(const Terms& terms, const Shardings& operands, const Sharding& out,
                             Linearity linearity) {
@@ -175,17 +191,16 @@ constexpr Verdict check_map(const Terms& terms, const Shardings& operands, const
       return {Rule::finished, operands.size()};
     return {};
   }
-  for (int i = 0; i < operands.size(); ++i) {
+  // A selection's condition is finished; what it selects from is alike.
+  const int first = linearity == Linearity::selection ? 1 : 0;
+  if (first == 1 && !operands[0].partial.empty()) return {Rule::finished, 0};
+  for (int i = first; i < operands.size(); ++i) {
     const Reduction kind = operands[i].reduction;
-    const bool may =
-        (linearity == Linearity::linear && kind == Reduction::sum) ||
-        (linearity == Linearity::monotone && (kind == Reduction::max || kind == Reduction::min)) ||
-        (linearity == Linearity::maximum && kind == Reduction::max) ||
-        (linearity == Linearity::minimum && kind == Reduction::min);
-    if (!may || operands[i].partial != open) return {Rule::finished, i};
-    if (kind != operands[0].reduction) return {Rule::reduction_alike, i};
+    if (!detail::acts_on(linearity, kind) || operands[i].partial != open)
+      return {Rule::finished, i};
+    if (kind != operands[first].reduction) return {Rule::reduction_alike, i};
   }
-  if (out.partial != open || out.reduction != operands[0].reduction)
+  if (out.partial != open || out.reduction != operands[first].reduction)
     return {Rule::finished, operands.size()};
   return {};
 }

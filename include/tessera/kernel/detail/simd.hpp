@@ -10,6 +10,7 @@
 ///       TESSERA_SIMD
 ///       for (Index i = 0; i < n; ++i) out[i] = f(in[i]);
 ///     });
+// TESSERA_SIMD_OR(x) says so of iterations that or into x.
 #if defined(__CUDACC__) || defined(__HIPCC__)
 #define TESSERA_SIMD
 #elif defined(__clang__)
@@ -21,6 +22,13 @@
 #define TESSERA_SIMD _Pragma("GCC ivdep")
 #else
 #define TESSERA_SIMD
+#endif
+
+#if defined(_OPENMP) && !defined(__clang__) && !defined(__CUDACC__) && !defined(__HIPCC__)
+#define TESSERA_PRAGMA(text) _Pragma(#text)
+#define TESSERA_SIMD_OR(x) TESSERA_PRAGMA(omp simd reduction(| : x))
+#else
+#define TESSERA_SIMD_OR(x)
 #endif
 
 #define TESSERA_INLINE __attribute__((always_inline))

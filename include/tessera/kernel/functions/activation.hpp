@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Functions that layers end with, the error function among them. Floats as in exponential.hpp.
+///
+///     fn::Sigmoid{}(0.0f) == 0.5f
+#include <tessera/kernel/functions/trigonometry.hpp>
+
+namespace tessera {
+namespace detail {
+
+KOKKOS_FORCEINLINE_FUNCTION double erf_of(double x) { return Kokkos::erf(x); }
+KOKKOS_FORCEINLINE_FUNCTION double sigmoid_of(double x) {
+  const double e = Kokkos::exp(-Kokkos::fabs(x));
+  return (x < 0.0 ? e : 1.0) / (1.0 + e);
+}
+KOKKOS_FORCEINLINE_FUNCTION float erf_of(float x) {
+  KOKKOS_IF_ON_HOST((return fast_erf(x);))
+  KOKKOS_IF_ON_DEVICE((return Kokkos::erf(x);))
+}
+KOKKOS_FORCEINLINE_FUNCTION float sigmoid_of(float x) {
+  KOKKOS_IF_ON_HOST((return fast_sigmoid(x);))
+  KOKKOS_IF_ON_DEVICE((const float e = Kokkos::exp(-Kokkos::fabs(x));
+                       return (x < 0.0f ? e : 1.0f) / (1.0f + e);))
+}
+
+}  // namespace detail
+
+namespace fn {
+
+/// The error function, 2/sqrt(pi) times the integral of e^(-t^2) from 0 to x.
+struct Erf : detail::OfReal<Erf> {
+  static constexpr Linearity linearity = Linearity::monotone;
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) { return detail::erf_of(x); }
+};
+/// max(x, 0); NaN stays
+struct Relu {
+  static constexpr Linearity linearity = Linearity::monotone;
+  template <OrderedElement T> KOKKOS_FORCEINLINE_FUNCTION constexpr T operator()(T x) const {
+    return x < T{} ? T{} : x;
+  }
+};
+/// The derivative of relu: 1 where x > 0, else 0.
+struct ReluGradient {
+  template <OrderedElement T> KOKKOS_FORCEINLINE_FUNCTION constexpr T operator()(T x) const {
+    return x > T{} ? T(1) : T{};
+  }
+};
+/// x (1 + erf(x / sqrt 2)) / 2, Hendrycks and Gimpel, "Gaussian Error Linear Units" (2016); JAX's
+/// approximate=False.
+struct Gelu : detail::OfReal<Gelu> {
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) {
+    return T(0.5) * x * (T{1} + detail::erf_of(x * T(0.70710678118654752440)));
+  }
+};
+/// The derivative of gelu: (1 + erf(x / sqrt 2)) / 2 + x e^(-x^2/2) / sqrt(2 pi)
+struct GeluGradient : detail::OfReal<GeluGradient> {
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) {
+    const T density = T(0.39894228040143267794) * detail::exp_of(T(-0.5) * x * x);
+    return T(0.5) * (T{1} + detail::erf_of(x * T(0.70710678118654752440))) + x * density;
+  }
+};
+/// x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2, the same paper's approximation; JAX's
+/// approximate=True.
+struct GeluTanh : detail::OfReal<GeluTanh> {
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) {
+    return T(0.5) * x *
+           (T{1} + detail::tanh_of(T(0.79788456080286535588) * (x + T(0.044715) * x * x * x)));
+  }
+};
+/// 1 / (1 + e^-x)
+struct Sigmoid : detail::OfReal<Sigmoid> {
+  static constexpr Linearity linearity = Linearity::monotone;
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) { return detail::sigmoid_of(x); }
+};
+/// x / (1 + e^-x), also called swish; NaN at minus infinity, as the formula. Source: Elfwing, Uchibe
+/// and Doya, "Sigmoid-Weighted Linear Units" (2017).
+struct Silu : detail::OfReal<Silu> {
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) {
+    return x * detail::sigmoid_of(x);
+  }
+};
+
+}  // namespace fn
+}  // namespace tessera

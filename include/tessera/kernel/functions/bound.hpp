@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// A function with one argument fixed to a number, which is part of the functor: how scalars stand
+/// beside tensors.
+///
+///     fn::Bound<fn::Subtract, 0, float>{{}, 1.0f}(x)        // 1 - x
+///
+/// Laws: Bound<F, P, T>{f, v}(a...) is f with v put in front of argument P.
+#include <string_view>
+
+#include <tessera/base/type_name.hpp>
+#include <tessera/kernel/functions/number.hpp>
+
+namespace tessera::detail {
+
+/// The claim of F on arguments of types T: what it says for these, or for all, or nothing.
+template <class F, class... T> constexpr Linearity stated_linearity() {
+  if constexpr (requires { F::template linearity_on<T...>(); })
+    return F::template linearity_on<T...>();
+  else if constexpr (requires { F::linearity; })
+    return F::linearity;
+  else
+    return Linearity::pointwise;
+}
+
+/// What is left of a claim about two operands when one is a number: products and quotients are
+/// linear in the other, the larger and the smaller of x and a number are monotone in x.
+constexpr Linearity bound_linearity(Linearity of_both, int position) {
+  switch (of_both) {
+    case Linearity::bilinear:
+      return Linearity::linear;
+    case Linearity::linear_in_first:
+      return position == 1 ? Linearity::linear : Linearity::pointwise;
+    case Linearity::maximum:
+    case Linearity::minimum:
+      return Linearity::monotone;
+    default:
+      return Linearity::pointwise;  // x + 1, for one, is not linear
+  }
+}
+
+/// The name of a functor in plans: its own `name`, or that of its type.
+template <class F> constexpr std::string_view function_name() {
+  if constexpr (requires { std::string_view(F::name); })
+    return F::name;
+  else
+    return type_name<F>();
+}
+
+}  // namespace tessera::detail
+
+namespace tessera::fn {
+
+template <class F, int Position, class T> struct Bound {
+  static constexpr std::string_view name = detail::function_name<F>();
+  F f;
+  T value;
+
+  template <class A> static constexpr Linearity linearity_on() {
+    return detail::bound_linearity(detail::stated_linearity<F, A, A>(), Position);
+  }
+  template <class A>
+    requires(Position == 0 && std::is_invocable_v<const F&, const T&, const A&>)
+  KOKKOS_FORCEINLINE_FUNCTION auto operator()(const A& a) const { return f(value, a); }
+  template <class A>
+    requires(Position == 1 && std::is_invocable_v<const F&, const A&, const T&>)
+  KOKKOS_FORCEINLINE_FUNCTION auto operator()(const A& a) const { return f(a, value); }
+  template <class A, class B>
+    requires(Position == 1 && std::is_invocable_v<const F&, const A&, const T&, const B&>)
+  KOKKOS_FORCEINLINE_FUNCTION auto operator()(const A& a, const B& b) const {
+    return f(a, value, b);
+  }
+  template <class A, class B>
+    requires(Position == 2 && std::is_invocable_v<const F&, const A&, const B&, const T&>)
+  KOKKOS_FORCEINLINE_FUNCTION auto operator()(const A& a, const B& b) const {
+    return f(a, b, value);
+  }
+
+  // The way for common arguments, where f has one (kernel/map.hpp).
+  template <class A>
+    requires(Position == 0 && detail::HasCommonWay<F, T, A>)
+  KOKKOS_FORCEINLINE_FUNCTION bool common(const A& a) const { return f.common(value, a); }
+  template <class A>
+    requires(Position == 1 && detail::HasCommonWay<F, A, T>)
+  KOKKOS_FORCEINLINE_FUNCTION bool common(const A& a) const { return f.common(a, value); }
+  template <class A>
+    requires(Position == 0 && detail::HasCommonWay<F, T, A>)
+  KOKKOS_FORCEINLINE_FUNCTION auto of_common(const A& a) const { return f.of_common(value, a); }
+  template <class A>
+    requires(Position == 1 && detail::HasCommonWay<F, A, T>)
+  KOKKOS_FORCEINLINE_FUNCTION auto of_common(const A& a) const { return f.of_common(a, value); }
+};
+
+}  // namespace tessera::fn

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Comparisons and tests, which give bool, and the choice that they are made for. A comparison with
+/// NaN is false, but for NotEqual, which is true.
+///
+///     fn::Less{}(1, 2) == true;   fn::Select{}(true, 1.5, 2.5) == 1.5
+#include <tessera/kernel/functions/number.hpp>
+
+namespace tessera::fn {
+
+/// a == b; of any element type
+struct Equal {
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION constexpr bool operator()(T a, T b) const {
+    return a == b;
+  }
+};
+/// a != b; of any element type
+struct NotEqual {
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION constexpr bool operator()(T a, T b) const {
+    return !(a == b);
+  }
+};
+/// a < b
+struct Less {
+  template <OrderedElement T>
+  KOKKOS_FORCEINLINE_FUNCTION constexpr bool operator()(T a, T b) const {
+    return a < b;
+  }
+};
+/// a <= b
+struct LessEqual {
+  template <OrderedElement T>
+  KOKKOS_FORCEINLINE_FUNCTION constexpr bool operator()(T a, T b) const {
+    return a <= b;
+  }
+};
+/// a > b
+struct Greater {
+  template <OrderedElement T>
+  KOKKOS_FORCEINLINE_FUNCTION constexpr bool operator()(T a, T b) const {
+    return a > b;
+  }
+};
+/// a >= b
+struct GreaterEqual {
+  template <OrderedElement T>
+  KOKKOS_FORCEINLINE_FUNCTION constexpr bool operator()(T a, T b) const {
+    return a >= b;
+  }
+};
+/// x is not a number.
+struct IsNan {
+  template <NumberElement T> KOKKOS_FORCEINLINE_FUNCTION constexpr bool operator()(T x) const {
+    return !(x == x);
+  }
+};
+/// x is plus or minus infinity.
+struct IsInf {
+  template <OrderedElement T> KOKKOS_FORCEINLINE_FUNCTION bool operator()(T x) const {
+    if constexpr (detail::is_real<T>) {
+      using W = ComputeType<T>;
+      return Kokkos::fabs(static_cast<W>(x)) == std::numeric_limits<W>::infinity();
+    } else {
+      return false;
+    }
+  }
+};
+/// x is neither infinite nor NaN.
+struct IsFinite {
+  template <OrderedElement T> KOKKOS_FORCEINLINE_FUNCTION bool operator()(T x) const {
+    if constexpr (detail::is_real<T>) {
+      using W = ComputeType<T>;
+      return Kokkos::fabs(static_cast<W>(x)) <= std::numeric_limits<W>::max();
+    } else {
+      return true;
+    }
+  }
+};
+/// condition ? a : b; of any element type
+struct Select {
+  static constexpr Linearity linearity = Linearity::selection;
+  template <detail::Boolean C, class T>
+  KOKKOS_FORCEINLINE_FUNCTION constexpr T operator()(C condition, T a, T b) const {
+    return condition ? a : b;
+  }
+};
+
+}  // namespace tessera::fn

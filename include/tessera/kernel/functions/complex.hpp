@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// The parts of complex numbers.
+///
+///     fn::Imag{}(complex<float>{1, 2}) == 2.0f
+#include <tessera/kernel/functions/number.hpp>
+
+namespace tessera::fn {
+
+struct Real {
+  static constexpr Linearity linearity = Linearity::linear;
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION constexpr T operator()(complex<T> z) const {
+    return z.re;
+  }
+};
+struct Imag {
+  static constexpr Linearity linearity = Linearity::linear;
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION constexpr T operator()(complex<T> z) const {
+    return z.im;
+  }
+};
+/// The number on the other side of the real axis.
+struct Conj {
+  static constexpr Linearity linearity = Linearity::linear;
+  template <class T>
+  KOKKOS_FORCEINLINE_FUNCTION constexpr complex<T> operator()(complex<T> z) const {
+    return {z.re, -z.im};
+  }
+};
+/// The angle of the number, in (-pi, pi].
+struct Arg {
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION T operator()(complex<T> z) const {
+    return Kokkos::atan2(z.im, z.re);
+  }
+};
+/// The complex number of two real ones.
+struct MakeComplex {
+  static constexpr Linearity linearity = Linearity::linear;
+  template <class T>
+    requires(std::is_same_v<T, float> || std::is_same_v<T, double>)
+  KOKKOS_FORCEINLINE_FUNCTION constexpr complex<T> operator()(T re, T im) const { return {re, im}; }
+};
+
+}  // namespace tessera::fn

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Exponentials, logarithms, roots and powers. Floats use the fast functions of
+/// detail/float_math.hpp and float_power.hpp on the host (whose heads state the errors; cbrt is
+/// libm's) and the device's own on a device; doubles use libm.
+///
+///     fn::Exp{}(1.0) == 2.718281828459045
+///     fn::Pow{}(3, 4) == 81
+#include <tessera/kernel/detail/float_power.hpp>
+#include <tessera/kernel/functions/arithmetic.hpp>
+
+namespace tessera {
+namespace detail {
+
+KOKKOS_FORCEINLINE_FUNCTION double exp_of(double x) { return Kokkos::exp(x); }
+KOKKOS_FORCEINLINE_FUNCTION double exp2_of(double x) { return Kokkos::exp2(x); }
+KOKKOS_FORCEINLINE_FUNCTION double expm1_of(double x) { return Kokkos::expm1(x); }
+KOKKOS_FORCEINLINE_FUNCTION double log_of(double x) { return Kokkos::log(x); }
+KOKKOS_FORCEINLINE_FUNCTION double log1p_of(double x) { return Kokkos::log1p(x); }
+KOKKOS_FORCEINLINE_FUNCTION float exp_of(float x) {
+  KOKKOS_IF_ON_HOST((return fast_exp(x);))
+  KOKKOS_IF_ON_DEVICE((return Kokkos::exp(x);))
+}
+KOKKOS_FORCEINLINE_FUNCTION float exp2_of(float x) {
+  KOKKOS_IF_ON_HOST((return fast_exp2(x);))
+  KOKKOS_IF_ON_DEVICE((return Kokkos::exp2(x);))
+}
+KOKKOS_FORCEINLINE_FUNCTION float expm1_of(float x) {
+  KOKKOS_IF_ON_HOST((return fast_expm1(x);))
+  KOKKOS_IF_ON_DEVICE((return Kokkos::expm1(x);))
+}
+KOKKOS_FORCEINLINE_FUNCTION float log_of(float x) {
+  KOKKOS_IF_ON_HOST((return fast_log(x);))
+  KOKKOS_IF_ON_DEVICE((return Kokkos::log(x);))
+}
+KOKKOS_FORCEINLINE_FUNCTION float log1p_of(float x) {
+  KOKKOS_IF_ON_HOST((return fast_log1p(x);))
+  KOKKOS_IF_ON_DEVICE((return Kokkos::log1p(x);))
+}
+
+/// x to the n for integers, wrapping.
+template <class T> KOKKOS_FORCEINLINE_FUNCTION constexpr T integer_power(T x, T n) {
+  if constexpr (std::is_signed_v<T>)
+    if (n < 0) {  // 1 / x^-n, truncated
+      if (x == 1) return 1;
+      if (x == -1) return n % 2 == 0 ? T(1) : T(-1);
+      return 0;
+    }
+  T result = 1;
+  for (; n != 0; n = static_cast<T>(n / 2)) {
+    if (n % 2 != 0) result = fn::Multiply{}(result, x);
+    x = fn::Multiply{}(x, x);
+  }
+  return result;
+}
+
+}  // namespace detail
+
+namespace fn {
+
+/// e^x
+struct Exp : detail::OfReal<Exp> {
+  static constexpr Linearity linearity = Linearity::monotone;
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) { return detail::exp_of(x); }
+};
+/// 2^x
+struct Exp2 : detail::OfReal<Exp2> {
+  static constexpr Linearity linearity = Linearity::monotone;
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) { return detail::exp2_of(x); }
+};
+/// e^x - 1, exact near 0
+struct Expm1 : detail::OfReal<Expm1> {
+  static constexpr Linearity linearity = Linearity::monotone;
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) { return detail::expm1_of(x); }
+};
+/// The natural logarithm; NaN below 0, so it is no monotone function of all numbers.
+struct Log : detail::OfReal<Log> {
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) { return detail::log_of(x); }
+};
+/// log(1 + x), exact near 0
+struct Log1p : detail::OfReal<Log1p> {
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) { return detail::log1p_of(x); }
+};
+/// The logarithm to base 2.
+struct Log2 : detail::OfReal<Log2> {
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) {
+    KOKKOS_IF_ON_HOST((if constexpr (std::is_same_v<T, float>) {
+      if (detail::common_logarithm(x)) return detail::fast_log2(x);
+    }))
+    return Kokkos::log2(x);
+  }
+  template <detail::FloatElement T> KOKKOS_FORCEINLINE_FUNCTION bool common(T x) const {
+    return detail::common_logarithm(static_cast<float>(x));
+  }
+  template <detail::FloatElement T> KOKKOS_FORCEINLINE_FUNCTION float of_common(T x) const {
+    return detail::fast_log2(static_cast<float>(x));
+  }
+};
+/// The logarithm to base 10.
+struct Log10 : detail::OfReal<Log10> {
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) {
+    KOKKOS_IF_ON_HOST((if constexpr (std::is_same_v<T, float>) {
+      if (detail::common_logarithm(x)) return detail::fast_log10(x);
+    }))
+    return Kokkos::log10(x);
+  }
+  template <detail::FloatElement T> KOKKOS_FORCEINLINE_FUNCTION bool common(T x) const {
+    return detail::common_logarithm(static_cast<float>(x));
+  }
+  template <detail::FloatElement T> KOKKOS_FORCEINLINE_FUNCTION float of_common(T x) const {
+    return detail::fast_log10(static_cast<float>(x));
+  }
+};
+/// The square root; NaN below 0.
+struct Sqrt : detail::OfReal<Sqrt> {
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) { return Kokkos::sqrt(x); }
+};
+/// 1 / sqrt(x), rounded twice
+struct Rsqrt : detail::OfReal<Rsqrt> {
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) {
+    return T(1) / Kokkos::sqrt(x);
+  }
+};
+/// The cube root.
+struct Cbrt : detail::OfReal<Cbrt> {
+  static constexpr Linearity linearity = Linearity::monotone;
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) { return Kokkos::cbrt(x); }
+};
+/// x^y. Floats: C's pow in the special cases. Integers: wrapping; a negative exponent gives 1 over
+/// the power, truncated, with 1 / 0 taken as 0.
+struct Pow {
+  template <OrderedElement T> KOKKOS_FORCEINLINE_FUNCTION T operator()(T x, T y) const {
+    if constexpr (detail::is_integer<T>)
+      return detail::integer_power(x, y);
+    else
+      return static_cast<T>(of(static_cast<ComputeType<T>>(x), static_cast<ComputeType<T>>(y)));
+  }
+  template <detail::FloatElement T> KOKKOS_FORCEINLINE_FUNCTION bool common(T x, T y) const {
+    return detail::common_power(static_cast<float>(x), static_cast<float>(y));
+  }
+  template <detail::FloatElement T> KOKKOS_FORCEINLINE_FUNCTION float of_common(T x, T y) const {
+    return detail::fast_pow(static_cast<float>(x), static_cast<float>(y));
+  }
+
+ private:
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x, T y) {
+    KOKKOS_IF_ON_HOST((if constexpr (std::is_same_v<T, float>) {
+      if (detail::common_power(x, y)) return detail::fast_pow(x, y);
+    }))
+    return Kokkos::pow(x, y);
+  }
+};
+
+}  // namespace fn
+}  // namespace tessera

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// What elementwise functions ask of element types, and how numbers become elements.
+///
+///     template <RealElement T> T operator()(T x) const;      // half, bfloat16, float and double only
+///     detail::from_double<std::int32_t>(3e9) == 2147483647
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#include <Kokkos_Core.hpp>
+
+#include <tessera/base/dtype.hpp>
+#include <tessera/base/linearity.hpp>
+#include <tessera/kernel/detail/reduce_op.hpp>
+
+namespace tessera::detail {
+
+template <class T> inline constexpr bool is_real = RealElement<T>;
+template <class T> inline constexpr bool is_integer = IntegerElement<T>;
+template <class T> concept Boolean = std::is_same_v<T, bool>;
+
+/// Elements of type T can become elements of type U: all but complex ones that would lose a part.
+template <class T, class U>
+concept Castable = !ComplexElement<T> || ComplexElement<U> || Boolean<U>;
+
+/// Floats, and what is computed in float.
+template <class T>
+concept FloatElement = RealElement<T> && std::is_same_v<ComputeType<T>, float>;
+
+/// A function of one real number, Self::of: what fn::Sin, fn::Exp and their like derive from.
+template <class Self> struct OfReal {
+  template <RealElement T> KOKKOS_FORCEINLINE_FUNCTION T operator()(T x) const {
+    return static_cast<T>(Self::of(static_cast<ComputeType<T>>(x)));
+  }
+};
+
+/// A function that is cheap, and without branches, for arguments of which common(x...) is true:
+/// there f.of_common(x...), rounded to the type of f(x...), is f(x...). Maps ask a tile of arguments
+/// at a time.
+template <class F, class... T>
+concept HasCommonWay = requires(const F& f, const T&... x) {
+  f.common(x...) ? f.of_common(x...) : f(x...);
+};
+
+/// Converts a double to an element type; integers are truncated and saturate, NaN gives 0; bool is
+/// whether it is not 0.
+template <class T> KOKKOS_FORCEINLINE_FUNCTION constexpr T from_double(double x) {
+  if constexpr (is_real<T>) {
+    return static_cast<T>(x);
+  } else if constexpr (ComplexElement<T>) {
+    return T(static_cast<typename T::value_type>(x));
+  } else if constexpr (Boolean<T>) {
+    return !(x == 0);
+  } else {
+    // The powers of two around T's range are doubles even where its largest value is none.
+    using Limits = std::numeric_limits<T>;
+    constexpr double above = 2.0 * static_cast<double>(std::uint64_t{1} << (Limits::digits - 1));
+    if (x >= above) return Limits::max();
+    if (x < static_cast<double>(Limits::lowest())) return Limits::lowest();
+    return x == x ? static_cast<T>(x) : T{};
+  }
+}
+
+template <class T> KOKKOS_FORCEINLINE_FUNCTION constexpr T wrap(Wrapping<T> x) {
+  return static_cast<T>(x);
+}
+
+}  // namespace tessera::detail

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Circular and hyperbolic functions, of radians. Floats: sin, cos and tan by
+/// detail/float_trigonometry.hpp, sinh, cosh and tanh by float_power.hpp and float_math.hpp on the
+/// host, whose heads state the errors; the inverse functions, and doubles, by libm.
+///
+///     fn::Sin{}(0.5f);   fn::Atan2{}(1.0, -1.0)      // 3 pi / 4
+#include <tessera/kernel/detail/float_trigonometry.hpp>
+#include <tessera/kernel/functions/exponential.hpp>
+
+namespace tessera {
+namespace detail {
+
+KOKKOS_FORCEINLINE_FUNCTION double tanh_of(double x) { return Kokkos::tanh(x); }
+KOKKOS_FORCEINLINE_FUNCTION double sinh_of(double x) { return Kokkos::sinh(x); }
+KOKKOS_FORCEINLINE_FUNCTION double cosh_of(double x) { return Kokkos::cosh(x); }
+KOKKOS_FORCEINLINE_FUNCTION float tanh_of(float x) {
+  KOKKOS_IF_ON_HOST((return fast_tanh(x);))
+  KOKKOS_IF_ON_DEVICE((return Kokkos::tanh(x);))
+}
+KOKKOS_FORCEINLINE_FUNCTION float sinh_of(float x) {
+  KOKKOS_IF_ON_HOST((return fast_sinh(x);))
+  KOKKOS_IF_ON_DEVICE((return Kokkos::sinh(x);))
+}
+KOKKOS_FORCEINLINE_FUNCTION float cosh_of(float x) {
+  KOKKOS_IF_ON_HOST((return fast_cosh(x);))
+  KOKKOS_IF_ON_DEVICE((return Kokkos::cosh(x);))
+}
+KOKKOS_FORCEINLINE_FUNCTION bool is_common_angle(float x) {
+  const auto bits = static_cast<std::int32_t>(bits_of(x) & 0x7fffffffu);  // false for NaN
+  return bits <= static_cast<std::int32_t>(bits_of(common_angle));
+}
+
+}  // namespace detail
+
+namespace fn {
+
+struct Sin : detail::OfReal<Sin> {
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) {
+    KOKKOS_IF_ON_HOST((if constexpr (std::is_same_v<T, float>) {
+      if (detail::is_common_angle(x)) return detail::fast_sin(x);
+    }))
+    return Kokkos::sin(x);
+  }
+  template <detail::FloatElement T> KOKKOS_FORCEINLINE_FUNCTION bool common(T x) const {
+    return detail::is_common_angle(static_cast<float>(x));
+  }
+  template <detail::FloatElement T> KOKKOS_FORCEINLINE_FUNCTION float of_common(T x) const {
+    return detail::fast_sin(static_cast<float>(x));
+  }
+};
+struct Cos : detail::OfReal<Cos> {
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) {
+    KOKKOS_IF_ON_HOST((if constexpr (std::is_same_v<T, float>) {
+      if (detail::is_common_angle(x)) return detail::fast_cos(x);
+    }))
+    return Kokkos::cos(x);
+  }
+  template <detail::FloatElement T> KOKKOS_FORCEINLINE_FUNCTION bool common(T x) const {
+    return detail::is_common_angle(static_cast<float>(x));
+  }
+  template <detail::FloatElement T> KOKKOS_FORCEINLINE_FUNCTION float of_common(T x) const {
+    return detail::fast_cos(static_cast<float>(x));
+  }
+};
+struct Tan : detail::OfReal<Tan> {
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) {
+    KOKKOS_IF_ON_HOST((if constexpr (std::is_same_v<T, float>) {
+      if (detail::is_common_angle(x)) return detail::fast_tan(x);
+    }))
+    return Kokkos::tan(x);
+  }
+  template <detail::FloatElement T> KOKKOS_FORCEINLINE_FUNCTION bool common(T x) const {
+    return detail::is_common_angle(static_cast<float>(x));
+  }
+  template <detail::FloatElement T> KOKKOS_FORCEINLINE_FUNCTION float of_common(T x) const {
+    return detail::fast_tan(static_cast<float>(x));
+  }
+};
+struct Asin : detail::OfReal<Asin> {
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) { return Kokkos::asin(x); }
+};
+struct Acos : detail::OfReal<Acos> {
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) { return Kokkos::acos(x); }
+};
+struct Atan : detail::OfReal<Atan> {
+  static constexpr Linearity linearity = Linearity::monotone;
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) { return Kokkos::atan(x); }
+};
+/// The angle of the point (x, y), in (-pi, pi]; y comes first, as in C.
+struct Atan2 {
+  template <RealElement T> KOKKOS_FORCEINLINE_FUNCTION T operator()(T y, T x) const {
+    using W = ComputeType<T>;
+    return static_cast<T>(Kokkos::atan2(static_cast<W>(y), static_cast<W>(x)));
+  }
+};
+struct Sinh : detail::OfReal<Sinh> {
+  static constexpr Linearity linearity = Linearity::monotone;
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) { return detail::sinh_of(x); }
+};
+struct Cosh : detail::OfReal<Cosh> {
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) { return detail::cosh_of(x); }
+};
+struct Tanh : detail::OfReal<Tanh> {
+  static constexpr Linearity linearity = Linearity::monotone;
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) { return detail::tanh_of(x); }
+};
+struct Asinh : detail::OfReal<Asinh> {
+  static constexpr Linearity linearity = Linearity::monotone;
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) { return Kokkos::asinh(x); }
+};
+/// NaN below 1
+struct Acosh : detail::OfReal<Acosh> {
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) { return Kokkos::acosh(x); }
+};
+/// NaN beyond -1 and 1
+struct Atanh : detail::OfReal<Atanh> {
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) { return Kokkos::atanh(x); }
+};
+
+}  // namespace fn
+}  // namespace tessera

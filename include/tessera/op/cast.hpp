@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Conversion of a tensor to another element type.
+///
+///     auto wide = cast<double>(x);
+///
+/// Laws: kernel/functions/cast.hpp's, elementwise; real to real may act on any unfinished sum,
+/// maximum or minimum.
+#include <tessera/kernel/functions/cast.hpp>
+#include <tessera/op/map.hpp>
+
+namespace tessera {
+
+/// Returns x with elements of type U, as static_cast converts them but for two rules: reals beyond
+/// the range of an integer saturate, and NaN becomes 0. Communication: none. Collective over the
+/// mesh.
+template <Element U, TypedTensor A> auto cast(const A& x, Where where = Where::here()) {
+  return detail::apply(fn::Cast<U>{}, where, x);
+}
+
+}  // namespace tessera

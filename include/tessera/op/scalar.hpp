@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Numbers beside tensors: what may stand there, and how it takes the tensor's element type.
+///
+///     auto y = detail::apply_two(fn::Pow{}, where, x, 2);     // map(fn::Bound<fn::Pow, 1, float>, x)
+///
+/// Laws: f(x, s) == f(x, a tensor of s), without the tensor.
+#include <concepts>
+
+#include <tessera/op/map.hpp>
+
+namespace tessera {
+
+/// S may stand beside a tensor: a number, a truth, or any other element.
+template <class S>
+concept Scalar = std::is_arithmetic_v<S> || Element<S>;
+
+/// Two operands of which one at least is a tensor.
+template <class A, class B>
+concept TensorAndOther = (TypedTensor<A> && (TypedTensor<B> || Scalar<B>)) ||
+                         (Scalar<A> && TypedTensor<B>);
+
+namespace detail {
+
+/// Returns the number as an element of type T. Whole tensors take whole numbers: a fraction would be
+/// cut in silence.
+template <class T, Scalar S> constexpr T scalar_as(S s) {
+  static_assert(!std::is_integral_v<T> || std::is_integral_v<S>,
+                "[tessera] a fraction stands beside a tensor of integers; nothing is converted in "
+                "silence; cast the tensor, as in cast<double>(x), or write a whole number");
+  static_assert(!std::is_same_v<T, bool> || std::is_same_v<S, bool>,
+                "[tessera] a number stands beside a tensor of bool; write true or false, or "
+                "cast<std::int32_t>(x) first");
+  static_assert(std::is_constructible_v<T, S>,
+                "[tessera] the scalar cannot become an element of the tensor; cast the tensor "
+                "first, as in cast<complex<double>>(x)");
+  if constexpr (ComplexElement<T> && std::is_arithmetic_v<S>)
+    return T(static_cast<typename T::value_type>(s));
+  else
+    return static_cast<T>(s);
+}
+
+template <class F, class A, class B>
+  requires TensorAndOther<A, B>
+auto apply_two(const F& f, Where where, const A& a, const B& b) {
+  if constexpr (!TypedTensor<B>) {
+    using T = typename A::value_type;
+    return apply(fn::Bound<F, 1, T>{f, scalar_as<T>(b)}, where, a);
+  } else if constexpr (!TypedTensor<A>) {
+    using T = typename B::value_type;
+    return apply(fn::Bound<F, 0, T>{f, scalar_as<T>(a)}, where, b);
+  } else {
+    return apply(f, where, a, b);
+  }
+}
+
+}  // namespace detail
+}  // namespace tessera
