@@ -2,39 +2,16 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 #include <tessera/kernel/functions.hpp>
 
+#include "ulps.hpp"
+
 using namespace tessera;
+using test::worst;
 
 namespace {
-/// Returns how many units in the last place of the float nearest to `exact` lie between.
-double ulps(float value, double exact) {
-  const float nearest = static_cast<float>(exact);
-  if (std::isnan(value) || std::isnan(nearest))
-    return std::isnan(value) == std::isnan(nearest) ? 0 : 1e9;
-  if (std::isinf(value) || std::isinf(nearest)) return value == nearest ? 0 : 1e9;
-  int exponent = 0;
-  std::frexp(nearest, &exponent);
-  return std::abs(static_cast<double>(value) - exact) /
-         std::ldexp(1.0, std::max(exponent, -125) - 24);
-}
-
-/// The largest error over every 1009th float, of all signs and exponents, infinities and NaN among
-/// them.
-template <class F, class G> double worst(F f, G g) {
-  double most = 0;
-  for (std::uint64_t bits = 0; bits <= 0xffffffffu; bits += 1009) {
-    const std::uint32_t narrow = static_cast<std::uint32_t>(bits);
-    float x;
-    std::memcpy(&x, &narrow, sizeof x);
-    most = std::max(most, ulps(f(x), g(static_cast<double>(x))));
-  }
-  return most;
-}
-
 const float infinity = std::numeric_limits<float>::infinity();
 const float not_a_number = std::numeric_limits<float>::quiet_NaN();
 const float least = std::numeric_limits<float>::denorm_min();

@@ -17,9 +17,9 @@
 #include <utility>
 
 #include <tessera/kernel/detail/launch.hpp>
+#include <tessera/kernel/detail/map_shape.hpp>
 #include <tessera/kernel/fill_index.hpp>
 #include <tessera/kernel/functions/number.hpp>
-#include <tessera/kernel/detail/map_shape.hpp>
 
 namespace tessera {
 namespace detail {
@@ -141,8 +141,8 @@ template <class R, class F, class... T> struct MapWithIndex {
   KOKKOS_FUNCTION void run(Index begin, Index end) const {
     GlobalIndex index = block.at(begin);
     for (Index i = begin;;) {
-      out[i] = static_cast<R>(
-          map_element<0>(f, shape, i, in, static_cast<const GlobalIndex&>(index)));
+      out[i] =
+          static_cast<R>(map_element<0>(f, shape, i, in, static_cast<const GlobalIndex&>(index)));
       if (++i >= end) return;
       block.next(index);
     }

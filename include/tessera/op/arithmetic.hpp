@@ -6,9 +6,9 @@
 ///
 ///     auto y = relu(x + bias) * 0.5f;
 ///
-/// Laws: each equals map(fn::Name{}, ...); + and - of two alike unfinished sums stay unfinished, and
-/// so does an unfinished sum times or over a number. Operators cannot carry the place of their call;
-/// their errors name the function.
+/// Laws: each equals map(fn::Name{}, ...); + and - of two alike unfinished sums stay unfinished,
+/// and so does an unfinished sum times or over a number. Operators cannot carry the place of their
+/// call; their errors name the function.
 #include <tessera/kernel/functions/arithmetic.hpp>
 #include <tessera/kernel/functions/exponential.hpp>
 #include <tessera/op/scalar.hpp>

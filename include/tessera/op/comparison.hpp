@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Comparisons of tensors, and of a tensor with a number, which give tensors of bool; and the choice
-/// by such a tensor. There is no operator== on tensors (it would read as a question about two
-/// handles): equal and not_equal are functions.
+/// Comparisons of tensors, and of a tensor with a number, which give tensors of bool; and the
+/// choice by such a tensor. There is no operator== on tensors (it would read as a question about
+/// two handles): equal and not_equal are functions.
 ///
 ///     auto kept = where(x > 0.5f, x, 0);
 ///     auto same = equal(a, b);
@@ -74,7 +74,7 @@ template <TypedTensor A> auto isfinite(const A& x, Where where = Where::here()) 
 /// Returns a where the condition (of bool) is true, else b; tensors or numbers. Two numbers are of
 /// one type, which is the result's.
 template <TypedTensor C, class A, class B>
-  requires((TypedTensor<A> || Scalar<A>) && (TypedTensor<B> || Scalar<B>))
+  requires((TypedTensor<A> || Scalar<A>)&&(TypedTensor<B> || Scalar<B>))
 auto where(const C& condition, const A& a, const B& b, Where place = Where::here()) {
   if constexpr (TypedTensor<A> && TypedTensor<B>) {
     return detail::apply(fn::Select{}, place, condition, a, b);

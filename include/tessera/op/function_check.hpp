@@ -17,16 +17,16 @@ namespace tessera {
 
 enum class FunctionRule : std::uint8_t {
   ok,
-  same_type,     ///< elementwise functions do not convert
-  condition,     ///< a choice is made by bool
-  real_numbers,  ///< sin of an integer, or of a complex number
-  numbers,       ///< the sum of two truths
-  ordered,       ///< which complex number is less
-  booleans,      ///< the negation of a number
-  integers,      ///< the bits of a float
+  same_type,        ///< elementwise functions do not convert
+  condition,        ///< a choice is made by bool
+  real_numbers,     ///< sin of an integer, or of a complex number
+  numbers,          ///< the sum of two truths
+  ordered,          ///< which complex number is less
+  booleans,         ///< the negation of a number
+  integers,         ///< the bits of a float
   complex_numbers,  ///< the imaginary part of a float
-  defined,       ///< any other call that the function does not take
-  element,       ///< it returns what no tensor holds
+  defined,          ///< any other call that the function does not take
+  element,          ///< it returns what no tensor holds
 };
 
 namespace detail {
@@ -57,9 +57,9 @@ consteval FunctionRule why_not_callable() {
   if (!std::is_same_v<First, bool> && sizeof...(Rest) > 0 &&
       Arguments::template callable<F, bool, Rest...>)
     return FunctionRule::condition;
-  if (!alike && (Arguments::template callable<F, First, Always<First, Rest>...> ||
-                 Arguments::template callable<F, bool, First, Always<First, Rest>...> || of_float ||
-                 of_int))
+  if (!alike &&
+      (Arguments::template callable<F, First, Always<First, Rest>...> ||
+       Arguments::template callable<F, bool, First, Always<First, Rest>...> || of_float || of_int))
     return FunctionRule::same_type;
   if (of_int && of_float)
     return std::is_same_v<First, bool> ? FunctionRule::numbers : FunctionRule::ordered;
@@ -117,7 +117,8 @@ template <class F, class Arguments, class... T> struct FunctionResult {
   static constexpr FunctionRule rule = check_function<F, Arguments, T...>();
   template <FunctionRule R> static consteval auto make() {
     if constexpr (R == FunctionRule::ok)
-      return std::type_identity<std::remove_cvref_t<typename Arguments::template result<F, T...>>>{};
+      return std::type_identity<
+          std::remove_cvref_t<typename Arguments::template result<F, T...>>>{};
     else
       return std::type_identity<typename FirstOf<T...>::type>{};
   }

@@ -146,8 +146,8 @@ auto atan2(const A& y, const B& x, Where where = Where::here()) {
 template <TypedTensor A, Scalar L, Scalar H>
 auto clamp(const A& x, L low, H high, Where where = Where::here()) {
   using T = typename A::value_type;
-  return detail::apply(
-      fn::ClampTo<T>{detail::scalar_as<T>(low), detail::scalar_as<T>(high)}, where, x);
+  return detail::apply(fn::ClampTo<T>{detail::scalar_as<T>(low), detail::scalar_as<T>(high)}, where,
+                       x);
 }
 template <TypedTensor A, TypedTensor L, TypedTensor H>
 auto clamp(const A& x, const L& low, const H& high, Where where = Where::here()) {

@@ -50,7 +50,8 @@ template <class A, class B>
 auto shift_left(const A& a, const B& b, Where where = Where::here()) {
   return detail::apply_two(fn::ShiftLeft{}, where, a, b);
 }
-/// floor(a / 2^b); where b is negative or as large as the element has bits: 0, or -1 for negative a.
+/// floor(a / 2^b); where b is negative or as large as the element has bits: 0, or -1 for negative
+/// a.
 template <class A, class B>
   requires TensorAndOther<A, B>
 auto shift_right(const A& a, const B& b, Where where = Where::here()) {

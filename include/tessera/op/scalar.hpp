@@ -23,8 +23,8 @@ concept TensorAndOther = (TypedTensor<A> && (TypedTensor<B> || Scalar<B>)) ||
 
 namespace detail {
 
-/// Returns the number as an element of type T. Whole tensors take whole numbers: a fraction would be
-/// cut in silence.
+/// Returns the number as an element of type T. Whole tensors take whole numbers: a fraction would
+/// be cut in silence.
 template <class T, Scalar S> constexpr T scalar_as(S s) {
   static_assert(!std::is_integral_v<T> || std::is_integral_v<S>,
                 "[tessera] a fraction stands beside a tensor of integers; nothing is converted in "

@@ -20,8 +20,8 @@ KOKKOS_FORCEINLINE_FUNCTION float erf_of(float x) {
 }
 KOKKOS_FORCEINLINE_FUNCTION float sigmoid_of(float x) {
   KOKKOS_IF_ON_HOST((return fast_sigmoid(x);))
-  KOKKOS_IF_ON_DEVICE((const float e = Kokkos::exp(-Kokkos::fabs(x));
-                       return (x < 0.0f ? e : 1.0f) / (1.0f + e);))
+  KOKKOS_IF_ON_DEVICE(
+      (const float e = Kokkos::exp(-Kokkos::fabs(x)); return (x < 0.0f ? e : 1.0f) / (1.0f + e);))
 }
 
 }  // namespace detail
@@ -73,8 +73,8 @@ struct Sigmoid : detail::OfReal<Sigmoid> {
   static constexpr Linearity linearity = Linearity::monotone;
   template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) { return detail::sigmoid_of(x); }
 };
-/// x / (1 + e^-x), also called swish; NaN at minus infinity, as the formula. Source: Elfwing, Uchibe
-/// and Doya, "Sigmoid-Weighted Linear Units" (2017).
+/// x / (1 + e^-x), also called swish; NaN at minus infinity, as the formula. Source: Elfwing,
+/// Uchibe and Doya, "Sigmoid-Weighted Linear Units" (2017).
 struct Silu : detail::OfReal<Silu> {
   template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) {
     return x * detail::sigmoid_of(x);

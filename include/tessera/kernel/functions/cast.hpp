@@ -25,7 +25,7 @@ template <class U> struct Cast {
     else if constexpr (detail::is_integer<T> && detail::is_real<U>)
       return Linearity::monotone;
     else if constexpr (detail::is_integer<T> && detail::is_integer<U>)
-      return keeps_order<T>() ? Linearity::monotone
+      return keeps_order<T>()         ? Linearity::monotone
              : sizeof(U) <= sizeof(T) ? Linearity::linear
                                       : Linearity::pointwise;
     else if constexpr (ComplexElement<U> && !detail::is_integer<T> && !std::is_same_v<T, bool>)
@@ -34,8 +34,7 @@ template <class U> struct Cast {
       return Linearity::pointwise;
   }
   template <class T>
-    requires detail::Castable<T, U>
-  KOKKOS_FORCEINLINE_FUNCTION constexpr U operator()(T x) const {
+  requires detail::Castable<T, U> KOKKOS_FORCEINLINE_FUNCTION constexpr U operator()(T x) const {
     if constexpr (std::is_same_v<T, U>)
       return x;
     else if constexpr (std::is_same_v<U, bool>)

@@ -118,9 +118,7 @@ struct Sqrt : detail::OfReal<Sqrt> {
 };
 /// 1 / sqrt(x), rounded twice
 struct Rsqrt : detail::OfReal<Rsqrt> {
-  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) {
-    return T(1) / Kokkos::sqrt(x);
-  }
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) { return T(1) / Kokkos::sqrt(x); }
 };
 /// The cube root.
 struct Cbrt : detail::OfReal<Cbrt> {

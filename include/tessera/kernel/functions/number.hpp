@@ -20,7 +20,8 @@ namespace tessera::detail {
 
 template <class T> inline constexpr bool is_real = RealElement<T>;
 template <class T> inline constexpr bool is_integer = IntegerElement<T>;
-template <class T> concept Boolean = std::is_same_v<T, bool>;
+template <class T>
+concept Boolean = std::is_same_v<T, bool>;
 
 /// Elements of type T can become elements of type U: all but complex ones that would lose a part.
 template <class T, class U>
@@ -28,7 +29,8 @@ concept Castable = !ComplexElement<T> || ComplexElement<U> || Boolean<U>;
 
 /// Floats, and what is computed in float.
 template <class T>
-concept FloatElement = RealElement<T> && std::is_same_v<ComputeType<T>, float>;
+concept FloatElement = RealElement<T> && std::is_same_v < ComputeType<T>,
+float > ;
 
 /// A function of one real number, Self::of: what fn::Sin, fn::Exp and their like derive from.
 template <class Self> struct OfReal {
@@ -38,8 +40,8 @@ template <class Self> struct OfReal {
 };
 
 /// A function that is cheap, and without branches, for arguments of which common(x...) is true:
-/// there f.of_common(x...), rounded to the type of f(x...), is f(x...). Maps ask a tile of arguments
-/// at a time.
+/// there f.of_common(x...), rounded to the type of f(x...), is f(x...). Maps ask a tile of
+/// arguments at a time.
 template <class F, class... T>
 concept HasCommonWay = requires(const F& f, const T&... x) {
   f.common(x...) ? f.of_common(x...) : f(x...);

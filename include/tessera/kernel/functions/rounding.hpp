@@ -14,10 +14,7 @@ template <class T> KOKKOS_FORCEINLINE_FUNCTION T floor_of(T x) {
   const T near = Kokkos::rint(x);
   return near > x ? near - T(1) : near;
 }
-template <class T> KOKKOS_FORCEINLINE_FUNCTION T ceil_of(T x) {
-  const T near = Kokkos::rint(x);
-  return near < x ? near + T(1) : near;
-}
+template <class T> KOKKOS_FORCEINLINE_FUNCTION T ceil_of(T x) { return -floor_of(-x); }
 }  // namespace detail
 
 namespace fn {

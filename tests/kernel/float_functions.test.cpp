@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The float functions that loops vectorise, against double libm, and their edges.
+#include <doctest/doctest.h>
+
+#include <limits>
+#include <vector>
+
+#include <tessera/kernel/functions.hpp>
+#include <tessera/kernel/map.hpp>
+
+#include "ulps.hpp"
+
+using namespace tessera;
+using test::ulps, test::worst;
+
+namespace {
+const float infinity = std::numeric_limits<float>::infinity();
+const float not_a_number = std::numeric_limits<float>::quiet_NaN();
+const float edges[] = {
+    0.0f,  -0.0f, 1e-45f, -1e-45f,        1.17549435e-38f, 1e-20f,   0.5f,      -0.5f,       1.0f,
+    -1.0f, 2.0f,  -3.0f,  3.40282347e38f, -1e30f,          infinity, -infinity, not_a_number};
+}  // namespace
+
+TEST_CASE("float functions stay within their stated errors") {
+  const auto check = [](const char* name, double most, auto f, auto exact) {
+    const double error = worst(f, exact);
+    MESSAGE(name << ": " << error << " ulp");
+    CHECK(error <= most);
+  };
+  check("sin", 1.5, fn::Sin{}, [](double x) { return std::sin(x); });
+  check("cos", 1.5, fn::Cos{}, [](double x) { return std::cos(x); });
+  check("tan", 3.5, fn::Tan{}, [](double x) { return std::tan(x); });
+  check("exp2", 2, fn::Exp2{}, [](double x) { return std::exp2(x); });
+  check("expm1", 2, fn::Expm1{}, [](double x) { return std::expm1(x); });
+  check("log1p", 2, fn::Log1p{}, [](double x) { return std::log1p(x); });
+  check("log2", 1, fn::Log2{}, [](double x) { return std::log2(x); });
+  check("log10", 1, fn::Log10{}, [](double x) { return std::log10(x); });
+  check("sinh", 3, fn::Sinh{}, [](double x) { return std::sinh(x); });
+  check("cosh", 2, fn::Cosh{}, [](double x) { return std::cosh(x); });
+  check("sigmoid", 3, fn::Sigmoid{}, [](double x) { return 1 / (1 + std::exp(-x)); });
+  check("rsqrt", 1.5, fn::Rsqrt{}, [](double x) { return 1 / std::sqrt(x); });
+  check("floor", 0, fn::Floor{}, [](double x) { return std::floor(x); });
+  check("ceil", 0, fn::Ceil{}, [](double x) { return std::ceil(x); });
+  check("round", 0, fn::Round{}, [](double x) { return std::rint(x); });
+  check("trunc", 0, fn::Trunc{}, [](double x) { return std::trunc(x); });
+  // Where sigmoid(x) is denormal, x times it has lost digits.
+  check(
+      "silu", 4, [](float x) { return x < -80 ? 0.0f : fn::Silu{}(x); },
+      [](double x) { return x < -80 ? 0.0 : x / (1 + std::exp(-x)); });
+  CHECK(std::isnan(fn::Silu{}(-infinity)));
+  // libm's own, rounded once
+  check("atan", 1, fn::Atan{}, [](double x) { return std::atan(x); });
+  check("cbrt", 1, fn::Cbrt{}, [](double x) { return std::cbrt(x); });
+  check("asinh", 2, fn::Asinh{}, [](double x) { return std::asinh(x); });
+}
+
+TEST_CASE("powers of floats") {
+  for (const float y : {2.0f, 3.0f, 0.5f, -1.5f, 0.3f, 17.0f, -7.0f, 1e-10f, -1e-30f, 1e5f, 4.1e6f,
+                        -4.2e6f, -100.25f, 4194303.5f, 8388607.0f}) {
+    CAPTURE(y);
+    CHECK(worst([y](float x) { return fn::Pow{}(x, y); },
+                [y](double x) { return std::pow(x, static_cast<double>(y)); }) <= 1);
+  }
+  for (const float x : {2.0f, 0.3f, -1.5f, 1.0000001f, -1.0f, 1e-30f}) {
+    CAPTURE(x);
+    CHECK(worst([x](float y) { return fn::Pow{}(x, y); },
+                [x](double y) { return std::pow(static_cast<double>(x), y); }) <= 1);
+  }
+  for (const float x : edges)
+    for (const float y : edges) {
+      CAPTURE(x);
+      CAPTURE(y);
+      CHECK(ulps(fn::Pow{}(x, y), std::pow(static_cast<double>(x), static_cast<double>(y))) <= 1);
+    }
+}
+
+TEST_CASE("a map by the common way is the function of each element, also of rare arguments") {
+  std::vector<float> x;
+  for (int i = 0; i < 5000; ++i)
+    x.push_back(0.003f * static_cast<float>(i) - 5);  // whole tiles are common
+  x[600] = 1e30f;
+  x[1200] = not_a_number;
+  x.insert(x.end(), std::begin(edges), std::end(edges));
+  const Index n = static_cast<Index>(x.size());
+  std::vector<float> y(x.size());
+  const auto check = [&](auto f) {
+    map(f, LocalMap{{n}, {{1}}}, y.data(), x.data());
+    Index wrong = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const float expected = f(x[i]);
+      wrong += !(y[i] == expected || (std::isnan(y[i]) && std::isnan(expected)));
+    }
+    CHECK(wrong == 0);
+  };
+  check(fn::Sin{});
+  check(fn::Cos{});
+  check(fn::Tan{});
+  check(fn::Log2{});
+  check(fn::Log10{});
+  check(fn::Bound<fn::Pow, 1, float>{{}, 1.7f});
+  check(fn::Bound<fn::Pow, 0, float>{{}, 1.7f});
+  std::vector<float> z(x.rbegin(), x.rend());
+  map(fn::Pow{}, LocalMap{{n}, {{1}, {1}}}, y.data(), x.data(), z.data());
+  Index wrong = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const float expected = fn::Pow{}(x[i], z[i]);
+    wrong += !(y[i] == expected || (std::isnan(y[i]) && std::isnan(expected)));
+  }
+  CHECK(wrong == 0);
+  map(fn::Sin{}, LocalMap{{n}, {{1}}}, x.data(), x.data());  // onto itself
+  CHECK(x[1] == fn::Sin{}(0.003f - 5));
+  CHECK(x[600] == fn::Sin{}(1e30f));
+}
