@@ -77,14 +77,18 @@ struct Remainder {
 struct Maximum {
   static constexpr Linearity linearity = Linearity::maximum;
   template <OrderedElement T> KOKKOS_FORCEINLINE_FUNCTION constexpr T operator()(T a, T b) const {
-    return detail::Fold<Reduction::max, T>::join(a, b);
+    using C = ComputeType<T>;
+    return static_cast<T>(
+        detail::Fold<Reduction::max, C>::join(static_cast<C>(a), static_cast<C>(b)));
   }
 };
 /// The smaller; NaN if either is.
 struct Minimum {
   static constexpr Linearity linearity = Linearity::minimum;
   template <OrderedElement T> KOKKOS_FORCEINLINE_FUNCTION constexpr T operator()(T a, T b) const {
-    return detail::Fold<Reduction::min, T>::join(a, b);
+    using C = ComputeType<T>;
+    return static_cast<T>(
+        detail::Fold<Reduction::min, C>::join(static_cast<C>(a), static_cast<C>(b)));
   }
 };
 /// -x
