@@ -284,7 +284,7 @@ TEST_CASE("logic, and what has no order") {
   static_assert(!takes<fn::Floor, C64> && takes<fn::Floor, int> && !takes<fn::Floor, bool>);
   static_assert(!takes<fn::Real, float> && !takes<fn::MakeComplex, half, half>);
   static_assert(!takes<fn::Cast<float>, C64> && takes<fn::Cast<bool>, C64>);
-  static_assert(!takes<fn::Bound<fn::Sin, 0, float>, float>);
+  static_assert(!takes<fn::Fixed<fn::Sin, 0, float>, float>);
 }
 
 namespace {
@@ -416,11 +416,11 @@ TEST_CASE("what functions claim of unfinished values is so") {
     check_casts_of<T, half, bf16, float, double, std::int8_t, std::int16_t, std::int32_t,
                    std::int64_t, std::uint8_t>();
     for (const T value : samples<T>()) {
-      check_claim<T>(fn::Bound<fn::Maximum, 1, T>{{}, value});
-      check_claim<T>(fn::Bound<fn::Minimum, 0, T>{{}, value});
-      check_claim<T>(fn::Bound<fn::Multiply, 1, T>{{}, value});
-      check_claim<T>(fn::Bound<fn::Multiply, 0, T>{{}, value});
-      check_claim<T>(fn::Bound<fn::Divide, 1, T>{{}, value});
+      check_claim<T>(fn::Fixed<fn::Maximum, 1, T>{{}, value});
+      check_claim<T>(fn::Fixed<fn::Minimum, 0, T>{{}, value});
+      check_claim<T>(fn::Fixed<fn::Multiply, 1, T>{{}, value});
+      check_claim<T>(fn::Fixed<fn::Multiply, 0, T>{{}, value});
+      check_claim<T>(fn::Fixed<fn::Divide, 1, T>{{}, value});
       for (const T high : samples<T>()) check_claim<T>(fn::ClampTo<T>{value, high});
     }
     // Two maxima that are both open: the larger of the two on each process, and then over
@@ -445,8 +445,8 @@ TEST_CASE("what functions claim of unfinished values is so") {
   CHECK(!is_monotone<std::int64_t>(fn::Cast<std::int32_t>{}));
   CHECK(!is_monotone<std::int32_t>(fn::Negate{}));
   CHECK(!is_linear<std::int32_t>(fn::Cast<std::int64_t>{}));
-  CHECK(!is_linear<std::int32_t>(fn::Bound<fn::Divide, 1, std::int32_t>{{}, 2}));
-  CHECK(!is_linear<double>(fn::Bound<fn::Add, 1, double>{{}, 1.0}));
+  CHECK(!is_linear<std::int32_t>(fn::Fixed<fn::Divide, 1, std::int32_t>{{}, 2}));
+  CHECK(!is_linear<double>(fn::Fixed<fn::Add, 1, double>{{}, 1.0}));
 
   static_assert(detail::stated_linearity<fn::Cast<double>, float>() == Linearity::linear_monotone);
   static_assert(detail::stated_linearity<fn::Cast<std::int64_t>, std::int32_t>() ==
@@ -455,12 +455,12 @@ TEST_CASE("what functions claim of unfinished values is so") {
                 Linearity::linear);
   static_assert(detail::stated_linearity<fn::Cast<std::int32_t>, float>() == Linearity::pointwise);
   static_assert(detail::stated_linearity<fn::Cast<complex<double>>, float>() == Linearity::linear);
-  static_assert(detail::stated_linearity<fn::Bound<fn::Divide, 1, double>, double>() ==
+  static_assert(detail::stated_linearity<fn::Fixed<fn::Divide, 1, double>, double>() ==
                 Linearity::linear);
-  static_assert(detail::stated_linearity<fn::Bound<fn::Divide, 0, double>, double>() ==
+  static_assert(detail::stated_linearity<fn::Fixed<fn::Divide, 0, double>, double>() ==
                 Linearity::pointwise);
-  static_assert(detail::stated_linearity<fn::Bound<fn::Divide, 1, int>, int>() ==
+  static_assert(detail::stated_linearity<fn::Fixed<fn::Divide, 1, int>, int>() ==
                 Linearity::pointwise);
-  static_assert(detail::stated_linearity<fn::Bound<fn::Add, 1, double>, double>() ==
+  static_assert(detail::stated_linearity<fn::Fixed<fn::Add, 1, double>, double>() ==
                 Linearity::pointwise);
 }

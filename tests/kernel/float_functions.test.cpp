@@ -97,8 +97,8 @@ TEST_CASE("a map by the common way is the function of each element, also of rare
   check(fn::Tan{});
   check(fn::Log2{});
   check(fn::Log10{});
-  check(fn::Bound<fn::Pow, 1, float>{{}, 1.7f});
-  check(fn::Bound<fn::Pow, 0, float>{{}, 1.7f});
+  check(fn::Fixed<fn::Pow, 1, float>{{}, 1.7f});
+  check(fn::Fixed<fn::Pow, 0, float>{{}, 1.7f});
   std::vector<float> z(x.rbegin(), x.rend());
   map(fn::Pow{}, LocalMap{{n}, {{1}, {1}}}, y.data(), x.data(), z.data());
   Index wrong = 0;

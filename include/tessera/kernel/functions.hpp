@@ -12,7 +12,7 @@
 /// gives itself).
 #include <tessera/kernel/functions/activation.hpp>
 #include <tessera/kernel/functions/arithmetic.hpp>
-#include <tessera/kernel/functions/bound.hpp>
+#include <tessera/kernel/functions/fixed.hpp>
 #include <tessera/kernel/functions/cast.hpp>
 #include <tessera/kernel/functions/comparison.hpp>
 #include <tessera/kernel/functions/complex.hpp>

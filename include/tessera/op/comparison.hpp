@@ -80,18 +80,18 @@ auto where(const C& condition, const A& a, const B& b, Where place = Where::here
     return detail::apply(fn::Select{}, place, condition, a, b);
   } else if constexpr (TypedTensor<A>) {
     using T = typename A::value_type;
-    return detail::apply(fn::Bound<fn::Select, 2, T>{{}, detail::scalar_as<T>(b)}, place, condition,
+    return detail::apply(fn::Fixed<fn::Select, 2, T>{{}, detail::scalar_as<T>(b)}, place, condition,
                          a);
   } else if constexpr (TypedTensor<B>) {
     using T = typename B::value_type;
-    return detail::apply(fn::Bound<fn::Select, 1, T>{{}, detail::scalar_as<T>(a)}, place, condition,
+    return detail::apply(fn::Fixed<fn::Select, 1, T>{{}, detail::scalar_as<T>(a)}, place, condition,
                          b);
   } else {
     static_assert(std::is_same_v<A, B>,
                   "[tessera] where chooses between numbers of two types; the result has one; write "
                   "both alike, as in where(c, 1.0f, 0.0f)");
-    using Else = fn::Bound<fn::Select, 2, B>;
-    return detail::apply(fn::Bound<Else, 1, A>{Else{{}, b}, a}, place, condition);
+    using Else = fn::Fixed<fn::Select, 2, B>;
+    return detail::apply(fn::Fixed<Else, 1, A>{Else{{}, b}, a}, place, condition);
   }
 }
 

@@ -38,10 +38,10 @@ template <class T>
 void accumulate(const Terms& terms, const TensorCore& c, const TensorCore& a, const TensorCore& b,
                 T alpha, T beta, CallSite site) {
   if (beta == T{}) {  // as BLAS: what c holds is not read, NaN or not
-    const fn::Bound<fn::Multiply, 1, T> scale{{}, alpha};
+    const fn::Fixed<fn::Multiply, 1, T> scale{{}, alpha};
     Extras extras = into(c);
     if (!(alpha == T{1}))
-      extras.kernel = MapKernel{&MapRunner<T, fn::Bound<fn::Multiply, 1, T>, T>::run, &scale};
+      extras.kernel = MapKernel{&MapRunner<T, fn::Fixed<fn::Multiply, 1, T>, T>::run, &scale};
     (void)einsum(terms, a, b, c.sharding(), site, extras, {}, dtype_of<T>);
     return;
   }

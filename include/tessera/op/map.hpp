@@ -13,7 +13,7 @@
 /// agree; a functor that is not linear does not act on unfinished sums.
 #include <type_traits>
 
-#include <tessera/kernel/functions/bound.hpp>
+#include <tessera/kernel/functions/fixed.hpp>
 #include <tessera/kernel/map.hpp>
 #include <tessera/op/function_check.hpp>
 #include <tessera/op/operators.hpp>

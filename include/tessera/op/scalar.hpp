@@ -3,7 +3,7 @@
 /// @file
 /// Numbers beside tensors: what may stand there, and how it takes the tensor's element type.
 ///
-///     auto y = detail::apply_two(fn::Pow{}, where, x, 2);     // map(fn::Bound<fn::Pow, 1, float>, x)
+///     auto y = detail::apply_two(fn::Pow{}, where, x, 2);     // map(fn::Fixed<fn::Pow, 1, float>, x)
 ///
 /// Laws: f(x, s) == f(x, a tensor of s), without the tensor.
 #include <concepts>
@@ -46,10 +46,10 @@ template <class F, class A, class B>
 auto apply_two(const F& f, Where where, const A& a, const B& b) {
   if constexpr (!TypedTensor<B>) {
     using T = typename A::value_type;
-    return apply(fn::Bound<F, 1, T>{f, scalar_as<T>(b)}, where, a);
+    return apply(fn::Fixed<F, 1, T>{f, scalar_as<T>(b)}, where, a);
   } else if constexpr (!TypedTensor<A>) {
     using T = typename B::value_type;
-    return apply(fn::Bound<F, 0, T>{f, scalar_as<T>(a)}, where, b);
+    return apply(fn::Fixed<F, 0, T>{f, scalar_as<T>(a)}, where, b);
   } else {
     return apply(f, where, a, b);
   }

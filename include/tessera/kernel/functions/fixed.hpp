@@ -4,9 +4,9 @@
 /// A function with one argument fixed to a number, which is part of the functor: how scalars stand
 /// beside tensors.
 ///
-///     fn::Bound<fn::Subtract, 0, float>{{}, 1.0f}(x)        // 1 - x
+///     fn::Fixed<fn::Subtract, 0, float>{{}, 1.0f}(x)        // 1 - x
 ///
-/// Laws: Bound<F, P, T>{f, v}(a...) is f with v put in front of argument P.
+/// Laws: Fixed<F, P, T>{f, v}(a...) is f with v put in front of argument P.
 #include <string_view>
 
 #include <tessera/base/type_name.hpp>
@@ -26,7 +26,7 @@ template <class F, class... T> constexpr Linearity stated_linearity() {
 
 /// What is left of a claim about two operands when one is a number: products and quotients are
 /// linear in the other, the larger and the smaller of x and a number are monotone in x.
-constexpr Linearity bound_linearity(Linearity of_both, int position) {
+constexpr Linearity fixed_linearity(Linearity of_both, int position) {
   switch (of_both) {
     case Linearity::bilinear:
       return Linearity::linear;
@@ -52,13 +52,13 @@ template <class F> constexpr std::string_view function_name() {
 
 namespace tessera::fn {
 
-template <class F, int Position, class T> struct Bound {
+template <class F, int Position, class T> struct Fixed {
   static constexpr std::string_view name = detail::function_name<F>();
   F f;
   T value;
 
   template <class A> static constexpr Linearity linearity_on() {
-    return detail::bound_linearity(detail::stated_linearity<F, A, A>(), Position);
+    return detail::fixed_linearity(detail::stated_linearity<F, A, A>(), Position);
   }
   template <class A>
     requires(Position == 0 && std::is_invocable_v<const F&, const T&, const A&>)
