@@ -11,9 +11,11 @@
 #include <tessera/plan/einsum.hpp>
 #include <tessera/plan/explain.hpp>
 #include <tessera/plan/map.hpp>
+#include <tessera/plan/on_process.hpp>
 #include <tessera/plan/program_contract.hpp>
 #include <tessera/plan/program_diff.hpp>
 #include <tessera/plan/reduce.hpp>
+#include <tessera/plan/simulation.hpp>
 #include <tessera/plan/timeline.hpp>
 #include <tessera/plan/together.hpp>
 #include <tessera/plan/verdict.hpp>

@@ -34,6 +34,7 @@
 #include <tessera/op/visualize.hpp>
 #include <tessera/plan/program_contract.hpp>
 #include <tessera/plan/program_diff.hpp>
+#include <tessera/plan/simulation.hpp>
 #include <tessera/plan/timeline.hpp>
 #include <tessera/spec/logical.hpp>
 #include <tessera/spec/named_rules.hpp>

@@ -116,6 +116,13 @@ TEST_CASE("functions, lambdas, functors, with whatever arguments and results") {
     CHECK(p.entry(0).operands[0] == p.entry(0).operands[1]);
   }
   CHECK(plan([] {})(two).empty());
+  for (int process = 0; process < 6; ++process) {  // the program of a process, told from another's
+    const MeshSizes<Grid> six = sizes<Grid>(3, 2);
+    CHECK(same(on_process(plan(network)(x_like, weight_likes, 0.5, six), process), plan(network)(x_like, weight_likes, 0.5, six, process)));
+  }
+  const Simulation all = simulate(plan(network)(x_like, weight_likes, 0.5, sizes<Grid>(3, 2)));
+  CHECK(all.fault == "");
+  CHECK(all.peak.most == plan(network)(x_like, weight_likes, 0.5, sizes<Grid>(3, 2), all.peak.process).peak_bytes());
   CHECK(plan(nothing)(x_like, two, 3).process == 3);
 
   // A mesh that is handed over is not touched, and says which machine and limits to plan for.
@@ -193,4 +200,25 @@ TEST_CASE("tensors that no operator made: given before, made in between, adopted
   const PeakMoment peak = peak_moment(p);
   CHECK(peak.unnamed == arena_charge(100 * 50 * 8));  // `unused`
   CHECK(explain_memory(p).find("in tensors that no operator touched") != std::string::npos);
+}
+
+TEST_CASE("an operator with several results, and one that ends after its recording") {
+  const auto mesh = dry_mesh<Grid>(2, 2);
+  const DynamicTensor x = zeros<Real<data, model>>(mesh, 6, 10), y = zeros<Real<data, model>>(mesh, 4, 4);
+  const Program p = record(mesh, [&] { return reshard_together({x, y}, {Sharding{{}, {1}}, Sharding{{}, {1}}}); });
+  REQUIRE(p.size() == 1);
+  CHECK(p.entry(0).also.size() == 1);
+  CHECK(p.tensor(p.entry(0).also[0]).desc.extents == Extents{4, 4});
+  CHECK(p.tensor(p.entry(0).also[0]).made == 0);
+
+  Recording first(mesh);
+  auto pending = reshard_async(x, Sharding{{}, {1}});
+  CHECK(first.take().size() == 1);
+  const Program q = record(mesh, [&] {
+    const DynamicTensor late = pending.wait();  // belongs to the recording that has ended
+    (void)(map_dynamic<double>("ij,ij->ij", fn::Add{}, y.sharding(), y, y));
+  });
+  REQUIRE(q.size() == 1);
+  CHECK(q.entry(0).also.empty());
+  CHECK(q.tensor(q.entry(0).result).desc.extents == Extents{4, 4});
 }

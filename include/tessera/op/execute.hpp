@@ -99,7 +99,9 @@ class Execution {
   TensorCore also(int i, const Sharding& sharding) {
     TensorDesc desc = plan_.slots[plan_.also[i]].desc;
     desc.sharding = sharding;
-    return made(plan_.also[i], desc);
+    TensorCore result = made(plan_.also[i], desc);
+    if (entry_ >= 0) mesh_->attachment<Recorder>().end(entry_, result);
+    return result;
   }
 
  private:

@@ -53,12 +53,13 @@ class Recorder {
       program_.tensor(watched.tensor).last = program_.size();
     live_.clear();
     on_ = false;
+    before_ += program_.size();
     return std::exchange(program_, {});
   }
   void enter(std::string_view name) { program_.enter(name); }
   void leave() { program_.leave(); }
 
-  /// Writes an operator down that begins; returns its number.
+  /// Writes an operator down that begins; returns its number, counted over all recordings.
   template <class Operands>
   int begin(const std::shared_ptr<const Plan>& plan, std::string_view label, Where where,
             MeshCore& mesh, const Operands& operands) {
@@ -67,12 +68,19 @@ class Recorder {
     serials_.push_back(mesh.arena().serial());
     for (const TensorCore* operand : operands) entry.operands.push_back(number_of(*operand, -1));
     program_.record(std::move(entry));
-    return program_.size() - 1;
+    return before_ + program_.size() - 1;
   }
-  /// Writes its result down. What was under way when a recording ended has none to write to.
-  void end(int entry, const TensorCore& result) {
-    if (!on_ || entry >= program_.size()) return;
-    program_.entry(entry).result = number_of(result, entry);
+  /// Writes a result of it down; most operators have one. What was under way when its recording
+  /// ended has none to write to.
+  void end(int number, const TensorCore& result) {
+    const int entry = number - before_;
+    if (!on_ || entry < 0 || entry >= program_.size()) return;
+    ProgramEntry& e = program_.entry(entry);
+    const int tensor = number_of(result, entry);
+    if (e.result < 0)
+      e.result = tensor;
+    else
+      e.also.push_back(tensor);
   }
 
  private:
@@ -97,7 +105,8 @@ class Recorder {
       program_.tensor(known->second.tensor).last = program_.size() - 1;
     const std::uint64_t serial = storage ? storage->serial() : 0;
     const auto began_after = [&](int i) { return serials_[static_cast<std::size_t>(i)] >= serial; };
-    ProgramTensor tensor{x.desc(), storage ? storage->charge() : 0, made, made, 0};
+    ProgramTensor tensor{x.desc(), storage ? storage->charge() : 0,         made, made,
+                         0,        storage != nullptr && storage->adopted()};
     if (made < 0 || began_after(made)) {  // nobody's, and there since the first that began after it
       tensor.made = -1;
       tensor.first = 0;
@@ -110,6 +119,7 @@ class Recorder {
 
   bool on_ = false;
   std::uint64_t session_ = 0;
+  int before_ = 0;  ///< operators of the recordings that have ended
   Program program_;
   std::unordered_map<const Storage*, Watched> live_;
   std::vector<std::uint64_t> serials_;  ///< of the arena, when each operator began

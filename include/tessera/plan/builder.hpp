@@ -8,9 +8,10 @@
 ///     const int slot = build.reshard(build.operand(desc, labels), sharding);
 ///     return build.finish(slot, sharding);
 ///
-/// Laws: peak_bytes replays the allocations that the executor makes, in the same order.
+/// Laws: peak_bytes is a replay of what the executor allocates, in the same order.
 #include <tessera/plan/deduce.hpp>
 #include <tessera/plan/join.hpp>
+#include <tessera/plan/numbers.hpp>
 #include <tessera/plan/reshard.hpp>
 
 namespace tessera {
@@ -66,20 +67,11 @@ class PlanBuilder {
   constexpr void join(FixedVector<int, max_operands>& slots,
                       const FixedVector<Move, max_operands>& moves) {
     Step joined;
-    Index elements = 0;
-    Index send = 0;
-    Index receive = 0;
     for (int k = 0; k < slots.size(); ++k) {
       const TensorDesc from = desc(slots[k]);
       add_move(slots[k], moves[k]);
       const Step step = plan_.steps.back();
       plan_.steps.pop_back();
-      const Index unit = static_cast<Index>(size_of(from.type));
-      const Index before = plan_.slots[slots[k]].bytes;
-      const Index after = plan_.slots[step.out].bytes;
-      elements += before / unit;
-      send = saturating_add(send, before);
-      receive = saturating_add(receive, after);
       if (k == 0) {
         joined = step;
         joined.direct_send = joined.direct_receive = false;
@@ -88,26 +80,14 @@ class PlanBuilder {
         joined.in.push_back(static_cast<std::int8_t>(slots[k]));
         joined.also.push_back(step.out);
         joined.even = joined.even && step.even;
-        joined.payload = saturating_add(joined.payload, step.payload);
-        joined.network_payload = saturating_add(joined.network_payload, step.network_payload);
         joined.cost = saturating_add(joined.cost, step.cost);
         joined.cost -= join_saving(moves[k], from, plan_.mesh, options_.machine);
       }
       joined.cost =
           saturating_add(joined.cost, join_toll(moves[k], from, plan_.mesh, options_.machine));
       slots[k] = step.out;
-      if (joined.collective == Collective::all_reduce) {
-        const int members = plan_.mesh.group_size(joined.group);
-        joined.payload =
-            saturating_mul(2 * (elements - block_size(elements, members,
-                                                      plan_.mesh.group_rank(joined.group, at_))),
-                           unit);
-        joined.network_payload = min_of(joined.network_payload, joined.payload);
-      }
     }
-    joined.scratch = arena_charge(receive);
-    if (joined.collective != Collective::all_reduce)
-      joined.scratch = saturating_add(joined.scratch, arena_charge(send));
+    detail::number_move(plan_, joined, at_, options_.machine);
     plan_.steps.push_back(joined);
   }
 
@@ -175,24 +155,21 @@ class PlanBuilder {
     }
     if (kept.size() == whole.size()) return slot;
     result.sharding = result.sharding.with_partial(open, reduction);
-    const auto flops_at = [&](const Coordinates& at) {
-      return block(x.extents, x.sharding, plan_.mesh, at).size();
-    };
-    return compute(StepKind::reduce, FixedVector<int, 1>{slot}, result, kept, flops_at(at_),
-                   flops_at(Coordinates(plan_.mesh.rank(), 0)));
+    return compute(StepKind::reduce, FixedVector<int, 1>{slot}, result, kept);
   }
 
   /// Adds local work on slots that makes a tensor `desc` with dimensions `labels`; returns the new
   /// slot.
   template <class Slots>
   constexpr int compute(StepKind kind, const Slots& inputs, const TensorDesc& result,
-                        const Term& labels, Index flops, Index flops_of_origin) {
+                        const Term& labels) {
     Step& step = plan_.steps.push_back({});
     step.kind = kind;
     for (int slot : inputs) step.in.push_back(static_cast<std::int8_t>(slot));
     step.out = static_cast<std::int8_t>(add_slot(result, labels, SlotRole::temporary));
-    step.flops = flops;
-    step.cost = options_.machine.compute(flops_of_origin, result.type);
+    step.flops = detail::step_flops(plan_, step, at_);
+    const Coordinates origin(plan_.mesh.rank(), 0);
+    step.cost = options_.machine.compute(detail::step_flops(plan_, step, origin), result.type);
     return step.out;
   }
 
@@ -218,7 +195,8 @@ class PlanBuilder {
       for (int slot : plan_.steps[i].in) plan_.slots[slot].last_use = i;
     plan_.slots[result].given = plan_.destination != Destination::fresh;
     for (int i = plan_.steps.size() - 1; i >= 0; --i) take_over(i);
-    count_memory();
+    for (const Step& step : plan_.steps) plan_.cost = saturating_add(plan_.cost, step.cost);
+    plan_.peak_bytes = detail::replayed_peak(plan_);
     return plan_;
   }
 
@@ -253,25 +231,6 @@ class PlanBuilder {
       return;
     }
   }
-  /// Replays the allocations of the executor.
-  constexpr void count_memory() {
-    Index held = 0;
-    const auto charge = [&](const Slot& slot) { return slot.given ? 0 : arena_charge(slot.bytes); };
-    for (int i = 0; i < plan_.steps.size(); ++i) {
-      const Step& step = plan_.steps[i];
-      plan_.cost = saturating_add(plan_.cost, step.cost);
-      if (step.takes < 0) held = saturating_add(held, charge(plan_.slots[step.out]));
-      for (int slot : step.also) held = saturating_add(held, charge(plan_.slots[slot]));
-      plan_.peak_bytes = max_of(plan_.peak_bytes, saturating_add(held, step.scratch));
-      for (int k = 0; k < step.in.size(); ++k) {
-        const Slot& slot = plan_.slots[step.in[k]];
-        bool repeated = step.in[k] == step.takes;
-        for (int j = 0; j < k; ++j) repeated = repeated || step.in[j] == step.in[k];
-        if (!repeated && slot.role == SlotRole::temporary && slot.last_use == i)
-          held -= charge(slot);
-      }
-    }
-  }
   constexpr int add_slot(const TensorDesc& desc, const Term& labels, SlotRole role,
                          const Placement& place = {}) {
     Slot& slot = plan_.slots.push_back({});
@@ -279,10 +238,7 @@ class PlanBuilder {
     slot.place = place;
     slot.labels = labels;
     slot.role = role;
-    const Index elements = place.sharded()
-                               ? block_volume(desc.extents, desc.sharding, plan_.mesh, at_)
-                               : Holding(desc, place, plan_.mesh).size(plan_.process);
-    slot.bytes = saturating_mul(elements, static_cast<Index>(size_of(desc.type)));
+    slot.bytes = detail::slot_bytes(slot, plan_.mesh, plan_.process, at_);
     return plan_.slots.size() - 1;
   }
   constexpr int copy(int slot) {
@@ -307,7 +263,6 @@ class PlanBuilder {
     const TensorDesc from = desc(slot);
     TensorDesc to = from;
     to.sharding = move.to;
-    const MoveNumbers numbers = count_move(move, from, plan_.mesh, at_, options_.machine);
     Step& step = add_step(move.kind, slot);
     step.collective = move.collective;
     step.group = move.group;
@@ -318,13 +273,10 @@ class PlanBuilder {
     step.direct_send = move.direct_send;
     step.direct_receive = move.direct_receive;
     step.panel_dim = move.panel_dim;
-    step.payload = numbers.payload;
-    step.network_payload = numbers.network_payload;
-    step.messages = numbers.messages;
-    step.scratch = numbers.scratch();
     step.cost = price(move, from, plan_.mesh, options_.machine);
     step.out =
         static_cast<std::int8_t>(add_slot(to, plan_.slots[slot].labels, SlotRole::temporary));
+    detail::number_move(plan_, step, at_, options_.machine);
     return step.out;
   }
 

@@ -95,17 +95,7 @@ constexpr Plan plan_einsum(const Terms& terms, const TensorDesc& a, const Tensor
     product.sharding.dims.push_back(choice.c[d]);
   }
   product.sharding = product.sharding.with_partial(choice.c.partial, Reduction::sum);
-  const auto flops_at = [&](const Coordinates& at) {
-    Index flops = saturating_mul(2, block(product.extents, product.sharding, mesh, at).size());
-    for (char label : roles.k) {
-      const int d = build.labels(left).find(label);
-      flops = saturating_mul(
-          flops, block(build.desc(left).extents[d], build.desc(left).sharding[d], mesh, at).size());
-    }
-    return flops;
-  };
-  int slot = build.compute(StepKind::contract, FixedVector<int, 2>{left, right}, product, roles.c,
-                           flops_at(build.at()), flops_at(Coordinates(mesh.rank(), 0)));
+  int slot = build.compute(StepKind::contract, FixedVector<int, 2>{left, right}, product, roles.c);
   const int product_slot = slot;
   const int next = build.last_step() + 1;
   slot = build.reshard(build.permute(slot, terms.result), out);

@@ -61,11 +61,7 @@ constexpr int add_map(PlanBuilder& build, FixedVector<int, max_operands> slots, 
   for (int i = 0; i < slots.size(); ++i)
     slots[i] = build.reshard(slots[i], aligned_sharding(terms.operands[i], build.desc(slots[i]),
                                                         terms, result.extents, result.sharding));
-  const auto size_at = [&](const Coordinates& at) {
-    return block(result.extents, result.sharding, build.plan().mesh, at).size();
-  };
-  return build.compute(StepKind::map, slots, result, terms.result, size_at(build.at()),
-                       size_at(Coordinates(build.plan().mesh.rank(), 0)));
+  return build.compute(StepKind::map, slots, result, terms.result);
 }
 
 /// Plans f(operands...) -> a tensor of element type `type`. A partial `out` says that f is linear

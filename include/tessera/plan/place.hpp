@@ -75,15 +75,8 @@ inline int PlanBuilder::relocate(int slot, const Sharding& sharding, const Place
     step.slab = slab_bytes(options_.workspace_limit);
     step.rounds = Slabs(desc.extents, max_of(1, step.slab / unit)).count();
   }
+  detail::number_relocation(plan_, step, plan_.process);
   const detail::Relocation moves = detail::relocation_of(plan_, step);
-  for (Index round = 0; round < step.rounds; ++round) {
-    const StepWork work = moves.work(plan_.process, round);
-    step.payload = saturating_add(step.payload, payload_bytes(work.call));
-    step.network_payload = saturating_add(step.network_payload, network_bytes(work.call));
-    step.messages += message_count(work.call);
-    step.scratch =
-        max_of(step.scratch, arena_charge(work.send_staging) + arena_charge(work.receive_staging));
-  }
   // Priced at the process that has everything; else at the first and the last one, the dearer.
   const int first = root_sends ? from.place.root : root_receives ? place.root : 0;
   for (const int process : {first, root_sends || root_receives ? first : mesh.processes() - 1}) {

@@ -8,7 +8,8 @@
 ///     p.payload_bytes(AxisSet{1});   p.peak_bytes();   p.duplicated_flops()
 ///
 /// Sums by axis, layer and operator are plan/summary.hpp's, memory over time plan/timeline.hpp's,
-/// what a test may demand plan/promise.hpp's, the comparison of two plan/difference.hpp's.
+/// what a test may demand plan/program_contract.hpp's, the comparison of two
+/// plan/program_diff.hpp's, all processes at once plan/simulation.hpp's.
 ///
 /// Laws: a dry run of f on process r records the same Program as a run of f on process r.
 #include <memory>
@@ -31,6 +32,7 @@ struct ProgramEntry {
   int layer = 0;          ///< in Program::layers()
   FixedVector<int, max_operands> operands{};  ///< in Program::tensors()
   int result = -1;                            ///< in Program::tensors(); -1: it did not end
+  FixedVector<int, max_operands> also{};      ///< the further results of an operator with several
 };
 
 /// One tensor that an operator read or made.
@@ -41,6 +43,7 @@ struct ProgramTensor {
   int first = 0;    ///< the first operator that began while it was there, or that made it
   int last = 0;     ///< the last operator that began while it was there; the number of operators
                     ///< when it outlived the recording
+  bool adopted = false;  ///< its memory is the application's
   /// Returns whether it was there when operator `entry` began.
   constexpr bool alive_at(int entry) const {
     return first <= entry && entry <= last && made < entry;

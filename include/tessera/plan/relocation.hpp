@@ -141,6 +141,20 @@ inline Relocation relocation_of(const Plan& plan, const Step& step) {
           plan.mesh.group_size(step.group),
           plan.mesh};
 }
+
+/// Fills in what such a step does on a process, in all its rounds.
+inline void number_relocation(const Plan& plan, Step& step, int process) {
+  step.payload = step.network_payload = step.messages = step.scratch = 0;
+  const Relocation moves = relocation_of(plan, step);
+  for (Index round = 0; round < step.rounds; ++round) {
+    const StepWork work = moves.work(process, round);
+    step.payload = saturating_add(step.payload, payload_bytes(work.call));
+    step.network_payload = saturating_add(step.network_payload, network_bytes(work.call));
+    step.messages += message_count(work.call);
+    step.scratch =
+        max_of(step.scratch, arena_charge(work.send_staging) + arena_charge(work.receive_staging));
+  }
+}
 }  // namespace detail
 
 /// Returns whether a step is an exchange with a placed slot, not between two shardings.

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// The numbers of a plan on one process: bytes of blocks, payload, messages, operations, workspace.
+/// Steps and shardings are the same on all processes, so a plan of one process tells those of the
+/// others, without planning again. plan/on_process.hpp is what users call.
+///
+///     detail::number_slot(slot, mesh, process);   detail::step_flops(plan, step, at)
+///
+/// Laws: planners and on_process() number by these functions alone.
+#include <tessera/plan/move.hpp>
+
+namespace tessera::detail {
+
+/// Returns the bytes of this process's block.
+constexpr Index slot_bytes(const Slot& slot, const MeshShape& mesh, int process,
+                           const Coordinates& at) {
+  const TensorDesc& desc = slot.desc;
+  const Index elements = slot.place.sharded() ? block_volume(desc.extents, desc.sharding, mesh, at)
+                                              : Holding(desc, slot.place, mesh).size(process);
+  return saturating_mul(elements, static_cast<Index>(size_of(desc.type)));
+}
+
+/// Returns the operations of a step of local work on the process at `at`: two for each product of a
+/// contraction, one for each element that a reduction reads or a map makes, none for the rest.
+constexpr Index step_flops(const Plan& plan, const Step& step, const Coordinates& at) {
+  const Slot& first = plan.slots[step.in[0]];
+  const Slot& out = plan.slots[step.out];
+  switch (step.kind) {
+    case StepKind::slice:
+    case StepKind::copy:
+    case StepKind::communicate:
+    case StepKind::permute:
+    case StepKind::diagonal:
+      return 0;
+    case StepKind::contract: {
+      Index flops =
+          saturating_mul(2, block_volume(out.desc.extents, out.desc.sharding, plan.mesh, at));
+      for (int d = 0; d < first.labels.size(); ++d)
+        if (!out.labels.contains(first.labels[d]))
+          flops = saturating_mul(
+              flops, block(first.desc.extents[d], first.desc.sharding[d], plan.mesh, at).size());
+      return flops;
+    }
+    case StepKind::reduce:
+      return block_volume(first.desc.extents, first.desc.sharding, plan.mesh, at);
+    case StepKind::map:
+      return block_volume(out.desc.extents, out.desc.sharding, plan.mesh, at);
+  }
+  return 0;
+}
+
+/// Returns what a step that moves one sharded slot to another does on the process at `at`.
+constexpr MoveNumbers numbers_of(const Plan& plan, const Step& step, int in, int out,
+                                 const Coordinates& at, const Machine& machine) {
+  Move move;
+  move.kind = step.kind;
+  move.collective = step.collective;
+  move.group = step.group;
+  move.to = plan.slots[out].desc.sharding;
+  move.even = step.even;
+  move.direct_send = step.direct_send;
+  move.direct_receive = step.direct_receive;
+  move.panel_dim = step.panel_dim;
+  move.near = step.near;
+  return count_move(move, plan.slots[in].desc, plan.mesh, at, machine);
+}
+
+/// Fills in what a step that moves sharded slots, one or several in one call, does on the process
+/// at `at`, whose bytes the slots have.
+constexpr void number_move(const Plan& plan, Step& step, const Coordinates& at,
+                           const Machine& machine) {
+  const MoveNumbers first = numbers_of(plan, step, step.in[0], step.out, at, machine);
+  step.payload = first.payload;
+  step.network_payload = first.network_payload;
+  step.messages = first.messages;
+  step.scratch = first.scratch();
+  if (step.also.empty()) return;
+  Index send = plan.slots[step.in[0]].bytes;
+  Index receive = plan.slots[step.out].bytes;
+  for (int k = 0; k < step.also.size(); ++k) {
+    const MoveNumbers more = numbers_of(plan, step, step.in[k + 1], step.also[k], at, machine);
+    step.payload = saturating_add(step.payload, more.payload);
+    step.network_payload = saturating_add(step.network_payload, more.network_payload);
+    send = saturating_add(send, plan.slots[step.in[k + 1]].bytes);
+    receive = saturating_add(receive, plan.slots[step.also[k]].bytes);
+  }
+  step.scratch = arena_charge(receive);
+  if (step.collective != Collective::all_reduce) {
+    step.scratch = saturating_add(step.scratch, arena_charge(send));
+    return;
+  }
+  const Index unit = static_cast<Index>(size_of(plan.slots[step.out].desc.type));
+  const Index own = block_size(send / unit, plan.mesh.group_size(step.group),
+                               plan.mesh.group_rank(step.group, at));
+  step.payload = saturating_mul(2 * (send / unit - own), unit);
+  step.network_payload = min_of(step.network_payload, step.payload);
+}
+
+/// Returns the most bytes held at once beside the operands: a replay of what the executor
+/// allocates.
+constexpr Index replayed_peak(const Plan& plan) {
+  Index held = 0;
+  Index peak = 0;
+  const auto charge = [&](const Slot& slot) { return slot.given ? 0 : arena_charge(slot.bytes); };
+  for (int i = 0; i < plan.steps.size(); ++i) {
+    const Step& step = plan.steps[i];
+    if (step.takes < 0) held = saturating_add(held, charge(plan.slots[step.out]));
+    for (int slot : step.also) held = saturating_add(held, charge(plan.slots[slot]));
+    peak = max_of(peak, saturating_add(held, step.scratch));
+    for (int k = 0; k < step.in.size(); ++k) {
+      const Slot& slot = plan.slots[step.in[k]];
+      bool repeated = step.in[k] == step.takes;
+      for (int j = 0; j < k; ++j) repeated = repeated || step.in[j] == step.in[k];
+      if (!repeated && slot.role == SlotRole::temporary && slot.last_use == i) held -= charge(slot);
+    }
+  }
+  return peak;
+}
+
+}  // namespace tessera::detail

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Plans of other processes, and thousands of processes at once, on paper.
+#include <doctest/doctest.h>
+
+#include <tessera/plan/place.hpp>
+#include <tessera/plan/together.hpp>
+
+#include "support/enumerate.hpp"
+
+using namespace tessera;
+using namespace support;
+
+namespace {
+
+struct Tally {
+  long cases = 0;
+  long wrong = 0;
+  /// make(process) is a plan; all are compared with that of process `from`, moved.
+  template <class Make>
+  void compare(const MeshShape& mesh, const Machine& machine, int from, const Make& make) {
+    const Plan start = make(from);
+    for (int process = 0; process < mesh.processes(); ++process) {
+      ++cases;
+      const Plan there = make(process);
+      if (on_process(start, process, machine) == there) continue;
+      if (++wrong <= 3) MESSAGE("process " << process << " from " << from << ":\n" << describe(on_process(start, process, machine)) << describe(there));
+    }
+    Index calls = 0;
+    const std::string fault = fault_of(start, calls);
+    if (!fault.empty() && ++wrong <= 3) MESSAGE(fault << "\n" << describe(start));
+  }
+};
+
+TensorDesc desc_of(Random& random, const Term& term, int axes, const Extents& extents, const Term& letters, int open = 0) {
+  TensorDesc d{random.of<DType>({DType::f32, DType::f64, DType::i32}), {}, some_sharding(random, term.size(), axes, open)};
+  for (char label : term) d.extents.push_back(extents[letters.find(label)]);
+  return d;
+}
+
+/// The feed-forward layer of GSPMD's "2D finalized", forward and backward: what it multiplies.
+struct Products {
+  MeshShape mesh;
+  Index batch, sequence, embed, hidden;
+  TensorDesc x{DType::f32, {batch, sequence, embed}, {{0}, {}, {1}}};
+  TensorDesc h{DType::f32, {batch, sequence, hidden}, {{0}, {}, {1}}};
+  TensorDesc w_in{DType::f32, {embed, hidden}, {{0}, {1}}};
+  TensorDesc w_out{DType::f32, {hidden, embed}, {{1}, {0}}};
+
+  Program program(int process) const {
+    Program p;
+    p.mesh = mesh;
+    p.process = process;
+    const auto run = [&](const char* equation, const TensorDesc& a, const TensorDesc& b, const Sharding& out) {
+      p.record({std::make_shared<const Plan>(plan_einsum(parse(equation), a, b, out, mesh, process)), equation, {}, 0});
+    };
+    run("bsm,mh->bsh", x, w_in, h.sharding);
+    run("bsh,hm->bsm", h, w_out, x.sharding);
+    run("bsm,hm->bsh", x, w_out, h.sharding);
+    run("bsh,bsm->hm", h, x, w_out.sharding);
+    run("bsh,mh->bsm", h, w_in, x.sharding);
+    run("bsm,bsh->mh", x, h, w_in.sharding);
+    return p;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("the plan of a process, told from another's, is the one that is planned there") {
+  Random random(seed_for("on_process", 41));
+  Tally tally;
+  for (const MeshShape& mesh : meshes(12, 3))
+    for (int i = 0; i < 12; ++i) {
+      PlanOptions options{some_machine(random), max_int64};
+      if (i % 3 == 0) {
+        options.machine.processes_per_node = random.of<std::int64_t>({2, 3, 4});
+        options.machine.network_message_ps = 50'000'000;
+      }
+      const Terms terms = parse(random.of<const char*>({"ik,kj->ij", "bsm,mh->bsh", "abc,dca->bd", "ij,ij->j", "ia,jb->ij", "iij,jk->ik"}));
+      Extents extents;
+      Term letters;
+      for (const Term& term : terms.operands)
+        for (char label : term)
+          if (!letters.contains(label)) {
+            letters.push_back(label);
+            extents.push_back(random.of<Index>({0, 1, 3, 5, 7, 16, 24, 130, 256}));
+          }
+      const int axes = mesh.rank();
+      const int from = random.below(mesh.processes());
+      TensorDesc a = desc_of(random, terms.operands[0], axes, extents, letters);
+      const TensorDesc b = desc_of(random, terms.operands[1], axes, extents, letters);
+      a.type = b.type;
+      const Sharding out = some_sharding(random, terms.result.size(), axes);
+      if (check_einsum(terms, {a.sharding, b.sharding}, out).ok())
+        tally.compare(mesh, options.machine, from, [&](int p) { return plan_einsum(terms, a, b, out, mesh, p, options); });
+
+      TensorDesc x = desc_of(random, parse("abc->").operands[0], axes, {5, 8, 3}, parse("abc->").operands[0], i % 2 == 0 ? 40 : 0);
+      const Sharding to = some_sharding(random, 3, axes);
+      tally.compare(mesh, options.machine, from, [&](int p) { return plan_reshard(x, to, mesh, p, options); });
+      x.sharding = x.sharding.finished();
+      const Sharding reduced = some_sharding(random, 2, axes);
+      tally.compare(mesh, options.machine, from,
+                    [&](int p) { return plan_reduce(parse("abc->ca"), Reduction::sum, x, reduced, mesh, p, options); });
+      tally.compare(mesh, options.machine, from, [&](int p) { return plan_transpose(parse("abc->bca"), x, to, mesh, p, options); });
+      tally.compare(mesh, options.machine, from, [&](int p) { return plan_map(parse("abc,abc->abc"), {x, {x.type, x.extents, to}}, x.type, to, mesh, p, options); });
+
+      TensorDescs several{x, {x.type, {3}, some_sharding(random, 1, axes)}, {x.type, {4, 2}, some_sharding(random, 2, axes, 40)}};
+      const Shardings targets{to, some_sharding(random, 1, axes), some_sharding(random, 2, axes)};
+      tally.compare(mesh, options.machine, from, [&](int p) { return plan_together(several, targets, mesh, p, options); });
+
+      const int root = random.below(mesh.processes());
+      options.workspace_limit = random.of<Index>({max_int64, 64});
+      tally.compare(mesh, options.machine, from, [&](int p) { return plan_from_root(x, root, mesh, p, options); });
+      tally.compare(mesh, options.machine, from, [&](int p) { return plan_to_root(x, root, mesh, p, options); });
+    }
+  MESSAGE(tally.cases << " plans");
+  CHECK(tally.wrong == 0);
+}
+
+TEST_CASE("numbers over all processes are those of each") {
+  const MeshShape mesh{3, 3};
+  const TensorDesc x{DType::f32, {7, 9}, {{0}, {1}}};
+  const Plan swapped = plan_reshard(x, {{1}, {0}}, mesh);
+  const PlanSpread s = over_processes(swapped);
+  Index least = max_int64, most = 0, total = 0;
+  for (int p = 0; p < 9; ++p) {
+    const Index payload = plan_reshard(x, {{1}, {0}}, mesh, p).payload_bytes();
+    least = min_of(least, payload);
+    most = max_of(most, payload);
+    total += payload;
+  }
+  CHECK(s.payload.least == least);
+  CHECK(s.payload.most == most);
+  CHECK(s.payload.total == total);
+  CHECK(plan_reshard(x, {{1}, {0}}, mesh, s.payload.process).payload_bytes() == most);
+  // Process 0 is a fixed point of the permutation: its own plan says nothing of what the others send.
+  CHECK(swapped.payload_bytes() == 0);
+  CHECK(explain_all(swapped, axis_names(2)).find("0 B to ") != std::string::npos);
+}
+
+TEST_CASE("the feed-forward layer, forward and backward, on 4096 processes") {
+  // A batch of 130 makes the last blocks short, and the last processes' empty.
+  for (const Index batch : {Index{512}, Index{130}}) {
+    const Products layer{MeshShape{64, 64}, batch, 512, 5120, 20480};
+    const Program p = layer.program(0);
+    const Simulation s = simulate(p);
+    CHECK(s.fault == "");
+    CHECK(s.processes == 4096);
+    CHECK(s.flops.total == 6 * 2 * batch * layer.sequence * layer.embed * layer.hidden);  // nothing is done twice
+    Index calls = 0;
+    for (const ProgramEntry& e : p.entries()) calls += e.plan->communications();
+    CHECK(s.calls == 4096 * calls);
+    Random random(seed_for("processes of 4096", 43));
+    for (int i = 0; i < 60; ++i) {
+      const int process = i == 0 ? 4095 : i == 1 ? s.payload.process : random.below(4096);
+      const Program there = layer.program(process);
+      const Program moved = on_process(p, process);
+      for (int k = 0; k < p.size(); ++k) {
+        CHECK(*moved.entry(k).plan == *there.entry(k).plan);
+        CHECK(there.entry(k).plan->payload_bytes() <= s.entries[static_cast<std::size_t>(k)].payload.most);
+        CHECK(there.entry(k).plan->payload_bytes() >= s.entries[static_cast<std::size_t>(k)].payload.least);
+      }
+      CHECK(there.payload_bytes() <= s.payload.most);
+      CHECK(there.payload_bytes() >= s.payload.least);
+      if (i == 1) CHECK(there.payload_bytes() == s.payload.most);
+    }
+    if (batch == 512) {  // everything divides: all processes are alike
+      CHECK(s.payload.even());
+      CHECK(s.payload.total == 4096 * p.payload_bytes());
+      CHECK(s.peak.most == p.peak_bytes());
+    } else {
+      CHECK(!s.payload.even());
+    }
+  }
+}
+
+TEST_CASE("a misfit of two processes' calls is found, whichever") {
+  const MeshShape mesh{2, 3};
+  const Sharding open = Sharding{{}, {}}.with_partial(AxisSet{1}, Reduction::sum);
+  const TensorDesc sharded{DType::f32, {7, 9}, {{0}, {1}}};
+  long planted = 0;
+  for (const Plan& plan : {plan_reshard(sharded, {{0}, {}}, mesh), plan_reshard(sharded, {{}, {1}}, mesh), plan_reshard({DType::f32, {7, 9}, {{1}, {}}}, {{}, {1}}, mesh),
+                           plan_reshard(sharded, {{1}, {0}}, mesh), plan_reshard({DType::f32, {7, 9}, open}, {{1}, {}}, mesh),
+                           plan_reshard({DType::f32, {7, 9}, open}, {{}, {}}, mesh), plan_reshard({DType::f32, {9, 9}, {{0}, {1}}}, {{1}, {0}}, MeshShape{3, 3})}) {
+    REQUIRE(plan.steps.size() == 1);
+    std::vector<Call> calls;
+    for (int p = 0; p < plan.mesh.processes(); ++p) calls.push_back(work_of(on_process(plan, p), plan.steps[0]).call);
+    CHECK(detail::Meeting(plan.mesh, calls).fault() == "");
+    for (std::size_t p = 0; p < calls.size(); ++p)
+      for (auto side : {&Call::send, &Call::receive})
+        for (std::size_t k = 0; k < (calls[p].*side).size(); ++k)
+          for (const Index change : {Index{1}, Index{-1}}) {
+            std::vector<Call> wrong = calls;
+            (wrong[p].*side)[k].count += change;
+            // In an all-reduce the two sides of one process are one number.
+            if (calls[p].kind == Collective::all_reduce) wrong[p].send[k].count = wrong[p].receive[k].count = calls[p].send[k].count + change;
+            ++planted;
+            CHECK(detail::Meeting(plan.mesh, wrong).fault() != "");
+          }
+    if (plan.mesh.processes() > 1) {
+      std::vector<Call> wrong = calls;
+      wrong[1].type = DType::f64;
+      CHECK(detail::Meeting(plan.mesh, wrong).fault().find("different calls") != std::string::npos);
+    }
+  }
+  MESSAGE(planted << " planted misfits");
+}
