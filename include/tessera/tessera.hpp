@@ -16,6 +16,7 @@
 #include <tessera/op/cast.hpp>
 #include <tessera/op/comparison.hpp>
 #include <tessera/op/complex.hpp>
+#include <tessera/op/draw_svg.hpp>
 #include <tessera/op/einsum.hpp>
 #include <tessera/op/epilogue.hpp>
 #include <tessera/op/format.hpp>

@@ -56,6 +56,14 @@ template <class T> void every_operator(const ProcessMesh<Grid>& mesh) {
   auto [finished] = finish_together(u);
   a = pending.wait() + first;
   s = counting.wait();
+  auto root = from_root<Tensor<T, data, model>>(mesh, {8, 10}, 0, values);
+  auto blocks = from_blocks<Tensor<T, data, model>>(mesh, {8, 10}, to_block(root).values);
+  write_npy(blocks, "x.npy");
+  auto loaded = read_npy<Tensor<T, _, data>>(mesh, "x.npy");
+  Kokkos::View<T**, Kokkos::LayoutRight> box("box", 8, 10);
+  to_irregular(loaded, whole({8, 10}), box);
+  auto regular = from_irregular<Tensor<T, data, _>>(mesh, {8, 10}, whole({8, 10}), box);
+  fmt::print(fmt::runtime("{}{}{}"), regular, to_root(regular).values.size(), draw_svg(regular));
   print(total);
   // fmt's own check of literals is no constant expression to nvcc 13.0, hence fmt::runtime.
   fmt::print(fmt::runtime("{}{}"), visualize(x),

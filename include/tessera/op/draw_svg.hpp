@@ -195,8 +195,11 @@ class OwnershipDrawing {
     const bool strip = desc_.rank() < 2;
     const int least_width = std::max(22, widest + 10);
     const int least_height = std::max(24, tallest * SvgText::line + 6);
-    widths_ = sizes(columns_, strip && columns_.size() > most_in_strip ? 0 : 320, least_width);
-    heights_ = sizes(rows_, strip ? 0 : 200, least_height);
+    const std::vector<Box> panels = leading_parts();
+    const bool many = panels.size() > 4;
+    const int width = strip && columns_.size() > most_in_strip ? 0 : many ? 200 : 320;
+    widths_ = sizes(columns_, width, least_width);
+    heights_ = sizes(rows_, strip ? 0 : many ? 110 : 200, least_height);
 
     std::vector<std::pair<std::size_t, std::size_t>> strips;  // a long vector goes on below
     for (std::size_t first = 0; first < columns_.size();) {
@@ -206,15 +209,15 @@ class OwnershipDrawing {
       first = end;
     }
     int below = y, x = margin;
-    for (const Box& leading : leading_parts())
+    for (const Box& leading : panels)
       for (const auto& [first, end] : strips) {
-        const int width = panel_width(leading, first, end);
-        if (x > margin && (strip || x + width > most_width)) {
+        const int across = panel_width(leading, first, end);
+        if (x > margin && (strip || x + across > most_width)) {
           x = margin;
           y = below + 14;
         }
         below = std::max(below, draw_panel(leading, first, end, x, y));
-        x += width + 24;
+        x += across + 24;
         right_ = std::max(right_, x - 24);
       }
     return below;
