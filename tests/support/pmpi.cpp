@@ -8,6 +8,8 @@
 namespace support::pmpi {
 namespace {
 
+std::string planned;
+int planned_code = MPI_SUCCESS;
 bool recording = false;
 std::vector<std::string> recorded;
 
@@ -92,6 +94,19 @@ void one_way(const char* verb, const char* word, N count, MPI_Datatype type, int
 
 }  // namespace
 
+void fail(const std::string& function, int code) {
+  planned = function;
+  planned_code = code;
+}
+bool failed() { return planned.empty(); }
+bool waits_to_fail(const char* function) { return planned == function; }
+/// Returns the code with which `function` is to fail now, else MPI_SUCCESS.
+int failing(const char* function) {
+  if (planned != function) return MPI_SUCCESS;
+  planned.clear();
+  return planned_code;
+}
+
 void record(bool on) {
   recording = on;
   if (on) recorded.clear();
@@ -109,68 +124,84 @@ using Request = MPI_Request;
 extern "C" {
 
 int MPI_Allgather(const void* s, int sn, Type st, void* r, int rn, Type rt, Comm c) {
+  if (const int code = pmpi::failing("MPI_Allgather")) return code;
   pmpi::all_gather(sn, st, rn, c);
   return PMPI_Allgather(s, sn, st, r, rn, rt, c);
 }
 int MPI_Allgatherv(const void* s, int sn, Type st, void* r, const int rn[], const int rd[], Type rt, Comm c) {
+  if (const int code = pmpi::failing("MPI_Allgatherv")) return code;
   pmpi::all_gather_v(sn, st, rn, rd, c);
   return PMPI_Allgatherv(s, sn, st, r, rn, rd, rt, c);
 }
 int MPI_Alltoall(const void* s, int sn, Type st, void* r, int rn, Type rt, Comm c) {
+  if (const int code = pmpi::failing("MPI_Alltoall")) return code;
   pmpi::all_to_all(sn, st, rn, c);
   return PMPI_Alltoall(s, sn, st, r, rn, rt, c);
 }
 int MPI_Alltoallv(const void* s, const int sn[], const int sd[], Type st, void* r, const int rn[], const int rd[], Type rt, Comm c) {
+  if (const int code = pmpi::failing("MPI_Alltoallv")) return code;
   pmpi::all_to_all_v(sn, sd, st, rn, rd, c);
   return PMPI_Alltoallv(s, sn, sd, st, r, rn, rd, rt, c);
 }
 int MPI_Reduce_scatter(const void* s, void* r, const int rn[], Type t, Op op, Comm c) {
+  if (const int code = pmpi::failing("MPI_Reduce_scatter")) return code;
   pmpi::reduce_scatter(rn, t, op, c);
   return PMPI_Reduce_scatter(s, r, rn, t, op, c);
 }
 int MPI_Reduce_scatter_block(const void* s, void* r, int rn, Type t, Op op, Comm c) {
+  if (const int code = pmpi::failing("MPI_Reduce_scatter_block")) return code;
   pmpi::reduce_scatter_block(rn, t, op, c);
   return PMPI_Reduce_scatter_block(s, r, rn, t, op, c);
 }
 int MPI_Allreduce(const void* s, void* r, int n, Type t, Op op, Comm c) {
+  if (const int code = pmpi::failing("MPI_Allreduce")) return code;
   pmpi::all_reduce(s, n, t, op, c);
   return PMPI_Allreduce(s, r, n, t, op, c);
 }
 
 int MPI_Iallgather(const void* s, int sn, Type st, void* r, int rn, Type rt, Comm c, Request* q) {
+  if (const int code = pmpi::failing("MPI_Iallgather")) return code;
   pmpi::all_gather(sn, st, rn, c);
   return PMPI_Iallgather(s, sn, st, r, rn, rt, c, q);
 }
 int MPI_Iallgatherv(const void* s, int sn, Type st, void* r, const int rn[], const int rd[], Type rt, Comm c, Request* q) {
+  if (const int code = pmpi::failing("MPI_Iallgatherv")) return code;
   pmpi::all_gather_v(sn, st, rn, rd, c);
   return PMPI_Iallgatherv(s, sn, st, r, rn, rd, rt, c, q);
 }
 int MPI_Ialltoall(const void* s, int sn, Type st, void* r, int rn, Type rt, Comm c, Request* q) {
+  if (const int code = pmpi::failing("MPI_Ialltoall")) return code;
   pmpi::all_to_all(sn, st, rn, c);
   return PMPI_Ialltoall(s, sn, st, r, rn, rt, c, q);
 }
 int MPI_Ialltoallv(const void* s, const int sn[], const int sd[], Type st, void* r, const int rn[], const int rd[], Type rt, Comm c, Request* q) {
+  if (const int code = pmpi::failing("MPI_Ialltoallv")) return code;
   pmpi::all_to_all_v(sn, sd, st, rn, rd, c);
   return PMPI_Ialltoallv(s, sn, sd, st, r, rn, rd, rt, c, q);
 }
 int MPI_Ireduce_scatter(const void* s, void* r, const int rn[], Type t, Op op, Comm c, Request* q) {
+  if (const int code = pmpi::failing("MPI_Ireduce_scatter")) return code;
   pmpi::reduce_scatter(rn, t, op, c);
   return PMPI_Ireduce_scatter(s, r, rn, t, op, c, q);
 }
 int MPI_Ireduce_scatter_block(const void* s, void* r, int rn, Type t, Op op, Comm c, Request* q) {
+  if (const int code = pmpi::failing("MPI_Ireduce_scatter_block")) return code;
   pmpi::reduce_scatter_block(rn, t, op, c);
   return PMPI_Ireduce_scatter_block(s, r, rn, t, op, c, q);
 }
 int MPI_Iallreduce(const void* s, void* r, int n, Type t, Op op, Comm c, Request* q) {
+  if (const int code = pmpi::failing("MPI_Iallreduce")) return code;
   pmpi::all_reduce(s, n, t, op, c);
   return PMPI_Iallreduce(s, r, n, t, op, c, q);
 }
 
 int MPI_Isend(const void* s, int n, Type t, int to, int tag, Comm c, Request* q) {
+  if (const int code = pmpi::failing("MPI_Isend")) return code;
   pmpi::one_way("send", "to", n, t, to, c);
   return PMPI_Isend(s, n, t, to, tag, c, q);
 }
 int MPI_Irecv(void* r, int n, Type t, int from, int tag, Comm c, Request* q) {
+  if (const int code = pmpi::failing("MPI_Irecv")) return code;
   pmpi::one_way("receive", "from", n, t, from, c);
   return PMPI_Irecv(r, n, t, from, tag, c, q);
 }
@@ -179,71 +210,168 @@ int MPI_Irecv(void* r, int n, Type t, int from, int tag, Comm c, Request* q) {
 #if MPI_VERSION >= 4
 
 int MPI_Allgather_c(const void* s, MPI_Count sn, Type st, void* r, MPI_Count rn, Type rt, Comm c) {
+  if (const int code = pmpi::failing("MPI_Allgather_c")) return code;
   pmpi::all_gather(sn, st, rn, c);
   return PMPI_Allgather_c(s, sn, st, r, rn, rt, c);
 }
 int MPI_Allgatherv_c(const void* s, MPI_Count sn, Type st, void* r, const MPI_Count rn[], const MPI_Aint rd[], Type rt, Comm c) {
+  if (const int code = pmpi::failing("MPI_Allgatherv_c")) return code;
   pmpi::all_gather_v(sn, st, rn, rd, c);
   return PMPI_Allgatherv_c(s, sn, st, r, rn, rd, rt, c);
 }
 int MPI_Alltoall_c(const void* s, MPI_Count sn, Type st, void* r, MPI_Count rn, Type rt, Comm c) {
+  if (const int code = pmpi::failing("MPI_Alltoall_c")) return code;
   pmpi::all_to_all(sn, st, rn, c);
   return PMPI_Alltoall_c(s, sn, st, r, rn, rt, c);
 }
 int MPI_Alltoallv_c(const void* s, const MPI_Count sn[], const MPI_Aint sd[], Type st, void* r, const MPI_Count rn[], const MPI_Aint rd[], Type rt, Comm c) {
+  if (const int code = pmpi::failing("MPI_Alltoallv_c")) return code;
   pmpi::all_to_all_v(sn, sd, st, rn, rd, c);
   return PMPI_Alltoallv_c(s, sn, sd, st, r, rn, rd, rt, c);
 }
 int MPI_Reduce_scatter_c(const void* s, void* r, const MPI_Count rn[], Type t, Op op, Comm c) {
+  if (const int code = pmpi::failing("MPI_Reduce_scatter_c")) return code;
   pmpi::reduce_scatter(rn, t, op, c);
   return PMPI_Reduce_scatter_c(s, r, rn, t, op, c);
 }
 int MPI_Reduce_scatter_block_c(const void* s, void* r, MPI_Count rn, Type t, Op op, Comm c) {
+  if (const int code = pmpi::failing("MPI_Reduce_scatter_block_c")) return code;
   pmpi::reduce_scatter_block(rn, t, op, c);
   return PMPI_Reduce_scatter_block_c(s, r, rn, t, op, c);
 }
 int MPI_Allreduce_c(const void* s, void* r, MPI_Count n, Type t, Op op, Comm c) {
+  if (const int code = pmpi::failing("MPI_Allreduce_c")) return code;
   pmpi::all_reduce(s, n, t, op, c);
   return PMPI_Allreduce_c(s, r, n, t, op, c);
 }
 
 int MPI_Iallgather_c(const void* s, MPI_Count sn, Type st, void* r, MPI_Count rn, Type rt, Comm c, Request* q) {
+  if (const int code = pmpi::failing("MPI_Iallgather_c")) return code;
   pmpi::all_gather(sn, st, rn, c);
   return PMPI_Iallgather_c(s, sn, st, r, rn, rt, c, q);
 }
 int MPI_Iallgatherv_c(const void* s, MPI_Count sn, Type st, void* r, const MPI_Count rn[], const MPI_Aint rd[], Type rt, Comm c, Request* q) {
+  if (const int code = pmpi::failing("MPI_Iallgatherv_c")) return code;
   pmpi::all_gather_v(sn, st, rn, rd, c);
   return PMPI_Iallgatherv_c(s, sn, st, r, rn, rd, rt, c, q);
 }
 int MPI_Ialltoall_c(const void* s, MPI_Count sn, Type st, void* r, MPI_Count rn, Type rt, Comm c, Request* q) {
+  if (const int code = pmpi::failing("MPI_Ialltoall_c")) return code;
   pmpi::all_to_all(sn, st, rn, c);
   return PMPI_Ialltoall_c(s, sn, st, r, rn, rt, c, q);
 }
 int MPI_Ialltoallv_c(const void* s, const MPI_Count sn[], const MPI_Aint sd[], Type st, void* r, const MPI_Count rn[], const MPI_Aint rd[], Type rt, Comm c, Request* q) {
+  if (const int code = pmpi::failing("MPI_Ialltoallv_c")) return code;
   pmpi::all_to_all_v(sn, sd, st, rn, rd, c);
   return PMPI_Ialltoallv_c(s, sn, sd, st, r, rn, rd, rt, c, q);
 }
 int MPI_Ireduce_scatter_c(const void* s, void* r, const MPI_Count rn[], Type t, Op op, Comm c, Request* q) {
+  if (const int code = pmpi::failing("MPI_Ireduce_scatter_c")) return code;
   pmpi::reduce_scatter(rn, t, op, c);
   return PMPI_Ireduce_scatter_c(s, r, rn, t, op, c, q);
 }
 int MPI_Ireduce_scatter_block_c(const void* s, void* r, MPI_Count rn, Type t, Op op, Comm c, Request* q) {
+  if (const int code = pmpi::failing("MPI_Ireduce_scatter_block_c")) return code;
   pmpi::reduce_scatter_block(rn, t, op, c);
   return PMPI_Ireduce_scatter_block_c(s, r, rn, t, op, c, q);
 }
 int MPI_Iallreduce_c(const void* s, void* r, MPI_Count n, Type t, Op op, Comm c, Request* q) {
+  if (const int code = pmpi::failing("MPI_Iallreduce_c")) return code;
   pmpi::all_reduce(s, n, t, op, c);
   return PMPI_Iallreduce_c(s, r, n, t, op, c, q);
 }
 
 int MPI_Isend_c(const void* s, MPI_Count n, Type t, int to, int tag, Comm c, Request* q) {
+  if (const int code = pmpi::failing("MPI_Isend_c")) return code;
   pmpi::one_way("send", "to", n, t, to, c);
   return PMPI_Isend_c(s, n, t, to, tag, c, q);
 }
 int MPI_Irecv_c(void* r, MPI_Count n, Type t, int from, int tag, Comm c, Request* q) {
+  if (const int code = pmpi::failing("MPI_Irecv_c")) return code;
   pmpi::one_way("receive", "from", n, t, from, c);
   return PMPI_Irecv_c(r, n, t, from, tag, c, q);
 }
 #endif
+
+// ---- these are only made to fail --------------------------------------------------------------------------------------
+
+int MPI_Waitall(int n, Request q[], MPI_Status s[]) {
+  const int done = PMPI_Waitall(n, q, s);
+  const int code = pmpi::failing("MPI_Waitall");
+  return code != MPI_SUCCESS ? code : done;
+}
+int MPI_Testall(int n, Request q[], int* flag, MPI_Status s[]) {
+  if (pmpi::waits_to_fail("MPI_Testall")) {
+    const int done = PMPI_Waitall(n, q, s);
+    *flag = 1;
+    const int code = pmpi::failing("MPI_Testall");
+    return code != MPI_SUCCESS ? code : done;
+  }
+  return PMPI_Testall(n, q, flag, s);
+}
+int MPI_Ireduce(const void* s, void* r, int n, Type t, Op op, int root, Comm c, Request* q) {
+  if (const int code = pmpi::failing("MPI_Ireduce")) return code;
+  return PMPI_Ireduce(s, r, n, t, op, root, c, q);
+}
+int MPI_Ibarrier(Comm c, Request* q) {
+  if (const int code = pmpi::failing("MPI_Ibarrier")) return code;
+  return PMPI_Ibarrier(c, q);
+}
+int MPI_Comm_dup(Comm c, Comm* to) {
+  if (const int code = pmpi::failing("MPI_Comm_dup")) return code;
+  return PMPI_Comm_dup(c, to);
+}
+int MPI_Comm_idup(Comm c, Comm* to, Request* q) {
+  if (const int code = pmpi::failing("MPI_Comm_idup")) return code;
+  return PMPI_Comm_idup(c, to, q);
+}
+int MPI_Comm_group(Comm c, MPI_Group* g) {
+  if (const int code = pmpi::failing("MPI_Comm_group")) return code;
+  return PMPI_Comm_group(c, g);
+}
+int MPI_Group_incl(MPI_Group g, int n, const int ranks[], MPI_Group* to) {
+  if (const int code = pmpi::failing("MPI_Group_incl")) return code;
+  return PMPI_Group_incl(g, n, ranks, to);
+}
+int MPI_Comm_create_group(Comm c, MPI_Group g, int tag, Comm* to) {
+  if (const int code = pmpi::failing("MPI_Comm_create_group")) return code;
+  return PMPI_Comm_create_group(c, g, tag, to);
+}
+int MPI_Comm_split_type(Comm c, int type, int key, MPI_Info info, Comm* to) {
+  if (const int code = pmpi::failing("MPI_Comm_split_type")) return code;
+  return PMPI_Comm_split_type(c, type, key, info, to);
+}
+int MPI_Comm_set_errhandler(Comm c, MPI_Errhandler h) {
+  if (const int code = pmpi::failing("MPI_Comm_set_errhandler")) return code;
+  return PMPI_Comm_set_errhandler(c, h);
+}
+int MPI_Comm_rank(Comm c, int* rank) {
+  if (const int code = pmpi::failing("MPI_Comm_rank")) return code;
+  return PMPI_Comm_rank(c, rank);
+}
+int MPI_Comm_size(Comm c, int* size) {
+  if (const int code = pmpi::failing("MPI_Comm_size")) return code;
+  return PMPI_Comm_size(c, size);
+}
+int MPI_Info_create(MPI_Info* info) {
+  if (const int code = pmpi::failing("MPI_Info_create")) return code;
+  return PMPI_Info_create(info);
+}
+int MPI_Info_set(MPI_Info info, const char* key, const char* value) {
+  if (const int code = pmpi::failing("MPI_Info_set")) return code;
+  return PMPI_Info_set(info, key, value);
+}
+int MPI_Win_allocate_shared(MPI_Aint n, int unit, MPI_Info info, Comm c, void* base, MPI_Win* w) {
+  if (const int code = pmpi::failing("MPI_Win_allocate_shared")) return code;
+  return PMPI_Win_allocate_shared(n, unit, info, c, base, w);
+}
+int MPI_Win_lock_all(int assert, MPI_Win w) {
+  if (const int code = pmpi::failing("MPI_Win_lock_all")) return code;
+  return PMPI_Win_lock_all(assert, w);
+}
+int MPI_Win_shared_query(MPI_Win w, int rank, MPI_Aint* n, int* unit, void* base) {
+  if (const int code = pmpi::failing("MPI_Win_shared_query")) return code;
+  return PMPI_Win_shared_query(w, rank, n, unit, base);
+}
 
 }  // extern "C"

@@ -6,6 +6,7 @@
 ///     void reshard_something(Where where = Where::here());
 ///
 /// clang 14 lacks std::source_location, hence the builtins.
+#include <concepts>
 #include <string>
 #include <string_view>
 
@@ -18,6 +19,16 @@ struct Where {
     return {file, line};
   }
   bool known() const { return line > 0; }
+};
+
+/// A text that knows where it was written: the place of the call for functions that end in a pack,
+/// after which no argument can have a default.
+struct PlacedText {
+  std::string_view text;
+  Where where;
+  template <std::convertible_to<std::string_view> T>
+  PlacedText(const T& from, Where at = Where::here())  // NOLINT: taken for a text
+      : text(from), where(at) {}
 };
 
 /// Returns "file.cpp:12" with the folders stripped, or "an unknown place".

@@ -10,7 +10,8 @@
 ///     }
 ///
 /// Laws: what was already initialized is not finalized, nor given settings; meshes still alive are
-/// closed first; an uncaught exception on one process ends the whole job with one message.
+/// closed first; an uncaught exception on one process, or a call of exit, ends the whole job with
+/// one message.
 #include <mpi.h>
 
 #include <cstdio>
@@ -28,12 +29,6 @@
 
 namespace tessera {
 namespace detail {
-
-/// The context of the one environment, for the terminate handler.
-inline MpiContext*& environment_context() {
-  static MpiContext* context = nullptr;
-  return context;
-}
 
 /// Returns the mark of Tessera's texts, "process 3: " unless the exception says so itself, and its
 /// text.
@@ -57,10 +52,22 @@ inline std::string failure_text(int rank, const std::exception_ptr& error) {
 
 /// Says what was thrown and ends the job, so that the other processes do not wait for ever.
 [[noreturn]] inline void end_job_on_terminate() {
-  if (MpiContext* context = environment_context(); context != nullptr && mpi_is_up())
+  if (MpiContext* context = std::exchange(environment_context(), nullptr);
+      context != nullptr && mpi_is_up())
     context->abort(failure_text(context->rank(), std::current_exception()), 1);
   std::fprintf(stderr, "%s\n", failure_text(0, std::current_exception()).c_str());
   std::abort();
+}
+
+/// std::exit while the environment lives: the others would wait for ever, or a launcher would end
+/// them with success, as MPICH's does.
+inline void end_job_on_exit() {
+  MpiContext* context = std::exchange(environment_context(), nullptr);
+  if (context != nullptr && context->size() > 1 && mpi_is_up())
+    context->abort("[tessera] process " + std::to_string(context->rank()) +
+                       ": the program has called exit while tessera::Environment is alive, and "
+                       "the other processes would wait for it; return from main, or throw",
+                   1);
 }
 
 /// This process's rank in the job, known once MPI is up: errors of the start are the same on all,
@@ -138,6 +145,9 @@ class Environment {
       throw UsageError("there is a tessera::Environment already; a program has one");
     detail::environment_context() = context_.get();
     previous_ = std::set_terminate(detail::end_job_on_terminate);
+    static const bool registered = std::atexit(detail::end_job_on_exit) == 0 &&
+                                   std::at_quick_exit(detail::end_job_on_exit) == 0;
+    static_cast<void>(registered);
   }
   Environment(const Environment&) = delete;
   Environment& operator=(const Environment&) = delete;

@@ -37,6 +37,7 @@
 #include <tessera/comm/transport.hpp>
 #include <tessera/kernel/detail/tool_region.hpp>
 #include <tessera/mesh/mesh_shape.hpp>
+#include <tessera/version.hpp>
 
 namespace tessera {
 
@@ -285,6 +286,8 @@ inline MeshCore::MeshCore(std::shared_ptr<Transport> transport, MeshShape shape,
   for (const std::string& name : name_storage_) names_.push_back(name);
 
   std::uint64_t digest = detail::mix(static_cast<std::uint64_t>(options.check), to_string());
+  for (const int part : {version.major, version.minor, version.patch})
+    digest = detail::mix(digest, static_cast<std::uint64_t>(part));
   for (const std::int64_t value :
        {options.arena_bytes, options.workspace_limit, static_cast<std::int64_t>(options.strict),
         static_cast<std::int64_t>(options.machine.order.over(shape).bits()),
@@ -300,8 +303,14 @@ inline MeshCore::MeshCore(std::shared_ptr<Transport> transport, MeshShape shape,
     if (!detail::all_equal(*control_, digest))
       detail::report_disagreement(
           *control_, digest,
-          "for a mesh " + to_string() +
-              " (check level, machine model, arena, workspace limit and windows count too)",
+          "for a mesh " + to_string() + " (version " + std::to_string(version.major) + "." +
+              std::to_string(version.minor) + "." + std::to_string(version.patch) + ", check " +
+              std::string(name_of(options.check)) + ", windows " +
+              std::string(name_of(transport_->settings().windows)) + ", arena " +
+              std::to_string(options.arena_bytes) + ", workspace limit " +
+              std::to_string(options.workspace_limit) + ", large count " +
+              std::to_string(transport_->settings().large_count) +
+              "; the machine model counts too)",
           where);
   }
   if (shape_.processes() != transport_->size())

@@ -45,7 +45,7 @@ class MpiTransport final : public Transport {
   MpiTransport(std::shared_ptr<MpiContext> context, const TransportSettings& settings)
       : context_(std::move(context)),
         settings_(settings),
-        share_(std::make_shared<MpiShare>(context_, context_->open())) {
+        share_(std::make_shared<MpiShare>(context_, context_->open(settings.time_limit))) {
     if (settings_.wait == Wait::automatic) settings_.wait = context_->automatic_wait();
     if (!may_use_windows(settings_.windows, context_->core_for_each_process()))
       settings_.windows = Windows::off;
@@ -124,8 +124,8 @@ class MpiTransport final : public Transport {
           "MPI_Group_incl");
     check(MPI_Comm_create_group(comm_, some, static_cast<int>(key % 32749), &comm),
           "MPI_Comm_create_group");
-    MPI_Group_free(&some);
-    MPI_Group_free(&all);
+    check(MPI_Group_free(&some), "MPI_Group_free");
+    check(MPI_Group_free(&all), "MPI_Group_free");
     return comm;
   }
 

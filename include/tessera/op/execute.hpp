@@ -357,8 +357,11 @@ inline void require_agreement(const OperandList& operands, const PlanKey& key, C
       digest,
       [&] {
         std::string text(site.label);
+        if (text != key.verb() && !text.starts_with(key.verb()))
+          text = std::string(key.verb()) + " " + text;
         for (int i = 0; i < operands.size(); ++i)
           text += (i == 0 ? " of " : " and ") + to_string(operands[i]->desc(), mesh.names());
+        if (key.result().rank() > 0) text += " to " + to_string(key.result(), mesh.names());
         return text;
       },
       site.where);

@@ -272,13 +272,13 @@ detail::MapResult<detail::Named<E>, Out, F, detail::IndexAndElements, A...> map_
 
 /// The same on dynamic tensors of element type T.
 template <class T, class F, std::same_as<DynamicTensor>... A>
-DynamicTensor map_dynamic(std::string_view equation, const F& f, const Sharding& out,
+DynamicTensor map_dynamic(const PlacedText& equation, const F& f, const Sharding& out,
                           const A&... x) {
   using R = std::remove_cvref_t<decltype(f(((void)x, T{})...))>;
   const auto runner = &detail::MapRunner<R, F, std::conditional_t<true, T, A>...>::run;
-  return DynamicTensor(detail::map(parse(equation), {&x.core()...}, dtype_of<R>, out,
+  return DynamicTensor(detail::map(parse(equation.text), {&x.core()...}, dtype_of<R>, out,
                                    detail::linearity<F, std::conditional_t<true, T, A>...>,
-                                   {detail::function_name<F>(), {}},
+                                   {detail::function_name<F>(), equation.where},
                                    detail::Extras{.kernel = {runner, &f}}));
 }
 

@@ -85,10 +85,10 @@ TensorCore run_operator(PlanKey& key, const OperandList& operands, CallSite site
                         const Extras& extras, const MakePlan& make) {
   key.add(static_cast<std::uint64_t>(extras.destination));
   MeshCore& mesh = mesh_of(*operands[0], site);
-  require_one_mesh(operands, site);
   const PlanOptions options = plan_options(mesh, site, extras);
   if (options.contract.bounded()) key.add(options.contract.bits());
   return on_process(mesh, site, [&] {
+    require_one_mesh(operands, site);
     require_agreement(operands, key, site);
     try {
       const Prepared& prepared = prepare(mesh, key, [&] {
@@ -194,6 +194,7 @@ inline TensorCore reduce(const Terms& terms, Reduction reduction, bool mean, con
   key.add(x.desc());
   key.add(out);
   key.add(static_cast<std::uint64_t>(mean));
+  if (mean) key.name("mean");
   extras.scale = mean ? mean_scale(terms, x) : 1;
   return run_operator(key, {&x}, site, extras, [&](const PlanOptions& options) {
     require(check_reduce(terms, {x.sharding()}, out, reduction, mean), terms, mesh, site);
@@ -212,7 +213,7 @@ inline TensorCore einsum_of_many(const Terms& terms, const OperandList& operands
                                  const Sharding& out, CallSite site) {
   if (operands.size() == 2) return einsum(terms, *operands[0], *operands[1], out, site);
   MeshCore& mesh = mesh_of(*operands[0], site);
-  require_one_mesh(operands, site);
+  on_process(mesh, site, [&] { require_one_mesh(operands, site); });
   const TensorDescs descs = descs_of(operands);
   PlanKey key(OperatorKind::einsum, Reduction::sum, descs[0].type);
   key.add(terms);

@@ -23,7 +23,8 @@ namespace tessera {
 class PlanKey {
  public:
   explicit PlanKey(OperatorKind kind, Reduction reduction = Reduction::none,
-                   DType type = DType::f32) {
+                   DType type = DType::f32)
+      : verb_(kind == OperatorKind::reduce ? name_of(reduction) : name_of(kind)) {
     add(static_cast<std::uint64_t>(kind) << 16 | static_cast<std::uint64_t>(reduction) << 8 |
         static_cast<std::uint64_t>(type));
   }
@@ -43,18 +44,20 @@ class PlanKey {
     for (const Term& term : terms.operands) add(term);
     add(terms.result);
   }
+  /// Adds the sharding of the result.
   void add(const Sharding& s) {
-    add(static_cast<std::uint64_t>(s.partial.bits) << 16 |
-        static_cast<std::uint64_t>(s.reduction) << 8 | static_cast<std::uint64_t>(s.rank()));
-    for (int d = 0; d < s.rank(); d += 2)
-      add(static_cast<std::uint64_t>(s[d].bits()) << 32 |
-          (d + 1 < s.rank() ? s[d + 1].bits() : 0u));
+    result_ = s;
+    add_sharding(s);
   }
   void add(const TensorDesc& desc) {
     add(static_cast<std::uint64_t>(desc.type));
     for (Index extent : desc.extents) add(static_cast<std::uint64_t>(extent));
-    add(desc.sharding);
+    add_sharding(desc.sharding);
   }
+  /// What the operator is called where that is not its kind.
+  void name(std::string_view verb) { verb_ = verb; }
+  std::string_view verb() const { return verb_; }
+  const Sharding& result() const { return result_; }
   std::uint64_t digest() const { return digest_; }
   bool operator==(const PlanKey& other) const {
     if (digest_ != other.digest_ || size_ != other.size_) return false;
@@ -64,10 +67,20 @@ class PlanKey {
   }
 
  private:
+  void add_sharding(const Sharding& s) {
+    add(static_cast<std::uint64_t>(s.partial.bits) << 16 |
+        static_cast<std::uint64_t>(s.reduction) << 8 | static_cast<std::uint64_t>(s.rank()));
+    for (int d = 0; d < s.rank(); d += 2)
+      add(static_cast<std::uint64_t>(s[d].bits()) << 32 |
+          (d + 1 < s.rank() ? s[d + 1].bits() : 0u));
+  }
+
   static constexpr int capacity = 176;  // 9 tensors of 8 dimensions, with labels
   std::uint64_t words_[capacity];
   int size_ = 0;
   std::uint64_t digest_ = 0x1234'5678'9ABC'DEF1u;
+  std::string_view verb_;
+  Sharding result_;
 };
 
 /// A plan and all that its process has to do for it.

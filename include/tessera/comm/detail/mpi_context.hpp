@@ -53,7 +53,7 @@ struct MpiWindow {
 
   /// Collective over: the node.
   void free() {
-    MPI_Win_unlock_all(handle);
+    check(MPI_Win_unlock_all(handle), "MPI_Win_unlock_all");
     check(MPI_Win_free(&handle), "MPI_Win_free");
   }
 };
@@ -109,6 +109,13 @@ inline void forgo_symmetric_windows() {
   MPI_T_finalize();
 }
 
+class MpiContext;
+/// The context of the one environment, for what ends the job.
+inline MpiContext*& environment_context() {
+  static MpiContext* context = nullptr;
+  return context;
+}
+
 class MpiContext {
  public:
   /// Collective over: the processes of `user`.
@@ -119,8 +126,7 @@ class MpiContext {
     if (up == 0)
       throw UsageError(
           "MPI is not initialized; make a tessera::Environment first, or call MPI_Init_thread");
-    check(MPI_Comm_dup(user, &comm_), "MPI_Comm_dup");
-    check(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+    comm_ = copy_of(user);
     check(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank");
     check(MPI_Comm_size(comm_, &size_), "MPI_Comm_size");
     check(MPI_Comm_split_type(comm_, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &node_),
@@ -202,8 +208,8 @@ class MpiContext {
 
   /// Registers the handles of a new transport: the same number on all processes. Collective over:
   /// all processes.
-  std::uint64_t open() {
-    collect();
+  std::uint64_t open(double time_limit) {
+    collect(time_limit);
     outstanding_[++opened_];
     return opened_;
   }
@@ -214,12 +220,12 @@ class MpiContext {
   }
   /// Frees what all processes have put down; windows are kept for the next who asks for as much.
   /// Collective over: all processes.
-  void collect() {
+  void collect(double time_limit) {
     require_open();
     if (outstanding_.empty()) return;
     std::vector<int> down;
     for (const auto& entry : outstanding_) down.push_back(entry.second.first ? 1 : 0);
-    const Watched watched(*this, time_limit_);
+    const Watched watched(*this, time_limit);
     MPI_Request request = MPI_REQUEST_NULL;
     check(MPI_Iallreduce(MPI_IN_PLACE, down.data(), static_cast<int>(down.size()), MPI_INT, MPI_MIN,
                          comm_, &request),
@@ -241,7 +247,7 @@ class MpiContext {
   void close() {
     if (closed_) return;
     if (mpi_is_up()) {
-      collect();
+      collect(time_limit_);
       closed_ = true;
       watchdog_.stop();
       board_.reset();
@@ -255,9 +261,14 @@ class MpiContext {
 
   /// Prints `message` unless another process of the node has said its own, and ends the job.
   [[noreturn]] void abort(const std::string& message, int exit_code) {
-    if (board_ == nullptr || board_->claim_report()) {
+    static thread_local bool aborting = false;
+    if (std::exchange(aborting, true)) std::_Exit(exit_code);  // MPI_Abort itself calls exit
+    const MpiContext* all = environment_context() != nullptr ? environment_context() : this;
+    if (all->board_ == nullptr || all->board_->claim_report()) {
       std::fprintf(stderr, "%s\n", message.c_str());
       std::fflush(stderr);
+      // MPICH's launcher drops what it has not read by the time the job is aborted.
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));
     } else {
       std::this_thread::sleep_for(std::chrono::seconds(2));  // who speaks ends the job
     }
@@ -305,7 +316,8 @@ class MpiContext {
     check(MPI_Win_allocate_shared(static_cast<MPI_Aint>(reserved), 1, info, comm, &begin,
                                   &window.handle),
           "MPI_Win_allocate_shared");
-    MPI_Info_free(&info);
+    check(MPI_Info_free(&info), "MPI_Info_free");
+    check(MPI_Win_set_errhandler(window.handle, MPI_ERRORS_RETURN), "MPI_Win_set_errhandler");
     check(MPI_Win_lock_all(MPI_MODE_NOCHECK, window.handle), "MPI_Win_lock_all");
     if (bytes > 0) {
       int own = 0;
@@ -320,6 +332,20 @@ class MpiContext {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
 #endif
+  }
+  /// Returns a duplicate of the user's communicator whose errors come back as codes. The user's own
+  /// handler, which may end the program, does not see an error of this one call.
+  static MPI_Comm copy_of(MPI_Comm user) {
+    MPI_Comm comm = MPI_COMM_NULL;
+    MPI_Errhandler users = MPI_ERRHANDLER_NULL;
+    check(MPI_Comm_get_errhandler(user, &users), "MPI_Comm_get_errhandler");
+    check(MPI_Comm_set_errhandler(user, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+    const int code = MPI_Comm_dup(user, &comm);
+    check(MPI_Comm_set_errhandler(user, users), "MPI_Comm_set_errhandler");
+    check(MPI_Errhandler_free(&users), "MPI_Errhandler_free");
+    check(code, "MPI_Comm_dup");
+    check(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+    return comm;
   }
   void progress() const {
     int found = 0;

@@ -272,17 +272,18 @@ class MpiGroup final : public Group {
                       Index size) {
     using Count = typename Calls::Count;
     constexpr int tag = 1;
-    requests_.clear();
-    for (const Piece& piece : call.receive)
-      if (piece.count > 0)
-        check(Calls::start_receive(receive + piece.offset * size, static_cast<Count>(piece.count),
-                                   type, piece.peer, tag, comm_, &one_more()),
-              "MPI_Irecv");
-    for (const Piece& piece : call.send)
-      if (piece.count > 0)
-        check(Calls::start_send(send + piece.offset * size, static_cast<Count>(piece.count), type,
-                                piece.peer, tag, comm_, &one_more()),
-              "MPI_Isend");
+    begin_requests([&] {
+      for (const Piece& piece : call.receive)
+        if (piece.count > 0)
+          check(Calls::start_receive(receive + piece.offset * size, static_cast<Count>(piece.count),
+                                     type, piece.peer, tag, comm_, &one_more()),
+                "MPI_Irecv");
+      for (const Piece& piece : call.send)
+        if (piece.count > 0)
+          check(Calls::start_send(send + piece.offset * size, static_cast<Count>(piece.count), type,
+                                  piece.peer, tag, comm_, &one_more()),
+                "MPI_Isend");
+    });
     wait_for_requests();
   }
 
@@ -327,29 +328,44 @@ class MpiGroup final : public Group {
       case Collective::exchange:
         break;
     }
-    requests_.clear();
     constexpr int tag = 1;
-    for (const Piece& piece : call.receive)
-      cut(piece.count, [&](Index first, int count) {
-        check(MPI_Irecv(receive + (piece.offset + first) * size, count, type, piece.peer, tag,
-                        comm_, &one_more()),
-              "MPI_Irecv");
-      });
-    const auto send_to = [&](const Piece& piece, int peer) {
-      cut(piece.count, [&](Index first, int count) {
-        check(MPI_Isend(send + (piece.offset + first) * size, count, type, peer, tag, comm_,
-                        &one_more()),
-              "MPI_Isend");
-      });
-    };
-    for (const Piece& piece : call.send) {
-      if (call.kind != Collective::all_gather) send_to(piece, piece.peer);
-      for (int peer = 0; call.kind == Collective::all_gather && peer < size_; ++peer)
-        send_to(piece, peer);
-    }
+    begin_requests([&] {
+      for (const Piece& piece : call.receive)
+        cut(piece.count, [&](Index first, int count) {
+          check(MPI_Irecv(receive + (piece.offset + first) * size, count, type, piece.peer, tag,
+                          comm_, &one_more()),
+                "MPI_Irecv");
+        });
+      const auto send_to = [&](const Piece& piece, int peer) {
+        cut(piece.count, [&](Index first, int count) {
+          check(MPI_Isend(send + (piece.offset + first) * size, count, type, peer, tag, comm_,
+                          &one_more()),
+                "MPI_Isend");
+        });
+      };
+      for (const Piece& piece : call.send) {
+        if (call.kind != Collective::all_gather) send_to(piece, piece.peer);
+        for (int peer = 0; call.kind == Collective::all_gather && peer < size_; ++peer)
+          send_to(piece, peer);
+      }
+    });
     wait_for_requests();
   }
 
+  /// Posts receives and sends. When one fails, those before it are taken back: nothing is to arrive
+  /// in memory that its owner gives up. (What was sent may be lost.)
+  template <class F> void begin_requests(F post) {
+    requests_.clear();
+    try {
+      post();
+    } catch (...) {
+      for (MPI_Request& request : requests_)
+        if (request != MPI_REQUEST_NULL && MPI_Cancel(&request) == MPI_SUCCESS)
+          MPI_Wait(&request, MPI_STATUS_IGNORE);
+      requests_.clear();
+      throw;
+    }
+  }
   void wait_for_requests() {
     if (pending_ != nullptr)
       pending_->swap(requests_);
