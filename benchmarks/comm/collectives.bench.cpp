@@ -16,6 +16,7 @@
 
 #include <tessera/comm/environment.hpp>
 #include <tessera/comm/mesh_core.hpp>
+#include <tessera/kernel/use_element.hpp>
 
 #include "support/mpi_benchmark.hpp"
 
@@ -27,6 +28,7 @@ constexpr Index largest = Index{32} << 20;
 
 /// The call of `count` elements as a plan would have it.
 Call even_call(Collective kind, int own, int members, Index count) {
+  use_element<float>();
   Call call;
   call.kind = kind;
   call.even = true;

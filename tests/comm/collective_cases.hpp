@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <tessera/comm/transport.hpp>
+#include <tessera/kernel/use_element.hpp>
 
 namespace cases {
 
@@ -63,6 +64,7 @@ template <class T> T reduced(Reduction reduction, int members, int to, Index i) 
 template <class T>
 Case<T> make_case(Collective kind, Shape shape, Reduction reduction, int own, int members,
                   Index scale, bool in_place = false) {
+  use_element<T>();
   constexpr T gap = T(-77);
   Case<T> c;
   Call& call = c.call;

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include <tessera/kernel/reduce.hpp>
+#include <tessera/kernel/use_element.hpp>
 
 #include "buffer.hpp"
 
@@ -173,21 +173,25 @@ TEST_CASE("the bits do not depend on how the work is split") {
   }
 }
 
-TEST_CASE("combine joins element by element") {
+TEST_CASE("join joins element by element") {
+  use_element<float>();
+  use_element<std::int64_t>();
   Random random(12);
   for (const Index n : {0, 1, 17, 70000}) {
     for (const Reduction reduction : {Reduction::sum, Reduction::max, Reduction::min}) {
       const std::vector<std::int64_t> a = small_numbers<std::int64_t>(random, n);
       std::vector<std::int64_t> b = small_numbers<std::int64_t>(random, n);
       const Buffer<std::int64_t> from(a), into(b);
-      combine(DType::i64, reduction, from.data(), into.data(), n);
+      const void* const both[] = {into.data(), from.data()};
+      join(DType::i64, reduction, both, 2, n, into.data());
       for (std::size_t i = 0; i < b.size(); ++i) b[i] = plain(reduction, b[i], a[i]);
       CHECK(into.values() == b);
     }
   }
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const Buffer<float> from({nan, 1}), into({1, nan});
-  combine(DType::f32, Reduction::max, from.data(), into.data(), 2);
+  const void* const both[] = {into.data(), from.data()};
+  join(DType::f32, Reduction::max, both, 2, 2, into.data());
   for (const float value : into.values()) CHECK(std::isnan(value));
-  CHECK_THROWS_AS(combine(DType::f32, Reduction::none, from.data(), into.data(), 2), UsageError);
+  CHECK_THROWS_AS(join(DType::f32, Reduction::none, both, 2, 2, into.data()), UsageError);
 }

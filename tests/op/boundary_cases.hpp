@@ -159,7 +159,7 @@ class BoundaryCases {
 inline std::string boundary_case(const std::shared_ptr<MeshCore>& mesh, Random& random) {
   const DType type = random.of<DType>({DType::f32, DType::f64, DType::i32, DType::i64});
   const int which = random.below(4);
-  return detail::with_basic_type(type, [&](auto element) {
+  return with_sampled_type(type, [&](auto element) {
     BoundaryCases<decltype(element)> cases(mesh, random);
     switch (which) {
       case 0: return cases.from_root();

@@ -43,6 +43,7 @@ namespace support {
 /// Returns this process's block of the tensor `desc` made of `seed`, partial or not.
 template <class T>
 DynamicTensor make_input(const std::shared_ptr<MeshCore>& mesh, const TensorDesc& desc, std::uint64_t seed) {
+  use_element<T>();
   const TensorCore core = TensorCore::make(mesh, desc);
   const std::vector<T> values = block_input<T>(desc, mesh->shape(), mesh->coordinates(), seed);
   detail::copy_from_host(core.data(), values.data(), static_cast<Index>(values.size() * sizeof(T)));
@@ -310,7 +311,7 @@ class Cases {
 inline std::string some_case(const std::shared_ptr<MeshCore>& mesh, Random& random) {
   const DType type = random.of<DType>({DType::f32, DType::f64, DType::i32, DType::i64});
   const int which = random.below(6);
-  return tessera::detail::with_basic_type(type, [&](auto element) {
+  return with_sampled_type(type, [&](auto element) {
     Cases<decltype(element)> cases(mesh, random);
     switch (which) {
       case 0: return cases.reshard();

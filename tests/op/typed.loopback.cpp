@@ -377,7 +377,7 @@ TEST_CASE("wrong calls are answered with the rule and the way out") {
   CHECK(throws<UsageError>("mean of int64", [&] { reduce<Mean>("ij->i", n); }));
   CHECK(throws<UsageError>("the tensor is dry", [&] { gather(a); }));
   CHECK(throws<UsageError>("an empty tensor is used", [&] { einsum<"ik,kj->ij">(Real<data, _>{}, b); }));
-  CHECK(throws<UsageError>("gathered as float", [&] { gather<float>(x); }));
+  CHECK(throws<UsageError>("is read as float", [&] { gather<float>(x); }));
 
   const auto other = dry_mesh<Grid>(2, 4);
   CHECK(throws<MeshError>("operand 1 lives on a mesh data=2 x model=4 and operand 2 on another one", [&] { einsum<"ik,kj->ij">(a, zeros<Real<model, _>>(other, 7, 3)); }));

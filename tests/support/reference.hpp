@@ -15,6 +15,17 @@ namespace support {
 
 using namespace tessera;
 
+/// The types that cases templated on their element are compiled for. (Every type goes through tests/op/elements.hpp.)
+template <class F>
+decltype(auto) with_sampled_type(DType type, F&& f) {
+  switch (type) {
+    case DType::f64: return f(double{});
+    case DType::i32: return f(std::int32_t{});
+    case DType::i64: return f(std::int64_t{});
+    default: return f(float{});
+  }
+}
+
 /// A whole tensor, row-major.
 template <class T>
 struct Whole {

@@ -192,14 +192,4 @@ template <class F> constexpr decltype(auto) with_number_type(DType type, F&& f) 
   return with_ordered_type(type, f);
 }
 
-namespace detail {
-/// The same for the four types that kernels are compiled for so far.
-template <class F> constexpr decltype(auto) with_basic_type(DType type, F&& f) {
-  if (type == DType::f64) return f(double{});
-  if (type == DType::i32) return f(std::int32_t{});
-  if (type == DType::i64) return f(std::int64_t{});
-  return f(float{});
-}
-}  // namespace detail
-
 }  // namespace tessera

@@ -3,7 +3,7 @@
 /// @file
 /// Copies boxes of elements between strided layouts: packing, unpacking, slicing, permuting and
 /// broadcasting alike, a whole list of boxes in one launch. What to copy is decided elsewhere
-/// (base/local_work.hpp).
+/// (base/local_work.hpp). How many bytes an element has is all that counts.
 ///
 ///     const StridedCopy turned{.extents = {2, 3}, .from_strides = {3, 1}, .to_strides = {1, 2}};
 ///     copy(DType::f32, from, to, &turned, 1);        // the transpose of a 2 x 3 matrix
@@ -13,6 +13,7 @@
 #include <tessera/kernel/detail/copy_box.hpp>
 #include <tessera/kernel/detail/copy_loops.hpp>
 #include <tessera/kernel/detail/launch.hpp>
+#include <tessera/kernel/elements.hpp>
 
 namespace tessera {
 namespace detail {
@@ -96,8 +97,10 @@ template <class T> void copy_listed(const T* from, T* to, const StridedCopy* cop
   fence();  // the table goes
 }
 
-template <class T>
-void copy_words(const void* from_bytes, void* to_bytes, const StridedCopy* copies, int count) {
+/// For all elements of Bytes bytes.
+template <int Bytes>
+void copy_elements(const void* from_bytes, void* to_bytes, const StridedCopy* copies, int count) {
+  using T = Word<Bytes>;
   const T* from = static_cast<const T*>(from_bytes);
   T* to = static_cast<T*>(to_bytes);
   if constexpr (kernels_on_host) {
@@ -119,10 +122,7 @@ void copy_words(const void* from_bytes, void* to_bytes, const StridedCopy* copie
 /// disjoint and must not overlap what is read. Strides may be negative or, on the source's side, 0.
 /// Communication: none.
 inline void copy(DType type, const void* from, void* to, const StridedCopy* copies, int count) {
-  if (size_of(type) == 4)
-    detail::copy_words<detail::Word<4>>(from, to, copies, count);
-  else
-    detail::copy_words<detail::Word<8>>(from, to, copies, count);
+  detail::kernels_of(type).copy(from, to, copies, count);
 }
 
 }  // namespace tessera

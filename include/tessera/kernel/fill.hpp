@@ -5,6 +5,8 @@
 /// random numbers in random.hpp; both come with this header.
 ///
 ///     fill(DType::f32, p, n, 0.5);
+#include <cstring>
+
 #include <tessera/base/dtype.hpp>
 #include <tessera/kernel/detail/launch.hpp>
 #include <tessera/kernel/fill_index.hpp>
@@ -22,12 +24,23 @@ template <class T> struct Fill {
 };
 }  // namespace detail
 
-/// Writes value to n elements; for integers truncated and saturated.
-inline void fill(DType type, void* out, Index n, double value) {
-  detail::with_basic_type(type, [&](auto element) {
+/// Writes value to n elements.
+template <Element T> void fill(T* out, Index n, std::type_identity_t<T> value) {
+  detail::launch("tessera::fill", n, 32768, detail::Fill<T>{out, value});
+}
+/// Writes zeros to a block of any element type: all types' zero is zero bytes.
+inline void fill_zeros(void* out, Index bytes) {
+  if constexpr (kernels_on_host)
+    std::memset(out, 0, static_cast<std::size_t>(bytes));
+  else
+    fill(static_cast<std::uint8_t*>(out), bytes, std::uint8_t{0});
+}
+/// The same as fill with a type known at run time; for integers the value is truncated and
+/// saturated.
+template <int = dtypes> void fill(DType type, void* out, Index n, double value) {
+  with_type(type, [&](auto element) {
     using T = decltype(element);
-    detail::launch("tessera::fill", n, 32768,
-                   detail::Fill<T>{static_cast<T*>(out), detail::from_double<T>(value)});
+    fill<T>(static_cast<T*>(out), n, detail::from_double<T>(value));
   });
 }
 

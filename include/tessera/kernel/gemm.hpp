@@ -1,22 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Batches of matrix products, the local part of every einsum. float and double go to BLAS (large
-/// float products to oneDNN, with TESSERA_HAVE_DNNL), on CUDA to cuBLAS; integers and unusual
-/// strides to a kernel of our own.
+/// Batches of matrix products, the local part of every einsum. float, double and complex go to BLAS
+/// (large float products to oneDNN, with TESSERA_HAVE_DNNL), on CUDA to cuBLAS; half types there
+/// too, widened to float piece by piece; integers and unusual strides to a kernel of our own.
 ///
 ///     const Gemm g{.m = 2, .n = 3, .k = 4, .lda = 4, .ldb = 3, .ldc = 3};
 ///     gemm(DType::f32, g, a, b, c);                  // C = A B
 ///     gemm(DType::f32, g, a, b, c, 1.0);             // C += A B
 ///
 /// Laws: k == 0 gives zeros (or leaves C, with beta 1); with beta 0, what C held does not matter,
-/// NaN or not; integers are exact modulo 2^32 or 2^64.
+/// NaN or not; integers are exact modulo 2^bits; half types are
+/// summed in float and rounded once.
+#include <algorithm>
+#include <string>
+#include <type_traits>
+#include <vector>
+
 #include <tessera/base/dtype.hpp>
 #include <tessera/base/error.hpp>
 #include <tessera/kernel/detail/blas.hpp>
 #include <tessera/kernel/detail/cublas.hpp>
 #include <tessera/kernel/detail/gemm_shape.hpp>
 #include <tessera/kernel/detail/gemm_tiles.hpp>
+#include <tessera/kernel/elements.hpp>
 
 namespace tessera {
 namespace detail {
@@ -41,7 +48,7 @@ inline bool use_dnnl(float, Index work) {
   return work < 0;
 #endif
 }
-inline bool use_dnnl(double, Index) { return false; }
+template <class T> bool use_dnnl(T, Index) { return false; }
 
 #if defined(TESSERA_HAVE_DNNL)
 inline void dnnl_gemm(const GemmShape& g, Index m, float beta, const float* a, const float* b,
@@ -54,7 +61,7 @@ inline void dnnl_gemm(const GemmShape& g, Index m, float beta, const float* a, c
 #else
 inline void dnnl_gemm(const GemmShape&, Index, float, const float*, const float*, float*) {}
 #endif
-inline void dnnl_gemm(const GemmShape&, Index, double, const double*, const double*, double*) {}
+template <class T> void dnnl_gemm(const GemmShape&, Index, T, const T*, const T*, T*) {}
 
 /// Host: an index is one product of the batch.
 template <class T> struct GemmBatch {
@@ -77,6 +84,43 @@ template <class T> struct GemmBatch {
   }
 };
 
+/// Rows of half types as float, packed, and back.
+template <class T> struct WidenRows {
+  const T* from;
+  Index row, column, columns;
+  float* to;
+  void run(Index begin, Index end) const {
+    for (Index i = begin; i < end; ++i) {
+      const T* p = from + i * row;
+      float* q = to + i * columns;
+      if (column == 1) {
+        with_wide_vectors([&]() TESSERA_INLINE {
+          TESSERA_SIMD
+          for (Index j = 0; j < columns; ++j) q[j] = p[j];
+        });
+      } else {
+        for (Index j = 0; j < columns; ++j) q[j] = p[j * column];
+      }
+    }
+  }
+};
+template <class T> struct RoundRows {
+  const float* from;
+  Index columns;
+  T* to;
+  Index row;
+  void run(Index begin, Index end) const {
+    for (Index i = begin; i < end; ++i) {
+      const float* p = from + i * columns;
+      T* q = to + i * row;
+      with_wide_vectors([&]() TESSERA_INLINE {
+        TESSERA_SIMD
+        for (Index j = 0; j < columns; ++j) q[j] = p[j];
+      });
+    }
+  }
+};
+
 template <class T> void gemm_host(const GemmShape& g, T beta, const T* a, const T* b, T* c) {
   const Index work = saturating_mul(g.m, saturating_mul(g.n, g.k));
   const bool dnnl = use_dnnl(T{}, work);
@@ -88,10 +132,10 @@ template <class T> void gemm_host(const GemmShape& g, T beta, const T* a, const 
     kernel.run(0, g.batches);
 }
 
-template <class T> void gemm_floats(const GemmShape& g, T beta, const T* a, const T* b, T* c) {
+template <class T> void gemm_blas(const GemmShape& g, T beta, const T* a, const T* b, T* c) {
   const bool narrow = max_of(g.lda, max_of(g.ldb, g.ldc)) <= blas_limit;
   if (g.k == 0 || !g.fits_blas() || (kernels_on_host && !narrow))
-    return gemm_tiles<T>(g, beta != 0, a, b, c);
+    return gemm_tiles<T>(g, !(beta == T{0}), a, b, c);
   if constexpr (kernels_on_host) return gemm_host(g, beta, a, b, c);
 #if defined(KOKKOS_ENABLE_CUDA)
   if constexpr (std::is_same_v<Kokkos::DefaultExecutionSpace, Kokkos::Cuda>)
@@ -99,28 +143,70 @@ template <class T> void gemm_floats(const GemmShape& g, T beta, const T* a, cons
 #endif
   if constexpr (!kernels_on_host) gemm_tiles<T>(g, beta != 0, a, b, c);
 }
+
+/// Half types on the host: pieces of A and B are widened to float and multiplied; a piece of C is
+/// rounded when all of k has been added to it.
+template <class T> void gemm_short(const GemmShape& g, bool add, const T* a, const T* b, T* c) {
+  constexpr Index most = 512, deepest = 1024;
+  const Index rows = min_of(g.m, most), columns = min_of(g.n, most), depth = min_of(g.k, deepest);
+  thread_local std::vector<float> memory;  // at most 5 MiB
+  const auto words = static_cast<std::size_t>(rows * depth + depth * columns + rows * columns);
+  if (memory.size() < words) memory.resize(words);
+  float* left = memory.data();
+  float* right = left + rows * depth;
+  float* out = right + depth * columns;
+  for (Index batch = 0; batch < g.batches; ++batch)
+    for (Index j = 0; j < g.n; j += most)
+      for (Index i = 0; i < g.m; i += most) {
+        const Index m = min_of(most, g.m - i), n = min_of(most, g.n - j);
+        T* to = c + g.c_offset(batch) + i * g.ldc + j;
+        if (add)
+          launch("tessera::gemm", m, 64, WidenRows<T>{to, g.ldc, 1, n, out});
+        else
+          std::fill_n(out, m * n, 0.0f);
+        for (Index l = 0; l < g.k; l += deepest) {
+          const Index k = min_of(deepest, g.k - l);
+          const T* x = a + g.a_offset(batch) + i * g.a_row + l * g.a_column;
+          const T* y = b + g.b_offset(batch) + l * g.b_row + j * g.b_column;
+          launch("tessera::gemm", m, 64, WidenRows<T>{x, g.a_row, g.a_column, k, left});
+          launch("tessera::gemm", k, 64, WidenRows<T>{y, g.b_row, g.b_column, n, right});
+          const Gemm piece{.m = m, .n = n, .k = k, .lda = k, .ldb = n, .ldc = n};
+          gemm_host(gemm_shape(piece), 1.0f, left, right, out);
+        }
+        launch("tessera::gemm", m, 64, RoundRows<T>{out, n, to, g.ldc});
+      }
+}
+
+template <class T>
+void gemm_elements(const GemmShape& g, double beta, const void* a, const void* b, void* c) {
+  const T* x = static_cast<const T*>(a);
+  const T* y = static_cast<const T*>(b);
+  T* z = static_cast<T*>(c);
+  if constexpr (IntegerElement<T>)
+    gemm_tiles<std::make_unsigned_t<T>>(g, beta != 0, a, b, c);
+  else if constexpr (sizeof(T) > 2)
+    gemm_blas(g, beta != 0 ? T{1} : T{0}, x, y, z);
+  else if constexpr (kernels_on_host)
+    gemm_short(g, beta != 0, x, y, z);
+#if defined(KOKKOS_ENABLE_CUDA)
+  else if (g.k > 0 && g.fits_blas() && std::is_same_v<Kokkos::DefaultExecutionSpace, Kokkos::Cuda>)
+    cublas_gemm(g, static_cast<float>(beta), x, y, z);
+#endif
+  else
+    gemm_tiles<T>(g, beta != 0, a, b, c);
+}
 }  // namespace detail
 
 /// Computes C = A B + beta C for every product of the batch, in row-major order; beta is 0 or 1.
-/// Products must not overlap in C. Communication: none.
+/// Products must not overlap in C. Communication: none. Throws UsageError for bool.
 inline void gemm(DType type, const Gemm& work, const void* a, const void* b, void* c,
                  double beta = 0) {
   const detail::GemmShape g = detail::gemm_shape(work);
-  if (g.m <= 0 || g.n <= 0 || g.batches <= 0) return;
-  switch (type) {
-    case DType::f32:
-      return detail::gemm_floats(g, static_cast<float>(beta), static_cast<const float*>(a),
-                                 static_cast<const float*>(b), static_cast<float*>(c));
-    case DType::f64:
-      return detail::gemm_floats(g, beta, static_cast<const double*>(a),
-                                 static_cast<const double*>(b), static_cast<double*>(c));
-    case DType::i32:
-      return detail::gemm_tiles<std::uint32_t>(g, beta != 0, a, b, c);
-    case DType::i64:
-      return detail::gemm_tiles<std::uint64_t>(g, beta != 0, a, b, c);
-    default:
-      throw UsageError("no kernel multiplies elements of " + std::string(name_of(type)));
-  }
+  const auto kernel = detail::kernels_of(type).gemm;
+  if (kernel == nullptr)
+    throw UsageError("elements of " + std::string(name_of(type)) +
+                     " have no products; cast them to a number first");
+  if (g.m > 0 && g.n > 0 && g.batches > 0) kernel(g, beta, a, b, c);
 }
 
 }  // namespace tessera

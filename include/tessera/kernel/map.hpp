@@ -11,11 +11,15 @@
 ///     // the same with the place of each element in a tensor of which this is a block
 ///     map_with_index(Mask{}, LocalMap{{2, 3}, {{3, 1}}}, {4, 0}, {8, 3}, y, x);
 ///
-/// Laws: map(f)(x)[i] == f(x[i]) for every i; the result may be one of the operands, if that one
+/// Laws: map(f)(x)[i] == f(x[i]) for every i (half types are given to a generic f as float, and its
+/// result is rounded once); the result may be one of the operands, if that one
 /// lies as the result does. A function with a common way (functions/number.hpp) is asked for its
 /// tiles first.
+#include <concepts>
+#include <type_traits>
 #include <utility>
 
+#include <tessera/base/dtype.hpp>
 #include <tessera/kernel/detail/launch.hpp>
 #include <tessera/kernel/detail/map_shape.hpp>
 #include <tessera/kernel/fill_index.hpp>
@@ -148,6 +152,28 @@ template <class R, class F, class... T> struct MapWithIndex {
     }
   }
 };
+
+/// A function that takes half types as floats.
+template <class F, class... T> struct Promoted {
+  F f;
+  KOKKOS_FUNCTION auto operator()(const T&... x) const {
+    return f(static_cast<ComputeType<T>>(x)...);
+  }
+};
+/// f is generic: of floats it is the float of which R is the half type (and has no way of its own to
+/// be quick with half types).
+template <class R, class F, class... T>
+concept Promotable =
+    (!std::same_as<T, ComputeType<T>> || ...) && !HasCommonWay<F, T...> &&
+    std::is_invocable_v<const F&, const ComputeType<T>&...>&& std::same_as<
+        std::remove_cvref_t<std::invoke_result_t<const F&, const ComputeType<T>&...>>,
+        ComputeType<R>>;
+
+template <class R, class F, class... T>
+void run_map(const F& f, const LocalMap& work, R* out, const T*... in) {
+  const Map<R, F, T...> kernel{f, map_shape<sizeof...(T)>(work), out, MapInputs<T...>(in...)};
+  launch("tessera::map", kernel.shape.size, 16384, kernel);
+}
 }  // namespace detail
 
 /// Writes f(in0[...], in1[...], ...) to each element of `out`, which is contiguous and row-major
@@ -157,9 +183,10 @@ template <class R, class F, class... T>
 void map(F f, const LocalMap& work, R* out, const T*... in) {
   static_assert(sizeof...(T) >= 1 && sizeof...(T) <= max_dims,
                 "[tessera] map takes one to eight operands.");
-  const detail::Map<R, F, T...> kernel{f, detail::map_shape<sizeof...(T)>(work), out,
-                                       detail::MapInputs<T...>(in...)};
-  detail::launch("tessera::map", kernel.shape.size, 16384, kernel);
+  if constexpr (detail::Promotable<R, F, T...>)
+    detail::run_map(detail::Promoted<F, T...>{f}, work, out, in...);
+  else
+    detail::run_map(f, work, out, in...);
 }
 
 /// Writes f(index, in0[...], in1[...], ...) likewise, where index is the element's GlobalIndex: the

@@ -18,7 +18,7 @@ namespace tessera {
 /// One process's block in memory of the host, row-major, and where it lies in the tensor.
 template <class T> struct HostBlock {
   Box box;
-  std::vector<T> values;
+  std::vector<HostElement<T>> values;
   bool operator==(const HostBlock&) const = default;
 };
 
@@ -44,7 +44,8 @@ TensorCore from_blocks(const std::shared_ptr<MeshCore>& mesh, const TensorDesc& 
 }
 template <class T> HostBlock<T> to_block(const TensorCore& x, CallSite site) {
   require_data(x, site);
-  HostBlock<T> host{x.box(), std::vector<T>(static_cast<std::size_t>(x.local_size()))};
+  HostBlock<T> host{x.box(), {}};
+  host.values.resize(static_cast<std::size_t>(x.local_size()));
   tessera::fence();
   copy_to_host(host.values.data(), x.data(), static_cast<Index>(host.values.size() * sizeof(T)));
   return host;

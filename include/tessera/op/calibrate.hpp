@@ -39,13 +39,14 @@ template <class Body> std::int64_t median_ps(int rounds, const Body& body) {
   return std::max<std::int64_t>(1, times[static_cast<std::size_t>(rounds / 2)]);
 }
 
-inline std::int64_t kiloflop_ps(const std::shared_ptr<MeshCore>& mesh, DType type) {
+template <class T> std::int64_t kiloflop_ps(const std::shared_ptr<MeshCore>& mesh) {
+  constexpr DType type = dtype_of<T>;
   const Index n = 512;
   const TensorDesc square{type, {n, n}, Sharding::replicated(2)};
   const TensorCore a = TensorCore::make(mesh, square), b = TensorCore::make(mesh, square),
                    c = TensorCore::make(mesh, square);
-  fill(type, a.data(), n * n, 0.5);
-  fill(type, b.data(), n * n, 0.25);
+  tessera::fill(a.data<T>(), n * n, T(0.5));
+  tessera::fill(b.data<T>(), n * n, T(0.25));
   const Gemm work{.m = n, .n = n, .k = n, .lda = n, .ldb = n, .ldc = n};
   return median_ps(5, [&] { gemm(type, work, a.data(), b.data(), c.data()); }) * 1000 /
          work.flops();
@@ -64,7 +65,7 @@ inline MessagePrices price_messages(const std::shared_ptr<MeshCore>& mesh, const
   const TensorDesc sent{DType::f32, {large}, Sharding::replicated(1)};
   const TensorDesc received{DType::f32, {large * members}, Sharding::replicated(1)};
   const TensorCore from = TensorCore::make(mesh, sent), to = TensorCore::make(mesh, received);
-  fill(DType::f32, from.data(), large, 1);
+  tessera::fill(from.data<float>(), large, 1);
   const auto time = [&](Index each, int times) {
     Call call;
     call.group = group;
@@ -95,14 +96,17 @@ template <class M> Machine calibrate(const ProcessMesh<M>& mesh, Where where = W
     throw UsageError(
         "calibrate: the mesh is dry, there is nothing to measure; calibrate a mesh of processes",
         where);
+  use_element<float>();
+  use_element<double>();
+  use_element<std::int64_t>();
   Machine machine;
-  machine.kiloflop_ps_f32 = std::max<std::int64_t>(1, detail::kiloflop_ps(core, DType::f32));
-  machine.kiloflop_ps_f64 = std::max<std::int64_t>(1, detail::kiloflop_ps(core, DType::f64));
+  machine.kiloflop_ps_f32 = std::max<std::int64_t>(1, detail::kiloflop_ps<float>(core));
+  machine.kiloflop_ps_f64 = std::max<std::int64_t>(1, detail::kiloflop_ps<double>(core));
 
   const Index bytes = Index{8} << 20;
   const TensorDesc flat{DType::f32, {bytes / 4}, Sharding::replicated(1)};
   const TensorCore from = TensorCore::make(core, flat), to = TensorCore::make(core, flat);
-  fill(DType::f32, from.data(), bytes / 4, 1);
+  fill(from.data<float>(), bytes / 4, 1);
   const StridedCopy whole{.extents = {bytes / 4}, .from_strides = {1}, .to_strides = {1}};
   machine.copy_ps_per_kib = std::max<std::int64_t>(
       1, detail::median_ps(5, [&] { copy(DType::f32, from.data(), to.data(), &whole, 1); }) * 1024 /

@@ -157,8 +157,7 @@ class Execution {
       case StepKind::copy:
       case StepKind::permute:
       case StepKind::diagonal:
-        if (work.zeroed)
-          fill(type, out, plan_.slots[step.out].bytes / static_cast<Index>(size_of(type)), 0);
+        if (work.zeroed) fill_zeros(out, plan_.slots[step.out].bytes);
         copy_all(type, source(step), target(step), work.local);
         break;
       case StepKind::contract:

@@ -17,13 +17,13 @@ namespace tessera {
 /// A whole tensor in memory of the host, row-major.
 template <class T> struct HostTensor {
   Extents extents;
-  std::vector<T> values;
+  std::vector<HostElement<T>> values;
 
-  template <std::convertible_to<Index>... I> const T& operator()(I... index) const {
+  template <std::convertible_to<Index>... I> T operator()(I... index) const {
     Index at = 0;
     int d = 0;
     ((at = at * extents[d++] + static_cast<Index>(index)), ...);
-    return values[static_cast<std::size_t>(at)];
+    return static_cast<T>(values[static_cast<std::size_t>(at)]);
   }
   bool operator==(const HostTensor&) const = default;
 };
@@ -48,7 +48,8 @@ template <class T> HostTensor<T> gather(const TensorCore& x, CallSite site) {
   require_data(x, site);
   const Sharding everywhere = Sharding::replicated(x.rank());
   const TensorCore all = x.sharding() == everywhere ? x : reshard(x, everywhere, site);
-  HostTensor<T> host{x.extents(), std::vector<T>(static_cast<std::size_t>(volume(x.extents())))};
+  HostTensor<T> host{x.extents(), {}};
+  host.values.resize(static_cast<std::size_t>(volume(x.extents())));
   tessera::fence();
   copy_to_host(host.values.data(), all.data(), static_cast<Index>(host.values.size() * sizeof(T)));
   return host;
@@ -72,7 +73,7 @@ template <Element T> HostTensor<T> gather(const DynamicTensor& x, Where where = 
 template <TypedTensor A> typename A::value_type value(const A& x, Where where = Where::here()) {
   static_assert(A::rank == 0,
                 "[tessera] value takes a scalar tensor; reduce it first: value(sum(x))");
-  return gather(x, where).values[0];
+  return static_cast<typename A::value_type>(gather(x, where).values[0]);
 }
 
 }  // namespace tessera

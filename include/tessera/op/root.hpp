@@ -74,7 +74,7 @@ inline void to_root(const TensorCore& x, int root, void* values, CallSite site) 
   tessera::fence();
 }
 
-template <class T> HostTensor<T> to_root(const TensorCore& x, int root, CallSite site) {
+template <Element T> HostTensor<T> to_root(const TensorCore& x, int root, CallSite site) {
   HostTensor<T> host{x.extents(), {}};
   if (x.mesh()->process() == root && !x.dry())
     host.values.resize(static_cast<std::size_t>(volume(x.extents())));

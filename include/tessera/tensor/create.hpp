@@ -24,6 +24,12 @@
 #include <tessera/tensor/sharded_tensor.hpp>
 
 namespace tessera {
+
+/// What an element is in a std::vector on the host: itself, but a byte of 0 or 1 for bool, since a
+/// std::vector<bool> has no elements in memory.
+template <Element T>
+using HostElement = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>;
+
 namespace detail {
 
 inline Extents offsets_of(const Box& box) {
@@ -89,22 +95,20 @@ template <class... N> Extents to_extents(N... n) { return Extents{static_cast<In
 template <TypedTensor Tensor>
 Tensor full(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& extents,
             typename Tensor::value_type value, Where where = Where::here()) {
-  using T = typename Tensor::value_type;
   Tensor t = detail::make_tensor<Tensor>(mesh, extents, where);
-  if (!mesh.dry())
-    detail::launch("tessera::full", t.local_size(), 32768, detail::Fill<T>{t.data(), value});
+  if (!mesh.dry()) fill(t.data(), t.local_size(), value);
   return t;
 }
 template <TypedTensor Tensor>
 Tensor zeros(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& extents,
              Where where = Where::here()) {
-  return full<Tensor>(mesh, extents, typename Tensor::value_type{0}, where);
+  return full<Tensor>(mesh, extents, typename Tensor::value_type{}, where);
 }
 template <TypedTensor Tensor, std::convertible_to<Index>... N>
 Tensor zeros(const ProcessMesh<typename Tensor::mesh_type>& mesh, N... n) {
   static_assert(sizeof...(N) == Tensor::rank,
                 "[tessera] zeros takes one extent for each dimension of the tensor's spec");
-  return full<Tensor>(mesh, detail::to_extents(n...), typename Tensor::value_type{0}, Where{});
+  return full<Tensor>(mesh, detail::to_extents(n...), typename Tensor::value_type{}, Where{});
 }
 
 /// Returns the tensor whose element at global index i is f(i); f is const-callable with a
@@ -126,18 +130,19 @@ Tensor random_uniform(const ProcessMesh<typename Tensor::mesh_type>& mesh, const
                       Where where = Where::here()) {
   Tensor t = detail::make_tensor<Tensor>(mesh, extents, where);
   if (!mesh.dry() && t.local_size() > 0)
-    random_uniform(dtype_of<typename Tensor::value_type>, t.data(), t.box().extents(),
-                   detail::offsets_of(t.box()), extents, seed, lo, hi);
+    random_uniform(t.data(), t.box().extents(), detail::offsets_of(t.box()), extents, seed, lo, hi);
   return t;
 }
 template <TypedTensor Tensor>
 Tensor random_normal(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& extents,
                      std::uint64_t seed, double mean = 0, double deviation = 1,
                      Where where = Where::here()) {
+  static_assert(NumberElement<typename Tensor::value_type>,
+                "[tessera] truth values have no normal distribution; use random_uniform");
   Tensor t = detail::make_tensor<Tensor>(mesh, extents, where);
   if (!mesh.dry() && t.local_size() > 0)
-    random_normal(dtype_of<typename Tensor::value_type>, t.data(), t.box().extents(),
-                  detail::offsets_of(t.box()), extents, seed, mean, deviation);
+    random_normal(t.data(), t.box().extents(), detail::offsets_of(t.box()), extents, seed, mean,
+                  deviation);
   return t;
 }
 

@@ -11,6 +11,7 @@
 #include <array>
 #include <utility>
 
+#include <tessera/kernel/use_element.hpp>
 #include <tessera/spec/partition_spec.hpp>
 #include <tessera/tensor/tensor_core.hpp>
 
@@ -31,7 +32,7 @@ template <Element T, class M, class S> class ShardedTensor {
 
   ShardedTensor() = default;
   /// Wraps an erased tensor whose type and sharding are these.
-  explicit ShardedTensor(TensorCore core) : core_(std::move(core)) {}
+  explicit ShardedTensor(TensorCore core) : core_(std::move(core)) { use_element<T>(); }
 
   const TensorCore& core() const { return core_; }
   bool defined() const { return core_.defined(); }

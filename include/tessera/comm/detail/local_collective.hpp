@@ -9,11 +9,11 @@
 /// Laws: reductions add in the order of the members, so that the result depends on nothing else.
 #include <cstddef>
 #include <cstring>
-#include <type_traits>
 #include <vector>
 
 #include <tessera/base/dtype.hpp>
 #include <tessera/comm/detail/describe_call.hpp>
+#include <tessera/kernel/join.hpp>
 
 namespace tessera::detail {
 
@@ -23,30 +23,6 @@ struct Party {
   const std::byte* send = nullptr;
   std::byte* receive = nullptr;
 };
-
-template <class T> T combine(Reduction reduction, T a, T b) {
-  if (reduction == Reduction::max) return a < b ? b : a;
-  if (reduction == Reduction::min) return b < a ? b : a;
-  if constexpr (std::is_integral_v<T>) {
-    using Wrapping = std::make_unsigned_t<T>;  // as MPI: overflow wraps
-    return static_cast<T>(static_cast<Wrapping>(a) + static_cast<Wrapping>(b));
-  } else {
-    return a + b;
-  }
-}
-
-template <class T>
-void combine_into(Reduction reduction, std::byte* to, const std::byte* from, Index count) {
-  T* a = reinterpret_cast<T*>(to);
-  const T* b = reinterpret_cast<const T*>(from);
-  for (Index i = 0; i < count; ++i) a[i] = combine(reduction, a[i], b[i]);
-}
-
-inline void combine_bytes(DType type, Reduction reduction, std::byte* to, const std::byte* from,
-                          Index count) {
-  with_basic_type(type,
-                  [&](auto zero) { combine_into<decltype(zero)>(reduction, to, from, count); });
-}
 
 inline void copy_bytes(std::byte* to, const std::byte* from, Index bytes) {
   if (bytes > 0 && to != from) std::memmove(to, from, static_cast<std::size_t>(bytes));
@@ -64,14 +40,12 @@ inline void fill(const std::vector<Party>& parties, int own) {
     if (piece.count == 0) continue;
     std::byte* to = party(own).receive + piece.offset * size;
     if (call.kind == Collective::reduce_scatter) {
-      for (int member = 0; member < static_cast<int>(parties.size()); ++member) {
-        const Party& from = party(member);
-        const std::byte* source = from.send + find_piece(from.call->send, own)->offset * size;
-        if (member == 0)
-          copy_bytes(to, source, piece.count * size);
-        else
-          combine_bytes(call.type, call.reduction, to, source, piece.count);
-      }
+      thread_local std::vector<const void*> sources;
+      sources.clear();
+      for (const Party& from : parties)
+        sources.push_back(from.send + find_piece(from.call->send, own)->offset * size);
+      join(call.type, call.reduction, sources.data(), static_cast<int>(sources.size()), piece.count,
+           to);
       continue;
     }
     const Party& from = party(piece.peer);
@@ -87,18 +61,17 @@ inline void fill(const std::vector<Party>& parties, int own) {
 inline void reduce_slice(const std::vector<Party>& parties, Index first, Index count,
                          std::byte* result) {
   if (count == 0) return;
-  for (std::size_t member = 0; member < parties.size(); ++member) {
-    const Party& from = parties[member];
+  thread_local std::vector<const void*> sources;
+  sources.clear();
+  for (const Party& from : parties) {
     const Index size = static_cast<Index>(size_of(from.call->type));
     const std::byte* source = from.call->in_place
                                   ? from.receive + from.call->receive.front().offset * size
                                   : from.send + from.call->send.front().offset * size;
-    source += first * size;
-    if (member == 0)
-      copy_bytes(result, source, count * size);
-    else
-      combine_bytes(from.call->type, from.call->reduction, result, source, count);
+    sources.push_back(source + first * size);
   }
+  const Call& call = *parties.front().call;
+  join(call.type, call.reduction, sources.data(), static_cast<int>(sources.size()), count, result);
 }
 
 /// Gives one member of an all-reduce the whole result.

@@ -27,6 +27,7 @@
 
 #include <tessera/comm/detail/closing.hpp>
 #include <tessera/comm/detail/mpi_error.hpp>
+#include <tessera/comm/detail/mpi_types.hpp>
 #include <tessera/comm/transport.hpp>
 #include <tessera/comm/watchdog.hpp>
 
@@ -163,6 +164,7 @@ class MpiContext {
   int threads_per_process() const { return threads_; }
   Blackboard* blackboard() { return board_.get(); }
   Watchdog& watchdog() { return watchdog_; }
+  MpiOps& ops() { return ops_; }
 
   void require_open() const {
     if (closed_)
@@ -253,6 +255,7 @@ class MpiContext {
       board_.reset();
       for (MpiWindow& window : spare_) window.free();
       board_window_.free();
+      ops_.free();
       check(MPI_Comm_free(&node_), "MPI_Comm_free");
       check(MPI_Comm_free(&comm_), "MPI_Comm_free");
     }
@@ -372,6 +375,7 @@ class MpiContext {
 
   MPI_Comm comm_ = MPI_COMM_NULL;
   MPI_Comm node_ = MPI_COMM_NULL;
+  MpiOps ops_;
   int rank_ = 0;
   int size_ = 1;
   int node_size_ = 1;

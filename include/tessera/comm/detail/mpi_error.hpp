@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// MPI's return codes as exceptions, element types and reductions as MPI's handles.
+/// MPI's return codes as exceptions.
 ///
 ///     check(MPI_Barrier(comm), "MPI_Barrier");
 ///
@@ -11,9 +11,7 @@
 
 #include <string>
 
-#include <tessera/base/dtype.hpp>
 #include <tessera/base/error.hpp>
-#include <tessera/base/reduction.hpp>
 
 namespace tessera::detail {
 
@@ -30,39 +28,6 @@ namespace tessera::detail {
 
 inline void check(int code, const char* function) {
   if (code != MPI_SUCCESS) throw_mpi_error(code, function);
-}
-
-inline MPI_Datatype mpi_type(DType type) {
-  switch (type) {
-    case DType::f64:
-      return MPI_DOUBLE;
-    case DType::f16:
-    case DType::bf16:
-      return MPI_UINT16_T;
-    case DType::c64:
-      return MPI_C_FLOAT_COMPLEX;
-    case DType::c128:
-      return MPI_C_DOUBLE_COMPLEX;
-    case DType::i8:
-      return MPI_INT8_T;
-    case DType::i16:
-      return MPI_INT16_T;
-    case DType::u8:
-      return MPI_UINT8_T;
-    case DType::boolean:
-      return MPI_C_BOOL;
-    case DType::i32:
-      return MPI_INT32_T;
-    case DType::i64:
-      return MPI_INT64_T;
-    case DType::f32:
-      break;
-  }
-  return MPI_FLOAT;
-}
-
-inline MPI_Op mpi_op(Reduction reduction) {
-  return reduction == Reduction::max ? MPI_MAX : reduction == Reduction::min ? MPI_MIN : MPI_SUM;
 }
 
 /// Returns whether MPI may be called: initialized and not yet finalized.

@@ -21,6 +21,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -181,7 +182,8 @@ class MpiGroup final : public Group {
     using Count = typename Calls::Count;
     const bool spin = settings_.wait == Wait::spin && pending_ == nullptr;
     const MPI_Datatype type = mpi_type(call.type);
-    const MPI_Op op = mpi_op(call.reduction);
+    const MPI_Op op =
+        context_->ops().get(call.type, call.reduction, std::is_same_v<Calls, LargeCalls>);
     const Index size = static_cast<Index>(size_of(call.type));
     const auto count_of = [](const std::vector<Piece>& pieces) {
       return pieces.empty() ? Count{0} : static_cast<Count>(pieces.front().count);
@@ -290,7 +292,7 @@ class MpiGroup final : public Group {
   /// Makes the call from counts of at most settings_.large_count.
   void run_in_pieces(const Call& call, const char* send, char* receive) {
     const MPI_Datatype type = mpi_type(call.type);
-    const MPI_Op op = mpi_op(call.reduction);
+    const MPI_Op op = context_->ops().get(call.type, call.reduction, false);
     const Index size = static_cast<Index>(size_of(call.type));
     const Index most = settings_.large_count;
     /// Calls f(first, count) for the pieces of [0, total).

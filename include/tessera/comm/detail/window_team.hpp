@@ -18,7 +18,7 @@
 
 #include <tessera/comm/detail/local_collective.hpp>
 #include <tessera/comm/detail/window_flags.hpp>
-#include <tessera/comm/detail/window_reduce.hpp>
+#include <tessera/kernel/join.hpp>
 
 namespace tessera::detail {
 
@@ -202,8 +202,8 @@ class WindowTeam {
     for (int member = 0; member < size(); ++member)
       sources_[static_cast<std::size_t>(member)] =
           member == own_ ? job.data + direct : data_of(member, step, own_ * slot, direct);
-    reduce_sources(call.type, call.reduction, sources_.data(), size(), count,
-                   job.receive + (call.receive.front().offset + start) * job.size, nullptr);
+    join(call.type, call.reduction, sources_.data(), size(), count,
+         job.receive + (call.receive.front().offset + start) * job.size);
   }
 
   /// Each step's elements are divided among the members: each reduces its part, into its own half
@@ -243,8 +243,8 @@ class WindowTeam {
         sources_[static_cast<std::size_t>(member)] =
             member == own_ ? job.data + (base + start) * job.size
                            : data_of(member, step, start * job.size, (base + start) * job.size);
-      reduce_sources(call.type, call.reduction, sources_.data(), size(), count,
-                     half(own_, step) + start * job.size, result + (base + start) * job.size);
+      join(call.type, call.reduction, sources_.data(), size(), count,
+           half(own_, step) + start * job.size, result + (base + start) * job.size);
       own_flags().reduced.store(step + 1, std::memory_order_release);
       if (k + 1 < steps) put(k + 1);
       // In place, what others still read is not overwritten: a part is taken once all have reduced.
@@ -266,7 +266,7 @@ class WindowTeam {
   const std::byte* arena_;
   Index arena_bytes_;
   std::uint64_t step_ = 0;
-  std::vector<const std::byte*> sources_;
+  std::vector<const void*> sources_;
 };
 
 }  // namespace tessera::detail

@@ -7,10 +7,14 @@
 ///
 /// oneDNN's prototype is declared here under another name, since its header costs 0.7 s; a test
 /// compares the two.
+// OpenBLAS 0.3.21 has a global `bfloat16`, which `using namespace tessera` would make ambiguous.
+#define bfloat16 openblas_bfloat16
 #include <cblas.h>
+#undef bfloat16
 
 #include <mutex>
 
+#include <tessera/base/complex.hpp>
 #include <tessera/base/math.hpp>
 
 #if defined(TESSERA_HAVE_DNNL)
@@ -35,6 +39,21 @@ inline void blas_gemm(bool ta, bool tb, int m, int n, int k, const double* a, in
                       const double* b, int ldb, double beta, double* c, int ldc) {
   cblas_dgemm(CblasRowMajor, blas_transpose(ta), blas_transpose(tb), m, n, k, 1.0, a, lda, b, ldb,
               beta, c, ldc);
+}
+
+inline void blas_gemm(bool ta, bool tb, int m, int n, int k, const complex<float>* a, int lda,
+                      const complex<float>* b, int ldb, complex<float> beta, complex<float>* c,
+                      int ldc) {
+  const complex<float> one{1};
+  cblas_cgemm(CblasRowMajor, blas_transpose(ta), blas_transpose(tb), m, n, k, &one, a, lda, b, ldb,
+              &beta, c, ldc);
+}
+inline void blas_gemm(bool ta, bool tb, int m, int n, int k, const complex<double>* a, int lda,
+                      const complex<double>* b, int ldb, complex<double> beta, complex<double>* c,
+                      int ldc) {
+  const complex<double> one{1};
+  cblas_zgemm(CblasRowMajor, blas_transpose(ta), blas_transpose(tb), m, n, k, &one, a, lda, b, ldb,
+              &beta, c, ldc);
 }
 
 /// Returns whether BLAS is known to use one thread only.

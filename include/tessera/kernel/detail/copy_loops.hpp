@@ -17,8 +17,13 @@ namespace tessera::detail {
 
 /// Any element of this many bytes; may alias the float or integer that it really is.
 template <int Bytes> struct __attribute__((may_alias)) Word {
-  std::conditional_t<Bytes == 4, std::uint32_t, std::uint64_t> bits;
+  std::conditional_t<
+      Bytes == 1, std::uint8_t,
+      std::conditional_t<Bytes == 2, std::uint16_t,
+                         std::conditional_t<Bytes == 4, std::uint32_t, std::uint64_t>>>
+      bits;
 };
+template <> struct __attribute__((may_alias)) Word<16> { std::uint64_t bits[2]; };
 
 /// Moves n contiguous elements; short runs without a call.
 template <class T> void copy_run(T* to, const T* from, Index n) {
@@ -29,11 +34,19 @@ template <class T> void copy_run(T* to, const T* from, Index n) {
   constexpr Index wide = 16 / sizeof(T);
   Index i = 0;
   for (; i + wide <= n; i += wide) std::memcpy(static_cast<void*>(to + i), from + i, 16);
-  if (wide > 2 && n - i >= 2) {
-    std::memcpy(static_cast<void*>(to + i), from + i, 8);
-    i += 2;
+  if constexpr (wide > 2) {
+    if (n - i >= wide / 2) {
+      std::memcpy(static_cast<void*>(to + i), from + i, 8);
+      i += wide / 2;
+    }
   }
-  if (i < n) to[i] = from[i];
+  if constexpr (wide > 4) {
+    if (n - i >= wide / 4) {
+      std::memcpy(static_cast<void*>(to + i), from + i, 4);
+      i += wide / 4;
+    }
+  }
+  for (; i < n; ++i) to[i] = from[i];
 }
 
 #if (defined(__clang__) || __GNUC__ >= 12) && !defined(__CUDACC__)
@@ -47,12 +60,9 @@ template <int Bytes> struct Lanes {
   typedef std::uint32_t Vector __attribute__((vector_size(16)));
 };
 template <> struct Lanes<8> { typedef std::uint64_t Vector __attribute__((vector_size(16))); };
-#endif
 
-/// Transposes the square that fits a cache line: to[i][j] = from[j * stride + i], `to` packed.
-template <class T> void transpose_line(const T* from, Index stride, T* to) {
+template <class T> void transpose_shuffled(const T* from, Index stride, T* to) {
   constexpr Index line = 64 / sizeof(T);
-#if TESSERA_SHUFFLES
   using V = typename Lanes<sizeof(T)>::Vector;
   constexpr Index wide = 16 / sizeof(T);
   const auto load = [](const T* p) {
@@ -81,10 +91,17 @@ template <class T> void transpose_line(const T* from, Index stride, T* to) {
         for (int k = 0; k < 4; ++k) std::memcpy(static_cast<void*>(t + k * line), &o[k], 16);
       }
     }
-#else
+}
+#endif
+
+/// Transposes the square that fits a cache line: to[i][j] = from[j * stride + i], `to` packed.
+template <class T> void transpose_line(const T* from, Index stride, T* to) {
+  constexpr Index line = 64 / sizeof(T);
+#if TESSERA_SHUFFLES
+  if constexpr (sizeof(T) == 4 || sizeof(T) == 8) return transpose_shuffled(from, stride, to);
+#endif
   for (Index i = 0; i < line; ++i)
     for (Index j = 0; j < line; ++j) to[i * line + j] = from[j * stride + i];
-#endif
 }
 
 /// Element (i, j) goes from from[i + j * from_stride] to to[i * to_stride + j].

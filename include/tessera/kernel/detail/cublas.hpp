@@ -9,9 +9,11 @@
 
 #if defined(KOKKOS_ENABLE_CUDA)
 #include <string>
+#include <type_traits>
 
 #include <cublas_v2.h>
 
+#include <tessera/base/dtype.hpp>
 #include <tessera/base/error.hpp>
 #include <tessera/kernel/detail/gemm_shape.hpp>
 
@@ -36,12 +38,17 @@ inline cublasHandle_t cublas() {
   return handle;
 }
 
-template <class T, class Call>
-void cublas_batches(const GemmShape& g, Call call, T beta, const T* a, const T* b, T* c) {
+inline float one_of(float) { return 1; }
+inline double one_of(double) { return 1; }
+inline cuComplex one_of(cuComplex) { return {1, 0}; }
+inline cuDoubleComplex one_of(cuDoubleComplex) { return {1, 0}; }
+
+template <class T, class Call, class E>
+void cublas_batches(const GemmShape& g, Call call, T beta, const E* a, const E* b, E* c) {
   const cublasHandle_t handle = cublas();
   const cublasOperation_t op_a = g.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
   const cublasOperation_t op_b = g.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
-  const T one = 1;
+  const T one = one_of(beta);
   const int last = g.rank - 1;
   const Index inner = last >= 0 ? g.batch[last] : 1;
   for (Index i = 0; i < g.batches; i += inner)
@@ -58,6 +65,34 @@ inline void cublas_gemm(const GemmShape& g, float beta, const float* a, const fl
 inline void cublas_gemm(const GemmShape& g, double beta, const double* a, const double* b,
                         double* c) {
   cublas_batches(g, cublasDgemmStridedBatched_64, beta, a, b, c);
+}
+inline void cublas_gemm(const GemmShape& g, complex<float> beta, const complex<float>* a,
+                        const complex<float>* b, complex<float>* c) {
+  const auto z = [](const auto* p) { return reinterpret_cast<const cuComplex*>(p); };
+  cublas_batches(g, cublasCgemmStridedBatched_64, *z(&beta), z(a), z(b),
+                 reinterpret_cast<cuComplex*>(c));
+}
+inline void cublas_gemm(const GemmShape& g, complex<double> beta, const complex<double>* a,
+                        const complex<double>* b, complex<double>* c) {
+  const auto z = [](const auto* p) { return reinterpret_cast<const cuDoubleComplex*>(p); };
+  cublas_batches(g, cublasZgemmStridedBatched_64, *z(&beta), z(a), z(b),
+                 reinterpret_cast<cuDoubleComplex*>(c));
+}
+/// Half types: summed in float.
+template <class Format>
+void cublas_gemm(const GemmShape& g, float beta, const ShortFloat<Format>* a,
+                 const ShortFloat<Format>* b, ShortFloat<Format>* c) {
+  constexpr cudaDataType type = std::is_same_v<ShortFloat<Format>, half> ? CUDA_R_16F : CUDA_R_16BF;
+  const auto call = [&](cublasHandle_t handle, cublasOperation_t op_b, cublasOperation_t op_a,
+                        std::int64_t n, std::int64_t m, std::int64_t k, const float* one,
+                        const auto* right, std::int64_t ldb, long long step_b, const auto* left,
+                        std::int64_t lda, long long step_a, const float* scale, auto* out,
+                        std::int64_t ldc, long long step_c, std::int64_t batches) {
+    return cublasGemmStridedBatchedEx_64(handle, op_b, op_a, n, m, k, one, right, type, ldb, step_b,
+                                         left, type, lda, step_a, scale, out, type, ldc, step_c,
+                                         batches, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
+  };
+  cublas_batches(g, call, beta, a, b, c);
 }
 
 }  // namespace tessera::detail

@@ -7,17 +7,25 @@
 ///
 ///     gemm_tiles<float>(batches, beta, a, b, c);
 ///
-/// Sums run over k in order; integers wrap (the element type is unsigned).
+/// Sums run over k in order; integers wrap (the element type is unsigned); half types, on a device
+/// alone, are summed in float.
 #include <tessera/kernel/detail/gemm_shape.hpp>
 #include <tessera/kernel/detail/launch.hpp>
+#include <tessera/kernel/detail/reduce_op.hpp>
 
 namespace tessera::detail {
+
+/// What a sum of products is kept in.
+template <class T> struct ProductSumOf { using type = Wrapping<T>; };
+template <class Format> struct ProductSumOf<ShortFloat<Format>> { using type = float; };
+template <class T> using ProductSum = typename ProductSumOf<T>::type;
 
 /// Host: C rows [begin, end) of one product. Four rows of B at a time pass over a row of C.
 template <class T>
 void gemm_rows(const GemmShape& g, const T* a, const T* b, T* c, bool add, Index begin, Index end) {
   constexpr Index depth = 64;
   constexpr Index width = 2048 / sizeof(T);
+  using W = Wrapping<T>;
   T packed[depth * width];  // 128 KiB: half of a common second-level cache
   for (Index j0 = 0; j0 < g.n; j0 += width) {
     const Index columns = min_of(width, g.n - j0);
@@ -39,21 +47,21 @@ void gemm_rows(const GemmShape& g, const T* a, const T* b, T* c, bool add, Index
           for (Index j = 0; j < columns; ++j) to[j] = T{};
         Index k = 0;
         for (; k + 4 <= inner; k += 4) {
-          const T x0 = from[k * g.a_column], x1 = from[(k + 1) * g.a_column];
-          const T x2 = from[(k + 2) * g.a_column], x3 = from[(k + 3) * g.a_column];
+          const W x0 = from[k * g.a_column], x1 = from[(k + 1) * g.a_column];
+          const W x2 = from[(k + 2) * g.a_column], x3 = from[(k + 3) * g.a_column];
           const T* y0 = block + k * pitch;
           const T* y1 = y0 + pitch;
           const T* y2 = y1 + pitch;
           const T* y3 = y2 + pitch;
           TESSERA_SIMD
           for (Index j = 0; j < columns; ++j)
-            to[j] += (x0 * y0[j] + x1 * y1[j]) + (x2 * y2[j] + x3 * y3[j]);
+            to[j] = static_cast<T>(to[j] + ((x0 * y0[j] + x1 * y1[j]) + (x2 * y2[j] + x3 * y3[j])));
         }
         for (; k < inner; ++k) {
-          const T x = from[k * g.a_column];
+          const W x = from[k * g.a_column];
           const T* y = block + k * pitch;
           TESSERA_SIMD
-          for (Index j = 0; j < columns; ++j) to[j] += x * y[j];
+          for (Index j = 0; j < columns; ++j) to[j] = static_cast<T>(to[j] + x * y[j]);
         }
       }
     }
@@ -83,9 +91,11 @@ template <class T> struct GemmTiles {
         const T* x = a + g.a_offset(batch) + i * g.a_row;
         const T* y = b + g.b_offset(batch) + j * g.b_column;
         T* to = c + g.c_offset(batch) + i * g.ldc + j;
-        T sum = add ? *to : T{};
-        for (Index k = 0; k < g.k; ++k) sum += x[k * g.a_column] * y[k * g.b_row];
-        *to = sum;
+        using W = ProductSum<T>;
+        W sum = add ? static_cast<W>(*to) : W{};
+        for (Index k = 0; k < g.k; ++k)
+          sum += static_cast<W>(x[k * g.a_column]) * static_cast<W>(y[k * g.b_row]);
+        *to = static_cast<T>(sum);
       }
     }
   }

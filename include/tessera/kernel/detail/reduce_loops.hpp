@@ -3,9 +3,9 @@
 /// @file
 /// Host loops of reductions. A *line* is one output whose elements follow each other; a *strip* is
 /// a row of outputs reduced together, element by element. Both cut the reduced elements into chunks
-/// of a fixed length, sum a chunk in blocks of 256 (lines) or 16 (strips) in the element type and
-/// the blocks in Total, and join the chunks in order. So the bits depend on the shape alone, never
-/// on the number of threads.
+/// of a fixed length, sum a chunk in blocks of 256 (lines) or 16 (strips) in the element's type of
+/// computation and the blocks in Total, and join the chunks in order. So the bits depend on the
+/// shape alone, never on the number of threads.
 ///
 ///     line_chunk<Reduction::sum, float>(shape, from, 0)
 #include <tessera/kernel/detail/reduce_op.hpp>
@@ -36,28 +36,29 @@ template <class T> const T* side_by_side(const T* p, Index n, Index stride, T* b
 /// Reduces n elements in a row, in sixteen lanes.
 template <Reduction R, class T>
 typename Fold<R, T>::Total fold_row(const T* from, Index n, Index stride) {
-  using F = Fold<R, T>;
-  using Total = typename F::Total;
+  using C = ComputeType<T>;
+  using F = Fold<R, C>;
+  using Total = typename Fold<R, T>::Total;
   constexpr Index lanes = 16, block = 256;
   T buffer[block];
   Total total = Fold<R, Total>::start();
   for (Index done = 0; done < n; done += block) {
     const Index count = min_of(block, n - done);
     const T* p = side_by_side(from + done * stride, count, stride, buffer);
-    T lane[lanes];
+    C lane[lanes];
     Index i = 0;
-    T rest = F::start();
+    C rest = F::start();
     if (count >= lanes) {
-      for (Index l = 0; l < lanes; ++l) lane[l] = p[l];
+      for (Index l = 0; l < lanes; ++l) lane[l] = static_cast<C>(p[l]);
       for (i = lanes; i + lanes <= count; i += lanes) {
         TESSERA_SIMD
-        for (Index l = 0; l < lanes; ++l) lane[l] = F::join(lane[l], p[i + l]);
+        for (Index l = 0; l < lanes; ++l) lane[l] = F::join(lane[l], static_cast<C>(p[i + l]));
       }
       for (Index half = lanes / 2; half > 0; half /= 2)
         for (Index l = 0; l < half; ++l) lane[l] = F::join(lane[l], lane[l + half]);
       rest = lane[0];
     }
-    for (; i < count; ++i) rest = F::join(rest, p[i]);
+    for (; i < count; ++i) rest = F::join(rest, static_cast<C>(p[i]));
     total = Fold<R, Total>::join(total, static_cast<Total>(rest));
   }
   return total;
@@ -88,26 +89,29 @@ typename Fold<R, T>::Total line_chunk(const OffsetBox& reduced, const T* p, Inde
 }
 
 /// Joins four rows at once to a fifth: four streams from memory.
-template <class F, class T> void join_rows(Index width, T* part, const T* const* rows) {
+template <class F, class C, class T> void join_rows(Index width, C* part, const T* const* rows) {
   const T *a = rows[0], *b = rows[1], *c = rows[2], *d = rows[3];
   TESSERA_SIMD
   for (Index j = 0; j < width; ++j)
-    part[j] = F::join(part[j], F::join(F::join(a[j], b[j]), F::join(c[j], d[j])));
+    part[j] = F::join(part[j], F::join(F::join(static_cast<C>(a[j]), static_cast<C>(b[j])),
+                                       F::join(static_cast<C>(c[j]), static_cast<C>(d[j]))));
 }
 
 /// Reduces rows [begin, end) of the reduced box for `width` outputs side by side into totals.
 template <Reduction R, class T>
 void strip_chunk(const OffsetBox& reduced, const T* p, Index stride, Index width, Index begin,
                  Index end, typename Fold<R, T>::Total* totals) {
-  using F = Fold<R, T>;
-  using Total = typename F::Total;
+  using C = ComputeType<T>;
+  using F = Fold<R, C>;
+  using Total = typename Fold<R, T>::Total;
   for (Index j = 0; j < width; ++j) totals[j] = Fold<R, Total>::start();
   if (begin >= end) return;
   OffsetBox rows = reduced;  // one more dimension, so that each element is a row
   rows.extent[rows.rank] = 1;
   rows.stride[rows.rank++] = 0;
   RowWalk walk(rows, begin);
-  T part[strip_width], buffer[strip_width];
+  C part[strip_width];
+  T buffer[strip_width];
   for (Index r = begin; r < end;) {
     for (Index j = 0; j < width; ++j) part[j] = F::start();
     const Index stop = min_of(end, r + 16);
@@ -119,7 +123,7 @@ void strip_chunk(const OffsetBox& reduced, const T* p, Index stride, Index width
     for (; r < stop; ++r, walk.next()) {
       const T* row = side_by_side(p + walk.offset, width, stride, buffer);
       TESSERA_SIMD
-      for (Index j = 0; j < width; ++j) part[j] = F::join(part[j], row[j]);
+      for (Index j = 0; j < width; ++j) part[j] = F::join(part[j], static_cast<C>(row[j]));
     }
     TESSERA_SIMD
     for (Index j = 0; j < width; ++j)

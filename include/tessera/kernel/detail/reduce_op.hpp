@@ -10,35 +10,52 @@
 /// as in NumPy.
 #include <cstdint>
 #include <limits>
+#include <string>
 #include <type_traits>
 
 #include <Kokkos_Core.hpp>
 
+#include <tessera/base/dtype.hpp>
+#include <tessera/base/error.hpp>
 #include <tessera/base/reduction.hpp>
 
 namespace tessera::detail {
 
-/// The unsigned type in which integers wrap instead of overflowing; floating types themselves.
-template <class T, bool Integer = std::is_integral_v<T>> struct WrappingType { using type = T; };
-template <class T> struct WrappingType<T, true> { using type = std::make_unsigned_t<T>; };
+/// The type whose arithmetic wraps where that of an integer T overflows (short ones would become
+/// int, whose products overflow); floating and complex types themselves.
+template <class T> struct WrappingType {
+  using type =
+      std::conditional_t<std::is_integral_v<T>,
+                         std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>, T>;
+};
 template <class T> using Wrapping = typename WrappingType<T>::type;
 
 template <Reduction R, class T> struct Fold;
 
 template <class T> struct Fold<Reduction::sum, T> {
   /// Long float sums are kept in double, block by block.
-  using Total = std::conditional_t<std::is_same_v<T, float>, double, T>;
+  using Total = TotalType<T>;
   KOKKOS_FORCEINLINE_FUNCTION static constexpr T start() { return T{}; }
-  template <class U> KOKKOS_FORCEINLINE_FUNCTION static constexpr U join(U a, U b) {
-    return static_cast<U>(static_cast<Wrapping<U>>(a) + static_cast<Wrapping<U>>(b));
+  KOKKOS_FORCEINLINE_FUNCTION static constexpr T join(T a, T b) {
+    return static_cast<T>(static_cast<Wrapping<T>>(a) + static_cast<Wrapping<T>>(b));
+  }
+};
+
+template <class T> struct Fold<Reduction::product, T> {
+  using Total = TotalType<T>;
+  KOKKOS_FORCEINLINE_FUNCTION static constexpr T start() { return T{1}; }
+  KOKKOS_FORCEINLINE_FUNCTION static constexpr T join(T a, T b) {
+    return static_cast<T>(static_cast<Wrapping<T>>(a) * static_cast<Wrapping<T>>(b));
   }
 };
 
 template <class T> struct Fold<Reduction::max, T> {
-  using Total = T;
+  using Total = ComputeType<T>;
   KOKKOS_FORCEINLINE_FUNCTION static constexpr T start() {
-    return std::is_integral_v<T> ? std::numeric_limits<T>::lowest()
-                                 : -std::numeric_limits<T>::infinity();
+    if constexpr (std::is_integral_v<T>)
+      return std::numeric_limits<T>::lowest();
+    else
+      return -std::numeric_limits<T>::infinity();
   }
   KOKKOS_FORCEINLINE_FUNCTION static constexpr T join(T a, T b) {
     if constexpr (std::is_integral_v<T>)
@@ -49,10 +66,12 @@ template <class T> struct Fold<Reduction::max, T> {
 };
 
 template <class T> struct Fold<Reduction::min, T> {
-  using Total = T;
+  using Total = ComputeType<T>;
   KOKKOS_FORCEINLINE_FUNCTION static constexpr T start() {
-    return std::is_integral_v<T> ? std::numeric_limits<T>::max()
-                                 : std::numeric_limits<T>::infinity();
+    if constexpr (std::is_integral_v<T>)
+      return std::numeric_limits<T>::max();
+    else
+      return std::numeric_limits<T>::infinity();
   }
   KOKKOS_FORCEINLINE_FUNCTION static constexpr T join(T a, T b) {
     if constexpr (std::is_integral_v<T>)
@@ -62,9 +81,53 @@ template <class T> struct Fold<Reduction::min, T> {
   }
 };
 
+// Truth values are reduced as the bytes that they are.
+template <> struct Fold<Reduction::any, std::uint8_t> {
+  using Total = std::uint8_t;
+  KOKKOS_FORCEINLINE_FUNCTION static constexpr Total start() { return 0; }
+  KOKKOS_FORCEINLINE_FUNCTION static constexpr Total join(Total a, Total b) {
+    return static_cast<Total>(a | b);
+  }
+};
+template <> struct Fold<Reduction::all, std::uint8_t> {
+  using Total = std::uint8_t;
+  KOKKOS_FORCEINLINE_FUNCTION static constexpr Total start() { return 1; }
+  KOKKOS_FORCEINLINE_FUNCTION static constexpr Total join(Total a, Total b) {
+    return static_cast<Total>(a & b);
+  }
+};
+
 /// Returns total times scale in the element type; integers are multiplied in double and truncated.
 template <class T, class Total> KOKKOS_FUNCTION constexpr T scaled(Total total, double scale) {
-  return scale == 1.0 ? static_cast<T>(total) : static_cast<T>(static_cast<double>(total) * scale);
+  if constexpr (ComplexElement<T>)
+    return static_cast<T>(total * static_cast<typename Total::value_type>(scale));
+  else
+    return scale == 1.0 ? static_cast<T>(total)
+                        : static_cast<T>(static_cast<double>(total) * scale);
+}
+
+/// The type that an element is reduced as.
+template <class T> using Stored = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>;
+
+/// Calls f with the reduction as a compile-time constant: one that is defined on elements T.
+template <class T, class F> decltype(auto) with_reduction(Reduction reduction, F&& f) {
+  if constexpr (std::is_same_v<T, bool>) {
+    if (reduction == Reduction::any) return f(std::integral_constant<Reduction, Reduction::any>{});
+    if (reduction == Reduction::all) return f(std::integral_constant<Reduction, Reduction::all>{});
+  } else {
+    if (reduction == Reduction::sum) return f(std::integral_constant<Reduction, Reduction::sum>{});
+    if (reduction == Reduction::product)
+      return f(std::integral_constant<Reduction, Reduction::product>{});
+    if constexpr (OrderedElement<T>) {
+      if (reduction == Reduction::max)
+        return f(std::integral_constant<Reduction, Reduction::max>{});
+      if (reduction == Reduction::min)
+        return f(std::integral_constant<Reduction, Reduction::min>{});
+    }
+  }
+  throw UsageError("elements of " + std::string(name_of(dtype_of<T>)) + " have no reduction " +
+                   std::string(name_of(reduction)) +
+                   "; numbers have sum and product, ordered ones max and min, bool any and all");
 }
 
 }  // namespace tessera::detail

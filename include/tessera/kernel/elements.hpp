@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Which element types' kernels are in this program: a table of functions for each. It is filled
+/// before main, for the element types that the program's ShardedTensors have, so that nothing is
+/// compiled for the others. Erased code (reduce(DType, ...), the executor, the transports) looks
+/// its kernels up here. use_element.hpp fills it.
+///
+///     use_element<bfloat16>();            // a program that names no tensor of them by type
+///     detail::kernels_of(DType::bf16);
+///
+/// Laws: the table does not change after main has begun.
+#include <string>
+
+#include <tessera/base/dtype.hpp>
+#include <tessera/base/error.hpp>
+#include <tessera/base/local_work.hpp>
+#include <tessera/base/reduction.hpp>
+
+namespace tessera::detail {
+
+struct ReduceShape;
+struct GemmShape;
+
+/// The kernels of one element type; what its values do not have is null.
+struct ElementKernels {
+  void (*copy)(const void* from, void* to, const StridedCopy* copies, int count);
+  void (*reduce)(Reduction reduction, const ReduceShape& shape, const void* from, void* to,
+                 double scale);
+  void (*gemm)(const GemmShape& shape, double beta, const void* a, const void* b, void* c);
+  void (*join)(Reduction reduction, const void* const* from, int members, Index n, void* to,
+               void* also);
+};
+
+inline const ElementKernels* element_kernels[dtypes] = {};
+
+[[noreturn]] inline void no_kernels(DType type) {
+  const std::string name(name_of(type));
+  throw UsageError("this program has no kernels for elements of " + name +
+                   ": they are compiled for the element types of its ShardedTensors; call "
+                   "tessera::use_element<" +
+                   (name == "half" || name == "bfloat16" || is_complex(type) ? "tessera::" : "") +
+                   (tessera::is_integer(type) ? "std::" + name + "_t" : name) +
+                   ">() or tessera::use_all_elements() somewhere in it");
+}
+
+inline const ElementKernels& kernels_of(DType type) {
+  const ElementKernels* kernels = element_kernels[static_cast<int>(type)];
+  if (kernels == nullptr) no_kernels(type);
+  return *kernels;
+}
+
+}  // namespace tessera::detail

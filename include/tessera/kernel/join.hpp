@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Joins ranges of elements in memory of the host, through a block that stays in the first cache:
+/// what transports do with the partial values of several processes.
+///
+///     join(DType::f32, Reduction::sum, from, members, n, to, nullptr);
+///
+/// Laws: to[i] == ((from 0 op from 1) op from 2) ..., in this order on every member; half types are
+/// rounded once, at the end; `to` and `also` may be one of the sources.
+#include <cstring>
+
+#include <tessera/kernel/detail/reduce_op.hpp>
+#include <tessera/kernel/elements.hpp>
+
+namespace tessera {
+namespace detail {
+
+template <class C, class T> void put_block(const C* block, Index n, T* to) {
+  if constexpr (std::is_same_v<C, T>)
+    std::memcpy(static_cast<void*>(to), block, static_cast<std::size_t>(n) * sizeof(T));
+  else
+    for (Index i = 0; i < n; ++i) to[i] = static_cast<T>(block[i]);
+}
+
+/// Loops have constant lengths, since g++ 12 -O2 vectorizes no others.
+template <Reduction R, class T>
+void join_blocks(const void* const* from, int members, Index count, void* to, void* also) {
+  using C = ComputeType<T>;
+  using F = Fold<R, C>;
+  constexpr Index length = 8192 / static_cast<Index>(sizeof(C));
+  alignas(64) C block[length];
+  for (Index start = 0; start < count; start += length) {
+    const Index n = min_of(length, count - start);
+    const auto source = [&](int member) { return static_cast<const T*>(from[member]) + start; };
+    const T* first = source(0);
+    if (members == 1)
+      for (Index i = 0; i < n; ++i) block[i] = static_cast<C>(first[i]);
+    for (int member = 1; member < members; ++member) {
+      const T* next = source(member);
+      if (member == 1 && n == length)
+        for (Index i = 0; i < length; ++i)
+          block[i] = F::join(static_cast<C>(first[i]), static_cast<C>(next[i]));
+      else if (member == 1)
+        for (Index i = 0; i < n; ++i)
+          block[i] = F::join(static_cast<C>(first[i]), static_cast<C>(next[i]));
+      else if (n == length)
+        for (Index i = 0; i < length; ++i) block[i] = F::join(block[i], static_cast<C>(next[i]));
+      else
+        for (Index i = 0; i < n; ++i) block[i] = F::join(block[i], static_cast<C>(next[i]));
+    }
+    put_block(block, n, static_cast<T*>(to) + start);
+    if (also != nullptr) put_block(block, n, static_cast<T*>(also) + start);
+  }
+}
+
+template <class T>
+void join_elements(Reduction reduction, const void* const* from, int members, Index n, void* to,
+                   void* also) {
+  with_reduction<T>(reduction, [&](auto r) {
+    join_blocks<decltype(r)::value, Stored<T>>(from, members, n, to, also);
+  });
+}
+}  // namespace detail
+
+/// Joins n elements of each of `members` ranges into `to`, and into `also` unless it is null.
+inline void join(DType type, Reduction reduction, const void* const* from, int members, Index n,
+                 void* to, void* also = nullptr) {
+  if (type == DType::i64 && reduction == Reduction::min)  // what every mesh agrees by
+    return detail::join_blocks<Reduction::min, std::int64_t>(from, members, n, to, also);
+  detail::kernels_of(type).join(reduction, from, members, n, to, also);
+}
+
+}  // namespace tessera

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Puts the kernels of element types into the program (kernel/elements.hpp). A ShardedTensor does
+/// so for its own; a program that has tensors of a type only as DynamicTensors says so itself.
+///
+///     use_element<std::int8_t>();
+///     use_all_elements();                 // compiles the kernels of all twelve
+///
+/// Laws: where the call stands does not matter, nor whether it is reached: that it is compiled
+/// suffices.
+#include <tessera/kernel/copy.hpp>
+#include <tessera/kernel/elements.hpp>
+#include <tessera/kernel/gemm.hpp>
+#include <tessera/kernel/join.hpp>
+#include <tessera/kernel/reduce.hpp>
+
+namespace tessera {
+namespace detail {
+
+template <class T> constexpr auto gemm_kernel() -> decltype(ElementKernels::gemm) {
+  if constexpr (NumberElement<T>)
+    return &gemm_elements<T>;
+  else
+    return nullptr;
+}
+
+template <class T>
+inline constexpr ElementKernels kernels_for{&copy_elements<sizeof(T)>, &reduce_elements<T>,
+                                            gemm_kernel<T>(), &join_elements<T>};
+
+template <class T>
+inline const bool registered = [] {
+  element_kernels[static_cast<int>(dtype_of<T>)] = &kernels_for<T>;
+  return true;
+}();
+}  // namespace detail
+
+/// Has the kernels of elements T compiled into this program.
+template <Element T> void use_element() { static_cast<void>(&detail::registered<T>); }
+
+/// The same for all element types.
+template <int Count = dtypes> void use_all_elements() {
+  for (int type = 0; type < Count; ++type)
+    with_type(static_cast<DType>(type), [](auto element) { use_element<decltype(element)>(); });
+}
+
+}  // namespace tessera
