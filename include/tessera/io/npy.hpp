@@ -293,9 +293,11 @@ Tensor read_npy(const ProcessMesh<typename Tensor::mesh_type>& mesh, const std::
                                  options, {"read_npy", where}));
 }
 /// The same with a sharding at run time, and the element type that the file has.
-inline DynamicTensor read_npy(const std::shared_ptr<MeshCore>& mesh, const Sharding& sharding,
-                              const std::string& path, const NpyOptions& options = {},
-                              Where where = Where::here()) {
+template <int = dtypes>  // whoever calls it has the kernels of all element types compiled
+DynamicTensor read_npy(const std::shared_ptr<MeshCore>& mesh, const Sharding& sharding,
+                       const std::string& path, const NpyOptions& options = {},
+                       Where where = Where::here()) {
+  use_all_elements();
   if (!sharding.partial.empty())
     throw ShardingError("read_npy: " + to_string(sharding, mesh->names()) +
                             " is unfinished; a tensor is read finished; drop Unreduced",

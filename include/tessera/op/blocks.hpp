@@ -70,6 +70,7 @@ template <Element T>
 DynamicTensor from_blocks(const std::shared_ptr<MeshCore>& mesh, const Extents& extents,
                           const Sharding& sharding, std::span<const T> values,
                           Where where = Where::here()) {
+  use_element<T>();
   return DynamicTensor(
       detail::from_blocks<T>(mesh, {dtype_of<T>, extents, sharding}, values, where));
 }

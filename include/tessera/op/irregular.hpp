@@ -231,6 +231,7 @@ DynamicTensor from_irregular(const std::shared_ptr<MeshCore>& mesh, const Extent
                              const Sharding& sharding, const Irregular& boxes, const View& view,
                              Where where = Where::here()) {
   using T = typename View::value_type;
+  use_element<T>();
   const auto owner = std::make_shared<View>(view);
   return DynamicTensor(detail::from_irregular(mesh, {dtype_of<T>, extents, sharding}, boxes,
                                               owner->data(), detail::BoxMemory<T, View>::size(view),

@@ -276,6 +276,7 @@ DynamicTensor map_dynamic(const PlacedText& equation, const F& f, const Sharding
                           const A&... x) {
   using R = std::remove_cvref_t<decltype(f(((void)x, T{})...))>;
   const auto runner = &detail::MapRunner<R, F, std::conditional_t<true, T, A>...>::run;
+  use_element<R>();
   return DynamicTensor(detail::map(parse(equation.text), {&x.core()...}, dtype_of<R>, out,
                                    detail::linearity<F, std::conditional_t<true, T, A>...>,
                                    {detail::function_name<F>(), equation.where},

@@ -103,6 +103,7 @@ template <Element T>
 DynamicTensor from_root(const std::shared_ptr<MeshCore>& mesh, const Extents& extents,
                         const Sharding& sharding, int root, std::span<const T> values,
                         Where where = Where::here()) {
+  use_element<T>();
   return DynamicTensor(detail::from_root(mesh, {dtype_of<T>, extents, sharding}, root,
                                          values.data(), static_cast<Index>(values.size()),
                                          {"from_root", where}));

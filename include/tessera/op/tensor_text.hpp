@@ -87,7 +87,8 @@ template <class T> std::string block_text(const TensorCore& x, Shown shown) {
 }  // namespace detail
 
 /// Returns the text of a tensor as this process sees it. Communication: none.
-inline std::string to_string(const TensorCore& x, Shown shown = Shown::some) {
+template <int = dtypes>  // compiled where it is used
+std::string to_string(const TensorCore& x, Shown shown = Shown::some) {
   if (!x.defined()) return "an empty tensor";
   const MeshCore& mesh = *x.mesh();
   std::string text = to_string(x.desc(), mesh.names()) + " on " + mesh.to_string();
