@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// processes: 1 2
+// What operators cost beside the same done in the plain way, in the same run, in turns: an epilogue
+// beside separate operators, einsum_into beside einsum, gradients finished together beside one by
+// one, a reshard under way beside one that is waited for at once. The figures are medians of
+// alternating calls; ratios below 1 are in favour of the first.
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include <tessera/tessera.hpp>
+
+namespace {
+using namespace tessera;
+
+namespace grid {
+struct data : Axis<> {};
+}  // namespace grid
+using grid::data;
+using Line = Mesh<data>;
+template <class... D> using Tensor = ShardedTensor<float, Line, P<D...>>;
+
+/// Returns the medians of alternating calls, in microseconds; a call takes as long as it takes the
+/// slowest process.
+template <class First, class Second>
+std::pair<double, double> medians(int rounds, const First& first, const Second& second) {
+  std::vector<double> times[2];
+  const auto clock = [](const auto& body) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    const double start = MPI_Wtime();
+    body();
+    double seconds = MPI_Wtime() - start;
+    MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    return seconds * 1e6;
+  };
+  first();
+  second();
+  for (int i = 0; i < rounds; ++i) {
+    times[0].push_back(clock(first));
+    times[1].push_back(clock(second));
+  }
+  for (auto& list : times) std::nth_element(list.begin(), list.begin() + rounds / 2, list.end());
+  return {times[0][static_cast<std::size_t>(rounds / 2)],
+          times[1][static_cast<std::size_t>(rounds / 2)]};
+}
+
+struct Report {
+  int process;
+  void operator()(const char* what, std::pair<double, double> times) const {
+    if (process == 0)
+      std::printf("%-58s %10.1f %10.1f us  %5.2f\n", what, times.first, times.second,
+                  times.first / times.second);
+  }
+};
+}  // namespace
+
+int main(int argc, char** argv) {
+  return run_main(argc, argv, [](Environment& env) {
+    const int n = env.world()->size();
+    const auto mesh = make_mesh<Line>(env, n);
+    const Report report{mesh.process()};
+    if (mesh.process() == 0)
+      std::printf("%-58s %10s %10s     ratio   (%d processes)\n", "first / second", "first",
+                  "second", n);
+
+    for (const Index m : {Index{64}, Index{512}, Index{2048}}) {
+      const auto x = random_normal<Tensor<data, _>>(mesh, {m, 512}, 1);
+      const auto w = random_normal<Tensor<_, _>>(mesh, {512, 1024}, 2, 0, 0.05);
+      const auto b = random_normal<Tensor<_>>(mesh, {1024}, 3);
+      const auto r = random_normal<Tensor<data, _>>(mesh, {m, 1024}, 4);
+      auto y = zeros<Tensor<data, _>>(mesh, {m, 1024});
+      const std::string size = " " + std::to_string(m) + "x512x1024";
+      report(("epilogue bias+gelu+residual / operators," + size).c_str(),
+             medians(
+                 21,
+                 [&] { (void)einsum<"ik,kj->ij">(x, w, epilogue(fn::Gelu{}).bias(b).residual(r)); },
+                 [&] { (void)(r + gelu(einsum<"ik,kj->ij">(x, w) + b)); }));
+      report(("einsum_into / einsum," + size).c_str(),
+             medians(
+                 21, [&] { einsum_into<"ik,kj->ij">(y, x, w); },
+                 [&] { (void)einsum<"ik,kj->ij">(x, w); }));
+      report(("einsum_into with beta / einsum and an addition," + size).c_str(),
+             medians(
+                 21, [&] { einsum_into<"ik,kj->ij">(y, x, w, 1.0f, 0.5f); },
+                 [&] { (void)(einsum<"ik,kj->ij">(x, w) + y * 0.5f); }));
+    }
+    for (const Index each : {Index{16}, Index{1024}, Index{65536}}) {
+      std::vector<DynamicTensor> gradients;
+      for (int i = 0; i < 24; ++i) {
+        const auto x = random_normal<Tensor<data, _>>(mesh, {n, each}, 5);
+        gradients.emplace_back(sum<"ij->j", P<_, Unreduced<Sum, data>>>(x));
+      }
+      report(("24 gradients of " + std::to_string(each) + " together / one by one").c_str(),
+             medians(
+                 101, [&] { (void)finish_together(gradients); },
+                 [&] {
+                   for (const DynamicTensor& g : gradients)
+                     (void)reshard(g, g.sharding().finished());
+                 }));
+    }
+    const auto x = random_normal<Tensor<data, _>>(mesh, {1024, 1024}, 6);
+    const auto a = random_normal<Tensor<data, _>>(mesh, {512, 512}, 7);
+    const auto w = random_normal<Tensor<_, _>>(mesh, {512, 512}, 8);
+    report("reshard_async, a product, wait / reshard and a product",
+           medians(
+               51,
+               [&] {
+                 auto pending = reshard_async<P<_, data>>(x);
+                 (void)einsum<"ik,kj->ij">(a, w);
+                 (void)pending.wait();
+               },
+               [&] {
+                 (void)reshard<P<_, data>>(x);
+                 (void)einsum<"ik,kj->ij">(a, w);
+               }));
+    return 0;
+  });
+}
