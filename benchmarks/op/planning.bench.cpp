@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // processes: 1
 // What planning costs: a new plan of a product of two tensors on a mesh of three axes, from the
-// planner alone; finding a plan that is known; and a whole operator on tiny tensors beside the bare
-// BLAS call on the same data.
+// planner alone; a layer on 4096 processes, each one's numbers told from one plan and all calls
+// compared, beside planning anew for each process; finding a plan that is known; and a whole
+// operator on tiny tensors beside the bare BLAS call on the same data.
 #include <cblas.h>
 
 #include <memory>
@@ -35,6 +36,76 @@ void uncached(benchmark::State& state) {
   }
 }
 BENCHMARK(uncached)->Name("plan/einsum of 3 axes, uncached");
+
+/// The shardings that take longest of all that use each axis at most once.
+void dearest(benchmark::State& state) {
+  const MeshShape mesh{2, 2, 2};
+  const Terms terms = parse("bsm,mh->bsh");
+  TensorDesc x{DType::f32, {64, 64, 64}, Sharding{{0, 2}, {}, {1}}};
+  const TensorDesc w{DType::f32, {64, 64}, Sharding{{0, 2}, {1}}};
+  for (auto unused : state) {
+    (void)unused;
+    x.extents[0] = 64 + (x.extents[0] & 7);
+    benchmark::DoNotOptimize(plan_einsum(terms, x, w, Sharding{{1}, {}, {0, 2}}, mesh, 0, {}));
+  }
+}
+BENCHMARK(dearest)->Name("plan/einsum of 3 axes, a dear case");
+
+/// The products of GSPMD's "2D finalized" feed-forward layer, forward and backward.
+Program layer(const MeshShape& mesh, int process) {
+  const TensorDesc x{DType::f32, {512, 512, 5120}, Sharding{{0}, {}, {1}}};
+  const TensorDesc h{DType::f32, {512, 512, 20480}, Sharding{{0}, {}, {1}}};
+  const TensorDesc w_in{DType::f32, {5120, 20480}, Sharding{{0}, {1}}};
+  const TensorDesc w_out{DType::f32, {20480, 5120}, Sharding{{1}, {0}}};
+  Program p;
+  p.mesh = mesh;
+  p.process = process;
+  const auto run = [&](const char* equation, const TensorDesc& a, const TensorDesc& b,
+                       const TensorDesc& out) {
+    p.record({std::make_shared<const Plan>(
+                  plan_einsum(parse(equation), a, b, out.sharding, mesh, process)),
+              equation,
+              {},
+              0});
+  };
+  run("bsm,mh->bsh", x, w_in, h);
+  run("bsh,hm->bsm", h, w_out, x);
+  run("bsm,hm->bsh", x, w_out, h);
+  run("bsh,bsm->hm", h, x, w_out);
+  run("bsh,mh->bsm", h, w_in, x);
+  run("bsm,bsh->mh", x, h, w_in);
+  return p;
+}
+void simulated(benchmark::State& state) {
+  for (auto unused : state) {
+    (void)unused;
+    const Simulation s = simulate(layer(MeshShape{64, 64}, 0));
+    if (!s.fault.empty()) throw Error(s.fault);
+  }
+}
+BENCHMARK(simulated)
+    ->Name("plan/feed-forward layer on 64 x 64, simulated with all calls")
+    ->Unit(benchmark::kMillisecond);
+void told(benchmark::State& state) {
+  for (auto unused : state) {
+    (void)unused;
+    const Program p = layer(MeshShape{64, 64}, 0);
+    for (const ProgramEntry& e : p.entries()) benchmark::DoNotOptimize(over_processes(*e.plan));
+  }
+}
+BENCHMARK(told)
+    ->Name("plan/feed-forward layer on 64 x 64, told from one")
+    ->Unit(benchmark::kMillisecond);
+void planned_anew(benchmark::State& state) {
+  for (auto unused : state) {
+    (void)unused;
+    for (int process = 0; process < 4096; ++process)
+      benchmark::DoNotOptimize(layer(MeshShape{64, 64}, process));
+  }
+}
+BENCHMARK(planned_anew)
+    ->Name("plan/feed-forward layer on 64 x 64, planned on each")
+    ->Unit(benchmark::kMillisecond);
 
 /// One process is enough: the mesh is one of 1 x 1 x 1.
 struct Tiny {
