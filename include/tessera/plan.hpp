@@ -4,9 +4,12 @@
 /// Meshes, specs and plans, without Kokkos and without MPI: what the target tessera::plan offers.
 ///
 ///     #include <tessera/plan.hpp>
+#include <tessera/mesh/contract.hpp>
 #include <tessera/mesh/device_assignment.hpp>
 #include <tessera/mesh/device_order.hpp>
 #include <tessera/mesh/mesh.hpp>
+#include <tessera/plan/between.hpp>
+#include <tessera/plan/contract.hpp>
 #include <tessera/plan/device_order.hpp>
 #include <tessera/plan/einsum.hpp>
 #include <tessera/plan/explain.hpp>

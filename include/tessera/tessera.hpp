@@ -11,6 +11,7 @@
 #include <tessera/io/progress_bar.hpp>
 #include <tessera/op/arithmetic.hpp>
 #include <tessera/op/async.hpp>
+#include <tessera/op/between.hpp>
 #include <tessera/op/blocks.hpp>
 #include <tessera/op/calibrate.hpp>
 #include <tessera/op/cast.hpp>
@@ -40,4 +41,5 @@
 #include <tessera/spec/logical.hpp>
 #include <tessera/spec/named_rules.hpp>
 #include <tessera/tensor/create.hpp>
+#include <tessera/tensor/submesh.hpp>
 #include <tessera/version.hpp>

@@ -70,6 +70,14 @@ template <class T> void every_operator(const ProcessMesh<Grid>& mesh) {
              plan<"bsm,mh->bsh">(like<Tensor<T, data, _, model>>(4, 6, 8),
                                  like<Tensor<T, data, model>>(8, 10), sizes<Grid>(2, 2))
                  .steps.size());
+  auto bounded = einsum<"bsm,mh->bsh", Deduced, Only<gathers<>, all_reduces<>>>(x, w);
+  auto row = submesh<Strict<Mesh<model>>>(mesh);
+  auto other = make_mesh<Grid>(mesh.core()->transport().among({0, 1}), mesh.sizes());
+  auto moved = reshard<Tensor<T, _, model>>(w, other);
+  using Named = Rules<AxisRule<Ramp, data>, AxisRule<Blend, model>>;
+  auto logical = zeros<ShardedTensor<T, Grid, Logical<Named, Blend, _, Ramp>>>(mesh, 4, 6, 8);
+  fmt::print(fmt::runtime("{}{}{}"), row.process(),
+             gather(moved).values.size() + gather(bounded).values.size(), logical.size());
   if constexpr (std::is_floating_point_v<T>) {
     auto n = random_normal<Tensor<T, data, _, model>>(mesh, {4, 6, 8}, 7);
     auto m = mean<"bsm->sm">(n);

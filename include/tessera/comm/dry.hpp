@@ -31,11 +31,12 @@ class DryGroup final : public Group {
 
 class DryTransport final : public Transport {
  public:
-  DryTransport(int size, int rank, const TransportSettings& settings)
-      : size_(size), rank_(rank), settings_(settings) {}
+  DryTransport(std::vector<int> processes, int rank, const TransportSettings& settings)
+      : processes_(std::move(processes)), rank_(rank), settings_(settings) {}
   std::string name() const override { return "dry"; }
   int rank() const override { return rank_; }
-  int size() const override { return size_; }
+  int size() const override { return static_cast<int>(processes_.size()); }
+  std::vector<int> processes() const override { return processes_; }
   bool dry() const override { return true; }
   const TransportSettings& settings() const override { return settings_; }
   std::shared_ptr<Group> group(const std::vector<int>& members, std::uint64_t) override {
@@ -45,15 +46,26 @@ class DryTransport final : public Transport {
     return std::make_shared<DryGroup>(own, static_cast<int>(members.size()));
   }
   std::shared_ptr<Transport> duplicate(const TransportSettings& settings) override {
-    return std::make_shared<DryTransport>(size_, rank_, settings);
+    return std::make_shared<DryTransport>(processes_, rank_, settings);
   }
   void barrier() override {}
   [[noreturn]] void abort(const std::string& message, int) override {
     throw CommunicationError(message);
   }
 
+ protected:
+  std::shared_ptr<Transport> subset(const std::vector<int>& members) override {
+    std::vector<int> processes;
+    int rank = 0;
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      processes.push_back(processes_[static_cast<std::size_t>(members[i])]);
+      if (members[i] == rank_) rank = static_cast<int>(i);
+    }
+    return std::make_shared<DryTransport>(std::move(processes), rank, settings_);
+  }
+
  private:
-  int size_;
+  std::vector<int> processes_;
   int rank_;
   TransportSettings settings_;
 };
@@ -66,7 +78,8 @@ inline std::shared_ptr<Transport> dry_transport(int size, int rank = 0) {
   if (size < 1 || rank < 0 || rank >= size)
     throw UsageError("a dry transport was asked for process " + std::to_string(rank) + " of " +
                      std::to_string(size) + "; processes are numbered from 0");
-  return std::make_shared<detail::DryTransport>(size, rank, TransportSettings{});
+  return std::make_shared<detail::DryTransport>(detail::all_members(size), rank,
+                                                TransportSettings{});
 }
 
 }  // namespace tessera

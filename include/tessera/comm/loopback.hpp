@@ -17,6 +17,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -82,21 +83,29 @@ class LoopbackGroup final : public Group {
 
 class LoopbackTransport final : public Transport {
  public:
-  LoopbackTransport(std::shared_ptr<LoopbackWorld> world, int rank, std::uint64_t context,
-                    const TransportSettings& settings)
-      : world_(std::move(world)), rank_(rank), context_(context), settings_(settings) {}
+  /// `processes` are those of the world that this transport is between; `rank` is one of them.
+  LoopbackTransport(std::shared_ptr<LoopbackWorld> world, std::vector<int> processes, int rank,
+                    std::uint64_t context, const TransportSettings& settings)
+      : world_(std::move(world)),
+        processes_(std::move(processes)),
+        rank_(rank),
+        context_(context),
+        settings_(settings) {}
 
   std::string name() const override { return "loopback"; }
   int rank() const override { return rank_; }
-  int size() const override { return world_->size(); }
+  int size() const override { return static_cast<int>(processes_.size()); }
+  std::vector<int> processes() const override { return processes_; }
   const TransportSettings& settings() const override { return settings_; }
   Blackboard* blackboard() override { return &world_->board(); }
+  int seat() const override { return in_world(rank_); }
 
   std::shared_ptr<Group> group(const std::vector<int>& members, std::uint64_t key) override {
     for (std::size_t i = 0; i < members.size(); ++i)
       if (members[i] == rank_)
-        return std::make_shared<LoopbackGroup>(world_, world_->room(context_, key, members),
-                                               static_cast<int>(i), rank_, settings_.time_limit);
+        return std::make_shared<LoopbackGroup>(world_,
+                                               world_->room(context_, key, in_world(members)),
+                                               static_cast<int>(i), seat(), settings_.time_limit);
     throw CommunicationError(
         "process " + std::to_string(rank_) +
         " asked for a group that it is not a member of; only members make a group");
@@ -105,8 +114,8 @@ class LoopbackTransport final : public Transport {
   /// All processes duplicate in the same order, so that counting gives them the same context
   /// without a word.
   std::shared_ptr<Transport> duplicate(const TransportSettings& settings) override {
-    return std::make_shared<LoopbackTransport>(world_, rank_, mix(context_, ++duplicates_),
-                                               settings);
+    return std::make_shared<LoopbackTransport>(world_, processes_, rank_,
+                                               mix(context_, ++duplicates_), settings);
   }
 
   void barrier() override {
@@ -115,15 +124,38 @@ class LoopbackTransport final : public Transport {
   }
 
   [[noreturn]] void abort(const std::string& message, int) override {
-    world_->fail({rank_, LoopbackFailure::Kind::exception, message, nullptr});
+    world_->fail({seat(), LoopbackFailure::Kind::exception, message, nullptr});
     throw CommunicationError(message);
   }
 
+ protected:
+  /// The members ask for it in the same order, so that the list and how often it was asked for
+  /// give them the same context without a word.
+  std::shared_ptr<Transport> subset(const std::vector<int>& members) override {
+    std::uint64_t context = mix(context_, std::uint64_t{0x5AB5'E700'0000'0001u});
+    int rank = 0;
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      context = mix(context, static_cast<std::uint64_t>(members[i]));
+      if (members[i] == rank_) rank = static_cast<int>(i);
+    }
+    context = mix(context, ++subsets_[members]);
+    return std::make_shared<LoopbackTransport>(world_, in_world(members), rank, context, settings_);
+  }
+
  private:
+  int in_world(int rank) const { return processes_[static_cast<std::size_t>(rank)]; }
+  std::vector<int> in_world(const std::vector<int>& ranks) const {
+    std::vector<int> result;
+    for (int rank : ranks) result.push_back(in_world(rank));
+    return result;
+  }
+
   std::shared_ptr<LoopbackWorld> world_;
+  std::vector<int> processes_;
   int rank_;
   std::uint64_t context_;
   std::uint64_t duplicates_ = 0;
+  std::map<std::vector<int>, std::uint64_t> subsets_;
   TransportSettings settings_;
   std::shared_ptr<Group> everybody_;
 };
@@ -185,8 +217,8 @@ template <class F> void run_loopback(int processes, F f, LoopbackOptions options
   for (int process = 0; process < processes; ++process)
     threads.emplace_back([&, process] {
       try {
-        f(std::shared_ptr<Transport>(
-            std::make_shared<detail::LoopbackTransport>(world, process, 1, settings)));
+        f(std::shared_ptr<Transport>(std::make_shared<detail::LoopbackTransport>(
+            world, detail::all_members(processes), process, 1, settings)));
         world->end(process);
       } catch (...) {
         auto& error = errors[static_cast<std::size_t>(process)];

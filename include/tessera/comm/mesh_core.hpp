@@ -55,6 +55,9 @@ class MeshCore {
   /// Returns this process's number in the mesh, row-major.
   int process() const { return process_; }
   const Coordinates& coordinates() const { return coordinates_; }
+  /// Returns the numbers in the whole job of the processes of the mesh, in the mesh's order.
+  const std::vector<int>& processes() const { return processes_; }
+  const MeshOptions& options() const { return options_; }
   const Machine& machine() const { return options_.machine; }
   Index workspace_limit() const { return options_.workspace_limit; }
   bool strict() const { return options_.strict; }
@@ -110,7 +113,7 @@ class MeshCore {
   template <class D> void always_agree(std::uint64_t digest, D&& description, Where where) {
     require_usable(where);
     if (dry_ || shape_.processes() == 1) return;
-    const detail::Publish publish(transport_->blackboard(), process_,
+    const detail::Publish publish(transport_->blackboard(), transport_->seat(),
                                   {"", where, "comparison of operators", "the mesh"});
     guarded({}, where, [&] {
       if (detail::all_equal(*control_, digest)) return;
@@ -134,7 +137,7 @@ class MeshCore {
       for (int p = 0; p < shape_.processes(); ++p) all.insert(all.end(), own.begin(), own.end());
       return all;
     }
-    const detail::Publish publish(transport_->blackboard(), process_,
+    const detail::Publish publish(transport_->blackboard(), transport_->seat(),
                                   {"", where, "an exchange of facts", "the mesh"});
     std::vector<std::int64_t> mine = own;
     mine.push_back(process_);  // the control group may count the processes otherwise
@@ -152,7 +155,7 @@ class MeshCore {
   std::int64_t least(std::int64_t own, Where where) {
     require_usable(where);
     if (dry_ || shape_.processes() == 1) return own;
-    const detail::Publish publish(transport_->blackboard(), process_,
+    const detail::Publish publish(transport_->blackboard(), transport_->seat(),
                                   {"", where, "an exchange of facts", "the mesh"});
     guarded({}, where, [&] {
       control_->run(detail::control_all_reduce(*control_, Reduction::min, 1), &own, &own);
@@ -164,7 +167,8 @@ class MeshCore {
   /// CommunicationError.
   void barrier(Where where = Where::here()) {
     require_usable(where);
-    const detail::Publish publish(transport_->blackboard(), process_, {"", where, "a barrier", ""});
+    const detail::Publish publish(transport_->blackboard(), transport_->seat(),
+                                  {"", where, "a barrier", ""});
     guarded("barrier", where, [&] { transport_->barrier(); });
   }
 
@@ -232,6 +236,7 @@ class MeshCore {
   std::shared_ptr<Transport> transport_;
   bool dry_;
   int process_;
+  std::vector<int> processes_;
   Coordinates coordinates_;
   std::shared_ptr<Group> control_;
   std::array<std::unique_ptr<GroupEntry>, 1u << max_axes> groups_;
@@ -245,6 +250,14 @@ class MeshCore {
 namespace detail {
 inline constexpr std::uint64_t control_purpose = 1;
 inline constexpr std::uint64_t data_purpose = 2;
+
+/// Returns which process stands where in a mesh of `shape`.
+inline DeviceAssignment assignment_of(const MeshShape& shape, const MeshOptions& options) {
+  const DeviceOrder& order = options.machine.order;
+  if (!options.device_assignment.natural() || order.over(shape) == DeviceOrder{}.over(shape))
+    return options.device_assignment;
+  return along_axes(shape, order);
+}
 
 }  // namespace detail
 
@@ -297,8 +310,10 @@ inline MeshCore::MeshCore(std::shared_ptr<Transport> transport, MeshShape shape,
     digest = detail::mix(digest, static_cast<std::uint64_t>(value));
   for (const auto& [name, field] : detail::machine_fields)
     digest = detail::mix(digest, static_cast<std::uint64_t>(options.machine.*field));
+  for (const int process : options.device_assignment.processes())
+    digest = detail::mix(digest, static_cast<std::uint64_t>(process));
   if (!dry_ && transport_->size() > 1) {
-    const detail::Publish publish(transport_->blackboard(), process_,
+    const detail::Publish publish(transport_->blackboard(), transport_->seat(),
                                   {to_string(), where, "the making of a mesh", ""});
     if (!detail::all_equal(*control_, digest))
       detail::report_disagreement(
@@ -310,7 +325,7 @@ inline MeshCore::MeshCore(std::shared_ptr<Transport> transport, MeshShape shape,
               std::to_string(options.arena_bytes) + ", workspace limit " +
               std::to_string(options.workspace_limit) + ", large count " +
               std::to_string(transport_->settings().large_count) +
-              "; the machine model counts too)",
+              "; the machine model and the device assignment count too)",
           where);
   }
   if (shape_.processes() != transport_->size())
@@ -320,7 +335,16 @@ inline MeshCore::MeshCore(std::shared_ptr<Transport> transport, MeshShape shape,
                         "; the sizes of the axes must multiply to the number of processes: start " +
                         std::to_string(shape_.processes()) + ", or choose other sizes",
                     where);
+  if (const DeviceAssignment assignment = detail::assignment_of(shape_, options_);
+      !assignment.natural()) {
+    if (const std::string fault = assignment.fault(transport_->size()); !fault.empty())
+      throw MeshError(fault, where);
+    transport_ = transport_->among(assignment.processes(), where)->duplicate();
+    process_ = transport_->rank();
+    control_ = transport_->group(detail::all_members(transport_->size()), detail::control_purpose);
+  }
   coordinates_ = shape_.coordinates(process_);
+  processes_ = transport_->processes();
   arena_ = make_arena();
   closing_ = detail::Closing::all().enter([this] { close(); });
 }
@@ -366,7 +390,7 @@ inline MeshCore::GroupEntry& MeshCore::entry(AxisGroup axes, Where where) {
   }
   if (*found == nullptr) {
     auto made = std::make_unique<GroupEntry>(GroupEntry{axes, nullptr, nullptr, group_text(axes)});
-    const detail::Publish publish(transport_->blackboard(), process_,
+    const detail::Publish publish(transport_->blackboard(), transport_->seat(),
                                   {"", where, "the making of a group", made->over});
     made->group = make_group(axes, detail::data_purpose);
     *found = std::move(made);
@@ -388,7 +412,7 @@ void MeshCore::make_call(const Call& call, std::string_view label, Where where, 
                      where);
   ledger_.add(call);
   if (dry_) return;
-  const detail::Publish publish(transport_->blackboard(), process_,
+  const detail::Publish publish(transport_->blackboard(), transport_->seat(),
                                 {label, where, name_of(call.kind), over.over});
   const detail::ToolRegion region(
       [&] { return "tessera::" + std::string(name_of(call.kind)) + " over " + over.over; });
@@ -420,7 +444,7 @@ inline std::unique_ptr<PendingCall> MeshCore::start(const Call& call, const void
 inline void MeshCore::finish(PendingCall& pending, const Call& call, std::string_view label,
                              Where where) {
   const detail::Publish publish(transport_ == nullptr ? nullptr : transport_->blackboard(),
-                                process_,
+                                transport_ == nullptr ? 0 : transport_->seat(),
                                 {label, where, name_of(call.kind), group_text(call.group)});
   guarded(label, where, [&] { pending.wait(); });
 }
@@ -445,6 +469,11 @@ inline std::shared_ptr<MeshCore> make_mesh_core(std::shared_ptr<Transport> trans
                                                 const MeshShape& shape, const AxisNames& names,
                                                 const MeshOptions& options = {},
                                                 Where where = Where::here()) {
+  if (transport == nullptr)
+    throw MeshError(
+        "a mesh is made from no transport; give env.world(), or one among the processes "
+        "that are to be in the mesh, on those processes only",
+        where);
   return std::make_shared<MeshCore>(std::move(transport), shape, names, options, where);
 }
 

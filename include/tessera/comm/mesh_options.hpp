@@ -10,6 +10,7 @@
 #include <tessera/base/math.hpp>
 #include <tessera/comm/check.hpp>
 #include <tessera/comm/transport.hpp>
+#include <tessera/mesh/device_assignment.hpp>
 #include <tessera/mesh/machine.hpp>
 
 namespace tessera {
@@ -23,8 +24,10 @@ struct MeshOptions {
   double time_limit = -1;  ///< seconds a call may wait; 0: for ever; negative: as the transport
   Index arena_bytes = -1;  ///< of the window that the node shares; 0: none; negative:
                            ///< TESSERA_ARENA_BYTES, else modest
-  Index memory_limit = max_int64;     ///< most bytes of tensors and workspace on one process
-  Index workspace_limit = max_int64;  ///< bytes of temporaries that plans keep to where they can
+  Index memory_limit = max_int64;        ///< most bytes of tensors and workspace on one process
+  Index workspace_limit = max_int64;     ///< bytes of temporaries that plans keep to where they can
+  DeviceAssignment device_assignment{};  ///< which process stands where; natural: in the order of
+                                         ///< their ranks, or as machine.order says
   bool strict = false;  ///< calls without a contract may not communicate; set by Strict mesh types
 };
 

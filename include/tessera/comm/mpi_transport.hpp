@@ -21,6 +21,7 @@
 #include <tessera/base/memory.hpp>
 #include <tessera/comm/detail/mpi_context.hpp>
 #include <tessera/comm/detail/mpi_group.hpp>
+#include <tessera/comm/detail/shared_context.hpp>
 #include <tessera/comm/detail/solo_group.hpp>
 #include <tessera/comm/transport.hpp>
 
@@ -59,13 +60,14 @@ class MpiTransport final : public Transport {
   int rank() const override { return context_->rank(); }
   int size() const override { return context_->size(); }
   const TransportSettings& settings() const override { return settings_; }
+  std::vector<int> processes() const override { return context_->processes(); }
   Blackboard* blackboard() override { return context_->blackboard(); }
 
   std::shared_ptr<Group> group(const std::vector<int>& members, std::uint64_t key) override {
     context_->require_open();
     if (members == std::vector{rank()}) return std::make_shared<SoloGroup>();
     const MpiContext::Watched watched(*context_, settings_.time_limit);
-    MPI_Comm comm = members == all_members(size()) ? copy(comm_) : subset(members, key);
+    MPI_Comm comm = members == all_members(size()) ? copy(comm_) : communicator(members, key);
     if (comm == MPI_COMM_NULL)
       throw CommunicationError(
           "process " + std::to_string(rank()) +
@@ -105,7 +107,19 @@ class MpiTransport final : public Transport {
   /// Returns what all transports of this communicator share.
   MpiContext& context() { return *context_; }
 
+ protected:
+  std::shared_ptr<Transport> subset(const std::vector<int>& members) override {
+    context_->require_open();
+    const auto& context = context_->among(members, [&] {
+      const MpiContext::Watched watched(*context_, settings_.time_limit);
+      return communicator(members, members_key);
+    });
+    return std::make_shared<MpiTransport>(context, settings_);
+  }
+
  private:
+  static constexpr std::uint64_t members_key =
+      32'748;  // a tag that no group of a mesh is made with
   /// A copy can be waited for napping; making a communicator of some processes blocks, and is slow
   /// with more processes than cores.
   MPI_Comm copy(MPI_Comm of) const {
@@ -115,14 +129,15 @@ class MpiTransport final : public Transport {
     context_->wait(&request, 1, settings_.wait, "MPI_Comm_idup");
     return comm;
   }
-  MPI_Comm subset(const std::vector<int>& members, std::uint64_t key) const {
+  MPI_Comm communicator(const std::vector<int>& members, std::uint64_t key) const {
     MPI_Comm comm = MPI_COMM_NULL;
     MPI_Group all = MPI_GROUP_NULL;
     MPI_Group some = MPI_GROUP_NULL;
     check(MPI_Comm_group(comm_, &all), "MPI_Comm_group");
     check(MPI_Group_incl(all, static_cast<int>(members.size()), members.data(), &some),
           "MPI_Group_incl");
-    check(MPI_Comm_create_group(comm_, some, static_cast<int>(key % 32749), &comm),
+    check(MPI_Comm_create_group(
+              comm_, some, static_cast<int>(key == members_key ? key : key % members_key), &comm),
           "MPI_Comm_create_group");
     check(MPI_Group_free(&some), "MPI_Group_free");
     check(MPI_Group_free(&all), "MPI_Group_free");
@@ -149,14 +164,21 @@ class MpiTransport final : public Transport {
 
 }  // namespace detail
 
-/// Returns a transport between the processes of `comm`, over a duplicate of it. Its settings
-/// hold for all meshes made from it that do not say otherwise.
+/// Returns a transport between the processes of `comm`, over a duplicate of it: `comm` may be freed
+/// afterwards. Its settings hold for all meshes made from it that do not say otherwise. What
+/// transports of one communicator share is made once, and kept as long as `comm`.
 /// Communication: a few small collectives. Collective over: the processes of `comm`. Throws
-/// CommunicationError, UsageError.
+/// MeshError for MPI_COMM_NULL and for an intercommunicator, CommunicationError, UsageError.
 inline std::shared_ptr<Transport> mpi_transport(
-    MPI_Comm comm, const TransportSettings& settings = settings_from_environment()) {
+    MPI_Comm comm, const TransportSettings& settings = settings_from_environment(),
+    Where where = Where::here()) {
+  if (comm == MPI_COMM_NULL)
+    throw MeshError(
+        "a transport is made from MPI_COMM_NULL, as MPI_Comm_split and MPI_Comm_create return on "
+        "processes that are in no part; make it, and its meshes, on the other processes only",
+        where);
   return std::make_shared<detail::MpiTransport>(
-      std::make_shared<detail::MpiContext>(comm, settings.time_limit), settings);
+      detail::shared_context(comm, settings.time_limit, where), settings);
 }
 
 }  // namespace tessera

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include <tessera/base/error.hpp>
 #include <tessera/base/math.hpp>
 #include <tessera/comm/blackboard.hpp>
 #include <tessera/comm/wait.hpp>
@@ -130,6 +131,40 @@ class Transport {
   virtual std::shared_ptr<Transport> duplicate(const TransportSettings& settings) = 0;
   std::shared_ptr<Transport> duplicate() { return duplicate(settings()); }
 
+  /// Returns the transport between some of the processes, or all of them in another order:
+  /// `members` are ranks here in the order of their ranks there; this process is one of them.
+  /// Collective over: the members alone; the others need not know. Throws MeshError for a list that
+  /// is empty, names a process twice or one that there is not, or leaves this one out.
+  std::shared_ptr<Transport> among(const std::vector<int>& members, Where where = Where::here()) {
+    std::vector<bool> seen(static_cast<std::size_t>(size()), false);
+    const auto reject = [&](const std::string& what) {
+      throw MeshError("a transport among " + std::to_string(members.size()) + " of " +
+                          std::to_string(size()) + " processes: " + what +
+                          "; list each member once, and call it on the members alone",
+                      where);
+    };
+    for (int member : members) {
+      if (member < 0 || member >= size()) reject("there is no process " + std::to_string(member));
+      if (seen[static_cast<std::size_t>(member)])
+        reject("process " + std::to_string(member) + " is listed twice");
+      seen[static_cast<std::size_t>(member)] = true;
+    }
+    if (members.empty() || !seen[static_cast<std::size_t>(rank())])
+      reject("process " + std::to_string(rank()) + " is not listed");
+    return subset(members);
+  }
+
+  /// Returns the transport between the first `count` processes. Collective over: these.
+  std::shared_ptr<Transport> first(int count, Where where = Where::here()) {
+    std::vector<int> members;
+    for (int i = 0; i < count; ++i) members.push_back(i);
+    return among(members, where);
+  }
+
+  /// Returns the numbers of these processes in the whole job (loopback: in the run), by rank: what
+  /// tells whether two meshes are made of the same processes.
+  virtual std::vector<int> processes() const = 0;
+
   /// Returns `bytes` of shared memory for this process (a negative number: as much as is modest),
   /// or nothing where processes share no memory or it would not fit on some node. It lives as long
   /// as the transport and its groups. Collective over: all processes; all get the same number of
@@ -139,14 +174,20 @@ class Transport {
     return {};
   }
 
-  /// Returns where this node's processes say what they are doing, or nullptr.
+  /// Returns where this node's processes say what they are doing, or nullptr; and as which of them
+  /// this one writes there.
   virtual Blackboard* blackboard() { return nullptr; }
+  virtual int seat() const { return rank(); }
 
   /// Returns when all processes have come. Collective over: all processes.
   virtual void barrier() = 0;
 
   /// Ends the job: says `message` once, and no process goes on.
   [[noreturn]] virtual void abort(const std::string& message, int exit_code = 1) = 0;
+
+ protected:
+  /// What among() returns; the list is checked.
+  virtual std::shared_ptr<Transport> subset(const std::vector<int>& members) = 0;
 };
 
 namespace detail {

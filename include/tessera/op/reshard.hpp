@@ -47,6 +47,7 @@ template <int Rank> struct ReplicatedSpec {
 /// Returns x under spec S. Communication: as plan_reshard says, within the contract `Bound`.
 /// Collective over the mesh.
 template <class S, class Bound = NoContract, TypedTensor A>
+  requires(!TypedTensor<S>)
 typename detail::ReshardCall<S, A>::result reshard(const A& x, Where where = Where::here()) {
   using Typed = detail::ReshardCall<S, A>;
   return typename Typed::result(detail::reshard(x.core(), lower<typename A::mesh_type, S>(),

@@ -97,7 +97,7 @@ Tensor from_root(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Exte
                 "Unreduced from its spec");
   return Tensor(detail::from_root(
       mesh.core(), {dtype_of<typename Tensor::value_type>, extents, Tensor::sharding()}, root,
-      values.data(), static_cast<Index>(values.size()), {"from_root", where}));
+      values.data(), static_cast<Index>(values.size()), {"from_root", where, Contract{}}));
 }
 template <Element T>
 DynamicTensor from_root(const std::shared_ptr<MeshCore>& mesh, const Extents& extents,
@@ -106,7 +106,7 @@ DynamicTensor from_root(const std::shared_ptr<MeshCore>& mesh, const Extents& ex
   use_element<T>();
   return DynamicTensor(detail::from_root(mesh, {dtype_of<T>, extents, sharding}, root,
                                          values.data(), static_cast<Index>(values.size()),
-                                         {"from_root", where}));
+                                         {"from_root", where, Contract{}}));
 }
 
 /// Returns the whole tensor on process `root`, and no values elsewhere. Communication: as

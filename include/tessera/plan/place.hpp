@@ -62,6 +62,7 @@ inline int PlanBuilder::relocate(int slot, const Sharding& sharding, const Place
   step.kind = StepKind::communicate;
   step.collective = Collective::exchange;
   step.group = group;
+  plan_.needs.accept(Collective::exchange, group);
   step.level = levels(group, mesh, options_.machine).level();
   step.node = levels(group, mesh, options_.machine).node;
   const bool root_sends = from.place.kind == Placement::Kind::root;

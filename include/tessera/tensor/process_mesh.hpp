@@ -4,6 +4,8 @@
 /// A mesh type filled with processes: what tensors are made on.
 ///
 ///     auto mesh = make_mesh<Grid>(env, 2, 2);       // all processes of the environment's world
+///     auto half = make_mesh<Grid>(comm, 1, 2);      // those of a communicator of one's own
+///     auto some = make_mesh<Grid>(env.world()->among({0, 3}), 1, 2);          // these, on these
 ///     auto paper = dry_mesh<Grid>(64, 64);          // 4096 processes on paper: plans, no data
 ///
 /// Laws: a ProcessMesh<M> is a mesh of type M only; tensors on two different ProcessMesh objects do
@@ -34,6 +36,12 @@ template <class M> class ProcessMesh {
                   "[tessera] the Mesh has no such axis; name one of its axes");
     return shape()[M::template index<A>];
   }
+  /// Returns where this process stands along axis A.
+  template <class A> int coordinate() const {
+    static_assert(M::template index<A> >= 0,
+                  "[tessera] the Mesh has no such axis; name one of its axes");
+    return coordinates()[M::template index<A>];
+  }
   MeshSizes<M> sizes() const { return {shape()}; }
   Arena& arena() const { return core_->arena(); }
   Ledger& ledger() const { return core_->ledger(); }
@@ -63,6 +71,20 @@ ProcessMesh<M> make_mesh(Environment& environment, Size... size) {
   return make_mesh<M>(environment.world(), tessera::sizes<M>(size...), {}, Where{});
 }
 
+/// Over the processes of a communicator of the application's own, which is duplicated. Collective
+/// over these. Throws MeshError for MPI_COMM_NULL.
+template <class M, class... Size>
+  requires(std::is_convertible_v<Size, int>&&...)
+ProcessMesh<M> make_mesh(MPI_Comm comm, Size... size) {
+  return make_mesh<M>(mpi_transport(comm), tessera::sizes<M>(size...), {}, Where{});
+}
+template <class M>
+ProcessMesh<M> make_mesh(MPI_Comm comm, MeshSizes<M> mesh_sizes, MeshOptions options = {},
+                         Where where = Where::here()) {
+  return make_mesh<M>(mpi_transport(comm, settings_from_environment(), where), mesh_sizes, options,
+                      where);
+}
+
 /// With options, and the place of the call in errors: make_mesh(env, sizes<Grid>(2, 4), {...}).
 template <class M>
 ProcessMesh<M> make_mesh(Environment& environment, MeshSizes<M> mesh_sizes,
@@ -74,8 +96,11 @@ ProcessMesh<M> make_mesh(Environment& environment, MeshSizes<M> mesh_sizes,
 /// process 0, or `process`.
 template <class M>
 ProcessMesh<M> dry_mesh(MeshSizes<M> mesh_sizes, int process = 0, MeshOptions options = {}) {
-  return make_mesh<M>(dry_transport(mesh_sizes.shape.processes(), process), mesh_sizes, options,
-                      Where{});
+  const DeviceAssignment assignment = detail::assignment_of(mesh_sizes.shape, options);
+  const bool there = process >= 0 && (assignment.natural() || process < assignment.size());
+  return make_mesh<M>(
+      dry_transport(mesh_sizes.shape.processes(), there ? assignment[process] : process),
+      mesh_sizes, options, Where{});
 }
 template <class M, class... Size>
   requires(std::is_convertible_v<Size, int>&&...)

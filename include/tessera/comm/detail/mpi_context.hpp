@@ -134,6 +134,7 @@ class MpiContext {
           "MPI_Comm_split_type");
     check(MPI_Comm_set_errhandler(node_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
     check(MPI_Comm_size(node_, &node_size_), "MPI_Comm_size");
+    find_processes();
 
     ProcessorMask mask = usable_processors();
     check(MPI_Allreduce(MPI_IN_PLACE, mask.data(), static_cast<int>(mask.size()), MPI_UINT64_T,
@@ -155,6 +156,21 @@ class MpiContext {
   int rank() const { return rank_; }
   int size() const { return size_; }
   int node_size() const { return node_size_; }
+  /// Returns the ranks of these processes in MPI_COMM_WORLD.
+  const std::vector<int>& processes() const { return processes_; }
+  /// Returns what transports among `members` (ranks here) share, made when first asked for from a
+  /// communicator that make() returns and that is freed again. It is closed with all others.
+  /// Collective over: the members.
+  template <class Make>
+  const std::shared_ptr<MpiContext>& among(const std::vector<int>& members, const Make& make) {
+    std::shared_ptr<MpiContext>& context = among_[members];
+    if (context == nullptr) {
+      MPI_Comm comm = make();
+      context = std::make_shared<MpiContext>(comm, time_limit_);
+      check(MPI_Comm_free(&comm), "MPI_Comm_free");
+    }
+    return context;
+  }
   /// Returns the rank of process `process` in node(), or -1 when it is on another node.
   int node_rank(int process) const { return node_ranks_[static_cast<std::size_t>(process)]; }
   bool closed() const { return closed_; }
@@ -355,6 +371,20 @@ class MpiContext {
     check(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &found, MPI_STATUS_IGNORE), "MPI_Iprobe");
   }
 
+  void find_processes() {
+    processes_.resize(static_cast<std::size_t>(size_));
+    std::vector<int> own(processes_.size());
+    for (std::size_t i = 0; i < own.size(); ++i) own[i] = static_cast<int>(i);
+    MPI_Group here = MPI_GROUP_NULL;
+    MPI_Group world = MPI_GROUP_NULL;
+    check(MPI_Comm_group(comm_, &here), "MPI_Comm_group");
+    check(MPI_Comm_group(MPI_COMM_WORLD, &world), "MPI_Comm_group");
+    check(MPI_Group_translate_ranks(here, size_, own.data(), world, processes_.data()),
+          "MPI_Group_translate_ranks");
+    MPI_Group_free(&here);
+    MPI_Group_free(&world);
+  }
+
   void open_blackboard() {
     int node_rank = 0;
     check(MPI_Comm_rank(node_, &node_rank), "MPI_Comm_rank");
@@ -380,6 +410,8 @@ class MpiContext {
   int size_ = 1;
   int node_size_ = 1;
   std::vector<int> node_ranks_;
+  std::vector<int> processes_;
+  std::map<std::vector<int>, std::shared_ptr<MpiContext>> among_;
   Wait automatic_ = Wait::nap;
   int threads_ = 1;
   bool closed_ = false;

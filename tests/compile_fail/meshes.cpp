@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// CASE slice_axis: submesh names an axis that the mesh does not have
+// CASE element_type: a reshard to another mesh keeps the element type
+// CASE dimensions: a reshard to another mesh keeps the number of dimensions
+// CASE unfinished_target: a tensor arrives on another mesh finished
+// CASE contract: the call communicates more than its contract accepts
+// CASE strict: the call communicates, has no contract, and its mesh is Strict
+// CASE other_mesh: the operands live on different Mesh types
+// CASE no_such_coordinate: the Mesh has no such axis
+#include <tessera/tessera.hpp>
+
+using namespace tessera;
+namespace grid {
+struct data : Axis<> {};
+struct model : Axis<> {};
+struct all : Axis<> {};
+}  // namespace grid
+using grid::data, grid::model, grid::all;
+using Grid = Mesh<data, model>;
+using Row = Mesh<all>;
+template <class T, class... D>
+using InRow = ShardedTensor<T, Row, P<D...>>;
+
+void use(const ProcessMesh<Grid>& mesh, const ProcessMesh<Row>& row, const ShardedTensor<float, Grid, P<data, model>>& x,
+         const ShardedTensor<float, Strict<Grid>, P<data, model>>& guarded) {
+  (void)mesh, (void)row, (void)x, (void)guarded;
+#if defined(CASE_slice_axis)
+  submesh<Mesh<model, all>>(mesh);
+#elif defined(CASE_element_type)
+  reshard<InRow<double, all, _>>(x, row);
+#elif defined(CASE_dimensions)
+  reshard<InRow<float, all>>(x, row);
+#elif defined(CASE_unfinished_target)
+  reshard<InRow<float, _, _, Unreduced<Sum, all>>>(x, row);
+#elif defined(CASE_contract)
+  reshard<InRow<float, all, _>, Only<gathers<>>>(x, row);
+#elif defined(CASE_strict)
+  reshard<InRow<float, all, _>>(guarded, row);
+#elif defined(CASE_other_mesh)
+  x + reshard<InRow<float, all, _>>(x, row);
+#elif defined(CASE_no_such_coordinate)
+  mesh.coordinate<all>();
+#else
+  (void)submesh<Mesh<model>>(mesh);
+  (void)reshard<InRow<float, all, _>>(x, row);
+  (void)reshard<InRow<float, all, _>, Only<exchanges<data, model>>>(guarded, row);
+  (void)mesh.coordinate<data>();
+#endif
+}
