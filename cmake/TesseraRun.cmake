@@ -52,9 +52,10 @@ set(TESSERA_LONG_RUN_ENVIRONMENT ${TESSERA_ENVIRONMENT} MALLOC_MMAP_THRESHOLD_=1
 
 # Open MPI's launcher refuses root and more processes than cores unless told otherwise, and ties processes to cores.
 execute_process(COMMAND "${MPIEXEC_EXECUTABLE}" --version OUTPUT_VARIABLE launcher ERROR_QUIET)
+set(TESSERA_OPENMPI_FLAGS --allow-run-as-root --oversubscribe --bind-to none)
 set(TESSERA_MPIEXEC_FLAGS)
 if(launcher MATCHES "Open ?MPI|OpenRTE|PRTE")
-  set(TESSERA_MPIEXEC_FLAGS --allow-run-as-root --oversubscribe --bind-to none)
+  set(TESSERA_MPIEXEC_FLAGS ${TESSERA_OPENMPI_FLAGS})
 endif()
 
 # tessera_mpi_command(RESULT PROCESSES): the words that start a program on so many processes.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Builds tests/install/user with Tessera got in one way, word for word as README.md says it, and runs that on two processes.
-#   CASE    find_package, add_subdirectory or fetch_content; plan_installed, plan_package (a package of the plans alone) and
+#   CASE    find_package, add_subdirectory (or openmpi: the same with that MPI) or fetch_content; plan_installed, plan_package (a package of the plans alone) and
 #           plan_subdirectory, where nothing but the standard library can be found; parents_targets, where the project
 #           around has found everything
 cmake_minimum_required(VERSION 3.25)
@@ -28,13 +28,13 @@ endfunction()
 set(user "${WORK}/${CASE}")
 set(nothing -DCMAKE_DISABLE_FIND_PACKAGE_Kokkos=ON -DCMAKE_DISABLE_FIND_PACKAGE_MPI=ON -DCMAKE_DISABLE_FIND_PACKAGE_fmt=ON
   -DPLAN_ONLY=ON)
-set(here "-DKokkos_DIR=${Kokkos_DIR}" "-Dfmt_DIR=${fmt_DIR}" "-DMPI_CXX_COMPILER=${MPI_CXX_COMPILER}")
+set(here "-DKokkos_DIR=${Kokkos_DIR}" "-Dfmt_DIR=${fmt_DIR}" "-DTESSERA_MPI=${MPI}")
 file(REMOVE_RECURSE "${user}")
 file(WRITE "${user}/way.cmake" "")
 set(options ${here})
 if(CASE STREQUAL "find_package")
   from_readme("${user}/way.cmake" find_package)
-elseif(CASE STREQUAL "add_subdirectory")
+elseif(CASE MATCHES "^(add_subdirectory|openmpi)$")
   from_readme("${user}/way.cmake" add_subdirectory)
 elseif(CASE STREQUAL "fetch_content")
   from_readme("${user}/way.cmake" "include\\(FetchContent")

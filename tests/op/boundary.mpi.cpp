@@ -41,7 +41,9 @@ void run_cases(std::uint64_t otherwise, int count, Index large_count, Check chec
   settings.large_count = large_count;
   const auto transport = world->duplicate(settings);
   Signature signature;
-  boundary_observer = &signature;
+  // An MPI without large counts makes its large calls in pieces, point to point: there the values alone are compared.
+  const bool in_pieces = MPI_VERSION < 4 && large_count < INT_MAX;
+  boundary_observer = in_pieces ? nullptr : &signature;
   int wrong = 0;
   std::uint64_t number = 0;
   for (int axes = 1; axes <= 2; ++axes)
@@ -58,7 +60,7 @@ void run_cases(std::uint64_t otherwise, int count, Index large_count, Check chec
     }
   boundary_observer = nullptr;
   CHECK(wrong == 0);
-  if (world->size() > 1) CHECK(signature.calls > 20);
+  if (world->size() > 1 && !in_pieces) CHECK(signature.calls > 20);
 }
 
 }  // namespace
