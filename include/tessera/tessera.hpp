@@ -34,6 +34,7 @@
 #include <tessera/op/together.hpp>
 #include <tessera/op/transpose.hpp>
 #include <tessera/op/visualize.hpp>
+#include <tessera/plan.hpp>
 #include <tessera/plan/program_contract.hpp>
 #include <tessera/plan/program_diff.hpp>
 #include <tessera/plan/simulation.hpp>

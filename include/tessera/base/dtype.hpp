@@ -5,7 +5,7 @@
 /// type's facts stand in one table.
 ///
 ///     dtype_of<float> == DType::f32;   size_of(DType::i64) == 8;   name_of(DType::f32) == "float"
-///     with_type(type, [](auto x) { ... decltype(x) ... });
+///     with_type(DType::f32, [](auto x) { return sizeof(x); }) == 4
 ///
 /// Laws: sizes are those of the C++ types; with_type(dtype_of<T>, f) calls f(T{}).
 #include <cstddef>

@@ -3,7 +3,7 @@
 /// @file
 /// The short name of a type as text, known at compile time.
 ///
-///     struct data : Axis<> {};
+///     namespace grid { struct data {}; }
 ///     type_name<grid::data>() == "data"       // namespaces and template arguments are stripped
 #include <string_view>
 

@@ -5,8 +5,8 @@
 /// that one of them can say, when a process never comes, what everybody did last. comm/watchdog.hpp
 /// decides when.
 ///
-///     board.enter(rank, {"einsum", Where::here(), "all-gather", "model"});   ...
-///     board.leave(rank); board.report()          // one line a process
+///     board.enter(rank, {"einsum", Where::here(), "all-gather", "model"});
+///     board.leave(rank);   board.report();       // one line a process
 ///
 /// Laws: writing never waits; what is read is what was written once the writer is quiet.
 #include <atomic>

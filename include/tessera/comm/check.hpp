@@ -3,7 +3,7 @@
 /// @file
 /// How much a mesh checks while it runs.
 ///
-///     MeshOptions{.check = Check::communicating}
+///     MeshOptions options{.check = Check::communicating};
 ///
 /// Laws: a correct program computes the same at every level.
 #include <cstdint>

@@ -4,7 +4,7 @@
 /// A main function: an environment, the program, and an orderly end whatever happens.
 ///
 ///     int main(int argc, char** argv) {
-///       return tessera::run_main(argc, argv, [&](tessera::Environment& env) { ... });
+///       return tessera::run_main(argc, argv, [&](tessera::Environment& env) {});
 ///     }
 ///
 /// Laws: one message, whoever fails; exit code 2 when all failures are the user's (UsageError,

@@ -4,7 +4,7 @@
 /// Notices that a call takes longer than the limit, from a thread of its own, since a process that
 /// spins in a blocking call cannot. What everybody did last stands on comm/blackboard.hpp.
 ///
-///     Watchdog dog([] { ... end the job ... });
+///     Watchdog dog([] { std::abort(); });      // what ends the job
 ///     dog.enter(600);  MPI_Barrier(comm);  dog.leave();
 ///
 /// Laws: `late` is called at most once, from another thread, and only while a call is under way;

@@ -6,7 +6,7 @@
 ///
 ///     auto x = read_npy<Tensor<data, model>>(mesh, "weights.npy");
 ///     write_npy(x, "weights.npy");                     // numpy.load("weights.npy") reads it
-///     write_npy(x, path, {.progress = [](Index done, Index total) { ... }});
+///     write_npy(x, path, {.progress = [](Index done, Index total) {}});
 ///
 /// Laws: gather(read_npy(write_npy(x))) == gather(x), bit by bit, whatever the two specs; each
 /// byte is written once; a file is replaced whole or not at all; what fails on one process is the

@@ -4,8 +4,7 @@
 /// Fills a contiguous block with a function of each element's index in the whole tensor, of which
 /// the block is the part that starts at `offset`.
 ///
-///     fill_index<float>(f, p, {2, 3}, {4, 0}, {8, 3});   // rows 4 and 5 of an 8 x 3 tensor;
-///     f(const GlobalIndex&)
+///     fill_index<float>(f, p, {2, 3}, {4, 0}, {8, 3});   // f(const GlobalIndex&)
 ///
 /// Laws: the blocks of any partition together equal the whole tensor filled at once.
 #include <tessera/base/box.hpp>

@@ -5,9 +5,8 @@
 /// are true. What is kept and what is reduced is decided elsewhere (base/local_work.hpp).
 ///
 ///     // row sums of a 2 x 3 matrix
-///     reduce(DType::f32, Reduction::sum, {.kept = {2}, .kept_strides = {3}, .reduced = {3},
-///     .reduced_strides = {1}},
-///            from, to);
+///     const LocalReduce rows{.kept = {2}, .kept_strides = {3}, .reduced = {3}, .reduced_strides = {1}};
+///     reduce(DType::f32, Reduction::sum, rows, from, to);
 ///
 /// Laws: the bits depend on the shape only, not on threads; a float sum of 10^7 elements is good to
 /// 1e-6; reducing nothing gives identity(); a NaN anywhere is the maximum and the minimum (as in

@@ -4,7 +4,7 @@
 /// One communication call of one process, as a value: plans list them, transports make them,
 /// ledgers record them.
 ///
-///     Call{Collective::all_gather, AxisSet{1}, DType::f32, ...}
+///     Call call{.kind = Collective::all_gather, .group = AxisSet{1}, .type = DType::f32};
 ///
 /// Laws: payload(call) is a fixed function of the call: all-gather, the others' blocks;
 /// reduce-scatter, the total minus the own block; all-reduce, both of these with nested blocks; the

@@ -4,10 +4,11 @@
 /// Contracts: which collectives an operator may use, over which axes. As a type it stands in a call
 /// and is checked while the program compiles; as a value it tells planners what is forbidden.
 ///
-///     einsum<"bsh,hm->bsm", P<data, _, model>, Only<gathers<data>, reduce_scatters<model>>>(h, w)
-///     Only<>                                          // no communication at all
-///     contract_of<Grid, Only<gathers<>>>()            // all-gathers over any axes
-///     using Grid = Strict<Mesh<data, model>>;         // every call that communicates has a contract
+///     using Exactly = Only<gathers<data>, reduce_scatters<model>>;
+///     auto y = einsum<"bsh,hm->bsm", P<data, _, model>, Exactly>(h, w);
+///     using Nothing = Only<>;                         // no communication at all
+///     contract_of<Grid, Only<gathers<>>>();           // all-gathers over any axes
+///     using StrictGrid = Strict<Mesh<data, model>>;   // every call that communicates has a contract
 ///
 /// An exchange is the most general way to move data, so exchanges<a> accepts permutes over a too,
 /// and lets a planner do point to point what no other clause allows.

@@ -7,7 +7,7 @@
 ///
 ///     DeviceAssignment assignment{0, 2, 1, 3};             // position 1 is process 2
 ///     in_tiles(MeshShape{4, 4}, {2, 2})                    // processes 0..3 fill a 2 x 2 corner
-///     make_mesh<Grid>(env, sizes<Grid>(4, 4), {.device_assignment = in_tiles(...)})
+///     MeshOptions options{.device_assignment = in_tiles(MeshShape{4, 4}, {2, 2})};
 ///
 /// Laws: a legal assignment holds every process once; a.position(a[i]) == i; the constructors here
 /// give legal ones; along_axes(shape, order)[shape.process(at)] == device(order, shape, at).

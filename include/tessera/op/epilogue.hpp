@@ -6,7 +6,7 @@
 ///
 ///     auto h = einsum<"bsm,mh->bsh">(x, w, epilogue(fn::Gelu{}).bias(b));        // gelu(x w + b)
 ///     auto y = einsum<"bsh,hm->bsm">(h, v, epilogue().scale(0.5f).residual(x));  // x + h v / 2
-///     auto z = einsum<"ik,kj->ij">(a, b, then(Clip{}, limit));                   // any functor
+///     auto z = einsum<"ik,kj->ij">(a, c, then(Clip{}, limit));                   // any functor
 ///
 /// Laws: equals the same functions applied to the product one after the other, to rounding; the
 /// communication is the product's, and that of extras whose sharding differs from the result's.

@@ -6,7 +6,7 @@
 /// kernel/functions.hpp's matter; any functor will do.
 ///
 ///     auto z = map(fn::Add{}, x, bias);                  // x (batch, hidden), bias (hidden)
-///     auto e = map<"bsv,bs->bsv">(fn::Subtract{}, x, row_max);             // by letters
+///     auto e = map<"bsv,bs->bsv">(fn::Subtract{}, scores, row_max);        // by letters
 ///     auto m = map_with_index(Causal{}, scores);  // Causal{}(const GlobalIndex&, float)
 ///
 /// Laws: equals f applied to the whole tensors, elementwise; no communication when the shardings

@@ -6,7 +6,7 @@
 ///
 ///     PlanBuilder build(OperatorKind::einsum, mesh, process, options);
 ///     const int slot = build.reshard(build.operand(desc, labels), sharding);
-///     return build.finish(slot, sharding);
+///     Plan p = build.finish(slot, sharding);
 ///
 /// Laws: peak_bytes is a replay of what the executor allocates, in the same order.
 #include <tessera/plan/deduce.hpp>

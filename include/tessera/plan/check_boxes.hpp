@@ -5,7 +5,7 @@
 /// processes that disagree, or the hole.
 ///
 ///     std::vector<Box> boxes = cut_boxes({7, 6}, Sharding{{0}, {}}, {{0, 5, 7}, {}}, MeshShape{2});
-///     check_boxes({7, 6}, boxes, true).ok()
+///     check_boxes({7, 6}, boxes, 2, true).ok();
 ///
 /// Laws: boxes that pass are equal or disjoint, and together they are the tensor.
 #include <algorithm>

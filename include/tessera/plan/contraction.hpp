@@ -4,9 +4,9 @@
 /// A local product of two blocks as a batched GEMM: which dimensions play m, n, k and batch, and
 /// which operand must be permuted first. Decided from the labels alone.
 ///
-///     Contraction c = contraction("bqhd", "bkhd", "bhqk");     // no permutation: strides do
-///     ContractionWork w = contraction_work(a, b, c);           // of blocks with these labels and
-///     local extents
+///     const Terms t = parse("bqhd,bkhd->bhqk");                // no permutation: strides do
+///     Contraction roles = contraction(t.operands[0], t.operands[1], t.result);
+///     ContractionWork w = contraction_work(a, b, c);           // of blocks with local extents
 ///
 /// Blocks may lie in panels along one dimension, as collectives leave and want them: each panel is
 /// then a product of its own, and nothing is unpacked or packed.

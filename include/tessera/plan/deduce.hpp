@@ -4,8 +4,8 @@
 /// The sharding of a result that the user left open: a function of names alone, so that it can be
 /// part of a type.
 ///
-///     deduce(parse("bsm,mh->bsh"), {x, w})          // P<data,_,model> from P<data,_,model> and
-///     P<data,model>
+///     // P<data,_,model> and P<data,model> give P<data,_,model>
+///     deduce(parse("bsm,mh->bsh"), {x, w})
 ///
 /// Laws: an output dimension takes its operands' sharding; on conflict dimensions that all operands
 /// share win, then the left operand's; an axis is used once. (GShard 3.3.2: batch dimensions have

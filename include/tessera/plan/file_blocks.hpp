@@ -6,7 +6,7 @@
 /// row-major.
 ///
 ///     const Sharding s = file_sharding({DType::f32, {1000, 600}, Sharding{{}, {1}}}, mesh);
-///     for_each_run({1000, 600}, box, [](Index in_file, Index in_block, Index count) { ... });
+///     for_each_run({1000, 600}, box, [](Index in_file, Index in_block, Index count) {});
 ///
 /// Laws: the runs of the boxes of those who have them first (writes_file) are disjoint and cover
 /// the file.

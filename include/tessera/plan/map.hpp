@@ -4,7 +4,7 @@
 /// The planner of elementwise operators with broadcasting: every operand is brought to the result's
 /// sharding, then one local kernel runs.
 ///
-///     Plan p = plan_map(broadcast_terms(operands), operands, DType::f32, out, mesh, process);
+///     Plan p = plan_map(broadcast_terms({2, 2}), operands, DType::f32, out, mesh, process);
 ///
 /// Laws: no communication when the operands' shardings agree; a dimension of extent 1 that is
 /// stretched is replicated.

@@ -5,7 +5,7 @@
 /// over which axes, whether data must be packed, and what it costs. Chains of moves are
 /// plan/reshard.hpp's.
 ///
-///     Move m = classify(desc, from, to, mesh);       // P<data> -> P<_>: all-gather over data
+///     Move m = classify(desc.extents, from, to, mesh);   // P<data> -> P<_>: all-gather over data
 ///
 /// Laws: the kind depends on the shardings and global extents alone, never on whether a local block
 /// is empty.

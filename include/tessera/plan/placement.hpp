@@ -6,7 +6,7 @@
 /// another, of which plan/transfer.hpp is the case that both are shardings of one mesh.
 ///
 ///     const Holding from(desc, Placement::on_root(0), mesh), to(desc, {}, mesh);
-///     for_each_part_sent(from, to, whole(desc.extents), 0, [](int peer, const Box& box) { ... });
+///     for_each_part_sent(from, to, whole(desc.extents), 0, [](int peer, const Box& box) {});
 ///
 /// Laws: r sends box b to q exactly when q receives box b from r; the boxes that q receives, its
 /// own included, are disjoint and cover what q shall hold. Replicas: a process takes its own data

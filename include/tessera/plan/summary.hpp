@@ -4,7 +4,7 @@
 /// A Program's sums, as values: by collective and axes, by layer, and the work that several
 /// processes do alike. plan/explain.hpp prints them.
 ///
-///     for (const CollectiveTotal& t : by_axes(program)) ...   // all-gather over data: 100 MiB
+///     const auto totals = by_axes(program);           // all-gather over data: 100 MiB
 ///     by_layer(program)[1].payload;   duplicated_work(program)
 ///
 /// Laws: the totals of by_axes() and those of the outermost layer are the program's own; the work

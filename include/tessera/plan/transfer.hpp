@@ -6,7 +6,7 @@
 /// enumerate only peers that matter.
 ///
 ///     for_each_receiver(extents, from, to, mesh, at,
-///                       [](const Coordinates& peer, const Box& box) { ... });
+///                       [](const Coordinates& peer, const Box& box) {});
 ///
 /// Laws: r sends box b to q exactly when q receives box b from r; the boxes that q receives (its
 /// own included) are disjoint and cover its new block. Replicas: data comes from the owner whose

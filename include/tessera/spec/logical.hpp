@@ -6,7 +6,7 @@
 ///
 ///     struct batch; struct embed; struct hidden;                  // any types
 ///     using TwoD = Rules<AxisRule<batch, data>, AxisRule<embed, model>, AxisRule<hidden, _>>;
-///     Logical<TwoD, batch, _, embed>                              // P<data, _, model>
+///     using Activations = Logical<TwoD, batch, _, embed>;         // P<data, _, model>
 ///
 /// The rules are gone through in order. A rule gives its mesh axes to the dimension of its name
 /// when that has none yet and all of them are still unused in this spec; so an earlier rule goes

@@ -3,9 +3,9 @@
 /// @file
 /// A sharding as a type: for each tensor dimension the mesh axis (or axes) that split it.
 ///
-///     P<data, _, model>                       // dimension 0 over data, 1 whole, 2 over model
-///     P<Axes<data, model>, _>                 // dimension 0 over both, data major
-///     P<_, _, Unreduced<Sum, model>>          // values still to be summed over model
+///     using A = P<data, _, model>;            // dimension 0 over data, 1 whole, 2 over model
+///     using B = P<Axes<data, model>, _>;      // dimension 0 over both, data major
+///     using C = P<_, _, Unreduced<Sum, model>>;   // values still to be summed over model
 ///
 /// Laws: equal shardings are one type: P<Axes<a>> is P<a>, P<Axes<>> is P<_>, partial axes are
 /// sorted. lower<M, S>() and spec_of<M, Provider> are inverse to each other.

@@ -3,7 +3,6 @@
 /// @file
 /// What elementwise functions ask of element types, and how numbers become elements.
 ///
-///     template <RealElement T> T operator()(T x) const;      // half, bfloat16, float and double only
 ///     detail::from_double<std::int32_t>(3e9) == 2147483647
 #include <cmath>
 #include <cstdint>
