@@ -110,7 +110,7 @@ class Execution {
             slot < plan_.operands ? operands_[slot]->storage() : std::move(storage_[slot])};
   }
   void make(int slot) {
-    storage_[slot] = std::make_shared<Storage>(mesh_, plan_.slots[slot].bytes);
+    storage_[slot] = make_storage(mesh_, plan_.slots[slot].bytes);
     data_[slot] = storage_[slot]->data();
   }
   void open(const Step& step) {
@@ -314,15 +314,15 @@ inline void require_one_mesh(const OperandList& operands, CallSite site) {
 /// that adds to it.
 inline void require_destination(const Plan& plan, const OperandList& operands,
                                 const TensorCore& into, CallSite site) {
-  const std::string label(site.label);
+  const auto label = [&] { return std::string(site.label); };
   if (into.mesh() != operands[0]->mesh())
-    throw MeshError(label +
+    throw MeshError(label() +
                         ": the destination lives on another mesh than the operands; make it "
                         "on the mesh of the operands",
                     site.where);
   const AxisNames& names = into.mesh()->names();
   if (!(into.desc() == plan.result_desc()))
-    throw ShapeError(label + ": the result is " + to_string(plan.result_desc(), names) +
+    throw ShapeError(label() + ": the result is " + to_string(plan.result_desc(), names) +
                          " and the destination " + to_string(into.desc(), names) +
                          "; give a tensor of the result's element type, extents and spec",
                      site.where);
@@ -331,7 +331,7 @@ inline void require_destination(const Plan& plan, const OperandList& operands,
     return begins(t) + TensorCore::local_bytes(*t.mesh(), t.desc());
   };
   if (into.storage() != nullptr && into.storage()->in_use())
-    throw UsageError(label + ": the destination is used by an operator that was started at " +
+    throw UsageError(label() + ": the destination is used by an operator that was started at " +
                          to_string(into.storage()->user()) +
                          " and has not been waited for; wait for it first",
                      site.where);
@@ -339,7 +339,7 @@ inline void require_destination(const Plan& plan, const OperandList& operands,
   for (int i = 0; i < read; ++i)
     if (into.storage() == operands[i]->storage() ||
         (!into.dry() && begins(into) < ends(*operands[i]) && begins(*operands[i]) < ends(into)))
-      throw UsageError(label + ": the destination shares its memory with operand " +
+      throw UsageError(label() + ": the destination shares its memory with operand " +
                            std::to_string(i + 1) +
                            ", which is read while the destination is written; give a tensor of "
                            "its own memory",

@@ -242,14 +242,14 @@ inline TensorCore einsum_of_many(const Terms& terms, const OperandList& operands
     return mesh.attachment<KeyedCache<EinsumOrder>>().get(key, find_order);
   });
   if (operands.size() == 1) return reduce(terms, Reduction::sum, false, *operands[0], out, site);
-  std::vector<TensorCore> tensors;
+  FixedVector<TensorCore, 2 * max_operands> tensors;
   for (const TensorCore* operand : operands) tensors.push_back(*operand);
   for (const PairProduct& product : order.products) {
-    TensorCore& left = tensors[static_cast<std::size_t>(product.left)];
-    TensorCore& right = tensors[static_cast<std::size_t>(product.right)];
-    TensorCore made = einsum(product.terms, left, right, product.out, site);
+    TensorCore& left = tensors[product.left];
+    TensorCore& right = tensors[product.right];
+    const TensorCore made = einsum(product.terms, left, right, product.out, site);
     left = right = TensorCore();  // what was made on the way goes as soon as it has been used
-    tensors.push_back(std::move(made));
+    tensors.push_back(made);
   }
   return tensors.back();
 }

@@ -18,6 +18,7 @@
 #include <tessera/spec/block.hpp>
 #include <tessera/spec/sharding.hpp>
 #include <tessera/spec/verdict.hpp>
+#include <tessera/tensor/detail/block_pool.hpp>
 
 namespace tessera {
 
@@ -61,6 +62,14 @@ class Storage {
   Where user_;
 };
 
+namespace detail {
+/// Returns a block of the mesh's arena; its reference count comes from the mesh's pool.
+inline std::shared_ptr<Storage> make_storage(const std::shared_ptr<MeshCore>& mesh, Index bytes) {
+  return std::allocate_shared<Storage>(PoolAllocator<Storage>(mesh->attachment<PoolOwner>().pool()),
+                                       mesh, bytes);
+}
+}  // namespace detail
+
 class TensorCore {
  public:
   TensorCore() = default;
@@ -73,7 +82,7 @@ class TensorCore {
   static TensorCore make(const std::shared_ptr<MeshCore>& mesh, const TensorDesc& desc,
                          Where where = {}) {
     check_desc(*mesh, desc, where);
-    return {mesh, desc, std::make_shared<Storage>(mesh, local_bytes(*mesh, desc))};
+    return {mesh, desc, detail::make_storage(mesh, local_bytes(*mesh, desc))};
   }
   /// Makes a tensor of memory that belongs to the application; `owner` keeps it alive.
   static TensorCore adopt(const std::shared_ptr<MeshCore>& mesh, const TensorDesc& desc, void* data,
