@@ -11,6 +11,7 @@
 
 #include <tessera/op/execute.hpp>
 #include <tessera/plan/einsum_order.hpp>
+#include <tessera/plan/extents_text.hpp>
 #include <tessera/plan/map.hpp>
 #include <tessera/plan/reduce.hpp>
 #include <tessera/plan/verdict.hpp>
@@ -34,6 +35,15 @@ inline void require(const Verdict& verdict, const Terms& terms, const MeshCore& 
       throw ShapeError(text);
     throw ShardingError(text);
   });
+}
+
+inline void require_extents(const Terms& terms, const TensorDescs& operands, bool stretch,
+                            const MeshCore& mesh, CallSite site) {
+  if (check_extents(terms, operands, stretch).ok()) return;
+  const std::string facts = extents_text(terms, operands, stretch, mesh.names());
+  const bool said = site.label == to_text(terms);
+  on_process(mesh, site,
+             [&] { throw ShapeError(said ? facts : std::string(site.label) + ": " + facts); });
 }
 
 inline void require_sharding(const Sharding& out, const MeshCore& mesh, CallSite site) {
@@ -159,7 +169,7 @@ inline TensorCore einsum(const Terms& terms, const TensorCore& a, const TensorCo
   key.add(epilogue ? 1 + static_cast<std::uint64_t>(type) : 0);
   return run_operator(key, operands, site, extras, [&](const PlanOptions& options) {
     require(check_einsum(terms, {a.sharding(), b.sharding()}, out), terms, mesh, site);
-    require(check_extents(terms, {a.desc(), b.desc()}, false), terms, mesh, site);
+    require_extents(terms, {a.desc(), b.desc()}, false, mesh, site);
     require_sharding(out, mesh, site);
     if (a.type() != b.type())
       throw ShapeError(std::string(site.label) + ": the operands are " +
@@ -225,7 +235,7 @@ inline TensorCore einsum_of_many(const Terms& terms, const OperandList& operands
     Shardings shardings;
     for (const TensorDesc& desc : descs) shardings.push_back(desc.sharding);
     require(check_einsum(terms, shardings, out), terms, mesh, site);
-    require(check_extents(terms, descs, false), terms, mesh, site);
+    require_extents(terms, descs, false, mesh, site);
     require_sharding(out, mesh, site);
     if (operands.size() < 3) return EinsumOrder{};
     EinsumOrder found = einsum_order(terms, descs, out, mesh.shape(), options);
@@ -282,7 +292,7 @@ inline TensorCore map(const Terms& terms, const OperandList& operands, DType typ
     Shardings shardings;
     for (const TensorDesc& desc : descs) shardings.push_back(desc.sharding);
     require(check_map(terms, shardings, out, linearity), terms, mesh, site);
-    require(check_extents(terms, descs, true), terms, mesh, site);
+    require_extents(terms, descs, true, mesh, site);
     require_sharding(out, mesh, site);
     return plan_map(terms, descs, type, out, mesh.shape(), mesh.process(), options);
   });
