@@ -33,7 +33,7 @@
 namespace tessera {
 
 /// Most processes of a loopback run.
-inline constexpr int max_loopback_processes = 64;
+inline constexpr int max_loopback_processes = detail::max_parties;
 
 struct LoopbackOptions {
   /// Seconds a call may wait for the others; 0: for ever. Negative: TESSERA_TIME_LIMIT, else 600.

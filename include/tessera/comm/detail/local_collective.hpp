@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <tessera/base/dtype.hpp>
+#include <tessera/base/fixed_vector.hpp>
 #include <tessera/comm/detail/describe_call.hpp>
 #include <tessera/kernel/join.hpp>
 
@@ -23,6 +24,9 @@ struct Party {
   const std::byte* send = nullptr;
   std::byte* receive = nullptr;
 };
+
+/// Most processes of one program.
+inline constexpr int max_parties = 64;
 
 inline void copy_bytes(std::byte* to, const std::byte* from, Index bytes) {
   if (bytes > 0 && to != from) std::memmove(to, from, static_cast<std::size_t>(bytes));
@@ -40,12 +44,10 @@ inline void fill(const std::vector<Party>& parties, int own) {
     if (piece.count == 0) continue;
     std::byte* to = party(own).receive + piece.offset * size;
     if (call.kind == Collective::reduce_scatter) {
-      thread_local std::vector<const void*> sources;
-      sources.clear();
+      FixedVector<const void*, max_parties> sources;
       for (const Party& from : parties)
         sources.push_back(from.send + find_piece(from.call->send, own)->offset * size);
-      join(call.type, call.reduction, sources.data(), static_cast<int>(sources.size()), piece.count,
-           to);
+      join(call.type, call.reduction, sources.data(), sources.size(), piece.count, to);
       continue;
     }
     const Party& from = party(piece.peer);
@@ -61,8 +63,7 @@ inline void fill(const std::vector<Party>& parties, int own) {
 inline void reduce_slice(const std::vector<Party>& parties, Index first, Index count,
                          std::byte* result) {
   if (count == 0) return;
-  thread_local std::vector<const void*> sources;
-  sources.clear();
+  FixedVector<const void*, max_parties> sources;
   for (const Party& from : parties) {
     const Index size = static_cast<Index>(size_of(from.call->type));
     const std::byte* source = from.call->in_place
@@ -71,7 +72,7 @@ inline void reduce_slice(const std::vector<Party>& parties, Index first, Index c
     sources.push_back(source + first * size);
   }
   const Call& call = *parties.front().call;
-  join(call.type, call.reduction, sources.data(), static_cast<int>(sources.size()), count, result);
+  join(call.type, call.reduction, sources.data(), sources.size(), count, result);
 }
 
 /// Gives one member of an all-reduce the whole result.
