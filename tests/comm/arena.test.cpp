@@ -18,17 +18,19 @@ namespace {
 class CountingMemory final : public MemorySource {
  public:
   void* allocate(Index bytes) override {
-    if (bytes > left) return nullptr;
-    left -= bytes;
+    if (bytes > remaining) return nullptr;
+    remaining -= bytes;
     ++allocations;
     return host_.allocate(bytes);
   }
   void release(void* memory, Index bytes) noexcept override {
-    left += bytes;
+    remaining += bytes;
     ++releases;
     host_.release(memory, bytes);
   }
-  Index left = max_int64;
+  Index left() const override { return told; }
+  Index remaining = max_int64;
+  Index told = max_int64;  ///< what it says is left
   int allocations = 0;
   int releases = 0;
 
@@ -158,7 +160,7 @@ TEST_CASE("a dry arena counts and holds nothing") {
 
 TEST_CASE("errors say what was asked for, what is in use and what is held") {
   auto memory = std::make_shared<CountingMemory>();
-  memory->left = 3 << 20;
+  memory->remaining = 3 << 20;
   Arena arena(memory);
   Block block = arena.allocate(1 << 20);
   const auto text = [&](auto f) {
@@ -188,4 +190,40 @@ TEST_CASE("errors say what was asked for, what is in use and what is held") {
   limited.release(a);  // harmless after close
   arena.release(block);
   arena.release(small);
+}
+
+TEST_CASE("what is not there is refused before anything is taken, each sharer's part at most") {
+  const auto source = std::make_shared<CountingMemory>();
+  source->told = Index{100} << 20;
+  Arena arena(source, nullptr, 0, max_int64, 4);
+  arena.require(Index{25} << 20);
+  CHECK_THROWS_AS(arena.require((Index{25} << 20) + 1), MemoryError);
+  CHECK_THROWS_AS(arena.allocate(Index{26} << 20), MemoryError);
+  CHECK(source->allocations == 0);
+  Block held = arena.allocate(Index{20} << 20);
+  source->told = 0;
+  arena.release(held);
+  arena.require(Index{20} << 20);  // it is held already
+  held = arena.allocate(Index{20} << 20);
+  CHECK(source->allocations == 1);
+  std::string text;
+  try {
+    arena.require(Index{3} << 20);
+  } catch (const MemoryError& error) {
+    text = error.what();
+  }
+  CHECK(text.find("3145728 bytes would be needed, 20971520 are in use of ") != std::string::npos);
+  CHECK(text.find(", and 0 are left on this machine for 4 processes; ") != std::string::npos);
+  arena.release(held);
+
+  Arena trusting(source, nullptr, 0, Index{1} << 30, 4);  // a limit is taken at its word
+  Block block = trusting.allocate(Index{26} << 20);
+  CHECK_THROWS_AS(trusting.require(Index{1} << 30), MemoryError);
+  trusting.release(block);
+}
+
+TEST_CASE("the machine says what is left of its memory") {
+  const Index left = memory_left();
+  CHECK(left > 0);
+  CHECK(left < Index{1} << 50);
 }

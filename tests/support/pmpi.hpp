@@ -23,7 +23,7 @@ void record(bool on);               ///< starting forgets what was recorded
 const std::vector<std::string>& calls();
 
 /// The next call of this function, e.g. "MPI_Allreduce", returns `code` (of MPI's own handling of errors nothing is
-/// seen) and is not made, except that MPI_Testall and MPI_Waitall do what they are asked for first: what was begun is not
+/// seen) and is not made, except that MPI_Test and MPI_Wait do what they are asked for first: what was begun is not
 /// left to write into memory that is given back. An empty name takes the order back.
 void fail(const std::string& function, int code);
 /// Returns whether the order was carried out.

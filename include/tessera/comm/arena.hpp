@@ -10,7 +10,8 @@
 ///     arena.release(block);
 ///
 /// Laws: in_use() is the sum of arena_charge(bytes) over the blocks given out, whatever memory is
-/// behind them; blocks are disjoint; a repeated pattern of requests allocates nothing anew.
+/// behind them; blocks are disjoint; where what is left is known, nothing is taken that is not
+/// there; a repeated pattern of requests allocates nothing anew.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -39,9 +40,11 @@ class Arena {
   /// An arena of `source`'s memory; a null source makes a dry arena, which counts and holds
   /// nothing. `window`, if it has bytes, is used first and belongs to the caller. `limit` bounds
   /// in_use().
+  /// A limit is taken at its word; without one the source is asked what is left before more is
+  /// taken from it, of which each of `sharers` processes is due a part.
   explicit Arena(std::shared_ptr<MemorySource> source, void* window = nullptr,
-                 Index window_bytes = 0, Index limit = max_int64)
-      : source_(std::move(source)), limit_(limit) {
+                 Index window_bytes = 0, Index limit = max_int64, int sharers = 1)
+      : source_(std::move(source)), limit_(limit), sharers_(sharers) {
     if (window != nullptr) add_range(window, window_bytes, window_bytes);
     window_bytes_ = capacity_;
   }
@@ -71,6 +74,13 @@ class Arena {
     in_use_ += charge;
     if (in_use_ > peak_) peak_ = in_use_;
     return block;
+  }
+
+  /// Throws MemoryError, and takes nothing, when `bytes` beside what is in use cannot be had.
+  void require(Index bytes) const {
+    if (closed_ || bytes > limit_ - in_use_) refuse(bytes, "would be needed");
+    if (in_use_ + bytes > capacity_)
+      require_left(in_use_ + bytes - capacity_, bytes, "would be needed");
   }
 
   /// Takes a block back and empties it. After close() it only forgets it.
@@ -136,6 +146,7 @@ class Arena {
     constexpr Index smallest = Index{1} << 20;
     constexpr Index generous = Index{64} << 20;
     const Index wish = max_of(charge, max_of(smallest, min_of(capacity_, generous)));
+    require_left(charge, asked, "were asked for");
     for (const Index size : {wish, charge}) {
       const Index raw_bytes = size + arena_alignment;
       if (void* raw = source_->allocate(raw_bytes)) {
@@ -146,16 +157,35 @@ class Arena {
     refuse(asked);
   }
 
-  [[noreturn]] void refuse(Index asked) const {
-    const std::string facts = std::to_string(asked) + " bytes were asked for, " +
-                              std::to_string(in_use_) + " are in use of " +
-                              std::to_string(capacity_) + " held";
+  /// Asks the source only when the answer could matter: a look at the machine takes microseconds.
+  void require_left(Index more, Index asked, const char* verb) const {
+    if (source_ == nullptr || limit_ != max_int64 || more < (Index{1} << 20)) return;
+    const Index left = source_->left();
+    if (more <= left / sharers_) return;
+    throw MemoryError(
+        facts(asked, verb) + ", and " + std::to_string(left) + " are left on this machine" +
+        (sharers_ > 1 ? " for " + std::to_string(sharers_) + " processes" : std::string()) +
+        "; shard over more axes or processes, lower MeshOptions::workspace_limit, so that plans "
+        "keep less at once, or set MeshOptions::memory_limit to what this process may take, and "
+        "nothing else is asked");
+  }
+
+  std::string facts(Index asked, const char* verb) const {
+    return std::to_string(asked) + " bytes " + verb + ", " + std::to_string(in_use_) +
+           " are in use of " + std::to_string(capacity_) + " held";
+  }
+
+  [[noreturn]] void refuse(Index asked, const char* verb = "were asked for") const {
+    const std::string facts = this->facts(asked, verb);
     if (closed_)
       throw MemoryError("the arena of this mesh is closed; " + facts +
                         ": make tensors before the mesh or the environment ends");
     if (limit_ != max_int64 && arena_charge(asked) > limit_ - in_use_)
       throw MemoryError("the arena is full: " + facts + ", and its limit is " +
-                        std::to_string(limit_) + "; shard more, or raise the limit of the mesh");
+                        std::to_string(limit_) +
+                        "; shard over more axes or processes, lower "
+                        "MeshOptions::workspace_limit, so that plans keep less at once, or raise "
+                        "MeshOptions::memory_limit");
     throw MemoryError("memory is exhausted: " + facts +
                       "; shard over more processes, or use smaller tensors");
   }
@@ -172,6 +202,7 @@ class Arena {
 
   std::shared_ptr<MemorySource> source_;
   Index limit_;
+  int sharers_;
   detail::FreeRanges free_;
   std::vector<Chunk> chunks_;
   Index window_bytes_ = 0;

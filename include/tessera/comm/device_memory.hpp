@@ -9,12 +9,14 @@
 /// Laws: after Kokkos is finalized nothing is given back, since Kokkos could no longer take it.
 #include <cstddef>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <stdexcept>
 #include <type_traits>
 
 #include <Kokkos_Core.hpp>
 
+#include <tessera/comm/detail/closing.hpp>
 #include <tessera/comm/memory_source.hpp>
 
 namespace tessera {
@@ -39,7 +41,37 @@ class DeviceMemory final : public MemorySource {
   void release(void* memory, Index) noexcept override {
     if (Kokkos::is_initialized()) Kokkos::kokkos_free<Space>(memory);
   }
+  Index left() const override {
+#if defined(KOKKOS_ENABLE_CUDA)
+    std::size_t left = 0;
+    std::size_t total = 0;
+    if (!default_memory_is_host)
+      return cudaMemGetInfo(&left, &total) == cudaSuccess ? static_cast<Index>(left) : max_int64;
+#endif
+    return default_memory_is_host ? memory_left() : max_int64;
+  }
 };
+
+namespace detail {
+/// Whether Kokkos is being finalized, or has been.
+inline bool& kokkos_ends() {
+  static bool ends = false;
+  return ends;
+}
+
+/// Meshes that are alive when Kokkos is finalized are closed by then: Kokkos takes memory back
+/// only while it runs.
+inline void close_meshes_with_kokkos() {
+  static std::once_flag once;
+  if (Kokkos::is_initialized())
+    std::call_once(once, [] {
+      Kokkos::push_finalize_hook([] {
+        kokkos_ends() = true;
+        Closing::all().run(false);
+      });
+    });
+}
+}  // namespace detail
 
 /// Returns the source of the default memory space; the plain heap when that is the host's and
 /// Kokkos does not run.

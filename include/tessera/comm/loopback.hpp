@@ -97,6 +97,7 @@ class LoopbackTransport final : public Transport {
   int size() const override { return static_cast<int>(processes_.size()); }
   std::vector<int> processes() const override { return processes_; }
   const TransportSettings& settings() const override { return settings_; }
+  int sharers() const override { return world_->size(); }
   Blackboard* blackboard() override { return &world_->board(); }
   int seat() const override { return in_world(rank_); }
 

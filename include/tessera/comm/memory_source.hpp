@@ -11,6 +11,7 @@
 #include <new>
 
 #include <tessera/base/math.hpp>
+#include <tessera/comm/memory_left.hpp>
 
 namespace tessera {
 
@@ -23,6 +24,8 @@ class MemorySource {
   /// Returns `bytes` bytes, or nullptr when there are none left.
   virtual void* allocate(Index bytes) = 0;
   virtual void release(void* memory, Index bytes) noexcept = 0;
+  /// Returns how many bytes there are left to be had, max_int64 when that is not known.
+  virtual Index left() const { return max_int64; }
 };
 
 /// The C++ heap.
@@ -32,6 +35,7 @@ class HostMemory final : public MemorySource {
     return ::operator new(static_cast<std::size_t>(bytes), std::nothrow);
   }
   void release(void* memory, Index) noexcept override { ::operator delete(memory); }
+  Index left() const override { return memory_left(); }
 };
 
 }  // namespace tessera

@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -176,6 +177,14 @@ class MeshCore {
   /// for. It ends with the mesh.
   template <class T> T& attachment() { return attachments_.template get<T>(); }
 
+  /// Keeps `owner` alive until let_go() of the number that is returned, or the end of the mesh:
+  /// adopted memory is a View's, which must not outlive Kokkos.
+  std::uint64_t keep(std::shared_ptr<const void> owner) {
+    kept_.emplace(++last_kept_, std::move(owner));
+    return last_kept_;
+  }
+  void let_go(std::uint64_t number) { kept_.erase(number); }
+
   /// Lets go of attachments, memory and groups; blocks still out are void. Further use throws
   /// UsageError. Communication: none.
   void close() noexcept;
@@ -245,6 +254,8 @@ class MeshCore {
   Ledger ledger_;
   detail::Attachments attachments_;
   std::uint64_t closing_ = 0;
+  std::map<std::uint64_t, std::shared_ptr<const void>> kept_;
+  std::uint64_t last_kept_ = 0;
 };
 
 namespace detail {
@@ -346,6 +357,7 @@ inline MeshCore::MeshCore(std::shared_ptr<Transport> transport, MeshShape shape,
   coordinates_ = shape_.coordinates(process_);
   processes_ = transport_->processes();
   arena_ = make_arena();
+  if (!dry_) detail::close_meshes_with_kokkos();
   closing_ = detail::Closing::all().enter([this] { close(); });
 }
 
@@ -357,8 +369,8 @@ inline std::unique_ptr<Arena> MeshCore::make_arena() const {
     window = transport_->reserve_shared(options_.arena_bytes > 0 ? options_.arena_bytes
                                                                  : static_cast<Index>(variable));
   }
-  return std::make_unique<Arena>(default_memory(), window.base, window.bytes,
-                                 options_.memory_limit);
+  return std::make_unique<Arena>(default_memory(), window.base, window.bytes, options_.memory_limit,
+                                 transport_->sharers());
 }
 
 inline std::string MeshCore::group_text(const AxisGroup& group) const {
@@ -451,9 +463,13 @@ inline void MeshCore::finish(PendingCall& pending, const Call& call, std::string
 
 inline void MeshCore::close() noexcept {
   if (transport_ == nullptr) return;
-  poison("it is closed");
+  poison(detail::kokkos_ends()
+             ? "it was closed when Kokkos was finalized, since nothing can be computed after that; "
+               "finalize Kokkos after the last operator, or leave it to tessera::Environment"
+             : "it is closed");
   detail::Closing::all().leave(closing_);
   attachments_.clear();
+  kept_.clear();
   if (arena_ != nullptr) arena_->close();
   for (auto& group : groups_) group.reset();
   divided_groups_.clear();

@@ -61,6 +61,7 @@ class MpiTransport final : public Transport {
   int size() const override { return context_->size(); }
   const TransportSettings& settings() const override { return settings_; }
   std::vector<int> processes() const override { return context_->processes(); }
+  int sharers() const override { return context_->node_size(); }
   Blackboard* blackboard() override { return context_->blackboard(); }
 
   std::shared_ptr<Group> group(const std::vector<int>& members, std::uint64_t key) override {
@@ -125,9 +126,11 @@ class MpiTransport final : public Transport {
   MPI_Comm copy(MPI_Comm of) const {
     MPI_Comm comm = MPI_COMM_NULL;
     MPI_Request request = MPI_REQUEST_NULL;
-    check(MPI_Comm_idup(of, &comm, &request), "MPI_Comm_idup");
-    context_->wait(&request, 1, settings_.wait, "MPI_Comm_idup");
-    return comm;
+    return context_->make_communicator([&] {
+      check(MPI_Comm_idup(of, &comm, &request), "MPI_Comm_idup");
+      context_->wait(&request, 1, settings_.wait, "MPI_Comm_idup");
+      return comm;
+    });
   }
   MPI_Comm communicator(const std::vector<int>& members, std::uint64_t key) const {
     MPI_Comm comm = MPI_COMM_NULL;
@@ -136,9 +139,12 @@ class MpiTransport final : public Transport {
     check(MPI_Comm_group(comm_, &all), "MPI_Comm_group");
     check(MPI_Group_incl(all, static_cast<int>(members.size()), members.data(), &some),
           "MPI_Group_incl");
-    check(MPI_Comm_create_group(
-              comm_, some, static_cast<int>(key == members_key ? key : key % members_key), &comm),
-          "MPI_Comm_create_group");
+    context_->make_communicator([&] {
+      check(MPI_Comm_create_group(
+                comm_, some, static_cast<int>(key == members_key ? key : key % members_key), &comm),
+            "MPI_Comm_create_group");
+      return comm;
+    });
     check(MPI_Group_free(&some), "MPI_Group_free");
     check(MPI_Group_free(&all), "MPI_Group_free");
     return comm;

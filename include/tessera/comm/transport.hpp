@@ -174,6 +174,9 @@ class Transport {
     return {};
   }
 
+  /// Returns how many processes share this one's memory.
+  virtual int sharers() const { return 1; }
+
   /// Returns where this node's processes say what they are doing, or nullptr; and as which of them
   /// this one writes there.
   virtual Blackboard* blackboard() { return nullptr; }

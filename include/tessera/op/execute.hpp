@@ -56,11 +56,13 @@ class Execution {
   }
 
   TensorCore run() {
+    mesh_->arena().require(plan_.peak_bytes);  // before anything is taken, or sent
     record();
     return finish();
   }
   /// Carries out the steps up to the first call, and starts that.
   void start() {
+    mesh_->arena().require(plan_.peak_bytes);  // before anything is taken, or sent
     record();
     for (; next_ < plan_.steps.size(); close(plan_.steps[next_])) {
       const Step& step = plan_.steps[next_];

@@ -29,11 +29,17 @@ class Storage {
   Storage(std::shared_ptr<MeshCore> mesh, Index bytes)
       : mesh_(std::move(mesh)), block_(mesh_->arena().allocate(bytes)), data_(block_.data) {}
   Storage(std::shared_ptr<MeshCore> mesh, void* data, std::shared_ptr<const void> owner)
-      : mesh_(std::move(mesh)), data_(data), owner_(std::move(owner)), adopted_(true) {}
+      : mesh_(std::move(mesh)),
+        data_(data),
+        owner_(mesh_->keep(std::move(owner))),
+        adopted_(true) {}
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
   ~Storage() {
-    if (!adopted_) mesh_->arena().release(block_);
+    if (adopted_)
+      mesh_->let_go(owner_);
+    else
+      mesh_->arena().release(block_);
   }
   void* data() const { return data_; }
   bool adopted() const { return adopted_; }
@@ -56,7 +62,7 @@ class Storage {
   std::shared_ptr<MeshCore> mesh_;
   Block block_;
   void* data_ = nullptr;
-  std::shared_ptr<const void> owner_;
+  std::uint64_t owner_ = 0;  ///< kept by the mesh
   bool adopted_ = false;
   int users_ = 0;
   Where user_;

@@ -34,12 +34,13 @@ class Closing {
     const std::lock_guard lock(mutex_);
     entries_.erase(id);
   }
-  void run() {
+  /// Closes all that is still alive, or but the late ones.
+  void run(bool late_ones = true) {
     for (;;) {
       std::function<void()> close;
       {
         const std::lock_guard lock(mutex_);
-        if (entries_.empty()) return;
+        if (entries_.empty() || (!late_ones && entries_.begin()->first > late_ids)) return;
         close = std::move(entries_.begin()->second);
         entries_.erase(entries_.begin());
       }

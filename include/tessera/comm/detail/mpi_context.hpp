@@ -11,9 +11,11 @@
 /// Laws: nothing is freed before all processes have let go of it; nothing collective happens in a
 /// destructor.
 #include <mpi.h>
+#include <sys/statvfs.h>
 
 #include <algorithm>
 #include <chrono>
+#include <climits>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -110,6 +112,14 @@ inline void forgo_symmetric_windows() {
   MPI_T_finalize();
 }
 
+/// Returns whether `bytes` for each of the node's processes are a modest part of its shared memory.
+inline bool shared_memory_has(Index bytes, int processes) {
+  struct statvfs stat {};
+  if (statvfs("/dev/shm", &stat) != 0) return false;
+  const Index free = static_cast<Index>(stat.f_bavail) * static_cast<Index>(stat.f_frsize);
+  return bytes <= free / processes / 4;
+}
+
 class MpiContext;
 /// The context of the one environment, for what ends the job.
 inline MpiContext*& environment_context() {
@@ -189,16 +199,45 @@ class MpiContext {
           "alive while meshes are used");
   }
 
+  /// Returns whether all requests are done. One is asked about at a time, and waited for: errors of
+  /// MPI_Testall and MPI_Waitall are no communicator's, so that MPI ends the program with them.
+  static bool done(MPI_Request* requests, int count, const char* function) {
+    for (int i = 0; i < count; ++i) {
+      int done = 1;
+      if (requests[i] != MPI_REQUEST_NULL)
+        check(MPI_Test(&requests[i], &done, MPI_STATUS_IGNORE), function);
+      if (done == 0) return false;
+    }
+    return true;
+  }
+
+  /// Returns the communicator that make() makes; throws CommunicationError before MPI has no more:
+  /// MPICH waits for ever then, or ends the program.
+  template <class Make> MPI_Comm make_communicator(const Make& make) {
+#if defined(MPICH_VERSION)
+    constexpr int most = 1900;  // of 2048
+#else
+    constexpr int most = INT_MAX;
+#endif
+    if (communicators_ >= most)
+      throw CommunicationError(
+          "this process holds " + std::to_string(communicators_) +
+          " communicators, and MPI has hardly more; a mesh needs two, and one for each set of axes "
+          "it communicates over: let go of meshes that are no longer used, and make one mesh once, "
+          "not in a loop");
+    const MPI_Comm comm = make();
+    ++communicators_;
+    return comm;
+  }
+
   /// Waits for requests by the given policy. A call must be under way (Watched).
   void wait(MPI_Request* requests, int count, Wait policy, const char* function) {
     if (policy == Wait::spin) {
-      check(MPI_Waitall(count, requests, MPI_STATUSES_IGNORE), function);
+      for (int i = 0; i < count; ++i) check(MPI_Wait(&requests[i], MPI_STATUS_IGNORE), function);
       return;
     }
     Nap nap;
-    for (int done = 0;;) {
-      check(MPI_Testall(count, requests, &done, MPI_STATUSES_IGNORE), function);
-      if (done != 0) return;
+    while (!done(requests, count, function)) {
       nap();
       if (nap.asleep() && watchdog_.overdue()) late();
     }
@@ -253,6 +292,7 @@ class MpiContext {
     for (auto entry = outstanding_.begin(); entry != outstanding_.end();)
       if (down[i++] != 0) {
         MpiHandles& handles = entry->second.second;
+        communicators_ -= static_cast<int>(handles.comms.size());
         handles.free_comms();
         spare_.insert(spare_.end(), handles.windows.begin(), handles.windows.end());
         entry = outstanding_.erase(entry);
@@ -270,7 +310,7 @@ class MpiContext {
       watchdog_.stop();
       board_.reset();
       for (MpiWindow& window : spare_) window.free();
-      board_window_.free();
+      if (board_window_.handle != MPI_WIN_NULL) board_window_.free();
       ops_.free();
       check(MPI_Comm_free(&node_), "MPI_Comm_free");
       check(MPI_Comm_free(&comm_), "MPI_Comm_free");
@@ -388,17 +428,29 @@ class MpiContext {
   void open_blackboard() {
     int node_rank = 0;
     check(MPI_Comm_rank(node_, &node_rank), "MPI_Comm_rank");
-    const Index bytes = static_cast<Index>(Blackboard::bytes_for(node_size_));
-    board_window_ = allocate_window(node_rank == 0 ? bytes : 0, node_);
-    std::byte* memory = board_window_.part(0);
-    if (node_rank == 0) std::fill_n(memory, bytes, std::byte{0});
     std::vector<int> ranks(static_cast<std::size_t>(node_size_));
     check(MPI_Allgather(&rank_, 1, MPI_INT, ranks.data(), 1, MPI_INT, node_), "MPI_Allgather");
     node_ranks_.assign(static_cast<std::size_t>(size_), -1);
     for (int i = 0; i < node_size_; ++i)
       node_ranks_[static_cast<std::size_t>(ranks[static_cast<std::size_t>(i)])] = i;
+
+    const Index bytes = static_cast<Index>(Blackboard::bytes_for(node_size_));
+    int room = shared_memory_has(bytes, 1) ? 1 : 0;
+    check(MPI_Allreduce(MPI_IN_PLACE, &room, 1, MPI_INT, MPI_MIN, node_), "MPI_Allreduce");
+    if (room == 0) return open_private_blackboard();
+    board_window_ = allocate_window(node_rank == 0 ? bytes : 0, node_);
+    std::byte* memory = board_window_.part(0);
+    if (node_rank == 0) std::fill_n(memory, bytes, std::byte{0});
     check(MPI_Barrier(node_), "MPI_Barrier");
     board_ = std::make_unique<Blackboard>(memory, node_ranks_);
+  }
+
+  /// Where the node has no shared memory left, a process knows what itself does, and no more.
+  void open_private_blackboard() {
+    private_board_.resize(Blackboard::bytes_for(1) / sizeof(Line) + 1);
+    std::vector<int> slots(static_cast<std::size_t>(size_), -1);
+    slots[static_cast<std::size_t>(rank_)] = 0;
+    board_ = std::make_unique<Blackboard>(private_board_.data(), slots);
   }
 
   void late() { abort("[tessera] " + late_message(rank_, watchdog_.limit(), *board_), 1); }
@@ -416,10 +468,15 @@ class MpiContext {
   int threads_ = 1;
   bool closed_ = false;
   std::unique_ptr<Blackboard> board_;
+  struct alignas(64) Line {
+    unsigned char bytes[64];
+  };
   MpiWindow board_window_;
+  std::vector<Line> private_board_;  ///< in its place where there is no shared memory
   std::vector<MpiWindow> spare_;
   std::map<std::uint64_t, std::pair<bool, MpiHandles>> outstanding_;
   std::uint64_t opened_ = 0;
+  static inline int communicators_ = 0;  ///< of all contexts: MPI counts them together
   std::uint64_t closing_ = 0;
   double time_limit_;
   Watchdog watchdog_;

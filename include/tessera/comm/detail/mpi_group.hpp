@@ -122,19 +122,16 @@ class MpiGroup final : public Group {
             const TransportSettings& settings)
         : handles_(std::move(handles)), context_(std::move(context)), settings_(settings) {}
     bool done() override {
-      int all = 1;
-      if (!requests.empty())
-        check(MPI_Testall(static_cast<int>(requests.size()), requests.data(), &all,
-                          MPI_STATUSES_IGNORE),
-              "MPI_Testall");
-      if (all != 0) requests.clear();
-      return all != 0;
+      if (!MpiContext::done(requests.data(), static_cast<int>(requests.size()), "MPI_Test"))
+        return false;
+      requests.clear();
+      return true;
     }
     void wait() override {
       if (requests.empty()) return;
       const MpiContext::Watched watched(*context_, settings_.time_limit);
       context_->wait(requests.data(), static_cast<int>(requests.size()), settings_.wait,
-                     "MPI_Waitall");
+                     "MPI_Wait");
       requests.clear();
     }
     std::vector<MPI_Request> requests;
@@ -183,7 +180,7 @@ class MpiGroup final : public Group {
     const bool spin = settings_.wait == Wait::spin && pending_ == nullptr;
     const MPI_Datatype type = mpi_type(call.type);
     const MPI_Op op =
-        context_->ops().get(call.type, call.reduction, std::is_same_v<Calls, LargeCalls>);
+        context_->ops().get(call.type, call.reduction, !std::is_same_v<Calls, SmallCalls>);
     const Index size = static_cast<Index>(size_of(call.type));
     const auto count_of = [](const std::vector<Piece>& pieces) {
       return pieces.empty() ? Count{0} : static_cast<Count>(pieces.front().count);
@@ -373,7 +370,7 @@ class MpiGroup final : public Group {
       pending_->swap(requests_);
     else if (!requests_.empty())
       context_->wait(requests_.data(), static_cast<int>(requests_.size()), settings_.wait,
-                     "MPI_Waitall");
+                     "MPI_Wait");
   }
   MPI_Request& one_more() { return requests_.emplace_back(MPI_REQUEST_NULL); }
   void wait(MPI_Request& request, const char* function) {

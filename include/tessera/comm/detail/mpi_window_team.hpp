@@ -10,7 +10,6 @@
 /// Laws: all members get a team or none does; the window is freed with its communicator.
 #include <mpi.h>
 #include <sys/mman.h>
-#include <sys/statvfs.h>
 
 #include <cerrno>
 #include <cstddef>
@@ -24,14 +23,6 @@
 #include <tessera/comm/detail/window_team.hpp>
 
 namespace tessera::detail {
-
-/// Returns whether `bytes` for each of the node's processes are a modest part of its shared memory.
-inline bool shared_memory_has(Index bytes, int processes) {
-  struct statvfs stat {};
-  if (statvfs("/dev/shm", &stat) != 0) return false;
-  const Index free = static_cast<Index>(stat.f_bavail) * static_cast<Index>(stat.f_frsize);
-  return bytes <= free / processes / 4;
-}
 
 /// Touches [memory, memory + bytes), whole pages. Returns false when the node has no more memory,
 /// which would otherwise be a SIGBUS at some later touch. Linux before 5.14 cannot be asked.
