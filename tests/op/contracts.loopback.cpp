@@ -121,8 +121,8 @@ TEST_CASE("a strict mesh: local work needs no contract, the rest has one, sizes 
     REQUIRE_THAT(splits == says(text, "(it has no contract, and the mesh is strict), and with these sizes needs Only<gathers<data>>"));
     REQUIRE_THAT(message([&] { (void)map<Only<gathers<data>>>(fn::Add{}, x, row); }).empty());
     // Dynamic tensors are caught when they run.
-    const std::string dynamic = message([&] { (void)reshard(DynamicTensor(x), Sharding{{}, {}}); });
-    REQUIRE_THAT((mesh.processes() > 1) == says(dynamic, "accepts Only<>"));
+    const std::string late = message([&] { (void)reshard(DynamicTensor(x), Sharding{{}, {}}); });
+    REQUIRE_THAT((mesh.processes() > 1) == says(late, "accepts Only<>"));
     REQUIRE_THAT(gather(x) == gather(rows));
     return "";
   });
