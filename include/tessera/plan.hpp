@@ -21,6 +21,7 @@
 #include <tessera/plan/simulation.hpp>
 #include <tessera/plan/timeline.hpp>
 #include <tessera/plan/together.hpp>
+#include <tessera/plan/type_rules.hpp>
 #include <tessera/plan/verdict.hpp>
 #include <tessera/plan/work.hpp>
 #include <tessera/spec/logical.hpp>

@@ -385,16 +385,37 @@ template <class T, class F> bool is_linear(F f) {
   return true;
 }
 
+/// Whether f(x y) is f(x) f(y), to rounding; of floats whose products stay within their range.
+template <class T, class F> bool is_multiplicative(F f) {
+  for (const T x : samples<T>())
+    for (const T y : samples<T>()) {
+      using R = decltype(f(x));
+      const T product = fn::Multiply{}(x, y);
+      const R left = f(product), right = fn::Multiply{}(f(x), f(y));
+      if constexpr (RealElement<T>) {
+        const auto ordinary = [](auto v) {
+          const double size = std::fabs(static_cast<double>(v));
+          return size >= static_cast<double>(std::numeric_limits<R>::min()) && size <= static_cast<double>(std::numeric_limits<R>::max());
+        };
+        if (!ordinary(product) || !ordinary(left) || !ordinary(right) || !ordinary(f(x)) || !ordinary(f(y)) || !ordinary(x) || !ordinary(y)) continue;
+        const double eps = static_cast<double>(std::numeric_limits<R>::epsilon());
+        if (!(std::fabs(static_cast<double>(left) - static_cast<double>(right)) <= 4 * eps * std::fabs(static_cast<double>(right)))) return false;
+      } else if (!same(left, right)) {
+        return false;
+      }
+    }
+  return true;
+}
+
 template <class... T> bool has_nan(T... x) { return (!(x == x) || ...); }
 
 /// A claim is true: what may act on a maximum or minimum is monotone, on a sum linear.
 template <class T, class F> void check_claim(F f) {
   constexpr Linearity claim = detail::stated_linearity<F, T>();
   INFO(detail::function_name<F>() << " of " << name_of(dtype_of<T>));
-  if constexpr (claim == Linearity::monotone || claim == Linearity::linear_monotone)
-    CHECK(is_monotone<T>(f));
-  if constexpr (claim == Linearity::linear || claim == Linearity::linear_monotone)
-    CHECK(is_linear<T>(f));
+  if constexpr (has(claim, Linearity::monotone)) CHECK(is_monotone<T>(f));
+  if constexpr (has(claim, Linearity::linear)) CHECK(is_linear<T>(f));
+  if constexpr (has(claim, Linearity::multiplicative)) CHECK(is_multiplicative<T>(f));
 }
 template <class T, class... F> void check_claims() { (check_claim<T>(F{}), ...); }
 template <class T, class... U> void check_casts_of() { (check_claim<T>(fn::Cast<U>{}), ...); }
@@ -447,6 +468,9 @@ TEST_CASE("what functions claim of unfinished values is so") {
   CHECK(!is_linear<std::int32_t>(fn::Cast<std::int64_t>{}));
   CHECK(!is_linear<std::int32_t>(fn::Fixed<fn::Divide, 1, std::int32_t>{{}, 2}));
   CHECK(!is_linear<double>(fn::Fixed<fn::Add, 1, double>{{}, 1.0}));
+  CHECK(!is_multiplicative<double>(fn::Negate{}));
+  CHECK(!is_multiplicative<std::int8_t>(fn::Abs{}));
+  CHECK(!is_multiplicative<std::int32_t>(fn::Fixed<fn::Multiply, 1, std::int32_t>{{}, 2}));
 
   static_assert(detail::stated_linearity<fn::Cast<double>, float>() == Linearity::linear_monotone);
   static_assert(detail::stated_linearity<fn::Cast<std::int64_t>, std::int32_t>() ==

@@ -12,21 +12,35 @@
 /// Laws (tests enumerate them, NaN and infinities among the values): what is linear obeys
 /// f(x + y) == f(x) + f(y), to rounding for floats and exactly for integers, which wrap; what is
 /// monotone obeys f(max(x, y)) == max(f(x), f(y)), and so for min. Monotone functions do not
-/// decrease, and give NaN for NaN and for nothing else.
+/// decrease, and give NaN for NaN and for nothing else. What is multiplicative obeys
+/// f(x y) == f(x) f(y), to rounding and while nothing overflows for floats, exactly for integers.
 #include <cstdint>
 
 namespace tessera {
 
-enum class Linearity : std::uint8_t {
-  pointwise,        ///< needs finished values
-  linear,           ///< f(sum x) = sum f(x): may act on Unreduced<Sum>
-  bilinear,         ///< a product: linear in one operand while the others are finished
-  linear_in_first,  ///< a quotient: linear in its first operand while the others are finished
-  monotone,         ///< f(max x) = max f(x): may act on Unreduced<Max> and Unreduced<Min>
-  linear_monotone,  ///< a conversion between real types: both of these
-  maximum,          ///< the larger of two: may act on two Unreduced<Max>
-  minimum,          ///< the smaller of two: may act on two Unreduced<Min>
-  selection,        ///< takes one of its operands by the first, which is finished: any kind, alike
+enum class Linearity : std::uint16_t {
+  pointwise = 0,         ///< needs finished values
+  linear = 1,            ///< f(sum x) = sum f(x): may act on Unreduced<Sum>
+  bilinear = 2,          ///< a product: linear in one operand while the others are finished
+  linear_in_first = 4,   ///< a quotient: linear in its first operand while the others are finished
+  monotone = 8,          ///< f(max x) = max f(x): may act on Unreduced<Max>, <Min>, <Any> and <All>
+  linear_monotone = 9,   ///< a conversion between real types: both of these
+  maximum = 16,          ///< the larger of two: may act on two Unreduced<Max>
+  minimum = 32,          ///< the smaller of two: may act on two Unreduced<Min>
+  selection = 64,        ///< takes one of its operands by the first, which is finished: any kind
+  multiplicative = 128,  ///< f(x y) = f(x) f(y): may act on Unreduced<Product>, all operands alike
+  disjunction = 256,     ///< or: may act on two Unreduced<Any>
+  conjunction = 512,     ///< and: may act on two Unreduced<All>
 };
+
+/// Several claims at once: a product is bilinear and multiplicative.
+constexpr Linearity operator|(Linearity a, Linearity b) {
+  return static_cast<Linearity>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
+}
+/// Returns whether `claims` has all of `claim`.
+constexpr bool has(Linearity claims, Linearity claim) {
+  return (static_cast<unsigned>(claims) & static_cast<unsigned>(claim)) ==
+         static_cast<unsigned>(claim);
+}
 
 }  // namespace tessera

@@ -17,6 +17,7 @@ namespace detail {
 template <Equation E, class Out, class... A> struct EinsumCall {
   using mesh = typename CommonMesh<A...>::type;
   using type = typename CommonType<A...>::type;
+  static_assert(demand_elements<check_product_type(dtype_of<type>), type>());
   static_assert(demand_out<mesh, Out>());
   static constexpr Terms terms = parse(E.view());
   static constexpr Shardings operands{A::sharding()...};

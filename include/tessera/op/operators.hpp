@@ -14,6 +14,7 @@
 #include <tessera/plan/extents_text.hpp>
 #include <tessera/plan/map.hpp>
 #include <tessera/plan/reduce.hpp>
+#include <tessera/plan/type_rules.hpp>
 #include <tessera/plan/verdict.hpp>
 
 namespace tessera::detail {
@@ -46,10 +47,27 @@ inline void require_extents(const Terms& terms, const TensorDescs& operands, boo
              [&] { throw ShapeError(said ? facts : std::string(site.label) + ": " + facts); });
 }
 
+inline void require_elements(TypeRule rule, DType type, CallSite site) {
+  if (rule != TypeRule::ok)
+    throw UsageError(std::string(site.label) + " of " + std::string(name_of(type)) + ": " +
+                         std::string(sentence(rule)),
+                     site.where);
+}
+
 inline void require_sharding(const Sharding& out, const MeshCore& mesh, CallSite site) {
   const SpecVerdict verdict = check(out, mesh.shape().rank());
   if (!verdict.ok())
     throw ShardingError(std::string(site.label) + ": " + explain(verdict, out, mesh.names()),
+                        site.where);
+}
+
+/// The same of a tensor of elements `type`.
+inline void require_sharding(const Sharding& out, DType type, const MeshCore& mesh, CallSite site) {
+  require_sharding(out, mesh, site);
+  const SpecVerdict verdict = tessera::check(TensorDesc{type, {}, out}, mesh.shape().rank());
+  if (!verdict.ok())
+    throw ShardingError(std::string(site.label) + " to " + std::string(name_of(type)) + ": " +
+                            explain(verdict, out, mesh.names()),
                         site.where);
 }
 
@@ -170,6 +188,7 @@ inline TensorCore einsum(const Terms& terms, const TensorCore& a, const TensorCo
   return run_operator(key, operands, site, extras, [&](const PlanOptions& options) {
     require(check_einsum(terms, {a.sharding(), b.sharding()}, out), terms, mesh, site);
     require_extents(terms, {a.desc(), b.desc()}, false, mesh, site);
+    require_elements(check_product_type(a.type()), a.type(), site);
     require_sharding(out, mesh, site);
     if (a.type() != b.type())
       throw ShapeError(std::string(site.label) + ": the operands are " +
@@ -208,10 +227,7 @@ inline TensorCore reduce(const Terms& terms, Reduction reduction, bool mean, con
   extras.scale = mean ? mean_scale(terms, x) : 1;
   return run_operator(key, {&x}, site, extras, [&](const PlanOptions& options) {
     require(check_reduce(terms, {x.sharding()}, out, reduction, mean), terms, mesh, site);
-    if (mean && x.type() != DType::f32 && x.type() != DType::f64)
-      throw UsageError(std::string(site.label) + ": the mean of " + std::string(name_of(x.type())) +
-                           " is not an integer; convert to float or double with map first",
-                       site.where);
+    require_elements(check_reduce_type(reduction, mean, x.type()), x.type(), site);
     require_sharding(out, mesh, site);
     return plan_reduce(terms, reduction, x.desc(), out, mesh.shape(), mesh.process(), options);
   });
@@ -236,6 +252,7 @@ inline TensorCore einsum_of_many(const Terms& terms, const OperandList& operands
     for (const TensorDesc& desc : descs) shardings.push_back(desc.sharding);
     require(check_einsum(terms, shardings, out), terms, mesh, site);
     require_extents(terms, descs, false, mesh, site);
+    require_elements(check_product_type(descs[0].type), descs[0].type, site);
     require_sharding(out, mesh, site);
     if (operands.size() < 3) return EinsumOrder{};
     EinsumOrder found = einsum_order(terms, descs, out, mesh.shape(), options);
@@ -293,7 +310,7 @@ inline TensorCore map(const Terms& terms, const OperandList& operands, DType typ
     for (const TensorDesc& desc : descs) shardings.push_back(desc.sharding);
     require(check_map(terms, shardings, out, linearity), terms, mesh, site);
     require_extents(terms, descs, true, mesh, site);
-    require_sharding(out, mesh, site);
+    require_sharding(out, type, mesh, site);
     return plan_map(terms, descs, type, out, mesh.shape(), mesh.process(), options);
   });
 }

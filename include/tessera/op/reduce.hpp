@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Sum, mean, maximum and minimum over dimensions.
+/// Sum, product, mean, maximum and minimum over dimensions, and whether any or all are true.
 ///
 ///     auto s = sum<"bsv->bs">(x);                        // all-reduce over the axes that split v
 ///     auto t = sum<"bsv->bs", P<data, model>>(x);        // or scattered: reduce-scatter
@@ -26,9 +26,9 @@ constexpr Equation total_equation(int rank) {
 template <class Kind, Equation E, class Out, class A> struct ReduceCall {
   using mesh = typename A::mesh_type;
   static constexpr bool mean = std::is_same_v<Kind, Mean>;
-  static_assert(!mean || std::is_floating_point_v<typename A::value_type>,
-                "[tessera] the mean of integers is not an integer; convert to float or double with "
-                "map first");
+  static_assert(
+      demand_elements<check_reduce_type(Kind::reduction, mean, dtype_of<typename A::value_type>),
+                      typename A::value_type>());
   static_assert(demand_out<mesh, Out>());
   static constexpr Terms terms = parse(E.view());
   static constexpr Shardings operands{A::sharding()};
@@ -43,10 +43,10 @@ template <class Kind, Equation E, class Out, class A> struct ReduceCall {
 };
 }  // namespace detail
 
-/// Returns x reduced by Kind (Sum, Mean, Max, Min) to the dimensions that E keeps; a result
-/// Unreduced over axes that split reduced dimensions is left open. Communication: over the axes
-/// that split reduced dimensions: all-reduce, or reduce-scatter where `Out` uses them; none when
-/// nothing reduced is split. Collective over the mesh.
+/// Returns x reduced by Kind (Sum, Product, Mean, Max, Min; of bool Any, All) to the dimensions
+/// that E keeps; a result Unreduced over axes that split reduced dimensions is left open.
+/// Communication: over the axes that split reduced dimensions: all-reduce, or reduce-scatter where
+/// `Out` uses them; none when nothing reduced is split. Collective over the mesh.
 template <class Kind, Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>
 typename detail::ReduceCall<Kind, E, Out, A>::result reduce(const A& x,
                                                             Where where = Where::here()) {

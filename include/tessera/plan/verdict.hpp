@@ -140,26 +140,24 @@ constexpr Verdict check_transpose(const Terms& terms, const Shardings& operands,
 }
 
 namespace detail {
-/// Whether a function of this claim may act on unfinished values of this kind, all alike.
-constexpr bool acts_on(Linearity linearity, Reduction kind) {
-  const bool ordered = kind == Reduction::max || kind == Reduction::min;
-  switch (linearity) {
-    case Linearity::linear:
-      return kind == Reduction::sum;
-    case Linearity::monotone:
-      return ordered;
-    case Linearity::linear_monotone:
-      return kind == Reduction::sum || ordered;
-    case Linearity::maximum:
-      return kind == Reduction::max;
-    case Linearity::minimum:
-      return kind == Reduction::min;
-    case Linearity::selection:
-      return kind != Reduction::none;
-    case Linearity::pointwise:
-    case Linearity::bilinear:
-    case Linearity::linear_in_first:
-      break;
+/// Whether a function of these claims may act on unfinished values of this kind, all alike.
+constexpr bool acts_on(Linearity claims, Reduction kind) {
+  if (has(claims, Linearity::selection)) return kind != Reduction::none;
+  switch (kind) {
+    case Reduction::none:
+      return false;
+    case Reduction::sum:
+      return has(claims, Linearity::linear);
+    case Reduction::product:
+      return has(claims, Linearity::multiplicative);
+    case Reduction::max:
+      return has(claims, Linearity::monotone) || has(claims, Linearity::maximum);
+    case Reduction::min:
+      return has(claims, Linearity::monotone) || has(claims, Linearity::minimum);
+    case Reduction::any:
+      return has(claims, Linearity::monotone) || has(claims, Linearity::disjunction);
+    case Reduction::all:
+      return has(claims, Linearity::monotone) || has(claims, Linearity::conjunction);
   }
   return false;
 }
@@ -183,16 +181,17 @@ constexpr Verdict check_map(const Terms& terms, const Shardings& operands, const
     }
   if (open.empty())
     return out.partial.empty() ? Verdict{} : Verdict{Rule::open_axis_contracted, operands.size()};
-  if (linearity == Linearity::bilinear || linearity == Linearity::linear_in_first) {
+  const bool in_any = has(linearity, Linearity::bilinear);
+  if (operands[which].reduction == Reduction::sum &&
+      (in_any || has(linearity, Linearity::linear_in_first))) {
     if (unfinished > 1) return {Rule::one_unfinished, which};
-    if (operands[which].reduction != Reduction::sum) return {Rule::finished, which};
-    if (linearity == Linearity::linear_in_first && which != 0) return {Rule::finished, which};
+    if (!in_any && which != 0) return {Rule::finished, which};
     if (out.partial != open || out.reduction != Reduction::sum)
       return {Rule::finished, operands.size()};
     return {};
   }
   // A selection's condition is finished; what it selects from is alike.
-  const int first = linearity == Linearity::selection ? 1 : 0;
+  const int first = has(linearity, Linearity::selection) ? 1 : 0;
   if (first == 1 && !operands[0].partial.empty()) return {Rule::finished, 0};
   for (int i = first; i < operands.size(); ++i) {
     const Reduction kind = operands[i].reduction;
@@ -267,8 +266,8 @@ constexpr std::string_view sentence(Rule rule) {
              "or keep its letter in the result";
     case Rule::finished:
       return "an unfinished partial value is used as a value; only linear operators act on "
-             "Unreduced<Sum> and monotone ones on Unreduced<Max> or <Min>; reshard it to a "
-             "finished spec first";
+             "Unreduced<Sum>, multiplicative ones on Unreduced<Product> and monotone ones on "
+             "Unreduced<Max> or <Min>; reshard it to a finished spec first";
     case Rule::one_unfinished:
       return "both operands of a product are unfinished sums; a product is linear in one of them "
              "at a time; reshard one to a finished spec first";
@@ -339,8 +338,8 @@ template <class... Facts> struct InvalidOperator<Rule::label_kept, Facts...> {
 template <class... Facts> struct InvalidOperator<Rule::finished, Facts...> {
   static_assert(broken<Facts...>,
                 "[tessera] an unfinished partial value is used as a value; only linear operators "
-                "act on Unreduced<Sum> and monotone ones on Unreduced<Max> or <Min>; reshard it to "
-                "a finished spec first");
+                "act on Unreduced<Sum>, multiplicative ones on Unreduced<Product> and monotone "
+                "ones on Unreduced<Max> or <Min>; reshard it to a finished spec first");
 };
 template <class... Facts> struct InvalidOperator<Rule::one_unfinished, Facts...> {
   static_assert(broken<Facts...>,

@@ -20,7 +20,8 @@ enum class SpecRule : std::uint8_t {
   axis_in_mesh,
   axis_used_once,
   partial_axis_used_once,
-  reduction_named
+  reduction_named,
+  reduction_defined
 };
 
 struct SpecVerdict {
@@ -52,6 +53,15 @@ constexpr SpecVerdict check(const Sharding& s, int axes) {
   return {};
 }
 
+/// Returns the first rule that a tensor breaks: values are unfinished only by a kind that their
+/// element type has.
+constexpr SpecVerdict check(const TensorDesc& t, int axes) {
+  const SpecVerdict verdict = check(t.sharding, axes);
+  if (verdict.ok() && !defined(t.sharding.reduction, t.type))
+    return {SpecRule::reduction_defined, t.sharding.rank(), -1};
+  return verdict;
+}
+
 /// Returns the sentence for a verdict on a sharding made at run time.
 inline std::string explain(const SpecVerdict& verdict, const Sharding& s, const AxisNames& names) {
   const std::string axis = verdict.axis >= 0 && verdict.axis < names.size()
@@ -72,6 +82,10 @@ inline std::string explain(const SpecVerdict& verdict, const Sharding& s, const 
              " and also splits a dimension over it; an axis does one or the other";
     case SpecRule::reduction_named:
       return "a sharding is partial but names no reduction; say Sum, Product, Max, Min, Any or All";
+    case SpecRule::reduction_defined:
+      return to_string(s, names) +
+             " is unfinished by a kind that the elements do not have; numbers have Sum and "
+             "Product, ordered ones Max and Min, bool Any and All; name one of these";
   }
   return "";
 }

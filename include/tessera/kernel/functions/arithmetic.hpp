@@ -28,7 +28,7 @@ struct Subtract {
 };
 /// a b
 struct Multiply {
-  static constexpr Linearity linearity = Linearity::bilinear;
+  static constexpr Linearity linearity = Linearity::bilinear | Linearity::multiplicative;
   template <NumberElement T> KOKKOS_FORCEINLINE_FUNCTION constexpr T operator()(T a, T b) const {
     using W = detail::Wrapping<T>;
     return detail::wrap<T>(static_cast<W>(a) * static_cast<W>(b));
@@ -36,9 +36,10 @@ struct Multiply {
 };
 /// a / b; integers are truncated, and a / 0 is 0
 struct Divide {
-  /// Quotients of integers are cut, so they are not linear.
+  /// Quotients of integers are cut, so they are neither.
   template <class A, class> static constexpr Linearity linearity_on() {
-    return detail::is_integer<A> ? Linearity::pointwise : Linearity::linear_in_first;
+    return detail::is_integer<A> ? Linearity::pointwise
+                                 : Linearity::linear_in_first | Linearity::multiplicative;
   }
   template <NumberElement T> KOKKOS_FORCEINLINE_FUNCTION constexpr T operator()(T a, T b) const {
     if constexpr (!detail::is_integer<T>) {
@@ -103,6 +104,10 @@ struct Negate {
 };
 /// |x|; of the least integer itself, of a complex number a real one
 struct Abs {
+  /// Of integers that wrap the sign is lost.
+  template <class A> static constexpr Linearity linearity_on() {
+    return detail::is_integer<A> ? Linearity::pointwise : Linearity::multiplicative;
+  }
   template <OrderedElement T> KOKKOS_FORCEINLINE_FUNCTION T operator()(T x) const {
     if constexpr (detail::is_real<T>)
       return static_cast<T>(Kokkos::fabs(static_cast<ComputeType<T>>(x)));
@@ -115,12 +120,16 @@ struct Abs {
 };
 /// x^2
 struct Square {
+  static constexpr Linearity linearity = Linearity::multiplicative;
   template <NumberElement T> KOKKOS_FORCEINLINE_FUNCTION constexpr T operator()(T x) const {
     return Multiply{}(x, x);
   }
 };
 /// 1 / x
 struct Reciprocal {
+  template <class A> static constexpr Linearity linearity_on() {
+    return detail::is_integer<A> ? Linearity::pointwise : Linearity::multiplicative;
+  }
   template <NumberElement T> KOKKOS_FORCEINLINE_FUNCTION constexpr T operator()(T x) const {
     return Divide{}(T(1), x);
   }

@@ -22,7 +22,7 @@ struct Imag {
 };
 /// The number on the other side of the real axis.
 struct Conj {
-  static constexpr Linearity linearity = Linearity::linear;
+  static constexpr Linearity linearity = Linearity::linear | Linearity::multiplicative;
   template <class T>
   KOKKOS_FORCEINLINE_FUNCTION constexpr complex<T> operator()(complex<T> z) const {
     return {z.re, -z.im};

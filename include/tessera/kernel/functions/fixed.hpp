@@ -25,19 +25,16 @@ template <class F, class... T> constexpr Linearity stated_linearity() {
 }
 
 /// What is left of a claim about two operands when one is a number: products and quotients are
-/// linear in the other, the larger and the smaller of x and a number are monotone in x.
+/// linear in the other, the larger and the smaller of x and a number are monotone in x, and so are
+/// or and and.
 constexpr Linearity fixed_linearity(Linearity of_both, int position) {
-  switch (of_both) {
-    case Linearity::bilinear:
-      return Linearity::linear;
-    case Linearity::linear_in_first:
-      return position == 1 ? Linearity::linear : Linearity::pointwise;
-    case Linearity::maximum:
-    case Linearity::minimum:
-      return Linearity::monotone;
-    default:
-      return Linearity::pointwise;  // x + 1, for one, is not linear
-  }
+  if (has(of_both, Linearity::bilinear) ||
+      (has(of_both, Linearity::linear_in_first) && position == 1))
+    return Linearity::linear;
+  for (const Linearity lattice :
+       {Linearity::maximum, Linearity::minimum, Linearity::disjunction, Linearity::conjunction})
+    if (has(of_both, lattice)) return Linearity::monotone;
+  return Linearity::pointwise;  // x + 1, for one, is not linear, nor 2 x multiplicative
 }
 
 /// The name of a functor in plans: its own `name`, or that of its type.

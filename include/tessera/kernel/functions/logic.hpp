@@ -9,11 +9,13 @@
 namespace tessera::fn {
 
 struct LogicalAnd {
+  static constexpr Linearity linearity = Linearity::conjunction;
   template <detail::Boolean T> KOKKOS_FORCEINLINE_FUNCTION constexpr T operator()(T a, T b) const {
     return (a & b) != 0;
   }
 };
 struct LogicalOr {
+  static constexpr Linearity linearity = Linearity::disjunction;
   template <detail::Boolean T> KOKKOS_FORCEINLINE_FUNCTION constexpr T operator()(T a, T b) const {
     return (a | b) != 0;
   }

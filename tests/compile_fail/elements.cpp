@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// CASE product_of_truths: truth values have no products and sums; cast them to a number first
+// CASE sum_of_truths: truth values have no sum and no product; cast them to an integer to count them
+// CASE max_of_truths: truth values are reduced by reduce<Any> and reduce<All>, not by their size
+// CASE max_of_complex: complex numbers have no largest and no smallest; take abs
+// CASE any_of_numbers: numbers are not true or false; compare them first
+// CASE mean_of_bytes: the mean of integers is not an integer; convert to float or double
+// CASE any_of_floats_open: the spec is Unreduced by a kind that its elements do not have
+// CASE sum_of_truths_open: the spec is Unreduced by a kind that its elements do not have
+// CASE exp_of_product: an unfinished partial value is used as a value; .*multiplicative ones on Unreduced<Product>
+// CASE sum_of_products: an unfinished partial value is used as a value
+// CASE or_of_all: an unfinished partial value is used as a value
+// CASE sum_of_max: partial values of one kind meet a reduction of another
+// CASE no_element: constraint failure|constraints not satisfied
+#include <tessera/tessera.hpp>
+
+using namespace tessera;
+namespace grid {
+struct data : Axis<> {};
+struct model : Axis<> {};
+}  // namespace grid
+using grid::data, grid::model;
+using Grid = Mesh<data, model>;
+template <class T, class... D>
+using Tensor = ShardedTensor<T, Grid, P<D...>>;
+
+void use(const Tensor<bool, data, model>& truths, const Tensor<complex<float>, data, model>& waves, const Tensor<float, data, model>& x,
+         const Tensor<std::uint8_t, data, model>& bytes, const Tensor<float, data, Unreduced<Product, model>>& product,
+         const Tensor<float, data, Unreduced<Max, model>>& largest, const Tensor<bool, data, Unreduced<All, model>>& all) {
+  (void)truths, (void)waves, (void)x, (void)bytes, (void)product, (void)largest, (void)all;
+#if defined(CASE_product_of_truths)
+  einsum<"ij,ij->i">(truths, truths);
+#elif defined(CASE_sum_of_truths)
+  sum<"ij->i">(truths);
+#elif defined(CASE_max_of_truths)
+  max<"ij->i">(truths);
+#elif defined(CASE_max_of_complex)
+  max<"ij->i">(waves);
+#elif defined(CASE_any_of_numbers)
+  reduce<Any, "ij->i">(x);
+#elif defined(CASE_mean_of_bytes)
+  mean<"ij->i">(bytes);
+#elif defined(CASE_any_of_floats_open)
+  Tensor<float, data, Unreduced<Any, model>> t;
+#elif defined(CASE_sum_of_truths_open)
+  Tensor<bool, data, Unreduced<Sum, model>> t;
+#elif defined(CASE_exp_of_product)
+  exp(product);
+#elif defined(CASE_sum_of_products)
+  product + product;
+#elif defined(CASE_or_of_all)
+  logical_or(all, all);
+#elif defined(CASE_sum_of_max)
+  sum<"i->">(largest);
+#elif defined(CASE_no_element)
+  Tensor<long double, data> t;
+#else
+  einsum<"ij,ij->i">(waves, waves);
+  reduce<Any, "ij->i">(truths);
+  reduce<All, "ij->i", P<data, Unreduced<All, model>>>(truths);
+  const Tensor<float, data, Unreduced<Product, model>> both = product * product;
+  const Tensor<bool, data, Unreduced<All, model>> alike = logical_and(all, all);
+  max<"i->">(largest);
+  reduce<Product, "i->">(abs(both));
+  mean<"ij->i">(waves);
+  (void)alike;
+#endif
+}
