@@ -8,8 +8,10 @@
 #include <tessera/mesh/device_assignment.hpp>
 #include <tessera/mesh/device_order.hpp>
 #include <tessera/mesh/mesh.hpp>
+#include <tessera/plan/arg.hpp>
 #include <tessera/plan/between.hpp>
 #include <tessera/plan/contract.hpp>
+#include <tessera/plan/deterministic.hpp>
 #include <tessera/plan/device_order.hpp>
 #include <tessera/plan/einsum.hpp>
 #include <tessera/plan/explain.hpp>
@@ -18,6 +20,8 @@
 #include <tessera/plan/program_contract.hpp>
 #include <tessera/plan/program_diff.hpp>
 #include <tessera/plan/reduce.hpp>
+#include <tessera/plan/row_verdict.hpp>
+#include <tessera/plan/scan.hpp>
 #include <tessera/plan/simulation.hpp>
 #include <tessera/plan/timeline.hpp>
 #include <tessera/plan/together.hpp>

@@ -9,6 +9,7 @@
 #include <tessera/comm/run_main.hpp>
 #include <tessera/io/npy.hpp>
 #include <tessera/io/progress_bar.hpp>
+#include <tessera/op/arg.hpp>
 #include <tessera/op/arithmetic.hpp>
 #include <tessera/op/async.hpp>
 #include <tessera/op/between.hpp>
@@ -17,6 +18,8 @@
 #include <tessera/op/cast.hpp>
 #include <tessera/op/comparison.hpp>
 #include <tessera/op/complex.hpp>
+#include <tessera/op/cumulative.hpp>
+#include <tessera/op/deterministic.hpp>
 #include <tessera/op/draw_svg.hpp>
 #include <tessera/op/einsum.hpp>
 #include <tessera/op/epilogue.hpp>

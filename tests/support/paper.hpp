@@ -268,6 +268,13 @@ class Paper {
         case StepKind::contract: contract(work.contract, slot(p, step.in[0]), slot(p, step.in[1]), out); break;
         case StepKind::reduce: reduce_block(work.reduce, slot(p, step.in[0]), out); break;
         case StepKind::map: map_block(work.map, step, p, out); break;
+        case StepKind::find: find_block(work.find, slot(p, step.in[0]), slot(p, step.in[1]), out); break;
+        case StepKind::scan: scan_block(work.scan, slot(p, step.in[0]), step.in.size() > 1 ? &slot(p, step.in[1]) : nullptr, out); break;
+        case StepKind::exponent:
+          exponent_block(work.bins, slot(p, step.in[0]), out);
+          break;
+        case StepKind::bins: bins_block(work.bins, slot(p, step.in[0]), slot(p, step.in[1]), out); break;
+        case StepKind::unbin: unbin_block(work.bins, slot(p, step.in[0]), slot(p, step.in[1]), out); break;
         case StepKind::communicate: break;
       }
     }
@@ -302,6 +309,66 @@ class Paper {
       });
       at(out, next++) = total;
     });
+  }
+  void find_block(const LocalFind& work, Values& in, Values& best, Values& out) {
+    Index next = 0;
+    for_each_index(work.rows.kept, [&](const Extents& kept) {
+      Value found = std::numeric_limits<Value>::max();
+      for_each_index(work.rows.reduced, [&](const Extents& reduced) {
+        if (at(in, dot(kept, work.rows.kept_strides) + dot(reduced, work.rows.reduced_strides)) == at(best, next))
+          found = min_of(found, work.first + dot(reduced, work.steps));
+      });
+      at(out, next++) = found;
+    });
+  }
+  void scan_block(const LocalScan& work, Values& in, Values* totals, Values& out) {
+    const Reduction kind = plan().reduction;
+    for (Index o = 0; o < work.outer; ++o)
+      for (Index i = 0; i < work.inner; ++i) {
+        Value total = kind == Reduction::sum ? 0 : identity_of<Value>(kind);
+        for (Index part = work.earlier.lo; part < work.earlier.hi; ++part)
+          total = combine(kind, total, at(*totals, (o * work.parts + part) * work.inner + i));
+        for (Index k = 0; k < work.n; ++k) {
+          const Index j = (o * work.n + (work.reverse ? work.n - 1 - k : k)) * work.inner + i;
+          const Value joined = combine(kind, total, at(in, j));
+          at(out, j) = work.exclusive ? total : joined;
+          total = joined;
+        }
+      }
+  }
+  /// On paper the exponent is the largest magnitude itself.
+  void exponent_block(const LocalBins& work, Values& in, Values& out) {
+    Index next = 0;
+    for_each_index(work.rows.kept, [&](const Extents& kept) {
+      Value top = 0;
+      for_each_index(work.rows.reduced, [&](const Extents& reduced) {
+        const Value x = at(in, dot(kept, work.rows.kept_strides) + dot(reduced, work.rows.reduced_strides));
+        top = max_of(top, x < 0 ? -x : x);
+      });
+      at(out, next++) = top;
+    });
+  }
+  /// A limb is a digit of base 16, which shows that all of them are moved and in order; the first counts the exponent for
+  /// each element too, which shows that all have the same.
+  void bins_block(const LocalBins& work, Values& in, Values& tops, Values& out) {
+    Index next = 0;
+    for_each_index(work.rows.kept, [&](const Extents& kept) {
+      for (int limb = 0; limb < work.limbs; ++limb) at(out, next + limb) = 0;
+      for_each_index(work.rows.reduced, [&](const Extents& reduced) {
+        Value rest = at(in, dot(kept, work.rows.kept_strides) + dot(reduced, work.rows.reduced_strides));
+        at(out, next) += at(tops, next / work.limbs);
+        for (int limb = 0; limb + 1 < work.limbs; ++limb, rest /= 16) at(out, next + limb) += rest % 16;
+        at(out, next + work.limbs - 1) += rest;
+      });
+      next += work.limbs;
+    });
+  }
+  void unbin_block(const LocalBins& work, Values& in, Values& tops, Values& out) {
+    for (Index i = 0; i < volume(work.rows.kept); ++i) {
+      Value total = 0;
+      for (int limb = work.limbs - 1; limb >= 0; --limb) total = total * 16 + at(in, i * work.limbs + limb);
+      at(out, i) = total - work.count * at(tops, i);
+    }
   }
   void map_block(const LocalMap& work, const Step& step, int p, Values& out) {
     Index next = 0;

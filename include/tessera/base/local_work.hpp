@@ -63,4 +63,37 @@ struct LocalMap {
   constexpr bool operator==(const LocalMap&) const = default;
 };
 
+/// Finds, for each element of the `kept` box of `rows`, the first place in its `reduced` box (in
+/// row-major order) where the element equals the row's value: index first + sum i * steps.
+struct LocalFind {
+  LocalReduce rows{};
+  Index first = 0;
+  Extents steps{};
+  constexpr bool operator==(const LocalFind&) const = default;
+};
+
+/// Joins the elements of a contiguous block of outer x n x inner up to each, along its middle
+/// dimension. When `parts` is not 0, what comes before the block is joined from the elements of a
+/// block of outer x parts x inner whose middle index is in `earlier`.
+struct LocalScan {
+  Index outer = 1;
+  Index n = 0;
+  Index inner = 1;
+  bool reverse = false;    ///< from the last to the first
+  bool exclusive = false;  ///< without the element itself
+  Index parts = 0;
+  Interval earlier{};
+  constexpr bool operator==(const LocalScan&) const = default;
+};
+
+/// Adds rows up as integers: `limbs` for each part of an element, each of `bits` bits more than the
+/// one before. `count` elements make up a whole row.
+struct LocalBins {
+  LocalReduce rows{};
+  int bits = 0;
+  int limbs = 0;
+  Index count = 0;
+  constexpr bool operator==(const LocalBins&) const = default;
+};
+
 }  // namespace tessera

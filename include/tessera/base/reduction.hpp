@@ -72,4 +72,13 @@ struct Mean {
   static constexpr Reduction reduction = Reduction::sum;
 };
 
+/// The same bits for any number of processes, as in reduce<Deterministic<Sum>, "bs->b">(x); see
+/// op/deterministic.hpp.
+template <class Kind> struct Deterministic {
+  static_assert(Kind::reduction != Reduction::product,
+                "[tessera] products have no deterministic form, since their roundings depend on "
+                "the order; sum the logarithms, or take integers");
+  static constexpr Reduction reduction = Kind::reduction;
+};
+
 }  // namespace tessera

@@ -10,6 +10,7 @@
 ///     detail::kernels_of(DType::bf16);
 ///
 /// Laws: the table does not change after main has begun.
+#include <cstdint>
 #include <string>
 
 #include <tessera/base/dtype.hpp>
@@ -32,7 +33,21 @@ struct ElementKernels {
                void* also);
 };
 
+/// Those of arg-max, running sums and deterministic sums: compiled for the types of the calls of
+/// these, and those of use_element.
+struct RowKernels {
+  void (*find)(const LocalFind& work, const void* from, const void* best, std::int64_t* out);
+  void (*scan)(Reduction reduction, const LocalScan& work, const void* from, const void* earlier,
+               void* to);
+  void (*exponent)(const LocalBins& work, const void* from, std::int64_t* out);
+  void (*bins)(const LocalBins& work, const void* from, const std::int64_t* exponents,
+               std::int64_t* out);
+  void (*unbin)(const LocalBins& work, bool mean, const std::int64_t* limbs,
+                const std::int64_t* exponents, void* to);
+};
+
 inline const ElementKernels* element_kernels[dtypes] = {};
+inline const RowKernels* row_kernels[dtypes] = {};
 
 [[noreturn]] inline void no_kernels(DType type) {
   const std::string name(name_of(type));
@@ -46,6 +61,12 @@ inline const ElementKernels* element_kernels[dtypes] = {};
 
 inline const ElementKernels& kernels_of(DType type) {
   const ElementKernels* kernels = element_kernels[static_cast<int>(type)];
+  if (kernels == nullptr) no_kernels(type);
+  return *kernels;
+}
+
+inline const RowKernels& row_kernels_of(DType type) {
+  const RowKernels* kernels = row_kernels[static_cast<int>(type)];
   if (kernels == nullptr) no_kernels(type);
   return *kernels;
 }

@@ -9,11 +9,14 @@
 ///
 /// Laws: where the call stands does not matter, nor whether it is reached: that it is compiled
 /// suffices.
+#include <tessera/kernel/bins.hpp>
 #include <tessera/kernel/copy.hpp>
 #include <tessera/kernel/elements.hpp>
+#include <tessera/kernel/find.hpp>
 #include <tessera/kernel/gemm.hpp>
 #include <tessera/kernel/join.hpp>
 #include <tessera/kernel/reduce.hpp>
+#include <tessera/kernel/scan.hpp>
 
 namespace tessera {
 namespace detail {
@@ -25,19 +28,46 @@ template <class T> constexpr auto gemm_kernel() -> decltype(ElementKernels::gemm
     return nullptr;
 }
 
+/// The kernels of exact sums, which floating and complex elements have.
+template <class T, bool = RealElement<T> || ComplexElement<T>> struct BinKernels {
+  static constexpr decltype(RowKernels::exponent) exponent = nullptr;
+  static constexpr decltype(RowKernels::bins) bins = nullptr;
+  static constexpr decltype(RowKernels::unbin) unbin = nullptr;
+};
+template <class T> struct BinKernels<T, true> {
+  static constexpr decltype(RowKernels::exponent) exponent = &exponent_elements<T>;
+  static constexpr decltype(RowKernels::bins) bins = &bin_elements<T>;
+  static constexpr decltype(RowKernels::unbin) unbin = &unbin_elements<T>;
+};
+
 template <class T>
 inline constexpr ElementKernels kernels_for{&copy_elements<sizeof(T)>, &reduce_elements<T>,
                                             gemm_kernel<T>(), &join_elements<T>};
+template <class T>
+inline constexpr RowKernels row_kernels_for{&find_elements<T>, &scan_elements<T>,
+                                            BinKernels<T>::exponent, BinKernels<T>::bins,
+                                            BinKernels<T>::unbin};
 
 template <class T>
 inline const bool registered = [] {
   element_kernels[static_cast<int>(dtype_of<T>)] = &kernels_for<T>;
   return true;
 }();
+template <class T>
+inline const bool registered_rows = [] {
+  row_kernels[static_cast<int>(dtype_of<T>)] = &row_kernels_for<T>;
+  return true;
+}();
+
+/// What a ShardedTensor of elements T has compiled into its program.
+template <Element T> void use_tensor_of() { static_cast<void>(&registered<T>); }
 }  // namespace detail
 
 /// Has the kernels of elements T compiled into this program.
-template <Element T> void use_element() { static_cast<void>(&detail::registered<T>); }
+template <Element T> void use_element() {
+  detail::use_tensor_of<T>();
+  static_cast<void>(&detail::registered_rows<T>);
+}
 
 /// The same for all element types.
 template <int Count = dtypes> void use_all_elements() {

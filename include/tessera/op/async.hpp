@@ -104,8 +104,7 @@ Pending<typename detail::ReduceCall<Kind, E, Out, A>::result> reduce_async(
   auto started = std::make_unique<detail::Started>();
   detail::Extras extras;
   extras.started = started.get();
-  (void)detail::reduce(Typed::terms, Kind::reduction, Typed::mean, x.core(), Typed::value,
-                       {E.view(), where, detail::bound<Typed, Bound>()}, extras);
+  (void)Typed::run(x.core(), {E.view(), where, detail::bound<Typed, Bound>()}, extras);
   return Pending<typename Typed::result>(std::move(started));
 }
 

@@ -19,21 +19,14 @@
 #include <tessera/kernel/detail/tool_region.hpp>
 #include <tessera/kernel/fence.hpp>
 #include <tessera/kernel/fill.hpp>
-#include <tessera/kernel/gemm.hpp>
-#include <tessera/kernel/reduce.hpp>
 #include <tessera/op/detail/communication.hpp>
+#include <tessera/op/detail/compute.hpp>
 #include <tessera/op/plan_cache.hpp>
 #include <tessera/op/recording.hpp>
 #include <tessera/plan/explain.hpp>
 #include <tessera/tensor/tensor_core.hpp>
 
 namespace tessera {
-
-/// The elementwise kernel of a map step, erased: run(context, map, out, inputs).
-struct MapKernel {
-  void (*run)(const void* context, const LocalMap& map, void* out, const void* const* in) = nullptr;
-  const void* context = nullptr;
-};
 
 namespace detail {
 
@@ -143,8 +136,6 @@ class Execution {
     return plan_.slots[slot].place.kind == Placement::Kind::root;
   }
   void carry_out(const Step& step, const StepWork& work) {
-    const void* in = data_[step.in[0]];
-    void* out = data_[step.out];
     const DType type = plan_.slots[step.out].desc.type;
     if (!step.also.empty()) return communicate_joined(step, work);
     if (step.kind == StepKind::communicate) {
@@ -159,34 +150,11 @@ class Execution {
       case StepKind::copy:
       case StepKind::permute:
       case StepKind::diagonal:
-        if (work.zeroed) fill_zeros(out, plan_.slots[step.out].bytes);
+        if (work.zeroed) fill_zeros(data_[step.out], plan_.slots[step.out].bytes);
         copy_all(type, source(step), target(step), work.local);
         break;
-      case StepKind::contract:
-        contract(work.contract, type, in, data_[step.in[1]], out);
-        break;
-      case StepKind::reduce:
-        tessera::reduce(type, plan_.reduction, work.reduce, in, out, scale_);
-        break;
-      case StepKind::map: {
-        std::array<const void*, max_operands> inputs{};
-        for (int k = 0; k < step.in.size(); ++k)
-          inputs[static_cast<std::size_t>(k)] = data_[step.in[k]];
-        kernel_.run(kernel_.context, work.map, out, inputs.data());
-        break;
-      }
-    }
-  }
-  static void contract(const ContractionWork& work, DType type, const void* a, const void* b,
-                       void* c) {
-    const auto at = [&](const void* data, Index elements) {
-      return static_cast<const char*>(data) + elements * static_cast<Index>(size_of(type));
-    };
-    for (int panel = 0; panel < work.k_panels; ++panel) {
-      const void* first = at(a, panel * work.k_step_a);
-      const void* second = at(b, panel * work.k_step_b);
-      tessera::gemm(type, work.gemm, work.swapped ? second : first, work.swapped ? first : second,
-                    c, panel > 0 ? 1 : 0);
+      default:
+        compute(plan_, step, work, {scale_, kernel_}, data_);
     }
   }
   /// Moves several tensors in one call.

@@ -100,8 +100,8 @@ void reduce_into(Y& y, const X& x, Where where = Where::here()) {
   static_assert(std::is_same_v<typename Typed::result, Y>,
                 "[tessera] the destination of a reduction has another element type, mesh or number "
                 "of dimensions than its result; give a tensor of the result's type");
-  (void)detail::reduce(Typed::terms, Kind::reduction, Typed::mean, x.core(), Typed::value,
-                       {E.view(), where, detail::bound<Typed, Bound>()}, detail::into(y.core()));
+  (void)Typed::run(x.core(), {E.view(), where, detail::bound<Typed, Bound>()},
+                   detail::into(y.core()));
 }
 
 /// Writes x with its dimensions reordered to y, under y's spec. Collective over the mesh.

@@ -61,8 +61,7 @@ template <class Kind, Equation E, class Out = Deduced, class A>
 constexpr Plan plan(Like<A> x, MeshSizes<typename A::mesh_type> mesh, int process = 0,
                     const PlanOptions& options = {}) {
   using Typed = detail::ReduceCall<Kind, E, Out, A>;
-  return plan_reduce(Typed::terms, Kind::reduction, x.desc(), Typed::value, mesh.shape, process,
-                     options);
+  return Typed::plan(x.desc(), mesh.shape, process, options);
 }
 /// Returns what reshard<S>(x) does.
 template <class S, class A>

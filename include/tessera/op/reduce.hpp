@@ -39,7 +39,22 @@ template <class Kind, Equation E, class Out, class A> struct ReduceCall {
     return verdict.ok() ? needs_of_reduce(terms, Kind::reduction, operands[0], value, on, contract)
                         : Contract::nothing();
   }
+  static constexpr Plan plan(const TensorDesc& x, const MeshShape& on, int process,
+                             const PlanOptions& options) {
+    return plan_reduce(terms, Kind::reduction, x, value, on, process, options);
+  }
+  static TensorCore run(const TensorCore& x, CallSite site, const Extras& extras = {}) {
+    return detail::reduce(terms, Kind::reduction, mean, x, value, site, extras);
+  }
   using result = Result<typename A::value_type, mesh, ReduceCall>;
+};
+
+/// The same with everything known at run time.
+template <class Kind> struct DynamicReduce {
+  static TensorCore run(const Terms& terms, const TensorCore& x, const Sharding& out,
+                        CallSite site) {
+    return detail::reduce(terms, Kind::reduction, std::is_same_v<Kind, Mean>, x, out, site);
+  }
 };
 }  // namespace detail
 
@@ -51,9 +66,8 @@ template <class Kind, Equation E, class Out = Deduced, class Bound = NoContract,
 typename detail::ReduceCall<Kind, E, Out, A>::result reduce(const A& x,
                                                             Where where = Where::here()) {
   using Typed = detail::ReduceCall<Kind, E, Out, A>;
-  return typename Typed::result(detail::reduce(Typed::terms, Kind::reduction, Typed::mean, x.core(),
-                                               Typed::value,
-                                               {E.view(), where, detail::bound<Typed, Bound>()}));
+  return typename Typed::result(
+      Typed::run(x.core(), {E.view(), where, detail::bound<Typed, Bound>()}));
 }
 
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>
@@ -91,8 +105,8 @@ template <TypedTensor A> auto min(const A& x, Where where = Where::here()) {
 template <class Kind>
 DynamicTensor reduce(std::string_view equation, const DynamicTensor& x, const Sharding& out,
                      Where where = Where::here()) {
-  return DynamicTensor(detail::reduce(parse(equation), Kind::reduction, std::is_same_v<Kind, Mean>,
-                                      x.core(), out, {equation, where}));
+  return DynamicTensor(
+      detail::DynamicReduce<Kind>::run(parse(equation), x.core(), out, {equation, where}));
 }
 template <class Kind>
 DynamicTensor reduce(std::string_view equation, const DynamicTensor& x,

@@ -16,6 +16,8 @@
 /// Laws: when a contract covers what is needed on paper, the plan keeps it on every mesh of those
 /// axes and for all extents; but an operand of a map whose extent of 1 is stretched, and split, is
 /// gathered, which names do not show: that is found when the plan is made.
+#include <tessera/plan/arg.hpp>
+#include <tessera/plan/deterministic.hpp>
 #include <tessera/plan/einsum_order.hpp>
 #include <tessera/plan/reduce.hpp>
 
@@ -57,6 +59,27 @@ constexpr Contract needs_of_reduce(const Terms& terms, Reduction reduction, cons
                                    const Contract& contract) {
   return plan_reduce(terms, reduction, detail::paper_desc(x), out, mesh, 0,
                      detail::bounded_by(contract))
+      .needs;
+}
+constexpr Contract needs_of_arg(const Terms& terms, Reduction reduction, const Sharding& x,
+                                const Sharding& out, const MeshShape& mesh,
+                                const Contract& contract) {
+  return plan_arg(terms, reduction, detail::paper_desc(x), out, mesh, 0,
+                  detail::bounded_by(contract))
+      .needs;
+}
+constexpr Contract needs_of_scan(const Term& labels, int along, Reduction reduction,
+                                 const Sharding& x, const Sharding& out, const MeshShape& mesh,
+                                 const Contract& contract) {
+  return plan_scan(labels, along, reduction, {}, detail::paper_desc(x), out, mesh, 0,
+                   detail::bounded_by(contract))
+      .needs;
+}
+constexpr Contract needs_of_deterministic(const Terms& terms, const Sharding& x,
+                                          const Sharding& out, const MeshShape& mesh,
+                                          const Contract& contract) {
+  return plan_deterministic_sum(terms, detail::paper_desc(x), out, mesh, 0,
+                                detail::bounded_by(contract))
       .needs;
 }
 constexpr Contract needs_of_transpose(const Terms& terms, const Sharding& x, const Sharding& out,

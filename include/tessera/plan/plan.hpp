@@ -28,6 +28,8 @@ enum class OperatorKind : std::uint8_t {
   reduce,
   map,
   transpose,
+  arg,
+  scan,
   from_root,
   to_root,
   from_boxes,
@@ -45,6 +47,10 @@ constexpr std::string_view name_of(OperatorKind kind) {
       return "map";
     case OperatorKind::transpose:
       return "transpose";
+    case OperatorKind::arg:
+      return "arg";
+    case OperatorKind::scan:
+      return "scan";
     case OperatorKind::from_root:
       return "from root";
     case OperatorKind::to_root:
@@ -65,7 +71,12 @@ enum class StepKind : std::uint8_t {
   diagonal,
   contract,
   reduce,
-  map
+  map,
+  find,      ///< where a row has its largest or least element
+  scan,      ///< sums (or other joins) of all elements up to each
+  exponent,  ///< of a row's largest magnitude
+  bins,      ///< a row's sum as integers, exactly
+  unbin      ///< and as an element again
 };
 constexpr std::string_view name_of(StepKind kind) {
   switch (kind) {
@@ -85,6 +96,16 @@ constexpr std::string_view name_of(StepKind kind) {
       return "reduce";
     case StepKind::map:
       return "map";
+    case StepKind::find:
+      return "find";
+    case StepKind::scan:
+      return "scan";
+    case StepKind::exponent:
+      return "exponent";
+    case StepKind::bins:
+      return "bins";
+    case StepKind::unbin:
+      return "unbin";
   }
   return "?";
 }
@@ -112,6 +133,13 @@ struct Slot {
   constexpr bool operator==(const Slot&) const = default;
 };
 
+/// Which elements a running sum (or other join) takes in.
+struct ScanOptions {
+  bool reverse = false;    ///< from the last element to the first
+  bool exclusive = false;  ///< all before each element, without itself
+  constexpr bool operator==(const ScanOptions&) const = default;
+};
+
 struct Step {
   StepKind kind = StepKind::slice;
   Collective collective = Collective::all_gather;  ///< of a communicate step
@@ -132,9 +160,11 @@ struct Step {
   Index messages =
       0;  ///< per process: peers for point to point and all-to-all, rounds for the others
   Index flops = 0;
-  Index scratch = 0;      ///< arena bytes for packing, held during this step
-  Index rounds = 1;       ///< exchanges that the step is made in, one behind the other
-  Index slab = 0;         ///< bytes that one round moves, when there are several
+  Index scratch = 0;       ///< arena bytes for packing, held during this step
+  Index rounds = 1;        ///< exchanges that the step is made in, one behind the other
+  Index slab = 0;          ///< bytes that one round moves, when there are several
+  std::int8_t along = -1;  ///< the dimension of a scan
+  ScanOptions scan;
   AxisGroup node;         ///< of an exchange of placed slots: its members on one node
   std::int64_t cost = 0;  ///< picoseconds by the machine model, of process 0
   constexpr bool operator==(const Step&) const = default;

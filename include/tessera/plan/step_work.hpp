@@ -39,6 +39,9 @@ struct StepWork : CallWork {
   ContractionWork contract;   ///< of a contract step
   LocalReduce reduce;         ///< of a reduce step
   LocalMap map;               ///< of a map step
+  LocalFind find;             ///< of a find step
+  LocalScan scan;             ///< of a scan step
+  LocalBins bins;             ///< of an exponent, bins or unbin step
 
   /// Calls visit(call work) for every call of a communicate step, in order.
   template <class Visit> void for_each_call(const Visit& visit) const {

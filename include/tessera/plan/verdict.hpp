@@ -30,6 +30,7 @@ enum class Rule : std::uint8_t {
   open_axis_contracted,  ///< an axis left open splits something that is reduced
   reduction_alike,       ///< partial values are combined by one kind of reduction
   extents_agree,         ///< a label has one extent
+  along_known,           ///< a scan runs along a letter of its operand
 };
 
 struct Verdict {
@@ -279,6 +280,9 @@ constexpr std::string_view sentence(Rule rule) {
              "the same kind";
     case Rule::extents_agree:
       return "one letter stands for dimensions of different extent; make the extents equal";
+    case Rule::along_known:
+      return "it is to run along a letter that its operand does not have; write the letters of the "
+             "operand, and one of them";
   }
   return "";
 }
@@ -350,6 +354,11 @@ template <class... Facts> struct InvalidOperator<Rule::open_axis_contracted, Fac
   static_assert(broken<Facts...>,
                 "[tessera] the result is to stay Unreduced over an axis that splits nothing that "
                 "is reduced; name an axis of a reduced dimension, or ask for a finished result");
+};
+template <class... Facts> struct InvalidOperator<Rule::along_known, Facts...> {
+  static_assert(broken<Facts...>,
+                "[tessera] it is to run along a letter that its operand does not have; write the "
+                "letters of the operand, and one of them: cumsum<\"bij\", 'j'>(x)");
 };
 template <class... Facts> struct InvalidOperator<Rule::reduction_alike, Facts...> {
   static_assert(broken<Facts...>,

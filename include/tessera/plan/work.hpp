@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <tessera/plan/relocation.hpp>
+#include <tessera/plan/row_work.hpp>
 #include <tessera/plan/staged.hpp>
 #include <tessera/plan/step_work.hpp>
 #include <tessera/plan/transfer.hpp>
@@ -161,10 +162,6 @@ class CommunicationWork {
   Index received_ = 0;
 };
 
-inline Extents local_extents(const Slot& slot, const Plan& plan, const Coordinates& at) {
-  return block(slot.desc.extents, slot.desc.sharding, plan.mesh, at).extents();
-}
-
 inline ContractionBlock contraction_block(const Slot& slot, const Plan& plan,
                                           const Coordinates& at) {
   return {slot.labels, local_extents(slot, plan, at), slot.panel_dim, slot.panels};
@@ -204,23 +201,6 @@ inline StridedCopy diagonal_work(const Slot& from, const Slot& to, const Plan& p
     copy.from_strides.push_back(stride);
   }
   return copy;
-}
-
-inline LocalReduce reduce_work(const Slot& from, const Slot& to, const Plan& plan,
-                               const Coordinates& at) {
-  LocalReduce work;
-  const Extents extents = local_extents(from, plan, at);
-  const Extents strides = row_major_strides(extents);
-  for (char label : to.labels) {
-    work.kept.push_back(extents[from.labels.find(label)]);
-    work.kept_strides.push_back(strides[from.labels.find(label)]);
-  }
-  for (int d = 0; d < extents.size(); ++d)
-    if (!to.labels.contains(from.labels[d])) {
-      work.reduced.push_back(extents[d]);
-      work.reduced_strides.push_back(strides[d]);
-    }
-  return work;
 }
 
 inline LocalMap map_work(const Plan& plan, const Step& step, const Coordinates& at) {
@@ -370,6 +350,17 @@ inline StepWork work_of(const Plan& plan, const Step& step, Index round = 0) {
       break;
     case StepKind::map:
       work.map = detail::map_work(plan, step, at);
+      break;
+    case StepKind::find:
+      work.find = detail::find_work(first, out, plan, at);
+      break;
+    case StepKind::scan:
+      work.scan = detail::scan_work(plan, step, at);
+      break;
+    case StepKind::exponent:
+    case StepKind::bins:
+    case StepKind::unbin:
+      work.bins = detail::bins_work(plan, step, at);
       break;
   }
   return work;

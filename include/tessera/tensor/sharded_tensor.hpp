@@ -36,7 +36,7 @@ template <Element T, class M, class S> class ShardedTensor {
 
   ShardedTensor() = default;
   /// Wraps an erased tensor whose type and sharding are these.
-  explicit ShardedTensor(TensorCore core) : core_(std::move(core)) { use_element<T>(); }
+  explicit ShardedTensor(TensorCore core) : core_(std::move(core)) { detail::use_tensor_of<T>(); }
 
   const TensorCore& core() const { return core_; }
   bool defined() const { return core_.defined(); }

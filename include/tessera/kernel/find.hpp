@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Finds where each row has a given value: the second half of an arg-max, whose first is a
+/// reduction.
+///
+///     find(DType::f32, work, x, best, out);
+///
+/// Laws: out[i] is the least place of the row's value, or the largest 64-bit integer where the row
+/// does not have it; NaN is found as NaN.
+#include <cstdint>
+
+#include <tessera/kernel/detail/reduce_op.hpp>
+#include <tessera/kernel/detail/row_pieces.hpp>
+#include <tessera/kernel/elements.hpp>
+#include <tessera/kernel/fill.hpp>
+
+namespace tessera {
+namespace detail {
+
+inline constexpr std::int64_t not_found = std::numeric_limits<std::int64_t>::max();
+
+template <class T> struct FindOp {
+  struct State {
+    T value;
+    std::int64_t place;
+  };
+  const T* best;
+  std::int64_t* out;
+  Index first;
+
+  KOKKOS_FUNCTION State start(Index output) const { return {best[output], not_found}; }
+  KOKKOS_FUNCTION void take(State& state, T x, Index place) const {
+    if (state.place == not_found &&
+        (x == state.value || (!(x == x) && !(state.value == state.value))))
+      state.place = first + place;
+  }
+  KOKKOS_FUNCTION void put(Index output, const State& state, bool whole) const {
+    if (whole)
+      out[output] = state.place;
+    else
+      Kokkos::atomic_min(&out[output], state.place);
+  }
+};
+
+template <class T>
+void find_elements(const LocalFind& work, const void* from, const void* best, std::int64_t* out) {
+  using Bits = Stored<T>;
+  const Rows rows = rows_of(work.rows, work.steps);
+  if (rows.chunks > 1) tessera::fill(out, rows.kept.size, not_found);
+  row_pieces("tessera::find", rows, static_cast<const Bits*>(from),
+             FindOp<Bits>{static_cast<const Bits*>(best), out, work.first});
+}
+}  // namespace detail
+
+/// Writes a place for each row; `best` and `out` have an element a row. Communication: none.
+inline void find(DType type, const LocalFind& work, const void* from, const void* best,
+                 std::int64_t* out) {
+  detail::row_kernels_of(type).find(work, from, best, out);
+}
+
+}  // namespace tessera

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Running sums, products, maxima and minima along one dimension, sharded or not.
+///
+///     auto c = cumsum<"bij", 'j'>(x);
+///     auto d = cumsum<"bij", 'j'>(x, {.reverse = true, .exclusive = true});
+///
+/// Laws: equals the running sum of the whole tensor, for every mesh and spec; element 0 of an
+/// exclusive one is what a reduction of nothing gives; a float sum of n elements over p parts errs
+/// by at most (p + 2) eps times the sum of their magnitudes, n below 10^7.
+#include <tessera/op/reduce.hpp>
+#include <tessera/op/row_operators.hpp>
+
+namespace tessera {
+namespace detail {
+template <class Kind, Equation Labels, char Along, class Out, class A> struct ScanCall {
+  using mesh = typename A::mesh_type;
+  static_assert(defined(Kind::reduction, dtype_of<typename A::value_type>),
+                "[tessera] the tensor's elements have no such reduction; numbers have sum and "
+                "product, ordered ones max and min, bool any and all");
+  static_assert(!std::is_same_v<Kind, Mean>,
+                "[tessera] there is no running mean; divide a running sum");
+  static_assert(demand_out<mesh, Out>());
+  static constexpr Terms terms = same_terms(Labels.view());
+  static constexpr Shardings operands{A::sharding()};
+  static constexpr Sharding make_value() {
+    if constexpr (std::is_same_v<Out, Deduced>)
+      return operands[0];
+    else
+      return lower<mesh, Out>();
+  }
+  static constexpr Sharding value = make_value();
+  static constexpr Verdict verdict = check_scan(terms, Along, Kind::reduction, operands, value);
+  static_assert(demand<ScanCall, A>());
+  static constexpr Contract needs(const MeshShape& on, const Contract& contract) {
+    return verdict.ok() ? needs_of_scan(terms.result, terms.result.find(Along), Kind::reduction,
+                                        operands[0], value, on, contract)
+                        : Contract::nothing();
+  }
+  using result = Result<typename A::value_type, mesh, ScanCall>;
+};
+}  // namespace detail
+
+/// Returns, for each element of x, the join by Kind (Sum, Product, Max, Min, Any, All) of those up
+/// to it along dimension `Along`, with x's spec or `Out`. Labels are the letters of x. An operand
+/// Unreduced by Kind stays so. Communication: one all-gather of an element for each row and part,
+/// over the axes that split `Along`; none when it is not split. Collective over the mesh.
+template <class Kind, Equation Labels, char Along, class Out = Deduced, class Bound = NoContract,
+          TypedTensor A>
+typename detail::ScanCall<Kind, Labels, Along, Out, A>::result cumulative(
+    const A& x, ScanOptions options = {}, Where where = Where::here()) {
+  using Typed = detail::ScanCall<Kind, Labels, Along, Out, A>;
+  use_element<typename A::value_type>();
+  return typename Typed::result(
+      detail::scan(Typed::terms, Along, Kind::reduction, options, x.core(), Typed::value,
+                   {Labels.view(), where, detail::bound<Typed, Bound>()}));
+}
+template <Equation Labels, char Along, class Out = Deduced, class Bound = NoContract, TypedTensor A>
+auto cumsum(const A& x, ScanOptions options = {}, Where where = Where::here()) {
+  return cumulative<Sum, Labels, Along, Out, Bound>(x, options, where);
+}
+template <Equation Labels, char Along, class Out = Deduced, class Bound = NoContract, TypedTensor A>
+auto cumprod(const A& x, ScanOptions options = {}, Where where = Where::here()) {
+  return cumulative<Product, Labels, Along, Out, Bound>(x, options, where);
+}
+template <Equation Labels, char Along, class Out = Deduced, class Bound = NoContract, TypedTensor A>
+auto cummax(const A& x, ScanOptions options = {}, Where where = Where::here()) {
+  return cumulative<Max, Labels, Along, Out, Bound>(x, options, where);
+}
+template <Equation Labels, char Along, class Out = Deduced, class Bound = NoContract, TypedTensor A>
+auto cummin(const A& x, ScanOptions options = {}, Where where = Where::here()) {
+  return cumulative<Min, Labels, Along, Out, Bound>(x, options, where);
+}
+
+/// The same with everything known at run time; without `out` the result is sharded as x is.
+template <class Kind>
+DynamicTensor cumulative(std::string_view labels, char along, const DynamicTensor& x,
+                         const Sharding& out, ScanOptions options = {},
+                         Where where = Where::here()) {
+  return DynamicTensor(detail::scan(same_terms(labels), along, Kind::reduction, options, x.core(),
+                                    out, {labels, where}));
+}
+template <class Kind>
+DynamicTensor cumulative(std::string_view labels, char along, const DynamicTensor& x,
+                         ScanOptions options = {}, Where where = Where::here()) {
+  return cumulative<Kind>(labels, along, x, x.sharding(), options, where);
+}
+
+}  // namespace tessera

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Arg-max, running sums and deterministic sums on erased tensors: what op/operators.hpp is for the
+/// others.
+///
+///     TensorCore i = detail::arg(parse("bsv->bs"), Reduction::max, x, out, {"bsv->bs", where});
+#include <tessera/op/operators.hpp>
+#include <tessera/plan/arg.hpp>
+#include <tessera/plan/deterministic.hpp>
+#include <tessera/plan/row_verdict.hpp>
+#include <tessera/plan/scan.hpp>
+
+namespace tessera::detail {
+
+/// Throws unless elements of x have the reduction.
+inline void require_defined(Reduction reduction, const TensorCore& x, CallSite site) {
+  if (defined(reduction, x.type())) return;
+  throw UsageError(std::string(site.label) + ": elements of " + std::string(name_of(x.type())) +
+                       " have no " + std::string(name_of(reduction)) +
+                       "; numbers have sum and product, ordered ones max and min, bool any and "
+                       "all; convert them with map first",
+                   site.where);
+}
+
+inline TensorCore arg(const Terms& terms, Reduction reduction, const TensorCore& x,
+                      const Sharding& out, CallSite site) {
+  MeshCore& mesh = mesh_of(x, site);
+  PlanKey key(OperatorKind::arg, reduction, x.type());
+  key.add(terms);
+  key.add(x.desc());
+  key.add(out);
+  return run_operator(key, {&x}, site, {}, [&](const PlanOptions& options) {
+    require(check_arg(terms, {x.sharding()}, out), terms, mesh, site);
+    require_sharding(out, mesh, site);
+    require_defined(reduction, x, site);
+    Index results = 1;
+    for (int d = 0; d < x.rank(); ++d)
+      if (terms.result.contains(terms.operands[0][d])) results *= x.extents()[d];
+    if (results > 0 && reduced_count(terms, x.extents()) == 0)
+      throw ShapeError(std::string(site.label) + ": rows of a tensor of extents " +
+                           to_string(x.extents()) +
+                           " have no element, so that none is the largest or least; a dimension "
+                           "that is searched has an extent of at least 1",
+                       site.where);
+    return plan_arg(terms, reduction, x.desc(), out, mesh.shape(), mesh.process(), options);
+  });
+}
+
+inline TensorCore scan(const Terms& terms, char along, Reduction reduction, ScanOptions scan,
+                       const TensorCore& x, const Sharding& out, CallSite site) {
+  MeshCore& mesh = mesh_of(x, site);
+  PlanKey key(OperatorKind::scan, reduction, x.type());
+  key.add(terms);
+  key.add(static_cast<std::uint64_t>(along) << 2 | static_cast<std::uint64_t>(scan.reverse) << 1 |
+          static_cast<std::uint64_t>(scan.exclusive));
+  key.add(x.desc());
+  key.add(out);
+  return run_operator(key, {&x}, site, {}, [&](const PlanOptions& options) {
+    require(check_scan(terms, along, reduction, {x.sharding()}, out), terms, mesh, site);
+    require_sharding(out, mesh, site);
+    require_defined(reduction, x, site);
+    return plan_scan(terms.operands[0], terms.operands[0].find(along), reduction, scan, x.desc(),
+                     out, mesh.shape(), mesh.process(), options);
+  });
+}
+
+/// Of floating and complex elements.
+inline TensorCore deterministic_sum(const Terms& terms, bool mean, const TensorCore& x,
+                                    const Sharding& out, CallSite site, Extras extras) {
+  MeshCore& mesh = mesh_of(x, site);
+  PlanKey key(OperatorKind::reduce, Reduction::sum, x.type());
+  key.add(terms);
+  key.add(x.desc());
+  key.add(out);
+  key.add(mean ? 3 : 2);        // as detail::reduce adds 0 or 1
+  extras.scale = mean ? 0 : 1;  // the work knows the number of elements
+  return run_operator(key, {&x}, site, extras, [&](const PlanOptions& options) {
+    require(check_deterministic(terms, {x.sharding()}, out), terms, mesh, site);
+    require_sharding(out, mesh, site);
+    if (!tessera::is_real(x.type()) && !is_complex(x.type()))
+      throw UsageError(std::string(site.label) + ": the mean of " + std::string(name_of(x.type())) +
+                           " is no such element; convert to float or double with map first",
+                       site.where);
+    const Index count = reduced_count(terms, x.extents());
+    if (bin_format(x.type(), count).limbs == 0)
+      throw ShapeError(std::string(site.label) + ": rows of " + std::to_string(count) +
+                           " elements are too long for a deterministic sum, which takes 2^48; sum "
+                           "over some of the dimensions first",
+                       site.where);
+    return plan_deterministic_sum(terms, x.desc(), out, mesh.shape(), mesh.process(), options);
+  });
+}
+
+}  // namespace tessera::detail

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// The planner of arg-max and arg-min: find each row's extreme value as a reduction does, then the
+/// least index at which some process has it.
+///
+///     Plan p = plan_arg(parse("bsv->bs"), Reduction::max, x, out, mesh, process);
+///
+/// Laws: no communication when no reduced dimension is split, else two collectives of a row's size
+/// (values, indices); nothing of x's size is made; equal values give the smallest index.
+#include <tessera/plan/builder.hpp>
+
+namespace tessera {
+
+/// Plans where x has its largest (or least) element: 64-bit indices into the reduced dimensions,
+/// which are counted row-major in the order of x. A partial `out` (Min) leaves the indices open.
+constexpr Plan plan_arg(const Terms& terms, Reduction reduction, const TensorDesc& x,
+                        const Sharding& out, const MeshShape& mesh, int process = 0,
+                        const PlanOptions& options = {}) {
+  PlanBuilder build(OperatorKind::arg, mesh, process, options);
+  build.plan().reduction = reduction;
+  const int operand = build.operand(x, terms.operands[0]);
+  const int local =
+      build.reduce(operand, reduction, [&](char label) { return terms.result.contains(label); });
+  const TensorDesc open = build.desc(local);
+  const int best = build.reshard(local, open.sharding.finished());
+  const TensorDesc found{
+      DType::i64, open.extents,
+      open.sharding.finished().with_partial(open.sharding.partial, Reduction::min)};
+  const auto size_at = [&](const Coordinates& at) {
+    return block_volume(x.extents, x.sharding, mesh, at);
+  };
+  int slot =
+      build.compute(StepKind::find, FixedVector<int, 2>{operand, best}, found, build.labels(local),
+                    size_at(build.at()), size_at(Coordinates(mesh.rank(), 0)));
+  slot = build.permute(slot, terms.result);
+  return build.finish(build.reshard(slot, out), out);
+}
+
+}  // namespace tessera

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// The planner of sums with the same bits for any number of processes, mesh and spec. Elements are
+/// added as integers, exactly: each is cut into limbs of a fixed-point number whose top lies above
+/// the row's largest magnitude, which is found first. Whatever adds the limbs up, in whatever
+/// order, gives the same integers. (The idea is that of Demmel & Nguyen, Parallel Reproducible
+/// Summation, IEEE TC 2015, and of fixed-point superaccumulators; the layout here is its own.)
+///
+///     Plan p = plan_deterministic_sum(parse("bsv->bs"), x, out, mesh, process);
+///
+/// Laws: bits * limbs suffice for the mantissa, the number of elements and 10 bits more; count *
+/// 2^bits <= 2^62, so that no sum overflows.
+#include <tessera/plan/scan.hpp>
+
+namespace tessera {
+
+inline constexpr int most_limbs = 8;
+
+/// How the elements of a row are cut.
+struct BinFormat {
+  int bits = 62;  ///< a limb holds
+  int limbs = 0;  ///< for a real number; 0: the row is too long
+  int parts = 1;  ///< numbers in an element: 2 of complex ones
+};
+
+/// Returns the bits of a floating type's mantissa.
+constexpr int mantissa_bits(DType type) {
+  switch (type) {
+    case DType::f16:
+      return 11;
+    case DType::bf16:
+      return 8;
+    case DType::f32:
+    case DType::c64:
+      return 24;
+    default:
+      return 53;
+  }
+}
+
+/// Returns how rows of `count` elements are cut.
+constexpr BinFormat bin_format(DType type, Index count) {
+  int log = 0;
+  while (log < 62 && (Index{1} << log) < count) ++log;
+  BinFormat format;
+  format.bits = 62 - log;
+  format.parts = is_complex(type) ? 2 : 1;
+  for (int limbs = 2; limbs <= most_limbs; ++limbs)
+    if (limbs * format.bits >= mantissa_bits(type) + log + 10) {
+      format.limbs = limbs;
+      break;
+    }
+  return format;
+}
+
+/// Returns the number of elements that each element of the result is made of.
+constexpr Index reduced_count(const Terms& terms, const Extents& extents) {
+  Index count = 1;
+  for (int d = 0; d < extents.size(); ++d)
+    if (!terms.result.contains(terms.operands[0][d])) count = saturating_mul(count, extents[d]);
+  return count;
+}
+
+/// Plans the sum of x over the dimensions that terms.result drops. x is finished and floating (or
+/// complex), `out` finished, and bin_format has limbs for it.
+constexpr Plan plan_deterministic_sum(const Terms& terms, const TensorDesc& x, const Sharding& out,
+                                      const MeshShape& mesh, int process = 0,
+                                      const PlanOptions& options = {}) {
+  PlanBuilder build(OperatorKind::reduce, mesh, process, options);
+  build.plan().reduction = Reduction::sum;
+  const int operand = build.operand(x, terms.operands[0]);
+  TensorDesc row{DType::i64, {}, {}};
+  Term kept;
+  Sharding target;  // out's, with the kept dimensions in x's order
+  AxisSet split;
+  for (int d = 0; d < x.rank(); ++d) {
+    const char label = terms.operands[0][d];
+    const int at = terms.result.find(label);
+    if (at < 0) {
+      split = split | x.sharding[d].set();
+      continue;
+    }
+    kept.push_back(label);
+    row.extents.push_back(x.extents[d]);
+    row.sharding.dims.push_back(x.sharding[d]);
+    target.dims.push_back(out[at]);
+  }
+  const auto size_at = [&](const Coordinates& at) {
+    return block_volume(x.extents, x.sharding, mesh, at);
+  };
+  const Index mine = size_at(build.at());
+  const Index at_origin = size_at(Coordinates(mesh.rank(), 0));
+  const BinFormat format = bin_format(x.type, reduced_count(terms, x.extents));
+  // Exponents and limbs lie along one more dimension.
+  const auto cut = [&](int n, Reduction reduction) {
+    TensorDesc desc = row;
+    desc.extents.push_back(n);
+    desc.sharding.dims.push_back({});
+    desc.sharding = desc.sharding.with_partial(split, reduction);
+    return desc;
+  };
+  Term cut_labels = kept;
+  cut_labels.push_back(parts_label);
+  const TensorDesc top = cut(format.parts, Reduction::max);
+  int exponent = build.compute(StepKind::exponent, FixedVector<int, 1>{operand}, top, cut_labels,
+                               mine, at_origin);
+  exponent = build.reshard(exponent, top.sharding.finished());
+
+  const TensorDesc limbs = cut(format.limbs * format.parts, Reduction::sum);
+  const int each = 2 * format.limbs * format.parts;
+  int bins = build.compute(StepKind::bins, FixedVector<int, 2>{operand, exponent}, limbs,
+                           cut_labels, saturating_mul(mine, each), saturating_mul(at_origin, each));
+  Sharding all_limbs = target;
+  all_limbs.dims.push_back({});
+  bins = build.reshard(bins, all_limbs);
+  exponent = build.reshard(exponent, all_limbs);
+
+  TensorDesc sum{x.type, row.extents, target};
+  const auto sums_at = [&](const Coordinates& at) {
+    return saturating_mul(block_volume(sum.extents, target, mesh, at), each);
+  };
+  int slot = build.compute(StepKind::unbin, FixedVector<int, 2>{bins, exponent}, sum, kept,
+                           sums_at(build.at()), sums_at(Coordinates(mesh.rank(), 0)));
+  slot = build.permute(slot, terms.result);
+  return build.finish(build.reshard(slot, out), out);
+}
+
+}  // namespace tessera

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// The planner of running sums, products, maxima and minima along one dimension, sharded or not:
+/// each process reduces its block along the dimension, the totals are gathered over the axes that
+/// split it, and a scan of the block starts from those that come before.
+///
+///     Plan p = plan_scan({'b', 'i', 'j'}, 2, Reduction::sum, {}, x, out, mesh, process);
+///
+/// Laws: no communication when the dimension is not split, else one all-gather of an element for
+/// each row and part.
+#include <tessera/plan/builder.hpp>
+
+namespace tessera {
+
+/// Stands, among the labels of a slot, for what is no dimension of an operand: the parts of a
+/// scanned dimension, the limbs of an exact sum.
+inline constexpr char parts_label = '#';
+
+/// Plans the join of all elements up to each along dimension `along` of x. x may be partial by the
+/// same reduction; the result is so too where `out` is.
+constexpr Plan plan_scan(const Term& labels, int along, Reduction reduction, ScanOptions scan,
+                         const TensorDesc& x, const Sharding& out, const MeshShape& mesh,
+                         int process = 0, const PlanOptions& options = {}) {
+  PlanBuilder build(OperatorKind::scan, mesh, process, options);
+  build.plan().reduction = reduction;
+  const int operand = build.operand(x, labels);
+  const Index parts = mesh.parts(x.sharding[along]);
+  const auto size_at = [&](const Coordinates& at) {
+    return block_volume(x.extents, x.sharding, mesh, at);
+  };
+  const Index mine = size_at(build.at());
+  const Index at_origin = size_at(Coordinates(mesh.rank(), 0));
+  FixedVector<int, 2> inputs{operand};
+  if (parts > 1) {
+    TensorDesc totals = x;  // an element a part: the block law gives each process exactly its own
+    totals.extents[along] = parts;
+    Term parted = labels;
+    parted[along] = parts_label;
+    const int own = build.compute(StepKind::reduce, FixedVector<int, 1>{operand}, totals, parted,
+                                  mine, at_origin);
+    Sharding all = x.sharding;
+    all[along] = {};
+    inputs.push_back(build.reshard(own, all));
+  }
+  const int slot = build.compute(StepKind::scan, inputs, x, labels, mine, at_origin);
+  Step& step = build.plan().steps.back();
+  step.along = static_cast<std::int8_t>(along);
+  step.scan = scan;
+  return build.finish(build.reshard(slot, out), out);
+}
+
+}  // namespace tessera

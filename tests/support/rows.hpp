@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// The oracle of arg-max and running sums, in plain loops over whole tensors.
+///
+///     Whole<std::int64_t> i = support::arg(parse("ab->a"), Reduction::max, x);
+#include "reference.hpp"
+
+namespace support {
+
+/// Returns where x has its largest or least element: row-major indices into the reduced dimensions; the first of equal ones,
+/// the first NaN if there is one.
+template <class T>
+Whole<std::int64_t> arg(const Terms& terms, Reduction kind, const Whole<T>& x) {
+  Term labels = terms.operands[0];
+  Extents kept_strides(x.extents.size(), 0), index_strides(x.extents.size(), 0), result;
+  for (char label : terms.result) result.push_back(x.extents[labels.find(label)]);
+  const Extents out_strides = row_major_strides(result);
+  Index step = 1;
+  for (int d = labels.size() - 1; d >= 0; --d) {
+    if (const int at = terms.result.find(labels[d]); at >= 0) {
+      kept_strides[d] = out_strides[at];
+    } else {
+      index_strides[d] = step;
+      step *= x.extents[d];
+    }
+  }
+  Whole<std::int64_t> found(result, -1);
+  std::vector<T> best(static_cast<std::size_t>(found.size()));
+  Index i = 0;
+  for_each_index(x.extents, [&](const Extents& at) {
+    const T value = x[i++];
+    const Index row = dot(at, kept_strides);
+    T& top = best[static_cast<std::size_t>(row)];
+    const bool better = kind == Reduction::max ? value > top : value < top;
+    if (found[row] >= 0 && (top != top || !(better || value != value))) return;
+    top = value;
+    found[row] = dot(at, index_strides);
+  });
+  return found;
+}
+
+/// Returns the join of all elements up to each along one dimension.
+template <class T>
+Whole<T> scan(int along, Reduction kind, ScanOptions options, const Whole<T>& x, T start) {
+  Whole<T> y(x.extents);
+  const Extents strides = row_major_strides(x.extents);
+  Extents lines = x.extents;
+  lines[along] = x.extents[along] > 0 ? 1 : 0;
+  for_each_index(lines, [&](const Extents& at) {
+    T total = start;
+    for (Index k = 0; k < x.extents[along]; ++k) {
+      const Index i = dot(at, strides) + (options.reverse ? x.extents[along] - 1 - k : k) * strides[along];
+      const T joined = combine(kind, total, x[i]);
+      y[i] = options.exclusive ? total : joined;
+      total = joined;
+    }
+  });
+  return y;
+}
+template <class T>
+Whole<T> scan(int along, Reduction kind, ScanOptions options, const Whole<T>& x) {
+  return scan(along, kind, options, x, identity_of<T>(kind));
+}
+
+}  // namespace support
