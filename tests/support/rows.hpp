@@ -51,7 +51,7 @@ Whole<T> scan(int along, Reduction kind, ScanOptions options, const Whole<T>& x,
     T total = start;
     for (Index k = 0; k < x.extents[along]; ++k) {
       const Index i = dot(at, strides) + (options.reverse ? x.extents[along] - 1 - k : k) * strides[along];
-      const T joined = combine(kind, total, x[i]);
+      const T joined = kind == Reduction::product ? static_cast<T>(total * x[i]) : combine(kind, total, x[i]);
       y[i] = options.exclusive ? total : joined;
       total = joined;
     }

@@ -27,12 +27,8 @@ constexpr Plan plan_arg(const Terms& terms, Reduction reduction, const TensorDes
   const TensorDesc found{
       DType::i64, open.extents,
       open.sharding.finished().with_partial(open.sharding.partial, Reduction::min)};
-  const auto size_at = [&](const Coordinates& at) {
-    return block_volume(x.extents, x.sharding, mesh, at);
-  };
   int slot =
-      build.compute(StepKind::find, FixedVector<int, 2>{operand, best}, found, build.labels(local),
-                    size_at(build.at()), size_at(Coordinates(mesh.rank(), 0)));
+      build.compute(StepKind::find, FixedVector<int, 2>{operand, best}, found, build.labels(local));
   slot = build.permute(slot, terms.result);
   return build.finish(build.reshard(slot, out), out);
 }

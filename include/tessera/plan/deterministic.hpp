@@ -86,11 +86,6 @@ constexpr Plan plan_deterministic_sum(const Terms& terms, const TensorDesc& x, c
     row.sharding.dims.push_back(x.sharding[d]);
     target.dims.push_back(out[at]);
   }
-  const auto size_at = [&](const Coordinates& at) {
-    return block_volume(x.extents, x.sharding, mesh, at);
-  };
-  const Index mine = size_at(build.at());
-  const Index at_origin = size_at(Coordinates(mesh.rank(), 0));
   const BinFormat format = bin_format(x.type, reduced_count(terms, x.extents));
   // Exponents and limbs lie along one more dimension.
   const auto cut = [&](int n, Reduction reduction) {
@@ -103,25 +98,19 @@ constexpr Plan plan_deterministic_sum(const Terms& terms, const TensorDesc& x, c
   Term cut_labels = kept;
   cut_labels.push_back(parts_label);
   const TensorDesc top = cut(format.parts, Reduction::max);
-  int exponent = build.compute(StepKind::exponent, FixedVector<int, 1>{operand}, top, cut_labels,
-                               mine, at_origin);
+  int exponent = build.compute(StepKind::exponent, FixedVector<int, 1>{operand}, top, cut_labels);
   exponent = build.reshard(exponent, top.sharding.finished());
 
   const TensorDesc limbs = cut(format.limbs * format.parts, Reduction::sum);
-  const int each = 2 * format.limbs * format.parts;
-  int bins = build.compute(StepKind::bins, FixedVector<int, 2>{operand, exponent}, limbs,
-                           cut_labels, saturating_mul(mine, each), saturating_mul(at_origin, each));
+  int bins =
+      build.compute(StepKind::bins, FixedVector<int, 2>{operand, exponent}, limbs, cut_labels);
   Sharding all_limbs = target;
   all_limbs.dims.push_back({});
   bins = build.reshard(bins, all_limbs);
   exponent = build.reshard(exponent, all_limbs);
 
   TensorDesc sum{x.type, row.extents, target};
-  const auto sums_at = [&](const Coordinates& at) {
-    return saturating_mul(block_volume(sum.extents, target, mesh, at), each);
-  };
-  int slot = build.compute(StepKind::unbin, FixedVector<int, 2>{bins, exponent}, sum, kept,
-                           sums_at(build.at()), sums_at(Coordinates(mesh.rank(), 0)));
+  int slot = build.compute(StepKind::unbin, FixedVector<int, 2>{bins, exponent}, sum, kept);
   slot = build.permute(slot, terms.result);
   return build.finish(build.reshard(slot, out), out);
 }

@@ -22,7 +22,8 @@ constexpr Index slot_bytes(const Slot& slot, const MeshShape& mesh, int process,
 }
 
 /// Returns the operations of a step of local work on the process at `at`: two for each product of a
-/// contraction, one for each element that a reduction reads or a map makes, none for the rest.
+/// contraction, one for each element that a reduction (or what works along rows as it does) reads
+/// or a map makes, none for the rest.
 constexpr Index step_flops(const Plan& plan, const Step& step, const Coordinates& at) {
   const Slot& first = plan.slots[step.in[0]];
   const Slot& out = plan.slots[step.out];
@@ -42,7 +43,14 @@ constexpr Index step_flops(const Plan& plan, const Step& step, const Coordinates
               flops, block(first.desc.extents[d], first.desc.sharding[d], plan.mesh, at).size());
       return flops;
     }
+    case StepKind::bins:  // two for each limb of each element
+      return saturating_mul(saturating_mul(2, out.desc.extents.back()),
+                            block_volume(first.desc.extents, first.desc.sharding, plan.mesh, at));
     case StepKind::reduce:
+    case StepKind::find:
+    case StepKind::scan:
+    case StepKind::exponent:
+    case StepKind::unbin:
       return block_volume(first.desc.extents, first.desc.sharding, plan.mesh, at);
     case StepKind::map:
       return block_volume(out.desc.extents, out.desc.sharding, plan.mesh, at);

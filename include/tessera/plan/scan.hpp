@@ -26,24 +26,18 @@ constexpr Plan plan_scan(const Term& labels, int along, Reduction reduction, Sca
   build.plan().reduction = reduction;
   const int operand = build.operand(x, labels);
   const Index parts = mesh.parts(x.sharding[along]);
-  const auto size_at = [&](const Coordinates& at) {
-    return block_volume(x.extents, x.sharding, mesh, at);
-  };
-  const Index mine = size_at(build.at());
-  const Index at_origin = size_at(Coordinates(mesh.rank(), 0));
   FixedVector<int, 2> inputs{operand};
   if (parts > 1) {
     TensorDesc totals = x;  // an element a part: the block law gives each process exactly its own
     totals.extents[along] = parts;
     Term parted = labels;
     parted[along] = parts_label;
-    const int own = build.compute(StepKind::reduce, FixedVector<int, 1>{operand}, totals, parted,
-                                  mine, at_origin);
+    const int own = build.compute(StepKind::reduce, FixedVector<int, 1>{operand}, totals, parted);
     Sharding all = x.sharding;
     all[along] = {};
     inputs.push_back(build.reshard(own, all));
   }
-  const int slot = build.compute(StepKind::scan, inputs, x, labels, mine, at_origin);
+  const int slot = build.compute(StepKind::scan, inputs, x, labels);
   Step& step = build.plan().steps.back();
   step.along = static_cast<std::int8_t>(along);
   step.scan = scan;

@@ -55,7 +55,7 @@ inline Rows rows_of(const LocalReduce& work, const Extents& steps) {
   const Index inner = kept.rank > 0 ? kept.extent[kept.rank - 1] : 1;
   // Rows that lie across memory are visited side by side.
   const bool along = rows.reduced.rank > 0 && rows.reduced.stride[rows.reduced.rank - 1] == 1;
-  if (kernels_on_host && kept.rank > 0 && !along) rows.width = min_of(row_strip, inner);
+  if (kernels_on_host && kept.rank > 0 && !along) rows.width = max_of(1, min_of(row_strip, inner));
   rows.row_strips = ceil_div(inner, rows.width);
   rows.strips = inner > 0 ? kept.size / inner * rows.row_strips : 0;
   rows.chunks = max_of(1, ceil_div(rows.reduced.size, rows.chunk));
