@@ -43,6 +43,9 @@ template <class T> void every_operator(const ProcessMesh<Grid>& mesh) {
   reshard_into(z, reshard<P<_, data, _>>(x));
   auto s = sum<"bsm->b">(x);
   auto total = sum(x) + value(reshard<P<>>(u));
+  auto running = cumsum<"bsm", 'm'>(x, {.reverse = true});
+  auto place = arg_max<"bsm->bs">(x);
+  auto exact = sum<"bsm->b">(x, deterministic);
   auto top = max<"bsm->bs">(x);
   auto low = min(x);
   auto g = map(Blend{}, x, x, o);

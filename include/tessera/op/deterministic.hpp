@@ -57,9 +57,12 @@ struct DeterministicCall<Kind, E, Out, A, true> {
 };
 
 template <class Kind, Equation E, class Out, class A>
-struct ReduceCall<Deterministic<Kind>, E, Out, A> : DeterministicCall<Kind, E, Out, A> {};
+struct ReduceCall<Deterministic<Kind>, E, Out, A> : DeterministicCall<Kind, E, Out, A> {
+  static_assert(sizeof(Deterministic<Kind>) > 0);  // there is such a kind
+};
 
 template <class Kind> struct DynamicReduce<Deterministic<Kind>> {
+  static_assert(sizeof(Deterministic<Kind>) > 0);
   static TensorCore run(const Terms& terms, const TensorCore& x, const Sharding& out,
                         CallSite site) {
     if (Kind::reduction != Reduction::sum || !(tessera::is_real(x.type()) || is_complex(x.type())))
