@@ -34,6 +34,7 @@
 #include <tessera/op/reshard.hpp>
 #include <tessera/op/root.hpp>
 #include <tessera/op/softmax.hpp>
+#include <tessera/op/statistics.hpp>
 #include <tessera/op/together.hpp>
 #include <tessera/op/transpose.hpp>
 #include <tessera/op/visualize.hpp>

@@ -87,6 +87,20 @@ auto min(const A& x, Where where = Where::here()) {
   return reduce<Min, E, Out, Bound>(x, where);
 }
 
+template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>
+auto product(const A& x, Where where = Where::here()) {
+  return reduce<Product, E, Out, Bound>(x, where);
+}
+/// Of bool elements: whether one is true, or all are.
+template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>
+auto any(const A& x, Where where = Where::here()) {
+  return reduce<Any, E, Out, Bound>(x, where);
+}
+template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>
+auto all(const A& x, Where where = Where::here()) {
+  return reduce<All, E, Out, Bound>(x, where);
+}
+
 /// Over all dimensions: a scalar tensor, the same on every process.
 template <TypedTensor A> auto sum(const A& x, Where where = Where::here()) {
   return reduce<Sum, detail::total_equation(A::rank)>(x, where);
@@ -99,6 +113,16 @@ template <TypedTensor A> auto max(const A& x, Where where = Where::here()) {
 }
 template <TypedTensor A> auto min(const A& x, Where where = Where::here()) {
   return reduce<Min, detail::total_equation(A::rank)>(x, where);
+}
+
+template <TypedTensor A> auto product(const A& x, Where where = Where::here()) {
+  return reduce<Product, detail::total_equation(A::rank)>(x, where);
+}
+template <TypedTensor A> auto any(const A& x, Where where = Where::here()) {
+  return reduce<Any, detail::total_equation(A::rank)>(x, where);
+}
+template <TypedTensor A> auto all(const A& x, Where where = Where::here()) {
+  return reduce<All, detail::total_equation(A::rank)>(x, where);
 }
 
 /// The same with everything known at run time.
