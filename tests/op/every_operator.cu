@@ -21,6 +21,30 @@ struct Blend {
   template <class T> KOKKOS_FUNCTION T operator()(T a, T b, T c) const { return a * b + c; }
 };
 
+struct Masked {
+  template <class T> KOKKOS_FUNCTION T operator()(const GlobalIndex& i, T x) const {
+    return i[0] < i[1] ? x : T{};
+  }
+};
+
+/// The functions of op/functions.hpp and its siblings, each in a kernel.
+template <class T> void every_function(const ProcessMesh<Grid>& mesh) {
+  const auto x = from_function<Tensor<T, data, model>>(mesh, {4, 6}, Ramp{});
+  const auto f = sin(x) + cos(x) + tan(x) + asin(x) + acos(x) + atan(x) + sinh(x) + cosh(x) +
+                 asinh(x) + acosh(x) + atanh(x) + atan2(x, x) + exp2(x) + expm1(x) + log2(x) +
+                 log10(x) + log1p(x) + rsqrt(x) + cbrt(x) + pow(x, x) + pow(x, 2) + pow(2, x) +
+                 erf(x) + sigmoid(x) + silu(x) + floor(x) + ceil(x) + round(x) + trunc(x) +
+                 sign(x) + clamp(x, -1, 1) + clamp(x, -x, x) + square(x) + reciprocal(x) +
+                 remainder(x, 3) + map_with_index(Masked{}, x);
+  const auto t = logical_or(logical_and(f < x, x <= 1), logical_xor(2 > x, logical_not(x >= f)));
+  const auto u = logical_or(isnan(f), logical_or(isinf(f), logical_and(isfinite(f), equal(x, f))));
+  const auto n = cast<std::int32_t>(where(t, x, 0) + where(u, T{1}, T{}) * where(t, 2, x));
+  const auto bits = bitwise_or(bitwise_and(n, 7), bitwise_xor(shift_left(n, 2), bitwise_not(n)));
+  const auto z = make_complex(cast<float>(shift_right(bits, 1)), cast<float>(not_equal(n, 3)));
+  const auto h = cast<half>(real(z) + imag(conj(z)) + abs(z) + arg(z));
+  fmt::print(fmt::runtime("{}"), gather(cast<double>(sin(h) * h)).values.size());
+}
+
 template <class T> void every_operator(const ProcessMesh<Grid>& mesh) {
   auto x = from_function<Tensor<T, data, _, model>>(mesh, {4, 6, 8}, Ramp{});
   auto w = random_uniform<Tensor<T, data, model>>(mesh, {8, 10}, 7, 0, 2);
@@ -99,6 +123,7 @@ template <class T> void every_operator(const ProcessMesh<Grid>& mesh) {
 int main(int argc, char** argv) {
   Environment env(argc, argv);
   const auto mesh = make_mesh<Grid>(env, env.world()->size() / 2, 2);
+  every_function<float>(mesh);
   every_operator<float>(mesh);
   every_operator<double>(mesh);
   every_operator<std::int32_t>(mesh);
