@@ -10,7 +10,8 @@
 /// CHECK. CONTEXTS holds what examples take for granted: what comes before the first section is put
 /// at the top, and a section `//// comm/arena.hpp` before that header's example. After the name may
 /// stand `compiled only` (the example is not run), `on 4 processes` (it is run on a loopback of so
-/// many, with `transport` at hand) or `outline` (it is for the reader's eyes alone). A header
+/// many, with `transport` at hand) `declarations` (it is no function's inside) or `outline` (it is
+/// for the reader's eyes alone). Of a document, README.md, the blocks of C++ are taken. A header
 /// without an example, and a section without a header, are errors.
 #include <cctype>
 #include <fstream>
@@ -50,6 +51,19 @@ std::string trimmed(const std::string& text) {
   const auto first = text.find_first_not_of(" \t\n");
   if (first == std::string::npos) return "";
   return text.substr(first, text.find_last_not_of(" \t\n") - first + 1);
+}
+
+/// Returns the blocks of C++ of a document.
+std::vector<Line> blocks_of(const std::vector<Line>& lines) {
+  std::vector<Line> blocks;
+  bool inside = false;
+  for (const Line& line : lines) {
+    if (line.text.rfind("```", 0) == 0)
+      inside = line.text == "```cpp";
+    else if (inside)
+      blocks.push_back(line);
+  }
+  return blocks;
 }
 
 /// Returns the first indented block of the opening comment, without the comment's own marks.
@@ -183,15 +197,42 @@ void place(std::ostream& out, const std::string& path, int number) {
   out << "#line " << number << " \"" << path << "\"\n";
 }
 
+void write_context(std::ostream& out, const std::string& contexts, const Context* context) {
+  if (context == nullptr) return;
+  for (const Line& line : context->lines) {
+    place(out, contexts, line.number);
+    out << line.text << "\n";
+  }
+}
+
 void write_example(std::ostream& out, const std::string& root, const std::string& header,
                    const std::string& contexts, Context* context, int index) {
-  const std::string path = root + "/include/tessera/" + header;
-  const std::vector<Line> example = example_of(lines_of(path));
+  const bool document = header.ends_with(".md");
+  const std::string path = root + (document ? "/" : "/include/tessera/") + header;
+  const std::vector<Line> example =
+      document ? blocks_of(lines_of(path)) : example_of(lines_of(path));
   if (example.empty()) fail(path + ":1: the header has no example; see CONTRIBUTING.md");
   const std::string mode = context == nullptr ? "" : context->mode;
   if (mode == "outline") return;
   const std::vector<Piece> pieces = pieces_of(path, example);
   out << "\nnamespace example_" << index << " {\n";
+  if (mode == "declarations") {
+    for (const Piece& piece : pieces) {
+      const bool call = std::islower(static_cast<unsigned char>(piece.text[0])) != 0 &&
+                        piece.text.back() == ';' &&
+                        piece.text.find('(') < piece.text.find_first_of(" <") &&
+                        !starts_with_any(piece.text, {"static_assert"});
+      if (call) {
+        out << "[[maybe_unused]] static void call_" << piece.number << "() {\n";
+        write_context(out, contexts, context);
+      }
+      place(out, path, piece.number);
+      out << piece.text << (piece.ended ? "\n" : ";\n");
+      if (call) out << "}\n";
+    }
+    out << "}  // namespace example_" << index << "\n";
+    return;
+  }
   for (const Piece& piece : pieces)
     if (belongs_to_a_namespace(piece.text) && piece.text.rfind("#include", 0) != 0) {
       place(out, path, piece.number);
@@ -207,11 +248,7 @@ void write_example(std::ostream& out, const std::string& root, const std::string
   if (parallel)
     out << "tessera::run_loopback(" << std::atoi(mode.c_str() + 3)
         << ", [&]([[maybe_unused]] std::shared_ptr<tessera::Transport> transport) {\n";
-  if (context != nullptr)
-    for (const Line& line : context->lines) {
-      place(out, contexts, line.number);
-      out << line.text << "\n";
-    }
+  write_context(out, contexts, context);
   for (const Piece& piece : pieces) {
     if (belongs_to_a_namespace(piece.text)) continue;
     place(out, path, piece.number);
@@ -254,7 +291,8 @@ int main(int argc, char** argv) {
       out << line.text << "\n";
     }
   }
-  for (int i = 4; i < argc; ++i) out << "#include <tessera/" << argv[i] << ">\n";
+  for (int i = 4; i < argc; ++i)
+    if (!std::string(argv[i]).ends_with(".md")) out << "#include <tessera/" << argv[i] << ">\n";
   for (int i = 4; i < argc; ++i) {
     const auto section = sections.find(argv[i]);
     if (section != sections.end()) section->second.used = true;

@@ -79,6 +79,7 @@ template <> struct DTypeOf<std::uint8_t> : DTypeIs<DType::u8> {};
 template <> struct DTypeOf<bool> : DTypeIs<DType::boolean> {};
 }  // namespace detail
 
+/// Returns what is known of a type: size in bytes, name, kind; the next ones are parts of it.
 constexpr const DTypeFacts& facts_of(DType type) {
   return detail::dtype_table[static_cast<int>(type)];
 }

@@ -15,6 +15,7 @@ inline constexpr std::int64_t max_int64 = 0x7fff'ffff'ffff'ffff;
 /// Returns n / d rounded up; n >= 0, d > 0.
 constexpr Index ceil_div(Index n, Index d) { return n / d + (n % d != 0 ? 1 : 0); }
 
+/// Return the lesser and the greater; usable in device code.
 constexpr Index min_of(Index a, Index b) { return a < b ? a : b; }
 constexpr Index max_of(Index a, Index b) { return a < b ? b : a; }
 

@@ -17,6 +17,7 @@ namespace tessera {
 enum class Reduction : std::uint8_t { none, sum, product, max, min, any, all };
 inline constexpr int reductions = 7;  // none included
 
+/// Returns the name as plans print it: "sum".
 constexpr std::string_view name_of(Reduction reduction) {
   constexpr std::string_view names[] = {"none", "sum", "product", "max", "min", "any", "all"};
   return names[static_cast<int>(reduction)];

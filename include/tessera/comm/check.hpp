@@ -18,6 +18,7 @@ namespace tessera {
 /// collective, within its group, and whatever is slow.
 enum class Check : std::uint8_t { none, light, normal, communicating, heavy };
 
+/// Returns the name as TESSERA_CHECK takes it.
 constexpr std::string_view name_of(Check check) {
   constexpr std::string_view names[] = {"none", "light", "normal", "communicating", "heavy"};
   return names[static_cast<int>(check)];

@@ -35,6 +35,8 @@ inline Index number_in(const char* path) {
 
 }  // namespace detail
 
+/// Returns the bytes that this process may still take, as the system says; max_int64 where it does
+/// not.
 inline Index memory_left() {
   Index left = max_int64;
   const auto at_most = [&](Index bytes) { left = min_of(left, max_of(bytes, 0)); };

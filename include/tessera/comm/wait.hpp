@@ -25,6 +25,7 @@ namespace tessera {
 
 enum class Wait : std::uint8_t { automatic, spin, nap };
 
+/// Returns "spin", "nap" or "automatic".
 constexpr std::string_view name_of(Wait wait) {
   return wait == Wait::spin ? "spin" : wait == Wait::nap ? "nap" : "automatic";
 }

@@ -23,6 +23,7 @@ namespace tessera {
 /// send buffers all lie in the arenas' window, so that nothing is copied twice. `on`: all that can.
 enum class Windows : std::uint8_t { automatic, off, on };
 
+/// Returns the name as TESSERA_WINDOWS takes it.
 constexpr std::string_view name_of(Windows windows) {
   return windows == Windows::off ? "off" : windows == Windows::on ? "on" : "auto";
 }

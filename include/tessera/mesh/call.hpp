@@ -39,6 +39,7 @@ inline constexpr Collective reduce_scatter = Collective::reduce_scatter;
 inline constexpr Collective all_reduce = Collective::all_reduce;
 inline constexpr Collective collective_permute = Collective::collective_permute;
 
+/// Returns the name as plans print it: "all-gather".
 constexpr std::string_view name_of(Collective kind) {
   switch (kind) {
     case Collective::all_gather:
@@ -144,6 +145,7 @@ inline Index message_count(const Call& call) {
   return count;
 }
 
+/// Returns the payload of a call in bytes (see the law above).
 inline Index payload_bytes(const Call& call) {
   return payload_elements(call) * static_cast<Index>(size_of(call.type));
 }

@@ -34,6 +34,7 @@ constexpr std::int64_t greatest_common_divisor(std::int64_t a, std::int64_t b) {
 }
 }  // namespace detail
 
+/// Returns how a group lies on the nodes of a machine.
 constexpr Levels levels(AxisSet group, const MeshShape& mesh, const Machine& machine) {
   if (machine.one_node(mesh)) return {group, {}};
   const AxisSet axes = (group & mesh.axes()) - mesh.unit_axes();

@@ -15,6 +15,7 @@
 
 namespace tessera {
 
+/// Elementwise, with NumPy's broadcasting; one operand may be a scalar. Communication: as map's.
 template <class A, class B>
   requires TensorAndOther<A, B>
 auto operator+(const A& a, const B& b) { return detail::apply_two(fn::Add{}, {}, a, b); }

@@ -70,6 +70,7 @@ typename detail::ReduceCall<Kind, E, Out, A>::result reduce(const A& x,
       Typed::run(x.core(), {E.view(), where, detail::bound<Typed, Bound>()}));
 }
 
+/// reduce<Kind, E, Out> by name.
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>
 auto sum(const A& x, Where where = Where::here()) {
   return reduce<Sum, E, Out, Bound>(x, where);

@@ -47,9 +47,8 @@ constexpr PlanOptions bounded_by(const Contract& contract) {
 }
 }  // namespace detail
 
-// Each returns what the plan that keeps `contract`, if there is one, needs; else what the one with
-// the fewest breaches needs. Preconditions: the operator's verdict is ok.
-
+/// Each returns what the plan that keeps `contract`, if there is one, needs; else what the one with
+/// the fewest breaches needs. Preconditions: the operator's verdict is ok.
 constexpr Contract needs_of_reshard(const Sharding& from, const Sharding& to, const MeshShape& mesh,
                                     const Contract& contract) {
   return plan_reshard(detail::paper_desc(from), to, mesh, 0, detail::bounded_by(contract)).needs;

@@ -65,6 +65,7 @@ struct Terms {
   constexpr bool operator==(const Terms&) const = default;
 };
 
+/// Returns whether c may name a dimension.
 constexpr bool is_label(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 /// Returns the labels of "ab,bc->ac"; blanks are ignored.
@@ -93,6 +94,7 @@ constexpr Terms parse(std::string_view text) {
   return terms;
 }
 
+/// Return "bsm", and "bsm,mh->bsh".
 inline std::string to_text(const Term& term) { return std::string(term.begin(), term.end()); }
 inline std::string to_text(const Terms& terms) {
   std::string text;

@@ -35,6 +35,7 @@ enum class OperatorKind : std::uint8_t {
   from_boxes,
   to_boxes
 };
+/// Returns the name as plans print it: "einsum".
 constexpr std::string_view name_of(OperatorKind kind) {
   switch (kind) {
     case OperatorKind::reshard:
@@ -78,6 +79,7 @@ enum class StepKind : std::uint8_t {
   bins,      ///< a row's sum as integers, exactly
   unbin      ///< and as an element again
 };
+/// Returns the name as plans print it: "contract".
 constexpr std::string_view name_of(StepKind kind) {
   switch (kind) {
     case StepKind::slice:
