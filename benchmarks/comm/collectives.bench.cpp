@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // processes: 2
-// Collectives of one group, 8 B to 32 MiB: Tessera's with windows off and on, beside the plain MPI
-// call, in turns. A size is what a process sends in an all-reduce, an all-to-all or a
-// reduce-scatter, and what it receives in an all-gather. The figures to read are the ratios to MPI
-// that the table at the end gives (medians of alternating calls; below 1 is faster). Buffers are
-// private memory, but in the last column, where what is sent lies in the mesh's arena. Left to
-// itself (TESSERA_WINDOWS=auto) a mesh gives exchanges of private buffers to MPI, since there the
-// copy to shared memory costs what reading saves.
+// Collectives of one group, 8 B to 32 MiB, beside MPI's own call on private buffers, in turns. A
+// size is what a process sends; in an all-gather, what it receives. Times are medians in
+// microseconds, each followed by its ratio to MPI's: below 1 is faster.
+//
+//   arena    as operators make it: buffers in the mesh's arena, the default TESSERA_WINDOWS=auto
+//   off      private buffers, TESSERA_WINDOWS=off: MPI's call and what Tessera puts around it
+//   private  private buffers, TESSERA_WINDOWS=auto: what an adopted block pays
+//   on       private buffers, TESSERA_WINDOWS=on: all that can be copied through shared memory is
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <string>
@@ -19,141 +21,166 @@
 #include <tessera/kernel/use_element.hpp>
 
 #include "support/mpi_benchmark.hpp"
+#include "support/turns.hpp"
 
 namespace {
 using namespace tessera;
 
-constexpr Collective kinds[] = {all_gather, reduce_scatter, all_reduce, all_to_all};
+constexpr Collective kinds[] = {all_gather, reduce_scatter,     all_reduce,
+                                all_to_all, collective_permute, Collective::exchange};
 constexpr Index largest = Index{32} << 20;
 
 /// The call of `count` elements as a plan would have it.
-Call even_call(Collective kind, int own, int members, Index count) {
-  use_element<float>();
+Call call_of(Collective kind, int own, int members, Index count) {
   Call call;
   call.kind = kind;
-  call.even = true;
+  call.group = AxisSet{0};
   call.own = own;
   call.members = members;
+  call.bound = count;
   const Index block = count / members;
   std::vector<Piece> pieces;
   for (int i = 0; i < members; ++i) pieces.push_back({i, i * block, block});
   call.send = call.receive = pieces;
+  call.even = kind != collective_permute && kind != Collective::exchange;
   if (kind == all_reduce) call.send = call.receive = {{own, 0, count}};
   if (kind == all_gather) call.send = {{own, 0, block}};
   if (kind == reduce_scatter) call.receive = {{own, 0, block}};
   if (kind == all_reduce || kind == reduce_scatter) call.reduction = Reduction::sum;
+  if (kind == collective_permute) {  // to the next
+    call.send = {{(own + 1) % members, 0, count}};
+    call.receive = {{(own + members - 1) % members, 0, count}};
+  }
+  if (kind == Collective::exchange) {  // everything to the others, in pieces of two lengths
+    call.send.clear();
+    call.receive.clear();
+    const auto length = [&](int from, int to) {
+      return count / (members - 1) - ((from + to) % 2 == 0 ? count / 8 : 0);
+    };
+    Index sent = 0, received = 0;
+    for (int peer = 0; peer < members; ++peer) {
+      if (peer == own) continue;
+      call.send.push_back({peer, sent, length(own, peer)});
+      call.receive.push_back({peer, received, length(peer, own)});
+      sent += length(own, peer);
+      received += length(peer, own);
+    }
+  }
   return call;
 }
 
 /// The same by hand.
-void plain(const Call& call, const float* send, float* receive) {
-  const int block = static_cast<int>(call.send.front().count);
-  const int result = static_cast<int>(call.receive.front().count);
-  if (call.kind == all_gather)
-    MPI_Allgather(send, block, MPI_FLOAT, receive, block, MPI_FLOAT, MPI_COMM_WORLD);
-  else if (call.kind == all_to_all)
-    MPI_Alltoall(send, block, MPI_FLOAT, receive, block, MPI_FLOAT, MPI_COMM_WORLD);
-  else if (call.kind == reduce_scatter)
-    MPI_Reduce_scatter_block(send, receive, result, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-  else
-    MPI_Allreduce(send, receive, block, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-}
+struct Plain {
+  Call call;
+  std::vector<int> send_counts, send_shifts, receive_counts, receive_shifts;
 
-struct Setting {
-  std::shared_ptr<MeshCore> off, on;
-  std::vector<float> send, receive;
-  Block shared;
-
-  explicit Setting(Environment& env)
-      : off(make_mesh_core(env.world(), MeshShape{env.size()}, {"data"},
-                           {.windows = Windows::off, .arena_bytes = 0})),
-        on(make_mesh_core(env.world(), MeshShape{env.size()}, {"data"},
-                          {.windows = Windows::on, .arena_bytes = 2 * largest})),
-        send(largest / 4, 1.5f),
-        receive(largest / 4),
-        shared(on->arena().allocate(largest)) {
-    std::fill_n(static_cast<float*>(shared.data), largest / 4, 1.5f);
+  explicit Plain(const Call& of) : call(of) {
+    const auto fill = [&](const std::vector<Piece>& pieces, auto& counts, auto& shifts) {
+      counts.assign(static_cast<std::size_t>(call.members), 0);
+      shifts = counts;
+      for (const Piece& piece : pieces) {
+        counts[static_cast<std::size_t>(piece.peer)] = static_cast<int>(piece.count);
+        shifts[static_cast<std::size_t>(piece.peer)] = static_cast<int>(piece.offset);
+      }
+    };
+    fill(call.send, send_counts, send_shifts);
+    fill(call.receive, receive_counts, receive_shifts);
+  }
+  void operator()(const float* send, float* receive) const {
+    const int block = static_cast<int>(call.send.front().count);
+    const int result = static_cast<int>(call.receive.front().count);
+    switch (call.kind) {
+      case Collective::all_gather:
+        MPI_Allgather(send, block, MPI_FLOAT, receive, block, MPI_FLOAT, MPI_COMM_WORLD);
+        break;
+      case Collective::all_to_all:
+        MPI_Alltoall(send, block, MPI_FLOAT, receive, block, MPI_FLOAT, MPI_COMM_WORLD);
+        break;
+      case Collective::reduce_scatter:
+        MPI_Reduce_scatter_block(send, receive, result, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+        break;
+      case Collective::all_reduce:
+        MPI_Allreduce(send, receive, block, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+        break;
+      case Collective::collective_permute:
+        MPI_Sendrecv(send, block, MPI_FLOAT, call.send.front().peer, 0, receive, result, MPI_FLOAT,
+                     call.receive.front().peer, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        break;
+      case Collective::exchange:
+        MPI_Alltoallv(send, send_counts.data(), send_shifts.data(), MPI_FLOAT, receive,
+                      receive_counts.data(), receive_shifts.data(), MPI_FLOAT, MPI_COMM_WORLD);
+        break;
+    }
   }
 };
 
-/// Returns the median time in seconds of each body, called in turns, there and back; of a round,
-/// the slowest process's. `write` is called before each, outside the measurement: what is sent has
-/// just been computed, as in a program.
-std::vector<double> medians(const std::vector<std::function<void()>>& bodies, int rounds,
-                            const std::function<void(int)>& write) {
-  std::vector<std::vector<double>> times(bodies.size());
-  for (int round = 0; round < rounds; ++round)
-    for (std::size_t turn = 0; turn < bodies.size(); ++turn) {
-      const std::size_t i = round % 2 == 0 ? turn : bodies.size() - 1 - turn;
-      write(round);
-      MPI_Barrier(MPI_COMM_WORLD);
-      const double start = MPI_Wtime();
-      bodies[i]();
-      double seconds = MPI_Wtime() - start;
-      MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-      if (round > 1) times[i].push_back(seconds);
-    }
-  std::vector<double> result;
-  for (auto& t : times) {
-    std::nth_element(t.begin(), t.begin() + static_cast<std::ptrdiff_t>(t.size() / 2), t.end());
-    result.push_back(t[t.size() / 2]);
-  }
-  return result;
-}
+struct Setting {
+  std::shared_ptr<MeshCore> automatic, off, on;
+  std::vector<float> send, receive;
+  Block shared_send, shared_receive;
 
+  explicit Setting(Environment& env)
+      : automatic(make_mesh_core(env.world(), MeshShape{env.size()}, {"data"},
+                                 {.arena_bytes = 3 * largest})),
+        off(make_mesh_core(env.world(), MeshShape{env.size()}, {"data"},
+                           {.windows = Windows::off, .arena_bytes = 0})),
+        on(make_mesh_core(env.world(), MeshShape{env.size()}, {"data"},
+                          {.windows = Windows::on, .arena_bytes = 0})),
+        send(largest / 4, 1.5f),
+        receive(largest / 4),
+        shared_send(automatic->arena().allocate(largest)),
+        shared_receive(automatic->arena().allocate(largest)) {
+    std::fill_n(static_cast<float*>(shared_send.data), largest / 4, 1.5f);
+    std::fill_n(static_cast<float*>(shared_receive.data), largest / 4, 1.5f);
+  }
+};
 }  // namespace
 
 int main(int argc, char** argv) {
   Environment env(argc, argv);
+  use_element<float>();
   Setting s(env);
-  Group& off = s.off->group(AxisSet{0});
-  Group& on = s.on->group(AxisSet{0});
-  auto* shared = static_cast<float*>(s.shared.data);
-
-  for (const Collective kind : kinds) {
-    const Call call = even_call(kind, env.rank(), env.size(), (Index{1} << 20) / 4);
-    const auto add = [&](const char* name, auto body) {
-      benchmark::RegisterBenchmark((std::string(name_of(kind)) + "/1 MiB/" + name).c_str(),
-                                   tessera_bench::timed(body))
-          ->UseManualTime()
-          ->Unit(benchmark::kMicrosecond);
-    };
-    add("mpi", [call, &s] { plain(call, s.send.data(), s.receive.data()); });
-    add("off", [call, &s, &off] { off.run(call, s.send.data(), s.receive.data()); });
-    add("windows", [call, &s, &on] { on.run(call, s.send.data(), s.receive.data()); });
-    add("windows in place", [call, &s, &on, shared] { on.run(call, shared, s.receive.data()); });
+  const std::string only = argc > 1 ? argv[1] : "";
+  auto* shared_send = static_cast<float*>(s.shared_send.data);
+  auto* shared_receive = static_cast<float*>(s.shared_receive.data);
+  if (env.rank() == 0) {
+    tessera_bench::print_context();
+    std::printf("\n%-19s %8s %9s %9s %5s %9s %5s %9s %5s %9s %5s\n", "", "", "mpi", "arena", "",
+                "off", "", "private", "", "on", "");
   }
-  const int status = tessera_bench::run_benchmarks(argc, argv);
-
-  const TransportSettings& settings = s.on->transport().settings();
-  if (env.rank() == 0)
-    std::printf(
-        "\nwindows from %lld bytes, %lld bytes of staging a process; times in microseconds, and "
-        "ratios to MPI\n%-14s %10s %10s %10s %7s %10s %7s %10s %7s\n",
-        static_cast<long long>(settings.window_least),
-        static_cast<long long>(settings.window_stage), "", "bytes", "mpi", "off", "ratio",
-        "windows", "ratio", "in place", "ratio");
-  for (const Collective kind : kinds)
-    for (Index bytes = 8; bytes <= largest; bytes *= bytes < 8192 ? 32 : 2) {
-      const Call call = even_call(kind, env.rank(), env.size(), bytes / 4);
-      const std::vector<double> t =
-          medians({[&] { plain(call, s.send.data(), s.receive.data()); },
-                   [&] { off.run(call, s.send.data(), s.receive.data()); },
-                   [&] { on.run(call, s.send.data(), s.receive.data()); },
-                   [&] { on.run(call, shared, s.receive.data()); }},
-                  bytes > (4 << 20)     ? 17
-                  : bytes > (256 << 10) ? 61
-                                        : 301,
-                  [&](int round) {
-                    const auto value = static_cast<float>(round);
-                    const Index count = kind == all_gather ? call.send.front().count : bytes / 4;
-                    std::fill_n(s.send.data(), count, value);
-                    std::fill_n(shared, count, value);
-                  });
-      if (env.rank() == 0)
-        std::printf("%-14s %10lld %10.1f %10.1f %7.2f %10.1f %7.2f %10.1f %7.2f\n",
-                    std::string(name_of(kind)).c_str(), static_cast<long long>(bytes), t[0] * 1e6,
-                    t[1] * 1e6, t[1] / t[0], t[2] * 1e6, t[2] / t[0], t[3] * 1e6, t[3] / t[0]);
+  for (const Collective kind : kinds) {
+    const std::string name(name_of(kind));
+    if (name.find(only) == std::string::npos) continue;
+    for (Index bytes = 8; bytes <= largest; bytes *= 4) {
+      const Plain plain(call_of(kind, env.rank(), env.size(), bytes / 4));
+      const Call& call = plain.call;
+      const auto run = [&](MeshCore& mesh, const float* send, float* receive) {
+        mesh.collective(call, send, receive, "benchmark", Where::here());
+      };
+      Index sent = 0, received = 0;
+      for (const Piece& piece : call.send) sent += piece.count;
+      for (const Piece& piece : call.receive) received += piece.count;
+      const std::vector<double> t = tessera_bench::in_turns(
+          {[&] { plain(s.send.data(), s.receive.data()); },
+           [&] { run(*s.automatic, shared_send, shared_receive); },
+           [&] { run(*s.off, s.send.data(), s.receive.data()); },
+           [&] { run(*s.automatic, s.send.data(), s.receive.data()); },
+           [&] { run(*s.on, s.send.data(), s.receive.data()); }},
+          {}, [&](int round) {  // as in a program: what is sent has just been computed, and
+                                // what is received goes where something was before
+            std::fill_n(s.send.data(), sent, static_cast<float>(round));
+            std::fill_n(shared_send, sent, static_cast<float>(round));
+            std::fill_n(s.receive.data(), received, 0.0F);
+            std::fill_n(shared_receive, received, 0.0F);
+          });
+      if (env.rank() != 0) continue;
+      std::printf("%-19s %8s %9.2f", name.c_str(), tessera_bench::size_text(bytes).c_str(),
+                  t[0] * 1e6);
+      for (std::size_t i = 1; i < t.size(); ++i)
+        std::printf(" %9.2f %5.2f", t[i] * 1e6, t[i] / t[0]);
+      std::printf("\n");
+      std::fflush(stdout);
     }
-  return status;
+  }
+  return 0;
 }

@@ -12,9 +12,11 @@
 #include <Kokkos_Core.hpp>
 
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <utility>
+#include <vector>
 
 extern "C" char* openblas_get_corename();
 
@@ -45,24 +47,33 @@ class Silence : public benchmark::BenchmarkReporter {
   void ReportRuns(const std::vector<Run>&) override {}
 };
 
-inline int run_benchmarks(int argc, char** argv) {
-  int rank = 0, processes = 1;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+/// What a row of numbers is worth nothing without.
+inline std::vector<std::pair<const char*, std::string>> context() {
+  int processes = 1;
   MPI_Comm_size(MPI_COMM_WORLD, &processes);
   char mpi[MPI_MAX_LIBRARY_VERSION_STRING];
   int length = 0;
   MPI_Get_library_version(mpi, &length);
   const std::string library(mpi, static_cast<std::size_t>(length));
+  return {
+      {"commit", TESSERA_BENCH_COMMIT},
+      {"compiler", TESSERA_BENCH_COMPILER},
+      {"mpi", library.substr(0, library.find('\n'))},
+      {"kokkos", std::string(Kokkos::DefaultExecutionSpace::name()) + " " +
+                     std::to_string(KOKKOS_VERSION) + ", " +
+                     std::to_string(Kokkos::DefaultExecutionSpace().concurrency()) + " thread(s)"},
+      {"blas", std::string("OpenBLAS ") + openblas_get_corename()},
+      {"processes", std::to_string(processes)}};
+}
+inline void print_context() {
+  for (const auto& [name, value] : context()) std::printf("%s: %s\n", name, value.c_str());
+}
+
+inline int run_benchmarks(int argc, char** argv) {
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   benchmark::Initialize(&argc, argv);
-  benchmark::AddCustomContext("commit", TESSERA_BENCH_COMMIT);
-  benchmark::AddCustomContext("compiler", TESSERA_BENCH_COMPILER);
-  benchmark::AddCustomContext("mpi", library.substr(0, library.find('\n')));
-  benchmark::AddCustomContext(
-      "kokkos", std::string(Kokkos::DefaultExecutionSpace::name()) + " " +
-                    std::to_string(KOKKOS_VERSION) + ", " +
-                    std::to_string(Kokkos::DefaultExecutionSpace().concurrency()) + " thread(s)");
-  benchmark::AddCustomContext("blas", std::string("OpenBLAS ") + openblas_get_corename());
-  benchmark::AddCustomContext("processes", std::to_string(processes));
+  for (const auto& [name, value] : context()) benchmark::AddCustomContext(name, value);
   Silence silence;
   if (rank == 0)
     benchmark::RunSpecifiedBenchmarks();

@@ -11,6 +11,7 @@
 /// Laws: writing never waits; what is read is what was written once the writer is quiet.
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -54,6 +55,7 @@ struct CallState {
 };
 inline constexpr int state_words = static_cast<int>(sizeof(CallState) / 8);
 static_assert(sizeof(CallState) == 8 * state_words);
+inline constexpr int number_words = static_cast<int>(offsetof(CallState, label) / 8);
 
 /// A record that may lie in memory shared by processes: words are atomic and hold no addresses. All
 /// zero is a valid start.
@@ -68,10 +70,13 @@ struct alignas(64) BlackboardHead {
   std::atomic<std::uint64_t> reported;  ///< not 0 once some process of the node prints the report
 };
 
-template <std::size_t N> void copy_text(char (&to)[N], std::string_view from) {
+/// Returns true when `to` did not hold the text already.
+template <std::size_t N> bool copy_text(char (&to)[N], std::string_view from) {
   const std::size_t count = from.size() < N - 1 ? from.size() : N - 1;
+  if (std::memcmp(to, from.data(), count) == 0 && to[count] == 0) return false;
   std::memcpy(to, from.data(), count);
   std::memset(to + count, 0, N - count);
+  return true;
 }
 
 }  // namespace detail
@@ -89,13 +94,14 @@ class Blackboard {
       : head_(static_cast<detail::BlackboardHead*>(memory)),
         records_(reinterpret_cast<detail::CallRecord*>(static_cast<char*>(memory) +
                                                        sizeof(detail::BlackboardHead))),
-        slot_(std::move(slot)) {}
+        slot_(std::move(slot)),
+        written_(slot_.size()) {}
 
   int size() const { return static_cast<int>(slot_.size()); }
 
   /// Process `process` begins a call. Only that process writes its record.
   void enter(int process, const CallNote& note) {
-    detail::CallState state = read(process);
+    detail::CallState& state = written_[static_cast<std::size_t>(process)];
     state.time = detail::steady_nanoseconds();
     ++state.calls;
     state.activity = detail::Activity::waits;
@@ -103,11 +109,11 @@ class Blackboard {
     std::string_view file = note.where.file;
     if (const auto slash = file.rfind('/'); slash != std::string_view::npos)
       file.remove_prefix(slash + 1);
-    detail::copy_text(state.label, note.label);
-    detail::copy_text(state.file, file);
-    detail::copy_text(state.kind, note.kind);
-    detail::copy_text(state.over, note.over);
-    write(process, state);
+    bool texts = detail::copy_text(state.label, note.label);
+    texts = detail::copy_text(state.file, file) || texts;
+    texts = detail::copy_text(state.kind, note.kind) || texts;
+    texts = detail::copy_text(state.over, note.over) || texts;
+    write(process, texts ? detail::state_words : detail::number_words);
   }
   /// The call that was begun is done.
   void leave(int process) { mark(process, detail::Activity::left); }
@@ -151,10 +157,10 @@ class Blackboard {
   }
 
   void mark(int process, detail::Activity activity) {
-    detail::CallState state = read(process);
+    detail::CallState& state = written_[static_cast<std::size_t>(process)];
     state.time = detail::steady_nanoseconds();
     state.activity = activity;
-    write(process, state);
+    write(process, detail::number_words);
   }
 
   detail::CallState read(int process) const {
@@ -171,19 +177,22 @@ class Blackboard {
     return state;
   }
 
-  void write(int process, const detail::CallState& state) {
+  /// Writes the first `count` words of what the process has last said; mostly its texts stay.
+  void write(int process, int count) {
     detail::CallRecord& to = record(process);
     std::uint64_t words[detail::state_words];
-    std::memcpy(words, &state, sizeof state);
-    to.version.fetch_add(1, std::memory_order_acq_rel);
-    for (int i = 0; i < detail::state_words; ++i)
-      to.words[i].store(words[i], std::memory_order_release);
-    to.version.fetch_add(1, std::memory_order_release);
+    std::memcpy(words, &written_[static_cast<std::size_t>(process)],
+                static_cast<std::size_t>(count) * sizeof words[0]);
+    const std::uint64_t version = to.version.load(std::memory_order_relaxed);
+    to.version.store(version + 1, std::memory_order_relaxed);
+    for (int i = 0; i < count; ++i) to.words[i].store(words[i], std::memory_order_release);
+    to.version.store(version + 2, std::memory_order_release);
   }
 
   detail::BlackboardHead* head_;
   detail::CallRecord* records_;
   std::vector<int> slot_;
+  std::vector<detail::CallState> written_;  ///< by the processes that write through this object
 };
 
 }  // namespace tessera

@@ -79,8 +79,11 @@ struct TransportSettings {
   Windows windows = Windows::automatic;
   Index window_least = Index{64} << 10;  ///< bytes of a group's call (all its pieces) from which
                                          ///< windows are used; the same on all processes
-  Index window_stage = Index{1} << 20;   ///< bytes of staging memory of a process for each group
-                                         ///< that uses windows; the same on all processes
+  Index window_small_after = 32;  ///< smaller calls that a group of two, whose sums have one order,
+                                  ///< leaves to MPI before they too go through windows; the same on
+                                  ///< all processes
+  Index window_stage = Index{1} << 20;  ///< bytes of staging memory of a process for each group
+                                        ///< that uses windows; the same on all processes
 };
 
 /// Returns the default settings, changed by TESSERA_WAIT, TESSERA_TIME_LIMIT, TESSERA_WINDOWS,

@@ -43,7 +43,8 @@ constexpr bool may_use_windows(Windows asked, bool core_for_each_process) {
 namespace detail {
 
 /// Returns the bytes that decide whether a call goes through a window: a number that every member
-/// knows, or 0 for a call of which each member knows its own part alone.
+/// knows, or 0 for a call of which each member knows its own part alone. Point to point and in an
+/// uneven all-to-all it is what a member sends or receives at most.
 inline Index window_weight(const Call& call) {
   Index elements = 0;
   switch (call.kind) {
@@ -51,7 +52,7 @@ inline Index window_weight(const Call& call) {
       for (const Piece& piece : call.receive) elements += piece.count;
       break;
     case Collective::all_to_all:
-      if (!call.even) return 0;
+      if (!call.even) return call.bound * static_cast<Index>(size_of(call.type));
       [[fallthrough]];
     case Collective::reduce_scatter:
     case Collective::all_reduce:
@@ -59,7 +60,8 @@ inline Index window_weight(const Call& call) {
       break;
     case Collective::collective_permute:
     case Collective::exchange:
-      return 0;
+      elements = call.bound;
+      break;
   }
   return elements * static_cast<Index>(size_of(call.type));
 }

@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include <tessera/kernel/detail/reduce_op.hpp>
+#include <tessera/kernel/detail/stream_copy.hpp>
 #include <tessera/kernel/elements.hpp>
 
 namespace tessera {
@@ -50,7 +51,9 @@ void join_blocks(const void* const* from, int members, Index count, void* to, vo
         for (Index i = 0; i < n; ++i) block[i] = F::join(block[i], static_cast<C>(next[i]));
     }
     put_block(block, n, static_cast<T*>(to) + start);
-    if (also != nullptr) put_block(block, n, static_cast<T*>(also) + start);
+    if (also != nullptr)
+      stream_bytes(static_cast<T*>(also) + start, static_cast<T*>(to) + start,
+                   n * static_cast<Index>(sizeof(T)));
   }
 }
 
@@ -63,7 +66,8 @@ void join_elements(Reduction reduction, const void* const* from, int members, In
 }
 }  // namespace detail
 
-/// Joins n elements of each of `members` ranges into `to`, and into `also` unless it is null.
+/// Joins n elements of each of `members` ranges into `to`, and into `also` unless it is null: that
+/// is where other processes read.
 inline void join(DType type, Reduction reduction, const void* const* from, int members, Index n,
                  void* to, void* also = nullptr) {
   if (type == DType::i64 && reduction == Reduction::min)  // what every mesh agrees by

@@ -78,9 +78,7 @@ class MpiGroup final : public Group {
   void run(const Call& call, const void* send, void* receive) override {
     context_->require_open();
     const MpiContext::Watched watched(*context_, settings_.time_limit);
-    if (windows_ && window_weight(call) >= settings_.window_least &&
-        run_in_windows(call, send, receive))
-      return;
+    if (windows_ && wants_windows(call) && run_in_windows(call, send, receive)) return;
     const auto* from = static_cast<const char*>(send);
     auto* to = static_cast<char*>(receive);
     if (!is_large(call)) return run_with<SmallCalls>(call, from, to, small_);
@@ -91,19 +89,26 @@ class MpiGroup final : public Group {
   }
 
  private:
+  /// Returns the same on all members, which make their calls in the same order.
+  bool wants_windows(const Call& call) {
+    if (window_weight(call) >= settings_.window_least) return true;
+    return size_ == 2 && ++small_calls_ > settings_.window_small_after;
+  }
   /// Makes the call, or returns false on all members. Collective over: the group.
   bool run_in_windows(const Call& call, const void* send, void* receive) {
-    const bool selective =
-        settings_.windows == Windows::automatic && call.reduction == Reduction::none;
-    if (selective && handles_->windows.empty()) return false;  // there is no arena to lie in
     if (team_ == nullptr) {
       team_ = make_window_team(*context_, *handles_, comm_, members_, settings_);
       windows_ = team_ != nullptr;  // asked once
       if (!windows_) return false;
     }
     const auto wait = [&](auto come) { context_->wait_until(come, settings_.wait); };
-    if (selective && !team_->all_in_place(call, send, receive, wait)) return false;
-    team_->run(call, send, receive, wait);
+    const bool reduces = call.reduction != Reduction::none;
+    if (reduces || !team_->take(call, send, receive, wait)) {
+      const bool in_steps = reduces || call.kind == Collective::all_gather ||
+                            (call.kind == Collective::all_to_all && call.even);
+      if (!in_steps) return false;
+      team_->run(call, send, receive, wait);
+    }
     window_bytes_ += payload_bytes(call);
     return true;
   }
@@ -388,6 +393,7 @@ class MpiGroup final : public Group {
   bool windows_ = false;
   std::unique_ptr<WindowTeam> team_;
   Index window_bytes_ = 0;
+  Index small_calls_ = 0;
   Rows<SmallCalls> small_;
 #if TESSERA_MPI_LARGE_COUNTS
   Rows<LargeCalls> large_;

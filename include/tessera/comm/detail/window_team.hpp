@@ -13,11 +13,15 @@
 /// A half is written again only when all have finished the step before the last.
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include <tessera/base/error.hpp>
 #include <tessera/comm/detail/local_collective.hpp>
 #include <tessera/comm/detail/window_flags.hpp>
+#include <tessera/kernel/detail/stream_copy.hpp>
 #include <tessera/kernel/join.hpp>
 
 namespace tessera::detail {
@@ -34,28 +38,60 @@ class WindowTeam {
         arena_bytes_(arena_bytes),
         sources_(members_.size()) {}
 
-  /// Makes a call that has a window_weight; `wait(come)` returns once come() is true. Collective
-  /// over: the members.
+  /// Makes a reduction, an all-gather or an even all-to-all; `wait(come)` returns once come() is
+  /// true. Collective over: the members.
   template <class Wait>
   void run(const Call& call, const void* send, void* receive, const Wait& wait) {
     const Job job = job_of(call, send, receive);
-    if (call.kind == Collective::all_reduce)
-      all_reduce(job, wait);
-    else
+    if (call.kind != Collective::all_reduce)
       one_way(job, wait);
+    else if (call.send.front().count * job.size * max_of(1, size() - 1) <=
+             min_of(small_bytes, half_bytes_))
+      small_all_reduce(job, wait);
+    else
+      all_reduce(job, wait);
   }
 
-  /// Returns, on all members alike, whether all their send buffers lie in the arena's window.
-  /// Collective over: the members; a step without data.
+  /// Makes a call that reduces nothing in one step, if the send buffer of each member lies in the
+  /// arena's window or fits its staging memory. Else returns false on all members alike. Collective
+  /// over: the members. Throws CommunicationError when a member does not send what this one
+  /// receives.
   template <class Wait>
-  bool all_in_place(const Call& call, const void* send, void* receive, const Wait& wait) {
-    offer(job_of(call, send, receive), step_, wait, [](std::byte*) {});
+  bool take(const Call& call, const void* send, void* receive, const Wait& wait) {
+    const auto unit = static_cast<Index>(size_of(call.type));
+    const auto* from = static_cast<const std::byte*>(send);
+    const Job job = job_to_take(call, from, unit);
+    offer(job, step_, wait, [&](std::byte* to) {
+      if (job.source == cannot) return;
+      std::byte* data = to + table_bytes(call);
+      const auto enter = [&](const Offered& one) {
+        std::memcpy(to, &one, sizeof one);
+        to += sizeof one;
+      };
+      Index staged = 0;
+      for (const Piece& piece : call.send) {
+        if (call.kind != Collective::all_gather && piece.peer == own_) continue;
+        const Index bytes = piece.count * unit;
+        if (job.source == 0) stream_bytes(data + staged, from + piece.offset * unit, bytes);
+        enter({piece.peer,
+               job.source == 0 ? table_bytes(call) + staged : (piece.offset - job.first) * unit,
+               bytes});
+        staged += round_up(bytes, 64);
+      }
+      enter({});
+    });
     wait_for_all(&WindowFlags::ready, step_ + 1, wait);
     bool all = true;
-    for (int member = 0; member < size(); ++member)
-      all = all && flags_of(member).source[step_ % 2].load(std::memory_order_relaxed) != 0;
+    for (int member = 0; member < size(); ++member) all = all && source_of(member, step_) != cannot;
+    if (all) take_pieces(call, from, static_cast<std::byte*>(receive), unit);
     own_flags().finished.store(++step_, std::memory_order_release);
-    return all;
+    if (!all || job.source == 0) return all;
+    for (const Piece& piece : call.send)
+      if (call.kind == Collective::all_gather)
+        wait_for_all(&WindowFlags::finished, step_, wait);
+      else if (piece.count > 0)
+        wait_for(&WindowFlags::finished, piece.peer, step_, wait);
+    return true;
   }
 
  private:
@@ -67,6 +103,84 @@ class WindowTeam {
     Index first = 0;  ///< the offset of the first piece, elements
     std::uint64_t source = 0;
   };
+
+  /// All-reduces of at most as many bytes from the other members are done in one step.
+  static constexpr Index small_bytes = 16384;
+  /// As few bytes are staged even where they could be read in place.
+  static constexpr Index few_bytes = 512;
+  /// The source of a member that can neither stage its data nor have them read in place.
+  static constexpr std::uint64_t cannot = ~std::uint64_t{0};
+
+  /// What take() lets a member have: bytes from the arena's window, or from the staging memory. The
+  /// last has no peer.
+  struct Offered {
+    Index peer = -1;
+    Index offset = 0;
+    Index bytes = 0;
+  };
+  static Index table_bytes(const Call& call) {
+    return round_up(static_cast<Index>((call.send.size() + 1) * sizeof(Offered)), 64);
+  }
+  Job job_to_take(const Call& call, const std::byte* send, Index unit) const {
+    Job job;
+    job.call = &call;
+    Index last = 0;
+    Index staged = table_bytes(call);
+    for (const Piece& piece : call.send)
+      if (piece.count > 0) {
+        job.first = last == 0 ? piece.offset : min_of(job.first, piece.offset);
+        last = max_of(last, piece.offset + piece.count);
+        staged += round_up(piece.count * unit, 64);
+      }
+    const Index bytes = (last - job.first) * unit;
+    const bool fits = table_bytes(call) <= half_bytes_;
+    // Little is read sooner from the staging memory than waited for until it has been read.
+    if (fits && bytes > 0 && (bytes > few_bytes || staged > half_bytes_))
+      job.source = in_arena(send + job.first * unit, bytes);
+    if (job.source == 0 && staged > half_bytes_) job.source = cannot;
+    return job;
+  }
+  /// Returns where the piece lies that `member` offers this process: the `which`-th, of `bytes`.
+  const std::byte* offered(const Call& call, int member, int which, Index bytes) const {
+    const std::byte* at = half(member, step_);
+    Offered one;
+    for (;; at += sizeof one) {
+      std::memcpy(&one, at, sizeof one);
+      if (one.peer < 0) break;
+      if ((call.kind == Collective::all_gather || one.peer == own_) && which-- == 0) break;
+    }
+    if (one.peer < 0 || one.bytes != bytes)
+      throw CommunicationError("member " + std::to_string(own_) + " of a group receives " +
+                               std::to_string(bytes) + " bytes from member " +
+                               std::to_string(member) + ", which sends it " +
+                               std::to_string(one.bytes) +
+                               "; all processes must make the same calls, in the same order");
+    const std::uint64_t source = source_of(member, step_);
+    return one.offset + (source == 0
+                             ? half(member, step_)
+                             : members_[static_cast<std::size_t>(member)].arena + (source - 1));
+  }
+  /// Each begins behind itself, so that not all read from one.
+  void take_pieces(const Call& call, const std::byte* send, std::byte* receive, Index unit) const {
+    const std::size_t count = call.receive.size();
+    std::size_t begin = 0;
+    while (begin < count && call.receive[begin].peer < own_) ++begin;
+    for (std::size_t turn = 0; turn < count; ++turn) {
+      const std::size_t k = (begin + turn) % count;
+      const Piece& piece = call.receive[k];
+      const Index bytes = piece.count * unit;
+      if (bytes == 0) continue;
+      const int which = occurrence(call.receive, k);
+      const std::byte* from = nullptr;
+      if (piece.peer != own_)
+        from = offered(call, piece.peer, which, bytes);
+      else if (call.kind == Collective::all_gather)
+        from = send + call.send.front().offset * unit;
+      else
+        from = send + find_piece(call.send, own_, which)->offset * unit;
+      copy_bytes(receive + piece.offset * unit, from, bytes);
+    }
+  }
 
   Job job_of(const Call& call, const void* send, void* receive) const {
     Job job;
@@ -109,7 +223,7 @@ class WindowTeam {
   /// Returns where a member's data of `step` lies: `staged` bytes into its half, or `direct` bytes
   /// into its send buffer.
   const std::byte* data_of(int member, std::uint64_t step, Index staged, Index direct) const {
-    const std::uint64_t source = flags_of(member).source[step % 2].load(std::memory_order_relaxed);
+    const std::uint64_t source = source_of(member, step);
     if (source == 0) return half(member, step) + staged;
     return members_[static_cast<std::size_t>(member)].arena + (source - 1) + direct;
   }
@@ -127,13 +241,17 @@ class WindowTeam {
     for (int k = 1; k < size(); ++k) wait_for(counter, (own_ + k) % size(), value, wait);
   }
 
-  /// Puts the data of `step` where the others find it, by put(half), unless it lies there.
+  /// Says which call `step` belongs to and where the data lie, after put(half) has put there what
+  /// the others need.
   template <class Wait, class Put>
   void offer(const Job& job, std::uint64_t step, const Wait& wait, const Put& put) {
     if (step >= 2) wait_for_all(&WindowFlags::finished, step - 1, wait);
     own_flags().source[step % 2].store(job.source, std::memory_order_relaxed);
-    if (job.source == 0) put(half(own_, step));
+    put(half(own_, step));
     own_flags().ready.store(step + 1, std::memory_order_release);
+  }
+  std::uint64_t source_of(int member, std::uint64_t step) const {
+    return flags_of(member).source[step % 2].load(std::memory_order_relaxed);
   }
 
   /// All-gather, reduce-scatter, all-to-all: put and read. The others' slots in a half are `slot`
@@ -155,11 +273,12 @@ class WindowTeam {
     };
     const auto put = [&](std::uint64_t k) {
       offer(job, step_ + k, wait, [&](std::byte* to) {
+        if (job.source != 0) return;
         for (const Piece& piece : call.send) {
           if (!gathers && piece.peer == own_) continue;
           const auto [start, count] = part(k, piece.count);
-          copy_bytes(to + (gathers ? 0 : piece.peer * slot),
-                     job.data + (piece.offset - job.first + start) * job.size, count * job.size);
+          stream_bytes(to + (gathers ? 0 : piece.peer * slot),
+                       job.data + (piece.offset - job.first + start) * job.size, count * job.size);
         }
       });
     };
@@ -206,6 +325,21 @@ class WindowTeam {
          job.receive + (call.receive.front().offset + start) * job.size);
   }
 
+  /// Every member reads all and reduces for itself, in the order of the members as ever: a step in
+  /// which nobody waits twice.
+  template <class Wait> void small_all_reduce(Job job, const Wait& wait) {
+    const Call& call = *job.call;
+    const Index n = call.send.front().count;
+    job.source = 0;  // in place it is overwritten while others read
+    offer(job, step_, wait, [&](std::byte* to) { stream_bytes(to, job.data, n * job.size); });
+    wait_for_all(&WindowFlags::ready, step_ + 1, wait);
+    for (int member = 0; member < size(); ++member)
+      sources_[static_cast<std::size_t>(member)] = member == own_ ? job.data : half(member, step_);
+    join(call.type, call.reduction, sources_.data(), size(), n,
+         job.receive + call.receive.front().offset * job.size);
+    own_flags().finished.store(++step_, std::memory_order_release);
+  }
+
   /// Each step's elements are divided among the members: each reduces its part, into its own half
   /// and its result, and takes the other parts from the others.
   template <class Wait> void all_reduce(const Job& job, const Wait& wait) {
@@ -224,12 +358,13 @@ class WindowTeam {
     };
     const auto put = [&](std::uint64_t k) {
       offer(job, step_ + k, wait, [&](std::byte* to) {
+        if (job.source != 0) return;
         for (int member = 0; member < size(); ++member)
           if (member != own_) {
             const auto [start, count] = part(k, member);
-            copy_bytes(to + start * job.size,
-                       job.data + (static_cast<Index>(k) * most + start) * job.size,
-                       count * job.size);
+            stream_bytes(to + start * job.size,
+                         job.data + (static_cast<Index>(k) * most + start) * job.size,
+                         count * job.size);
           }
       });
     };
@@ -244,7 +379,7 @@ class WindowTeam {
             member == own_ ? job.data + (base + start) * job.size
                            : data_of(member, step, start * job.size, (base + start) * job.size);
       join(call.type, call.reduction, sources_.data(), size(), count,
-           half(own_, step) + start * job.size, result + (base + start) * job.size);
+           result + (base + start) * job.size, half(own_, step) + start * job.size);
       own_flags().reduced.store(step + 1, std::memory_order_release);
       if (k + 1 < steps) put(k + 1);
       // In place, what others still read is not overwritten: a part is taken once all have reduced.

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Copies to memory that another processor has read last and will read next. Written past the
+/// caches: else each line is first asked back from the reader's cache, which takes several times as
+/// long as the copy (benchmarks/comm/collectives.bench.cpp, column `on`).
+///
+///     stream_bytes(stage, data, bytes);
+///     ready.store(step + 1, std::memory_order_release);     // whoever sees it sees the bytes
+///
+/// Laws: copies what memcpy copies; a release store that follows publishes it.
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include <tessera/base/math.hpp>
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+namespace tessera::detail {
+
+/// Fewer bytes than this go through the caches.
+inline constexpr Index stream_least = 2048;
+
+inline void stream_bytes(void* target, const void* source, Index bytes) {
+  auto* to = static_cast<std::byte*>(target);
+  const auto* from = static_cast<const std::byte*>(source);
+  if (bytes <= 0) return;
+#if defined(__SSE2__)
+  if (bytes >= stream_least) {
+    const auto head = static_cast<Index>(-reinterpret_cast<std::uintptr_t>(to) % 64);
+    std::memcpy(to, from, static_cast<std::size_t>(head));
+    Index i = head;
+    for (; i + 64 <= bytes; i += 64)
+      for (Index k = i; k < i + 64; k += 16)
+        _mm_stream_si128(reinterpret_cast<__m128i*>(to + k),
+                         _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + k)));
+    std::memcpy(to + i, from + i, static_cast<std::size_t>(bytes - i));
+    _mm_sfence();  // what is written past the caches is not ordered otherwise
+    return;
+  }
+#endif
+  std::memcpy(to, from, static_cast<std::size_t>(bytes));
+}
+
+}  // namespace tessera::detail
