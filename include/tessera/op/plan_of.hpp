@@ -5,7 +5,7 @@
 ///
 ///     constexpr auto p = plan<"ik,kj->ij">(like<X>(8, 512), like<W>(512, 96), sizes<Grid>(2, 4));
 ///     static_assert(p.count(all_reduce) == 0);
-///     Program layer = plan(product)(like<X>(8, 512), like<W>(512, 96), sizes<Grid>(64, 64));
+///     Program layer = plan(project)(like<X>(8, 512), like<W>(512, 96), sizes<Grid>(64, 64));
 ///
 /// Laws: the plan of process r on paper equals the plan that process r executes.
 #include <tuple>

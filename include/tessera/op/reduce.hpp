@@ -87,7 +87,6 @@ template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor
 auto min(const A& x, Where where = Where::here()) {
   return reduce<Min, E, Out, Bound>(x, where);
 }
-
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>
 auto product(const A& x, Where where = Where::here()) {
   return reduce<Product, E, Out, Bound>(x, where);
@@ -115,7 +114,6 @@ template <TypedTensor A> auto max(const A& x, Where where = Where::here()) {
 template <TypedTensor A> auto min(const A& x, Where where = Where::here()) {
   return reduce<Min, detail::total_equation(A::rank)>(x, where);
 }
-
 template <TypedTensor A> auto product(const A& x, Where where = Where::here()) {
   return reduce<Product, detail::total_equation(A::rank)>(x, where);
 }

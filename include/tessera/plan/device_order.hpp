@@ -5,7 +5,7 @@
 /// GShard, appendix A.3). mesh/device_order.hpp is the answer's form.
 ///
 ///     const Machine machine{.processes_per_node = 8};
-///     Program layer = plan(product)(like<X>(8, 512), like<W>(512, 96), sizes<Grid>(8, 8));
+///     Program layer = plan(project)(like<X>(8, 512), like<W>(512, 96), sizes<Grid>(8, 8));
 ///     DeviceOrder order = least_network_order(traffic_of(layer), layer.mesh, machine);
 ///
 /// The traffic is taken as it is, whatever the order: plan again with the order in the machine to

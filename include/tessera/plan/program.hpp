@@ -4,7 +4,7 @@
 /// A Program: the ordered list of plans that a run, or a dry run, went through, with its layers and
 /// the lifetimes of its tensors.
 ///
-///     Program p = plan(product)(like<X>(8, 512), like<W>(512, 96), sizes<Grid>(64, 64));
+///     Program p = plan(project)(like<X>(8, 512), like<W>(512, 96), sizes<Grid>(64, 64));
 ///     p.payload_bytes(AxisSet{1});   p.peak_bytes();   p.duplicated_flops()
 ///
 /// Sums by axis, layer and operator are plan/summary.hpp's, memory over time plan/timeline.hpp's,
