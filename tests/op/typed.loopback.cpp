@@ -379,7 +379,7 @@ TEST_CASE("wrong calls are answered with the rule and the way out") {
                               [&] { map_dynamic<std::int64_t>("ij->ij", fn::Square{}, same, open); }));
   CHECK(throws<ShardingError>("both operands of a product are unfinished", [&] { einsum("ik,kj->ij", open, open); }));
   CHECK(throws<ShardingError>("cannot be read", [&] { einsum("ik,kj->ij!", n, n, Sharding{{0}, {}}.with_partial(AxisSet{1}, Reduction::sum)); }));
-  CHECK(throws<UsageError>("of int64: the mean of integers, [&] { reduce<Mean>("ij->i", n); }));
+  CHECK(throws<UsageError>("of int64: the mean of integers", [&] { reduce<Mean>("ij->i", n); }));
   CHECK(throws<UsageError>("the tensor is dry", [&] { gather(a); }));
   CHECK(throws<UsageError>("an empty tensor is used", [&] { einsum<"ik,kj->ij">(Real<data, _>{}, b); }));
   CHECK(throws<UsageError>("is read as float", [&] { gather<float>(x); }));

@@ -9,6 +9,8 @@
 ///     h + 1;                               // a half: whole numbers do not promote
 ///     h + 1.0f;                            // a float
 ///
+/// (CUDA has a `half` of its own: beside it write tessera::half.)
+///
 /// Laws: to float and back is the same bits (a signalling NaN becomes quiet); from float, double
 /// and integers it is the nearest value, rounded once; subnormals, infinities and NaN are kept.
 #include <bit>
