@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Whether large collectives among the processes of one node go through memory that they share, in
+/// Whether collectives among the processes of one node go through memory that they share, in
 /// place of MPI's. comm/detail/window_team.hpp is how.
 ///
 ///     may_use_windows(Windows::automatic, true) == true     // a core for each process
@@ -19,8 +19,9 @@
 
 namespace tessera {
 
-/// `automatic`, when each process of the node has a core: reductions, and exchanges of data whose
-/// send buffers all lie in the arenas' window, so that nothing is copied twice. `on`: all that can.
+/// `automatic`: when each process of the node has a core. `on`: always. Large calls go through
+/// windows, in a group of two small ones too (comm/transport.hpp); of permutes, exchanges and
+/// uneven all-to-alls those whose data all lie in the arenas' window or fit the staging memory.
 enum class Windows : std::uint8_t { automatic, off, on };
 
 /// Returns the name as TESSERA_WINDOWS takes it.

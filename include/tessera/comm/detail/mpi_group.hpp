@@ -3,8 +3,8 @@
 /// @file
 /// Calls as MPI makes them: the plain function when call.even, else the v-form; blocking when the
 /// process spins, else the nonblocking form and a nap; point to point for permutes and exchanges.
-/// Where windows are on and all members are of one node, a large collective goes through shared
-/// memory instead (comm/windows.hpp), made at the first such call.
+/// Where windows are on and all members are of one node, a call may go through shared memory
+/// instead (comm/windows.hpp), made at the first such call.
 ///
 ///     MpiGroup(handles, context, comm, members, settings).run(call, send, receive);
 ///
