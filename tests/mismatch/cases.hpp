@@ -278,7 +278,8 @@ inline const Deviation different_meshes[] = {
        if (p.odd) options.machine.message_ps += 1;
        make(p, p.size, options);
      },
-     "the machine model counts too", "the machine model counts too"},
+     "the machine model and the device assignment count too",
+     "the machine model and the device assignment count too"},
     {"the workspace limit",
      [](const Part& p) {
        MeshOptions options;

@@ -41,7 +41,7 @@ template <class T> void every_function(const ProcessMesh<Grid>& mesh) {
   const auto n = cast<std::int32_t>(where(t, x, 0) + where(u, T{1}, T{}) * where(t, 2, x));
   const auto bits = bitwise_or(bitwise_and(n, 7), bitwise_xor(shift_left(n, 2), bitwise_not(n)));
   const auto z = make_complex(cast<float>(shift_right(bits, 1)), cast<float>(not_equal(n, 3)));
-  const auto h = cast<half>(real(z) + imag(conj(z)) + abs(z) + arg(z));
+  const auto h = cast<tessera::half>(real(z) + imag(conj(z)) + abs(z) + arg(z));
   fmt::print(fmt::runtime("{}"), gather(cast<double>(sin(h) * h)).values.size());
 }
 
