@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Windows over one process's own memory, as values: planners decide them, kernels carry them out.
+/// All offsets and strides count elements. Extents are those of the part at hand, and a window's
+/// `low` says where its first tap lies for the first result at hand (base/window.hpp:
+/// local_window); what lies outside the part is zero, or the identity of the reduction. `high` is
+/// not read.
+///
+///     LocalConvolve c{.batch = 4, .in_features = 3, .out_features = 8, .input = {16}, .result = {14}, ...};
+#include <tessera/base/window.hpp>
+
+namespace tessera {
+
+/// Most spatial dimensions that a convolution may have.
+inline constexpr int max_spatial = 3;
+
+/// How one operand of a convolution lies: strides of its two other dimensions, and of the spatial
+/// ones.
+struct ConvolveLayout {
+  Index offset = 0;
+  Index first = 0;   ///< input and result: batch; kernel: input feature
+  Index second = 0;  ///< input and result: feature; kernel: output feature
+  FixedVector<Index, max_spatial> spatial{};
+  constexpr bool operator==(const ConvolveLayout&) const = default;
+};
+
+/// result[n, g*O + o, y] = sum over c in 0..C-1 and taps t of
+///   kernel[c, g*O + o, k(t)] * input[n, g*C + c, x(y, t)]             groups of features, or
+///   kernel[c, g*O + o, k(t)] * input[g*N + n, c, x(y, t)]             groups of the batch,
+/// with N = batch, C = in_features, O = out_features, g < groups, and k(t) = size-1-t where the
+/// window is reversed. The result is written, not added to.
+struct LocalConvolve {
+  Index batch = 1;
+  Index groups = 1;
+  Index in_features = 1;   ///< of one group
+  Index out_features = 1;  ///< of one group
+  bool groups_of_batch = false;
+  FixedVector<Index, max_spatial> input{};   ///< spatial extents
+  FixedVector<Index, max_spatial> result{};  ///< spatial extents
+  FixedVector<Window, max_spatial> windows{};
+  ConvolveLayout in{};
+  ConvolveLayout kernel{};
+  ConvolveLayout out{};
+  constexpr Index taps() const {
+    Index product = 1;
+    for (const Window& w : windows) product = saturating_mul(product, w.size);
+    return product;
+  }
+  /// Returns the multiplications and additions, those with zeros outside included.
+  constexpr Index flops() const {
+    Index results = saturating_mul(saturating_mul(batch, groups), out_features);
+    for (Index extent : result) results = saturating_mul(results, extent);
+    return saturating_mul(saturating_mul(2, results), saturating_mul(in_features, taps()));
+  }
+  constexpr bool operator==(const LocalConvolve&) const = default;
+};
+
+/// Reduces the elements under a window of each result, in all dimensions. The result is contiguous,
+/// row-major; the input lies as its strides say.
+struct LocalReduceWindow {
+  Extents input{};
+  Extents input_strides{};
+  Extents result{};
+  Windows windows{};
+  constexpr bool operator==(const LocalReduceWindow&) const = default;
+};
+
+/// For each window of `input`, chosen by the greatest (or least) element that comes first, adds the
+/// window's source to the place of that element: what a gradient of a reduce-window by max does.
+/// Element i of the result is at input element first[d] + i in dimension d; sources are those of
+/// all windows that hold such an element. Input and source are contiguous, row-major; so is the
+/// result, which is written.
+struct LocalSelectScatter {
+  Extents input{};
+  Extents source{};
+  Extents result{};
+  Extents first{};
+  Windows windows{};
+  constexpr bool operator==(const LocalSelectScatter&) const = default;
+};
+
+}  // namespace tessera

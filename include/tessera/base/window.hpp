@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// A window that slides along one dimension, and the arithmetic of what it reads: the settings of
+/// XLA's convolutions and reduce-windows (GShard, Appendix A.4).
+///
+///     constexpr Window w{.size = 3, .stride = 2, .low = 1, .high = 1};
+///     result_extent(7, w) == 4;   reach({2, 4}, 7, w) == Interval{3, 7}
+///
+/// Laws: result o at tap t reads base position o * stride - low + t * window_dilation; element i
+/// lies at base position i * base_dilation, all others are empty. reach({a, b}) is the least
+/// interval that holds every element which results a to b-1 read, and read_by({a, b}) the least
+/// that holds every result which reads one of elements a to b-1.
+#include <tessera/base/box.hpp>
+
+namespace tessera {
+
+struct Window {
+  Index size = 1;  ///< taps; of a convolution the extent of the kernel
+  Index stride = 1;
+  Index low = 0;   ///< positions added before the first element; negative ones crop
+  Index high = 0;  ///< and behind the last
+  Index base_dilation = 1;
+  Index window_dilation = 1;
+  bool reversed = false;  ///< tap t reads kernel element size-1-t
+  constexpr bool operator==(const Window&) const = default;
+};
+/// The windows of an operator's dimensions.
+using Windows = FixedVector<Window, max_dims>;
+
+/// Return a / b rounded down and up; b > 0, a of any sign.
+constexpr Index floor_quotient(Index a, Index b) { return a / b - (a % b < 0 ? 1 : 0); }
+constexpr Index ceil_quotient(Index a, Index b) { return a / b + (a % b > 0 ? 1 : 0); }
+
+/// Returns how many positions n elements take with `dilation` - 1 empty ones between them.
+constexpr Index dilated(Index n, Index dilation) { return n == 0 ? 0 : (n - 1) * dilation + 1; }
+
+/// Returns how many results a window has over n elements: 0 when it is larger than what is padded.
+constexpr Index result_extent(Index n, const Window& w) {
+  const Index padded = dilated(n, w.base_dilation) + w.low + w.high;
+  const Index span = dilated(w.size, w.window_dilation);
+  return padded < span ? 0 : (padded - span) / w.stride + 1;
+}
+
+/// Returns the elements, of n, that the taps `taps` of the results `results` read, as an interval.
+constexpr Interval reach(Interval results, Index n, const Window& w, Interval taps) {
+  if (results.size() == 0 || taps.size() == 0) return {0, 0};
+  const Index first = results.lo * w.stride - w.low + taps.lo * w.window_dilation;
+  const Index last = (results.hi - 1) * w.stride - w.low + (taps.hi - 1) * w.window_dilation;
+  const Index lo = min_of(n, max_of(0, ceil_quotient(first, w.base_dilation)));
+  const Index hi = min_of(n, max_of(0, floor_quotient(last, w.base_dilation) + 1));
+  return {lo, max_of(lo, hi)};
+}
+constexpr Interval reach(Interval results, Index n, const Window& w) {
+  return reach(results, n, w, {0, w.size});
+}
+
+/// Returns the results, of `results_extent`, that read an element of `elements`, as an interval.
+constexpr Interval read_by(Interval elements, Index results_extent, const Window& w) {
+  if (elements.size() == 0) return {0, 0};
+  const Index first = elements.lo * w.base_dilation + w.low - (w.size - 1) * w.window_dilation;
+  const Index last = (elements.hi - 1) * w.base_dilation + w.low;
+  const Index lo = min_of(results_extent, max_of(0, ceil_quotient(first, w.stride)));
+  const Index hi = min_of(results_extent, max_of(0, floor_quotient(last, w.stride) + 1));
+  return {lo, max_of(lo, hi)};
+}
+
+/// Returns the window as it slides over a part of the elements, from `first_element` on, making
+/// results from `first_result` on with taps from `first_tap` on: `low` is all that changes, and the
+/// number of taps.
+constexpr Window local_window(const Window& w, Index first_result, Index first_element,
+                              Interval taps) {
+  Window local = w;
+  local.size = taps.size();
+  local.low = w.low - first_result * w.stride + first_element * w.base_dilation -
+              taps.lo * w.window_dilation;
+  local.high = 0;  // what is beyond the last element is said by the results
+  return local;
+}
+
+}  // namespace tessera
