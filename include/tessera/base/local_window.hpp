@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Windows over one process's own memory, as values: planners decide them, kernels carry them out.
+/// WindowList over one process's own memory, as values: planners decide them, kernels carry them out.
 /// All offsets and strides count elements. Extents are those of the part at hand, and a window's
 /// `low` says where its first tap lies for the first result at hand (base/window.hpp:
 /// local_window); what lies outside the part is zero, or the identity of the reduction. `high` is
@@ -62,7 +62,7 @@ struct LocalReduceWindow {
   Extents input{};
   Extents input_strides{};
   Extents result{};
-  Windows windows{};
+  WindowList windows{};
   constexpr bool operator==(const LocalReduceWindow&) const = default;
 };
 
@@ -76,7 +76,7 @@ struct LocalSelectScatter {
   Extents source{};
   Extents result{};
   Extents first{};
-  Windows windows{};
+  WindowList windows{};
   constexpr bool operator==(const LocalSelectScatter&) const = default;
 };
 

@@ -26,7 +26,7 @@ struct Window {
   constexpr bool operator==(const Window&) const = default;
 };
 /// The windows of an operator's dimensions.
-using Windows = FixedVector<Window, max_dims>;
+using WindowList = FixedVector<Window, max_dims>;
 
 /// Return a / b rounded down and up; b > 0, a of any sign.
 constexpr Index floor_quotient(Index a, Index b) { return a / b - (a % b < 0 ? 1 : 0); }

@@ -96,7 +96,7 @@ constexpr Index block_size(Index n, Index parts, Index part) {
 }
 
 /// Returns the payload of a call in elements (see the law above).
-inline Index payload_elements(const Call& call) {
+constexpr Index payload_elements(const Call& call) {
   Index total = 0;
   switch (call.kind) {
     case Collective::all_gather:
@@ -127,7 +127,7 @@ constexpr int rounds(int members) {
 
 /// Returns the messages that a process sends, as they are priced: one for each peer point to point
 /// and in an all-to-all, one a round in the other collectives (all-reduce: twice).
-inline Index message_count(const Call& call) {
+constexpr Index message_count(const Call& call) {
   switch (call.kind) {
     case Collective::all_gather:
     case Collective::reduce_scatter:
@@ -146,11 +146,11 @@ inline Index message_count(const Call& call) {
 }
 
 /// Returns the payload of a call in bytes (see the law above).
-inline Index payload_bytes(const Call& call) {
+constexpr Index payload_bytes(const Call& call) {
   return payload_elements(call) * static_cast<Index>(size_of(call.type));
 }
 /// Returns the part of the payload that goes between nodes, as the plan has it.
-inline Index network_bytes(const Call& call) {
+constexpr Index network_bytes(const Call& call) {
   return call.network * static_cast<Index>(size_of(call.type));
 }
 

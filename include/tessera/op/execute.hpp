@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include <tessera/kernel/accumulate.hpp>
 #include <tessera/kernel/copy.hpp>
 #include <tessera/kernel/detail/tool_region.hpp>
 #include <tessera/kernel/fence.hpp>
@@ -35,7 +36,7 @@ using OperandList = FixedVector<const TensorCore*, max_operands>;
 class Execution {
  public:
   Execution(const Prepared& prepared, const OperandList& operands, CallSite site, double scale,
-            MapKernel kernel, const TensorCore* destination)
+            MapKernel kernel, const TensorCore* destination, const void* fill = nullptr)
       : prepared_(prepared),
         plan_(*prepared.plan),
         mesh_(operands[0]->mesh()),
@@ -44,6 +45,7 @@ class Execution {
         scale_(scale),
         kernel_(kernel),
         destination_(destination),
+        fill_(fill),
         live_(!mesh_->dry()) {
     for (int i = 0; i < operands.size(); ++i) data_[i] = operands[i]->data();
   }
@@ -112,12 +114,20 @@ class Execution {
     for (int slot : step.also) make(slot);
     if (step.takes >= 0) {
       storage_[step.out] = std::move(storage_[step.takes]);
+      data_[step.out] = storage_[step.out]->data();
     } else if (plan_.slots[step.out].given) {
       storage_[step.out] = destination_->storage();
+      data_[step.out] = storage_[step.out]->data();
     } else {
-      return make(step.out);
+      make(step.out);
     }
-    data_[step.out] = storage_[step.out]->data();
+    if (step.fills && live_)
+      fill_block(type_of(step), data_[step.out], plan_.slots[step.out].bytes);
+  }
+  void fill_block(DType type, void* block, Index bytes) {
+    if (fill_ == nullptr) return fill_zeros(block, bytes);
+    const StridedCopy all{{bytes / static_cast<Index>(size_of(type))}, 0, {0}, 0, {1}};
+    copy_all(type, {const_cast<void*>(fill_), true}, {block, false}, {all});
   }
   void record() {
     Recorder& recorder = mesh_->attachment<Recorder>();
@@ -137,6 +147,7 @@ class Execution {
   }
   void carry_out(const Step& step, const StepWork& work) {
     const DType type = plan_.slots[step.out].desc.type;
+    if (step.region >= 0 && (step.in.size() > 1 || work.adds)) return take_regions(step, work);
     if (!step.also.empty()) return communicate_joined(step, work);
     if (step.kind == StepKind::communicate) {
       Communication(*mesh_, site_, work, type, source(step), target(step)).run();
@@ -173,6 +184,35 @@ class Execution {
                work.joined[static_cast<std::size_t>(k)].unpack);
     if (live_) tessera::fence();  // the staging memory goes back
   }
+  /// Takes regions of several tensors, or gives one back, by one call or none.
+  void take_regions(const Step& step, const StepWork& work) {
+    const DType type = type_of(step);
+    const Staging send(mesh_->arena(), work.send_staging, false);
+    const Staging receive(mesh_->arena(), work.receive_staging, false);
+    const auto each = [&](const auto& visit) {
+      for (int k = 0; live_ && k < step.in.size(); ++k)
+        visit(Side{data_[step.in[k]], false},
+              work.joined.empty() ? work : work.joined[static_cast<std::size_t>(k)]);
+    };
+    const auto put = [&](Side from, const std::vector<StridedCopy>& copies) {
+      if (work.adds && !copies.empty())
+        return accumulate(type, from.data, data_[step.out], copies.data(),
+                          static_cast<int>(copies.size()));
+      copy_all(type, from, target(step), copies);
+    };
+    if (step.kind == StepKind::communicate) {
+      each([&](Side block, const CallWork& one) { copy_all(type, block, send.side(), one.pack); });
+      if (live_) tessera::fence();
+      const bool packed = work.send == Buffer::send_staging;
+      mesh_->collective(work.call, packed ? send.side().data : source(step).data,
+                        receive.side().data, site_.label, site_.where);
+    }
+    each([&](Side block, const CallWork& one) {  // later inputs come over earlier ones
+      put(block, one.local);
+      put(receive.side(), one.unpack);
+    });
+    if (live_) tessera::fence();  // the staging memory goes back
+  }
   /// Carries out the rounds of a step from `round` on.
   void communicate_rounds(const Step& step, Index round) {
     for (; round < step.rounds; ++round)
@@ -192,6 +232,7 @@ class Execution {
   double scale_;
   MapKernel kernel_;
   const TensorCore* destination_;
+  const void* fill_;  ///< one element: what a region has outside its source; null: zero
   bool live_;
   std::array<void*, Plan::max_slots> data_{};
   std::array<std::shared_ptr<Storage>, Plan::max_slots> storage_;
@@ -350,10 +391,10 @@ inline std::string region_name(const Plan& plan, std::string_view label) {
 /// CommunicationError, MemoryError.
 inline TensorCore execute(const Prepared& prepared, const detail::OperandList& operands,
                           CallSite site, double scale = 1, MapKernel kernel = {},
-                          const TensorCore* destination = nullptr) {
+                          const TensorCore* destination = nullptr, const void* fill = nullptr) {
   const detail::ToolRegion region([&] { return detail::region_name(*prepared.plan, site.label); },
                                   !operands[0]->mesh()->dry());
-  return detail::Execution(prepared, operands, site, scale, kernel, destination).run();
+  return detail::Execution(prepared, operands, site, scale, kernel, destination, fill).run();
 }
 
 }  // namespace tessera

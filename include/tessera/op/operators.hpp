@@ -89,11 +89,12 @@ inline void require_contract(const Plan& plan, const Contract& contract, const M
 }
 
 /// What an operator has beside its operands: the kernel of its elementwise step, the scale of its
-/// sum, and the tensor that it writes.
+/// sum, the tensor that it writes, and what lies outside a tensor.
 struct Extras {
   double scale = 1;
   MapKernel kernel = {};
   const TensorCore* into = nullptr;
+  const void* fill = nullptr;  ///< one element: what lies outside a tensor; null: zero
   Destination destination = Destination::fresh;
   Started* started = nullptr;  ///< where the operator is left under way, instead of being finished
   const Shardings* targets = nullptr;       ///< of an operator with several results, theirs
@@ -136,7 +137,8 @@ TensorCore run_operator(PlanKey& key, const OperandList& operands, CallSite site
           extras.also->push_back(execution.also(i - 1, (*extras.targets)[i]));
         return first;
       }
-      return execute(prepared, operands, site, extras.scale, extras.kernel, extras.into);
+      return execute(prepared, operands, site, extras.scale, extras.kernel, extras.into,
+                     extras.fill);
     } catch (const std::length_error&) {
       throw ShapeError(std::string(site.label) + ": the plan needs more than the " +
                        std::to_string(Plan::max_steps) +

@@ -204,6 +204,37 @@ class PlanBuilder {
   /// where no process needs what another has; returns the new slot. Not both slots are sharded.
   int relocate(int slot, const Sharding& sharding, const Placement& place);
 
+  /// Makes `result` of what regions[k] takes of slots[k]: by one exchange, or by local copies where
+  /// every process has what it needs; returns the new slot. `shaped`: a process holds what it needs
+  /// of regions[0], not its block of `result`. Later slots come over earlier ones.
+  constexpr int take(const FixedVector<int, max_operands>& slots,
+                     const FixedVector<Region, max_operands>& regions, const TensorDesc& result,
+                     const Term& labels, bool fills, bool shaped = false) {
+    Step step;
+    step.kind = StepKind::copy;
+    step.region = static_cast<std::int8_t>(plan_.regions.size());
+    step.fills = fills;
+    for (int slot : slots) step.in.push_back(static_cast<std::int8_t>(slot));
+    for (const Region& region : regions) {
+      plan_.regions.push_back(region);
+      step.group = step.group | moving_axes(region, plan_.mesh);
+    }
+    return add_region_step(step, add_slot(result, labels, SlotRole::temporary, {},
+                                          shaped ? step.region : std::int8_t{-1}));
+  }
+  /// The other way round: adds to each element of the source of region `region` of the plan, which
+  /// is a tensor `result`, what all processes hold of it in `slot`; returns the new slot.
+  constexpr int give_back(int slot, std::int8_t region, const TensorDesc& result,
+                          const Term& labels) {
+    Step step;
+    step.kind = StepKind::copy;
+    step.region = region;
+    step.fills = step.adjoint = true;
+    step.in.push_back(static_cast<std::int8_t>(slot));
+    step.group = moving_axes(plan_.regions[region], plan_.mesh);
+    return add_region_step(step, add_slot(result, labels, SlotRole::temporary));
+  }
+
   constexpr const Coordinates& at() const { return at_; }
   constexpr const PlanOptions& options() const { return options_; }
 
@@ -231,14 +262,29 @@ class PlanBuilder {
       return;
     }
   }
+  constexpr int add_region_step(Step step, int out) {
+    step.out = static_cast<std::int8_t>(out);
+    if (!step.group.empty()) {
+      step.kind = StepKind::communicate;
+      step.collective = Collective::exchange;
+      plan_.needs.accept(Collective::exchange, step.group);
+      step.level = levels(step.group, plan_.mesh, options_.machine).level();
+      step.node = levels(step.group, plan_.mesh, options_.machine).node;
+      detail::number_region(plan_, step, plan_.process);
+    }
+    step.cost = detail::price_of_region(plan_, step, options_.machine);
+    plan_.steps.push_back(step);
+    return out;
+  }
   constexpr int add_slot(const TensorDesc& desc, const Term& labels, SlotRole role,
-                         const Placement& place = {}) {
+                         const Placement& place = {}, std::int8_t region = -1) {
     Slot& slot = plan_.slots.push_back({});
     slot.desc = desc;
     slot.place = place;
+    slot.region = region;
     slot.labels = labels;
     slot.role = role;
-    slot.bytes = detail::slot_bytes(slot, plan_.mesh, plan_.process, at_);
+    slot.bytes = detail::slot_bytes(plan_, slot, plan_.process, at_);
     return plan_.slots.size() - 1;
   }
   constexpr int copy(int slot) {

@@ -5,19 +5,22 @@
 /// Steps and shardings are the same on all processes, so a plan of one process tells those of the
 /// others, without planning again. plan/on_process.hpp is what users call.
 ///
-///     detail::number_slot(slot, mesh, process);   detail::step_flops(plan, step, at)
+///     detail::slot_bytes(plan, slot, process, at);   detail::step_flops(plan, step, at)
 ///
 /// Laws: planners and on_process() number by these functions alone.
 #include <tessera/plan/move.hpp>
+#include <tessera/plan/region_work.hpp>
 
 namespace tessera::detail {
 
 /// Returns the bytes of this process's block.
-constexpr Index slot_bytes(const Slot& slot, const MeshShape& mesh, int process,
-                           const Coordinates& at) {
+constexpr Index slot_bytes(const Plan& plan, const Slot& slot, int process, const Coordinates& at) {
   const TensorDesc& desc = slot.desc;
-  const Index elements = slot.place.sharded() ? block_volume(desc.extents, desc.sharding, mesh, at)
-                                              : Holding(desc, slot.place, mesh).size(process);
+  const MeshShape& mesh = plan.mesh;
+  const Index elements = slot.region >= 0 ? needed(plan.regions[slot.region], mesh, at).size()
+                         : slot.place.sharded()
+                             ? block_volume(desc.extents, desc.sharding, mesh, at)
+                             : Holding(desc, slot.place, mesh).size(process);
   return saturating_mul(elements, static_cast<Index>(size_of(desc.type)));
 }
 

@@ -25,10 +25,12 @@ namespace tessera {
 inline void move_to_process(Plan& plan, int process, const Machine& machine = {}) {
   const Coordinates at = plan.mesh.coordinates(process);
   plan.process = process;
-  for (Slot& slot : plan.slots) slot.bytes = detail::slot_bytes(slot, plan.mesh, process, at);
+  for (Slot& slot : plan.slots) slot.bytes = detail::slot_bytes(plan, slot, process, at);
   for (Step& step : plan.steps) {
     step.flops = detail::step_flops(plan, step, at);
-    if (is_relocation(plan, step))
+    if (step.region >= 0)
+      detail::number_region(plan, step, process);
+    else if (is_relocation(plan, step))
       detail::number_relocation(plan, step, process);
     else if (step.kind == StepKind::communicate)
       detail::number_move(plan, step, at, machine);

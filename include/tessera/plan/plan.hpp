@@ -18,6 +18,7 @@
 #include <tessera/mesh/levels.hpp>
 #include <tessera/plan/equation.hpp>
 #include <tessera/plan/placement.hpp>
+#include <tessera/plan/region.hpp>
 #include <tessera/spec/block.hpp>
 
 namespace tessera {
@@ -33,7 +34,20 @@ enum class OperatorKind : std::uint8_t {
   from_root,
   to_root,
   from_boxes,
-  to_boxes
+  to_boxes,
+  slice,
+  pad,
+  reverse,
+  roll,
+  shift,
+  concatenate,
+  update,
+  reshape,
+  halo,
+  halo_adjoint,
+  convolve,
+  reduce_window,
+  select_and_scatter
 };
 /// Returns the name as plans print it: "einsum".
 constexpr std::string_view name_of(OperatorKind kind) {
@@ -60,6 +74,32 @@ constexpr std::string_view name_of(OperatorKind kind) {
       return "from boxes";
     case OperatorKind::to_boxes:
       return "to boxes";
+    case OperatorKind::slice:
+      return "slice";
+    case OperatorKind::pad:
+      return "pad";
+    case OperatorKind::reverse:
+      return "reverse";
+    case OperatorKind::roll:
+      return "roll";
+    case OperatorKind::shift:
+      return "shift";
+    case OperatorKind::concatenate:
+      return "concatenate";
+    case OperatorKind::update:
+      return "update";
+    case OperatorKind::reshape:
+      return "reshape";
+    case OperatorKind::halo:
+      return "halo exchange";
+    case OperatorKind::halo_adjoint:
+      return "halo adjoint";
+    case OperatorKind::convolve:
+      return "convolve";
+    case OperatorKind::reduce_window:
+      return "reduce-window";
+    case OperatorKind::select_and_scatter:
+      return "select and scatter";
   }
   return "?";
 }
@@ -132,6 +172,8 @@ struct Slot {
   SlotRole role = SlotRole::temporary;
   bool given = false;  ///< it lies in the destination that the caller gave
   int last_use = -1;   ///< the step after which a temporary is released
+  /// When set, a process holds not its block but what it needs of this region of the plan.
+  std::int8_t region = -1;
   constexpr bool operator==(const Slot&) const = default;
 };
 
@@ -167,7 +209,12 @@ struct Step {
   Index slab = 0;          ///< bytes that one round moves, when there are several
   std::int8_t along = -1;  ///< the dimension of a scan
   ScanOptions scan;
-  AxisGroup node;         ///< of an exchange of placed slots: its members on one node
+  AxisGroup node;  ///< of an exchange of placed slots or regions: its members on one node
+  /// Of a step that takes regions: the region of the plan that leads from its first input to its
+  /// output; those of further inputs follow it.
+  std::int8_t region = -1;
+  bool fills = false;     ///< the region leaves coordinates that no element fills
+  bool adjoint = false;   ///< the other way round: what all need of an element is added to it
   std::int64_t cost = 0;  ///< picoseconds by the machine model, of process 0
   constexpr bool operator==(const Step&) const = default;
 };
@@ -182,6 +229,7 @@ struct Plan {
   Reduction reduction = Reduction::none;  ///< of a reduce, or of a contraction (sum)
   FixedVector<Slot, max_slots> slots;     ///< the operands come first, in order
   FixedVector<Step, max_steps> steps;
+  FixedVector<Region, max_operands> regions;  ///< what slots and steps refer to
   Destination destination = Destination::fresh;
   Contract needs = Contract::nothing();  ///< the collectives of its moves, with their axes
   int operands = 0;

@@ -87,7 +87,8 @@ struct Relocation {
       }
     }
     for (const Piece& piece : work.call.send)
-      if (!on_one_node(self, piece.peer)) work.call.network += piece.count;
+      if (!on_one_node(mesh, node, mesh.coordinates(self), mesh.coordinates(piece.peer)))
+        work.call.network += piece.count;
     work.send_staging = saturating_mul(sent, unit);
     work.receive_staging = saturating_mul(received, unit);
     return work;
@@ -97,14 +98,6 @@ struct Relocation {
   MeshShape mesh;
 
  private:
-  bool on_one_node(int a, int b) const {
-    const Coordinates x = mesh.coordinates(a), y = mesh.coordinates(b);
-    for (int axis = 0; axis < mesh.rank(); ++axis) {
-      const bool in_part = axis == node.divided && x[axis] / node.inner == y[axis] / node.inner;
-      if (x[axis] != y[axis] && !node.axes.contains(axis) && !in_part) return false;
-    }
-    return true;
-  }
   struct Part {
     int peer;
     Box box;

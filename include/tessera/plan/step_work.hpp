@@ -33,7 +33,8 @@ struct StepWork : CallWork {
   std::vector<CallWork> then;  ///< of a collective in levels: the calls after the first
   /// Of a step that moves several tensors in one call: what each is packed to and unpacked from.
   std::vector<CallWork> joined;
-  bool zeroed = false;        ///< `local` does not cover the destination, the rest is zero
+  bool zeroed = false;  ///< the copies do not cover the destination; the rest is zero, or as filled
+  bool adds = false;    ///< `local` and `unpack` add to the destination, in order
   Index send_staging = 0;     ///< bytes
   Index receive_staging = 0;  ///< bytes
   ContractionWork contract;   ///< of a contract step
@@ -58,6 +59,16 @@ inline Index largest_block(const TensorDesc& from, const Sharding& to, const Mes
   const Coordinates origin = mesh.coordinates(0);
   return max_of(block(from.extents, from.sharding, mesh, origin).size(),
                 block(from.extents, to, mesh, origin).size());
+}
+
+/// Returns whether two processes are on one node, whose members among a group are `node`.
+constexpr bool on_one_node(const MeshShape& mesh, const AxisGroup& node, const Coordinates& a,
+                           const Coordinates& b) {
+  for (int axis = 0; axis < mesh.rank(); ++axis) {
+    const bool in_part = axis == node.divided && a[axis] / node.inner == b[axis] / node.inner;
+    if (a[axis] != b[axis] && !node.axes.contains(axis) && !in_part) return false;
+  }
+  return true;
 }
 
 /// Returns the copy of `box` from the row-major block `source` to the row-major block `target`.

@@ -311,6 +311,7 @@ inline StepWork joined_work(const Plan& plan, const Step& step) {
 
 /// Returns the work of one step on the plan's process; of a step in several rounds, of that round.
 inline StepWork work_of(const Plan& plan, const Step& step, Index round = 0) {
+  if (step.region >= 0) return region_work(plan, step);
   if (is_relocation(plan, step)) return relocation_work(plan, step, round);
   const Coordinates at = plan.mesh.coordinates(plan.process);
   const Slot& first = plan.slots[step.in[0]];

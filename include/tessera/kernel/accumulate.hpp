@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Adds boxes of elements to elements elsewhere, between strided layouts: what the adjoint of a
+/// halo does with what comes back.
+///
+///     use_accumulate<float>();
+///     accumulate(DType::f32, from, to, boxes.data(), 2);    // to += from, box after box
+///
+/// Laws: boxes are added in their order, also where their targets meet: the same bits every time.
+#include <tessera/kernel/detail/copy_box.hpp>
+#include <tessera/kernel/detail/launch.hpp>
+#include <tessera/kernel/detail/reduce_op.hpp>
+#include <tessera/kernel/elements.hpp>
+
+namespace tessera {
+namespace detail {
+
+/// Rows of a box: all dimensions but the last.
+template <class T> struct AccumulateRows {
+  const T* from;
+  T* to;
+  CopyBox box;
+  KOKKOS_FUNCTION void run(Index begin, Index end) const {
+    const CopyDim inner = box.dim[box.rank - 1];
+    using F = Fold<Reduction::sum, ComputeType<T>>;
+    for (Index row = begin; row < end; ++row) {
+      Index f, t;
+      box.locate(row * inner.extent, f, t);
+      for (Index i = 0; i < inner.extent; ++i)
+        to[t + i * inner.to] =
+            static_cast<T>(F::join(static_cast<ComputeType<T>>(to[t + i * inner.to]),
+                                   static_cast<ComputeType<T>>(from[f + i * inner.from])));
+    }
+  }
+};
+
+template <class T>
+void accumulate_elements(const void* from, void* to, const StridedCopy* copies, int count) {
+  for (int c = 0; c < count; ++c) {
+    const CopyBox box = collapse_copy(copies[c]);
+    if (box.size == 0) continue;
+    const Index inner = box.dim[box.rank - 1].extent;
+    launch("tessera::accumulate", box.size / inner, max_of(1, 32768 / inner),
+           AccumulateRows<Stored<T>>{static_cast<const Stored<T>*>(from),
+                                     static_cast<Stored<T>*>(to), box});
+  }
+}
+
+using AccumulateKernel = void (*)(const void* from, void* to, const StridedCopy* copies, int count);
+inline AccumulateKernel accumulate_kernels[dtypes] = {};
+template <class T>
+inline const bool registered_accumulate = [] {
+  accumulate_kernels[static_cast<int>(dtype_of<T>)] = &accumulate_elements<T>;
+  return true;
+}();
+}  // namespace detail
+
+/// Has the kernel for elements T compiled into this program.
+template <NumberElement T> void use_accumulate() {
+  static_cast<void>(&detail::registered_accumulate<T>);
+}
+
+/// Adds `count` boxes of one buffer to another, one after the other. Communication: none. Throws
+/// UsageError when the program has no such kernel for elements of `type`.
+inline void accumulate(DType type, const void* from, void* to, const StridedCopy* copies,
+                       int count) {
+  const detail::AccumulateKernel kernel = detail::accumulate_kernels[static_cast<int>(type)];
+  if (kernel == nullptr) detail::no_kernels(type);
+  kernel(from, to, copies, count);
+}
+
+}  // namespace tessera

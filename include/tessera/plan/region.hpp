@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Regions: what each process needs of a tensor that others own, and where it lies, as arithmetic.
+/// Windows, halos, slices, pads, reversals, rolls, concatenations and reshapes are all regions;
+/// plan/region_transfer.hpp says who sends what to whom.
+///
+/// A process needs one interval in each dimension, in coordinates of the region: the block of the
+/// result that it makes, or all that a window reads for that block. A map leads from coordinates of
+/// the region to elements of the source, or to nothing: what lies outside is filled.
+///
+///     RegionDim d = slice_dim(100, {0}, 3, 2, 40, {0});        // elements 3, 5, 7 ... over axis 0
+///     needed(d, mesh, at);   for_each_strand(d, {10, 20}, {0, 40}, visit)
+///
+/// Laws: every coordinate of a region maps to at most one element; strands of disjoint intervals of
+/// the source are disjoint, and those of the whole source cover all that is not filled.
+#include <tessera/base/window.hpp>
+#include <tessera/spec/block.hpp>
+
+namespace tessera {
+
+/// What lies outside a tensor.
+enum class Boundary : std::uint8_t {
+  none,       ///< nothing: what a window would read there is not there
+  constant,   ///< one value everywhere
+  periodic,   ///< the tensor again
+  reflected,  ///< the tensor mirrored about its outermost elements: b a | b c
+  symmetric   ///< the tensor mirrored behind its outermost elements: b a | a b
+};
+constexpr std::string_view name_of(Boundary boundary) {
+  switch (boundary) {
+    case Boundary::none:
+      return "none";
+    case Boundary::constant:
+      return "constant";
+    case Boundary::periodic:
+      return "periodic";
+    case Boundary::reflected:
+      return "reflected";
+    case Boundary::symmetric:
+      return "symmetric";
+  }
+  return "?";
+}
+
+/// One dimension of a region.
+struct RegionDim {
+  enum class Rule : std::uint8_t {
+    block,    ///< the interval is the process's block of the result
+    window,   ///< what the window reads for the block; coordinates are the source's
+    extended  ///< the block, window.low more below and window.high more above, unless it is empty
+  };
+  Rule rule = Rule::block;
+  Boundary boundary = Boundary::none;
+  // The result: `extent` elements in units of `unit` coordinates, split over `axes`; of a window
+  // the taps are split over `tap_axes`.
+  AxisList axes{};
+  AxisList tap_axes{};
+  Index extent = 0;
+  Index unit = 1;
+  Window window{};
+  // The source: `source_extent` elements in units of `source_unit`, split over `source_axes`.
+  AxisList source_axes{};
+  Index source_extent = 0;
+  Index source_unit = 1;
+  // Coordinate v lies at position q = v * stride + offset of the source, which has an element at
+  // every multiple of `dilation`. stride is 1 unless dilation is 1 and the boundary a plain one.
+  Index stride = 1;
+  Index offset = 0;
+  Index dilation = 1;
+
+  constexpr Index source_size() const { return source_extent * source_unit; }
+  constexpr AxisSet used() const { return axes.set() | tap_axes.set(); }
+  constexpr bool operator==(const RegionDim&) const = default;
+};
+
+using Region = FixedVector<RegionDim, max_dims>;
+
+/// Coordinates at, at + step, ... of a region and the elements source, source + source_step, ...
+/// that they map to; step > 0.
+struct Strand {
+  Index at = 0;
+  Index step = 1;
+  Index count = 0;
+  Index source = 0;
+  Index source_step = 1;
+  constexpr Interval coordinates() const {
+    return {at, count > 0 ? at + (count - 1) * step + 1 : at};
+  }
+  constexpr Interval elements() const {
+    if (count <= 0) return {source, source};
+    const Index last = source + (count - 1) * source_step;
+    return {min_of(source, last), max_of(source, last) + 1};
+  }
+  /// Returns the part from the first-th to before the last-th pair.
+  constexpr Strand part(Index first, Index last) const {
+    first = max_of(0, first);
+    last = min_of(count, last);
+    if (last <= first) return {at, step, 0, source, source_step};
+    return {at + first * step, step, last - first, source + first * source_step, source_step};
+  }
+  /// Returns the part whose coordinates are within `interval`.
+  constexpr Strand within(Interval interval) const {
+    return part(ceil_quotient(interval.lo - at, step),
+                floor_quotient(interval.hi - 1 - at, step) + 1);
+  }
+  /// Returns the part whose elements are within `interval`.
+  constexpr Strand of_elements(Interval interval) const {
+    if (source_step > 0)
+      return part(ceil_quotient(interval.lo - source, source_step),
+                  floor_quotient(interval.hi - 1 - source, source_step) + 1);
+    return part(ceil_quotient(source - interval.hi + 1, -source_step),
+                floor_quotient(source - interval.lo, -source_step) + 1);
+  }
+  constexpr bool operator==(const Strand&) const = default;
+};
+
+namespace detail {
+/// Returns which coordinates are needed to make the results `block`, of all or some of the taps.
+constexpr Interval needed_for(const RegionDim& d, Interval block, Interval taps) {
+  if (block.size() == 0 || taps.size() == 0) return {0, 0};
+  switch (d.rule) {
+    case RegionDim::Rule::block:
+      break;
+    case RegionDim::Rule::window:
+      if (d.window.reversed) taps = {d.window.size - taps.hi, d.window.size - taps.lo};
+      return reach(block, d.source_extent, d.window, taps);
+    case RegionDim::Rule::extended:
+      return {block.lo - d.window.low, block.hi + d.window.high};
+  }
+  return {block.lo * d.unit, block.hi * d.unit};
+}
+/// Returns the least interval of results that holds all that need some of `coordinates`.
+constexpr Interval results_that_need(const RegionDim& d, Interval coordinates, Interval taps) {
+  Interval results;
+  switch (d.rule) {
+    case RegionDim::Rule::block:
+      results = {floor_quotient(coordinates.lo, d.unit), ceil_quotient(coordinates.hi, d.unit)};
+      break;
+    case RegionDim::Rule::window:
+      if (d.window.reversed) taps = {d.window.size - taps.hi, d.window.size - taps.lo};
+      results = {ceil_quotient(coordinates.lo * d.window.base_dilation + d.window.low -
+                                   (taps.hi - 1) * d.window.window_dilation,
+                               d.window.stride),
+                 floor_quotient((coordinates.hi - 1) * d.window.base_dilation + d.window.low -
+                                    taps.lo * d.window.window_dilation,
+                                d.window.stride) +
+                     1};
+      // Between two positions of a strided window a block may need what neither of its results
+      // reads.
+      results = {results.lo - 1, results.hi + 1};
+      break;
+    case RegionDim::Rule::extended:
+      results = {coordinates.lo - d.window.high, coordinates.hi + d.window.low};
+      break;
+  }
+  return intersect(results, {0, d.extent});
+}
+constexpr Interval taps_of(const RegionDim& d, const MeshShape& mesh, const Coordinates& at) {
+  return block(d.window.size, d.tap_axes, mesh, at);
+}
+}  // namespace detail
+
+/// Returns the coordinates that the process at `at` needs; {0, 0} when its block is empty.
+constexpr Interval needed(const RegionDim& d, const MeshShape& mesh, const Coordinates& at) {
+  return detail::needed_for(d, block(d.extent, d.axes, mesh, at), detail::taps_of(d, mesh, at));
+}
+constexpr Box needed(const Region& region, const MeshShape& mesh, const Coordinates& at) {
+  Box box;
+  for (const RegionDim& d : region) box.side.push_back(needed(d, mesh, at));
+  return box;
+}
+/// Returns all coordinates that any process needs.
+constexpr Interval needed_by_all(const RegionDim& d) {
+  return detail::needed_for(d, {0, d.extent}, {0, d.window.size});
+}
+/// Returns the elements that the process at `at` owns of the source.
+constexpr Interval owned(const RegionDim& d, const MeshShape& mesh, const Coordinates& at) {
+  const Interval mine = block(d.source_extent, d.source_axes, mesh, at);
+  return {mine.lo * d.source_unit, mine.hi * d.source_unit};
+}
+constexpr Box owned(const Region& region, const MeshShape& mesh, const Coordinates& at) {
+  Box box;
+  for (const RegionDim& d : region) box.side.push_back(owned(d, mesh, at));
+  return box;
+}
+/// Returns the axes that split the source.
+constexpr AxisSet source_axes(const Region& region) {
+  AxisSet axes;
+  for (const RegionDim& d : region) axes = axes | d.source_axes.set();
+  return axes;
+}
+/// Returns the axes that split what is needed.
+constexpr AxisSet needing_axes(const Region& region) {
+  AxisSet axes;
+  for (const RegionDim& d : region) axes = axes | d.used();
+  return axes;
+}
+
+/// Calls visit(strand) for each strand of `coordinates` that maps to `elements` of the source, in
+/// order of the images of the source.
+template <class Visit>
+constexpr void for_each_strand(const RegionDim& d, Interval elements, Interval coordinates,
+                               const Visit& visit) {
+  if (elements.size() == 0 || coordinates.size() == 0) return;
+  const Index n = d.source_size();
+  const auto give = [&](const Strand& strand) {
+    if (const Strand part = strand.within(coordinates); part.count > 0) visit(part);
+  };
+  // Image `base` + i (or - i) of the source at positions; of elements [lo, hi).
+  const auto image = [&](Index base, Interval part, bool mirrored) {
+    if (part.size() == 0) return;
+    if (mirrored)
+      give({base - (part.hi - 1) - d.offset, 1, part.size(), part.hi - 1, -1});
+    else
+      give({base + part.lo - d.offset, 1, part.size(), part.lo, 1});
+  };
+  const Interval positions{coordinates.lo + d.offset, coordinates.hi + d.offset};
+  switch (d.boundary) {
+    case Boundary::none:
+    case Boundary::constant: {
+      if (d.dilation > 1)
+        return give(
+            {elements.lo * d.dilation - d.offset, d.dilation, elements.size(), elements.lo, 1});
+      const Index width = d.stride > 0 ? d.stride : -d.stride;
+      const Index first = d.stride > 0 ? ceil_quotient(elements.lo - d.offset, width)
+                                       : ceil_quotient(d.offset - elements.hi + 1, width);
+      const Index last = d.stride > 0 ? floor_quotient(elements.hi - 1 - d.offset, width)
+                                      : floor_quotient(d.offset - elements.lo, width);
+      return give({first, 1, last - first + 1, first * d.stride + d.offset, d.stride});
+    }
+    case Boundary::periodic:
+      for (Index m = floor_quotient(positions.lo, n); m * n < positions.hi; ++m)
+        image(m * n, elements, false);
+      return;
+    case Boundary::reflected: {
+      if (n == 1) {  // a mirror on both sides of the one element
+        for (Index q = positions.lo; q < positions.hi; ++q) image(q, elements, false);
+        return;
+      }
+      const Index period = 2 * (n - 1);
+      const Interval inner = intersect(elements, {1, n - 1});
+      for (Index m = floor_quotient(positions.lo, period); m * period < positions.hi + period;
+           ++m) {
+        image(m * period, inner, true);
+        image(m * period, elements, false);
+      }
+      return;
+    }
+    case Boundary::symmetric:
+      for (Index m = floor_quotient(positions.lo, 2 * n); m * 2 * n < positions.hi + 2 * n; ++m) {
+        image(m * 2 * n - 1, elements, true);
+        image(m * 2 * n, elements, false);
+      }
+      return;
+  }
+}
+
+}  // namespace tessera

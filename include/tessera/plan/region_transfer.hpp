@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Who sends what to whom so that every process gets its region (plan/region.hpp): the same
+/// arithmetic as plan/transfer.hpp, with a map between the two sides. Multi-hop, ragged, empty,
+/// per-process and corner pieces all come out of it. Peers are enumerated, never searched for.
+///
+///     for_each_piece_sent(region, mesh, at, [](const Coordinates& peer, const RegionPiece& p) {});
+///
+/// Laws: r sends a piece to q exactly when q receives it from r; the pieces that a process
+/// receives, its own included, are disjoint and cover what of its region maps to the source.
+/// Replicas: data comes from the owner whose coordinates on the axes that do not split the source
+/// are the receiver's own.
+#include <algorithm>
+#include <vector>
+
+#include <tessera/plan/region.hpp>
+#include <tessera/plan/transfer.hpp>
+
+namespace tessera {
+
+/// A product of strands, one a dimension.
+using RegionPiece = FixedVector<Strand, max_dims>;
+
+constexpr Index volume(const RegionPiece& piece) {
+  Index product = 1;
+  for (const Strand& s : piece) product = saturating_mul(product, s.count);
+  return product;
+}
+
+namespace detail {
+/// Visits, with `at` set to it, each process (varying in `free`) that needs some of `strand` in one
+/// dimension; visit(part of the strand).
+template <class Visit>
+constexpr void for_each_needing(const RegionDim& d, const Strand& strand, AxisSet free,
+                                const MeshShape& mesh, Coordinates& at, const Visit& visit) {
+  const auto results = [&] {
+    const Interval taps = taps_of(d, mesh, at);
+    for_each_part({0, d.extent}, results_that_need(d, strand.coordinates(), taps), d.axes, 0, free,
+                  mesh, at, [&](Interval) {
+                    if (const Strand part = strand.within(needed(d, mesh, at)); part.count > 0)
+                      visit(part);
+                  });
+  };
+  if (d.tap_axes.empty()) return results();
+  const Interval all{0, d.window.size};
+  for_each_part(all, all, d.tap_axes, 0, free, mesh, at, [&](Interval) { results(); });
+}
+
+template <class Visit>
+constexpr void for_each_receiving(const Region& region, int dim, const Box& mine, AxisSet free,
+                                  const MeshShape& mesh, Coordinates& at, RegionPiece& piece,
+                                  const Visit& visit) {
+  if (dim == region.size()) {
+    visit(at, piece);
+    return;
+  }
+  const RegionDim& d = region[dim];
+  for_each_strand(d, mine[dim], needed_by_all(d), [&](const Strand& strand) {
+    for_each_needing(d, strand, free, mesh, at, [&](const Strand& part) {
+      piece[dim] = part;
+      for_each_receiving(region, dim + 1, mine, free, mesh, at, piece, visit);
+    });
+  });
+}
+
+template <class Visit>
+constexpr void for_each_sending(const Region& region, int dim, const Box& wanted, AxisSet free,
+                                const MeshShape& mesh, Coordinates& at, RegionPiece& piece,
+                                const Visit& visit) {
+  if (dim == region.size()) {
+    visit(at, piece);
+    return;
+  }
+  const RegionDim& d = region[dim];
+  for_each_strand(d, {0, d.source_size()}, wanted[dim], [&](const Strand& strand) {
+    const Interval elements = strand.elements();
+    const Interval units{elements.lo / d.source_unit, ceil_div(elements.hi, d.source_unit)};
+    for_each_part({0, d.source_extent}, units, d.source_axes, 0, free, mesh, at, [&](Interval) {
+      const Strand part = strand.of_elements(owned(d, mesh, at));
+      if (part.count == 0) return;
+      piece[dim] = part;
+      for_each_sending(region, dim + 1, wanted, free, mesh, at, piece, visit);
+    });
+  });
+}
+}  // namespace detail
+
+/// Calls visit(peer, piece) for every non-empty piece that some process, perhaps itself, needs of
+/// what the process at `self` owns. A peer may come several times.
+template <class Visit>
+constexpr void for_each_piece_sent(const Region& region, const MeshShape& mesh,
+                                   const Coordinates& self, const Visit& visit) {
+  const Box mine = owned(region, mesh, self);
+  if (mine.empty()) return;
+  const AxisSet free = source_axes(region);
+  Coordinates at = self;
+  RegionPiece piece(region.size(), Strand{});
+  detail::for_each_member(free - needing_axes(region), 0, mesh, at, [&] {
+    detail::for_each_receiving(region, 0, mine, free, mesh, at, piece, visit);
+  });
+}
+
+/// Calls visit(peer, piece) for every non-empty piece that the process at `self` needs of what some
+/// process, perhaps itself, owns. A peer may come several times.
+template <class Visit>
+constexpr void for_each_piece_received(const Region& region, const MeshShape& mesh,
+                                       const Coordinates& self, const Visit& visit) {
+  const Box wanted = needed(region, mesh, self);
+  if (wanted.empty()) return;
+  Coordinates at = self;
+  RegionPiece piece(region.size(), Strand{});
+  detail::for_each_sending(region, 0, wanted, source_axes(region), mesh, at, piece, visit);
+}
+
+/// Returns whether the process at `self` has all that it needs in one dimension.
+constexpr bool has_what_it_needs(const RegionDim& d, const MeshShape& mesh,
+                                 const Coordinates& self) {
+  const Interval mine = owned(d, mesh, self);
+  bool all = true;
+  for_each_strand(d, {0, d.source_size()}, needed(d, mesh, self), [&](const Strand& strand) {
+    all = all && strand.of_elements(mine).count == strand.count;
+  });
+  return all;
+}
+
+/// Returns the axes over which data must move so that every process has what it needs; none when
+/// all have it. A function of the region alone: it looks at every place that one dimension's axes
+/// can take.
+constexpr AxisSet moving_axes(const Region& region, const MeshShape& mesh) {
+  AxisSet moving;
+  for (const RegionDim& d : region) {
+    const AxisSet axes = d.source_axes.set() | d.used();
+    Coordinates at(mesh.rank(), 0);
+    bool all = true;
+    detail::for_each_member(axes, 0, mesh, at,
+                            [&] { all = all && has_what_it_needs(d, mesh, at); });
+    if (!all) moving = moving | d.source_axes.set();
+  }
+  return moving;
+}
+
+/// Returns whether the map leaves coordinates that no element fills, on some process.
+constexpr bool needs_filling(const Region& region) {
+  for (const RegionDim& d : region) {
+    const Interval all = needed_by_all(d);
+    Index found = 0;
+    for_each_strand(d, {0, d.source_size()}, all, [&](const Strand& s) { found += s.count; });
+    if (found < all.size()) return true;
+  }
+  return false;
+}
+
+/// A piece and the member of the group that it goes to or comes from.
+struct PeerPiece {
+  int peer = 0;
+  RegionPiece piece;
+};
+
+namespace detail {
+/// Orders pieces by peer and then by where they begin in the region: both ends know that.
+constexpr void sort_pieces(std::vector<PeerPiece>& pieces) {
+  std::sort(pieces.begin(), pieces.end(), [](const PeerPiece& a, const PeerPiece& b) {
+    if (a.peer != b.peer) return a.peer < b.peer;
+    for (int d = 0; d < a.piece.size(); ++d)
+      if (a.piece[d].at != b.piece[d].at) return a.piece[d].at < b.piece[d].at;
+    return false;
+  });
+}
+}  // namespace detail
+
+/// Return the pieces that the process at `self` sends and receives, by rank in `group`, in the
+/// order in which they lie in messages; what it keeps has its own rank.
+constexpr std::vector<PeerPiece> pieces_sent(const Region& region, const MeshShape& mesh,
+                                             AxisSet group, const Coordinates& self) {
+  std::vector<PeerPiece> pieces;
+  for_each_piece_sent(region, mesh, self, [&](const Coordinates& peer, const RegionPiece& piece) {
+    pieces.push_back({mesh.group_rank(group, peer), piece});
+  });
+  detail::sort_pieces(pieces);
+  return pieces;
+}
+constexpr std::vector<PeerPiece> pieces_received(const Region& region, const MeshShape& mesh,
+                                                 AxisSet group, const Coordinates& self) {
+  std::vector<PeerPiece> pieces;
+  for_each_piece_received(region, mesh, self,
+                          [&](const Coordinates& peer, const RegionPiece& piece) {
+                            pieces.push_back({mesh.group_rank(group, peer), piece});
+                          });
+  detail::sort_pieces(pieces);
+  return pieces;
+}
+
+}  // namespace tessera

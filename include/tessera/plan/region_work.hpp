@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// A step that takes regions, worked out for a process: one exchange for all its inputs, and for
+/// every peer one message.
+///
+///     StepWork work = region_work(plan, step);        // of a step with step.region >= 0
+///
+/// Laws: the pieces of all inputs for one peer travel together, in order of the inputs; a piece
+/// that is a run of the block, alone in its message, leaves from the block.
+#include <vector>
+
+#include <tessera/plan/region_transfer.hpp>
+#include <tessera/plan/step_work.hpp>
+
+namespace tessera {
+namespace detail {
+
+/// Where the elements of a piece lie in the row-major block of one side: the source's (`owner`), or
+/// the region's.
+struct PieceLayout {
+  Index offset = 0;
+  Extents strides;
+};
+constexpr PieceLayout layout_of(const RegionPiece& piece, const Box& box, bool owner) {
+  const Extents strides = row_major_strides(box.extents());
+  PieceLayout layout;
+  for (int d = 0; d < piece.size(); ++d) {
+    layout.offset += ((owner ? piece[d].source : piece[d].at) - box[d].lo) * strides[d];
+    layout.strides.push_back((owner ? piece[d].source_step : piece[d].step) * strides[d]);
+  }
+  return layout;
+}
+constexpr Extents counts_of(const RegionPiece& piece) {
+  Extents counts;
+  for (const Strand& s : piece) counts.push_back(s.count);
+  return counts;
+}
+/// Returns whether elements laid out so follow one another in memory.
+constexpr bool is_run(const Extents& counts, const Extents& strides) {
+  Index next = 1;
+  for (int d = counts.size() - 1; d >= 0; --d) {
+    if (counts[d] == 1) continue;
+    if (strides[d] != next) return false;
+    next *= counts[d];
+  }
+  return true;
+}
+
+/// One step, on one process.
+class RegionWork {
+ public:
+  constexpr RegionWork(const Plan& plan, const Step& step, int process)
+      : plan_(plan), step_(step), at_(plan.mesh.coordinates(process)) {}
+
+  constexpr StepWork make() {
+    const bool moves = step_.kind == StepKind::communicate;
+    const int inputs = step_.in.size();
+    work_.adds = step_.adjoint;
+    work_.joined.resize(inputs > 1 ? static_cast<std::size_t>(inputs) : 0);
+    std::vector<std::vector<PeerPiece>> out, in;  // of each input
+    for (int k = 0; k < inputs; ++k) {
+      const Region& region = region_of(k);
+      out.push_back(pieces_sent(region, plan_.mesh, step_.group, at_));
+      in.push_back(pieces_received(region, plan_.mesh, step_.group, at_));
+      if (step_.adjoint) std::swap(out.back(), in.back());
+      keep(k, in.back());
+    }
+    if (!moves) return std::move(work_);
+    Call& call = work_.call;
+    call.kind = step_.collective;
+    call.group = step_.group;
+    call.type = plan_.slots[step_.in[0]].desc.type;
+    call.own = own();
+    call.members = plan_.mesh.group_size(step_.group);
+    const Index unit = static_cast<Index>(size_of(call.type));
+    const bool send_runs = inputs == 1 && all_runs(out[0], !step_.adjoint);
+    const bool receive_runs = inputs == 1 && !step_.adjoint && all_runs(in[0], false);
+    work_.send = send_runs ? Buffer::block : Buffer::send_staging;
+    work_.receive = receive_runs ? Buffer::block : Buffer::receive_staging;
+    const Index sent = lay_out(out, true, send_runs, call.send);
+    const Index received = lay_out(in, false, receive_runs, call.receive);
+    for (const Piece& piece : call.send)
+      if (!on_one_node(plan_.mesh, step_.node, at_,
+                       plan_.mesh.member(step_.group, at_, piece.peer)))
+        call.network += piece.count;
+    if (!send_runs) work_.send_staging = saturating_mul(sent, unit);
+    if (!receive_runs) work_.receive_staging = saturating_mul(received, unit);
+    return std::move(work_);
+  }
+
+ private:
+  constexpr const Region& region_of(int k) const { return plan_.regions[step_.region + k]; }
+  constexpr int own() const { return plan_.mesh.group_rank(step_.group, at_); }
+  constexpr PieceLayout layout(int k, const RegionPiece& piece, bool owner) const {
+    const Region& region = region_of(k);
+    return layout_of(
+        piece, owner ? owned(region, plan_.mesh, at_) : needed(region, plan_.mesh, at_), owner);
+  }
+  constexpr CallWork& of_input(int k) {
+    return work_.joined.empty() ? work_ : work_.joined[static_cast<std::size_t>(k)];
+  }
+  /// What the process itself has.
+  constexpr void keep(int k, const std::vector<PeerPiece>& in) {
+    for (const PeerPiece& p : in) {
+      if (step_.kind == StepKind::communicate && p.peer != own()) continue;
+      const PieceLayout source = layout(k, p.piece, true), target = layout(k, p.piece, false);
+      StridedCopy copy{counts_of(p.piece), source.offset, source.strides, target.offset,
+                       target.strides};
+      if (step_.adjoint) {
+        std::swap(copy.from_offset, copy.to_offset);
+        std::swap(copy.from_strides, copy.to_strides);
+      }
+      of_input(k).local.push_back(copy);
+    }
+  }
+  /// Whether every piece for another process is a run of the block, one a peer.
+  constexpr bool all_runs(const std::vector<PeerPiece>& pieces, bool owner) const {
+    int last = -1;
+    for (const PeerPiece& p : pieces) {
+      if (p.peer == own()) continue;
+      if (p.peer == last || !is_run(counts_of(p.piece), layout(0, p.piece, owner).strides))
+        return false;
+      last = p.peer;
+    }
+    return true;
+  }
+  /// Lays the messages of one side out, one a peer; returns the elements of all.
+  constexpr Index lay_out(const std::vector<std::vector<PeerPiece>>& pieces, bool sends, bool runs,
+                          std::vector<Piece>& messages) {
+    const bool owner = sends != step_.adjoint;
+    std::vector<std::size_t> next(pieces.size(), 0);
+    Index total = 0;
+    for (;;) {
+      int peer = -1;
+      for (std::size_t k = 0; k < pieces.size(); ++k) {
+        while (next[k] < pieces[k].size() && pieces[k][next[k]].peer == own()) ++next[k];
+        if (next[k] < pieces[k].size() && (peer < 0 || pieces[k][next[k]].peer < peer))
+          peer = pieces[k][next[k]].peer;
+      }
+      if (peer < 0) return total;
+      Piece& message = messages.emplace_back(Piece{peer, total, 0});
+      for (std::size_t k = 0; k < pieces.size(); ++k)
+        for (; next[k] < pieces[k].size() && pieces[k][next[k]].peer == peer; ++next[k]) {
+          const RegionPiece& piece = pieces[k][next[k]].piece;
+          const Extents counts = counts_of(piece);
+          const PieceLayout lies = layout(static_cast<int>(k), piece, owner);
+          const Index count = volume(counts);
+          if (runs)
+            message.offset = lies.offset;
+          else if (sends)
+            of_input(static_cast<int>(k))
+                .pack.push_back(
+                    {counts, lies.offset, lies.strides, total, row_major_strides(counts)});
+          else
+            of_input(static_cast<int>(k))
+                .unpack.push_back(
+                    {counts, total, row_major_strides(counts), lies.offset, lies.strides});
+          message.count += count;
+          total += count;
+        }
+    }
+  }
+
+  const Plan& plan_;
+  const Step& step_;
+  Coordinates at_;
+  StepWork work_;
+};
+}  // namespace detail
+
+/// Returns the work of a step that takes regions on the plan's process.
+constexpr StepWork region_work(const Plan& plan, const Step& step) {
+  return detail::RegionWork(plan, step, plan.process).make();
+}
+
+namespace detail {
+/// Fills in what such a step does on a process.
+constexpr void number_region(const Plan& plan, Step& step, int process) {
+  if (step.kind != StepKind::communicate) return;
+  const StepWork work = RegionWork(plan, step, process).make();
+  step.payload = payload_bytes(work.call);
+  step.network_payload = network_bytes(work.call);
+  step.messages = message_count(work.call);
+  step.scratch = arena_charge(work.send_staging) + arena_charge(work.receive_staging);
+}
+
+/// Returns the price of such a step: that of process 0 or of the one in the middle, the dearer.
+constexpr std::int64_t price_of_region(const Plan& plan, const Step& step, const Machine& machine) {
+  std::int64_t dearest = 0;
+  for (const int process : {0, plan.mesh.processes() / 2}) {
+    const StepWork work = RegionWork(plan, step, process).make();
+    const Index unit = static_cast<Index>(size_of(plan.slots[step.out].desc.type));
+    Index copied = 0, arriving = 0, messages = 0;
+    const auto add = [&](const CallWork& one) {
+      for (const StridedCopy& copy : one.local)
+        copied = saturating_add(copied, volume(copy.extents));
+    };
+    add(work);
+    for (const CallWork& one : work.joined) add(one);
+    std::int64_t cost = machine.copy(saturating_add(
+        saturating_mul(copied, unit), saturating_add(work.send_staging, work.receive_staging)));
+    if (step.kind == StepKind::communicate) {
+      for (const Piece& piece : work.call.receive) arriving = saturating_add(arriving, piece.count);
+      messages = max_of(message_count(work.call), static_cast<Index>(work.call.receive.size()));
+      cost = saturating_add(
+          cost, machine.transfer(max_of(payload_bytes(work.call), saturating_mul(arriving, unit)),
+                                 messages, step.level));
+    }
+    dearest = max_of(dearest, cost);
+  }
+  return dearest;
+}
+}  // namespace detail
+
+}  // namespace tessera
