@@ -115,7 +115,7 @@ RegionDim random_dim(std::mt19937& random, AxisList source, AxisList result, Axi
   d.source_axes = source;
   d.axes = result;
   d.source_extent = any(0, 9);
-  switch (any(0, 5)) {
+  switch (any(0, 7)) {
     case 0:
       d.rule = RegionDim::Rule::window;
       d.window = {any(1, 4), any(1, 3), any(-1, 3), any(-1, 3), any(1, 3), any(1, 3), any(0, 1) == 1};
@@ -140,6 +140,17 @@ RegionDim random_dim(std::mt19937& random, AxisList source, AxisList result, Axi
       d.dilation = any(1, 3);
       d.offset = any(-3, 3);
       d.extent = any(0, 12);
+      break;
+    case 6:  // what select-and-scatter needs of its source,
+    case 7:  // and of its input
+      d.rule = RegionDim::Rule::readers;
+      d.window = {any(1, 4), any(1, 4), any(-1, 3), any(-1, 3), any(1, 3), any(1, 3)};
+      d.extent = d.source_extent;
+      d.source_extent = result_extent(d.extent, d.window);
+      if (any(0, 1) == 1) {
+        d.rule = RegionDim::Rule::neighbours;
+        d.source_extent = d.extent;
+      }
       break;
     case 4:  // a roll
       d.boundary = d.source_extent > 0 ? Boundary::periodic : Boundary::none;

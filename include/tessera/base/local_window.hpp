@@ -15,27 +15,26 @@ namespace tessera {
 /// Most spatial dimensions that a convolution may have.
 inline constexpr int max_spatial = 3;
 
-/// How one operand of a convolution lies: strides of its two other dimensions, and of the spatial
-/// ones.
+/// How one operand of a convolution lies: strides of its groups, of its two other dimensions, and
+/// of the spatial ones.
 struct ConvolveLayout {
   Index offset = 0;
+  Index group = 0;
   Index first = 0;   ///< input and result: batch; kernel: input feature
   Index second = 0;  ///< input and result: feature; kernel: output feature
   FixedVector<Index, max_spatial> spatial{};
   constexpr bool operator==(const ConvolveLayout&) const = default;
 };
 
-/// result[n, g*O + o, y] = sum over c in 0..C-1 and taps t of
-///   kernel[c, g*O + o, k(t)] * input[n, g*C + c, x(y, t)]             groups of features, or
-///   kernel[c, g*O + o, k(t)] * input[g*N + n, c, x(y, t)]             groups of the batch,
-/// with N = batch, C = in_features, O = out_features, g < groups, and k(t) = size-1-t where the
-/// window is reversed. The result is written, not added to.
+/// Within each group g: result(n, o, y) = sum over c in 0..C-1 and taps t of
+/// kernel(c, o, k(t)) * input(n, c, x(y, t)), where k(t) = size-1-t if the window is reversed.
+/// Groups of features and of the batch differ in nothing but strides. The result is written, not
+/// added to.
 struct LocalConvolve {
-  Index batch = 1;
   Index groups = 1;
-  Index in_features = 1;   ///< of one group
-  Index out_features = 1;  ///< of one group
-  bool groups_of_batch = false;
+  Index batch = 1;         ///< of one group, as the features are
+  Index in_features = 1;   ///< C
+  Index out_features = 1;
   FixedVector<Index, max_spatial> input{};   ///< spatial extents
   FixedVector<Index, max_spatial> result{};  ///< spatial extents
   FixedVector<Window, max_spatial> windows{};

@@ -57,6 +57,24 @@ constexpr Index step_flops(const Plan& plan, const Step& step, const Coordinates
       return block_volume(first.desc.extents, first.desc.sharding, plan.mesh, at);
     case StepKind::map:
       return block_volume(out.desc.extents, out.desc.sharding, plan.mesh, at);
+    case StepKind::convolve: {  // two for each product, those with zeros outside included
+      const Slot& kernel = plan.slots[step.in[1]];
+      const ConvolveParts parts = parts_of(first.labels, kernel.labels, out.labels);
+      const Box box = block(kernel.desc.extents, kernel.desc.sharding, plan.mesh, at);
+      Index products = box[parts.kernel_in].size();
+      if (plan.convolution.kernel == GroupSide::other)
+        products = min_of(products, kernel.desc.extents[parts.kernel_in] / plan.convolution.groups);
+      for (int d : parts.kernel_spatial) products = saturating_mul(products, box[d].size());
+      return saturating_mul(
+          saturating_mul(2, products),
+          block_volume(out.desc.extents, out.desc.sharding, plan.mesh, at));
+    }
+    case StepKind::reduce_window:
+    case StepKind::select_and_scatter: {  // one for each element under each window
+      Index under = block_volume(out.desc.extents, out.desc.sharding, plan.mesh, at);
+      for (const Window& w : plan.windows) under = saturating_mul(under, w.size);
+      return under;
+    }
   }
   return 0;
 }

@@ -16,7 +16,7 @@
 #include <tessera/base/memory.hpp>
 #include <tessera/mesh/contract.hpp>
 #include <tessera/mesh/levels.hpp>
-#include <tessera/plan/equation.hpp>
+#include <tessera/plan/convolve_shape.hpp>
 #include <tessera/plan/placement.hpp>
 #include <tessera/plan/region.hpp>
 #include <tessera/spec/block.hpp>
@@ -117,7 +117,10 @@ enum class StepKind : std::uint8_t {
   scan,      ///< sums (or other joins) of all elements up to each
   exponent,  ///< of a row's largest magnitude
   bins,      ///< a row's sum as integers, exactly
-  unbin      ///< and as an element again
+  unbin,     ///< and as an element again
+  convolve,
+  reduce_window,
+  select_and_scatter
 };
 /// Returns the name as plans print it: "contract".
 constexpr std::string_view name_of(StepKind kind) {
@@ -148,6 +151,12 @@ constexpr std::string_view name_of(StepKind kind) {
       return "bins";
     case StepKind::unbin:
       return "unbin";
+    case StepKind::convolve:
+      return "convolve";
+    case StepKind::reduce_window:
+      return "reduce-window";
+    case StepKind::select_and_scatter:
+      return "select and scatter";
   }
   return "?";
 }
@@ -230,6 +239,8 @@ struct Plan {
   FixedVector<Slot, max_slots> slots;     ///< the operands come first, in order
   FixedVector<Step, max_steps> steps;
   FixedVector<Region, max_operands> regions;  ///< what slots and steps refer to
+  ConvolveShape convolution;                  ///< of a convolve step
+  WindowList windows;                         ///< of a reduce-window or select-and-scatter step
   Destination destination = Destination::fresh;
   Contract needs = Contract::nothing();  ///< the collectives of its moves, with their axes
   int operands = 0;

@@ -48,7 +48,9 @@ struct RegionDim {
   enum class Rule : std::uint8_t {
     block,    ///< the interval is the process's block of the result
     window,   ///< what the window reads for the block; coordinates are the source's
-    extended  ///< the block, window.low more below and window.high more above, unless it is empty
+    extended,   ///< the block, window.low more below and window.high more above, unless it is empty
+    readers,    ///< all windows that read an element of the block; coordinates are the windows'
+    neighbours  ///< all elements that those windows read
   };
   Rule rule = Rule::block;
   Boundary boundary = Boundary::none;
@@ -127,12 +129,18 @@ constexpr Interval needed_for(const RegionDim& d, Interval block, Interval taps)
       return reach(block, d.source_extent, d.window, taps);
     case RegionDim::Rule::extended:
       return {block.lo - d.window.low, block.hi + d.window.high};
+    case RegionDim::Rule::readers:
+      return read_by(block, result_extent(d.extent, d.window), d.window);
+    case RegionDim::Rule::neighbours:
+      return reach(read_by(block, result_extent(d.extent, d.window), d.window), d.extent, d.window);
   }
   return {block.lo * d.unit, block.hi * d.unit};
 }
 /// Returns the least interval of results that holds all that need some of `coordinates`.
 constexpr Interval results_that_need(const RegionDim& d, Interval coordinates, Interval taps) {
   Interval results;
+  // Between what two neighbours read there may be elements that neither reads.
+  const auto around = [](Interval i) { return Interval{i.lo - 1, i.hi + 1}; };
   switch (d.rule) {
     case RegionDim::Rule::block:
       results = {floor_quotient(coordinates.lo, d.unit), ceil_quotient(coordinates.hi, d.unit)};
@@ -152,6 +160,14 @@ constexpr Interval results_that_need(const RegionDim& d, Interval coordinates, I
       break;
     case RegionDim::Rule::extended:
       results = {coordinates.lo - d.window.high, coordinates.hi + d.window.low};
+      break;
+    case RegionDim::Rule::readers:
+      results = around(reach(coordinates, d.extent, d.window));
+      break;
+    case RegionDim::Rule::neighbours:
+      results = around(reach(
+          around(read_by(coordinates, result_extent(d.extent, d.window), d.window)), d.extent,
+          d.window));
       break;
   }
   return intersect(results, {0, d.extent});

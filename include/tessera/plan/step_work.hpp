@@ -43,6 +43,9 @@ struct StepWork : CallWork {
   LocalFind find;             ///< of a find step
   LocalScan scan;             ///< of a scan step
   LocalBins bins;             ///< of an exponent, bins or unbin step
+  std::vector<LocalConvolve> convolve;  ///< of a convolve step: the parts of groups that it has
+  LocalReduceWindow reduce_window;      ///< of a reduce-window step
+  LocalSelectScatter select;            ///< of a select-and-scatter step
 
   /// Calls visit(call work) for every call of a communicate step, in order.
   template <class Visit> void for_each_call(const Visit& visit) const {

@@ -31,6 +31,7 @@ enum class Rule : std::uint8_t {
   reduction_alike,       ///< partial values are combined by one kind of reduction
   extents_agree,         ///< a label has one extent
   along_known,           ///< a scan runs along a letter of its operand
+  convolution_letters,   ///< letters of a convolution are a batch, two features, spatial ones
 };
 
 struct Verdict {
@@ -283,6 +284,10 @@ constexpr std::string_view sentence(Rule rule) {
     case Rule::along_known:
       return "it is to run along a letter that its operand does not have; write the letters of the "
              "operand, and one of them";
+    case Rule::convolution_letters:
+      return "a convolution has a batch in input and result, an input feature in input and kernel, "
+             "an output feature in kernel and result, and one to three spatial letters in all "
+             "three; write them as in \"bhwi,hwio->bhwo\"";
   }
   return "";
 }
@@ -359,6 +364,12 @@ template <class... Facts> struct InvalidOperator<Rule::along_known, Facts...> {
   static_assert(broken<Facts...>,
                 "[tessera] it is to run along a letter that its operand does not have; write the "
                 "letters of the operand, and one of them: cumsum<\"bij\", 'j'>(x)");
+};
+template <class... Facts> struct InvalidOperator<Rule::convolution_letters, Facts...> {
+  static_assert(broken<Facts...>,
+                "[tessera] a convolution has a batch in input and result, an input feature in "
+                "input and kernel, an output feature in kernel and result, and one to three "
+                "spatial letters in all three; write them as in \"bhwi,hwio->bhwo\"");
 };
 template <class... Facts> struct InvalidOperator<Rule::reduction_alike, Facts...> {
   static_assert(broken<Facts...>,

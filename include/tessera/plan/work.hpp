@@ -16,6 +16,7 @@
 #include <tessera/plan/staged.hpp>
 #include <tessera/plan/step_work.hpp>
 #include <tessera/plan/transfer.hpp>
+#include <tessera/plan/window_work.hpp>
 
 namespace tessera {
 
@@ -362,6 +363,15 @@ inline StepWork work_of(const Plan& plan, const Step& step, Index round = 0) {
     case StepKind::bins:
     case StepKind::unbin:
       work.bins = detail::bins_work(plan, step, at);
+      break;
+    case StepKind::convolve:
+      work.convolve = detail::convolve_work(plan, step, at);
+      break;
+    case StepKind::reduce_window:
+      work.reduce_window = detail::reduce_window_work(plan, step, at);
+      break;
+    case StepKind::select_and_scatter:
+      work.select = detail::select_work(plan, step, at);
       break;
   }
   return work;

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// What a convolution is: which dimension of each tensor plays which part, its windows and groups,
+/// and what is wrong with it.
+///
+///     constexpr Terms t = parse("bhwi,hwio->bhwo");       // NHWC; letters say all
+///     Convolution c{.stride = {2, 2}, .low = {3, 3}, .high = {3, 3}};
+///
+/// The letters: input and result share the batch, input and kernel the input feature, kernel and
+/// result the output feature, and all three each spatial dimension. So every layout can be written,
+/// and a gradient is a convolution with other letters.
+///
+/// Laws: settings have one entry for each spatial dimension, in the order of the result's letters,
+/// or none; no entries stand for 1 (strides and dilations) or 0.
+#include <tessera/plan/convolve_shape.hpp>
+#include <tessera/plan/verdict.hpp>
+
+namespace tessera {
+
+/// Layouts of two spatial dimensions.
+inline constexpr Equation nhwc{"bhwi,hwio->bhwo"};
+inline constexpr Equation nchw{"bihw,oihw->bohw"};
+
+/// The settings of a convolution (XLA's): GShard, Appendix A.4.
+struct Convolution {
+  using PerDimension = FixedVector<Index, max_spatial>;
+  PerDimension stride{};
+  PerDimension low{};   ///< padding before the first element; negative: cropping
+  PerDimension high{};  ///< and behind the last
+  PerDimension base_dilation{};
+  PerDimension window_dilation{};
+  PerDimension reversed{};  ///< 1: the kernel is turned round in this dimension
+  Index feature_groups = 1;
+  Index batch_groups = 1;
+};
+
+/// What is wrong with the numbers of a convolution, in spatial dimension `dim` where it has one.
+enum class ConvolveRule : std::uint8_t {
+  ok,
+  settings_count,     ///< as many entries as spatial dimensions, or none
+  positive,           ///< strides and dilations are at least 1
+  groups_positive,    ///< so are groups, and of one kind only
+  channels,           ///< input features = groups * the kernel's
+  groups_divide_out,  ///< groups divide the output features
+  groups_divide_batch,
+  window_fits,        ///< the window is no larger than the padded input
+  kernel_empty        ///< the kernel has an extent of 0 in a spatial dimension
+};
+struct ConvolveVerdict {
+  ConvolveRule rule = ConvolveRule::ok;
+  int dim = -1;
+  Index left = 0;
+  Index right = 0;
+  constexpr bool ok() const { return rule == ConvolveRule::ok; }
+  constexpr bool operator==(const ConvolveVerdict&) const = default;
+};
+
+/// Returns the planner's form of the settings; the windows have the kernel's extents.
+constexpr ConvolveShape shape_of(const Convolution& c, const ConvolveParts& parts,
+                                 const Extents& kernel) {
+  ConvolveShape shape;
+  const auto entry = [](const Convolution::PerDimension& list, int d, Index otherwise) {
+    return d < list.size() ? list[d] : otherwise;
+  };
+  for (int d = 0; d < parts.kernel_spatial.size() && d < max_spatial; ++d)
+    shape.windows.push_back({kernel[parts.kernel_spatial[d]], entry(c.stride, d, 1),
+                             entry(c.low, d, 0), entry(c.high, d, 0), entry(c.base_dilation, d, 1),
+                             entry(c.window_dilation, d, 1), entry(c.reversed, d, 0) != 0});
+  shape.groups = c.feature_groups * c.batch_groups;
+  if (c.batch_groups > 1) shape.input = GroupSide::other;
+  return shape;
+}
+
+/// Checks the numbers of a convolution of `input` by `kernel`.
+constexpr ConvolveVerdict check_convolution(const Convolution& c, const ConvolveParts& parts,
+                                            const Extents& input, const Extents& kernel) {
+  const int spatial = parts.result_spatial.size();
+  for (const Convolution::PerDimension* list :
+       {&c.stride, &c.low, &c.high, &c.base_dilation, &c.window_dilation, &c.reversed})
+    if (!list->empty() && list->size() != spatial)
+      return {ConvolveRule::settings_count, -1, list->size(), spatial};
+  for (const Convolution::PerDimension* list : {&c.stride, &c.base_dilation, &c.window_dilation})
+    for (int d = 0; d < list->size(); ++d)
+      if ((*list)[d] < 1) return {ConvolveRule::positive, d, (*list)[d], 1};
+  if (c.feature_groups < 1 || c.batch_groups < 1 || (c.feature_groups > 1 && c.batch_groups > 1))
+    return {ConvolveRule::groups_positive, -1, c.feature_groups, c.batch_groups};
+  const Index in = kernel[parts.kernel_in], out = kernel[parts.kernel_out];
+  if (input[parts.input_feature] != in * c.feature_groups)
+    return {ConvolveRule::channels, -1, input[parts.input_feature], in * c.feature_groups};
+  if (out % (c.feature_groups * c.batch_groups) != 0)
+    return {ConvolveRule::groups_divide_out, -1, out, c.feature_groups * c.batch_groups};
+  if (input[parts.input_batch] % c.batch_groups != 0)
+    return {ConvolveRule::groups_divide_batch, -1, input[parts.input_batch], c.batch_groups};
+  const ConvolveShape shape = shape_of(c, parts, kernel);
+  for (int d = 0; d < spatial; ++d) {
+    const Window& w = shape.windows[d];
+    if (w.size < 1) return {ConvolveRule::kernel_empty, d, w.size, 1};
+    const Index padded = dilated(input[parts.input_spatial[d]], w.base_dilation) + w.low + w.high;
+    if (padded < dilated(w.size, w.window_dilation))
+      return {ConvolveRule::window_fits, d, dilated(w.size, w.window_dilation), max_of(0, padded)};
+  }
+  return {};
+}
+
+/// Returns the extents of the result.
+constexpr Extents convolved_extents(const ConvolveShape& shape, const ConvolveParts& parts,
+                                    const Extents& input, const Extents& kernel) {
+  Extents extents(parts.result_spatial.size() + 2, 1);
+  const bool from_batch = shape.input == GroupSide::other, to_batch = shape.result == GroupSide::other;
+  extents[parts.result_batch] =
+      input[parts.input_batch] / (from_batch ? shape.groups : 1) * (to_batch ? shape.groups : 1);
+  extents[parts.result_feature] = kernel[parts.kernel_out] /
+                                  (shape.kernel == GroupSide::feature ? shape.groups : 1) *
+                                  (shape.result == GroupSide::feature ? shape.groups : 1);
+  for (int d = 0; d < shape.windows.size(); ++d)
+    extents[parts.result_spatial[d]] =
+        result_extent(input[parts.input_spatial[d]], shape.windows[d]);
+  return extents;
+}
+
+/// Checks the letters and shardings of a convolution.
+constexpr Verdict check_convolve(const Terms& terms, const Shardings& operands,
+                                 const Sharding& out) {
+  if (!terms.well_formed) return {Rule::equation_readable};
+  if (const Verdict v = detail::check_terms(terms, operands, out); !v.ok()) return v;
+  if (terms.operands.size() != 2 || !parts_of(terms).complete) return {Rule::convolution_letters};
+  for (int i = 0; i < 2; ++i)
+    if (!operands[i].partial.empty()) return {Rule::finished, i};
+  if (out.partial.empty()) return {};
+  if (out.reduction != Reduction::sum) return {Rule::reduction_alike, 2};
+  // What is summed: the input feature, and the taps of the kernel.
+  const ConvolveParts parts = parts_of(terms);
+  AxisSet may = operands[0][parts.input_feature].set() | operands[1][parts.kernel_in].set();
+  for (int d : parts.kernel_spatial) may = may | operands[1][d].set();
+  for (int axis = 0; axis < max_axes; ++axis)
+    if (out.partial.contains(axis) && !may.contains(axis))
+      return {Rule::open_axis_contracted, 2, 0, axis};
+  return {};
+}
+
+/// Returns the sharding of a result that nobody chose: the batch as the input's, spatial dimensions
+/// as the input's, features as the kernel's; an axis goes to the first that has it.
+constexpr Sharding deduce_convolve(const Terms& terms, const Shardings& operands) {
+  Sharding s = Sharding::replicated(terms.result.size());
+  const ConvolveParts parts = parts_of(terms);
+  if (!parts.complete) return s;
+  AxisSet used;
+  const auto give = [&](int to, AxisList axes) {
+    s[to] = axes.without(used);
+    used = used | axes.set();
+  };
+  give(parts.result_batch, operands[0][parts.input_batch]);
+  for (int d = 0; d < parts.result_spatial.size(); ++d)
+    give(parts.result_spatial[d], operands[0][parts.input_spatial[d]]);
+  give(parts.result_feature, operands[1][parts.kernel_out]);
+  return s;
+}
+
+}  // namespace tessera

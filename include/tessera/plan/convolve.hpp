@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// The planner of convolutions. For every mesh axis it asks what the axis should split while the
+/// convolution runs: the batch, the groups, the input or output features, a spatial dimension of
+/// the result (whose processes then need a halo of the input), or the taps of the kernel (as in
+/// filter gradients, where the partial sums are combined). The cheapest combination wins; the
+/// settings, base dilation too, are arithmetic (base/window.hpp), so that GShard's three cases
+/// (Appendix A.4) are one.
+///
+///     Plan p = plan_convolve(parse("bhwi,hwio->bhwo"), shape, x, k, out, mesh, process);
+///
+/// Laws: an operand that is split as the convolution wants it is not moved; of the input, only what
+/// a window reaches beyond a process's block travels; partial sums over input features or taps cost
+/// one reduction of the result, scattered where the result is.
+#include <tessera/plan/builder.hpp>
+#include <tessera/plan/convolution.hpp>
+
+namespace tessera {
+namespace detail {
+
+/// What a mesh axis splits while a convolution runs.
+struct ConvolveRole {
+  enum class Part : std::uint8_t { nothing, batch, group, in, out, spatial, taps };
+  Part part = Part::nothing;
+  int dim = 0;  ///< which spatial dimension
+  constexpr bool operator==(const ConvolveRole&) const = default;
+};
+
+class ConvolveSearch {
+ public:
+  using Part = ConvolveRole::Part;
+
+  constexpr ConvolveSearch(const Terms& terms, const ConvolveShape& shape, const TensorDesc& input,
+                           const TensorDesc& kernel, const TensorDesc& result,
+                           const MeshShape& mesh, int process, const PlanOptions& options)
+      : terms_(terms),
+        parts_(parts_of(terms)),
+        shape_(shape),
+        input_(input),
+        kernel_(kernel),
+        result_(result),
+        x_(without_unit_axes(input.sharding, mesh)),
+        k_(without_unit_axes(kernel.sharding, mesh)),
+        y_(without_unit_axes(result.sharding, mesh)),
+        mesh_(mesh),
+        process_(process),
+        options_(options) {
+    candidates_.resize(mesh.rank());
+    for (int axis = 0; axis < mesh.rank(); ++axis) collect(axis);
+  }
+
+  /// Returns the best plan, chosen by the numbers of process 0, as every process does.
+  constexpr Plan best() {
+    search();
+    if (process_ == 0) return best_;
+    PlanBuilder build(OperatorKind::convolve, mesh_, process_, options_);
+    make(build, split_of(best_pick_), best_way_);
+    return build.plan();
+  }
+
+ private:
+  using Roles = FixedVector<ConvolveRole, max_axes>;
+  static constexpr int exhaustive_limit = 40;
+
+  constexpr void search() {
+    Roles pick(mesh_.rank(), ConvolveRole{});
+    int combinations = 1;
+    for (int axis = 0; axis < mesh_.rank(); ++axis) {
+      pick[axis] = candidates_[axis][0];
+      if (combinations <= exhaustive_limit) combinations *= candidates_[axis].size();
+    }
+    if (combinations <= exhaustive_limit) {
+      for (int i = 0; i < combinations; ++i) {
+        int rest = i;
+        for (int axis = 0; axis < mesh_.rank(); ++axis) {
+          pick[axis] = candidates_[axis][rest % candidates_[axis].size()];
+          rest /= candidates_[axis].size();
+        }
+        evaluate(pick);
+      }
+      return;
+    }
+    evaluate(pick);
+    evaluate(Roles(mesh_.rank(), ConvolveRole{}));  // which is always possible
+    for (int sweep = 0; sweep < 2; ++sweep)
+      for (int axis = 0; axis < mesh_.rank(); ++axis) {
+        Roles trial = best_pick_;
+        for (const ConvolveRole& role : candidates_[axis]) {
+          trial[axis] = role;
+          evaluate(trial);
+        }
+      }
+  }
+
+  constexpr void collect(int axis) {
+    FixedVector<ConvolveRole, 12>& list = candidates_[axis];
+    const auto add = [&](ConvolveRole role) {
+      if (!list.contains(role)) list.push_back(role);
+    };
+    if (mesh_[axis] == 1) return add({});
+    const auto features = [&](Part plain) {
+      if (shape_.groups > 1) add({Part::group});
+      add({plain});
+    };
+    const bool open = y_.partial.contains(axis);  // it stays open: it splits what is summed
+    if (!open) {
+      if (y_[parts_.result_batch].contains(axis)) features(Part::batch);
+      if (y_[parts_.result_feature].contains(axis)) features(Part::out);
+      for (int s = 0; s < parts_.result_spatial.size(); ++s)
+        if (y_[parts_.result_spatial[s]].contains(axis)) add({Part::spatial, s});
+      if (x_[parts_.input_batch].contains(axis)) features(Part::batch);
+    }
+    if (x_[parts_.input_feature].contains(axis)) features(Part::in);
+    if (!open)
+      for (int s = 0; s < parts_.input_spatial.size(); ++s)
+        if (x_[parts_.input_spatial[s]].contains(axis)) add({Part::spatial, s});
+    if (k_[parts_.kernel_in].contains(axis)) features(Part::in);
+    if (k_[parts_.kernel_out].contains(axis) && !open) features(Part::out);
+    for (int s = 0; s < parts_.kernel_spatial.size(); ++s)
+      if (k_[parts_.kernel_spatial[s]].contains(axis)) add({Part::taps, s});
+    // An input that is split in space may make its part of every result where few taps reach far.
+    for (int s = 0; s < parts_.input_spatial.size(); ++s)
+      if (x_[parts_.input_spatial[s]].contains(axis)) add({Part::taps, s});
+    add({});
+  }
+
+  /// Returns the axes of `set` in the order that the result, the input or the kernel has them.
+  constexpr AxisList ordered(AxisSet set) const {
+    AxisList list;
+    const auto take = [&](AxisList axes) {
+      for (int i = 0; i < axes.size(); ++i)
+        if (set.contains(axes[i])) {
+          list.push_back(axes[i]);
+          set.erase(axes[i]);
+        }
+    };
+    for (const Sharding* s : {&y_, &x_, &k_})
+      for (int d = 0; d < s->rank(); ++d) take((*s)[d]);
+    for (int axis = 0; axis < mesh_.rank(); ++axis)
+      if (set.contains(axis)) list.push_back(axis);
+    return list;
+  }
+  static constexpr AxisList joined(AxisList major, AxisList minor) {
+    for (int i = 0; i < minor.size(); ++i) major.push_back(minor[i]);
+    return major;
+  }
+
+  /// What each part is split over.
+  struct Split {
+    AxisList batch, group, in, out;
+    FixedVector<AxisList, max_spatial> spatial, taps;
+  };
+  constexpr Split split_of(const Roles& roles) const {
+    const auto axes_of = [&](ConvolveRole role) {
+      AxisSet set;
+      for (int axis = 0; axis < mesh_.rank(); ++axis)
+        if (roles[axis] == role) set.insert(axis);
+      return ordered(set);
+    };
+    Split split{axes_of({Part::batch}), axes_of({Part::group}), axes_of({Part::in}),
+                axes_of({Part::out}), {}, {}};
+    for (int s = 0; s < shape_.windows.size(); ++s) {
+      split.spatial.push_back(axes_of({Part::spatial, s}));
+      split.taps.push_back(axes_of({Part::taps, s}));
+    }
+    return split;
+  }
+  /// Whether blocks of what is grouped hold whole groups, and parts of groups are blocks.
+  constexpr bool possible(const Split& s) const {
+    if (shape_.groups == 1) return s.group.empty();
+    const bool out_grouped =
+        shape_.kernel == GroupSide::feature && shape_.result == GroupSide::feature;
+    return shape_.groups % mesh_.parts(s.group) == 0 &&
+           (s.batch.empty() ||
+            (shape_.input == GroupSide::feature && shape_.result == GroupSide::feature)) &&
+           (s.in.empty() ||
+            (shape_.input == GroupSide::other && shape_.kernel == GroupSide::feature)) &&
+           (s.out.empty() || out_grouped);
+  }
+
+  constexpr void evaluate(const Roles& roles) {
+    const Split split = split_of(roles);
+    if (!possible(split)) return;
+    // The input comes as it is; or resharded first, all but the halo; or whole where it is split in
+    // space.
+    for (const int way : {0, 1, 2}) {
+      PlanBuilder build(OperatorKind::convolve, mesh_, 0, options_);
+      if (make(build, split, way)) consider(build.plan(), roles, way);
+    }
+  }
+
+  constexpr bool make(PlanBuilder& build, const Split& s, int way) const {
+    build.plan().reduction = Reduction::sum;
+    build.plan().convolution = shape_;
+    int input = build.operand(input_, terms_.operands[0]);
+    int kernel = build.operand(kernel_, terms_.operands[1]);
+    const bool batch_grouped = shape_.input == GroupSide::other;
+    Sharding want = Sharding::replicated(input_.rank());
+    want[parts_.input_batch] = batch_grouped ? joined(s.group, s.batch) : s.batch;
+    want[parts_.input_feature] = batch_grouped ? s.in : joined(s.group, s.in);
+    // Where the halo comes from: what the input is split over in space and is not needed elsewhere.
+    Sharding source = want;
+    for (int d = 0; d < shape_.windows.size(); ++d)
+      source[parts_.input_spatial[d]] =
+          way == 2 ? AxisList{} : x_[parts_.input_spatial[d]].without(want.used());
+    if (way == 0) source = x_.finished();
+    if (way > 0 && source == x_.finished()) return false;  // the same as an earlier way
+    input = build.reshard(input, source);
+    Region region;
+    for (int d = 0; d < input_.rank(); ++d) {
+      RegionDim dim;
+      dim.extent = dim.source_extent = input_.extents[d];
+      dim.axes = want[d];
+      dim.source_axes = source[d];
+      region.push_back(dim);
+    }
+    for (int d = 0; d < shape_.windows.size(); ++d) {
+      RegionDim& dim = region[parts_.input_spatial[d]];
+      dim.rule = RegionDim::Rule::window;
+      dim.window = shape_.windows[d];
+      dim.extent = result_.extents[parts_.result_spatial[d]];
+      dim.axes = s.spatial[d];
+      dim.tap_axes = s.taps[d];
+    }
+    if (!moving_axes(region, mesh_).empty()) {
+      TensorDesc needed = input_;
+      needed.sharding = region_sharding(region);
+      input = build.take({input}, {region}, needed, terms_.operands[0], false, true);
+    }
+    Sharding weights = Sharding::replicated(kernel_.rank());
+    weights[parts_.kernel_in] = shape_.kernel == GroupSide::other ? joined(s.group, s.in) : s.in;
+    weights[parts_.kernel_out] =
+        shape_.kernel == GroupSide::feature ? joined(s.group, s.out) : s.out;
+    for (int d = 0; d < shape_.windows.size(); ++d)
+      weights[parts_.kernel_spatial[d]] = s.taps[d];
+    kernel = build.reshard(kernel, weights);
+
+    TensorDesc made = result_;
+    made.sharding = Sharding::replicated(result_.rank());
+    const bool result_grouped = shape_.result == GroupSide::feature;
+    made.sharding[parts_.result_batch] = result_grouped ? s.batch : joined(s.group, s.batch);
+    made.sharding[parts_.result_feature] = result_grouped ? joined(s.group, s.out) : s.out;
+    AxisSet open = s.in.set();
+    for (int d = 0; d < shape_.windows.size(); ++d) {
+      made.sharding[parts_.result_spatial[d]] = s.spatial[d];
+      open = open | s.taps[d].set();
+    }
+    made.sharding = made.sharding.with_partial(open, Reduction::sum);
+    int slot = build.compute(StepKind::convolve, FixedVector<int, 2>{input, kernel}, made,
+                             terms_.result);
+    build.finish(build.reshard(slot, y_), result_.sharding);
+    return true;
+  }
+  /// The sharding that a region's axes make, for texts: the boxes are wider.
+  static constexpr Sharding region_sharding(const Region& region) {
+    Sharding s = Sharding::replicated(region.size());
+    for (int d = 0; d < region.size(); ++d) {
+      s[d] = region[d].axes;
+      if (s[d].empty()) s[d] = region[d].tap_axes;
+    }
+    return s;
+  }
+
+  constexpr void consider(const Plan& plan, const Roles& roles, int way) {
+    const bool keeps = options_.contract.covers(plan.needs);
+    const bool fits = plan.peak_bytes <= options_.workspace_limit;
+    if (found_) {
+      if (keeps != kept_) {
+        if (!keeps) return;
+      } else if (fits != fitted_) {
+        if (!fits) return;
+      } else if (plan.cost >= best_.cost) {
+        return;
+      }
+    }
+    found_ = true;
+    kept_ = keeps;
+    fitted_ = fits;
+    best_ = plan;
+    best_pick_ = roles;
+    best_way_ = way;
+  }
+
+  Terms terms_;
+  ConvolveParts parts_;
+  ConvolveShape shape_;
+  TensorDesc input_, kernel_, result_;
+  Sharding x_, k_, y_;  ///< without axes of size 1
+  MeshShape mesh_;
+  int process_;
+  PlanOptions options_;
+  FixedVector<FixedVector<ConvolveRole, 12>, max_axes> candidates_;
+  Plan best_;
+  Roles best_pick_;
+  int best_way_ = 0;
+  bool found_ = false, kept_ = false, fitted_ = false;
+};
+}  // namespace detail
+
+/// Plans a convolution of `input` by `kernel` into a result split as `out`, which may leave sums
+/// over input features or taps open. Preconditions: check_convolve and check_convolution found
+/// nothing wrong.
+constexpr Plan plan_convolve(const Terms& terms, const ConvolveShape& shape,
+                             const TensorDesc& input, const TensorDesc& kernel,
+                             const Sharding& out, const MeshShape& mesh, int process = 0,
+                             const PlanOptions& options = {}) {
+  const TensorDesc result{
+      input.type, convolved_extents(shape, parts_of(terms), input.extents, kernel.extents), out};
+  return detail::ConvolveSearch(terms, shape, input, kernel, result, mesh, process, options).best();
+}
+
+}  // namespace tessera

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// A convolution as planners and plans take it: windows, groups, and which dimension of each tensor
+/// plays which part. What users write is plan/convolution.hpp's.
+///
+///     const ConvolveParts p = parts_of(parse("bhwi,hwio->bhwo"));      // p.kernel_out == 3
+///
+/// Laws: the parts follow from the letters alone: input and result share the batch, input and kernel
+/// the input feature, kernel and result the output feature, all three each spatial dimension.
+#include <tessera/base/local_window.hpp>
+#include <tessera/plan/equation.hpp>
+
+namespace tessera {
+
+/// Where the groups of a tensor lie: on its feature dimension, or on the other one.
+enum class GroupSide : std::uint8_t { feature, other };
+
+/// The same as the planner takes it.
+struct ConvolveShape {
+  FixedVector<Window, max_spatial> windows;
+  Index groups = 1;
+  GroupSide input = GroupSide::feature;   ///< other: the batch
+  GroupSide kernel = GroupSide::feature;  ///< the output feature; other: the input feature
+  GroupSide result = GroupSide::feature;  ///< other: the batch
+  constexpr bool operator==(const ConvolveShape&) const = default;
+};
+
+/// Which dimension of each tensor plays which part; -1 where none does.
+struct ConvolveParts {
+  int input_batch = -1, input_feature = -1;
+  int kernel_in = -1, kernel_out = -1;
+  int result_batch = -1, result_feature = -1;
+  FixedVector<int, max_dims> input_spatial, kernel_spatial, result_spatial;
+  bool complete = false;
+};
+constexpr ConvolveParts parts_of(const Term& input, const Term& kernel, const Term& result) {
+  ConvolveParts parts;
+  for (int d = 0; d < result.size(); ++d) {
+    const char label = result[d];
+    const int i = input.find(label), k = kernel.find(label);
+    if (i >= 0 && k >= 0) {
+      parts.input_spatial.push_back(i);
+      parts.kernel_spatial.push_back(k);
+      parts.result_spatial.push_back(d);
+    } else if (i >= 0) {
+      parts.input_batch = i;
+      parts.result_batch = d;
+    } else if (k >= 0) {
+      parts.kernel_out = k;
+      parts.result_feature = d;
+    }
+  }
+  for (int d = 0; d < input.size(); ++d)
+    if (const int k = kernel.find(input[d]); k >= 0 && !result.contains(input[d])) {
+      parts.input_feature = d;
+      parts.kernel_in = k;
+    }
+  const int spatial = parts.result_spatial.size();
+  parts.complete = parts.input_batch >= 0 && parts.input_feature >= 0 && parts.kernel_out >= 0 &&
+                   spatial >= 1 && spatial <= max_spatial && input.size() == spatial + 2 &&
+                   kernel.size() == spatial + 2 && result.size() == spatial + 2;
+  return parts;
+}
+constexpr ConvolveParts parts_of(const Terms& terms) {
+  return parts_of(terms.operands[0], terms.operands[1], terms.result);
+}
+
+}  // namespace tessera

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// The local work of windows on one process: from the boxes that it holds to strides and local
+/// windows.
+///
+///     std::vector<LocalConvolve> parts = detail::convolve_work(plan, step, at);
+///
+/// Laws: what a process's block and region do not hold of the input lies outside it, or under no tap.
+#include <vector>
+
+#include <tessera/plan/step_work.hpp>
+
+namespace tessera::detail {
+
+/// Returns the box of a slot that the process at `at` holds, in global coordinates.
+constexpr Box held_box(const Plan& plan, const Slot& slot, const Coordinates& at) {
+  return slot.region >= 0 ? needed(plan.regions[slot.region], plan.mesh, at)
+                          : block(slot.desc.extents, slot.desc.sharding, plan.mesh, at);
+}
+
+/// Works out one convolve step.
+class ConvolveWork {
+ public:
+  constexpr ConvolveWork(const Plan& plan, const Step& step, const Coordinates& at)
+      : shape_(plan.convolution),
+        input_(plan.slots[step.in[0]]),
+        kernel_(plan.slots[step.in[1]]),
+        result_(plan.slots[step.out]),
+        parts_(parts_of(input_.labels, kernel_.labels, result_.labels)),
+        x_(held_box(plan, input_, at)),
+        k_(held_box(plan, kernel_, at)),
+        y_(held_box(plan, result_, at)) {}
+
+  constexpr std::vector<LocalConvolve> make() const {
+    std::vector<LocalConvolve> work;
+    if (y_.empty()) return work;
+    const Index outs = kernel_.desc.extents[parts_.kernel_out] / grouped(shape_.kernel);
+    const Index ins = kernel_.desc.extents[parts_.kernel_in] /
+                      (shape_.kernel == GroupSide::other ? shape_.groups : 1);
+    if (shape_.groups == 1) {
+      work.push_back(part({0, 1}, k_[parts_.kernel_out], k_[parts_.kernel_in]));
+      return work;
+    }
+    // The groups of this process, from a tensor whose grouped dimension is split along whole ones.
+    if (shape_.kernel == GroupSide::other) {
+      const Interval in = k_[parts_.kernel_in];
+      work.push_back(part({in.lo / ins, in.hi / ins}, k_[parts_.kernel_out], {0, ins}));
+      return work;
+    }
+    const Interval out = k_[parts_.kernel_out];
+    const Interval in = k_[parts_.kernel_in];
+    const Index first = ceil_div(out.lo, outs), last = out.hi / outs;
+    if (first > last) {  // within one group
+      work.push_back(part({last, last + 1}, {out.lo - last * outs, out.hi - last * outs}, in));
+      return work;
+    }
+    if (out.lo < first * outs)
+      work.push_back(part({first - 1, first}, {out.lo - (first - 1) * outs, outs}, in));
+    if (last > first) work.push_back(part({first, last}, {0, outs}, in));
+    if (out.hi > last * outs)
+      work.push_back(part({last, last + 1}, {0, out.hi - last * outs}, in));
+    return work;
+  }
+
+ private:
+  constexpr Index grouped(GroupSide side) const {
+    return side == GroupSide::feature ? shape_.groups : 1;
+  }
+  /// The convolution of some groups, of all of them the features `out` (within the group) and `in`.
+  constexpr LocalConvolve part(Interval groups, Interval out, Interval in) const {
+    const Extents xs = row_major_strides(x_.extents()), ks = row_major_strides(k_.extents()),
+                  ys = row_major_strides(y_.extents());
+    const bool result_by_feature = shape_.result == GroupSide::feature;
+    const Index batch_size = result_.desc.extents[parts_.result_batch] /
+                             (result_by_feature ? 1 : shape_.groups);
+    const Interval batch = result_by_feature ? y_[parts_.result_batch] : Interval{0, batch_size};
+    const Index ins = kernel_.desc.extents[parts_.kernel_in] /
+                      (shape_.kernel == GroupSide::other ? shape_.groups : 1);
+    const Index outs = kernel_.desc.extents[parts_.kernel_out] / grouped(shape_.kernel);
+    LocalConvolve c;
+    c.groups = groups.size();
+    c.batch = batch.size();
+    c.in_features = in.size();
+    c.out_features = out.size();
+    const int xb = parts_.input_batch, xf = parts_.input_feature, ki = parts_.kernel_in,
+              ko = parts_.kernel_out, yb = parts_.result_batch, yf = parts_.result_feature;
+    const bool by_feature = shape_.input == GroupSide::feature;
+    const bool kernel_by_out = shape_.kernel == GroupSide::feature;
+    c.in.first = xs[xb];
+    c.in.second = xs[xf];
+    c.in.group = by_feature ? ins * xs[xf] : batch_size * xs[xb];
+    c.in.offset = groups.lo * c.in.group + (batch.lo - x_[xb].lo) * xs[xb] +
+                  (in.lo - x_[xf].lo) * xs[xf];
+    c.kernel.first = ks[ki];
+    c.kernel.second = ks[ko];
+    c.kernel.group = kernel_by_out ? outs * ks[ko] : ins * ks[ki];
+    c.kernel.offset = groups.lo * c.kernel.group + (in.lo - k_[ki].lo) * ks[ki] +
+                      (out.lo - k_[ko].lo) * ks[ko];
+    c.out.first = ys[yb];
+    c.out.second = ys[yf];
+    c.out.group = result_by_feature ? outs * ys[yf] : batch_size * ys[yb];
+    c.out.offset = groups.lo * c.out.group + (batch.lo - y_[yb].lo) * ys[yb] +
+                   (out.lo - y_[yf].lo) * ys[yf];
+    for (int s = 0; s < shape_.windows.size(); ++s) {
+      const int xd = parts_.input_spatial[s], kd = parts_.kernel_spatial[s],
+                yd = parts_.result_spatial[s];
+      Interval taps = k_[kd];
+      const Window& w = shape_.windows[s];
+      if (w.reversed) taps = {w.size - taps.hi, w.size - taps.lo};
+      c.windows.push_back(local_window(w, y_[yd].lo, x_[xd].lo, taps));
+      c.input.push_back(x_[xd].size());
+      c.result.push_back(y_[yd].size());
+      c.in.spatial.push_back(xs[xd]);
+      c.kernel.spatial.push_back(ks[kd]);
+      c.out.spatial.push_back(ys[yd]);
+    }
+    return c;
+  }
+
+  const ConvolveShape& shape_;
+  const Slot& input_;
+  const Slot& kernel_;
+  const Slot& result_;
+  ConvolveParts parts_;
+  Box x_, k_, y_;
+};
+
+constexpr std::vector<LocalConvolve> convolve_work(const Plan& plan, const Step& step,
+                                                   const Coordinates& at) {
+  return ConvolveWork(plan, step, at).make();
+}
+
+constexpr LocalReduceWindow reduce_window_work(const Plan& plan, const Step& step,
+                                               const Coordinates& at) {
+  const Box x = held_box(plan, plan.slots[step.in[0]], at), y = held_box(plan, plan.slots[step.out], at);
+  LocalReduceWindow work;
+  work.input = x.extents();
+  work.input_strides = row_major_strides(work.input);
+  work.result = y.extents();
+  for (int d = 0; d < y.rank(); ++d)
+    work.windows.push_back(
+        local_window(plan.windows[d], y[d].lo, x[d].lo, {0, plan.windows[d].size}));
+  return work;
+}
+
+constexpr LocalSelectScatter select_work(const Plan& plan, const Step& step,
+                                         const Coordinates& at) {
+  const Box x = held_box(plan, plan.slots[step.in[0]], at),
+            s = held_box(plan, plan.slots[step.in[1]], at),
+            y = held_box(plan, plan.slots[step.out], at);
+  LocalSelectScatter work;
+  work.input = x.extents();
+  work.source = s.extents();
+  work.result = y.extents();
+  for (int d = 0; d < y.rank(); ++d) {
+    work.first.push_back(y[d].lo - x[d].lo);
+    work.windows.push_back(
+        local_window(plan.windows[d], s[d].lo, x[d].lo, {0, plan.windows[d].size}));
+  }
+  return work;
+}
+
+}  // namespace tessera::detail
