@@ -17,6 +17,7 @@
 #include <tessera/plan/explain.hpp>
 #include <tessera/plan/map.hpp>
 #include <tessera/plan/on_process.hpp>
+#include <tessera/plan/overruled.hpp>
 #include <tessera/plan/program_contract.hpp>
 #include <tessera/plan/program_diff.hpp>
 #include <tessera/plan/reduce.hpp>

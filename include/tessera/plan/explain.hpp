@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include <tessera/plan/overruled.hpp>
 #include <tessera/plan/summary.hpp>
 
 namespace tessera {
@@ -129,7 +130,7 @@ inline std::string slot_text(const Slot& slot, const AxisNames& names) {
 }  // namespace detail
 
 /// Returns the plan as a table: the operands, a row a step with what it moves and computes on this
-/// process, totals.
+/// process; which operands' sharding was overruled, and by what; totals.
 inline std::string explain(const Plan& plan, const AxisNames& names) {
   std::string text = std::string(name_of(plan.kind));
   if (plan.kind == OperatorKind::reduce) text += " " + std::string(name_of(plan.reduction));
@@ -153,6 +154,7 @@ inline std::string explain(const Plan& plan, const AxisNames& names) {
     table.row(std::move(cells));
   }
   text += table.text("  ");
+  for (const Overruled& one : overruled(plan)) text += "  " + to_string(one, names) + "\n";
   Slot result = plan.slots[plan.result];
   result.desc = plan.result_desc();
   if (plan.result < plan.operands) result.place = {};
