@@ -6,6 +6,7 @@
 ///     std::string wrong = support::run_row(mesh, row);        // collective over the mesh
 #include "cases.hpp"
 #include "support/conformance.hpp"
+#include "support/rows.hpp"
 
 namespace support {
 
@@ -37,6 +38,7 @@ inline std::string run_row(const std::shared_ptr<MeshCore>& mesh, const Conforma
       case OperatorKind::reshard: return tessera::reshard(x[0], row.out);
       case OperatorKind::reduce:
         return row.reduction == Reduction::max ? tessera::reduce<Max>(row.equation, x[0], row.out) : tessera::reduce<Sum>(row.equation, x[0], row.out);
+      case OperatorKind::arg: return arg_max(row.equation, x[0], row.out);
       case OperatorKind::transpose: return tessera::transpose(row.equation, x[0]);
       case OperatorKind::map: return map_dynamic<T>(row.equation, Multiplied{}, row.out, x[0], x[1]);
       default: break;
@@ -46,6 +48,7 @@ inline std::string run_row(const std::shared_ptr<MeshCore>& mesh, const Conforma
   };
   if (row.kind == OperatorKind::einsum) expected = support::einsum(terms, whole);
   if (row.kind == OperatorKind::reduce) expected = support::reduce(terms, row.reduction, whole[0]);
+  if (row.kind == OperatorKind::arg) expected = support::arg(terms, row.reduction, whole[0]);
   if (row.kind == OperatorKind::transpose) expected = support::transpose(terms, whole[0]);
   if (row.kind == OperatorKind::map) expected = support::map<T>(terms, whole, [](const std::vector<T>& v) { return v[0] * v[1]; });
 

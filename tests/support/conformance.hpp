@@ -9,7 +9,8 @@
 /// The names are those of the collection of such cases that the design works with (D and RD: products, R: reductions,
 /// T: transposes, B: broadcasts, X: changes of sharding, U: results left open). A layout that a row leaves open is chosen
 /// here. What is no operator of its own is written as one: products of ragged groups with a tensor that says who belongs
-/// where, an arg-max as the largest of integers that hold value and place, what one process alone has as a sum with zeros.
+/// where, what one process alone has as a sum with zeros. An arg-max, which the collection has as a reduction of pairs, is
+/// both the operator and the largest of integers that hold value and place.
 #include <string>
 #include <utility>
 #include <vector>
@@ -60,6 +61,10 @@ inline Conformance product(const char* name, const char* equation, const Extents
 inline Conformance reduction(const char* name, const char* equation, Reduction kind, const Extents& x, const Sharding& s, const Sharding& out,
                              const MeshShape& mesh, const Most& most) {
   return {name, OperatorKind::reduce, equation, {tensor(x, s)}, out, mesh, most, kind};
+}
+inline Conformance place_of_largest(const char* name, const char* equation, const Extents& x, const Sharding& s, const Sharding& out,
+                                    const MeshShape& mesh, const Most& most) {
+  return {name, OperatorKind::arg, equation, {tensor(x, s)}, out, mesh, most, Reduction::max};
 }
 inline Conformance transposition(const char* name, const char* equation, const Extents& x, const Sharding& s, const Sharding& out,
                                  const MeshShape& mesh) {
@@ -122,7 +127,7 @@ inline std::vector<Conformance> conformance_products() {
 }
 
 inline std::vector<Conformance> conformance_others() {
-  using rows_of::mapping, rows_of::reduction, rows_of::tensor, rows_of::transposition;
+  using rows_of::mapping, rows_of::place_of_largest, rows_of::reduction, rows_of::tensor, rows_of::transposition;
   const MeshShape two{2}, square{2, 2};
   const Most nothing{};
   std::vector<Conformance> rows{
@@ -131,6 +136,12 @@ inline std::vector<Conformance> conformance_others() {
       // Local reduce, then the partial maxima of 14 rows over the 4 columns of processes.
       reduction("R5", "ab->a", Reduction::max, {28, 12}, {{0}, {1}}, {{0}}, MeshShape{2, 4}, {.all_reduces = 1}),
       reduction("R5 to all", "ab->a", Reduction::max, {28, 12}, {{0}, {1}}, {{}}, MeshShape{2, 4}, {.all_reduces = 1, .all_gathers = 1}),
+      // The row's own plan gathers both of a pair, of 14 rows from 3 other processes.
+      place_of_largest("R5, places", "ab->a", {28, 12}, {{0}, {1}}, {{0}}, MeshShape{2, 4}, {.all_gathers = 2, .payload = 3 * 14 * (4 + 8)}),
+      place_of_largest("R5, places to all", "ab->a", {28, 12}, {{0}, {1}}, {{}}, MeshShape{2, 4},
+                       {.all_gathers = 3, .payload = 3 * 14 * (4 + 8) + 14 * 8}),
+      place_of_largest("R5, places of columns", "ab->b", {28, 12}, {{0}, {1}}, {{1}}, MeshShape{2, 4}, {.all_reduces = 2}),
+      place_of_largest("R5, rows whole", "ab->a", {28, 12}, {{0}, {}}, {{0}}, MeshShape{2, 4}, nothing),
       reduction("U3", "ab->a", Reduction::max, {8, 1024}, {{}, {0}}, Sharding{{}}.with_partial(AxisSet{0}, Reduction::max), two, nothing),
       transposition("T9", "abcd->acbd", {16, 38, 38, 4}, {{}, {0}, {}, {}}, {{}, {}, {0}, {}}, two),
       transposition("T9 on two axes", "abcd->bcad", {16, 38, 38, 4}, {{0}, {1}, {}, {}}, {{1}, {}, {0}, {}}, MeshShape{4, 2}),
@@ -192,6 +203,7 @@ inline std::vector<Plan> plans_of(const Conformance& row, const MeshShape& mesh,
   switch (row.kind) {
     case OperatorKind::reshard: return {plan_reshard(x, row.out, mesh, process, options)};
     case OperatorKind::reduce: return {plan_reduce(terms, row.reduction, x, row.out, mesh, process, options)};
+    case OperatorKind::arg: return {plan_arg(terms, row.reduction, x, row.out, mesh, process, options)};
     case OperatorKind::transpose: return {plan_transpose(terms, x, row.out, mesh, process, options)};
     case OperatorKind::map: return {plan_map(terms, row.operands, x.type, row.out, mesh, process, options)};
     default: break;
