@@ -72,8 +72,12 @@ std::string npy_file(DType type, const Extents& extents, bool big_endian, bool f
   return bytes;
 }
 
-/// The element types that go through files in tests.
-inline const std::vector<DType> npy_types{DType::f32, DType::f64, DType::i32, DType::i64};
+/// The element types that go through files in tests: all.
+inline const std::vector<DType> npy_types = [] {
+  std::vector<DType> types;
+  for (int type = 0; type < dtypes; ++type) types.push_back(static_cast<DType>(type));
+  return types;
+}();
 
 /// The bytes of element i of the tests' arrays; those of truth values are 0 and 1.
 inline unsigned char npy_byte(DType type, Index i, Index k) {

@@ -74,6 +74,21 @@ DynamicTensor from_blocks(const std::shared_ptr<MeshCore>& mesh, const Extents& 
   return DynamicTensor(
       detail::from_blocks<T>(mesh, {dtype_of<T>, extents, sharding}, values, where));
 }
+/// The same of bool from bytes, as a HostBlock has them: other than 0 is true.
+template <TypedTensor Tensor>
+  requires std::is_same_v<typename Tensor::value_type, bool> Tensor
+  from_blocks(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& extents,
+              std::span<const std::uint8_t> bytes, Where where = Where::here()) {
+    const detail::Truths truths(bytes);
+    return from_blocks<Tensor>(mesh, extents, truths.span(), where);
+  }
+template <std::same_as<bool> T>
+DynamicTensor from_blocks(const std::shared_ptr<MeshCore>& mesh, const Extents& extents,
+                          const Sharding& sharding, std::span<const std::uint8_t> bytes,
+                          Where where = Where::here()) {
+  const detail::Truths truths(bytes);
+  return from_blocks<bool>(mesh, extents, sharding, truths.span(), where);
+}
 
 /// Returns this process's block; of an unfinished tensor, its part of the values. Communication:
 /// none. Throws UsageError for a dry tensor.

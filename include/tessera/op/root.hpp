@@ -108,6 +108,21 @@ DynamicTensor from_root(const std::shared_ptr<MeshCore>& mesh, const Extents& ex
                                          values.data(), static_cast<Index>(values.size()),
                                          {"from_root", where, Contract{}}));
 }
+/// The same of bool from bytes, as a HostTensor has them: other than 0 is true.
+template <TypedTensor Tensor>
+  requires std::is_same_v<typename Tensor::value_type, bool> Tensor
+  from_root(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& extents, int root,
+            std::span<const std::uint8_t> bytes, Where where = Where::here()) {
+    const detail::Truths truths(bytes);
+    return from_root<Tensor>(mesh, extents, root, truths.span(), where);
+  }
+template <std::same_as<bool> T>
+DynamicTensor from_root(const std::shared_ptr<MeshCore>& mesh, const Extents& extents,
+                        const Sharding& sharding, int root, std::span<const std::uint8_t> bytes,
+                        Where where = Where::here()) {
+  const detail::Truths truths(bytes);
+  return from_root<bool>(mesh, extents, sharding, root, truths.span(), where);
+}
 
 /// Returns the whole tensor on process `root`, and no values elsewhere. Communication: as
 /// plan_to_root says: each element once, to the root; unfinished values are combined first.

@@ -10,6 +10,8 @@
 ///
 /// Laws: gather(from_function<T>(mesh, e, f))[i] == f(i) on every mesh.
 #include <algorithm>
+#include <cstdint>
+#include <memory>
 #include <span>
 #include <type_traits>
 #include <vector>
@@ -31,6 +33,20 @@ template <Element T>
 using HostElement = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>;
 
 namespace detail {
+
+/// Bytes as bools: other than 0 is true.
+class Truths {
+ public:
+  explicit Truths(std::span<const std::uint8_t> bytes)
+      : values_(std::make_unique<bool[]>(bytes.size())), size_(bytes.size()) {
+    for (std::size_t i = 0; i < size_; ++i) values_[i] = bytes[i] != 0;
+  }
+  std::span<const bool> span() const { return {values_.get(), size_}; }
+
+ private:
+  std::unique_ptr<bool[]> values_;
+  std::size_t size_;
+};
 
 inline Extents offsets_of(const Box& box) {
   Extents offsets;
@@ -161,6 +177,15 @@ Tensor from_host(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Exte
   if (!mesh.dry()) detail::copy_block_in(t.core(), values.data());
   return t;
 }
+
+/// The same of bool from bytes, as a HostTensor has them: other than 0 is true.
+template <TypedTensor Tensor>
+  requires std::is_same_v<typename Tensor::value_type, bool> Tensor
+  from_host(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& extents,
+            std::span<const std::uint8_t> bytes, Where where = Where::here()) {
+    const detail::Truths truths(bytes);
+    return from_host<Tensor>(mesh, extents, truths.span(), where);
+  }
 
 /// Returns a tensor whose block on this process is the memory of `view`, not a copy: declared alike
 /// by all processes. The view is contiguous, LayoutRight, in the memory of the default execution
