@@ -17,6 +17,11 @@ struct Ramp {
     return 0.5 * static_cast<double>(i.linear());
   }
 };
+template <class T> struct Row {
+  KOKKOS_FUNCTION T operator()(const GlobalIndex& i) const {
+    return static_cast<T>(static_cast<float>(i[0]));
+  }
+};
 struct Blend {
   template <class T> KOKKOS_FUNCTION T operator()(T a, T b, T c) const { return a * b + c; }
 };
@@ -120,6 +125,49 @@ template <class T> void every_operator(const ProcessMesh<Grid>& mesh) {
   }
 }
 
+/// What rows are summed up to, of floating-point elements.
+template <class T> void every_statistic(const ProcessMesh<Grid>& mesh) {
+  const auto x = random_normal<Tensor<T, data, model>>(mesh, {4, 6}, 3);
+  const auto rows = variance<"ij->i">(x) + standard_deviation<"ij->i">(x, 1) + norm<1, "ij->i">(x) +
+                    norm<2, "ij->i">(x) + norm<infinite_norm, "ij->i">(x) +
+                    log_sum_exp<"ij->i", P<data>>(x) + product<"ij->i">(x);
+  const auto totals = variance(x, 1) + standard_deviation(x) + norm(x) + norm<1>(x) +
+                      norm<infinite_norm>(x) + log_sum_exp(x) + product(x) + sum(x, deterministic);
+  const auto softened = softmax<"ij", 'j'>(x) + log_softmax<"ij", 'i'>(x);
+  fmt::print(fmt::runtime("{}{}{}"), rows, totals, to_root(softened).values.size());
+}
+
+/// What all numbers have, complex ones and the narrowest too.
+template <class T> void every_number(const ProcessMesh<Grid>& mesh) {
+  const auto x = from_function<Tensor<T, data, model>>(mesh, {4, 6}, Row<T>{});
+  auto y = einsum<"ij,jk->ik">(x, reshard<P<model, _>>(x)) * T(2) -
+           x / full<Tensor<T, _, _>>(mesh, {1, 1}, T(1));
+  const auto open = reduce<Product, "ij->i", P<data, Unreduced<Product, model>>>(x);
+  const auto running = cumsum<"ij", 'j'>(x) + cumprod<"ij", 'i'>(x, {.exclusive = true});
+  const auto [finished] = finish_together(open);
+  einsum_into<"ij,kj->ik">(y, x, running, T(1), T(1));
+  fmt::print(fmt::runtime("{}{}{}"), product<"ij->j">(y), sum(x, deterministic),
+             gather(equal(finished, full<Tensor<T, data>>(mesh, {4}, T(1)))).values.size());
+}
+template <class T> void every_order(const ProcessMesh<Grid>& mesh) {
+  const auto x = from_function<Tensor<T, data, model>>(mesh, {4, 6}, Ramp{});
+  const auto top = max<"ij->i">(x) + min<"ij->i">(x) + clamp(maximum(x, -x), 0, 2);
+  fmt::print(fmt::runtime("{}{}{}{}"), arg_max<"ij->i">(top), arg_min(x), cummax<"ij", 'j'>(x),
+             cummin<"ij", 'i'>(x));
+}
+void every_truth(const ProcessMesh<Grid>& mesh) {
+  const auto x = less(from_function<Tensor<float, data, model>>(mesh, {4, 6}, Ramp{}), 3);
+  const auto open = reduce<Any, "ij->i", P<data, Unreduced<Any, model>>>(x);
+  const auto both = logical_and(any<"ij->i">(x), all<"ij->i">(x));
+  fmt::print(fmt::runtime("{}{}{}{}"), logical_xor(both, reshard<P<data>>(open)), any(x), all(x),
+             cumulative<All, "ij", 'j'>(x));
+}
+template <class T> void every_complex(const ProcessMesh<Grid>& mesh) {
+  const auto x = random_normal<Tensor<T, data, model>>(mesh, {4, 6}, 3);
+  fmt::print(fmt::runtime("{}{}{}"), variance<"ij->i">(x) + standard_deviation<"ij->i">(x),
+             norm<2, "ij->j">(x), mean(x));
+}
+
 int main(int argc, char** argv) {
   Environment env(argc, argv);
   const auto mesh = make_mesh<Grid>(env, env.world()->size() / 2, 2);
@@ -128,4 +176,15 @@ int main(int argc, char** argv) {
   every_operator<double>(mesh);
   every_operator<std::int32_t>(mesh);
   every_operator<std::int64_t>(mesh);
+  every_statistic<float>(mesh);
+  every_statistic<tessera::half>(mesh);
+  every_statistic<bfloat16>(mesh);
+  every_number<tessera::half>(mesh);
+  every_number<std::int8_t>(mesh);
+  every_number<std::uint8_t>(mesh);
+  every_number<complex<double>>(mesh);
+  every_order<std::int16_t>(mesh);
+  every_order<bfloat16>(mesh);
+  every_truth(mesh);
+  every_complex<complex<float>>(mesh);
 }
