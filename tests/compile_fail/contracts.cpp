@@ -9,6 +9,8 @@
 // CASE of_three: the call communicates more than its contract accepts
 // CASE with_epilogue: the call communicates more than its contract accepts
 // CASE into: the call communicates more than its contract accepts
+// CASE together: the call communicates more than its contract accepts
+// CASE strict_together: the call communicates, has no contract, and its mesh is Strict
 // CASE axis_of_another_mesh: a contract names an axis that the mesh of the call does not have
 // CASE no_clause: Only<...> holds something that is no clause
 // CASE not_wrapped: a contract is written Only<clauses...>
@@ -57,6 +59,10 @@ void use(const Tensor<data, model>& x, const Tensor<model, _>& w, const Tensor<d
   einsum<"ij,jk->ik", P<_, _>, Only<gathers<data>>>(y, reshard<P<_, _>>(w), epilogue().residual(reshard<P<_, model>>(w)));
 #elif defined(CASE_into)
   einsum_into<"ik,kj->ij", Only<>>(out, x, w);
+#elif defined(CASE_together)
+  reshard_together<Only<gathers<data>>, P<_, model>, P<_, _>>(x, w);
+#elif defined(CASE_strict_together)
+  reshard_together<P<_, model>, P<_, _>>(gx, gw);
 #elif defined(CASE_axis_of_another_mesh)
   reshard<P<data, _>, Only<gathers<stage>>>(x);
 #elif defined(CASE_no_clause)
@@ -91,5 +97,6 @@ void use(const Tensor<data, model>& x, const Tensor<model, _>& w, const Tensor<d
   (void)gelu(gx);
   (void)einsum<"ij,kj->ik", P<data, _, Unreduced<Sum, model>>>(gx, reshard<P<_, model>>(reshard<P<_, _>, Only<gathers<data, model>>>(gx)));
   (void)gather(gx);
+  (void)reshard_together<Only<gathers<data, model>>, P<_, model>, P<_, _>>(gx, gw);
 #endif
 }

@@ -127,3 +127,73 @@ TEST_CASE("a strict mesh: local work needs no contract, the rest has one, sizes 
     return "";
   });
 }
+
+TEST_CASE("calls on dynamic tensors keep the contract they are given, and throw on all processes where none can") {
+  on_meshes<Grid>([](const ProcessMesh<Grid>& mesh) -> std::string {
+    const DynamicTensor x = from_function<Real<data, model>>(mesh, {7, 6}, Ramp{});
+    const DynamicTensor w = from_function<Real<model, _>>(mesh, {6, 5}, Ramp{});
+    const auto contract = [](auto only) { return contract_of<Grid, decltype(only)>(); };
+    const Contract anything, nothing = Contract::nothing();
+    const Contract gathers_all = contract(Only<gathers<>>{}), sums = contract(Only<all_reduces<model>>{});
+    const auto keeps = [&](const Contract& bound, const auto& run, const auto& usual) {
+      DynamicTensor result;
+      const bool kept = bound.covers(used(mesh, [&] { result = run(DynamicCall(bound)); }));
+      return kept && gather<double>(result) == gather<double>(usual());
+    };
+    const auto sum_of = [&](const DynamicCall& call) { return reduce<Sum>("ij->i", x, call); };
+    REQUIRE_THAT(keeps(sums, [&](const DynamicCall& c) { return einsum("ik,kj->ij", x, w, c); }, [&] { return einsum("ik,kj->ij", x, w); }));
+    REQUIRE_THAT(keeps(sums, [&](const DynamicCall& c) { return einsum("ik,kj->ij", x, w, Sharding{{0}, {}}, c); }, [&] { return einsum("ik,kj->ij", x, w); }));
+    REQUIRE_THAT(keeps(gathers_all, [&](const DynamicCall& c) { return reshard(x, Sharding{{1}, {0}}, c); }, [&] { return x; }));
+    REQUIRE_THAT(keeps(sums, sum_of, [&] { return reduce<Sum>("ij->i", x); }));
+    REQUIRE_THAT(keeps(nothing, [&](const DynamicCall& c) { return transpose("ij->ji", x, c); }, [&] { return transpose("ij->ji", x); }));
+    REQUIRE_THAT(keeps(gathers_all, [&](const DynamicCall& c) { return cumulative<Sum>("ij", 'j', x, ScanOptions{}, c); }, [&] { return cumulative<Sum>("ij", 'j', x); }));
+    REQUIRE_THAT(keeps(gathers_all, [&](const DynamicCall& c) { return reshard_async(x, Sharding{{}, {}}, c).wait(); }, [&] { return x; }));
+    REQUIRE_THAT(keeps(sums, [&](const DynamicCall& c) { return reduce_async<Sum>("ij->i", x, Sharding{{0}}, c).wait(); }, [&] { return reduce<Sum>("ij->i", x); }));
+    REQUIRE_THAT(keeps(gathers_all, [&](const DynamicCall& c) { return reshard_together({x, w}, {Sharding{{}, {}}, Sharding{{}, {}}}, c)[1]; }, [&] { return w; }));
+    REQUIRE_THAT(keeps(gathers_all, [&](const DynamicCall& c) { return map_dynamic<double>(*c.contract(), "ij,ij->ij", fn::Add{}, Sharding{{0}, {}}, x, x); },
+                       [&] { return map_dynamic<double>("ij,ij->ij", fn::Add{}, Sharding{{0}, {}}, x, x); }));
+    REQUIRE_THAT(gather<std::int64_t>(arg_max("ij->i", x, sums)) == gather<std::int64_t>(arg_max("ij->i", x)));
+
+    const bool columns = mesh.shape()[1] > 1, rows = mesh.shape()[0] > 1, both = rows || columns;
+    const auto refused = [](const auto& run) { return says(message(run), "the call accepts Only<"); };
+    REQUIRE_THAT(columns == refused([&] { (void)einsum("ik,kj->ij", x, w, nothing); }));
+    REQUIRE_THAT(columns == refused([&] { (void)einsum("ik,kj,lj->il", {x, w, w}, Sharding{{0}, {}}, contract(Only<gathers<data>>{})); }));
+    REQUIRE_THAT(columns == refused([&] { (void)sum_of(nothing); }));
+    REQUIRE_THAT(both == refused([&] { (void)reshard(x, Sharding{{}, {}}, nothing); }));
+    REQUIRE_THAT(columns == refused([&] { (void)cumulative<Sum>("ij", 'j', x, ScanOptions{}, nothing); }));
+    REQUIRE_THAT(columns == refused([&] { (void)arg_min("ij->i", x, nothing); }));
+    REQUIRE_THAT(columns == refused([&] { (void)reduce<Deterministic<Sum>>("ij->i", x, nothing); }));
+    REQUIRE_THAT(columns == refused([&] { (void)map_dynamic<double>(nothing, "ij,ij->ij", fn::Add{}, Sharding{{0}, {}}, x, x); }));
+    REQUIRE_THAT(both == refused([&] { (void)reshard_together({x, w}, {Sharding{{}, {}}, w.sharding()}, nothing); }));
+    const DynamicTensor y = zeros<Real<data, _>>(mesh, 7, 5), row = zeros<Real<data>>(mesh, 7), turned = zeros<Real<model, data>>(mesh, 6, 7);
+    REQUIRE_THAT(columns == refused([&] { einsum_into("ik,kj->ij", y, x, w, nothing); }));
+    REQUIRE_THAT(columns == refused([&] { einsum_into("ik,kj->ij", y, x, w, 2.0, 1.0, nothing); }));
+    REQUIRE_THAT(columns == refused([&] { reduce_into<Sum>("ij->i", row, x, nothing); }));
+    einsum_into("ik,kj->ij", y, x, w, 2.0, 0.0, sums);
+    einsum_into("ik,kj->ij", y, x, w, -1.0, 1.0, anything);
+    REQUIRE_THAT(gather<double>(y) == gather<double>(einsum("ik,kj->ij", x, w)));
+    reduce_into<Sum>("ij->i", row, x, sums);
+    REQUIRE_THAT(gather<double>(row) == gather<double>(reduce<Sum>("ij->i", x)));
+    transpose_into("ij->ji", turned, x, nothing);
+    REQUIRE_THAT(gather<double>(turned) == gather<double>(transpose("ij->ji", x)));
+    return "";
+  });
+}
+
+TEST_CASE("several tensors together keep one contract; host and files need none on a strict mesh") {
+  on_meshes<Strict<Grid>>([](const ProcessMesh<Strict<Grid>>& mesh) -> std::string {
+    const auto x = from_function<Guarded<data, model>>(mesh, {6, 8}, Ramp{});
+    const auto w = from_function<Guarded<model, _>>(mesh, {8, 5}, Ramp{});
+    const auto seen = used(mesh, [&] {
+      const auto [a, b] = reshard_together<Only<gathers<>>, P<_, _>, P<_, _>>(x, w);
+      (void)a, (void)b;
+    });
+    REQUIRE_THAT((contract_of<Strict<Grid>, Only<gathers<>>>().covers(seen)));
+    const auto open = einsum<"ik,kj->ij", P<data, _, Unreduced<Sum, model>>>(x, w);
+    const auto [finished] = finish_together<Only<all_reduces<model>>>(open);
+    REQUIRE_THAT(gather(finished) == gather(einsum<"ik,kj->ij", Deduced, Only<all_reduces<model>>>(x, w)));
+    const HostTensor<double> all = to_root(x);
+    REQUIRE_THAT(gather(from_root<Guarded<_, data>>(mesh, {6, 8}, 0, all.values)) == gather(x));
+    return "";
+  });
+}

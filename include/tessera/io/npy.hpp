@@ -279,9 +279,9 @@ inline NpyHeader read_npy_header(const std::string& path, Where where = Where::h
 
 /// Returns the tensor that a .npy file holds; each process reads one piece of it. Communication:
 /// the reshard from pieces of long runs (plan/file_blocks.hpp) to the tensor's spec, which often is
-/// none; a few integers, in no ledger. Collective over the mesh. Throws FileError, the same on
-/// every process: the file cannot be read, is damaged, or holds another element type, rank or
-/// extents. On a dry mesh the header alone is read.
+/// none (on a Strict mesh too); a few integers, in no ledger. Collective over the mesh. Throws
+/// FileError, the same on every process: the file cannot be read, is damaged, or holds another
+/// element type, rank or extents. On a dry mesh the header alone is read.
 template <TypedTensor Tensor>
 Tensor read_npy(const ProcessMesh<typename Tensor::mesh_type>& mesh, const std::string& path,
                 const NpyOptions& options = {}, Where where = Where::here()) {
@@ -290,7 +290,7 @@ Tensor read_npy(const ProcessMesh<typename Tensor::mesh_type>& mesh, const std::
                 "Unreduced from its spec");
   return Tensor(detail::read_npy(mesh.core(),
                                  {dtype_of<typename Tensor::value_type>, Tensor::sharding()}, path,
-                                 options, {"read_npy", where}));
+                                 options, {"read_npy", where, Contract{}}));
 }
 /// The same with a sharding at run time, and the element type that the file has.
 template <int = dtypes>  // whoever calls it has the kernels of all element types compiled
@@ -302,23 +302,23 @@ DynamicTensor read_npy(const std::shared_ptr<MeshCore>& mesh, const Sharding& sh
     throw ShardingError("read_npy: " + to_string(sharding, mesh->names()) +
                             " is unfinished; a tensor is read finished; drop Unreduced",
                         where);
-  return DynamicTensor(
-      detail::read_npy(mesh, {std::nullopt, sharding}, path, options, {"read_npy", where}));
+  return DynamicTensor(detail::read_npy(mesh, {std::nullopt, sharding}, path, options,
+                                        {"read_npy", where, Contract{}}));
 }
 
 /// Writes x to a .npy file, in place of one that is there: each process its piece of a file beside
 /// it, which takes the name when all have written and flushed theirs. Communication: the reshard to
-/// pieces of long runs, which often is none (unfinished values are combined); a few integers, in no
-/// ledger. Collective over the mesh. Throws FileError, the same on every process; then the old file
-/// is as it was. On a dry mesh nothing is written.
+/// pieces of long runs, which often is none (unfinished values are combined; on a Strict mesh too);
+/// a few integers, in no ledger. Collective over the mesh. Throws FileError, the same on every
+/// process; then the old file is as it was. On a dry mesh nothing is written.
 template <TypedTensor A>
 void write_npy(const A& x, const std::string& path, const NpyOptions& options = {},
                Where where = Where::here()) {
-  detail::write_npy(x.core(), path, options, {"write_npy", where});
+  detail::write_npy(x.core(), path, options, {"write_npy", where, Contract{}});
 }
 inline void write_npy(const DynamicTensor& x, const std::string& path,
                       const NpyOptions& options = {}, Where where = Where::here()) {
-  detail::write_npy(x.core(), path, options, {"write_npy", where});
+  detail::write_npy(x.core(), path, options, {"write_npy", where, Contract{}});
 }
 
 }  // namespace tessera

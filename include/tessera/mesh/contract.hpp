@@ -88,7 +88,10 @@ template <class... Clauses> struct Only {};
 /// Stands where no contract is given: on a Strict mesh that means Only<>.
 struct NoContract {};
 
-/// A mesh on which every call that communicates has a contract, or does not compile.
+/// A mesh on which every operator that communicates has a contract, or does not compile. What
+/// brings a tensor to the host, a file or the application's own boxes, or from there, needs none:
+/// gather, to_root, from_root, from_irregular, to_irregular, read_npy and write_npy say by their
+/// names that they communicate.
 template <class M> struct Strict;
 template <class... A> struct Strict<Mesh<A...>> : Mesh<A...> {};
 

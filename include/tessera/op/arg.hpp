@@ -8,6 +8,7 @@
 ///
 /// Laws: the first of equal elements, the first NaN if there is one (as in NumPy), for every mesh
 /// and spec; several reduced dimensions are counted row-major, in the operand's order.
+#include <tessera/op/dynamic_call.hpp>
 #include <tessera/op/reduce.hpp>
 #include <tessera/op/row_operators.hpp>
 
@@ -39,16 +40,16 @@ typename ArgCall<Kind, E, Out, A>::result arg(const A& x, Where where) {
                                     {E.view(), where, bound<Typed, Bound>()}));
 }
 inline DynamicTensor arg(Reduction reduction, std::string_view equation, const DynamicTensor& x,
-                         const Sharding& out, Where where) {
+                         const Sharding& out, const DynamicCall& call) {
   use_element<std::int64_t>();
-  return DynamicTensor(arg(parse(equation), reduction, x.core(), out, {equation, where}));
+  return DynamicTensor(arg(parse(equation), reduction, x.core(), out, call.site(equation)));
 }
 inline DynamicTensor arg(Reduction reduction, std::string_view equation, const DynamicTensor& x,
-                         Where where) {
+                         const DynamicCall& call) {
   const Terms terms = parse(equation);
   require(check_arg(terms, {x.sharding()}, Sharding::replicated(terms.result.size())), terms,
-          *x.core().mesh(), {equation, where});
-  return arg(reduction, equation, x, deduce(terms, {x.sharding()}), where);
+          *x.core().mesh(), call.site(equation));
+  return arg(reduction, equation, x, deduce(terms, {x.sharding()}), call);
 }
 }  // namespace detail
 
@@ -76,20 +77,20 @@ template <TypedTensor A> auto arg_min(const A& x, Where where = Where::here()) {
 
 /// The same with everything known at run time; without `out` it is deduced.
 inline DynamicTensor arg_max(std::string_view equation, const DynamicTensor& x, const Sharding& out,
-                             Where where = Where::here()) {
-  return detail::arg(Reduction::max, equation, x, out, where);
+                             const DynamicCall& call = Where::here()) {
+  return detail::arg(Reduction::max, equation, x, out, call);
 }
 inline DynamicTensor arg_max(std::string_view equation, const DynamicTensor& x,
-                             Where where = Where::here()) {
-  return detail::arg(Reduction::max, equation, x, where);
+                             const DynamicCall& call = Where::here()) {
+  return detail::arg(Reduction::max, equation, x, call);
 }
 inline DynamicTensor arg_min(std::string_view equation, const DynamicTensor& x, const Sharding& out,
-                             Where where = Where::here()) {
-  return detail::arg(Reduction::min, equation, x, out, where);
+                             const DynamicCall& call = Where::here()) {
+  return detail::arg(Reduction::min, equation, x, out, call);
 }
 inline DynamicTensor arg_min(std::string_view equation, const DynamicTensor& x,
-                             Where where = Where::here()) {
-  return detail::arg(Reduction::min, equation, x, where);
+                             const DynamicCall& call = Where::here()) {
+  return detail::arg(Reduction::min, equation, x, call);
 }
 
 }  // namespace tessera

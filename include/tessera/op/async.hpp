@@ -88,11 +88,11 @@ Pending<typename detail::ReshardCall<S, A>::result> reshard_async(const A& x,
   return Pending<typename Typed::result>(std::move(started));
 }
 inline Pending<DynamicTensor> reshard_async(const DynamicTensor& x, const Sharding& to,
-                                            Where where = Where::here()) {
+                                            const DynamicCall& call = Where::here()) {
   auto started = std::make_unique<detail::Started>();
   detail::Extras extras;
   extras.started = started.get();
-  (void)detail::reshard(x.core(), to, {"reshard", where}, extras);
+  (void)detail::reshard(x.core(), to, call.site("reshard"), extras);
   return Pending<DynamicTensor>(std::move(started));
 }
 
@@ -106,6 +106,17 @@ Pending<typename detail::ReduceCall<Kind, E, Out, A>::result> reduce_async(
   extras.started = started.get();
   (void)Typed::run(x.core(), {E.view(), where, detail::bound<Typed, Bound>()}, extras);
   return Pending<typename Typed::result>(std::move(started));
+}
+/// The same with everything known at run time.
+template <class Kind>
+Pending<DynamicTensor> reduce_async(std::string_view equation, const DynamicTensor& x,
+                                    const Sharding& out, const DynamicCall& call = Where::here()) {
+  auto started = std::make_unique<detail::Started>();
+  detail::Extras extras;
+  extras.started = started.get();
+  (void)detail::DynamicReduce<Kind>::run(parse(equation), x.core(), out, call.site(equation),
+                                         extras);
+  return Pending<DynamicTensor>(std::move(started));
 }
 
 }  // namespace tessera

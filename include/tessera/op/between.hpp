@@ -146,8 +146,9 @@ Y reshard(const X& x, const ProcessMesh<typename Y::mesh_type>& mesh, Where wher
                                    {"reshard", where, detail::bound<Typed, Bound>()}));
 }
 inline DynamicTensor reshard(const DynamicTensor& x, const Sharding& to,
-                             const std::shared_ptr<MeshCore>& mesh, Where where = Where::here()) {
-  return DynamicTensor(detail::reshard_between(x.core(), to, mesh, {"reshard", where}));
+                             const std::shared_ptr<MeshCore>& mesh,
+                             const DynamicCall& call = Where::here()) {
+  return DynamicTensor(detail::reshard_between(x.core(), to, mesh, call.site("reshard")));
 }
 
 }  // namespace tessera

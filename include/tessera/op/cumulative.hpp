@@ -9,6 +9,7 @@
 /// Laws: equals the running sum of the whole tensor, for every mesh and spec; element 0 of an
 /// exclusive one is what a reduction of nothing gives; a float sum of n elements over p parts errs
 /// by at most (p + 2) eps times the sum of their magnitudes, n below 10^7.
+#include <tessera/op/dynamic_call.hpp>
 #include <tessera/op/reduce.hpp>
 #include <tessera/op/row_operators.hpp>
 
@@ -77,14 +78,14 @@ auto cummin(const A& x, ScanOptions options = {}, Where where = Where::here()) {
 template <class Kind>
 DynamicTensor cumulative(std::string_view labels, char along, const DynamicTensor& x,
                          const Sharding& out, ScanOptions options = {},
-                         Where where = Where::here()) {
+                         const DynamicCall& call = Where::here()) {
   return DynamicTensor(detail::scan(same_terms(labels), along, Kind::reduction, options, x.core(),
-                                    out, {labels, where}));
+                                    out, call.site(labels)));
 }
 template <class Kind>
 DynamicTensor cumulative(std::string_view labels, char along, const DynamicTensor& x,
-                         ScanOptions options = {}, Where where = Where::here()) {
-  return cumulative<Kind>(labels, along, x, x.sharding(), options, where);
+                         ScanOptions options = {}, const DynamicCall& call = Where::here()) {
+  return cumulative<Kind>(labels, along, x, x.sharding(), options, call);
 }
 
 }  // namespace tessera

@@ -63,12 +63,12 @@ struct ReduceCall<Deterministic<Kind>, E, Out, A> : DeterministicCall<Kind, E, O
 
 template <class Kind> struct DynamicReduce<Deterministic<Kind>> {
   static_assert(sizeof(Deterministic<Kind>) > 0);
-  static TensorCore run(const Terms& terms, const TensorCore& x, const Sharding& out,
-                        CallSite site) {
+  static TensorCore run(const Terms& terms, const TensorCore& x, const Sharding& out, CallSite site,
+                        const Extras& extras = {}) {
     if (Kind::reduction != Reduction::sum || !(tessera::is_real(x.type()) || is_complex(x.type())))
-      return DynamicReduce<Kind>::run(terms, x, out, site);
+      return DynamicReduce<Kind>::run(terms, x, out, site, extras);
     use_element<std::int64_t>();
-    return deterministic_sum(terms, std::is_same_v<Kind, Mean>, x, out, site, {});
+    return deterministic_sum(terms, std::is_same_v<Kind, Mean>, x, out, site, extras);
   }
 };
 }  // namespace detail

@@ -9,6 +9,7 @@
 ///
 /// Laws: equals the einsum of the whole tensors (integers exactly, floating point to rounding); the
 /// result's spec depends on names alone.
+#include <tessera/op/dynamic_call.hpp>
 #include <tessera/op/operators.hpp>
 #include <tessera/op/result.hpp>
 
@@ -84,29 +85,31 @@ typename detail::EinsumCall<E, Out, A...>::result einsum(const A&... a) {
   return detail::run_einsum<E, Out, Bound>(Where{}, a...);
 }
 
-/// The same with everything known at run time; `out` may be left to deduction.
+/// The same with everything known at run time; `out` may be left to deduction. `call`: a Contract
+/// (op/dynamic_call.hpp).
 inline DynamicTensor einsum(std::string_view equation, const DynamicTensor& a,
-                            const DynamicTensor& b, Where where = Where::here()) {
+                            const DynamicTensor& b, const DynamicCall& call = Where::here()) {
   const Terms terms = parse(equation);
   const Shardings operands{a.sharding(), b.sharding()};
-  const CallSite site{equation, where};
+  const CallSite site = call.site(equation);
   detail::require(check_einsum(terms, operands, Sharding::replicated(terms.result.size())), terms,
                   *a.core().mesh(), site);
   return DynamicTensor(detail::einsum(terms, a.core(), b.core(), deduce(terms, operands), site));
 }
 inline DynamicTensor einsum(std::string_view equation, const DynamicTensor& a,
                             const DynamicTensor& b, const Sharding& out,
-                            Where where = Where::here()) {
-  return DynamicTensor(detail::einsum(parse(equation), a.core(), b.core(), out, {equation, where}));
+                            const DynamicCall& call = Where::here()) {
+  return DynamicTensor(
+      detail::einsum(parse(equation), a.core(), b.core(), out, call.site(equation)));
 }
 /// Any number of tensors from one to eight.
 inline DynamicTensor einsum(std::string_view equation, std::initializer_list<DynamicTensor> tensors,
-                            const Sharding& out, Where where = Where::here()) {
+                            const Sharding& out, const DynamicCall& call = Where::here()) {
   detail::OperandList operands;
   for (const DynamicTensor& tensor : tensors) operands.push_back(&tensor.core());
   if (operands.empty())
-    throw UsageError("einsum: there is no operand; give one to eight tensors", where);
-  return DynamicTensor(detail::einsum_of_many(parse(equation), operands, out, {equation, where}));
+    throw UsageError("einsum: there is no operand; give one to eight tensors", call.where());
+  return DynamicTensor(detail::einsum_of_many(parse(equation), operands, out, call.site(equation)));
 }
 
 }  // namespace tessera

@@ -134,13 +134,32 @@ void map_into(Y& y, const F& f, const X&... x) {
 
 /// The same with everything known at run time.
 inline void einsum_into(std::string_view equation, const DynamicTensor& c, const DynamicTensor& a,
-                        const DynamicTensor& b, Where where = Where::here()) {
-  (void)detail::einsum(parse(equation), a.core(), b.core(), c.sharding(), {equation, where},
+                        const DynamicTensor& b, const DynamicCall& call = Where::here()) {
+  (void)detail::einsum(parse(equation), a.core(), b.core(), c.sharding(), call.site(equation),
                        detail::into(c.core()));
 }
+/// alpha * a * b + beta * c; T is the tensors' element type.
+template <Element T>
+void einsum_into(std::string_view equation, const DynamicTensor& c, const DynamicTensor& a,
+                 const DynamicTensor& b, T alpha, T beta, const DynamicCall& call = Where::here()) {
+  const CallSite site = call.site(equation);
+  detail::require_elements_of<T>({&c.core(), &a.core(), &b.core()}, site);
+  detail::accumulate(parse(equation), c.core(), a.core(), b.core(), alpha, beta, site);
+}
+template <class Kind>
+void reduce_into(std::string_view equation, const DynamicTensor& y, const DynamicTensor& x,
+                 const DynamicCall& call = Where::here()) {
+  (void)detail::DynamicReduce<Kind>::run(parse(equation), x.core(), y.sharding(),
+                                         call.site(equation), detail::into(y.core()));
+}
+inline void transpose_into(std::string_view equation, const DynamicTensor& y,
+                           const DynamicTensor& x, const DynamicCall& call = Where::here()) {
+  (void)detail::transpose(parse(equation), x.core(), y.sharding(), call.site(equation),
+                          detail::into(y.core()));
+}
 inline void reshard_into(const DynamicTensor& y, const DynamicTensor& x,
-                         Where where = Where::here()) {
-  (void)detail::reshard(x.core(), y.sharding(), {"reshard", where}, detail::into(y.core()));
+                         const DynamicCall& call = Where::here()) {
+  (void)detail::reshard(x.core(), y.sharding(), call.site("reshard"), detail::into(y.core()));
 }
 
 }  // namespace tessera

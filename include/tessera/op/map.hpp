@@ -270,17 +270,44 @@ detail::MapResult<detail::Named<E>, Out, F, detail::IndexAndElements, A...> map_
                                                                                         x...);
 }
 
-/// The same on dynamic tensors of element type T.
+namespace detail {
+/// Throws UsageError unless all operands have elements T: a kernel would read them as such.
+template <class T> void require_elements_of(const OperandList& operands, CallSite site) {
+  for (int i = 0; i < operands.size(); ++i)
+    if (const DType type = operands[i]->type(); type != dtype_of<T>)
+      throw UsageError(std::string(site.label) + ": operand " + std::to_string(i + 1) + " is of " +
+                           std::string(name_of(type)) + " and the function is called on " +
+                           std::string(name_of(dtype_of<T>)) +
+                           "; name the operands' own element type",
+                       site.where);
+}
+template <class T, class F, class... A>
+DynamicTensor map_dynamic(std::string_view equation, const F& f, const Sharding& out, CallSite site,
+                          const A&... x) {
+  using R = std::remove_cvref_t<decltype(f(((void)x, T{})...))>;
+  const auto runner = &MapRunner<R, F, std::conditional_t<true, T, A>...>::run;
+  use_element<R>();
+  const OperandList operands{&x.core()...};
+  require_elements_of<T>(operands, site);
+  return DynamicTensor(map(parse(equation), operands, dtype_of<R>, out,
+                           linearity<F, std::conditional_t<true, T, A>...>, site,
+                           Extras{.kernel = {runner, &f}}));
+}
+}  // namespace detail
+
+/// The same on dynamic tensors of element type T, by letters. Throws UsageError when an operand
+/// has other elements; with a contract, ContractError when no plan keeps it.
 template <class T, class F, std::same_as<DynamicTensor>... A>
 DynamicTensor map_dynamic(const PlacedText& equation, const F& f, const Sharding& out,
                           const A&... x) {
-  using R = std::remove_cvref_t<decltype(f(((void)x, T{})...))>;
-  const auto runner = &detail::MapRunner<R, F, std::conditional_t<true, T, A>...>::run;
-  use_element<R>();
-  return DynamicTensor(detail::map(parse(equation.text), {&x.core()...}, dtype_of<R>, out,
-                                   detail::linearity<F, std::conditional_t<true, T, A>...>,
-                                   {detail::function_name<F>(), equation.where},
-                                   detail::Extras{.kernel = {runner, &f}}));
+  return detail::map_dynamic<T>(equation.text, f, out, {detail::function_name<F>(), equation.where},
+                                x...);
+}
+template <class T, class F, std::same_as<DynamicTensor>... A>
+DynamicTensor map_dynamic(const Contract& contract, const PlacedText& equation, const F& f,
+                          const Sharding& out, const A&... x) {
+  return detail::map_dynamic<T>(equation.text, f, out,
+                                {detail::function_name<F>(), equation.where, contract}, x...);
 }
 
 }  // namespace tessera

@@ -9,6 +9,7 @@
 ///
 /// Laws: equals the reduction of the whole tensor; the mean divides by the number of elements,
 /// empty blocks included.
+#include <tessera/op/dynamic_call.hpp>
 #include <tessera/op/operators.hpp>
 #include <tessera/op/result.hpp>
 
@@ -51,9 +52,9 @@ template <class Kind, Equation E, class Out, class A> struct ReduceCall {
 
 /// The same with everything known at run time.
 template <class Kind> struct DynamicReduce {
-  static TensorCore run(const Terms& terms, const TensorCore& x, const Sharding& out,
-                        CallSite site) {
-    return detail::reduce(terms, Kind::reduction, std::is_same_v<Kind, Mean>, x, out, site);
+  static TensorCore run(const Terms& terms, const TensorCore& x, const Sharding& out, CallSite site,
+                        const Extras& extras = {}) {
+    return detail::reduce(terms, Kind::reduction, std::is_same_v<Kind, Mean>, x, out, site, extras);
   }
 };
 }  // namespace detail
@@ -124,21 +125,21 @@ template <TypedTensor A> auto all(const A& x, Where where = Where::here()) {
   return reduce<All, detail::total_equation(A::rank)>(x, where);
 }
 
-/// The same with everything known at run time.
+/// The same with everything known at run time; without `out` it is deduced. `call`: a Contract.
 template <class Kind>
 DynamicTensor reduce(std::string_view equation, const DynamicTensor& x, const Sharding& out,
-                     Where where = Where::here()) {
+                     const DynamicCall& call = Where::here()) {
   return DynamicTensor(
-      detail::DynamicReduce<Kind>::run(parse(equation), x.core(), out, {equation, where}));
+      detail::DynamicReduce<Kind>::run(parse(equation), x.core(), out, call.site(equation)));
 }
 template <class Kind>
 DynamicTensor reduce(std::string_view equation, const DynamicTensor& x,
-                     Where where = Where::here()) {
+                     const DynamicCall& call = Where::here()) {
   const Terms terms = parse(equation);
   detail::require(check_reduce(terms, {x.sharding()}, Sharding::replicated(terms.result.size()),
                                Kind::reduction, false),
-                  terms, *x.core().mesh(), {equation, where});
-  return reduce<Kind>(equation, x, deduce(terms, {x.sharding()}), where);
+                  terms, *x.core().mesh(), call.site(equation));
+  return reduce<Kind>(equation, x, deduce(terms, {x.sharding()}), call);
 }
 
 }  // namespace tessera

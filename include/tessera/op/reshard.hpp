@@ -11,6 +11,7 @@
 ///
 /// Laws: gather(reshard<S>(x)) equals gather(x) for every S; to its own spec it returns x itself;
 /// slicing a replicated tensor communicates nothing.
+#include <tessera/op/dynamic_call.hpp>
 #include <tessera/op/operators.hpp>
 #include <tessera/op/result.hpp>
 
@@ -54,8 +55,8 @@ typename detail::ReshardCall<S, A>::result reshard(const A& x, Where where = Whe
                                                 {"reshard", where, detail::bound<Typed, Bound>()}));
 }
 inline DynamicTensor reshard(const DynamicTensor& x, const Sharding& to,
-                             Where where = Where::here()) {
-  return DynamicTensor(detail::reshard(x.core(), to, {"reshard", where}));
+                             const DynamicCall& call = Where::here()) {
+  return DynamicTensor(detail::reshard(x.core(), to, call.site("reshard")));
 }
 
 /// Returns x whole on every process.

@@ -67,6 +67,19 @@ std::tuple<Results...> typed_results(const std::vector<TensorCore>& cores,
                                      std::index_sequence<I...>) {
   return {Results(cores[I])...};
 }
+template <class Bound, class... S, std::size_t... I, class... A>
+std::tuple<typename ReshardCall<S, A>::result...> reshard_typed(std::index_sequence<I...> each,
+                                                                const A&... x) {
+  using M = typename CommonMesh<A...>::type;
+  std::optional<Contract> contract;
+  ((contract = bound<ReshardCall<S, A>, Bound>()), ...);
+  const std::vector<TensorCore> results =
+      reshard_many({x.core()...}, {lower<M, S>()...}, {"reshard_together", {}, contract});
+  return typed_results<typename ReshardCall<S, A>::result...>(results, each);
+}
+template <class C> inline constexpr bool is_contract = false;
+template <class... Clauses> inline constexpr bool is_contract<Only<Clauses...>> = true;
+
 template <class A> struct FinishedSpec {
   static constexpr Sharding value = A::sharding().finished();
 };
@@ -77,20 +90,22 @@ template <class A> struct FinishedSpec {
 template <class... S, TypedTensor... A>
   requires(sizeof...(S) == sizeof...(A) && sizeof...(A) > 0)
 std::tuple<typename detail::ReshardCall<S, A>::result...> reshard_together(const A&... x) {
-  // A group takes no contract; on a Strict mesh it compiles where it does not communicate.
-  ((void)detail::bound<detail::ReshardCall<S, A>, NoContract>(), ...);
-  const std::vector<TensorCore> results = detail::reshard_many(
-      {x.core()...}, {lower<typename A::mesh_type, S>()...}, {"reshard_together", {}});
-  return detail::typed_results<typename detail::ReshardCall<S, A>::result...>(
-      results, std::index_sequence_for<A...>{});
+  return detail::reshard_typed<NoContract, S...>(std::index_sequence_for<A...>{}, x...);
+}
+/// The same within a contract, which each of them keeps: reshard_together<Only<gathers<data>>,
+/// S...>(x...).
+template <class Bound, class... S, TypedTensor... A>
+  requires(sizeof...(S) == sizeof...(A) && sizeof...(A) > 0 && detail::is_contract<Bound>)
+std::tuple<typename detail::ReshardCall<S, A>::result...> reshard_together(const A&... x) {
+  return detail::reshard_typed<Bound, S...>(std::index_sequence_for<A...>{}, x...);
 }
 inline std::vector<DynamicTensor> reshard_together(const std::vector<DynamicTensor>& tensors,
                                                    const std::vector<Sharding>& targets,
-                                                   Where where = Where::here()) {
+                                                   const DynamicCall& call = Where::here()) {
   std::vector<TensorCore> cores;
   for (const DynamicTensor& tensor : tensors) cores.push_back(tensor.core());
   std::vector<DynamicTensor> results;
-  for (TensorCore& core : detail::reshard_many(cores, targets, {"reshard_together", where}))
+  for (TensorCore& core : detail::reshard_many(cores, targets, call.site("reshard_together")))
     results.emplace_back(std::move(core));
   return results;
 }
@@ -103,11 +118,16 @@ template <TypedTensor... A>
 auto finish_together(const A&... x) {
   return reshard_together<spec_of<typename A::mesh_type, detail::FinishedSpec<A>>...>(x...);
 }
+template <class Bound, TypedTensor... A>
+  requires(sizeof...(A) > 0 && detail::is_contract<Bound>)
+auto finish_together(const A&... x) {
+  return reshard_together<Bound, spec_of<typename A::mesh_type, detail::FinishedSpec<A>>...>(x...);
+}
 inline std::vector<DynamicTensor> finish_together(const std::vector<DynamicTensor>& tensors,
-                                                  Where where = Where::here()) {
+                                                  const DynamicCall& call = Where::here()) {
   std::vector<Sharding> targets;
   for (const DynamicTensor& tensor : tensors) targets.push_back(tensor.sharding().finished());
-  return reshard_together(tensors, targets, where);
+  return reshard_together(tensors, targets, call);
 }
 
 }  // namespace tessera

@@ -6,6 +6,7 @@
 ///     auto wt = transpose<"ij->ji">(w);            // P<data, model> becomes P<model, data>
 ///
 /// Laws: transpose<"ji->ij">(transpose<"ij->ji">(x)) equals x.
+#include <tessera/op/dynamic_call.hpp>
 #include <tessera/op/operators.hpp>
 #include <tessera/op/result.hpp>
 
@@ -41,9 +42,9 @@ typename detail::TransposeCall<E, Out, A>::result transpose(const A& x,
       Typed::terms, x.core(), Typed::value, {E.view(), where, detail::bound<Typed, Bound>()}));
 }
 inline DynamicTensor transpose(std::string_view equation, const DynamicTensor& x,
-                               Where where = Where::here()) {
+                               const DynamicCall& call = Where::here()) {
   const Terms terms = parse(equation);
-  const CallSite site{equation, where};
+  const CallSite site = call.site(equation);
   detail::require(check_transpose(terms, {x.sharding()}, Sharding::replicated(terms.result.size())),
                   terms, *x.core().mesh(), site);
   const Sharding out =
