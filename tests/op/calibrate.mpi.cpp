@@ -20,8 +20,9 @@ using Line = Mesh<grid::all>;
 TEST_CASE("calibrate gives every process the numbers of process 0, and files keep them") {
   const auto mesh = make_mesh<Line>(support::world(), support::world()->size());
   const Machine machine = calibrate(mesh);
-  for (const auto& [name, field] : detail::machine_fields) {
-    CAPTURE(name);
+  for (const auto& one : detail::machine_fields) {
+    const auto field = one.second;
+    CAPTURE(one.first);
     CHECK(machine.*field >= (field == &Machine::processes_per_node ? 0 : 1));
     const auto mine = full<ShardedTensor<std::int64_t, Line, P<grid::all>>>(
         mesh, {mesh.processes()}, machine.*field);

@@ -15,11 +15,11 @@ namespace grid {
 struct data : Axis<> {};
 struct model : Axis<> {};
 struct expert : Axis<> {};
-struct all : Axis<> {};
+struct line : Axis<> {};
 }  // namespace grid
-using grid::data, grid::model, grid::expert, grid::all;
+using grid::data, grid::model, grid::expert, grid::line;
 using Grid = Mesh<data, model>;
-using Row = Mesh<all>;
+using Row = Mesh<line>;
 template <class... D>
 using Tensor = ShardedTensor<double, Grid, P<D...>>;
 template <class... D>
@@ -119,11 +119,11 @@ TEST_CASE("some processes have a mesh of their own while the others do something
       const auto mesh = make_mesh<Row>(world->among({4, 2}), 2);
       REQUIRE_THAT(mesh.process() == (world->rank() == 4 ? 0 : 1));
       REQUIRE_THAT((mesh.core()->processes() == std::vector<int>{4, 2}));
-      REQUIRE_THAT(value(sum(from_function<InRow<all>>(mesh, {3}, Ramp{}))) == 33);
+      REQUIRE_THAT(value(sum(from_function<InRow<line>>(mesh, {3}, Ramp{}))) == 33);
       const auto alone = make_mesh<Row>(world->among({world->rank()}), 1);
-      REQUIRE_THAT(value(sum(from_function<InRow<all>>(alone, {3}, Ramp{}))) == 33);
+      REQUIRE_THAT(value(sum(from_function<InRow<line>>(alone, {3}, Ramp{}))) == 33);
     }
-    REQUIRE_THAT(value(sum(from_function<InRow<all>>(whole, {7}, Ramp{}))) == 7 * 10 + 21);
+    REQUIRE_THAT(value(sum(from_function<InRow<line>>(whole, {7}, Ramp{}))) == 7 * 10 + 21);
     return "";
   })));
 }
@@ -166,13 +166,13 @@ TEST_CASE("typed: another mesh, its own types") {
     options.device_assignment = DeviceAssignment{5, 3, 1, 0, 2, 4};
     const auto row = make_mesh<Row>(world, sizes<Row>(6), options);
     const auto x = from_function<Tensor<data, model>>(mesh, {7, 5}, Ramp{});
-    const auto y = reshard<InRow<_, all>>(x, row);
-    static_assert(std::is_same_v<std::remove_cvref_t<decltype(y)>, InRow<_, all>>);
+    const auto y = reshard<InRow<_, line>>(x, row);
+    static_assert(std::is_same_v<std::remove_cvref_t<decltype(y)>, InRow<_, line>>);
     REQUIRE_THAT(gather(y) == gather(x));
     REQUIRE_THAT(gather(y + y) == gather(x * 2.0));
     REQUIRE_THAT(gather(reshard<Tensor<_, Axes<model, data>>>(y, mesh)) == gather(x));
     const auto open = einsum<"ik,jk->ij", P<data, _, Unreduced<Sum, model>>>(x, x);
-    REQUIRE_THAT(gather(reshard<InRow<all, _>>(open, row)) == gather(einsum<"ik,jk->ij">(x, x)));
+    REQUIRE_THAT(gather(reshard<InRow<line, _>>(open, row)) == gather(einsum<"ik,jk->ij">(x, x)));
     REQUIRE_THAT(gather(reshard<Tensor<model, data>>(x, mesh)) == gather(x));  // to its own mesh: a reshard
     // The same blocks on the same processes: nothing is sent.
     const auto again = make_mesh<Grid>(world, 2, 3);
@@ -219,25 +219,25 @@ TEST_CASE("what does not fit is said on every process") {
                          [&](const std::shared_ptr<Transport>& world) -> std::string {
                            const auto x = on_grid(world);
                            if (world->rank() > 1) return "over different processes";
-                           (void)reshard<InRow<all, _>>(x, make_mesh<Row>(world->first(2), 2));
+                           (void)reshard<InRow<line, _>>(x, make_mesh<Row>(world->first(2), 2));
                            return "";
                          }),
                 "over"));
   const auto half = texts_of(2, [](const std::shared_ptr<Transport>& world) -> std::string {
     const auto alone = make_mesh<Row>(world->among({world->rank()}), 1);
-    const auto x = from_function<InRow<all, _>>(alone, {4, 4}, Ramp{});
-    (void)reshard<InRow<all, _>>(x, make_mesh<Row>(world, 2));
+    const auto x = from_function<InRow<line, _>>(alone, {4, 4}, Ramp{});
+    (void)reshard<InRow<line, _>>(x, make_mesh<Row>(world, 2));
     return "";
   });
   CHECK(all_say(half, "a tensor moves between meshes over the same processes"));
-  CHECK(half[0].find("the tensor's mesh all=1 is over the processes 0 (loopback) and the mesh all=2 over 0, 1") != std::string::npos);
+  CHECK(half[0].find("the tensor's mesh line=1 is over the processes 0 (loopback) and the mesh line=2 over 0, 1") != std::string::npos);
   CHECK(all_say(texts_of(2,
                          [](const std::shared_ptr<Transport>& world) -> std::string {
-                           const auto x = from_function<InRow<all, _>>(make_mesh<Row>(world, 2), {4, 4}, Ramp{});
-                           (void)reshard<InRow<all, _>>(x, dry_mesh<Row>(2));
+                           const auto x = from_function<InRow<line, _>>(make_mesh<Row>(world, 2), {4, 4}, Ramp{});
+                           (void)reshard<InRow<line, _>>(x, dry_mesh<Row>(2));
                            return "";
                          }),
-                "(loopback) and the mesh all=2 over 0, 1 (dry)"));
+                "(loopback) and the mesh line=2 over 0, 1 (dry)"));
 
   const auto assigned = [](DeviceAssignment assignment) {
     return texts_of(4, [&](const std::shared_ptr<Transport>& world) -> std::string {

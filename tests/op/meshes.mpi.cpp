@@ -14,12 +14,12 @@ namespace {
 namespace grid {
 struct data : Axis<> {};
 struct model : Axis<> {};
-struct all : Axis<> {};
+struct line : Axis<> {};
 }  // namespace grid
-using grid::data, grid::model, grid::all;
+using grid::data, grid::model, grid::line;
 using Grid = Mesh<data, model>;
-using Row = Mesh<all>;
-using InRow = ShardedTensor<double, Row, P<all>>;
+using Row = Mesh<line>;
+using InRow = ShardedTensor<double, Row, P<line>>;
 using Tile = ShardedTensor<double, Grid, P<data, model>>;
 
 struct Ramp {

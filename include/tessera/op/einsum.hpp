@@ -15,7 +15,8 @@
 
 namespace tessera {
 namespace detail {
-template <Equation E, class Out, class... A> struct EinsumCall {
+/// Constrained, since clang 14 names the result of an overload before it looks at its constraints.
+template <Equation E, class Out, TypedTensor... A> struct EinsumCall {
   using mesh = typename CommonMesh<A...>::type;
   using type = typename CommonType<A...>::type;
   static_assert(demand_elements<check_product_type(dtype_of<type>), type>());
@@ -31,7 +32,7 @@ template <Equation E, class Out, class... A> struct EinsumCall {
   }
   using result = Result<type, mesh, EinsumCall>;
 };
-template <Equation E, class Out, class Bound, class... A>
+template <Equation E, class Out, class Bound, TypedTensor... A>
 typename EinsumCall<E, Out, A...>::result run_einsum(Where where, const A&... a) {
   using Typed = EinsumCall<E, Out, A...>;
   return
