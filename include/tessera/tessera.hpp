@@ -46,5 +46,6 @@
 #include <tessera/spec/logical.hpp>
 #include <tessera/spec/named_rules.hpp>
 #include <tessera/tensor/create.hpp>
+#include <tessera/tensor/create_dynamic.hpp>
 #include <tessera/tensor/submesh.hpp>
 #include <tessera/version.hpp>

@@ -7,8 +7,11 @@
 ///
 /// Laws: rows sum to 1 to rounding; the largest element is subtracted first, so exp does not
 /// overflow.
+#include <string>
+
 #include <tessera/op/arithmetic.hpp>
 #include <tessera/op/functions.hpp>
+#include <tessera/op/gather.hpp>
 #include <tessera/op/reduce.hpp>
 
 namespace tessera {
@@ -74,6 +77,26 @@ template <Equation Labels, char Along> struct RowEquations {
     return e;
   }();
 };
+
+/// The equations of a softmax at run time.
+struct RowTexts {
+  std::string reduce, spread, spread_two;
+  RowTexts(std::string_view labels, char along, CallSite site) {
+    const std::string all = to_text(parse(labels).operands[0]);
+    std::string row;
+    for (const char letter : all)
+      if (letter != along) row += letter;
+    if (row.size() + 1 != all.size())
+      throw UsageError(std::string(site.label) + ": '" + along + "' stands " +
+                           std::to_string(all.size() - row.size()) + " times in \"" +
+                           std::string(labels) +
+                           "\"; it takes the letters of its operand and one of them",
+                       site.where);
+    reduce = all + "->" + row;
+    spread = all + "," + row + "->" + all;
+    spread_two = all + "," + row + "," + row + "->" + all;
+  }
+};
 }  // namespace detail
 
 /// Returns exp(x) / sum of exp(x) along the dimension `Along` of x, whose letters are `Labels`.
@@ -97,6 +120,40 @@ auto log_softmax(const A& x, Where where = Where::here()) {
   const auto row_sum = sum<Rows::reduce, Deduced, Bound>(
       map<Rows::spread>(detail::ShiftedExp{}, x, row_max, where), where);
   return map<Rows::spread_two>(detail::ShiftedMinus{}, x, row_max, log(row_sum, where), where);
+}
+
+/// The same with everything known at run time, of elements T and sharded as x. Throw UsageError
+/// when x has other elements.
+template <Element T>
+DynamicTensor softmax(std::string_view labels, char along, const DynamicTensor& x,
+                      const DynamicCall& call = Where::here()) {
+  static_assert(RealElement<T>,
+                "[tessera] softmax is of floating-point tensors; convert with map first");
+  detail::require_type<T>(x, call.site("softmax"));
+  const detail::RowTexts rows(labels, along, call.site("softmax"));
+  const DynamicTensor largest = reduce<Max>(rows.reduce, x, call);
+  const DynamicTensor e = detail::map_dynamic<T>(rows.spread, detail::ShiftedExp{}, x.sharding(),
+                                                 call.site("softmax"), x, largest);
+  return detail::map_dynamic<T>(rows.spread, fn::Divide{}, x.sharding(), call.site("softmax"), e,
+                                reduce<Sum>(rows.reduce, e, call));
+}
+template <Element T>
+DynamicTensor log_softmax(std::string_view labels, char along, const DynamicTensor& x,
+                          const DynamicCall& call = Where::here()) {
+  static_assert(RealElement<T>,
+                "[tessera] softmax is of floating-point tensors; convert with map first");
+  const CallSite site = call.site("log_softmax");
+  detail::require_type<T>(x, site);
+  const detail::RowTexts rows(labels, along, site);
+  const DynamicTensor largest = reduce<Max>(rows.reduce, x, call);
+  const DynamicTensor sums = reduce<Sum>(
+      rows.reduce,
+      detail::map_dynamic<T>(rows.spread, detail::ShiftedExp{}, x.sharding(), site, x, largest),
+      call);
+  const std::string row = rows.reduce.substr(rows.reduce.find('>') + 1);
+  return detail::map_dynamic<T>(
+      rows.spread_two, detail::ShiftedMinus{}, x.sharding(), site, x, largest,
+      detail::map_dynamic<T>(row + "->" + row, fn::Log{}, sums.sharding(), site, sums));
 }
 
 }  // namespace tessera

@@ -7,14 +7,18 @@
 ///     auto v = variance<"bsm->bs">(x);               // ddof = 1 divides by n - 1
 ///     auto n = norm<2, "bsm->bs">(x);                // also 1, and infinite_norm
 ///     auto l = log_sum_exp<"bsv->bs">(logits);
+///     DynamicTensor d = norm<2, float>("bsm->bs", DynamicTensor(x));
 ///
 /// Laws: a variance is taken about the mean, so that it does not cancel; log-sum-exp subtracts the
 /// largest element first, so that exp does not overflow, and of a row of -infinity it is -infinity.
 #include <limits>
+#include <optional>
+#include <string>
 
 #include <tessera/op/arithmetic.hpp>
 #include <tessera/op/einsum.hpp>
 #include <tessera/op/functions.hpp>
+#include <tessera/op/gather.hpp>
 #include <tessera/op/reduce.hpp>
 #include <tessera/op/reshard.hpp>
 
@@ -91,6 +95,28 @@ template <class T> struct RootAs {
   }
 };
 
+/// On dynamic tensors of elements T: f by letters, with the sharding of `like`.
+template <class T, class F, class... A>
+DynamicTensor map_as(const std::string& equation, const F& f, const DynamicTensor& like,
+                     const DynamicCall& call, const A&... x) {
+  return map_dynamic<T>(equation, f, like.sharding(), call.site(function_name<F>()), x...);
+}
+/// Reduces to `out`, or to what is deduced.
+template <class Kind>
+DynamicTensor reduce_to(std::string_view equation, const DynamicTensor& x,
+                        const std::optional<Sharding>& out, const DynamicCall& call) {
+  return out ? reduce<Kind>(equation, x, *out, call) : reduce<Kind>(equation, x, call);
+}
+/// Returns "bsv,bs->bsv" of "bsv->bs", at run time.
+inline std::string spread_text(std::string_view equation) {
+  return std::string(paired_equation(Equation::from(equation), false).view());
+}
+/// Returns "bs->bs" of "bsv->bs".
+inline std::string result_text(std::string_view equation) {
+  const std::string kept = to_text(parse(equation).result);
+  return kept + "->" + kept;
+}
+
 template <class S, class A> auto under_spec(const A& x, Where where) {
   if constexpr (std::is_same_v<S, Deduced>)
     return x;
@@ -166,6 +192,85 @@ template <int Order = 2, TypedTensor A> auto norm(const A& x, Where where = Wher
 }
 template <TypedTensor A> auto log_sum_exp(const A& x, Where where = Where::here()) {
   return log_sum_exp<detail::total_equation(A::rank)>(x, where);
+}
+
+/// The same with everything known at run time, of elements T; without `out` its sharding is
+/// deduced. Throw UsageError when x has other elements.
+template <Element T>
+DynamicTensor variance(std::string_view equation, const DynamicTensor& x,
+                       const std::optional<Sharding>& out = std::nullopt, Index ddof = 0,
+                       const DynamicCall& call = Where::here()) {
+  static_assert(RealElement<T> || ComplexElement<T>,
+                "[tessera] variances are of floating-point or complex tensors; convert with map "
+                "first");
+  using R = typename detail::RealPart<T>::type;
+  detail::require_type<T>(x, call.site("variance"));
+  const DynamicTensor centre = reduce<Mean>(equation, x, call);
+  const DynamicTensor spread =
+      detail::reduce_to<Mean>(equation,
+                              detail::map_as<T>(detail::spread_text(equation),
+                                                detail::SquaredDistance{}, x, call, x, centre),
+                              out, call);
+  const Index n = reduced_count(parse(equation), x.extents());
+  const double factor = n > ddof ? static_cast<double>(n) / static_cast<double>(n - ddof)
+                                 : std::numeric_limits<double>::quiet_NaN();
+  if (factor == 1) return spread;
+  const fn::Fixed<fn::Multiply, 1, R> scale{{}, static_cast<R>(factor)};
+  return detail::map_as<R>(detail::result_text(equation), scale, spread, call, spread);
+}
+template <Element T>
+DynamicTensor standard_deviation(std::string_view equation, const DynamicTensor& x,
+                                 const std::optional<Sharding>& out = std::nullopt, Index ddof = 0,
+                                 const DynamicCall& call = Where::here()) {
+  using R = typename detail::RealPart<T>::type;
+  const DynamicTensor v = variance<T>(equation, x, out, ddof, call);
+  return detail::map_as<R>(detail::result_text(equation), detail::Root{}, v, call, v);
+}
+template <int Order, Element T>
+DynamicTensor norm(std::string_view equation, const DynamicTensor& x,
+                   const std::optional<Sharding>& out = std::nullopt,
+                   const DynamicCall& call = Where::here()) {
+  static_assert(Order == 1 || Order == 2 || Order == infinite_norm,
+                "[tessera] norms are of order 1, 2 or infinite_norm");
+  static_assert(RealElement<T> || ComplexElement<T>,
+                "[tessera] norms are of floating-point or complex tensors; convert with map first");
+  detail::require_type<T>(x, call.site("norm"));
+  const std::string all = to_text(parse(equation).operands[0]);
+  const std::string row = detail::result_text(equation);
+  const auto each = [&](const auto& f) {
+    return detail::map_as<T>(all + "->" + all, f, x, call, x);
+  };
+  if constexpr (Order == 1) {
+    return detail::reduce_to<Sum>(equation, each(fn::Abs{}), out, call);
+  } else if constexpr (Order == infinite_norm) {
+    return detail::reduce_to<Max>(equation, each(fn::Abs{}), out, call);
+  } else if constexpr (std::is_floating_point_v<T>) {
+    const std::string squares = all + "," + std::string(equation);
+    const DynamicTensor sum = out ? einsum(squares, x, x, *out, call) : einsum(squares, x, x, call);
+    return detail::map_as<T>(row, detail::Root{}, sum, call, sum);
+  } else {
+    using R = typename detail::RealPart<T>::type;
+    using Wide = typename detail::RealPart<ComputeType<T>>::type;
+    const DynamicTensor sum =
+        detail::reduce_to<Sum>(equation, each(detail::SquaredSize{}), out, call);
+    return detail::map_as<Wide>(row, detail::RootAs<R>{}, sum, call, sum);
+  }
+}
+template <Element T>
+DynamicTensor log_sum_exp(std::string_view equation, const DynamicTensor& x,
+                          const std::optional<Sharding>& out = std::nullopt,
+                          const DynamicCall& call = Where::here()) {
+  static_assert(RealElement<T>,
+                "[tessera] log-sum-exp is of floating-point tensors; convert with map first");
+  detail::require_type<T>(x, call.site("log_sum_exp"));
+  const DynamicTensor largest = reduce<Max>(equation, x, call);
+  const DynamicTensor total = detail::reduce_to<Sum>(
+      equation,
+      detail::map_as<T>(detail::spread_text(equation), detail::ExpBelow{}, x, call, x, largest),
+      out, call);
+  const std::string kept = to_text(parse(equation).result);
+  return detail::map_as<T>(kept + "," + kept + "->" + kept, detail::LogPlus{}, total, call, total,
+                           largest);
 }
 
 }  // namespace tessera
