@@ -15,6 +15,7 @@
 
 #include <tessera/base/dtype.hpp>
 #include <tessera/base/error.hpp>
+#include <tessera/base/local_window.hpp>
 #include <tessera/base/local_work.hpp>
 #include <tessera/base/reduction.hpp>
 
@@ -46,8 +47,20 @@ struct RowKernels {
                 const std::int64_t* exponents, void* to);
 };
 
+/// Those of windows, each compiled for the types of the calls of its operator, and those of
+/// use_element.
+struct WindowKernels {
+  void (*convolve)(const LocalConvolve& work, bool portable, const void* in, const void* kernel,
+                   void* out);
+  void (*reduce_window)(Reduction reduction, const LocalReduceWindow& work, const void* in,
+                        void* out, double scale);
+  void (*select_scatter)(bool greatest, const LocalSelectScatter& work, const void* input,
+                         const void* source, void* result);
+};
+
 inline const ElementKernels* element_kernels[dtypes] = {};
 inline const RowKernels* row_kernels[dtypes] = {};
+inline WindowKernels window_kernels[dtypes] = {};
 
 [[noreturn]] inline void no_kernels(DType type) {
   const std::string name(name_of(type));
@@ -69,6 +82,13 @@ inline const RowKernels& row_kernels_of(DType type) {
   const RowKernels* kernels = row_kernels[static_cast<int>(type)];
   if (kernels == nullptr) no_kernels(type);
   return *kernels;
+}
+
+/// Returns one of a type's window kernels, window_kernel_of(type, &WindowKernels::convolve).
+template <class Kernel> Kernel window_kernel_of(DType type, Kernel WindowKernels::*which) {
+  const Kernel kernel = window_kernels[static_cast<int>(type)].*which;
+  if (kernel == nullptr) no_kernels(type);
+  return kernel;
 }
 
 }  // namespace tessera::detail

@@ -10,13 +10,16 @@
 /// Laws: where the call stands does not matter, nor whether it is reached: that it is compiled
 /// suffices.
 #include <tessera/kernel/bins.hpp>
+#include <tessera/kernel/convolve.hpp>
 #include <tessera/kernel/copy.hpp>
 #include <tessera/kernel/elements.hpp>
 #include <tessera/kernel/find.hpp>
 #include <tessera/kernel/gemm.hpp>
 #include <tessera/kernel/join.hpp>
 #include <tessera/kernel/reduce.hpp>
+#include <tessera/kernel/reduce_window.hpp>
 #include <tessera/kernel/scan.hpp>
+#include <tessera/kernel/select_scatter.hpp>
 
 namespace tessera {
 namespace detail {
@@ -58,6 +61,24 @@ inline const bool registered_rows = [] {
   row_kernels[static_cast<int>(dtype_of<T>)] = &row_kernels_for<T>;
   return true;
 }();
+// Those of windows are taken one by one.
+template <class T>
+inline const bool registered_convolve = [] {
+  if constexpr (NumberElement<T>)
+    window_kernels[static_cast<int>(dtype_of<T>)].convolve = &convolve_elements<T>;
+  return true;
+}();
+template <class T>
+inline const bool registered_reduce_window = [] {
+  window_kernels[static_cast<int>(dtype_of<T>)].reduce_window = &reduce_window_elements<T>;
+  return true;
+}();
+template <class T>
+inline const bool registered_select_scatter = [] {
+  if constexpr (OrderedElement<T>)
+    window_kernels[static_cast<int>(dtype_of<T>)].select_scatter = &select_scatter_elements<T>;
+  return true;
+}();
 
 /// What a ShardedTensor of elements T has compiled into its program.
 template <Element T> void use_tensor_of() { static_cast<void>(&registered<T>); }
@@ -67,6 +88,9 @@ template <Element T> void use_tensor_of() { static_cast<void>(&registered<T>); }
 template <Element T> void use_element() {
   detail::use_tensor_of<T>();
   static_cast<void>(&detail::registered_rows<T>);
+  static_cast<void>(&detail::registered_convolve<T>);
+  static_cast<void>(&detail::registered_reduce_window<T>);
+  static_cast<void>(&detail::registered_select_scatter<T>);
 }
 
 /// The same for all element types.

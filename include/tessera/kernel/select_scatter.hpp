@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// The gradient of pooling by a maximum: each window's source goes to the element that the window
+/// selects, and an element sums what it gets. What windows there are is decided elsewhere
+/// (base/local_window.hpp).
+///
+///     // {1, 4, 3, 2} under windows of two side by side, sources {10, 20}: {0, 10, 20, 0}
+///     const LocalSelectScatter pairs{.input = {4}, .source = {2}, .result = {4}, .first = {0},
+///                                    .windows = {{.size = 2, .stride = 2}}};
+///     select_and_scatter(DType::f32, true, pairs, in, source, result);
+///
+/// Laws: the first in row-major order of equally great elements is selected, NaN before all others
+/// (as kernel/reduce.hpp's maxima have it), padding never; sources are summed in row-major order of
+/// their windows, so that the bits do not depend on which results are computed together; the sum of
+/// all results is the sum of the sources, if the result covers the input and all windows hold an
+/// element.
+#include <string>
+
+#include <tessera/base/dtype.hpp>
+#include <tessera/base/error.hpp>
+#include <tessera/kernel/detail/launch.hpp>
+#include <tessera/kernel/detail/reduce_op.hpp>
+#include <tessera/kernel/detail/window_rows.hpp>
+#include <tessera/kernel/elements.hpp>
+
+namespace tessera {
+namespace detail {
+
+/// Finds the tap that each window selects, or -1.
+template <class T> struct SelectTaps {
+  WindowRows shape;
+  bool greatest;
+  const T* in;
+  Index* selected;
+
+  struct Best {
+    ComputeType<T> value;
+    Index tap;
+  };
+  KOKKOS_FUNCTION void take(Best& best, ComputeType<T> x, Index tap) const {
+    const bool beyond = greatest ? x > best.value : x < best.value;
+    const bool rises = best.value == best.value && (beyond || x != x);
+    if (best.tap < 0 || rises) best = {x, tap};
+  }
+  KOKKOS_FUNCTION void run(Index begin, Index end) const {
+    for (Index i = begin; i < end; ++i) {
+      if constexpr (kernels_on_host) {
+        piece(i / shape.pieces, i % shape.pieces * WindowRows::most);
+      } else {
+        Best best{{}, -1};
+        const SelectTaps& self = *this;
+        shape.walk_result(i, [&best, &self](Index tap, Index at) {
+          self.take(best, static_cast<ComputeType<T>>(self.in[at]), tap);
+        });
+        selected[i] = best.tap;
+      }
+    }
+  }
+  void piece(Index row, Index lo) const {
+    const Index hi = min_of(shape.width(), lo + WindowRows::most);
+    Best best[WindowRows::most];
+    for (Index j = 0; j < hi - lo; ++j) best[j] = {{}, -1};
+    shape.walk_row(
+        row, lo, hi, [&](Index tap, Index from, Index hop, Index to, Index step, Index n) {
+          for (Index j = 0; j < n; ++j)
+            take(best[to + j * step], static_cast<ComputeType<T>>(in[from + j * hop]), tap);
+        });
+    for (Index j = 0; j < hi - lo; ++j) selected[row * shape.width() + lo + j] = best[j].tap;
+  }
+};
+
+/// Sums, for each element, the sources of those windows that selected it: windows over the sources
+/// now, whose taps run the other way.
+template <class T> struct SumSelected {
+  using Total = TotalType<T>;
+  using F = Fold<Reduction::sum, Total>;
+  WindowRows shape;
+  const Index* selected;
+  const T* source;
+  T* out;
+
+  KOKKOS_FUNCTION void run(Index begin, Index end) const {
+    const Index last = shape.taps - 1;
+    for (Index i = begin; i < end; ++i) {
+      if constexpr (kernels_on_host) {
+        piece(i / shape.pieces, i % shape.pieces * WindowRows::most);
+      } else {
+        Total total{};
+        const SumSelected& self = *this;
+        shape.walk_result(i, [&total, &self, last](Index tap, Index at) {
+          if (self.selected[at] == last - tap)
+            total = F::join(total, static_cast<Total>(self.source[at]));
+        });
+        out[i] = static_cast<T>(total);
+      }
+    }
+  }
+  void piece(Index row, Index lo) const {
+    const Index hi = min_of(shape.width(), lo + WindowRows::most);
+    const Index last = shape.taps - 1;
+    Total total[WindowRows::most];
+    for (Index j = 0; j < hi - lo; ++j) total[j] = Total{};
+    shape.walk_row(
+        row, lo, hi, [&](Index tap, Index from, Index hop, Index to, Index step, Index n) {
+          for (Index j = 0; j < n; ++j)
+            if (selected[from + j * hop] == last - tap)
+              total[to + j * step] =
+                  F::join(total[to + j * step], static_cast<Total>(source[from + j * hop]));
+        });
+    T* to = out + row * shape.width() + lo;
+    for (Index j = 0; j < hi - lo; ++j) to[j] = static_cast<T>(total[j]);
+  }
+};
+
+template <class T>
+void select_scatter_elements(bool greatest, const LocalSelectScatter& work, const void* input,
+                             const void* source, void* result) {
+  // Source o at tap t reads element i where o * stride - low + t * dilation == (first + i) * base;
+  // with tap size-1-t in place of t, that is a window over the sources.
+  WindowList turned;
+  for (int d = 0; d < work.windows.size(); ++d) {
+    const Window& w = work.windows[d];
+    turned.push_back(
+        {.size = w.size,
+         .stride = w.base_dilation,
+         .low = (w.size - 1) * w.window_dilation - w.low - work.first[d] * w.base_dilation,
+         .base_dilation = w.stride,
+         .window_dilation = w.window_dilation});
+  }
+  const WindowRows reads =
+      window_rows(work.input, row_major_strides(work.input), work.source, work.windows);
+  const WindowRows sums =
+      window_rows(work.source, row_major_strides(work.source), work.result, turned);
+  const auto grain = [](const WindowRows& rows) {
+    const Index each = saturating_mul(min_of(rows.width(), WindowRows::most), rows.taps);
+    return max_of(1, 32768 / max_of(1, each));
+  };
+  const auto indices = [](const WindowRows& rows) {
+    return kernels_on_host ? rows.rows * rows.pieces : rows.results;
+  };
+  using Selected = Kokkos::View<Index*, Kokkos::DefaultExecutionSpace::memory_space>;
+  const Selected selected(
+      Kokkos::view_alloc("tessera::select_scatter", Kokkos::WithoutInitializing),
+      static_cast<std::size_t>(reads.results));
+  launch("tessera::select_scatter", indices(reads), grain(reads),
+         SelectTaps<T>{reads, greatest, static_cast<const T*>(input), selected.data()});
+  launch("tessera::select_scatter", indices(sums), grain(sums),
+         SumSelected<T>{sums, selected.data(), static_cast<const T*>(source),
+                        static_cast<T*>(result)});
+  fence();  // the selection goes
+}
+}  // namespace detail
+
+/// Sums sources at the elements that their windows select, by the greatest or else the least; the
+/// input must hold all elements of the windows that reach the result. Communication: none. Throws
+/// UsageError when elements of `type` have no order.
+inline void select_and_scatter(DType type, bool greatest, const LocalSelectScatter& work,
+                               const void* input, const void* source, void* result) {
+  if (!is_ordered(type))
+    throw UsageError("elements of " + std::string(name_of(type)) +
+                     " have no greatest and no least, by which select_and_scatter selects; real "
+                     "numbers and integers do");
+  detail::window_kernel_of(type, &detail::WindowKernels::select_scatter)(greatest, work, input,
+                                                                         source, result);
+}
+
+}  // namespace tessera
