@@ -18,6 +18,7 @@
 #include <tessera/op/cast.hpp>
 #include <tessera/op/comparison.hpp>
 #include <tessera/op/complex.hpp>
+#include <tessera/op/convolve.hpp>
 #include <tessera/op/cumulative.hpp>
 #include <tessera/op/deterministic.hpp>
 #include <tessera/op/draw_svg.hpp>
@@ -31,6 +32,7 @@
 #include <tessera/op/logic.hpp>
 #include <tessera/op/plan_of.hpp>
 #include <tessera/op/reduce.hpp>
+#include <tessera/op/reduce_window.hpp>
 #include <tessera/op/reshard.hpp>
 #include <tessera/op/root.hpp>
 #include <tessera/op/softmax.hpp>

@@ -36,7 +36,8 @@ using OperandList = FixedVector<const TensorCore*, max_operands>;
 class Execution {
  public:
   Execution(const Prepared& prepared, const OperandList& operands, CallSite site, double scale,
-            MapKernel kernel, const TensorCore* destination, const void* fill = nullptr)
+            MapKernel kernel, const TensorCore* destination, const void* fill = nullptr,
+            bool portable = false)
       : prepared_(prepared),
         plan_(*prepared.plan),
         mesh_(operands[0]->mesh()),
@@ -46,6 +47,7 @@ class Execution {
         kernel_(kernel),
         destination_(destination),
         fill_(fill),
+        portable_(portable),
         live_(!mesh_->dry()) {
     for (int i = 0; i < operands.size(); ++i) data_[i] = operands[i]->data();
   }
@@ -165,7 +167,7 @@ class Execution {
         copy_all(type, source(step), target(step), work.local);
         break;
       default:
-        compute(plan_, step, work, {scale_, kernel_}, data_);
+        compute(plan_, step, work, {scale_, kernel_, portable_}, data_);
     }
   }
   /// Moves several tensors in one call.
@@ -233,6 +235,7 @@ class Execution {
   MapKernel kernel_;
   const TensorCore* destination_;
   const void* fill_;  ///< one element: what a region has outside its source; null: zero
+  bool portable_;
   bool live_;
   std::array<void*, Plan::max_slots> data_{};
   std::array<std::shared_ptr<Storage>, Plan::max_slots> storage_;
@@ -391,10 +394,13 @@ inline std::string region_name(const Plan& plan, std::string_view label) {
 /// CommunicationError, MemoryError.
 inline TensorCore execute(const Prepared& prepared, const detail::OperandList& operands,
                           CallSite site, double scale = 1, MapKernel kernel = {},
-                          const TensorCore* destination = nullptr, const void* fill = nullptr) {
+                          const TensorCore* destination = nullptr, const void* fill = nullptr,
+                          bool portable = false) {
   const detail::ToolRegion region([&] { return detail::region_name(*prepared.plan, site.label); },
                                   !operands[0]->mesh()->dry());
-  return detail::Execution(prepared, operands, site, scale, kernel, destination, fill).run();
+  return detail::Execution(prepared, operands, site, scale, kernel, destination, fill,
+                           portable)
+      .run();
 }
 
 }  // namespace tessera

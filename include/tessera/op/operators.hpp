@@ -94,6 +94,7 @@ struct Extras {
   double scale = 1;
   MapKernel kernel = {};
   const TensorCore* into = nullptr;
+  bool portable = false;       ///< convolve by Tessera's own kernel
   const void* fill = nullptr;  ///< one element: what lies outside a tensor; null: zero
   Destination destination = Destination::fresh;
   Started* started = nullptr;  ///< where the operator is left under way, instead of being finished
@@ -138,7 +139,7 @@ TensorCore run_operator(PlanKey& key, const OperandList& operands, CallSite site
         return first;
       }
       return execute(prepared, operands, site, extras.scale, extras.kernel, extras.into,
-                     extras.fill);
+                     extras.fill, extras.portable);
     } catch (const std::length_error&) {
       throw ShapeError(std::string(site.label) + ": the plan needs more than the " +
                        std::to_string(Plan::max_steps) +

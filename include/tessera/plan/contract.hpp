@@ -17,9 +17,11 @@
 /// axes and for all extents; but an operand of a map whose extent of 1 is stretched, and split, is
 /// gathered, which names do not show: that is found when the plan is made.
 #include <tessera/plan/arg.hpp>
+#include <tessera/plan/convolve.hpp>
 #include <tessera/plan/deterministic.hpp>
 #include <tessera/plan/einsum_order.hpp>
 #include <tessera/plan/reduce.hpp>
+#include <tessera/plan/reduce_window.hpp>
 
 namespace tessera {
 
@@ -84,6 +86,28 @@ constexpr Contract needs_of_deterministic(const Terms& terms, const Sharding& x,
 constexpr Contract needs_of_transpose(const Terms& terms, const Sharding& x, const Sharding& out,
                                       const MeshShape& mesh, const Contract& contract) {
   return plan_transpose(terms, detail::paper_desc(x), out, mesh, 0, detail::bounded_by(contract))
+      .needs;
+}
+/// A window of three taps stands for all that reach beyond a block.
+constexpr Contract needs_of_convolve(const Terms& terms, const Shardings& operands,
+                                     const Sharding& out, const MeshShape& mesh,
+                                     const Contract& contract) {
+  const ConvolveParts parts = parts_of(terms);
+  const TensorDesc x = detail::paper_desc(operands[0]);
+  TensorDesc k = detail::paper_desc(operands[1]);
+  ConvolveWindows shape;
+  for (int d : parts.kernel_spatial) {
+    const bool taps_split = !k.sharding[d].empty();  // as in the gradient of a kernel
+    k.extents[d] = taps_split ? 5040 : 3;
+    shape.windows.push_back({k.extents[d], 1, 1, 1});
+  }
+  return plan_convolve(terms, shape, x, k, out, mesh, 0, detail::bounded_by(contract)).needs;
+}
+constexpr Contract needs_of_window(const Sharding& x, const Sharding& out, const MeshShape& mesh,
+                                   const Contract& contract) {
+  const WindowList windows(x.rank(), Window{3, 1, 1, 1});
+  return plan_reduce_window(Reduction::sum, windows, detail::paper_desc(x), out, mesh, 0,
+                            detail::bounded_by(contract))
       .needs;
 }
 constexpr Contract needs_of_map(const Terms& terms, const Shardings& operands, const Sharding& out,

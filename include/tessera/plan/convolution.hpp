@@ -33,6 +33,7 @@ struct Convolution {
   PerDimension reversed{};  ///< 1: the kernel is turned round in this dimension
   Index feature_groups = 1;
   Index batch_groups = 1;
+  bool portable = false;  ///< by Tessera's own kernel, whose bits do not depend on the partition
 };
 
 /// What is wrong with the numbers of a convolution, in spatial dimension `dim` where it has one.
@@ -44,8 +45,8 @@ enum class ConvolveRule : std::uint8_t {
   channels,           ///< input features = groups * the kernel's
   groups_divide_out,  ///< groups divide the output features
   groups_divide_batch,
-  window_fits,        ///< the window is no larger than the padded input
-  kernel_empty        ///< the kernel has an extent of 0 in a spatial dimension
+  window_fits,  ///< the window is no larger than the padded input
+  kernel_empty  ///< the kernel has an extent of 0 in a spatial dimension
 };
 struct ConvolveVerdict {
   ConvolveRule rule = ConvolveRule::ok;
@@ -57,9 +58,9 @@ struct ConvolveVerdict {
 };
 
 /// Returns the planner's form of the settings; the windows have the kernel's extents.
-constexpr ConvolveShape shape_of(const Convolution& c, const ConvolveParts& parts,
-                                 const Extents& kernel) {
-  ConvolveShape shape;
+constexpr ConvolveWindows shape_of(const Convolution& c, const ConvolveParts& parts,
+                                   const Extents& kernel) {
+  ConvolveWindows shape;
   const auto entry = [](const Convolution::PerDimension& list, int d, Index otherwise) {
     return d < list.size() ? list[d] : otherwise;
   };
@@ -92,7 +93,7 @@ constexpr ConvolveVerdict check_convolution(const Convolution& c, const Convolve
     return {ConvolveRule::groups_divide_out, -1, out, c.feature_groups * c.batch_groups};
   if (input[parts.input_batch] % c.batch_groups != 0)
     return {ConvolveRule::groups_divide_batch, -1, input[parts.input_batch], c.batch_groups};
-  const ConvolveShape shape = shape_of(c, parts, kernel);
+  const ConvolveWindows shape = shape_of(c, parts, kernel);
   for (int d = 0; d < spatial; ++d) {
     const Window& w = shape.windows[d];
     if (w.size < 1) return {ConvolveRule::kernel_empty, d, w.size, 1};
@@ -103,11 +104,53 @@ constexpr ConvolveVerdict check_convolution(const Convolution& c, const Convolve
   return {};
 }
 
+/// Returns the rule that was broken with its numbers, and the way out.
+inline std::string explain(const ConvolveVerdict& v, const Terms& terms) {
+  const ConvolveParts parts = parts_of(terms);
+  const std::string left = std::to_string(v.left), right = std::to_string(v.right);
+  const std::string where =
+      v.dim < 0 ? std::string()
+                : " along " + std::string(1, terms.result[parts.result_spatial[v.dim]]);
+  const auto text = [&]() -> std::string {
+    switch (v.rule) {
+      case ConvolveRule::ok:
+        break;
+      case ConvolveRule::settings_count:
+        return "a setting has " + left + " entries and there are " + right +
+               " spatial dimensions; give one for each, or none";
+      case ConvolveRule::positive:
+        return "a stride or dilation" + where + " is " + left +
+               "; the least is 1, which does nothing";
+      case ConvolveRule::groups_positive:
+        return "there are " + left + " groups of features and " + right +
+               " of the batch; the least is 1, and only one of them may be more";
+      case ConvolveRule::channels:
+        return "the input has " + left +
+               " features and the kernel, times the groups of features, " + right +
+               "; make them equal";
+      case ConvolveRule::groups_divide_out:
+        return left + " output features cannot be cut into " + right +
+               " groups; make the kernel's a multiple of the groups";
+      case ConvolveRule::groups_divide_batch:
+        return "a batch of " + left + " cannot be cut into " + right +
+               " groups; make it a multiple of the groups";
+      case ConvolveRule::window_fits:
+        return "the window" + where + " spans " + left + " positions and the padded input has " +
+               right + "; pad more, or dilate less";
+      case ConvolveRule::kernel_empty:
+        return "the kernel" + where + " has no tap; give it an extent of at least 1";
+    }
+    return "";
+  };
+  return "\"" + to_text(terms) + "\": " + text();
+}
+
 /// Returns the extents of the result.
-constexpr Extents convolved_extents(const ConvolveShape& shape, const ConvolveParts& parts,
+constexpr Extents convolved_extents(const ConvolveWindows& shape, const ConvolveParts& parts,
                                     const Extents& input, const Extents& kernel) {
   Extents extents(parts.result_spatial.size() + 2, 1);
-  const bool from_batch = shape.input == GroupSide::other, to_batch = shape.result == GroupSide::other;
+  const bool from_batch = shape.input == GroupSide::other,
+             to_batch = shape.result == GroupSide::other;
   extents[parts.result_batch] =
       input[parts.input_batch] / (from_batch ? shape.groups : 1) * (to_batch ? shape.groups : 1);
   extents[parts.result_feature] = kernel[parts.kernel_out] /
@@ -137,6 +180,18 @@ constexpr Verdict check_convolve(const Terms& terms, const Shardings& operands,
     if (out.partial.contains(axis) && !may.contains(axis))
       return {Rule::open_axis_contracted, 2, 0, axis};
   return {};
+}
+
+/// Checks an operator whose windows slide over all dimensions: from finished to finished.
+constexpr Verdict check_window(const Terms& terms, const Shardings& operands, const Sharding& out) {
+  for (int i = 0; i < operands.size(); ++i) {
+    if (operands[i].rank() != terms.result.size())
+      return {Rule::rank_matches, i, 0, -1, terms.result.size(), operands[i].rank()};
+    if (!operands[i].partial.empty()) return {Rule::finished, i};
+  }
+  if (out.rank() != terms.result.size())
+    return {Rule::rank_matches, operands.size(), 0, -1, terms.result.size(), out.rank()};
+  return out.partial.empty() ? Verdict{} : Verdict{Rule::finished, operands.size()};
 }
 
 /// Returns the sharding of a result that nobody chose: the batch as the input's, spatial dimensions

@@ -31,9 +31,10 @@ class ConvolveSearch {
  public:
   using Part = ConvolveRole::Part;
 
-  constexpr ConvolveSearch(const Terms& terms, const ConvolveShape& shape, const TensorDesc& input,
-                           const TensorDesc& kernel, const TensorDesc& result,
-                           const MeshShape& mesh, int process, const PlanOptions& options)
+  constexpr ConvolveSearch(const Terms& terms, const ConvolveWindows& shape,
+                           const TensorDesc& input, const TensorDesc& kernel,
+                           const TensorDesc& result, const MeshShape& mesh, int process,
+                           const PlanOptions& options)
       : terms_(terms),
         parts_(parts_of(terms)),
         shape_(shape),
@@ -82,7 +83,8 @@ class ConvolveSearch {
       return;
     }
     evaluate(pick);
-    evaluate(Roles(mesh_.rank(), ConvolveRole{}));  // which is always possible
+    for (int axis = 0; axis < mesh_.rank(); ++axis) pick[axis] = always_possible(axis);
+    evaluate(pick);
     for (int sweep = 0; sweep < 2; ++sweep)
       for (int axis = 0; axis < mesh_.rank(); ++axis) {
         Roles trial = best_pick_;
@@ -121,8 +123,16 @@ class ConvolveSearch {
       if (k_[parts_.kernel_spatial[s]].contains(axis)) add({Part::taps, s});
     // An input that is split in space may make its part of every result where few taps reach far.
     for (int s = 0; s < parts_.input_spatial.size(); ++s)
-      if (x_[parts_.input_spatial[s]].contains(axis)) add({Part::taps, s});
-    add({});
+      if (open || x_[parts_.input_spatial[s]].contains(axis)) add({Part::taps, s});
+    if (open)
+      add({Part::in});
+    else
+      add({});
+  }
+
+  /// What an axis can split whatever the groups are.
+  constexpr ConvolveRole always_possible(int axis) const {
+    return y_.partial.contains(axis) ? ConvolveRole{Part::taps, 0} : ConvolveRole{};
   }
 
   /// Returns the axes of `set` in the order that the result, the input or the kernel has them.
@@ -158,8 +168,12 @@ class ConvolveSearch {
         if (roles[axis] == role) set.insert(axis);
       return ordered(set);
     };
-    Split split{axes_of({Part::batch}), axes_of({Part::group}), axes_of({Part::in}),
-                axes_of({Part::out}), {}, {}};
+    Split split{axes_of({Part::batch}),
+                axes_of({Part::group}),
+                axes_of({Part::in}),
+                axes_of({Part::out}),
+                {},
+                {}};
     for (int s = 0; s < shape_.windows.size(); ++s) {
       split.spatial.push_back(axes_of({Part::spatial, s}));
       split.taps.push_back(axes_of({Part::taps, s}));
@@ -179,14 +193,27 @@ class ConvolveSearch {
            (s.out.empty() || out_grouped);
   }
 
+  /// The axes over which the convolution leaves partial sums.
+  static constexpr AxisSet summed_over(const Split& s) {
+    AxisSet open = s.in.set();
+    for (const AxisList& taps : s.taps) open = open | taps.set();
+    return open;
+  }
+
   constexpr void evaluate(const Roles& roles) {
     const Split split = split_of(roles);
-    if (!possible(split)) return;
+    if (!possible(split) || !(y_.partial - summed_over(split)).empty()) return;
     // The input comes as it is; or resharded first, all but the halo; or whole where it is split in
     // space.
+    Index least = max_int64;
     for (const int way : {0, 1, 2}) {
       PlanBuilder build(OperatorKind::convolve, mesh_, 0, options_);
-      if (make(build, split, way)) consider(build.plan(), roles, way);
+      if (!make(build, split, way)) continue;
+      // To gather what an exchange would bring must not move more.
+      const Index moved = bytes_moved(build.plan());
+      if (way == 2 && moved > least) continue;
+      least = min_of(least, moved);
+      consider(build.plan(), roles, way);
     }
   }
 
@@ -232,8 +259,7 @@ class ConvolveSearch {
     weights[parts_.kernel_in] = shape_.kernel == GroupSide::other ? joined(s.group, s.in) : s.in;
     weights[parts_.kernel_out] =
         shape_.kernel == GroupSide::feature ? joined(s.group, s.out) : s.out;
-    for (int d = 0; d < shape_.windows.size(); ++d)
-      weights[parts_.kernel_spatial[d]] = s.taps[d];
+    for (int d = 0; d < shape_.windows.size(); ++d) weights[parts_.kernel_spatial[d]] = s.taps[d];
     kernel = build.reshard(kernel, weights);
 
     TensorDesc made = result_;
@@ -241,16 +267,31 @@ class ConvolveSearch {
     const bool result_grouped = shape_.result == GroupSide::feature;
     made.sharding[parts_.result_batch] = result_grouped ? s.batch : joined(s.group, s.batch);
     made.sharding[parts_.result_feature] = result_grouped ? joined(s.group, s.out) : s.out;
-    AxisSet open = s.in.set();
-    for (int d = 0; d < shape_.windows.size(); ++d) {
+    for (int d = 0; d < shape_.windows.size(); ++d)
       made.sharding[parts_.result_spatial[d]] = s.spatial[d];
-      open = open | s.taps[d].set();
-    }
-    made.sharding = made.sharding.with_partial(open, Reduction::sum);
-    int slot = build.compute(StepKind::convolve, FixedVector<int, 2>{input, kernel}, made,
-                             terms_.result);
+    made.sharding = made.sharding.with_partial(summed_over(s), Reduction::sum);
+    int slot =
+        build.compute(StepKind::convolve, FixedVector<int, 2>{input, kernel}, made, terms_.result);
+    if (shape_.mirrored.contains(true))
+      slot = build.take({slot}, {mirror(made)}, made, terms_.result, false);
     build.finish(build.reshard(slot, y_), result_.sharding);
     return true;
+  }
+  constexpr Region mirror(const TensorDesc& made) const {
+    Region region;
+    for (int d = 0; d < made.rank(); ++d) {
+      RegionDim dim;
+      dim.extent = dim.source_extent = made.extents[d];
+      dim.axes = dim.source_axes = made.sharding[d];
+      const int s = parts_.result_spatial.find(d);
+      if (s >= 0 && s < shape_.mirrored.size() && shape_.mirrored[s]) {
+        dim.boundary = Boundary::constant;
+        dim.offset = made.extents[d] - 1;
+        dim.stride = -1;
+      }
+      region.push_back(dim);
+    }
+    return region;
   }
   /// The sharding that a region's axes make, for texts: the boxes are wider.
   static constexpr Sharding region_sharding(const Region& region) {
@@ -262,6 +303,21 @@ class ConvolveSearch {
     return s;
   }
 
+  /// An exchange copies what a process has beside what comes; it is not held against it, since a
+  /// gather copies too, in the library.
+  constexpr std::int64_t cost_of(const Plan& plan, int way) const {
+    if (way < 2) return plan.cost;
+    const Coordinates origin(mesh_.rank(), 0);
+    const Slot& read = plan.slots[plan.steps[convolve_step(plan)].in[0]];
+    return saturating_add(plan.cost,
+                          options_.machine.copy(detail::slot_bytes(plan, read, 0, origin)));
+  }
+  static constexpr int convolve_step(const Plan& plan) {
+    int i = 0;
+    while (plan.steps[i].kind != StepKind::convolve) ++i;
+    return i;
+  }
+
   constexpr void consider(const Plan& plan, const Roles& roles, int way) {
     const bool keeps = options_.contract.covers(plan.needs);
     const bool fits = plan.peak_bytes <= options_.workspace_limit;
@@ -270,7 +326,7 @@ class ConvolveSearch {
         if (!keeps) return;
       } else if (fits != fitted_) {
         if (!fits) return;
-      } else if (plan.cost >= best_.cost) {
+      } else if (cost_of(plan, way) >= cost_of(best_, best_way_)) {
         return;
       }
     }
@@ -284,7 +340,7 @@ class ConvolveSearch {
 
   Terms terms_;
   ConvolveParts parts_;
-  ConvolveShape shape_;
+  ConvolveWindows shape_;
   TensorDesc input_, kernel_, result_;
   Sharding x_, k_, y_;  ///< without axes of size 1
   MeshShape mesh_;
@@ -301,9 +357,9 @@ class ConvolveSearch {
 /// Plans a convolution of `input` by `kernel` into a result split as `out`, which may leave sums
 /// over input features or taps open. Preconditions: check_convolve and check_convolution found
 /// nothing wrong.
-constexpr Plan plan_convolve(const Terms& terms, const ConvolveShape& shape,
-                             const TensorDesc& input, const TensorDesc& kernel,
-                             const Sharding& out, const MeshShape& mesh, int process = 0,
+constexpr Plan plan_convolve(const Terms& terms, const ConvolveWindows& shape,
+                             const TensorDesc& input, const TensorDesc& kernel, const Sharding& out,
+                             const MeshShape& mesh, int process = 0,
                              const PlanOptions& options = {}) {
   const TensorDesc result{
       input.type, convolved_extents(shape, parts_of(terms), input.extents, kernel.extents), out};

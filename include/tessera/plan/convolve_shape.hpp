@@ -6,8 +6,9 @@
 ///
 ///     const ConvolveParts p = parts_of(parse("bhwi,hwio->bhwo"));      // p.kernel_out == 3
 ///
-/// Laws: the parts follow from the letters alone: input and result share the batch, input and kernel
-/// the input feature, kernel and result the output feature, all three each spatial dimension.
+/// Laws: the parts follow from the letters alone: input and result share the batch, input and
+/// kernel the input feature, kernel and result the output feature, all three each spatial
+/// dimension.
 #include <tessera/base/local_window.hpp>
 #include <tessera/plan/equation.hpp>
 
@@ -17,13 +18,14 @@ namespace tessera {
 enum class GroupSide : std::uint8_t { feature, other };
 
 /// The same as the planner takes it.
-struct ConvolveShape {
+struct ConvolveWindows {
   FixedVector<Window, max_spatial> windows;
   Index groups = 1;
-  GroupSide input = GroupSide::feature;   ///< other: the batch
-  GroupSide kernel = GroupSide::feature;  ///< the output feature; other: the input feature
-  GroupSide result = GroupSide::feature;  ///< other: the batch
-  constexpr bool operator==(const ConvolveShape&) const = default;
+  GroupSide input = GroupSide::feature;       ///< other: the batch
+  GroupSide kernel = GroupSide::feature;      ///< the output feature; other: the input feature
+  GroupSide result = GroupSide::feature;      ///< other: the batch
+  FixedVector<bool, max_spatial> mirrored{};  ///< the result is turned round in this dimension
+  constexpr bool operator==(const ConvolveWindows&) const = default;
 };
 
 /// Which dimension of each tensor plays which part; -1 where none does.

@@ -239,7 +239,7 @@ struct Plan {
   FixedVector<Slot, max_slots> slots;     ///< the operands come first, in order
   FixedVector<Step, max_steps> steps;
   FixedVector<Region, max_operands> regions;  ///< what slots and steps refer to
-  ConvolveShape convolution;                  ///< of a convolve step
+  ConvolveWindows convolution;                  ///< of a convolve step
   WindowList windows;                         ///< of a reduce-window or select-and-scatter step
   Destination destination = Destination::fresh;
   Contract needs = Contract::nothing();  ///< the collectives of its moves, with their axes

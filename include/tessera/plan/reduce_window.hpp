@@ -21,25 +21,34 @@ constexpr Extents windowed_extents(const Extents& x, const WindowList& windows) 
 }
 
 namespace detail {
-/// Keeps the better of two plans: one that keeps the contract, else the cheaper one.
-class Cheapest {
- public:
-  constexpr explicit Cheapest(const Contract& contract) : contract_(contract) {}
-  constexpr void consider(const Plan& plan) {
-    const bool keeps = contract_.covers(plan.needs);
-    if (!found_ || (keeps && !keeps_) || (keeps == keeps_ && plan.cost < best_.cost)) {
-      best_ = plan;
-      keeps_ = keeps;
-      found_ = true;
+/// Returns the best of the plans make(work, gathered, process) that have their work split as the
+/// result (`to`) or as the input is (`from`), and exchange what they need or gather it: one that
+/// keeps the contract, else the cheapest; to gather must not move more than to exchange. Decided by
+/// the numbers of process 0, as every process does.
+template <class Make>
+constexpr Plan cheapest(const Make& make, const Sharding& to, const Sharding& from, int process,
+                        const Contract& contract) {
+  Plan best;
+  bool found = false, kept = false, gathers = false;
+  Sharding chosen = to;
+  for (const Sharding& work : {to, from}) {
+    Index least = max_int64;
+    for (const bool gathered : {false, true}) {
+      const Plan plan = make(work, gathered, 0);
+      const Index moved = bytes_moved(plan);
+      if (gathered && moved > least) continue;
+      least = moved;
+      const bool keeps = contract.covers(plan.needs);
+      if (found && (keeps == kept ? plan.cost >= best.cost : kept)) continue;
+      best = plan;
+      chosen = work;
+      kept = keeps;
+      gathers = gathered;
+      found = true;
     }
   }
-  constexpr const Plan& best() const { return best_; }
-
- private:
-  Contract contract_;
-  Plan best_;
-  bool found_ = false, keeps_ = false;
-};
+  return process == 0 ? best : make(chosen, gathers, process);
+}
 
 /// Takes what the windows' rule needs of a slot for a result split as `work`: as it is, or gathered
 /// where it would have to move.
@@ -84,21 +93,19 @@ constexpr Plan plan_reduce_window(Reduction reduction, const WindowList& windows
                                   int process = 0, const PlanOptions& options = {}) {
   const Sharding to = without_unit_axes(out, mesh);
   const Sharding from = without_unit_axes(x.sharding, mesh);
-  detail::Cheapest cheapest(options.contract);
-  for (const Sharding& work : {to, from})
-    for (const bool gathered : {false, true}) {
-      PlanBuilder build(OperatorKind::reduce_window, mesh, process, options);
-      build.plan().reduction = reduction;
-      build.plan().windows = windows;
-      const Term labels = default_labels(x.rank());
-      int slot = build.reshard(build.operand(x, labels), from);
-      TensorDesc made{x.type, windowed_extents(x.extents, windows), work};
-      slot = detail::take_window(build, slot, made.extents, windows, RegionDim::Rule::window, work,
-                                 gathered);
-      slot = build.compute(StepKind::reduce_window, FixedVector<int, 1>{slot}, made, labels);
-      cheapest.consider(build.finish(build.reshard(slot, to), out));
-    }
-  return cheapest.best();
+  const auto make = [&](const Sharding& work, bool gathered, int at) {
+    PlanBuilder build(OperatorKind::reduce_window, mesh, at, options);
+    build.plan().reduction = reduction;
+    build.plan().windows = windows;
+    const Term labels = default_labels(x.rank());
+    int slot = build.reshard(build.operand(x, labels), from);
+    TensorDesc made{x.type, windowed_extents(x.extents, windows), work};
+    slot = detail::take_window(build, slot, made.extents, windows, RegionDim::Rule::window, work,
+                               gathered);
+    slot = build.compute(StepKind::reduce_window, FixedVector<int, 1>{slot}, made, labels);
+    return build.finish(build.reshard(slot, to), out);
+  };
+  return detail::cheapest(make, to, from, process, options.contract);
 }
 
 /// Plans the tensor of x's extents in which each window of x has its element of `source` added to
@@ -109,26 +116,24 @@ constexpr Plan plan_select_and_scatter(bool greatest, const WindowList& windows,
                                        const PlanOptions& options = {}) {
   const Sharding to = without_unit_axes(out, mesh);
   const Sharding from = without_unit_axes(x.sharding, mesh);
-  detail::Cheapest cheapest(options.contract);
-  for (const Sharding& work : {to, from})
-    for (const bool gathered : {false, true}) {
-      PlanBuilder build(OperatorKind::select_and_scatter, mesh, process, options);
-      build.plan().reduction = greatest ? Reduction::max : Reduction::min;
-      build.plan().windows = windows;
-      const Term labels = default_labels(x.rank());
-      int input = build.reshard(build.operand(x, labels), from);
-      int sources = build.reshard(build.operand(source, labels),
-                                  without_unit_axes(source.sharding, mesh));
-      const TensorDesc made{source.type, x.extents, work};
-      input = detail::take_window(build, input, x.extents, windows, RegionDim::Rule::neighbours,
+  const auto make = [&](const Sharding& work, bool gathered, int at) {
+    PlanBuilder build(OperatorKind::select_and_scatter, mesh, at, options);
+    build.plan().reduction = greatest ? Reduction::max : Reduction::min;
+    build.plan().windows = windows;
+    const Term labels = default_labels(x.rank());
+    int input = build.reshard(build.operand(x, labels), from);
+    int sources =
+        build.reshard(build.operand(source, labels), without_unit_axes(source.sharding, mesh));
+    const TensorDesc made{source.type, x.extents, work};
+    input = detail::take_window(build, input, x.extents, windows, RegionDim::Rule::neighbours, work,
+                                gathered);
+    sources = detail::take_window(build, sources, x.extents, windows, RegionDim::Rule::readers,
                                   work, gathered);
-      sources = detail::take_window(build, sources, x.extents, windows, RegionDim::Rule::readers,
-                                    work, gathered);
-      const int slot = build.compute(StepKind::select_and_scatter,
-                                     FixedVector<int, 2>{input, sources}, made, labels);
-      cheapest.consider(build.finish(build.reshard(slot, to), out));
-    }
-  return cheapest.best();
+    const int slot = build.compute(StepKind::select_and_scatter,
+                                   FixedVector<int, 2>{input, sources}, made, labels);
+    return build.finish(build.reshard(slot, to), out);
+  };
+  return detail::cheapest(make, to, from, process, options.contract);
 }
 
 }  // namespace tessera

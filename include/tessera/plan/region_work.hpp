@@ -185,6 +185,28 @@ constexpr void number_region(const Plan& plan, Step& step, int process) {
   step.scratch = arena_charge(work.send_staging) + arena_charge(work.receive_staging);
 }
 
+/// Returns the bytes that such a step moves: what process 0 or the one in the middle sends or
+/// receives, the most.
+constexpr Index bytes_moved(const Plan& plan, const Step& step) {
+  Index most = 0;
+  for (const int process : {0, plan.mesh.processes() / 2}) {
+    const StepWork work = RegionWork(plan, step, process).make();
+    Index arriving = 0;
+    for (const Piece& piece : work.call.receive) arriving = saturating_add(arriving, piece.count);
+    const Index unit = static_cast<Index>(size_of(work.call.type));
+    most = max_of(most, max_of(payload_bytes(work.call), saturating_mul(arriving, unit)));
+  }
+  return most;
+}
+/// The same of all steps of a plan made for process 0.
+constexpr Index bytes_moved(const Plan& plan) {
+  Index sum = 0;
+  for (const Step& step : plan.steps)
+    if (step.kind == StepKind::communicate)
+      sum = saturating_add(sum, step.region >= 0 ? bytes_moved(plan, step) : step.payload);
+  return sum;
+}
+
 /// Returns the price of such a step: that of process 0 or of the one in the middle, the dearer.
 constexpr std::int64_t price_of_region(const Plan& plan, const Step& step, const Machine& machine) {
   std::int64_t dearest = 0;

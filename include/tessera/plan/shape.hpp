@@ -91,16 +91,14 @@ constexpr Plan plan_take(OperatorKind kind, const TensorDescs& operands, const R
   // What is unfinished is taken unfinished, and finished or scattered then.
   const Sharding taken =
       detail::without_axes(out, open.partial).with_partial(open.partial, open.reduction);
-  Plan best;
-  bool found = false;
   // Operands as they are; or gathered along what moves, so that all that is left is local.
-  for (const bool gathered : {false, true}) {
-    PlanBuilder build(kind, mesh, process, options);
+  bool moves = false;
+  const auto make = [&](bool gathered, int at) {
+    PlanBuilder build(kind, mesh, at, options);
     FixedVector<int, max_operands> slots;
     Regions split;
     for (int k = 0; k < operands.size(); ++k)
       slots.push_back(build.operand(operands[k], default_labels(operands[k].rank())));
-    bool moves = false;
     for (int k = 0; k < operands.size(); ++k) {
       const Sharding source = without_unit_axes(operands[k].sharding, mesh);
       Region region = detail::split_so(regions[k], source, taken);
@@ -113,17 +111,23 @@ constexpr Plan plan_take(OperatorKind kind, const TensorDescs& operands, const R
       }
       split.push_back(region);
     }
-    if (gathered && !moves) break;
     TensorDesc made = result;
     made.sharding = taken;
     const int slot = build.take(slots, split, made, default_labels(result.rank()), fills);
-    const Plan plan = build.finish(build.reshard(slot, out), result.sharding);
-    const bool keeps = options.contract.covers(plan.needs);
-    const bool kept = found && options.contract.covers(best.needs);
-    if (!found || (keeps && !kept) || (keeps == kept && plan.cost < best.cost)) best = plan;
-    found = true;
+    return build.finish(build.reshard(slot, out), result.sharding);
+  };
+  const Plan exchanged = make(false, 0);
+  bool gather = false;
+  if (moves) {  // to gather must not move more, unless only that keeps the contract
+    const Plan gathered = make(true, 0);
+    const bool keeps = options.contract.covers(gathered.needs);
+    gather = keeps == options.contract.covers(exchanged.needs)
+                 ? gathered.cost < exchanged.cost &&
+                       detail::bytes_moved(gathered) <= detail::bytes_moved(exchanged)
+                 : keeps;
+    if (gather && process == 0) return gathered;
   }
-  return best;
+  return process == 0 ? exchanged : make(gather, process);
 }
 
 }  // namespace tessera

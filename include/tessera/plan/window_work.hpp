@@ -6,7 +6,8 @@
 ///
 ///     std::vector<LocalConvolve> parts = detail::convolve_work(plan, step, at);
 ///
-/// Laws: what a process's block and region do not hold of the input lies outside it, or under no tap.
+/// Laws: what a process's block and region do not hold of the input lies outside it, or under no
+/// tap.
 #include <vector>
 
 #include <tessera/plan/step_work.hpp>
@@ -58,8 +59,7 @@ class ConvolveWork {
     if (out.lo < first * outs)
       work.push_back(part({first - 1, first}, {out.lo - (first - 1) * outs, outs}, in));
     if (last > first) work.push_back(part({first, last}, {0, outs}, in));
-    if (out.hi > last * outs)
-      work.push_back(part({last, last + 1}, {0, out.hi - last * outs}, in));
+    if (out.hi > last * outs) work.push_back(part({last, last + 1}, {0, out.hi - last * outs}, in));
     return work;
   }
 
@@ -72,8 +72,8 @@ class ConvolveWork {
     const Extents xs = row_major_strides(x_.extents()), ks = row_major_strides(k_.extents()),
                   ys = row_major_strides(y_.extents());
     const bool result_by_feature = shape_.result == GroupSide::feature;
-    const Index batch_size = result_.desc.extents[parts_.result_batch] /
-                             (result_by_feature ? 1 : shape_.groups);
+    const Index batch_size =
+        result_.desc.extents[parts_.result_batch] / (result_by_feature ? 1 : shape_.groups);
     const Interval batch = result_by_feature ? y_[parts_.result_batch] : Interval{0, batch_size};
     const Index ins = kernel_.desc.extents[parts_.kernel_in] /
                       (shape_.kernel == GroupSide::other ? shape_.groups : 1);
@@ -90,18 +90,18 @@ class ConvolveWork {
     c.in.first = xs[xb];
     c.in.second = xs[xf];
     c.in.group = by_feature ? ins * xs[xf] : batch_size * xs[xb];
-    c.in.offset = groups.lo * c.in.group + (batch.lo - x_[xb].lo) * xs[xb] +
-                  (in.lo - x_[xf].lo) * xs[xf];
+    c.in.offset =
+        groups.lo * c.in.group + (batch.lo - x_[xb].lo) * xs[xb] + (in.lo - x_[xf].lo) * xs[xf];
     c.kernel.first = ks[ki];
     c.kernel.second = ks[ko];
     c.kernel.group = kernel_by_out ? outs * ks[ko] : ins * ks[ki];
-    c.kernel.offset = groups.lo * c.kernel.group + (in.lo - k_[ki].lo) * ks[ki] +
-                      (out.lo - k_[ko].lo) * ks[ko];
+    c.kernel.offset =
+        groups.lo * c.kernel.group + (in.lo - k_[ki].lo) * ks[ki] + (out.lo - k_[ko].lo) * ks[ko];
     c.out.first = ys[yb];
     c.out.second = ys[yf];
     c.out.group = result_by_feature ? outs * ys[yf] : batch_size * ys[yb];
-    c.out.offset = groups.lo * c.out.group + (batch.lo - y_[yb].lo) * ys[yb] +
-                   (out.lo - y_[yf].lo) * ys[yf];
+    c.out.offset =
+        groups.lo * c.out.group + (batch.lo - y_[yb].lo) * ys[yb] + (out.lo - y_[yf].lo) * ys[yf];
     for (int s = 0; s < shape_.windows.size(); ++s) {
       const int xd = parts_.input_spatial[s], kd = parts_.kernel_spatial[s],
                 yd = parts_.result_spatial[s];
@@ -118,7 +118,7 @@ class ConvolveWork {
     return c;
   }
 
-  const ConvolveShape& shape_;
+  const ConvolveWindows& shape_;
   const Slot& input_;
   const Slot& kernel_;
   const Slot& result_;
@@ -133,7 +133,8 @@ constexpr std::vector<LocalConvolve> convolve_work(const Plan& plan, const Step&
 
 constexpr LocalReduceWindow reduce_window_work(const Plan& plan, const Step& step,
                                                const Coordinates& at) {
-  const Box x = held_box(plan, plan.slots[step.in[0]], at), y = held_box(plan, plan.slots[step.out], at);
+  const Box x = held_box(plan, plan.slots[step.in[0]], at),
+            y = held_box(plan, plan.slots[step.out], at);
   LocalReduceWindow work;
   work.input = x.extents();
   work.input_strides = row_major_strides(work.input);

@@ -8,10 +8,13 @@
 #include <array>
 
 #include <tessera/kernel/bins.hpp>
+#include <tessera/kernel/convolve.hpp>
 #include <tessera/kernel/find.hpp>
 #include <tessera/kernel/gemm.hpp>
 #include <tessera/kernel/reduce.hpp>
+#include <tessera/kernel/reduce_window.hpp>
 #include <tessera/kernel/scan.hpp>
+#include <tessera/kernel/select_scatter.hpp>
 #include <tessera/plan/step_work.hpp>
 
 namespace tessera {
@@ -28,6 +31,7 @@ namespace detail {
 struct ComputeExtras {
   double scale = 1;
   MapKernel kernel = {};
+  bool portable = false;
 };
 
 inline void contract(const ContractionWork& work, DType type, const void* a, const void* b,
@@ -73,6 +77,17 @@ inline void compute(const Plan& plan, const Step& step, const StepWork& work,
         inputs[static_cast<std::size_t>(k)] = data[static_cast<std::size_t>(step.in[k])];
       return extras.kernel.run(extras.kernel.context, work.map, out, inputs.data());
     }
+    case StepKind::convolve:
+      for (const LocalConvolve& part : work.convolve)
+        tessera::convolve(type, part, in, second, out,
+                          extras.portable ? Convolver::portable : Convolver::fastest);
+      return;
+    case StepKind::reduce_window:
+      return tessera::reduce_window(type, plan.reduction, work.reduce_window, in, out,
+                                    extras.scale);
+    case StepKind::select_and_scatter:
+      return tessera::select_and_scatter(type, plan.reduction == Reduction::max, work.select, in,
+                                         second, out);
     default:
       return;  // it moves or copies
   }

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Single random cases of convolutions, their gradients, reduce-windows and select-and-scatter, run
+/// and compared as those of cases.hpp are.
+///
+///     std::string wrong = support::some_window_case(mesh, random);
+#include "cases.hpp"
+
+namespace support {
+
+/// A convolution in plain loops: calls visit(input, kernel, result) with row-major places for every
+/// product of the sum.
+template <class Visit>
+void for_each_product(const Terms& terms, const ConvolveWindows& shape, const Extents& x,
+                      const Extents& k, const Visit& visit) {
+  const ConvolveParts p = parts_of(terms);
+  const Extents y = convolved_extents(shape, p, x, k);
+  const Extents xs = row_major_strides(x), ks = row_major_strides(k), ys = row_major_strides(y);
+  const Index groups = shape.groups;
+  const bool of_batch = shape.input == GroupSide::other;
+  const Index batch = y[p.result_batch], ins = k[p.kernel_in], outs = k[p.kernel_out] / groups;
+  Extents results, taps;
+  for (int d = 0; d < shape.windows.size(); ++d) {
+    results.push_back(y[p.result_spatial[d]]);
+    taps.push_back(shape.windows[d].size);
+  }
+  for (Index g = 0; g < groups; ++g)
+    for (Index n = 0; n < batch; ++n)
+      for (Index o = 0; o < outs; ++o)
+        for_each_index(results, [&](const Extents& at) {
+          for (Index c = 0; c < ins; ++c)
+            for_each_index(taps, [&](const Extents& t) {
+              Index in = (of_batch ? g * batch + n : n) * xs[p.input_batch] +
+                         (of_batch ? c : g * ins + c) * xs[p.input_feature];
+              Index weight = c * ks[p.kernel_in] + (g * outs + o) * ks[p.kernel_out];
+              Index out = n * ys[p.result_batch] + (g * outs + o) * ys[p.result_feature];
+              for (int d = 0; d < shape.windows.size(); ++d) {
+                const Window& w = shape.windows[d];
+                const Index position = at[d] * w.stride - w.low + t[d] * w.window_dilation;
+                if (position < 0 || position % w.base_dilation != 0 ||
+                    position / w.base_dilation >= x[p.input_spatial[d]])
+                  return;
+                in += position / w.base_dilation * xs[p.input_spatial[d]];
+                weight += (w.reversed ? w.size - 1 - t[d] : t[d]) * ks[p.kernel_spatial[d]];
+                out += at[d] * ys[p.result_spatial[d]];
+              }
+              visit(in, weight, out);
+            });
+        });
+}
+
+template <class T> class WindowCases {
+ public:
+  WindowCases(std::shared_ptr<MeshCore> mesh, Random& random)
+      : mesh_(std::move(mesh)), shape_(mesh_->shape()), random_(random) {}
+
+  /// A convolution or one of its gradients.
+  std::string convolution() {
+    const int which = random_.below(3);
+    const int spatial = 1 + (random_.chance(50) ? 1 : 0) + (random_.chance(10) ? 1 : 0);
+    const Terms terms = parse(
+        spatial == 1 ? random_.of<std::string>({"bxi,xio->bxo", "bix,oix->box", "xbi,oxi->obx"})
+        : spatial == 2
+            ? random_.of<std::string>({"bhwi,hwio->bhwo", "bihw,oihw->bohw", "ihwb,ihwo->bwho"})
+            : std::string("bxyzi,xyzio->bxyzo"));
+    const ConvolveParts p = parts_of(terms);
+    Convolution c;
+    Extents x(spatial + 2, 1), k(spatial + 2, 1);
+    c.portable = random_.chance(50);
+    if (random_.chance(25))
+      (random_.chance(50) ? c.feature_groups : c.batch_groups) = random_.of<Index>({2, 3, 4});
+    x[p.input_batch] = random_.of<Index>({1, 2, 3, 5}) * c.batch_groups;
+    k[p.kernel_in] = random_.of<Index>({1, 2, 3});
+    x[p.input_feature] = k[p.kernel_in] * c.feature_groups;
+    k[p.kernel_out] = random_.of<Index>({1, 2, 3, 4}) * c.feature_groups * c.batch_groups;
+    for (int d = 0; d < spatial; ++d) {
+      x[p.input_spatial[d]] = random_.of<Index>({1, 2, 3, 5, 7, 9, spatial == 1 ? 12 : 4});
+      k[p.kernel_spatial[d]] = random_.of<Index>({1, 2, 3, 4});
+      c.stride.push_back(random_.of<Index>({1, 1, 2, 3}));
+      c.low.push_back(random_.below(5) - 1);
+      c.high.push_back(random_.below(5) - 1);
+      c.base_dilation.push_back(random_.of<Index>({1, 1, 2, 3}));
+      c.window_dilation.push_back(random_.of<Index>({1, 1, 2, 3}));
+      c.reversed.push_back(random_.below(2));
+    }
+    while (!check_convolution(c, p, x, k).ok())
+      for (Index& high : c.high) ++high;  // until the window fits
+    const ConvolveWindows shape = shape_of(c, p, k);
+    const Extents y = convolved_extents(shape, p, x, k);
+    const ConvolveGradient g = which == 1   ? input_gradient(terms, shape, x, k)
+                               : which == 2 ? kernel_gradient(terms, shape, x, k)
+                                            : ConvolveGradient{terms, shape};
+    const TensorDesc a = tensor(which == 1 ? y : x), b = tensor(which == 2 ? y : k);
+    const Extents made = which == 0 ? y : which == 1 ? x : k;
+    Sharding out = some_sharding(random_, made.size(), shape_.rank(), 20);
+    if (!check_convolve(g.terms, {a.sharding, b.sharding}, out).ok()) out = out.finished();
+    if (random_.chance(40)) out = deduce_convolve(g.terms, {a.sharding, b.sharding});
+
+    const Whole<T> left = whole_input<T>(a, shape_, 1), right = whole_input<T>(b, shape_, 2);
+    Whole<T> expected(made);
+    Index products = 0;
+    for_each_product(terms, shape, x, k, [&](Index in, Index weight, Index result) {
+      ++products;
+      if (which == 0) expected[result] += left[in] * right[weight];
+      if (which == 1) expected[in] += left[result] * right[weight];
+      if (which == 2) expected[weight] += left[in] * right[result];
+    });
+    const DynamicTensor input = make_input<T>(mesh_, a, 1), second = make_input<T>(mesh_, b, 2);
+    const std::string letters = to_text(terms);
+    const auto run = [&] {
+      if (which == 1) return convolve_input_gradient(letters, input, second, x, c, out);
+      if (which == 2) return convolve_kernel_gradient(letters, input, second, k, c, out);
+      return convolve(letters, input, second, c, out);
+    };
+    const Plan plan =
+        plan_convolve(g.terms, g.shape, a, b, out, shape_, mesh_->process(), plan_options(*mesh_));
+    std::string settings =
+        "groups " + std::to_string(c.feature_groups) + " " + std::to_string(c.batch_groups);
+    for (const Window& w : shape.windows)
+      settings += ", size " + std::to_string(w.size) + " stride " + std::to_string(w.stride) +
+                  " pad " + std::to_string(w.low) + "_" + std::to_string(w.high) + " base " +
+                  std::to_string(w.base_dilation) + " window " + std::to_string(w.window_dilation) +
+                  (w.reversed ? " reversed" : "");
+    const double terms_summed =
+        static_cast<double>(products) / static_cast<double>(max_of(1, volume(made))) + 8;
+    return trial<T>((which == 0   ? "convolve "
+                     : which == 1 ? "input gradient "
+                                  : "kernel gradient ") +
+                        letters + " " + settings + ", " + describe(b, shape_),
+                    a, out)(run, plan, expected, tolerance(40 * terms_summed));
+  }
+
+  /// A reduce-window, or its gradient.
+  std::string window() {
+    const int rank = 1 + random_.below(3);
+    const int which = random_.below(3);
+    const Reduction kind =
+        which == 2 ? Reduction::max
+                   : random_.of<Reduction>({Reduction::sum, Reduction::max, Reduction::min});
+    TensorDesc x{dtype_of<T>, {}, some_sharding(random_, rank, shape_.rank())};
+    WindowSettings s;
+    for (int d = 0; d < rank; ++d) {
+      x.extents.push_back(random_.of<Index>({1, 2, 3, 5, 7, 9, rank == 1 ? 13 : 4}));
+      s.size.push_back(random_.of<Index>({1, 2, 3, 4}));
+      s.stride.push_back(random_.of<Index>({1, 1, 2, 3, 5}));
+      s.low.push_back(random_.below(5) - 1);
+      s.high.push_back(random_.below(5) - 1);
+      s.base_dilation.push_back(random_.of<Index>({1, 1, 2, 3}));
+      s.window_dilation.push_back(random_.of<Index>({1, 1, 2, 3}));
+    }
+    while (!check_windows(s, x.extents).ok())
+      for (Index& high : s.high) ++high;
+    const WindowList windows = windows_of(s, rank);
+    const Extents made = windowed_extents(x.extents, windows);
+    const TensorDesc dy = tensor(made);
+    const Whole<T> values = whole_input<T>(x, shape_, 1), source = whole_input<T>(dy, shape_, 2);
+    const Extents xs = row_major_strides(x.extents), ys = row_major_strides(made);
+    Whole<T> reduced(made, kind == Reduction::sum ? T{} : identity<T>(kind)), scattered(x.extents),
+        summed(x.extents);
+    for_each_index(made, [&](const Extents& at) {
+      const Index out = dot(at, ys);
+      Index best = -1;
+      for_each_index(s.size, [&](const Extents& t) {
+        Index in = 0;
+        for (int d = 0; d < rank; ++d) {
+          const Window& w = windows[d];
+          const Index position = at[d] * w.stride - w.low + t[d] * w.window_dilation;
+          if (position < 0 || position % w.base_dilation != 0 ||
+              position / w.base_dilation >= x.extents[d])
+            return;
+          in += position / w.base_dilation * xs[d];
+        }
+        const T v = values[in];
+        if (kind == Reduction::sum) reduced[out] += v;
+        if (kind == Reduction::max && v > reduced[out]) reduced[out] = v;
+        if (kind == Reduction::min && v < reduced[out]) reduced[out] = v;
+        if (best < 0 || v > values[best]) best = in;
+        summed[in] += source[out];
+      });
+      if (best >= 0) scattered[best] += source[out];
+    });
+    const Sharding out =
+        random_.chance(50) ? x.sharding : some_sharding(random_, rank, shape_.rank());
+    const DynamicTensor a = make_input<T>(mesh_, x, 1), b = make_input<T>(mesh_, dy, 2);
+    std::string text = "window " + to_string(s.size) + " stride " + to_string(s.stride) + " base " +
+                       to_string(s.base_dilation) + " dilation " + to_string(s.window_dilation) +
+                       " pad";
+    for (int d = 0; d < rank; ++d)
+      text += " " + std::to_string(s.low[d]) + "_" + std::to_string(s.high[d]);
+    const PlanOptions options = plan_options(*mesh_);
+    if (which == 0)
+      return trial<T>("reduce-window " + std::string(name_of(kind)) + " " + text, x, out)(
+          [&] {
+            if (kind == Reduction::sum) return reduce_window<Sum>(a, s, out);
+            if (kind == Reduction::max) return reduce_window<Max>(a, s, out);
+            return reduce_window<Min>(a, s, out);
+          },
+          plan_reduce_window(kind, windows, x, out, shape_, mesh_->process(), options), reduced,
+          tolerance(100));
+    if (which == 1)
+      return trial<T>("gradient of a windowed sum " + text + " of " + describe(dy, shape_), x, out)(
+          [&] { return reduce_window_gradient<Sum>(a, b, s, out); },
+          plan_reduce_window(Reduction::sum, turned(windows, x.extents), dy, out, shape_,
+                             mesh_->process(), options),
+          summed, tolerance(100));
+    return trial<T>("select and scatter " + text + " of " + describe(dy, shape_), x, out)(
+        [&] { return select_and_scatter<Max>(a, b, s, out); },
+        plan_select_and_scatter(true, windows, x, dy, out, shape_, mesh_->process(), options),
+        scattered, tolerance(100));
+  }
+
+ private:
+  template <class R>
+  Trial<R> trial(const std::string& name, const TensorDesc& x, const Sharding& out) const {
+    return Trial<R>(mesh_, std::string(name_of(dtype_of<T>)) + " on " + describe(shape_) + ": " +
+                               name + ", " + describe(x, shape_) + " to " + describe(out, shape_));
+  }
+  TensorDesc tensor(const Extents& extents) {
+    return {dtype_of<T>, extents, some_sharding(random_, extents.size(), shape_.rank())};
+  }
+  static double tolerance(double terms) {
+    return std::is_floating_point_v<T>
+               ? terms * static_cast<double>(std::numeric_limits<T>::epsilon())
+               : 0;
+  }
+
+  std::shared_ptr<MeshCore> mesh_;
+  MeshShape shape_;
+  Random& random_;
+};
+
+/// Runs one case, all of it chosen by `random`. Collective over the mesh.
+inline std::string some_window_case(const std::shared_ptr<MeshCore>& mesh, Random& random) {
+  const bool convolves = random.chance(65);
+  const auto run = [&](auto element) {
+    WindowCases<decltype(element)> cases(mesh, random);
+    return convolves ? cases.convolution() : cases.window();
+  };
+  switch (random.below(4)) {
+    case 0:
+      return run(std::int64_t{});
+    case 1:
+      return run(double{});
+    case 2:
+      return run(std::int32_t{});
+    default:
+      return run(float{});
+  }
+}
+
+}  // namespace support
