@@ -37,6 +37,7 @@
 #include <tessera/comm/mesh_options.hpp>
 #include <tessera/comm/transport.hpp>
 #include <tessera/kernel/detail/tool_region.hpp>
+#include <tessera/mesh/levels.hpp>
 #include <tessera/mesh/mesh_shape.hpp>
 #include <tessera/version.hpp>
 
@@ -270,6 +271,16 @@ inline DeviceAssignment assignment_of(const MeshShape& shape, const MeshOptions&
   return along_axes(shape, order);
 }
 
+/// Returns how many processes share a node, as Machine counts them: in the order of `given`, when
+/// machine.order says how the mesh lies on it; else in that of the mesh's own transport. 0 where
+/// both orders are changed.
+inline std::int64_t found_node_size(const Transport& given, const Transport& own,
+                                    const MeshShape& shape, const MeshOptions& options) {
+  if (options.machine.order.over(shape) == DeviceOrder{}.over(shape))
+    return consecutive_node_size(nodes_of(own));
+  return options.device_assignment.natural() ? consecutive_node_size(nodes_of(given)) : 0;
+}
+
 }  // namespace detail
 
 inline std::string MeshCore::to_string() const {
@@ -316,6 +327,8 @@ inline MeshCore::MeshCore(std::shared_ptr<Transport> transport, MeshShape shape,
        {options.arena_bytes, options.workspace_limit, static_cast<std::int64_t>(options.strict),
         static_cast<std::int64_t>(options.machine.order.over(shape).bits()),
         static_cast<std::int64_t>(transport_->settings().windows),
+        static_cast<std::int64_t>(options.find_nodes),
+        static_cast<std::int64_t>(transport_->settings().processes_per_node),
         static_cast<std::int64_t>(transport_->settings().large_count),
         static_cast<std::int64_t>(transport_->settings().large_in_pieces)})
     digest = detail::mix(digest, static_cast<std::uint64_t>(value));
@@ -354,6 +367,9 @@ inline MeshCore::MeshCore(std::shared_ptr<Transport> transport, MeshShape shape,
     process_ = transport_->rank();
     control_ = transport_->group(detail::all_members(transport_->size()), detail::control_purpose);
   }
+  if (options_.find_nodes && options_.machine.processes_per_node == 0)
+    options_.machine.processes_per_node =
+        detail::found_node_size(*transport, *transport_, shape_, options_);
   coordinates_ = shape_.coordinates(process_);
   processes_ = transport_->processes();
   arena_ = make_arena();

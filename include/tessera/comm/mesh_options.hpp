@@ -19,6 +19,8 @@ namespace tessera {
 struct MeshOptions {
   Check check = check_from_environment();
   Machine machine{};
+  bool find_nodes = true;  ///< where machine.processes_per_node is 0: as the transport knows it, if
+                           ///< nodes are of one size and made of consecutive processes
   Wait wait = Wait::automatic;           ///< automatic: as the transport
   Windows windows = Windows::automatic;  ///< automatic: as the transport
   double time_limit = -1;  ///< seconds a call may wait; 0: for ever; negative: as the transport

@@ -62,6 +62,7 @@ class MpiTransport final : public Transport {
   const TransportSettings& settings() const override { return settings_; }
   std::vector<int> processes() const override { return context_->processes(); }
   int sharers() const override { return context_->node_size(); }
+  std::vector<int> nodes() const override { return context_->nodes(); }
   Blackboard* blackboard() override { return context_->blackboard(); }
 
   std::shared_ptr<Group> group(const std::vector<int>& members, std::uint64_t key) override {

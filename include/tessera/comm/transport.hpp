@@ -12,6 +12,7 @@
 /// data, are the same on every transport.
 #include <climits>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -76,6 +77,8 @@ struct TransportSettings {
                                  ///< large-count functions; the same on all processes
   bool large_in_pieces = false;  ///< or are cut into pieces of at most as many elements, as they
                                  ///< always are where MPI (before 4.0) has no such functions
+  int processes_per_node = -1;   ///< consecutive ones of the job that are taken to share a node; 0:
+                                 ///< all; negative: as MPI tells; the same on all processes
   Windows windows = Windows::automatic;
   Index window_least = Index{64} << 10;  ///< bytes of a group's call (all its pieces) from which
                                          ///< windows are used; the same on all processes
@@ -87,7 +90,8 @@ struct TransportSettings {
 };
 
 /// Returns the default settings, changed by TESSERA_WAIT, TESSERA_TIME_LIMIT, TESSERA_WINDOWS,
-/// TESSERA_LARGE_COUNT (a number of elements) and TESSERA_LARGE_CALLS (whole or pieces).
+/// TESSERA_LARGE_COUNT (a number of elements), TESSERA_LARGE_CALLS (whole or pieces) and
+/// TESSERA_PROCESSES_PER_NODE.
 /// Throws UsageError when those make no sense.
 inline TransportSettings settings_from_environment() {
   TransportSettings settings;
@@ -100,6 +104,11 @@ inline TransportSettings settings_from_environment() {
   settings.large_count = static_cast<Index>(most);
   settings.large_in_pieces =
       detail::choice_variable("TESSERA_LARGE_CALLS", {"whole", "pieces"}) == 1;
+  const double node = detail::number_variable("TESSERA_PROCESSES_PER_NODE", -1);
+  if (node > INT_MAX || node != static_cast<double>(static_cast<int>(node)))
+    throw UsageError(
+        "TESSERA_PROCESSES_PER_NODE is a number of processes, or 0 where all share one node");
+  settings.processes_per_node = static_cast<int>(node);
   return settings;
 }
 
@@ -180,6 +189,10 @@ class Transport {
   /// Returns how many processes share this one's memory.
   virtual int sharers() const { return 1; }
 
+  /// Returns, of each process, the least that shares its node; nothing when all share one, or this
+  /// transport cannot tell.
+  virtual std::vector<int> nodes() const { return {}; }
+
   /// Returns where this node's processes say what they are doing, or nullptr; and as which of them
   /// this one writes there.
   virtual Blackboard* blackboard() { return nullptr; }
@@ -202,6 +215,19 @@ inline std::vector<int> all_members(int count) {
   std::vector<int> members(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) members[static_cast<std::size_t>(i)] = i;
   return members;
+}
+
+/// Returns, of each process of a transport, the least that shares its node: as the settings say, or
+/// as the transport knows.
+inline std::vector<int> nodes_of(const Transport& transport) {
+  const int size = transport.settings().processes_per_node;
+  if (size < 0) return transport.nodes();
+  if (size == 0) return {};
+  std::vector<int> nodes = transport.processes();
+  std::map<int, int> least;
+  for (std::size_t p = 0; p < nodes.size(); ++p)
+    nodes[p] = least.emplace(nodes[p] / size, static_cast<int>(p)).first->second;
+  return nodes;
 }
 
 /// Returns an all-reduce in place of `count` 64-bit integers over the whole of a group.

@@ -10,6 +10,8 @@
 /// Laws: the members of the node part are on one node, wherever the group lies; node part and
 /// network part make up the group. Where nodes and axes do not divide one another, the node part is
 /// the largest that is the same for all processes.
+#include <span>
+
 #include <tessera/mesh/machine.hpp>
 
 namespace tessera {
@@ -33,6 +35,19 @@ constexpr std::int64_t greatest_common_divisor(std::int64_t a, std::int64_t b) {
   return a;
 }
 }  // namespace detail
+
+/// Returns Machine::processes_per_node of processes that lie so: `nodes` has, of each process, the
+/// least that is on its node. 0, as one node, where all share one, and where nodes are not of one
+/// size and made of consecutive processes (the last may have fewer).
+constexpr std::int64_t consecutive_node_size(std::span<const int> nodes) {
+  const std::size_t count = nodes.size();
+  std::size_t size = 0;
+  while (size < count && nodes[size] == 0) ++size;
+  if (size == 0 || size == count) return 0;
+  for (std::size_t p = size; p < count; ++p)
+    if (nodes[p] != static_cast<int>(p / size * size)) return 0;
+  return static_cast<std::int64_t>(size);
+}
 
 /// Returns how a group lies on the nodes of a machine.
 constexpr Levels levels(AxisSet group, const MeshShape& mesh, const Machine& machine) {

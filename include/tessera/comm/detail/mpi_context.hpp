@@ -168,6 +168,8 @@ class MpiContext {
   int node_size() const { return node_size_; }
   /// Returns the ranks of these processes in MPI_COMM_WORLD.
   const std::vector<int>& processes() const { return processes_; }
+  /// Returns, of each process, the least that shares its node.
+  const std::vector<int>& nodes() const { return nodes_; }
   /// Returns what transports among `members` (ranks here) share, made when first asked for from a
   /// communicator that make() returns and that is freed again. It is closed with all others.
   /// Collective over: the members.
@@ -433,6 +435,9 @@ class MpiContext {
     node_ranks_.assign(static_cast<std::size_t>(size_), -1);
     for (int i = 0; i < node_size_; ++i)
       node_ranks_[static_cast<std::size_t>(ranks[static_cast<std::size_t>(i)])] = i;
+    nodes_.resize(static_cast<std::size_t>(size_));
+    const int least = *std::min_element(ranks.begin(), ranks.end());
+    check(MPI_Allgather(&least, 1, MPI_INT, nodes_.data(), 1, MPI_INT, comm_), "MPI_Allgather");
 
     const Index bytes = static_cast<Index>(Blackboard::bytes_for(node_size_));
     int room = shared_memory_has(bytes, 1) ? 1 : 0;
@@ -462,6 +467,7 @@ class MpiContext {
   int size_ = 1;
   int node_size_ = 1;
   std::vector<int> node_ranks_;
+  std::vector<int> nodes_;
   std::vector<int> processes_;
   std::map<std::vector<int>, std::shared_ptr<MpiContext>> among_;
   Wait automatic_ = Wait::nap;
