@@ -149,6 +149,30 @@ template <class T> void every_number(const ProcessMesh<Grid>& mesh) {
   fmt::print(fmt::runtime("{}{}{}"), product<"ij->j">(y), sum(x, deterministic),
              gather(equal(finished, full<Tensor<T, data>>(mesh, {4}, T(1)))).values.size());
 }
+/// Convolutions, windows and their gradients.
+template <class T> void every_window(const ProcessMesh<Grid>& mesh) {
+  const auto x = from_function<Tensor<T, _, data, _, model>>(mesh, {2, 8, 8, 4}, Row<T>{});
+  const auto k = from_function<Tensor<T, _, _, model, _>>(mesh, {3, 3, 4, 6}, Row<T>{});
+  Convolution settings;
+  settings.stride = {2, 2};
+  settings.low = settings.high = {1, 1};
+  const auto y = convolve<nhwc, P<_, data, _, _>>(x, k, settings);
+  const auto dx = convolve_input_gradient<nhwc, P<_, data, _, model>>(y, k, x.extents(), settings);
+  const auto dk = convolve_kernel_gradient<nhwc>(x, y, k.extents(), settings);
+  WindowSettings pool;
+  pool.size = pool.stride = {1, 2, 2, 1};
+  const auto most = reduce_window<Sum>(x, pool);
+  const auto back = reduce_window_gradient<Sum>(x, most, pool);
+  fmt::print(fmt::runtime("{}{}{}"), dx + back, dk, gather(most).values.size());
+}
+template <class T> void every_pool(const ProcessMesh<Grid>& mesh) {
+  const auto x = from_function<Tensor<T, data, model>>(mesh, {4, 6}, Ramp{});
+  WindowSettings pool;
+  pool.size = {2, 3};
+  const auto most = reduce_window<Max>(x, pool);
+  fmt::print(fmt::runtime("{}{}"), select_and_scatter<Min>(x, most, pool),
+             reduce_window_gradient<Max>(x, reduce_window<Min>(x, pool), pool));
+}
 template <class T> void every_order(const ProcessMesh<Grid>& mesh) {
   const auto x = from_function<Tensor<T, data, model>>(mesh, {4, 6}, Ramp{});
   const auto top = max<"ij->i">(x) + min<"ij->i">(x) + clamp(maximum(x, -x), 0, 2);
@@ -183,6 +207,11 @@ int main(int argc, char** argv) {
   every_number<std::int8_t>(mesh);
   every_number<std::uint8_t>(mesh);
   every_number<complex<double>>(mesh);
+  every_window<float>(mesh);
+  every_window<complex<double>>(mesh);
+  every_window<std::int32_t>(mesh);
+  every_pool<float>(mesh);
+  every_pool<tessera::half>(mesh);
   every_order<std::int16_t>(mesh);
   every_order<bfloat16>(mesh);
   every_truth(mesh);
