@@ -25,7 +25,7 @@ using Tensor = ShardedTensor<float, Grid, P<D...>>;
 template <class... D>
 using Careful = ShardedTensor<float, Strict<Grid>, P<D...>>;
 
-void use(const Tensor<_, rows, _, model>& x, const Tensor<_, _, model, _>& k, const Tensor<_, _, _, Unreduced<Sum, model>>& open,
+void use(const Tensor<_, rows, _, model>& x, const Tensor<_, _, model, _>& k, const Tensor<_, _, _, _, Unreduced<Sum, model>>& open,
          const ShardedTensor<double, Grid, P<_, _, _, _>>& wide, const ShardedTensor<bool, Grid, P<rows, _>>& truth, const Tensor<rows, _>& plane,
          const Tensor<_, _, _>& cube, const Careful<_, rows, _, _>& careful, const Careful<_, _, _, _>& weights) {
   (void)x, (void)k, (void)open, (void)wide, (void)truth, (void)plane, (void)cube, (void)careful, (void)weights;
@@ -55,7 +55,7 @@ void use(const Tensor<_, rows, _, model>& x, const Tensor<_, _, model, _>& k, co
 #elif defined(CASE_strict)
   (void)convolve<nhwc>(careful, weights);
 #else
-  (void)convolve<nhwc, P<_, rows, _, Unreduced<Sum, model>>>(x, k);
+  (void)convolve<nhwc, P<_, rows, _, _, Unreduced<Sum, model>>>(x, k);
   (void)convolve<nhwc, Deduced, Only<exchanges<rows>>>(careful, weights);
   (void)reduce_window<Any>(truth, pairs);
   (void)reduce_window_gradient<Mean>(plane, plane, pairs);

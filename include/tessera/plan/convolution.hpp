@@ -165,7 +165,6 @@ constexpr Extents convolved_extents(const ConvolveWindows& shape, const Convolve
 /// Checks the letters and shardings of a convolution.
 constexpr Verdict check_convolve(const Terms& terms, const Shardings& operands,
                                  const Sharding& out) {
-  if (!terms.well_formed) return {Rule::equation_readable};
   if (const Verdict v = detail::check_terms(terms, operands, out); !v.ok()) return v;
   if (terms.operands.size() != 2 || !parts_of(terms).complete) return {Rule::convolution_letters};
   for (int i = 0; i < 2; ++i)
@@ -198,8 +197,8 @@ constexpr Verdict check_window(const Terms& terms, const Shardings& operands, co
 /// as the input's, features as the kernel's; an axis goes to the first that has it.
 constexpr Sharding deduce_convolve(const Terms& terms, const Shardings& operands) {
   Sharding s = Sharding::replicated(terms.result.size());
+  if (!detail::check_terms(terms, operands, s).ok() || !parts_of(terms).complete) return s;
   const ConvolveParts parts = parts_of(terms);
-  if (!parts.complete) return s;
   AxisSet used;
   const auto give = [&](int to, AxisList axes) {
     s[to] = axes.without(used);
