@@ -5,6 +5,8 @@
 /// kernels carry them out. All offsets and strides count elements; a stride of 0 broadcasts.
 ///
 ///     Gemm g{.m = 2, .n = 3, .k = 4, .lda = 4, .ldb = 3, .ldc = 3};      // row-major C = A B
+#include <vector>
+
 #include <tessera/base/box.hpp>
 #include <tessera/base/math.hpp>
 
@@ -20,6 +22,13 @@ struct StridedCopy {
   Index to_offset = 0;
   Extents to_strides{};
   constexpr bool operator==(const StridedCopy&) const = default;
+};
+
+/// What is copied from (or to) the memory of another process of a group.
+struct PeerCopies {
+  int peer = 0;
+  std::vector<StridedCopy> copies;
+  bool operator==(const PeerCopies&) const = default;
 };
 
 /// A batch of row-major products C (m x n) = A (m x k) * B (k x n). transpose_a: A is stored (k x

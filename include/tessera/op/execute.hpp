@@ -64,7 +64,7 @@ class Execution {
     for (; next_ < plan_.steps.size(); close(plan_.steps[next_])) {
       const Step& step = plan_.steps[next_];
       open(step);
-      if (step.kind == StepKind::communicate) {
+      if (step.kind == StepKind::communicate && step.in.size() == 1 && !work().adds) {
         under_way_.emplace(*mesh_, site_, work(), type_of(step), source(step), target(step));
         return under_way_->start();
       }
@@ -94,6 +94,9 @@ class Execution {
     if (entry_ >= 0) mesh_->attachment<Recorder>().end(entry_, result);
     return result;
   }
+  /// Returns the result while it is under way: as much of it as the steps up to the first call have
+  /// made.
+  TensorCore begun() { return {mesh_, plan_.result_desc(), storage_[plan_.result]}; }
   /// Returns the further result i of a plan with several, once it is finished.
   TensorCore also(int i, const Sharding& sharding) {
     TensorDesc desc = plan_.slots[plan_.also[i]].desc;
@@ -113,8 +116,11 @@ class Execution {
     data_[slot] = storage_[slot]->data();
   }
   void open(const Step& step) {
-    for (int slot : step.also) make(slot);
-    if (step.takes >= 0) {
+    for (int slot : step.also)
+      if (!step.in_place(slot)) make(slot);
+    if (step.in_place(step.out)) {
+      // What it holds stays.
+    } else if (step.takes >= 0) {
       storage_[step.out] = std::move(storage_[step.takes]);
       data_[step.out] = storage_[step.out]->data();
     } else if (plan_.slots[step.out].given) {
@@ -123,8 +129,8 @@ class Execution {
     } else {
       make(step.out);
     }
-    if (step.fills && live_)
-      fill_block(type_of(step), data_[step.out], plan_.slots[step.out].bytes);
+    for (int k = 0; step.fills && live_ && !work().covers && k <= step.also.size(); ++k)
+      fill_block(type_of(step), data_[step.output(k)], plan_.slots[step.output(k)].bytes);
   }
   void fill_block(DType type, void* block, Index bytes) {
     if (fill_ == nullptr) return fill_zeros(block, bytes);
@@ -194,24 +200,26 @@ class Execution {
     const auto each = [&](const auto& visit) {
       for (int k = 0; live_ && k < step.in.size(); ++k)
         visit(Side{data_[step.in[k]], false},
-              work.joined.empty() ? work : work.joined[static_cast<std::size_t>(k)]);
+              work.joined.empty() ? work : work.joined[static_cast<std::size_t>(k)],
+              Side{data_[step.output(k)], false});
     };
-    const auto put = [&](Side from, const std::vector<StridedCopy>& copies) {
+    const auto put = [&](Side from, const std::vector<StridedCopy>& copies, Side to) {
       if (work.adds && !copies.empty())
-        return accumulate(type, from.data, data_[step.out], copies.data(),
-                          static_cast<int>(copies.size()));
-      copy_all(type, from, target(step), copies);
+        return accumulate(type, from.data, to.data, copies.data(), static_cast<int>(copies.size()));
+      copy_all(type, from, to, copies);
     };
     if (step.kind == StepKind::communicate) {
-      each([&](Side block, const CallWork& one) { copy_all(type, block, send.side(), one.pack); });
+      each([&](Side block, const CallWork& one, Side) {
+        copy_all(type, block, send.side(), one.pack);
+      });
       if (live_) tessera::fence();
       const bool packed = work.send == Buffer::send_staging;
       mesh_->collective(work.call, packed ? send.side().data : source(step).data,
                         receive.side().data, site_.label, site_.where);
     }
-    each([&](Side block, const CallWork& one) {  // later inputs come over earlier ones
-      put(block, one.local);
-      put(receive.side(), one.unpack);
+    each([&](Side block, const CallWork& one, Side to) {  // later inputs come over earlier ones
+      put(block, one.local, to);
+      put(receive.side(), one.unpack, to);
     });
     if (live_) tessera::fence();  // the staging memory goes back
   }
@@ -253,7 +261,7 @@ class Started {
   Started& operator=(const Started&) = delete;
 
   void begin(const Prepared& prepared, const OperandList& operands, CallSite site, double scale,
-             MapKernel kernel) {
+             MapKernel kernel, const void* fill = nullptr) {
     label_ = site.label;
     site_ = {label_, site.where};
     kept_.reserve(static_cast<std::size_t>(operands.size()));
@@ -262,9 +270,10 @@ class Started {
       operands_.push_back(&operand);
       operand.storage()->begin_use(site.where);
     }
-    execution_.emplace(prepared, operands_, site_, scale, kernel, nullptr);
+    execution_.emplace(prepared, operands_, site_, scale, kernel, nullptr, fill);
     execution_->start();
   }
+  TensorCore begun() { return execution_->begun(); }
   bool arrived() { return execution_->arrived(); }
   bool arrived_already() const { return execution_->arrived_already(); }
   TensorCore finish() {

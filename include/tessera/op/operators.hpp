@@ -128,11 +128,12 @@ TensorCore run_operator(PlanKey& key, const OperandList& operands, CallSite site
       });
       if (extras.into != nullptr) require_destination(*prepared.plan, operands, *extras.into, site);
       if (extras.started != nullptr) {
-        extras.started->begin(prepared, operands, site, extras.scale, extras.kernel);
+        extras.started->begin(prepared, operands, site, extras.scale, extras.kernel, extras.fill);
         return TensorCore();
       }
       if (extras.also != nullptr) {
-        Execution execution(prepared, operands, site, extras.scale, extras.kernel, nullptr);
+        Execution execution(prepared, operands, site, extras.scale, extras.kernel, nullptr,
+                            extras.fill);
         TensorCore first = execution.run();
         for (int i = 1; i < extras.targets->size(); ++i)
           extras.also->push_back(execution.also(i - 1, (*extras.targets)[i]));

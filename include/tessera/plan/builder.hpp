@@ -176,7 +176,7 @@ class PlanBuilder {
   /// Returns the slot that can be a result: operators return new tensors, and only a reshard to S
   /// from S does not.
   constexpr int returned(int slot, const Sharding& out) {
-    const bool alias = plan_.kind == OperatorKind::from_boxes ||
+    const bool alias = plan_.kind == OperatorKind::from_boxes || plan_.slots[slot].region >= 0 ||
                        (plan_.kind == OperatorKind::reshard && desc(slot).sharding == out &&
                         plan_.destination == Destination::fresh);
     return plan_.slots[slot].role == SlotRole::operand && !alias ? copy(slot) : slot;
@@ -233,6 +233,42 @@ class PlanBuilder {
     step.in.push_back(static_cast<std::int8_t>(slot));
     step.group = moving_axes(plan_.regions[region], plan_.mesh);
     return add_region_step(step, add_slot(result, labels, SlotRole::temporary));
+  }
+
+  /// Makes `region` one of the plan's, for slots and steps to refer to; returns its number.
+  constexpr std::int8_t region(const Region& region) {
+    for (int i = 0; i < plan_.regions.size(); ++i)
+      if (plan_.regions[i] == region) return static_cast<std::int8_t>(i);
+    plan_.regions.push_back(region);
+    return static_cast<std::int8_t>(plan_.regions.size() - 1);
+  }
+  /// Return a slot of which a process holds what it needs of region `shape` of the plan.
+  constexpr int shaped_operand(const TensorDesc& desc, const Term& labels, std::int8_t shape) {
+    ++plan_.operands;
+    return add_slot(desc, labels, SlotRole::operand, {}, shape);
+  }
+  constexpr int shaped(const TensorDesc& desc, const Term& labels, std::int8_t shape) {
+    return add_slot(desc, labels, SlotRole::temporary, {}, shape);
+  }
+  /// Makes targets[k] of what region regions[k] of the plan takes of slots[k] (or `adjoint`, as
+  /// give_back() says), all by one exchange, or local copies. A target that is the slot itself
+  /// keeps what it holds in place.
+  constexpr void take_each(const FixedVector<int, max_operands>& slots,
+                           const FixedVector<std::int8_t, max_operands>& regions,
+                           const FixedVector<int, max_operands>& targets, bool fills,
+                           bool adjoint = false) {
+    Step step;
+    step.kind = StepKind::copy;
+    step.region = regions[0];
+    step.fills = fills;
+    step.adjoint = adjoint;
+    for (int k = 0; k < slots.size(); ++k) {
+      step.in.push_back(static_cast<std::int8_t>(slots[k]));
+      if (k > 0) step.also.push_back(static_cast<std::int8_t>(targets[k]));
+      if (k > 0) step.also_regions.push_back(regions[k]);
+      step.group = step.group | moving_axes(plan_.regions[regions[k]], plan_.mesh);
+    }
+    add_region_step(step, targets[0]);
   }
 
   constexpr const Coordinates& at() const { return at_; }

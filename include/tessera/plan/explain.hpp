@@ -127,6 +127,21 @@ inline std::string slot_text(const Slot& slot, const AxisNames& names) {
   return (slot.labels.empty() ? "scalar" : to_text(slot.labels)) + " " + place_text(slot, names) +
          (slot.panel_dim >= 0 ? " in " + std::to_string(slot.panels) + " panels" : "");
 }
+/// How far what a process has of a slot reaches beyond its block: " with halo 1_1x0_2", low_high
+/// for each dimension; negative where it has less. Nothing of a slot that is its block.
+inline std::string halo_text(const Plan& plan, const Slot& slot) {
+  if (slot.region < 0) return "";
+  const Coordinates at = plan.mesh.coordinates(plan.process);
+  const Box own = block(slot.desc.extents, slot.desc.sharding, plan.mesh, at);
+  const Box has = needed(plan.regions[slot.region], plan.mesh, at);
+  if (own == has) return "";
+  if (has.empty() || own.rank() != has.rank()) return " with halo, empty";
+  std::string text = " with halo ";
+  for (int d = 0; d < has.rank(); ++d)
+    text += (d > 0 ? "x" : "") + std::to_string(own[d].lo - has[d].lo) + "_" +
+            std::to_string(has[d].hi - own[d].hi);
+  return text;
+}
 }  // namespace detail
 
 /// Returns the plan as a table: the operands, a row a step with what it moves and computes on this
@@ -138,10 +153,11 @@ inline std::string explain(const Plan& plan, const AxisNames& names) {
   detail::TextTable table;
   for (int i = 0; i < plan.operands; ++i)
     table.row({"operand " + std::to_string(i + 1), to_text(plan.slots[i].labels),
-               detail::tensor_text(plan.slots[i], names)});
+               detail::tensor_text(plan.slots[i], names) + detail::halo_text(plan, plan.slots[i])});
   for (const Step& step : plan.steps) {
     std::vector<std::string> cells{detail::step_name(step, names), "->",
-                                   detail::slot_text(plan.slots[step.out], names)};
+                                   detail::slot_text(plan.slots[step.out], names) +
+                                       detail::halo_text(plan, plan.slots[step.out])};
     if (step.kind == StepKind::communicate)
       cells.push_back(bytes_text(step.payload) + ", " + std::to_string(step.messages) +
                       (step.messages == 1 ? " message" : " messages") +
@@ -158,9 +174,9 @@ inline std::string explain(const Plan& plan, const AxisNames& names) {
   Slot result = plan.slots[plan.result];
   result.desc = plan.result_desc();
   if (plan.result < plan.operands) result.place = {};
-  text += "  result " + detail::tensor_text(result, names) + "; payload " +
-          bytes_text(plan.payload_bytes()) + ", workspace " + bytes_text(plan.peak_bytes) + ", " +
-          flops_text(plan.flops()) + "\n";
+  text += "  result " + detail::tensor_text(result, names) + detail::halo_text(plan, result) +
+          "; payload " + bytes_text(plan.payload_bytes()) + ", workspace " +
+          bytes_text(plan.peak_bytes) + ", " + flops_text(plan.flops()) + "\n";
   return text;
 }
 

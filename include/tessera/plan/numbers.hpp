@@ -134,8 +134,10 @@ constexpr Index replayed_peak(const Plan& plan) {
   const auto charge = [&](const Slot& slot) { return slot.given ? 0 : arena_charge(slot.bytes); };
   for (int i = 0; i < plan.steps.size(); ++i) {
     const Step& step = plan.steps[i];
-    if (step.takes < 0) held = saturating_add(held, charge(plan.slots[step.out]));
-    for (int slot : step.also) held = saturating_add(held, charge(plan.slots[slot]));
+    if (step.takes < 0 && !step.in_place(step.out))
+      held = saturating_add(held, charge(plan.slots[step.out]));
+    for (int slot : step.also)
+      if (!step.in_place(slot)) held = saturating_add(held, charge(plan.slots[slot]));
     peak = max_of(peak, saturating_add(held, step.scratch));
     for (int k = 0; k < step.in.size(); ++k) {
       const Slot& slot = plan.slots[step.in[k]];

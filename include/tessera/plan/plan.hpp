@@ -220,11 +220,17 @@ struct Step {
   ScanOptions scan;
   AxisGroup node;  ///< of an exchange of placed slots or regions: its members on one node
   /// Of a step that takes regions: the region of the plan that leads from its first input to its
-  /// output; those of further inputs follow it.
+  /// output; those of further inputs follow it, unless they are listed.
   std::int8_t region = -1;
+  FixedVector<std::int8_t, max_operands> also_regions;
   bool fills = false;     ///< the region leaves coordinates that no element fills
   bool adjoint = false;   ///< the other way round: what all need of an element is added to it
   std::int64_t cost = 0;  ///< picoseconds by the machine model, of process 0
+
+  /// Returns the output of input k; where it is the input itself, what that holds stays in place.
+  constexpr int output(int k) const { return k == 0 || also.empty() ? out : also[k - 1]; }
+  /// Returns whether a slot that the step makes is there before it.
+  constexpr bool in_place(int slot) const { return in.contains(static_cast<std::int8_t>(slot)); }
   constexpr bool operator==(const Step&) const = default;
 };
 

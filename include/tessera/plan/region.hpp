@@ -70,6 +70,8 @@ struct RegionDim {
   Index stride = 1;
   Index offset = 0;
   Index dilation = 1;
+  // Taken by an exchange before: the source is what each process needs, and all have it.
+  bool kept = false;
 
   constexpr Index source_size() const { return source_extent * source_unit; }
   constexpr AxisSet used() const { return axes.set() | tap_axes.set(); }
@@ -192,6 +194,7 @@ constexpr Interval needed_by_all(const RegionDim& d) {
 }
 /// Returns the elements that the process at `at` owns of the source.
 constexpr Interval owned(const RegionDim& d, const MeshShape& mesh, const Coordinates& at) {
+  if (d.kept) return needed(d, mesh, at);
   const Interval mine = block(d.source_extent, d.source_axes, mesh, at);
   return {mine.lo * d.source_unit, mine.hi * d.source_unit};
 }
@@ -212,6 +215,9 @@ constexpr AxisSet needing_axes(const Region& region) {
   for (const RegionDim& d : region) axes = axes | d.used();
   return axes;
 }
+
+/// Returns the strand of all that a process needs in a dimension that is kept.
+constexpr Strand kept_strand(Interval mine) { return {mine.lo, 1, mine.size(), mine.lo, 1}; }
 
 /// Calls visit(strand) for each strand of `coordinates` that maps to `elements` of the source, in
 /// order of the images of the source.

@@ -56,6 +56,10 @@ constexpr void for_each_receiving(const Region& region, int dim, const Box& mine
     return;
   }
   const RegionDim& d = region[dim];
+  if (d.kept) {
+    piece[dim] = kept_strand(mine[dim]);
+    return for_each_receiving(region, dim + 1, mine, free, mesh, at, piece, visit);
+  }
   for_each_strand(d, mine[dim], needed_by_all(d), [&](const Strand& strand) {
     for_each_needing(d, strand, free, mesh, at, [&](const Strand& part) {
       piece[dim] = part;
@@ -73,6 +77,10 @@ constexpr void for_each_sending(const Region& region, int dim, const Box& wanted
     return;
   }
   const RegionDim& d = region[dim];
+  if (d.kept) {
+    piece[dim] = kept_strand(wanted[dim]);
+    return for_each_sending(region, dim + 1, wanted, free, mesh, at, piece, visit);
+  }
   for_each_strand(d, {0, d.source_size()}, wanted[dim], [&](const Strand& strand) {
     const Interval elements = strand.elements();
     const Interval units{elements.lo / d.source_unit, ceil_div(elements.hi, d.source_unit)};
@@ -116,6 +124,7 @@ constexpr void for_each_piece_received(const Region& region, const MeshShape& me
 /// Returns whether the process at `self` has all that it needs in one dimension.
 constexpr bool has_what_it_needs(const RegionDim& d, const MeshShape& mesh,
                                  const Coordinates& self) {
+  if (d.kept) return true;
   const Interval mine = owned(d, mesh, self);
   bool all = true;
   for_each_strand(d, {0, d.source_size()}, needed(d, mesh, self), [&](const Strand& strand) {
@@ -143,6 +152,7 @@ constexpr AxisSet moving_axes(const Region& region, const MeshShape& mesh) {
 /// Returns whether the map leaves coordinates that no element fills, on some process.
 constexpr bool needs_filling(const Region& region) {
   for (const RegionDim& d : region) {
+    if (d.kept) continue;
     const Interval all = needed_by_all(d);
     Index found = 0;
     for_each_strand(d, {0, d.source_size()}, all, [&](const Strand& s) { found += s.count; });

@@ -65,7 +65,9 @@ class RegionWork {
       in.push_back(pieces_received(region, plan_.mesh, step_.group, at_));
       if (step_.adjoint) std::swap(out.back(), in.back());
       keep(k, in.back());
+      if (moves) read(k, in.back());
     }
+    work_.covers = inputs == 1 && !step_.adjoint && covers(in[0]);
     if (!moves) return std::move(work_);
     Call& call = work_.call;
     call.kind = step_.collective;
@@ -81,8 +83,7 @@ class RegionWork {
     const Index sent = lay_out(out, true, send_runs, call.send);
     const Index received = lay_out(in, false, receive_runs, call.receive);
     for (const Piece& piece : call.send)
-      if (!on_one_node(plan_.mesh, step_.node, at_,
-                       plan_.mesh.member(step_.group, at_, piece.peer)))
+      if (!on_one_node(plan_.mesh, step_.node, at_, member(piece.peer)))
         call.network += piece.count;
     if (!send_runs) work_.send_staging = saturating_mul(sent, unit);
     if (!receive_runs) work_.receive_staging = saturating_mul(received, unit);
@@ -90,29 +91,54 @@ class RegionWork {
   }
 
  private:
-  constexpr const Region& region_of(int k) const { return plan_.regions[step_.region + k]; }
+  constexpr const Region& region_of(int k) const {
+    return plan_.regions[k == 0 || step_.also_regions.empty() ? step_.region + k
+                                                              : step_.also_regions[k - 1]];
+  }
   constexpr int own() const { return plan_.mesh.group_rank(step_.group, at_); }
+  constexpr Coordinates member(int peer) const { return plan_.mesh.member(step_.group, at_, peer); }
+  /// What a process holds of one side: the source's (`owner`), or the region's.
+  constexpr Box box_of(int k, bool owner, const Coordinates& at) const {
+    const Slot& slot = plan_.slots[owner != step_.adjoint ? step_.in[k] : step_.output(k)];
+    if (slot.region >= 0) return needed(plan_.regions[slot.region], plan_.mesh, at);
+    return owner ? owned(region_of(k), plan_.mesh, at) : needed(region_of(k), plan_.mesh, at);
+  }
   constexpr PieceLayout layout(int k, const RegionPiece& piece, bool owner) const {
-    const Region& region = region_of(k);
-    return layout_of(
-        piece, owner ? owned(region, plan_.mesh, at_) : needed(region, plan_.mesh, at_), owner);
+    return layout_of(piece, box_of(k, owner, at_), owner);
   }
   constexpr CallWork& of_input(int k) {
     return work_.joined.empty() ? work_ : work_.joined[static_cast<std::size_t>(k)];
   }
-  /// What the process itself has.
+  /// The copy of a piece from what the process at `from` holds to what this one makes.
+  constexpr StridedCopy copy_from(int k, const RegionPiece& piece, const Coordinates& from) const {
+    const bool adjoint = step_.adjoint;
+    const PieceLayout source = layout_of(piece, box_of(k, !adjoint, from), !adjoint),
+                      target = layout(k, piece, adjoint);
+    return {counts_of(piece), source.offset, source.strides, target.offset, target.strides};
+  }
+  /// What the process itself has; in place, only what moves.
   constexpr void keep(int k, const std::vector<PeerPiece>& in) {
     for (const PeerPiece& p : in) {
       if (step_.kind == StepKind::communicate && p.peer != own()) continue;
-      const PieceLayout source = layout(k, p.piece, true), target = layout(k, p.piece, false);
-      StridedCopy copy{counts_of(p.piece), source.offset, source.strides, target.offset,
-                       target.strides};
-      if (step_.adjoint) {
-        std::swap(copy.from_offset, copy.to_offset);
-        std::swap(copy.from_strides, copy.to_strides);
-      }
-      of_input(k).local.push_back(copy);
+      const StridedCopy copy = copy_from(k, p.piece, at_);
+      const bool stays = step_.in[k] == step_.output(k) && copy.from_offset == copy.to_offset &&
+                         copy.from_strides == copy.to_strides;
+      if (!stays) of_input(k).local.push_back(copy);
     }
+  }
+  /// What others have, where it lies.
+  constexpr void read(int k, const std::vector<PeerPiece>& in) {
+    std::vector<PeerCopies>& reads = of_input(k).reads;
+    for (const PeerPiece& p : in) {
+      if (p.peer == own()) continue;
+      if (reads.empty() || reads.back().peer != p.peer) reads.push_back({p.peer, {}});
+      reads.back().copies.push_back(copy_from(k, p.piece, member(p.peer)));
+    }
+  }
+  constexpr bool covers(const std::vector<PeerPiece>& in) const {
+    Index elements = 0;
+    for (const PeerPiece& p : in) elements = saturating_add(elements, volume(p.piece));
+    return elements == box_of(0, false, at_).size();
   }
   /// Whether every piece for another process is a run of the block, one a peer.
   constexpr bool all_runs(const std::vector<PeerPiece>& pieces, bool owner) const {

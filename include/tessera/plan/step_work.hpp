@@ -27,6 +27,9 @@ struct CallWork {
   std::vector<StridedCopy> pack;   ///< source block (later stages: receive staging) -> send staging
   std::vector<StridedCopy> local;  ///< source block -> destination block
   std::vector<StridedCopy> unpack;  ///< receive staging -> destination block
+  /// Of regions: others' source blocks -> destination block. It is what the call and its copies do,
+  /// for processes that read each other's memory.
+  std::vector<PeerCopies> reads;
 };
 
 struct StepWork : CallWork {
@@ -35,6 +38,7 @@ struct StepWork : CallWork {
   std::vector<CallWork> joined;
   bool zeroed = false;  ///< the copies do not cover the destination; the rest is zero, or as filled
   bool adds = false;    ///< `local` and `unpack` add to the destination, in order
+  bool covers = false;  ///< what is taken covers the destination: nothing is left to be filled
   Index send_staging = 0;     ///< bytes
   Index receive_staging = 0;  ///< bytes
   ContractionWork contract;   ///< of a contract step

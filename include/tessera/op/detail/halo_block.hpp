@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Extended blocks without their types, and the operators on them: what op/halo_tensor.hpp and
+/// op/halo.hpp end in.
+///
+///     auto block = std::make_shared<HaloBlock>(halo_exchange(x, halo, nullptr, site), halo);
+///     exchange({block.get()}, site);
+///
+/// Laws: an exchange in place moves what plan_halo in place says, and writes nothing that is
+/// neither in the halo nor within the tensor.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <tessera/op/operators.hpp>
+#include <tessera/plan/halo.hpp>
+
+namespace tessera::detail {
+
+/// A process's extended block of a tensor. `core` has the tensor's description and the extended
+/// block's memory.
+struct HaloBlock {
+  HaloBlock(TensorCore extended, const Halo& widths)
+      : core(std::move(extended)),
+        halo(widths),
+        own(core.box()),
+        box(needed(halo_region(core.extents(), core.sharding(), halo), core.mesh()->shape(),
+                   core.mesh()->coordinates())) {}
+  TensorCore core;
+  Halo halo;
+  Box own;  ///< what the process owns
+  Box box;  ///< what the block covers
+};
+
+inline void add_halo(PlanKey& key, const TensorDesc& desc, const Halo& halo) {
+  key.add(desc);
+  for (const HaloDim& d : halo) {
+    key.add(static_cast<std::uint64_t>(d.low));
+    key.add(static_cast<std::uint64_t>(d.high) << 8 | static_cast<std::uint64_t>(d.boundary));
+  }
+}
+
+inline void require_halo(const TensorDesc& desc, const Halo& halo, const MeshCore& mesh,
+                         CallSite site) {
+  if (!desc.sharding.partial.empty())
+    throw ShardingError(std::string(site.label) + ": " + to_string(desc.sharding, mesh.names()) +
+                            " is unfinished, and a halo holds finished values; reshard to a spec "
+                            "without Unreduced first",
+                        site.where);
+  if (const HaloVerdict verdict = check_halo(desc.extents, halo); !verdict.ok())
+    throw ShapeError(std::string(site.label) + " of " + to_string(desc, mesh.names()) + ": " +
+                         explain(verdict, desc.extents),
+                     site.where);
+}
+
+/// Returns the extended blocks' memory, in `also` of all tensors but the first.
+inline TensorCore halo_exchange(const OperandList& x, const Halo& halo, const void* outside,
+                                CallSite site, Extras extras = {}) {
+  MeshCore& mesh = mesh_of(*x[0], site);
+  extras.fill = outside;
+  PlanKey key(OperatorKind::halo);
+  key.add(static_cast<std::uint64_t>(x.size()));
+  for (const TensorCore* each : x) add_halo(key, each->desc(), halo);
+  return run_operator(key, x, site, extras, [&](const PlanOptions& options) {
+    FixedVector<Halo, max_operands> halos;
+    for (const TensorCore* each : x) {
+      require_halo(each->desc(), halo, mesh, site);
+      if (each->type() != x[0]->type())
+        throw ShapeError(std::string(site.label) + ": the tensors are " +
+                             std::string(name_of(x[0]->type())) + " and " +
+                             std::string(name_of(each->type())) +
+                             "; one exchange takes one element type; cast, or make two exchanges",
+                         site.where);
+      halos.push_back(halo);
+    }
+    return plan_halo_together(descs_of(x), halos, mesh.shape(), mesh.process(), options);
+  });
+}
+
+/// Returns the tensor that an extended block's adjoint makes of it.
+inline TensorCore halo_adjoint(const HaloBlock& block, CallSite site) {
+  MeshCore& mesh = mesh_of(block.core, site);
+  PlanKey key(OperatorKind::halo_adjoint);
+  add_halo(key, block.core.desc(), block.halo);
+  return run_operator(key, {&block.core}, site, {}, [&](const PlanOptions& options) {
+    require_elements(check_product_type(block.core.type()), block.core.type(), site);
+    return plan_halo_adjoint(block.core.desc(), block.halo, mesh.shape(), mesh.process(), options);
+  });
+}
+
+using HaloBlocks = FixedVector<const HaloBlock*, max_operands>;
+
+/// Fills the halos of blocks from what their owners have, or adds them to it (`adjoint`, of one).
+inline void exchange(const HaloBlocks& blocks, bool adjoint, CallSite site,
+                     const Extras& extras = {}) {
+  MeshCore& mesh = mesh_of(blocks[0]->core, site);
+  PlanKey key(adjoint ? OperatorKind::halo_adjoint : OperatorKind::halo);
+  OperandList operands;
+  TensorDescs descs;
+  FixedVector<Halo, max_operands> halos;
+  key.add(~static_cast<std::uint64_t>(blocks.size()));  // in place
+  for (const HaloBlock* block : blocks) {
+    operands.push_back(&block->core);
+    add_halo(key, block->core.desc(), block->halo);
+    descs.push_back(block->core.desc());
+    halos.push_back(block->halo);
+  }
+  (void)run_operator(key, operands, site, extras, [&](const PlanOptions& options) {
+    if (adjoint) require_elements(check_product_type(descs[0].type), descs[0].type, site);
+    return plan_halo_of(descs, halos, adjoint, {Corners::cheaper, true}, mesh.shape(),
+                        mesh.process(), options);
+  });
+}
+
+/// Copies what the process owns between an extended block and a block.
+inline void copy_interior(const HaloBlock& block, const TensorCore& x, bool out) {
+  if (x.dry() || block.own.empty()) return;
+  const StridedCopy copy =
+      out ? box_copy(block.own, block.box, block.own) : box_copy(block.own, block.own, block.box);
+  tessera::copy(x.type(), out ? block.core.data() : x.data(), out ? x.data() : block.core.data(),
+                &copy, 1);
+  tessera::fence();
+}
+
+/// Returns an extended block of unspecified contents.
+inline TensorCore make_halo_core(const std::shared_ptr<MeshCore>& mesh, const TensorDesc& desc,
+                                 const Halo& halo, CallSite site) {
+  TensorCore::check_desc(*mesh, desc, site.where);
+  require_halo(desc, halo, *mesh, site);
+  const Box box =
+      needed(halo_region(desc.extents, desc.sharding, halo), mesh->shape(), mesh->coordinates());
+  return {mesh, desc,
+          make_storage(mesh, saturating_mul(box.size(), static_cast<Index>(size_of(desc.type))))};
+}
+
+}  // namespace tessera::detail

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Halo exchange for stencil codes: each process gets its block of a tensor with what its stencils
+/// read around it. op/halo_tensor.hpp says what one does with it.
+///
+///     auto u = halo_exchange<0, 1>(x, 1, 1, Boundary::periodic);      // low, high: all dimensions
+///     auto v = halo_exchange<0, 1>(x, {1, 2}, {0, 1}, {Boundary::none, Boundary::reflected});
+///     auto w = halo_exchange<0>(x, 1, 1, Boundary::constant, 2.5f);   // 2.5 outside the tensor
+///     auto g = halo_adjoint(v);                                       // a tensor like x
+///     auto pending = halo_exchange_async<0, 1>(x, 1, 1, Boundary::periodic);
+///     auto [a, b] = halo_exchange_together<0>(1, 1, Boundary::none, x, y);    // the same messages
+///
+/// Widths may exceed blocks: what is several processes away comes from there. With Boundary::none
+/// there is nothing outside the tensor, and blocks at its rim are extended less.
+///
+/// Laws: element i of u.global() is element i of the tensor, or what its boundary says of it;
+/// <halo_exchange(x), y> == <x, halo_adjoint(y)> (what is constant outside taken as 0).
+#include <array>
+#include <cstddef>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <tessera/op/async.hpp>
+#include <tessera/op/gather.hpp>
+#include <tessera/op/halo_tensor.hpp>
+#include <tessera/op/result.hpp>
+
+namespace tessera {
+
+/// A value for each of N dimensions, or one for all.
+template <class T, std::size_t N> struct ForEach {
+  std::array<T, N> values{};
+  constexpr ForEach(T value) { values.fill(value); }  // NOLINT: 1 is a width
+  constexpr ForEach(std::initializer_list<T> list) : given(list.size()) {
+    std::size_t i = 0;
+    for (const T& value : list)
+      if (i < N) values[i++] = value;
+  }
+  std::size_t given = N;
+};
+
+namespace detail {
+template <TypedTensor A, int... D> struct HaloCall {
+  using mesh = typename A::mesh_type;
+  static_assert(sizeof...(D) > 0 && ((D >= 0 && D < A::rank) && ...),
+                "[tessera] halo_exchange names dimensions of its tensor, counted from 0, and at "
+                "least one; this one is not there; list dimensions of the tensor's spec");
+  static_assert(
+      [] {
+        constexpr int list[] = {D..., -1};
+        for (std::size_t i = 0; i < sizeof...(D); ++i)
+          for (std::size_t j = 0; j < i; ++j)
+            if (list[i] == list[j]) return false;
+        return true;
+      }(),
+      "[tessera] halo_exchange names a dimension twice; give both its widths at one place");
+  static_assert(!A::unfinished,
+                "[tessera] a halo holds finished values, and the tensor's spec is Unreduced; "
+                "reshard it to a spec without Unreduced first");
+  static constexpr std::size_t count = sizeof...(D);
+  using Widths = ForEach<Index, count>;
+  using Boundaries = ForEach<Boundary, count>;
+
+  static Halo halo(const Widths& low, const Widths& high, const Boundaries& boundary, Where where) {
+    for (const std::size_t given : {low.given, high.given, boundary.given})
+      if (given != count)
+        throw UsageError("halo_exchange names " + std::to_string(count) +
+                             " dimensions and is given " + std::to_string(given) +
+                             " widths (or boundaries); give one for all, or one for each",
+                         where);
+    Halo result(A::rank, HaloDim{});
+    constexpr int list[] = {D...};
+    for (std::size_t i = 0; i < count; ++i)
+      result[list[i]] = {low.values[i], high.values[i], boundary.values[i]};
+    return result;
+  }
+  /// What any widths need at most.
+  static constexpr Contract needs(const MeshShape& on, const Contract& contract) {
+    Halo halo(A::rank, HaloDim{});
+    constexpr int list[] = {D...};
+    for (const int d : list) halo[d] = {1, 1, Boundary::periodic};
+    return plan_halo(paper_desc(A::sharding()), halo, on, 0, bounded_by(contract)).needs;
+  }
+};
+
+/// The core of a tensor under way, until it is wrapped.
+struct ExtendedCore {
+  explicit ExtendedCore(TensorCore of) : core(std::move(of)) {}
+  TensorCore core;
+};
+}  // namespace detail
+
+/// A halo exchange under way, whose result is an H. Let it end by wait(); destroyed before, it
+/// waits itself.
+template <class H> class [[nodiscard]] PendingHalo {
+ public:
+  PendingHalo(std::unique_ptr<detail::Started> started, const Halo& halo)
+      : begun_(started->begun(), halo), pending_(std::move(started)) {}
+  /// Returns the result as it is so far: what the process owns is there, the halo is not.
+  const H& begun() const { return begun_; }
+  /// Returns true when what was started first is done, and lets it progress. Not collective.
+  bool done() { return pending_.done(); }
+  /// Returns the result. Communication, collective over: as Pending::wait.
+  H wait(Where where = Where::here()) {
+    (void)pending_.wait(where);
+    return std::exchange(begun_, H());
+  }
+
+ private:
+  H begun_;
+  Pending<detail::ExtendedCore> pending_;
+};
+
+/// Returns x with a halo along dimensions D..., `low` before and `high` behind each block;
+/// `outside` lies beyond a constant boundary. Communication: as plan_halo says: one exchange, or
+/// one for each of these dimensions that is split, within the contract `Bound`. Collective over the
+/// mesh. Throws ShapeError for a negative width, or a mirror image that is wider than the tensor.
+template <class Bound, int... D, TypedTensor A>
+HaloTensor<A> halo_exchange(const A& x, typename detail::HaloCall<A, D...>::Widths low,
+                            typename detail::HaloCall<A, D...>::Widths high,
+                            typename detail::HaloCall<A, D...>::Boundaries boundary,
+                            std::type_identity_t<typename A::value_type> outside = {},
+                            Where where = Where::here()) {
+  using Typed = detail::HaloCall<A, D...>;
+  const Halo halo = Typed::halo(low, high, boundary, where);
+  return {detail::halo_exchange({&x.core()}, halo, &outside,
+                                {"halo_exchange", where, detail::bound<Typed, Bound>()}),
+          halo};
+}
+template <int... D, TypedTensor A>
+HaloTensor<A> halo_exchange(const A& x, typename detail::HaloCall<A, D...>::Widths low,
+                            typename detail::HaloCall<A, D...>::Widths high,
+                            typename detail::HaloCall<A, D...>::Boundaries boundary,
+                            std::type_identity_t<typename A::value_type> outside = {},
+                            Where where = Where::here()) {
+  return halo_exchange<NoContract, D...>(x, low, high, boundary, outside, where);
+}
+/// With one HaloDim for each dimension; zero beyond constant boundaries, or `outside`.
+inline DynamicHaloTensor halo_exchange(const DynamicTensor& x, const Halo& halo,
+                                       Where where = Where::here()) {
+  return {detail::halo_exchange({&x.core()}, halo, nullptr, {"halo_exchange", where}), halo};
+}
+template <Element T>
+DynamicHaloTensor halo_exchange(const DynamicTensor& x, const Halo& halo, T outside,
+                                Where where = Where::here()) {
+  detail::require_type<T>(x, {"halo_exchange", where});
+  return {detail::halo_exchange({&x.core()}, halo, &outside, {"halo_exchange", where}), halo};
+}
+
+/// Starts halo_exchange: what the process owns is copied at once. Communication: as halo_exchange.
+/// Collective over the mesh: all processes start and run their operators in the same order.
+template <class Bound, int... D, TypedTensor A>
+PendingHalo<HaloTensor<A>> halo_exchange_async(
+    const A& x, typename detail::HaloCall<A, D...>::Widths low,
+    typename detail::HaloCall<A, D...>::Widths high,
+    typename detail::HaloCall<A, D...>::Boundaries boundary,
+    std::type_identity_t<typename A::value_type> outside = {}, Where where = Where::here()) {
+  using Typed = detail::HaloCall<A, D...>;
+  const Halo halo = Typed::halo(low, high, boundary, where);
+  auto started = std::make_unique<detail::Started>();
+  detail::Extras extras;
+  extras.started = started.get();
+  (void)detail::halo_exchange({&x.core()}, halo, &outside,
+                              {"halo_exchange", where, detail::bound<Typed, Bound>()}, extras);
+  return {std::move(started), halo};
+}
+template <int... D, TypedTensor A>
+PendingHalo<HaloTensor<A>> halo_exchange_async(
+    const A& x, typename detail::HaloCall<A, D...>::Widths low,
+    typename detail::HaloCall<A, D...>::Widths high,
+    typename detail::HaloCall<A, D...>::Boundaries boundary,
+    std::type_identity_t<typename A::value_type> outside = {}, Where where = Where::here()) {
+  return halo_exchange_async<NoContract, D...>(x, low, high, boundary, outside, where);
+}
+inline PendingHalo<DynamicHaloTensor> halo_exchange_async(const DynamicTensor& x, const Halo& halo,
+                                                          Where where = Where::here()) {
+  auto started = std::make_unique<detail::Started>();
+  detail::Extras extras;
+  extras.started = started.get();
+  (void)detail::halo_exchange({&x.core()}, halo, nullptr, {"halo_exchange", where}, extras);
+  return {std::move(started), halo};
+}
+
+/// Returns the tensors x..., of one element type, each with such a halo, all by the exchanges that
+/// one would take. At most eight. Communication, collective over: as halo_exchange.
+template <int... D, TypedTensor First, TypedTensor... Rest>
+std::tuple<HaloTensor<First>, HaloTensor<Rest>...> halo_exchange_together(
+    typename detail::HaloCall<First, D...>::Widths low,
+    typename detail::HaloCall<First, D...>::Widths high,
+    typename detail::HaloCall<First, D...>::Boundaries boundary, const First& first,
+    const Rest&... rest) {
+  static_assert((std::is_same_v<typename First::value_type, typename Rest::value_type> && ...) &&
+                    (std::is_same_v<typename First::mesh_type, typename Rest::mesh_type> && ...) &&
+                    ((First::rank == Rest::rank) && ...) && sizeof...(Rest) < max_operands,
+                "[tessera] tensors that share a halo exchange have one element type, one mesh and "
+                "as many dimensions, and are eight at most; exchange the others on their own");
+  // A group takes no contract; on a Strict mesh it compiles where it does not communicate.
+  (void)detail::bound<detail::HaloCall<First, D...>, NoContract>();
+  ((void)detail::bound<detail::HaloCall<Rest, D...>, NoContract>(), ...);
+  const Halo halo = detail::HaloCall<First, D...>::halo(low, high, boundary, {});
+  const typename First::value_type outside{};
+  std::vector<TensorCore> cores;
+  detail::Extras extras;
+  const Shardings targets{first.sharding(), rest.sharding()...};
+  extras.targets = &targets;
+  extras.also = &cores;
+  TensorCore made = detail::halo_exchange({&first.core(), &rest.core()...}, halo, &outside,
+                                          {"halo_exchange_together", {}}, extras);
+  std::size_t next = 0;
+  return {HaloTensor<First>(std::move(made), halo), HaloTensor<Rest>(cores[next++], halo)...};
+}
+inline std::vector<DynamicHaloTensor> halo_exchange_together(
+    const std::vector<DynamicTensor>& tensors, const Halo& halo, Where where = Where::here()) {
+  const CallSite site{"halo_exchange_together", where};
+  if (tensors.empty() || tensors.size() > max_operands)
+    throw UsageError("halo_exchange_together takes 1 to " + std::to_string(max_operands) +
+                         " tensors and is given " + std::to_string(tensors.size()) +
+                         "; make several exchanges of the others",
+                     where);
+  detail::OperandList operands;
+  Shardings targets;
+  for (const DynamicTensor& tensor : tensors) {
+    operands.push_back(&tensor.core());
+    targets.push_back(tensor.sharding());
+  }
+  std::vector<TensorCore> cores;
+  detail::Extras extras;
+  extras.targets = &targets;
+  extras.also = &cores;
+  std::vector<DynamicHaloTensor> results;
+  results.emplace_back(detail::halo_exchange(operands, halo, nullptr, site, extras), halo);
+  for (TensorCore& core : cores) results.emplace_back(std::move(core), halo);
+  return results;
+}
+
+/// Exchanges the halos of tensors that are stored with them, at most eight of one element type and
+/// mesh, each with its own widths: one message for each neighbour. Communication, collective over:
+/// as exchange() of one.
+template <class... H>
+  requires(std::is_base_of_v<DynamicHaloTensor, H>&&...)
+void exchange_together(const H&... tensors) {
+  detail::exchange({&tensors.block()...}, false, {"exchange_together", {}});
+}
+
+/// Returns the tensor whose elements are the sums over all places that each has in the blocks that
+/// y extends: the adjoint of halo_exchange. What is outside and no element's image is dropped.
+/// Communication: as halo_exchange, the other way round. Collective over the mesh.
+template <TypedTensor A> A halo_adjoint(const HaloTensor<A>& y, Where where = Where::here()) {
+  static_assert(is_number(dtype_of<typename A::value_type>),
+                "[tessera] truth values have no sums, so that a halo of them has no adjoint; cast "
+                "to a number first");
+  use_accumulate<typename A::value_type>();
+  return A(detail::halo_adjoint(y.block(), {"halo_adjoint", where}));
+}
+/// Of elements whose kernels use_accumulate<T>() has compiled.
+inline DynamicTensor halo_adjoint(const DynamicHaloTensor& y, Where where = Where::here()) {
+  return DynamicTensor(detail::halo_adjoint(y.block(), {"halo_adjoint", where}));
+}
+
+/// Returns a halo tensor of the given extents, every element and all that lies outside `value`.
+/// Communication: none.
+template <TypedTensor A, int... D>
+HaloTensor<A> make_halo(const ProcessMesh<typename A::mesh_type>& mesh, const Extents& extents,
+                        typename detail::HaloCall<A, D...>::Widths low,
+                        typename detail::HaloCall<A, D...>::Widths high,
+                        typename detail::HaloCall<A, D...>::Boundaries boundary,
+                        std::type_identity_t<typename A::value_type> value = {},
+                        Where where = Where::here()) {
+  const Halo halo = detail::HaloCall<A, D...>::halo(low, high, boundary, where);
+  const TensorDesc desc{dtype_of<typename A::value_type>, extents, A::sharding()};
+  detail::use_tensor_of<typename A::value_type>();
+  HaloTensor<A> made(detail::make_halo_core(mesh.core(), desc, halo, {"make_halo", where}), halo);
+  if (!mesh.dry()) fill(made.view().data(), made.box().size(), value);
+  return made;
+}
+template <Element T>
+DynamicHaloTensor make_halo(const std::shared_ptr<MeshCore>& mesh, const Extents& extents,
+                            const Sharding& sharding, const Halo& halo, T value,
+                            Where where = Where::here()) {
+  use_element<T>();
+  const TensorDesc desc{dtype_of<T>, extents, sharding};
+  DynamicHaloTensor made(detail::make_halo_core(mesh, desc, halo, {"make_halo", where}), halo);
+  if (!mesh->dry()) fill(made.block().core.template data<T>(), made.box().size(), value);
+  return made;
+}
+
+}  // namespace tessera

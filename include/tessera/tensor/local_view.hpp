@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// A process's block as a Kokkos View with the tensor's dimensions, for kernels of one's own.
+///
+///     const auto v = local_view(x);                  // v(i, j) is x at x.box() + (i, j)
+///     const auto w = local_view<float, 2>(dynamic);
+///
+/// Laws: the View is the block's memory, LayoutRight, in the memory of Kokkos' default execution
+/// space; it keeps nothing alive.
+#include <cstddef>
+#include <string>
+#include <utility>
+
+#include <Kokkos_Core.hpp>
+
+#include <tessera/tensor/sharded_tensor.hpp>
+
+namespace tessera {
+namespace detail {
+template <class T, int Rank> struct Pointers {
+  using type = typename Pointers<T, Rank - 1>::type*;
+};
+template <class T> struct Pointers<T, 0> { using type = T; };
+}  // namespace detail
+
+/// A View of a block of Rank dimensions that belongs to a tensor.
+template <class T, int Rank>
+using LocalView =
+    Kokkos::View<typename detail::Pointers<T, Rank>::type, Kokkos::LayoutRight,
+                 Kokkos::DefaultExecutionSpace::memory_space, Kokkos::MemoryUnmanaged>;
+
+namespace detail {
+template <class T, int Rank, std::size_t... D>
+LocalView<T, Rank> view_of(T* data, const Extents& extents, std::index_sequence<D...>) {
+  return LocalView<T, Rank>(data, static_cast<std::size_t>(extents[static_cast<int>(D)])...);
+}
+/// Returns `data`, row-major of these extents, as a View.
+template <class T, int Rank> LocalView<T, Rank> view_of(T* data, const Extents& extents) {
+  return view_of<T, Rank>(data, extents,
+                          std::make_index_sequence<static_cast<std::size_t>(Rank)>{});
+}
+inline void require_rank(int rank, int asked, Where where) {
+  if (rank != asked)
+    throw UsageError("a tensor of " + std::to_string(rank) + " dimensions is viewed as one of " +
+                         std::to_string(asked) + "; ask for its own number",
+                     where);
+}
+}  // namespace detail
+
+/// Returns this process's block. Communication: none.
+template <TypedTensor A> LocalView<typename A::value_type, A::rank> local_view(A& x) {
+  return detail::view_of<typename A::value_type, A::rank>(x.data(), x.box().extents());
+}
+template <TypedTensor A> LocalView<const typename A::value_type, A::rank> local_view(const A& x) {
+  return detail::view_of<const typename A::value_type, A::rank>(x.data(), x.box().extents());
+}
+/// Throws UsageError when the tensor has other elements or another number of dimensions.
+template <Element T, int Rank>
+LocalView<T, Rank> local_view(const DynamicTensor& x, Where where = Where::here()) {
+  detail::require_rank(x.core().rank(), Rank, where);
+  return detail::view_of<T, Rank>(x.data<T>(), x.box().extents());
+}
+
+}  // namespace tessera
