@@ -86,7 +86,7 @@ class Execution {
     }
     while (next_ < plan_.steps.size()) {
       const Step& step = plan_.steps[next_];
-      open(step);
+      if (begun_ != next_) open(step);
       carry_out(step, work());
       close(step);
     }
@@ -173,7 +173,7 @@ class Execution {
         copy_all(type, source(step), target(step), work.local);
         break;
       default:
-        compute(plan_, step, work, {scale_, kernel_, portable_}, data_);
+        compute(plan_, step, work, {scale_, kernel_, portable_, false, begun_ == next_}, data_);
     }
   }
   /// Moves several tensors in one call.
@@ -214,14 +214,30 @@ class Execution {
       });
       if (live_) tessera::fence();
       const bool packed = work.send == Buffer::send_staging;
-      mesh_->collective(work.call, packed ? send.side().data : source(step).data,
-                        receive.side().data, site_.label, site_.where);
+      void* const from = packed ? send.side().data : source(step).data;
+      if (step.overlaps && live_) {
+        const auto pending =
+            mesh_->start(work.call, from, receive.side().data, site_.label, site_.where);
+        begin_next();
+        if (pending != nullptr) mesh_->finish(*pending, work.call, site_.label, site_.where);
+      } else {
+        mesh_->collective(work.call, from, receive.side().data, site_.label, site_.where);
+        if (step.overlaps) begin_next();
+      }
     }
     each([&](Side block, const CallWork& one, Side to) {  // later inputs come over earlier ones
       put(block, one.local, to);
       put(receive.side(), one.unpack, to);
     });
     if (live_) tessera::fence();  // the staging memory goes back
+  }
+  /// Begins the step after this one: with what needs nothing of the exchange that is under way.
+  void begin_next() {
+    begun_ = next_ + 1;
+    const Step& step = plan_.steps[begun_];
+    const StepWork& work = prepared_.work[static_cast<std::size_t>(begun_)];
+    make(step.out);
+    if (live_) compute(plan_, step, work, {scale_, kernel_, portable_, true, false}, data_);
   }
   /// Carries out the rounds of a step from `round` on.
   void communicate_rounds(const Step& step, Index round) {
@@ -249,6 +265,7 @@ class Execution {
   std::array<std::shared_ptr<Storage>, Plan::max_slots> storage_;
   int entry_ = -1;  ///< in the program that is recorded
   int next_ = 0;    ///< the step that comes next, or that is under way
+  int begun_ = -1;  ///< the step that began while the exchange before it was under way
   std::optional<Communication> under_way_;
 };
 
@@ -407,8 +424,7 @@ inline TensorCore execute(const Prepared& prepared, const detail::OperandList& o
                           bool portable = false) {
   const detail::ToolRegion region([&] { return detail::region_name(*prepared.plan, site.label); },
                                   !operands[0]->mesh()->dry());
-  return detail::Execution(prepared, operands, site, scale, kernel, destination, fill,
-                           portable)
+  return detail::Execution(prepared, operands, site, scale, kernel, destination, fill, portable)
       .run();
 }
 

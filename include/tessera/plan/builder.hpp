@@ -271,6 +271,15 @@ class PlanBuilder {
     add_region_step(step, targets[0]);
   }
 
+  /// Lets the step that comes next begin while the last one, an exchange, is under way: with what
+  /// needs none of its `parts` targets. Each part is one more call of a kernel, which is priced as
+  /// a message.
+  constexpr void overlap(int parts) {
+    Step& step = plan_.steps.back();
+    step.overlaps = step.kind == StepKind::communicate;
+    step.cost = saturating_add(step.cost, saturating_mul(parts, options_.machine.message_ps));
+  }
+
   constexpr const Coordinates& at() const { return at_; }
   constexpr const PlanOptions& options() const { return options_; }
 

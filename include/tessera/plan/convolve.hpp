@@ -203,10 +203,11 @@ class ConvolveSearch {
   constexpr void evaluate(const Roles& roles) {
     const Split split = split_of(roles);
     if (!possible(split) || !(y_.partial - summed_over(split)).empty()) return;
-    // The input comes as it is; or resharded first, all but the halo; or whole where it is split in
+    // The input comes as it is; or resharded first, all but the halo; or so, with the border of the
+    // block apart from its inner part, which then needs no exchange; or whole where it is split in
     // space.
     Index least = max_int64;
-    for (const int way : {0, 1, 2}) {
+    for (const int way : {0, 1, 3, 2}) {
       PlanBuilder build(OperatorKind::convolve, mesh_, 0, options_);
       if (!make(build, split, way)) continue;
       // To gather what an exchange would bring must not move more.
@@ -232,7 +233,8 @@ class ConvolveSearch {
       source[parts_.input_spatial[d]] =
           way == 2 ? AxisList{} : x_[parts_.input_spatial[d]].without(want.used());
     if (way == 0) source = x_.finished();
-    if (way > 0 && source == x_.finished()) return false;  // the same as an earlier way
+    if ((way == 1 || way == 2) && source == x_.finished())
+      return false;  // the same as an earlier way
     input = build.reshard(input, source);
     Region region;
     for (int d = 0; d < input_.rank(); ++d) {
@@ -250,18 +252,24 @@ class ConvolveSearch {
       dim.axes = s.spatial[d];
       dim.tap_axes = s.taps[d];
     }
-    if (!moving_axes(region, mesh_).empty()) {
-      TensorDesc needed = input_;
-      needed.sharding = region_sharding(region);
-      input = build.take({input}, {region}, needed, terms_.operands[0], false, true);
-    }
     Sharding weights = Sharding::replicated(kernel_.rank());
     weights[parts_.kernel_in] = shape_.kernel == GroupSide::other ? joined(s.group, s.in) : s.in;
     weights[parts_.kernel_out] =
         shape_.kernel == GroupSide::feature ? joined(s.group, s.out) : s.out;
     for (int d = 0; d < shape_.windows.size(); ++d) weights[parts_.kernel_spatial[d]] = s.taps[d];
     kernel = build.reshard(kernel, weights);
-
+    FixedVector<int, max_operands> inputs{input, -1};
+    if (!moving_axes(region, mesh_).empty()) {
+      TensorDesc needed = input_;
+      needed.sharding = region_sharding(region);
+      if (way == 3) {
+        if (!take_border(build, input, region, needed, inputs)) return false;
+      } else {
+        inputs[0] = build.take({input}, {region}, needed, terms_.operands[0], false, true);
+      }
+    } else if (way == 3) {
+      return false;
+    }
     TensorDesc made = result_;
     made.sharding = Sharding::replicated(result_.rank());
     const bool result_grouped = shape_.result == GroupSide::feature;
@@ -270,11 +278,40 @@ class ConvolveSearch {
     for (int d = 0; d < shape_.windows.size(); ++d)
       made.sharding[parts_.result_spatial[d]] = s.spatial[d];
     made.sharding = made.sharding.with_partial(summed_over(s), Reduction::sum);
-    int slot =
-        build.compute(StepKind::convolve, FixedVector<int, 2>{input, kernel}, made, terms_.result);
+    inputs[1] = kernel;
+    int slot = build.compute(StepKind::convolve, inputs, made, terms_.result);
     if (shape_.mirrored.contains(true))
       slot = build.take({slot}, {mirror(made)}, made, terms_.result, false);
     build.finish(build.reshard(slot, y_), result_.sharding);
+    return true;
+  }
+  /// Takes what the border of the result's block needs, by one exchange: for each spatial dimension
+  /// in which something moves a part below the inner results and one above, within the inner
+  /// results of the dimensions before it. The slots join `inputs`. Returns false where blocks of
+  /// input and result do not go together, so that there is no inner part.
+  constexpr bool take_border(PlanBuilder& build, int input, const Region& whole,
+                             const TensorDesc& needed,
+                             FixedVector<int, max_operands>& inputs) const {
+    for (int d = 0; d < whole.size(); ++d) {
+      const RegionDim& dim = whole[d];
+      if (!dim.tap_axes.empty() || !(dim.axes == dim.source_axes)) return false;
+    }
+    FixedVector<int, max_operands> slots, targets;
+    FixedVector<std::int8_t, max_operands> regions;
+    Region border = whole;
+    for (int d : parts_.input_spatial) {
+      if (whole[d].axes.empty()) continue;
+      for (const RegionDim::Part part : {RegionDim::Part::low, RegionDim::Part::high}) {
+        border[d].part = part;
+        slots.push_back(input);
+        regions.push_back(build.region(border));
+        targets.push_back(build.shaped(needed, terms_.operands[0], regions.back()));
+        inputs.push_back(targets.back());
+      }
+      border[d].part = RegionDim::Part::inner;
+    }
+    build.take_each(slots, regions, targets, false);
+    build.overlap(targets.size());
     return true;
   }
   constexpr Region mirror(const TensorDesc& made) const {
@@ -306,7 +343,7 @@ class ConvolveSearch {
   /// An exchange copies what a process has beside what comes; it is not held against it, since a
   /// gather copies too, in the library.
   constexpr std::int64_t cost_of(const Plan& plan, int way) const {
-    if (way < 2) return plan.cost;
+    if (way != 2) return plan.cost;
     const Coordinates origin(mesh_.rank(), 0);
     const Slot& read = plan.slots[plan.steps[convolve_step(plan)].in[0]];
     return saturating_add(plan.cost,

@@ -129,11 +129,7 @@ inline std::string slot_text(const Slot& slot, const AxisNames& names) {
 }
 /// How far what a process has of a slot reaches beyond its block: " with halo 1_1x0_2", low_high
 /// for each dimension; negative where it has less. Nothing of a slot that is its block.
-inline std::string halo_text(const Plan& plan, const Slot& slot) {
-  if (slot.region < 0) return "";
-  const Coordinates at = plan.mesh.coordinates(plan.process);
-  const Box own = block(slot.desc.extents, slot.desc.sharding, plan.mesh, at);
-  const Box has = needed(plan.regions[slot.region], plan.mesh, at);
+inline std::string halo_text(const Box& own, const Box& has) {
   if (own == has) return "";
   if (has.empty() || own.rank() != has.rank()) return " with halo, empty";
   std::string text = " with halo ";
@@ -141,6 +137,26 @@ inline std::string halo_text(const Plan& plan, const Slot& slot) {
     text += (d > 0 ? "x" : "") + std::to_string(own[d].lo - has[d].lo) + "_" +
             std::to_string(has[d].hi - own[d].hi);
   return text;
+}
+inline std::string halo_text(const Plan& plan, const Slot& slot) {
+  if (slot.region < 0) return "";
+  const Coordinates at = plan.mesh.coordinates(plan.process);
+  return halo_text(block(slot.desc.extents, slot.desc.sharding, plan.mesh, at),
+                   needed(plan.regions[slot.region], plan.mesh, at));
+}
+/// Of a step that takes the border of a block in several pieces, what they make together.
+inline std::string halo_text(const Plan& plan, const Step& step) {
+  if (!step.overlaps) return halo_text(plan, plan.slots[step.out]);
+  const Coordinates at = plan.mesh.coordinates(plan.process);
+  const Slot& source = plan.slots[step.in[0]];
+  const Box own = block(source.desc.extents, source.desc.sharding, plan.mesh, at);
+  Box all = own;
+  for (int k = 0; k < step.in.size(); ++k) {
+    const Box piece = needed(plan.regions[plan.slots[step.output(k)].region], plan.mesh, at);
+    for (int d = 0; !piece.empty() && d < all.rank(); ++d)
+      all[d] = {min_of(all[d].lo, piece[d].lo), max_of(all[d].hi, piece[d].hi)};
+  }
+  return halo_text(own, all);
 }
 }  // namespace detail
 
@@ -157,7 +173,7 @@ inline std::string explain(const Plan& plan, const AxisNames& names) {
   for (const Step& step : plan.steps) {
     std::vector<std::string> cells{detail::step_name(step, names), "->",
                                    detail::slot_text(plan.slots[step.out], names) +
-                                       detail::halo_text(plan, plan.slots[step.out])};
+                                       detail::halo_text(plan, step)};
     if (step.kind == StepKind::communicate)
       cells.push_back(bytes_text(step.payload) + ", " + std::to_string(step.messages) +
                       (step.messages == 1 ? " message" : " messages") +

@@ -65,9 +65,8 @@ constexpr Index step_flops(const Plan& plan, const Step& step, const Coordinates
       if (plan.convolution.kernel == GroupSide::other)
         products = min_of(products, kernel.desc.extents[parts.kernel_in] / plan.convolution.groups);
       for (int d : parts.kernel_spatial) products = saturating_mul(products, box[d].size());
-      return saturating_mul(
-          saturating_mul(2, products),
-          block_volume(out.desc.extents, out.desc.sharding, plan.mesh, at));
+      return saturating_mul(saturating_mul(2, products),
+                            block_volume(out.desc.extents, out.desc.sharding, plan.mesh, at));
     }
     case StepKind::reduce_window:
     case StepKind::select_and_scatter: {  // one for each element under each window
@@ -139,6 +138,9 @@ constexpr Index replayed_peak(const Plan& plan) {
     for (int slot : step.also)
       if (!step.in_place(slot)) held = saturating_add(held, charge(plan.slots[slot]));
     peak = max_of(peak, saturating_add(held, step.scratch));
+    // While an exchange is under way the next step has begun.
+    if (i > 0 && plan.steps[i - 1].overlaps)
+      peak = max_of(peak, saturating_add(held, plan.steps[i - 1].scratch));
     for (int k = 0; k < step.in.size(); ++k) {
       const Slot& slot = plan.slots[step.in[k]];
       bool repeated = step.in[k] == step.takes;

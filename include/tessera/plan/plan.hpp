@@ -224,6 +224,7 @@ struct Step {
   std::int8_t region = -1;
   FixedVector<std::int8_t, max_operands> also_regions;
   bool fills = false;     ///< the region leaves coordinates that no element fills
+  bool overlaps = false;  ///< the next step begins with what needs nothing of this exchange
   bool adjoint = false;   ///< the other way round: what all need of an element is added to it
   std::int64_t cost = 0;  ///< picoseconds by the machine model, of process 0
 
@@ -245,7 +246,7 @@ struct Plan {
   FixedVector<Slot, max_slots> slots;     ///< the operands come first, in order
   FixedVector<Step, max_steps> steps;
   FixedVector<Region, max_operands> regions;  ///< what slots and steps refer to
-  ConvolveWindows convolution;                  ///< of a convolve step
+  ConvolveWindows convolution;                ///< of a convolve step
   WindowList windows;                         ///< of a reduce-window or select-and-scatter step
   Destination destination = Destination::fresh;
   Contract needs = Contract::nothing();  ///< the collectives of its moves, with their axes

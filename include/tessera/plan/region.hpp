@@ -46,13 +46,17 @@ constexpr std::string_view name_of(Boundary boundary) {
 /// One dimension of a region.
 struct RegionDim {
   enum class Rule : std::uint8_t {
-    block,    ///< the interval is the process's block of the result
-    window,   ///< what the window reads for the block; coordinates are the source's
+    block,      ///< the interval is the process's block of the result
+    window,     ///< what the window reads for the block; coordinates are the source's
     extended,   ///< the block, window.low more below and window.high more above, unless it is empty
     readers,    ///< all windows that read an element of the block; coordinates are the windows'
     neighbours  ///< all elements that those windows read
   };
+  /// Which of the block's results a window is asked for: all, those that it makes of what the
+  /// process owns of the source, or those before and behind them.
+  enum class Part : std::uint8_t { all, inner, low, high };
   Rule rule = Rule::block;
+  Part part = Part::all;
   Boundary boundary = Boundary::none;
   // The result: `extent` elements in units of `unit` coordinates, split over `axes`; of a window
   // the taps are split over `tap_axes`.
@@ -167,9 +171,9 @@ constexpr Interval results_that_need(const RegionDim& d, Interval coordinates, I
       results = around(reach(coordinates, d.extent, d.window));
       break;
     case RegionDim::Rule::neighbours:
-      results = around(reach(
-          around(read_by(coordinates, result_extent(d.extent, d.window), d.window)), d.extent,
-          d.window));
+      results =
+          around(reach(around(read_by(coordinates, result_extent(d.extent, d.window), d.window)),
+                       d.extent, d.window));
       break;
   }
   return intersect(results, {0, d.extent});
@@ -179,9 +183,37 @@ constexpr Interval taps_of(const RegionDim& d, const MeshShape& mesh, const Coor
 }
 }  // namespace detail
 
+/// Returns the results that the process at `at` makes with the region: its block, or the part of
+/// it.
+constexpr Interval results(const RegionDim& d, const MeshShape& mesh, const Coordinates& at) {
+  const Interval all = block(d.extent, d.axes, mesh, at);
+  if (d.part == RegionDim::Part::all) return all;
+  const Interval own = block(d.source_extent, d.source_axes, mesh, at);
+  const Window& w = d.window;
+  const auto within = [](Index i, Index lo, Index hi) { return max_of(lo, min_of(i, hi)); };
+  const Index first =
+      own.lo == 0 ? all.lo : ceil_quotient((own.lo - 1) * w.base_dilation + 1 + w.low, w.stride);
+  const Index last =
+      own.hi == d.source_extent
+          ? all.hi
+          : floor_quotient(own.hi * w.base_dilation - 1 + w.low - (w.size - 1) * w.window_dilation,
+                           w.stride) +
+                1;
+  const Index begin = own.size() == 0 ? all.lo : within(first, all.lo, all.hi);
+  const Index end = own.size() == 0 ? all.lo : within(last, begin, all.hi);
+  switch (d.part) {
+    case RegionDim::Part::low:
+      return {all.lo, begin};
+    case RegionDim::Part::high:
+      return {end, all.hi};
+    default:
+      return {begin, end};
+  }
+}
+
 /// Returns the coordinates that the process at `at` needs; {0, 0} when its block is empty.
 constexpr Interval needed(const RegionDim& d, const MeshShape& mesh, const Coordinates& at) {
-  return detail::needed_for(d, block(d.extent, d.axes, mesh, at), detail::taps_of(d, mesh, at));
+  return detail::needed_for(d, results(d, mesh, at), detail::taps_of(d, mesh, at));
 }
 constexpr Box needed(const Region& region, const MeshShape& mesh, const Coordinates& at) {
   Box box;

@@ -19,6 +19,12 @@ namespace tessera {
 /// step.
 enum class Buffer : std::uint8_t { block, send_staging, receive_staging };
 
+/// A part of a convolution, and which input of the step it reads.
+struct ConvolvePart {
+  int input = 0;
+  LocalConvolve work;
+};
+
 /// One call, and what is copied for it.
 struct CallWork {
   Call call;
@@ -47,7 +53,7 @@ struct StepWork : CallWork {
   LocalFind find;             ///< of a find step
   LocalScan scan;             ///< of a scan step
   LocalBins bins;             ///< of an exponent, bins or unbin step
-  std::vector<LocalConvolve> convolve;  ///< of a convolve step: the parts of groups that it has
+  std::vector<ConvolvePart> convolve;  ///< of a convolve step: parts of groups and of the block
   LocalReduceWindow reduce_window;      ///< of a reduce-window step
   LocalSelectScatter select;            ///< of a select-and-scatter step
 

@@ -4,7 +4,7 @@
 /// The local work of windows on one process: from the boxes that it holds to strides and local
 /// windows.
 ///
-///     std::vector<LocalConvolve> parts = detail::convolve_work(plan, step, at);
+///     std::vector<ConvolvePart> parts = detail::convolve_work(plan, step, at);
 ///
 /// Laws: what a process's block and region do not hold of the input lies outside it, or under no
 /// tap.
@@ -29,41 +29,64 @@ class ConvolveWork {
         kernel_(plan.slots[step.in[1]]),
         result_(plan.slots[step.out]),
         parts_(parts_of(input_.labels, kernel_.labels, result_.labels)),
-        x_(held_box(plan, input_, at)),
         k_(held_box(plan, kernel_, at)),
-        y_(held_box(plan, result_, at)) {}
+        y_(held_box(plan, result_, at)) {
+    x_ = held_box(plan, input_, at);
+    made_ = y_;
+    if (step.in.size() == 2) {
+      add();
+      return;
+    }
+    // The inner part reads the input's block, the border what came from others for it.
+    const Region* region = &plan.regions[plan.slots[step.in[2]].region];
+    for (int d : parts_.input_spatial) {
+      RegionDim dim = (*region)[d];
+      dim.part = RegionDim::Part::inner;
+      if (dim.axes == dim.source_axes && !dim.axes.empty()) set(d, results(dim, plan.mesh, at));
+    }
+    add();
+    for (int k = 2; k < step.in.size(); ++k) {
+      region = &plan.regions[plan.slots[step.in[k]].region];
+      x_ = needed(*region, plan.mesh, at);
+      from_ = k;
+      for (int d : parts_.input_spatial) set(d, results((*region)[d], plan.mesh, at));
+      add();
+    }
+  }
 
-  constexpr std::vector<LocalConvolve> make() const {
-    std::vector<LocalConvolve> work;
-    if (y_.empty()) return work;
+  constexpr std::vector<ConvolvePart> take() { return std::move(work_); }
+
+ private:
+  constexpr void set(int input_dim, Interval results) {
+    made_[parts_.result_spatial[parts_.input_spatial.find(input_dim)]] = results;
+  }
+  constexpr void push(const LocalConvolve& work) { work_.push_back({from_, work}); }
+  /// Adds what makes made_ of x_.
+  constexpr void add() {
+    if (made_.empty()) return;
     const Index outs = kernel_.desc.extents[parts_.kernel_out] / grouped(shape_.kernel);
     const Index ins = kernel_.desc.extents[parts_.kernel_in] /
                       (shape_.kernel == GroupSide::other ? shape_.groups : 1);
     if (shape_.groups == 1) {
-      work.push_back(part({0, 1}, k_[parts_.kernel_out], k_[parts_.kernel_in]));
-      return work;
+      return push(part({0, 1}, k_[parts_.kernel_out], k_[parts_.kernel_in]));
     }
     // The groups of this process, from a tensor whose grouped dimension is split along whole ones.
     if (shape_.kernel == GroupSide::other) {
       const Interval in = k_[parts_.kernel_in];
-      work.push_back(part({in.lo / ins, in.hi / ins}, k_[parts_.kernel_out], {0, ins}));
-      return work;
+      return push(part({in.lo / ins, in.hi / ins}, k_[parts_.kernel_out], {0, ins}));
     }
     const Interval out = k_[parts_.kernel_out];
     const Interval in = k_[parts_.kernel_in];
     const Index first = ceil_div(out.lo, outs), last = out.hi / outs;
     if (first > last) {  // within one group
-      work.push_back(part({last, last + 1}, {out.lo - last * outs, out.hi - last * outs}, in));
-      return work;
+      return push(part({last, last + 1}, {out.lo - last * outs, out.hi - last * outs}, in));
     }
     if (out.lo < first * outs)
-      work.push_back(part({first - 1, first}, {out.lo - (first - 1) * outs, outs}, in));
-    if (last > first) work.push_back(part({first, last}, {0, outs}, in));
-    if (out.hi > last * outs) work.push_back(part({last, last + 1}, {0, out.hi - last * outs}, in));
-    return work;
+      push(part({first - 1, first}, {out.lo - (first - 1) * outs, outs}, in));
+    if (last > first) push(part({first, last}, {0, outs}, in));
+    if (out.hi > last * outs) push(part({last, last + 1}, {0, out.hi - last * outs}, in));
   }
 
- private:
   constexpr Index grouped(GroupSide side) const {
     return side == GroupSide::feature ? shape_.groups : 1;
   }
@@ -108,9 +131,10 @@ class ConvolveWork {
       Interval taps = k_[kd];
       const Window& w = shape_.windows[s];
       if (w.reversed) taps = {w.size - taps.hi, w.size - taps.lo};
-      c.windows.push_back(local_window(w, y_[yd].lo, x_[xd].lo, taps));
+      c.windows.push_back(local_window(w, made_[yd].lo, x_[xd].lo, taps));
       c.input.push_back(x_[xd].size());
-      c.result.push_back(y_[yd].size());
+      c.result.push_back(made_[yd].size());
+      c.out.offset += (made_[yd].lo - y_[yd].lo) * ys[yd];
       c.in.spatial.push_back(xs[xd]);
       c.kernel.spatial.push_back(ks[kd]);
       c.out.spatial.push_back(ys[yd]);
@@ -123,12 +147,16 @@ class ConvolveWork {
   const Slot& kernel_;
   const Slot& result_;
   ConvolveParts parts_;
-  Box x_, k_, y_;
+  Box k_, y_;
+  Box x_;     ///< what is held of the input for the part at hand,
+  Box made_;  ///< and the results that are made of it
+  int from_ = 0;
+  std::vector<ConvolvePart> work_;
 };
 
-constexpr std::vector<LocalConvolve> convolve_work(const Plan& plan, const Step& step,
-                                                   const Coordinates& at) {
-  return ConvolveWork(plan, step, at).make();
+constexpr std::vector<ConvolvePart> convolve_work(const Plan& plan, const Step& step,
+                                                  const Coordinates& at) {
+  return ConvolveWork(plan, step, at).take();
 }
 
 constexpr LocalReduceWindow reduce_window_work(const Plan& plan, const Step& step,

@@ -32,6 +32,8 @@ struct ComputeExtras {
   double scale = 1;
   MapKernel kernel = {};
   bool portable = false;
+  bool begins = false;  ///< only what needs nothing of the exchange that is under way
+  bool begun = false;   ///< only what is left then
 };
 
 inline void contract(const ContractionWork& work, DType type, const void* a, const void* b,
@@ -78,9 +80,11 @@ inline void compute(const Plan& plan, const Step& step, const StepWork& work,
       return extras.kernel.run(extras.kernel.context, work.map, out, inputs.data());
     }
     case StepKind::convolve:
-      for (const LocalConvolve& part : work.convolve)
-        tessera::convolve(type, part, in, second, out,
-                          extras.portable ? Convolver::portable : Convolver::fastest);
+      for (const ConvolvePart& part : work.convolve)
+        if (part.input == 0 ? !extras.begun : !extras.begins)
+          tessera::convolve(type, part.work, data[static_cast<std::size_t>(step.in[part.input])],
+                            second, out,
+                            extras.portable ? Convolver::portable : Convolver::fastest);
       return;
     case StepKind::reduce_window:
       return tessera::reduce_window(type, plan.reduction, work.reduce_window, in, out,
