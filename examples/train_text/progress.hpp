@@ -6,38 +6,20 @@
 ///     Progress progress(steps, characters_per_step, seconds_of_gemm_per_step);
 ///     progress.show(step, loss);
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
-#include <fstream>
 #include <string>
 
 #include <tessera/base/math.hpp>
+
+#include "../support/progress.hpp"
 
 namespace train_text {
 
 using tessera::Index;
 
-/// Returns whether a person watches: stdout is a terminal, or the launcher's is, which hands our
-/// lines on.
-inline bool on_terminal() {
-  std::string process = "self";
-  for (int generation = 0; generation < 3; ++generation) {
-    char target[64] = {};
-    if (readlink(("/proc/" + process + "/fd/1").c_str(), target, sizeof target - 1) < 0)
-      return false;
-    const std::string out = target;
-    if (out.starts_with("/dev/pts/") || out.starts_with("/dev/tty")) return true;
-    std::ifstream status("/proc/" + process + "/status");
-    for (std::string line; std::getline(status, line);)
-      if (line.starts_with("PPid:")) process = line.substr(line.find_first_not_of(" \t", 5));
-    std::string parent;
-    std::getline(std::ifstream("/proc/" + process + "/comm"), parent);
-    if (!parent.starts_with("hydra") && !parent.starts_with("mpiexec")) return false;
-  }
-  return false;
-}
+using support::on_terminal;
 
 class Progress {
  public:
