@@ -8,7 +8,7 @@
 ///     joins(a, desc_a, b, desc_b);                 // a and b fit into one call
 ///
 /// Laws: the answers are the same on every process.
-#include <tessera/plan/move.hpp>
+#include <tessera/plan/move_cost.hpp>
 
 namespace tessera {
 

@@ -8,7 +8,7 @@
 ///     detail::slot_bytes(plan, slot, process, at);   detail::step_flops(plan, step, at)
 ///
 /// Laws: planners and on_process() number by these functions alone.
-#include <tessera/plan/move.hpp>
+#include <tessera/plan/move_cost.hpp>
 #include <tessera/plan/region_work.hpp>
 
 namespace tessera::detail {

@@ -13,7 +13,7 @@
 /// Laws: from S to S there are no moves; slicing a replicated tensor communicates nothing; the
 /// chain is decided by process 0's prices, so every process decides alike.
 #include <tessera/mesh/contract.hpp>
-#include <tessera/plan/move.hpp>
+#include <tessera/plan/move_cost.hpp>
 
 namespace tessera {
 

@@ -2,8 +2,8 @@
 #pragma once
 /// @file
 /// A collective whose group spans nodes, in calls within nodes and calls between them, so that each
-/// element crosses the network as few times as it must. Whether that is cheaper is plan/move.hpp's
-/// decision.
+/// element crosses the network as few times as it must. Whether that is cheaper is
+/// plan/move_cost.hpp's decision.
 ///
 ///     all-reduce       reduce-scatter near, all-reduce far, all-gather near
 ///     reduce-scatter   reduce-scatter near (what goes to one member of each node, together), far
