@@ -276,6 +276,7 @@ class Paper {
         case StepKind::bins: bins_block(work.bins, slot(p, step.in[0]), slot(p, step.in[1]), out); break;
         case StepKind::unbin: unbin_block(work.bins, slot(p, step.in[0]), slot(p, step.in[1]), out); break;
         case StepKind::communicate: break;
+        default: throw std::logic_error("a step that paper does not compute: " + std::string(name_of(step.kind)));
       }
     }
   }
