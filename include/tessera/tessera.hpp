@@ -35,6 +35,7 @@
 #include <tessera/op/reduce_window.hpp>
 #include <tessera/op/reshard.hpp>
 #include <tessera/op/root.hpp>
+#include <tessera/op/slice.hpp>
 #include <tessera/op/softmax.hpp>
 #include <tessera/op/statistics.hpp>
 #include <tessera/op/together.hpp>

@@ -400,6 +400,7 @@ inline void require_agreement(const OperandList& operands, const PlanKey& key, C
           text = std::string(key.verb()) + " " + text;
         for (int i = 0; i < operands.size(); ++i)
           text += (i == 0 ? " of " : " and ") + to_string(operands[i]->desc(), mesh.names());
+        text += key.arguments();
         if (key.result().rank() > 0) text += " to " + to_string(key.result(), mesh.names());
         return text;
       },

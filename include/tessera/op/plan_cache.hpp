@@ -54,10 +54,24 @@ class PlanKey {
     for (Index extent : desc.extents) add(static_cast<std::uint64_t>(extent));
     add_sharding(desc.sharding);
   }
+  /// Adds an argument that has a number for each dimension; `name` outlives the key.
+  void add(std::string_view name, const Extents& numbers) {
+    add(static_cast<std::uint64_t>(numbers.size()));
+    for (Index number : numbers) add(static_cast<std::uint64_t>(number));
+    if (arguments_.size() < arguments_.capacity) arguments_.push_back({name, numbers});
+  }
   /// What the operator is called where that is not its kind.
   void name(std::string_view verb) { verb_ = verb; }
   std::string_view verb() const { return verb_; }
   const Sharding& result() const { return result_; }
+  /// Returns " start 0x2, limit 4x6", or nothing.
+  std::string arguments() const {
+    std::string text;
+    for (const Argument& one : arguments_)
+      if (!one.numbers.empty())
+        text += (text.empty() ? " " : ", ") + std::string(one.name) + " " + to_string(one.numbers);
+    return text;
+  }
   std::uint64_t digest() const { return digest_; }
   bool operator==(const PlanKey& other) const {
     if (digest_ != other.digest_ || size_ != other.size_) return false;
@@ -67,6 +81,10 @@ class PlanKey {
   }
 
  private:
+  struct Argument {
+    std::string_view name;
+    Extents numbers;
+  };
   void add_sharding(const Sharding& s) {
     add(static_cast<std::uint64_t>(s.partial.bits) << 16 |
         static_cast<std::uint64_t>(s.reduction) << 8 | static_cast<std::uint64_t>(s.rank()));
@@ -81,6 +99,7 @@ class PlanKey {
   std::uint64_t digest_ = 0x1234'5678'9ABC'DEF1u;
   std::string_view verb_;
   Sharding result_;
+  FixedVector<Argument, 3> arguments_;
 };
 
 /// A plan and all that its process has to do for it.

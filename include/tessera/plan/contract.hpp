@@ -22,6 +22,7 @@
 #include <tessera/plan/einsum_order.hpp>
 #include <tessera/plan/reduce.hpp>
 #include <tessera/plan/reduce_window.hpp>
+#include <tessera/plan/shape.hpp>
 
 namespace tessera {
 
@@ -115,6 +116,20 @@ constexpr Contract needs_of_map(const Terms& terms, const Shardings& operands, c
   TensorDescs descs;
   for (const Sharding& operand : operands) descs.push_back(detail::paper_desc(operand));
   return plan_map(terms, descs, DType::f32, out, mesh, 0, detail::bounded_by(contract)).needs;
+}
+/// Of an operator that takes elements from elsewhere along `dims`, and nowhere else.
+constexpr Contract needs_of_take(OperatorKind kind, const Shardings& operands,
+                                 const Dimensions& dims, const Sharding& out, const MeshShape& mesh,
+                                 const Contract& contract) {
+  TensorDescs descs;
+  Taking taken{kind, {}, Extents(out.rank(), 5040), false};
+  Region region = detail::same_region(taken.extents);
+  for (int d : dims) region[d] = shift_dim(region[d].extent, 1);
+  for (const Sharding& operand : operands) {
+    descs.push_back(detail::paper_desc(operand));
+    taken.regions.push_back(region);
+  }
+  return plan_take(taken, descs, out, mesh, 0, detail::bounded_by(contract)).needs;
 }
 constexpr Contract needs_of_einsum(const Terms& terms, const Shardings& operands,
                                    const Sharding& out, const MeshShape& mesh,

@@ -5,8 +5,8 @@
 /// slice, pad, reverse, roll, shift, concatenate, update. Each says, dimension by dimension, which
 /// element of an operand an element of the result is (plan/region.hpp); the rest is one planner.
 ///
-///     Regions from{{slice_dim(100, 3, 2, 40), same_dim(8)}};
-///     Plan p = plan_take(OperatorKind::slice, {x}, from, result, mesh, process);
+///     const Taking rows = slice_of({100, 8}, {3, 0}, {83, 8}, {2, 1});
+///     Plan p = plan_take(rows, {x}, out, mesh, process);       // rows.extents == {40, 8}
 ///
 /// Laws: an element goes from its owner to each process that has it in its block of the result, and
 /// nowhere else; nothing is communicated where every process has what it needs.
@@ -17,6 +17,8 @@ namespace tessera {
 
 /// One region for each operand.
 using Regions = FixedVector<Region, max_operands>;
+/// Dimensions of a tensor, by number.
+using Dimensions = FixedVector<int, max_dims>;
 
 /// A dimension of n elements that stays as it is.
 constexpr RegionDim same_dim(Index n) {
@@ -49,7 +51,7 @@ constexpr RegionDim roll_dim(Index n, Index by) {
   RegionDim d = same_dim(n);
   if (n == 0) return d;
   d.boundary = Boundary::periodic;
-  d.offset = ((-by) % n + n) % n;
+  d.offset = by % n > 0 ? n - by % n : -(by % n);
   return d;
 }
 /// Element i of the result is element i - by of the operand, where there is one.
@@ -63,6 +65,86 @@ constexpr RegionDim shift_dim(Index n, Index by) {
 constexpr RegionDim part_dim(Index n, Index first, Index total) {
   RegionDim d = pad_dim(n, first, total - first - n, 0);
   return d;
+}
+
+/// What an operator takes of its operands: a region of each, and the extents of what they make.
+struct Taking {
+  OperatorKind kind = OperatorKind::slice;
+  Regions regions;
+  Extents extents;
+  bool fills = false;  ///< some elements of the result are none of an operand
+};
+
+namespace detail {
+constexpr Taking taking(OperatorKind kind, const Region& region) {
+  Taking taken{kind, {}, {}, needs_filling(region)};
+  taken.regions.push_back(region);
+  for (const RegionDim& d : region) taken.extents.push_back(d.extent);
+  return taken;
+}
+constexpr Region same_region(const Extents& extents) {
+  Region region;
+  for (Index n : extents) region.push_back(same_dim(n));
+  return region;
+}
+}  // namespace detail
+
+/// Each returns what the operator takes. Preconditions: plan/shape_text.hpp has nothing to say.
+///
+/// Elements start, start + stride, ... before limit; without strides, all of them.
+constexpr Taking slice_of(const Extents& x, const Extents& start, const Extents& limit,
+                          const Extents& stride = {}) {
+  Region region;
+  for (int d = 0; d < x.size(); ++d) {
+    const Index step = stride.empty() ? 1 : stride[d];
+    region.push_back(slice_dim(x[d], start[d], step, ceil_div(limit[d] - start[d], step)));
+  }
+  return detail::taking(OperatorKind::slice, region);
+}
+constexpr Taking pad_of(const Extents& x, const Extents& low, const Extents& high,
+                        const Extents& interior = {}) {
+  Region region;
+  for (int d = 0; d < x.size(); ++d)
+    region.push_back(pad_dim(x[d], low[d], high[d], interior.empty() ? 0 : interior[d]));
+  return detail::taking(OperatorKind::pad, region);
+}
+constexpr Taking reverse_of(const Extents& x, const Dimensions& dims) {
+  Region region = detail::same_region(x);
+  for (int d : dims) region[d] = reverse_dim(x[d]);
+  return detail::taking(OperatorKind::reverse, region);
+}
+constexpr Taking roll_of(const Extents& x, Index by, int dim) {
+  Region region = detail::same_region(x);
+  region[dim] = roll_dim(x[dim], by);
+  return detail::taking(OperatorKind::roll, region);
+}
+constexpr Taking shift_of(const Extents& x, Index by, int dim) {
+  Region region = detail::same_region(x);
+  region[dim] = shift_dim(x[dim], by);
+  return detail::taking(OperatorKind::shift, region);
+}
+/// The operands, of extents x, one behind the other along `dim`.
+constexpr Taking concatenate_of(const FixedVector<Extents, max_operands>& x, int dim) {
+  Taking taken{OperatorKind::concatenate, {}, x[0], false};
+  taken.extents[dim] = 0;
+  for (const Extents& one : x) taken.extents[dim] += one[dim];
+  Index first = 0;
+  for (const Extents& one : x) {
+    Region region = detail::same_region(one);
+    region[dim] = part_dim(one[dim], first, taken.extents[dim]);
+    taken.regions.push_back(region);
+    first += one[dim];
+  }
+  return taken;
+}
+/// x with the elements of a block in place of its own from `start` on.
+constexpr Taking update_of(const Extents& x, const Extents& block, const Extents& start) {
+  Taking taken{OperatorKind::update, {}, x, false};
+  taken.regions.push_back(detail::same_region(x));
+  Region region;
+  for (int d = 0; d < x.size(); ++d) region.push_back(part_dim(block[d], start[d], x[d]));
+  taken.regions.push_back(region);
+  return taken;
 }
 
 namespace detail {
@@ -128,6 +210,13 @@ constexpr Plan plan_take(OperatorKind kind, const TensorDescs& operands, const R
     if (gather && process == 0) return gathered;
   }
   return process == 0 ? exchanged : make(gather, process);
+}
+
+/// The same of what an operator takes, under the sharding `out`.
+constexpr Plan plan_take(const Taking& taken, const TensorDescs& operands, const Sharding& out,
+                         const MeshShape& mesh, int process = 0, const PlanOptions& options = {}) {
+  return plan_take(taken.kind, operands, taken.regions, {operands[0].type, taken.extents, out},
+                   taken.fills, mesh, process, options);
 }
 
 }  // namespace tessera

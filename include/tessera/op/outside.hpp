@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// What lies outside a tensor: one element, given as any number, truth or element.
+///
+///     pad(x, {1, 1}, {1, 1}, {}, -1);             // x a DynamicTensor: -1 as its elements are
+///
+/// Laws: a value that is no such element is an error: nothing is converted in silence.
+#include <cstddef>
+#include <cstring>
+#include <string>
+
+#include <tessera/op/detail/communication.hpp>
+#include <tessera/op/scalar.hpp>
+
+namespace tessera {
+namespace detail {
+
+/// One element of a type that is known when the program runs.
+class FillValue {
+ public:
+  /// Zero.
+  FillValue() = default;
+  template <Element T> explicit FillValue(T value) {
+    static_assert(sizeof(T) <= sizeof(bytes_));
+    std::memcpy(bytes_, &value, sizeof(T));
+    zero_ = value == T{};
+    one_ = value == T(1);
+    for (std::byte b : bytes_) plain_ = plain_ && b == std::byte{};
+  }
+  /// The element, or null when it is zero bytes.
+  const void* data() const { return plain_ ? nullptr : bytes_; }
+  /// Whether values that are this one on every process join to this one.
+  bool stays_under(Reduction reduction) const {
+    if (reduction == Reduction::sum) return zero_;
+    return reduction != Reduction::product || zero_ || one_;
+  }
+
+ private:
+  alignas(16) std::byte bytes_[16] = {};
+  bool zero_ = true, one_ = false, plain_ = true;
+};
+}  // namespace detail
+
+/// A value beside a tensor whose element type is known when the program runs; zero where none is
+/// given.
+class OutsideValue {
+ public:
+  OutsideValue() = default;
+  template <Scalar S> OutsideValue(S value) : convert_(&convert<S>) {  // NOLINT: taken for a value
+    static_assert(sizeof(S) <= sizeof(bytes_));
+    std::memcpy(bytes_, &value, sizeof(S));
+  }
+  /// Returns it as an element of the type. Throws UsageError when it is none.
+  detail::FillValue as(DType type, CallSite site) const {
+    return convert_ == nullptr ? detail::FillValue() : convert_(bytes_, type, site);
+  }
+
+ private:
+  template <class S>
+  static detail::FillValue convert(const std::byte* bytes, DType type, CallSite site) {
+    S value;
+    std::memcpy(&value, bytes, sizeof(S));
+    return with_type(type, [&](auto zero) -> detail::FillValue {
+      using T = decltype(zero);
+      constexpr bool fraction = std::is_integral_v<T> && !std::is_integral_v<S>;
+      constexpr bool number = std::is_same_v<T, bool> && !std::is_same_v<S, bool>;
+      if constexpr (!fraction && !number && std::is_constructible_v<T, S>)
+        return detail::FillValue(detail::scalar_as<T>(value));
+      else
+        throw UsageError(std::string(site.label) + ": a value of type " +
+                             std::string(type_name<S>()) + " is to stand beside elements of " +
+                             std::string(name_of(type)) +
+                             "; nothing is converted in silence; give a value that is such an "
+                             "element",
+                         site.where);
+    });
+  }
+  alignas(16) std::byte bytes_[16] = {};
+  detail::FillValue (*convert_)(const std::byte*, DType, CallSite) = nullptr;
+};
+
+}  // namespace tessera
