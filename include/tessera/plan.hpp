@@ -21,8 +21,12 @@
 #include <tessera/plan/program_contract.hpp>
 #include <tessera/plan/program_diff.hpp>
 #include <tessera/plan/reduce.hpp>
+#include <tessera/plan/reshape.hpp>
 #include <tessera/plan/row_verdict.hpp>
 #include <tessera/plan/scan.hpp>
+#include <tessera/plan/shape.hpp>
+#include <tessera/plan/shape_text.hpp>
+#include <tessera/plan/shape_verdict.hpp>
 #include <tessera/plan/simulation.hpp>
 #include <tessera/plan/timeline.hpp>
 #include <tessera/plan/together.hpp>

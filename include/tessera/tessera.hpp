@@ -18,6 +18,7 @@
 #include <tessera/op/cast.hpp>
 #include <tessera/op/comparison.hpp>
 #include <tessera/op/complex.hpp>
+#include <tessera/op/concatenate.hpp>
 #include <tessera/op/convolve.hpp>
 #include <tessera/op/cumulative.hpp>
 #include <tessera/op/deterministic.hpp>
@@ -30,10 +31,13 @@
 #include <tessera/op/into.hpp>
 #include <tessera/op/irregular.hpp>
 #include <tessera/op/logic.hpp>
+#include <tessera/op/pad.hpp>
 #include <tessera/op/plan_of.hpp>
 #include <tessera/op/reduce.hpp>
 #include <tessera/op/reduce_window.hpp>
+#include <tessera/op/reshape.hpp>
 #include <tessera/op/reshard.hpp>
+#include <tessera/op/roll.hpp>
 #include <tessera/op/root.hpp>
 #include <tessera/op/slice.hpp>
 #include <tessera/op/softmax.hpp>

@@ -32,6 +32,134 @@ template <class T> class ShapeCases {
              support::slice(whole_input<T>(x, shape_, 1), start, limit, stride), tolerance());
   }
 
+  std::string pad() {
+    const TensorDesc x = some_tensor(some_kind());
+    Extents low, high, interior;
+    for (Index n : x.extents) {
+      interior.push_back(random_.chance(30) ? random_.below(3) : 0);
+      const Index wide = n + (n > 1 ? (n - 1) * interior.back() : 0);
+      low.push_back(random_.below(7) - 3);
+      high.push_back(random_.below(random_.chance(20) ? 20 : 7) - 3);
+      if (low.back() + high.back() + wide < 0) low.back() = high.back() = 1;
+    }
+    const bool open = x.sharding.reduction == Reduction::sum;
+    const T value = open ? T{} : static_cast<T>(random_.below(3) - 1);
+    const Sharding out = result_of(x.sharding, x.rank());
+    const DynamicTensor input = make_input<T>(mesh_, x, 1);
+    return trial("pad " + to_string(low) + "_" + to_string(high) + "_" + to_string(interior), x,
+                 out)([&] { return tessera::pad(input, low, high, interior, value, out); },
+                      plan_take(pad_of(x.extents, low, high, interior), {x}, out, shape_,
+                                mesh_->process(), plan_options(*mesh_)),
+                      support::pad(whole_input<T>(x, shape_, 1), low, high, interior, value),
+                      tolerance());
+  }
+
+  std::string reverse() {
+    const TensorDesc x = some_tensor(some_kind());
+    Dimensions dims;
+    std::vector<int> list;
+    for (int d = x.rank() - 1; d >= 0; --d)
+      if (random_.chance(60)) {
+        dims.push_back(d);
+        list.push_back(d);
+      }
+    const Sharding out = result_of(x.sharding, x.rank());
+    const DynamicTensor input = make_input<T>(mesh_, x, 1);
+    return trial("reverse", x, out)([&] { return tessera::reverse(input, dims, out); },
+                                    plan_take(reverse_of(x.extents, dims), {x}, out, shape_,
+                                              mesh_->process(), plan_options(*mesh_)),
+                                    support::reverse(whole_input<T>(x, shape_, 1), list),
+                                    tolerance());
+  }
+
+  std::string roll() {
+    const TensorDesc x = some_tensor(some_kind(), 1);
+    const int dim = random_.below(x.rank());
+    const Index by = random_.below(41) - 20;
+    const Sharding out = result_of(x.sharding, x.rank());
+    const DynamicTensor input = make_input<T>(mesh_, x, 1);
+    return trial("roll by " + std::to_string(by) + " along " + std::to_string(dim), x, out)(
+        [&] { return tessera::roll(input, by, dim, out); },
+        plan_take(roll_of(x.extents, by, dim), {x}, out, shape_, mesh_->process(),
+                  plan_options(*mesh_)),
+        support::roll(whole_input<T>(x, shape_, 1), by, dim), tolerance());
+  }
+
+  std::string shift() {
+    const TensorDesc x = some_tensor(some_kind(), 1);
+    const int dim = random_.below(x.rank());
+    const Index by = random_.below(21) - 10;
+    const T value =
+        x.sharding.reduction == Reduction::sum ? T{} : static_cast<T>(random_.below(3) - 1);
+    const Sharding out = result_of(x.sharding, x.rank());
+    const DynamicTensor input = make_input<T>(mesh_, x, 1);
+    return trial("shift by " + std::to_string(by) + " along " + std::to_string(dim), x, out)(
+        [&] { return tessera::shift(input, by, dim, value, out); },
+        plan_take(shift_of(x.extents, by, dim), {x}, out, shape_, mesh_->process(),
+                  plan_options(*mesh_)),
+        support::shift(whole_input<T>(x, shape_, 1), by, dim, value), tolerance());
+  }
+
+  std::string concatenate() {
+    const TensorDesc x = some_tensor(some_kind(), 1);
+    const int dim = random_.below(x.rank());
+    TensorDescs descs;
+    FixedVector<Extents, max_operands> extents;
+    std::vector<DynamicTensor> inputs;
+    std::vector<Whole<T>> wholes;
+    const int count = 1 + random_.below(4);
+    for (int k = 0; k < count; ++k) {
+      TensorDesc one = x;
+      if (k > 0) {
+        one.extents[dim] = some_extent();
+        if (random_.chance(50)) one.sharding = alike(x.sharding, x.rank());
+      }
+      descs.push_back(one);
+      extents.push_back(one.extents);
+      inputs.push_back(make_input<T>(mesh_, one, static_cast<std::uint64_t>(k)));
+      wholes.push_back(whole_input<T>(one, shape_, static_cast<std::uint64_t>(k)));
+    }
+    const Sharding out = result_of(x.sharding, x.rank());
+    std::string text = "concatenate along " + std::to_string(dim);
+    for (const TensorDesc& one : descs) text += ", " + describe(one, shape_);
+    return trial(text, x, out)([&] { return tessera::concatenate(dim, inputs, out); },
+                               plan_take(concatenate_of(extents, dim), descs, out, shape_,
+                                         mesh_->process(), plan_options(*mesh_)),
+                               support::concatenate(wholes, dim), tolerance());
+  }
+
+  std::string update() {
+    const TensorDesc x = some_tensor(some_kind());
+    TensorDesc block{x.type, {}, random_.chance(50) ? x.sharding : alike(x.sharding, x.rank())};
+    Extents start;
+    for (Index n : x.extents) {
+      start.push_back(random_.below(static_cast<int>(n) + 1));
+      block.extents.push_back(random_.below(static_cast<int>(n - start.back()) + 1));
+    }
+    const Sharding out = result_of(x.sharding, x.rank());
+    const DynamicTensor input = make_input<T>(mesh_, x, 1), piece = make_input<T>(mesh_, block, 2);
+    return trial("update at " + to_string(start) + " with " + describe(block, shape_), x, out)(
+        [&] { return tessera::update(input, piece, start, out); },
+        plan_take(update_of(x.extents, block.extents, start), {x, block}, out, shape_,
+                  mesh_->process(), plan_options(*mesh_)),
+        support::update(whole_input<T>(x, shape_, 1), whole_input<T>(block, shape_, 2), start),
+        tolerance());
+  }
+
+  std::string reshape() {
+    const auto [from, to] = some_reshape(random_);
+    const TensorDesc x{dtype_of<T>, from,
+                       some_sharding(random_, from.size(), shape_.rank(),
+                                     random_.chance(30) ? 40 : 0, some_kind())};
+    const bool derived = random_.chance(40);
+    const Sharding out = derived ? reshaped_sharding(x, to) : result_of(x.sharding, to.size());
+    const DynamicTensor input = make_input<T>(mesh_, x, 1);
+    return trial("reshape to " + to_string(to), x, out)(
+        [&] { return derived ? tessera::reshape(input, to) : tessera::reshape(input, to, out); },
+        plan_reshape(x, {x.type, to, out}, shape_, mesh_->process(), plan_options(*mesh_)),
+        support::reshape(whole_input<T>(x, shape_, 1), to), tolerance());
+  }
+
  private:
   Trial<T> trial(const std::string& name, const TensorDesc& x, const Sharding& out) const {
     return Trial<T>(mesh_, std::string(name_of(dtype_of<T>)) + " on " + describe(shape_) + ": " +
@@ -55,8 +183,11 @@ template <class T> class ShapeCases {
   /// Some sharding of a result: the operand's own, another finished one, or one that stays as open.
   Sharding result_of(const Sharding& x, int rank) {
     if (rank == x.rank() && random_.chance(40)) return x;
+    return random_.chance(50) ? some_sharding(random_, rank, shape_.rank()) : alike(x, rank);
+  }
+  /// Some sharding that is unfinished as x is.
+  Sharding alike(const Sharding& x, int rank) {
     Sharding out = some_sharding(random_, rank, shape_.rank());
-    if (random_.chance(50)) return out;
     for (int d = 0; d < rank; ++d) out[d] = out[d].without(x.partial);
     return out.with_partial(x.partial, x.reduction);
   }
@@ -75,9 +206,27 @@ template <class T> class ShapeCases {
 /// Runs one case, all of it chosen by `random`. Collective over the mesh.
 inline std::string some_shape_case(const std::shared_ptr<MeshCore>& mesh, Random& random) {
   const DType type = random.of<DType>({DType::f32, DType::f64, DType::i32, DType::i64});
+  const int which = random.below(9);  // reshape twice as often
   return with_sampled_type(type, [&](auto element) {
     ShapeCases<decltype(element)> cases(mesh, random);
-    return cases.slice();
+    switch (which) {
+      case 0:
+        return cases.slice();
+      case 1:
+        return cases.pad();
+      case 2:
+        return cases.reverse();
+      case 3:
+        return cases.roll();
+      case 4:
+        return cases.shift();
+      case 5:
+        return cases.concatenate();
+      case 6:
+        return cases.update();
+      default:
+        return cases.reshape();
+    }
   });
 }
 

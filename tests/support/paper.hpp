@@ -33,6 +33,8 @@ class Paper {
   const Plan& plan() const { return plans_[0]; }
   /// Maps multiply what they read; else they add x0 + 2 x1 + 3 x2 + ...
   void multiply(bool on) { multiply_ = on; }
+  /// What lies outside a tensor.
+  void fill_with(Value value) { outside_ = value; }
 
   /// Returns what is wrong with the plans, or nothing.
   std::string broken_law() const {
@@ -152,7 +154,8 @@ class Paper {
       if ((work.send_staging > 0 && step.direct_send) || (work.receive_staging > 0 && step.direct_receive)) return "direct, and staged";
       if (text = broken_pieces(call, plan.slots[step.in[0]], plan.slots[step.out], false); !text.empty()) return text;
     }
-    if (arriving * static_cast<Index>(size_of(rounds[0].call.type)) != plan.slots[step.out].bytes) return "what arrives does not make up the block";
+    // Regions may leave elements to be filled, and lie over one another.
+    if (step.region < 0 && arriving * static_cast<Index>(size_of(rounds[0].call.type)) != plan.slots[step.out].bytes) return "what arrives does not make up the block";
     return "";
   }
   /// Of one call: its group, its pieces if it is even, and what it counts as going between nodes.
@@ -246,6 +249,7 @@ class Paper {
       const Plan& mine = plans_[index(p)];
       slot(p, step.out).assign(index(mine.slots[step.out].bytes) / size_of(mine.slots[step.out].desc.type), unwritten);
     }
+    if (step.region >= 0) return take_regions(i);
     if (step.kind == StepKind::communicate) {
       for (Index round = 0; round < step.rounds; ++round) {
         if (round > 0)
@@ -279,6 +283,44 @@ class Paper {
         default: throw std::logic_error("a step that paper does not compute: " + std::string(name_of(step.kind)));
       }
     }
+  }
+  /// Takes regions of several slots, or gives one back.
+  void take_regions(int i) {
+    const Step& step = plan().steps[i];
+    const std::size_t all = index(mesh_.processes());
+    std::vector<Values> sends(all), receives(all), sources(all);
+    std::vector<const Call*> calls(all);
+    const auto of_input = [&](std::size_t p, int k) -> const CallWork& {
+      const StepWork& work = work_[p][index(i)];
+      return work.joined.empty() ? work : work.joined[index(k)];
+    };
+    const auto put = [&](std::size_t p, Values& from, const std::vector<StridedCopy>& copies) {
+      Values& out = data_[p][index(step.out)];
+      if (!step.adjoint) return copy(from, out, copies);
+      for (const StridedCopy& c : copies)
+        for_each_index(c.extents, [&](const Extents& at_box) {
+          at(out, c.to_offset + dot(at_box, c.to_strides)) += at(from, c.from_offset + dot(at_box, c.from_strides));
+        });
+    };
+    for (std::size_t p = 0; p < all; ++p) {
+      const StepWork& work = work_[p][index(i)];
+      const std::size_t unit = size_of(plan().slots[step.out].desc.type);
+      sends[p].assign(index(work.send_staging) / unit, unwritten);
+      receives[p].assign(index(work.receive_staging) / unit, unwritten);
+      Values& out = data_[p][index(step.out)];
+      if (step.fills) out.assign(out.size(), step.adjoint ? 0 : outside_);
+      for (int k = 0; k < step.in.size(); ++k) copy(data_[p][index(step.in[k])], sends[p], of_input(p, k).pack);
+      sources[p] = work.send == Buffer::block ? data_[p][index(step.in[0])] : sends[p];
+      calls[p] = &work.call;
+    }
+    if (step.kind == StepKind::communicate)
+      for (std::size_t p = 0; p < all; ++p)
+        run_call(static_cast<int>(p), calls, sources, work_[p][index(i)].receive == Buffer::block ? data_[p][index(step.out)] : receives[p]);
+    for (std::size_t p = 0; p < all; ++p)
+      for (int k = 0; k < step.in.size(); ++k) {
+        put(p, data_[p][index(step.in[k])], of_input(p, k).local);
+        put(p, receives[p], of_input(p, k).unpack);
+      }
   }
   static void contract(const ContractionWork& work, Values& a, Values& b, Values& c) {
     const Gemm& g = work.gemm;
@@ -460,6 +502,7 @@ class Paper {
   MeshShape mesh_;
   Machine machine_;
   bool multiply_ = false;
+  Value outside_ = 0;
   std::vector<Plan> plans_;
   std::vector<std::vector<StepWork>> work_;
   std::vector<std::vector<Values>> data_;

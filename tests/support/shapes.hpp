@@ -5,8 +5,10 @@
 /// the result's indices.
 ///
 ///     Whole<double> y = support::slice(x, {0, 2}, {4, 6}, {1, 1});
+#include <utility>
 #include <vector>
 
+#include "enumerate.hpp"
 #include "reference.hpp"
 
 namespace support {
@@ -97,6 +99,40 @@ template <class T> Whole<T> reshape(const Whole<T>& x, const Extents& extents) {
   Whole<T> y = x;
   y.extents = extents;
   return y;
+}
+
+/// Returns extents before and after some reshape: dimensions of a random factorisation merged in
+/// two ways, with extents of 1 put in between; now and then nothing at all.
+inline std::pair<Extents, Extents> some_reshape(Random& random) {
+  std::vector<Index> factors;
+  const int count = random.below(6);
+  for (int k = 0; k < count; ++k)
+    factors.push_back(random.of<Index>({2, 2, 3, 3, 4, 5, 7, random.chance(10) ? 0 : 2}));
+  const auto merged = [&] {
+    Extents extents;
+    if (random.chance(10)) extents.push_back(1);
+    for (const Index factor : factors) {
+      if (!extents.empty() && extents.back() != 1 && (random.chance(50) || extents.size() > 5))
+        extents.back() *= factor;
+      else
+        extents.push_back(factor);
+      if (random.chance(10) && extents.size() < 6) extents.push_back(1);
+    }
+    if (!factors.empty() && extents.size() < 5 && random.chance(30)) extents = Extents{};
+    if (extents.empty() &&
+        !factors.empty()) {  // all of them in one dimension, or in two that share no border
+      Index all = 1;
+      for (const Index factor : factors) all *= factor;
+      const Index part = all > 0 ? factors.back() : 2;
+      if (random.chance(50))
+        extents = {all};
+      else
+        extents = {part, all / part};
+    }
+    return extents;
+  };
+  const Extents from = merged();
+  return {from, merged()};
 }
 
 }  // namespace support

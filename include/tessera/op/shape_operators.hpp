@@ -9,6 +9,7 @@
 
 #include <tessera/op/operators.hpp>
 #include <tessera/op/outside.hpp>
+#include <tessera/plan/reshape.hpp>
 #include <tessera/plan/shape_text.hpp>
 #include <tessera/plan/shape_verdict.hpp>
 
@@ -57,17 +58,25 @@ TensorCore take(PlanKey& key, const OperandList& operands, const Sharding& out, 
     const Taking taken = make();
     require(check_shape(shardings_of(operands), taken.extents.size(), out), operands.size(), site);
     require_sharding(out, mesh, site);
-    for (int k = 1; k < operands.size(); ++k)
-      if (operands[k]->type() != operands[0]->type())
-        throw ShapeError(std::string(site.label) + ": operand 1 is of " +
-                             std::string(name_of(operands[0]->type())) + " and operand " +
-                             std::to_string(k + 1) + " of " +
-                             std::string(name_of(operands[k]->type())) +
-                             "; tensors that are put together have one element type; cast one of "
-                             "them",
-                         site.where);
     return plan_take(taken, descs_of(operands), out, mesh.shape(), mesh.process(), options);
   });
+}
+
+/// Throws unless tensors that are put together have one element type and one number of dimensions.
+inline void require_alike(const OperandList& operands, CallSite site) {
+  const TensorCore& x = *operands[0];
+  for (int k = 1; k < operands.size(); ++k) {
+    const TensorCore& y = *operands[k];
+    if (y.rank() != x.rank())
+      require({ShapeRule::ranks_alike, k, x.rank(), y.rank()}, operands.size(), site);
+    if (y.type() != x.type())
+      throw ShapeError(std::string(site.label) + ": operand 1 is of " +
+                           std::string(name_of(x.type())) + " and operand " +
+                           std::to_string(k + 1) + " of " + std::string(name_of(y.type())) +
+                           "; tensors that are put together have one element type; cast one of "
+                           "them",
+                       site.where);
+  }
 }
 
 inline TensorCore slice(const TensorCore& x, const Extents& start, const Extents& limit,
@@ -80,6 +89,104 @@ inline TensorCore slice(const TensorCore& x, const Extents& start, const Extents
   return take(key, {&x}, out, site, {}, [&] {
     require_no(slice_text(x.extents(), start, limit, stride), site);
     return slice_of(x.extents(), start, limit, stride);
+  });
+}
+
+inline TensorCore pad(const TensorCore& x, const Extents& low, const Extents& high,
+                      const Extents& interior, const FillValue& value, const Sharding& out,
+                      CallSite site) {
+  mesh_of(x, site);
+  require_fill(value, x, site);
+  PlanKey key(OperatorKind::pad);
+  key.add("low", low);
+  key.add("high", high);
+  key.add("interior", interior);
+  return take(key, {&x}, out, site, value, [&] {
+    require_no(pad_text(x.extents(), low, high, interior), site);
+    return pad_of(x.extents(), low, high, interior);
+  });
+}
+
+inline Extents as_numbers(const Dimensions& dims) {
+  Extents numbers;
+  for (int d : dims) numbers.push_back(d);
+  return numbers;
+}
+inline TensorCore reverse(const TensorCore& x, const Dimensions& dims, const Sharding& out,
+                          CallSite site) {
+  mesh_of(x, site);
+  PlanKey key(OperatorKind::reverse);
+  key.add("dimensions", as_numbers(dims));
+  return take(key, {&x}, out, site, {}, [&] {
+    require(check_dimensions(dims, x.rank()), 1, site);
+    return reverse_of(x.extents(), dims);
+  });
+}
+
+inline TensorCore roll(const TensorCore& x, Index by, int dim, const Sharding& out, CallSite site) {
+  mesh_of(x, site);
+  PlanKey key(OperatorKind::roll);
+  key.add("by", {by});
+  key.add("dimension", {dim});
+  return take(key, {&x}, out, site, {}, [&] {
+    require(check_dimensions({dim}, x.rank()), 1, site);
+    return roll_of(x.extents(), by, dim);
+  });
+}
+
+inline TensorCore shift(const TensorCore& x, Index by, int dim, const FillValue& value,
+                        const Sharding& out, CallSite site) {
+  mesh_of(x, site);
+  require_fill(value, x, site);
+  PlanKey key(OperatorKind::shift);
+  key.add("by", {by});
+  key.add("dimension", {dim});
+  return take(key, {&x}, out, site, value, [&] {
+    require(check_dimensions({dim}, x.rank()), 1, site);
+    return shift_of(x.extents(), by, dim);
+  });
+}
+
+inline TensorCore concatenate(int dim, const OperandList& operands, const Sharding& out,
+                              CallSite site) {
+  for (const TensorCore* operand : operands) mesh_of(*operand, site);
+  PlanKey key(OperatorKind::concatenate);
+  key.add("dimension", {dim});
+  return take(key, operands, out, site, {}, [&] {
+    require(check_dimensions({dim}, operands[0]->rank()), 1, site);
+    require_alike(operands, site);
+    FixedVector<Extents, max_operands> extents;
+    for (const TensorCore* operand : operands) extents.push_back(operand->extents());
+    require_no(concatenate_text(extents, dim), site);
+    return concatenate_of(extents, dim);
+  });
+}
+
+inline TensorCore update(const TensorCore& x, const TensorCore& block, const Extents& start,
+                         const Sharding& out, CallSite site) {
+  mesh_of(x, site);
+  mesh_of(block, site);
+  PlanKey key(OperatorKind::update);
+  key.add("start", start);
+  return take(key, {&x, &block}, out, site, {}, [&] {
+    require_alike({&x, &block}, site);
+    require_no(update_text(x.extents(), block.extents(), start), site);
+    return update_of(x.extents(), block.extents(), start);
+  });
+}
+
+inline TensorCore reshape(const TensorCore& x, const Extents& extents, const Sharding& out,
+                          CallSite site) {
+  MeshCore& mesh = mesh_of(x, site);
+  PlanKey key(OperatorKind::reshape);
+  key.add(x.desc());
+  key.add("extents", extents);
+  key.add(out);
+  return run_operator(key, {&x}, site, {}, [&](const PlanOptions& options) {
+    require_no(reshape_text(x.extents(), extents), site);
+    require(check_shape({x.sharding()}, extents.size(), out), 1, site);
+    require_sharding(out, mesh, site);
+    return plan_reshape(x.desc(), {x.type(), extents, out}, mesh.shape(), mesh.process(), options);
   });
 }
 

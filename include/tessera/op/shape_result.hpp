@@ -48,17 +48,24 @@ template <ShapeRule Rule, int Which, class... Tensors> consteval bool demand_sha
   return true;
 }
 
-/// A call on operands A..., all of one rank, that takes elements from elsewhere along `Dims`.
+/// Demands that the dimensions that a call names are those of a tensor of `Rank`.
+template <int Rank, class Dims, class... Tensors> consteval bool demand_dimensions() {
+  constexpr ShapeVerdict v = check_dimensions(Dims::named(), Rank);
+  return demand_shape<v.rule, v.operand, Tensors...>();
+}
+
+/// A call on operands A..., all of one rank, that takes elements from elsewhere along `Dims`. Where
+/// no spec is asked for, the result has the first operand's; of a concatenation that of the first
+/// that is split.
 template <OperatorKind Kind, class Dims, class Out, class... A> struct TakeCall {
   using mesh = typename CommonMesh<A...>::type;
   static_assert(demand_out<mesh, Out>());
   static constexpr Shardings operands{A::sharding()...};
   static constexpr int rank = operands[0].rank();
-  static constexpr ShapeVerdict named = check_dimensions(Dims::of(rank), rank);
-  static_assert(demand_shape<named.rule, named.operand, A...>());
+  static_assert(demand_dimensions<rank, Dims, A...>());
   static constexpr Sharding make_value() {
     if constexpr (std::is_same_v<Out, Deduced>)
-      return taken_sharding(operands);
+      return Kind == OperatorKind::concatenate ? taken_sharding(operands) : operands[0];
     else
       return lower<mesh, Out>();
   }
@@ -66,7 +73,7 @@ template <OperatorKind Kind, class Dims, class Out, class... A> struct TakeCall 
   static constexpr ShapeVerdict verdict = check_shape(operands, rank, value);
   static_assert(demand_shape<verdict.rule, verdict.operand, A...>());
   static constexpr Contract needs(const MeshShape& on, const Contract& contract) {
-    return verdict.ok() && named.ok()
+    return verdict.ok() && check_dimensions(Dims::named(), rank).ok()
                ? needs_of_take(Kind, operands, Dims::of(rank), value, on, contract)
                : Contract::nothing();
   }

@@ -22,7 +22,7 @@
 #include <tessera/plan/einsum_order.hpp>
 #include <tessera/plan/reduce.hpp>
 #include <tessera/plan/reduce_window.hpp>
-#include <tessera/plan/shape.hpp>
+#include <tessera/plan/reshape.hpp>
 
 namespace tessera {
 
@@ -117,7 +117,8 @@ constexpr Contract needs_of_map(const Terms& terms, const Shardings& operands, c
   for (const Sharding& operand : operands) descs.push_back(detail::paper_desc(operand));
   return plan_map(terms, descs, DType::f32, out, mesh, 0, detail::bounded_by(contract)).needs;
 }
-/// Of an operator that takes elements from elsewhere along `dims`, and nowhere else.
+/// Of an operator that takes elements from elsewhere along `dims`, and nowhere else; an update only
+/// those of its block.
 constexpr Contract needs_of_take(OperatorKind kind, const Shardings& operands,
                                  const Dimensions& dims, const Sharding& out, const MeshShape& mesh,
                                  const Contract& contract) {
@@ -127,9 +128,26 @@ constexpr Contract needs_of_take(OperatorKind kind, const Shardings& operands,
   for (int d : dims) region[d] = shift_dim(region[d].extent, 1);
   for (const Sharding& operand : operands) {
     descs.push_back(detail::paper_desc(operand));
-    taken.regions.push_back(region);
+    const bool stays = kind == OperatorKind::update && taken.regions.empty();
+    taken.regions.push_back(stays ? detail::same_region(taken.extents) : region);
   }
   return plan_take(taken, descs, out, mesh, 0, detail::bounded_by(contract)).needs;
+}
+/// Of a reshape, whatever the extents: on paper no two dimensions hold the same elements, and no
+/// two blocks.
+constexpr Contract needs_of_reshape(const Sharding& x, const Sharding& out, const MeshShape& mesh,
+                                    const Contract& contract) {
+  TensorDesc from{DType::f32, Extents(x.rank(), 11), x},
+      to{DType::f32, Extents(out.rank(), 13), out};
+  if (x.rank() == 0 || out.rank() == 0) {
+    from.extents = Extents(x.rank(), 1);
+    to.extents = Extents(out.rank(), 1);
+  } else {
+    from.extents.back() = to.extents.back() = 17;
+    for (int d = 1; d < out.rank(); ++d) from.extents.back() *= 13;
+    for (int d = 1; d < x.rank(); ++d) to.extents.back() *= 11;
+  }
+  return plan_reshape(from, to, mesh, 0, detail::bounded_by(contract)).needs;
 }
 constexpr Contract needs_of_einsum(const Terms& terms, const Shardings& operands,
                                    const Sharding& out, const MeshShape& mesh,

@@ -160,6 +160,32 @@ constexpr Sharding without_axes(Sharding s, AxisSet gone) {
   for (int d = 0; d < s.rank(); ++d) s[d] = s[d].without(gone);
   return s;
 }
+
+/// The best of several ways to plan something, by the plans of process 0, so that all decide alike:
+/// those that keep the contract come before all that do not, among these those that keep within the
+/// workspace limit, then the cheapest.
+template <class Way> class BestWay {
+ public:
+  constexpr explicit BestWay(const PlanOptions& options) : options_(options) {}
+  /// `most`: a plan that moves more bytes comes behind one that does not.
+  constexpr void add(const Plan& plan, const Way& way, Index most = max_int64) {
+    const int worth = 4 * options_.contract.covers(plan.needs) +
+                      2 * (plan.peak_bytes <= options_.workspace_limit) +
+                      (bytes_moved(plan) <= most);
+    if (worth < worth_ || (worth == worth_ && plan.cost >= plan_.cost)) return;
+    plan_ = plan;
+    way_ = way;
+    worth_ = worth;
+  }
+  constexpr const Plan& plan() const { return plan_; }
+  constexpr const Way& way() const { return way_; }
+
+ private:
+  const PlanOptions& options_;
+  Plan plan_;
+  Way way_{};
+  int worth_ = -1;
+};
 }  // namespace detail
 
 /// Plans how `result` is made of what regions[k] takes of operands[k]; later operands come over
@@ -173,23 +199,23 @@ constexpr Plan plan_take(OperatorKind kind, const TensorDescs& operands, const R
   // What is unfinished is taken unfinished, and finished or scattered then.
   const Sharding taken =
       detail::without_axes(out, open.partial).with_partial(open.partial, open.reduction);
-  // Operands as they are; or gathered along what moves, so that all that is left is local.
-  bool moves = false;
-  const auto make = [&](bool gathered, int at) {
+  AxisSet moving;
+  // The operands as they are, or gathered over some of the axes along which they would move.
+  const auto make = [&](AxisSet gathered, int at) {
     PlanBuilder build(kind, mesh, at, options);
     FixedVector<int, max_operands> slots;
     Regions split;
     for (int k = 0; k < operands.size(); ++k)
       slots.push_back(build.operand(operands[k], default_labels(operands[k].rank())));
     for (int k = 0; k < operands.size(); ++k) {
-      const Sharding source = without_unit_axes(operands[k].sharding, mesh);
+      Sharding source = without_unit_axes(operands[k].sharding, mesh);
       Region region = detail::split_so(regions[k], source, taken);
-      const AxisSet moving = moving_axes(region, mesh);
-      moves = moves || !moving.empty();
-      if (gathered && !moving.empty()) {
-        const Sharding whole = detail::without_axes(source, moving);
-        slots[k] = build.reshard(slots[k], whole);
-        region = detail::split_so(regions[k], whole, taken);
+      const AxisSet over = moving_axes(region, mesh);
+      moving = moving | over;
+      if (!(over & gathered).empty()) {
+        source = detail::without_axes(source, over & gathered);
+        slots[k] = build.reshard(slots[k], source);
+        region = detail::split_so(regions[k], source, taken);
       }
       split.push_back(region);
     }
@@ -198,18 +224,16 @@ constexpr Plan plan_take(OperatorKind kind, const TensorDescs& operands, const R
     const int slot = build.take(slots, split, made, default_labels(result.rank()), fills);
     return build.finish(build.reshard(slot, out), result.sharding);
   };
-  const Plan exchanged = make(false, 0);
-  bool gather = false;
-  if (moves) {  // to gather must not move more, unless only that keeps the contract
-    const Plan gathered = make(true, 0);
-    const bool keeps = options.contract.covers(gathered.needs);
-    gather = keeps == options.contract.covers(exchanged.needs)
-                 ? gathered.cost < exchanged.cost &&
-                       detail::bytes_moved(gathered) <= detail::bytes_moved(exchanged)
-                 : keeps;
-    if (gather && process == 0) return gathered;
-  }
-  return process == 0 ? exchanged : make(gather, process);
+  detail::BestWay<AxisSet> best(options);
+  best.add(make({}, 0), {});
+  // To gather what an exchange would bring must not move more. Then all that is left is local; or
+  // all but what may be exchanged.
+  const Index most = detail::bytes_moved(best.plan());
+  const AxisSet barred = moving - options.contract.axes(Collective::exchange);
+  const AxisSet all = moving;
+  if (!all.empty()) best.add(make(all, 0), all, most);
+  if (!barred.empty() && barred != all) best.add(make(barred, 0), barred, most);
+  return process == 0 ? best.plan() : make(best.way(), process);
 }
 
 /// The same of what an operator takes, under the sharding `out`.

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Tensors with elements around and between theirs, or without those at their ends.
+///
+///     auto a = pad(x, {1, 0}, {1, 2});                 // a row of 0 on either side, two columns behind
+///     auto b = pad<1>(x, {2}, {-1}, {}, -1.0f);        // two columns of -1 before, the last one cut off
+///     auto c = pad<0>(x, {0}, {0}, {1});               // a row of 0 between any two
+///
+/// Laws: equals the pad of the whole tensor, for every mesh and spec; slice(pad(x)) by what was
+/// padded is x; <pad(x), y> == <x, slice(y)>.
+#include <tessera/op/shape_result.hpp>
+
+namespace tessera {
+
+/// Returns x with low elements before, high ones behind and interior ones between any two of each
+/// dimension, all `value`, under x's spec or `Out`; unfinished where x is. Negative low and high
+/// crop, after the interior. `D`: dimensions, counted from 0, for which low, high and interior have
+/// an entry each; the others stay; without any, all have one. Communication: one exchange over the
+/// axes that split the dimensions, of what has a new owner. Collective over the mesh. Throws
+/// ShapeError where more is cropped than there is, ShardingError where the value beside unfinished
+/// ones would be joined.
+template <class Out = Deduced, class Bound = NoContract, int... D, TypedTensor A,
+          Scalar S = typename A::value_type>
+auto pad(const A& x, const Extents& low, const Extents& high, const Extents& interior = {},
+         S value = S{}, Where where = Where::here()) {
+  using Dims = detail::Along<D...>;
+  using Typed = detail::TakeCall<OperatorKind::pad, Dims, Out, A>;
+  const CallSite site{"pad", where, detail::bound<Typed, Bound>()};
+  const detail::FillValue fill(detail::scalar_as<typename A::value_type>(value));
+  const auto of_all = [&](std::string_view name, const Extents& numbers) {
+    return sizeof...(D) == 0
+               ? numbers
+               : detail::spread(name, numbers, Dims::named(), Extents(A::rank, 0), site);
+  };
+  return typename Typed::result(detail::pad(
+      x.core(), of_all("low", low), of_all("high", high),
+      interior.empty() ? interior : of_all("interior", interior), fill, Typed::value, site));
+}
+template <int First, int... D, TypedTensor A, Scalar S = typename A::value_type>
+auto pad(const A& x, const Extents& low, const Extents& high, const Extents& interior = {},
+         S value = S{}, Where where = Where::here()) {
+  return pad<Deduced, NoContract, First, D...>(x, low, high, interior, value, where);
+}
+
+/// The same with everything known at run time; without `out` the result is sharded as x is.
+inline DynamicTensor pad(const DynamicTensor& x, const Extents& low, const Extents& high,
+                         const Extents& interior, OutsideValue value, const Sharding& out,
+                         Where where = Where::here()) {
+  const CallSite site{"pad", where};
+  return DynamicTensor(
+      detail::pad(x.core(), low, high, interior, value.as(x.type(), site), out, site));
+}
+inline DynamicTensor pad(const DynamicTensor& x, const Extents& low, const Extents& high,
+                         const Extents& interior = {}, OutsideValue value = {},
+                         Where where = Where::here()) {
+  return pad(x, low, high, interior, value, x.sharding(), where);
+}
+
+}  // namespace tessera

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Tensors turned about, round and along: reverse, roll and shift.
+///
+///     auto a = reverse<0, 2>(x);            // the last row first, the last channel first
+///     auto b = roll<0>(x, 2);               // row i is row i - 2 of x, round and round
+///     auto c = shift<0>(x, 1);              // row i is row i - 1 of x; row 0 is 0
+///
+/// A pipeline's stages are rows of a tensor that is split by stage: shift<0>(x, 1) hands each on to
+/// the next, in one message to one neighbour (GSPMD, section 3.3).
+///
+/// Laws: reverse(reverse(x)) == x; roll(roll(x, k), -k) == x; a shift by k of blocks of at least k
+/// sends one message of k rows to one neighbour.
+#include <tessera/op/shape_result.hpp>
+
+namespace tessera {
+
+/// Returns x with its dimensions `D` (without any: all) backwards, under x's spec or `Out`.
+/// Communication: one exchange over the axes that split them: of blocks of one size, each with the
+/// block opposite. Collective over the mesh.
+template <class Out = Deduced, class Bound = NoContract, int... D, TypedTensor A>
+auto reverse(const A& x, Where where = Where::here()) {
+  using Typed = detail::TakeCall<OperatorKind::reverse, detail::Along<D...>, Out, A>;
+  return typename Typed::result(detail::reverse(x.core(), detail::Along<D...>::of(A::rank),
+                                                Typed::value,
+                                                {"reverse", where, detail::bound<Typed, Bound>()}));
+}
+template <int First, int... D, TypedTensor A>
+auto reverse(const A& x, Where where = Where::here()) {
+  return reverse<Deduced, NoContract, First, D...>(x, where);
+}
+
+/// Returns y with y[i] = x[i - by] along dimension D, round and round, under x's spec or `Out`.
+/// Communication: one exchange over the axes that split the dimension: a process receives from at
+/// most two, if all blocks are of one size. Collective over the mesh.
+template <int D, class Out = Deduced, class Bound = NoContract, TypedTensor A>
+auto roll(const A& x, Index by, Where where = Where::here()) {
+  using Typed = detail::TakeCall<OperatorKind::roll, detail::Along<D>, Out, A>;
+  return typename Typed::result(
+      detail::roll(x.core(), by, D, Typed::value, {"roll", where, detail::bound<Typed, Bound>()}));
+}
+
+/// Returns y with y[i] = x[i - by] along dimension D, and `value` where x has no such element,
+/// under x's spec or `Out`. Communication: one exchange over the axes that split the dimension: one
+/// message to one neighbour where blocks have at least `by` rows. Collective over the mesh. Throws
+/// ShardingError where the value beside unfinished ones would be joined.
+template <int D, class Out = Deduced, class Bound = NoContract, TypedTensor A,
+          Scalar S = typename A::value_type>
+auto shift(const A& x, Index by, S value = S{}, Where where = Where::here()) {
+  using Typed = detail::TakeCall<OperatorKind::shift, detail::Along<D>, Out, A>;
+  const detail::FillValue fill(detail::scalar_as<typename A::value_type>(value));
+  return typename Typed::result(detail::shift(x.core(), by, D, fill, Typed::value,
+                                              {"shift", where, detail::bound<Typed, Bound>()}));
+}
+
+/// The same with everything known at run time; without `out` the result is sharded as x is.
+inline DynamicTensor reverse(const DynamicTensor& x, const FixedVector<int, max_dims>& dims,
+                             const Sharding& out, Where where = Where::here()) {
+  return DynamicTensor(detail::reverse(x.core(), dims, out, {"reverse", where}));
+}
+inline DynamicTensor reverse(const DynamicTensor& x, const FixedVector<int, max_dims>& dims,
+                             Where where = Where::here()) {
+  return reverse(x, dims, x.sharding(), where);
+}
+inline DynamicTensor roll(const DynamicTensor& x, Index by, int dim, const Sharding& out,
+                          Where where = Where::here()) {
+  return DynamicTensor(detail::roll(x.core(), by, dim, out, {"roll", where}));
+}
+inline DynamicTensor roll(const DynamicTensor& x, Index by, int dim, Where where = Where::here()) {
+  return roll(x, by, dim, x.sharding(), where);
+}
+inline DynamicTensor shift(const DynamicTensor& x, Index by, int dim, OutsideValue value,
+                           const Sharding& out, Where where = Where::here()) {
+  const CallSite site{"shift", where};
+  return DynamicTensor(detail::shift(x.core(), by, dim, value.as(x.type(), site), out, site));
+}
+inline DynamicTensor shift(const DynamicTensor& x, Index by, int dim, OutsideValue value = {},
+                           Where where = Where::here()) {
+  return shift(x, by, dim, value, x.sharding(), where);
+}
+
+}  // namespace tessera

@@ -1,0 +1,462 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Slice, pad, reverse, roll, shift, concatenate, update and reshape on paper: conformance cases at
+// their stated sizes, and random ones carried out for all processes and compared with plain loops.
+#include <doctest/doctest.h>
+
+#include <functional>
+
+#include "support/paper.hpp"
+#include "support/shapes.hpp"
+
+#include <tessera/plan/contract.hpp>
+#include <tessera/plan/reshape.hpp>
+#include <tessera/plan/shape_text.hpp>
+#include <tessera/plan/shape_verdict.hpp>
+
+using namespace tessera;
+using namespace support;
+
+namespace {
+
+TensorDesc tensor(const Extents& extents, const Sharding& s, DType type = DType::f32) {
+  return {type, extents, s};
+}
+
+/// What a plan communicates at most: so many exchanges (or permutes and all-to-alls), gathers, and
+/// messages of a process.
+void check_row(const std::string& name, const Plan& plan, int moves, int gathers = 0,
+               Index messages = max_int64) {
+  CAPTURE(name);
+  CAPTURE(describe(plan));
+  CHECK(plan.count(all_gather) <= gathers);
+  CHECK(plan.count(all_reduce) + plan.count(reduce_scatter) == 0);
+  CHECK(plan.communications() - plan.count(all_gather) <= moves);
+  const PlanSpread all = over_processes(plan);
+  CHECK(all.messages.most <= messages);
+  Index calls = 0;
+  CHECK(fault_of(plan, calls) == "");
+}
+Plan take(const Taking& taken, const TensorDesc& x, const Sharding& out, const MeshShape& mesh) {
+  return plan_take(taken, {x}, out, mesh);
+}
+Plan reshape(const TensorDesc& x, const Extents& to, const Sharding& out, const MeshShape& mesh) {
+  return plan_reshape(x, {x.type, to, out}, mesh);
+}
+
+}  // namespace
+
+TEST_CASE("conformance: pads") {
+  const TensorDesc a1 = tensor({128, 14, 257}, {{}, {}, {0}});
+  check_row("A1", take(pad_of(a1.extents, {0, 1, 0}, {0, 2, 0}), a1, a1.sharding, {2}), 0);
+  const TensorDesc a3 = tensor({14, 257}, {{0}, {1}});
+  const Plan wide = take(pad_of(a3.extents, {0, 0}, {0, 2000}), a3, a3.sharding, {2, 4});
+  check_row("A3", wide, 1, 1);
+  CHECK(wide.communications() == 1);
+  const TensorDesc a5 = tensor({11, 7}, {{}, {0}});
+  const Taking pad = pad_of(a5.extents, {2, 2}, {4, 1}, {1, 2});
+  CHECK(pad.extents == Extents{27, 22});
+  const Plan plan = take(pad, a5, a5.sharding, {2, 2});
+  check_row("A5", plan, 1, 0, 1);
+  CHECK(plan.steps[0].group == AxisSet{0});
+  const TensorDesc a7 = tensor({16}, {{0}});
+  check_row("A7", take(pad_of(a7.extents, {16}, {-16}), a7, a7.sharding, {16}), 0);
+  const TensorDesc a9 = tensor({128, 13, 257}, {{}, {0}, {}});
+  check_row("A9", take(pad_of(a9.extents, {0, 0, 0}, {0, 1, 0}), a9, a9.sharding, {2}), 0);
+}
+
+TEST_CASE("conformance: slices and shifts") {
+  const TensorDesc s1 = tensor({128, 14, 257}, {{}, {}, {0}});
+  check_row("S1", take(slice_of(s1.extents, {0, 2, 0}, {128, 13, 257}), s1, s1.sharding, {2}), 0);
+  const TensorDesc four = tensor({4}, {{0}});
+  check_row("S3", take(slice_of({4}, {3}, {4}), four, four.sharding, {4}), 1, 0, 1);
+  const Plan s5 = take(slice_of({512}, {300}, {302}), tensor({512}, {{0}}), {{0}}, {8});
+  check_row("S5", s5, 1, 0, 2);
+  CHECK(over_processes(s5).messages.process == 4);
+  CHECK(over_processes(s5).payload.total == 2 * 4);
+  const Plan s7 =
+      take(slice_of({100, 2}, {0, 0}, {6, 2}), tensor({100, 2}, {{0}, {}}), {{0}, {}}, {2});
+  check_row("S7", s7, 1, 0, 1);
+  CHECK(over_processes(s7).payload.total == 3 * 2 * 4);
+  // A pad by 1_0 and the slice [0:4] of it are a shift, and a pad by 1_-1.
+  for (const Taking& taken : {shift_of({4}, 1, 0), pad_of({4}, {1}, {-1})}) {
+    const Plan h1 = take(taken, four, four.sharding, {4});
+    check_row("H1", h1, 1, 0, 1);
+    CHECK(over_processes(h1).messages.total == 3);
+  }
+  for (const Taking& taken : {shift_of({4}, -2, 0), pad_of({4}, {-2}, {2})}) {
+    const Plan h3 = take(taken, four, four.sharding, {4});
+    check_row("H3", h3, 1, 0, 1);
+    CHECK(over_processes(h3).messages.total == 2);
+  }
+}
+
+TEST_CASE("a shift is one message to one neighbour, whatever the number of stages") {
+  for (const int stages : {2, 3, 5, 8, 64, 2048}) {
+    const TensorDesc x = tensor({4 * stages, 128}, {{0}, {}});
+    for (const Index by : {1, 4, -3}) {
+      const Plan plan = take(shift_of(x.extents, by, 0), x, x.sharding, MeshShape{stages});
+      REQUIRE(plan.steps.size() == 1);
+      const PlanSpread all = over_processes(plan);
+      CHECK(all.messages.most == 1);
+      CHECK(all.messages.total == stages - 1);
+      CHECK(all.payload.most == (by < 0 ? -by : by) * 128 * 4);
+      Plan middle = on_process(plan, stages / 2);
+      const StepWork work = work_of(middle, middle.steps[0]);
+      for (const Piece& piece : work.call.send) CHECK(piece.peer == stages / 2 + (by > 0 ? 1 : -1));
+    }
+  }
+}
+
+TEST_CASE("conformance: rolls, reverses and concatenations") {
+  check_row("Q1", take(roll_of({12}, 2, 0), tensor({12}, {{0}}), {{0}}, {4}), 1, 0, 1);
+  check_row("Q3", take(roll_of({10}, 6, 0), tensor({10}, {{0}}), {{0}}, {4}), 1, 0, 3);
+  for (const Sharding& s :
+       {Sharding{{0}, {}}, Sharding{{}, {0}}}) {  // the last row, all rows, the first row
+    const TensorDesc x = tensor({16, 16}, s), row = tensor({1, 16}, s);
+    const int moves = s[0].empty() ? 0 : 1;
+    check_row("Q5", take(slice_of(x.extents, {15, 0}, {16, 16}), x, s, {2}), moves);
+    // To gather a row is the same message.
+    const Plan rows =
+        plan_take(concatenate_of({row.extents, x.extents, row.extents}, 0), {row, x, row}, s, {2});
+    check_row("Q5", rows, moves, moves, 1);
+    CHECK(rows.communications() == moves);
+    CHECK(over_processes(rows).payload.total <= 16 * 4);
+  }
+  const auto both = [](const Sharding& s) {
+    const TensorDesc x = tensor({14, 257}, s), y = tensor({14, 116}, s);
+    return plan_take(concatenate_of({x.extents, y.extents}, 1), {x, y}, s, {2, 2});
+  };
+  check_row("Q7", both({{0}, {}}), 0);
+  check_row("Q9", both({{0}, {1}}), 1, 0, 1);
+  const TensorDesc v1 = tensor({3, 3}, {{0}, {}}), v3 = tensor({4}, {{0}});
+  check_row("V1", take(reverse_of(v1.extents, {1}), v1, v1.sharding, {2}), 0);
+  const Plan v = take(reverse_of(v3.extents, {0}), v3, v3.sharding, {2});
+  check_row("V3", v, 1, 0, 1);
+}
+
+TEST_CASE("conformance: reshapes") {
+  for (const MeshShape& mesh : {MeshShape{2}, MeshShape{2, 2}})
+    check_row(
+        "T1",
+        reshape(tensor({38, 38, 324}, {{0}, {}, {}}), {38, 38, 4, 81}, {{0}, {}, {}, {}}, mesh), 0);
+  check_row("T3",
+            reshape(tensor({4, 14, 4}, {{0}, {1}, {2}}), {2, 2, 2, 7, 2, 2},
+                    {{0}, {}, {1}, {}, {2}, {}}, {2, 4, 2}),
+            1, 0, 3);
+  const TensorDesc t5 =
+      tensor({80, 64, 2, 2, 2, 2, 2}, {{0}, {1}, {}, {}, {}, {}, {}}, DType::bf16);
+  const Plan gathered = reshape(t5, {5120, 4, 8}, {{0, 1}, {}, {}}, {16, 8});
+  Index calls = 0;
+  CHECK(fault_of(gathered, calls) == "");
+  CAPTURE(describe(gathered));
+  // A gather of the eight parts and a cut take 7/8 of 5 x 64 x 32 elements; two moves that take
+  // less are welcome.
+  CHECK((gathered.communications() == 1 ||
+         (gathered.communications() == 2 && gathered.payload_bytes() < 5 * 56 * 32 * 2)));
+  check_row("T7", reshape(tensor({24}, {{0}}), {6, 4}, {{0}, {}}, {4}), 1, 0, 2);
+}
+
+TEST_CASE("dimensions that hold the same elements") {
+  const auto text = [](const Extents& from, const Extents& to) {
+    std::string s;
+    const auto list = [](const Dimensions& dims) {
+      std::string one;
+      for (int d : dims) one += std::to_string(d);
+      return one;
+    };
+    for (const ReshapeGroup& g : groups_of(from, to).groups)
+      s += list(g.from) + "-" + list(g.to) + " ";
+    return s;
+  };
+  CHECK(text({5, 6, 4}, {5, 3, 8}) == "0-0 12-12 ");
+  CHECK(text({5, 24}, {5, 4, 6}) == "0-0 1-12 ");
+  CHECK(text({1, 8, 1, 3}, {24, 1}) == "13-0 ");
+  CHECK(text({2, 3, 4}, {4, 3, 2}) == "012-012 ");
+  CHECK(text({2, 6, 2}, {4, 3, 2}) == "01-01 2-2 ");
+  CHECK(text({}, {1, 1}) == "");
+  CHECK(text({1}, {}) == "");
+  CHECK(groups_of({3, 0}, {0}).empty);
+  const Sharding heads = reshaped_sharding(tensor({8, 16, 32}, {{0}, {}, {1}}), {8, 16, 4, 8});
+  CHECK(heads == Sharding{{0}, {}, {1}, {}});
+  CHECK(reshaped_sharding(tensor({8, 16, 4, 8}, {{0}, {}, {1}, {2}}), {8, 16, 32}) ==
+        Sharding{{0}, {}, {1}});
+  CHECK(reshaped_sharding(tensor({1, 6}, {{0}, {1}}), {3, 2, 1}) == Sharding{{1}, {}, {0}});
+}
+
+TEST_CASE("heads are split from features and merged again without communication") {
+  const MeshShape mesh{2, 4};
+  const TensorDesc x = tensor({8, 16, 32}, {{0}, {}, {1}}),
+                   y = tensor({8, 16, 8, 4}, {{0}, {}, {1}, {}});
+  CHECK(reshape(x, y.extents, y.sharding, mesh).communications() == 0);
+  CHECK(reshape(y, x.extents, x.sharding, mesh).communications() == 0);
+  const TensorDesc rows = tensor({128, 32}, {{0}, {1}});
+  CHECK(reshape(x, rows.extents, rows.sharding, mesh).communications() == 0);
+}
+
+namespace {
+
+struct Case {
+  std::string text;
+  TensorDescs operands;
+  Sharding out;
+  Whole<Paper::Value> expected;
+  std::function<Plan(const MeshShape&, int, const PlanOptions&)> plan;
+  std::function<Contract(const MeshShape&, const Contract&)> needs;
+};
+
+Index some_extent(Random& random) {
+  return random.of<Index>({1, 2, 3, 4, 5, 7, 8, 9, 13, random.chance(20) ? 0 : 6});
+}
+
+/// Some operator on tensors that are split over axes of `mesh`. Unfinished ones are sums.
+Case some_case(Random& random, const MeshShape& mesh, Paper::Value outside) {
+  const int axes = mesh.rank();
+  const auto alike = [&](const Sharding& x, int rank) {
+    Sharding s = some_sharding(random, rank, axes);
+    for (int d = 0; d < rank; ++d) s[d] = s[d].without(x.partial);
+    return s.with_partial(x.partial, x.reduction);
+  };
+  const auto result = [&](const Sharding& x, int rank) {
+    if (random.chance(30) && x.rank() == rank) return x;
+    return random.chance(50) ? some_sharding(random, rank, axes) : alike(x, rank);
+  };
+  const bool open = outside == 0 && random.chance(30);
+  const int which = random.below(8);
+  Case c;
+  if (which == 7) {
+    const auto [from, to] = some_reshape(random);
+    const TensorDesc x{DType::i64, from, some_sharding(random, from.size(), axes, open ? 40 : 0)};
+    c.operands.push_back(x);
+    c.out = random.chance(40) ? reshaped_sharding(x, to) : result(x.sharding, to.size());
+    c.text = "reshape to " + to_string(to);
+    c.expected = support::reshape(whole_input<Paper::Value>(x, mesh, 0), to);
+    c.plan = [x, out = c.out, extents = to](const MeshShape& m, int p, const PlanOptions& o) {
+      return plan_reshape(x, {x.type, extents, out}, m, p, o);
+    };
+    c.needs = [x, out = c.out](const MeshShape& m, const Contract& k) {
+      return needs_of_reshape(x.sharding, out, m, k);
+    };
+    return c;
+  }
+  const int rank = 1 + random.below(3);
+  TensorDesc x{DType::i64, {}, some_sharding(random, rank, axes, open ? 40 : 0)};
+  for (int d = 0; d < rank; ++d) x.extents.push_back(some_extent(random));
+  const Whole<Paper::Value> whole = whole_input<Paper::Value>(x, mesh, 0);
+  const int dim = random.below(rank);
+  Dimensions moved;
+  for (int d = 0; d < rank; ++d) moved.push_back(d);
+  c.operands.push_back(x);
+  c.out = result(x.sharding, rank);
+  Taking taken;
+  Extents start, limit, stride, interior;
+  switch (which) {
+    case 0:
+      for (Index n : x.extents) {
+        start.push_back(random.below(static_cast<int>(n) + 1));
+        limit.push_back(start.back() + random.below(static_cast<int>(n - start.back()) + 1));
+        stride.push_back(1 + random.below(3));
+      }
+      taken = slice_of(x.extents, start, limit, stride);
+      c.expected = support::slice(whole, start, limit, stride);
+      break;
+    case 1:
+      for (Index n : x.extents) {
+        interior.push_back(random.below(3));
+        const Index wide = n + (n > 1 ? (n - 1) * interior.back() : 0);
+        start.push_back(random.below(7) - 3);
+        limit.push_back(random.below(7) - 3);
+        if (start.back() + limit.back() + wide < 0) start.back() = limit.back() = 1;
+      }
+      taken = pad_of(x.extents, start, limit, interior);
+      c.expected = support::pad(whole, start, limit, interior, outside);
+      break;
+    case 2:
+      moved = {dim};
+      taken = reverse_of(x.extents, moved);
+      c.expected = support::reverse(whole, {dim});
+      break;
+    case 3:
+    case 4: {
+      const Index by = random.below(31) - 15;
+      moved = {dim};
+      taken = which == 3 ? roll_of(x.extents, by, dim) : shift_of(x.extents, by, dim);
+      c.expected =
+          which == 3 ? support::roll(whole, by, dim) : support::shift(whole, by, dim, outside);
+      break;
+    }
+    case 5: {
+      moved = {dim};
+      FixedVector<Extents, max_operands> extents{x.extents};
+      std::vector<Whole<Paper::Value>> wholes{whole};
+      for (std::uint64_t k = 1; k < static_cast<std::uint64_t>(1 + random.below(4)); ++k) {
+        TensorDesc one = x;
+        one.extents[dim] = some_extent(random);
+        if (random.chance(50)) one.sharding = alike(x.sharding, rank);
+        c.operands.push_back(one);
+        extents.push_back(one.extents);
+        wholes.push_back(whole_input<Paper::Value>(one, mesh, k));
+      }
+      taken = concatenate_of(extents, dim);
+      c.expected = support::concatenate(wholes, dim);
+      break;
+    }
+    default: {
+      TensorDesc block{DType::i64, {}, alike(x.sharding, rank)};
+      for (Index n : x.extents) {
+        start.push_back(random.below(static_cast<int>(n) + 1));
+        block.extents.push_back(random.below(static_cast<int>(n - start.back()) + 1));
+      }
+      c.operands.push_back(block);
+      taken = update_of(x.extents, block.extents, start);
+      c.expected = support::update(whole, whole_input<Paper::Value>(block, mesh, 1), start);
+      break;
+    }
+  }
+  c.text = std::string(name_of(taken.kind)) + " to " + to_string(taken.extents);
+  c.plan = [taken, out = c.out, operands = c.operands](const MeshShape& m, int p,
+                                                       const PlanOptions& o) {
+    return plan_take(taken, operands, out, m, p, o);
+  };
+  c.needs = [taken, moved, out = c.out, operands = c.operands](const MeshShape& m,
+                                                               const Contract& k) {
+    Shardings shardings;
+    for (const TensorDesc& one : operands) shardings.push_back(one.sharding);
+    return needs_of_take(taken.kind, shardings, moved, out, m, k);
+  };
+  return c;
+}
+std::string describe(const Case& c, const MeshShape& mesh) {
+  std::string text = c.text + " of";
+  for (const TensorDesc& x : c.operands) text += " " + support::describe(x, mesh);
+  return text + " as " + support::describe(c.out, mesh) + " on " + support::describe(mesh);
+}
+std::string wrong_case(const Case& c, const MeshShape& mesh, const PlanOptions& options,
+                       Paper::Value outside) {
+  Paper paper([&](int process) { return c.plan(mesh, process, options); }, mesh, options.machine);
+  paper.fill_with(outside);
+  std::vector<std::uint64_t> seeds;
+  for (int k = 0; k < c.operands.size(); ++k) seeds.push_back(static_cast<std::uint64_t>(k));
+  std::string text = paper.broken_law();
+  if (text.empty()) text = paper.wrong_result(seeds, c.expected);
+  Index calls = 0;
+  if (text.empty()) text = fault_of(paper.plan(), calls);
+  if (text.empty() && mesh.processes() > 1 &&
+      !(on_process(paper.plan(), 1, options.machine) == c.plan(mesh, 1, options)))
+    text = "the plan of process 1 is another when it is told from that of process 0";
+  return text.empty() ? ""
+                      : describe(c, mesh) + ": " + text + "\n" + support::describe(paper.plan());
+}
+
+}  // namespace
+
+TEST_CASE("plans on every mesh of up to 8 processes give what plain loops give") {
+  Random random(seed_for("shapes on paper", 71));
+  long cases = 0, wrong = 0;
+  for (const MeshShape& mesh : meshes(8, 3))
+    for (int i = 0; i < 300; ++i) {
+      const Paper::Value outside = random.chance(50) ? 0 : 77;
+      const Case c = some_case(random, mesh, outside);
+      PlanOptions options;
+      options.machine = some_machine(random, mesh.rank());
+      if (random.chance(20)) options.workspace_limit = 200;
+      ++cases;
+      const std::string text = wrong_case(c, mesh, options, outside);
+      if (!text.empty() && ++wrong <= 5) MESSAGE(text);
+      if (wrong > 5) break;
+    }
+  MESSAGE(cases << " cases");
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("a contract that is kept on paper is kept on every mesh, whatever the extents") {
+  Random random(seed_for("contracts of shapes", 72));
+  const MeshShape paper{2, 3, 4};
+  long cases = 0, kept = 0, wrong = 0;
+  for (int i = 0; i < 6000; ++i) {
+    Contract contract = Contract::nothing();
+    for (int kind = 0; kind < collective_kinds; ++kind) {
+      const int which = random.below(4);
+      if (which == 1)
+        contract.accept(static_cast<Collective>(kind),
+                        AxisSet::from_bits(static_cast<std::uint32_t>(random.below(8))));
+      if (which == 2) contract.accept(static_cast<Collective>(kind), AxisSet{0, 1, 2});
+    }
+    const MeshShape mesh{1 + random.below(3), 1 + random.below(3), 1 + random.below(3)};
+    const Case c = some_case(random, mesh, 0);
+    ++cases;
+    if (!contract.covers(c.needs(paper, contract))) continue;
+    ++kept;
+    PlanOptions options;
+    options.contract = contract;
+    options.machine = some_machine(random, 3);
+    const Plan plan = c.plan(mesh, 0, options);
+    if (!contract.covers(plan.needs) && ++wrong <= 5)
+      MESSAGE(describe(c, mesh) << " under " << to_string(contract, axis_names(3)) << "\non paper "
+                                << to_string(c.needs(paper, contract), axis_names(3)) << "\n"
+                                << support::describe(plan));
+    if (random.chance(20)) {
+      const std::string text = wrong_case(c, mesh, options, 0);
+      if (!text.empty() && ++wrong <= 5) MESSAGE(text);
+    }
+  }
+  MESSAGE(kept << " of " << cases << " contracts are kept");
+  CHECK(kept > 500);
+  CHECK(kept < cases - 500);
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("what is wrong with extents and places is said with the numbers") {
+  const auto says = [](const std::string& text, const char* part) {
+    CAPTURE(text);
+    CHECK(text.find(part) != std::string::npos);
+  };
+  CHECK(slice_text({128, 14}, {0, 14}, {128, 14}, {}).empty());
+  says(slice_text({128, 14}, {0, 2}, {128, 17}, {}),
+       "the slice is [2, 17) in dimension 1, which has 14 elements");
+  says(slice_text({4}, {3}, {2}, {}), "the slice is [3, 2) in dimension 0, which has 4 elements");
+  says(slice_text({1}, {-1}, {1}, {}), "[-1, 1) in dimension 0, which has 1 element;");
+  says(slice_text({4}, {0}, {4}, {0}), "the stride is 0");
+  says(slice_text({4, 4}, {0}, {4, 4}, {}), "start has 1 entry for 2 dimensions");
+  says(slice_text({4, 4}, {0, 0}, {4, 4}, {1, 1, 1}), "stride has 3 entries for 2 dimensions");
+  CHECK(pad_text({5}, {-2}, {-3}, {}).empty());
+  says(pad_text({5}, {-4}, {-3}, {}),
+       "the padding is -4_-3 in dimension 0, which has 5 elements; negative padding crops");
+  says(pad_text({3}, {-4}, {-3}, {1}), "(5 with the interior padding)");
+  says(pad_text({5}, {0}, {0}, {-1}), "the interior padding is -1");
+  says(pad_text({5}, {0}, {max_int64}, {}), "less than 2^61");
+  says(pad_text({5}, {0}, {0}, {max_int64}), "less than 2^61");
+  CHECK(concatenate_text({{2, 3}, {4, 3}}, 0).empty());
+  says(concatenate_text({{2, 3}, {2, 4}}, 0),
+       "dimension 1 has 3 elements in one and 4 in the other");
+  CHECK(update_text({4}, {0}, {4}).empty());
+  says(update_text({4}, {3}, {2}),
+       "the block, of 3 elements, begins at 2 in dimension 0, which has 4 elements");
+  says(update_text({4}, {5}, {0}), "of 5 elements");
+  CHECK(reshape_text({4, 6}, {24}).empty());
+  says(reshape_text({4, 6}, {5, 5}), "a tensor of 4x6 has 24 elements and one of 5x5 has 25");
+  says(reshape_text({4}, {-2, -2}), "dimension 0 has -2 elements");
+  // Far rolls and shifts are what they are round and round, and nothing.
+  const Index least = -max_int64 - 1;
+  for (const Index by : {least, max_int64}) {
+    CHECK(roll_of({7}, by, 0).regions[0][0].offset == ((-(by % 7)) % 7 + 7) % 7);
+    CHECK(shift_of({7}, by, 0).fills);
+  }
+}
+
+TEST_CASE("verdicts") {
+  const Sharding x{{0}, {}}, open = Sharding{{0}, {}}.with_partial(AxisSet{1}, Reduction::sum);
+  CHECK(check_shape({x, x}, 2, {{}, {1}}).ok());
+  CHECK(check_shape({open}, 2, open).ok());
+  CHECK(check_shape({open}, 2, x).ok());
+  CHECK(check_shape({x}, 2, {{0}}).rule == ShapeRule::entry_each);
+  CHECK(check_shape({x, Sharding{{}}}, 2, x) == ShapeVerdict{ShapeRule::ranks_alike, 1, 2, 1});
+  CHECK(check_shape({x, open}, 2, x).rule == ShapeRule::unfinished_alike);
+  CHECK(check_shape({x}, 2, open).rule == ShapeRule::open_operand);
+  CHECK(check_shape({open}, 2, open.with_partial(AxisSet{1}, Reduction::max)).rule ==
+        ShapeRule::open_operand);
+  CHECK(check_dimensions({0, 1}, 2).ok());
+  CHECK(check_dimensions({0, 2}, 2).rule == ShapeRule::dimension_known);
+  CHECK(check_dimensions({-1}, 2).rule == ShapeRule::dimension_known);
+  CHECK(check_dimensions({1, 1}, 2).rule == ShapeRule::dimension_once);
+  CHECK(taken_sharding({Sharding{{}, {}}, x, Sharding{{1}, {}}}) == x);
+}
