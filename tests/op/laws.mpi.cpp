@@ -5,8 +5,7 @@
 
 #include <climits>
 
-#include "cases.hpp"
-#include "support/pmpi.hpp"
+#include "signature.hpp"
 
 using namespace tessera;
 using namespace support;
@@ -18,28 +17,6 @@ const std::shared_ptr<Transport>& world() {
   static const std::shared_ptr<Transport> transport = mpi_transport(MPI_COMM_WORLD);
   return transport;
 }
-
-/// Compares what PMPI sees with the work of the plan.
-struct Signature final : Observer {
-  long calls = 0;
-  void begin() override { pmpi::record(true); }
-  std::string end(const Plan& plan) override {
-    pmpi::record(false);
-    std::vector<std::string> planned;
-    for (const Step& step : plan.steps) {
-      if (step.kind != StepKind::communicate) continue;
-      work_of(plan, step).for_each_call([&](const CallWork& one) {
-        for (const std::string& text : pmpi::texts_of(one.call, plan.mesh, plan.mesh.coordinates(plan.process))) planned.push_back(text);
-      });
-    }
-    calls += static_cast<long>(planned.size());
-    if (planned == pmpi::calls()) return "";
-    std::string text = "MPI sees other calls than planned:";
-    for (const std::string& call : pmpi::calls()) text += "\n  seen     " + call;
-    for (const std::string& call : planned) text += "\n  planned  " + call;
-    return text;
-  }
-};
 
 /// Runs `count` cases on each mesh over all processes; returns the number of calls that PMPI has seen on this one.
 long run_cases(const char* name, std::uint64_t otherwise, int count, const std::shared_ptr<Transport>& transport, Check check) {

@@ -9,6 +9,7 @@
 /// Laws: the slices of a concatenation are the operands; update(x, slice(x, s, l), s) == x.
 #include <vector>
 
+#include <tessera/op/dynamic_call.hpp>
 #include <tessera/op/shape_result.hpp>
 
 namespace tessera {
@@ -52,31 +53,31 @@ auto update(const A& x, const B& block, const Extents& start, Where where = Wher
 /// The same with everything known at run time; without `out` the result is sharded as the first
 /// operand that is split.
 inline DynamicTensor concatenate(int dim, const std::vector<DynamicTensor>& x, const Sharding& out,
-                                 Where where = Where::here()) {
+                                 const DynamicCall& call = Where::here()) {
   if (x.empty() || x.size() > max_operands)
     throw UsageError("concatenate: there are " + std::to_string(x.size()) +
                          " operands; give one to " + std::to_string(max_operands) +
                          " tensors, and more of them in turn",
-                     where);
+                     call.where());
   detail::OperandList operands;
   for (const DynamicTensor& one : x) operands.push_back(&one.core());
-  return DynamicTensor(detail::concatenate(dim, operands, out, {"concatenate", where}));
+  return DynamicTensor(detail::concatenate(dim, operands, out, call.site("concatenate")));
 }
 inline DynamicTensor concatenate(int dim, const std::vector<DynamicTensor>& x,
-                                 Where where = Where::here()) {
+                                 const DynamicCall& call = Where::here()) {
   Shardings shardings;
   for (std::size_t k = 0; k < x.size() && k < max_operands; ++k)
     shardings.push_back(x[k].sharding());
-  return concatenate(dim, x, shardings.empty() ? Sharding() : taken_sharding(shardings), where);
+  return concatenate(dim, x, shardings.empty() ? Sharding() : taken_sharding(shardings), call);
 }
 inline DynamicTensor update(const DynamicTensor& x, const DynamicTensor& block,
                             const Extents& start, const Sharding& out,
-                            Where where = Where::here()) {
-  return DynamicTensor(detail::update(x.core(), block.core(), start, out, {"update", where}));
+                            const DynamicCall& call = Where::here()) {
+  return DynamicTensor(detail::update(x.core(), block.core(), start, out, call.site("update")));
 }
 inline DynamicTensor update(const DynamicTensor& x, const DynamicTensor& block,
-                            const Extents& start, Where where = Where::here()) {
-  return update(x, block, start, x.sharding(), where);
+                            const Extents& start, const DynamicCall& call = Where::here()) {
+  return update(x, block, start, x.sharding(), call);
 }
 
 }  // namespace tessera

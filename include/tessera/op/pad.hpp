@@ -9,6 +9,7 @@
 ///
 /// Laws: equals the pad of the whole tensor, for every mesh and spec; slice(pad(x)) by what was
 /// padded is x; <pad(x), y> == <x, slice(y)>.
+#include <tessera/op/dynamic_call.hpp>
 #include <tessera/op/shape_result.hpp>
 
 namespace tessera {
@@ -46,15 +47,15 @@ auto pad(const A& x, const Extents& low, const Extents& high, const Extents& int
 /// The same with everything known at run time; without `out` the result is sharded as x is.
 inline DynamicTensor pad(const DynamicTensor& x, const Extents& low, const Extents& high,
                          const Extents& interior, OutsideValue value, const Sharding& out,
-                         Where where = Where::here()) {
-  const CallSite site{"pad", where};
+                         const DynamicCall& call = Where::here()) {
+  const CallSite site = call.site("pad");
   return DynamicTensor(
       detail::pad(x.core(), low, high, interior, value.as(x.type(), site), out, site));
 }
 inline DynamicTensor pad(const DynamicTensor& x, const Extents& low, const Extents& high,
                          const Extents& interior = {}, OutsideValue value = {},
-                         Where where = Where::here()) {
-  return pad(x, low, high, interior, value, x.sharding(), where);
+                         const DynamicCall& call = Where::here()) {
+  return pad(x, low, high, interior, value, x.sharding(), call);
 }
 
 }  // namespace tessera

@@ -3,11 +3,12 @@
 /// @file
 /// Dimensions split and merged; elements keep their row-major order.
 ///
-///     auto heads = reshape<P<data, _, model, _>>(x, {8, 16, 4, 8});      // x is 8 x 16 x 32
+///     auto heads = reshape<P<data, _, model, _>>(x, {8, 16, 4, 8});   // x is 8 x 16 x 32
 ///     auto rows = reshape<P<Axes<data, model>, _>>(x, {128, 32});
 ///
 /// Laws: gather(reshape(x)) has the elements of gather(x) in order; reshape there and back gives x;
 /// a process that keeps its elements communicates nothing.
+#include <tessera/op/dynamic_call.hpp>
 #include <tessera/op/shape_result.hpp>
 
 namespace tessera {
@@ -42,15 +43,15 @@ typename detail::ReshapeCall<Out, A>::result reshape(const A& x, const Extents& 
 /// The same with everything known at run time; without `out` the leading dimension of each group
 /// that is split or merged is split as it was, and inner ones are whole.
 inline DynamicTensor reshape(const DynamicTensor& x, const Extents& extents, const Sharding& out,
-                             Where where = Where::here()) {
-  return DynamicTensor(detail::reshape(x.core(), extents, out, {"reshape", where}));
+                             const DynamicCall& call = Where::here()) {
+  return DynamicTensor(detail::reshape(x.core(), extents, out, call.site("reshape")));
 }
 inline DynamicTensor reshape(const DynamicTensor& x, const Extents& extents,
-                             Where where = Where::here()) {
-  const CallSite site{"reshape", where};
+                             const DynamicCall& call = Where::here()) {
+  const CallSite site = call.site("reshape");
   detail::mesh_of(x.core(), site);
   detail::require_no(reshape_text(x.extents(), extents), site);
-  return reshape(x, extents, reshaped_sharding(x.desc(), extents), where);
+  return reshape(x, extents, reshaped_sharding(x.desc(), extents), call);
 }
 
 }  // namespace tessera

@@ -12,6 +12,7 @@
 ///
 /// Laws: reverse(reverse(x)) == x; roll(roll(x, k), -k) == x; a shift by k of blocks of at least k
 /// sends one message of k rows to one neighbour.
+#include <tessera/op/dynamic_call.hpp>
 #include <tessera/op/shape_result.hpp>
 
 namespace tessera {
@@ -56,28 +57,29 @@ auto shift(const A& x, Index by, S value = S{}, Where where = Where::here()) {
 
 /// The same with everything known at run time; without `out` the result is sharded as x is.
 inline DynamicTensor reverse(const DynamicTensor& x, const FixedVector<int, max_dims>& dims,
-                             const Sharding& out, Where where = Where::here()) {
-  return DynamicTensor(detail::reverse(x.core(), dims, out, {"reverse", where}));
+                             const Sharding& out, const DynamicCall& call = Where::here()) {
+  return DynamicTensor(detail::reverse(x.core(), dims, out, call.site("reverse")));
 }
 inline DynamicTensor reverse(const DynamicTensor& x, const FixedVector<int, max_dims>& dims,
-                             Where where = Where::here()) {
-  return reverse(x, dims, x.sharding(), where);
+                             const DynamicCall& call = Where::here()) {
+  return reverse(x, dims, x.sharding(), call);
 }
 inline DynamicTensor roll(const DynamicTensor& x, Index by, int dim, const Sharding& out,
-                          Where where = Where::here()) {
-  return DynamicTensor(detail::roll(x.core(), by, dim, out, {"roll", where}));
+                          const DynamicCall& call = Where::here()) {
+  return DynamicTensor(detail::roll(x.core(), by, dim, out, call.site("roll")));
 }
-inline DynamicTensor roll(const DynamicTensor& x, Index by, int dim, Where where = Where::here()) {
-  return roll(x, by, dim, x.sharding(), where);
+inline DynamicTensor roll(const DynamicTensor& x, Index by, int dim,
+                          const DynamicCall& call = Where::here()) {
+  return roll(x, by, dim, x.sharding(), call);
 }
 inline DynamicTensor shift(const DynamicTensor& x, Index by, int dim, OutsideValue value,
-                           const Sharding& out, Where where = Where::here()) {
-  const CallSite site{"shift", where};
+                           const Sharding& out, const DynamicCall& call = Where::here()) {
+  const CallSite site = call.site("shift");
   return DynamicTensor(detail::shift(x.core(), by, dim, value.as(x.type(), site), out, site));
 }
 inline DynamicTensor shift(const DynamicTensor& x, Index by, int dim, OutsideValue value = {},
-                           Where where = Where::here()) {
-  return shift(x, by, dim, value, x.sharding(), where);
+                           const DynamicCall& call = Where::here()) {
+  return shift(x, by, dim, value, x.sharding(), call);
 }
 
 }  // namespace tessera

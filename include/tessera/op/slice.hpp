@@ -9,6 +9,7 @@
 ///
 /// Laws: equals the slice of the whole tensor, for every mesh and spec; slice(pad(x)) by what was
 /// padded is x; a dimension that is not split is cut without communication.
+#include <tessera/op/dynamic_call.hpp>
 #include <tessera/op/shape_result.hpp>
 
 namespace tessera {
@@ -45,12 +46,12 @@ auto slice(const A& x, const Extents& start, const Extents& limit, const Extents
 /// The same with everything known at run time; without `out` the result is sharded as x is.
 inline DynamicTensor slice(const DynamicTensor& x, const Extents& start, const Extents& limit,
                            const Extents& stride, const Sharding& out,
-                           Where where = Where::here()) {
-  return DynamicTensor(detail::slice(x.core(), start, limit, stride, out, {"slice", where}));
+                           const DynamicCall& call = Where::here()) {
+  return DynamicTensor(detail::slice(x.core(), start, limit, stride, out, call.site("slice")));
 }
 inline DynamicTensor slice(const DynamicTensor& x, const Extents& start, const Extents& limit,
-                           const Extents& stride = {}, Where where = Where::here()) {
-  return slice(x, start, limit, stride, x.sharding(), where);
+                           const Extents& stride = {}, const DynamicCall& call = Where::here()) {
+  return slice(x, start, limit, stride, x.sharding(), call);
 }
 
 }  // namespace tessera

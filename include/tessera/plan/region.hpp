@@ -9,7 +9,7 @@
 /// result that it makes, or all that a window reads for that block. A map leads from coordinates of
 /// the region to elements of the source, or to nothing: what lies outside is filled.
 ///
-///     RegionDim d = slice_dim(100, {0}, 3, 2, 40, {0});        // elements 3, 5, 7 ... over axis 0
+///     RegionDim d = slice_dim(100, 3, 2, 40);      // elements 3, 5, 7 ... (plan/shape.hpp)
 ///     needed(d, mesh, at);   for_each_strand(d, {10, 20}, {0, 40}, visit)
 ///
 /// Laws: every coordinate of a region maps to at most one element; strands of disjoint intervals of

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// The signature law, watched: the calls that MPI sees are the calls of the plan.
+///
+///     support::Signature signature;   support::observer = &signature;   // then run cases of cases.hpp
+#include <string>
+#include <vector>
+
+#include "cases.hpp"
+#include "support/pmpi.hpp"
+
+namespace support {
+
+/// Compares what PMPI sees with the work of the plan.
+struct Signature final : Observer {
+  long calls = 0;
+  void begin() override { pmpi::record(true); }
+  std::string end(const Plan& plan) override {
+    pmpi::record(false);
+    std::vector<std::string> planned;
+    for (const Step& step : plan.steps) {
+      if (step.kind != StepKind::communicate) continue;
+      work_of(plan, step).for_each_call([&](const CallWork& one) {
+        for (const std::string& text :
+             pmpi::texts_of(one.call, plan.mesh, plan.mesh.coordinates(plan.process)))
+          planned.push_back(text);
+      });
+    }
+    calls += static_cast<long>(planned.size());
+    if (planned == pmpi::calls()) return "";
+    std::string text = "MPI sees other calls than planned:";
+    for (const std::string& call : pmpi::calls()) text += "\n  seen     " + call;
+    for (const std::string& call : planned) text += "\n  planned  " + call;
+    return text;
+  }
+};
+
+}  // namespace support
