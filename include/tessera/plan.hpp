@@ -13,8 +13,10 @@
 #include <tessera/plan/contract.hpp>
 #include <tessera/plan/deterministic.hpp>
 #include <tessera/plan/device_order.hpp>
+#include <tessera/plan/dynamic_slice.hpp>
 #include <tessera/plan/einsum.hpp>
 #include <tessera/plan/explain.hpp>
+#include <tessera/plan/indexed_verdict.hpp>
 #include <tessera/plan/map.hpp>
 #include <tessera/plan/on_process.hpp>
 #include <tessera/plan/overruled.hpp>
@@ -27,7 +29,9 @@
 #include <tessera/plan/shape.hpp>
 #include <tessera/plan/shape_text.hpp>
 #include <tessera/plan/shape_verdict.hpp>
+#include <tessera/plan/scatter.hpp>
 #include <tessera/plan/simulation.hpp>
+#include <tessera/plan/take.hpp>
 #include <tessera/plan/timeline.hpp>
 #include <tessera/plan/together.hpp>
 #include <tessera/plan/type_rules.hpp>

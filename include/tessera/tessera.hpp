@@ -23,6 +23,7 @@
 #include <tessera/op/cumulative.hpp>
 #include <tessera/op/deterministic.hpp>
 #include <tessera/op/draw_svg.hpp>
+#include <tessera/op/dynamic_slice.hpp>
 #include <tessera/op/einsum.hpp>
 #include <tessera/op/epilogue.hpp>
 #include <tessera/op/format.hpp>
@@ -32,6 +33,7 @@
 #include <tessera/op/irregular.hpp>
 #include <tessera/op/logic.hpp>
 #include <tessera/op/pad.hpp>
+#include <tessera/op/one_hot.hpp>
 #include <tessera/op/plan_of.hpp>
 #include <tessera/op/reduce.hpp>
 #include <tessera/op/reduce_window.hpp>
@@ -40,8 +42,10 @@
 #include <tessera/op/roll.hpp>
 #include <tessera/op/root.hpp>
 #include <tessera/op/slice.hpp>
+#include <tessera/op/scatter.hpp>
 #include <tessera/op/softmax.hpp>
 #include <tessera/op/statistics.hpp>
+#include <tessera/op/take.hpp>
 #include <tessera/op/together.hpp>
 #include <tessera/op/transpose.hpp>
 #include <tessera/op/visualize.hpp>

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "enumerate.hpp"
+#include "indexed.hpp"
 #include "reference.hpp"
 
 namespace support {
@@ -35,6 +36,8 @@ class Paper {
   void multiply(bool on) { multiply_ = on; }
   /// What lies outside a tensor.
   void fill_with(Value value) { outside_ = value; }
+  /// Where windows begin, in each dimension.
+  void start(const Extents& starts) { starts_ = starts; }
 
   /// Returns what is wrong with the plans, or nothing.
   std::string broken_law() const {
@@ -118,7 +121,10 @@ class Paper {
 
   /// `rounds`: the work of each round, one for most steps.
   std::string broken_step(const Plan& plan, const Step& step, const std::vector<StepWork>& rounds) const {
-    if (step.kind != StepKind::communicate) return step.payload == 0 && step.scratch == 0 ? "" : "local work that communicates";
+    if (step.kind != StepKind::communicate) {
+      if (step.payload != 0) return "local work that communicates";
+      return step.scratch == arena_charge(rounds[0].send_staging) ? "" : "the work's memory is not the step's scratch";
+    }
     Index payload = 0, network = 0, messages = 0, scratch = 0, arriving = 0;
     AxisSet spanned;
     std::string text;
@@ -279,6 +285,22 @@ class Paper {
           break;
         case StepKind::bins: bins_block(work.bins, slot(p, step.in[0]), slot(p, step.in[1]), out); break;
         case StepKind::unbin: unbin_block(work.bins, slot(p, step.in[0]), slot(p, step.in[1]), out); break;
+        case StepKind::take: take_block(work.take, plan().reduction, slot(p, step.in[0]), inputs(p, step, 1, step.in.size()), out, at); break;
+        case StepKind::scatter: {
+          const int first = step.in.size() - 1 - work.scatter.rows.indices.size();
+          scatter_block(work.scatter, plan().reduction, first > 0 ? &slot(p, step.in[0]) : nullptr, inputs(p, step, first, step.in.size() - 1),
+                        slot(p, step.in.back()), out, at);
+          break;
+        }
+        case StepKind::one_hot: one_hot_block(work.one_hot, slot(p, step.in[0]), out, at); break;
+        case StepKind::slide:
+          out.assign(out.size(), start_of<Value>(plan().reduction));
+          copy(slot(p, step.in[0]), out, {slide_copy(work.slide, starts_, false)});
+          break;
+        case StepKind::put:
+          out = slot(p, step.in[0]);
+          copy(slot(p, step.in[1]), out, {slide_copy(work.slide, starts_, true)});
+          break;
         case StepKind::communicate: break;
         default: throw std::logic_error("a step that paper does not compute: " + std::string(name_of(step.kind)));
       }
@@ -321,6 +343,11 @@ class Paper {
         put(p, data_[p][index(step.in[k])], of_input(p, k).local);
         put(p, receives[p], of_input(p, k).unpack);
       }
+  }
+  std::vector<Values*> inputs(int p, const Step& step, int first, int last) {
+    std::vector<Values*> slots;
+    for (int k = first; k < last; ++k) slots.push_back(&slot(p, step.in[k]));
+    return slots;
   }
   static void contract(const ContractionWork& work, Values& a, Values& b, Values& c) {
     const Gemm& g = work.gemm;
@@ -503,6 +530,7 @@ class Paper {
   Machine machine_;
   bool multiply_ = false;
   Value outside_ = 0;
+  Extents starts_;
   std::vector<Plan> plans_;
   std::vector<std::vector<StepWork>> work_;
   std::vector<std::vector<Values>> data_;

@@ -15,6 +15,7 @@
 
 #include <tessera/base/dtype.hpp>
 #include <tessera/base/error.hpp>
+#include <tessera/base/local_index.hpp>
 #include <tessera/base/local_window.hpp>
 #include <tessera/base/local_work.hpp>
 #include <tessera/base/reduction.hpp>
@@ -23,6 +24,7 @@ namespace tessera::detail {
 
 struct ReduceShape;
 struct GemmShape;
+struct ElementBytes;
 
 /// The kernels of one element type; what its values do not have is null.
 struct ElementKernels {
@@ -58,9 +60,21 @@ struct WindowKernels {
                          const void* source, void* result);
 };
 
+/// Those of takes, scatters and their like, compiled in the same way.
+struct IndexedKernels {
+  void (*take)(const LocalIndexed& work, const void* table, const void* const* indices,
+               const DType* types, const ElementBytes& missing, void* out);
+  void (*fill)(void* out, Index n, const ElementBytes& value);
+  void (*scatter)(Reduction reduction, const LocalScatter& work, const void* operand,
+                  const void* const* indices, const DType* types, const void* updates,
+                  void* integers, void* out);
+  void (*one_hot)(const LocalOneHot& work, const void* indices, DType type, void* out);
+};
+
 inline const ElementKernels* element_kernels[dtypes] = {};
 inline const RowKernels* row_kernels[dtypes] = {};
 inline WindowKernels window_kernels[dtypes] = {};
+inline const IndexedKernels* indexed_kernels[dtypes] = {};
 
 [[noreturn]] inline void no_kernels(DType type) {
   const std::string name(name_of(type));
@@ -89,6 +103,12 @@ template <class Kernel> Kernel window_kernel_of(DType type, Kernel WindowKernels
   const Kernel kernel = window_kernels[static_cast<int>(type)].*which;
   if (kernel == nullptr) no_kernels(type);
   return kernel;
+}
+
+inline const IndexedKernels& indexed_kernels_of(DType type) {
+  const IndexedKernels* kernels = indexed_kernels[static_cast<int>(type)];
+  if (kernels == nullptr) no_kernels(type);
+  return *kernels;
 }
 
 }  // namespace tessera::detail

@@ -16,10 +16,13 @@
 #include <tessera/kernel/find.hpp>
 #include <tessera/kernel/gemm.hpp>
 #include <tessera/kernel/join.hpp>
+#include <tessera/kernel/one_hot.hpp>
 #include <tessera/kernel/reduce.hpp>
 #include <tessera/kernel/reduce_window.hpp>
 #include <tessera/kernel/scan.hpp>
+#include <tessera/kernel/scatter.hpp>
 #include <tessera/kernel/select_scatter.hpp>
+#include <tessera/kernel/take.hpp>
 
 namespace tessera {
 namespace detail {
@@ -50,6 +53,9 @@ template <class T>
 inline constexpr RowKernels row_kernels_for{&find_elements<T>, &scan_elements<T>,
                                             BinKernels<T>::exponent, BinKernels<T>::bins,
                                             BinKernels<T>::unbin};
+template <class T>
+inline constexpr IndexedKernels indexed_kernels_for{
+    &take_elements<sizeof(T)>, &fill_words<sizeof(T)>, &scatter_elements<T>, &one_hot_elements<T>};
 
 template <class T>
 inline const bool registered = [] {
@@ -79,9 +85,19 @@ inline const bool registered_select_scatter = [] {
     window_kernels[static_cast<int>(dtype_of<T>)].select_scatter = &select_scatter_elements<T>;
   return true;
 }();
+template <class T>
+inline const bool registered_indexed = [] {
+  indexed_kernels[static_cast<int>(dtype_of<T>)] = &indexed_kernels_for<T>;
+  return true;
+}();
 
 /// What a ShardedTensor of elements T has compiled into its program.
 template <Element T> void use_tensor_of() { static_cast<void>(&registered<T>); }
+/// What a take or scatter of elements T has.
+template <Element T> void use_indexed() {
+  static_cast<void>(&registered<T>);
+  static_cast<void>(&registered_indexed<T>);
+}
 }  // namespace detail
 
 /// Has the kernels of elements T compiled into this program.
@@ -91,6 +107,7 @@ template <Element T> void use_element() {
   static_cast<void>(&detail::registered_convolve<T>);
   static_cast<void>(&detail::registered_reduce_window<T>);
   static_cast<void>(&detail::registered_select_scatter<T>);
+  static_cast<void>(&detail::registered_indexed<T>);
 }
 
 /// The same for all element types.

@@ -37,7 +37,7 @@ class Execution {
  public:
   Execution(const Prepared& prepared, const OperandList& operands, CallSite site, double scale,
             MapKernel kernel, const TensorCore* destination, const void* fill = nullptr,
-            bool portable = false)
+            bool portable = false, const Extents* starts = nullptr)
       : prepared_(prepared),
         plan_(*prepared.plan),
         mesh_(operands[0]->mesh()),
@@ -48,6 +48,7 @@ class Execution {
         destination_(destination),
         fill_(fill),
         portable_(portable),
+        starts_(starts),
         live_(!mesh_->dry()) {
     for (int i = 0; i < operands.size(); ++i) data_[i] = operands[i]->data();
   }
@@ -161,6 +162,7 @@ class Execution {
       Communication(*mesh_, site_, work, type, source(step), target(step)).run();
       return communicate_rounds(step, 1);
     }
+    if (step.scratch > 0) return compute_in_scratch(step, work);
     if (!live_) return;
     switch (step.kind) {
       case StepKind::communicate:
@@ -173,8 +175,22 @@ class Execution {
         copy_all(type, source(step), target(step), work.local);
         break;
       default:
-        compute(plan_, step, work, {scale_, kernel_, portable_, false, begun_ == next_}, data_);
+        compute(plan_, step, work,
+                {.scale = scale_,
+                 .kernel = kernel_,
+                 .portable = portable_,
+                 .begun = begun_ == next_,
+                 .starts = starts_},
+                data_);
     }
+  }
+  /// Carries out a step that computes with memory of its own for the time.
+  void compute_in_scratch(const Step& step, const StepWork& work) {
+    const Staging scratch(mesh_->arena(), work.send_staging, false);
+    if (!live_) return;
+    compute(plan_, step, work, {.scale = scale_, .kernel = kernel_, .scratch = scratch.side().data},
+            data_);
+    tessera::fence();  // the memory goes back
   }
   /// Moves several tensors in one call.
   void communicate_joined(const Step& step, const StepWork& work) {
@@ -260,6 +276,7 @@ class Execution {
   const TensorCore* destination_;
   const void* fill_;  ///< one element: what a region has outside its source; null: zero
   bool portable_;
+  const Extents* starts_;
   bool live_;
   std::array<void*, Plan::max_slots> data_{};
   std::array<std::shared_ptr<Storage>, Plan::max_slots> storage_;
@@ -386,11 +403,15 @@ inline void require_destination(const Plan& plan, const OperandList& operands,
                        site.where);
 }
 
-/// Checks that all processes are about to do the same, at check level `communicating`.
-inline void require_agreement(const OperandList& operands, const PlanKey& key, CallSite site) {
+/// Checks that all processes are about to do the same, at check level `communicating`; a window
+/// begins at the same place on all.
+inline void require_agreement(const OperandList& operands, const PlanKey& key, CallSite site,
+                              const Extents* starts = nullptr) {
   MeshCore& mesh = *operands[0]->mesh();
   if (mesh.check() < Check::communicating) return;
   std::uint64_t digest = key.digest();  // the name too: two functions may have one plan
+  for (int d = 0; starts != nullptr && d < starts->size(); ++d)
+    digest = (digest ^ static_cast<std::uint64_t>((*starts)[d])) * 0x9E37'79B9'7F4A'7C15u;
   for (char c : site.label) digest = (digest ^ static_cast<unsigned char>(c)) * 0x100'0000'01B3u;
   mesh.agree(
       digest,
@@ -402,6 +423,8 @@ inline void require_agreement(const OperandList& operands, const PlanKey& key, C
           text += (i == 0 ? " of " : " and ") + to_string(operands[i]->desc(), mesh.names());
         text += key.arguments();
         if (key.result().rank() > 0) text += " to " + to_string(key.result(), mesh.names());
+        for (int d = 0; starts != nullptr && d < starts->size(); ++d)
+          text += (d == 0 ? " from index " : ", ") + std::to_string((*starts)[d]);
         return text;
       },
       site.where);
@@ -412,6 +435,8 @@ inline void require_agreement(const OperandList& operands, const PlanKey& key, C
 inline std::string region_name(const Plan& plan, std::string_view label) {
   std::string text = "tessera::" + std::string(name_of(plan.kind));
   if (plan.kind == OperatorKind::reduce) text += " " + std::string(name_of(plan.reduction));
+  if (plan.kind == OperatorKind::scatter)
+    text += plan.reduction == Reduction::none ? " set" : " " + std::string(name_of(plan.reduction));
   return label == name_of(plan.kind) ? text : text + " " + std::string(label);
 }
 }  // namespace detail
@@ -422,10 +447,11 @@ inline std::string region_name(const Plan& plan, std::string_view label) {
 inline TensorCore execute(const Prepared& prepared, const detail::OperandList& operands,
                           CallSite site, double scale = 1, MapKernel kernel = {},
                           const TensorCore* destination = nullptr, const void* fill = nullptr,
-                          bool portable = false) {
+                          bool portable = false, const Extents* starts = nullptr) {
   const detail::ToolRegion region([&] { return detail::region_name(*prepared.plan, site.label); },
                                   !operands[0]->mesh()->dry());
-  return detail::Execution(prepared, operands, site, scale, kernel, destination, fill, portable)
+  return detail::Execution(prepared, operands, site, scale, kernel, destination, fill, portable,
+                           starts)
       .run();
 }
 

@@ -100,6 +100,7 @@ struct Extras {
   Started* started = nullptr;  ///< where the operator is left under way, instead of being finished
   const Shardings* targets = nullptr;       ///< of an operator with several results, theirs
   std::vector<TensorCore>* also = nullptr;  ///< and where those after the first go
+  const Extents* starts = nullptr;  ///< where a window begins in each dimension: no part of a plan
 };
 inline PlanOptions plan_options(const MeshCore& mesh, const CallSite& site, const Extras& extras) {
   PlanOptions options = tessera::plan_options(mesh);
@@ -119,7 +120,7 @@ TensorCore run_operator(PlanKey& key, const OperandList& operands, CallSite site
   if (options.contract.bounded()) key.add(options.contract.bits());
   return on_process(mesh, site, [&] {
     require_one_mesh(operands, site);
-    require_agreement(operands, key, site);
+    require_agreement(operands, key, site, extras.starts);
     try {
       const Prepared& prepared = prepare(mesh, key, [&] {
         const Plan plan = make(options);
@@ -140,7 +141,7 @@ TensorCore run_operator(PlanKey& key, const OperandList& operands, CallSite site
         return first;
       }
       return execute(prepared, operands, site, extras.scale, extras.kernel, extras.into,
-                     extras.fill, extras.portable);
+                     extras.fill, extras.portable, extras.starts);
     } catch (const std::length_error&) {
       throw ShapeError(std::string(site.label) + ": the plan needs more than the " +
                        std::to_string(Plan::max_steps) +

@@ -167,10 +167,18 @@ class PlanBuilder {
     step.kind = kind;
     for (int slot : inputs) step.in.push_back(static_cast<std::int8_t>(slot));
     step.out = static_cast<std::int8_t>(add_slot(result, labels, SlotRole::temporary));
-    step.flops = detail::step_flops(plan_, step, at_);
+    detail::number_work(plan_, step, at_);
     const Coordinates origin(plan_.mesh.rank(), 0);
     step.cost = options_.machine.compute(detail::step_flops(plan_, step, origin), result.type);
     return step.out;
+  }
+
+  /// Prices the last step as one that touches what it makes so often, rather than by its
+  /// operations.
+  constexpr void price_copies(int times) {
+    Step& step = plan_.steps.back();
+    step.cost =
+        options_.machine.copy(saturating_mul(times, bytes_of_origin(plan_.slots[step.out].desc)));
   }
 
   /// Returns the slot that can be a result: operators return new tensors, and only a reshard to S

@@ -103,6 +103,14 @@ inline std::string to_text(const Terms& terms) {
   return text + "->" + to_text(terms.result);
 }
 
+/// Returns the letters of `all` that `others` does not have, in order.
+constexpr Term letters_without(const Term& all, const Term& others) {
+  Term left;
+  for (char label : all)
+    if (!others.contains(label)) left.push_back(label);
+  return left;
+}
+
 /// Returns labels 'a', 'b', ... for a tensor whose dimensions have no names.
 constexpr Term default_labels(int rank) {
   Term term;

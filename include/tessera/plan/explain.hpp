@@ -165,6 +165,8 @@ inline std::string halo_text(const Plan& plan, const Step& step) {
 inline std::string explain(const Plan& plan, const AxisNames& names) {
   std::string text = std::string(name_of(plan.kind));
   if (plan.kind == OperatorKind::reduce) text += " " + std::string(name_of(plan.reduction));
+  if (plan.kind == OperatorKind::scatter)
+    text += plan.reduction == Reduction::none ? " set" : " " + std::string(name_of(plan.reduction));
   text += " on " + to_string(plan.mesh, names) + ", process " + std::to_string(plan.process) + "\n";
   detail::TextTable table;
   for (int i = 0; i < plan.operands; ++i)
@@ -204,12 +206,11 @@ inline std::string messages_text(Index messages) {
 inline TextTable axes_table(const Program& program) {
   TextTable table;
   for (const CollectiveTotal& t : by_axes(program))
-    table.row({"over " + to_string(t.axes, program.names()), std::string(name_of(t.collective)),
-               bytes_text(t.payload) + " in " + messages_text(t.messages) +
-                   (t.network_payload > 0
-                        ? ", " + bytes_text(t.network_payload) + " between nodes"
-                        : ""),
-               time_text(t.cost)});
+    table.row(
+        {"over " + to_string(t.axes, program.names()), std::string(name_of(t.collective)),
+         bytes_text(t.payload) + " in " + messages_text(t.messages) +
+             (t.network_payload > 0 ? ", " + bytes_text(t.network_payload) + " between nodes" : ""),
+         time_text(t.cost)});
   return table;
 }
 /// A row a layer, indented by its depth.
@@ -274,8 +275,8 @@ inline std::string explain(const Program& program, int most = 8) {
           (program.network_bytes() > 0
                ? ", " + bytes_text(program.network_bytes()) + " of it between nodes"
                : "") +
-          ", " + flops_text(program.flops()) +
-          " of which " + flops_text(program.duplicated_flops()) + " duplicated, peak memory " +
+          ", " + flops_text(program.flops()) + " of which " +
+          flops_text(program.duplicated_flops()) + " duplicated, peak memory " +
           bytes_text(program.peak_bytes()) + ", model time " + time_text(program.cost()) + "\n";
   return text;
 }

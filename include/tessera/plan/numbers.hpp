@@ -8,6 +8,7 @@
 ///     detail::slot_bytes(plan, slot, process, at);   detail::step_flops(plan, step, at)
 ///
 /// Laws: planners and on_process() number by these functions alone.
+#include <tessera/plan/indexed_work.hpp>
 #include <tessera/plan/move_cost.hpp>
 #include <tessera/plan/region_work.hpp>
 
@@ -25,8 +26,8 @@ constexpr Index slot_bytes(const Plan& plan, const Slot& slot, int process, cons
 }
 
 /// Returns the operations of a step of local work on the process at `at`: two for each product of a
-/// contraction, one for each element that a reduction (or what works along rows as it does) reads
-/// or a map makes, none for the rest.
+/// contraction, one for each element that a reduction (or what works along rows as it does) reads,
+/// a scatter takes in or a map makes, none for the rest.
 constexpr Index step_flops(const Plan& plan, const Step& step, const Coordinates& at) {
   const Slot& first = plan.slots[step.in[0]];
   const Slot& out = plan.slots[step.out];
@@ -36,7 +37,15 @@ constexpr Index step_flops(const Plan& plan, const Step& step, const Coordinates
     case StepKind::communicate:
     case StepKind::permute:
     case StepKind::diagonal:
+    case StepKind::take:
+    case StepKind::one_hot:
+    case StepKind::slide:
+    case StepKind::put:
       return 0;
+    case StepKind::scatter: {
+      const TensorDesc& updates = plan.slots[step.in.back()].desc;
+      return block_volume(updates.extents, updates.sharding, plan.mesh, at);
+    }
     case StepKind::contract: {
       Index flops =
           saturating_mul(2, block_volume(out.desc.extents, out.desc.sharding, plan.mesh, at));
@@ -76,6 +85,12 @@ constexpr Index step_flops(const Plan& plan, const Step& step, const Coordinates
     }
   }
   return 0;
+}
+
+/// Fills in what a step of local work does on the process at `at`.
+constexpr void number_work(const Plan& plan, Step& step, const Coordinates& at) {
+  step.flops = step_flops(plan, step, at);
+  step.scratch = arena_charge(work_bytes(plan, step, at));
 }
 
 /// Returns what a step that moves one sharded slot to another does on the process at `at`.

@@ -27,7 +27,7 @@ inline void move_to_process(Plan& plan, int process, const Machine& machine = {}
   plan.process = process;
   for (Slot& slot : plan.slots) slot.bytes = detail::slot_bytes(plan, slot, process, at);
   for (Step& step : plan.steps) {
-    step.flops = detail::step_flops(plan, step, at);
+    if (step.kind != StepKind::communicate) detail::number_work(plan, step, at);
     if (step.region >= 0)
       detail::number_region(plan, step, process);
     else if (is_relocation(plan, step))

@@ -13,6 +13,7 @@
 /// `peak_bytes` of arena memory.
 #include <cstdint>
 
+#include <tessera/base/local_index.hpp>
 #include <tessera/base/memory.hpp>
 #include <tessera/mesh/contract.hpp>
 #include <tessera/mesh/levels.hpp>
@@ -47,7 +48,12 @@ enum class OperatorKind : std::uint8_t {
   halo_adjoint,
   convolve,
   reduce_window,
-  select_and_scatter
+  select_and_scatter,
+  take,
+  scatter,
+  one_hot,
+  dynamic_slice,
+  dynamic_update_slice
 };
 /// Returns the name as plans print it: "einsum".
 constexpr std::string_view name_of(OperatorKind kind) {
@@ -100,6 +106,16 @@ constexpr std::string_view name_of(OperatorKind kind) {
       return "reduce-window";
     case OperatorKind::select_and_scatter:
       return "select and scatter";
+    case OperatorKind::take:
+      return "take";
+    case OperatorKind::scatter:
+      return "scatter";
+    case OperatorKind::one_hot:
+      return "one-hot";
+    case OperatorKind::dynamic_slice:
+      return "dynamic slice";
+    case OperatorKind::dynamic_update_slice:
+      return "dynamic update slice";
   }
   return "?";
 }
@@ -120,7 +136,12 @@ enum class StepKind : std::uint8_t {
   unbin,     ///< and as an element again
   convolve,
   reduce_window,
-  select_and_scatter
+  select_and_scatter,
+  take,     ///< rows of a table at indices
+  scatter,  ///< updates into rows of a table
+  one_hot,  ///< one where an index says
+  slide,    ///< a window that begins where the call says
+  put       ///< and one that is written
 };
 /// Returns the name as plans print it: "contract".
 constexpr std::string_view name_of(StepKind kind) {
@@ -157,6 +178,16 @@ constexpr std::string_view name_of(StepKind kind) {
       return "reduce-window";
     case StepKind::select_and_scatter:
       return "select and scatter";
+    case StepKind::take:
+      return "take";
+    case StepKind::scatter:
+      return "scatter";
+    case StepKind::one_hot:
+      return "one-hot";
+    case StepKind::slide:
+      return "slide";
+    case StepKind::put:
+      return "put";
   }
   return "?";
 }
@@ -213,11 +244,12 @@ struct Step {
   Index messages =
       0;  ///< per process: peers for point to point and all-to-all, rounds for the others
   Index flops = 0;
-  Index scratch = 0;       ///< arena bytes for packing, held during this step
+  Index scratch = 0;       ///< arena bytes for packing or ordering, held during this step
   Index rounds = 1;        ///< exchanges that the step is made in, one behind the other
   Index slab = 0;          ///< bytes that one round moves, when there are several
   std::int8_t along = -1;  ///< the dimension of a scan
   ScanOptions scan;
+  OutOfRange out_of_range = OutOfRange::clamp;  ///< of a take or scatter
   AxisGroup node;  ///< of an exchange of placed slots or regions: its members on one node
   /// Of a step that takes regions: the region of the plan that leads from its first input to its
   /// output; those of further inputs follow it, unless they are listed.

@@ -9,6 +9,7 @@
 /// Laws: a box that is packed and unpacked again is the box.
 #include <vector>
 
+#include <tessera/base/local_index.hpp>
 #include <tessera/base/local_work.hpp>
 #include <tessera/plan/contraction.hpp>
 #include <tessera/plan/plan.hpp>
@@ -45,17 +46,21 @@ struct StepWork : CallWork {
   bool zeroed = false;  ///< the copies do not cover the destination; the rest is zero, or as filled
   bool adds = false;    ///< `local` and `unpack` add to the destination, in order
   bool covers = false;  ///< what is taken covers the destination: nothing is left to be filled
-  Index send_staging = 0;     ///< bytes
-  Index receive_staging = 0;  ///< bytes
-  ContractionWork contract;   ///< of a contract step
-  LocalReduce reduce;         ///< of a reduce step
-  LocalMap map;               ///< of a map step
-  LocalFind find;             ///< of a find step
-  LocalScan scan;             ///< of a scan step
-  LocalBins bins;             ///< of an exponent, bins or unbin step
+  Index send_staging = 0;              ///< bytes
+  Index receive_staging = 0;           ///< bytes
+  ContractionWork contract;            ///< of a contract step
+  LocalReduce reduce;                  ///< of a reduce step
+  LocalMap map;                        ///< of a map step
+  LocalFind find;                      ///< of a find step
+  LocalScan scan;                      ///< of a scan step
+  LocalBins bins;                      ///< of an exponent, bins or unbin step
   std::vector<ConvolvePart> convolve;  ///< of a convolve step: parts of groups and of the block
-  LocalReduceWindow reduce_window;      ///< of a reduce-window step
-  LocalSelectScatter select;            ///< of a select-and-scatter step
+  LocalReduceWindow reduce_window;     ///< of a reduce-window step
+  LocalSelectScatter select;           ///< of a select-and-scatter step
+  LocalIndexed take;                   ///< of a take step
+  LocalScatter scatter;                ///< of a scatter step; its integers are in the send staging
+  LocalOneHot one_hot;                 ///< of a one-hot step
+  LocalSlide slide;                    ///< of a slide or put step
 
   /// Calls visit(call work) for every call of a communicate step, in order.
   template <class Visit> void for_each_call(const Visit& visit) const {

@@ -32,6 +32,8 @@ enum class Rule : std::uint8_t {
   extents_agree,         ///< a label has one extent
   along_known,           ///< a scan runs along a letter of its operand
   convolution_letters,   ///< letters of a convolution are a batch, two features, spatial ones
+  indices_match,         ///< as many tensors of indices as letters are indexed
+  index_letter_kept,     ///< letters of the indices are the result's (a scatter's: the updates')
 };
 
 struct Verdict {
@@ -288,6 +290,13 @@ constexpr std::string_view sentence(Rule rule) {
       return "a convolution has a batch in input and result, an input feature in input and kernel, "
              "an output feature in kernel and result, and one to three spatial letters in all "
              "three; write them as in \"bhwi,hwio->bhwo\"";
+    case Rule::indices_match:
+      return "a take has one tensor of indices for each letter of its table that the result drops, "
+             "a scatter for each letter of its result that the updates lack, and there are one to "
+             "six of them; write as many groups of letters between table and result, or updates";
+    case Rule::index_letter_kept:
+      return "a letter of the indices is missing in the result of a take, or in the updates of a "
+             "scatter; indices are not summed away; keep the letter";
   }
   return "";
 }
@@ -303,7 +312,7 @@ inline std::string explain(const Verdict& v, const Terms& terms, const AxisNames
   if (v.label != 0) fact(std::string("letter ") + v.label);
   if (v.axis >= 0 && v.axis < names.size()) fact("axis " + std::string(names[v.axis]));
   if (v.rule == Rule::extents_agree || v.rule == Rule::rank_matches ||
-      v.rule == Rule::operand_count)
+      v.rule == Rule::operand_count || v.rule == Rule::indices_match)
     fact(std::to_string(v.left) + " against " + std::to_string(v.right));
   return facts.empty() ? text : text + " (" + facts + ")";
 }
@@ -370,6 +379,18 @@ template <class... Facts> struct InvalidOperator<Rule::convolution_letters, Fact
                 "[tessera] a convolution has a batch in input and result, an input feature in "
                 "input and kernel, an output feature in kernel and result, and one to three "
                 "spatial letters in all three; write them as in \"bhwi,hwio->bhwo\"");
+};
+template <class... Facts> struct InvalidOperator<Rule::indices_match, Facts...> {
+  static_assert(broken<Facts...>,
+                "[tessera] a take has one tensor of indices for each letter of its table that the "
+                "result drops, a scatter for each letter of its result that the updates lack, and "
+                "there are one to six of them; write as many groups of letters between table and "
+                "result, or updates");
+};
+template <class... Facts> struct InvalidOperator<Rule::index_letter_kept, Facts...> {
+  static_assert(broken<Facts...>,
+                "[tessera] a letter of the indices is missing in the result of a take, or in the "
+                "updates of a scatter; indices are not summed away; keep the letter");
 };
 template <class... Facts> struct InvalidOperator<Rule::reduction_alike, Facts...> {
   static_assert(broken<Facts...>,

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <vector>
 
+#include <tessera/plan/indexed_work.hpp>
 #include <tessera/plan/relocation.hpp>
 #include <tessera/plan/row_work.hpp>
 #include <tessera/plan/staged.hpp>
@@ -372,6 +373,20 @@ inline StepWork work_of(const Plan& plan, const Step& step, Index round = 0) {
       break;
     case StepKind::select_and_scatter:
       work.select = detail::select_work(plan, step, at);
+      break;
+    case StepKind::take:
+      work.take = detail::take_work(plan, step, at);
+      break;
+    case StepKind::scatter:
+      work.scatter = detail::scatter_work(plan, step, at);
+      work.send_staging = detail::work_bytes(plan, step, at);
+      break;
+    case StepKind::one_hot:
+      work.one_hot = detail::one_hot_work(plan, step, at);
+      break;
+    case StepKind::slide:
+    case StepKind::put:
+      work.slide = detail::slide_work(plan, step, at);
       break;
   }
   return work;

@@ -104,6 +104,16 @@ Tensor make_tensor(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Ex
   return Tensor(TensorCore::make(
       mesh.core(), {dtype_of<typename Tensor::value_type>, extents, Tensor::sharding()}, where));
 }
+/// An element's index along one dimension.
+template <class T> struct IndexAlong {
+  int dim;
+  KOKKOS_FUNCTION T operator()(const GlobalIndex& i) const {
+    if constexpr (ComplexElement<T>)
+      return T(static_cast<typename T::value_type>(i[dim]));
+    else
+      return static_cast<T>(i[dim]);
+  }
+};
 template <class... N> Extents to_extents(N... n) { return Extents{static_cast<Index>(n)...}; }
 }  // namespace detail
 
@@ -136,6 +146,22 @@ Tensor from_function(const ProcessMesh<typename Tensor::mesh_type>& mesh, const 
   if (!mesh.dry() && t.local_size() > 0)
     fill_index(f, t.data(), t.box().extents(), detail::offsets_of(t.box()), extents);
   return t;
+}
+
+/// Returns the tensor whose elements are their own indices along dimension `dim`: 0, 1, 2, ...
+/// Communication: none.
+template <TypedTensor Tensor>
+Tensor iota(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& extents,
+            int dim = 0, Where where = Where::here()) {
+  static_assert(NumberElement<typename Tensor::value_type>,
+                "[tessera] truth values do not count; make indices of int32 or int64");
+  if (dim < 0 || dim >= Tensor::rank)
+    throw ShapeError("iota: dimension " + std::to_string(dim) + " of a tensor of " +
+                         std::to_string(Tensor::rank) +
+                         " dimensions; they are counted from 0; name one of them",
+                     where);
+  return from_function<Tensor>(mesh, extents, detail::IndexAlong<typename Tensor::value_type>{dim},
+                               where);
 }
 
 /// Returns random numbers that depend on the seed and the global index alone: uniform in [lo, hi)

@@ -9,12 +9,16 @@
 
 #include <tessera/kernel/bins.hpp>
 #include <tessera/kernel/convolve.hpp>
+#include <tessera/kernel/copy.hpp>
 #include <tessera/kernel/find.hpp>
 #include <tessera/kernel/gemm.hpp>
+#include <tessera/kernel/one_hot.hpp>
 #include <tessera/kernel/reduce.hpp>
 #include <tessera/kernel/reduce_window.hpp>
 #include <tessera/kernel/scan.hpp>
+#include <tessera/kernel/scatter.hpp>
 #include <tessera/kernel/select_scatter.hpp>
+#include <tessera/kernel/take.hpp>
 #include <tessera/plan/step_work.hpp>
 
 namespace tessera {
@@ -27,13 +31,16 @@ struct MapKernel {
 
 namespace detail {
 
-/// What computing takes besides a plan and data: the factor of a sum, the function of a map.
+/// What computing takes besides a plan and data: the factor of a sum, the function of a map, where
+/// a window begins, the memory that a scatter orders its updates in.
 struct ComputeExtras {
   double scale = 1;
   MapKernel kernel = {};
   bool portable = false;
   bool begins = false;  ///< only what needs nothing of the exchange that is under way
   bool begun = false;   ///< only what is left then
+  const Extents* starts = nullptr;
+  void* scratch = nullptr;
 };
 
 inline void contract(const ContractionWork& work, DType type, const void* a, const void* b,
@@ -46,6 +53,53 @@ inline void contract(const ContractionWork& work, DType type, const void* a, con
     const void* second = at(b, panel * work.k_step_b);
     tessera::gemm(type, work.gemm, work.swapped ? second : first, work.swapped ? first : second, c,
                   panel > 0 ? 1 : 0);
+  }
+}
+
+/// The blocks of a step's inputs, with their element types.
+struct StepInputs {
+  std::array<const void*, max_operands> data{};
+  std::array<DType, max_operands> types{};
+  StepInputs(const Plan& plan, const Step& step, const std::array<void*, Plan::max_slots>& blocks) {
+    for (int k = 0; k < step.in.size(); ++k) {
+      data[static_cast<std::size_t>(k)] = blocks[static_cast<std::size_t>(step.in[k])];
+      types[static_cast<std::size_t>(k)] = plan.slots[step.in[k]].desc.type;
+    }
+  }
+};
+
+/// The steps whose places are known only now. `in` are the step's inputs in order.
+inline void compute_indexed(const Plan& plan, const Step& step, const StepWork& work,
+                            const ComputeExtras& extras, const StepInputs& in, void* out) {
+  const Slot& made = plan.slots[step.out];
+  const DType type = made.desc.type;
+  const Index elements = made.bytes / static_cast<Index>(size_of(type));
+  const void* const* data = in.data.data();
+  switch (step.kind) {
+    case StepKind::take:
+      return tessera::take(type, work.take, data[0], data + 1, in.types.data() + 1, plan.reduction,
+                           out);
+    case StepKind::scatter: {
+      const int indices = work.scatter.rows.indices.size();
+      const int first = step.in.size() - 1 - indices;
+      return tessera::scatter(type, plan.reduction, work.scatter, data[0], data + first,
+                              in.types.data() + first, data[first + indices], extras.scratch, out);
+    }
+    case StepKind::one_hot:
+      return tessera::one_hot(type, work.one_hot, data[0], in.types[0], out);
+    case StepKind::slide: {
+      const StridedCopy part = slide_copy(work.slide, *extras.starts, false);
+      if (volume(part.extents) != elements) fill_neutral(type, plan.reduction, out, elements);
+      return copy(type, data[0], out, &part, 1);
+    }
+    case StepKind::put: {
+      const StridedCopy part = slide_copy(work.slide, *extras.starts, true);
+      const StridedCopy rest{{elements}, 0, {1}, 0, {1}};
+      if (data[0] != out) copy(type, data[0], out, &rest, 1);
+      return copy(type, data[1], out, &part, 1);
+    }
+    default:
+      return;
   }
 }
 
@@ -73,12 +127,9 @@ inline void compute(const Plan& plan, const Step& step, const StepWork& work,
     case StepKind::unbin:
       return tessera::unbin(plan.slots[step.out].desc.type, work.bins, extras.scale != 1,
                             static_cast<const std::int64_t*>(in), integers, out);
-    case StepKind::map: {
-      std::array<const void*, max_operands> inputs{};
-      for (int k = 0; k < step.in.size(); ++k)
-        inputs[static_cast<std::size_t>(k)] = data[static_cast<std::size_t>(step.in[k])];
-      return extras.kernel.run(extras.kernel.context, work.map, out, inputs.data());
-    }
+    case StepKind::map:
+      return extras.kernel.run(extras.kernel.context, work.map, out,
+                               StepInputs(plan, step, data).data.data());
     case StepKind::convolve:
       for (const ConvolvePart& part : work.convolve)
         if (part.input == 0 ? !extras.begun : !extras.begins)
@@ -92,8 +143,8 @@ inline void compute(const Plan& plan, const Step& step, const StepWork& work,
     case StepKind::select_and_scatter:
       return tessera::select_and_scatter(type, plan.reduction == Reduction::max, work.select, in,
                                          second, out);
-    default:
-      return;  // it moves or copies
+    default:  // else it moves or copies
+      return compute_indexed(plan, step, work, extras, StepInputs(plan, step, data), out);
   }
 }
 

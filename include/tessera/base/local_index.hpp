@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Work on one process's own memory whose places are known only when it runs: elements taken at
+/// indices, elements scattered to them, a window that starts anywhere. Planners describe it,
+/// kernels carry it out. All offsets and strides count elements.
+///
+///     LocalSlide{{8}, {3}, whole({8}), whole({3})}     // three of eight elements, from anywhere on
+///
+/// Laws: what is described stays within the process's blocks, whatever the indices.
+#include <cstdint>
+
+#include <tessera/base/local_work.hpp>
+
+namespace tessera {
+
+/// What becomes of an index that lies outside its dimension (negative ones do; nothing wraps).
+enum class OutOfRange : std::uint8_t {
+  clamp,  ///< the nearest index that lies within stands for it
+  drop,   ///< what is taken there is zero, what is scattered there is left out
+};
+
+/// Most tensors of indices that one operator takes.
+inline constexpr int max_indices = 6;
+
+/// One tensor of indices: into a dimension of `extent`, of which the process holds `held`; an index
+/// is worth `step` elements of the table.
+struct LocalIndex {
+  Index extent = 0;
+  Interval held{};
+  Index step = 0;
+  Extents strides{};  ///< by the dimensions of the tuples
+  constexpr bool operator==(const LocalIndex&) const = default;
+};
+
+/// Tuples of indices, each of which names a row of a table: a take reads it, a scatter writes it.
+/// Dimensions are those of the tuples and those of a row; where a tuple's own dimension is also the
+/// table's, both go along it together. A row lies at table[sum tuple * in_table + sum (index -
+/// held.lo) * step].
+struct LocalIndexed {
+  Extents tuples{};
+  Extents strides{};   ///< of the tuples in what is made (a take's result) or read (the updates)
+  Extents in_table{};  ///< and in the table: 0 for what only indices have
+  FixedVector<LocalIndex, max_indices> indices{};
+  Extents row{};
+  Extents row_strides{};
+  Extents row_in_table{};
+  OutOfRange out_of_range = OutOfRange::clamp;
+  constexpr bool operator==(const LocalIndexed&) const = default;
+};
+
+/// What a scatter begins with: the elements of its operand, what a reduction of nothing gives, or
+/// nothing at all, since another process's part has them.
+enum class ScatterStart : std::uint8_t { operand, identity, nothing };
+
+/// Joins updates into the rows of a table. Steps and in_table of `rows` count the table's rows, in
+/// row-major order, and not its elements: row i is at sum i * table_strides.
+struct LocalScatter {
+  LocalIndexed rows{};
+  Extents table{};
+  Extents table_strides{};
+  ScatterStart start = ScatterStart::operand;
+  bool updates = true;  ///< this process's part takes the updates in
+
+  constexpr Index bins() const { return volume(table); }
+  /// Returns how many integers the kernel needs to order the updates by their rows.
+  constexpr Index integers() const {
+    return bins() == 0 ? 0
+                       : saturating_add(saturating_add(bins() + 1, ceil_div(bins(), chunk)),
+                                        volume(rows.tuples));
+  }
+  static constexpr Index chunk = 4096;  ///< rows counted together
+  constexpr bool operator==(const LocalScatter&) const = default;
+};
+
+/// One where an index says, zero elsewhere: along dimension `along` of a contiguous block of
+/// `extents`, which begins at `first`.
+struct LocalOneHot {
+  Extents extents{};
+  Extents strides{};  ///< of the indices; 0 along `along`
+  int along = 0;
+  Index first = 0;
+  constexpr bool operator==(const LocalOneHot&) const = default;
+};
+
+/// A window of `size` elements within `extent`, and this process's blocks of the whole and of the
+/// window (in the window's own coordinates).
+struct LocalSlide {
+  Extents extent{};
+  Extents size{};
+  Box whole{};
+  Box window{};
+  constexpr bool operator==(const LocalSlide&) const = default;
+};
+
+/// Returns where a window of `size` begins when it is asked to begin at `start`: it stays within
+/// the extent (XLA's rule).
+constexpr Index clamped_start(Index start, Index extent, Index size) {
+  return max_of(0, min_of(start, extent - size));
+}
+
+/// Returns the copy, out of the whole's block into the window's, of what this process has of both
+/// when the window begins at `start`; the other way round when `back`.
+constexpr StridedCopy slide_copy(const LocalSlide& work, const Extents& start, bool back) {
+  StridedCopy copy;
+  Extents in_whole = row_major_strides(work.whole.extents());
+  Extents in_window = row_major_strides(work.window.extents());
+  Index whole_offset = 0, window_offset = 0;
+  for (int d = 0; d < work.whole.rank(); ++d) {
+    const Index begin = clamped_start(start[d], work.extent[d], work.size[d]);
+    const Interval whole = work.whole[d], window = work.window[d];
+    const Interval both = intersect({window.lo + begin, window.hi + begin}, whole);
+    copy.extents.push_back(both.size());
+    if (both.size() == 0) continue;
+    whole_offset += (both.lo - whole.lo) * in_whole[d];
+    window_offset += (both.lo - begin - window.lo) * in_window[d];
+  }
+  copy.from_offset = back ? window_offset : whole_offset;
+  copy.from_strides = back ? in_window : in_whole;
+  copy.to_offset = back ? whole_offset : window_offset;
+  copy.to_strides = back ? in_whole : in_window;
+  return copy;
+}
+
+}  // namespace tessera

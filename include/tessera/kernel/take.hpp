@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Takes rows of a table at indices: the local part of a take, of which other processes may have
+/// other rows. How many bytes an element has is all that counts.
+///
+///     take(DType::f32, work, table, indices, types, Reduction::sum, out);
+///
+/// Laws: what the table's other parts hold is written as what changes nothing in a join by
+/// `missing`: -0 for a sum, so that sums of parts have the bits of the element (but for the payload
+/// of a NaN).
+#include <cstring>
+#include <limits>
+
+#include <tessera/kernel/detail/copy_loops.hpp>
+#include <tessera/kernel/detail/index_box.hpp>
+#include <tessera/kernel/detail/launch.hpp>
+#include <tessera/kernel/detail/reduce_op.hpp>
+#include <tessera/kernel/elements.hpp>
+
+namespace tessera {
+namespace detail {
+
+/// The bytes of one element of any type.
+struct ElementBytes {
+  alignas(16) unsigned char bytes[16]{};
+  template <class Word> Word as() const {
+    Word word;
+    std::memcpy(&word, bytes, sizeof(Word));
+    return word;
+  }
+};
+
+/// Returns the element that changes no other in a join of this kind; of a float sum, -0.
+inline ElementBytes neutral_element(DType type, Reduction reduction) {
+  ElementBytes neutral;
+  with_type(type, [&](auto element) {
+    using T = decltype(element);
+    with_reduction<T>(reduction, [&](auto r) {
+      using F = Fold<decltype(r)::value, Stored<T>>;
+      Stored<T> value = F::start();
+      if constexpr (decltype(r)::value == Reduction::sum && !IntegerElement<T>) value = -value;
+      std::memcpy(neutral.bytes, &value, sizeof(value));
+    });
+  });
+  return neutral;
+}
+
+template <class W> struct TakeRows {
+  IndexBox box;
+  RowBox row;
+  bool rows_outside;  // all tuples of a row's element together, not all elements of a tuple
+  Index pieces;       // of a row, on a device
+  W missing;
+  const W* table;
+  W* out;
+
+  KOKKOS_FUNCTION void run(Index begin, Index end) const {
+    if constexpr (!kernels_on_host) {
+      for (Index i = begin; i < end; ++i)
+        element(rows_outside ? i % box.size : i / row.size,
+                rows_outside ? i / box.size : i % row.size);
+    } else if (rows_outside) {
+      row.visit(begin, end, [&](Index, Index to, Index from) { column(to, from); });
+    } else {
+      Index at[max_dims];
+      box.start(begin, at);
+      for (Index i = begin; i < end; ++i, box.next(at)) whole_row(at);
+    }
+  }
+
+ private:
+  KOKKOS_FUNCTION void put(IndexBox::Place place, Index to, Index from) const {
+    out[to] = place == IndexBox::here ? table[from] : place == IndexBox::dropped ? W{} : missing;
+  }
+  KOKKOS_FUNCTION void element(Index tuple, Index j) const {
+    Index at[max_dims], from = 0;
+    box.start(tuple, at);
+    const IndexBox::Place place = box.find(at, from);
+    row.visit(j, j + 1, [&](Index, Index r, Index t) { put(place, box.offset(at) + r, from + t); });
+  }
+  void column(Index to, Index from) const {
+    Index at[max_dims], offset = 0;
+    box.start(0, at);
+    for (Index i = 0; i < box.size; ++i, box.next(at)) {
+      const IndexBox::Place place = box.find(at, offset);
+      put(place, to + box.offset(at), from + offset);
+    }
+  }
+  void whole_row(const Index* at) const {
+    Index from = 0;
+    const IndexBox::Place place = box.find(at, from);
+    W* to = out + box.offset(at);
+    if (place == IndexBox::here && row.contiguous()) {
+      std::memcpy(static_cast<void*>(to), table + from,
+                  static_cast<std::size_t>(row.size) * sizeof(W));
+    } else if (place == IndexBox::here) {
+      row.visit(0, row.size, [&](Index, Index r, Index t) { to[r] = table[from + t]; });
+    } else {
+      const W value = place == IndexBox::dropped ? W{} : missing;
+      row.visit(0, row.size, [&](Index, Index r, Index) { to[r] = value; });
+    }
+  }
+};
+
+template <class W> struct FillWords {
+  W* out;
+  W value;
+  KOKKOS_FUNCTION void run(Index begin, Index end) const {
+    for (Index i = begin; i < end; ++i) out[i] = value;
+  }
+};
+
+/// For all elements of Bytes bytes.
+template <int Bytes>
+void take_elements(const LocalIndexed& work, const void* table, const void* const* indices,
+                   const DType* types, const ElementBytes& missing, void* out) {
+  using W = Word<Bytes>;
+  TakeRows<W> kernel{
+      index_box(work, indices, types), row_box(work),       false, 1, missing.as<W>(),
+      static_cast<const W*>(table),    static_cast<W*>(out)};
+  const RowBox& row = kernel.row;
+  const bool along_row = row.rank == 0 || row.stride[row.rank - 1] == 1;
+  kernel.rows_outside = !along_row && row.size > 1;
+  if constexpr (!kernels_on_host) {
+    launch("tessera::take", kernel.box.size * row.size, 1, kernel);
+  } else {
+    const Index units = kernel.rows_outside ? row.size : kernel.box.size;
+    const Index each = kernel.rows_outside ? kernel.box.size : row.size;
+    launch("tessera::take", each > 0 ? units : 0, max_of(1, 16384 / max_of(1, each)), kernel);
+  }
+}
+template <int Bytes> void fill_words(void* out, Index n, const ElementBytes& value) {
+  using W = Word<Bytes>;
+  launch("tessera::fill", n, 32768, FillWords<W>{static_cast<W*>(out), value.as<W>()});
+}
+}  // namespace detail
+
+/// Writes, for every tuple of indices, the row of the table that it names. `types` says which
+/// indices are int32 and which int64. Communication: none.
+inline void take(DType type, const LocalIndexed& work, const void* table,
+                 const void* const* indices, const DType* types, Reduction missing, void* out) {
+  detail::indexed_kernels_of(type).take(work, table, indices, types,
+                                        detail::neutral_element(type, missing), out);
+}
+
+/// Writes, to n elements, what changes nothing in a join by `reduction`. Communication: none.
+inline void fill_neutral(DType type, Reduction reduction, void* out, Index n) {
+  detail::indexed_kernels_of(type).fill(out, n, detail::neutral_element(type, reduction));
+}
+
+}  // namespace tessera

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Elements of a tensor at indices that are known only when the program runs: rows of a table, as
+/// in an embedding look-up; elements along a dimension; NumPy's fancy indexing. The adjoint of a
+/// take is a scatter by sum (op/scatter.hpp). That every process gets all of a tensor is
+/// op/gather.hpp's.
+///
+///     auto e = take<"vm,bs->bsm">(table, ids);          // e[b,s,m] = table[ids[b,s], m]
+///     auto p = take<"bv,bs->bs">(scores, ids);          // along v, for each b by itself
+///     auto c = take<"xyc,n,n->nc">(image, rows, cols);  // one tensor of indices a dropped letter
+///     auto r = take<0>(table, ids);                     // NumPy's take along dimension 0
+///
+/// Letters that the table has and the result drops are indexed, by one tensor of indices each, in
+/// the table's order. A letter of both table and indices is a batch: XLA's parallel dimensions.
+/// Slices of several elements at an index are a take at index + offset.
+///
+/// An index outside its dimension is clamped into it, as XLA's gather does, or gives zero
+/// (OutOfRange::drop); negative ones do not count from the end.
+///
+/// Laws: equals plain loops over the whole tensors, to the bit (but for the payload of a NaN), for
+/// every mesh and spec: -0 stays -0 where parts are summed. What is sent does not depend on the
+/// indices.
+#include <initializer_list>
+
+#include <tessera/op/indexed_operators.hpp>
+#include <tessera/op/result.hpp>
+
+namespace tessera {
+namespace detail {
+template <class... I> consteval bool demand_indices() {
+  static_assert(((std::is_same_v<typename I::value_type, std::int32_t> ||
+                  std::is_same_v<typename I::value_type, std::int64_t>)&&...),
+                "[tessera] the indices are of another element type; indices are int32 or int64; "
+                "convert them with cast first");
+  return true;
+}
+
+/// The terms of a take by an equation, or along a dimension.
+template <Equation E> struct ByEquation {
+  template <class... A> static constexpr Terms terms = parse(E.view());
+  static constexpr std::string_view label() { return E.view(); }
+};
+template <int Dim> struct ByDimension {
+  template <class A, class I> static constexpr Terms terms = take_terms(A::rank, I::rank, Dim);
+  static constexpr std::string_view label() { return "take"; }
+};
+
+template <class By, class Out, class A, class... I> struct TakeCall {
+  using mesh = typename CommonMesh<A, I...>::type;
+  static_assert(demand_indices<I...>());
+  static_assert(demand_out<mesh, Out>());
+  static constexpr Terms terms = By::template terms<A, I...>;
+  static constexpr Shardings operands{A::sharding(), I::sharding()...};
+  static constexpr Sharding value = OutSharding<mesh, Out>::make(terms, operands);
+  static constexpr Verdict verdict = check_take(terms, operands, value);
+  static_assert(demand<TakeCall, A, I...>());
+  static constexpr Contract needs(const MeshShape& on, const Contract& contract) {
+    return verdict.ok() ? needs_of_take(terms, operands, value, on, contract) : Contract::nothing();
+  }
+  using result = Result<typename A::value_type, mesh, TakeCall>;
+};
+
+template <class By, class Out, class Bound, class A, class... I>
+typename TakeCall<By, Out, A, I...>::result run_take(OutOfRange out_of_range, Where where,
+                                                     const A& x, const I&... indices) {
+  using Typed = TakeCall<By, Out, A, I...>;
+  use_indexed<typename A::value_type>();
+  return typename Typed::result(take(Typed::terms, OperandList{&x.core(), &indices.core()...},
+                                     out_of_range, Typed::value,
+                                     {By::label(), where, bound<Typed, Bound>()}));
+}
+inline DynamicTensor take_dynamic(const Terms& terms, const OperandList& operands,
+                                  const Sharding* out, OutOfRange out_of_range, CallSite site) {
+  if (out == nullptr) {
+    const Sharding whole = Sharding::replicated(terms.result.size());
+    require(check_take(terms, shardings_of(operands), whole), terms, mesh_of(*operands[0], site),
+            site);
+  }
+  return DynamicTensor(take(terms, operands, out_of_range,
+                            out != nullptr ? *out : deduce(terms, shardings_of(operands)), site));
+}
+inline Terms terms_along(const DynamicTensor& x, const DynamicTensor& indices, int dim,
+                         Where where) {
+  const Terms terms = take_terms(x.core().rank(), indices.core().rank(), dim);
+  if (!terms.well_formed)
+    throw ShapeError("take: dimension " + std::to_string(dim) + " of a tensor of " +
+                         std::to_string(x.core().rank()) + " dimensions, by indices of " +
+                         std::to_string(indices.core().rank()) +
+                         ", is not possible; name a dimension of the tensor; the result may have " +
+                         std::to_string(max_dims) + " dimensions",
+                     where);
+  return terms;
+}
+}  // namespace detail
+
+/// Returns x at the indices, by the equation E: letters of x that the result drops are indexed.
+/// Communication: none when what is indexed is not split and the shardings fit; else, over the axes
+/// that split it, an all-reduce of the result (a reduce-scatter where `Out` uses them, none where
+/// it leaves them open), or whatever costs less. Collective over the mesh. Throws ShapeError when
+/// extents disagree. Source: XLA's partitioning of gathers, as GShard's operators (section 3.3).
+template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A, TypedTensor I>
+auto take(const A& x, const I& indices, OutOfRange out_of_range = OutOfRange::clamp,
+          Where where = Where::here()) {
+  return detail::run_take<detail::ByEquation<E>, Out, Bound>(out_of_range, where, x, indices);
+}
+/// The same with two and three indexed letters; the indices broadcast together by their letters.
+template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A, TypedTensor I,
+          TypedTensor J>
+auto take(const A& x, const I& first, const J& second, OutOfRange out_of_range = OutOfRange::clamp,
+          Where where = Where::here()) {
+  return detail::run_take<detail::ByEquation<E>, Out, Bound>(out_of_range, where, x, first, second);
+}
+template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A, TypedTensor I,
+          TypedTensor J, TypedTensor K>
+auto take(const A& x, const I& first, const J& second, const K& third,
+          OutOfRange out_of_range = OutOfRange::clamp, Where where = Where::here()) {
+  return detail::run_take<detail::ByEquation<E>, Out, Bound>(out_of_range, where, x, first, second,
+                                                             third);
+}
+
+/// Returns x at the indices along dimension Dim, which the dimensions of the indices replace.
+/// Communication: as take<E>. Collective over the mesh.
+template <int Dim, class Out = Deduced, class Bound = NoContract, TypedTensor A, TypedTensor I>
+auto take(const A& x, const I& indices, OutOfRange out_of_range = OutOfRange::clamp,
+          Where where = Where::here()) {
+  static_assert(Dim >= 0 && Dim < A::rank,
+                "[tessera] the tensor has no such dimension; they are counted from 0");
+  return detail::run_take<detail::ByDimension<Dim>, Out, Bound>(out_of_range, where, x, indices);
+}
+
+/// The same with everything known at run time; without `out` the result's sharding is deduced.
+inline DynamicTensor take(std::string_view equation, const DynamicTensor& x,
+                          const DynamicTensor& indices, OutOfRange out_of_range = OutOfRange::clamp,
+                          Where where = Where::here()) {
+  return detail::take_dynamic(parse(equation), {&x.core(), &indices.core()}, nullptr, out_of_range,
+                              {equation, where});
+}
+inline DynamicTensor take(std::string_view equation, const DynamicTensor& x,
+                          const DynamicTensor& indices, const Sharding& out,
+                          OutOfRange out_of_range = OutOfRange::clamp,
+                          Where where = Where::here()) {
+  return detail::take_dynamic(parse(equation), {&x.core(), &indices.core()}, &out, out_of_range,
+                              {equation, where});
+}
+/// With one to six tensors of indices.
+inline DynamicTensor take(std::string_view equation, const DynamicTensor& x,
+                          std::initializer_list<DynamicTensor> indices, const Sharding& out,
+                          OutOfRange out_of_range = OutOfRange::clamp,
+                          Where where = Where::here()) {
+  detail::OperandList operands{&x.core()};
+  for (const DynamicTensor& one : indices) operands.push_back(&one.core());
+  return detail::take_dynamic(parse(equation), operands, &out, out_of_range, {equation, where});
+}
+/// Along a dimension.
+inline DynamicTensor take(const DynamicTensor& x, const DynamicTensor& indices, int dim,
+                          OutOfRange out_of_range = OutOfRange::clamp,
+                          Where where = Where::here()) {
+  return detail::take_dynamic(detail::terms_along(x, indices, dim, where),
+                              {&x.core(), &indices.core()}, nullptr, out_of_range, {"take", where});
+}
+inline DynamicTensor take(const DynamicTensor& x, const DynamicTensor& indices, int dim,
+                          const Sharding& out, OutOfRange out_of_range = OutOfRange::clamp,
+                          Where where = Where::here()) {
+  return detail::take_dynamic(detail::terms_along(x, indices, dim, where),
+                              {&x.core(), &indices.core()}, &out, out_of_range, {"take", where});
+}
+
+}  // namespace tessera

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// The planners of windows that begin where a call says: read (dynamic slice) and written (dynamic
+/// update slice). One plan serves all beginnings, so that a window that moves is planned once.
+///
+///     Plan p = plan_dynamic_slice({'b', 's'}, {'s'}, x, {16}, out, mesh, process);
+///
+/// What is communicated does not depend on where the window begins. A window that is read across a
+/// dimension that is split: each process gives what it has of it, and the parts are summed, as a
+/// take does; one that is written is gathered along that dimension, and each process writes what
+/// falls into its block.
+///
+/// Laws: no communication when the window's dimensions are not split and the shardings fit; reading
+/// costs an all-reduce of the window, or a reduce-scatter where it is split over those axes;
+/// writing costs no more than an all-gather of the window.
+#include <tessera/plan/factor_search.hpp>
+#include <tessera/plan/indexed.hpp>
+
+namespace tessera {
+
+namespace detail {
+/// Returns the letters of a window: another letter where the window may begin anywhere.
+constexpr Term window_letters(const Term& labels, const Term& along) {
+  Term letters = labels;
+  char next = 'A';
+  for (char& letter : letters)
+    if (along.contains(letter)) {
+      while (labels.contains(next) || letters.contains(next)) ++next;
+      letter = next;
+    }
+  return letters;
+}
+/// Returns a window's extents: size[k] along the k-th letter of `along`.
+constexpr Extents window_extents(const Term& labels, const Term& along, const Extents& extents,
+                                 const Extents& size) {
+  Extents result = extents;
+  for (int k = 0; k < along.size(); ++k) result[labels.find(along[k])] = size[k];
+  return result;
+}
+}  // namespace detail
+
+/// Plans the window of x that has `size` elements along the letters `along`, and all along the
+/// others. `out` may leave open axes that split x along those. Precondition: check_dynamic_slice
+/// found nothing wrong.
+constexpr Plan plan_dynamic_slice(const Term& labels, const Term& along, const TensorDesc& x,
+                                  const Extents& size, const Sharding& out, const MeshShape& mesh,
+                                  int process = 0, const PlanOptions& options = {}) {
+  PlanBuilder build(OperatorKind::dynamic_slice, mesh, process, options);
+  const Term window = detail::window_letters(labels, along);
+  const TensorDesc result{x.type, detail::window_extents(labels, along, x.extents, size), out};
+  FactorWork work;
+  work.labels = {labels, window};
+  work.descs = {x, result};
+  work.touched = {0, 2};
+  work.open = along;
+  work.reduction = take_reduction(x, out);
+  work.gathers_open =
+      options.contract.bounded() || volume(x.extents) <= saturating_mul(2, volume(result.extents));
+  build.plan().reduction = work.reduction;
+  const int operand = build.operand(x, labels);
+  const Factors choice = search_factors(work, mesh, options);
+  const int held = build.reshard(operand, choice.shardings[0]);
+  const int slot = build.compute(StepKind::slide, FixedVector<int, 1>{held},
+                                 {result.type, result.extents, choice.shardings.back()}, window);
+  build.price_copies(2);
+  return build.finish(build.reshard(slot, out), out);
+}
+
+/// Plans x with a window of it replaced by `update`. Precondition: check_dynamic_update found
+/// nothing wrong.
+constexpr Plan plan_dynamic_update(const Term& labels, const Term& along, const TensorDesc& x,
+                                   const TensorDesc& update, const Sharding& out,
+                                   const MeshShape& mesh, int process = 0,
+                                   const PlanOptions& options = {}) {
+  PlanBuilder build(OperatorKind::dynamic_update_slice, mesh, process, options);
+  const Term window = detail::window_letters(labels, along);
+  const bool in_place = options.destination == Destination::accumulated;
+  FactorWork work;
+  work.labels = {labels, window, labels};
+  work.descs = {x, update, TensorDesc{x.type, x.extents, out}};
+  work.touched = {1, 2, 1};
+  work.whole = letters_without(window, labels);
+  work.reduction = x.sharding.reduction;
+  int changed = -1;
+  if (!in_place) changed = build.operand(x, labels);
+  int written = build.operand(update, window);
+  if (in_place) changed = build.operand(x, labels);  // it is the last one of the plan
+  const Factors choice = search_factors(work, mesh, options);
+  changed = build.reshard(changed, choice.shardings[0]);
+  written = build.reshard(written, choice.shardings[1]);
+  const int slot = build.compute(StepKind::put, FixedVector<int, 2>{changed, written},
+                                 {x.type, x.extents, choice.shardings.back()}, labels);
+  build.price_copies(in_place ? 0 : 2);
+  return build.finish(build.reshard(slot, out), out);
+}
+
+}  // namespace tessera

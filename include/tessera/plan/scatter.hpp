@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// The planner of scatters: updates joined into a table at indices that are known only when the
+/// program runs. It mirrors plan/take.hpp.
+///
+///     Plan p = plan_scatter(parse("vm,bs,bsm->vm"), Reduction::sum, {table, ids, updates}, {},
+///                           OutOfRange::drop, out, mesh, process);
+///
+/// What is communicated does not depend on the indices. Where updates are split along a letter that
+/// the table lacks, each process joins its own into a part of the table's size, and the parts are
+/// joined (the first of them has the table's elements). Where the table is split along an indexed
+/// letter, each process takes in the updates for its rows. Updates that are set rather than joined
+/// are all on each process that has the row, since the last of them stays.
+///
+/// Laws: no communication when the shardings fit and no letter of the updates alone is split; else
+/// one all-reduce of the result, or a reduce-scatter where it is split over those axes; or none but
+/// gathered updates, where that costs less.
+#include <tessera/plan/factor_search.hpp>
+#include <tessera/plan/indexed.hpp>
+
+namespace tessera {
+
+/// Plans the operand (where terms have one), then one tensor of indices for each indexed letter,
+/// then the updates -> terms.result. Reduction::none sets. Without an operand `indexed` has the
+/// extents of the indexed letters. Precondition: check_scatter found nothing wrong.
+constexpr Plan plan_scatter(const Terms& terms, Reduction reduction, const TensorDescs& descs,
+                            const Extents& indexed, OutOfRange out_of_range, const Sharding& out,
+                            const MeshShape& mesh, int process = 0,
+                            const PlanOptions& options = {}) {
+  PlanBuilder build(OperatorKind::scatter, mesh, process, options);
+  build.plan().reduction = reduction;
+  const Term& updates = terms.operands.back();
+  const TensorDesc result{descs.back().type, extents_of(terms.result, terms, descs, indexed), out};
+  FactorWork work;
+  FixedVector<int, max_operands> slots;
+  // In place, the operand is the last one of the plan.
+  const bool in_place = options.destination == Destination::accumulated;
+  for (int k = 0; k < descs.size(); ++k) {
+    const int t = in_place ? (k + 1) % descs.size() : k;
+    slots.push_back(build.operand(descs[t], terms.operands[t]));
+    work.labels.push_back(terms.operands[k]);
+    work.descs.push_back(descs[k]);
+    work.touched.push_back(1);
+  }
+  if (in_place) {
+    FixedVector<int, max_operands> ordered{slots.back()};
+    for (int k = 0; k + 1 < slots.size(); ++k) ordered.push_back(slots[k]);
+    slots = ordered;
+  }
+  work.labels.push_back(terms.result);
+  work.descs.push_back(result);
+  work.touched.push_back(1);
+  (reduction == Reduction::none ? work.whole : work.open) = letters_without(updates, terms.result);
+  work.reduction = reduction != Reduction::none ? reduction : descs.back().sharding.reduction;
+  const Factors choice = search_factors(work, mesh, options);
+  for (int t = 0; t < slots.size(); ++t) slots[t] = build.reshard(slots[t], choice.shardings[t]);
+  if (has_operand(terms)) slots[0] = build.permute(slots[0], terms.result);
+  const int slot =
+      build.compute(StepKind::scatter, slots,
+                    {result.type, result.extents, choice.shardings.back()}, terms.result);
+  build.plan().steps.back().out_of_range = out_of_range;
+  build.price_copies(2);
+  return build.finish(build.reshard(slot, out), out);
+}
+
+}  // namespace tessera

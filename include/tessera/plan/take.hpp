@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// The planner of takes: elements of a table at indices that are known only when the program runs.
+///
+///     Plan p = plan_take(parse("vm,bs->bsm"), {table, ids}, OutOfRange::clamp, out, mesh, process);
+///
+/// What is communicated does not depend on the indices: where the table is split along an indexed
+/// letter, each process takes the rows that it has and nothing for the others, and the parts are
+/// summed. Letters of the indices alone pass to the result, and so do the table's others; a letter
+/// of both (a batch) splits them all alike.
+///
+/// Laws: no communication when no indexed letter is split and the shardings fit; else one
+/// all-reduce of the result, or a reduce-scatter where it is split over those axes. A table is
+/// gathered only where it has no more than twice the result's elements (or a contract asks for it).
+#include <tessera/plan/factor_search.hpp>
+#include <tessera/plan/indexed.hpp>
+
+namespace tessera {
+
+/// Plans descs[0] (terms.operands[0]), taken at the indices that follow it. `out` may leave open
+/// axes that split what is indexed. Precondition: check_take found nothing wrong.
+constexpr Plan plan_take(const Terms& terms, const TensorDescs& descs, OutOfRange out_of_range,
+                         const Sharding& out, const MeshShape& mesh, int process = 0,
+                         const PlanOptions& options = {}) {
+  PlanBuilder build(OperatorKind::take, mesh, process, options);
+  const TensorDesc result{descs[0].type, extents_of(terms.result, terms, descs), out};
+  FactorWork work;
+  for (int t = 0; t < descs.size(); ++t) {
+    work.labels.push_back(terms.operands[t]);
+    work.descs.push_back(descs[t]);
+    work.touched.push_back(t > 0 ? 1 : 0);
+  }
+  work.labels.push_back(terms.result);
+  work.descs.push_back(result);
+  work.touched.push_back(2);
+  work.open = letters_without(terms.operands[0], terms.result);
+  work.reduction = take_reduction(descs[0], out);
+  work.gathers_open = options.contract.bounded() ||
+                      volume(descs[0].extents) <= saturating_mul(2, volume(result.extents));
+  build.plan().reduction = work.reduction;
+  FixedVector<int, max_operands> slots;
+  for (int t = 0; t < descs.size(); ++t)
+    slots.push_back(build.operand(descs[t], terms.operands[t]));
+  const Factors choice = search_factors(work, mesh, options);
+  for (int t = 0; t < descs.size(); ++t) slots[t] = build.reshard(slots[t], choice.shardings[t]);
+  const int taken = build.compute(
+      StepKind::take, slots, {result.type, result.extents, choice.shardings.back()}, terms.result);
+  build.plan().steps.back().out_of_range = out_of_range;
+  build.price_copies(2);
+  return build.finish(build.reshard(taken, out), out);
+}
+
+/// Plans `one` where the indices (labels without `along`) say, along a new dimension.
+constexpr Plan plan_one_hot(const Term& labels, char along, DType type, const TensorDesc& indices,
+                            Index extent, const Sharding& out, const MeshShape& mesh,
+                            int process = 0, const PlanOptions& options = {}) {
+  PlanBuilder build(OperatorKind::one_hot, mesh, process, options);
+  TensorDesc result{type, {}, out};
+  Sharding aligned = Sharding::replicated(indices.rank());
+  const Term of_indices = letters_without(labels, Term{along});
+  for (int d = 0; d < labels.size(); ++d) {
+    const int at = of_indices.find(labels[d]);
+    result.extents.push_back(at < 0 ? extent : indices.extents[at]);
+    if (at >= 0) aligned[at] = out[d];
+  }
+  const int operand = build.reshard(build.operand(indices, of_indices), aligned);
+  const int slot = build.compute(StepKind::one_hot, FixedVector<int, 1>{operand}, result, labels);
+  return build.finish(slot, out);
+}
+
+}  // namespace tessera
