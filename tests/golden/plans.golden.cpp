@@ -79,6 +79,19 @@ TEST_CASE("products of the conformance collection") {
   product("d25", "mk,nk->mn", {24, 100}, {{}, {0}}, {32, 100}, {{}, {0}}, {{}, {}}, square);
 }
 
+TEST_CASE("an embedding: looked up, and its gradient, 8 x 512 of 32000 x 1024 on 2 x 4") {
+  const MeshShape mesh{2, 4};
+  const AxisNames axes = Grid::names();
+  const TensorDesc table{DType::f32, {32000, 1024}, {{1}, {}}}, ids{DType::i32, {8, 512}, {{0}, {}}};
+  const TensorDesc back{DType::f32, {8, 512, 1024}, {{0}, {}, {}}};
+  const Terms look_up = parse("vm,bs->bsm"), gradient = parse("bs,bsm->vm");
+  compare("embedding", explain(plan_take(look_up, {table, ids}, OutOfRange::clamp, {{0}, {}, {}}, mesh), axes));
+  compare("embedding_scattered", explain(plan_take(look_up, {table, ids}, OutOfRange::clamp, {{0}, {1}, {}}, mesh), axes));
+  compare("embedding_gradient", explain(plan_scatter(gradient, Reduction::sum, {ids, back}, {32000}, OutOfRange::drop, {{1}, {}}, mesh), axes));
+  compare("embedding_gradient_sharded",
+          explain(plan_scatter(gradient, Reduction::sum, {ids, back}, {32000}, OutOfRange::drop, {{1}, {0}}, mesh), axes));
+}
+
 TEST_CASE("reductions, transposes and changes of sharding of the conformance collection") {
   const MeshShape two{2}, square{2, 2}, cube{2, 2, 2};
   compare("r1", explain(plan_reduce(parse("ab->"), Reduction::sum, {DType::f32, {3, 3}, {{0}, {}}}, {}, two), names));

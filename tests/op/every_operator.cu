@@ -50,6 +50,30 @@ template <class T> void every_function(const ProcessMesh<Grid>& mesh) {
   fmt::print(fmt::runtime("{}"), gather(cast<double>(sin(h) * h)).values.size());
 }
 
+/// What works at indices.
+template <class T> void every_index(const ProcessMesh<Grid>& mesh) {
+  auto table = from_function<Tensor<T, model, _>>(mesh, {16, 6}, Ramp{});
+  auto ids = iota<Tensor<std::int32_t, data, _>>(mesh, {4, 3}, 1);
+  auto wide = cast<std::int64_t>(ids);
+  auto rows = take<"vm,bs->bsm">(table, ids);
+  auto same = take<0>(table, wide, OutOfRange::drop);
+  auto pairs = take<"vm,bs,bs->bs">(table, ids, wide);
+  auto back = scatter<Sum, "vm,bs,bsm->vm">(table, ids, rows);
+  auto fresh = scatter<Sum, "bs,bsm->vm">(wide, rows, {16});
+  auto most = scatter<Max, "bs,bs->v">(ids, pairs, {16});
+  auto last = scatter<Set, "vm,bs,bs,bs->vm">(table, ids, wide, pairs);
+  scatter_into<Sum, "vm,bs,bsm->vm">(table, ids, rows);
+  auto hot = one_hot<T, "bsv", 'v'>(ids, 16);
+  auto window = dynamic_slice<"bsm", 'm'>(rows, {2}, {3});
+  auto put = dynamic_update_slice<"bsm", 'm'>(rows, window, {1});
+  dynamic_update_slice_into<"bsm", 'm'>(put, window, {0});
+  auto by_name = take("vm,bs->bsm", DynamicTensor(table), DynamicTensor(ids));
+  fmt::print(fmt::runtime("{}{}"), gather(same).values.size() + gather(back).values.size(),
+             gather(fresh).values.size() + gather(most).values.size() +
+                 gather(last).values.size() + gather(hot).values.size() +
+                 gather(put).values.size() + gather<T>(by_name).values.size());
+}
+
 template <class T> void every_operator(const ProcessMesh<Grid>& mesh) {
   auto x = from_function<Tensor<T, data, _, model>>(mesh, {4, 6, 8}, Ramp{});
   auto w = random_uniform<Tensor<T, data, model>>(mesh, {8, 10}, 7, 0, 2);
@@ -196,6 +220,8 @@ int main(int argc, char** argv) {
   Environment env(argc, argv);
   const auto mesh = make_mesh<Grid>(env, env.world()->size() / 2, 2);
   every_function<float>(mesh);
+  every_index<float>(mesh);
+  every_index<std::int64_t>(mesh);
   every_operator<float>(mesh);
   every_operator<double>(mesh);
   every_operator<std::int32_t>(mesh);

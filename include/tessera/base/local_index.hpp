@@ -5,7 +5,7 @@
 /// indices, elements scattered to them, a window that starts anywhere. Planners describe it,
 /// kernels carry it out. All offsets and strides count elements.
 ///
-///     LocalSlide{{8}, {3}, whole({8}), whole({3})}     // three of eight elements, from anywhere on
+///     clamped_start(7, 8, 3) == 5;   clamped_start(-2, 8, 3) == 0     // 3 of 8, from 7, from -2 on
 ///
 /// Laws: what is described stays within the process's blocks, whatever the indices.
 #include <cstdint>

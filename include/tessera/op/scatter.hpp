@@ -6,8 +6,8 @@
 /// (op/take.hpp) of what comes back, for the updates.
 ///
 ///     auto t = scatter<Sum, "vm,bs,bsm->vm">(table, ids, updates);  // t[ids[b,s], m] += ...
-///     auto h = scatter<Sum, "n,n->v">(ids, ones, {1000});           // into zeros: a histogram
-///     auto c = scatter<Set, "bt,b,b->bt">(cache, positions, fresh); // the last one stays
+///     auto h = scatter<Sum, "bs,bsm->vm">(ids, updates, {100});     // into zeros
+///     auto s = scatter<Set, "vm,bs,bsm->vm">(table, ids, updates);  // the last one stays
 ///     scatter_into<Sum, "vm,bs,bsm->vm">(table, ids, updates);      // in place
 ///
 /// Kinds are Sum, Product, Max, Min (of bool Any, All) and Set. Letters of the result that the

@@ -4,7 +4,7 @@
 /// The letters of takes, scatters and their like: which are indexed, and what their extents are.
 ///
 ///     indices_of_take(parse("vm,bs->bsm")) == 1
-///     take_terms(2, 1, 0)                               // x (a, b) at (A) -> (A, b)
+///     take_terms(2, 1, 0).result == Term{'A', 'b'}       // of x (a, b) at (A)
 ///
 /// Laws: a take has one tensor of indices for each letter of the table that its result drops, in
 /// the table's order; a scatter for each letter of its result that the updates lack.
