@@ -88,6 +88,11 @@ TEST_CASE("a repeated operator allocates nothing") {
       CHECK(allocations_of([&] { reshard<P<_, data>>(a); }) == 0);
       CHECK(allocations_of([&] { reshard<P<_, _>>(a); }) == 0);
       CHECK(allocations_of([&] { softmax<"ij", 'j'>(a); }) == 0);
+      const auto ids = iota<ShardedTensor<std::int32_t, Grid, P<data>>>(mesh, {6});
+      CHECK(allocations_of([&] { take<"ij,n->nj">(a, ids); }) == 0);
+      CHECK(allocations_of([&] { scatter_into<Sum, "ij,n,nj->ij">(y, ids, b); }) == 0);
+      const auto row = zeros<Tensor<_, model>>(mesh, 1, 8);
+      CHECK(allocations_of([&] { dynamic_update_slice_into<"ij", 'i'>(y, row, {3}); }) == 0);
     });
 }
 
