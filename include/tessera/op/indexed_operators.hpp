@@ -11,12 +11,6 @@
 
 namespace tessera::detail {
 
-inline Shardings shardings_of(const OperandList& operands) {
-  Shardings shardings;
-  for (const TensorCore* operand : operands) shardings.push_back(operand->sharding());
-  return shardings;
-}
-
 /// Throws unless operands first to last - 1 are of int32 or int64.
 inline void require_index_types(const OperandList& operands, int first, int last, CallSite site) {
   for (int t = first; t < last; ++t)

@@ -25,6 +25,12 @@ inline TensorDescs descs_of(const OperandList& operands) {
   return descs;
 }
 
+inline Shardings shardings_of(const OperandList& operands) {
+  Shardings shardings;
+  for (const TensorCore* operand : operands) shardings.push_back(operand->sharding());
+  return shardings;
+}
+
 inline void require(const Verdict& verdict, const Terms& terms, const MeshCore& mesh,
                     CallSite site) {
   if (verdict.ok()) return;

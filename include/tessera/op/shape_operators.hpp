@@ -38,12 +38,6 @@ inline void require_fill(const FillValue& fill, const TensorCore& x, CallSite si
                       site.where);
 }
 
-inline Shardings shardings_of(const OperandList& operands) {
-  Shardings shardings;
-  for (const TensorCore* operand : operands) shardings.push_back(operand->sharding());
-  return shardings;
-}
-
 /// Carries out what `make` says is taken, once it is checked; `key` has all that this depends on
 /// but the operands and `out`.
 template <class Make>

@@ -46,7 +46,7 @@ template <int Dim> struct ByDimension {
   static constexpr std::string_view label() { return "take"; }
 };
 
-template <class By, class Out, class A, class... I> struct TakeCall {
+template <class By, class Out, class A, class... I> struct TakeIndexed {
   using mesh = typename CommonMesh<A, I...>::type;
   static_assert(demand_indices<I...>());
   static_assert(demand_out<mesh, Out>());
@@ -54,17 +54,17 @@ template <class By, class Out, class A, class... I> struct TakeCall {
   static constexpr Shardings operands{A::sharding(), I::sharding()...};
   static constexpr Sharding value = OutSharding<mesh, Out>::make(terms, operands);
   static constexpr Verdict verdict = check_take(terms, operands, value);
-  static_assert(demand<TakeCall, A, I...>());
+  static_assert(demand<TakeIndexed, A, I...>());
   static constexpr Contract needs(const MeshShape& on, const Contract& contract) {
     return verdict.ok() ? needs_of_take(terms, operands, value, on, contract) : Contract::nothing();
   }
-  using result = Result<typename A::value_type, mesh, TakeCall>;
+  using result = Result<typename A::value_type, mesh, TakeIndexed>;
 };
 
 template <class By, class Out, class Bound, class A, class... I>
-typename TakeCall<By, Out, A, I...>::result run_take(OutOfRange out_of_range, Where where,
+typename TakeIndexed<By, Out, A, I...>::result run_take(OutOfRange out_of_range, Where where,
                                                      const A& x, const I&... indices) {
-  using Typed = TakeCall<By, Out, A, I...>;
+  using Typed = TakeIndexed<By, Out, A, I...>;
   use_indexed<typename A::value_type>();
   return typename Typed::result(take(Typed::terms, OperandList{&x.core(), &indices.core()...},
                                      out_of_range, Typed::value,
