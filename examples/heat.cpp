@@ -43,9 +43,9 @@ constexpr Equation letters{"bdhwi,dhwio->bdhwo"};
 struct Solution {
   double slow, fast;  // what is left of them
   double h;           // the distance of two points; 0 is on the cube's side
+  KOKKOS_FUNCTION double angle(Index at) const { return pi * h * static_cast<double>(at + 1); }
   KOKKOS_FUNCTION double operator()(const GlobalIndex& i) const {
-    const double x = pi * h * static_cast<double>(i[1] + 1), y = pi * h * (double(i[2]) + 1),
-                 z = pi * h * static_cast<double>(i[3] + 1);
+    const double x = angle(i[1]), y = angle(i[2]), z = angle(i[3]);
     return slow * Kokkos::sin(x) * Kokkos::sin(y) * Kokkos::sin(z) +
            fast * Kokkos::sin(x) * Kokkos::sin(2 * y) * Kokkos::sin(3 * z);
   }
@@ -152,7 +152,7 @@ void write_frame(const Field& u, const std::string& name) {
   const auto middle = from_function<Tensor<depth>>(
       mesh, {n}, [n](const GlobalIndex& i) { return i[0] == n / 2 ? 1.0 : 0.0; });
   const auto plane = to_root(einsum<"bdhwc,d->hw">(u, middle));
-  fail_together(*mesh.core(), complaint_of([&] {
+  const std::string complaint = complaint_of([&] {
     if (mesh.process() != 0) return;
     constexpr Index side = 256;
     support::Picture picture{side, side, {}};
@@ -161,10 +161,10 @@ void write_frame(const Field& u, const std::string& name) {
     };
     for (Index row = 0; row < side; ++row)
       for (Index column = 0; column < side; ++column) {
-        const double y = double(row) * double(n + 1) / (side - 1) - 1,
-                     x = double(column) * double(n + 1) / (side - 1) - 1;
+        const double y = static_cast<double>(row * (n + 1)) / (side - 1) - 1,
+                     x = static_cast<double>(column * (n + 1)) / (side - 1) - 1;
         const auto i = static_cast<Index>(std::floor(y)), j = static_cast<Index>(std::floor(x));
-        const double a = y - double(i), b = x - double(j);
+        const double a = y - std::floor(y), b = x - std::floor(x);
         const double v = (1 - a) * ((1 - b) * value(i, j) + b * value(i, j + 1)) +
                          a * ((1 - b) * value(i + 1, j) + b * value(i + 1, j + 1));
         const double strength = std::min(1.0, std::abs(v) / 1.2);
@@ -174,8 +174,8 @@ void write_frame(const Field& u, const std::string& name) {
           picture.pixels.push_back(colour);
       }
     support::write_picture(picture, name);
-  }),
-                Where::here());
+  });
+  fail_together(*mesh.core(), complaint, Where::here());
 }
 
 struct Solved {

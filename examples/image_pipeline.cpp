@@ -92,10 +92,10 @@ Results pipeline(const Image& x) {
 /// Returns the picture in a file that process 0 reads, its rows split.
 Pixels<std::uint8_t> read(const ProcessMesh<Grid>& mesh, const std::string& path) {
   support::Picture picture;
-  fail_together(*mesh.core(), complaint_of([&] {
+  const std::string complaint = complaint_of([&] {
     if (mesh.process() == 0) picture = support::read_picture(path);
-  }),
-                Where::here());
+  });
+  fail_together(*mesh.core(), complaint, Where::here());
   const std::vector<std::int64_t> mine{picture.height, picture.width};
   const auto size = gather(from_root<ShardedTensor<std::int64_t, Grid, P<_>>>(mesh, {2}, 0, mine));
   return from_root<Pixels<std::uint8_t>>(mesh, {size(0), size(1), 3, 1}, 0, picture.pixels);
@@ -103,13 +103,13 @@ Pixels<std::uint8_t> read(const ProcessMesh<Grid>& mesh, const std::string& path
 
 void write(const ProcessMesh<Grid>& mesh, const Pixels<std::uint8_t>& x, const std::string& name) {
   const auto whole = to_root(x);
-  fail_together(*mesh.core(), complaint_of([&] {
+  const std::string complaint = complaint_of([&] {
     if (mesh.process() != 0) return;
     const auto& size = whole.extents;
     fmt::print("{} x {} pixels in {}\n", size[1], size[0],
                support::write_picture({size[0], size[1], whole.values}, name));
-  }),
-                Where::here());
+  });
+  fail_together(*mesh.core(), complaint, Where::here());
 }
 void write(const ProcessMesh<Grid>& mesh, const Image& x, const std::string& name) {
   write(mesh, cast<std::uint8_t>(x * 255.0f + 0.5f), name);
