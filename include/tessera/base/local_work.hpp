@@ -95,6 +95,34 @@ struct LocalScan {
   constexpr bool operator==(const LocalScan&) const = default;
 };
 
+/// Stands for the position of an element that is not there.
+inline constexpr Index no_position = max_int64;
+
+/// Orders each line along the middle dimension of a contiguous block of outer x n x inner; the
+/// results are the first `limit` elements of each line in that order, or their positions.
+struct LocalSort {
+  Index outer = 1;
+  Index n = 0;
+  Index inner = 1;
+  Index limit = 0;  ///< results of a line; no_position (and zeros) beyond its elements
+  Index first = 0;  ///< the position of a line's first element
+  bool descending = false;
+  constexpr bool operator==(const LocalSort&) const = default;
+};
+
+/// Merges lines that are sorted with others that are, and keeps as many as the first have: the
+/// first in order, or the last. Lines lie along the middle dimension of outer x own x inner.
+struct LocalMerge {
+  Index outer = 1;
+  Index own = 0;
+  Index other = 0;
+  Index inner = 1;
+  bool last = false;  ///< keeps the last of all
+  bool descending = false;
+  bool positions = false;  ///< the second tensor holds positions, which decide between equal keys
+  constexpr bool operator==(const LocalMerge&) const = default;
+};
+
 /// Adds rows up as integers: `limbs` for each part of an element, each of `bits` bits more than the
 /// one before. `count` elements make up a whole row.
 struct LocalBins {

@@ -71,10 +71,22 @@ struct IndexedKernels {
   void (*one_hot)(const LocalOneHot& work, const void* indices, DType type, void* out);
 };
 
+struct MergeRuns;
+
+/// Those of sorting: compiled as those above. What cannot be ordered is moved with what can.
+struct SortKernels {
+  void (*sort)(const LocalSort& work, const void* from, void* to);
+  void (*order)(const LocalSort& work, const void* from, const std::int64_t* places,
+                std::int64_t* to);
+  void (*arrange)(const LocalSort& work, const void* from, const std::int64_t* positions, void* to);
+  void (*merge)(const LocalMerge& work, const MergeRuns& runs);
+};
+
 inline const ElementKernels* element_kernels[dtypes] = {};
 inline const RowKernels* row_kernels[dtypes] = {};
 inline WindowKernels window_kernels[dtypes] = {};
 inline const IndexedKernels* indexed_kernels[dtypes] = {};
+inline const SortKernels* sort_kernels[dtypes] = {};
 
 [[noreturn]] inline void no_kernels(DType type) {
   const std::string name(name_of(type));
@@ -107,6 +119,12 @@ template <class Kernel> Kernel window_kernel_of(DType type, Kernel WindowKernels
 
 inline const IndexedKernels& indexed_kernels_of(DType type) {
   const IndexedKernels* kernels = indexed_kernels[static_cast<int>(type)];
+  if (kernels == nullptr) no_kernels(type);
+  return *kernels;
+}
+
+inline const SortKernels& sort_kernels_of(DType type) {
+  const SortKernels* kernels = sort_kernels[static_cast<int>(type)];
   if (kernels == nullptr) no_kernels(type);
   return *kernels;
 }

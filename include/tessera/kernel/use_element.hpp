@@ -9,6 +9,7 @@
 ///
 /// Laws: where the call stands does not matter, nor whether it is reached: that it is compiled
 /// suffices.
+#include <tessera/kernel/arrange.hpp>
 #include <tessera/kernel/bins.hpp>
 #include <tessera/kernel/convolve.hpp>
 #include <tessera/kernel/copy.hpp>
@@ -16,12 +17,14 @@
 #include <tessera/kernel/find.hpp>
 #include <tessera/kernel/gemm.hpp>
 #include <tessera/kernel/join.hpp>
+#include <tessera/kernel/merge.hpp>
 #include <tessera/kernel/one_hot.hpp>
 #include <tessera/kernel/reduce.hpp>
 #include <tessera/kernel/reduce_window.hpp>
 #include <tessera/kernel/scan.hpp>
 #include <tessera/kernel/scatter.hpp>
 #include <tessera/kernel/select_scatter.hpp>
+#include <tessera/kernel/sort.hpp>
 #include <tessera/kernel/take.hpp>
 
 namespace tessera {
@@ -57,6 +60,14 @@ template <class T>
 inline constexpr IndexedKernels indexed_kernels_for{
     &take_elements<sizeof(T)>, &fill_words<sizeof(T)>, &scatter_elements<T>, &one_hot_elements<T>};
 
+/// What is not ordered is only moved.
+template <class T, bool = ComplexElement<T>>
+inline constexpr SortKernels sort_kernels_for{&sort_elements<T>, &order_elements<T>,
+                                              &arrange_elements<sizeof(T)>, &merge_elements<T>};
+template <class T>
+inline constexpr SortKernels sort_kernels_for<T, true>{nullptr, nullptr,
+                                                       &arrange_elements<sizeof(T)>, nullptr};
+
 template <class T>
 inline const bool registered = [] {
   element_kernels[static_cast<int>(dtype_of<T>)] = &kernels_for<T>;
@@ -91,6 +102,12 @@ inline const bool registered_indexed = [] {
   return true;
 }();
 
+template <class T>
+inline const bool registered_sort = [] {
+  sort_kernels[static_cast<int>(dtype_of<T>)] = &sort_kernels_for<T>;
+  return true;
+}();
+
 /// What a ShardedTensor of elements T has compiled into its program.
 template <Element T> void use_tensor_of() { static_cast<void>(&registered<T>); }
 /// What a take or scatter of elements T has.
@@ -98,16 +115,20 @@ template <Element T> void use_indexed() {
   static_cast<void>(&registered<T>);
   static_cast<void>(&registered_indexed<T>);
 }
+/// What a call that runs along rows of them has, and one that sorts.
+template <Element T> void use_rows_of() { static_cast<void>(&registered_rows<T>); }
+template <Element T> void use_sort_of() { static_cast<void>(&registered_sort<T>); }
 }  // namespace detail
 
 /// Has the kernels of elements T compiled into this program.
 template <Element T> void use_element() {
   detail::use_tensor_of<T>();
-  static_cast<void>(&detail::registered_rows<T>);
   static_cast<void>(&detail::registered_convolve<T>);
   static_cast<void>(&detail::registered_reduce_window<T>);
   static_cast<void>(&detail::registered_select_scatter<T>);
   static_cast<void>(&detail::registered_indexed<T>);
+  detail::use_rows_of<T>();
+  detail::use_sort_of<T>();
 }
 
 /// The same for all element types.

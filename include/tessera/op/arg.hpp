@@ -35,13 +35,13 @@ template <class Kind, Equation E, class Out, class A> struct ArgCall {
 template <class Kind, Equation E, class Out, class Bound, class A>
 typename ArgCall<Kind, E, Out, A>::result arg(const A& x, Where where) {
   using Typed = ArgCall<Kind, E, Out, A>;
-  use_element<typename A::value_type>();
+  use_rows_of<typename A::value_type>();
   return typename Typed::result(arg(Typed::terms, Kind::reduction, x.core(), Typed::value,
                                     {E.view(), where, bound<Typed, Bound>()}));
 }
 inline DynamicTensor arg(Reduction reduction, std::string_view equation, const DynamicTensor& x,
                          const Sharding& out, const DynamicCall& call) {
-  use_element<std::int64_t>();
+  use_tensor_of<std::int64_t>();
   return DynamicTensor(arg(parse(equation), reduction, x.core(), out, call.site(equation)));
 }
 inline DynamicTensor arg(Reduction reduction, std::string_view equation, const DynamicTensor& x,

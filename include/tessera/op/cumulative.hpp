@@ -52,7 +52,7 @@ template <class Kind, Equation Labels, char Along, class Out = Deduced, class Bo
 typename detail::ScanCall<Kind, Labels, Along, Out, A>::result cumulative(
     const A& x, ScanOptions options = {}, Where where = Where::here()) {
   using Typed = detail::ScanCall<Kind, Labels, Along, Out, A>;
-  use_element<typename A::value_type>();
+  detail::use_rows_of<typename A::value_type>();
   return typename Typed::result(
       detail::scan(Typed::terms, Along, Kind::reduction, options, x.core(), Typed::value,
                    {Labels.view(), where, detail::bound<Typed, Bound>()}));

@@ -49,8 +49,8 @@ struct DeterministicCall<Kind, E, Out, A, true> {
     return plan_deterministic_sum(terms, x, value, on, process, options);
   }
   static TensorCore run(const TensorCore& x, CallSite site, const Extras& extras = {}) {
-    use_element<typename A::value_type>();
-    use_element<std::int64_t>();
+    use_rows_of<typename A::value_type>();
+    use_tensor_of<std::int64_t>();
     return deterministic_sum(terms, mean, x, value, site, extras);
   }
   using result = Result<typename A::value_type, mesh, DeterministicCall>;
