@@ -32,6 +32,7 @@
 #include <tessera/plan/scatter.hpp>
 #include <tessera/plan/simulation.hpp>
 #include <tessera/plan/take.hpp>
+#include <tessera/plan/sort.hpp>
 #include <tessera/plan/timeline.hpp>
 #include <tessera/plan/together.hpp>
 #include <tessera/plan/type_rules.hpp>

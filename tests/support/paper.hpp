@@ -7,6 +7,7 @@
 ///     support::Paper paper([&](int process) { return plan_reshard(x, to, mesh, process); }, mesh);
 ///     std::string wrong = paper.broken_law();           // "" when the laws of plan.hpp and work.hpp hold
 ///     wrong = paper.wrong_result(inputs, expected);     // "" when every process ends with its block
+#include <algorithm>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
@@ -62,6 +63,10 @@ class Paper {
   /// Carries the plans out on the operands' blocks made from `seeds`; returns the first process whose result, combined
   /// over what it is still partial over, is not its block of `expected`.
   std::string wrong_result(const std::vector<std::uint64_t>& seeds, const Whole<Value>& expected) {
+    return wrong_results(seeds, {expected});
+  }
+  /// The same of a plan with several results, in order.
+  std::string wrong_results(const std::vector<std::uint64_t>& seeds, const std::vector<Whole<Value>>& expected) {
     data_.assign(index(mesh_.processes()), std::vector<Values>(index(plan().slots.size())));
     for (int p = 0; p < mesh_.processes(); ++p)
       for (int o = 0; o < plan().operands; ++o)
@@ -71,15 +76,25 @@ class Paper {
     } catch (const std::exception& error) {
       return error.what();
     }
-    const TensorDesc& desc = plan().result_desc();
+    if (expected.size() != 1 + index(plan().also.size())) return "it has " + std::to_string(1 + plan().also.size()) + " results";
+    for (std::size_t i = 0; i < expected.size(); ++i)
+      if (const std::string text = wrong_slot(i == 0 ? plan().result : plan().also[static_cast<int>(i) - 1], expected[i]); !text.empty())
+        return expected.size() == 1 ? text : "result " + std::to_string(i + 1) + ": " + text;
+    return "";
+  }
+
+ private:
+  std::string wrong_slot(int which, const Whole<Value>& expected) {
+    const Slot& result = plan().slots[which];
+    TensorDesc desc = result.desc;
+    if (which == plan().result) desc.sharding = plan().result_sharding;
     if (!(desc.extents == expected.extents)) return "the result has extents " + to_string(desc.extents) + ", not " + to_string(expected.extents);
-    const Slot& result = plan().slots[plan().result];
     const Holding held(desc, result.given ? result.place : Placement{}, mesh_);
     for (int p = 0; p < mesh_.processes(); ++p) {
       const Coordinates at = mesh_.coordinates(p);
-      Values mine = slot(p, plan().result);
+      Values mine = slot(p, which);
       for (int k = 0; k < mesh_.group_size(desc.sharding.partial); ++k) {
-        const Values& other = slot(mesh_.process(mesh_.member(desc.sharding.partial, at, k)), plan().result);
+        const Values& other = slot(mesh_.process(mesh_.member(desc.sharding.partial, at, k)), which);
         if (other.size() != mine.size()) return "blocks of one group differ in size";
         for (std::size_t j = 0; j < mine.size(); ++j) mine[j] = k == 0 ? other[j] : combine(desc.sharding.reduction, mine[j], other[j]);
       }
@@ -93,7 +108,6 @@ class Paper {
     return "";
   }
 
- private:
   /// What process p has of an operand made from `seed`.
   Values operand(const Slot& s, int p, std::uint64_t seed) const {
     if (s.place.sharded()) return block_input<Value>(s.desc, mesh_, mesh_.coordinates(p), seed);
@@ -155,13 +169,17 @@ class Paper {
     }
     for (const StepWork& work : rounds) {
       const Call& call = work.call;
-      if (!work.then.empty() || call.kind != step.collective || !(call.group == step.group) || call.even != step.even || call.in_place != (step.takes >= 0))
+      const bool in_place = step.takes >= 0 || (!step.also.empty() && call.kind == Collective::all_reduce);
+      if (!work.then.empty() || call.kind != step.collective || !(call.group == step.group) || call.even != step.even || call.in_place != in_place)
         return "the call is not the step's";
       if ((work.send_staging > 0 && step.direct_send) || (work.receive_staging > 0 && step.direct_receive)) return "direct, and staged";
       if (text = broken_pieces(call, plan.slots[step.in[0]], plan.slots[step.out], false); !text.empty()) return text;
     }
+    if (step.merges) return "";
+    Index made = plan.slots[step.out].bytes;
+    for (int also : step.also) made += plan.slots[also].bytes;
     // Regions may leave elements to be filled, and lie over one another.
-    if (step.region < 0 && arriving * static_cast<Index>(size_of(rounds[0].call.type)) != plan.slots[step.out].bytes) return "what arrives does not make up the block";
+    if (step.region < 0 && arriving * static_cast<Index>(size_of(rounds[0].call.type)) != made) return "what arrives does not make up the block";
     return "";
   }
   /// Of one call: its group, its pieces if it is even, and what it counts as going between nodes.
@@ -229,11 +247,11 @@ class Paper {
         int made = -1;
         int passed_on = plan.steps.size();
         for (int k = 0; k < plan.steps.size(); ++k) {
-          if (plan.steps[k].out == s) made = k;
-          if (plan.steps[k].takes == s) passed_on = k;
+          if (plan.steps[k].out == s || plan.steps[k].also.contains(static_cast<std::int8_t>(s))) made = k;
+          if (plan.steps[k].takes == s || (plan.steps[k].merges && plan.steps[k].in.contains(static_cast<std::int8_t>(s)))) passed_on = k;
         }
         if (made < 0) return "slot " + std::to_string(s) + " is never made";
-        const bool kept = s == plan.result;
+        const bool kept = s == plan.result || plan.also.contains(static_cast<std::int8_t>(s));
         if (!kept && plan.slots[s].last_use < made) return "slot " + std::to_string(s) + " is never used";
         const int end = kept ? plan.steps.size() : plan.slots[s].last_use;
         if (made <= i && i <= end && i < passed_on && !plan.slots[s].given) held += arena_charge(plan.slots[s].bytes);
@@ -254,8 +272,11 @@ class Paper {
     for (int p = 0; p < mesh_.processes(); ++p) {
       const Plan& mine = plans_[index(p)];
       slot(p, step.out).assign(index(mine.slots[step.out].bytes) / size_of(mine.slots[step.out].desc.type), unwritten);
+      for (int also : step.also) slot(p, also).assign(index(mine.slots[also].bytes) / size_of(mine.slots[also].desc.type), unwritten);
     }
     if (step.region >= 0) return take_regions(i);
+    if (step.merges) return merge(i);
+    if (!step.also.empty()) return communicate_joined(i);
     if (step.kind == StepKind::communicate) {
       for (Index round = 0; round < step.rounds; ++round) {
         if (round > 0)
@@ -280,6 +301,9 @@ class Paper {
         case StepKind::map: map_block(work.map, step, p, out); break;
         case StepKind::find: find_block(work.find, slot(p, step.in[0]), slot(p, step.in[1]), out); break;
         case StepKind::scan: scan_block(work.scan, slot(p, step.in[0]), step.in.size() > 1 ? &slot(p, step.in[1]) : nullptr, out); break;
+        case StepKind::sort:
+        case StepKind::order: sort_block(work.sort, slot(p, step.in[0]), step.in.size() > 1 ? &slot(p, step.in[1]) : nullptr, step.kind == StepKind::order, out); break;
+        case StepKind::arrange: arrange_block(work.sort, slot(p, step.in[0]), slot(p, step.in[1]), out); break;
         case StepKind::exponent:
           exponent_block(work.bins, slot(p, step.in[0]), out);
           break;
@@ -405,6 +429,104 @@ class Paper {
           total = joined;
         }
       }
+  }
+  /// `places`: positions of which some are none. Writes positions, or what is there.
+  static void sort_block(const LocalSort& work, Values& in, Values* places, bool positions, Values& out) {
+    for (Index o = 0; o < work.outer; ++o)
+      for (Index i = 0; i < work.inner; ++i) {
+        const auto place = [&](Index k) { return (o * work.n + k) * work.inner + i; };
+        std::vector<Index> line;
+        for (Index k = 0; k < work.n; ++k)
+          if (places == nullptr || at(*places, place(k)) != no_position) line.push_back(k);
+        std::stable_sort(line.begin(), line.end(), [&](Index a, Index b) {
+          return work.descending ? at(in, place(b)) < at(in, place(a)) : at(in, place(a)) < at(in, place(b));
+        });
+        for (Index r = 0; r < work.limit; ++r) {
+          const bool there = index(r) < line.size();
+          Value& result = at(out, (o * work.limit + r) * work.inner + i);
+          if (positions)
+            result = there ? work.first + line[index(r)] : no_position;
+          else
+            result = there ? at(in, place(line[index(r)])) : 0;
+        }
+      }
+  }
+  static void arrange_block(const LocalSort& work, Values& in, Values& positions, Values& out) {
+    for (Index o = 0; o < work.outer; ++o)
+      for (Index r = 0; r < work.limit; ++r)
+        for (Index i = 0; i < work.inner; ++i) {
+          const Index j = (o * work.limit + r) * work.inner + i;
+          const Value position = at(positions, j);
+          at(out, j) = position == no_position ? 0 : at(in, (o * work.n + position - work.first) * work.inner + i);
+        }
+  }
+  /// All rounds of a step that merges: elements are not packed here, but who meets whom is what the calls say.
+  void merge(int i) {
+    const Step& step = plan().steps[i];
+    const auto state = [&](int p, int k) -> Values& { return slot(p, k == 0 ? step.out : step.also[k - 1]); };
+    for (int p = 0; p < mesh_.processes(); ++p)
+      for (int k = 0; k < step.in.size(); ++k) state(p, k) = slot(p, step.in[k]);
+    for (Index round = 0; round < step.rounds; ++round) {
+      std::vector<StepWork> work;
+      for (int p = 0; p < mesh_.processes(); ++p) work.push_back(work_of(plans_[index(p)], plans_[index(p)].steps[i], round));
+      const std::vector<std::vector<Values>> before = data_;
+      for (int p = 0; p < mesh_.processes(); ++p) {
+        const Call& mine = work[index(p)].call;
+        if (mine.send.size() != mine.receive.size()) throw std::logic_error("a process merges without sending");
+        if (mine.send.empty()) continue;
+        const int q = member(mine, p, mine.send.at(0).peer);
+        const Call& theirs = work[index(q)].call;
+        if (theirs.send.size() != 1 || member(theirs, q, theirs.send[0].peer) != p || theirs.send[0].count != mine.receive.at(0).count)
+          throw std::logic_error("processes " + std::to_string(p) + " and " + std::to_string(q) + " do not meet");
+        const LocalMerge& m = work[index(p)].merge;
+        if (m.last == work[index(q)].merge.last || m.own != work[index(q)].merge.other) throw std::logic_error("both keep the same");
+        const auto value = [&](int process, int k, Index j) {
+          return before[index(process)][index(k == 0 ? step.out : step.also[k - 1])].at(index(j));
+        };
+        const int low = m.last ? q : p, high = m.last ? p : q;
+        const Index low_n = m.last ? m.other : m.own, high_n = m.last ? m.own : m.other;
+        for (Index o = 0; o < m.outer; ++o)
+          for (Index c = 0; c < m.inner; ++c) {
+            std::vector<std::vector<Value>> both;
+            for (const int process : {low, high}) {
+              const Index n = process == low ? low_n : high_n;
+              for (Index r = 0; r < n; ++r) {
+                std::vector<Value> element;
+                for (int k = 0; k < step.in.size(); ++k) element.push_back(value(process, k, (o * n + r) * m.inner + c));
+                both.push_back(element);
+              }
+            }
+            std::stable_sort(both.begin(), both.end(), [&](const std::vector<Value>& x, const std::vector<Value>& y) {
+              if (x[0] != y[0]) return m.descending ? y[0] < x[0] : x[0] < y[0];
+              return m.positions && x[1] < y[1];
+            });
+            for (Index r = 0; r < m.own; ++r)
+              for (int k = 0; k < step.in.size(); ++k)
+                at(state(p, k), (o * m.own + r) * m.inner + c) = both[index(m.last ? low_n + r : r)][index(k)];
+          }
+      }
+    }
+  }
+  /// Several tensors in one call.
+  void communicate_joined(int i) {
+    const Step& step = plan().steps[i];
+    const std::size_t all = index(mesh_.processes());
+    std::vector<Values> sends(all), receives(all), sources(all);
+    std::vector<const Call*> calls(all);
+    for (std::size_t p = 0; p < all; ++p) {
+      const StepWork& work = work_[p][index(i)];
+      const std::size_t unit = size_of(work.call.type);
+      sends[p].assign(index(work.send_staging) / unit, unwritten);
+      receives[p].assign(index(work.receive_staging) / unit, unwritten);
+      Values& packed = work.send == Buffer::send_staging ? sends[p] : receives[p];
+      for (int k = 0; k < step.in.size(); ++k) copy(slot(static_cast<int>(p), step.in[k]), packed, work.joined.at(index(k)).pack);
+      sources[p] = packed;
+      calls[p] = &work.call;
+    }
+    for (std::size_t p = 0; p < all; ++p) run_call(static_cast<int>(p), calls, sources, receives[p]);
+    for (std::size_t p = 0; p < all; ++p)
+      for (int k = 0; k < step.in.size(); ++k)
+        copy(receives[p], slot(static_cast<int>(p), k == 0 ? step.out : step.also[k - 1]), work_[p][index(i)].joined.at(index(k)).unpack);
   }
   /// On paper the exponent is the largest magnitude itself.
   void exponent_block(const LocalBins& work, Values& in, Values& out) {

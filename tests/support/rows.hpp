@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The oracle of arg-max and running sums, in plain loops over whole tensors.
+/// The oracle of arg-max, running sums and sorts, in plain loops over whole tensors.
 ///
 ///     Whole<std::int64_t> i = support::arg(parse("ab->a"), Reduction::max, x);
+#include <algorithm>
+
 #include "reference.hpp"
 
 namespace support {
@@ -61,6 +63,42 @@ Whole<T> scan(int along, Reduction kind, ScanOptions options, const Whole<T>& x,
 template <class T>
 Whole<T> scan(int along, Reduction kind, ScanOptions options, const Whole<T>& x) {
   return scan(along, kind, options, x, identity_of<T>(kind));
+}
+
+/// Returns the positions of the elements along one dimension in order, the first `limit` of each line: equal ones keep
+/// their order, NaNs come last.
+template <class T>
+Whole<std::int64_t> order(int along, bool descending, Index limit, const Whole<T>& x) {
+  Extents few = x.extents, lines = x.extents;
+  few[along] = limit;
+  lines[along] = 1;
+  Whole<std::int64_t> y(few);
+  const Extents strides = row_major_strides(x.extents), to = row_major_strides(few);
+  for_each_index(lines, [&](const Extents& at) {
+    const Index start = dot(at, strides);
+    std::vector<Index> line;
+    for (Index k = 0; k < x.extents[along]; ++k) line.push_back(k);
+    std::stable_sort(line.begin(), line.end(), [&](Index i, Index j) {
+      const T a = x[start + i * strides[along]], b = x[start + j * strides[along]];
+      if (a != a || b != b) return a == a && b != b;
+      return descending ? b < a : a < b;
+    });
+    for (Index r = 0; r < limit; ++r) y[dot(at, to) + r * to[along]] = line[static_cast<std::size_t>(r)];
+  });
+  return y;
+}
+/// Returns the elements of x at these positions along one dimension.
+template <class T>
+Whole<T> arrange(int along, const Whole<T>& x, const Whole<std::int64_t>& positions) {
+  Whole<T> y(positions.extents);
+  const Extents strides = row_major_strides(x.extents);
+  Index i = 0;
+  for_each_index(positions.extents, [&](const Extents& at) {
+    Extents from = at;
+    from[along] = positions[i];
+    y[i++] = x[dot(from, strides)];
+  });
+  return y;
 }
 
 }  // namespace support

@@ -71,4 +71,13 @@ constexpr Levels levels(AxisSet group, const MeshShape& mesh, const Machine& mac
   return found;
 }
 
+/// Returns whether two processes of a group are on one node: `node` is its part within a node.
+constexpr bool on_one_node(const AxisGroup& node, const Coordinates& x, const Coordinates& y) {
+  for (int axis = 0; axis < x.size(); ++axis) {
+    const bool in_part = axis == node.divided && x[axis] / node.inner == y[axis] / node.inner;
+    if (x[axis] != y[axis] && !node.axes.contains(axis) && !in_part) return false;
+  }
+  return true;
+}
+
 }  // namespace tessera

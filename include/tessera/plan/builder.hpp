@@ -158,13 +158,14 @@ class PlanBuilder {
     return compute(StepKind::reduce, FixedVector<int, 1>{slot}, result, kept);
   }
 
-  /// Adds local work on slots that makes a tensor `desc` with dimensions `labels`; returns the new
-  /// slot.
+  /// Adds local work on slots that makes a tensor `desc` with dimensions `labels`, along dimension
+  /// `along` where it is such work; returns the new slot.
   template <class Slots>
   constexpr int compute(StepKind kind, const Slots& inputs, const TensorDesc& result,
-                        const Term& labels) {
+                        const Term& labels, int along = -1) {
     Step& step = plan_.steps.push_back({});
     step.kind = kind;
+    step.along = static_cast<std::int8_t>(along);
     for (int slot : inputs) step.in.push_back(static_cast<std::int8_t>(slot));
     step.out = static_cast<std::int8_t>(add_slot(result, labels, SlotRole::temporary));
     detail::number_work(plan_, step, at_);
@@ -179,6 +180,10 @@ class PlanBuilder {
     Step& step = plan_.steps.back();
     step.cost =
         options_.machine.copy(saturating_mul(times, bytes_of_origin(plan_.slots[step.out].desc)));
+  }
+  /// Adds a temporary that a step of several results makes.
+  constexpr int temporary(const TensorDesc& desc, const Term& labels) {
+    return add_slot(desc, labels, SlotRole::temporary);
   }
 
   /// Returns the slot that can be a result: operators return new tensors, and only a reshard to S
@@ -199,8 +204,11 @@ class PlanBuilder {
     if (plan_.slots[result].role != SlotRole::operand) plan_.slots[result].role = SlotRole::result;
     for (int slot : plan_.also)
       if (plan_.slots[slot].role != SlotRole::operand) plan_.slots[slot].role = SlotRole::result;
-    for (int i = 0; i < plan_.steps.size(); ++i)
+    for (int i = 0; i < plan_.steps.size(); ++i) {
       for (int slot : plan_.steps[i].in) plan_.slots[slot].last_use = i;
+      for (int slot : plan_.steps[i].also) plan_.slots[slot].last_use = i;  // unless it is used
+      plan_.slots[plan_.steps[i].out].last_use = i;
+    }
     plan_.slots[result].given = plan_.destination != Destination::fresh;
     for (int i = plan_.steps.size() - 1; i >= 0; --i) take_over(i);
     for (const Step& step : plan_.steps) plan_.cost = saturating_add(plan_.cost, step.cost);

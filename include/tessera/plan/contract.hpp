@@ -26,6 +26,7 @@
 #include <tessera/plan/reshape.hpp>
 #include <tessera/plan/scatter.hpp>
 #include <tessera/plan/take.hpp>
+#include <tessera/plan/sort.hpp>
 
 namespace tessera {
 
@@ -79,6 +80,13 @@ constexpr Contract needs_of_scan(const Term& labels, int along, Reduction reduct
   return plan_scan(labels, along, reduction, {}, detail::paper_desc(x), out, mesh, 0,
                    detail::bounded_by(contract))
       .needs;
+}
+constexpr Contract needs_of_sort(const Term& labels, int along, const SortTask& task,
+                                 const Shardings& operands, const Sharding& out,
+                                 const MeshShape& mesh, const Contract& contract) {
+  TensorDescs descs;
+  for (const Sharding& operand : operands) descs.push_back(detail::paper_desc(operand));
+  return plan_sort(labels, along, task, descs, out, mesh, 0, detail::bounded_by(contract)).needs;
 }
 constexpr Contract needs_of_deterministic(const Terms& terms, const Sharding& x,
                                           const Sharding& out, const MeshShape& mesh,

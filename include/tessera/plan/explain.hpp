@@ -105,7 +105,7 @@ class TextTable {
 inline std::string step_name(const Step& step, const AxisNames& names) {
   if (step.kind != StepKind::communicate) return std::string(name_of(step.kind));
   return std::string(name_of(step.collective)) + " over " + to_string(step.group, names) +
-         (step.near.empty() ? "" : " in levels");
+         (step.near.empty() ? "" : " in levels") + (step.merges ? " and merge" : "");
 }
 /// Where a slot lies: its sharding, or its place.
 inline std::string place_text(const Slot& slot, const AxisNames& names) {

@@ -25,9 +25,16 @@ constexpr Index slot_bytes(const Plan& plan, const Slot& slot, int process, cons
   return saturating_mul(elements, static_cast<Index>(size_of(desc.type)));
 }
 
+/// Returns the comparisons that order lines of n elements, of which the first `limit` are kept.
+constexpr Index comparisons(Index elements, Index n, Index limit) {
+  int levels = 1;
+  while (levels < 62 && (Index{1} << levels) < min_of(n, limit)) ++levels;
+  return saturating_mul(elements, levels);
+}
+
 /// Returns the operations of a step of local work on the process at `at`: two for each product of a
 /// contraction, one for each element that a reduction (or what works along rows as it does) reads,
-/// a scatter takes in or a map makes, none for the rest.
+/// a scatter takes in or a map makes, one for each comparison of a sort, none for the rest.
 constexpr Index step_flops(const Plan& plan, const Step& step, const Coordinates& at) {
   const Slot& first = plan.slots[step.in[0]];
   const Slot& out = plan.slots[step.out];
@@ -58,6 +65,15 @@ constexpr Index step_flops(const Plan& plan, const Step& step, const Coordinates
     case StepKind::bins:  // two for each limb of each element
       return saturating_mul(saturating_mul(2, out.desc.extents.back()),
                             block_volume(first.desc.extents, first.desc.sharding, plan.mesh, at));
+    case StepKind::sort:
+    case StepKind::order: {
+      const auto length = [&](const Slot& slot) {
+        return block(slot.desc.extents[step.along], slot.desc.sharding[step.along], plan.mesh, at)
+            .size();
+      };
+      return comparisons(block_volume(first.desc.extents, first.desc.sharding, plan.mesh, at),
+                         length(first), length(out));
+    }
     case StepKind::reduce:
     case StepKind::find:
     case StepKind::scan:
@@ -65,6 +81,7 @@ constexpr Index step_flops(const Plan& plan, const Step& step, const Coordinates
     case StepKind::unbin:
       return block_volume(first.desc.extents, first.desc.sharding, plan.mesh, at);
     case StepKind::map:
+    case StepKind::arrange:
       return block_volume(out.desc.extents, out.desc.sharding, plan.mesh, at);
     case StepKind::convolve: {  // two for each product, those with zeros outside included
       const Slot& kernel = plan.slots[step.in[1]];
@@ -148,15 +165,22 @@ constexpr Index replayed_peak(const Plan& plan) {
   const auto charge = [&](const Slot& slot) { return slot.given ? 0 : arena_charge(slot.bytes); };
   for (int i = 0; i < plan.steps.size(); ++i) {
     const Step& step = plan.steps[i];
-    if (step.takes < 0 && !step.in_place(step.out))
+    if (step.takes < 0 && !step.merges && !step.in_place(step.out))
       held = saturating_add(held, charge(plan.slots[step.out]));
     for (int slot : step.also)
-      if (!step.in_place(slot)) held = saturating_add(held, charge(plan.slots[slot]));
+      if (!step.merges && !step.in_place(slot))
+        held = saturating_add(held, charge(plan.slots[slot]));
     peak = max_of(peak, saturating_add(held, step.scratch));
     // While an exchange is under way the next step has begun.
     if (i > 0 && plan.steps[i - 1].overlaps)
       peak = max_of(peak, saturating_add(held, plan.steps[i - 1].scratch));
-    for (int k = 0; k < step.in.size(); ++k) {
+    const auto unused = [&](int slot) {
+      if (plan.slots[slot].role == SlotRole::temporary && plan.slots[slot].last_use == i)
+        held -= charge(plan.slots[slot]);
+    };
+    unused(step.out);
+    for (int slot : step.also) unused(slot);
+    for (int k = 0; k < step.in.size() && !step.merges; ++k) {
       const Slot& slot = plan.slots[step.in[k]];
       bool repeated = step.in[k] == step.takes;
       for (int j = 0; j < k; ++j) repeated = repeated || step.in[j] == step.in[k];

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include <tessera/plan/explain.hpp>
+#include <tessera/plan/merge_split.hpp>
 #include <tessera/plan/relocation.hpp>
 
 namespace tessera {
@@ -32,6 +33,8 @@ inline void move_to_process(Plan& plan, int process, const Machine& machine = {}
       detail::number_region(plan, step, process);
     else if (is_relocation(plan, step))
       detail::number_relocation(plan, step, process);
+    else if (step.merges)
+      detail::number_merges(plan, step, at);
     else if (step.kind == StepKind::communicate)
       detail::number_move(plan, step, at, machine);
   }

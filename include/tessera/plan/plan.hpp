@@ -32,6 +32,8 @@ enum class OperatorKind : std::uint8_t {
   transpose,
   arg,
   scan,
+  sort,
+  top_k,
   from_root,
   to_root,
   from_boxes,
@@ -72,6 +74,10 @@ constexpr std::string_view name_of(OperatorKind kind) {
       return "arg";
     case OperatorKind::scan:
       return "scan";
+    case OperatorKind::sort:
+      return "sort";
+    case OperatorKind::top_k:
+      return "top-k";
     case OperatorKind::from_root:
       return "from root";
     case OperatorKind::to_root:
@@ -131,6 +137,9 @@ enum class StepKind : std::uint8_t {
   map,
   find,      ///< where a row has its largest or least element
   scan,      ///< sums (or other joins) of all elements up to each
+  sort,      ///< of each line
+  order,     ///< the positions of each line's elements in order
+  arrange,   ///< a line in the order that positions say
   exponent,  ///< of a row's largest magnitude
   bins,      ///< a row's sum as integers, exactly
   unbin,     ///< and as an element again
@@ -166,6 +175,12 @@ constexpr std::string_view name_of(StepKind kind) {
       return "find";
     case StepKind::scan:
       return "scan";
+    case StepKind::sort:
+      return "sort";
+    case StepKind::order:
+      return "order";
+    case StepKind::arrange:
+      return "arrange";
     case StepKind::exponent:
       return "exponent";
     case StepKind::bins:
@@ -247,10 +262,10 @@ struct Step {
   Index scratch = 0;       ///< arena bytes for packing or ordering, held during this step
   Index rounds = 1;        ///< exchanges that the step is made in, one behind the other
   Index slab = 0;          ///< bytes that one round moves, when there are several
-  std::int8_t along = -1;  ///< the dimension of a scan
+  std::int8_t along = -1;  ///< the dimension of a scan or a sort
   ScanOptions scan;
   OutOfRange out_of_range = OutOfRange::clamp;  ///< of a take or scatter
-  AxisGroup node;  ///< of an exchange of placed slots or regions: its members on one node
+  AxisGroup node;  ///< of an exchange that is not between shardings: its members on one node
   /// Of a step that takes regions: the region of the plan that leads from its first input to its
   /// output; those of further inputs follow it, unless they are listed.
   std::int8_t region = -1;
@@ -258,6 +273,10 @@ struct Step {
   bool fills = false;     ///< the region leaves coordinates that no element fills
   bool overlaps = false;  ///< the next step begins with what needs nothing of this exchange
   bool adjoint = false;   ///< the other way round: what all need of an element is added to it
+  bool descending = false;  ///< of a sort
+  /// Of an exchange: what arrives in each round is merged with what is there, and as much of it
+  /// kept (plan/merge_split.hpp). Its results lie where its inputs lay.
+  bool merges = false;
   std::int64_t cost = 0;  ///< picoseconds by the machine model, of process 0
 
   /// Returns the output of input k; where it is the input itself, what that holds stays in place.

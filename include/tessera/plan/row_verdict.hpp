@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Whether an arg-max, a running sum or a deterministic sum may be applied (plan/verdict.hpp has
-/// the others).
+/// Whether an arg-max, a running sum, a sort or a deterministic sum may be applied
+/// (plan/verdict.hpp has the others).
 ///
 ///     check_arg(parse("bsv->bs"), {x}, out).ok()
 #include <tessera/plan/verdict.hpp>
@@ -36,6 +36,23 @@ constexpr Verdict check_scan(const Terms& terms, char along, Reduction reduction
   if (!(out.partial - x.partial).empty()) return {Rule::open_axis_contracted, 1};
   if (!out.partial.empty() && out.reduction != reduction) return {Rule::reduction_alike, 1};
   return {};
+}
+
+/// Returns the terms of an operator of several operands, all of whose letters are the result's.
+constexpr Terms same_terms(std::string_view labels, int operands) {
+  Terms terms = same_terms(labels);
+  for (int i = 1; i < operands; ++i) terms.operands.push_back(terms.result);
+  return terms;
+}
+
+/// Checks a sort along `along`, of keys and what is carried with them: all finished.
+constexpr Verdict check_sort(const Terms& terms, char along, const Shardings& operands,
+                             const Sharding& out) {
+  if (const Verdict v = detail::check_terms(terms, operands, out); !v.ok()) return v;
+  if (!terms.result.contains(along)) return {Rule::along_known, 0, along};
+  for (int i = 0; i < operands.size(); ++i)
+    if (!operands[i].partial.empty()) return {Rule::finished, i};
+  return out.partial.empty() ? Verdict{} : Verdict{Rule::finished, operands.size()};
 }
 
 /// Checks a deterministic sum: from finished to finished.

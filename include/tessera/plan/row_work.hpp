@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The local work of steps along rows: reduce, find, scan, and the steps of sums in limbs.
+/// The local work of steps along rows: reduce, find, scan, sort, and the steps of sums in limbs.
 /// plan/work.hpp asks for it.
 ///
 ///     LocalReduce rows = detail::reduce_work(from, to, plan, at);
@@ -69,6 +69,20 @@ inline LocalScan scan_work(const Plan& plan, const Step& step, const Coordinates
     const Interval own = block(work.parts, x.desc.sharding[step.along], plan.mesh, at);
     work.earlier = work.reverse ? Interval{own.hi, work.parts} : Interval{0, own.lo};
   }
+  return work;
+}
+
+/// Of the steps of a sort: an element's position counts from the beginning of its whole line.
+inline LocalSort sort_work(const Plan& plan, const Step& step, const Coordinates& at) {
+  const Slot& x = plan.slots[step.in[0]];
+  const Extents extents = local_extents(x, plan, at);
+  LocalSort work;
+  work.descending = step.descending;
+  work.n = extents[step.along];
+  work.limit = local_extents(plan.slots[step.out], plan, at)[step.along];
+  work.first = block(x.desc.extents[step.along], x.desc.sharding[step.along], plan.mesh, at).lo;
+  for (int d = 0; d < step.along; ++d) work.outer *= extents[d];
+  for (int d = step.along + 1; d < extents.size(); ++d) work.inner *= extents[d];
   return work;
 }
 

@@ -53,6 +53,8 @@ struct StepWork : CallWork {
   LocalMap map;                        ///< of a map step
   LocalFind find;                      ///< of a find step
   LocalScan scan;                      ///< of a scan step
+  LocalSort sort;                      ///< of a sort, order or arrange step
+  LocalMerge merge;                    ///< of one round of a step that merges
   LocalBins bins;                      ///< of an exponent, bins or unbin step
   std::vector<ConvolvePart> convolve;  ///< of a convolve step: parts of groups and of the block
   LocalReduceWindow reduce_window;     ///< of a reduce-window step

@@ -15,32 +15,29 @@
 
 namespace tessera {
 
-/// Plans tensors[i] -> targets[i] for one to eight tensors; the result of tensor i is the plan's
-/// result for i = 0, else plan.also[i - 1].
-constexpr Plan plan_together(const TensorDescs& tensors, const Shardings& targets,
-                             const MeshShape& mesh, int process = 0,
-                             const PlanOptions& options = {}) {
-  PlanBuilder build(OperatorKind::reshard, mesh, process, options);
-  FixedVector<int, max_operands> slots;
+/// Moves slots[i] to targets[i], several in one call where that is cheaper; the slots become what
+/// holds them then.
+constexpr void move_together(PlanBuilder& build, FixedVector<int, max_operands>& slots,
+                             const Shardings& targets) {
+  const MeshShape& mesh = build.plan().mesh;
+  const Machine& machine = build.options().machine;
   FixedVector<Moves, max_operands> moves;
-  FixedVector<int, max_operands> next(tensors.size(), 0);
-  for (int i = 0; i < tensors.size(); ++i)
-    slots.push_back(build.operand(tensors[i], default_labels(tensors[i].rank())));
-  for (int i = 0; i < tensors.size(); ++i) moves.push_back(build.moves(slots[i], targets[i]));
+  FixedVector<int, max_operands> next(slots.size(), 0);
+  for (int i = 0; i < slots.size(); ++i) moves.push_back(build.moves(slots[i], targets[i]));
   const auto comes = [&](int i) { return next[i] < moves[i].list.size(); };
   const auto move = [&](int i) -> const Move& { return moves[i].list[next[i]]; };
   while (true) {
     // What is local, or stands alone, is done as soon as it comes.
     int leader = -1;
-    for (int i = 0; i < tensors.size(); ++i) {
-      for (; comes(i) && !may_join(move(i), build.desc(slots[i]), mesh, options.machine); ++next[i])
+    for (int i = 0; i < slots.size(); ++i) {
+      for (; comes(i) && !may_join(move(i), build.desc(slots[i]), mesh, machine); ++next[i])
         slots[i] = build.move(slots[i], move(i));
       if (leader < 0 && comes(i)) leader = i;
     }
     if (leader < 0) break;
     FixedVector<int, max_operands> members, joined;
     FixedVector<Move, max_operands> theirs;
-    for (int i = leader; i < tensors.size(); ++i)
+    for (int i = leader; i < slots.size(); ++i)
       if (comes(i) &&
           joins(move(leader), build.desc(slots[leader]), move(i), build.desc(slots[i]))) {
         members.push_back(i);
@@ -56,6 +53,18 @@ constexpr Plan plan_together(const TensorDescs& tensors, const Shardings& target
       ++next[members[k]];
     }
   }
+}
+
+/// Plans tensors[i] -> targets[i] for one to eight tensors; the result of tensor i is the plan's
+/// result for i = 0, else plan.also[i - 1].
+constexpr Plan plan_together(const TensorDescs& tensors, const Shardings& targets,
+                             const MeshShape& mesh, int process = 0,
+                             const PlanOptions& options = {}) {
+  PlanBuilder build(OperatorKind::reshard, mesh, process, options);
+  FixedVector<int, max_operands> slots;
+  for (int i = 0; i < tensors.size(); ++i)
+    slots.push_back(build.operand(tensors[i], default_labels(tensors[i].rank())));
+  move_together(build, slots, targets);
   for (int i = 1; i < tensors.size(); ++i)
     build.plan().also.push_back(static_cast<std::int8_t>(build.returned(slots[i], targets[i])));
   return build.finish(slots[0], targets[0]);

@@ -41,6 +41,11 @@ constexpr TypeRule check_reduce_type(Reduction reduction, bool mean, DType type)
   return is_boolean(type) ? TypeRule::truths : TypeRule::order;
 }
 
+/// Checks the keys of a sort: truth values have an order there, false before true.
+constexpr TypeRule check_sort_type(DType type) {
+  return is_complex(type) ? TypeRule::order : TypeRule::ok;
+}
+
 /// Returns what is wrong, the rule and the way out: what a type's message says too.
 constexpr std::string_view sentence(TypeRule rule) {
   switch (rule) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <tessera/plan/indexed_work.hpp>
+#include <tessera/plan/merge_split.hpp>
 #include <tessera/plan/relocation.hpp>
 #include <tessera/plan/row_work.hpp>
 #include <tessera/plan/staged.hpp>
@@ -315,6 +316,7 @@ inline StepWork joined_work(const Plan& plan, const Step& step) {
 inline StepWork work_of(const Plan& plan, const Step& step, Index round = 0) {
   if (step.region >= 0) return region_work(plan, step);
   if (is_relocation(plan, step)) return relocation_work(plan, step, round);
+  if (step.merges) return merge_work(plan, step, round);
   const Coordinates at = plan.mesh.coordinates(plan.process);
   const Slot& first = plan.slots[step.in[0]];
   const Slot& out = plan.slots[step.out];
@@ -359,6 +361,11 @@ inline StepWork work_of(const Plan& plan, const Step& step, Index round = 0) {
       break;
     case StepKind::scan:
       work.scan = detail::scan_work(plan, step, at);
+      break;
+    case StepKind::sort:
+    case StepKind::order:
+    case StepKind::arrange:
+      work.sort = detail::sort_work(plan, step, at);
       break;
     case StepKind::exponent:
     case StepKind::bins:

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// The planner of sorts along one dimension, split or not, with positions and carried tensors, and
+/// of the first k. Lines are brought together where plan/sort_way.hpp says, sorted, and what was
+/// asked for is brought to its place. Of the first k, every process may look at its own part of a
+/// line first, so that only k elements of each part move.
+///
+///     Plan p = plan_sort({'b', 'v'}, 1, {.descending = true}, {x}, out, mesh, process);
+///
+/// Laws: no communication when the dimension is not split; what is sent depends on extents and
+/// shardings alone; positions count along the whole dimension.
+#include <tessera/plan/sort_way.hpp>
+#include <tessera/plan/together.hpp>
+
+namespace tessera {
+
+/// What is asked of a sort. Results come in this order: keys, carried tensors, positions.
+struct SortTask {
+  bool descending = false;
+  bool keys = true;
+  bool positions = false;
+  Index limit = -1;  ///< so many elements of each line; -1: all
+  OperatorKind kind = OperatorKind::sort;
+  constexpr bool operator==(const SortTask&) const = default;
+};
+
+namespace detail {
+
+class SortPlanner {
+ public:
+  constexpr SortPlanner(const Term& labels, int along, const SortTask& task, const TensorDescs& x,
+                        const Sharding& out, const MeshShape& mesh, int process,
+                        const PlanOptions& options)
+      : labels_(labels),
+        along_(along),
+        task_(task),
+        x_(x),
+        out_(out),
+        mesh_(mesh),
+        options_(options),
+        build_(task.kind, mesh, process, options),
+        limit_(task.limit < 0 ? x[0].extents[along] : task.limit) {}
+
+  constexpr Plan make() {
+    FixedVector<int, max_operands> slots;
+    for (const TensorDesc& operand : x_) slots.push_back(build_.operand(operand, labels_));
+    const bool whole = task_.limit < 0;
+    // Positions tell equal elements apart. Equal integers do not differ.
+    positions_ = task_.positions || x_.size() > 1;
+    merge_positions_ = positions_ || tessera::is_real(x_[0].type);
+    Index unit = 0;
+    for (const TensorDesc& operand : x_) unit += static_cast<Index>(size_of(operand.type));
+    if (merge_positions_) unit += static_cast<Index>(size_of(DType::i64));
+    const SortWay way =
+        SortSearch(along_, x_, results(), out_, mesh_, options_, whole ? unit : 0).best();
+    if (const SortWay fewer = after_candidates(); fewer.cost < way.cost) {
+      take_candidates(slots);
+      move(slots, fewer.at);
+      take_first(slots);
+    } else {
+      move(slots, way.at);
+      if (way.merges)
+        merge(slots);
+      else
+        sort(slots);
+    }
+    move(slots, out_);
+    for (int i = 1; i < slots.size(); ++i)
+      build_.plan().also.push_back(static_cast<std::int8_t>(build_.returned(slots[i], out_)));
+    return build_.finish(slots[0], out_);
+  }
+
+ private:
+  using Slots = FixedVector<int, max_operands>;
+
+  constexpr void move(Slots& slots, const Sharding& to) {
+    move_together(build_, slots, Shardings(slots.size(), to));
+  }
+
+  /// Returns what is made of the tensors, wherever it lies.
+  constexpr TensorDescs results() const {
+    TensorDescs all;
+    for (int i = task_.keys ? 0 : 1; i < x_.size(); ++i)
+      all.push_back(limited(x_[i].type, x_[0].sharding));
+    if (task_.positions) all.push_back(limited(DType::i64, x_[0].sharding));
+    return all;
+  }
+  constexpr TensorDesc limited(DType type, const Sharding& s) const {
+    TensorDesc desc{type, x_[0].extents, s};
+    desc.extents[along_] = limit_;
+    return desc;
+  }
+
+  // The steps of local work; the last one's price is that of comparing.
+  constexpr int step(StepKind kind, const FixedVector<int, 2>& inputs, const TensorDesc& result) {
+    const int slot = build_.compute(kind, inputs, result, labels_, along_);
+    Plan& plan = build_.plan();
+    Step& made = plan.steps.back();
+    made.descending = task_.descending;
+    const Coordinates origin(mesh_.rank(), 0);
+    made.cost =
+        kind == StepKind::arrange
+            ? options_.machine.copy(
+                  2 * saturating_mul(block_volume(result.extents, result.sharding, mesh_, origin),
+                                     static_cast<Index>(size_of(result.type))))
+            : comparison_price(options_.machine, step_flops(plan, made, origin));
+    return slot;
+  }
+  constexpr int ordered(const FixedVector<int, 2>& inputs, const TensorDesc& result) {
+    return step(StepKind::order, inputs, {DType::i64, result.extents, result.sharding});
+  }
+  constexpr int arranged(int slot, int positions) {
+    return step(
+        StepKind::arrange, {slot, positions},
+        {build_.desc(slot).type, build_.desc(positions).extents, build_.desc(positions).sharding});
+  }
+
+  /// Sorts whole lines; the slots become the results.
+  constexpr void sort(Slots& slots) {
+    const TensorDesc result = limited(x_[0].type, build_.desc(slots[0]).sharding);
+    if (!positions_) {
+      slots[0] = step(StepKind::sort, {slots[0]}, result);
+      return;
+    }
+    const int positions = ordered({slots[0]}, result);
+    Slots made;
+    for (int i = task_.keys ? 0 : 1; i < slots.size(); ++i)
+      made.push_back(arranged(slots[i], positions));
+    if (task_.positions) made.push_back(positions);
+    slots = made;
+  }
+
+  /// Sorts parts of lines, and merges them among the processes that have them.
+  constexpr void merge(Slots& slots) {
+    Slots state;
+    if (merge_positions_) {
+      const int positions = ordered({slots[0]}, build_.desc(slots[0]));
+      for (int slot : slots) {
+        state.push_back(arranged(slot, positions));
+        if (state.size() == 1) state.push_back(positions);
+      }
+    } else {
+      state.push_back(step(StepKind::sort, {slots[0]}, build_.desc(slots[0])));
+    }
+    merge_rounds(state);
+    Slots made;
+    if (task_.keys) made.push_back(state[0]);
+    for (int i = 2; i < state.size(); ++i) made.push_back(state[i]);
+    if (task_.positions) made.push_back(state[1]);
+    slots = made;
+  }
+  constexpr void merge_rounds(Slots& state) {
+    const TensorDesc keys = build_.desc(state[0]);
+    Step step;
+    step.kind = StepKind::communicate;
+    step.collective = Collective::exchange;
+    step.group = keys.sharding[along_].set();
+    const Levels found = levels(step.group, mesh_, options_.machine);
+    step.level = found.level();
+    step.node = found.node;
+    step.merges = true;
+    step.along = static_cast<std::int8_t>(along_);
+    step.descending = task_.descending;
+    step.rounds = merge_exchange_rounds(mesh_.group_size(step.group));
+    for (int& slot : state) {
+      step.in.push_back(static_cast<std::int8_t>(slot));
+      const TensorDesc desc = build_.desc(slot);
+      slot = build_.temporary(desc, labels_);
+      if (step.out < 0)
+        step.out = static_cast<std::int8_t>(slot);
+      else
+        step.also.push_back(static_cast<std::int8_t>(slot));
+    }
+    Plan& plan = build_.plan();
+    const Coordinates origin(mesh_.rank(), 0);
+    const Index elements = block_volume(keys.extents, keys.sharding, mesh_, origin);
+    const Index unit = merged_bytes(plan, step);
+    step.slab = saturating_mul(elements, unit);
+    step.cost =
+        SortSearch::merge_exchange_price(elements, unit, step.group, mesh_, options_.machine);
+    number_merges(plan, step, build_.at());
+    plan.needs.accept(step.collective, step.group);
+    plan.steps.push_back(step);
+  }
+
+  /// The first elements of each part of a line, as a tensor that is split as the line is.
+  constexpr TensorDesc candidates(DType type) const {
+    TensorDesc desc = limited(type, x_[0].sharding);
+    const Index parts = mesh_.parts(desc.sharding[along_]);
+    const Coordinates origin(mesh_.rank(), 0);
+    const Index part = block(x_[0].extents[along_], desc.sharding[along_], mesh_, origin).size();
+    desc.extents[along_] = saturating_mul(parts, min_of(limit_, part));
+    return desc;
+  }
+  /// Returns where the candidates are looked through, with the price of all; without any where they
+  /// are as many as the elements.
+  constexpr SortWay after_candidates() const {
+    SortWay none;
+    if (task_.limit < 0) return none;
+    const TensorDesc values = candidates(x_[0].type), places = candidates(DType::i64);
+    if (values.extents[along_] >= x_[0].extents[along_]) return none;
+    SortWay way = SortSearch(along_, {values, places}, results(), out_, mesh_, options_).best();
+    const Coordinates origin(mesh_.rank(), 0);
+    const Index own = block_volume(x_[0].extents, x_[0].sharding, mesh_, origin);
+    const Index part = x_[0].extents[along_] / max_of(1, mesh_.parts(x_[0].sharding[along_]));
+    way.cost = saturating_add(way.cost,
+                              comparison_price(options_.machine, comparisons(own, part, limit_)));
+    return way;
+  }
+  constexpr void take_candidates(Slots& slots) {
+    const int positions = ordered({slots[0]}, candidates(DType::i64));
+    const int values = arranged(slots[0], positions);
+    slots = {values, positions};
+  }
+  constexpr void take_first(Slots& slots) {
+    const TensorDesc result = limited(DType::i64, build_.desc(slots[0]).sharding);
+    const int first = ordered({slots[0], slots[1]}, result);
+    Slots made;
+    if (task_.keys) made.push_back(arranged(slots[0], first));
+    if (task_.positions) made.push_back(arranged(slots[1], first));
+    slots = made;
+  }
+
+  Term labels_;
+  int along_;
+  SortTask task_;
+  TensorDescs x_;
+  Sharding out_;
+  MeshShape mesh_;
+  PlanOptions options_;
+  PlanBuilder build_;
+  Index limit_;
+  bool positions_ = false;
+  bool merge_positions_ = false;
+};
+}  // namespace detail
+
+/// Plans the order of the lines of x[0] along dimension `along`; further tensors are carried along.
+/// All are finished and of the same extents; the results are split as `out` says.
+constexpr Plan plan_sort(const Term& labels, int along, const SortTask& task, const TensorDescs& x,
+                         const Sharding& out, const MeshShape& mesh, int process = 0,
+                         const PlanOptions& options = {}) {
+  return detail::SortPlanner(labels, along, task, x, out, mesh, process, options).make();
+}
+
+}  // namespace tessera
