@@ -11,6 +11,7 @@
 #include <tessera/io/progress_bar.hpp>
 #include <tessera/op/arg.hpp>
 #include <tessera/op/arithmetic.hpp>
+#include <tessera/op/associative_scan.hpp>
 #include <tessera/op/async.hpp>
 #include <tessera/op/between.hpp>
 #include <tessera/op/blocks.hpp>
@@ -44,9 +45,11 @@
 #include <tessera/op/slice.hpp>
 #include <tessera/op/scatter.hpp>
 #include <tessera/op/softmax.hpp>
+#include <tessera/op/sort.hpp>
 #include <tessera/op/statistics.hpp>
 #include <tessera/op/take.hpp>
 #include <tessera/op/together.hpp>
+#include <tessera/op/top_k.hpp>
 #include <tessera/op/transpose.hpp>
 #include <tessera/op/visualize.hpp>
 #include <tessera/plan.hpp>

@@ -33,15 +33,19 @@ class RowCases {
   std::string scan() {
     const Terms terms = same_terms(random_.of<std::string>({"a", "ab", "abc", "abc"}));
     const int along = random_.below(terms.result.size());
-    const Reduction kind = random_.of<Reduction>({Reduction::sum, Reduction::product, Reduction::max, Reduction::min});
+    const bool by_function = std::is_same_v<T, std::int64_t> && random_.chance(40);
+    const Reduction kind =
+        by_function ? Reduction::none : random_.of<Reduction>({Reduction::sum, Reduction::product, Reduction::max, Reduction::min});
     const ScanOptions options{random_.chance(50), random_.chance(50)};
-    const bool open = random_.chance(30) && kind != Reduction::product;
+    const bool open = random_.chance(30) && kind != Reduction::product && !by_function;
     const TensorDesc x = operand(terms, some_sharding(random_, terms.result.size(), shape_.rank(), open ? 40 : 0, kind), false);
     const Sharding out = random_.chance(60) ? x.sharding : some_sharding(random_, terms.result.size(), shape_.rank());
     const std::string labels = to_text(terms.result);
     const DynamicTensor input = make_input<T>(mesh_, x, 1);
     const auto run = [&] {
       const char letter = terms.result[along];
+      if constexpr (std::is_same_v<T, std::int64_t>)
+        if (by_function) return associative_scan(labels, letter, Compose{}, T{0}, input, out, options);
       if (kind == Reduction::product) return cumulative<Product>(labels, letter, input, out, options);
       if (kind == Reduction::max) return cumulative<Max>(labels, letter, input, out, options);
       if (kind == Reduction::min) return cumulative<Min>(labels, letter, input, out, options);
@@ -52,7 +56,7 @@ class RowCases {
     const double tolerance = std::is_floating_point_v<T> ? (n + 3 * shape_.processes()) * largest * static_cast<double>(std::numeric_limits<T>::epsilon()) : 0;
     return trial<T>("running " + std::string(name_of(kind)) + " of " + labels + " along " + terms.result[along], x, out)(
         run, plan_scan(terms.result, along, kind, options, x, out, shape_, mesh_->process(), plan_options(*mesh_)),
-        support::scan(along, kind, options, whole_input<T>(x, shape_, 1), identity<T>(kind)), tolerance);
+        scanned(along, kind, options, whole_input<T>(x, shape_, 1)), tolerance);
   }
 
   /// The oracle sums in long double. (That the bits are the same on every mesh is in rows.loopback.cpp.)
@@ -78,6 +82,11 @@ class RowCases {
   }
 
  private:
+  static Whole<T> scanned(int along, Reduction kind, ScanOptions options, const Whole<T>& x) {
+    if constexpr (std::is_same_v<T, std::int64_t>)
+      if (kind == Reduction::none) return support::scan_by(along, Compose{}, options, x, T{0});
+    return support::scan(along, kind, options, x, identity<T>(kind));
+  }
   template <class R>
   Trial<R> trial(const std::string& name, const TensorDesc& x, const Sharding& out) const {
     return Trial<R>(mesh_, std::string(name_of(dtype_of<T>)) + " on " + describe(shape_) + ": " + name + ", " + describe(x, shape_) + " to " + describe(out, shape_));

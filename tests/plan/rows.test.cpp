@@ -76,7 +76,7 @@ TEST_CASE("arg-max and arg-min: the first place, indices finished, scattered or 
   CHECK(tally.wrong == 0);
 }
 
-TEST_CASE("running sums and maxima: forward, reverse, exclusive, of finished and unfinished tensors") {
+TEST_CASE("running sums, maxima and joins by a function: forward, reverse, exclusive, of finished and unfinished tensors") {
   Random random(seed_for("scan", 32));
   Tally tally;
   for (const MeshShape& mesh : meshes(8, 3))
@@ -85,16 +85,19 @@ TEST_CASE("running sums and maxima: forward, reverse, exclusive, of finished and
       const int rank = terms.result.size();
       for (int i = 0; i < 40; ++i) {
         const int along = random.below(rank);
-        const Reduction kind = random.of<Reduction>({Reduction::sum, Reduction::max, Reduction::min});
+        const Reduction kind = random.of<Reduction>({Reduction::sum, Reduction::max, Reduction::min, Reduction::none});
+        const bool by_function = kind == Reduction::none;
         const ScanOptions scan{random.chance(50), random.chance(50)};
-        const Sharding s = some_sharding(random, rank, mesh.rank(), random.chance(30) ? 40 : 0, kind);
+        const Sharding s = some_sharding(random, rank, mesh.rank(), random.chance(30) && !by_function ? 40 : 0, kind);
         Sharding out = random.chance(50) ? s : some_sharding(random, rank, mesh.rank());
         REQUIRE(check_scan(terms, terms.result[along], kind, {s}, out).ok());
         const TensorDesc x = some_desc(random, DType::i32, terms, s, false);
         const PlanOptions options{some_machine(random), max_int64};
         tally.add(wrong_operator(std::string("scan ") + labels + " along " + terms.result[along], x, out, mesh,
                                  [&](int p) { return plan_scan(terms.result, along, kind, scan, x, out, mesh, p, options); },
-                                 support::scan(along, kind, scan, whole_input<Value>(x, mesh, 5)), options.machine));
+                                 by_function ? support::scan_by(along, Compose{}, scan, whole_input<Value>(x, mesh, 5), Value{0})
+                                             : support::scan(along, kind, scan, whole_input<Value>(x, mesh, 5)),
+                                 options.machine));
       }
     }
   MESSAGE(tally.cases << " cases");

@@ -301,6 +301,7 @@ class Paper {
         case StepKind::map: map_block(work.map, step, p, out); break;
         case StepKind::find: find_block(work.find, slot(p, step.in[0]), slot(p, step.in[1]), out); break;
         case StepKind::scan: scan_block(work.scan, slot(p, step.in[0]), step.in.size() > 1 ? &slot(p, step.in[1]) : nullptr, out); break;
+        case StepKind::fold: fold_block(work.scan, slot(p, step.in[0]), out); break;
         case StepKind::sort:
         case StepKind::order: sort_block(work.sort, slot(p, step.in[0]), step.in.size() > 1 ? &slot(p, step.in[1]) : nullptr, step.kind == StepKind::order, out); break;
         case StepKind::arrange: arrange_block(work.sort, slot(p, step.in[0]), slot(p, step.in[1]), out); break;
@@ -417,17 +418,28 @@ class Paper {
   }
   void scan_block(const LocalScan& work, Values& in, Values* totals, Values& out) {
     const Reduction kind = plan().reduction;
+    const auto join = [kind](Value x, Value y) { return kind == Reduction::none ? Compose{}(x, y) : combine(kind, x, y); };
     for (Index o = 0; o < work.outer; ++o)
       for (Index i = 0; i < work.inner; ++i) {
-        Value total = kind == Reduction::sum ? 0 : identity_of<Value>(kind);
-        for (Index part = work.earlier.lo; part < work.earlier.hi; ++part)
-          total = combine(kind, total, at(*totals, (o * work.parts + part) * work.inner + i));
+        Value total = kind == Reduction::sum || kind == Reduction::none ? 0 : identity_of<Value>(kind);
+        for (Index k = work.earlier.lo; k < work.earlier.hi; ++k) {
+          const Index part = work.reverse ? work.earlier.lo + work.earlier.hi - 1 - k : k;
+          total = join(total, at(*totals, (o * work.parts + part) * work.inner + i));
+        }
         for (Index k = 0; k < work.n; ++k) {
           const Index j = (o * work.n + (work.reverse ? work.n - 1 - k : k)) * work.inner + i;
-          const Value joined = combine(kind, total, at(in, j));
+          const Value joined = join(total, at(in, j));
           at(out, j) = work.exclusive ? total : joined;
           total = joined;
         }
+      }
+  }
+  static void fold_block(const LocalScan& work, Values& in, Values& out) {
+    for (Index o = 0; o < work.outer; ++o)
+      for (Index i = 0; i < work.inner; ++i) {
+        Value total = 0;
+        for (Index k = 0; k < work.n; ++k) total = Compose{}(total, at(in, (o * work.n + (work.reverse ? work.n - 1 - k : k)) * work.inner + i));
+        at(out, o * work.inner + i) = total;
       }
   }
   /// `places`: positions of which some are none. Writes positions, or what is there.

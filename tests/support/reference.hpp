@@ -118,6 +118,17 @@ Whole<T> einsum(const Terms& terms, const std::vector<Whole<T>>& x) {
   return y;
 }
 
+/// Maps x -> a x + b modulo a prime, each an integer of which 0 is the identity: "first f, then g" is associative and does not
+/// commute.
+struct Compose {
+  static constexpr std::int64_t prime = 10007;
+  static constexpr std::int64_t rest(std::int64_t v) { return (v % prime + prime) % prime; }
+  static constexpr std::int64_t factor(std::int64_t v) { return rest(1 + (v - rest(v)) / prime); }
+  constexpr std::int64_t operator()(std::int64_t f, std::int64_t g) const {
+    return rest(factor(f) * factor(g) - 1) * prime + rest(factor(g) * rest(f) + rest(g));
+  }
+};
+
 /// What a reduction of nothing gives.
 template <class T>
 T identity_of(Reduction kind) {

@@ -42,9 +42,9 @@ Whole<std::int64_t> arg(const Terms& terms, Reduction kind, const Whole<T>& x) {
   return found;
 }
 
-/// Returns the join of all elements up to each along one dimension.
-template <class T>
-Whole<T> scan(int along, Reduction kind, ScanOptions options, const Whole<T>& x, T start) {
+/// Returns the join by f of all elements up to each along one dimension.
+template <class T, class F>
+Whole<T> scan_by(int along, const F& f, ScanOptions options, const Whole<T>& x, T start) {
   Whole<T> y(x.extents);
   const Extents strides = row_major_strides(x.extents);
   Extents lines = x.extents;
@@ -53,12 +53,17 @@ Whole<T> scan(int along, Reduction kind, ScanOptions options, const Whole<T>& x,
     T total = start;
     for (Index k = 0; k < x.extents[along]; ++k) {
       const Index i = dot(at, strides) + (options.reverse ? x.extents[along] - 1 - k : k) * strides[along];
-      const T joined = kind == Reduction::product ? static_cast<T>(total * x[i]) : combine(kind, total, x[i]);
+      const T joined = f(total, x[i]);
       y[i] = options.exclusive ? total : joined;
       total = joined;
     }
   });
   return y;
+}
+/// The same by a reduction.
+template <class T>
+Whole<T> scan(int along, Reduction kind, ScanOptions options, const Whole<T>& x, T start) {
+  return scan_by(along, [kind](T a, T b) { return kind == Reduction::product ? static_cast<T>(a * b) : combine(kind, a, b); }, options, x, start);
 }
 template <class T>
 Whole<T> scan(int along, Reduction kind, ScanOptions options, const Whole<T>& x) {

@@ -2,9 +2,10 @@
 #pragma once
 /// @file
 /// Running sums, products, maxima, minima, anys and alls of a block, starting from what comes
-/// before it.
+/// before it; and running joins by any associative function.
 ///
 ///     scan(DType::f32, Reduction::sum, {.outer = 2, .n = 3}, from, nullptr, to);
+///     scan<float>(f, identity, {.outer = 2, .n = 3}, from, nullptr, to);
 ///
 /// Laws: the bits depend on the shape only; float sums run in double and are rounded at each
 /// element, once.
@@ -15,16 +16,37 @@
 namespace tessera {
 namespace detail {
 
-/// Runs along lines, up to `width` side by side.
-template <Reduction R, class T> struct ScanLines {
-  static constexpr Index width = kernels_on_host ? 64 : 1;
+/// How a reduction joins two values.
+template <Reduction R, class T> struct ReductionJoin {
   using Total = typename Fold<R, T>::Total;
-  using F = Fold<R, Total>;
+  KOKKOS_FORCEINLINE_FUNCTION Total start() const { return Fold<R, Total>::start(); }
+  KOKKOS_FORCEINLINE_FUNCTION Total operator()(Total a, Total b) const {
+    return Fold<R, Total>::join(a, b);
+  }
+};
+/// How a function does, with a value that changes nothing.
+template <class F, class T> struct FunctionJoin {
+  using Total = T;
+  F f;
+  T identity;
+  KOKKOS_FORCEINLINE_FUNCTION T start() const { return identity; }
+  KOKKOS_FORCEINLINE_FUNCTION T operator()(const T& a, const T& b) const {
+    return static_cast<T>(f(a, b));
+  }
+};
+
+/// Runs along lines, up to `width` side by side; `to` is null where only their totals are wanted.
+/// What comes first along the way is always the first argument.
+template <class Join, class T> struct ScanLines {
+  static constexpr Index width = kernels_on_host ? 64 : 1;
+  using Total = typename Join::Total;
+  Join join;
   LocalScan work;
   Index strips;  // in a row of lines
   const T* from;
   const T* earlier;
   T* to;
+  T* totals;
 
   KOKKOS_FUNCTION void run(Index begin, Index end) const {
     for (Index i = begin; i < end; ++i) lines(i / strips, i % strips * width);
@@ -32,35 +54,47 @@ template <Reduction R, class T> struct ScanLines {
   KOKKOS_FUNCTION void lines(Index outer, Index column) const {
     const Index count = min_of(width, work.inner - column);
     Total total[width];
-    for (Index j = 0; j < count; ++j) total[j] = F::start();
-    for (Index part = work.earlier.lo; part < work.earlier.hi; ++part)
+    for (Index j = 0; j < count; ++j) total[j] = join.start();
+    for (Index k = work.earlier.lo; k < work.earlier.hi; ++k) {
+      const Index part = work.reverse ? work.earlier.lo + work.earlier.hi - 1 - k : k;
       for (Index j = 0; j < count; ++j)
-        total[j] = F::join(
+        total[j] = join(
             total[j],
             static_cast<Total>(earlier[(outer * work.parts + part) * work.inner + column + j]));
+    }
     for (Index k = 0; k < work.n; ++k) {
       const Index row = work.reverse ? work.n - 1 - k : k;
       const Index at = (outer * work.n + row) * work.inner + column;
       for (Index j = 0; j < count; ++j) {
-        const Total joined = F::join(total[j], static_cast<Total>(from[at + j]));
-        to[at + j] = static_cast<T>(work.exclusive ? total[j] : joined);
+        const Total joined = join(total[j], static_cast<Total>(from[at + j]));
+        if (to != nullptr) to[at + j] = static_cast<T>(work.exclusive ? total[j] : joined);
         total[j] = joined;
       }
     }
+    if (totals != nullptr)
+      for (Index j = 0; j < count; ++j)
+        totals[outer * work.inner + column + j] = static_cast<T>(total[j]);
   }
 };
+
+template <class Join, class T>
+void scan_lines(const char* label, const Join& join, const LocalScan& work, const T* from,
+                const T* earlier, T* to, T* totals) {
+  using Lines = ScanLines<Join, T>;
+  const Index strips = ceil_div(work.inner, Lines::width);
+  const Index each = saturating_mul(work.n, min_of(work.inner, Lines::width));
+  launch(label, work.n > 0 || totals != nullptr ? work.outer * strips : 0,
+         max_of(1, 32768 / max_of(1, each)), Lines{join, work, strips, from, earlier, to, totals});
+}
 
 template <class T>
 void scan_elements(Reduction reduction, const LocalScan& work, const void* from,
                    const void* earlier, void* to) {
   with_reduction<T>(reduction, [&](auto r) {
-    using Lines = ScanLines<decltype(r)::value, Stored<T>>;
-    const Index strips = ceil_div(work.inner, Lines::width);
-    const Index each = saturating_mul(work.n, min_of(work.inner, Lines::width));
-    launch("tessera::scan", work.n > 0 ? work.outer * strips : 0,
-           max_of(1, 32768 / max_of(1, each)),
-           Lines{work, strips, static_cast<const Stored<T>*>(from),
-                 static_cast<const Stored<T>*>(earlier), static_cast<Stored<T>*>(to)});
+    using E = Stored<T>;
+    scan_lines("tessera::scan", ReductionJoin<decltype(r)::value, E>{}, work,
+               static_cast<const E*>(from), static_cast<const E*>(earlier), static_cast<E*>(to),
+               static_cast<E*>(nullptr));
   });
 }
 }  // namespace detail
@@ -70,6 +104,21 @@ void scan_elements(Reduction reduction, const LocalScan& work, const void* from,
 inline void scan(DType type, Reduction reduction, const LocalScan& work, const void* from,
                  const void* earlier, void* to) {
   detail::row_kernels_of(type).scan(reduction, work, from, earlier, to);
+}
+
+/// The same by an associative function f(earlier, later), which has a value that changes nothing.
+template <Element T, class F>
+void scan(const F& f, std::type_identity_t<T> identity, const LocalScan& work, const T* from,
+          const T* earlier, T* to) {
+  detail::scan_lines("tessera::scan", detail::FunctionJoin<F, T>{f, identity}, work, from, earlier,
+                     to, static_cast<T*>(nullptr));
+}
+/// Writes the join of each line: totals is outer x inner.
+template <Element T, class F>
+void fold(const F& f, std::type_identity_t<T> identity, const LocalScan& work, const T* from,
+          T* totals) {
+  detail::scan_lines("tessera::fold", detail::FunctionJoin<F, T>{f, identity}, work, from,
+                     static_cast<const T*>(nullptr), static_cast<T*>(nullptr), totals);
 }
 
 }  // namespace tessera

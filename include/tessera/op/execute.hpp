@@ -22,6 +22,7 @@
 #include <tessera/kernel/fill.hpp>
 #include <tessera/op/detail/communication.hpp>
 #include <tessera/op/detail/compute.hpp>
+#include <tessera/op/detail/merging.hpp>
 #include <tessera/op/plan_cache.hpp>
 #include <tessera/op/recording.hpp>
 #include <tessera/plan/explain.hpp>
@@ -117,6 +118,14 @@ class Execution {
     data_[slot] = storage_[slot]->data();
   }
   void open(const Step& step) {
+    if (step.merges) {
+      for (int k = 0; k < step.in.size(); ++k) {
+        const int slot = result_of(step, k);
+        storage_[slot] = std::move(storage_[step.in[k]]);
+        data_[slot] = storage_[slot]->data();
+      }
+      return;
+    }
     for (int slot : step.also)
       if (!step.in_place(slot)) make(slot);
     if (step.in_place(step.out)) {
@@ -145,17 +154,24 @@ class Execution {
   }
   const StepWork& work() const { return prepared_.work[static_cast<std::size_t>(next_)]; }
   void close(const Step& step) {
-    for (int slot : step.in)
+    const auto release = [&](int slot) {
       if (plan_.slots[slot].role == SlotRole::temporary && plan_.slots[slot].last_use == next_)
         storage_[slot].reset();
+    };
+    for (int slot : step.in) release(slot);
+    for (int slot : step.also) release(slot);  // where nobody asked for it
+    release(step.out);
     ++next_;
   }
+  /// Returns the slot of what a step makes of its input k, where it has a result for each.
+  static int result_of(const Step& step, int k) { return k == 0 ? step.out : step.also[k - 1]; }
   /// What one process has whole lies in memory of its host.
   bool in_host_memory(int slot) const {
     return plan_.slots[slot].place.kind == Placement::Kind::root;
   }
   void carry_out(const Step& step, const StepWork& work) {
     const DType type = plan_.slots[step.out].desc.type;
+    if (step.merges) return merge_rounds(step, work);
     if (step.region >= 0 && (step.in.size() > 1 || work.adds)) return take_regions(step, work);
     if (!step.also.empty()) return communicate_joined(step, work);
     if (step.kind == StepKind::communicate) {
@@ -204,7 +220,7 @@ class Execution {
     if (live_) tessera::fence();
     mesh_->collective(work.call, packed.side().data, receive.side().data, site_.label, site_.where);
     for (int k = 0; live_ && k < step.in.size(); ++k)
-      copy_all(type, receive.side(), {data_[k == 0 ? step.out : step.also[k - 1]], false},
+      copy_all(type, receive.side(), {data_[result_of(step, k)], false},
                work.joined[static_cast<std::size_t>(k)].unpack);
     if (live_) tessera::fence();  // the staging memory goes back
   }
@@ -254,6 +270,22 @@ class Execution {
     const StepWork& work = prepared_.work[static_cast<std::size_t>(begun_)];
     make(step.out);
     if (live_) compute(plan_, step, work, {scale_, kernel_, portable_, true, false}, data_);
+  }
+  /// In each round: sends all that lies here to one other process, and merges what that one sends.
+  void merge_rounds(const Step& step, const StepWork& first) {
+    for (Index round = 0; round < step.rounds; ++round) {
+      const StepWork later = round > 0 ? work_of(plan_, step, round) : StepWork{};
+      const StepWork& work = round > 0 ? later : first;
+      const Staging send(mesh_->arena(), work.send_staging, false);
+      const Staging receive(mesh_->arena(), work.receive_staging, false);
+      const bool meets = live_ && !work.call.send.empty();
+      const Merging merging(plan_, step, work.merge, send.side().data, receive.side().data);
+      if (meets) merging.pack(data_);
+      if (live_) tessera::fence();
+      mesh_->collective(work.call, send.side().data, receive.side().data, site_.label, site_.where);
+      if (meets) merging.merge(data_);
+      if (live_) tessera::fence();  // the staging memory goes
+    }
   }
   /// Carries out the rounds of a step from `round` on.
   void communicate_rounds(const Step& step, Index round) {

@@ -77,6 +77,7 @@ constexpr Index step_flops(const Plan& plan, const Step& step, const Coordinates
     case StepKind::reduce:
     case StepKind::find:
     case StepKind::scan:
+    case StepKind::fold:
     case StepKind::exponent:
     case StepKind::unbin:
       return block_volume(first.desc.extents, first.desc.sharding, plan.mesh, at);

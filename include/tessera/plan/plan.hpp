@@ -137,6 +137,7 @@ enum class StepKind : std::uint8_t {
   map,
   find,      ///< where a row has its largest or least element
   scan,      ///< sums (or other joins) of all elements up to each
+  fold,      ///< of all elements of a part of a line, in order, by a function that the user gives
   sort,      ///< of each line
   order,     ///< the positions of each line's elements in order
   arrange,   ///< a line in the order that positions say
@@ -175,6 +176,8 @@ constexpr std::string_view name_of(StepKind kind) {
       return "find";
     case StepKind::scan:
       return "scan";
+    case StepKind::fold:
+      return "fold";
     case StepKind::sort:
       return "sort";
     case StepKind::order:

@@ -83,7 +83,7 @@ class RegionWork {
     const Index sent = lay_out(out, true, send_runs, call.send);
     const Index received = lay_out(in, false, receive_runs, call.receive);
     for (const Piece& piece : call.send)
-      if (!on_one_node(plan_.mesh, step_.node, at_, member(piece.peer)))
+      if (!on_one_node(step_.node, at_, member(piece.peer)))
         call.network += piece.count;
     if (!send_runs) work_.send_staging = saturating_mul(sent, unit);
     if (!receive_runs) work_.receive_staging = saturating_mul(received, unit);

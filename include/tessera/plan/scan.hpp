@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The planner of running sums, products, maxima and minima along one dimension, sharded or not:
-/// each process reduces its block along the dimension, the totals are gathered over the axes that
-/// split it, and a scan of the block starts from those that come before.
+/// The planner of running sums, products, maxima and minima along one dimension, sharded or not,
+/// and of running joins by any associative function: each process reduces its block along the
+/// dimension, the totals are gathered over the axes that split it, and a scan of the block starts
+/// from those that come before. (Blelloch, Prefix sums and their applications, 1990.)
 ///
 ///     Plan p = plan_scan({'b', 'i', 'j'}, 2, Reduction::sum, {}, x, out, mesh, process);
 ///
@@ -17,8 +18,8 @@ namespace tessera {
 /// scanned dimension, the limbs of an exact sum.
 inline constexpr char parts_label = '#';
 
-/// Plans the join of all elements up to each along dimension `along` of x. x may be partial by the
-/// same reduction; the result is so too where `out` is.
+/// Plans the join of all elements up to each along dimension `along` of x; Reduction::none stands
+/// for a function. x may be partial by the same reduction; the result is so too where `out` is.
 constexpr Plan plan_scan(const Term& labels, int along, Reduction reduction, ScanOptions scan,
                          const TensorDesc& x, const Sharding& out, const MeshShape& mesh,
                          int process = 0, const PlanOptions& options = {}) {
@@ -32,15 +33,16 @@ constexpr Plan plan_scan(const Term& labels, int along, Reduction reduction, Sca
     totals.extents[along] = parts;
     Term parted = labels;
     parted[along] = parts_label;
-    const int own = build.compute(StepKind::reduce, FixedVector<int, 1>{operand}, totals, parted);
+    // A function need not commute: its totals are taken in order.
+    const StepKind total = reduction == Reduction::none ? StepKind::fold : StepKind::reduce;
+    const int own = build.compute(total, FixedVector<int, 1>{operand}, totals, parted, along);
+    build.plan().steps.back().scan = scan;
     Sharding all = x.sharding;
     all[along] = {};
     inputs.push_back(build.reshard(own, all));
   }
-  const int slot = build.compute(StepKind::scan, inputs, x, labels);
-  Step& step = build.plan().steps.back();
-  step.along = static_cast<std::int8_t>(along);
-  step.scan = scan;
+  const int slot = build.compute(StepKind::scan, inputs, x, labels, along);
+  build.plan().steps.back().scan = scan;
   return build.finish(build.reshard(slot, out), out);
 }
 

@@ -81,16 +81,6 @@ inline Index largest_block(const TensorDesc& from, const Sharding& to, const Mes
                 block(from.extents, to, mesh, origin).size());
 }
 
-/// Returns whether two processes are on one node, whose members among a group are `node`.
-constexpr bool on_one_node(const MeshShape& mesh, const AxisGroup& node, const Coordinates& a,
-                           const Coordinates& b) {
-  for (int axis = 0; axis < mesh.rank(); ++axis) {
-    const bool in_part = axis == node.divided && a[axis] / node.inner == b[axis] / node.inner;
-    if (a[axis] != b[axis] && !node.axes.contains(axis) && !in_part) return false;
-  }
-  return true;
-}
-
 /// Returns the copy of `box` from the row-major block `source` to the row-major block `target`.
 constexpr StridedCopy box_copy(const Box& box, const Box& source, const Box& target) {
   StridedCopy copy;

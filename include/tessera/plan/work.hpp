@@ -360,6 +360,7 @@ inline StepWork work_of(const Plan& plan, const Step& step, Index round = 0) {
       work.find = detail::find_work(first, out, plan, at);
       break;
     case StepKind::scan:
+    case StepKind::fold:
       work.scan = detail::scan_work(plan, step, at);
       break;
     case StepKind::sort:

@@ -7,6 +7,7 @@
 ///     detail::compute(plan, step, work, {scale, kernel}, data);
 #include <array>
 
+#include <tessera/kernel/arrange.hpp>
 #include <tessera/kernel/bins.hpp>
 #include <tessera/kernel/convolve.hpp>
 #include <tessera/kernel/copy.hpp>
@@ -19,14 +20,19 @@
 #include <tessera/kernel/scatter.hpp>
 #include <tessera/kernel/select_scatter.hpp>
 #include <tessera/kernel/take.hpp>
+#include <tessera/kernel/sort.hpp>
 #include <tessera/plan/step_work.hpp>
 
 namespace tessera {
 
-/// The elementwise kernel of a map step, erased: run(context, map, out, inputs).
+/// The kernels of a function that the user gives, erased: of a map step run(context, map, out,
+/// inputs), of a running join fold and scan.
 struct MapKernel {
   void (*run)(const void* context, const LocalMap& map, void* out, const void* const* in) = nullptr;
   const void* context = nullptr;
+  void (*fold)(const void* context, const LocalScan& work, const void* from, void* to) = nullptr;
+  void (*scan)(const void* context, const LocalScan& work, const void* from, const void* earlier,
+               void* to) = nullptr;
 };
 
 namespace detail {
@@ -118,8 +124,18 @@ inline void compute(const Plan& plan, const Step& step, const StepWork& work,
       return tessera::reduce(type, plan.reduction, work.reduce, in, out, extras.scale);
     case StepKind::find:
       return tessera::find(type, work.find, in, second, static_cast<std::int64_t*>(out));
+    case StepKind::fold:
+      return extras.kernel.fold(extras.kernel.context, work.scan, in, out);
     case StepKind::scan:
+      if (plan.reduction == Reduction::none)
+        return extras.kernel.scan(extras.kernel.context, work.scan, in, second, out);
       return tessera::scan(type, plan.reduction, work.scan, in, second, out);
+    case StepKind::sort:
+      return tessera::sort(type, work.sort, in, out);
+    case StepKind::order:
+      return tessera::order(type, work.sort, in, integers, static_cast<std::int64_t*>(out));
+    case StepKind::arrange:
+      return tessera::arrange(type, work.sort, in, integers, out);
     case StepKind::exponent:
       return tessera::exponents(type, work.bins, in, static_cast<std::int64_t*>(out));
     case StepKind::bins:

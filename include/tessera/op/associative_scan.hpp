@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Running joins by any associative function along one dimension, sharded or not: recurrences,
+/// products of small matrices, what cumulative.hpp has no name for.
+///
+///     auto h = associative_scan<"bt", 't'>(Compose{}, complex<float>(1, 0), steps);
+///     auto s = associative_scan<"bt", 't'>(Compose{}, complex<float>(1, 0), steps, {.reverse = true});
+///
+/// Laws: for every mesh and spec it equals f applied from the first element to the last (in
+/// reverse: from the last to the first), what was joined before as f's first argument; it need not
+/// commute. Element 0 of an exclusive one is the identity. Floats differ between meshes by how f
+/// rounds.
+#include <tessera/op/cumulative.hpp>
+#include <tessera/op/function_check.hpp>
+#include <tessera/op/gather.hpp>
+
+namespace tessera {
+namespace detail {
+/// Stands, among the kinds of a running join, for a function.
+struct ByFunction {
+  static constexpr Reduction reduction = Reduction::none;
+};
+
+template <class F, class T> struct ScanRunner {
+  const F& f;
+  T identity;
+
+  static void fold(const void* context, const LocalScan& work, const void* from, void* to) {
+    const auto& run = *static_cast<const ScanRunner*>(context);
+    tessera::fold<T>(run.f, run.identity, work, static_cast<const T*>(from), static_cast<T*>(to));
+  }
+  static void scan(const void* context, const LocalScan& work, const void* from,
+                   const void* earlier, void* to) {
+    const auto& run = *static_cast<const ScanRunner*>(context);
+    tessera::scan<T>(run.f, run.identity, work, static_cast<const T*>(from),
+                     static_cast<const T*>(earlier), static_cast<T*>(to));
+  }
+  Extras extras() const { return {.kernel = {nullptr, this, &fold, &scan}}; }
+};
+
+template <class F, class T> consteval bool demand_join() {
+  static_assert(std::is_invocable_r_v<T, const F&, const T&, const T&>,
+                "[tessera] the function of an associative scan cannot join two elements; its "
+                "operator() is const, takes two of the tensor's elements and returns one");
+  return true;
+}
+}  // namespace detail
+
+/// Returns, for each element of x, the join by f of those up to it along dimension `Along`, with
+/// x's spec or `Out`. f is associative, its operator() const and a KOKKOS_FUNCTION (or any lambda
+/// on host backends), and f(identity, a) == a. Labels are the letters of x, which is finished.
+/// Communication: one all-gather of an element for each row and part, over the axes that split
+/// `Along`; none when it is not split. Collective over the mesh.
+template <Equation Labels, char Along, class Out = Deduced, class Bound = NoContract, class F,
+          TypedTensor A>
+typename detail::ScanCall<detail::ByFunction, Labels, Along, Out, A>::result associative_scan(
+    const F& f, std::type_identity_t<typename A::value_type> identity, const A& x,
+    ScanOptions options = {}, Where where = Where::here()) {
+  using Typed = detail::ScanCall<detail::ByFunction, Labels, Along, Out, A>;
+  using T = typename A::value_type;
+  static_assert(detail::demand_join<F, T>());
+  const detail::ScanRunner<F, T> runner{f, identity};
+  return typename Typed::result(detail::scan(
+      Typed::terms, Along, Reduction::none, options, x.core(), Typed::value,
+      {detail::function_name<F>(), where, detail::bound<Typed, Bound>()}, runner.extras()));
+}
+
+/// The same with everything known at run time; x has elements T. Without `out` the result is
+/// sharded as x is.
+template <Element T, class F>
+DynamicTensor associative_scan(std::string_view labels, char along, const F& f, T identity,
+                               const DynamicTensor& x, const Sharding& out,
+                               ScanOptions options = {}, Where where = Where::here()) {
+  static_assert(detail::demand_join<F, T>());
+  detail::require_type<T>(x, {detail::function_name<F>(), where});
+  const detail::ScanRunner<F, T> runner{f, identity};
+  return DynamicTensor(detail::scan(same_terms(labels), along, Reduction::none, options, x.core(),
+                                    out, {detail::function_name<F>(), where}, runner.extras()));
+}
+template <Element T, class F>
+DynamicTensor associative_scan(std::string_view labels, char along, const F& f, T identity,
+                               const DynamicTensor& x, ScanOptions options = {},
+                               Where where = Where::here()) {
+  return associative_scan<T>(labels, along, f, identity, x, x.sharding(), options, where);
+}
+
+}  // namespace tessera

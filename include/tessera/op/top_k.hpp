@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// The k largest, or least, elements of each line along a dimension, sharded or not, and where they
+/// are.
+///
+///     auto [values, positions] = top_k<"bv", 'v'>(logits, 5);       // (b, 5), the largest first
+///     auto [least, places] = bottom_k<"bv", 'v'>(distances, 5);
+///
+/// Laws: they are the first k of sort_with_positions: of equal elements the least positions, NaNs
+/// only where there are less than k numbers.
+#include <tessera/op/sort.hpp>
+
+namespace tessera {
+namespace detail {
+constexpr SortTask first_task(Index k, bool descending) {
+  return {.descending = descending,
+          .positions = true,
+          .limit = k < 0 ? max_int64 : k,  // either is refused
+          .kind = OperatorKind::top_k};
+}
+
+template <Equation Labels, char Along, class Out, class Bound, class A>
+auto first_k(const A& x, Index k, bool descending, Where where) {
+  using Typed = SortCall<Labels, Along, Out, true, A>;
+  using Values = typename Typed::template result<typename A::value_type>;
+  using Positions = typename Typed::template result<std::int64_t>;
+  const auto both = Typed::template run<Bound>(first_task(k, descending), {&x.core()}, where);
+  return Sorted<Values, Positions>{Values(both[0]), Positions(both[1])};
+}
+inline Sorted<DynamicTensor, DynamicTensor> first_k(std::string_view labels, char along,
+                                                    const DynamicTensor& x, Index k,
+                                                    bool descending, const Sharding& out,
+                                                    Where where) {
+  const auto both = sort(labels, along, first_task(k, descending), {&x.core()}, out, where);
+  return {DynamicTensor(both[0]), DynamicTensor(both[1])};
+}
+/// Returns x's sharding without what splits the dimension.
+inline Sharding short_lines(std::string_view labels, char along, const DynamicTensor& x) {
+  Sharding out = x.sharding();
+  const int d = same_terms(labels).result.find(along);
+  if (d >= 0 && d < out.rank()) out[d] = {};
+  return out;
+}
+}  // namespace detail
+
+/// Returns the k largest elements of each line of x along dimension `Along`, and their positions
+/// (int64): both have x's extents but k along `Along`, and x's spec without the axes that split it,
+/// or `Out`. Communication, where `Along` is split: each process's own k elements and their
+/// positions, gathered (or taken all-to-all to where the lines are finished), or, where that is
+/// cheaper, as sort_with_positions. Collective over the mesh. Throws ShapeError when lines are
+/// shorter than k.
+template <Equation Labels, char Along, class Out = Deduced, class Bound = NoContract, TypedTensor A>
+auto top_k(const A& x, Index k, Where where = Where::here()) {
+  return detail::first_k<Labels, Along, Out, Bound>(x, k, true, where);
+}
+/// The k least ones, the least first.
+template <Equation Labels, char Along, class Out = Deduced, class Bound = NoContract, TypedTensor A>
+auto bottom_k(const A& x, Index k, Where where = Where::here()) {
+  return detail::first_k<Labels, Along, Out, Bound>(x, k, false, where);
+}
+
+/// The same with everything known at run time.
+inline Sorted<DynamicTensor, DynamicTensor> top_k(std::string_view labels, char along,
+                                                  const DynamicTensor& x, Index k,
+                                                  const Sharding& out,
+                                                  Where where = Where::here()) {
+  return detail::first_k(labels, along, x, k, true, out, where);
+}
+inline Sorted<DynamicTensor, DynamicTensor> top_k(std::string_view labels, char along,
+                                                  const DynamicTensor& x, Index k,
+                                                  Where where = Where::here()) {
+  return top_k(labels, along, x, k, detail::short_lines(labels, along, x), where);
+}
+inline Sorted<DynamicTensor, DynamicTensor> bottom_k(std::string_view labels, char along,
+                                                     const DynamicTensor& x, Index k,
+                                                     const Sharding& out,
+                                                     Where where = Where::here()) {
+  return detail::first_k(labels, along, x, k, false, out, where);
+}
+inline Sorted<DynamicTensor, DynamicTensor> bottom_k(std::string_view labels, char along,
+                                                     const DynamicTensor& x, Index k,
+                                                     Where where = Where::here()) {
+  return bottom_k(labels, along, x, k, detail::short_lines(labels, along, x), where);
+}
+
+}  // namespace tessera
