@@ -98,6 +98,14 @@ template <class T> void every_operator(const ProcessMesh<Grid>& mesh) {
   auto total = sum(x) + value(reshard<P<>>(u));
   auto running = cumsum<"bsm", 'm'>(x, {.reverse = true});
   auto place = arg_max<"bsm->bs">(x);
+  auto composed = associative_scan<"bsm", 'm'>(fn::Maximum{}, T{}, x);
+  auto ordered = tessera::sort<"bsm", 'm'>(x, {.descending = true});
+  auto places = arg_sort<"bsm", 'b'>(x);
+  auto ranked = sort_with_positions<"bsm", 'm'>(x);
+  auto [sorted_keys, with_them] = sort_by_key<"bsm", 'm'>(x, places);
+  auto three = sort_by_key<"bsm", 'm'>(SortOptions{}, x, z, places);
+  auto largest = top_k<"bsm", 'm'>(x, 3);
+  auto least = bottom_k<"bsm", 'm'>(x, 3);
   auto exact = sum<"bsm->b">(x, deterministic);
   auto top = max<"bsm->bs">(x);
   auto low = min(x);

@@ -58,7 +58,8 @@ template <Equation Labels, char Along, class Out, bool Few, class A, class... B>
                                         value, on, contract)
                         : Contract::nothing();
   }
-  template <class T> using result = Result<T, mesh, SortCall>;
+  /// Not an alias, which nvcc 13.0 does not expand in a pack.
+  template <class T> struct Made { using type = Result<T, mesh, SortCall>; };
 
   template <class Bound>
   static std::vector<TensorCore> run(const SortTask& task, const OperandList& tensors,
@@ -71,6 +72,13 @@ template <Equation Labels, char Along, class Out, bool Few, class A, class... B>
                 {Labels.view(), where, bound<SortCall, Bound>()});
   }
 };
+
+/// Returns the results of a call as tensors of elements T.
+template <class Typed, class... T, std::size_t... I>
+std::tuple<typename Typed::template Made<T>::type...> sorted_tuple(
+    const std::vector<TensorCore>& all, std::index_sequence<I...>) {
+  return {typename Typed::template Made<T>::type(all[I])...};
+}
 
 inline std::vector<TensorCore> sort(std::string_view labels, char along, const SortTask& task,
                                     const OperandList& tensors, const Sharding& out, Where where) {
@@ -88,8 +96,8 @@ inline std::vector<TensorCore> sort(std::string_view labels, char along, const S
 template <Equation Labels, char Along, class Out = Deduced, class Bound = NoContract, TypedTensor A>
 auto sort(const A& x, SortOptions options = {}, Where where = Where::here()) {
   using Typed = detail::SortCall<Labels, Along, Out, false, A>;
-  return typename Typed::template result<typename A::value_type>(
-      Typed::template run<Bound>({.descending = options.descending}, {&x.core()}, where)[0]);
+  return typename Typed::template Made<typename A::value_type>::type(Typed::template run<Bound>(
+      SortTask{.descending = options.descending}, {&x.core()}, where)[0]);
 }
 
 /// Returns the positions of the elements of each line of x in order, as int64. Communication: as
@@ -97,18 +105,19 @@ auto sort(const A& x, SortOptions options = {}, Where where = Where::here()) {
 template <Equation Labels, char Along, class Out = Deduced, class Bound = NoContract, TypedTensor A>
 auto arg_sort(const A& x, SortOptions options = {}, Where where = Where::here()) {
   using Typed = detail::SortCall<Labels, Along, Out, false, A>;
-  return typename Typed::template result<std::int64_t>(Typed::template run<Bound>(
-      {.descending = options.descending, .keys = false, .positions = true}, {&x.core()}, where)[0]);
+  return typename Typed::template Made<std::int64_t>::type(Typed::template run<Bound>(
+      SortTask{.descending = options.descending, .keys = false, .positions = true}, {&x.core()},
+      where)[0]);
 }
 
 /// Returns both. Communication: as sort, with values and positions on the way back.
 template <Equation Labels, char Along, class Out = Deduced, class Bound = NoContract, TypedTensor A>
 auto sort_with_positions(const A& x, SortOptions options = {}, Where where = Where::here()) {
   using Typed = detail::SortCall<Labels, Along, Out, false, A>;
-  using Values = typename Typed::template result<typename A::value_type>;
-  using Positions = typename Typed::template result<std::int64_t>;
+  using Values = typename Typed::template Made<typename A::value_type>::type;
+  using Positions = typename Typed::template Made<std::int64_t>::type;
   const auto both = Typed::template run<Bound>(
-      {.descending = options.descending, .positions = true}, {&x.core()}, where);
+      SortTask{.descending = options.descending, .positions = true}, {&x.core()}, where);
   return Sorted<Values, Positions>{Values(both[0]), Positions(both[1])};
 }
 
@@ -120,26 +129,20 @@ template <Equation Labels, char Along, class Out = Deduced, class Bound = NoCont
   requires(sizeof...(B) >= 1)
 auto sort_by_key(SortOptions options, const A& keys, const B&... carried) {
   using Typed = detail::SortCall<Labels, Along, Out, false, A, B...>;
-  const auto all = Typed::template run<Bound>({.descending = options.descending},
+  const auto all = Typed::template run<Bound>(SortTask{.descending = options.descending},
                                               {&keys.core(), &carried.core()...}, Where{});
-  return [&]<std::size_t... I>(std::index_sequence<I...>) {
-    return std::tuple<typename Typed::template result<typename A::value_type>,
-                      typename Typed::template result<typename B::value_type>...>{
-        typename Typed::template result<typename A::value_type>(all[0]),
-        typename Typed::template result<typename B::value_type>(all[I + 1])...};
-  }
-  (std::index_sequence_for<B...>{});
+  return detail::sorted_tuple<Typed, typename A::value_type, typename B::value_type...>(
+      all, std::make_index_sequence<1 + sizeof...(B)>{});
 }
 template <Equation Labels, char Along, class Out = Deduced, class Bound = NoContract, TypedTensor A,
           TypedTensor B>
 auto sort_by_key(const A& keys, const B& carried, SortOptions options = {},
                  Where where = Where::here()) {
   using Typed = detail::SortCall<Labels, Along, Out, false, A, B>;
-  using Keys = typename Typed::template result<typename A::value_type>;
-  using Carried = typename Typed::template result<typename B::value_type>;
-  const auto both = Typed::template run<Bound>({.descending = options.descending},
-                                               {&keys.core(), &carried.core()}, where);
-  return std::tuple<Keys, Carried>{Keys(both[0]), Carried(both[1])};
+  const auto all = Typed::template run<Bound>(SortTask{.descending = options.descending},
+                                              {&keys.core(), &carried.core()}, where);
+  return detail::sorted_tuple<Typed, typename A::value_type, typename B::value_type>(
+      all, std::make_index_sequence<2>{});
 }
 
 /// The same with everything known at run time; without `out` the results are sharded as x is.

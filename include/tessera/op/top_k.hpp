@@ -23,8 +23,8 @@ constexpr SortTask first_task(Index k, bool descending) {
 template <Equation Labels, char Along, class Out, class Bound, class A>
 auto first_k(const A& x, Index k, bool descending, Where where) {
   using Typed = SortCall<Labels, Along, Out, true, A>;
-  using Values = typename Typed::template result<typename A::value_type>;
-  using Positions = typename Typed::template result<std::int64_t>;
+  using Values = typename Typed::template Made<typename A::value_type>::type;
+  using Positions = typename Typed::template Made<std::int64_t>::type;
   const auto both = Typed::template run<Bound>(first_task(k, descending), {&x.core()}, where);
   return Sorted<Values, Positions>{Values(both[0]), Positions(both[1])};
 }
