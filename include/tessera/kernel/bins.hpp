@@ -81,7 +81,8 @@ template <class T> struct ExponentOp {
 
 template <class T> struct BinsOp {
   struct State {
-    double first[element_parts<T>], second[element_parts<T>];  // scale the part so that 1 is its first limb's
+    double first[element_parts<T>],
+        second[element_parts<T>];  // scale the part so that 1 is its first limb's
     bool infinite[element_parts<T>];
     std::int64_t limb[element_parts<T>][max_limbs];
   };
@@ -210,7 +211,8 @@ template <class T>
 void bin_elements(const LocalBins& work, const void* from, const std::int64_t* exponents,
                   std::int64_t* out) {
   const Rows rows = rows_of(work.rows, {});
-  if (rows.chunks > 1) tessera::fill(out, rows.kept.size * element_parts<T> * work.limbs, std::int64_t{0});
+  if (rows.chunks > 1)
+    tessera::fill(out, rows.kept.size * element_parts<T> * work.limbs, std::int64_t{0});
   row_pieces("tessera::bins", rows, static_cast<const T*>(from),
              BinsOp<T>{exponents, out, work.limbs, work.bits, exact_power(work.bits)});
 }

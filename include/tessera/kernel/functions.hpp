@@ -12,11 +12,11 @@
 /// gives itself).
 #include <tessera/kernel/functions/activation.hpp>
 #include <tessera/kernel/functions/arithmetic.hpp>
-#include <tessera/kernel/functions/fixed.hpp>
 #include <tessera/kernel/functions/cast.hpp>
 #include <tessera/kernel/functions/comparison.hpp>
 #include <tessera/kernel/functions/complex.hpp>
 #include <tessera/kernel/functions/exponential.hpp>
+#include <tessera/kernel/functions/fixed.hpp>
 #include <tessera/kernel/functions/logic.hpp>
 #include <tessera/kernel/functions/rounding.hpp>
 #include <tessera/kernel/functions/trigonometry.hpp>

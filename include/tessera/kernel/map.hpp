@@ -160,14 +160,14 @@ template <class F, class... T> struct Promoted {
     return f(static_cast<ComputeType<T>>(x)...);
   }
 };
-/// f is generic: of floats it is the float of which R is the half type (and has no way of its own to
-/// be quick with half types).
+/// f is generic: of floats it is the float of which R is the half type (and has no way of its own
+/// to be quick with half types).
 template <class R, class F, class... T>
 concept Promotable =
-    (!std::same_as<T, ComputeType<T>> || ...) && !HasCommonWay<F, T...> &&
-    std::is_invocable_v<const F&, const ComputeType<T>&...>&& std::same_as<
-        std::remove_cvref_t<std::invoke_result_t<const F&, const ComputeType<T>&...>>,
-        ComputeType<R>>;
+    (!std::same_as<T, ComputeType<T>> || ...) &&
+    !HasCommonWay<F, T...> && std::is_invocable_v<const F&, const ComputeType<T>&...> &&
+    std::same_as<std::remove_cvref_t<std::invoke_result_t<const F&, const ComputeType<T>&...>>,
+                 ComputeType<R>>;
 
 template <class R, class F, class... T>
 void run_map(const F& f, const LocalMap& work, R* out, const T*... in) {
