@@ -30,11 +30,13 @@
 #include <tessera/op/format.hpp>
 #include <tessera/op/functions.hpp>
 #include <tessera/op/gather.hpp>
+#include <tessera/op/halo.hpp>
+#include <tessera/op/halo_tensor.hpp>
 #include <tessera/op/into.hpp>
 #include <tessera/op/irregular.hpp>
 #include <tessera/op/logic.hpp>
-#include <tessera/op/pad.hpp>
 #include <tessera/op/one_hot.hpp>
+#include <tessera/op/pad.hpp>
 #include <tessera/op/plan_of.hpp>
 #include <tessera/op/reduce.hpp>
 #include <tessera/op/reduce_window.hpp>
@@ -42,8 +44,8 @@
 #include <tessera/op/reshard.hpp>
 #include <tessera/op/roll.hpp>
 #include <tessera/op/root.hpp>
-#include <tessera/op/slice.hpp>
 #include <tessera/op/scatter.hpp>
+#include <tessera/op/slice.hpp>
 #include <tessera/op/softmax.hpp>
 #include <tessera/op/sort.hpp>
 #include <tessera/op/statistics.hpp>
@@ -61,5 +63,6 @@
 #include <tessera/spec/named_rules.hpp>
 #include <tessera/tensor/create.hpp>
 #include <tessera/tensor/create_dynamic.hpp>
+#include <tessera/tensor/local_view.hpp>
 #include <tessera/tensor/submesh.hpp>
 #include <tessera/version.hpp>
