@@ -105,3 +105,21 @@ TEST_CASE("reductions, transposes and changes of sharding of the conformance col
   change("x23_swapped", {8, 8}, {{0}, {1}}, {{1}, {0}}, square);
   change("x27", {8, 8, 8}, {{}, {0}, {1, 2, 3}}, {{1, 2}, {0}, {3}}, MeshShape{2, 2, 2, 2});
 }
+
+TEST_CASE("operators that move elements, of the conformance collection") {
+  const auto take = [](const char* name, const Taking& taken, const TensorDescs& x, const MeshShape& mesh) {
+    compare(name, explain(plan_take(taken, x, x[0].sharding, mesh), names));
+  };
+  const TensorDesc a5{DType::f32, {11, 7}, {{}, {0}}}, h1{DType::f32, {4}, {{0}}};
+  take("a5", pad_of(a5.extents, {2, 2}, {4, 1}, {1, 2}), {a5}, MeshShape{2, 2});
+  take("h1", shift_of(h1.extents, 1, 0), {h1}, MeshShape{4});
+  const TensorDesc q7{DType::f32, {14, 257}, {{0}, {}}}, q7b{DType::f32, {14, 116}, {{0}, {}}};
+  take("q7", concatenate_of({q7.extents, q7b.extents}, 1), {q7, q7b}, MeshShape{2});
+  const TensorDesc q9{DType::f32, {14, 257}, {{0}, {1}}}, q9b{DType::f32, {14, 116}, {{0}, {1}}};
+  take("q9", concatenate_of({q9.extents, q9b.extents}, 1), {q9, q9b}, MeshShape{2, 2});
+  const auto reshaped = [](const char* name, const TensorDesc& x, const Extents& to, const Sharding& out, const MeshShape& mesh) {
+    compare(name, explain(plan_reshape(x, {x.type, to, out}, mesh), names));
+  };
+  reshaped("t3", {DType::f32, {4, 14, 4}, {{0}, {1}, {2}}}, {2, 2, 2, 7, 2, 2}, {{0}, {}, {1}, {}, {2}, {}}, MeshShape{2, 4, 2});
+  reshaped("t5", {DType::bf16, {80, 64, 2, 2, 2, 2, 2}, {{0}, {1}, {}, {}, {}, {}, {}}}, {5120, 4, 8}, {{0, 1}, {}, {}}, MeshShape{16, 8});
+}

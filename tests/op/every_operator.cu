@@ -181,6 +181,28 @@ template <class T> void every_number(const ProcessMesh<Grid>& mesh) {
   fmt::print(fmt::runtime("{}{}{}"), product<"ij->j">(y), sum(x, deterministic),
              gather(equal(finished, full<Tensor<T, data>>(mesh, {4}, T(1)))).values.size());
 }
+/// Operators that move elements.
+template <class T> void every_shape(const ProcessMesh<Grid>& mesh) {
+  const auto x = from_function<Tensor<T, data, model>>(mesh, {4, 6}, Row<T>{});
+  const Extents low{1, 0}, high{0, 2}, limit{3, 6};
+  const auto a = slice(x, low, limit);
+  const auto b = slice<P<_, model>, Only<exchanges<data, model>>, 1>(x, {2}, {6}, {2});
+  const auto c = pad(x, low, high, {}, T(1));
+  const auto d = pad<1>(x, {1}, {-1});
+  const auto e = reverse<0, 1>(reverse(x));
+  const auto f = roll<0>(x, 2);
+  const auto g = shift<1, P<data, _>>(x, -1);
+  const auto h = concatenate<0>(f, a, x);
+  const auto i = update(x, slice<1>(a, {1}, {5}), low);
+  const auto j = reshape<P<data, _, model>>(x, {4, 3, 2});
+  const DynamicTensor y(x);
+  const FixedVector<int, max_dims> columns{1};
+  const std::vector<DynamicTensor> parts{roll(y, 1, 0), reverse(y, columns), shift(y, 1, 0, T(1))};
+  const auto k = concatenate(1, parts);
+  const auto l = update(pad(slice(y, low, limit), low, high), slice(y, low, limit), low);
+  fmt::print(fmt::runtime("{}{}{}{}{}{}{}{}{}{}"), a, b, c, d, e, g, h, i, j,
+             reshape(k, Extents{volume(k.extents())}).extents()[0] + l.extents()[0]);
+}
 /// Convolutions, windows and their gradients.
 template <class T> void every_window(const ProcessMesh<Grid>& mesh) {
   const auto x = from_function<Tensor<T, _, data, _, model>>(mesh, {2, 8, 8, 4}, Row<T>{});
@@ -241,6 +263,10 @@ int main(int argc, char** argv) {
   every_number<std::int8_t>(mesh);
   every_number<std::uint8_t>(mesh);
   every_number<complex<double>>(mesh);
+  every_shape<float>(mesh);
+  every_shape<bfloat16>(mesh);
+  every_shape<complex<double>>(mesh);
+  every_shape<std::uint8_t>(mesh);
   every_window<float>(mesh);
   every_window<complex<double>>(mesh);
   every_window<std::int32_t>(mesh);

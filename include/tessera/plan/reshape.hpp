@@ -125,6 +125,8 @@ constexpr Plan plan_reshape(const TensorDesc& x, const TensorDesc& result, const
   // What is unfinished is moved unfinished, and finished or scattered then.
   const Sharding wanted =
       detail::without_axes(out, source.partial).with_partial(source.partial, source.reduction);
+  Term labels;  // other letters than the source's: they stand for other dimensions
+  for (int d = 0; d < result.rank(); ++d) labels.push_back(static_cast<char>('a' + x.rank() + d));
   struct Way {
     Inner before = Inner::dropped, after = Inner::dropped;
     AxisSet gathered;
@@ -148,7 +150,7 @@ constexpr Plan plan_reshape(const TensorDesc& x, const TensorDesc& result, const
     regions.push_back(region());
     TensorDesc made = result;
     made.sharding = to;
-    const int slot = build.take(slots, regions, made, default_labels(made.rank()), false);
+    const int slot = build.take(slots, regions, made, labels, false);
     return build.finish(build.reshard(slot, out), result.sharding);
   };
   detail::BestWay<Way> best(options);
