@@ -31,23 +31,23 @@ template <class T> T sum_of(const std::vector<T>& row, int pieces, bool mean = f
   const LocalBins whole = row_work(dtype_of<T>, n, n);
   const std::size_t limbs = static_cast<std::size_t>(whole.limbs * parts);
   std::vector<std::int64_t> top(parts, std::numeric_limits<std::int64_t>::min()), total(limbs, 0);
-  std::vector<Buffer<T>> cut;
+  std::vector<test::Buffer<T>> cut;
   for (int p = 0; p < pieces; ++p)
     cut.emplace_back(std::vector<T>(row.begin() + n * p / pieces, row.begin() + n * (p + 1) / pieces));
   const auto work_of = [&](int p) { return row_work(dtype_of<T>, n * (p + 1) / pieces - n * p / pieces, n); };
   for (int p = 0; p < pieces; ++p) {
-    const Buffer<std::int64_t> e(std::vector<std::int64_t>(parts, 77));
+    const test::Buffer<std::int64_t> e(std::vector<std::int64_t>(parts, 77));
     exponents(dtype_of<T>, work_of(p), cut[static_cast<std::size_t>(p)].data(), e.data());
     for (std::size_t k = 0; k < parts; ++k) top[k] = std::max(top[k], e.values()[k]);
   }
-  const Buffer<std::int64_t> exponent(top);
+  const test::Buffer<std::int64_t> exponent(top);
   for (int p = 0; p < pieces; ++p) {
-    const Buffer<std::int64_t> own(std::vector<std::int64_t>(limbs, 77));
+    const test::Buffer<std::int64_t> own(std::vector<std::int64_t>(limbs, 77));
     bins(dtype_of<T>, work_of(p), cut[static_cast<std::size_t>(p)].data(), exponent.data(), own.data());
     for (std::size_t l = 0; l < limbs; ++l) total[l] += own.values()[l];
   }
-  const Buffer<std::int64_t> all(total);
-  const Buffer<T> out(std::vector<T>(1, T(77)));
+  const test::Buffer<std::int64_t> all(total);
+  const test::Buffer<T> out(std::vector<T>(1, T(77)));
   unbin(dtype_of<T>, whole, mean, all.data(), exponent.data(), out.data());
   return out.values()[0];
 }
@@ -147,12 +147,12 @@ TEST_CASE("rows across memory, several reduced dimensions, long rows") {
                                   LocalReduce{{20}, {1}, {10000}, {20}}, LocalReduce{{6, 2}, {2, 1}, {}, {}}, LocalReduce{{0, 2}, {2, 1}, {3}, {1}}}) {
     const Index rows_count = volume(rows.kept), n = volume(rows.reduced);
     const std::vector<double> x = small_numbers<double>(random, span(rows.kept, rows.kept_strides) + span(rows.reduced, rows.reduced_strides));
-    const Buffer<double> in(x);
+    const test::Buffer<double> in(x);
     const BinFormat format = bin_format(DType::f64, n);
     const LocalBins work{rows, format.bits, format.limbs, n};
     const auto size = static_cast<std::size_t>(rows_count);
-    const Buffer<std::int64_t> top(std::vector<std::int64_t>(size, 7)), limbs(std::vector<std::int64_t>(size * static_cast<std::size_t>(format.limbs), 7));
-    const Buffer<double> out(std::vector<double>(size, 77));
+    const test::Buffer<std::int64_t> top(std::vector<std::int64_t>(size, 7)), limbs(std::vector<std::int64_t>(size * static_cast<std::size_t>(format.limbs), 7));
+    const test::Buffer<double> out(std::vector<double>(size, 77));
     exponents(DType::f64, work, in.data(), top.data());
     bins(DType::f64, work, in.data(), top.data(), limbs.data());
     unbin(DType::f64, work, false, limbs.data(), top.data(), out.data());
@@ -177,8 +177,8 @@ TEST_CASE("rows across memory, several reduced dimensions, long rows") {
     Extents steps = row_major_strides(rows.reduced);
     for (Index& step : steps) step *= 10;
     find_work.steps = steps;
-    const Buffer<double> top_values(best);
-    const Buffer<std::int64_t> places(std::vector<std::int64_t>(size, 7));
+    const test::Buffer<double> top_values(best);
+    const test::Buffer<std::int64_t> places(std::vector<std::int64_t>(size, 7));
     find(DType::f64, find_work, in.data(), top_values.data(), places.data());
     CHECK(places.values() == where);
   }
@@ -196,7 +196,7 @@ TEST_CASE("scan: lines in memory and across it, from both ends, with what comes 
             for (const Interval earlier : {Interval{0, 0}, Interval{1, 3}}) {
               const LocalScan work{outer, n, inner, reverse, exclusive, 4, earlier};
               const std::vector<std::int32_t> x = small_numbers<std::int32_t>(random, outer * n * inner), before = small_numbers<std::int32_t>(random, outer * 4 * inner);
-              const Buffer<std::int32_t> in(x), first(before), out(std::vector<std::int32_t>(x.size(), 77));
+              const test::Buffer<std::int32_t> in(x), first(before), out(std::vector<std::int32_t>(x.size(), 77));
               scan(DType::i32, Reduction::sum, work, in.data(), first.data(), out.data());
               std::vector<std::int32_t> wanted(x.size());
               for (Index o = 0; o < outer; ++o)
