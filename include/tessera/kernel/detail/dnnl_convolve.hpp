@@ -38,10 +38,11 @@ class DnnlConvolve {
     const auto* k = static_cast<const std::byte*>(kernel) + shape_.kernel_offset * bytes_;
     auto* y = static_cast<std::byte*>(out) + shape_.out_offset * bytes_;
     if (!covered_)
-      launch("tessera::convolve",
-             shape_.batch * shape_.groups * shape_.out_features * shape_.dim[0].results *
-                 shape_.dim[1].results,
-             max_of(1, 32768 / max_of(1, shape_.dim[2].results)), Zeros{&shape_, bytes_, y});
+      launch_on_host("tessera::convolve",
+                     shape_.batch * shape_.groups * shape_.out_features * shape_.dim[0].results *
+                         shape_.dim[1].results,
+                     max_of(1, 32768 / max_of(1, shape_.dim[2].results)),
+                     Zeros{&shape_, bytes_, y});
     for (const DnnlPiece& piece : pieces_)
       for (Index g = 0; g < (!groups_are_features(work_) ? shape_.groups : 1); ++g)
         piece.run(x + g * shape_.in_group * bytes_, k + g * shape_.kernel_group * bytes_,

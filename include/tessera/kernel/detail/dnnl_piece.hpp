@@ -94,7 +94,7 @@ struct DnnlPiece {
     const Run body{this, in, from, out};
     const auto count = static_cast<Index>(bands.size());
     if (count >= host_threads())
-      launch("tessera::convolve", count, 1, body);
+      launch_on_host("tessera::convolve", count, 1, body);
     else
       body.run(0, count);  // by oneDNN's threads
   }

@@ -47,6 +47,13 @@ template <class Body> [[gnu::noinline]] void run_erased(const void* body, Index 
   static_cast<const Body*>(body)->run(begin, end);
 }
 
+/// Runs body over [0, n) on the host's threads, wherever kernels run: for what calls a library of
+/// the host.
+template <class Body>
+void launch_on_host(const char* label, Index n, Index grain, const Body& body) {
+  if (n > 0) launch_host(label, n, grain, &body, &run_erased<Body>);
+}
+
 /// One index of a body, as a device kernel.
 template <class Body> struct DeviceIndex {
   Body body;
@@ -57,7 +64,7 @@ template <class Body> struct DeviceIndex {
 template <class Body> void launch(const char* label, Index n, Index grain, const Body& body) {
   if (n <= 0) return;
   if constexpr (kernels_on_host) {
-    launch_host(label, n, grain, &body, &run_erased<Body>);
+    launch_on_host(label, n, grain, body);
   } else {
     using Policy = Kokkos::RangePolicy<Kokkos::DefaultExecutionSpace, Kokkos::IndexType<Index>>;
     Kokkos::parallel_for(label, Policy(0, n), DeviceIndex<Body>{body});
