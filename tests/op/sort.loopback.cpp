@@ -46,7 +46,7 @@ TEST_CASE("sorts equal std::stable_sort and run their plans, on every mesh") {
     run_loopback(shape.processes(), [&](std::shared_ptr<Transport> world) {
       Random random(seed + 1000 * number);
       const auto mesh = make_mesh_core(world, shape, axis_names(shape.rank()), options);
-      for (int i = 0; i < 160 / share; ++i) {
+      for (int i = 0; i < 60 / share; ++i) {
         const std::string text = some_sort_case(mesh, random);
         const std::lock_guard lock(mutex);
         if (!text.empty()) wrong.push_back(text);
