@@ -12,10 +12,11 @@
 ///
 /// Step j of k updates the own block and (k - 1 - j) widths around it: all of the tensor's elements
 /// there, those behind a periodic border too, and mirror images (which is right for stencils that
-/// mirror). A constant outside stays as it is.
+/// mirror). A constant outside stays as it is. Unless asked otherwise the exchange is one in place
+/// (op/halo_tensor.hpp).
 ///
-/// Laws: one step is plan_halo(); redundant updates are those of elements that the process does not
-/// own.
+/// Laws: one step is plan_halo() in place; redundant updates are those of elements that the process
+/// does not own.
 #include <string>
 
 #include <tessera/plan/explain.hpp>
@@ -62,7 +63,8 @@ constexpr Index deep_updates(const TensorDesc& x, Halo halo, Index steps, const 
 /// steps >= 1; check_halo() of the deepened halo is ok.
 constexpr DeepHalo plan_deep_halo(const TensorDesc& x, const Halo& halo, Index steps, Index flops,
                                   const MeshShape& mesh, int process = 0,
-                                  const PlanOptions& options = {}, const HaloOptions& how = {}) {
+                                  const PlanOptions& options = {},
+                                  const HaloOptions& how = {Corners::cheaper, true}) {
   DeepHalo deep;
   deep.steps = steps;
   deep.plan = plan_halo(x, deepened(halo, steps), mesh, process, options, how);
@@ -82,7 +84,7 @@ constexpr DeepHalo plan_deep_halo(const TensorDesc& x, const Halo& halo, Index s
 /// Returns how many steps, 1 to `most`, are the cheapest a step to make from one exchange.
 constexpr Index best_depth(const TensorDesc& x, const Halo& halo, Index flops, Index most,
                            const MeshShape& mesh, const PlanOptions& options = {},
-                           const HaloOptions& how = {}) {
+                           const HaloOptions& how = {Corners::cheaper, true}) {
   Index best = 1;
   std::int64_t least = max_int64;
   for (Index steps = 1; steps <= most && check_halo(x.extents, deepened(halo, steps)).ok();
