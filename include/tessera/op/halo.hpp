@@ -67,7 +67,8 @@ template <TypedTensor A, int... D> struct HaloCall {
   using Boundaries = ForEach<Boundary, count>;
 
   static Halo halo(const Widths& low, const Widths& high, const Boundaries& boundary, Where where) {
-    for (const std::size_t given : {low.given, high.given, boundary.given})
+    const std::size_t all[] = {low.given, high.given, boundary.given};  // spelled out for nvcc
+    for (const std::size_t given : all)
       if (given != count)
         throw UsageError("halo_exchange names " + std::to_string(count) +
                              " dimensions and is given " + std::to_string(given) +
