@@ -187,12 +187,14 @@ template <class T> void every_shape(const ProcessMesh<Grid>& mesh) {
   const Extents low{1, 0}, high{0, 2}, limit{3, 6};
   const auto a = slice(x, low, limit);
   const auto b = slice<P<_, model>, Only<exchanges<data, model>>, 1>(x, {2}, {6}, {2});
+  const std::vector<Extents> starts{low, low}, limits{limit, limit};
+  const auto halves = slices(x, starts, limits);
   const auto c = pad(x, low, high, {}, T(1));
   const auto d = pad<1>(x, {1}, {-1});
   const auto e = reverse<0, 1>(reverse(x));
   const auto f = roll<0>(x, 2);
   const auto g = shift<1, P<data, _>>(x, -1);
-  const auto h = concatenate<0>(f, a, x);
+  const auto h = concatenate<0>(f, halves[1], x);
   const auto i = update(x, slice<1>(a, {1}, {5}), low);
   const auto j = reshape<P<data, _, model>>(x, {4, 3, 2});
   const DynamicTensor y(x);

@@ -138,6 +138,17 @@ std::string broken_law(const std::shared_ptr<MeshCore>& mesh, Random& random) {
     from[s.dim] = cut;
   }
   law("concatenate of slices == x", s.same(concatenate(s.dim, parts), x));
+  std::vector<Extents> starts, limits;
+  for (Index cut = 0; cut <= s.extents[s.dim]; ++cut) {  // more than eight of them, now and then
+    starts.push_back(none);
+    limits.push_back(s.extents);
+    starts.back()[s.dim] = cut;
+  }
+  const std::vector<DynamicTensor> many = slices(x, starts, limits, s.stride, s.some()(rank));
+  bool alike = many.size() == starts.size();
+  for (std::size_t k = 0; alike && k < many.size(); ++k)
+    alike = s.same(many[k], slice(x, starts[k], limits[k], s.stride));
+  law("slices(x, ...)[k] == slice(x, ...)", alike);
   law("update(x, slice(x, s, l), s) == x",
       s.same(update(x, slice(x, s.start, s.limit, {}, s.some()(rank)), s.start), x));
   law("shift there and back keeps the middle",
@@ -380,6 +391,40 @@ TEST_CASE("typed calls: dimensions and specs are template arguments") {
     const auto most = max<"ij->i", P<data, Unreduced<Max, model>>>(x);
     CHECK(equal(whole(reshard<P<_>>(pad(most, {1}, {0}, {}, -2))),
                 support::pad(whole(max<"ij->i">(x)), {1}, {0}, {0}, -2.0f)));
+  });
+}
+
+TEST_CASE("several slices share one exchange, and one message to a neighbour") {
+  run_loopback(3, [](std::shared_ptr<Transport> world) {
+    const auto mesh = make_mesh<Grid>(world, 3, 1);
+    const auto x = from_function<Tensor<data, _>>(mesh, {30, 2}, Ramp{});
+    Ledger& ledger = mesh.core()->ledger();
+    Arena& arena = mesh.core()->arena();
+    const Index held = arena.in_use();
+    arena.reset_peak();
+    ledger.reset();
+    Recording recording(mesh);
+    const auto parts = slices<0>(x, {{0}, {1}, {2}}, {{28}, {29}, {30}});
+    const Program program = recording.take();
+    static_assert(std::is_same_v<decltype(parts), const std::vector<Tensor<data, _>>>);
+    const Plan& plan = *program.entry(0).plan;
+    CHECK(program.size() == 1);
+    CHECK(plan.communications() == 1);
+    CHECK(plan.messages() <= 1);
+    CHECK(ledger.total().payload_bytes == plan.payload_bytes());
+    CHECK(arena.peak() - held == plan.peak_bytes);
+    for (Index k = 0; k < 3; ++k) {
+      const HostTensor<float> part = gather(parts[static_cast<std::size_t>(k)]);
+      CHECK(part.extents == Extents{28, 2});
+      CHECK(part.values[0] == static_cast<float>(k * 100));
+      CHECK(part.values[55] == static_cast<float>((27 + k) * 100 + 1));
+    }
+    CHECK_THROWS_WITH_AS((void)slices<0>(x, {{0}}, {{1}, {2}}),
+                         doctest::Contains("there are 1 starts and 2 limits"), UsageError);
+    CHECK_THROWS_WITH_AS((void)slices<0>(x, {{0}, {29}}, {{1}, {31}}),
+                         doctest::Contains("the slice is [29, 31) in dimension 0, which has 30"),
+                         ShapeError);
+    CHECK(slices(DynamicTensor(x), {}, {}).empty());
   });
 }
 

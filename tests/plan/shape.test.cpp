@@ -90,6 +90,49 @@ TEST_CASE("conformance: slices and shifts") {
   }
 }
 
+TEST_CASE("conformance: four slices that overlap share one exchange") {
+  FixedVector<Taking, max_operands> takings;
+  for (Index k = 6; k <= 9; ++k) takings.push_back(slice_of({1536}, {k}, {1520 + k}));
+  const Plan plan = plan_take_each(takings, tensor({1536}, {{0}}, DType::f64), {{0}}, {2});
+  check_row("S9", plan, 1, 0, 1);
+  CHECK(plan.also.size() == 3);
+  CHECK(over_processes(plan).payload.total == (2 + 1 + 1) * 8);
+}
+
+TEST_CASE("several slices on every mesh give what plain loops give") {
+  Random random(seed_for("slices on paper", 78));
+  long wrong = 0;
+  for (const MeshShape& mesh : meshes(8, 3))
+    for (int i = 0; i < 40; ++i) {
+      const int rank = 1 + random.below(2);
+      TensorDesc x{DType::i64, {}, some_sharding(random, rank, mesh.rank(), random.chance(30) ? 40 : 0)};
+      for (int d = 0; d < rank; ++d) x.extents.push_back(random.below(12));
+      const Whole<Paper::Value> whole = whole_input<Paper::Value>(x, mesh, 0);
+      FixedVector<Taking, max_operands> takings;
+      std::vector<Whole<Paper::Value>> expected;
+      for (int k = 1 + random.below(8); k > 0; --k) {
+        Extents start, limit, stride;
+        for (Index n : x.extents) {
+          start.push_back(random.below(static_cast<int>(n) + 1));
+          limit.push_back(start.back() + random.below(static_cast<int>(n - start.back()) + 1));
+          stride.push_back(1 + random.below(2));
+        }
+        takings.push_back(slice_of(x.extents, start, limit, stride));
+        expected.push_back(support::slice(whole, start, limit, stride));
+      }
+      const Sharding out = random.chance(50) ? x.sharding : some_sharding(random, rank, mesh.rank());
+      PlanOptions options;
+      options.machine = some_machine(random, mesh.rank());
+      Paper paper([&](int process) { return plan_take_each(takings, x, out, mesh, process, options); }, mesh, options.machine);
+      std::string text = paper.broken_law();
+      if (text.empty()) text = paper.wrong_results({0}, expected);
+      Index calls = 0;
+      if (text.empty()) text = fault_of(paper.plan(), calls);
+      if (!text.empty() && ++wrong <= 5) MESSAGE(text << "\n" << support::describe(x, mesh) << "\n" << support::describe(paper.plan()));
+    }
+  CHECK(wrong == 0);
+}
+
 TEST_CASE("a shift is one message to one neighbour, whatever the number of stages") {
   for (const int stages : {2, 3, 5, 8, 64, 2048}) {
     const TensorDesc x = tensor({4 * stages, 128}, {{0}, {}});

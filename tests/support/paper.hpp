@@ -269,12 +269,12 @@ class Paper {
   }
   void carry_out(int i) {
     const Step& step = plan().steps[i];
+    if (step.region >= 0) return take_regions(i);
     for (int p = 0; p < mesh_.processes(); ++p) {
       const Plan& mine = plans_[index(p)];
       slot(p, step.out).assign(index(mine.slots[step.out].bytes) / size_of(mine.slots[step.out].desc.type), unwritten);
       for (int also : step.also) slot(p, also).assign(index(mine.slots[also].bytes) / size_of(mine.slots[also].desc.type), unwritten);
     }
-    if (step.region >= 0) return take_regions(i);
     if (step.merges) return merge(i);
     if (!step.also.empty()) return communicate_joined(i);
     if (step.kind == StepKind::communicate) {
@@ -331,7 +331,7 @@ class Paper {
       }
     }
   }
-  /// Takes regions of several slots, or gives one back.
+  /// Takes regions of several slots to one or to as many, or gives one back.
   void take_regions(int i) {
     const Step& step = plan().steps[i];
     const std::size_t all = index(mesh_.processes());
@@ -341,8 +341,7 @@ class Paper {
       const StepWork& work = work_[p][index(i)];
       return work.joined.empty() ? work : work.joined[index(k)];
     };
-    const auto put = [&](std::size_t p, Values& from, const std::vector<StridedCopy>& copies) {
-      Values& out = data_[p][index(step.out)];
+    const auto put = [&](Values& from, const std::vector<StridedCopy>& copies, Values& out) {
       if (!step.adjoint) return copy(from, out, copies);
       for (const StridedCopy& c : copies)
         for_each_index(c.extents, [&](const Extents& at_box) {
@@ -354,9 +353,12 @@ class Paper {
       const std::size_t unit = size_of(plan().slots[step.out].desc.type);
       sends[p].assign(index(work.send_staging) / unit, unwritten);
       receives[p].assign(index(work.receive_staging) / unit, unwritten);
-      Values& out = data_[p][index(step.out)];
-      if (step.fills) out.assign(out.size(), step.adjoint ? 0 : outside_);
-      for (int k = 0; k < step.in.size(); ++k) copy(data_[p][index(step.in[k])], sends[p], of_input(p, k).pack);
+      for (int k = 0; k < step.in.size(); ++k) {
+        const Slot& made = plans_[p].slots[step.output(k)];
+        if (!step.in_place(step.output(k)) && (k == 0 || !step.also.empty()))
+          data_[p][index(step.output(k))].assign(index(made.bytes) / unit, !step.fills ? unwritten : step.adjoint ? 0 : outside_);
+        copy(data_[p][index(step.in[k])], sends[p], of_input(p, k).pack);
+      }
       sources[p] = work.send == Buffer::block ? data_[p][index(step.in[0])] : sends[p];
       calls[p] = &work.call;
     }
@@ -365,8 +367,9 @@ class Paper {
         run_call(static_cast<int>(p), calls, sources, work_[p][index(i)].receive == Buffer::block ? data_[p][index(step.out)] : receives[p]);
     for (std::size_t p = 0; p < all; ++p)
       for (int k = 0; k < step.in.size(); ++k) {
-        put(p, data_[p][index(step.in[k])], of_input(p, k).local);
-        put(p, receives[p], of_input(p, k).unpack);
+        Values& out = data_[p][index(step.output(k))];
+        put(data_[p][index(step.in[k])], of_input(p, k).local, out);
+        put(receives[p], of_input(p, k).unpack, out);
       }
   }
   std::vector<Values*> inputs(int p, const Step& step, int first, int last) {

@@ -6,6 +6,8 @@
 ///
 ///     TensorCore y = detail::slice(x, {0, 2}, {4, 6}, {}, out, {"slice", where});
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <tessera/op/operators.hpp>
 #include <tessera/op/outside.hpp>
@@ -84,6 +86,49 @@ inline TensorCore slice(const TensorCore& x, const Extents& start, const Extents
     require_no(slice_text(x.extents(), start, limit, stride), site);
     return slice_of(x.extents(), start, limit, stride);
   });
+}
+
+/// Several slices, eight at a time by one exchange.
+inline std::vector<TensorCore> slices(const TensorCore& x, const std::vector<Extents>& starts,
+                                      const std::vector<Extents>& limits, const Extents& stride,
+                                      const Sharding& out, CallSite site) {
+  MeshCore& mesh = mesh_of(x, site);
+  if (starts.size() != limits.size())
+    throw UsageError(std::string(site.label) + ": there are " + std::to_string(starts.size()) +
+                         " starts and " + std::to_string(limits.size()) +
+                         " limits; give one of each for each slice",
+                     site.where);
+  std::vector<TensorCore> results;
+  for (std::size_t first = 0; first < starts.size(); first += max_operands) {
+    const std::size_t end =
+        min_of(static_cast<Index>(starts.size()), static_cast<Index>(first) + max_operands);
+    PlanKey key(OperatorKind::slice);
+    key.add("stride", stride);
+    Shardings targets;
+    for (std::size_t k = first; k < end; ++k) {
+      key.add("start", starts[k]);
+      key.add("limit", limits[k]);
+      targets.push_back(out);
+    }
+    key.add(x.desc());
+    key.add(out);
+    std::vector<TensorCore> also;
+    Extras extras;
+    extras.targets = &targets;
+    extras.also = &also;
+    results.push_back(run_operator(key, {&x}, site, extras, [&](const PlanOptions& options) {
+      FixedVector<Taking, max_operands> takings;
+      for (std::size_t k = first; k < end; ++k) {
+        require_no(slice_text(x.extents(), starts[k], limits[k], stride), site);
+        takings.push_back(slice_of(x.extents(), starts[k], limits[k], stride));
+      }
+      require(check_shape({x.sharding()}, x.rank(), out), 1, site);
+      require_sharding(out, mesh, site);
+      return plan_take_each(takings, x.desc(), out, mesh.shape(), mesh.process(), options);
+    }));
+    for (TensorCore& one : also) results.push_back(std::move(one));
+  }
+  return results;
 }
 
 inline TensorCore pad(const TensorCore& x, const Extents& low, const Extents& high,

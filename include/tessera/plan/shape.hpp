@@ -186,6 +186,21 @@ template <class Way> class BestWay {
   Way way_{};
   int worth_ = -1;
 };
+
+/// Returns the best plan make(gathered axes, process): with what moves exchanged, or gathered first
+/// so that all that is left is local, or gathered as far as it may not be exchanged. To gather what
+/// an exchange would bring must not move more. `make` says in `moving` over which axes data move.
+template <class Make>
+constexpr Plan exchanged_or_gathered(const Make& make, const AxisSet& moving, int process,
+                                     const PlanOptions& options) {
+  BestWay<AxisSet> best(options);
+  best.add(make(AxisSet{}, 0), {});
+  const Index most = bytes_moved(best.plan());
+  const AxisSet all = moving, barred = all - options.contract.axes(Collective::exchange);
+  if (!all.empty()) best.add(make(all, 0), all, most);
+  if (!barred.empty() && barred != all) best.add(make(barred, 0), barred, most);
+  return process == 0 ? best.plan() : make(best.way(), process);
+}
 }  // namespace detail
 
 /// Plans how `result` is made of what regions[k] takes of operands[k]; later operands come over
@@ -224,16 +239,7 @@ constexpr Plan plan_take(OperatorKind kind, const TensorDescs& operands, const R
     const int slot = build.take(slots, split, made, default_labels(result.rank()), fills);
     return build.finish(build.reshard(slot, out), result.sharding);
   };
-  detail::BestWay<AxisSet> best(options);
-  best.add(make({}, 0), {});
-  // To gather what an exchange would bring must not move more. Then all that is left is local; or
-  // all but what may be exchanged.
-  const Index most = detail::bytes_moved(best.plan());
-  const AxisSet barred = moving - options.contract.axes(Collective::exchange);
-  const AxisSet all = moving;
-  if (!all.empty()) best.add(make(all, 0), all, most);
-  if (!barred.empty() && barred != all) best.add(make(barred, 0), barred, most);
-  return process == 0 ? best.plan() : make(best.way(), process);
+  return detail::exchanged_or_gathered(make, moving, process, options);
 }
 
 /// The same of what an operator takes, under the sharding `out`.
@@ -241,6 +247,41 @@ constexpr Plan plan_take(const Taking& taken, const TensorDescs& operands, const
                          const MeshShape& mesh, int process = 0, const PlanOptions& options = {}) {
   return plan_take(taken.kind, operands, taken.regions, {operands[0].type, taken.extents, out},
                    taken.fills, mesh, process, options);
+}
+
+/// Plans several takings of one operand by one exchange; the results are all under the sharding
+/// `out`, the first being the plan's, the others its further ones.
+constexpr Plan plan_take_each(const FixedVector<Taking, max_operands>& takings, const TensorDesc& x,
+                              const Sharding& out, const MeshShape& mesh, int process = 0,
+                              const PlanOptions& options = {}) {
+  const Sharding source = without_unit_axes(x.sharding, mesh);
+  const Sharding target = without_unit_axes(out, mesh);
+  const Sharding taken =
+      detail::without_axes(target, source.partial).with_partial(source.partial, source.reduction);
+  AxisSet moving;
+  const auto make = [&](AxisSet gathered, int at) {
+    PlanBuilder build(takings[0].kind, mesh, at, options);
+    const Sharding from = detail::without_axes(source, gathered);
+    const int slot = build.reshard(build.operand(x, default_labels(x.rank())), from);
+    FixedVector<int, max_operands> slots, made;
+    FixedVector<std::int8_t, max_operands> regions;
+    bool fills = false;
+    for (const Taking& one : takings) {
+      const Region region = detail::split_so(one.regions[0], from, taken);
+      moving = moving | moving_axes(region, mesh);
+      fills = fills || one.fills;
+      slots.push_back(slot);
+      regions.push_back(build.region(region));
+      made.push_back(build.shaped({x.type, one.extents, taken}, default_labels(x.rank()), -1));
+    }
+    build.take_each(slots, regions, made, fills);
+    for (int k = 0; k < made.size(); ++k) {
+      made[k] = build.reshard(made[k], target);
+      if (k > 0) build.plan().also.push_back(static_cast<std::int8_t>(made[k]));
+    }
+    return build.finish(made[0], out);
+  };
+  return detail::exchanged_or_gathered(make, moving, process, options);
 }
 
 }  // namespace tessera
