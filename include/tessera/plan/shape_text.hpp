@@ -31,7 +31,7 @@ inline std::string interval_text(Index lo, Index hi) {
 }
 }  // namespace detail
 
-/// Each returns what is wrong, or nothing.
+/// Returns what is wrong with a slice, or nothing.
 inline std::string slice_text(const Extents& x, const Extents& start, const Extents& limit,
                               const Extents& stride) {
   for (const std::string& text :
@@ -51,6 +51,7 @@ inline std::string slice_text(const Extents& x, const Extents& start, const Exte
   return "";
 }
 
+/// Returns what is wrong with a pad, or nothing.
 inline std::string pad_text(const Extents& x, const Extents& low, const Extents& high,
                             const Extents& interior) {
   for (const std::string& text :
@@ -79,6 +80,8 @@ inline std::string pad_text(const Extents& x, const Extents& low, const Extents&
   return "";
 }
 
+/// Returns what is wrong with the extents of tensors that are put one behind the other along `dim`,
+/// or nothing.
 inline std::string concatenate_text(const FixedVector<Extents, max_operands>& x, int dim) {
   for (int k = 1; k < x.size(); ++k)
     for (int d = 0; d < x[0].size(); ++d)
@@ -91,6 +94,7 @@ inline std::string concatenate_text(const FixedVector<Extents, max_operands>& x,
   return "";
 }
 
+/// Returns what is wrong with a block that takes the place of part of x, or nothing.
 inline std::string update_text(const Extents& x, const Extents& block, const Extents& start) {
   if (const std::string text = detail::entries_text("start", start.size(), x.size()); !text.empty())
     return text;
@@ -103,6 +107,7 @@ inline std::string update_text(const Extents& x, const Extents& block, const Ext
   return "";
 }
 
+/// Returns what is wrong with new extents, or nothing.
 inline std::string reshape_text(const Extents& from, const Extents& to) {
   for (int d = 0; d < to.size(); ++d)
     if (to[d] < 0)
