@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -35,12 +36,16 @@ std::shared_ptr<Group> everybody(Transport& of) {
 
 /// Makes every kind of call in two shapes; stops at the first exception, which it returns.
 std::string run_all(Group& group) {
+  // When a wait fails the call goes on, and what it writes to has to stay.
+  static std::vector<std::shared_ptr<void>> kept;
   try {
     for (const Collective kind : cases::kinds)
       for (const cases::Shape shape : {cases::Shape::even, cases::Shape::ragged}) {
-        auto c =
+        auto made =
             cases::make_case<float>(kind, shape, Reduction::sum, group.rank(), group.size(), 2);
-        group.run(c.call, c.send.data(), c.receive.data());
+        const auto c = std::make_shared<decltype(made)>(std::move(made));
+        kept.push_back(c);
+        group.run(c->call, c->send.data(), c->receive.data());
       }
   } catch (const CommunicationError& error) {
     return error.what();
@@ -120,7 +125,7 @@ TEST_CASE("a wait of MPI's that fails names the call that was waited for") {
   Call call = cases::make_case<float>(Collective::exchange, cases::Shape::even, Reduction::sum,
                                       other->rank(), other->size(), 1)
                   .call;
-  std::vector<float> buffers[2] = {std::vector<float>(1000), std::vector<float>(1000)};
+  static std::vector<float> buffers[2] = {std::vector<float>(1000), std::vector<float>(1000)};
   support::pmpi::fail("MPI_Wait", MPI_ERR_INTERN);
   std::string text;
   try {
