@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "indexed_cases.hpp"
+#include "support/every_mesh.hpp"
 
 using namespace tessera;
 using namespace support;
@@ -23,12 +24,6 @@ using Grid = Mesh<data, model>;
 template <class T, class... D>
 using Tensor = ShardedTensor<T, Grid, P<D...>>;
 using Ids = std::int32_t;
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr int share = 8;  // sanitized programs run an eighth of the cases
-#else
-inline constexpr int share = 1;
-#endif
 
 /// Makes a tensor of which element i is f(i), i row-major.
 template <class T, class F>
@@ -120,32 +115,8 @@ double inner(const DynamicTensor& a, const DynamicTensor& b) {
 }  // namespace
 
 TEST_CASE("takes, scatters, one-hots and windows equal plain loops, and run their plans") {
-  const std::uint64_t seed = seed_for("indexed on loopback", 70);
-  std::mutex mutex;
-  std::vector<std::string> wrong;
-  long cases = 0;
-  std::uint64_t number = 0;
-  for (const MeshShape& shape : meshes(8, 3)) {
-    ++number;
-    MeshOptions options;
-    Random machine(seed + number);
-    options.machine = some_machine(machine);
-    options.check = number % 3 == 0 ? Check::communicating : Check::normal;
-    run_loopback(shape.processes(), [&](std::shared_ptr<Transport> world) {
-      Random random(seed + 1000 * number);
-      const auto mesh = make_mesh_core(world, shape, axis_names(shape.rank()), options);
-      for (int i = 0; i < 200 / share; ++i) {
-        const std::string text = some_indexed_case(mesh, random);
-        const std::lock_guard lock(mutex);
-        if (!text.empty()) wrong.push_back(text);
-        cases += mesh->process() == 0;
-      }
-    });
-    if (wrong.size() > 5) break;
-  }
-  MESSAGE(cases << " cases");
-  for (std::size_t i = 0; i < wrong.size() && i < 5; ++i) MESSAGE(wrong[i]);
-  CHECK(wrong.empty());
+  on_every_mesh("indexed on loopback", 70, 200 / share, 3,
+                [](const std::shared_ptr<MeshCore>& mesh, Random& random) { return some_indexed_case(mesh, random); });
 }
 
 TEST_CASE("every element type is taken and scattered to the bit") {

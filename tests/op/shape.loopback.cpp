@@ -5,10 +5,10 @@
 #include <doctest/doctest.h>
 
 #include <functional>
-#include <mutex>
 
 #include "elements.hpp"
 #include "shape_cases.hpp"
+#include "support/every_mesh.hpp"
 
 using namespace tessera;
 using namespace support;
@@ -21,43 +21,6 @@ namespace {
 using grid::data, grid::model;
 using Grid = Mesh<data, model>;
 template <class... D> using Tensor = ShardedTensor<float, Grid, P<D...>>;
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr int share = 8;  // sanitized programs run an eighth of the cases
-#else
-inline constexpr int share = 1;
-#endif
-
-/// Runs `cases(mesh, random)` on every mesh of up to 8 processes; it returns what is wrong.
-template <class Run>
-void on_every_mesh(const char* name, std::uint64_t otherwise, int count, int axes, const Run& run) {
-  const std::uint64_t seed = seed_for(name, otherwise);
-  std::mutex mutex;
-  std::vector<std::string> wrong;
-  long cases = 0;
-  std::uint64_t number = 0;
-  for (const MeshShape& shape : meshes(8, axes)) {
-    ++number;
-    MeshOptions options;
-    Random machine(seed + number);
-    options.machine = some_machine(machine);
-    options.check = number % 3 == 0 ? Check::communicating : Check::normal;
-    run_loopback(shape.processes(), [&](std::shared_ptr<Transport> world) {
-      Random random(seed + 1000 * number);
-      const auto mesh = make_mesh_core(world, shape, axis_names(shape.rank()), options);
-      for (int i = 0; i < count; ++i) {
-        const std::string text = run(mesh, random);
-        const std::lock_guard lock(mutex);
-        if (!text.empty()) wrong.push_back(text);
-        cases += mesh->process() == 0;
-      }
-    });
-    if (wrong.size() > 5) break;
-  }
-  MESSAGE(cases << " cases");
-  for (std::size_t i = 0; i < wrong.size() && i < 5; ++i) MESSAGE(wrong[i]);
-  CHECK(wrong.empty());
-}
 
 /// A finished tensor of doubles, and the numbers of operators on it.
 struct Sample {
