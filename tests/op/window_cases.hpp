@@ -88,7 +88,7 @@ template <class T> class WindowCases {
       for (Index& high : c.high) ++high;  // until the window fits
     const ConvolveWindows shape = shape_of(c, p, k);
     const Extents y = convolved_extents(shape, p, x, k);
-    const ConvolveGradient g = which == 1   ? input_gradient(terms, shape, x, k)
+    const ConvolveGradient g = which == 1   ? input_gradient(terms, shape, x)
                                : which == 2 ? kernel_gradient(terms, shape, x, k)
                                             : ConvolveGradient{terms, shape};
     const TensorDesc a = tensor(which == 1 ? y : x), b = tensor(which == 2 ? y : k);

@@ -380,7 +380,7 @@ TEST_CASE("the shape of a gradient is that of what it is the gradient of") {
     ConvolveWindows shape{{w}, 2};
     const Extents y = convolved_extents(shape, parts_of(terms), x, k);
     if (y[1] == 0) continue;
-    const ConvolveGradient by_x = input_gradient(terms, shape, x, k),
+    const ConvolveGradient by_x = input_gradient(terms, shape, x),
                            by_k = kernel_gradient(terms, shape, x, k);
     CHECK(convolved_extents(by_x.shape, parts_of(by_x.terms), y, k) == x);
     CHECK(convolved_extents(by_k.shape, parts_of(by_k.terms), x, y) == k);

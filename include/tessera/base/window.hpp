@@ -65,6 +65,19 @@ constexpr Interval read_by(Interval elements, Index results_extent, const Window
   return {lo, max_of(lo, hi)};
 }
 
+/// Returns the window by which what slides over n elements by `w` is carried back: taps turned
+/// round, stride and base dilation exchanged, and as many results as there were elements.
+constexpr Window turned(const Window& w, Index n) {
+  const Index span = dilated(w.size, w.window_dilation);
+  Window back = w;
+  back.stride = w.base_dilation;
+  back.base_dilation = w.stride;
+  back.low = span - 1 - w.low;
+  back.high = (n - 1) * w.base_dilation + span - dilated(result_extent(n, w), w.stride) - back.low;
+  back.reversed = !w.reversed;
+  return back;
+}
+
 /// Returns the window as it slides over a part of the elements, from `first_element` on, making
 /// results from `first_result` on with taps from `first_tap` on: `low` is all that changes, and the
 /// number of taps.

@@ -11,6 +11,7 @@
 /// reverse: from the last to the first), what was joined before as f's first argument; it need not
 /// commute. Element 0 of an exclusive one is the identity. Floats differ between meshes by how f
 /// rounds.
+#include <tessera/kernel/functions/fixed.hpp>
 #include <tessera/op/cumulative.hpp>
 #include <tessera/op/function_check.hpp>
 #include <tessera/op/gather.hpp>

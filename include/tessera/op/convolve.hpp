@@ -37,11 +37,7 @@ inline TensorCore convolve(const Terms& terms, const ConvolveWindows& shape, boo
   key.add(x.desc());
   key.add(k.desc());
   key.add(out);
-  for (const Window& w : shape.windows) {
-    for (const Index i : {w.size, w.stride, w.low, w.high, w.base_dilation, w.window_dilation})
-      key.add(static_cast<std::uint64_t>(i));
-    key.add(static_cast<std::uint64_t>(w.reversed));
-  }
+  for (const Window& w : shape.windows) key.add(w);
   std::uint64_t sides = static_cast<std::uint64_t>(shape.input) |
                         static_cast<std::uint64_t>(shape.kernel) << 1 |
                         static_cast<std::uint64_t>(shape.result) << 2;
@@ -108,7 +104,7 @@ inline TensorCore convolve_input_gradient(const Terms& terms, const Convolution&
   const ConvolveWindows shape = shape_of(c, parts, k.extents());
   require_gradient(terms, dy.extents(), convolved_extents(shape, parts, x, k.extents()), mesh,
                    site);
-  const ConvolveGradient g = input_gradient(terms, shape, x, k.extents());
+  const ConvolveGradient g = input_gradient(terms, shape, x);
   return convolve(g.terms, g.shape, c.portable, dy, k, out, site);
 }
 inline TensorCore convolve_kernel_gradient(const Terms& terms, const Convolution& c,

@@ -12,6 +12,7 @@
 /// communication is the product's, and that of extras whose sharding differs from the result's.
 #include <tuple>
 
+#include <tessera/kernel/functions/arithmetic.hpp>
 #include <tessera/op/einsum.hpp>
 #include <tessera/op/map.hpp>
 

@@ -10,6 +10,7 @@
 /// Laws: the destination gets what the operator of the same name returns, under the destination's
 /// own spec; its memory stays where it is; a destination that shares memory with an operand is
 /// refused.
+#include <tessera/kernel/functions/arithmetic.hpp>
 #include <tessera/op/einsum.hpp>
 #include <tessera/op/map.hpp>
 #include <tessera/op/reduce.hpp>

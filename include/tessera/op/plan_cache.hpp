@@ -54,6 +54,11 @@ class PlanKey {
     for (Index extent : desc.extents) add(static_cast<std::uint64_t>(extent));
     add_sharding(desc.sharding);
   }
+  void add(const Window& w) {
+    for (const Index i : {w.size, w.stride, w.low, w.high, w.base_dilation, w.window_dilation})
+      add(static_cast<std::uint64_t>(i));
+    add(static_cast<std::uint64_t>(w.reversed));
+  }
   /// Adds an argument that has a number for each dimension; `name` outlives the key.
   void add(std::string_view name, const Extents& numbers) {
     add(static_cast<std::uint64_t>(numbers.size()));

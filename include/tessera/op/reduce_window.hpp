@@ -20,11 +20,6 @@
 namespace tessera {
 namespace detail {
 
-inline void add_windows(PlanKey& key, const WindowList& windows) {
-  for (const Window& w : windows)
-    for (const Index i : {w.size, w.stride, w.low, w.high, w.base_dilation, w.window_dilation})
-      key.add(static_cast<std::uint64_t>(i));
-}
 inline void require_windows(const WindowSettings& s, const Extents& x, const MeshCore& mesh,
                             CallSite site) {
   const WindowVerdict verdict = check_windows(s, x);
@@ -48,7 +43,7 @@ inline TensorCore reduce_window(Reduction reduction, bool mean, const WindowList
   key.add(x.desc());
   key.add(out);
   key.add(static_cast<std::uint64_t>(mean));
-  add_windows(key, windows);
+  for (const Window& w : windows) key.add(w);
   Extras extras;
   if (mean) {
     Index count = 1;
@@ -90,7 +85,7 @@ inline TensorCore select_and_scatter(bool greatest, const WindowSettings& s, con
   key.add(x.desc());
   key.add(source.desc());
   key.add(out);
-  add_windows(key, windows);
+  for (const Window& w : windows) key.add(w);
   return run_operator(key, {&x, &source}, site, {}, [&](const PlanOptions& options) {
     require_windowed(x, out, site);
     require_windowed(source, out, site);

@@ -5,7 +5,7 @@
 /// strides and base dilations exchanged, and of the input by the result's gradient, with strides
 /// and window dilations exchanged.
 ///
-///     const ConvolveGradient g = input_gradient(terms, shape, x, k);   // plan_convolve(g.terms, g.shape, dy, k, ...)
+///     const ConvolveGradient g = input_gradient(terms, shape, x);   // plan_convolve(g.terms, g.shape, dy, k, ...)
 ///
 /// Laws: <convolve(x, k), y> == <x, input gradient(y, k)> == <k, kernel gradient(x, y)>; the shape
 /// of a gradient is that of what it is the gradient of.
@@ -19,10 +19,10 @@ struct ConvolveGradient {
   ConvolveWindows shape;
 };
 
-/// The gradient by the input: the operands are the result's gradient and the kernel. `x`, `k`: the
-/// extents of the input and the kernel of the convolution whose gradient it is.
+/// The gradient by the input: the operands are the result's gradient and the kernel. `x`: the
+/// extents of the input of the convolution whose gradient it is.
 constexpr ConvolveGradient input_gradient(const Terms& terms, const ConvolveWindows& shape,
-                                          const Extents& x, const Extents& k) {
+                                          const Extents& x) {
   const ConvolveParts parts = parts_of(terms);
   ConvolveGradient g{terms, shape};
   g.terms.operands[0] = terms.result;
@@ -36,17 +36,7 @@ constexpr ConvolveGradient input_gradient(const Terms& terms, const ConvolveWind
     const char label = g.terms.result[turned.result_spatial[d]];
     int from = 0;
     while (terms.result[parts.result_spatial[from]] != label) ++from;
-    const Window& w = shape.windows[from];
-    const Index n = x[parts.input_spatial[from]];
-    const Index made = result_extent(n, w), span = dilated(w.size, w.window_dilation);
-    Window& back = g.shape.windows[d];
-    back = w;
-    back.stride = w.base_dilation;
-    back.base_dilation = w.stride;
-    back.low = span - 1 - w.low;
-    back.high = (n - 1) * w.base_dilation + span - dilated(made, w.stride) - back.low;
-    back.reversed = !w.reversed;
-    back.size = k[parts.kernel_spatial[from]];
+    g.shape.windows[d] = tessera::turned(shape.windows[from], x[parts.input_spatial[from]]);
   }
   return g;
 }

@@ -18,6 +18,8 @@
 
 #include <tessera/plan/explain.hpp>
 #include <tessera/plan/merge_split.hpp>
+#include <tessera/plan/numbers.hpp>
+#include <tessera/plan/region_work.hpp>
 #include <tessera/plan/relocation.hpp>
 
 namespace tessera {

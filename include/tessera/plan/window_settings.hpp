@@ -9,7 +9,6 @@
 /// Laws: `size` has an entry for each dimension, the others too or none, which stands for 1
 /// (strides and dilations) or 0.
 #include <string>
-#include <utility>
 
 #include <tessera/base/window.hpp>
 #include <tessera/spec/sharding.hpp>
@@ -86,19 +85,12 @@ inline std::string explain(const WindowVerdict& v) {
   return "";
 }
 
-/// Returns the windows by which the gradient of a windowed sum is one of the result's gradient:
-/// taps turned round, strides and base dilations exchanged (plan/gradient_shape.hpp does the same).
+/// Returns the windows by which the gradient of a windowed sum is one of the result's gradient.
 constexpr WindowList turned(const WindowList& windows, const Extents& x) {
   WindowList back;
   for (int d = 0; d < windows.size(); ++d) {
-    const Window& w = windows[d];
-    const Index span = dilated(w.size, w.window_dilation);
-    Window b = w;
-    std::swap(b.stride, b.base_dilation);
-    b.low = span - 1 - w.low;
-    b.high =
-        (x[d] - 1) * w.base_dilation + span - dilated(result_extent(x[d], w), w.stride) - b.low;
-    back.push_back(b);
+    back.push_back(turned(windows[d], x[d]));
+    back.back().reversed = false;  // a window that only joins has no first tap
   }
   return back;
 }
