@@ -38,10 +38,9 @@ template <Reduction R, class T> struct ReduceWindows {
         piece(i / shape.pieces, i % shape.pieces * WindowRows::most);
       } else {
         Total total = F::start();
-        const T* from = in;
-        shape.walk_result(i, [&total, from](Index, Index at) {
-          total = F::join(total, static_cast<Total>(from[at]));
-        });
+        ResultTaps walk(shape, i);
+        for (Index tap, from; walk.next(tap, from);)
+          total = F::join(total, static_cast<Total>(in[from]));
         out[i] = scaled<T>(total, scale);
       }
     }
@@ -50,19 +49,20 @@ template <Reduction R, class T> struct ReduceWindows {
     const Index hi = min_of(shape.width(), lo + WindowRows::most);
     Total total[WindowRows::most];
     for (Index j = 0; j < hi - lo; ++j) total[j] = F::start();
-    shape.walk_row(row, lo, hi, [&](Index, Index from, Index hop, Index to, Index step, Index n) {
-      const T* p = in + from;
-      Total* q = total + to;
-      if (hop == 1 && step == 1) {
+    RowTaps walk(shape, row, lo, hi);
+    for (RowTap t; walk.next(t);) {
+      const T* p = in + t.from;
+      Total* q = total + t.to;
+      if (t.hop == 1 && t.step == 1) {
         with_wide_vectors([&]() TESSERA_INLINE {
           TESSERA_SIMD
-          for (Index j = 0; j < n; ++j) q[j] = F::join(q[j], static_cast<Total>(p[j]));
+          for (Index j = 0; j < t.count; ++j) q[j] = F::join(q[j], static_cast<Total>(p[j]));
         });
       } else {
-        for (Index j = 0; j < n; ++j)
-          q[j * step] = F::join(q[j * step], static_cast<Total>(p[j * hop]));
+        for (Index j = 0; j < t.count; ++j)
+          q[j * t.step] = F::join(q[j * t.step], static_cast<Total>(p[j * t.hop]));
       }
-    });
+    }
     T* to = out + row * shape.width() + lo;
     for (Index j = 0; j < hi - lo; ++j) to[j] = scaled<T>(total[j], scale);
   }
@@ -74,9 +74,7 @@ void reduce_window_elements(Reduction reduction, const LocalReduceWindow& work, 
   with_reduction<T>(reduction, [&](auto r) {
     using Bits = Stored<T>;
     const WindowRows shape = window_rows(work.input, work.input_strides, work.result, work.windows);
-    const Index each = saturating_mul(min_of(shape.width(), WindowRows::most), shape.taps);
-    launch("tessera::reduce_window", kernels_on_host ? shape.rows * shape.pieces : shape.results,
-           max_of(1, 32768 / max_of(1, each)),
+    launch("tessera::reduce_window", shape.indices(), shape.grain(),
            ReduceWindows<decltype(r)::value, Bits>{shape, static_cast<const Bits*>(in),
                                                    static_cast<Bits*>(out), scale});
   });

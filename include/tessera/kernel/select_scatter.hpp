@@ -49,10 +49,9 @@ template <class T> struct SelectTaps {
         piece(i / shape.pieces, i % shape.pieces * WindowRows::most);
       } else {
         Best best{{}, -1};
-        const SelectTaps& self = *this;
-        shape.walk_result(i, [&best, &self](Index tap, Index at) {
-          self.take(best, static_cast<ComputeType<T>>(self.in[at]), tap);
-        });
+        ResultTaps walk(shape, i);
+        for (Index tap, from; walk.next(tap, from);)
+          take(best, static_cast<ComputeType<T>>(in[from]), tap);
         selected[i] = best.tap;
       }
     }
@@ -61,11 +60,10 @@ template <class T> struct SelectTaps {
     const Index hi = min_of(shape.width(), lo + WindowRows::most);
     Best best[WindowRows::most];
     for (Index j = 0; j < hi - lo; ++j) best[j] = {{}, -1};
-    shape.walk_row(
-        row, lo, hi, [&](Index tap, Index from, Index hop, Index to, Index step, Index n) {
-          for (Index j = 0; j < n; ++j)
-            take(best[to + j * step], static_cast<ComputeType<T>>(in[from + j * hop]), tap);
-        });
+    RowTaps walk(shape, row, lo, hi);
+    for (RowTap t; walk.next(t);)
+      for (Index j = 0; j < t.count; ++j)
+        take(best[t.to + j * t.step], static_cast<ComputeType<T>>(in[t.from + j * t.hop]), t.tap);
     for (Index j = 0; j < hi - lo; ++j) selected[row * shape.width() + lo + j] = best[j].tap;
   }
 };
@@ -87,11 +85,10 @@ template <class T> struct SumSelected {
         piece(i / shape.pieces, i % shape.pieces * WindowRows::most);
       } else {
         Total total{};
-        const SumSelected& self = *this;
-        shape.walk_result(i, [&total, &self, last](Index tap, Index at) {
-          if (self.selected[at] == last - tap)
-            total = F::join(total, static_cast<Total>(self.source[at]));
-        });
+        ResultTaps walk(shape, i);
+        for (Index tap, from; walk.next(tap, from);)
+          if (selected[from] == last - tap)
+            total = F::join(total, static_cast<Total>(source[from]));
         out[i] = static_cast<T>(total);
       }
     }
@@ -101,13 +98,13 @@ template <class T> struct SumSelected {
     const Index last = shape.taps - 1;
     Total total[WindowRows::most];
     for (Index j = 0; j < hi - lo; ++j) total[j] = Total{};
-    shape.walk_row(
-        row, lo, hi, [&](Index tap, Index from, Index hop, Index to, Index step, Index n) {
-          for (Index j = 0; j < n; ++j)
-            if (selected[from + j * hop] == last - tap)
-              total[to + j * step] =
-                  F::join(total[to + j * step], static_cast<Total>(source[from + j * hop]));
-        });
+    RowTaps walk(shape, row, lo, hi);
+    for (RowTap t; walk.next(t);)
+      for (Index j = 0; j < t.count; ++j) {
+        const Index from = t.from + j * t.hop;
+        Total& sum = total[t.to + j * t.step];
+        if (selected[from] == last - t.tap) sum = F::join(sum, static_cast<Total>(source[from]));
+      }
     T* to = out + row * shape.width() + lo;
     for (Index j = 0; j < hi - lo; ++j) to[j] = static_cast<T>(total[j]);
   }
@@ -132,20 +129,13 @@ void select_scatter_elements(bool greatest, const LocalSelectScatter& work, cons
       window_rows(work.input, row_major_strides(work.input), work.source, work.windows);
   const WindowRows sums =
       window_rows(work.source, row_major_strides(work.source), work.result, turned);
-  const auto grain = [](const WindowRows& rows) {
-    const Index each = saturating_mul(min_of(rows.width(), WindowRows::most), rows.taps);
-    return max_of(1, 32768 / max_of(1, each));
-  };
-  const auto indices = [](const WindowRows& rows) {
-    return kernels_on_host ? rows.rows * rows.pieces : rows.results;
-  };
   using Selected = Kokkos::View<Index*, Kokkos::DefaultExecutionSpace::memory_space>;
   const Selected selected(
       Kokkos::view_alloc("tessera::select_scatter", Kokkos::WithoutInitializing),
       static_cast<std::size_t>(reads.results));
-  launch("tessera::select_scatter", indices(reads), grain(reads),
+  launch("tessera::select_scatter", reads.indices(), reads.grain(),
          SelectTaps<T>{reads, greatest, static_cast<const T*>(input), selected.data()});
-  launch("tessera::select_scatter", indices(sums), grain(sums),
+  launch("tessera::select_scatter", sums.indices(), sums.grain(),
          SumSelected<T>{sums, selected.data(), static_cast<const T*>(source),
                         static_cast<T*>(result)});
   fence();  // the selection goes

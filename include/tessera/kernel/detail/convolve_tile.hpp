@@ -12,17 +12,13 @@
 
 #include <tessera/base/dtype.hpp>
 #include <tessera/base/math.hpp>
+#include <tessera/kernel/detail/block_walk.hpp>
 #include <tessera/kernel/detail/simd.hpp>
 
 // Without it, g++ 12 keeps the sums in memory at -O2.
 #define TESSERA_UNROLL _Pragma("GCC unroll 8")
 
 namespace tessera::detail {
-
-/// `length` rows of a packed kernel from row `at` on.
-struct KernelRun {
-  Index at, length;
-};
 
 template <class A, int Rows> struct ConvolveTile {
   static constexpr Index lanes = 64 / sizeof(A);
