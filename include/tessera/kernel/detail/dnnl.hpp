@@ -6,7 +6,7 @@
 /// one 0.03 s.)
 ///
 ///     const DnnlLayout user = DnnlLayout::strided(dnnl_f32, dims, strides);
-///     const DnnlPrimitive to_packed = dnnl_reorder(user, packed);
+///     const DnnlPrimitive to_packed = make_dnnl_reorder(user, packed);
 ///     to_packed.run({{DNNL_ARG_FROM, &user, from}, {DNNL_ARG_TO, &packed, to}});
 ///
 /// Laws: a primitive may be run by many threads at once; what fails while it is made is an empty
@@ -228,7 +228,7 @@ inline const_dnnl_primitive_attr_t dnnl_attributes() {
 }
 
 /// Returns what copies from one layout to another, empty where it would be slow.
-inline DnnlPrimitive dnnl_reorder(const DnnlLayout& from, const DnnlLayout& to) {
+inline DnnlPrimitive make_dnnl_reorder(const DnnlLayout& from, const DnnlLayout& to) {
   dnnl_primitive_desc_t desc = nullptr;
   if (dnnl_reorder_primitive_desc_create(&desc, from.handle(), dnnl_host(), to.handle(),
                                          dnnl_host(), dnnl_attributes()) != dnnl_success)
@@ -242,8 +242,8 @@ struct DnnlWindow {
 };
 
 /// Returns a forward convolution.
-inline DnnlPrimitive dnnl_convolution(const DnnlLayout& in, const DnnlLayout& kernel,
-                                      const DnnlLayout& out, const DnnlWindow& w) {
+inline DnnlPrimitive make_dnnl_convolution(const DnnlLayout& in, const DnnlLayout& kernel,
+                                           const DnnlLayout& out, const DnnlWindow& w) {
   DnnlDims between = w.dilations;
   for (Index& d : between) --d;
   dnnl_primitive_desc_t desc = nullptr;

@@ -19,7 +19,7 @@ namespace tessera::detail {
 
 class DnnlConvolve {
  public:
-  DnnlConvolve(DType type, const LocalConvolve& work)
+  [[gnu::cold]] DnnlConvolve(DType type, const LocalConvolve& work)
       : type_(type),
         work_(work),
         bytes_(static_cast<Index>(size_of(type))),
@@ -78,7 +78,7 @@ class DnnlConvolve {
     }
   };
 
-  bool make_pieces() {
+  [[gnu::cold]] bool make_pieces() {
     const Index most = std::numeric_limits<int>::max();  // oneDNN counts extents in int
     const Index most_pieces = 64;  // the portable kernel is better at a base dilated by more
     const ConvolveShape& s = shape_;

@@ -14,35 +14,55 @@
 #include <tessera/base/dtype.hpp>
 #include <tessera/kernel/detail/copy_loops.hpp>
 #include <tessera/kernel/detail/dnnl.hpp>
+#include <tessera/kernel/detail/feature_rows.hpp>
 #include <tessera/kernel/detail/launch.hpp>
 
 namespace tessera::detail {
 
-/// A copy between layouts of which one is beyond oneDNN: with gaps that interlock, or backwards.
+/// A copy between layouts of which one is beyond oneDNN, with gaps that interlock, or backwards; or
+/// which oneDNN is slow at.
 class DnnlCopy {
  public:
   DnnlCopy() = default;
-  DnnlCopy(const DnnlDims& dims, const DnnlDims& from, const DnnlDims& to) : used_(true) {
-    StridedCopy copy;
+  DnnlCopy(const DnnlDims& dims, const DnnlDims& from, const DnnlDims& to) {
     for (int d = 0; d < dims.size(); ++d) {
-      copy.extents.push_back(dims[d]);
-      copy.from_strides.push_back(from[d]);
-      copy.to_strides.push_back(to[d]);
+      copy_.extents.push_back(dims[d]);
+      copy_.from_strides.push_back(from[d]);
+      copy_.to_strides.push_back(to[d]);
     }
-    box_ = collapse_copy(copy);
   }
-  explicit operator bool() const { return used_; }
-  std::size_t bytes(Index each) const { return static_cast<std::size_t>(box_.size * each); }
+  explicit operator bool() const { return !copy_.extents.empty(); }
+  std::size_t bytes(Index each) const {
+    return static_cast<std::size_t>(volume(copy_.extents) * each);
+  }
   void run(Index each, const void* from, void* to) const {
+    const CopyBox box = collapse_copy(copy_);
     if (each == 2)
-      copy_box(box_, static_cast<const Word<2>*>(from), static_cast<Word<2>*>(to));
+      copy_box(box, static_cast<const Word<2>*>(from), static_cast<Word<2>*>(to));
     else
-      copy_box(box_, static_cast<const Word<4>*>(from), static_cast<Word<4>*>(to));
+      copy_box(box, static_cast<const Word<4>*>(from), static_cast<Word<4>*>(to));
+  }
+  /// The same where `from` is dense with features last, and rows of features lie in `to`.
+  void run_rows(const float* from, float* to) const {
+    const Extents &n = copy_.extents, &stride = copy_.to_strides;
+    // Rows that continue each other are one.
+    int last = n.size() - 1;
+    Index pixels = n[last], pieces = n[0];
+    for (; last > 2 && stride[last - 1] == pixels; --last) pixels *= n[last - 1];
+    for (int d = 2; d < last; ++d) pieces *= n[d];
+    for (Index i = 0; i < pieces; ++i) {
+      Index rest = i, offset = 0;
+      for (int d = last - 1; d >= 2; --d) {
+        offset += rest % n[d] * stride[d];
+        rest /= n[d];
+      }
+      feature_rows(from + i * pixels * n[1], pixels, n[1], to + offset + rest * stride[0],
+                   stride[1]);
+    }
   }
 
  private:
-  bool used_ = false;
-  CopyBox box_{};
+  StridedCopy copy_;
 };
 
 /// What is computed at once: some images and results along the leading spatial dimension.
@@ -58,7 +78,8 @@ struct DnnlBandShape {
   DnnlSide side[max_spatial];
   DnnlLayout user_in, in, user_out, out;
   DnnlPrimitive convolution, read, write;
-  DnnlCopy spread;  // from user_out, which is dense then, to where the user wants it
+  DnnlCopy spread;    // from user_out, which is dense with features last, to the user's
+  bool rows = false;  // of one feature are spread
 
   bool is_for(Index count, const DnnlSide* sides) const {
     bool same = images == count;
@@ -125,7 +146,10 @@ struct DnnlPiece {
                          {DNNL_ARG_WEIGHTS, &piece->packed_kernel, kernel},
                          {DNNL_ARG_DST, &s.out, packed}});
       if (s.write) s.write.run({{DNNL_ARG_FROM, &s.out, packed}, {DNNL_ARG_TO, &s.user_out, y}});
-      if (s.spread) s.spread.run(piece->bytes, y, target);
+      if (s.spread && s.rows)
+        s.spread.run_rows(static_cast<const float*>(y), static_cast<float*>(target));
+      else if (s.spread)
+        s.spread.run(piece->bytes, y, target);
     }
   };
 };
@@ -153,12 +177,12 @@ class DnnlPieceMaker {
   };
 
   /// Returns whether oneDNN has it.
-  bool make(const Sides& whole, DnnlPiece& piece) const {
+  [[gnu::cold]] bool make(const Sides& whole, DnnlPiece& piece) const {
     piece.bytes = bytes_;
     describe_kernel(whole, piece);
     if (!piece.user_kernel || !make_bands(whole, piece)) return false;
     if (piece.packed_kernel == piece.user_kernel) return true;
-    piece.pack = dnnl_reorder(piece.user_kernel, piece.packed_kernel);
+    piece.pack = make_dnnl_reorder(piece.user_kernel, piece.packed_kernel);
     return static_cast<bool>(piece.pack);
   }
 
@@ -188,7 +212,7 @@ class DnnlPieceMaker {
     return strides;
   }
 
-  void describe_kernel(const Sides& whole, DnnlPiece& piece) const {
+  [[gnu::cold]] void describe_kernel(const Sides& whole, DnnlPiece& piece) const {
     DnnlDims strides;
     const auto add = [&](Index extent, Index stride) {
       piece.kernel_dims.push_back(extent);
@@ -212,7 +236,7 @@ class DnnlPieceMaker {
   }
 
   /// All at once if no layout changes, else in bands of equal size.
-  bool make_bands(const Sides& whole, DnnlPiece& piece) const {
+  [[gnu::cold]] bool make_bands(const Sides& whole, DnnlPiece& piece) const {
     const int all = shape_of(s_.batch, whole, piece);
     if (all < 0) return false;
     const DnnlBandShape& one = piece.shapes[0];
@@ -256,7 +280,7 @@ class DnnlPieceMaker {
   }
 
   /// Returns the number of the piece's shape for such a band, compiled if it is new, or -1.
-  int shape_of(Index images, const Sides& sides, DnnlPiece& piece) const {
+  [[gnu::cold]] int shape_of(Index images, const Sides& sides, DnnlPiece& piece) const {
     for (std::size_t i = 0; i < piece.shapes.size(); ++i)
       if (piece.shapes[i].is_for(images, sides.side)) return static_cast<int>(i);
     DnnlBandShape made;
@@ -280,9 +304,11 @@ class DnnlPieceMaker {
     out_strides = plain(out, out_strides);
     made.user_in = DnnlLayout::strided(type_, in, in_strides);
     made.user_out = DnnlLayout::strided(type_, out, out_strides);
+    const DnnlLayout dense = DnnlLayout::strided(type_, out, features_last(out));
+    const DnnlCopy spread(out, features_last(out), out_strides);
     if (!made.user_out) {
-      made.user_out = DnnlLayout::strided(type_, out, features_last(out));
-      made.spread = DnnlCopy(out, features_last(out), out_strides);
+      made.user_out = dense;
+      made.spread = spread;
       out_strides = features_last(out);
     }
     if (!made.user_in || !made.user_out) return -1;
@@ -291,23 +317,32 @@ class DnnlPieceMaker {
       // The user's own layout where features are last, which oneDNN is fast in; else its choice.
       for (const bool own : {true, false}) {
         if (own && !last) continue;
-        made.convolution = dnnl_convolution(
+        made.convolution = make_dnnl_convolution(
             own ? DnnlLayout::strided(type, in, in_strides) : DnnlLayout::any(type, in),
             piece.packed_kernel ? piece.packed_kernel : DnnlLayout::any(type, piece.kernel_dims),
             own ? DnnlLayout::strided(type, out, out_strides) : DnnlLayout::any(type, out), window);
-        if (made.convolution && made.convolution.is_fast()) return finish(piece, made);
+        if (!made.convolution || !made.convolution.is_fast()) continue;
+        made.out = made.convolution.layout(dnnl_query_dst_md);
+        const bool rows = made.out == dense && bytes_ == 4 && out_strides.back() == 1;
+        if (rows && !(made.user_out == dense)) {
+          made.user_out = dense;
+          made.spread = spread;
+          made.rows = true;
+        }
+        return finish(piece, made);
       }
-      if (type == dnnl_f32) break;
+      // oneDNN converts half element by element, so it is left alone where it has no convolution.
+      if (type == dnnl_f32 || type == dnnl_f16) break;
     }
     return -1;
   }
 
-  static int finish(DnnlPiece& piece, DnnlBandShape& made) {
+  [[gnu::cold]] static int finish(DnnlPiece& piece, DnnlBandShape& made) {
     made.in = made.convolution.layout(dnnl_query_src_md);
-    made.out = made.convolution.layout(dnnl_query_dst_md);
     piece.packed_kernel = made.convolution.layout(dnnl_query_weights_md);
-    if (!(made.in == made.user_in) && !(made.read = dnnl_reorder(made.user_in, made.in))) return -1;
-    if (!(made.out == made.user_out) && !(made.write = dnnl_reorder(made.out, made.user_out)))
+    if (!(made.in == made.user_in) && !(made.read = make_dnnl_reorder(made.user_in, made.in)))
+      return -1;
+    if (!(made.out == made.user_out) && !(made.write = make_dnnl_reorder(made.out, made.user_out)))
       return -1;
     piece.shapes.push_back(std::move(made));
     return static_cast<int>(piece.shapes.size()) - 1;
