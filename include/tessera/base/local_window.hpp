@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// WindowList over one process's own memory, as values: planners decide them, kernels carry them out.
+/// Windows over one process's own memory, as values: planners decide them, kernels carry them out.
 /// All offsets and strides count elements. Extents are those of the part at hand, and a window's
 /// `low` says where its first tap lies for the first result at hand (base/window.hpp:
 /// local_window); what lies outside the part is zero, or the identity of the reduction. `high` is
 /// not read.
 ///
-///     LocalConvolve c{.batch = 4, .in_features = 3, .out_features = 8, .input = {16}, .result = {14}, ...};
+///     // 8 filters of 3 taps over 4 sequences of 16 elements with 3 features each, features first
+///     const LocalConvolve c{.batch = 4, .in_features = 3, .out_features = 8,
+///                           .input = {16}, .result = {14}, .windows = {{.size = 3}},
+///                           .in = {.first = 48, .second = 16, .spatial = {1}},
+///                           .kernel = {.first = 3, .second = 9, .spatial = {1}},
+///                           .out = {.first = 112, .second = 14, .spatial = {1}}};
+///     c.flops() == 2 * 4 * 8 * 14 * 3 * 3;
 #include <tessera/base/window.hpp>
 
 namespace tessera {
@@ -32,8 +38,8 @@ struct ConvolveLayout {
 /// added to.
 struct LocalConvolve {
   Index groups = 1;
-  Index batch = 1;         ///< of one group, as the features are
-  Index in_features = 1;   ///< C
+  Index batch = 1;        ///< of one group, as the features are
+  Index in_features = 1;  ///< C
   Index out_features = 1;
   FixedVector<Index, max_spatial> input{};   ///< spatial extents
   FixedVector<Index, max_spatial> result{};  ///< spatial extents
@@ -68,8 +74,9 @@ struct LocalReduceWindow {
 /// For each window of `input`, chosen by the greatest (or least) element that comes first, adds the
 /// window's source to the place of that element: what a gradient of a reduce-window by max does.
 /// Element i of the result is at input element first[d] + i in dimension d; sources are those of
-/// all windows that hold such an element. Input and source are contiguous, row-major; so is the
-/// result, which is written.
+/// all windows that hold such an element, and the input has all elements of those windows (what
+/// read_by() and then reach() say). Other sources and elements may be there, and do nothing. Input
+/// and source are contiguous, row-major; so is the result, which is written.
 struct LocalSelectScatter {
   Extents input{};
   Extents source{};
