@@ -11,11 +11,13 @@
 #include <tessera/plan/arg.hpp>
 #include <tessera/plan/between.hpp>
 #include <tessera/plan/contract.hpp>
+#include <tessera/plan/deep_halo.hpp>
 #include <tessera/plan/deterministic.hpp>
 #include <tessera/plan/device_order.hpp>
 #include <tessera/plan/dynamic_slice.hpp>
 #include <tessera/plan/einsum.hpp>
 #include <tessera/plan/explain.hpp>
+#include <tessera/plan/halo.hpp>
 #include <tessera/plan/indexed_verdict.hpp>
 #include <tessera/plan/map.hpp>
 #include <tessera/plan/on_process.hpp>

@@ -24,10 +24,12 @@ struct StridedCopy {
   constexpr bool operator==(const StridedCopy&) const = default;
 };
 
-/// What is copied from (or to) the memory of another process of a group.
+/// What is copied out of the memory of another process of a group: of its block or, where it has
+/// packed what others need, of that.
 struct PeerCopies {
   int peer = 0;
   std::vector<StridedCopy> copies;
+  std::vector<StridedCopy> packed;  ///< the same elements; none where that would not be shorter
   bool operator==(const PeerCopies&) const = default;
 };
 

@@ -47,13 +47,36 @@ constexpr bool is_run(const Extents& counts, const Extents& strides) {
   return true;
 }
 
+/// Returns how many elements laid out so follow one another before the first gap.
+constexpr Index run_of(const Extents& counts, const Extents& strides) {
+  Index run = 1;
+  for (int d = counts.size() - 1; d >= 0; --d) {
+    if (counts[d] == 1) continue;
+    if (strides[d] != run) break;
+    run *= counts[d];
+  }
+  return run;
+}
+/// Whether what lies in copies' sources is so scattered that another process had better not read it
+/// there: every run costs it a cache line, which the owner writes to.
+constexpr bool scattered(const std::vector<StridedCopy>& copies, std::size_t first, Index unit) {
+  Index bytes = 0, runs = 0;
+  for (std::size_t i = first; i < copies.size(); ++i) {
+    const Index elements = volume(copies[i].extents);
+    bytes = saturating_add(bytes, saturating_mul(elements, unit));
+    runs = saturating_add(runs, elements / run_of(copies[i].extents, copies[i].from_strides));
+  }
+  return bytes / 128 < runs;
+}
+
 /// One step, on one process.
 class RegionWork {
  public:
   constexpr RegionWork(const Plan& plan, const Step& step, int process)
       : plan_(plan), step_(step), at_(plan.mesh.coordinates(process)) {}
 
-  constexpr StepWork make() {
+  /// `reads`: with what processes that read each other's memory do.
+  constexpr StepWork make(bool reads = false) {
     const bool moves = step_.kind == StepKind::communicate;
     const int inputs = step_.in.size();
     work_.adds = step_.adjoint;
@@ -65,7 +88,7 @@ class RegionWork {
       in.push_back(pieces_received(region, plan_.mesh, step_.group, at_));
       if (step_.adjoint) std::swap(out.back(), in.back());
       keep(k, in.back());
-      if (moves) read(k, in.back());
+      if (moves && reads) read(k, in.back());
     }
     work_.covers = inputs == 1 && !step_.adjoint && covers(in[0]);
     if (!moves) return std::move(work_);
@@ -75,7 +98,6 @@ class RegionWork {
     call.type = plan_.slots[step_.in[0]].desc.type;
     call.own = own();
     call.members = plan_.mesh.group_size(step_.group);
-    const Index unit = static_cast<Index>(size_of(call.type));
     const bool send_runs = inputs == 1 && all_runs(out[0], !step_.adjoint);
     const bool receive_runs = inputs == 1 && !step_.adjoint && all_runs(in[0], false);
     work_.send = send_runs ? Buffer::block : Buffer::send_staging;
@@ -85,8 +107,8 @@ class RegionWork {
     for (const Piece& piece : call.send)
       if (!on_one_node(step_.node, at_, member(piece.peer)))
         call.network += piece.count;
-    if (!send_runs) work_.send_staging = saturating_mul(sent, unit);
-    if (!receive_runs) work_.receive_staging = saturating_mul(received, unit);
+    if (!send_runs) work_.send_staging = saturating_mul(sent, unit());
+    if (!receive_runs) work_.receive_staging = saturating_mul(received, unit());
     return std::move(work_);
   }
 
@@ -94,6 +116,9 @@ class RegionWork {
   constexpr const Region& region_of(int k) const {
     return plan_.regions[k == 0 || step_.also_regions.empty() ? step_.region + k
                                                               : step_.also_regions[k - 1]];
+  }
+  constexpr Index unit() const {
+    return static_cast<Index>(size_of(plan_.slots[step_.in[0]].desc.type));
   }
   constexpr int own() const { return plan_.mesh.group_rank(step_.group, at_); }
   constexpr Coordinates member(int peer) const { return plan_.mesh.member(step_.group, at_, peer); }
@@ -126,13 +151,28 @@ class RegionWork {
       if (!stays) of_input(k).local.push_back(copy);
     }
   }
-  /// What others have, where it lies.
+  /// What others have, where it lies; or where they pack it, as lay_out() does there.
   constexpr void read(int k, const std::vector<PeerPiece>& in) {
     std::vector<PeerCopies>& reads = of_input(k).reads;
     for (const PeerPiece& p : in) {
       if (p.peer == own()) continue;
-      if (reads.empty() || reads.back().peer != p.peer) reads.push_back({p.peer, {}});
+      if (reads.empty() || reads.back().peer != p.peer) reads.push_back({p.peer, {}, {}});
       reads.back().copies.push_back(copy_from(k, p.piece, member(p.peer)));
+    }
+    for (PeerCopies& from : reads) {
+      if (step_.in.size() > 1 || !scattered(from.copies, 0, unit())) continue;
+      Index next = 0;
+      const Coordinates there = member(from.peer);
+      for (const PeerPiece& p : step_.adjoint
+                                    ? pieces_received(region_of(k), plan_.mesh, step_.group, there)
+                                    : pieces_sent(region_of(k), plan_.mesh, step_.group, there))
+        if (p.peer < own() && p.peer != from.peer) next += volume(p.piece);
+      for (StridedCopy copy : from.copies) {
+        copy.from_offset = next;
+        copy.from_strides = row_major_strides(copy.extents);
+        next += volume(copy.extents);
+        from.packed.push_back(copy);
+      }
     }
   }
   constexpr bool covers(const std::vector<PeerPiece>& in) const {
@@ -166,6 +206,7 @@ class RegionWork {
       }
       if (peer < 0) return total;
       Piece& message = messages.emplace_back(Piece{peer, total, 0});
+      const std::size_t packed = work_.pack.size();
       for (std::size_t k = 0; k < pieces.size(); ++k)
         for (; next[k] < pieces[k].size() && pieces[k][next[k]].peer == peer; ++next[k]) {
           const RegionPiece& piece = pieces[k][next[k]].piece;
@@ -185,6 +226,10 @@ class RegionWork {
           message.count += count;
           total += count;
         }
+      if (sends && !runs && pieces.size() == 1 && scattered(work_.pack, packed, unit()))
+        work_.scattered.insert(work_.scattered.end(),
+                               work_.pack.begin() + static_cast<std::ptrdiff_t>(packed),
+                               work_.pack.end());
     }
   }
 
@@ -197,7 +242,7 @@ class RegionWork {
 
 /// Returns the work of a step that takes regions on the plan's process.
 constexpr StepWork region_work(const Plan& plan, const Step& step) {
-  return detail::RegionWork(plan, step, plan.process).make();
+  return detail::RegionWork(plan, step, plan.process).make(true);
 }
 
 namespace detail {

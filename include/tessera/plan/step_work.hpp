@@ -35,8 +35,10 @@ struct CallWork {
   std::vector<StridedCopy> local;  ///< source block -> destination block
   std::vector<StridedCopy> unpack;  ///< receive staging -> destination block
   /// Of regions: others' source blocks -> destination block. It is what the call and its copies do,
-  /// for processes that read each other's memory.
+  /// for processes that read each other's memory. Those of `pack` that are scattered are packed for
+  /// them too.
   std::vector<PeerCopies> reads;
+  std::vector<StridedCopy> scattered;
 };
 
 struct StepWork : CallWork {
