@@ -26,6 +26,8 @@ template <class T> struct CopyParts {
   int count;
   Index parts;
   void run(Index begin, Index end) const {
+    if (const Index strips = strips_of(copies, count); strips > 1)
+      return run_strips(begin, end, strips);
     for (int c = 0; c < count; ++c) {
       const CopyBox box = collapse_copy(copies[c]);
       for (Index part = begin; part < end; ++part) {
@@ -35,6 +37,29 @@ template <class T> struct CopyParts {
           copy_box(box, from, to);
       }
     }
+  }
+  /// Several boxes of short runs, as the faces of a block are, are taken in strips, one of each box
+  /// in turn: what lies between two faces' runs, or in a page with them, is fetched once.
+  void run_strips(Index begin, Index end, Index strips) const {
+    for (Index part = begin; part < end; ++part)
+      for (Index strip = 0; strip < strips; ++strip)
+        for (int c = 0; c < count; ++c)
+          copy_box(piece_of(collapse_copy(copies[c]), part * strips + strip, parts * strips), from,
+                   to);
+  }
+  /// Returns how many strips are worth while; 1: none.
+  static Index strips_of(const StridedCopy* copies, int count) {
+    constexpr Index rows_of_strip = 256;
+    Index most = 1;
+    for (int c = 0; count > 1 && c < count; ++c) {
+      const CopyBox box = collapse_copy(copies[c]);
+      if (box.size < 2 * rows_of_strip) return 1;
+      const CopyDim inner = box.dim[box.rank - 1];
+      const Index run = inner.from == 1 && inner.to == 1 ? inner.extent : 1;
+      if (run * static_cast<Index>(sizeof(T)) >= 64) return 1;
+      most = max_of(most, box.size / run / rows_of_strip);
+    }
+    return most;
   }
 };
 

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Asks for the cache lines that copies are about to read or write, where another core holds them:
+/// its lines come one behind the other when they are waited for, and several at once when they are
+/// asked for before. What it is worth is a matter of microseconds, so it is done for little alone.
+///
+///     const StridedCopy column{.extents = {4}, .from_strides = {8}, .to_strides = {1}};
+///     prefetch_source(8, from, &column, 1);              // elements of 8 bytes
+///     prefetch_to_write(to, 32);
+///
+/// Laws: memory is as before.
+#include <tessera/kernel/detail/copy_box.hpp>
+#include <tessera/kernel/fence.hpp>
+
+namespace tessera {
+namespace detail {
+/// Lines asked for ahead: more would push each other out of the first cache.
+inline constexpr Index most_prefetched = Index{32} << 10;
+}  // namespace detail
+
+/// Asks for what copies of elements of `unit` bytes read. Nothing on a device.
+inline void prefetch_source(Index unit, const void* from, const StridedCopy* copies, int count) {
+  if constexpr (!kernels_on_host) return;
+  Index left = detail::most_prefetched;
+  for (int c = 0; c < count; ++c) {
+    const detail::CopyBox box = detail::collapse_copy(copies[c]);
+    if (box.size == 0) continue;
+    const detail::CopyDim inner = box.dim[box.rank - 1];
+    const Index run = inner.from == 1 ? inner.extent : 1;
+    for (Index i = 0; i < box.size; i += run) {
+      Index f, t;
+      box.locate(i, f, t);
+      const char* const begin = static_cast<const char*>(from) + f * unit;
+      const char* const end = begin + run * unit;
+      for (const char* line = begin; line < end; line += 64) __builtin_prefetch(line);
+      __builtin_prefetch(end - 1);
+      if ((left -= round_up(run * unit, 64)) <= 0) return;
+    }
+  }
+}
+
+/// Asks for `bytes` bytes that will be written. Nothing on a device.
+inline void prefetch_to_write(void* to, Index bytes) {
+  if constexpr (!kernels_on_host) return;
+  char* const begin = static_cast<char*>(to);
+  for (Index i = 0; i < min_of(bytes, detail::most_prefetched); i += 64)
+    __builtin_prefetch(begin + i, 1);
+}
+
+}  // namespace tessera
