@@ -5,6 +5,8 @@
 
 #include <mpi.h>
 
+#include <map>
+
 namespace support::pmpi {
 namespace {
 
@@ -90,6 +92,17 @@ void one_way(const char* verb, const char* word, N count, MPI_Datatype type, int
   if (!recording) return;
   const std::vector<int> members = members_of(comm);
   recorded.push_back(head(verb, type_of(type), members) + std::to_string(count) + " " + word + " " + std::to_string(members[static_cast<std::size_t>(peer)]));
+}
+
+/// What a request that is made once says each time it is started.
+std::map<MPI_Request, std::string> kept;
+template <class N>
+void keep(MPI_Request request, const char* verb, const char* word, N count, MPI_Datatype type, int peer, MPI_Comm comm) {
+  const std::vector<int> members = members_of(comm);
+  kept[request] = head(verb, type_of(type), members) + std::to_string(count) + " " + word + " " + std::to_string(members[static_cast<std::size_t>(peer)]);
+}
+void started(MPI_Request request) {
+  if (recording) recorded.push_back(kept[request]);
 }
 
 }  // namespace
@@ -204,6 +217,23 @@ int MPI_Irecv(void* r, int n, Type t, int from, int tag, Comm c, Request* q) {
   if (const int code = pmpi::failing("MPI_Irecv")) return code;
   pmpi::one_way("receive", "from", n, t, from, c);
   return PMPI_Irecv(r, n, t, from, tag, c, q);
+}
+
+// Requests that are started time after time: written down each time.
+int MPI_Send_init(const void* s, int n, Type t, int to, int tag, Comm c, Request* q) {
+  const int code = PMPI_Send_init(s, n, t, to, tag, c, q);
+  pmpi::keep(*q, "send", "to", n, t, to, c);
+  return code;
+}
+int MPI_Recv_init(void* r, int n, Type t, int from, int tag, Comm c, Request* q) {
+  const int code = PMPI_Recv_init(r, n, t, from, tag, c, q);
+  pmpi::keep(*q, "receive", "from", n, t, from, c);
+  return code;
+}
+int MPI_Startall(int n, Request q[]) {
+  if (const int code = pmpi::failing("MPI_Startall")) return code;
+  for (int i = 0; i < n; ++i) pmpi::started(q[i]);
+  return PMPI_Startall(n, q);
 }
 
 // Large counts.

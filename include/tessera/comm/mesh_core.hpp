@@ -101,6 +101,45 @@ class MeshCore {
   /// Waits for a call that start() returned. Throws CommunicationError.
   void finish(PendingCall& pending, const Call& call, std::string_view label, Where where);
 
+  /// Returns what makes the same call time after time between the same buffers; the call lives as
+  /// long. Collective over: the group, when it is its first call.
+  std::unique_ptr<RepeatedCall> repeated(const Call& call, const void* send, void* receive,
+                                         Where where) {
+    return group(call.group, where).repeated(call, send, receive);
+  }
+  /// Starts such a call; finish() waits for it.
+  void start(RepeatedCall& repeated, const Call& call, std::string_view label, Where where) {
+    make_call(call, label, where, [&](Group&) { repeated.start(); });
+  }
+  /// Returns `block` for the members of a group to read where it lies, or nullptr on all alike
+  /// (comm/shared_block.hpp). Communication: small, in no ledger. Collective over: the group.
+  std::unique_ptr<SharedBlock> share(const AxisGroup& axes, const void* block, Index bytes,
+                                     Where where);
+  /// Begins a call as a turn of a shared block, for which `packed` has been packed; finish() ends
+  /// it: calls read() once all that it needs may be read.
+  void start(SharedBlock& block, const void* packed, Index bytes, const Call& call,
+             std::string_view label, Where where) {
+    make_call(call, label, where, [&](Group&) { block.offer(packed, bytes); });
+    ledger_.add_window_bytes(payload_bytes(call));
+  }
+  template <class Read>
+  void finish(SharedBlock& block, const Call& call, std::string_view label, Where where,
+              const Read& read) {
+    const detail::Publish publish(
+        transport_->blackboard(), transport_->seat(),
+        {label, where, name_of(call.kind), entry(call.group, where).over});
+    guarded(label, where, [&] {
+      block.wait_offered(call.receive);
+      read();
+      block.finish_reading();
+    });
+  }
+  /// Returns when the others have read what `call` sends in a turn.
+  void wait_read(SharedBlock& block, const Call& call, std::uint64_t turn, std::string_view label,
+                 Where where) {
+    guarded(label, where, [&] { block.wait_read(call.send, turn); });
+  }
+
   /// Compares, at level `communicating` and above, what all processes are about to do: `digest`
   /// stands for it, `description` (a string, or a callable that returns one, called on disagreement
   /// alone) says it. Communication: one all-reduce of two integers, in no ledger. Collective over:
@@ -467,6 +506,17 @@ inline std::unique_ptr<PendingCall> MeshCore::start(const Call& call, const void
   make_call(call, label, where,
             [&](Group& members) { pending = members.start(call, send, receive); });
   return pending;
+}
+
+inline std::unique_ptr<SharedBlock> MeshCore::share(const AxisGroup& axes, const void* block,
+                                                    Index bytes, Where where) {
+  if (dry_ || !default_memory_is_host) return nullptr;
+  GroupEntry& over = entry(axes, where);
+  const detail::Publish publish(transport_->blackboard(), transport_->seat(),
+                                {"", where, "the sharing of a block", over.over});
+  std::unique_ptr<SharedBlock> shared;
+  guarded({}, where, [&] { shared = over.group->share(block, bytes); });
+  return shared;
 }
 
 inline void MeshCore::finish(PendingCall& pending, const Call& call, std::string_view label,

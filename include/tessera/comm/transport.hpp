@@ -20,6 +20,7 @@
 #include <tessera/base/error.hpp>
 #include <tessera/base/math.hpp>
 #include <tessera/comm/blackboard.hpp>
+#include <tessera/comm/shared_block.hpp>
 #include <tessera/comm/wait.hpp>
 #include <tessera/comm/windows.hpp>
 #include <tessera/mesh/call.hpp>
@@ -38,6 +39,14 @@ class PendingCall {
   virtual bool done() = 0;
   /// Returns when the call is done. Throws CommunicationError.
   virtual void wait() = 0;
+};
+
+/// A call between buffers that stay where they are, made time after time; one instance at a time is
+/// under way.
+class RepeatedCall : public PendingCall {
+ public:
+  /// Collective over: the group, as Group::start.
+  virtual void start() = 0;
 };
 
 /// A set of processes that make calls together. Members are numbered as they were listed.
@@ -65,9 +74,51 @@ class Group {
     return nullptr;
   }
 
+  /// Returns what makes such a call time after time; the call must live as long. Communication:
+  /// none. An exchange's requests are made once.
+  virtual std::unique_ptr<RepeatedCall> repeated(const Call& call, const void* send,
+                                                 void* receive);
+
+  /// Returns `block` and those of the other members, which all can read where they lie; nullptr on
+  /// all alike where windows are off, the members are not on one node, or a block does not lie in
+  /// the arena's window. Communication: small, in no ledger. Collective over: the members. The
+  /// blocks stay while one of these is used.
+  virtual std::unique_ptr<SharedBlock> share(const void* block, Index bytes) {
+    static_cast<void>(block);
+    static_cast<void>(bytes);
+    return nullptr;
+  }
+
   /// Returns the payload of those calls so far that went through windows (comm/windows.hpp).
   virtual Index window_bytes() const { return 0; }
 };
+
+namespace detail {
+/// Starts the call anew each time.
+class StartedAnew final : public RepeatedCall {
+ public:
+  StartedAnew(Group& group, const Call& call, const void* send, void* receive)
+      : group_(group), call_(call), send_(send), receive_(receive) {}
+  void start() override { pending_ = group_.start(call_, send_, receive_); }
+  bool done() override { return pending_ == nullptr || pending_->done(); }
+  void wait() override {
+    if (pending_ != nullptr) pending_->wait();
+    pending_.reset();
+  }
+
+ private:
+  Group& group_;
+  const Call& call_;
+  const void* send_;
+  void* receive_;
+  std::unique_ptr<PendingCall> pending_;
+};
+}  // namespace detail
+
+inline std::unique_ptr<RepeatedCall> Group::repeated(const Call& call, const void* send,
+                                                     void* receive) {
+  return std::make_unique<detail::StartedAnew>(*this, call, send, receive);
+}
 
 /// How a transport waits and how long.
 struct TransportSettings {

@@ -27,6 +27,7 @@
 
 #include <tessera/comm/detail/mpi_calls.hpp>
 #include <tessera/comm/detail/mpi_context.hpp>
+#include <tessera/comm/detail/mpi_repeated.hpp>
 #include <tessera/comm/detail/mpi_window_team.hpp>
 
 namespace tessera::detail {
@@ -75,6 +76,51 @@ class MpiGroup final : public Group {
     return pending;
   }
 
+  std::unique_ptr<RepeatedCall> repeated(const Call& call, const void* send,
+                                         void* receive) override {
+    context_->require_open();
+    const bool point_to_point =
+        call.kind == Collective::exchange || call.kind == Collective::collective_permute;
+    if (!point_to_point || is_large(call)) return Group::repeated(call, send, receive);
+    return std::make_unique<MpiRepeated>(handles_, context_, settings_, comm_, call, send, receive);
+  }
+
+  std::unique_ptr<SharedBlock> share(const void* block, Index bytes) override {
+    context_->require_open();
+    const MpiContext::Watched watched(*context_, settings_.time_limit);
+    if (!windows_ || !make_team()) return nullptr;
+    if (places_ == nullptr) places_ = std::make_shared<TurnPlaces>();
+    std::size_t place = 0;
+    while (place < places_->size() && (*places_)[place]) ++place;
+    // Where the block lies, where its turns do, and where these begin.
+    std::int64_t own[4] = {team_->offset_in_arena(block, bytes), -1, 0, 0};
+    SharedTurns* turns = team_->member(rank_).turns() + place;
+    if (place < places_->size()) {
+      own[1] = static_cast<std::int64_t>(place);
+      own[2] = static_cast<std::int64_t>(turns->offered.load(std::memory_order_relaxed));
+      own[3] = static_cast<std::int64_t>(turns->read.load(std::memory_order_relaxed));
+    }
+    std::vector<std::int64_t> all(4 * static_cast<std::size_t>(size_));
+    MPI_Request request = MPI_REQUEST_NULL;
+    check(MPI_Iallgather(own, 4, MPI_INT64_T, all.data(), 4, MPI_INT64_T, comm_, &request),
+          "MPI_Iallgather");
+    context_->wait(&request, 1, settings_.wait, "MPI_Iallgather");
+    std::vector<SharedBlock::Member> members;
+    for (int member = 0; member < size_; ++member) {
+      const std::int64_t* facts = all.data() + 4 * member;
+      if (facts[0] < 0 || facts[1] < 0) return nullptr;
+      members.push_back({team_->member(member).arena + facts[0],
+                         team_->member(member).turns() + facts[1],
+                         static_cast<std::uint64_t>(facts[2]), static_cast<std::uint64_t>(facts[3]),
+                         reinterpret_cast<std::uintptr_t>(team_->member(member).arena)});
+    }
+    (*places_)[place] = true;
+    return std::make_unique<MpiSharedBlock>(handles_, context_, settings_, rank_, *turns,
+                                            std::move(members),
+                                            static_cast<std::uintptr_t>(team_->arena_bytes()),
+                                            places_, place);
+  }
+
   void run(const Call& call, const void* send, void* receive) override {
     context_->require_open();
     const MpiContext::Watched watched(*context_, settings_.time_limit);
@@ -94,13 +140,17 @@ class MpiGroup final : public Group {
     if (window_weight(call) >= settings_.window_least) return true;
     return size_ == 2 && ++small_calls_ > settings_.window_small_after;
   }
-  /// Makes the call, or returns false on all members. Collective over: the group.
-  bool run_in_windows(const Call& call, const void* send, void* receive) {
+  /// Makes the window team, once; returns whether there is one, the same on all members.
+  bool make_team() {
     if (team_ == nullptr) {
       team_ = make_window_team(*context_, *handles_, comm_, members_, settings_);
       windows_ = team_ != nullptr;  // asked once
-      if (!windows_) return false;
     }
+    return windows_;
+  }
+  /// Makes the call, or returns false on all members. Collective over: the group.
+  bool run_in_windows(const Call& call, const void* send, void* receive) {
+    if (!make_team()) return false;
     const auto wait = [&](auto come) { context_->wait_until(come, settings_.wait); };
     const bool reduces = call.reduction != Reduction::none;
     if (reduces || !team_->take(call, send, receive, wait)) {
@@ -392,6 +442,7 @@ class MpiGroup final : public Group {
   int size_ = 1;
   bool windows_ = false;
   std::unique_ptr<WindowTeam> team_;
+  std::shared_ptr<TurnPlaces> places_;  ///< for turns of shared blocks
   Index window_bytes_ = 0;
   Index small_calls_ = 0;
   Rows<SmallCalls> small_;

@@ -43,7 +43,7 @@ inline std::unique_ptr<WindowTeam> make_window_team(MpiContext& context, MpiHand
   constexpr Index page = 4096;
   const auto size = static_cast<Index>(members.size());
   const Index half = round_up(max_of(settings.window_stage / 2, 64 * size), page);
-  const Index head = round_up(static_cast<Index>(sizeof(WindowFlags)), page);
+  const Index head = round_up(static_cast<Index>(flag_bytes), page);
   const Index bytes = head + 2 * half;
   const auto all = [&](bool own) {
     int yes = own ? 1 : 0;
@@ -57,7 +57,12 @@ inline std::unique_ptr<WindowTeam> make_window_team(MpiContext& context, MpiHand
   const MpiWindow window = context.allocate_window(bytes, comm);
   handles.keep(comm, window.handle);
   const bool there = populate(window.memory.base, bytes);
-  if (there) new (window.memory.base) WindowFlags{};
+  if (there) {
+    auto* const flags = static_cast<std::byte*>(window.memory.base);
+    new (flags) WindowFlags{};
+    for (std::size_t i = 0; i < max_shared_blocks; ++i)
+      new (flags + sizeof(WindowFlags) + i * sizeof(SharedTurns)) SharedTurns{};
+  }
   if (!all(there)) return nullptr;  // and from here on all flags are zero
 
   int own = 0;

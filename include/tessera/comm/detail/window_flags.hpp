@@ -13,6 +13,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <tessera/comm/shared_block.hpp>
+
 namespace tessera::detail {
 
 /// Each counter has a cache line of its own, so that polling one does not slow the writing of
@@ -27,12 +29,22 @@ struct alignas(64) WindowFlags {
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
+/// Most blocks that a group shares at once (comm/shared_block.hpp); their turns lie behind the
+/// flags.
+inline constexpr int max_shared_blocks = 124;
+inline constexpr std::size_t flag_bytes =
+    sizeof(WindowFlags) + max_shared_blocks * sizeof(SharedTurns);
+
 /// A member as this process addresses it: flags, two halves of staging memory, the arena's window
 /// or null.
 struct WindowMember {
   WindowFlags* flags = nullptr;
   std::byte* stage = nullptr;
   const std::byte* arena = nullptr;
+  SharedTurns* turns() const {
+    return reinterpret_cast<SharedTurns*>(reinterpret_cast<std::byte*>(flags) +
+                                          sizeof(WindowFlags));
+  }
 };
 
 }  // namespace tessera::detail

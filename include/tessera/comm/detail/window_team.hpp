@@ -38,6 +38,14 @@ class WindowTeam {
         arena_bytes_(arena_bytes),
         sources_(members_.size()) {}
 
+  Index arena_bytes() const { return arena_bytes_; }
+  const WindowMember& member(int rank) const { return members_[static_cast<std::size_t>(rank)]; }
+  /// Returns where [data, data + bytes) lies in this process's part of the arena's window, or -1
+  /// when it lies elsewhere.
+  Index offset_in_arena(const void* data, Index bytes) const {
+    return static_cast<Index>(in_arena(static_cast<const std::byte*>(data), bytes)) - 1;
+  }
+
   /// Makes a reduction, an all-gather or an even all-to-all; `wait(come)` returns once come() is
   /// true. Collective over: the members.
   template <class Wait>
