@@ -245,7 +245,7 @@ inline std::vector<DynamicHaloTensor> halo_exchange_together(
 template <class... H>
   requires(std::is_base_of_v<DynamicHaloTensor, H>&&...)
 void exchange_together(const H&... tensors) {
-  detail::exchange({&tensors.block()...}, false, {"exchange_together", {}});
+  detail::exchange({&tensors.block()...}, {"exchange_together", {}});
 }
 
 /// Returns the tensor whose elements are the sums over all places that each has in the blocks that

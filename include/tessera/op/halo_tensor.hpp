@@ -14,9 +14,9 @@
 /// Started and waited for, the halo travels while the inner elements are computed:
 ///
 ///     auto pending = u.exchange_async();
-///     Box inner = u.inner_box();          // compute these
+///     compute(u.inner_box());
 ///     pending.wait();
-///     for (const Box& box : u.border()) inner = box;     // and these
+///     for (const Box& box : u.border()) compute(box);
 ///
 /// Laws: after exchange() element v of the view is the tensor's element that the boundary says;
 /// what lies outside a tensor whose boundary is constant stays as it is (make_halo and
@@ -71,15 +71,41 @@ auto part_of(const View& view, const Box& part, const Box& box, std::index_seque
 /// An exchange of a halo under way. Let it end by wait(); destroyed before, it waits itself.
 class [[nodiscard]] PendingExchange {
  public:
-  explicit PendingExchange(std::unique_ptr<detail::Started> started)
-      : pending_(std::move(started)) {}
+  explicit PendingExchange(std::shared_ptr<detail::HaloBlock> block) : block_(std::move(block)) {}
+  PendingExchange(PendingExchange&&) noexcept = default;
+  PendingExchange& operator=(PendingExchange&&) = delete;
+  ~PendingExchange() { let_go(); }
+
   /// Returns true when what was started first is done, and lets it progress. Not collective.
-  bool done() { return pending_.done(); }
-  /// Returns when the halo is there.
-  void wait(Where where = Where::here()) { (void)pending_.wait(where); }
+  bool done() { return block_ == nullptr || block_->link == nullptr || block_->link->done(); }
+  /// Returns when the halo is there. Communication: what of the plan comes after its first call;
+  /// collective over the mesh where there is such. Throws CommunicationError, and UsageError when
+  /// it is waited for a second time.
+  void wait(Where where = Where::here()) {
+    if (block_ == nullptr)
+      throw UsageError("an exchange under way is waited for twice; wait once", where);
+    const std::shared_ptr<detail::HaloBlock> block = std::move(block_);
+    detail::finish_exchange(*block, false, {"halo_exchange", where});
+  }
 
  private:
-  Pending<TensorCore> pending_;
+  /// Memory that MPI may still write is not given back.
+  void let_go() noexcept {
+    if (block_ == nullptr) return;
+    MeshCore& mesh = *block_->core.mesh();
+    if (std::uncaught_exceptions() == 0) {
+      try {
+        return wait({});
+      } catch (const std::exception& error) {
+        mesh.poison(std::string("an exchange under way failed: ") + error.what());
+      }
+    } else {
+      mesh.poison("an exception passed while an exchange was under way");
+    }
+    if (block_ != nullptr && block_->link != nullptr && !block_->link->quiet())
+      new std::shared_ptr<detail::HaloBlock>(block_);  // for ever
+  }
+  std::shared_ptr<detail::HaloBlock> block_;
 };
 
 /// With a type and a sharding that are known when the program runs. Copies share the block.
@@ -122,17 +148,20 @@ class DynamicHaloTensor {
   /// dimension that is split, as plan_halo in place says. Collective over the mesh. Throws
   /// CommunicationError.
   void exchange(Where where = Where::here()) const {
-    detail::exchange({&block()}, false, {"halo_exchange", where});
+    detail::exchange(block(), false, {"halo_exchange", where});
   }
   /// Adds the halo to what its owners have; the halo stays as it is. Communication: as exchange(),
   /// the other way round. Collective over the mesh. Throws UsageError for truth values.
   void add_back(Where where = Where::here()) const {
-    detail::exchange({&block()}, true, {"halo_adjoint", where});
+    detail::exchange(block(), true, {"halo_adjoint", where});
   }
 
   /// Starts exchange(). Communication, collective over: as exchange(). Until it is waited for, the
   /// halo is not to be read, nor what the process owns written.
-  [[nodiscard]] PendingExchange exchange_async(Where where = Where::here()) const;
+  [[nodiscard]] PendingExchange exchange_async(Where where = Where::here()) const {
+    detail::start_exchange(block(), false, {"halo_exchange", where});
+    return PendingExchange(block_);
+  }
 
   /// Copy what the process owns from a tensor, and to a new one. Communication: none. Throws
   /// ShapeError when it is another tensor's.
@@ -156,7 +185,7 @@ class DynamicHaloTensor {
             halo()};
   }
 
-  const detail::HaloBlock& block() const {
+  detail::HaloBlock& block() const {
     if (block_ == nullptr)
       throw UsageError(
           "an empty halo tensor is used; assign one made by halo_exchange or make_halo first");
@@ -166,14 +195,6 @@ class DynamicHaloTensor {
  private:
   std::shared_ptr<detail::HaloBlock> block_;
 };
-
-inline PendingExchange DynamicHaloTensor::exchange_async(Where where) const {
-  auto started = std::make_unique<detail::Started>();
-  detail::Extras extras;
-  extras.started = started.get();
-  detail::exchange({&block()}, false, {"halo_exchange", where}, extras);
-  return PendingExchange(std::move(started));
-}
 
 /// A is the type of the tensor that is extended.
 template <TypedTensor A> class HaloTensor : public DynamicHaloTensor {

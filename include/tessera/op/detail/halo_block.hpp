@@ -5,7 +5,7 @@
 /// op/halo.hpp end in.
 ///
 ///     auto block = std::make_shared<HaloBlock>(halo_exchange(x, halo, nullptr, site), halo);
-///     exchange({block.get()}, site);
+///     exchange(*block, false, site);
 ///
 /// Laws: an exchange in place moves what plan_halo in place says, and writes nothing that is
 /// neither in the halo nor within the tensor.
@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include <tessera/op/detail/halo_link.hpp>
 #include <tessera/op/operators.hpp>
 #include <tessera/plan/halo.hpp>
 
@@ -29,8 +30,9 @@ struct HaloBlock {
                    core.mesh()->coordinates())) {}
   TensorCore core;
   Halo halo;
-  Box own;  ///< what the process owns
-  Box box;  ///< what the block covers
+  Box own;                                       ///< what the process owns
+  Box box;                                       ///< what the block covers
+  std::unique_ptr<HaloLink> link, adjoint_link;  ///< made by the first exchange
 };
 
 inline void add_halo(PlanKey& key, const TensorDesc& desc, const Halo& halo) {
@@ -54,6 +56,16 @@ inline void require_halo(const TensorDesc& desc, const Halo& halo, const MeshCor
                      site.where);
 }
 
+inline void require_alike(const TensorDescs& descs, CallSite site) {
+  for (const TensorDesc& desc : descs)
+    if (desc.type != descs[0].type)
+      throw ShapeError(std::string(site.label) + ": the tensors are " +
+                           std::string(name_of(descs[0].type)) + " and " +
+                           std::string(name_of(desc.type)) +
+                           "; one exchange takes one element type; cast, or make two exchanges",
+                       site.where);
+}
+
 /// Returns the extended blocks' memory, in `also` of all tensors but the first.
 inline TensorCore halo_exchange(const OperandList& x, const Halo& halo, const void* outside,
                                 CallSite site, Extras extras = {}) {
@@ -66,14 +78,9 @@ inline TensorCore halo_exchange(const OperandList& x, const Halo& halo, const vo
     FixedVector<Halo, max_operands> halos;
     for (const TensorCore* each : x) {
       require_halo(each->desc(), halo, mesh, site);
-      if (each->type() != x[0]->type())
-        throw ShapeError(std::string(site.label) + ": the tensors are " +
-                             std::string(name_of(x[0]->type())) + " and " +
-                             std::string(name_of(each->type())) +
-                             "; one exchange takes one element type; cast, or make two exchanges",
-                         site.where);
       halos.push_back(halo);
     }
+    require_alike(descs_of(x), site);
     return plan_halo_together(descs_of(x), halos, mesh.shape(), mesh.process(), options);
   });
 }
@@ -89,28 +96,68 @@ inline TensorCore halo_adjoint(const HaloBlock& block, CallSite site) {
   });
 }
 
-using HaloBlocks = FixedVector<const HaloBlock*, max_operands>;
-
-/// Fills the halos of blocks from what their owners have, or adds them to it (`adjoint`, of one).
-inline void exchange(const HaloBlocks& blocks, bool adjoint, CallSite site,
-                     const Extras& extras = {}) {
+/// Returns the prepared exchange in place of one block or of several.
+template <class Blocks>
+const Prepared& prepare_exchange(const Blocks& blocks, bool adjoint, CallSite site,
+                                 OperandList& operands) {
   MeshCore& mesh = mesh_of(blocks[0]->core, site);
-  PlanKey key(adjoint ? OperatorKind::halo_adjoint : OperatorKind::halo);
-  OperandList operands;
-  TensorDescs descs;
-  FixedVector<Halo, max_operands> halos;
-  key.add(~static_cast<std::uint64_t>(blocks.size()));  // in place
-  for (const HaloBlock* block : blocks) {
-    operands.push_back(&block->core);
-    add_halo(key, block->core.desc(), block->halo);
-    descs.push_back(block->core.desc());
-    halos.push_back(block->halo);
-  }
-  (void)run_operator(key, operands, site, extras, [&](const PlanOptions& options) {
-    if (adjoint) require_elements(check_product_type(descs[0].type), descs[0].type, site);
-    return plan_halo_of(descs, halos, adjoint, {Corners::cheaper, true}, mesh.shape(),
-                        mesh.process(), options);
+  return on_process(mesh, site, [&]() -> const Prepared& {
+    PlanKey key(adjoint ? OperatorKind::halo_adjoint : OperatorKind::halo);
+    key.add(~static_cast<std::uint64_t>(blocks.size()));  // in place
+    TensorDescs descs;
+    FixedVector<Halo, max_operands> halos;
+    for (const HaloBlock* block : blocks) {
+      add_halo(key, block->core.desc(), block->halo);
+      operands.push_back(&block->core);
+      descs.push_back(block->core.desc());
+      halos.push_back(block->halo);
+    }
+    const PlanOptions options = plan_options(mesh, site, {});
+    if (options.contract.bounded()) key.add(options.contract.bits());
+    require_one_mesh(operands, site);
+    require_agreement(operands, key, site);
+    return prepare(mesh, key, [&] {
+      require_alike(descs, site);
+      if (adjoint) require_elements(check_product_type(descs[0].type), descs[0].type, site);
+      const Plan plan = plan_halo_of(descs, halos, adjoint, {Corners::cheaper, true}, mesh.shape(),
+                                     mesh.process(), options);
+      require_contract(plan, options.contract, mesh, site);
+      return plan;
+    });
   });
+}
+
+/// Fills the halos of several blocks from what their owners have.
+inline void exchange(const FixedVector<const HaloBlock*, max_operands>& blocks, CallSite site) {
+  OperandList operands;
+  const Prepared& prepared = prepare_exchange(blocks, false, site, operands);
+  on_process(*blocks[0]->core.mesh(), site, [&] { (void)execute(prepared, operands, site); });
+}
+
+/// Starts the exchange of one block, or its adjoint; finish_exchange() ends it.
+inline void start_exchange(HaloBlock& block, bool adjoint, CallSite site) {
+  const MeshCore& mesh = mesh_of(block.core, site);
+  std::unique_ptr<HaloLink>& link = adjoint ? block.adjoint_link : block.link;
+  const bool agreed = mesh.check() < Check::communicating && !contract_at(mesh, site).bounded();
+  if (link == nullptr || !agreed) {
+    OperandList operands;
+    const Prepared& prepared =
+        prepare_exchange(FixedVector<const HaloBlock*, 1>{&block}, adjoint, site, operands);
+    if (block.core.dry())
+      return on_process(mesh, site, [&] { (void)execute(prepared, operands, site); });
+    if (link == nullptr) link = std::make_unique<HaloLink>(block.core, prepared);
+  }
+  on_process(mesh, site, [&] { link->start(site); });
+}
+inline void finish_exchange(HaloBlock& block, bool adjoint, CallSite site) {
+  if (block.core.dry()) return;
+  on_process(*block.core.mesh(), site,
+             [&] { (adjoint ? block.adjoint_link : block.link)->finish(); });
+}
+inline void exchange(HaloBlock& block, bool adjoint, CallSite site) {
+  const ToolRegion region([&] { return "tessera::" + std::string(site.label); }, !block.core.dry());
+  start_exchange(block, adjoint, site);
+  finish_exchange(block, adjoint, site);
 }
 
 /// Copies what the process owns between an extended block and a block.
