@@ -32,6 +32,14 @@ struct Masked {
   }
 };
 
+/// Reads a halo under indices of the whole tensor.
+template <class T> struct Shift {
+  GlobalView<LocalView<T, 3>> from;
+  LocalView<T, 3> to;
+  Index i, k;
+  KOKKOS_FUNCTION void operator()(int) const { to(0, 0, 0) = from(i - 1, 0, k); }
+};
+
 /// The functions of op/functions.hpp and its siblings, each in a kernel.
 template <class T> void every_function(const ProcessMesh<Grid>& mesh) {
   const auto x = from_function<Tensor<T, data, model>>(mesh, {4, 6}, Ramp{});
@@ -120,6 +128,19 @@ template <class T> void every_operator(const ProcessMesh<Grid>& mesh) {
   auto [finished] = finish_together(u);
   a = pending.wait() + first;
   s = counting.wait();
+  auto extended = halo_exchange<0, 2>(x, {1, 2}, 1, {Boundary::periodic, Boundary::none});
+  auto outside = halo_exchange<2>(z, 1, 1, Boundary::constant, T{2});
+  auto travelling = halo_exchange_async<0>(x, 1, 1, Boundary::symmetric);
+  auto [halo_x, halo_z] = halo_exchange_together<0>(1, 0, Boundary::none, x, z);
+  auto kept = make_halo<Tensor<T, data, _, model>, 0>(mesh, {4, 6, 8}, 1, 1, Boundary::reflected);
+  kept.assign(x);
+  kept.exchange();
+  kept.add_back();
+  exchange_together(kept, outside);
+  auto summed = halo_adjoint(extended) + kept.tensor() + travelling.wait().tensor();
+  Kokkos::parallel_for(
+      Kokkos::RangePolicy<>(0, 1),
+      Shift<T>{kept.global(), local_view(summed), kept.own_box()[0].lo, kept.own_box()[2].lo});
   auto root = from_root<Tensor<T, data, model>>(mesh, {8, 10}, 0, values);
   auto blocks = from_blocks<Tensor<T, data, model>>(mesh, {8, 10}, to_block(root).values);
   write_npy(blocks, "x.npy");

@@ -5,6 +5,7 @@
 /// against the plan; started, in place and together against at once; the adjoint against the sum that it is.
 ///
 ///     std::string wrong = support::halo_case(mesh, random);           // collective over the mesh
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <utility>
@@ -56,17 +57,28 @@ class HaloCases {
     sharding_ = some_sharding(random_, rank, shape_.rank());
     for (int d = 0; d < rank; ++d) halo_.push_back(some_dim(extents_[d]));
     type_ = static_cast<DType>(random_.below(dtypes));
+    return all({&HaloCases::at_once, &HaloCases::in_place, &HaloCases::together, &HaloCases::adjoint});
+  }
+  /// One case in one dimension that is split over axis 0.
+  std::string one(Index n, const HaloDim& halo) {
+    extents_ = {n};
+    sharding_ = Sharding{{0}};
+    halo_ = {halo};
+    type_ = DType::i32;
+    return all({&HaloCases::at_once, &HaloCases::adjoint});
+  }
+
+ private:
+  std::string all(std::initializer_list<std::string (HaloCases::*)()> parts) {
     label_ = std::string(name_of(type_)) + " on " + describe(shape_) + ", " + describe(desc(), shape_) + " with";
     for (const HaloDim& d : halo_)
       label_ += " " + std::to_string(d.low) + "_" + std::to_string(d.high) + " " + std::string(name_of(d.boundary));
-    for (const auto part : {&HaloCases::at_once, &HaloCases::in_place, &HaloCases::together, &HaloCases::adjoint}) {
+    for (const auto part : parts) {
       const std::string text = (this->*part)();
       if (!text.empty()) return label_ + ", process " + std::to_string(mesh_->process()) + ": " + text;
     }
     return "";
   }
-
- private:
   HaloDim some_dim(Index n) {
     HaloDim d{random_.below(4), random_.below(4), random_.of<Boundary>({Boundary::none, Boundary::constant, Boundary::periodic, Boundary::reflected,
                                                                         Boundary::symmetric})};
