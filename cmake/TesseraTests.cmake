@@ -74,3 +74,27 @@ foreach(pair IN ITEMS plan:tessera_plan tessera:tessera)
     "$<$<BOOL:${definitions}>:-D$<JOIN:${definitions},\n-D>\n>")
   file(GENERATE OUTPUT "${TESSERA_FLAGS}_${CMAKE_MATCH_1}" CONTENT "${content}")
 endforeach()
+
+# tessera_precompile(name plan|tessera gcc|clang COMPILER flags… [HEADERS …]): a fixture, precompiled.${name}, in which a
+# compiler that is started by hand precompiles the umbrella header after HEADERS: tests that only read sources read mostly
+# that. Sets ${name}_headers to the arguments that put it in front of a source.
+function(tessera_precompile name target kind compiler)
+  cmake_parse_arguments(PARSE_ARGV 4 arg "" "" "HEADERS")
+  set(umbrella_plan tessera/plan.hpp)
+  set(umbrella_tessera tessera/tessera.hpp)
+  list(TRANSFORM arg_HEADERS PREPEND "#include <" OUTPUT_VARIABLE includes)
+  list(APPEND includes "#include <${umbrella_${target}}")
+  list(JOIN includes ">\n" includes)
+  set(header "${CMAKE_CURRENT_BINARY_DIR}/precompiled/${name}.hpp")
+  file(GENERATE OUTPUT "${header}" CONTENT "${includes}>\n")
+  set(options "-include" "${header}")  # g++ takes x.hpp.gch for x.hpp by itself
+  set(made "${header}.gch")
+  if(kind STREQUAL "clang")
+    set(made "${header}.pch")
+    set(options -include-pch "${made}")
+  endif()
+  add_test(NAME precompile.${name} COMMAND "${compiler}" ${arg_UNPARSED_ARGUMENTS} "@${TESSERA_FLAGS}_${target}"
+    -x c++-header "${header}" -o "${made}")
+  set_tests_properties(precompile.${name} PROPERTIES LABELS build TIMEOUT 300 FIXTURES_SETUP precompiled.${name})
+  set(${name}_headers ${options} PARENT_SCOPE)
+endfunction()
