@@ -8,7 +8,7 @@
 ///
 /// Laws: to[i] == ((from 0 op from 1) op from 2) ..., in this order on every member; half types are
 /// rounded once, at the end; `to` and `also` may be one of the sources.
-#include <cstring>
+#include <algorithm>
 
 #include <tessera/kernel/detail/reduce_op.hpp>
 #include <tessera/kernel/detail/stream_copy.hpp>
@@ -19,7 +19,7 @@ namespace detail {
 
 template <class C, class T> void put_block(const C* block, Index n, T* to) {
   if constexpr (std::is_same_v<C, T>)
-    std::memcpy(static_cast<void*>(to), block, static_cast<std::size_t>(n) * sizeof(T));
+    std::copy_n(block, n, to);
   else
     for (Index i = 0; i < n; ++i) to[i] = static_cast<T>(block[i]);
 }
