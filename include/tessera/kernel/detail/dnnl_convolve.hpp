@@ -7,7 +7,7 @@
 ///     if (!dnnl_convolve(DType::f32, work, in, kernel, out)) ...   // oneDNN does not have it
 ///
 /// Laws: a result is summed in any order; bfloat16 and half are summed in float and rounded once.
-#include <tessera/kernel/detail/dnnl_piece.hpp>
+#include <tessera/kernel/detail/dnnl_piece_maker.hpp>
 
 #if defined(TESSERA_HAVE_DNNL)
 #include <algorithm>
