@@ -108,7 +108,7 @@ TEST_CASE("reductions, transposes and changes of sharding of the conformance col
 
 TEST_CASE("operators that move elements, of the conformance collection") {
   const auto take = [](const char* name, const Taking& taken, const TensorDescs& x, const MeshShape& mesh) {
-    compare(name, explain(plan_take(taken, x, x[0].sharding, mesh), names));
+    compare(name, explain(plan_regions(taken, x, x[0].sharding, mesh), names));
   };
   const TensorDesc a5{DType::f32, {11, 7}, {{}, {0}}}, h1{DType::f32, {4}, {{0}}};
   take("a5", pad_of(a5.extents, {2, 2}, {4, 1}, {1, 2}), {a5}, MeshShape{2, 2});

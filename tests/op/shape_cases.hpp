@@ -27,7 +27,7 @@ template <class T> class ShapeCases {
     return trial(
         "slice " + to_string(start) + " to " + to_string(limit) + " by " + to_string(stride), x,
         out)([&] { return tessera::slice(input, start, limit, stride, out); },
-             plan_take(slice_of(x.extents, start, limit, stride), {x}, out, shape_,
+             plan_regions(slice_of(x.extents, start, limit, stride), {x}, out, shape_,
                        mesh_->process(), plan_options(*mesh_)),
              support::slice(whole_input<T>(x, shape_, 1), start, limit, stride), tolerance());
   }
@@ -48,7 +48,7 @@ template <class T> class ShapeCases {
     const DynamicTensor input = make_input<T>(mesh_, x, 1);
     return trial("pad " + to_string(low) + "_" + to_string(high) + "_" + to_string(interior), x,
                  out)([&] { return tessera::pad(input, low, high, interior, value, out); },
-                      plan_take(pad_of(x.extents, low, high, interior), {x}, out, shape_,
+                      plan_regions(pad_of(x.extents, low, high, interior), {x}, out, shape_,
                                 mesh_->process(), plan_options(*mesh_)),
                       support::pad(whole_input<T>(x, shape_, 1), low, high, interior, value),
                       tolerance());
@@ -66,7 +66,7 @@ template <class T> class ShapeCases {
     const Sharding out = result_of(x.sharding, x.rank());
     const DynamicTensor input = make_input<T>(mesh_, x, 1);
     return trial("reverse", x, out)([&] { return tessera::reverse(input, dims, out); },
-                                    plan_take(reverse_of(x.extents, dims), {x}, out, shape_,
+                                    plan_regions(reverse_of(x.extents, dims), {x}, out, shape_,
                                               mesh_->process(), plan_options(*mesh_)),
                                     support::reverse(whole_input<T>(x, shape_, 1), list),
                                     tolerance());
@@ -80,7 +80,7 @@ template <class T> class ShapeCases {
     const DynamicTensor input = make_input<T>(mesh_, x, 1);
     return trial("roll by " + std::to_string(by) + " along " + std::to_string(dim), x, out)(
         [&] { return tessera::roll(input, by, dim, out); },
-        plan_take(roll_of(x.extents, by, dim), {x}, out, shape_, mesh_->process(),
+        plan_regions(roll_of(x.extents, by, dim), {x}, out, shape_, mesh_->process(),
                   plan_options(*mesh_)),
         support::roll(whole_input<T>(x, shape_, 1), by, dim), tolerance());
   }
@@ -95,7 +95,7 @@ template <class T> class ShapeCases {
     const DynamicTensor input = make_input<T>(mesh_, x, 1);
     return trial("shift by " + std::to_string(by) + " along " + std::to_string(dim), x, out)(
         [&] { return tessera::shift(input, by, dim, value, out); },
-        plan_take(shift_of(x.extents, by, dim), {x}, out, shape_, mesh_->process(),
+        plan_regions(shift_of(x.extents, by, dim), {x}, out, shape_, mesh_->process(),
                   plan_options(*mesh_)),
         support::shift(whole_input<T>(x, shape_, 1), by, dim, value), tolerance());
   }
@@ -123,7 +123,7 @@ template <class T> class ShapeCases {
     std::string text = "concatenate along " + std::to_string(dim);
     for (const TensorDesc& one : descs) text += ", " + describe(one, shape_);
     return trial(text, x, out)([&] { return tessera::concatenate(dim, inputs, out); },
-                               plan_take(concatenate_of(extents, dim), descs, out, shape_,
+                               plan_regions(concatenate_of(extents, dim), descs, out, shape_,
                                          mesh_->process(), plan_options(*mesh_)),
                                support::concatenate(wholes, dim), tolerance());
   }
@@ -140,7 +140,7 @@ template <class T> class ShapeCases {
     const DynamicTensor input = make_input<T>(mesh_, x, 1), piece = make_input<T>(mesh_, block, 2);
     return trial("update at " + to_string(start) + " with " + describe(block, shape_), x, out)(
         [&] { return tessera::update(input, piece, start, out); },
-        plan_take(update_of(x.extents, block.extents, start), {x, block}, out, shape_,
+        plan_regions(update_of(x.extents, block.extents, start), {x, block}, out, shape_,
                   mesh_->process(), plan_options(*mesh_)),
         support::update(whole_input<T>(x, shape_, 1), whole_input<T>(block, shape_, 2), start),
         tolerance());

@@ -37,7 +37,7 @@ void check_row(const std::string& name, const Plan& plan, int moves, int gathers
   CHECK(fault_of(plan, calls) == "");
 }
 Plan take(const Taking& taken, const TensorDesc& x, const Sharding& out, const MeshShape& mesh) {
-  return plan_take(taken, {x}, out, mesh);
+  return plan_regions(taken, {x}, out, mesh);
 }
 Plan reshape(const TensorDesc& x, const Extents& to, const Sharding& out, const MeshShape& mesh) {
   return plan_reshape(x, {x.type, to, out}, mesh);
@@ -93,7 +93,7 @@ TEST_CASE("conformance: slices and shifts") {
 TEST_CASE("conformance: four slices that overlap share one exchange") {
   FixedVector<Taking, max_operands> takings;
   for (Index k = 6; k <= 9; ++k) takings.push_back(slice_of({1536}, {k}, {1520 + k}));
-  const Plan plan = plan_take_each(takings, tensor({1536}, {{0}}, DType::f64), {{0}}, {2});
+  const Plan plan = plan_regions_each(takings, tensor({1536}, {{0}}, DType::f64), {{0}}, {2});
   check_row("S9", plan, 1, 0, 1);
   CHECK(plan.also.size() == 3);
   CHECK(over_processes(plan).payload.total == (2 + 1 + 1) * 8);
@@ -123,7 +123,7 @@ TEST_CASE("several slices on every mesh give what plain loops give") {
       const Sharding out = random.chance(50) ? x.sharding : some_sharding(random, rank, mesh.rank());
       PlanOptions options;
       options.machine = some_machine(random, mesh.rank());
-      Paper paper([&](int process) { return plan_take_each(takings, x, out, mesh, process, options); }, mesh, options.machine);
+      Paper paper([&](int process) { return plan_regions_each(takings, x, out, mesh, process, options); }, mesh, options.machine);
       std::string text = paper.broken_law();
       if (text.empty()) text = paper.wrong_results({0}, expected);
       Index calls = 0;
@@ -160,14 +160,14 @@ TEST_CASE("conformance: rolls, reverses and concatenations") {
     check_row("Q5", take(slice_of(x.extents, {15, 0}, {16, 16}), x, s, {2}), moves);
     // To gather a row is the same message.
     const Plan rows =
-        plan_take(concatenate_of({row.extents, x.extents, row.extents}, 0), {row, x, row}, s, {2});
+        plan_regions(concatenate_of({row.extents, x.extents, row.extents}, 0), {row, x, row}, s, {2});
     check_row("Q5", rows, moves, moves, 1);
     CHECK(rows.communications() == moves);
     CHECK(over_processes(rows).payload.total <= 16 * 4);
   }
   const auto both = [](const Sharding& s) {
     const TensorDesc x = tensor({14, 257}, s), y = tensor({14, 116}, s);
-    return plan_take(concatenate_of({x.extents, y.extents}, 1), {x, y}, s, {2, 2});
+    return plan_regions(concatenate_of({x.extents, y.extents}, 1), {x, y}, s, {2, 2});
   };
   check_row("Q7", both({{0}, {}}), 0);
   check_row("Q9", both({{0}, {1}}), 1, 0, 1);
@@ -358,13 +358,13 @@ Case some_case(Random& random, const MeshShape& mesh, Paper::Value outside) {
   c.text = std::string(name_of(taken.kind)) + " to " + to_string(taken.extents);
   c.plan = [taken, out = c.out, operands = c.operands](const MeshShape& m, int p,
                                                        const PlanOptions& o) {
-    return plan_take(taken, operands, out, m, p, o);
+    return plan_regions(taken, operands, out, m, p, o);
   };
   c.needs = [taken, moved, out = c.out, operands = c.operands](const MeshShape& m,
                                                                const Contract& k) {
     Shardings shardings;
     for (const TensorDesc& one : operands) shardings.push_back(one.sharding);
-    return needs_of_take(taken.kind, shardings, moved, out, m, k);
+    return needs_of_regions(taken.kind, shardings, moved, out, m, k);
   };
   return c;
 }

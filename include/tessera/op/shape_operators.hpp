@@ -54,7 +54,7 @@ TensorCore take(PlanKey& key, const OperandList& operands, const Sharding& out, 
     const Taking taken = make();
     require(check_shape(shardings_of(operands), taken.extents.size(), out), operands.size(), site);
     require_sharding(out, mesh, site);
-    return plan_take(taken, descs_of(operands), out, mesh.shape(), mesh.process(), options);
+    return plan_regions(taken, descs_of(operands), out, mesh.shape(), mesh.process(), options);
   });
 }
 
@@ -124,7 +124,7 @@ inline std::vector<TensorCore> slices(const TensorCore& x, const std::vector<Ext
       }
       require(check_shape({x.sharding()}, x.rank(), out), 1, site);
       require_sharding(out, mesh, site);
-      return plan_take_each(takings, x.desc(), out, mesh.shape(), mesh.process(), options);
+      return plan_regions_each(takings, x.desc(), out, mesh.shape(), mesh.process(), options);
     }));
     for (TensorCore& one : also) results.push_back(std::move(one));
   }

@@ -74,7 +74,7 @@ template <OperatorKind Kind, class Dims, class Out, class... A> struct TakeCall 
   static_assert(demand_shape<verdict.rule, verdict.operand, A...>());
   static constexpr Contract needs(const MeshShape& on, const Contract& contract) {
     return verdict.ok() && check_dimensions(Dims::named(), rank).ok()
-               ? needs_of_take(Kind, operands, Dims::of(rank), value, on, contract)
+               ? needs_of_regions(Kind, operands, Dims::of(rank), value, on, contract)
                : Contract::nothing();
   }
   using result = Result<typename CommonElement<A...>::type, mesh, TakeCall>;

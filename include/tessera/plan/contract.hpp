@@ -25,8 +25,8 @@
 #include <tessera/plan/reduce_window.hpp>
 #include <tessera/plan/reshape.hpp>
 #include <tessera/plan/scatter.hpp>
-#include <tessera/plan/take.hpp>
 #include <tessera/plan/sort.hpp>
+#include <tessera/plan/take.hpp>
 
 namespace tessera {
 
@@ -130,9 +130,9 @@ constexpr Contract needs_of_map(const Terms& terms, const Shardings& operands, c
 }
 /// Of an operator that takes elements from elsewhere along `dims`, and nowhere else; an update only
 /// those of its block.
-constexpr Contract needs_of_take(OperatorKind kind, const Shardings& operands,
-                                 const Dimensions& dims, const Sharding& out, const MeshShape& mesh,
-                                 const Contract& contract) {
+constexpr Contract needs_of_regions(OperatorKind kind, const Shardings& operands,
+                                    const Dimensions& dims, const Sharding& out,
+                                    const MeshShape& mesh, const Contract& contract) {
   TensorDescs descs;
   Taking taken{kind, {}, Extents(out.rank(), 5040), false};
   Region region = detail::same_region(taken.extents);
@@ -142,7 +142,7 @@ constexpr Contract needs_of_take(OperatorKind kind, const Shardings& operands,
     const bool stays = kind == OperatorKind::update && taken.regions.empty();
     taken.regions.push_back(stays ? detail::same_region(taken.extents) : region);
   }
-  return plan_take(taken, descs, out, mesh, 0, detail::bounded_by(contract)).needs;
+  return plan_regions(taken, descs, out, mesh, 0, detail::bounded_by(contract)).needs;
 }
 /// Of a reshape, whatever the extents: on paper no two dimensions hold the same elements, and no
 /// two blocks.

@@ -6,7 +6,7 @@
 /// element of an operand an element of the result is (plan/region.hpp); the rest is one planner.
 ///
 ///     const Taking rows = slice_of({100, 8}, {3, 0}, {83, 8}, {2, 1});
-///     Plan p = plan_take(rows, {x}, out, mesh, process);       // rows.extents == {40, 8}
+///     Plan p = plan_regions(rows, {x}, out, mesh, process);       // rows.extents == {40, 8}
 ///
 /// Laws: an element goes from its owner to each process that has it in its block of the result, and
 /// nowhere else; nothing is communicated where every process has what it needs.
@@ -206,9 +206,9 @@ constexpr Plan exchanged_or_gathered(const Make& make, const AxisSet& moving, in
 /// Plans how `result` is made of what regions[k] takes of operands[k]; later operands come over
 /// earlier ones. The operands are unfinished alike, or all finished. `fills`: some elements of the
 /// result are none of an operand.
-constexpr Plan plan_take(OperatorKind kind, const TensorDescs& operands, const Regions& regions,
-                         const TensorDesc& result, bool fills, const MeshShape& mesh,
-                         int process = 0, const PlanOptions& options = {}) {
+constexpr Plan plan_regions(OperatorKind kind, const TensorDescs& operands, const Regions& regions,
+                            const TensorDesc& result, bool fills, const MeshShape& mesh,
+                            int process = 0, const PlanOptions& options = {}) {
   const Sharding out = without_unit_axes(result.sharding, mesh);
   const Sharding open = without_unit_axes(operands[0].sharding, mesh);
   // What is unfinished is taken unfinished, and finished or scattered then.
@@ -243,17 +243,18 @@ constexpr Plan plan_take(OperatorKind kind, const TensorDescs& operands, const R
 }
 
 /// The same of what an operator takes, under the sharding `out`.
-constexpr Plan plan_take(const Taking& taken, const TensorDescs& operands, const Sharding& out,
-                         const MeshShape& mesh, int process = 0, const PlanOptions& options = {}) {
-  return plan_take(taken.kind, operands, taken.regions, {operands[0].type, taken.extents, out},
-                   taken.fills, mesh, process, options);
+constexpr Plan plan_regions(const Taking& taken, const TensorDescs& operands, const Sharding& out,
+                            const MeshShape& mesh, int process = 0,
+                            const PlanOptions& options = {}) {
+  return plan_regions(taken.kind, operands, taken.regions, {operands[0].type, taken.extents, out},
+                      taken.fills, mesh, process, options);
 }
 
 /// Plans several takings of one operand by one exchange; the results are all under the sharding
 /// `out`, the first being the plan's, the others its further ones.
-constexpr Plan plan_take_each(const FixedVector<Taking, max_operands>& takings, const TensorDesc& x,
-                              const Sharding& out, const MeshShape& mesh, int process = 0,
-                              const PlanOptions& options = {}) {
+constexpr Plan plan_regions_each(const FixedVector<Taking, max_operands>& takings,
+                                 const TensorDesc& x, const Sharding& out, const MeshShape& mesh,
+                                 int process = 0, const PlanOptions& options = {}) {
   const Sharding source = without_unit_axes(x.sharding, mesh);
   const Sharding target = without_unit_axes(out, mesh);
   const Sharding taken =
