@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <tessera/plan/convolve.hpp>
+#include <tessera/plan/explain.hpp>
 #include <tessera/plan/gradient_shape.hpp>
 #include <tessera/plan/reduce_window.hpp>
 #include <tessera/plan/simulation.hpp>
@@ -51,14 +52,31 @@ struct Row {
   DType type = DType::f32;
 };
 
-Plan plan_of(const Row& row, int process = 0) {
+Plan plan_of(const Row& row, int process = 0, const PlanOptions& options = {}) {
   const Terms terms = parse(row.letters);
   REQUIRE(check_convolve(terms, {row.sx, row.sk}, row.out).ok());
   const ConvolveVerdict verdict = check_convolution(row.settings, parts_of(terms), row.x, row.k);
   REQUIRE_MESSAGE(verdict.ok(), row.name << ": " << explain(verdict, terms));
   return plan_convolve(terms, shape_of(row.settings, parts_of(terms), row.k),
                        {row.type, row.x, row.sx}, {row.type, row.k, row.sk}, row.out, row.mesh,
-                       process);
+                       process, options);
+}
+PlanOptions message_price(std::int64_t picoseconds) {
+  PlanOptions options;
+  options.machine.message_ps = picoseconds;
+  return options;
+}
+/// Checks that the plans of all processes fit together, and follow from that of process 0.
+template <class Make> void all_fit(const Make& make, const Machine& machine) {
+  const Plan plan = make(0);
+  Index calls = 0;
+  CHECK(fault_of(plan, calls) == "");
+  for (int p = 0; p < plan.mesh.processes(); ++p) CHECK(on_process(plan, p, machine) == make(p));
+}
+bool overlaps(const Plan& plan) {
+  for (const Step& step : plan.steps)
+    if (step.overlaps) return true;
+  return false;
 }
 
 std::vector<Row> rows() {
@@ -337,6 +355,137 @@ TEST_CASE("windows communicate no more than they must") {
                 {DType::f32, {32, 128, 384, 64}, {{}, {0}, {}, {}}}, {{}, {0}, {}, {}},
                 {{}, {0}, {}, {}}, MeshShape{8}),
          {});
+}
+
+TEST_CASE("corners of a convolution in three dimensions: 26 messages, or 6, for the same payload") {
+  const Sharding split{{}, {0}, {1}, {2}, {}};
+  const Row row{"3-D",
+                "bxyzi,xyzio->bxyzo",
+                {2, 24, 24, 24, 4},
+                split,
+                {3, 3, 3, 4, 5},
+                {{}, {}, {}, {}, {}},
+                {.low = {1, 1, 1}, .high = {1, 1, 1}},
+                split,
+                MeshShape{3, 3, 3},
+                {}};
+  const Index unit = 2 * 4 * 4;  // batch, features, bytes
+  for (const std::int64_t price : {0, 1'000'000}) {
+    const PlanOptions options = message_price(price);
+    const Plan middle = plan_of(row, 13, options), corner = plan_of(row, 0, options);
+    CAPTURE(describe(middle));
+    CHECK(middle.count(Collective::exchange) == (price > 0 ? 3 : 1));
+    CHECK(middle.communications() == middle.count(Collective::exchange));
+    CHECK(middle.messages() == (price > 0 ? 6 : 26));
+    CHECK(corner.messages() == (price > 0 ? 3 : 7));
+    CHECK(middle.payload_bytes() == unit * (10 * 10 * 10 - 8 * 8 * 8));
+    CHECK(corner.payload_bytes() == unit * (9 * 9 * 9 - 8 * 8 * 8));
+    all_fit([&](int p) { return plan_of(row, p, options); }, options.machine);
+  }
+  // One face after the other, the later ones wider.
+  const Plan plan = plan_of(row, 13);
+  CHECK(plan.steps[0].payload == unit * 2 * 8 * 8);
+  CHECK(plan.steps[1].payload == unit * 2 * 10 * 8);
+  CHECK(plan.steps[2].payload == unit * 2 * 10 * 10);
+  const std::string text = explain(plan, {"a", "b", "c"});
+  CAPTURE(text);
+  const auto line = [&](const std::string& over, const std::string& halo) {
+    const auto at = text.find("exchange over " + over + " ");
+    return at != std::string::npos &&
+           text.substr(at, text.find('\n', at) - at).find(halo) != std::string::npos;
+  };
+  CHECK(line("a", "with halo 0_0x1_1x0_0x0_0x0_0"));
+  CHECK(line("b", "with halo 0_0x1_1x1_1x0_0x0_0"));
+  CHECK(line("c", "with halo 0_0x1_1x1_1x1_1x0_0"));
+}
+
+TEST_CASE("a large block exchanges its border with all neighbours at once, and is not copied") {
+  const Sharding split{{}, {0}, {1}, {}};
+  const auto of = [&](Index n) {
+    return Row{"2-D",
+               "bhwi,hwio->bhwo",
+               {1, 3 * n, 3 * n, 8},
+               split,
+               {3, 3, 8, 8},
+               {{}, {}, {}, {}},
+               {.low = {1, 1}, .high = {1, 1}},
+               split,
+               MeshShape{3, 3},
+               {}};
+  };
+  const Plan small = plan_of(of(16), 4), large = plan_of(of(1024), 4);
+  CHECK(small.count(Collective::exchange) == 2);
+  CHECK(small.messages() == 4);
+  CHECK(small.payload_bytes() == 8 * 4 * (18 * 18 - 16 * 16));
+  CHECK(!overlaps(small));
+  CHECK(large.count(Collective::exchange) == 1);
+  CHECK(large.messages() == 8);
+  CHECK(overlaps(large));
+  // Two strips of three rows, of which two are its own, and two of three columns.
+  CHECK(large.payload_bytes() == 8 * 4 * 2 * (3 * 1026 - 2 * 1024 + 1024));
+}
+
+TEST_CASE("axes that split one dimension together take their turn together") {
+  const Sharding split{{}, {0, 2}, {1}, {}};
+  const Row row{"2-D, three axes",
+                "bhwi,hwio->bhwo",
+                {1, 32, 16, 8},
+                split,
+                {3, 3, 8, 8},
+                {{}, {}, {}, {}},
+                {.low = {1, 1}, .high = {1, 1}},
+                split,
+                MeshShape{2, 2, 2},
+                {}};
+  const Plan plan = plan_of(row, 3);  // the second of four blocks of rows, the last of columns
+  REQUIRE(plan.count(Collective::exchange) == 2);
+  CHECK(plan.steps[0].group == (AxisSet{0} | AxisSet{2}));
+  CHECK(plan.steps[1].group == AxisSet{1});
+  CHECK(plan.messages() == 3);
+  CHECK(plan.payload_bytes() == 8 * 4 * (2 * 8 + 10));
+  all_fit([&](int p) { return plan_of(row, p); }, {});
+}
+
+TEST_CASE("corners are sent directly where a process would pass on what it does not need") {
+  const PlanOptions dear = message_price(1'000'000'000);
+  const auto plan = [&](Index low_h, Index low_w) {
+    // Windows that begin one element late: a block's first element is its neighbour's only.
+    const WindowSettings s{.size = {3, 3}, .low = {low_h, low_w}, .high = {2 - low_h, 2 - low_w}};
+    const TensorDesc x{DType::f32, {24, 24}, {{0}, {1}}};
+    return plan_reduce_window(Reduction::sum, windows_of(s, 2), x, x.sharding, MeshShape{3, 3}, 4,
+                              dear);
+  };
+  CHECK(plan(1, 1).count(Collective::exchange) == 2);
+  CHECK(plan(-1, 1).count(Collective::exchange) == 2);
+  CHECK(plan(-1, 1).steps[0].group == AxisSet{0});
+  CHECK(plan(1, -1).count(Collective::exchange) == 2);
+  CHECK(plan(1, -1).steps[0].group == AxisSet{1});  // such a dimension comes first
+  CHECK(plan(-1, -1).count(Collective::exchange) == 1);
+}
+
+TEST_CASE("windows and select-and-scatter take corners dimension by dimension too") {
+  const WindowList windows =
+      windows_of({.size = {1, 3, 5}, .low = {0, 1, 2}, .high = {0, 1, 2}}, 3);
+  const TensorDesc x{DType::f64, {4, 24, 30}, {{}, {0}, {1}}};
+  const MeshShape mesh{3, 3};
+  for (const std::int64_t price : {0, 1'000'000}) {
+    const PlanOptions options = message_price(price);
+    const auto reduce = [&](int p) {
+      return plan_reduce_window(Reduction::max, windows, x, x.sharding, mesh, p, options);
+    };
+    const auto select = [&](int p) {
+      return plan_select_and_scatter(true, windows, x, x, x.sharding, mesh, p, options);
+    };
+    CHECK(reduce(4).count(Collective::exchange) == (price > 0 ? 2 : 1));
+    CHECK(reduce(4).messages() == (price > 0 ? 4 : 8));
+    CHECK(reduce(4).payload_bytes() == 4 * 8 * (10 * 14 - 8 * 10));
+    all_fit(reduce, options.machine);
+    // The windows that touch a block, and what they read, twice as far.
+    CHECK(select(4).count(Collective::exchange) == (price > 0 ? 4 : 2));
+    CHECK(select(4).messages() == (price > 0 ? 8 : 16));
+    CHECK(select(4).payload_bytes() == 4 * 8 * (10 * 14 + 12 * 18 - 2 * 8 * 10));
+    all_fit(select, options.machine);
+  }
 }
 
 TEST_CASE("Table 4's convolution: compute and communication of a process do not grow with D") {

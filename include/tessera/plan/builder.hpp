@@ -211,7 +211,7 @@ class PlanBuilder {
     }
     plan_.slots[result].given = plan_.destination != Destination::fresh;
     for (int i = plan_.steps.size() - 1; i >= 0; --i) take_over(i);
-    for (const Step& step : plan_.steps) plan_.cost = saturating_add(plan_.cost, step.cost);
+    plan_.cost = cost();
     plan_.peak_bytes = detail::replayed_peak(plan_);
     return plan_;
   }
@@ -221,22 +221,27 @@ class PlanBuilder {
   int relocate(int slot, const Sharding& sharding, const Placement& place);
 
   /// Makes `result` of what regions[k] takes of slots[k]: by one exchange, or by local copies where
-  /// every process has what it needs; returns the new slot. `shaped`: a process holds what it needs
-  /// of regions[0], not its block of `result`. Later slots come over earlier ones.
+  /// every process has what it needs; returns the new slot. Later slots come over earlier ones.
   constexpr int take(const FixedVector<int, max_operands>& slots,
                      const FixedVector<Region, max_operands>& regions, const TensorDesc& result,
-                     const Term& labels, bool fills, bool shaped = false) {
-    Step step;
-    step.kind = StepKind::copy;
-    step.region = static_cast<std::int8_t>(plan_.regions.size());
-    step.fills = fills;
-    for (int slot : slots) step.in.push_back(static_cast<std::int8_t>(slot));
-    for (const Region& region : regions) {
-      plan_.regions.push_back(region);
-      step.group = step.group | moving_axes(region, plan_.mesh);
-    }
-    return add_region_step(step, add_slot(result, labels, SlotRole::temporary, {},
-                                          shaped ? step.region : std::int8_t{-1}));
+                     const Term& labels, bool fills) {
+    return take_at_once(slots, regions, result, labels, fills, false);
+  }
+  /// The same of one slot, of a window: a process holds what it needs of `window`, not its block of
+  /// `result`. By one exchange with all neighbours, or dimension by dimension, the later exchanges
+  /// bringing the corners: whichever costs less.
+  constexpr int take_window(int slot, const Region& window, const TensorDesc& result,
+                            const Term& labels) {
+    const FixedVector<Region, max_dims> turns = in_turn(window, plan_.mesh);
+    const bool room = plan_.regions.size() + turns.size() < max_operands;  // and one for another
+    if (turns.size() == 1 || !room)
+      return take_at_once({slot}, {window}, result, labels, false, true);
+    PlanBuilder other = *this;
+    const int made = other.take_in_turn(slot, turns, result, labels);
+    const int at_once = take_at_once({slot}, {window}, result, labels, false, true);
+    if (cost() <= other.cost()) return at_once;
+    *this = other;
+    return made;
   }
   /// The other way round: adds to each element of the source of region `region` of the plan, which
   /// is a tensor `result`, what all processes hold of it in `slot`; returns the new slot.
@@ -322,6 +327,38 @@ class PlanBuilder {
       in.given = out.given;
       return;
     }
+  }
+  constexpr int take_at_once(const FixedVector<int, max_operands>& slots,
+                             const FixedVector<Region, max_operands>& regions,
+                             const TensorDesc& result, const Term& labels, bool fills,
+                             bool shaped) {
+    Step step;
+    step.kind = StepKind::copy;
+    step.region = static_cast<std::int8_t>(plan_.regions.size());
+    step.fills = fills;
+    for (int slot : slots) step.in.push_back(static_cast<std::int8_t>(slot));
+    for (const Region& region : regions) {
+      plan_.regions.push_back(region);
+      step.group = step.group | moving_axes(region, plan_.mesh);
+    }
+    return add_region_step(step, add_slot(result, labels, SlotRole::temporary, {},
+                                          shaped ? step.region : std::int8_t{-1}));
+  }
+  /// Makes what each process needs of the last turn's region, turn by turn in one place.
+  constexpr int take_in_turn(int slot, const FixedVector<Region, max_dims>& turns,
+                             const TensorDesc& result, const Term& labels) {
+    const int made = shaped(result, labels, region(turns.back()));
+    for (const Region& turn : turns) {
+      take_each({slot}, {region(turn)}, {made}, false);
+      slot = made;
+    }
+    return made;
+  }
+  /// Returns the cost of the steps so far.
+  constexpr std::int64_t cost() const {
+    std::int64_t sum = 0;
+    for (const Step& step : plan_.steps) sum = saturating_add(sum, step.cost);
+    return sum;
   }
   constexpr int add_region_step(Step step, int out) {
     step.out = static_cast<std::int8_t>(out);

@@ -265,7 +265,7 @@ class ConvolveSearch {
       if (way == 3) {
         if (!take_border(build, input, region, needed, inputs)) return false;
       } else {
-        inputs[0] = build.take({input}, {region}, needed, terms_.operands[0], false, true);
+        inputs[0] = build.take_window(input, region, needed, terms_.operands[0]);
       }
     } else if (way == 3) {
       return false;

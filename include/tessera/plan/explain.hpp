@@ -144,9 +144,12 @@ inline std::string halo_text(const Plan& plan, const Slot& slot) {
   return halo_text(block(slot.desc.extents, slot.desc.sharding, plan.mesh, at),
                    needed(plan.regions[slot.region], plan.mesh, at));
 }
-/// Of a step that takes the border of a block in several pieces, what they make together.
+/// What a step has made when it is done. Of one that takes the border of a block in several pieces,
+/// what they make together.
 inline std::string halo_text(const Plan& plan, const Step& step) {
-  if (!step.overlaps) return halo_text(plan, plan.slots[step.out]);
+  Slot made = plan.slots[step.out];
+  if (step.region >= 0 && made.region >= 0 && !step.adjoint) made.region = step.region;  // so far
+  if (!step.overlaps) return halo_text(plan, made);
   const Coordinates at = plan.mesh.coordinates(plan.process);
   const Slot& source = plan.slots[step.in[0]];
   const Box own = block(source.desc.extents, source.desc.sharding, plan.mesh, at);
@@ -173,9 +176,9 @@ inline std::string explain(const Plan& plan, const AxisNames& names) {
     table.row({"operand " + std::to_string(i + 1), to_text(plan.slots[i].labels),
                detail::tensor_text(plan.slots[i], names) + detail::halo_text(plan, plan.slots[i])});
   for (const Step& step : plan.steps) {
-    std::vector<std::string> cells{detail::step_name(step, names), "->",
-                                   detail::slot_text(plan.slots[step.out], names) +
-                                       detail::halo_text(plan, step)};
+    std::vector<std::string> cells{
+        detail::step_name(step, names), "->",
+        detail::slot_text(plan.slots[step.out], names) + detail::halo_text(plan, step)};
     if (step.kind == StepKind::communicate)
       cells.push_back(bytes_text(step.payload) + ", " + std::to_string(step.messages) +
                       (step.messages == 1 ? " message" : " messages") +

@@ -123,26 +123,6 @@ constexpr Region halo_region(const Extents& extents, const Sharding& sharding, c
     region.push_back(halo_dim(extents[d], sharding[d], halo[d]));
   return region;
 }
-/// The same in steps, for as many exchanges as dimensions move data: each extends one more of them,
-/// the first those too that move nothing.
-constexpr FixedVector<Region, max_dims> halo_steps(const Region& whole, const MeshShape& mesh) {
-  FixedVector<Region, max_dims> steps;
-  const auto moves = [&](int d) { return !moving_axes({whole[d]}, mesh).empty(); };
-  for (int last = 0; last < whole.size(); ++last) {
-    if (!moves(last)) continue;
-    Region step = whole;
-    for (int d = 0; d < whole.size(); ++d) {
-      const bool moving = moves(d);
-      if (moving && d > last)
-        step[d] = halo_dim(whole[d].extent, whole[d].axes, {});
-      else
-        step[d].kept = moving ? d < last : !steps.empty();
-    }
-    steps.push_back(step);
-  }
-  if (steps.empty()) steps.push_back(whole);
-  return steps;
-}
 
 constexpr Plan plan_halo_so(const TensorDescs& x, const FixedVector<Halo, max_operands>& halos,
                             bool adjoint, bool direct, bool in_place, const MeshShape& mesh,
@@ -157,7 +137,7 @@ constexpr Plan plan_halo_so(const TensorDescs& x, const FixedVector<Halo, max_op
     const Sharding sharding = without_unit_axes(x[k].sharding, mesh);
     const Region whole = halo_region(x[k].extents, sharding, halos[k]);
     fills = fills || needs_filling(whole);
-    steps.push_back(direct ? FixedVector<Region, max_dims>{whole} : halo_steps(whole, mesh));
+    steps.push_back(direct ? FixedVector<Region, max_dims>{whole} : in_turn(whole, mesh));
     if (steps[k].size() > most) most = steps[k].size();
   }
   // Operands first: extended blocks, or plain ones.
@@ -201,7 +181,7 @@ constexpr Plan plan_halo_of(const TensorDescs& x, const FixedVector<Halo, max_op
   for (int k = 0; k < x.size(); ++k) {
     const Region whole =
         halo_region(x[k].extents, without_unit_axes(x[k].sharding, mesh), halos[k]);
-    const int count = halo_steps(whole, mesh).size();
+    const int count = in_turn(whole, mesh).size();
     bool known = false;
     for (int j = 0; j < k; ++j) known = known || (x[j] == x[k] && halos[j] == halos[k]);
     if (!known) regions += count;

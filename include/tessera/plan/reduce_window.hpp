@@ -83,7 +83,7 @@ constexpr int take_window(PlanBuilder& build, int slot, const Extents& result,
   }
   TensorDesc needed = x;
   needed.sharding = work;
-  return build.take({slot}, {region}, needed, build.labels(slot), false, true);
+  return build.take_window(slot, region, needed, build.labels(slot));
 }
 }  // namespace detail
 

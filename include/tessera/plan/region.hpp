@@ -55,6 +55,13 @@ struct RegionDim {
   /// Which of the block's results a window is asked for: all, those that it makes of what the
   /// process owns of the source, or those before and behind them.
   enum class Part : std::uint8_t { all, inner, low, high };
+  /// When a region that is taken in turns, by one exchange after the other, is taken along this
+  /// dimension.
+  enum class Turn : std::uint8_t {
+    now,
+    before,  ///< each process has, and takes from others, all that it needs
+    later    ///< what it owns of what it needs
+  };
   Rule rule = Rule::block;
   Part part = Part::all;
   Boundary boundary = Boundary::none;
@@ -74,8 +81,7 @@ struct RegionDim {
   Index stride = 1;
   Index offset = 0;
   Index dilation = 1;
-  // Taken by an exchange before: the source is what each process needs, and all have it.
-  bool kept = false;
+  Turn turn = Turn::now;
 
   constexpr Index source_size() const { return source_extent * source_unit; }
   constexpr AxisSet used() const { return axes.set() | tap_axes.set(); }
@@ -211,9 +217,21 @@ constexpr Interval results(const RegionDim& d, const MeshShape& mesh, const Coor
   }
 }
 
-/// Returns the coordinates that the process at `at` needs; {0, 0} when its block is empty.
+/// Returns the process's block of the source.
+constexpr Interval source_block(const RegionDim& d, const MeshShape& mesh, const Coordinates& at) {
+  const Interval mine = block(d.source_extent, d.source_axes, mesh, at);
+  return {mine.lo * d.source_unit, mine.hi * d.source_unit};
+}
+constexpr Box source_block(const Region& region, const MeshShape& mesh, const Coordinates& at) {
+  Box box;
+  for (const RegionDim& d : region) box.side.push_back(source_block(d, mesh, at));
+  return box;
+}
+/// Returns the coordinates that the process at `at` needs, in this turn; {0, 0} when its block is
+/// empty.
 constexpr Interval needed(const RegionDim& d, const MeshShape& mesh, const Coordinates& at) {
-  return detail::needed_for(d, results(d, mesh, at), detail::taps_of(d, mesh, at));
+  const Interval all = detail::needed_for(d, results(d, mesh, at), detail::taps_of(d, mesh, at));
+  return d.turn == RegionDim::Turn::later ? intersect(all, source_block(d, mesh, at)) : all;
 }
 constexpr Box needed(const Region& region, const MeshShape& mesh, const Coordinates& at) {
   Box box;
@@ -224,21 +242,20 @@ constexpr Box needed(const Region& region, const MeshShape& mesh, const Coordina
 constexpr Interval needed_by_all(const RegionDim& d) {
   return detail::needed_for(d, {0, d.extent}, {0, d.window.size});
 }
-/// Returns the elements that the process at `at` owns of the source.
+/// Returns the elements that the process at `at` has of the source, and others may take.
 constexpr Interval owned(const RegionDim& d, const MeshShape& mesh, const Coordinates& at) {
-  if (d.kept) return needed(d, mesh, at);
-  const Interval mine = block(d.source_extent, d.source_axes, mesh, at);
-  return {mine.lo * d.source_unit, mine.hi * d.source_unit};
+  return d.turn == RegionDim::Turn::now ? source_block(d, mesh, at) : needed(d, mesh, at);
 }
 constexpr Box owned(const Region& region, const MeshShape& mesh, const Coordinates& at) {
   Box box;
   for (const RegionDim& d : region) box.side.push_back(owned(d, mesh, at));
   return box;
 }
-/// Returns the axes that split the source.
+/// Returns the axes that split the source along what is taken now.
 constexpr AxisSet source_axes(const Region& region) {
   AxisSet axes;
-  for (const RegionDim& d : region) axes = axes | d.source_axes.set();
+  for (const RegionDim& d : region)
+    if (d.turn == RegionDim::Turn::now) axes = axes | d.source_axes.set();
   return axes;
 }
 /// Returns the axes that split what is needed.
@@ -248,7 +265,7 @@ constexpr AxisSet needing_axes(const Region& region) {
   return axes;
 }
 
-/// Returns the strand of all that a process needs in a dimension that is kept.
+/// Returns the strand of all that a process needs in a dimension that is not taken now.
 constexpr Strand kept_strand(Interval mine) { return {mine.lo, 1, mine.size(), mine.lo, 1}; }
 
 /// Calls visit(strand) for each strand of `coordinates` that maps to `elements` of the source, in

@@ -56,7 +56,7 @@ constexpr void for_each_receiving(const Region& region, int dim, const Box& mine
     return;
   }
   const RegionDim& d = region[dim];
-  if (d.kept) {
+  if (d.turn != RegionDim::Turn::now) {
     piece[dim] = kept_strand(mine[dim]);
     return for_each_receiving(region, dim + 1, mine, free, mesh, at, piece, visit);
   }
@@ -77,7 +77,7 @@ constexpr void for_each_sending(const Region& region, int dim, const Box& wanted
     return;
   }
   const RegionDim& d = region[dim];
-  if (d.kept) {
+  if (d.turn != RegionDim::Turn::now) {
     piece[dim] = kept_strand(wanted[dim]);
     return for_each_sending(region, dim + 1, wanted, free, mesh, at, piece, visit);
   }
@@ -124,7 +124,7 @@ constexpr void for_each_piece_received(const Region& region, const MeshShape& me
 /// Returns whether the process at `self` has all that it needs in one dimension.
 constexpr bool has_what_it_needs(const RegionDim& d, const MeshShape& mesh,
                                  const Coordinates& self) {
-  if (d.kept) return true;
+  if (d.turn != RegionDim::Turn::now) return true;
   const Interval mine = owned(d, mesh, self);
   bool all = true;
   for_each_strand(d, {0, d.source_size()}, needed(d, mesh, self), [&](const Strand& strand) {
@@ -149,10 +149,59 @@ constexpr AxisSet moving_axes(const Region& region, const MeshShape& mesh) {
   return moving;
 }
 
+namespace detail {
+/// Returns whether every process has, of its block of the source, all that any process needs among
+/// what it needs itself: then a dimension that moves can be taken after others, from there.
+constexpr bool may_wait(const RegionDim& d, const MeshShape& mesh) {
+  if (d.offset != 0 || d.stride != 1 || d.dilation != 1 || d.unit != d.source_unit) return false;
+  Coordinates at(mesh.rank(), 0);
+  bool all = true;
+  for_each_member(d.source_axes.set() | d.used(), 0, mesh, at, [&] {
+    const Interval asked = intersect(source_block(d, mesh, at), needed_by_all(d));
+    all = all && intersect(asked, needed(d, mesh, at)).size() == asked.size();
+  });
+  return all;
+}
+}  // namespace detail
+
+/// Returns the region in turns: in each, one of the dimensions that move data is taken of what the
+/// turns before have brought, the later ones bringing the corners; the first takes those too that
+/// move nothing. As a whole where one dimension moves, or where the processes that have a corner's
+/// elements are asked for them by some that do not need them.
+constexpr FixedVector<Region, max_dims> in_turn(const Region& whole, const MeshShape& mesh) {
+  using Turn = RegionDim::Turn;
+  FixedVector<int, max_dims> order;
+  int impatient = 0;
+  bool apart = true;
+  for (int d = 0; d < whole.size(); ++d) {
+    if (moving_axes({whole[d]}, mesh).empty()) continue;
+    order.push_back(d);
+    for (int other = 0; other < whole.size(); ++other)
+      if (other != d && !(whole[d].source_axes.set() & whole[other].used()).empty()) apart = false;
+  }
+  if (order.size() < 2 || !apart) return {whole};
+  for (int i = 0; i < order.size() && impatient < 2; ++i)
+    if (!detail::may_wait(whole[order[i]], mesh)) {  // it goes first
+      for (int k = i; k > 0; --k) std::swap(order[k], order[k - 1]);
+      ++impatient;
+    }
+  if (impatient > 1) return {whole};
+  FixedVector<Region, max_dims> turns;
+  for (int turn = 0; turn < order.size(); ++turn) {
+    Region region = whole;
+    if (turn > 0)
+      for (RegionDim& d : region) d.turn = Turn::before;
+    for (int i = turn; i < order.size(); ++i)
+      region[order[i]].turn = i > turn ? Turn::later : Turn::now;
+    turns.push_back(region);
+  }
+  return turns;
+}
+
 /// Returns whether the map leaves coordinates that no element fills, on some process.
 constexpr bool needs_filling(const Region& region) {
   for (const RegionDim& d : region) {
-    if (d.kept) continue;
+    if (d.turn != RegionDim::Turn::now) continue;
     const Interval all = needed_by_all(d);
     Index found = 0;
     for_each_strand(d, {0, d.source_size()}, all, [&](const Strand& s) { found += s.count; });

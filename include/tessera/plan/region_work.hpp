@@ -105,8 +105,7 @@ class RegionWork {
     const Index sent = lay_out(out, true, send_runs, call.send);
     const Index received = lay_out(in, false, receive_runs, call.receive);
     for (const Piece& piece : call.send)
-      if (!on_one_node(step_.node, at_, member(piece.peer)))
-        call.network += piece.count;
+      if (!on_one_node(step_.node, at_, member(piece.peer))) call.network += piece.count;
     if (!send_runs) work_.send_staging = saturating_mul(sent, unit());
     if (!receive_runs) work_.receive_staging = saturating_mul(received, unit());
     return std::move(work_);
@@ -126,7 +125,8 @@ class RegionWork {
   constexpr Box box_of(int k, bool owner, const Coordinates& at) const {
     const Slot& slot = plan_.slots[owner != step_.adjoint ? step_.in[k] : step_.output(k)];
     if (slot.region >= 0) return needed(plan_.regions[slot.region], plan_.mesh, at);
-    return owner ? owned(region_of(k), plan_.mesh, at) : needed(region_of(k), plan_.mesh, at);
+    return owner ? source_block(region_of(k), plan_.mesh, at)
+                 : needed(region_of(k), plan_.mesh, at);
   }
   constexpr PieceLayout layout(int k, const RegionPiece& piece, bool owner) const {
     return layout_of(piece, box_of(k, owner, at_), owner);
