@@ -5,6 +5,8 @@
 /// and compared as those of cases.hpp are.
 ///
 ///     std::string wrong = support::some_window_case(mesh, random);
+#include <atomic>
+
 #include "cases.hpp"
 
 namespace support {
@@ -50,6 +52,9 @@ void for_each_product(const Terms& terms, const ConvolveWindows& shape, const Ex
         });
 }
 
+/// How many cases have taken corners dimension by dimension.
+inline std::atomic<int> window_turns = 0;
+
 template <class T> class WindowCases {
  public:
   WindowCases(std::shared_ptr<MeshCore> mesh, Random& random)
@@ -59,6 +64,7 @@ template <class T> class WindowCases {
   std::string convolution() {
     const int which = random_.below(3);
     const int spatial = 1 + (random_.chance(50) ? 1 : 0) + (random_.chance(10) ? 1 : 0);
+    const bool tiles = spatial > 1 && random_.chance(30);
     const Terms terms = parse(
         spatial == 1 ? random_.of<std::string>({"bxi,xio->bxo", "bix,oix->box", "xbi,oxi->obx"})
         : spatial == 2
@@ -83,6 +89,11 @@ template <class T> class WindowCases {
       c.base_dilation.push_back(random_.of<Index>({1, 1, 2, 3}));
       c.window_dilation.push_back(random_.of<Index>({1, 1, 2, 3}));
       c.reversed.push_back(random_.below(2));
+      if (!tiles) continue;
+      x[p.input_spatial[d]] = random_.of<Index>({4, 6, 8, 9});
+      c.stride[d] = c.base_dilation[d] = c.window_dilation[d] = 1;
+      c.low[d] = (k[p.kernel_spatial[d]] - 1) / 2;
+      c.high[d] = k[p.kernel_spatial[d]] - 1 - c.low[d];
     }
     while (!check_convolution(c, p, x, k).ok())
       for (Index& high : c.high) ++high;  // until the window fits
@@ -91,11 +102,13 @@ template <class T> class WindowCases {
     const ConvolveGradient g = which == 1   ? input_gradient(terms, shape, x)
                                : which == 2 ? kernel_gradient(terms, shape, x, k)
                                             : ConvolveGradient{terms, shape};
-    const TensorDesc a = tensor(which == 1 ? y : x), b = tensor(which == 2 ? y : k);
+    TensorDesc a = tensor(which == 1 ? y : x), b = tensor(which == 2 ? y : k);
     const Extents made = which == 0 ? y : which == 1 ? x : k;
+    const ConvolveParts of = parts_of(g.terms);
+    if (tiles) a.sharding = tiled(a.extents.size(), of.input_spatial);
     Sharding out = some_sharding(random_, made.size(), shape_.rank(), 20);
     if (!check_convolve(g.terms, {a.sharding, b.sharding}, out).ok()) out = out.finished();
-    if (random_.chance(40)) out = deduce_convolve(g.terms, {a.sharding, b.sharding});
+    if (tiles || random_.chance(40)) out = deduce_convolve(g.terms, {a.sharding, b.sharding});
 
     const Whole<T> left = whole_input<T>(a, shape_, 1), right = whole_input<T>(b, shape_, 2);
     Whole<T> expected(made);
@@ -128,13 +141,14 @@ template <class T> class WindowCases {
                      : which == 1 ? "input gradient "
                                   : "kernel gradient ") +
                         letters + " " + settings + ", " + describe(b, shape_),
-                    a, out)(run, plan, expected, tolerance(40 * terms_summed));
+                    a, out)(run, noted(plan), expected, tolerance(40 * terms_summed));
   }
 
   /// A reduce-window, or its gradient.
   std::string window() {
     const int rank = 1 + random_.below(3);
     const int which = random_.below(3);
+    const bool tiles = rank > 1 && random_.chance(30);
     const Reduction kind =
         which == 2 ? Reduction::max
                    : random_.of<Reduction>({Reduction::sum, Reduction::max, Reduction::min});
@@ -148,12 +162,21 @@ template <class T> class WindowCases {
       s.high.push_back(random_.below(5) - 1);
       s.base_dilation.push_back(random_.of<Index>({1, 1, 2, 3}));
       s.window_dilation.push_back(random_.of<Index>({1, 1, 2, 3}));
+      if (!tiles) continue;
+      x.extents[d] = random_.of<Index>({4, 6, 8, 9});
+      s.stride[d] = s.base_dilation[d] = s.window_dilation[d] = 1;
+      s.low[d] = (s.size[d] - 1) / 2;
+      s.high[d] = s.size[d] - 1 - s.low[d];
     }
     while (!check_windows(s, x.extents).ok())
       for (Index& high : s.high) ++high;
     const WindowList windows = windows_of(s, rank);
     const Extents made = windowed_extents(x.extents, windows);
-    const TensorDesc dy = tensor(made);
+    FixedVector<int, max_dims> all;
+    for (int d = 0; d < rank; ++d) all.push_back(d);
+    if (tiles) x.sharding = tiled(rank, all);
+    TensorDesc dy = tensor(made);
+    if (tiles && random_.chance(50)) dy.sharding = x.sharding;
     const Whole<T> values = whole_input<T>(x, shape_, 1), source = whole_input<T>(dy, shape_, 2);
     const Extents xs = row_major_strides(x.extents), ys = row_major_strides(made);
     Whole<T> reduced(made, kind == Reduction::sum ? T{} : identity<T>(kind)), scattered(x.extents),
@@ -181,7 +204,7 @@ template <class T> class WindowCases {
       if (best >= 0) scattered[best] += source[out];
     });
     const Sharding out =
-        random_.chance(50) ? x.sharding : some_sharding(random_, rank, shape_.rank());
+        tiles || random_.chance(50) ? x.sharding : some_sharding(random_, rank, shape_.rank());
     const DynamicTensor a = make_input<T>(mesh_, x, 1), b = make_input<T>(mesh_, dy, 2);
     std::string text = "window " + to_string(s.size) + " stride " + to_string(s.stride) + " base " +
                        to_string(s.base_dilation) + " dilation " + to_string(s.window_dilation) +
@@ -196,17 +219,18 @@ template <class T> class WindowCases {
             if (kind == Reduction::max) return reduce_window<Max>(a, s, out);
             return reduce_window<Min>(a, s, out);
           },
-          plan_reduce_window(kind, windows, x, out, shape_, mesh_->process(), options), reduced,
-          tolerance(100));
+          noted(plan_reduce_window(kind, windows, x, out, shape_, mesh_->process(), options)),
+          reduced, tolerance(100));
     if (which == 1)
       return trial<T>("gradient of a windowed sum " + text + " of " + describe(dy, shape_), x, out)(
           [&] { return reduce_window_gradient<Sum>(a, b, s, out); },
-          plan_reduce_window(Reduction::sum, turned(windows, x.extents), dy, out, shape_,
-                             mesh_->process(), options),
+          noted(plan_reduce_window(Reduction::sum, turned(windows, x.extents), dy, out, shape_,
+                                   mesh_->process(), options)),
           summed, tolerance(100));
     return trial<T>("select and scatter " + text + " of " + describe(dy, shape_), x, out)(
         [&] { return select_and_scatter<Max>(a, b, s, out); },
-        plan_select_and_scatter(true, windows, x, dy, out, shape_, mesh_->process(), options),
+        noted(
+            plan_select_and_scatter(true, windows, x, dy, out, shape_, mesh_->process(), options)),
         scattered, tolerance(100));
   }
 
@@ -215,6 +239,21 @@ template <class T> class WindowCases {
   Trial<R> trial(const std::string& name, const TensorDesc& x, const Sharding& out) const {
     return Trial<R>(mesh_, std::string(name_of(dtype_of<T>)) + " on " + describe(shape_) + ": " +
                                name + ", " + describe(x, shape_) + " to " + describe(out, shape_));
+  }
+  /// Counts a plan that takes corners dimension by dimension.
+  Plan noted(const Plan& plan) const {
+    bool turns = false;
+    for (const Region& region : plan.regions)
+      for (const RegionDim& d : region) turns = turns || d.turn != RegionDim::Turn::now;
+    if (turns && mesh_->process() == 0) ++window_turns;
+    return plan;
+  }
+  /// Every axis splits a spatial dimension of its own, as far as they go.
+  Sharding tiled(int rank, const FixedVector<int, max_dims>& spatial) {
+    Sharding s = Sharding::replicated(rank);
+    for (int axis = 0; axis < shape_.rank(); ++axis)
+      s[spatial[axis % spatial.size()]].push_back(axis);
+    return s;
   }
   TensorDesc tensor(const Extents& extents) {
     return {dtype_of<T>, extents, some_sharding(random_, extents.size(), shape_.rank())};
