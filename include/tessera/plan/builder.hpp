@@ -368,9 +368,8 @@ class PlanBuilder {
       plan_.needs.accept(Collective::exchange, step.group);
       step.level = levels(step.group, plan_.mesh, options_.machine).level();
       step.node = levels(step.group, plan_.mesh, options_.machine).node;
-      detail::number_region(plan_, step, plan_.process);
     }
-    step.cost = detail::price_of_region(plan_, step, options_.machine);
+    detail::price_region(plan_, step, options_.machine);
     plan_.steps.push_back(step);
     return out;
   }

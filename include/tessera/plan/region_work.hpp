@@ -246,14 +246,17 @@ constexpr StepWork region_work(const Plan& plan, const Step& step) {
 }
 
 namespace detail {
-/// Fills in what such a step does on a process.
-constexpr void number_region(const Plan& plan, Step& step, int process) {
+/// Fills in what such a step does on a process, whose work it is.
+constexpr void number_region(Step& step, const StepWork& work) {
   if (step.kind != StepKind::communicate) return;
-  const StepWork work = RegionWork(plan, step, process).make();
   step.payload = payload_bytes(work.call);
   step.network_payload = network_bytes(work.call);
   step.messages = message_count(work.call);
   step.scratch = arena_charge(work.send_staging) + arena_charge(work.receive_staging);
+}
+constexpr void number_region(const Plan& plan, Step& step, int process) {
+  if (step.kind == StepKind::communicate)
+    number_region(step, RegionWork(plan, step, process).make());
 }
 
 /// Returns the bytes that such a step moves: what process 0 or the one in the middle sends or
@@ -278,31 +281,39 @@ constexpr Index bytes_moved(const Plan& plan) {
   return sum;
 }
 
-/// Returns the price of such a step: that of process 0 or of the one in the middle, the dearer.
-constexpr std::int64_t price_of_region(const Plan& plan, const Step& step, const Machine& machine) {
-  std::int64_t dearest = 0;
-  for (const int process : {0, plan.mesh.processes() / 2}) {
+/// Returns the price of such a step on a process, whose work it is.
+constexpr std::int64_t price_of_region(const Step& step, const StepWork& work, Index unit,
+                                       const Machine& machine) {
+  Index copied = 0, arriving = 0;
+  const auto add = [&](const CallWork& one) {
+    for (const StridedCopy& copy : one.local) copied = saturating_add(copied, volume(copy.extents));
+  };
+  add(work);
+  for (const CallWork& one : work.joined) add(one);
+  const std::int64_t cost = machine.copy(saturating_add(
+      saturating_mul(copied, unit), saturating_add(work.send_staging, work.receive_staging)));
+  if (step.kind != StepKind::communicate) return cost;
+  for (const Piece& piece : work.call.receive) arriving = saturating_add(arriving, piece.count);
+  const Index messages =
+      max_of(message_count(work.call), static_cast<Index>(work.call.receive.size()));
+  return saturating_add(
+      cost, machine.transfer(max_of(payload_bytes(work.call), saturating_mul(arriving, unit)),
+                             messages, step.level));
+}
+/// Fills in such a step's numbers on the plan's process and its price: that of process 0 or of the
+/// one in the middle, the dearer.
+constexpr void price_region(const Plan& plan, Step& step, const Machine& machine) {
+  const Index unit = static_cast<Index>(size_of(plan.slots[step.out].desc.type));
+  const int middle = plan.mesh.processes() / 2;
+  const auto visit = [&](int process) {
     const StepWork work = RegionWork(plan, step, process).make();
-    const Index unit = static_cast<Index>(size_of(plan.slots[step.out].desc.type));
-    Index copied = 0, arriving = 0, messages = 0;
-    const auto add = [&](const CallWork& one) {
-      for (const StridedCopy& copy : one.local)
-        copied = saturating_add(copied, volume(copy.extents));
-    };
-    add(work);
-    for (const CallWork& one : work.joined) add(one);
-    std::int64_t cost = machine.copy(saturating_add(
-        saturating_mul(copied, unit), saturating_add(work.send_staging, work.receive_staging)));
-    if (step.kind == StepKind::communicate) {
-      for (const Piece& piece : work.call.receive) arriving = saturating_add(arriving, piece.count);
-      messages = max_of(message_count(work.call), static_cast<Index>(work.call.receive.size()));
-      cost = saturating_add(
-          cost, machine.transfer(max_of(payload_bytes(work.call), saturating_mul(arriving, unit)),
-                                 messages, step.level));
-    }
-    dearest = max_of(dearest, cost);
-  }
-  return dearest;
+    if (process == plan.process) number_region(step, work);
+    if (process == 0 || process == middle)
+      step.cost = max_of(step.cost, price_of_region(step, work, unit, machine));
+  };
+  visit(0);
+  if (middle != 0) visit(middle);
+  if (plan.process != 0 && plan.process != middle) visit(plan.process);
 }
 }  // namespace detail
 
