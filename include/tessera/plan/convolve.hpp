@@ -11,8 +11,9 @@
 ///     Plan p = plan_convolve(parse("bhwi,hwio->bhwo"), shape, x, k, out, mesh, process);
 ///
 /// Laws: an operand that is split as the convolution wants it is not moved; of the input, only what
-/// a window reaches beyond a process's block travels; partial sums over input features or taps cost
-/// one reduction of the result, scattered where the result is.
+/// a window reaches beyond a process's block travels, corners directly or dimension by dimension;
+/// partial sums over input features or taps cost one reduction of the result, scattered where the
+/// result is.
 #include <tessera/plan/builder.hpp>
 #include <tessera/plan/convolution.hpp>
 
@@ -287,8 +288,9 @@ class ConvolveSearch {
   }
   /// Takes what the border of the result's block needs, by one exchange: for each spatial dimension
   /// in which something moves a part below the inner results and one above, within the inner
-  /// results of the dimensions before it. The slots join `inputs`. Returns false where blocks of
-  /// input and result do not go together, so that there is no inner part.
+  /// results of the dimensions before it; what the windows of two parts read comes to both. The
+  /// slots join `inputs`. Returns false where blocks of input and result do not go together, so
+  /// that there is no inner part.
   constexpr bool take_border(PlanBuilder& build, int input, const Region& whole,
                              const TensorDesc& needed,
                              FixedVector<int, max_operands>& inputs) const {

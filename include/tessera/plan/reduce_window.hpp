@@ -6,9 +6,9 @@
 ///
 ///     Plan p = plan_reduce_window(Reduction::max, windows, x, out, mesh, process);
 ///
-/// Laws: of the input, only what a window reaches beyond a process's block travels. In a
-/// select-and-scatter each process makes its own block of the result, from all windows that touch
-/// it, so that nothing is summed across processes.
+/// Laws: of the input, only what a window reaches beyond a process's block travels, corners
+/// directly or dimension by dimension. In a select-and-scatter each process makes its own block of
+/// the result, from all windows that touch it, so that nothing is summed across processes.
 #include <tessera/plan/builder.hpp>
 
 namespace tessera {

@@ -10,7 +10,8 @@
 /// Laws: r sends a piece to q exactly when q receives it from r; the pieces that a process
 /// receives, its own included, are disjoint and cover what of its region maps to the source.
 /// Replicas: data comes from the owner whose coordinates on the axes that do not split the source
-/// are the receiver's own.
+/// are the receiver's own. A region that is taken in turns ends as one that is taken at once, and
+/// where nothing is filled no more travels.
 #include <algorithm>
 #include <vector>
 
