@@ -2,7 +2,8 @@
 #pragma once
 /// @file
 /// Convolutions on the host by oneDNN. A dilated base falls apart into plain convolutions, one for
-/// each residue of the results (dnnl_side.hpp). What oneDNN compiles for a LocalConvolve is kept.
+/// each residue of the results (convolve_side.hpp). What oneDNN compiles for a LocalConvolve is
+/// kept.
 ///
 ///     if (!dnnl_convolve(DType::f32, work, in, kernel, out)) ...   // oneDNN does not have it
 ///
@@ -10,10 +11,10 @@
 #include <tessera/kernel/detail/dnnl_piece_maker.hpp>
 
 #if defined(TESSERA_HAVE_DNNL)
-#include <algorithm>
 #include <cstring>
 #include <limits>
-#include <mutex>
+
+#include <tessera/kernel/detail/recent_convolutions.hpp>
 
 namespace tessera::detail {
 
@@ -85,7 +86,7 @@ class DnnlConvolve {
     if (s.batch > most || s.groups * max_of(s.in_features, s.out_features) > most) return false;
     if (s.batch * s.groups * s.in_features * s.out_features * s.results() * s.taps() == 0)
       return false;
-    std::vector<DnnlSide> sides[max_spatial];
+    std::vector<ConvolveSide> sides[max_spatial];
     Index pieces = 1;
     for (int d = 0; d < max_spatial; ++d) {
       if (max_of(s.dim[d].elements, max_of(s.dim[d].results, s.dim[d].taps)) > most) return false;
@@ -95,9 +96,9 @@ class DnnlConvolve {
     }
     if (pieces > most_pieces) return false;
     const DnnlPieceMaker maker(type_, shape_, !groups_are_features(work_));
-    for (const DnnlSide& a : sides[0])
-      for (const DnnlSide& b : sides[1])
-        for (const DnnlSide& c : sides[2])
+    for (const ConvolveSide& a : sides[0])
+      for (const ConvolveSide& b : sides[1])
+        for (const ConvolveSide& c : sides[2])
           if (!maker.make({{a, b, c}}, pieces_.emplace_back())) return false;
     return true;
   }
@@ -111,52 +112,10 @@ class DnnlConvolve {
   std::vector<DnnlPiece> pieces_;
 };
 
-inline std::uint64_t hash_of(DType type, const LocalConvolve& work) {
-  auto hash = static_cast<std::uint64_t>(type);
-  const auto take = [&hash](Index i) {
-    hash = (hash ^ static_cast<std::uint64_t>(i)) * 0x9e37'79b9'7f4a'7c15u;
-    hash ^= hash >> 32;
-  };
-  for (const Index i :
-       {work.batch, work.groups, work.in_features, work.out_features, work.in.offset,
-        work.in.second, work.out.offset, work.out.second, work.kernel.offset})
-    take(i);
-  for (int d = 0; d < work.windows.size(); ++d)
-    for (const Index i : {work.input[d], work.result[d], work.windows[d].size, work.windows[d].low})
-      take(i);
-  return hash;
-}
-
-/// Returns what is compiled for this work, from a list of the last 512.
-inline std::shared_ptr<const DnnlConvolve> dnnl_convolve_of(DType type, const LocalConvolve& work) {
-  struct Entry {
-    std::uint64_t hash;
-    std::shared_ptr<const DnnlConvolve> made;
-  };
-  struct Cache {
-    std::mutex mutex;
-    std::vector<Entry> entries;  // the last used in front
-  };
-  static Cache& cache = *new Cache;  // outlives the threads that use it
-  const std::uint64_t hash = hash_of(type, work);
-  const std::lock_guard lock(cache.mutex);
-  const auto found = std::find_if(cache.entries.begin(), cache.entries.end(), [&](const Entry& e) {
-    return e.hash == hash && e.made->is_for(type, work);
-  });
-  if (found != cache.entries.end()) {
-    std::rotate(cache.entries.begin(), found, found + 1);
-  } else {
-    if (cache.entries.size() >= 512) cache.entries.pop_back();
-    cache.entries.insert(cache.entries.begin(),
-                         {hash, std::make_shared<const DnnlConvolve>(type, work)});
-  }
-  return cache.entries.front().made;
-}
-
 /// Convolves, or returns false where oneDNN does not have it.
 inline bool dnnl_convolve(DType type, const LocalConvolve& work, const void* in, const void* kernel,
                           void* out) {
-  const std::shared_ptr<const DnnlConvolve> made = dnnl_convolve_of(type, work);
+  const std::shared_ptr<const DnnlConvolve> made = recent_convolution<DnnlConvolve>(type, work);
   if (made->usable()) made->run(in, kernel, out);
   return made->usable();
 }

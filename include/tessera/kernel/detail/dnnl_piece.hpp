@@ -7,7 +7,7 @@
 ///     piece.run(in, kernel, out);   // on the pointers given
 ///
 /// Laws: each band writes its own results; a kernel is packed once a run.
-#include <tessera/kernel/detail/dnnl_side.hpp>
+#include <tessera/kernel/detail/convolve_side.hpp>
 
 #if defined(TESSERA_HAVE_DNNL)
 #include <tessera/kernel/detail/copy_loops.hpp>
@@ -73,13 +73,13 @@ struct DnnlBand {
 /// are the user's).
 struct DnnlBandShape {
   Index images = 0;
-  DnnlSide side[max_spatial];
+  ConvolveSide side[max_spatial];
   DnnlLayout user_in, in, user_out, out;
   DnnlPrimitive convolution, read, write;
   DnnlCopy spread;    // from user_out, which is dense with features last, to the user's
   bool rows = false;  // of one feature are spread
 
-  bool is_for(Index count, const DnnlSide* sides) const {
+  bool is_for(Index count, const ConvolveSide* sides) const {
     bool same = images == count;
     for (int d = 0; d < max_spatial; ++d) same = same && side[d].reads_as(sides[d]);
     return same;

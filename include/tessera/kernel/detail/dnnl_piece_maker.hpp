@@ -34,7 +34,7 @@ class DnnlPieceMaker {
   }
 
   struct Sides {
-    DnnlSide side[max_spatial];
+    ConvolveSide side[max_spatial];
   };
 
   /// Returns whether oneDNN has it.
@@ -84,7 +84,7 @@ class DnnlPieceMaker {
     add(s_.in_features, s_.kernel_in);
     bool forwards = true;
     for (int d = first_; d < max_spatial; ++d) {
-      const DnnlSide& side = whole.side[d];
+      const ConvolveSide& side = whole.side[d];
       piece.kernel += side.tap * s_.kernel_stride[d];
       add(side.taps, s_.kernel_stride[d] * side.tap_step);
       forwards = forwards && strides.back() > 0;
@@ -109,7 +109,7 @@ class DnnlPieceMaker {
       return true;
     }
     piece.shapes.clear();
-    const DnnlSide& along = whole.side[first_];
+    const ConvolveSide& along = whole.side[first_];
     const Index image = ceil_div(total, s_.batch),
                 images = max_of(1, min_of(s_.batch, most / image));
     const Index span = (along.taps - 1) * along.dilation;
@@ -150,7 +150,7 @@ class DnnlPieceMaker {
     DnnlDims in_strides{s_.in_batch, s_.in_feature}, out_strides{s_.out_batch, s_.out_feature};
     DnnlWindow window;
     for (int d = 0; d < max_spatial; ++d) {
-      const DnnlSide& side = made.side[d] = sides.side[d];
+      const ConvolveSide& side = made.side[d] = sides.side[d];
       if (d < first_) continue;
       in.push_back(side.elements);
       out.push_back(side.count);

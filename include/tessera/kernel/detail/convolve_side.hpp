@@ -7,7 +7,7 @@
 /// Appendix A.4).
 ///
 ///     bool covered = true;
-///     for (const DnnlSide& side : sides_of(reads, covered)) ...
+///     for (const ConvolveSide& side : sides_of(reads, covered)) ...
 ///
 /// Laws: the sides' results are disjoint; those that no side has read nothing, and `covered` says
 /// that there are none.
@@ -17,21 +17,21 @@
 
 namespace tessera::detail {
 
-struct DnnlSide {
+struct ConvolveSide {
   Index at = 0, step = 1, count = 1;      ///< results
   Index tap = 0, tap_step = 1, taps = 1;  ///< of the kernel
   Index element = 0, elements = 1;        ///< the input's that are read
   Index stride = 1, dilation = 1, low = 0, high = 0;
 
   /// Returns whether the other differs in where it is only.
-  bool reads_as(const DnnlSide& o) const {
+  bool reads_as(const ConvolveSide& o) const {
     return count == o.count && elements == o.elements && low == o.low && high == o.high;
   }
 };
 
 /// Returns results j0 to j1-1 of a side, with what padding is left.
-inline DnnlSide part_of_side(const DnnlSide& whole, Index elements, Index j0, Index j1) {
-  DnnlSide part = whole;
+inline ConvolveSide part_of_side(const ConvolveSide& whole, Index elements, Index j0, Index j1) {
+  ConvolveSide part = whole;
   const Index from = whole.element - whole.low + j0 * whole.stride;
   const Index to = from + (j1 - j0 - 1) * whole.stride + (whole.taps - 1) * whole.dilation + 1;
   part.at += j0 * whole.step;
@@ -44,8 +44,8 @@ inline DnnlSide part_of_side(const DnnlSide& whole, Index elements, Index j0, In
 }
 
 /// Returns the sides of a dimension; makes `covered` false if there are results beside them.
-inline std::vector<DnnlSide> sides_of(const WindowReads& dim, bool& covered) {
-  std::vector<DnnlSide> sides;
+inline std::vector<ConvolveSide> sides_of(const WindowReads& dim, bool& covered) {
+  std::vector<ConvolveSide> sides;
   const Index step = dim.by_result.step;
   for (Index residue = 0; residue < min_of(step, dim.results); ++residue) {
     const Index position = residue * dim.stride - dim.low;
@@ -53,14 +53,14 @@ inline std::vector<DnnlSide> sides_of(const WindowReads& dim, bool& covered) {
     Index begin = 0, end = 0;
     const Index count = ceil_div(dim.results - residue, step);
     if (tap >= 0 && tap < dim.taps) {
-      const DnnlSide side{.at = residue,
-                          .step = step,
-                          .tap = tap,
-                          .tap_step = dim.by_tap.step,
-                          .taps = ceil_div(dim.taps - tap, dim.by_tap.step),
-                          .element = (position + tap * dim.dilation) / dim.by_tap.base,
-                          .stride = dim.by_result.hop,
-                          .dilation = dim.by_tap.hop};
+      const ConvolveSide side{.at = residue,
+                              .step = step,
+                              .tap = tap,
+                              .tap_step = dim.by_tap.step,
+                              .taps = ceil_div(dim.taps - tap, dim.by_tap.step),
+                              .element = (position + tap * dim.dilation) / dim.by_tap.base,
+                              .stride = dim.by_result.hop,
+                              .dilation = dim.by_tap.hop};
       const Index last = side.element + (side.taps - 1) * side.dilation;
       begin = last < 0 ? ceil_div(-last, side.stride) : 0;
       end = side.element >= dim.elements
