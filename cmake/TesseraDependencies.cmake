@@ -9,7 +9,7 @@ include(TesseraProvision)
 
 # ---- how each one is found -------------------------------------------------------------------------------------
 
-include(tessera-find)  # MPI, BLAS and oneDNN, which the installed package finds in the same way
+include(tessera-find)  # MPI, BLAS, oneDNN and CUDA's libraries, which the installed package finds in the same way
 
 macro(tessera_find_fmt)
   set(fmt_here TRUE)
@@ -129,6 +129,18 @@ if(missing)
   tessera_say_what_is_missing(${missing})
 endif()
 
+# Where Kokkos has CUDA, products are cuBLAS's, which comes with CUDA, and convolutions cuDNN's if it is there.
+set(cudnn_here FALSE)
+if(Kokkos_ENABLE_CUDA)
+  tessera_find_cublas()
+  if(NOT cublas_here)
+    message(FATAL_ERROR "Kokkos computes with CUDA here, and cuBLAS was not found; name the CUDA toolkit's place in CUDAToolkit_ROOT.")
+  endif()
+  if(TESSERA_WITH_CUDNN)
+    tessera_find_cudnn()
+  endif()
+endif()
+
 # Nothing depends on libpng: the examples without it write PPM pictures in place of PNG.
 if(TESSERA_EXAMPLES)
   find_package(PNG 1.6 QUIET)
@@ -151,6 +163,11 @@ if(fmt_DIR)
 endif()
 if(TESSERA_WITH_DNNL)
   message(STATUS "oneDNN: ${TESSERA_DNNL_LIBRARY}")
+endif()
+if(cudnn_here)
+  message(STATUS "cuDNN: ${TESSERA_CUDNN_LIBRARY}")
+elseif(Kokkos_ENABLE_CUDA)
+  message(STATUS "cuDNN: none; convolutions on the device are Tessera's own")
 endif()
 if(PNG_FOUND)
   message(STATUS "libpng ${PNG_VERSION_STRING}, for the examples")

@@ -29,6 +29,13 @@ if(NOT TESSERA_PLAN_ONLY)
     target_link_libraries(tessera INTERFACE tessera::dnnl)
     target_compile_definitions(tessera INTERFACE TESSERA_HAVE_DNNL=1)
   endif()
+  if(Kokkos_ENABLE_CUDA)
+    target_link_libraries(tessera INTERFACE CUDA::cublas)
+  endif()
+  if(cudnn_here)
+    target_link_libraries(tessera INTERFACE tessera::cudnn)
+    target_compile_definitions(tessera INTERFACE TESSERA_HAVE_CUDNN=1)
+  endif()
 endif()
 
 # A room's headers are its folder's; a header directly in include/tessera that needs more than the plan is the umbrella's.

@@ -19,6 +19,7 @@ set(TESSERA_MPI "" CACHE STRING "Which MPI: mpich, openmpi, or empty for the one
 set_property(CACHE TESSERA_MPI PROPERTY STRINGS "" mpich openmpi)
 
 option(TESSERA_WITH_DNNL "Use oneDNN for local contractions and convolutions" ON)
+option(TESSERA_WITH_CUDNN "Use cuDNN for local convolutions where Kokkos has CUDA and cuDNN 9 is found" ON)
 
 set(TESSERA_SANITIZE "" CACHE STRING "Sanitizer of the tests: empty, address (with undefined behaviour) or thread")
 set_property(CACHE TESSERA_SANITIZE PROPERTY STRINGS "" address thread)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Finds MPI, BLAS and oneDNN, for Tessera's own build and, installed beside the package, for its users.
-# Each macro sets <name>_here. It makes the imported targets tessera::blas and tessera::dnnl.
+# Finds MPI, BLAS, oneDNN, cuBLAS and cuDNN, for Tessera's own build and, installed beside the package, for its users.
+# Each macro sets <name>_here. It makes the imported targets tessera::blas, tessera::dnnl and tessera::cudnn.
 
 # Sets `kind` to openmpi, mpich (and what descends from it, or anything else) or nothing for a compiler wrapper.
 macro(tessera_mpi_kind kind wrapper)
@@ -79,6 +79,34 @@ macro(tessera_find_dnnl)
       add_library(tessera::dnnl UNKNOWN IMPORTED GLOBAL)
       set_target_properties(tessera::dnnl PROPERTIES
         IMPORTED_LOCATION "${TESSERA_DNNL_LIBRARY}" INTERFACE_INCLUDE_DIRECTORIES "${TESSERA_DNNL_INCLUDE}")
+    endif()
+  endif()
+endmacro()
+
+# Where Kokkos has CUDA: the toolkit, for CUDA::cublas.
+macro(tessera_find_cublas)
+  find_package(CUDAToolkit QUIET)
+  set(cublas_here FALSE)
+  if(TARGET CUDA::cublas)
+    set(cublas_here TRUE)
+  endif()
+endmacro()
+
+# cudnn_cnn.h is version 9's; the older ones call it otherwise.
+macro(tessera_find_cudnn)
+  find_package(CUDAToolkit QUIET)
+  find_library(TESSERA_CUDNN_LIBRARY NAMES cudnn HINTS ${CUDAToolkit_LIBRARY_DIR} ENV CUDNN_ROOT PATH_SUFFIXES lib64 lib
+    DOC "cuDNN 9")
+  find_path(TESSERA_CUDNN_INCLUDE NAMES cudnn_cnn.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ENV CUDNN_ROOT PATH_SUFFIXES include
+    DOC "The folder of cudnn_cnn.h")
+  mark_as_advanced(TESSERA_CUDNN_LIBRARY TESSERA_CUDNN_INCLUDE)
+  set(cudnn_here FALSE)
+  if(TESSERA_CUDNN_LIBRARY AND TESSERA_CUDNN_INCLUDE)
+    set(cudnn_here TRUE)
+    if(NOT TARGET tessera::cudnn)
+      add_library(tessera::cudnn UNKNOWN IMPORTED GLOBAL)
+      set_target_properties(tessera::cudnn PROPERTIES
+        IMPORTED_LOCATION "${TESSERA_CUDNN_LIBRARY}" INTERFACE_INCLUDE_DIRECTORIES "${TESSERA_CUDNN_INCLUDE}")
     endif()
   endif()
 endmacro()

@@ -16,10 +16,12 @@
 /// on the machine, the library and the extents.
 #include <cstdint>
 #include <string>
+#include <type_traits>
 
 #include <tessera/base/dtype.hpp>
 #include <tessera/base/error.hpp>
 #include <tessera/kernel/detail/convolve_blocks.hpp>
+#include <tessera/kernel/detail/cudnn_convolve.hpp>
 #include <tessera/kernel/detail/dnnl_convolve.hpp>
 #include <tessera/kernel/elements.hpp>
 
@@ -30,8 +32,10 @@ enum class Convolver : std::uint8_t { fastest, portable };
 
 namespace detail {
 
-/// Multiplications and additions from which oneDNN is asked.
+/// Multiplications and additions from which oneDNN is asked, and cuDNN (not measured: what a few
+/// launches cost on a large device).
 inline constexpr Index dnnl_convolve_from = Index{1} << 16;
+inline constexpr Index cudnn_convolve_from = Index{1} << 20;
 
 /// Returns whether a library has convolved.
 template <class T>
@@ -41,6 +45,11 @@ bool convolve_by_library([[maybe_unused]] const LocalConvolve& work,
 #if defined(TESSERA_HAVE_DNNL)
   if constexpr (kernels_on_host && RealElement<T> && sizeof(T) <= 4)
     return work.flops() >= dnnl_convolve_from && dnnl_convolve(dtype_of<T>, work, in, kernel, out);
+#endif
+#if defined(KOKKOS_ENABLE_CUDA) && defined(TESSERA_HAVE_CUDNN)
+  if constexpr (std::is_same_v<Kokkos::DefaultExecutionSpace, Kokkos::Cuda> && RealElement<T>)
+    return work.flops() >= cudnn_convolve_from &&
+           cudnn_convolve(dtype_of<T>, work, in, kernel, out);
 #endif
   return false;
 }
