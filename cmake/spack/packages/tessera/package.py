@@ -32,6 +32,7 @@ class Tessera(CMakePackage):
     variant("onednn", default=True, description="Multiply and convolve with oneDNN too")
     variant("openmp", default=True, description="Compute with threads, by Kokkos's OpenMP backend")
     variant("cuda", default=False, description="Compute on NVIDIA GPUs, by Kokkos's CUDA backend")
+    variant("cudnn", default=False, when="+cuda", description="Convolve with cuDNN there")
 
     depends_on("cxx", type="build")
     depends_on("cmake@3.25:", type="build")
@@ -44,6 +45,7 @@ class Tessera(CMakePackage):
         depends_on("fmt@9:")
         depends_on("blas")
         depends_on("onednn@2.5:", when="+onednn")
+        depends_on("cudnn@9:", when="+cudnn")
         depends_on("doctest@2.4.9:", type="build", when="+tests")
         depends_on("benchmark@1.7:", type="build", when="+benchmarks")
         # cblas.h beside the library; without threads, since the processes are the parallelism.
@@ -61,6 +63,7 @@ class Tessera(CMakePackage):
             self.define_from_variant("TESSERA_BENCHMARKS", "benchmarks"),
             self.define_from_variant("TESSERA_PLAN_ONLY", "plan_only"),
             self.define_from_variant("TESSERA_WITH_DNNL", "onednn"),
+            self.define_from_variant("TESSERA_WITH_CUDNN", "cudnn"),
             self.define("TESSERA_PROVISION", False),
         ]
         if self.spec.satisfies("~plan_only"):

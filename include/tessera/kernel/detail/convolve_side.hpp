@@ -73,4 +73,46 @@ inline std::vector<ConvolveSide> sides_of(const WindowReads& dim, bool& covered)
   return sides;
 }
 
+/// Appends what is left of a side of one result when taps over padding are left out, if anything
+/// is; else makes `covered` false.
+inline void add_single_side(ConvolveSide side, std::vector<ConvolveSide>& sides, bool& covered) {
+  const Index first = ceil_div(side.low, side.dilation);
+  const Index left = side.taps - first - ceil_div(side.high, side.dilation);
+  covered = covered && left > 0;
+  if (left <= 0) return;
+  const Index from = side.element - side.low + first * side.dilation;
+  side.tap += first * side.tap_step;
+  side.taps = left;
+  side.dilation = left == 1 ? 1 : side.dilation;
+  side.element = from;
+  side.elements = (left - 1) * side.dilation + 1;
+  side.low = side.high = 0;
+  side.stride = 1;
+  sides.push_back(side);
+}
+
+/// Appends the same results as sides whose padding is the same at both ends, or of which less is
+/// read at the upper end than would make another result. Results at the ends that prevent it are
+/// sides of their own, without padding. Returns false where there would be too many.
+inline bool add_symmetric_sides(ConvolveSide side, Index elements, int most_singles,
+                                std::vector<ConvolveSide>& sides, bool& covered) {
+  for (int singles = 0; side.count > 1; ++singles) {
+    // A library makes (elements + 2 * low - span) / stride + 1 results, rounded down.
+    const Index excess = side.low - side.high;
+    if (excess >= 0 && excess < side.stride) {
+      if (side.taps == 1) side.dilation = 1;
+      sides.push_back(side);
+      return true;
+    }
+    if (singles >= most_singles) return false;
+    const Index last = side.count - 1;
+    const bool low = excess > 0;
+    add_single_side(part_of_side(side, elements, low ? 0 : last, low ? 1 : last + 1), sides,
+                    covered);
+    side = part_of_side(side, elements, low ? 1 : 0, low ? last + 1 : last);
+  }
+  add_single_side(side, sides, covered);
+  return true;
+}
+
 }  // namespace tessera::detail
