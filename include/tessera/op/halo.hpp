@@ -129,7 +129,7 @@ HaloTensor<A> halo_exchange(const A& x, typename detail::HaloCall<A, D...>::Widt
                             Where where = Where::here()) {
   using Typed = detail::HaloCall<A, D...>;
   const Halo halo = Typed::halo(low, high, boundary, where);
-  return {detail::halo_exchange({&x.core()}, halo, &outside,
+  return {detail::halo_exchange(detail::OperandList{&x.core()}, halo, &outside,
                                 {"halo_exchange", where, detail::bound<Typed, Bound>()}),
           halo};
 }
@@ -150,7 +150,9 @@ template <Element T>
 DynamicHaloTensor halo_exchange(const DynamicTensor& x, const Halo& halo, T outside,
                                 Where where = Where::here()) {
   detail::require_type<T>(x, {"halo_exchange", where});
-  return {detail::halo_exchange({&x.core()}, halo, &outside, {"halo_exchange", where}), halo};
+  return {detail::halo_exchange(detail::OperandList{&x.core()}, halo, &outside,
+                                {"halo_exchange", where}),
+          halo};
 }
 
 /// Starts halo_exchange: what the process owns is copied at once. Communication: as halo_exchange.
@@ -166,7 +168,7 @@ PendingHalo<HaloTensor<A>> halo_exchange_async(
   auto started = std::make_unique<detail::Started>();
   detail::Extras extras;
   extras.started = started.get();
-  (void)detail::halo_exchange({&x.core()}, halo, &outside,
+  (void)detail::halo_exchange(detail::OperandList{&x.core()}, halo, &outside,
                               {"halo_exchange", where, detail::bound<Typed, Bound>()}, extras);
   return {std::move(started), halo};
 }
@@ -210,8 +212,8 @@ std::tuple<HaloTensor<First>, HaloTensor<Rest>...> halo_exchange_together(
   const Shardings targets{first.sharding(), rest.sharding()...};
   extras.targets = &targets;
   extras.also = &cores;
-  TensorCore made = detail::halo_exchange({&first.core(), &rest.core()...}, halo, &outside,
-                                          {"halo_exchange_together", {}}, extras);
+  TensorCore made = detail::halo_exchange(detail::OperandList{&first.core(), &rest.core()...}, halo,
+                                          &outside, {"halo_exchange_together", {}}, extras);
   std::size_t next = 0;
   return {HaloTensor<First>(std::move(made), halo), HaloTensor<Rest>(cores[next++], halo)...};
 }
