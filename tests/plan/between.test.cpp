@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "support/paper.hpp"
+#include "support/paper_cases.hpp"
 
 #include <tessera/mesh/device_assignment.hpp>
 #include <tessera/plan/between.hpp>
@@ -13,15 +13,6 @@ using namespace tessera;
 using namespace support;
 
 namespace {
-struct Tally {
-  long cases = 0;
-  long wrong = 0;
-  void add(const std::string& text) {
-    ++cases;
-    if (!text.empty() && ++wrong <= 5) MESSAGE(text);
-  }
-};
-
 /// Where process p of the one mesh stands in the other, when the processes lie in both as the assignments say.
 std::vector<int> places(const DeviceAssignment& here, const DeviceAssignment& there, int processes) {
   std::vector<int> result;
@@ -51,8 +42,6 @@ TEST_CASE("between meshes: every pair of shardings of two dimensions over two ax
           for (const Sharding& b : shardings(2, 2))
             for (const Extents& extents : {Extents{5, 7}, Extents{4, 6}, Extents{1, 3}})
               tally.add(wrong({DType::i64, extents, a}, b, from, other, places({}, there, from.processes())));
-  MESSAGE(tally.cases << " cases");
-  CHECK(tally.wrong == 0);
 }
 
 TEST_CASE("between meshes: a sample of any order and rank") {
@@ -71,7 +60,6 @@ TEST_CASE("between meshes: a sample of any order and rank") {
     tally.add(wrong({DType::i64, extents, some_sharding(random, rank, from.rank(), random.chance(30) ? 40 : 0)}, some_sharding(random, rank, other.rank()), from,
                     other, place));
   }
-  CHECK(tally.wrong == 0);
 }
 
 TEST_CASE("between meshes: replicas give to those beside them") {

@@ -3,7 +3,7 @@
 // collection of conformance cases says about their communication.
 #include <doctest/doctest.h>
 
-#include "support/paper.hpp"
+#include "support/paper_cases.hpp"
 
 using namespace tessera;
 using namespace support;
@@ -11,44 +11,6 @@ using namespace support;
 namespace {
 
 using Value = Paper::Value;
-
-struct Tally {
-  long cases = 0;
-  long wrong = 0;
-  void add(const std::string& text) {
-    ++cases;
-    if (text.empty()) return;
-    if (++wrong <= 5) MESSAGE(text);
-  }
-  ~Tally() {
-    MESSAGE(cases << " cases");
-    CHECK(wrong == 0);
-  }
-};
-
-template <class MakePlan>
-std::string wrong_operator(const std::string& name, const TensorDescs& operands, const Sharding& out, const MeshShape& mesh,
-                           const MakePlan& make, const Whole<Value>& expected, const Machine& machine, const Extents& starts = {}) {
-  std::string text, steps, given;
-  for (const TensorDesc& desc : operands) given += ", " + describe(desc, mesh);
-  try {
-    Paper paper(make, mesh, machine);
-    paper.start(starts);
-    text = paper.broken_law();
-    if (text.empty() && paper.plan().result < paper.plan().operands) text = "the result is an operand, not a new tensor";
-    if (text.empty() && !(paper.plan().result_desc().sharding == out)) text = "the result is not sharded as was asked";
-    std::vector<std::uint64_t> seeds;
-    for (int i = 0; i < operands.size(); ++i) seeds.push_back(static_cast<std::uint64_t>(5 + i));
-    if (text.empty()) text = paper.wrong_result(seeds, expected);
-    if (text.empty())
-      for (int p = 0; p < mesh.processes(); ++p)
-        if (!(on_process(paper.plan(), p, machine) == make(p))) text = "told from process 0 the plan is not process " + std::to_string(p) + "'s";
-    steps = describe(paper.plan());
-  } catch (const std::exception& error) {
-    text = error.what();
-  }
-  return text.empty() ? "" : name + given + " to " + describe(out, mesh) + " on " + describe(mesh) + ": " + text + "\n" + steps;
-}
 
 /// The letters of an operator with extents, and shardings of its tensors.
 struct Chooser {
@@ -186,7 +148,7 @@ TEST_CASE("one-hot, and windows that are read and written, wherever they begin")
       REQUIRE(check_dynamic_slice(terms, along, {x.sharding}, out).ok());
       tally.add(wrong_operator("dynamic slice", {x}, out, mesh,
                                [&](int p) { return plan_dynamic_slice(labels, along.result, x, sizes, out, mesh, p, options); },
-                               support::dynamic_slice(choose.whole(x, 0), start, size), options.machine, start));
+                               support::dynamic_slice(choose.whole(x, 0), start, size), options.machine, [&](Paper& paper) { paper.start(start); }));
       TensorDesc update{DType::i64, size, some_sharding(random, labels.size(), mesh.rank())};
       for (int d = 0; d < labels.size(); ++d) update.sharding[d] = update.sharding[d].without(x.sharding.partial);
       update.sharding = update.sharding.with_partial(x.sharding.partial, x.sharding.reduction);
@@ -196,7 +158,7 @@ TEST_CASE("one-hot, and windows that are read and written, wherever they begin")
       const Whole<Value> expected = support::dynamic_update(choose.whole(x, 0), choose.whole(update, 1), start);
       tally.add(wrong_operator("dynamic update slice", {x, update}, into, mesh,
                                [&](int p) { return plan_dynamic_update(labels, along.result, x, update, into, mesh, p, options); }, expected,
-                               options.machine, start));
+                               options.machine, [&](Paper& paper) { paper.start(start); }));
     }
 }
 
