@@ -37,7 +37,7 @@ template <class Make> void row(const char* name, const ProcessMesh<Line>& mesh, 
   (void)make();
   const Index moved = core.ledger().payload_bytes();
   static std::vector<char> from(1 << 26, 1), to(1 << 26, 1);
-  const int processes = core.world()->size(), own = mesh.process();
+  const int processes = mesh.processes(), own = mesh.process();
   const auto wire = [&] {
     if (moved > 0)
       MPI_Sendrecv(from.data(), static_cast<int>(moved), MPI_CHAR, (own + 1) % processes, 0, to.data(),
