@@ -13,11 +13,11 @@ using namespace tessera;
 namespace grid {
 struct data : Axis<> {};
 struct model : Axis<> {};
-struct all : Axis<> {};
+struct line : Axis<> {};
 }  // namespace grid
-using grid::data, grid::model, grid::all;
+using grid::data, grid::model, grid::line;
 using Grid = Mesh<data, model>;
-using Row = Mesh<all>;
+using Row = Mesh<line>;
 template <class T, class... D>
 using InRow = ShardedTensor<T, Row, P<D...>>;
 
@@ -25,25 +25,25 @@ void use(const ProcessMesh<Grid>& mesh, const ProcessMesh<Row>& row, const Shard
          const ShardedTensor<float, Strict<Grid>, P<data, model>>& guarded) {
   (void)mesh, (void)row, (void)x, (void)guarded;
 #if defined(CASE_slice_axis)
-  submesh<Mesh<model, all>>(mesh);
+  submesh<Mesh<model, line>>(mesh);
 #elif defined(CASE_element_type)
-  reshard<InRow<double, all, _>>(x, row);
+  reshard<InRow<double, line, _>>(x, row);
 #elif defined(CASE_dimensions)
-  reshard<InRow<float, all>>(x, row);
+  reshard<InRow<float, line>>(x, row);
 #elif defined(CASE_unfinished_target)
-  reshard<InRow<float, _, _, Unreduced<Sum, all>>>(x, row);
+  reshard<InRow<float, _, _, Unreduced<Sum, line>>>(x, row);
 #elif defined(CASE_contract)
-  reshard<InRow<float, all, _>, Only<gathers<>>>(x, row);
+  reshard<InRow<float, line, _>, Only<gathers<>>>(x, row);
 #elif defined(CASE_strict)
-  reshard<InRow<float, all, _>>(guarded, row);
+  reshard<InRow<float, line, _>>(guarded, row);
 #elif defined(CASE_other_mesh)
-  x + reshard<InRow<float, all, _>>(x, row);
+  x + reshard<InRow<float, line, _>>(x, row);
 #elif defined(CASE_no_such_coordinate)
-  mesh.coordinate<all>();
+  mesh.coordinate<line>();
 #else
   (void)submesh<Mesh<model>>(mesh);
-  (void)reshard<InRow<float, all, _>>(x, row);
-  (void)reshard<InRow<float, all, _>, Only<exchanges<data, model>>>(guarded, row);
+  (void)reshard<InRow<float, line, _>>(x, row);
+  (void)reshard<InRow<float, line, _>, Only<exchanges<data, model>>>(guarded, row);
   (void)mesh.coordinate<data>();
 #endif
 }
