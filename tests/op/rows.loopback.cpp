@@ -102,7 +102,7 @@ TEST_CASE("deterministic sums and means have the same bits on every mesh, under 
 TEST_CASE("rows that are empty, NaN and infinity, and what is refused") {
   run_loopback(4, [](std::shared_ptr<Transport> world) {
     const auto mesh = make_mesh_core(world, MeshShape{4}, axis_names(1), {});
-    const Sharding split{{}, {0}}, rows{{}};
+    const Sharding split{{}, {0}};
     const auto tensor = [&](const Extents& extents, const auto& f) {
       const TensorCore core = TensorCore::make(mesh, {DType::f64, extents, split});
       std::vector<double> values;

@@ -147,7 +147,8 @@ template <class T> class ShapeCases {
   }
 
   std::string reshape() {
-    const auto [from, to] = some_reshape(random_);
+    const auto extents = some_reshape(random_);
+    const Extents &from = extents.first, &to = extents.second;
     const TensorDesc x{dtype_of<T>, from,
                        some_sharding(random_, from.size(), shape_.rank(),
                                      random_.chance(30) ? 40 : 0, some_kind())};
