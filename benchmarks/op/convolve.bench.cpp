@@ -53,14 +53,16 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "convolve: the two forms differ by %g\n", most);
     return 1;
   }
-  // The whole image on one process, which has all threads while the others sleep.
+  // The whole image on one process, which has all threads while the others sleep; oneDNN compiles for as many as there are.
+  const int threads = omp_get_max_threads();
+  omp_set_num_threads(processes);
   tessera_bench::HandwrittenConvolution alone(0, 1, n, c, h, w, k);
+  omp_set_num_threads(threads);
   const HostTensor<float> whole = gather(x), taps = gather(kernel);
   cpu_set_t mine, all;
   CPU_ZERO(&all);
   for (int i = 0; i < processes; ++i) CPU_SET(i, &all);
   sched_getaffinity(0, sizeof mine, &mine);
-  const int threads = omp_get_max_threads();
   const auto by_one = [&] {
     if (rank == 0) alone.run(whole.values.data(), taps.values.data());
     MPI_Request request;
