@@ -2,9 +2,8 @@
 // processes: 2
 // Operators that move data across block borders, on a matrix of floats, 64 KiB to 64 MiB whole, split by rows: reshape
 // (rows split and merged, also where the blocks do not divide), roll, shift, reverse, transpose, slice, pad, concatenate.
-// Beside each is a memcpy of as many bytes as a process makes of the result, and the bytes that must come from others:
-// what the plan counts, found again in the ledger. `wire` is those bytes over the time of a bare exchange of as many with
-// MPI_Sendrecv. In turns; the rate is the bytes of the result over the time.
+// Beside each is a memcpy of as many bytes as a process makes of the result, and a bare MPI_Sendrecv of as many as the
+// process that sends the most sends, by the ledger. In turns; the rate is the bytes of the result over the time.
 #include <cstdio>
 #include <cstring>
 #include <functional>
@@ -35,7 +34,8 @@ template <class Make> void row(const char* name, const ProcessMesh<Line>& mesh, 
   const Index result = y.core().local_bytes(core, y.core().desc());
   core.ledger().reset();
   (void)make();
-  const Index moved = core.ledger().payload_bytes();
+  long moved = core.ledger().payload_bytes();
+  MPI_Allreduce(MPI_IN_PLACE, &moved, 1, MPI_LONG, MPI_MAX, MPI_COMM_WORLD);
   static std::vector<char> from(1 << 26, 1), to(1 << 26, 1);
   const int processes = mesh.processes(), own = mesh.process();
   const auto wire = [&] {
