@@ -355,8 +355,12 @@ class Paper {
       receives[p].assign(index(work.receive_staging) / unit, unwritten);
       for (int k = 0; k < step.in.size(); ++k) {
         const Slot& made = plans_[p].slots[step.output(k)];
-        if (!step.in_place(step.output(k)) && (k == 0 || !step.also.empty()))
-          data_[p][index(step.output(k))].assign(index(made.bytes) / unit, !step.fills ? unwritten : step.adjoint ? 0 : outside_);
+        if (!step.in_place(step.output(k)) && (k == 0 || !step.also.empty())) {
+          Values& block = data_[p][index(step.output(k))];
+          block.assign(index(made.bytes) / unit, !step.fills || work.boxed ? unwritten : step.adjoint ? 0 : outside_);
+          Values one{outside_};
+          if (step.fills && work.boxed) copy(one, block, work.gaps);
+        }
         copy(data_[p][index(step.in[k])], sends[p], of_input(p, k).pack);
       }
       sources[p] = work.send == Buffer::block ? data_[p][index(step.in[0])] : sends[p];

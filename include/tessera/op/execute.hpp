@@ -139,13 +139,17 @@ class Execution {
     } else {
       make(step.out);
     }
-    for (int k = 0; step.fills && live_ && !work().covers && k <= step.also.size(); ++k)
-      fill_block(type_of(step), data_[step.output(k)], plan_.slots[step.output(k)].bytes);
+    for (int k = 0; step.fills && live_ && k <= step.also.size(); ++k)
+      fill(type_of(step), step.output(k), work());
   }
-  void fill_block(DType type, void* block, Index bytes) {
-    if (fill_ == nullptr) return fill_zeros(block, bytes);
-    const StridedCopy all{{bytes / static_cast<Index>(size_of(type))}, 0, {0}, 0, {1}};
-    copy_all(type, {const_cast<void*>(fill_), true}, {block, false}, {all});
+  void fill(DType type, int slot, const StepWork& work) {
+    const Index bytes = plan_.slots[slot].bytes;
+    if (!work.boxed && fill_ == nullptr) return fill_zeros(data_[slot], bytes);
+    alignas(16) static constexpr std::byte zero[16] = {};
+    const Side one{const_cast<void*>(fill_ == nullptr ? zero : fill_), true},
+        block{data_[slot], false};
+    if (work.boxed) return copy_all(type, one, block, work.gaps);
+    copy_all(type, one, block, {{{bytes / static_cast<Index>(size_of(type))}, 0, {0}, 0, {1}}});
   }
   void record() {
     Recorder& recorder = mesh_->attachment<Recorder>();

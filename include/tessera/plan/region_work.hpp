@@ -90,7 +90,7 @@ class RegionWork {
       keep(k, in.back());
       if (moves && reads) read(k, in.back());
     }
-    work_.covers = inputs == 1 && !step_.adjoint && covers(in[0]);
+    if (step_.fills && inputs == 1 && !step_.adjoint) leave(in[0]);
     if (!moves) return std::move(work_);
     Call& call = work_.call;
     call.kind = step_.collective;
@@ -175,10 +175,36 @@ class RegionWork {
       }
     }
   }
-  constexpr bool covers(const std::vector<PeerPiece>& in) const {
+  /// What is left around what is taken, if that makes one box: below it and above in a dimension,
+  /// within it in those before.
+  constexpr void leave(const std::vector<PeerPiece>& in) {
+    const Box whole = box_of(0, false, at_);
+    Box taken, rest = whole;
     Index elements = 0;
-    for (const PeerPiece& p : in) elements = saturating_add(elements, volume(p.piece));
-    return elements == box_of(0, false, at_).size();
+    for (const PeerPiece& p : in) {
+      if (volume(p.piece) == 0) continue;
+      for (int d = 0; d < whole.rank(); ++d) {
+        const Interval here = p.piece[d].coordinates();
+        if (elements == 0)
+          taken.side.push_back(here);
+        else
+          taken[d] = {min_of(taken[d].lo, here.lo), max_of(taken[d].hi, here.hi)};
+      }
+      elements = saturating_add(elements, volume(p.piece));
+    }
+    work_.boxed = elements > 0 && elements == taken.size();
+    const Extents strides = row_major_strides(whole.extents());
+    for (int d = 0; work_.boxed && d < whole.rank(); ++d) {
+      for (const Interval side :
+           {Interval{whole[d].lo, taken[d].lo}, Interval{taken[d].hi, whole[d].hi}}) {
+        rest[d] = side;
+        StridedCopy gap{rest.extents(), 0, Extents(whole.rank(), 0), 0, strides};
+        for (int e = 0; e < whole.rank(); ++e)
+          gap.to_offset += (rest[e].lo - whole[e].lo) * strides[e];
+        if (rest.size() > 0) work_.gaps.push_back(gap);
+      }
+      rest[d] = taken[d];
+    }
   }
   /// Whether every piece for another process is a run of the block, one a peer.
   constexpr bool all_runs(const std::vector<PeerPiece>& pieces, bool owner) const {

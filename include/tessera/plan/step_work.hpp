@@ -47,7 +47,8 @@ struct StepWork : CallWork {
   std::vector<CallWork> joined;
   bool zeroed = false;  ///< the copies do not cover the destination; the rest is zero, or as filled
   bool adds = false;    ///< `local` and `unpack` add to the destination, in order
-  bool covers = false;  ///< what is taken covers the destination: nothing is left to be filled
+  bool boxed = false;   ///< what is taken makes one box of the destination: `gaps` are the rest
+  std::vector<StridedCopy> gaps;       ///< what is filled, all from one element
   Index send_staging = 0;              ///< bytes
   Index receive_staging = 0;           ///< bytes
   ContractionWork contract;            ///< of a contract step
