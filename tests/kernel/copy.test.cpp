@@ -23,7 +23,11 @@ void add(Case& c, const Extents& extents, const Extents& from, const Extents& to
 template <class T> void check(const Case& c) {
   std::vector<T> source(static_cast<std::size_t>(c.from_size)),
       expected(static_cast<std::size_t>(c.to_size), T(-1));
-  for (std::size_t i = 0; i < source.size(); ++i) source[i] = static_cast<T>(i);
+  for (std::size_t i = 0; i < source.size(); ++i)
+    if constexpr (std::is_same_v<T, tessera::complex<double>>)
+      source[i] = T(static_cast<double>(i), 1);
+    else
+      source[i] = static_cast<T>(i);
   for (const StridedCopy& copy : c.copies)
     for_each_index(copy.extents, [&](const Extents& i) {
       expected[at(i, copy.to_strides, copy.to_offset)] =
@@ -72,6 +76,21 @@ TEST_CASE("shapes with loops of their own") {
         check<float>(c);
         check<double>(c);
       }
+  }
+  SUBCASE("large transposes, which are written past the caches: from any place, to rows of whole cache lines and others") {
+    for (const Index before : {0, 1, 4, 21})     // elements before the plane
+      for (const Index row : {1024, 1030, 1056}) {  // elements between the result's rows
+        Case c;
+        c.to_size = before;
+        add(c, {533, 1001}, {1, 533}, {row, 1});
+        check<float>(c);
+        check<double>(c);
+        check<tessera::complex<double>>(c);
+        check<std::int16_t>(c);
+      }
+    Case bytes;
+    add(bytes, {1061, 1088}, {1, 1061}, {1088, 1});
+    check<std::int8_t>(bytes);
   }
   SUBCASE("runs of every length") {
     for (Index n = 0; n < 80; ++n) {

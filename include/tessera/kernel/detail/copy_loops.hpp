@@ -2,7 +2,7 @@
 #pragma once
 /// @file
 /// Host loops over one collapsed copy: runs of contiguous elements as block moves, planes whose
-/// unit strides lie in different dimensions as transposes of whole cache lines, everything else
+/// unit strides lie in different dimensions as transposes (transpose_plane.hpp), everything else
 /// element by element.
 ///
 ///     copy_box<Word<4>>(box, from, to);
@@ -11,7 +11,7 @@
 #include <type_traits>
 
 #include <tessera/kernel/detail/copy_box.hpp>
-#include <tessera/kernel/detail/simd.hpp>
+#include <tessera/kernel/detail/transpose_plane.hpp>
 
 namespace tessera::detail {
 
@@ -47,92 +47,6 @@ template <class T> void copy_run(T* to, const T* from, Index n) {
     }
   }
   for (; i < n; ++i) to[i] = from[i];
-}
-
-#if (defined(__clang__) || __GNUC__ >= 12) && !defined(__CUDACC__)
-#define TESSERA_SHUFFLES 1
-#else
-#define TESSERA_SHUFFLES 0
-#endif
-
-#if TESSERA_SHUFFLES
-template <int Bytes> struct Lanes {
-  typedef std::uint32_t Vector __attribute__((vector_size(16)));
-};
-template <> struct Lanes<8> { typedef std::uint64_t Vector __attribute__((vector_size(16))); };
-
-template <class T> void transpose_shuffled(const T* from, Index stride, T* to) {
-  constexpr Index line = 64 / sizeof(T);
-  using V = typename Lanes<sizeof(T)>::Vector;
-  constexpr Index wide = 16 / sizeof(T);
-  const auto load = [](const T* p) {
-    V v;
-    std::memcpy(&v, p, 16);
-    return v;
-  };
-  for (Index j = 0; j < line; j += wide)
-    for (Index i = 0; i < line; i += wide) {
-      const T* f = from + j * stride + i;
-      T* t = to + i * line + j;
-      if constexpr (wide == 2) {
-        const V a = load(f), b = load(f + stride);
-        const V o[2] = {__builtin_shufflevector(a, b, 0, 2), __builtin_shufflevector(a, b, 1, 3)};
-        for (int k = 0; k < 2; ++k) std::memcpy(static_cast<void*>(t + k * line), &o[k], 16);
-      } else {
-        const V a = load(f), b = load(f + stride), c = load(f + 2 * stride),
-                d = load(f + 3 * stride);
-        const V p = __builtin_shufflevector(a, b, 0, 4, 1, 5),
-                q = __builtin_shufflevector(c, d, 0, 4, 1, 5);
-        const V r = __builtin_shufflevector(a, b, 2, 6, 3, 7),
-                s = __builtin_shufflevector(c, d, 2, 6, 3, 7);
-        const V o[4] = {
-            __builtin_shufflevector(p, q, 0, 1, 4, 5), __builtin_shufflevector(p, q, 2, 3, 6, 7),
-            __builtin_shufflevector(r, s, 0, 1, 4, 5), __builtin_shufflevector(r, s, 2, 3, 6, 7)};
-        for (int k = 0; k < 4; ++k) std::memcpy(static_cast<void*>(t + k * line), &o[k], 16);
-      }
-    }
-}
-#endif
-
-/// Transposes the square that fits a cache line: to[i][j] = from[j * stride + i], `to` packed.
-template <class T> void transpose_line(const T* from, Index stride, T* to) {
-  constexpr Index line = 64 / sizeof(T);
-#if TESSERA_SHUFFLES
-  if constexpr (sizeof(T) == 4 || sizeof(T) == 8) return transpose_shuffled(from, stride, to);
-#endif
-  for (Index i = 0; i < line; ++i)
-    for (Index j = 0; j < line; ++j) to[i * line + j] = from[j * stride + i];
-}
-
-/// Element (i, j) goes from from[i + j * from_stride] to to[i * to_stride + j].
-template <class T>
-void transpose_tile(const T* from, T* to, Index rows, Index to_stride, Index columns,
-                    Index from_stride) {
-  constexpr Index line = 64 / sizeof(T);
-  if (rows == line && columns == line) {
-    // Through a packed square, so that strides of a power of two do not evict what is being
-    // written.
-    T square[line * line];
-    transpose_line(from, from_stride, square);
-    for (Index i = 0; i < line; ++i)
-      std::memcpy(static_cast<void*>(to + i * to_stride), square + i * line, 64);
-  } else {
-    for (Index i = 0; i < rows; ++i)
-      for (Index j = 0; j < columns; ++j) to[i * to_stride + j] = from[i + j * from_stride];
-  }
-}
-
-/// The same for a plane of any size, in bands of four cache lines: each visit to a row reads 256
-/// bytes.
-template <class T>
-void transpose_plane(const T* from, T* to, Index rows, Index to_stride, Index columns,
-                     Index from_stride) {
-  constexpr Index line = 64 / sizeof(T), band = 4 * line;
-  for (Index i = 0; i < rows; i += band)
-    for (Index j = 0; j < columns; j += line)
-      for (Index k = i; k < min_of(rows, i + band); k += line)
-        transpose_tile(from + k + j * from_stride, to + k * to_stride + j, min_of(line, rows - k),
-                       to_stride, min_of(line, columns - j), from_stride);
 }
 
 /// Rows of short runs whose sources lie closer along another dimension: a few of that dimension's
