@@ -48,6 +48,21 @@ macro(tessera_find_mpi)
   endif()
 endmacro()
 
+# Sets dnnl_here for dnnl: whether TESSERA_DNNL_LIBRARY and _INCLUDE were found. If so tessera::dnnl is made of them.
+macro(tessera_import_found name)
+  string(TOUPPER "TESSERA_${name}" tessera_prefix)
+  mark_as_advanced(${tessera_prefix}_LIBRARY ${tessera_prefix}_INCLUDE)
+  set(${name}_here FALSE)
+  if(${tessera_prefix}_LIBRARY AND ${tessera_prefix}_INCLUDE)
+    set(${name}_here TRUE)
+    if(NOT TARGET tessera::${name})
+      add_library(tessera::${name} UNKNOWN IMPORTED GLOBAL)
+      set_target_properties(tessera::${name} PROPERTIES
+        IMPORTED_LOCATION "${${tessera_prefix}_LIBRARY}" INTERFACE_INCLUDE_DIRECTORIES "${${tessera_prefix}_INCLUDE}")
+    endif()
+  endif()
+endmacro()
+
 macro(tessera_find_blas)
   # OpenBLAS's serial variant first: the processes are the parallelism, and its OpenMP variant is three times slower then.
   find_library(TESSERA_BLAS_LIBRARY NAMES openblas DOC "A BLAS library with the C interface, OpenBLAS for choice"
@@ -55,32 +70,14 @@ macro(tessera_find_blas)
   set(variants openblas-serial openblas-pthread openblas-openmp)
   list(TRANSFORM variants PREPEND "${CMAKE_LIBRARY_ARCHITECTURE}/" OUTPUT_VARIABLE here)
   find_path(TESSERA_BLAS_INCLUDE NAMES cblas.h PATH_SUFFIXES ${here} ${variants} openblas DOC "The folder of cblas.h")
-  mark_as_advanced(TESSERA_BLAS_LIBRARY TESSERA_BLAS_INCLUDE)
-  set(blas_here FALSE)
-  if(TESSERA_BLAS_LIBRARY AND TESSERA_BLAS_INCLUDE)
-    set(blas_here TRUE)
-    if(NOT TARGET tessera::blas)
-      add_library(tessera::blas UNKNOWN IMPORTED GLOBAL)
-      set_target_properties(tessera::blas PROPERTIES
-        IMPORTED_LOCATION "${TESSERA_BLAS_LIBRARY}" INTERFACE_INCLUDE_DIRECTORIES "${TESSERA_BLAS_INCLUDE}")
-    endif()
-  endif()
+  tessera_import_found(blas)
 endmacro()
 
 macro(tessera_find_dnnl)
   # By hand, since the package file of Debian's oneDNN insists on OpenCL's headers, which its C++ interface does not need.
   find_library(TESSERA_DNNL_LIBRARY NAMES dnnl DOC "oneDNN")
   find_path(TESSERA_DNNL_INCLUDE NAMES oneapi/dnnl/dnnl.hpp DOC "The folder of oneapi/dnnl/dnnl.hpp")
-  mark_as_advanced(TESSERA_DNNL_LIBRARY TESSERA_DNNL_INCLUDE)
-  set(dnnl_here FALSE)
-  if(TESSERA_DNNL_LIBRARY AND TESSERA_DNNL_INCLUDE)
-    set(dnnl_here TRUE)
-    if(NOT TARGET tessera::dnnl)
-      add_library(tessera::dnnl UNKNOWN IMPORTED GLOBAL)
-      set_target_properties(tessera::dnnl PROPERTIES
-        IMPORTED_LOCATION "${TESSERA_DNNL_LIBRARY}" INTERFACE_INCLUDE_DIRECTORIES "${TESSERA_DNNL_INCLUDE}")
-    endif()
-  endif()
+  tessera_import_found(dnnl)
 endmacro()
 
 # Where Kokkos has CUDA: the toolkit, for CUDA::cublas.
@@ -99,14 +96,5 @@ macro(tessera_find_cudnn)
     DOC "cuDNN 9")
   find_path(TESSERA_CUDNN_INCLUDE NAMES cudnn_cnn.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ENV CUDNN_ROOT PATH_SUFFIXES include
     DOC "The folder of cudnn_cnn.h")
-  mark_as_advanced(TESSERA_CUDNN_LIBRARY TESSERA_CUDNN_INCLUDE)
-  set(cudnn_here FALSE)
-  if(TESSERA_CUDNN_LIBRARY AND TESSERA_CUDNN_INCLUDE)
-    set(cudnn_here TRUE)
-    if(NOT TARGET tessera::cudnn)
-      add_library(tessera::cudnn UNKNOWN IMPORTED GLOBAL)
-      set_target_properties(tessera::cudnn PROPERTIES
-        IMPORTED_LOCATION "${TESSERA_CUDNN_LIBRARY}" INTERFACE_INCLUDE_DIRECTORIES "${TESSERA_CUDNN_INCLUDE}")
-    endif()
-  endif()
+  tessera_import_found(cudnn)
 endmacro()
