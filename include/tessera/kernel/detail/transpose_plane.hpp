@@ -136,23 +136,18 @@ void transpose_streamed(const T* from, T* to, Index rows, Index to_stride, Index
 template <class T>
 void transpose_plane(const T* from, T* to, Index rows, Index to_stride, Index columns,
                      Index from_stride) {
+  Index cached = columns;  // those that go through the caches
 #if defined(__SSE2__)
   constexpr Index unit = sizeof(T);
-  if (rows * columns * unit >= stream_plane_least && to_stride * unit % 64 == 0) {
-    // Up to where cache lines begin, and from there.
-    const auto before = static_cast<Index>(-reinterpret_cast<std::uintptr_t>(to) % 64);
-    const Index head = min_of(columns, before / unit);
-    if (before % unit == 0) {
-      for_each_tile<T>(rows, head, 4, [&](Index i, Index j, Index height, Index width) {
-        transpose_tile(from + i + j * from_stride, to + i * to_stride + j, height, to_stride, width,
+  const auto before = static_cast<Index>(-reinterpret_cast<std::uintptr_t>(to) % 64);
+  if (rows * columns * unit >= stream_plane_least && to_stride * unit % 64 == 0 &&
+      before % unit == 0) {
+    cached = min_of(columns, before / unit);  // up to where cache lines begin
+    transpose_streamed(from + cached * from_stride, to + cached, rows, to_stride, columns - cached,
                        from_stride);
-      });
-      return transpose_streamed(from + head * from_stride, to + head, rows, to_stride,
-                                columns - head, from_stride);
-    }
   }
 #endif
-  for_each_tile<T>(rows, columns, 4, [&](Index i, Index j, Index height, Index width) {
+  for_each_tile<T>(rows, cached, 4, [&](Index i, Index j, Index height, Index width) {
     transpose_tile(from + i + j * from_stride, to + i * to_stride + j, height, to_stride, width,
                    from_stride);
   });
