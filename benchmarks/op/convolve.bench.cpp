@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // processes: 2
-// A 3 x 3 convolution, N = 4, C = 32, H = W = 256, K = 32, single precision, split by rows over the processes: Tessera
-// beside the same by hand with MPI and oneDNN, and beside one process that convolves the whole image with as many
-// threads, all in the same run and in turns. The figures to read are the ratios printed at the end (medians).
+// A 3 x 3 convolution, N = 4, C = 32, H = W = 256, K = 32, single precision, split by rows. Tessera
+// runs beside the same by hand with MPI and oneDNN, and beside one process that
+// convolves the whole image with as many threads, all in the same run and in turns. The figures to
+// read are the ratios printed at the end (medians).
 #include <omp.h>
 #include <sched.h>
 #include <unistd.h>
@@ -47,13 +48,15 @@ int main(int argc, char** argv) {
   const auto y = tessera_form();
   hand.run(x.data(), kernel.data());
   double most = 0;
-  for (Index i = 0; i < y.local_size(); ++i) most = std::max(most, std::abs(double(y.data()[i]) - double(hand.result()[i])));
+  for (Index i = 0; i < y.local_size(); ++i)
+    most = std::max(most, std::abs(double(y.data()[i]) - double(hand.result()[i])));
   MPI_Allreduce(MPI_IN_PLACE, &most, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
   if (most > 1e-3) {
     std::fprintf(stderr, "convolve: the two forms differ by %g\n", most);
     return 1;
   }
-  // The whole image on one process, which has all threads while the others sleep; oneDNN compiles for as many as there are.
+  // The whole image on one process, which has all threads while the others sleep; oneDNN compiles
+  // for as many as there are.
   const int threads = omp_get_max_threads();
   omp_set_num_threads(processes);
   tessera_bench::HandwrittenConvolution alone(0, 1, n, c, h, w, k);
@@ -73,9 +76,13 @@ int main(int argc, char** argv) {
     }
   };
 #endif
-  benchmark::RegisterBenchmark("convolve/3x3/tessera", tessera_bench::timed([&] { (void)tessera_form(); }))->UseManualTime()->Unit(benchmark::kMillisecond);
+  benchmark::RegisterBenchmark("convolve/3x3/tessera",
+                               tessera_bench::timed([&] { (void)tessera_form(); }))
+      ->UseManualTime()
+      ->Unit(benchmark::kMillisecond);
 #if TESSERA_HAVE_DNNL
-  benchmark::RegisterBenchmark("convolve/3x3/by_hand", tessera_bench::timed([&] { hand.run(x.data(), kernel.data()); }))
+  benchmark::RegisterBenchmark("convolve/3x3/by_hand",
+                               tessera_bench::timed([&] { hand.run(x.data(), kernel.data()); }))
       ->UseManualTime()
       ->Unit(benchmark::kMillisecond);
 #endif
@@ -103,9 +110,12 @@ int main(int argc, char** argv) {
     sched_setaffinity(0, sizeof mine, &mine);
     omp_set_num_threads(threads);
     const double a = median(ours), b = median(theirs), s = median(single);
-    std::printf("convolve 3x3 on %d processes: tessera %.2f ms, by hand %.2f ms, ratio %.3f; one process with %d threads %.2f ms, efficiency %.3f; "
-                "%.1f GFLOP/s a process\n",
-                processes, a * 1e3, b * 1e3, a / b, processes, s * 1e3, s / a, 2.0 * double(n * k * h * w * c * 9) / processes / a * 1e-9);
+    std::printf(
+        "convolve 3x3 on %d processes: tessera %.2f ms, by hand %.2f ms, ratio %.3f; one process "
+        "with %d threads %.2f ms, efficiency %.3f; "
+        "%.1f GFLOP/s a process\n",
+        processes, a * 1e3, b * 1e3, a / b, processes, s * 1e3, s / a,
+        2.0 * double(n * k * h * w * c * 9) / processes / a * 1e-9);
   }
 #endif
   return status;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // processes: 2
-// Halo exchange of blocks of 16 to 256 doubles cubed, widths 1 to 3, split along each dimension in turn, periodic (so that
-// two faces go each way): a halo tensor beside the same by hand with MPI_Isend and MPI_Irecv (faces packed by hand; or of
-// subarray types; the better counts) and with MPI_Neighbor_alltoallw of subarray types; in turns. Then a step of a
-// 7-point stencil on 128 cubed beside a plain program of Kokkos and MPI with the same loop.
+// Halo exchange of blocks of 16 to 256 doubles cubed, widths 1 to 3, split along each dimension in
+// turn, periodic (so that two faces go each way): a halo tensor beside the same by hand with
+// MPI_Isend and MPI_Irecv (faces packed by hand; or of subarray types; the better counts) and with
+// MPI_Neighbor_alltoallw of subarray types; in turns. Then a step of a 7-point stencil on 128 cubed
+// beside a plain program of Kokkos and MPI with the same loop.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -106,9 +107,9 @@ class ByHand {
     const auto bytes = static_cast<std::size_t>(face_[2]) * sizeof(double);
     for (int i = 0; i < face_[0]; ++i)
       for (int j = 0; j < face_[1]; ++j, packed += face_[2]) {
-        double* here =
-            data() + ((static_cast<std::size_t>(at[0]) + i) * shape_[1] + at[1] + j) * shape_[2] +
-            at[2];
+        double* here = data() +
+                       ((static_cast<std::size_t>(at[0]) + i) * shape_[1] + at[1] + j) * shape_[2] +
+                       at[2];
         if (dimension_ < 2)
           std::memcpy(out ? packed : here, out ? here : packed, bytes);
         else
@@ -143,9 +144,8 @@ template <int D, class... S> void compare(const ProcessMesh<Line>& mesh, int n, 
   u.exchange();
   hand.packed();
   wide.neighbours();
-  const bool right =
-      hand.block() == wide.block() &&
-      std::memcmp(hand.data(), view.data(), view.size() * sizeof(double)) == 0;
+  const bool right = hand.block() == wide.block() &&
+                     std::memcmp(hand.data(), view.data(), view.size() * sizeof(double)) == 0;
   for (int i = 0; i < 40; ++i) u.exchange();
   // As in a program, each process has written its faces since it last exchanged them.
   const auto write = [&](int) {
@@ -175,7 +175,8 @@ struct Step {
     double* o = out + (c - in);
 #pragma omp simd
     for (int k = 0; k < n2; ++k)
-      o[k] = 0.4 * c[k] + 0.1 * (c[k - 1] + c[k + 1] + c[k - s1] + c[k + s1] + c[k - s0] + c[k + s0]);
+      o[k] =
+          0.4 * c[k] + 0.1 * (c[k - 1] + c[k + 1] + c[k - s1] + c[k + s1] + c[k - s0] + c[k + s0]);
   }
 };
 void sweep(const double* in, double* out, int n) {
@@ -228,12 +229,15 @@ void stencil(const ProcessMesh<Line>& mesh, int n) {
   }
   bool right = true;
   const auto mine = u.interior();
-  for (int i = 0; i < n; ++i) right = right && mine(i, i / 2, n - 1) == plain.a(i + 1, i / 2 + 1, n);
+  for (int i = 0; i < n; ++i)
+    right = right && mine(i, i / 2, n - 1) == plain.a(i + 1, i / 2 + 1, n);
   const std::vector<double> t =
       tessera_bench::in_turns({step, [&] { plain.step(); }}, {1.0, 11, 401});
   if (mesh.process() == 0)
-    std::printf("7-point stencil, %d^3 a process: a step %.1f us, plain Kokkos and MPI %.1f us, ratio %.3f%s\n",
-                n, t[0] * 1e6, t[1] * 1e6, t[0] / t[1], right ? "" : "  THE FIELDS DIFFER");
+    std::printf(
+        "7-point stencil, %d^3 a process: a step %.1f us, plain Kokkos and MPI %.1f us, ratio "
+        "%.3f%s\n",
+        n, t[0] * 1e6, t[1] * 1e6, t[0] / t[1], right ? "" : "  THE FIELDS DIFFER");
 }
 }  // namespace
 
@@ -244,8 +248,8 @@ int main(int argc, char** argv) {
     const auto mesh = make_mesh<Line>(env, sizes<Line>(env.world()->size()), options);
     if (mesh.process() == 0) {
       tessera_bench::print_context();
-      std::printf("\n%38s %10s %10s %6s %10s %6s %10s\n", "faces", "tessera us", "sends us", "ratio",
-                  "alltoallw", "ratio", "to best");
+      std::printf("\n%38s %10s %10s %6s %10s %6s %10s\n", "faces", "tessera us", "sends us",
+                  "ratio", "alltoallw", "ratio", "to best");
     }
     for (const int n : {16, 32, 64, 128, 256})
       for (const int width : {1, 2, 3}) {

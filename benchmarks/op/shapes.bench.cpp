@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // processes: 2
-// Operators that move data across block borders, on a matrix of floats, 64 KiB to 64 MiB whole, split by rows: reshape
-// (rows split and merged, also where the blocks do not divide), roll, shift, reverse, transpose, slice, pad, concatenate.
-// Beside each is a memcpy of as many bytes as a process makes of the result, and a bare MPI_Sendrecv of as many as the
-// process that sends the most sends, by the ledger. In turns; the rate is the bytes of the result over the time.
+// Operators that move data across block borders, on a matrix of floats, 64 KiB to 64 MiB whole,
+// split by rows: reshape (rows split and merged, also where the blocks do not divide), roll, shift,
+// reverse, transpose, slice, pad, concatenate. Beside each is a memcpy of as many bytes as a
+// process makes of the result, and a bare MPI_Sendrecv of as many as the process that sends the
+// most sends, by the ledger. In turns; the rate is the bytes of the result over the time.
 #include <cstdio>
 #include <cstring>
 #include <functional>
@@ -40,9 +41,9 @@ template <class Make> void row(const char* name, const ProcessMesh<Line>& mesh, 
   const int processes = mesh.processes(), own = mesh.process();
   const auto wire = [&] {
     if (moved > 0)
-      MPI_Sendrecv(from.data(), static_cast<int>(moved), MPI_CHAR, (own + 1) % processes, 0, to.data(),
-                   static_cast<int>(moved), MPI_CHAR, (own + processes - 1) % processes, 0,
-                   MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      MPI_Sendrecv(from.data(), static_cast<int>(moved), MPI_CHAR, (own + 1) % processes, 0,
+                   to.data(), static_cast<int>(moved), MPI_CHAR, (own + processes - 1) % processes,
+                   0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   };
   const std::vector<double> t = tessera_bench::in_turns(
       {[&] { (void)make(); }, [&] { std::memcpy(to.data(), from.data(), unsign(result)); }, wire},
@@ -50,7 +51,8 @@ template <class Make> void row(const char* name, const ProcessMesh<Line>& mesh, 
   if (own == 0)
     std::printf("%-36s %9s %9s %10.2f %6.2f %10.2f %6.2f %10.2f\n", name,
                 tessera_bench::size_text(result).c_str(), tessera_bench::size_text(moved).c_str(),
-                t[0] * 1e6, static_cast<double>(result) / t[0] * 1e-9, t[1] * 1e6, t[0] / t[1], t[2] * 1e6);
+                t[0] * 1e6, static_cast<double>(result) / t[0] * 1e-9, t[1] * 1e6, t[0] / t[1],
+                t[2] * 1e6);
 }
 
 void measure(const ProcessMesh<Line>& mesh, Index side) {
@@ -58,10 +60,14 @@ void measure(const ProcessMesh<Line>& mesh, Index side) {
   const auto odd = random_normal<Tensor<data, _>>(mesh, {side - 1, side}, 1);
   const Index half = side / 2;
   if (mesh.process() == 0) std::printf("%ld x %ld\n", long(side), long(side));
-  row("reshape, n m -> (n 2) m/2, in place", mesh, [&] { return reshape<P<data, _>>(x, {side * 2, half}); });
-  row("reshape, n m -> (n m), ragged rows", mesh, [&] { return reshape<P<data>>(odd, {(side - 1) * side}); });
-  row("reshape, n m -> 4 (n/4) m, split within", mesh,
-      [&] { return reshape<P<_, data, _>>(x, {4, side / 4, side}); });
+  row("reshape, n m -> (n 2) m/2, in place", mesh, [&] {
+    return reshape<P<data, _>>(x, {side * 2, half});
+  });
+  row("reshape, n m -> (n m), ragged rows", mesh,
+      [&] { return reshape<P<data>>(odd, {(side - 1) * side}); });
+  row("reshape, n m -> 4 (n/4) m, split within", mesh, [&] {
+    return reshape<P<_, data, _>>(x, {4, side / 4, side});
+  });
   row("roll by 1 of rows", mesh, [&] { return roll<0>(x, 1); });
   row("roll by half of the rows", mesh, [&] { return roll<0>(x, half); });
   row("roll by 1 of columns, not split", mesh, [&] { return roll<1>(x, 1); });
@@ -81,8 +87,8 @@ int main(int argc, char** argv) {
     const auto mesh = make_mesh<Line>(env, env.world()->size());
     if (mesh.process() == 0) {
       tessera_bench::print_context();
-      std::printf("\n%-36s %9s %9s %10s %6s %10s %6s %10s\n", "", "result", "moved", "tessera us", "GB/s", "memcpy us",
-                  "ratio", "wire us");
+      std::printf("\n%-36s %9s %9s %10s %6s %10s %6s %10s\n", "", "result", "moved", "tessera us",
+                  "GB/s", "memcpy us", "ratio", "wire us");
     }
     for (const Index side : {128, 1024, 4096}) measure(mesh, side);
     return 0;

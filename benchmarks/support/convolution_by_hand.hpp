@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// A 3 x 3 convolution of an image (NCHW, padded by 1) that is split by rows, as one writes it by hand with MPI and oneDNN:
-/// rows for the neighbours are packed and exchanged, the block is put between them, and one primitive convolves it, in the
-/// layouts that the library asks for, made once with all buffers. It shares nothing with Tessera.
+/// A 3 x 3 convolution of an image (NCHW, padded by 1) that is split by rows, as one writes it by
+/// hand with MPI and oneDNN: rows for the neighbours are packed and exchanged, the block is put
+/// between them, and one primitive convolves it, in the layouts that the library asks for, made
+/// once with all buffers. It shares nothing with Tessera.
 ///
 ///     HandwrittenConvolution hand(rank, processes, 4, 32, 256, 256, 32);   hand.run(x, k);   hand.result()
 #include <mpi.h>
@@ -32,9 +33,12 @@ class HandwrittenConvolution {
     using md = dnnl::memory::desc;
     using tag = dnnl::memory::format_tag;
     const auto f32 = dnnl::memory::data_type::f32;
-    const dnnl::memory::dims x{n, c, rows_ + above_ + below_, w}, weights{k, c, 3, 3}, y{n, k, rows_, w};
-    const dnnl::convolution_forward::desc desc(dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct, md(x, f32, tag::any),
-                                               md(weights, f32, tag::any), md(y, f32, tag::any), {1, 1}, {1 - above_, 1}, {1 - below_, 1});
+    const dnnl::memory::dims x{n, c, rows_ + above_ + below_, w}, weights{k, c, 3, 3},
+        y{n, k, rows_, w};
+    const dnnl::convolution_forward::desc desc(
+        dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct,
+        md(x, f32, tag::any), md(weights, f32, tag::any), md(y, f32, tag::any), {1, 1},
+        {1 - above_, 1}, {1 - below_, 1});
     const dnnl::convolution_forward::primitive_desc best(desc, engine_);
     convolve_ = dnnl::convolution_forward(best);
     x_ = dnnl::memory(md(x, f32, tag::nchw), engine_);
@@ -46,7 +50,8 @@ class HandwrittenConvolution {
     enter_x_ = dnnl::reorder(x_, inner_x_);
     enter_k_ = dnnl::reorder(k_, inner_k_);
     leave_y_ = dnnl::reorder(inner_y_, y_);
-    for (std::vector<float>* edge : {&top_, &bottom_, &from_up_, &from_down_}) edge->resize(static_cast<std::size_t>(n * c * w));
+    for (std::vector<float>* edge : {&top_, &bottom_, &from_up_, &from_down_})
+      edge->resize(static_cast<std::size_t>(n * c * w));
   }
 
   void run(const float* x, const float* k) {
@@ -62,16 +67,22 @@ class HandwrittenConvolution {
     MPI_Isend(top_.data(), count, MPI_FLOAT, up_, 1, MPI_COMM_WORLD, &requests[2]);
     MPI_Isend(bottom_.data(), count, MPI_FLOAT, down_, 0, MPI_COMM_WORLD, &requests[3]);
     float* block = static_cast<float*>(x_.get_data_handle());
-    for (long i = 0; i < n_ * c_; ++i) std::memcpy(block + i * padded + above_ * w_, x + i * plane, size(plane) * sizeof(float));
+    for (long i = 0; i < n_ * c_; ++i)
+      std::memcpy(block + i * padded + above_ * w_, x + i * plane, size(plane) * sizeof(float));
     MPI_Waitall(4, requests, MPI_STATUSES_IGNORE);
     for (long i = 0; i < n_ * c_; ++i) {
-      if (above_ > 0) std::memcpy(block + i * padded, &from_up_[size(i * w_)], size(w_) * sizeof(float));
-      if (below_ > 0) std::memcpy(block + i * padded + padded - w_, &from_down_[size(i * w_)], size(w_) * sizeof(float));
+      if (above_ > 0)
+        std::memcpy(block + i * padded, &from_up_[size(i * w_)], size(w_) * sizeof(float));
+      if (below_ > 0)
+        std::memcpy(block + i * padded + padded - w_, &from_down_[size(i * w_)],
+                    size(w_) * sizeof(float));
     }
     k_.set_data_handle(const_cast<float*>(k));
     enter_x_.execute(stream_, x_, inner_x_);
     enter_k_.execute(stream_, k_, inner_k_);
-    convolve_.execute(stream_, {{DNNL_ARG_SRC, inner_x_}, {DNNL_ARG_WEIGHTS, inner_k_}, {DNNL_ARG_DST, inner_y_}});
+    convolve_.execute(
+        stream_,
+        {{DNNL_ARG_SRC, inner_x_}, {DNNL_ARG_WEIGHTS, inner_k_}, {DNNL_ARG_DST, inner_y_}});
     leave_y_.execute(stream_, inner_y_, y_);
     stream_.wait();
   }

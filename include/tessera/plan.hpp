@@ -28,13 +28,13 @@
 #include <tessera/plan/reshape.hpp>
 #include <tessera/plan/row_verdict.hpp>
 #include <tessera/plan/scan.hpp>
+#include <tessera/plan/scatter.hpp>
 #include <tessera/plan/shape.hpp>
 #include <tessera/plan/shape_text.hpp>
 #include <tessera/plan/shape_verdict.hpp>
-#include <tessera/plan/scatter.hpp>
 #include <tessera/plan/simulation.hpp>
-#include <tessera/plan/take.hpp>
 #include <tessera/plan/sort.hpp>
+#include <tessera/plan/take.hpp>
 #include <tessera/plan/timeline.hpp>
 #include <tessera/plan/together.hpp>
 #include <tessera/plan/type_rules.hpp>

@@ -12,16 +12,20 @@
 
 using namespace tessera;
 
-// ---- integers that saturate --------------------------------------------------------------------------------------
+// ---- integers that saturate
+// --------------------------------------------------------------------------------------
 
 static_assert(ceil_div(7, 2) == 4 && ceil_div(8, 2) == 4 && ceil_div(0, 3) == 0);
 static_assert(round_up(1, 256) == 256 && round_up(256, 256) == 256 && round_up(0, 256) == 0);
-static_assert(saturating_add(max_int64, 1) == max_int64 && saturating_add(max_int64 - 1, 1) == max_int64);
-static_assert(saturating_mul(max_int64, 2) == max_int64 && saturating_mul(0, max_int64) == 0 && saturating_mul(max_int64, 0) == 0);
+static_assert(saturating_add(max_int64, 1) == max_int64 &&
+              saturating_add(max_int64 - 1, 1) == max_int64);
+static_assert(saturating_mul(max_int64, 2) == max_int64 && saturating_mul(0, max_int64) == 0 &&
+              saturating_mul(max_int64, 0) == 0);
 static_assert(saturating_mul(Index{1} << 31, Index{1} << 31) == Index{1} << 62);
 static_assert(saturating_mul(Index{1} << 32, Index{1} << 31) == max_int64);
 
-// ---- vectors of fixed capacity -----------------------------------------------------------------------------------
+// ---- vectors of fixed capacity
+// -----------------------------------------------------------------------------------
 
 consteval bool vectors_compare_what_they_hold() {
   FixedVector<int, 4> a{1, 2, 3};
@@ -39,11 +43,13 @@ consteval bool growing_again_overwrites_what_was_there() {
 }
 static_assert(growing_again_overwrites_what_was_there());
 
-// ---- boxes -------------------------------------------------------------------------------------------------------
+// ---- boxes
+// -------------------------------------------------------------------------------------------------------
 
 static_assert(intersect(Interval{0, 4}, Interval{2, 9}) == Interval{2, 4});
 static_assert(intersect(Interval{0, 2}, Interval{5, 9}).size() == 0);
-static_assert(whole(Extents{}).size() == 1 && whole(Extents{3, 0}).size() == 0 && whole(Extents{3, 0}).empty());
+static_assert(whole(Extents{}).size() == 1 && whole(Extents{3, 0}).size() == 0 &&
+              whole(Extents{3, 0}).empty());
 static_assert(volume(Extents{}) == 1 && volume(Extents{2, 3, 4}) == 24);
 static_assert(row_major_strides(Extents{2, 3, 4}) == Extents{12, 4, 1});
 static_assert(row_major_strides(Extents{2, 0, 4}) == Extents{0, 4, 1});
@@ -55,16 +61,19 @@ consteval bool intersection_commutes_and_associates() {
         for (Index d = c; d <= 4; ++d) {
           const Interval x{a, b}, y{c, d}, z{1, 3};
           if (intersect(x, y).size() != intersect(y, x).size()) return false;
-          if (intersect(intersect(x, y), z).size() != intersect(x, intersect(y, z)).size()) return false;
+          if (intersect(intersect(x, y), z).size() != intersect(x, intersect(y, z)).size())
+            return false;
         }
   return true;
 }
 static_assert(intersection_commutes_and_associates());
 
-// ---- element types and names -------------------------------------------------------------------------------------
+// ---- element types and names
+// -------------------------------------------------------------------------------------
 
-static_assert(Element<float> && Element<std::int64_t> && Element<bool> && Element<half> && Element<complex<double>> && !Element<char> &&
-              !Element<unsigned> && !Element<long double> && !Element<float*>);
+static_assert(Element<float> && Element<std::int64_t> && Element<bool> && Element<half> &&
+              Element<complex<double>> && !Element<char> && !Element<unsigned> &&
+              !Element<long double> && !Element<float*>);
 consteval bool the_table_says_what_the_types_are() {
   for (int i = 0; i < dtypes; ++i) {
     const DType type = static_cast<DType>(i);
@@ -73,11 +82,14 @@ consteval bool the_table_says_what_the_types_are() {
       const DTypeFacts& facts = facts_of(type);
       const bool whole = std::is_integral_v<T> && !std::is_same_v<T, bool>;
       const bool real = Limits::is_specialized && !Limits::is_integer;
-      return dtype_of<T> == type && std::is_same_v<element_of<dtype_of<T>>, T> && facts.size == sizeof(T) &&
-             is_integer(type) == whole && is_real(type) == real && is_boolean(type) == std::is_same_v<T, bool> &&
-             is_complex(type) == (!whole && !real && !is_boolean(type)) && facts.is_signed == (is_complex(type) || Limits::is_signed) &&
-             size_of(facts.total) >= size_of(facts.compute) && size_of(facts.compute) >= sizeof(T) &&
-             RealElement<T> == real && IntegerElement<T> == whole && NumberElement<T> == !is_boolean(type) &&
+      return dtype_of<T> == type && std::is_same_v<element_of<dtype_of<T>>, T> &&
+             facts.size == sizeof(T) && is_integer(type) == whole && is_real(type) == real &&
+             is_boolean(type) == std::is_same_v<T, bool> &&
+             is_complex(type) == (!whole && !real && !is_boolean(type)) &&
+             facts.is_signed == (is_complex(type) || Limits::is_signed) &&
+             size_of(facts.total) >= size_of(facts.compute) &&
+             size_of(facts.compute) >= sizeof(T) && RealElement<T> == real &&
+             IntegerElement<T> == whole && NumberElement<T> == !is_boolean(type) &&
              OrderedElement<T> == (real || whole) && !facts.name.empty();
     });
     for (int j = 0; j < i; ++j)
@@ -87,9 +99,12 @@ consteval bool the_table_says_what_the_types_are() {
   return true;
 }
 static_assert(the_table_says_what_the_types_are());
-static_assert(name_of(DType::f32) == "float" && name_of(DType::i64) == "int64" && name_of(DType::boolean) == "bool");
-static_assert(std::is_same_v<ComputeType<half>, float> && std::is_same_v<TotalType<bfloat16>, double> &&
-              std::is_same_v<TotalType<complex<float>>, complex<double>> && std::is_same_v<TotalType<std::int8_t>, std::int8_t>);
+static_assert(name_of(DType::f32) == "float" && name_of(DType::i64) == "int64" &&
+              name_of(DType::boolean) == "bool");
+static_assert(std::is_same_v<ComputeType<half>, float> &&
+              std::is_same_v<TotalType<bfloat16>, double> &&
+              std::is_same_v<TotalType<complex<float>>, complex<double>> &&
+              std::is_same_v<TotalType<std::int8_t>, std::int8_t>);
 
 consteval bool narrower_dispatch_gives_the_same_type() {
   for (int i = 0; i < dtypes; ++i) {
@@ -104,39 +119,54 @@ consteval bool narrower_dispatch_gives_the_same_type() {
 }
 static_assert(narrower_dispatch_gives_the_same_type());
 
-// ---- reductions --------------------------------------------------------------------------------------------------
+// ---- reductions
+// --------------------------------------------------------------------------------------------------
 
-static_assert(defined(Reduction::sum, DType::c64) && !defined(Reduction::sum, DType::boolean) && defined(Reduction::product, DType::u8));
-static_assert(defined(Reduction::max, DType::bf16) && !defined(Reduction::max, DType::c128) && !defined(Reduction::min, DType::boolean));
+static_assert(defined(Reduction::sum, DType::c64) && !defined(Reduction::sum, DType::boolean) &&
+              defined(Reduction::product, DType::u8));
+static_assert(defined(Reduction::max, DType::bf16) && !defined(Reduction::max, DType::c128) &&
+              !defined(Reduction::min, DType::boolean));
 static_assert(defined(Reduction::any, DType::boolean) && !defined(Reduction::all, DType::i8));
-static_assert(name_of(Reduction::product) == "product" && tag_name(Any::reduction) == "Any" && tag_name(All::reduction) == "All");
+static_assert(name_of(Reduction::product) == "product" && tag_name(Any::reduction) == "Any" &&
+              tag_name(All::reduction) == "All");
 
-// ---- complex numbers ---------------------------------------------------------------------------------------------
+// ---- complex numbers
+// ---------------------------------------------------------------------------------------------
 
 using C = complex<double>;
-static_assert(C{1, 2} * C{3, -1} == C{5, 5} && C{-5, 10} / C{3, 4} == C{1, 2} && -C{1, 2} == C{-1, -2} && conj(C{1, 2}) == C{1, -2});
+static_assert(C{1, 2} * C{3, -1} == C{5, 5} && C{-5, 10} / C{3, 4} == C{1, 2} &&
+              -C{1, 2} == C{-1, -2} && conj(C{1, 2}) == C{1, -2});
 static_assert(2 * C{1, 2} - 1 == C{1, 4} && C{1} + C{0, 1} == C{1, 1} && C{4, 2} / 2 == C{2, 1});
-static_assert(C{1e300, 1e300} / C{1e300, 1e300} == C{1, 0}, "the square of a divisor is not formed");
-static_assert(C(complex<float>{1, 2}) == C{1, 2} && complex<float>(C{1, 2}) == complex<float>{1, 2});
-static_assert(std::is_convertible_v<complex<float>, C> && !std::is_convertible_v<C, complex<float>>);
-static_assert(C(std::complex<double>(1, 2)) == C{1, 2} && std::is_convertible_v<C, std::complex<double>> &&
+static_assert(C{1e300, 1e300} / C{1e300, 1e300} == C{1, 0},
+              "the square of a divisor is not formed");
+static_assert(C(complex<float>{1, 2}) == C{1, 2} &&
+              complex<float>(C{1, 2}) == complex<float>{1, 2});
+static_assert(std::is_convertible_v<complex<float>, C> &&
+              !std::is_convertible_v<C, complex<float>>);
+static_assert(C(std::complex<double>(1, 2)) == C{1, 2} &&
+              std::is_convertible_v<C, std::complex<double>> &&
               !std::is_convertible_v<C, std::complex<float>>);
-static_assert(sizeof(C) == sizeof(std::complex<double>) && std::is_trivial_v<C> && std::is_standard_layout_v<C>);
+static_assert(sizeof(C) == sizeof(std::complex<double>) && std::is_trivial_v<C> &&
+              std::is_standard_layout_v<C>);
 
-// ---- 16-bit floating point: see also short_float.test.cpp -------------------------------------------------------
+// ---- 16-bit floating point: see also short_float.test.cpp
+// -------------------------------------------------------
 
-static_assert(half(1.0f).bits() == 0x3c00 && half(65519.0).bits() == 0x7bff && half(65520.0).bits() == 0x7c00 && half(-1e300).bits() == 0xfc00);
-static_assert(half(0x1p-24).bits() == 1 && half(0x1p-25).bits() == 0 && half(0x1.8p-25).bits() == 1 && half(-0.0).bits() == 0x8000);
-static_assert(std::is_same_v<decltype(half{} + half{}), half> && std::is_same_v<decltype(half{} * 2), half> &&
-              std::is_same_v<decltype(half{} * 2.0f), float> && std::is_same_v<decltype(2.0 - half{}), double> &&
+static_assert(half(1.0f).bits() == 0x3c00 && half(65519.0).bits() == 0x7bff &&
+              half(65520.0).bits() == 0x7c00 && half(-1e300).bits() == 0xfc00);
+static_assert(half(0x1p-24).bits() == 1 && half(0x1p-25).bits() == 0 &&
+              half(0x1.8p-25).bits() == 1 && half(-0.0).bits() == 0x8000);
+static_assert(std::is_same_v<decltype(half{} + half{}), half> &&
+              std::is_same_v<decltype(half{} * 2), half> &&
+              std::is_same_v<decltype(half{} * 2.0f), float> &&
+              std::is_same_v<decltype(2.0 - half{}), double> &&
               std::is_same_v<decltype(half{} + bfloat16{}), float>);
 static_assert(half(1) < 2 && half(1) == 1.0 && !(half(1) != half{1}) && -half(1) < half(0));
 static_assert(std::is_trivial_v<half> && sizeof(bfloat16) == 2);
 
 namespace names {
 struct plain {};
-template <class T>
-struct of {};
+template <class T> struct of {};
 namespace inner {
 struct deep {};
 }  // namespace inner
@@ -145,14 +175,17 @@ namespace {
 struct hidden {};
 }  // namespace
 struct top {};
-static_assert(type_name<names::plain>() == "plain" && type_name<names::inner::deep>() == "deep" && type_name<hidden>() == "hidden" &&
-              type_name<top>() == "top");
-static_assert(type_name<names::of<names::inner::deep>>() == "of" && type_name<names::of<names::of<int>>>() == "of");
+static_assert(type_name<names::plain>() == "plain" && type_name<names::inner::deep>() == "deep" &&
+              type_name<hidden>() == "hidden" && type_name<top>() == "top");
+static_assert(type_name<names::of<names::inner::deep>>() == "of" &&
+              type_name<names::of<names::of<int>>>() == "of");
 static_assert(type_name<int>() == "int");
 
-static_assert(Sum::reduction == Reduction::sum && Mean::reduction == Reduction::sum && name_of(Max::reduction) == "max");
+static_assert(Sum::reduction == Reduction::sum && Mean::reduction == Reduction::sum &&
+              name_of(Max::reduction) == "max");
 
-// ---- what a block costs ------------------------------------------------------------------------------------------
+// ---- what a block costs
+// ------------------------------------------------------------------------------------------
 
 consteval bool charges_are_multiples_and_never_fall() {
   Index last = 0;
@@ -161,7 +194,8 @@ consteval bool charges_are_multiples_and_never_fall() {
     if (charge < n || charge % arena_alignment != 0 || charge < last) return false;
     last = charge;
   }
-  return arena_charge(0) == 0 && arena_charge(1) == 256 && arena_charge(256) == 256 && arena_charge(257) == 512;
+  return arena_charge(0) == 0 && arena_charge(1) == 256 && arena_charge(256) == 256 &&
+         arena_charge(257) == 512;
 }
 static_assert(charges_are_multiples_and_never_fall());
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Planning takes as much work for 4096 processes as for 8: this program is compiled so that every function, inline ones
-// too, reports that it is entered, and counts them while the rows of GShard's Table 4 are planned. With nodes another plan
-// may be the cheapest on more processes, and ask a little more. A program of its own, since the other tests are compiled
-// otherwise.
+// Planning takes as much work for 4096 processes as for 8: this program is compiled so that every
+// function, inline ones too, reports that it is entered, and counts them while the rows of GShard's
+// Table 4 are planned. With nodes another plan may be the cheapest on more processes, and ask a
+// little more. A program of its own, since the other tests are compiled otherwise.
 #include <cstdio>
 
 #include "support/table4.hpp"
@@ -33,7 +33,8 @@ int main() {
     for (const int node : {0, 8}) {
       PlanOptions options;
       options.machine.processes_per_node = node;
-      const int first = node > 0 ? 32 : 8;  // fewer have fewer parts than parts of each kind, or one node
+      const int first =
+          node > 0 ? 32 : 8;  // fewer have fewer parts than parts of each kind, or one node
       const long least = work_of_planning(row, first, options);
       std::printf("%-36s nodes of %d: %6ld calls at D=%d", row.name.c_str(), node, least, first);
       if (least <= 0) ++wrong;

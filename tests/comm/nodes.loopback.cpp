@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A mesh finds how many of its processes share a node, where nodes are of one size and made of consecutive processes.
+// A mesh finds how many of its processes share a node, where nodes are of one size and made of
+// consecutive processes.
 #include <doctest/doctest.h>
 
 #include <memory>
@@ -16,7 +17,8 @@ std::shared_ptr<Transport> with_nodes(Transport& world, int size) {
   settings.processes_per_node = size;
   return world.duplicate(settings);
 }
-std::int64_t found(const std::shared_ptr<Transport>& transport, const MeshShape& shape, const MeshOptions& options = {}) {
+std::int64_t found(const std::shared_ptr<Transport>& transport, const MeshShape& shape,
+                   const MeshOptions& options = {}) {
   return make_mesh_core(transport, shape, {"x", "y"}, options)->machine().processes_per_node;
 }
 }  // namespace
@@ -46,7 +48,8 @@ TEST_CASE("nodes are those of the mesh's processes, in its order") {
       CHECK(found(nodes->among({0, 4, 1, 5}), MeshShape{4, 1}) == 0);  // by turns
     }
     MeshOptions options;
-    options.machine.order = DeviceOrder{AxisList{1, 0}};  // the machine's numbers stay the communicator's
+    options.machine.order =
+        DeviceOrder{AxisList{1, 0}};  // the machine's numbers stay the communicator's
     CHECK(found(nodes, MeshShape{2, 4}, options) == 4);
     options = {};
     options.device_assignment = DeviceAssignment{0, 1, 4, 5, 2, 3, 6, 7};

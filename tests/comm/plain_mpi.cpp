@@ -24,7 +24,8 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   require(argc == 2, "usage: plain_mpi PROCESSES", rank);
-  require(size == std::atoi(argv[1]), "the launcher did not start the processes it was asked for", rank);
+  require(size == std::atoi(argv[1]), "the launcher did not start the processes it was asked for",
+          rank);
 
   int sum = 0;
   MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
@@ -33,7 +34,8 @@ int main(int argc, char** argv) {
   const int left = (rank + size - 1) % size;
   const int right = (rank + 1) % size;
   int from_left = -1;
-  MPI_Sendrecv(&rank, 1, MPI_INT, right, 0, &from_left, 1, MPI_INT, left, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_Sendrecv(&rank, 1, MPI_INT, right, 0, &from_left, 1, MPI_INT, left, 0, MPI_COMM_WORLD,
+               MPI_STATUS_IGNORE);
   require(from_left == left, "a message around the ring went astray", rank);
 
   MPI_Finalize();

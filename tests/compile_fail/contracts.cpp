@@ -29,15 +29,14 @@ struct stage : Axis<> {};
 }  // namespace grid
 using grid::data, grid::model, grid::stage;
 using Grid = Mesh<data, model>;
-template <class... D>
-using Tensor = ShardedTensor<float, Grid, P<D...>>;
-template <class... D>
-using Guarded = ShardedTensor<float, Strict<Grid>, P<D...>>;
+template <class... D> using Tensor = ShardedTensor<float, Grid, P<D...>>;
+template <class... D> using Guarded = ShardedTensor<float, Strict<Grid>, P<D...>>;
 
 using Contracted = P<data, _>;
 
-void use(const Tensor<data, model>& x, const Tensor<model, _>& w, const Tensor<data, _>& y, Tensor<data, _>& out, const Guarded<data, model>& gx,
-         const Guarded<model, _>& gw, const Guarded<data, _>& gy) {
+void use(const Tensor<data, model>& x, const Tensor<model, _>& w, const Tensor<data, _>& y,
+         Tensor<data, _>& out, const Guarded<data, model>& gx, const Guarded<model, _>& gw,
+         const Guarded<data, _>& gy) {
   (void)x, (void)w, (void)y, (void)out, (void)gx, (void)gw, (void)gy;
 #if defined(CASE_gather_needed)
   einsum<"ik,kj->ij", Deduced, Only<gathers<data>>>(x, w);
@@ -56,7 +55,8 @@ void use(const Tensor<data, model>& x, const Tensor<model, _>& w, const Tensor<d
 #elif defined(CASE_of_three)
   einsum<"ik,kj,jl->il", Deduced, Only<gathers<data>>>(x, w, w);
 #elif defined(CASE_with_epilogue)
-  einsum<"ij,jk->ik", P<_, _>, Only<gathers<data>>>(y, reshard<P<_, _>>(w), epilogue().residual(reshard<P<_, model>>(w)));
+  einsum<"ij,jk->ik", P<_, _>, Only<gathers<data>>>(y, reshard<P<_, _>>(w),
+                                                    epilogue().residual(reshard<P<_, model>>(w)));
 #elif defined(CASE_into)
   einsum_into<"ik,kj->ij", Only<>>(out, x, w);
 #elif defined(CASE_together)
@@ -88,14 +88,16 @@ void use(const Tensor<data, model>& x, const Tensor<model, _>& w, const Tensor<d
   (void)reshard<P<model, data>, Only<exchanges<data, model>>>(x);
   (void)map<Only<exchanges<>>>(fn::Add{}, x, w);
   (void)map<"ij,ij->ij", P<data, _>, Only<gathers<model>>>(fn::Add{}, x, y);
-  (void)einsum<"ik,kj,jl->il", Deduced, Only<all_reduces<model>, gathers<model>>>(x, w, reshard<P<_, _>>(w));
+  (void)einsum<"ik,kj,jl->il", Deduced, Only<all_reduces<model>, gathers<model>>>(
+      x, w, reshard<P<_, _>>(w));
   (void)transpose<"ij->ji", Deduced, Only<>>(x);
   (void)softmax<"ij", 'j', Only<all_reduces<model>>>(gx);
   einsum_into<"ik,kj->ij", Only<all_reduces<model>>>(out, x, w);
   (void)einsum<"ik,kj->ij", Deduced, Only<all_reduces<model>>>(gx, gw);
   (void)(gx + gy * 2.0f);  // gy is sliced
   (void)gelu(gx);
-  (void)einsum<"ij,kj->ik", P<data, _, Unreduced<Sum, model>>>(gx, reshard<P<_, model>>(reshard<P<_, _>, Only<gathers<data, model>>>(gx)));
+  (void)einsum<"ij,kj->ik", P<data, _, Unreduced<Sum, model>>>(
+      gx, reshard<P<_, model>>(reshard<P<_, _>, Only<gathers<data, model>>>(gx)));
   (void)gather(gx);
   (void)reshard_together<Only<gathers<data, model>>, P<_, model>, P<_, _>>(gx, gw);
 #endif

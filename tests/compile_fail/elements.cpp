@@ -21,12 +21,13 @@ struct model : Axis<> {};
 }  // namespace grid
 using grid::data, grid::model;
 using Grid = Mesh<data, model>;
-template <class T, class... D>
-using Tensor = ShardedTensor<T, Grid, P<D...>>;
+template <class T, class... D> using Tensor = ShardedTensor<T, Grid, P<D...>>;
 
-void use(const Tensor<bool, data, model>& truths, const Tensor<complex<float>, data, model>& waves, const Tensor<float, data, model>& x,
-         const Tensor<std::uint8_t, data, model>& bytes, const Tensor<float, data, Unreduced<Product, model>>& product,
-         const Tensor<float, data, Unreduced<Max, model>>& largest, const Tensor<bool, data, Unreduced<All, model>>& all) {
+void use(const Tensor<bool, data, model>& truths, const Tensor<complex<float>, data, model>& waves,
+         const Tensor<float, data, model>& x, const Tensor<std::uint8_t, data, model>& bytes,
+         const Tensor<float, data, Unreduced<Product, model>>& product,
+         const Tensor<float, data, Unreduced<Max, model>>& largest,
+         const Tensor<bool, data, Unreduced<All, model>>& all) {
   (void)truths, (void)waves, (void)x, (void)bytes, (void)product, (void)largest, (void)all;
 #if defined(CASE_product_of_truths)
   einsum<"ij,ij->i">(truths, truths);

@@ -16,10 +16,10 @@ struct model : Axis<> {};
 }  // namespace grid
 using grid::data, grid::model;
 using Grid = Mesh<data, model>;
-template <class T, class... D>
-using Tensor = ShardedTensor<T, Grid, P<D...>>;
+template <class T, class... D> using Tensor = ShardedTensor<T, Grid, P<D...>>;
 
-void use(const Tensor<float, data, model>& x, const Tensor<double, data, model>& z, const Tensor<float, data, _, Unreduced<Sum, model>>& open,
+void use(const Tensor<float, data, model>& x, const Tensor<double, data, model>& z,
+         const Tensor<float, data, _, Unreduced<Sum, model>>& open,
          const Tensor<bool, data, model>& truths) {
   (void)x, (void)z, (void)open, (void)truths;
 #if defined(CASE_no_dimension)
@@ -40,7 +40,9 @@ void use(const Tensor<float, data, model>& x, const Tensor<double, data, model>&
   halo_exchange<0>(x, 1, 1, Boundary::none).global()(1);
 #else
   (void)halo_exchange<Only<exchanges<data>>, 0>(x, 1, {2}, Boundary::none);
-  (void)halo_exchange_async<Only<exchanges<>>, 0, 1>(x, {1, 2}, 1, {Boundary::none, Boundary::periodic}, 0.5f).wait();
+  (void)halo_exchange_async<Only<exchanges<>>, 0, 1>(x, {1, 2}, 1,
+                                                     {Boundary::none, Boundary::periodic}, 0.5f)
+      .wait();
   (void)halo_exchange_together<1>(1, 1, Boundary::none, x, x);
   (void)halo_adjoint(halo_exchange<0, 1>(z, 1, 1, Boundary::symmetric)).size();
   halo_exchange<0>(truths, 1, 1, Boundary::none).exchange();

@@ -30,14 +30,17 @@ struct model : Axis<> {};
 }  // namespace grid
 using grid::data, grid::model;
 using Grid = Mesh<data, model>;
-template <class T, class... D>
-using Tensor = ShardedTensor<T, Grid, P<D...>>;
+template <class T, class... D> using Tensor = ShardedTensor<T, Grid, P<D...>>;
 using Ids = Tensor<std::int32_t, data, _>;
 
-void use(const ProcessMesh<Grid>& mesh, const Tensor<float, model, _>& table, const Ids& ids, const Tensor<std::int32_t, data, _, Unreduced<Sum, model>>& open_ids,
-         const Tensor<float, data, _, _>& updates, const Tensor<float, data, _, Unreduced<Sum, model>>& open, const Tensor<bool, data, _>& truth,
-         const Tensor<complex<float>, data, _>& z, const ShardedTensor<std::int64_t, Mesh<model, data>, P<data, _>>& elsewhere) {
-  (void)mesh, (void)table, (void)ids, (void)open_ids, (void)updates, (void)open, (void)truth, (void)z, (void)elsewhere;
+void use(const ProcessMesh<Grid>& mesh, const Tensor<float, model, _>& table, const Ids& ids,
+         const Tensor<std::int32_t, data, _, Unreduced<Sum, model>>& open_ids,
+         const Tensor<float, data, _, _>& updates,
+         const Tensor<float, data, _, Unreduced<Sum, model>>& open,
+         const Tensor<bool, data, _>& truth, const Tensor<complex<float>, data, _>& z,
+         const ShardedTensor<std::int64_t, Mesh<model, data>, P<data, _>>& elsewhere) {
+  (void)mesh, (void)table, (void)ids, (void)open_ids, (void)updates, (void)open, (void)truth,
+      (void)z, (void)elsewhere;
 #if defined(CASE_float_indices)
   take<"vm,bs->bsm">(table, table);
 #elif defined(CASE_too_few_indices)

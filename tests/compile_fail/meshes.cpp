@@ -18,10 +18,10 @@ struct line : Axis<> {};
 using grid::data, grid::model, grid::line;
 using Grid = Mesh<data, model>;
 using Row = Mesh<line>;
-template <class T, class... D>
-using InRow = ShardedTensor<T, Row, P<D...>>;
+template <class T, class... D> using InRow = ShardedTensor<T, Row, P<D...>>;
 
-void use(const ProcessMesh<Grid>& mesh, const ProcessMesh<Row>& row, const ShardedTensor<float, Grid, P<data, model>>& x,
+void use(const ProcessMesh<Grid>& mesh, const ProcessMesh<Row>& row,
+         const ShardedTensor<float, Grid, P<data, model>>& x,
          const ShardedTensor<float, Strict<Grid>, P<data, model>>& guarded) {
   (void)mesh, (void)row, (void)x, (void)guarded;
 #if defined(CASE_slice_axis)

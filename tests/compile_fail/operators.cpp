@@ -36,14 +36,14 @@ struct stage : Axis<> {};
 }  // namespace grid
 using grid::data, grid::model, grid::stage;
 using Grid = Mesh<data, model>;
-template <class... D>
-using Tensor = ShardedTensor<float, Grid, P<D...>>;
+template <class... D> using Tensor = ShardedTensor<float, Grid, P<D...>>;
 
 using X = Tensor<data, model>;
 using Open = Tensor<data, _, Unreduced<Sum, model>>;
 
 void use(const ProcessMesh<Grid>& mesh, const X& x, const Tensor<model, _>& w, const Open& open,
-         const ShardedTensor<float, Mesh<model, data>, P<model, _>>& elsewhere, const ShardedTensor<double, Grid, P<model, _>>& wide,
+         const ShardedTensor<float, Mesh<model, data>, P<model, _>>& elsewhere,
+         const ShardedTensor<double, Grid, P<model, _>>& wide,
          const ShardedTensor<std::int32_t, Grid, P<data>>& ints) {
   (void)mesh, (void)x, (void)w, (void)open, (void)elsewhere, (void)wide, (void)ints;
 #if defined(CASE_wrong_axis)

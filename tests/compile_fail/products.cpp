@@ -20,16 +20,17 @@ struct model : Axis<> {};
 }  // namespace grid
 using grid::data, grid::model;
 using Grid = Mesh<data, model>;
-template <class... D>
-using Tensor = ShardedTensor<float, Grid, P<D...>>;
+template <class... D> using Tensor = ShardedTensor<float, Grid, P<D...>>;
 
 struct Text {
   const char* operator()(float) const { return ""; }
 };
 
-void use(const Tensor<data, model>& x, const Tensor<model, _>& w, const Tensor<_, Unreduced<Sum, model>>& open,
-         const Tensor<_, _, _>& cube, const ShardedTensor<float, Mesh<model, data>, P<_>>& elsewhere, Tensor<data, _>& y,
-         ShardedTensor<double, Grid, P<data, _>>& wide, ShardedTensor<double, Grid, P<data>>& wide_row, Tensor<data>& row) {
+void use(const Tensor<data, model>& x, const Tensor<model, _>& w,
+         const Tensor<_, Unreduced<Sum, model>>& open, const Tensor<_, _, _>& cube,
+         const ShardedTensor<float, Mesh<model, data>, P<_>>& elsewhere, Tensor<data, _>& y,
+         ShardedTensor<double, Grid, P<data, _>>& wide,
+         ShardedTensor<double, Grid, P<data>>& wide_row, Tensor<data>& row) {
   (void)open, (void)cube, (void)elsewhere, (void)wide, (void)wide_row;
 #if defined(CASE_max_of_diagonal)
   (void)max<"ii->i">(x);

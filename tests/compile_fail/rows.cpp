@@ -23,10 +23,10 @@ struct model : Axis<> {};
 }  // namespace grid
 using grid::data, grid::model;
 using Grid = Mesh<data, model>;
-template <class T, class... D>
-using Tensor = ShardedTensor<T, Grid, P<D...>>;
+template <class T, class... D> using Tensor = ShardedTensor<T, Grid, P<D...>>;
 
-void use(const Tensor<float, data, model>& x, const Tensor<complex<float>, data, model>& z, const Tensor<float, data, _, Unreduced<Sum, model>>& open,
+void use(const Tensor<float, data, model>& x, const Tensor<complex<float>, data, model>& z,
+         const Tensor<float, data, _, Unreduced<Sum, model>>& open,
          const Tensor<std::int32_t, data, model>& ints) {
   (void)x, (void)z, (void)open, (void)ints;
 #if defined(CASE_arg_of_complex)

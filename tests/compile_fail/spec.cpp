@@ -44,7 +44,9 @@ using Middle = P<Unreduced<Sum, data>, _>;
 #elif defined(CASE_unreduced_twice)
 using Twice = P<_, Unreduced<Sum, data>, Unreduced<Max, model>>;
 #elif defined(CASE_long_equation)
-constexpr Equation e = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa,bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb->c";
+constexpr Equation e =
+    "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa,"
+    "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb->c";
 #else
 static_assert(detail::demand_spec<Grid, P<data, model>>());
 static_assert(detail::demand_spec<Grid, P<Axes<model, data>, _>>());

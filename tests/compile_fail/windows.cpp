@@ -20,15 +20,17 @@ struct model : Axis<> {};
 }  // namespace grid
 using grid::rows, grid::model;
 using Grid = Mesh<rows, model>;
-template <class... D>
-using Tensor = ShardedTensor<float, Grid, P<D...>>;
-template <class... D>
-using Careful = ShardedTensor<float, Strict<Grid>, P<D...>>;
+template <class... D> using Tensor = ShardedTensor<float, Grid, P<D...>>;
+template <class... D> using Careful = ShardedTensor<float, Strict<Grid>, P<D...>>;
 
-void use(const Tensor<_, rows, _, model>& x, const Tensor<_, _, model, _>& k, const Tensor<_, _, _, _, Unreduced<Sum, model>>& open,
-         const ShardedTensor<double, Grid, P<_, _, _, _>>& wide, const ShardedTensor<bool, Grid, P<rows, _>>& truth, const Tensor<rows, _>& plane,
-         const Tensor<_, _, _>& cube, const Careful<_, rows, _, _>& careful, const Careful<_, _, _, _>& weights) {
-  (void)x, (void)k, (void)open, (void)wide, (void)truth, (void)plane, (void)cube, (void)careful, (void)weights;
+void use(const Tensor<_, rows, _, model>& x, const Tensor<_, _, model, _>& k,
+         const Tensor<_, _, _, _, Unreduced<Sum, model>>& open,
+         const ShardedTensor<double, Grid, P<_, _, _, _>>& wide,
+         const ShardedTensor<bool, Grid, P<rows, _>>& truth, const Tensor<rows, _>& plane,
+         const Tensor<_, _, _>& cube, const Careful<_, rows, _, _>& careful,
+         const Careful<_, _, _, _>& weights) {
+  (void)x, (void)k, (void)open, (void)wide, (void)truth, (void)plane, (void)cube, (void)careful,
+      (void)weights;
   const WindowSettings pairs{.size = {2, 2}};
 #if defined(CASE_letters)
   (void)convolve<"bhwi,hwio->hwio">(x, k);

@@ -30,7 +30,8 @@ TEST_CASE("drawings are as they are kept") {
 TEST_CASE("every block is drawn once, and who has none is named") {
   const AxisNames names{"data", "model"};
   const auto frames = [](const std::string& svg) { return count(svg, "fill=\"none\" stroke"); };
-  for (const Extents& extents : {Extents{64}, Extents{5}, Extents{64, 3}, Extents{2, 3, 4, 5}, Extents{}}) {
+  for (const Extents& extents :
+       {Extents{64}, Extents{5}, Extents{64, 3}, Extents{2, 3, 4, 5}, Extents{}}) {
     Sharding s = Sharding::replicated(extents.size());
     if (s.rank() > 0) s[0] = {0, 1};
     const long blocks = s.rank() == 0 ? 1 : min_of(64, extents[0]);
@@ -38,7 +39,8 @@ TEST_CASE("every block is drawn once, and who has none is named") {
     CHECK(frames(svg) == blocks);
     CHECK(count(svg, "without elements") == (blocks < 64 && s.rank() > 0 ? 1 : 0));
   }
-  const std::string empty = draw_svg({DType::f32, {0, 3}, Sharding{{0}, {}}}, MeshShape{2, 4}, names);
+  const std::string empty =
+      draw_svg({DType::f32, {0, 3}, Sharding{{0}, {}}}, MeshShape{2, 4}, names);
   CHECK(frames(empty) == 0);
   CHECK(count(empty, "without elements: 0-7") == 1);
 }

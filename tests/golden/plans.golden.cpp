@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Plans as people read them. After a change of the planner: TESSERA_UPDATE_GOLDEN=1, then read the difference.
+// Plans as people read them. After a change of the planner: TESSERA_UPDATE_GOLDEN=1, then read the
+// difference.
 #include <doctest/doctest.h>
 
 #include <tessera/tessera.hpp>
@@ -19,23 +20,28 @@ struct w : Axis<> {};
 namespace {
 using grid::data, grid::model;
 using Grid = Mesh<data, model>;
-template <class... D>
-using Tensor = ShardedTensor<float, Grid, P<D...>>;
+template <class... D> using Tensor = ShardedTensor<float, Grid, P<D...>>;
 
 void compare(const std::string& name, const std::string& text) {
   const std::string kept = support::golden(name + ".txt", text);
   CHECK_MESSAGE(kept == text, name << ".txt holds\n" << kept << "but now it reads\n" << text);
 }
 const AxisNames names{"x", "y", "z", "w"};
-void product(const char* name, const char* equation, const Extents& a, const Sharding& sa, const Extents& b, const Sharding& sb, const Sharding& out,
-             const MeshShape& mesh) {
-  compare(name, std::string(equation) + "\n" + explain(plan_einsum(parse(equation), {DType::f32, a, sa}, {DType::f32, b, sb}, out, mesh), names));
+void product(const char* name, const char* equation, const Extents& a, const Sharding& sa,
+             const Extents& b, const Sharding& sb, const Sharding& out, const MeshShape& mesh) {
+  compare(name, std::string(equation) + "\n" +
+                    explain(plan_einsum(parse(equation), {DType::f32, a, sa}, {DType::f32, b, sb},
+                                        out, mesh),
+                            names));
 }
-void change(const char* name, const Extents& extents, const Sharding& from, const Sharding& to, const MeshShape& mesh) {
+void change(const char* name, const Extents& extents, const Sharding& from, const Sharding& to,
+            const MeshShape& mesh) {
   compare(name, explain(plan_reshard({DType::f32, extents, from}, to, mesh), names));
 }
 
-Tensor<data, _, model> feed_forward(const Tensor<data, _, model>& x, const Tensor<data, model>& w_in, const Tensor<model, data>& w_out) {
+Tensor<data, _, model> feed_forward(const Tensor<data, _, model>& x,
+                                    const Tensor<data, model>& w_in,
+                                    const Tensor<model, data>& w_out) {
   const auto h = gelu(einsum<"bsm,mh->bsh">(x, w_in));
   return einsum<"bsh,hm->bsm", P<data, _, model>>(h, w_out);
 }
@@ -46,14 +52,19 @@ TEST_CASE("the feed-forward layer of GSPMD's article, 8 x 512 x 5120 x 20480 on 
   const auto h = like<Tensor<data, _, model>>(8, 512, 20480);
   const auto w_in = like<Tensor<data, model>>(5120, 20480);
   const auto w_out = like<Tensor<model, data>>(20480, 5120);
-  compare("feed_forward_in", explain(plan<"bsm,mh->bsh">(x, w_in, sizes<Grid>(2, 4)), Grid::names()));
-  compare("feed_forward_out", explain(plan<"bsh,hm->bsm", P<data, _, model>>(h, w_out, sizes<Grid>(2, 4)), Grid::names()));
+  compare("feed_forward_in",
+          explain(plan<"bsm,mh->bsh">(x, w_in, sizes<Grid>(2, 4)), Grid::names()));
+  compare(
+      "feed_forward_out",
+      explain(plan<"bsh,hm->bsm", P<data, _, model>>(h, w_out, sizes<Grid>(2, 4)), Grid::names()));
   compare("feed_forward_program", explain(plan(feed_forward)(x, w_in, w_out, sizes<Grid>(2, 4))));
-  compare("feed_forward_program_64x64", explain(plan(feed_forward)(x, w_in, w_out, sizes<Grid>(64, 64))));
+  compare("feed_forward_program_64x64",
+          explain(plan(feed_forward)(x, w_in, w_out, sizes<Grid>(64, 64))));
   const auto named = plan(layer("feed_forward", feed_forward));
   const Program small = named(x, w_in, w_out, sizes<Grid>(2, 4));
   compare("feed_forward_memory", explain_memory(small));
-  compare("feed_forward_layered", explain(named(x, like<Tensor<data, model>>(5120, 20480), w_out, sizes<Grid>(8, 1))));
+  compare("feed_forward_layered",
+          explain(named(x, like<Tensor<data, model>>(5120, 20480), w_out, sizes<Grid>(8, 1))));
   compare("feed_forward_diff", explain(diff(small, named(x, w_in, w_out, sizes<Grid>(4, 8)))));
 }
 
@@ -62,44 +73,66 @@ TEST_CASE("the product of the pjit article, 4 x 16 by 16 x 4 on 2 x 4") {
   product("pjit_case_1a", "ik,kj->ij", {4, 16}, {{}, {1}}, {16, 4}, {{1}, {}}, {{}, {}}, mesh);
   product("pjit_case_1b", "ik,kj->ij", {4, 16}, {{}, {1}}, {16, 4}, {{0}, {}}, {{}, {}}, mesh);
   product("pjit_case_2", "ik,kj->ij", {4, 16}, {{0}, {1}}, {16, 4}, {{0}, {}}, {{0}, {}}, mesh);
-  product("pjit_full_sharding", "ik,kj->ij", {4, 16}, {{0}, {1}}, {16, 4}, {{0}, {1}}, {{0}, {1}}, mesh);
+  product("pjit_full_sharding", "ik,kj->ij", {4, 16}, {{0}, {1}}, {16, 4}, {{0}, {1}}, {{0}, {1}},
+          mesh);
 }
 
 TEST_CASE("products of the conformance collection") {
   const MeshShape two{2}, square{2, 2};
   product("d1", "mk,kn->mn", {128, 64}, {{}, {0}}, {64, 256}, {{0}, {}}, {{}, {}}, two);
   product("d3", "mk,nk->mn", {24, 64}, {{}, {}}, {39296, 64}, {{0}, {}}, {{}, {0}}, two);
-  product("d7", "bmk,bnk->bmn", {32, 24, 64}, {{0}, {}, {}}, {32, 39296, 64}, {{0}, {}, {}}, {{0}, {}, {}}, two);
-  product("d9", "bmk,bnk->bmn", {32, 24, 64}, {{}, {0}, {}}, {32, 39296, 64}, {{0}, {}, {}}, {{0}, {}, {}}, two);
-  product("d11", "bmkl,bnkl->bmn", {32, 24, 64, 128}, {{}, {}, {0}, {1}}, {32, 39296, 64, 128}, {{}, {}, {0}, {1}}, {{}, {}, {}}, square);
-  product("d13", "bmpk,bnk->bmpn", {32, 24, 64, 128}, {{}, {0}, {1}, {}}, {32, 39296, 128}, {{}, {}, {}}, {{}, {0}, {1}, {}}, square);
+  product("d7", "bmk,bnk->bmn", {32, 24, 64}, {{0}, {}, {}}, {32, 39296, 64}, {{0}, {}, {}},
+          {{0}, {}, {}}, two);
+  product("d9", "bmk,bnk->bmn", {32, 24, 64}, {{}, {0}, {}}, {32, 39296, 64}, {{0}, {}, {}},
+          {{0}, {}, {}}, two);
+  product("d11", "bmkl,bnkl->bmn", {32, 24, 64, 128}, {{}, {}, {0}, {1}}, {32, 39296, 64, 128},
+          {{}, {}, {0}, {1}}, {{}, {}, {}}, square);
+  product("d13", "bmpk,bnk->bmpn", {32, 24, 64, 128}, {{}, {0}, {1}, {}}, {32, 39296, 128},
+          {{}, {}, {}}, {{}, {0}, {1}, {}}, square);
   product("d15", "mk,nk->mn", {48, 12}, {{0}, {1}}, {32, 12}, {{1}, {0}}, {{0}, {1}}, square);
-  product("d19", "bmk,bnk->bmn", {4, 24, 100}, {{0}, {1}, {}}, {4, 32, 100}, {{0}, {1}, {}}, {{0}, {1}, {}}, square);
-  product("d21", "bmk,bnk->bmn", {4, 24, 100}, {{0}, {}, {1}}, {4, 32, 100}, {{}, {}, {}}, {{0}, {1}, {}}, square);
+  product("d19", "bmk,bnk->bmn", {4, 24, 100}, {{0}, {1}, {}}, {4, 32, 100}, {{0}, {1}, {}},
+          {{0}, {1}, {}}, square);
+  product("d21", "bmk,bnk->bmn", {4, 24, 100}, {{0}, {}, {1}}, {4, 32, 100}, {{}, {}, {}},
+          {{0}, {1}, {}}, square);
   product("d25", "mk,nk->mn", {24, 100}, {{}, {0}}, {32, 100}, {{}, {0}}, {{}, {}}, square);
 }
 
 TEST_CASE("an embedding: looked up, and its gradient, 8 x 512 of 32000 x 1024 on 2 x 4") {
   const MeshShape mesh{2, 4};
   const AxisNames axes = Grid::names();
-  const TensorDesc table{DType::f32, {32000, 1024}, {{1}, {}}}, ids{DType::i32, {8, 512}, {{0}, {}}};
+  const TensorDesc table{DType::f32, {32000, 1024}, {{1}, {}}},
+      ids{DType::i32, {8, 512}, {{0}, {}}};
   const TensorDesc back{DType::f32, {8, 512, 1024}, {{0}, {}, {}}};
   const Terms look_up = parse("vm,bs->bsm"), gradient = parse("bs,bsm->vm");
-  compare("embedding", explain(plan_take(look_up, {table, ids}, OutOfRange::clamp, {{0}, {}, {}}, mesh), axes));
-  compare("embedding_scattered", explain(plan_take(look_up, {table, ids}, OutOfRange::clamp, {{0}, {1}, {}}, mesh), axes));
-  compare("embedding_gradient", explain(plan_scatter(gradient, Reduction::sum, {ids, back}, {32000}, OutOfRange::drop, {{1}, {}}, mesh), axes));
+  compare("embedding",
+          explain(plan_take(look_up, {table, ids}, OutOfRange::clamp, {{0}, {}, {}}, mesh), axes));
+  compare("embedding_scattered",
+          explain(plan_take(look_up, {table, ids}, OutOfRange::clamp, {{0}, {1}, {}}, mesh), axes));
+  compare("embedding_gradient", explain(plan_scatter(gradient, Reduction::sum, {ids, back}, {32000},
+                                                     OutOfRange::drop, {{1}, {}}, mesh),
+                                        axes));
   compare("embedding_gradient_sharded",
-          explain(plan_scatter(gradient, Reduction::sum, {ids, back}, {32000}, OutOfRange::drop, {{1}, {0}}, mesh), axes));
+          explain(plan_scatter(gradient, Reduction::sum, {ids, back}, {32000}, OutOfRange::drop,
+                               {{1}, {0}}, mesh),
+                  axes));
 }
 
 TEST_CASE("reductions, transposes and changes of sharding of the conformance collection") {
   const MeshShape two{2}, square{2, 2}, cube{2, 2, 2};
-  compare("r1", explain(plan_reduce(parse("ab->"), Reduction::sum, {DType::f32, {3, 3}, {{0}, {}}}, {}, two), names));
-  compare("r3", explain(plan_reduce(parse("bhwf->f"), Reduction::sum, {DType::f32, {4, 32, 32, 128}, {{}, {0}, {}, {}}}, {{0}}, two), names));
-  compare("t9", explain(plan_transpose(parse("abcd->acbd"), {DType::f32, {16, 38, 38, 4}, {{}, {0}, {}, {}}}, {{}, {}, {0}, {}}, two), names));
+  compare("r1", explain(plan_reduce(parse("ab->"), Reduction::sum, {DType::f32, {3, 3}, {{0}, {}}},
+                                    {}, two),
+                        names));
+  compare("r3", explain(plan_reduce(parse("bhwf->f"), Reduction::sum,
+                                    {DType::f32, {4, 32, 32, 128}, {{}, {0}, {}, {}}}, {{0}}, two),
+                        names));
+  compare("t9", explain(plan_transpose(parse("abcd->acbd"),
+                                       {DType::f32, {16, 38, 38, 4}, {{}, {0}, {}, {}}},
+                                       {{}, {}, {0}, {}}, two),
+                        names));
   change("x1", {2, 3}, {{0}, {}}, {{}, {}}, two);
   change("x3", {7, 31, 128}, {{}, {0}, {}}, {{0}, {}, {}}, two);
-  change("x5", {64, 64, 64, 64, 64, 64}, {{0}, {1}, {2}, {}, {}, {}}, {{}, {}, {}, {1}, {2}, {0}}, cube);
+  change("x5", {64, 64, 64, 64, 64, 64}, {{0}, {1}, {2}, {}, {}, {}}, {{}, {}, {}, {1}, {2}, {0}},
+         cube);
   change("x7", {8, 8}, {{0}, {1, 2}}, {{0, 1}, {2}}, cube);
   change("x17", {8, 32}, {{0, 1}, {}}, {{0}, {1}}, MeshShape{2, 4});
   change("x23_swapped", {8, 8}, {{0}, {1}}, {{1}, {0}}, square);
@@ -107,7 +140,8 @@ TEST_CASE("reductions, transposes and changes of sharding of the conformance col
 }
 
 TEST_CASE("operators that move elements, of the conformance collection") {
-  const auto take = [](const char* name, const Taking& taken, const TensorDescs& x, const MeshShape& mesh) {
+  const auto take = [](const char* name, const Taking& taken, const TensorDescs& x,
+                       const MeshShape& mesh) {
     compare(name, explain(plan_regions(taken, x, x[0].sharding, mesh), names));
   };
   const TensorDesc a5{DType::f32, {11, 7}, {{}, {0}}}, h1{DType::f32, {4}, {{0}}};
@@ -117,9 +151,12 @@ TEST_CASE("operators that move elements, of the conformance collection") {
   take("q7", concatenate_of({q7.extents, q7b.extents}, 1), {q7, q7b}, MeshShape{2});
   const TensorDesc q9{DType::f32, {14, 257}, {{0}, {1}}}, q9b{DType::f32, {14, 116}, {{0}, {1}}};
   take("q9", concatenate_of({q9.extents, q9b.extents}, 1), {q9, q9b}, MeshShape{2, 2});
-  const auto reshaped = [](const char* name, const TensorDesc& x, const Extents& to, const Sharding& out, const MeshShape& mesh) {
+  const auto reshaped = [](const char* name, const TensorDesc& x, const Extents& to,
+                           const Sharding& out, const MeshShape& mesh) {
     compare(name, explain(plan_reshape(x, {x.type, to, out}, mesh), names));
   };
-  reshaped("t3", {DType::f32, {4, 14, 4}, {{0}, {1}, {2}}}, {2, 2, 2, 7, 2, 2}, {{0}, {}, {1}, {}, {2}, {}}, MeshShape{2, 4, 2});
-  reshaped("t5", {DType::bf16, {80, 64, 2, 2, 2, 2, 2}, {{0}, {1}, {}, {}, {}, {}, {}}}, {5120, 4, 8}, {{0, 1}, {}, {}}, MeshShape{16, 8});
+  reshaped("t3", {DType::f32, {4, 14, 4}, {{0}, {1}, {2}}}, {2, 2, 2, 7, 2, 2},
+           {{0}, {}, {1}, {}, {2}, {}}, MeshShape{2, 4, 2});
+  reshaped("t5", {DType::bf16, {80, 64, 2, 2, 2, 2, 2}, {{0}, {1}, {}, {}, {}, {}, {}}},
+           {5120, 4, 8}, {{0, 1}, {}, {}}, MeshShape{16, 8});
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Tensors through .npy files: against files made by plain loops, against NumPy where there is one, and what is answered
-// when a file is missing, damaged or cannot be written.
+// Tensors through .npy files: against files made by plain loops, against NumPy where there is one,
+// and what is answered when a file is missing, damaged or cannot be written.
 #include <doctest/doctest.h>
 
 #include <sys/resource.h>
@@ -22,12 +22,11 @@ struct model : Axis<> {};
 }  // namespace grid
 using grid::data, grid::model;
 using Grid = Mesh<data, model>;
-template <class... Dims>
-using Tensor = ShardedTensor<float, Grid, P<Dims...>>;
+template <class... Dims> using Tensor = ShardedTensor<float, Grid, P<Dims...>>;
 
-/// Runs f(mesh) on 2 x 2 processes; returns whether each of them throws FileError with this part in it.
-template <class F>
-bool all_say(const std::string& part, F f) {
+/// Runs f(mesh) on 2 x 2 processes; returns whether each of them throws FileError with this part in
+/// it.
+template <class F> bool all_say(const std::string& part, F f) {
   std::vector<std::string> texts(4);
   run_loopback(4, [&](std::shared_ptr<Transport> world) {
     const auto mesh = make_mesh<Grid>(world, 2, 2);
@@ -97,27 +96,40 @@ TEST_CASE("a missing, damaged or unfit file is the same error on every process")
   const Folder folder("tessera_npy_faults");
   const std::string path = folder.file("x.npy");
   const auto read = [&](const auto& mesh) { read_npy<Tensor<data, _>>(mesh, path); };
-  CHECK(all_say("read_npy: \"" + path + "\" could not be opened: No such file or directory (process 0)", read));
-  CHECK(all_say("is no ordinary file", [&](const auto& mesh) { read_npy<Tensor<data, _>>(mesh, std::filesystem::path(path).parent_path().string()); }));
+  CHECK(all_say(
+      "read_npy: \"" + path + "\" could not be opened: No such file or directory (process 0)",
+      read));
+  CHECK(all_say("is no ordinary file", [&](const auto& mesh) {
+    read_npy<Tensor<data, _>>(mesh, std::filesystem::path(path).parent_path().string());
+  }));
   const auto zero = [](Index, Index) { return 0; };
   const std::string sound = npy_file(DType::f32, {8, 3}, false, false, zero);
   write_bytes(path, sound.substr(0, sound.size() - 1));
-  CHECK(all_say("is not read: it is cut off: its header promises 96 bytes of elements and 95 are there", read));
+  CHECK(all_say(
+      "is not read: it is cut off: its header promises 96 bytes of elements and 95 are there",
+      read));
   write_bytes(path, sound.substr(0, 11));
   CHECK(all_say("its header is cut off", read));
   write_bytes(path, "no array at all");
   CHECK(all_say("does not begin as a .npy file", read));
   write_bytes(path, npy_file(DType::f64, {8, 3}, false, false, zero));
-  CHECK(all_say("holds double 8x3 and is read as float; read it as what it holds and cast the tensor", read));
+  CHECK(all_say(
+      "holds double 8x3 and is read as float; read it as what it holds and cast the tensor", read));
   write_bytes(path, npy_file(DType::f32, {8, 3, 1}, false, false, zero));
   CHECK(all_say("holds float 8x3x1, of 3 dimensions, and is read with a spec of 2", read));
   write_bytes(path, sound);
-  CHECK(all_say("holds float 8x3 and is read as 3x8", [&](const auto& mesh) { read_npy<Tensor<data, _>>(mesh, path, {{}, Extents{3, 8}}); }));
+  CHECK(all_say("holds float 8x3 and is read as 3x8", [&](const auto& mesh) {
+    read_npy<Tensor<data, _>>(mesh, path, {{}, Extents{3, 8}});
+  }));
   const std::string missing = folder.file("only_there.npy");
-  CHECK(all_say("could not be opened: No such file or directory (process 2)",
-                [&](const auto& mesh) { read_npy<Tensor<data, _>>(mesh, mesh.process() == 2 ? missing : path); }));
+  CHECK(
+      all_say("could not be opened: No such file or directory (process 2)", [&](const auto& mesh) {
+        read_npy<Tensor<data, _>>(mesh, mesh.process() == 2 ? missing : path);
+      }));
   write_bytes(missing, npy_file(DType::f32, {9, 3}, false, false, zero));
-  CHECK(all_say("is another file on some processes", [&](const auto& mesh) { read_npy<Tensor<data, _>>(mesh, mesh.process() == 2 ? missing : path); }));
+  CHECK(all_say("is another file on some processes", [&](const auto& mesh) {
+    read_npy<Tensor<data, _>>(mesh, mesh.process() == 2 ? missing : path);
+  }));
   CHECK_THROWS_AS(read_npy_header(folder.file("none.npy")), FileError);
 }
 
@@ -125,14 +137,18 @@ TEST_CASE("a file that cannot be written leaves the old one, and nothing beside 
   const Folder folder("tessera_npy_unwritable");
   const std::string path = folder.file("x.npy");
   write_bytes(path, "old");
-  const auto write = [&](const auto& mesh) { write_npy(zeros<Tensor<data, _>>(mesh, 8, 3), folder.file("none/x.npy")); };
+  const auto write = [&](const auto& mesh) {
+    write_npy(zeros<Tensor<data, _>>(mesh, 8, 3), folder.file("none/x.npy"));
+  };
   CHECK(all_say("could not be opened: No such file or directory", write));
   CHECK(all_say("could not be replaced: Is a directory", [&](const auto& mesh) {
-    write_npy(zeros<Tensor<data, _>>(mesh, 8, 3), std::filesystem::path(path).parent_path().string());
+    write_npy(zeros<Tensor<data, _>>(mesh, 8, 3),
+              std::filesystem::path(path).parent_path().string());
   }));
   CHECK(all_say("write_npy: stop (process 3)", [&](const auto& mesh) {
     NpyOptions options;
-    if (mesh.process() == 3) options.progress = [](Index, Index) { throw std::runtime_error("stop"); };
+    if (mesh.process() == 3)
+      options.progress = [](Index, Index) { throw std::runtime_error("stop"); };
     write_npy(zeros<Tensor<data, model>>(mesh, 8, 6), path, options);
   }));
   struct rlimit old {};
@@ -141,7 +157,9 @@ TEST_CASE("a file that cannot be written leaves the old one, and nothing beside 
   struct rlimit small = old;
   small.rlim_cur = 1000;
   setrlimit(RLIMIT_FSIZE, &small);
-  const bool said = all_say("bytes long: File too large", [&](const auto& mesh) { write_npy(zeros<Tensor<data, _>>(mesh, 800, 3), path); });
+  const bool said = all_say("bytes long: File too large", [&](const auto& mesh) {
+    write_npy(zeros<Tensor<data, _>>(mesh, 800, 3), path);
+  });
   setrlimit(RLIMIT_FSIZE, &old);
   std::signal(SIGXFSZ, handler);
   CHECK(said);
@@ -166,18 +184,24 @@ TEST_CASE("NumPy reads what was written and writes what is read, where there is 
     return;
   }
   const Folder folder("tessera_npy_numpy");
-  const std::string in = folder.file("in.npy"), out = folder.file("out.npy"), both = folder.file("both.npy");
-  const std::string make = "python3 -c \"import numpy as n; a = n.arange(77.).reshape(7, 11); n.save('" + in + "', n.asfortranarray(a.astype('>f4'))); n.save('" +
-                           both + "', a.astype('complex128') * 2j)\"";
+  const std::string in = folder.file("in.npy"), out = folder.file("out.npy"),
+                    both = folder.file("both.npy");
+  const std::string make =
+      "python3 -c \"import numpy as n; a = n.arange(77.).reshape(7, 11); n.save('" + in +
+      "', n.asfortranarray(a.astype('>f4'))); n.save('" + both +
+      "', a.astype('complex128') * 2j)\"";
   REQUIRE(std::system(make.c_str()) == 0);
   run_loopback(4, [&](std::shared_ptr<Transport> world) {
     const auto mesh = make_mesh<Grid>(world, 2, 2);
     const auto x = read_npy<Tensor<data, model>>(mesh, in);
     const auto all = gather(x);
-    for (Index i = 0; i < 77; ++i) CHECK(all.values[static_cast<std::size_t>(i)] == static_cast<float>(i));
+    for (Index i = 0; i < 77; ++i)
+      CHECK(all.values[static_cast<std::size_t>(i)] == static_cast<float>(i));
     write_npy(x, out);
     CHECK(read_npy_header(both).type == DType::c128);
   });
-  const std::string compare = "python3 -c \"import numpy as n; a = n.load('" + out + "'); assert a.dtype == n.float32 and a.flags.c_contiguous; assert (a == n.arange(77.).reshape(7, 11)).all()\"";
+  const std::string compare = "python3 -c \"import numpy as n; a = n.load('" + out +
+                              "'); assert a.dtype == n.float32 and a.flags.c_contiguous; assert (a "
+                              "== n.arange(77.).reshape(7, 11)).all()\"";
   CHECK(std::system(compare.c_str()) == 0);
 }

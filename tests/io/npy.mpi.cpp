@@ -17,7 +17,9 @@ struct data : Axis<> {};
 using Line = Mesh<grid::data>;
 
 /// A folder that all processes name alike: after process 0.
-std::string shared_name(MeshCore& mesh) { return "tessera_npy_mpi" + std::to_string(mesh.gather_facts({::getpid()}, {}).front()) + "_"; }
+std::string shared_name(MeshCore& mesh) {
+  return "tessera_npy_mpi" + std::to_string(mesh.gather_facts({::getpid()}, {}).front()) + "_";
+}
 }  // namespace
 
 TEST_CASE("tensors go through files between processes") {
@@ -32,7 +34,9 @@ TEST_CASE("tensors go through files between processes") {
       const std::string name = shared_name(*mesh);
       const Folder folder(name, "");
       for (int i = 0; i < 12; ++i)
-        if (const std::string text = npy_case(mesh, random, folder, random.of(npy_types)); !text.empty() && ++wrong <= 3) MESSAGE(text);
+        if (const std::string text = npy_case(mesh, random, folder, random.of(npy_types));
+            !text.empty() && ++wrong <= 3)
+          MESSAGE(text);
       mesh->barrier();
     }
   CHECK(wrong == 0);
@@ -44,7 +48,8 @@ TEST_CASE("a file that one process alone cannot open is an error on all") {
   const Folder folder(shared_name(*mesh.core()), "");
   const std::string path = folder.file("x.npy");
   mesh.core()->barrier();
-  if (mesh.process() == 0) write_bytes(path, npy_file(DType::f32, {8, 3}, false, false, [](Index, Index) { return 0; }));
+  if (mesh.process() == 0)
+    write_bytes(path, npy_file(DType::f32, {8, 3}, false, false, [](Index, Index) { return 0; }));
   mesh.core()->barrier();
   const bool last = mesh.process() == mesh.processes() - 1;
   using X = ShardedTensor<float, Line, P<grid::data, _>>;

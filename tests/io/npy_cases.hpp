@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Files of arrays written and read by plain loops, and round trips of tensors through files that are compared with them.
+/// Files of arrays written and read by plain loops, and round trips of tensors through files that
+/// are compared with them.
 ///
 ///     std::string wrong = support::npy_case(mesh, random, folder);      // collective over the mesh
 #include <unistd.h>
@@ -27,7 +28,8 @@ namespace support {
 class Folder {
  public:
   explicit Folder(const std::string& name) : Folder(name, std::to_string(::getpid())) {}
-  Folder(const std::string& name, const std::string& suffix) : path_(std::filesystem::temp_directory_path() / (name + suffix)) {
+  Folder(const std::string& name, const std::string& suffix)
+      : path_(std::filesystem::temp_directory_path() / (name + suffix)) {
     std::filesystem::create_directories(path_);
   }
   Folder(const Folder&) = delete;
@@ -37,7 +39,10 @@ class Folder {
     std::filesystem::remove_all(path_, ignored);
   }
   std::string file(const std::string& name) const { return (path_ / name).string(); }
-  long files() const { return std::distance(std::filesystem::directory_iterator(path_), std::filesystem::directory_iterator{}); }
+  long files() const {
+    return std::distance(std::filesystem::directory_iterator(path_),
+                         std::filesystem::directory_iterator{});
+  }
 
  private:
   std::filesystem::path path_;
@@ -47,14 +52,22 @@ inline std::string bytes_of(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};
 }
-inline void write_bytes(const std::string& path, const std::string& bytes) { std::ofstream(path, std::ios::binary) << bytes; }
+inline void write_bytes(const std::string& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary) << bytes;
+}
 
-/// Returns a file of `extents` elements of `type`; byte k of element i (row-major) is `byte(i, k)`, lowest first.
+/// Returns a file of `extents` elements of `type`; byte k of element i (row-major) is `byte(i, k)`,
+/// lowest first.
 template <class Byte>
-std::string npy_file(DType type, const Extents& extents, bool big_endian, bool fortran_order, const Byte& byte) {
+std::string npy_file(DType type, const Extents& extents, bool big_endian, bool fortran_order,
+                     const Byte& byte) {
   const auto unit = static_cast<Index>(size_of(type));
   const Index part = is_complex(type) ? unit / 2 : unit;
-  std::string text = std::string("{'descr': '") + (unit == 1 || type == DType::bf16 ? '|' : big_endian ? '>' : '<') + std::string(npy_code(type)) +
+  std::string text = std::string("{'descr': '") +
+                     (unit == 1 || type == DType::bf16 ? '|'
+                      : big_endian                     ? '>'
+                                                       : '<') +
+                     std::string(npy_code(type)) +
                      "', 'fortran_order': " + (fortran_order ? "True" : "False") + ", 'shape': (";
   for (Index extent : extents) text += std::to_string(extent) + ",";
   text += ")}\n";
@@ -67,7 +80,9 @@ std::string npy_file(DType type, const Extents& extents, bool big_endian, bool f
   for_each_index(stored, [&](const Extents& at) {
     Index i = 0;
     for (int d = 0; d < at.size(); ++d) i += at[fortran_order ? at.size() - 1 - d : d] * strides[d];
-    for (Index k = 0; k < unit; ++k) bytes += static_cast<char>(byte(i, big_endian && type != DType::bf16 ? k / part * part + (part - 1 - k % part) : k));
+    for (Index k = 0; k < unit; ++k)
+      bytes += static_cast<char>(
+          byte(i, big_endian && type != DType::bf16 ? k / part * part + (part - 1 - k % part) : k));
   });
   return bytes;
 }
@@ -91,30 +106,37 @@ inline std::vector<char> block_bytes(const TensorCore& x) {
   return bytes;
 }
 
-/// Reads a file made by plain loops, writes it under another spec, and compares both. `type`: of the elements.
-inline std::string npy_case(const std::shared_ptr<MeshCore>& mesh, Random& random, const Folder& folder, DType type) {
+/// Reads a file made by plain loops, writes it under another spec, and compares both. `type`: of
+/// the elements.
+inline std::string npy_case(const std::shared_ptr<MeshCore>& mesh, Random& random,
+                            const Folder& folder, DType type) {
   const int rank = random.below(4);
   Extents extents;
-  for (int d = 0; d < rank; ++d) extents.push_back(random.of<Index>({1, 2, 3, 5, 8, 13, random.chance(10) ? 0 : 6}));
+  for (int d = 0; d < rank; ++d)
+    extents.push_back(random.of<Index>({1, 2, 3, 5, 8, 13, random.chance(10) ? 0 : 6}));
   const Sharding s = some_sharding(random, rank, mesh->shape().rank());
   const Sharding t = some_sharding(random, rank, mesh->shape().rank());
   const bool big = random.chance(30), fortran = random.chance(40);
   const auto byte = [&](Index i, Index k) { return npy_byte(type, i, k); };
   const std::string path = folder.file("x.npy");
-  const std::string label = std::string(name_of(type)) + " " + to_string(extents) + " " + describe(s, mesh->shape()) + " to " +
-                            describe(t, mesh->shape()) + " on " + describe(mesh->shape()) + (big ? ", big" : "") + (fortran ? ", fortran" : "") + ": ";
+  const std::string label = std::string(name_of(type)) + " " + to_string(extents) + " " +
+                            describe(s, mesh->shape()) + " to " + describe(t, mesh->shape()) +
+                            " on " + describe(mesh->shape()) + (big ? ", big" : "") +
+                            (fortran ? ", fortran" : "") + ": ";
   mesh->barrier();
   if (mesh->process() == 0) write_bytes(path, npy_file(type, extents, big, fortran, byte));
   mesh->barrier();
   const DynamicTensor x = read_npy(mesh, s, path);
-  if (!(x.desc() == TensorDesc{type, extents, s})) return label + "read as " + describe(x.desc(), mesh->shape());
+  if (!(x.desc() == TensorDesc{type, extents, s}))
+    return label + "read as " + describe(x.desc(), mesh->shape());
   std::vector<char> wanted;
   const Extents strides = row_major_strides(extents);
   const Box box = x.box();
   for_each_index(box.extents(), [&](const Extents& at) {
     Index i = 0;
     for (int d = 0; d < rank; ++d) i += (box[d].lo + at[d]) * strides[d];
-    for (Index k = 0; k < static_cast<Index>(size_of(type)); ++k) wanted.push_back(static_cast<char>(byte(i, k)));
+    for (Index k = 0; k < static_cast<Index>(size_of(type)); ++k)
+      wanted.push_back(static_cast<char>(byte(i, k)));
   });
   if (block_bytes(x.core()) != wanted) return label + "other elements are read";
   const std::string other = folder.file("y.npy");

@@ -77,8 +77,10 @@ TEST_CASE("shapes with loops of their own") {
         check<double>(c);
       }
   }
-  SUBCASE("large transposes, which are written past the caches: from any place, to rows of whole cache lines and others") {
-    for (const Index before : {0, 1, 4, 21})     // elements before the plane
+  SUBCASE(
+      "large transposes, which are written past the caches: from any place, to rows of whole cache "
+      "lines and others") {
+    for (const Index before : {0, 1, 4, 21})        // elements before the plane
       for (const Index row : {1024, 1030, 1056}) {  // elements between the result's rows
         Case c;
         c.to_size = before;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Every kernel on every element type, against plain loops over exact values. This file has the kernels of all element
-// types compiled into the program.
+// Every kernel on every element type, against plain loops over exact values. This file has the
+// kernels of all element types compiled into the program.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -24,61 +24,62 @@ namespace {
 
 using Exact = std::complex<double>;  // holds every value that these tests meet
 
-template <class T>
-Exact exact(T x) {
+template <class T> Exact exact(T x) {
   if constexpr (ComplexElement<T>)
     return {x.re, x.im};
   else
     return static_cast<double>(x);
 }
 /// The element nearest to an exact value; integers modulo their range.
-template <class T>
-T element(Exact x) {
+template <class T> T element(Exact x) {
   if constexpr (ComplexElement<T>)
-    return T(static_cast<typename T::value_type>(x.real()), static_cast<typename T::value_type>(x.imag()));
+    return T(static_cast<typename T::value_type>(x.real()),
+             static_cast<typename T::value_type>(x.imag()));
   else if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
     return static_cast<T>(static_cast<std::int64_t>(x.real()));
   else
     return static_cast<T>(x.real());
 }
-template <class T>
-bool same(T a, T b) {
+template <class T> bool same(T a, T b) {
   if constexpr (RealElement<T>)
     return a == b || (a != a && b != b);
   else
     return a == b;
 }
 
-/// Elements whose sums (and, with `product`, products) of a few thousand are exact before they are rounded.
-template <class T>
-std::vector<T> elements(Random& random, Index n, bool product = false) {
+/// Elements whose sums (and, with `product`, products) of a few thousand are exact before they are
+/// rounded.
+template <class T> std::vector<T> elements(Random& random, Index n, bool product = false) {
   std::vector<T> values;
   for (Index i = 0; i < n; ++i) {
-    const auto small = [&] { return static_cast<double>(product ? (pick(random, 0, 60) == 0 ? 2 : 2 * pick(random, 0, 1) - 1) : pick(random, -3, 3)); };
+    const auto small = [&] {
+      return static_cast<double>(product
+                                     ? (pick(random, 0, 60) == 0 ? 2 : 2 * pick(random, 0, 1) - 1)
+                                     : pick(random, -3, 3));
+    };
     if constexpr (std::is_same_v<T, bool>) {
       values.push_back(pick(random, 0, 2) == 0);
     } else if constexpr (ComplexElement<T>) {
       const double x = small();
-      values.push_back(product ? (pick(random, 0, 1) == 0 ? element<T>({x, 0}) : element<T>({0, x})) : element<T>({x, small()}));
+      values.push_back(product ? (pick(random, 0, 1) == 0 ? element<T>({x, 0}) : element<T>({0, x}))
+                               : element<T>({x, small()}));
     } else {
-      values.push_back(element<T>(std::abs(small()) * (std::is_unsigned_v<T> || pick(random, 0, 1) == 0 ? 1 : -1)));
+      values.push_back(element<T>(std::abs(small()) *
+                                  (std::is_unsigned_v<T> || pick(random, 0, 1) == 0 ? 1 : -1)));
     }
   }
   return values;
 }
 /// Bytes of them, since std::vector<bool> has none; bool has its own layout of one byte each.
-template <class T>
-Buffer<T> buffer(const std::vector<T>& values) {
-  return Buffer<T>(values);
-}
+template <class T> Buffer<T> buffer(const std::vector<T>& values) { return Buffer<T>(values); }
 
-template <class T>
-T joined(Reduction reduction, const std::vector<T>& values) {
+template <class T> T joined(Reduction reduction, const std::vector<T>& values) {
   Exact total = reduction == Reduction::product || reduction == Reduction::all ? 1 : 0;
   if (reduction == Reduction::max || reduction == Reduction::min) {
     T best = identity<T>(reduction);
     if constexpr (OrderedElement<T>)
-      for (const T x : values) best = reduction == Reduction::max ? (best < x ? x : best) : (x < best ? x : best);
+      for (const T x : values)
+        best = reduction == Reduction::max ? (best < x ? x : best) : (x < best ? x : best);
     return best;
   }
   std::uint64_t whole = static_cast<std::uint64_t>(total.real());  // integers wrap
@@ -95,14 +96,14 @@ T joined(Reduction reduction, const std::vector<T>& values) {
   return element<T>(total);
 }
 
-template <class F>
-void for_all_types(F f) {
+template <class F> void for_all_types(F f) {
   for (int i = 0; i < dtypes; ++i) {
     CAPTURE(name_of(static_cast<DType>(i)));
     with_type(static_cast<DType>(i), f);
   }
 }
-constexpr Reduction all_reductions[] = {Reduction::sum, Reduction::product, Reduction::max, Reduction::min, Reduction::any, Reduction::all};
+constexpr Reduction all_reductions[] = {Reduction::sum, Reduction::product, Reduction::max,
+                                        Reduction::min, Reduction::any,     Reduction::all};
 
 }  // namespace
 
@@ -114,8 +115,11 @@ TEST_CASE("every reduction that an element type has equals plain loops; the othe
       {.kept = {}, .kept_strides = {}, .reduced = {1}, .reduced_strides = {1}},
       {.kept = {3}, .kept_strides = {7}, .reduced = {7}, .reduced_strides = {1}},
       {.kept = {2}, .kept_strides = {1200}, .reduced = {1200}, .reduced_strides = {1}},
-      {.kept = {19}, .kept_strides = {1}, .reduced = {37}, .reduced_strides = {19}},       // strips
-      {.kept = {21}, .kept_strides = {2}, .reduced = {5, 3}, .reduced_strides = {50, 7}},  // strips with gaps
+      {.kept = {19}, .kept_strides = {1}, .reduced = {37}, .reduced_strides = {19}},  // strips
+      {.kept = {21},
+       .kept_strides = {2},
+       .reduced = {5, 3},
+       .reduced_strides = {50, 7}},  // strips with gaps
       {.kept = {4, 2}, .kept_strides = {1, 60}, .reduced = {15}, .reduced_strides = {4}},
   };
   for_all_types([&](auto zero) {
@@ -127,12 +131,15 @@ TEST_CASE("every reduction that an element type has equals plain loops; the othe
         continue;
       }
       for (const LocalReduce& work : works) {
-        const std::vector<T> from = elements<T>(random, span(work.kept, work.kept_strides) + span(work.reduced, work.reduced_strides), reduction == Reduction::product);
+        const std::vector<T> from = elements<T>(
+            random, span(work.kept, work.kept_strides) + span(work.reduced, work.reduced_strides),
+            reduction == Reduction::product);
         std::vector<T> expected;
         for_each_index(work.kept, [&](const Extents& kept) {
           std::vector<T> values;
           for_each_index(work.reduced, [&](const Extents& reduced) {
-            values.push_back(from[at(reduced, work.reduced_strides, static_cast<Index>(at(kept, work.kept_strides)))]);
+            values.push_back(from[at(reduced, work.reduced_strides,
+                                     static_cast<Index>(at(kept, work.kept_strides)))]);
           });
           expected.push_back(joined(reduction, values));
         });
@@ -142,7 +149,8 @@ TEST_CASE("every reduction that an element type has equals plain loops; the othe
         long wrong = 0;
         for (std::size_t i = 0; i < expected.size(); ++i) wrong += !same<T>(result[i], expected[i]);
         CHECK(wrong == 0);
-        if constexpr (std::is_same_v<T, bool>) {  // a bool is a byte of 0 or 1, even if nothing was reduced
+        if constexpr (std::is_same_v<T, bool>) {  // a bool is a byte of 0 or 1, even if nothing was
+                                                  // reduced
           std::vector<unsigned char> bytes(expected.size());
           std::memcpy(bytes.data(), out.data(), bytes.size());
           for (const unsigned char byte : bytes) CHECK(byte <= 1);
@@ -159,10 +167,12 @@ TEST_CASE("a long sum of half types is not lost in their few digits; a mean is r
       using T = decltype(zero);
       const Index n = 30000;
       const Buffer<T> in(std::vector<T>(static_cast<std::size_t>(n), T(1))), out(std::vector<T>(1));
-      const LocalReduce work{.kept = {}, .kept_strides = {}, .reduced = {n}, .reduced_strides = {1}};
+      const LocalReduce work{
+          .kept = {}, .kept_strides = {}, .reduced = {n}, .reduced_strides = {1}};
       reduce(dtype_of<T>, Reduction::sum, work, in.data(), out.data());
       CHECK(out.values()[0] == T(n));
-      reduce(dtype_of<T>, Reduction::sum, work, in.data(), out.data(), 1.0 / static_cast<double>(n));
+      reduce(dtype_of<T>, Reduction::sum, work, in.data(), out.data(),
+             1.0 / static_cast<double>(n));
       CHECK(out.values()[0] == T(1));
     });
 }
@@ -199,7 +209,8 @@ TEST_CASE("joining ranges of several processes equals plain loops") {
             sources.push_back(ranges.back().data());
           }
           const Buffer<T> to(std::vector<T>(static_cast<std::size_t>(n)));
-          join(dtype_of<T>, reduction, sources.data(), members, n, to.data(), ranges.back().data());  // also into a source
+          join(dtype_of<T>, reduction, sources.data(), members, n, to.data(),
+               ranges.back().data());  // also into a source
           const std::vector<T> result = to.values(), also = ranges.back().values();
           long wrong = 0;
           for (std::size_t i = 0; i < result.size(); ++i) {
@@ -221,14 +232,17 @@ TEST_CASE("a product equals plain loops for every number type, whatever its stri
     if constexpr (NumberElement<T>) {
       for (int round = 0; round < 60; ++round) {
         const bool large = round % 20 == 0;
-        Gemm g{.m = large ? 530 : pick(random, 0, 9), .n = large ? 521 : pick(random, 1, 40), .k = pick(random, 0, large ? 30 : 70)};
+        Gemm g{.m = large ? 530 : pick(random, 0, 9),
+               .n = large ? 521 : pick(random, 1, 40),
+               .k = pick(random, 0, large ? 30 : 70)};
         if (round % 30 == 10) g = Gemm{.m = 3, .n = 5, .k = 1100};
         g.transpose_a = pick(random, 0, 1) == 0;
         g.transpose_b = pick(random, 0, 1) == 0;
         g.lda = max_of(1, g.transpose_a ? g.m : g.k) + pick(random, 0, 2);
         g.ldb = max_of(1, g.transpose_b ? g.k : g.n) + pick(random, 0, 2);
         g.ldc = g.n + pick(random, 0, 2);
-        const Index a_size = max_of(1, (g.transpose_a ? g.k : g.m) * g.lda), b_size = max_of(1, (g.transpose_b ? g.n : g.k) * g.ldb),
+        const Index a_size = max_of(1, (g.transpose_a ? g.k : g.m) * g.lda),
+                    b_size = max_of(1, (g.transpose_b ? g.n : g.k) * g.ldb),
                     c_size = max_of(1, g.m * g.ldc);
         if (!large) {
           g.batch = {2};
@@ -238,7 +252,8 @@ TEST_CASE("a product equals plain loops for every number type, whatever its stri
         }
         const Index batches = large ? 1 : 2;
         const bool add = pick(random, 0, 1) == 0;
-        const std::vector<T> a = elements<T>(random, a_size * batches), b = elements<T>(random, b_size);
+        const std::vector<T> a = elements<T>(random, a_size * batches),
+                             b = elements<T>(random, b_size);
         std::vector<T> c = elements<T>(random, c_size * batches);
         const Buffer<T> on_a(a), on_b(b), on_c(c);
         gemm(dtype_of<T>, g, on_a.data(), on_b.data(), on_c.data(), add ? 1 : 0);
@@ -249,8 +264,11 @@ TEST_CASE("a product equals plain loops for every number type, whatever its stri
               T& to = c[static_cast<std::size_t>(p * c_size + i * g.ldc + j)];
               Exact sum = add ? exact(to) : Exact{};
               for (Index k = 0; k < g.k; ++k)
-                sum += exact(a[static_cast<std::size_t>(p * a_size + (g.transpose_a ? k * g.lda + i : i * g.lda + k))]) *
-                       exact(b[static_cast<std::size_t>(g.transpose_b ? j * g.ldb + k : k * g.ldb + j)]);
+                sum +=
+                    exact(a[static_cast<std::size_t>(
+                        p * a_size + (g.transpose_a ? k * g.lda + i : i * g.lda + k))]) *
+                    exact(
+                        b[static_cast<std::size_t>(g.transpose_b ? j * g.ldb + k : k * g.ldb + j)]);
               to = element<T>(sum);
             }
         CAPTURE(round);
@@ -266,9 +284,10 @@ TEST_CASE("a product equals plain loops for every number type, whatever its stri
 
 TEST_CASE("short integers wrap in products, and 16-bit ones do not overflow an int on the way") {
   use_all_elements();
-  const Buffer<std::int16_t> a(std::vector<std::int16_t>{-32768, 32767, -1, 32767}), b(std::vector<std::int16_t>{-32768, 32767, 32767, -1}),
-      c(std::vector<std::int16_t>{0});
-  gemm(DType::i16, Gemm{.m = 1, .n = 1, .k = 4, .lda = 4, .ldb = 1, .ldc = 1}, a.data(), b.data(), c.data());
+  const Buffer<std::int16_t> a(std::vector<std::int16_t>{-32768, 32767, -1, 32767}),
+      b(std::vector<std::int16_t>{-32768, 32767, 32767, -1}), c(std::vector<std::int16_t>{0});
+  gemm(DType::i16, Gemm{.m = 1, .n = 1, .k = 4, .lda = 4, .ldb = 1, .ldc = 1}, a.data(), b.data(),
+       c.data());
   CHECK(c.values()[0] == static_cast<std::int16_t>(1 - 32767 - 32767));
   CHECK(fn::Multiply{}(std::int16_t{-32768}, std::int16_t{-1}) == -32768);
   CHECK(fn::Add{}(std::uint8_t{200}, std::uint8_t{100}) == 44);
@@ -282,14 +301,17 @@ TEST_CASE("copies move elements of every size, turned and in runs of every lengt
   for_all_types([&](auto zero) {
     using T = decltype(zero);
     for (int round = 0; round < 40; ++round) {
-      const Extents e = round == 0 ? Extents{70, 130} : round == 1 ? Extents{130, 70} : some_extents(random, 3, 9);
+      const Extents e = round == 0   ? Extents{70, 130}
+                        : round == 1 ? Extents{130, 70}
+                                     : some_extents(random, 3, 9);
       const Extents from_strides = some_strides(random, e), to_strides = some_strides(random, e);
       const StridedCopy work{.extents = e, .from_strides = from_strides, .to_strides = to_strides};
       const std::vector<T> from = elements<T>(random, span(e, from_strides));
       std::vector<T> expected = elements<T>(random, span(e, to_strides));
       const Buffer<T> in(from), out(expected);
       copy(dtype_of<T>, in.data(), out.data(), &work, 1);
-      for_each_index(e, [&](const Extents& i) { expected[at(i, to_strides)] = from[at(i, from_strides)]; });
+      for_each_index(
+          e, [&](const Extents& i) { expected[at(i, to_strides)] = from[at(i, from_strides)]; });
       const bool equal = out.values() == expected;
       CHECK(equal);
     }
@@ -309,7 +331,10 @@ TEST_CASE("random numbers of every type: blocks equal the whole, bounds hold, me
   for_all_types([&](auto zero) {
     using T = decltype(zero);
     const Index n = 20000;
-    const double lo = IntegerElement<T> ? 1 : std::is_same_v<T, bool> ? 0 : 0.25, hi = IntegerElement<T> ? 6 : 1;
+    const double lo = IntegerElement<T>         ? 1
+                      : std::is_same_v<T, bool> ? 0
+                                                : 0.25,
+                 hi = IntegerElement<T> ? 6 : 1;
     const Buffer<T> whole(std::vector<T>(static_cast<std::size_t>(n))), block(std::vector<T>(50));
     random_uniform(dtype_of<T>, whole.data(), {n}, {0}, {n}, 3, lo, hi);
     random_uniform(dtype_of<T>, block.data(), {50}, {77}, {n}, 3, lo, hi);
@@ -327,7 +352,8 @@ TEST_CASE("random numbers of every type: blocks equal the whole, bounds hold, me
     CHECK(outside == 0);
     CHECK(other == 0);
     CHECK(std::abs(sum.real() / static_cast<double>(n) - (lo + hi) / 2) < 0.05);
-    if (ComplexElement<T>) CHECK(std::abs(sum.imag() / static_cast<double>(n) - (lo + hi) / 2) < 0.05);
+    if (ComplexElement<T>)
+      CHECK(std::abs(sum.imag() / static_cast<double>(n) - (lo + hi) / 2) < 0.05);
     if constexpr (NumberElement<T>) {
       random_normal(dtype_of<T>, whole.data(), {n}, {0}, {n}, 3, 20, 4);
       Exact mean{};
@@ -350,17 +376,20 @@ TEST_CASE("random numbers of every type: blocks equal the whole, bounds hold, me
 
 namespace {
 struct Cubic {
-  template <class T>
-  KOKKOS_FUNCTION T operator()(T x) const {
+  template <class T> KOKKOS_FUNCTION T operator()(T x) const {
     return T(1000.0) * x * x * x - T(999.0) * x;
   }
 };
 struct OfHalf {
-  KOKKOS_FUNCTION half operator()(half x) const { return half::from_bits(static_cast<std::uint16_t>(x.bits() + 1)); }
+  KOKKOS_FUNCTION half operator()(half x) const {
+    return half::from_bits(static_cast<std::uint16_t>(x.bits() + 1));
+  }
 };
 }  // namespace
 
-TEST_CASE("a generic function of half types is computed in float and rounded once; one of half itself gets half") {
+TEST_CASE(
+    "a generic function of half types is computed in float and rounded once; one of half itself "
+    "gets half") {
   std::vector<half> values;
   for (int i = 0; i < 3000; ++i) values.push_back(half(static_cast<double>(i) * 0.001));
   const Buffer<half> in(values), out(values);

@@ -395,11 +395,16 @@ template <class T, class F> bool is_multiplicative(F f) {
       if constexpr (RealElement<T>) {
         const auto ordinary = [](auto v) {
           const double size = std::fabs(static_cast<double>(v));
-          return size >= static_cast<double>(std::numeric_limits<R>::min()) && size <= static_cast<double>(std::numeric_limits<R>::max());
+          return size >= static_cast<double>(std::numeric_limits<R>::min()) &&
+                 size <= static_cast<double>(std::numeric_limits<R>::max());
         };
-        if (!ordinary(product) || !ordinary(left) || !ordinary(right) || !ordinary(f(x)) || !ordinary(f(y)) || !ordinary(x) || !ordinary(y)) continue;
+        if (!ordinary(product) || !ordinary(left) || !ordinary(right) || !ordinary(f(x)) ||
+            !ordinary(f(y)) || !ordinary(x) || !ordinary(y))
+          continue;
         const double eps = static_cast<double>(std::numeric_limits<R>::epsilon());
-        if (!(std::fabs(static_cast<double>(left) - static_cast<double>(right)) <= 4 * eps * std::fabs(static_cast<double>(right)))) return false;
+        if (!(std::fabs(static_cast<double>(left) - static_cast<double>(right)) <=
+              4 * eps * std::fabs(static_cast<double>(right))))
+          return false;
       } else if (!same(left, right)) {
         return false;
       }

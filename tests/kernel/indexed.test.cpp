@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The local parts of takes and scatters, by every way through their loops; and the order of tuples, however many threads
-// wrote them down.
+// The local parts of takes and scatters, by every way through their loops; and the order of tuples,
+// however many threads wrote them down.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -19,8 +19,9 @@ using namespace test;
 namespace {
 
 /// A table of n x row elements, tuples that lie as `strides` say, and a row of them.
-LocalIndexed rows_of(Index tuples, Index n, Interval held, const Extents& row, const Extents& row_strides, const Extents& row_in_table,
-                     Index tuple_stride, Index step, OutOfRange out_of_range) {
+LocalIndexed rows_of(Index tuples, Index n, Interval held, const Extents& row,
+                     const Extents& row_strides, const Extents& row_in_table, Index tuple_stride,
+                     Index step, OutOfRange out_of_range) {
   LocalIndexed work;
   work.tuples = {tuples};
   work.strides = {tuple_stride};
@@ -42,20 +43,26 @@ TEST_CASE("rows are taken along memory and across it, whole, in part and not at 
   const Index n = 7, held_from = 2, held_to = 5, tuples = 40;
   std::vector<std::int32_t> narrow(tuples);
   std::vector<std::int64_t> wide(tuples);
-  for (std::size_t i = 0; i < tuples; ++i) wide[i] = narrow[i] = static_cast<std::int32_t>(pick(random, -3, 9));
+  for (std::size_t i = 0; i < tuples; ++i)
+    wide[i] = narrow[i] = static_cast<std::int32_t>(pick(random, -3, 9));
   const Buffer<std::int32_t> at32(narrow);
   const Buffer<std::int64_t> at64(wide);
   detail::use_indexed<float>();
   for (const OutOfRange out_of_range : {OutOfRange::clamp, OutOfRange::drop})
     for (const bool is_wide : {false, true})
       for (int shape = 0; shape < 4; ++shape) {
-        // Rows of 6: contiguous; as 2 x 3 with a gap; across the result (tuples inside); and of one element.
+        // Rows of 6: contiguous; as 2 x 3 with a gap; across the result (tuples inside); and of one
+        // element.
         const Extents row = shape == 3 ? Extents{} : shape == 0 ? Extents{6} : Extents{2, 3};
         const Index size = volume_of(row);
         const Extents in_table = shape == 3 ? Extents{} : shape == 0 ? Extents{1} : Extents{4, 1};
-        const Extents in_result = shape == 3 ? Extents{} : shape == 0 ? Extents{1} : shape == 1 ? Extents{3, 1} : Extents{3 * tuples, tuples};
+        const Extents in_result = shape == 3   ? Extents{}
+                                  : shape == 0 ? Extents{1}
+                                  : shape == 1 ? Extents{3, 1}
+                                               : Extents{3 * tuples, tuples};
         const Index step = 8, tuple_stride = shape == 2 ? 1 : size;
-        const LocalIndexed work = rows_of(tuples, n, {held_from, held_to}, row, in_result, in_table, tuple_stride, step, out_of_range);
+        const LocalIndexed work = rows_of(tuples, n, {held_from, held_to}, row, in_result, in_table,
+                                          tuple_stride, step, out_of_range);
         const Buffer<float> table(small_numbers<float>(random, (held_to - held_from) * step));
         const Buffer<float> out(std::vector<float>(static_cast<std::size_t>(tuples * size), 77));
         const void* indices = is_wide ? static_cast<const void*>(at64.data()) : at32.data();
@@ -66,14 +73,17 @@ TEST_CASE("rows are taken along memory and across it, whole, in part and not at 
         for (Index t = 0; t < tuples; ++t)
           for (Index j = 0; j < size; ++j) {
             const Index r0 = row.size() == 2 ? j / 3 : 0, r1 = row.size() == 2 ? j % 3 : j;
-            const Index to = t * tuple_stride + (row.size() == 2 ? r0 * in_result[0] + r1 * in_result[1] : r1);
+            const Index to =
+                t * tuple_stride + (row.size() == 2 ? r0 * in_result[0] + r1 * in_result[1] : r1);
             Index i = wide[static_cast<std::size_t>(t)];
             float expected = 0;
-            if (out_of_range == OutOfRange::clamp) i = std::max<Index>(0, std::min<Index>(n - 1, i));
+            if (out_of_range == OutOfRange::clamp)
+              i = std::max<Index>(0, std::min<Index>(n - 1, i));
             if (i >= 0 && i < n)
               expected = i < held_from || i >= held_to
                              ? -std::numeric_limits<float>::infinity()
-                             : given[static_cast<std::size_t>((i - held_from) * step + (row.size() == 2 ? r0 * 4 + r1 : r1))];
+                             : given[static_cast<std::size_t>(
+                                   (i - held_from) * step + (row.size() == 2 ? r0 * 4 + r1 : r1))];
             wrong += made[static_cast<std::size_t>(to)] != expected;
           }
         CHECK_MESSAGE(wrong == 0, shape);
@@ -92,7 +102,8 @@ TEST_CASE("tuples that threads have written down in any order are sorted by row"
   ends.push_back(ends.back());
   std::vector<Index> expected = places;
   for (Index r = 0; r < rows; ++r)
-    std::sort(expected.begin() + (r > 0 ? ends[static_cast<std::size_t>(r - 1)] : 0), expected.begin() + ends[static_cast<std::size_t>(r)]);
+    std::sort(expected.begin() + (r > 0 ? ends[static_cast<std::size_t>(r - 1)] : 0),
+              expected.begin() + ends[static_cast<std::size_t>(r)]);
   const Buffer<Index> e(ends), p(places);
   detail::launch("sort", rows, 1, detail::SortTuples{{rows, e.data(), nullptr, p.data()}});
   CHECK(p.values() == expected);
@@ -117,9 +128,14 @@ TEST_CASE("counted by atomics or alone, rows have the same tuples, over several 
     const detail::RowOrder order = detail::row_order(work, memory.data());
     fill(order.ends, rows + 1, Index{0});
     const Index chunks = ceil_div(rows, LocalScatter::chunk);
-    detail::launch("count", tuples, 100, detail::CountTuples{box, order, alone && kernels_on_host && detail::host_threads() == 1, false});
-    for (int pass = 0; pass < 3; ++pass) detail::launch("sum", pass == 1 ? 1 : chunks, 1, detail::SumCounts{order, pass});
-    detail::launch("place", tuples, 100, detail::CountTuples{box, order, alone && kernels_on_host && detail::host_threads() == 1, true});
+    detail::launch("count", tuples, 100,
+                   detail::CountTuples{
+                       box, order, alone && kernels_on_host && detail::host_threads() == 1, false});
+    for (int pass = 0; pass < 3; ++pass)
+      detail::launch("sum", pass == 1 ? 1 : chunks, 1, detail::SumCounts{order, pass});
+    detail::launch("place", tuples, 100,
+                   detail::CountTuples{
+                       box, order, alone && kernels_on_host && detail::host_threads() == 1, true});
     detail::launch("sort", rows, 100, detail::SortTuples{order});
     const std::vector<Index> all = memory.values();
     std::vector<std::vector<Index>> expected(static_cast<std::size_t>(rows));
@@ -131,7 +147,8 @@ TEST_CASE("counted by atomics or alone, rows have the same tuples, over several 
     const std::size_t first = static_cast<std::size_t>(rows + 1 + chunks);
     for (Index r = 0; r < rows; ++r) {
       const Index end = all[static_cast<std::size_t>(r)];
-      wrong += std::vector<Index>(all.begin() + static_cast<std::ptrdiff_t>(first) + begin, all.begin() + static_cast<std::ptrdiff_t>(first) + end) !=
+      wrong += std::vector<Index>(all.begin() + static_cast<std::ptrdiff_t>(first) + begin,
+                                  all.begin() + static_cast<std::ptrdiff_t>(first) + end) !=
                expected[static_cast<std::size_t>(r)];
       begin = end;
     }
@@ -139,11 +156,13 @@ TEST_CASE("counted by atomics or alone, rows have the same tuples, over several 
   }
 }
 
-TEST_CASE("long sums are kept in double, products and extremes by their kinds, and what is set stays") {
+TEST_CASE(
+    "long sums are kept in double, products and extremes by their kinds, and what is set stays") {
   const Index tuples = 5000;
   std::vector<std::int32_t> at(static_cast<std::size_t>(tuples), 1);
   std::vector<float> updates(static_cast<std::size_t>(tuples));
-  for (std::size_t i = 0; i < updates.size(); ++i) updates[i] = i == 0 ? 16'777'216.0f : 1.0f;  // 2^24: adding one by one would stay there
+  for (std::size_t i = 0; i < updates.size(); ++i)
+    updates[i] = i == 0 ? 16'777'216.0f : 1.0f;  // 2^24: adding one by one would stay there
   LocalScatter work;
   work.rows = rows_of(tuples, 3, {0, 3}, {}, {}, {}, 1, 1, OutOfRange::drop);
   work.table = {3};
@@ -157,11 +176,14 @@ TEST_CASE("long sums are kept in double, products and extremes by their kinds, a
     const Buffer<float> out(std::vector<float>(3, 77));
     const void* data = indices.data();
     const DType type = DType::i32;
-    scatter(DType::f32, kind, work, operand.data(), &data, &type, from.data(), memory.data(), out.data());
+    scatter(DType::f32, kind, work, operand.data(), &data, &type, from.data(), memory.data(),
+            out.data());
     return out.values();
   };
-  CHECK(run(Reduction::sum, ScatterStart::operand) == std::vector<float>{5, 16'777'216.0f + 5005.0f, 7});
-  CHECK(run(Reduction::sum, ScatterStart::identity) == std::vector<float>{0, 16'777'216.0f + 4999.0f, 0});
+  CHECK(run(Reduction::sum, ScatterStart::operand) ==
+        std::vector<float>{5, 16'777'216.0f + 5005.0f, 7});
+  CHECK(run(Reduction::sum, ScatterStart::identity) ==
+        std::vector<float>{0, 16'777'216.0f + 4999.0f, 0});
   CHECK(std::signbit(run(Reduction::sum, ScatterStart::nothing)[0]));
   CHECK(run(Reduction::max, ScatterStart::operand) == std::vector<float>{5, 16'777'216.0f, 7});
   CHECK(run(Reduction::min, ScatterStart::operand) == std::vector<float>{5, 1, 7});
@@ -174,15 +196,20 @@ TEST_CASE("what changes nothing in a join changes nothing, of every type") {
     with_type(static_cast<DType>(type), [&](auto element) {
       using T = decltype(element);
       using S = detail::Stored<T>;
-      for (const Reduction kind : {Reduction::sum, Reduction::product, Reduction::max, Reduction::min, Reduction::any, Reduction::all}) {
+      for (const Reduction kind : {Reduction::sum, Reduction::product, Reduction::max,
+                                   Reduction::min, Reduction::any, Reduction::all}) {
         if (!defined(kind, dtype_of<T>)) continue;
         const S neutral = detail::neutral_element(dtype_of<T>, kind).template as<S>();
         for (const S value : {S{}, static_cast<S>(-S{}), static_cast<S>(1.0f)}) {
-          const bool minus_zero = std::memcmp(&value, std::array<char, sizeof(S)>{}.data(), sizeof(S)) != 0 && value == S{};
-          if (ComplexElement<T> && minus_zero && kind == Reduction::product) continue;  // the product of complex numbers loses its sign
+          const bool minus_zero =
+              std::memcmp(&value, std::array<char, sizeof(S)>{}.data(), sizeof(S)) != 0 &&
+              value == S{};
+          if (ComplexElement<T> && minus_zero && kind == Reduction::product)
+            continue;  // the product of complex numbers loses its sign
           detail::with_reduction<T>(kind, [&](auto r) {
             const S joined = detail::Fold<decltype(r)::value, S>::join(neutral, value);
-            CHECK_MESSAGE(std::memcmp(&joined, &value, sizeof(S)) == 0, name_of(dtype_of<T>) << " " << name_of(kind));
+            CHECK_MESSAGE(std::memcmp(&joined, &value, sizeof(S)) == 0,
+                          name_of(dtype_of<T>) << " " << name_of(kind));
           });
         }
       }

@@ -33,8 +33,11 @@ template <class T> T sum_of(const std::vector<T>& row, int pieces, bool mean = f
   std::vector<std::int64_t> top(parts, std::numeric_limits<std::int64_t>::min()), total(limbs, 0);
   std::vector<test::Buffer<T>> cut;
   for (int p = 0; p < pieces; ++p)
-    cut.emplace_back(std::vector<T>(row.begin() + n * p / pieces, row.begin() + n * (p + 1) / pieces));
-  const auto work_of = [&](int p) { return row_work(dtype_of<T>, n * (p + 1) / pieces - n * p / pieces, n); };
+    cut.emplace_back(
+        std::vector<T>(row.begin() + n * p / pieces, row.begin() + n * (p + 1) / pieces));
+  const auto work_of = [&](int p) {
+    return row_work(dtype_of<T>, n * (p + 1) / pieces - n * p / pieces, n);
+  };
   for (int p = 0; p < pieces; ++p) {
     const test::Buffer<std::int64_t> e(std::vector<std::int64_t>(parts, 77));
     exponents(dtype_of<T>, work_of(p), cut[static_cast<std::size_t>(p)].data(), e.data());
@@ -43,7 +46,8 @@ template <class T> T sum_of(const std::vector<T>& row, int pieces, bool mean = f
   const test::Buffer<std::int64_t> exponent(top);
   for (int p = 0; p < pieces; ++p) {
     const test::Buffer<std::int64_t> own(std::vector<std::int64_t>(limbs, 77));
-    bins(dtype_of<T>, work_of(p), cut[static_cast<std::size_t>(p)].data(), exponent.data(), own.data());
+    bins(dtype_of<T>, work_of(p), cut[static_cast<std::size_t>(p)].data(), exponent.data(),
+         own.data());
     for (std::size_t l = 0; l < limbs; ++l) total[l] += own.values()[l];
   }
   const test::Buffer<std::int64_t> all(total);
@@ -98,22 +102,28 @@ TEST_CASE("the order of a row's elements does not matter") {
   Random random(4);
   std::vector<float> row;
   for (int i = 0; i < 5000; ++i)
-    row.push_back(std::ldexp(static_cast<float>(pick(random, -1000, 1000)), static_cast<int>(pick(random, -20, 20))));
+    row.push_back(std::ldexp(static_cast<float>(pick(random, -1000, 1000)),
+                             static_cast<int>(pick(random, -20, 20))));
   const float sum = sum_of(row, 1), average = sum_of(row, 1, true);
   long double wide = 0;
   for (float x : row) wide += static_cast<long double>(x);
-  CHECK(std::fabs(static_cast<double>(sum) - static_cast<double>(wide)) <= std::fabs(static_cast<double>(wide)) * 0x1p-24);
-  CHECK(std::fabs(static_cast<double>(average) - static_cast<double>(wide / 5000)) <= std::fabs(static_cast<double>(wide / 5000)) * 0x1.1p-24);
+  CHECK(std::fabs(static_cast<double>(sum) - static_cast<double>(wide)) <=
+        std::fabs(static_cast<double>(wide)) * 0x1p-24);
+  CHECK(std::fabs(static_cast<double>(average) - static_cast<double>(wide / 5000)) <=
+        std::fabs(static_cast<double>(wide / 5000)) * 0x1.1p-24);
   for (int round = 0; round < 20; ++round) {
-    for (std::size_t i = row.size() - 1; i > 0; --i) std::swap(row[i], row[static_cast<std::size_t>(pick(random, 0, static_cast<Index>(i)))]);
+    for (std::size_t i = row.size() - 1; i > 0; --i)
+      std::swap(row[i], row[static_cast<std::size_t>(pick(random, 0, static_cast<Index>(i)))]);
     CHECK(same(sum_of(row, 1 + round % 5), sum));
     CHECK(same(sum_of(row, 1 + round % 5, true), average));
   }
 }
 
 TEST_CASE("ends of the range, zeros, infinities and NaN") {
-  constexpr double most = std::numeric_limits<double>::max(), infinity = std::numeric_limits<double>::infinity();
-  constexpr double least = std::numeric_limits<double>::denorm_min(), nan = std::numeric_limits<double>::quiet_NaN();
+  constexpr double most = std::numeric_limits<double>::max(),
+                   infinity = std::numeric_limits<double>::infinity();
+  constexpr double least = std::numeric_limits<double>::denorm_min(),
+                   nan = std::numeric_limits<double>::quiet_NaN();
   using Row = std::vector<double>;
   CHECK(sum_of(Row{most, -most}, 1) == 0);
   CHECK(sum_of(Row{most, most, -most}, 1) == most);  // though the first two overflow
@@ -132,8 +142,11 @@ TEST_CASE("ends of the range, zeros, infinities and NaN") {
   CHECK(std::isnan(sum_of(Row{infinity, -infinity}, 2)));
   CHECK(std::isnan(sum_of(Row{1, nan}, 2)));
   CHECK(std::isnan(sum_of(Row{nan, infinity, 2}, 1)));
-  CHECK(static_cast<float>(sum_of(std::vector<half>{half(60000.0f), half(60000.0f), half(-60000.0f)}, 2)) == static_cast<float>(half(60000.0f)));
-  CHECK(static_cast<float>(sum_of(std::vector<bfloat16>{bfloat16(256.0f), bfloat16(1.0f), bfloat16(-256.0f)}, 3)) == 1);
+  CHECK(static_cast<float>(
+            sum_of(std::vector<half>{half(60000.0f), half(60000.0f), half(-60000.0f)}, 2)) ==
+        static_cast<float>(half(60000.0f)));
+  CHECK(static_cast<float>(sum_of(
+            std::vector<bfloat16>{bfloat16(256.0f), bfloat16(1.0f), bfloat16(-256.0f)}, 3)) == 1);
   using Z = complex<double>;
   const Z z = sum_of(std::vector<Z>{Z(1, infinity), Z(0x1p60, 2), Z(-0x1p60, 3)}, 3);
   CHECK(z.re == 1);  // an infinite part leaves the other as it is
@@ -143,15 +156,19 @@ TEST_CASE("ends of the range, zeros, infinities and NaN") {
 TEST_CASE("rows across memory, several reduced dimensions, long rows") {
   use_element<double>();
   Random random(5);
-  for (const LocalReduce& rows : {LocalReduce{{3, 37}, {37 * 5, 1}, {5}, {37}}, LocalReduce{{4}, {1}, {7, 9}, {36, 4}}, LocalReduce{{2}, {20000}, {20000}, {1}},
-                                  LocalReduce{{20}, {1}, {10000}, {20}}, LocalReduce{{6, 2}, {2, 1}, {}, {}}, LocalReduce{{0, 2}, {2, 1}, {3}, {1}}}) {
+  for (const LocalReduce& rows :
+       {LocalReduce{{3, 37}, {37 * 5, 1}, {5}, {37}}, LocalReduce{{4}, {1}, {7, 9}, {36, 4}},
+        LocalReduce{{2}, {20000}, {20000}, {1}}, LocalReduce{{20}, {1}, {10000}, {20}},
+        LocalReduce{{6, 2}, {2, 1}, {}, {}}, LocalReduce{{0, 2}, {2, 1}, {3}, {1}}}) {
     const Index rows_count = volume(rows.kept), n = volume(rows.reduced);
-    const std::vector<double> x = small_numbers<double>(random, span(rows.kept, rows.kept_strides) + span(rows.reduced, rows.reduced_strides));
+    const std::vector<double> x = small_numbers<double>(
+        random, span(rows.kept, rows.kept_strides) + span(rows.reduced, rows.reduced_strides));
     const test::Buffer<double> in(x);
     const BinFormat format = bin_format(DType::f64, n);
     const LocalBins work{rows, format.bits, format.limbs, n};
     const auto size = static_cast<std::size_t>(rows_count);
-    const test::Buffer<std::int64_t> top(std::vector<std::int64_t>(size, 7)), limbs(std::vector<std::int64_t>(size * static_cast<std::size_t>(format.limbs), 7));
+    const test::Buffer<std::int64_t> top(std::vector<std::int64_t>(size, 7)),
+        limbs(std::vector<std::int64_t>(size * static_cast<std::size_t>(format.limbs), 7));
     const test::Buffer<double> out(std::vector<double>(size, 77));
     exponents(DType::f64, work, in.data(), top.data());
     bins(DType::f64, work, in.data(), top.data(), limbs.data());
@@ -163,7 +180,8 @@ TEST_CASE("rows across memory, several reduced dimensions, long rows") {
       double sum = 0, largest = -std::numeric_limits<double>::infinity();
       std::int64_t place = 0, found = std::numeric_limits<std::int64_t>::max();
       for_each_index(rows.reduced, [&](const Extents& reduced) {
-        const double value = x[at(reduced, rows.reduced_strides, static_cast<Index>(at(kept, rows.kept_strides)))];
+        const double value =
+            x[at(reduced, rows.reduced_strides, static_cast<Index>(at(kept, rows.kept_strides)))];
         sum += value;
         if (value > largest) found = 1000 + 10 * place, largest = value;
         ++place;
@@ -195,16 +213,22 @@ TEST_CASE("scan: lines in memory and across it, from both ends, with what comes 
           for (const Index inner : {0, 1, 5, 64, 65, 200})
             for (const Interval earlier : {Interval{0, 0}, Interval{1, 3}}) {
               const LocalScan work{outer, n, inner, reverse, exclusive, 4, earlier};
-              const std::vector<std::int32_t> x = small_numbers<std::int32_t>(random, outer * n * inner), before = small_numbers<std::int32_t>(random, outer * 4 * inner);
-              const test::Buffer<std::int32_t> in(x), first(before), out(std::vector<std::int32_t>(x.size(), 77));
+              const std::vector<std::int32_t> x = small_numbers<std::int32_t>(random,
+                                                                              outer * n * inner),
+                                              before = small_numbers<std::int32_t>(
+                                                  random, outer * 4 * inner);
+              const test::Buffer<std::int32_t> in(x), first(before),
+                  out(std::vector<std::int32_t>(x.size(), 77));
               scan(DType::i32, Reduction::sum, work, in.data(), first.data(), out.data());
               std::vector<std::int32_t> wanted(x.size());
               for (Index o = 0; o < outer; ++o)
                 for (Index i = 0; i < inner; ++i) {
                   std::int32_t total = 0;
-                  for (Index p = earlier.lo; p < earlier.hi; ++p) total += before[static_cast<std::size_t>((o * 4 + p) * inner + i)];
+                  for (Index p = earlier.lo; p < earlier.hi; ++p)
+                    total += before[static_cast<std::size_t>((o * 4 + p) * inner + i)];
                   for (Index k = 0; k < n; ++k) {
-                    const auto j = static_cast<std::size_t>((o * n + (reverse ? n - 1 - k : k)) * inner + i);
+                    const auto j =
+                        static_cast<std::size_t>((o * n + (reverse ? n - 1 - k : k)) * inner + i);
                     if (exclusive) wanted[j] = total;
                     total += x[j];
                     if (!exclusive) wanted[j] = total;

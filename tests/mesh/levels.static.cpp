@@ -111,15 +111,14 @@ static_assert(Machine{}.transfer(max_int64, max_int64, Level::network) == max_in
 
 // ---- how processes lie on nodes -----------------------------------------------------------------
 
-template <std::size_t N>
-constexpr std::int64_t node_size(const int (&nodes)[N]) {
+template <std::size_t N> constexpr std::int64_t node_size(const int (&nodes)[N]) {
   return consecutive_node_size(std::span<const int>(nodes));
 }
-static_assert(node_size({0, 0, 0, 0}) == 0);           // one node
+static_assert(node_size({0, 0, 0, 0}) == 0);  // one node
 static_assert(node_size({0, 0, 2, 2, 4, 4}) == 2);
 static_assert(node_size({0, 1, 2}) == 1);
-static_assert(node_size({0, 0, 0, 3, 3}) == 3);        // the last has fewer
-static_assert(node_size({0, 0, 2, 2, 2}) == 0);        // or more
-static_assert(node_size({0, 1, 0, 1}) == 0);           // by turns
+static_assert(node_size({0, 0, 0, 3, 3}) == 3);  // the last has fewer
+static_assert(node_size({0, 0, 2, 2, 2}) == 0);  // or more
+static_assert(node_size({0, 1, 0, 1}) == 0);     // by turns
 static_assert(node_size({0, 0, 2, 3}) == 0);
 static_assert(consecutive_node_size({}) == 0);

@@ -3,7 +3,8 @@
 #include "async_cases.hpp"
 
 TEST_CASE("what is started gives what the plain operator gives") {
-  for (const MeshSizes<Grid> size : {sizes<Grid>(1, 1), sizes<Grid>(2, 2), sizes<Grid>(3, 2), sizes<Grid>(1, 4), sizes<Grid>(4, 1)}) {
+  for (const MeshSizes<Grid> size : {sizes<Grid>(1, 1), sizes<Grid>(2, 2), sizes<Grid>(3, 2),
+                                     sizes<Grid>(1, 4), sizes<Grid>(4, 1)}) {
     std::mutex mutex;
     std::string first;
     run_loopback(size.shape.processes(), [&](std::shared_ptr<Transport> world) {
@@ -22,7 +23,9 @@ TEST_CASE("misuse of an operator under way") {
     auto x = full<Real<data, _>>(mesh, {4, 4}, 1);
     const auto y = full<Real<data, _>>(mesh, {4, 4}, 2);
     auto pending = reshard_async<P<_, data>>(x);
-    CHECK_THROWS_WITH_AS(reshard_into(x, y), doctest::Contains("an operator that was started at async.loopback.cpp"), UsageError);
+    CHECK_THROWS_WITH_AS(reshard_into(x, y),
+                         doctest::Contains("an operator that was started at async.loopback.cpp"),
+                         UsageError);
     const auto z = pending.wait();
     CHECK_THROWS_WITH_AS((void)pending.wait(), doctest::Contains("waited for twice"), UsageError);
     reshard_into(x, y);  // now it may be written
@@ -33,6 +36,8 @@ TEST_CASE("misuse of an operator under way") {
       throw std::runtime_error("of the user");
     } catch (const std::runtime_error&) {
     }
-    CHECK_THROWS_WITH_AS((void)sum(x), doctest::Contains("an exception passed while an operator was under way"), UsageError);
+    CHECK_THROWS_WITH_AS((void)sum(x),
+                         doctest::Contains("an exception passed while an operator was under way"),
+                         UsageError);
   });
 }

@@ -19,19 +19,18 @@ namespace {
 using namespace tessera;
 using grid::data, grid::model;
 using Grid = Mesh<data, model>;
-template <class... D>
-using Real = ShardedTensor<double, Grid, P<D...>>;
+template <class... D> using Real = ShardedTensor<double, Grid, P<D...>>;
 
 struct WholeNumbers {
-  template <class I>
-  KOKKOS_FUNCTION double operator()(const I& i) const {
+  template <class I> KOKKOS_FUNCTION double operator()(const I& i) const {
     double value = 1;
     for (int d = 0; d < i.size(); ++d) value = value * 5 + static_cast<double>(i[d] % 7);
     return value;
   }
 };
 
-/// Returns the first statement that is not true, or nothing. All values are whole, so sums are exact in any order.
+/// Returns the first statement that is not true, or nothing. All values are whole, so sums are
+/// exact in any order.
 inline std::string async_cases(const ProcessMesh<Grid>& mesh) {
 #define REQUIRE_THAT(...) \
   if (!(__VA_ARGS__)) return std::string(#__VA_ARGS__)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Tensors from one process and to one, from blocks, and from boxes that the application has cut; and what wrong calls are
-// answered, on every process alike.
+// Tensors from one process and to one, from blocks, and from boxes that the application has cut;
+// and what wrong calls are answered, on every process alike.
 #include <doctest/doctest.h>
 
 #include <mutex>
@@ -17,12 +17,10 @@ struct model : Axis<> {};
 }  // namespace grid
 using grid::data, grid::model;
 using Grid = Mesh<data, model>;
-template <class... Dims>
-using Tensor = ShardedTensor<float, Grid, P<Dims...>>;
+template <class... Dims> using Tensor = ShardedTensor<float, Grid, P<Dims...>>;
 
 /// Runs f(mesh) on 2 x 2 processes and returns the texts of what it throws, by process.
-template <class F>
-std::vector<std::string> failures(F f) {
+template <class F> std::vector<std::string> failures(F f) {
   std::vector<std::string> texts(4);
   run_loopback(4, [&](std::shared_ptr<Transport> world) {
     const auto mesh = make_mesh<Grid>(world, 2, 2);
@@ -75,14 +73,16 @@ TEST_CASE("typed tensors from a root, in many rounds, and from blocks") {
     std::vector<float> values(71 * 93);
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
     const auto nothing = std::span<const float>();
-    const auto x = from_root<Tensor<data, model>>(mesh, {71, 93}, 3, mesh.process() == 3 ? values : nothing);
+    const auto x =
+        from_root<Tensor<data, model>>(mesh, {71, 93}, 3, mesh.process() == 3 ? values : nothing);
     const HostTensor<float> all = to_root(x, 1);
     CHECK(all.values == (mesh.process() == 1 ? values : std::vector<float>{}));
     CHECK(gather(x).values == values);
     const HostBlock<float> mine = to_block(x);
     CHECK(mine.box == x.box());
     CHECK(gather(from_blocks<Tensor<data, model>>(mesh, {71, 93}, mine.values)).values == values);
-    CHECK(to_root(from_root<Tensor<>>(mesh, {}, 0, std::vector<float>{7})).values.size() == (mesh.process() == 0 ? 1 : 0));
+    CHECK(to_root(from_root<Tensor<>>(mesh, {}, 0, std::vector<float>{7})).values.size() ==
+          (mesh.process() == 0 ? 1 : 0));
   });
 }
 
@@ -94,8 +94,9 @@ TEST_CASE("irregular boxes that are the blocks are adopted; the memory is the te
     const auto x = from_irregular<Tensor<data, model>>(mesh, {10, 6}, own, view);
     CHECK(x.data() == view.data());
     CHECK(mesh.ledger().total().calls == 0);
-    const auto rows = from_irregular<Tensor<data, _>>(mesh, {10, 6}, std::vector<std::vector<Index>>{{0, 5, 10}, {}},
-                                                      Kokkos::View<float*>("rows", 30));
+    const auto rows = from_irregular<Tensor<data, _>>(
+        mesh, {10, 6}, std::vector<std::vector<Index>>{{0, 5, 10}, {}},
+        Kokkos::View<float*>("rows", 30));
     CHECK(mesh.ledger().total().calls == 0);
     CHECK(rows.local_size() == 30);
   });
@@ -108,36 +109,50 @@ TEST_CASE("on a dry mesh the boundary only plans") {
   CHECK(to_root(x, 0).values.empty());
   CHECK(mesh.ledger().payload_bytes() == 4 * 16 * 4);
   const Kokkos::View<float*> none("none", 0);
-  const auto y = from_irregular<Tensor<data, _>>(mesh, {8, 8}, cut_boxes({8, 8}, Sharding{{0, 1}, {}}, {{0, 1, 2, 3, 8}, {}}, mesh.shape()), none);
+  const auto y = from_irregular<Tensor<data, _>>(
+      mesh, {8, 8}, cut_boxes({8, 8}, Sharding{{0, 1}, {}}, {{0, 1, 2, 3, 8}, {}}, mesh.shape()),
+      none);
   CHECK(y.core().dry());
   CHECK_THROWS_AS(to_irregular(y, Box{}, none), UsageError);
 }
 
 TEST_CASE("what one process declares wrongly is the same error on every process") {
-  CHECK(all_say(failures([](const auto& mesh) { from_root<Tensor<data, _>>(mesh, {7, 3}, 2, std::vector<float>(20)); }),
-                "a tensor of 7x3 has 21 elements and the root gives 20; give all elements on the root, row-major (process 2)"));
-  CHECK(all_say(failures([](const auto& mesh) { from_root<Tensor<data, _>>(mesh, {7, 3}, 4, std::vector<float>(21)); }),
+  CHECK(all_say(failures([](const auto& mesh) {
+                  from_root<Tensor<data, _>>(mesh, {7, 3}, 2, std::vector<float>(20));
+                }),
+                "a tensor of 7x3 has 21 elements and the root gives 20; give all elements on the "
+                "root, row-major (process 2)"));
+  CHECK(all_say(failures([](const auto& mesh) {
+                  from_root<Tensor<data, _>>(mesh, {7, 3}, 4, std::vector<float>(21));
+                }),
                 "process 4 is named as root, but the mesh data=2 x model=2 has 4 processes"));
   const auto boxes = [](const auto& mesh, Index missing, Index given) {
     Box own = whole({8, 3});
     own[0] = {2 * mesh.process(), 2 * mesh.process() + (mesh.process() == 2 ? missing : 2)};
-    from_irregular<Tensor<data, _>>(mesh, {8, 3}, own, Kokkos::View<float*>("box", static_cast<std::size_t>(own.size() + given)));
+    from_irregular<Tensor<data, _>>(
+        mesh, {8, 3}, own,
+        Kokkos::View<float*>("box", static_cast<std::size_t>(own.size() + given)));
   };
   CHECK(all_say(failures([&](const auto& mesh) { boxes(mesh, 3, 0); }),
-                "process 2 declares [4,7) x [0,3) and process 3 declares [6,8) x [0,3), which share [6,7) x [0,3)"));
-  CHECK(all_say(failures([&](const auto& mesh) { boxes(mesh, 1, 0); }), "no process declares [5,6) x [0,3) of the tensor 8x3"));
+                "process 2 declares [4,7) x [0,3) and process 3 declares [6,8) x [0,3), which "
+                "share [6,7) x [0,3)"));
+  CHECK(all_say(failures([&](const auto& mesh) { boxes(mesh, 1, 0); }),
+                "no process declares [5,6) x [0,3) of the tensor 8x3"));
   CHECK(all_say(failures([&](const auto& mesh) { boxes(mesh, 2, mesh.process() == 1 ? 1 : 0); }),
                 "process 1 declares [2,4) x [0,3), 6 elements, and gives memory of 7"));
   CHECK(all_say(failures([](const auto& mesh) {
                   const Index cut = mesh.process() == 3 ? 2 : 1;
-                  from_irregular<Tensor<data, _>>(mesh, {8, 3}, std::vector<std::vector<Index>>{{0, cut, 8}, {}}, Kokkos::View<float*>("box", 3));
+                  from_irregular<Tensor<data, _>>(mesh, {8, 3},
+                                                  std::vector<std::vector<Index>>{{0, cut, 8}, {}},
+                                                  Kokkos::View<float*>("box", 3));
                 }),
                 "processes 0 and 3 declare different boxes"));
   CHECK(all_say(failures([](const auto& mesh) {
                   const auto x = zeros<Tensor<data, _>>(mesh, 8, 3);
                   Box own = whole({8, 3});
                   own[1].hi = 3 + mesh.process();
-                  to_irregular(x, own, Kokkos::View<float*>("box", static_cast<std::size_t>(own.size())));
+                  to_irregular(x, own,
+                               Kokkos::View<float*>("box", static_cast<std::size_t>(own.size())));
                 }),
                 "process 1 declares [0,8) x [0,4) of a tensor 8x3"));
 }
@@ -145,6 +160,7 @@ TEST_CASE("what one process declares wrongly is the same error on every process"
 TEST_CASE("blocks of the wrong size are refused where they are given") {
   run_loopback(4, [](std::shared_ptr<Transport> world) {
     const auto mesh = make_mesh<Grid>(world, 2, 2);
-    CHECK_THROWS_AS((from_blocks<Tensor<data, _>>(mesh, {7, 3}, std::vector<float>(13))), ShapeError);
+    CHECK_THROWS_AS((from_blocks<Tensor<data, _>>(mesh, {7, 3}, std::vector<float>(13))),
+                    ShapeError);
   });
 }

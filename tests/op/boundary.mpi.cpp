@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A sample of the cases of boundary.loopback.cpp between the processes of an MPI job, with the calls that MPI sees.
+// A sample of the cases of boundary.loopback.cpp between the processes of an MPI job, with the
+// calls that MPI sees.
 #include <doctest/doctest.h>
 
 #include <climits>
@@ -13,18 +14,22 @@ using namespace support;
 
 namespace {
 
-/// Compares what PMPI sees with the exchanges of the plan. Facts that processes tell each other are no part of it.
+/// Compares what PMPI sees with the exchanges of the plan. Facts that processes tell each other are
+/// no part of it.
 struct Signature final : BoundaryObserver {
   long calls = 0;
   void begin() override { pmpi::record(true); }
   std::string end(const Plan& plan) override {
     pmpi::record(false);
     std::vector<std::string> planned, seen;
-    const auto is_data = [](const std::string& text) { return text.starts_with("send") || text.starts_with("receive"); };
+    const auto is_data = [](const std::string& text) {
+      return text.starts_with("send") || text.starts_with("receive");
+    };
     for (const Step& step : plan.steps)
       for (Index round = 0; round < step.rounds && step.kind == StepKind::communicate; ++round)
         work_of(plan, step, round).for_each_call([&](const CallWork& one) {
-          for (const std::string& text : pmpi::texts_of(one.call, plan.mesh, plan.mesh.coordinates(plan.process)))
+          for (const std::string& text :
+               pmpi::texts_of(one.call, plan.mesh, plan.mesh.coordinates(plan.process)))
             if (is_data(text)) planned.push_back(text);
         });
     for (const std::string& text : pmpi::calls())
@@ -41,7 +46,8 @@ void run_cases(std::uint64_t otherwise, int count, Index large_count, Check chec
   settings.large_count = large_count;
   const auto transport = world->duplicate(settings);
   Signature signature;
-  // An MPI without large counts makes its large calls in pieces, point to point: there the values alone are compared.
+  // An MPI without large counts makes its large calls in pieces, point to point: there the values
+  // alone are compared.
   const bool in_pieces = MPI_VERSION < 4 && large_count < INT_MAX;
   boundary_observer = in_pieces ? nullptr : &signature;
   int wrong = 0;
@@ -57,7 +63,8 @@ void run_cases(std::uint64_t otherwise, int count, Index large_count, Check chec
       options.check = check;
       const auto mesh = make_mesh_core(transport, shape, axis_names(shape.rank()), options);
       for (int i = 0; i < count; ++i)
-        if (const std::string text = boundary_case(mesh, random); !text.empty() && ++wrong <= 3) MESSAGE(text);
+        if (const std::string text = boundary_case(mesh, random); !text.empty() && ++wrong <= 3)
+          MESSAGE(text);
     }
   boundary_observer = nullptr;
   CHECK(wrong == 0);
@@ -66,5 +73,9 @@ void run_cases(std::uint64_t otherwise, int count, Index large_count, Check chec
 
 }  // namespace
 
-TEST_CASE("the boundary under MPI: values, plan, ledger, arena, and the calls that MPI sees") { run_cases(61, 40, INT_MAX, Check::normal); }
-TEST_CASE("the boundary under MPI, compared, with large counts") { run_cases(62, 15, 3, Check::communicating); }
+TEST_CASE("the boundary under MPI: values, plan, ledger, arena, and the calls that MPI sees") {
+  run_cases(61, 40, INT_MAX, Check::normal);
+}
+TEST_CASE("the boundary under MPI, compared, with large counts") {
+  run_cases(62, 15, 3, Check::communicating);
+}

@@ -34,18 +34,22 @@ TEST_CASE("calibrate gives every process the numbers of process 0, and files kee
   CHECK(load_machine(path) == machine);
   {  // a file of a time when machines had fewer numbers
     std::ofstream old(path);
-    old << "message_ps 1\npayload_ps_per_kib 1\ncopy_ps_per_kib 0\nkiloflop_ps_f32 1\nkiloflop_ps_f64 1\n";
+    old << "message_ps 1\npayload_ps_per_kib 1\ncopy_ps_per_kib 0\nkiloflop_ps_f32 "
+           "1\nkiloflop_ps_f64 1\n";
   }
-  CHECK_THROWS_WITH_AS(load_machine(path),
-                       doctest::Contains("lacks, or has no positive number for, copy_ps_per_kib, network_message_ps, "
-                                         "network_payload_ps_per_kib, processes_per_node"),
-                       UsageError);
+  CHECK_THROWS_WITH_AS(
+      load_machine(path),
+      doctest::Contains(
+          "lacks, or has no positive number for, copy_ps_per_kib, network_message_ps, "
+          "network_payload_ps_per_kib, processes_per_node"),
+      UsageError);
   CHECK(std::remove(path.c_str()) == 0);
   CHECK_THROWS_WITH_AS(load_machine(path),
                        doctest::Contains("there is no machine to read in machine."), UsageError);
 }
 
-TEST_CASE("calibrate prices messages within nodes and between them, and keeps how many share a node") {
+TEST_CASE(
+    "calibrate prices messages within nodes and between them, and keeps how many share a node") {
   const int processes = support::world()->size();
   if (processes % 2 != 0 || processes == 2) return;  // pairs, and several of them
   MeshOptions options;
@@ -59,6 +63,7 @@ TEST_CASE("calibrate prices messages within nodes and between them, and keeps ho
   std::set<std::uint64_t> groups;
   for (const Call& call : mesh.ledger().calls())
     if (call.kind == Collective::all_gather) groups.insert(call.group.key());
-  CHECK(groups == std::set<std::uint64_t>{AxisGroup::inner_part({}, 0, 2).key(), AxisGroup::outer_part({}, 0, 2).key()});
+  CHECK(groups == std::set<std::uint64_t>{AxisGroup::inner_part({}, 0, 2).key(),
+                                          AxisGroup::outer_part({}, 0, 2).key()});
 }
 }  // namespace

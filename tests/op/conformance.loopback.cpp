@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // sanitized: preset address
-// The rows of the conformance table at shrunk extents: each on its own mesh (a smaller one where that has more than 8
-// processes) and on every other mesh of up to 8 processes with as many axes.
+// The rows of the conformance table at shrunk extents: each on its own mesh (a smaller one where
+// that has more than 8 processes) and on every other mesh of up to 8 processes with as many axes.
 #include <doctest/doctest.h>
 
 #include <mutex>
@@ -37,5 +37,6 @@ TEST_CASE("conformance rows equal plain loops on every mesh of up to 8 processes
   MESSAGE(rows.size() << " rows, run " << runs << " times");
   for (std::size_t i = 0; i < wrong.size() && i < 5; ++i) MESSAGE(wrong[i]);
   CHECK(wrong.empty());
-  for (std::size_t i = 0; i < rows.size(); ++i) CHECK_MESSAGE(on_own_mesh[i] > 0, rows[i].name << " did not run on its own mesh");
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    CHECK_MESSAGE(on_own_mesh[i] > 0, rows[i].name << " did not run on its own mesh");
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The rows of the conformance table between the processes of an MPI job: those on whose own mesh they are as many, and a
-// sample of the others.
+// The rows of the conformance table between the processes of an MPI job: those on whose own mesh
+// they are as many, and a sample of the others.
 #include <doctest/doctest.h>
 
 #include "conformance_run.hpp"
@@ -21,7 +21,8 @@ TEST_CASE("conformance rows equal plain loops under MPI") {
         const bool own = shape == (row.small.rank() > 0 ? row.small : row.mesh);
         if (row.mesh.rank() != axes || (!own && !random.chance(15))) continue;
         ++runs;
-        if (const std::string text = run_row(mesh, row); !text.empty() && ++wrong <= 3) MESSAGE(text);
+        if (const std::string text = run_row(mesh, row); !text.empty() && ++wrong <= 3)
+          MESSAGE(text);
       }
     }
   CHECK(wrong == 0);

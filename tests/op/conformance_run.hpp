@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Runs a row of the conformance table at shrunk extents and compares it with plain loops and with its plan.
+/// Runs a row of the conformance table at shrunk extents and compares it with plain loops and with
+/// its plan.
 ///
 ///     std::string wrong = support::run_row(mesh, row);        // collective over the mesh
 #include "cases.hpp"
@@ -12,14 +13,11 @@ namespace support {
 
 /// The product of what broadcasts together.
 struct Multiplied {
-  template <class T>
-  KOKKOS_FUNCTION T operator()(T x, T y) const {
-    return x * y;
-  }
+  template <class T> KOKKOS_FUNCTION T operator()(T x, T y) const { return x * y; }
 };
 
-/// Returns what is wrong with the row on this mesh, which has as many axes as the row's, or nothing. Integers, so that
-/// results are equal to the last bit.
+/// Returns what is wrong with the row on this mesh, which has as many axes as the row's, or
+/// nothing. Integers, so that results are equal to the last bit.
 inline std::string run_row(const std::shared_ptr<MeshCore>& mesh, const Conformance& full) {
   using T = std::int64_t;
   Conformance row = shrunk(full);
@@ -35,13 +33,19 @@ inline std::string run_row(const std::shared_ptr<MeshCore>& mesh, const Conforma
   Whole<T> expected = whole[0];
   const auto run = [&]() -> DynamicTensor {
     switch (row.kind) {
-      case OperatorKind::reshard: return tessera::reshard(x[0], row.out);
+      case OperatorKind::reshard:
+        return tessera::reshard(x[0], row.out);
       case OperatorKind::reduce:
-        return row.reduction == Reduction::max ? tessera::reduce<Max>(row.equation, x[0], row.out) : tessera::reduce<Sum>(row.equation, x[0], row.out);
-      case OperatorKind::arg: return arg_max(row.equation, x[0], row.out);
-      case OperatorKind::transpose: return tessera::transpose(row.equation, x[0]);
-      case OperatorKind::map: return map_dynamic<T>(row.equation, Multiplied{}, row.out, x[0], x[1]);
-      default: break;
+        return row.reduction == Reduction::max ? tessera::reduce<Max>(row.equation, x[0], row.out)
+                                               : tessera::reduce<Sum>(row.equation, x[0], row.out);
+      case OperatorKind::arg:
+        return arg_max(row.equation, x[0], row.out);
+      case OperatorKind::transpose:
+        return tessera::transpose(row.equation, x[0]);
+      case OperatorKind::map:
+        return map_dynamic<T>(row.equation, Multiplied{}, row.out, x[0], x[1]);
+      default:
+        break;
     }
     if (x.size() == 3) return tessera::einsum(row.equation, {x[0], x[1], x[2]}, row.out);
     return tessera::einsum(row.equation, x[0], x[1], row.out);
@@ -50,7 +54,8 @@ inline std::string run_row(const std::shared_ptr<MeshCore>& mesh, const Conforma
   if (row.kind == OperatorKind::reduce) expected = support::reduce(terms, row.reduction, whole[0]);
   if (row.kind == OperatorKind::arg) expected = support::arg(terms, row.reduction, whole[0]);
   if (row.kind == OperatorKind::transpose) expected = support::transpose(terms, whole[0]);
-  if (row.kind == OperatorKind::map) expected = support::map<T>(terms, whole, [](const std::vector<T>& v) { return v[0] * v[1]; });
+  if (row.kind == OperatorKind::map)
+    expected = support::map<T>(terms, whole, [](const std::vector<T>& v) { return v[0] * v[1]; });
 
   const std::string label = row.name + " on " + describe(shape) + ": ";
   const std::vector<Plan> plans = plans_of(row, shape, mesh->process(), plan_options(*mesh));

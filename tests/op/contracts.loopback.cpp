@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // sanitized: preset address
-// Contracts in calls: what runs keeps them, results do not change, and sizes that break one are answered on every process.
+// Contracts in calls: what runs keeps them, results do not change, and sizes that break one are
+// answered on every process.
 #include <doctest/doctest.h>
 
 #include <mutex>
@@ -16,14 +17,11 @@ struct model : Axis<> {};
 namespace {
 using grid::data, grid::model;
 using Grid = Mesh<data, model>;
-template <class... D>
-using Real = ShardedTensor<double, Grid, P<D...>>;
-template <class... D>
-using Guarded = ShardedTensor<double, Strict<Grid>, P<D...>>;
+template <class... D> using Real = ShardedTensor<double, Grid, P<D...>>;
+template <class... D> using Guarded = ShardedTensor<double, Strict<Grid>, P<D...>>;
 
 struct Ramp {
-  template <class I>
-  KOKKOS_FUNCTION double operator()(const I& i) const {
+  template <class I> KOKKOS_FUNCTION double operator()(const I& i) const {
     double value = 1;
     for (int d = 0; d < i.size(); ++d) value = value * 3 + static_cast<double>(i[d] % 5);
     return value;
@@ -31,9 +29,9 @@ struct Ramp {
 };
 
 /// Runs f on loopback meshes of several sizes and collects what it finds wrong.
-template <class M, class F>
-void on_meshes(F f) {
-  for (const MeshShape shape : {MeshShape{1, 1}, MeshShape{2, 2}, MeshShape{3, 2}, MeshShape{1, 4}, MeshShape{4, 1}}) {
+template <class M, class F> void on_meshes(F f) {
+  for (const MeshShape shape :
+       {MeshShape{1, 1}, MeshShape{2, 2}, MeshShape{3, 2}, MeshShape{1, 4}, MeshShape{4, 1}}) {
     std::mutex mutex;
     std::string first;
     run_loopback(shape.processes(), [&](std::shared_ptr<Transport> world) {
@@ -46,8 +44,7 @@ void on_meshes(F f) {
   }
 }
 /// Returns the collectives of the calls that f makes, as a contract on the mesh.
-template <class M, class F>
-Contract used(const ProcessMesh<M>& mesh, F f) {
+template <class M, class F> Contract used(const ProcessMesh<M>& mesh, F f) {
   Recording recording(mesh);
   f();
   Contract seen = Contract::nothing();
@@ -55,8 +52,7 @@ Contract used(const ProcessMesh<M>& mesh, F f) {
   for (const ProgramEntry& entry : program.entries()) seen = seen.joined(entry.plan->needs);
   return seen;
 }
-template <class F>
-std::string message(F f) {
+template <class F> std::string message(F f) {
   try {
     f();
   } catch (const ContractError& error) {
@@ -64,7 +60,9 @@ std::string message(F f) {
   }
   return "";
 }
-bool says(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+bool says(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
 }  // namespace
 
 #define REQUIRE_THAT(...) \
@@ -79,7 +77,8 @@ TEST_CASE("a call keeps its contract and computes the same") {
       using C = decltype(contract);
       HostTensor<double> result;
       const Contract seen = used(mesh, [&] { result = gather(run()); });
-      return contract_of<Grid, C>().joined(contract_of<Grid, Only<gathers<>>>()).covers(seen) && result == usual;
+      return contract_of<Grid, C>().joined(contract_of<Grid, Only<gathers<>>>()).covers(seen) &&
+             result == usual;
     };
     using Sum1 = Only<all_reduces<model>>;
     REQUIRE_THAT(check(Sum1{}, [&] { return einsum<"ik,kj->ij", Deduced, Sum1>(x, w); }));
@@ -89,23 +88,31 @@ TEST_CASE("a call keeps its contract and computes the same") {
     REQUIRE_THAT(check(Gathered{}, [&] { return einsum<"ik,kj->ij", Deduced, Gathered>(x, w); }));
     using Moves = Only<exchanges<>>;
     REQUIRE_THAT(check(Moves{}, [&] { return einsum<"ik,kj->ij", Deduced, Moves>(x, w); }));
-    REQUIRE_THAT(used(mesh, [&] { (void)einsum<"ik,kj->ij", P<data, _, Unreduced<Sum, model>>, Only<>>(x, w); }) == Contract::nothing());
+    REQUIRE_THAT(used(mesh, [&] {
+                   (void)einsum<"ik,kj->ij", P<data, _, Unreduced<Sum, model>>, Only<>>(x, w);
+                 }) == Contract::nothing());
 
     REQUIRE_THAT(gather(reshard<P<model, data>, Only<exchanges<>>>(x)) == gather(x));
     REQUIRE_THAT(gather(reshard<P<model, data>, Only<gathers<>>>(x)) == gather(x));
-    REQUIRE_THAT(gather(sum<"ij->i", Deduced, Only<gathers<model>, reduce_scatters<model>>>(x)) == gather(sum<"ij->i">(x)));
-    REQUIRE_THAT(gather(map<Only<exchanges<>>>(fn::Add{}, x, reshard<P<model, data>>(x))) == gather(x + x));
-    REQUIRE_THAT(gather(softmax<"ij", 'j', Only<all_reduces<model>>>(x)) == gather(softmax<"ij", 'j'>(x)));
+    REQUIRE_THAT(gather(sum<"ij->i", Deduced, Only<gathers<model>, reduce_scatters<model>>>(x)) ==
+                 gather(sum<"ij->i">(x)));
+    REQUIRE_THAT(gather(map<Only<exchanges<>>>(fn::Add{}, x, reshard<P<model, data>>(x))) ==
+                 gather(x + x));
+    REQUIRE_THAT(gather(softmax<"ij", 'j', Only<all_reduces<model>>>(x)) ==
+                 gather(softmax<"ij", 'j'>(x)));
     auto out = zeros<Real<data, _>>(mesh, 7, 5);
     einsum_into<"ik,kj->ij", Only<all_reduces<model>>>(out, x, w);
     REQUIRE_THAT(gather(out) == usual);
     // The contract is part of what a plan is looked up by.
-    REQUIRE_THAT((contract_of<Grid, Only<gathers<>>>().covers(used(mesh, [&] { (void)reshard<P<model, data>, Only<gathers<>>>(x); }))));
+    REQUIRE_THAT((contract_of<Grid, Only<gathers<>>>().covers(
+        used(mesh, [&] { (void)reshard<P<model, data>, Only<gathers<>>>(x); }))));
     return "";
   });
 }
 
-TEST_CASE("a strict mesh: local work needs no contract, the rest has one, sizes that break it are an error on all processes") {
+TEST_CASE(
+    "a strict mesh: local work needs no contract, the rest has one, sizes that break it are an "
+    "error on all processes") {
   on_meshes<Strict<Grid>>([](const ProcessMesh<Strict<Grid>>& mesh) -> std::string {
     const auto x = from_function<Guarded<data, model>>(mesh, {6, 8}, Ramp{});
     const auto w = from_function<Guarded<model, _>>(mesh, {8, 5}, Ramp{});
@@ -119,7 +126,9 @@ TEST_CASE("a strict mesh: local work needs no contract, the rest has one, sizes 
     const auto row = from_function<Guarded<data, model>>(mesh, {1, 8}, Ramp{});
     const std::string text = message([&] { (void)(x + row); });
     const bool splits = mesh.shape()[0] > 1;
-    REQUIRE_THAT(splits == says(text, "(it has no contract, and the mesh is strict), and with these sizes needs Only<gathers<data>>"));
+    REQUIRE_THAT(splits == says(text,
+                                "(it has no contract, and the mesh is strict), and with these "
+                                "sizes needs Only<gathers<data>>"));
     REQUIRE_THAT(message([&] { (void)map<Only<gathers<data>>>(fn::Add{}, x, row); }).empty());
     // Dynamic tensors are caught when they run.
     const std::string late = message([&] { (void)reshard(DynamicTensor(x), Sharding{{}, {}}); });
@@ -129,44 +138,100 @@ TEST_CASE("a strict mesh: local work needs no contract, the rest has one, sizes 
   });
 }
 
-TEST_CASE("calls on dynamic tensors keep the contract they are given, and throw on all processes where none can") {
+TEST_CASE(
+    "calls on dynamic tensors keep the contract they are given, and throw on all processes where "
+    "none can") {
   on_meshes<Grid>([](const ProcessMesh<Grid>& mesh) -> std::string {
     const DynamicTensor x = from_function<Real<data, model>>(mesh, {7, 6}, Ramp{});
     const DynamicTensor w = from_function<Real<model, _>>(mesh, {6, 5}, Ramp{});
     const auto contract = [](auto only) { return contract_of<Grid, decltype(only)>(); };
     const Contract anything, nothing = Contract::nothing();
-    const Contract gathers_all = contract(Only<gathers<>>{}), sums = contract(Only<all_reduces<model>>{});
+    const Contract gathers_all = contract(Only<gathers<>>{}),
+                   sums = contract(Only<all_reduces<model>>{});
     const auto keeps = [&](const Contract& bound, const auto& run, const auto& usual) {
       DynamicTensor result;
       const bool kept = bound.covers(used(mesh, [&] { result = run(DynamicCall(bound)); }));
       return kept && gather<double>(result) == gather<double>(usual());
     };
     const auto sum_of = [&](const DynamicCall& call) { return reduce<Sum>("ij->i", x, call); };
-    REQUIRE_THAT(keeps(sums, [&](const DynamicCall& c) { return einsum("ik,kj->ij", x, w, c); }, [&] { return einsum("ik,kj->ij", x, w); }));
-    REQUIRE_THAT(keeps(sums, [&](const DynamicCall& c) { return einsum("ik,kj->ij", x, w, Sharding{{0}, {}}, c); }, [&] { return einsum("ik,kj->ij", x, w); }));
-    REQUIRE_THAT(keeps(gathers_all, [&](const DynamicCall& c) { return reshard(x, Sharding{{1}, {0}}, c); }, [&] { return x; }));
+    REQUIRE_THAT(keeps(
+        sums, [&](const DynamicCall& c) { return einsum("ik,kj->ij", x, w, c); },
+        [&] { return einsum("ik,kj->ij", x, w); }));
+    REQUIRE_THAT(keeps(
+        sums,
+        [&](const DynamicCall& c) {
+          return einsum("ik,kj->ij", x, w, Sharding{{0}, {}}, c);
+        },
+        [&] { return einsum("ik,kj->ij", x, w); }));
+    REQUIRE_THAT(keeps(
+        gathers_all,
+        [&](const DynamicCall& c) {
+          return reshard(x, Sharding{{1}, {0}}, c);
+        },
+        [&] { return x; }));
     REQUIRE_THAT(keeps(sums, sum_of, [&] { return reduce<Sum>("ij->i", x); }));
-    REQUIRE_THAT(keeps(nothing, [&](const DynamicCall& c) { return transpose("ij->ji", x, c); }, [&] { return transpose("ij->ji", x); }));
-    REQUIRE_THAT(keeps(gathers_all, [&](const DynamicCall& c) { return cumulative<Sum>("ij", 'j', x, ScanOptions{}, c); }, [&] { return cumulative<Sum>("ij", 'j', x); }));
-    REQUIRE_THAT(keeps(gathers_all, [&](const DynamicCall& c) { return reshard_async(x, Sharding{{}, {}}, c).wait(); }, [&] { return x; }));
-    REQUIRE_THAT(keeps(sums, [&](const DynamicCall& c) { return reduce_async<Sum>("ij->i", x, Sharding{{0}}, c).wait(); }, [&] { return reduce<Sum>("ij->i", x); }));
-    REQUIRE_THAT(keeps(gathers_all, [&](const DynamicCall& c) { return reshard_together({x, w}, {Sharding{{}, {}}, Sharding{{}, {}}}, c)[1]; }, [&] { return w; }));
-    REQUIRE_THAT(keeps(gathers_all, [&](const DynamicCall& c) { return map_dynamic<double>(*c.contract(), "ij,ij->ij", fn::Add{}, Sharding{{0}, {}}, x, x); },
-                       [&] { return map_dynamic<double>("ij,ij->ij", fn::Add{}, Sharding{{0}, {}}, x, x); }));
-    REQUIRE_THAT(gather<std::int64_t>(arg_max("ij->i", x, sums)) == gather<std::int64_t>(arg_max("ij->i", x)));
+    REQUIRE_THAT(keeps(
+        nothing, [&](const DynamicCall& c) { return transpose("ij->ji", x, c); },
+        [&] { return transpose("ij->ji", x); }));
+    REQUIRE_THAT(keeps(
+        gathers_all,
+        [&](const DynamicCall& c) { return cumulative<Sum>("ij", 'j', x, ScanOptions{}, c); },
+        [&] { return cumulative<Sum>("ij", 'j', x); }));
+    REQUIRE_THAT(keeps(
+        gathers_all,
+        [&](const DynamicCall& c) {
+          return reshard_async(x, Sharding{{}, {}}, c).wait();
+        },
+        [&] { return x; }));
+    REQUIRE_THAT(keeps(
+        sums,
+        [&](const DynamicCall& c) {
+          return reduce_async<Sum>("ij->i", x, Sharding{{0}}, c).wait();
+        },
+        [&] { return reduce<Sum>("ij->i", x); }));
+    REQUIRE_THAT(keeps(
+        gathers_all,
+        [&](const DynamicCall& c) {
+          return reshard_together({x, w}, {Sharding{{}, {}}, Sharding{{}, {}}}, c)[1];
+        },
+        [&] { return w; }));
+    REQUIRE_THAT(keeps(
+        gathers_all,
+        [&](const DynamicCall& c) {
+          return map_dynamic<double>(*c.contract(), "ij,ij->ij", fn::Add{}, Sharding{{0}, {}}, x,
+                                     x);
+        },
+        [&] {
+          return map_dynamic<double>("ij,ij->ij", fn::Add{}, Sharding{{0}, {}}, x, x);
+        }));
+    REQUIRE_THAT(gather<std::int64_t>(arg_max("ij->i", x, sums)) ==
+                 gather<std::int64_t>(arg_max("ij->i", x)));
 
     const bool columns = mesh.shape()[1] > 1, rows = mesh.shape()[0] > 1, both = rows || columns;
-    const auto refused = [](const auto& run) { return says(message(run), "the call accepts Only<"); };
+    const auto refused = [](const auto& run) {
+      return says(message(run), "the call accepts Only<");
+    };
     REQUIRE_THAT(columns == refused([&] { (void)einsum("ik,kj->ij", x, w, nothing); }));
-    REQUIRE_THAT(columns == refused([&] { (void)einsum("ik,kj,lj->il", {x, w, w}, Sharding{{0}, {}}, contract(Only<gathers<data>>{})); }));
+    REQUIRE_THAT(columns == refused([&] {
+                   (void)einsum("ik,kj,lj->il", {x, w, w}, Sharding{{0}, {}},
+                                contract(Only<gathers<data>>{}));
+                 }));
     REQUIRE_THAT(columns == refused([&] { (void)sum_of(nothing); }));
     REQUIRE_THAT(both == refused([&] { (void)reshard(x, Sharding{{}, {}}, nothing); }));
-    REQUIRE_THAT(columns == refused([&] { (void)cumulative<Sum>("ij", 'j', x, ScanOptions{}, nothing); }));
+    REQUIRE_THAT(columns ==
+                 refused([&] { (void)cumulative<Sum>("ij", 'j', x, ScanOptions{}, nothing); }));
     REQUIRE_THAT(columns == refused([&] { (void)arg_min("ij->i", x, nothing); }));
-    REQUIRE_THAT(columns == refused([&] { (void)reduce<Deterministic<Sum>>("ij->i", x, nothing); }));
-    REQUIRE_THAT(columns == refused([&] { (void)map_dynamic<double>(nothing, "ij,ij->ij", fn::Add{}, Sharding{{0}, {}}, x, x); }));
-    REQUIRE_THAT(both == refused([&] { (void)reshard_together({x, w}, {Sharding{{}, {}}, w.sharding()}, nothing); }));
-    const DynamicTensor y = zeros<Real<data, _>>(mesh, 7, 5), row = zeros<Real<data>>(mesh, 7), turned = zeros<Real<model, data>>(mesh, 6, 7);
+    REQUIRE_THAT(columns ==
+                 refused([&] { (void)reduce<Deterministic<Sum>>("ij->i", x, nothing); }));
+    REQUIRE_THAT(
+        columns == refused([&] {
+          (void)map_dynamic<double>(nothing, "ij,ij->ij", fn::Add{}, Sharding{{0}, {}}, x, x);
+        }));
+    REQUIRE_THAT(both == refused([&] {
+                   (void)reshard_together({x, w}, {Sharding{{}, {}}, w.sharding()}, nothing);
+                 }));
+    const DynamicTensor y = zeros<Real<data, _>>(mesh, 7, 5), row = zeros<Real<data>>(mesh, 7),
+                        turned = zeros<Real<model, data>>(mesh, 6, 7);
     REQUIRE_THAT(columns == refused([&] { einsum_into("ik,kj->ij", y, x, w, nothing); }));
     REQUIRE_THAT(columns == refused([&] { einsum_into("ik,kj->ij", y, x, w, 2.0, 1.0, nothing); }));
     REQUIRE_THAT(columns == refused([&] { reduce_into<Sum>("ij->i", row, x, nothing); }));
@@ -192,7 +257,8 @@ TEST_CASE("several tensors together keep one contract; host and files need none 
     REQUIRE_THAT((contract_of<Strict<Grid>, Only<gathers<>>>().covers(seen)));
     const auto open = einsum<"ik,kj->ij", P<data, _, Unreduced<Sum, model>>>(x, w);
     const auto [finished] = finish_together<Only<all_reduces<model>>>(open);
-    REQUIRE_THAT(gather(finished) == gather(einsum<"ik,kj->ij", Deduced, Only<all_reduces<model>>>(x, w)));
+    REQUIRE_THAT(gather(finished) ==
+                 gather(einsum<"ik,kj->ij", Deduced, Only<all_reduces<model>>>(x, w)));
     const HostTensor<double> all = to_root(x);
     REQUIRE_THAT(gather(from_root<Guarded<_, data>>(mesh, {6, 8}, 0, all.values)) == gather(x));
     return "";

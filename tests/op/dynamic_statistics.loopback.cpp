@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // sanitized: preset address
-// What is made of dynamic tensors, and computed of them in several steps, is what the typed functions make and compute.
+// What is made of dynamic tensors, and computed of them in several steps, is what the typed
+// functions make and compute.
 #include <doctest/doctest.h>
 
 #include <vector>
@@ -15,27 +16,28 @@ struct y : Axis<> {};
 }  // namespace grid
 using grid::x, grid::y;
 using Grid = Mesh<x, y>;
-template <class T, class... D>
-using Tensor = ShardedTensor<T, Grid, P<D...>>;
+template <class T, class... D> using Tensor = ShardedTensor<T, Grid, P<D...>>;
 
 struct Ramp {
-  KOKKOS_FUNCTION double operator()(const GlobalIndex& i) const { return static_cast<double>(i[0] * 3 + i[1] * i[1] % 5) / 4; }
+  KOKKOS_FUNCTION double operator()(const GlobalIndex& i) const {
+    return static_cast<double>(i[0] * 3 + i[1] * i[1] % 5) / 4;
+  }
 };
 
-template <class F>
-void on_every_mesh(const F& f) {
-  for (const MeshSizes<Grid> size : {sizes<Grid>(1, 1), sizes<Grid>(4, 1), sizes<Grid>(2, 2), sizes<Grid>(3, 2), sizes<Grid>(1, 5), sizes<Grid>(8, 1)})
-    run_loopback(size.shape.processes(), [&](std::shared_ptr<Transport> world) { f(make_mesh<Grid>(std::move(world), size)); });
+template <class F> void on_every_mesh(const F& f) {
+  for (const MeshSizes<Grid> size : {sizes<Grid>(1, 1), sizes<Grid>(4, 1), sizes<Grid>(2, 2),
+                                     sizes<Grid>(3, 2), sizes<Grid>(1, 5), sizes<Grid>(8, 1)})
+    run_loopback(size.shape.processes(), [&](std::shared_ptr<Transport> world) {
+      f(make_mesh<Grid>(std::move(world), size));
+    });
 }
 /// The same elements, to the last bit, under the same sharding.
-template <class A>
-void same(const DynamicTensor& d, const A& typed) {
+template <class A> void same(const DynamicTensor& d, const A& typed) {
   using T = typename A::value_type;
   CHECK(d.desc() == typed.desc());
   CHECK(gather<T>(d) == gather(typed));
 }
-template <class T>
-void statistics(const ProcessMesh<Grid>& mesh) {
+template <class T> void statistics(const ProcessMesh<Grid>& mesh) {
   const auto t = random_normal<Tensor<T, x, y>>(mesh, {5, 7}, 3);
   const DynamicTensor d = random_normal<T>(mesh.core(), {5, 7}, Sharding{{0}, {1}}, 3);
   same(d, t);
@@ -66,18 +68,26 @@ TEST_CASE("dynamic tensors are made as typed ones are") {
     const auto& core = mesh.core();
     same(zeros<std::int8_t>(core, {5, 7}, s), zeros<Tensor<std::int8_t, y, x>>(mesh, 5, 7));
     same(full<float>(core, {5, 7}, s, 2.5f), full<Tensor<float, y, x>>(mesh, {5, 7}, 2.5f));
-    same(from_function<float>(core, {5, 7}, s, Ramp{}), from_function<Tensor<float, y, x>>(mesh, {5, 7}, Ramp{}));
-    same(random_uniform<std::int32_t>(core, {5, 7}, s, 4, -3, 3), random_uniform<Tensor<std::int32_t, y, x>>(mesh, {5, 7}, 4, -3, 3));
+    same(from_function<float>(core, {5, 7}, s, Ramp{}),
+         from_function<Tensor<float, y, x>>(mesh, {5, 7}, Ramp{}));
+    same(random_uniform<std::int32_t>(core, {5, 7}, s, 4, -3, 3),
+         random_uniform<Tensor<std::int32_t, y, x>>(mesh, {5, 7}, 4, -3, 3));
     const std::vector<float> values(35, 1.5f);
-    same(from_host<float>(core, {5, 7}, s, values), from_host<Tensor<float, y, x>>(mesh, {5, 7}, values));
+    same(from_host<float>(core, {5, 7}, s, values),
+         from_host<Tensor<float, y, x>>(mesh, {5, 7}, values));
     const std::vector<std::uint8_t> bytes{1, 0, 7};
-    same(from_host<bool>(core, {3}, Sharding{{0}}, std::span<const std::uint8_t>(bytes)), from_host<Tensor<bool, x>>(mesh, {3}, bytes));
+    same(from_host<bool>(core, {3}, Sharding{{0}}, std::span<const std::uint8_t>(bytes)),
+         from_host<Tensor<bool, x>>(mesh, {3}, bytes));
     CHECK_THROWS_AS((from_host<float>(core, {5, 6}, s, values)), ShapeError);
-    CHECK_THROWS_AS((zeros<float>(core, {5}, Sharding{{}}.with_partial(AxisSet{0}, Reduction::sum))), ShardingError);
+    CHECK_THROWS_AS(
+        (zeros<float>(core, {5}, Sharding{{}}.with_partial(AxisSet{0}, Reduction::sum))),
+        ShardingError);
   });
 }
 
-TEST_CASE("a function on elements that the tensor does not have is refused, and so is a letter it does not have") {
+TEST_CASE(
+    "a function on elements that the tensor does not have is refused, and so is a letter it does "
+    "not have") {
   const auto mesh = dry_mesh<Grid>(2, 2);
   const DynamicTensor d = zeros<float>(mesh.core(), {4, 6}, Sharding{{0}, {1}});
   const auto message = [](const auto& f) -> std::string {
@@ -88,11 +98,19 @@ TEST_CASE("a function on elements that the tensor does not have is refused, and 
     }
     return "";
   };
-  const auto says = [&](const auto& f, std::string_view part) { return message(f).find(part) != std::string::npos; };
-  CHECK(says([&] { (void)variance<double>("ij->i", d); }, "the tensor is of float and is read as double"));
-  CHECK(says([&] { (void)map_dynamic<double>("ij->ij", fn::Exp{}, d.sharding(), d); }, "operand 1 is of float and the function is called on double"));
+  const auto says = [&](const auto& f, std::string_view part) {
+    return message(f).find(part) != std::string::npos;
+  };
+  CHECK(says([&] { (void)variance<double>("ij->i", d); },
+             "the tensor is of float and is read as double"));
+  CHECK(says([&] { (void)map_dynamic<double>("ij->ij", fn::Exp{}, d.sharding(), d); },
+             "operand 1 is of float and the function is called on double"));
   CHECK(says([&] { (void)softmax<float>("ij", 'k', d); }, "softmax: 'k' stands 0 times in \"ij\""));
-  CHECK(says([&] { (void)norm<2, float>("ij->i", d, Sharding{{0}}, Contract::nothing()); }, "the call accepts Only<>"));
-  CHECK(message([&] { (void)norm<2, float>("ij->i", d, Sharding{{0}}, contract_of<Grid, Only<all_reduces<y>>>()); }).empty());
+  CHECK(says([&] { (void)norm<2, float>("ij->i", d, Sharding{{0}}, Contract::nothing()); },
+             "the call accepts Only<>"));
+  CHECK(message([&] {
+          (void)norm<2, float>("ij->i", d, Sharding{{0}},
+                               contract_of<Grid, Only<all_reduces<y>>>());
+        }).empty());
 }
 }  // namespace

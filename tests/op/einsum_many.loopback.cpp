@@ -10,13 +10,15 @@
 using namespace tessera;
 using namespace support;
 
-TEST_CASE("einsum of one to five tensors equals plain loops; what is communicated is in the program") {
+TEST_CASE(
+    "einsum of one to five tensors equals plain loops; what is communicated is in the program") {
   const std::uint64_t seed = seed_for("einsum of many", 30);
-  const char* const equations[] = {"ij->ji",         "ij->",           "ijk->kj",           "ij,jk,kl->il",    "ij,jk,kl->",
-                                   "b,bi,bij,j->bi", "ij,j,i->ij",     "ab,bc,cd,de->ae",   "a,b,c->cab",      "ij,ij,ij->j",
-                                   "bij,bjk,bk->bi", "ia,jb,ab->ij",   "x,x,x,x,x->",       "ij,jk,lk,ml->mi", "ab,ac,ad->bcd",
-                                   "ii->",          "ii->i",          "iij->ji",           "iijj->ij",       "ijij->",
-                                   "iij,jk,kk->ik", "ijj,jl,li->il"};
+  const char* const equations[] = {
+      "ij->ji",         "ij->",         "ijk->kj",         "ij,jk,kl->il",    "ij,jk,kl->",
+      "b,bi,bij,j->bi", "ij,j,i->ij",   "ab,bc,cd,de->ae", "a,b,c->cab",      "ij,ij,ij->j",
+      "bij,bjk,bk->bi", "ia,jb,ab->ij", "x,x,x,x,x->",     "ij,jk,lk,ml->mi", "ab,ac,ad->bcd",
+      "ii->",           "ii->i",        "iij->ji",         "iijj->ij",        "ijij->",
+      "iij,jk,kk->ik",  "ijj,jl,li->il"};
   std::mutex mutex;
   std::vector<std::string> wrong;
   std::uint64_t number = 0;
@@ -37,7 +39,10 @@ TEST_CASE("einsum of one to five tensors equals plain loops; what is communicate
         std::string text = std::string(equation) + " on " + describe(shape);
         const int open = random.below(2 * terms.operands.size());
         for (int t = 0; t < terms.operands.size(); ++t) {
-          TensorDesc desc{DType::i64, {}, some_sharding(random, terms.operands[t].size(), shape.rank(), open == t ? 40 : 0)};
+          TensorDesc desc{
+              DType::i64,
+              {},
+              some_sharding(random, terms.operands[t].size(), shape.rank(), open == t ? 40 : 0)};
           for (char label : terms.operands[t]) {
             if (!letters.contains(label)) {
               letters.push_back(label);
@@ -60,17 +65,29 @@ TEST_CASE("einsum of one to five tensors equals plain loops; what is communicate
           Recording recording(mesh);
           DynamicTensor y;
           switch (x.size()) {
-            case 1: y = tessera::einsum(equation, {x[0]}, out); break;
-            case 3: y = tessera::einsum(equation, {x[0], x[1], x[2]}, out); break;
-            case 4: y = tessera::einsum(equation, {x[0], x[1], x[2], x[3]}, out); break;
-            default: y = tessera::einsum(equation, {x[0], x[1], x[2], x[3], x[4]}, out);
+            case 1:
+              y = tessera::einsum(equation, {x[0]}, out);
+              break;
+            case 3:
+              y = tessera::einsum(equation, {x[0], x[1], x[2]}, out);
+              break;
+            case 4:
+              y = tessera::einsum(equation, {x[0], x[1], x[2], x[3]}, out);
+              break;
+            default:
+              y = tessera::einsum(equation, {x[0], x[1], x[2], x[3], x[4]}, out);
           }
           const Program program = recording.take();
-          if (program.payload_bytes() != mesh->ledger().payload_bytes()) problem = "the ledger differs from the program";
-          if (program.peak_bytes() != mesh->arena().peak()) problem = "the arena differs from the program";
+          if (program.payload_bytes() != mesh->ledger().payload_bytes())
+            problem = "the ledger differs from the program";
+          if (program.peak_bytes() != mesh->arena().peak())
+            problem = "the arena differs from the program";
           if (!(y.sharding() == out)) problem = "the result is sharded otherwise";
           const auto all = gather<std::int64_t>(y);
-          if (const std::string differs = difference(all.values, support::einsum(terms, whole).values, 0); !differs.empty()) problem = differs;
+          if (const std::string differs =
+                  difference(all.values, support::einsum(terms, whole).values, 0);
+              !differs.empty())
+            problem = differs;
         } catch (const std::exception& error) {
           problem = error.what();
         }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Operators on tensors of any element type, compared with plain loops over exact values: small whole numbers, of which
-/// no sum or product here leaves what the narrowest type holds exactly (integers wrap, as the oracle's do).
+/// Operators on tensors of any element type, compared with plain loops over exact values: small
+/// whole numbers, of which no sum or product here leaves what the narrowest type holds exactly
+/// (integers wrap, as the oracle's do).
 ///
 ///     ElementCases all(mesh, random);   all.enumerate();   all.wrong;
 #include <complex>
@@ -34,9 +35,11 @@ inline void store(DType type, void* data, Index i, Exact x) {
     using T = decltype(zero);
     T& to = static_cast<T*>(data)[i];
     if constexpr (ComplexElement<T>)
-      to = T(static_cast<typename T::value_type>(x.real()), static_cast<typename T::value_type>(x.imag()));
+      to = T(static_cast<typename T::value_type>(x.real()),
+             static_cast<typename T::value_type>(x.imag()));
     else if constexpr (IntegerElement<T>)
-      to = x.real() >= 0x1p63 ? std::numeric_limits<T>::max() : static_cast<T>(static_cast<std::int64_t>(x.real()));
+      to = x.real() >= 0x1p63 ? std::numeric_limits<T>::max()
+                              : static_cast<T>(static_cast<std::int64_t>(x.real()));
     else
       to = static_cast<T>(x.real());
   });
@@ -50,13 +53,20 @@ inline Exact stored(DType type, Exact x) {
 
 inline Exact join_exact(Reduction reduction, Exact a, Exact b) {
   switch (reduction) {
-    case Reduction::sum: return a + b;
-    case Reduction::product: return a * b;
-    case Reduction::max: return a.real() < b.real() ? b : a;
-    case Reduction::min: return b.real() < a.real() ? b : a;
-    case Reduction::any: return a.real() + b.real() > 0 ? 1 : 0;
-    case Reduction::all: return a.real() * b.real();
-    case Reduction::none: break;
+    case Reduction::sum:
+      return a + b;
+    case Reduction::product:
+      return a * b;
+    case Reduction::max:
+      return a.real() < b.real() ? b : a;
+    case Reduction::min:
+      return b.real() < a.real() ? b : a;
+    case Reduction::any:
+      return a.real() + b.real() > 0 ? 1 : 0;
+    case Reduction::all:
+      return a.real() * b.real();
+    case Reduction::none:
+      break;
   }
   return a;
 }
@@ -68,22 +78,25 @@ inline Exact start_exact(DType type, Reduction reduction) {
   });
 }
 
-/// Element i of part q of a tensor: small whole numbers, or, for products, numbers of size 1 and now and then 2.
+/// Element i of part q of a tensor: small whole numbers, or, for products, numbers of size 1 and
+/// now and then 2.
 inline Exact element_value(DType type, Reduction kind, std::uint64_t seed, Index i, int part) {
   const std::int64_t r = element(seed, i, part) + 4;  // 0 to 8
   const std::int64_t s = element(seed + 99, i, part) + 4;
   if (is_boolean(type)) return kind == Reduction::all ? r != 0 : r % 3 == 0;
   if (kind == Reduction::product) {
-    const double size = r == 8 && s == 8 ? 2 : 1, sign = is_integer(type) && !facts_of(type).is_signed ? 1 : (r % 2 == 0 ? 1.0 : -1.0);
+    const double size = r == 8 && s == 8 ? 2 : 1,
+                 sign =
+                     is_integer(type) && !facts_of(type).is_signed ? 1 : (r % 2 == 0 ? 1.0 : -1.0);
     return is_complex(type) && s % 2 == 0 ? Exact{0, sign * size} : Exact{sign * size, 0};
   }
-  const double x = facts_of(type).is_signed ? static_cast<double>(r % 5 - 2) : static_cast<double>(r % 5);
+  const double x =
+      facts_of(type).is_signed ? static_cast<double>(r % 5 - 2) : static_cast<double>(r % 5);
   return is_complex(type) ? Exact{x, static_cast<double>(s % 5 - 2)} : Exact{x, 0};
 }
 
 struct AddOne {
-  template <class T>
-  KOKKOS_FUNCTION T operator()(T x, T y) const {
+  template <class T> KOKKOS_FUNCTION T operator()(T x, T y) const {
     if constexpr (std::is_same_v<T, bool>)
       return x != y;
     else
@@ -93,7 +106,8 @@ struct AddOne {
 
 class ElementCases {
  public:
-  ElementCases(std::shared_ptr<MeshCore> mesh, Random& random) : mesh_(std::move(mesh)), shape_(mesh_->shape()), random_(random) {
+  ElementCases(std::shared_ptr<MeshCore> mesh, Random& random)
+      : mesh_(std::move(mesh)), shape_(mesh_->shape()), random_(random) {
     use_all_elements();
   }
 
@@ -119,7 +133,10 @@ class ElementCases {
       const int rank = 1 + random_.below(3);
       Extents extents;
       for (int d = 0; d < rank; ++d) extents.push_back(random_.below(8));
-      one(type, kind, TensorDesc{type, extents, some_sharding(random_, rank, shape_.rank(), kind == Reduction::none ? 0 : 50, kind)});
+      one(type, kind,
+          TensorDesc{
+              type, extents,
+              some_sharding(random_, rank, shape_.rank(), kind == Reduction::none ? 0 : 50, kind)});
     }
   }
 
@@ -129,7 +146,8 @@ class ElementCases {
  private:
   void one(DType type, Reduction kind, const TensorDesc& desc) {
     ++cases;
-    const Reduction values = kind == Reduction::none ? (is_boolean(type) ? Reduction::any : Reduction::sum) : kind;
+    const Reduction values =
+        kind == Reduction::none ? (is_boolean(type) ? Reduction::any : Reduction::sum) : kind;
     const int rank = desc.rank();
     const std::string terms = "ijk";
     const std::string of = terms.substr(0, static_cast<std::size_t>(rank));
@@ -137,19 +155,25 @@ class ElementCases {
     const Whole<Exact> whole_x = whole(desc, values, 1);
     // Resharding finishes partial values.
     compare("reshard", x, reshard(x, some_sharding(random_, rank, shape_.rank())), whole_x);
-    // Reductions: by the tensor's own kind when it is partial, else by each that the type has; finished, scattered, open.
+    // Reductions: by the tensor's own kind when it is partial, else by each that the type has;
+    // finished, scattered, open.
     for (int k = 1; k < reductions; ++k) {
       const Reduction by = static_cast<Reduction>(k);
       if (!defined(by, type) || (!desc.sharding.partial.empty() && by != kind)) continue;
-      if (by == Reduction::product && values != Reduction::product) continue;  // its values would grow
+      if (by == Reduction::product && values != Reduction::product)
+        continue;  // its values would grow
       const Terms reduced = parse((of + "->" + of.substr(1)).c_str());
       Sharding out = some_sharding(random_, rank - 1, shape_.rank(), 40, by);
       if (!detail::check_open_axes(reduced, {desc.sharding}, out, by).ok()) out = out.finished();
       const DynamicTensor y = reduce_by(by, of + "->" + of.substr(1), x, out);
-      compare("reduce " + std::string(name_of(by)), x, reshard(y, out.finished()), reduce_exact(type, by, reduced, whole_x));
+      compare("reduce " + std::string(name_of(by)), x, reshard(y, out.finished()),
+              reduce_exact(type, by, reduced, whole_x));
     }
     if (rank == 2)
-      compare("transpose", x, reshard(transpose("ij->ji", x), some_sharding(random_, 2, shape_.rank())), map_exact(parse("ij->ji"), type, {whole_x}, [](const std::vector<Exact>& v) { return v[0]; }));
+      compare("transpose", x,
+              reshard(transpose("ij->ji", x), some_sharding(random_, 2, shape_.rank())),
+              map_exact(parse("ij->ji"), type, {whole_x},
+                        [](const std::vector<Exact>& v) { return v[0]; }));
     if (!desc.sharding.partial.empty()) return;
     // A function of two, the other differently sharded.
     TensorDesc other = desc;
@@ -157,10 +181,14 @@ class ElementCases {
     const DynamicTensor y = input(other, values, 2);
     const Whole<Exact> whole_y = whole(other, values, 2);
     const std::string equation = of + "," + of + "->" + of;
-    const DynamicTensor sum = with_type(type, [&](auto zero) { return map_dynamic<decltype(zero)>(equation, AddOne{}, desc.sharding, x, y); });
-    compare("map", x, sum, map_exact(parse(equation.c_str()), type, {whole_x, whole_y}, [&](const std::vector<Exact>& v) {
-              return is_boolean(type) ? Exact(v[0] != v[1]) : v[0] + v[1] + 1.0;
-            }));
+    const DynamicTensor sum = with_type(type, [&](auto zero) {
+      return map_dynamic<decltype(zero)>(equation, AddOne{}, desc.sharding, x, y);
+    });
+    compare("map", x, sum,
+            map_exact(parse(equation.c_str()), type, {whole_x, whole_y},
+                      [&](const std::vector<Exact>& v) {
+                        return is_boolean(type) ? Exact(v[0] != v[1]) : v[0] + v[1] + 1.0;
+                      }));
     if (rank == 2 && is_number(type)) {
       const Sharding out = some_sharding(random_, 2, shape_.rank());
       const DynamicTensor product = einsum("ik,jk->ij", x, y, out);
@@ -170,17 +198,25 @@ class ElementCases {
     }
   }
 
-  static DynamicTensor reduce_by(Reduction by, const std::string& equation, const DynamicTensor& x, const Sharding& out) {
+  static DynamicTensor reduce_by(Reduction by, const std::string& equation, const DynamicTensor& x,
+                                 const Sharding& out) {
     switch (by) {
-      case Reduction::product: return reduce<Product>(equation, x, out);
-      case Reduction::max: return reduce<Max>(equation, x, out);
-      case Reduction::min: return reduce<Min>(equation, x, out);
-      case Reduction::any: return reduce<Any>(equation, x, out);
-      case Reduction::all: return reduce<All>(equation, x, out);
-      default: return reduce<Sum>(equation, x, out);
+      case Reduction::product:
+        return reduce<Product>(equation, x, out);
+      case Reduction::max:
+        return reduce<Max>(equation, x, out);
+      case Reduction::min:
+        return reduce<Min>(equation, x, out);
+      case Reduction::any:
+        return reduce<Any>(equation, x, out);
+      case Reduction::all:
+        return reduce<All>(equation, x, out);
+      default:
+        return reduce<Sum>(equation, x, out);
     }
   }
-  static Whole<Exact> reduce_exact(DType type, Reduction by, const Terms& terms, const Whole<Exact>& x) {
+  static Whole<Exact> reduce_exact(DType type, Reduction by, const Terms& terms,
+                                   const Whole<Exact>& x) {
     const Letters letters(terms, {x.extents});
     Whole<Exact> y(letters.result, start_exact(type, by));
     for_each_index(letters.extents, [&](const Extents& at) {
@@ -191,7 +227,8 @@ class ElementCases {
     return y;
   }
   template <class F>
-  static Whole<Exact> map_exact(const Terms& terms, DType type, const std::vector<Whole<Exact>>& x, F f) {
+  static Whole<Exact> map_exact(const Terms& terms, DType type, const std::vector<Whole<Exact>>& x,
+                                F f) {
     Whole<Exact> y = support::map<Exact>(terms, x, f);
     for (Exact& e : y.values) e = stored(type, e);
     return y;
@@ -203,13 +240,13 @@ class ElementCases {
     const int parts = shape_.group_size(desc.sharding.partial);
     for (Index i = 0; i < x.size(); ++i) {
       x[i] = element_value(desc.type, values, seed, i, 0);
-      for (int q = 1; q < parts; ++q) x[i] = join_exact(values, x[i], element_value(desc.type, values, seed, i, q));
+      for (int q = 1; q < parts; ++q)
+        x[i] = join_exact(values, x[i], element_value(desc.type, values, seed, i, q));
       x[i] = stored(desc.type, x[i]);
     }
     return x;
   }
-  template <class F>
-  void for_each_of_block(const TensorDesc& desc, F f) const {
+  template <class F> void for_each_of_block(const TensorDesc& desc, F f) const {
     const Box box = block(desc.extents, desc.sharding, shape_, mesh_->coordinates());
     const Extents strides = row_major_strides(desc.extents);
     Index local = 0;
@@ -223,13 +260,17 @@ class ElementCases {
     const TensorCore core = TensorCore::make(mesh_, desc);
     std::vector<std::byte> bytes(static_cast<std::size_t>(TensorCore::local_bytes(*mesh_, desc)));
     const int part = shape_.group_rank(desc.sharding.partial, mesh_->coordinates());
-    for_each_of_block(desc, [&](Index local, Index i) { store(desc.type, bytes.data(), local, element_value(desc.type, values, seed, i, part)); });
+    for_each_of_block(desc, [&](Index local, Index i) {
+      store(desc.type, bytes.data(), local, element_value(desc.type, values, seed, i, part));
+    });
     detail::copy_from_host(core.data(), bytes.data(), static_cast<Index>(bytes.size()));
     return DynamicTensor(core);
   }
-  void compare(const std::string& what, const DynamicTensor& x, const DynamicTensor& y, const Whole<Exact>& expected) {
+  void compare(const std::string& what, const DynamicTensor& x, const DynamicTensor& y,
+               const Whole<Exact>& expected) {
     tessera::fence();
-    std::vector<std::byte> bytes(static_cast<std::size_t>(TensorCore::local_bytes(*mesh_, y.desc())));
+    std::vector<std::byte> bytes(
+        static_cast<std::size_t>(TensorCore::local_bytes(*mesh_, y.desc())));
     detail::copy_to_host(bytes.data(), y.core().data(), static_cast<Index>(bytes.size()));
     if (!(y.extents() == expected.extents)) wrong.push_back(what + ": other extents");
     bool said = false;
@@ -237,9 +278,13 @@ class ElementCases {
       const Exact got = load(y.type(), bytes.data(), local);
       if (said || got == expected[i]) return;
       said = true;
-      const auto text = [](Exact e) { return std::to_string(e.real()) + "+" + std::to_string(e.imag()) + "i"; };
-      wrong.push_back(what + " of " + describe(x.desc(), shape_) + " to " + describe(y.desc(), shape_) + " on " + describe(shape_) + ", process " +
-                      std::to_string(mesh_->process()) + ", element " + std::to_string(i) + ": " + text(got) + " in place of " + text(expected[i]));
+      const auto text = [](Exact e) {
+        return std::to_string(e.real()) + "+" + std::to_string(e.imag()) + "i";
+      };
+      wrong.push_back(what + " of " + describe(x.desc(), shape_) + " to " +
+                      describe(y.desc(), shape_) + " on " + describe(shape_) + ", process " +
+                      std::to_string(mesh_->process()) + ", element " + std::to_string(i) + ": " +
+                      text(got) + " in place of " + text(expected[i]));
     });
   }
 

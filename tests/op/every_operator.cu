@@ -77,9 +77,9 @@ template <class T> void every_index(const ProcessMesh<Grid>& mesh) {
   dynamic_update_slice_into<"bsm", 'm'>(put, window, {0});
   auto by_name = take("vm,bs->bsm", DynamicTensor(table), DynamicTensor(ids));
   fmt::print(fmt::runtime("{}{}"), gather(same).values.size() + gather(back).values.size(),
-             gather(fresh).values.size() + gather(most).values.size() +
-                 gather(last).values.size() + gather(hot).values.size() +
-                 gather(put).values.size() + gather<T>(by_name).values.size());
+             gather(fresh).values.size() + gather(most).values.size() + gather(last).values.size() +
+                 gather(hot).values.size() + gather(put).values.size() +
+                 gather<T>(by_name).values.size());
 }
 
 template <class T> void every_operator(const ProcessMesh<Grid>& mesh) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // sanitized: preset address
-// Every small convolution in one dimension over 1 to 5 processes against plain loops: up to 9 elements and 4 taps, strides and dilations to 3,
-// padding from -1 to 3. Both block and window are ragged or empty on some process more often than not.
+// Every small convolution in one dimension over 1 to 5 processes against plain loops: up to 9
+// elements and 4 taps, strides and dilations to 3, padding from -1 to 3. Both block and window are
+// ragged or empty on some process more often than not.
 #include <doctest/doctest.h>
 
 #include "kernel/window_cases.hpp"
@@ -13,26 +14,34 @@ using namespace support;
 
 namespace {
 
-/// Convolves rows, which are split, by taps, which all have; the bits do not depend on the partition.
+/// Convolves rows, which are split, by taps, which all have; the bits do not depend on the
+/// partition.
 std::string wrong_convolution(const std::shared_ptr<MeshCore>& mesh, Index n, const Window& w) {
   static const Terms terms = parse("bxi,xio->bxo");
   const Sharding rows{{}, {0}, {}};
-  const TensorDesc x{DType::f64, {1, n, 1}, rows}, k{DType::f64, {w.size, 1, 1}, Sharding::replicated(3)};
+  const TensorDesc x{DType::f64, {1, n, 1}, rows},
+      k{DType::f64, {w.size, 1, 1}, Sharding::replicated(3)};
   const Convolution c{.stride = {w.stride},
                       .low = {w.low},
                       .high = {w.high},
                       .base_dilation = {w.base_dilation},
                       .window_dilation = {w.window_dilation},
                       .portable = true};
-  const Whole<double> left = whole_input<double>(x, mesh->shape(), 1), right = whole_input<double>(k, mesh->shape(), 2);
+  const Whole<double> left = whole_input<double>(x, mesh->shape(), 1),
+                      right = whole_input<double>(k, mesh->shape(), 2);
   const ConvolveWindows shape{{w}};
   Whole<double> expected(convolved_extents(shape, parts_of(terms), x.extents, k.extents));
-  for_each_product(terms, shape, x.extents, k.extents, [&](Index in, Index weight, Index result) { expected[result] += left[in] * right[weight]; });
-  const DynamicTensor y = convolve("bxi,xio->bxo", make_input<double>(mesh, x, 1), make_input<double>(mesh, k, 2), c, rows);
+  for_each_product(terms, shape, x.extents, k.extents, [&](Index in, Index weight, Index result) {
+    expected[result] += left[in] * right[weight];
+  });
+  const DynamicTensor y = convolve("bxi,xio->bxo", make_input<double>(mesh, x, 1),
+                                   make_input<double>(mesh, k, 2), c, rows);
   std::vector<double> wanted;
   for (Index i = y.box()[1].lo; i < y.box()[1].hi; ++i) wanted.push_back(expected[i]);
   const std::string text = difference(host_block<double>(y), wanted, 1e-12);
-  return text.empty() ? "" : std::to_string(n) + " rows on " + std::to_string(mesh->shape().processes()) + " processes: " + text;
+  return text.empty() ? ""
+                      : std::to_string(n) + " rows on " +
+                            std::to_string(mesh->shape().processes()) + " processes: " + text;
 }
 
 }  // namespace

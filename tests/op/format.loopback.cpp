@@ -14,11 +14,12 @@ struct model : Axis<> {};
 }  // namespace grid
 using grid::data, grid::model;
 using Grid = Mesh<data, model>;
-template <class T, class... Dims>
-using Of = ShardedTensor<T, Grid, P<Dims...>>;
+template <class T, class... Dims> using Of = ShardedTensor<T, Grid, P<Dims...>>;
 
 struct Place {
-  KOKKOS_FUNCTION double operator()(const GlobalIndex& i) const { return static_cast<double>(10 * i[0] + i[1]); }
+  KOKKOS_FUNCTION double operator()(const GlobalIndex& i) const {
+    return static_cast<double>(10 * i[0] + i[1]);
+  }
 };
 }  // namespace
 
@@ -27,19 +28,25 @@ TEST_CASE("a tensor's text is what one process sees, and needs no other process"
     const auto mesh = make_mesh<Grid>(world, 2, 2);
     const auto x = from_function<Of<float, data, model>>(mesh, {5, 6}, Place{});
     if (mesh.process() != 3) return;  // the others are not waited for
-    CHECK(fmt::format("{}", x) == "float 5x6 P<data,model> on data=2 x model=2, process 3 has [3,5) x [3,6): [33, 34, 35, 43, 44, 45]");
+    CHECK(fmt::format("{}", x) ==
+          "float 5x6 P<data,model> on data=2 x model=2, process 3 has [3,5) x [3,6): [33, 34, 35, "
+          "43, 44, 45]");
     CHECK(fmt::format("{:s}", x) == "float 5x6 P<data,model> on data=2 x model=2");
     CHECK(fmt::format("{:b}", DynamicTensor(x)) ==
-          "float 5x6 P<data,model> on data=2 x model=2, process 3 has [3,5) x [3,6):\n[[33, 34, 35],\n [43, 44, 45]]");
+          "float 5x6 P<data,model> on data=2 x model=2, process 3 has [3,5) x [3,6):\n[[33, 34, "
+          "35],\n [43, 44, 45]]");
     CHECK(fmt::format("{}", zeros<Of<std::int32_t, _>>(mesh, 9)) ==
           "int32 9 P<_> on data=2 x model=2, process 3 has [0,9): [0, 0, 0, 0, 0, 0, ...]");
-    CHECK(fmt::format("{}", zeros<Of<double, data>>(mesh, 1)) == "double 1 P<data> on data=2 x model=2, process 3 has [1,1): []");
-    CHECK(fmt::format("{}", full<Of<double>>(mesh, {}, 2.5)) == "double scalar P<> on data=2 x model=2, process 3 has everything: [2.5]");
+    CHECK(fmt::format("{}", zeros<Of<double, data>>(mesh, 1)) ==
+          "double 1 P<data> on data=2 x model=2, process 3 has [1,1): []");
+    CHECK(fmt::format("{}", full<Of<double>>(mesh, {}, 2.5)) ==
+          "double scalar P<> on data=2 x model=2, process 3 has everything: [2.5]");
     CHECK(fmt::format("{}", Of<float, data>()) == "an empty tensor");
     CHECK(fmt::format("{}", mesh) == "data=2 x model=2, process 3");
     CHECK_THROWS_AS(static_cast<void>(fmt::format(fmt::runtime("{:x}"), x)), fmt::format_error);
   });
-  CHECK(fmt::format("{}", zeros<Of<float, data>>(dry_mesh<Grid>(2, 2), 8)) == "float 8 P<data> on data=2 x model=2, process 0 has [0,4) (dry)");
+  CHECK(fmt::format("{}", zeros<Of<float, data>>(dry_mesh<Grid>(2, 2), 8)) ==
+        "float 8 P<data> on data=2 x model=2, process 0 has [0,4) (dry)");
 }
 
 TEST_CASE("every public value has a text") {
@@ -49,13 +56,15 @@ TEST_CASE("every public value has a text") {
   CHECK(fmt::format("{:>18}", with_names<Grid>(s)) == "   P<data,_,model>");
   CHECK(fmt::format("{}", with_names<Grid>(desc)) == "float 8x6x4 P<data,_,model>");
   CHECK(fmt::format("{}", desc) == "float 8x6x4 P<axis0,_,axis1>");
-  CHECK(fmt::format("{} {}", MeshShape{2, 4}, with_names<Grid>(MeshShape{2, 4})) == "axis0=2 x axis1=4 data=2 x model=4");
+  CHECK(fmt::format("{} {}", MeshShape{2, 4}, with_names<Grid>(MeshShape{2, 4})) ==
+        "axis0=2 x axis1=4 data=2 x model=4");
   CHECK(fmt::format("{}", sizes<Grid>(2, 4)) == "data=2 x model=4");
   CHECK(fmt::format("{} {}", whole({3, 4}), Interval{1, 2}) == "[0,3) x [0,4) [1,2)");
   CHECK(fmt::format("{} {}", Extents{3, 4}, Extents{}) == "3x4 scalar");
   CHECK(fmt::format("{} {} {}", DType::i64, Reduction::sum, all_gather) == "int64 sum all-gather");
   CHECK(fmt::format("{}", Machine{}) ==
-        "message 1 us, payload 4.7 GiB/s, copy 9.5 GiB/s, 1000 flop 10 ns in single and 20 ns in double precision");
+        "message 1 us, payload 4.7 GiB/s, copy 9.5 GiB/s, 1000 flop 10 ns in single and 20 ns in "
+        "double precision");
   const Plan plan = plan_reshard({DType::f32, {8}, Sharding{{0}}}, Sharding{{}}, MeshShape{2});
   CHECK(fmt::format("{}", plan) == explain(plan, {}));
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // sanitized: preset address
-// Halo exchanges against their definition: some of everything on all meshes, and every small case in one dimension.
+// Halo exchanges against their definition: some of everything on all meshes, and every small case
+// in one dimension.
 #include <doctest/doctest.h>
 
 #include <mutex>
@@ -23,7 +24,8 @@ TEST_CASE("halos equal their definition, and cost what their plans say, for some
       for (int round = 0; round < 3; ++round) {
         MeshOptions options;
         options.machine = some_machine(random);
-        if (round % 2 == 0) options.machine.message_ps *= 100;  // so that dimensions are taken in turn
+        if (round % 2 == 0)
+          options.machine.message_ps *= 100;            // so that dimensions are taken in turn
         if (round == 2) options.windows = Windows::on;  // halos in place are read where they lie
         const auto mesh = make_mesh_core(world, shape, axis_names(shape.rank()), options);
         for (int i = 0; i < 6; ++i) {
@@ -40,7 +42,9 @@ TEST_CASE("halos equal their definition, and cost what their plans say, for some
   CHECK(cases > 1000);
 }
 
-TEST_CASE("every halo in one dimension: extents to 7, widths to 3 and beyond all blocks, 1 to 5 processes") {
+TEST_CASE(
+    "every halo in one dimension: extents to 7, widths to 3 and beyond all blocks, 1 to 5 "
+    "processes") {
   std::mutex mutex;
   std::vector<std::string> wrong;
   long cases = 0;
@@ -74,11 +78,12 @@ struct model : Axis<> {};
 }  // namespace grid
 using grid::data, grid::model;
 using Grid = Mesh<data, model>;
-template <class... D>
-using Field = ShardedTensor<double, Grid, P<D...>>;
+template <class... D> using Field = ShardedTensor<double, Grid, P<D...>>;
 
 struct Linear {
-  KOKKOS_FUNCTION double operator()(const GlobalIndex& i) const { return static_cast<double>(i.linear()); }
+  KOKKOS_FUNCTION double operator()(const GlobalIndex& i) const {
+    return static_cast<double>(i.linear());
+  }
 };
 
 /// One step of a five-point stencil, on a box.
@@ -86,25 +91,31 @@ struct FivePoints {
   GlobalView<LocalView<double, 2>> in, out;
   void on(const Box& box) const {
     for (Index i = box[0].lo; i < box[0].hi; ++i)
-      for (Index j = box[1].lo; j < box[1].hi; ++j) out(i, j) = in(i, j) + 2 * in(i - 1, j) + 3 * in(i + 1, j) + 5 * in(i, j - 1) + 7 * in(i, j + 1);
+      for (Index j = box[1].lo; j < box[1].hi; ++j)
+        out(i, j) =
+            in(i, j) + 2 * in(i - 1, j) + 3 * in(i + 1, j) + 5 * in(i, j - 1) + 7 * in(i, j + 1);
   }
 };
 }  // namespace
 
 TEST_CASE("a stencil step computed while its halo travels is the step") {
   for (const Windows windows : {Windows::off, Windows::on})
-    for (const MeshSizes<Grid> size : {sizes<Grid>(1, 1), sizes<Grid>(2, 3), sizes<Grid>(3, 2), sizes<Grid>(4, 2)})
+    for (const MeshSizes<Grid> size :
+         {sizes<Grid>(1, 1), sizes<Grid>(2, 3), sizes<Grid>(3, 2), sizes<Grid>(4, 2)})
       run_loopback(size.shape.processes(), [&](std::shared_ptr<Transport> world) {
         MeshOptions options;
         options.windows = windows;
         const auto mesh = make_mesh<Grid>(world, size, options);
         const Index rows = 11, columns = 7;
-        auto u = make_halo<Field<data, model>, 0, 1>(mesh, {rows, columns}, 1, 1, Boundary::periodic);
+        auto u =
+            make_halo<Field<data, model>, 0, 1>(mesh, {rows, columns}, 1, 1, Boundary::periodic);
         auto v = u.like();
         u.assign(from_function<Field<data, model>>(mesh, {rows, columns}, Linear{}));
         std::vector<double> x(static_cast<std::size_t>(rows * columns)), y(x.size());
         for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<double>(i);
-        const auto at = [&](Index i, Index j) { return static_cast<std::size_t>((i + rows) % rows * columns + (j + columns) % columns); };
+        const auto at = [&](Index i, Index j) {
+          return static_cast<std::size_t>((i + rows) % rows * columns + (j + columns) % columns);
+        };
         for (int step = 0; step < 4; ++step) {
           auto pending = u.exchange_async();
           const FivePoints points{u.global(), v.global()};
@@ -114,7 +125,8 @@ TEST_CASE("a stencil step computed while its halo travels is the step") {
           std::swap(u, v);
           for (Index i = 0; i < rows; ++i)
             for (Index j = 0; j < columns; ++j)
-              y[at(i, j)] = x[at(i, j)] + 2 * x[at(i - 1, j)] + 3 * x[at(i + 1, j)] + 5 * x[at(i, j - 1)] + 7 * x[at(i, j + 1)];
+              y[at(i, j)] = x[at(i, j)] + 2 * x[at(i - 1, j)] + 3 * x[at(i + 1, j)] +
+                            5 * x[at(i, j - 1)] + 7 * x[at(i, j + 1)];
           std::swap(x, y);
         }
         CHECK(gather(u.tensor()).values == x);
@@ -125,7 +137,8 @@ TEST_CASE("typed halos are dynamic ones; what cannot be is said with its numbers
   run_loopback(4, [](std::shared_ptr<Transport> world) {
     const auto mesh = make_mesh<Grid>(world, 2, 2);
     const auto x = from_function<Field<data, model>>(mesh, {6, 5}, Linear{});
-    const auto u = halo_exchange<0, 1>(x, {1, 0}, {2, 1}, {Boundary::none, Boundary::constant}, 0.5);
+    const auto u =
+        halo_exchange<0, 1>(x, {1, 0}, {2, 1}, {Boundary::none, Boundary::constant}, 0.5);
     const Halo halo{{1, 2, Boundary::none}, {0, 1, Boundary::constant}};
     CHECK(u.halo() == halo);
     const auto v = halo_exchange<double>(DynamicTensor(x), halo, 0.5);
@@ -136,19 +149,29 @@ TEST_CASE("typed halos are dynamic ones; what cannot be is said with its numbers
       for (std::size_t j = 0; j < a.extent(1); ++j) same = same && a(i, j) == b(i, j);
     CHECK(same);
     CHECK(static_cast<Index>(u.interior().size()) == u.own_box().size());
-    const auto [p, q] = halo_exchange_together<1>(1, 1, Boundary::periodic, x, reshard<P<_, data>>(x));
+    const auto [p, q] =
+        halo_exchange_together<1>(1, 1, Boundary::periodic, x, reshard<P<_, data>>(x));
     const auto alone = halo_exchange<Only<exchanges<model>>, 1>(x, 1, 1, Boundary::periodic);
-    CHECK(p.global()(p.own_box()[0].lo, -1 + p.own_box()[1].lo) == alone.global()(p.own_box()[0].lo, -1 + p.own_box()[1].lo));
+    CHECK(p.global()(p.own_box()[0].lo, -1 + p.own_box()[1].lo) ==
+          alone.global()(p.own_box()[0].lo, -1 + p.own_box()[1].lo));
     CHECK(q.box()[1].size() == q.own_box()[1].size() + 2);
     CHECK(gather(halo_adjoint(halo_exchange<0>(x, 6, 0, Boundary::periodic))).values[29] > 0);
     using doctest::Contains;
-    CHECK_THROWS_WITH_AS((halo_exchange<0>(x, -1, 1, Boundary::none)), Contains("the halo of dimension 0 is -1 low and 1 high; widths are 0 or more"), ShapeError);
-    CHECK_THROWS_WITH_AS((halo_exchange<1>(x, 0, 5, Boundary::reflected)),
-                         Contains("the halo of dimension 1 is 5 wide, and the mirror image of 5 elements has 4"), ShapeError);
-    CHECK_THROWS_WITH_AS((halo_exchange<0, 1>(x, {1}, 1, Boundary::none)), Contains("names 2 dimensions and is given 1 widths"), UsageError);
-    CHECK_THROWS_WITH_AS(halo_exchange(DynamicTensor(x), Halo{{1, 1, Boundary::none}}), Contains("widths for 1 dimensions and the tensor has 2"), ShapeError);
-    CHECK_THROWS_WITH_AS((u.DynamicHaloTensor::view<float, 2>()), Contains("viewed as one of float"), UsageError);
-    CHECK_THROWS_WITH_AS(HaloTensor<Field<data>>().box(), Contains("an empty halo tensor"), UsageError);
+    CHECK_THROWS_WITH_AS(
+        (halo_exchange<0>(x, -1, 1, Boundary::none)),
+        Contains("the halo of dimension 0 is -1 low and 1 high; widths are 0 or more"), ShapeError);
+    CHECK_THROWS_WITH_AS(
+        (halo_exchange<1>(x, 0, 5, Boundary::reflected)),
+        Contains("the halo of dimension 1 is 5 wide, and the mirror image of 5 elements has 4"),
+        ShapeError);
+    CHECK_THROWS_WITH_AS((halo_exchange<0, 1>(x, {1}, 1, Boundary::none)),
+                         Contains("names 2 dimensions and is given 1 widths"), UsageError);
+    CHECK_THROWS_WITH_AS(halo_exchange(DynamicTensor(x), Halo{{1, 1, Boundary::none}}),
+                         Contains("widths for 1 dimensions and the tensor has 2"), ShapeError);
+    CHECK_THROWS_WITH_AS((u.DynamicHaloTensor::view<float, 2>()),
+                         Contains("viewed as one of float"), UsageError);
+    CHECK_THROWS_WITH_AS(HaloTensor<Field<data>>().box(), Contains("an empty halo tensor"),
+                         UsageError);
     auto pending = u.exchange_async();
     CHECK_THROWS_WITH_AS(u.exchange(), Contains("has not been waited for"), UsageError);
     pending.wait();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A sample of the cases of halo.loopback.cpp between the processes of an MPI job: by messages, with the calls that MPI
-// sees, and through the node's shared memory.
+// A sample of the cases of halo.loopback.cpp between the processes of an MPI job: by messages, with
+// the calls that MPI sees, and through the node's shared memory.
 #include <doctest/doctest.h>
 
 #include "halo_cases.hpp"
@@ -20,7 +20,9 @@ struct Signature final : HaloObserver {
   std::string end(const std::vector<Call>& made) override {
     pmpi::record(false);
     std::vector<std::string> planned, seen;
-    const auto is_data = [](const std::string& text) { return text.starts_with("send") || text.starts_with("receive"); };
+    const auto is_data = [](const std::string& text) {
+      return text.starts_with("send") || text.starts_with("receive");
+    };
     for (const Call& call : made)
       for (const std::string& text : pmpi::texts_of(call, mesh->shape(), mesh->coordinates()))
         if (is_data(text)) planned.push_back(text.substr(text.find(" over ")));
@@ -49,15 +51,19 @@ void run_cases(std::uint64_t otherwise, int count, Windows windows, Check check)
       signature.mesh = mesh.get();
       halo_observer = windows == Windows::off && check == Check::normal ? &signature : nullptr;
       for (int i = 0; i < count; ++i)
-        if (const std::string text = halo_case(mesh, random); !text.empty() && ++wrong <= 3) MESSAGE(text);
+        if (const std::string text = halo_case(mesh, random); !text.empty() && ++wrong <= 3)
+          MESSAGE(text);
     }
   halo_observer = nullptr;
   CHECK(wrong == 0);
-  if (world->size() > 1 && windows == Windows::off && check == Check::normal) CHECK(signature.calls > 20);
+  if (world->size() > 1 && windows == Windows::off && check == Check::normal)
+    CHECK(signature.calls > 20);
 }
 
 }  // namespace
 
-TEST_CASE("halos by messages, and the calls that MPI sees") { run_cases(91, 12, Windows::off, Check::normal); }
+TEST_CASE("halos by messages, and the calls that MPI sees") {
+  run_cases(91, 12, Windows::off, Check::normal);
+}
 TEST_CASE("halos by messages, compared") { run_cases(92, 4, Windows::off, Check::communicating); }
 TEST_CASE("halos read where they lie") { run_cases(93, 12, Windows::on, Check::normal); }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// One tensor with a halo, chosen by a seed: values against the definition, element by element; ledger, calls and arena
-/// against the plan; started, in place and together against at once; the adjoint against the sum that it is.
+/// One tensor with a halo, chosen by a seed: values against the definition, element by element;
+/// ledger, calls and arena against the plan; started, in place and together against at once; the
+/// adjoint against the sum that it is.
 ///
 ///     std::string wrong = support::halo_case(mesh, random);           // collective over the mesh
 #include <initializer_list>
@@ -31,8 +32,10 @@ inline Index halo_element(Index v, Index n, Boundary boundary) {
   if (v >= 0 && v < n) return v;
   switch (boundary) {
     case Boundary::none:
-    case Boundary::constant: return -1;
-    case Boundary::periodic: return (v % n + n) % n;
+    case Boundary::constant:
+      return -1;
+    case Boundary::periodic:
+      return (v % n + n) % n;
     case Boundary::reflected:
       while (v < 0 || v >= n) v = v < 0 ? -v : 2 * (n - 1) - v;
       return v;
@@ -45,7 +48,8 @@ inline Index halo_element(Index v, Index n, Boundary boundary) {
 
 class HaloCases {
  public:
-  HaloCases(std::shared_ptr<MeshCore> mesh, Random& random) : mesh_(std::move(mesh)), shape_(mesh_->shape()), random_(random) {
+  HaloCases(std::shared_ptr<MeshCore> mesh, Random& random)
+      : mesh_(std::move(mesh)), shape_(mesh_->shape()), random_(random) {
     use_all_elements();
     use_accumulate<double>();
     use_accumulate<std::int32_t>();
@@ -53,11 +57,13 @@ class HaloCases {
 
   std::string run() {
     const int rank = 1 + random_.below(3);
-    for (int d = 0; d < rank; ++d) extents_.push_back(random_.of<Index>({1, 2, 3, 4, 5, 7, 8, 9, random_.chance(30) ? 0 : 12}));
+    for (int d = 0; d < rank; ++d)
+      extents_.push_back(random_.of<Index>({1, 2, 3, 4, 5, 7, 8, 9, random_.chance(30) ? 0 : 12}));
     sharding_ = some_sharding(random_, rank, shape_.rank());
     for (int d = 0; d < rank; ++d) halo_.push_back(some_dim(extents_[d]));
     type_ = static_cast<DType>(random_.below(dtypes));
-    return all({&HaloCases::at_once, &HaloCases::in_place, &HaloCases::together, &HaloCases::adjoint});
+    return all(
+        {&HaloCases::at_once, &HaloCases::in_place, &HaloCases::together, &HaloCases::adjoint});
   }
   /// One case in one dimension that is split over axis 0.
   std::string one(Index n, const HaloDim& halo) {
@@ -70,18 +76,22 @@ class HaloCases {
 
  private:
   std::string all(std::initializer_list<std::string (HaloCases::*)()> parts) {
-    label_ = std::string(name_of(type_)) + " on " + describe(shape_) + ", " + describe(desc(), shape_) + " with";
+    label_ = std::string(name_of(type_)) + " on " + describe(shape_) + ", " +
+             describe(desc(), shape_) + " with";
     for (const HaloDim& d : halo_)
-      label_ += " " + std::to_string(d.low) + "_" + std::to_string(d.high) + " " + std::string(name_of(d.boundary));
+      label_ += " " + std::to_string(d.low) + "_" + std::to_string(d.high) + " " +
+                std::string(name_of(d.boundary));
     for (const auto part : parts) {
       const std::string text = (this->*part)();
-      if (!text.empty()) return label_ + ", process " + std::to_string(mesh_->process()) + ": " + text;
+      if (!text.empty())
+        return label_ + ", process " + std::to_string(mesh_->process()) + ": " + text;
     }
     return "";
   }
   HaloDim some_dim(Index n) {
-    HaloDim d{random_.below(4), random_.below(4), random_.of<Boundary>({Boundary::none, Boundary::constant, Boundary::periodic, Boundary::reflected,
-                                                                        Boundary::symmetric})};
+    HaloDim d{random_.below(4), random_.below(4),
+              random_.of<Boundary>({Boundary::none, Boundary::constant, Boundary::periodic,
+                                    Boundary::reflected, Boundary::symmetric})};
     if (random_.chance(25)) d.low = random_.below(static_cast<int>(2 * n) + 1);
     if (random_.chance(25)) d.high = random_.below(static_cast<int>(2 * n) + 1);
     if (random_.chance(25)) d.low = d.high = 0;
@@ -94,14 +104,19 @@ class HaloCases {
   }
   TensorDesc desc(DType type) const { return {type, extents_, sharding_}; }
   TensorDesc desc() const { return desc(type_); }
-  Exact value(DType type, Index i, std::uint64_t seed) const { return element_value(type, is_boolean(type) ? Reduction::any : Reduction::sum, seed, i, 0); }
+  Exact value(DType type, Index i, std::uint64_t seed) const {
+    return element_value(type, is_boolean(type) ? Reduction::any : Reduction::sum, seed, i, 0);
+  }
 
   DynamicTensor tensor(DType type, std::uint64_t seed) const {
     const TensorCore core = TensorCore::make(mesh_, desc(type));
-    std::vector<std::byte> bytes(static_cast<std::size_t>(TensorCore::local_bytes(*mesh_, desc(type))));
+    std::vector<std::byte> bytes(
+        static_cast<std::size_t>(TensorCore::local_bytes(*mesh_, desc(type))));
     const Box box = core.box();
     Index local = 0;
-    for_each_index(box.extents(), [&](const Extents& at) { store(type, bytes.data(), local++, value(type, linear(box, at), seed)); });
+    for_each_index(box.extents(), [&](const Extents& at) {
+      store(type, bytes.data(), local++, value(type, linear(box, at), seed));
+    });
     detail::copy_from_host(core.data(), bytes.data(), static_cast<Index>(bytes.size()));
     return DynamicTensor(core);
   }
@@ -138,7 +153,8 @@ class HaloCases {
   std::string compare(const DynamicHaloTensor& u, std::uint64_t seed, Exact outside) const {
     tessera::fence();
     const Box box = expected_box();
-    if (!(u.box().extents() == box.extents()) || (!box.empty() && !(u.box() == box))) return "another box";
+    if (!(u.box().extents() == box.extents()) || (!box.empty() && !(u.box() == box)))
+      return "another box";
     const DType type = u.desc().type;
     std::vector<std::byte> bytes(static_cast<std::size_t>(box.size()) * size_of(type));
     detail::copy_to_host(bytes.data(), u.block().core.data(), static_cast<Index>(bytes.size()));
@@ -148,14 +164,14 @@ class HaloCases {
       const Index i = source(box, at);
       const Exact wanted = i < 0 ? outside : value(type, i, seed);
       if (const Exact got = load(type, bytes.data(), local++); got != wanted && text.empty())
-        text = "element " + std::to_string(local - 1) + " is " + std::to_string(got.real()) + " in place of " + std::to_string(wanted.real());
+        text = "element " + std::to_string(local - 1) + " is " + std::to_string(got.real()) +
+               " in place of " + std::to_string(wanted.real());
     });
     return text;
   }
 
   /// Runs an operator and compares ledger, calls and arena with its plan.
-  template <class Run>
-  std::string watch(const Plan& plan, const Run& body) const {
+  template <class Run> std::string watch(const Plan& plan, const Run& body) const {
     Arena& arena = mesh_->arena();
     Ledger& ledger = mesh_->ledger();
     const Index held = arena.in_use();
@@ -167,21 +183,27 @@ class HaloCases {
     body();
     std::vector<Call> planned;
     for (const StepWork& work : work_of(plan))
-      if (work.call.members > 1 || !work.call.send.empty() || !work.call.receive.empty()) planned.push_back(work.call);
+      if (work.call.members > 1 || !work.call.send.empty() || !work.call.receive.empty())
+        planned.push_back(work.call);
     const std::string seen = halo_observer != nullptr ? halo_observer->end(planned) : "";
     const Program program = recording.take();
     ledger.record_calls(false);
     if (!seen.empty()) return seen;
-    if (program.entries().size() != 1 || !(*program.entries()[0].plan == plan)) return "it ran another plan than the one on paper";
-    if (arena.peak() - held != plan.peak_bytes) return "the arena's peak is " + std::to_string(arena.peak() - held) + "\n" + describe(plan);
-    if (ledger.total().payload_bytes != plan.payload_bytes()) return "the ledger has other bytes\n" + describe(plan);
+    if (program.entries().size() != 1 || !(*program.entries()[0].plan == plan))
+      return "it ran another plan than the one on paper";
+    if (arena.peak() - held != plan.peak_bytes)
+      return "the arena's peak is " + std::to_string(arena.peak() - held) + "\n" + describe(plan);
+    if (ledger.total().payload_bytes != plan.payload_bytes())
+      return "the ledger has other bytes\n" + describe(plan);
     if (!(ledger.calls() == planned)) return "it made other calls than planned\n" + describe(plan);
     return "";
   }
   Plan plan(bool adjoint, bool in_place, DType type) const {
     const PlanOptions options = plan_options(*mesh_);
-    return adjoint ? plan_halo_adjoint(desc(type), halo_, shape_, mesh_->process(), options, {Corners::cheaper, in_place})
-                   : plan_halo(desc(type), halo_, shape_, mesh_->process(), options, {Corners::cheaper, in_place});
+    return adjoint ? plan_halo_adjoint(desc(type), halo_, shape_, mesh_->process(), options,
+                                       {Corners::cheaper, in_place})
+                   : plan_halo(desc(type), halo_, shape_, mesh_->process(), options,
+                               {Corners::cheaper, in_place});
   }
 
   std::string at_once() {
@@ -195,13 +217,16 @@ class HaloCases {
     const DynamicHaloTensor v = pending.wait();
     text = compare(v, 1, 0);
     if (!text.empty()) return "started: " + text;
-    const DynamicHaloTensor w = with_type(type_, [&](auto zero) { return halo_exchange<decltype(zero)>(x, halo_, decltype(zero)(1)); });
+    const DynamicHaloTensor w = with_type(type_, [&](auto zero) {
+      return halo_exchange<decltype(zero)>(x, halo_, decltype(zero)(1));
+    });
     text = compare(w, 1, 1);
     return text.empty() ? "" : "with a constant outside: " + text;
   }
   std::string in_place() {
-    const DynamicHaloTensor u =
-        with_type(type_, [&](auto zero) { return make_halo(mesh_, extents_, sharding_, halo_, decltype(zero)(1)); });
+    const DynamicHaloTensor u = with_type(type_, [&](auto zero) {
+      return make_halo(mesh_, extents_, sharding_, halo_, decltype(zero)(1));
+    });
     for (const std::uint64_t seed : {2, 3, 4}) {
       u.assign(tensor(type_, seed));
       std::string text = watch(plan(false, true, type_), [&] {
@@ -223,7 +248,8 @@ class HaloCases {
     const DynamicTensor x = tensor(type_, 5), y = tensor(type_, 6), z = tensor(type_, 7);
     const std::vector<DynamicHaloTensor> all = halo_exchange_together({x, y, z}, halo_);
     for (std::size_t i = 0; i < 3; ++i)
-      if (const std::string text = compare(all[i], 5 + i, 0); !text.empty()) return "together: " + text;
+      if (const std::string text = compare(all[i], 5 + i, 0); !text.empty())
+        return "together: " + text;
     all[0].assign(z);
     all[2].assign(x);
     const Index messages = plan(false, true, type_).messages();
@@ -231,17 +257,23 @@ class HaloCases {
     exchange_together(all[0], all[1], all[2]);
     const Index made = mesh_->ledger().total().messages;
     const PlanOptions options = plan_options(*mesh_);
-    const Plan one = plan_halo_together({x.desc(), y.desc(), z.desc()}, {halo_, halo_, halo_}, shape_, mesh_->process(), options, {Corners::cheaper, true});
+    const Plan one =
+        plan_halo_together({x.desc(), y.desc(), z.desc()}, {halo_, halo_, halo_}, shape_,
+                           mesh_->process(), options, {Corners::cheaper, true});
     if (made != one.messages()) return "together: other messages than planned";
-    if (made > 0 && messages > 0 && one.steps.size() == plan(false, true, type_).steps.size() && made != messages) return "together: more messages than one";
+    if (made > 0 && messages > 0 && one.steps.size() == plan(false, true, type_).steps.size() &&
+        made != messages)
+      return "together: more messages than one";
     for (std::size_t i = 0; i < 3; ++i)
-      if (const std::string text = compare(all[i], 7 - i, 0); !text.empty()) return "together in place: " + text;
+      if (const std::string text = compare(all[i], 7 - i, 0); !text.empty())
+        return "together in place: " + text;
     return "";
   }
 
   static bool same(const DynamicTensor& a, const DynamicTensor& b) {
     tessera::fence();
-    const auto bytes = static_cast<std::size_t>(TensorCore::local_bytes(*a.core().mesh(), a.desc()));
+    const auto bytes =
+        static_cast<std::size_t>(TensorCore::local_bytes(*a.core().mesh(), a.desc()));
     std::vector<std::byte> mine(bytes), theirs(bytes);
     detail::copy_to_host(mine.data(), a.core().data(), static_cast<Index>(bytes));
     detail::copy_to_host(theirs.data(), b.core().data(), static_cast<Index>(bytes));
@@ -256,14 +288,16 @@ class HaloCases {
     for (std::size_t i = 0; i < n; ++i) sum += x[i] * y[i];
     return sum;
   }
-  /// Sums over the processes that hold different blocks; exact, since all values are small whole numbers.
+  /// Sums over the processes that hold different blocks; exact, since all values are small whole
+  /// numbers.
   double over_all(double own) const {
     std::vector<std::int64_t> all = mesh_->gather_facts({static_cast<std::int64_t>(own)}, {});
     double sum = 0;
     for (int p = 0; p < shape_.processes(); ++p) {
       const Coordinates at = shape_.coordinates(p);
       bool first = true;  // of its replicas
-      for (int axis = 0; axis < shape_.rank(); ++axis) first = first && (sharding_.used().contains(axis) || at[axis] == 0);
+      for (int axis = 0; axis < shape_.rank(); ++axis)
+        first = first && (sharding_.used().contains(axis) || at[axis] == 0);
       if (first) sum += static_cast<double>(all[static_cast<std::size_t>(p)]);
     }
     return sum;
@@ -276,14 +310,22 @@ class HaloCases {
     std::vector<double> values(static_cast<std::size_t>(y.box().size()));
     for (std::size_t i = 0; i < values.size(); ++i)
       values[i] = static_cast<double>(element(9, static_cast<Index>(i), replica_number()));
-    detail::copy_from_host(y.block().core.data(), values.data(), static_cast<Index>(values.size() * sizeof(double)));
+    detail::copy_from_host(y.block().core.data(), values.data(),
+                           static_cast<Index>(values.size() * sizeof(double)));
     DynamicTensor back;
-    if (const std::string text = watch(plan(true, false, DType::f64), [&] { back = halo_adjoint(y); }); !text.empty()) return "adjoint: " + text;
+    if (const std::string text =
+            watch(plan(true, false, DType::f64), [&] { back = halo_adjoint(y); });
+        !text.empty())
+      return "adjoint: " + text;
     tessera::fence();
     const double forward = over_all(dot(ax.block().core, y.block().core.data(), y.box()));
     const double backward = over_all(dot(x.core(), back.core().data(), back.box()));
-    if (forward != backward) return "adjoint: " + std::to_string(forward) + " forward and " + std::to_string(backward) + " backward";
-    if (const std::string text = watch(plan(true, true, DType::f64), [&] { y.add_back(); }); !text.empty()) return "adjoint in place: " + text;
+    if (forward != backward)
+      return "adjoint: " + std::to_string(forward) + " forward and " + std::to_string(backward) +
+             " backward";
+    if (const std::string text = watch(plan(true, true, DType::f64), [&] { y.add_back(); });
+        !text.empty())
+      return "adjoint in place: " + text;
     if (!same(y.tensor(), back)) return "adjoint in place: another sum";
     return "";
   }
@@ -305,6 +347,8 @@ class HaloCases {
   std::string label_;
 };
 
-inline std::string halo_case(const std::shared_ptr<MeshCore>& mesh, Random& random) { return HaloCases(mesh, random).run(); }
+inline std::string halo_case(const std::shared_ptr<MeshCore>& mesh, Random& random) {
+  return HaloCases(mesh, random).run();
+}
 
 }  // namespace support

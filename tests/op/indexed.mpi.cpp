@@ -17,7 +17,8 @@ TEST_CASE("takes, scatters and windows that begin anywhere under MPI") {
       Random random(seed + 1000 * ++number);
       const auto mesh = make_mesh_core(world, shape, axis_names(shape.rank()), {});
       for (int i = 0; i < 40; ++i)
-        if (const std::string text = some_indexed_case(mesh, random); !text.empty() && ++wrong <= 3) MESSAGE(text);
+        if (const std::string text = some_indexed_case(mesh, random); !text.empty() && ++wrong <= 3)
+          MESSAGE(text);
     }
   CHECK(wrong == 0);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Single random cases of takes, scatters, one-hots and windows that begin anywhere, run and compared as those of cases.hpp
-/// are.
+/// Single random cases of takes, scatters, one-hots and windows that begin anywhere, run and
+/// compared as those of cases.hpp are.
 ///
 ///     std::string wrong = support::some_indexed_case(mesh, random);
 #include "cases.hpp"
@@ -18,29 +18,35 @@ inline WholeIndices whole_indices(const Extents& extents, std::uint64_t seed) {
   return x;
 }
 template <class I>
-DynamicTensor make_indices_of(const std::shared_ptr<MeshCore>& mesh, const TensorDesc& desc, std::uint64_t seed) {
+DynamicTensor make_indices_of(const std::shared_ptr<MeshCore>& mesh, const TensorDesc& desc,
+                              std::uint64_t seed) {
   use_element<I>();
   const TensorCore core = TensorCore::make(mesh, desc);
   const WholeIndices whole = whole_indices(desc.extents, seed);
   std::vector<I> values;
   for (std::int64_t i : block_of(whole, core.box())) values.push_back(static_cast<I>(i));
-  tessera::detail::copy_from_host(core.data(), values.data(), static_cast<Index>(values.size() * sizeof(I)));
+  tessera::detail::copy_from_host(core.data(), values.data(),
+                                  static_cast<Index>(values.size() * sizeof(I)));
   return DynamicTensor(core);
 }
-inline DynamicTensor make_indices(const std::shared_ptr<MeshCore>& mesh, const TensorDesc& desc, std::uint64_t seed) {
-  return desc.type == DType::i32 ? make_indices_of<std::int32_t>(mesh, desc, seed) : make_indices_of<std::int64_t>(mesh, desc, seed);
+inline DynamicTensor make_indices(const std::shared_ptr<MeshCore>& mesh, const TensorDesc& desc,
+                                  std::uint64_t seed) {
+  return desc.type == DType::i32 ? make_indices_of<std::int32_t>(mesh, desc, seed)
+                                 : make_indices_of<std::int64_t>(mesh, desc, seed);
 }
 
-inline constexpr const char* some_takes[] = {"vm,bs->bsm", "v,a->a",       "vm,b->mb",   "bv,bs->bs",   "bvm,bs->bsm",
-                                             "xyc,n,n->nc", "xyc,a,b->abc", "mv,bs->mbs", "xyz,n,mn,m->mn", "abvc,bs->sabc"};
-inline constexpr const char* some_scatters[] = {"vm,bs,bsm->vm", "v,a,a->v",   "mv,b,mb->mv", "bv,bs,bs->bv", "xyc,n,n,nc->xyc",
-                                                "xyc,a,b,abc->xyc", "v,a,ab->v", "bs,bsm->vm",  "n,n->v",       "n,n,nc->xcy",
-                                                "xyc,bn,n,ncb->cxy", "abvc,bs,sabc->abvc"};
+inline constexpr const char* some_takes[] = {
+    "vm,bs->bsm",  "v,a->a",       "vm,b->mb",   "bv,bs->bs",      "bvm,bs->bsm",
+    "xyc,n,n->nc", "xyc,a,b->abc", "mv,bs->mbs", "xyz,n,mn,m->mn", "abvc,bs->sabc"};
+inline constexpr const char* some_scatters[] = {
+    "vm,bs,bsm->vm",   "v,a,a->v",         "mv,b,mb->mv",       "bv,bs,bs->bv",
+    "xyc,n,n,nc->xyc", "xyc,a,b,abc->xyc", "v,a,ab->v",         "bs,bsm->vm",
+    "n,n->v",          "n,n,nc->xcy",      "xyc,bn,n,ncb->cxy", "abvc,bs,sabc->abvc"};
 
-template <class T>
-class IndexedCases {
+template <class T> class IndexedCases {
  public:
-  IndexedCases(std::shared_ptr<MeshCore> mesh, Random& random) : mesh_(std::move(mesh)), shape_(mesh_->shape()), random_(random) {}
+  IndexedCases(std::shared_ptr<MeshCore> mesh, Random& random)
+      : mesh_(std::move(mesh)), shape_(mesh_->shape()), random_(random) {}
 
   std::string take() {
     const Terms terms = parse(some_takes[random_.below(static_cast<int>(std::size(some_takes)))]);
@@ -49,30 +55,37 @@ class IndexedCases {
     TensorDescs descs{operand(terms.operands[0], dtype_of<T>, random_.chance(30) ? 40 : 0, kind)};
     const DynamicTensor x = make_input<T>(mesh_, descs[0], 1);
     std::vector<DynamicTensor> given;
-    const std::vector<WholeIndices> indices = index_operands(terms, 1, terms.operands.size(), descs, given);
+    const std::vector<WholeIndices> indices =
+        index_operands(terms, 1, terms.operands.size(), descs, given);
     Index elements = 1;
     for (char letter : terms.result) elements *= extent(letter);
     for (char letter : letters_without(terms.operands[0], terms.result))
-      if (extent(letter) == 0 && elements > 0) out_of_range = OutOfRange::drop;  // there is nothing to clamp to
+      if (extent(letter) == 0 && elements > 0)
+        out_of_range = OutOfRange::drop;  // there is nothing to clamp to
     const Shardings s = shardings_of(descs);
     Sharding out = some_sharding(random_, terms.result.size(), shape_.rank(), 40, kind);
-    if (!check_take(terms, s, out).ok()) out = some_sharding(random_, terms.result.size(), shape_.rank());
+    if (!check_take(terms, s, out).ok())
+      out = some_sharding(random_, terms.result.size(), shape_.rank());
     if (random_.chance(20)) out = deduce(terms, s);
     const std::string equation = to_text(terms);
-    const Whole<T> expected = support::take(terms, whole_input<T>(descs[0], shape_, 1), indices, out_of_range);
+    const Whole<T> expected =
+        support::take(terms, whole_input<T>(descs[0], shape_, 1), indices, out_of_range);
     return trial<T>("take " + equation, descs, out)(
         [&] {
           if (given.size() == 1) return tessera::take(equation, x, given[0], out, out_of_range);
-          if (given.size() == 2) return tessera::take(equation, x, {given[0], given[1]}, out, out_of_range);
+          if (given.size() == 2)
+            return tessera::take(equation, x, {given[0], given[1]}, out, out_of_range);
           return tessera::take(equation, x, {given[0], given[1], given[2]}, out, out_of_range);
         },
-        plan_take(terms, descs, out_of_range, out, shape_, mesh_->process(), plan_options(*mesh_)), expected,
-        descs[0].sharding.partial.empty() ? 0 : tolerance(shape_.processes()));
+        plan_take(terms, descs, out_of_range, out, shape_, mesh_->process(), plan_options(*mesh_)),
+        expected, descs[0].sharding.partial.empty() ? 0 : tolerance(shape_.processes()));
   }
 
   std::string scatter() {
-    const Terms terms = parse(some_scatters[random_.below(static_cast<int>(std::size(some_scatters)))]);
-    const Reduction kind = random_.of<Reduction>({Reduction::sum, Reduction::sum, Reduction::max, Reduction::min, Reduction::none});
+    const Terms terms =
+        parse(some_scatters[random_.below(static_cast<int>(std::size(some_scatters)))]);
+    const Reduction kind = random_.of<Reduction>(
+        {Reduction::sum, Reduction::sum, Reduction::max, Reduction::min, Reduction::none});
     OutOfRange out_of_range = random_.chance(50) ? OutOfRange::clamp : OutOfRange::drop;
     const int open = kind != Reduction::none && random_.chance(40) ? 40 : 0;
     const int last = terms.operands.size() - 1, first = has_operand(terms) ? 1 : 0;
@@ -93,34 +106,44 @@ class IndexedCases {
     }
     const Shardings s = shardings_of(descs);
     Sharding out = some_sharding(random_, terms.result.size(), shape_.rank(), 40, kind);
-    if (!check_scatter(terms, kind, s, out).ok()) out = some_sharding(random_, terms.result.size(), shape_.rank());
+    if (!check_scatter(terms, kind, s, out).ok())
+      out = some_sharding(random_, terms.result.size(), shape_.rank());
     if (random_.chance(20)) out = deduce_scatter(terms, s);
     Whole<T> begin(result, start_of<T>(kind));
-    if (first == 1) begin = support::transpose(Terms{{terms.operands[0]}, terms.result}, whole_input<T>(descs[0], shape_, 1));
+    if (first == 1)
+      begin = support::transpose(Terms{{terms.operands[0]}, terms.result},
+                                 whole_input<T>(descs[0], shape_, 1));
     const Whole<T> updates = whole_input<T>(descs[last], shape_, 2);
     const Whole<T> expected = support::scatter(terms, kind, begin, indices, updates, out_of_range);
     const std::string equation = to_text(terms);
     return trial<T>("scatter " + std::string(name_of(kind)) + " " + equation, descs, out)(
         [&] {
-          if (kind == Reduction::max) return scatter_of<Max>(equation, given, indexed, out, out_of_range);
-          if (kind == Reduction::min) return scatter_of<Min>(equation, given, indexed, out, out_of_range);
-          if (kind == Reduction::none) return scatter_of<Set>(equation, given, indexed, out, out_of_range);
+          if (kind == Reduction::max)
+            return scatter_of<Max>(equation, given, indexed, out, out_of_range);
+          if (kind == Reduction::min)
+            return scatter_of<Min>(equation, given, indexed, out, out_of_range);
+          if (kind == Reduction::none)
+            return scatter_of<Set>(equation, given, indexed, out, out_of_range);
           return scatter_of<Sum>(equation, given, indexed, out, out_of_range);
         },
-        plan_scatter(terms, kind, descs, indexed, out_of_range, out, shape_, mesh_->process(), plan_options(*mesh_)), expected,
-        kind == Reduction::sum ? tolerance(updates.size() + shape_.processes()) : 0);
+        plan_scatter(terms, kind, descs, indexed, out_of_range, out, shape_, mesh_->process(),
+                     plan_options(*mesh_)),
+        expected, kind == Reduction::sum ? tolerance(updates.size() + shape_.processes()) : 0);
   }
 
   std::string one_hot() {
     const Term labels = some_labels();
     const char along = labels[random_.below(labels.size())];
-    const TensorDesc desc = operand(letters_without(labels, Term{along}), random_.chance(50) ? DType::i32 : DType::i64);
+    const TensorDesc desc =
+        operand(letters_without(labels, Term{along}), random_.chance(50) ? DType::i32 : DType::i64);
     const DynamicTensor indices = make_indices(mesh_, desc, 3);
     const Sharding out = some_sharding(random_, labels.size(), shape_.rank());
     const Index n = extent(along);
-    return trial<T>("one-hot", {desc}, out)([&] { return tessera::one_hot<T>(to_text(labels), along, indices, n, out); },
-                                            plan_one_hot(labels, along, dtype_of<T>, desc, n, out, shape_, mesh_->process(), plan_options(*mesh_)),
-                                            support::one_hot<T>(labels, along, whole_indices(desc.extents, 3), n), 0);
+    return trial<T>("one-hot", {desc}, out)(
+        [&] { return tessera::one_hot<T>(to_text(labels), along, indices, n, out); },
+        plan_one_hot(labels, along, dtype_of<T>, desc, n, out, shape_, mesh_->process(),
+                     plan_options(*mesh_)),
+        support::one_hot<T>(labels, along, whole_indices(desc.extents, 3), n), 0);
   }
 
   std::string window(bool written) {
@@ -147,30 +170,40 @@ class IndexedCases {
       terms.result = labels;
       moved.result = along;
       Sharding out = some_sharding(random_, labels.size(), shape_.rank(), 40, kind);
-      if (!check_dynamic_slice(terms, moved, {x.sharding}, out).ok()) out = some_sharding(random_, labels.size(), shape_.rank());
+      if (!check_dynamic_slice(terms, moved, {x.sharding}, out).ok())
+        out = some_sharding(random_, labels.size(), shape_.rank());
       return trial<T>("dynamic slice along " + moving, {x}, out)(
           [&] { return tessera::dynamic_slice(letters, moving, whole, starts, sizes, out); },
-          plan_dynamic_slice(labels, along, x, sizes, out, shape_, mesh_->process(), plan_options(*mesh_)),
-          support::dynamic_slice(whole_input<T>(x, shape_, 1), start, size), open ? tolerance(shape_.processes()) : 0);
+          plan_dynamic_slice(labels, along, x, sizes, out, shape_, mesh_->process(),
+                             plan_options(*mesh_)),
+          support::dynamic_slice(whole_input<T>(x, shape_, 1), start, size),
+          open ? tolerance(shape_.processes()) : 0);
     }
     TensorDesc update{dtype_of<T>, size, some_sharding(random_, labels.size(), shape_.rank())};
-    for (int d = 0; d < labels.size(); ++d) update.sharding[d] = update.sharding[d].without(x.sharding.partial);
+    for (int d = 0; d < labels.size(); ++d)
+      update.sharding[d] = update.sharding[d].without(x.sharding.partial);
     update.sharding = update.sharding.with_partial(x.sharding.partial, x.sharding.reduction);
     const DynamicTensor fresh = make_input<T>(mesh_, update, 2);
-    const Sharding out = random_.chance(40) ? x.sharding : some_sharding(random_, labels.size(), shape_.rank());
+    const Sharding out =
+        random_.chance(40) ? x.sharding : some_sharding(random_, labels.size(), shape_.rank());
     return trial<T>("dynamic update slice along " + moving, {x, update}, out)(
         [&] { return tessera::dynamic_update_slice(letters, moving, whole, fresh, starts, out); },
-        plan_dynamic_update(labels, along, x, update, out, shape_, mesh_->process(), plan_options(*mesh_)),
-        support::dynamic_update(whole_input<T>(x, shape_, 1), whole_input<T>(update, shape_, 2), start),
+        plan_dynamic_update(labels, along, x, update, out, shape_, mesh_->process(),
+                            plan_options(*mesh_)),
+        support::dynamic_update(whole_input<T>(x, shape_, 1), whole_input<T>(update, shape_, 2),
+                                start),
         open ? tolerance(shape_.processes()) : 0);
   }
 
  private:
   template <class Kind>
-  static DynamicTensor scatter_of(const std::string& equation, const std::vector<DynamicTensor>& t, const Extents& extents, const Sharding& out,
+  static DynamicTensor scatter_of(const std::string& equation, const std::vector<DynamicTensor>& t,
+                                  const Extents& extents, const Sharding& out,
                                   OutOfRange out_of_range) {
-    if (t.size() == 2) return tessera::scatter<Kind>(equation, {t[0], t[1]}, extents, out, out_of_range);
-    if (t.size() == 3) return tessera::scatter<Kind>(equation, {t[0], t[1], t[2]}, extents, out, out_of_range);
+    if (t.size() == 2)
+      return tessera::scatter<Kind>(equation, {t[0], t[1]}, extents, out, out_of_range);
+    if (t.size() == 3)
+      return tessera::scatter<Kind>(equation, {t[0], t[1], t[2]}, extents, out, out_of_range);
     return tessera::scatter<Kind>(equation, {t[0], t[1], t[2], t[3]}, extents, out, out_of_range);
   }
   template <class R>
@@ -179,7 +212,8 @@ class IndexedCases {
     for (const TensorDesc& desc : operands) text += ", " + describe(desc, shape_);
     return Trial<R>(mesh_, text + " to " + describe(out, shape_));
   }
-  std::vector<WholeIndices> index_operands(const Terms& terms, int first, int last, TensorDescs& descs, std::vector<DynamicTensor>& given) {
+  std::vector<WholeIndices> index_operands(const Terms& terms, int first, int last,
+                                           TensorDescs& descs, std::vector<DynamicTensor>& given) {
     std::vector<WholeIndices> whole;
     for (int t = first; t < last; ++t) {
       descs.push_back(operand(terms.operands[t], random_.chance(50) ? DType::i32 : DType::i64));
@@ -197,11 +231,13 @@ class IndexedCases {
   Index extent(char letter) {
     if (!letters_.contains(letter)) {
       letters_.push_back(letter);
-      extents_.push_back(random_.of<Index>({1, 2, 3, 4, 5, 7, 8, 3, 5, random_.chance(20) ? 0 : 6}));
+      extents_.push_back(
+          random_.of<Index>({1, 2, 3, 4, 5, 7, 8, 3, 5, random_.chance(20) ? 0 : 6}));
     }
     return extents_[letters_.find(letter)];
   }
-  TensorDesc operand(const Term& term, DType type, int partial = 0, Reduction kind = Reduction::sum) {
+  TensorDesc operand(const Term& term, DType type, int partial = 0,
+                     Reduction kind = Reduction::sum) {
     TensorDesc desc{type, {}, some_sharding(random_, term.size(), shape_.rank(), partial, kind)};
     for (char letter : term) desc.extents.push_back(extent(letter));
     return desc;
@@ -209,7 +245,8 @@ class IndexedCases {
   /// Of sums of at most n elements, each at most 1.48 p in size.
   double tolerance(Index n) const {
     if (!std::is_floating_point_v<T>) return 0;
-    return 2 * static_cast<double>(n + 4) * static_cast<double>(n + 4) * static_cast<double>(std::numeric_limits<T>::epsilon()) * 1.48 * shape_.processes();
+    return 2 * static_cast<double>(n + 4) * static_cast<double>(n + 4) *
+           static_cast<double>(std::numeric_limits<T>::epsilon()) * 1.48 * shape_.processes();
   }
 
   std::shared_ptr<MeshCore> mesh_;

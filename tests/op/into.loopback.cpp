@@ -19,29 +19,24 @@ struct model : Axis<> {};
 namespace {
 using grid::data, grid::model;
 using Grid = Mesh<data, model>;
-template <class... D>
-using Real = ShardedTensor<double, Grid, P<D...>>;
-template <class... D>
-using Int = ShardedTensor<std::int64_t, Grid, P<D...>>;
+template <class... D> using Real = ShardedTensor<double, Grid, P<D...>>;
+template <class... D> using Int = ShardedTensor<std::int64_t, Grid, P<D...>>;
 
 struct Ramp {
   double scale = 0.25;
-  template <class I>
-  KOKKOS_FUNCTION double operator()(const I& i) const {
+  template <class I> KOKKOS_FUNCTION double operator()(const I& i) const {
     double value = 1;
     for (int d = 0; d < i.size(); ++d) value = value * 1.7 + static_cast<double>(i[d]);
     return scale * (value - 7.0);
   }
 };
 struct Clip {
-  template <class T>
-  KOKKOS_FUNCTION T operator()(T x, T limit) const {
+  template <class T> KOKKOS_FUNCTION T operator()(T x, T limit) const {
     return x > limit ? limit : x;
   }
 };
 struct Count {
-  template <class I>
-  KOKKOS_FUNCTION std::int64_t operator()(const I& i) const {
+  template <class I> KOKKOS_FUNCTION std::int64_t operator()(const I& i) const {
     return i[0] * 10 + i[1];
   }
 };
@@ -49,17 +44,18 @@ struct IsLarge {
   KOKKOS_FUNCTION std::int64_t operator()(double x) const { return x > 3 ? 1 : 0; }
 };
 
-template <class T>
-bool alike(const HostTensor<T>& x, const HostTensor<T>& y) {
+template <class T> bool alike(const HostTensor<T>& x, const HostTensor<T>& y) {
   if (!(x.extents == y.extents)) return false;
   for (std::size_t i = 0; i < x.values.size(); ++i)
-    if (x.values[i] != y.values[i] && !(std::fabs(static_cast<double>(x.values[i] - y.values[i])) <= 1e-12 * (1 + std::fabs(static_cast<double>(y.values[i]))))) return false;
+    if (x.values[i] != y.values[i] && !(std::fabs(static_cast<double>(x.values[i] - y.values[i])) <=
+                                        1e-12 * (1 + std::fabs(static_cast<double>(y.values[i])))))
+      return false;
   return true;
 }
 
-template <class F>
-void on_meshes(F f) {
-  for (const MeshSizes<Grid> size : {sizes<Grid>(1, 1), sizes<Grid>(2, 2), sizes<Grid>(3, 2), sizes<Grid>(1, 4), sizes<Grid>(4, 1)}) {
+template <class F> void on_meshes(F f) {
+  for (const MeshSizes<Grid> size : {sizes<Grid>(1, 1), sizes<Grid>(2, 2), sizes<Grid>(3, 2),
+                                     sizes<Grid>(1, 4), sizes<Grid>(4, 1)}) {
     std::mutex mutex;
     std::string first;
     run_loopback(size.shape.processes(), [&](std::shared_ptr<Transport> world) {
@@ -85,15 +81,23 @@ TEST_CASE("an epilogue equals its functions one after the other, and makes no te
       const auto residual = from_function<Real<_, _, data>>(mesh, {5, n, 9}, Ramp{2});
       const auto product = einsum<"bsm,mh->bsh">(x, w);
 
-      REQUIRE_THAT(alike(gather(einsum<"bsm,mh->bsh">(x, w, epilogue(fn::Gelu{}).bias(bias))), gather(gelu(product + bias))));
-      REQUIRE_THAT(alike(gather(einsum<"bsm,mh->bsh">(x, w, epilogue().scale(0.5).residual(residual))), gather(residual + product * 0.5)));
-      REQUIRE_THAT(alike(gather(einsum<"bsm,mh->bsh">(x, w, epilogue(fn::Relu{}).scale(-2.0).bias(bias).residual(residual))),
+      REQUIRE_THAT(alike(gather(einsum<"bsm,mh->bsh">(x, w, epilogue(fn::Gelu{}).bias(bias))),
+                         gather(gelu(product + bias))));
+      REQUIRE_THAT(
+          alike(gather(einsum<"bsm,mh->bsh">(x, w, epilogue().scale(0.5).residual(residual))),
+                gather(residual + product * 0.5)));
+      REQUIRE_THAT(alike(gather(einsum<"bsm,mh->bsh">(
+                             x, w, epilogue(fn::Relu{}).scale(-2.0).bias(bias).residual(residual))),
                          gather(residual + relu(product * -2.0 + bias))));
-      REQUIRE_THAT(alike(gather(einsum<"bsm,mh->bsh">(x, w, epilogue(fn::Tanh{}))), gather(tanh(product))));
+      REQUIRE_THAT(
+          alike(gather(einsum<"bsm,mh->bsh">(x, w, epilogue(fn::Tanh{}))), gather(tanh(product))));
       REQUIRE_THAT(alike(gather(einsum<"bsm,mh->bsh">(x, w, epilogue())), gather(product)));
-      REQUIRE_THAT(alike(gather(einsum<"bsm,mh->bsh">(x, w, then(Clip{}, bias))), gather(map(Clip{}, product, bias))));
-      // Under a spec of its own, where the sum is finished by a reduce-scatter before the function acts.
-      const auto scattered = einsum<"bsm,mh->bsh", P<_, _, model>>(x, w, epilogue(fn::Gelu{}).bias(bias));
+      REQUIRE_THAT(alike(gather(einsum<"bsm,mh->bsh">(x, w, then(Clip{}, bias))),
+                         gather(map(Clip{}, product, bias))));
+      // Under a spec of its own, where the sum is finished by a reduce-scatter before the function
+      // acts.
+      const auto scattered =
+          einsum<"bsm,mh->bsh", P<_, _, model>>(x, w, epilogue(fn::Gelu{}).bias(bias));
       static_assert(std::is_same_v<decltype(scattered), const Real<_, _, model>>);
       REQUIRE_THAT(alike(gather(scattered), gather(gelu(product + bias))));
       // A function may return another element type.
@@ -113,7 +117,8 @@ TEST_CASE("an epilogue equals its functions one after the other, and makes no te
       return arena.peak() - held;
     };
     const Index plain = peak_of([&] { return einsum<"ik,kj->ij">(x, w); });
-    const Index fused = peak_of([&] { return einsum<"ik,kj->ij">(x, w, epilogue(fn::Gelu{}).bias(b)); });
+    const Index fused =
+        peak_of([&] { return einsum<"ik,kj->ij">(x, w, epilogue(fn::Gelu{}).bias(b)); });
     REQUIRE_THAT(plain == fused);
     return "";
   });
@@ -125,7 +130,8 @@ TEST_CASE("an epilogue that does not fit is an error with both facts") {
     const auto x = zeros<Real<data, _>>(mesh, 4, 6);
     const auto w = zeros<Real<_, _>>(mesh, 6, 9);
     const auto short_bias = zeros<Real<_>>(mesh, 8);
-    CHECK_THROWS_WITH_AS((void)(einsum<"ik,kj->ij">(x, w, epilogue().bias(short_bias))), doctest::Contains("operand 3, letter j, 9 against 8"), ShapeError);
+    CHECK_THROWS_WITH_AS((void)(einsum<"ik,kj->ij">(x, w, epilogue().bias(short_bias))),
+                         doctest::Contains("operand 3, letter j, 9 against 8"), ShapeError);
   });
 }
 
@@ -150,16 +156,26 @@ TEST_CASE("operators write into tensors that are there, and leave them where the
       const double nan = std::numeric_limits<double>::quiet_NaN();
       for (const double old : {2.0, nan}) {
         for (const std::string& text :
-             {into(full<Real<data, _>>(mesh, {n, 5}, old), product, [&](auto& c) { einsum_into<"ik,kj->ij">(c, x, w); }),
-              into(full<Real<_, model>>(mesh, {n, 5}, old), product, [&](auto& c) { einsum_into<"ik,kj->ij">(c, x, w); }),
-              into(full<Real<Axes<model, data>, _>>(mesh, {n, 5}, old), product, [&](auto& c) { einsum_into<"ik,kj->ij">(c, x, w, 1, 0); }),
-              into(full<Real<_, _>>(mesh, {n, 5}, old), gather(einsum<"ik,kj->ij">(x, w) * 3.0), [&](auto& c) { einsum_into<"ik,kj->ij">(c, x, w, 3, 0); }),
-              into(full<Real<model, _>>(mesh, {n, 6}, old), gather(x), [&](auto& c) { reshard_into(c, x); }),
-              into(full<Real<data, model>>(mesh, {n, 6}, old), gather(x), [&](auto& c) { reshard_into(c, x); }),
-              into(full<Real<model>>(mesh, {n}, old), gather(sum<"ij->i">(x)), [&](auto& c) { reduce_into<Sum, "ij->i">(c, x); }),
-              into(full<Real<>>(mesh, {}, old), gather(max(x)), [&](auto& c) { reduce_into<Max, "ij->">(c, x); }),
-              into(full<Real<_, data>>(mesh, {6, n}, old), gather(transpose<"ij->ji">(x)), [&](auto& c) { transpose_into<"ij->ji">(c, x); }),
-              into(full<Real<_, model>>(mesh, {n, 6}, old), gather(exp(x)), [&](auto& c) { map_into(c, fn::Exp{}, x); })})
+             {into(full<Real<data, _>>(mesh, {n, 5}, old), product,
+                   [&](auto& c) { einsum_into<"ik,kj->ij">(c, x, w); }),
+              into(full<Real<_, model>>(mesh, {n, 5}, old), product,
+                   [&](auto& c) { einsum_into<"ik,kj->ij">(c, x, w); }),
+              into(full<Real<Axes<model, data>, _>>(mesh, {n, 5}, old), product,
+                   [&](auto& c) { einsum_into<"ik,kj->ij">(c, x, w, 1, 0); }),
+              into(full<Real<_, _>>(mesh, {n, 5}, old), gather(einsum<"ik,kj->ij">(x, w) * 3.0),
+                   [&](auto& c) { einsum_into<"ik,kj->ij">(c, x, w, 3, 0); }),
+              into(full<Real<model, _>>(mesh, {n, 6}, old), gather(x),
+                   [&](auto& c) { reshard_into(c, x); }),
+              into(full<Real<data, model>>(mesh, {n, 6}, old), gather(x),
+                   [&](auto& c) { reshard_into(c, x); }),
+              into(full<Real<model>>(mesh, {n}, old), gather(sum<"ij->i">(x)),
+                   [&](auto& c) { reduce_into<Sum, "ij->i">(c, x); }),
+              into(full<Real<>>(mesh, {}, old), gather(max(x)),
+                   [&](auto& c) { reduce_into<Max, "ij->">(c, x); }),
+              into(full<Real<_, data>>(mesh, {6, n}, old), gather(transpose<"ij->ji">(x)),
+                   [&](auto& c) { transpose_into<"ij->ji">(c, x); }),
+              into(full<Real<_, model>>(mesh, {n, 6}, old), gather(exp(x)),
+                   [&](auto& c) { map_into(c, fn::Exp{}, x); })})
           if (!text.empty()) return text;
       }
     }
@@ -182,7 +198,8 @@ TEST_CASE("alpha a b + beta c, finished, scattered and left open") {
       REQUIRE_THAT(alike(gather(scattered), wanted));
       REQUIRE_THAT(alike(gather(start), gather(from_function<Real<_, _>>(mesh, {n, 5}, Ramp{3}))));
       // Twice the product: the first left open over model, the second added to it.
-      auto open = einsum<"ik,kj->ij", P<data, _, Unreduced<Sum, model>>>(x, reshard<P<model, _>>(w));
+      auto open =
+          einsum<"ik,kj->ij", P<data, _, Unreduced<Sum, model>>>(x, reshard<P<model, _>>(w));
       einsum_into<"ik,kj->ij">(open, x, w, 1, 1);
       REQUIRE_THAT(alike(gather(open), gather(einsum<"ik,kj->ij">(x, w) * 2.0)));
     }
@@ -190,7 +207,8 @@ TEST_CASE("alpha a b + beta c, finished, scattered and left open") {
     auto c = full<Int<_, _>>(mesh, {4, 4}, 7);
     einsum_into<"ik,jk->ij">(c, i, i, 2, 3);
     const auto product = gather(einsum<"ik,jk->ij">(i, i));
-    for (std::size_t k = 0; k < product.values.size(); ++k) REQUIRE_THAT(gather(c).values[k] == 2 * product.values[k] + 21);
+    for (std::size_t k = 0; k < product.values.size(); ++k)
+      REQUIRE_THAT(gather(c).values[k] == 2 * product.values[k] + 21);
     return "";
   });
 }
@@ -201,13 +219,17 @@ TEST_CASE("a destination that is wrong, or shares memory with an operand, is ref
     auto x = full<Real<data, _>>(mesh, {4, 4}, 1);
     const auto w = full<Real<_, _>>(mesh, {4, 4}, 1);
     auto wrong = zeros<Real<data, _>>(mesh, 4, 5);
-    CHECK_THROWS_WITH_AS(einsum_into<"ik,kj->ij">(x, x, w), doctest::Contains("shares its memory with operand 1"), UsageError);
-    CHECK_THROWS_WITH_AS(einsum_into<"ik,kj->ij">(x, x, w, 1, 1), doctest::Contains("shares its memory with operand 1"), UsageError);
-    CHECK_THROWS_WITH_AS(einsum_into<"ik,kj->ij">(wrong, x, w), doctest::Contains("the result is double 4x4"), ShapeError);
+    CHECK_THROWS_WITH_AS(einsum_into<"ik,kj->ij">(x, x, w),
+                         doctest::Contains("shares its memory with operand 1"), UsageError);
+    CHECK_THROWS_WITH_AS(einsum_into<"ik,kj->ij">(x, x, w, 1, 1),
+                         doctest::Contains("shares its memory with operand 1"), UsageError);
+    CHECK_THROWS_WITH_AS(einsum_into<"ik,kj->ij">(wrong, x, w),
+                         doctest::Contains("the result is double 4x4"), ShapeError);
     CHECK_THROWS_WITH_AS(reshard_into(x, x), doctest::Contains("shares its memory"), UsageError);
     const auto other = make_mesh<Grid>(world, 2, 1);
     auto elsewhere = zeros<Real<data, _>>(other, 4, 4);
-    CHECK_THROWS_WITH_AS(einsum_into<"ik,kj->ij">(elsewhere, x, w), doctest::Contains("another mesh"), MeshError);
+    CHECK_THROWS_WITH_AS(einsum_into<"ik,kj->ij">(elsewhere, x, w),
+                         doctest::Contains("another mesh"), MeshError);
     Real<data, _> empty;
     CHECK_THROWS_AS(einsum_into<"ik,kj->ij">(empty, x, w), UsageError);
   });

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Every operator on every mesh of up to 8 processes and three axes, sampled: values, plan, ledger, arena, bits.
+// Every operator on every mesh of up to 8 processes and three axes, sampled: values, plan, ledger,
+// arena, bits.
 #include <doctest/doctest.h>
 
 #include "cases.hpp"
@@ -10,6 +11,9 @@ using namespace support;
 
 TEST_CASE("every operator equals plain loops, runs its plan, and needs what the plan says") {
   on_every_mesh_so_often(
-      "operators on loopback", 20, 3, [](const MeshShape& shape) { return (shape.processes() > 4 ? 700 : 1000) / share; },
-      [](const std::shared_ptr<MeshCore>& mesh, Random& random) { return some_case(mesh, random); });
+      "operators on loopback", 20, 3,
+      [](const MeshShape& shape) { return (shape.processes() > 4 ? 700 : 1000) / share; },
+      [](const std::shared_ptr<MeshCore>& mesh, Random& random) {
+        return some_case(mesh, random);
+      });
 }

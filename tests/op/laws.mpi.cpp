@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A sample of the cases of laws.loopback.cpp between the processes of an MPI job; and the signature law: the calls that
-// MPI sees are the calls of the plan.
+// A sample of the cases of laws.loopback.cpp between the processes of an MPI job; and the signature
+// law: the calls that MPI sees are the calls of the plan.
 #include <doctest/doctest.h>
 
 #include <climits>
@@ -18,11 +18,14 @@ const std::shared_ptr<Transport>& world() {
   return transport;
 }
 
-/// Runs `count` cases on each mesh over all processes; returns the number of calls that PMPI has seen on this one.
-long run_cases(const char* name, std::uint64_t otherwise, int count, const std::shared_ptr<Transport>& transport, Check check) {
+/// Runs `count` cases on each mesh over all processes; returns the number of calls that PMPI has
+/// seen on this one.
+long run_cases(const char* name, std::uint64_t otherwise, int count,
+               const std::shared_ptr<Transport>& transport, Check check) {
   const std::uint64_t seed = seed_for(name, otherwise, world()->rank() == 0);
   Signature signature;
-  observer = check < Check::communicating ? &signature : nullptr;  // the comparison of operators is a call too
+  observer = check < Check::communicating ? &signature
+                                          : nullptr;  // the comparison of operators is a call too
   std::uint64_t number = 0;
   int wrong = 0;
   for (int axes = 1; axes <= 3; ++axes)
@@ -31,11 +34,13 @@ long run_cases(const char* name, std::uint64_t otherwise, int count, const std::
       MeshOptions options;
       options.machine = some_machine(random);
       options.check = check;
-      options.windows = observer != nullptr ? Windows::off : Windows::automatic;  // MPI sees nothing of windows
+      options.windows =
+          observer != nullptr ? Windows::off : Windows::automatic;  // MPI sees nothing of windows
       options.arena_bytes = number % 2 == 0 ? 0 : 1 << 20;
       const auto mesh = make_mesh_core(transport, shape, axis_names(shape.rank()), options);
       for (int i = 0; i < count; ++i)
-        if (const std::string text = some_case(mesh, random); !text.empty() && ++wrong <= 3) MESSAGE(text);
+        if (const std::string text = some_case(mesh, random); !text.empty() && ++wrong <= 3)
+          MESSAGE(text);
     }
   observer = nullptr;
   CHECK(wrong == 0);
@@ -55,10 +60,13 @@ TEST_CASE("operators under MPI: values, plan, arena and ledger, and the calls th
   if (world()->size() > 1) CHECK(calls > 50);
 }
 
-TEST_CASE("the same where processes compare what they call") { run_cases("operators under MPI, compared", 41, 10, world(), Check::communicating); }
+TEST_CASE("the same where processes compare what they call") {
+  run_cases("operators under MPI, compared", 41, 10, world(), Check::communicating);
+}
 
 TEST_CASE("the signature is the same napping, spinning and with large counts") {
-  const int few = world()->size() <= 2 ? 60 : 4;  // where processes outnumber cores, spinning is slow
+  const int few =
+      world()->size() <= 2 ? 60 : 4;  // where processes outnumber cores, spinning is slow
   run_cases("napping", 42, 20, waiting(Wait::nap, INT_MAX), Check::normal);
   run_cases("spinning", 43, few, waiting(Wait::spin, INT_MAX), Check::normal);
   // An MPI without large counts makes other calls, in pieces: there the values alone are compared.

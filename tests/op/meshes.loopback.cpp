@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Several meshes in one program: over some of the processes, within another, in another order; and tensors that go from one
-// to the other.
+// Several meshes in one program: over some of the processes, within another, in another order; and
+// tensors that go from one to the other.
 #include <doctest/doctest.h>
 
 #include <mutex>
@@ -20,14 +20,11 @@ struct line : Axis<> {};
 using grid::data, grid::model, grid::expert, grid::line;
 using Grid = Mesh<data, model>;
 using Row = Mesh<line>;
-template <class... D>
-using Tensor = ShardedTensor<double, Grid, P<D...>>;
-template <class... D>
-using InRow = ShardedTensor<double, Row, P<D...>>;
+template <class... D> using Tensor = ShardedTensor<double, Grid, P<D...>>;
+template <class... D> using InRow = ShardedTensor<double, Row, P<D...>>;
 
 struct Ramp {
-  template <class I>
-  KOKKOS_FUNCTION double operator()(const I& i) const {
+  template <class I> KOKKOS_FUNCTION double operator()(const I& i) const {
     double value = 1;
     for (int d = 0; d < i.size(); ++d) value = value * 10 + static_cast<double>(i[d]);
     return value;
@@ -35,8 +32,7 @@ struct Ramp {
 };
 
 /// Runs f(world) on `processes` processes; returns what it returns or throws, by process.
-template <class F>
-std::vector<std::string> texts_of(int processes, F f) {
+template <class F> std::vector<std::string> texts_of(int processes, F f) {
   std::vector<std::string> texts(static_cast<std::size_t>(processes));
   run_loopback(processes, [&](std::shared_ptr<Transport> world) {
     const auto here = static_cast<std::size_t>(world->rank());
@@ -78,20 +74,22 @@ TEST_CASE("a tensor goes to any other mesh over the same processes, and back") {
 TEST_CASE("a device assignment says who stands where, and changes no result") {
   const std::uint64_t seed = seed_for("device assignments", 71);
   for (const MeshShape& shape : meshes(8, 2))
-    CHECK(quiet(texts_of(shape.processes(), [&](const std::shared_ptr<Transport>& world) -> std::string {
-      Random random(seed);
-      for (int i = 0; i < 4; ++i) {
-        const DeviceAssignment assignment = some_assignment(random, shape);
-        MeshOptions options;
-        options.device_assignment = assignment;
-        const auto mesh = make_mesh_core(world, shape, axis_names(shape.rank()), options);
-        REQUIRE_THAT(mesh->process() == assignment.position(world->rank()));
-        for (int p = 0; p < shape.processes(); ++p) REQUIRE_THAT(mesh->processes()[static_cast<std::size_t>(p)] == assignment[p]);
-        for (int k = 0; k < 10; ++k)
-          if (const std::string text = some_case(mesh, random); !text.empty()) return text;
-      }
-      return "";
-    })));
+    CHECK(quiet(
+        texts_of(shape.processes(), [&](const std::shared_ptr<Transport>& world) -> std::string {
+          Random random(seed);
+          for (int i = 0; i < 4; ++i) {
+            const DeviceAssignment assignment = some_assignment(random, shape);
+            MeshOptions options;
+            options.device_assignment = assignment;
+            const auto mesh = make_mesh_core(world, shape, axis_names(shape.rank()), options);
+            REQUIRE_THAT(mesh->process() == assignment.position(world->rank()));
+            for (int p = 0; p < shape.processes(); ++p)
+              REQUIRE_THAT(mesh->processes()[static_cast<std::size_t>(p)] == assignment[p]);
+            for (int k = 0; k < 10; ++k)
+              if (const std::string text = some_case(mesh, random); !text.empty()) return text;
+          }
+          return "";
+        })));
 }
 
 TEST_CASE("a mesh lies on its processes as its machine model says") {
@@ -101,7 +99,8 @@ TEST_CASE("a mesh lies on its processes as its machine model says") {
     const auto mesh = make_mesh<Grid>(world, sizes<Grid>(2, 3), options);
     REQUIRE_THAT(device({{1, 0}}, mesh.shape(), mesh.coordinates()) == world->rank());
     const auto paper = dry_mesh<Grid>(sizes<Grid>(2, 3), mesh.process(), options);
-    REQUIRE_THAT(paper.process() == mesh.process() && paper.core()->processes() == mesh.core()->processes());
+    REQUIRE_THAT(paper.process() == mesh.process() &&
+                 paper.core()->processes() == mesh.core()->processes());
     return "";
   })));
 }
@@ -113,7 +112,8 @@ TEST_CASE("some processes have a mesh of their own while the others do something
       const auto mesh = make_mesh<Grid>(world->first(2), 1, 2);
       for (int i = 0; i < 5; ++i) {
         const auto x = from_function<Tensor<data, model>>(mesh, {3, 4}, Ramp{});
-        REQUIRE_THAT(gather(einsum<"ik,jk->ij">(x, x)).values[0] == 100 * 100 + 101 * 101 + 102 * 102 + 103 * 103);
+        REQUIRE_THAT(gather(einsum<"ik,jk->ij">(x, x)).values[0] ==
+                     100 * 100 + 101 * 101 + 102 * 102 + 103 * 103);
       }
     } else if (world->rank() != 3) {  // 4 before 2
       const auto mesh = make_mesh<Row>(world->among({4, 2}), 2);
@@ -135,18 +135,21 @@ TEST_CASE("slices of a mesh work on their own") {
     options.device_assignment = as_snake(MeshShape{2, 2, 2});
     const auto cube = make_mesh<Cube>(world, sizes<Cube>(2, 2, 2), options);
     const auto slice = submesh<Mesh<expert, data>>(cube);  // in another order
-    REQUIRE_THAT(slice.coordinate<data>() == cube.coordinate<data>() && slice.coordinate<expert>() == cube.coordinate<expert>());
+    REQUIRE_THAT(slice.coordinate<data>() == cube.coordinate<data>() &&
+                 slice.coordinate<expert>() == cube.coordinate<expert>());
     for (int p = 0; p < 4; ++p) {
       Coordinates at = cube.coordinates();
       at[2] = slice.shape().coordinates(p)[0];
       at[0] = slice.shape().coordinates(p)[1];
-      REQUIRE_THAT(slice.core()->processes()[static_cast<std::size_t>(p)] == cube.core()->processes()[static_cast<std::size_t>(cube.shape().process(at))]);
+      REQUIRE_THAT(slice.core()->processes()[static_cast<std::size_t>(p)] ==
+                   cube.core()->processes()[static_cast<std::size_t>(cube.shape().process(at))]);
     }
     // Slices differ in what they do: as many operators as their coordinate says.
     using Part = ShardedTensor<double, Mesh<expert, data>, P<expert, data>>;
     auto x = from_function<Part>(slice, {3, 5}, Ramp{});
     const double before = value(sum(x));
-    for (int i = 0; i < cube.coordinate<model>(); ++i) x = reshard<P<expert, data>>(reshard<P<data, expert>>(x)) * 2.0;
+    for (int i = 0; i < cube.coordinate<model>(); ++i)
+      x = reshard<P<expert, data>>(reshard<P<data, expert>>(x)) * 2.0;
     REQUIRE_THAT(value(sum(x)) == (cube.coordinate<model>() == 1 ? 2 * before : before));
     if (cube.coordinate<model>() == 0) {
       const auto row = submesh<Mesh<expert>>(slice);
@@ -173,7 +176,8 @@ TEST_CASE("typed: another mesh, its own types") {
     REQUIRE_THAT(gather(reshard<Tensor<_, Axes<model, data>>>(y, mesh)) == gather(x));
     const auto open = einsum<"ik,jk->ij", P<data, _, Unreduced<Sum, model>>>(x, x);
     REQUIRE_THAT(gather(reshard<InRow<line, _>>(open, row)) == gather(einsum<"ik,jk->ij">(x, x)));
-    REQUIRE_THAT(gather(reshard<Tensor<model, data>>(x, mesh)) == gather(x));  // to its own mesh: a reshard
+    REQUIRE_THAT(gather(reshard<Tensor<model, data>>(x, mesh)) ==
+                 gather(x));  // to its own mesh: a reshard
     // The same blocks on the same processes: nothing is sent.
     const auto again = make_mesh<Grid>(world, 2, 3);
     mesh.ledger().reset();
@@ -197,8 +201,10 @@ TEST_CASE("on paper as on processes") {
       return recording.take();
     };
     const Program ran = run(mesh, other);
-    const Program paper = run(dry_mesh<Grid>(mesh.sizes(), mesh.process()), dry_mesh<Grid>(mesh.sizes(), other.process(), snake));
-    REQUIRE_THAT(explain(ran) == explain(paper) && *ran.entries()[0].plan == *paper.entries()[0].plan);
+    const Program paper = run(dry_mesh<Grid>(mesh.sizes(), mesh.process()),
+                              dry_mesh<Grid>(mesh.sizes(), other.process(), snake));
+    REQUIRE_THAT(explain(ran) == explain(paper) &&
+                 *ran.entries()[0].plan == *paper.entries()[0].plan);
     return "";
   })));
 }
@@ -210,7 +216,8 @@ TEST_CASE("what does not fit is said on every process") {
   CHECK(all_say(texts_of(4,
                          [&](const std::shared_ptr<Transport>& world) -> std::string {
                            const auto x = on_grid(world);
-                           const auto y = from_function<Tensor<data, model>>(make_mesh<Grid>(world, 2, 2), {4, 4}, Ramp{});
+                           const auto y = from_function<Tensor<data, model>>(
+                               make_mesh<Grid>(world, 2, 2), {4, 4}, Ramp{});
                            (void)(x + y);
                            return "";
                          }),
@@ -230,14 +237,17 @@ TEST_CASE("what does not fit is said on every process") {
     return "";
   });
   CHECK(all_say(half, "a tensor moves between meshes over the same processes"));
-  CHECK(half[0].find("the tensor's mesh line=1 is over the processes 0 (loopback) and the mesh line=2 over 0, 1") != std::string::npos);
-  CHECK(all_say(texts_of(2,
-                         [](const std::shared_ptr<Transport>& world) -> std::string {
-                           const auto x = from_function<InRow<line, _>>(make_mesh<Row>(world, 2), {4, 4}, Ramp{});
-                           (void)reshard<InRow<line, _>>(x, dry_mesh<Row>(2));
-                           return "";
-                         }),
-                "(loopback) and the mesh line=2 over 0, 1 (dry)"));
+  CHECK(half[0].find("the tensor's mesh line=1 is over the processes 0 (loopback) and the mesh "
+                     "line=2 over 0, 1") != std::string::npos);
+  CHECK(all_say(
+      texts_of(
+          2,
+          [](const std::shared_ptr<Transport>& world) -> std::string {
+            const auto x = from_function<InRow<line, _>>(make_mesh<Row>(world, 2), {4, 4}, Ramp{});
+            (void)reshard<InRow<line, _>>(x, dry_mesh<Row>(2));
+            return "";
+          }),
+      "(loopback) and the mesh line=2 over 0, 1 (dry)"));
 
   const auto assigned = [](DeviceAssignment assignment) {
     return texts_of(4, [&](const std::shared_ptr<Transport>& world) -> std::string {
@@ -248,19 +258,37 @@ TEST_CASE("what does not fit is said on every process") {
     });
   };
   CHECK(all_say(assigned({0, 1, 2}), "lists 3 processes and the mesh has 4"));
-  CHECK(all_say(assigned({0, 1, 2, 4}), "puts process 4 at position 3, but processes are numbered 0 to 3"));
+  CHECK(all_say(assigned({0, 1, 2, 4}),
+                "puts process 4 at position 3, but processes are numbered 0 to 3"));
   CHECK(all_say(assigned({0, 1, 2, 1}), "puts process 1 at positions 1 and 3"));
   CHECK(all_say(texts_of(4,
                          [](const std::shared_ptr<Transport>& world) -> std::string {
                            MeshOptions options;
-                           if (world->rank() == 2) options.device_assignment = DeviceAssignment{3, 2, 1, 0};
+                           if (world->rank() == 2)
+                             options.device_assignment = DeviceAssignment{3, 2, 1, 0};
                            (void)make_mesh<Grid>(world, sizes<Grid>(2, 2), options);
                            return "";
                          }),
                 "all processes must call the same operators"));
-  CHECK(all_say(texts_of(2, [](const std::shared_ptr<Transport>& world) { return (void)world->among({0, 0}), std::string(); }), "is listed twice"));
-  CHECK(all_say(texts_of(2, [](const std::shared_ptr<Transport>& world) { return (void)world->among({2}), std::string(); }), "there is no process 2"));
-  CHECK(all_say(texts_of(2, [](const std::shared_ptr<Transport>& world) { return (void)world->among({1 - world->rank()}), std::string(); }), "is not listed"));
-  CHECK(all_say(texts_of(1, [](const std::shared_ptr<Transport>&) { return (void)make_mesh<Row>(std::shared_ptr<Transport>(), 1), std::string(); }),
+  CHECK(all_say(texts_of(2,
+                         [](const std::shared_ptr<Transport>& world) {
+                           return (void)world->among({0, 0}), std::string();
+                         }),
+                "is listed twice"));
+  CHECK(all_say(texts_of(2,
+                         [](const std::shared_ptr<Transport>& world) {
+                           return (void)world->among({2}), std::string();
+                         }),
+                "there is no process 2"));
+  CHECK(all_say(texts_of(2,
+                         [](const std::shared_ptr<Transport>& world) {
+                           return (void)world->among({1 - world->rank()}), std::string();
+                         }),
+                "is not listed"));
+  CHECK(all_say(texts_of(1,
+                         [](const std::shared_ptr<Transport>&) {
+                           return (void)make_mesh<Row>(std::shared_ptr<Transport>(), 1),
+                                  std::string();
+                         }),
                 "a mesh is made from no transport"));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Meshes from communicators of the application, over some of the processes, within one another and in any order, between
-// the processes of an MPI job.
+// Meshes from communicators of the application, over some of the processes, within one another and
+// in any order, between the processes of an MPI job.
 #include <doctest/doctest.h>
 
 #include <mpi.h>
@@ -23,16 +23,18 @@ using InRow = ShardedTensor<double, Row, P<line>>;
 using Tile = ShardedTensor<double, Grid, P<data, model>>;
 
 struct Ramp {
-  template <class I>
-  KOKKOS_FUNCTION double operator()(const I& i) const {
+  template <class I> KOKKOS_FUNCTION double operator()(const I& i) const {
     return static_cast<double>(i[0]) + 1;
   }
 };
-double sum_to(const ProcessMesh<Row>& mesh, Index n) { return value(sum(from_function<InRow>(mesh, {n}, Ramp{}))); }
+double sum_to(const ProcessMesh<Row>& mesh, Index n) {
+  return value(sum(from_function<InRow>(mesh, {n}, Ramp{})));
+}
 }  // namespace
 
 TEST_CASE("tensors go between meshes over the same processes, in any order") {
-  const std::uint64_t seed = support::seed_for("between meshes under MPI", 80, support::world()->rank() == 0);
+  const std::uint64_t seed =
+      support::seed_for("between meshes under MPI", 80, support::world()->rank() == 0);
   for (int round = 0; round < 3; ++round) {
     support::Random random(seed + static_cast<std::uint64_t>(round));
     const std::string text = support::between_case(support::world(), random, 20);
@@ -52,7 +54,8 @@ TEST_CASE("a mesh from a communicator of the application, which may be freed") {
   MPI_Comm_free(&half);
   CHECK(mesh.process() == own);
   CHECK(mesh.core()->processes()[static_cast<std::size_t>(own)] == rank);
-  for (int i = 0; i <= rank % 2; ++i) CHECK(sum_to(mesh, 10) == 55);  // the halves do not do the same
+  for (int i = 0; i <= rank % 2; ++i)
+    CHECK(sum_to(mesh, 10) == 55);  // the halves do not do the same
   CHECK(sum_to(make_mesh<Row>(support::world(), support::world()->size()), 10) == 55);
 }
 
@@ -89,9 +92,11 @@ TEST_CASE("some processes work on their own, and slices of a mesh too") {
   const auto row = submesh<Mesh<model>>(mesh);
   CHECK(row.process() == mesh.coordinate<model>());
   using Part = ShardedTensor<double, Mesh<model>, P<model>>;
-  for (int i = 0; i <= mesh.coordinate<data>(); ++i) CHECK(value(sum(from_function<Part>(row, {9}, Ramp{}))) == 45);
+  for (int i = 0; i <= mesh.coordinate<data>(); ++i)
+    CHECK(value(sum(from_function<Part>(row, {9}, Ramp{}))) == 45);
   const auto x = from_function<Tile>(mesh, {5, 6}, Ramp{});
-  CHECK(gather(reshard<InRow>(sum<"ij->i", P<data>>(x), make_mesh<Row>(world, p))) == gather(sum<"ij->i">(x)));
+  CHECK(gather(reshard<InRow>(sum<"ij->i", P<data>>(x), make_mesh<Row>(world, p))) ==
+        gather(sum<"ij->i">(x)));
 }
 
 TEST_CASE("meshes come and go by the dozen") {

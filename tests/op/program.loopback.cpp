@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // sanitized: preset address
-// Programs of functions of every form, on paper and recorded: layers, tensors' lifetimes, and that both are one.
+// Programs of functions of every form, on paper and recorded: layers, tensors' lifetimes, and that
+// both are one.
 #include <doctest/doctest.h>
 
 #include <mutex>
@@ -17,15 +18,17 @@ struct model : Axis<> {};
 namespace {
 using grid::data, grid::model;
 using Grid = Mesh<data, model>;
-template <class... D>
-using Real = ShardedTensor<double, Grid, P<D...>>;
+template <class... D> using Real = ShardedTensor<double, Grid, P<D...>>;
 
 /// Two layers of one kind and a head; what is not needed any more goes.
-Real<data, model> network(const Real<data, model>& x, const std::vector<Real<model, data>>& weights, double scale) {
+Real<data, model> network(const Real<data, model>& x, const std::vector<Real<model, data>>& weights,
+                          double scale) {
   Real<data, model> h = x;
   for (std::size_t i = 0; i < weights.size(); ++i) {
     const Layer scope(x, "layer." + std::to_string(i));
-    const auto wide = layer("product", [](const auto& a, const auto& w) { return einsum<"ik,kj->ij", P<data, model>>(a, w); })(h, weights[i]);
+    const auto wide = layer("product", [](const auto& a, const auto& w) {
+      return einsum<"ik,kj->ij", P<data, model>>(a, w);
+    })(h, weights[i]);
     const Layer inner(x, "activation");
     h = gelu(wide);
   }
@@ -36,26 +39,34 @@ const std::vector<Like<Real<model, data>>> weight_likes(2, like<Real<model, data
 
 bool same(const Program& a, const Program& b) {
   if (explain(a) != explain(b) || explain_memory(a) != explain_memory(b)) return false;
-  if (a.tensors().size() != b.tensors().size() || a.size() != b.size() || !diff(a, b).same()) return false;
+  if (a.tensors().size() != b.tensors().size() || a.size() != b.size() || !diff(a, b).same())
+    return false;
   for (std::size_t t = 0; t < a.tensors().size(); ++t) {
     const ProgramTensor &x = a.tensors()[t], &y = b.tensors()[t];
-    if (!(x.desc == y.desc) || x.bytes != y.bytes || x.made != y.made || x.first != y.first || x.last != y.last) return false;
+    if (!(x.desc == y.desc) || x.bytes != y.bytes || x.made != y.made || x.first != y.first ||
+        x.last != y.last)
+      return false;
   }
   for (int i = 0; i < a.size(); ++i)
-    if (!(a.entry(i).operands == b.entry(i).operands) || a.entry(i).result != b.entry(i).result || a.entry(i).held_before != b.entry(i).held_before ||
-        a.layer_path(a.entry(i).layer) != b.layer_path(b.entry(i).layer) || a.entry(i).where.line != b.entry(i).where.line)
+    if (!(a.entry(i).operands == b.entry(i).operands) || a.entry(i).result != b.entry(i).result ||
+        a.entry(i).held_before != b.entry(i).held_before ||
+        a.layer_path(a.entry(i).layer) != b.layer_path(b.entry(i).layer) ||
+        a.entry(i).where.line != b.entry(i).where.line)
       return false;
   return true;
 }
-/// Returns what is wrong with the lifetimes: at every operator the tensors alive make up what is held.
+/// Returns what is wrong with the lifetimes: at every operator the tensors alive make up what is
+/// held.
 std::string wrong_lifetimes(const Program& p) {
   for (int i = 0; i < p.size(); ++i) {
     Index alive = 0;
     for (const ProgramTensor& t : p.tensors()) alive += t.alive_at(i) ? t.bytes : 0;
     if (alive != p.entry(i).held_before)
-      return "operator " + std::to_string(i) + ": " + std::to_string(alive) + " bytes of tensors, " + std::to_string(p.entry(i).held_before) + " held";
+      return "operator " + std::to_string(i) + ": " + std::to_string(alive) +
+             " bytes of tensors, " + std::to_string(p.entry(i).held_before) + " held";
     for (int t : p.entry(i).operands)
-      if (!p.tensor(t).alive_at(i)) return "operator " + std::to_string(i) + " reads a tensor that is not there";
+      if (!p.tensor(t).alive_at(i))
+        return "operator " + std::to_string(i) + " reads a tensor that is not there";
     if (p.entry(i).result < 0) return "operator " + std::to_string(i) + " has no result";
   }
   return "";
@@ -75,7 +86,9 @@ TEST_CASE("a function with layers, on paper and recorded: one program on every p
     run_loopback(d * m, [&, d = d, m = m](std::shared_ptr<Transport> world) {
       const auto mesh = make_mesh<Grid>(world, d, m);
       const auto x = random_normal<Real<data, model>>(mesh, {6, 10}, 1);
-      const std::vector<Real<model, data>> weights{random_normal<Real<model, data>>(mesh, {10, 10}, 2), random_normal<Real<model, data>>(mesh, {10, 10}, 3)};
+      const std::vector<Real<model, data>> weights{
+          random_normal<Real<model, data>>(mesh, {10, 10}, 2),
+          random_normal<Real<model, data>>(mesh, {10, 10}, 3)};
       const Program ran = record(mesh, network, x, weights, 0.5);
       const Program paper = plan(network)(x_like, weight_likes, 0.5, mesh.sizes(), mesh.process());
       const Program like_mesh = plan(network)(x_like, weight_likes, 0.5, mesh);
@@ -94,9 +107,9 @@ TEST_CASE("a function with layers, on paper and recorded: one program on every p
       CHECK(layers[1].operators == 2);
       CHECK(layers[1].payload + layers[4].payload == ran.payload_bytes());
       CHECK(ran.entry(4).layer == 0);
-      CHECK(ran.tensor(ran.entry(4).result).last == 5);              // what f returns outlives it
-      CHECK(!ran.tensor(ran.entry(0).result).alive_at(2));           // the first product does not
-      CHECK(ran.tensor(ran.entry(0).operands[1]).made == -1);        // weights are given
+      CHECK(ran.tensor(ran.entry(4).result).last == 5);        // what f returns outlives it
+      CHECK(!ran.tensor(ran.entry(0).result).alive_at(2));     // the first product does not
+      CHECK(ran.tensor(ran.entry(0).operands[1]).made == -1);  // weights are given
       CHECK(ran.entry(2).operands[0] == ran.entry(1).result);
     });
   }
@@ -104,13 +117,22 @@ TEST_CASE("a function with layers, on paper and recorded: one program on every p
 
 TEST_CASE("functions, lambdas, functors, with whatever arguments and results") {
   const MeshSizes<Grid> two = sizes<Grid>(2, 2);
-  for (const Program& p : {plan(twice)(x_like, two), plan(&twice)(x_like, two), plan(Functor{})(x_like, two), plan(nothing)(x_like, two, 3),
-                           plan([](const auto& x) { return std::tuple(x + x, 7); })(x_like, two),
-                           plan([](int n, const auto& x, const char*) { for (int i = 0; i < n; ++i) (void)(x + x); })(1, x_like, "text", two),
-                           plan([](const ProcessMesh<Grid>& mesh) { const auto x = zeros<Real<data, model>>(mesh, 6, 10); return x + x; })(two),
-                           plan([](const ProcessMesh<Grid>&, const Real<data, model>& x) { return x + x; })(x_like, dry_mesh<Grid>(2, 2)),
-                           plan([](const DynamicTensor& x) { return map_dynamic<double>("ij,ij->ij", fn::Add{}, x.sharding(), x, x); })(
-                               TensorDesc{DType::f64, {6, 10}, {{0}, {1}}}, two)}) {
+  for (const Program& p : {plan(twice)(x_like, two), plan(&twice)(x_like, two),
+                           plan(Functor{})(x_like, two), plan(nothing)(x_like, two, 3),
+                           plan([](const auto&x) { return std::tuple(x + x, 7); })(x_like, two),
+                           plan([](int n, const auto&x, const char*) {
+                             for (int i = 0; i < n; ++i) (void)(x + x);
+                           })(1, x_like, "text", two),
+                           plan([](const ProcessMesh<Grid>&mesh) {
+                             const auto x = zeros<Real<data, model>>(mesh, 6, 10);
+                             return x + x;
+                           })(two),
+                           plan([](const ProcessMesh<Grid>&, const Real<data, model>&x) {
+                             return x + x;
+                           })(x_like, dry_mesh<Grid>(2, 2)),
+                           plan([](const DynamicTensor&x) {
+                             return map_dynamic<double>("ij,ij->ij", fn::Add{}, x.sharding(), x, x);
+                           })(TensorDesc{DType::f64, {6, 10}, {{0}, {1}}}, two)}) {
     CHECK(p.size() == 1);
     CHECK(p.entry(0).plan->kind == OperatorKind::map);
     CHECK(wrong_lifetimes(p) == "");
@@ -119,11 +141,13 @@ TEST_CASE("functions, lambdas, functors, with whatever arguments and results") {
   CHECK(plan([] {})(two).empty());
   for (int process = 0; process < 6; ++process) {  // the program of a process, told from another's
     const MeshSizes<Grid> six = sizes<Grid>(3, 2);
-    CHECK(same(on_process(plan(network)(x_like, weight_likes, 0.5, six), process), plan(network)(x_like, weight_likes, 0.5, six, process)));
+    CHECK(same(on_process(plan(network)(x_like, weight_likes, 0.5, six), process),
+               plan(network)(x_like, weight_likes, 0.5, six, process)));
   }
   const Simulation all = simulate(plan(network)(x_like, weight_likes, 0.5, sizes<Grid>(3, 2)));
   CHECK(all.fault == "");
-  CHECK(all.peak.most == plan(network)(x_like, weight_likes, 0.5, sizes<Grid>(3, 2), all.peak.process).peak_bytes());
+  CHECK(all.peak.most ==
+        plan(network)(x_like, weight_likes, 0.5, sizes<Grid>(3, 2), all.peak.process).peak_bytes());
   CHECK(plan(nothing)(x_like, two, 3).process == 3);
 
   // A mesh that is handed over is not touched, and says which machine and limits to plan for.
@@ -138,10 +162,13 @@ TEST_CASE("functions, lambdas, functors, with whatever arguments and results") {
     return gelu(zeros<Real<data, model>>(m, 6, 10));
   })(mesh);
   CHECK(p.process == 2);
-  CHECK(plan([](const ProcessMesh<Grid>& m) { return gelu(zeros<Real<data, model>>(m, 6, 10)); })(mesh, 1).process == 1);
+  CHECK(plan([](const ProcessMesh<Grid>& m) { return gelu(zeros<Real<data, model>>(m, 6, 10)); })(
+            mesh, 1)
+            .process == 1);
 }
 
-TEST_CASE("layers: entered again they are one; outside a recording, and around one, they are nothing") {
+TEST_CASE(
+    "layers: entered again they are one; outside a recording, and around one, they are nothing") {
   const auto mesh = dry_mesh<Grid>(2, 2);
   const auto x = zeros<Real<data, model>>(mesh, 6, 10);
   const Layer before(mesh, "before");
@@ -166,9 +193,7 @@ TEST_CASE("layers: entered again they are one; outside a recording, and around o
     recording = nullptr;
     recording = std::make_unique<Recording>(mesh);
     const Layer fresh(mesh, "fresh");
-    {
-      const Layer other(mesh, "other");
-    }
+    { const Layer other(mesh, "other"); }
     (void)(x + x);
     const Program q = recording->take();
     CHECK(q.layer_path(q.entry(0).layer) == "fresh");
@@ -205,8 +230,11 @@ TEST_CASE("tensors that no operator made: given before, made in between, adopted
 
 TEST_CASE("an operator with several results, and one that ends after its recording") {
   const auto mesh = dry_mesh<Grid>(2, 2);
-  const DynamicTensor x = zeros<Real<data, model>>(mesh, 6, 10), y = zeros<Real<data, model>>(mesh, 4, 4);
-  const Program p = record(mesh, [&] { return reshard_together({x, y}, {Sharding{{}, {1}}, Sharding{{}, {1}}}); });
+  const DynamicTensor x = zeros<Real<data, model>>(mesh, 6, 10),
+                      y = zeros<Real<data, model>>(mesh, 4, 4);
+  const Program p = record(mesh, [&] {
+    return reshard_together({x, y}, {Sharding{{}, {1}}, Sharding{{}, {1}}});
+  });
   REQUIRE(p.size() == 1);
   CHECK(p.entry(0).also.size() == 1);
   CHECK(p.tensor(p.entry(0).also[0]).desc.extents == Extents{4, 4});

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Single random cases of arg-max, running joins and deterministic sums, run and compared as those of cases.hpp are.
+/// Single random cases of arg-max, running joins and deterministic sums, run and compared as those
+/// of cases.hpp are.
 ///
 ///     std::string wrong = support::some_row_case(mesh, random);
 #include <cmath>
@@ -11,21 +12,26 @@
 
 namespace support {
 
-template <class T>
-class RowCases {
+template <class T> class RowCases {
  public:
-  RowCases(std::shared_ptr<MeshCore> mesh, Random& random) : mesh_(std::move(mesh)), shape_(mesh_->shape()), random_(random) {}
+  RowCases(std::shared_ptr<MeshCore> mesh, Random& random)
+      : mesh_(std::move(mesh)), shape_(mesh_->shape()), random_(random) {}
 
   std::string arg() {
     const Terms terms = some_terms();
     const Reduction kind = random_.chance(50) ? Reduction::max : Reduction::min;
-    const TensorDesc x = operand(terms, some_sharding(random_, terms.operands[0].size(), shape_.rank()), true);
+    const TensorDesc x =
+        operand(terms, some_sharding(random_, terms.operands[0].size(), shape_.rank()), true);
     Sharding out = some_sharding(random_, terms.result.size(), shape_.rank(), 40, Reduction::min);
-    if (!check_arg(terms, {x.sharding}, out).ok()) out = some_sharding(random_, terms.result.size(), shape_.rank());
+    if (!check_arg(terms, {x.sharding}, out).ok())
+      out = some_sharding(random_, terms.result.size(), shape_.rank());
     const std::string equation = to_text(terms);
     const DynamicTensor input = make_input<T>(mesh_, x, 1);
     return trial<std::int64_t>("arg " + std::string(name_of(kind)) + " " + equation, x, out)(
-        [&] { return kind == Reduction::max ? arg_max(equation, input, out) : arg_min(equation, input, out); },
+        [&] {
+          return kind == Reduction::max ? arg_max(equation, input, out)
+                                        : arg_min(equation, input, out);
+        },
         plan_arg(terms, kind, x, out, shape_, mesh_->process(), plan_options(*mesh_)),
         support::arg(terms, kind, whole_input<T>(x, shape_, 1)), 0);
   }
@@ -34,35 +40,51 @@ class RowCases {
     const Terms terms = same_terms(random_.of<std::string>({"a", "ab", "abc", "abc"}));
     const int along = random_.below(terms.result.size());
     const bool by_function = std::is_same_v<T, std::int64_t> && random_.chance(40);
-    const Reduction kind =
-        by_function ? Reduction::none : random_.of<Reduction>({Reduction::sum, Reduction::product, Reduction::max, Reduction::min});
+    const Reduction kind = by_function ? Reduction::none
+                                       : random_.of<Reduction>({Reduction::sum, Reduction::product,
+                                                                Reduction::max, Reduction::min});
     const ScanOptions options{random_.chance(50), random_.chance(50)};
     const bool open = random_.chance(30) && kind != Reduction::product && !by_function;
-    const TensorDesc x = operand(terms, some_sharding(random_, terms.result.size(), shape_.rank(), open ? 40 : 0, kind), false);
-    const Sharding out = random_.chance(60) ? x.sharding : some_sharding(random_, terms.result.size(), shape_.rank());
+    const TensorDesc x = operand(
+        terms, some_sharding(random_, terms.result.size(), shape_.rank(), open ? 40 : 0, kind),
+        false);
+    const Sharding out = random_.chance(60)
+                             ? x.sharding
+                             : some_sharding(random_, terms.result.size(), shape_.rank());
     const std::string labels = to_text(terms.result);
     const DynamicTensor input = make_input<T>(mesh_, x, 1);
     const auto run = [&] {
       const char letter = terms.result[along];
       if constexpr (std::is_same_v<T, std::int64_t>)
-        if (by_function) return associative_scan(labels, letter, Compose{}, T{0}, input, out, options);
-      if (kind == Reduction::product) return cumulative<Product>(labels, letter, input, out, options);
+        if (by_function)
+          return associative_scan(labels, letter, Compose{}, T{0}, input, out, options);
+      if (kind == Reduction::product)
+        return cumulative<Product>(labels, letter, input, out, options);
       if (kind == Reduction::max) return cumulative<Max>(labels, letter, input, out, options);
       if (kind == Reduction::min) return cumulative<Min>(labels, letter, input, out, options);
       return cumulative<Sum>(labels, letter, input, out, options);
     };
     const double n = static_cast<double>(max_of(1, x.extents[along]));
-    const double largest = kind == Reduction::product ? std::pow(1.5, n) : 1.5 * shape_.processes() * n;
-    const double tolerance = std::is_floating_point_v<T> ? (n + 3 * shape_.processes()) * largest * static_cast<double>(std::numeric_limits<T>::epsilon()) : 0;
-    return trial<T>("running " + std::string(name_of(kind)) + " of " + labels + " along " + terms.result[along], x, out)(
-        run, plan_scan(terms.result, along, kind, options, x, out, shape_, mesh_->process(), plan_options(*mesh_)),
-        scanned(along, kind, options, whole_input<T>(x, shape_, 1)), tolerance);
+    const double largest =
+        kind == Reduction::product ? std::pow(1.5, n) : 1.5 * shape_.processes() * n;
+    const double tolerance = std::is_floating_point_v<T>
+                                 ? (n + 3 * shape_.processes()) * largest *
+                                       static_cast<double>(std::numeric_limits<T>::epsilon())
+                                 : 0;
+    return trial<T>(
+        "running " + std::string(name_of(kind)) + " of " + labels + " along " + terms.result[along],
+        x, out)(run,
+                plan_scan(terms.result, along, kind, options, x, out, shape_, mesh_->process(),
+                          plan_options(*mesh_)),
+                scanned(along, kind, options, whole_input<T>(x, shape_, 1)), tolerance);
   }
 
-  /// The oracle sums in long double. (That the bits are the same on every mesh is in rows.loopback.cpp.)
+  /// The oracle sums in long double. (That the bits are the same on every mesh is in
+  /// rows.loopback.cpp.)
   std::string deterministic_sum() {
     const Terms terms = some_terms();
-    const TensorDesc x = operand(terms, some_sharding(random_, terms.operands[0].size(), shape_.rank()), false);
+    const TensorDesc x =
+        operand(terms, some_sharding(random_, terms.operands[0].size(), shape_.rank()), false);
     const Sharding out = some_sharding(random_, terms.result.size(), shape_.rank());
     const bool mean = random_.chance(30) && reduced_count(terms, x.extents) > 0;
     const std::string equation = to_text(terms);
@@ -71,14 +93,18 @@ class RowCases {
     for (Index i = 0; i < whole.size(); ++i) wide[i] = whole[i];
     const Whole<long double> sums = support::reduce(terms, Reduction::sum, wide);
     Whole<T> expected(sums.extents);
-    for (Index i = 0; i < sums.size(); ++i) expected[i] = static_cast<T>(sums[i] / static_cast<long double>(mean ? reduced_count(terms, x.extents) : 1));
+    for (Index i = 0; i < sums.size(); ++i)
+      expected[i] = static_cast<T>(
+          sums[i] / static_cast<long double>(mean ? reduced_count(terms, x.extents) : 1));
     const auto sum_of = [&](const DynamicTensor& input, const Sharding& to) {
-      return mean ? tessera::reduce<Deterministic<Mean>>(equation, input, to) : tessera::reduce<Deterministic<Sum>>(equation, input, to);
+      return mean ? tessera::reduce<Deterministic<Mean>>(equation, input, to)
+                  : tessera::reduce<Deterministic<Sum>>(equation, input, to);
     };
     const DynamicTensor input = make_input<T>(mesh_, x, 1);
     return trial<T>("deterministic " + std::string(mean ? "mean " : "sum ") + equation, x, out)(
-        [&] { return sum_of(input, out); }, plan_deterministic_sum(terms, x, out, shape_, mesh_->process(), plan_options(*mesh_)), expected,
-        static_cast<double>(std::numeric_limits<T>::epsilon()) * 200);
+        [&] { return sum_of(input, out); },
+        plan_deterministic_sum(terms, x, out, shape_, mesh_->process(), plan_options(*mesh_)),
+        expected, static_cast<double>(std::numeric_limits<T>::epsilon()) * 200);
   }
 
  private:
@@ -89,9 +115,13 @@ class RowCases {
   }
   template <class R>
   Trial<R> trial(const std::string& name, const TensorDesc& x, const Sharding& out) const {
-    return Trial<R>(mesh_, std::string(name_of(dtype_of<T>)) + " on " + describe(shape_) + ": " + name + ", " + describe(x, shape_) + " to " + describe(out, shape_));
+    return Trial<R>(mesh_, std::string(name_of(dtype_of<T>)) + " on " + describe(shape_) + ": " +
+                               name + ", " + describe(x, shape_) + " to " + describe(out, shape_));
   }
-  Terms some_terms() { return parse(random_.of<std::string>({"a->", "ab->a", "ab->b", "ab->", "abc->ca", "abc->b", "abc->c", "abc->ab", "abcd->db", "a->a"})); }
+  Terms some_terms() {
+    return parse(random_.of<std::string>({"a->", "ab->a", "ab->b", "ab->", "abc->ca", "abc->b",
+                                          "abc->c", "abc->ab", "abcd->db", "a->a"}));
+  }
   TensorDesc operand(const Terms& terms, const Sharding& s, bool full) {
     TensorDesc x{dtype_of<T>, {}, s};
     for (char label : terms.operands[0]) {
@@ -118,10 +148,14 @@ inline std::string some_row_case(const std::shared_ptr<MeshCore>& mesh, Random& 
     return which == 0 ? cases.arg() : cases.scan();
   };
   switch (type) {
-    case 0: return run(float{});
-    case 1: return run(double{});
-    case 2: return run(std::int32_t{});
-    default: return run(std::int64_t{});
+    case 0:
+      return run(float{});
+    case 1:
+      return run(double{});
+    case 2:
+      return run(std::int32_t{});
+    default:
+      return run(std::int64_t{});
   }
 }
 

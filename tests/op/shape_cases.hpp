@@ -28,7 +28,7 @@ template <class T> class ShapeCases {
         "slice " + to_string(start) + " to " + to_string(limit) + " by " + to_string(stride), x,
         out)([&] { return tessera::slice(input, start, limit, stride, out); },
              plan_regions(slice_of(x.extents, start, limit, stride), {x}, out, shape_,
-                       mesh_->process(), plan_options(*mesh_)),
+                          mesh_->process(), plan_options(*mesh_)),
              support::slice(whole_input<T>(x, shape_, 1), start, limit, stride), tolerance());
   }
 
@@ -49,7 +49,7 @@ template <class T> class ShapeCases {
     return trial("pad " + to_string(low) + "_" + to_string(high) + "_" + to_string(interior), x,
                  out)([&] { return tessera::pad(input, low, high, interior, value, out); },
                       plan_regions(pad_of(x.extents, low, high, interior), {x}, out, shape_,
-                                mesh_->process(), plan_options(*mesh_)),
+                                   mesh_->process(), plan_options(*mesh_)),
                       support::pad(whole_input<T>(x, shape_, 1), low, high, interior, value),
                       tolerance());
   }
@@ -67,7 +67,7 @@ template <class T> class ShapeCases {
     const DynamicTensor input = make_input<T>(mesh_, x, 1);
     return trial("reverse", x, out)([&] { return tessera::reverse(input, dims, out); },
                                     plan_regions(reverse_of(x.extents, dims), {x}, out, shape_,
-                                              mesh_->process(), plan_options(*mesh_)),
+                                                 mesh_->process(), plan_options(*mesh_)),
                                     support::reverse(whole_input<T>(x, shape_, 1), list),
                                     tolerance());
   }
@@ -81,7 +81,7 @@ template <class T> class ShapeCases {
     return trial("roll by " + std::to_string(by) + " along " + std::to_string(dim), x, out)(
         [&] { return tessera::roll(input, by, dim, out); },
         plan_regions(roll_of(x.extents, by, dim), {x}, out, shape_, mesh_->process(),
-                  plan_options(*mesh_)),
+                     plan_options(*mesh_)),
         support::roll(whole_input<T>(x, shape_, 1), by, dim), tolerance());
   }
 
@@ -96,7 +96,7 @@ template <class T> class ShapeCases {
     return trial("shift by " + std::to_string(by) + " along " + std::to_string(dim), x, out)(
         [&] { return tessera::shift(input, by, dim, value, out); },
         plan_regions(shift_of(x.extents, by, dim), {x}, out, shape_, mesh_->process(),
-                  plan_options(*mesh_)),
+                     plan_options(*mesh_)),
         support::shift(whole_input<T>(x, shape_, 1), by, dim, value), tolerance());
   }
 
@@ -124,7 +124,7 @@ template <class T> class ShapeCases {
     for (const TensorDesc& one : descs) text += ", " + describe(one, shape_);
     return trial(text, x, out)([&] { return tessera::concatenate(dim, inputs, out); },
                                plan_regions(concatenate_of(extents, dim), descs, out, shape_,
-                                         mesh_->process(), plan_options(*mesh_)),
+                                            mesh_->process(), plan_options(*mesh_)),
                                support::concatenate(wholes, dim), tolerance());
   }
 
@@ -141,7 +141,7 @@ template <class T> class ShapeCases {
     return trial("update at " + to_string(start) + " with " + describe(block, shape_), x, out)(
         [&] { return tessera::update(input, piece, start, out); },
         plan_regions(update_of(x.extents, block.extents, start), {x, block}, out, shape_,
-                  mesh_->process(), plan_options(*mesh_)),
+                     mesh_->process(), plan_options(*mesh_)),
         support::update(whole_input<T>(x, shape_, 1), whole_input<T>(block, shape_, 2), start),
         tolerance());
   }

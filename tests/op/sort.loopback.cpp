@@ -29,7 +29,9 @@ struct Zigzag {
 
 TEST_CASE("sorts equal std::stable_sort and run their plans, on every mesh") {
   on_every_mesh("sort on loopback", 52, 60 / share, 3,
-                [](const std::shared_ptr<MeshCore>& mesh, Random& random) { return some_sort_case(mesh, random); });
+                [](const std::shared_ptr<MeshCore>& mesh, Random& random) {
+                  return some_sort_case(mesh, random);
+                });
 }
 
 TEST_CASE("a matrix and a row under every sharding, all element types") {

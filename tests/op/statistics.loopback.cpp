@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // sanitized: preset address
-// Variances, norms and log-sum-exp equal plain loops, on meshes of 1 to 8 processes, with ragged and empty blocks.
+// Variances, norms and log-sum-exp equal plain loops, on meshes of 1 to 8 processes, with ragged
+// and empty blocks.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -18,7 +19,9 @@ using Grid = Mesh<grid::x, grid::y>;
 template <class T, class... D> using Tensor = ShardedTensor<T, Grid, P<D...>>;
 
 constexpr Index rows = 5, columns = 7;
-double element(Index i, Index j) { return 1000 + 3 * std::sin(static_cast<double>(7 * i + j)) - 200.0 * static_cast<double>(i); }
+double element(Index i, Index j) {
+  return 1000 + 3 * std::sin(static_cast<double>(7 * i + j)) - 200.0 * static_cast<double>(i);
+}
 struct Values {
   double operator()(const GlobalIndex& i) const { return element(i[0], i[1]); }
 };
@@ -29,17 +32,23 @@ struct Turned {
   KOKKOS_FUNCTION complex<double> operator()(double x) const { return {x, -2 * x}; }
 };
 struct AllInfinite {
-  KOKKOS_FUNCTION double operator()(double x) const { return x < 500 ? -std::numeric_limits<double>::infinity() : x; }
+  KOKKOS_FUNCTION double operator()(double x) const {
+    return x < 500 ? -std::numeric_limits<double>::infinity() : x;
+  }
 };
 
 template <class F> void on_every_mesh(const F& f) {
-  for (const MeshSizes<Grid> size : {sizes<Grid>(1, 1), sizes<Grid>(4, 1), sizes<Grid>(2, 2), sizes<Grid>(3, 2), sizes<Grid>(1, 5), sizes<Grid>(8, 1)})
-    run_loopback(size.shape.processes(), [&](std::shared_ptr<Transport> world) { f(make_mesh<Grid>(std::move(world), size)); });
+  for (const MeshSizes<Grid> size : {sizes<Grid>(1, 1), sizes<Grid>(4, 1), sizes<Grid>(2, 2),
+                                     sizes<Grid>(3, 2), sizes<Grid>(1, 5), sizes<Grid>(8, 1)})
+    run_loopback(size.shape.processes(), [&](std::shared_ptr<Transport> world) {
+      f(make_mesh<Grid>(std::move(world), size));
+    });
 }
 
 void compare(const HostTensor<double>& y, const std::vector<double>& wanted, double eps = 1e-13) {
   REQUIRE(y.values.size() == wanted.size());
-  for (std::size_t i = 0; i < wanted.size(); ++i) CHECK(std::fabs(y.values[i] - wanted[i]) <= eps * std::fabs(wanted[i]));
+  for (std::size_t i = 0; i < wanted.size(); ++i)
+    CHECK(std::fabs(y.values[i] - wanted[i]) <= eps * std::fabs(wanted[i]));
 }
 
 TEST_CASE("variance, standard deviation, norms, log-sum-exp, any, all, product") {
@@ -49,7 +58,8 @@ TEST_CASE("variance, standard deviation, norms, log-sum-exp, any, all, product")
     double sum = 0, size = 0, squares = 0, largest = 0, top = -1e9;
     for (Index j = 0; j < columns; ++j) {
       const double v = element(i, j);
-      sum += v, size += std::fabs(v), squares += v * v, largest = std::max(largest, std::fabs(v)), top = std::max(top, v);
+      sum += v, size += std::fabs(v), squares += v * v, largest = std::max(largest, std::fabs(v)),
+                                                        top = std::max(top, v);
     }
     double spread = 0, exps = 0;
     for (Index j = 0; j < columns; ++j) {
@@ -57,7 +67,8 @@ TEST_CASE("variance, standard deviation, norms, log-sum-exp, any, all, product")
       exps += std::exp(element(i, j) - top);
     }
     var.push_back(spread / columns), sample.push_back(spread / (columns - 1));
-    one.push_back(size), two.push_back(std::sqrt(squares)), most.push_back(largest), lse.push_back(top + std::log(exps));
+    one.push_back(size), two.push_back(std::sqrt(squares)), most.push_back(largest),
+        lse.push_back(top + std::log(exps));
     sum_of_squares += squares;
   }
   on_every_mesh([&](const ProcessMesh<Grid>& mesh) {
@@ -92,9 +103,11 @@ TEST_CASE("variance, standard deviation, norms, log-sum-exp, any, all, product")
     CHECK(!value(all(rare)));
     double product_of_row = 1;
     for (Index j = 0; j < columns; ++j) product_of_row *= element(1, j);
-    CHECK(std::fabs(gather(product<"ij->i">(x)).values[1] - product_of_row) <= 1e-13 * product_of_row);
+    CHECK(std::fabs(gather(product<"ij->i">(x)).values[1] - product_of_row) <=
+          1e-13 * product_of_row);
     const auto h = cast<half>(cast<float>(x));
-    CHECK(std::fabs(static_cast<double>(static_cast<float>(gather(norm<2, "ij->i">(h)).values[0])) - two[0]) < 4);
+    CHECK(std::fabs(static_cast<double>(static_cast<float>(gather(norm<2, "ij->i">(h)).values[0])) -
+                    two[0]) < 4);
   });
 }
 }  // namespace

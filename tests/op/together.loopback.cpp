@@ -22,7 +22,8 @@ TEST_CASE("tensors resharded together are what they are alone; the plan, ledger 
         Random random(seed + number);
         MeshOptions options;
         options.machine = some_machine(random);
-        options.machine.message_ps *= random.of<int>({1, 1000});  // messages dear enough to be saved
+        options.machine.message_ps *=
+            random.of<int>({1, 1000});  // messages dear enough to be saved
         const auto mesh = make_mesh_core(world, shape, axis_names(shape.rank()), options);
         std::vector<DynamicTensor> x;
         std::vector<Sharding> targets;
@@ -57,25 +58,33 @@ TEST_CASE("tensors resharded together are what they are alone; the plan, ledger 
           const Program program = recording.take();
           const std::vector<Call> calls = mesh->ledger().calls();
           mesh->ledger().record_calls(false);
-          if (program.payload_bytes() != mesh->ledger().payload_bytes()) problem = "the ledger differs from the program";
-          if (program.peak_bytes() != mesh->arena().peak()) problem = "the arena differs from the program";
+          if (program.payload_bytes() != mesh->ledger().payload_bytes())
+            problem = "the ledger differs from the program";
+          if (program.peak_bytes() != mesh->arena().peak())
+            problem = "the arena differs from the program";
           std::vector<Call> planned;
           for (const ProgramEntry& entry : program.entries())
             for (const Step& step : entry.plan->steps)
               if (step.kind == StepKind::communicate) {
                 const StepWork work = work_of(*entry.plan, step);
                 work.for_each_call([&](const CallWork& one) { planned.push_back(one.call); });
-                if (step.payload != payload_bytes(work.call) && step.near.empty()) problem = "a step's payload is not its call's";
+                if (step.payload != payload_bytes(work.call) && step.near.empty())
+                  problem = "a step's payload is not its call's";
                 const std::lock_guard lock(mutex);
                 if (world->rank() == 0) joined += step.also.size();
               }
           if (!(planned == calls)) problem = "other calls than planned";
           for (std::size_t i = 0; i < x.size(); ++i) {
-            if (!(y[i].sharding() == targets[i])) problem = "tensor " + std::to_string(i) + " is sharded otherwise";
+            if (!(y[i].sharding() == targets[i]))
+              problem = "tensor " + std::to_string(i) + " is sharded otherwise";
             const auto all = gather<std::int64_t>(y[i]);
-            if (const std::string differs = difference(all.values, whole[i].values, 0); !differs.empty()) problem = "tensor " + std::to_string(i) + ": " + differs;
+            if (const std::string differs = difference(all.values, whole[i].values, 0);
+                !differs.empty())
+              problem = "tensor " + std::to_string(i) + ": " + differs;
             const auto mine = host_block<std::int64_t>(y[i]);
-            if (const std::string differs = difference(mine, block_of(whole[i], y[i].box()), 0); !differs.empty()) problem = "block of tensor " + std::to_string(i) + ": " + differs;
+            if (const std::string differs = difference(mine, block_of(whole[i], y[i].box()), 0);
+                !differs.empty())
+              problem = "block of tensor " + std::to_string(i) + ": " + differs;
           }
         } catch (const std::exception& error) {
           problem = error.what();
@@ -95,11 +104,13 @@ TEST_CASE("gradients are finished in one all-reduce, large ones by themselves") 
   const Sharding open = Sharding::replicated(1).with_partial(AxisSet{0}, Reduction::sum);
   const Sharding done = Sharding::replicated(1);
   const auto gradient = [&](Index n) { return TensorDesc{DType::f32, {n}, open}; };
-  const Plan small = plan_together({gradient(10), gradient(3), gradient(100)}, {done, done, done}, mesh);
+  const Plan small =
+      plan_together({gradient(10), gradient(3), gradient(100)}, {done, done, done}, mesh);
   CHECK(small.count(all_reduce) == 1);
   CHECK(small.payload_bytes() == 4 * 2 * (113 - 29));
   CHECK(small.also.size() == 2);
-  const Plan large = plan_together({gradient(10), gradient(1 << 24), gradient(100)}, {done, done, done}, mesh);
+  const Plan large =
+      plan_together({gradient(10), gradient(1 << 24), gradient(100)}, {done, done, done}, mesh);
   CHECK(large.count(all_reduce) == 2);
   const TensorDesc other{DType::f64, {10}, open};
   CHECK(plan_together({gradient(10), other}, {done, done}, mesh).count(all_reduce) == 2);

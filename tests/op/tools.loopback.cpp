@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // sanitized: preset address
-// What a Kokkos Tools library is told: a region for each operator, and within it one for each call of its plan.
+// What a Kokkos Tools library is told: a region for each operator, and within it one for each call
+// of its plan.
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -18,15 +19,16 @@ struct model : Axis<> {};
 namespace {
 using grid::data, grid::model;
 using Grid = Mesh<data, model>;
-template <class... D>
-using Real = ShardedTensor<double, Grid, P<D...>>;
+template <class... D> using Real = ShardedTensor<double, Grid, P<D...>>;
 
 // A tool: processes are threads, so each has its own diary.
 thread_local std::vector<std::string> diary;
 thread_local int depth = 0;
 std::atomic<long> arena_bytes{0};
 
-void push(const char* name) { diary.push_back(std::string(static_cast<std::size_t>(depth++), ' ') + name); }
+void push(const char* name) {
+  diary.push_back(std::string(static_cast<std::size_t>(depth++), ' ') + name);
+}
 void pop() { --depth; }
 void allocated(Kokkos::Tools::SpaceHandle, const char* label, const void*, std::uint64_t bytes) {
   if (std::string(label) == "tessera arena") arena_bytes += static_cast<long>(bytes);
@@ -49,14 +51,16 @@ struct Loaded {
 };
 
 /// What the diary must say of a plan that is carried out.
-std::vector<std::string> regions_of(const std::string& name, const Plan& plan, const AxisNames& names) {
+std::vector<std::string> regions_of(const std::string& name, const Plan& plan,
+                                    const AxisNames& names) {
   std::vector<std::string> regions{"tessera::" + name};
   for (const Step& step : plan.steps) {
     if (step.kind != StepKind::communicate) continue;
     work_of(plan, step).for_each_call([&](const CallWork& one) {
       std::string axes;
       for (int a = 0; a < plan.mesh.rank(); ++a)
-        if (one.call.group.axes.contains(a)) axes += (axes.empty() ? "" : ",") + std::string(names[a]);
+        if (one.call.group.axes.contains(a))
+          axes += (axes.empty() ? "" : ",") + std::string(names[a]);
       regions.push_back(" tessera::" + std::string(name_of(one.call.kind)) + " over " + axes);
     });
   }
@@ -96,12 +100,15 @@ TEST_CASE("a tool sees a region for each operator, and within it one for each ca
     turn_page();
     const Program program = recording.take();
 
-    const std::vector<std::string> operators{"einsum bsm,mh->bsh", "reduce sum bsh->bs", "map Gelu", "reshard"};
+    const std::vector<std::string> operators{"einsum bsm,mh->bsh", "reduce sum bsh->bs", "map Gelu",
+                                             "reshard"};
     REQUIRE(program.entries().size() == operators.size());
     std::size_t calls = 0;
     for (std::size_t i = 0; i < operators.size(); ++i) {
-      const std::vector<std::string> expected = regions_of(operators[i], *program.entries()[i].plan, program.names());
-      CHECK_MESSAGE(seen[i] == expected, lines(seen[i]) << "\nwhere was expected" << lines(expected));
+      const std::vector<std::string> expected =
+          regions_of(operators[i], *program.entries()[i].plan, program.names());
+      CHECK_MESSAGE(seen[i] == expected, lines(seen[i])
+                                             << "\nwhere was expected" << lines(expected));
       calls += expected.size() - 1;
     }
     CHECK(calls >= 4);
@@ -113,8 +120,10 @@ TEST_CASE("a tool sees a region for each operator, and within it one for each ca
 TEST_CASE("the regions are closed when an operator throws, and no tool is told of work on paper") {
   const Loaded tool;
   run_loopback(2, [](std::shared_ptr<Transport> transport) {
-    const auto mesh = make_mesh<Grid>(transport, sizes<Grid>(1, 2), MeshOptions{.memory_limit = 6144});
-    const auto x = full<Real<_, model>>(mesh, {16, 16}, 1.0);  // 1 KiB, of which the whole takes 2, and 2 to put it together
+    const auto mesh =
+        make_mesh<Grid>(transport, sizes<Grid>(1, 2), MeshOptions{.memory_limit = 6144});
+    const auto x = full<Real<_, model>>(
+        mesh, {16, 16}, 1.0);  // 1 KiB, of which the whole takes 2, and 2 to put it together
     diary.clear();
     const auto whole = replicate(x);
     CHECK(diary.size() == 2);

@@ -12,8 +12,7 @@ using namespace training;
 namespace {
 
 /// Calls f(mesh) on every process of a data x model mesh and returns the largest result.
-template <class F>
-double worst_on(std::pair<int, int> shape, F f) {
+template <class F> double worst_on(std::pair<int, int> shape, F f) {
   double worst = 0;
   std::mutex mutex;
   run_loopback(shape.first * shape.second, [&](std::shared_ptr<Transport> world) {
@@ -27,7 +26,9 @@ double worst_on(std::pair<int, int> shape, F f) {
 struct Nudge {
   Index place;
   double by;
-  KOKKOS_FUNCTION double operator()(const GlobalIndex& i) const { return i.linear() == place ? by : 0; }
+  KOKKOS_FUNCTION double operator()(const GlobalIndex& i) const {
+    return i.linear() == place ? by : 0;
+  }
 };
 
 /// Returns how far the gradient is from the loss's differences, over some places of every weight.
@@ -51,7 +52,8 @@ double gradient_error(const ProcessMesh<Grid>& mesh) {
           const double above = loss_now();
           weight = kept + from_function<X>(mesh, kept.extents(), Nudge{place, -step});
           const double below = loss_now();
-          const double error = std::abs((above - below) / (2 * step) - by_hand[static_cast<std::size_t>(place)]);
+          const double error =
+              std::abs((above - below) / (2 * step) - by_hand[static_cast<std::size_t>(place)]);
           if (!(error <= worst)) worst = error;
         }
         weight = kept;
@@ -73,7 +75,9 @@ TEST_CASE("20 steps in double lead to the same loss and weights on every mesh") 
   for (const auto& shape : {std::pair{1, 1}, {2, 2}, {4, 1}, {1, 4}, {3, 2}}) {
     CAPTURE(shape.first);
     CAPTURE(shape.second);
-    const auto difference = [&](const auto& mesh) { return largest_difference(numbers_after(mesh, 20), alone); };
+    const auto difference = [&](const auto& mesh) {
+      return largest_difference(numbers_after(mesh, 20), alone);
+    };
     CHECK(worst_on(shape, difference) < 1e-10);
   }
 }
@@ -87,7 +91,8 @@ TEST_CASE("training communicates what its plan says, on every process") {
       Adam<double> adam(weights);
       const Batch examples = batch(mesh, 0);
       mesh.ledger().reset();
-      for (int step = 0; step < 3; ++step) train_step(weights, adam, examples.context, examples.next, 3e-3);
+      for (int step = 0; step < 3; ++step)
+        train_step(weights, adam, examples.context, examples.next, 3e-3);
       const Program planned = plan_step<double>(training::sizes, mesh.sizes(), mesh.process());
       return as_planned(planned, mesh.ledger(), 3) ? 0.0 : 1.0;
     };

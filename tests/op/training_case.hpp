@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// A small training run of the model in examples/train_text, on numbers that no mesh divides evenly.
+/// A small training run of the model in examples/train_text, on numbers that no mesh divides
+/// evenly.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -14,7 +15,8 @@ namespace training {
 
 using namespace train_text;
 
-inline constexpr Sizes sizes{.vocabulary = 11, .context = 3, .embed = 10, .hidden = 14, .layers = 2, .batch = 13};
+inline constexpr Sizes sizes{
+    .vocabulary = 11, .context = 3, .embed = 10, .hidden = 14, .layers = 2, .batch = 13};
 
 struct Batch {
   Tensor<Id, data, _> context;
@@ -25,7 +27,8 @@ inline Batch batch(const ProcessMesh<Grid>& mesh, Index step) {
   std::vector<Id> context, next;
   for (Index i = 0; i < sizes.batch; ++i) {
     for (Index k = 0; k < sizes.context; ++k) {
-      const auto draw = mixed(static_cast<std::uint64_t>((step * sizes.batch + i) * sizes.context + k));
+      const auto draw =
+          mixed(static_cast<std::uint64_t>((step * sizes.batch + i) * sizes.context + k));
       context.push_back(static_cast<Id>(draw % sizes.vocabulary));
     }
     next.push_back(context.back());

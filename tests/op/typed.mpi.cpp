@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A layer written with types, between the processes of an MPI job: equal to plain loops, and to its plan on paper.
+// A layer written with types, between the processes of an MPI job: equal to plain loops, and to its
+// plan on paper.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -17,10 +18,10 @@ struct model : Axis<> {};
 namespace {
 using grid::data, grid::model;
 using Grid = Mesh<data, model>;
-template <class... D>
-using Tensor = ShardedTensor<double, Grid, P<D...>>;
+template <class... D> using Tensor = ShardedTensor<double, Grid, P<D...>>;
 
-Tensor<data, _, model> layer(const Tensor<data, _, model>& x, const Tensor<data, model>& w_in, const Tensor<model, data>& w_out) {
+Tensor<data, _, model> layer(const Tensor<data, _, model>& x, const Tensor<data, model>& w_in,
+                             const Tensor<model, data>& w_out) {
   const auto h = gelu(einsum<"bsm,mh->bsh">(x, w_in));
   return softmax<"bsm", 'm'>(einsum<"bsh,hm->bsm", P<data, _, model>>(h, w_out));
 }
@@ -42,8 +43,9 @@ void check_layer(const ProcessMesh<Grid>& mesh) {
   const Program ran = recording.take();
   CHECK(ran.payload_bytes() == mesh.ledger().payload_bytes());
   CHECK(ran.peak_bytes() == mesh.arena().peak());
-  const Program paper = plan(layer)(like<Tensor<data, _, model>>(5, 2, 7), like<Tensor<data, model>>(7, 11), like<Tensor<model, data>>(11, 7),
-                                    mesh.sizes(), mesh.process());
+  const Program paper =
+      plan(layer)(like<Tensor<data, _, model>>(5, 2, 7), like<Tensor<data, model>>(7, 11),
+                  like<Tensor<model, data>>(11, 7), mesh.sizes(), mesh.process());
   CHECK(explain(ran) == explain(paper));
 
   auto h = support::einsum(parse("bsm,mh->bsh"), whole(gather(x)), whole(gather(w_in)));
@@ -52,12 +54,14 @@ void check_layer(const ProcessMesh<Grid>& mesh) {
   for (Index row = 0; row < 10; ++row) {
     double largest = expected[row * 7], sum = 0;
     for (Index m = 0; m < 7; ++m) largest = std::fmax(largest, expected[row * 7 + m]);
-    for (Index m = 0; m < 7; ++m) sum += expected[row * 7 + m] = std::exp(expected[row * 7 + m] - largest);
+    for (Index m = 0; m < 7; ++m)
+      sum += expected[row * 7 + m] = std::exp(expected[row * 7 + m] - largest);
     for (Index m = 0; m < 7; ++m) expected[row * 7 + m] /= sum;
   }
   const auto all = gather(y);
   double worst = 0;
-  for (std::size_t i = 0; i < all.values.size(); ++i) worst = std::fmax(worst, std::fabs(all.values[i] - expected.values[i]));
+  for (std::size_t i = 0; i < all.values.size(); ++i)
+    worst = std::fmax(worst, std::fabs(all.values[i] - expected.values[i]));
   CHECK(worst < 1e-12);
   CHECK(gather(reshard<P<_, Axes<model, data>, _>>(y)) == all);
   CHECK(gather(layer(x, w_in, w_out)) == all);  // the same bits again

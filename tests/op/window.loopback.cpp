@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Convolutions, reduce-windows and their gradients on every mesh of up to 8 processes: values, plan, ledger, arena.
+// Convolutions, reduce-windows and their gradients on every mesh of up to 8 processes: values,
+// plan, ledger, arena.
 #include <doctest/doctest.h>
 
 #include "support/every_mesh.hpp"
@@ -10,7 +11,9 @@ using namespace support;
 
 TEST_CASE("convolutions, windows and their gradients equal plain loops, and run their plans") {
   on_every_mesh("windows on loopback", 60, 60 / share, 3,
-                [](const std::shared_ptr<MeshCore>& mesh, Random& random) { return some_window_case(mesh, random); });
+                [](const std::shared_ptr<MeshCore>& mesh, Random& random) {
+                  return some_window_case(mesh, random);
+                });
   const int turns = window_turns.load();
   MESSAGE(turns << " of them take corners dimension by dimension");
   CHECK(turns > 24 / share);

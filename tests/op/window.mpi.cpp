@@ -17,7 +17,8 @@ TEST_CASE("convolutions, windows and their gradients under MPI") {
       Random random(seed + 1000 * ++number);
       const auto mesh = make_mesh_core(world, shape, axis_names(shape.rank()), {});
       for (int i = 0; i < 30; ++i)
-        if (const std::string text = some_window_case(mesh, random); !text.empty() && ++wrong <= 3) MESSAGE(text);
+        if (const std::string text = some_window_case(mesh, random); !text.empty() && ++wrong <= 3)
+          MESSAGE(text);
     }
   CHECK(wrong == 0);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Cases that a partitioner must get right, planned at full size: a plan may need less than the row says, never more.
+// Cases that a partitioner must get right, planned at full size: a plan may need less than the row
+// says, never more.
 #include <doctest/doctest.h>
 
 #include "support/conformance.hpp"
@@ -24,8 +25,9 @@ void check_row(const Conformance& row) {
   }
   const Most& most = row.most;
   const int moves = all - reduces - scatters - gathers;
-  const bool fits = reduces <= most.all_reduces && scatters + reduces <= most.all_reduces + most.reduce_scatters && gathers <= most.all_gathers &&
-                    moves <= most.moves;
+  const bool fits = reduces <= most.all_reduces &&
+                    scatters + reduces <= most.all_reduces + most.reduce_scatters &&
+                    gathers <= most.all_gathers && moves <= most.moves;
   const int steps = most.all_reduces + most.all_gathers + most.reduce_scatters + most.moves;
   const bool cheaper = all <= steps && payload < most.payload;
   const bool accepted = fits || cheaper;
@@ -45,7 +47,8 @@ TEST_CASE("products") {
 TEST_CASE("reductions, transposes and broadcasts") {
   for (const Conformance& row : conformance_others()) {
     check_row(row);
-    if (row.name == "U3") CHECK(plans_of(row, row.mesh)[0].result_desc().sharding.reduction == Reduction::max);
+    if (row.name == "U3")
+      CHECK(plans_of(row, row.mesh)[0].result_desc().sharding.reduction == Reduction::max);
   }
 }
 
@@ -69,10 +72,13 @@ TEST_CASE("rows are shrunk to extents of the same remainders") {
 TEST_CASE("what native collectives do at least volume") {
   const MeshShape mesh{2, 4};
   // Gathering one axis of two moves three quarters of the result, whatever the other axis.
-  CHECK(plan_reshard({DType::f32, {4000, 4000}, {{0}, {1}}}, {{0}, {}}, mesh).payload_bytes() == 2000 * 3000 * 4);
+  CHECK(plan_reshard({DType::f32, {4000, 4000}, {{0}, {1}}}, {{0}, {}}, mesh).payload_bytes() ==
+        2000 * 3000 * 4);
   // An all-to-all sends all of a block but the own part.
-  CHECK(plan_reshard({DType::f32, {8, 32}, {{1}, {}}}, {{}, {1}}, mesh).payload_bytes() == 2 * 24 * 4);
+  CHECK(plan_reshard({DType::f32, {8, 32}, {{1}, {}}}, {{}, {1}}, mesh).payload_bytes() ==
+        2 * 24 * 4);
   // The products of D35 read each operand once.
   const TensorDesc a{DType::f32, {4000, 4000}, {{0}, {1}}};
-  CHECK(plan_einsum(parse("ik,kj->ij"), a, a, {{0}, {1}}, mesh).payload_bytes() == (2000LL * 3000 + 2000LL * 1000) * 4);
+  CHECK(plan_einsum(parse("ik,kj->ij"), a, a, {{0}, {1}}, mesh).payload_bytes() ==
+        (2000LL * 3000 + 2000LL * 1000) * 4);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Contracts: what is found to be kept on paper is kept on every mesh of those axes, whatever the sizes, and the plans that
-// keep it are right.
+// Contracts: what is found to be kept on paper is kept on every mesh of those axes, whatever the
+// sizes, and the plans that keep it are right.
 #include <doctest/doctest.h>
 
 #include "support/paper.hpp"
@@ -35,7 +35,9 @@ Contract some_contract(Random& random) {
   Contract contract = Contract::nothing();
   for (int kind = 0; kind < collective_kinds; ++kind) {
     const int which = random.below(4);
-    if (which == 1) contract.accept(static_cast<Collective>(kind), AxisSet::from_bits(static_cast<std::uint32_t>(random.below(8))));
+    if (which == 1)
+      contract.accept(static_cast<Collective>(kind),
+                      AxisSet::from_bits(static_cast<std::uint32_t>(random.below(8))));
     if (which == 2) contract.accept(static_cast<Collective>(kind), AxisSet{0, 1, 2});
   }
   return contract;
@@ -60,7 +62,9 @@ std::string wrong_needs(const Plan& plan) {
   Contract seen = Contract::nothing();
   for (const Step& step : plan.steps)
     if (step.kind == StepKind::communicate) seen.accept(step.collective, step.group);
-  return seen == plan.needs ? "" : "the plan needs " + to_string(plan.needs, axis_names(3)) + " but has other steps\n" + describe(plan);
+  return seen == plan.needs ? ""
+                            : "the plan needs " + to_string(plan.needs, axis_names(3)) +
+                                  " but has other steps\n" + describe(plan);
 }
 
 }  // namespace
@@ -82,12 +86,13 @@ TEST_CASE("reshard: a contract that is kept on paper is kept on every mesh") {
       const Plan plan = plan_reshard(desc, to, mesh, 0, options);
       tally.add(wrong_needs(plan));
       if (!contract.covers(plan.needs))
-        tally.add(describe(desc, mesh) + " to " + describe(to, mesh) + " on " + describe(mesh) + " under " + to_string(contract, axis_names(3)) + ":\n" +
-                  describe(plan));
+        tally.add(describe(desc, mesh) + " to " + describe(to, mesh) + " on " + describe(mesh) +
+                  " under " + to_string(contract, axis_names(3)) + ":\n" + describe(plan));
     }
     if (volume(desc.extents) > 2000) continue;
     const MeshShape& mesh = random.of(sizes_of_three());
-    Paper run([&](int process) { return plan_reshard(desc, to, mesh, process, options); }, mesh, options.machine);
+    Paper run([&](int process) { return plan_reshard(desc, to, mesh, process, options); }, mesh,
+              options.machine);
     tally.add(run.broken_law());
     tally.add(run.wrong_result({17}, whole_input<Paper::Value>(desc, mesh, 17)));
   }
@@ -111,11 +116,14 @@ TEST_CASE("the mesh on paper: fixed sizes as they are, open ones all different")
   CHECK(paper_mesh<Mesh<a, two, b, four>>() == MeshShape{3, 2, 5, 4});
   const Sharding from{{0}, {1}}, to{{1}, {0}};
   const Contract by_permutes = contract_of<Mesh<a, b>, Only<permutes<>>>();
-  CHECK(!by_permutes.covers(needs_of_reshard(from, to, paper_mesh<Mesh<a, b>>(), by_permutes)));  // sizes may differ
-  CHECK(by_permutes.covers(needs_of_reshard(from, to, paper_mesh<Mesh<four, fore>>(), by_permutes)));
+  CHECK(!by_permutes.covers(
+      needs_of_reshard(from, to, paper_mesh<Mesh<a, b>>(), by_permutes)));  // sizes may differ
+  CHECK(
+      by_permutes.covers(needs_of_reshard(from, to, paper_mesh<Mesh<four, fore>>(), by_permutes)));
   const Contract by_exchanges = contract_of<Mesh<a, b>, Only<exchanges<>>>();
   CHECK(by_exchanges.covers(needs_of_reshard(from, to, paper_mesh<Mesh<a, b>>(), by_exchanges)));
-  CHECK(by_exchanges.covers(plan_reshard({DType::f32, {6, 6}, from}, to, MeshShape{2, 2}, 0, under(by_exchanges)).needs));
+  CHECK(by_exchanges.covers(
+      plan_reshard({DType::f32, {6, 6}, from}, to, MeshShape{2, 2}, 0, under(by_exchanges)).needs));
 }
 
 TEST_CASE("other ways where the usual one is not accepted") {
@@ -124,15 +132,22 @@ TEST_CASE("other ways where the usual one is not accepted") {
     const Plan plan = plan_reshard({DType::f32, {12, 12}, from}, to, mesh, 0, under(contract));
     CHECK(contract.covers(plan.needs));
     std::string text;
-    for (const Step& step : plan.steps) text += std::string(step.kind == StepKind::communicate ? name_of(step.collective) : name_of(step.kind)) + " ";
+    for (const Step& step : plan.steps)
+      text += std::string(step.kind == StepKind::communicate ? name_of(step.collective)
+                                                             : name_of(step.kind)) +
+              " ";
     return text;
   };
   using Grid = Mesh<a, b>;
   const Sharding open = Sharding{{}, {}}.with_partial(AxisSet{1}, Reduction::sum);
-  CHECK(collectives(open, {{}, {}}, contract_of<Grid, Only<reduce_scatters<>, gathers<>>>()) == "reduce-scatter all-gather ");
-  CHECK(collectives(open, {{1}, {}}, contract_of<Grid, Only<all_reduces<>>>()) == "all-reduce slice ");
-  CHECK(collectives({{0}, {1}}, {{1}, {0}}, contract_of<Grid, Only<gathers<>>>()) == "all-gather slice ");
-  CHECK(collectives({{0}, {}}, {{}, {0}}, contract_of<Grid, Only<gathers<>>>()) == "all-gather slice ");
+  CHECK(collectives(open, {{}, {}}, contract_of<Grid, Only<reduce_scatters<>, gathers<>>>()) ==
+        "reduce-scatter all-gather ");
+  CHECK(collectives(open, {{1}, {}}, contract_of<Grid, Only<all_reduces<>>>()) ==
+        "all-reduce slice ");
+  CHECK(collectives({{0}, {1}}, {{1}, {0}}, contract_of<Grid, Only<gathers<>>>()) ==
+        "all-gather slice ");
+  CHECK(collectives({{0}, {}}, {{}, {0}}, contract_of<Grid, Only<gathers<>>>()) ==
+        "all-gather slice ");
   CHECK(collectives({{0}, {}}, {{}, {}}, contract_of<Grid, Only<exchanges<>>>()) == "exchange ");
   CHECK(collectives({{}, {}}, {{0}, {1}}, Contract::nothing()) == "slice ");
 }
@@ -140,25 +155,32 @@ TEST_CASE("other ways where the usual one is not accepted") {
 TEST_CASE("einsum: a contract chooses among the ways of one product") {
   const Terms terms = parse("ik,kj->ij");
   const auto collectives = [&](const Contract& contract) {
-    const Plan plan = plan_einsum(terms, {DType::f32, {64, 64}, {{}, {0}}}, {DType::f32, {64, 64}, {{0}, {}}}, {{}, {}}, MeshShape{4}, 0,
-                                  under(contract));
+    const Plan plan =
+        plan_einsum(terms, {DType::f32, {64, 64}, {{}, {0}}}, {DType::f32, {64, 64}, {{0}, {}}},
+                    {{}, {}}, MeshShape{4}, 0, under(contract));
     CHECK(contract.covers(plan.needs));
     return to_string(plan.needs, axis_names(1));
   };
   CHECK(collectives(contract_of<Mesh<a>, Only<all_reduces<>>>()) == "Only<all_reduces<a>>");
   CHECK(collectives(contract_of<Mesh<a>, Only<gathers<>>>()) == "Only<gathers<a>>");
-  CHECK(collectives(contract_of<Mesh<a>, Only<reduce_scatters<>, gathers<a>>>()).find("all_reduces") == std::string::npos);
+  CHECK(collectives(contract_of<Mesh<a>, Only<reduce_scatters<>, gathers<a>>>())
+            .find("all_reduces") == std::string::npos);
 }
 
-TEST_CASE("products of many: on paper from left to right, run in the cheapest order that keeps the contract") {
+TEST_CASE(
+    "products of many: on paper from left to right, run in the cheapest order that keeps the "
+    "contract") {
   Random random(seed_for("contracts of many", 62));
   Tally tally;
-  const std::vector<std::string> equations{"ij,jk,kl->il", "ij,jk,kl,lm->im", "i,j,k->ijk", "ab,b,bc,c,cd,d->ad"};
+  const std::vector<std::string> equations{"ij,jk,kl->il", "ij,jk,kl,lm->im", "i,j,k->ijk",
+                                           "ab,b,bc,c,cd,d->ad"};
   for (int i = 0; i < 400; ++i) {
     const Terms terms = parse(random.of(equations));
     Shardings shardings;
-    for (const Term& term : terms.operands) shardings.push_back(some_sharding(random, term.size(), 3));
-    const Sharding out = random.chance(50) ? deduce(terms, shardings) : some_sharding(random, terms.result.size(), 3);
+    for (const Term& term : terms.operands)
+      shardings.push_back(some_sharding(random, term.size(), 3));
+    const Sharding out = random.chance(50) ? deduce(terms, shardings)
+                                           : some_sharding(random, terms.result.size(), 3);
     const Contract contract = some_contract(random);
     ++tally.cases;
     if (!contract.covers(needs_of_einsum(terms, shardings, out, paper, contract))) continue;
@@ -178,12 +200,16 @@ TEST_CASE("products of many: on paper from left to right, run in the cheapest or
 TEST_CASE("einsum: a contract that is kept on paper is kept on every mesh") {
   Random random(seed_for("contracts of einsum", 61));
   Tally tally;
-  const std::vector<std::string> equations{"ik,kj->ij", "ij,jk->ik", "bij,bjk->bik", "bsm,mh->bsh", "i,j->ji", "ij,ij->", "ika,kj->ji"};
+  const std::vector<std::string> equations{"ik,kj->ij", "ij,jk->ik", "bij,bjk->bik", "bsm,mh->bsh",
+                                           "i,j->ji",   "ij,ij->",   "ika,kj->ji"};
   for (int i = 0; i < 6000; ++i) {
     const Terms terms = parse(random.of(equations));
-    const Sharding a = some_sharding(random, terms.operands[0].size(), 3, random.chance(20) ? 30 : 0);
+    const Sharding a =
+        some_sharding(random, terms.operands[0].size(), 3, random.chance(20) ? 30 : 0);
     const Sharding b = some_sharding(random, terms.operands[1].size(), 3);
-    const Sharding out = random.chance(30) ? deduce(terms, {a, b}) : some_sharding(random, terms.result.size(), 3, random.chance(20) ? 30 : 0);
+    const Sharding out = random.chance(30) ? deduce(terms, {a, b})
+                                           : some_sharding(random, terms.result.size(), 3,
+                                                           random.chance(20) ? 30 : 0);
     if (!check_einsum(terms, {a, b}, out).ok()) continue;
     const Contract contract = some_contract(random);
     ++tally.cases;
@@ -202,7 +228,9 @@ TEST_CASE("einsum: a contract that is kept on paper is kept on every mesh") {
     for (const MeshShape& mesh : sizes_of_three()) {
       const Plan plan = plan_einsum(terms, da, db, out, mesh, 0, options);
       tally.add(wrong_needs(plan));
-      if (!contract.covers(plan.needs)) tally.add(describe(mesh) + " under " + to_string(contract, axis_names(3)) + ":\n" + describe(plan));
+      if (!contract.covers(plan.needs))
+        tally.add(describe(mesh) + " under " + to_string(contract, axis_names(3)) + ":\n" +
+                  describe(plan));
     }
   }
   MESSAGE(tally.kept << " of " << tally.cases << " contracts are kept");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Plans of halo exchanges: widths, messages and payload of each process, the two ways of corners, deep halos.
+// Plans of halo exchanges: widths, messages and payload of each process, the two ways of corners,
+// deep halos.
 #include <doctest/doctest.h>
 
 #include <tessera/plan/deep_halo.hpp>
@@ -12,7 +13,9 @@ using namespace tessera;
 using namespace support;
 
 namespace {
-constexpr Halo around(int rank, Index width, Boundary boundary) { return Halo(rank, {width, width, boundary}); }
+constexpr Halo around(int rank, Index width, Boundary boundary) {
+  return Halo(rank, {width, width, boundary});
+}
 Machine message_price(std::int64_t picoseconds) {
   Machine machine;
   machine.message_ps = picoseconds;
@@ -20,7 +23,8 @@ Machine message_price(std::int64_t picoseconds) {
 }
 }  // namespace
 
-static_assert(plan_halo({DType::f64, {16}, Sharding{{0}}}, around(1, 1, Boundary::none), {4}, 1).messages() == 2);
+static_assert(plan_halo({DType::f64, {16}, Sharding{{0}}}, around(1, 1, Boundary::none), {4}, 1)
+                  .messages() == 2);
 static_assert(inner_box({{{4, 8}, {0, 6}}}, {{{3, 10}, {0, 7}}}) == Box{{{5, 6}, {0, 5}}});
 static_assert(inner_box({{{4, 6}}}, {{{1, 9}}}).empty());
 static_assert(border_boxes({{{4, 8}, {0, 6}}}, {{{5, 6}, {0, 5}}}).size() == 3);
@@ -39,13 +43,18 @@ TEST_CASE("a halo of one element: two messages in the middle, one at the rim, no
     CHECK(constant.slots[constant.result].bytes == 8 * 6);
   }
   // As wide as two and a half blocks: from three processes on each side.
-  const Plan wide = plan_halo({DType::f64, {32}, Sharding{{0}}}, around(1, 10, Boundary::periodic), {8}, 3);
+  const Plan wide =
+      plan_halo({DType::f64, {32}, Sharding{{0}}}, around(1, 10, Boundary::periodic), {8}, 3);
   CHECK(wide.messages() == 6);
   CHECK(wide.payload_bytes() == 8 * 20);
-  CHECK(explain(plan_halo(x, Halo{{2, 1, Boundary::none}}, mesh, 0), {"a"}).find("with halo 0_1 ") != std::string::npos);
+  CHECK(
+      explain(plan_halo(x, Halo{{2, 1, Boundary::none}}, mesh, 0), {"a"}).find("with halo 0_1 ") !=
+      std::string::npos);
 }
 
-TEST_CASE("corners go to all neighbours, or dimension by dimension, for the same payload; the cheaper is taken") {
+TEST_CASE(
+    "corners go to all neighbours, or dimension by dimension, for the same payload; the cheaper is "
+    "taken") {
   const TensorDesc x{DType::f64, {24, 24, 24}, Sharding{{0}, {1}, {2}}};
   const MeshShape mesh{3, 3, 3};
   const Halo halo = around(3, 2, Boundary::periodic);
@@ -60,8 +69,9 @@ TEST_CASE("corners go to all neighbours, or dimension by dimension, for the same
     CHECK(in_turn.payload_bytes() == direct.payload_bytes());
     for (const std::int64_t price : {std::int64_t{0}, std::int64_t{1'000'000}}) {
       const PlanOptions options{message_price(price)};
-      const std::int64_t least = min_of(plan_halo(x, halo, mesh, 0, options, {Corners::direct, in_place}).cost,
-                                        plan_halo(x, halo, mesh, 0, options, {Corners::by_dimension, in_place}).cost);
+      const std::int64_t least =
+          min_of(plan_halo(x, halo, mesh, 0, options, {Corners::direct, in_place}).cost,
+                 plan_halo(x, halo, mesh, 0, options, {Corners::by_dimension, in_place}).cost);
       CHECK(plan_halo(x, halo, mesh, 0, options, {Corners::cheaper, in_place}).cost == least);
     }
     CHECK(plan_halo(x, halo, mesh, middle, {}, {Corners::cheaper, in_place}).messages() == 6);
@@ -69,22 +79,26 @@ TEST_CASE("corners go to all neighbours, or dimension by dimension, for the same
   // In place there is staging memory and nothing else; a new block comes on top of it.
   const Plan in_place = plan_halo(x, halo, mesh, middle, {}, {Corners::direct, true});
   CHECK(in_place.peak_bytes == 2 * arena_charge(in_place.payload_bytes()));
-  CHECK(plan_halo(x, halo, mesh, middle, {}, {Corners::direct, false}).peak_bytes == in_place.peak_bytes + arena_charge(8 * 12 * 12 * 12));
+  CHECK(plan_halo(x, halo, mesh, middle, {}, {Corners::direct, false}).peak_bytes ==
+        in_place.peak_bytes + arena_charge(8 * 12 * 12 * 12));
 }
 
 TEST_CASE("several tensors share their messages") {
-  const TensorDesc x{DType::f32, {20, 20}, Sharding{{0}, {1}}}, y{DType::f32, {12, 16}, Sharding{{0}, {1}}};
+  const TensorDesc x{DType::f32, {20, 20}, Sharding{{0}, {1}}},
+      y{DType::f32, {12, 16}, Sharding{{0}, {1}}};
   const MeshShape mesh{2, 2};
   const Halo halo = around(2, 1, Boundary::periodic);
   const Plan one = plan_halo(x, halo, mesh, 1), other = plan_halo(y, halo, mesh, 1);
   for (const bool in_place : {false, true}) {
-    const Plan both = plan_halo_together({x, y}, {halo, halo}, mesh, 1, {}, {Corners::cheaper, in_place});
+    const Plan both =
+        plan_halo_together({x, y}, {halo, halo}, mesh, 1, {}, {Corners::cheaper, in_place});
     CHECK(both.messages() == one.messages());
     CHECK(both.payload_bytes() == one.payload_bytes() + other.payload_bytes());
   }
 }
 
-TEST_CASE("every process sends what the others expect; one plan tells all; the adjoint moves as much") {
+TEST_CASE(
+    "every process sends what the others expect; one plan tells all; the adjoint moves as much") {
   Random random(seed_for("halo plans", 3));
   int cases = 0;
   for (const MeshShape& mesh : meshes(8, 3))
@@ -95,13 +109,16 @@ TEST_CASE("every process sends what the others expect; one plan tells all; the a
       for (int d = 0; d < rank; ++d) {
         x.extents.push_back(random.below(13));
         const Index most = max_of(0, min_of(5, x.extents[d] - 1));
-        halo.push_back({random.below(static_cast<int>(most) + 1), random.below(static_cast<int>(most) + 1), static_cast<Boundary>(random.below(5))});
+        halo.push_back({random.below(static_cast<int>(most) + 1),
+                        random.below(static_cast<int>(most) + 1),
+                        static_cast<Boundary>(random.below(5))});
       }
       const PlanOptions options{some_machine(random, mesh.rank())};
       const HaloOptions how{static_cast<Corners>(random.below(3)), random.chance(50)};
       CAPTURE(describe(x, mesh));
       CAPTURE(describe(mesh));
-      const Plan forward = plan_halo(x, halo, mesh, 0, options, how), back = plan_halo_adjoint(x, halo, mesh, 0, options, how);
+      const Plan forward = plan_halo(x, halo, mesh, 0, options, how),
+                 back = plan_halo_adjoint(x, halo, mesh, 0, options, how);
       Index calls = 0;
       CHECK(fault_of(forward, calls) == "");
       CHECK(fault_of(back, calls) == "");
@@ -109,7 +126,8 @@ TEST_CASE("every process sends what the others expect; one plan tells all; the a
       for (int p = 0; p < mesh.processes(); ++p) {
         const Plan planned = plan_halo(x, halo, mesh, p, options, how);
         CHECK(on_process(forward, p, options.machine) == planned);
-        CHECK(on_process(back, p, options.machine) == plan_halo_adjoint(x, halo, mesh, p, options, how));
+        CHECK(on_process(back, p, options.machine) ==
+              plan_halo_adjoint(x, halo, mesh, p, options, how));
         there += planned.payload_bytes();
         again += on_process(back, p, options.machine).payload_bytes();
       }
@@ -122,7 +140,8 @@ TEST_CASE("a deep halo trades messages for work that others do too") {
   const TensorDesc x{DType::f64, {64, 64}, Sharding{{0}, {1}}};
   const MeshShape mesh{4, 4};
   const Halo halo = around(2, 1, Boundary::periodic);
-  const DeepHalo one = plan_deep_halo(x, halo, 1, 6, mesh, 5), four = plan_deep_halo(x, halo, 4, 6, mesh, 5);
+  const DeepHalo one = plan_deep_halo(x, halo, 1, 6, mesh, 5),
+                 four = plan_deep_halo(x, halo, 4, 6, mesh, 5);
   CHECK(one.redundant == 0);
   CHECK(one.updates == 16 * 16);
   CHECK(four.plan.messages() == one.plan.messages());
@@ -130,21 +149,29 @@ TEST_CASE("a deep halo trades messages for work that others do too") {
   CHECK(four.updates == 22 * 22 + 20 * 20 + 18 * 18 + 16 * 16);
   CHECK(four.redundant_flops == 6 * (four.updates - 4 * 16 * 16));
   // At the rim of a tensor without more there is less to do.
-  CHECK(plan_deep_halo(x, around(2, 1, Boundary::constant), 4, 6, mesh, 0).updates == 19 * 19 + 18 * 18 + 17 * 17 + 16 * 16);
+  CHECK(plan_deep_halo(x, around(2, 1, Boundary::constant), 4, 6, mesh, 0).updates ==
+        19 * 19 + 18 * 18 + 17 * 17 + 16 * 16);
   CHECK(best_depth(x, halo, 6, 32, mesh, {message_price(0)}) == 1);
   CHECK(best_depth(x, halo, 6, 32, mesh, {message_price(1'000'000)}) > 4);
-  CHECK(best_depth(x, around(2, 1, Boundary::reflected), 0, 200, mesh, {message_price(1'000'000'000)}) <= 63);
+  CHECK(best_depth(x, around(2, 1, Boundary::reflected), 0, 200, mesh,
+                   {message_price(1'000'000'000)}) <= 63);
   const std::string text = explain(four, {"a", "b"});
   CHECK(text.find("with halo 4_4x4_4") != std::string::npos);
-  CHECK(text.find("4 steps from one exchange; a step: 640 B, 1 messages, 2.1 kflop of which 660 flop redundant") != std::string::npos);
+  CHECK(text.find("4 steps from one exchange; a step: 640 B, 1 messages, 2.1 kflop of which 660 "
+                  "flop redundant") != std::string::npos);
 }
 
 TEST_CASE("a halo that cannot be is told with its numbers") {
-  CHECK(check_halo({8, 8}, {{1, 1, Boundary::none}}) == HaloVerdict{HaloRule::rank_matches, -1, 1, 2});
-  CHECK(check_halo({8}, {{1, -2, Boundary::periodic}}) == HaloVerdict{HaloRule::not_negative, 0, 1, -2});
-  CHECK(check_halo({8}, {{8, 0, Boundary::reflected}}) == HaloVerdict{HaloRule::within_reflection, 0, 8, 7});
-  CHECK(check_halo({8}, {{9, 0, Boundary::symmetric}}) == HaloVerdict{HaloRule::within_reflection, 0, 9, 8});
+  CHECK(check_halo({8, 8}, {{1, 1, Boundary::none}}) ==
+        HaloVerdict{HaloRule::rank_matches, -1, 1, 2});
+  CHECK(check_halo({8}, {{1, -2, Boundary::periodic}}) ==
+        HaloVerdict{HaloRule::not_negative, 0, 1, -2});
+  CHECK(check_halo({8}, {{8, 0, Boundary::reflected}}) ==
+        HaloVerdict{HaloRule::within_reflection, 0, 8, 7});
+  CHECK(check_halo({8}, {{9, 0, Boundary::symmetric}}) ==
+        HaloVerdict{HaloRule::within_reflection, 0, 9, 8});
   CHECK(check_halo({8}, {{70, 0, Boundary::periodic}}).ok());
   CHECK(explain(check_halo({8}, {{8, 0, Boundary::reflected}}), {8}) ==
-        "the halo of dimension 0 is 8 wide, and the mirror image of 8 elements has 7; make the halo narrower, or the boundary periodic");
+        "the halo of dimension 0 is 8 wide, and the mirror image of 8 elements has 7; make the "
+        "halo narrower, or the boundary periodic");
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Takes, scatters, one-hots and windows that begin anywhere over sampled shardings, all processes on paper; and what the
-// collection of conformance cases says about their communication.
+// Takes, scatters, one-hots and windows that begin anywhere over sampled shardings, all processes
+// on paper; and what the collection of conformance cases says about their communication.
 #include <doctest/doctest.h>
 
 #include "support/paper_cases.hpp"
@@ -25,19 +25,26 @@ struct Chooser {
     }
     return extents[letters.find(letter)];
   }
-  TensorDesc tensor(const Term& term, DType type, int partial = 0, Reduction kind = Reduction::sum) {
+  TensorDesc tensor(const Term& term, DType type, int partial = 0,
+                    Reduction kind = Reduction::sum) {
     TensorDesc desc{type, {}, some_sharding(random, term.size(), mesh.rank(), partial, kind)};
     for (char letter : term) desc.extents.push_back(extent(letter));
     return desc;
   }
-  Whole<Value> whole(const TensorDesc& desc, int operand) { return whole_input<Value>(desc, mesh, static_cast<std::uint64_t>(5 + operand)); }
+  Whole<Value> whole(const TensorDesc& desc, int operand) {
+    return whole_input<Value>(desc, mesh, static_cast<std::uint64_t>(5 + operand));
+  }
 };
 
-constexpr const char* takes[] = {"vm,bs->bsm", "v,a->a",     "v,->",         "vm,b->mb",     "bv,bs->bs",       "bvm,bs->bsm", "vbm,sb->bsm",
-                                 "xyc,n,n->nc", "xyc,a,b->abc", "xyc,bn,n->ncb", "mv,bs->mbs", "xyz,n,mn,m->mn", "abvc,bs->sabc"};
-constexpr const char* scatters[] = {"vm,bs,bsm->vm", "v,a,a->v",   "v,,->v",       "mv,b,mb->mv",      "bv,bs,bs->bv",  "bvm,bs,bsm->vbm",
-                                    "xyc,n,n,nc->xyc", "xyc,a,b,abc->xyc", "v,a,ab->v", "vm,a,abm->vm", "bs,bsm->vm",    "n,n->v",
-                                    "n,n,nc->xcy",  "xyc,bn,n,ncb->xyc", "bn,nb->bv", "abvc,bs,sabc->abvc"};
+constexpr const char* takes[] = {"vm,bs->bsm",   "v,a->a",        "v,->",        "vm,b->mb",
+                                 "bv,bs->bs",    "bvm,bs->bsm",   "vbm,sb->bsm", "xyc,n,n->nc",
+                                 "xyc,a,b->abc", "xyc,bn,n->ncb", "mv,bs->mbs",  "xyz,n,mn,m->mn",
+                                 "abvc,bs->sabc"};
+constexpr const char* scatters[] = {
+    "vm,bs,bsm->vm", "v,a,a->v",          "v,,->v",          "mv,b,mb->mv",
+    "bv,bs,bs->bv",  "bvm,bs,bsm->vbm",   "xyc,n,n,nc->xyc", "xyc,a,b,abc->xyc",
+    "v,a,ab->v",     "vm,a,abm->vm",      "bs,bsm->vm",      "n,n->v",
+    "n,n,nc->xcy",   "xyc,bn,n,ncb->xyc", "bn,nb->bv",       "abvc,bs,sabc->abvc"};
 
 }  // namespace
 
@@ -49,10 +56,14 @@ TEST_CASE("takes: table, indices and result under any sharding, finished or open
       const Terms terms = parse(equation);
       for (int i = 0; i < 30; ++i) {
         Chooser choose{random, mesh, {}, {}};
-        const Reduction kind = random.of<Reduction>({Reduction::sum, Reduction::sum, Reduction::max, Reduction::min});
+        const Reduction kind =
+            random.of<Reduction>({Reduction::sum, Reduction::sum, Reduction::max, Reduction::min});
         const OutOfRange out_of_range = random.chance(50) ? OutOfRange::clamp : OutOfRange::drop;
-        TensorDescs descs{choose.tensor(terms.operands[0], DType::i64, random.chance(30) ? 40 : 0, kind)};
-        for (int t = 1; t < terms.operands.size(); ++t) descs.push_back(choose.tensor(terms.operands[t], random.chance(50) ? DType::i32 : DType::i64));
+        TensorDescs descs{
+            choose.tensor(terms.operands[0], DType::i64, random.chance(30) ? 40 : 0, kind)};
+        for (int t = 1; t < terms.operands.size(); ++t)
+          descs.push_back(
+              choose.tensor(terms.operands[t], random.chance(50) ? DType::i32 : DType::i64));
         Shardings s;
         std::vector<WholeIndices> indices;
         for (const TensorDesc& desc : descs) {
@@ -60,13 +71,16 @@ TEST_CASE("takes: table, indices and result under any sharding, finished or open
           if (s.size() > 1) indices.push_back(choose.whole(desc, s.size() - 1));
         }
         Sharding out = some_sharding(random, terms.result.size(), mesh.rank(), 40, kind);
-        if (!check_take(terms, s, out).ok()) out = some_sharding(random, terms.result.size(), mesh.rank());
+        if (!check_take(terms, s, out).ok())
+          out = some_sharding(random, terms.result.size(), mesh.rank());
         if (random.chance(20)) out = deduce(terms, s);
         REQUIRE(check_take(terms, s, out).ok());
         const PlanOptions options{some_machine(random), max_int64};
-        tally.add(wrong_operator("take " + std::string(equation), descs, out, mesh,
-                                 [&](int p) { return plan_take(terms, descs, out_of_range, out, mesh, p, options); },
-                                 support::take(terms, choose.whole(descs[0], 0), indices, out_of_range), options.machine));
+        tally.add(wrong_operator(
+            "take " + std::string(equation), descs, out, mesh,
+            [&](int p) { return plan_take(terms, descs, out_of_range, out, mesh, p, options); },
+            support::take(terms, choose.whole(descs[0], 0), indices, out_of_range),
+            options.machine));
       }
     }
 }
@@ -79,24 +93,31 @@ TEST_CASE("scatters: operand, indices, updates and result under any sharding, fi
       const Terms terms = parse(equation);
       for (int i = 0; i < 30; ++i) {
         Chooser choose{random, mesh, {}, {}};
-        const Reduction kind = random.of<Reduction>({Reduction::sum, Reduction::sum, Reduction::max, Reduction::min, Reduction::none});
+        const Reduction kind = random.of<Reduction>(
+            {Reduction::sum, Reduction::sum, Reduction::max, Reduction::min, Reduction::none});
         const OutOfRange out_of_range = random.chance(50) ? OutOfRange::clamp : OutOfRange::drop;
         const int open = kind != Reduction::none && random.chance(40) ? 40 : 0;
         const int last = terms.operands.size() - 1, first = has_operand(terms) ? 1 : 0;
         TensorDescs descs;
         for (int t = 0; t <= last; ++t) {
           const bool values = t == last || t < first;
-          descs.push_back(choose.tensor(terms.operands[t], values ? DType::i64 : random.chance(50) ? DType::i32 : DType::i64, values ? open : 0, kind));
+          descs.push_back(choose.tensor(terms.operands[t],
+                                        values              ? DType::i64
+                                        : random.chance(50) ? DType::i32
+                                                            : DType::i64,
+                                        values ? open : 0, kind));
         }
         Extents result, indexed;
         for (char letter : terms.result) result.push_back(choose.extent(letter));
-        for (char letter : letters_without(terms.result, terms.operands.back())) indexed.push_back(choose.extent(letter));
+        for (char letter : letters_without(terms.result, terms.operands.back()))
+          indexed.push_back(choose.extent(letter));
         Shardings s;
         for (const TensorDesc& desc : descs) s.push_back(desc.sharding);
         std::vector<WholeIndices> indices;
         for (int t = first; t < last; ++t) indices.push_back(choose.whole(descs[t], t));
         Sharding out = some_sharding(random, terms.result.size(), mesh.rank(), 40, kind);
-        if (!check_scatter(terms, kind, s, out).ok()) out = some_sharding(random, terms.result.size(), mesh.rank());
+        if (!check_scatter(terms, kind, s, out).ok())
+          out = some_sharding(random, terms.result.size(), mesh.rank());
         if (random.chance(20)) out = deduce_scatter(terms, s);
         REQUIRE(check_scatter(terms, kind, s, out).ok());
         Whole<Value> begin(result, start_of<Value>(kind));
@@ -105,9 +126,14 @@ TEST_CASE("scatters: operand, indices, updates and result under any sharding, fi
           begin = support::transpose(Terms{{terms.operands[0]}, terms.result}, x);
         }
         const PlanOptions options{some_machine(random), max_int64};
-        tally.add(wrong_operator("scatter " + std::string(name_of(kind)) + " " + equation, descs, out, mesh,
-                                 [&](int p) { return plan_scatter(terms, kind, descs, indexed, out_of_range, out, mesh, p, options); },
-                                 support::scatter(terms, kind, begin, indices, choose.whole(descs[last], last), out_of_range), options.machine));
+        tally.add(wrong_operator(
+            "scatter " + std::string(name_of(kind)) + " " + equation, descs, out, mesh,
+            [&](int p) {
+              return plan_scatter(terms, kind, descs, indexed, out_of_range, out, mesh, p, options);
+            },
+            support::scatter(terms, kind, begin, indices, choose.whole(descs[last], last),
+                             out_of_range),
+            options.machine));
       }
     }
 }
@@ -127,9 +153,14 @@ TEST_CASE("one-hot, and windows that are read and written, wherever they begin")
         const Sharding out = some_sharding(random, labels.size(), mesh.rank());
         REQUIRE(check_one_hot(terms, along, {indices.sharding}, out).ok());
         const Index extent = choose.extent(along);
-        tally.add(wrong_operator("one-hot", {indices}, out, mesh,
-                                 [&](int p) { return plan_one_hot(labels, along, DType::i64, indices, extent, out, mesh, p, options); },
-                                 support::one_hot<Value>(labels, along, choose.whole(indices, 0), extent), options.machine));
+        tally.add(wrong_operator(
+            "one-hot", {indices}, out, mesh,
+            [&](int p) {
+              return plan_one_hot(labels, along, DType::i64, indices, extent, out, mesh, p,
+                                  options);
+            },
+            support::one_hot<Value>(labels, along, choose.whole(indices, 0), extent),
+            options.machine));
       }
       const Reduction kind = random.of<Reduction>({Reduction::sum, Reduction::max, Reduction::min});
       Terms along;
@@ -144,31 +175,43 @@ TEST_CASE("one-hot, and windows that are read and written, wherever they begin")
         start.push_back(moves ? random.below(13) - 3 : 0);
       }
       Sharding out = some_sharding(random, labels.size(), mesh.rank(), 40, kind);
-      if (!check_dynamic_slice(terms, along, {x.sharding}, out).ok()) out = some_sharding(random, labels.size(), mesh.rank());
+      if (!check_dynamic_slice(terms, along, {x.sharding}, out).ok())
+        out = some_sharding(random, labels.size(), mesh.rank());
       REQUIRE(check_dynamic_slice(terms, along, {x.sharding}, out).ok());
-      tally.add(wrong_operator("dynamic slice", {x}, out, mesh,
-                               [&](int p) { return plan_dynamic_slice(labels, along.result, x, sizes, out, mesh, p, options); },
-                               support::dynamic_slice(choose.whole(x, 0), start, size), options.machine, [&](Paper& paper) { paper.start(start); }));
+      tally.add(wrong_operator(
+          "dynamic slice", {x}, out, mesh,
+          [&](int p) {
+            return plan_dynamic_slice(labels, along.result, x, sizes, out, mesh, p, options);
+          },
+          support::dynamic_slice(choose.whole(x, 0), start, size), options.machine,
+          [&](Paper& paper) { paper.start(start); }));
       TensorDesc update{DType::i64, size, some_sharding(random, labels.size(), mesh.rank())};
-      for (int d = 0; d < labels.size(); ++d) update.sharding[d] = update.sharding[d].without(x.sharding.partial);
+      for (int d = 0; d < labels.size(); ++d)
+        update.sharding[d] = update.sharding[d].without(x.sharding.partial);
       update.sharding = update.sharding.with_partial(x.sharding.partial, x.sharding.reduction);
       Sharding into = some_sharding(random, labels.size(), mesh.rank());
       if (random.chance(40)) into = x.sharding;
       REQUIRE(check_dynamic_update(terms, along, {x.sharding, update.sharding}, into).ok());
-      const Whole<Value> expected = support::dynamic_update(choose.whole(x, 0), choose.whole(update, 1), start);
-      tally.add(wrong_operator("dynamic update slice", {x, update}, into, mesh,
-                               [&](int p) { return plan_dynamic_update(labels, along.result, x, update, into, mesh, p, options); }, expected,
-                               options.machine, [&](Paper& paper) { paper.start(start); }));
+      const Whole<Value> expected =
+          support::dynamic_update(choose.whole(x, 0), choose.whole(update, 1), start);
+      tally.add(wrong_operator(
+          "dynamic update slice", {x, update}, into, mesh,
+          [&](int p) {
+            return plan_dynamic_update(labels, along.result, x, update, into, mesh, p, options);
+          },
+          expected, options.machine, [&](Paper& paper) { paper.start(start); }));
     }
 }
 
 namespace {
-void check_take_row(const char* name, const char* equation, const Extents& x, const Sharding& sx, const Extents& i, const Sharding& si,
-                    const Sharding& out, const MeshShape& mesh, int reduces, int gathers = 0, int moves = 0) {
+void check_take_row(const char* name, const char* equation, const Extents& x, const Sharding& sx,
+                    const Extents& i, const Sharding& si, const Sharding& out,
+                    const MeshShape& mesh, int reduces, int gathers = 0, int moves = 0) {
   const TensorDescs descs{{DType::f32, x, sx}, {DType::i32, i, si}};
   const Plan p = plan_take(parse(equation), descs, OutOfRange::clamp, out, mesh);
   const int combined = p.count(all_reduce) + p.count(reduce_scatter);
-  const bool fits = combined <= reduces && p.count(all_gather) <= gathers && p.communications() - combined - p.count(all_gather) <= moves;
+  const bool fits = combined <= reduces && p.count(all_gather) <= gathers &&
+                    p.communications() - combined - p.count(all_gather) <= moves;
   CHECK_MESSAGE(fits, name << " communicates more than it may:\n" << describe(p));
 }
 }  // namespace
@@ -178,10 +221,14 @@ TEST_CASE("gathers of the conformance collection") {
   check_take_row("G1", "vm,b->bm", {2, 9}, {{}, {0}}, {3}, {{}}, {{}, {0}}, two, 0);
   check_take_row("G1, r2", "vm,b->bm", {2, 9}, {{}, {0}}, {3}, {{}}, {{}, {0}}, pairs, 0);
   check_take_row("G3", "vm,bs->bsm", {17, 9}, {{0}, {}}, {2, 3}, {{}, {}}, {{}, {}, {}}, two, 1);
-  check_take_row("G3, r2", "vm,bs->bsm", {17, 9}, {{0}, {}}, {2, 3}, {{}, {}}, {{}, {}, {}}, pairs, 1);
-  check_take_row("G7", "vm,abc->abcm", {250112, 4096}, {{0}, {}}, {64, 1, 1}, {{}, {}, {}}, {{}, {}, {}, {}}, MeshShape{32}, 1);
-  const Plan g7 = plan_take(parse("vm,abc->abcm"), {{DType::f32, {250112, 4096}, {{0}, {}}}, {DType::i32, {64, 1, 1}, {{}, {}, {}}}},
-                            OutOfRange::clamp, {{}, {}, {}, {}}, MeshShape{32});
+  check_take_row("G3, r2", "vm,bs->bsm", {17, 9}, {{0}, {}}, {2, 3}, {{}, {}}, {{}, {}, {}}, pairs,
+                 1);
+  check_take_row("G7", "vm,abc->abcm", {250112, 4096}, {{0}, {}}, {64, 1, 1}, {{}, {}, {}},
+                 {{}, {}, {}, {}}, MeshShape{32}, 1);
+  const Plan g7 =
+      plan_take(parse("vm,abc->abcm"),
+                {{DType::f32, {250112, 4096}, {{0}, {}}}, {DType::i32, {64, 1, 1}, {{}, {}, {}}}},
+                OutOfRange::clamp, {{}, {}, {}, {}}, MeshShape{32});
   CHECK(g7.slots[0].bytes == Index{7816} * 4096 * 4);
   CHECK(g7.payload_bytes() == 2 * 64 * 4096 * 31 / 32 * 4);
   // Index-parallel: a letter of table and indices; what is not aligned is moved, and no more.
@@ -195,34 +242,45 @@ TEST_CASE("gathers of the conformance collection") {
   check_take_row("G5e", both, x, {{0}, {}, {}, {}}, i, {{}, {}}, {{}, {}, {}, {}}, eight, 0, 1);
   check_take_row("G5f", both, x, {{0}, {}, {}, {}}, i, {{0}, {}}, {{0}, {}, {}, {}}, half, 0);
   check_take_row("G5g", both, x, {{0}, {1}, {}, {}}, i, {{0}, {}}, {{0}, {}, {}, {}}, half, 0, 1);
-  check_take_row("G5h", "abcd,be->aecd", x, {{}, {0}, {}, {}}, i, {{}, {}}, {{}, {}, {}, {}}, half, 0, 1);
-  check_take_row("G5i", "bacd,ae->aecd", {4, 8, 2, 2}, {{}, {0}, {}, {}}, i, {{1}, {}}, {{0}, {}, {}, {}}, half, 0, 0, 1);
+  check_take_row("G5h", "abcd,be->aecd", x, {{}, {0}, {}, {}}, i, {{}, {}}, {{}, {}, {}, {}}, half,
+                 0, 1);
+  check_take_row("G5i", "bacd,ae->aecd", {4, 8, 2, 2}, {{}, {0}, {}, {}}, i, {{1}, {}},
+                 {{0}, {}, {}, {}}, half, 0, 0, 1);
 }
 
 TEST_CASE("scatters of the conformance collection") {
   const MeshShape two{2};
   const Terms rows = parse("vm,bs,bsm->vm");
-  const auto plan = [&](const Sharding& x, const Sharding& i, const Sharding& u, const Sharding& out) {
-    return plan_scatter(rows, Reduction::sum, {{DType::f32, {17, 9}, x}, {DType::i32, {2, 3}, i}, {DType::f32, {2, 3, 9}, u}}, {},
-                        OutOfRange::drop, out, two);
+  const auto plan = [&](const Sharding& x, const Sharding& i, const Sharding& u,
+                        const Sharding& out) {
+    return plan_scatter(
+        rows, Reduction::sum,
+        {{DType::f32, {17, 9}, x}, {DType::i32, {2, 3}, i}, {DType::f32, {2, 3, 9}, u}}, {},
+        OutOfRange::drop, out, two);
   };
   CHECK(plan({{}, {0}}, {{}, {}}, {{}, {}, {0}}, {{}, {0}}).communications() == 0);  // SC1
   CHECK(plan({{0}, {}}, {{}, {}}, {{}, {}, {}}, {{0}, {}}).communications() == 0);   // SC3
-  // The gradient of an embedding, batch split: what is left open costs nothing; else one collective.
+  // The gradient of an embedding, batch split: what is left open costs nothing; else one
+  // collective.
   const Terms gradient = parse("bs,bsm->vm");
-  const TensorDescs batch{{DType::i32, {256, 512}, {{0}, {}}}, {DType::f32, {256, 512, 1024}, {{0}, {}, {}}}};
+  const TensorDescs batch{{DType::i32, {256, 512}, {{0}, {}}},
+                          {DType::f32, {256, 512, 1024}, {{0}, {}, {}}}};
   const auto gradient_to = [&](const Sharding& out) {
-    return plan_scatter(gradient, Reduction::sum, batch, {32000}, OutOfRange::drop, out, MeshShape{8});
+    return plan_scatter(gradient, Reduction::sum, batch, {32000}, OutOfRange::drop, out,
+                        MeshShape{8});
   };
-  CHECK(gradient_to(Sharding{{}, {}}.with_partial(AxisSet{0}, Reduction::sum)).communications() == 0);
+  CHECK(gradient_to(Sharding{{}, {}}.with_partial(AxisSet{0}, Reduction::sum)).communications() ==
+        0);
   CHECK(gradient_to({{}, {}}).count(all_reduce) == 1);
   CHECK(gradient_to({{}, {}}).communications() == 1);
   CHECK(gradient_to({{0}, {}}).count(reduce_scatter) == 1);
   CHECK(gradient_to({{0}, {}}).communications() == 1);
   // A few updates into a large table that is split: they are gathered, not the table reduced.
   const Plan few = plan_scatter(rows, Reduction::sum,
-                                {{DType::f32, {32000, 1024}, {{0}, {}}}, {DType::i32, {8, 1}, {{0}, {}}}, {DType::f32, {8, 1, 1024}, {{0}, {}, {}}}}, {},
-                                OutOfRange::drop, {{0}, {}}, MeshShape{8});
+                                {{DType::f32, {32000, 1024}, {{0}, {}}},
+                                 {DType::i32, {8, 1}, {{0}, {}}},
+                                 {DType::f32, {8, 1, 1024}, {{0}, {}, {}}}},
+                                {}, OutOfRange::drop, {{0}, {}}, MeshShape{8});
   CHECK(few.payload_bytes() == 7 * 4 + 7 * 1024 * 4);
 }
 
@@ -230,26 +288,35 @@ TEST_CASE("dynamic slices of the conformance collection") {
   const MeshShape two{2}, four{4};
   const auto s32 = [](const Extents& e, const Sharding& s) { return TensorDesc{DType::i32, e, s}; };
   // Y1: along a dimension that is not split.
-  CHECK(plan_dynamic_slice({'a', 'b'}, {'b'}, s32({128, 64}, {{0}, {}}), {10}, {{0}, {}}, two).communications() == 0);
+  CHECK(plan_dynamic_slice({'a', 'b'}, {'b'}, s32({128, 64}, {{0}, {}}), {10}, {{0}, {}}, two)
+            .communications() == 0);
   // Y3: [128,64]{1/2} <- [128,2] at column 60.
-  CHECK(plan_dynamic_update({'a', 'b'}, {'b'}, s32({128, 64}, {{}, {0}}), s32({128, 2}, {{}, {}}), {{}, {0}}, two).communications() == 0);
-  const Plan y3 = plan_dynamic_update({'a', 'b'}, {'b'}, s32({128, 64}, {{}, {0}}), s32({128, 2}, {{}, {0}}), {{}, {0}}, two);
+  CHECK(plan_dynamic_update({'a', 'b'}, {'b'}, s32({128, 64}, {{}, {0}}), s32({128, 2}, {{}, {}}),
+                            {{}, {0}}, two)
+            .communications() == 0);
+  const Plan y3 = plan_dynamic_update({'a', 'b'}, {'b'}, s32({128, 64}, {{}, {0}}),
+                                      s32({128, 2}, {{}, {0}}), {{}, {0}}, two);
   CHECK(y3.count(all_gather) == 1);
   CHECK(y3.communications() == 1);
   CHECK(y3.payload_bytes() == 128 * 4);
-  // Y5: [16]/4 <- [8]/4: the update alone is gathered, six elements a process; three permutes of two would be as much.
+  // Y5: [16]/4 <- [8]/4: the update alone is gathered, six elements a process; three permutes of
+  // two would be as much.
   const Plan y5 = plan_dynamic_update({'a'}, {'a'}, s32({16}, {{0}}), s32({8}, {{0}}), {{0}}, four);
   CHECK(y5.count(all_gather) == 1);
   CHECK(y5.communications() == 1);
   CHECK(y5.payload_bytes() == 6 * 4);
   // Y7: both dimensions move.
-  CHECK(plan_dynamic_update({'a', 'b'}, {'a', 'b'}, s32({128, 64}, {{}, {0}}), s32({10, 10}, {{}, {}}), {{}, {0}}, two).communications() == 0);
+  CHECK(plan_dynamic_update({'a', 'b'}, {'a', 'b'}, s32({128, 64}, {{}, {0}}),
+                            s32({10, 10}, {{}, {}}), {{}, {0}}, two)
+            .communications() == 0);
   // A window read across a split dimension: one reduction of its size.
-  const Plan read = plan_dynamic_slice({'a', 'b'}, {'a'}, s32({4096, 64}, {{0}, {}}), {16}, {{}, {}}, four);
+  const Plan read =
+      plan_dynamic_slice({'a', 'b'}, {'a'}, s32({4096, 64}, {{0}, {}}), {16}, {{}, {}}, four);
   CHECK(read.count(all_reduce) == 1);
   CHECK(read.communications() == 1);
   CHECK(read.payload_bytes() == 2 * 16 * 64 * 3 / 4 * 4);
-  CHECK(plan_dynamic_slice({'a', 'b'}, {'a'}, s32({4096, 64}, {{0}, {}}), {16}, {{0}, {}}, four).count(reduce_scatter) == 1);
+  CHECK(plan_dynamic_slice({'a', 'b'}, {'a'}, s32({4096, 64}, {{0}, {}}), {16}, {{0}, {}}, four)
+            .count(reduce_scatter) == 1);
 }
 
 TEST_CASE("a small table is gathered, a large one is not, and a contract may ask for it") {
@@ -269,35 +336,54 @@ TEST_CASE("a small table is gathered, a large one is not, and a contract may ask
 
 TEST_CASE("what is refused") {
   const Sharding row{{0}}, whole{{}}, plain{{}, {}};
-  const auto rule = [](const char* e, const Shardings& s, const Sharding& out) { return check_take(parse(e), s, out).rule; };
+  const auto rule = [](const char* e, const Shardings& s, const Sharding& out) {
+    return check_take(parse(e), s, out).rule;
+  };
   CHECK(rule("vm,b->bm", {plain, whole}, plain) == Rule::ok);
   CHECK(rule("vm,b->b", {plain, whole}, whole) == Rule::indices_match);
   CHECK(rule("vm,b->bvm", {plain, whole}, {{}, {}, {}}) == Rule::indices_match);
   CHECK(rule("vm,b->m", {plain, whole}, whole) == Rule::index_letter_kept);
   CHECK(rule("vm,v->m", {plain, whole}, whole) == Rule::index_letter_kept);
   CHECK(rule("vm,b->bz", {plain, whole}, plain) == Rule::result_label_known);
-  CHECK(rule("vm,b->bm", {plain, whole.with_partial(AxisSet{0}, Reduction::sum)}, plain) == Rule::finished);
-  CHECK(rule("vm,b->bm", {plain, whole}, plain.with_partial(AxisSet{0}, Reduction::sum)) == Rule::open_axis_contracted);
-  CHECK(rule("vm,b->bm", {{{0}, {}}, whole}, plain.with_partial(AxisSet{0}, Reduction::sum)) == Rule::ok);
-  CHECK(rule("vm,b->bm", {plain.with_partial(AxisSet{0}, Reduction::max), whole}, plain.with_partial(AxisSet{0}, Reduction::sum)) ==
-        Rule::reduction_alike);
+  CHECK(rule("vm,b->bm", {plain, whole.with_partial(AxisSet{0}, Reduction::sum)}, plain) ==
+        Rule::finished);
+  CHECK(rule("vm,b->bm", {plain, whole}, plain.with_partial(AxisSet{0}, Reduction::sum)) ==
+        Rule::open_axis_contracted);
+  CHECK(rule("vm,b->bm", {{{0}, {}}, whole}, plain.with_partial(AxisSet{0}, Reduction::sum)) ==
+        Rule::ok);
+  CHECK(rule("vm,b->bm", {plain.with_partial(AxisSet{0}, Reduction::max), whole},
+             plain.with_partial(AxisSet{0}, Reduction::sum)) == Rule::reduction_alike);
   CHECK(rule("vm->m", {plain}, whole) == Rule::indices_match);
-  const auto scatter_rule = [](const char* e, Reduction kind, const Shardings& s, const Sharding& out) {
+  const auto scatter_rule = [](const char* e, Reduction kind, const Shardings& s,
+                               const Sharding& out) {
     return check_scatter(parse(e), kind, s, out).rule;
   };
   CHECK(scatter_rule("vm,b,bm->vm", Reduction::sum, {plain, whole, plain}, plain) == Rule::ok);
   CHECK(scatter_rule("b,bm->vm", Reduction::none, {whole, plain}, plain) == Rule::ok);
-  CHECK(scatter_rule("vm,b,bm->v", Reduction::sum, {plain, whole, plain}, whole) == Rule::label_kept);
-  CHECK(scatter_rule("v,b,bm->vm", Reduction::sum, {whole, whole, plain}, plain) == Rule::result_label_known);
-  CHECK(scatter_rule("vm,b,m->vm", Reduction::sum, {plain, whole, whole}, plain) == Rule::index_letter_kept);
-  CHECK(scatter_rule("vm,bm->vm", Reduction::sum, {plain, plain}, plain) == Rule::index_letter_kept);
-  CHECK(scatter_rule("vm,b,b,bm->vm", Reduction::sum, {plain, whole, whole, plain}, plain) == Rule::indices_match);
-  CHECK(scatter_rule("vm,b,bm->vm", Reduction::none, {plain, whole, {{}, {}}}, plain.with_partial(AxisSet{0}, Reduction::sum)) == Rule::finished);
-  CHECK(scatter_rule("vm,b,bm->vm", Reduction::max, {plain.with_partial(AxisSet{0}, Reduction::sum), whole, plain}, plain) == Rule::finished);
-  CHECK(check_dynamic_slice(same_terms("ab"), same_terms("c"), {plain}, plain).rule == Rule::along_known);
-  CHECK(check_dynamic_slice(same_terms("ab"), same_terms("aa"), {plain}, plain).rule == Rule::label_once);
-  CHECK(check_dynamic_slice(same_terms("abc"), same_terms("a"), {plain}, plain).rule == Rule::rank_matches);
-  CHECK(check_dynamic_update(same_terms("ab"), same_terms("a"), {plain.with_partial(AxisSet{0}, Reduction::sum), plain}, plain).rule == Rule::finished);
+  CHECK(scatter_rule("vm,b,bm->v", Reduction::sum, {plain, whole, plain}, whole) ==
+        Rule::label_kept);
+  CHECK(scatter_rule("v,b,bm->vm", Reduction::sum, {whole, whole, plain}, plain) ==
+        Rule::result_label_known);
+  CHECK(scatter_rule("vm,b,m->vm", Reduction::sum, {plain, whole, whole}, plain) ==
+        Rule::index_letter_kept);
+  CHECK(scatter_rule("vm,bm->vm", Reduction::sum, {plain, plain}, plain) ==
+        Rule::index_letter_kept);
+  CHECK(scatter_rule("vm,b,b,bm->vm", Reduction::sum, {plain, whole, whole, plain}, plain) ==
+        Rule::indices_match);
+  CHECK(scatter_rule("vm,b,bm->vm", Reduction::none, {plain, whole, {{}, {}}},
+                     plain.with_partial(AxisSet{0}, Reduction::sum)) == Rule::finished);
+  CHECK(scatter_rule("vm,b,bm->vm", Reduction::max,
+                     {plain.with_partial(AxisSet{0}, Reduction::sum), whole, plain},
+                     plain) == Rule::finished);
+  CHECK(check_dynamic_slice(same_terms("ab"), same_terms("c"), {plain}, plain).rule ==
+        Rule::along_known);
+  CHECK(check_dynamic_slice(same_terms("ab"), same_terms("aa"), {plain}, plain).rule ==
+        Rule::label_once);
+  CHECK(check_dynamic_slice(same_terms("abc"), same_terms("a"), {plain}, plain).rule ==
+        Rule::rank_matches);
+  CHECK(check_dynamic_update(same_terms("ab"), same_terms("a"),
+                             {plain.with_partial(AxisSet{0}, Reduction::sum), plain}, plain)
+            .rule == Rule::finished);
   CHECK(check_one_hot(same_terms("ab"), 'c', {whole}, plain).rule == Rule::along_known);
 }
 
@@ -305,7 +391,8 @@ TEST_CASE("contracts are kept on every mesh where they are kept on paper") {
   Random random(seed_for("contracts of takes", 64));
   const Terms terms = parse("vm,bs->bsm");
   for (int i = 0; i < 200; ++i) {
-    const Sharding x = some_sharding(random, 2, 2), ids = some_sharding(random, 2, 2), out = some_sharding(random, 3, 2);
+    const Sharding x = some_sharding(random, 2, 2), ids = some_sharding(random, 2, 2),
+                   out = some_sharding(random, 3, 2);
     Contract contract = Contract::nothing();
     for (Collective kind : {all_gather, all_reduce, reduce_scatter, all_to_all})
       if (random.chance(40)) contract.accept(kind, AxisSet{random.below(2)});
@@ -315,7 +402,9 @@ TEST_CASE("contracts are kept on every mesh where they are kept on paper") {
       if (mesh.rank() != 2) continue;
       PlanOptions options;
       options.contract = contract;
-      const Plan p = plan_take(terms, {{DType::f32, {random.below(9) + 1, 6}, x}, {DType::i32, {7, 4}, ids}}, OutOfRange::clamp, out, mesh, 0, options);
+      const Plan p =
+          plan_take(terms, {{DType::f32, {random.below(9) + 1, 6}, x}, {DType::i32, {7, 4}, ids}},
+                    OutOfRange::clamp, out, mesh, 0, options);
       CHECK_MESSAGE(contract.covers(p.needs), describe(p));
     }
   }

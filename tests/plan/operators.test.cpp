@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Products, reductions, elementwise operators and transposes over enumerated shardings, all processes on paper.
+// Products, reductions, elementwise operators and transposes over enumerated shardings, all
+// processes on paper.
 #include <doctest/doctest.h>
 
 #include "support/paper_cases.hpp"
@@ -11,10 +12,14 @@ namespace {
 
 using Value = Paper::Value;
 
-std::string wrong_einsum(const Terms& terms, const TensorDesc& a, const TensorDesc& b, const Sharding& out, const MeshShape& mesh,
-                         const PlanOptions& options) {
-  const Whole<Value> expected = einsum(terms, whole_input<Value>(a, mesh, 5), whole_input<Value>(b, mesh, 6));
-  return wrong_operator(to_text(terms), {a, b}, out, mesh, [&](int p) { return plan_einsum(terms, a, b, out, mesh, p, options); }, expected, options.machine);
+std::string wrong_einsum(const Terms& terms, const TensorDesc& a, const TensorDesc& b,
+                         const Sharding& out, const MeshShape& mesh, const PlanOptions& options) {
+  const Whole<Value> expected =
+      einsum(terms, whole_input<Value>(a, mesh, 5), whole_input<Value>(b, mesh, 6));
+  return wrong_operator(
+      to_text(terms), {a, b}, out, mesh,
+      [&](int p) { return plan_einsum(terms, a, b, out, mesh, p, options); }, expected,
+      options.machine);
 }
 
 /// An extent for each letter.
@@ -38,20 +43,25 @@ struct LetterExtents {
 };
 
 /// Some legal sharding for the result of a product: left open over some axes where that is allowed.
-Sharding some_result(Random& random, const Terms& terms, const Shardings& operands, int axes, Reduction kind = Reduction::sum) {
+Sharding some_result(Random& random, const Terms& terms, const Shardings& operands, int axes,
+                     Reduction kind = Reduction::sum) {
   for (int attempt = 0; attempt < 3; ++attempt) {
-    const Sharding out = some_sharding(random, terms.result.size(), axes, attempt < 2 ? 40 : 0, kind);
+    const Sharding out =
+        some_sharding(random, terms.result.size(), axes, attempt < 2 ? 40 : 0, kind);
     if (detail::check_open_axes(terms, operands, out, kind).ok()) return out;
   }
   return Sharding::replicated(terms.result.size());
 }
 
 const char* const equations[] = {
-    "ik,kj->ij",        "ik,jk->ij",         "ki,kj->ij",  "ki,jk->ji",   "bij,bjk->bik",  "bji,bkj->kbi", "bsm,mh->bsh",   "bsh,hm->bsm",
-    "bqhd,bkhd->bhqk",  "bhqk,bkhd->bqhd",   "i,j->ij",    "i,j->ji",     "i,i->",         ",ij->ij",      "ij,->ji",       "ij,ij->ij",
-    "ij,ji->ij",        "ij,ij->",           "ij,ij->j",   "ika,kj->ij",  "ik,kjb->ij",    "ia,jb->ij",    "a,b->",         "ij,jkl->ilk",
-    "abc,cd->dab",      "abc,dca->bd",       "ab,cd->acbd", "ijk,kji->i", "bsm,bsh->mh",   "ab,b->a",      "b,ab->a",       ",->",
-    "ii,ij->ij",        "iij,jk->ik",        "ijij,jk->ik", "ii,jj->ij",  "ii,ii->",       "iji,kj->ik",   "jii,kjk->jk",   "ik,kj->",
+    "ik,kj->ij",    "ik,jk->ij",   "ki,kj->ij",   "ki,jk->ji",       "bij,bjk->bik",
+    "bji,bkj->kbi", "bsm,mh->bsh", "bsh,hm->bsm", "bqhd,bkhd->bhqk", "bhqk,bkhd->bqhd",
+    "i,j->ij",      "i,j->ji",     "i,i->",       ",ij->ij",         "ij,->ji",
+    "ij,ij->ij",    "ij,ji->ij",   "ij,ij->",     "ij,ij->j",        "ika,kj->ij",
+    "ik,kjb->ij",   "ia,jb->ij",   "a,b->",       "ij,jkl->ilk",     "abc,cd->dab",
+    "abc,dca->bd",  "ab,cd->acbd", "ijk,kji->i",  "bsm,bsh->mh",     "ab,b->a",
+    "b,ab->a",      ",->",         "ii,ij->ij",   "iij,jk->ik",      "ijij,jk->ik",
+    "ii,jj->ij",    "ii,ii->",     "iji,kj->ik",  "jii,kjk->jk",     "ik,kj->",
 };
 
 }  // namespace
@@ -65,8 +75,11 @@ TEST_CASE("einsum: the matrix product, every sharding of operands and result ove
     for (const Sharding& a : all)
       for (const Sharding& b : all)
         for (const Sharding& out : all) {
-          const Extents e = random.of<Extents>({{5, 7, 3}, {4, 8, 6}, {1, 9, 0}, {6, 1, 5}, {3, 0, 4}});
-          tally.add(wrong_einsum(terms, {DType::f32, {e[0], e[1]}, a}, {DType::f32, {e[1], e[2]}, b}, out, mesh, {some_machine(random), max_int64}));
+          const Extents e =
+              random.of<Extents>({{5, 7, 3}, {4, 8, 6}, {1, 9, 0}, {6, 1, 5}, {3, 0, 4}});
+          tally.add(wrong_einsum(terms, {DType::f32, {e[0], e[1]}, a},
+                                 {DType::f32, {e[1], e[2]}, b}, out, mesh,
+                                 {some_machine(random), max_int64}));
         }
   }
 }
@@ -80,13 +93,16 @@ TEST_CASE("einsum: many equations, unfinished operands and results, up to three 
       for (int i = 0; i < 12; ++i) {
         const LetterExtents extents(terms, random, {1, 2, 3, 4, 5, 2, 3, 4, i == 0 ? 0 : 5});
         const int open = random.below(3);  // at most one operand is unfinished
-        const Shardings s{some_sharding(random, terms.operands[0].size(), mesh.rank(), open == 1 ? 40 : 0),
-                          some_sharding(random, terms.operands[1].size(), mesh.rank(), open == 2 ? 40 : 0)};
+        const Shardings s{
+            some_sharding(random, terms.operands[0].size(), mesh.rank(), open == 1 ? 40 : 0),
+            some_sharding(random, terms.operands[1].size(), mesh.rank(), open == 2 ? 40 : 0)};
         const Sharding out = some_result(random, terms, s, mesh.rank());
         REQUIRE(check_einsum(terms, s, out).ok());
         const DType type = random.of<DType>({DType::f32, DType::f64, DType::i32, DType::i64});
-        const PlanOptions options{some_machine(random), random.of<Index>({max_int64, max_int64, 0, 500})};
-        tally.add(wrong_einsum(terms, extents.desc(terms.operands[0], type, s[0]), extents.desc(terms.operands[1], type, s[1]), out, mesh, options));
+        const PlanOptions options{some_machine(random),
+                                  random.of<Index>({max_int64, max_int64, 0, 500})};
+        tally.add(wrong_einsum(terms, extents.desc(terms.operands[0], type, s[0]),
+                               extents.desc(terms.operands[1], type, s[1]), out, mesh, options));
       }
     }
 }
@@ -97,9 +113,12 @@ Whole<Value> with_epilogue(Whole<Value> product, const std::vector<Whole<Value>>
     Extents own = row_major_strides(extras[k].extents);
     const int missing = product.extents.size() - own.size();
     Extents strides(product.extents.size(), 0);
-    for (int d = 0; d < own.size(); ++d) strides[missing + d] = extras[k].extents[d] == 1 ? 0 : own[d];
+    for (int d = 0; d < own.size(); ++d)
+      strides[missing + d] = extras[k].extents[d] == 1 ? 0 : own[d];
     const Extents target = row_major_strides(product.extents);
-    for_each_index(product.extents, [&](const Extents& at) { product[dot(at, target)] += static_cast<Value>(k + 2) * extras[k][dot(at, strides)]; });
+    for_each_index(product.extents, [&](const Extents& at) {
+      product[dot(at, target)] += static_cast<Value>(k + 2) * extras[k][dot(at, strides)];
+    });
   }
   return product;
 }
@@ -108,17 +127,21 @@ TEST_CASE("einsum with an epilogue, into fresh or given memory, and added to wha
   Random random(seed_for("epilogue", 15));
   Tally tally;
   for (const MeshShape& mesh : meshes(8, 3))
-    for (const char* equation : {"ik,kj->ij", "bsm,mh->bsh", "i,i->", "bij,bjk->bki", "ii,ij->ij", "ij,ij->j"}) {
+    for (const char* equation :
+         {"ik,kj->ij", "bsm,mh->bsh", "i,i->", "bij,bjk->bki", "ii,ij->ij", "ij,ij->j"}) {
       const Terms terms = parse(equation);
       for (int i = 0; i < 20; ++i) {
         const LetterExtents extents(terms, random, {1, 2, 3, 4, 5, 2, 3, 4, i == 0 ? 0 : 5});
-        const Shardings s{some_sharding(random, terms.operands[0].size(), mesh.rank()), some_sharding(random, terms.operands[1].size(), mesh.rank())};
+        const Shardings s{some_sharding(random, terms.operands[0].size(), mesh.rank()),
+                          some_sharding(random, terms.operands[1].size(), mesh.rank())};
         const TensorDesc a = extents.desc(terms.operands[0], DType::f32, s[0]);
         const TensorDesc b = extents.desc(terms.operands[1], DType::f32, s[1]);
         PlanOptions options{some_machine(random), random.of<Index>({max_int64, 0})};
-        options.destination = random.of<Destination>({Destination::fresh, Destination::given, Destination::accumulated});
+        options.destination = random.of<Destination>(
+            {Destination::fresh, Destination::given, Destination::accumulated});
         const bool adds = options.destination == Destination::accumulated;
-        const Sharding out = adds ? some_result(random, terms, s, mesh.rank()) : some_sharding(random, terms.result.size(), mesh.rank());
+        const Sharding out = adds ? some_result(random, terms, s, mesh.rank())
+                                  : some_sharding(random, terms.result.size(), mesh.rank());
         Epilogue epilogue{true, {}, DType::f32};
         std::vector<Whole<Value>> extras;
         for (int k = adds ? 1 : random.below(3); k > 0; --k) {
@@ -126,7 +149,8 @@ TEST_CASE("einsum with an epilogue, into fresh or given memory, and added to wha
           if (!adds) {
             const int rank = random.below(terms.result.size() + 1);
             Extents e;
-            for (int d = terms.result.size() - rank; d < terms.result.size(); ++d) e.push_back(random.chance(20) ? 1 : extra.extents[d]);
+            for (int d = terms.result.size() - rank; d < terms.result.size(); ++d)
+              e.push_back(random.chance(20) ? 1 : extra.extents[d]);
             extra = {DType::f32, e, some_sharding(random, rank, mesh.rank())};
           }
           epilogue.extras.push_back(extra);
@@ -135,17 +159,22 @@ TEST_CASE("einsum with an epilogue, into fresh or given memory, and added to wha
         const Terms all = with_extras(terms, epilogue.extras);
         REQUIRE(check_epilogue(all, epilogue.extras, out, adds).ok());
         REQUIRE(check_extras(all, {a, b}, epilogue.extras).ok());
-        const Whole<Value> expected = with_epilogue(einsum(terms, whole_input<Value>(a, mesh, 5), whole_input<Value>(b, mesh, 6)), extras);
+        const Whole<Value> expected = with_epilogue(
+            einsum(terms, whole_input<Value>(a, mesh, 5), whole_input<Value>(b, mesh, 6)), extras);
         TensorDescs operands{a, b};
         for (const TensorDesc& extra : epilogue.extras) operands.push_back(extra);
-        tally.add(wrong_operator(to_text(all), operands, out, mesh, [&](int p) { return plan_einsum(terms, a, b, out, mesh, p, options, epilogue); }, expected, options.machine));
+        tally.add(wrong_operator(
+            to_text(all), operands, out, mesh,
+            [&](int p) { return plan_einsum(terms, a, b, out, mesh, p, options, epilogue); },
+            expected, options.machine));
         const Plan plan = plan_einsum(terms, a, b, out, mesh, 0, options, epilogue);
         CHECK(plan.slots[plan.result].given == (options.destination != Destination::fresh));
       }
     }
 }
 
-/// Some equation of up to `letters` letters, each in one operand, the other or both, and perhaps in the result.
+/// Some equation of up to `letters` letters, each in one operand, the other or both, and perhaps in
+/// the result.
 Terms some_equation(Random& random, int letters) {
   Terms terms = parse(",->");
   const auto put = [&](Term& term, char label) {
@@ -172,11 +201,13 @@ TEST_CASE("einsum: any equation") {
       const Terms terms = some_equation(random, 1 + random.below(7));
       const LetterExtents extents(terms, random, {1, 2, 3, 2, 3, 4});
       const int open = random.below(3);
-      const Shardings s{some_sharding(random, terms.operands[0].size(), mesh.rank(), open == 1 ? 40 : 0),
-                        some_sharding(random, terms.operands[1].size(), mesh.rank(), open == 2 ? 40 : 0)};
+      const Shardings s{
+          some_sharding(random, terms.operands[0].size(), mesh.rank(), open == 1 ? 40 : 0),
+          some_sharding(random, terms.operands[1].size(), mesh.rank(), open == 2 ? 40 : 0)};
       const Sharding out = some_result(random, terms, s, mesh.rank());
       REQUIRE(check_einsum(terms, s, out).ok());
-      tally.add(wrong_einsum(terms, extents.desc(terms.operands[0], DType::i32, s[0]), extents.desc(terms.operands[1], DType::i32, s[1]), out, mesh,
+      tally.add(wrong_einsum(terms, extents.desc(terms.operands[0], DType::i32, s[0]),
+                             extents.desc(terms.operands[1], DType::i32, s[1]), out, mesh,
                              {some_machine(random), max_int64}));
     }
 }
@@ -185,13 +216,17 @@ TEST_CASE("einsum: long dimensions, which products read and write in panels") {
   Random random(seed_for("einsum in panels", 6));
   Tally tally;
   long panels = 0;
-  for (const MeshShape& mesh : {MeshShape{2}, MeshShape{4}, MeshShape{2, 2}, MeshShape{2, 4}, MeshShape{4, 2}, MeshShape{3, 2}, MeshShape{2, 2, 2}})
-    for (const char* equation : {"ik,kj->ij", "ik,jk->ij", "ki,kj->ij", "ki,jk->ji", "bik,bkj->bij", "ibk,kj->ibj", "ki,kj->ji", "kib,kj->ibj"}) {
+  for (const MeshShape& mesh : {MeshShape{2}, MeshShape{4}, MeshShape{2, 2}, MeshShape{2, 4},
+                                MeshShape{4, 2}, MeshShape{3, 2}, MeshShape{2, 2, 2}})
+    for (const char* equation : {"ik,kj->ij", "ik,jk->ij", "ki,kj->ij", "ki,jk->ji", "bik,bkj->bij",
+                                 "ibk,kj->ibj", "ki,kj->ji", "kib,kj->ibj"}) {
       const Terms terms = parse(equation);
       for (int i = 0; i < 60; ++i) {
         LetterExtents extents(terms, random, {2, 4, 6, 1});
-        extents[random.of<char>({'i', 'j', 'k'})] = random.of<Index>({128, 192, 256, 384, 512, 520});
-        const Shardings s{some_sharding(random, terms.operands[0].size(), mesh.rank()), some_sharding(random, terms.operands[1].size(), mesh.rank())};
+        extents[random.of<char>({'i', 'j', 'k'})] =
+            random.of<Index>({128, 192, 256, 384, 512, 520});
+        const Shardings s{some_sharding(random, terms.operands[0].size(), mesh.rank()),
+                          some_sharding(random, terms.operands[1].size(), mesh.rank())};
         const Sharding out = some_result(random, terms, s, mesh.rank());
         const TensorDesc a = extents.desc(terms.operands[0], DType::f32, s[0]);
         const TensorDesc b = extents.desc(terms.operands[1], DType::f32, s[1]);
@@ -210,16 +245,20 @@ TEST_CASE("einsum: long dimensions, which products read and write in panels") {
 TEST_CASE("einsum on meshes of four to six axes") {
   Random random(seed_for("einsum on many axes", 7));
   Tally tally;
-  for (const MeshShape& mesh : {MeshShape{2, 2, 2, 2}, MeshShape{1, 2, 2, 1, 2}, MeshShape{2, 1, 2, 1, 2, 2}})
-    for (const char* equation : {"ik,kj->ij", "bsm,mh->bsh", "bqhd,bkhd->bhqk", "ika,kjb->ji", "abc,dca->bd"}) {
+  for (const MeshShape& mesh :
+       {MeshShape{2, 2, 2, 2}, MeshShape{1, 2, 2, 1, 2}, MeshShape{2, 1, 2, 1, 2, 2}})
+    for (const char* equation :
+         {"ik,kj->ij", "bsm,mh->bsh", "bqhd,bkhd->bhqk", "ika,kjb->ji", "abc,dca->bd"}) {
       const Terms terms = parse(equation);
       for (int i = 0; i < 100; ++i) {
         const LetterExtents extents(terms, random, {1, 2, 3, 4, 5});
         const int open = random.below(3);
-        const Shardings s{some_sharding(random, terms.operands[0].size(), mesh.rank(), open == 1 ? 30 : 0),
-                          some_sharding(random, terms.operands[1].size(), mesh.rank(), open == 2 ? 30 : 0)};
+        const Shardings s{
+            some_sharding(random, terms.operands[0].size(), mesh.rank(), open == 1 ? 30 : 0),
+            some_sharding(random, terms.operands[1].size(), mesh.rank(), open == 2 ? 30 : 0)};
         const Sharding out = some_result(random, terms, s, mesh.rank());
-        tally.add(wrong_einsum(terms, extents.desc(terms.operands[0], DType::f64, s[0]), extents.desc(terms.operands[1], DType::f64, s[1]), out, mesh,
+        tally.add(wrong_einsum(terms, extents.desc(terms.operands[0], DType::f64, s[0]),
+                               extents.desc(terms.operands[1], DType::f64, s[1]), out, mesh,
                                {some_machine(random), max_int64}));
       }
     }
@@ -229,32 +268,40 @@ TEST_CASE("reduce: all kinds, kept dimensions in any order, unfinished operands 
   Random random(seed_for("reduce", 8));
   Tally tally;
   for (const MeshShape& mesh : meshes(8, 3))
-    for (const char* equation : {"a->", "a->a", "ab->a", "ab->b", "ab->ba", "ab->", "abc->ac", "abc->ca", "abc->b", "abc->", "abc->cab", "->"}) {
+    for (const char* equation : {"a->", "a->a", "ab->a", "ab->b", "ab->ba", "ab->", "abc->ac",
+                                 "abc->ca", "abc->b", "abc->", "abc->cab", "->"}) {
       const Terms terms = parse(equation);
       for (int i = 0; i < 20; ++i) {
-        const Reduction kind = random.of<Reduction>({Reduction::sum, Reduction::max, Reduction::min});
+        const Reduction kind =
+            random.of<Reduction>({Reduction::sum, Reduction::max, Reduction::min});
         const LetterExtents extents(terms, random, {1, 2, 3, 4, 5, 7, 8, 9, i == 0 ? 0 : 5});
-        const Shardings s{some_sharding(random, terms.operands[0].size(), mesh.rank(), random.chance(40) ? 40 : 0, kind)};
+        const Shardings s{some_sharding(random, terms.operands[0].size(), mesh.rank(),
+                                        random.chance(40) ? 40 : 0, kind)};
         const Sharding out = some_result(random, terms, s, mesh.rank(), kind);
         REQUIRE(check_reduce(terms, s, out, kind, false).ok());
         const TensorDesc x = extents.desc(terms.operands[0], DType::i32, s[0]);
         const PlanOptions options{some_machine(random), max_int64};
-        tally.add(wrong_operator(to_text(terms), {x}, out, mesh, [&](int p) { return plan_reduce(terms, kind, x, out, mesh, p, options); },
-                                 reduce(terms, kind, whole_input<Value>(x, mesh, 5)), options.machine));
+        tally.add(wrong_operator(
+            to_text(terms), {x}, out, mesh,
+            [&](int p) { return plan_reduce(terms, kind, x, out, mesh, p, options); },
+            reduce(terms, kind, whole_input<Value>(x, mesh, 5)), options.machine));
       }
     }
 }
 
-TEST_CASE("map: broadcasting by letters, stretched extents, sums of unfinished sums, products with one") {
+TEST_CASE(
+    "map: broadcasting by letters, stretched extents, sums of unfinished sums, products with one") {
   Random random(seed_for("map", 9));
   Tally tally;
   for (const MeshShape& mesh : meshes(8, 3))
-    for (const char* equation : {"a->a", "ab->ba", "ab,ab->ab", "ab,b->ab", "b,ab->ab", "ab,ba->ab", "abc,bc,c->abc", "abc,->abc", "a,b->ab", "ab,ab,ab,ab->ba"}) {
+    for (const char* equation : {"a->a", "ab->ba", "ab,ab->ab", "ab,b->ab", "b,ab->ab", "ab,ba->ab",
+                                 "abc,bc,c->abc", "abc,->abc", "a,b->ab", "ab,ab,ab,ab->ba"}) {
       const Terms terms = parse(equation);
       for (int i = 0; i < 16; ++i) {
         const LetterExtents extents(terms, random, {1, 2, 3, 4, 5, 7, i == 0 ? 0 : 5});
         const bool unfinished = random.chance(25);
-        const bool multiply = random.chance(40);  // then one operand may be open, and the others are finished
+        const bool multiply =
+            random.chance(40);  // then one operand may be open, and the others are finished
         const int which = random.below(terms.operands.size());
         const AxisSet open = unfinished ? AxisSet{random.below(mesh.rank())} : AxisSet{};
         const auto opened = [&](Sharding s) {
@@ -265,8 +312,10 @@ TEST_CASE("map: broadcasting by letters, stretched extents, sums of unfinished s
         std::vector<Whole<Value>> whole;
         Shardings s;
         for (const Term& term : terms.operands) {
-          TensorDesc desc = extents.desc(term, DType::f32, opened(some_sharding(random, term.size(), mesh.rank())));
-          if (multiply && operands.size() != which) desc.sharding = some_sharding(random, term.size(), mesh.rank());
+          TensorDesc desc = extents.desc(term, DType::f32,
+                                         opened(some_sharding(random, term.size(), mesh.rank())));
+          if (multiply && operands.size() != which)
+            desc.sharding = some_sharding(random, term.size(), mesh.rank());
           if (random.chance(30) && desc.rank() > 0) desc.extents[random.below(desc.rank())] = 1;
           operands.push_back(desc);
           s.push_back(desc.sharding);
@@ -278,11 +327,15 @@ TEST_CASE("map: broadcasting by letters, stretched extents, sums of unfinished s
         const PlanOptions options{some_machine(random), max_int64};
         const auto f = [multiply](const std::vector<Value>& v) {
           Value value = multiply ? 1 : 0;
-          for (std::size_t k = 0; k < v.size(); ++k) value = multiply ? value * v[k] : value + static_cast<Value>(k + 1) * v[k];
+          for (std::size_t k = 0; k < v.size(); ++k)
+            value = multiply ? value * v[k] : value + static_cast<Value>(k + 1) * v[k];
           return value;
         };
-        tally.add(wrong_operator(to_text(terms), operands, out, mesh, [&](int p) { return plan_map(terms, operands, DType::f64, out, mesh, p, options); },
-                                 map<Value>(terms, whole, f), options.machine, [&](Paper& paper) { paper.multiply(multiply); }));
+        tally.add(wrong_operator(
+            to_text(terms), operands, out, mesh,
+            [&](int p) { return plan_map(terms, operands, DType::f64, out, mesh, p, options); },
+            map<Value>(terms, whole, f), options.machine,
+            [&](Paper& paper) { paper.multiply(multiply); }));
       }
     }
 }
@@ -294,9 +347,12 @@ TEST_CASE("transpose: any order, any target") {
     for (const char* equation : {"a->a", "ab->ba", "abc->cab", "abc->bac", "abc->cba"}) {
       const Terms terms = parse(equation);
       for (int i = 0; i < 16; ++i) {
-        const Reduction kind = random.of<Reduction>({Reduction::sum, Reduction::max, Reduction::min});
+        const Reduction kind =
+            random.of<Reduction>({Reduction::sum, Reduction::max, Reduction::min});
         const LetterExtents extents(terms, random, {1, 2, 3, 4, 5, 7, 8, i == 0 ? 0 : 5});
-        const TensorDesc x = extents.desc(terms.operands[0], DType::f64, some_sharding(random, terms.operands[0].size(), mesh.rank(), 30, kind));
+        const TensorDesc x =
+            extents.desc(terms.operands[0], DType::f64,
+                         some_sharding(random, terms.operands[0].size(), mesh.rank(), 30, kind));
         Sharding out = some_sharding(random, terms.result.size(), mesh.rank());
         if (random.chance(30) && !x.sharding.partial.empty()) {
           for (int d = 0; d < out.rank(); ++d) out[d] = out[d].without(x.sharding.partial);
@@ -304,11 +360,15 @@ TEST_CASE("transpose: any order, any target") {
         }
         REQUIRE(check_transpose(terms, {x.sharding}, out).ok());
         const PlanOptions options{some_machine(random), max_int64};
-        tally.add(wrong_operator(to_text(terms), {x}, out, mesh, [&](int p) { return plan_transpose(terms, x, out, mesh, p, options); },
-                                 transpose(terms, whole_input<Value>(x, mesh, 5)), options.machine));
+        tally.add(wrong_operator(
+            to_text(terms), {x}, out, mesh,
+            [&](int p) { return plan_transpose(terms, x, out, mesh, p, options); },
+            transpose(terms, whole_input<Value>(x, mesh, 5)), options.machine));
         Sharding along = Sharding::replicated(out.rank());
-        for (int d = 0; d < along.rank(); ++d) along[d] = x.sharding[terms.operands[0].find(terms.result[d])];
-        CHECK(plan_transpose(terms, x, along.with_partial(x.sharding.partial, kind), mesh).communications() == 0);
+        for (int d = 0; d < along.rank(); ++d)
+          along[d] = x.sharding[terms.operands[0].find(terms.result[d])];
+        CHECK(plan_transpose(terms, x, along.with_partial(x.sharding.partial, kind), mesh)
+                  .communications() == 0);
       }
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// From one process and to one, from boxes of the application's choice and to them: all processes on paper.
+// From one process and to one, from boxes of the application's choice and to them: all processes on
+// paper.
 #include <doctest/doctest.h>
 
 #include <tessera/plan/check_boxes.hpp>
@@ -20,12 +21,14 @@ std::vector<Extents> extents_of(int rank) {
 }
 
 template <class MakePlan>
-std::string wrong_plan(const TensorDesc& desc, const MeshShape& mesh, const MakePlan& make, const Machine& machine = {}) {
+std::string wrong_plan(const TensorDesc& desc, const MeshShape& mesh, const MakePlan& make,
+                       const Machine& machine = {}) {
   Paper paper(make, mesh, machine);
   std::string text = paper.broken_law();
   if (text.empty()) text = paper.wrong_result({17}, whole_input<Paper::Value>(desc, mesh, 17));
   if (text.empty()) return "";
-  return describe(desc, mesh) + " on " + describe(mesh) + ": " + text + "\n" + describe(paper.plan());
+  return describe(desc, mesh) + " on " + describe(mesh) + ": " + text + "\n" +
+         describe(paper.plan());
 }
 /// What all processes of a mesh send in a plan, in elements.
 template <class MakePlan>
@@ -35,23 +38,31 @@ Index sent_by_all(const MakePlan& make, const MeshShape& mesh, DType type) {
   return bytes / static_cast<Index>(size_of(type));
 }
 
-std::string wrong_from_root(const TensorDesc& desc, int root, const MeshShape& mesh, const PlanOptions& options = {}) {
-  return wrong_plan(desc, mesh, [&](int p) { return plan_from_root(desc, root, mesh, p, options); }, options.machine);
+std::string wrong_from_root(const TensorDesc& desc, int root, const MeshShape& mesh,
+                            const PlanOptions& options = {}) {
+  return wrong_plan(
+      desc, mesh, [&](int p) { return plan_from_root(desc, root, mesh, p, options); },
+      options.machine);
 }
-std::string wrong_to_root(const TensorDesc& desc, int root, const MeshShape& mesh, const PlanOptions& options = {}) {
+std::string wrong_to_root(const TensorDesc& desc, int root, const MeshShape& mesh,
+                          const PlanOptions& options = {}) {
   const auto make = [&](int p) { return plan_to_root(desc, root, mesh, p, options); };
   if (std::string text = wrong_plan(desc, mesh, make, options.machine); !text.empty()) return text;
   if (!desc.sharding.partial.empty()) return "";
   const Index own = block(desc.extents, desc.sharding, mesh, mesh.coordinates(root)).size();
   if (sent_by_all(make, mesh, desc.type) == volume(desc.extents) - own) return "";
-  return describe(desc, mesh) + " on " + describe(mesh) + ": more or less is sent to the root than it lacks";
+  return describe(desc, mesh) + " on " + describe(mesh) +
+         ": more or less is sent to the root than it lacks";
 }
 
-/// Cuts the tensor at random into boxes, one a process; some are empty, and with `replicas` some are equal.
+/// Cuts the tensor at random into boxes, one a process; some are empty, and with `replicas` some
+/// are equal.
 std::vector<Box> some_boxes(Random& random, const Extents& extents, int processes, bool replicas) {
   std::vector<Box> boxes{whole(extents)};
   const int different = replicas ? 1 + random.below(processes) : processes;
-  for (int tries = 0; static_cast<int>(boxes.size()) < different && tries < 4 * processes && !extents.empty(); ++tries) {
+  for (int tries = 0;
+       static_cast<int>(boxes.size()) < different && tries < 4 * processes && !extents.empty();
+       ++tries) {
     Box& box = boxes[static_cast<std::size_t>(random.below(static_cast<int>(boxes.size())))];
     const int d = random.below(extents.size());
     if (box[d].size() < 2) continue;
@@ -71,7 +82,9 @@ std::vector<Box> some_boxes(Random& random, const Extents& extents, int processe
       boxes.push_back(nothing);
     }
   }
-  for (int p = processes - 1; p > 0; --p) std::swap(boxes[static_cast<std::size_t>(p)], boxes[static_cast<std::size_t>(random.below(p + 1))]);
+  for (int p = processes - 1; p > 0; --p)
+    std::swap(boxes[static_cast<std::size_t>(p)],
+              boxes[static_cast<std::size_t>(random.below(p + 1))]);
   return boxes;
 }
 std::string describe_boxes(const std::vector<Box>& boxes) {
@@ -82,8 +95,10 @@ std::string describe_boxes(const std::vector<Box>& boxes) {
 
 }  // namespace
 
-TEST_CASE("slabs are disjoint, cover the tensor in order, and are runs of every block that they cut") {
-  for (const Extents& extents : {Extents{}, Extents{7}, Extents{5, 7}, Extents{3, 4, 5}, Extents{2, 1, 3, 4}, Extents{4, 0, 2}, Extents{100}})
+TEST_CASE(
+    "slabs are disjoint, cover the tensor in order, and are runs of every block that they cut") {
+  for (const Extents& extents : {Extents{}, Extents{7}, Extents{5, 7}, Extents{3, 4, 5},
+                                 Extents{2, 1, 3, 4}, Extents{4, 0, 2}, Extents{100}})
     for (const Index most : {1, 2, 3, 7, 12, 20, 35, 1000}) {
       const Slabs slabs(extents, most);
       const Extents strides = row_major_strides(extents);
@@ -103,7 +118,9 @@ TEST_CASE("slabs are disjoint, cover the tensor in order, and are runs of every 
   CHECK(Slabs({1 << 20, 1 << 20}, Index{1} << 24).count() == 1 << 16);
 }
 
-TEST_CASE("from and to one process: every sharding of up to two dimensions over up to two axes, every root") {
+TEST_CASE(
+    "from and to one process: every sharding of up to two dimensions over up to two axes, every "
+    "root") {
   Tally tally;
   for (const MeshShape& mesh : meshes(6, 2))
     for (int rank = 0; rank <= 2; ++rank)
@@ -121,20 +138,26 @@ TEST_CASE("from and to one process: a sample in slabs, with machines of many kin
   for (const MeshShape& mesh : meshes(8, 3))
     for (int i = 0; i < 6; ++i) {
       const int rank = 1 + random.below(3);
-      Extents extents = rank == 1 ? Extents{3001} : rank == 2 ? Extents{37, 59} : Extents{11, 13, 17};
+      Extents extents = rank == 1   ? Extents{3001}
+                        : rank == 2 ? Extents{37, 59}
+                                    : Extents{11, 13, 17};
       if (random.chance(30)) extents[random.below(rank)] = 1;
-      const TensorDesc desc{DType::f64, extents, some_sharding(random, rank, mesh.rank(), random.chance(30) ? 30 : 0)};
+      const TensorDesc desc{DType::f64, extents,
+                            some_sharding(random, rank, mesh.rank(), random.chance(30) ? 30 : 0)};
       const PlanOptions options{some_machine(random), random.of<Index>({0, 8192, max_int64})};
       const int root = random.below(mesh.processes());
       if (desc.sharding.partial.empty()) tally.add(wrong_from_root(desc, root, mesh, options));
       tally.add(wrong_to_root(desc, root, mesh, options));
     }
-  const Plan rounds = plan_from_root({DType::f64, {37, 59}, Sharding{{}, {0}}}, 0, MeshShape{4}, 0, {Machine{}, 0});
+  const Plan rounds =
+      plan_from_root({DType::f64, {37, 59}, Sharding{{}, {0}}}, 0, MeshShape{4}, 0, {Machine{}, 0});
   CHECK(rounds.steps[0].rounds > 2);
   CHECK(rounds.steps[0].scratch <= least_slab_bytes);
 }
 
-TEST_CASE("a replicated tensor of any size comes from one process once, and is spread by those who have it") {
+TEST_CASE(
+    "a replicated tensor of any size comes from one process once, and is spread by those who have "
+    "it") {
   const MeshShape mesh{8};
   const TensorDesc large{DType::f32, {1 << 20}, Sharding{{}}};
   const Plan spread = plan_from_root(large, 0, mesh);
@@ -145,7 +168,8 @@ TEST_CASE("a replicated tensor of any size comes from one process once, and is s
 }
 
 TEST_CASE("pieces above two to the thirty-first bytes are planned as one") {
-  const Plan plan = plan_from_root({DType::f64, {Index{1} << 31, 4}, Sharding{{0}, {}}}, 0, MeshShape{2});
+  const Plan plan =
+      plan_from_root({DType::f64, {Index{1} << 31, 4}, Sharding{{0}, {}}}, 0, MeshShape{2});
   const StepWork work = work_of(plan, plan.steps[0]);
   CHECK(plan.steps[0].rounds == 1);
   CHECK(plan.peak_bytes == plan.slots[plan.result].bytes);
@@ -159,23 +183,29 @@ TEST_CASE("from boxes and to them: a sample of cuts") {
   for (const MeshShape& mesh : meshes(8, 2))
     for (int i = 0; i < 60; ++i) {
       const int rank = random.below(4);
-      const TensorDesc desc{DType::f32, random.of(extents_of(rank)), some_sharding(random, rank, mesh.rank())};
-      const std::vector<Box> boxes = some_boxes(random, desc.extents, mesh.processes(), random.chance(40));
+      const TensorDesc desc{DType::f32, random.of(extents_of(rank)),
+                            some_sharding(random, rank, mesh.rank())};
+      const std::vector<Box> boxes =
+          some_boxes(random, desc.extents, mesh.processes(), random.chance(40));
       const BoxVerdict verdict = check_boxes(desc.extents, boxes, mesh.processes(), true);
       tally.add(verdict.ok() ? "" : explain(verdict, desc.extents, boxes));
-      std::string text = wrong_plan(desc, mesh, [&](int p) { return plan_from_boxes(desc, boxes, mesh, p); });
+      std::string text =
+          wrong_plan(desc, mesh, [&](int p) { return plan_from_boxes(desc, boxes, mesh, p); });
       tally.add(text.empty() ? "" : text + describe_boxes(boxes));
       TensorDesc open = desc;
       if (random.chance(30)) open.sharding = some_sharding(random, rank, mesh.rank(), 40);
       std::vector<Box> wanted = boxes;
       for (Box& box : wanted)  // they may overlap and leave holes
-        for (int d = 0; d < rank && random.chance(30); ++d) box[d].hi = min_of(desc.extents[d], box[d].hi + 1);
+        for (int d = 0; d < rank && random.chance(30); ++d)
+          box[d].hi = min_of(desc.extents[d], box[d].hi + 1);
       text = wrong_plan(open, mesh, [&](int p) { return plan_to_boxes(open, wanted, mesh, p); });
       tally.add(text.empty() ? "" : text + describe_boxes(wanted));
     }
 }
 
-TEST_CASE("boxes that are the blocks already cost nothing; those that differ on one process cost what it lacks") {
+TEST_CASE(
+    "boxes that are the blocks already cost nothing; those that differ on one process cost what it "
+    "lacks") {
   const MeshShape mesh{4};
   const TensorDesc desc{DType::f32, {10, 6}, Sharding{{0}, {}}};
   std::vector<Box> boxes = cut_boxes(desc.extents, desc.sharding, {{0, 3, 6, 9, 10}, {}}, mesh);
@@ -201,13 +231,17 @@ TEST_CASE("verdicts on boxes name who collides, and the hole") {
   CHECK(rule({box(0, 4, 0, 6), box(2, 2, 1, 1)}).ok());
   CHECK(rule({box(0, 4, 0, 6)}).rule == BoxRule::one_a_process);
   CHECK(rule({box(0, 4, 0, 6), Box{}}).rule == BoxRule::rank_matches);
-  CHECK(rule({box(0, 4, 0, 7), box(0, 0, 0, 0)}) == BoxVerdict{BoxRule::in_bounds, 0, -1, box(0, 4, 0, 7)});
+  CHECK(rule({box(0, 4, 0, 7), box(0, 0, 0, 0)}) ==
+        BoxVerdict{BoxRule::in_bounds, 0, -1, box(0, 4, 0, 7)});
   CHECK(rule({box(0, 4, 0, 6), box(-1, 0, 0, 1)}).rule == BoxRule::in_bounds);
-  CHECK(rule({box(0, 4, 3, 6), box(0, 4, 0, 4)}) == BoxVerdict{BoxRule::disjoint, 0, 1, box(0, 4, 3, 4)});
-  CHECK(rule({box(0, 4, 0, 3), box(0, 3, 3, 6)}) == BoxVerdict{BoxRule::cover, -1, -1, box(3, 4, 3, 6)});
+  CHECK(rule({box(0, 4, 3, 6), box(0, 4, 0, 4)}) ==
+        BoxVerdict{BoxRule::disjoint, 0, 1, box(0, 4, 3, 4)});
+  CHECK(rule({box(0, 4, 0, 3), box(0, 3, 3, 6)}) ==
+        BoxVerdict{BoxRule::cover, -1, -1, box(3, 4, 3, 6)});
   const Boxes overlapping{box(0, 4, 3, 6), box(0, 4, 0, 4)};
   CHECK(explain(rule(overlapping), extents, overlapping) ==
-        "process 0 declares [0,4) x [3,6) and process 1 declares [0,4) x [0,4), which share [0,4) x [3,4); boxes are disjoint, or equal where "
+        "process 0 declares [0,4) x [3,6) and process 1 declares [0,4) x [0,4), which share [0,4) "
+        "x [3,4); boxes are disjoint, or equal where "
         "processes have the same data; shrink one of them");
   CHECK_THROWS_AS(cut_boxes(extents, Sharding{{0}, {}}, {{0, 3}, {}}, MeshShape{2}), ShapeError);
   CHECK_THROWS_AS(cut_boxes(extents, Sharding{{0}, {}}, {{0, 3, 5}, {}}, MeshShape{2}), ShapeError);

@@ -31,13 +31,15 @@ class Maker {
     held_ += bytes;
     return program.add({desc, bytes, -1, 0, 0});
   }
-  int run(const Plan& plan, const char* label, const FixedVector<int, max_operands>& operands, int line = 0) {
+  int run(const Plan& plan, const char* label, const FixedVector<int, max_operands>& operands,
+          int line = 0) {
     ProgramEntry entry{std::make_shared<const Plan>(plan), label, {"made.cpp", line}, held_};
     entry.operands = operands;
     program.record(entry);
     const int i = program.size() - 1;
     held_ += charge(plan.result_desc());
-    program.entry(i).result = program.add({plan.result_desc(), charge(plan.result_desc()), i, i, 0});
+    program.entry(i).result =
+        program.add({plan.result_desc(), charge(plan.result_desc()), i, i, 0});
     return program.entry(i).result;
   }
   void drop(int tensor) {
@@ -47,21 +49,26 @@ class Maker {
   }
   Program take() {
     for (int t = 0; t < static_cast<int>(program.tensors().size()); ++t)
-      if (std::find(dropped_.begin(), dropped_.end(), t) == dropped_.end()) program.tensor(t).last = program.size();
+      if (std::find(dropped_.begin(), dropped_.end(), t) == dropped_.end())
+        program.tensor(t).last = program.size();
     return program;
   }
 
  private:
   Index charge(const TensorDesc& desc) const {
-    return arena_charge(block(desc.extents, desc.sharding, program.mesh, program.mesh.coordinates(program.process)).size() *
-                        static_cast<Index>(size_of(desc.type)));
+    return arena_charge(
+        block(desc.extents, desc.sharding, program.mesh, program.mesh.coordinates(program.process))
+            .size() *
+        static_cast<Index>(size_of(desc.type)));
   }
   Index held_ = 0;
   std::vector<int> dropped_;
 };
 
-/// The feed-forward layer of GSPMD's "2D finalized", forward: two products and what stands between them.
-Program layer(const MeshShape& mesh, int process, const Sharding& w_in_sharding = {{0}, {1}}, bool checkpoint = false) {
+/// The feed-forward layer of GSPMD's "2D finalized", forward: two products and what stands between
+/// them.
+Program layer(const MeshShape& mesh, int process, const Sharding& w_in_sharding = {{0}, {1}},
+              bool checkpoint = false) {
   Maker make(mesh, process);
   const TensorDesc x{DType::f32, {8, 16, 64}, {{0}, {}, {1}}};
   const TensorDesc w_in{DType::f32, {64, 256}, w_in_sharding};
@@ -70,13 +77,19 @@ Program layer(const MeshShape& mesh, int process, const Sharding& w_in_sharding 
   const int tx = make.given(x), ti = make.given(w_in), to = make.given(w_out);
   make.program.enter("layer");
   make.program.enter("in");
-  const int product = make.run(plan_einsum(parse("bsm,mh->bsh"), x, w_in, h.sharding, mesh, process), "bsm,mh->bsh", {tx, ti}, 10);
-  int hidden = make.run(plan_map(parse("abc->abc"), {h}, DType::f32, h.sharding, mesh, process), "Gelu", {product}, 11);
+  const int product =
+      make.run(plan_einsum(parse("bsm,mh->bsh"), x, w_in, h.sharding, mesh, process), "bsm,mh->bsh",
+               {tx, ti}, 10);
+  int hidden = make.run(plan_map(parse("abc->abc"), {h}, DType::f32, h.sharding, mesh, process),
+                        "Gelu", {product}, 11);
   make.program.leave();
   make.drop(product);
-  if (checkpoint) hidden = make.run(plan_reshard(h, {{0}, {1}, {}}, mesh, process), "reshard", {hidden}, 12);
+  if (checkpoint)
+    hidden = make.run(plan_reshard(h, {{0}, {1}, {}}, mesh, process), "reshard", {hidden}, 12);
   make.program.enter("out");
-  make.run(plan_einsum(parse("bsh,hm->bsm"), checkpoint ? TensorDesc{h.type, h.extents, {{0}, {1}, {}}} : h, w_out, {{0}, {}, {1}}, mesh, process),
+  make.run(plan_einsum(parse("bsh,hm->bsm"),
+                       checkpoint ? TensorDesc{h.type, h.extents, {{0}, {1}, {}}} : h, w_out,
+                       {{0}, {}, {1}}, mesh, process),
            "bsh,hm->bsm", {hidden, to}, 13);
   make.program.leave();
   make.program.leave();
@@ -152,13 +165,15 @@ TEST_CASE("the peak is an operator's, and the tensors that are alive make up wha
     CHECK(peak.held == p.entry(peak.entry).held_before);
     CHECK(peak.workspace == p.entry(peak.entry).plan->peak_bytes);
     CHECK(peak.unnamed == 0);
-    CHECK(std::is_sorted(peak.tensors.begin(), peak.tensors.end(), [&](int a, int b) { return p.tensor(a).bytes > p.tensor(b).bytes; }));
+    CHECK(std::is_sorted(peak.tensors.begin(), peak.tensors.end(),
+                         [&](int a, int b) { return p.tensor(a).bytes > p.tensor(b).bytes; }));
     for (const MemoryMoment& m : memory_timeline(p)) {
       Index alive = 0;
       for (const ProgramTensor& t : p.tensors()) alive += t.alive_at(m.entry) ? t.bytes : 0;
       CHECK(alive == m.held);
     }
-    // The product of the first einsum was dropped before the second began; the program's part keeps that.
+    // The product of the first einsum was dropped before the second began; the program's part keeps
+    // that.
     CHECK(p.tensor(p.entry(0).result).alive_at(1));
     CHECK(!p.tensor(p.entry(0).result).alive_at(2));
     const Program out = p.part("layer/out");
@@ -173,13 +188,16 @@ TEST_CASE("the peak is an operator's, and the tensors that are alive make up wha
 
 TEST_CASE("the chart of memory: a row an operator, fewer where they are many") {
   const Program p = layer(MeshShape{2, 4}, 0);
-  const auto lines = [](const std::string& text) { return std::count(text.begin(), text.end(), '\n'); };
+  const auto lines = [](const std::string& text) {
+    return std::count(text.begin(), text.end(), '\n');
+  };
   const PeakMoment peak = peak_moment(p);
   const long alive = static_cast<long>(peak.tensors.size());
   CHECK(lines(explain_memory(p)) == 2 + p.size() + 1 + alive + 1);
   CHECK(lines(explain_memory(p, 2)) == 2 + 2 + 1 + std::min(alive, 2L) + (alive > 2) + 1);
   CHECK(explain_memory(p, 1).find("worst of 1 to 3") != std::string::npos);
-  CHECK(explain_memory(p).find("given; operand 2 of #1 einsum bsm,mh->bsh at made.cpp:10") != std::string::npos);
+  CHECK(explain_memory(p).find("given; operand 2 of #1 einsum bsm,mh->bsh at made.cpp:10") !=
+        std::string::npos);
 }
 
 TEST_CASE("contracts: each clause, kept and broken") {
@@ -188,7 +206,8 @@ TEST_CASE("contracts: each clause, kept and broken") {
   const auto gathers = over<Grid, axes::data, axes::model>(all_gather);
   const auto scatters = over<Grid, axes::model>(reduce_scatter);
   CHECK(over<Grid, axes::model>().axes == AxisSet{1});
-  const auto broken_by = [&](const ProgramContract& contract, int clause, int entry, int step, const char* text) {
+  const auto broken_by = [&](const ProgramContract& contract, int clause, int entry, int step,
+                             const char* text) {
     const ContractVerdict v = check(p, contract);
     CHECK(!v.kept);
     CHECK(v.clause == clause);
@@ -197,8 +216,10 @@ TEST_CASE("contracts: each clause, kept and broken") {
     CHECK_MESSAGE(v.text.find(text) != std::string::npos, v.text);
     CHECK_THROWS_AS(require(p, contract), ContractError);
   };
-  const ProgramContract tight = only({gathers, scatters}) & no(all_to_all) & no(all_reduce) & payload_at_most(p.payload_bytes()) &
-                                peak_at_most(p.peak_bytes()) & messages_at_most(p.messages()) & duplicated_at_most(0) & model_time_at_most(p.cost());
+  const ProgramContract tight = only({gathers, scatters}) & no(all_to_all) & no(all_reduce) &
+                                payload_at_most(p.payload_bytes()) & peak_at_most(p.peak_bytes()) &
+                                messages_at_most(p.messages()) & duplicated_at_most(0) &
+                                model_time_at_most(p.cost());
   CHECK(tight.clauses().size() == 8);
   CHECK(check(p, tight).kept);
   require(p, tight);
@@ -206,8 +227,11 @@ TEST_CASE("contracts: each clause, kept and broken") {
   CHECK(check(p, only({Over{}})).kept);
 
   // The first operator gathers x over model and w_in over data; the third scatters over model.
-  broken_by(only(gathers), 0, 2, 2, "#3 einsum bsh,hm->bsm in layer layer/out at made.cpp:13 communicates by reduce-scatter over model");
-  broken_by(no(all_to_all) & only({over<Grid, axes::data>(all_gather), scatters}), 1, 0, 0, "accepts only all-gather over data, reduce-scatter over model");
+  broken_by(only(gathers), 0, 2, 2,
+            "#3 einsum bsh,hm->bsm in layer layer/out at made.cpp:13 communicates by "
+            "reduce-scatter over model");
+  broken_by(no(all_to_all) & only({over<Grid, axes::data>(all_gather), scatters}), 1, 0, 0,
+            "accepts only all-gather over data, reduce-scatter over model");
   broken_by(only({}), 0, 0, 0, "accepts no communication");
   broken_by(no(scatters), 0, 2, 2, "refuses reduce-scatter over model");
   broken_by(no(over<Grid, axes::data>()), 0, 0, 1, "refuses communication over data");
@@ -226,21 +250,25 @@ TEST_CASE("contracts: each clause, kept and broken") {
   for (const CollectiveTotal& t : by_axes(replicated))
     if (t.axes.contains(0)) over_data += t.payload;
   CHECK(check(replicated, payload_at_most(over_data, over<Grid, axes::data>())).kept);
-  if (over_data > 0) CHECK(!check(replicated, payload_at_most(over_data - 1, over<Grid, axes::data>())).kept);
+  if (over_data > 0)
+    CHECK(!check(replicated, payload_at_most(over_data - 1, over<Grid, axes::data>())).kept);
 }
 
 TEST_CASE("a program on replicated operands does work several times, and says which") {
   Maker make(MeshShape{2, 4});
   const TensorDesc a{DType::f32, {8, 8}, {{0}, {}}}, b{DType::f32, {8, 8}, {{}, {}}};
   const int ta = make.given(a), tb = make.given(b);
-  make.run(plan_einsum(parse("ik,kj->ij"), a, b, {{0}, {}}, make.program.mesh), "ik,kj->ij", {ta, tb});
+  make.run(plan_einsum(parse("ik,kj->ij"), a, b, {{0}, {}}, make.program.mesh), "ik,kj->ij",
+           {ta, tb});
   const Program p = make.take();
   const std::vector<DuplicatedWork> twice = duplicated_work(p);
   REQUIRE(twice.size() == 1);
   CHECK(twice[0].copies == 4);
   CHECK(twice[0].flops == 2 * 4 * 8 * 8);
   CHECK(twice[0].extra == 2 * 4 * 8 * 8 * 3 / 4);
-  CHECK(explain(p).find("duplicated: 384 flop of 512 flop in #1 ik,kj->ij, done alike by 4 processes") != std::string::npos);
+  CHECK(explain(p).find(
+            "duplicated: 384 flop of 512 flop in #1 ik,kj->ij, done alike by 4 processes") !=
+        std::string::npos);
   CHECK(!check(p, duplicated_at_most(383)).kept);
   CHECK(check(p, duplicated_at_most(384)).kept);
 }
@@ -249,7 +277,8 @@ TEST_CASE("differences: the same, other specs, another mesh") {
   const MeshShape mesh{2, 4};
   const Program p = layer(mesh, 0);
   CHECK(diff(p, p).same());
-  CHECK(explain(diff(p, p)).find("0 appeared, 0 vanished, 0 changed, 3 alike") != std::string::npos);
+  CHECK(explain(diff(p, p)).find("0 appeared, 0 vanished, 0 changed, 3 alike") !=
+        std::string::npos);
 
   const Program q = layer(mesh, 0, {{}, {}}, true);
   const ProgramDiff d = diff(p, q);
@@ -278,21 +307,29 @@ TEST_CASE("differences: as many operators are aligned as can be, in order") {
   Random random(seed_for("alignment", 31));
   const MeshShape mesh{2, 2};
   const TensorDesc x{DType::f32, {4}, {{0}}};
-  const auto plan = std::make_shared<const Plan>(plan_map(parse("a->a"), {x}, DType::f32, {{0}}, mesh));
+  const auto plan =
+      std::make_shared<const Plan>(plan_map(parse("a->a"), {x}, DType::f32, {{0}}, mesh));
   static const char* const labels[] = {"a", "b", "c", "d"};
   for (int round = 0; round < 2000; ++round) {
     Program programs[2];
     for (Program& p : programs) {
       p.mesh = mesh;
-      for (int i = random.below(12); i > 0; --i) p.record({plan, labels[random.below(1 + round % 4)], {}, 0});
+      for (int i = random.below(12); i > 0; --i)
+        p.record({plan, labels[random.below(1 + round % 4)], {}, 0});
     }
     const Program &a = programs[0], &b = programs[1];
     // The plain table of longest common subsequences.
-    std::vector<std::vector<int>> longest(static_cast<std::size_t>(a.size()) + 1, std::vector<int>(static_cast<std::size_t>(b.size()) + 1, 0));
-    const auto at = [&](int i, int j) -> int& { return longest[static_cast<std::size_t>(i)][static_cast<std::size_t>(j)]; };
+    std::vector<std::vector<int>> longest(
+        static_cast<std::size_t>(a.size()) + 1,
+        std::vector<int>(static_cast<std::size_t>(b.size()) + 1, 0));
+    const auto at = [&](int i, int j) -> int& {
+      return longest[static_cast<std::size_t>(i)][static_cast<std::size_t>(j)];
+    };
     for (int i = 1; i <= a.size(); ++i)
       for (int j = 1; j <= b.size(); ++j)
-        at(i, j) = a.entry(i - 1).label == b.entry(j - 1).label ? at(i - 1, j - 1) + 1 : std::max(at(i - 1, j), at(i, j - 1));
+        at(i, j) = a.entry(i - 1).label == b.entry(j - 1).label
+                       ? at(i - 1, j - 1) + 1
+                       : std::max(at(i - 1, j), at(i, j - 1));
     const ProgramDiff d = diff(a, b);
     int next_a = 0, next_b = 0, both = 0;
     bool right = true;

@@ -10,16 +10,22 @@ using namespace support;
 namespace {
 
 /// Returns what is wrong with the reshard of `desc` to `to`, or nothing.
-std::string wrong_reshard(const TensorDesc& desc, const Sharding& to, const MeshShape& mesh, const PlanOptions& options = {}) {
-  Paper paper([&](int process) { return plan_reshard(desc, to, mesh, process, options); }, mesh, options.machine);
+std::string wrong_reshard(const TensorDesc& desc, const Sharding& to, const MeshShape& mesh,
+                          const PlanOptions& options = {}) {
+  Paper paper([&](int process) { return plan_reshard(desc, to, mesh, process, options); }, mesh,
+              options.machine);
   std::string text = paper.broken_law();
-  if (text.empty() && !(paper.plan().result_desc().sharding == to)) text = "the chain does not end at the target";
-  if (text.empty() && desc.sharding == to && !paper.plan().steps.empty()) text = "from S to S there are steps";
-  if (text.empty() && desc.sharding == Sharding::replicated(desc.rank()) && paper.plan().communications() > 0)
+  if (text.empty() && !(paper.plan().result_desc().sharding == to))
+    text = "the chain does not end at the target";
+  if (text.empty() && desc.sharding == to && !paper.plan().steps.empty())
+    text = "from S to S there are steps";
+  if (text.empty() && desc.sharding == Sharding::replicated(desc.rank()) &&
+      paper.plan().communications() > 0)
     text = "slicing a replicated tensor communicates";
   if (text.empty()) text = paper.wrong_result({17}, whole_input<Paper::Value>(desc, mesh, 17));
   if (text.empty()) return "";
-  return describe(desc, mesh) + " to " + describe(to, mesh) + " on " + describe(mesh) + ": " + text + "\n" + describe(paper.plan());
+  return describe(desc, mesh) + " to " + describe(to, mesh) + " on " + describe(mesh) + ": " +
+         text + "\n" + describe(paper.plan());
 }
 
 /// Extents that divide, do not divide, are 1 and are 0.
@@ -39,31 +45,39 @@ TEST_CASE("reshard: every pair of shardings of up to two dimensions over up to t
       for (const Reduction kind : {Reduction::sum, Reduction::max})
         for (const Sharding& from : shardings(rank, mesh.rank(), kind))
           for (const Sharding& to : shardings(rank, mesh.rank(), kind)) {
-            if (!can_reshard(from, to) || (kind == Reduction::max && from.partial.empty())) continue;
-            for (const Extents& extents : extents_of(rank)) tally.add(wrong_reshard({DType::i64, extents, from}, to, mesh));
+            if (!can_reshard(from, to) || (kind == Reduction::max && from.partial.empty()))
+              continue;
+            for (const Extents& extents : extents_of(rank))
+              tally.add(wrong_reshard({DType::i64, extents, from}, to, mesh));
           }
 }
 
-TEST_CASE("reshard: a sample of the pairs over three axes and of three dimensions, with machines of many kinds") {
+TEST_CASE(
+    "reshard: a sample of the pairs over three axes and of three dimensions, with machines of many "
+    "kinds") {
   Random random(seed_for("reshard", 1));
   Tally tally;
   for (const MeshShape& mesh : meshes(8, 3))
     for (int rank = mesh.rank() == 3 ? 1 : 3; rank <= 3; ++rank)
       for (int i = 0; i < 1200; ++i) {
-        const Reduction kind = random.of<Reduction>({Reduction::sum, Reduction::max, Reduction::min});
+        const Reduction kind =
+            random.of<Reduction>({Reduction::sum, Reduction::max, Reduction::min});
         const Sharding from = some_sharding(random, rank, mesh.rank(), 20, kind);
-        const Sharding to = some_sharding(random, rank, mesh.rank(), random.chance(30) ? 30 : 0, kind);
+        const Sharding to =
+            some_sharding(random, rank, mesh.rank(), random.chance(30) ? 30 : 0, kind);
         if (!can_reshard(from, to)) continue;
         const DType type = random.of<DType>({DType::f32, DType::f64, DType::i32, DType::i64});
-        tally.add(wrong_reshard({type, random.of(extents_of(rank)), from}, to, mesh, {some_machine(random, mesh.rank()), max_int64}));
+        tally.add(wrong_reshard({type, random.of(extents_of(rank)), from}, to, mesh,
+                                {some_machine(random, mesh.rank()), max_int64}));
       }
 }
 
 TEST_CASE("reshard: a sample on meshes of four to six axes") {
   Random random(seed_for("reshard on many axes", 2));
   Tally tally;
-  for (const MeshShape& mesh : {MeshShape{2, 2, 2, 2}, MeshShape{2, 1, 3, 2}, MeshShape{2, 2, 1, 2, 2}, MeshShape{2, 2, 2, 2, 2},
-                                MeshShape{1, 2, 1, 2, 1, 2}, MeshShape{2, 1, 2, 2, 1, 2}})
+  for (const MeshShape& mesh :
+       {MeshShape{2, 2, 2, 2}, MeshShape{2, 1, 3, 2}, MeshShape{2, 2, 1, 2, 2},
+        MeshShape{2, 2, 2, 2, 2}, MeshShape{1, 2, 1, 2, 1, 2}, MeshShape{2, 1, 2, 2, 1, 2}})
     for (int i = 0; i < 1500; ++i) {
       const int rank = 1 + random.below(4);
       const Sharding from = some_sharding(random, rank, mesh.rank(), 30);
@@ -71,11 +85,13 @@ TEST_CASE("reshard: a sample on meshes of four to six axes") {
       if (!can_reshard(from, to)) continue;
       Extents extents;
       for (int d = 0; d < rank; ++d) extents.push_back(random.of<Index>({1, 2, 3, 4, 5, 7, 8}));
-      tally.add(wrong_reshard({DType::f32, extents, from}, to, mesh, {some_machine(random, mesh.rank()), max_int64}));
+      tally.add(wrong_reshard({DType::f32, extents, from}, to, mesh,
+                              {some_machine(random, mesh.rank()), max_int64}));
     }
 }
 
-TEST_CASE("reshard: every pair over three axes of three dimensions has a chain that ends at the target") {
+TEST_CASE(
+    "reshard: every pair over three axes of three dimensions has a chain that ends at the target") {
   const MeshShape mesh{2, 2, 2};
   long cases = 0;
   long wrong = 0;
@@ -102,7 +118,8 @@ TEST_CASE("reshard: the longest chains fit into a plan") {
     const Sharding to = some_sharding(random, rank, mesh.rank());
     Extents extents;
     for (int d = 0; d < rank; ++d) extents.push_back(random.of<Index>({1, 8, 64, 100, 256}));
-    const Plan plan = plan_reshard({DType::f32, extents, from}, to, mesh, 0, {some_machine(random, mesh.rank()), max_int64});
+    const Plan plan = plan_reshard({DType::f32, extents, from}, to, mesh, 0,
+                                   {some_machine(random, mesh.rank()), max_int64});
     longest = plan.steps.size() > longest ? plan.steps.size() : longest;
     cases += plan.result_desc().sharding == to;
   }
@@ -112,8 +129,12 @@ TEST_CASE("reshard: the longest chains fit into a plan") {
 
 TEST_CASE("reshard: what one native collective does is one native collective") {
   const MeshShape mesh{2, 4};
-  const auto plan = [&](const Sharding& from, const Sharding& to) { return plan_reshard({DType::f32, {8, 8}, from}, to, mesh); };
-  const auto only = [](const Plan& p, Collective kind) { return p.count(kind) == 1 && p.communications() == 1; };
+  const auto plan = [&](const Sharding& from, const Sharding& to) {
+    return plan_reshard({DType::f32, {8, 8}, from}, to, mesh);
+  };
+  const auto only = [](const Plan& p, Collective kind) {
+    return p.count(kind) == 1 && p.communications() == 1;
+  };
   CHECK(only(plan({{0}, {}}, {{}, {}}), Collective::all_gather));
   CHECK(only(plan({{0, 1}, {}}, {{0}, {}}), Collective::all_gather));
   CHECK(only(plan({{0}, {1}}, {{}, {}}), Collective::all_gather));
@@ -124,7 +145,8 @@ TEST_CASE("reshard: what one native collective does is one native collective") {
   CHECK(only(plan(open, {{}, {}}), Collective::all_reduce));
   CHECK(only(plan(open, {{1}, {}}), Collective::reduce_scatter));
   CHECK(only(plan(open, {{}, {1}}), Collective::reduce_scatter));
-  CHECK(only(plan_reshard({DType::f32, {8, 8}, {{0}, {1}}}, {{1}, {0}}, MeshShape{3, 3}), Collective::collective_permute));
+  CHECK(only(plan_reshard({DType::f32, {8, 8}, {{0}, {1}}}, {{1}, {0}}, MeshShape{3, 3}),
+             Collective::collective_permute));
 }
 
 TEST_CASE("all-reduce is all-gather of reduce-scatter, in payload too") {
@@ -139,7 +161,8 @@ TEST_CASE("all-reduce is all-gather of reduce-scatter, in payload too") {
       }
 }
 
-// ---- which chain is kept ----------------------------------------------------------------------------------------
+// ---- which chain is kept
+// ----------------------------------------------------------------------------------------
 
 namespace {
 
@@ -179,11 +202,13 @@ struct PlainChain {
     return next;
   }
   const PlainChain& or_cheaper(const PlainChain& other) const {
-    return other.cost < cost || (other.cost == cost && other.moves.size() < moves.size()) ? other : *this;
+    return other.cost < cost || (other.cost == cost && other.moves.size() < moves.size()) ? other
+                                                                                          : *this;
   }
   PlainChain finish(const Sharding& to) const {
     const PlainChain direct = go(to);
-    if (direct.moves.size() == moves.size() || direct.moves.back().kind == StepKind::slice || direct.moves.back().collective != Collective::exchange)
+    if (direct.moves.size() == moves.size() || direct.moves.back().kind == StepKind::slice ||
+        direct.moves.back().collective != Collective::exchange)
       return direct;
     const PlainChain sliced = go(detail::sliced_towards(at.sharding, to));
     const Sharding& s = sliced.at.sharding;
@@ -193,7 +218,8 @@ struct PlainChain {
   }
 };
 
-PlainChain plain_reshard(const TensorDesc& tensor, const Sharding& target, const MeshShape& mesh, const Machine& machine) {
+PlainChain plain_reshard(const TensorDesc& tensor, const Sharding& target, const MeshShape& mesh,
+                         const Machine& machine) {
   const TensorDesc from{tensor.type, tensor.extents, without_unit_axes(tensor.sharding, mesh)};
   const Sharding to = without_unit_axes(target, mesh);
   const PlainChain start{from, mesh, machine, {}, 0};
@@ -211,7 +237,9 @@ PlainChain plain_reshard(const TensorDesc& tensor, const Sharding& target, const
     moved[d] = to[d].without(open);
     lands = lands && to[d].starts_with(moved[d]);
   }
-  return lands ? best.or_cheaper(start.finish(moved).scatter(to, scattered).combine(open - scattered)) : best;
+  return lands
+             ? best.or_cheaper(start.finish(moved).scatter(to, scattered).combine(open - scattered))
+             : best;
 }
 
 }  // namespace
@@ -220,27 +248,36 @@ TEST_CASE("reshard: the chain that is kept is the cheapest of all, each priced t
   Random random(seed_for("reshard chains", 23));
   Tally tally;
   long chains = 0;
-  const auto compare = [&](const TensorDesc& from, const Sharding& to, const MeshShape& mesh, const Machine& machine) {
+  const auto compare = [&](const TensorDesc& from, const Sharding& to, const MeshShape& mesh,
+                           const Machine& machine) {
     const Moves moves = reshard_moves(from, to, mesh, machine);
     const PlainChain plain = plain_reshard(from, to, mesh, machine);
-    bool same = moves.cost == plain.cost && static_cast<std::size_t>(moves.list.size()) == plain.moves.size();
+    bool same = moves.cost == plain.cost &&
+                static_cast<std::size_t>(moves.list.size()) == plain.moves.size();
     for (int i = 0; same && i < moves.list.size(); ++i) {
       const Move& mine = moves.list[i];
       const Move& other = plain.moves[static_cast<std::size_t>(i)];
-      same = mine.to == other.to && mine.collective == other.collective && mine.group == other.group && mine.kind == other.kind && mine.near == other.near;
+      same = mine.to == other.to && mine.collective == other.collective &&
+             mine.group == other.group && mine.kind == other.kind && mine.near == other.near;
     }
     chains += plain.moves.size() > 1;
-    tally.add(same ? "" : describe(from, mesh) + " to " + describe(to, mesh) + " on " + describe(mesh) + " goes another way");
+    tally.add(same ? ""
+                   : describe(from, mesh) + " to " + describe(to, mesh) + " on " + describe(mesh) +
+                         " goes another way");
   };
   for (const MeshShape& mesh : {MeshShape{2, 2, 2}, MeshShape{2, 4, 3}})
     for (const Sharding& from : shardings(2, 3, Reduction::sum))
-      for (const Sharding& to : shardings(2, 3)) compare({DType::f32, {64, 24}, from}, to, mesh, {});
+      for (const Sharding& to : shardings(2, 3))
+        compare({DType::f32, {64, 24}, from}, to, mesh, {});
   for (int i = 0; i < 20000; ++i) {
     MeshShape mesh;
     const int axes = 1 + random.below(5);
     for (int a = 0; a < axes; ++a) mesh.push_back(random.of<int>({1, 2, 3, 4, 8}));
-    TensorDesc from{DType::f32, {}, some_sharding(random, 1 + random.below(4), axes, random.chance(30) ? 40 : 0)};
-    for (int d = 0; d < from.sharding.rank(); ++d) from.extents.push_back(random.of<Index>({0, 1, 3, 7, 16, 64, 130, 512}));
+    TensorDesc from{DType::f32,
+                    {},
+                    some_sharding(random, 1 + random.below(4), axes, random.chance(30) ? 40 : 0)};
+    for (int d = 0; d < from.sharding.rank(); ++d)
+      from.extents.push_back(random.of<Index>({0, 1, 3, 7, 16, 64, 130, 512}));
     compare(from, some_sharding(random, from.sharding.rank(), axes), mesh, some_machine(random));
   }
   MESSAGE(chains << " cases of several moves");

@@ -23,7 +23,8 @@ TensorDesc some_desc(Random& random, DType type, const Terms& terms, const Shard
   return x;
 }
 
-constexpr const char* equations[] = {"a->", "ab->a", "ab->b", "ab->", "abc->ac", "abc->ca", "abc->b", "abc->c", "abcd->db", "a->a"};
+constexpr const char* equations[] = {"a->",     "ab->a",  "ab->b",  "ab->",     "abc->ac",
+                                     "abc->ca", "abc->b", "abc->c", "abcd->db", "a->a"};
 
 }  // namespace
 
@@ -37,17 +38,22 @@ TEST_CASE("arg-max and arg-min: the first place, indices finished, scattered or 
         const Reduction kind = random.chance(50) ? Reduction::max : Reduction::min;
         const Shardings s{some_sharding(random, terms.operands[0].size(), mesh.rank())};
         Sharding out = some_sharding(random, terms.result.size(), mesh.rank(), 40, Reduction::min);
-        if (!check_arg(terms, s, out).ok()) out = some_sharding(random, terms.result.size(), mesh.rank());
+        if (!check_arg(terms, s, out).ok())
+          out = some_sharding(random, terms.result.size(), mesh.rank());
         REQUIRE(check_arg(terms, s, out).ok());
         const TensorDesc x = some_desc(random, DType::i32, terms, s[0], true);
         const PlanOptions options{some_machine(random), max_int64};
-        tally.add(wrong_operator("arg " + std::string(equation), {x}, out, mesh, [&](int p) { return plan_arg(terms, kind, x, out, mesh, p, options); },
-                                 support::arg(terms, kind, whole_input<Value>(x, mesh, 5)), options.machine));
+        tally.add(wrong_operator(
+            "arg " + std::string(equation), {x}, out, mesh,
+            [&](int p) { return plan_arg(terms, kind, x, out, mesh, p, options); },
+            support::arg(terms, kind, whole_input<Value>(x, mesh, 5)), options.machine));
       }
     }
 }
 
-TEST_CASE("running sums, maxima and joins by a function: forward, reverse, exclusive, of finished and unfinished tensors") {
+TEST_CASE(
+    "running sums, maxima and joins by a function: forward, reverse, exclusive, of finished and "
+    "unfinished tensors") {
   Random random(seed_for("scan", 32));
   Tally tally;
   for (const MeshShape& mesh : meshes(8, 3))
@@ -56,19 +62,25 @@ TEST_CASE("running sums, maxima and joins by a function: forward, reverse, exclu
       const int rank = terms.result.size();
       for (int i = 0; i < 40; ++i) {
         const int along = random.below(rank);
-        const Reduction kind = random.of<Reduction>({Reduction::sum, Reduction::max, Reduction::min, Reduction::none});
+        const Reduction kind =
+            random.of<Reduction>({Reduction::sum, Reduction::max, Reduction::min, Reduction::none});
         const bool by_function = kind == Reduction::none;
         const ScanOptions scan{random.chance(50), random.chance(50)};
-        const Sharding s = some_sharding(random, rank, mesh.rank(), random.chance(30) && !by_function ? 40 : 0, kind);
+        const Sharding s = some_sharding(random, rank, mesh.rank(),
+                                         random.chance(30) && !by_function ? 40 : 0, kind);
         Sharding out = random.chance(50) ? s : some_sharding(random, rank, mesh.rank());
         REQUIRE(check_scan(terms, terms.result[along], kind, {s}, out).ok());
         const TensorDesc x = some_desc(random, DType::i32, terms, s, false);
         const PlanOptions options{some_machine(random), max_int64};
-        tally.add(wrong_operator(std::string("scan ") + labels + " along " + terms.result[along], {x}, out, mesh,
-                                 [&](int p) { return plan_scan(terms.result, along, kind, scan, x, out, mesh, p, options); },
-                                 by_function ? support::scan_by(along, Compose{}, scan, whole_input<Value>(x, mesh, 5), Value{0})
-                                             : support::scan(along, kind, scan, whole_input<Value>(x, mesh, 5)),
-                                 options.machine));
+        tally.add(wrong_operator(
+            std::string("scan ") + labels + " along " + terms.result[along], {x}, out, mesh,
+            [&](int p) {
+              return plan_scan(terms.result, along, kind, scan, x, out, mesh, p, options);
+            },
+            by_function
+                ? support::scan_by(along, Compose{}, scan, whole_input<Value>(x, mesh, 5), Value{0})
+                : support::scan(along, kind, scan, whole_input<Value>(x, mesh, 5)),
+            options.machine));
       }
     }
 }
@@ -83,11 +95,13 @@ TEST_CASE("deterministic sums: limbs reach every process, whole and in order") {
         const Shardings s{some_sharding(random, terms.operands[0].size(), mesh.rank())};
         const Sharding out = some_sharding(random, terms.result.size(), mesh.rank());
         REQUIRE(check_deterministic(terms, s, out).ok());
-        const TensorDesc x = some_desc(random, random.of<DType>({DType::f16, DType::f32, DType::f64}), terms, s[0], false);
+        const TensorDesc x = some_desc(
+            random, random.of<DType>({DType::f16, DType::f32, DType::f64}), terms, s[0], false);
         const PlanOptions options{some_machine(random), max_int64};
-        tally.add(wrong_operator("deterministic " + std::string(equation), {x}, out, mesh,
-                                 [&](int p) { return plan_deterministic_sum(terms, x, out, mesh, p, options); },
-                                 reduce(terms, Reduction::sum, whole_input<Value>(x, mesh, 5)), options.machine));
+        tally.add(wrong_operator(
+            "deterministic " + std::string(equation), {x}, out, mesh,
+            [&](int p) { return plan_deterministic_sum(terms, x, out, mesh, p, options); },
+            reduce(terms, Reduction::sum, whole_input<Value>(x, mesh, 5)), options.machine));
       }
     }
 }
@@ -98,9 +112,13 @@ TEST_CASE("what they communicate") {
   const Sharding whole{{0}, {}}, cut{{}, {0, 1}}, row{{}}, part{{0}};
   const TensorDesc x{DType::f32, {16, 4096}, cut};
   // Not split: nothing.
-  CHECK(plan_arg(rows, Reduction::max, {DType::f32, {16, 4096}, whole}, part, mesh).communications() == 0);
-  CHECK(plan_deterministic_sum(rows, {DType::f32, {16, 4096}, whole}, part, mesh).communications() == 0);
-  CHECK(plan_scan({'b', 'v'}, 1, Reduction::sum, {}, {DType::f32, {16, 4096}, whole}, whole, mesh).communications() == 0);
+  CHECK(plan_arg(rows, Reduction::max, {DType::f32, {16, 4096}, whole}, part, mesh)
+            .communications() == 0);
+  CHECK(
+      plan_deterministic_sum(rows, {DType::f32, {16, 4096}, whole}, part, mesh).communications() ==
+      0);
+  CHECK(plan_scan({'b', 'v'}, 1, Reduction::sum, {}, {DType::f32, {16, 4096}, whole}, whole, mesh)
+            .communications() == 0);
   // Split: a row's size of values and of indices, nothing of x's size.
   const Plan arg = plan_arg(rows, Reduction::max, x, row, mesh);
   CHECK(arg.count(Collective::all_reduce) == 2);
@@ -116,7 +134,8 @@ TEST_CASE("what they communicate") {
   const Plan sum = plan_deterministic_sum(rows, x, row, mesh);
   CHECK(sum.count(Collective::all_reduce) == 2);
   CHECK(sum.payload_bytes() == 2 * (16 - 2) * 8 + 2 * (32 - 4) * 8);
-  CHECK(plan_deterministic_sum(rows, x, Sharding{{0, 1}}, mesh).count(Collective::reduce_scatter) == 1);
+  CHECK(plan_deterministic_sum(rows, x, Sharding{{0, 1}}, mesh).count(Collective::reduce_scatter) ==
+        1);
 }
 
 TEST_CASE("limbs: as many bits as the law says, and no overflow") {

@@ -105,7 +105,8 @@ TEST_CASE("several slices on every mesh give what plain loops give") {
   for (const MeshShape& mesh : meshes(8, 3))
     for (int i = 0; i < 40; ++i) {
       const int rank = 1 + random.below(2);
-      TensorDesc x{DType::i64, {}, some_sharding(random, rank, mesh.rank(), random.chance(30) ? 40 : 0)};
+      TensorDesc x{
+          DType::i64, {}, some_sharding(random, rank, mesh.rank(), random.chance(30) ? 40 : 0)};
       for (int d = 0; d < rank; ++d) x.extents.push_back(random.below(12));
       const Whole<Paper::Value> whole = whole_input<Paper::Value>(x, mesh, 0);
       FixedVector<Taking, max_operands> takings;
@@ -120,15 +121,21 @@ TEST_CASE("several slices on every mesh give what plain loops give") {
         takings.push_back(slice_of(x.extents, start, limit, stride));
         expected.push_back(support::slice(whole, start, limit, stride));
       }
-      const Sharding out = random.chance(50) ? x.sharding : some_sharding(random, rank, mesh.rank());
+      const Sharding out =
+          random.chance(50) ? x.sharding : some_sharding(random, rank, mesh.rank());
       PlanOptions options;
       options.machine = some_machine(random, mesh.rank());
-      Paper paper([&](int process) { return plan_regions_each(takings, x, out, mesh, process, options); }, mesh, options.machine);
+      Paper paper(
+          [&](int process) { return plan_regions_each(takings, x, out, mesh, process, options); },
+          mesh, options.machine);
       std::string text = paper.broken_law();
       if (text.empty()) text = paper.wrong_results({0}, expected);
       Index calls = 0;
       if (text.empty()) text = fault_of(paper.plan(), calls);
-      if (!text.empty() && ++wrong <= 5) MESSAGE(text << "\n" << support::describe(x, mesh) << "\n" << support::describe(paper.plan()));
+      if (!text.empty() && ++wrong <= 5)
+        MESSAGE(text << "\n"
+                     << support::describe(x, mesh) << "\n"
+                     << support::describe(paper.plan()));
     }
   CHECK(wrong == 0);
 }
@@ -159,8 +166,8 @@ TEST_CASE("conformance: rolls, reverses and concatenations") {
     const int moves = s[0].empty() ? 0 : 1;
     check_row("Q5", take(slice_of(x.extents, {15, 0}, {16, 16}), x, s, {2}), moves);
     // To gather a row is the same message.
-    const Plan rows =
-        plan_regions(concatenate_of({row.extents, x.extents, row.extents}, 0), {row, x, row}, s, {2});
+    const Plan rows = plan_regions(concatenate_of({row.extents, x.extents, row.extents}, 0),
+                                   {row, x, row}, s, {2});
     check_row("Q5", rows, moves, moves, 1);
     CHECK(rows.communications() == moves);
     CHECK(over_processes(rows).payload.total <= 16 * 4);

@@ -23,7 +23,9 @@ struct Tally {
       ++cases;
       const Plan there = make(process);
       if (on_process(start, process, machine) == there) continue;
-      if (++wrong <= 3) MESSAGE("process " << process << " from " << from << ":\n" << describe(on_process(start, process, machine)) << describe(there));
+      if (++wrong <= 3)
+        MESSAGE("process " << process << " from " << from << ":\n"
+                           << describe(on_process(start, process, machine)) << describe(there));
     }
     Index calls = 0;
     const std::string fault = fault_of(start, calls);
@@ -31,8 +33,11 @@ struct Tally {
   }
 };
 
-TensorDesc desc_of(Random& random, const Term& term, int axes, const Extents& extents, const Term& letters, int open = 0) {
-  TensorDesc d{random.of<DType>({DType::f32, DType::f64, DType::i32}), {}, some_sharding(random, term.size(), axes, open)};
+TensorDesc desc_of(Random& random, const Term& term, int axes, const Extents& extents,
+                   const Term& letters, int open = 0) {
+  TensorDesc d{random.of<DType>({DType::f32, DType::f64, DType::i32}),
+               {},
+               some_sharding(random, term.size(), axes, open)};
   for (char label : term) d.extents.push_back(extents[letters.find(label)]);
   return d;
 }
@@ -50,8 +55,13 @@ struct Products {
     Program p;
     p.mesh = mesh;
     p.process = process;
-    const auto run = [&](const char* equation, const TensorDesc& a, const TensorDesc& b, const Sharding& out) {
-      p.record({std::make_shared<const Plan>(plan_einsum(parse(equation), a, b, out, mesh, process)), equation, {}, 0});
+    const auto run = [&](const char* equation, const TensorDesc& a, const TensorDesc& b,
+                         const Sharding& out) {
+      p.record(
+          {std::make_shared<const Plan>(plan_einsum(parse(equation), a, b, out, mesh, process)),
+           equation,
+           {},
+           0});
     };
     run("bsm,mh->bsh", x, w_in, h.sharding);
     run("bsh,hm->bsm", h, w_out, x.sharding);
@@ -75,7 +85,8 @@ TEST_CASE("the plan of a process, told from another's, is the one that is planne
         options.machine.processes_per_node = random.of<std::int64_t>({2, 3, 4});
         options.machine.network_message_ps = 50'000'000;
       }
-      const Terms terms = parse(random.of<const char*>({"ik,kj->ij", "bsm,mh->bsh", "abc,dca->bd", "ij,ij->j", "ia,jb->ij", "iij,jk->ik"}));
+      const Terms terms = parse(random.of<const char*>(
+          {"ik,kj->ij", "bsm,mh->bsh", "abc,dca->bd", "ij,ij->j", "ia,jb->ij", "iij,jk->ik"}));
       Extents extents;
       Term letters;
       for (const Term& term : terms.operands)
@@ -91,26 +102,40 @@ TEST_CASE("the plan of a process, told from another's, is the one that is planne
       a.type = b.type;
       const Sharding out = some_sharding(random, terms.result.size(), axes);
       if (check_einsum(terms, {a.sharding, b.sharding}, out).ok())
-        tally.compare(mesh, options.machine, from, [&](int p) { return plan_einsum(terms, a, b, out, mesh, p, options); });
+        tally.compare(mesh, options.machine, from,
+                      [&](int p) { return plan_einsum(terms, a, b, out, mesh, p, options); });
 
-      TensorDesc x = desc_of(random, parse("abc->").operands[0], axes, {5, 8, 3}, parse("abc->").operands[0], i % 2 == 0 ? 40 : 0);
+      TensorDesc x = desc_of(random, parse("abc->").operands[0], axes, {5, 8, 3},
+                             parse("abc->").operands[0], i % 2 == 0 ? 40 : 0);
       const Sharding to = some_sharding(random, 3, axes);
-      tally.compare(mesh, options.machine, from, [&](int p) { return plan_reshard(x, to, mesh, p, options); });
+      tally.compare(mesh, options.machine, from,
+                    [&](int p) { return plan_reshard(x, to, mesh, p, options); });
       x.sharding = x.sharding.finished();
       const Sharding reduced = some_sharding(random, 2, axes);
-      tally.compare(mesh, options.machine, from,
-                    [&](int p) { return plan_reduce(parse("abc->ca"), Reduction::sum, x, reduced, mesh, p, options); });
-      tally.compare(mesh, options.machine, from, [&](int p) { return plan_transpose(parse("abc->bca"), x, to, mesh, p, options); });
-      tally.compare(mesh, options.machine, from, [&](int p) { return plan_map(parse("abc,abc->abc"), {x, {x.type, x.extents, to}}, x.type, to, mesh, p, options); });
+      tally.compare(mesh, options.machine, from, [&](int p) {
+        return plan_reduce(parse("abc->ca"), Reduction::sum, x, reduced, mesh, p, options);
+      });
+      tally.compare(mesh, options.machine, from, [&](int p) {
+        return plan_transpose(parse("abc->bca"), x, to, mesh, p, options);
+      });
+      tally.compare(mesh, options.machine, from, [&](int p) {
+        return plan_map(parse("abc,abc->abc"), {x, {x.type, x.extents, to}}, x.type, to, mesh, p,
+                        options);
+      });
 
-      TensorDescs several{x, {x.type, {3}, some_sharding(random, 1, axes)}, {x.type, {4, 2}, some_sharding(random, 2, axes, 40)}};
+      TensorDescs several{x,
+                          {x.type, {3}, some_sharding(random, 1, axes)},
+                          {x.type, {4, 2}, some_sharding(random, 2, axes, 40)}};
       const Shardings targets{to, some_sharding(random, 1, axes), some_sharding(random, 2, axes)};
-      tally.compare(mesh, options.machine, from, [&](int p) { return plan_together(several, targets, mesh, p, options); });
+      tally.compare(mesh, options.machine, from,
+                    [&](int p) { return plan_together(several, targets, mesh, p, options); });
 
       const int root = random.below(mesh.processes());
       options.workspace_limit = random.of<Index>({max_int64, 64});
-      tally.compare(mesh, options.machine, from, [&](int p) { return plan_from_root(x, root, mesh, p, options); });
-      tally.compare(mesh, options.machine, from, [&](int p) { return plan_to_root(x, root, mesh, p, options); });
+      tally.compare(mesh, options.machine, from,
+                    [&](int p) { return plan_from_root(x, root, mesh, p, options); });
+      tally.compare(mesh, options.machine, from,
+                    [&](int p) { return plan_to_root(x, root, mesh, p, options); });
     }
   MESSAGE(tally.cases << " plans");
   CHECK(tally.wrong == 0);
@@ -132,7 +157,8 @@ TEST_CASE("numbers over all processes are those of each") {
   CHECK(s.payload.most == most);
   CHECK(s.payload.total == total);
   CHECK(plan_reshard(x, {{1}, {0}}, mesh, s.payload.process).payload_bytes() == most);
-  // Process 0 is a fixed point of the permutation: its own plan says nothing of what the others send.
+  // Process 0 is a fixed point of the permutation: its own plan says nothing of what the others
+  // send.
   CHECK(swapped.payload_bytes() == 0);
   CHECK(explain_all(swapped, axis_names(2)).find("0 B to ") != std::string::npos);
 }
@@ -145,7 +171,8 @@ TEST_CASE("the feed-forward layer, forward and backward, on 4096 processes") {
     const Simulation s = simulate(p);
     CHECK(s.fault == "");
     CHECK(s.processes == 4096);
-    CHECK(s.flops.total == 6 * 2 * batch * layer.sequence * layer.embed * layer.hidden);  // nothing is done twice
+    CHECK(s.flops.total ==
+          6 * 2 * batch * layer.sequence * layer.embed * layer.hidden);  // nothing is done twice
     Index calls = 0;
     for (const ProgramEntry& e : p.entries()) calls += e.plan->communications();
     CHECK(s.calls == 4096 * calls);
@@ -156,8 +183,10 @@ TEST_CASE("the feed-forward layer, forward and backward, on 4096 processes") {
       const Program moved = on_process(p, process);
       for (int k = 0; k < p.size(); ++k) {
         CHECK(*moved.entry(k).plan == *there.entry(k).plan);
-        CHECK(there.entry(k).plan->payload_bytes() <= s.entries[static_cast<std::size_t>(k)].payload.most);
-        CHECK(there.entry(k).plan->payload_bytes() >= s.entries[static_cast<std::size_t>(k)].payload.least);
+        CHECK(there.entry(k).plan->payload_bytes() <=
+              s.entries[static_cast<std::size_t>(k)].payload.most);
+        CHECK(there.entry(k).plan->payload_bytes() >=
+              s.entries[static_cast<std::size_t>(k)].payload.least);
       }
       CHECK(there.payload_bytes() <= s.payload.most);
       CHECK(there.payload_bytes() >= s.payload.least);
@@ -178,12 +207,17 @@ TEST_CASE("a misfit of two processes' calls is found, whichever") {
   const Sharding open = Sharding{{}, {}}.with_partial(AxisSet{1}, Reduction::sum);
   const TensorDesc sharded{DType::f32, {7, 9}, {{0}, {1}}};
   long planted = 0;
-  for (const Plan& plan : {plan_reshard(sharded, {{0}, {}}, mesh), plan_reshard(sharded, {{}, {1}}, mesh), plan_reshard({DType::f32, {7, 9}, {{1}, {}}}, {{}, {1}}, mesh),
-                           plan_reshard(sharded, {{1}, {0}}, mesh), plan_reshard({DType::f32, {7, 9}, open}, {{1}, {}}, mesh),
-                           plan_reshard({DType::f32, {7, 9}, open}, {{}, {}}, mesh), plan_reshard({DType::f32, {9, 9}, {{0}, {1}}}, {{1}, {0}}, MeshShape{3, 3})}) {
+  for (const Plan& plan :
+       {plan_reshard(sharded, {{0}, {}}, mesh), plan_reshard(sharded, {{}, {1}}, mesh),
+        plan_reshard({DType::f32, {7, 9}, {{1}, {}}}, {{}, {1}}, mesh),
+        plan_reshard(sharded, {{1}, {0}}, mesh),
+        plan_reshard({DType::f32, {7, 9}, open}, {{1}, {}}, mesh),
+        plan_reshard({DType::f32, {7, 9}, open}, {{}, {}}, mesh),
+        plan_reshard({DType::f32, {9, 9}, {{0}, {1}}}, {{1}, {0}}, MeshShape{3, 3})}) {
     REQUIRE(plan.steps.size() == 1);
     std::vector<Call> calls;
-    for (int p = 0; p < plan.mesh.processes(); ++p) calls.push_back(work_of(on_process(plan, p), plan.steps[0]).call);
+    for (int p = 0; p < plan.mesh.processes(); ++p)
+      calls.push_back(work_of(on_process(plan, p), plan.steps[0]).call);
     CHECK(detail::Meeting(plan.mesh, calls).fault() == "");
     for (std::size_t p = 0; p < calls.size(); ++p)
       for (auto side : {&Call::send, &Call::receive})
@@ -192,7 +226,8 @@ TEST_CASE("a misfit of two processes' calls is found, whichever") {
             std::vector<Call> wrong = calls;
             (wrong[p].*side)[k].count += change;
             // In an all-reduce the two sides of one process are one number.
-            if (calls[p].kind == Collective::all_reduce) wrong[p].send[k].count = wrong[p].receive[k].count = calls[p].send[k].count + change;
+            if (calls[p].kind == Collective::all_reduce)
+              wrong[p].send[k].count = wrong[p].receive[k].count = calls[p].send[k].count + change;
             ++planted;
             CHECK(detail::Meeting(plan.mesh, wrong).fault() != "");
           }

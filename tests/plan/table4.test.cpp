@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// GShard's Table 4 from the planner alone: payload, messages and compute of a process on 2 to 4096 processes, exactly, and
-// the exponents of their growth.
+// GShard's Table 4 from the planner alone: payload, messages and compute of a process on 2 to 4096
+// processes, exactly, and the exponents of their growth.
 #include "support/table4.hpp"
 
 #include <doctest/doctest.h>
@@ -36,20 +36,24 @@ TEST_CASE("Table 4: the exponents of growth") {
       const Index few = row.plan(static_cast<int>(d), 0, {}).messages();
       const Index many = row.plan(static_cast<int>(2 * d), 0, {}).messages();
       if (row.message_exponent == 1) CHECK(many + 1 == 2 * (few + 1));  // D - 1
-      if (row.message_exponent == 0) CHECK(many - few == (row.exponent == 0 ? 2 : 1));  // log2 D, of an all-reduce twice
+      if (row.message_exponent == 0)
+        CHECK(many - few == (row.exponent == 0 ? 2 : 1));  // log2 D, of an all-reduce twice
       if (row.message_exponent < 0) CHECK(many == 0);
     }
   }
 }
 
-TEST_CASE("Table 4: an all-to-all on nodes of sqrt D processes takes O(sqrt D) messages, and sends as much between nodes") {
+TEST_CASE(
+    "Table 4: an all-to-all on nodes of sqrt D processes takes O(sqrt D) messages, and sends as "
+    "much between nodes") {
   for (const Table4Row& row : table4()) {
     if (row.message_exponent != 1) continue;
     for (int root = 2; root * root <= table4_most; root *= 2) {
       const int d = root * root;
       PlanOptions options;
       options.machine.processes_per_node = root;
-      options.machine.message_ps = options.machine.network_message_ps = 1'000'000'000;  // a network that counts messages
+      options.machine.message_ps = options.machine.network_message_ps =
+          1'000'000'000;  // a network that counts messages
       const Plan plan = row.plan(d, d - 1, options);
       CAPTURE(row.name);
       CAPTURE(d);

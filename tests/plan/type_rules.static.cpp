@@ -34,10 +34,13 @@ consteval bool every_type_has_what_the_table_says() {
       // A tensor may be unfinished by exactly those kinds.
       Sharding open{{0}};
       open = open.with_partial(AxisSet{1}, reduction);
-      if (check(TensorDesc{type, {4}, open}, 2) != (has ? SpecVerdict{} : SpecVerdict{SpecRule::reduction_defined, 1, -1})) return false;
+      if (check(TensorDesc{type, {4}, open}, 2) !=
+          (has ? SpecVerdict{} : SpecVerdict{SpecRule::reduction_defined, 1, -1}))
+        return false;
     }
     if (!check(TensorDesc{type, {4}, Sharding{{0}}}, 2).ok()) return false;
-    if ((check_reduce_type(Reduction::sum, true, type) == TypeRule::ok) != expected('m')) return false;
+    if ((check_reduce_type(Reduction::sum, true, type) == TypeRule::ok) != expected('m'))
+      return false;
     if ((check_product_type(type) == TypeRule::ok) != expected('e')) return false;
   }
   return true;
@@ -52,7 +55,8 @@ static_assert(check_reduce_type(Reduction::min, false, DType::c64) == TypeRule::
 static_assert(check_reduce_type(Reduction::any, false, DType::i8) == TypeRule::numbers);
 static_assert(check_reduce_type(Reduction::sum, true, DType::u8) == TypeRule::mean);
 
-/// Operators x partial kinds: x is open over axis 0 by `kind`; which operators take it, and leave it open?
+/// Operators x partial kinds: x is open over axis 0 by `kind`; which operators take it, and leave
+/// it open?
 constexpr Sharding open(Reduction kind) { return Sharding{{}}.with_partial(AxisSet{0}, kind); }
 consteval bool operators_take_the_kinds_they_may() {
   for (int r = 1; r < reductions; ++r) {
@@ -60,13 +64,20 @@ consteval bool operators_take_the_kinds_they_may() {
     const Sharding x = open(kind), done{{}};
     const bool sum = kind == Reduction::sum;
     // A product takes one unfinished sum, and its result is finished or as open.
-    if (check_einsum(parse("i,i->i"), {x, done}, x).ok() != sum || check_einsum(parse("i,i->i"), {done, x}, done).ok() != sum) return false;
+    if (check_einsum(parse("i,i->i"), {x, done}, x).ok() != sum ||
+        check_einsum(parse("i,i->i"), {done, x}, done).ok() != sum)
+      return false;
     if (check_einsum(parse("i,i->i"), {x, x}, x).ok()) return false;
-    // A reduction takes its own kind alone; transposing takes any; only values that are finished are reduced anew.
+    // A reduction takes its own kind alone; transposing takes any; only values that are finished
+    // are reduced anew.
     for (int by = 1; by < reductions; ++by)
-      if (check_reduce(parse("i->"), {x}, Sharding{}, static_cast<Reduction>(by), false).ok() != (by == r)) return false;
+      if (check_reduce(parse("i->"), {x}, Sharding{}, static_cast<Reduction>(by), false).ok() !=
+          (by == r))
+        return false;
     if (check_reduce(parse("i->"), {x}, Sharding{}, Reduction::sum, true).ok() != sum) return false;
-    if (!check_transpose(parse("i->i"), {x}, x).ok() || !can_reshard(x, done) || can_reshard(done, x)) return false;
+    if (!check_transpose(parse("i->i"), {x}, x).ok() || !can_reshard(x, done) ||
+        can_reshard(done, x))
+      return false;
     for (int other = 1; other < reductions; ++other)
       if (can_reshard(x, open(static_cast<Reduction>(other))) != (other == r)) return false;
   }
@@ -74,7 +85,8 @@ consteval bool operators_take_the_kinds_they_may() {
 }
 static_assert(operators_take_the_kinds_they_may());
 
-/// Claims of functions x partial kinds: of one operand, of two alike, and of one beside a finished one.
+/// Claims of functions x partial kinds: of one operand, of two alike, and of one beside a finished
+/// one.
 struct Row {
   Linearity claim;
   std::string_view one, alike, beside;
@@ -99,10 +111,14 @@ consteval bool claims_act_on_the_kinds_they_may() {
   for (const Row& row : claims)
     for (int r = 1; r < reductions; ++r) {
       const Sharding x = open(static_cast<Reduction>(r)), done{{}};
-      const auto expected = [&](std::string_view kinds) { return kinds.find(letters[static_cast<std::size_t>(r)]) != std::string_view::npos; };
+      const auto expected = [&](std::string_view kinds) {
+        return kinds.find(letters[static_cast<std::size_t>(r)]) != std::string_view::npos;
+      };
       if (check_map(parse("i->i"), {x}, x, row.claim).ok() != expected(row.one)) return false;
-      if (check_map(parse("i,i->i"), {x, x}, x, row.claim).ok() != expected(row.alike)) return false;
-      if (check_map(parse("i,i->i"), {x, done}, x, row.claim).ok() != expected(row.beside)) return false;
+      if (check_map(parse("i,i->i"), {x, x}, x, row.claim).ok() != expected(row.alike))
+        return false;
+      if (check_map(parse("i,i->i"), {x, done}, x, row.claim).ok() != expected(row.beside))
+        return false;
       if (check_map(parse("i->i"), {x}, done, row.claim).ok()) return false;
       // A selection takes all kinds, alike, where its condition is finished.
       if (!check_map(parse("i,i,i->i"), {done, x, x}, x, Linearity::selection).ok()) return false;

@@ -7,7 +7,8 @@ static_assert(split({0, 7}, 4, 0) == Interval{0, 2} && split({0, 7}, 4, 3) == In
 static_assert(split({0, 3}, 4, 3).size() == 0 && split({0, 0}, 3, 1).size() == 0);
 static_assert(split({5, 5}, 3, 2).size() == 0 && split({3, 10}, 2, 1) == Interval{7, 10});
 
-/// Part i of n over p owns [min(n, i b), min(n, (i + 1) b)) with b = ceil(n / p): disjoint, in order, covering.
+/// Part i of n over p owns [min(n, i b), min(n, (i + 1) b)) with b = ceil(n / p): disjoint, in
+/// order, covering.
 consteval bool parts_cover(Index most) {
   for (Index n = 0; n <= most; ++n)
     for (Index parts = 1; parts <= 9; ++parts) {
@@ -45,11 +46,14 @@ consteval bool pieces_nest(Index from, Index to) {
       }
   return true;
 }
-static_assert(pieces_nest(0, 9) && pieces_nest(10, 19) && pieces_nest(20, 29) && pieces_nest(30, 40));
+static_assert(pieces_nest(0, 9) && pieces_nest(10, 19) && pieces_nest(20, 29) &&
+              pieces_nest(30, 40));
 
-// The nesting law where it is not the same as cutting into the product of the sizes: 7 over 2, then 3, is not 7 over 6.
+// The nesting law where it is not the same as cutting into the product of the sizes: 7 over 2, then
+// 3, is not 7 over 6.
 static_assert(block(7, AxisList{0, 1}, MeshShape{2, 3}, Coordinates{1, 0}) == Interval{4, 5});
 static_assert(split({0, 7}, 6, 3) == Interval{6, 7});
 
-static_assert(block(Extents{7, 6}, Sharding{{0}, {}}, MeshShape{4}, Coordinates{3}) == Box{{{6, 7}, {0, 6}}});
+static_assert(block(Extents{7, 6}, Sharding{{0}, {}}, MeshShape{4}, Coordinates{3}) ==
+              Box{{{6, 7}, {0, 6}}});
 static_assert(block(Extents{}, Sharding{}, MeshShape{4}, Coordinates{3}).size() == 1);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Logical axis rules at run time: the same shardings as the types, and errors that say what is wrong.
+// Logical axis rules at run time: the same shardings as the types, and errors that say what is
+// wrong.
 #include <doctest/doctest.h>
 
 #include <tessera/spec/named_rules.hpp>
@@ -20,14 +21,14 @@ namespace {
 using grid::data, grid::model;
 using name::batch, name::embed, name::hidden, name::heads;
 using Grid = Mesh<data, model>;
-using TwoD = Rules<AxisRule<batch, data>, AxisRule<embed, model>, AxisRule<hidden, Axes<model, data>>, AxisRule<hidden, model>, AxisRule<heads, _>>;
+using TwoD =
+    Rules<AxisRule<batch, data>, AxisRule<embed, model>, AxisRule<hidden, Axes<model, data>>,
+          AxisRule<hidden, model>, AxisRule<heads, _>>;
 
-template <class... D>
-bool alike(std::string_view dimensions) {
+template <class... D> bool alike(std::string_view dimensions) {
   return named_rules<Grid, TwoD>().sharding(dimensions) == lower<Grid, Logical<TwoD, D...>>();
 }
-template <class F>
-std::string message(F f) {
+template <class F> std::string message(F f) {
   try {
     f();
   } catch (const ShardingError& error) {
@@ -35,7 +36,9 @@ std::string message(F f) {
   }
   return "";
 }
-bool says(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+bool says(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
 }  // namespace
 
 TEST_CASE("rules by name give the shardings of rules by type") {
@@ -50,9 +53,11 @@ TEST_CASE("rules by name give the shardings of rules by type") {
 
 TEST_CASE("wrong names are answered with a sentence") {
   const NamedRules rules = named_rules<Grid, TwoD>();
-  CHECK(says(message([&] { rules.sharding("batch,width"); }), "width has no rule; every logical axis has at least one"));
+  CHECK(says(message([&] { rules.sharding("batch,width"); }),
+             "width has no rule; every logical axis has at least one"));
   CHECK(says(message([&] { rules.sharding("embed,embed"); }), "embed names two dimensions"));
   CHECK(says(message([&] { rules.sharding("embed,,batch"); }), "is no list of up to 8 names"));
   CHECK(says(message([&] { rules.sharding("_,_,_,_,_,_,_,_,_"); }), "is no list of up to 8 names"));
-  CHECK(says(message([&] { NamedRules(Grid::names()).add("batch", "data,stage"); }), "names the mesh axis stage, which the mesh does not have"));
+  CHECK(says(message([&] { NamedRules(Grid::names()).add("batch", "data,stage"); }),
+             "names the mesh axis stage, which the mesh does not have"));
 }

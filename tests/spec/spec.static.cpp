@@ -12,59 +12,77 @@ struct stage : Axis<> {};  // of another mesh
 using grid::data, grid::model, grid::expert, grid::stage;
 using Grid = Mesh<data, model, expert>;
 
-// ---- equal shardings are one type --------------------------------------------------------------------------------
+// ---- equal shardings are one type
+// --------------------------------------------------------------------------------
 
 static_assert(std::is_same_v<P<Axes<data>, model>, P<data, model>>);
 static_assert(std::is_same_v<P<Axes<>, model>, P<_, model>>);
 static_assert(std::is_same_v<P<Replicated>, P<_>>);
 static_assert(std::is_same_v<P<_, Unreduced<Sum, model, data>>, P<_, Unreduced<Sum, data, model>>>);
-static_assert(std::is_same_v<P<Unreduced<Max, model, expert, data>>, P<Unreduced<Max, data, expert, model>>>);
+static_assert(
+    std::is_same_v<P<Unreduced<Max, model, expert, data>>, P<Unreduced<Max, data, expert, model>>>);
 static_assert(std::is_same_v<P<_, Unreduced<Sum>>, P<_>>);
 static_assert(std::is_same_v<P<>, PartitionSpec<>>);
 static_assert(!std::is_same_v<P<Axes<data, model>>, P<Axes<model, data>>>);
 static_assert(!std::is_same_v<P<Unreduced<Sum, model>>, P<Unreduced<Max, model>>>);
 static_assert(!std::is_same_v<P<data, _>, P<_, data>>);
 
-// ---- a spec and its value are one --------------------------------------------------------------------------------
+// ---- a spec and its value are one
+// --------------------------------------------------------------------------------
 
 template <class Spec>
 constexpr bool round_trip = std::is_same_v<spec_of<Grid, detail::Lower<Grid, Spec>>, Spec>;
-static_assert(round_trip<P<>> && round_trip<P<_>> && round_trip<P<data>> && round_trip<P<_, model, expert>>);
-static_assert(round_trip<P<Axes<expert, data>, _, model>> && round_trip<P<Axes<model, expert, data>>>);
-static_assert(round_trip<P<data, Unreduced<Sum, model>>> && round_trip<P<_, Unreduced<Max, data, expert>>>);
+static_assert(round_trip<P<>> && round_trip<P<_>> && round_trip<P<data>> &&
+              round_trip<P<_, model, expert>>);
+static_assert(round_trip<P<Axes<expert, data>, _, model>> &&
+              round_trip<P<Axes<model, expert, data>>>);
+static_assert(round_trip<P<data, Unreduced<Sum, model>>> &&
+              round_trip<P<_, Unreduced<Max, data, expert>>>);
 static_assert(round_trip<P<Unreduced<Min, data, expert, model>>>);
 
 static_assert(lower<Grid, P<Axes<expert, data>, _, model>>() == Sharding{{2, 0}, {}, {1}});
-static_assert(lower<Grid, P<_, Unreduced<Max, expert>>>() == Sharding{{}}.with_partial(AxisSet{2}, Reduction::max));
+static_assert(lower<Grid, P<_, Unreduced<Max, expert>>>() ==
+              Sharding{{}}.with_partial(AxisSet{2}, Reduction::max));
 static_assert(lower<Mesh<model, data>, P<data>>() == Sharding{{1}});
 
 struct Value {
   static constexpr Sharding value = Sharding{{}, {2, 1}}.with_partial(AxisSet{0}, Reduction::min);
 };
-static_assert(std::is_same_v<spec_of<Grid, Value>, P<_, Axes<expert, model>, Unreduced<Min, data>>>);
+static_assert(
+    std::is_same_v<spec_of<Grid, Value>, P<_, Axes<expert, model>, Unreduced<Min, data>>>);
 static_assert(lower<Grid, spec_of<Grid, Value>>() == Value::value);
 
-// ---- a verdict for every rule ------------------------------------------------------------------------------------
+// ---- a verdict for every rule
+// ------------------------------------------------------------------------------------
 
 static_assert(check(Sharding{{0}, {}, {1}}, 2) == SpecVerdict{});
 static_assert(check(Sharding{{0}, {2}}, 2) == SpecVerdict{SpecRule::axis_in_mesh, 1, 2});
 static_assert(check(Sharding{{0}, {1, 0}}, 2) == SpecVerdict{SpecRule::axis_used_once, 1, 0});
-static_assert(check(Sharding{{0}}.with_partial(AxisSet{0}, Reduction::sum), 2) == SpecVerdict{SpecRule::partial_axis_used_once, 1, 0});
-static_assert(check(Sharding{{0}}.with_partial(AxisSet{3}, Reduction::sum), 2) == SpecVerdict{SpecRule::axis_in_mesh, 1, 3});
-static_assert(check(Sharding{{0}}.with_partial(AxisSet{1}, Reduction::none), 2).rule == SpecRule::reduction_named);
-static_assert(check(Sharding{{0}, {0, 3}}, 2).rule == SpecRule::axis_used_once);  // the first broken rule
+static_assert(check(Sharding{{0}}.with_partial(AxisSet{0}, Reduction::sum), 2) ==
+              SpecVerdict{SpecRule::partial_axis_used_once, 1, 0});
+static_assert(check(Sharding{{0}}.with_partial(AxisSet{3}, Reduction::sum), 2) ==
+              SpecVerdict{SpecRule::axis_in_mesh, 1, 3});
+static_assert(check(Sharding{{0}}.with_partial(AxisSet{1}, Reduction::none), 2).rule ==
+              SpecRule::reduction_named);
+static_assert(check(Sharding{{0}, {0, 3}}, 2).rule ==
+              SpecRule::axis_used_once);  // the first broken rule
 
-static_assert(SpecOn<P<data, model>, Grid> && SpecOn<P<>, Grid> && SpecOn<P<_, Unreduced<Sum, data>>, Grid>);
+static_assert(SpecOn<P<data, model>, Grid> && SpecOn<P<>, Grid> &&
+              SpecOn<P<_, Unreduced<Sum, data>>, Grid>);
 static_assert(!SpecOn<P<data, stage>, Grid>);
 static_assert(!SpecOn<P<data, data>, Grid> && !SpecOn<P<Axes<data, model>, model>, Grid>);
-static_assert(!SpecOn<P<data, Unreduced<Sum, data>>, Grid> && !SpecOn<P<Unreduced<Sum, stage>>, Grid>);
+static_assert(!SpecOn<P<data, Unreduced<Sum, data>>, Grid> &&
+              !SpecOn<P<Unreduced<Sum, stage>>, Grid>);
 
-template <class Spec>
-constexpr bool accepted = requires { requires SpecOn<Spec, Grid>; };
+template <class Spec> constexpr bool accepted = requires { requires SpecOn<Spec, Grid>; };
 static_assert(accepted<P<data>>);
-static_assert(requires { requires !accepted<P<stage>>; requires !accepted<P<data, data>>; });  // a probe, not an error
+static_assert(requires {
+  requires !accepted<P<stage>>;
+  requires !accepted<P<data, data>>;
+});  // a probe, not an error
 
-// ---- values ------------------------------------------------------------------------------------------------------
+// ---- values
+// ------------------------------------------------------------------------------------------------------
 
 static_assert(Sharding::replicated(3) == Sharding{{}, {}, {}});
 static_assert(Sharding{{0}, {1}}.used() == AxisSet{0, 1});

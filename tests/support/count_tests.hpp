@@ -14,7 +14,9 @@ struct CountTests : doctest::IReporter {
   explicit CountTests(const doctest::ContextOptions&) {}
   void report_query(const doctest::QueryData&) override {}
   void test_run_start() override {}
-  void test_run_end(const doctest::TestRunStats& s) override { tests_run = s.numTestCasesPassingFilters; }
+  void test_run_end(const doctest::TestRunStats& s) override {
+    tests_run = s.numTestCasesPassingFilters;
+  }
   void test_case_start(const doctest::TestCaseData&) override {}
   void test_case_reenter(const doctest::TestCaseData&) override {}
   void test_case_end(const doctest::CurrentTestCaseStats&) override {}

@@ -33,8 +33,7 @@ class Random {
   /// Returns 0 <= i < n.
   int below(int n) { return static_cast<int>(next() % static_cast<std::uint64_t>(n)); }
   bool chance(int percent) { return below(100) < percent; }
-  template <class T>
-  const T& of(const std::vector<T>& values) {
+  template <class T> const T& of(const std::vector<T>& values) {
     return values[static_cast<std::size_t>(below(static_cast<int>(values.size())))];
   }
 
@@ -82,8 +81,8 @@ inline Sharding with_axis(const Sharding& s, int d, int i, int axis) {
   return result;
 }
 
-/// Returns every sharding of a tensor of `rank` dimensions over a mesh of `axes` axes, all orders on a dimension; when
-/// `kind` is a reduction, also those that are partial.
+/// Returns every sharding of a tensor of `rank` dimensions over a mesh of `axes` axes, all orders
+/// on a dimension; when `kind` is a reduction, also those that are partial.
 inline std::vector<Sharding> shardings(int rank, int axes, Reduction kind = Reduction::none) {
   std::vector<Sharding> all{Sharding::replicated(rank)};
   for (int axis = 0; axis < axes; ++axis) {
@@ -98,7 +97,8 @@ inline std::vector<Sharding> shardings(int rank, int axes, Reduction kind = Redu
 }
 
 /// Returns some sharding; `partial` percent of the unused axes are open.
-inline Sharding some_sharding(Random& random, int rank, int axes, int partial = 0, Reduction kind = Reduction::sum) {
+inline Sharding some_sharding(Random& random, int rank, int axes, int partial = 0,
+                              Reduction kind = Reduction::sum) {
   Sharding s = Sharding::replicated(rank);
   for (int k = 0, first = random.below(axes); k < axes; ++k) {
     const int axis = (first + k) % axes;
@@ -112,7 +112,8 @@ inline Sharding some_sharding(Random& random, int rank, int axes, int partial = 
   return s;
 }
 
-/// Returns some machine model: each makes other plans the cheapest. For a mesh of `axes` axes, these lie in some order.
+/// Returns some machine model: each makes other plans the cheapest. For a mesh of `axes` axes,
+/// these lie in some order.
 inline Machine some_machine(Random& random, int axes = 0) {
   Machine m;
   for (AxisSet left = MeshShape().axes(); axes > 0 && m.order.axes.size() < axes;) {
@@ -139,11 +140,19 @@ inline AxisNames axis_names(int axes) {
   for (int i = 0; i < axes; ++i) result.push_back(names[i]);
   return result;
 }
-inline std::string describe(const MeshShape& mesh) { return to_string(mesh, axis_names(mesh.rank())); }
-inline std::string describe(const TensorDesc& desc, const MeshShape& mesh) { return to_string(desc, axis_names(mesh.rank())); }
-inline std::string describe(const Sharding& s, const MeshShape& mesh) { return to_string(s, axis_names(mesh.rank())); }
+inline std::string describe(const MeshShape& mesh) {
+  return to_string(mesh, axis_names(mesh.rank()));
+}
+inline std::string describe(const TensorDesc& desc, const MeshShape& mesh) {
+  return to_string(desc, axis_names(mesh.rank()));
+}
+inline std::string describe(const Sharding& s, const MeshShape& mesh) {
+  return to_string(s, axis_names(mesh.rank()));
+}
 
 /// Steps of a plan in short, for messages.
-inline std::string describe(const Plan& plan) { return explain(plan, axis_names(plan.mesh.rank())); }
+inline std::string describe(const Plan& plan) {
+  return explain(plan, axis_names(plan.mesh.rank()));
+}
 
 }  // namespace support

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Random cases on every mesh of up to 8 processes of a loopback, with machines and checks of many kinds.
+/// Random cases on every mesh of up to 8 processes of a loopback, with machines and checks of many
+/// kinds.
 ///
 ///     on_every_mesh("rows on loopback", 50, 240 / share, 3, [](const auto& mesh, Random& random) { return some_row_case(mesh, random); });
 #include <doctest/doctest.h>
@@ -23,10 +24,11 @@ inline constexpr int share = 8;  // sanitized programs run an eighth of the case
 inline constexpr int share = 1;
 #endif
 
-/// Runs `run(mesh, random)`, which returns what is wrong or nothing, `count_on(shape)` times on every mesh of up to 8
-/// processes and `axes` axes; `name` and `otherwise` choose the seed.
+/// Runs `run(mesh, random)`, which returns what is wrong or nothing, `count_on(shape)` times on
+/// every mesh of up to 8 processes and `axes` axes; `name` and `otherwise` choose the seed.
 template <class CountOn, class Run>
-void on_every_mesh_so_often(const char* name, std::uint64_t otherwise, int axes, const CountOn& count_on, const Run& run) {
+void on_every_mesh_so_often(const char* name, std::uint64_t otherwise, int axes,
+                            const CountOn& count_on, const Run& run) {
   const std::uint64_t seed = seed_for(name, otherwise);
   std::mutex mutex;
   std::vector<std::string> wrong;
@@ -59,7 +61,8 @@ void on_every_mesh_so_often(const char* name, std::uint64_t otherwise, int axes,
 /// The same with one count for all meshes.
 template <class Run>
 void on_every_mesh(const char* name, std::uint64_t otherwise, int count, int axes, const Run& run) {
-  on_every_mesh_so_often(name, otherwise, axes, [&](const MeshShape&) { return count; }, run);
+  on_every_mesh_so_often(
+      name, otherwise, axes, [&](const MeshShape&) { return count; }, run);
 }
 
 }  // namespace support

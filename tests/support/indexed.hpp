@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The oracle of takes, scatters, one-hots and windows, in plain loops over whole tensors; and their local work on paper.
+/// The oracle of takes, scatters, one-hots and windows, in plain loops over whole tensors; and
+/// their local work on paper.
 ///
 ///     Whole<float> y = support::take(parse("vm,bs->bsm"), x, {ids}, OutOfRange::clamp);
 #include <functional>
@@ -20,20 +21,19 @@ inline Index placed(std::int64_t i, Index extent, OutOfRange out_of_range) {
 }
 
 /// Of a reduction; none sets.
-template <class T>
-T joined(Reduction kind, T x, T y) {
+template <class T> T joined(Reduction kind, T x, T y) {
   if (kind == Reduction::none) return y;
   if (kind == Reduction::product) return static_cast<T>(x * y);
   return static_cast<T>(combine(kind, x, y));
 }
-template <class T>
-T start_of(Reduction kind) {
+template <class T> T start_of(Reduction kind) {
   if (kind == Reduction::product) return T{1};
   return kind == Reduction::max || kind == Reduction::min ? identity_of<T>(kind) : T{};
 }
 
 namespace detail_of_indexed {
-/// The letters of an operator with their extents; visits every combination with the place in each tensor.
+/// The letters of an operator with their extents; visits every combination with the place in each
+/// tensor.
 struct Letters {
   Term labels;
   Extents extents;
@@ -56,11 +56,13 @@ struct Letters {
 }  // namespace detail_of_indexed
 
 template <class T>
-Whole<T> take(const Terms& terms, const Whole<T>& x, const std::vector<WholeIndices>& indices, OutOfRange out_of_range) {
+Whole<T> take(const Terms& terms, const Whole<T>& x, const std::vector<WholeIndices>& indices,
+              OutOfRange out_of_range) {
   detail_of_indexed::Letters letters;
   const Term indexed = letters_without(terms.operands[0], terms.result);
   letters.add(terms.operands[0], x.extents);
-  for (std::size_t k = 0; k < indices.size(); ++k) letters.add(terms.operands[static_cast<int>(k) + 1], indices[k].extents);
+  for (std::size_t k = 0; k < indices.size(); ++k)
+    letters.add(terms.operands[static_cast<int>(k) + 1], indices[k].extents);
   Extents result;
   for (char label : terms.result) result.push_back(letters.extents[letters.labels.find(label)]);
   letters = {terms.result, result};
@@ -73,7 +75,8 @@ Whole<T> take(const Terms& terms, const Whole<T>& x, const std::vector<WholeIndi
       const char label = terms.operands[0][d];
       if (const int k = indexed.find(label); k >= 0) {
         const WholeIndices& i = indices[static_cast<std::size_t>(k)];
-        from.push_back(placed(i[letters.place(at, terms.operands[k + 1], i.extents)], x.extents[d], out_of_range));
+        from.push_back(placed(i[letters.place(at, terms.operands[k + 1], i.extents)], x.extents[d],
+                              out_of_range));
         lost = lost || from.back() < 0;
       } else {
         from.push_back(at[terms.result.find(label)]);
@@ -86,7 +89,8 @@ Whole<T> take(const Terms& terms, const Whole<T>& x, const std::vector<WholeIndi
 
 /// Into x, which holds what the scatter begins with and has the result's extents and letters.
 template <class T>
-Whole<T> scatter(const Terms& terms, Reduction kind, Whole<T> x, const std::vector<WholeIndices>& indices, const Whole<T>& updates,
+Whole<T> scatter(const Terms& terms, Reduction kind, Whole<T> x,
+                 const std::vector<WholeIndices>& indices, const Whole<T>& updates,
                  OutOfRange out_of_range) {
   const Term& from = terms.operands.back();
   const Term indexed = letters_without(terms.result, from);
@@ -103,7 +107,8 @@ Whole<T> scatter(const Terms& terms, Reduction kind, Whole<T> x, const std::vect
         continue;
       }
       const WholeIndices& i = indices[static_cast<std::size_t>(k)];
-      to.push_back(placed(i[letters.place(at, terms.operands[first + k], i.extents)], x.extents[d], out_of_range));
+      to.push_back(placed(i[letters.place(at, terms.operands[first + k], i.extents)], x.extents[d],
+                          out_of_range));
       if (to.back() < 0) return;
     }
     T& out = x[dot(to, row_major_strides(x.extents))];
@@ -116,12 +121,14 @@ template <class T>
 Whole<T> one_hot(const Term& labels, char along, const WholeIndices& indices, Index extent) {
   const Term of_indices = letters_without(labels, Term{along});
   Extents result;
-  for (char label : labels) result.push_back(label == along ? extent : indices.extents[of_indices.find(label)]);
+  for (char label : labels)
+    result.push_back(label == along ? extent : indices.extents[of_indices.find(label)]);
   Whole<T> y(result);
   const detail_of_indexed::Letters letters{labels, result};
   Index next = 0;
   for_each_index(result, [&](const Extents& at) {
-    y[next++] = static_cast<T>(indices[letters.place(at, of_indices, indices.extents)] == at[labels.find(along)] ? 1 : 0);
+    y[next++] = static_cast<T>(
+        indices[letters.place(at, of_indices, indices.extents)] == at[labels.find(along)] ? 1 : 0);
   });
   return y;
 }
@@ -133,7 +140,8 @@ Whole<T> dynamic_slice(const Whole<T>& x, const Extents& start, const Extents& s
   Index next = 0;
   for_each_index(size, [&](const Extents& at) {
     Extents from = at;
-    for (int d = 0; d < from.size(); ++d) from[d] += std::max<Index>(0, std::min(start[d], x.extents[d] - size[d]));
+    for (int d = 0; d < from.size(); ++d)
+      from[d] += std::max<Index>(0, std::min(start[d], x.extents[d] - size[d]));
     y[next++] = x[dot(from, row_major_strides(x.extents))];
   });
   return y;
@@ -143,23 +151,28 @@ Whole<T> dynamic_update(Whole<T> x, const Whole<T>& update, const Extents& start
   Index next = 0;
   for_each_index(update.extents, [&](const Extents& at) {
     Extents to = at;
-    for (int d = 0; d < to.size(); ++d) to[d] += std::max<Index>(0, std::min(start[d], x.extents[d] - update.extents[d]));
+    for (int d = 0; d < to.size(); ++d)
+      to[d] += std::max<Index>(0, std::min(start[d], x.extents[d] - update.extents[d]));
     x[dot(to, row_major_strides(x.extents))] = update[next++];
   });
   return x;
 }
 
-// ---- local work on paper; at(values, i) is checked access ------------------------------------------------------------
+// ---- local work on paper; at(values, i) is checked access
+// ------------------------------------------------------------
 
-/// Calls visit(offset of the tuple, offset in the table or -1 where it is elsewhere or -2 where it is dropped).
+/// Calls visit(offset of the tuple, offset in the table or -1 where it is elsewhere or -2 where it
+/// is dropped).
 template <class Values, class At, class Visit>
-void for_each_tuple(const LocalIndexed& work, const std::vector<Values*>& indices, const At& at, const Visit& visit) {
+void for_each_tuple(const LocalIndexed& work, const std::vector<Values*>& indices, const At& at,
+                    const Visit& visit) {
   for_each_index(work.tuples, [&](const Extents& tuple) {
     Index table = dot(tuple, work.in_table);
     bool lost = false, elsewhere = false;
     for (int k = 0; k < work.indices.size(); ++k) {
       const LocalIndex& index = work.indices[k];
-      const Index i = placed(at(*indices[static_cast<std::size_t>(k)], dot(tuple, index.strides)), index.extent, work.out_of_range);
+      const Index i = placed(at(*indices[static_cast<std::size_t>(k)], dot(tuple, index.strides)),
+                             index.extent, work.out_of_range);
       lost = lost || i < 0;
       elsewhere = elsewhere || i < index.held.lo || i >= index.held.hi;
       table += (i - index.held.lo) * index.step;
@@ -169,18 +182,22 @@ void for_each_tuple(const LocalIndexed& work, const std::vector<Values*>& indice
 }
 
 template <class Values, class At>
-void take_block(const LocalIndexed& work, Reduction kind, Values& table, const std::vector<Values*>& indices, Values& out, const At& at) {
+void take_block(const LocalIndexed& work, Reduction kind, Values& table,
+                const std::vector<Values*>& indices, Values& out, const At& at) {
   using Value = typename Values::value_type;
   for_each_tuple(work, indices, at, [&](Index to, Index from) {
     for_each_index(work.row, [&](const Extents& row) {
       at(out, to + dot(row, work.row_strides)) =
-          from == -2 ? Value{} : from == -1 ? start_of<Value>(kind) : at(table, from + dot(row, work.row_in_table));
+          from == -2   ? Value{}
+          : from == -1 ? start_of<Value>(kind)
+                       : at(table, from + dot(row, work.row_in_table));
     });
   });
 }
 
 template <class Values, class At>
-void scatter_block(const LocalScatter& work, Reduction kind, Values* operand, const std::vector<Values*>& indices, Values& updates, Values& out,
+void scatter_block(const LocalScatter& work, Reduction kind, Values* operand,
+                   const std::vector<Values*>& indices, Values& updates, Values& out,
                    const At& at) {
   using Value = typename Values::value_type;
   for (std::size_t i = 0; i < out.size(); ++i) {
@@ -205,7 +222,9 @@ void scatter_block(const LocalScatter& work, Reduction kind, Values* operand, co
 template <class Values, class At>
 void one_hot_block(const LocalOneHot& work, Values& indices, Values& out, const At& at) {
   Index next = 0;
-  for_each_index(work.extents, [&](const Extents& i) { at(out, next++) = at(indices, dot(i, work.strides)) == work.first + i[work.along]; });
+  for_each_index(work.extents, [&](const Extents& i) {
+    at(out, next++) = at(indices, dot(i, work.strides)) == work.first + i[work.along];
+  });
 }
 
 }  // namespace support

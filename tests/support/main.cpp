@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 /// @file
-/// The main of the tests that run as one process: doctest, with Kokkos alive where the tested room uses it.
+/// The main of the tests that run as one process: doctest, with Kokkos alive where the tested room
+/// uses it.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 #ifdef TESSERA_TEST_WITH_KOKKOS

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 /// @file
-/// The main of the tests that run under mpiexec: doctest inside one tessera::Environment (support/world.hpp).
+/// The main of the tests that run under mpiexec: doctest inside one tessera::Environment
+/// (support/world.hpp).
 ///
 ///     mpiexec.mpich -n 4 test_mpi --processes=4 [doctest's own options]
 ///
-/// Red if the world is not of the declared size. A REQUIRE that fails, or an exception, on one process would leave
-/// the others waiting in a collective: the process says who and where, and ends the job. What other processes than
-/// the first print appears only if one of their checks failed.
+/// Red if the world is not of the declared size. A REQUIRE that fails, or an exception, on one
+/// process would leave the others waiting in a collective: the process says who and where, and ends
+/// the job. What other processes than the first print appears only if one of their checks failed.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 #include <mpi.h>
@@ -54,8 +55,10 @@ struct AbortOnFatal : doctest::IReporter {
   void test_case_skipped(const doctest::TestCaseData&) override {}
 
   void test_case_exception(const doctest::TestCaseException& e) override {
-    // Of a REQUIRE that failed log_assert has told already; doctest ends the test case with an exception of its own.
-    end_job(test->m_file.c_str(), test->m_line, e.is_crash ? "crash: " : "exception: ", e.error_string.c_str(), "");
+    // Of a REQUIRE that failed log_assert has told already; doctest ends the test case with an
+    // exception of its own.
+    end_job(test->m_file.c_str(), test->m_line,
+            e.is_crash ? "crash: " : "exception: ", e.error_string.c_str(), "");
   }
   void log_assert(const doctest::AssertData& a) override {
     if (!a.m_failed || (a.m_at & doctest::assertType::is_require) == 0) return;
@@ -64,11 +67,13 @@ struct AbortOnFatal : doctest::IReporter {
   }
 
  private:
-  void end_job(const char* file, int line, const char* what, const char* verb, const char* facts) const {
+  void end_job(const char* file, int line, const char* what, const char* verb,
+               const char* facts) const {
     if (world_size() == 1) return;  // doctest's own report will do
     std::cout << std::flush;
-    std::cerr << muted.str() << "\nprocess " << world_rank() << " of " << world_size() << ", \"" << test->m_name
-              << "\", " << file << ':' << line << ": " << what << verb << facts << "\nending the job" << std::endl;
+    std::cerr << muted.str() << "\nprocess " << world_rank() << " of " << world_size() << ", \""
+              << test->m_name << "\", " << file << ':' << line << ": " << what << verb << facts
+              << "\nending the job" << std::endl;
     MPI_Abort(MPI_COMM_WORLD, 1);
   }
 };
@@ -98,7 +103,8 @@ int run_tests(int argc, char** argv) {
   for (int turn = 1; turn < size; ++turn) {  // one after the other, so that reports do not mix
     MPI_Barrier(MPI_COMM_WORLD);
     if (turn == rank && failed != 0)
-      std::cerr << "---- process " << rank << " of " << size << " ----\n" << muted.str() << std::flush;
+      std::cerr << "---- process " << rank << " of " << size << " ----\n"
+                << muted.str() << std::flush;
   }
   int any = 0;
   MPI_Allreduce(&failed, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);

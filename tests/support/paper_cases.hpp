@@ -32,12 +32,14 @@ struct Tally {
   }
 };
 
-/// Checks the laws, the numbers of every process and the result of an operator that make(process) plans. The elements of
-/// operand i are those of seed 5 + i; `prepare` sets further inputs.
+/// Checks the laws, the numbers of every process and the result of an operator that make(process)
+/// plans. The elements of operand i are those of seed 5 + i; `prepare` sets further inputs.
 template <class MakePlan>
-std::string wrong_operator(const std::string& name, const tessera::TensorDescs& operands, const tessera::Sharding& out,
-                           const tessera::MeshShape& mesh, const MakePlan& make, const Whole<Paper::Value>& expected,
-                           const tessera::Machine& machine, const std::function<void(Paper&)>& prepare = {}) {
+std::string wrong_operator(const std::string& name, const tessera::TensorDescs& operands,
+                           const tessera::Sharding& out, const tessera::MeshShape& mesh,
+                           const MakePlan& make, const Whole<Paper::Value>& expected,
+                           const tessera::Machine& machine,
+                           const std::function<void(Paper&)>& prepare = {}) {
   std::string text, steps, given;
   for (const tessera::TensorDesc& desc : operands) given += ", " + describe(desc, mesh);
   try {
@@ -45,18 +47,23 @@ std::string wrong_operator(const std::string& name, const tessera::TensorDescs& 
     if (prepare) prepare(paper);
     const tessera::Plan& plan = paper.plan();
     text = paper.broken_law();
-    if (text.empty() && plan.result < plan.operands) text = "the result is an operand, not a new tensor";
-    if (text.empty() && !(plan.result_desc().sharding == out)) text = "the result is not sharded as was asked";
+    if (text.empty() && plan.result < plan.operands)
+      text = "the result is an operand, not a new tensor";
+    if (text.empty() && !(plan.result_desc().sharding == out))
+      text = "the result is not sharded as was asked";
     std::vector<std::uint64_t> seeds;
     for (int i = 0; i < operands.size(); ++i) seeds.push_back(static_cast<std::uint64_t>(5 + i));
     if (text.empty()) text = paper.wrong_result(seeds, expected);
     for (int p = 0; text.empty() && p < mesh.processes(); ++p)
-      if (!(on_process(plan, p, machine) == make(p))) text = "told from process 0 the plan is not process " + std::to_string(p) + "'s";
+      if (!(on_process(plan, p, machine) == make(p)))
+        text = "told from process 0 the plan is not process " + std::to_string(p) + "'s";
     if (!text.empty()) steps = describe(plan);
   } catch (const std::exception& error) {
     text = error.what();
   }
-  return text.empty() ? "" : name + given + " to " + describe(out, mesh) + " on " + describe(mesh) + ": " + text + "\n" + steps;
+  return text.empty() ? ""
+                      : name + given + " to " + describe(out, mesh) + " on " + describe(mesh) +
+                            ": " + text + "\n" + steps;
 }
 
 }  // namespace support

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 /// @file
-/// The functions of support/pmpi.hpp, and MPI's data calls in between: each is written down and passed on to PMPI_.
+/// The functions of support/pmpi.hpp, and MPI's data calls in between: each is written down and
+/// passed on to PMPI_.
 #include "pmpi.hpp"
 
 #include <mpi.h>
@@ -39,67 +40,73 @@ std::vector<int> members_of(MPI_Comm comm) {
   PMPI_Group_free(&world);
   return result;
 }
-template <class T>
-std::string listed(const T* values, MPI_Comm comm) {
+template <class T> std::string listed(const T* values, MPI_Comm comm) {
   int size = 0;
   PMPI_Comm_size(comm, &size);
   return list(std::vector<T>(values, values + size));
 }
 
-template <class N>
-void all_gather(N count, MPI_Datatype type, N each, MPI_Comm comm) {
+template <class N> void all_gather(N count, MPI_Datatype type, N each, MPI_Comm comm) {
   if (!recording) return;
-  recorded.push_back(head("all-gather", type_of(type), members_of(comm)) + std::to_string(count) + " each" +
-                     (count == each ? "" : ", but receives " + std::to_string(each)));
+  recorded.push_back(head("all-gather", type_of(type), members_of(comm)) + std::to_string(count) +
+                     " each" + (count == each ? "" : ", but receives " + std::to_string(each)));
 }
 template <class N, class D>
 void all_gather_v(N count, MPI_Datatype type, const N* counts, const D* shifts, MPI_Comm comm) {
   if (!recording) return;
-  recorded.push_back(head("all-gather-v", type_of(type), members_of(comm)) + std::to_string(count) + " to " + listed(counts, comm) + " at " +
-                     listed(shifts, comm));
+  recorded.push_back(head("all-gather-v", type_of(type), members_of(comm)) + std::to_string(count) +
+                     " to " + listed(counts, comm) + " at " + listed(shifts, comm));
 }
-template <class N>
-void all_to_all(N count, MPI_Datatype type, N each, MPI_Comm comm) {
+template <class N> void all_to_all(N count, MPI_Datatype type, N each, MPI_Comm comm) {
   if (!recording) return;
-  recorded.push_back(head("all-to-all", type_of(type), members_of(comm)) + std::to_string(count) + " each" +
-                     (count == each ? "" : ", but receives " + std::to_string(each)));
+  recorded.push_back(head("all-to-all", type_of(type), members_of(comm)) + std::to_string(count) +
+                     " each" + (count == each ? "" : ", but receives " + std::to_string(each)));
 }
 template <class N, class D>
-void all_to_all_v(const N* sends, const D* send_shifts, MPI_Datatype type, const N* receives, const D* receive_shifts, MPI_Comm comm) {
+void all_to_all_v(const N* sends, const D* send_shifts, MPI_Datatype type, const N* receives,
+                  const D* receive_shifts, MPI_Comm comm) {
   if (!recording) return;
-  recorded.push_back(head("all-to-all-v", type_of(type), members_of(comm)) + listed(sends, comm) + " at " + listed(send_shifts, comm) + " to " +
-                     listed(receives, comm) + " at " + listed(receive_shifts, comm));
+  recorded.push_back(head("all-to-all-v", type_of(type), members_of(comm)) + listed(sends, comm) +
+                     " at " + listed(send_shifts, comm) + " to " + listed(receives, comm) + " at " +
+                     listed(receive_shifts, comm));
 }
 template <class N>
 void reduce_scatter(const N* counts, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
   if (!recording) return;
-  recorded.push_back(head(reducing("reduce-scatter", reduction_of(op)), type_of(type), members_of(comm)) + listed(counts, comm));
+  recorded.push_back(
+      head(reducing("reduce-scatter", reduction_of(op)), type_of(type), members_of(comm)) +
+      listed(counts, comm));
 }
-template <class N>
-void reduce_scatter_block(N count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+template <class N> void reduce_scatter_block(N count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
   if (!recording) return;
   const std::vector<int> members = members_of(comm);
-  recorded.push_back(head(reducing("reduce-scatter", reduction_of(op)), type_of(type), members) + list(std::vector<N>(members.size(), count)));
+  recorded.push_back(head(reducing("reduce-scatter", reduction_of(op)), type_of(type), members) +
+                     list(std::vector<N>(members.size(), count)));
 }
 template <class N>
 void all_reduce(const void* send, N count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
   if (!recording) return;
-  recorded.push_back(head(reducing("all-reduce", reduction_of(op)), type_of(type), members_of(comm)) + std::to_string(count) +
-                     (send == MPI_IN_PLACE ? " in place" : ""));
+  recorded.push_back(
+      head(reducing("all-reduce", reduction_of(op)), type_of(type), members_of(comm)) +
+      std::to_string(count) + (send == MPI_IN_PLACE ? " in place" : ""));
 }
 template <class N>
-void one_way(const char* verb, const char* word, N count, MPI_Datatype type, int peer, MPI_Comm comm) {
+void one_way(const char* verb, const char* word, N count, MPI_Datatype type, int peer,
+             MPI_Comm comm) {
   if (!recording) return;
   const std::vector<int> members = members_of(comm);
-  recorded.push_back(head(verb, type_of(type), members) + std::to_string(count) + " " + word + " " + std::to_string(members[static_cast<std::size_t>(peer)]));
+  recorded.push_back(head(verb, type_of(type), members) + std::to_string(count) + " " + word + " " +
+                     std::to_string(members[static_cast<std::size_t>(peer)]));
 }
 
 /// What a request that is made once says each time it is started.
 std::map<MPI_Request, std::string> kept;
 template <class N>
-void keep(MPI_Request request, const char* verb, const char* word, N count, MPI_Datatype type, int peer, MPI_Comm comm) {
+void keep(MPI_Request request, const char* verb, const char* word, N count, MPI_Datatype type,
+          int peer, MPI_Comm comm) {
   const std::vector<int> members = members_of(comm);
-  kept[request] = head(verb, type_of(type), members) + std::to_string(count) + " " + word + " " + std::to_string(members[static_cast<std::size_t>(peer)]);
+  kept[request] = head(verb, type_of(type), members) + std::to_string(count) + " " + word + " " +
+                  std::to_string(members[static_cast<std::size_t>(peer)]);
 }
 void started(MPI_Request request) {
   if (recording) recorded.push_back(kept[request]);
@@ -141,7 +148,8 @@ int MPI_Allgather(const void* s, int sn, Type st, void* r, int rn, Type rt, Comm
   pmpi::all_gather(sn, st, rn, c);
   return PMPI_Allgather(s, sn, st, r, rn, rt, c);
 }
-int MPI_Allgatherv(const void* s, int sn, Type st, void* r, const int rn[], const int rd[], Type rt, Comm c) {
+int MPI_Allgatherv(const void* s, int sn, Type st, void* r, const int rn[], const int rd[], Type rt,
+                   Comm c) {
   if (const int code = pmpi::failing("MPI_Allgatherv")) return code;
   pmpi::all_gather_v(sn, st, rn, rd, c);
   return PMPI_Allgatherv(s, sn, st, r, rn, rd, rt, c);
@@ -151,7 +159,8 @@ int MPI_Alltoall(const void* s, int sn, Type st, void* r, int rn, Type rt, Comm 
   pmpi::all_to_all(sn, st, rn, c);
   return PMPI_Alltoall(s, sn, st, r, rn, rt, c);
 }
-int MPI_Alltoallv(const void* s, const int sn[], const int sd[], Type st, void* r, const int rn[], const int rd[], Type rt, Comm c) {
+int MPI_Alltoallv(const void* s, const int sn[], const int sd[], Type st, void* r, const int rn[],
+                  const int rd[], Type rt, Comm c) {
   if (const int code = pmpi::failing("MPI_Alltoallv")) return code;
   pmpi::all_to_all_v(sn, sd, st, rn, rd, c);
   return PMPI_Alltoallv(s, sn, sd, st, r, rn, rd, rt, c);
@@ -177,7 +186,8 @@ int MPI_Iallgather(const void* s, int sn, Type st, void* r, int rn, Type rt, Com
   pmpi::all_gather(sn, st, rn, c);
   return PMPI_Iallgather(s, sn, st, r, rn, rt, c, q);
 }
-int MPI_Iallgatherv(const void* s, int sn, Type st, void* r, const int rn[], const int rd[], Type rt, Comm c, Request* q) {
+int MPI_Iallgatherv(const void* s, int sn, Type st, void* r, const int rn[], const int rd[],
+                    Type rt, Comm c, Request* q) {
   if (const int code = pmpi::failing("MPI_Iallgatherv")) return code;
   pmpi::all_gather_v(sn, st, rn, rd, c);
   return PMPI_Iallgatherv(s, sn, st, r, rn, rd, rt, c, q);
@@ -187,7 +197,8 @@ int MPI_Ialltoall(const void* s, int sn, Type st, void* r, int rn, Type rt, Comm
   pmpi::all_to_all(sn, st, rn, c);
   return PMPI_Ialltoall(s, sn, st, r, rn, rt, c, q);
 }
-int MPI_Ialltoallv(const void* s, const int sn[], const int sd[], Type st, void* r, const int rn[], const int rd[], Type rt, Comm c, Request* q) {
+int MPI_Ialltoallv(const void* s, const int sn[], const int sd[], Type st, void* r, const int rn[],
+                   const int rd[], Type rt, Comm c, Request* q) {
   if (const int code = pmpi::failing("MPI_Ialltoallv")) return code;
   pmpi::all_to_all_v(sn, sd, st, rn, rd, c);
   return PMPI_Ialltoallv(s, sn, sd, st, r, rn, rd, rt, c, q);
@@ -244,7 +255,8 @@ int MPI_Allgather_c(const void* s, MPI_Count sn, Type st, void* r, MPI_Count rn,
   pmpi::all_gather(sn, st, rn, c);
   return PMPI_Allgather_c(s, sn, st, r, rn, rt, c);
 }
-int MPI_Allgatherv_c(const void* s, MPI_Count sn, Type st, void* r, const MPI_Count rn[], const MPI_Aint rd[], Type rt, Comm c) {
+int MPI_Allgatherv_c(const void* s, MPI_Count sn, Type st, void* r, const MPI_Count rn[],
+                     const MPI_Aint rd[], Type rt, Comm c) {
   if (const int code = pmpi::failing("MPI_Allgatherv_c")) return code;
   pmpi::all_gather_v(sn, st, rn, rd, c);
   return PMPI_Allgatherv_c(s, sn, st, r, rn, rd, rt, c);
@@ -254,7 +266,8 @@ int MPI_Alltoall_c(const void* s, MPI_Count sn, Type st, void* r, MPI_Count rn, 
   pmpi::all_to_all(sn, st, rn, c);
   return PMPI_Alltoall_c(s, sn, st, r, rn, rt, c);
 }
-int MPI_Alltoallv_c(const void* s, const MPI_Count sn[], const MPI_Aint sd[], Type st, void* r, const MPI_Count rn[], const MPI_Aint rd[], Type rt, Comm c) {
+int MPI_Alltoallv_c(const void* s, const MPI_Count sn[], const MPI_Aint sd[], Type st, void* r,
+                    const MPI_Count rn[], const MPI_Aint rd[], Type rt, Comm c) {
   if (const int code = pmpi::failing("MPI_Alltoallv_c")) return code;
   pmpi::all_to_all_v(sn, sd, st, rn, rd, c);
   return PMPI_Alltoallv_c(s, sn, sd, st, r, rn, rd, rt, c);
@@ -275,32 +288,38 @@ int MPI_Allreduce_c(const void* s, void* r, MPI_Count n, Type t, Op op, Comm c) 
   return PMPI_Allreduce_c(s, r, n, t, op, c);
 }
 
-int MPI_Iallgather_c(const void* s, MPI_Count sn, Type st, void* r, MPI_Count rn, Type rt, Comm c, Request* q) {
+int MPI_Iallgather_c(const void* s, MPI_Count sn, Type st, void* r, MPI_Count rn, Type rt, Comm c,
+                     Request* q) {
   if (const int code = pmpi::failing("MPI_Iallgather_c")) return code;
   pmpi::all_gather(sn, st, rn, c);
   return PMPI_Iallgather_c(s, sn, st, r, rn, rt, c, q);
 }
-int MPI_Iallgatherv_c(const void* s, MPI_Count sn, Type st, void* r, const MPI_Count rn[], const MPI_Aint rd[], Type rt, Comm c, Request* q) {
+int MPI_Iallgatherv_c(const void* s, MPI_Count sn, Type st, void* r, const MPI_Count rn[],
+                      const MPI_Aint rd[], Type rt, Comm c, Request* q) {
   if (const int code = pmpi::failing("MPI_Iallgatherv_c")) return code;
   pmpi::all_gather_v(sn, st, rn, rd, c);
   return PMPI_Iallgatherv_c(s, sn, st, r, rn, rd, rt, c, q);
 }
-int MPI_Ialltoall_c(const void* s, MPI_Count sn, Type st, void* r, MPI_Count rn, Type rt, Comm c, Request* q) {
+int MPI_Ialltoall_c(const void* s, MPI_Count sn, Type st, void* r, MPI_Count rn, Type rt, Comm c,
+                    Request* q) {
   if (const int code = pmpi::failing("MPI_Ialltoall_c")) return code;
   pmpi::all_to_all(sn, st, rn, c);
   return PMPI_Ialltoall_c(s, sn, st, r, rn, rt, c, q);
 }
-int MPI_Ialltoallv_c(const void* s, const MPI_Count sn[], const MPI_Aint sd[], Type st, void* r, const MPI_Count rn[], const MPI_Aint rd[], Type rt, Comm c, Request* q) {
+int MPI_Ialltoallv_c(const void* s, const MPI_Count sn[], const MPI_Aint sd[], Type st, void* r,
+                     const MPI_Count rn[], const MPI_Aint rd[], Type rt, Comm c, Request* q) {
   if (const int code = pmpi::failing("MPI_Ialltoallv_c")) return code;
   pmpi::all_to_all_v(sn, sd, st, rn, rd, c);
   return PMPI_Ialltoallv_c(s, sn, sd, st, r, rn, rd, rt, c, q);
 }
-int MPI_Ireduce_scatter_c(const void* s, void* r, const MPI_Count rn[], Type t, Op op, Comm c, Request* q) {
+int MPI_Ireduce_scatter_c(const void* s, void* r, const MPI_Count rn[], Type t, Op op, Comm c,
+                          Request* q) {
   if (const int code = pmpi::failing("MPI_Ireduce_scatter_c")) return code;
   pmpi::reduce_scatter(rn, t, op, c);
   return PMPI_Ireduce_scatter_c(s, r, rn, t, op, c, q);
 }
-int MPI_Ireduce_scatter_block_c(const void* s, void* r, MPI_Count rn, Type t, Op op, Comm c, Request* q) {
+int MPI_Ireduce_scatter_block_c(const void* s, void* r, MPI_Count rn, Type t, Op op, Comm c,
+                                Request* q) {
   if (const int code = pmpi::failing("MPI_Ireduce_scatter_block_c")) return code;
   pmpi::reduce_scatter_block(rn, t, op, c);
   return PMPI_Ireduce_scatter_block_c(s, r, rn, t, op, c, q);
@@ -323,7 +342,8 @@ int MPI_Irecv_c(void* r, MPI_Count n, Type t, int from, int tag, Comm c, Request
 }
 #endif
 
-// ---- these are only made to fail --------------------------------------------------------------------------------------
+// ---- these are only made to fail
+// --------------------------------------------------------------------------------------
 
 int MPI_Wait(Request* q, MPI_Status* s) {
   const int done = PMPI_Wait(q, s);

@@ -10,10 +10,9 @@
 
 namespace support {
 
-/// Returns where x has its largest or least element: row-major indices into the reduced dimensions; the first of equal ones,
-/// the first NaN if there is one.
-template <class T>
-Whole<std::int64_t> arg(const Terms& terms, Reduction kind, const Whole<T>& x) {
+/// Returns where x has its largest or least element: row-major indices into the reduced dimensions;
+/// the first of equal ones, the first NaN if there is one.
+template <class T> Whole<std::int64_t> arg(const Terms& terms, Reduction kind, const Whole<T>& x) {
   Term labels = terms.operands[0];
   Extents kept_strides(x.extents.size(), 0), index_strides(x.extents.size(), 0), result;
   for (char label : terms.result) result.push_back(x.extents[labels.find(label)]);
@@ -52,7 +51,8 @@ Whole<T> scan_by(int along, const F& f, ScanOptions options, const Whole<T>& x, 
   for_each_index(lines, [&](const Extents& at) {
     T total = start;
     for (Index k = 0; k < x.extents[along]; ++k) {
-      const Index i = dot(at, strides) + (options.reverse ? x.extents[along] - 1 - k : k) * strides[along];
+      const Index i =
+          dot(at, strides) + (options.reverse ? x.extents[along] - 1 - k : k) * strides[along];
       const T joined = f(total, x[i]);
       y[i] = options.exclusive ? total : joined;
       total = joined;
@@ -63,15 +63,20 @@ Whole<T> scan_by(int along, const F& f, ScanOptions options, const Whole<T>& x, 
 /// The same by a reduction.
 template <class T>
 Whole<T> scan(int along, Reduction kind, ScanOptions options, const Whole<T>& x, T start) {
-  return scan_by(along, [kind](T a, T b) { return kind == Reduction::product ? static_cast<T>(a * b) : combine(kind, a, b); }, options, x, start);
+  return scan_by(
+      along,
+      [kind](T a, T b) {
+        return kind == Reduction::product ? static_cast<T>(a * b) : combine(kind, a, b);
+      },
+      options, x, start);
 }
 template <class T>
 Whole<T> scan(int along, Reduction kind, ScanOptions options, const Whole<T>& x) {
   return scan(along, kind, options, x, identity_of<T>(kind));
 }
 
-/// Returns the positions of the elements along one dimension in order, the first `limit` of each line: equal ones keep
-/// their order, NaNs come last.
+/// Returns the positions of the elements along one dimension in order, the first `limit` of each
+/// line: equal ones keep their order, NaNs come last.
 template <class T>
 Whole<std::int64_t> order(int along, bool descending, Index limit, const Whole<T>& x) {
   Extents few = x.extents, lines = x.extents;
@@ -88,7 +93,8 @@ Whole<std::int64_t> order(int along, bool descending, Index limit, const Whole<T
       if (a != a || b != b) return a == a && b != b;
       return descending ? b < a : a < b;
     });
-    for (Index r = 0; r < limit; ++r) y[dot(at, to) + r * to[along]] = line[static_cast<std::size_t>(r)];
+    for (Index r = 0; r < limit; ++r)
+      y[dot(at, to) + r * to[along]] = line[static_cast<std::size_t>(r)];
   });
   return y;
 }

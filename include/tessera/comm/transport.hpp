@@ -76,8 +76,7 @@ class Group {
 
   /// Returns what makes such a call time after time; the call must live as long. Communication:
   /// none. An exchange's requests are made once.
-  virtual std::unique_ptr<RepeatedCall> repeated(const Call& call, const void* send,
-                                                 void* receive);
+  virtual std::unique_ptr<RepeatedCall> repeated(const Call& call, const void* send, void* receive);
 
   /// Returns `block` and those of the other members, which all can read where they lie; nullptr on
   /// all alike where windows are off, the members are not on one node, or a block does not lie in

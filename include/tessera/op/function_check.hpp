@@ -51,23 +51,27 @@ template <class U, class> struct Always { using type = U; };
 template <class F, class Arguments, class First, class... Rest>
 consteval FunctionRule why_not_callable() {
   constexpr bool alike = (std::is_same_v<First, Rest> && ...);
-  constexpr bool of_bool = Arguments::template callable<F, bool, typename Always<bool, Rest>::type...>;
+  constexpr bool of_bool =
+      Arguments::template callable<F, bool, typename Always<bool, Rest>::type...>;
   constexpr bool of_int =
       Arguments::template callable<F, std::int32_t, typename Always<std::int32_t, Rest>::type...>;
-  constexpr bool of_float = Arguments::template callable<F, float, typename Always<float, Rest>::type...>;
+  constexpr bool of_float =
+      Arguments::template callable<F, float, typename Always<float, Rest>::type...>;
   if (!std::is_same_v<First, bool> && sizeof...(Rest) > 0 &&
       Arguments::template callable<F, bool, Rest...>)
     return FunctionRule::condition;
   if (!alike &&
       (Arguments::template callable<F, First, typename Always<First, Rest>::type...> ||
-       Arguments::template callable<F, bool, First, typename Always<First, Rest>::type...> || of_float || of_int))
+       Arguments::template callable<F, bool, First, typename Always<First, Rest>::type...> ||
+       of_float || of_int))
     return FunctionRule::same_type;
   if (of_int && of_float)
     return std::is_same_v<First, bool> ? FunctionRule::numbers : FunctionRule::ordered;
   if (of_float) return FunctionRule::real_numbers;
   if (of_int) return FunctionRule::integers;
   if (of_bool) return FunctionRule::booleans;
-  if (Arguments::template callable<F, complex<float>, typename Always<complex<float>, Rest>::type...>)
+  if (Arguments::template callable<F, complex<float>,
+                                   typename Always<complex<float>, Rest>::type...>)
     return FunctionRule::complex_numbers;
   return FunctionRule::defined;
 }

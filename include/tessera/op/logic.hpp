@@ -14,8 +14,8 @@
 
 namespace tessera {
 
-/// Return a and b, a or b, exactly one of them, elementwise; bitwise: of the bits of integers. One of
-/// them may be a scalar.
+/// Return a and b, a or b, exactly one of them, elementwise; bitwise: of the bits of integers. One
+/// of them may be a scalar.
 template <class A, class B>
   requires TensorAndOther<A, B>
 auto logical_and(const A& a, const B& b, Where where = Where::here()) {

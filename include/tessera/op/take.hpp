@@ -63,7 +63,7 @@ template <class By, class Out, class A, class... I> struct TakeIndexed {
 
 template <class By, class Out, class Bound, class A, class... I>
 typename TakeIndexed<By, Out, A, I...>::result run_take(OutOfRange out_of_range, Where where,
-                                                     const A& x, const I&... indices) {
+                                                        const A& x, const I&... indices) {
   using Typed = TakeIndexed<By, Out, A, I...>;
   use_indexed<typename A::value_type>();
   return typename Typed::result(take(Typed::terms, OperandList{&x.core(), &indices.core()...},

@@ -273,9 +273,9 @@ struct Step {
   /// output; those of further inputs follow it, unless they are listed.
   std::int8_t region = -1;
   FixedVector<std::int8_t, max_operands> also_regions;
-  bool fills = false;     ///< the region leaves coordinates that no element fills
-  bool overlaps = false;  ///< the next step begins with what needs nothing of this exchange
-  bool adjoint = false;   ///< the other way round: what all need of an element is added to it
+  bool fills = false;       ///< the region leaves coordinates that no element fills
+  bool overlaps = false;    ///< the next step begins with what needs nothing of this exchange
+  bool adjoint = false;     ///< the other way round: what all need of an element is added to it
   bool descending = false;  ///< of a sort
   /// Of an exchange: what arrives in each round is merged with what is there, and as much of it
   /// kept (plan/merge_split.hpp). Its results lie where its inputs lay.

@@ -88,8 +88,7 @@ struct Relocation {
     }
     const Coordinates at = mesh.coordinates(self);
     for (const Piece& piece : work.call.send)
-      if (!on_one_node(node, at, mesh.coordinates(piece.peer)))
-        work.call.network += piece.count;
+      if (!on_one_node(node, at, mesh.coordinates(piece.peer))) work.call.network += piece.count;
     work.send_staging = saturating_mul(sent, unit);
     work.receive_staging = saturating_mul(received, unit);
     return work;

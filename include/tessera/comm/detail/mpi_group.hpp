@@ -115,10 +115,9 @@ class MpiGroup final : public Group {
                          reinterpret_cast<std::uintptr_t>(team_->member(member).arena)});
     }
     (*places_)[place] = true;
-    return std::make_unique<MpiSharedBlock>(handles_, context_, settings_, rank_, *turns,
-                                            std::move(members),
-                                            static_cast<std::uintptr_t>(team_->arena_bytes()),
-                                            places_, place);
+    return std::make_unique<MpiSharedBlock>(
+        handles_, context_, settings_, rank_, *turns, std::move(members),
+        static_cast<std::uintptr_t>(team_->arena_bytes()), places_, place);
   }
 
   void run(const Call& call, const void* send, void* receive) override {

@@ -19,8 +19,8 @@
 #include <tessera/kernel/scan.hpp>
 #include <tessera/kernel/scatter.hpp>
 #include <tessera/kernel/select_scatter.hpp>
-#include <tessera/kernel/take.hpp>
 #include <tessera/kernel/sort.hpp>
+#include <tessera/kernel/take.hpp>
 #include <tessera/plan/step_work.hpp>
 
 namespace tessera {
