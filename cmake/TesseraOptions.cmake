@@ -18,6 +18,10 @@ option(TESSERA_PROVISION "Install what is missing: from the distribution, or fro
 set(TESSERA_MPI "" CACHE STRING "Which MPI: mpich, openmpi, or empty for the one there is")
 set_property(CACHE TESSERA_MPI PROPERTY STRINGS "" mpich openmpi)
 
+# Only the presets of the tests switch this on: what another compiler, or another level of optimisation, warns of must not end
+# the build of somebody who only wants to use it.
+option(TESSERA_WERROR "Treat warnings of our own tests, examples and benchmarks as errors" OFF)
+
 option(TESSERA_WITH_DNNL "Use oneDNN for local contractions and convolutions" ON)
 option(TESSERA_WITH_CUDNN "Use cuDNN for local convolutions where Kokkos has CUDA and cuDNN 9 is found" ON)
 

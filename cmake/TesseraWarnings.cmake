@@ -8,7 +8,9 @@ set(TESSERA_WARNINGS
   -Wconversion          # indices lose bits silently
   -Wno-sign-conversion  # which clang counts to the last one and g++ does not: std:: counts unsigned, MPI and Kokkos signed
   -Wnon-virtual-dtor    # transports are deleted through their interface
-  -Woverloaded-virtual  # an override that overrides nothing
-  -Werror)              # a warning that stays is not read
+  -Woverloaded-virtual) # an override that overrides nothing
+if(TESSERA_WERROR)      # where Tessera is developed: a warning that stays is not read
+  list(APPEND TESSERA_WARNINGS -Werror)
+endif()
 add_library(tessera_warnings INTERFACE)
 target_compile_options(tessera_warnings INTERFACE ${TESSERA_WARNINGS})

@@ -274,6 +274,7 @@ class MeshCore {
     std::string over;
   };
   GroupEntry& entry(AxisGroup axes, Where where);
+  std::string axis_text(int axis) const;
   std::shared_ptr<Group> make_group(const AxisGroup& axes, std::uint64_t purpose) const;
   std::unique_ptr<Arena> make_arena() const;
 
@@ -322,28 +323,46 @@ inline std::int64_t found_node_size(const Transport& given, const Transport& own
 
 }  // namespace detail
 
+// Texts are appended piece by piece: of `literal + std::string()` g++ 12 has a false -Wrestrict at
+// -O3.
+
+inline std::string MeshCore::axis_text(int axis) const {
+  if (axis < names_.size()) return std::string(names_[axis]);
+  std::string text = "axis";
+  text += std::to_string(axis);
+  return text;
+}
+
 inline std::string MeshCore::to_string() const {
   std::string text;
-  for (int a = 0; a < shape_.rank(); ++a)
-    text += (a > 0 ? " x " : "") +
-            (a < names_.size() ? std::string(names_[a]) : "axis" + std::to_string(a)) + "=" +
-            std::to_string(shape_[a]);
+  for (int a = 0; a < shape_.rank(); ++a) {
+    if (a > 0) text += " x ";
+    text += axis_text(a);
+    text += '=';
+    text += std::to_string(shape_[a]);
+  }
   return text;
 }
 
 inline std::string MeshCore::axes_text(AxisSet group) const {
   std::string text;
-  for (int a = 0; a < shape_.rank(); ++a)
-    if (group.contains(a))
-      text += (text.empty() ? "" : ",") +
-              (a < names_.size() ? std::string(names_[a]) : "axis" + std::to_string(a));
+  for (int a = 0; a < shape_.rank(); ++a) {
+    if (!group.contains(a)) continue;
+    if (!text.empty()) text += ',';
+    text += axis_text(a);
+  }
   return text;
 }
 
 inline std::string MeshCore::process_text() const {
-  std::string text = "process " + std::to_string(process_);
-  for (int a = 0; a < shape_.rank(); ++a)
-    text += (a > 0 ? ", " : ": ") + axes_text(AxisSet{a}) + "=" + std::to_string(coordinates_[a]);
+  std::string text = "process ";
+  text += std::to_string(process_);
+  for (int a = 0; a < shape_.rank(); ++a) {
+    text += a > 0 ? ", " : ": ";
+    text += axis_text(a);
+    text += '=';
+    text += std::to_string(coordinates_[a]);
+  }
   return text;
 }
 
