@@ -21,6 +21,7 @@
 #include <tessera/op/complex.hpp>
 #include <tessera/op/concatenate.hpp>
 #include <tessera/op/convolve.hpp>
+#include <tessera/op/create_like.hpp>
 #include <tessera/op/cumulative.hpp>
 #include <tessera/op/deterministic.hpp>
 #include <tessera/op/draw_svg.hpp>
@@ -64,5 +65,6 @@
 #include <tessera/tensor/create.hpp>
 #include <tessera/tensor/create_dynamic.hpp>
 #include <tessera/tensor/local_view.hpp>
+#include <tessera/tensor/sequences.hpp>
 #include <tessera/tensor/submesh.hpp>
 #include <tessera/version.hpp>

@@ -58,6 +58,20 @@ template <class T> void every_function(const ProcessMesh<Grid>& mesh) {
   fmt::print(fmt::runtime("{}"), gather(cast<double>(sin(h) * h)).values.size());
 }
 
+/// Tensors made by rule.
+template <class T> void every_creation(const ProcessMesh<Grid>& mesh) {
+  const auto x =
+      eye<Tensor<T, data, model>>(mesh, {4, 6}, 1) + ones<Tensor<T, data, _>>(mesh, 4, 6);
+  const auto y = full_like(x, T(2)) * zeros_like(x) + ones_like(x);
+  const auto a = arange<Tensor<T, data>>(mesh, 3, 20, 4);
+  const auto b = linspace<Tensor<T, data>>(mesh, 0, 4, 5);
+  const DynamicTensor d = arange<T>(mesh.core(), Sharding{{0}}, 5);
+  fmt::print(
+      fmt::runtime("{}{}{}{}"), x + y, a + b, empty_like(b).size(),
+      gather<T>(ones_like(d)).values.size() +
+          gather<T>(full_like(linspace<T>(mesh.core(), Sharding{{0}}, 0, 4, 5), 3)).values.size());
+}
+
 /// What works at indices.
 template <class T> void every_index(const ProcessMesh<Grid>& mesh) {
   auto table = from_function<Tensor<T, model, _>>(mesh, {16, 6}, Ramp{});
@@ -272,6 +286,9 @@ template <class T> void every_complex(const ProcessMesh<Grid>& mesh) {
 int main(int argc, char** argv) {
   Environment env(argc, argv);
   const auto mesh = make_mesh<Grid>(env, env.world()->size() / 2, 2);
+  every_creation<float>(mesh);
+  every_creation<std::int32_t>(mesh);
+  every_creation<complex<double>>(mesh);
   every_function<float>(mesh);
   every_index<float>(mesh);
   every_index<std::int64_t>(mesh);

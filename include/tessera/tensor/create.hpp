@@ -137,6 +137,30 @@ Tensor zeros(const ProcessMesh<typename Tensor::mesh_type>& mesh, N... n) {
   return full<Tensor>(mesh, detail::to_extents(n...), typename Tensor::value_type{}, Where{});
 }
 
+template <TypedTensor Tensor>
+Tensor ones(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& extents,
+            Where where = Where::here()) {
+  return full<Tensor>(mesh, extents, typename Tensor::value_type(1), where);
+}
+template <TypedTensor Tensor, std::convertible_to<Index>... N>
+Tensor ones(const ProcessMesh<typename Tensor::mesh_type>& mesh, N... n) {
+  static_assert(sizeof...(N) == Tensor::rank,
+                "[tessera] ones takes one extent for each dimension of the tensor's spec");
+  return full<Tensor>(mesh, detail::to_extents(n...), typename Tensor::value_type(1), Where{});
+}
+/// Returns a tensor whose elements are unspecified: for what writes them all. Communication: none.
+template <TypedTensor Tensor>
+Tensor empty(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& extents,
+             Where where = Where::here()) {
+  return detail::make_tensor<Tensor>(mesh, extents, where);
+}
+template <TypedTensor Tensor, std::convertible_to<Index>... N>
+Tensor empty(const ProcessMesh<typename Tensor::mesh_type>& mesh, N... n) {
+  static_assert(sizeof...(N) == Tensor::rank,
+                "[tessera] empty takes one extent for each dimension of the tensor's spec");
+  return detail::make_tensor<Tensor>(mesh, detail::to_extents(n...), Where{});
+}
+
 /// Returns the tensor whose element at global index i is f(i); f is const-callable with a
 /// GlobalIndex. Communication: none.
 template <TypedTensor Tensor, class F>

@@ -45,6 +45,18 @@ DynamicTensor zeros(const std::shared_ptr<MeshCore>& mesh, const Extents& extent
   return full<T>(mesh, extents, sharding, T{}, where);
 }
 
+template <Element T>
+DynamicTensor ones(const std::shared_ptr<MeshCore>& mesh, const Extents& extents,
+                   const Sharding& sharding, Where where = Where::here()) {
+  return full<T>(mesh, extents, sharding, T(1), where);
+}
+/// The same with elements that are unspecified: for what writes them all.
+template <Element T>
+DynamicTensor empty(const std::shared_ptr<MeshCore>& mesh, const Extents& extents,
+                    const Sharding& sharding, Where where = Where::here()) {
+  return detail::make_dynamic<T>(mesh, extents, sharding, where);
+}
+
 /// Returns the tensor whose element at global index i is f(i). Communication: none.
 template <Element T, class F>
 DynamicTensor from_function(const std::shared_ptr<MeshCore>& mesh, const Extents& extents,

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Tensors of another's element type, extents, sharding and mesh.
+///
+///     auto velocity = zeros_like(x);
+///     auto mask = full_like(x, 0.5f);
+///     DynamicTensor same = ones_like(dynamic);
+///
+/// Laws: full_like(x, v) is full of v as x is made; only x's description is read. x is finished.
+/// Communication: none.
+#include <concepts>
+
+#include <tessera/op/outside.hpp>
+#include <tessera/tensor/create.hpp>
+
+namespace tessera {
+namespace detail {
+template <TypedTensor A> ProcessMesh<typename A::mesh_type> mesh_like(const A& x) {
+  return ProcessMesh<typename A::mesh_type>(x.core().mesh());
+}
+inline DynamicTensor make_like(const DynamicTensor& x, CallSite site) {
+  const TensorCore& core = x.core();
+  MeshCore& mesh = mesh_of(core, site);
+  if (!core.sharding().partial.empty())
+    throw ShardingError(std::string(site.label) + ": the tensor is " +
+                            to_string(core.sharding(), mesh.names()) +
+                            "; a tensor is made finished, only operators leave values Unreduced; "
+                            "give the like of a finished tensor",
+                        site.where);
+  return DynamicTensor(TensorCore::make(core.mesh(), core.desc(), site.where));
+}
+inline DynamicTensor filled_like(const DynamicTensor& x, const OutsideValue& value, CallSite site) {
+  const DynamicTensor t = make_like(x, site);
+  const FillValue element = value.as(x.type(), site);
+  const Index n = t.local_size();
+  if (x.core().dry() || n == 0) return t;
+  if (element.data() == nullptr)
+    fill_zeros(t.core().data(), n * static_cast<Index>(size_of(x.type())));
+  else
+    copy_all(x.type(), {const_cast<void*>(element.data()), true}, {t.core().data(), false},
+             {{{n}, 0, {0}, 0, {1}}});
+  tessera::fence();  // the element goes
+  return t;
+}
+}  // namespace detail
+
+/// Returns a tensor that is described as x is, with every element `value`.
+template <TypedTensor A>
+A full_like(const A& x, typename A::value_type value, Where where = Where::here()) {
+  return full<A>(detail::mesh_like(x), x.extents(), value, where);
+}
+template <TypedTensor A> A zeros_like(const A& x, Where where = Where::here()) {
+  return full<A>(detail::mesh_like(x), x.extents(), typename A::value_type{}, where);
+}
+template <TypedTensor A> A ones_like(const A& x, Where where = Where::here()) {
+  return full<A>(detail::mesh_like(x), x.extents(), typename A::value_type(1), where);
+}
+/// Its elements are unspecified: for what writes them all.
+template <TypedTensor A> A empty_like(const A& x, Where where = Where::here()) {
+  return empty<A>(detail::mesh_like(x), x.extents(), where);
+}
+
+/// The same of dynamic tensors. Throws UsageError when the value is no element of x's type. (They
+/// are templates so that they are compiled where they are used.)
+template <std::same_as<DynamicTensor> X>
+DynamicTensor full_like(const X& x, OutsideValue value, Where where = Where::here()) {
+  return detail::filled_like(x, value, {"full_like", where});
+}
+template <std::same_as<DynamicTensor> X>
+DynamicTensor zeros_like(const X& x, Where where = Where::here()) {
+  return detail::filled_like(x, {}, {"zeros_like", where});
+}
+template <std::same_as<DynamicTensor> X>
+DynamicTensor ones_like(const X& x, Where where = Where::here()) {
+  return detail::filled_like(x, is_boolean(x.type()) ? OutsideValue(true) : OutsideValue(1),
+                             {"ones_like", where});
+}
+template <std::same_as<DynamicTensor> X>
+DynamicTensor empty_like(const X& x, Where where = Where::here()) {
+  return detail::make_like(x, {"empty_like", where});
+}
+
+}  // namespace tessera

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Numbers at even distances, and ones on a diagonal: NumPy's arange, linspace and eye. Other
+/// tensors are made in tensor/create.hpp.
+///
+///     auto i = arange<Ints<data>>(mesh, 3, 20, 4);            // 3, 7, 11, 15, 19
+///     auto x = linspace<Tensor<data>>(mesh, 0.0, 1.0, 101);   // 0, 0.01, ..., 1
+///     auto e = eye<Tensor<data, _>>(mesh, {8, 6}, 1);         // ones above the diagonal
+///     DynamicTensor j = arange<float>(mesh.core(), Sharding{{0}}, 0, 1, 0.25);
+///
+/// Laws: arange(a, b, s)[i] == a + i s for 0 <= i < ceil((b - a) / s); linspace(a, b, n) begins
+/// with a and ends with b. Every process fills its own block, so nothing is communicated.
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include <tessera/tensor/create_dynamic.hpp>
+
+namespace tessera {
+namespace detail {
+
+/// What the numbers of a sequence are given in: whole numbers for integers, double for real
+/// numbers; of a line of complex numbers, complex ones.
+template <class T, bool Complex>
+using SequenceNumber =
+    std::conditional_t<IntegerElement<T> && !Complex, std::int64_t,
+                       std::conditional_t<ComplexElement<T> && Complex, complex<double>, double>>;
+
+/// A number of a call that makes a sequence of elements T; nothing is converted in silence.
+template <class T, bool Complex> struct SequenceArgument {
+  using Number = SequenceNumber<T, Complex>;
+  Number value;
+  template <class S>
+    requires((std::is_arithmetic_v<S> || Element<S>)&&std::is_constructible_v<Number, S>)
+  SequenceArgument(S s) : value(static_cast<Number>(s)) {  // NOLINT: a number
+    static_assert(!std::is_same_v<Number, std::int64_t> || std::is_integral_v<S>,
+                  "[tessera] a fraction is given for a sequence of integers; nothing is converted "
+                  "in silence; write whole numbers, or make a tensor of double");
+    if constexpr (std::is_same_v<Number, std::int64_t> && std::is_integral_v<S>)
+      if (!std::is_same_v<S, bool> && s > S{} && value < 0)
+        throw UsageError("a sequence of integers is given the number " + std::to_string(s) +
+                         ", which is more than int64 has; give a smaller one");
+  }
+};
+template <class T> using RangeArgument = SequenceArgument<T, false>;
+template <class T> using LineArgument = SequenceArgument<T, true>;
+
+template <class T> constexpr bool demand_numbers() {
+  static_assert(NumberElement<T>,
+                "[tessera] truth values do not count; make a sequence of int32 or int64");
+  return true;
+}
+
+/// The element `start + i step`.
+template <class T> struct AtStep {
+  SequenceNumber<T, false> start, step;
+  KOKKOS_FUNCTION T operator()(const GlobalIndex& i) const {
+    if constexpr (IntegerElement<T>)
+      return static_cast<T>(static_cast<std::uint64_t>(start) +
+                            static_cast<std::uint64_t>(i[0]) * static_cast<std::uint64_t>(step));
+    else
+      return from_double<T>(start + static_cast<double>(i[0]) * step);
+  }
+};
+
+inline std::string number_text(std::int64_t x) { return std::to_string(x); }
+inline std::string number_text(double x) { return std::to_string(x); }
+inline std::string number_text(complex<double> x) {
+  return std::to_string(x.re) + " + " + std::to_string(x.im) + "i";
+}
+
+/// ceil((stop - start) / step), and 0 where that is negative.
+inline Index range_length(std::int64_t start, std::int64_t stop, std::int64_t step) {
+  const auto a = static_cast<std::uint64_t>(start), b = static_cast<std::uint64_t>(stop);
+  const auto s = static_cast<std::uint64_t>(step);
+  if (step > 0 ? stop <= start : stop >= start) return 0;
+  const std::uint64_t length = (step > 0 ? (b - a - 1) / s : (a - b - 1) / (0 - s)) + 1;
+  return length > static_cast<std::uint64_t>(std::numeric_limits<Index>::max())
+             ? -1
+             : static_cast<Index>(length);
+}
+inline Index range_length(double start, double stop, double step) {
+  const double length = std::ceil((stop - start) / step);
+  if (!(length < 9.2e18)) return -1;  // NaN too
+  return length > 0 ? static_cast<Index>(length) : 0;
+}
+
+template <class T, class Number> void require_in_range(const char* name, Number x, Where where) {
+  if constexpr (IntegerElement<T>) {
+    using Limits = std::numeric_limits<T>;
+    const bool fits = [&] {
+      if constexpr (std::is_integral_v<Number>)
+        return x >= static_cast<Number>(Limits::lowest()) &&
+               x <= static_cast<Number>(Limits::max());
+      else  // the largest int64 is no double; the power of two above it is
+        return std::floor(x) >= static_cast<double>(Limits::lowest()) &&
+               x < 2.0 * static_cast<double>(std::uint64_t{1} << (Limits::digits - 1));
+    }();
+    if (!fits)
+      throw UsageError(std::string(name) + ": the sequence has " + number_text(x) +
+                           ", which is no " + std::string(name_of(dtype_of<T>)) +
+                           "; make it of an element type that has all its numbers",
+                       where);
+  }
+}
+
+template <class T> struct Range {
+  AtStep<T> at;
+  Index length;
+};
+template <class T>
+Range<T> make_range(RangeArgument<T> start, RangeArgument<T> stop, RangeArgument<T> step,
+                    Where where) {
+  static_assert(demand_numbers<T>());
+  const Index length = step.value == 0 ? -1 : range_length(start.value, stop.value, step.value);
+  if (length < 0)
+    throw UsageError("arange: there is no length from " + number_text(start.value) + " to " +
+                         number_text(stop.value) + " at steps of " + number_text(step.value) +
+                         "; a sequence has fewer than 2^63 numbers; give a step other than 0",
+                     where);
+  if constexpr (IntegerElement<T>)
+    if (length > 0) {
+      require_in_range<T>("arange", start.value, where);
+      require_in_range<T>("arange",
+                          start.value + static_cast<std::int64_t>(length - 1) * step.value, where);
+    }
+  return {{start.value, step.value}, length};
+}
+
+/// Element i of n on the line from start to stop. Of integers, the floor.
+template <class T> struct OnLine {
+  using Number = SequenceNumber<T, true>;
+  Number start, way, step, stop;
+  double parts;  ///< that the way is cut into
+  Index last;    ///< the element that is `stop` itself; -1: none
+  bool small;    ///< the step is too small to be a number
+  KOKKOS_FUNCTION T operator()(const GlobalIndex& i) const {
+    const Number along(static_cast<double>(i[0]));
+    Number x = (small ? along / Number(parts) * way : along * step) + start;
+    if (i[0] == last) x = stop;
+    if constexpr (ComplexElement<T>)
+      return T(x);
+    else if constexpr (IntegerElement<T>)
+      return from_double<T>(Kokkos::floor(x));
+    else
+      return from_double<T>(x);
+  }
+};
+template <class T>
+OnLine<T> make_line(LineArgument<T> start, LineArgument<T> stop, Index count, bool endpoint,
+                    Where where) {
+  static_assert(demand_numbers<T>());
+  if (count < 0)
+    throw UsageError(
+        "linspace: the count is " + std::to_string(count) + "; there are at least 0 numbers",
+        where);
+  if (count > 0) {
+    require_in_range<T>("linspace", start.value, where);
+    if (count > 1) require_in_range<T>("linspace", stop.value, where);
+  }
+  using Number = typename OnLine<T>::Number;
+  const Index parts = endpoint ? count - 1 : count;
+  const Number way = stop.value - start.value;
+  const Number step = parts > 0 ? way / Number(static_cast<double>(parts)) : way;
+  return {start.value,
+          way,
+          step,
+          stop.value,
+          static_cast<double>(parts > 0 ? parts : 1),
+          endpoint && count > 1 ? count - 1 : -1,
+          step == Number(0.0)};
+}
+
+/// 1 on one diagonal, else 0.
+template <class T> struct OnDiagonal {
+  Index diagonal;
+  KOKKOS_FUNCTION T operator()(const GlobalIndex& i) const {
+    return i[1] - i[0] == diagonal ? T(1) : T{};
+  }
+};
+}  // namespace detail
+
+/// Returns 0, 1, ... below `stop`, or start, start + step, ... before `stop`: x is
+/// (ceil((stop - start) / step)). Real numbers are computed in double and rounded once. For
+/// integers the arguments are whole numbers. Communication: none. Throws UsageError when the step
+/// is 0 or the element type lacks one of the numbers.
+template <TypedTensor Tensor>
+Tensor arange(const ProcessMesh<typename Tensor::mesh_type>& mesh,
+              detail::RangeArgument<typename Tensor::value_type> start,
+              detail::RangeArgument<typename Tensor::value_type> stop,
+              detail::RangeArgument<typename Tensor::value_type> step = 1,
+              Where where = Where::here()) {
+  static_assert(Tensor::rank == 1, "[tessera] a sequence has one dimension; reshape it afterwards");
+  const auto range = detail::make_range<typename Tensor::value_type>(start, stop, step, where);
+  return from_function<Tensor>(mesh, {range.length}, range.at, where);
+}
+template <TypedTensor Tensor>
+Tensor arange(const ProcessMesh<typename Tensor::mesh_type>& mesh,
+              detail::RangeArgument<typename Tensor::value_type> stop,
+              Where where = Where::here()) {
+  return arange<Tensor>(mesh, 0, stop, 1, where);
+}
+
+/// Returns `count` numbers at even distances from start to stop, the last of them stop itself, or
+/// with `endpoint` false one step before it: x is (count). Computed in double; of integers the
+/// floor. Communication: none. Throws UsageError when the count is negative or the element type
+/// lacks one of the numbers.
+template <TypedTensor Tensor>
+Tensor linspace(const ProcessMesh<typename Tensor::mesh_type>& mesh,
+                detail::LineArgument<typename Tensor::value_type> start,
+                detail::LineArgument<typename Tensor::value_type> stop, Index count,
+                bool endpoint = true, Where where = Where::here()) {
+  static_assert(Tensor::rank == 1, "[tessera] a sequence has one dimension; reshape it afterwards");
+  const auto line =
+      detail::make_line<typename Tensor::value_type>(start, stop, count, endpoint, where);
+  return from_function<Tensor>(mesh, {count}, line, where);
+}
+
+/// Returns a matrix of zeros with ones where column - row == `diagonal`: x is the extents, or
+/// (n, n). Communication: none.
+template <TypedTensor Tensor>
+Tensor eye(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& extents,
+           Index diagonal = 0, Where where = Where::here()) {
+  static_assert(Tensor::rank == 2, "[tessera] eye makes a matrix; name a spec of two dimensions");
+  return from_function<Tensor>(mesh, extents,
+                               detail::OnDiagonal<typename Tensor::value_type>{diagonal}, where);
+}
+template <TypedTensor Tensor, std::convertible_to<Index> N>
+Tensor eye(const ProcessMesh<typename Tensor::mesh_type>& mesh, N n, Where where = Where::here()) {
+  return eye<Tensor>(mesh, Extents{static_cast<Index>(n), static_cast<Index>(n)}, 0, where);
+}
+
+/// The same with a sharding that is known when the program runs.
+template <Element T>
+DynamicTensor arange(const std::shared_ptr<MeshCore>& mesh, const Sharding& sharding,
+                     detail::RangeArgument<T> start, detail::RangeArgument<T> stop,
+                     detail::RangeArgument<T> step = 1, Where where = Where::here()) {
+  const auto range = detail::make_range<T>(start, stop, step, where);
+  return from_function<T>(mesh, {range.length}, sharding, range.at, where);
+}
+template <Element T>
+DynamicTensor arange(const std::shared_ptr<MeshCore>& mesh, const Sharding& sharding,
+                     detail::RangeArgument<T> stop, Where where = Where::here()) {
+  return arange<T>(mesh, sharding, 0, stop, 1, where);
+}
+template <Element T>
+DynamicTensor linspace(const std::shared_ptr<MeshCore>& mesh, const Sharding& sharding,
+                       detail::LineArgument<T> start, detail::LineArgument<T> stop, Index count,
+                       bool endpoint = true, Where where = Where::here()) {
+  const auto line = detail::make_line<T>(start, stop, count, endpoint, where);
+  return from_function<T>(mesh, {count}, sharding, line, where);
+}
+template <Element T>
+DynamicTensor eye(const std::shared_ptr<MeshCore>& mesh, const Extents& extents,
+                  const Sharding& sharding, Index diagonal = 0, Where where = Where::here()) {
+  if (extents.size() != 2)
+    throw ShapeError("eye: a tensor of " + std::to_string(extents.size()) +
+                         " dimensions is asked for; eye makes a matrix; give two extents",
+                     where);
+  return from_function<T>(mesh, extents, sharding, detail::OnDiagonal<T>{diagonal}, where);
+}
+
+}  // namespace tessera

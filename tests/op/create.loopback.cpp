@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Tensors made by rule, typed and dynamic, against NumPy's own numbers and plain loops.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+
+#include <tessera/tessera.hpp>
+
+using namespace tessera;
+
+namespace grid {
+struct data : Axis<> {};
+struct model : Axis<> {};
+}  // namespace grid
+namespace {
+using grid::data, grid::model;
+using Grid = Mesh<data, model>;
+template <class T, class... D> using Tensor = ShardedTensor<T, Grid, P<D...>>;
+
+/// Runs on meshes of 1, 2 and 6 processes.
+template <class Run> void on_meshes(const Run& run) {
+  for (const auto& shape : {std::pair{1, 1}, {2, 1}, {3, 2}})
+    run_loopback(shape.first * shape.second, [&](std::shared_ptr<Transport> world) {
+      run(make_mesh<Grid>(world, shape.first, shape.second));
+    });
+}
+template <class T> bool all_are(const HostTensor<T>& x, T value) {
+  for (const auto& element : x.values)
+    if (!(static_cast<T>(element) == value)) return false;
+  return true;
+}
+
+template <class T> void constants(const ProcessMesh<Grid>& mesh) {
+  const Sharding split{{0}, {1}};
+  for (const Extents& e : {Extents{7, 5}, Extents{1, 1}, Extents{0, 3}, Extents{4, 0}}) {
+    const auto one = ones<Tensor<T, data, model>>(mesh, e);
+    CHECK(all_are(gather(one), T(1)));
+    CHECK(one.extents() == e);
+    CHECK(all_are(gather(ones<Tensor<T, data, model>>(mesh, e[0], e[1])), T(1)));
+    CHECK(all_are(gather(zeros_like(one)), T{}));
+    CHECK(all_are(gather(ones_like(one)), T(1)));
+    CHECK(all_are(gather(full_like(one, T(1))), T(1)));
+    CHECK(empty_like(one).desc() == one.desc());
+    CHECK(empty<Tensor<T, data, model>>(mesh, e).desc() == one.desc());
+    CHECK(empty<Tensor<T, data, model>>(mesh, e[0], e[1]).desc() == one.desc());
+    const DynamicTensor loose = ones<T>(mesh.core(), e, split);
+    CHECK(loose.desc() == one.desc());
+    CHECK(all_are(gather<T>(loose), T(1)));
+    CHECK(all_are(gather<T>(zeros_like(loose)), T{}));
+    CHECK(all_are(gather<T>(ones_like(zeros_like(loose))), T(1)));
+    CHECK(all_are(gather<T>(full_like(loose, T(1))), T(1)));
+    CHECK(empty_like(loose).desc() == one.desc());
+    CHECK(empty<T>(mesh.core(), e, split).desc() == one.desc());
+    for (const Index k : {Index{0}, Index{1}, Index{-2}, Index{9}, Index{-9}}) {
+      const HostTensor<T> typed = gather(eye<Tensor<T, data, model>>(mesh, e, k));
+      const HostTensor<T> dynamic = gather<T>(eye<T>(mesh.core(), e, split, k));
+      for (Index i = 0; i < e[0]; ++i)
+        for (Index j = 0; j < e[1]; ++j) {
+          CHECK(typed(i, j) == (j - i == k ? T(1) : T{}));
+          CHECK(dynamic(i, j) == typed(i, j));
+        }
+    }
+  }
+  CHECK(gather(eye<Tensor<T, _, data>>(mesh, 5)) ==
+        gather(eye<Tensor<T, model, _>>(mesh, Extents{5, 5})));
+}
+
+TEST_CASE("ones, eye, and tensors like others, of every element type") {
+  on_meshes([](const ProcessMesh<Grid>& mesh) {
+    constants<float>(mesh);
+    constants<double>(mesh);
+    constants<tessera::half>(mesh);
+    constants<bfloat16>(mesh);
+    constants<tessera::complex<float>>(mesh);
+    constants<tessera::complex<double>>(mesh);
+    constants<std::int8_t>(mesh);
+    constants<std::int16_t>(mesh);
+    constants<std::int32_t>(mesh);
+    constants<std::int64_t>(mesh);
+    constants<std::uint8_t>(mesh);
+    constants<bool>(mesh);
+  });
+}
+
+/// The elements are start + i step, as many as NumPy makes.
+template <class T, class N>
+void one_range(const ProcessMesh<Grid>& mesh, N start, N stop, N step, Index length) {
+  const auto typed = arange<Tensor<T, data>>(mesh, start, stop, step);
+  CAPTURE(start);
+  CAPTURE(stop);
+  CAPTURE(step);
+  REQUIRE(typed.extent(0) == length);
+  const HostTensor<T> all = gather(typed);
+  for (Index i = 0; i < length; ++i)
+    CHECK(all(i) == static_cast<T>(static_cast<double>(start) +
+                                   static_cast<double>(i) * static_cast<double>(step)));
+  CHECK(gather<T>(arange<T>(mesh.core(), Sharding{{0, 1}}, start, stop, step)) == all);
+}
+
+TEST_CASE("arange has as many elements as NumPy's") {
+  on_meshes([](const ProcessMesh<Grid>& mesh) {
+    // len(numpy.arange(start, stop, step))
+    one_range<double>(mesh, 0.0, 1.0, 0.1, 10);
+    one_range<double>(mesh, 1.0, 1.3, 0.1, 4);
+    one_range<double>(mesh, 0.0, 0.7, 0.1, 7);
+    one_range<float>(mesh, 5.0, 2.0, -0.5, 6);
+    one_range<float>(mesh, 5.0, 2.0, 0.5, 0);
+    one_range<double>(mesh, 2.0, 2.0, 1.0, 0);
+    one_range<tessera::half>(mesh, 0.0, 3.0, 0.75, 4);
+    one_range<bfloat16>(mesh, -1.0, 1.5, 1.0, 3);
+    one_range<std::int32_t>(mesh, 3, 20, 4, 5);
+    one_range<std::int64_t>(mesh, 20, 3, -4, 5);
+    one_range<std::int64_t>(mesh, 3, 19, 4, 4);
+    one_range<std::int8_t>(mesh, -128, 128, 51, 6);
+    one_range<std::uint8_t>(mesh, 0, 256, 255, 2);
+    one_range<std::int16_t>(mesh, 4, 4, -1, 0);
+    one_range<std::int64_t>(mesh, 4, 5, -1, 0);
+    CHECK(gather(arange<Tensor<float, data>>(mesh, 7)).values ==
+          std::vector<float>{0, 1, 2, 3, 4, 5, 6});
+    CHECK(arange<std::int32_t>(mesh.core(), Sharding{{0}}, 0).extents()[0] == 0);
+    const auto z = gather(arange<Tensor<tessera::complex<float>, data>>(mesh, 3));
+    CHECK(z(2) == tessera::complex<float>(2));
+    constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+    const auto ends = gather(arange<Tensor<std::int64_t, _>>(mesh, -most - 1, most, most));
+    CHECK(ends.values == std::vector<std::int64_t>{-most - 1, -1, most - 1});
+  });
+}
+
+TEST_CASE("linspace has NumPy's numbers") {
+  on_meshes([](const ProcessMesh<Grid>& mesh) {
+    const auto line = [&](double a, double b, Index n, bool endpoint) {
+      const HostTensor<double> typed =
+          gather(linspace<Tensor<double, data>>(mesh, a, b, n, endpoint));
+      CHECK(gather<double>(linspace<double>(mesh.core(), Sharding{{1}}, a, b, n, endpoint)) ==
+            typed);
+      return typed.values;
+    };
+    CHECK(line(2, 3, 5, true) == std::vector<double>{2, 2.25, 2.5, 2.75, 3});
+    CHECK(line(2, 3, 5, false) == std::vector<double>{2, 2.2, 2.4, 2.6, 2.8});
+    CHECK(line(1, 0, 3, true) == std::vector<double>{1, 0.5, 0});
+    CHECK(line(4, 9, 1, true) == std::vector<double>{4});
+    CHECK(line(4, 9, 1, false) == std::vector<double>{4});
+    CHECK(line(4, 9, 0, true).empty());
+    CHECK(line(4, 4, 3, true) == std::vector<double>{4, 4, 4});
+    CHECK(line(0.1, 0.7, 101, true).back() == 0.7);
+    // numpy.linspace(0, 5e-324, 3): the step is no double.
+    CHECK(line(0, 5e-324, 3, true) == std::vector<double>{0, 0, 5e-324});
+    // numpy.linspace(-3, 4, 5, dtype=int), numpy.linspace(0, 1, 4, dtype=bool) is refused
+    CHECK(gather(linspace<Tensor<std::int32_t, data>>(mesh, -3, 4, 5)).values ==
+          std::vector<std::int32_t>{-3, -2, 0, 2, 4});
+    CHECK(gather(linspace<Tensor<std::int8_t, data>>(mesh, -128, 127.9, 3)).values ==
+          std::vector<std::int8_t>{-128, -1, 127});
+    const auto z = gather(linspace<Tensor<tessera::complex<double>, data>>(
+        mesh, tessera::complex<double>(0, 1), tessera::complex<double>(2, -1), 3));
+    CHECK(z(0) == tessera::complex<double>(0, 1));
+    CHECK(z(1) == tessera::complex<double>(1, 0));
+    CHECK(z(2) == tessera::complex<double>(2, -1));
+    const auto h = gather(linspace<Tensor<tessera::half, model>>(mesh, 0, 1, 3));
+    CHECK(static_cast<float>(h(1)) == 0.5f);
+  });
+}
+
+TEST_CASE("sequences that cannot be say so") {
+  const auto mesh = dry_mesh<Grid>(2, 2);
+  using Ints = Tensor<std::int32_t, data>;
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  CHECK_THROWS_WITH_AS(arange<Ints>(mesh, 0, 5, 0), doctest::Contains("at steps of 0"), UsageError);
+  CHECK_THROWS_WITH_AS((arange<Tensor<double, data>>(mesh, 0.0, nan)),
+                       doctest::Contains("there is no length"), UsageError);
+  CHECK_THROWS_WITH_AS((arange<Tensor<double, data>>(mesh, 0.0, 1e300)),
+                       doctest::Contains("fewer than 2^63"), UsageError);
+  CHECK_THROWS_WITH_AS((arange<Tensor<std::int8_t, data>>(mesh, 0, 300)),
+                       doctest::Contains("299, which is no int8"), UsageError);
+  CHECK_THROWS_WITH_AS((arange<std::uint8_t>(mesh.core(), Sharding{{0}}, -1, 3)),
+                       doctest::Contains("-1, which is no uint8"), UsageError);
+  CHECK_THROWS_WITH_AS(arange<Ints>(mesh, std::numeric_limits<std::uint64_t>::max()),
+                       doctest::Contains("more than int64 has"), UsageError);
+  CHECK_THROWS_WITH_AS(linspace<Ints>(mesh, 0, 1, -1), doctest::Contains("the count is -1"),
+                       UsageError);
+  CHECK_THROWS_WITH_AS((linspace<Tensor<std::int8_t, data>>(mesh, 0, 128, 3)),
+                       doctest::Contains("which is no int8"), UsageError);
+  CHECK_THROWS_WITH_AS(eye<float>(mesh.core(), {3}, Sharding{{0}}),
+                       doctest::Contains("give two extents"), ShapeError);
+  const DynamicTensor x = zeros<std::int32_t>(mesh.core(), {3}, Sharding{{0}});
+  CHECK_THROWS_WITH_AS((void)full_like(x, 0.5), doctest::Contains("full_like: a value of type"),
+                       UsageError);
+  CHECK_THROWS_AS((void)zeros_like(DynamicTensor()), UsageError);
+  CHECK_THROWS_AS(zeros_like(Ints()), UsageError);
+  const auto open = reduce<Sum, "ij->i", P<data, Unreduced<Sum, model>>>(
+      zeros<Tensor<float, data, model>>(mesh, 4, 4));
+  CHECK_THROWS_WITH_AS((void)zeros_like(DynamicTensor(open)),
+                       doctest::Contains("a tensor is made finished"), ShardingError);
+}
+}  // namespace
