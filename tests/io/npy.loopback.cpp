@@ -4,9 +4,16 @@
 #include <doctest/doctest.h>
 
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <mutex>
 #include <stdexcept>
 
@@ -141,7 +148,7 @@ TEST_CASE("a file that cannot be written leaves the old one, and nothing beside 
     write_npy(zeros<Tensor<data, _>>(mesh, 8, 3), folder.file("none/x.npy"));
   };
   CHECK(all_say("could not be opened: No such file or directory", write));
-  CHECK(all_say("could not be replaced: Is a directory", [&](const auto& mesh) {
+  CHECK(all_say("is a directory and no ordinary file, and is not replaced", [&](const auto& mesh) {
     write_npy(zeros<Tensor<data, _>>(mesh, 8, 3),
               std::filesystem::path(path).parent_path().string());
   }));
@@ -165,6 +172,70 @@ TEST_CASE("a file that cannot be written leaves the old one, and nothing beside 
   CHECK(said);
   CHECK(bytes_of(path) == "old");
   CHECK(folder.files() == 1);
+}
+
+TEST_CASE("what is no ordinary file is neither replaced nor waited for; a link stays a link") {
+  namespace fs = std::filesystem;
+  const Folder folder("tessera_npy_special");
+  const auto write_to = [&](const std::string& path) {
+    return [path](const auto& mesh) { write_npy(full<Tensor<data, _>>(mesh, {8, 3}, 1.0F), path); };
+  };
+  const auto read_from = [&](const std::string& path) {
+    return [path](const auto& mesh) { read_npy<Tensor<data, _>>(mesh, path); };
+  };
+  const auto kept = [&](const std::string& path, const std::string& kind) {
+    const fs::file_type before = fs::symlink_status(path).type();
+    CHECK(all_say("write_npy: \"" + path + "\" is " + kind + " and no ordinary file",
+                  write_to(path)));
+    CHECK(fs::symlink_status(path).type() == before);
+    if (kind != "a socket") CHECK(all_say("is no ordinary file", read_from(path)));
+  };
+  const std::string pipe = folder.file("pipe");
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  kept(pipe, "a named pipe");
+  const std::string directory = folder.file("directory");
+  fs::create_directory(directory);
+  kept(directory, "a directory");
+  const std::string device = folder.file("null");
+  if (::mknod(device.c_str(), S_IFCHR | 0600, makedev(1, 3)) == 0)  // root, where the system allows
+    kept(device, "a device");
+  const std::string socket_name = folder.file("socket");
+  const int descriptor = ::socket(AF_UNIX, SOCK_STREAM, 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::snprintf(address.sun_path, sizeof address.sun_path, "%s", socket_name.c_str());
+  REQUIRE(::bind(descriptor, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
+  kept(socket_name, "a socket");
+  ::close(descriptor);
+
+  const std::string to_pipe = folder.file("to_pipe");
+  fs::create_symlink("pipe", to_pipe);
+  kept(to_pipe, "a named pipe");
+  const std::string to_null = folder.file("to_null");  // of the system's own /dev/null
+  fs::create_symlink("/dev/null", to_null);
+  CHECK(all_say("is a device and no ordinary file", write_to(to_null)));
+  CHECK(fs::is_character_file("/dev/null"));
+  const std::string nowhere = folder.file("nowhere");
+  fs::create_symlink("is_not_there.npy", nowhere);
+  CHECK(all_say("is a symbolic link that leads to no file", write_to(nowhere)));
+  CHECK(fs::read_symlink(nowhere) == "is_not_there.npy");
+
+  fs::create_directory(folder.file("elsewhere"));
+  const std::string target = folder.file("elsewhere/x.npy");
+  write_bytes(target, "old");
+  const std::string link = folder.file("link.npy");
+  const std::string link_of_link = folder.file("again.npy");
+  fs::create_symlink("elsewhere/x.npy", link);
+  fs::create_symlink("link.npy", link_of_link);
+  CHECK(all_say("", write_to(link_of_link)));
+  CHECK(fs::is_symlink(link));
+  CHECK(fs::is_symlink(link_of_link));
+  CHECK(fs::symlink_status(target).type() == fs::file_type::regular);
+  const std::string written = bytes_of(target);
+  const std::vector<float> expected(24, 1.0F);
+  REQUIRE(written.size() > 96);
+  CHECK(std::memcmp(written.data() + written.size() - 96, expected.data(), 96) == 0);
+  CHECK(read_npy_header(target).extents == Extents{8, 3});
 }
 
 TEST_CASE("on a dry mesh a file's header is enough to plan, and nothing is written") {

@@ -189,12 +189,14 @@ inline TensorCore read_npy(const std::shared_ptr<MeshCore>& mesh, const NpyReque
 /// A file that is being written beside the one it replaces; removed again unless committed.
 class Replacement {
  public:
-  explicit Replacement(const std::string& path) : path_(path) {}
+  Replacement() = default;
   Replacement(const Replacement&) = delete;
   Replacement& operator=(const Replacement&) = delete;
   ~Replacement() {
     if (made_) ::unlink(name().c_str());
   }
+  /// Takes the name: of an ordinary file, which is replaced, or a new one. Throws FileError.
+  void take_name(const std::string& path) { path_ = replaced_by_write(path); }
   /// Makes it, on one process; the others take its number.
   void make(const std::string& header, Index bytes) {
     const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
@@ -246,9 +248,10 @@ inline void write_npy(const TensorCore& x, const std::string& path, const NpyOpt
   };
   const std::string header = npy_header_text(x.type(), x.extents());
   const Index bytes = saturating_mul(volume(x.extents()), static_cast<Index>(size_of(x.type())));
-  Replacement file(path);
+  Replacement file;
   const bool first = mesh.process() == 0;
   std::string complaint = complaint_of([&] {
+    file.take_name(path);
     if (first) file.make(header, bytes);
   });
   together(complaint);
@@ -310,7 +313,8 @@ DynamicTensor read_npy(const std::shared_ptr<MeshCore>& mesh, const Sharding& sh
 /// it, which takes the name when all have written and flushed theirs. Communication: the reshard to
 /// pieces of long runs, which often is none (unfinished values are combined; on a Strict mesh too);
 /// a few integers, in no ledger. Collective over the mesh. Throws FileError, the same on every
-/// process; then the old file is as it was. On a dry mesh nothing is written.
+/// process; then the old file is as it was. A symbolic link stays, and the file that it leads to is
+/// replaced; a directory, device, pipe or socket is an error. On a dry mesh nothing is written.
 template <TypedTensor A>
 void write_npy(const A& x, const std::string& path, const NpyOptions& options = {},
                Where where = Where::here()) {

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -23,7 +24,8 @@ namespace tessera::detail {
 class File {
  public:
   static File open(const std::string& path, int flags, int mode = 0) {
-    const int descriptor = ::open(path.c_str(), flags | O_CLOEXEC, mode);
+    // Without waiting: a named pipe would else be waited for until somebody writes to it.
+    const int descriptor = ::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, mode);
     if (descriptor < 0) throw FileError(failure("opened", path));
     return File(path, descriptor);
   }
@@ -87,5 +89,35 @@ class File {
   std::string path_;
   int descriptor_;
 };
+
+/// Returns the name of the file that a write to `path` replaces or makes: `path` itself, or where a
+/// symbolic link leads. Throws FileError when what is there is no ordinary file: put in its place,
+/// a file would destroy it.
+inline std::string replaced_by_write(const std::string& path) {
+  struct stat facts {};
+  if (::lstat(path.c_str(), &facts) != 0) {
+    if (errno == ENOENT) return path;
+    throw FileError(File::failure("looked at", path));
+  }
+  std::string target = path;
+  if (S_ISLNK(facts.st_mode)) {
+    char* const real = ::realpath(path.c_str(), nullptr);
+    if (real == nullptr)
+      throw FileError("\"" + path + "\" is a symbolic link that leads to no file (" +
+                      std::system_category().message(errno) +
+                      "), and is not replaced; name the file that it is to lead to, or remove it");
+    target = real;
+    std::free(real);
+    if (::stat(target.c_str(), &facts) != 0) throw FileError(File::failure("looked at", target));
+  }
+  if (S_ISREG(facts.st_mode)) return target;
+  const char* kind = S_ISDIR(facts.st_mode)    ? "a directory"
+                     : S_ISFIFO(facts.st_mode) ? "a named pipe"
+                     : S_ISSOCK(facts.st_mode) ? "a socket"
+                                               : "a device";
+  throw FileError(
+      "\"" + path + "\" is " + kind +
+      " and no ordinary file, and is not replaced; name an ordinary file, or a new one");
+}
 
 }  // namespace tessera::detail
