@@ -9,13 +9,23 @@
 /// mesh; making one says so when they are not.
 #include <tessera/base/math.hpp>
 #include <tessera/comm/check.hpp>
+#include <tessera/comm/detail/variables.hpp>
 #include <tessera/comm/transport.hpp>
 #include <tessera/mesh/device_assignment.hpp>
 #include <tessera/mesh/machine.hpp>
 
 namespace tessera {
 
-/// What a mesh may be told; the same on all its processes.
+namespace detail {
+/// Returns what the environment variable TESSERA_PLAN_CACHE_BYTES asks for, else 64 MiB. Throws
+/// UsageError when it is no number of bytes.
+inline Index plan_cache_bytes_from_environment() {
+  const double bytes = number_variable("TESSERA_PLAN_CACHE_BYTES", 64 << 20);
+  return bytes < 1e18 ? static_cast<Index>(bytes) : max_int64;
+}
+}  // namespace detail
+
+/// What a mesh may be told; the same on all its processes, the plan cache's size aside.
 struct MeshOptions {
   Check check = check_from_environment();
   Machine machine{};
@@ -26,8 +36,12 @@ struct MeshOptions {
   double time_limit = -1;  ///< seconds a call may wait; 0: for ever; negative: as the transport
   Index arena_bytes = -1;  ///< of the window that the node shares; 0: none; negative:
                            ///< TESSERA_ARENA_BYTES, else modest
-  Index memory_limit = max_int64;        ///< most bytes of tensors and workspace on one process
-  Index workspace_limit = max_int64;     ///< bytes of temporaries that plans keep to where they can
+  Index memory_limit = max_int64;     ///< most bytes of tensors and workspace on one process
+  Index workspace_limit = max_int64;  ///< bytes of temporaries that plans keep to where they can
+  Index plan_cache_bytes =
+      detail::plan_cache_bytes_from_environment();  ///< most bytes of plans
+                                                    ///< that are kept for the next time; at least
+                                                    ///< the last one is
   DeviceAssignment device_assignment{};  ///< which process stands where; natural: in the order of
                                          ///< their ranks, or as machine.order says
   bool strict = false;  ///< calls without a contract may not communicate; set by Strict mesh types

@@ -322,8 +322,8 @@ class Execution {
   std::optional<Communication> under_way_;
 };
 
-/// An operator that was started: it keeps its operands, and all else that is under way, until it is
-/// finished.
+/// An operator that was started: it keeps its operands, its plan, and all else that is under way,
+/// until it is finished.
 class Started {
  public:
   Started() = default;
@@ -340,6 +340,7 @@ class Started {
       operands_.push_back(&operand);
       operand.storage()->begin_use(site.where);
     }
+    prepared_ = prepared.shared_from_this();
     execution_.emplace(prepared, operands_, site_, scale, kernel, nullptr, fill);
     execution_->start();
   }
@@ -360,6 +361,7 @@ class Started {
   CallSite site_;
   std::vector<TensorCore> kept_;
   OperandList operands_;
+  std::shared_ptr<const Prepared> prepared_;
   std::optional<Execution> execution_;
 };
 

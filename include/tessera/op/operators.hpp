@@ -276,13 +276,13 @@ inline TensorCore einsum_of_many(const Terms& terms, const OperandList& operands
                        site.where);
     return found;
   };
-  const EinsumOrder& order = on_process(mesh, site, [&]() -> const EinsumOrder& {
-    return mesh.attachment<KeyedCache<EinsumOrder>>().get(key, find_order);
-  });
+  key.add(~std::uint64_t{0});  // an order, and no plan
+  const std::shared_ptr<const EinsumOrder> order =
+      on_process(mesh, site, [&] { return prepare_order(mesh, key, find_order); });
   if (operands.size() == 1) return reduce(terms, Reduction::sum, false, *operands[0], out, site);
   FixedVector<TensorCore, 2 * max_operands> tensors;
   for (const TensorCore* operand : operands) tensors.push_back(*operand);
-  for (const PairProduct& product : order.products) {
+  for (const PairProduct& product : order->products) {
     TensorCore& left = tensors[product.left];
     TensorCore& right = tensors[product.right];
     const TensorCore made = einsum(product.terms, left, right, product.out, site);

@@ -5,7 +5,9 @@
 ///
 ///     const Prepared& p = prepare(mesh, key, [&] { return plan_einsum(...); });
 ///
-/// Laws: equal keys give the same Prepared object; a look-up allocates nothing.
+/// Laws: equal keys give the same Prepared object as long as it is kept; a look-up allocates
+/// nothing; plans take at most MeshOptions::plan_cache_bytes, the last one aside, and those that
+/// have not been used for longest go first. An operator under way keeps its own.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -13,7 +15,9 @@
 #include <vector>
 
 #include <tessera/comm/mesh_core.hpp>
+#include <tessera/op/detail/recent_cache.hpp>
 #include <tessera/plan/builder.hpp>
+#include <tessera/plan/einsum_order.hpp>
 #include <tessera/plan/work.hpp>
 
 namespace tessera {
@@ -108,54 +112,51 @@ class PlanKey {
 };
 
 /// A plan and all that its process has to do for it.
-struct Prepared {
+struct Prepared : std::enable_shared_from_this<Prepared> {
   std::shared_ptr<const Plan> plan;
   std::vector<StepWork> work;
+  /// Of a product of three and more tensors, in place of a plan: which pairs are multiplied.
+  std::shared_ptr<const EinsumOrder> order;
 };
 
 namespace detail {
-/// Values by PlanKey: open addressing over powers of two.
-template <class Value> class KeyedCache {
- public:
-  /// Returns the value for `key`, made by `make` when it is new.
-  template <class Make> const Value& get(const PlanKey& key, const Make& make) {
-    if (slots_.empty()) slots_.resize(64);
-    std::size_t at = find(key);
-    if (slots_[at] == nullptr) {
-      auto entry = std::make_unique<Entry>(Entry{key, make()});
-      if (2 * ++count_ > slots_.size()) {
-        grow();
-        at = find(key);
-      }
-      slots_[at] = std::move(entry);
-    }
-    return slots_[at]->value;
-  }
-  std::size_t size() const { return count_; }
-
- private:
-  struct Entry {
-    PlanKey key;
-    Value value;
-  };
-  std::size_t find(const PlanKey& key) const {
-    std::size_t at = static_cast<std::size_t>(key.digest()) & (slots_.size() - 1);
-    while (slots_[at] != nullptr && !(slots_[at]->key == key)) at = (at + 1) & (slots_.size() - 1);
-    return at;
-  }
-  void grow() {
-    std::vector<std::unique_ptr<Entry>> old(2 * slots_.size());
-    old.swap(slots_);
-    for (auto& entry : old)
-      if (entry != nullptr) {
-        const std::size_t at = find(entry->key);
-        slots_[at] = std::move(entry);
-      }
-  }
-  std::vector<std::unique_ptr<Entry>> slots_;
-  std::size_t count_ = 0;
+/// Returns the bytes that a prepared plan has beside itself.
+inline Index heap_bytes(const Prepared& prepared) {
+  Index bytes = static_cast<Index>(prepared.work.capacity() * sizeof(StepWork));
+  for (const StepWork& work : prepared.work) bytes += heap_bytes(work);
+  if (prepared.order != nullptr) bytes += static_cast<Index>(sizeof(EinsumOrder));
+  if (prepared.plan == nullptr) return bytes;
+  bytes += static_cast<Index>(sizeof(Plan));
+  for (const Slot& slot : prepared.plan->slots)
+    if (slot.place.kind == Placement::Kind::boxes)
+      bytes += static_cast<Index>(slot.place.count * static_cast<Index>(sizeof(Box)));
+  return bytes;
+}
+/// What a mesh keeps of its operators.
+struct PlanCache {
+  RecentCache<PlanKey, Prepared> plans;
 };
 }  // namespace detail
+
+/// What a mesh keeps of the plans it has made.
+struct PlanCacheUse {
+  Index plans = 0;
+  Index bytes = 0;    ///< of them and of what they need to be carried out
+  Index limit = 0;    ///< MeshOptions::plan_cache_bytes
+  Index made = 0;     ///< plans that were worked out, some perhaps again
+  Index found = 0;    ///< times that a plan was there already
+  Index evicted = 0;  ///< plans that had not been used for longest, and were let go of
+};
+/// Returns how full the plan cache of this process is. Communication: none.
+inline PlanCacheUse plan_cache_use(MeshCore& mesh) {
+  const auto& plans = mesh.attachment<detail::PlanCache>().plans;
+  return {static_cast<Index>(plans.size()),
+          plans.bytes(),
+          mesh.options().plan_cache_bytes,
+          plans.made(),
+          plans.found(),
+          plans.evicted()};
+}
 
 /// Returns what the planner is told about this mesh.
 inline PlanOptions plan_options(const MeshCore& mesh) {
@@ -163,10 +164,11 @@ inline PlanOptions plan_options(const MeshCore& mesh) {
 }
 
 /// Returns the prepared plan for `key`, made by `make` when it is new. `make` returns a Plan, or a
-/// shared_ptr<const Plan> that also keeps what the plan views.
+/// shared_ptr<const Plan> that also keeps what the plan views. The reference holds until another
+/// plan is prepared.
 template <class Make>
 const Prepared& prepare(MeshCore& mesh, const PlanKey& key, const Make& make) {
-  return mesh.attachment<detail::KeyedCache<Prepared>>().get(key, [&] {
+  return mesh.attachment<detail::PlanCache>().plans.get(key, mesh.options().plan_cache_bytes, [&] {
     Prepared prepared;
     if constexpr (std::is_same_v<decltype(make()), Plan>)
       prepared.plan = std::make_shared<const Plan>(make());
@@ -175,6 +177,21 @@ const Prepared& prepare(MeshCore& mesh, const PlanKey& key, const Make& make) {
     prepared.work = work_of(*prepared.plan);
     return prepared;
   });
+}
+
+/// The same of the order of a product of many tensors, which `find` works out when it is new.
+template <class Find>
+std::shared_ptr<const EinsumOrder> prepare_order(MeshCore& mesh, const PlanKey& key,
+                                                 const Find& find) {
+  return mesh.attachment<detail::PlanCache>()
+      .plans
+      .get(key, mesh.options().plan_cache_bytes,
+           [&] {
+             Prepared prepared;
+             prepared.order = std::make_shared<const EinsumOrder>(find());
+             return prepared;
+           })
+      .order;
 }
 
 }  // namespace tessera

@@ -76,6 +76,26 @@ struct StepWork : CallWork {
 
 namespace detail {
 
+/// Returns the bytes that a call's, or a step's, lists take.
+inline Index heap_bytes(const CallWork& work) {
+  const auto of = [](const auto& list) {
+    return static_cast<Index>(list.capacity() * sizeof(list.front()));
+  };
+  Index bytes = of(work.call.send) + of(work.call.receive) + of(work.pack) + of(work.local) +
+                of(work.unpack) + of(work.reads) + of(work.scattered);
+  for (const PeerCopies& peer : work.reads) bytes += of(peer.copies) + of(peer.packed);
+  return bytes;
+}
+inline Index heap_bytes(const StepWork& work) {
+  Index bytes = heap_bytes(static_cast<const CallWork&>(work));
+  for (const auto* calls : {&work.then, &work.joined}) {
+    bytes += static_cast<Index>(calls->capacity() * sizeof(CallWork));
+    for (const CallWork& call : *calls) bytes += heap_bytes(call);
+  }
+  return bytes + static_cast<Index>(work.gaps.capacity() * sizeof(StridedCopy) +
+                                    work.convolve.capacity() * sizeof(ConvolvePart));
+}
+
 /// Returns the elements of the largest block of a move from `from` to the sharding `to`: blocks are
 /// largest at the origin of the mesh, so that every process knows it.
 inline Index largest_block(const TensorDesc& from, const Sharding& to, const MeshShape& mesh) {

@@ -26,6 +26,7 @@ class HaloLink {
   /// `core`: the extended block. `prepared`: of a plan whose only operand and result it is.
   HaloLink(const TensorCore& core, const Prepared& prepared)
       : core_(core),
+        kept_(prepared.shared_from_this()),
         prepared_(prepared),
         turns_(static_cast<std::size_t>(prepared.plan->steps.size())) {}
   HaloLink(const HaloLink&) = delete;
@@ -176,6 +177,7 @@ class HaloLink {
   }
 
   const TensorCore& core_;
+  std::shared_ptr<const Prepared> kept_;
   const Prepared& prepared_;
   std::vector<Turn> turns_;
   std::string label_;
