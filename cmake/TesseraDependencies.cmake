@@ -151,6 +151,15 @@ if(TESSERA_EXAMPLES)
   endif()
 endif()
 
+# Nor on clang-format, with which the test `format` is one more.
+if(TESSERA_TESTS AND TESSERA_PROVISION)
+  find_program(TESSERA_CLANG_FORMAT NAMES clang-format-14 clang-format)
+  if(NOT TESSERA_CLANG_FORMAT)
+    set(clang_format_debian clang-format-14)
+    tessera_install_packages(clang_format)
+  endif()
+endif()
+
 if(MPI_CXX_COMPILER)
   message(STATUS "MPI: ${MPI_CXX_COMPILER}, started by ${MPIEXEC_EXECUTABLE}")
 endif()

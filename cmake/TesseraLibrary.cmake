@@ -39,6 +39,7 @@ if(NOT TESSERA_PLAN_ONLY)
 endif()
 
 # A room's headers are its folder's; a header directly in include/tessera that needs more than the plan is the umbrella's.
+# Those of the room op, which are the dearest to read alone, are a set of their own.
 function(tessera_headers target)
   set(headers)
   foreach(room IN LISTS ARGN)
@@ -55,7 +56,11 @@ function(tessera_headers target)
     list(REMOVE_ITEM found "${PROJECT_SOURCE_DIR}/include/tessera/version.hpp" "${PROJECT_SOURCE_DIR}/include/tessera/plan.hpp")
     list(APPEND headers ${found})
   endif()
-  target_sources(${target} INTERFACE FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}/include" FILES ${headers})
+  set(operators ${headers})
+  list(FILTER operators INCLUDE REGEX "/include/tessera/op/")
+  list(FILTER headers EXCLUDE REGEX "/include/tessera/op/")
+  target_sources(${target} INTERFACE FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}/include" FILES ${headers}
+    FILE_SET operators TYPE HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}/include" FILES ${operators})
 endfunction()
 tessera_headers(tessera_plan ${TESSERA_PLAN_ROOMS})
 set(libraries tessera_plan)
@@ -65,8 +70,11 @@ if(NOT TESSERA_PLAN_ONLY)
 endif()
 
 if(PROJECT_IS_TOP_LEVEL)
-  # Target `headers`: each header compiles by itself. Only our own tree asks for it.
+  # Target `all_verify_interface_header_sets`: each header compiles by itself. Only our own tree asks for it.
   set_target_properties(${libraries} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
+  if(NOT TESSERA_VERIFY_OPERATORS)
+    set_target_properties(${libraries} PROPERTIES INTERFACE_HEADER_SETS_TO_VERIFY HEADERS)
+  endif()
 endif()
 
 # ---- installation ---------------------------------------------------------------------------------------------
@@ -78,7 +86,8 @@ if(TESSERA_INSTALL)
   set(place "${CMAKE_INSTALL_LIBDIR}/cmake/tessera")
   foreach(library IN LISTS libraries)
     get_target_property(name ${library} EXPORT_NAME)
-    install(TARGETS ${library} EXPORT ${name}-targets FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+    install(TARGETS ${library} EXPORT ${name}-targets FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
+      FILE_SET operators DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
     install(EXPORT ${name}-targets NAMESPACE tessera:: FILE tessera-target-${name}.cmake DESTINATION "${place}")
   endforeach()
   configure_package_config_file(cmake/tessera-config.cmake.in "${PROJECT_BINARY_DIR}/tessera-config.cmake" INSTALL_DESTINATION "${place}")
