@@ -6,11 +6,14 @@
 #include <doctest/doctest.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include <tessera/comm/transport.hpp>
 #include <tessera/kernel/use_element.hpp>
+
+#include "support/special_values.hpp"
 
 namespace cases {
 
@@ -173,6 +176,76 @@ template <class T> std::string all_wrong(Group& group, Index scale) {
           if (std::string text = wrong(group, c); !text.empty()) return text;
         }
   return {};
+}
+
+/// Reduces the sets of special values by everything that is defined on elements T, by both
+/// reducing kinds; each member compares with plain rules, bit for bit, so that all agree.
+template <class T> std::string special_wrong(Group& group) {
+  use_element<T>();
+  const int members = group.size(), own = group.rank();
+  for (int k = 1; k < reductions; ++k) {
+    const auto reduction = static_cast<Reduction>(k);
+    if (!defined(reduction, dtype_of<T>)) continue;
+    // A member alone joins nothing.
+    const bool any_nan =
+        members == 1 || reduction == Reduction::sum || reduction == Reduction::product;
+    for (const std::vector<T>& set : support::special_sets<T>(reduction)) {
+      const Index n = support::pairs_of(set) * members;
+      std::vector<T> expected;
+      for (Index i = 0; i < n; ++i) {
+        std::vector<T> parts;
+        for (int part = 0; part < members; ++part)
+          parts.push_back(support::special_element<T>(set, i, part, members));
+        expected.push_back(support::plain_reduce<T>(reduction, parts));
+      }
+      for (const int way : {0, 1, 2}) {  // all-reduce, in place, reduce-scatter
+        Call call;
+        call.kind = way == 2 ? Collective::reduce_scatter : Collective::all_reduce;
+        call.type = dtype_of<T>;
+        call.reduction = reduction;
+        call.even = true;
+        call.in_place = way == 1;
+        call.own = own;
+        call.members = members;
+        call.bound = n;
+        const Index each = way == 2 ? n / members : n;
+        for (int to = 0; to < (way == 2 ? members : 1); ++to)
+          call.send.push_back({way == 2 ? to : own, to * each, each});
+        call.receive.push_back({own, 0, each});
+        const auto send = std::make_unique<T[]>(static_cast<std::size_t>(n));
+        const auto receive = std::make_unique<T[]>(static_cast<std::size_t>(n));
+        for (Index i = 0; i < n; ++i)
+          send[static_cast<std::size_t>(i)] = support::special_element<T>(set, i, own, members);
+        T* const to = way == 1 ? send.get() : receive.get();
+        group.run(call, send.get(), to);
+        const Index first = way == 2 ? own * each : 0;
+        for (Index i = 0; i < each; ++i) {
+          const auto at = static_cast<std::size_t>(first + i);
+          if (!support::same_bits<T>(to[i], expected[at], any_nan))
+            return std::string(name_of(call.kind)) + " of " + std::string(name_of(call.type)) +
+                   ", " + std::string(name_of(reduction)) +
+                   " of special values, in_place=" + std::to_string(call.in_place) + ", member " +
+                   std::to_string(own) + "/" + std::to_string(members) + ", element " +
+                   std::to_string(first + i) + " is " + std::to_string(static_cast<double>(to[i])) +
+                   ", not " + std::to_string(static_cast<double>(expected[at]));
+        }
+      }
+    }
+  }
+  return {};
+}
+inline std::string all_special_wrong(Group& group) {
+  std::string text = special_wrong<float>(group);
+  if (text.empty()) text = special_wrong<double>(group);
+  if (text.empty()) text = special_wrong<half>(group);
+  if (text.empty()) text = special_wrong<bfloat16>(group);
+  if (text.empty()) text = special_wrong<std::int8_t>(group);
+  if (text.empty()) text = special_wrong<std::int16_t>(group);
+  if (text.empty()) text = special_wrong<std::int32_t>(group);
+  if (text.empty()) text = special_wrong<std::int64_t>(group);
+  if (text.empty()) text = special_wrong<std::uint8_t>(group);
+  if (text.empty()) text = special_wrong<bool>(group);
+  return text;
 }
 
 inline std::string all_types_wrong(Group& group, Index scale = 1) {

@@ -57,6 +57,20 @@ TEST_CASE("every call in every shape and type gives what plain loops give, small
   }
 }
 
+TEST_CASE("NaN, infinities, zeros of both signs and ends of ranges are reduced alike everywhere") {
+  for (const int processes : {1, 2, 3, 4, 6}) {
+    std::mutex mutex;
+    std::string first;
+    run_loopback(processes, [&](std::shared_ptr<Transport> transport) {
+      auto group = transport->group(detail::all_members(processes), 1);
+      const std::string text = cases::all_special_wrong(*group);
+      const std::lock_guard lock(mutex);
+      if (first.empty()) first = text;
+    });
+    CHECK_MESSAGE(first.empty(), first);
+  }
+}
+
 TEST_CASE("groups of some processes, in any order, and duplicates do not meet") {
   std::atomic<int> bad{0};
   run_loopback(6, [&](std::shared_ptr<Transport> transport) {

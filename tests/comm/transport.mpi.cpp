@@ -68,6 +68,22 @@ TEST_CASE("the same in pieces, as an MPI without large counts needs them") {
   }
 }
 
+TEST_CASE("NaN, infinities, zeros of both signs and ends of ranges are reduced alike everywhere") {
+  const int p = world()->size();
+  for (const Wait wait : {Wait::nap, Wait::spin}) {
+    if (wait == Wait::spin && p > 2) continue;  // more processes than cores
+    for (const Index most : {Index{INT_MAX}, Index{4}})
+      for (const bool pieces : {false, true}) {
+        if (pieces && most != 4) continue;
+        auto group = world()
+                         ->duplicate(waiting(wait, pieces ? 50 : static_cast<int>(most), pieces))
+                         ->group(detail::all_members(p), 1);
+        const std::string text = cases::all_special_wrong(*group);
+        CHECK_MESSAGE(text.empty(), text);
+      }
+  }
+}
+
 TEST_CASE("an uneven all-to-all with a bound is large on all members or on none") {
   const int p = world()->size();
   for (const bool pieces : {false, true}) {

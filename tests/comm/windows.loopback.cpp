@@ -113,6 +113,23 @@ template <class T> std::string all_wrong(Group& group, Index scale) {
 
 }  // namespace
 
+TEST_CASE("window teams reduce NaN, infinities, zeros and ends of ranges as plain rules do") {
+  constexpr Index arena = 1 << 16;
+  for (const int size : {1, 2, 3, 4, 6})
+    for (const Index half : {Index{512}, Index{4096}}) {
+      const Memory memory(size, half, arena);
+      std::mutex mutex;
+      std::string first;
+      on_members(size, [&](int own) {
+        TeamGroup group(memory, own, half, arena);
+        const std::string text = cases::all_special_wrong(group);
+        const std::lock_guard lock(mutex);
+        if (first.empty()) first = text;
+      });
+      CHECK_MESSAGE(first.empty(), first);
+    }
+}
+
 TEST_CASE("a window team gives what plain loops give: one step and many, staged and in place") {
   constexpr Index arena = 1 << 16;
   for (const int size : {1, 2, 3, 4, 6, 8})

@@ -58,6 +58,15 @@ TEST_CASE("every call in every shape and type, through windows where it can, aro
   }
 }
 
+TEST_CASE("NaN, infinities, zeros of both signs and ends of ranges are reduced alike everywhere") {
+  for (const Index stage : {4096, 65536}) {
+    auto group = group_of(world()->duplicate(windows(Windows::on, Wait::nap, 1, stage)));
+    const std::string text = cases::all_special_wrong(*group);
+    CHECK_MESSAGE(text.empty(), text);
+    CHECK((group->window_bytes() > 0) == (world()->size() > 1));
+  }
+}
+
 TEST_CASE("windows are used from the threshold on, and off is off") {
   auto on = group_of(world()->duplicate(windows(Windows::on, Wait::nap, 4096)));
   auto off = group_of(world()->duplicate(windows(Windows::off, Wait::nap, 4096)));

@@ -13,40 +13,13 @@
 #include <tessera/kernel/functions.hpp>
 #include <tessera/kernel/map.hpp>
 
+#include "support/special_values.hpp"
+
 using namespace tessera;
+using support::special_values;
 
 namespace {
 using bf16 = tessera::bfloat16;
-
-template <class T> std::vector<T> samples() {
-  using Limits = std::numeric_limits<T>;
-  if constexpr (RealElement<T>)
-    return {T(0.0f),
-            -T(0.0f),
-            T(0.25f),
-            T(-0.25f),
-            T(0.5f),
-            T(1.0f),
-            T(-1.0f),
-            T(1.5f),
-            T(2.5f),
-            T(-2.5f),
-            T(7.0f),
-            T(-30.0f),
-            Limits::max(),
-            Limits::lowest(),
-            Limits::min(),
-            Limits::denorm_min(),
-            Limits::infinity(),
-            -Limits::infinity(),
-            Limits::quiet_NaN()};
-  else if constexpr (std::is_same_v<T, bool>)
-    return {false, true};
-  else if constexpr (std::is_signed_v<T>)
-    return {0, 1, 2, 3, 7, 31, -1, -2, -5, Limits::max(), Limits::lowest(), Limits::max() - 1};
-  else
-    return {0, 1, 2, 3, 7, 31, 128, 200, Limits::max()};
-}
 
 /// Same value, NaN equal to NaN, zeros by their sign.
 template <class T> bool same(T a, T b) {
@@ -69,7 +42,7 @@ template <class T> bool close(T a, double exact, double units) {
 }
 
 template <class T, class F, class G> void unary(const char* name, F f, G exact, double units = 3) {
-  for (const T x : samples<T>()) {
+  for (const T x : special_values<T>()) {
     INFO(name << " of " << name_of(dtype_of<T>) << " " << static_cast<double>(x));
     CHECK(close(f(x), exact(static_cast<double>(x)), units));
   }
@@ -136,8 +109,8 @@ TEST_CASE("functions of real numbers, on each real type") {
         [](double x) { return x < -1  ? -1.0
                               : x > 2 ? 2.0
                                       : x; }, 0);
-    for (const T x : samples<T>())
-      for (const T y : samples<T>()) {
+    for (const T x : special_values<T>())
+      for (const T y : special_values<T>()) {
         const double a = static_cast<double>(x), b = static_cast<double>(y);
         INFO(name_of(dtype_of<T>) << " " << a << " and " << b);
         CHECK(close(fn::Add{}(x, y), a + b, 1));
@@ -158,7 +131,7 @@ TEST_CASE("functions of real numbers, on each real type") {
         CHECK(same(fn::Select{}(true, x, y), x));
         CHECK(same(fn::Select{}(false, x, y), y));
       }
-    for (const T x : samples<T>()) {
+    for (const T x : special_values<T>()) {
       const double a = static_cast<double>(x);
       CHECK(fn::IsNan{}(x) == std::isnan(a));
       CHECK(fn::IsInf{}(x) == std::isinf(a));
@@ -188,7 +161,7 @@ TEST_CASE("integers wrap, on each integer type") {
     const int bits = static_cast<int>(sizeof(T)) * 8;
     const auto wide = [](T v) { return static_cast<std::int64_t>(v); };
     const auto all = [](T v) { return static_cast<std::uint64_t>(static_cast<std::int64_t>(v)); };
-    for (const T x : samples<T>()) {
+    for (const T x : special_values<T>()) {
       INFO(name_of(dtype_of<T>) << " " << wide(x));
       CHECK(fn::Negate{}(x) == wrapped(0 - all(x)));
       CHECK(fn::Abs{}(x) == (x < 0 ? wrapped(0 - all(x)) : x));
@@ -203,7 +176,7 @@ TEST_CASE("integers wrap, on each integer type") {
       CHECK(!fn::IsNan{}(x));
       CHECK(!fn::IsInf{}(x));
       CHECK(fn::IsFinite{}(x));
-      for (const T y : samples<T>()) {
+      for (const T y : special_values<T>()) {
         INFO("and " << wide(y));
         CHECK(fn::Add{}(x, y) == wrapped(all(x) + all(y)));
         CHECK(fn::Subtract{}(x, y) == wrapped(all(x) - all(y)));
@@ -289,7 +262,7 @@ TEST_CASE("logic, and what has no order") {
 
 namespace {
 template <class T, class U> void check_cast() {
-  for (const T x : samples<T>()) {
+  for (const T x : special_values<T>()) {
     const U y = fn::Cast<U>{}(x);
     if constexpr (std::is_same_v<T, U>) {
       CHECK(same(y, x));
@@ -354,8 +327,8 @@ template <class R> bool nearly(R a, R b) {
 }
 
 template <class T, class F> bool is_monotone(F f) {
-  for (const T x : samples<T>())
-    for (const T y : samples<T>())
+  for (const T x : special_values<T>())
+    for (const T y : special_values<T>())
       if (!nearly(f(larger(x, y)), larger(f(x), f(y))) ||
           !nearly(f(smaller(x, y)), smaller(f(x), f(y))))
         return false;
@@ -363,8 +336,8 @@ template <class T, class F> bool is_monotone(F f) {
 }
 /// Whether f(x + y) is f(x) + f(y), to rounding; of floats whose sums stay finite.
 template <class T, class F> bool is_linear(F f) {
-  for (const T x : samples<T>())
-    for (const T y : samples<T>()) {
+  for (const T x : special_values<T>())
+    for (const T y : special_values<T>()) {
       using R = decltype(f(x));
       const T sum = fn::Add{}(x, y);
       const R left = f(sum), right = fn::Add{}(f(x), f(y));
@@ -387,8 +360,8 @@ template <class T, class F> bool is_linear(F f) {
 
 /// Whether f(x y) is f(x) f(y), to rounding; of floats whose products stay within their range.
 template <class T, class F> bool is_multiplicative(F f) {
-  for (const T x : samples<T>())
-    for (const T y : samples<T>()) {
+  for (const T x : special_values<T>())
+    for (const T y : special_values<T>()) {
       using R = decltype(f(x));
       const T product = fn::Multiply{}(x, y);
       const R left = f(product), right = fn::Multiply{}(f(x), f(y));
@@ -441,20 +414,20 @@ TEST_CASE("what functions claim of unfinished values is so") {
                  fn::Abs, fn::Negate, fn::Square, fn::Reciprocal>();
     check_casts_of<T, half, bf16, float, double, std::int8_t, std::int16_t, std::int32_t,
                    std::int64_t, std::uint8_t>();
-    for (const T value : samples<T>()) {
+    for (const T value : special_values<T>()) {
       check_claim<T>(fn::Fixed<fn::Maximum, 1, T>{{}, value});
       check_claim<T>(fn::Fixed<fn::Minimum, 0, T>{{}, value});
       check_claim<T>(fn::Fixed<fn::Multiply, 1, T>{{}, value});
       check_claim<T>(fn::Fixed<fn::Multiply, 0, T>{{}, value});
       check_claim<T>(fn::Fixed<fn::Divide, 1, T>{{}, value});
-      for (const T high : samples<T>()) check_claim<T>(fn::ClampTo<T>{value, high});
+      for (const T high : special_values<T>()) check_claim<T>(fn::ClampTo<T>{value, high});
     }
     // Two maxima that are both open: the larger of the two on each process, and then over
     // processes.
     bool maxima = true, minima = true;
-    for (const T a : samples<T>())
-      for (const T b : samples<T>())
-        for (const T c : samples<T>()) {
+    for (const T a : special_values<T>())
+      for (const T b : special_values<T>())
+        for (const T c : special_values<T>()) {
           const T d = T(1);
           maxima = maxima && (larger(larger(a, b), larger(c, d)) ==
                               larger(larger(a, c), larger(b, d))) == !has_nan(a, b, c);

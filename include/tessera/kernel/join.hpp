@@ -7,8 +7,10 @@
 ///     join(DType::f32, Reduction::sum, from, members, n, to, nullptr);
 ///
 /// Laws: to[i] == ((from 0 op from 1) op from 2) ..., in this order on every member; half types are
-/// rounded once, at the end; `to` and `also` may be one of the sources.
+/// rounded once, at the end; maxima and minima have the same bits in any order, a NaN among them
+/// those of the quiet one; `to` and `also` may be one of the sources.
 #include <algorithm>
+#include <limits>
 
 #include <tessera/kernel/detail/reduce_op.hpp>
 #include <tessera/kernel/detail/stream_copy.hpp>
@@ -50,6 +52,9 @@ void join_blocks(const void* const* from, int members, Index count, void* to, vo
       else
         for (Index i = 0; i < n; ++i) block[i] = F::join(block[i], static_cast<C>(next[i]));
     }
+    if constexpr (std::is_floating_point_v<C> && (R == Reduction::max || R == Reduction::min))
+      for (Index i = 0; i < n; ++i)
+        block[i] = block[i] == block[i] ? block[i] : std::numeric_limits<C>::quiet_NaN();
     put_block(block, n, static_cast<T*>(to) + start);
     if (also != nullptr)
       stream_bytes(static_cast<T*>(also) + start, static_cast<T*>(to) + start,

@@ -2,7 +2,10 @@
 #pragma once
 /// @file
 /// Element types and reductions as MPI's handles. MPI knows neither half nor bfloat16: they travel
-/// as integers of 16 bits, and are combined by operations of our own.
+/// as integers of 16 bits, and are combined by operations of our own. So are maxima and minima of
+/// all floats, since MPI_MAX and MPI_MIN may lose a NaN, and what they give depends on the order
+/// of processes; and products of complex numbers, which MPI forms otherwise than the local kernels
+/// do where infinities meet.
 ///
 ///     MpiOps ops;   MPI_Allreduce(..., mpi_type(DType::f16), ops.get(DType::f16, Reduction::sum, false), ...);
 ///
@@ -66,8 +69,15 @@ class MpiOps {
     if (reduction == Reduction::none) return MPI_OP_NULL;
     if (type == DType::f16) return own<DType::f16>(reduction, large);
     if (type == DType::bf16) return own<DType::bf16>(reduction, large);
-    if (type == DType::u8 && (reduction == Reduction::max || reduction == Reduction::min))
-      return own<DType::u8>(reduction, large);
+    if (reduction == Reduction::max || reduction == Reduction::min) {
+      if (type == DType::f32) return own<DType::f32>(reduction, large);
+      if (type == DType::f64) return own<DType::f64>(reduction, large);
+      if (type == DType::u8) return own<DType::u8>(reduction, large);
+    }
+    if (reduction == Reduction::product) {
+      if (type == DType::c64) return own<DType::c64>(reduction, large);
+      if (type == DType::c128) return own<DType::c128>(reduction, large);
+    }
     switch (reduction) {
       case Reduction::none:
         return MPI_OP_NULL;
@@ -110,8 +120,7 @@ class MpiOps {
     }
   }
   template <DType type, Reduction reduction> MPI_Op made(bool large) {
-    constexpr int row = type == DType::f16 ? 0 : type == DType::bf16 ? 1 : 2;
-    MPI_Op& op = own_[static_cast<std::size_t>((row * 2 + large) * reductions +
+    MPI_Op& op = own_[static_cast<std::size_t>((static_cast<int>(type) * 2 + large) * reductions +
                                                static_cast<int>(reduction))];
     if (op != MPI_OP_NULL) return op;
 #if TESSERA_MPI_LARGE_COUNTS
@@ -125,7 +134,7 @@ class MpiOps {
     return op;
   }
 
-  std::array<MPI_Op, 6 * reductions> own_;
+  std::array<MPI_Op, static_cast<std::size_t>(dtypes * 2 * reductions)> own_;
 };
 
 }  // namespace tessera::detail

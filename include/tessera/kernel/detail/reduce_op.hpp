@@ -6,8 +6,8 @@
 ///
 ///     Fold<Reduction::max, float>::join(1.0f, 2.0f) == 2.0f
 ///
-/// Laws: join is associative up to rounding, and start() is its identity; NaN wins in max and min,
-/// as in NumPy.
+/// Laws: join is associative up to rounding, and start() is its identity; max and min do not depend
+/// on the order of what they join: NaN wins, as in NumPy, and -0 is below +0.
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -29,6 +29,27 @@ template <class T> struct WrappingType {
                          std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>, T>;
 };
 template <class T> using Wrapping = typename WrappingType<T>::type;
+
+template <class T>
+using BitsOf = std::conditional_t<sizeof(T) == 2, std::uint16_t,
+                                  std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>;
+
+/// The greater of two floats that are not equal, and a NaN before either; of -0 and +0 the latter.
+/// Equal floats have equal bits but for zeros' signs, so `and` and `or` tell those apart without a
+/// branch.
+template <class T> KOKKOS_FORCEINLINE_FUNCTION constexpr T greater_float(T a, T b) {
+  const T one = ((a > b) | (a != a)) ? a : b;
+  const auto both =
+      static_cast<BitsOf<T>>(Kokkos::bit_cast<BitsOf<T>>(a) & Kokkos::bit_cast<BitsOf<T>>(b));
+  return a == b ? Kokkos::bit_cast<T>(both) : one;
+}
+/// The lesser; of -0 and +0 the former.
+template <class T> KOKKOS_FORCEINLINE_FUNCTION constexpr T lesser_float(T a, T b) {
+  const T one = ((a < b) | (a != a)) ? a : b;
+  const auto both =
+      static_cast<BitsOf<T>>(Kokkos::bit_cast<BitsOf<T>>(a) | Kokkos::bit_cast<BitsOf<T>>(b));
+  return a == b ? Kokkos::bit_cast<T>(both) : one;
+}
 
 template <Reduction R, class T> struct Fold;
 
@@ -61,7 +82,7 @@ template <class T> struct Fold<Reduction::max, T> {
     if constexpr (std::is_integral_v<T>)
       return a < b ? b : a;
     else
-      return ((a > b) | (a != a)) ? a : b;
+      return greater_float(a, b);
   }
 };
 
@@ -77,7 +98,7 @@ template <class T> struct Fold<Reduction::min, T> {
     if constexpr (std::is_integral_v<T>)
       return b < a ? b : a;
     else
-      return ((a < b) | (a != a)) ? a : b;
+      return lesser_float(a, b);
   }
 };
 

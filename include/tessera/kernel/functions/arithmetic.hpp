@@ -74,7 +74,7 @@ struct Remainder {
     }
   }
 };
-/// The larger; NaN if either is (as NumPy's maximum).
+/// The larger; NaN if either is (as NumPy's maximum), and +0 of two zeros unless both are -0.
 struct Maximum {
   static constexpr Linearity linearity = Linearity::maximum;
   template <OrderedElement T> KOKKOS_FORCEINLINE_FUNCTION constexpr T operator()(T a, T b) const {
@@ -83,7 +83,7 @@ struct Maximum {
         detail::Fold<Reduction::max, C>::join(static_cast<C>(a), static_cast<C>(b)));
   }
 };
-/// The smaller; NaN if either is.
+/// The smaller; NaN if either is, and -0 of two zeros unless both are +0.
 struct Minimum {
   static constexpr Linearity linearity = Linearity::minimum;
   template <OrderedElement T> KOKKOS_FORCEINLINE_FUNCTION constexpr T operator()(T a, T b) const {
