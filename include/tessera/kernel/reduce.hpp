@@ -10,7 +10,8 @@
 ///
 /// Laws: the bits depend on the shape only, not on threads; a float sum of 10^7 elements is good to
 /// 1e-6; reducing nothing gives identity(); a NaN anywhere is the maximum and the minimum (as in
-/// NumPy), and -0 is below +0; integers wrap; half types are summed in float and double, and rounded once.
+/// NumPy), and -0 is below +0; integers wrap; half types are summed in float and double, and
+/// rounded once.
 #include <tessera/base/dtype.hpp>
 #include <tessera/kernel/detail/reduce_device.hpp>
 #include <tessera/kernel/detail/reduce_host.hpp>
