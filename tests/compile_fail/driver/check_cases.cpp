@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+/// @file
+/// Checks the cases of a file that must not compile: the file without any case compiles (the
+/// control), and each case gives an error with the text that its line `// CASE name: text` demands.
+///
+///     check_cases SOURCE BATCH COMPILER ARGUMENTS…
+///
+/// All cases are compiled together first: in BATCH, a copy of SOURCE, every branch of `#if
+/// defined(CASE_…)` is a block, or a namespace where the branches are not within a function, on the
+/// same lines. An error is a case's if it stands on the case's lines or in what was instantiated
+/// from there. A case whose error is not among them, since another case has had it or an error has
+/// hidden it, is compiled by itself.
+#include <array>
+#include <cstdio>
+#include <exception>
+#include <fstream>
+#include <iostream>
+#include <regex>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <sys/wait.h>
+
+namespace {
+
+using Lines = std::vector<std::string>;
+
+struct Case {
+  std::string name;
+  std::string says;
+  std::size_t first = 0;  // its lines, counted from 1
+  std::size_t last = 0;
+  bool found = false;
+};
+
+Lines read_lines(const std::string& path) {
+  std::ifstream in(path);
+  if (!in) throw std::runtime_error("cannot read " + path);
+  Lines lines;
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+std::string quoted(const std::string& word) {
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? "'\\''" : std::string(1, c);
+  return text + "'";
+}
+
+struct Answer {
+  bool compiles;
+  Lines lines;
+};
+Answer compile(const std::string& command) {
+  std::FILE* pipe = popen((command + " 2>&1").c_str(), "r");
+  if (pipe == nullptr) throw std::runtime_error("cannot run " + command);
+  std::string text;
+  std::array<char, 4096> buffer{};
+  for (std::size_t n; (n = fread(buffer.data(), 1, buffer.size(), pipe)) > 0;)
+    text.append(buffer.data(), n);
+  const int status = pclose(pipe);
+  Answer answer{WIFEXITED(status) && WEXITSTATUS(status) == 0, {}};
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    answer.lines.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return answer;
+}
+
+/// Returns the text of an error, or nothing where the line is none.
+std::string error_in(const std::string& line) {
+  const std::size_t at = line.find("error: ");
+  return at == std::string::npos ? "" : line.substr(at);
+}
+
+bool says(const Case& c, const std::string& error) {
+  return !error.empty() && std::regex_search(error, std::regex("(" + c.says + ")"));
+}
+
+/// Finds the cases of the source and makes of them the source of all at once.
+std::vector<Case> read_cases(const Lines& source, Lines& batch) {
+  static const std::regex declared("^// CASE ([A-Za-z0-9_]+): *(.+)$");
+  static const std::regex branch("^#(if|elif) defined\\(CASE_([A-Za-z0-9_]+)\\)$");
+  std::vector<Case> cases;
+  std::smatch match;
+  for (const std::string& line : source)
+    if (std::regex_match(line, match, declared)) {
+      cases.emplace_back();
+      cases.back().name = match[1];
+      cases.back().says = match[2];
+    }
+  batch = source;
+  Case* open = nullptr;
+  std::string begin;
+  bool began = false;
+  for (std::size_t i = 0; i < source.size(); ++i) {
+    const bool is_branch = std::regex_match(source[i], match, branch);
+    if (!is_branch && source[i] != "#else" && source[i] != "#endif") continue;
+    if (open != nullptr) open->last = i;  // the line before, counted from 1
+    open = nullptr;
+    const std::string end = began ? "} " : "";
+    if (is_branch) {
+      const std::string name = match[2];
+      for (Case& c : cases)
+        if (c.name == name) open = &c;
+      if (open == nullptr || open->first != 0)
+        throw std::runtime_error("CASE_" + name + " has no line `// CASE " + name +
+                                 ": …`, or two branches");
+      open->first = i + 2;
+      if (!began && i + 1 < source.size()) begin = source[i + 1].rfind("  ", 0) == 0 ? "" : "n";
+      batch[i] = end + (begin.empty() ? "{" : "namespace case_" + name + " {");
+    } else {
+      batch[i] = end + (source[i] == "#else" ? begin.empty() ? "{" : "namespace control {" : "");
+    }
+    began = true;
+  }
+  for (const Case& c : cases)
+    if (c.first == 0) throw std::runtime_error("case " + c.name + " has no branch");
+  return cases;
+}
+
+/// Marks the cases whose error is among those of all at once.
+void attribute(std::vector<Case>& cases, const std::string& path, const Lines& output) {
+  const auto line_of = [&path](const std::string& line) -> std::size_t {
+    if (line.rfind(path + ":", 0) != 0) return 0;
+    const std::size_t at = path.size() + 1;
+    return at < line.size() && line[at] >= '0' && line[at] <= '9' ? std::stoul(line.substr(at)) : 0;
+  };
+  const auto hold = [&cases](std::size_t line, const std::string& error) {
+    for (Case& c : cases)
+      if (c.first <= line && line <= c.last && says(c, error)) c.found = true;
+  };
+  std::size_t from = 0;  // g++ says before an error from where it came,
+  std::string waiting;   // and clang after it
+  static const std::regex gcc_context(
+      "(In instantiation of|In substitution of|[Ii]n function|"
+      "[Ii]n member function|[Aa]t global scope|In constructor)");
+  for (const std::string& line : output) {
+    const std::size_t here = line_of(line);
+    const std::string error = error_in(line);
+    if (!error.empty()) {
+      waiting.clear();
+      if (here != 0)
+        hold(here, error);
+      else if (from != 0)
+        hold(from, error);
+      else
+        waiting = error;
+    } else if (here != 0 && (line.find(" required ") != std::string::npos ||
+                             line.find(" expansion of ") != std::string::npos)) {
+      from = here;
+    } else if (here != 0 && line.find("note: in ") != std::string::npos) {
+      if (!waiting.empty()) hold(here, waiting);
+    } else if (std::regex_search(line, gcc_context)) {
+      from = 0;
+    }
+  }
+}
+
+int check(const std::vector<std::string>& words) {
+  const std::string& source = words[0];
+  const std::string& together = words[1];
+  std::string compiler;
+  for (std::size_t i = 2; i < words.size(); ++i) compiler += quoted(words[i]) + " ";
+
+  const Lines text = read_lines(source);
+  Lines batch;
+  std::vector<Case> cases = read_cases(text, batch);
+  if (cases.empty()) throw std::runtime_error(source + " has no line `// CASE name: text`");
+  {
+    std::ofstream out(together);
+    for (const std::string& line : batch) out << line << '\n';
+  }
+
+  int wrong = 0;
+  const auto print = [](const Answer& answer) {
+    for (const std::string& line : answer.lines) std::cout << "  " << line << '\n';
+  };
+  if (const Answer control = compile(compiler + quoted(source)); !control.compiles) {
+    std::cout << "The control, which is the file without any case, does not compile:\n";
+    print(control);
+    ++wrong;
+  }
+  attribute(cases, together, compile(compiler + quoted(together)).lines);
+
+  int alone = 0;
+  for (const Case& c : cases) {
+    if (c.found) continue;
+    ++alone;
+    const Answer answer = compile(compiler + "-DCASE_" + c.name + " " + quoted(source));
+    bool said = false;
+    for (const std::string& line : answer.lines) said = said || says(c, error_in(line));
+    std::cout << "by itself: " << c.name << '\n';
+    if (!answer.compiles && said) continue;
+    ++wrong;
+    std::cout << "Case " << c.name
+              << (answer.compiles ? " compiles; it must not, and say: "
+                                  : " does not compile, as it should, but does not say: ")
+              << c.says << '\n';
+    print(answer);
+  }
+  std::cout << cases.size() << " cases, " << alone << " of them by themselves, " << wrong
+            << " wrong\n";
+  return wrong == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  if (argc < 4) throw std::runtime_error("check_cases SOURCE BATCH COMPILER ARGUMENTS…");
+  return check({argv + 1, argv + argc});
+} catch (const std::exception& e) {
+  std::cerr << "check_cases: " << e.what() << '\n';
+  return 1;
+}
