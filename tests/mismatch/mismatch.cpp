@@ -373,7 +373,7 @@ Outcome run(std::vector<std::string> words, double seconds) {
 
 /// Each process of a job writes its number here as it starts.
 std::string process_file() {
-  const char* path = std::getenv("TESSERA_MISMATCH_PROCESSES");
+  const char* path = std::getenv("TESSERA_TEST_PROCESSES");
   return path == nullptr ? "" : path;
 }
 
@@ -426,7 +426,7 @@ int drive(const std::string& self, int part, int parts, const std::vector<std::s
   const std::vector<Job> jobs = all_jobs();
   char path[] = "/tmp/tessera_mismatch_XXXXXX";
   close(mkstemp(path));
-  setenv("TESSERA_MISMATCH_PROCESSES", path, 1);
+  setenv("TESSERA_TEST_PROCESSES", path, 1);
   int failed = 0;
   int count = 0;
   for (std::size_t i = static_cast<std::size_t>(part); i < jobs.size();

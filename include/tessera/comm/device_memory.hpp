@@ -16,6 +16,7 @@
 
 #include <Kokkos_Core.hpp>
 
+#include <tessera/base/error.hpp>
 #include <tessera/comm/detail/closing.hpp>
 #include <tessera/comm/memory_source.hpp>
 
@@ -53,10 +54,21 @@ class DeviceMemory final : public MemorySource {
 };
 
 namespace detail {
-/// Whether Kokkos is being finalized, or has been.
-inline bool& kokkos_ends() {
-  static bool ends = false;
-  return ends;
+/// Throws UsageError unless Kokkos runs.
+inline void require_kokkos(Where where) {
+  if (Kokkos::is_finalized())
+    throw UsageError(
+        "Kokkos has been finalized, and cannot be initialized again; finalize it after the last "
+        "mesh "
+        "and operator, or leave it to one tessera::Environment, which lives as long as the program "
+        "needs it",
+        where);
+  if (!Kokkos::is_initialized())
+    throw UsageError(
+        "Kokkos is not initialized, and a mesh computes with it; make a tessera::Environment "
+        "first, "
+        "which starts MPI and Kokkos, or call Kokkos::initialize; plans on paper need neither",
+        where);
 }
 
 /// Meshes that are alive when Kokkos is finalized are closed by then: Kokkos takes memory back
@@ -66,7 +78,9 @@ inline void close_meshes_with_kokkos() {
   if (Kokkos::is_initialized())
     std::call_once(once, [] {
       Kokkos::push_finalize_hook([] {
-        kokkos_ends() = true;
+        Closing::all().reason() =
+            "it was closed when Kokkos was finalized, since nothing can be computed after that; "
+            "finalize Kokkos after the last operator, or leave it to tessera::Environment";
         Closing::all().run(false);
       });
     });

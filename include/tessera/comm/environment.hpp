@@ -25,6 +25,8 @@
 
 #include <tessera/base/error.hpp>
 #include <tessera/comm/detail/closing.hpp>
+#include <tessera/comm/detail/launcher.hpp>
+#include <tessera/comm/device_memory.hpp>
 #include <tessera/comm/mpi_transport.hpp>
 
 namespace tessera {
@@ -87,7 +89,11 @@ class MpiSession {
     if (up == 0)
       check(MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level), "MPI_Init_thread");
     ours_ = up == 0;
+    require_mpi();
+    int size = 0;
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
     MPI_Comm_rank(MPI_COMM_WORLD, &job_rank());
+    if (size == 1) job_rank() = wrong_launcher().rank;  // of the job that was meant
     if (level < MPI_THREAD_FUNNELED)
       throw CommunicationError(
           "this MPI cannot be used from a program with threads (MPI_THREAD_FUNNELED); install one "
@@ -108,7 +114,8 @@ class MpiSession {
 class KokkosSession {
  public:
   KokkosSession(int& argc, char** argv, int threads) {
-    if (Kokkos::is_initialized() || Kokkos::is_finalized()) return;
+    if (Kokkos::is_initialized()) return;
+    if (Kokkos::is_finalized()) require_kokkos({});
     setenv("OMP_PROC_BIND", "false",
            0);  // else OpenMP ties all processes of a node to the same first cores
     if (std::getenv("OMP_NUM_THREADS") == nullptr)
@@ -133,8 +140,8 @@ class KokkosSession {
 class Environment {
  public:
   /// Communication: MPI's start and a few small collectives. Collective over: all processes of the
-  /// job. Throws UsageError when there is an environment already, or TESSERA_WAIT,
-  /// TESSERA_TIME_LIMIT make no sense.
+  /// job. Throws UsageError when there is an environment already, MPI or Kokkos has been finalized,
+  /// the launcher is another MPI's, or TESSERA_WAIT, TESSERA_TIME_LIMIT make no sense.
   Environment(int& argc, char**& argv)
       : mpi_(argc, argv),
         context_(std::make_shared<detail::MpiContext>(MPI_COMM_WORLD,

@@ -284,6 +284,7 @@ template <class F> void run_loopback(int processes, F f, LoopbackOptions options
                      " processes; it takes 1 to " + std::to_string(max_loopback_processes));
   TransportSettings settings = settings_from_environment();
   if (options.time_limit >= 0) settings.time_limit = options.time_limit;
+  detail::warn_of_unknown_variables();
 
   const auto world = std::make_shared<detail::LoopbackWorld>(processes);
   std::vector<std::exception_ptr> errors(static_cast<std::size_t>(processes));

@@ -548,10 +548,7 @@ inline void MeshCore::finish(PendingCall& pending, const Call& call, std::string
 
 inline void MeshCore::close() noexcept {
   if (transport_ == nullptr) return;
-  poison(detail::kokkos_ends()
-             ? "it was closed when Kokkos was finalized, since nothing can be computed after that; "
-               "finalize Kokkos after the last operator, or leave it to tessera::Environment"
-             : "it is closed");
+  poison(detail::Closing::all().reason());
   detail::Closing::all().leave(closing_);
   attachments_.clear();
   kept_.clear();
@@ -565,7 +562,8 @@ inline void MeshCore::close() noexcept {
 /// Returns a mesh of `shape` over all processes of `transport`, with everything of its own: no
 /// other mesh's calls meet its calls. Communication: small all-reduces. Collective over: all
 /// processes of the transport. Throws MismatchError when processes ask for different meshes,
-/// MeshError (on all) when the sizes do not fit the processes.
+/// MeshError (on all) when the sizes do not fit the processes, UsageError where Kokkos does not run
+/// (but on a dry transport).
 inline std::shared_ptr<MeshCore> make_mesh_core(std::shared_ptr<Transport> transport,
                                                 const MeshShape& shape, const AxisNames& names,
                                                 const MeshOptions& options = {},
@@ -575,6 +573,7 @@ inline std::shared_ptr<MeshCore> make_mesh_core(std::shared_ptr<Transport> trans
         "a mesh is made from no transport; give env.world(), or one among the processes "
         "that are to be in the mesh, on those processes only",
         where);
+  if (!transport->dry()) detail::require_kokkos(where);
   return std::make_shared<MeshCore>(std::move(transport), shape, names, options, where);
 }
 

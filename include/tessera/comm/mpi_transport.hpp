@@ -50,6 +50,8 @@ class MpiTransport final : public Transport {
     if (settings_.wait == Wait::automatic) settings_.wait = context_->automatic_wait();
     if (!may_use_windows(settings_.windows, context_->core_for_each_process()))
       settings_.windows = Windows::off;
+    comm_ = context_->comm();
+    if (size() == 1) return;  // calls nobody
     const MpiContext::Watched watched(*context_, settings_.time_limit);
     comm_ = copy(context_->comm());
     check(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");

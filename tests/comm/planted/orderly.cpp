@@ -40,5 +40,5 @@ int main(int argc, char** argv) {
   }
   for (auto& mesh : meshes) mesh->arena().release(blocks.back());
   if (rank == 0) std::printf("all 3 have ended in order\n");
-  return 1;
+  return rank == 0 ? 1 : 0;  // a launcher may end the others with the first that fails
 }

@@ -37,5 +37,5 @@ int main(int argc, char** argv) {
     }
   }
   if (env.rank() == 0) std::puts("all were released");
-  return 1;
+  return env.rank() == 0 ? 1 : 0;  // a launcher may end the others with the first that fails
 }

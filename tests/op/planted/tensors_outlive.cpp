@@ -48,5 +48,5 @@ int main(int argc, char** argv) {
     if (rank == 0) std::puts(error.what());
   }
   if (rank == 0) std::puts("all 3 have ended in order");
-  return 1;
+  return rank == 0 ? 1 : 0;  // a launcher may end the others with the first that fails
 }

@@ -7,10 +7,13 @@
 ///     id = Closing::all().enter([this] { close(); });   ...   Closing::all().leave(id);
 ///
 /// Laws: what has left is not called; the functions run without the lock.
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <mutex>
+#include <string_view>
 #include <utility>
 
 namespace tessera::detail {
@@ -34,6 +37,14 @@ class Closing {
     const std::lock_guard lock(mutex_);
     entries_.erase(id);
   }
+  /// Returns how many are alive that are not late: the meshes.
+  std::size_t meshes() {
+    const std::lock_guard lock(mutex_);
+    return static_cast<std::size_t>(
+        std::distance(entries_.begin(), entries_.upper_bound(late_ids)));
+  }
+  /// Why what is closed from now on is closed.
+  std::string_view& reason() { return reason_; }
   /// Closes all that is still alive, or but the late ones.
   void run(bool late_ones = true) {
     for (;;) {
@@ -53,6 +64,7 @@ class Closing {
   std::mutex mutex_;
   std::map<std::uint64_t, std::function<void()>> entries_;
   std::uint64_t next_ = 0;
+  std::string_view reason_ = "it is closed";
 };
 
 }  // namespace tessera::detail

@@ -28,8 +28,10 @@
 #include <vector>
 
 #include <tessera/comm/detail/closing.hpp>
+#include <tessera/comm/detail/launcher.hpp>
 #include <tessera/comm/detail/mpi_error.hpp>
 #include <tessera/comm/detail/mpi_types.hpp>
+#include <tessera/comm/detail/variables.hpp>
 #include <tessera/comm/transport.hpp>
 #include <tessera/comm/watchdog.hpp>
 
@@ -132,11 +134,9 @@ class MpiContext {
   /// Collective over: the processes of `user`.
   MpiContext(MPI_Comm user, double time_limit)
       : time_limit_(time_limit), watchdog_([this] { late(); }) {
-    int up = 0;
-    check(MPI_Initialized(&up), "MPI_Initialized");
-    if (up == 0)
-      throw UsageError(
-          "MPI is not initialized; make a tessera::Environment first, or call MPI_Init_thread");
+    require_mpi();
+    require_whole_world();
+    close_meshes_with_mpi();
     comm_ = copy_of(user);
     check(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank");
     check(MPI_Comm_size(comm_, &size_), "MPI_Comm_size");
@@ -145,6 +145,7 @@ class MpiContext {
     check(MPI_Comm_set_errhandler(node_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
     check(MPI_Comm_size(node_, &node_size_), "MPI_Comm_size");
     find_processes();
+    if (processes_[static_cast<std::size_t>(rank_)] == 0) warn_of_unknown_variables();
 
     ProcessorMask mask = usable_processors();
     check(MPI_Allreduce(MPI_IN_PLACE, mask.data(), static_cast<int>(mask.size()), MPI_UINT64_T,
@@ -195,6 +196,7 @@ class MpiContext {
   MpiOps& ops() { return ops_; }
 
   void require_open() const {
+    if (mpi_ended()) require_mpi();
     if (closed_)
       throw UsageError(
           "the MPI transport is closed, since the environment has ended; keep tessera::Environment "
@@ -213,17 +215,20 @@ class MpiContext {
     return true;
   }
 
+  /// How many communicators a process may hold at once.
+#if defined(MPICH_VERSION)
+  static constexpr int most_communicators = 1900;  // of 2048
+#else
+  static constexpr int most_communicators = INT_MAX;
+#endif
+
   /// Returns the communicator that make() makes; throws CommunicationError before MPI has no more:
   /// MPICH waits for ever then, or ends the program.
   template <class Make> MPI_Comm make_communicator(const Make& make) {
-#if defined(MPICH_VERSION)
-    constexpr int most = 1900;  // of 2048
-#else
-    constexpr int most = INT_MAX;
-#endif
-    if (communicators_ >= most)
+    if (communicators_ >= most_communicators)
       throw CommunicationError(
-          "this process holds " + std::to_string(communicators_) +
+          std::to_string(Closing::all().meshes()) + " meshes are alive and hold " +
+          std::to_string(communicators_) +
           " communicators, and MPI has hardly more; a mesh needs two, and one for each set of axes "
           "it communicates over: let go of meshes that are no longer used, and make one mesh once, "
           "not in a loop");
@@ -268,13 +273,15 @@ class MpiContext {
   /// Registers the handles of a new transport: the same number on all processes. Collective over:
   /// all processes.
   std::uint64_t open(double time_limit) {
+    require_open();
+    if (size_ == 1) return 0;  // holds nothing
     collect(time_limit);
     outstanding_[++opened_];
     return opened_;
   }
   /// The handles of transport `id` are no longer used here. Local.
   void put_down(std::uint64_t id, MpiHandles handles) {
-    if (closed_) return;
+    if (closed_ || size_ == 1) return;
     outstanding_[id] = {true, std::move(handles)};
   }
   /// Frees what all processes have put down; windows are kept for the next who asks for as much.
@@ -411,6 +418,40 @@ class MpiContext {
   void progress() const {
     int found = 0;
     check(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &found, MPI_STATUS_IGNORE), "MPI_Iprobe");
+  }
+
+  /// Whether MPI has begun to end.
+  static bool& mpi_ended() {
+    static bool ended = false;
+    return ended;
+  }
+  /// Meshes that are alive when the user finalizes MPI are closed by then, with a reason. MPI frees
+  /// what MPI_COMM_SELF has first of all (MPI 4.0, section 11.2.4).
+  static void close_meshes_with_mpi() {
+    static const bool once = [] {
+      int key = MPI_KEYVAL_INVALID;
+      const auto end = [](MPI_Comm, int, void*, void*) {
+        Closing::all().reason() =
+            "it was closed when MPI was finalized, since nothing can be communicated after that; "
+            "finalize MPI after the last operator, or leave it to tessera::Environment";
+        mpi_ended() = true;
+        Closing::all().run(false);
+        return MPI_SUCCESS;
+      };
+      check(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, end, &key, nullptr),
+            "MPI_Comm_create_keyval");
+      check(MPI_Comm_set_attr(MPI_COMM_SELF, key, nullptr), "MPI_Comm_set_attr");
+      return true;
+    }();
+    static_cast<void>(once);
+  }
+  /// Throws UsageError where a launcher has started several processes and each is a world.
+  static void require_whole_world() {
+    int size = 0;
+    check(MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size");
+    if (size > 1) return;
+    if (const WrongLauncher wrong = wrong_launcher(); !wrong.fault.empty())
+      throw UsageError(wrong.fault);
   }
 
   void find_processes() {

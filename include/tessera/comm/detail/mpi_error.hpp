@@ -39,4 +39,21 @@ inline bool mpi_is_up() {
   return initialized != 0 && finalized == 0;
 }
 
+/// Throws UsageError unless MPI may be called.
+inline void require_mpi(Where where = {}) {
+  if (mpi_is_up()) return;
+  int initialized = 0;
+  MPI_Initialized(&initialized);
+  if (initialized == 0)
+    throw UsageError(
+        "MPI is not initialized; make a tessera::Environment first, or call MPI_Init_thread",
+        where);
+  throw UsageError(
+      "MPI has been finalized, and cannot be initialized again; finalize it after the last mesh "
+      "and "
+      "operator, or leave it to one tessera::Environment, which lives as long as the program needs "
+      "it",
+      where);
+}
+
 }  // namespace tessera::detail

@@ -22,9 +22,7 @@ inline int drop_context(MPI_Comm, int, void* value, void*) {
 
 /// Collective over: the processes of `comm`. Throws MeshError for an intercommunicator.
 inline std::shared_ptr<MpiContext> shared_context(MPI_Comm comm, double time_limit, Where where) {
-  int up = 0;
-  check(MPI_Initialized(&up), "MPI_Initialized");
-  if (up == 0) return std::make_shared<MpiContext>(comm, time_limit);  // which says so
+  require_mpi(where);
   int between_two = 0;
   check(MPI_Comm_test_inter(comm, &between_two), "MPI_Comm_test_inter");
   if (between_two != 0)
