@@ -26,10 +26,20 @@ function(tessera_test_target target room)
   target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
 endfunction()
 
-# tessera_test(NAME COMMAND … [TIMEOUT s] [LABELS …] [PROCESSES n] [PROPERTIES …]): a CTest that can only be red or green.
-# With PROCESSES the command is started by mpiexec and waits for the launcher's own test.
+# How many of ctest's jobs a program of so many processes stands for. Where they outnumber the cores they nap while they wait,
+# and leave time enough for another test.
+cmake_host_system_information(RESULT TESSERA_CORES QUERY NUMBER_OF_LOGICAL_CORES)
+function(tessera_processors result processes)
+  set(${result} ${processes} PARENT_SCOPE)
+  if(processes GREATER TESSERA_CORES)
+    set(${result} 1 PARENT_SCOPE)
+  endif()
+endfunction()
+
+# tessera_test(NAME COMMAND … [TIMEOUT s] [LABELS …] [PROCESSES n] [COST n] [PROPERTIES …]): a CTest that can only be red or green.
+# With PROCESSES the command is started by mpiexec and waits for the launcher's own test. What costs most (seconds, about) begins first.
 function(tessera_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT;PROCESSES" "COMMAND;LABELS;PROPERTIES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT;PROCESSES;COST" "COMMAND;LABELS;PROPERTIES")
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 300)
   endif()
@@ -41,7 +51,11 @@ function(tessera_test name)
     # Under mpiexec the leak checker would report what MPICH itself never frees.
     list(APPEND environment ASAN_OPTIONS=detect_leaks=0 MPIEXEC_TIMEOUT=${arg_TIMEOUT})
     math(EXPR arg_TIMEOUT "${arg_TIMEOUT} + 10")  # mpiexec ends its processes itself; ctest would only end mpiexec
-    list(APPEND more PROCESSORS ${arg_PROCESSES} FIXTURES_REQUIRED launcher)
+    tessera_processors(processors ${arg_PROCESSES})
+    list(APPEND more PROCESSORS ${processors} FIXTURES_REQUIRED launcher)
+  endif()
+  if(arg_COST)
+    list(APPEND more COST ${arg_COST})
   endif()
   add_test(NAME ${name} COMMAND ${mpiexec} ${arg_COMMAND})
   set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}" ENVIRONMENT "${environment}"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// sanitized: preset address
 // Operators that are started and waited for later, on loopback.
 #include "async_cases.hpp"
 

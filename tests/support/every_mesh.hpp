@@ -7,6 +7,8 @@
 ///     on_every_mesh("rows on loopback", 50, 240 / share, 3, [](const auto& mesh, Random& random) { return some_row_case(mesh, random); });
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -24,8 +26,17 @@ inline constexpr int share = 8;  // sanitized programs run an eighth of the case
 inline constexpr int share = 1;
 #endif
 
-/// Runs `run(mesh, random)`, which returns what is wrong or nothing, `count_on(shape)` times on
-/// every mesh of up to 8 processes and `axes` axes; `name` and `otherwise` choose the seed.
+/// Returns how many cases of `count` are run: a quarter, but 24 at least; all of them if
+/// TESSERA_TEST_CASES says `all`, as the shares of the longer presets do.
+inline int cases_of(int count) {
+  const char* text = std::getenv("TESSERA_TEST_CASES");
+  if (text != nullptr && std::string(text) == "all") return count;
+  return count <= 24 ? count : std::max(24, count / 4);
+}
+
+/// Runs `run(mesh, random)`, which returns what is wrong or nothing,
+/// `cases_of(count_on(shape))` times on every mesh of up to 8 processes and `axes` axes; `name` and
+/// `otherwise` choose the seed.
 template <class CountOn, class Run>
 void on_every_mesh_so_often(const char* name, std::uint64_t otherwise, int axes,
                             const CountOn& count_on, const Run& run) {
@@ -36,7 +47,7 @@ void on_every_mesh_so_often(const char* name, std::uint64_t otherwise, int axes,
   std::uint64_t number = 0;
   for (const MeshShape& shape : meshes(8, axes)) {
     ++number;
-    const int count = count_on(shape);
+    const int count = cases_of(count_on(shape));
     MeshOptions options;
     Random machine(seed + number);
     options.machine = some_machine(machine);
