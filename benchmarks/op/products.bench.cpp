@@ -2,7 +2,8 @@
 // processes: 1 2
 // What operators cost beside the same done in the plain way, in the same run, in turns: an epilogue
 // beside separate operators, einsum_into beside einsum, gradients finished together beside one by
-// one, a reshard under way beside one that is waited for at once. The figures are medians of
+// one, a reshard under way beside one that is waited for at once, dot and axpy beside loops by hand
+// and cblas_sdot. The figures are medians of
 // alternating calls; ratios below 1 are in favour of the first.
 #include <algorithm>
 #include <cstdio>
@@ -98,6 +99,44 @@ int main(int argc, char** argv) {
                    for (const DynamicTensor& g : gradients)
                      (void)reshard(g, g.sharding().finished());
                  }));
+    }
+    for (const Index each : {Index{1} << 10, Index{1} << 16, Index{1} << 20, Index{1} << 23}) {
+      const auto u = random_normal<Tensor<data>>(mesh, {each * n}, 9);
+      const auto v = random_normal<Tensor<data>>(mesh, {each * n}, 10);
+      const std::string size = " " + std::to_string(each) + " floats a process";
+      volatile float sink = 0;
+      const auto finish = [&](float sum) {  // as the all-reduce of a program by hand
+        if (n > 1) MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+        sink = sum;
+      };
+      const auto loop = [&] {
+        const float *p = u.data(), *q = v.data();
+        float sum = 0;
+        for (Index i = 0; i < each; ++i) sum += p[i] * q[i];
+        finish(sum);
+      };
+      const auto blas = [&] {
+        finish(cblas_sdot(static_cast<int>(each), u.data(), 1, v.data(), 1));
+      };
+      report(("dot / a loop by hand," + size).c_str(), medians(
+                                                           51, [&] { (void)dot(u, v); }, loop));
+      report(("dot / cblas_sdot," + size).c_str(), medians(
+                                                       51, [&] { (void)dot(u, v); }, blas));
+      const Index rows = each / 32 * n;
+      const auto a = random_normal<Tensor<data, _>>(mesh, {rows, 32}, 9);
+      const auto b = random_normal<Tensor<data, _>>(mesh, {rows, 32}, 10);
+      report(("einsum ij,ij-> / cblas_sdot," + size).c_str(),
+             medians(
+                 51, [&] { (void)einsum<"ij,ij->">(a, b); }, blas));
+      auto y = random_normal<Tensor<data>>(mesh, {each * n}, 11);
+      report(("axpy / a loop by hand," + size).c_str(), medians(
+                                                            51, [&] { axpy(0.5f, u, y); },
+                                                            [&] {
+                                                              const float* p = u.data();
+                                                              float* q = y.data();
+                                                              for (Index i = 0; i < each; ++i)
+                                                                q[i] += 0.5f * p[i];
+                                                            }));
     }
     const auto x = random_normal<Tensor<data, _>>(mesh, {1024, 1024}, 6);
     const auto a = random_normal<Tensor<data, _>>(mesh, {512, 512}, 7);

@@ -24,6 +24,7 @@
 #include <tessera/op/create_like.hpp>
 #include <tessera/op/cumulative.hpp>
 #include <tessera/op/deterministic.hpp>
+#include <tessera/op/dot.hpp>
 #include <tessera/op/draw_svg.hpp>
 #include <tessera/op/dynamic_slice.hpp>
 #include <tessera/op/einsum.hpp>
@@ -33,6 +34,7 @@
 #include <tessera/op/gather.hpp>
 #include <tessera/op/halo.hpp>
 #include <tessera/op/halo_tensor.hpp>
+#include <tessera/op/in_place.hpp>
 #include <tessera/op/into.hpp>
 #include <tessera/op/irregular.hpp>
 #include <tessera/op/logic.hpp>

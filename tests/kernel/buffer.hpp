@@ -46,7 +46,7 @@ inline Index pick(Random& random, Index lo, Index hi) {
 /// Small whole numbers, so that sums in any order and type are exact.
 template <class T> std::vector<T> small_numbers(Random& random, Index n) {
   std::vector<T> values(static_cast<std::size_t>(n));
-  for (T& value : values) value = static_cast<T>(pick(random, -9, 9));
+  for (T& value : values) value = static_cast<T>(static_cast<std::int8_t>(pick(random, -9, 9)));
   return values;
 }
 

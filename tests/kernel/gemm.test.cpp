@@ -225,3 +225,77 @@ TEST_CASE("several threads may multiply at once") {
     CHECK(wrong == std::vector<int>(4, 0));
   }
 }
+
+namespace {
+/// A row times a column at strides, with and without what was there.
+template <class T> void check_dot(Random& random, Index k) {
+  for (const bool transpose_a : {false, true})
+    for (const bool transpose_b : {false, true}) {
+      Gemm g = dense(1, 1, k, transpose_a, transpose_b);
+      if (transpose_a) g.lda += 2;
+      if (!transpose_b) g.ldb += pick(random, 0, 1);
+      g.batch = {3};
+      g.batch_a = {transpose_a ? g.lda * max_of(1, k) : g.lda};
+      g.batch_b = {transpose_b ? g.ldb : g.ldb * max_of(1, k)};
+      g.batch_c = {2};
+      check<T>(random, g, false);
+      check<T>(random, g, true);
+    }
+}
+}  // namespace
+
+TEST_CASE("a row times a column, of every type, length and stride") {
+  Random random(8);
+  for (const Index k : {0, 1, 2, 15, 16, 31, 33, 64, 255, 257, 2047, 2049, 4100}) {
+    check_dot<float>(random, k);
+    check_dot<double>(random, k);
+    check_dot<complex<float>>(random, k);
+    check_dot<complex<double>>(random, k);
+    check_dot<std::int8_t>(random, k);
+    check_dot<std::int16_t>(random, k);
+    check_dot<std::int32_t>(random, k);
+    check_dot<std::int64_t>(random, k);
+    check_dot<std::uint8_t>(random, k);
+  }
+}
+
+TEST_CASE("long sums of products are kept wide, and in the same order by any number of threads") {
+  // 300000 products 1 are 300000 in every type that has it: a half is 65504 at most, and a sum in
+  // bfloat16 or float would stay at 256 or 2^24.
+  const auto total = [](auto one, Index k) {
+    using T = decltype(one);
+    const std::vector<T> ones(static_cast<std::size_t>(k), one);
+    const Buffer<T> a(ones), b(ones), c(std::vector<T>(1));
+    gemm(dtype_of<T>, dense(1, 1, k), a.data(), b.data(), c.data());
+    return c.values()[0];
+  };
+  CHECK(static_cast<float>(total(tessera::half(0.25f), 300000)) == 18752.0f);  // 18750, rounded
+  CHECK(static_cast<float>(total(bfloat16(1.0f), 300000)) ==
+        static_cast<float>(bfloat16(300000.0f)));
+  CHECK(total(1.0f, (Index{1} << 24) + 65536) == 16842752.0f);
+  CHECK(total(1.0, 300001) == 300001);
+  CHECK(total(std::int8_t{1}, 300001) == static_cast<std::int8_t>(300001));
+  CHECK(total(std::int64_t{3}, 300001) == 2700009);
+
+  Random random(9);
+  const Index k = 700001;
+  std::vector<float> x, y;
+  double exact = 0;
+  for (Index i = 0; i < k; ++i) {
+    x.push_back(static_cast<float>(pick(random, -1000, 1000)) / 7);
+    y.push_back(static_cast<float>(pick(random, -1000, 1000)) / 3);
+    exact += static_cast<double>(x.back()) * static_cast<double>(y.back());
+  }
+  const Buffer<float> a(x), b(y), c(std::vector<float>(1));
+  gemm(DType::f32, dense(1, 1, k), a.data(), b.data(), c.data());
+  CHECK(c.values()[0] == doctest::Approx(exact).epsilon(1e-5));
+  // What launch does with several threads: each chunk by itself.
+  const detail::GemmShape g = detail::gemm_shape(dense(1, 1, k));
+  const detail::DotBatch<float> batch{g, false, x.data(), y.data(), nullptr};
+  std::vector<double> totals(11);
+  const detail::DotChunks<float> chunks{batch.at(0), k, 65536, totals.data()};
+  for (Index i = 10; i >= 0; --i) chunks.run(i, i + 1);
+  double in_order = 0;
+  for (const double each : totals) in_order += each;
+  CHECK(c.values()[0] == static_cast<float>(in_order));
+}

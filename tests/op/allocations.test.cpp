@@ -76,6 +76,10 @@ TEST_CASE("a repeated operator allocates nothing") {
       CHECK(allocations_of([&] { map_into(y, fn::Add{}, a, b); }) == 0);
       CHECK(allocations_of([&] { map_into(y, fn::GeluGradient{}, a); }) == 0);
       CHECK(allocations_of([&] { reduce_into<Sum, "ij->i">(u, a); }) == 0);
+      CHECK(allocations_of([&] { y += a; }) == 0);
+      CHECK(allocations_of([&] { y -= b, y *= 0.5f, y /= y; }) == 0);
+      CHECK(allocations_of([&] { axpy(0.5f, a, y); }) == 0);
+      CHECK(allocations_of([&] { dot(a, b); }) == 0);
       CHECK(allocations_of([&] { a + bias; }) == 0);
       CHECK(allocations_of([&] { einsum<"ij,jk->ik">(a, w); }) == 0);
       CHECK(allocations_of([&] { einsum<"ij,jk->ik", P<data, _, Unreduced<Sum, model>>>(a, w); }) ==

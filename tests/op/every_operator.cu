@@ -65,7 +65,14 @@ template <class T> void every_creation(const ProcessMesh<Grid>& mesh) {
   const auto y = full_like(x, T(2)) * zeros_like(x) + ones_like(x);
   const auto a = arange<Tensor<T, data>>(mesh, 3, 20, 4);
   const auto b = linspace<Tensor<T, data>>(mesh, 0, 4, 5);
-  const DynamicTensor d = arange<T>(mesh.core(), Sharding{{0}}, 5);
+  DynamicTensor d = arange<T>(mesh.core(), Sharding{{0}}, 5);
+  auto c = empty_like(a);
+  map_into(c, fn::Add{}, a, b);
+  ((c += b) -= a) *= 2;
+  axpy(2, a, c /= b);
+  axpy(2, d, d += d);
+  map_into<T>("i,i->i", d, fn::Multiply{}, d, d);
+  print(dot(a, c));
   fmt::print(
       fmt::runtime("{}{}{}{}"), x + y, a + b, empty_like(b).size(),
       gather<T>(ones_like(d)).values.size() +

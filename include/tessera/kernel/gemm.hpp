@@ -11,7 +11,8 @@
 ///
 /// Laws: k == 0 gives zeros (or leaves C, with beta 1); with beta 0, what C held does not matter,
 /// NaN or not; integers are exact modulo 2^bits; half types are
-/// summed in float and rounded once.
+/// summed in float and rounded once. A row times a column (kernel/detail/dot.hpp) is summed in
+/// double.
 #include <algorithm>
 #include <string>
 #include <type_traits>
@@ -21,6 +22,7 @@
 #include <tessera/base/error.hpp>
 #include <tessera/kernel/detail/blas.hpp>
 #include <tessera/kernel/detail/cublas.hpp>
+#include <tessera/kernel/detail/dot.hpp>
 #include <tessera/kernel/detail/gemm_shape.hpp>
 #include <tessera/kernel/detail/gemm_tiles.hpp>
 #include <tessera/kernel/elements.hpp>
@@ -182,6 +184,8 @@ void gemm_elements(const GemmShape& g, double beta, const void* a, const void* b
   const T* x = static_cast<const T*>(a);
   const T* y = static_cast<const T*>(b);
   T* z = static_cast<T*>(c);
+  if constexpr (kernels_on_host)
+    if (g.m == 1 && g.n == 1 && g.k > 0) return dot_host(g, beta != 0, x, y, z);
   if constexpr (IntegerElement<T>)
     gemm_tiles<std::make_unsigned_t<T>>(g, beta != 0, a, b, c);
   else if constexpr (sizeof(T) > 2)

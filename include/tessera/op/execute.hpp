@@ -406,7 +406,7 @@ inline void require_one_mesh(const OperandList& operands, CallSite site) {
 
 /// Throws unless `into` can take the result of a plan over these operands: it lies on their mesh,
 /// is what the plan makes, and shares no memory with an operand other than the last one of a plan
-/// that adds to it.
+/// that adds to it, or one of a map that is the destination itself.
 inline void require_destination(const Plan& plan, const OperandList& operands,
                                 const TensorCore& into, CallSite site) {
   const auto label = [&] { return std::string(site.label); };
@@ -430,10 +430,17 @@ inline void require_destination(const Plan& plan, const OperandList& operands,
                          to_string(into.storage()->user()) +
                          " and has not been waited for; wait for it first",
                      site.where);
-  const int read = operands.size() - (plan.destination == Destination::accumulated ? 1 : 0);
+  const bool reads = plan.destination == Destination::accumulated;
+  const bool elementwise = plan.kind == OperatorKind::map;
+  const int read = operands.size() - (reads && !elementwise ? 1 : 0);
+  // Elementwise, what lies as the result does is read before it is written.
+  const auto lies_alike = [&](const TensorCore& t) {
+    return elementwise && reads && t.storage() == into.storage() && t.desc() == into.desc();
+  };
   for (int i = 0; i < read; ++i)
-    if (into.storage() == operands[i]->storage() ||
-        (!into.dry() && begins(into) < ends(*operands[i]) && begins(*operands[i]) < ends(into)))
+    if (!lies_alike(*operands[i]) &&
+        (into.storage() == operands[i]->storage() ||
+         (!into.dry() && begins(into) < ends(*operands[i]) && begins(*operands[i]) < ends(into))))
       throw UsageError(label() + ": the destination shares its memory with operand " +
                            std::to_string(i + 1) +
                            ", which is read while the destination is written; give a tensor of "

@@ -9,7 +9,7 @@
 ///
 /// Laws: the destination gets what the operator of the same name returns, under the destination's
 /// own spec; its memory stays where it is; a destination that shares memory with an operand is
-/// refused.
+/// refused, but that map_into may read the destination itself: map_into(y, fn::Add{}, y, x).
 #include <tessera/kernel/functions/arithmetic.hpp>
 #include <tessera/op/einsum.hpp>
 #include <tessera/op/map.hpp>
@@ -23,6 +23,14 @@ inline Extras into(const TensorCore& destination) {
   Extras extras;
   extras.into = &destination;
   extras.destination = Destination::given;
+  return extras;
+}
+
+/// Of a map, which may read its destination too.
+inline Extras into(const TensorCore& destination, const OperandList& operands) {
+  Extras extras = into(destination);
+  for (const TensorCore* operand : operands)
+    if (operand->storage() == destination.storage()) extras.destination = Destination::accumulated;
   return extras;
 }
 
@@ -116,7 +124,8 @@ void transpose_into(Y& y, const X& x, Where where = Where::here()) {
                           {E.view(), where, detail::bound<Typed, Bound>()}, detail::into(y.core()));
 }
 
-/// Writes f(x...) to y elementwise, dimensions lined up from the right, under y's spec.
+/// Writes f(x...) to y elementwise, dimensions lined up from the right, under y's spec. An operand
+/// may be y itself.
 /// Communication: as map. Collective over the mesh.
 template <class Bound = NoContract, TypedTensor Y, class F, TypedTensor... X>
   requires(sizeof...(X) >= 1)
@@ -125,10 +134,11 @@ void map_into(Y& y, const F& f, const X&... x) {
   static_assert(std::is_same_v<typename Typed::result, Y>,
                 "[tessera] the destination of a map has another element type, mesh or number of "
                 "dimensions than its result; give a tensor of the result's type");
-  detail::Extras extras = detail::into(y.core());
+  const detail::OperandList operands{&x.core()...};
+  detail::Extras extras = detail::into(y.core(), operands);
   extras.kernel =
       MapKernel{&detail::MapRunner<typename Y::value_type, F, typename X::value_type...>::run, &f};
-  (void)detail::map(Typed::terms, {&x.core()...}, dtype_of<typename Y::value_type>, Typed::value,
+  (void)detail::map(Typed::terms, operands, dtype_of<typename Y::value_type>, Typed::value,
                     Typed::linearity,
                     {detail::function_name<F>(), Where{}, detail::bound<Typed, Bound>()}, extras);
 }
@@ -152,6 +162,19 @@ void reduce_into(std::string_view equation, const DynamicTensor& y, const Dynami
                  const DynamicCall& call = Where::here()) {
   (void)detail::DynamicReduce<Kind>::run(parse(equation), x.core(), y.sharding(),
                                          call.site(equation), detail::into(y.core()));
+}
+/// Operands and y are of element types T and what f returns, as in map_dynamic.
+template <class T, class F, std::same_as<DynamicTensor>... X>
+void map_into(const PlacedText& equation, const DynamicTensor& y, const F& f, const X&... x) {
+  using R = std::remove_cvref_t<decltype(f(((void)x, T{})...))>;
+  const CallSite site{detail::function_name<F>(), equation.where};
+  use_element<R>();
+  const detail::OperandList operands{&x.core()...};
+  detail::require_elements_of<T>(operands, site);
+  detail::Extras extras = detail::into(y.core(), operands);
+  extras.kernel = MapKernel{&detail::MapRunner<R, F, std::conditional_t<true, T, X>...>::run, &f};
+  (void)detail::map(parse(equation.text), operands, dtype_of<R>, y.sharding(),
+                    detail::linearity<F, std::conditional_t<true, T, X>...>, site, extras);
 }
 inline void transpose_into(std::string_view equation, const DynamicTensor& y,
                            const DynamicTensor& x, const DynamicCall& call = Where::here()) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// One matrix product on the host by BLAS, or for float by oneDNN where Tessera is built with it.
+/// One matrix product or one sum of products on the host by BLAS, products of float also by oneDNN
+/// where Tessera is built with it.
 ///
 ///     host_gemm(false, false, 2, 3, 4, a, 4, b, 3, 0.0, c, 3);
 ///
@@ -54,6 +55,23 @@ inline void blas_gemm(bool ta, bool tb, int m, int n, int k, const complex<doubl
   const complex<double> one{1};
   cblas_zgemm(CblasRowMajor, blas_transpose(ta), blas_transpose(tb), m, n, k, &one, a, lda, b, ldb,
               &beta, c, ldc);
+}
+
+/// The sum of n products, n at most some thousands: fewer than BLAS would give to threads, and
+/// without its buffers.
+inline float blas_dot(int n, const float* a, const float* b) { return cblas_sdot(n, a, 1, b, 1); }
+inline double blas_dot(int n, const double* a, const double* b) {
+  return cblas_ddot(n, a, 1, b, 1);
+}
+inline complex<float> blas_dot(int n, const complex<float>* a, const complex<float>* b) {
+  complex<float> sum;
+  cblas_cdotu_sub(n, a, 1, b, 1, &sum);
+  return sum;
+}
+inline complex<double> blas_dot(int n, const complex<double>* a, const complex<double>* b) {
+  complex<double> sum;
+  cblas_zdotu_sub(n, a, 1, b, 1, &sum);
+  return sum;
 }
 
 /// Returns whether BLAS is known to use one thread only.

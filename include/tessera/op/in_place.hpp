@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Arithmetic onto a tensor that is there already: nothing is allocated where the shardings agree.
+///
+///     velocity += gradient;   weights *= 0.5f;   weights -= bias;     // bias stretches
+///     axpy(-0.01f, gradient, weights);                                // weights -= 0.01 gradient
+///
+/// Laws: x += y leaves in x what x + y is, under x's spec, in x's memory, which all copies of x
+/// share; y may be x itself. Operators cannot carry the place of their call; their errors name the
+/// function.
+#include <concepts>
+#include <cstring>
+
+#include <tessera/op/into.hpp>
+#include <tessera/op/outside.hpp>
+
+namespace tessera {
+namespace detail {
+
+/// y + alpha x
+template <class T> struct AddMultiple {
+  static constexpr std::string_view name = "axpy";
+  static constexpr Linearity linearity = Linearity::linear;
+  T alpha;
+  KOKKOS_FORCEINLINE_FUNCTION T operator()(T x, T y) const {
+    using C = ComputeType<T>;
+    return static_cast<T>(
+        fn::Add{}(static_cast<C>(y), fn::Multiply{}(static_cast<C>(alpha), static_cast<C>(x))));
+  }
+};
+
+template <class F, TypedTensor A, class B> void apply_in_place(const F& f, A& x, const B& y) {
+  if constexpr (TypedTensor<B>) {
+    map_into(x, f, x, y);
+  } else {
+    using T = typename A::value_type;
+    map_into(x, fn::Fixed<F, 1, T>{f, scalar_as<T>(y)}, x);
+  }
+}
+
+/// f(x...) into y, elementwise from the right, all of elements T.
+template <class T, class F, std::same_as<TensorCore>... X>
+void map_elements_into(const F& f, const TensorCore& y, CallSite site, const X&... x) {
+  const OperandList operands{&x...};
+  Extras extras = into(y, operands);
+  extras.kernel = MapKernel{&MapRunner<T, F, std::conditional_t<true, T, X>...>::run, &f};
+  (void)map(broadcast_terms({x.rank()...}), operands, dtype_of<T>, y.sharding(),
+            linearity<F, std::conditional_t<true, T, X>...>, site, extras);
+}
+
+/// Calls run(T{}) with T the tensors' common number type. Throws UsageError when there is none.
+template <class Run>
+void with_common_number(const OperandList& operands, CallSite site, const Run& run) {
+  for (const TensorCore* operand : operands) {
+    const DType type = mesh_of(*operand, site).process() >= 0 ? operand->type() : DType::f32;
+    if (!is_number(type) || type != operands[0]->type())
+      throw UsageError(std::string(site.label) + ": the operands are of " +
+                           std::string(name_of(operands[0]->type())) + " and " +
+                           std::string(name_of(type)) +
+                           "; arithmetic takes numbers of one element type; cast one of them",
+                       site.where);
+  }
+  with_number_type(operands[0]->type(), run);
+}
+
+template <class F> void apply_in_place(const F& f, const DynamicTensor& x, const DynamicTensor& y) {
+  const CallSite site{function_name<F>(), Where{}};
+  with_common_number({&x.core(), &y.core()}, site, [&](auto zero) {
+    map_elements_into<decltype(zero)>(f, x.core(), site, x.core(), y.core());
+  });
+}
+/// Returns a value as an element T, which it has been found to be.
+template <class T> T element_as(const FillValue& value) {
+  T element{};
+  if (value.data() != nullptr) std::memcpy(&element, value.data(), sizeof(T));
+  return element;
+}
+template <class F, Scalar S> void apply_in_place(const F& f, const DynamicTensor& x, S y) {
+  const CallSite site{function_name<F>(), Where{}};
+  with_common_number({&x.core()}, site, [&](auto zero) {
+    using T = decltype(zero);
+    const fn::Fixed<F, 1, T> fixed{f, element_as<T>(OutsideValue(y).as(x.type(), site))};
+    map_elements_into<T>(fixed, x.core(), site, x.core());
+  });
+}
+
+/// What may stand right of an operator in place: a tensor, typed where the left one is, or a
+/// number.
+template <class A, class B>
+concept InPlace = (TypedTensor<A> || std::same_as<A, DynamicTensor>)&&(
+    TypedTensor<B> || Scalar<B> || (std::same_as<A, DynamicTensor> && std::same_as<B, A>));
+}  // namespace detail
+
+/// x becomes x + y; y is a number or a tensor that broadcasts to x's extents, of x's element type.
+/// Communication: none where y is split as x is (a stretched dimension whole); else y is resharded.
+/// Collective over the mesh. Throws ShapeError when y does not broadcast to x.
+template <class A, class B>
+requires detail::InPlace<A, B> A& operator+=(A& x, const B& y) {
+  detail::apply_in_place(fn::Add{}, x, y);
+  return x;
+}
+template <class A, class B>
+requires detail::InPlace<A, B> A& operator-=(A& x, const B& y) {
+  detail::apply_in_place(fn::Subtract{}, x, y);
+  return x;
+}
+template <class A, class B>
+requires detail::InPlace<A, B> A& operator*=(A& x, const B& y) {
+  detail::apply_in_place(fn::Multiply{}, x, y);
+  return x;
+}
+template <class A, class B>
+requires detail::InPlace<A, B> A& operator/=(A& x, const B& y) {
+  detail::apply_in_place(fn::Divide{}, x, y);
+  return x;
+}
+
+/// y becomes y + alpha x, rounded once; x broadcasts to y. Communication and errors: as y += x.
+template <Scalar S, TypedTensor X, TypedTensor Y> void axpy(S alpha, const X& x, Y& y) {
+  using T = typename Y::value_type;
+  map_into(y, detail::AddMultiple<T>{detail::scalar_as<T>(alpha)}, x, y);
+}
+template <Scalar S, std::same_as<DynamicTensor> X>
+void axpy(S alpha, const X& x, const X& y, Where where = Where::here()) {
+  const CallSite site{"axpy", where};
+  detail::with_common_number({&y.core(), &x.core()}, site, [&](auto zero) {
+    using T = decltype(zero);
+    const detail::AddMultiple<T> f{detail::element_as<T>(OutsideValue(alpha).as(y.type(), site))};
+    detail::map_elements_into<T>(f, y.core(), site, x.core(), y.core());
+  });
+}
+
+}  // namespace tessera
