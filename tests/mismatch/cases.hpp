@@ -29,10 +29,14 @@ struct Part {
   MeshSizes<Grid> size;
   bool odd = false;  ///< this process deviates
   Check check = Check::communicating;
+  Windows windows = Windows::automatic;
+  Wait wait = Wait::automatic;
 
   ProcessMesh<Grid> mesh() const {
     MeshOptions options;
     options.check = check;
+    options.windows = windows;
+    options.wait = wait;
     return make_mesh<Grid>(world, size, options);
   }
 };

@@ -16,10 +16,11 @@
 #include <cstdlib>
 #include <fstream>
 #include <functional>
+#include <random>
 #include <stdexcept>
 #include <thread>
 
-#include "mismatch/cases.hpp"
+#include "mismatch/divergence.hpp"
 #include "support/pmpi.hpp"
 
 using namespace mismatch;
@@ -84,6 +85,12 @@ struct Thrower {
 void throw_planted() { throw std::runtime_error("planted"); }
 void never_throws() noexcept { throw_planted(); }
 
+/// The driver counts the time from here to the end of the job.
+void diverges() {
+  std::printf("diverges at %lld\n", static_cast<long long>(detail::steady_nanoseconds()));
+  std::fflush(stdout);
+}
+
 std::vector<Job> all_jobs() {
   std::vector<Job> jobs;
   // ---- other calls, other meshes: the program is the same as on loopback
@@ -107,6 +114,30 @@ std::vector<Job> all_jobs() {
   for (const Deviation& d : different_meshes) {
     add(d);
     jobs.back().says.pop_back();  // typed make_mesh of sizes has no place
+  }
+
+  // ---- the same by default, where nobody has asked for checks: a sample of what loopback does
+  std::mt19937 random(11);
+  for (int i = 0; i < 18; ++i) {
+    Divergence d{static_cast<Way>(i % 6), static_cast<int>(random() % divergence_length)};
+    d.regular = static_cast<int>(random() % kind_count);
+    d.odd = (d.regular + 1 + static_cast<int>(random() % (kind_count - 1))) % kind_count;
+    const int processes = i < 6 ? 2 : 2 + static_cast<int>(random() % 7);
+    const int odd = static_cast<int>(random() % static_cast<unsigned>(processes));
+    const Wait wait = i % 4 == 3 ? Wait::spin : Wait::nap;
+    const Windows windows = random() % 2 == 0 ? Windows::on : Windows::off;
+    const auto words = words_of(d);
+    jobs.push_back({"default: " + std::string(way_names[static_cast<std::size_t>(d.way)]) + " at " +
+                        std::to_string(d.at) + " of " + std::to_string(processes) + ", windows " +
+                        std::string(name_of(windows)) + ", " + std::string(name_of(wait)),
+                    processes,
+                    [=](Environment& env) {
+                      run(d,
+                          {env.world(), sizes<Grid>(processes, 1), env.rank() == odd, Check::normal,
+                           windows, wait},
+                          [] { diverges(); });
+                    },
+                    {"^[tessera] process ", words[0], words[1], "(at divergence.hpp:"}});
   }
 
   // ---- a process that throws, dies or leaves
@@ -208,23 +239,32 @@ std::vector<Job> all_jobs() {
       "waits for a signal", [](const Mesh&) { pause(); }, "left ", limit(1));
   late(
       "ends MPI", [](const Mesh&) { MPI_Finalize(); }, "left ", limit(1));
-  jobs.push_back({"returns early",
-                  3,
-                  [](Environment& env) {
-                    const auto x = matrix(make_mesh<Grid>(env, sizes<Grid>(3, 1), limit(1)));
-                    if (env.rank() == 1) return;
-                    reshard(x, whole(2));
-                  },
-                  {"has waited longer than the limit of 1 s", "process 1: has ended"}});
+  jobs.push_back(
+      {"returns early",
+       3,
+       [](Environment& env) {
+         const auto x = matrix(make_mesh<Grid>(env, sizes<Grid>(3, 1), limit(100)));
+         if (env.rank() == 1) {
+           diverges();
+           return;
+         }
+         reshard(x, whole(2));
+       },
+       {"^[tessera] process 1 has ended, but process ", "process 1: has ended; ",
+        "process 0: waits in ", "(at mismatch.cpp:", "reshard of float 6x6 P<rows,_> to P<_,_>"}});
   jobs.push_back({"makes a mesh more",
                   2,
                   [](Environment& env) {
-                    const auto mesh = make_mesh<Grid>(env, sizes<Grid>(2, 1), limit(1));
+                    const auto mesh = make_mesh<Grid>(env, sizes<Grid>(2, 1), limit(100));
                     const auto x = matrix(mesh);
-                    if (env.rank() == 1) make_mesh<Grid>(env, sizes<Grid>(2, 1), limit(1));
+                    if (env.rank() == 1) {
+                      diverges();
+                      make_mesh<Grid>(env, sizes<Grid>(2, 1), limit(100));
+                    }
                     reshard(x, whole(2));
                   },
-                  {"has waited longer than the limit of 1 s", "process 0: waits in "}});
+                  {"^[tessera] process ", "stands in another call than process ",
+                   "process 0: waits in ", "process 1: waits in the making of a mesh"}});
   jobs.push_back({"makes no mesh",
                   2,
                   [](Environment& env) {
@@ -284,7 +324,7 @@ std::vector<Job> all_jobs() {
                     2,
                     [odd](Environment& env) {
                       MeshOptions options = limit(1);
-                      options.check = Check::normal;
+                      options.check = Check::light;
                       const auto mesh = make_mesh<Grid>(env, sizes<Grid>(2, 1), options);
                       odd(matrix(mesh, DType::f32, {64, 6}), env.rank() == 1);
                       mesh.core()->barrier();
@@ -320,6 +360,7 @@ std::vector<Job> all_jobs() {
 // -----------------------------------------------------------------------------------
 
 struct Outcome {
+  double since = 0;  ///< seconds from where a process said that it diverges to the end
   int code = 0;
   bool in_time = true;
   std::string output;
@@ -367,6 +408,10 @@ Outcome run(std::vector<std::string> words, double seconds) {
   close(ends[0]);
   int status = 0;
   waitpid(child, &status, 0);
+  constexpr std::string_view mark = "diverges at ";
+  if (const auto at = outcome.output.find(mark); at != std::string::npos)
+    outcome.since = 1e-9 * static_cast<double>(detail::steady_nanoseconds() -
+                                               std::stoll(outcome.output.substr(at + mark.size())));
   outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return outcome;
 }
@@ -406,6 +451,7 @@ std::string survivors(const std::string& path, int expected) {
 /// Returns what is wrong with how a job ended, or nothing.
 std::string wrong(const Job& job, const Outcome& outcome, const std::string& path) {
   if (!outcome.in_time) return "it did not end";
+  if (outcome.since > 5) return "it took too long after it diverged";
   if (job.code >= 0 ? outcome.code != job.code : outcome.code == 0)
     return "it ended with code " + std::to_string(outcome.code);
   int messages = 0;
@@ -442,8 +488,10 @@ int drive(const std::string& self, int part, int parts, const std::vector<std::s
     const double seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     const std::string text = wrong(jobs[i], outcome, path);
-    std::printf("%-45s %4.1f s  %s\n", jobs[i].name.c_str(), seconds,
+    std::printf("%-45s %4.1f s  %s", jobs[i].name.c_str(), seconds,
                 text.empty() ? "as it should" : text.c_str());
+    if (outcome.since > 0) std::printf(", %.2f s after it diverged", outcome.since);
+    std::printf("\n");
     if (!text.empty()) std::printf("%s\n", outcome.output.c_str());
     std::fflush(stdout);
     failed += text.empty() ? 0 : 1;

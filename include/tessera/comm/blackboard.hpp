@@ -9,6 +9,7 @@
 ///     board.leave(rank);   board.report();       // one line a process
 ///
 /// Laws: writing never waits; what is read is what was written once the writer is quiet.
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -21,8 +22,17 @@
 #include <vector>
 
 #include <tessera/base/where.hpp>
+#include <tessera/comm/detail/trail.hpp>
 
 namespace tessera {
+
+/// Which operator of a mesh a call belongs to (comm/detail/mesh_history.hpp), and which records of
+/// the board are the mesh's.
+struct CallPlace {
+  std::uint64_t mesh = 0;  ///< 0: none that is known
+  std::uint64_t ordinal = 0;
+  std::uint64_t members[2] = {};  ///< a bit for each record; none when there are too many
+};
 
 /// What a process says about the call that it begins.
 struct CallNote {
@@ -30,6 +40,7 @@ struct CallNote {
   Where where;             ///< of the user's call
   std::string_view kind;   ///< e.g. all-gather
   std::string_view over;   ///< names of the group's axes
+  CallPlace place = {};
 };
 
 namespace detail {
@@ -48,6 +59,7 @@ struct CallState {
   std::uint64_t calls = 0;
   Activity activity = Activity::none;
   std::int32_t line = 0;
+  CallPlace place;
   char label[96] = {};
   char file[48] = {};
   char kind[24] = {};
@@ -85,19 +97,29 @@ class Blackboard {
  public:
   /// Returns how much zeroed memory `records` records take.
   static constexpr std::size_t bytes_for(int records) {
-    return sizeof(detail::BlackboardHead) +
-           static_cast<std::size_t>(records) * sizeof(detail::CallRecord);
+    return sizeof(detail::BlackboardHead) + static_cast<std::size_t>(records) * bytes_of_one;
   }
 
-  /// `slot[r]` is the record of process r in `memory`, or -1 when it is on another node.
+  /// `slot[r]` is the record of process r in `memory`, or -1 when it is on another node; those that
+  /// are here are 0, 1, ... in some order.
   Blackboard(void* memory, std::vector<int> slot)
       : head_(static_cast<detail::BlackboardHead*>(memory)),
         records_(reinterpret_cast<detail::CallRecord*>(static_cast<char*>(memory) +
                                                        sizeof(detail::BlackboardHead))),
+        trails_(reinterpret_cast<detail::Trail*>(
+            records_ + std::count_if(slot.begin(), slot.end(), [](int at) { return at >= 0; }))),
         slot_(std::move(slot)),
-        written_(slot_.size()) {}
+        written_(slot_.size()),
+        meshes_(slot_.size(), 1) {}
 
   int size() const { return static_cast<int>(slot_.size()); }
+  /// Returns which record is a process's, or -1 when it is on another node.
+  int slot(int process) const { return slot_[static_cast<std::size_t>(process)]; }
+  /// The operators that a process has begun. Only that process writes there.
+  detail::Trail& trail(int process) { return trails_[slot(process)]; }
+  const detail::Trail& trail(int process) const { return trails_[slot(process)]; }
+  /// Returns the greatest number that a mesh of this process has had.
+  std::uint64_t& last_mesh(int process) { return meshes_[static_cast<std::size_t>(process)]; }
 
   /// Process `process` begins a call. Only that process writes its record.
   void enter(int process, const CallNote& note) {
@@ -106,6 +128,7 @@ class Blackboard {
     ++state.calls;
     state.activity = detail::Activity::waits;
     state.line = note.where.line;
+    state.place = note.place;
     std::string_view file = note.where.file;
     if (const auto slash = file.rfind('/'); slash != std::string_view::npos)
       file.remove_prefix(slash + 1);
@@ -138,6 +161,10 @@ class Blackboard {
     if (state.line > 0)
       text += std::string(" (at ") + state.file + ":" + std::to_string(state.line) + ")";
     text += ", call " + std::to_string(state.calls);
+    detail::Called called;
+    if (state.place.mesh != 0 && trail(process).find(state.place.mesh, state.place.ordinal, called))
+      if (const std::string words = trail(process).text(called.text); !words.empty())
+        text += " [operator " + std::to_string(called.ordinal) + ": " + words + "]";
     if (state.activity == detail::Activity::waits) return "waits in " + text + ", for " + ago;
     if (state.activity == detail::Activity::ended) return "has ended; its last call was " + text;
     return "left " + text + ", " + ago + " ago, and has not called since";
@@ -151,18 +178,7 @@ class Blackboard {
     return text;
   }
 
- private:
-  detail::CallRecord& record(int process) const {
-    return records_[slot_[static_cast<std::size_t>(process)]];
-  }
-
-  void mark(int process, detail::Activity activity) {
-    detail::CallState& state = written_[static_cast<std::size_t>(process)];
-    state.time = detail::steady_nanoseconds();
-    state.activity = activity;
-    write(process, detail::number_words);
-  }
-
+  /// Returns what a process has said last.
   detail::CallState read(int process) const {
     const detail::CallRecord& from = record(process);
     std::uint64_t words[detail::state_words];
@@ -175,6 +191,20 @@ class Blackboard {
     detail::CallState state;
     std::memcpy(static_cast<void*>(&state), words, sizeof state);
     return state;
+  }
+
+ private:
+  static constexpr std::size_t bytes_of_one = sizeof(detail::CallRecord) + sizeof(detail::Trail);
+
+  detail::CallRecord& record(int process) const {
+    return records_[slot_[static_cast<std::size_t>(process)]];
+  }
+
+  void mark(int process, detail::Activity activity) {
+    detail::CallState& state = written_[static_cast<std::size_t>(process)];
+    state.time = detail::steady_nanoseconds();
+    state.activity = activity;
+    write(process, detail::number_words);
   }
 
   /// Writes the first `count` words of what the process has last said; mostly its texts stay.
@@ -191,8 +221,10 @@ class Blackboard {
 
   detail::BlackboardHead* head_;
   detail::CallRecord* records_;
+  detail::Trail* trails_;  ///< behind the records
   std::vector<int> slot_;
   std::vector<detail::CallState> written_;  ///< by the processes that write through this object
+  std::vector<std::uint64_t> meshes_;       ///< theirs
 };
 
 }  // namespace tessera

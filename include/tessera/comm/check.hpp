@@ -13,8 +13,9 @@
 
 namespace tessera {
 
-/// none: nothing. light: what costs nothing. normal: operands of each operator. communicating: do
-/// all processes call the same operator, with the same shapes and shardings? heavy: also each
+/// none: nothing. light: what costs nothing. normal: operands of each operator, and on a node
+/// whether all processes call the same operators (MeshCore::begin_operator; between nodes every
+/// 64th). communicating: the same at each operator, by asking all of them. heavy: also each
 /// collective, within its group, and whatever is slow.
 enum class Check : std::uint8_t { none, light, normal, communicating, heavy };
 

@@ -168,6 +168,7 @@ class Environment {
                           ": an exception leaves the scope of tessera::Environment; catch it "
                           "inside, or use tessera::run_main, which says what it is",
                       1);
+    if (depth_ == std::uncaught_exceptions()) detail::MpiContext::end_calls();
     world_.reset();
     detail::Closing::all().run();
     detail::environment_context() = nullptr;

@@ -103,6 +103,7 @@ class LoopbackSharedBlock final : public SharedBlock {
  private:
   void wait_until(Come come, const void* what) override {
     const auto start = std::chrono::steady_clock::now();
+    double look = 0.25;
     while (!come(what)) {
       std::this_thread::yield();
       if (world_->alarm().raised())
@@ -110,6 +111,13 @@ class LoopbackSharedBlock final : public SharedBlock {
                                  " failed while process " + std::to_string(process_) +
                                  " waited for others: " + world_->alarm().failure().text);
       const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - start;
+      if (waited.count() > look) {
+        look = waited.count() + 0.25;
+        if (std::string text = standstill(world_->board(), process_); !text.empty()) {
+          world_->fail({process_, LoopbackFailure::Kind::late, text, nullptr});
+          throw CommunicationError(text);
+        }
+      }
       if (time_limit_ > 0 && waited.count() > time_limit_) {
         world_->fail({process_, LoopbackFailure::Kind::late,
                       late_message(process_, time_limit_, world_->board()), nullptr});
@@ -174,6 +182,8 @@ class LoopbackTransport final : public Transport {
   int sharers() const override { return world_->size(); }
   Blackboard* blackboard() override { return &world_->board(); }
   int seat() const override { return in_world(rank_); }
+  int seat_of(int rank) const override { return in_world(rank); }
+  std::uint64_t makings_id() const override { return context_ | std::uint64_t{1} << 63; }
 
   std::shared_ptr<Group> group(const std::vector<int>& members, std::uint64_t key) override {
     for (std::size_t i = 0; i < members.size(); ++i)

@@ -20,6 +20,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -31,6 +32,8 @@
 #include <tessera/comm/detail/attachments.hpp>
 #include <tessera/comm/detail/closing.hpp>
 #include <tessera/comm/detail/heavy_check.hpp>
+#include <tessera/comm/detail/making.hpp>
+#include <tessera/comm/detail/mesh_history.hpp>
 #include <tessera/comm/detail/mix.hpp>
 #include <tessera/comm/device_memory.hpp>
 #include <tessera/comm/ledger.hpp>
@@ -125,9 +128,8 @@ class MeshCore {
   template <class Read>
   void finish(SharedBlock& block, const Call& call, std::string_view label, Where where,
               const Read& read) {
-    const detail::Publish publish(
-        transport_->blackboard(), transport_->seat(),
-        {label, where, name_of(call.kind), entry(call.group, where).over});
+    const detail::Publish publish =
+        in_call(label, where, name_of(call.kind), entry(call.group, where).over);
     guarded(label, where, [&] {
       block.wait_offered(call.receive);
       read();
@@ -138,6 +140,33 @@ class MeshCore {
   void wait_read(SharedBlock& block, const Call& call, std::uint64_t turn, std::string_view label,
                  Where where) {
     guarded(label, where, [&] { block.wait_read(call.send, turn); });
+  }
+
+  /// Returns whether processes compare what they call, and tensors remember how they came about: at
+  /// level `normal` and above, with several processes.
+  bool remembers() const { return history_.on(); }
+  /// Returns a number for one more such tensor of this process, and for one more that no operator
+  /// has made, among those with this digest.
+  std::uint64_t next_number() { return ++numbers_; }
+  std::uint64_t next_born(std::uint64_t digest) { return ++born_[digest % born_.size()]; }
+
+  /// Says which operator this process is about to run, all of it that communicates, and compares it
+  /// with what the processes of this node have said: at level `normal`; above, agree() compares. It
+  /// waits for nobody, except that every Trail::length-th operator of a mesh with several nodes is
+  /// an all-reduce of two integers, in no ledger. `description()` returns its words; it is called
+  /// seldom. Returns what stands for the operator's place among all. Collective over: all processes
+  /// of the mesh. Throws MismatchError on a process that finds another call than its own, which
+  /// ends the others' waits.
+  template <class D>
+  std::uint64_t begin_operator(const detail::OperatorMark& mark, const D& description,
+                               Where where) {
+    if (!history_.on()) return 0;
+    const std::uint64_t text = detail::mix(
+        mark.call ^ static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(where.file)),
+        static_cast<std::uint64_t>(where.line));
+    history_.write(mark, text, [&] { return detail::placed(description(), where); });
+    if (options_.check < Check::communicating) compare_histories(where);
+    return history_.place().ordinal;
   }
 
   /// Compares, at level `communicating` and above, what all processes are about to do: `digest`
@@ -154,8 +183,7 @@ class MeshCore {
   template <class D> void always_agree(std::uint64_t digest, D&& description, Where where) {
     require_usable(where);
     if (dry_ || shape_.processes() == 1) return;
-    const detail::Publish publish(transport_->blackboard(), transport_->seat(),
-                                  {"", where, "comparison of operators", "the mesh"});
+    const detail::Publish publish = in_call("", where, "comparison of operators", "the mesh");
     guarded({}, where, [&] {
       if (detail::all_equal(*control_, digest)) return;
       std::string text;
@@ -178,8 +206,8 @@ class MeshCore {
       for (int p = 0; p < shape_.processes(); ++p) all.insert(all.end(), own.begin(), own.end());
       return all;
     }
-    const detail::Publish publish(transport_->blackboard(), transport_->seat(),
-                                  {"", where, "an exchange of facts", "the mesh"});
+    begin_exchange("an exchange of facts", where);
+    const detail::Publish publish = in_call("", where, "an exchange of facts", "the mesh");
     std::vector<std::int64_t> mine = own;
     mine.push_back(process_);  // the control group may count the processes otherwise
     guarded({}, where, [&] { all = detail::gather_integers(*control_, mine, mine.size()); });
@@ -196,8 +224,8 @@ class MeshCore {
   std::int64_t least(std::int64_t own, Where where) {
     require_usable(where);
     if (dry_ || shape_.processes() == 1) return own;
-    const detail::Publish publish(transport_->blackboard(), transport_->seat(),
-                                  {"", where, "an exchange of facts", "the mesh"});
+    begin_exchange("an exchange of facts", where);
+    const detail::Publish publish = in_call("", where, "an exchange of facts", "the mesh");
     guarded({}, where, [&] {
       control_->run(detail::control_all_reduce(*control_, Reduction::min, 1), &own, &own);
     });
@@ -208,8 +236,8 @@ class MeshCore {
   /// CommunicationError.
   void barrier(Where where = Where::here()) {
     require_usable(where);
-    const detail::Publish publish(transport_->blackboard(), transport_->seat(),
-                                  {"", where, "a barrier", ""});
+    begin_exchange("a barrier", where);
+    const detail::Publish publish = in_call("", where, "a barrier", "");
     guarded("barrier", where, [&] { transport_->barrier(); });
   }
 
@@ -235,6 +263,12 @@ class MeshCore {
   }
   /// Throws UsageError unless the mesh may be used and Kokkos is not finalized.
   void require_usable(Where where) const {
+    if (thread_ != std::this_thread::get_id())
+      throw UsageError("the mesh " + to_string() +
+                           " is used by another thread than the one that made it; a process has "
+                           "one thread that calls operators, and MPI and the others wait for that "
+                           "one alone: call them there, and leave threads to kernels",
+                       where);
     if (!usable())
       throw UsageError("the mesh " + to_string() + " cannot be used: " + reason_, where);
     if (!dry_ && Kokkos::is_finalized())
@@ -246,6 +280,28 @@ class MeshCore {
   }
 
  private:
+  /// While the result lives, the blackboard says that this process is in a call.
+  detail::Publish in_call(std::string_view label, Where where, std::string_view kind,
+                          std::string_view over) const {
+    return {transport_ == nullptr ? nullptr : transport_->blackboard(),
+            transport_ == nullptr ? 0 : transport_->seat(),
+            {label, where, kind, over, history_.place()}};
+  }
+  /// Such a call of the whole mesh is compared like an operator.
+  void begin_exchange(std::string_view kind, Where where) {
+    begin_operator(
+        {detail::mix(0, kind), 0, 0}, [&] { return std::string(kind); }, where);
+  }
+  void compare_histories(Where where) {
+    if (history_.differs())
+      guarded({}, where, [&] {
+        throw MismatchError(history_.difference() + std::string(detail::same_calls_text), where);
+      });
+    if (!history_.spans_nodes() || history_.place().ordinal % detail::Trail::length != 0) return;
+    const detail::Publish publish = in_call("", where, "comparison of operators", "the mesh");
+    guarded({}, where, [&] { history_.compare_nodes(*control_); });
+  }
+
   /// What all calls have in common; `make(group)` runs or starts it.
   template <class Make>
   void make_call(const Call& call, std::string_view label, Where where, const Make& make);
@@ -297,6 +353,10 @@ class MeshCore {
   std::uint64_t closing_ = 0;
   std::map<std::uint64_t, std::shared_ptr<const void>> kept_;
   std::uint64_t last_kept_ = 0;
+  detail::MeshHistory history_;
+  std::array<std::uint64_t, 256> born_{};
+  std::uint64_t numbers_ = 0;
+  std::thread::id thread_ = std::this_thread::get_id();
 };
 
 namespace detail {
@@ -323,26 +383,9 @@ inline std::int64_t found_node_size(const Transport& given, const Transport& own
 
 }  // namespace detail
 
-// Texts are appended piece by piece: of `literal + std::string()` g++ 12 has a false -Wrestrict at
-// -O3.
+inline std::string MeshCore::axis_text(int axis) const { return detail::axis_text(axis, names_); }
 
-inline std::string MeshCore::axis_text(int axis) const {
-  if (axis < names_.size()) return std::string(names_[axis]);
-  std::string text = "axis";
-  text += std::to_string(axis);
-  return text;
-}
-
-inline std::string MeshCore::to_string() const {
-  std::string text;
-  for (int a = 0; a < shape_.rank(); ++a) {
-    if (a > 0) text += " x ";
-    text += axis_text(a);
-    text += '=';
-    text += std::to_string(shape_[a]);
-  }
-  return text;
-}
+inline std::string MeshCore::to_string() const { return detail::mesh_text(shape_, names_); }
 
 inline std::string MeshCore::axes_text(AxisSet group) const {
   std::string text;
@@ -395,8 +438,6 @@ inline MeshCore::MeshCore(std::shared_ptr<Transport> transport, MeshShape shape,
   for (const int process : options.device_assignment.processes())
     digest = detail::mix(digest, static_cast<std::uint64_t>(process));
   if (!dry_ && transport_->size() > 1) {
-    const detail::Publish publish(transport_->blackboard(), transport_->seat(),
-                                  {to_string(), where, "the making of a mesh", ""});
     if (!detail::all_equal(*control_, digest))
       detail::report_disagreement(
           *control_, digest,
@@ -430,6 +471,8 @@ inline MeshCore::MeshCore(std::shared_ptr<Transport> transport, MeshShape shape,
         detail::found_node_size(*transport, *transport_, shape_, options_);
   coordinates_ = shape_.coordinates(process_);
   processes_ = transport_->processes();
+  if (!dry_ && transport_->size() > 1 && options_.check >= Check::normal)
+    history_.open(*transport_, *control_);
   arena_ = make_arena();
   if (!dry_) detail::close_meshes_with_kokkos();
   closing_ = detail::Closing::all().enter([this] { close(); });
@@ -476,8 +519,7 @@ inline MeshCore::GroupEntry& MeshCore::entry(AxisGroup axes, Where where) {
   }
   if (*found == nullptr) {
     auto made = std::make_unique<GroupEntry>(GroupEntry{axes, nullptr, nullptr, group_text(axes)});
-    const detail::Publish publish(transport_->blackboard(), transport_->seat(),
-                                  {"", where, "the making of a group", made->over});
+    const detail::Publish publish = in_call("", where, "the making of a group", made->over);
     made->group = make_group(axes, detail::data_purpose);
     *found = std::move(made);
   }
@@ -498,8 +540,7 @@ void MeshCore::make_call(const Call& call, std::string_view label, Where where, 
                      where);
   ledger_.add(call);
   if (dry_) return;
-  const detail::Publish publish(transport_->blackboard(), transport_->seat(),
-                                {label, where, name_of(call.kind), over.over});
+  const detail::Publish publish = in_call(label, where, name_of(call.kind), over.over);
   const detail::ToolRegion region(
       [&] { return "tessera::" + std::string(name_of(call.kind)) + " over " + over.over; });
   guarded(label, where, [&] {
@@ -531,8 +572,7 @@ inline std::unique_ptr<SharedBlock> MeshCore::share(const AxisGroup& axes, const
                                                     Index bytes, Where where) {
   if (dry_ || !default_memory_is_host) return nullptr;
   GroupEntry& over = entry(axes, where);
-  const detail::Publish publish(transport_->blackboard(), transport_->seat(),
-                                {"", where, "the sharing of a block", over.over});
+  const detail::Publish publish = in_call("", where, "the sharing of a block", over.over);
   std::unique_ptr<SharedBlock> shared;
   guarded({}, where, [&] { shared = over.group->share(block, bytes); });
   return shared;
@@ -540,9 +580,7 @@ inline std::unique_ptr<SharedBlock> MeshCore::share(const AxisGroup& axes, const
 
 inline void MeshCore::finish(PendingCall& pending, const Call& call, std::string_view label,
                              Where where) {
-  const detail::Publish publish(transport_ == nullptr ? nullptr : transport_->blackboard(),
-                                transport_ == nullptr ? 0 : transport_->seat(),
-                                {label, where, name_of(call.kind), group_text(call.group)});
+  const detail::Publish publish = in_call(label, where, name_of(call.kind), group_text(call.group));
   guarded(label, where, [&] { pending.wait(); });
 }
 
@@ -556,6 +594,7 @@ inline void MeshCore::close() noexcept {
   for (auto& group : groups_) group.reset();
   divided_groups_.clear();
   control_.reset();
+  history_ = {};  // the blackboard may go before this mesh
   transport_.reset();
 }
 
@@ -574,6 +613,8 @@ inline std::shared_ptr<MeshCore> make_mesh_core(std::shared_ptr<Transport> trans
         "that are to be in the mesh, on those processes only",
         where);
   if (!transport->dry()) detail::require_kokkos(where);
+  const detail::Publish publish =
+      detail::begin_making(*transport, detail::mesh_text(shape, names), where);
   return std::make_shared<MeshCore>(std::move(transport), shape, names, options, where);
 }
 

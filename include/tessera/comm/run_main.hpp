@@ -30,6 +30,7 @@ struct Ending {
   int code = 0;         ///< 0: well; else the exit code
   bool failed = false;  ///< an exception left the program
   std::string text;
+  bool mismatch = false;  ///< other processes call something else
 };
 
 template <class F> Ending ending_of(F&& program, int rank) {
@@ -40,15 +41,18 @@ template <class F> Ending ending_of(F&& program, int rank) {
     return {2, true, failure_text(rank, std::current_exception())};
   } catch (const MeshError&) {
     return {2, true, failure_text(rank, std::current_exception())};
+  } catch (const MismatchError&) {
+    return {1, true, failure_text(rank, std::current_exception()), true};
   } catch (...) {
     return {1, true, failure_text(rank, std::current_exception())};
   }
 }
 
-/// Waits for all processes, but a process that failed only a second: the others may wait for it
-/// elsewhere. Returns the exit code of the job. Collective over: all processes.
+/// Waits for all processes, but a process that failed only a second, less when it found that the
+/// others call something else: they may wait for it elsewhere. Returns the exit code of the job.
+/// Collective over: all processes.
 inline int agree_on_ending(MpiContext& context, const Ending& own) {
-  if (Blackboard* board = context.blackboard()) board->end(context.rank());
+  if (!own.failed) MpiContext::end_calls();  // who failed says so itself
   // The lowest process that failed speaks; codes: 0 well, 2 usage, 1 other, in rising order of
   // weight.
   std::int64_t facts[2] = {own.failed ? context.rank() : context.size(), own.code == 0   ? 0
@@ -63,7 +67,7 @@ inline int agree_on_ending(MpiContext& context, const Ending& own) {
     check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
     if (done != 0) break;
     nap();
-    if (own.failed && steady_nanoseconds() - start > 1'000'000'000)
+    if (own.failed && steady_nanoseconds() - start > (own.mismatch ? 200'000'000 : 1'000'000'000))
       context.abort(own.text, own.code);
   }
   if (facts[0] == context.rank()) {

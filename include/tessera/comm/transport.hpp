@@ -247,6 +247,12 @@ class Transport {
   /// this one writes there.
   virtual Blackboard* blackboard() { return nullptr; }
   virtual int seat() const { return rank(); }
+  virtual int seat_of(int rank) const { return rank; }
+  /// Returns what stands there for the meshes that are made of this transport: a number that no
+  /// mesh has, the same on all its processes.
+  virtual std::uint64_t makings_id() const { return 1; }
+  /// Counts them.
+  std::uint64_t next_making() { return ++makings_; }
 
   /// Returns when all processes have come. Collective over: all processes.
   virtual void barrier() = 0;
@@ -257,6 +263,9 @@ class Transport {
  protected:
   /// What among() returns; the list is checked.
   virtual std::shared_ptr<Transport> subset(const std::vector<int>& members) = 0;
+
+ private:
+  std::uint64_t makings_ = 0;
 };
 
 namespace detail {

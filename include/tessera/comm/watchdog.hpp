@@ -8,7 +8,8 @@
 ///     dog.enter(600);  MPI_Barrier(comm);  dog.leave();
 ///
 /// Laws: `late` is called at most once, from another thread, and only while a call is under way;
-/// with limit 0, never.
+/// with limit 0, never. `look` is called four times a second while a call takes long: it may find
+/// sooner that the others will not come.
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -26,7 +27,8 @@ namespace tessera {
 
 class Watchdog {
  public:
-  explicit Watchdog(std::function<void()> late) : late_(std::move(late)) {}
+  explicit Watchdog(std::function<void()> late, std::function<void()> look = {})
+      : late_(std::move(late)), look_(std::move(look)) {}
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
   ~Watchdog() { stop(); }
@@ -34,12 +36,12 @@ class Watchdog {
   /// Returns the limit of the present call, seconds.
   double limit() const { return limit_.load(std::memory_order_relaxed); }
 
-  /// A call begins. The thread starts with the first one that has a limit. Only one thread of the
-  /// process may make calls.
+  /// A call begins. The thread starts with the first one that has a limit or may be looked at. Only
+  /// one thread of the process may make calls.
   void enter(double limit) {
     if (limit != limit_.load(std::memory_order_relaxed)) change_limit(limit);
     entered_.store(detail::steady_nanoseconds(), std::memory_order_relaxed);
-    if (!running_ && limit > 0) {
+    if (!running_ && (limit > 0 || look_)) {
       running_ = true;
       thread_ = std::thread([this] { watch(); });
     }
@@ -47,11 +49,11 @@ class Watchdog {
   void leave() { entered_.store(0, std::memory_order_relaxed); }
 
   /// Returns true when the present call has taken longer than its limit.
-  bool overdue() const {
+  bool overdue() const { return limit() > 0 && waited() > limit(); }
+  /// Returns how long the present call has taken, seconds.
+  double waited() const {
     const std::int64_t entered = entered_.load(std::memory_order_relaxed);
-    const double limit = this->limit();
-    return entered != 0 && limit > 0 &&
-           1e-9 * static_cast<double>(detail::steady_nanoseconds() - entered) > limit;
+    return entered == 0 ? 0 : 1e-9 * static_cast<double>(detail::steady_nanoseconds() - entered);
   }
 
   /// Ends the thread, after which nothing is watched.
@@ -78,10 +80,18 @@ class Watchdog {
   void watch() {
     std::unique_lock lock(mutex_);
     while (!stopping_) {
-      const double tenth = limit() <= 0 || limit() > 100 ? 10 : limit() < 0.2 ? 0.02 : limit() / 10;
+      const double least = look_ ? 0.25 : 10;
+      const double tenth = limit() <= 0 || limit() > 10 * least ? least
+                           : limit() < 0.2                      ? 0.02
+                                                                : limit() / 10;
       const int changes = changes_;
       wake_.wait_for(lock, std::chrono::duration<double>(tenth),
                      [&] { return stopping_ || changes_ != changes; });
+      if (!stopping_ && look_ && waited() > 0.25) {
+        lock.unlock();
+        look_();
+        lock.lock();
+      }
       if (!stopping_ && overdue()) {
         lock.unlock();
         late_();
@@ -91,6 +101,7 @@ class Watchdog {
   }
 
   std::function<void()> late_;
+  std::function<void()> look_;
   std::atomic<double> limit_{0};
   std::atomic<std::int64_t> entered_{0};
   std::mutex mutex_;

@@ -101,7 +101,7 @@ inline TensorCore reshard_between(const TensorCore& x, const Sharding& to,
   if (options.contract.bounded()) key.add(options.contract.bits());
   const OperandList operands{&x};
   return on_process(mesh, site, [&] {
-    require_agreement(operands, key, site);
+    Comparison comparison(operands, key, site);
     const Prepared& prepared = prepare(mesh, key, [&]() -> std::shared_ptr<const Plan> {
       const auto boxes = std::make_shared<const std::vector<Box>>(
           boxes_between(target.extents, to, between.shape, between.places));
@@ -110,6 +110,7 @@ inline TensorCore reshard_between(const TensorCore& x, const Sharding& to,
       require_contract(whole->plan, options.contract, mesh, site);
       return {whole, &whole->plan};
     });
+    comparison.begin(prepared);
     TensorCore result = TensorCore::make(other, target, site.where);
     const TensorCore destination(x.mesh(), prepared.plan->result_desc(), result.storage());
     execute(prepared, operands, site, 1, {}, &destination);

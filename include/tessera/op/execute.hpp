@@ -9,6 +9,7 @@
 /// memory at most; on a dry mesh it does the accounting and nothing else. A Kokkos Tools library
 /// sees one region an operator, and in it one for each call.
 #include <array>
+#include <cstdint>
 #include <initializer_list>
 #include <optional>
 #include <string>
@@ -23,6 +24,7 @@
 #include <tessera/op/detail/communication.hpp>
 #include <tessera/op/detail/compute.hpp>
 #include <tessera/op/detail/merging.hpp>
+#include <tessera/op/detail/same_calls.hpp>
 #include <tessera/op/plan_cache.hpp>
 #include <tessera/op/recording.hpp>
 #include <tessera/plan/explain.hpp>
@@ -31,8 +33,6 @@
 namespace tessera {
 
 namespace detail {
-
-using OperandList = FixedVector<const TensorCore*, max_operands>;
 
 class Execution {
  public:
@@ -331,7 +331,8 @@ class Started {
   Started& operator=(const Started&) = delete;
 
   void begin(const Prepared& prepared, const OperandList& operands, CallSite site, double scale,
-             MapKernel kernel, const void* fill = nullptr) {
+             MapKernel kernel, const void* fill = nullptr, std::uint64_t history = 0) {
+    history_ = history;
     label_ = site.label;
     site_ = {label_, site.where};
     kept_.reserve(static_cast<std::size_t>(operands.size()));
@@ -349,6 +350,7 @@ class Started {
   bool arrived_already() const { return execution_->arrived_already(); }
   TensorCore finish() {
     TensorCore result = execution_->finish();
+    remember(result, operands_, history_);
     for (const TensorCore& operand : kept_) operand.storage()->end_use();
     kept_.clear();
     return result;
@@ -362,6 +364,7 @@ class Started {
   std::vector<TensorCore> kept_;
   OperandList operands_;
   std::shared_ptr<const Prepared> prepared_;
+  std::uint64_t history_ = 0;
   std::optional<Execution> execution_;
 };
 
@@ -446,33 +449,6 @@ inline void require_destination(const Plan& plan, const OperandList& operands,
                            ", which is read while the destination is written; give a tensor of "
                            "its own memory",
                        site.where);
-}
-
-/// Checks that all processes are about to do the same, at check level `communicating`; a window
-/// begins at the same place on all.
-inline void require_agreement(const OperandList& operands, const PlanKey& key, CallSite site,
-                              const Extents* starts = nullptr) {
-  MeshCore& mesh = *operands[0]->mesh();
-  if (mesh.check() < Check::communicating) return;
-  std::uint64_t digest = key.digest();  // the name too: two functions may have one plan
-  for (int d = 0; starts != nullptr && d < starts->size(); ++d)
-    digest = (digest ^ static_cast<std::uint64_t>((*starts)[d])) * 0x9E37'79B9'7F4A'7C15u;
-  for (char c : site.label) digest = (digest ^ static_cast<unsigned char>(c)) * 0x100'0000'01B3u;
-  mesh.agree(
-      digest,
-      [&] {
-        std::string text(site.label);
-        if (text != key.verb() && !text.starts_with(key.verb()))
-          text = std::string(key.verb()) + " " + text;
-        for (int i = 0; i < operands.size(); ++i)
-          text += (i == 0 ? " of " : " and ") + to_string(operands[i]->desc(), mesh.names());
-        text += key.arguments();
-        if (key.result().rank() > 0) text += " to " + to_string(key.result(), mesh.names());
-        for (int d = 0; starts != nullptr && d < starts->size(); ++d)
-          text += (d == 0 ? " from index " : ", ") + std::to_string((*starts)[d]);
-        return text;
-      },
-      site.where);
 }
 
 /// Returns "tessera::einsum ij,jk->ik", "tessera::reduce sum ij->i", "tessera::reshard": what

@@ -163,11 +163,16 @@ inline TensorCore from_irregular(const std::shared_ptr<MeshCore>& mesh, const Te
       prepare_irregular(*mesh, key, desc, boxes, true, site, [&](std::span<const Box> list) {
         return plan_from_boxes(desc, list, mesh->shape(), mesh->process(), plan_options(*mesh));
       });
-  const TensorCore operand(mesh, {desc.type, desc.extents, Sharding::replicated(desc.rank())},
-                           std::make_shared<Storage>(mesh, data, std::move(owner)));
+  const TensorCore operand =
+      TensorCore::born({mesh,
+                        {desc.type, desc.extents, Sharding::replicated(desc.rank())},
+                        std::make_shared<Storage>(mesh, data, std::move(owner))});
   const OperandList operands{&operand};
-  require_agreement(operands, key, site);
-  return execute(prepared, operands, site);
+  Comparison comparison(operands, key, site);
+  comparison.begin(prepared);
+  TensorCore result = execute(prepared, operands, site);
+  remember(result, operands, comparison.history());
+  return result;
 }
 
 inline void to_irregular(const TensorCore& x, const Irregular& irregular, void* data, Index given,
@@ -180,7 +185,8 @@ inline void to_irregular(const TensorCore& x, const Irregular& irregular, void* 
         return plan_to_boxes(x.desc(), list, mesh->shape(), mesh->process(), plan_options(*mesh));
       });
   const OperandList operands{&x};
-  require_agreement(operands, key, site);
+  Comparison comparison(operands, key, site);
+  comparison.begin(prepared);
   const TensorCore destination(mesh, prepared.plan->result_desc(),
                                std::make_shared<Storage>(mesh, data, nullptr));
   execute(prepared, operands, site, 1, {}, &destination);

@@ -126,7 +126,7 @@ TensorCore run_operator(PlanKey& key, const OperandList& operands, CallSite site
   if (options.contract.bounded()) key.add(options.contract.bits());
   return on_process(mesh, site, [&] {
     require_one_mesh(operands, site);
-    require_agreement(operands, key, site, extras.starts);
+    Comparison comparison(operands, key, site, extras.starts);
     try {
       const Prepared& prepared = prepare(mesh, key, [&] {
         const Plan plan = make(options);
@@ -134,20 +134,32 @@ TensorCore run_operator(PlanKey& key, const OperandList& operands, CallSite site
         return plan;
       });
       if (extras.into != nullptr) require_destination(*prepared.plan, operands, *extras.into, site);
+      comparison.begin(prepared);
+      const std::uint64_t history = comparison.history();
       if (extras.started != nullptr) {
-        extras.started->begin(prepared, operands, site, extras.scale, extras.kernel, extras.fill);
+        extras.started->begin(prepared, operands, site, extras.scale, extras.kernel, extras.fill,
+                              history);
         return TensorCore();
       }
       if (extras.also != nullptr) {
         Execution execution(prepared, operands, site, extras.scale, extras.kernel, nullptr,
                             extras.fill);
         TensorCore first = execution.run();
-        for (int i = 1; i < extras.targets->size(); ++i)
+        remember(first, operands, history);
+        for (int i = 1; i < extras.targets->size(); ++i) {
           extras.also->push_back(execution.also(i - 1, (*extras.targets)[i]));
+          remember(extras.also->back(), operands,
+                   history == 0 ? 0 : mix(history, static_cast<std::uint64_t>(i)));
+        }
         return first;
       }
-      return execute(prepared, operands, site, extras.scale, extras.kernel, extras.into,
-                     extras.fill, extras.portable, extras.starts);
+      TensorCore result = execute(prepared, operands, site, extras.scale, extras.kernel,
+                                  extras.into, extras.fill, extras.portable, extras.starts);
+      if (extras.into == nullptr)
+        remember(result, operands, history);
+      else if (history != 0 && result.storage() != nullptr)
+        result.storage()->set_history(history);
+      return result;
     } catch (const std::length_error&) {
       throw ShapeError(std::string(site.label) + ": the plan needs more than the " +
                        std::to_string(Plan::max_steps) +

@@ -117,6 +117,7 @@ struct Prepared : std::enable_shared_from_this<Prepared> {
   std::vector<StepWork> work;
   /// Of a product of three and more tensors, in place of a plan: which pairs are multiplied.
   std::shared_ptr<const EinsumOrder> order;
+  bool communicates = false;  ///< on some process: the steps are the same on all
 };
 
 namespace detail {
@@ -175,6 +176,9 @@ const Prepared& prepare(MeshCore& mesh, const PlanKey& key, const Make& make) {
     else
       prepared.plan = make();  // shared, with what it views
     prepared.work = work_of(*prepared.plan);
+    for (const Step& step : prepared.plan->steps)
+      prepared.communicates =
+          prepared.communicates || step.kind == StepKind::communicate || step.merges;
     return prepared;
   });
 }

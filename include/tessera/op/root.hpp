@@ -44,10 +44,10 @@ inline TensorCore from_root(const std::shared_ptr<MeshCore>& mesh, const TensorD
              : std::string(),
       site.where);
   const TensorDesc given{desc.type, desc.extents, Sharding::replicated(desc.rank())};
-  const TensorCore operand(
-      mesh, given,
-      std::make_shared<Storage>(mesh, mesh->process() == root ? const_cast<void*>(values) : nullptr,
-                                nullptr));
+  const TensorCore operand = TensorCore::born(
+      {mesh, given,
+       std::make_shared<Storage>(
+           mesh, mesh->process() == root ? const_cast<void*>(values) : nullptr, nullptr)});
   PlanKey key(OperatorKind::from_root);
   key.add(desc);
   key.add(static_cast<std::uint64_t>(root));
@@ -64,10 +64,11 @@ inline void to_root(const TensorCore& x, int root, void* values, CallSite site) 
   key.add(x.desc());
   key.add(static_cast<std::uint64_t>(root));
   const OperandList operands{&x};
-  require_agreement(operands, key, site);
+  Comparison comparison(operands, key, site);
   const Prepared& prepared = prepare(*mesh, key, [&] {
     return plan_to_root(x.desc(), root, mesh->shape(), mesh->process(), plan_options(*mesh));
   });
+  comparison.begin(prepared);
   const TensorCore destination(mesh, prepared.plan->result_desc(),
                                std::make_shared<Storage>(mesh, values, nullptr));
   execute(prepared, operands, site, 1, {}, &destination);

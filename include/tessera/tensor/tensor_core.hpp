@@ -58,6 +58,15 @@ class Storage {
   bool in_use() const { return users_ > 0; }
   Where user() const { return user_; }
 
+  /// What stands for the values: equal on all processes that came by them in the same way, 0 where
+  /// nobody compares (MeshCore::remembers). The number counts such blocks of this process.
+  std::uint64_t history() const { return history_; }
+  std::uint64_t number() const { return number_; }
+  void set_history(std::uint64_t history) {
+    history_ = history;
+    if (history != 0) number_ = mesh_->next_number();
+  }
+
  private:
   std::shared_ptr<MeshCore> mesh_;
   Block block_;
@@ -66,6 +75,8 @@ class Storage {
   bool adopted_ = false;
   int users_ = 0;
   Where user_;
+  std::uint64_t history_ = 0;
+  std::uint64_t number_ = 0;
 };
 
 namespace detail {
@@ -88,13 +99,24 @@ class TensorCore {
   static TensorCore make(const std::shared_ptr<MeshCore>& mesh, const TensorDesc& desc,
                          Where where = {}) {
     check_desc(*mesh, desc, where);
-    return {mesh, desc, detail::make_storage(mesh, local_bytes(*mesh, desc))};
+    return born({mesh, desc, detail::make_storage(mesh, local_bytes(*mesh, desc))});
   }
   /// Makes a tensor of memory that belongs to the application; `owner` keeps it alive.
   static TensorCore adopt(const std::shared_ptr<MeshCore>& mesh, const TensorDesc& desc, void* data,
                           std::shared_ptr<const void> owner, Where where = {}) {
     check_desc(*mesh, desc, where);
-    return {mesh, desc, std::make_shared<Storage>(mesh, data, std::move(owner))};
+    return born({mesh, desc, std::make_shared<Storage>(mesh, data, std::move(owner))});
+  }
+  /// Returns the tensor, whose values come from no operator: it is told from others of its element
+  /// type and extents by its turn among them.
+  static TensorCore born(TensorCore tensor) {
+    MeshCore& mesh = *tensor.mesh_;
+    if (!mesh.remembers()) return tensor;
+    std::uint64_t history = static_cast<std::uint64_t>(tensor.type());
+    for (const Index extent : tensor.extents())
+      history = detail::mix(history, static_cast<std::uint64_t>(extent));
+    tensor.storage_->set_history(detail::mix(history, mesh.next_born(history)));
+    return tensor;
   }
 
   bool defined() const { return mesh_ != nullptr; }

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <tessera/base/error.hpp>
@@ -61,6 +62,19 @@ inline std::vector<std::int64_t> gather_integers(Group& group, const std::vector
   return all;
 }
 
+/// Returns what is called and where, within what a Trail keeps of it.
+inline std::string placed(std::string text, Where where) {
+  const std::string place = where.known() ? " (at " + to_string(where) + ")" : "";
+  const std::size_t most = Trail::text_bytes - 1 - min_of(place.size(), Trail::text_bytes / 2);
+  if (text.size() > most) text.resize(most);
+  return text + place;
+}
+
+/// The rule and the way out, behind two calls that differ.
+inline constexpr std::string_view same_calls_text =
+    "; all processes must call the same operators in the same order, with the same shapes and "
+    "shardings: look for branches and sizes that depend on the process";
+
 /// Throws MismatchError, on each member, that names its own call and that of the first member that
 /// differs.
 [[noreturn]] inline void report_disagreement(Group& group, std::uint64_t digest,
@@ -82,9 +96,7 @@ inline std::vector<std::int64_t> gather_integers(Group& group, const std::vector
   while (other < group.size() - 1 && record(other)[0] == own[0]) ++other;
   throw MismatchError("process " + std::to_string(group.rank()) + " calls " + description +
                           ", but process " + std::to_string(other) + " calls " + text_of(other) +
-                          "; all processes must call the same operators in the same order, with "
-                          "the same shapes and shardings: look for "
-                          "branches and sizes that depend on the process",
+                          std::string(same_calls_text),
                       where);
 }
 

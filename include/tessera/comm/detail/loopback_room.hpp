@@ -24,6 +24,7 @@
 #include <tessera/base/error.hpp>
 #include <tessera/comm/blackboard.hpp>
 #include <tessera/comm/detail/local_collective.hpp>
+#include <tessera/comm/detail/standstill.hpp>
 #include <tessera/comm/watchdog.hpp>
 
 namespace tessera::detail {
@@ -123,10 +124,18 @@ class LoopbackRoom {
     const std::uint64_t round = round_.load();
     const auto done = [&] { return round_.load() != round || alarm_.raised(); };
     yield_until(lock, done);
-    if (time_limit <= 0)
-      changed_.wait(lock, done);
-    else if (!changed_.wait_for(lock, std::chrono::duration<double>(time_limit), done))
-      return late(late_message(members_[at(own)], time_limit, board_));
+    const auto start = std::chrono::steady_clock::now();
+    for (double waited = 0;;) {
+      constexpr double look = 0.25;
+      const double slice =
+          time_limit > 0 && time_limit - waited < look ? time_limit - waited : look;
+      if (changed_.wait_for(lock, std::chrono::duration<double>(slice), done)) break;
+      waited = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      if (time_limit > 0 && waited >= time_limit)
+        return late(late_message(members_[at(own)], time_limit, board_));
+      if (std::string text = standstill(board_, members_[at(own)]); !text.empty())
+        return late(std::move(text));
+    }
     return round_.load() == round ? Outcome::abandoned : Outcome::done;
   }
 

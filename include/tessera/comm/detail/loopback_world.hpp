@@ -9,9 +9,11 @@
 /// Laws: the first failure stays; no lock of a group is held by who calls fail or end.
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -25,8 +27,8 @@ namespace tessera::detail {
 class LoopbackWorld {
  public:
   explicit LoopbackWorld(int size)
-      : memory_((Blackboard::bytes_for(size) + sizeof(Line) - 1) / sizeof(Line)),
-        board_(memory_.data(), slots(size)),
+      : memory_(std::calloc(Blackboard::bytes_for(size) + alignment, 1)),
+        board_(aligned(memory_.get()), slots(size)),
         alarm_(size) {}
 
   int size() const { return board_.size(); }
@@ -81,10 +83,16 @@ class LoopbackWorld {
     return rooms;
   }
 
-  struct alignas(64) Line {
-    unsigned char bytes[64];
+  struct Free {
+    void operator()(void* memory) const { std::free(memory); }
   };
-  std::vector<Line> memory_;  // zeroed and aligned as a blackboard must be
+  static constexpr std::size_t alignment = 64;
+  static void* aligned(void* memory) {
+    if (memory == nullptr) throw std::bad_alloc();
+    std::size_t room = 2 * alignment;
+    return std::align(alignment, alignment, memory, room);
+  }
+  std::unique_ptr<void, Free> memory_;  // zero where it was never written, and takes no room there
   Blackboard board_;
   LoopbackAlarm alarm_;
   std::mutex mutex_;

@@ -31,6 +31,7 @@
 #include <tessera/comm/detail/launcher.hpp>
 #include <tessera/comm/detail/mpi_error.hpp>
 #include <tessera/comm/detail/mpi_types.hpp>
+#include <tessera/comm/detail/standstill.hpp>
 #include <tessera/comm/detail/variables.hpp>
 #include <tessera/comm/transport.hpp>
 #include <tessera/comm/watchdog.hpp>
@@ -133,7 +134,7 @@ class MpiContext {
  public:
   /// Collective over: the processes of `user`.
   MpiContext(MPI_Comm user, double time_limit)
-      : time_limit_(time_limit), watchdog_([this] { late(); }) {
+      : time_limit_(time_limit), watchdog_([this] { late(); }, [this] { look(); }) {
     require_mpi();
     require_whole_world();
     close_meshes_with_mpi();
@@ -157,10 +158,19 @@ class MpiContext {
     threads_ = facts[0] >= -facts[1] ? facts[0] / -facts[1] : 1;
     open_blackboard();
     closing_ = Closing::all().enter([this] { close(); }, true);
+    all_contexts().push_back(this);
   }
   MpiContext(const MpiContext&) = delete;
   MpiContext& operator=(const MpiContext&) = delete;
-  ~MpiContext() { Closing::all().leave(closing_); }  // what is left is MPI_Finalize's
+  ~MpiContext() {
+    Closing::all().leave(closing_);  // what is left is MPI_Finalize's
+    std::erase(all_contexts(), this);
+  }
+  /// Says on all blackboards that this process will make no further call.
+  static void end_calls() {
+    for (MpiContext* context : all_contexts())
+      if (context->board_ != nullptr) context->board_->end(context->rank_);
+  }
 
   MPI_Comm comm() const { return comm_; }
   MPI_Comm node() const { return node_; }
@@ -499,6 +509,14 @@ class MpiContext {
     board_ = std::make_unique<Blackboard>(private_board_.data(), slots);
   }
 
+  static std::vector<MpiContext*>& all_contexts() {
+    static std::vector<MpiContext*> all;
+    return all;
+  }
+  void look() {
+    if (const std::string text = standstill(*board_, rank_); !text.empty())
+      abort("[tessera] " + text, 1);
+  }
   void late() { abort("[tessera] " + late_message(rank_, watchdog_.limit(), *board_), 1); }
 
   MPI_Comm comm_ = MPI_COMM_NULL;

@@ -96,10 +96,11 @@ inline TensorCore halo_adjoint(const HaloBlock& block, CallSite site) {
   });
 }
 
-/// Returns the prepared exchange in place of one block or of several.
+/// Returns the prepared exchange in place of one block or of several; it has been compared with
+/// what the other processes call.
 template <class Blocks>
 const Prepared& prepare_exchange(const Blocks& blocks, bool adjoint, CallSite site,
-                                 OperandList& operands) {
+                                 OperandList& operands, AgreedExchange* agreed = nullptr) {
   MeshCore& mesh = mesh_of(blocks[0]->core, site);
   return on_process(mesh, site, [&]() -> const Prepared& {
     PlanKey key(adjoint ? OperatorKind::halo_adjoint : OperatorKind::halo);
@@ -115,8 +116,8 @@ const Prepared& prepare_exchange(const Blocks& blocks, bool adjoint, CallSite si
     const PlanOptions options = plan_options(mesh, site, {});
     if (options.contract.bounded()) key.add(options.contract.bits());
     require_one_mesh(operands, site);
-    require_agreement(operands, key, site);
-    return prepare(mesh, key, [&] {
+    Comparison comparison(operands, key, site);
+    const Prepared& prepared = prepare(mesh, key, [&] {
       require_alike(descs, site);
       if (adjoint) require_elements(check_product_type(descs[0].type), descs[0].type, site);
       const Plan plan = plan_halo_of(descs, halos, adjoint, {Corners::cheaper, true}, mesh.shape(),
@@ -124,6 +125,10 @@ const Prepared& prepare_exchange(const Blocks& blocks, bool adjoint, CallSite si
       require_contract(plan, options.contract, mesh, site);
       return plan;
     });
+    comparison.begin(prepared);
+    if (agreed != nullptr)
+      *agreed = {comparison.mark(), mesh.remembers() ? comparison.words() : std::string()};
+    return prepared;
   });
 }
 
@@ -141,11 +146,14 @@ inline void start_exchange(HaloBlock& block, bool adjoint, CallSite site) {
   const bool agreed = mesh.check() < Check::communicating && !contract_at(mesh, site).bounded();
   if (link == nullptr || !agreed) {
     OperandList operands;
-    const Prepared& prepared =
-        prepare_exchange(FixedVector<const HaloBlock*, 1>{&block}, adjoint, site, operands);
+    AgreedExchange said;
+    const Prepared& prepared = prepare_exchange(FixedVector<const HaloBlock*, 1>{&block}, adjoint,
+                                                site, operands, link == nullptr ? &said : nullptr);
     if (block.core.dry())
       return on_process(mesh, site, [&] { (void)execute(prepared, operands, site); });
-    if (link == nullptr) link = std::make_unique<HaloLink>(block.core, prepared);
+    if (link == nullptr) link = std::make_unique<HaloLink>(block.core, prepared, std::move(said));
+  } else {
+    on_process(mesh, site, [&] { link->compare(site); });
   }
   on_process(mesh, site, [&] { link->start(site); });
 }
@@ -177,8 +185,9 @@ inline TensorCore make_halo_core(const std::shared_ptr<MeshCore>& mesh, const Te
   require_halo(desc, halo, *mesh, site);
   const Box box =
       needed(halo_region(desc.extents, desc.sharding, halo), mesh->shape(), mesh->coordinates());
-  return {mesh, desc,
-          make_storage(mesh, saturating_mul(box.size(), static_cast<Index>(size_of(desc.type))))};
+  return TensorCore::born(
+      {mesh, desc,
+       make_storage(mesh, saturating_mul(box.size(), static_cast<Index>(size_of(desc.type))))});
 }
 
 }  // namespace tessera::detail

@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <tessera/kernel/prefetch.hpp>
@@ -21,16 +22,31 @@
 
 namespace tessera::detail {
 
+/// What all processes have said that they exchange, and in words.
+struct AgreedExchange {
+  OperatorMark mark;
+  std::string words;
+};
+
 class HaloLink {
  public:
   /// `core`: the extended block. `prepared`: of a plan whose only operand and result it is.
-  HaloLink(const TensorCore& core, const Prepared& prepared)
+  HaloLink(const TensorCore& core, const Prepared& prepared, AgreedExchange agreed)
       : core_(core),
         kept_(prepared.shared_from_this()),
         prepared_(prepared),
+        agreed_(std::move(agreed)),
         turns_(static_cast<std::size_t>(prepared.plan->steps.size())) {}
   HaloLink(const HaloLink&) = delete;
   HaloLink& operator=(const HaloLink&) = delete;
+
+  /// Compares with what the other processes call, as Comparison, for an exchange after the first.
+  /// Throws MismatchError.
+  void compare(CallSite site) const {
+    if (prepared_.communicates)
+      mesh().begin_operator(
+          agreed_.mark, [&] { return agreed_.words; }, site.where);
+  }
 
   /// Carries out the steps up to the first call, and starts that. Throws UsageError when one is
   /// under way.
@@ -179,6 +195,7 @@ class HaloLink {
   const TensorCore& core_;
   std::shared_ptr<const Prepared> kept_;
   const Prepared& prepared_;
+  AgreedExchange agreed_;
   std::vector<Turn> turns_;
   std::string label_;
   CallSite site_;

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Does a process wait for others that will never come? A process waits for the members of its mesh
+/// that have not begun the operator that it is in. When all of those have ended, or wait themselves
+/// in vain, elsewhere, nobody can go on, however long the limit is.
+///
+///     if (std::string text = standstill(board, rank); !text.empty()) abort(text);
+///
+/// Laws: while a process of this node that is waited for computes, or does what is not on the
+/// board, the answer is no; processes of other nodes are not looked at.
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <tessera/comm/blackboard.hpp>
+
+namespace tessera::detail {
+
+/// Returns what to say when process `process` waits in vain, else nothing. Calls younger than half
+/// a second are not judged.
+inline std::string standstill(const Blackboard& board, int process) {
+  constexpr std::int64_t young = 500'000'000;
+  const auto count = static_cast<std::size_t>(board.size());
+  const std::int64_t now = steady_nanoseconds();
+  std::vector<CallState> states(count);
+  std::vector<bool> stuck(count, false);
+  for (std::size_t p = 0; p < count; ++p) {
+    if (board.slot(static_cast<int>(p)) < 0) continue;
+    states[p] = board.read(static_cast<int>(p));
+    const CallState& state = states[p];
+    stuck[p] = state.activity == Activity::ended ||
+               (state.activity == Activity::waits && state.place.mesh != 0 &&
+                (state.place.members[0] | state.place.members[1]) != 0 && now - state.time > young);
+  }
+  const auto own = static_cast<std::size_t>(process);
+  if (!stuck[own] || states[own].activity != Activity::waits) return {};
+  /// Calls f(member) for those that have not come to where p waits, until it returns false.
+  const auto each_missing = [&](std::size_t p, const auto& f) {
+    const CallPlace& place = states[p].place;
+    for (std::size_t q = 0; q < count; ++q) {
+      const int slot = board.slot(static_cast<int>(q));
+      if (q == p || slot < 0 || slot >= 128 || (place.members[slot / 64] >> slot % 64 & 1) == 0 ||
+          board.trail(static_cast<int>(q)).has_reached(place.mesh, place.ordinal))
+        continue;
+      if (!f(q)) return;
+    }
+  };
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (std::size_t p = 0; p < count; ++p) {
+      if (!stuck[p] || states[p].activity == Activity::ended) continue;
+      bool some = false;
+      bool all = true;
+      each_missing(p, [&](std::size_t q) {
+        some = true;
+        return all = stuck[q];
+      });
+      if (some && all) continue;
+      stuck[p] = false;
+      changed = true;
+    }
+  }
+  if (!stuck[own]) return {};
+  std::size_t other = count;
+  each_missing(own, [&](std::size_t q) {
+    if (other == count || states[q].activity == Activity::ended) other = q;
+    return states[q].activity != Activity::ended;
+  });
+  const bool ended = states[other].activity == Activity::ended;
+  return "process " + std::to_string(other) +
+         (ended ? " has ended, but process " + std::to_string(process) + " waits for it"
+                : " stands in another call than process " + std::to_string(process) +
+                      ", which waits for it, and neither can go on") +
+         "; all processes must make the same calls, in the same order. What each did last:" +
+         board.report();
+}
+
+}  // namespace tessera::detail
