@@ -6,7 +6,7 @@
 #   tests/<room>/x.test.cpp       doctest, one process, no mpiexec                  program test_<room>
 #   tests/<room>/x.loopback.cpp   doctest, one process playing all processes        program test_loopback
 #   tests/<room>/x.mpi.cpp        doctest, at 1, 2, 3, 4, 6 and 8 processes         program test_mpi
-#   tests/<room>/planted/x.cpp    must end with a failure and say so, see cmake/checks/must_fail.cmake; each a program
+#   tests/<room>/planted/x.cpp    must end with a failure and say so, see cmake/checks/must_fail.cmake; together a program
 #   tests/golden/x.golden.cpp     doctest, texts compared with tests/golden/*.txt   program test_golden
 
 set(TESSERA_TEST_ENVIRONMENT ${TESSERA_ENVIRONMENT}

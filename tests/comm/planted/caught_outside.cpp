@@ -16,4 +16,5 @@ int main(int argc, char** argv) {
   } catch (const std::exception&) {
     return 0;
   }
+  return 0;
 }

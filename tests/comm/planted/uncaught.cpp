@@ -10,4 +10,5 @@ int main(int argc, char** argv) {
   Environment env(argc, argv);
   if (env.rank() == 1) throw ShapeError("a tensor of 3x4", Where{"planted.cpp", 7});
   env.world()->barrier();
+  return 0;
 }

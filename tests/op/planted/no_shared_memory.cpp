@@ -2,6 +2,7 @@
 // What: /dev/shm is full: no window, no shared arena, no common blackboard, the same results; and
 // a process that does not come is still noticed.
 // processes: 3
+// program: its own
 // says: the sum is 4950, through windows went 0 bytes, the arena's window has 0
 // says: has waited longer than the limit of 1 s
 // says: .at no_shared_memory.cpp:
