@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// A process's block as a Kokkos View with the tensor's dimensions, for kernels of one's own.
+/// A process's block as a Kokkos View or mdspan with the tensor's dimensions, for kernels of one's
+/// own.
 ///
 ///     const auto v = local_view(x);                  // v(i, j) is x at x.box() + (i, j)
 ///     const auto w = local_view<float, 2>(dynamic);
+///     const auto m = block_mdspan(x);                // a Kokkos::mdspan of the same memory
 ///
-/// Laws: the View is the block's memory, LayoutRight, in the memory of Kokkos' default execution
-/// space; it keeps nothing alive.
+/// Laws: the View and the mdspan are the block's memory, row-major, in the memory of Kokkos'
+/// default execution space; they keep nothing alive.
+#include <array>
 #include <cstddef>
 #include <string>
 #include <utility>
@@ -60,6 +63,34 @@ template <Element T, int Rank>
 LocalView<T, Rank> local_view(const DynamicTensor& x, Where where = Where::here()) {
   detail::require_rank(x.core().rank(), Rank, where);
   return detail::view_of<T, Rank>(x.data<T>(), x.box().extents());
+}
+
+/// A block of Rank dimensions that belongs to a tensor, as what the standard calls an mdspan.
+template <class T, int Rank>
+using BlockMdspan = Kokkos::mdspan<T, Kokkos::dextents<Index, static_cast<std::size_t>(Rank)>,
+                                   Kokkos::layout_right>;
+
+namespace detail {
+template <class T, int Rank> BlockMdspan<T, Rank> mdspan_of(T* data, const Extents& extents) {
+  std::array<Index, static_cast<std::size_t>(Rank)> sides{};
+  for (int d = 0; d < Rank; ++d) sides[static_cast<std::size_t>(d)] = extents[d];
+  return BlockMdspan<T, Rank>(data, Kokkos::dextents<Index, static_cast<std::size_t>(Rank)>(sides));
+}
+}  // namespace detail
+
+/// Returns this process's block: of const elements where x is const. Communication: none.
+template <TypedTensor A> BlockMdspan<typename A::value_type, A::rank> block_mdspan(A& x) {
+  return detail::mdspan_of<typename A::value_type, A::rank>(x.data(), x.box().extents());
+}
+template <TypedTensor A>
+BlockMdspan<const typename A::value_type, A::rank> block_mdspan(const A& x) {
+  return detail::mdspan_of<const typename A::value_type, A::rank>(x.data(), x.box().extents());
+}
+/// Throws UsageError when the tensor has other elements or another number of dimensions.
+template <Element T, int Rank>
+BlockMdspan<T, Rank> block_mdspan(const DynamicTensor& x, Where where = Where::here()) {
+  detail::require_rank(x.core().rank(), Rank, where);
+  return detail::mdspan_of<T, Rank>(x.data<T>(), x.box().extents());
 }
 
 }  // namespace tessera
