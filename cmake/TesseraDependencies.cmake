@@ -6,6 +6,7 @@
 # Debian packages that hold it.
 
 include(TesseraProvision)
+include(TesseraTrial)
 
 # ---- how each one is found -------------------------------------------------------------------------------------
 
@@ -91,9 +92,28 @@ endif()
 # ---- find, install, find again, fetch, give up in one sentence ------------------------------------------------
 
 macro(tessera_find_all)
+  tessera_find_blas()
+  if(TESSERA_WITH_DNNL)
+    tessera_find_dnnl()
+  endif()
+  set(tried ${wanted})  # but what the project around us has found, and MPI's wrapper, which is tried by itself
+  list(REMOVE_ITEM tried mpi)
+  foreach(dependency IN ITEMS fmt doctest benchmark)
+    if(TARGET ${dependency}::${dependency})
+      list(REMOVE_ITEM tried ${dependency})
+    endif()
+  endforeach()
+  if(TARGET Kokkos::kokkos)
+    list(REMOVE_ITEM tried kokkos)
+  endif()
+  tessera_try_all(${tried})
   set(missing)
   foreach(dependency IN LISTS wanted)
-    cmake_language(CALL tessera_find_${dependency})
+    if(dependency IN_LIST TESSERA_BROKEN)
+      set(${dependency}_here FALSE)
+    else()
+      cmake_language(CALL tessera_find_${dependency})
+    endif()
     if(NOT ${dependency}_here)
       list(APPEND missing ${dependency})
     endif()
@@ -128,6 +148,7 @@ endif()
 if(missing)
   tessera_say_what_is_missing(${missing})
 endif()
+tessera_trial_passed()
 
 # Where Kokkos has CUDA, products are cuBLAS's, which comes with CUDA, and convolutions cuDNN's if it is there.
 set(cudnn_here FALSE)

@@ -285,7 +285,9 @@ class MpiContext {
   std::uint64_t open(double time_limit) {
     require_open();
     if (size_ == 1) return 0;  // holds nothing
-    collect(time_limit);
+    // Where thousands are alive, asking about all of them each time would cost their square.
+    if (outstanding_.size() <= 1000 || opened_ - collected_ >= outstanding_.size() / 32)
+      collect(time_limit);
     outstanding_[++opened_];
     return opened_;
   }
@@ -298,6 +300,7 @@ class MpiContext {
   /// Collective over: all processes.
   void collect(double time_limit) {
     require_open();
+    collected_ = opened_;
     if (outstanding_.empty()) return;
     std::vector<int> down;
     for (const auto& entry : outstanding_) down.push_back(entry.second.first ? 1 : 0);
@@ -541,6 +544,7 @@ class MpiContext {
   std::vector<MpiWindow> spare_;
   std::map<std::uint64_t, std::pair<bool, MpiHandles>> outstanding_;
   std::uint64_t opened_ = 0;
+  std::uint64_t collected_ = 0;  ///< what opened_ was at the last collect
   static inline int communicators_ = 0;  ///< of all contexts: MPI counts them together
   std::uint64_t closing_ = 0;
   double time_limit_;
