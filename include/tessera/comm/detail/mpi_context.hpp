@@ -544,7 +544,7 @@ class MpiContext {
   std::vector<MpiWindow> spare_;
   std::map<std::uint64_t, std::pair<bool, MpiHandles>> outstanding_;
   std::uint64_t opened_ = 0;
-  std::uint64_t collected_ = 0;  ///< what opened_ was at the last collect
+  std::uint64_t collected_ = 0;          ///< what opened_ was at the last collect
   static inline int communicators_ = 0;  ///< of all contexts: MPI counts them together
   std::uint64_t closing_ = 0;
   double time_limit_;
