@@ -99,9 +99,9 @@ inline bool as_planned(const Program& step, const Ledger& counted, Index steps) 
   bool equal = true;
   for (std::uint32_t bits = 1; bits <= step.mesh.axes().bits; ++bits) {
     const auto group = AxisSet::from_bits(bits);
-    equal = equal && step.payload_bytes(group) * steps == counted.payload_bytes(group);
+    equal = equal && step.own_payload_bytes(group) * steps == counted.payload_bytes(group);
   }
-  return equal && step.payload_bytes() * steps == counted.payload_bytes();
+  return equal && step.own_payload_bytes() * steps == counted.payload_bytes();
 }
 
 /// Returns planned against counted communication of this process, a line for each group of axes.
@@ -110,8 +110,8 @@ inline std::string compare(const Program& step, const Ledger& counted, Index ste
   for (std::uint32_t bits = 1; bits <= step.mesh.axes().bits; ++bits) {
     const auto group = AxisSet::from_bits(bits);
     text += fmt::format("  over {:<11} planned {} x {} = {} bytes, counted {}\n",
-                        to_string(group, step.names()), step.payload_bytes(group), steps,
-                        step.payload_bytes(group) * steps, counted.payload_bytes(group));
+                        to_string(group, step.names()), step.own_payload_bytes(group), steps,
+                        step.own_payload_bytes(group) * steps, counted.payload_bytes(group));
   }
   return text;
 }

@@ -54,7 +54,7 @@ std::string between_case_of(const std::shared_ptr<MeshCore>& a, const std::share
   const DynamicTensor y = reshard(x, to, b);
   const Program program = recording.take();
   const Plan& plan = *program.entries().at(0).plan;
-  if (a->ledger().total().payload_bytes != plan.payload_bytes())
+  if (a->ledger().total().payload_bytes != plan.own_payload_bytes())
     return label + "the ledger and the plan differ in payload";
   if (a->arena().peak() - held != plan.peak_bytes)
     return label + "the arena's peak is not the plan's";

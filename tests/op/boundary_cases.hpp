@@ -166,7 +166,7 @@ template <class T> class BoundaryCases {
       return label + "it ran another plan than the one on paper";
     if (peak != plan.peak_bytes)
       return label + "the arena's peak is " + std::to_string(peak) + " bytes";
-    if (ledger.total().payload_bytes != plan.payload_bytes())
+    if (ledger.total().payload_bytes != plan.own_payload_bytes())
       return label + "the ledger has " + std::to_string(ledger.total().payload_bytes) + " bytes";
     std::vector<Call> planned;
     for (const Step& step : plan.steps)

@@ -133,9 +133,9 @@ template <class T> class Trial {
                   std::to_string(plan.peak_bytes));
     if (kept != (plan.result < plan.operands ? 0 : arena_charge(plan.slots[plan.result].bytes)))
       return told("it keeps " + std::to_string(kept) + " bytes");
-    if (traffic.payload_bytes != plan.payload_bytes())
+    if (traffic.payload_bytes != plan.own_payload_bytes())
       return told("the ledger has " + std::to_string(traffic.payload_bytes) + " bytes, not " +
-                  std::to_string(plan.payload_bytes()));
+                  std::to_string(plan.own_payload_bytes()));
     if (traffic.network_bytes != plan.network_bytes())
       return told("between nodes the ledger has " + std::to_string(traffic.network_bytes) +
                   " bytes, not " + std::to_string(plan.network_bytes()));

@@ -63,7 +63,7 @@ inline std::string run_row(const std::shared_ptr<MeshCore>& mesh, const Conforma
   mesh->ledger().reset();
   const DynamicTensor y = run();
   Index payload = 0;
-  for (const Plan& plan : plans) payload += plan.payload_bytes();
+  for (const Plan& plan : plans) payload += plan.own_payload_bytes();
   if (mesh->ledger().payload_bytes() != payload) return label + "the ledger differs from the plans";
   if (!(y.sharding() == row.out)) return label + "the result is sharded otherwise";
   const std::string differs = difference(gather<T>(y).values, expected.values, 0);

@@ -78,7 +78,7 @@ TEST_CASE(
               y = tessera::einsum(equation, {x[0], x[1], x[2], x[3], x[4]}, out);
           }
           const Program program = recording.take();
-          if (program.payload_bytes() != mesh->ledger().payload_bytes())
+          if (program.own_payload_bytes() != mesh->ledger().payload_bytes())
             problem = "the ledger differs from the program";
           if (program.peak_bytes() != mesh->arena().peak())
             problem = "the arena differs from the program";

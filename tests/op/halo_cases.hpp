@@ -193,7 +193,7 @@ class HaloCases {
       return "it ran another plan than the one on paper";
     if (arena.peak() - held != plan.peak_bytes)
       return "the arena's peak is " + std::to_string(arena.peak() - held) + "\n" + describe(plan);
-    if (ledger.total().payload_bytes != plan.payload_bytes())
+    if (ledger.total().payload_bytes != plan.own_payload_bytes())
       return "the ledger has other bytes\n" + describe(plan);
     if (!(ledger.calls() == planned)) return "it made other calls than planned\n" + describe(plan);
     return "";

@@ -105,7 +105,7 @@ TEST_CASE("a function with layers, on paper and recorded: one program on every p
       CHECK(layers[3].path == "layer.0/activation");
       CHECK(layers[4].path == "layer.1");
       CHECK(layers[1].operators == 2);
-      CHECK(layers[1].payload + layers[4].payload == ran.payload_bytes());
+      CHECK(layers[1].payload + layers[4].payload == ran.own_payload_bytes());
       CHECK(ran.entry(4).layer == 0);
       CHECK(ran.tensor(ran.entry(4).result).last == 5);        // what f returns outlives it
       CHECK(!ran.tensor(ran.entry(0).result).alive_at(2));     // the first product does not

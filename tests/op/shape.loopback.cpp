@@ -375,7 +375,7 @@ TEST_CASE("several slices share one exchange, and one message to a neighbour") {
     CHECK(program.size() == 1);
     CHECK(plan.communications() == 1);
     CHECK(plan.messages() <= 1);
-    CHECK(ledger.total().payload_bytes == plan.payload_bytes());
+    CHECK(ledger.total().payload_bytes == plan.own_payload_bytes());
     CHECK(arena.peak() - held == plan.peak_bytes);
     for (Index k = 0; k < 3; ++k) {
       const HostTensor<float> part = gather(parts[static_cast<std::size_t>(k)]);

@@ -215,7 +215,7 @@ inline std::string wrong_sort(const std::shared_ptr<MeshCore>& mesh, const SortC
   Index results = arena_charge(plan.slots[plan.result].bytes);
   for (int slot : plan.also) results += arena_charge(plan.slots[slot].bytes);
   if (kept != results) return told("it keeps " + std::to_string(kept) + " bytes");
-  if (traffic.payload_bytes != plan.payload_bytes() ||
+  if (traffic.payload_bytes != plan.own_payload_bytes() ||
       traffic.network_bytes != plan.network_bytes())
     return told("the ledger has " + std::to_string(traffic.payload_bytes) + " bytes");
   std::vector<Call> planned;

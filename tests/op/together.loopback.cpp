@@ -59,7 +59,7 @@ TEST_CASE("tensors resharded together are what they are alone; the plan, ledger 
           const Program program = recording.take();
           const std::vector<Call> calls = mesh->ledger().calls();
           mesh->ledger().record_calls(false);
-          if (program.payload_bytes() != mesh->ledger().payload_bytes())
+          if (program.own_payload_bytes() != mesh->ledger().payload_bytes())
             problem = "the ledger differs from the program";
           if (program.peak_bytes() != mesh->arena().peak())
             problem = "the arena differs from the program";

@@ -342,8 +342,8 @@ TEST_CASE("a plan on paper is the plan that runs") {
     for (std::size_t i = 0; i < 3; ++i)
       REQUIRE_THAT(*ran.entries()[i].plan == *paper.entries()[i].plan);
     REQUIRE_THAT(explain(ran) == explain(paper));
-    REQUIRE_THAT(ran.payload_bytes() == mesh.ledger().payload_bytes());
-    REQUIRE_THAT(ran.payload_bytes(AxisSet{1}) == mesh.ledger().payload_bytes(AxisSet{1}));
+    REQUIRE_THAT(ran.own_payload_bytes() == mesh.ledger().payload_bytes());
+    REQUIRE_THAT(ran.own_payload_bytes(AxisSet{1}) == mesh.ledger().payload_bytes(AxisSet{1}));
     REQUIRE_THAT(ran.peak_bytes() == paper.peak_bytes());
     REQUIRE_THAT(ran.peak_bytes() == mesh.arena().peak());
     return "";

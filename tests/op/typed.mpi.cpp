@@ -41,7 +41,7 @@ void check_layer(const ProcessMesh<Grid>& mesh) {
   Recording recording(mesh);
   const auto y = layer(x, w_in, w_out);
   const Program ran = recording.take();
-  CHECK(ran.payload_bytes() == mesh.ledger().payload_bytes());
+  CHECK(ran.own_payload_bytes() == mesh.ledger().payload_bytes());
   CHECK(ran.peak_bytes() == mesh.arena().peak());
   const Program paper =
       plan(layer)(like<Tensor<data, _, model>>(5, 2, 7), like<Tensor<data, model>>(7, 11),

@@ -35,7 +35,7 @@ TEST_CASE("a halo of one element: two messages in the middle, one at the rim, no
   for (int p = 0; p < 4; ++p) {
     const Plan rim = plan_halo(x, around(1, 1, Boundary::none), mesh, p);
     CHECK(rim.messages() == (p == 0 || p == 3 ? 1 : 2));
-    CHECK(rim.payload_bytes() == 8 * rim.messages());
+    CHECK(rim.own_payload_bytes() == 8 * rim.messages());
     CHECK(rim.slots[rim.result].bytes == 8 * (p == 0 || p == 3 ? 5 : 6));
     CHECK(plan_halo(x, around(1, 1, Boundary::periodic), mesh, p).messages() == 2);
     const Plan constant = plan_halo(x, around(1, 1, Boundary::constant), mesh, p);
@@ -47,9 +47,8 @@ TEST_CASE("a halo of one element: two messages in the middle, one at the rim, no
       plan_halo({DType::f64, {32}, Sharding{{0}}}, around(1, 10, Boundary::periodic), {8}, 3);
   CHECK(wide.messages() == 6);
   CHECK(wide.payload_bytes() == 8 * 20);
-  CHECK(
-      explain(plan_halo(x, Halo{{2, 1, Boundary::none}}, mesh, 0), {"a"}).find("with halo 0_1 ") !=
-      std::string::npos);
+  CHECK(explain_own(plan_halo(x, Halo{{2, 1, Boundary::none}}, mesh, 0), {"a"})
+            .find("with halo 0_1 ") != std::string::npos);
 }
 
 TEST_CASE(
@@ -125,11 +124,10 @@ TEST_CASE(
       Index there = 0, again = 0;
       for (int p = 0; p < mesh.processes(); ++p) {
         const Plan planned = plan_halo(x, halo, mesh, p, options, how);
-        CHECK(on_process(forward, p, options.machine) == planned);
-        CHECK(on_process(back, p, options.machine) ==
-              plan_halo_adjoint(x, halo, mesh, p, options, how));
-        there += planned.payload_bytes();
-        again += on_process(back, p, options.machine).payload_bytes();
+        CHECK(on_process(forward, p) == planned);
+        CHECK(on_process(back, p) == plan_halo_adjoint(x, halo, mesh, p, options, how));
+        there += planned.own_payload_bytes();
+        again += on_process(back, p).own_payload_bytes();
       }
       if (how.corners != Corners::cheaper) CHECK(there == again);
     }

@@ -34,7 +34,7 @@ std::string wrong_plan(const TensorDesc& desc, const MeshShape& mesh, const Make
 template <class MakePlan>
 Index sent_by_all(const MakePlan& make, const MeshShape& mesh, DType type) {
   Index bytes = 0;
-  for (int p = 0; p < mesh.processes(); ++p) bytes += make(p).payload_bytes();
+  for (int p = 0; p < mesh.processes(); ++p) bytes += make(p).own_payload_bytes();
   return bytes / static_cast<Index>(size_of(type));
 }
 
@@ -213,8 +213,8 @@ TEST_CASE(
   CHECK(adopted.steps.empty());
   CHECK(adopted.peak_bytes == 0);
   boxes = cut_boxes(desc.extents, desc.sharding, {{0, 4, 6, 9, 10}, {}}, mesh);
-  CHECK(plan_from_boxes(desc, boxes, mesh, 0).payload_bytes() == 6 * 4);
-  CHECK(plan_from_boxes(desc, boxes, mesh, 2).payload_bytes() == 0);
+  CHECK(plan_from_boxes(desc, boxes, mesh, 0).own_payload_bytes() == 6 * 4);
+  CHECK(plan_from_boxes(desc, boxes, mesh, 2).own_payload_bytes() == 0);
 }
 
 TEST_CASE("verdicts on boxes name who collides, and the hole") {

@@ -112,9 +112,9 @@ TEST_CASE("sums by axes and by layer are those of the program") {
         cost += t.cost;
         Index of_group = 0;
         for (const CollectiveTotal& u : by_axes(p)) of_group += u.axes == t.axes ? u.payload : 0;
-        CHECK(of_group == p.payload_bytes(t.axes));
+        CHECK(of_group == p.own_payload_bytes(t.axes));
       }
-      CHECK(payload == p.payload_bytes());
+      CHECK(payload == p.own_payload_bytes());
       CHECK(messages == p.messages());
       CHECK(cost <= p.cost());
       int communications = 0;
@@ -132,7 +132,7 @@ TEST_CASE("sums by axes and by layer are those of the program") {
       for (int outer : {0, 1}) {  // everything stands in "layer"
         const LayerTotal& t = layers[static_cast<std::size_t>(outer)];
         CHECK(t.operators == p.size());
-        CHECK(t.payload == p.payload_bytes());
+        CHECK(t.payload == p.own_payload_bytes());
         CHECK(t.messages == p.messages());
         CHECK(t.flops == p.flops());
         CHECK(t.duplicated == p.duplicated_flops());
@@ -141,7 +141,7 @@ TEST_CASE("sums by axes and by layer are those of the program") {
       }
       const Program part = p.part("layer/in");
       CHECK(part.size() == 2);
-      CHECK(part.payload_bytes() == layers[2].payload);
+      CHECK(part.own_payload_bytes() == layers[2].payload);
       CHECK(part.peak_bytes() == layers[2].peak);
       CHECK(p.part("in").empty());
       CHECK(p.part("").size() == p.size());
@@ -245,10 +245,14 @@ TEST_CASE("contracts: each clause, kept and broken") {
 
   const Program replicated = layer(mesh, 0, {{}, {}}, true);
   if (replicated.duplicated_flops() > 0) CHECK(!check(replicated, duplicated_at_most(0)).kept);
-  // Payload over one axis: the sum over the steps whose group spans it.
+  // Payload over one axis: the sum over the steps whose group spans it, on the process with most.
   Index over_data = 0;
-  for (const CollectiveTotal& t : by_axes(replicated))
-    if (t.axes.contains(0)) over_data += t.payload;
+  for (int process = 0; process < mesh.processes(); ++process) {
+    Index there = 0;
+    for (const CollectiveTotal& t : by_axes(on_process(replicated, process)))
+      if (t.axes.contains(0)) there += t.payload;
+    over_data = max_of(over_data, there);
+  }
   CHECK(check(replicated, payload_at_most(over_data, over<Grid, axes::data>())).kept);
   if (over_data > 0)
     CHECK(!check(replicated, payload_at_most(over_data - 1, over<Grid, axes::data>())).kept);
@@ -343,4 +347,39 @@ TEST_CASE("differences: as many operators are aligned as can be, in order") {
     }
     CHECK((right && next_a == a.size() && next_b == b.size() && both == at(a.size(), b.size())));
   }
+}
+
+TEST_CASE("contracts and headlines speak of the process with most") {
+  Maker make(MeshShape{3, 3});
+  const TensorDesc x{DType::f32, {7, 9}, {{0}, {1}}};
+  const int tx = make.given(x);
+  make.run(plan_reshard(x, {{1}, {0}}, make.program.mesh), "reshard", {tx});
+  const Program& p = make.program;
+  Index most = 0, peak = 0;
+  int first = -1;
+  for (int process = 0; process < 9; ++process) {
+    const Program there = on_process(p, process);
+    if (there.own_payload_bytes() > most) first = process;
+    most = max_of(most, there.own_payload_bytes());
+    peak = max_of(peak, there.peak_bytes());
+  }
+  REQUIRE(p.own_payload_bytes() == 0);  // process 0 keeps what it has
+  REQUIRE(first > 0);
+  CHECK(p.payload_bytes() == most);
+  CHECK(p.payload_bytes(Collective::all_gather) == 0);
+  CHECK(p.payload_bytes(AxisSet{0} | AxisSet{1}) == most);
+  CHECK(check(p, payload_at_most(most) & peak_at_most(peak)).kept);
+  const std::string who = "process " + std::to_string(first);
+  const ContractVerdict payload = check(p, payload_at_most(most - 1));
+  CHECK(!payload.kept);
+  CHECK_MESSAGE(payload.text.find("the payload of " + who + ", which has most, to " +
+                                  bytes_text(most)) != std::string::npos,
+                payload.text);
+  CHECK(!check(p, payload_at_most(0)).kept);
+  CHECK(!check(p, messages_at_most(0)).kept);
+  CHECK(!check(p, peak_at_most(peak - 1)).kept);
+  CHECK(explain(p).find("most on one process: 1 operators") != std::string::npos);
+  CHECK(explain(p).find("  payload " + bytes_text(most) + " (" + who + ") in") !=
+        std::string::npos);
+  CHECK(explain_own(p).find("  payload 0 B in 0 messages") != std::string::npos);
 }

@@ -154,9 +154,11 @@ TEST_CASE("all-reduce is all-gather of reduce-scatter, in payload too") {
     for (const Index n : {0, 1, 5, 7, 8, 24})
       for (int p = 0; p < mesh.processes(); ++p) {
         const Sharding open = Sharding{{}}.with_partial(AxisSet{0}, Reduction::sum);
-        const Index both = plan_reshard({DType::f32, {n}, open}, {{}}, mesh, p).payload_bytes();
-        const Index scatter = plan_reshard({DType::f32, {n}, open}, {{0}}, mesh, p).payload_bytes();
-        const Index gather = plan_reshard({DType::f32, {n}, {{0}}}, {{}}, mesh, p).payload_bytes();
+        const Index both = plan_reshard({DType::f32, {n}, open}, {{}}, mesh, p).own_payload_bytes();
+        const Index scatter =
+            plan_reshard({DType::f32, {n}, open}, {{0}}, mesh, p).own_payload_bytes();
+        const Index gather =
+            plan_reshard({DType::f32, {n}, {{0}}}, {{}}, mesh, p).own_payload_bytes();
         CHECK(both == scatter + gather);
       }
 }

@@ -391,7 +391,7 @@ std::string wrong_case(const Case& c, const MeshShape& mesh, const PlanOptions& 
   Index calls = 0;
   if (text.empty()) text = fault_of(paper.plan(), calls);
   if (text.empty() && mesh.processes() > 1 &&
-      !(on_process(paper.plan(), 1, options.machine) == c.plan(mesh, 1, options)))
+      !(on_process(paper.plan(), 1) == c.plan(mesh, 1, options)))
     text = "the plan of process 1 is another when it is told from that of process 0";
   return text.empty() ? ""
                       : describe(c, mesh) + ": " + text + "\n" + support::describe(paper.plan());

@@ -16,17 +16,31 @@ struct Tally {
   long cases = 0;
   long wrong = 0;
   /// make(process) is a plan; all are compared with that of process `from`, moved.
-  template <class Make>
-  void compare(const MeshShape& mesh, const Machine& machine, int from, const Make& make) {
+  template <class Make> void compare(const MeshShape& mesh, int from, const Make& make) {
     const Plan start = make(from);
+    const PlanSpread all = over_processes(start);
+    Spread payload, network, messages, flops, peak;
+    std::vector<Spread> steps(static_cast<std::size_t>(start.steps.size()));
     for (int process = 0; process < mesh.processes(); ++process) {
       ++cases;
       const Plan there = make(process);
-      if (on_process(start, process, machine) == there) continue;
+      payload.add(there.own_payload_bytes(), process);
+      network.add(there.network_bytes(), process);
+      messages.add(there.messages(), process);
+      flops.add(there.flops(), process);
+      peak.add(there.peak_bytes, process);
+      for (int k = 0; k < there.steps.size(); ++k)
+        steps[static_cast<std::size_t>(k)].add(there.steps[k].payload, process);
+      if (start.payload_bytes_on(process) != there.own_payload_bytes()) ++wrong;
+      if (on_process(start, process) == there) continue;
       if (++wrong <= 3)
         MESSAGE("process " << process << " from " << from << ":\n"
-                           << describe(on_process(start, process, machine)) << describe(there));
+                           << describe(on_process(start, process)) << describe(there));
     }
+    bool same = all.payload == payload && all.network == network && all.messages == messages &&
+                all.flops == flops && all.peak == peak && start.payload_bytes() == payload.most;
+    for (std::size_t k = 0; k < steps.size(); ++k) same = same && all.steps[k].payload == steps[k];
+    if (!same && ++wrong <= 3) MESSAGE("over all processes:\n" << describe(start));
     Index calls = 0;
     const std::string fault = fault_of(start, calls);
     if (!fault.empty() && ++wrong <= 3) MESSAGE(fault << "\n" << describe(start));
@@ -78,7 +92,10 @@ struct Products {
 TEST_CASE("the plan of a process, told from another's, is the one that is planned there") {
   Random random(seed_for("on_process", 41));
   Tally tally;
-  for (const MeshShape& mesh : meshes(12, 3))
+  std::vector<MeshShape> all_meshes = meshes(12, 3);
+  for (const MeshShape& wide : {MeshShape{37}, MeshShape{16, 3}, MeshShape{2, 25}})
+    all_meshes.push_back(wide);
+  for (const MeshShape& mesh : all_meshes)
     for (int i = 0; i < 12; ++i) {
       PlanOptions options{some_machine(random), max_int64};
       if (i % 3 == 0) {
@@ -102,23 +119,22 @@ TEST_CASE("the plan of a process, told from another's, is the one that is planne
       a.type = b.type;
       const Sharding out = some_sharding(random, terms.result.size(), axes);
       if (check_einsum(terms, {a.sharding, b.sharding}, out).ok())
-        tally.compare(mesh, options.machine, from,
+        tally.compare(mesh, from,
                       [&](int p) { return plan_einsum(terms, a, b, out, mesh, p, options); });
 
       TensorDesc x = desc_of(random, parse("abc->").operands[0], axes, {5, 8, 3},
                              parse("abc->").operands[0], i % 2 == 0 ? 40 : 0);
       const Sharding to = some_sharding(random, 3, axes);
-      tally.compare(mesh, options.machine, from,
-                    [&](int p) { return plan_reshard(x, to, mesh, p, options); });
+      tally.compare(mesh, from, [&](int p) { return plan_reshard(x, to, mesh, p, options); });
       x.sharding = x.sharding.finished();
       const Sharding reduced = some_sharding(random, 2, axes);
-      tally.compare(mesh, options.machine, from, [&](int p) {
+      tally.compare(mesh, from, [&](int p) {
         return plan_reduce(parse("abc->ca"), Reduction::sum, x, reduced, mesh, p, options);
       });
-      tally.compare(mesh, options.machine, from, [&](int p) {
+      tally.compare(mesh, from, [&](int p) {
         return plan_transpose(parse("abc->bca"), x, to, mesh, p, options);
       });
-      tally.compare(mesh, options.machine, from, [&](int p) {
+      tally.compare(mesh, from, [&](int p) {
         return plan_map(parse("abc,abc->abc"), {x, {x.type, x.extents, to}}, x.type, to, mesh, p,
                         options);
       });
@@ -127,15 +143,13 @@ TEST_CASE("the plan of a process, told from another's, is the one that is planne
                           {x.type, {3}, some_sharding(random, 1, axes)},
                           {x.type, {4, 2}, some_sharding(random, 2, axes, 40)}};
       const Shardings targets{to, some_sharding(random, 1, axes), some_sharding(random, 2, axes)};
-      tally.compare(mesh, options.machine, from,
+      tally.compare(mesh, from,
                     [&](int p) { return plan_together(several, targets, mesh, p, options); });
 
       const int root = random.below(mesh.processes());
       options.workspace_limit = random.of<Index>({max_int64, 64});
-      tally.compare(mesh, options.machine, from,
-                    [&](int p) { return plan_from_root(x, root, mesh, p, options); });
-      tally.compare(mesh, options.machine, from,
-                    [&](int p) { return plan_to_root(x, root, mesh, p, options); });
+      tally.compare(mesh, from, [&](int p) { return plan_from_root(x, root, mesh, p, options); });
+      tally.compare(mesh, from, [&](int p) { return plan_to_root(x, root, mesh, p, options); });
     }
   MESSAGE(tally.cases << " plans");
   CHECK(tally.wrong == 0);
@@ -148,7 +162,7 @@ TEST_CASE("numbers over all processes are those of each") {
   const PlanSpread s = over_processes(swapped);
   Index least = max_int64, most = 0, total = 0;
   for (int p = 0; p < 9; ++p) {
-    const Index payload = plan_reshard(x, {{1}, {0}}, mesh, p).payload_bytes();
+    const Index payload = plan_reshard(x, {{1}, {0}}, mesh, p).own_payload_bytes();
     least = min_of(least, payload);
     most = max_of(most, payload);
     total += payload;
@@ -156,10 +170,18 @@ TEST_CASE("numbers over all processes are those of each") {
   CHECK(s.payload.least == least);
   CHECK(s.payload.most == most);
   CHECK(s.payload.total == total);
-  CHECK(plan_reshard(x, {{1}, {0}}, mesh, s.payload.process).payload_bytes() == most);
-  // Process 0 is a fixed point of the permutation: its own plan says nothing of what the others
-  // send.
-  CHECK(swapped.payload_bytes() == 0);
+  CHECK(plan_reshard(x, {{1}, {0}}, mesh, s.payload.process).own_payload_bytes() == most);
+  // Process 0 is a fixed point of the permutation: its own numbers say nothing of what the others
+  // send, so that plans speak of the process with most.
+  CHECK(swapped.own_payload_bytes() == 0);
+  CHECK(swapped.payload_bytes_on(0) == 0);
+  CHECK(swapped.payload_bytes() == most);
+  CHECK(swapped.payload_bytes(Collective::collective_permute) +
+            swapped.payload_bytes(Collective::exchange) ==
+        most);
+  CHECK(explain(swapped, axis_names(2)).find("; payload 36 B (process 1), workspace") !=
+        std::string::npos);
+  CHECK(explain_own(swapped, axis_names(2)).find("; payload 0 B, workspace") != std::string::npos);
   CHECK(explain_all(swapped, axis_names(2)).find("0 B to ") != std::string::npos);
 }
 
@@ -183,14 +205,14 @@ TEST_CASE("the feed-forward layer, forward and backward, on 4096 processes") {
       const Program moved = on_process(p, process);
       for (int k = 0; k < p.size(); ++k) {
         CHECK(*moved.entry(k).plan == *there.entry(k).plan);
-        CHECK(there.entry(k).plan->payload_bytes() <=
+        CHECK(there.entry(k).plan->own_payload_bytes() <=
               s.entries[static_cast<std::size_t>(k)].payload.most);
-        CHECK(there.entry(k).plan->payload_bytes() >=
+        CHECK(there.entry(k).plan->own_payload_bytes() >=
               s.entries[static_cast<std::size_t>(k)].payload.least);
       }
-      CHECK(there.payload_bytes() <= s.payload.most);
-      CHECK(there.payload_bytes() >= s.payload.least);
-      if (i == 1) CHECK(there.payload_bytes() == s.payload.most);
+      CHECK(there.own_payload_bytes() <= s.payload.most);
+      CHECK(there.own_payload_bytes() >= s.payload.least);
+      if (i == 1) CHECK(there.own_payload_bytes() == s.payload.most);
     }
     if (batch == 512) {  // everything divides: all processes are alike
       CHECK(s.payload.even());

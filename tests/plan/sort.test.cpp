@@ -53,7 +53,7 @@ struct Case {
       Index calls = 0;
       if (text.empty()) text = fault_of(paper.plan(), calls);
       for (int p = 0; p < mesh.processes() && text.empty(); ++p)
-        if (!(on_process(paper.plan(), p, options.machine) == plan(p)))
+        if (!(on_process(paper.plan(), p) == plan(p)))
           text = "told for process " + std::to_string(p) + " it is another plan";
       text = text.empty() ? "" : text + "\n" + describe(paper.plan());
     } catch (const std::exception& error) {
@@ -211,12 +211,12 @@ TEST_CASE("one long row: merges between pairs of processes; a short one is gathe
   CHECK(plan.steps.back().merges);
   CHECK(plan.steps.back().rounds == 6);
   const Index block = 1 << 17;
-  CHECK(plan.payload_bytes() == 3 * block * 4);  // process 0 takes part in three rounds
-  CHECK(plan_sort({'a'}, 0, {}, {ints}, {{0}}, mesh, 3).payload_bytes() == 6 * block * 4);
+  CHECK(plan.own_payload_bytes() == 3 * block * 4);  // process 0 takes part in three rounds
+  CHECK(plan_sort({'a'}, 0, {}, {ints}, {{0}}, mesh, 3).own_payload_bytes() == 6 * block * 4);
   CHECK(plan.peak_bytes < 5 * block * 4);
   // Equal floats may differ (-0 and 0), so that their positions go with them.
-  CHECK(plan_sort({'a'}, 0, {}, {floats}, {{0}}, mesh).payload_bytes() == 3 * block * (4 + 8));
-  CHECK(plan_sort({'a'}, 0, {}, {ints, floats}, {{0}}, mesh).payload_bytes() ==
+  CHECK(plan_sort({'a'}, 0, {}, {floats}, {{0}}, mesh).own_payload_bytes() == 3 * block * (4 + 8));
+  CHECK(plan_sort({'a'}, 0, {}, {ints, floats}, {{0}}, mesh).own_payload_bytes() ==
         3 * block * (4 + 4 + 8));
   const Plan small = plan_sort({'a'}, 0, {}, {tensor(DType::i32, {100}, {{0}})}, {{0}}, mesh);
   CHECK(small.count(all_gather) == 1);

@@ -55,7 +55,7 @@ std::string wrong_operator(const std::string& name, const tessera::TensorDescs& 
     for (int i = 0; i < operands.size(); ++i) seeds.push_back(static_cast<std::uint64_t>(5 + i));
     if (text.empty()) text = paper.wrong_result(seeds, expected);
     for (int p = 0; text.empty() && p < mesh.processes(); ++p)
-      if (!(on_process(plan, p, machine) == make(p)))
+      if (!(on_process(plan, p) == make(p)))
         text = "told from process 0 the plan is not process " + std::to_string(p) + "'s";
     if (!text.empty()) steps = describe(plan);
   } catch (const std::exception& error) {

@@ -12,6 +12,7 @@
 #include <tessera/plan/deduce.hpp>
 #include <tessera/plan/join.hpp>
 #include <tessera/plan/numbers.hpp>
+#include <tessera/plan/process_classes.hpp>
 #include <tessera/plan/reshard.hpp>
 
 namespace tessera {
@@ -87,7 +88,7 @@ class PlanBuilder {
           saturating_add(joined.cost, join_toll(moves[k], from, plan_.mesh, options_.machine));
       slots[k] = step.out;
     }
-    detail::number_move(plan_, joined, at_, options_.machine);
+    detail::number_move(plan_, joined, at_);
     plan_.steps.push_back(joined);
   }
 
@@ -410,8 +411,11 @@ class PlanBuilder {
     step.collective = move.collective;
     step.group = move.group;
     step.near = move.near;
-    if (step.kind == StepKind::communicate)
-      step.level = levels(move.group, plan_.mesh, options_.machine).level();
+    if (step.kind == StepKind::communicate) {
+      const Levels found = levels(move.group, plan_.mesh, options_.machine);
+      step.level = found.level();
+      if (step.level == Level::network && step.near.empty()) step.node = found.node;
+    }
     step.even = move.even;
     step.direct_send = move.direct_send;
     step.direct_receive = move.direct_receive;
@@ -419,7 +423,7 @@ class PlanBuilder {
     step.cost = price(move, from, plan_.mesh, options_.machine);
     step.out =
         static_cast<std::int8_t>(add_slot(to, plan_.slots[slot].labels, SlotRole::temporary));
-    detail::number_move(plan_, step, at_, options_.machine);
+    detail::number_move(plan_, step, at_);
     return step.out;
   }
 

@@ -102,13 +102,14 @@ constexpr Index best_depth(const TensorDesc& x, const Halo& halo, Index flops, I
 /// Returns the exchange's plan as text, and a line of what a step comes to.
 inline std::string explain(const DeepHalo& deep, const AxisNames& names) {
   const auto each = [&](Index amount) { return ceil_div(amount, deep.steps); };
+  const PlanSpread all = over_processes(deep.plan);
   return explain(deep.plan, names) + "  " + std::to_string(deep.steps) +
          (deep.steps == 1 ? " step: " : " steps from one exchange; a step: ") +
-         bytes_text(each(deep.plan.payload_bytes())) + ", " +
-         std::to_string(deep.plan.messages() / deep.steps) +
-         (deep.plan.messages() % deep.steps == 0
+         bytes_text(each(all.payload.most)) + ", " +
+         std::to_string(all.messages.most / deep.steps) +
+         (all.messages.most % deep.steps == 0
               ? ""
-              : "." + std::to_string(deep.plan.messages() % deep.steps * 10 / deep.steps)) +
+              : "." + std::to_string(all.messages.most % deep.steps * 10 / deep.steps)) +
          " messages, " + flops_text(each(deep.flops)) + " of which " +
          flops_text(each(deep.redundant_flops)) + " redundant, model time " +
          time_text(deep.cost / deep.steps) + "\n";

@@ -113,7 +113,7 @@ constexpr void number_work(const Plan& plan, Step& step, const Coordinates& at) 
 
 /// Returns what a step that moves one sharded slot to another does on the process at `at`.
 constexpr MoveNumbers numbers_of(const Plan& plan, const Step& step, int in, int out,
-                                 const Coordinates& at, const Machine& machine) {
+                                 const Coordinates& at) {
   Move move;
   move.kind = step.kind;
   move.collective = step.collective;
@@ -124,27 +124,33 @@ constexpr MoveNumbers numbers_of(const Plan& plan, const Step& step, int in, int
   move.direct_receive = step.direct_receive;
   move.panel_dim = step.panel_dim;
   move.near = step.near;
-  return count_move(move, plan.slots[in].desc, plan.mesh, at, machine);
+  if (step.kind == StepKind::slice) return {};
+  if (!move.near.empty()) return count_staged(move, plan.slots[in].desc, plan.mesh, at);
+  const bool far = step.level == Level::network;
+  return count_direct(move, plan.slots[in].desc, plan.mesh, at,
+                      far ? Levels{step.node, step.group} : Levels{step.group, {}});
 }
 
 /// Fills in what a step that moves sharded slots, one or several in one call, does on the process
-/// at `at`, whose bytes the slots have.
-constexpr void number_move(const Plan& plan, Step& step, const Coordinates& at,
-                           const Machine& machine) {
-  const MoveNumbers first = numbers_of(plan, step, step.in[0], step.out, at, machine);
+/// at `at`.
+constexpr void number_move(const Plan& plan, Step& step, const Coordinates& at) {
+  const MoveNumbers first = numbers_of(plan, step, step.in[0], step.out, at);
   step.payload = first.payload;
   step.network_payload = first.network_payload;
   step.messages = first.messages;
   step.scratch = first.scratch();
   if (step.also.empty()) return;
-  Index send = plan.slots[step.in[0]].bytes;
-  Index receive = plan.slots[step.out].bytes;
+  const auto bytes = [&](int slot) {
+    return slot_bytes(plan, plan.slots[slot], plan.mesh.process(at), at);
+  };
+  Index send = bytes(step.in[0]);
+  Index receive = bytes(step.out);
   for (int k = 0; k < step.also.size(); ++k) {
-    const MoveNumbers more = numbers_of(plan, step, step.in[k + 1], step.also[k], at, machine);
+    const MoveNumbers more = numbers_of(plan, step, step.in[k + 1], step.also[k], at);
     step.payload = saturating_add(step.payload, more.payload);
     step.network_payload = saturating_add(step.network_payload, more.network_payload);
-    send = saturating_add(send, plan.slots[step.in[k + 1]].bytes);
-    receive = saturating_add(receive, plan.slots[step.also[k]].bytes);
+    send = saturating_add(send, bytes(step.in[k + 1]));
+    receive = saturating_add(receive, bytes(step.also[k]));
   }
   step.scratch = arena_charge(receive);
   if (step.collective != Collective::all_reduce) {

@@ -6,11 +6,12 @@
 /// plan/explain.hpp prints it.
 ///
 ///     constexpr Plan p = plan_reshard(desc, to, mesh, 0);
-///     p.count(all_gather) == 1;   p.payload_bytes()
+///     p.count(all_gather) == 1;   p.payload_bytes()        // of the process with most
 ///
 /// Laws: the steps and shardings are the same on every process; only the numbers are process
-/// `process`'s own. Executing the plan makes exactly the calls of plan/work.hpp and needs exactly
-/// `peak_bytes` of arena memory.
+/// `process`'s own, and payload_bytes() is that of the process with most
+/// (plan/process_classes.hpp finds it). Executing the plan makes exactly the calls of plan/work.hpp
+/// and needs exactly `peak_bytes` of arena memory.
 #include <cstdint>
 
 #include <tessera/base/local_index.hpp>
@@ -268,7 +269,7 @@ struct Step {
   std::int8_t along = -1;  ///< the dimension of a scan or a sort
   ScanOptions scan;
   OutOfRange out_of_range = OutOfRange::clamp;  ///< of a take or scatter
-  AxisGroup node;  ///< of an exchange that is not between shardings: its members on one node
+  AxisGroup node;  ///< of a step that goes to the network in one call: its members on one node
   /// Of a step that takes regions: the region of the plan that leads from its first input to its
   /// output; those of further inputs follow it, unless they are listed.
   std::int8_t region = -1;
@@ -329,12 +330,18 @@ struct Plan {
     for (const Step& step : steps) n += step.kind == StepKind::communicate;
     return n;
   }
-  constexpr Index payload_bytes() const {
+  /// Returns the payload of the process with most, by all steps or by one kind of collective.
+  constexpr Index payload_bytes() const;
+  constexpr Index payload_bytes(Collective kind_) const;
+  /// Returns the payload of a process.
+  constexpr Index payload_bytes_on(int process_) const;
+  /// Returns the payload of `process`, the plan's own. So are the numbers that follow.
+  constexpr Index own_payload_bytes() const {
     Index sum = 0;
     for (const Step& step : steps) sum = saturating_add(sum, step.payload);
     return sum;
   }
-  constexpr Index payload_bytes(Collective kind_) const {
+  constexpr Index own_payload_bytes(Collective kind_) const {
     Index sum = 0;
     for (const Step& step : steps)
       if (step.kind == StepKind::communicate && step.collective == kind_)

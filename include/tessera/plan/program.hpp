@@ -143,14 +143,19 @@ class Program {
     for (const ProgramEntry& e : entries_) n += e.plan->count(kind);
     return n;
   }
-  Index payload_bytes() const {
-    return sum([](const Plan& p) { return p.payload_bytes(); });
+  /// Returns the payload of the process with most: of all steps, of one kind of collective, of the
+  /// steps that communicate over exactly the axes of `group`.
+  Index payload_bytes() const;
+  Index payload_bytes(Collective kind) const;
+  Index payload_bytes(AxisSet group) const;
+  /// Returns the payload of `process`, the program's own; so are the numbers that follow.
+  Index own_payload_bytes() const {
+    return sum([](const Plan& p) { return p.own_payload_bytes(); });
   }
-  Index payload_bytes(Collective kind) const {
-    return sum([&](const Plan& p) { return p.payload_bytes(kind); });
+  Index own_payload_bytes(Collective kind) const {
+    return sum([&](const Plan& p) { return p.own_payload_bytes(kind); });
   }
-  /// Returns the payload of the steps that communicate over exactly the axes of `group`.
-  Index payload_bytes(AxisSet group) const {
+  Index own_payload_bytes(AxisSet group) const {
     return sum([&](const Plan& p) {
       Index bytes = 0;
       for (const Step& s : p.steps)
@@ -217,3 +222,5 @@ class Program {
 };
 
 }  // namespace tessera
+
+#include <tessera/plan/over_processes.hpp>  // what Program declares of all processes

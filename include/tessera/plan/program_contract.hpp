@@ -10,8 +10,8 @@
 ///     check(program, contract).kept;      // or, with an exception that names the operator:
 ///     require(program, contract);
 ///
-/// Laws: a contract is kept exactly when each of its clauses is; the verdict names the first
-/// operator, in the program's order, by which the first broken clause is broken.
+/// Laws: a contract is kept exactly when each of its clauses is, on every process; the verdict
+/// names the first operator, in the program's order, by which the first broken clause is broken.
 #include <initializer_list>
 #include <string>
 #include <utility>
@@ -87,18 +87,18 @@ inline ProgramContract only(std::initializer_list<Over> what) {
 inline ProgramContract only(Over what) { return only({what}); }
 /// No step of this kind spans any of these axes.
 inline ProgramContract no(Over what) { return ProgramClause{ProgramClause::Kind::no, {what}, 0}; }
-/// At most so many bytes of payload on the program's process; of steps that span one of the axes.
+/// At most so many bytes of payload on any process; of steps that span one of the axes.
 inline ProgramContract payload_at_most(Index bytes, Over what = {}) {
   return ProgramClause{ProgramClause::Kind::payload, {what}, bytes};
 }
 inline ProgramContract messages_at_most(Index count, Over what = {}) {
   return ProgramClause{ProgramClause::Kind::messages, {what}, count};
 }
-/// At most so many bytes of tensors and workspace at once.
+/// At most so many bytes of tensors and workspace at once on any process.
 inline ProgramContract peak_at_most(Index bytes) {
   return ProgramClause{ProgramClause::Kind::peak, {}, bytes};
 }
-/// At most so many flops that other processes do as well.
+/// At most so many flops on any process that others do as well.
 inline ProgramContract duplicated_at_most(Index flops) {
   return ProgramClause{ProgramClause::Kind::duplicated, {}, flops};
 }
@@ -134,6 +134,30 @@ class ClauseCheck {
 
   ContractVerdict verdict() const {
     using Kind = ProgramClause::Kind;
+    if (clause_.kind == Kind::only || clause_.kind == Kind::no || clause_.kind == Kind::cost)
+      return own_verdict();  // alike on all processes
+    const Spread spread = over_all();
+    if (spread.most <= clause_.limit) return {};
+    if (spread.process == program_.process) return own_verdict();
+    const Program there = on_process(program_, spread.process);
+    return ClauseCheck(there, clause_).own_verdict();
+  }
+
+ private:
+  /// What is limited, over all processes.
+  Spread over_all() const {
+    const auto touched_by = [&](Index Step::*number) {
+      return over_processes(
+          program_, [&](const Step& s) { return clause_.what[0].touches(s) ? s.*number : 0; });
+    };
+    if (clause_.kind == ProgramClause::Kind::payload) return touched_by(&Step::payload);
+    if (clause_.kind == ProgramClause::Kind::messages) return touched_by(&Step::messages);
+    const ProgramSpread all = over_processes(program_);
+    return clause_.kind == ProgramClause::Kind::peak ? all.peak : all.duplicated;
+  }
+  /// The verdict on the program's own process.
+  ContractVerdict own_verdict() const {
+    using Kind = ProgramClause::Kind;
     switch (clause_.kind) {
       case Kind::only:
         return first_step([&](const Step& s) {
@@ -161,7 +185,6 @@ class ClauseCheck {
     return {};
   }
 
- private:
   std::string of() const {
     const Over& what = clause_.what[0];
     const std::string text = to_text(what, names_);
@@ -186,9 +209,10 @@ class ClauseCheck {
         if (breaks(plan.steps[k])) {
           const Step& s = plan.steps[k];
           return {false, -1, i, k,
-                  place(i) + " communicates by " + step_name(s, names_) + ", " +
-                      bytes_text(s.payload) + " on process " + std::to_string(program_.process) +
-                      ", and the contract " + demand() +
+                  place(i) + " communicates by " + step_name(s, names_) + ", at most " +
+                      most_text(over_processes(plan).steps[static_cast<std::size_t>(k)].payload,
+                                bytes_text) +
+                      " on one process, and the contract " + demand() +
                       "; change the specs so that it is not needed, or put it into the contract"};
         }
     }
@@ -216,8 +240,8 @@ class ClauseCheck {
     if (first < 0) return {};
     return {false, -1, first, -1,
             place(first) + " brings the " + what + " of process " +
-                std::to_string(program_.process) + " to " + text(at_first) + " (" + text(sum) +
-                " in all), and the contract accepts " + text(clause_.limit) +
+                std::to_string(program_.process) + ", which has most, to " + text(at_first) + " (" +
+                text(sum) + " in all), and the contract accepts " + text(clause_.limit) +
                 "; change the specs, or raise the limit"};
   }
   ContractVerdict first_peak() const {
@@ -226,11 +250,11 @@ class ClauseCheck {
       const Index bytes = saturating_add(e.held_before, e.plan->peak_bytes);
       if (bytes > clause_.limit)
         return {false, -1, i, -1,
-                place(i) + " has process " + std::to_string(program_.process) + " hold " +
-                    bytes_text(bytes) + " (" + bytes_text(e.held_before) + " of tensors, " +
-                    bytes_text(e.plan->peak_bytes) + " of its own; the program's peak is " +
-                    bytes_text(program_.peak_bytes()) + "), and the contract accepts " +
-                    bytes_text(clause_.limit) +
+                place(i) + " has process " + std::to_string(program_.process) +
+                    ", which has most, hold " + bytes_text(bytes) + " (" +
+                    bytes_text(e.held_before) + " of tensors, " + bytes_text(e.plan->peak_bytes) +
+                    " of its own; the program's peak is " + bytes_text(program_.peak_bytes()) +
+                    "), and the contract accepts " + bytes_text(clause_.limit) +
                     "; free tensors earlier, split them over more axes, or raise the limit"};
     }
     return {};

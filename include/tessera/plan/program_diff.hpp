@@ -31,6 +31,8 @@ struct ProgramDiff {
   Program before;
   Program after;
   std::vector<DiffRow> rows;
+  ProgramSpread was;  ///< the numbers of the first over all processes
+  ProgramSpread is;   ///< and of the second
 
   /// Returns how many operators are in the second program only, in the first only, and in both but
   /// with other steps or numbers.
@@ -44,11 +46,11 @@ struct ProgramDiff {
     return count([](const DiffRow& r) { return r.changed; });
   }
   bool same() const { return appeared() + vanished() + changed() == 0; }
-  /// Returns the second program's total less the first's.
-  Index payload() const { return after.payload_bytes() - before.payload_bytes(); }
-  Index flops() const { return after.flops() - before.flops(); }
-  Index duplicated_flops() const { return after.duplicated_flops() - before.duplicated_flops(); }
-  Index peak() const { return after.peak_bytes() - before.peak_bytes(); }
+  /// Returns the second program's total, on the process with most, less the first's.
+  Index payload() const { return is.payload.most - was.payload.most; }
+  Index flops() const { return is.flops.most - was.flops.most; }
+  Index duplicated_flops() const { return is.duplicated.most - was.duplicated.most; }
+  Index peak() const { return is.peak.most - was.peak.most; }
   std::int64_t cost() const { return after.cost() - before.cost(); }
 
  private:
@@ -158,7 +160,7 @@ inline std::string moves_text(const ProgramEntry& e, const AxisNames& names) {
 
 /// Returns the two programs aligned, operator by operator.
 inline ProgramDiff diff(const Program& before, const Program& after) {
-  ProgramDiff d{before, after, {}};
+  ProgramDiff d{before, after, {}, over_processes(before), over_processes(after)};
   const std::vector<std::string> a = detail::alignment_words(before);
   const std::vector<std::string> b = detail::alignment_words(after);
   int i = 0;
@@ -177,7 +179,7 @@ inline ProgramDiff diff(const Program& before, const Program& after) {
 }
 
 /// Returns the difference as a table: a row for each operator that appeared (+), vanished (-) or
-/// changed (~), and a line of totals.
+/// changed (~), and a line of totals. Numbers are the most on one process.
 inline std::string explain(const ProgramDiff& d) {
   const AxisNames names[] = {d.before.names(), d.after.names()};
   std::string text =
@@ -189,8 +191,8 @@ inline std::string explain(const ProgramDiff& d) {
   const auto from_to = [](Index a, Index b, std::string (*unit)(Index)) {
     return a == b ? unit(a) : unit(a) + " -> " + unit(b);
   };
-  const auto peak_of = [](const ProgramEntry& e) {
-    return saturating_add(e.held_before, e.plan->peak_bytes);
+  const auto number_of = [](const ProgramSpread& spread, int i) {
+    return i < 0 ? TotalSpread{} : spread.entries[static_cast<std::size_t>(i)];
   };
   detail::TextTable table;
   table.row({"", "operator", "communication", "payload", "work", "memory"});
@@ -199,25 +201,28 @@ inline std::string explain(const ProgramDiff& d) {
     const ProgramEntry* a = row.before >= 0 ? &d.before.entry(row.before) : nullptr;
     const ProgramEntry* b = row.after >= 0 ? &d.after.entry(row.after) : nullptr;
     const ProgramEntry& one = b != nullptr ? *b : *a;
+    const TotalSpread was = number_of(d.was, row.before);
+    const TotalSpread is = number_of(d.is, row.after);
     const std::string layer = (b != nullptr ? d.after : d.before).layer_path(one.layer);
     const std::string name = (layer.empty() ? "" : layer + ": ") +
                              std::string(name_of(one.plan->kind)) + " " + one.label;
     if (a == nullptr || b == nullptr) {
+      const TotalSpread& its = b != nullptr ? is : was;
       table.row({b != nullptr ? "+" : "-", name, detail::moves_text(one, names[b != nullptr]),
-                 bytes_text(one.plan->payload_bytes()), flops_text(one.plan->flops()),
-                 bytes_text(peak_of(one))});
+                 bytes_text(its.payload.most), flops_text(its.flops.most),
+                 bytes_text(its.peak.most)});
       continue;
     }
-    const std::string was = detail::moves_text(*a, names[0]);
-    const std::string is = detail::moves_text(*b, names[1]);
-    table.row({"~", name, was == is ? is : was + " -> " + is,
-               from_to(a->plan->payload_bytes(), b->plan->payload_bytes(), bytes_text),
-               from_to(a->plan->flops(), b->plan->flops(), flops_text),
-               from_to(peak_of(*a), peak_of(*b), bytes_text)});
+    const std::string moved = detail::moves_text(*a, names[0]);
+    const std::string moves = detail::moves_text(*b, names[1]);
+    table.row({"~", name, moved == moves ? moves : moved + " -> " + moves,
+               from_to(was.payload.most, is.payload.most, bytes_text),
+               from_to(was.flops.most, is.flops.most, flops_text),
+               from_to(was.peak.most, is.peak.most, bytes_text)});
   }
   if (!d.same()) text += table.text("  ");
-  text += "  in all: payload " + detail::signed_text(d.payload(), bytes_text) + ", work " +
-          detail::signed_text(d.flops(), flops_text) + ", duplicated work " +
+  text += "  in all, most on one process: payload " + detail::signed_text(d.payload(), bytes_text) +
+          ", work " + detail::signed_text(d.flops(), flops_text) + ", duplicated work " +
           detail::signed_text(d.duplicated_flops(), flops_text) + ", peak memory " +
           detail::signed_text(d.peak(), bytes_text) + ", model time " +
           detail::signed_text(d.cost(), time_text) + "\n";

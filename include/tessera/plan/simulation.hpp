@@ -10,7 +10,7 @@
 /// Laws: a plan that a planner made has no fault; totals are sums of the processes' own plans.
 #include <algorithm>
 #include <string>
-#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include <tessera/plan/on_process.hpp>
@@ -140,61 +140,29 @@ inline std::string fault_of(const Plan& plan, Index& calls) {
 }
 
 /// Returns the numbers of a program on every process, and whether all their calls fit together.
-/// `machine`: the one it was planned for. Communication: none.
-inline Simulation simulate(const Program& program, const Machine& machine = {}) {
+/// Communication: none.
+inline Simulation simulate(const Program& program) {
   Simulation s;
   s.processes = program.mesh.processes();
-  s.entries.resize(static_cast<std::size_t>(program.size()));
-  std::vector<Plan> plans;       // each different one once
-  std::vector<std::size_t> use;  // which of them an operator has
-  std::unordered_map<const Plan*, std::size_t> known;
-  for (const ProgramEntry& e : program.entries()) {
-    const auto [at, fresh] = known.emplace(e.plan.get(), plans.size());
-    use.push_back(at->second);
-    if (!fresh) continue;
-    plans.push_back(*e.plan);
-    if (s.fault.empty())
-      if (const std::string text = fault_of(*e.plan, s.calls); !text.empty())
-        s.fault = detail::entry_name(program, static_cast<int>(use.size()) - 1) + ", " + text;
+  std::unordered_set<const Plan*> known;
+  for (int i = 0; i < program.size() && s.fault.empty(); ++i) {
+    const Plan& plan = *program.entry(i).plan;
+    if (!known.insert(&plan).second) continue;
+    if (const std::string text = fault_of(plan, s.calls); !text.empty())
+      s.fault = detail::entry_name(program, i) + ", " + text;
   }
-  const auto entries = static_cast<std::size_t>(program.size());
-  std::vector<Index> change(entries + 1);  // of what is held, against the program's own process
-  for (int process = 0; process < s.processes; ++process) {
-    for (Plan& plan : plans) move_to_process(plan, process, machine);
-    const Coordinates at = program.mesh.coordinates(process);
-    std::fill(change.begin(), change.end(), 0);
-    for (const ProgramTensor& t : program.tensors()) {
-      const auto begins = static_cast<std::size_t>(max_of(t.first, t.made + 1));
-      const auto ends = static_cast<std::size_t>(min_of(t.last + 1, program.size()));
-      if (begins >= ends) continue;
-      const Index more = detail::charge_of(t, program.mesh, at) - t.bytes;
-      change[begins] += more;
-      change[ends] -= more;
-    }
-    Index more = 0, payload = 0, messages = 0, flops = 0, peak = 0;
-    for (std::size_t i = 0; i < entries; ++i) {
-      const Plan& plan = plans[use[i]];
-      more += change[i];
-      const Index bytes = saturating_add(program.entries()[i].held_before + more, plan.peak_bytes);
-      s.entries[i].payload.add(plan.payload_bytes(), process);
-      s.entries[i].flops.add(plan.flops(), process);
-      s.entries[i].peak.add(bytes, process);
-      payload = saturating_add(payload, plan.payload_bytes());
-      messages += plan.messages();
-      flops = saturating_add(flops, plan.flops());
-      peak = max_of(peak, bytes);
-    }
-    s.payload.add(payload, process);
-    s.messages.add(messages, process);
-    s.flops.add(flops, process);
-    s.peak.add(peak, process);
-  }
+  const ProgramSpread spread = over_processes(program);
+  for (const TotalSpread& e : spread.entries) s.entries.push_back({e.payload, e.flops, e.peak});
+  s.payload = spread.payload;
+  s.messages = spread.messages;
+  s.flops = spread.flops;
+  s.peak = spread.peak;
   return s;
 }
 
 /// Returns the program with every operator's numbers over all processes.
-inline std::string explain_all(const Program& program, const Machine& machine = {}) {
-  const Simulation s = simulate(program, machine);
+inline std::string explain_all(const Program& program) {
+  const Simulation s = simulate(program);
   std::string text = "program on " + to_string(program.mesh, program.names()) + ", all " +
                      std::to_string(s.processes) + " processes: " + std::to_string(program.size()) +
                      " operators\n";

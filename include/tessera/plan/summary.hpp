@@ -53,6 +53,7 @@ inline std::vector<CollectiveTotal> by_axes(const Program& program) {
 /// What one layer does, the layers within it included.
 struct LayerTotal {
   std::string path;  ///< "encoder.0/attention"; of the whole program, nothing
+  int layer = 0;     ///< in Program::layers()
   int depth = 0;
   int operators = 0;
   Index payload = 0;
@@ -72,7 +73,7 @@ inline std::vector<LayerTotal> by_layer(const Program& program) {
     for (int layer = e.layer; layer >= 0; layer = layers[static_cast<std::size_t>(layer)].parent) {
       LayerTotal& total = totals[static_cast<std::size_t>(layer)];
       ++total.operators;
-      total.payload = saturating_add(total.payload, e.plan->payload_bytes());
+      total.payload = saturating_add(total.payload, e.plan->own_payload_bytes());
       total.messages += e.plan->messages();
       total.flops = saturating_add(total.flops, e.plan->flops());
       total.duplicated = saturating_add(total.duplicated, Program::duplicated_flops(*e.plan));
@@ -84,6 +85,7 @@ inline std::vector<LayerTotal> by_layer(const Program& program) {
     LayerTotal total = totals[static_cast<std::size_t>(layer)];
     total.path = program.layer_path(layer);
     total.depth = depth;
+    total.layer = layer;
     list.push_back(std::move(total));
     for (int i = layer + 1; i < static_cast<int>(layers.size()); ++i)
       if (layers[static_cast<std::size_t>(i)].parent == layer) self(self, i, depth + 1);

@@ -9,12 +9,12 @@
 ///     explain_memory(program)                                // a chart
 ///
 /// Laws: peak_moment(p).bytes == p.peak_bytes(); the tensors' bytes and the unnamed ones make up
-/// what is held.
+/// what is held. The chart is that of the process that holds most.
 #include <algorithm>
 #include <string>
 #include <vector>
 
-#include <tessera/plan/explain.hpp>
+#include <tessera/plan/on_process.hpp>
 
 namespace tessera {
 
@@ -89,14 +89,18 @@ inline std::string bar(Index held, Index workspace, Index most, int width) {
 }
 }  // namespace detail
 
-/// Returns a chart of a program's memory: a row an operator, or the worst of several neighbours
-/// where there are more than `rows`; then the tensors that are alive at the peak, at most `rows` of
-/// them.
-inline std::string explain_memory(const Program& program, int rows = 48) {
+/// Returns a chart of a program's memory on the process that holds most: a row an operator, or the
+/// worst of several neighbours where there are more than `rows`; then the tensors that are alive at
+/// the peak, at most `rows` of them.
+inline std::string explain_memory(const Program& any, int rows = 48) {
+  const Spread spread = over_processes(any).peak;
+  const Program program = spread.even() || spread.process < 0 || spread.process == any.process
+                              ? any
+                              : on_process(any, spread.process);
   const PeakMoment peak = peak_moment(program);
-  std::string text = "memory of process " + std::to_string(program.process) + " on " +
-                     to_string(program.mesh, program.names()) + ": at most " +
-                     bytes_text(peak.bytes);
+  std::string text = "memory on " + to_string(program.mesh, program.names()) +
+                     ", most on one process: " + bytes_text(peak.bytes) +
+                     (spread.even() ? "" : " (process " + std::to_string(program.process) + ")");
   if (peak.entry < 0) return text + ", no operators\n";
   const ProgramEntry& worst = program.entry(peak.entry);
   text += ", in " + detail::entry_name(program, peak.entry) +

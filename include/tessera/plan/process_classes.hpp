@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Processes that have the same numbers in a plan, found from the plan: blocks of one dimension are
+/// alike but for a short last one and empty ones behind it, so that few processes stand for all.
+///
+///     detail::ProcessClasses classes(plan.mesh);
+///     classes.add(plan);
+///     Index all = 0;
+///     classes.visit([&](int, const Coordinates&, Index alike) { all += alike; });
+///     all == plan.mesh.processes();
+///
+/// Laws: every process is counted once; of those that are alike the first is visited, in ascending
+/// order. Where numbers depend on more than the sizes of blocks (an exchange of one sharding for
+/// another, a halo, a node's border), every process is visited.
+#include <tessera/plan/merge_split.hpp>
+#include <tessera/plan/numbers.hpp>
+#include <tessera/plan/relocation.hpp>
+
+namespace tessera::detail {
+
+class ProcessClasses {
+ public:
+  constexpr explicit ProcessClasses(const MeshShape& mesh) : mesh_(mesh) {
+    for (int axis = 0; axis < mesh.rank(); ++axis) starts_.push_back({0});
+  }
+
+  /// Takes into account what a plan's steps communicate.
+  constexpr void add_calls(const Plan& plan) {
+    for (const Step& step : plan.steps) {
+      if (step.kind != StepKind::communicate) continue;
+      if (step.region >= 0 || step.merges || is_relocation(plan, step)) return add_all();
+      AxisSet used = step.group;
+      for (int k = 0; k < step.in.size(); ++k)
+        for (const int slot : {static_cast<int>(step.in[k]), step.output(k)}) {
+          add(plan.slots[slot].desc);
+          used = used | plan.slots[slot].desc.sharding.used();
+        }
+      if (step.level == Level::network || !step.near.empty() ||
+          step.collective == Collective::exchange ||
+          step.collective == Collective::collective_permute)
+        add_all(used);
+    }
+    for (const Step& step : plan.steps)  // the parts that an all-reduce's block is cut into
+      if (step.kind == StepKind::communicate && step.collective == Collective::all_reduce) {
+        const ProcessClasses known = *this;
+        known.visit([&](int, const Coordinates& at, Index) {
+          Index elements = 0;
+          for (const int slot : step.in) {
+            const TensorDesc& desc = plan.slots[slot].desc;
+            elements =
+                saturating_add(elements, block_volume(desc.extents, desc.sharding, mesh_, at));
+          }
+          add_parts(step.group, elements);
+        });
+      }
+  }
+  /// Takes all numbers of a plan into account.
+  constexpr void add(const Plan& plan) {
+    for (const Slot& slot : plan.slots) {
+      if (slot.region >= 0 || !slot.place.sharded()) return add_all();
+      add(slot.desc);
+    }
+    for (const Step& step : plan.steps)
+      if (step.region >= 0) return add_all();
+    add_calls(plan);
+  }
+  /// Takes the sizes of a tensor's blocks into account.
+  constexpr void add(const TensorDesc& desc) {
+    for (int d = 0; d < desc.rank(); ++d) {
+      FixedVector<Index, 1 << max_axes> sizes;  // of the pieces that the next axis cuts
+      sizes.push_back(desc.extents[d]);
+      for (int i = 0; i < desc.sharding[d].size(); ++i) {
+        const int axis = desc.sharding[d][i];
+        FixedVector<Index, 1 << max_axes> pieces;
+        for (const Index n : sizes) {
+          const Index part = max_of(1, ceil_div(n, mesh_[axis]));
+          add_start(axis, n / part);
+          if (n % part != 0) add_start(axis, n / part + 1);
+          for (const Index size : {n < part ? Index{0} : part, n % part})
+            if (size > 0 && !pieces.contains(size) && pieces.size() < pieces.capacity)
+              pieces.push_back(size);
+        }
+        sizes = pieces;
+      }
+    }
+  }
+  constexpr void add_all() { add_all(mesh_.axes()); }
+
+  template <class Visit> constexpr void visit(const Visit& visit_one) const {
+    Coordinates at(mesh_.rank(), 0);
+    visit_from(0, 0, 1, at, visit_one);
+  }
+
+ private:
+  static constexpr int most_starts = 32;
+
+  constexpr void add_all(AxisSet axes) { all_ = all_ | axes; }
+  constexpr void add_start(int axis, Index at) {
+    if (at <= 0 || at >= mesh_[axis] || all_.contains(axis)) return;
+    auto& starts = starts_[axis];
+    const int start = static_cast<int>(at);
+    if (starts.contains(start)) return;
+    if (starts.size() == most_starts) return add_all(AxisSet{axis});
+    starts.push_back(start);
+    for (int i = starts.size() - 1; i > 0 && starts[i - 1] > starts[i]; --i) {
+      starts[i] = starts[i - 1];
+      starts[i - 1] = start;
+    }
+  }
+  /// n elements are cut into one part for each member of a group, in the order of their ranks: the
+  /// member with the short part stands between those before it and those behind it.
+  constexpr void add_parts(AxisSet group, Index n) {
+    const int members = mesh_.group_size(group);
+    const Index part = max_of(1, ceil_div(n, members));
+    if (n % part == 0 && n / part >= members) return;
+    const Coordinates short_one = mesh_.member(group, Coordinates(mesh_.rank(), 0),
+                                               static_cast<int>(min_of(n / part, members - 1)));
+    for (int axis = 0; axis < mesh_.rank(); ++axis)
+      if (group.contains(axis)) {
+        add_start(axis, short_one[axis]);
+        add_start(axis, short_one[axis] + 1);
+      }
+  }
+  template <class Visit>
+  constexpr void visit_from(int axis, int process, Index alike, Coordinates& at,
+                            const Visit& visit_one) const {
+    if (axis == mesh_.rank()) return visit_one(process, at, alike);
+    const auto& starts = starts_[axis];
+    const bool each = all_.contains(axis);
+    const int classes = each ? mesh_[axis] : starts.size();
+    for (int i = 0; i < classes; ++i) {
+      const int first = each ? i : starts[i];
+      const int end = each ? i + 1 : i + 1 < classes ? starts[i + 1] : mesh_[axis];
+      at[axis] = first;
+      visit_from(axis + 1, process * mesh_[axis] + first, alike * (end - first), at, visit_one);
+    }
+  }
+
+  MeshShape mesh_;
+  AxisSet all_;  ///< the axes of which each coordinate is a class
+  FixedVector<FixedVector<int, most_starts>, max_axes> starts_;  ///< else where classes begin
+};
+
+/// Returns what a communicating step of the plan does on a process: with its numbers there.
+constexpr Step step_on(const Plan& plan, const Step& step, int process, const Coordinates& at) {
+  Step there = step;
+  if (step.region >= 0)
+    number_region(plan, there, process);
+  else if (is_relocation(plan, step))
+    number_relocation(plan, there, process);
+  else if (step.merges)
+    number_merges(plan, there, at);
+  else
+    number_move(plan, there, at);
+  return there;
+}
+
+/// Returns the most that one process sends by the steps that `speaks_of` holds of.
+template <class SpeaksOf>
+constexpr Index most_payload(const Plan& plan, const SpeaksOf& speaks_of) {
+  const auto payload_on = [&](int process, const Coordinates& at) {
+    Index sum = 0;
+    for (const Step& step : plan.steps)
+      if (step.kind == StepKind::communicate && speaks_of(step))
+        sum = saturating_add(
+            sum, process == plan.process ? step.payload : step_on(plan, step, process, at).payload);
+    return sum;
+  };
+  ProcessClasses classes(plan.mesh);
+  classes.add_calls(plan);
+  Index most = 0;
+  classes.visit([&](int process, const Coordinates& at, Index) {
+    most = max_of(most, payload_on(process, at));
+  });
+  return most;
+}
+
+}  // namespace tessera::detail
+
+namespace tessera {
+
+constexpr Index Plan::payload_bytes() const {
+  return detail::most_payload(*this, [](const Step&) { return true; });
+}
+constexpr Index Plan::payload_bytes(Collective kind_) const {
+  return detail::most_payload(*this, [&](const Step& step) { return step.collective == kind_; });
+}
+constexpr Index Plan::payload_bytes_on(int process_) const {
+  const Coordinates at = mesh.coordinates(process_);
+  Index sum = 0;
+  for (const Step& step : steps)
+    if (step.kind == StepKind::communicate)
+      sum = saturating_add(sum, detail::step_on(*this, step, process_, at).payload);
+  return sum;
+}
+
+}  // namespace tessera
