@@ -383,3 +383,45 @@ TEST_CASE("contracts and headlines speak of the process with most") {
         std::string::npos);
   CHECK(explain_own(p).find("  payload 0 B in 0 messages") != std::string::npos);
 }
+
+TEST_CASE("a count beyond 64 bits is printed as at least what can be counted") {
+  constexpr Index huge = Index{1} << 40;
+  const AxisNames names{"a", "b"};
+  Maker make(MeshShape{2, 2});
+  const TensorDesc x{DType::f32, {huge, huge}, {{0}, {}}}, w{DType::f32, {huge, huge}, {{0}, {}}};
+  const int tx = make.given(x), tw = make.given(w);
+  make.run(plan_einsum(parse("ik,kj->ij"), x, w, {{0}, {}}, make.program.mesh), "ik,kj->ij",
+           {tx, tw});
+  make.run(plan_reduce(parse("ij->"), Reduction::sum, x, {}, make.program.mesh), "ij->", {tx});
+  const Program& p = make.program;
+  for (const ProgramEntry& e : p.entries())
+    if (e.plan->kind == OperatorKind::einsum) {
+      const std::string text = explain(*e.plan, names);
+      CHECK_MESSAGE(text.find("payload at least 8191.9 PiB, workspace at least 8191.9 PiB, at "
+                              "least 9223.3 Pflop") != std::string::npos,
+                    text);
+    }
+  // All-reduce, reduce-scatter, all-gather and all-to-all of more than can be counted.
+  Sharding open{{}, {}};
+  open.partial = AxisSet{0};
+  open.reduction = Reduction::sum;
+  for (const auto& [from, to] : std::vector<std::pair<Sharding, Sharding>>{
+           {open, {{}, {}}}, {open, {{0}, {}}}, {{{0}, {}}, {{}, {}}}, {{{0}, {}}, {{}, {0}}}}) {
+    const TensorDesc desc{DType::i8, {Index{1} << 50, Index{1} << 50}, from};
+    const Plan plan = plan_reshard(desc, to, MeshShape{2, 2});
+    CHECK_MESSAGE(explain(plan, names).find("payload at least 8191.9 PiB") != std::string::npos,
+                  explain(plan, names));
+  }
+  CHECK(explain(p).find("  payload at least 8191.9 PiB") != std::string::npos);
+  CHECK(explain(p).find("peak memory at least 8191.9 PiB") != std::string::npos);
+  CHECK(explain_memory(p).find("most on one process: at least 8191.9 PiB") != std::string::npos);
+  CHECK(explain_all(p).find("at least 8191.9 PiB") != std::string::npos);
+  CHECK(explain(diff(p, Program{})).find("payload at least 8191.9 PiB -> 0 B") !=
+        std::string::npos);
+  CHECK(check(p, payload_at_most(1 << 20)).text.find("to at least 8191.9 PiB") !=
+        std::string::npos);
+  CHECK(check(p, peak_at_most(1 << 20)).text.find("hold at least 8191.9 PiB") != std::string::npos);
+  // What can be counted is exact.
+  CHECK(bytes_text(max_int64 - (Index{1} << 20)) == "8191.9 PiB");
+  CHECK(bytes_text(max_int64) == "at least 8191.9 PiB");
+}

@@ -29,6 +29,13 @@ constexpr Index round_up(Index n, Index unit) {
 constexpr std::int64_t saturating_add(std::int64_t a, std::int64_t b) {
   return a > max_int64 - b ? max_int64 : a + b;
 }
+/// Returns whether a number has stopped there, so that it stands for "at least this": within what
+/// rounding down to a unit takes off.
+constexpr bool saturated(std::int64_t n) { return n > max_int64 - (std::int64_t{1} << 16); }
+/// Returns a - b, where a sum or product that has stopped stays where it is; a >= b >= 0.
+constexpr std::int64_t saturating_sub(std::int64_t a, std::int64_t b) {
+  return saturated(a) ? max_int64 : a - b;
+}
 constexpr std::int64_t saturating_mul(std::int64_t a, std::int64_t b) {
   if (a == 0 || b == 0) return 0;
   return a > max_int64 / b ? max_int64 : a * b;

@@ -18,7 +18,8 @@
 namespace tessera {
 
 namespace detail {
-/// Returns n in the largest unit of which there is at least one, with at most one decimal, cut.
+/// Returns n in the largest unit of which there is at least one, with at most one decimal, cut; "at
+/// least" that where n has stopped at the largest number.
 template <int N>
 std::string scaled_text(std::int64_t n, std::int64_t step, const char* const (&units)[N]) {
   int unit = 0;
@@ -29,8 +30,8 @@ std::string scaled_text(std::int64_t n, std::int64_t step, const char* const (&u
   }
   const std::int64_t whole = n / scale;
   const std::int64_t tenths = (n - whole * scale) * 10 / scale;
-  return std::to_string(whole) + (tenths > 0 ? "." + std::to_string(tenths) : "") + " " +
-         units[unit];
+  return (saturated(n) ? "at least " : "") + std::to_string(whole) +
+         (tenths > 0 ? "." + std::to_string(tenths) : "") + " " + units[unit];
 }
 }  // namespace detail
 

@@ -44,34 +44,43 @@ constexpr MoveNumbers count_direct(const Move& move, const TensorDesc& desc, con
   const Index after = block_volume(desc.extents, move.to, mesh, at);
   switch (move.collective) {
     case Collective::all_gather:
-      n.payload = after - before;
+      n.payload = saturating_sub(after, before);
       n.messages = rounds(members);
       if (far)
-        n.network_payload = after - owned_by(level.node, desc.extents, desc.sharding, mesh, at);
+        n.network_payload =
+            saturating_sub(after, owned_by(level.node, desc.extents, desc.sharding, mesh, at));
       if (!move.direct_receive) n.receive_staging = saturating_mul(after, unit);
       break;
     case Collective::reduce_scatter:
-      n.payload = before - after;
+      n.payload = saturating_sub(before, after);
       n.messages = rounds(members);
-      if (far) n.network_payload = before - owned_by(level.node, desc.extents, move.to, mesh, at);
+      if (far)
+        n.network_payload =
+            saturating_sub(before, owned_by(level.node, desc.extents, move.to, mesh, at));
       if (!move.direct_send) n.send_staging = saturating_mul(before, unit);
       break;
     case Collective::all_reduce: {
-      n.payload = 2 * (before - block_size(before, members, mesh.group_rank(move.group, at)));
       n.messages = 2 * rounds(members);
+      if (saturated(before)) {  // what each process has of it cannot be told
+        n.payload = members > 1 ? max_int64 : 0;
+        n.network_payload = far ? max_int64 : 0;
+        break;
+      }
+      n.payload =
+          saturating_mul(2, before - block_size(before, members, mesh.group_rank(move.group, at)));
       if (far) {
         Index near = 0;
         for (int k = 0; k < mesh.group_size(level.node); ++k)
           near += block_size(before, members,
                              mesh.group_rank(move.group, mesh.member(level.node, at, k)));
-        n.network_payload = 2 * (before - near);
+        n.network_payload = saturating_mul(2, before - near);
       }
       break;
     }
     case Collective::all_to_all:
-      n.payload = before - intersect(block(desc.extents, desc.sharding, mesh, at),
-                                     block(desc.extents, move.to, mesh, at))
-                               .size();
+      n.payload = saturating_sub(before, intersect(block(desc.extents, desc.sharding, mesh, at),
+                                                   block(desc.extents, move.to, mesh, at))
+                                             .size());
       n.messages = members - 1;
       if (far) {
         n.network_payload =

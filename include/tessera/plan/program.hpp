@@ -185,7 +185,8 @@ class Program {
   static Index duplicated_flops(const Plan& plan) {
     Index extra = 0;
     for (const Step& s : plan.steps)
-      extra = saturating_add(extra, s.flops - s.flops / copies(plan, s));
+      if (const Index alike = copies(plan, s); alike > 1)
+        extra = saturating_add(extra, saturating_sub(s.flops, s.flops / alike));
     return extra;
   }
   /// Returns the most bytes held at once: tensors alive and an operator's own workspace.

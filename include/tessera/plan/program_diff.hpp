@@ -146,8 +146,10 @@ inline bool differ(const ProgramEntry& a, const ProgramEntry& b) {
     if (!(p.steps[i] == q.steps[i])) return true;
   return false;
 }
-inline std::string signed_text(Index change, std::string (*text)(Index)) {
-  return change < 0 ? "-" + text(-change) : "+" + text(change);
+/// How a number changes; both, where one of them has stopped at the largest number.
+inline std::string change_text(Index was, Index is, std::string (*text)(Index)) {
+  if (saturated(was) || saturated(is)) return text(was) + " -> " + text(is);
+  return is < was ? "-" + text(was - is) : "+" + text(is - was);
 }
 inline std::string moves_text(const ProgramEntry& e, const AxisNames& names) {
   std::string moves;
@@ -221,11 +223,13 @@ inline std::string explain(const ProgramDiff& d) {
                from_to(was.peak.most, is.peak.most, bytes_text)});
   }
   if (!d.same()) text += table.text("  ");
-  text += "  in all, most on one process: payload " + detail::signed_text(d.payload(), bytes_text) +
-          ", work " + detail::signed_text(d.flops(), flops_text) + ", duplicated work " +
-          detail::signed_text(d.duplicated_flops(), flops_text) + ", peak memory " +
-          detail::signed_text(d.peak(), bytes_text) + ", model time " +
-          detail::signed_text(d.cost(), time_text) + "\n";
+  text += "  in all, most on one process: payload " +
+          detail::change_text(d.was.payload.most, d.is.payload.most, bytes_text) + ", work " +
+          detail::change_text(d.was.flops.most, d.is.flops.most, flops_text) +
+          ", duplicated work " +
+          detail::change_text(d.was.duplicated.most, d.is.duplicated.most, flops_text) +
+          ", peak memory " + detail::change_text(d.was.peak.most, d.is.peak.most, bytes_text) +
+          ", model time " + detail::change_text(d.before.cost(), d.after.cost(), time_text) + "\n";
   return text;
 }
 

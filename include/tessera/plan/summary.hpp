@@ -111,8 +111,8 @@ inline std::vector<DuplicatedWork> duplicated_work(const Program& program) {
     for (int k = 0; k < plan.steps.size(); ++k) {
       const Index copies = Program::copies(plan, plan.steps[k]);
       const Index flops = plan.steps[k].flops;
-      if (const Index extra = flops - flops / copies; extra > 0)
-        list.push_back({i, k, copies, flops, extra});
+      const Index extra = copies > 1 ? saturating_sub(flops, flops / copies) : 0;
+      if (extra > 0) list.push_back({i, k, copies, flops, extra});
     }
   }
   return list;

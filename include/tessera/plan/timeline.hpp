@@ -52,7 +52,8 @@ inline PeakMoment peak_moment(const Program& program) {
   for (int t = 0; t < static_cast<int>(program.tensors().size()); ++t)
     if (peak.entry >= 0 && program.tensor(t).alive_at(peak.entry) && program.tensor(t).bytes > 0) {
       peak.tensors.push_back(t);
-      peak.unnamed -= program.tensor(t).bytes;
+      peak.unnamed =
+          saturated(peak.unnamed) ? 0 : max_of(0, peak.unnamed - program.tensor(t).bytes);
     }
   std::stable_sort(peak.tensors.begin(), peak.tensors.end(),
                    [&](int a, int b) { return program.tensor(a).bytes > program.tensor(b).bytes; });
@@ -133,7 +134,7 @@ inline std::string explain_memory(const Program& any, int rows = 48) {
       alive.row({bytes_text(t.bytes), to_string(t.desc, program.names()),
                  detail::origin_text(program, peak.tensors[i])});
     } else {
-      more += t.bytes;
+      more = saturating_add(more, t.bytes);
       ++left_out;
     }
   }
