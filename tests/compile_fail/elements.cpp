@@ -11,6 +11,10 @@
 // CASE sum_of_products: an unfinished partial value is used as a value
 // CASE or_of_all: an unfinished partial value is used as a value
 // CASE sum_of_max: partial values of one kind meet a reduction of another
+// CASE wide_sum_of_open_bytes: the tensor is an unfinished sum of narrow integers, which wraps in their own type
+// CASE running_sum_of_open_bytes: the tensor is an unfinished sum of narrow integers, which wraps in their own type
+// CASE sum_as_short: sums and products have the tensor's own element type, or of integers int64
+// CASE max_as_int64: only the element type of sums and products is a choice
 // CASE no_element: constraint failure|constraints not satisfied
 #include <tessera/tessera.hpp>
 
@@ -27,8 +31,10 @@ void use(const Tensor<bool, data, model>& truths, const Tensor<complex<float>, d
          const Tensor<float, data, model>& x, const Tensor<std::uint8_t, data, model>& bytes,
          const Tensor<float, data, Unreduced<Product, model>>& product,
          const Tensor<float, data, Unreduced<Max, model>>& largest,
-         const Tensor<bool, data, Unreduced<All, model>>& all) {
-  (void)truths, (void)waves, (void)x, (void)bytes, (void)product, (void)largest, (void)all;
+         const Tensor<bool, data, Unreduced<All, model>>& all,
+         const Tensor<std::uint8_t, data, Unreduced<Sum, model>>& open_bytes) {
+  (void)open_bytes, (void)truths, (void)waves, (void)x, (void)bytes, (void)product, (void)largest,
+      (void)all;
 #if defined(CASE_product_of_truths)
   einsum<"ij,ij->i">(truths, truths);
 #elif defined(CASE_sum_of_truths)
@@ -53,6 +59,14 @@ void use(const Tensor<bool, data, model>& truths, const Tensor<complex<float>, d
   logical_or(all, all);
 #elif defined(CASE_sum_of_max)
   sum<"i->">(largest);
+#elif defined(CASE_wide_sum_of_open_bytes)
+  sum<"i->">(open_bytes);
+#elif defined(CASE_running_sum_of_open_bytes)
+  cumsum<"i", 'i'>(open_bytes);
+#elif defined(CASE_sum_as_short)
+  reduce<As<Sum, std::int16_t>, "ij->i">(bytes);
+#elif defined(CASE_max_as_int64)
+  reduce<As<Max, std::int64_t>, "ij->i">(bytes);
 #elif defined(CASE_no_element)
   Tensor<long double, data> t;
 #else
@@ -64,6 +78,9 @@ void use(const Tensor<bool, data, model>& truths, const Tensor<complex<float>, d
   max<"i->">(largest);
   reduce<Product, "i->">(abs(both));
   mean<"ij->i">(waves);
+  const Tensor<std::int64_t, data> total = sum<"ij->i">(bytes);
+  const Tensor<std::uint8_t, _> wrapped = reduce<As<Sum, std::uint8_t>, "i->i", P<_>>(open_bytes);
+  (void)total, (void)wrapped;
   (void)alike;
 #endif
 }

@@ -58,11 +58,14 @@ template <class T> class RowCases {
       if constexpr (std::is_same_v<T, std::int64_t>)
         if (by_function)
           return associative_scan(labels, letter, Compose{}, T{0}, input, out, options);
+      // Wider sums of integers: integer_sums.loopback.cpp.
+      using Multiplied = std::conditional_t<IntegerElement<T>, As<Product, T>, Product>;
+      using Added = std::conditional_t<IntegerElement<T>, As<Sum, T>, Sum>;
       if (kind == Reduction::product)
-        return cumulative<Product>(labels, letter, input, out, options);
+        return cumulative<Multiplied>(labels, letter, input, out, options);
       if (kind == Reduction::max) return cumulative<Max>(labels, letter, input, out, options);
       if (kind == Reduction::min) return cumulative<Min>(labels, letter, input, out, options);
-      return cumulative<Sum>(labels, letter, input, out, options);
+      return cumulative<Added>(labels, letter, input, out, options);
     };
     const double n = static_cast<double>(max_of(1, x.extents[along]));
     const double largest =
@@ -74,8 +77,8 @@ template <class T> class RowCases {
     return trial<T>(
         "running " + std::string(name_of(kind)) + " of " + labels + " along " + terms.result[along],
         x, out)(run,
-                plan_scan(terms.result, along, kind, options, x, out, shape_, mesh_->process(),
-                          plan_options(*mesh_)),
+                plan_scan_as(x.type, terms.result, along, kind, options, x, out, shape_,
+                             mesh_->process(), plan_options(*mesh_)),
                 scanned(along, kind, options, whole_input<T>(x, shape_, 1)), tolerance);
   }
 

@@ -129,3 +129,28 @@ consteval bool claims_act_on_the_kinds_they_may() {
 static_assert(claims_act_on_the_kinds_they_may());
 
 }  // namespace
+
+/// Sums and products of integers are int64, whichever integers; nothing else changes its type.
+consteval bool sums_of_integers_are_wide() {
+  for (int t = 0; t < dtypes; ++t)
+    for (int r = 1; r < reductions; ++r) {
+      const auto type = static_cast<DType>(t);
+      const auto reduction = static_cast<Reduction>(r);
+      const bool adds = reduction == Reduction::sum || reduction == Reduction::product;
+      const DType result = reduced_type(reduction, type);
+      if (result != (adds && is_integer(type) ? DType::i64 : type)) return false;
+      const Sharding done{{0}}, open = done.with_partial(AxisSet{1}, reduction);
+      if (check_reduced_type(type, type, open) != TypeRule::ok) return false;
+      if (check_reduced_type(type, result, done) != TypeRule::ok) return false;
+      if (check_reduced_type(type, result, open) !=
+          (result == type ? TypeRule::ok : TypeRule::open))
+        return false;
+    }
+  return true;
+}
+static_assert(sums_of_integers_are_wide());
+static_assert(check_reduced_type(DType::i8, DType::i16, Sharding{{}}) == TypeRule::named);
+static_assert(check_reduced_type(DType::f16, DType::f32, Sharding{{}}) == TypeRule::named);
+static_assert(detail::KindType<Mean>::of(DType::i8) == DType::i8);
+static_assert(detail::KindType<Deterministic<Sum>>::of(DType::u8) == DType::i64);
+static_assert(detail::KindType<As<Product, std::int16_t>>::of(DType::i16) == DType::i16);

@@ -6,7 +6,8 @@
 ///
 ///     name_of(Reduction::sum) == "sum";   defined(Reduction::max, DType::c64) == false
 ///
-/// Laws: each is associative and commutative (floating point up to rounding).
+/// Laws: each is associative and commutative (floating point up to rounding); sums and products of
+/// integers narrower than 64 bits are int64.
 #include <cstdint>
 #include <string_view>
 
@@ -47,6 +48,14 @@ constexpr bool defined(Reduction reduction, DType type) {
   return false;
 }
 
+/// Returns the element type that a reduction, or a running one, of `type` has unless the call names
+/// another: the sum and the product of narrow integers are int64, as NumPy's of signed ones and
+/// PyTorch's of all are; anything else keeps its type.
+constexpr DType reduced_type(Reduction reduction, DType type) {
+  const bool adds = reduction == Reduction::sum || reduction == Reduction::product;
+  return adds && is_integer(type) ? DType::i64 : type;
+}
+
 /// Tags that name a reduction in a type: `reduce<Sum, "bs->b">(x)`, `Unreduced<Sum, model>`.
 struct Sum {
   static constexpr Reduction reduction = Reduction::sum;
@@ -73,6 +82,21 @@ struct Mean {
   static constexpr Reduction reduction = Reduction::sum;
 };
 
+namespace detail {
+template <class Kind> inline constexpr bool is_mean = false;
+template <> inline constexpr bool is_mean<Mean> = true;
+}  // namespace detail
+
+/// A sum or product whose elements are T: reduce<As<Sum, std::int8_t>, "bs->b">(x) of int8 wraps,
+/// as sums of narrow integers otherwise do not. T is the tensor's own element type or int64.
+template <class Kind, class T> struct As {
+  static_assert((Kind::reduction == Reduction::sum || Kind::reduction == Reduction::product) &&
+                    !detail::is_mean<Kind>,
+                "[tessera] only the element type of sums and products is a choice; a mean, "
+                "a maximum, a minimum, any and all have that of the tensor; leave As<...> out");
+  static constexpr Reduction reduction = Kind::reduction;
+};
+
 /// The same bits for any number of processes, as in reduce<Deterministic<Sum>, "bs->b">(x); see
 /// op/deterministic.hpp.
 template <class Kind> struct Deterministic {
@@ -81,5 +105,19 @@ template <class Kind> struct Deterministic {
                 "the order; sum the logarithms, or take integers");
   static constexpr Reduction reduction = Kind::reduction;
 };
+
+namespace detail {
+/// The element type that reduce<Kind> of `type` has.
+template <class Kind> struct KindType {
+  static constexpr DType of(DType type) { return reduced_type(Kind::reduction, type); }
+};
+template <> struct KindType<Mean> {
+  static constexpr DType of(DType type) { return type; }
+};
+template <class Kind, class T> struct KindType<As<Kind, T>> {
+  static constexpr DType of(DType) { return dtype_of<T>; }
+};
+template <class Kind> struct KindType<Deterministic<Kind>> : KindType<Kind> {};
+}  // namespace detail
 
 }  // namespace tessera

@@ -30,7 +30,7 @@ struct ElementBytes;
 struct ElementKernels {
   void (*copy)(const void* from, void* to, const StridedCopy* copies, int count);
   void (*reduce)(Reduction reduction, const ReduceShape& shape, const void* from, void* to,
-                 double scale);
+                 double scale, bool wide);
   void (*gemm)(const GemmShape& shape, double beta, const void* a, const void* b, void* c);
   void (*join)(Reduction reduction, const void* const* from, int members, Index n, void* to,
                void* also);
@@ -41,7 +41,7 @@ struct ElementKernels {
 struct RowKernels {
   void (*find)(const LocalFind& work, const void* from, const void* best, std::int64_t* out);
   void (*scan)(Reduction reduction, const LocalScan& work, const void* from, const void* earlier,
-               void* to);
+               void* to, bool wide);
   void (*exponent)(const LocalBins& work, const void* from, std::int64_t* out);
   void (*bins)(const LocalBins& work, const void* from, const std::int64_t* exponents,
                std::int64_t* out);

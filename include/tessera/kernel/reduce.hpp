@@ -20,18 +20,24 @@
 namespace tessera {
 namespace detail {
 
+template <Reduction R, class T, class Out>
+void reduce_to(const ReduceShape& shape, const void* from, void* to, double scale) {
+  using Total = typename Accumulator<R, T, Out>::Total;
+  if (shape.kept.size == 0) return;
+  if constexpr (kernels_on_host)
+    reduce_host(shape, from, to, scale, reduce_part<R, T, Out>, sizeof(Total));
+  else
+    reduce_device<R, Total>(shape, static_cast<const T*>(from), static_cast<Out*>(to), scale);
+}
 template <class T>
 void reduce_elements(Reduction reduction, const ReduceShape& shape, const void* from, void* to,
-                     double scale) {
+                     double scale, bool wide) {
   with_reduction<T>(reduction, [&](auto r) {
     constexpr Reduction R = decltype(r)::value;
-    using Bits = Stored<T>;
-    using Total = typename Fold<R, Bits>::Total;
-    if (shape.kept.size == 0) return;
-    if constexpr (kernels_on_host)
-      reduce_host(shape, from, to, scale, reduce_part<R, Bits>, sizeof(Total));
-    else
-      reduce_device<R, Total>(shape, static_cast<const Bits*>(from), static_cast<Bits*>(to), scale);
+    constexpr DType type = dtype_of<T>;
+    if constexpr (reduced_type(R, type) != type)
+      if (wide) return reduce_to<R, T, element_of<reduced_type(R, type)>>(shape, from, to, scale);
+    reduce_to<R, Stored<T>, Stored<T>>(shape, from, to, scale);
   });
 }
 }  // namespace detail
@@ -46,12 +52,12 @@ template <Element T> T identity(Reduction reduction) {
 
 /// Reduces; `to` holds volume(kept) elements, row-major. A sum is multiplied by `scale` before it
 /// is rounded to the element type (1/n makes a mean; integers are truncated); other reductions
-/// ignore it. Communication: none. Throws UsageError when elements of `type` have no such
-/// reduction.
+/// ignore it. `wide`: `to` has elements of reduced_type(reduction, type). Communication: none.
+/// Throws UsageError when elements of `type` have no such reduction.
 inline void reduce(DType type, Reduction reduction, const LocalReduce& work, const void* from,
-                   void* to, double scale = 1) {
+                   void* to, double scale = 1, bool wide = false) {
   detail::kernels_of(type).reduce(reduction, detail::reduce_shape(work), from, to,
-                                  reduction == Reduction::sum ? scale : 1);
+                                  reduction == Reduction::sum ? scale : 1, wide);
 }
 
 }  // namespace tessera

@@ -16,9 +16,9 @@
 namespace tessera {
 namespace detail {
 
-/// How a reduction joins two values.
-template <Reduction R, class T> struct ReductionJoin {
-  using Total = typename Fold<R, T>::Total;
+/// How a reduction joins two values, to results of type Out.
+template <Reduction R, class T, class Out = T> struct ReductionJoin {
+  using Total = typename Accumulator<R, T, Out>::Total;
   KOKKOS_FORCEINLINE_FUNCTION Total start() const { return Fold<R, Total>::start(); }
   KOKKOS_FORCEINLINE_FUNCTION Total operator()(Total a, Total b) const {
     return Fold<R, Total>::join(a, b);
@@ -37,16 +37,16 @@ template <class F, class T> struct FunctionJoin {
 
 /// Runs along lines, up to `width` side by side; `to` is null where only their totals are wanted.
 /// What comes first along the way is always the first argument.
-template <class Join, class T> struct ScanLines {
+template <class Join, class T, class Out> struct ScanLines {
   static constexpr Index width = kernels_on_host ? 64 : 1;
   using Total = typename Join::Total;
   Join join;
   LocalScan work;
   Index strips;  // in a row of lines
   const T* from;
-  const T* earlier;
-  T* to;
-  T* totals;
+  const Out* earlier;
+  Out* to;
+  Out* totals;
 
   KOKKOS_FUNCTION void run(Index begin, Index end) const {
     for (Index i = begin; i < end; ++i) lines(i / strips, i % strips * width);
@@ -67,20 +67,20 @@ template <class Join, class T> struct ScanLines {
       const Index at = (outer * work.n + row) * work.inner + column;
       for (Index j = 0; j < count; ++j) {
         const Total joined = join(total[j], static_cast<Total>(from[at + j]));
-        if (to != nullptr) to[at + j] = static_cast<T>(work.exclusive ? total[j] : joined);
+        if (to != nullptr) to[at + j] = static_cast<Out>(work.exclusive ? total[j] : joined);
         total[j] = joined;
       }
     }
     if (totals != nullptr)
       for (Index j = 0; j < count; ++j)
-        totals[outer * work.inner + column + j] = static_cast<T>(total[j]);
+        totals[outer * work.inner + column + j] = static_cast<Out>(total[j]);
   }
 };
 
-template <class Join, class T>
+template <class Join, class T, class Out>
 void scan_lines(const char* label, const Join& join, const LocalScan& work, const T* from,
-                const T* earlier, T* to, T* totals) {
-  using Lines = ScanLines<Join, T>;
+                const Out* earlier, Out* to, Out* totals) {
+  using Lines = ScanLines<Join, T, Out>;
   const Index strips = ceil_div(work.inner, Lines::width);
   const Index each = saturating_mul(work.n, min_of(work.inner, Lines::width));
   launch(label, work.n > 0 || totals != nullptr ? work.outer * strips : 0,
@@ -89,21 +89,30 @@ void scan_lines(const char* label, const Join& join, const LocalScan& work, cons
 
 template <class T>
 void scan_elements(Reduction reduction, const LocalScan& work, const void* from,
-                   const void* earlier, void* to) {
+                   const void* earlier, void* to, bool wide) {
   with_reduction<T>(reduction, [&](auto r) {
-    using E = Stored<T>;
-    scan_lines("tessera::scan", ReductionJoin<decltype(r)::value, E>{}, work,
-               static_cast<const E*>(from), static_cast<const E*>(earlier), static_cast<E*>(to),
-               static_cast<E*>(nullptr));
+    constexpr Reduction R = decltype(r)::value;
+    constexpr DType type = dtype_of<T>;
+    const auto run = [&](auto out) {
+      using E = Stored<T>;
+      using Out = decltype(out);
+      scan_lines("tessera::scan", ReductionJoin<R, E, Out>{}, work, static_cast<const E*>(from),
+                 static_cast<const Out*>(earlier), static_cast<Out*>(to),
+                 static_cast<Out*>(nullptr));
+    };
+    if constexpr (reduced_type(R, type) != type)
+      if (wide) return run(element_of<reduced_type(R, type)>{});
+    run(Stored<T>{});
   });
 }
 }  // namespace detail
 
 /// Writes, for each element, the join of those up to it; `earlier` may be null when work.parts is
-/// 0. Communication: none. Throws UsageError when elements of `type` have no such reduction.
+/// 0. `wide`: `earlier` and `to` have elements of reduced_type(reduction, type). Communication:
+/// none. Throws UsageError when elements of `type` have no such reduction.
 inline void scan(DType type, Reduction reduction, const LocalScan& work, const void* from,
-                 const void* earlier, void* to) {
-  detail::row_kernels_of(type).scan(reduction, work, from, earlier, to);
+                 const void* earlier, void* to, bool wide = false) {
+  detail::row_kernels_of(type).scan(reduction, work, from, earlier, to, wide);
 }
 
 /// The same by an associative function f(earlier, later), which has a value that changes nothing.

@@ -62,9 +62,10 @@ typename detail::ScanCall<detail::ByFunction, Labels, Along, Out, A>::result ass
   using T = typename A::value_type;
   static_assert(detail::demand_join<F, T>());
   const detail::ScanRunner<F, T> runner{f, identity};
-  return typename Typed::result(detail::scan(
-      Typed::terms, Along, Reduction::none, options, x.core(), Typed::value,
-      {detail::function_name<F>(), where, detail::bound<Typed, Bound>()}, runner.extras()));
+  return typename Typed::result(
+      detail::scan(Typed::terms, Along, Reduction::none, options, x.core(), Typed::value,
+                   {detail::function_name<F>(), where, detail::bound<Typed, Bound>()}, Typed::type,
+                   runner.extras()));
 }
 
 /// The same with everything known at run time; x has elements T. Without `out` the result is
@@ -77,7 +78,8 @@ DynamicTensor associative_scan(std::string_view labels, char along, const F& f, 
   detail::require_type<T>(x, {detail::function_name<F>(), where});
   const detail::ScanRunner<F, T> runner{f, identity};
   return DynamicTensor(detail::scan(same_terms(labels), along, Reduction::none, options, x.core(),
-                                    out, {detail::function_name<F>(), where}, runner.extras()));
+                                    out, {detail::function_name<F>(), where}, x.type(),
+                                    runner.extras()));
 }
 template <Element T, class F>
 DynamicTensor associative_scan(std::string_view labels, char along, const F& f, T identity,

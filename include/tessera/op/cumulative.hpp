@@ -22,6 +22,9 @@ template <class Kind, Equation Labels, char Along, class Out, class A> struct Sc
                 "product, ordered ones max and min, bool any and all");
   static_assert(!std::is_same_v<Kind, Mean>,
                 "[tessera] there is no running mean; divide a running sum");
+  static constexpr DType from = dtype_of<typename A::value_type>, type = KindType<Kind>::of(from);
+  static_assert(
+      demand_elements<check_reduced_type(from, type, A::sharding()), typename A::value_type>());
   static_assert(demand_out<mesh, Out>());
   static constexpr Terms terms = same_terms(Labels.view());
   static constexpr Shardings operands{A::sharding()};
@@ -39,7 +42,7 @@ template <class Kind, Equation Labels, char Along, class Out, class A> struct Sc
                                         operands[0], value, on, contract)
                         : Contract::nothing();
   }
-  using result = Result<typename A::value_type, mesh, ScanCall>;
+  using result = Result<element_of<type>, mesh, ScanCall>;
 };
 }  // namespace detail
 
@@ -55,7 +58,7 @@ typename detail::ScanCall<Kind, Labels, Along, Out, A>::result cumulative(
   detail::use_rows_of<typename A::value_type>();
   return typename Typed::result(
       detail::scan(Typed::terms, Along, Kind::reduction, options, x.core(), Typed::value,
-                   {Labels.view(), where, detail::bound<Typed, Bound>()}));
+                   {Labels.view(), where, detail::bound<Typed, Bound>()}, Typed::type));
 }
 template <Equation Labels, char Along, class Out = Deduced, class Bound = NoContract, TypedTensor A>
 auto cumsum(const A& x, ScanOptions options = {}, Where where = Where::here()) {
@@ -79,8 +82,10 @@ template <class Kind>
 DynamicTensor cumulative(std::string_view labels, char along, const DynamicTensor& x,
                          const Sharding& out, ScanOptions options = {},
                          const DynamicCall& call = Where::here()) {
+  if constexpr (Kind::reduction == Reduction::sum || Kind::reduction == Reduction::product)
+    detail::use_tensor_of<std::int64_t>();  // which sums of integers are
   return DynamicTensor(detail::scan(same_terms(labels), along, Kind::reduction, options, x.core(),
-                                    out, call.site(labels)));
+                                    out, call.site(labels), detail::KindType<Kind>::of(x.type())));
 }
 template <class Kind>
 DynamicTensor cumulative(std::string_view labels, char along, const DynamicTensor& x,

@@ -65,8 +65,12 @@ template <class Kind> struct DynamicReduce<Deterministic<Kind>> {
   static_assert(sizeof(Deterministic<Kind>) > 0);
   static TensorCore run(const Terms& terms, const TensorCore& x, const Sharding& out, CallSite site,
                         const Extras& extras = {}) {
+    return run(terms, x, out, site, extras, KindType<Kind>::of(x.type()));
+  }
+  static TensorCore run(const Terms& terms, const TensorCore& x, const Sharding& out, CallSite site,
+                        const Extras& extras, DType type) {
     if (Kind::reduction != Reduction::sum || !(tessera::is_real(x.type()) || is_complex(x.type())))
-      return DynamicReduce<Kind>::run(terms, x, out, site, extras);
+      return DynamicReduce<Kind>::run(terms, x, out, site, extras, type);
     use_element<std::int64_t>();
     return deterministic_sum(terms, std::is_same_v<Kind, Mean>, x, out, site, extras);
   }

@@ -101,11 +101,23 @@ void reshard_into(Y& y, const X& x, Where where = Where::here()) {
                         detail::into(y.core()));
 }
 
-/// Writes the reduction of x to y, under y's spec. Communication: as reduce. Collective over the
-/// mesh.
+namespace detail {
+/// The destination names the element type of a sum or product of integers.
+template <class Kind, class T, bool = KindType<Kind>::of(DType::i8) != DType::i8> struct NamedBy {
+  using type = Kind;
+};
+template <class Kind, class T> struct NamedBy<Kind, T, true> { using type = As<Kind, T>; };
+}  // namespace detail
+
+/// Writes the reduction of x to y, under y's spec; sums and products of integers have y's element
+/// type, x's own or int64. Communication: as reduce. Collective over the mesh.
 template <class Kind, Equation E, class Bound = NoContract, TypedTensor Y, TypedTensor X>
 void reduce_into(Y& y, const X& x, Where where = Where::here()) {
-  using Typed = detail::ReduceCall<Kind, E, typename Y::spec, X>;
+  using Named =
+      std::conditional_t<IntegerElement<typename X::value_type> &&
+                             IntegerElement<typename Y::value_type>,
+                         typename detail::NamedBy<Kind, typename Y::value_type>::type, Kind>;
+  using Typed = detail::ReduceCall<Named, E, typename Y::spec, X>;
   static_assert(std::is_same_v<typename Typed::result, Y>,
                 "[tessera] the destination of a reduction has another element type, mesh or number "
                 "of dimensions than its result; give a tensor of the result's type");
@@ -160,8 +172,10 @@ void einsum_into(std::string_view equation, const DynamicTensor& c, const Dynami
 template <class Kind>
 void reduce_into(std::string_view equation, const DynamicTensor& y, const DynamicTensor& x,
                  const DynamicCall& call = Where::here()) {
+  DType type = detail::KindType<Kind>::of(x.type());
+  if (type != x.type()) type = y.type();  // which names that of a sum of integers
   (void)detail::DynamicReduce<Kind>::run(parse(equation), x.core(), y.sharding(),
-                                         call.site(equation), detail::into(y.core()));
+                                         call.site(equation), detail::into(y.core()), type);
 }
 /// Operands and y are of element types T and what f returns, as in map_dynamic.
 template <class T, class F, std::same_as<DynamicTensor>... X>

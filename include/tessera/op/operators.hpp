@@ -238,10 +238,11 @@ inline double mean_scale(const Terms& terms, const TensorCore& x) {
   return count > 0 ? 1.0 / static_cast<double>(count) : std::numeric_limits<double>::quiet_NaN();
 }
 
+/// To elements `type`.
 inline TensorCore reduce(const Terms& terms, Reduction reduction, bool mean, const TensorCore& x,
-                         const Sharding& out, CallSite site, Extras extras = {}) {
+                         const Sharding& out, CallSite site, Extras extras, DType type) {
   MeshCore& mesh = mesh_of(x, site);
-  PlanKey key(OperatorKind::reduce, reduction, x.type());
+  PlanKey key(OperatorKind::reduce, reduction, type);
   key.add(terms);
   key.add(x.desc());
   key.add(out);
@@ -251,8 +252,10 @@ inline TensorCore reduce(const Terms& terms, Reduction reduction, bool mean, con
   return run_operator(key, {&x}, site, extras, [&](const PlanOptions& options) {
     require(check_reduce(terms, {x.sharding()}, out, reduction, mean), terms, mesh, site);
     require_elements(check_reduce_type(reduction, mean, x.type()), x.type(), site);
+    require_elements(check_reduced_type(x.type(), type, x.sharding()), x.type(), site);
     require_sharding(out, mesh, site);
-    return plan_reduce(terms, reduction, x.desc(), out, mesh.shape(), mesh.process(), options);
+    return plan_reduce_as(type, terms, reduction, x.desc(), out, mesh.shape(), mesh.process(),
+                          options);
   });
 }
 
@@ -291,7 +294,8 @@ inline TensorCore einsum_of_many(const Terms& terms, const OperandList& operands
   key.add(~std::uint64_t{0});  // an order, and no plan
   const std::shared_ptr<const EinsumOrder> order =
       on_process(mesh, site, [&] { return prepare_order(mesh, key, find_order); });
-  if (operands.size() == 1) return reduce(terms, Reduction::sum, false, *operands[0], out, site);
+  if (operands.size() == 1)
+    return reduce(terms, Reduction::sum, false, *operands[0], out, site, {}, descs[0].type);
   FixedVector<TensorCore, 2 * max_operands> tensors;
   for (const TensorCore* operand : operands) tensors.push_back(*operand);
   for (const PairProduct& product : order->products) {

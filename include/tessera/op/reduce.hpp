@@ -27,9 +27,11 @@ constexpr Equation total_equation(int rank) {
 template <class Kind, Equation E, class Out, class A> struct ReduceCall {
   using mesh = typename A::mesh_type;
   static constexpr bool mean = std::is_same_v<Kind, Mean>;
+  static constexpr DType from = dtype_of<typename A::value_type>, type = KindType<Kind>::of(from);
   static_assert(
-      demand_elements<check_reduce_type(Kind::reduction, mean, dtype_of<typename A::value_type>),
-                      typename A::value_type>());
+      demand_elements<check_reduce_type(Kind::reduction, mean, from), typename A::value_type>());
+  static_assert(
+      demand_elements<check_reduced_type(from, type, A::sharding()), typename A::value_type>());
   static_assert(demand_out<mesh, Out>());
   static constexpr Terms terms = parse(E.view());
   static constexpr Shardings operands{A::sharding()};
@@ -42,25 +44,34 @@ template <class Kind, Equation E, class Out, class A> struct ReduceCall {
   }
   static constexpr Plan plan(const TensorDesc& x, const MeshShape& on, int process,
                              const PlanOptions& options) {
-    return plan_reduce(terms, Kind::reduction, x, value, on, process, options);
+    return plan_reduce_as(type, terms, Kind::reduction, x, value, on, process, options);
   }
   static TensorCore run(const TensorCore& x, CallSite site, const Extras& extras = {}) {
-    return detail::reduce(terms, Kind::reduction, mean, x, value, site, extras);
+    return detail::reduce(terms, Kind::reduction, mean, x, value, site, extras, type);
   }
-  using result = Result<typename A::value_type, mesh, ReduceCall>;
+  using result = Result<element_of<type>, mesh, ReduceCall>;
 };
 
 /// The same with everything known at run time.
 template <class Kind> struct DynamicReduce {
   static TensorCore run(const Terms& terms, const TensorCore& x, const Sharding& out, CallSite site,
                         const Extras& extras = {}) {
-    return detail::reduce(terms, Kind::reduction, std::is_same_v<Kind, Mean>, x, out, site, extras);
+    return run(terms, x, out, site, extras, KindType<Kind>::of(x.type()));
+  }
+  static TensorCore run(const Terms& terms, const TensorCore& x, const Sharding& out, CallSite site,
+                        const Extras& extras, DType type) {
+    if constexpr (Kind::reduction == Reduction::sum || Kind::reduction == Reduction::product)
+      use_tensor_of<std::int64_t>();  // which sums of integers are
+    return detail::reduce(terms, Kind::reduction, std::is_same_v<Kind, Mean>, x, out, site, extras,
+                          type);
   }
 };
 }  // namespace detail
 
 /// Returns x reduced by Kind (Sum, Product, Mean, Max, Min; of bool Any, All) to the dimensions
-/// that E keeps; a result Unreduced over axes that split reduced dimensions is left open.
+/// that E keeps; a result Unreduced over axes that split reduced dimensions is left open. Sums and
+/// products of integers are int64 (of int8, int16, int32 and uint8 too, finished or open), those of
+/// As<Sum, T> elements T.
 /// Communication: over the axes that split reduced dimensions: all-reduce, or reduce-scatter where
 /// `Out` uses them; none when nothing reduced is split. Collective over the mesh.
 template <class Kind, Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>

@@ -48,11 +48,12 @@ inline TensorCore arg(const Terms& terms, Reduction reduction, const TensorCore&
   });
 }
 
+/// To elements `type`.
 inline TensorCore scan(const Terms& terms, char along, Reduction reduction, ScanOptions scan,
-                       const TensorCore& x, const Sharding& out, CallSite site,
+                       const TensorCore& x, const Sharding& out, CallSite site, DType type,
                        const Extras& extras = {}) {
   MeshCore& mesh = mesh_of(x, site);
-  PlanKey key(OperatorKind::scan, reduction, x.type());
+  PlanKey key(OperatorKind::scan, reduction, type);
   key.add(terms);
   key.add(static_cast<std::uint64_t>(along) << 2 | static_cast<std::uint64_t>(scan.reverse) << 1 |
           static_cast<std::uint64_t>(scan.exclusive));
@@ -62,8 +63,9 @@ inline TensorCore scan(const Terms& terms, char along, Reduction reduction, Scan
     require(check_scan(terms, along, reduction, {x.sharding()}, out), terms, mesh, site);
     require_sharding(out, mesh, site);
     require_defined(reduction, x, site);
-    return plan_scan(terms.operands[0], terms.operands[0].find(along), reduction, scan, x.desc(),
-                     out, mesh.shape(), mesh.process(), options);
+    require_elements(check_reduced_type(x.type(), type, x.sharding()), x.type(), site);
+    return plan_scan_as(type, terms.operands[0], terms.operands[0].find(along), reduction, scan,
+                        x.desc(), out, mesh.shape(), mesh.process(), options);
   });
 }
 

@@ -140,9 +140,14 @@ class PlanBuilder {
   /// order. The new slot is partial over the axes that split what was reduced, besides those it was
   /// partial over.
   template <class Keep> constexpr int reduce(int slot, Reduction reduction, const Keep& keep) {
+    return reduce(slot, reduction, keep, desc(slot).type);
+  }
+  /// The same to elements of `type`.
+  template <class Keep>
+  constexpr int reduce(int slot, Reduction reduction, const Keep& keep, DType type) {
     const TensorDesc x = desc(slot);
     const Term whole = labels(slot);
-    TensorDesc result{x.type, {}, {}};
+    TensorDesc result{type, {}, {}};
     Term kept;
     AxisSet open = x.sharding.partial;
     for (int d = 0; d < whole.size(); ++d) {
@@ -154,7 +159,7 @@ class PlanBuilder {
         open = open | x.sharding[d].set();
       }
     }
-    if (kept.size() == whole.size()) return slot;
+    if (kept.size() == whole.size() && type == x.type) return slot;
     result.sharding = result.sharding.with_partial(open, reduction);
     return compute(StepKind::reduce, FixedVector<int, 1>{slot}, result, kept);
   }

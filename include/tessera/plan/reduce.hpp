@@ -12,18 +12,28 @@
 
 namespace tessera {
 
-/// Plans the reduction of x (terms.operands[0]) to terms.result. `out` may leave open axes that
-/// split what is reduced.
-constexpr Plan plan_reduce(const Terms& terms, Reduction reduction, const TensorDesc& x,
-                           const Sharding& out, const MeshShape& mesh, int process = 0,
-                           const PlanOptions& options = {}) {
+/// Plans the reduction of x (terms.operands[0]) to terms.result, of elements `type`. `out` may
+/// leave open axes that split what is reduced.
+constexpr Plan plan_reduce_as(DType type, const Terms& terms, Reduction reduction,
+                              const TensorDesc& x, const Sharding& out, const MeshShape& mesh,
+                              int process = 0, const PlanOptions& options = {}) {
   PlanBuilder build(OperatorKind::reduce, mesh, process, options);
   build.plan().reduction = reduction;
   int slot = build.operand(x, terms.operands[0]);
   slot = build.diagonal(slot);
-  slot = build.reduce(slot, reduction, [&](char label) { return terms.result.contains(label); });
+  slot = build.reduce(
+      slot, reduction, [&](char label) { return terms.result.contains(label); }, type);
   slot = build.permute(slot, terms.result);
   return build.finish(build.reshard(slot, out), out);
+}
+
+/// The same of the elements that reduce returns unless it is told: sums and products of integers
+/// are int64.
+constexpr Plan plan_reduce(const Terms& terms, Reduction reduction, const TensorDesc& x,
+                           const Sharding& out, const MeshShape& mesh, int process = 0,
+                           const PlanOptions& options = {}) {
+  return plan_reduce_as(reduced_type(reduction, x.type), terms, reduction, x, out, mesh, process,
+                        options);
 }
 
 /// Plans a reordering of dimensions, which is local, and a resharding where `out` asks for one.

@@ -19,17 +19,21 @@ namespace tessera {
 inline constexpr char parts_label = '#';
 
 /// Plans the join of all elements up to each along dimension `along` of x; Reduction::none stands
-/// for a function. x may be partial by the same reduction; the result is so too where `out` is.
-constexpr Plan plan_scan(const Term& labels, int along, Reduction reduction, ScanOptions scan,
-                         const TensorDesc& x, const Sharding& out, const MeshShape& mesh,
-                         int process = 0, const PlanOptions& options = {}) {
+/// for a function. x may be partial by the same reduction; the result is so too where `out` is. Its
+/// elements are of `type`.
+constexpr Plan plan_scan_as(DType type, const Term& labels, int along, Reduction reduction,
+                            ScanOptions scan, const TensorDesc& x, const Sharding& out,
+                            const MeshShape& mesh, int process = 0,
+                            const PlanOptions& options = {}) {
   PlanBuilder build(OperatorKind::scan, mesh, process, options);
   build.plan().reduction = reduction;
   const int operand = build.operand(x, labels);
+  const TensorDesc joined{type, x.extents, x.sharding};
   const Index parts = mesh.parts(x.sharding[along]);
   FixedVector<int, 2> inputs{operand};
   if (parts > 1) {
-    TensorDesc totals = x;  // an element a part: the block law gives each process exactly its own
+    TensorDesc totals =
+        joined;  // an element a part: the block law gives each process exactly its own
     totals.extents[along] = parts;
     Term parted = labels;
     parted[along] = parts_label;
@@ -41,9 +45,17 @@ constexpr Plan plan_scan(const Term& labels, int along, Reduction reduction, Sca
     all[along] = {};
     inputs.push_back(build.reshard(own, all));
   }
-  const int slot = build.compute(StepKind::scan, inputs, x, labels, along);
+  const int slot = build.compute(StepKind::scan, inputs, joined, labels, along);
   build.plan().steps.back().scan = scan;
   return build.finish(build.reshard(slot, out), out);
+}
+/// The same of the elements that running joins have unless they are told: sums and products of
+/// integers are int64.
+constexpr Plan plan_scan(const Term& labels, int along, Reduction reduction, ScanOptions scan,
+                         const TensorDesc& x, const Sharding& out, const MeshShape& mesh,
+                         int process = 0, const PlanOptions& options = {}) {
+  return plan_scan_as(reduced_type(reduction, x.type), labels, along, reduction, scan, x, out, mesh,
+                      process, options);
 }
 
 }  // namespace tessera

@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include <tessera/base/reduction.hpp>
+#include <tessera/spec/sharding.hpp>
 
 namespace tessera {
 
@@ -25,6 +26,8 @@ enum class TypeRule : std::uint8_t {
   order,     ///< the largest of complex numbers
   truths,    ///< the largest of truth values
   numbers,   ///< whether any number is true
+  open,      ///< the sum, as int64, of narrow integers whose own sums are unfinished
+  named,     ///< a result type that is neither the elements' own nor int64
 };
 
 /// Checks the elements of an einsum.
@@ -39,6 +42,15 @@ constexpr TypeRule check_reduce_type(Reduction reduction, bool mean, DType type)
   if (reduction == Reduction::any || reduction == Reduction::all) return TypeRule::numbers;
   if (reduction == Reduction::sum || reduction == Reduction::product) return TypeRule::sums;
   return is_boolean(type) ? TypeRule::truths : TypeRule::order;
+}
+
+/// Checks what a reduction, or a running one, of elements `type` is asked to return: `result`. A
+/// sum of narrow integers that is left open is one in their own arithmetic, which wraps; so it is
+/// not the sum of its parts in int64.
+constexpr TypeRule check_reduced_type(DType type, DType result, const Sharding& x) {
+  if (result == type) return TypeRule::ok;
+  if (!is_integer(type) || result != DType::i64) return TypeRule::named;
+  return x.partial.empty() ? TypeRule::ok : TypeRule::open;
 }
 
 /// Checks the keys of a sort: truth values have an order there, false before true.
@@ -67,6 +79,14 @@ constexpr std::string_view sentence(TypeRule rule) {
              "of these";
     case TypeRule::numbers:
       return "numbers are not true or false; compare them first, as in not_equal(x, 0)";
+    case TypeRule::open:
+      return "the tensor is an unfinished sum of narrow integers, which wraps in their own type, "
+             "and "
+             "sums of them are int64; reshard it to a finished spec first, cast it to int64 before "
+             "it is left open, or name its own type, as in reduce<As<Sum, std::int8_t>, ...>";
+    case TypeRule::named:
+      return "sums and products have the tensor's own element type, or of integers int64; name one "
+             "of these in As<...>, or cast the result";
   }
   return "";
 }
@@ -93,6 +113,15 @@ template <TypeRule R, class T> struct InvalidElements {
   static_assert(R != TypeRule::numbers,
                 "[tessera] numbers are not true or false; compare them first, as in "
                 "not_equal(x, 0)");
+  static_assert(
+      R != TypeRule::open,
+      "[tessera] the tensor is an unfinished sum of narrow integers, which wraps in their "
+      "own type, and sums of them are int64; reshard it to a finished spec first, cast it "
+      "to int64 before it is left open, or name its own type, as in reduce<As<Sum, "
+      "std::int8_t>, ...>");
+  static_assert(R != TypeRule::named,
+                "[tessera] sums and products have the tensor's own element type, or of integers "
+                "int64; name one of these in As<...>, or cast the result");
 };
 template <TypeRule R, class T> consteval bool demand_elements() {
   if constexpr (R != TypeRule::ok) return sizeof(InvalidElements<R, T>) > 0;

@@ -5,7 +5,7 @@
 /// of them. How the work is cut does not depend on types, so that only reduce_part is compiled for
 /// each reduction and element type.
 ///
-///     reduce_host(reduce_shape(work), from, to, 1.0, reduce_part<Reduction::sum, float>,
+///     reduce_host(reduce_shape(work), from, to, 1.0, reduce_part<Reduction::sum, float, float>,
 ///     sizeof(double));
 #include <cstddef>
 #include <memory>
@@ -29,13 +29,13 @@ struct HostReduce {
 };
 
 /// Reduces items [begin, end): outputs, strips, chunks of either, or the totals of chunks.
-template <Reduction R, class T>
+template <Reduction R, class T, class Out>
 [[gnu::noinline]] void reduce_part(const HostReduce& work, Index begin, Index end) {
-  using F = Fold<R, typename Fold<R, T>::Total>;
-  using Total = typename Fold<R, T>::Total;
+  using Total = typename Accumulator<R, T, Out>::Total;
+  using F = Fold<R, Total>;
   const ReduceShape& shape = work.shape;
   const T* from = static_cast<const T*>(work.from);
-  T* to = static_cast<T*>(work.to);
+  Out* to = static_cast<Out*>(work.to);
   Total* partial = static_cast<Total*>(work.partial);
   const bool apart = partial && !work.joining;
   const Index chunks = work.chunks, each = apart ? chunks : 1;
@@ -53,22 +53,22 @@ template <Reduction R, class T>
       for (Index c = first; c < last; ++c) {
         const Index top = c * strip_chunk_rows,
                     bottom = min_of(top + strip_chunk_rows, shape.reduced.size);
-        strip_chunk<R, T>(shape.reduced, p, shape.kept.stride[dim], count, top, bottom, next);
+        strip_chunk<R, T, Out>(shape.reduced, p, shape.kept.stride[dim], count, top, bottom, next);
         for (Index j = 0; j < count; ++j) total[j] = F::join(total[j], next[j]);
       }
     } else {
       total[0] = F::start();
       for (Index c = first; c < last; ++c)
-        total[0] = F::join(
-            total[0], work.joining
-                          ? partial[output * chunks + c]
-                          : line_chunk<R, T>(shape.reduced, from + shape.kept.offset(output), c));
+        total[0] = F::join(total[0], work.joining
+                                         ? partial[output * chunks + c]
+                                         : line_chunk<R, T, Out>(
+                                               shape.reduced, from + shape.kept.offset(output), c));
     }
     for (Index j = 0; j < count; ++j) {
       if (apart)
         partial[(output + j) * chunks + first] = total[j];
       else
-        to[output + j] = scaled<T>(total[j], work.scale);
+        to[output + j] = scaled<Out>(total[j], work.scale);
     }
   }
 }

@@ -7,7 +7,7 @@
 /// computation and the blocks in Total, and join the chunks in order. So the bits depend on the
 /// shape alone, never on the number of threads.
 ///
-///     line_chunk<Reduction::sum, float>(shape, from, 0)
+///     line_chunk<Reduction::sum, float, float>(shape, from, 0)
 #include <tessera/kernel/detail/reduce_op.hpp>
 #include <tessera/kernel/detail/reduce_shape.hpp>
 #include <tessera/kernel/detail/simd.hpp>
@@ -34,11 +34,11 @@ template <class T> const T* side_by_side(const T* p, Index n, Index stride, T* b
 }
 
 /// Reduces n elements in a row, in sixteen lanes.
-template <Reduction R, class T>
-typename Fold<R, T>::Total fold_row(const T* from, Index n, Index stride) {
-  using C = ComputeType<T>;
+template <Reduction R, class T, class Out>
+typename Accumulator<R, T, Out>::Total fold_row(const T* from, Index n, Index stride) {
+  using C = typename Accumulator<R, T, Out>::Part;
   using F = Fold<R, C>;
-  using Total = typename Fold<R, T>::Total;
+  using Total = typename Accumulator<R, T, Out>::Total;
   constexpr Index lanes = 16, block = 256;
   T buffer[block];
   Total total = Fold<R, Total>::start();
@@ -65,9 +65,9 @@ typename Fold<R, T>::Total fold_row(const T* from, Index n, Index stride) {
 }
 
 /// Reduces chunk c of the line that starts at p.
-template <Reduction R, class T>
-typename Fold<R, T>::Total line_chunk(const OffsetBox& reduced, const T* p, Index c) {
-  using Total = typename Fold<R, T>::Total;
+template <Reduction R, class T, class Out>
+typename Accumulator<R, T, Out>::Total line_chunk(const OffsetBox& reduced, const T* p, Index c) {
+  using Total = typename Accumulator<R, T, Out>::Total;
   Total total = Fold<R, Total>::start();
   if (reduced.size == 0) return total;
   const int last = reduced.rank - 1;
@@ -84,7 +84,7 @@ typename Fold<R, T>::Total line_chunk(const OffsetBox& reduced, const T* p, Inde
   }
   RowWalk walk(reduced, begin);
   for (Index r = begin; r < end; ++r, walk.next())
-    total = Fold<R, Total>::join(total, fold_row<R, T>(p + walk.offset, row, stride));
+    total = Fold<R, Total>::join(total, fold_row<R, T, Out>(p + walk.offset, row, stride));
   return total;
 }
 
@@ -98,12 +98,12 @@ template <class F, class C, class T> void join_rows(Index width, C* part, const 
 }
 
 /// Reduces rows [begin, end) of the reduced box for `width` outputs side by side into totals.
-template <Reduction R, class T>
+template <Reduction R, class T, class Out>
 void strip_chunk(const OffsetBox& reduced, const T* p, Index stride, Index width, Index begin,
-                 Index end, typename Fold<R, T>::Total* totals) {
-  using C = ComputeType<T>;
+                 Index end, typename Accumulator<R, T, Out>::Total* totals) {
+  using C = typename Accumulator<R, T, Out>::Part;
   using F = Fold<R, C>;
-  using Total = typename Fold<R, T>::Total;
+  using Total = typename Accumulator<R, T, Out>::Total;
   for (Index j = 0; j < width; ++j) totals[j] = Fold<R, Total>::start();
   if (begin >= end) return;
   OffsetBox rows = reduced;  // one more dimension, so that each element is a row

@@ -118,6 +118,21 @@ template <> struct Fold<Reduction::all, std::uint8_t> {
   }
 };
 
+/// What T's are reduced in when results are of type Out: parts of a few hundred elements, and the
+/// whole. Narrow integers that are not to wrap are wide at once; a part of int32 has room for 2^15
+/// of 16 bits.
+template <Reduction R, class T, class Out> struct Accumulator {
+  using Part = ComputeType<T>;
+  using Total = typename Fold<R, T>::Total;
+};
+template <Reduction R, class T>
+  requires(std::is_integral_v<T> && sizeof(T) < 8)
+struct Accumulator<R, T, std::int64_t> {
+  using Part =
+      std::conditional_t<R == Reduction::sum && sizeof(T) <= 2, std::int32_t, std::int64_t>;
+  using Total = std::int64_t;
+};
+
 /// Returns total times scale in the element type; integers are multiplied in double and truncated.
 template <class T, class Total> KOKKOS_FUNCTION constexpr T scaled(Total total, double scale) {
   if constexpr (ComplexElement<T>)

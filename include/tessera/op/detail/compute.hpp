@@ -116,12 +116,13 @@ inline void compute(const Plan& plan, const Step& step, const StepWork& work,
   const void* second = step.in.size() > 1 ? data[static_cast<std::size_t>(step.in[1])] : nullptr;
   void* out = data[static_cast<std::size_t>(step.out)];
   const DType type = plan.slots[step.in[0]].desc.type;
+  const bool wide = plan.slots[step.out].desc.type != type;  // of a reduction
   const auto* integers = static_cast<const std::int64_t*>(second);
   switch (step.kind) {
     case StepKind::contract:
       return contract(work.contract, type, in, second, out);
     case StepKind::reduce:
-      return tessera::reduce(type, plan.reduction, work.reduce, in, out, extras.scale);
+      return tessera::reduce(type, plan.reduction, work.reduce, in, out, extras.scale, wide);
     case StepKind::find:
       return tessera::find(type, work.find, in, second, static_cast<std::int64_t*>(out));
     case StepKind::fold:
@@ -129,7 +130,7 @@ inline void compute(const Plan& plan, const Step& step, const StepWork& work,
     case StepKind::scan:
       if (plan.reduction == Reduction::none)
         return extras.kernel.scan(extras.kernel.context, work.scan, in, second, out);
-      return tessera::scan(type, plan.reduction, work.scan, in, second, out);
+      return tessera::scan(type, plan.reduction, work.scan, in, second, out, wide);
     case StepKind::sort:
       return tessera::sort(type, work.sort, in, out);
     case StepKind::order:
