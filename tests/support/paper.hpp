@@ -378,6 +378,9 @@ class Paper {
         case StepKind::reduce:
           reduce_block(work.reduce, slot(p, step.in[0]), out);
           break;
+        case StepKind::round:
+          out = slot(p, step.in[0]);
+          break;
         case StepKind::map:
           map_block(work.map, step, p, out);
           break;

@@ -94,6 +94,9 @@ constexpr bool is_number(DType type) { return !is_boolean(type); }
 /// Returns whether values have a larger and a smaller one: real numbers and integers.
 constexpr bool is_ordered(DType type) { return is_real(type) || is_integer(type); }
 
+/// Returns whether values are computed in a wider type: half and bfloat16, in float.
+constexpr bool is_short(DType type) { return facts_of(type).compute != type; }
+
 /// The value that stands for element type T.
 template <class T> inline constexpr DType dtype_of = detail::DTypeOf<T>::value;
 /// The element type that a value stands for.

@@ -56,6 +56,13 @@ constexpr DType reduced_type(Reduction reduction, DType type) {
   return adds && is_integer(type) ? DType::i64 : type;
 }
 
+/// Returns the type in which parts of a sum or product of `type` are kept, and sent, until the last
+/// of them is added: half types' in float, narrow integers' in int64.
+constexpr DType partial_type(Reduction reduction, DType type) {
+  const bool adds = reduction == Reduction::sum || reduction == Reduction::product;
+  return adds && is_short(type) ? facts_of(type).compute : reduced_type(reduction, type);
+}
+
 /// Tags that name a reduction in a type: `reduce<Sum, "bs->b">(x)`, `Unreduced<Sum, model>`.
 struct Sum {
   static constexpr Reduction reduction = Reduction::sum;

@@ -17,8 +17,8 @@ namespace tessera {
 namespace detail {
 
 /// Rows of a box: all dimensions but the last.
-template <class T> struct AccumulateRows {
-  const T* from;
+template <class From, class T> struct AccumulateRows {
+  const From* from;
   T* to;
   CopyBox box;
   KOKKOS_FUNCTION void run(Index begin, Index end) const {
@@ -35,15 +35,14 @@ template <class T> struct AccumulateRows {
   }
 };
 
-template <class T>
+template <class From, class T>
 void accumulate_elements(const void* from, void* to, const StridedCopy* copies, int count) {
   for (int c = 0; c < count; ++c) {
     const CopyBox box = collapse_copy(copies[c]);
     if (box.size == 0) continue;
     const Index inner = box.dim[box.rank - 1].extent;
     launch("tessera::accumulate", box.size / inner, max_of(1, 32768 / inner),
-           AccumulateRows<Stored<T>>{static_cast<const Stored<T>*>(from),
-                                     static_cast<Stored<T>*>(to), box});
+           AccumulateRows<From, T>{static_cast<const From*>(from), static_cast<T*>(to), box});
   }
 }
 
@@ -51,7 +50,7 @@ using AccumulateKernel = void (*)(const void* from, void* to, const StridedCopy*
 inline AccumulateKernel accumulate_kernels[dtypes] = {};
 template <class T>
 inline const bool registered_accumulate = [] {
-  accumulate_kernels[static_cast<int>(dtype_of<T>)] = &accumulate_elements<T>;
+  accumulate_kernels[static_cast<int>(dtype_of<T>)] = &accumulate_elements<T, ComputeType<T>>;
   return true;
 }();
 }  // namespace detail
@@ -61,8 +60,9 @@ template <NumberElement T> void use_accumulate() {
   static_cast<void>(&detail::registered_accumulate<T>);
 }
 
-/// Adds `count` boxes of one buffer to another, one after the other. Communication: none. Throws
-/// UsageError when the program has no such kernel for elements of `type`.
+/// Adds `count` boxes of one buffer to another, one after the other; those of half types to a
+/// buffer of floats. Communication: none. Throws UsageError when the program has no such kernel for
+/// elements of `type`.
 inline void accumulate(DType type, const void* from, void* to, const StridedCopy* copies,
                        int count) {
   const detail::AccumulateKernel kernel = detail::accumulate_kernels[static_cast<int>(type)];

@@ -34,6 +34,8 @@ struct ElementKernels {
   void (*gemm)(const GemmShape& shape, double beta, const void* a, const void* b, void* c);
   void (*join)(Reduction reduction, const void* const* from, int members, Index n, void* to,
                void* also);
+  void (*widen)(const void* from, void* to, Index n);   ///< of half types, to float
+  void (*narrow)(const void* from, void* to, Index n);  ///< and from it
 };
 
 /// Those of arg-max, running sums and deterministic sums: compiled for the types of the calls of

@@ -35,8 +35,8 @@ void reduce_elements(Reduction reduction, const ReduceShape& shape, const void* 
   with_reduction<T>(reduction, [&](auto r) {
     constexpr Reduction R = decltype(r)::value;
     constexpr DType type = dtype_of<T>;
-    if constexpr (reduced_type(R, type) != type)
-      if (wide) return reduce_to<R, T, element_of<reduced_type(R, type)>>(shape, from, to, scale);
+    if constexpr (partial_type(R, type) != type)
+      if (wide) return reduce_to<R, T, element_of<partial_type(R, type)>>(shape, from, to, scale);
     reduce_to<R, Stored<T>, Stored<T>>(shape, from, to, scale);
   });
 }
@@ -52,7 +52,7 @@ template <Element T> T identity(Reduction reduction) {
 
 /// Reduces; `to` holds volume(kept) elements, row-major. A sum is multiplied by `scale` before it
 /// is rounded to the element type (1/n makes a mean; integers are truncated); other reductions
-/// ignore it. `wide`: `to` has elements of reduced_type(reduction, type). Communication: none.
+/// ignore it. `wide`: `to` has elements of partial_type(reduction, type). Communication: none.
 /// Throws UsageError when elements of `type` have no such reduction.
 inline void reduce(DType type, Reduction reduction, const LocalReduce& work, const void* from,
                    void* to, double scale = 1, bool wide = false) {

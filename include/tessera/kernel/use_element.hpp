@@ -18,6 +18,7 @@
 #include <tessera/kernel/gemm.hpp>
 #include <tessera/kernel/join.hpp>
 #include <tessera/kernel/merge.hpp>
+#include <tessera/kernel/narrow.hpp>
 #include <tessera/kernel/one_hot.hpp>
 #include <tessera/kernel/reduce.hpp>
 #include <tessera/kernel/reduce_window.hpp>
@@ -51,7 +52,8 @@ template <class T> struct BinKernels<T, true> {
 
 template <class T>
 inline constexpr ElementKernels kernels_for{&copy_elements<sizeof(T)>, &reduce_elements<T>,
-                                            gemm_kernel<T>(), &join_elements<T>};
+                                            gemm_kernel<T>(),          &join_elements<T>,
+                                            convert_kernel<T>(true),   convert_kernel<T>(false)};
 template <class T>
 inline constexpr RowKernels row_kernels_for{&find_elements<T>, &scan_elements<T>,
                                             BinKernels<T>::exponent, BinKernels<T>::bins,

@@ -21,6 +21,7 @@
 #include <tessera/kernel/detail/tool_region.hpp>
 #include <tessera/kernel/fence.hpp>
 #include <tessera/kernel/fill.hpp>
+#include <tessera/kernel/narrow.hpp>
 #include <tessera/op/detail/communication.hpp>
 #include <tessera/op/detail/compute.hpp>
 #include <tessera/op/detail/merging.hpp>
@@ -237,7 +238,7 @@ class Execution {
       for (int k = 0; live_ && k < step.in.size(); ++k)
         visit(Side{data_[step.in[k]], false},
               work.joined.empty() ? work : work.joined[static_cast<std::size_t>(k)],
-              Side{data_[step.output(k)], false});
+              Side{data_[step.output(k)], false}, k);
     };
     const auto put = [&](Side from, const std::vector<StridedCopy>& copies, Side to) {
       if (work.adds && !copies.empty())
@@ -245,7 +246,7 @@ class Execution {
       copy_all(type, from, to, copies);
     };
     if (step.kind == StepKind::communicate) {
-      each([&](Side block, const CallWork& one, Side) {
+      each([&](Side block, const CallWork& one, Side, int) {
         copy_all(type, block, send.side(), one.pack);
       });
       if (live_) tessera::fence();
@@ -261,9 +262,14 @@ class Execution {
         if (step.overlaps) begin_next();
       }
     }
-    each([&](Side block, const CallWork& one, Side to) {  // later inputs come over earlier ones
-      put(block, one.local, to);
-      put(receive.side(), one.unpack, to);
+    const Staging sums(mesh_->arena(), work.sums, false);
+    each([&](Side block, const CallWork& one, Side to, int k) {  // later inputs come over earlier
+      const Side sum = work.sums > 0 ? sums.side() : to;
+      const Index n = plan_.slots[step.output(k)].bytes / static_cast<Index>(size_of(type));
+      if (work.sums > 0) widen(type, to.data, sum.data, n);
+      put(block, one.local, sum);
+      put(receive.side(), one.unpack, sum);
+      if (work.sums > 0) narrow(type, sum.data, to.data, n);
     });
     if (live_) tessera::fence();  // the staging memory goes back
   }

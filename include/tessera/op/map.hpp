@@ -271,6 +271,15 @@ detail::MapResult<detail::Named<E>, Out, F, detail::IndexAndElements, A...> map_
 }
 
 namespace detail {
+/// Of tensors of elements T..., one for each, which the caller has made sure of.
+template <class... T, class F, class... A>
+DynamicTensor map_mixed(std::string_view equation, const F& f, const Sharding& out, CallSite site,
+                        const A&... x) {
+  using R = std::remove_cvref_t<decltype(f(T{}...))>;
+  use_element<R>();
+  return DynamicTensor(map(parse(equation), {&x.core()...}, dtype_of<R>, out, linearity<F, T...>,
+                           site, Extras{.kernel = {&MapRunner<R, F, T...>::run, &f}}));
+}
 /// Throws UsageError unless all operands have elements T: a kernel would read them as such.
 template <class T> void require_elements_of(const OperandList& operands, CallSite site) {
   for (int i = 0; i < operands.size(); ++i)
@@ -284,14 +293,8 @@ template <class T> void require_elements_of(const OperandList& operands, CallSit
 template <class T, class F, class... A>
 DynamicTensor map_dynamic(std::string_view equation, const F& f, const Sharding& out, CallSite site,
                           const A&... x) {
-  using R = std::remove_cvref_t<decltype(f(((void)x, T{})...))>;
-  const auto runner = &MapRunner<R, F, std::conditional_t<true, T, A>...>::run;
-  use_element<R>();
-  const OperandList operands{&x.core()...};
-  require_elements_of<T>(operands, site);
-  return DynamicTensor(map(parse(equation), operands, dtype_of<R>, out,
-                           linearity<F, std::conditional_t<true, T, A>...>, site,
-                           Extras{.kernel = {runner, &f}}));
+  require_elements_of<T>({&x.core()...}, site);
+  return map_mixed<std::conditional_t<true, T, A>...>(equation, f, out, site, x...);
 }
 }  // namespace detail
 

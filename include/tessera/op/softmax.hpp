@@ -6,7 +6,7 @@
 ///     auto p = softmax<"bsv", 'v'>(logits);         // sums to 1 along v
 ///
 /// Laws: rows sum to 1 to rounding; the largest element is subtracted first, so exp does not
-/// overflow.
+/// overflow. Of half types all is computed in float and rounded once, at the end.
 #include <string>
 
 #include <tessera/op/arithmetic.hpp>
@@ -18,13 +18,20 @@ namespace tessera {
 namespace detail {
 /// Functors of the second pass, after the row's maximum and the row's sum are known.
 struct ShiftedExp {
-  template <class T> KOKKOS_FUNCTION T operator()(T x, T row_max) const {
-    return fn::Exp{}(x - row_max);
+  template <class T> KOKKOS_FUNCTION ComputeType<T> operator()(T x, T row_max) const {
+    return fn::Exp{}(static_cast<ComputeType<T>>(x) - static_cast<ComputeType<T>>(row_max));
   }
 };
 struct ShiftedMinus {
-  template <class T> KOKKOS_FUNCTION T operator()(T x, T row_max, T row_log) const {
-    return x - row_max - row_log;
+  template <class T> KOKKOS_FUNCTION T operator()(T x, T row_max, ComputeType<T> row_log) const {
+    return static_cast<T>(static_cast<ComputeType<T>>(x) - static_cast<ComputeType<T>>(row_max) -
+                          row_log);
+  }
+};
+/// a / b, of half types from float.
+template <class T> struct QuotientAs {
+  KOKKOS_FUNCTION T operator()(ComputeType<T> a, ComputeType<T> b) const {
+    return static_cast<T>(a / b);
   }
 };
 
@@ -108,7 +115,8 @@ auto softmax(const A& x, Where where = Where::here()) {
   using Rows = detail::RowEquations<Labels, Along>;
   const auto e = map<Rows::spread>(detail::ShiftedExp{}, x,
                                    max<Rows::reduce, Deduced, Bound>(x, where), where);
-  return map<Rows::spread>(fn::Divide{}, e, sum<Rows::reduce, Deduced, Bound>(e, where), where);
+  return map<Rows::spread>(detail::QuotientAs<typename A::value_type>{}, e,
+                           sum<Rows::reduce, Deduced, Bound>(e, where), where);
 }
 
 /// Returns the logarithm of softmax(x), without forming the quotient.
@@ -134,8 +142,9 @@ DynamicTensor softmax(std::string_view labels, char along, const DynamicTensor& 
   const DynamicTensor largest = reduce<Max>(rows.reduce, x, call);
   const DynamicTensor e = detail::map_dynamic<T>(rows.spread, detail::ShiftedExp{}, x.sharding(),
                                                  call.site("softmax"), x, largest);
-  return detail::map_dynamic<T>(rows.spread, fn::Divide{}, x.sharding(), call.site("softmax"), e,
-                                reduce<Sum>(rows.reduce, e, call));
+  return detail::map_dynamic<ComputeType<T>>(rows.spread, detail::QuotientAs<T>{}, x.sharding(),
+                                             call.site("softmax"), e,
+                                             reduce<Sum>(rows.reduce, e, call));
 }
 template <Element T>
 DynamicTensor log_softmax(std::string_view labels, char along, const DynamicTensor& x,
@@ -151,9 +160,10 @@ DynamicTensor log_softmax(std::string_view labels, char along, const DynamicTens
       detail::map_dynamic<T>(rows.spread, detail::ShiftedExp{}, x.sharding(), site, x, largest),
       call);
   const std::string row = rows.reduce.substr(rows.reduce.find('>') + 1);
-  return detail::map_dynamic<T>(
+  using C = ComputeType<T>;
+  return detail::map_mixed<T, T, C>(
       rows.spread_two, detail::ShiftedMinus{}, x.sharding(), site, x, largest,
-      detail::map_dynamic<T>(row + "->" + row, fn::Log{}, sums.sharding(), site, sums));
+      detail::map_dynamic<C>(row + "->" + row, fn::Log{}, sums.sharding(), site, sums));
 }
 
 }  // namespace tessera

@@ -11,11 +11,13 @@
 ///
 /// Laws: a variance is taken about the mean, so that it does not cancel; log-sum-exp subtracts the
 /// largest element first, so that exp does not overflow, and of a row of -infinity it is -infinity.
+/// Of half types all is computed, and sent, in float, and rounded once, at the end.
 #include <limits>
 #include <optional>
 #include <string>
 
 #include <tessera/op/arithmetic.hpp>
+#include <tessera/op/cast.hpp>
 #include <tessera/op/einsum.hpp>
 #include <tessera/op/functions.hpp>
 #include <tessera/op/gather.hpp>
@@ -52,10 +54,15 @@ template <Equation E> inline constexpr Equation with_itself = paired_equation(E,
 template <class T> struct RealPart { using type = T; };
 template <class T> struct RealPart<complex<T>> { using type = T; };
 
-/// |x - mean|^2
+/// Half types, which are computed in float.
+template <class T> inline constexpr bool is_short = tessera::is_short(dtype_of<T>);
+
+/// |x - mean|^2, of half types in float.
 struct SquaredDistance {
-  template <class T> KOKKOS_FUNCTION typename RealPart<T>::type operator()(T x, T mean) const {
-    const T d = fn::Subtract{}(x, mean);
+  template <class T>
+  KOKKOS_FUNCTION typename RealPart<ComputeType<T>>::type operator()(T x,
+                                                                     ComputeType<T> mean) const {
+    const auto d = fn::Subtract{}(static_cast<ComputeType<T>>(x), mean);
     if constexpr (ComplexElement<T>)
       return d.re * d.re + d.im * d.im;
     else
@@ -72,26 +79,42 @@ struct SquaredSize {
       return wide * wide;
   }
 };
-/// exp(x - largest). Where that is infinite or NaN, how often it stands in the row is counted.
+/// |x|, of half types in float.
+struct Size {
+  template <class T> KOKKOS_FUNCTION typename RealPart<ComputeType<T>>::type operator()(T x) const {
+    return fn::Abs{}(static_cast<ComputeType<T>>(x));
+  }
+};
+/// exp(x - largest), of half types in float. Where that is infinite or NaN, how often it stands in
+/// the row is counted.
 struct ExpBelow {
-  template <class T> KOKKOS_FUNCTION T operator()(T x, T largest) const {
-    const T below = fn::Subtract{}(largest, largest);
-    if (below == below) return fn::Exp{}(fn::Subtract{}(x, largest));
-    return x == largest ? T(1) : T(0);
+  template <class T> KOKKOS_FUNCTION ComputeType<T> operator()(T x, T largest) const {
+    using C = ComputeType<T>;
+    const C most = static_cast<C>(largest), below = most - most;
+    if (below == below) return fn::Exp{}(static_cast<C>(x) - most);
+    return x == largest ? C(1) : C(0);
   }
 };
 struct LogPlus {
-  template <class T> KOKKOS_FUNCTION T operator()(T sum, T largest) const {
-    return fn::Add{}(fn::Log{}(sum), largest);
+  template <class T> KOKKOS_FUNCTION T operator()(ComputeType<T> sum, T largest) const {
+    return static_cast<T>(fn::Log{}(sum) + static_cast<ComputeType<T>>(largest));
+  }
+};
+/// factor x, and then T.
+template <class T> struct ScaledAs {
+  double factor;
+  template <class S> KOKKOS_FUNCTION T operator()(S x) const {
+    return static_cast<T>(x * static_cast<S>(factor));
   }
 };
 struct Root {
   template <class T> KOKKOS_FUNCTION T operator()(T x) const { return fn::Sqrt{}(x); }
 };
-/// Converts the root of a sum of squares to the tensor's own type.
+/// Converts the root of a sum of squares, times a factor, to the tensor's own type.
 template <class T> struct RootAs {
+  double factor = 1;
   template <class S> KOKKOS_FUNCTION T operator()(S x) const {
-    return static_cast<T>(fn::Sqrt{}(x));
+    return static_cast<T>(fn::Sqrt{}(x * static_cast<S>(factor)));
   }
 };
 
@@ -117,6 +140,27 @@ inline std::string result_text(std::string_view equation) {
   return kept + "->" + kept;
 }
 
+/// Returns x in the type that it is computed in.
+template <class A> auto widened(const A& x, Where where) {
+  using T = typename A::value_type;
+  if constexpr (is_short<T>)
+    return cast<ComputeType<T>>(x, where);
+  else
+    return x;
+}
+/// Returns the variance, of half types in float, before the factor n / (n - ddof).
+template <Equation E, class Out, class Bound, class A> auto spread(const A& x, Where where) {
+  const auto centre = mean<E, Deduced, Bound>(widened(x, where), where);
+  return mean<E, Out, Bound>(
+      map<spread_over<E>, Deduced, Bound>(SquaredDistance{}, x, centre, where), where);
+}
+/// Returns n / (n - ddof), or NaN.
+inline double spread_factor(const Terms& terms, const Extents& extents, Index ddof) {
+  const Index n = reduced_count(terms, extents);
+  return n > ddof ? static_cast<double>(n) / static_cast<double>(n - ddof)
+                  : std::numeric_limits<double>::quiet_NaN();
+}
+
 template <class S, class A> auto under_spec(const A& x, Where where) {
   if constexpr (std::is_same_v<S, Deduced>)
     return x;
@@ -130,20 +174,23 @@ template <class S, class A> auto under_spec(const A& x, Where where) {
 /// of the result's size; a temporary of x's size. Collective over the mesh.
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>
 auto variance(const A& x, Index ddof = 0, Where where = Where::here()) {
-  const auto centre = mean<E, Deduced, Bound>(x, where);
-  const auto spread = mean<E, Out, Bound>(
-      map<detail::spread_over<E>, Deduced, Bound>(detail::SquaredDistance{}, x, centre, where),
-      where);
-  using T = typename std::remove_cvref_t<decltype(spread)>::value_type;
-  const Index n = reduced_count(parse(E.view()), x.extents());
-  const double factor = n > ddof ? static_cast<double>(n) / static_cast<double>(n - ddof)
-                                 : std::numeric_limits<double>::quiet_NaN();
-  return factor == 1 ? spread : spread * static_cast<T>(factor);
+  using T = typename detail::RealPart<typename A::value_type>::type;
+  const auto spread = detail::spread<E, Out, Bound>(x, where);
+  const double factor = detail::spread_factor(parse(E.view()), x.extents(), ddof);
+  if constexpr (detail::is_short<T>)
+    return map(detail::ScaledAs<T>{factor}, spread, where);
+  else
+    return factor == 1 ? spread : spread * static_cast<T>(factor);
 }
 /// Returns the square root of the variance.
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>
 auto standard_deviation(const A& x, Index ddof = 0, Where where = Where::here()) {
-  return map(detail::Root{}, variance<E, Out, Bound>(x, ddof, where), where);
+  using T = typename A::value_type;
+  if constexpr (detail::is_short<T>)
+    return map(detail::RootAs<T>{detail::spread_factor(parse(E.view()), x.extents(), ddof)},
+               detail::spread<E, Out, Bound>(x, where), where);
+  else
+    return map(detail::Root{}, variance<E, Out, Bound>(x, ddof, where), where);
 }
 
 /// Returns the norm of x over the dimensions that E drops: the sum of magnitudes (Order 1), the
@@ -158,7 +205,9 @@ auto norm(const A& x, Where where = Where::here()) {
                 "[tessera] norms are of order 1, 2 or infinite_norm");
   static_assert(RealElement<T> || ComplexElement<T>,
                 "[tessera] norms are of floating-point or complex tensors; convert with map first");
-  if constexpr (Order == 1)
+  if constexpr (Order == 1 && detail::is_short<T>)
+    return cast<T>(sum<E, Out, Bound>(map(detail::Size{}, x, where), where), where);
+  else if constexpr (Order == 1)
     return sum<E, Out, Bound>(abs(x, where), where);
   else if constexpr (Order == infinite_norm)
     return max<E, Out, Bound>(abs(x, where), where);
@@ -194,6 +243,24 @@ template <TypedTensor A> auto log_sum_exp(const A& x, Where where = Where::here(
   return log_sum_exp<detail::total_equation(A::rank)>(x, where);
 }
 
+namespace detail {
+template <class T>
+DynamicTensor spread(std::string_view equation, const DynamicTensor& x,
+                     const std::optional<Sharding>& out, const DynamicCall& call) {
+  using C = ComputeType<T>;
+  const std::string all = to_text(parse(equation).operands[0]);
+  DynamicTensor centre;
+  if constexpr (is_short<T>)
+    centre = reduce<Mean>(equation, map_as<T>(all + "->" + all, fn::Cast<C>{}, x, call, x), call);
+  else
+    centre = reduce<Mean>(equation, x, call);
+  return reduce_to<Mean>(equation,
+                         map_mixed<T, C>(spread_text(equation), SquaredDistance{}, x.sharding(),
+                                         call.site(function_name<SquaredDistance>()), x, centre),
+                         out, call);
+}
+}  // namespace detail
+
 /// The same with everything known at run time, of elements T; without `out` its sharding is
 /// deduced. Throw UsageError when x has other elements.
 template <Element T>
@@ -205,26 +272,32 @@ DynamicTensor variance(std::string_view equation, const DynamicTensor& x,
                 "first");
   using R = typename detail::RealPart<T>::type;
   detail::require_type<T>(x, call.site("variance"));
-  const DynamicTensor centre = reduce<Mean>(equation, x, call);
-  const DynamicTensor spread =
-      detail::reduce_to<Mean>(equation,
-                              detail::map_as<T>(detail::spread_text(equation),
-                                                detail::SquaredDistance{}, x, call, x, centre),
-                              out, call);
-  const Index n = reduced_count(parse(equation), x.extents());
-  const double factor = n > ddof ? static_cast<double>(n) / static_cast<double>(n - ddof)
-                                 : std::numeric_limits<double>::quiet_NaN();
-  if (factor == 1) return spread;
-  const fn::Fixed<fn::Multiply, 1, R> scale{{}, static_cast<R>(factor)};
-  return detail::map_as<R>(detail::result_text(equation), scale, spread, call, spread);
+  const DynamicTensor spread = detail::spread<T>(equation, x, out, call);
+  const double factor = detail::spread_factor(parse(equation), x.extents(), ddof);
+  const std::string row = detail::result_text(equation);
+  if constexpr (detail::is_short<R>) {
+    return detail::map_as<ComputeType<R>>(row, detail::ScaledAs<R>{factor}, spread, call, spread);
+  } else {
+    if (factor == 1) return spread;
+    const fn::Fixed<fn::Multiply, 1, R> scale{{}, static_cast<R>(factor)};
+    return detail::map_as<R>(row, scale, spread, call, spread);
+  }
 }
 template <Element T>
 DynamicTensor standard_deviation(std::string_view equation, const DynamicTensor& x,
                                  const std::optional<Sharding>& out = std::nullopt, Index ddof = 0,
                                  const DynamicCall& call = Where::here()) {
   using R = typename detail::RealPart<T>::type;
-  const DynamicTensor v = variance<T>(equation, x, out, ddof, call);
-  return detail::map_as<R>(detail::result_text(equation), detail::Root{}, v, call, v);
+  const std::string row = detail::result_text(equation);
+  if constexpr (detail::is_short<R>) {
+    detail::require_type<T>(x, call.site("standard_deviation"));
+    const DynamicTensor spread = detail::spread<T>(equation, x, out, call);
+    const double factor = detail::spread_factor(parse(equation), x.extents(), ddof);
+    return detail::map_as<ComputeType<R>>(row, detail::RootAs<R>{factor}, spread, call, spread);
+  } else {
+    const DynamicTensor v = variance<T>(equation, x, out, ddof, call);
+    return detail::map_as<R>(row, detail::Root{}, v, call, v);
+  }
 }
 template <int Order, Element T>
 DynamicTensor norm(std::string_view equation, const DynamicTensor& x,
@@ -240,7 +313,10 @@ DynamicTensor norm(std::string_view equation, const DynamicTensor& x,
   const auto each = [&](const auto& f) {
     return detail::map_as<T>(all + "->" + all, f, x, call, x);
   };
-  if constexpr (Order == 1) {
+  if constexpr (Order == 1 && detail::is_short<T>) {
+    const DynamicTensor sum = detail::reduce_to<Sum>(equation, each(detail::Size{}), out, call);
+    return detail::map_as<ComputeType<T>>(row, fn::Cast<T>{}, sum, call, sum);
+  } else if constexpr (Order == 1) {
     return detail::reduce_to<Sum>(equation, each(fn::Abs{}), out, call);
   } else if constexpr (Order == infinite_norm) {
     return detail::reduce_to<Max>(equation, each(fn::Abs{}), out, call);
@@ -269,8 +345,9 @@ DynamicTensor log_sum_exp(std::string_view equation, const DynamicTensor& x,
       detail::map_as<T>(detail::spread_text(equation), detail::ExpBelow{}, x, call, x, largest),
       out, call);
   const std::string kept = to_text(parse(equation).result);
-  return detail::map_as<T>(kept + "," + kept + "->" + kept, detail::LogPlus{}, total, call, total,
-                           largest);
+  return detail::map_mixed<ComputeType<T>, T>(
+      kept + "," + kept + "->" + kept, detail::LogPlus{}, total.sharding(),
+      call.site(detail::function_name<detail::LogPlus>()), total, largest);
 }
 
 }  // namespace tessera

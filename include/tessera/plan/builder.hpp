@@ -164,6 +164,13 @@ class PlanBuilder {
     return compute(StepKind::reduce, FixedVector<int, 1>{slot}, result, kept);
   }
 
+  /// Rounds what a slot holds to elements of `type`.
+  constexpr int round(int slot, DType type) {
+    const TensorDesc x = desc(slot);
+    const Term all = labels(slot);
+    return compute(StepKind::round, FixedVector<int, 1>{slot}, {type, x.extents, x.sharding}, all);
+  }
+
   /// Adds local work on slots that makes a tensor `desc` with dimensions `labels`, along dimension
   /// `along` where it is such work; returns the new slot.
   template <class Slots>

@@ -152,7 +152,8 @@ enum class StepKind : std::uint8_t {
   scatter,  ///< updates into rows of a table
   one_hot,  ///< one where an index says
   slide,    ///< a window that begins where the call says
-  put       ///< and one that is written
+  put,      ///< and one that is written
+  round     ///< floats to the half type that they are the sums of
 };
 /// Returns the name as plans print it: "contract".
 constexpr std::string_view name_of(StepKind kind) {
@@ -207,6 +208,8 @@ constexpr std::string_view name_of(StepKind kind) {
       return "slide";
     case StepKind::put:
       return "put";
+    case StepKind::round:
+      return "round";
   }
   return "?";
 }

@@ -7,7 +7,8 @@
 ///     Plan p = plan_reduce(parse("bsv->bs"), Reduction::max, x, out, mesh, process);
 ///
 /// Laws: no communication when no reduced dimension is split; a scattered result costs a
-/// reduce-scatter, no more.
+/// reduce-scatter, no more. Sums of half types are sent in float and rounded once, at the end;
+/// those that are left open are rounded on each process.
 #include <tessera/plan/builder.hpp>
 
 namespace tessera {
@@ -21,8 +22,18 @@ constexpr Plan plan_reduce_as(DType type, const Terms& terms, Reduction reductio
   build.plan().reduction = reduction;
   int slot = build.operand(x, terms.operands[0]);
   slot = build.diagonal(slot);
-  slot = build.reduce(
-      slot, reduction, [&](char label) { return terms.result.contains(label); }, type);
+  const auto keep = [&](char label) { return terms.result.contains(label); };
+  AxisSet sent = x.sharding.partial;  // over these, parts are added up
+  for (int d = 0; d < x.rank(); ++d)
+    if (!keep(terms.operands[0][d])) sent = sent | x.sharding[d].set();
+  sent = sent - out.partial - mesh.unit_axes();
+  const DType wide = partial_type(reduction, type);
+  if (!sent.empty() && is_short(type) && wide != type) {
+    slot = build.reduce(slot, reduction, keep, wide);
+    slot = build.reshard(build.permute(slot, terms.result), out);
+    return build.finish(build.round(slot, type), out);
+  }
+  slot = build.reduce(slot, reduction, keep, type);
   slot = build.permute(slot, terms.result);
   return build.finish(build.reshard(slot, out), out);
 }

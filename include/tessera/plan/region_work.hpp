@@ -88,6 +88,10 @@ class RegionWork {
       in.push_back(pieces_received(region, plan_.mesh, step_.group, at_));
       if (step_.adjoint) std::swap(out.back(), in.back());
       keep(k, in.back());
+      if (const DType type = plan_.slots[step_.in[0]].desc.type; step_.adjoint && is_short(type))
+        work_.sums =
+            max_of(work_.sums, saturating_mul(box_of(k, true, at_).size(),
+                                              static_cast<Index>(size_of(facts_of(type).compute))));
       if (moves && reads) read(k, in.back());
     }
     if (step_.fills && inputs == 1 && !step_.adjoint) leave(in[0]);
@@ -274,14 +278,15 @@ constexpr StepWork region_work(const Plan& plan, const Step& step) {
 namespace detail {
 /// Fills in what such a step does on a process, whose work it is.
 constexpr void number_region(Step& step, const StepWork& work) {
+  step.scratch = arena_charge(work.sums);
   if (step.kind != StepKind::communicate) return;
   step.payload = payload_bytes(work.call);
   step.network_payload = network_bytes(work.call);
   step.messages = message_count(work.call);
-  step.scratch = arena_charge(work.send_staging) + arena_charge(work.receive_staging);
+  step.scratch += arena_charge(work.send_staging) + arena_charge(work.receive_staging);
 }
 constexpr void number_region(const Plan& plan, Step& step, int process) {
-  if (step.kind == StepKind::communicate)
+  if (step.kind == StepKind::communicate || step.adjoint)
     number_region(step, RegionWork(plan, step, process).make());
 }
 

@@ -47,6 +47,7 @@ struct StepWork : CallWork {
   std::vector<CallWork> joined;
   bool zeroed = false;  ///< the copies do not cover the destination; the rest is zero, or as filled
   bool adds = false;    ///< `local` and `unpack` add to the destination, in order
+  Index sums = 0;       ///< bytes of the floats in which what half types add is summed
   bool boxed = false;   ///< what is taken makes one box of the destination: `gaps` are the rest
   std::vector<StridedCopy> gaps;       ///< what is filled, all from one element
   Index send_staging = 0;              ///< bytes

@@ -350,6 +350,8 @@ inline StepWork work_of(const Plan& plan, const Step& step, Index round = 0) {
                                        detail::contraction_block(out, plan, at));
       break;
     }
+    case StepKind::round:
+      break;  // the whole block
     case StepKind::reduce:
       work.reduce = detail::reduce_work(first, out, plan, at);
       break;

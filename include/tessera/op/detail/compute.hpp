@@ -13,6 +13,7 @@
 #include <tessera/kernel/copy.hpp>
 #include <tessera/kernel/find.hpp>
 #include <tessera/kernel/gemm.hpp>
+#include <tessera/kernel/narrow.hpp>
 #include <tessera/kernel/one_hot.hpp>
 #include <tessera/kernel/reduce.hpp>
 #include <tessera/kernel/reduce_window.hpp>
@@ -123,6 +124,11 @@ inline void compute(const Plan& plan, const Step& step, const StepWork& work,
       return contract(work.contract, type, in, second, out);
     case StepKind::reduce:
       return tessera::reduce(type, plan.reduction, work.reduce, in, out, extras.scale, wide);
+    case StepKind::round: {
+      const DType result = plan.slots[step.out].desc.type;
+      return tessera::narrow(result, in, out,
+                             plan.slots[step.out].bytes / static_cast<Index>(size_of(result)));
+    }
     case StepKind::find:
       return tessera::find(type, work.find, in, second, static_cast<std::int64_t*>(out));
     case StepKind::fold:

@@ -17,6 +17,8 @@
 #include <utility>
 #include <vector>
 
+#include <tessera/kernel/accumulate.hpp>
+#include <tessera/kernel/narrow.hpp>
 #include <tessera/kernel/prefetch.hpp>
 #include <tessera/op/execute.hpp>
 
@@ -67,7 +69,7 @@ class HaloLink {
     under_way_ = true;
     for (next_ = 0; next_ < plan().steps.size(); ++next_) {
       if (step().kind == StepKind::communicate) return begin();
-      copy_local();
+      make_local();
     }
   }
   /// Returns true when the call that was started first is done, and lets it progress.
@@ -85,7 +87,7 @@ class HaloLink {
   void finish() {
     for (bool begun = true; next_ < plan().steps.size(); ++next_, begun = false) {
       if (step().kind != StepKind::communicate) {
-        copy_local();
+        make_local();
         continue;
       }
       if (!begun) begin();
@@ -103,7 +105,8 @@ class HaloLink {
     bool asked = false;                   ///< whether the block can be shared
     std::unique_ptr<SharedBlock> shared;  ///< then it is read where it is
     std::optional<Staging> send, receive;
-    const void* from = nullptr;  ///< of `call`
+    std::optional<Staging> sums;  ///< of half types, floats
+    const void* from = nullptr;   ///< of `call`
     void* to = nullptr;
     std::unique_ptr<RepeatedCall> call;
   };
@@ -123,9 +126,31 @@ class HaloLink {
     if (copies.empty()) return;
     const int count = static_cast<int>(copies.size());
     if (work().adds)
-      accumulate(type(), from, core_.data(), copies.data(), count);
+      accumulate(type(), from, work().sums > 0 ? sums() : core_.data(), copies.data(), count);
     else
       tessera::copy(type(), from, core_.data(), copies.data(), count);
+  }
+  void* sums() const { return turns_[static_cast<std::size_t>(next_)].sums->side().data; }
+  Index elements() const {
+    return plan().slots[plan().result].bytes / static_cast<Index>(size_of(type()));
+  }
+  /// What is added to a block of a half type is summed in float, and rounded once.
+  void begin_sums() {
+    turn().sums.emplace(mesh().arena(), work().sums, false);
+    if (work().sums > 0) widen(type(), core_.data(), sums(), elements());
+  }
+  void end_sums() {
+    if (work().sums > 0) {
+      wait_read(next_);  // all of the block is written
+      narrow(type(), sums(), core_.data(), elements());
+      tessera::fence();
+    }
+    turn().sums.reset();
+  }
+  void make_local() {
+    begin_sums();
+    copy_local();
+    end_sums();
   }
   void copy_local() const { put(core_.data(), work().local); }
 
@@ -146,6 +171,7 @@ class HaloLink {
     // Staging counts where it is not used too: the workspace is the plan's.
     turn.send.emplace(mesh().arena(), work().send_staging, false);
     turn.receive.emplace(mesh().arena(), work().receive_staging, false);
+    begin_sums();
     const std::vector<StridedCopy>& pack = turn.shared != nullptr ? work().scattered : work().pack;
     if (turn.shared != nullptr && !pack.empty())
       prefetch_to_write(turn.send->side().data, work().send_staging);
@@ -188,6 +214,7 @@ class HaloLink {
       put(turn.receive->side().data, work().unpack);
     }
     tessera::fence();
+    end_sums();
     turn.send.reset();
     turn.receive.reset();
   }
