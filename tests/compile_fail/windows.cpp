@@ -2,6 +2,7 @@
 // CASE letters: a convolution has a batch in input and result
 // CASE no_spatial: a convolution has a batch in input and result
 // CASE unfinished_kernel: an unfinished partial value is used as a value
+// CASE both_unfinished: both operands of a product are unfinished sums
 // CASE open_axis: the result is to stay Unreduced over an axis that splits nothing that is reduced
 // CASE types: the operands have different element types
 // CASE gradient_letters: the equation gives a tensor another number of dimensions than it has
@@ -25,19 +26,24 @@ template <class... D> using Careful = ShardedTensor<float, Strict<Grid>, P<D...>
 
 void use(const Tensor<_, rows, _, model>& x, const Tensor<_, _, model, _>& k,
          const Tensor<_, _, _, _, Unreduced<Sum, model>>& open,
+         const Tensor<_, _, _, _, Unreduced<Max, model>>& largest,
          const ShardedTensor<double, Grid, P<_, _, _, _>>& wide,
          const ShardedTensor<bool, Grid, P<rows, _>>& truth, const Tensor<rows, _>& plane,
          const Tensor<_, _, _>& cube, const Careful<_, rows, _, _>& careful,
-         const Careful<_, _, _, _>& weights) {
-  (void)x, (void)k, (void)open, (void)wide, (void)truth, (void)plane, (void)cube, (void)careful,
-      (void)weights;
+         const Careful<_, _, _, _>& weights, const Tensor<_, rows, _, _>& cut,
+         const Tensor<_, _, _, _>& weight) {
+  (void)cut, (void)weight;
+  (void)x, (void)k, (void)open, (void)largest, (void)wide, (void)truth, (void)plane, (void)cube,
+      (void)careful, (void)weights;
   const WindowSettings pairs{.size = {2, 2}};
 #if defined(CASE_letters)
   (void)convolve<"bhwi,hwio->hwio">(x, k);
 #elif defined(CASE_no_spatial)
   (void)convolve<"bi,io->bo">(plane, plane);
 #elif defined(CASE_unfinished_kernel)
-  (void)convolve<nhwc>(x, open);
+  (void)convolve<nhwc>(x, largest);
+#elif defined(CASE_both_unfinished)
+  (void)convolve<nhwc>(open, open);
 #elif defined(CASE_open_axis)
   (void)convolve<nhwc, P<_, _, _, _, Unreduced<Sum, rows>>>(x, k);
 #elif defined(CASE_types)
@@ -58,6 +64,12 @@ void use(const Tensor<_, rows, _, model>& x, const Tensor<_, _, model, _>& k,
   (void)convolve<nhwc>(careful, weights);
 #else
   (void)convolve<nhwc, P<_, rows, _, _, Unreduced<Sum, model>>>(x, k);
+  const Tensor<_, rows, _, _> done = convolve<nhwc>(cut, open);
+  const Tensor<_, rows, _, _, Unreduced<Sum, model>> left =
+      convolve<nhwc, P<_, rows, _, _, Unreduced<Sum, model>>>(cut, open);
+  (void)convolve_input_gradient<nhwc, P<_, rows, _, _, Unreduced<Sum, model>>>(left, weight, {});
+  (void)convolve_kernel_gradient<nhwc, P<_, _, _, _, Unreduced<Sum, model>>>(cut, left, {});
+  (void)done;
   (void)convolve<nhwc, Deduced, Only<exchanges<rows>>>(careful, weights);
   (void)reduce_window<Any>(truth, pairs);
   (void)reduce_window_gradient<Mean>(plane, plane, pairs);

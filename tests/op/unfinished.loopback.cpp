@@ -74,6 +74,62 @@ TEST_CASE("a product or quotient is linear in the one operand that is open") {
   });
 }
 
+constexpr Equation line{"bxi,xio->bxo"};
+
+TEST_CASE("a convolution is linear in the one operand that is open, and so are its gradients") {
+  using Open = P<grid::y, _, _, Unreduced<Sum, grid::x>>;
+  using OpenKernel = P<_, _, _, Unreduced<Sum, grid::x>>;
+  // Nothing is sent where the result stays open and the halo is the block's own.
+  static_assert(plan_convolve(parse("bxi,xio->bxo"), ConvolveWindows{{{3}}},
+                              {DType::f64, {4, 7, 6}, lower<Grid, Open>()},
+                              {DType::f64, {3, 6, 5}, Sharding::replicated(3)}, lower<Grid, Open>(),
+                              MeshShape{3, 2})
+                    .communications() == 0);
+  // Finished where the result is smaller: one reduction.
+  static_assert(plan_convolve(parse("bxi,xio->bxo"), ConvolveWindows{{{3}}},
+                              {DType::f64, {4, 7, 6}, lower<Grid, Open>()},
+                              {DType::f64, {3, 6, 5}, Sharding::replicated(3)},
+                              Sharding{{1}, {}, {}}, MeshShape{3, 2})
+                    .count(all_reduce) == 1);
+  on_every_mesh([](const ProcessMesh<Grid>& mesh) {
+    const auto a = random_uniform<Real<grid::y, _, grid::x>>(mesh, {4, 7, 5}, 1);
+    const auto b = random_uniform<Real<grid::x, _>>(mesh, {5, 6}, 2);
+    const auto k = random_uniform<Real<_, _, _>>(mesh, {3, 6, 5}, 3);
+    const auto open = einsum<"bxj,ji->bxi", Open>(a, b);
+    const auto done = einsum<"bxj,ji->bxi">(a, b);
+    const Convolution same{.low = {1}, .high = {1}};
+    const auto wanted = gather(convolve<line>(done, k, same));
+    const auto left = convolve<line, Open>(open, k, same);
+    static_assert(std::is_same_v<decltype(left)::spec, Open>);
+    CHECK(close(gather(left), wanted));
+    CHECK(close(gather(convolve<line>(open, k, same)), wanted));
+    // By the result's gradient, open; by the kernel, of an open input or an open gradient.
+    const auto dx = gather(
+        convolve_input_gradient<line>(reshard<P<grid::y, _, _>>(left), k, done.extents(), same));
+    CHECK(close(gather(convolve_input_gradient<line, Open>(left, k, done.extents(), same)), dx));
+    const auto dk = gather(
+        convolve_kernel_gradient<line>(done, reshard<P<grid::y, _, _>>(left), k.extents(), same));
+    CHECK(close(gather(convolve_kernel_gradient<line, OpenKernel>(done, left, k.extents(), same)),
+                dk));
+    CHECK(close(gather(convolve_kernel_gradient<line>(open, reshard<P<grid::y, _, _>>(left),
+                                                      k.extents(), same)),
+                dk));
+    // A kernel that is open, typed and dynamic.
+    const auto u = random_uniform<Real<_, _, grid::x>>(mesh, {3, 6, 5}, 4);
+    const auto v = random_uniform<Real<grid::x, _>>(mesh, {5, 5}, 5);
+    const auto kernel = einsum<"xij,jo->xio", OpenKernel>(u, v);
+    const auto by_whole = gather(convolve<line>(done, einsum<"xij,jo->xio">(u, v), same));
+    CHECK(close(gather(convolve<line, Open>(done, kernel, same)), by_whole));
+    const DynamicTensor dynamic = convolve("bxi,xio->bxo", DynamicTensor(done),
+                                           DynamicTensor(kernel), same, lower<Grid, Open>());
+    CHECK(close(gather(Real<grid::y, _, _>(reshard(dynamic, Sharding{{1}, {}, {}}).core())),
+                by_whole));
+    CHECK_THROWS_AS(
+        (void)convolve("bxi,xio->bxo", DynamicTensor(open), DynamicTensor(kernel), same),
+        ShardingError);
+  });
+}
+
 TEST_CASE("a chain of products may stay open") {
   on_every_mesh([](const ProcessMesh<Grid>& mesh) {
     const auto a = random_uniform<Real<_, grid::x>>(mesh, {4, 5}, 1);

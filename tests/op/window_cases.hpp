@@ -106,9 +106,16 @@ template <class T> class WindowCases {
     const Extents made = which == 0 ? y : which == 1 ? x : k;
     const ConvolveParts of = parts_of(g.terms);
     if (tiles) a.sharding = tiled(a.extents.size(), of.input_spatial);
+    if (!tiles && random_.chance(30)) {  // one operand is unfinished
+      TensorDesc& one = random_.chance(50) ? a : b;
+      one.sharding = some_sharding(random_, one.rank(), shape_.rank(), 50);
+    }
     Sharding out = some_sharding(random_, made.size(), shape_.rank(), 20);
     if (!check_convolve(g.terms, {a.sharding, b.sharding}, out).ok()) out = out.finished();
     if (tiles || random_.chance(40)) out = deduce_convolve(g.terms, {a.sharding, b.sharding});
+    const AxisSet open = a.sharding.partial | b.sharding.partial;
+    if (!open.empty() && random_.chance(50) && (open & out.used()).empty())
+      out = out.with_partial(open, Reduction::sum);
 
     const Whole<T> left = whole_input<T>(a, shape_, 1), right = whole_input<T>(b, shape_, 2);
     Whole<T> expected(made);

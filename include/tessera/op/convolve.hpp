@@ -158,7 +158,8 @@ template <Equation E, ConvolveForm Form, class Out, class A, class B> struct Con
 
 /// Returns the convolution of x by k, of letters E (nhwc, nchw, "bxi,xio->bxo", ...): batch and
 /// spatial dimensions split as x's, features as k's, or as `Out` says; `Out` may leave it
-/// Unreduced<Sum> over axes that split the input features or k's spatial dimensions.
+/// Unreduced<Sum> over axes that split the input features or k's spatial dimensions. One of x and k
+/// may be Unreduced<Sum> itself; `Out` may leave the result so over the same axes.
 /// Communication: as plan_convolve says: halos of x, reshards of what is split otherwise, the
 /// reduction of partial sums; within `Bound`. Collective over the mesh. Throws ShapeError for
 /// windows that are larger than the padded input, channel counts or groups that do not fit. Source:

@@ -167,14 +167,18 @@ constexpr Verdict check_convolve(const Terms& terms, const Shardings& operands,
                                  const Sharding& out) {
   if (const Verdict v = detail::check_terms(terms, operands, out); !v.ok()) return v;
   if (terms.operands.size() != 2 || !parts_of(terms).complete) return {Rule::convolution_letters};
-  for (int i = 0; i < 2; ++i)
-    if (!operands[i].partial.empty()) return {Rule::finished, i};
+  for (int i = 0; i < 2; ++i)  // it is linear in each
+    if (!operands[i].partial.empty() && operands[i].reduction != Reduction::sum)
+      return {Rule::finished, i};
+  if (!operands[0].partial.empty() && !operands[1].partial.empty())
+    return {Rule::one_unfinished, 1};
   if (out.partial.empty()) return {};
   if (out.reduction != Reduction::sum) return {Rule::reduction_alike, 2};
-  // What is summed: the input feature, and the taps of the kernel.
+  // What is summed: the input feature, and the taps of the kernel; and what is open already.
   const ConvolveParts parts = parts_of(terms);
   AxisSet may = operands[0][parts.input_feature].set() | operands[1][parts.kernel_in].set();
   for (int d : parts.kernel_spatial) may = may | operands[1][d].set();
+  may = may | operands[0].partial | operands[1].partial;
   for (int axis = 0; axis < max_axes; ++axis)
     if (out.partial.contains(axis) && !may.contains(axis))
       return {Rule::open_axis_contracted, 2, 0, axis};

@@ -4,9 +4,9 @@
 /// The planner of convolutions. For every mesh axis it asks what the axis should split while the
 /// convolution runs: the batch, the groups, the input or output features, a spatial dimension of
 /// the result (whose processes then need a halo of the input), or the taps of the kernel (as in
-/// filter gradients, where the partial sums are combined). The cheapest combination wins; the
-/// settings, base dilation too, are arithmetic (base/window.hpp), so that GShard's three cases
-/// (Appendix A.4) are one.
+/// filter gradients, where the partial sums are combined); an axis over which an operand is
+/// unfinished may also pass through. The cheapest combination wins; the settings, base dilation
+/// too, are arithmetic (base/window.hpp), so that GShard's three cases (Appendix A.4) are one.
 ///
 ///     Plan p = plan_convolve(parse("bhwi,hwio->bhwo"), shape, x, k, out, mesh, process);
 ///
@@ -22,7 +22,8 @@ namespace detail {
 
 /// What a mesh axis splits while a convolution runs.
 struct ConvolveRole {
-  enum class Part : std::uint8_t { nothing, batch, group, in, out, spatial, taps };
+  /// through: nothing, but an operand is unfinished over it, and the result is
+  enum class Part : std::uint8_t { nothing, batch, group, in, out, spatial, taps, through };
   Part part = Part::nothing;
   int dim = 0;  ///< which spatial dimension
   constexpr bool operator==(const ConvolveRole&) const = default;
@@ -107,6 +108,7 @@ class ConvolveSearch {
       add({plain});
     };
     const bool open = y_.partial.contains(axis);  // it stays open: it splits what is summed
+    if (unfinished().contains(axis)) add({Part::through});
     if (!open) {
       if (y_[parts_.result_batch].contains(axis)) features(Part::batch);
       if (y_[parts_.result_feature].contains(axis)) features(Part::out);
@@ -133,7 +135,13 @@ class ConvolveSearch {
 
   /// What an axis can split whatever the groups are.
   constexpr ConvolveRole always_possible(int axis) const {
+    if (unfinished().contains(axis)) return {Part::through};
     return y_.partial.contains(axis) ? ConvolveRole{Part::taps, 0} : ConvolveRole{};
+  }
+  /// The axes over which an operand is unfinished.
+  constexpr AxisSet unfinished() const { return x_.partial | k_.partial; }
+  static constexpr Sharding passed(const Sharding& s, const Sharding& operand, AxisSet through) {
+    return s.with_partial(operand.partial & through, Reduction::sum);
   }
 
   /// Returns the axes of `set` in the order that the result, the input or the kernel has them.
@@ -161,6 +169,7 @@ class ConvolveSearch {
   struct Split {
     AxisList batch, group, in, out;
     FixedVector<AxisList, max_spatial> spatial, taps;
+    AxisSet through;
   };
   constexpr Split split_of(const Roles& roles) const {
     const auto axes_of = [&](ConvolveRole role) {
@@ -174,7 +183,8 @@ class ConvolveSearch {
                 axes_of({Part::in}),
                 axes_of({Part::out}),
                 {},
-                {}};
+                {},
+                axes_of({Part::through}).set()};
     for (int s = 0; s < shape_.windows.size(); ++s) {
       split.spatial.push_back(axes_of({Part::spatial, s}));
       split.taps.push_back(axes_of({Part::taps, s}));
@@ -196,7 +206,7 @@ class ConvolveSearch {
 
   /// The axes over which the convolution leaves partial sums.
   static constexpr AxisSet summed_over(const Split& s) {
-    AxisSet open = s.in.set();
+    AxisSet open = s.in.set() | s.through;
     for (const AxisList& taps : s.taps) open = open | taps.set();
     return open;
   }
@@ -233,9 +243,9 @@ class ConvolveSearch {
     for (int d = 0; d < shape_.windows.size(); ++d)
       source[parts_.input_spatial[d]] =
           way == 2 ? AxisList{} : x_[parts_.input_spatial[d]].without(want.used());
-    if (way == 0) source = x_.finished();
-    if ((way == 1 || way == 2) && source == x_.finished())
-      return false;  // the same as an earlier way
+    const Sharding as_is = passed(x_.finished(), x_, s.through);
+    source = way == 0 ? as_is : passed(source, x_, s.through);
+    if ((way == 1 || way == 2) && source == as_is) return false;  // the same as an earlier way
     input = build.reshard(input, source);
     Region region;
     for (int d = 0; d < input_.rank(); ++d) {
@@ -258,11 +268,12 @@ class ConvolveSearch {
     weights[parts_.kernel_out] =
         shape_.kernel == GroupSide::feature ? joined(s.group, s.out) : s.out;
     for (int d = 0; d < shape_.windows.size(); ++d) weights[parts_.kernel_spatial[d]] = s.taps[d];
+    weights = passed(weights, k_, s.through);
     kernel = build.reshard(kernel, weights);
     FixedVector<int, max_operands> inputs{input, -1};
     if (!moving_axes(region, mesh_).empty()) {
       TensorDesc needed = input_;
-      needed.sharding = region_sharding(region);
+      needed.sharding = passed(region_sharding(region), x_, s.through);
       if (way == 3) {
         if (!take_border(build, input, region, needed, inputs)) return false;
       } else {
