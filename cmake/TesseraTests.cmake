@@ -72,6 +72,37 @@ function(tessera_test_sources result suffix)
   set(${result} ${sources} PARENT_SCOPE)
 endfunction()
 
+# tessera_together(RESULT SOURCES…): the sources as they are compiled. Those with the same line `// together: name` are one source,
+# each in a namespace of its own after what they include, since much of what a test compiles is the same in the next. Such a source
+# includes nothing of its own folder, and specializes no template of the library's.
+function(tessera_together result)
+  set(sources)
+  set(groups)
+  foreach(source IN LISTS ARGN)
+    tessera_read_comment(group "${source}" together)
+    if(NOT group)
+      list(APPEND sources "${source}")
+      continue()
+    endif()
+    cmake_path(GET source FILENAME name)
+    string(MAKE_C_IDENTIFIER "${name}" name)
+    file(STRINGS "${source}" lines REGEX "^#include ")
+    list(APPEND groups ${group})
+    list(APPEND includes_${group} ${lines})
+    string(APPEND bodies_${group} "namespace ${name} {\n#include \"${source}\"\n}\n")
+  endforeach()
+  list(REMOVE_DUPLICATES groups)
+  foreach(group IN LISTS groups)
+    list(REMOVE_DUPLICATES includes_${group})
+    list(JOIN includes_${group} "\n" includes)
+    set(bodies "${bodies_${group}}")
+    set(file "${CMAKE_CURRENT_BINARY_DIR}/together_${group}.cpp")
+    file(CONFIGURE OUTPUT "${file}" CONTENT "@includes@\n@bodies@" @ONLY)
+    list(APPEND sources "${file}")
+  endforeach()
+  set(${result} ${sources} PARENT_SCOPE)
+endfunction()
+
 # What a compiler that is started by hand must be told of tessera::plan and of tessera::tessera: the files
 # flags_plan and flags_tessera (as in `g++ @flags_plan x.cpp`), since a test's command cannot evaluate all that targets say.
 set(TESSERA_FLAGS "${CMAKE_CURRENT_BINARY_DIR}/flags")

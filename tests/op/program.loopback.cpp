@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// together: program
 // sanitized: preset address
 // Programs of functions of every form, on paper and recorded: layers, tensors' lifetimes, and that
 // both are one.
