@@ -9,6 +9,7 @@
 #include <tessera/comm/run_main.hpp>
 #include <tessera/io/npy.hpp>
 #include <tessera/io/progress_bar.hpp>
+#include <tessera/op/allclose.hpp>
 #include <tessera/op/arg.hpp>
 #include <tessera/op/arithmetic.hpp>
 #include <tessera/op/associative_scan.hpp>
@@ -24,6 +25,7 @@
 #include <tessera/op/create_like.hpp>
 #include <tessera/op/cumulative.hpp>
 #include <tessera/op/deterministic.hpp>
+#include <tessera/op/dimensions.hpp>
 #include <tessera/op/dot.hpp>
 #include <tessera/op/draw_svg.hpp>
 #include <tessera/op/dynamic_slice.hpp>
@@ -38,6 +40,7 @@
 #include <tessera/op/into.hpp>
 #include <tessera/op/irregular.hpp>
 #include <tessera/op/logic.hpp>
+#include <tessera/op/matmul.hpp>
 #include <tessera/op/one_hot.hpp>
 #include <tessera/op/pad.hpp>
 #include <tessera/op/plan_of.hpp>

@@ -73,6 +73,13 @@ template <class T> void every_creation(const ProcessMesh<Grid>& mesh) {
   axpy(2, d, d += d);
   map_into<T>("i,i->i", d, fn::Multiply{}, d, d);
   print(dot(a, c));
+  const auto s = stack<0>(x, y);
+  print(matmul(
+      s, reshape<P<data, _>>(
+             broadcast_to<P<_, data>>(squeeze<0>(expand_dims<0>(flip<0>(b))), {6, 5}), {6, 5})));
+  fmt::print(fmt::runtime("{}{}"), allclose(a, c), item(dot(a, c)) == T(1));
+  print(dot(s, s));
+  fmt::print(fmt::runtime("{}"), broadcast_to(d, {2, 5}, Sharding{{}, {0}}).extents()[0]);
   fmt::print(
       fmt::runtime("{}{}{}{}"), x + y, a + b, empty_like(b).size(),
       gather<T>(ones_like(d)).values.size() +

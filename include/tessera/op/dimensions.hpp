@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Dimensions put in, taken out, stretched and turned round, under NumPy's names. Dimensions are
+/// counted from 0, negative ones from the end.
+///
+///     auto row = expand_dims<0>(x);                     // (1, 8, 6) of x (8, 6)
+///     auto same = squeeze<0>(row);
+///     auto all = broadcast_to<P<_, data, model>>(x, {4, 8, 6});
+///     auto both = stack<0>(x, same);                    // (2, 8, 6)
+///     auto last = flip<-1>(x);
+///
+/// Laws: squeeze<D>(expand_dims<D>(x)) == x; slice i of a stack is its operand i; each element of a
+/// broadcast is x's at the same indices, 0 along what stretches.
+#include <array>
+#include <string>
+#include <vector>
+
+#include <tessera/op/concatenate.hpp>
+#include <tessera/op/into.hpp>
+#include <tessera/op/reshape.hpp>
+#include <tessera/op/roll.hpp>
+#include <tessera/tensor/create.hpp>
+
+namespace tessera {
+namespace detail {
+
+/// The dimensions with negative ones counted from the end; empty when they are not different
+/// dimensions of `rank`.
+constexpr Dimensions from_the_end(const Dimensions& dims, int rank) {
+  Dimensions all;
+  for (int d : dims) {
+    const int at = d < 0 ? d + rank : d;
+    if (at < 0 || at >= rank || all.contains(at)) return {};
+    all.push_back(at);
+  }
+  return all;
+}
+/// The extents or the sharding's dimensions with `one` at `dims` of the result.
+template <class Vector, class One>
+constexpr Vector with_dims(const Vector& x, const Dimensions& dims, const One& one) {
+  Vector all;
+  for (int d = 0, from = 0; d < x.size() + dims.size(); ++d)
+    all.push_back(dims.contains(d) ? one : x[from++]);
+  return all;
+}
+template <class Vector> constexpr Vector without_dims(const Vector& x, const Dimensions& dims) {
+  Vector rest;
+  for (int d = 0; d < x.size(); ++d)
+    if (!dims.contains(d)) rest.push_back(x[d]);
+  return rest;
+}
+constexpr Sharding with_dims(Sharding s, const Dimensions& dims) {
+  s.dims = with_dims(s.dims, dims, AxisList{});
+  return s;
+}
+constexpr Sharding without_dims(Sharding s, const Dimensions& dims) {
+  s.dims = without_dims(s.dims, dims);
+  return s;
+}
+
+template <class A, int... D> struct ExpandedSpec {
+  static constexpr int rank = A::rank + static_cast<int>(sizeof...(D));
+  static_assert(rank <= max_dims, "[tessera] a tensor has at most 8 dimensions");
+  static constexpr Dimensions dims = from_the_end(Along<D...>::named(), rank);
+  static_assert(dims.size() == static_cast<int>(sizeof...(D)) && sizeof...(D) > 0,
+                "[tessera] expand_dims and stack name different dimensions of the result, counted "
+                "from 0, or from the end as -1; name at least one");
+  static constexpr Sharding value = with_dims(A::sharding(), dims);
+  using spec = spec_of<typename A::mesh_type, ExpandedSpec>;
+};
+template <class A, int... D> struct SqueezedSpec {
+  static constexpr Dimensions dims = from_the_end(Along<D...>::named(), A::rank);
+  static_assert(dims.size() == static_cast<int>(sizeof...(D)) && sizeof...(D) > 0,
+                "[tessera] squeeze names different dimensions of the tensor, counted from 0, or "
+                "from the end as -1; name at least one");
+  static constexpr Sharding value = without_dims(A::sharding(), dims);
+  using spec = spec_of<typename A::mesh_type, SqueezedSpec>;
+};
+
+inline Dimensions require_dims(const Dimensions& dims, int rank, CallSite site) {
+  const Dimensions all = from_the_end(dims, rank);
+  if (all.size() != dims.size())
+    throw ShapeError(std::string(site.label) + ": the dimensions " + to_string(as_numbers(dims)) +
+                         " are not different ones of " + std::to_string(rank) +
+                         "; they are counted from 0, or from the end as -1",
+                     site.where);
+  return all;
+}
+inline void require_ones(const Extents& extents, const Dimensions& dims, CallSite site) {
+  for (int d : dims)
+    if (extents[d] != 1)
+      throw ShapeError(std::string(site.label) + ": dimension " + std::to_string(d) +
+                           " has extent " + std::to_string(extents[d]) +
+                           "; a dimension of extent 1 can go; slice it first",
+                       site.where);
+}
+/// The same block with dimensions of extent 1 more or less.
+inline TensorCore seen_as(const TensorCore& x, const Extents& extents, const Sharding& sharding) {
+  return {x.mesh(), {x.type(), extents, sharding}, x.storage()};
+}
+
+/// Of two arguments the first.
+template <class T> struct First {
+  static constexpr std::string_view name = "broadcast_to";
+  KOKKOS_FORCEINLINE_FUNCTION T operator()(T x, T) const { return x; }
+};
+inline void require_broadcast(const Extents& from, const Extents& to, CallSite site) {
+  bool fits = from.size() <= to.size();
+  for (int d = 1; fits && d <= from.size(); ++d) {
+    const Index extent = from[from.size() - d];
+    fits = extent == 1 || extent == to[to.size() - d];
+  }
+  if (!fits)
+    throw ShapeError(std::string(site.label) + ": " + to_string(from) + " does not broadcast to " +
+                         to_string(to) +
+                         "; lined up from the right, an extent stays or is 1 and stretches",
+                     site.where);
+}
+/// Elements of T or of its size: writes x, stretched, to y.
+template <class T>
+void broadcast_into(const TensorCore& y, const TensorCore& x, DType type, CallSite site) {
+  const First<T> f;
+  const OperandList operands{&x, &y};  // y for its extents; what it holds is not used
+  Extras extras = into(y, operands);
+  extras.kernel = MapKernel{&MapRunner<T, First<T>, T, T>::run, &f};
+  (void)map(broadcast_terms({x.rank(), y.rank()}), operands, type, y.sharding(),
+            Linearity::pointwise, site, extras);
+}
+template <class T>
+TensorCore target_of_broadcast(const TensorCore& x, const Extents& extents, const Sharding& out,
+                               CallSite site) {
+  const TensorCore y = TensorCore::make(x.mesh(), {x.type(), extents, out}, site.where);
+  if (sizeof(T) == 1 && !y.dry()) fill_zeros(y.data(), y.local_size());  // truths, 0 or 1
+  return y;
+}
+}  // namespace detail
+
+/// Returns x with dimensions of extent 1 more, so that they are dimensions `D` of the result, and
+/// not split. Communication: none. Collective over the mesh.
+template <int... D, TypedTensor A> auto expand_dims(const A& x, Where where = Where::here()) {
+  using To = detail::ExpandedSpec<A, D...>;
+  return reshape<typename To::spec>(x, detail::with_dims(x.extents(), To::dims, Index{1}), where);
+}
+/// Returns x without its dimensions `D`, whose extents are 1. Communication: none, but a gather of
+/// one that is split. Collective over the mesh. Throws ShapeError when an extent is not 1.
+template <int... D, TypedTensor A> auto squeeze(const A& x, Where where = Where::here()) {
+  using To = detail::SqueezedSpec<A, D...>;
+  detail::mesh_of(x.core(), {"squeeze", where});
+  detail::require_ones(x.extents(), To::dims, {"squeeze", where});
+  return reshape<typename To::spec>(x, detail::without_dims(x.extents(), To::dims), where);
+}
+/// Returns x with its dimensions `D` (without any: all) backwards. Communication: as reverse.
+template <int... D, TypedTensor A> auto flip(const A& x, Where where = Where::here()) {
+  return reverse<Deduced, NoContract, (D < 0 ? D + A::rank : D)...>(x, where);
+}
+
+/// Returns tensors of equal extents side by side along a new dimension D of the result, which is
+/// not split, under the spec of the first that is split, or `Out`. Communication and errors: as
+/// concatenate. Collective over the mesh.
+template <int D, class Out = Deduced, class Bound = NoContract, TypedTensor... A>
+  requires(sizeof...(A) >= 1 && sizeof...(A) <= max_operands)
+auto stack(const A&... x) {
+  using First = typename detail::FirstOf<A...>::type;
+  constexpr int dim = detail::ExpandedSpec<First, D>::dims[0];
+  using Typed = detail::TakeCall<OperatorKind::concatenate, detail::Along<dim>, Out,
+                                 ShardedTensor<typename A::value_type, typename A::mesh_type,
+                                               typename detail::ExpandedSpec<A, D>::spec>...>;
+  const CallSite site{"stack", {}, detail::bound<Typed, Bound>()};
+  (detail::mesh_of(x.core(), site), ...);
+  const std::array<TensorCore, sizeof...(A)> seen{
+      detail::seen_as(x.core(), detail::with_dims(x.extents(), {dim}, Index{1}),
+                      detail::ExpandedSpec<A, D>::value)...};
+  detail::OperandList operands;
+  for (const TensorCore& one : seen) operands.push_back(&one);
+  return typename Typed::result(detail::concatenate(dim, operands, Typed::value, site));
+}
+
+/// Returns x stretched to `extents` under the spec `Out`: dimensions lined up from the right, new
+/// ones before them, an extent of 1 repeated. Communication: as map. Collective over the mesh.
+/// Throws ShapeError when x does not broadcast to the extents.
+template <class Out, class Bound = NoContract, TypedTensor A>
+auto broadcast_to(const A& x, const Extents& extents, Where where = Where::here()) {
+  using T = typename A::value_type;
+  using Result = ShardedTensor<T, typename A::mesh_type, Out>;
+  static_assert(Result::rank >= A::rank,
+                "[tessera] broadcast_to adds dimensions and takes none away; name a spec of at "
+                "least as many dimensions as the tensor has");
+  using Typed =
+      detail::MapCall<detail::FromTheRight, Out, detail::First<T>, detail::Elements, A, Result>;
+  const CallSite site{"broadcast_to", where, detail::bound<Typed, Bound>()};
+  detail::mesh_of(x.core(), site);
+  detail::require_broadcast(x.extents(), extents, site);
+  const TensorCore y = detail::target_of_broadcast<T>(x.core(), extents, Result::sharding(), site);
+  detail::broadcast_into<T>(y, x.core(), dtype_of<T>, site);
+  return Result(y);
+}
+
+/// The same with everything known at run time; without `dims` squeeze takes all dimensions of
+/// extent 1, and flip turns all.
+inline DynamicTensor expand_dims(const DynamicTensor& x, const FixedVector<int, max_dims>& dims,
+                                 const DynamicCall& call = Where::here()) {
+  const CallSite site = call.site("expand_dims");
+  detail::mesh_of(x.core(), site);
+  const int rank = x.core().rank() + dims.size();
+  if (rank > max_dims)
+    throw ShapeError("expand_dims: the result has " + std::to_string(rank) +
+                         " dimensions; a tensor has at most " + std::to_string(max_dims),
+                     site.where);
+  const Dimensions at = detail::require_dims(dims, rank, site);
+  return reshape(x, detail::with_dims(x.extents(), at, Index{1}),
+                 detail::with_dims(x.sharding(), at), call);
+}
+inline DynamicTensor squeeze(const DynamicTensor& x, const FixedVector<int, max_dims>& dims,
+                             const DynamicCall& call = Where::here()) {
+  const CallSite site = call.site("squeeze");
+  detail::mesh_of(x.core(), site);
+  const Dimensions at = detail::require_dims(dims, x.core().rank(), site);
+  detail::require_ones(x.extents(), at, site);
+  return reshape(x, detail::without_dims(x.extents(), at), detail::without_dims(x.sharding(), at),
+                 call);
+}
+inline DynamicTensor squeeze(const DynamicTensor& x, const DynamicCall& call = Where::here()) {
+  FixedVector<int, max_dims> dims;
+  for (int d = 0; d < x.extents().size(); ++d)
+    if (x.extents()[d] == 1) dims.push_back(d);
+  return squeeze(x, dims, call);
+}
+inline DynamicTensor flip(const DynamicTensor& x, const FixedVector<int, max_dims>& dims,
+                          const DynamicCall& call = Where::here()) {
+  return reverse(x, detail::require_dims(dims, x.core().rank(), call.site("flip")), call);
+}
+inline DynamicTensor flip(const DynamicTensor& x, const DynamicCall& call = Where::here()) {
+  FixedVector<int, max_dims> dims;
+  for (int d = 0; d < x.extents().size(); ++d) dims.push_back(d);
+  return reverse(x, dims, call);
+}
+inline DynamicTensor stack(int dim, const std::vector<DynamicTensor>& x,
+                           const DynamicCall& call = Where::here()) {
+  std::vector<DynamicTensor> seen;
+  int at = dim;
+  for (const DynamicTensor& one : x) {
+    const CallSite site = call.site("stack");
+    detail::mesh_of(one.core(), site);
+    const int rank = one.core().rank() + 1;
+    if (rank > max_dims)
+      throw ShapeError("stack: the tensors have " + std::to_string(max_dims) +
+                           " dimensions, and a tensor has no more; reshape them first",
+                       site.where);
+    const Dimensions dims = detail::require_dims({dim}, rank, site);
+    at = dims[0];
+    seen.emplace_back(detail::seen_as(one.core(), detail::with_dims(one.extents(), dims, Index{1}),
+                                      detail::with_dims(one.sharding(), dims)));
+  }
+  return concatenate(at, seen, call);
+}
+/// A template, so that it is compiled where it is used.
+template <std::same_as<DynamicTensor> X>
+DynamicTensor broadcast_to(const X& x, const Extents& extents, const Sharding& out,
+                           const DynamicCall& call = Where::here()) {
+  const CallSite site = call.site("broadcast_to");
+  MeshCore& mesh = detail::mesh_of(x.core(), site);
+  detail::require_sharding(out, x.type(), mesh, site);
+  detail::require_broadcast(x.extents(), extents, site);
+  const auto run = [&](auto word) {
+    using T = decltype(word);
+    const TensorCore y = detail::target_of_broadcast<T>(x.core(), extents, out, site);
+    detail::broadcast_into<T>(y, x.core(), x.type(), site);
+    return DynamicTensor(y);
+  };
+  switch (size_of(x.type())) {
+    case 1:
+      return run(std::uint8_t{});
+    case 2:
+      return run(std::int16_t{});
+    case 4:
+      return run(std::int32_t{});
+    case 8:
+      return run(std::int64_t{});
+    default:
+      return run(complex<double>{});
+  }
+}
+
+}  // namespace tessera
