@@ -12,7 +12,11 @@
 set(TESSERA_TEST_ENVIRONMENT ${TESSERA_ENVIRONMENT}
   TESSERA_CHECK=communicating  # all processes of a test call the same operators, or the test says where they do not
   UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
-  TSAN_OPTIONS=ignore_noninstrumented_modules=1)  # MPICH and OpenMP are not built with it, and it sees races in them
+  # MPICH and OpenMP are not built with it, and it sees races in them; of what it has seen it keeps no more than this.
+  TSAN_OPTIONS=ignore_noninstrumented_modules=1:history_size=1:memory_limit_mb=4096)
+if(TESSERA_SANITIZE STREQUAL "thread")  # UCX, which MPICH sends with, puts hooks into what a thread calls as it ends, and crashes there
+  list(APPEND TESSERA_TEST_ENVIRONMENT UCX_MEM_MMAP_HOOK_MODE=none)
+endif()
 
 # What every test of ours is compiled with, by the room it tests: the rooms up to plan see neither Kokkos nor MPI.
 function(tessera_test_target target room)

@@ -235,7 +235,10 @@ inline std::string npy_header_text(DType type, const Extents& extents) {
   text += size_of(type) == 1 ? "|" : "<";
   text += npy_code(type);
   text += "', 'fortran_order': False, 'shape': (";
-  for (int d = 0; d < extents.size(); ++d) text += (d > 0 ? ", " : "") + std::to_string(extents[d]);
+  for (int d = 0; d < extents.size(); ++d) {  // in two, for g++ 12's false -Wrestrict
+    if (d > 0) text += ", ";
+    text += std::to_string(extents[d]);
+  }
   text += extents.size() == 1 ? ",), }" : "), }";
   while ((10 + text.size() + 1) % 64 != 0) text += ' ';
   text += '\n';
