@@ -19,6 +19,7 @@
 #include <tessera/plan/explain.hpp>
 #include <tessera/plan/halo.hpp>
 #include <tessera/plan/indexed_verdict.hpp>
+#include <tessera/plan/like.hpp>
 #include <tessera/plan/map.hpp>
 #include <tessera/plan/on_process.hpp>
 #include <tessera/plan/overruled.hpp>

@@ -68,4 +68,9 @@ TEST_CASE("every public value has a text") {
         "double precision");
   const Plan plan = plan_reshard({DType::f32, {8}, Sharding{{0}}}, Sharding{{}}, MeshShape{2});
   CHECK(fmt::format("{}", plan) == explain(plan, {}));
+  using Rows = ShardedTensor<float, Grid, P<data, _>>;
+  const auto typed = tessera::plan<P<_, data>>(like<Rows>(8, 6), sizes<Grid>(2, 4));
+  CHECK(fmt::format("{}", typed) == explain(typed, {"data", "model"}));
+  CHECK(fmt::format("{}", typed).find("all-to-all over data") != std::string::npos);
+  CHECK(fmt::format("{}", with_names<Grid>(typed)) == fmt::format("{}", typed));
 }

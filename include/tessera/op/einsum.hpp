@@ -12,26 +12,10 @@
 #include <tessera/op/dynamic_call.hpp>
 #include <tessera/op/operators.hpp>
 #include <tessera/op/result.hpp>
+#include <tessera/plan/typed_call.hpp>
 
 namespace tessera {
 namespace detail {
-/// Constrained, since clang 14 names the result of an overload before it looks at its constraints.
-template <Equation E, class Out, TypedTensor... A> struct EinsumCall {
-  using mesh = typename CommonMesh<A...>::type;
-  using type = typename CommonType<A...>::type;
-  static_assert(demand_elements<check_product_type(dtype_of<type>), type>());
-  static_assert(demand_out<mesh, Out>());
-  static constexpr Terms terms = parse(E.view());
-  static constexpr Shardings operands{A::sharding()...};
-  static constexpr Sharding value = OutSharding<mesh, Out>::make(terms, operands);
-  static constexpr Verdict verdict = check_einsum(terms, operands, value);
-  static_assert(demand<EinsumCall, A...>());
-  static constexpr Contract needs(const MeshShape& on, const Contract& contract) {
-    return verdict.ok() ? needs_of_einsum(terms, operands, value, on, contract)
-                        : Contract::nothing();
-  }
-  using result = Result<type, mesh, EinsumCall>;
-};
 template <Equation E, class Out, class Bound, TypedTensor... A>
 typename EinsumCall<E, Out, A...>::result run_einsum(Where where, const A&... a) {
   using Typed = EinsumCall<E, Out, A...>;

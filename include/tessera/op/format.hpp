@@ -10,7 +10,7 @@
 ///
 /// Laws: formatting communicates nothing, so that one process alone may do it; print(x) gathers,
 /// and prints once, on process 0. Values that know axes by number print axis0, axis1, ... unless
-/// they are given with_names.
+/// they are given with_names; plans made of types know their names.
 #include <cstdio>
 #include <string>
 #include <type_traits>
@@ -24,7 +24,7 @@
 #include <tessera/op/gather.hpp>
 #include <tessera/op/tensor_text.hpp>
 #include <tessera/op/visualize.hpp>
-#include <tessera/plan/explain.hpp>
+#include <tessera/plan/like.hpp>
 
 namespace tessera {
 
@@ -78,6 +78,7 @@ template <class T> struct fmt::formatter<tessera::HostTensor<T>> : fmt::formatte
 namespace tessera::detail {
 /// What text a value has.
 inline std::string text_of(const Plan& p) { return explain(p, {}); }
+template <class M> std::string text_of(const TypedPlan<M>& p) { return explain(p); }
 inline std::string text_of(const Box& b) { return to_string(b); }
 inline std::string text_of(const Interval& i) {
   return "[" + std::to_string(i.lo) + "," + std::to_string(i.hi) + ")";
@@ -125,6 +126,9 @@ template <class Tensor> struct TensorFormatter {
 }  // namespace tessera::detail
 
 template <> struct fmt::formatter<tessera::Plan> : tessera::detail::TextFormatter<tessera::Plan> {};
+template <class M>
+struct fmt::formatter<tessera::TypedPlan<M>>
+    : tessera::detail::TextFormatter<tessera::TypedPlan<M>> {};
 template <> struct fmt::formatter<tessera::Box> : tessera::detail::TextFormatter<tessera::Box> {};
 template <>
 struct fmt::formatter<tessera::Interval> : tessera::detail::TextFormatter<tessera::Interval> {};

@@ -15,63 +15,18 @@
 
 #include <tessera/op/einsum.hpp>
 #include <tessera/op/reduce.hpp>
+#include <tessera/plan/like.hpp>
 #include <tessera/tensor/create.hpp>
 
 namespace tessera {
 
-/// A tensor's type and extents, without a mesh and without data.
-template <TypedTensor Tensor> struct Like {
-  using tensor = Tensor;
-  Extents extents;
-  constexpr TensorDesc desc() const {
-    return {dtype_of<typename Tensor::value_type>, extents, Tensor::sharding()};
-  }
-};
-
-/// Returns the description of a Tensor of extents n...
-template <TypedTensor Tensor, std::convertible_to<Index>... N> constexpr Like<Tensor> like(N... n) {
-  static_assert(
-      sizeof...(N) == Tensor::rank,
-      "[tessera] like<Tensor>(...) takes one extent for each dimension of the tensor's spec");
-  return {Extents{static_cast<Index>(n)...}};
-}
-
-namespace detail {
-/// At compile time this is not a constant, so the message stops the build; at run time it is an
-/// exception.
-inline void shapes_disagree(const Verdict& v, const Terms& terms) {
-  throw ShapeError(explain(v, terms, {}));
-}
-constexpr void require_extents(const Terms& terms, const TensorDescs& descs) {
-  const Verdict v = check_extents(terms, descs, false);
-  if (!v.ok()) shapes_disagree(v, terms);
-}
-}  // namespace detail
-
-/// Returns what einsum<E, Out>(a, b) does on process `process` of a mesh of the given sizes.
-template <Equation E, class Out = Deduced, class A, class B>
-constexpr Plan plan(Like<A> a, Like<B> b, MeshSizes<typename A::mesh_type> mesh, int process = 0,
-                    const PlanOptions& options = {}) {
-  using Typed = detail::EinsumCall<E, Out, A, B>;
-  detail::require_extents(Typed::terms, {a.desc(), b.desc()});
-  return plan_einsum(Typed::terms, a.desc(), b.desc(), Typed::value, mesh.shape, process, options);
-}
 /// Returns what reduce<Kind, E, Out>(x) does.
 template <class Kind, Equation E, class Out = Deduced, class A>
-constexpr Plan plan(Like<A> x, MeshSizes<typename A::mesh_type> mesh, int process = 0,
-                    const PlanOptions& options = {}) {
+constexpr TypedPlan<typename A::mesh_type> plan(Like<A> x, MeshSizes<typename A::mesh_type> mesh,
+                                                int process = 0, const PlanOptions& options = {}) {
   using Typed = detail::ReduceCall<Kind, E, Out, A>;
-  return Typed::plan(x.desc(), mesh.shape, process, options);
+  return {Typed::plan(x.desc(), mesh.shape, process, options)};
 }
-/// Returns what reshard<S>(x) does.
-template <class S, class A>
-constexpr Plan plan(Like<A> x, MeshSizes<typename A::mesh_type> mesh, int process = 0,
-                    const PlanOptions& options = {}) {
-  using M = typename A::mesh_type;
-  static_assert(detail::demand_spec<M, S>());
-  return plan_reshard(x.desc(), lower<M, S>(), mesh.shape, process, options);
-}
-
 namespace detail {
 template <class X> inline constexpr bool is_sizes = false;
 template <class M> inline constexpr bool is_sizes<MeshSizes<M>> = true;

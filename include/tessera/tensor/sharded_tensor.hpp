@@ -13,6 +13,7 @@
 
 #include <tessera/kernel/use_element.hpp>
 #include <tessera/spec/partition_spec.hpp>
+#include <tessera/spec/typed_tensor.hpp>
 #include <tessera/tensor/tensor_core.hpp>
 
 namespace tessera {
@@ -99,15 +100,5 @@ template <class Tensor> Tensor as(const DynamicTensor& tensor, Where where = Whe
                         where);
   return Tensor(tensor.core());
 }
-
-namespace detail {
-template <class X> struct IsShardedTensor : std::false_type {};
-template <class T, class M, class S>
-struct IsShardedTensor<ShardedTensor<T, M, S>> : std::true_type {};
-}  // namespace detail
-
-/// X is some ShardedTensor.
-template <class X>
-concept TypedTensor = detail::IsShardedTensor<X>::value;
 
 }  // namespace tessera
