@@ -140,7 +140,7 @@ int main(int argc, char** argv) {
   Environment env(argc, argv);
   use_element<float>();
   Setting s(env);
-  const std::string only = argc > 1 ? argv[1] : "";
+  tessera_bench::start(argc, argv);
   auto* shared_send = static_cast<float*>(s.shared_send.data);
   auto* shared_receive = static_cast<float*>(s.shared_receive.data);
   if (env.rank() == 0) {
@@ -150,8 +150,9 @@ int main(int argc, char** argv) {
   }
   for (const Collective kind : kinds) {
     const std::string name(name_of(kind));
-    if (name.find(only) == std::string::npos) continue;
     for (Index bytes = 8; bytes <= largest; bytes *= 4) {
+      const std::string row = "collectives/" + name + " " + tessera_bench::size_text(bytes);
+      if (!tessera_bench::wanted(row)) continue;
       const Plain plain(call_of(kind, env.rank(), env.size(), bytes / 4));
       const Call& call = plain.call;
       const auto run = [&](MeshCore& mesh, const float* send, float* receive) {
@@ -173,6 +174,11 @@ int main(int argc, char** argv) {
             std::fill_n(s.receive.data(), received, 0.0F);
             std::fill_n(shared_receive, received, 0.0F);
           });
+      tessera_bench::note(row, {{"tessera", t[1]},
+                                {"MPI", t[0]},
+                                {"tessera, windows off", t[2]},
+                                {"tessera, private", t[3]},
+                                {"tessera, windows on", t[4]}});
       if (env.rank() != 0) continue;
       std::printf("%-19s %8s %9.2f", name.c_str(), tessera_bench::size_text(bytes).c_str(),
                   t[0] * 1e6);
@@ -182,5 +188,5 @@ int main(int argc, char** argv) {
       std::fflush(stdout);
     }
   }
-  return 0;
+  return tessera_bench::finish();
 }

@@ -112,6 +112,8 @@ struct Bare {
 #endif
 
 void measure(const Layer& layer) {
+  const std::string row = std::string("local convolution/") + layer.name;
+  if (!tessera_bench::wanted(row)) return;
   const LocalConvolve work = work_of(layer);
   const auto size = [](Index a, Index b, Index c, Index d) {
     return static_cast<std::size_t>(a * b * c * d);
@@ -137,6 +139,13 @@ void measure(const Layer& layer) {
 #endif
   const std::vector<double> times =
       tessera_bench::in_turns(bodies, {.seconds = 3, .least = 7, .most = 201});
+  std::vector<std::pair<std::string, double>> ways{{"tessera", times[1]},
+                                                   {"tessera, portable", times[0]}};
+  if (times.size() > 2) {
+    ways.emplace_back("bare oneDNN", times[2]);
+    ways.emplace_back("bare oneDNN and whole copies", times[3]);
+  }
+  tessera_bench::note(row, ways);
   std::printf("%-30s", layer.name);
   for (const double t : times)
     std::printf(" %9.3f ms %6.1f", t * 1e3, static_cast<double>(work.flops()) / t * 1e-9);
@@ -171,7 +180,9 @@ int main(int argc, char** argv) {
   {
     const Kokkos::ScopeGuard kokkos(argc, argv);
     use_element<float>();
+    tessera_bench::start(argc, argv);
     measure_all();
+    tessera_bench::finish();
   }
   MPI_Finalize();
   return 0;

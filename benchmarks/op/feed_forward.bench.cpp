@@ -89,6 +89,7 @@ struct Case {
 
 int main(int argc, char** argv) {
   Environment env(argc, argv);
+  tessera_bench::start(argc, argv);
   const int processes = env.world()->size();
   std::vector<std::pair<int, int>> shapes;
   for (int d = 1; d <= processes; ++d)
@@ -96,10 +97,15 @@ int main(int argc, char** argv) {
 
   std::vector<std::unique_ptr<Case>> cases;
   for (const auto& [d, m] : shapes) {
+    const std::string name = std::to_string(d) + "x" + std::to_string(m);
+    if (!tessera_bench::wanted("feed_forward/" + name) &&
+        !tessera_bench::wanted("feed_forward in turns/" + name)) {
+      cases.emplace_back();
+      continue;
+    }
     cases.push_back(std::make_unique<Case>(env, d, m));
     Case* c = cases.back().get();
     const double difference = c->difference();
-    const std::string name = std::to_string(d) + "x" + std::to_string(m);
     if (difference > 1e-3) {
       std::fprintf(stderr, "feed_forward on %s: the two forms differ by %g\n", name.c_str(),
                    difference);
@@ -109,14 +115,17 @@ int main(int argc, char** argv) {
                                  tessera_bench::timed([c] { c->tessera(); }))
         ->UseManualTime()
         ->Unit(benchmark::kMillisecond);
-    benchmark::RegisterBenchmark(("feed_forward/" + name + "/by_hand").c_str(),
+    benchmark::RegisterBenchmark(("feed_forward/" + name + "/by hand").c_str(),
                                  tessera_bench::timed([c] { c->by_hand(); }))
         ->UseManualTime()
         ->Unit(benchmark::kMillisecond);
   }
-  const int status = tessera_bench::run_benchmarks(argc, argv);
   for (std::size_t i = 0; i < cases.size(); ++i) {
-    const auto [ours, theirs] = cases[i]->medians(41);
+    const std::string name = "feed_forward in turns/" + std::to_string(shapes[i].first) + "x" +
+                             std::to_string(shapes[i].second);
+    if (!cases[i] || !tessera_bench::wanted(name)) continue;
+    const auto [ours, theirs] = cases[i]->medians(tessera_bench::seconds_in_turns() >= 0 ? 3 : 41);
+    tessera_bench::note(name, {{"tessera", ours}, {"MPI and BLAS by hand", theirs}});
     if (env.world()->rank() == 0)
       std::printf(
           "feed_forward on %dx%d: tessera %.2f ms, by hand %.2f ms, ratio %.3f; %.1f GFLOP/s a "
@@ -124,5 +133,5 @@ int main(int argc, char** argv) {
           shapes[i].first, shapes[i].second, ours * 1e3, theirs * 1e3, ours / theirs,
           4.0 * double(batch * sequence * embed * hidden) / double(processes) / ours * 1e-9);
   }
-  return status;
+  return tessera_bench::finish();
 }

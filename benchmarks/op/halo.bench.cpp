@@ -131,6 +131,9 @@ struct Number {
 };
 
 template <int D, class... S> void compare(const ProcessMesh<Line>& mesh, int n, int width) {
+  const std::string row = "halo/" + std::to_string(n) + "^3, width " + std::to_string(width) +
+                          " along " + std::to_string(D);
+  if (!tessera_bench::wanted(row)) return;
   Extents extents{n, n, n};
   extents[D] *= 2;
   auto u = make_halo<Field<S...>, D>(mesh, extents, width, width, Boundary::periodic);
@@ -157,6 +160,8 @@ template <int D, class... S> void compare(const ProcessMesh<Line>& mesh, int n, 
                                [&] { typed.typed(); }, [&] { wide.neighbours(); }},
                               {0.3, 11, 401}, write);
   const double sends = std::min(t[1], t[2]), best = std::min(sends, t[3]);
+  tessera_bench::note(row,
+                      {{"tessera", t[0]}, {"MPI_Isend", sends}, {"MPI_Neighbor_alltoallw", t[3]}});
   if (mesh.process() == 0)
     std::printf("%4d^3  %d  along %d  %9s %10.2f %10.2f %6.2f %10.2f %6.2f %10.2f%s\n", n, width, D,
                 tessera_bench::size_text(2L * width * n * n * 8).c_str(), t[0] * 1e6, sends * 1e6,
@@ -212,6 +217,8 @@ struct Plain {
 };
 
 void stencil(const ProcessMesh<Line>& mesh, int n) {
+  const std::string row_name = "stencil/" + std::to_string(n) + "^3";
+  if (!tessera_bench::wanted(row_name)) return;
   using Block = Field<row, _, _>;
   auto u = make_halo<Block, 0, 1, 2>(mesh, {2 * n, n, n}, 1, 1, Boundary::periodic);
   auto v = u.like();
@@ -233,6 +240,7 @@ void stencil(const ProcessMesh<Line>& mesh, int n) {
     right = right && mine(i, i / 2, n - 1) == plain.a(i + 1, i / 2 + 1, n);
   const std::vector<double> t =
       tessera_bench::in_turns({step, [&] { plain.step(); }}, {1.0, 11, 401});
+  tessera_bench::note(row_name, {{"tessera", t[0]}, {"Kokkos and MPI by hand", t[1]}});
   if (mesh.process() == 0)
     std::printf(
         "7-point stencil, %d^3 a process: a step %.1f us, plain Kokkos and MPI %.1f us, ratio "
@@ -242,7 +250,8 @@ void stencil(const ProcessMesh<Line>& mesh, int n) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return run_main(argc, argv, [](Environment& env) {
+  return run_main(argc, argv, [&](Environment& env) {
+    tessera_bench::start(argc, argv);
     MeshOptions options;
     options.arena_bytes = Index{400} << 20;
     const auto mesh = make_mesh<Line>(env, sizes<Line>(env.world()->size()), options);
@@ -258,6 +267,6 @@ int main(int argc, char** argv) {
         compare<2, _, _, row>(mesh, n, width);
       }
     for (const int n : {32, 128}) stencil(mesh, n);
-    return 0;
+    return tessera_bench::finish();
   });
 }

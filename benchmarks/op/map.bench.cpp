@@ -57,23 +57,25 @@ template <class Body> void row(const std::string& name, const Body& body) {
 
 int main(int argc, char** argv) {
   Environment env(argc, argv);
+  tessera_bench::start(argc, argv);
   const auto mesh = make_mesh<Grid>(env, 1);
   for (const Index n : {Index{1}, Index{64}, Index{1024}, Index{65536}, Index{1} << 20}) {
     const auto x = std::make_shared<Operands>(mesh, n);
     const std::string size = ", n = " + std::to_string(n);
-    row("a + b, tessera" + size, [x] { benchmark::DoNotOptimize((x->a + x->b).data()); });
-    row("a + b into a tensor, tessera" + size, [x] { map_into(x->out, fn::Add{}, x->a, x->b); });
-    row("a + b, bare parallel_for" + size, [x, n] {
+    row("map/a + b" + size + "/tessera", [x] { benchmark::DoNotOptimize((x->a + x->b).data()); });
+    row("map/a + b" + size + "/tessera, into a tensor",
+        [x] { map_into(x->out, fn::Add{}, x->a, x->b); });
+    row("map/a + b" + size + "/bare parallel_for", [x, n] {
       Kokkos::parallel_for("add", Range(0, n), BareAdd{x->a.data(), x->b.data(), x->out.data()});
       Kokkos::fence();
     });
-    row("map(a * b + c), tessera" + size,
+    row("map/map(a * b + c)" + size + "/tessera",
         [x] { benchmark::DoNotOptimize(map(MultiplyAdd{}, x->a, x->b, x->c).data()); });
-    row("map(a * b + c), bare parallel_for" + size, [x, n] {
+    row("map/map(a * b + c)" + size + "/bare parallel_for", [x, n] {
       Kokkos::parallel_for("multiply and add", Range(0, n),
                            BareMultiplyAdd{x->a.data(), x->b.data(), x->c.data(), x->out.data()});
       Kokkos::fence();
     });
   }
-  return tessera_bench::run_benchmarks(argc, argv);
+  return tessera_bench::finish();
 }

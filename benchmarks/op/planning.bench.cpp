@@ -35,7 +35,7 @@ void uncached(benchmark::State& state) {
     benchmark::DoNotOptimize(plan_einsum(terms, x, w, out, mesh, 0, {}));
   }
 }
-BENCHMARK(uncached)->Name("plan/einsum of 3 axes, uncached");
+BENCHMARK(uncached)->Name("plan/einsum of 3 axes, uncached/tessera");
 
 /// The shardings that take longest of all that use each axis at most once.
 void dearest(benchmark::State& state) {
@@ -49,7 +49,7 @@ void dearest(benchmark::State& state) {
     benchmark::DoNotOptimize(plan_einsum(terms, x, w, Sharding{{1}, {}, {0, 2}}, mesh, 0, {}));
   }
 }
-BENCHMARK(dearest)->Name("plan/einsum of 3 axes, a dear case");
+BENCHMARK(dearest)->Name("plan/einsum of 3 axes, a dear case/tessera");
 
 /// The products of GSPMD's "2D finalized" feed-forward layer, forward and backward.
 Program layer(const MeshShape& mesh, int process) {
@@ -84,7 +84,7 @@ void simulated(benchmark::State& state) {
   }
 }
 BENCHMARK(simulated)
-    ->Name("plan/feed-forward layer on 64 x 64, simulated with all calls")
+    ->Name("plan/feed-forward layer on 64 x 64, simulated with all calls/tessera")
     ->Unit(benchmark::kMillisecond);
 void told(benchmark::State& state) {
   for (auto unused : state) {
@@ -94,7 +94,7 @@ void told(benchmark::State& state) {
   }
 }
 BENCHMARK(told)
-    ->Name("plan/feed-forward layer on 64 x 64, told from one")
+    ->Name("plan/feed-forward layer on 64 x 64, told from one/tessera")
     ->Unit(benchmark::kMillisecond);
 void planned_anew(benchmark::State& state) {
   for (auto unused : state) {
@@ -104,7 +104,7 @@ void planned_anew(benchmark::State& state) {
   }
 }
 BENCHMARK(planned_anew)
-    ->Name("plan/feed-forward layer on 64 x 64, planned on each")
+    ->Name("plan/feed-forward layer on 64 x 64, planned on each/tessera")
     ->Unit(benchmark::kMillisecond);
 
 /// One process is enough: the mesh is one of 1 x 1 x 1.
@@ -121,38 +121,41 @@ struct Tiny {
 
 int main(int argc, char** argv) {
   Environment env(argc, argv);
+  tessera_bench::start(argc, argv);
   const auto tiny = std::make_shared<Tiny>(env);
-  benchmark::RegisterBenchmark("plan/einsum, found in the cache", [tiny](benchmark::State& state) {
-    const Terms terms = parse("ik,kj->ij");
-    MeshCore& mesh = *tiny->mesh.core();
-    for (auto unused : state) {
-      (void)unused;
-      PlanKey key(OperatorKind::einsum, Reduction::sum, DType::f32);
-      for (const Term& term : terms.operands) key.add(term);
-      key.add(terms.result);
-      key.add(tiny->a.desc());
-      key.add(tiny->b.desc());
-      key.add(decltype(tiny->a)::sharding());
-      benchmark::DoNotOptimize(&prepare(mesh, key, [&] {
-        return plan_einsum(terms, tiny->a.desc(), tiny->b.desc(), decltype(tiny->a)::sharding(),
-                           mesh.shape());
-      }));
-    }
-  });
-  benchmark::RegisterBenchmark("einsum 8x8x8, tessera", [tiny](benchmark::State& state) {
+  benchmark::RegisterBenchmark(
+      "plan/einsum, found in the cache/tessera", [tiny](benchmark::State& state) {
+        const Terms terms = parse("ik,kj->ij");
+        MeshCore& mesh = *tiny->mesh.core();
+        for (auto unused : state) {
+          (void)unused;
+          PlanKey key(OperatorKind::einsum, Reduction::sum, DType::f32);
+          for (const Term& term : terms.operands) key.add(term);
+          key.add(terms.result);
+          key.add(tiny->a.desc());
+          key.add(tiny->b.desc());
+          key.add(decltype(tiny->a)::sharding());
+          benchmark::DoNotOptimize(&prepare(mesh, key, [&] {
+            return plan_einsum(terms, tiny->a.desc(), tiny->b.desc(), decltype(tiny->a)::sharding(),
+                               mesh.shape());
+          }));
+        }
+      });
+  benchmark::RegisterBenchmark("plan/einsum 8x8x8/tessera", [tiny](benchmark::State& state) {
     for (auto unused : state) {
       (void)unused;
       benchmark::DoNotOptimize(einsum<"ik,kj->ij">(tiny->a, tiny->b));
     }
   });
-  benchmark::RegisterBenchmark("einsum 8x8x8, bare cblas_sgemm", [tiny](benchmark::State& state) {
-    float c[64];
-    for (auto unused : state) {
-      (void)unused;
-      cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, 8, 8, 8, 1.0F, tiny->a.data(), 8,
-                  tiny->b.data(), 8, 0.0F, c, 8);
-      benchmark::DoNotOptimize(c);
-    }
-  });
-  return tessera_bench::run_benchmarks(argc, argv);
+  benchmark::RegisterBenchmark(
+      "plan/einsum 8x8x8/bare cblas_sgemm", [tiny](benchmark::State& state) {
+        float c[64];
+        for (auto unused : state) {
+          (void)unused;
+          cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, 8, 8, 8, 1.0F, tiny->a.data(), 8,
+                      tiny->b.data(), 8, 0.0F, c, 8);
+          benchmark::DoNotOptimize(c);
+        }
+      });
+  return tessera_bench::finish();
 }

@@ -114,6 +114,8 @@ struct Row {
 
   template <class To, class X>
   void operator()(const X& x, const std::function<void()>& by_hand) const {
+    const std::string what = "reshard/" + name + " " + tessera_bench::size_text(bytes);
+    if (!tessera_bench::wanted(what)) return;
     MeshCore& mesh = *x.core().mesh();
     const auto y = reshard<To>(x);
     const Index result = y.core().local_bytes(mesh, y.core().desc());
@@ -125,6 +127,7 @@ struct Row {
         tessera_bench::in_turns({[&] { (void)reshard<To>(x); }, by_hand,
                                  [&] { std::memcpy(to.data(), from.data(), unsign(result)); }},
                                 {0.4, 7, 301});
+    tessera_bench::note(what, {{"tessera", t[0]}, {"MPI by hand", t[1]}, {"memcpy", t[2]}});
     if (process == 0)
       std::printf("%-32s %8s %8s %10.2f %6.2f %10.2f %6.2f %10.2f %6.2f\n", name.c_str(),
                   tessera_bench::size_text(bytes).c_str(), tessera_bench::size_text(moved).c_str(),
@@ -135,7 +138,8 @@ struct Row {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return run_main(argc, argv, [](Environment& env) {
+  return run_main(argc, argv, [&](Environment& env) {
+    tessera_bench::start(argc, argv);
     const int p = env.world()->size();
     const auto mesh = make_mesh<Line>(env, p);
     if (mesh.process() == 0) {
@@ -165,6 +169,6 @@ int main(int argc, char** argv) {
           hand.slice_columns(whole.data());
         });
       }
-    return 0;
+    return tessera_bench::finish();
   });
 }

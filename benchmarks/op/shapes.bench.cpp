@@ -28,8 +28,12 @@ template <class... D> using Tensor = ShardedTensor<float, Line, P<D...>>;
 
 std::size_t unsign(Index n) { return static_cast<std::size_t>(n); }
 
+Index side_of_all = 0;  // of the matrices that are measured now
+
 /// Times `make`, which returns a tensor, beside its bytes.
 template <class Make> void row(const char* name, const ProcessMesh<Line>& mesh, const Make& make) {
+  const std::string what = "shapes/" + std::string(name) + ", " + std::to_string(side_of_all);
+  if (!tessera_bench::wanted(what)) return;
   MeshCore& core = *mesh.core();
   const auto y = make();
   const Index result = y.core().local_bytes(core, y.core().desc());
@@ -48,6 +52,7 @@ template <class Make> void row(const char* name, const ProcessMesh<Line>& mesh, 
   const std::vector<double> t = tessera_bench::in_turns(
       {[&] { (void)make(); }, [&] { std::memcpy(to.data(), from.data(), unsign(result)); }, wire},
       {0.4, 7, 301});
+  tessera_bench::note(what, {{"tessera", t[0]}, {"memcpy", t[1]}, {"MPI_Sendrecv", t[2]}});
   if (own == 0)
     std::printf("%-36s %9s %9s %10.2f %6.2f %10.2f %6.2f %10.2f\n", name,
                 tessera_bench::size_text(result).c_str(), tessera_bench::size_text(moved).c_str(),
@@ -56,6 +61,7 @@ template <class Make> void row(const char* name, const ProcessMesh<Line>& mesh, 
 }
 
 void measure(const ProcessMesh<Line>& mesh, Index side) {
+  side_of_all = side;
   const auto x = random_normal<Tensor<data, _>>(mesh, {side, side}, 1);
   const auto odd = random_normal<Tensor<data, _>>(mesh, {side - 1, side}, 1);
   const Index half = side / 2;
@@ -83,7 +89,8 @@ void measure(const ProcessMesh<Line>& mesh, Index side) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return run_main(argc, argv, [](Environment& env) {
+  return run_main(argc, argv, [&](Environment& env) {
+    tessera_bench::start(argc, argv);
     const auto mesh = make_mesh<Line>(env, env.world()->size());
     if (mesh.process() == 0) {
       tessera_bench::print_context();
@@ -91,6 +98,6 @@ int main(int argc, char** argv) {
                   "GB/s", "memcpy us", "ratio", "wire us");
     }
     for (const Index side : {128, 1024, 4096}) measure(mesh, side);
-    return 0;
+    return tessera_bench::finish();
   });
 }

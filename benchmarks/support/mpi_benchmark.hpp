@@ -2,10 +2,14 @@
 #pragma once
 /// @file
 /// Google Benchmark on several processes: all run the same number of iterations, an iteration takes
-/// as long as its slowest process, and process 0 alone reports.
+/// as long as its slowest process, and process 0 alone reports and writes. A benchmark's name ends
+/// in the way that it measures: "layer/2x2/tessera" stands beside "layer/2x2/by hand", and
+/// benchmarks/plot.py draws them so.
 ///
+///     start(argc, argv);                               // Google Benchmark's flags
 ///     benchmark::RegisterBenchmark("layer/tessera", timed([&] { layer(); }))->UseManualTime();
-///     return run_benchmarks(argc, argv);
+///     if (wanted("copy")) note("copy", {{"tessera", t[0]}, {"memcpy", t[1]}});  // from turns.hpp
+///     return finish();                                 // runs, prints and writes all of them
 #include <benchmark/benchmark.h>
 #include <mpi.h>
 
@@ -14,6 +18,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <regex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,6 +26,12 @@
 extern "C" char* openblas_get_corename();
 
 namespace tessera_bench {
+
+/// The seconds that a case measured in turns takes; negative: what the program says.
+inline double& seconds_in_turns() {
+  static double seconds = -1;
+  return seconds;
+}
 
 /// Returns a benchmark function whose manual time is the maximum over processes of each call of
 /// `body`.
@@ -69,11 +80,55 @@ inline void print_context() {
   for (const auto& [name, value] : context()) std::printf("%s: %s\n", name, value.c_str());
 }
 
-inline int run_benchmarks(int argc, char** argv) {
+/// Takes Google Benchmark's flags. What is measured in turns takes --benchmark_min_time as the
+/// seconds for all ways of a case together.
+inline void start(int argc, char** argv) {
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  benchmark::Initialize(&argc, argv);
+  std::vector<char*> flags;
+  for (int i = 0; i < argc; ++i) {
+    const std::string flag = argv[i];
+    if (flag.rfind("--benchmark_min_time=", 0) == 0)
+      seconds_in_turns() = std::atof(flag.c_str() + flag.find('=') + 1);
+    // A file has one writer.
+    if (rank == 0 || flag.rfind("--benchmark_out", 0) != 0) flags.push_back(argv[i]);
+  }
+  int count = static_cast<int>(flags.size());
+  flags.push_back(nullptr);
+  benchmark::Initialize(&count, flags.data());
+  if (rank == 0 && benchmark::ReportUnrecognizedArguments(count, flags.data()))
+    MPI_Abort(MPI_COMM_WORLD, 1);
   for (const auto& [name, value] : context()) benchmark::AddCustomContext(name, value);
+}
+
+/// Returns whether --benchmark_filter asks for Tessera's way of a case; "-regex", for others, is
+/// left to the end.
+inline bool wanted(const std::string& name) {
+  const std::string filter = benchmark::GetBenchmarkFilter();
+  if (filter.empty() || filter == "all" || filter[0] == '-') return true;
+  return std::regex_search(name + "/tessera", std::regex(filter));
+}
+
+/// Adds a case that has been measured, in seconds: finish() reports it as if it had been measured
+/// then.
+inline void note(const std::string& name, const std::vector<std::pair<std::string, double>>& ways) {
+  for (const auto& [way, seconds] : ways)
+    benchmark::RegisterBenchmark((name + "/" + way).c_str(),
+                                 [seconds = seconds](benchmark::State& state) {
+                                   for (auto unused : state) {
+                                     (void)unused;
+                                     state.SetIterationTime(seconds);
+                                   }
+                                 })
+        ->UseManualTime()
+        ->Iterations(1)
+        ->Unit(benchmark::kMicrosecond);
+}
+
+/// Runs what is registered, and returns main's result.
+inline int finish() {
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   Silence silence;
   if (rank == 0)
     benchmark::RunSpecifiedBenchmarks();

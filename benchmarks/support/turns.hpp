@@ -17,6 +17,8 @@
 #include <string>
 #include <vector>
 
+#include "support/mpi_benchmark.hpp"
+
 namespace tessera_bench {
 
 /// How long to measure: as many rounds as `seconds` allow, within bounds.
@@ -29,8 +31,9 @@ struct Rounds {
 /// Returns the median time in seconds of each body, called in turns, there and back. `prepare` is
 /// called before each, outside the measurement, with the number of the round.
 inline std::vector<double> in_turns(
-    const std::vector<std::function<void()>>& bodies, const Rounds& rounds = {},
+    const std::vector<std::function<void()>>& bodies, Rounds rounds = {},
     const std::function<void(int)>& prepare = [](int) {}) {
+  if (seconds_in_turns() >= 0) rounds = {seconds_in_turns(), 3, rounds.most};
   std::vector<std::vector<double>> times(bodies.size());
   const auto begin = MPI_Wtime();
   double spent = 0;  // of the slowest process, so that all stop together
