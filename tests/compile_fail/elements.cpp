@@ -15,7 +15,9 @@
 // CASE running_sum_of_open_bytes: the tensor is an unfinished sum of narrow integers, which wraps in their own type
 // CASE sum_as_short: sums and products have the tensor's own element type, or of integers int64
 // CASE max_as_int64: only the element type of sums and products is a choice
-// CASE no_element: constraint failure|constraints not satisfied
+// CASE no_element: a tensor cannot hold elements of this type; the element types are half, bfloat16, float, double, .* std::uint8_t and bool; name one of them
+// CASE text: a tensor cannot hold elements of this type
+// CASE result_of_no_element: a tensor cannot hold elements of this type
 #include <tessera/tessera.hpp>
 
 using namespace tessera;
@@ -69,6 +71,12 @@ void use(const Tensor<bool, data, model>& truths, const Tensor<complex<float>, d
   reduce<As<Max, std::int64_t>, "ij->i">(bytes);
 #elif defined(CASE_no_element)
   Tensor<long double, data> t;
+#elif defined(CASE_text)
+  Tensor<std::string, data, _> t;
+  (void)(t + t), (void)sum<"ij->">(t), (void)t.data();  // and nothing else is said
+#elif defined(CASE_result_of_no_element)
+  const Tensor<std::complex<float>, data, model> t =
+      exp(Tensor<std::complex<float>, data, model>());
 #else
   einsum<"ij,ij->i">(waves, waves);
   reduce<Any, "ij->i">(truths);

@@ -26,6 +26,21 @@
 // CASE one_extent_each: takes one extent for each dimension of the tensor's spec
 // CASE softmax_letter: softmax takes the letters of its operand and one of them
 // CASE like_extents: takes one extent for each dimension of the tensor's spec
+// CASE returns_another_spec: use of deleted function .*ItsSpec = .*<grid::data, grid::model>; .* S = .*<grid::data, tessera::Replicated>|conversion function from .*data, .*model.* to .*data.*Replicated.* invokes a deleted function
+// NOTE returns_another_spec: another spec, mesh or element type than is declared; .* reshard<P<...>>.x. or cast<T>.x., or declare its own P<...>
+// CASE returns_another_type: use of deleted function .*Other = float; .* T = double|conversion function from .*float.* to .*double.* invokes a deleted function
+// NOTE returns_another_type: another spec, mesh or element type than is declared
+// CASE made_of_another_spec: use of deleted function|conversion function from .* invokes a deleted function
+// NOTE made_of_another_spec: another spec, mesh or element type than is declared
+// CASE plan_of_two_extents: right operand of shift expression .*.5 << -6. is negative|constexpr variable 'p' must be initialized by a constant expression
+// NOTE plan_of_two_extents: letter_has_two_extents<'k'>|letter_has_two_extents.&"k".0., 5, 6.
+// NOTE plan_of_two_extents: one letter stands for dimensions of two extents, .* make the extents equal
+// CASE plan_of_no_extent: right operand of shift expression .*.0 << -5. is negative|constexpr variable 'p' must be initialized by a constant expression
+// CASE plan_of_diagonal: right operand of shift expression .*.5 << -6. is negative|constexpr variable 'p' must be initialized by a constant expression
+// CASE compares_tensors: use of deleted function .*operator==|deleted operator '=='
+// NOTE compares_tensors: tensors have no ==; equal.a, b. compares element by element; allclose.a, b.
+// CASE compares_with_number: use of deleted function .*operator!=|deleted operator '!='
+// NOTE compares_with_number: tensors have no !=; not_equal.a, b. compares element by element; allclose.a, b.
 #include <tessera/tessera.hpp>
 
 using namespace tessera;
@@ -39,14 +54,42 @@ using Grid = Mesh<data, model>;
 template <class... D> using Tensor = ShardedTensor<float, Grid, P<D...>>;
 
 using X = Tensor<data, model>;
+constexpr auto on_eight = sizes<Grid>(2, 4);
 using Open = Tensor<data, _, Unreduced<Sum, model>>;
+
+// What asks whether a tensor could become another, or be compared, gets an answer, no message.
+static_assert(!std::is_convertible_v<X, Tensor<data, _>> &&
+              !std::is_convertible_v<X, Tensor<data>>);
+static_assert(!std::is_constructible_v<Tensor<data, _>, X> &&
+              !std::is_assignable_v<Tensor<data, _>&, X>);
+static_assert(std::is_convertible_v<X, DynamicTensor> && std::is_copy_assignable_v<X>);
+static_assert(!std::equality_comparable<X> && !std::equality_comparable_with<X, float>);
+
+#if defined(CASE_returns_another_spec)
+Tensor<data, _> keep_rows(const X& x) { return sqrt(x); }
+#elif defined(CASE_returns_another_type)
+ShardedTensor<double, Grid, P<data, model>> widen(const X& x) { return x; }
+#endif
 
 void use(const ProcessMesh<Grid>& mesh, const X& x, const Tensor<model, _>& w, const Open& open,
          const ShardedTensor<float, Mesh<model, data>, P<model, _>>& elsewhere,
          const ShardedTensor<double, Grid, P<model, _>>& wide,
          const ShardedTensor<std::int32_t, Grid, P<data>>& ints) {
   (void)mesh, (void)x, (void)w, (void)open, (void)elsewhere, (void)wide, (void)ints;
-#if defined(CASE_wrong_axis)
+#if defined(CASE_returns_another_spec) || defined(CASE_returns_another_type)
+#elif defined(CASE_made_of_another_spec)
+  const Tensor<data, _> rows = x;
+#elif defined(CASE_plan_of_two_extents)
+  constexpr auto p = plan<"ik,kj->ij">(like<X>(8, 5), like<Tensor<model, _>>(6, 96), on_eight);
+#elif defined(CASE_plan_of_no_extent)
+  constexpr auto p = plan<"ik,kj->ij">(like<X>(8, 5), like<Tensor<model, _>>(0, 96), on_eight);
+#elif defined(CASE_plan_of_diagonal)
+  constexpr auto p = plan<Sum, "kk->">(like<X>(5, 6), on_eight);
+#elif defined(CASE_compares_tensors)
+  (void)(x == x);
+#elif defined(CASE_compares_with_number)
+  (void)(1 != x);
+#elif defined(CASE_wrong_axis)
   Tensor<data, stage> t;
 #elif defined(CASE_not_canonical)
   ShardedTensor<float, Grid, PartitionSpec<Axes<data>, _>> t;
@@ -101,6 +144,8 @@ void use(const ProcessMesh<Grid>& mesh, const X& x, const Tensor<model, _>& w, c
 #elif defined(CASE_like_extents)
   (void)like<X>(4);
 #else
+  constexpr auto p = plan<"ik,kj->ij">(like<X>(8, 5), like<Tensor<model, _>>(5, 96), on_eight);
+  static_assert(p.count(all_gather) == 0);
   (void)einsum<"ik,kj->ij">(x, w);
   (void)einsum<"ik,kj->ij", P<data, _, Unreduced<Sum, model>>>(x, w);
   (void)(open + open);

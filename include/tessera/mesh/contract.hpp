@@ -102,7 +102,7 @@ namespace detail {
 template <class C> struct ClauseOf { static constexpr bool known = false; };
 template <Collective Kind, class... A> struct KnownClause {
   static constexpr bool known = true;
-  template <class M> static constexpr void add(Contract& contract) {
+  template <class M> static constexpr bool add(Contract& contract) {
     static_assert(((M::template index<A> >= 0) && ...),
                   "[tessera] a contract names an axis that the mesh of the call does not have; its "
                   "clauses list axes of the mesh; check the spelling");
@@ -110,6 +110,7 @@ template <Collective Kind, class... A> struct KnownClause {
     if (sizeof...(A) == 0) axes = AxisSet::from_bits((1u << max_axes) - 1);
     ((M::template index<A> >= 0 ? axes.insert(M::template index<A>) : void()), ...);
     contract.accept(Kind, axes);
+    return ((M::template index<A> >= 0) && ...);
   }
 };
 template <class... A> struct ClauseOf<gathers<A...>> : KnownClause<Collective::all_gather, A...> {};
@@ -124,23 +125,35 @@ struct ClauseOf<permutes<A...>> : KnownClause<Collective::collective_permute, A.
 template <class... A> struct ClauseOf<exchanges<A...>> : KnownClause<Collective::exchange, A...> {};
 
 template <class M, class C> struct LowerContract {
-  static_assert(sizeof(M) == 0,
-                "[tessera] a contract is written Only<clauses...>, as in "
-                "Only<gathers<data>, reduce_scatters<model>>; wrap the clauses in Only<...>");
+  static consteval bool said() {
+    static_assert(sizeof(M) == 0,
+                  "[tessera] a contract is written Only<clauses...>, as in "
+                  "Only<gathers<data>, reduce_scatters<model>>; wrap the clauses in Only<...>");
+    return true;
+  }
+  static_assert(said());
   static constexpr Contract value{};
 };
 template <class M> struct LowerContract<M, NoContract> {
   static constexpr Contract value = is_strict<M> ? Contract::nothing() : Contract{};
 };
 template <class M, class... C> struct LowerContract<M, Only<C...>> {
-  static_assert(
-      (ClauseOf<C>::known && ...),
-      "[tessera] Only<...> holds something that is no clause; the clauses are gathers, "
-      "reduce_scatters, all_reduces, all_to_alls, permutes and exchanges, each <axes...>");
+  static consteval bool said() {
+    static_assert(
+        (ClauseOf<C>::known && ...),
+        "[tessera] Only<...> holds something that is no clause; the clauses are gathers, "
+        "reduce_scatters, all_reduces, all_to_alls, permutes and exchanges, each <axes...>");
+    return true;
+  }
+  static_assert(said());
   static constexpr Contract value = [] {
     Contract contract = Contract::nothing();
-    if constexpr ((ClauseOf<C>::known && ...)) (ClauseOf<C>::template add<M>(contract), ...);
-    return contract;
+    bool legal = true;  // else enough has been said, and anything is accepted
+    if constexpr ((ClauseOf<C>::known && ...))
+      legal = (ClauseOf<C>::template add<M>(contract) && ...);
+    else
+      legal = false;
+    return legal ? contract : Contract{};
   }();
 };
 

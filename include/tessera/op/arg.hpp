@@ -16,9 +16,13 @@ namespace tessera {
 namespace detail {
 template <class Kind, Equation E, class Out, class A> struct ArgCall {
   using mesh = typename A::mesh_type;
-  static_assert(OrderedElement<typename A::value_type>,
-                "[tessera] complex numbers and truth values have no largest and no least; take "
-                "real numbers or integers, as map makes them");
+  static consteval bool said() {
+    static_assert(OrderedElement<typename A::value_type>,
+                  "[tessera] complex numbers and truth values have no largest and no least; take "
+                  "real numbers or integers, as map makes them");
+    return true;
+  }
+  static_assert(said());
   static_assert(demand_out<mesh, Out>());
   static constexpr Terms terms = parse(E.view());
   static constexpr Shardings operands{A::sharding()};

@@ -121,14 +121,19 @@ inline TensorCore reshard_between(const TensorCore& x, const Sharding& to,
 
 template <class Y, class X> struct BetweenCall {
   using mesh = typename X::mesh_type;
-  static_assert(std::is_same_v<typename X::value_type, typename Y::value_type>,
-                "[tessera] a reshard to another mesh keeps the element type; cast with map first");
-  static_assert(X::rank == Y::rank,
-                "[tessera] a reshard to another mesh keeps the number of dimensions; write one "
-                "entry of the spec for each dimension");
-  static_assert(!Y::unfinished,
-                "[tessera] a tensor arrives on another mesh finished; drop Unreduced from the "
-                "target's spec");
+  static consteval bool said() {
+    static_assert(
+        std::is_same_v<typename X::value_type, typename Y::value_type>,
+        "[tessera] a reshard to another mesh keeps the element type; cast with map first");
+    static_assert(X::rank == Y::rank,
+                  "[tessera] a reshard to another mesh keeps the number of dimensions; write one "
+                  "entry of the spec for each dimension");
+    static_assert(!Y::unfinished,
+                  "[tessera] a tensor arrives on another mesh finished; drop Unreduced from the "
+                  "target's spec");
+    return true;
+  }
+  static_assert(said());
   static constexpr Contract needs(const MeshShape& on, const Contract& contract) {
     Contract result = needs_of_reshard(X::sharding(), X::sharding().finished(), on, contract);
     result.accept(Collective::exchange, on.axes());

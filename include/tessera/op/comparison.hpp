@@ -2,8 +2,8 @@
 #pragma once
 /// @file
 /// Comparisons of tensors, and of a tensor with a number, which give tensors of bool; and the
-/// choice by such a tensor. There is no operator== on tensors (it would read as a question about
-/// two handles): equal and not_equal are functions.
+/// choice by such a tensor. == and != are deleted (they would read as a question about two
+/// handles): equal and not_equal are functions.
 ///
 ///     auto kept = where(x > 0.5f, x, 0);
 ///     auto same = equal(a, b);
@@ -61,6 +61,17 @@ auto operator>(const A& a, const B& b) { return detail::apply_two(fn::Greater{},
 template <class A, class B>
   requires TensorAndOther<A, B>
 auto operator>=(const A& a, const B& b) { return detail::apply_two(fn::GreaterEqual{}, {}, a, b); }
+// The lines of the deleted declarations are part of the compiler's message.
+template <class A, class B>
+  requires TensorAndOther<A, B>
+// clang-format off
+bool operator==(const A&, const B&) = delete;  // [tessera] tensors have no ==; equal(a, b) compares element by element; allclose(a, b), or reduce<All, "ij->">(equal(a, b)), compares the whole
+// clang-format on
+template <class A, class B>
+  requires TensorAndOther<A, B>
+// clang-format off
+bool operator!=(const A&, const B&) = delete;  // [tessera] tensors have no !=; not_equal(a, b) compares element by element; allclose(a, b), or reduce<All, "ij->">(equal(a, b)), compares the whole
+// clang-format on
 template <TypedTensor A> auto isnan(const A& x, Where where = Where::here()) {
   return detail::apply(fn::IsNan{}, where, x);
 }

@@ -17,11 +17,15 @@ namespace tessera {
 namespace detail {
 template <class Kind, Equation Labels, char Along, class Out, class A> struct ScanCall {
   using mesh = typename A::mesh_type;
-  static_assert(defined(Kind::reduction, dtype_of<typename A::value_type>),
-                "[tessera] the tensor's elements have no such reduction; numbers have sum and "
-                "product, ordered ones max and min, bool any and all");
-  static_assert(!std::is_same_v<Kind, Mean>,
-                "[tessera] there is no running mean; divide a running sum");
+  static consteval bool said() {
+    static_assert(defined(Kind::reduction, dtype_of<typename A::value_type>),
+                  "[tessera] the tensor's elements have no such reduction; numbers have sum and "
+                  "product, ordered ones max and min, bool any and all");
+    static_assert(!std::is_same_v<Kind, Mean>,
+                  "[tessera] there is no running mean; divide a running sum");
+    return true;
+  }
+  static_assert(said());
   static constexpr DType from = dtype_of<typename A::value_type>, type = KindType<Kind>::of(from);
   static_assert(
       demand_elements<check_reduced_type(from, type, A::sharding()), typename A::value_type>());

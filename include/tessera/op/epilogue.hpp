@@ -129,11 +129,16 @@ template <class F, class... Extra> struct EpilogueOf<ProductEpilogue<F, Extra...
     using mesh = typename CommonMesh<A, B, Extra...>::type;
     using type = std::remove_cvref_t<std::invoke_result_t<const F&, const typename product::type&,
                                                           const typename Extra::value_type&...>>;
-    static_assert(Element<type>,
-                  "[tessera] the function of an epilogue returns a type that no tensor holds; "
-                  "return an element type");
-    static_assert(sizeof...(Extra) + 2 <= max_operands,
-                  "[tessera] a product with an epilogue has more than eight operands; give fewer");
+    static consteval bool said() {
+      static_assert(Element<type>,
+                    "[tessera] the function of an epilogue returns a type that no tensor holds; "
+                    "return an element type");
+      static_assert(
+          sizeof...(Extra) + 2 <= max_operands,
+          "[tessera] a product with an epilogue has more than eight operands; give fewer");
+      return true;
+    }
+    static_assert(said());
     static constexpr TensorDescs extras{
         TensorDesc{DType::f32, Extents(Extra::rank, 1), Extra::sharding()}...};
     static constexpr Terms all = with_extras(product::terms, extras);

@@ -88,34 +88,40 @@ template <class F, class Arguments, class... T> consteval FunctionRule check_fun
 
 /// Instantiated only for a call that breaks a rule; the assertion is the message.
 template <FunctionRule R, class F, class... T> struct InvalidFunction {
-  static_assert(R != FunctionRule::same_type,
-                "[tessera] the operands have different element types; elementwise functions do not "
-                "convert; cast one of them, as in cast<double>(x)");
-  static_assert(R != FunctionRule::condition,
-                "[tessera] the condition is not of bool; a choice needs one; compare first, as in "
-                "not_equal(x, 0)");
-  static_assert(R != FunctionRule::real_numbers,
-                "[tessera] this function is for real numbers and its operand is not real; "
-                "cast<float>(x) or cast<double>(x) first");
-  static_assert(R != FunctionRule::numbers,
-                "[tessera] this function is for numbers and its operand is bool; "
-                "cast<std::int32_t>(x) first, or use logical_and, logical_or, logical_not");
-  static_assert(R != FunctionRule::ordered,
-                "[tessera] this function is for numbers that have an order, and complex ones have "
-                "none; take real(x), imag(x) or abs(x) first");
-  static_assert(R != FunctionRule::booleans,
-                "[tessera] logic is for bool; compare first, as in not_equal(x, 0)");
-  static_assert(R != FunctionRule::integers,
-                "[tessera] this function is for integers; cast<std::int32_t>(x) first");
-  static_assert(R != FunctionRule::complex_numbers,
-                "[tessera] this function is for complex numbers; cast<complex<float>>(x) first");
-  static_assert(R != FunctionRule::defined,
-                "[tessera] the function cannot be called with these elements; its operator() is "
-                "const and takes one argument for each operand, of the operand's element type or "
-                "one that it converts to");
-  static_assert(R != FunctionRule::element,
-                "[tessera] the function of a map returns a type that no tensor holds; return an "
-                "element type, such as float, double or std::int32_t");
+  static consteval bool said() {
+    static_assert(
+        R != FunctionRule::same_type,
+        "[tessera] the operands have different element types; elementwise functions do not "
+        "convert; cast one of them, as in cast<double>(x)");
+    static_assert(
+        R != FunctionRule::condition,
+        "[tessera] the condition is not of bool; a choice needs one; compare first, as in "
+        "not_equal(x, 0)");
+    static_assert(R != FunctionRule::real_numbers,
+                  "[tessera] this function is for real numbers and its operand is not real; "
+                  "cast<float>(x) or cast<double>(x) first");
+    static_assert(R != FunctionRule::numbers,
+                  "[tessera] this function is for numbers and its operand is bool; "
+                  "cast<std::int32_t>(x) first, or use logical_and, logical_or, logical_not");
+    static_assert(
+        R != FunctionRule::ordered,
+        "[tessera] this function is for numbers that have an order, and complex ones have "
+        "none; take real(x), imag(x) or abs(x) first");
+    static_assert(R != FunctionRule::booleans,
+                  "[tessera] logic is for bool; compare first, as in not_equal(x, 0)");
+    static_assert(R != FunctionRule::integers,
+                  "[tessera] this function is for integers; cast<std::int32_t>(x) first");
+    static_assert(R != FunctionRule::complex_numbers,
+                  "[tessera] this function is for complex numbers; cast<complex<float>>(x) first");
+    static_assert(R != FunctionRule::defined,
+                  "[tessera] the function cannot be called with these elements; its operator() is "
+                  "const and takes one argument for each operand, of the operand's element type or "
+                  "one that it converts to");
+    static_assert(R != FunctionRule::element,
+                  "[tessera] the function of a map returns a type that no tensor holds; return an "
+                  "element type, such as float, double or std::int32_t");
+    return true;
+  }
 };
 
 template <class F, class Arguments, class... T> struct FunctionResult {
@@ -128,7 +134,7 @@ template <class F, class Arguments, class... T> struct FunctionResult {
       return std::type_identity<typename FirstOf<T...>::type>{};
   }
   static consteval bool demand() {
-    if constexpr (rule != FunctionRule::ok) return sizeof(InvalidFunction<rule, F, T...>) > 0;
+    if constexpr (rule != FunctionRule::ok) return InvalidFunction<rule, F, T...>::said();
     return true;
   }
   static_assert(demand());

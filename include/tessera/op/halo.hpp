@@ -47,21 +47,25 @@ template <class T, std::size_t N> struct ForEach {
 namespace detail {
 template <TypedTensor A, int... D> struct HaloCall {
   using mesh = typename A::mesh_type;
-  static_assert(sizeof...(D) > 0 && ((D >= 0 && D < A::rank) && ...),
-                "[tessera] halo_exchange names dimensions of its tensor, counted from 0, and at "
-                "least one; this one is not there; list dimensions of the tensor's spec");
-  static_assert(
-      [] {
-        constexpr int list[] = {D..., -1};
-        for (std::size_t i = 0; i < sizeof...(D); ++i)
-          for (std::size_t j = 0; j < i; ++j)
-            if (list[i] == list[j]) return false;
-        return true;
-      }(),
-      "[tessera] halo_exchange names a dimension twice; give both its widths at one place");
-  static_assert(!A::unfinished,
-                "[tessera] a halo holds finished values, and the tensor's spec is Unreduced; "
-                "reshard it to a spec without Unreduced first");
+  static consteval bool said() {
+    static_assert(sizeof...(D) > 0 && ((D >= 0 && D < A::rank) && ...),
+                  "[tessera] halo_exchange names dimensions of its tensor, counted from 0, and at "
+                  "least one; this one is not there; list dimensions of the tensor's spec");
+    static_assert(
+        [] {
+          constexpr int list[] = {D..., -1};
+          for (std::size_t i = 0; i < sizeof...(D); ++i)
+            for (std::size_t j = 0; j < i; ++j)
+              if (list[i] == list[j]) return false;
+          return true;
+        }(),
+        "[tessera] halo_exchange names a dimension twice; give both its widths at one place");
+    static_assert(!A::unfinished,
+                  "[tessera] a halo holds finished values, and the tensor's spec is Unreduced; "
+                  "reshard it to a spec without Unreduced first");
+    return true;
+  }
+  static_assert(said());
   static constexpr std::size_t count = sizeof...(D);
   using Widths = ForEach<Index, count>;
   using Boundaries = ForEach<Boundary, count>;

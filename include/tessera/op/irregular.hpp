@@ -195,17 +195,21 @@ inline void to_irregular(const TensorCore& x, const Irregular& irregular, void* 
 
 /// What memory of the application must be to be a box: contiguous, row-major, within reach.
 template <class T, class View> struct BoxMemory {
-  static_assert(Kokkos::is_view_v<View>, "[tessera] irregular boxes are Kokkos Views");
-  static_assert(std::is_same_v<typename View::value_type, T>,
-                "[tessera] the View holds another element type than the tensor (or const "
-                "elements); use a View of the tensor's own type");
-  static_assert(
-      std::is_same_v<typename View::array_layout, Kokkos::LayoutRight> || View::rank() <= 1,
-      "[tessera] boxes are LayoutRight; deep_copy the View into one of LayoutRight first");
-  static_assert(Kokkos::SpaceAccessibility<Kokkos::DefaultExecutionSpace,
-                                           typename View::memory_space>::accessible,
-                "[tessera] kernels cannot reach the View's memory; make it in the default "
-                "execution space's memory");
+  static consteval bool said() {
+    static_assert(Kokkos::is_view_v<View>, "[tessera] irregular boxes are Kokkos Views");
+    static_assert(std::is_same_v<typename View::value_type, T>,
+                  "[tessera] the View holds another element type than the tensor (or const "
+                  "elements); use a View of the tensor's own type");
+    static_assert(
+        std::is_same_v<typename View::array_layout, Kokkos::LayoutRight> || View::rank() <= 1,
+        "[tessera] boxes are LayoutRight; deep_copy the View into one of LayoutRight first");
+    static_assert(Kokkos::SpaceAccessibility<Kokkos::DefaultExecutionSpace,
+                                             typename View::memory_space>::accessible,
+                  "[tessera] kernels cannot reach the View's memory; make it in the default "
+                  "execution space's memory");
+    return true;
+  }
+  static_assert(said());
   /// A View that is not contiguous has no size that fits a box.
   static Index size(const View& view) {
     return view.span_is_contiguous() ? static_cast<Index>(view.size()) : -1;

@@ -25,6 +25,7 @@ template <class Kind, Equation E, class Out = Deduced, class A>
 constexpr TypedPlan<typename A::mesh_type> plan(Like<A> x, MeshSizes<typename A::mesh_type> mesh,
                                                 int process = 0, const PlanOptions& options = {}) {
   using Typed = detail::ReduceCall<Kind, E, Out, A>;
+  detail::require_extents<E>(parse(E.view()), {x.desc()});
   return {Typed::plan(x.desc(), mesh.shape, process, options)};
 }
 namespace detail {

@@ -20,12 +20,17 @@ namespace detail {
 template <class S, class A> struct ReshardCall {
   using mesh = typename A::mesh_type;
   static_assert(demand_spec<mesh, S>());
-  static_assert(lower<mesh, S>().rank() == A::rank,
-                "[tessera] the spec has another number of dimensions than the tensor; write one "
-                "entry for each dimension");
-  static_assert(lower<mesh, S>().rank() != A::rank || can_reshard(A::sharding(), lower<mesh, S>()),
-                "[tessera] finished values do not become partial, nor one partial kind another; "
-                "drop Unreduced from the target spec");
+  static consteval bool said() {
+    static_assert(lower<mesh, S>().rank() == A::rank,
+                  "[tessera] the spec has another number of dimensions than the tensor; write one "
+                  "entry for each dimension");
+    static_assert(
+        lower<mesh, S>().rank() != A::rank || can_reshard(A::sharding(), lower<mesh, S>()),
+        "[tessera] finished values do not become partial, nor one partial kind another; "
+        "drop Unreduced from the target spec");
+    return true;
+  }
+  static_assert(said());
   static constexpr Contract needs(const MeshShape& on, const Contract& contract) {
     return needs_of_reshard(A::sharding(), lower<mesh, S>(), on, contract);
   }

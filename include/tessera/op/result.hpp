@@ -21,16 +21,22 @@ template <class Contract> struct Needs;    // and what it would do, written as a
 /// Instantiated only for a call that communicates more than it may; the assertion is the message,
 /// the arguments are the facts.
 template <class A, class N> struct BrokenContract {
-  static_assert(
-      never<A>,
-      "[tessera] the call communicates more than its contract accepts; Needs<...> in "
-      "this message is what it would do; widen the contract to that, or change the specs");
+  static consteval bool said() {
+    static_assert(
+        never<A>,
+        "[tessera] the call communicates more than its contract accepts; Needs<...> in "
+        "this message is what it would do; widen the contract to that, or change the specs");
+    return true;
+  }
 };
 template <class N> struct BrokenContract<Accepts<NoContract>, N> {
-  static_assert(never<N>,
-                "[tessera] the call communicates, has no contract, and its mesh is Strict; "
-                "Needs<...> in this message is what it would do; give the call that contract, as "
-                "in einsum<\"ik,kj->ij\", Deduced, Only<...>> or reshard<Spec, Only<...>>");
+  static consteval bool said() {
+    static_assert(never<N>,
+                  "[tessera] the call communicates, has no contract, and its mesh is Strict; "
+                  "Needs<...> in this message is what it would do; give the call that contract, as "
+                  "in einsum<\"ik,kj->ij\", Deduced, Only<...>> or reshard<Spec, Only<...>>");
+    return true;
+  }
 };
 
 /// Returns contract C of a call, for the planner; the call does not compile when no plan keeps it.
@@ -42,10 +48,8 @@ template <class Call, class C> constexpr std::optional<Contract> bound() {
     constexpr bool kept = contract.covers(Call::needs(paper_mesh<M>(), contract));
     if constexpr (!kept) {
       constexpr Contract usual = Call::needs(paper_mesh<M>(), Contract{});
-      static_assert(
-          sizeof(
-              BrokenContract<Accepts<C>, Needs<typename WrittenContract<M, usual.bits()>::type>>) >
-          0);
+      static_assert(BrokenContract<Accepts<C>,
+                                   Needs<typename WrittenContract<M, usual.bits()>::type>>::said());
     }
   }
   if constexpr (std::is_same_v<C, NoContract>)

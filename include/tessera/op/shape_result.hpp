@@ -36,15 +36,20 @@ inline Extents spread(std::string_view name, const Extents& values, const Dimens
 }
 
 template <class First, class... Rest> struct CommonElement {
-  static_assert((std::is_same_v<typename First::value_type, typename Rest::value_type> && ...),
-                "[tessera] tensors that are put together have different element types; cast one of "
-                "them");
+  static consteval bool said() {
+    static_assert(
+        (std::is_same_v<typename First::value_type, typename Rest::value_type> && ...),
+        "[tessera] tensors that are put together have different element types; cast one of "
+        "them");
+    return true;
+  }
+  static_assert(said());
   using type = typename First::value_type;
 };
 
 template <ShapeRule Rule, int Which, class... Tensors> consteval bool demand_shape() {
   if constexpr (Rule != ShapeRule::ok)
-    return sizeof(InvalidShape<Rule, Operand<Which + 1>, Given<Tensors...>>) > 0;
+    return InvalidShape<Rule, Operand<Which + 1>, Given<Tensors...>>::said();
   return true;
 }
 

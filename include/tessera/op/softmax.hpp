@@ -45,9 +45,13 @@ constexpr int count_letter(const Equation& e, char letter) {
 }
 
 template <Equation Labels, char Along> struct RowEquations {
-  static_assert(count_letter(Labels, Along) == 1 && count_letter(Labels, '>') == 0,
-                "[tessera] softmax takes the letters of its operand and one of them: "
-                "softmax<\"bsv\", 'v'>(x)");
+  static consteval bool said() {
+    static_assert(count_letter(Labels, Along) == 1 && count_letter(Labels, '>') == 0,
+                  "[tessera] softmax takes the letters of its operand and one of them: "
+                  "softmax<\"bsv\", 'v'>(x)");
+    return true;
+  }
+  static_assert(said());
   static constexpr Equation labels = Labels;
   static constexpr void append(Equation& e, const Equation& text) {
     for (int i = 0; i < text.length; ++i) e.text[e.length++] = text.text[i];

@@ -34,9 +34,14 @@ template <Equation Labels, char Along, class Out, bool Few, class A, class... B>
   using mesh = typename CommonMesh<A, B...>::type;
   using key = typename A::value_type;
   static_assert(demand_elements<check_sort_type(dtype_of<key>), key>());
-  static_assert(sizeof...(B) < 7,
-                "[tessera] a sort carries at most six tensors beside the keys; sort positions, and "
-                "take the others by them");
+  static consteval bool said() {
+    static_assert(
+        sizeof...(B) < 7,
+        "[tessera] a sort carries at most six tensors beside the keys; sort positions, and "
+        "take the others by them");
+    return true;
+  }
+  static_assert(said());
   static_assert(demand_out<mesh, Out>());
   static constexpr Terms terms = same_terms(Labels.view(), 1 + static_cast<int>(sizeof...(B)));
   static constexpr int along = terms.result.find(Along);

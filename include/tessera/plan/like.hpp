@@ -11,6 +11,8 @@
 /// Laws: the plan is what the operator on tensors of these types carries out.
 #include <concepts>
 #include <string>
+#include <type_traits>
+#include <utility>
 
 #include <tessera/base/error.hpp>
 #include <tessera/mesh/mesh.hpp>
@@ -39,14 +41,40 @@ template <TypedTensor Tensor, std::convertible_to<Index>... N> constexpr Like<Te
 }
 
 namespace detail {
-/// At compile time this is not a constant, so the message stops the build; at run time it is an
-/// exception.
-inline void shapes_disagree(const Verdict& v, const Terms& terms) {
-  throw ShapeError(explain(v, terms, {}));
+/// What a plan at compile time says of extents that disagree. Evaluated, it is no constant, and the
+/// compiler's message shows the letter, both extents and the lines of it.
+template <char Letter>
+constexpr Index letter_has_two_extents([[maybe_unused]] const char* letter, Index one,
+                                       Index another) {
+  // clang-format off
+  return one << -another;  // [tessera] one letter stands for dimensions of two extents, which the message shows as (one << -another); a letter has one extent; make the extents equal
+  // clang-format on
 }
-constexpr void require_extents(const Terms& terms, const TensorDescs& descs) {
+/// The letters as texts, which clang shows; g++ shows the template's argument.
+inline constexpr const char* letter_texts[] = {
+    "A", "B", "C", "D", "E", "F", "G", "H", "I", "J", "K", "L", "M", "N", "O",
+    "P", "Q", "R", "S", "T", "U", "V", "W", "X", "Y", "Z", "[", "",  "]", "^",
+    "_", "`", "a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m",
+    "n", "o", "p", "q", "r", "s", "t", "u", "v", "w", "x", "y", "z"};
+template <char Letter> constexpr void say_extents_of(const Verdict& v) {
+  if (v.label != Letter) return;
+  const bool none = v.right == 0;  // a shift by -0 would be one
+  (void)letter_has_two_extents<Letter>(letter_texts[Letter - 'A'], none ? v.right : v.left,
+                                       none ? v.left : v.right);
+}
+template <Equation E, std::size_t... I>
+constexpr void say_extents(const Verdict& v, std::index_sequence<I...>) {
+  constexpr Equation e = E;
+  (say_extents_of<(is_label(e.text[I]) ? e.text[I] : 'A')>(v), ...);
+}
+/// At compile time no constant, so that the message stops the build; at run time an exception.
+template <Equation E> constexpr void require_extents(const Terms& terms, const TensorDescs& descs) {
   const Verdict v = check_extents(terms, descs, false);
-  if (!v.ok()) shapes_disagree(v, terms);
+  if (v.ok()) return;
+  if (std::is_constant_evaluated())
+    say_extents<E>(v, std::make_index_sequence<static_cast<std::size_t>(E.length)>{});
+  else
+    throw ShapeError(explain(v, terms, {}));
 }
 }  // namespace detail
 
@@ -64,7 +92,7 @@ constexpr TypedPlan<typename detail::TensorFacts<A>::mesh_type> plan(
     Like<A> a, Like<B> b, MeshSizes<typename detail::TensorFacts<A>::mesh_type> mesh,
     int process = 0, const PlanOptions& options = {}) {
   using Typed = detail::EinsumCall<E, Out, A, B>;
-  detail::require_extents(Typed::terms, {a.desc(), b.desc()});
+  detail::require_extents<E>(Typed::terms, {a.desc(), b.desc()});
   return {
       plan_einsum(Typed::terms, a.desc(), b.desc(), Typed::value, mesh.shape, process, options)};
 }

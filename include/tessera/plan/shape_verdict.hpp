@@ -114,32 +114,51 @@ namespace detail {
 template <ShapeRule R, class... Facts> struct InvalidShape;
 template <class...> inline constexpr bool misshapen = false;
 template <class... Facts> struct InvalidShape<ShapeRule::entry_each, Facts...> {
-  static_assert(misshapen<Facts...>,
-                "[tessera] the spec of the result has another number of entries than the result "
-                "has dimensions; write one entry for each dimension");
+  static consteval bool said() {
+    static_assert(misshapen<Facts...>,
+                  "[tessera] the spec of the result has another number of entries than the result "
+                  "has dimensions; write one entry for each dimension");
+    return true;
+  }
 };
 template <class... Facts> struct InvalidShape<ShapeRule::ranks_alike, Facts...> {
-  static_assert(misshapen<Facts...>,
-                "[tessera] tensors that are put together have different numbers of dimensions; "
-                "reshape one of them first");
+  static consteval bool said() {
+    static_assert(misshapen<Facts...>,
+                  "[tessera] tensors that are put together have different numbers of dimensions; "
+                  "reshape one of them first");
+    return true;
+  }
 };
 template <class... Facts> struct InvalidShape<ShapeRule::dimension_known, Facts...> {
-  static_assert(misshapen<Facts...>,
-                "[tessera] a dimension is named that the tensor does not have; dimensions count "
-                "from 0");
+  static consteval bool said() {
+    static_assert(misshapen<Facts...>,
+                  "[tessera] a dimension is named that the tensor does not have; dimensions count "
+                  "from 0");
+    return true;
+  }
 };
 template <class... Facts> struct InvalidShape<ShapeRule::dimension_once, Facts...> {
-  static_assert(misshapen<Facts...>, "[tessera] a dimension is named twice; name each once");
+  static consteval bool said() {
+    static_assert(misshapen<Facts...>, "[tessera] a dimension is named twice; name each once");
+    return true;
+  }
 };
 template <class... Facts> struct InvalidShape<ShapeRule::unfinished_alike, Facts...> {
-  static_assert(misshapen<Facts...>,
-                "[tessera] tensors that are put together are not unfinished alike; finish them "
-                "first, or leave all open over the same axes");
+  static consteval bool said() {
+    static_assert(misshapen<Facts...>,
+                  "[tessera] tensors that are put together are not unfinished alike; finish them "
+                  "first, or leave all open over the same axes");
+    return true;
+  }
 };
 template <class... Facts> struct InvalidShape<ShapeRule::open_operand, Facts...> {
-  static_assert(misshapen<Facts...>,
-                "[tessera] the result is to stay Unreduced where the operand is not; moving "
-                "elements leaves open what was open, and nothing else; ask for a finished result");
+  static consteval bool said() {
+    static_assert(
+        misshapen<Facts...>,
+        "[tessera] the result is to stay Unreduced where the operand is not; moving "
+        "elements leaves open what was open, and nothing else; ask for a finished result");
+    return true;
+  }
 };
 }  // namespace detail
 

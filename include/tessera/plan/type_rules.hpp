@@ -95,36 +95,41 @@ namespace detail {
 /// Instantiated only for elements that lack an operator; the assertion is the message, the argument
 /// the fact.
 template <TypeRule R, class T> struct InvalidElements {
-  static_assert(R != TypeRule::products,
-                "[tessera] truth values have no products and sums; cast them to a number first, or "
-                "use logical_and with reduce<Any> or reduce<All>");
-  static_assert(R != TypeRule::sums,
-                "[tessera] truth values have no sum and no product; cast them to an integer to "
-                "count them, or use reduce<Any> or reduce<All>");
-  static_assert(R != TypeRule::mean,
-                "[tessera] the mean of integers is not an integer; convert to float or double with "
-                "cast first");
-  static_assert(R != TypeRule::order,
-                "[tessera] complex numbers have no largest and no smallest; take abs(x), real(x) "
-                "or imag(x) first");
-  static_assert(R != TypeRule::truths,
-                "[tessera] truth values are reduced by reduce<Any> and reduce<All>, not by their "
-                "size; use one of these");
-  static_assert(R != TypeRule::numbers,
-                "[tessera] numbers are not true or false; compare them first, as in "
-                "not_equal(x, 0)");
-  static_assert(
-      R != TypeRule::open,
-      "[tessera] the tensor is an unfinished sum of narrow integers, which wraps in their "
-      "own type, and sums of them are int64; reshard it to a finished spec first, cast it "
-      "to int64 before it is left open, or name its own type, as in reduce<As<Sum, "
-      "std::int8_t>, ...>");
-  static_assert(R != TypeRule::named,
-                "[tessera] sums and products have the tensor's own element type, or of integers "
-                "int64; name one of these in As<...>, or cast the result");
+  static consteval bool said() {
+    static_assert(
+        R != TypeRule::products,
+        "[tessera] truth values have no products and sums; cast them to a number first, or "
+        "use logical_and with reduce<Any> or reduce<All>");
+    static_assert(R != TypeRule::sums,
+                  "[tessera] truth values have no sum and no product; cast them to an integer to "
+                  "count them, or use reduce<Any> or reduce<All>");
+    static_assert(
+        R != TypeRule::mean,
+        "[tessera] the mean of integers is not an integer; convert to float or double with "
+        "cast first");
+    static_assert(R != TypeRule::order,
+                  "[tessera] complex numbers have no largest and no smallest; take abs(x), real(x) "
+                  "or imag(x) first");
+    static_assert(R != TypeRule::truths,
+                  "[tessera] truth values are reduced by reduce<Any> and reduce<All>, not by their "
+                  "size; use one of these");
+    static_assert(R != TypeRule::numbers,
+                  "[tessera] numbers are not true or false; compare them first, as in "
+                  "not_equal(x, 0)");
+    static_assert(
+        R != TypeRule::open,
+        "[tessera] the tensor is an unfinished sum of narrow integers, which wraps in their "
+        "own type, and sums of them are int64; reshard it to a finished spec first, cast it "
+        "to int64 before it is left open, or name its own type, as in reduce<As<Sum, "
+        "std::int8_t>, ...>");
+    static_assert(R != TypeRule::named,
+                  "[tessera] sums and products have the tensor's own element type, or of integers "
+                  "int64; name one of these in As<...>, or cast the result");
+    return true;
+  }
 };
 template <TypeRule R, class T> consteval bool demand_elements() {
-  if constexpr (R != TypeRule::ok) return sizeof(InvalidElements<R, T>) > 0;
+  if constexpr (R != TypeRule::ok) return InvalidElements<R, T>::said();
   return true;
 }
 }  // namespace detail

@@ -27,8 +27,8 @@ template <class... Tensors> struct Given;  // and what was given
 template <class Provider, class... Tensors> consteval bool demand() {
   constexpr Verdict v = Provider::verdict;
   if constexpr (!v.ok())
-    return sizeof(InvalidOperator<v.rule, Operand<v.operand + 1>, Dimension<v.label>,
-                                  Given<Tensors...>>) > 0;
+    return InvalidOperator<v.rule, Operand<v.operand + 1>, Dimension<v.label>,
+                           Given<Tensors...>>::said();
   return true;
 }
 
@@ -50,15 +50,24 @@ template <class M, class Out> consteval bool demand_out() {
 }
 
 template <class First, class... Rest> struct CommonMesh {
-  static_assert((std::is_same_v<typename First::mesh_type, typename Rest::mesh_type> && ...),
-                "[tessera] the operands live on different Mesh types; an operator takes tensors of "
-                "one mesh; make them on the same mesh, or reshard between the meshes first");
+  static consteval bool said() {
+    static_assert(
+        (std::is_same_v<typename First::mesh_type, typename Rest::mesh_type> && ...),
+        "[tessera] the operands live on different Mesh types; an operator takes tensors of "
+        "one mesh; make them on the same mesh, or reshard between the meshes first");
+    return true;
+  }
+  static_assert(said());
   using type = typename First::mesh_type;
 };
 template <class First, class... Rest> struct CommonType {
-  static_assert((std::is_same_v<typename First::value_type, typename Rest::value_type> && ...),
-                "[tessera] the operands have different element types; a product takes one; cast "
-                "one of them with map");
+  static consteval bool said() {
+    static_assert((std::is_same_v<typename First::value_type, typename Rest::value_type> && ...),
+                  "[tessera] the operands have different element types; a product takes one; cast "
+                  "one of them with map");
+    return true;
+  }
+  static_assert(said());
   using type = typename First::value_type;
 };
 

@@ -323,79 +323,123 @@ namespace detail {
 template <class...> inline constexpr bool broken = false;
 template <Rule R, class... Facts> struct InvalidOperator;
 template <class... Facts> struct InvalidOperator<Rule::equation_readable, Facts...> {
-  static_assert(broken<Facts...>,
-                "[tessera] the equation cannot be read; write one letter a dimension, commas "
-                "between operands and one arrow, as in \"ik,kj->ij\"");
+  static consteval bool said() {
+    static_assert(broken<Facts...>,
+                  "[tessera] the equation cannot be read; write one letter a dimension, commas "
+                  "between operands and one arrow, as in \"ik,kj->ij\"");
+    return true;
+  }
 };
 template <class... Facts> struct InvalidOperator<Rule::operand_count, Facts...> {
-  static_assert(broken<Facts...>,
-                "[tessera] the equation speaks of another number of tensors than it is given; "
-                "write one group of letters for each operand");
+  static consteval bool said() {
+    static_assert(broken<Facts...>,
+                  "[tessera] the equation speaks of another number of tensors than it is given; "
+                  "write one group of letters for each operand");
+    return true;
+  }
 };
 template <class... Facts> struct InvalidOperator<Rule::rank_matches, Facts...> {
-  static_assert(broken<Facts...>,
-                "[tessera] the equation gives a tensor another number of dimensions than it has; "
-                "write one letter for each dimension");
+  static consteval bool said() {
+    static_assert(broken<Facts...>,
+                  "[tessera] the equation gives a tensor another number of dimensions than it has; "
+                  "write one letter for each dimension");
+    return true;
+  }
 };
 template <class... Facts> struct InvalidOperator<Rule::label_once, Facts...> {
-  static_assert(
-      broken<Facts...>,
-      "[tessera] a letter stands twice in one tensor; only the operands of an einsum or a "
-      "sum have diagonals; rename one of them");
+  static consteval bool said() {
+    static_assert(
+        broken<Facts...>,
+        "[tessera] a letter stands twice in one tensor; only the operands of an einsum or a "
+        "sum have diagonals; rename one of them");
+    return true;
+  }
 };
 template <class... Facts> struct InvalidOperator<Rule::result_label_known, Facts...> {
-  static_assert(
-      sizeof...(Facts) > 99,
-      "[tessera] the result has a letter that no operand has; take it from an operand, or drop it");
+  static consteval bool said() {
+    static_assert(sizeof...(Facts) > 99,
+                  "[tessera] the result has a letter that no operand has; take it from an operand, "
+                  "or drop it");
+    return true;
+  }
 };
 template <class... Facts> struct InvalidOperator<Rule::label_kept, Facts...> {
-  static_assert(broken<Facts...>,
-                "[tessera] an elementwise operator or transpose drops a dimension; use reduce to "
-                "sum it away, or keep its letter in the result");
+  static consteval bool said() {
+    static_assert(broken<Facts...>,
+                  "[tessera] an elementwise operator or transpose drops a dimension; use reduce to "
+                  "sum it away, or keep its letter in the result");
+    return true;
+  }
 };
 template <class... Facts> struct InvalidOperator<Rule::finished, Facts...> {
-  static_assert(broken<Facts...>,
-                "[tessera] an unfinished partial value is used as a value; only linear operators "
-                "act on Unreduced<Sum>, multiplicative ones on Unreduced<Product> and monotone "
-                "ones on Unreduced<Max> or <Min>; reshard it to a finished spec first");
+  static consteval bool said() {
+    static_assert(broken<Facts...>,
+                  "[tessera] an unfinished partial value is used as a value; only linear operators "
+                  "act on Unreduced<Sum>, multiplicative ones on Unreduced<Product> and monotone "
+                  "ones on Unreduced<Max> or <Min>; reshard it to a finished spec first");
+    return true;
+  }
 };
 template <class... Facts> struct InvalidOperator<Rule::one_unfinished, Facts...> {
-  static_assert(broken<Facts...>,
-                "[tessera] both operands of a product are unfinished sums; a product is linear in "
-                "one of them at a time; reshard one to a finished spec first");
+  static consteval bool said() {
+    static_assert(
+        broken<Facts...>,
+        "[tessera] both operands of a product are unfinished sums; a product is linear in "
+        "one of them at a time; reshard one to a finished spec first");
+    return true;
+  }
 };
 template <class... Facts> struct InvalidOperator<Rule::open_axis_contracted, Facts...> {
-  static_assert(broken<Facts...>,
-                "[tessera] the result is to stay Unreduced over an axis that splits nothing that "
-                "is reduced; name an axis of a reduced dimension, or ask for a finished result");
+  static consteval bool said() {
+    static_assert(broken<Facts...>,
+                  "[tessera] the result is to stay Unreduced over an axis that splits nothing that "
+                  "is reduced; name an axis of a reduced dimension, or ask for a finished result");
+    return true;
+  }
 };
 template <class... Facts> struct InvalidOperator<Rule::along_known, Facts...> {
-  static_assert(broken<Facts...>,
-                "[tessera] it is to run along a letter that its operand does not have; write the "
-                "letters of the operand, and one of them: cumsum<\"bij\", 'j'>(x)");
+  static consteval bool said() {
+    static_assert(broken<Facts...>,
+                  "[tessera] it is to run along a letter that its operand does not have; write the "
+                  "letters of the operand, and one of them: cumsum<\"bij\", 'j'>(x)");
+    return true;
+  }
 };
 template <class... Facts> struct InvalidOperator<Rule::convolution_letters, Facts...> {
-  static_assert(broken<Facts...>,
-                "[tessera] a convolution has a batch in input and result, an input feature in "
-                "input and kernel, an output feature in kernel and result, and one to three "
-                "spatial letters in all three; write them as in \"bhwi,hwio->bhwo\"");
+  static consteval bool said() {
+    static_assert(broken<Facts...>,
+                  "[tessera] a convolution has a batch in input and result, an input feature in "
+                  "input and kernel, an output feature in kernel and result, and one to three "
+                  "spatial letters in all three; write them as in \"bhwi,hwio->bhwo\"");
+    return true;
+  }
 };
 template <class... Facts> struct InvalidOperator<Rule::indices_match, Facts...> {
-  static_assert(broken<Facts...>,
-                "[tessera] a take has one tensor of indices for each letter of its table that the "
-                "result drops, a scatter for each letter of its result that the updates lack, and "
-                "there are one to six of them; write as many groups of letters between table and "
-                "result, or updates");
+  static consteval bool said() {
+    static_assert(
+        broken<Facts...>,
+        "[tessera] a take has one tensor of indices for each letter of its table that the "
+        "result drops, a scatter for each letter of its result that the updates lack, and "
+        "there are one to six of them; write as many groups of letters between table and "
+        "result, or updates");
+    return true;
+  }
 };
 template <class... Facts> struct InvalidOperator<Rule::index_letter_kept, Facts...> {
-  static_assert(broken<Facts...>,
-                "[tessera] a letter of the indices is missing in the result of a take, or in the "
-                "updates of a scatter; indices are not summed away; keep the letter");
+  static consteval bool said() {
+    static_assert(broken<Facts...>,
+                  "[tessera] a letter of the indices is missing in the result of a take, or in the "
+                  "updates of a scatter; indices are not summed away; keep the letter");
+    return true;
+  }
 };
 template <class... Facts> struct InvalidOperator<Rule::reduction_alike, Facts...> {
-  static_assert(broken<Facts...>,
-                "[tessera] partial values of one kind meet a reduction of another; finish them "
-                "first, or use the same kind");
+  static consteval bool said() {
+    static_assert(broken<Facts...>,
+                  "[tessera] partial values of one kind meet a reduction of another; finish them "
+                  "first, or use the same kind");
+    return true;
+  }
 };
 }  // namespace detail
 

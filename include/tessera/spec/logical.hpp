@@ -96,13 +96,15 @@ template <class Name, class... A> struct LowerRule<AxisRule<Name, Axes<A...>>> {
 
 /// Instantiated only for a wrong use; the assertion is the message, the arguments are the facts.
 template <LogicalFault Fault, class Name, class RuleList> struct InvalidLogical {
-  static_assert(Fault != LogicalFault::unknown || sizeof(RuleList) == 0,
-                "[tessera] Logical names a logical axis for which there is no rule; every name "
-                "has at least one; check the spelling, or add AxisRule<name, _> to the Rules");
-  static_assert(Fault != LogicalFault::twice || sizeof(RuleList) == 0,
-                "[tessera] Logical names two dimensions by the same logical axis; a name stands "
-                "once in a tensor; give one of them another name");
-  static constexpr bool reported = true;
+  static consteval bool said() {
+    static_assert(Fault != LogicalFault::unknown || sizeof(RuleList) == 0,
+                  "[tessera] Logical names a logical axis for which there is no rule; every name "
+                  "has at least one; check the spelling, or add AxisRule<name, _> to the Rules");
+    static_assert(Fault != LogicalFault::twice || sizeof(RuleList) == 0,
+                  "[tessera] Logical names two dimensions by the same logical axis; a name stands "
+                  "once in a tensor; give one of them another name");
+    return true;
+  }
 };
 
 template <class Name> inline constexpr TypeId logical_id = &type_mark<Name>;
@@ -116,7 +118,7 @@ template <class... R, class Kind, class... D> struct ResolveLogical<Rules<R...>,
   static constexpr bool legal() {
     if constexpr (choice.fault != LogicalFault::none)
       return InvalidLogical<choice.fault, typename TypeAt<choice.dimension, D...>::type,
-                            Rules<R...>>::reported;
+                            Rules<R...>>::said();
     return true;
   }
   template <int D_> static constexpr auto split() {

@@ -152,13 +152,15 @@ template <Reduction R> using reduction_tag = typename ReductionTag<R>::type;
 template <class M, class Provider, class Ds, class Ps> struct SpecOf;
 template <class M, class Provider, std::size_t... D, std::size_t... I>
 struct SpecOf<M, Provider, std::index_sequence<D...>, std::index_sequence<I...>> {
-  using type =
-      P<typename DimOf<M, Provider, static_cast<int>(D),
-                       std::make_index_sequence<static_cast<std::size_t>(
-                           Provider::value[static_cast<int>(D)].size())>>::type...,
-        Unreduced<
-            reduction_tag<Provider::value.reduction>,
-            typename M::template axis<nth_axis(Provider::value.partial, static_cast<int>(I))>...>>;
+  // Not by the alias P: clang would print its arguments in place of the type.
+  using type = typename CanonicalSpec<
+      PartitionSpec<>,
+      typename DimOf<M, Provider, static_cast<int>(D),
+                     std::make_index_sequence<static_cast<std::size_t>(
+                         Provider::value[static_cast<int>(D)].size())>>::type...,
+      Unreduced<reduction_tag<Provider::value.reduction>,
+                typename M::template axis<nth_axis(Provider::value.partial,
+                                                   static_cast<int>(I))>...>>::type;
 };
 }  // namespace detail
 
@@ -175,26 +177,38 @@ template <class...> inline constexpr bool never = false;
 /// the facts.
 template <SpecRule Rule, class Spec, class OnMesh> struct InvalidSpec;
 template <class Spec, class OnMesh> struct InvalidSpec<SpecRule::axis_in_mesh, Spec, OnMesh> {
-  static_assert(
-      never<Spec>,
-      "[tessera] the PartitionSpec names an axis that its Mesh does not have; a dimension is split "
-      "over axes of the mesh; check the spelling, or add the axis to the mesh");
+  static consteval bool said() {
+    static_assert(never<Spec>,
+                  "[tessera] the PartitionSpec names an axis that its Mesh does not have; a "
+                  "dimension is split "
+                  "over axes of the mesh; check the spelling, or add the axis to the mesh");
+    return true;
+  }
 };
 template <class Spec, class OnMesh> struct InvalidSpec<SpecRule::axis_used_once, Spec, OnMesh> {
-  static_assert(never<Spec>,
-                "[tessera] the PartitionSpec uses a mesh axis twice; an axis splits at most one "
-                "dimension; replace one use by _");
+  static consteval bool said() {
+    static_assert(never<Spec>,
+                  "[tessera] the PartitionSpec uses a mesh axis twice; an axis splits at most one "
+                  "dimension; replace one use by _");
+    return true;
+  }
 };
 template <class Spec, class OnMesh>
 struct InvalidSpec<SpecRule::partial_axis_used_once, Spec, OnMesh> {
-  static_assert(never<Spec>,
-                "[tessera] the PartitionSpec is Unreduced over an axis that also splits a "
-                "dimension; an axis does one or the other; drop it from one of them");
+  static consteval bool said() {
+    static_assert(never<Spec>,
+                  "[tessera] the PartitionSpec is Unreduced over an axis that also splits a "
+                  "dimension; an axis does one or the other; drop it from one of them");
+    return true;
+  }
 };
 template <class Spec, class OnMesh> struct InvalidSpec<SpecRule::reduction_named, Spec, OnMesh> {
-  static_assert(never<Spec>,
-                "[tessera] Unreduced names no reduction; write Unreduced<Sum, axis>, or "
-                "Product, Max, Min, Any or All in place of Sum");
+  static consteval bool said() {
+    static_assert(never<Spec>,
+                  "[tessera] Unreduced names no reduction; write Unreduced<Sum, axis>, or "
+                  "Product, Max, Min, Any or All in place of Sum");
+    return true;
+  }
 };
 
 template <class M, class S> constexpr SpecVerdict check_spec() {
@@ -202,7 +216,7 @@ template <class M, class S> constexpr SpecVerdict check_spec() {
 }
 template <class M, class S> consteval bool demand_spec() {
   constexpr SpecVerdict verdict = check_spec<M, S>();
-  if constexpr (!verdict.ok()) return sizeof(InvalidSpec<verdict.rule, S, M>) > 0;
+  if constexpr (!verdict.ok()) return InvalidSpec<verdict.rule, S, M>::said();
   return true;
 }
 }  // namespace detail

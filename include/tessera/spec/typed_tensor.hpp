@@ -13,17 +13,43 @@
 
 namespace tessera {
 
-template <Element T, class M, class S> class ShardedTensor;
+template <class T, class M, class S> class ShardedTensor;
 
 namespace detail {
+/// Instantiated only for a T that is no element; T is the fact of the message. Here and wherever a
+/// sentence is said: the assertion stands in a function and not in the class itself, since clang
+/// gives up a class whose assertion fails, and more messages would follow.
+template <class T> struct NoElement {
+  static consteval bool said() {
+    static_assert(
+        Element<T>,
+        "[tessera] a tensor cannot hold elements of this type; the element types are half, "
+        "bfloat16, float, double, tessera::complex<float>, tessera::complex<double>, "
+        "std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t and bool; "
+        "name one of them");
+    return true;
+  }
+};
+/// The elements of a tensor of T: where that is none, and has been said, others stand for it, so
+/// that nothing else is said.
+template <class T> struct ElementsOf {
+  using type = float;
+  static constexpr bool known = NoElement<T>::said();
+};
+template <Element T> struct ElementsOf<T> {
+  using type = T;
+  static constexpr bool known = true;
+};
+
 template <class X> struct IsShardedTensor : std::false_type {};
 template <class T, class M, class S>
 struct IsShardedTensor<ShardedTensor<T, M, S>> : std::true_type {};
 
 template <class Tensor> struct TensorFacts;
 template <class T, class M, class S> struct TensorFacts<ShardedTensor<T, M, S>> {
+  static_assert(ElementsOf<T>::known);
   static_assert(demand_spec<M, S>());
-  using value_type = T;
+  using value_type = typename ElementsOf<T>::type;  // T
   using mesh_type = M;
   static constexpr const Sharding& sharding() { return lower<M, S>(); }
   static constexpr int rank = lower<M, S>().rank();

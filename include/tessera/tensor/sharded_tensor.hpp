@@ -18,18 +18,29 @@
 
 namespace tessera {
 
-template <Element T, class M, class S> class ShardedTensor {
+/// T is an Element: half, bfloat16, float, double, complex, an integer or bool. Another type does
+/// not compile, and the message lists them.
+template <class T, class M, class S> class ShardedTensor {
+  static_assert(detail::ElementsOf<T>::known);
   static_assert(detail::demand_spec<M, S>());
-  static_assert(std::is_same_v<spec_of<M, detail::Lower<M, S>>, S>,
-                "[tessera] this PartitionSpec is not in its canonical form; write P<...> in place "
-                "of PartitionSpec<...>, so that equal shardings are one type");
-  static_assert(tessera::defined(lower<M, S>().reduction, dtype_of<T>),
-                "[tessera] the spec is Unreduced by a kind that its elements do not have; numbers "
-                "have Sum and Product, ordered ones Max and Min, bool Any and All; name one of "
-                "these");
+  static consteval bool said() {
+    if constexpr (detail::check_spec<M, S>().ok()) {
+      static_assert(
+          std::is_same_v<spec_of<M, detail::Lower<M, S>>, S>,
+          "[tessera] this PartitionSpec is not in its canonical form; write P<...> in place "
+          "of PartitionSpec<...>, so that equal shardings are one type");
+      static_assert(
+          tessera::defined(lower<M, S>().reduction, dtype_of<typename detail::ElementsOf<T>::type>),
+          "[tessera] the spec is Unreduced by a kind that its elements do not have; numbers "
+          "have Sum and Product, ordered ones Max and Min, bool Any and All; name one of "
+          "these");
+    }
+    return true;
+  }
+  static_assert(said());
 
  public:
-  using value_type = T;
+  using value_type = typename detail::ElementsOf<T>::type;  // T
   using mesh_type = M;
   using spec = S;
   static constexpr int rank = lower<M, S>().rank();
@@ -37,7 +48,21 @@ template <Element T, class M, class S> class ShardedTensor {
 
   ShardedTensor() = default;
   /// Wraps an erased tensor whose type and sharding are these.
-  explicit ShardedTensor(TensorCore core) : core_(std::move(core)) { detail::use_tensor_of<T>(); }
+  explicit ShardedTensor(TensorCore core) : core_(std::move(core)) {
+    detail::use_tensor_of<value_type>();
+  }
+  /// A tensor does not become one of another spec, mesh or element type by itself: that would be
+  /// communication, or a loss, unseen. Deleted, so that a return says so where it stands; the line
+  /// of the declaration is part of the compiler's message.
+  template <class Other, class ItsMesh, class ItsSpec>
+    requires Element<T>
+    // clang-format off
+  ShardedTensor(const ShardedTensor<Other, ItsMesh, ItsSpec>&) = delete;  // [tessera] the tensor has another spec, mesh or element type than is declared; nothing is resharded or converted unseen; reshard<P<...>>(x) or cast<T>(x), or declare its own P<...>
+  // clang-format on
+  /// Of what is no element: enough has been said.
+  template <class Other, class ItsMesh, class ItsSpec>
+    requires(!Element<T>)
+  ShardedTensor(const ShardedTensor<Other, ItsMesh, ItsSpec>&) {}
 
   const TensorCore& core() const { return core_; }
   bool defined() const { return core_.defined(); }
@@ -50,8 +75,8 @@ template <Element T, class M, class S> class ShardedTensor {
   Index local_size() const { return core_.local_size(); }
   /// This process's block: contiguous, row-major, of box().extents(). In the memory of Kokkos'
   /// default execution space.
-  T* data() { return core_.data<T>(); }
-  const T* data() const { return core_.data<T>(); }
+  value_type* data() { return core_.data<value_type>(); }
+  const value_type* data() const { return core_.data<value_type>(); }
 
  private:
   TensorCore core_;
