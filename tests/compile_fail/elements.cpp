@@ -18,6 +18,7 @@
 // CASE no_element: a tensor cannot hold elements of this type; the element types are half, bfloat16, float, double, .* std::uint8_t and bool; name one of them
 // CASE text: a tensor cannot hold elements of this type
 // CASE result_of_no_element: a tensor cannot hold elements of this type
+// ERRORS each: 1
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

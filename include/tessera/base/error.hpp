@@ -7,8 +7,8 @@
 ///     throw ShapeError("einsum \"ik,kj->ij\": k is 4 in the left operand and 5 in the right; ...",
 ///     where);
 ///
-/// Laws: the place of the user's call and the process stand last; what the thrower knew is kept,
-/// the rest is added on the way out, once.
+/// Laws: the place of the user's call, the layer and the process stand last; what the thrower knew
+/// is kept, the rest is added on the way out, once.
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -31,13 +31,15 @@ class Error : public std::runtime_error {
   /// Returns whether the text says on which process it was thrown.
   bool names_process() const { return process_ != nullptr; }
 
-  /// Adds what the thrower did not know: the operator, the place of the user's call, and the
-  /// process with its coordinates. An empty text or an unknown place adds nothing.
-  void complete(std::string_view label, Where where, std::string_view process) {
+  /// Adds what the thrower did not know: the operator, the place of the user's call, the process
+  /// with its coordinates, and the layer. An empty text or an unknown place adds nothing.
+  void complete(std::string_view label, Where where, std::string_view process,
+                std::string_view layer = {}) {
     if (label_ == nullptr && !label.empty()) label_ = std::make_shared<const std::string>(label);
     if (!where_.known()) where_ = where;
     if (process_ == nullptr && !process.empty())
       process_ = std::make_shared<const std::string>(process);
+    if (layer_ == nullptr && !layer.empty()) layer_ = std::make_shared<const std::string>(layer);
     compose();
   }
 
@@ -48,14 +50,23 @@ class Error : public std::runtime_error {
     std::string text = "[tessera] ";
     if (label_ != nullptr) text += *label_ + ": ";
     text += std::runtime_error::what();
-    if (where_.known()) text += " (at " + to_string(where_) + (process_ ? ", " : ")");
-    if (process_ != nullptr) text += (where_.known() ? "on " : " (on ") + *process_ + ")";
+    std::string last;
+    const auto add = [&last](const char* word, const std::string& what) {
+      last += last.empty() ? " (" : ", ";
+      last += word;
+      last += what;
+    };
+    if (where_.known()) add("at ", to_string(where_));
+    if (layer_ != nullptr) add("in ", *layer_);
+    if (process_ != nullptr) add("on ", *process_);
+    if (!last.empty()) text += last + ")";
     text_ = std::make_shared<const std::string>(std::move(text));
   }
 
   Where where_;
   Text label_;
   Text process_;
+  Text layer_;
   Text text_;
 };
 

@@ -21,6 +21,13 @@ struct Where {
   bool known() const { return line > 0; }
 };
 
+/// The place of a call, said first where an argument after a pack has no default:
+/// map(at(), f, a, b, c, d).
+struct At {
+  Where where;
+};
+constexpr At at(Where where = Where::here()) { return {where}; }
+
 /// A text that knows where it was written: the place of the call for functions that end in a pack,
 /// after which no argument can have a default.
 struct PlacedText {

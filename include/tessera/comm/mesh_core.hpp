@@ -244,6 +244,8 @@ class MeshCore {
   /// Returns the one T that hangs on this mesh, made (by its default constructor) when first asked
   /// for. It ends with the mesh.
   template <class T> T& attachment() { return attachments_.template get<T>(); }
+  /// Returns it if it has been asked for, else null.
+  template <class T> const T* attached() const { return attachments_.template find<T>(); }
 
   /// Keeps `owner` alive until let_go() of the number that is returned, or the end of the mesh:
   /// adopted memory is a View's, which must not outlive Kokkos.

@@ -69,6 +69,12 @@ template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor
 typename detail::EinsumCall<E, Out, A...>::result einsum(const A&... a) {
   return detail::run_einsum<E, Out, Bound>(Where{}, a...);
 }
+/// With the place of the call, which a pack has no room for after it: einsum<E>(at(), a, b, ...).
+template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor... A>
+  requires(sizeof...(A) >= 1 && sizeof...(A) <= max_operands)
+typename detail::EinsumCall<E, Out, A...>::result einsum(At at, const A&... a) {
+  return detail::run_einsum<E, Out, Bound>(at.where, a...);
+}
 
 /// The same with everything known at run time; `out` may be left to deduction. `call`: a Contract
 /// (op/dynamic_call.hpp).

@@ -387,15 +387,15 @@ inline MeshCore& mesh_of(const TensorCore& x, CallSite site) {
   return mesh;
 }
 
-/// Runs f; what it throws says where the operator was called, and on which process.
+/// Runs f; what it throws says where the operator was called, in which layer, and on which process.
 template <class F> decltype(auto) on_process(const MeshCore& mesh, CallSite site, F&& f) {
   try {
     return f();
   } catch (MemoryError& error) {
-    error.complete(site.label, site.where, mesh.process_text());
+    error.complete(site.label, site.where, mesh.process_text(), layer_text(mesh));
     throw;
   } catch (Error& error) {
-    error.complete({}, site.where, mesh.process_text());
+    error.complete({}, site.where, mesh.process_text(), layer_text(mesh));
     throw;
   }
 }

@@ -170,7 +170,8 @@ detail::MapResult<detail::FromTheRight, Deduced, F, detail::Elements, A, B, C> m
       detail::MapCall<detail::FromTheRight, Deduced, F, detail::Elements, A, B, C>, Bound>(f, where,
                                                                                            x, y, z);
 }
-/// More operands are a pack, after which C++ has no place for the place of the call.
+/// More operands are a pack, after which C++ has no place for the place of the call; at() goes
+/// first.
 template <class Bound = NoContract, class F, TypedTensor... A>
   requires(sizeof...(A) >= 4)
 detail::MapResult<detail::FromTheRight, Deduced, F, detail::Elements, A...> map(const F& f,
@@ -229,7 +230,8 @@ map_with_index(const F& f, const A& x, const B& y, const C& z, Where where = Whe
       detail::MapCall<detail::FromTheRight, Deduced, F, detail::IndexAndElements, A, B, C>, Bound>(
       f, where, x, y, z);
 }
-/// More operands are a pack, after which C++ has no place for the place of the call.
+/// More operands are a pack, after which C++ has no place for the place of the call; at() goes
+/// first.
 template <class Bound = NoContract, class F, TypedTensor... A>
   requires(sizeof...(A) >= 4)
 detail::MapResult<detail::FromTheRight, Deduced, F, detail::IndexAndElements, A...> map_with_index(
@@ -267,6 +269,44 @@ detail::MapResult<detail::Named<E>, Out, F, detail::IndexAndElements, A...> map_
     const F& f, const A&... x) {
   return detail::run_map_with_index<
       detail::MapCall<detail::Named<E>, Out, F, detail::IndexAndElements, A...>, Bound>(f, Where{},
+                                                                                        x...);
+}
+
+/// Any number of operands and the place of the call: map(at(), f, a, b, c, d).
+template <class Bound = NoContract, class F, TypedTensor... A>
+  requires(sizeof...(A) >= 1)
+detail::MapResult<detail::FromTheRight, Deduced, F, detail::Elements, A...> map(At at, const F& f,
+                                                                                const A&... x) {
+  return detail::run_map<detail::MapCall<detail::FromTheRight, Deduced, F, detail::Elements, A...>,
+                         Bound>(f, at.where, x...);
+}
+
+/// The same by letters.
+template <Equation E, class Out = Deduced, class Bound = NoContract, class F, TypedTensor... A>
+  requires(sizeof...(A) >= 1)
+detail::MapResult<detail::Named<E>, Out, F, detail::Elements, A...> map(At at, const F& f,
+                                                                        const A&... x) {
+  return detail::run_map<detail::MapCall<detail::Named<E>, Out, F, detail::Elements, A...>, Bound>(
+      f, at.where, x...);
+}
+
+/// The same with the index.
+template <class Bound = NoContract, class F, TypedTensor... A>
+  requires(sizeof...(A) >= 1)
+detail::MapResult<detail::FromTheRight, Deduced, F, detail::IndexAndElements, A...> map_with_index(
+    At at, const F& f, const A&... x) {
+  return detail::run_map_with_index<
+      detail::MapCall<detail::FromTheRight, Deduced, F, detail::IndexAndElements, A...>, Bound>(
+      f, at.where, x...);
+}
+
+/// The same by letters with the index.
+template <Equation E, class Out = Deduced, class Bound = NoContract, class F, TypedTensor... A>
+  requires(sizeof...(A) >= 1)
+detail::MapResult<detail::Named<E>, Out, F, detail::IndexAndElements, A...> map_with_index(
+    At at, const F& f, const A&... x) {
+  return detail::run_map_with_index<
+      detail::MapCall<detail::Named<E>, Out, F, detail::IndexAndElements, A...>, Bound>(f, at.where,
                                                                                         x...);
 }
 

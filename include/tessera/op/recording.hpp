@@ -11,8 +11,11 @@
 ///     z = layer("head", project)(y, w);             // project(y, w) within the layer "head"
 ///     Program program = recording.take();
 ///
+/// An error names the layers that are open, and the place of the innermost: an operator as a + b
+/// cannot carry the place of its own call.
+///
 /// Laws: a dry run of a function and a real one record the same Program; layers change nothing
-/// else, and where nothing is recorded a Layer is one look-up.
+/// else, and where nothing is recorded a Layer is one look-up and its name.
 #include <concepts>
 #include <cstdint>
 #include <memory>
@@ -29,6 +32,16 @@
 
 namespace tessera {
 namespace detail {
+
+/// A layer that is open on a mesh, and the stack of them.
+struct OpenLayer {
+  std::string name;
+  Where where;
+  const OpenLayer* outer = nullptr;
+};
+struct OpenLayers {
+  const OpenLayer* innermost = nullptr;
+};
 
 /// What a mesh records. Tensors are told apart by their storage, and watched until they end.
 class Recorder {
@@ -56,6 +69,8 @@ class Recorder {
     before_ += program_.size();
     return std::exchange(program_, {});
   }
+  /// The layers that are open; a Layer shares them, so that it may end after the mesh.
+  const std::shared_ptr<OpenLayers>& layers() const { return layers_; }
   void enter(std::string_view name) { program_.enter(name); }
   void leave() { program_.leave(); }
 
@@ -123,7 +138,21 @@ class Recorder {
   Program program_;
   std::unordered_map<const Storage*, Watched> live_;
   std::vector<std::uint64_t> serials_;  ///< of the arena, when each operator began
+  std::shared_ptr<OpenLayers> layers_ = std::make_shared<OpenLayers>();
 };
+
+/// Returns "layer "encoder.0/attention" of model.cpp:12" for an error; "" where none is open.
+inline std::string layer_text(const MeshCore& mesh) {
+  const Recorder* recorder = mesh.attached<Recorder>();
+  if (recorder == nullptr || recorder->layers()->innermost == nullptr) return "";
+  const OpenLayer& innermost = *recorder->layers()->innermost;
+  std::string path = innermost.name;
+  for (const OpenLayer* l = innermost.outer; l != nullptr; l = l->outer)
+    path = l->name + "/" + path;
+  std::string text = "layer \"" + path + "\"";
+  if (innermost.where.known()) text += " of " + to_string(innermost.where);
+  return text;
+}
 
 // The mesh of an argument, where it has one.
 template <class M> MeshCore* mesh_behind(const ProcessMesh<M>& mesh) { return mesh.core().get(); }
@@ -180,9 +209,13 @@ class Layer {
  public:
   /// `on`: a ProcessMesh, or a tensor on it.
   template <detail::KnowsMesh X>
-  Layer(const X& on, std::string_view name) : Layer(*detail::mesh_behind(on), name) {}
-  Layer(MeshCore& mesh, std::string_view name) {
+  Layer(const X& on, std::string_view name, Where where = Where::here())
+      : Layer(*detail::mesh_behind(on), name, where) {}
+  Layer(MeshCore& mesh, std::string_view name, Where where = Where::here()) {
     detail::Recorder& recorder = mesh.attachment<detail::Recorder>();
+    layers_ = recorder.layers();
+    open_ = {std::string(name), where, layers_->innermost};
+    layers_->innermost = &open_;
     if (!recorder.on()) return;
     recorder.enter(name);
     recorder_ = &recorder;
@@ -191,11 +224,14 @@ class Layer {
   Layer(const Layer&) = delete;
   Layer& operator=(const Layer&) = delete;
   ~Layer() {
+    layers_->innermost = open_.outer;
     if (recorder_ != nullptr && recorder_->on() && recorder_->session() == session_)
       recorder_->leave();
   }
 
  private:
+  detail::OpenLayer open_;
+  std::shared_ptr<detail::OpenLayers> layers_;
   detail::Recorder* recorder_ = nullptr;  ///< lives as long as the mesh
   std::uint64_t session_ = 0;
 };
@@ -204,10 +240,11 @@ namespace detail {
 template <class F> struct NamedLayer {
   std::string name;
   F f;
+  Where where;
   template <class... A>
     requires std::is_invocable_v<const F&, A...> std::invoke_result_t<const F&, A...>
   operator()(A&&... a) const {
-    const Layer scope(mesh_among(a...), name);
+    const Layer scope(mesh_among(a...), name, where);
     return f(std::forward<A>(a)...);
   }
 };
@@ -215,8 +252,9 @@ template <class F> struct NamedLayer {
 
 /// Returns f as a layer: calling it runs f in a Layer of this name, on the mesh of the first
 /// argument that has one. Communication: that of f.
-template <class F> detail::NamedLayer<std::decay_t<F>> layer(std::string name, F&& f) {
-  return {std::move(name), std::forward<F>(f)};
+template <class F>
+detail::NamedLayer<std::decay_t<F>> layer(std::string name, F&& f, Where where = Where::here()) {
+  return {std::move(name), std::forward<F>(f), where};
 }
 
 }  // namespace tessera

@@ -2,6 +2,9 @@
 /// @file
 /// Checks the cases of a file that must not compile: the file without any case compiles (the
 /// control), and each case gives an error with the text that its line `// CASE name: text` demands.
+/// In a file with the line `// ERRORS each: 1` nothing follows it: each case gives one error, or as
+/// many as `// ERRORS name: 2, since …` says. `// NOTE name: text` demands a text of the lines
+/// around the error, as of the source that it shows.
 ///
 ///     check_cases SOURCE BATCH COMPILER ARGUMENTS…
 ///
@@ -9,7 +12,7 @@
 /// defined(CASE_…)` is a block, or a namespace where the branches are not within a function, on the
 /// same lines. An error is a case's if it stands on the case's lines or in what was instantiated
 /// from there. A case whose error is not among them, since another case has had it or an error has
-/// hidden it, is compiled by itself.
+/// hidden it, is compiled by itself; so is one with more errors than it says, and one with a NOTE.
 #include <array>
 #include <cstdio>
 #include <exception>
@@ -18,6 +21,7 @@
 #include <regex>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <sys/wait.h>
@@ -29,6 +33,9 @@ using Lines = std::vector<std::string>;
 struct Case {
   std::string name;
   std::string says;
+  std::vector<std::string> notes;
+  int errors = 0;         // that it says it has (0: it does not say),
+  int had = 0;            // and that it had among all
   std::size_t first = 0;  // its lines, counted from 1
   std::size_t last = 0;
   bool found = false;
@@ -82,6 +89,8 @@ bool says(const Case& c, const std::string& error) {
 /// Finds the cases of the source and makes of them the source of all at once.
 std::vector<Case> read_cases(const Lines& source, Lines& batch) {
   static const std::regex declared("^// CASE ([A-Za-z0-9_]+): *(.+)$");
+  static const std::regex noted("^// NOTE ([A-Za-z0-9_]+): *(.+)$");
+  static const std::regex counted("^// ERRORS ([A-Za-z0-9_]+): ([0-9]+), since .+$");
   static const std::regex branch("^#(if|elif) defined\\(CASE_([A-Za-z0-9_]+)\\)$");
   std::vector<Case> cases;
   std::smatch match;
@@ -91,6 +100,20 @@ std::vector<Case> read_cases(const Lines& source, Lines& batch) {
       cases.back().name = match[1];
       cases.back().says = match[2];
     }
+  for (const std::string& line : source) {
+    if (line == "// ERRORS each: 1")
+      for (Case& c : cases) c.errors = 1;
+    const bool count = std::regex_match(line, match, counted);
+    if (!count && !std::regex_match(line, match, noted)) continue;
+    Case* of = nullptr;
+    for (Case& c : cases)
+      if (c.name == match[1]) of = &c;
+    if (of == nullptr) throw std::runtime_error("there is no case for the line: " + line);
+    if (count)
+      of->errors = std::stoi(match[2]);
+    else
+      of->notes.push_back(match[2]);
+  }
   batch = source;
   Case* open = nullptr;
   std::string begin;
@@ -130,7 +153,10 @@ void attribute(std::vector<Case>& cases, const std::string& path, const Lines& o
   };
   const auto hold = [&cases](std::size_t line, const std::string& error) {
     for (Case& c : cases)
-      if (c.first <= line && line <= c.last && says(c, error)) c.found = true;
+      if (c.first <= line && line <= c.last) {
+        ++c.had;
+        c.found = c.found || says(c, error);
+      }
   };
   std::size_t from = 0;  // g++ says before an error from where it came,
   std::string waiting;   // and clang after it
@@ -151,8 +177,9 @@ void attribute(std::vector<Case>& cases, const std::string& path, const Lines& o
     } else if (here != 0 && (line.find(" required ") != std::string::npos ||
                              line.find(" expansion of ") != std::string::npos)) {
       from = here;
-    } else if (here != 0 && line.find("note: in ") != std::string::npos) {
-      if (!waiting.empty()) hold(here, waiting);
+    } else if (here != 0 && (line.find("note: in ") != std::string::npos ||
+                             line.find("note: while ") != std::string::npos)) {
+      if (!waiting.empty()) hold(here, std::exchange(waiting, {}));
     } else if (std::regex_search(line, gcc_context)) {
       from = 0;
     }
@@ -187,14 +214,32 @@ int check(const std::vector<std::string>& words) {
 
   int alone = 0;
   for (const Case& c : cases) {
-    if (c.found) continue;
+    if (c.found && (c.errors == 0 || c.had == c.errors) && c.notes.empty()) continue;
     ++alone;
     const Answer answer = compile(compiler + "-DCASE_" + c.name + " " + quoted(source));
     bool said = false;
-    for (const std::string& line : answer.lines) said = said || says(c, error_in(line));
+    int errors = 0;
+    for (const std::string& line : answer.lines) {
+      said = said || says(c, error_in(line));
+      errors += error_in(line).empty() ? 0 : 1;
+    }
+    bool noted = true;
+    for (const std::string& note : c.notes) {
+      bool found = false;
+      for (const std::string& line : answer.lines)
+        found = found || std::regex_search(line, std::regex("(" + note + ")"));
+      if (!found) std::cout << "Case " << c.name << " does not show: " << note << '\n';
+      noted = noted && found;
+    }
     std::cout << "by itself: " << c.name << '\n';
-    if (!answer.compiles && said) continue;
+    if (!answer.compiles && said && noted && (c.errors == 0 || errors == c.errors)) continue;
     ++wrong;
+    if (!answer.compiles && said && c.errors != 0 && errors != c.errors) {
+      std::cout << "Case " << c.name << " says what it should, in " << errors
+                << " errors; it must have " << c.errors << ":\n";
+      print(answer);
+      continue;
+    }
     std::cout << "Case " << c.name
               << (answer.compiles ? " compiles; it must not, and say: "
                                   : " does not compile, as it should, but does not say: ")

@@ -28,6 +28,13 @@ class Attachments {
     return value;
   }
 
+  /// Returns the T, or null where nobody has asked for one.
+  template <class T> const T* find() const {
+    for (const auto& [tag, holder] : slots_)
+      if (tag == &tag_of<T>) return &static_cast<const Holder<T>&>(*holder).value;
+    return nullptr;
+  }
+
   void clear() {
     while (!slots_.empty()) slots_.pop_back();
   }
