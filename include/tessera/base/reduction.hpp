@@ -97,10 +97,14 @@ template <> inline constexpr bool is_mean<Mean> = true;
 /// A sum or product whose elements are T: reduce<As<Sum, std::int8_t>, "bs->b">(x) of int8 wraps,
 /// as sums of narrow integers otherwise do not. T is the tensor's own element type or int64.
 template <class Kind, class T> struct As {
-  static_assert((Kind::reduction == Reduction::sum || Kind::reduction == Reduction::product) &&
-                    !detail::is_mean<Kind>,
-                "[tessera] only the element type of sums and products is a choice; a mean, "
-                "a maximum, a minimum, any and all have that of the tensor; leave As<...> out");
+  static consteval bool said() {
+    static_assert((Kind::reduction == Reduction::sum || Kind::reduction == Reduction::product) &&
+                      !detail::is_mean<Kind>,
+                  "[tessera] only the element type of sums and products is a choice; a mean, "
+                  "a maximum, a minimum, any and all have that of the tensor; leave As<...> out");
+    return true;
+  }
+  static_assert(said());
   static constexpr Reduction reduction = Kind::reduction;
 };
 
