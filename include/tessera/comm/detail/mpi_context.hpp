@@ -138,6 +138,7 @@ class MpiContext {
     require_mpi();
     require_whole_world();
     close_meshes_with_mpi();
+    answer_errors_of_waits();
     comm_ = copy_of(user);
     check(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank");
     check(MPI_Comm_size(comm_, &size_), "MPI_Comm_size");
@@ -216,6 +217,7 @@ class MpiContext {
   /// Returns whether all requests are done. One is asked about at a time, and waited for: errors of
   /// MPI_Testall and MPI_Waitall are no communicator's, so that MPI ends the program with them.
   static bool done(MPI_Request* requests, int count, const char* function) {
+    const Waiting waiting;
     for (int i = 0; i < count; ++i) {
       int done = 1;
       if (requests[i] != MPI_REQUEST_NULL)
@@ -250,6 +252,7 @@ class MpiContext {
   /// Waits for requests by the given policy. A call must be under way (Watched).
   void wait(MPI_Request* requests, int count, Wait policy, const char* function) {
     if (policy == Wait::spin) {
+      const Waiting waiting;
       for (int i = 0; i < count; ++i) check(MPI_Wait(&requests[i], MPI_STATUS_IGNORE), function);
       return;
     }
@@ -433,6 +436,47 @@ class MpiContext {
     check(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &found, MPI_STATUS_IGNORE), "MPI_Iprobe");
   }
 
+  /// Open MPI gives the error of a nonblocking collective to the handler of MPI_COMM_WORLD, which
+  /// by default ends the program without our sentence. Where that is so, ours stands in its place,
+  /// which returns from waits of Tessera's and ends the program as before from all else.
+  struct Waiting {
+#if defined(OPEN_MPI)
+    Waiting() { now() = true; }
+    Waiting(const Waiting&) = delete;
+    Waiting& operator=(const Waiting&) = delete;
+    ~Waiting() { now() = false; }
+    static bool& now() {
+      static thread_local bool waits = false;
+      return waits;
+    }
+#else
+    Waiting() {}
+#endif
+  };
+#if defined(OPEN_MPI)
+  static void answer_error(MPI_Comm*, int* code, ...) {
+    if (Waiting::now()) return;
+    char text[MPI_MAX_ERROR_STRING] = {};
+    int length = 0;
+    MPI_Error_string(*code, text, &length);
+    std::fprintf(stderr, "*** An error occurred in MPI, on MPI_COMM_WORLD: %s\n", text);
+    MPI_Abort(MPI_COMM_WORLD, *code);
+  }
+#endif
+  static void answer_errors_of_waits() {
+#if defined(OPEN_MPI)
+    static const bool once = [] {
+      MPI_Errhandler present = MPI_ERRHANDLER_NULL;
+      check(MPI_Comm_get_errhandler(MPI_COMM_WORLD, &present), "MPI_Comm_get_errhandler");
+      if (present != MPI_ERRORS_ARE_FATAL) return false;  // the user's own
+      MPI_Errhandler ours = MPI_ERRHANDLER_NULL;
+      check(MPI_Comm_create_errhandler(&answer_error, &ours), "MPI_Comm_create_errhandler");
+      check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, ours), "MPI_Comm_set_errhandler");
+      return MPI_Errhandler_free(&ours) == MPI_SUCCESS;
+    }();
+    static_cast<void>(once);
+#endif
+  }
   /// Whether MPI has begun to end.
   static bool& mpi_ended() {
     static bool ended = false;
