@@ -329,7 +329,7 @@ std::vector<Job> all_jobs() {
                       odd(matrix(mesh, DType::f32, {64, 6}), env.rank() == 1);
                       mesh.core()->barrier();
                     },
-                    {"^[tessera] process "},
+                    {"^[tessera] ", "process "},
                     1,
                     1});
   };
