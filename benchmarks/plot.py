@@ -71,6 +71,8 @@ def draw(plt, title, cases, context, path):
     axes.set_yticks(range(len(cases)), [case.split("/", 1)[-1] for case in cases], fontsize=8)
     axes.set_ylim(len(cases) - 0.4, -1.3)
     axes.set_xscale("log")
+    all_times = [t for rows in cases.values() for _, t in rows]
+    axes.set_xlim(min(all_times) / 2, max(all_times) * 2)
     axes.set_xlabel("seconds a call, logarithmic; less is better", fontsize=9)
     axes.grid(axis="x", alpha=0.3)
     axes.set_axisbelow(True)
