@@ -51,14 +51,16 @@ template <TypedTensor A, int... D> struct HaloCall {
     static_assert(sizeof...(D) > 0 && ((D >= 0 && D < A::rank) && ...),
                   "[tessera] halo_exchange names dimensions of its tensor, counted from 0, and at "
                   "least one; this one is not there; list dimensions of the tensor's spec");
+    // Named, since clang would print the whole lambda between "error:" and the sentence.
+    constexpr bool different = [] {
+      constexpr int list[] = {D..., -1};
+      for (std::size_t i = 0; i < sizeof...(D); ++i)
+        for (std::size_t j = 0; j < i; ++j)
+          if (list[i] == list[j]) return false;
+      return true;
+    }();
     static_assert(
-        [] {
-          constexpr int list[] = {D..., -1};
-          for (std::size_t i = 0; i < sizeof...(D); ++i)
-            for (std::size_t j = 0; j < i; ++j)
-              if (list[i] == list[j]) return false;
-          return true;
-        }(),
+        different,
         "[tessera] halo_exchange names a dimension twice; give both its widths at one place");
     static_assert(!A::unfinished,
                   "[tessera] a halo holds finished values, and the tensor's spec is Unreduced; "
