@@ -9,9 +9,8 @@
 ///     std::string picture = draw_svg(desc, mesh_shape, names);       // without data, for any mesh
 ///
 /// Laws: the text is a function of its arguments alone; every non-empty block is drawn once, with
-/// all processes that hold it.
+/// the processes that hold it, or counted in one gap; the size is bounded whatever the mesh.
 #include <algorithm>
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -68,7 +67,7 @@ class SvgText {
 
 /// A light colour for a process: hues a golden angle apart, at three depths.
 inline std::string owner_color(int process) {
-  const int hue = process * 137 % 360;
+  const int hue = process % 360 * 137 % 360;
   const int low = process / 12 % 3 * 22 + 140, range = 245 - low;
   const auto channel = [&](int shift) {
     const int h = (hue + shift) % 360;
@@ -87,18 +86,15 @@ inline std::string owner_color(int process) {
 class OwnershipDrawing {
  public:
   OwnershipDrawing(const TensorDesc& desc, const MeshShape& mesh, const AxisNames& names)
-      : desc_(desc), mesh_(mesh), names_(names) {
-    for (int p = 0; p < mesh.processes(); ++p) {
-      const Box box = block(desc.extents, desc.sharding, mesh, mesh.coordinates(p));
-      if (box.empty())
-        idle_.push_back(p);
-      else
-        owners_[starts(box)].push_back(p);
-    }
-    for (int d = 0; d < desc.rank(); ++d) parts_.push_back(parts_of(desc, d, mesh));
+      : desc_(desc), mesh_(mesh), names_(names), holders_(desc, mesh) {
     // A scalar is one cell, a vector one row.
-    rows_ = desc.rank() > 1 ? parts_[index(desc.rank() - 2)] : std::vector<Interval>{{0, 1}};
-    columns_ = desc.rank() > 0 ? parts_.back() : std::vector<Interval>{{0, 1}};
+    const int rank = desc.rank(), row = std::max(rank - 2, 0), column = std::max(rank - 1, 0);
+    const BlockSequence panels(desc, mesh, 0, row), rows(desc, mesh, row, column),
+        columns(desc, mesh, column, rank);
+    blocks_ = panels.count() * rows.count() * columns.count();
+    panels_ = panels.shown(limit_for(blocks_));
+    rows_ = rows.shown(limit_for(blocks_));
+    columns_ = columns.shown(limit_for(blocks_));
   }
 
   std::string document() {
@@ -109,7 +105,7 @@ class OwnershipDrawing {
       y += SvgText::line + 2;
     }
     y += 6;
-    if (!owners_.empty()) y = draw_panels(y);
+    if (blocks_ > 0) y = draw_panels(y);
     return svg_.document(right_ + margin, y + margin);
   }
 
@@ -117,15 +113,14 @@ class OwnershipDrawing {
   static constexpr int margin = 16;
   static constexpr int most_width = 1100;  ///< where panels wrap, if they can
   static constexpr int most_in_strip = 16;
+  static constexpr const char* gap_style =
+      "fill=\"#f6f6f6\" stroke=\"#999\" stroke-dasharray=\"4 3\"";
 
-  static std::size_t index(int i) { return static_cast<std::size_t>(i); }
-  static std::vector<Index> starts(const Box& box) {
-    std::vector<Index> lo;
-    for (const Interval& side : box.side) lo.push_back(side.lo);
-    return lo;
-  }
   std::string axis(int a) const {
     return a < names_.size() ? std::string(names_[a]) : "axis" + std::to_string(a);
+  }
+  static Index drawn(const std::vector<BlockOrGap>& list) {
+    return std::count_if(list.begin(), list.end(), [](const BlockOrGap& s) { return !s.gap(); });
   }
 
   std::vector<std::string> legend() const {
@@ -141,65 +136,78 @@ class OwnershipDrawing {
     if (!desc_.sharding.partial.empty())
       lines.push_back("hatched: unreduced, the " + std::string(name_of(desc_.sharding.reduction)) +
                       " over " + to_string(desc_.sharding.partial, names_) + " is the value");
-    if (!idle_.empty()) lines.push_back("without elements: " + owners_text(idle_));
+    const Index whole = drawn(panels_) * drawn(rows_) * drawn(columns_);
+    if (whole < blocks_)
+      lines.push_back("dashed: blocks in between, on processes from the lowest to the highest; " +
+                      std::to_string(whole) + " of " + std::to_string(blocks_) +
+                      " blocks are drawn");
+    const std::string idle = idle_text(desc_, mesh_, blocks_);
+    if (!idle.empty()) lines.push_back("without elements: " + idle);
     return lines;
   }
 
   /// The text of the processes that hold a block, in lines that are not long.
-  std::vector<std::string> label(const std::vector<int>& owners) const {
+  std::vector<std::string> label(Index base) const {
     std::vector<std::string> lines{""};
-    const std::string text = owners_text(owners);
+    const std::string text = holders_.text(base);
+    const std::size_t most = text.find("...") == std::string::npos ? 14 : 17;
     for (std::size_t i = 0; i < text.size();) {
       const std::size_t end = std::min(text.find(',', i), text.size() - 1) + 1;
-      if (!lines.back().empty() && lines.back().size() + end - i > 14) lines.emplace_back();
+      if (!lines.back().empty() && lines.back().size() + end - i > most) lines.emplace_back();
       lines.back() += text.substr(i, end - i);
       i = end;
     }
     return lines;
   }
+  /// The same of any cell: of one in a gap the lowest and the highest, below each other where the
+  /// gap is one of rows, so that columns need not be wide.
+  std::vector<std::string> label(const BlockOrGap& panel, const BlockOrGap& row,
+                                 const BlockOrGap& column) const {
+    const Index base = panel.lowest + row.lowest + column.lowest;
+    if (!row.gap() && !column.gap()) return label(base);
+    const std::string first = holders_.lowest(base);
+    const std::string last = holders_.highest(panel.highest + row.highest + column.highest);
+    if (row.gap()) return {first, "...", last};
+    return {first + " ... " + last};
+  }
 
-  /// Sizes of the cells along one dimension: as the parts are, but never too small for `least`.
-  static std::vector<int> sizes(const std::vector<Interval>& parts, int whole, int least) {
+  /// Sizes of the cells along one dimension: as the blocks are, but never too small for `least`;
+  /// gaps have the size that `gap` says.
+  static std::vector<int> sizes(const std::vector<BlockOrGap>& parts, int whole, int least,
+                                int gap) {
     Index total = 0;
-    for (const Interval& part : parts) total += part.size();
+    for (const BlockOrGap& part : parts) total += part.gap() ? 0 : part.box.size();
     std::vector<int> result;
-    for (const Interval& part : parts)
-      result.push_back(std::max(
-          least, static_cast<int>(static_cast<double>(whole) * static_cast<double>(part.size()) /
-                                  static_cast<double>(total))));
+    for (const BlockOrGap& part : parts)
+      result.push_back(part.gap()
+                           ? gap
+                           : std::max(least, static_cast<int>(static_cast<double>(whole) *
+                                                              static_cast<double>(part.box.size()) /
+                                                              static_cast<double>(total))));
     return result;
   }
 
-  /// Each combination of the leading dimensions' parts, as the start of a box.
-  std::vector<Box> leading_parts() const {
-    std::vector<Box> all{Box{}};
-    for (int d = 0; d + 2 < desc_.rank(); ++d) {
-      std::vector<Box> longer;
-      for (const Box& box : all)
-        for (const Interval& part : parts_[index(d)]) {
-          longer.push_back(box);
-          longer.back().side.push_back(part);
-        }
-      all.swap(longer);
-    }
-    return all;
-  }
-
   int draw_panels(int y) {
-    int widest = 0, tallest = 1;
-    for (const auto& [start, owners] : owners_) {
-      const std::vector<std::string> lines = label(owners);
-      tallest = std::max(tallest, static_cast<int>(lines.size()));
-      for (const std::string& text : lines) widest = std::max(widest, SvgText::width(text));
-    }
+    int widest = 0, widest_gap = 0, tallest = 1;
+    for (const BlockOrGap& panel : panels_)
+      for (const BlockOrGap& row : rows_)
+        for (const BlockOrGap& column : columns_) {
+          if (panel.gap()) continue;
+          const std::vector<std::string> lines = label(panel, row, column);
+          if (!row.gap()) tallest = std::max(tallest, static_cast<int>(lines.size()));
+          int& width = column.gap() ? widest_gap : widest;
+          for (const std::string& text : lines) width = std::max(width, SvgText::width(text));
+          if (!column.gap()) continue;
+          for (const std::string& text : heading(column))
+            width = std::max(width, SvgText::width(text, 6));
+        }
     const bool strip = desc_.rank() < 2;
     const int least_width = std::max(22, widest + 10);
     const int least_height = std::max(24, tallest * SvgText::line + 6);
-    const std::vector<Box> panels = leading_parts();
-    const bool many = panels.size() > 4;
+    const bool many = panels_.size() > 4;
     const int width = strip && columns_.size() > most_in_strip ? 0 : many ? 200 : 320;
-    widths_ = sizes(columns_, width, least_width);
-    heights_ = sizes(rows_, strip ? 0 : many ? 110 : 200, least_height);
+    widths_ = sizes(columns_, width, least_width, std::max(least_width, widest_gap + 10));
+    heights_ = sizes(rows_, strip ? 0 : many ? 110 : 200, least_height, 3 * SvgText::line + 6);
 
     std::vector<std::pair<std::size_t, std::size_t>> strips;  // a long vector goes on below
     for (std::size_t first = 0; first < columns_.size();) {
@@ -209,14 +217,16 @@ class OwnershipDrawing {
       first = end;
     }
     int below = y, x = margin;
-    for (const Box& leading : panels)
+    for (const BlockOrGap& panel : panels_)
       for (const auto& [first, end] : strips) {
-        const int across = panel_width(leading, first, end);
+        const int across = panel_width(panel, first, end);
         if (x > margin && (strip || x + across > most_width)) {
           x = margin;
           y = below + 14;
         }
-        below = std::max(below, draw_panel(leading, first, end, x, y));
+        below =
+            std::max(below, panel.gap() ? draw_gap(panel, x + row_room(), y, across - row_room())
+                                        : draw_panel(panel, first, end, x, y));
         x += across + 24;
         right_ = std::max(right_, x - 24);
       }
@@ -229,53 +239,108 @@ class OwnershipDrawing {
     for (const Interval& part : leading.side) text += interval_text(part) + ", ";
     return text + ":, :]";
   }
+  /// What a panel says that stands for several.
+  std::vector<std::string> gap_lines(const BlockOrGap& panel) const {
+    Index in_rows = 0, in_columns = 0;  // the lowest of either is 0, of the first block
+    for (const BlockOrGap& row : rows_) in_rows = std::max(in_rows, row.highest);
+    for (const BlockOrGap& column : columns_) in_columns = std::max(in_columns, column.highest);
+    return {"... " + panel.count_text() + " ...", panel.size_text(), "on processes",
+            holders_.lowest(panel.lowest) + " ... " +
+                holders_.highest(panel.highest + in_rows + in_columns)};
+  }
   /// The room of the rows' index ranges, at the left of a panel.
   int row_room() const {
     if (desc_.rank() < 2) return 0;
     int room = 0;
-    for (const Interval& row : rows_) room = std::max(room, SvgText::width(interval_text(row), 6));
+    for (const BlockOrGap& row : rows_)
+      for (const std::string& line : heading(row)) room = std::max(room, SvgText::width(line, 6));
     return room + 8;
   }
-  int panel_width(const Box& leading, std::size_t first, std::size_t end) const {
+  static std::vector<std::string> heading(const BlockOrGap& part) {
+    if (part.gap()) return {part.count_text(), part.size_text()};
+    return {interval_text(part.box[0])};
+  }
+  int panel_width(const BlockOrGap& panel, std::size_t first, std::size_t end) const {
     int width = row_room();
     for (std::size_t c = first; c < end; ++c) width += widths_[c];
-    return std::max(width, SvgText::width(caption(leading)) + 8);
+    if (panel.gap())
+      for (const std::string& line : gap_lines(panel))
+        width = std::max(width, row_room() + SvgText::width(line) + 20);
+    return std::max(width, SvgText::width(caption(panel.box)) + 8);
+  }
+
+  /// Draws a panel that stands for several; returns where it ends.
+  int draw_gap(const BlockOrGap& panel, int x, int y, int width) {
+    const std::vector<std::string> lines = gap_lines(panel);
+    y += SvgText::line + 4 + head();
+    int height = 0;
+    for (const int row : heights_) height += row;
+    height = std::max(height, static_cast<int>(lines.size()) * SvgText::line + 12);
+    svg_.rectangle(x, y, width, height, gap_style);
+    centered(lines, x + width / 2, y + height / 2);
+    return y + height;
+  }
+  void centered(const std::vector<std::string>& lines, int x, int y) {
+    int baseline = y + 4 - (static_cast<int>(lines.size()) - 1) * SvgText::line / 2;
+    for (const std::string& text : lines) {
+      svg_.text(x, baseline, text, "class=\"o\"");
+      baseline += SvgText::line;
+    }
+  }
+
+  /// Index ranges that are wider than their columns stand; gaps have room for two lines.
+  bool upright() const {
+    for (std::size_t c = 0; c < columns_.size() && desc_.rank() > 0; ++c)
+      if (!columns_[c].gap() &&
+          SvgText::width(interval_text(columns_[c].box[0]), 6) > widths_[c] - 4)
+        return true;
+    return false;
+  }
+  /// The room of the columns' index ranges, at the top of a panel.
+  int head() const {
+    if (desc_.rank() == 0) return 0;
+    int longest = 0, least = 16;
+    for (const BlockOrGap& column : columns_)
+      if (column.gap())
+        least = 28;
+      else
+        longest = std::max(longest, SvgText::width(interval_text(column.box[0]), 6));
+    return upright() ? std::max(longest + 8, least) : least;
   }
 
   /// Draws columns first ... end of one grid; returns where it ends.
-  int draw_panel(const Box& leading, std::size_t first, std::size_t end, int x, int y) {
-    if (leading.rank() > 0) {
-      svg_.text(x, y + 12, caption(leading));
+  int draw_panel(const BlockOrGap& panel, std::size_t first, std::size_t end, int x, int y) {
+    if (panel.box.rank() > 0) {
+      svg_.text(x, y + 12, caption(panel.box));
       y += SvgText::line + 4;
     }
     x += row_room();
-    bool upright = false;  // index ranges that are wider than their columns stand
-    int longest = 0;
-    for (std::size_t c = 0; c < columns_.size() && desc_.rank() > 0; ++c) {
-      const int width = SvgText::width(interval_text(columns_[c]), 6);
-      longest = std::max(longest, width);
-      upright = upright || width > widths_[c] - 4;
-    }
-    const int head = desc_.rank() == 0 ? 0 : upright ? longest + 8 : 16;
+    const bool standing = upright();
     int at = x;
     for (std::size_t c = first; c < end && desc_.rank() > 0; ++c) {
-      const std::string range = interval_text(columns_[c]);
-      if (upright)
-        svg_.upright(at + widths_[c] / 2 + 4, y + head - 4, range);
+      const std::vector<std::string> lines = heading(columns_[c]);
+      const int middle = at + widths_[c] / 2, bottom = y + head();
+      if (standing && !columns_[c].gap())
+        svg_.upright(middle + 4, bottom - 4, lines[0]);
       else
-        svg_.text(at + widths_[c] / 2, y + head - 5, range, "class=\"i o\"");
+        for (std::size_t i = 0; i < lines.size(); ++i)
+          svg_.text(middle, bottom - 5 - 12 * static_cast<int>(lines.size() - 1 - i), lines[i],
+                    "class=\"i o\"");
       at += widths_[c];
     }
-    y += head;
+    y += head();
     for (std::size_t r = 0; r < rows_.size(); ++r) {
-      if (desc_.rank() > 1)
-        svg_.text(x - 6, y + heights_[r] / 2 + 4, interval_text(rows_[r]), "class=\"i e\"");
+      if (desc_.rank() > 1) {
+        const std::vector<std::string> lines = heading(rows_[r]);
+        int baseline = y + heights_[r] / 2 + 4 - (static_cast<int>(lines.size()) - 1) * 6;
+        for (const std::string& line : lines) {
+          svg_.text(x - 6, baseline, line, "class=\"i e\"");
+          baseline += 12;
+        }
+      }
       at = x;
       for (std::size_t c = first; c < end; ++c) {
-        Box box = leading;
-        if (desc_.rank() > 1) box.side.push_back(rows_[r]);
-        if (desc_.rank() > 0) box.side.push_back(columns_[c]);
-        draw_cell(owners_.at(starts(box)), at, y, widths_[c], heights_[r]);
+        draw_cell(panel, rows_[r], columns_[c], at, y, widths_[c], heights_[r]);
         at += widths_[c];
       }
       y += heights_[r];
@@ -283,37 +348,40 @@ class OwnershipDrawing {
     return y;
   }
 
-  void draw_cell(const std::vector<int>& owners, int x, int y, int w, int h) {
-    const int bands = std::min(static_cast<int>(owners.size()), 8);
-    for (int b = 0; b < bands; ++b) {
-      const int from = w * b / bands, to = w * (b + 1) / bands;
-      const int owner = owners[index(b) * owners.size() / index(bands)];
-      svg_.rectangle(x + from, y, to - from, h, "fill=\"" + owner_color(owner) + "\"");
+  void draw_cell(const BlockOrGap& panel, const BlockOrGap& row, const BlockOrGap& column, int x,
+                 int y, int w, int h) {
+    if (row.gap() || column.gap()) {
+      svg_.rectangle(x, y, w, h, gap_style);
+    } else {
+      const Index base = panel.lowest + row.lowest + column.lowest;
+      const int bands = std::min(holders_.count(), 8);
+      for (int b = 0; b < bands; ++b) {
+        const int from = w * b / bands, to = w * (b + 1) / bands;
+        const Index k = Index{b} * holders_.count() / bands;
+        svg_.rectangle(x + from, y, to - from, h,
+                       "fill=\"" + owner_color(holders_.process(base, static_cast<int>(k))) + "\"");
+      }
+      if (!desc_.sharding.partial.empty()) svg_.rectangle(x, y, w, h, "fill=\"url(#open)\"");
+      svg_.rectangle(x, y, w, h, "fill=\"none\" stroke=\"#333\"");
     }
-    if (!desc_.sharding.partial.empty()) svg_.rectangle(x, y, w, h, "fill=\"url(#open)\"");
-    svg_.rectangle(x, y, w, h, "fill=\"none\" stroke=\"#333\"");
-    const std::vector<std::string> lines = label(owners);
-    int baseline = y + h / 2 + 4 - (static_cast<int>(lines.size()) - 1) * SvgText::line / 2;
-    for (const std::string& text : lines) {
-      svg_.text(x + w / 2, baseline, text, "class=\"o\"");
-      baseline += SvgText::line;
-    }
+    centered(label(panel, row, column), x + w / 2, y + h / 2);
   }
 
   TensorDesc desc_;
   MeshShape mesh_;
   AxisNames names_;
-  std::map<std::vector<Index>, std::vector<int>> owners_;  ///< of the block that begins there
-  std::vector<int> idle_;
-  std::vector<std::vector<Interval>> parts_;
-  std::vector<Interval> rows_, columns_;
+  Holders holders_;
+  Index blocks_ = 0;
+  std::vector<BlockOrGap> panels_, rows_, columns_;
   std::vector<int> widths_, heights_;
   SvgText svg_;
   int right_ = 0;
 };
 }  // namespace detail
 
-/// Returns a drawing of which process owns which block of a tensor `desc` on a mesh.
+/// Returns a drawing of which process owns which block of a tensor `desc` on a mesh. Long
+/// dimensions are abbreviated as those of `visualize` are; dashed cells and panels stand for what
+/// is left out.
 inline std::string draw_svg(const TensorDesc& desc, const MeshShape& mesh, const AxisNames& names) {
   return detail::OwnershipDrawing(desc, mesh, names).document();
 }
