@@ -11,6 +11,8 @@
 
 #include <tessera/tessera.hpp>
 
+#include "support/grid.hpp"
+
 namespace {
 thread_local std::int64_t allocations = 0;
 
@@ -32,12 +34,6 @@ void* counted(std::size_t bytes) {
 
 namespace {
 using namespace tessera;
-namespace grid {
-struct data : Axis<> {};
-struct model : Axis<> {};
-}  // namespace grid
-using grid::data, grid::model;
-using Grid = Mesh<data, model>;
 template <class... D> using Tensor = ShardedTensor<float, Grid, P<D...>>;
 
 /// Runs body several times and returns how often the last run allocated.

@@ -8,16 +8,12 @@
 
 #include "boundary_cases.hpp"
 
+#include "support/grid.hpp"
+
 using namespace tessera;
 using namespace support;
 
 namespace {
-namespace grid {
-struct data : Axis<> {};
-struct model : Axis<> {};
-}  // namespace grid
-using grid::data, grid::model;
-using Grid = Mesh<data, model>;
 template <class... Dims> using Tensor = ShardedTensor<float, Grid, P<Dims...>>;
 
 /// Runs f(mesh) on 2 x 2 processes and returns the texts of what it throws, by process.

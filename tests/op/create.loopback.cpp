@@ -8,24 +8,14 @@
 
 #include <tessera/tessera.hpp>
 
+#include "support/few_meshes.hpp"
+#include "support/grid.hpp"
+
 using namespace tessera;
 
-namespace grid {
-struct data : Axis<> {};
-struct model : Axis<> {};
-}  // namespace grid
 namespace {
-using grid::data, grid::model;
-using Grid = Mesh<data, model>;
 template <class T, class... D> using Tensor = ShardedTensor<T, Grid, P<D...>>;
 
-/// Runs on meshes of 1, 2 and 6 processes.
-template <class Run> void on_meshes(const Run& run) {
-  for (const auto& shape : {std::pair{1, 1}, {2, 1}, {3, 2}})
-    run_loopback(shape.first * shape.second, [&](std::shared_ptr<Transport> world) {
-      run(make_mesh<Grid>(world, shape.first, shape.second));
-    });
-}
 template <class T> bool all_are(const HostTensor<T>& x, T value) {
   for (const auto& element : x.values)
     if (!(static_cast<T>(element) == value)) return false;
@@ -68,7 +58,7 @@ template <class T> void constants(const ProcessMesh<Grid>& mesh) {
 }
 
 TEST_CASE("ones, eye, and tensors like others, of every element type") {
-  on_meshes([](const ProcessMesh<Grid>& mesh) {
+  support::on_few_meshes([](const ProcessMesh<Grid>& mesh) {
     constants<float>(mesh);
     constants<double>(mesh);
     constants<tessera::half>(mesh);
@@ -100,7 +90,7 @@ void one_range(const ProcessMesh<Grid>& mesh, N start, N stop, N step, Index len
 }
 
 TEST_CASE("arange has as many elements as NumPy's") {
-  on_meshes([](const ProcessMesh<Grid>& mesh) {
+  support::on_few_meshes([](const ProcessMesh<Grid>& mesh) {
     // len(numpy.arange(start, stop, step))
     one_range<double>(mesh, 0.0, 1.0, 0.1, 10);
     one_range<double>(mesh, 1.0, 1.3, 0.1, 4);
@@ -129,7 +119,7 @@ TEST_CASE("arange has as many elements as NumPy's") {
 }
 
 TEST_CASE("linspace has NumPy's numbers") {
-  on_meshes([](const ProcessMesh<Grid>& mesh) {
+  support::on_few_meshes([](const ProcessMesh<Grid>& mesh) {
     const auto line = [&](double a, double b, Index n, bool endpoint) {
       const HostTensor<double> typed =
           gather(linspace<Tensor<double, data>>(mesh, a, b, n, endpoint));

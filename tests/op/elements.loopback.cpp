@@ -11,16 +11,12 @@
 
 #include "elements.hpp"
 
+#include "support/grid.hpp"
+
 using namespace tessera;
 using namespace support;
 
 namespace {
-namespace grid {
-struct data : Axis<> {};
-struct model : Axis<> {};
-}  // namespace grid
-using grid::data, grid::model;
-using Grid = Mesh<data, model>;
 template <class T, class... D> using Tensor = ShardedTensor<T, Grid, P<D...>>;
 
 struct Number {

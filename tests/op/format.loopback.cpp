@@ -6,15 +6,11 @@
 
 #include <tessera/tessera.hpp>
 
+#include "support/grid.hpp"
+
 using namespace tessera;
 
 namespace {
-namespace grid {
-struct data : Axis<> {};
-struct model : Axis<> {};
-}  // namespace grid
-using grid::data, grid::model;
-using Grid = Mesh<data, model>;
 template <class T, class... Dims> using Of = ShardedTensor<T, Grid, P<Dims...>>;
 
 struct Place {

@@ -8,6 +8,8 @@
 
 #include "halo_cases.hpp"
 
+#include "support/grid.hpp"
+
 using namespace tessera;
 using namespace support;
 
@@ -72,12 +74,6 @@ TEST_CASE(
 }
 
 namespace {
-namespace grid {
-struct data : Axis<> {};
-struct model : Axis<> {};
-}  // namespace grid
-using grid::data, grid::model;
-using Grid = Mesh<data, model>;
 template <class... D> using Field = ShardedTensor<double, Grid, P<D...>>;
 
 struct Linear {

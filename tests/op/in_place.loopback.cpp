@@ -6,23 +6,14 @@
 
 #include <tessera/tessera.hpp>
 
+#include "support/few_meshes.hpp"
+#include "support/grid.hpp"
+
 using namespace tessera;
 
-namespace grid {
-struct data : Axis<> {};
-struct model : Axis<> {};
-}  // namespace grid
 namespace {
-using grid::data, grid::model;
-using Grid = Mesh<data, model>;
 template <class T, class... D> using Tensor = ShardedTensor<T, Grid, P<D...>>;
 
-template <class Run> void on_meshes(const Run& run) {
-  for (const auto& shape : {std::pair{1, 1}, {2, 1}, {3, 2}})
-    run_loopback(shape.first * shape.second, [&](std::shared_ptr<Transport> world) {
-      run(make_mesh<Grid>(world, shape.first, shape.second));
-    });
-}
 /// Small whole numbers, so that all types are exact.
 template <class T> struct Small {
   int seed;
@@ -113,7 +104,7 @@ template <class T> void arithmetic(const ProcessMesh<Grid>& mesh) {
 }
 
 TEST_CASE("arithmetic in place, of every number type") {
-  on_meshes([](const ProcessMesh<Grid>& mesh) {
+  support::on_few_meshes([](const ProcessMesh<Grid>& mesh) {
     arithmetic<float>(mesh);
     arithmetic<double>(mesh);
     arithmetic<tessera::half>(mesh);
@@ -206,7 +197,7 @@ template <class T> void products(const ProcessMesh<Grid>& mesh) {
 }
 
 TEST_CASE("dot is the sum of all products") {
-  on_meshes([](const ProcessMesh<Grid>& mesh) {
+  support::on_few_meshes([](const ProcessMesh<Grid>& mesh) {
     products<float>(mesh);
     products<double>(mesh);
     products<tessera::half>(mesh);

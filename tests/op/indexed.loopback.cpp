@@ -9,18 +9,12 @@
 
 #include "indexed_cases.hpp"
 #include "support/every_mesh.hpp"
+#include "support/grid.hpp"
 
 using namespace tessera;
 using namespace support;
 
-namespace grid {
-struct data : Axis<> {};
-struct model : Axis<> {};
-}  // namespace grid
-
 namespace {
-using grid::data, grid::model;
-using Grid = Mesh<data, model>;
 template <class T, class... D> using Tensor = ShardedTensor<T, Grid, P<D...>>;
 using Ids = std::int32_t;
 

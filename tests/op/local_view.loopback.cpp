@@ -6,15 +6,11 @@
 
 #include <tessera/tessera.hpp>
 
+#include "support/grid.hpp"
+
 using namespace tessera;
 
-namespace grid {
-struct data : Axis<> {};
-struct model : Axis<> {};
-}  // namespace grid
 namespace {
-using grid::data, grid::model;
-using Grid = Mesh<data, model>;
 template <class T, class... D> using Tensor = ShardedTensor<T, Grid, P<D...>>;
 
 template <class T> void views(const ProcessMesh<Grid>& mesh) {

@@ -6,23 +6,14 @@
 
 #include <tessera/tessera.hpp>
 
+#include "support/few_meshes.hpp"
+#include "support/grid.hpp"
+
 using namespace tessera;
 
-namespace grid {
-struct data : Axis<> {};
-struct model : Axis<> {};
-}  // namespace grid
 namespace {
-using grid::data, grid::model;
-using Grid = Mesh<data, model>;
 template <class T, class... D> using Tensor = ShardedTensor<T, Grid, P<D...>>;
 
-template <class Run> void on_meshes(const Run& run) {
-  for (const auto& shape : {std::pair{1, 1}, {2, 1}, {3, 2}})
-    run_loopback(shape.first * shape.second, [&](std::shared_ptr<Transport> world) {
-      run(make_mesh<Grid>(world, shape.first, shape.second));
-    });
-}
 template <class T> struct Small {
   KOKKOS_FUNCTION T operator()(const GlobalIndex& i) const {
     if constexpr (std::is_same_v<T, bool>)
@@ -97,7 +88,7 @@ template <class T> void dimensions(const ProcessMesh<Grid>& mesh) {
 }
 
 TEST_CASE("dimensions put in, taken out, stretched and turned, of every element type") {
-  on_meshes([](const ProcessMesh<Grid>& mesh) {
+  support::on_few_meshes([](const ProcessMesh<Grid>& mesh) {
     dimensions<float>(mesh);
     dimensions<double>(mesh);
     dimensions<tessera::half>(mesh);
@@ -168,7 +159,7 @@ template <class T> void matrices(const ProcessMesh<Grid>& mesh) {
 }
 
 TEST_CASE("matmul is NumPy's") {
-  on_meshes([](const ProcessMesh<Grid>& mesh) {
+  support::on_few_meshes([](const ProcessMesh<Grid>& mesh) {
     matrices<float>(mesh);
     matrices<double>(mesh);
     matrices<tessera::complex<double>>(mesh);
@@ -185,7 +176,7 @@ TEST_CASE("matmul is NumPy's") {
 }
 
 TEST_CASE("allclose and item answer as NumPy's do") {
-  on_meshes([](const ProcessMesh<Grid>& mesh) {
+  support::on_few_meshes([](const ProcessMesh<Grid>& mesh) {
     const double nan = std::numeric_limits<double>::quiet_NaN(),
                  inf = std::numeric_limits<double>::infinity();
     struct Case {

@@ -10,15 +10,11 @@
 
 #include <tessera/tessera.hpp>
 
+#include "support/grid.hpp"
+
 using namespace tessera;
 
-namespace grid {
-struct data : Axis<> {};
-struct model : Axis<> {};
-}  // namespace grid
 namespace {
-using grid::data, grid::model;
-using Grid = Mesh<data, model>;
 template <class... D> using Real = ShardedTensor<double, Grid, P<D...>>;
 
 /// Two layers of one kind and a head; what is not needed any more goes.

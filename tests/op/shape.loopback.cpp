@@ -9,17 +9,12 @@
 #include "elements.hpp"
 #include "shape_cases.hpp"
 #include "support/every_mesh.hpp"
+#include "support/grid.hpp"
 
 using namespace tessera;
 using namespace support;
 
-namespace grid {
-struct data : Axis<> {};
-struct model : Axis<> {};
-}  // namespace grid
 namespace {
-using grid::data, grid::model;
-using Grid = Mesh<data, model>;
 template <class... D> using Tensor = ShardedTensor<float, Grid, P<D...>>;
 
 /// A finished tensor of doubles, and the numbers of operators on it.

@@ -11,15 +11,11 @@
 
 #include <tessera/tessera.hpp>
 
+#include "support/grid.hpp"
+
 using namespace tessera;
 
-namespace grid {
-struct data : Axis<> {};
-struct model : Axis<> {};
-}  // namespace grid
 namespace {
-using grid::data, grid::model;
-using Grid = Mesh<data, model>;
 template <class... D> using Real = ShardedTensor<double, Grid, P<D...>>;
 
 // A tool: processes are threads, so each has its own diary.

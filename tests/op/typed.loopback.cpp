@@ -8,17 +8,12 @@
 
 #include <tessera/tessera.hpp>
 
+#include "support/grid.hpp"
 #include "support/reference.hpp"
 
 using namespace tessera;
 
-namespace grid {
-struct data : Axis<> {};
-struct model : Axis<> {};
-}  // namespace grid
 namespace {
-using grid::data, grid::model;
-using Grid = Mesh<data, model>;
 template <class... D> using Real = ShardedTensor<double, Grid, P<D...>>;
 template <class... D> using Int = ShardedTensor<std::int64_t, Grid, P<D...>>;
 

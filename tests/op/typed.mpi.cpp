@@ -7,17 +7,12 @@
 
 #include <tessera/tessera.hpp>
 
+#include "support/grid.hpp"
 #include "support/reference.hpp"
 
 using namespace tessera;
 
-namespace grid {
-struct data : Axis<> {};
-struct model : Axis<> {};
-}  // namespace grid
 namespace {
-using grid::data, grid::model;
-using Grid = Mesh<data, model>;
 template <class... D> using Tensor = ShardedTensor<double, Grid, P<D...>>;
 
 Tensor<data, _, model> layer(const Tensor<data, _, model>& x, const Tensor<data, model>& w_in,
