@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// sanitized: preset address
 // Sums, products and running ones of narrow integers are int64, finished, scattered or open, typed,
 // dynamic and on paper; they wrap in their own type where the call names that.
 #include <doctest/doctest.h>
