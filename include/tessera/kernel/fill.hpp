@@ -30,6 +30,7 @@ template <Element T> void fill(T* out, Index n, std::type_identity_t<T> value) {
 }
 /// Writes zeros to a block of any element type: all types' zero is zero bytes.
 inline void fill_zeros(void* out, Index bytes) {
+  if (bytes == 0) return;  // an empty block may have no memory
   if constexpr (kernels_on_host)
     std::memset(out, 0, static_cast<std::size_t>(bytes));
   else
