@@ -136,7 +136,8 @@ TEST_CASE("level none goes without, and what is no divergence is none") {
   for (const Check check : {Check::normal, Check::communicating, Check::heavy}) {
     int told = 0;
     for (const std::string& text : both(check, sums).texts) {
-      CHECK(text != "returned");
+      // At level normal nobody waits: who was through before the other came could not know.
+      if (check >= Check::communicating) CHECK(text != "returned");
       told += text.find("all processes must call the same operators") != std::string::npos;
     }
     CHECK(told > 0);
