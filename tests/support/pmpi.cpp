@@ -7,6 +7,7 @@
 #include <mpi.h>
 
 #include <map>
+#include <utility>
 
 namespace support::pmpi {
 namespace {
@@ -21,10 +22,44 @@ tessera::DType type_of(MPI_Datatype type) {
   if (type == MPI_DOUBLE) return tessera::DType::f64;
   return type == MPI_INT32_T ? tessera::DType::i32 : tessera::DType::i64;
 }
-tessera::Reduction reduction_of(MPI_Op op) {
+/// What the program has given MPI to combine elements with: the function, or its large-count form.
+struct OwnOp {
+  MPI_User_function* plain = nullptr;
+#if MPI_VERSION >= 4
+  MPI_User_function_c* large = nullptr;
+#endif
+};
+std::map<MPI_Op, OwnOp> own_ops;
+
+/// Returns what a function of the program's own does, by letting it combine 3 and 5.
+template <class T> tessera::Reduction tried(const OwnOp& op, MPI_Datatype type) {
+  T in = 3, out = 5;
+  if (op.plain != nullptr) {
+    int count = 1;
+    op.plain(&in, &out, &count, &type);
+  }
+#if MPI_VERSION >= 4
+  if (op.large != nullptr) {
+    MPI_Count count = 1;
+    op.large(&in, &out, &count, &type);
+  }
+#endif
+  using tessera::Reduction;
+  for (const auto& [result, reduction] : {std::pair{T(8), Reduction::sum},
+                                          {T(15), Reduction::product},
+                                          {T(5), Reduction::max},
+                                          {T(3), Reduction::min}})
+    if (out == result) return reduction;
+  return Reduction::none;
+}
+tessera::Reduction reduction_of(MPI_Op op, MPI_Datatype type) {
   if (op == MPI_SUM) return tessera::Reduction::sum;
   if (op == MPI_MAX) return tessera::Reduction::max;
-  return op == MPI_MIN ? tessera::Reduction::min : tessera::Reduction::none;
+  if (op == MPI_MIN) return tessera::Reduction::min;
+  const auto own = own_ops.find(op);
+  if (own != own_ops.end() && type == MPI_FLOAT) return tried<float>(own->second, type);
+  if (own != own_ops.end() && type == MPI_DOUBLE) return tried<double>(own->second, type);
+  return tessera::Reduction::none;
 }
 /// Returns the ranks in MPI_COMM_WORLD of the members of `comm`, in its order.
 std::vector<int> members_of(MPI_Comm comm) {
@@ -74,20 +109,21 @@ template <class N>
 void reduce_scatter(const N* counts, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
   if (!recording) return;
   recorded.push_back(
-      head(reducing("reduce-scatter", reduction_of(op)), type_of(type), members_of(comm)) +
+      head(reducing("reduce-scatter", reduction_of(op, type)), type_of(type), members_of(comm)) +
       listed(counts, comm));
 }
 template <class N> void reduce_scatter_block(N count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
   if (!recording) return;
   const std::vector<int> members = members_of(comm);
-  recorded.push_back(head(reducing("reduce-scatter", reduction_of(op)), type_of(type), members) +
-                     list(std::vector<N>(members.size(), count)));
+  recorded.push_back(
+      head(reducing("reduce-scatter", reduction_of(op, type)), type_of(type), members) +
+      list(std::vector<N>(members.size(), count)));
 }
 template <class N>
 void all_reduce(const void* send, N count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
   if (!recording) return;
   recorded.push_back(
-      head(reducing("all-reduce", reduction_of(op)), type_of(type), members_of(comm)) +
+      head(reducing("all-reduce", reduction_of(op, type)), type_of(type), members_of(comm)) +
       std::to_string(count) + (send == MPI_IN_PLACE ? " in place" : ""));
 }
 template <class N>
@@ -143,6 +179,18 @@ using Request = MPI_Request;
 
 extern "C" {
 
+int MPI_Op_create(MPI_User_function* function, int commutes, Op* op) {
+  const int code = PMPI_Op_create(function, commutes, op);
+  pmpi::own_ops[*op] = {function};
+  return code;
+}
+#if MPI_VERSION >= 4
+int MPI_Op_create_c(MPI_User_function_c* function, int commutes, Op* op) {
+  const int code = PMPI_Op_create_c(function, commutes, op);
+  pmpi::own_ops[*op] = {nullptr, function};
+  return code;
+}
+#endif
 int MPI_Allgather(const void* s, int sn, Type st, void* r, int rn, Type rt, Comm c) {
   if (const int code = pmpi::failing("MPI_Allgather")) return code;
   pmpi::all_gather(sn, st, rn, c);
