@@ -194,7 +194,7 @@ TEST_CASE("a process that makes a mesh more stands in another call: found withou
         60);
     const std::string both = texts[0] + texts[1];
     CHECK(has(both, "stands in another call than process "));
-    CHECK(has(both, "waits in the making of a mesh (at cases.hpp:"));
+    CHECK(has(both, "waits in the making of a mesh for rows=2 x columns=1 (at cases.hpp:"));
     CHECK(has(both, "sum ij->j of float 6x6 P<rows,_>"));
   }
 }
