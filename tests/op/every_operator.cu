@@ -226,9 +226,11 @@ template <class T> void every_number(const ProcessMesh<Grid>& mesh) {
   const auto open = reduce<Product, "ij->i", P<data, Unreduced<Product, model>>>(x);
   const auto running = cumsum<"ij", 'j'>(x) + cumprod<"ij", 'i'>(x, {.exclusive = true});
   const auto [finished] = finish_together(open);
-  einsum_into<"ij,kj->ik">(y, x, running, T(1), T(1));
-  fmt::print(fmt::runtime("{}{}{}"), product<"ij->j">(y), sum(x, deterministic),
-             gather(equal(finished, full<Tensor<T, data>>(mesh, {4}, T(1)))).values.size());
+  using Wide = typename std::decay_t<decltype(finished)>::value_type;  // int64 of integers
+  einsum_into<"ij,kj->ik">(y, x, x, T(1), T(1));
+  fmt::print(fmt::runtime("{}{}{}{}"), product<"ij->j">(y), sum(x, deterministic),
+             gather(equal(finished, full<Tensor<Wide, data>>(mesh, {4}, Wide(1)))).values.size(),
+             gather(running).values.size());
 }
 /// Operators that move elements.
 template <class T> void every_shape(const ProcessMesh<Grid>& mesh) {
