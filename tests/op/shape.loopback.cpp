@@ -473,7 +473,7 @@ TEST_CASE("what is refused, with the numbers") {
         doctest::Contains("the result is to stay Unreduced where the operand is not"),
         ShardingError);
     CHECK_THROWS_WITH_AS((void)roll(x, 1, 0, Sharding{{0}, {0}}),
-                         doctest::Contains("uses axis a twice"), ShardingError);
+                         doctest::Contains("uses a mesh axis twice"), ShardingError);
     CHECK_THROWS_WITH_AS((void)pad(open, {1, 1}, {1, 1}, {}, 1),
                          doctest::Contains("a sum takes 0 there"), ShardingError);
     CHECK_THROWS_WITH_AS(

@@ -420,12 +420,14 @@ TEST_CASE("wrong calls are answered with the rule and the way out") {
                               [&] { einsum("ik,kj,jl->il", x, y); }));
   CHECK(throws<ShardingError>("a letter stands twice...letter i",
                               [&] { einsum("ik,kj->ii", x, y); }));
-  CHECK(throws<ShardingError>("P<data,data> uses axis data twice", [&] {
-    reshard(x, Sharding{{0}, {0}});
-  }));
-  CHECK(throws<ShardingError>("split over axis number 2, but the mesh has only 2 axes", [&] {
-    reshard(x, Sharding{{0}, {2}});
-  }));
+  CHECK(
+      throws<ShardingError>("uses a mesh axis twice...axis data, dimension 1 of P<data,data>", [&] {
+        reshard(x, Sharding{{0}, {0}});
+      }));
+  CHECK(throws<ShardingError>(
+      "names an axis that its Mesh does not have...axis number 2...a mesh of 2 axes", [&] {
+        reshard(x, Sharding{{0}, {2}});
+      }));
   CHECK(throws<ShardingError>("cannot become ...finished values do not become partial", [&] {
     reshard(x, Sharding{{0}, {}}.with_partial(AxisSet{1}, Reduction::sum));
   }));

@@ -30,30 +30,34 @@ consteval bool every_type_has_what_the_table_says() {
     for (int r = 1; r < reductions; ++r) {
       const Reduction reduction = static_cast<Reduction>(r);
       const bool has = expected(letters[static_cast<std::size_t>(r)]);
-      if ((check_reduce_type(reduction, false, type) == TypeRule::ok) != has) return false;
+      if (check_reduce_type(reduction, false, type).ok() != has) return false;
       // A tensor may be unfinished by exactly those kinds.
       Sharding open{{0}};
       open = open.with_partial(AxisSet{1}, reduction);
       if (check(TensorDesc{type, {4}, open}, 2) !=
-          (has ? SpecVerdict{} : SpecVerdict{SpecRule::reduction_defined, 1, -1}))
+          (has ? Verdict{} : Verdict{.rule = Rule::reduction_defined, .dim = 1, .type = type}))
         return false;
     }
     if (!check(TensorDesc{type, {4}, Sharding{{0}}}, 2).ok()) return false;
-    if ((check_reduce_type(Reduction::sum, true, type) == TypeRule::ok) != expected('m'))
-      return false;
-    if ((check_product_type(type) == TypeRule::ok) != expected('e')) return false;
+    if (check_reduce_type(Reduction::sum, true, type).ok() != expected('m')) return false;
+    if (check_product_type(type).ok() != expected('e')) return false;
   }
   return true;
 }
 static_assert(every_type_has_what_the_table_says());
 
-static_assert(check_product_type(DType::boolean) == TypeRule::products);
-static_assert(check_reduce_type(Reduction::sum, false, DType::boolean) == TypeRule::sums);
-static_assert(check_reduce_type(Reduction::sum, true, DType::boolean) == TypeRule::sums);
-static_assert(check_reduce_type(Reduction::max, false, DType::boolean) == TypeRule::truths);
-static_assert(check_reduce_type(Reduction::min, false, DType::c64) == TypeRule::order);
-static_assert(check_reduce_type(Reduction::any, false, DType::i8) == TypeRule::numbers);
-static_assert(check_reduce_type(Reduction::sum, true, DType::u8) == TypeRule::mean);
+static_assert(check_product_type(DType::boolean).rule == Rule::products_of_numbers);
+static_assert(check_reduce_type(Reduction::sum, false, DType::boolean).rule ==
+              Rule::sums_of_numbers);
+static_assert(check_reduce_type(Reduction::sum, true, DType::boolean).rule ==
+              Rule::sums_of_numbers);
+static_assert(check_reduce_type(Reduction::max, false, DType::boolean).rule ==
+              Rule::extremes_of_numbers);
+static_assert(check_reduce_type(Reduction::min, false, DType::c64).rule ==
+              Rule::extremes_of_ordered);
+static_assert(check_reduce_type(Reduction::any, false, DType::i8).rule ==
+              Rule::any_and_all_of_truths);
+static_assert(check_reduce_type(Reduction::sum, true, DType::u8).rule == Rule::means_of_floats);
 
 /// Operators x partial kinds: x is open over axis 0 by `kind`; which operators take it, and leave
 /// it open?
@@ -140,17 +144,19 @@ consteval bool sums_of_integers_are_wide() {
       const DType result = reduced_type(reduction, type);
       if (result != (adds && is_integer(type) ? DType::i64 : type)) return false;
       const Sharding done{{0}}, open = done.with_partial(AxisSet{1}, reduction);
-      if (check_reduced_type(type, type, open) != TypeRule::ok) return false;
-      if (check_reduced_type(type, result, done) != TypeRule::ok) return false;
-      if (check_reduced_type(type, result, open) !=
-          (result == type ? TypeRule::ok : TypeRule::open))
+      if (!check_reduced_type(type, type, open).ok()) return false;
+      if (!check_reduced_type(type, result, done).ok()) return false;
+      if (check_reduced_type(type, result, open).rule !=
+          (result == type ? Rule::ok : Rule::wide_sums_of_finished))
         return false;
     }
   return true;
 }
 static_assert(sums_of_integers_are_wide());
-static_assert(check_reduced_type(DType::i8, DType::i16, Sharding{{}}) == TypeRule::named);
-static_assert(check_reduced_type(DType::f16, DType::f32, Sharding{{}}) == TypeRule::named);
+static_assert(check_reduced_type(DType::i8, DType::i16, Sharding{{}}).rule ==
+              Rule::sums_as_own_or_int64);
+static_assert(check_reduced_type(DType::f16, DType::f32, Sharding{{}}).rule ==
+              Rule::sums_as_own_or_int64);
 static_assert(detail::KindType<Mean>::of(DType::i8) == DType::i8);
 static_assert(detail::KindType<Deterministic<Sum>>::of(DType::u8) == DType::i64);
 static_assert(detail::KindType<As<Product, std::int16_t>>::of(DType::i16) == DType::i16);

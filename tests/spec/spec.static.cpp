@@ -55,17 +55,19 @@ static_assert(lower<Grid, spec_of<Grid, Value>>() == Value::value);
 // ---- a verdict for every rule
 // ------------------------------------------------------------------------------------
 
-static_assert(check(Sharding{{0}, {}, {1}}, 2) == SpecVerdict{});
-static_assert(check(Sharding{{0}, {2}}, 2) == SpecVerdict{SpecRule::axis_in_mesh, 1, 2});
-static_assert(check(Sharding{{0}, {1, 0}}, 2) == SpecVerdict{SpecRule::axis_used_once, 1, 0});
+static_assert(check(Sharding{{0}, {}, {1}}, 2) == Verdict{});
+static_assert(check(Sharding{{0}, {2}}, 2) ==
+              Verdict{.rule = Rule::axis_in_mesh, .axis = 2, .dim = 1});
+static_assert(check(Sharding{{0}, {1, 0}}, 2) ==
+              Verdict{.rule = Rule::axis_used_once, .axis = 0, .dim = 1});
 static_assert(check(Sharding{{0}}.with_partial(AxisSet{0}, Reduction::sum), 2) ==
-              SpecVerdict{SpecRule::partial_axis_used_once, 1, 0});
+              Verdict{.rule = Rule::partial_axis_used_once, .axis = 0, .dim = 1});
 static_assert(check(Sharding{{0}}.with_partial(AxisSet{3}, Reduction::sum), 2) ==
-              SpecVerdict{SpecRule::axis_in_mesh, 1, 3});
+              Verdict{.rule = Rule::axis_in_mesh, .axis = 3, .dim = 1});
 static_assert(check(Sharding{{0}}.with_partial(AxisSet{1}, Reduction::none), 2).rule ==
-              SpecRule::reduction_named);
+              Rule::reduction_named);
 static_assert(check(Sharding{{0}, {0, 3}}, 2).rule ==
-              SpecRule::axis_used_once);  // the first broken rule
+              Rule::axis_used_once);  // the first broken rule
 
 static_assert(SpecOn<P<data, model>, Grid> && SpecOn<P<>, Grid> &&
               SpecOn<P<_, Unreduced<Sum, data>>, Grid>);

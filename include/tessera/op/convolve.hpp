@@ -48,7 +48,7 @@ inline TensorCore convolve(const Terms& terms, const ConvolveWindows& shape, boo
   extras.portable = portable;
   return run_operator(key, {&x, &k}, site, extras, [&](const PlanOptions& options) {
     require(check_convolve(terms, {x.sharding(), k.sharding()}, out), terms, mesh, site);
-    require_elements(check_product_type(x.type()), x.type(), site);
+    require_elements(check_product_type(x.type()), site);
     require_sharding(out, mesh, site);
     if (x.type() != k.type())
       throw ShapeError(std::string(site.label) + ": the input is " +
@@ -135,7 +135,7 @@ constexpr Terms terms_of(const Terms& terms, ConvolveForm form) {
 template <Equation E, ConvolveForm Form, class Out, class A, class B> struct ConvolveCall {
   using mesh = typename CommonMesh<A, B>::type;
   using type = typename CommonType<A, B>::type;
-  static_assert(demand_elements<check_product_type(dtype_of<type>), type>());
+  static_assert(demand_elements<check_product_type(dtype_of<type>).rule, type>());
   static_assert(demand_out<mesh, Out>());
   static constexpr Terms forward = parse(E.view());
   static constexpr Terms terms = terms_of(forward, Form);

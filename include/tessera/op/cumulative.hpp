@@ -27,8 +27,8 @@ template <class Kind, Equation Labels, char Along, class Out, class A> struct Sc
   }
   static_assert(said());
   static constexpr DType from = dtype_of<typename A::value_type>, type = KindType<Kind>::of(from);
-  static_assert(
-      demand_elements<check_reduced_type(from, type, A::sharding()), typename A::value_type>());
+  static_assert(demand_elements<check_reduced_type(from, type, A::sharding()).rule,
+                                typename A::value_type>());
   static_assert(demand_out<mesh, Out>());
   static constexpr Terms terms = same_terms(Labels.view());
   static constexpr Shardings operands{A::sharding()};

@@ -91,7 +91,7 @@ inline TensorCore scatter(const Terms& terms, Reduction reduction, const Operand
     require_index_types(operands, first, operands.size() - 1, site);
     if (first == 1) require_same_type(*operands[0], updates, "its updates", site);
     if (reduction != Reduction::none)
-      require_elements(check_reduce_type(reduction, false, updates.type()), updates.type(), site);
+      require_elements(check_reduce_type(reduction, false, updates.type()), site);
     require_sharding(out, updates.type(), mesh, site);
     const Term letters = letters_without(terms.result, terms.operands.back());
     if (first == 0 && indexed.size() != letters.size())

@@ -37,11 +37,7 @@ inline void require(const Verdict& verdict, const Terms& terms, const MeshCore& 
   const std::string facts = explain(verdict, terms, mesh.names());
   const std::string text =
       site.label == to_text(terms) ? facts : std::string(site.label) + ": " + facts;
-  on_process(mesh, site, [&] {
-    if (verdict.rule == Rule::extents_agree || verdict.rule == Rule::rank_matches)
-      throw ShapeError(text);
-    throw ShardingError(text);
-  });
+  on_process(mesh, site, [&] { throw_broken(verdict.rule, text); });
 }
 
 inline void require_extents(const Terms& terms, const TensorDescs& operands, bool stretch,
@@ -53,28 +49,30 @@ inline void require_extents(const Terms& terms, const TensorDescs& operands, boo
              [&] { throw ShapeError(said ? facts : std::string(site.label) + ": " + facts); });
 }
 
-inline void require_elements(TypeRule rule, DType type, CallSite site) {
-  if (rule != TypeRule::ok)
-    throw UsageError(std::string(site.label) + " of " + std::string(name_of(type)) + ": " +
-                         std::string(sentence(rule)),
-                     site.where);
+inline void require_elements(const Verdict& verdict, CallSite site) {
+  if (!verdict.ok())
+    throw_broken(verdict.rule,
+                 std::string(site.label) + " of " + std::string(name_of(verdict.type)) + ": " +
+                     explain(verdict),
+                 site.where);
 }
 
 inline void require_sharding(const Sharding& out, const MeshCore& mesh, CallSite site) {
-  const SpecVerdict verdict = check(out, mesh.shape().rank());
+  const Verdict verdict = check(out, mesh.shape().rank());
   if (!verdict.ok())
-    throw ShardingError(std::string(site.label) + ": " + explain(verdict, out, mesh.names()),
-                        site.where);
+    throw_broken(verdict.rule, std::string(site.label) + ": " + explain(verdict, out, mesh.names()),
+                 site.where);
 }
 
 /// The same of a tensor of elements `type`.
 inline void require_sharding(const Sharding& out, DType type, const MeshCore& mesh, CallSite site) {
   require_sharding(out, mesh, site);
-  const SpecVerdict verdict = tessera::check(TensorDesc{type, {}, out}, mesh.shape().rank());
+  const Verdict verdict = tessera::check(TensorDesc{type, {}, out}, mesh.shape().rank());
   if (!verdict.ok())
-    throw ShardingError(std::string(site.label) + " to " + std::string(name_of(type)) + ": " +
-                            explain(verdict, out, mesh.names()),
-                        site.where);
+    throw_broken(verdict.rule,
+                 std::string(site.label) + " to " + std::string(name_of(type)) + ": " +
+                     explain(verdict, out, mesh.names()),
+                 site.where);
 }
 
 inline Contract contract_at(const MeshCore& mesh, const CallSite& site) {
@@ -211,7 +209,7 @@ inline TensorCore einsum(const Terms& terms, const TensorCore& a, const TensorCo
   return run_operator(key, operands, site, extras, [&](const PlanOptions& options) {
     require(check_einsum(terms, {a.sharding(), b.sharding()}, out), terms, mesh, site);
     require_extents(terms, {a.desc(), b.desc()}, false, mesh, site);
-    require_elements(check_product_type(a.type()), a.type(), site);
+    require_elements(check_product_type(a.type()), site);
     require_sharding(out, mesh, site);
     if (a.type() != b.type())
       throw ShapeError(std::string(site.label) + ": the operands are " +
@@ -251,8 +249,8 @@ inline TensorCore reduce(const Terms& terms, Reduction reduction, bool mean, con
   extras.scale = mean ? mean_scale(terms, x) : 1;
   return run_operator(key, {&x}, site, extras, [&](const PlanOptions& options) {
     require(check_reduce(terms, {x.sharding()}, out, reduction, mean), terms, mesh, site);
-    require_elements(check_reduce_type(reduction, mean, x.type()), x.type(), site);
-    require_elements(check_reduced_type(x.type(), type, x.sharding()), x.type(), site);
+    require_elements(check_reduce_type(reduction, mean, x.type()), site);
+    require_elements(check_reduced_type(x.type(), type, x.sharding()), site);
     require_sharding(out, mesh, site);
     return plan_reduce_as(type, terms, reduction, x.desc(), out, mesh.shape(), mesh.process(),
                           options);
@@ -278,7 +276,7 @@ inline TensorCore einsum_of_many(const Terms& terms, const OperandList& operands
     for (const TensorDesc& desc : descs) shardings.push_back(desc.sharding);
     require(check_einsum(terms, shardings, out), terms, mesh, site);
     require_extents(terms, descs, false, mesh, site);
-    require_elements(check_product_type(descs[0].type), descs[0].type, site);
+    require_elements(check_product_type(descs[0].type), site);
     require_sharding(out, mesh, site);
     if (operands.size() < 3) return EinsumOrder{};
     EinsumOrder found = einsum_order(terms, descs, out, mesh.shape(), options);

@@ -28,10 +28,10 @@ template <class Kind, Equation E, class Out, class A> struct ReduceCall {
   using mesh = typename A::mesh_type;
   static constexpr bool mean = std::is_same_v<Kind, Mean>;
   static constexpr DType from = dtype_of<typename A::value_type>, type = KindType<Kind>::of(from);
-  static_assert(
-      demand_elements<check_reduce_type(Kind::reduction, mean, from), typename A::value_type>());
-  static_assert(
-      demand_elements<check_reduced_type(from, type, A::sharding()), typename A::value_type>());
+  static_assert(demand_elements<check_reduce_type(Kind::reduction, mean, from).rule,
+                                typename A::value_type>());
+  static_assert(demand_elements<check_reduced_type(from, type, A::sharding()).rule,
+                                typename A::value_type>());
   static_assert(demand_out<mesh, Out>());
   static constexpr Terms terms = parse(E.view());
   static constexpr Shardings operands{A::sharding()};

@@ -52,7 +52,7 @@ inline TensorCore reduce_window(Reduction reduction, bool mean, const WindowList
   }
   return run_operator(key, {&x}, site, extras, [&](const PlanOptions& options) {
     require_windowed(x, out, site);
-    require_elements(check_reduce_type(reduction, mean, x.type()), x.type(), site);
+    require_elements(check_reduce_type(reduction, mean, x.type()), site);
     return plan_reduce_window(reduction, windows, x.desc(), out, mesh.shape(), mesh.process(),
                               options);
   });
@@ -89,7 +89,7 @@ inline TensorCore select_and_scatter(bool greatest, const WindowSettings& s, con
   return run_operator(key, {&x, &source}, site, {}, [&](const PlanOptions& options) {
     require_windowed(x, out, site);
     require_windowed(source, out, site);
-    require_elements(check_reduce_type(Reduction::max, false, x.type()), x.type(), site);
+    require_elements(check_reduce_type(Reduction::max, false, x.type()), site);
     return plan_select_and_scatter(greatest, windows, x.desc(), source.desc(), out, mesh.shape(),
                                    mesh.process(), options);
   });
@@ -130,10 +130,10 @@ template <class Out, class A> struct WindowCall {
   using result = Result<typename A::value_type, mesh, WindowCall>;
 };
 template <class Kind, class A>
-inline constexpr bool window_kind =
-    demand_elements<check_reduce_type(Kind::reduction, std::is_same_v<Kind, Mean>,
-                                      dtype_of<typename A::value_type>),
-                    typename A::value_type>();
+inline constexpr bool window_kind = demand_elements<
+    check_reduce_type(Kind::reduction, std::is_same_v<Kind, Mean>, dtype_of<typename A::value_type>)
+        .rule,
+    typename A::value_type>();
 }  // namespace detail
 
 /// Returns what lies under each window of x, reduced by Kind (Sum, Product, Mean, Max, Min; of bool

@@ -63,7 +63,7 @@ inline TensorCore scan(const Terms& terms, char along, Reduction reduction, Scan
     require(check_scan(terms, along, reduction, {x.sharding()}, out), terms, mesh, site);
     require_sharding(out, mesh, site);
     require_defined(reduction, x, site);
-    require_elements(check_reduced_type(x.type(), type, x.sharding()), x.type(), site);
+    require_elements(check_reduced_type(x.type(), type, x.sharding()), site);
     return plan_scan_as(type, terms.operands[0], terms.operands[0].find(along), reduction, scan,
                         x.desc(), out, mesh.shape(), mesh.process(), options);
   });
@@ -105,7 +105,7 @@ inline std::vector<TensorCore> sort(const Terms& terms, char along, const SortTa
     for (const TensorCore* operand : operands) shardings.push_back(operand->sharding());
     require(check_sort(terms, along, shardings, out), terms, mesh, site);
     require_extents(terms, descs_of(operands), false, mesh, site);
-    require_elements(check_sort_type(operands[0]->type()), operands[0]->type(), site);
+    require_elements(check_sort_type(operands[0]->type()), site);
     require_sharding(out, mesh, site);
     const int d = terms.result.find(along);
     if (task.kind == OperatorKind::top_k) require_first(task.limit, *operands[0], d, site);

@@ -38,7 +38,7 @@ template <class Kind, class U> consteval bool demand_scatter() {
   if constexpr (Kind::reduction == Reduction::none)
     return true;
   else
-    return demand_elements<check_reduce_type(Kind::reduction, false, dtype_of<U>), U>();
+    return demand_elements<check_reduce_type(Kind::reduction, false, dtype_of<U>).rule, U>();
 }
 
 /// A: the operand (perhaps), the indices, the updates.

@@ -33,7 +33,7 @@ namespace detail {
 template <Equation Labels, char Along, class Out, bool Few, class A, class... B> struct SortCall {
   using mesh = typename CommonMesh<A, B...>::type;
   using key = typename A::value_type;
-  static_assert(demand_elements<check_sort_type(dtype_of<key>), key>());
+  static_assert(demand_elements<check_sort_type(dtype_of<key>).rule, key>());
   static consteval bool said() {
     static_assert(
         sizeof...(B) < 7,

@@ -78,7 +78,7 @@ using Result = ShardedTensor<T, M, spec_of<M, Provider>>;
 template <Equation E, class Out, TypedTensor... A> struct EinsumCall {
   using mesh = typename CommonMesh<TensorFacts<A>...>::type;
   using type = typename CommonType<TensorFacts<A>...>::type;
-  static_assert(demand_elements<check_product_type(dtype_of<type>), type>());
+  static_assert(demand_elements<check_product_type(dtype_of<type>).rule, type>());
   static_assert(demand_out<mesh, Out>());
   static constexpr Terms terms = parse(E.view());
   static constexpr Shardings operands{TensorFacts<A>::sharding()...};

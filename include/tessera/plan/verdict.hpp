@@ -8,44 +8,14 @@
 ///
 /// Laws: a plan is made only for operators whose verdict is Rule::ok; the same function serves
 /// types and run time.
-#include <cstdint>
 #include <string>
 
 #include <tessera/base/linearity.hpp>
+#include <tessera/base/verdict.hpp>
 #include <tessera/plan/deduce.hpp>
 #include <tessera/plan/einsum.hpp>
 
 namespace tessera {
-
-enum class Rule : std::uint8_t {
-  ok,
-  equation_readable,     ///< letters, commas, one arrow
-  operand_count,         ///< the equation speaks of as many tensors as are given
-  rank_matches,          ///< as many labels as dimensions
-  label_once,            ///< no label twice in one tensor
-  result_label_known,    ///< every label of the result is some operand's
-  label_kept,            ///< an elementwise operator sums nothing away
-  finished,              ///< a partial value is not used as a value
-  one_unfinished,        ///< a product takes one partial operand at most
-  open_axis_contracted,  ///< an axis left open splits something that is reduced
-  reduction_alike,       ///< partial values are combined by one kind of reduction
-  extents_agree,         ///< a label has one extent
-  along_known,           ///< a scan runs along a letter of its operand
-  convolution_letters,   ///< letters of a convolution are a batch, two features, spatial ones
-  indices_match,         ///< as many tensors of indices as letters are indexed
-  index_letter_kept,     ///< letters of the indices are the result's (a scatter's: the updates')
-};
-
-struct Verdict {
-  Rule rule = Rule::ok;
-  int operand = -1;  ///< the operand concerned; the number of operands stands for the result
-  char label = 0;
-  int axis = -1;
-  Index left = 0;  ///< the two facts that disagree, where they are numbers
-  Index right = 0;
-  constexpr bool ok() const { return rule == Rule::ok; }
-  constexpr bool operator==(const Verdict&) const = default;
-};
 
 namespace detail {
 /// Checks what every operator with an equation has in common; `diagonals`: letters may repeat
@@ -245,202 +215,11 @@ constexpr Verdict check_extras(const Terms& all, const TensorDescs& factors,
   return {};
 }
 
-/// Returns the rule that was broken and the way out, without the facts: what a type's message says
-/// too.
-constexpr std::string_view sentence(Rule rule) {
-  switch (rule) {
-    case Rule::ok:
-      return "the operator is legal";
-    case Rule::equation_readable:
-      return "the equation cannot be read; write one letter a dimension, commas between operands "
-             "and one arrow, as in \"ik,kj->ij\"";
-    case Rule::operand_count:
-      return "the equation speaks of another number of tensors than it is given; write one group "
-             "of letters for each operand";
-    case Rule::rank_matches:
-      return "the equation gives a tensor another number of dimensions than it has; write one "
-             "letter for each dimension";
-    case Rule::label_once:
-      return "a letter stands twice in one tensor; only the operands of an einsum or a sum have "
-             "diagonals; rename one of them";
-    case Rule::result_label_known:
-      return "the result has a letter that no operand has; take it from an operand, or drop it";
-    case Rule::label_kept:
-      return "an elementwise operator or transpose drops a dimension; use reduce to sum it away, "
-             "or keep its letter in the result";
-    case Rule::finished:
-      return "an unfinished partial value is used as a value; only linear operators act on "
-             "Unreduced<Sum>, multiplicative ones on Unreduced<Product> and monotone ones on "
-             "Unreduced<Max> or <Min>; reshard it to a finished spec first";
-    case Rule::one_unfinished:
-      return "both operands of a product are unfinished sums; a product is linear in one of them "
-             "at a time; reshard one to a finished spec first";
-    case Rule::open_axis_contracted:
-      return "the result is to stay Unreduced over an axis that splits nothing that is reduced; "
-             "name an axis of a reduced dimension, or ask for a finished result";
-    case Rule::reduction_alike:
-      return "partial values of one kind meet a reduction of another; finish them first, or use "
-             "the same kind";
-    case Rule::extents_agree:
-      return "one letter stands for dimensions of different extent; make the extents equal";
-    case Rule::along_known:
-      return "it is to run along a letter that its operand does not have; write the letters of the "
-             "operand, and one of them";
-    case Rule::convolution_letters:
-      return "a convolution has a batch in input and result, an input feature in input and kernel, "
-             "an output feature in kernel and result, and one to three spatial letters in all "
-             "three; write them as in \"bhwi,hwio->bhwo\"";
-    case Rule::indices_match:
-      return "a take has one tensor of indices for each letter of its table that the result drops, "
-             "a scatter for each letter of its result that the updates lack, and there are one to "
-             "six of them; write as many groups of letters between table and result, or updates";
-    case Rule::index_letter_kept:
-      return "a letter of the indices is missing in the result of a take, or in the updates of a "
-             "scatter; indices are not summed away; keep the letter";
-  }
-  return "";
-}
-
 /// Returns the sentence with its facts, for errors at run time.
 inline std::string explain(const Verdict& v, const Terms& terms, const AxisNames& names) {
-  std::string text = "\"" + to_text(terms) + "\": " + std::string(sentence(v.rule));
-  std::string facts;
-  const auto fact = [&](const std::string& f) { facts += (facts.empty() ? "" : ", ") + f; };
-  if (v.operand >= 0)
-    fact(v.operand < terms.operands.size() ? "operand " + std::to_string(v.operand + 1)
-                                           : std::string("the result"));
-  if (v.label != 0) fact(std::string("letter ") + v.label);
-  if (v.axis >= 0 && v.axis < names.size()) fact("axis " + std::string(names[v.axis]));
-  if (v.rule == Rule::extents_agree || v.rule == Rule::rank_matches ||
-      v.rule == Rule::operand_count || v.rule == Rule::indices_match)
-    fact(std::to_string(v.left) + " against " + std::to_string(v.right));
-  return facts.empty() ? text : text + " (" + facts + ")";
+  FactNames facts{.operands = terms.operands.size()};
+  if (v.axis >= 0 && v.axis < names.size()) facts.axis = names[v.axis];
+  return "\"" + to_text(terms) + "\": " + explain(v, facts);
 }
-
-namespace detail {
-/// Instantiated only for a call that breaks a rule; the assertion is the message, the arguments are
-/// the facts.
-template <class...> inline constexpr bool broken = false;
-template <Rule R, class... Facts> struct InvalidOperator;
-template <class... Facts> struct InvalidOperator<Rule::equation_readable, Facts...> {
-  static consteval bool said() {
-    static_assert(broken<Facts...>,
-                  "[tessera] the equation cannot be read; write one letter a dimension, commas "
-                  "between operands and one arrow, as in \"ik,kj->ij\"");
-    return true;
-  }
-};
-template <class... Facts> struct InvalidOperator<Rule::operand_count, Facts...> {
-  static consteval bool said() {
-    static_assert(broken<Facts...>,
-                  "[tessera] the equation speaks of another number of tensors than it is given; "
-                  "write one group of letters for each operand");
-    return true;
-  }
-};
-template <class... Facts> struct InvalidOperator<Rule::rank_matches, Facts...> {
-  static consteval bool said() {
-    static_assert(broken<Facts...>,
-                  "[tessera] the equation gives a tensor another number of dimensions than it has; "
-                  "write one letter for each dimension");
-    return true;
-  }
-};
-template <class... Facts> struct InvalidOperator<Rule::label_once, Facts...> {
-  static consteval bool said() {
-    static_assert(
-        broken<Facts...>,
-        "[tessera] a letter stands twice in one tensor; only the operands of an einsum or a "
-        "sum have diagonals; rename one of them");
-    return true;
-  }
-};
-template <class... Facts> struct InvalidOperator<Rule::result_label_known, Facts...> {
-  static consteval bool said() {
-    static_assert(sizeof...(Facts) > 99,
-                  "[tessera] the result has a letter that no operand has; take it from an operand, "
-                  "or drop it");
-    return true;
-  }
-};
-template <class... Facts> struct InvalidOperator<Rule::label_kept, Facts...> {
-  static consteval bool said() {
-    static_assert(broken<Facts...>,
-                  "[tessera] an elementwise operator or transpose drops a dimension; use reduce to "
-                  "sum it away, or keep its letter in the result");
-    return true;
-  }
-};
-template <class... Facts> struct InvalidOperator<Rule::finished, Facts...> {
-  static consteval bool said() {
-    static_assert(broken<Facts...>,
-                  "[tessera] an unfinished partial value is used as a value; only linear operators "
-                  "act on Unreduced<Sum>, multiplicative ones on Unreduced<Product> and monotone "
-                  "ones on Unreduced<Max> or <Min>; reshard it to a finished spec first");
-    return true;
-  }
-};
-template <class... Facts> struct InvalidOperator<Rule::one_unfinished, Facts...> {
-  static consteval bool said() {
-    static_assert(
-        broken<Facts...>,
-        "[tessera] both operands of a product are unfinished sums; a product is linear in "
-        "one of them at a time; reshard one to a finished spec first");
-    return true;
-  }
-};
-template <class... Facts> struct InvalidOperator<Rule::open_axis_contracted, Facts...> {
-  static consteval bool said() {
-    static_assert(broken<Facts...>,
-                  "[tessera] the result is to stay Unreduced over an axis that splits nothing that "
-                  "is reduced; name an axis of a reduced dimension, or ask for a finished result");
-    return true;
-  }
-};
-template <class... Facts> struct InvalidOperator<Rule::along_known, Facts...> {
-  static consteval bool said() {
-    static_assert(broken<Facts...>,
-                  "[tessera] it is to run along a letter that its operand does not have; write the "
-                  "letters of the operand, and one of them: cumsum<\"bij\", 'j'>(x)");
-    return true;
-  }
-};
-template <class... Facts> struct InvalidOperator<Rule::convolution_letters, Facts...> {
-  static consteval bool said() {
-    static_assert(broken<Facts...>,
-                  "[tessera] a convolution has a batch in input and result, an input feature in "
-                  "input and kernel, an output feature in kernel and result, and one to three "
-                  "spatial letters in all three; write them as in \"bhwi,hwio->bhwo\"");
-    return true;
-  }
-};
-template <class... Facts> struct InvalidOperator<Rule::indices_match, Facts...> {
-  static consteval bool said() {
-    static_assert(
-        broken<Facts...>,
-        "[tessera] a take has one tensor of indices for each letter of its table that the "
-        "result drops, a scatter for each letter of its result that the updates lack, and "
-        "there are one to six of them; write as many groups of letters between table and "
-        "result, or updates");
-    return true;
-  }
-};
-template <class... Facts> struct InvalidOperator<Rule::index_letter_kept, Facts...> {
-  static consteval bool said() {
-    static_assert(broken<Facts...>,
-                  "[tessera] a letter of the indices is missing in the result of a take, or in the "
-                  "updates of a scatter; indices are not summed away; keep the letter");
-    return true;
-  }
-};
-template <class... Facts> struct InvalidOperator<Rule::reduction_alike, Facts...> {
-  static consteval bool said() {
-    static_assert(broken<Facts...>,
-                  "[tessera] partial values of one kind meet a reduction of another; finish them "
-                  "first, or use the same kind");
-    return true;
-  }
-};
-}  // namespace detail
 
 }  // namespace tessera

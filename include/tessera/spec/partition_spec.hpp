@@ -171,52 +171,10 @@ using spec_of = typename detail::SpecOf<
     std::make_index_sequence<static_cast<std::size_t>(Provider::value.partial.size())>>::type;
 
 namespace detail {
-template <class...> inline constexpr bool never = false;
-
-/// Instantiated only for a spec that breaks a rule; the assertion is the message, the arguments are
-/// the facts.
-template <SpecRule Rule, class Spec, class OnMesh> struct InvalidSpec;
-template <class Spec, class OnMesh> struct InvalidSpec<SpecRule::axis_in_mesh, Spec, OnMesh> {
-  static consteval bool said() {
-    static_assert(never<Spec>,
-                  "[tessera] the PartitionSpec names an axis that its Mesh does not have; a "
-                  "dimension is split "
-                  "over axes of the mesh; check the spelling, or add the axis to the mesh");
-    return true;
-  }
-};
-template <class Spec, class OnMesh> struct InvalidSpec<SpecRule::axis_used_once, Spec, OnMesh> {
-  static consteval bool said() {
-    static_assert(never<Spec>,
-                  "[tessera] the PartitionSpec uses a mesh axis twice; an axis splits at most one "
-                  "dimension; replace one use by _");
-    return true;
-  }
-};
-template <class Spec, class OnMesh>
-struct InvalidSpec<SpecRule::partial_axis_used_once, Spec, OnMesh> {
-  static consteval bool said() {
-    static_assert(never<Spec>,
-                  "[tessera] the PartitionSpec is Unreduced over an axis that also splits a "
-                  "dimension; an axis does one or the other; drop it from one of them");
-    return true;
-  }
-};
-template <class Spec, class OnMesh> struct InvalidSpec<SpecRule::reduction_named, Spec, OnMesh> {
-  static consteval bool said() {
-    static_assert(never<Spec>,
-                  "[tessera] Unreduced names no reduction; write Unreduced<Sum, axis>, or "
-                  "Product, Max, Min, Any or All in place of Sum");
-    return true;
-  }
-};
-
-template <class M, class S> constexpr SpecVerdict check_spec() {
-  return check(lower<M, S>(), M::rank);
-}
+template <class M, class S> constexpr Verdict check_spec() { return check(lower<M, S>(), M::rank); }
 template <class M, class S> consteval bool demand_spec() {
-  constexpr SpecVerdict verdict = check_spec<M, S>();
-  if constexpr (!verdict.ok()) return InvalidSpec<verdict.rule, S, M>::said();
+  constexpr Verdict verdict = check_spec<M, S>();
+  if constexpr (!verdict.ok()) return InvalidOperator<verdict.rule, S, M>::said();
   return true;
 }
 }  // namespace detail

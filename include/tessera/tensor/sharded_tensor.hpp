@@ -29,11 +29,9 @@ template <class T, class M, class S> class ShardedTensor {
           std::is_same_v<spec_of<M, detail::Lower<M, S>>, S>,
           "[tessera] this PartitionSpec is not in its canonical form; write P<...> in place "
           "of PartitionSpec<...>, so that equal shardings are one type");
-      static_assert(
-          tessera::defined(lower<M, S>().reduction, dtype_of<typename detail::ElementsOf<T>::type>),
-          "[tessera] the spec is Unreduced by a kind that its elements do not have; numbers "
-          "have Sum and Product, ordered ones Max and Min, bool Any and All; name one of "
-          "these");
+      if constexpr (!tessera::defined(lower<M, S>().reduction,
+                                      dtype_of<typename detail::ElementsOf<T>::type>))
+        return detail::InvalidOperator<Rule::reduction_defined, S, T>::said();
     }
     return true;
   }

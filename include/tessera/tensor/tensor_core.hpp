@@ -160,13 +160,8 @@ class TensorCore {
         throw ShapeError("dimension " + std::to_string(d) + " has extent " +
                              std::to_string(desc.extents[d]) + "; extents are not negative",
                          where);
-    const SpecVerdict verdict = check(desc, mesh.shape().rank());
-    if (!verdict.ok())
-      throw ShardingError((verdict.rule == SpecRule::reduction_defined
-                               ? "a tensor of " + std::string(name_of(desc.type)) + " with "
-                               : std::string()) +
-                              explain(verdict, desc.sharding, mesh.names()),
-                          where);
+    if (const Verdict verdict = check(desc, mesh.shape().rank()); !verdict.ok())
+      throw_broken(verdict.rule, explain(verdict, desc.sharding, mesh.names()), where);
   }
 
  private:

@@ -91,7 +91,7 @@ inline TensorCore halo_adjoint(const HaloBlock& block, CallSite site) {
   PlanKey key(OperatorKind::halo_adjoint);
   add_halo(key, block.core.desc(), block.halo);
   return run_operator(key, {&block.core}, site, {}, [&](const PlanOptions& options) {
-    require_elements(check_product_type(block.core.type()), block.core.type(), site);
+    require_elements(check_product_type(block.core.type()), site);
     return plan_halo_adjoint(block.core.desc(), block.halo, mesh.shape(), mesh.process(), options);
   });
 }
@@ -119,7 +119,7 @@ const Prepared& prepare_exchange(const Blocks& blocks, bool adjoint, CallSite si
     Comparison comparison(operands, key, site);
     const Prepared& prepared = prepare(mesh, key, [&] {
       require_alike(descs, site);
-      if (adjoint) require_elements(check_product_type(descs[0].type), descs[0].type, site);
+      if (adjoint) require_elements(check_product_type(descs[0].type), site);
       const Plan plan = plan_halo_of(descs, halos, adjoint, {Corners::cheaper, true}, mesh.shape(),
                                      mesh.process(), options);
       require_contract(plan, options.contract, mesh, site);

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// The rules that operators check before anything is planned, as values: which there are, what a
+/// message says of each, and what the run time throws. The rules stand in base/rule_table.hpp;
+/// base/verdict.hpp has the verdicts that name them.
+///
+///     sentence(Rule::dimension_once) == "a dimension is named twice; name each once"
+///     kind_of(Rule::dimension_once) == ErrorKind::shape
+///
+/// Laws: the message of a type that breaks a rule is "[tessera] " and the rule's sentence; that of
+/// an exception has the same sentence, and the facts. A rule's name says what is so when it is
+/// kept.
+#include <cstdint>
+#include <string_view>
+
+namespace tessera {
+
+enum class Rule : std::uint8_t {
+#define TESSERA_RULE(name, kind, facts, sentence) name,
+#include <tessera/base/rule_table.hpp>
+};
+
+/// Which exception (base/error.hpp) the run time throws.
+enum class ErrorKind : std::uint8_t { shape, sharding, usage };
+
+namespace detail {
+struct RuleRow {
+  ErrorKind kind;
+  std::string_view facts;  ///< how an exception shows them
+  std::string_view sentence;
+};
+inline constexpr RuleRow rule_rows[] = {
+#define TESSERA_RULE(name, kind, facts, sentence) {ErrorKind::kind, facts, sentence},
+#include <tessera/base/rule_table.hpp>
+};
+constexpr const RuleRow& row_of(Rule rule) { return rule_rows[static_cast<int>(rule)]; }
+
+template <class...> inline constexpr bool never = false;
+
+/// Instantiated only for a call that breaks a rule; the assertion is the message, the arguments are
+/// the facts. A specialization for each rule, where its row stands: that is the line that compilers
+/// show. The assertion stands in a function, so that it is an error once for each call.
+template <Rule R, class... Facts> struct InvalidOperator;
+#define TESSERA_RULE(name, kind, facts, sentence)                          \
+  template <class... Facts> struct InvalidOperator<Rule::name, Facts...> { \
+    static consteval bool said() {                                         \
+      static_assert(never<Facts...>, "[tessera] " sentence);               \
+      return true;                                                         \
+    }                                                                      \
+  };
+#include <tessera/base/rule_table.hpp>
+}  // namespace detail
+
+/// Returns what is wrong, the rule and the way out.
+constexpr std::string_view sentence(Rule rule) { return detail::row_of(rule).sentence; }
+/// Returns what the run time throws for the rule.
+constexpr ErrorKind kind_of(Rule rule) { return detail::row_of(rule).kind; }
+
+}  // namespace tessera

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+/// @file
+/// The rules of all operators, a row a rule: its name, the kind of error that the run time throws
+/// for it, its facts and its sentence. It is included wherever something is made of every row
+/// (base/rule.hpp), after TESSERA_RULE is defined; so it has no #pragma once, and undefines it.
+///
+///     enum class Rule {
+///     #define TESSERA_RULE(name, kind, facts, sentence) name,
+///     #include <tessera/base/rule_table.hpp>
+///     };
+///
+/// A sentence says what is wrong, the rule and the way out. A type's message is the sentence alone,
+/// with the facts as template arguments; an exception shows the facts in it, where it has places
+/// for them as {left}, or behind it in parentheses (base/verdict.hpp).
+#ifndef TESSERA_RULE
+#define TESSERA_RULE(name, kind, facts, sentence)
+#endif
+
+TESSERA_RULE(ok, usage, "", "no rule is broken")
+
+// ---- shardings on a mesh: spec/verdict.hpp
+
+TESSERA_RULE(axis_in_mesh, sharding, "dimension {dim} of {first}, on a mesh of {second} axes",
+             "the PartitionSpec names an axis that its Mesh does not have; a dimension is split "
+             "over axes of the mesh; check the spelling, or add the axis to the mesh")
+TESSERA_RULE(axis_used_once, sharding, "dimension {dim} of {first}",
+             "the PartitionSpec uses a mesh axis twice; an axis splits at most one dimension; "
+             "replace one use by _")
+TESSERA_RULE(partial_axis_used_once, sharding, "{first}",
+             "the PartitionSpec is Unreduced over an axis that also splits a dimension; an axis "
+             "does one or the other; drop it from one of them")
+TESSERA_RULE(reduction_named, sharding, "",
+             "Unreduced names no reduction; write Unreduced<Sum, axis>, or Product, Max, Min, Any "
+             "or All in place of Sum")
+TESSERA_RULE(reduction_defined, sharding, "{first}",
+             "the spec is Unreduced by a kind that its elements do not have; numbers have Sum and "
+             "Product, ordered ones Max and Min, bool Any and All; name one of these")
+
+// ---- letters and shardings: plan/verdict.hpp, row_verdict.hpp, indexed_verdict.hpp
+
+TESSERA_RULE(equation_readable, sharding, "",
+             "the equation cannot be read; write one letter a dimension, commas between operands "
+             "and one arrow, as in \"ik,kj->ij\"")
+TESSERA_RULE(operand_count, sharding, "{left} against {right}",
+             "the equation speaks of another number of tensors than it is given; write one group "
+             "of letters for each operand")
+TESSERA_RULE(rank_matches, shape, "{left} against {right}",
+             "the equation gives a tensor another number of dimensions than it has; write one "
+             "letter for each dimension")
+TESSERA_RULE(label_once, sharding, "",
+             "a letter stands twice in one tensor; only the operands of an einsum or a sum have "
+             "diagonals; rename one of them")
+TESSERA_RULE(result_label_known, sharding, "",
+             "the result has a letter that no operand has; take it from an operand, or drop it")
+TESSERA_RULE(label_kept, sharding, "",
+             "an elementwise operator or transpose drops a dimension; use reduce to sum it away, "
+             "or keep its letter in the result")
+TESSERA_RULE(finished, sharding, "",
+             "an unfinished partial value is used as a value; only linear operators act on "
+             "Unreduced<Sum>, multiplicative ones on Unreduced<Product> and monotone ones on "
+             "Unreduced<Max> or <Min>; reshard it to a finished spec first")
+TESSERA_RULE(one_unfinished, sharding, "",
+             "both operands of a product are unfinished sums; a product is linear in one of them "
+             "at a time; reshard one to a finished spec first")
+TESSERA_RULE(open_axis_contracted, sharding, "",
+             "the result is to stay Unreduced over an axis that splits nothing that is reduced; "
+             "name an axis of a reduced dimension, or ask for a finished result")
+TESSERA_RULE(reduction_alike, sharding, "",
+             "partial values of one kind meet a reduction of another; finish them first, or use "
+             "the same kind")
+TESSERA_RULE(extents_agree, shape, "{left} against {right}",
+             "one letter stands for dimensions of different extent; make the extents equal")
+TESSERA_RULE(along_known, sharding, "",
+             "it is to run along a letter that its operand does not have; write the letters of the "
+             "operand, and one of them, as in cumsum<\"bij\", 'j'>(x)")
+TESSERA_RULE(convolution_letters, sharding, "",
+             "a convolution has a batch in input and result, an input feature in input and kernel, "
+             "an output feature in kernel and result, and one to three spatial letters in all "
+             "three; write them as in \"bhwi,hwio->bhwo\"")
+TESSERA_RULE(indices_match, sharding, "{left} against {right}",
+             "a take has one tensor of indices for each letter of its table that the result drops, "
+             "a scatter for each letter of its result that the updates lack, and there are one to "
+             "six of them; write as many groups of letters between table and result, or updates")
+TESSERA_RULE(index_letter_kept, sharding, "",
+             "a letter of the indices is missing in the result of a take, or in the updates of a "
+             "scatter; indices are not summed away; keep the letter")
+
+// ---- elements: plan/type_rules.hpp
+
+TESSERA_RULE(products_of_numbers, usage, "",
+             "truth values have no products and sums; cast them to a number first, or use "
+             "logical_and with reduce<Any> or reduce<All>")
+TESSERA_RULE(sums_of_numbers, usage, "",
+             "truth values have no sum and no product; cast them to an integer to count them, or "
+             "use reduce<Any> or reduce<All>")
+TESSERA_RULE(means_of_floats, usage, "",
+             "the mean of integers is not an integer; convert to float or double with cast first")
+TESSERA_RULE(extremes_of_ordered, usage, "",
+             "complex numbers have no largest and no smallest; take abs(x), real(x) or imag(x) "
+             "first")
+TESSERA_RULE(extremes_of_numbers, usage, "",
+             "truth values are reduced by reduce<Any> and reduce<All>, not by their size; use one "
+             "of these")
+TESSERA_RULE(any_and_all_of_truths, usage, "",
+             "numbers are not true or false; compare them first, as in not_equal(x, 0)")
+TESSERA_RULE(wide_sums_of_finished, usage, "",
+             "the tensor is an unfinished sum of narrow integers, which wraps in their own type, "
+             "and sums of them are int64; reshard it to a finished spec first, cast it to int64 "
+             "before it is left open, or name its own type, as in reduce<As<Sum, std::int8_t>, "
+             "...>")
+TESSERA_RULE(sums_as_own_or_int64, usage, "",
+             "sums and products have the tensor's own element type, or of integers int64; name one "
+             "of these in As<...>, or cast the result")
+
+// ---- dimensions that are moved: plan/shape_verdict.hpp
+
+TESSERA_RULE(entry_each, shape, "{left} against {right}",
+             "the spec of the result has another number of entries than the result has "
+             "dimensions; write one entry for each dimension")
+TESSERA_RULE(ranks_alike, shape, "{left} against {right}",
+             "tensors that are put together have different numbers of dimensions; reshape one of "
+             "them first")
+TESSERA_RULE(dimension_known, shape, "dimension {dim} of {left}",
+             "a dimension is named that the tensor does not have; dimensions count from 0")
+TESSERA_RULE(dimension_once, shape, "dimension {dim} of {left}",
+             "a dimension is named twice; name each once")
+TESSERA_RULE(unfinished_alike, sharding, "",
+             "tensors that are put together are not unfinished alike; finish them first, or leave "
+             "all open over the same axes")
+TESSERA_RULE(open_operand, sharding, "",
+             "the result is to stay Unreduced where the operand is not; moving elements leaves "
+             "open what was open, and nothing else; ask for a finished result")
+
+#undef TESSERA_RULE

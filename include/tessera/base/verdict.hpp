@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// A verdict: the first rule that a call breaks, with the facts that break it, as numbers; and what
+/// an exception says of it. The functions that check are those of the rooms spec and plan.
+///
+///     const Verdict v{.rule = Rule::dimension_known, .operand = 0, .left = 2, .dim = 5};
+///     explain(v, {.operands = 1}) ==
+///         "a dimension is named that the tensor does not have; dimensions count from 0 "
+///         "(operand 1, dimension 5 of 2)";
+///
+/// Laws: a legal call has the verdict Verdict{}. Tests compare verdicts, types turn them into
+/// messages (detail::InvalidOperator), the run time into exceptions.
+#include <string>
+#include <string_view>
+
+#include <tessera/base/dtype.hpp>
+#include <tessera/base/error.hpp>
+#include <tessera/base/math.hpp>
+#include <tessera/base/rule.hpp>
+
+namespace tessera {
+
+struct Verdict {
+  Rule rule = Rule::ok;
+  int operand = -1;  ///< the operand concerned; the number of operands stands for the result
+  char label = 0;    ///< the letter
+  int axis = -1;     ///< the mesh axis
+  Index left = 0;    ///< the two facts that disagree, where they are numbers
+  Index right = 0;
+  int dim = -1;             ///< the dimension
+  DType type = DType::f16;  ///< the element type, where a rule of elements is broken
+  constexpr bool ok() const { return rule == Rule::ok; }
+  constexpr bool operator==(const Verdict&) const = default;
+};
+
+/// What the facts of a verdict are called where it was made.
+struct FactNames {
+  int operands = 0;       ///< how many there are
+  std::string axis = {};  ///< the name of the axis; none: it is not said
+  std::string dim = {};   ///< what the dimension is called, where that is not its number
+  std::string first = {}, second = {};  ///< what stands at {first} and {second} in a row
+};
+
+namespace detail {
+/// Returns `text` with facts at its places.
+inline std::string with_facts(std::string_view text, const Verdict& v, const FactNames& names) {
+  const auto fact = [&](std::string_view place) -> std::string {
+    if (place == "left") return std::to_string(v.left);
+    if (place == "right") return std::to_string(v.right);
+    if (place == "dim") return names.dim.empty() ? std::to_string(v.dim) : names.dim;
+    return place == "first" ? names.first : names.second;
+  };
+  std::string filled;
+  for (std::size_t open; (open = text.find('{')) != text.npos;) {
+    const std::size_t close = text.find('}', open);
+    filled += text.substr(0, open);
+    filled += fact(text.substr(open + 1, close - open - 1));
+    text.remove_prefix(close + 1);
+  }
+  return filled += text;
+}
+}  // namespace detail
+
+/// Returns the sentence of the rule that was broken with its facts, for errors at run time.
+inline std::string explain(const Verdict& v, const FactNames& names = {}) {
+  const detail::RuleRow& row = detail::row_of(v.rule);
+  std::string facts;
+  const auto add = [&facts](const std::string& fact) {
+    facts += (facts.empty() ? " (" : ", ") + fact;
+  };
+  if (v.operand >= 0)
+    add(v.operand < names.operands ? "operand " + std::to_string(v.operand + 1)
+                                   : std::string("the result"));
+  if (v.label != 0) add(std::string("letter ") + v.label);
+  if (v.axis >= 0 && !names.axis.empty()) add("axis " + names.axis);
+  if (!row.facts.empty()) add(detail::with_facts(row.facts, v, names));
+  return detail::with_facts(row.sentence, v, names) + (facts.empty() ? "" : facts + ")");
+}
+
+/// Throws what the run time throws for a broken rule. The text is explain()'s, with what the caller
+/// knows beside it.
+[[noreturn]] inline void throw_broken(Rule rule, const std::string& text, Where where = {}) {
+  switch (kind_of(rule)) {
+    case ErrorKind::shape:
+      throw ShapeError(text, where);
+    case ErrorKind::sharding:
+      throw ShardingError(text, where);
+    case ErrorKind::usage:
+      break;
+  }
+  throw UsageError(text, where);
+}
+
+}  // namespace tessera
