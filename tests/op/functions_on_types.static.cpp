@@ -14,7 +14,7 @@ constexpr std::string_view letters = " spxnyl";  // by Reduction: sum, product, 
 /// take T.
 template <class T, class F, int Operands> consteval bool kinds_are(std::string_view expected) {
   const auto verdict = [&]<class... A>(std::type_identity<A>...) {
-    if constexpr (detail::check_function<F, detail::Elements, A...>() != FunctionRule::ok) {
+    if constexpr (!detail::check_function<F, detail::Elements, A...>().ok()) {
       return expected == "-";
     } else {
       using R = typename detail::FunctionResult<F, detail::Elements, A...>::type;

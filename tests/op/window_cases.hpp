@@ -95,7 +95,7 @@ template <class T> class WindowCases {
       c.low[d] = (k[p.kernel_spatial[d]] - 1) / 2;
       c.high[d] = k[p.kernel_spatial[d]] - 1 - c.low[d];
     }
-    while (!check_convolution(c, p, x, k).ok())
+    while (!check_convolution(c, terms, x, k).ok())
       for (Index& high : c.high) ++high;  // until the window fits
     const ConvolveWindows shape = shape_of(c, p, k);
     const Extents y = convolved_extents(shape, p, x, k);

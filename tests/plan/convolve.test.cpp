@@ -55,8 +55,8 @@ struct Row {
 Plan plan_of(const Row& row, int process = 0, const PlanOptions& options = {}) {
   const Terms terms = parse(row.letters);
   REQUIRE(check_convolve(terms, {row.sx, row.sk}, row.out).ok());
-  const ConvolveVerdict verdict = check_convolution(row.settings, parts_of(terms), row.x, row.k);
-  REQUIRE_MESSAGE(verdict.ok(), row.name << ": " << explain(verdict, terms));
+  const Verdict verdict = check_convolution(row.settings, terms, row.x, row.k);
+  REQUIRE_MESSAGE(verdict.ok(), row.name << ": " << explain(verdict, terms, {}));
   return plan_convolve(terms, shape_of(row.settings, parts_of(terms), row.k),
                        {row.type, row.x, row.sx}, {row.type, row.k, row.sk}, row.out, row.mesh,
                        process, options);
@@ -315,7 +315,7 @@ TEST_CASE("base dilation needs the rows that it reads, and no more") {
 TEST_CASE("windows communicate no more than they must") {
   const auto windows = [](const WindowSettings& s, const TensorDesc& x, const Sharding& out,
                           const MeshShape& mesh) {
-    const WindowVerdict verdict = check_windows(s, x.extents);
+    const Verdict verdict = check_windows(s, x.extents);
     REQUIRE_MESSAGE(verdict.ok(), explain(verdict));
     return plan_reduce_window(Reduction::sum, windows_of(s, x.rank()), x, out, mesh);
   };

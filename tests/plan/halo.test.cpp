@@ -161,15 +161,15 @@ TEST_CASE("a deep halo trades messages for work that others do too") {
 
 TEST_CASE("a halo that cannot be is told with its numbers") {
   CHECK(check_halo({8, 8}, {{1, 1, Boundary::none}}) ==
-        HaloVerdict{HaloRule::rank_matches, -1, 1, 2});
+        Verdict{.rule = Rule::halo_width_each, .left = 1, .right = 2});
   CHECK(check_halo({8}, {{1, -2, Boundary::periodic}}) ==
-        HaloVerdict{HaloRule::not_negative, 0, 1, -2});
+        Verdict{.rule = Rule::halo_not_negative, .left = 1, .right = -2, .dim = 0});
   CHECK(check_halo({8}, {{8, 0, Boundary::reflected}}) ==
-        HaloVerdict{HaloRule::within_reflection, 0, 8, 7});
+        Verdict{.rule = Rule::halo_within_image, .left = 8, .right = 7, .dim = 0});
   CHECK(check_halo({8}, {{9, 0, Boundary::symmetric}}) ==
-        HaloVerdict{HaloRule::within_reflection, 0, 9, 8});
+        Verdict{.rule = Rule::halo_within_image, .left = 9, .right = 8, .dim = 0});
   CHECK(check_halo({8}, {{70, 0, Boundary::periodic}}).ok());
-  CHECK(explain(check_halo({8}, {{8, 0, Boundary::reflected}}), {8}) ==
+  CHECK(explain(check_halo({8}, {{8, 0, Boundary::reflected}}), Extents{8}) ==
         "the halo of dimension 0 is 8 wide, and the mirror image of 8 elements has 7; make the "
         "halo narrower, or the boundary periodic");
 }

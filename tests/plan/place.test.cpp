@@ -187,7 +187,7 @@ TEST_CASE("from boxes and to them: a sample of cuts") {
                             some_sharding(random, rank, mesh.rank())};
       const std::vector<Box> boxes =
           some_boxes(random, desc.extents, mesh.processes(), random.chance(40));
-      const BoxVerdict verdict = check_boxes(desc.extents, boxes, mesh.processes(), true);
+      const Verdict verdict = check_boxes(desc.extents, boxes, mesh.processes(), true);
       tally.add(verdict.ok() ? "" : explain(verdict, desc.extents, boxes));
       std::string text =
           wrong_plan(desc, mesh, [&](int p) { return plan_from_boxes(desc, boxes, mesh, p); });
@@ -229,15 +229,17 @@ TEST_CASE("verdicts on boxes name who collides, and the hole") {
   CHECK(rule({box(0, 4, 0, 3), box(0, 4, 3, 6)}).ok());
   CHECK(rule({box(0, 4, 0, 6), box(0, 4, 0, 6)}).ok());  // replicas
   CHECK(rule({box(0, 4, 0, 6), box(2, 2, 1, 1)}).ok());
-  CHECK(rule({box(0, 4, 0, 6)}).rule == BoxRule::one_a_process);
-  CHECK(rule({box(0, 4, 0, 6), Box{}}).rule == BoxRule::rank_matches);
-  CHECK(rule({box(0, 4, 0, 7), box(0, 0, 0, 0)}) ==
-        BoxVerdict{BoxRule::in_bounds, 0, -1, box(0, 4, 0, 7)});
-  CHECK(rule({box(0, 4, 0, 6), box(-1, 0, 0, 1)}).rule == BoxRule::in_bounds);
+  CHECK(rule({box(0, 4, 0, 6)}).rule == Rule::box_each_process);
+  CHECK(rule({box(0, 4, 0, 6), Box{}}).rule == Rule::box_rank_matches);
+  CHECK(rule({box(0, 4, 0, 7), box(0, 0, 0, 0)}) == Verdict{Rule::box_in_bounds, 0});
+  CHECK(rule({box(0, 4, 0, 6), box(-1, 0, 0, 1)}).rule == Rule::box_in_bounds);
   CHECK(rule({box(0, 4, 3, 6), box(0, 4, 0, 4)}) ==
-        BoxVerdict{BoxRule::disjoint, 0, 1, box(0, 4, 3, 4)});
-  CHECK(rule({box(0, 4, 0, 3), box(0, 3, 3, 6)}) ==
-        BoxVerdict{BoxRule::cover, -1, -1, box(3, 4, 3, 6)});
+        Verdict{.rule = Rule::boxes_disjoint, .left = 0, .right = 1});
+  const Boxes short_of{box(0, 4, 0, 3), box(0, 3, 3, 6)};
+  CHECK(rule(short_of) == Verdict{.rule = Rule::boxes_cover, .left = 21, .right = 24});
+  CHECK(explain(rule(short_of), extents, short_of) ==
+        "no process declares [3,4) x [3,6) of the tensor 4x6; together the boxes are the whole "
+        "tensor; extend one of them");
   const Boxes overlapping{box(0, 4, 3, 6), box(0, 4, 0, 4)};
   CHECK(explain(rule(overlapping), extents, overlapping) ==
         "process 0 declares [0,4) x [3,6) and process 1 declares [0,4) x [0,4), which share [0,4) "

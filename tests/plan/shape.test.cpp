@@ -498,15 +498,16 @@ TEST_CASE("verdicts") {
   CHECK(check_shape({x, x}, 2, {{}, {1}}).ok());
   CHECK(check_shape({open}, 2, open).ok());
   CHECK(check_shape({open}, 2, x).ok());
-  CHECK(check_shape({x}, 2, {{0}}).rule == ShapeRule::entry_each);
-  CHECK(check_shape({x, Sharding{{}}}, 2, x) == ShapeVerdict{ShapeRule::ranks_alike, 1, 2, 1});
-  CHECK(check_shape({x, open}, 2, x).rule == ShapeRule::unfinished_alike);
-  CHECK(check_shape({x}, 2, open).rule == ShapeRule::open_operand);
+  CHECK(check_shape({x}, 2, {{0}}).rule == Rule::entry_each);
+  CHECK(check_shape({x, Sharding{{}}}, 2, x) ==
+        Verdict{.rule = Rule::ranks_alike, .operand = 1, .left = 2, .right = 1});
+  CHECK(check_shape({x, open}, 2, x).rule == Rule::unfinished_alike);
+  CHECK(check_shape({x}, 2, open).rule == Rule::open_operand);
   CHECK(check_shape({open}, 2, open.with_partial(AxisSet{1}, Reduction::max)).rule ==
-        ShapeRule::open_operand);
+        Rule::open_operand);
   CHECK(check_dimensions({0, 1}, 2).ok());
-  CHECK(check_dimensions({0, 2}, 2).rule == ShapeRule::dimension_known);
-  CHECK(check_dimensions({-1}, 2).rule == ShapeRule::dimension_known);
-  CHECK(check_dimensions({1, 1}, 2).rule == ShapeRule::dimension_once);
+  CHECK(check_dimensions({0, 2}, 2).rule == Rule::dimension_known);
+  CHECK(check_dimensions({-1}, 2).rule == Rule::dimension_known);
+  CHECK(check_dimensions({1, 1}, 2).rule == Rule::dimension_once);
   CHECK(taken_sharding({Sharding{{}, {}}, x, Sharding{{1}, {}}}) == x);
 }

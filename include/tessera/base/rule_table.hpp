@@ -131,4 +131,101 @@ TESSERA_RULE(open_operand, sharding, "",
              "the result is to stay Unreduced where the operand is not; moving elements leaves "
              "open what was open, and nothing else; ask for a finished result")
 
+// ---- numbers of a convolution: plan/convolution.hpp
+
+TESSERA_RULE(convolution_entry_each, shape, "",
+             "a setting has {left} entries and there are {right} spatial dimensions; give one for "
+             "each, or none")
+TESSERA_RULE(convolution_positive, shape, "",
+             "a stride or dilation along {letter} is {left}; the least is 1, which does nothing")
+TESSERA_RULE(groups_positive, shape, "",
+             "there are {left} groups of features and {right} of the batch; the least is 1, and "
+             "only one of them may be more")
+TESSERA_RULE(channels_match, shape, "",
+             "the input has {left} features and the kernel, times the groups of features, {right}; "
+             "make them equal")
+TESSERA_RULE(groups_divide_out, shape, "",
+             "{left} output features cannot be cut into {right} groups; make the kernel's a "
+             "multiple of the groups")
+TESSERA_RULE(groups_divide_batch, shape, "",
+             "a batch of {left} cannot be cut into {right} groups; make it a multiple of the "
+             "groups")
+TESSERA_RULE(kernel_fits, shape, "",
+             "the window along {letter} spans {left} positions and the padded input has {right}; "
+             "pad more, or dilate less")
+TESSERA_RULE(kernel_not_empty, shape, "",
+             "the kernel along {letter} has no tap; give it an extent of at least 1")
+
+// ---- windows: plan/window_settings.hpp
+
+TESSERA_RULE(window_entry_each, shape, "",
+             "a setting of the window has {left} entries and the tensor {right} dimensions; give "
+             "one for each dimension (only the size has to be given)")
+TESSERA_RULE(window_positive, shape, "",
+             "a size, stride or dilation of the window in dimension {dim} is {left}; the least is "
+             "1")
+TESSERA_RULE(window_fits, shape, "",
+             "the window in dimension {dim} spans {left} positions and the padded tensor has "
+             "{right}; pad more, or take a smaller window")
+
+// ---- halos: plan/halo.hpp
+
+TESSERA_RULE(halo_width_each, shape, "",
+             "there are widths for {left} dimensions and the tensor has {right}; give one HaloDim "
+             "for each")
+TESSERA_RULE(halo_not_negative, shape, "",
+             "the halo of dimension {dim} is {left} low and {right} high; widths are 0 or more; to "
+             "leave elements away take a slice")
+TESSERA_RULE(halo_within_image, shape, "",
+             "the halo of dimension {dim} is {left} wide, and the mirror image of {first} elements "
+             "has {right}; make the halo narrower, or the boundary periodic")
+
+// ---- boxes: plan/check_boxes.hpp
+
+TESSERA_RULE(box_each_process, shape, "",
+             "{left} boxes are declared for {right} processes; declare one for each process, in "
+             "order")
+TESSERA_RULE(box_rank_matches, shape, "",
+             "{first}, which has {left} dimensions, of a tensor {second}, which has {right}; give "
+             "one interval for each dimension")
+TESSERA_RULE(box_in_bounds, shape, "",
+             "{first} of a tensor {second}; boxes are half-open intervals lo <= hi within it")
+TESSERA_RULE(boxes_disjoint, shape, "",
+             "{first} and {second}; boxes are disjoint, or equal where processes have the same "
+             "data; shrink one of them")
+TESSERA_RULE(boxes_cover, shape, "",
+             "no process declares {first} of the tensor {second}; together the boxes are the whole "
+             "tensor; extend one of them")
+
+// ---- functions on elements: op/function_check.hpp
+
+TESSERA_RULE(types_alike, usage, "",
+             "the operands have different element types; elementwise functions do not convert; "
+             "cast one of them, as in cast<double>(x)")
+TESSERA_RULE(condition_of_truths, usage, "",
+             "the condition is not of bool; a choice needs one; compare first, as in "
+             "not_equal(x, 0)")
+TESSERA_RULE(function_of_reals, usage, "",
+             "this function is for real numbers and its operand is not real; cast<float>(x) or "
+             "cast<double>(x) first")
+TESSERA_RULE(function_of_numbers, usage, "",
+             "this function is for numbers and its operand is bool; cast<std::int32_t>(x) first, "
+             "or use logical_and, logical_or, logical_not")
+TESSERA_RULE(function_of_ordered, usage, "",
+             "this function is for numbers that have an order, and complex ones have none; take "
+             "real(x), imag(x) or abs(x) first")
+TESSERA_RULE(function_of_truths, usage, "",
+             "logic is for bool; compare first, as in not_equal(x, 0)")
+TESSERA_RULE(function_of_integers, usage, "",
+             "this function is for integers; cast<std::int32_t>(x) first")
+TESSERA_RULE(function_of_complex, usage, "",
+             "this function is for complex numbers; cast<complex<float>>(x) first")
+TESSERA_RULE(function_defined, usage, "",
+             "the function cannot be called with these elements; its operator() is const and takes "
+             "one argument for each operand, of the operand's element type or one that it converts "
+             "to")
+TESSERA_RULE(function_makes_element, usage, "",
+             "the function of a map returns a type that no tensor holds; return an element type, "
+             "such as float, double or std::int32_t")
+
 #undef TESSERA_RULE

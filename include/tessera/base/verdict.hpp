@@ -23,10 +23,11 @@ namespace tessera {
 
 struct Verdict {
   Rule rule = Rule::ok;
-  int operand = -1;  ///< the operand concerned; the number of operands stands for the result
-  char label = 0;    ///< the letter
-  int axis = -1;     ///< the mesh axis
-  Index left = 0;    ///< the two facts that disagree, where they are numbers
+  int operand =
+      -1;  ///< the operand, or process, concerned; the number of operands stands for the result
+  char label = 0;  ///< the letter
+  int axis = -1;   ///< the mesh axis
+  Index left = 0;  ///< the two facts that disagree, where they are numbers
   Index right = 0;
   int dim = -1;             ///< the dimension
   DType type = DType::f16;  ///< the element type, where a rule of elements is broken
@@ -36,9 +37,8 @@ struct Verdict {
 
 /// What the facts of a verdict are called where it was made.
 struct FactNames {
-  int operands = 0;       ///< how many there are
-  std::string axis = {};  ///< the name of the axis; none: it is not said
-  std::string dim = {};   ///< what the dimension is called, where that is not its number
+  int operands = 0;                     ///< how many there are
+  std::string axis = {};                ///< the name of the axis; none: it is not said
   std::string first = {}, second = {};  ///< what stands at {first} and {second} in a row
 };
 
@@ -48,7 +48,8 @@ inline std::string with_facts(std::string_view text, const Verdict& v, const Fac
   const auto fact = [&](std::string_view place) -> std::string {
     if (place == "left") return std::to_string(v.left);
     if (place == "right") return std::to_string(v.right);
-    if (place == "dim") return names.dim.empty() ? std::to_string(v.dim) : names.dim;
+    if (place == "letter") return std::string(1, v.label);
+    if (place == "dim") return std::to_string(v.dim);
     return place == "first" ? names.first : names.second;
   };
   std::string filled;
@@ -65,6 +66,8 @@ inline std::string with_facts(std::string_view text, const Verdict& v, const Fac
 /// Returns the sentence of the rule that was broken with its facts, for errors at run time.
 inline std::string explain(const Verdict& v, const FactNames& names = {}) {
   const detail::RuleRow& row = detail::row_of(v.rule);
+  if (row.sentence.find('{') != row.sentence.npos)
+    return detail::with_facts(row.sentence, v, names);
   std::string facts;
   const auto add = [&facts](const std::string& fact) {
     facts += (facts.empty() ? " (" : ", ") + fact;
@@ -75,7 +78,7 @@ inline std::string explain(const Verdict& v, const FactNames& names = {}) {
   if (v.label != 0) add(std::string("letter ") + v.label);
   if (v.axis >= 0 && !names.axis.empty()) add("axis " + names.axis);
   if (!row.facts.empty()) add(detail::with_facts(row.facts, v, names));
-  return detail::with_facts(row.sentence, v, names) + (facts.empty() ? "" : facts + ")");
+  return std::string(row.sentence) + (facts.empty() ? "" : facts + ")");
 }
 
 /// Throws what the run time throws for a broken rule. The text is explain()'s, with what the caller

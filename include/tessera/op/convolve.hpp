@@ -23,8 +23,10 @@ namespace detail {
 
 inline void require_convolution(const Convolution& c, const Terms& terms, const Extents& x,
                                 const Extents& k, const MeshCore& mesh, CallSite site) {
-  const ConvolveVerdict verdict = check_convolution(c, parts_of(terms), x, k);
-  if (!verdict.ok()) on_process(mesh, site, [&] { throw ShapeError(explain(verdict, terms)); });
+  const Verdict verdict = check_convolution(c, terms, x, k);
+  if (!verdict.ok())
+    on_process(mesh, site,
+               [&] { throw_broken(verdict.rule, explain(verdict, terms, mesh.names())); });
 }
 
 /// One convolution, of shapes that are known to be right.

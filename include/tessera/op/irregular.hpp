@@ -139,11 +139,11 @@ const Prepared& prepare_irregular(MeshCore& mesh, PlanKey& key, const TensorDesc
   key.add(first);
   key.add(second);
   return prepare(mesh, key, [&]() -> std::shared_ptr<const Plan> {
-    const BoxVerdict verdict =
-        check_boxes(desc.extents, *boxes, mesh.shape().processes(), partition);
+    const Verdict verdict = check_boxes(desc.extents, *boxes, mesh.shape().processes(), partition);
     if (!verdict.ok())
-      throw ShapeError(std::string(site.label) + ": " + explain(verdict, desc.extents, *boxes),
-                       site.where);
+      throw_broken(verdict.rule,
+                   std::string(site.label) + ": " + explain(verdict, desc.extents, *boxes),
+                   site.where);
     const auto whole = std::make_shared<PlanWithBoxes>(PlanWithBoxes{boxes, make(*boxes)});
     return {whole, &whole->plan};
   });

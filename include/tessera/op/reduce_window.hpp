@@ -22,10 +22,11 @@ namespace detail {
 
 inline void require_windows(const WindowSettings& s, const Extents& x, const MeshCore& mesh,
                             CallSite site) {
-  const WindowVerdict verdict = check_windows(s, x);
+  const Verdict verdict = check_windows(s, x);
   if (!verdict.ok())
     on_process(mesh, site, [&] {
-      throw ShapeError(std::string(site.label) + " of " + to_string(x) + ": " + explain(verdict));
+      throw_broken(verdict.rule,
+                   std::string(site.label) + " of " + to_string(x) + ": " + explain(verdict));
     });
 }
 /// What every operator with windows asks of an operand and its result.

@@ -17,12 +17,11 @@
 
 namespace tessera::detail {
 
-inline void require(const ShapeVerdict& verdict, int operands, CallSite site) {
-  if (verdict.ok()) return;
-  const std::string text = std::string(site.label) + ": " + explain(verdict, operands);
-  if (verdict.rule == ShapeRule::unfinished_alike || verdict.rule == ShapeRule::open_operand)
-    throw ShardingError(text, site.where);
-  throw ShapeError(text, site.where);
+inline void require(const Verdict& verdict, int operands, CallSite site) {
+  if (!verdict.ok())
+    throw_broken(verdict.rule,
+                 std::string(site.label) + ": " + explain(verdict, {.operands = operands}),
+                 site.where);
 }
 /// Throws ShapeError with a text of plan/shape_text.hpp, if there is one.
 inline void require_no(const std::string& text, CallSite site) {
@@ -64,7 +63,8 @@ inline void require_alike(const OperandList& operands, CallSite site) {
   for (int k = 1; k < operands.size(); ++k) {
     const TensorCore& y = *operands[k];
     if (y.rank() != x.rank())
-      require({ShapeRule::ranks_alike, k, x.rank(), y.rank()}, operands.size(), site);
+      require({.rule = Rule::ranks_alike, .operand = k, .left = x.rank(), .right = y.rank()},
+              operands.size(), site);
     if (y.type() != x.type())
       throw ShapeError(std::string(site.label) + ": operand 1 is of " +
                            std::string(name_of(x.type())) + " and operand " +

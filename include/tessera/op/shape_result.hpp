@@ -47,15 +47,15 @@ template <class First, class... Rest> struct CommonElement {
   using type = typename First::value_type;
 };
 
-template <ShapeRule Rule, int Which, class... Tensors> consteval bool demand_shape() {
-  if constexpr (Rule != ShapeRule::ok)
-    return InvalidShape<Rule, Operand<Which + 1>, Given<Tensors...>>::said();
+template <Rule R, int Which, class... Tensors> consteval bool demand_shape() {
+  if constexpr (R != Rule::ok)
+    return InvalidOperator<R, Operand<Which + 1>, Given<Tensors...>>::said();
   return true;
 }
 
 /// Demands that the dimensions that a call names are those of a tensor of `Rank`.
 template <int Rank, class Dims, class... Tensors> consteval bool demand_dimensions() {
-  constexpr ShapeVerdict v = check_dimensions(Dims::named(), Rank);
+  constexpr Verdict v = check_dimensions(Dims::named(), Rank);
   return demand_shape<v.rule, v.operand, Tensors...>();
 }
 
@@ -75,7 +75,7 @@ template <OperatorKind Kind, class Dims, class Out, class... A> struct TakeCall 
       return lower<mesh, Out>();
   }
   static constexpr Sharding value = make_value();
-  static constexpr ShapeVerdict verdict = check_shape(operands, rank, value);
+  static constexpr Verdict verdict = check_shape(operands, rank, value);
   static_assert(demand_shape<verdict.rule, verdict.operand, A...>());
   static constexpr Contract needs(const MeshShape& on, const Contract& contract) {
     return verdict.ok() && check_dimensions(Dims::named(), rank).ok()

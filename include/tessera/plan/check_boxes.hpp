@@ -14,21 +14,10 @@
 #include <string>
 #include <vector>
 
-#include <tessera/base/error.hpp>
+#include <tessera/base/verdict.hpp>
 #include <tessera/spec/block.hpp>
 
 namespace tessera {
-
-enum class BoxRule : std::uint8_t { ok, one_a_process, rank_matches, in_bounds, disjoint, cover };
-
-struct BoxVerdict {
-  BoxRule rule = BoxRule::ok;
-  int first = -1;   ///< the process that breaks the rule
-  int second = -1;  ///< the one it collides with
-  Box box;          ///< its box, what two have in common, or a hole
-  bool ok() const { return rule == BoxRule::ok; }
-  bool operator==(const BoxVerdict&) const = default;
-};
 
 /// Returns "[0,5) x [2,4)", or "everything" without dimensions.
 inline std::string to_string(const Box& box) {
@@ -57,30 +46,53 @@ inline void subtract(Box box, const Box& hole, std::vector<Box>& rest) {
     box[d] = common[d];
   }
 }
+/// Returns the processes whose boxes are not empty, by where these begin.
+inline std::vector<int> by_begin(std::span<const Box> boxes) {
+  std::vector<int> order;
+  for (int p = 0; p < static_cast<int>(boxes.size()); ++p)
+    if (!boxes[static_cast<std::size_t>(p)].empty()) order.push_back(p);
+  std::stable_sort(order.begin(), order.end(), [&](int p, int q) {
+    return boxes[static_cast<std::size_t>(p)][0].lo < boxes[static_cast<std::size_t>(q)][0].lo;
+  });
+  return order;
+}
+/// Returns a part of the tensor that no box has. Precondition: there is one.
+inline Box hole(const Extents& extents, std::span<const Box> boxes) {
+  std::vector<Box> rest{whole(extents)};
+  for (int p : by_begin(boxes)) {
+    std::vector<Box> less;
+    for (const Box& piece : rest) subtract(piece, boxes[static_cast<std::size_t>(p)], less);
+    rest.swap(less);
+  }
+  return rest.front();
+}
 }  // namespace detail
 
 /// Returns the first rule that boxes[r] of processes r break: one a process, of the tensor's rank,
 /// within it, and, if `partition`, equal or disjoint and covering it.
-inline BoxVerdict check_boxes(const Extents& extents, std::span<const Box> boxes, int processes,
-                              bool partition) {
+inline Verdict check_boxes(const Extents& extents, std::span<const Box> boxes, int processes,
+                           bool partition) {
   if (static_cast<int>(boxes.size()) != processes)
-    return {BoxRule::one_a_process, static_cast<int>(boxes.size()), processes, {}};
+    return {.rule = Rule::box_each_process,
+            .left = static_cast<Index>(boxes.size()),
+            .right = processes};
   const auto box_of = [&](int process) -> const Box& {
     return boxes[static_cast<std::size_t>(process)];
   };
-  std::vector<int> order;  // of the non-empty ones, by where they begin
   for (int p = 0; p < processes; ++p) {
     const Box& box = box_of(p);
-    if (box.rank() != extents.size()) return {BoxRule::rank_matches, p, -1, box};
+    if (box.rank() != extents.size())
+      return {.rule = Rule::box_rank_matches,
+              .operand = p,
+              .left = box.rank(),
+              .right = extents.size()};
     for (int d = 0; d < box.rank(); ++d)
       if (box[d].lo < 0 || box[d].hi < box[d].lo || box[d].hi > extents[d])
-        return {BoxRule::in_bounds, p, -1, box};
-    if (!box.empty()) order.push_back(p);
+        return {.rule = Rule::box_in_bounds, .operand = p};
   }
   if (!partition) return {};
   if (extents.empty()) return {};  // a scalar: all boxes are equal
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int p, int q) { return box_of(p)[0].lo < box_of(q)[0].lo; });
+  const std::vector<int> order = detail::by_begin(boxes);
   Index covered = 0;
   for (std::size_t i = 0; i < order.size(); ++i) {
     const Box& box = box_of(order[i]);
@@ -88,51 +100,30 @@ inline BoxVerdict check_boxes(const Extents& extents, std::span<const Box> boxes
     for (std::size_t j = 0; j < i && !replica; ++j) replica = box_of(order[j]) == box;
     if (!replica) covered = saturating_add(covered, box.size());
     for (std::size_t j = i + 1; j < order.size() && box_of(order[j])[0].lo < box[0].hi; ++j)
-      if (const Box common = intersect(box, box_of(order[j]));
-          !common.empty() && !(box == box_of(order[j])))
-        return {BoxRule::disjoint, std::min(order[i], order[j]), std::max(order[i], order[j]),
-                common};
+      if (!intersect(box, box_of(order[j])).empty() && !(box == box_of(order[j])))
+        return {.rule = Rule::boxes_disjoint,
+                .left = std::min(order[i], order[j]),
+                .right = std::max(order[i], order[j])};
   }
   if (covered == volume(extents)) return {};
-  std::vector<Box> rest{whole(extents)};
-  for (int p : order) {
-    std::vector<Box> less;
-    for (const Box& piece : rest) detail::subtract(piece, box_of(p), less);
-    rest.swap(less);
-  }
-  return {BoxRule::cover, -1, -1, rest.front()};
+  return {.rule = Rule::boxes_cover, .left = covered, .right = volume(extents)};
 }
 
-/// Returns the sentence for a verdict.
-inline std::string explain(const BoxVerdict& verdict, const Extents& extents,
-                           std::span<const Box> boxes) {
-  const auto process = [](int p) { return "process " + std::to_string(p); };
-  const auto given = [&](int p) {
-    return process(p) + " declares " + to_string(boxes[static_cast<std::size_t>(p)]);
+/// Returns the sentence for a verdict on these boxes.
+inline std::string explain(const Verdict& v, const Extents& extents, std::span<const Box> boxes) {
+  const auto box_of = [&](Index p) { return boxes[static_cast<std::size_t>(p)]; };
+  const auto given = [&](Index p) {
+    return "process " + std::to_string(p) + " declares " + to_string(box_of(p));
   };
-  switch (verdict.rule) {
-    case BoxRule::ok:
-      return "the boxes are legal";
-    case BoxRule::one_a_process:
-      return std::to_string(verdict.first) + " boxes are declared for " +
-             std::to_string(verdict.second) + " processes; declare one for each process, in order";
-    case BoxRule::rank_matches:
-      return given(verdict.first) + ", which has " + std::to_string(verdict.box.rank()) +
-             " dimensions, of a tensor " + to_string(extents) + ", which has " +
-             std::to_string(extents.size()) + "; give one interval for each dimension";
-    case BoxRule::in_bounds:
-      return given(verdict.first) + " of a tensor " + to_string(extents) +
-             "; boxes are half-open intervals lo <= hi within it";
-    case BoxRule::disjoint:
-      return given(verdict.first) + " and " + given(verdict.second) + ", which share " +
-             to_string(verdict.box) +
-             "; boxes are disjoint, or equal where processes have the same data; shrink one of "
-             "them";
-    case BoxRule::cover:
-      return "no process declares " + to_string(verdict.box) + " of the tensor " +
-             to_string(extents) + "; together the boxes are the whole tensor; extend one of them";
+  FactNames names{.second = to_string(extents)};
+  if (v.operand >= 0) names.first = given(v.operand);
+  if (v.rule == Rule::boxes_cover) names.first = to_string(detail::hole(extents, boxes));
+  if (v.rule == Rule::boxes_disjoint) {
+    names.first = given(v.left);
+    names.second =
+        given(v.right) + ", which share " + to_string(intersect(box_of(v.left), box_of(v.right)));
   }
-  return "";
+  return explain(v, names);
 }
 
 /// Returns the box of every process when dimension d is cut at cuts[d] over the axes that

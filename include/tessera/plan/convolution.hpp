@@ -36,27 +36,6 @@ struct Convolution {
   bool portable = false;  ///< by Tessera's own kernel, whose bits do not depend on the partition
 };
 
-/// What is wrong with the numbers of a convolution, in spatial dimension `dim` where it has one.
-enum class ConvolveRule : std::uint8_t {
-  ok,
-  settings_count,     ///< as many entries as spatial dimensions, or none
-  positive,           ///< strides and dilations are at least 1
-  groups_positive,    ///< so are groups, and of one kind only
-  channels,           ///< input features = groups * the kernel's
-  groups_divide_out,  ///< groups divide the output features
-  groups_divide_batch,
-  window_fits,  ///< the window is no larger than the padded input
-  kernel_empty  ///< the kernel has an extent of 0 in a spatial dimension
-};
-struct ConvolveVerdict {
-  ConvolveRule rule = ConvolveRule::ok;
-  int dim = -1;
-  Index left = 0;
-  Index right = 0;
-  constexpr bool ok() const { return rule == ConvolveRule::ok; }
-  constexpr bool operator==(const ConvolveVerdict&) const = default;
-};
-
 /// Returns the planner's form of the settings; the windows have the kernel's extents.
 constexpr ConvolveWindows shape_of(const Convolution& c, const ConvolveParts& parts,
                                    const Extents& kernel) {
@@ -73,76 +52,49 @@ constexpr ConvolveWindows shape_of(const Convolution& c, const ConvolveParts& pa
   return shape;
 }
 
-/// Checks the numbers of a convolution of `input` by `kernel`.
-constexpr ConvolveVerdict check_convolution(const Convolution& c, const ConvolveParts& parts,
-                                            const Extents& input, const Extents& kernel) {
+/// Checks the numbers of a convolution of `input` by `kernel`. Precondition: its letters are right
+/// (check_convolve).
+constexpr Verdict check_convolution(const Convolution& c, const Terms& terms, const Extents& input,
+                                    const Extents& kernel) {
+  const ConvolveParts parts = parts_of(terms);
   const int spatial = parts.result_spatial.size();
+  const auto along = [&](Rule rule, int d, Index left, Index right) {
+    return Verdict{.rule = rule,
+                   .label = terms.result[parts.result_spatial[d]],
+                   .left = left,
+                   .right = right,
+                   .dim = d};
+  };
   for (const Convolution::PerDimension* list :
        {&c.stride, &c.low, &c.high, &c.base_dilation, &c.window_dilation, &c.reversed})
     if (!list->empty() && list->size() != spatial)
-      return {ConvolveRule::settings_count, -1, list->size(), spatial};
+      return {.rule = Rule::convolution_entry_each, .left = list->size(), .right = spatial};
   for (const Convolution::PerDimension* list : {&c.stride, &c.base_dilation, &c.window_dilation})
     for (int d = 0; d < list->size(); ++d)
-      if ((*list)[d] < 1) return {ConvolveRule::positive, d, (*list)[d], 1};
+      if ((*list)[d] < 1) return along(Rule::convolution_positive, d, (*list)[d], 1);
   if (c.feature_groups < 1 || c.batch_groups < 1 || (c.feature_groups > 1 && c.batch_groups > 1))
-    return {ConvolveRule::groups_positive, -1, c.feature_groups, c.batch_groups};
+    return {.rule = Rule::groups_positive, .left = c.feature_groups, .right = c.batch_groups};
   const Index in = kernel[parts.kernel_in], out = kernel[parts.kernel_out];
   if (input[parts.input_feature] != in * c.feature_groups)
-    return {ConvolveRule::channels, -1, input[parts.input_feature], in * c.feature_groups};
+    return {.rule = Rule::channels_match,
+            .left = input[parts.input_feature],
+            .right = in * c.feature_groups};
   if (out % (c.feature_groups * c.batch_groups) != 0)
-    return {ConvolveRule::groups_divide_out, -1, out, c.feature_groups * c.batch_groups};
+    return {
+        .rule = Rule::groups_divide_out, .left = out, .right = c.feature_groups * c.batch_groups};
   if (input[parts.input_batch] % c.batch_groups != 0)
-    return {ConvolveRule::groups_divide_batch, -1, input[parts.input_batch], c.batch_groups};
+    return {.rule = Rule::groups_divide_batch,
+            .left = input[parts.input_batch],
+            .right = c.batch_groups};
   const ConvolveWindows shape = shape_of(c, parts, kernel);
   for (int d = 0; d < spatial; ++d) {
     const Window& w = shape.windows[d];
-    if (w.size < 1) return {ConvolveRule::kernel_empty, d, w.size, 1};
+    if (w.size < 1) return along(Rule::kernel_not_empty, d, w.size, 1);
     const Index padded = dilated(input[parts.input_spatial[d]], w.base_dilation) + w.low + w.high;
     if (padded < dilated(w.size, w.window_dilation))
-      return {ConvolveRule::window_fits, d, dilated(w.size, w.window_dilation), max_of(0, padded)};
+      return along(Rule::kernel_fits, d, dilated(w.size, w.window_dilation), max_of(0, padded));
   }
   return {};
-}
-
-/// Returns the rule that was broken with its numbers, and the way out.
-inline std::string explain(const ConvolveVerdict& v, const Terms& terms) {
-  const ConvolveParts parts = parts_of(terms);
-  const std::string left = std::to_string(v.left), right = std::to_string(v.right);
-  const std::string where =
-      v.dim < 0 ? std::string()
-                : " along " + std::string(1, terms.result[parts.result_spatial[v.dim]]);
-  const auto text = [&]() -> std::string {
-    switch (v.rule) {
-      case ConvolveRule::ok:
-        break;
-      case ConvolveRule::settings_count:
-        return "a setting has " + left + " entries and there are " + right +
-               " spatial dimensions; give one for each, or none";
-      case ConvolveRule::positive:
-        return "a stride or dilation" + where + " is " + left +
-               "; the least is 1, which does nothing";
-      case ConvolveRule::groups_positive:
-        return "there are " + left + " groups of features and " + right +
-               " of the batch; the least is 1, and only one of them may be more";
-      case ConvolveRule::channels:
-        return "the input has " + left +
-               " features and the kernel, times the groups of features, " + right +
-               "; make them equal";
-      case ConvolveRule::groups_divide_out:
-        return left + " output features cannot be cut into " + right +
-               " groups; make the kernel's a multiple of the groups";
-      case ConvolveRule::groups_divide_batch:
-        return "a batch of " + left + " cannot be cut into " + right +
-               " groups; make it a multiple of the groups";
-      case ConvolveRule::window_fits:
-        return "the window" + where + " spans " + left + " positions and the padded input has " +
-               right + "; pad more, or dilate less";
-      case ConvolveRule::kernel_empty:
-        return "the kernel" + where + " has no tap; give it an extent of at least 1";
-    }
-    return "";
-  };
-  return "\"" + to_text(terms) + "\": " + text();
 }
 
 /// Returns the extents of the result.

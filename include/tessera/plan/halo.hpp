@@ -20,6 +20,7 @@
 /// it is.
 #include <string>
 
+#include <tessera/base/verdict.hpp>
 #include <tessera/plan/builder.hpp>
 #include <tessera/plan/map.hpp>
 #include <tessera/plan/shape.hpp>
@@ -43,56 +44,25 @@ enum class Corners : std::uint8_t {
   by_dimension  ///< one exchange for each dimension that moves data
 };
 
-enum class HaloRule : std::uint8_t {
-  ok,
-  rank_matches,      ///< one width for each dimension
-  not_negative,      ///< a halo is added, never cut off
-  within_reflection  ///< a mirror image ends where the tensor does
-};
-struct HaloVerdict {
-  HaloRule rule = HaloRule::ok;
-  int dimension = -1;
-  Index left = 0;  ///< the two facts that disagree
-  Index right = 0;
-  constexpr bool ok() const { return rule == HaloRule::ok; }
-  constexpr bool operator==(const HaloVerdict&) const = default;
-};
-
 /// Checks a halo of a tensor of these extents.
-constexpr HaloVerdict check_halo(const Extents& extents, const Halo& halo) {
+constexpr Verdict check_halo(const Extents& extents, const Halo& halo) {
   if (halo.size() != extents.size())
-    return {HaloRule::rank_matches, -1, halo.size(), extents.size()};
+    return {.rule = Rule::halo_width_each, .left = halo.size(), .right = extents.size()};
   for (int d = 0; d < halo.size(); ++d) {
     const HaloDim& h = halo[d];
-    if (h.low < 0 || h.high < 0) return {HaloRule::not_negative, d, h.low, h.high};
+    if (h.low < 0 || h.high < 0)
+      return {.rule = Rule::halo_not_negative, .left = h.low, .right = h.high, .dim = d};
     const Index widest = max_of(h.low, h.high);
     const Index most = extents[d] - (h.boundary == Boundary::reflected ? 1 : 0);
     if ((h.boundary == Boundary::reflected || h.boundary == Boundary::symmetric) &&
         extents[d] > 0 && widest > most)
-      return {HaloRule::within_reflection, d, widest, most};
+      return {.rule = Rule::halo_within_image, .left = widest, .right = most, .dim = d};
   }
   return {};
 }
 /// Returns what is wrong, with the numbers, the rule and the way out.
-inline std::string explain(const HaloVerdict& v, const Extents& extents) {
-  const std::string dimension = "dimension " + std::to_string(v.dimension);
-  switch (v.rule) {
-    case HaloRule::ok:
-      return "the halo is possible";
-    case HaloRule::rank_matches:
-      return "there are widths for " + std::to_string(v.left) + " dimensions and the tensor has " +
-             std::to_string(v.right) + "; give one HaloDim for each";
-    case HaloRule::not_negative:
-      return "the halo of " + dimension + " is " + std::to_string(v.left) + " low and " +
-             std::to_string(v.right) +
-             " high; widths are 0 or more; to leave elements away take a slice";
-    case HaloRule::within_reflection:
-      return "the halo of " + dimension + " is " + std::to_string(v.left) +
-             " wide, and the mirror image of " + std::to_string(extents[v.dimension]) +
-             " elements has " + std::to_string(v.right) +
-             "; make the halo narrower, or the boundary periodic";
-  }
-  return "";
+inline std::string explain(const Verdict& v, const Extents& extents) {
+  return explain(v, {.first = v.dim < 0 ? "" : std::to_string(extents[v.dim])});
 }
 
 /// What a halo's plan is beside its widths.

@@ -50,10 +50,11 @@ inline void require_halo(const TensorDesc& desc, const Halo& halo, const MeshCor
                             " is unfinished, and a halo holds finished values; reshard to a spec "
                             "without Unreduced first",
                         site.where);
-  if (const HaloVerdict verdict = check_halo(desc.extents, halo); !verdict.ok())
-    throw ShapeError(std::string(site.label) + " of " + to_string(desc, mesh.names()) + ": " +
-                         explain(verdict, desc.extents),
-                     site.where);
+  if (const Verdict verdict = check_halo(desc.extents, halo); !verdict.ok())
+    throw_broken(verdict.rule,
+                 std::string(site.label) + " of " + to_string(desc, mesh.names()) + ": " +
+                     explain(verdict, desc.extents),
+                 site.where);
 }
 
 inline void require_alike(const TensorDescs& descs, CallSite site) {
