@@ -23,8 +23,8 @@ namespace tessera {
 
 struct Verdict {
   Rule rule = Rule::ok;
-  int operand =
-      -1;  ///< the operand, or process, concerned; the number of operands stands for the result
+  /// The operand concerned (the number of operands stands for the result), or the process.
+  int operand = -1;
   char label = 0;  ///< the letter
   int axis = -1;   ///< the mesh axis
   Index left = 0;  ///< the two facts that disagree, where they are numbers
