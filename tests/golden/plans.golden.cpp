@@ -159,4 +159,10 @@ TEST_CASE("operators that move elements, of the conformance collection") {
            {{0}, {}, {1}, {}, {2}, {}}, MeshShape{2, 4, 2});
   reshaped("t5", {DType::bf16, {80, 64, 2, 2, 2, 2, 2}, {{0}, {1}, {}, {}, {}, {}, {}}},
            {5120, 4, 8}, {{0, 1}, {}, {}}, MeshShape{16, 8});
+  reshaped("t13", {DType::f32, {38, 38, 324}, {{0}, {}, {}}}, {38, 38, 2, 162}, {{}, {}, {}, {0}},
+           MeshShape{8});
+  const TensorDesc s11{DType::f64, {4096, 1024}, {{0}, {}}};
+  compare("s11", explain(plan_regions(slice_of(s11.extents, {1024, 0}, {2048, 1024}), {s11},
+                                      {{}, {}}, MeshShape{8}),
+                         names));
 }

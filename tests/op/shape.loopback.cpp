@@ -264,6 +264,10 @@ struct Ramp {
 TEST_CASE("operators that move elements equal plain loops, and run their plans") {
   on_every_mesh("shapes on loopback", 70, 240 / share, 3, some_shape_case);
 }
+TEST_CASE("results that are made elsewhere than they are asked for") {
+  on_every_mesh("detours", 79, 1, 2,
+                [](const std::shared_ptr<MeshCore>& mesh, Random&) { return wrong_detour(mesh); });
+}
 TEST_CASE("their laws") {
   on_every_mesh("laws of shapes", 73, 12 / (share > 1 ? 4 : 1), 2, broken_law);
 }

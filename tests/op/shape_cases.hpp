@@ -204,6 +204,62 @@ template <class T> class ShapeCases {
   Random& random_;
 };
 
+/// Runs operators whose results are made elsewhere than they are asked for; returns what is wrong.
+/// Collective over the mesh.
+inline std::string wrong_detour(const std::shared_ptr<MeshCore>& mesh) {
+  const MeshShape shape = mesh->shape();
+  const int last = shape.rank() - 1;
+  AxisList every;
+  for (int axis = 0; axis <= last; ++axis) every.push_back(axis);
+  const PlanOptions options = plan_options(*mesh);
+  std::string wrong;
+  const auto run = [&](const std::string& name, const TensorDesc& x, const Sharding& out,
+                       const auto& operation, const Plan& plan, const Whole<double>& expected) {
+    const DynamicTensor input = make_input<double>(mesh, x, 1);
+    const std::string text = Trial<double>(mesh, name + " on " + describe(shape))(
+        [&] { return operation(input, out); }, plan, expected, 0);
+    if (wrong.empty()) wrong = text;
+  };
+  const auto reshaped = [&](const TensorDesc& x, const Extents& to, const Sharding& out) {
+    run(
+        "reshape", x, out,
+        [&](const DynamicTensor& t, const Sharding& s) { return tessera::reshape(t, to, s); },
+        plan_reshape(x, {x.type, to, out}, shape, mesh->process(), options),
+        support::reshape(whole_input<double>(x, shape, 1), to));
+  };
+  const auto sliced = [&](const TensorDesc& x, const Extents& lo, const Extents& hi,
+                          const Sharding& out) {
+    run(
+        "slice", x, out,
+        [&](const DynamicTensor& t, const Sharding& s) { return tessera::slice(t, lo, hi, {}, s); },
+        plan_regions(slice_of(x.extents, lo, hi), {x}, out, shape, mesh->process(), options),
+        support::slice(whole_input<double>(x, shape, 1), lo, hi, Extents(lo.size(), 1)));
+  };
+  const auto rolled = [&](const TensorDesc& x, Index by, const Sharding& out) {
+    run(
+        "roll", x, out,
+        [&](const DynamicTensor& t, const Sharding& s) { return tessera::roll(t, by, 0, s); },
+        plan_regions(roll_of(x.extents, by, 0), {x}, out, shape, mesh->process(), options),
+        support::roll(whole_input<double>(x, shape, 1), by, 0));
+  };
+  const TensorDesc whole{DType::f64, {38, 38, 324}, {every, {}, {}}},
+      inner{DType::f64, {38, 38, 2, 162}, {{}, {}, {}, every}},
+      rows{DType::f64, {203, 96}, {every, {}}};
+  reshaped(whole, inner.extents, inner.sharding);
+  reshaped(inner, whole.extents, whole.sharding);
+  reshaped(inner, {38, 38, 4, 81}, {{}, {}, {}, every});
+  reshaped(whole, {1444, 324}, {{last}, {}});
+  reshaped(whole, {1444, 324}, {{}, {}});
+  sliced(rows, {51, 0}, {102, 96}, {{}, {}});
+  sliced(rows, {77, 3}, {78, 90}, {{}, {}});
+  sliced(rows, {20, 0}, {150, 96}, {{last}, {}});
+  sliced(rows, {20, 0}, {150, 96}, {{}, every});
+  rolled(rows, 5, {{}, {}});
+  rolled(rows, -70, {{last}, {}});
+  rolled(rows, 5, {{}, every});
+  return wrong;
+}
+
 /// Runs one case, all of it chosen by `random`. Collective over the mesh.
 inline std::string some_shape_case(const std::shared_ptr<MeshCore>& mesh, Random& random) {
   const DType type = random.of<DType>({DType::f32, DType::f64, DType::i32, DType::i64});

@@ -206,6 +206,50 @@ TEST_CASE("conformance: reshapes") {
   check_row("T7", reshape(tensor({24}, {{0}}), {6, 4}, {{0}, {}}, {4}), 1, 0, 2);
 }
 
+TEST_CASE("what is made elsewhere than it was asked for goes each way once") {
+  const auto row = [](const std::string& name, const Plan& plan, Index payload) {
+    check_row(name, plan, 1, 1);
+    CHECK_MESSAGE(plan.payload_bytes() <= payload, name << ": " << plan.payload_bytes()
+                                                        << " bytes\n"
+                                                        << describe(plan));
+  };
+  // Inner dimensions of a reshape: it is made where it lies, and one all-to-all brings it to its
+  // place; the same backwards.
+  const TensorDesc whole = tensor({38, 38, 324}, {{0}, {}, {}}),
+                   inner = tensor({38, 38, 2, 162}, {{}, {}, {}, {0}});
+  for (const int p : {2, 8}) {
+    const Index block = ceil_div(38, p) * 38 * 324 * 4;
+    const Index stays = ceil_div(38, p) * 38 * 2 * (162 / p) * 4;
+    row("T13", reshape(whole, inner.extents, inner.sharding, MeshShape{p}), block - stays);
+    const Index slab = 38 * 38 * 2 * ceil_div(162, p) * 4;
+    row("T15", reshape(inner, whole.extents, whole.sharding, MeshShape{p}),
+        slab - 38 / p / p * 38 * 2 * (162 / p) * 4);
+  }
+  CHECK(reshape(whole, inner.extents, inner.sharding, {2}).payload_bytes() == 19 * 38 * 162 * 4);
+  // Inner before and after, and no leading dimension of the group is long enough.
+  const Plan transit = reshape(inner, {38, 38, 4, 81}, {{}, {}, {}, {0}}, MeshShape{8});
+  CHECK(transit.payload_bytes() < 2 * 38 * 38 * 2 * 21 * 4);
+  // A part of a tensor goes to all: every process gets a share of it, and the shares are gathered.
+  const TensorDesc x = tensor({4096, 1024}, {{0}, {}}, DType::f64);
+  const Index line = 1024 * 8;
+  const auto to_all = [&](Index lo, Index hi) {
+    return take(slice_of(x.extents, {lo, 0}, {hi, 1024}), x, {{}, {}}, MeshShape{8});
+  };
+  row("S11", to_all(1024, 2048), (4 * 128 + 896) * line);  // two blocks of eight
+  row("S13", to_all(1536, 2048), (7 * 64 + 448) * line);   // one block
+  row("S15", to_all(1536, 1537), 2 * line);                // a line of it
+  row("S17", to_all(1024, 3072), (2 * 256 + 2048) * line);
+  // To fewer axes, where the rest is gathered.
+  const TensorDesc y = tensor({4096, 1024}, {{0, 1}, {}}),
+                   z = tensor({1000, 30, 64}, {{0, 1}, {}, {}});
+  const MeshShape mesh{2, 4};
+  row("S19", take(slice_of(y.extents, {1024, 0}, {2048, 1024}), y, {{1}, {}}, mesh),
+      5 * 128 * 1024 * 4);
+  row("Q11", take(roll_of(y.extents, 5, 0), y, {{}, {}}, mesh), (3584 + 5) * 1024 * 4);
+  row("T17", reshape(z, {30000, 64}, {{0}, {}}, mesh), 375 * 30 * 64 * 4);
+  row("T19", reshape(z, {30000, 64}, {{}, {}}, mesh), 875 * 30 * 64 * 4);
+}
+
 TEST_CASE("dimensions that hold the same elements") {
   const auto text = [](const Extents& from, const Extents& to) {
     std::string s;

@@ -24,6 +24,9 @@ struct PlanOptions {
       max_int64;  ///< bytes of temporaries a process may hold, where there is a choice
   Destination destination = Destination::fresh;
   Contract contract{};  ///< plans that keep it come before all that do not
+  /// Only what the plan needs is asked: any that keeps the contract will do, and exchanges of
+  /// regions have no numbers. So an answer takes few steps of a compiler.
+  bool needs_alone = false;
   constexpr bool operator==(const PlanOptions&) const = default;
 };
 
@@ -382,7 +385,7 @@ class PlanBuilder {
       step.level = levels(step.group, plan_.mesh, options_.machine).level();
       step.node = levels(step.group, plan_.mesh, options_.machine).node;
     }
-    detail::price_region(plan_, step, options_.machine);
+    if (!options_.needs_alone) detail::price_region(plan_, step, options_.machine);
     plan_.steps.push_back(step);
     return out;
   }

@@ -52,6 +52,11 @@ constexpr PlanOptions bounded_by(const Contract& contract) {
   options.contract = contract;
   return options;
 }
+constexpr PlanOptions asked_needs(const Contract& contract) {
+  PlanOptions options = bounded_by(contract);
+  options.needs_alone = true;
+  return options;
+}
 }  // namespace detail
 
 /// Each returns what the plan that keeps `contract`, if there is one, needs; else what the one with
@@ -142,7 +147,7 @@ constexpr Contract needs_of_regions(OperatorKind kind, const Shardings& operands
     const bool stays = kind == OperatorKind::update && taken.regions.empty();
     taken.regions.push_back(stays ? detail::same_region(taken.extents) : region);
   }
-  return plan_regions(taken, descs, out, mesh, 0, detail::bounded_by(contract)).needs;
+  return plan_regions(taken, descs, out, mesh, 0, detail::asked_needs(contract)).needs;
 }
 /// Of a reshape, whatever the extents: on paper no two dimensions hold the same elements, and no
 /// two blocks.
@@ -158,7 +163,7 @@ constexpr Contract needs_of_reshape(const Sharding& x, const Sharding& out, cons
     for (int d = 1; d < out.rank(); ++d) from.extents.back() *= 13;
     for (int d = 1; d < x.rank(); ++d) to.extents.back() *= 11;
   }
-  return plan_reshape(from, to, mesh, 0, detail::bounded_by(contract)).needs;
+  return plan_reshape(from, to, mesh, 0, detail::asked_needs(contract)).needs;
 }
 constexpr Contract needs_of_take(const Terms& terms, const Shardings& operands, const Sharding& out,
                                  const MeshShape& mesh, const Contract& contract) {

@@ -32,6 +32,18 @@ struct MoveNumbers {
 };
 
 namespace detail {
+/// An all-reduce sums n elements in parts, one a member of the group; returns the elements of the
+/// parts of those members that are in `near`, too, with the process at `at` (alone where it is
+/// empty).
+constexpr Index kept_of_all_reduce(Index n, AxisSet group, const AxisGroup& near,
+                                   const MeshShape& mesh, const Coordinates& at) {
+  const int members = mesh.group_size(group);
+  if (near.empty()) return block_size(n, members, mesh.group_rank(group, at));
+  Index kept = 0;
+  for (int k = 0; k < mesh.group_size(near); ++k)
+    kept += block_size(n, members, mesh.group_rank(group, mesh.member(near, at, k)));
+  return kept;
+}
 /// The numbers of a collective that is made in one call. `node` is the part of the group within a
 /// node.
 constexpr MoveNumbers count_direct(const Move& move, const TensorDesc& desc, const MeshShape& mesh,
@@ -66,15 +78,11 @@ constexpr MoveNumbers count_direct(const Move& move, const TensorDesc& desc, con
         n.network_payload = far ? max_int64 : 0;
         break;
       }
-      n.payload =
-          saturating_mul(2, before - block_size(before, members, mesh.group_rank(move.group, at)));
-      if (far) {
-        Index near = 0;
-        for (int k = 0; k < mesh.group_size(level.node); ++k)
-          near += block_size(before, members,
-                             mesh.group_rank(move.group, mesh.member(level.node, at, k)));
-        n.network_payload = saturating_mul(2, before - near);
-      }
+      const auto kept = [&](const AxisGroup& near) {
+        return kept_of_all_reduce(before, move.group, near, mesh, at);
+      };
+      n.payload = saturating_mul(2, before - kept({}));
+      if (far) n.network_payload = saturating_mul(2, before - kept(level.node));
       break;
     }
     case Collective::all_to_all:

@@ -159,10 +159,12 @@ constexpr void number_move(const Plan& plan, Step& step, const Coordinates& at) 
     return;
   }
   const Index unit = static_cast<Index>(size_of(plan.slots[step.out].desc.type));
-  const Index own = block_size(send / unit, plan.mesh.group_size(step.group),
-                               plan.mesh.group_rank(step.group, at));
-  step.payload = saturating_mul(2 * (send / unit - own), unit);
-  step.network_payload = min_of(step.network_payload, step.payload);
+  const auto kept = [&](const AxisGroup& members) {
+    return kept_of_all_reduce(send / unit, step.group, members, plan.mesh, at);
+  };
+  step.payload = saturating_mul(2 * (send / unit - kept({})), unit);
+  if (step.level == Level::network)
+    step.network_payload = saturating_mul(2 * (send / unit - kept(step.node)), unit);
 }
 
 /// Returns the most bytes held at once beside the operands: a replay of what the executor

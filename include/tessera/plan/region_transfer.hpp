@@ -211,6 +211,28 @@ constexpr bool needs_filling(const Region& region) {
   return false;
 }
 
+/// Returns where the process is that owns the middle of what is needed of the source, at 0 along
+/// axes that do not tell: of a part of a tensor that many need, one that sends it.
+constexpr Coordinates middle_owner(const Region& region, const MeshShape& mesh) {
+  Coordinates at(mesh.rank(), 0);
+  for (const RegionDim& d : region) {
+    if (d.source_axes.empty()) continue;
+    Strand longest;
+    for_each_strand(d, {0, d.source_size()}, needed_by_all(d), [&](const Strand& strand) {
+      if (strand.count > longest.count) longest = strand;
+    });
+    const Index unit =
+        (longest.source + longest.count / 2 * longest.source_step) / max_of(1, d.source_unit);
+    Interval left{0, d.source_extent};
+    for (int i = 0; i < d.source_axes.size(); ++i) {
+      const int axis = d.source_axes[i];
+      at[axis] = static_cast<int>((unit - left.lo) / max_of(1, ceil_div(left.size(), mesh[axis])));
+      left = split(left, mesh[axis], at[axis]);
+    }
+  }
+  return at;
+}
+
 /// A piece and the member of the group that it goes to or comes from.
 struct PeerPiece {
   int peer = 0;

@@ -290,11 +290,25 @@ constexpr void number_region(const Plan& plan, Step& step, int process) {
     number_region(step, RegionWork(plan, step, process).make());
 }
 
-/// Returns the bytes that such a step moves: what process 0 or the one in the middle sends or
-/// receives, the most.
+/// Returns the processes whose work tells what such a step costs: process 0, the one in the middle
+/// and, where parts of a tensor are taken, one that owns what is taken of the first input.
+constexpr FixedVector<int, 3> looked_at(const Plan& plan, const Step& step) {
+  FixedVector<int, 3> processes{0};
+  const auto add = [&](int process) {
+    if (!processes.contains(process)) processes.push_back(process);
+  };
+  add(plan.mesh.processes() / 2);
+  const Region& region = plan.regions[step.region];
+  bool blocks = true;
+  for (const RegionDim& d : region) blocks = blocks && d.rule == RegionDim::Rule::block;
+  if (blocks) add(plan.mesh.process(middle_owner(region, plan.mesh)));
+  return processes;
+}
+
+/// Returns the bytes that such a step moves: what one of those sends or receives, the most.
 constexpr Index bytes_moved(const Plan& plan, const Step& step) {
   Index most = 0;
-  for (const int process : {0, plan.mesh.processes() / 2}) {
+  for (const int process : looked_at(plan, step)) {
     const StepWork work = RegionWork(plan, step, process).make();
     Index arriving = 0;
     for (const Piece& piece : work.call.receive) arriving = saturating_add(arriving, piece.count);
@@ -331,20 +345,18 @@ constexpr std::int64_t price_of_region(const Step& step, const StepWork& work, I
       cost, machine.transfer(max_of(payload_bytes(work.call), saturating_mul(arriving, unit)),
                              messages, step.level));
 }
-/// Fills in such a step's numbers on the plan's process and its price: that of process 0 or of the
-/// one in the middle, the dearer.
+/// Fills in such a step's numbers on the plan's process and its price: that of the dearest of those
+/// that are looked at.
 constexpr void price_region(const Plan& plan, Step& step, const Machine& machine) {
   const Index unit = static_cast<Index>(size_of(plan.slots[step.out].desc.type));
-  const int middle = plan.mesh.processes() / 2;
-  const auto visit = [&](int process) {
+  const FixedVector<int, 3> processes = looked_at(plan, step);
+  for (const int process : processes) {
     const StepWork work = RegionWork(plan, step, process).make();
     if (process == plan.process) number_region(step, work);
-    if (process == 0 || process == middle)
-      step.cost = max_of(step.cost, price_of_region(step, work, unit, machine));
-  };
-  visit(0);
-  if (middle != 0) visit(middle);
-  if (plan.process != 0 && plan.process != middle) visit(plan.process);
+    step.cost = max_of(step.cost, price_of_region(step, work, unit, machine));
+  }
+  if (!processes.contains(plan.process))
+    number_region(step, RegionWork(plan, step, plan.process).make());
 }
 }  // namespace detail
 

@@ -6,9 +6,10 @@
 ///
 /// Dimensions of source and result that hold the same elements make a group: 6 x 4 and 3 x 8 in
 /// 5x6x4 -> 5x3x8. Where in each group only the leading dimensions are split, the group is one
-/// dimension of a region, and one exchange does it. Axes that split inner dimensions are gathered
-/// or moved to the leading one first (of the result: cut or moved from there at the end), whichever
-/// is cheapest.
+/// dimension of a region, and one exchange does it. Axes that split inner dimensions are gathered,
+/// moved to the leading one or to where the result has them first. Of the result they are cut,
+/// moved from the leading one or from where the source has them at the end, and what the source
+/// alone is split over is gathered; whichever is cheapest.
 ///
 ///     groups_of({5, 6, 4}, {5, 3, 8}).groups.size() == 2
 ///     Plan p = plan_reshape(x, result, mesh, process);
@@ -54,37 +55,70 @@ constexpr Reshaping groups_of(const Extents& from, const Extents& to) {
   return result;
 }
 
+namespace detail {
+/// Returns the finished sharding of the other side, of `rank` dimensions, whose leading dimensions
+/// of groups are split as those of `s` are: of the result or (`back`) of the source.
+constexpr Sharding carried(const Reshaping& groups, const Sharding& s, int rank, bool back) {
+  Sharding other = Sharding::replicated(rank);
+  const auto carry = [&](const Dimensions& from, const Dimensions& to, int k) {
+    (back ? other[from[k]] : other[to[k]]) = back ? s[to[k]] : s[from[k]];
+  };
+  for (const ReshapeGroup& group : groups.groups) carry(group.from, group.to, 0);
+  for (int k = 0; k < min_of(groups.from_ones.size(), groups.to_ones.size()); ++k)
+    carry(groups.from_ones, groups.to_ones, k);
+  return other;
+}
+}  // namespace detail
+
 /// Returns the sharding that the result has where none is asked for: the leading dimension of a
 /// group is split as that of the source is, and inner ones are whole.
 constexpr Sharding reshaped_sharding(const TensorDesc& x, const Extents& to) {
   const Reshaping groups = groups_of(x.extents, to);
-  Sharding out = Sharding::replicated(to.size());
-  for (const ReshapeGroup& group : groups.groups) out[group.to[0]] = x.sharding[group.from[0]];
-  for (int k = 0; k < min_of(groups.from_ones.size(), groups.to_ones.size()); ++k)
-    out[groups.to_ones[k]] = x.sharding[groups.from_ones[k]];
+  const Sharding out = detail::carried(groups, x.sharding, to.size(), false);
   return out.with_partial(x.sharding.partial, x.sharding.reduction);
 }
 
 namespace detail {
-/// What becomes of axes that split inner dimensions of a group.
-enum class Inner : std::uint8_t { kept, dropped, leading };
+/// What becomes of axes that split inner dimensions of a group: they are dropped, moved to the
+/// group's leading dimension, or to where the other side has them. The last takes, of the result,
+/// all axes along that it does not use.
+enum class Inner : std::uint8_t { dropped, leading, across };
 
-/// Returns the sharding with no inner dimension split, by dropping or by moving axes; `side` gives
-/// the group's dimensions. `changed`: whether it is another one.
-template <class Side>
-constexpr Sharding leading_only(Sharding s, const Reshaping& groups, Inner inner, const Side& side,
-                                bool& changed) {
-  for (const ReshapeGroup& group : groups.groups) {
-    const Dimensions& dims = side(group);
-    for (int k = 1; k < dims.size(); ++k) {
-      for (int i = 0; inner == Inner::leading && i < s[dims[k]].size(); ++i)
-        s[dims[0]].push_back(s[dims[k]][i]);
-      changed = changed || !s[dims[k]].empty();
-      s[dims[k]] = {};
-    }
+/// One side of a reshape.
+struct ReshapeSide {
+  const Reshaping& groups;
+  const Extents& extents;
+  bool result;
+
+  constexpr const Dimensions& dims(const ReshapeGroup& group) const {
+    return result ? group.to : group.from;
   }
-  return s;
-}
+  /// Returns the axes that split inner dimensions.
+  constexpr AxisSet inner(const Sharding& s) const {
+    AxisSet axes;
+    for (const ReshapeGroup& group : groups.groups)
+      for (int k = 1; k < dims(group).size(); ++k) axes = axes | s[dims(group)[k]].set();
+    return axes;
+  }
+  /// Returns the sharding with those dropped, or moved to the leading dimensions.
+  constexpr Sharding without_inner(Sharding s, bool leading) const {
+    for (const ReshapeGroup& group : groups.groups)
+      for (int k = 1; k < dims(group).size(); ++k) {
+        AxisList& axes = s[dims(group)[k]];
+        for (int i = 0; leading && i < axes.size(); ++i) s[dims(group)[0]].push_back(axes[i]);
+        axes = {};
+      }
+    return s;
+  }
+  /// Returns `s`, with no inner dimension split, split over `spare` too: where `other`, of the
+  /// other side, has them, or along some other leading dimension.
+  constexpr Sharding across(const Sharding& s, const Sharding& other, AxisSet spare,
+                            const MeshShape& mesh) const {
+    Dimensions leading;
+    for (const ReshapeGroup& group : groups.groups) leading.push_back(dims(group)[0]);
+    return spread(extents, s, carried(groups, other, s.rank(), !result), spare, leading, mesh);
+  }
+};
 /// Returns the region of a reshape between tensors of which only leading dimensions are split.
 constexpr Region reshape_region(const Reshaping& groups, const Extents& from,
                                 const Sharding& source, const Extents& to, const Sharding& result) {
@@ -131,13 +165,16 @@ constexpr Plan plan_reshape(const TensorDesc& x, const TensorDesc& result, const
     Inner before = Inner::dropped, after = Inner::dropped;
     AxisSet gathered;
   };
+  const detail::ReshapeSide before{groups, x.extents, false}, after{groups, result.extents, true};
+  const AxisSet inner_source = before.inner(source), inner_result = after.inner(wanted);
   AxisSet moving;
-  bool inner_source = false, inner_result = false;
   const auto make = [&](const Way& way, int at) {
-    const Sharding to = detail::leading_only(
-        wanted, groups, way.after, [](const ReshapeGroup& g) { return g.to; }, inner_result);
-    Sharding from = detail::leading_only(
-        source, groups, way.before, [](const ReshapeGroup& g) { return g.from; }, inner_source);
+    const Sharding outer = after.without_inner(wanted, way.after == Inner::leading);
+    Sharding from = before.without_inner(source, way.before == Inner::leading);
+    if (way.before == Inner::across) from = before.across(from, outer, inner_source, mesh);
+    const Sharding to = way.after == Inner::across
+                            ? after.across(outer, from, from.used() - outer.used(), mesh)
+                            : outer;
     const auto region = [&] {
       return detail::reshape_region(groups, x.extents, from, result.extents, to);
     };
@@ -153,21 +190,23 @@ constexpr Plan plan_reshape(const TensorDesc& x, const TensorDesc& result, const
     const int slot = build.take(slots, regions, made, labels, false);
     return build.finish(build.reshard(slot, out), result.sharding);
   };
+  // On paper, where contracts are looked at, no dimension is known to be another's counterpart.
+  const bool across = !options.contract.bounded();
   detail::BestWay<Way> best(options);
-  for (const Inner before : {Inner::dropped, Inner::leading}) {
-    for (const Inner after : {Inner::dropped, Inner::leading}) {
-      const Plan direct = make({before, after, {}}, 0);
-      best.add(direct, {before, after, {}});
-      // To gather what an exchange would bring must not move more. Then all that is left is local;
-      // or all but what may be exchanged.
-      const Index most = detail::bytes_moved(direct);
-      const AxisSet all = moving, barred = moving - options.contract.axes(Collective::exchange);
-      if (!all.empty()) best.add(make({before, after, all}, 0), {before, after, all}, most);
-      if (!barred.empty() && barred != all)
-        best.add(make({before, after, barred}, 0), {before, after, barred}, most);
-      if (!inner_result) break;
+  for (const Inner from : {Inner::dropped, Inner::leading, Inner::across}) {
+    if (from != Inner::dropped && inner_source.empty()) break;
+    if (from == Inner::across && !across) break;
+    for (const Inner to : {Inner::dropped, Inner::leading, Inner::across}) {
+      if (best.done()) break;
+      if (to == Inner::leading && inner_result.empty()) continue;
+      if (to == Inner::across &&
+          (!across || (source.used() - (wanted.used() - inner_result)).empty()))
+        continue;
+      if (from == Inner::across || to == Inner::across)
+        best.add(make({from, to, {}}, 0), {from, to, {}});
+      else
+        detail::add_gathered_too(best, Way{from, to, {}}, make, moving, options);
     }
-    if (!inner_source) break;
   }
   return process == 0 ? best.plan() : make(best.way(), process);
 }

@@ -11,7 +11,8 @@
 /// Laws: an element goes from its owner to each process that has it in its block of the result, and
 /// nowhere else; nothing is communicated where every process has what it needs.
 #include <tessera/plan/builder.hpp>
-#include <tessera/plan/map.hpp>
+#include <tessera/plan/moving_way.hpp>
+#include <tessera/plan/together.hpp>
 
 namespace tessera {
 
@@ -156,51 +157,6 @@ constexpr Region split_so(Region region, const Sharding& source, const Sharding&
   }
   return region;
 }
-constexpr Sharding without_axes(Sharding s, AxisSet gone) {
-  for (int d = 0; d < s.rank(); ++d) s[d] = s[d].without(gone);
-  return s;
-}
-
-/// The best of several ways to plan something, by the plans of process 0, so that all decide alike:
-/// those that keep the contract come before all that do not, among these those that keep within the
-/// workspace limit, then the cheapest.
-template <class Way> class BestWay {
- public:
-  constexpr explicit BestWay(const PlanOptions& options) : options_(options) {}
-  /// `most`: a plan that moves more bytes comes behind one that does not.
-  constexpr void add(const Plan& plan, const Way& way, Index most = max_int64) {
-    const int worth = 4 * options_.contract.covers(plan.needs) +
-                      2 * (plan.peak_bytes <= options_.workspace_limit) +
-                      (bytes_moved(plan) <= most);
-    if (worth < worth_ || (worth == worth_ && plan.cost >= plan_.cost)) return;
-    plan_ = plan;
-    way_ = way;
-    worth_ = worth;
-  }
-  constexpr const Plan& plan() const { return plan_; }
-  constexpr const Way& way() const { return way_; }
-
- private:
-  const PlanOptions& options_;
-  Plan plan_;
-  Way way_{};
-  int worth_ = -1;
-};
-
-/// Returns the best plan make(gathered axes, process): with what moves exchanged, or gathered first
-/// so that all that is left is local, or gathered as far as it may not be exchanged. To gather what
-/// an exchange would bring must not move more. `make` says in `moving` over which axes data move.
-template <class Make>
-constexpr Plan exchanged_or_gathered(const Make& make, const AxisSet& moving, int process,
-                                     const PlanOptions& options) {
-  BestWay<AxisSet> best(options);
-  best.add(make(AxisSet{}, 0), {});
-  const Index most = bytes_moved(best.plan());
-  const AxisSet all = moving, barred = all - options.contract.axes(Collective::exchange);
-  if (!all.empty()) best.add(make(all, 0), all, most);
-  if (!barred.empty() && barred != all) best.add(make(barred, 0), barred, most);
-  return process == 0 ? best.plan() : make(best.way(), process);
-}
 }  // namespace detail
 
 /// Plans how `result` is made of what regions[k] takes of operands[k]; later operands come over
@@ -210,36 +166,36 @@ constexpr Plan plan_regions(OperatorKind kind, const TensorDescs& operands, cons
                             const TensorDesc& result, bool fills, const MeshShape& mesh,
                             int process = 0, const PlanOptions& options = {}) {
   const Sharding out = without_unit_axes(result.sharding, mesh);
-  const Sharding open = without_unit_axes(operands[0].sharding, mesh);
-  // What is unfinished is taken unfinished, and finished or scattered then.
-  const Sharding taken =
-      detail::without_axes(out, open.partial).with_partial(open.partial, open.reduction);
+  Shardings sources;
+  for (const TensorDesc& x : operands) sources.push_back(x.sharding);
+  const detail::Resting rests(sources, result.sharding, result.extents, mesh, options.contract);
   AxisSet moving;
   // The operands as they are, or gathered over some of the axes along which they would move.
-  const auto make = [&](AxisSet gathered, int at) {
+  const auto make = [&](const detail::MovingWay& way, int at) {
     PlanBuilder build(kind, mesh, at, options);
+    const Sharding made_so = rests.at(way.rest, result.extents);
     FixedVector<int, max_operands> slots;
     Regions split;
     for (int k = 0; k < operands.size(); ++k)
       slots.push_back(build.operand(operands[k], default_labels(operands[k].rank())));
     for (int k = 0; k < operands.size(); ++k) {
-      Sharding source = without_unit_axes(operands[k].sharding, mesh);
-      Region region = detail::split_so(regions[k], source, taken);
+      Sharding source = without_unit_axes(sources[k], mesh);
+      Region region = detail::split_so(regions[k], source, made_so);
       const AxisSet over = moving_axes(region, mesh);
       moving = moving | over;
-      if (!(over & gathered).empty()) {
-        source = detail::without_axes(source, over & gathered);
+      if (!(over & way.gathered).empty()) {
+        source = detail::without_axes(source, over & way.gathered);
         slots[k] = build.reshard(slots[k], source);
-        region = detail::split_so(regions[k], source, taken);
+        region = detail::split_so(regions[k], source, made_so);
       }
       split.push_back(region);
     }
     TensorDesc made = result;
-    made.sharding = taken;
+    made.sharding = made_so;
     const int slot = build.take(slots, split, made, default_labels(result.rank()), fills);
     return build.finish(build.reshard(slot, out), result.sharding);
   };
-  return detail::exchanged_or_gathered(make, moving, process, options);
+  return detail::best_moving(make, rests.list(), moving, process, options);
 }
 
 /// The same of what an operator takes, under the sharding `out`.
@@ -257,32 +213,31 @@ constexpr Plan plan_regions_each(const FixedVector<Taking, max_operands>& taking
                                  int process = 0, const PlanOptions& options = {}) {
   const Sharding source = without_unit_axes(x.sharding, mesh);
   const Sharding target = without_unit_axes(out, mesh);
-  const Sharding taken =
-      detail::without_axes(target, source.partial).with_partial(source.partial, source.reduction);
+  const detail::Resting rests({x.sharding}, out, takings[0].extents, mesh, options.contract);
   AxisSet moving;
-  const auto make = [&](AxisSet gathered, int at) {
+  const auto make = [&](const detail::MovingWay& way, int at) {
     PlanBuilder build(takings[0].kind, mesh, at, options);
-    const Sharding from = detail::without_axes(source, gathered);
+    const Sharding from = detail::without_axes(source, way.gathered);
     const int slot = build.reshard(build.operand(x, default_labels(x.rank())), from);
     FixedVector<int, max_operands> slots, made;
     FixedVector<std::int8_t, max_operands> regions;
     bool fills = false;
     for (const Taking& one : takings) {
-      const Region region = detail::split_so(one.regions[0], from, taken);
+      const Sharding made_so = rests.at(way.rest, one.extents);
+      const Region region = detail::split_so(one.regions[0], from, made_so);
       moving = moving | moving_axes(region, mesh);
       fills = fills || one.fills;
       slots.push_back(slot);
       regions.push_back(build.region(region));
-      made.push_back(build.shaped({x.type, one.extents, taken}, default_labels(x.rank()), -1));
+      made.push_back(build.shaped({x.type, one.extents, made_so}, default_labels(x.rank()), -1));
     }
     build.take_each(slots, regions, made, fills);
-    for (int k = 0; k < made.size(); ++k) {
-      made[k] = build.reshard(made[k], target);
-      if (k > 0) build.plan().also.push_back(static_cast<std::int8_t>(made[k]));
-    }
+    move_together(build, made, Shardings(made.size(), target));
+    for (int k = 1; k < made.size(); ++k)
+      build.plan().also.push_back(static_cast<std::int8_t>(made[k]));
     return build.finish(made[0], out);
   };
-  return detail::exchanged_or_gathered(make, moving, process, options);
+  return detail::best_moving(make, rests.list(), moving, process, options);
 }
 
 }  // namespace tessera
