@@ -54,7 +54,7 @@ TEST_CASE("a recent cache keeps what a list in the order of use keeps") {
     Index made = 0;
     for (int turn = 0; turn < 4'000; ++turn) {
       const int n = static_cast<int>(random() % 40 * (random() % 3));
-      const Made& got = cache.get({n}, limit, [&] {
+      const Made& got = cache.get(Number{n}, limit, [&] {
         Made one;
         one.value = 3 * n;
         one.extra = size_of_one(n);

@@ -388,7 +388,7 @@ TEST_CASE("wrong calls are answered with the rule and the way out") {
       [&] { einsum<"ik,kj->ij">(a, b); }));
   CHECK(throws<ShapeError>("k is 7 in operand 1", [&] { einsum("ik,kj->ij", x, y); }));
   CHECK(throws<ShapeError>("operand 1, 3 against 2", [&] { einsum("ikl,kj->ij", x, y); }));
-  CHECK(throws<ShapeError>("double and int64; a product takes one element type",
+  CHECK(throws<ShapeError>("a product takes one; cast one of them (operand 2, double and int64)",
                            [&] { einsum("ik,kj->ij", x, n); }));
   CHECK(throws<ShapeError>(
       "Add: an extent is 5 in operand 1 (dimension 0 of double 5x7 P<data,model>, split over data) "

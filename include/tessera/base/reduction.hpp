@@ -92,6 +92,7 @@ struct Mean {
 namespace detail {
 template <class Kind> inline constexpr bool is_mean = false;
 template <> inline constexpr bool is_mean<Mean> = true;
+template <class Kind> inline constexpr bool is_deterministic = false;
 }  // namespace detail
 
 /// A sum or product whose elements are T: reduce<As<Sum, std::int8_t>, "bs->b">(x) of int8 wraps,
@@ -118,6 +119,9 @@ template <class Kind> struct Deterministic {
 };
 
 namespace detail {
+template <class Kind> inline constexpr bool is_mean<Deterministic<Kind>> = is_mean<Kind>;
+template <class Kind> inline constexpr bool is_deterministic<Deterministic<Kind>> = true;
+
 /// The element type that reduce<Kind> of `type` has.
 template <class Kind> struct KindType {
   static constexpr DType of(DType type) { return reduced_type(Kind::reduction, type); }

@@ -77,14 +77,14 @@ template <class Tensor> class [[nodiscard]] Pending {
 /// Starts reshard<S>(x). Communication: as reshard. Collective over the mesh: all processes start
 /// and run their operators in the same order.
 template <class S, class Bound = NoContract, TypedTensor A>
-Pending<typename detail::ReshardCall<S, A>::result> reshard_async(const A& x,
-                                                                  Where where = Where::here()) {
-  using Typed = detail::ReshardCall<S, A>;
+Pending<typename detail::TypedReshard<S, A>::result> reshard_async(const A& x,
+                                                                   Where where = Where::here()) {
+  using Typed = detail::TypedReshard<S, A>;
   auto started = std::make_unique<detail::Started>();
   detail::Extras extras;
   extras.started = started.get();
-  (void)detail::reshard(x.core(), lower<typename A::mesh_type, S>(),
-                        {"reshard", where, detail::bound<Typed, Bound>()}, extras);
+  (void)detail::run(
+      {Typed::operation, {&x.core()}, {"reshard", where, detail::bound<Typed, Bound>()}, extras});
   return Pending<typename Typed::result>(std::move(started));
 }
 inline Pending<DynamicTensor> reshard_async(const DynamicTensor& x, const Sharding& to,
@@ -98,13 +98,13 @@ inline Pending<DynamicTensor> reshard_async(const DynamicTensor& x, const Shardi
 
 /// Starts reduce<Kind, E, Out>(x): the local part is done at once.
 template <class Kind, Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>
-Pending<typename detail::ReduceCall<Kind, E, Out, A>::result> reduce_async(
+Pending<typename detail::TypedReduce<Kind, E, Out, A>::result> reduce_async(
     const A& x, Where where = Where::here()) {
-  using Typed = detail::ReduceCall<Kind, E, Out, A>;
+  using Typed = detail::TypedReduce<Kind, E, Out, A>;
   auto started = std::make_unique<detail::Started>();
   detail::Extras extras;
   extras.started = started.get();
-  (void)Typed::run(x.core(), {E.view(), where, detail::bound<Typed, Bound>()}, extras);
+  (void)detail::run_reduce<Kind, Typed, Bound>(x, E.view(), where, extras);
   return Pending<typename Typed::result>(std::move(started));
 }
 /// The same with everything known at run time.
@@ -114,8 +114,7 @@ Pending<DynamicTensor> reduce_async(std::string_view equation, const DynamicTens
   auto started = std::make_unique<detail::Started>();
   detail::Extras extras;
   extras.started = started.get();
-  (void)detail::DynamicReduce<Kind>::run(parse(equation), x.core(), out, call.site(equation),
-                                         extras);
+  (void)detail::run_reduce<Kind>(equation, x.core(), &out, call.site(equation), extras);
   return Pending<DynamicTensor>(std::move(started));
 }
 

@@ -101,7 +101,8 @@ inline TensorCore reshard_between(const TensorCore& x, const Sharding& to,
   if (options.contract.bounded()) key.add(options.contract.bits());
   const OperandList operands{&x};
   return on_process(mesh, site, [&] {
-    Comparison comparison(operands, key, site);
+    const PlanQuery query = query_of(key);
+    Comparison comparison(operands, query, site);
     const Prepared& prepared = prepare(mesh, key, [&]() -> std::shared_ptr<const Plan> {
       const auto boxes = std::make_shared<const std::vector<Box>>(
           boxes_between(target.extents, to, between.shape, between.places));

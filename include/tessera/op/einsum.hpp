@@ -17,11 +17,20 @@
 namespace tessera {
 namespace detail {
 template <Equation E, class Out, class Bound, TypedTensor... A>
-typename EinsumCall<E, Out, A...>::result run_einsum(Where where, const A&... a) {
-  using Typed = EinsumCall<E, Out, A...>;
-  return
-      typename Typed::result(einsum_of_many(Typed::terms, OperandList{&a.core()...}, Typed::value,
-                                            {E.view(), where, bound<Typed, Bound>()}));
+typename TypedEinsum<E, Out, A...>::result run_einsum(Where where, const A&... a) {
+  using Typed = TypedEinsum<E, Out, A...>;
+  return typename Typed::result(einsum_of_many(Typed::operation, OperandList{&a.core()...},
+                                               {E.view(), where, bound<Typed, Bound>()}));
+}
+
+/// The same with everything known at run time; without `out` it is deduced.
+inline TensorCore run_einsum(std::string_view equation, const OperandList& operands,
+                             const Sharding* out, CallSite site) {
+  if (operands.empty())
+    throw UsageError("einsum: there is no operand; give one to eight tensors", site.where);
+  ops::Einsum operation{parse(equation)};
+  operation.out = out != nullptr ? *out : operation.deduced(descs_of(operands));
+  return einsum_of_many(operation, operands, site);
 }
 }  // namespace detail
 
@@ -31,21 +40,19 @@ typename EinsumCall<E, Out, A...>::result run_einsum(Where where, const A&... a)
 /// Collective over the mesh. Throws ShapeError when extents disagree. Source: GShard, section 3.3.2
 /// (resharding, accumulating partial results, gathering an operand).
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A, TypedTensor B>
-typename detail::EinsumCall<E, Out, A, B>::result einsum(const A& a, const B& b,
-                                                         Where where = Where::here()) {
-  using Typed = detail::EinsumCall<E, Out, A, B>;
-  return typename Typed::result(detail::einsum(Typed::terms, a.core(), b.core(), Typed::value,
-                                               {E.view(), where, detail::bound<Typed, Bound>()}));
+typename detail::TypedEinsum<E, Out, A, B>::result einsum(const A& a, const B& b,
+                                                          Where where = Where::here()) {
+  using Typed = detail::TypedEinsum<E, Out, A, B>;
+  return typename Typed::result(detail::run({Typed::operation,
+                                             {&a.core(), &b.core()},
+                                             {E.view(), where, detail::bound<Typed, Bound>()}}));
 }
 
 /// Of one tensor: dimensions that the result leaves out are summed, the others reordered.
 /// Communication: that of the sum. Collective over the mesh.
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>
-typename detail::EinsumCall<E, Out, A>::result einsum(const A& a, Where where = Where::here()) {
-  using Typed = detail::EinsumCall<E, Out, A>;
-  return typename Typed::result(
-      detail::einsum_of_many(Typed::terms, detail::OperandList{&a.core()}, Typed::value,
-                             {E.view(), where, detail::bound<Typed, Bound>()}));
+typename detail::TypedEinsum<E, Out, A>::result einsum(const A& a, Where where = Where::here()) {
+  return detail::run_einsum<E, Out, Bound>(where, a);
 }
 
 /// Of three to eight tensors, multiplied two at a time in the order of least cost, communication
@@ -53,54 +60,54 @@ typename detail::EinsumCall<E, Out, A>::result einsum(const A& a, Where where = 
 /// deduced. Collective over the mesh. Throws ShapeError when extents disagree.
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A, TypedTensor B,
           TypedTensor C>
-typename detail::EinsumCall<E, Out, A, B, C>::result einsum(const A& a, const B& b, const C& c,
-                                                            Where where = Where::here()) {
+typename detail::TypedEinsum<E, Out, A, B, C>::result einsum(const A& a, const B& b, const C& c,
+                                                             Where where = Where::here()) {
   return detail::run_einsum<E, Out, Bound>(where, a, b, c);
 }
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A, TypedTensor B,
           TypedTensor C, TypedTensor D>
-typename detail::EinsumCall<E, Out, A, B, C, D>::result einsum(const A& a, const B& b, const C& c,
-                                                               const D& d,
-                                                               Where where = Where::here()) {
+typename detail::TypedEinsum<E, Out, A, B, C, D>::result einsum(const A& a, const B& b, const C& c,
+                                                                const D& d,
+                                                                Where where = Where::here()) {
   return detail::run_einsum<E, Out, Bound>(where, a, b, c, d);
 }
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor... A>
   requires(sizeof...(A) >= 5 && sizeof...(A) <= max_operands)
-typename detail::EinsumCall<E, Out, A...>::result einsum(const A&... a) {
+typename detail::TypedEinsum<E, Out, A...>::result einsum(const A&... a) {
   return detail::run_einsum<E, Out, Bound>(Where{}, a...);
 }
 /// With the place of the call, which a pack has no room for after it: einsum<E>(at(), a, b, ...).
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor... A>
   requires(sizeof...(A) >= 1 && sizeof...(A) <= max_operands)
-typename detail::EinsumCall<E, Out, A...>::result einsum(At at, const A&... a) {
+typename detail::TypedEinsum<E, Out, A...>::result einsum(At at, const A&... a) {
   return detail::run_einsum<E, Out, Bound>(at.where, a...);
 }
 
-/// The same with everything known at run time; `out` may be left to deduction. `call`: a Contract
+/// The same with everything known at run time; without `out` it is deduced. `call`: a Contract
 /// (op/dynamic_call.hpp).
 inline DynamicTensor einsum(std::string_view equation, const DynamicTensor& a,
                             const DynamicTensor& b, const DynamicCall& call = Where::here()) {
-  const Terms terms = parse(equation);
-  const Shardings operands{a.sharding(), b.sharding()};
-  const CallSite site = call.site(equation);
-  detail::require(check_einsum(terms, operands, Sharding::replicated(terms.result.size())), terms,
-                  *a.core().mesh(), site);
-  return DynamicTensor(detail::einsum(terms, a.core(), b.core(), deduce(terms, operands), site));
+  return DynamicTensor(
+      detail::run_einsum(equation, {&a.core(), &b.core()}, nullptr, call.site(equation)));
 }
 inline DynamicTensor einsum(std::string_view equation, const DynamicTensor& a,
                             const DynamicTensor& b, const Sharding& out,
                             const DynamicCall& call = Where::here()) {
   return DynamicTensor(
-      detail::einsum(parse(equation), a.core(), b.core(), out, call.site(equation)));
+      detail::run_einsum(equation, {&a.core(), &b.core()}, &out, call.site(equation)));
 }
 /// Any number of tensors from one to eight.
 inline DynamicTensor einsum(std::string_view equation, std::initializer_list<DynamicTensor> tensors,
                             const Sharding& out, const DynamicCall& call = Where::here()) {
   detail::OperandList operands;
   for (const DynamicTensor& tensor : tensors) operands.push_back(&tensor.core());
-  if (operands.empty())
-    throw UsageError("einsum: there is no operand; give one to eight tensors", call.where());
-  return DynamicTensor(detail::einsum_of_many(parse(equation), operands, out, call.site(equation)));
+  return DynamicTensor(detail::run_einsum(equation, operands, &out, call.site(equation)));
+}
+inline DynamicTensor einsum(std::string_view equation, std::initializer_list<DynamicTensor> tensors,
+                            const DynamicCall& call = Where::here()) {
+  detail::OperandList operands;
+  for (const DynamicTensor& tensor : tensors) operands.push_back(&tensor.core());
+  return DynamicTensor(detail::run_einsum(equation, operands, nullptr, call.site(equation)));
 }
 
 }  // namespace tessera

@@ -122,50 +122,27 @@ EpilogueBuilder<Activation, detail::Nothing, detail::Nothing, detail::Nothing> e
 }
 
 namespace detail {
-template <class E> struct EpilogueOf;
-template <class F, class... Extra> struct EpilogueOf<ProductEpilogue<F, Extra...>> {
-  template <Equation E, class Out, class A, class B> struct Call {
-    using product = EinsumCall<E, Out, A, B>;
-    using mesh = typename CommonMesh<A, B, Extra...>::type;
-    using type = std::remove_cvref_t<std::invoke_result_t<const F&, const typename product::type&,
-                                                          const typename Extra::value_type&...>>;
-    static consteval bool said() {
-      static_assert(Element<type>,
-                    "[tessera] the function of an epilogue returns a type that no tensor holds; "
-                    "return an element type");
-      static_assert(
-          sizeof...(Extra) + 2 <= max_operands,
-          "[tessera] a product with an epilogue has more than eight operands; give fewer");
-      return true;
-    }
-    static_assert(said());
-    static constexpr TensorDescs extras{
-        TensorDesc{DType::f32, Extents(Extra::rank, 1), Extra::sharding()}...};
-    static constexpr Terms all = with_extras(product::terms, extras);
-    static constexpr Sharding value = product::value;
-    static constexpr Verdict verdict = check_epilogue(all, extras, value);
-    static_assert(demand<Call, A, B, Extra...>());
-    static constexpr Contract needs(const MeshShape& on, const Contract& contract) {
-      return verdict.ok() && product::verdict.ok()
-                 ? needs_of_einsum(product::terms, product::operands, value, on, contract,
-                                   {Extra::sharding()...})
-                 : Contract::nothing();
-    }
-    using result = Result<type, mesh, Call>;
-  };
-
-  template <class Call, class A, class B>
-  static typename Call::result run(const ProductEpilogue<F, Extra...>& e, const A& a, const B& b,
-                                   CallSite site) {
-    const auto kernel = &MapRunner<typename Call::type, F, typename Call::product::type,
-                                   typename Extra::value_type...>::run;
-    const OperandList extras =
-        std::apply([](const auto&... extra) { return OperandList{&extra.core()...}; }, e.extras);
-    return typename Call::result(einsum(Call::product::terms, a.core(), b.core(), Call::value, site,
-                                        Extras{.kernel = MapKernel{kernel, &e.function}}, extras,
-                                        dtype_of<typename Call::type>));
+/// How a product with the epilogue f(product, extras...) is made; T is the element type of the
+/// product.
+template <Equation E, class F, class T, class... Extra> struct EpilogueBy {
+  using type = std::remove_cvref_t<
+      std::invoke_result_t<const F&, const T&, const typename Extra::value_type&...>>;
+  static consteval bool said() {
+    static_assert(Element<type>,
+                  "[tessera] the function of an epilogue returns a type that no tensor holds; "
+                  "return an element type");
+    static_assert(sizeof...(Extra) + 2 <= max_operands,
+                  "[tessera] a product with an epilogue has more than eight operands; give fewer");
+    return true;
+  }
+  static_assert(said());
+  static constexpr ops::Einsum make(const TensorDescs&) {
+    return {parse(E.view()), {}, true, dtype_of<type>};
   }
 };
+template <Equation E, class Out, class F, class A, class B, class... Extra>
+using TypedEpilogue =
+    Typed<EpilogueBy<E, F, typename A::value_type, Extra...>, Out, A, B, Extra...>;
 }  // namespace detail
 
 /// Returns the product of a and b with an epilogue: f(product, extras...) elementwise. The product
@@ -176,9 +153,15 @@ template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor
           class F, class... Extra>
 auto einsum(const A& a, const B& b, const ProductEpilogue<F, Extra...>& last,
             Where where = Where::here()) {
-  using Of = detail::EpilogueOf<ProductEpilogue<F, Extra...>>;
-  using Typed = typename Of::template Call<E, Out, A, B>;
-  return Of::template run<Typed>(last, a, b, {E.view(), where, detail::bound<Typed, Bound>()});
+  using Typed = detail::TypedEpilogue<E, Out, F, A, B, Extra...>;
+  detail::OperandList operands{&a.core(), &b.core()};
+  std::apply([&](const auto&... extra) { (operands.push_back(&extra.core()), ...); }, last.extras);
+  const auto kernel = &detail::MapRunner<typename Typed::type, F, typename A::value_type,
+                                         typename Extra::value_type...>::run;
+  return typename Typed::result(detail::run({Typed::operation,
+                                             operands,
+                                             {E.view(), where, detail::bound<Typed, Bound>()},
+                                             {.kernel = MapKernel{kernel, &last.function}}}));
 }
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A, TypedTensor B,
           class... Parts>

@@ -75,30 +75,34 @@ template <class Call, class C> consteval bool demand_type() {
 /// memory with an operand.
 template <Equation E, class Bound = NoContract, TypedTensor C, TypedTensor A, TypedTensor B>
 void einsum_into(C& c, const A& a, const B& b, Where where = Where::here()) {
-  using Typed = detail::EinsumCall<E, typename C::spec, A, B>;
+  using Typed = detail::TypedEinsum<E, typename C::spec, A, B>;
   static_assert(detail::demand_type<Typed, C>());
-  (void)detail::einsum(Typed::terms, a.core(), b.core(), Typed::value,
-                       {E.view(), where, detail::bound<Typed, Bound>()}, detail::into(c.core()));
+  (void)detail::run({Typed::operation,
+                     {&a.core(), &b.core()},
+                     {E.view(), where, detail::bound<Typed, Bound>()},
+                     detail::into(c.core())});
 }
 /// Writes alpha * a * b + beta * c to c; with beta 0 what c held does not matter.
 template <Equation E, class Bound = NoContract, TypedTensor C, TypedTensor A, TypedTensor B>
 void einsum_into(C& c, const A& a, const B& b, typename C::value_type alpha,
                  typename C::value_type beta, Where where = Where::here()) {
-  using Typed = detail::EinsumCall<E, typename C::spec, A, B>;
+  using Typed = detail::TypedEinsum<E, typename C::spec, A, B>;
   static_assert(detail::demand_type<Typed, C>());
-  detail::accumulate(Typed::terms, c.core(), a.core(), b.core(), alpha, beta,
+  detail::accumulate(Typed::operation.terms, c.core(), a.core(), b.core(), alpha, beta,
                      {E.view(), where, detail::bound<Typed, Bound>()});
 }
 
 /// Writes x to y, under y's spec. Communication: as reshard. Collective over the mesh.
 template <class Bound = NoContract, TypedTensor Y, TypedTensor X>
 void reshard_into(Y& y, const X& x, Where where = Where::here()) {
-  using Typed = detail::ReshardCall<typename Y::spec, X>;
+  using Typed = detail::TypedReshard<typename Y::spec, X>;
   static_assert(std::is_same_v<typename Typed::result, Y>,
                 "[tessera] the destination of a reshard has another element type or mesh than "
                 "what is resharded; give a tensor of the same");
-  (void)detail::reshard(x.core(), Y::sharding(), {"reshard", where, detail::bound<Typed, Bound>()},
-                        detail::into(y.core()));
+  (void)detail::run({Typed::operation,
+                     {&x.core()},
+                     {"reshard", where, detail::bound<Typed, Bound>()},
+                     detail::into(y.core())});
 }
 
 namespace detail {
@@ -117,12 +121,11 @@ void reduce_into(Y& y, const X& x, Where where = Where::here()) {
       std::conditional_t<IntegerElement<typename X::value_type> &&
                              IntegerElement<typename Y::value_type>,
                          typename detail::NamedBy<Kind, typename Y::value_type>::type, Kind>;
-  using Typed = detail::ReduceCall<Named, E, typename Y::spec, X>;
+  using Typed = detail::TypedReduce<Named, E, typename Y::spec, X>;
   static_assert(std::is_same_v<typename Typed::result, Y>,
                 "[tessera] the destination of a reduction has another element type, mesh or number "
                 "of dimensions than its result; give a tensor of the result's type");
-  (void)Typed::run(x.core(), {E.view(), where, detail::bound<Typed, Bound>()},
-                   detail::into(y.core()));
+  (void)detail::run_reduce<Named, Typed, Bound>(x, E.view(), where, detail::into(y.core()));
 }
 
 /// Writes x with its dimensions reordered to y, under y's spec. Collective over the mesh.
@@ -172,10 +175,11 @@ void einsum_into(std::string_view equation, const DynamicTensor& c, const Dynami
 template <class Kind>
 void reduce_into(std::string_view equation, const DynamicTensor& y, const DynamicTensor& x,
                  const DynamicCall& call = Where::here()) {
-  DType type = detail::KindType<Kind>::of(x.type());
-  if (type != x.type()) type = y.type();  // which names that of a sum of integers
-  (void)detail::DynamicReduce<Kind>::run(parse(equation), x.core(), y.sharding(),
-                                         call.site(equation), detail::into(y.core()), type);
+  ops::Reduce operation = detail::reduction_of<Kind>(parse(equation), {x.core().desc()});
+  if (operation.type != x.type())
+    operation.type = y.type();  // which names that of a sum of integers
+  operation.out = y.sharding();
+  (void)detail::run({operation, {&x.core()}, call.site(equation), detail::into(y.core())});
 }
 /// Operands and y are of element types T and what f returns, as in map_dynamic.
 template <class T, class F, std::same_as<DynamicTensor>... X>

@@ -168,7 +168,8 @@ inline TensorCore from_irregular(const std::shared_ptr<MeshCore>& mesh, const Te
                         {desc.type, desc.extents, Sharding::replicated(desc.rank())},
                         std::make_shared<Storage>(mesh, data, std::move(owner))});
   const OperandList operands{&operand};
-  Comparison comparison(operands, key, site);
+  const PlanQuery query = query_of(key);
+  Comparison comparison(operands, query, site);
   comparison.begin(prepared);
   TensorCore result = execute(prepared, operands, site);
   remember(result, operands, comparison.history());
@@ -185,7 +186,8 @@ inline void to_irregular(const TensorCore& x, const Irregular& irregular, void* 
         return plan_to_boxes(x.desc(), list, mesh->shape(), mesh->process(), plan_options(*mesh));
       });
   const OperandList operands{&x};
-  Comparison comparison(operands, key, site);
+  const PlanQuery query = query_of(key);
+  Comparison comparison(operands, query, site);
   comparison.begin(prepared);
   const TensorCore destination(mesh, prepared.plan->result_desc(),
                                std::make_shared<Storage>(mesh, data, nullptr));

@@ -10,20 +10,17 @@
 #include <vector>
 
 #include <tessera/op/execute.hpp>
+#include <tessera/op/request.hpp>
 #include <tessera/plan/einsum_order.hpp>
 #include <tessera/plan/extents_text.hpp>
 #include <tessera/plan/map.hpp>
+#include <tessera/plan/op/einsum.hpp>
+#include <tessera/plan/op/reshard.hpp>
 #include <tessera/plan/reduce.hpp>
 #include <tessera/plan/type_rules.hpp>
 #include <tessera/plan/verdict.hpp>
 
 namespace tessera::detail {
-
-inline TensorDescs descs_of(const OperandList& operands) {
-  TensorDescs descs;
-  for (const TensorCore* operand : operands) descs.push_back(operand->desc());
-  return descs;
-}
 
 inline Shardings shardings_of(const OperandList& operands) {
   Shardings shardings;
@@ -75,37 +72,6 @@ inline void require_sharding(const Sharding& out, DType type, const MeshCore& me
                  site.where);
 }
 
-inline Contract contract_at(const MeshCore& mesh, const CallSite& site) {
-  return site.contract.value_or(mesh.strict() ? Contract::nothing() : Contract{});
-}
-/// Throws ContractError, on all processes alike, when the best plan for these sizes breaks the
-/// contract.
-inline void require_contract(const Plan& plan, const Contract& contract, const MeshCore& mesh,
-                             CallSite site) {
-  if (contract.covers(plan.needs)) return;
-  throw ContractError(std::string(site.label) + ": the call accepts " +
-                          to_string(contract, mesh.names()) +
-                          (site.contract ? "" : " (it has no contract, and the mesh is strict)") +
-                          ", and with these sizes needs " + to_string(plan.needs, mesh.names()) +
-                          "; widen the contract, or change the specs. The plan nearest to it:\n" +
-                          tessera::explain(plan, mesh.names()),
-                      site.where);
-}
-
-/// What an operator has beside its operands: the kernel of its elementwise step, the scale of its
-/// sum, the tensor that it writes, and what lies outside a tensor.
-struct Extras {
-  double scale = 1;
-  MapKernel kernel = {};
-  const TensorCore* into = nullptr;
-  bool portable = false;       ///< convolve by Tessera's own kernel
-  const void* fill = nullptr;  ///< one element: what lies outside a tensor; null: zero
-  Destination destination = Destination::fresh;
-  Started* started = nullptr;  ///< where the operator is left under way, instead of being finished
-  const Shardings* targets = nullptr;       ///< of an operator with several results, theirs
-  std::vector<TensorCore>* also = nullptr;  ///< and where those after the first go
-  const Extents* starts = nullptr;  ///< where a window begins in each dimension: no part of a plan
-};
 inline PlanOptions plan_options(const MeshCore& mesh, const CallSite& site, const Extras& extras) {
   PlanOptions options = tessera::plan_options(mesh);
   options.destination = extras.destination;
@@ -124,9 +90,10 @@ TensorCore run_operator(PlanKey& key, const OperandList& operands, CallSite site
   if (options.contract.bounded()) key.add(options.contract.bits());
   return on_process(mesh, site, [&] {
     require_one_mesh(operands, site);
-    Comparison comparison(operands, key, site, extras.starts);
+    const PlanQuery query = query_of(key);
+    Comparison comparison(operands, query, site, extras.starts);
     try {
-      const Prepared& prepared = prepare(mesh, key, [&] {
+      const Prepared& prepared = prepare(mesh, query, [&] {
         const Plan plan = make(options);
         require_contract(plan, options.contract, mesh, site);
         return plan;
@@ -166,30 +133,10 @@ TensorCore run_operator(PlanKey& key, const OperandList& operands, CallSite site
   });
 }
 
-inline void require_reshard(const TensorCore& x, const Sharding& to, CallSite site) {
-  const MeshCore& mesh = *x.mesh();
-  require_sharding(to, mesh, site);
-  if (to.rank() != x.rank())
-    throw ShapeError("reshard: the tensor has " + std::to_string(x.rank()) + " dimensions and " +
-                     to_string(to, mesh.names()) + " has " + std::to_string(to.rank()) +
-                     "; give the spec one entry for each dimension");
-  if (!can_reshard(x.sharding(), to))
-    throw ShardingError("reshard: " + to_string(x.sharding(), mesh.names()) + " cannot become " +
-                        to_string(to, mesh.names()) +
-                        "; finished values do not become partial, nor one partial kind another; "
-                        "drop Unreduced from the target");
-}
-
 inline TensorCore reshard(const TensorCore& x, const Sharding& to, CallSite site,
                           const Extras& extras = {}) {
-  MeshCore& mesh = mesh_of(x, site);
-  PlanKey key(OperatorKind::reshard);
-  key.add(x.desc());
-  key.add(to);
-  return run_operator(key, {&x}, site, extras, [&](const PlanOptions& options) {
-    require_reshard(x, to, site);
-    return plan_reshard(x.desc(), to, mesh.shape(), mesh.process(), options);
-  });
+  const ops::Reshard operation{to};
+  return run({operation, {&x}, site, extras});
 }
 
 /// The product of two tensors, and what an epilogue makes of it: `after` are its further operands,
@@ -197,103 +144,49 @@ inline TensorCore reshard(const TensorCore& x, const Sharding& to, CallSite site
 inline TensorCore einsum(const Terms& terms, const TensorCore& a, const TensorCore& b,
                          const Sharding& out, CallSite site, const Extras& extras = {},
                          const OperandList& after = {}, DType type = DType::f32) {
-  MeshCore& mesh = mesh_of(a, site);
   const bool epilogue = extras.kernel.run != nullptr;
+  const ops::Einsum operation{terms, out, epilogue, epilogue ? type : DType::f32,
+                              extras.destination == Destination::accumulated};
   OperandList operands{&a, &b};
   for (const TensorCore* extra : after) operands.push_back(extra);
-  PlanKey key(OperatorKind::einsum, Reduction::sum, a.type());
-  key.add(terms);
-  for (const TensorCore* operand : operands) key.add(operand->desc());
-  key.add(out);
-  key.add(epilogue ? 1 + static_cast<std::uint64_t>(type) : 0);
-  return run_operator(key, operands, site, extras, [&](const PlanOptions& options) {
-    require(check_einsum(terms, {a.sharding(), b.sharding()}, out), terms, mesh, site);
-    require_extents(terms, {a.desc(), b.desc()}, false, mesh, site);
-    require_elements(check_product_type(a.type()), site);
-    require_sharding(out, mesh, site);
-    if (a.type() != b.type())
-      throw ShapeError(std::string(site.label) + ": the operands are " +
-                           std::string(name_of(a.type())) + " and " +
-                           std::string(name_of(b.type())) +
-                           "; a product takes one element type; cast one of them",
-                       site.where);
-    const Epilogue last{epilogue, descs_of(after), type};
-    if (epilogue) {
-      const Terms all = with_extras(terms, last.extras);
-      const bool adds = options.destination == Destination::accumulated;
-      require(check_epilogue(all, last.extras, out, adds), all, mesh, site);
-      require(check_extras(all, {a.desc(), b.desc()}, last.extras), all, mesh, site);
-    }
-    return plan_einsum(terms, a.desc(), b.desc(), out, mesh.shape(), mesh.process(), options, last);
-  });
-}
-
-/// Returns 1 / the number of elements that each result element is the mean of.
-inline double mean_scale(const Terms& terms, const TensorCore& x) {
-  Index count = 1;
-  for (int d = 0; d < x.rank(); ++d)
-    if (!terms.result.contains(terms.operands[0][d])) count *= x.extents()[d];
-  return count > 0 ? 1.0 / static_cast<double>(count) : std::numeric_limits<double>::quiet_NaN();
+  return run({operation, operands, site, extras});
 }
 
 /// To elements `type`.
 inline TensorCore reduce(const Terms& terms, Reduction reduction, bool mean, const TensorCore& x,
-                         const Sharding& out, CallSite site, Extras extras, DType type) {
-  MeshCore& mesh = mesh_of(x, site);
-  PlanKey key(OperatorKind::reduce, reduction, type);
-  key.add(terms);
-  key.add(x.desc());
-  key.add(out);
-  key.add(static_cast<std::uint64_t>(mean));
-  if (mean) key.name("mean");
-  extras.scale = mean ? mean_scale(terms, x) : 1;
-  return run_operator(key, {&x}, site, extras, [&](const PlanOptions& options) {
-    require(check_reduce(terms, {x.sharding()}, out, reduction, mean), terms, mesh, site);
-    require_elements(check_reduce_type(reduction, mean, x.type()), site);
-    require_elements(check_reduced_type(x.type(), type, x.sharding()), site);
-    require_sharding(out, mesh, site);
-    return plan_reduce_as(type, terms, reduction, x.desc(), out, mesh.shape(), mesh.process(),
-                          options);
-  });
+                         const Sharding& out, CallSite site, const Extras& extras, DType type) {
+  const ops::Reduce operation{terms, reduction, mean, false, type, out};
+  return run({operation, {&x}, site, extras});
 }
 
 /// The product of any number of tensors: one is reduced and reordered, two are multiplied, more are
 /// multiplied two at a time in the order that costs least.
-inline TensorCore einsum_of_many(const Terms& terms, const OperandList& operands,
-                                 const Sharding& out, CallSite site) {
-  if (operands.size() == 2) return einsum(terms, *operands[0], *operands[1], out, site);
+inline TensorCore einsum_of_many(const ops::Einsum& operation, const OperandList& operands,
+                                 CallSite site) {
+  if (operands.size() == 2) return run({operation, operands, site});
   MeshCore& mesh = mesh_of(*operands[0], site);
-  on_process(mesh, site, [&] { require_one_mesh(operands, site); });
-  const TensorDescs descs = descs_of(operands);
-  PlanKey key(OperatorKind::einsum, Reduction::sum, descs[0].type);
-  key.add(terms);
-  for (const TensorDesc& desc : descs) key.add(desc);
-  key.add(out);
-  const PlanOptions options = plan_options(mesh, site, {});
-  if (options.contract.bounded()) key.add(options.contract.bits());
-  const auto find_order = [&] {
-    Shardings shardings;
-    for (const TensorDesc& desc : descs) shardings.push_back(desc.sharding);
-    require(check_einsum(terms, shardings, out), terms, mesh, site);
-    require_extents(terms, descs, false, mesh, site);
-    require_elements(check_product_type(descs[0].type), site);
-    require_sharding(out, mesh, site);
-    if (operands.size() < 3) return EinsumOrder{};
-    EinsumOrder found = einsum_order(terms, descs, out, mesh.shape(), options);
-    if (found.products.empty())
-      throw ShapeError(std::string(site.label) +
-                           ": in every order a product on the way has more than " +
-                           std::to_string(max_dims) +
-                           " dimensions or two unfinished operands; multiply some of them first, "
-                           "in an einsum of their own, or finish one",
-                       site.where);
-    return found;
-  };
-  key.add(~std::uint64_t{0});  // an order, and no plan
-  const std::shared_ptr<const EinsumOrder> order =
-      on_process(mesh, site, [&] { return prepare_order(mesh, key, find_order); });
-  if (operands.size() == 1)
-    return reduce(terms, Reduction::sum, false, *operands[0], out, site, {}, descs[0].type);
+  if (operands.size() == 1) return run({operation.as_sum(descs_of(operands)), operands, site});
+  const Contract contract = contract_at(mesh, site);
+  const PlanQuery query(operation, operands, Destination::fresh, contract);
+  const std::shared_ptr<const EinsumOrder> order = on_process(mesh, site, [&] {
+    require_one_mesh(operands, site);
+    return prepare_order(mesh, query, [&] {
+      const TensorDescs descs = descs_of(operands);
+      require(operation, descs, mesh, site);
+      PlanOptions options = plan_options(mesh);
+      options.contract = contract;
+      EinsumOrder found = operation.order(descs, {mesh.shape(), mesh.process(), options});
+      if (found.products.empty())
+        throw ShapeError(std::string(site.label) +
+                             ": in every order a product on the way has more than " +
+                             std::to_string(max_dims) +
+                             " dimensions or two unfinished operands; multiply some of them first, "
+                             "in an einsum of their own, or finish "
+                             "one",
+                         site.where);
+      return found;
+    });
+  });
   FixedVector<TensorCore, 2 * max_operands> tensors;
   for (const TensorCore* operand : operands) tensors.push_back(*operand);
   for (const PairProduct& product : order->products) {

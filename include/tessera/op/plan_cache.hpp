@@ -18,7 +18,9 @@
 #include <tessera/op/detail/recent_cache.hpp>
 #include <tessera/plan/builder.hpp>
 #include <tessera/plan/einsum_order.hpp>
+#include <tessera/plan/operation.hpp>
 #include <tessera/plan/work.hpp>
+#include <tessera/tensor/tensor_core.hpp>
 
 namespace tessera {
 
@@ -111,6 +113,102 @@ class PlanKey {
   FixedVector<Argument, 3> arguments_;
 };
 
+namespace detail {
+
+/// A key as an operation that is planned elsewhere: for operators that have no struct yet.
+struct PlanKeyTable {
+  static const PlanKey& as(const void* key) { return *static_cast<const PlanKey*>(key); }
+  static constexpr OperationTable value{
+      sizeof(PlanKey),
+      [](const void*) { return OperatorKind::reshard; },
+      [](const void* key) { return as(key).verb(); },
+      [](const void* a, const void* b) -> bool { return as(a) == as(b); },
+      [](const void* key) { return as(key).digest(); },
+      nullptr,
+      nullptr,
+      nullptr,
+      nullptr,
+      nullptr,
+      [](const void* key, const AxisNames& names) {
+        return as(key).arguments() +
+               (as(key).result().rank() > 0 ? " to " + to_string(as(key).result(), names) : "");
+      }};
+};
+inline OperationView view_of(const PlanKey& key) { return {&PlanKeyTable::value, &key}; }
+
+using OperandList = FixedVector<const TensorCore*, max_operands>;
+
+inline TensorDescs descs_of(const OperandList& operands) {
+  TensorDescs descs;
+  for (const TensorCore* operand : operands) descs.push_back(operand->desc());
+  return descs;
+}
+
+/// What tells one planned operator from another on one mesh, where it lies elsewhere: the operator,
+/// what its operands are, where its result goes and what the call accepts.
+class PlanQuery {
+ public:
+  PlanQuery(OperationView asked, const OperandList& of, Destination goes, const Contract& accepts)
+      : operation(asked), operands(of), destination(goes), contract(accepts.bits()) {
+    Digest digest;
+    digest.add(operation.digest());
+    for (const TensorCore* operand : operands) add_to(digest, operand->desc());
+    digest.add(static_cast<std::uint64_t>(destination));
+    digest.add(contract);
+    digest_ = digest.value();
+  }
+  std::uint64_t digest() const { return digest_; }
+
+  OperationView operation;
+  const OperandList& operands;
+  Destination destination;
+  std::uint64_t contract;
+
+ private:
+  std::uint64_t digest_;
+};
+
+/// The same as a value.
+struct PlannedCall {
+  explicit PlannedCall(const PlanQuery& q)
+      : operation(q.operation),
+        operands(descs_of(q.operands)),
+        destination(q.destination),
+        contract(q.contract),
+        digest_(q.digest()) {}
+  std::uint64_t digest() const { return digest_; }
+  bool operator==(const PlanQuery& q) const {
+    if (digest_ != q.digest() || !(operation.view() == q.operation) ||
+        operands.size() != q.operands.size() || destination != q.destination ||
+        contract != q.contract)
+      return false;
+    for (int i = 0; i < operands.size(); ++i)
+      if (!(operands[i] == q.operands[i]->desc())) return false;
+    return true;
+  }
+  bool operator==(const PlannedCall& other) const {
+    return digest_ == other.digest_ && operation == other.operation && operands == other.operands &&
+           destination == other.destination && contract == other.contract;
+  }
+
+  Operation operation;
+  TensorDescs operands;
+  Destination destination;
+  std::uint64_t contract;
+
+ private:
+  std::uint64_t digest_;
+};
+}  // namespace detail
+
+namespace detail {
+inline const OperandList no_operands{};
+/// Of an operator without a struct.
+inline PlanQuery query_of(const PlanKey& key) {
+  return {view_of(key), no_operands, Destination::fresh, Contract{}};
+}
+}  // namespace detail
+
 /// A plan and all that its process has to do for it.
 struct Prepared : std::enable_shared_from_this<Prepared> {
   std::shared_ptr<const Plan> plan;
@@ -118,6 +216,7 @@ struct Prepared : std::enable_shared_from_this<Prepared> {
   /// Of a product of three and more tensors, in place of a plan: which pairs are multiplied.
   std::shared_ptr<const EinsumOrder> order;
   bool communicates = false;  ///< on some process: the steps are the same on all
+  double scale = 1;           ///< by which a sum is multiplied: of a mean
 };
 
 namespace detail {
@@ -135,7 +234,7 @@ inline Index heap_bytes(const Prepared& prepared) {
 }
 /// What a mesh keeps of its operators.
 struct PlanCache {
-  RecentCache<PlanKey, Prepared> plans;
+  RecentCache<PlannedCall, Prepared> plans;
 };
 }  // namespace detail
 
@@ -164,17 +263,19 @@ inline PlanOptions plan_options(const MeshCore& mesh) {
   return {mesh.machine(), mesh.workspace_limit()};
 }
 
-/// Returns the prepared plan for `key`, made by `make` when it is new. `make` returns a Plan, or a
-/// shared_ptr<const Plan> that also keeps what the plan views. The reference holds until another
+namespace detail {
+/// Returns the prepared plan for `query`, made by `make` when it is new. `make` returns a Plan, or
+/// a shared_ptr<const Plan> that also keeps what the plan views. The reference holds until another
 /// plan is prepared.
 template <class Make>
-const Prepared& prepare(MeshCore& mesh, const PlanKey& key, const Make& make) {
-  return mesh.attachment<detail::PlanCache>().plans.get(key, mesh.options().plan_cache_bytes, [&] {
+const Prepared& prepare(MeshCore& mesh, const PlanQuery& query, const Make& make) {
+  return mesh.attachment<PlanCache>().plans.get(query, mesh.options().plan_cache_bytes, [&] {
     Prepared prepared;
     if constexpr (std::is_same_v<decltype(make()), Plan>)
       prepared.plan = std::make_shared<const Plan>(make());
     else
       prepared.plan = make();  // shared, with what it views
+    if (!query.operands.empty()) prepared.scale = query.operation.scale(descs_of(query.operands));
     prepared.work = work_of(*prepared.plan);
     for (const Step& step : prepared.plan->steps)
       prepared.communicates =
@@ -185,11 +286,11 @@ const Prepared& prepare(MeshCore& mesh, const PlanKey& key, const Make& make) {
 
 /// The same of the order of a product of many tensors, which `find` works out when it is new.
 template <class Find>
-std::shared_ptr<const EinsumOrder> prepare_order(MeshCore& mesh, const PlanKey& key,
+std::shared_ptr<const EinsumOrder> prepare_order(MeshCore& mesh, const PlanQuery& query,
                                                  const Find& find) {
-  return mesh.attachment<detail::PlanCache>()
+  return mesh.attachment<PlanCache>()
       .plans
-      .get(key, mesh.options().plan_cache_bytes,
+      .get(query, mesh.options().plan_cache_bytes,
            [&] {
              Prepared prepared;
              prepared.order = std::make_shared<const EinsumOrder>(find());
@@ -197,5 +298,12 @@ std::shared_ptr<const EinsumOrder> prepare_order(MeshCore& mesh, const PlanKey& 
            })
       .order;
 }
+
+/// Of an operator without a struct.
+template <class Make>
+const Prepared& prepare(MeshCore& mesh, const PlanKey& key, const Make& make) {
+  return prepare(mesh, query_of(key), make);
+}
+}  // namespace detail
 
 }  // namespace tessera

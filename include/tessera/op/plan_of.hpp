@@ -13,21 +13,11 @@
 #include <utility>
 #include <vector>
 
-#include <tessera/op/einsum.hpp>
-#include <tessera/op/reduce.hpp>
 #include <tessera/plan/like.hpp>
 #include <tessera/tensor/create.hpp>
 
 namespace tessera {
 
-/// Returns what reduce<Kind, E, Out>(x) does.
-template <class Kind, Equation E, class Out = Deduced, class A>
-constexpr TypedPlan<typename A::mesh_type> plan(Like<A> x, MeshSizes<typename A::mesh_type> mesh,
-                                                int process = 0, const PlanOptions& options = {}) {
-  using Typed = detail::ReduceCall<Kind, E, Out, A>;
-  detail::require_extents<E>(parse(E.view()), {x.desc()});
-  return {Typed::plan(x.desc(), mesh.shape, process, options)};
-}
 namespace detail {
 template <class X> inline constexpr bool is_sizes = false;
 template <class M> inline constexpr bool is_sizes<MeshSizes<M>> = true;

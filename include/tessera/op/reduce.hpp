@@ -24,48 +24,30 @@ constexpr Equation total_equation(int rank) {
   return e;
 }
 
-template <class Kind, Equation E, class Out, class A> struct ReduceCall {
-  using mesh = typename A::mesh_type;
-  static constexpr bool mean = std::is_same_v<Kind, Mean>;
-  static constexpr DType from = dtype_of<typename A::value_type>, type = KindType<Kind>::of(from);
-  static_assert(demand_elements<check_reduce_type(Kind::reduction, mean, from).rule,
-                                typename A::value_type>());
-  static_assert(demand_elements<check_reduced_type(from, type, A::sharding()).rule,
-                                typename A::value_type>());
-  static_assert(demand_out<mesh, Out>());
-  static constexpr Terms terms = parse(E.view());
-  static constexpr Shardings operands{A::sharding()};
-  static constexpr Sharding value = OutSharding<mesh, Out>::make(terms, operands);
-  static constexpr Verdict verdict = check_reduce(terms, operands, value, Kind::reduction, mean);
-  static_assert(demand<ReduceCall, A>());
-  static constexpr Contract needs(const MeshShape& on, const Contract& contract) {
-    return verdict.ok() ? needs_of_reduce(terms, Kind::reduction, operands[0], value, on, contract)
-                        : Contract::nothing();
-  }
-  static constexpr Plan plan(const TensorDesc& x, const MeshShape& on, int process,
-                             const PlanOptions& options) {
-    return plan_reduce_as(type, terms, Kind::reduction, x, value, on, process, options);
-  }
-  static TensorCore run(const TensorCore& x, CallSite site, const Extras& extras = {}) {
-    return detail::reduce(terms, Kind::reduction, mean, x, value, site, extras, type);
-  }
-  using result = Result<element_of<type>, mesh, ReduceCall>;
-};
+/// What runs a reduction beside its own elements' kernels: sums of integers are int64, and
+/// deterministic sums are of bins.
+template <class Kind, class T> void use_reduction() {
+  if constexpr (Kind::reduction == Reduction::sum || Kind::reduction == Reduction::product)
+    use_tensor_of<std::int64_t>();
+  if constexpr (is_deterministic<Kind>) use_rows_of<T>();
+}
 
-/// The same with everything known at run time.
-template <class Kind> struct DynamicReduce {
-  static TensorCore run(const Terms& terms, const TensorCore& x, const Sharding& out, CallSite site,
-                        const Extras& extras = {}) {
-    return run(terms, x, out, site, extras, KindType<Kind>::of(x.type()));
-  }
-  static TensorCore run(const Terms& terms, const TensorCore& x, const Sharding& out, CallSite site,
-                        const Extras& extras, DType type) {
-    if constexpr (Kind::reduction == Reduction::sum || Kind::reduction == Reduction::product)
-      use_tensor_of<std::int64_t>();  // which sums of integers are
-    return detail::reduce(terms, Kind::reduction, std::is_same_v<Kind, Mean>, x, out, site, extras,
-                          type);
-  }
-};
+template <class Kind, class Typed, class Bound, class A>
+TensorCore run_reduce(const A& x, std::string_view label, Where where, const Extras& extras = {}) {
+  use_reduction<Kind, typename A::value_type>();
+  return run({Typed::operation, {&x.core()}, {label, where, bound<Typed, Bound>()}, extras});
+}
+
+/// The same with everything known at run time; without `out` it is deduced.
+template <class Kind>
+TensorCore run_reduce(std::string_view equation, const TensorCore& x, const Sharding* out,
+                      CallSite site, const Extras& extras = {}) {
+  if constexpr (Kind::reduction == Reduction::sum || Kind::reduction == Reduction::product)
+    use_element<std::int64_t>();
+  ops::Reduce operation = reduction_of<Kind>(parse(equation), {x.desc()});
+  operation.out = out != nullptr ? *out : operation.deduced({x.desc()});
+  return run({operation, {&x}, site, extras});
+}
 }  // namespace detail
 
 /// Returns x reduced by Kind (Sum, Product, Mean, Max, Min; of bool Any, All) to the dimensions
@@ -75,11 +57,10 @@ template <class Kind> struct DynamicReduce {
 /// Communication: over the axes that split reduced dimensions: all-reduce, or reduce-scatter where
 /// `Out` uses them; none when nothing reduced is split. Collective over the mesh.
 template <class Kind, Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>
-typename detail::ReduceCall<Kind, E, Out, A>::result reduce(const A& x,
-                                                            Where where = Where::here()) {
-  using Typed = detail::ReduceCall<Kind, E, Out, A>;
-  return typename Typed::result(
-      Typed::run(x.core(), {E.view(), where, detail::bound<Typed, Bound>()}));
+typename detail::TypedReduce<Kind, E, Out, A>::result reduce(const A& x,
+                                                             Where where = Where::here()) {
+  using Typed = detail::TypedReduce<Kind, E, Out, A>;
+  return typename Typed::result(detail::run_reduce<Kind, Typed, Bound>(x, E.view(), where));
 }
 
 /// reduce<Kind, E, Out> by name.
@@ -140,17 +121,12 @@ template <TypedTensor A> auto all(const A& x, Where where = Where::here()) {
 template <class Kind>
 DynamicTensor reduce(std::string_view equation, const DynamicTensor& x, const Sharding& out,
                      const DynamicCall& call = Where::here()) {
-  return DynamicTensor(
-      detail::DynamicReduce<Kind>::run(parse(equation), x.core(), out, call.site(equation)));
+  return DynamicTensor(detail::run_reduce<Kind>(equation, x.core(), &out, call.site(equation)));
 }
 template <class Kind>
 DynamicTensor reduce(std::string_view equation, const DynamicTensor& x,
                      const DynamicCall& call = Where::here()) {
-  const Terms terms = parse(equation);
-  detail::require(check_reduce(terms, {x.sharding()}, Sharding::replicated(terms.result.size()),
-                               Kind::reduction, false),
-                  terms, *x.core().mesh(), call.site(equation));
-  return reduce<Kind>(equation, x, deduce(terms, {x.sharding()}), call);
+  return DynamicTensor(detail::run_reduce<Kind>(equation, x.core(), nullptr, call.site(equation)));
 }
 
 }  // namespace tessera

@@ -17,25 +17,6 @@
 
 namespace tessera {
 namespace detail {
-template <class S, class A> struct ReshardCall {
-  using mesh = typename A::mesh_type;
-  static_assert(demand_spec<mesh, S>());
-  static consteval bool said() {
-    static_assert(lower<mesh, S>().rank() == A::rank,
-                  "[tessera] the spec has another number of dimensions than the tensor; write one "
-                  "entry for each dimension");
-    static_assert(
-        lower<mesh, S>().rank() != A::rank || can_reshard(A::sharding(), lower<mesh, S>()),
-        "[tessera] finished values do not become partial, nor one partial kind another; "
-        "drop Unreduced from the target spec");
-    return true;
-  }
-  static_assert(said());
-  static constexpr Contract needs(const MeshShape& on, const Contract& contract) {
-    return needs_of_reshard(A::sharding(), lower<mesh, S>(), on, contract);
-  }
-  using result = ShardedTensor<typename A::value_type, mesh, S>;
-};
 template <int D, class Split> struct SplitSpec {  // replicated except for dimension D
   template <class M, int Rank> struct On {
     static constexpr Sharding value = [] {
@@ -54,10 +35,10 @@ template <int Rank> struct ReplicatedSpec {
 /// Collective over the mesh.
 template <class S, class Bound = NoContract, TypedTensor A>
   requires(!TypedTensor<S>)
-typename detail::ReshardCall<S, A>::result reshard(const A& x, Where where = Where::here()) {
-  using Typed = detail::ReshardCall<S, A>;
-  return typename Typed::result(detail::reshard(x.core(), lower<typename A::mesh_type, S>(),
-                                                {"reshard", where, detail::bound<Typed, Bound>()}));
+typename detail::TypedReshard<S, A>::result reshard(const A& x, Where where = Where::here()) {
+  using Typed = detail::TypedReshard<S, A>;
+  return typename Typed::result(detail::run(
+      {Typed::operation, {&x.core()}, {"reshard", where, detail::bound<Typed, Bound>()}}));
 }
 inline DynamicTensor reshard(const DynamicTensor& x, const Sharding& to,
                              const DynamicCall& call = Where::here()) {

@@ -39,15 +39,25 @@ template <class N> struct BrokenContract<Accepts<NoContract>, N> {
   }
 };
 
+/// Returns what a call needs on a mesh, under a contract.
+template <class Call>
+constexpr Contract needs_of_call(const MeshShape& mesh, const Contract& contract) {
+  if constexpr (requires { Call::operation; })
+    return Call::verdict.ok() ? needs(Call::operation, Call::operands, mesh, contract)
+                              : Contract::nothing();
+  else
+    return Call::needs(mesh, contract);
+}
+
 /// Returns contract C of a call, for the planner; the call does not compile when no plan keeps it.
 /// Nothing is planned here without a contract, unless the mesh is strict.
 template <class Call, class C> constexpr std::optional<Contract> bound() {
   using M = typename Call::mesh;
   constexpr Contract contract = contract_of<M, C>();
   if constexpr (contract.bounded()) {
-    constexpr bool kept = contract.covers(Call::needs(paper_mesh<M>(), contract));
+    constexpr bool kept = contract.covers(needs_of_call<Call>(paper_mesh<M>(), contract));
     if constexpr (!kept) {
-      constexpr Contract usual = Call::needs(paper_mesh<M>(), Contract{});
+      constexpr Contract usual = needs_of_call<Call>(paper_mesh<M>(), Contract{});
       static_assert(BrokenContract<Accepts<C>,
                                    Needs<typename WrittenContract<M, usual.bits()>::type>>::said());
     }

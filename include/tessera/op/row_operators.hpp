@@ -116,31 +116,4 @@ inline std::vector<TensorCore> sort(const Terms& terms, char along, const SortTa
   return results;
 }
 
-/// Of floating and complex elements.
-inline TensorCore deterministic_sum(const Terms& terms, bool mean, const TensorCore& x,
-                                    const Sharding& out, CallSite site, Extras extras) {
-  MeshCore& mesh = mesh_of(x, site);
-  PlanKey key(OperatorKind::reduce, Reduction::sum, x.type());
-  key.add(terms);
-  key.add(x.desc());
-  key.add(out);
-  key.add(mean ? 3 : 2);        // as detail::reduce adds 0 or 1
-  extras.scale = mean ? 0 : 1;  // the work knows the number of elements
-  return run_operator(key, {&x}, site, extras, [&](const PlanOptions& options) {
-    require(check_deterministic(terms, {x.sharding()}, out), terms, mesh, site);
-    require_sharding(out, mesh, site);
-    if (!tessera::is_real(x.type()) && !is_complex(x.type()))
-      throw UsageError(std::string(site.label) + ": the mean of " + std::string(name_of(x.type())) +
-                           " is no such element; convert to float or double with map first",
-                       site.where);
-    const Index count = reduced_count(terms, x.extents());
-    if (bin_format(x.type(), count).limbs == 0)
-      throw ShapeError(std::string(site.label) + ": rows of " + std::to_string(count) +
-                           " elements are too long for a deterministic sum, which takes 2^48; sum "
-                           "over some of the dimensions first",
-                       site.where);
-    return plan_deterministic_sum(terms, x.desc(), out, mesh.shape(), mesh.process(), options);
-  });
-}
-
 }  // namespace tessera::detail

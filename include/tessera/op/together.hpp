@@ -35,7 +35,8 @@ inline void reshard_some(const OperandList& tensors, const Shardings& targets, C
   extras.also = &also;
   const MeshCore& mesh = mesh_of(*tensors[0], site);
   results.push_back(run_operator(key, tensors, site, extras, [&](const PlanOptions& options) {
-    for (int i = 0; i < tensors.size(); ++i) require_reshard(*tensors[i], targets[i], site);
+    for (int i = 0; i < tensors.size(); ++i)
+      require(ops::Reshard{targets[i]}, {tensors[i]->desc()}, mesh, site);
     return plan_together(descs_of(tensors), targets, mesh.shape(), mesh.process(), options);
   }));
   for (TensorCore& result : also) results.push_back(std::move(result));
@@ -68,14 +69,14 @@ std::tuple<Results...> typed_results(const std::vector<TensorCore>& cores,
   return {Results(cores[I])...};
 }
 template <class Bound, class... S, std::size_t... I, class... A>
-std::tuple<typename ReshardCall<S, A>::result...> reshard_typed(std::index_sequence<I...> each,
-                                                                const A&... x) {
+std::tuple<typename TypedReshard<S, A>::result...> reshard_typed(std::index_sequence<I...> each,
+                                                                 const A&... x) {
   using M = typename CommonMesh<A...>::type;
   std::optional<Contract> contract;
-  ((contract = bound<ReshardCall<S, A>, Bound>()), ...);
+  ((contract = bound<TypedReshard<S, A>, Bound>()), ...);
   const std::vector<TensorCore> results =
       reshard_many({x.core()...}, {lower<M, S>()...}, {"reshard_together", {}, contract});
-  return typed_results<typename ReshardCall<S, A>::result...>(results, each);
+  return typed_results<typename TypedReshard<S, A>::result...>(results, each);
 }
 template <class C> inline constexpr bool is_contract = false;
 template <class... Clauses> inline constexpr bool is_contract<Only<Clauses...>> = true;
@@ -89,14 +90,14 @@ template <class A> struct FinishedSpec {
 /// with calls joined as plan_together says, six tensors at a time. Collective over the mesh.
 template <class... S, TypedTensor... A>
   requires(sizeof...(S) == sizeof...(A) && sizeof...(A) > 0)
-std::tuple<typename detail::ReshardCall<S, A>::result...> reshard_together(const A&... x) {
+std::tuple<typename detail::TypedReshard<S, A>::result...> reshard_together(const A&... x) {
   return detail::reshard_typed<NoContract, S...>(std::index_sequence_for<A...>{}, x...);
 }
 /// The same within a contract, which each of them keeps: reshard_together<Only<gathers<data>>,
 /// S...>(x...).
 template <class Bound, class... S, TypedTensor... A>
   requires(sizeof...(S) == sizeof...(A) && sizeof...(A) > 0 && detail::is_contract<Bound>)
-std::tuple<typename detail::ReshardCall<S, A>::result...> reshard_together(const A&... x) {
+std::tuple<typename detail::TypedReshard<S, A>::result...> reshard_together(const A&... x) {
   return detail::reshard_typed<Bound, S...>(std::index_sequence_for<A...>{}, x...);
 }
 inline std::vector<DynamicTensor> reshard_together(const std::vector<DynamicTensor>& tensors,

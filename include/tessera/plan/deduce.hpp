@@ -16,6 +16,27 @@
 namespace tessera {
 
 using Shardings = FixedVector<Sharding, max_operands>;
+using TensorDescs = FixedVector<TensorDesc, max_operands>;
+constexpr Shardings shardings_of(const TensorDescs& tensors) {
+  Shardings shardings;
+  for (const TensorDesc& tensor : tensors) shardings.push_back(tensor.sharding);
+  return shardings;
+}
+
+/// Returns the extents of `labels`, each as the first operand that has it says; those that none has
+/// are taken from `others`, in order.
+constexpr Extents extents_of(const Term& labels, const Terms& terms, const TensorDescs& descs,
+                             const Extents& others = {}) {
+  Extents extents;
+  int next = 0;
+  for (char label : labels) {
+    Index extent = -1;
+    for (int t = 0; t < descs.size() && extent < 0; ++t)
+      if (const int d = terms.operands[t].find(label); d >= 0) extent = descs[t].extents[d];
+    extents.push_back(extent >= 0 ? extent : others[next++]);
+  }
+  return extents;
+}
 
 /// The letters of a tensor, each once, and how its diagonal over the letters that repeat is split.
 struct Diagonal {

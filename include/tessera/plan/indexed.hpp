@@ -39,21 +39,6 @@ constexpr bool has_operand(const Terms& scatter) {
   return scatter.operands.size() == indices_of_scatter(scatter) + 2;
 }
 
-/// Returns the extents of `labels`, each as the first operand that has it says; those that none has
-/// are taken from `others`, in order.
-constexpr Extents extents_of(const Term& labels, const Terms& terms, const TensorDescs& descs,
-                             const Extents& others = {}) {
-  Extents extents;
-  int next = 0;
-  for (char label : labels) {
-    Index extent = -1;
-    for (int t = 0; t < descs.size() && extent < 0; ++t)
-      if (const int d = terms.operands[t].find(label); d >= 0) extent = descs[t].extents[d];
-    extents.push_back(extent >= 0 ? extent : others[next++]);
-  }
-  return extents;
-}
-
 /// Returns by what the parts of a take's result are joined: as the caller asks, or as the table is
 /// unfinished, else by a sum (of truth values, any). All but one are neutral, so that each is
 /// exact.

@@ -86,24 +86,40 @@ template <class M> std::string explain(const TypedPlan<M>& plan) {
 }
 template <class M> std::string to_string(const TypedPlan<M>& plan) { return explain(plan); }
 
+namespace detail {
+/// Returns the plan of a typed operator on operands of these extents.
+template <class Typed>
+constexpr TypedPlan<typename Typed::mesh> plan_typed(const TensorDescs& operands,
+                                                     const MeshSizes<typename Typed::mesh>& mesh,
+                                                     int process, const PlanOptions& options) {
+  return {Typed::operation.plan(operands, {mesh.shape, process, options})};
+}
+}  // namespace detail
+
 /// Returns what einsum<E, Out>(a, b) does on process `process` of a mesh of the given sizes.
 template <Equation E, class Out = Deduced, class A, class B>
 constexpr TypedPlan<typename detail::TensorFacts<A>::mesh_type> plan(
     Like<A> a, Like<B> b, MeshSizes<typename detail::TensorFacts<A>::mesh_type> mesh,
     int process = 0, const PlanOptions& options = {}) {
-  using Typed = detail::EinsumCall<E, Out, A, B>;
-  detail::require_extents<E>(Typed::terms, {a.desc(), b.desc()});
-  return {
-      plan_einsum(Typed::terms, a.desc(), b.desc(), Typed::value, mesh.shape, process, options)};
+  using Typed = detail::TypedEinsum<E, Out, A, B>;
+  detail::require_extents<E>(Typed::operation.terms, {a.desc(), b.desc()});
+  return detail::plan_typed<Typed>({a.desc(), b.desc()}, mesh, process, options);
+}
+/// Returns what reduce<Kind, E, Out>(x) does.
+template <class Kind, Equation E, class Out = Deduced, class A>
+constexpr TypedPlan<typename detail::TensorFacts<A>::mesh_type> plan(
+    Like<A> x, MeshSizes<typename detail::TensorFacts<A>::mesh_type> mesh, int process = 0,
+    const PlanOptions& options = {}) {
+  using Typed = detail::TypedReduce<Kind, E, Out, A>;
+  detail::require_extents<E>(Typed::operation.terms, {x.desc()});
+  return detail::plan_typed<Typed>({x.desc()}, mesh, process, options);
 }
 /// Returns what reshard<S>(x) does.
 template <class S, class A>
 constexpr TypedPlan<typename detail::TensorFacts<A>::mesh_type> plan(
     Like<A> x, MeshSizes<typename detail::TensorFacts<A>::mesh_type> mesh, int process = 0,
     const PlanOptions& options = {}) {
-  using M = typename detail::TensorFacts<A>::mesh_type;
-  static_assert(detail::demand_spec<M, S>());
-  return {plan_reshard(x.desc(), lower<M, S>(), mesh.shape, process, options)};
+  return detail::plan_typed<detail::TypedReshard<S, A>>({x.desc()}, mesh, process, options);
 }
 
 }  // namespace tessera

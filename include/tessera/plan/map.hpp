@@ -13,8 +13,6 @@
 
 namespace tessera {
 
-using TensorDescs = FixedVector<TensorDesc, max_operands>;
-
 /// Returns terms that line dimensions up from the right, as NumPy does: "abc,bc,c->abc".
 constexpr Terms broadcast_terms(const FixedVector<int, max_operands>& ranks) {
   Terms terms;

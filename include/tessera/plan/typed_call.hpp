@@ -9,6 +9,8 @@
 /// Laws: names alone decide.
 #include <tessera/plan/contract.hpp>
 #include <tessera/plan/equation.hpp>
+#include <tessera/plan/op/einsum.hpp>
+#include <tessera/plan/op/reshard.hpp>
 #include <tessera/plan/type_rules.hpp>
 #include <tessera/plan/verdict.hpp>
 #include <tessera/spec/typed_tensor.hpp>
@@ -74,23 +76,69 @@ template <class First, class... Rest> struct CommonType {
 template <class T, class M, class Provider>
 using Result = ShardedTensor<T, M, spec_of<M, Provider>>;
 
-/// Constrained, since clang 14 names the result of an overload before it looks at its constraints.
-template <Equation E, class Out, TypedTensor... A> struct EinsumCall {
-  using mesh = typename CommonMesh<TensorFacts<A>...>::type;
-  using type = typename CommonType<TensorFacts<A>...>::type;
-  static_assert(demand_elements<check_product_type(dtype_of<type>).rule, type>());
-  static_assert(demand_out<mesh, Out>());
-  static constexpr Terms terms = parse(E.view());
-  static constexpr Shardings operands{TensorFacts<A>::sharding()...};
-  static constexpr Sharding value = OutSharding<mesh, Out>::make(terms, operands);
-  static constexpr Verdict verdict = check_einsum(terms, operands, value);
-  static_assert(demand<EinsumCall, A...>());
-  static constexpr Contract needs(const MeshShape& on, const Contract& contract) {
-    return verdict.ok() ? needs_of_einsum(terms, operands, value, on, contract)
-                        : Contract::nothing();
-  }
-  using result = Result<type, mesh, EinsumCall>;
+/// What the type of an operand says of it, at extents that stand for all.
+template <TypedTensor A> constexpr TensorDesc desc_of_type() {
+  return {dtype_of<typename TensorFacts<A>::value_type>, Extents(TensorFacts<A>::rank, 5040),
+          TensorFacts<A>::sharding()};
+}
+
+/// Returns the operation with the sharding of its result: `Out` on mesh M, or what it deduces.
+template <class M, class Out, class Op>
+constexpr Op completed(Op operation, const TensorDescs& operands) {
+  if constexpr (std::is_same_v<Out, Deduced>)
+    operation.out = operation.deduced(operands);
+  else
+    operation.out = lower<M, Out>();
+  return operation;
+}
+
+/// What a typed call returns; where a rule is broken, which has been said, something stands for it.
+template <class Op>
+constexpr TensorDescs results_of_type(const Op& operation, const TensorDescs& operands,
+                                      const Verdict& verdict) {
+  if (verdict.ok()) return results_on_paper(operation, operands);
+  return {TensorDesc{operands[0].type, {}, operation.out}};
+}
+/// The sharding of result I of a typed call.
+template <class Call, int I> struct NthOf {
+  static constexpr Sharding value = Call::results[I].sharding;
 };
+
+/// An operator on tensors of these types: its operation, whether it is legal, and the types of its
+/// results. By::make(operands) returns the operation, without the sharding of its result.
+/// Constrained, since clang 14 names the result of an overload before it looks at its constraints.
+template <class By, class Out, TypedTensor... A> struct Typed {
+  using mesh = typename CommonMesh<TensorFacts<A>...>::type;
+  static_assert(demand_out<mesh, Out>());
+  static constexpr TensorDescs operands{desc_of_type<A>()...};
+  static constexpr auto operation = completed<mesh, Out>(By::make(operands), operands);
+  static constexpr Verdict verdict = check_on_paper(operation, operands);
+  static_assert(demand<Typed, A...>());
+  static constexpr TensorDescs results = results_of_type(operation, operands, verdict);
+  using type = element_of<results[0].type>;
+  using result = Result<type, mesh, NthOf<Typed, 0>>;
+};
+
+/// How einsum<E> is made.
+template <Equation E> struct EinsumBy {
+  static constexpr ops::Einsum make(const TensorDescs&) { return {parse(E.view())}; }
+};
+template <Equation E, class Out, class... A> using TypedEinsum = Typed<EinsumBy<E>, Out, A...>;
+
+/// How reduce<Kind, E> is made.
+template <class Kind, Equation E> struct ReduceBy {
+  static constexpr ops::Reduce make(const TensorDescs& x) {
+    return reduction_of<Kind>(parse(E.view()), x);
+  }
+};
+template <class Kind, Equation E, class Out, class A>
+using TypedReduce = Typed<ReduceBy<Kind, E>, Out, A>;
+
+/// How reshard<S> is made: S is its `Out`.
+struct ReshardBy {
+  static constexpr ops::Reshard make(const TensorDescs&) { return {}; }
+};
+template <class S, class A> using TypedReshard = Typed<ReshardBy, S, A>;
 
 }  // namespace detail
 }  // namespace tessera

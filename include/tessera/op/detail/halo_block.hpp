@@ -117,7 +117,8 @@ const Prepared& prepare_exchange(const Blocks& blocks, bool adjoint, CallSite si
     const PlanOptions options = plan_options(mesh, site, {});
     if (options.contract.bounded()) key.add(options.contract.bits());
     require_one_mesh(operands, site);
-    Comparison comparison(operands, key, site);
+    const PlanQuery query = query_of(key);
+    Comparison comparison(operands, query, site);
     const Prepared& prepared = prepare(mesh, key, [&] {
       require_alike(descs, site);
       if (adjoint) require_elements(check_product_type(descs[0].type), site);

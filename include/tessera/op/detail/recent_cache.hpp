@@ -18,9 +18,9 @@
 
 namespace tessera::detail {
 
-/// Open addressing over powers of two, and a list by the last use. `Key` has digest() and ==;
-/// `Value` derives from std::enable_shared_from_this, and heap_bytes(value) says what it has beside
-/// itself.
+/// Open addressing over powers of two, and a list by the last use. What is asked with may be a view
+/// of a `Key`: both have digest() and compare, and a Key is made of it. `Value` derives from
+/// std::enable_shared_from_this, and heap_bytes(value) says what it has beside itself.
 template <class Key, class Value> class RecentCache {
  public:
   RecentCache() = default;
@@ -29,7 +29,8 @@ template <class Key, class Value> class RecentCache {
 
   /// Returns the value for `key`, made by `make` when it is not there; then older ones go until all
   /// are within `limit` bytes, or it alone is left.
-  template <class Make> const Value& get(const Key& key, Index limit, const Make& make) {
+  template <class Asked, class Make>
+  const Value& get(const Asked& key, Index limit, const Make& make) {
     if (slots_.empty()) slots_.resize(64);
     if (Entry* known = slots_[find(key)].get()) {
       ++found_;
@@ -58,16 +59,17 @@ template <class Key, class Value> class RecentCache {
 
  private:
   struct Entry : Value {
-    Entry(Value&& made_of, const Key& by) : Value(std::move(made_of)), key(by) {}
+    template <class Asked>
+    Entry(Value&& made_of, const Asked& by) : Value(std::move(made_of)), key(by) {}
     Key key;
     Index bytes = 0;
     Entry* older = nullptr;
     Entry* newer = nullptr;
   };
-  std::size_t home(const Key& key) const {
+  template <class Asked> std::size_t home(const Asked& key) const {
     return static_cast<std::size_t>(key.digest()) & (slots_.size() - 1);
   }
-  std::size_t find(const Key& key) const {
+  template <class Asked> std::size_t find(const Asked& key) const {
     std::size_t at = home(key);
     while (slots_[at] != nullptr && !(slots_[at]->key == key)) at = next(at);
     return at;

@@ -4,8 +4,8 @@
 /// Whether all processes run the same operator on the same tensors: what stands for an operator,
 /// its words, and what its result remembers. MeshCore compares.
 ///
-///     Comparison comparison(operands, key, site);         // level communicating: asks all
-///     const Prepared& prepared = prepare(mesh, key, make);
+///     Comparison comparison(operands, query, site);       // level communicating: asks all
+///     const Prepared& prepared = prepare(mesh, query, make);
 ///     comparison.begin(prepared);                         // level normal: looks at its node
 ///     remember(result, operands, comparison.history());
 ///
@@ -23,8 +23,6 @@
 
 namespace tessera::detail {
 
-using OperandList = FixedVector<const TensorCore*, max_operands>;
-
 /// Do all processes run the same operator? At level `communicating` they ask each other before
 /// anything is planned, whether it communicates or not; at `normal` each looks at what those of its
 /// node have said, once it is known that it communicates. The result remembers how it came about.
@@ -32,11 +30,11 @@ class Comparison {
  public:
   /// A window begins at `starts`, the same on all processes. Communication: at level
   /// `communicating`, as MeshCore::agree. Throws MismatchError.
-  Comparison(const OperandList& operands, const PlanKey& key, CallSite site,
+  Comparison(const OperandList& operands, const PlanQuery& query, CallSite site,
              const Extents* starts = nullptr)
-      : operands_(operands), key_(key), site_(site), starts_(starts) {
+      : operands_(operands), query_(query), site_(site), starts_(starts) {
     if (!mesh().remembers()) return;
-    mark_.call = mix(key.digest(), site.label.size());  // two functions may have one plan
+    mark_.call = mix(query.digest(), site.label.size());  // two functions may have one plan
     for (std::size_t i = 0; i < site.label.size(); i += 8) {
       std::uint64_t word = 0;
       const std::size_t left = site.label.size() - i;
@@ -72,12 +70,11 @@ class Comparison {
   std::string words() const {
     const AxisNames& names = mesh().names();
     std::string text(site_.label);
-    if (text != key_.verb() && !text.starts_with(key_.verb()))
-      text = std::string(key_.verb()) + " " + text;
+    const std::string_view name = query_.operation.name();
+    if (text != name && !text.starts_with(name)) text = std::string(name) + " " + text;
     for (int i = 0; i < operands_.size(); ++i)
       text += (i == 0 ? " of " : " and ") + to_string(operands_[i]->desc(), names);
-    text += key_.arguments();
-    if (key_.result().rank() > 0) text += " to " + to_string(key_.result(), names);
+    text += query_.operation.text(names);
     for (int d = 0; starts_ != nullptr && d < starts_->size(); ++d)
       text += (d == 0 ? " from index " : ", ") + std::to_string((*starts_)[d]);
     return text;
@@ -91,7 +88,7 @@ class Comparison {
   }
 
   const OperandList& operands_;
-  const PlanKey& key_;
+  const PlanQuery& query_;
   CallSite site_;
   const Extents* starts_;
   OperatorMark mark_;

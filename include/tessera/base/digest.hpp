@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// A 64-bit digest of a value, made of its members: what caches look up by, and processes compare.
+///
+///     Digest digest;
+///     add_to(digest, extents);
+///     digest.value();
+///
+/// Laws: equal values have equal digests, on every process and in every build of one version.
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+
+#include <tessera/base/fixed_vector.hpp>
+
+namespace tessera {
+
+class Digest {
+ public:
+  constexpr void add(std::uint64_t word) {
+    value_ = (value_ ^ word) * 0x9E37'79B9'7F4A'7C15u;
+    value_ ^= value_ >> 29;
+  }
+  constexpr std::uint64_t value() const { return value_; }
+
+ private:
+  std::uint64_t value_ = 0x1234'5678'9ABC'DEF1u;
+};
+
+/// Add a number, an enumerator, a truth value; a list; letters, eight to a word.
+template <class T>
+  requires(std::is_integral_v<T> || std::is_enum_v<T>)
+constexpr void add_to(Digest& digest, T value) { digest.add(static_cast<std::uint64_t>(value)); }
+template <int N> constexpr void add_to(Digest& digest, const FixedVector<char, N>& letters) {
+  std::uint64_t word = static_cast<std::uint64_t>(letters.size());
+  for (int i = 0; i < letters.size(); ++i) {
+    if (i % 7 == 0 && i > 0) digest.add(word);
+    word = word << 8 | static_cast<unsigned char>(letters[i]);
+  }
+  digest.add(word);
+}
+template <class T, int N> constexpr void add_to(Digest& digest, const FixedVector<T, N>& list) {
+  add_to(digest, list.size());
+  for (const T& value : list) add_to(digest, value);
+}
+
+namespace detail {
+/// Visits each member of a value that says which it has: x.members(visit) calls visit(name,
+/// member).
+struct AddMember {
+  Digest& digest;
+  template <class T> constexpr void operator()(std::string_view, const T& member) const {
+    add_to(digest, member);
+  }
+};
+}  // namespace detail
+
+/// Adds all members of a value that lists them.
+template <class T>
+  requires requires(const T& value, const detail::AddMember& visit) { value.members(visit); }
+constexpr void add_to(Digest& digest, const T& value) { value.members(detail::AddMember{digest}); }
+
+}  // namespace tessera

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// The operator that multiplies tensors by an equation. The last operands may be those of an
+/// epilogue: elementwise work on the product.
+///
+///     ops::Einsum{parse("ik,kj->ij"), out}.plan({a, b}, {mesh, process, options})
+///
+/// Laws: one operand is a sum over what the result leaves out; three and more are multiplied two at
+/// a time (order()), each a product with a plan of its own.
+#include <tessera/plan/einsum.hpp>
+#include <tessera/plan/einsum_order.hpp>
+#include <tessera/plan/op/reduce.hpp>
+
+namespace tessera::ops {
+
+struct Einsum {
+  Terms terms = {};
+  Sharding out = {};
+  bool epilogue = false;    ///< operands beyond those of `terms` are an epilogue's
+  DType type = DType::f32;  ///< of the result of an epilogue
+  bool adds =
+      false;  ///< the epilogue adds to its last operand, as unfinished as the product may be
+
+  /// A sum is one, of one factor too.
+  constexpr OperatorKind kind() const {
+    return terms.operands.size() == 1 ? OperatorKind::reduce : OperatorKind::einsum;
+  }
+  constexpr Verdict check(const TensorDescs& operands) const {
+    const TensorDescs x = factors_of(operands);
+    if (const Verdict v = check_einsum(terms, shardings_of(x), out); !v.ok()) return v;
+    for (int i = 1; i < x.size(); ++i)
+      if (x[i].type != x[0].type)
+        return {.rule = Rule::types_alike, .operand = i, .type = x[i].type};
+    if (const Verdict v = check_product_type(x[0].type); !v.ok()) return v;
+    if (const Verdict v = check_extents(terms, x, false); !v.ok()) return v;
+    if (!epilogue) return {};
+    const TensorDescs last = extras_of(operands);
+    const Terms all = with_extras(terms, last);
+    if (const Verdict v = check_epilogue(all, last, out, adds); !v.ok()) return v;
+    return check_extras(all, x, last);
+  }
+  std::string explain(const Verdict& v, const TensorDescs& operands, const AxisNames& names) const {
+    const TensorDescs x = factors_of(operands);
+    if (!epilogue || !check_extents(terms, x, false).ok())
+      return tessera::detail::explain_terms(v, terms, x, names);
+    return tessera::explain(v, with_extras(terms, extras_of(operands)), names);
+  }
+  /// Returns the sharding of the result where none is asked for: finished, as its operands'.
+  constexpr Sharding deduced(const TensorDescs& operands) const {
+    return deduce_finished(terms, factors_of(operands));
+  }
+  constexpr TensorDescs results(const TensorDescs& operands) const {
+    return {{epilogue ? type : operands[0].type,
+             extents_of(terms.result, terms, factors_of(operands)), out}};
+  }
+  /// Of one or two factors.
+  constexpr Plan plan(const TensorDescs& operands, const Planning& on) const {
+    if (terms.operands.size() == 1) return as_sum(operands).plan(operands, on);
+    return plan_einsum(terms, operands[0], operands[1], out, on.mesh, on.process, on.options,
+                       {epilogue, extras_of(operands), type});
+  }
+  /// Of three and more: the pairs that are multiplied, one after the other; none where no order is
+  /// possible.
+  constexpr EinsumOrder order(const TensorDescs& operands, const Planning& on) const {
+    return einsum_order(terms, operands, out, on.mesh, on.options);
+  }
+  constexpr Contract needs(const TensorDescs& operands, const MeshShape& mesh,
+                           const PlanOptions& options) const {
+    TensorDescs paper;
+    for (const TensorDesc& x : operands) paper.push_back(detail::on_paper(x));
+    if (terms.operands.size() < 3) return plan(paper, {mesh, 0, options}).needs;
+    tessera::detail::OrderSearch::Tensors tensors;
+    for (int i = 0; i < paper.size(); ++i) tensors.push_back({terms.operands[i], paper[i], false});
+    const auto written = tessera::detail::OrderSearch(terms, out, mesh, options).in_order(tensors);
+    return written.order.products.empty() ? Contract{} : written.needs;
+  }
+  /// Of one factor.
+  constexpr Reduce as_sum(const TensorDescs& x) const {
+    return {terms, Reduction::sum, false, false, x[0].type, out};
+  }
+  template <class V> constexpr void members(const V& visit) const {
+    visit("terms", terms);
+    visit("to", out);
+    visit("epilogue", epilogue);
+    visit("type", type);
+    visit("adds", adds);
+  }
+  constexpr bool operator==(const Einsum&) const = default;
+
+ private:
+  constexpr TensorDescs factors_of(const TensorDescs& operands) const {
+    TensorDescs x = operands;
+    if (epilogue) x.resize(terms.operands.size());
+    return x;
+  }
+  constexpr TensorDescs extras_of(const TensorDescs& operands) const {
+    TensorDescs x;
+    for (int i = terms.operands.size(); epilogue && i < operands.size(); ++i)
+      x.push_back(operands[i]);
+    return x;
+  }
+};
+
+}  // namespace tessera::ops

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// The operator that joins dimensions of a tensor into one value: sum, product, mean, max, min,
+/// any, all.
+///
+///     ops::Reduce sum{parse("bsv->bs"), Reduction::sum, false, DType::f32, out};
+#include <limits>
+
+#include <tessera/plan/deterministic.hpp>
+#include <tessera/plan/operation.hpp>
+#include <tessera/plan/reduce.hpp>
+#include <tessera/plan/row_verdict.hpp>
+#include <tessera/plan/type_rules.hpp>
+
+namespace tessera::ops {
+
+struct Reduce {
+  Terms terms = {};
+  Reduction reduction = Reduction::sum;
+  bool mean = false;
+  bool deterministic = false;  ///< the same bits for any number of processes
+  DType type = DType::f32;     ///< of the result
+  Sharding out = {};
+
+  constexpr OperatorKind kind() const { return OperatorKind::reduce; }
+  constexpr std::string_view name() const { return mean ? "mean" : name_of(reduction); }
+  constexpr Verdict check(const TensorDescs& x) const {
+    if (in_limbs(x)) {
+      if (const Verdict v = check_deterministic(terms, shardings_of(x), out); !v.ok()) return v;
+      const Index count = reduced_count(terms, x[0].extents);
+      if (bin_format(x[0].type, count).limbs == 0)
+        return {.rule = Rule::limbs_suffice, .operand = 0, .left = count};
+      return {};
+    }
+    if (const Verdict v = check_reduce(terms, shardings_of(x), out, reduction, mean); !v.ok())
+      return v;
+    if (const Verdict v = check_extents(terms, x, false); !v.ok()) return v;  // of a diagonal
+    if (const Verdict v = check_reduce_type(reduction, mean, x[0].type); !v.ok()) return v;
+    return check_reduced_type(x[0].type, type, x[0].sharding);
+  }
+  constexpr Sharding deduced(const TensorDescs& x) const { return deduce_finished(terms, x); }
+  constexpr TensorDescs results(const TensorDescs& x) const {
+    return {{type, extents_of(terms.result, terms, x), out}};
+  }
+  constexpr Plan plan(const TensorDescs& x, const Planning& on) const {
+    if (in_limbs(x))
+      return plan_deterministic_sum(terms, x[0], out, on.mesh, on.process, on.options);
+    return plan_reduce_as(type, terms, reduction, x[0], out, on.mesh, on.process, on.options);
+  }
+  /// Returns 1 / the number of elements that each result element is the mean of; 0 where the work
+  /// knows it.
+  constexpr double scale(const TensorDescs& x) const {
+    if (!mean) return 1;
+    if (in_limbs(x)) return 0;
+    const Index count = reduced_count(terms, x[0].extents);
+    return count > 0 ? 1.0 / static_cast<double>(count) : std::numeric_limits<double>::quiet_NaN();
+  }
+  /// Integers and truth values, and maxima and minima of any numbers, are exact as they are.
+  constexpr bool in_limbs(const TensorDescs& x) const {
+    return deterministic && reduction == Reduction::sum &&
+           (is_real(x[0].type) || is_complex(x[0].type));
+  }
+  template <class V> constexpr void members(const V& visit) const {
+    visit("terms", terms);
+    visit("reduction", reduction);
+    visit("mean", mean);
+    visit("deterministic", deterministic);
+    visit("type", type);
+    visit("to", out);
+  }
+  constexpr bool operator==(const Reduce&) const = default;
+};
+
+}  // namespace tessera::ops
+
+namespace tessera::detail {
+/// Returns the reduction of a kind that a type names, of operands `x`.
+template <class Kind> constexpr ops::Reduce reduction_of(const Terms& terms, const TensorDescs& x) {
+  return {
+      terms, Kind::reduction, is_mean<Kind>, is_deterministic<Kind>, KindType<Kind>::of(x[0].type),
+      {}};
+}
+}  // namespace tessera::detail

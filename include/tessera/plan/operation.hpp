@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// An operator as a value. Each kind is a struct of plan/op/ with all that says what the operator
+/// is, without its operands' data; an Operation holds one of any kind.
+///
+///     const ops::Reshard to{sharding};
+///     to.check({desc}).ok();   to.plan({desc}, planning);      // typed, constexpr and paper forms call the struct itself
+///     const Operation any(to);
+///     any.plan({desc}, planning) == to.plan({desc}, planning);
+///
+/// A struct has
+///
+///     constexpr OperatorKind kind() const                     and name(), where messages call it otherwise
+///     constexpr Verdict check(const TensorDescs&) const       the first rule that it breaks on these operands
+///     constexpr TensorDescs results(const TensorDescs&) const element types, extents and shardings of what it returns
+///     constexpr Plan plan(const TensorDescs&, const Planning&) const
+///     constexpr void members(visit) const                     visit("name", member) for each member
+///     operator==
+///
+/// and, where the usual would be wrong: on_paper(shardings), a call that stands for all extents and
+/// numbers; scale(operands), by which its sum is multiplied; explain(verdict, operands, names), a
+/// better text.
+///
+/// Laws: an Operation answers what its struct answers; equal ones have equal digests, on every
+/// process.
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include <tessera/base/digest.hpp>
+#include <tessera/plan/builder.hpp>
+#include <tessera/plan/extents_text.hpp>
+#include <tessera/plan/verdict.hpp>
+
+namespace tessera {
+
+/// Where and how an operator is planned.
+struct Planning {
+  const MeshShape& mesh;
+  int process = 0;
+  const PlanOptions& options;
+};
+
+/// What every kind of operator is.
+template <class Op>
+concept OperationStruct = std::is_trivially_copyable_v<Op> &&
+    requires(const Op& op, const TensorDescs& operands, const Planning& on) {
+  { op.kind() } -> std::same_as<OperatorKind>;
+  { op.check(operands) } -> std::same_as<Verdict>;
+  { op.results(operands) } -> std::same_as<TensorDescs>;
+  { op.plan(operands, on) } -> std::same_as<Plan>;
+  op.members(detail::AddMember{std::declval<Digest&>()});
+  { op == op } -> std::convertible_to<bool>;
+};
+
+constexpr void add_to(Digest& digest, const Terms& terms) {
+  add_to(digest, terms.operands);
+  add_to(digest, terms.result);
+  add_to(digest, terms.well_formed);
+}
+constexpr void add_to(Digest& digest, const Sharding& s) {
+  digest.add(static_cast<std::uint64_t>(s.partial.bits) << 16 |
+             static_cast<std::uint64_t>(s.reduction) << 8 | static_cast<std::uint64_t>(s.rank()));
+  for (int d = 0; d < s.rank(); d += 2)
+    digest.add(static_cast<std::uint64_t>(s[d].bits()) << 32 |
+               (d + 1 < s.rank() ? s[d + 1].bits() : 0u));
+}
+constexpr void add_to(Digest& digest, const TensorDesc& desc) {
+  digest.add(static_cast<std::uint64_t>(desc.type));
+  for (const Index extent : desc.extents) digest.add(static_cast<std::uint64_t>(extent));
+  add_to(digest, desc.sharding);
+}
+constexpr void add_to(Digest& digest, const Window& w) {
+  for (const Index i : {w.size, w.stride, w.low, w.high, w.base_dilation, w.window_dilation})
+    add_to(digest, i);
+  add_to(digest, w.reversed);
+}
+
+/// Returns the sharding of a result that none is asked for: finished, its dimensions split as the
+/// operands'. Terms that break a rule get a replicated one.
+constexpr Sharding deduce_finished(const Terms& terms, const TensorDescs& operands) {
+  const Sharding whole = Sharding::replicated(terms.result.size());
+  const Shardings shardings = shardings_of(operands);
+  return detail::check_terms(terms, shardings, whole, true).ok() ? deduce(terms, shardings) : whole;
+}
+
+/// Returns the digest of an operation of a known kind.
+template <OperationStruct Op> constexpr std::uint64_t digest_of(const Op& op) {
+  Digest digest;
+  add_to(digest, op.kind());
+  add_to(digest, op);
+  return digest.value();
+}
+
+namespace detail {
+/// An operator and operands that stand for all calls with their names: what a contract is judged
+/// by.
+template <class Op> struct OnPaper {
+  Op operation;
+  TensorDescs operands;
+};
+/// A tensor large enough that no extent matters.
+constexpr TensorDesc on_paper(const TensorDesc& x) {
+  return {x.type, Extents(x.sharding.rank(), 5040), x.sharding};
+}
+template <class Op> constexpr OnPaper<Op> on_paper(const Op& op, const TensorDescs& operands) {
+  if constexpr (requires { op.on_paper(operands); }) {
+    return op.on_paper(operands);
+  } else {
+    OnPaper<Op> paper{op, {}};
+    for (const TensorDesc& x : operands) paper.operands.push_back(on_paper(x));
+    return paper;
+  }
+}
+}  // namespace detail
+
+namespace detail {
+/// Whether the names of an operator allow it, and what it returns by them.
+template <OperationStruct Op>
+constexpr Verdict check_on_paper(const Op& op, const TensorDescs& operands) {
+  const auto paper = on_paper(op, operands);
+  return paper.operation.check(paper.operands);
+}
+template <OperationStruct Op>
+constexpr TensorDescs results_on_paper(const Op& op, const TensorDescs& operands) {
+  const auto paper = on_paper(op, operands);
+  return paper.operation.results(paper.operands);
+}
+}  // namespace detail
+
+/// Returns what the plan that keeps `contract`, if there is one, needs on `mesh`; else what the one
+/// with the fewest breaches needs. Names decide: extents of the operands do not matter.
+/// Preconditions: the verdict is ok.
+template <OperationStruct Op>
+constexpr Contract needs(const Op& op, const TensorDescs& operands, const MeshShape& mesh,
+                         const Contract& contract) {
+  PlanOptions options;
+  options.contract = contract;
+  if constexpr (requires { op.needs(operands, mesh, options); }) {
+    return op.needs(operands, mesh, options);
+  } else {
+    const auto paper = detail::on_paper(op, operands);
+    return paper.operation.plan(paper.operands, {mesh, 0, options}).needs;
+  }
+}
+
+namespace detail {
+
+/// What can be asked of an operator whose kind is known at run time alone. One for each kind.
+struct OperationTable {
+  std::size_t size;
+  OperatorKind (*kind)(const void*);
+  std::string_view (*name)(const void*);
+  bool (*equal)(const void*, const void*);
+  std::uint64_t (*digest)(const void*);
+  Verdict (*check)(const void*, const TensorDescs&);
+  std::string (*explain)(const void*, const Verdict&, const TensorDescs&, const AxisNames&);
+  TensorDescs (*results)(const void*, const TensorDescs&);
+  Plan (*plan)(const void*, const TensorDescs&, const Planning&);
+  double (*scale)(const void*, const TensorDescs&);
+  std::string (*text)(const void*, const AxisNames&);
+};
+
+/// Writes the numbers of an operator: " start 0x2, limit 4x6".
+struct WriteMember {
+  std::string& text;
+  const AxisNames& names;
+  void operator()(std::string_view name, const Extents& numbers) const {
+    if (!numbers.empty()) write(name, to_string(numbers));
+  }
+  void operator()(std::string_view name, const Sharding& s) const {
+    if (s.rank() > 0) text += " " + std::string(name) + " " + to_string(s, names);
+  }
+  template <class T> void operator()(std::string_view name, const T& member) const {
+    if constexpr (std::is_same_v<T, Index> || std::is_same_v<T, int>)
+      write(name, std::to_string(member));
+  }
+  void write(std::string_view name, const std::string& value) const {
+    text += (text.empty() ? " " : ", ") + std::string(name) + " " + value;
+  }
+};
+
+template <class Op> constexpr std::string_view name_in_messages(const Op& op) {
+  if constexpr (requires { op.name(); })
+    return op.name();
+  else
+    return name_of(op.kind());
+}
+
+/// Returns the sentence of a broken rule of an operator with letters.
+inline std::string explain_terms(const Verdict& v, const Terms& terms, const TensorDescs& operands,
+                                 const AxisNames& names, bool stretch = false) {
+  if (v.rule != Rule::extents_agree) return explain(v, terms, names);
+  return extents_text(terms, operands, stretch, names);
+}
+
+template <class Op>
+std::string explain_operation(const Op& op, const Verdict& v, const TensorDescs& operands,
+                              const AxisNames& names) {
+  if (kind_of(v.rule) == ErrorKind::usage) return explain(v);
+  if (v.rule == Rule::types_alike)
+    return explain(v, {.operands = operands.size(),
+                       .first = std::string(name_of(operands[0].type)),
+                       .second = std::string(name_of(operands[v.operand].type))});
+  if constexpr (requires { op.explain(v, operands, names); })
+    return op.explain(v, operands, names);
+  else if constexpr (requires { op.terms; })
+    return explain_terms(v, op.terms, operands, names);
+  else
+    return explain(v, {.operands = operands.size()});
+}
+
+template <OperationStruct Op> struct TableOf {
+  static const Op& as(const void* op) { return *static_cast<const Op*>(op); }
+  static constexpr OperationTable value{
+      sizeof(Op),
+      [](const void* op) { return as(op).kind(); },
+      [](const void* op) { return name_in_messages(as(op)); },
+      [](const void* a, const void* b) -> bool { return as(a) == as(b); },
+      [](const void* op) { return digest_of(as(op)); },
+      [](const void* op, const TensorDescs& operands) { return as(op).check(operands); },
+      [](const void* op, const Verdict& v, const TensorDescs& operands, const AxisNames& names) {
+        return explain_operation(as(op), v, operands, names);
+      },
+      [](const void* op, const TensorDescs& operands) { return as(op).results(operands); },
+      [](const void* op, const TensorDescs& operands, const Planning& on) {
+        return as(op).plan(operands, on);
+      },
+      [](const void* op, const TensorDescs& operands) -> double {
+        if constexpr (requires { as(op).scale(operands); })
+          return as(op).scale(operands);
+        else
+          return 1;
+      },
+      [](const void* op, const AxisNames& names) {
+        std::string text;
+        as(op).members(WriteMember{text, names});
+        return text;
+      }};
+};
+
+}  // namespace detail
+
+/// An operator of any kind, which lies elsewhere: what a call is asked with.
+class OperationView {
+ public:
+  template <OperationStruct Op>
+  OperationView(const Op& op)
+      : table_(&detail::TableOf<Op>::value), op_(&op) {}  // NOLINT: as a reference
+
+  OperatorKind kind() const { return table_->kind(op_); }
+  /// Returns what messages call it: "einsum", "sum".
+  std::string_view name() const { return table_->name(op_); }
+  std::uint64_t digest() const { return table_->digest(op_); }
+  Verdict check(const TensorDescs& operands) const { return table_->check(op_, operands); }
+  /// Returns the sentence of a broken rule with its facts.
+  std::string explain(const Verdict& v, const TensorDescs& operands, const AxisNames& names) const {
+    return table_->explain(op_, v, operands, names);
+  }
+  TensorDescs results(const TensorDescs& operands) const { return table_->results(op_, operands); }
+  Plan plan(const TensorDescs& operands, const Planning& on) const {
+    return table_->plan(op_, operands, on);
+  }
+  /// Returns the number by which its sum is multiplied: one over how many elements a mean has.
+  double scale(const TensorDescs& operands) const { return table_->scale(op_, operands); }
+  /// Returns its numbers and the sharding of its result: " start 0x2, limit 4x6 to P<data,_>".
+  std::string text(const AxisNames& names) const { return table_->text(op_, names); }
+  /// Returns the struct, if it is of this kind.
+  template <OperationStruct Op> const Op* get_if() const {
+    return table_ == &detail::TableOf<Op>::value ? static_cast<const Op*>(op_) : nullptr;
+  }
+  bool operator==(const OperationView& other) const {
+    return table_ == other.table_ && (op_ == other.op_ || table_->equal(op_, other.op_));
+  }
+
+  OperationView(const detail::OperationTable* table, const void* op) : table_(table), op_(op) {}
+
+ private:
+  friend class Operation;
+  const detail::OperationTable* table_;
+  const void* op_;
+};
+
+/// An operator of any kind, as a value. Copies of large ones share what they hold, which nothing
+/// changes.
+class Operation {
+ public:
+  template <OperationStruct Op>
+  Operation(const Op& op) : Operation(OperationView(op)) {}  // NOLINT: a value of any kind
+  explicit Operation(const OperationView& view) : table_(view.table_) {
+    if (table_->size <= sizeof(small_)) {
+      std::memcpy(small_, view.op_, table_->size);
+    } else {
+      const std::shared_ptr<std::byte[]> copy(new std::byte[table_->size]);
+      std::memcpy(copy.get(), view.op_, table_->size);
+      large_ = copy;
+    }
+  }
+  operator OperationView() const { return view(); }  // NOLINT: as the struct itself
+  OperationView view() const {
+    return {table_, large_ != nullptr ? static_cast<const void*>(large_.get()) : small_};
+  }
+
+  OperatorKind kind() const { return view().kind(); }
+  std::string_view name() const { return view().name(); }
+  std::uint64_t digest() const { return view().digest(); }
+  Verdict check(const TensorDescs& operands) const { return view().check(operands); }
+  TensorDescs results(const TensorDescs& operands) const { return view().results(operands); }
+  Plan plan(const TensorDescs& operands, const Planning& on) const {
+    return view().plan(operands, on);
+  }
+  bool operator==(const Operation& other) const { return view() == other.view(); }
+
+ private:
+  const detail::OperationTable* table_;
+  alignas(std::max_align_t) std::byte small_[256];
+  std::shared_ptr<const std::byte[]> large_;
+};
+
+}  // namespace tessera
