@@ -16,7 +16,7 @@
 // CASE open_axis: the result is to stay Unreduced over an axis that splits nothing that is reduced
 // CASE out_axis: the PartitionSpec uses a mesh axis twice
 // CASE finished_to_unfinished: finished values do not become partial
-// CASE reshard_rank: the spec has another number of dimensions than the tensor
+// CASE reshard_rank: the spec of the result has another number of entries
 // CASE value_of_matrix: value takes a scalar tensor; reduce it first
 // CASE mean_of_ints: the mean of integers is not an integer; convert to float or double
 // CASE maximum_of_sum: partial values of one kind meet a reduction of another

@@ -7,7 +7,7 @@
 // CASE epilogue_mesh: the operands live on different Mesh types
 // CASE into_type: the destination holds another element type than the result
 // CASE into_rank: the equation gives a tensor another number of dimensions than it has
-// CASE reshard_into_rank: the spec has another number of dimensions than the tensor
+// CASE reshard_into_rank: the spec of the result has another number of entries
 // CASE reduce_into_type: the destination of a reduction has another element type, mesh or number of dimensions
 // CASE map_into_type: the destination of a map has another element type, mesh or number of dimensions
 // CASE async_unfinished: finished values do not become partial

@@ -6,6 +6,8 @@
 #include "support/paper.hpp"
 
 #include <tessera/plan/contract.hpp>
+#include <tessera/plan/op/einsum.hpp>
+#include <tessera/plan/op/reshard.hpp>
 
 using namespace tessera;
 using namespace support;
@@ -78,7 +80,7 @@ TEST_CASE("reshard: a contract that is kept on paper is kept on every mesh") {
     const Sharding to = some_sharding(random, rank, 3);
     const Contract contract = some_contract(random);
     ++tally.cases;
-    if (!contract.covers(needs_of_reshard(from, to, paper, contract))) continue;
+    if (!contract.covers(needs(ops::Reshard{to}, Shardings{from}, paper, contract))) continue;
     ++tally.kept;
     const TensorDesc desc{DType::i64, some_extents(random, rank), from};
     const PlanOptions options = under(contract, some_machine(random, 3));
@@ -116,12 +118,13 @@ TEST_CASE("the mesh on paper: fixed sizes as they are, open ones all different")
   CHECK(paper_mesh<Mesh<a, two, b, four>>() == MeshShape{3, 2, 5, 4});
   const Sharding from{{0}, {1}}, to{{1}, {0}};
   const Contract by_permutes = contract_of<Mesh<a, b>, Only<permutes<>>>();
-  CHECK(!by_permutes.covers(
-      needs_of_reshard(from, to, paper_mesh<Mesh<a, b>>(), by_permutes)));  // sizes may differ
-  CHECK(
-      by_permutes.covers(needs_of_reshard(from, to, paper_mesh<Mesh<four, fore>>(), by_permutes)));
+  CHECK(!by_permutes.covers(needs(ops::Reshard{to}, Shardings{from}, paper_mesh<Mesh<a, b>>(),
+                                  by_permutes)));  // sizes may differ
+  CHECK(by_permutes.covers(
+      needs(ops::Reshard{to}, Shardings{from}, paper_mesh<Mesh<four, fore>>(), by_permutes)));
   const Contract by_exchanges = contract_of<Mesh<a, b>, Only<exchanges<>>>();
-  CHECK(by_exchanges.covers(needs_of_reshard(from, to, paper_mesh<Mesh<a, b>>(), by_exchanges)));
+  CHECK(by_exchanges.covers(
+      needs(ops::Reshard{to}, Shardings{from}, paper_mesh<Mesh<a, b>>(), by_exchanges)));
   CHECK(by_exchanges.covers(
       plan_reshard({DType::f32, {6, 6}, from}, to, MeshShape{2, 2}, 0, under(by_exchanges)).needs));
 }
@@ -183,7 +186,7 @@ TEST_CASE(
                                            : some_sharding(random, terms.result.size(), 3);
     const Contract contract = some_contract(random);
     ++tally.cases;
-    if (!contract.covers(needs_of_einsum(terms, shardings, out, paper, contract))) continue;
+    if (!contract.covers(needs(ops::Einsum{terms, out}, shardings, paper, contract))) continue;
     ++tally.kept;
     TensorDescs descs;
     for (const Sharding& s : shardings) descs.push_back({DType::f32, Extents(s.rank(), 12), s});
@@ -213,7 +216,8 @@ TEST_CASE("einsum: a contract that is kept on paper is kept on every mesh") {
     if (!check_einsum(terms, {a, b}, out).ok()) continue;
     const Contract contract = some_contract(random);
     ++tally.cases;
-    if (!contract.covers(needs_of_einsum(terms, {a, b}, out, paper, contract))) continue;
+    if (!contract.covers(needs(ops::Einsum{terms, out}, Shardings{a, b}, paper, contract)))
+      continue;
     ++tally.kept;
     Term letters;
     for (const Term& term : terms.operands)

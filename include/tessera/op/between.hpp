@@ -136,7 +136,8 @@ template <class Y, class X> struct BetweenCall {
   }
   static_assert(said());
   static constexpr Contract needs(const MeshShape& on, const Contract& contract) {
-    Contract result = needs_of_reshard(X::sharding(), X::sharding().finished(), on, contract);
+    Contract result = tessera::needs(ops::Reshard{X::sharding().finished()},
+                                     Shardings{X::sharding()}, on, contract);
     result.accept(Collective::exchange, on.axes());
     return result;
   }

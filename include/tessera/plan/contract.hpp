@@ -5,8 +5,8 @@
 /// told of the contract, plans it on a mesh that stands for all meshes with those axes. What the
 /// plan needs is compared with what the contract accepts.
 ///
-///     const Contract needs = needs_of_reshard(from, to, paper_mesh<Grid>(), contract);
-///     contract.covers(needs)                       // then the call compiles
+///     const Contract needed = needs(ops::Reshard{to}, {from}, paper_mesh<Grid>(), contract);
+///     contract.covers(needed)                      // then the call compiles
 ///
 /// What a move is called depends on names alone but for two things. Axes of one size make a
 /// permutation of an exchange: so axes whose size is open get sizes that differ. Axes of size 1
@@ -18,12 +18,11 @@
 /// gathered, which names do not show: that is found when the plan is made.
 #include <tessera/plan/arg.hpp>
 #include <tessera/plan/convolve.hpp>
-#include <tessera/plan/deterministic.hpp>
 #include <tessera/plan/dynamic_slice.hpp>
-#include <tessera/plan/einsum_order.hpp>
 #include <tessera/plan/reduce.hpp>
 #include <tessera/plan/reduce_window.hpp>
 #include <tessera/plan/reshape.hpp>
+#include <tessera/plan/scan.hpp>
 #include <tessera/plan/scatter.hpp>
 #include <tessera/plan/sort.hpp>
 #include <tessera/plan/take.hpp>
@@ -61,17 +60,6 @@ constexpr PlanOptions asked_needs(const Contract& contract) {
 
 /// Each returns what the plan that keeps `contract`, if there is one, needs; else what the one with
 /// the fewest breaches needs. Preconditions: the operator's verdict is ok.
-constexpr Contract needs_of_reshard(const Sharding& from, const Sharding& to, const MeshShape& mesh,
-                                    const Contract& contract) {
-  return plan_reshard(detail::paper_desc(from), to, mesh, 0, detail::bounded_by(contract)).needs;
-}
-constexpr Contract needs_of_reduce(const Terms& terms, Reduction reduction, const Sharding& x,
-                                   const Sharding& out, const MeshShape& mesh,
-                                   const Contract& contract) {
-  return plan_reduce(terms, reduction, detail::paper_desc(x), out, mesh, 0,
-                     detail::bounded_by(contract))
-      .needs;
-}
 constexpr Contract needs_of_arg(const Terms& terms, Reduction reduction, const Sharding& x,
                                 const Sharding& out, const MeshShape& mesh,
                                 const Contract& contract) {
@@ -92,13 +80,6 @@ constexpr Contract needs_of_sort(const Term& labels, int along, const SortTask& 
   TensorDescs descs;
   for (const Sharding& operand : operands) descs.push_back(detail::paper_desc(operand));
   return plan_sort(labels, along, task, descs, out, mesh, 0, detail::bounded_by(contract)).needs;
-}
-constexpr Contract needs_of_deterministic(const Terms& terms, const Sharding& x,
-                                          const Sharding& out, const MeshShape& mesh,
-                                          const Contract& contract) {
-  return plan_deterministic_sum(terms, detail::paper_desc(x), out, mesh, 0,
-                                detail::bounded_by(contract))
-      .needs;
 }
 constexpr Contract needs_of_transpose(const Terms& terms, const Sharding& x, const Sharding& out,
                                       const MeshShape& mesh, const Contract& contract) {
@@ -202,25 +183,6 @@ constexpr Contract needs_of_dynamic_update(const Term& labels, const Term& along
                              detail::paper_desc(operands[1]), out, mesh, 0,
                              detail::bounded_by(contract))
       .needs;
-}
-constexpr Contract needs_of_einsum(const Terms& terms, const Shardings& operands,
-                                   const Sharding& out, const MeshShape& mesh,
-                                   const Contract& contract, const Shardings& extras = {}) {
-  if (operands.size() == 1)
-    return needs_of_reduce(terms, Reduction::sum, operands[0], out, mesh, contract);
-  const PlanOptions options = detail::bounded_by(contract);
-  if (operands.size() == 2) {
-    Epilogue epilogue{!extras.empty(), {}, DType::f32};
-    for (const Sharding& extra : extras) epilogue.extras.push_back(detail::paper_desc(extra));
-    return plan_einsum(terms, detail::paper_desc(operands[0]), detail::paper_desc(operands[1]), out,
-                       mesh, 0, options, epilogue)
-        .needs;
-  }
-  detail::OrderSearch::Tensors tensors;
-  for (int i = 0; i < operands.size(); ++i)
-    tensors.push_back({terms.operands[i], detail::paper_desc(operands[i]), false});
-  const auto written = detail::OrderSearch(terms, out, mesh, options).in_order(tensors);
-  return written.order.products.empty() ? Contract{} : written.needs;
 }
 
 }  // namespace tessera

@@ -150,6 +150,15 @@ constexpr Contract needs(const Op& op, const TensorDescs& operands, const MeshSh
   }
 }
 
+/// Of operands of float that are split so.
+template <OperationStruct Op>
+constexpr Contract needs(const Op& op, const Shardings& operands, const MeshShape& mesh,
+                         const Contract& contract) {
+  TensorDescs descs;
+  for (const Sharding& s : operands) descs.push_back({DType::f32, Extents(s.rank(), 5040), s});
+  return needs(op, descs, mesh, contract);
+}
+
 namespace detail {
 
 /// What can be asked of an operator whose kind is known at run time alone. One for each kind.
