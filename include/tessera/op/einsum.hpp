@@ -43,9 +43,10 @@ template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor
 typename detail::TypedEinsum<E, Out, A, B>::result einsum(const A& a, const B& b,
                                                           Where where = Where::here()) {
   using Typed = detail::TypedEinsum<E, Out, A, B>;
-  return typename Typed::result(detail::run({Typed::operation,
-                                             {&a.core(), &b.core()},
-                                             {E.view(), where, detail::bound<Typed, Bound>()}}));
+  return typename Typed::result(
+      detail::run({Typed::operation,
+                   {&a.core(), &b.core()},
+                   {E.view(), where, detail::bound<detail::Held<Typed, Bound>, Bound>()}}));
 }
 
 /// Of one tensor: dimensions that the result leaves out are summed, the others reordered.

@@ -68,5 +68,12 @@ template <class Call, class C> constexpr std::optional<Contract> bound() {
     return contract;
 }
 
+/// Stands for every call on mesh M that nothing holds to a contract, so that bound is instantiated
+/// once for all of them.
+template <class M> struct AnyCall { using mesh = M; };
+template <class Call, class C>
+using Held = typename Pick<contract_of<typename Call::mesh, C>().bounded()>::template type<
+    Call, AnyCall<typename Call::mesh>>;
+
 }  // namespace detail
 }  // namespace tessera

@@ -99,7 +99,14 @@ constexpr TensorDescs results_of_type(const Op& operation, const TensorDescs& op
   if (verdict.ok()) return results_on_paper(operation, operands);
   return {TensorDesc{operands[0].type, {}, operation.out}};
 }
-/// The sharding of result I of a typed call.
+/// Chooses a type and instantiates neither: std::conditional would be one more class for each call.
+template <bool> struct Pick { template <class Yes, class> using type = Yes; };
+template <> struct Pick<false> { template <class, class No> using type = No; };
+template <class Call, class... A> struct Demanded {
+  static constexpr bool value = demand<Call, A...>();
+};
+
+/// The sharding of a further result of a typed call.
 template <class Call, int I> struct NthOf {
   static constexpr Sharding value = Call::results[I].sharding;
 };
@@ -113,10 +120,11 @@ template <class By, class Out, TypedTensor... A> struct Typed {
   static constexpr TensorDescs operands{desc_of_type<A>()...};
   static constexpr auto operation = completed<mesh, Out>(By::make(operands), operands);
   static constexpr Verdict verdict = check_on_paper(operation, operands);
-  static_assert(demand<Typed, A...>());
+  static_assert(Pick<verdict.ok()>::template type<std::true_type, Demanded<Typed, A...>>::value);
   static constexpr TensorDescs results = results_of_type(operation, operands, verdict);
+  static constexpr Sharding value = results[0].sharding;
   using type = element_of<results[0].type>;
-  using result = Result<type, mesh, NthOf<Typed, 0>>;
+  using result = Result<type, mesh, Typed>;
 };
 
 /// How einsum<E> is made.
