@@ -227,12 +227,13 @@ TESSERA_RULE(function_defined, usage, "",
 TESSERA_RULE(function_makes_element, usage, "",
              "the function of a map returns a type that no tensor holds; return an element type, "
              "such as float, double or std::int32_t")
+
 // ---- operations: plan/op/
 
 TESSERA_RULE(reshardable, sharding, "",
              "finished values do not become partial, nor one partial kind another; drop Unreduced "
              "from the target")
-TESSERA_RULE(types_alike, shape, "{first} and {second}",
+TESSERA_RULE(factor_types_alike, shape, "{first} and {second}",
              "the operands have different element types; a product takes one; cast one of them")
 TESSERA_RULE(limbs_suffice, shape, "{left} elements",
              "a row is too long for a deterministic sum, which takes 2^48; sum over some of the "

@@ -213,7 +213,7 @@ template <class Op>
 std::string explain_operation(const Op& op, const Verdict& v, const TensorDescs& operands,
                               const AxisNames& names) {
   if (kind_of(v.rule) == ErrorKind::usage) return explain(v);
-  if (v.rule == Rule::types_alike)
+  if (v.rule == Rule::factor_types_alike)
     return explain(v, {.operands = operands.size(),
                        .first = std::string(name_of(operands[0].type)),
                        .second = std::string(name_of(operands[v.operand].type))});

@@ -31,7 +31,7 @@ struct Einsum {
     if (const Verdict v = check_einsum(terms, shardings_of(x), out); !v.ok()) return v;
     for (int i = 1; i < x.size(); ++i)
       if (x[i].type != x[0].type)
-        return {.rule = Rule::types_alike, .operand = i, .type = x[i].type};
+        return {.rule = Rule::factor_types_alike, .operand = i, .type = x[i].type};
     if (const Verdict v = check_product_type(x[0].type); !v.ok()) return v;
     if (const Verdict v = check_extents(terms, x, false); !v.ok()) return v;
     if (!epilogue) return {};
