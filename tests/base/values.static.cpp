@@ -71,8 +71,8 @@ static_assert(intersection_commutes_and_associates());
 // ---- element types and names
 // -------------------------------------------------------------------------------------
 
-static_assert(Element<float> && Element<std::int64_t> && Element<bool> && Element<half> &&
-              Element<complex<double>> && !Element<char> && !Element<unsigned> &&
+static_assert(Element<float> && Element<std::int64_t> && Element<std::uint64_t> && Element<bool> &&
+              Element<half> && Element<complex<double>> && !Element<char> && !Element<char16_t> &&
               !Element<long double> && !Element<float*>);
 consteval bool the_table_says_what_the_types_are() {
   for (int i = 0; i < dtypes; ++i) {
@@ -87,6 +87,7 @@ consteval bool the_table_says_what_the_types_are() {
              is_boolean(type) == std::is_same_v<T, bool> &&
              is_complex(type) == (!whole && !real && !is_boolean(type)) &&
              facts.is_signed == (is_complex(type) || Limits::is_signed) &&
+             is_unsigned(type) == (whole && !Limits::is_signed) &&
              size_of(facts.total) >= size_of(facts.compute) &&
              size_of(facts.compute) >= sizeof(T) && RealElement<T> == real &&
              IntegerElement<T> == whole && NumberElement<T> == !is_boolean(type) &&

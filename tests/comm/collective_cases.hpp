@@ -244,6 +244,9 @@ inline std::string all_special_wrong(Group& group) {
   if (text.empty()) text = special_wrong<std::int32_t>(group);
   if (text.empty()) text = special_wrong<std::int64_t>(group);
   if (text.empty()) text = special_wrong<std::uint8_t>(group);
+  if (text.empty()) text = special_wrong<std::uint16_t>(group);
+  if (text.empty()) text = special_wrong<std::uint32_t>(group);
+  if (text.empty()) text = special_wrong<std::uint64_t>(group);
   if (text.empty()) text = special_wrong<bool>(group);
   return text;
 }

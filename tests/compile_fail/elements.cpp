@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // CASE product_of_truths: truth values have no products and sums; cast them to a number first
-// CASE sum_of_truths: truth values have no sum and no product; cast them to an integer to count them
+// CASE sum_of_truths: the sum and the product of truth values are no truth values; count them with sum
+// CASE mean_of_truths: the mean of integers is not an integer, nor that of truth values a truth value
 // CASE max_of_truths: truth values are reduced by reduce<Any> and reduce<All>, not by their size
 // CASE max_of_complex: complex numbers have no largest and no smallest; take abs
 // CASE any_of_numbers: numbers are not true or false; compare them first
-// CASE mean_of_bytes: the mean of integers is not an integer; convert to float or double
+// CASE mean_of_bytes: the mean of integers is not an integer, nor that of truth values a truth value; convert to float or double
 // CASE any_of_floats_open: the spec is Unreduced by a kind that its elements do not have
 // CASE sum_of_truths_open: the spec is Unreduced by a kind that its elements do not have
 // CASE exp_of_product: an unfinished partial value is used as a value; .*multiplicative ones on Unreduced<Product>
@@ -13,9 +14,9 @@
 // CASE sum_of_max: partial values of one kind meet a reduction of another
 // CASE wide_sum_of_open_bytes: the tensor is an unfinished sum of narrow integers, which wraps in their own type
 // CASE running_sum_of_open_bytes: the tensor is an unfinished sum of narrow integers, which wraps in their own type
-// CASE sum_as_short: sums and products have the tensor's own element type, or of integers int64
+// CASE sum_as_short: sums and products have the tensor's own element type, or of integers and truth values int64 or uint64
 // CASE max_as_int64: only the element type of sums and products is a choice
-// CASE no_element: a tensor cannot hold elements of this type; the element types are half, bfloat16, float, double, .* std::uint8_t and bool; name one of them
+// CASE no_element: a tensor cannot hold elements of this type; the element types are half, bfloat16, float, double, .* std::uint8_t to std::uint64_t and bool; name one of them
 // CASE text: a tensor cannot hold elements of this type
 // CASE result_of_no_element: a tensor cannot hold elements of this type
 // ERRORS each: 1
@@ -41,7 +42,9 @@ void use(const Tensor<bool, data, model>& truths, const Tensor<complex<float>, d
 #if defined(CASE_product_of_truths)
   einsum<"ij,ij->i">(truths, truths);
 #elif defined(CASE_sum_of_truths)
-  sum<"ij->i">(truths);
+  reduce<As<Sum, bool>, "ij->i">(truths);
+#elif defined(CASE_mean_of_truths)
+  mean<"ij->i">(truths);
 #elif defined(CASE_max_of_truths)
   max<"ij->i">(truths);
 #elif defined(CASE_max_of_complex)
@@ -87,7 +90,9 @@ void use(const Tensor<bool, data, model>& truths, const Tensor<complex<float>, d
   max<"i->">(largest);
   reduce<Product, "i->">(abs(both));
   mean<"ij->i">(waves);
-  const Tensor<std::int64_t, data> total = sum<"ij->i">(bytes);
+  const Tensor<std::uint64_t, data> total = sum<"ij->i">(bytes);
+  const Tensor<std::int64_t, data> count = sum<"ij->i">(truths);
+  (void)count;
   const Tensor<std::uint8_t, _> wrapped = reduce<As<Sum, std::uint8_t>, "i->i", P<_>>(open_bytes);
   (void)total, (void)wrapped;
   (void)alike;

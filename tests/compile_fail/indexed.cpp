@@ -10,7 +10,7 @@
 // CASE take_contract: the call communicates more than its contract accepts
 // CASE scatter_other_element: the tensor and its updates have different element types
 // CASE scatter_mean: there is no scatter by mean
-// CASE scatter_sum_of_truth: truth values have no products and sums|truth values have no sum and no product
+// CASE scatter_sum_of_truth: truth values have no products and sums|the sum and the product of truth values
 // CASE scatter_max_of_complex: complex numbers have no largest and no smallest
 // CASE scatter_lost_letter: an elementwise operator or transpose drops a dimension
 // CASE scatter_index_letter: a letter of the indices is missing in the result of a take, or in the updates of a scatter

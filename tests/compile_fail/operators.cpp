@@ -18,7 +18,7 @@
 // CASE finished_to_unfinished: finished values do not become partial
 // CASE reshard_rank: the spec of the result has another number of entries
 // CASE value_of_matrix: value takes a scalar tensor; reduce it first
-// CASE mean_of_ints: the mean of integers is not an integer; convert to float or double
+// CASE mean_of_ints: the mean of integers is not an integer, .*convert to float or double
 // CASE maximum_of_sum: partial values of one kind meet a reduction of another
 // CASE drops_dimension: an elementwise operator or transpose drops a dimension
 // CASE made_unfinished: a tensor is made finished; only operators leave values Unreduced

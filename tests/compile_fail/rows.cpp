@@ -7,7 +7,7 @@
 // CASE scan_letters: the equation cannot be read
 // CASE scan_rank: the equation gives a tensor another number of dimensions than it has
 // CASE scan_of_other_kind: an unfinished partial value is used as a value
-// CASE running_max_of_complex: the tensor's elements have no such reduction
+// CASE running_max_of_complex: complex numbers have no largest and no smallest
 // CASE running_mean: there is no running mean
 // CASE scan_contract: the call communicates more than its contract accepts
 // CASE deterministic_product: products have no deterministic form

@@ -31,7 +31,8 @@ constexpr std::pair<const char*, DType> type_names[] = {
     {"half", DType::f16},   {"bfloat16", DType::bf16}, {"float", DType::f32},
     {"double", DType::f64}, {"complex64", DType::c64}, {"complex128", DType::c128},
     {"int8", DType::i8},    {"int16", DType::i16},     {"int32", DType::i32},
-    {"int64", DType::i64},  {"uint8", DType::u8},      {"bool", DType::boolean}};
+    {"int64", DType::i64},  {"uint8", DType::u8},      {"uint16", DType::u16},
+    {"uint32", DType::u32}, {"uint64", DType::u64},    {"bool", DType::boolean}};
 
 [[noreturn]] void give_up(const std::string& text) { throw std::runtime_error(text); }
 

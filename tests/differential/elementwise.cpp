@@ -22,7 +22,7 @@ template <class F, class... T> void add(Table& table, const char* name) {
 
 template <class F> void real(Table& table, const char* name) { add<F, half, float>(table, name); }
 template <class F> void integer(Table& table, const char* name) {
-  add<F, std::int8_t, std::int64_t>(table, name);
+  add<F, std::int8_t, std::int64_t, std::uint64_t>(table, name);
 }
 template <class F> void ordered(Table& table, const char* name) {
   real<F>(table, name);
@@ -131,6 +131,7 @@ void add_elementwise(Table& table) {
   add_operations(table);
   table.add("cast", DType::f32, &cast_of<float>);
   table.add("cast", DType::i32, &cast_of<std::int32_t>);
+  table.add("cast", DType::u64, &cast_of<std::uint64_t>);
   table.add("cast", DType::boolean, &cast_of<bool>);
 }
 

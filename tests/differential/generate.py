@@ -35,7 +35,7 @@ except ImportError:
 
 FLOATS = ["half", "bfloat16", "float", "double"]
 COMPLEX = ["complex64", "complex128"]
-INTS = ["int8", "int16", "int32", "int64", "uint8"]
+INTS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 ORDERED = FLOATS + INTS
 NUMBERS = ORDERED + COMPLEX
 ALL = NUMBERS + ["bool"]
@@ -116,7 +116,8 @@ def values(rng, t, shape, mode="any"):
         x = rng.integers(0 if info.min == 0 else -9, 10, n)
         if mode == "any":
             full = np.frombuffer(rng.bytes(8 * n), np.int64) if n else np.zeros(0, np.int64)
-            edge = rng.choice([info.min, info.max, 0, 1, max(-1, info.min), info.max - 1], n).astype(np.int64)
+            edge = [info.min, info.max, 0, 1, max(-1, info.min), info.max - 1, info.max // 2 + 1]
+            edge = rng.choice(np.array([v % 2**64 for v in edge], np.uint64).view(np.int64), n)
             pick = rng.random(n)
             x = np.where(pick < 0.6, x, np.where(pick < 0.85, full, edge))
         return x.astype(np.dtype(t)).reshape(shape)
@@ -501,8 +502,8 @@ def lay(y, gone, kept):
 
 
 def sums_type(t):
-    """What NumPy's sums and products of t are; Tessera has no uint64, and int64 has the same bits."""
-    return "int64" if t in INTS else t
+    """What NumPy's sums and products of t are."""
+    return "uint64" if t.startswith("uint") else "int64" if t in INTS or t == "bool" else t
 
 
 REDUCE = {"sum": np.sum, "product": np.prod, "mean": np.mean, "max": np.max, "min": np.min, "any": np.any, "all": np.all}
@@ -511,17 +512,17 @@ REDUCE = {"sum": np.sum, "product": np.prod, "mean": np.mean, "max": np.max, "mi
 @operator(6)
 def reduce(c):
     kind = c.of(list(REDUCE))
-    t = c.of({"sum": NUMBERS, "product": NUMBERS, "mean": FLOATS + COMPLEX, "any": ["bool"], "all": ["bool"]}.get(kind, ORDERED))
+    t = c.of({"sum": ALL, "product": ALL, "mean": FLOATS + COMPLEX, "any": ["bool"], "all": ["bool"]}.get(kind, ORDERED))
     rank = c.between(1, 4)
     shape = c.extents(rank, empty=kind not in ("max", "min", "mean"))
     eq, gone, kept = reduced(c, rank)
     mode = "any" if kind in ("max", "min") or t in INTS else "plain" if is_complex(t) else "nan"
     x = c.values(t, shape, mode)
-    if kind == "product" and t not in INTS:
+    if kind == "product" and t not in INTS and t != "bool":
         x = as_type(t, np.where(np.isfinite(x), np.copysign(np.exp2(np.clip(np.round(x.real / 4), -1, 1)), x.real), x))
     with np.errstate(all="ignore"):
         y = lay(REDUCE[kind](x if t in INTS or t == "bool" else wide(t, x), axis=gone), gone, kept)
-        worst = np.sum(np.abs(np.where(np.isfinite(wide(t, x)), wide(t, x), 0)), axis=gone) if kind in ("sum", "mean") and t not in INTS else 0
+        worst = np.sum(np.abs(np.where(np.isfinite(wide(t, x)), wide(t, x), 0)), axis=gone) if kind in ("sum", "mean") and t not in INTS + ["bool"] else 0
     n = int(np.prod([shape[d] for d in gone], dtype=np.int64))
     if kind == "mean":
         worst = worst / max(1, n)
@@ -585,16 +586,16 @@ def statistics(c):
 @operator(2)
 def cumulative(c):
     kind = c.of(["sum", "product", "max", "min", "any", "all"])
-    t = c.of({"sum": NUMBERS, "product": NUMBERS, "any": ["bool"], "all": ["bool"]}.get(kind, ORDERED))
+    t = c.of({"sum": ALL, "product": ALL, "any": ["bool"], "all": ["bool"]}.get(kind, ORDERED))
     rank = c.between(1, 3)
     shape, d = c.extents(rank), c.below(rank)
     backwards, exclusive = c.below(2), c.below(2) if kind in ("sum", "product", "any", "all") else 0
     x = c.values(t, shape, "any" if kind in ("max", "min") or t in INTS else "plain" if is_complex(t) else "nan")
-    if kind == "product" and t not in INTS:
+    if kind == "product" and t not in INTS and t != "bool":
         x = as_type(t, np.where(np.isfinite(x), np.copysign(np.exp2(np.clip(np.round(x.real / 4), -1, 1)), x.real), x))
     f = {"sum": np.add, "product": np.multiply, "max": np.maximum, "min": np.minimum, "any": np.logical_or, "all": np.logical_and}[kind]
     rt = sums_type(t) if kind in ("sum", "product") else t
-    w = x.astype(np.int64) if t in INTS and rt != t else wide(t, x)
+    w = x.astype(CARRIER[rt]) if rt != t else wide(t, x)
     with np.errstate(all="ignore"):
         w = np.flip(w, d) if backwards else w
         y = f.accumulate(w, d) if w.shape[d] else w
@@ -602,7 +603,7 @@ def cumulative(c):
             start = np.full(y.shape[:d] + (1,) + y.shape[d + 1:], {"sum": 0, "product": 1, "any": 0, "all": 1}[kind], y.dtype)
             y = np.concatenate([start, np.take(y, range(w.shape[d] - 1), d)], d)
         y = np.flip(y, d) if backwards else y
-        worst = np.sum(np.abs(np.where(np.isfinite(w), w, 0)), axis=d) if t not in INTS and kind == "sum" else 0
+        worst = np.sum(np.abs(np.where(np.isfinite(w), w, 0)), axis=d) if t not in INTS + ["bool"] and kind == "sum" else 0
     keys = tolerance(t, 2 if t in ("half", "bfloat16") else 4 + shape[d], magnitude(worst)) if kind in ("sum", "product") else {}
     return case("cumulative", [(t, x)], [(rt, as_type(rt, y))], kind=kind, eq=LETTERS[:rank], along=LETTERS[d], reverse=backwards,
                 exclusive=exclusive, **keys)
@@ -706,7 +707,7 @@ def unary(c):
             y = as_type(t, f(wide(t, x)))
         return case("map", [(t, x)], [(t, y)], f=name, eq=same(x.ndim), ulps=max(1, ulps // 4) if t == "half" else ulps, scale=scale)
     name = c.of(list(EXACT))
-    t = c.of(["half", "float"] if name == "reciprocal" else ["half", "float", "double", "int8", "int64"])
+    t = c.of(["half", "float"] if name == "reciprocal" else ["half", "float", "double", "int8", "int64", "uint64"])
     x = c.values(t, c.extents(c.between(0, 3)))
     with np.errstate(all="ignore"):
         if name == "relu":
@@ -789,7 +790,7 @@ COMPARE = {"equal": np.equal, "not_equal": np.not_equal, "less": np.less, "less_
            "greater_equal": np.greater_equal}
 BITS = {"bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor, "shift_left": None, "shift_right": None}
 LOGIC = {"logical_and": np.logical_and, "logical_or": np.logical_or, "logical_xor": np.logical_xor}
-BINARY_TYPES = ["half", "float", "double", "int8", "int64"]
+BINARY_TYPES = ["half", "float", "double", "int8", "int64", "uint64"]
 
 
 @operator(6)
@@ -799,7 +800,7 @@ def binary(c):
     if name in LOGIC:
         t = "bool"
     elif name in BITS:
-        t = c.of(["int8", "int64"])
+        t = c.of(["int8", "int64", "uint64"])
     elif name == "atan2":
         t = c.of(["half", "float"])
     elif name in ("add", "subtract", "multiply", "divide"):
@@ -836,7 +837,7 @@ def binary(c):
 @operator()
 def tests(c):
     name = c.of(["is_nan", "is_inf", "is_finite", "logical_not", "bitwise_not"])
-    t = {"logical_not": ["bool"], "bitwise_not": ["int8", "int64"]}.get(name, ["half", "float"])
+    t = {"logical_not": ["bool"], "bitwise_not": ["int8", "int64", "uint64"]}.get(name, ["half", "float"])
     t = c.of(t)
     x = c.values(t, c.extents(c.between(0, 3)))
     y = {"is_nan": np.isnan, "is_inf": np.isinf, "is_finite": np.isfinite, "logical_not": np.logical_not, "bitwise_not": np.invert}[name](x)
@@ -868,7 +869,7 @@ def complex_parts(c):
     return case("map", [(t, x)], [(t if name == "conj" else REAL_OF[t], y)], f=name, eq=same(len(shape)), **keys)
 
 
-CAST_FROM = ["float", "int32", "bool"]
+CAST_FROM = ["float", "int32", "uint64", "bool"]
 
 
 @operator(3)
@@ -932,7 +933,7 @@ def convolution(x, k, stride, low, high, base, window, groups):
 
 @operator(4)
 def convolve(c):
-    t = c.of(["half", "bfloat16", "float", "float", "double", "double", "int32", "int8", "complex64"])
+    t = c.of(["half", "bfloat16", "float", "float", "double", "double", "int32", "int8", "uint64", "complex64"])
     n = c.between(1, 3)
     groups = c.of([1, 1, 1, 2, 3])
     batch, features, out = c.between(1, 3), groups * c.between(1, 2), groups * c.between(1, 2)
@@ -970,7 +971,7 @@ def convolve(c):
 @operator(2)
 def reduce_window(c):
     kind = c.of(["sum", "max", "min", "mean"])
-    t = c.of({"mean": FLOATS}.get(kind, ["half", "float", "double", "int8", "int32"]))
+    t = c.of({"mean": FLOATS}.get(kind, ["half", "float", "double", "int8", "int32", "uint16", "uint64"]))
     rank = c.between(1, 3)
     x = c.values(t, c.extents(rank, empty=False), "any" if t in INTS or kind in ("max", "min") else "nan")
     size = [c.of([1, 2, 3]) for _ in range(rank)]

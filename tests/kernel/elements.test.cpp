@@ -185,6 +185,8 @@ TEST_CASE("a maximum of half types is NaN where one of them is, and that of noth
   CHECK(out.values()[0] != out.values()[0]);
   CHECK(identity<half>(Reduction::max) == -std::numeric_limits<half>::infinity());
   CHECK(identity<std::uint8_t>(Reduction::min) == 255);
+  CHECK(identity<std::uint64_t>(Reduction::min) == ~std::uint64_t{0});
+  CHECK(identity<std::uint64_t>(Reduction::max) == 0);
   CHECK(identity<complex<float>>(Reduction::product) == complex<float>(1));
   CHECK(identity<bool>(Reduction::all));
   CHECK_FALSE(identity<bool>(Reduction::any));
@@ -420,6 +422,22 @@ TEST_CASE("elementwise functions take every type that they are for") {
   CHECK(fn::Sqrt{}(half(9)) == half(3));
   CHECK(detail::from_double<std::uint8_t>(-3) == 0);
   CHECK(detail::from_double<std::uint8_t>(300) == 255);
+  CHECK(detail::from_double<std::uint64_t>(-0.5) == 0);
+  CHECK(detail::from_double<std::uint64_t>(-1e30) == 0);
+  CHECK(detail::from_double<std::uint64_t>(NAN) == 0);
+  CHECK(detail::from_double<std::uint64_t>(0x1p63) == std::uint64_t{1} << 63);
+  CHECK(detail::from_double<std::uint64_t>(0x1p64) == ~std::uint64_t{0});
+  // The powers of two above the range are no whole factors and offsets within it.
+  CHECK(fn::Scale{0x1p64}(std::uint64_t{3}) == ~std::uint64_t{0});
+  CHECK(fn::Scale{0x1p63}(std::int64_t{-2}) == std::numeric_limits<std::int64_t>::min());
+  CHECK(fn::Scale{0x1p63}(std::uint64_t{3}) == std::uint64_t{1} << 63);
+  CHECK(fn::Shift{0x1p64}(std::uint64_t{3}) == ~std::uint64_t{0});
+  CHECK(fn::Shift{-1}(std::uint64_t{0}) == 0);
+  CHECK(fn::Divide{}(~std::uint64_t{0}, std::uint64_t{2}) == ~std::uint64_t{0} >> 1);
+  CHECK(fn::Remainder{}(~std::uint64_t{0}, std::uint64_t{10}) == 5);
+  CHECK(fn::Cast<half>{}(std::uint64_t{1} << 63) == std::numeric_limits<half>::infinity());
+  CHECK(fn::Cast<double>{}(~std::uint64_t{0}) == 0x1p64);
+  CHECK(fn::Cast<std::int64_t>{}(~std::uint64_t{0}) == -1);
   CHECK(detail::from_double<std::int64_t>(1e30) == std::numeric_limits<std::int64_t>::max());
   CHECK(detail::from_double<std::int16_t>(-1e30) == -32768);
   CHECK(detail::from_double<std::int8_t>(NAN) == 0);

@@ -154,20 +154,28 @@ TEST_CASE("the remainder has the sign of the divisor") {
 }
 
 TEST_CASE("integers wrap, on each integer type") {
-  for_types<std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t>([](auto zero) {
+  for_types<std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t, std::uint16_t,
+            std::uint32_t, std::uint64_t>([](auto zero) {
     using T = decltype(zero);
     using U = std::make_unsigned_t<T>;
     const auto wrapped = [](std::uint64_t v) { return static_cast<T>(static_cast<U>(v)); };
     const int bits = static_cast<int>(sizeof(T)) * 8;
-    const auto wide = [](T v) { return static_cast<std::int64_t>(v); };
-    const auto all = [](T v) { return static_cast<std::uint64_t>(static_cast<std::int64_t>(v)); };
+    using Wide = std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>;
+    const auto wide = [](T v) { return static_cast<Wide>(v); };
+    const auto all = [](T v) { return static_cast<std::uint64_t>(static_cast<Wide>(v)); };
+    const auto negative = [](auto v) {
+      if constexpr (std::is_signed_v<T>)
+        return v < 0;
+      else
+        return v != v;
+    };
     for (const T x : special_values<T>()) {
       INFO(name_of(dtype_of<T>) << " " << wide(x));
       CHECK(fn::Negate{}(x) == wrapped(0 - all(x)));
-      CHECK(fn::Abs{}(x) == (x < 0 ? wrapped(0 - all(x)) : x));
+      CHECK(fn::Abs{}(x) == (negative(x) ? wrapped(0 - all(x)) : x));
       CHECK(fn::Square{}(x) == wrapped(all(x) * all(x)));
-      CHECK(fn::Sign{}(x) == (x > 0 ? 1 : x < 0 ? -1 : 0));
-      CHECK(fn::Relu{}(x) == (x < 0 ? 0 : x));
+      CHECK(fn::Sign{}(x) == (x > 0 ? T(1) : negative(x) ? static_cast<T>(-1) : T{}));
+      CHECK(fn::Relu{}(x) == (negative(x) ? T{} : x));
       CHECK(fn::Floor{}(x) == x);
       CHECK(fn::Ceil{}(x) == x);
       CHECK(fn::Round{}(x) == x);
@@ -181,27 +189,27 @@ TEST_CASE("integers wrap, on each integer type") {
         CHECK(fn::Add{}(x, y) == wrapped(all(x) + all(y)));
         CHECK(fn::Subtract{}(x, y) == wrapped(all(x) - all(y)));
         CHECK(fn::Multiply{}(x, y) == wrapped(all(x) * all(y)));
-        const bool overflows = std::is_signed_v<T> && wide(y) == -1;
+        const bool overflows = std::is_signed_v<T> && wide(y) == static_cast<Wide>(-1);
         CHECK(fn::Divide{}(x, y) == (y == 0      ? T{}
                                      : overflows ? wrapped(0 - all(x))
                                                  : static_cast<T>(wide(x) / wide(y))));
         if (y == 0 || overflows) {
           CHECK(fn::Remainder{}(x, y) == 0);
         } else {
-          const std::int64_t rest = wide(x) % wide(y);
+          const Wide rest = wide(x) % wide(y);
           CHECK(fn::Remainder{}(x, y) ==
-                static_cast<T>(rest != 0 && (rest < 0) != (y < 0) ? rest + wide(y) : rest));
+                static_cast<T>(rest != 0 && negative(rest) != negative(y) ? rest + wide(y) : rest));
         }
         CHECK(fn::Maximum{}(x, y) == std::max(x, y));
         CHECK(fn::Minimum{}(x, y) == std::min(x, y));
         CHECK(fn::BitwiseAnd{}(x, y) == wrapped(all(x) & all(y)));
         CHECK(fn::BitwiseOr{}(x, y) == wrapped(all(x) | all(y)));
         CHECK(fn::BitwiseXor{}(x, y) == wrapped(all(x) ^ all(y)));
-        const bool in_range = wide(y) >= 0 && wide(y) < bits;
+        const bool in_range = !negative(y) && wide(y) < static_cast<Wide>(bits);
         CHECK(fn::ShiftLeft{}(x, y) == (in_range ? wrapped(all(x) << wide(y)) : T{}));
-        CHECK(fn::ShiftRight{}(x, y) == (in_range ? static_cast<T>(wide(x) >> wide(y))
-                                         : x < 0  ? static_cast<T>(-1)
-                                                  : T{}));
+        CHECK(fn::ShiftRight{}(x, y) == (in_range      ? static_cast<T>(wide(x) >> wide(y))
+                                         : negative(x) ? static_cast<T>(-1)
+                                                       : T{}));
         CHECK(fn::Less{}(x, y) == (x < y));
         CHECK(fn::LessEqual{}(x, y) == (x <= y));
         CHECK(fn::Greater{}(x, y) == (x > y));
@@ -209,12 +217,15 @@ TEST_CASE("integers wrap, on each integer type") {
         CHECK(fn::Equal{}(x, y) == (x == y));
         CHECK(fn::NotEqual{}(x, y) == (x != y));
         CHECK(fn::Clamp{}(x, T(1), y) == std::min(std::max(x, T(1)), y));
-        if (y >= 0 && y < 40) {
+        if (!negative(y) && y < 40) {
           std::uint64_t power = 1;
           for (T k = 0; k < y; ++k) power *= all(x);
           CHECK(fn::Pow{}(x, y) == wrapped(power));
-        } else if (y < 0) {
-          CHECK(fn::Pow{}(x, y) == (x == 1 ? 1 : wide(x) == -1 ? (y % 2 == 0 ? 1 : -1) : 0));
+        } else if (negative(y)) {
+          CHECK(fn::Pow{}(x, y) == (x == 1 ? T(1)
+                                    : wide(x) == static_cast<Wide>(-1)
+                                        ? static_cast<T>(y % 2 == 0 ? 1 : -1)
+                                        : T{}));
         }
       }
     }
@@ -295,14 +306,16 @@ template <class T, class U> void check_cast() {
 }
 template <class T> void check_casts() {
   for_types<half, bf16, float, double, std::int8_t, std::int16_t, std::int32_t, std::int64_t,
-            std::uint8_t, bool>([](auto zero) { check_cast<T, decltype(zero)>(); });
+            std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t, bool>(
+      [](auto zero) { check_cast<T, decltype(zero)>(); });
   CHECK(fn::Cast<complex<double>>{}(static_cast<T>(1)) == complex<double>{1, 0});
 }
 }  // namespace
 
 TEST_CASE("casts between all element types") {
   for_types<half, bf16, float, double, std::int8_t, std::int16_t, std::int32_t, std::int64_t,
-            std::uint8_t, bool>([](auto zero) { check_casts<decltype(zero)>(); });
+            std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t, bool>(
+      [](auto zero) { check_casts<decltype(zero)>(); });
   CHECK(fn::Cast<C64>{}(complex<double>{1.5, -2}) == C64{1.5f, -2});
   CHECK(fn::Cast<complex<double>>{}(C64{1.5f, -2}) == complex<double>{1.5, -2});
   CHECK(fn::Cast<bool>{}(C64{0, 1}));
@@ -408,12 +421,12 @@ TEST_CASE("what functions claim of unfinished values is so") {
                  fn::GeluTanh, fn::Sigmoid, fn::Silu>();
   });
   for_types<half, bf16, float, double, std::int8_t, std::int16_t, std::int32_t, std::int64_t,
-            std::uint8_t>([](auto zero) {
+            std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t>([](auto zero) {
     using T = decltype(zero);
     check_claims<T, fn::Relu, fn::ReluGradient, fn::Floor, fn::Ceil, fn::Round, fn::Trunc, fn::Sign,
                  fn::Abs, fn::Negate, fn::Square, fn::Reciprocal>();
     check_casts_of<T, half, bf16, float, double, std::int8_t, std::int16_t, std::int32_t,
-                   std::int64_t, std::uint8_t>();
+                   std::int64_t, std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t>();
     for (const T value : special_values<T>()) {
       check_claim<T>(fn::Fixed<fn::Maximum, 1, T>{{}, value});
       check_claim<T>(fn::Fixed<fn::Minimum, 0, T>{{}, value});

@@ -144,6 +144,13 @@ TEST_CASE("random numbers have their distribution") {
   const Buffer<std::int64_t> wide({0, 0});
   random_uniform(DType::i64, wide.data(), {2}, {0}, {2}, 3, -1e19, 1e19);  // all 2^64 numbers
   CHECK(wide.values()[0] != wide.values()[1]);
+  const Buffer<std::uint64_t> natural(std::vector<std::uint64_t>(1000));
+  random_uniform(DType::u64, natural.data(), {1000}, {0}, {1000}, 3, 0x1p63, 1e30);
+  for (const std::uint64_t v : natural.values()) REQUIRE(v >= std::uint64_t{1} << 63);
+  random_uniform(DType::u64, natural.data(), {1000}, {0}, {1000}, 3, -9, 0x1p64);  // all of them
+  double total = 0;
+  for (const std::uint64_t v : natural.values()) total += static_cast<double>(v) / 1000;
+  CHECK(total == doctest::Approx(0x1p63).epsilon(0.05));
 }
 
 TEST_CASE("random floats are the doubles, rounded, and stay below the upper end") {

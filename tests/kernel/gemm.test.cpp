@@ -256,6 +256,9 @@ TEST_CASE("a row times a column, of every type, length and stride") {
     check_dot<std::int32_t>(random, k);
     check_dot<std::int64_t>(random, k);
     check_dot<std::uint8_t>(random, k);
+    check_dot<std::uint16_t>(random, k);
+    check_dot<std::uint32_t>(random, k);
+    check_dot<std::uint64_t>(random, k);
   }
 }
 

@@ -34,8 +34,12 @@ template <class T> bool same_bits(const std::vector<T>& a, const std::vector<T>&
 template <class T> std::vector<T> some_numbers(Random& random, Index n, bool wide) {
   std::vector<T> values(static_cast<std::size_t>(n));
   for (T& x : values) {
-    if constexpr (std::is_same_v<T, std::uint8_t>)
-      x = static_cast<T>(pick(random, 0, wide ? 255 : 3));
+    if constexpr (std::is_same_v<T, std::uint64_t>)
+      x = static_cast<T>(
+          wide ? pick(random, std::numeric_limits<Index>::min(), std::numeric_limits<Index>::max())
+               : pick(random, 0, 3));
+    else if constexpr (std::is_unsigned_v<T> && !std::is_same_v<T, bool>)
+      x = static_cast<T>(pick(random, 0, wide ? std::numeric_limits<T>::max() : 3));
     else if constexpr (std::is_integral_v<T>)
       x = static_cast<T>(
           wide ? pick(random, std::numeric_limits<T>::min(), std::numeric_limits<T>::max())
@@ -233,6 +237,9 @@ TEST_CASE(
   sort_like_the_oracle<std::int32_t>(random);
   sort_like_the_oracle<std::int64_t>(random);
   sort_like_the_oracle<std::uint8_t>(random);
+  sort_like_the_oracle<std::uint16_t>(random);
+  sort_like_the_oracle<std::uint32_t>(random);
+  sort_like_the_oracle<std::uint64_t>(random);
   sort_like_the_oracle<bool>(random);
 }
 
@@ -279,4 +286,5 @@ TEST_CASE(
   merge_like_the_oracle<double>(random, true);
   merge_like_the_oracle<half>(random, true);
   merge_like_the_oracle<std::uint8_t>(random, true);
+  merge_like_the_oracle<std::uint64_t>(random, true);
 }

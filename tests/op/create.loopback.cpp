@@ -70,6 +70,9 @@ TEST_CASE("ones, eye, and tensors like others, of every element type") {
     constants<std::int32_t>(mesh);
     constants<std::int64_t>(mesh);
     constants<std::uint8_t>(mesh);
+    constants<std::uint16_t>(mesh);
+    constants<std::uint32_t>(mesh);
+    constants<std::uint64_t>(mesh);
     constants<bool>(mesh);
   });
 }
@@ -115,6 +118,28 @@ TEST_CASE("arange has as many elements as NumPy's") {
     constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
     const auto ends = gather(arange<Tensor<std::int64_t, _>>(mesh, -most - 1, most, most));
     CHECK(ends.values == std::vector<std::int64_t>{-most - 1, -1, most - 1});
+    // Of uint64, whose numbers are not all int64, while stops and steps may be negative.
+    using Naturals = Tensor<std::uint64_t, data>;
+    constexpr std::uint64_t half_way = std::uint64_t{1} << 63, all = ~std::uint64_t{0};
+    const auto naturals = [&](auto start, auto stop, auto step) {
+      const auto typed = gather(arange<Naturals>(mesh, start, stop, step)).values;
+      CHECK(gather<std::uint64_t>(
+                arange<std::uint64_t>(mesh.core(), Sharding{{1}}, start, stop, step))
+                .values == typed);
+      return typed;
+    };
+    using Numbers = std::vector<std::uint64_t>;
+    CHECK(naturals(half_way - 1, half_way + 2, 1) == Numbers{half_way - 1, half_way, half_way + 1});
+    CHECK(naturals(0, all, all / 2) == Numbers{0, half_way - 1, all - 1});
+    CHECK(naturals(0, all, all) == Numbers{0});
+    CHECK(naturals(3, -1, -1) == Numbers{3, 2, 1, 0});
+    CHECK(naturals(3, -1, -2) == Numbers{3, 1});
+    CHECK(naturals(all - 1, -most, -most) == Numbers{all - 1, half_way - 1, 0});
+    CHECK(naturals(all, half_way, -most) == Numbers{all});
+    CHECK(naturals(5, 5, -1).empty());
+    CHECK(naturals(all, 7, 1).empty());
+    CHECK(naturals(-7, -9, 1).empty());
+    CHECK(gather(arange<Naturals>(mesh, 3)).values == Numbers{0, 1, 2});
   });
 }
 
@@ -142,6 +167,8 @@ TEST_CASE("linspace has NumPy's numbers") {
           std::vector<std::int32_t>{-3, -2, 0, 2, 4});
     CHECK(gather(linspace<Tensor<std::int8_t, data>>(mesh, -128, 127.9, 3)).values ==
           std::vector<std::int8_t>{-128, -1, 127});
+    CHECK(gather(linspace<Tensor<std::uint64_t, data>>(mesh, 0, 0x1p63, 3)).values ==
+          std::vector<std::uint64_t>{0, std::uint64_t{1} << 62, std::uint64_t{1} << 63});
     const auto z = gather(linspace<Tensor<tessera::complex<double>, data>>(
         mesh, tessera::complex<double>(0, 1), tessera::complex<double>(2, -1), 3));
     CHECK(z(0) == tessera::complex<double>(0, 1));
@@ -165,6 +192,17 @@ TEST_CASE("sequences that cannot be say so") {
                        doctest::Contains("299, which is no int8"), UsageError);
   CHECK_THROWS_WITH_AS((arange<std::uint8_t>(mesh.core(), Sharding{{0}}, -1, 3)),
                        doctest::Contains("-1, which is no uint8"), UsageError);
+  using Naturals = Tensor<std::uint64_t, data>;
+  CHECK_THROWS_WITH_AS(arange<Naturals>(mesh, -1, 3), doctest::Contains("-1, which is no uint64"),
+                       UsageError);
+  CHECK_THROWS_WITH_AS(arange<Naturals>(mesh, 3, -2, -1),
+                       doctest::Contains("-1, which is no uint64"), UsageError);
+  CHECK_THROWS_WITH_AS(arange<Naturals>(mesh, 4, -9, -7),
+                       doctest::Contains("-3, which is no uint64"), UsageError);
+  CHECK_THROWS_WITH_AS(arange<Naturals>(mesh, std::numeric_limits<std::uint64_t>::max()),
+                       doctest::Contains("fewer than 2^63"), UsageError);
+  CHECK_THROWS_WITH_AS(linspace<Naturals>(mesh, 0, 0x1p64, 3),
+                       doctest::Contains("which is no uint64"), UsageError);
   CHECK_THROWS_WITH_AS(arange<Ints>(mesh, std::numeric_limits<std::uint64_t>::max()),
                        doctest::Contains("more than int64 has"), UsageError);
   CHECK_THROWS_WITH_AS(linspace<Ints>(mesh, 0, 1, -1), doctest::Contains("the count is -1"),

@@ -64,7 +64,8 @@ TEST_CASE("elements of every type, and casts between them") {
          {check(mesh, half{}), check(mesh, tessera::bfloat16{}), check(mesh, float{}),
           check(mesh, double{}), check(mesh, complex<float>{}), check(mesh, complex<double>{}),
           check(mesh, std::int8_t{}), check(mesh, std::int16_t{}), check(mesh, std::int32_t{}),
-          check(mesh, std::int64_t{}), check(mesh, std::uint8_t{}), check(mesh, bool{})})
+          check(mesh, std::int64_t{}), check(mesh, std::uint8_t{}), check(mesh, std::uint16_t{}),
+          check(mesh, std::uint32_t{}), check(mesh, std::uint64_t{}), check(mesh, bool{})})
       if (!text.empty()) return text;
     const auto z = make<Tensor<complex<float>, data, model>>(mesh, {5, 3}, 1);
     if (auto s = differs(

@@ -124,8 +124,12 @@ TEST_CASE("operators that elements do not have are refused at run time, with the
               "of bool: truth values have no products and sums; cast them"));
   CHECK(holds(thrown<UsageError>([&] { einsum("i->", {truth}, Sharding{}); }),
               "of bool: truth values have no products"));
-  CHECK(holds(thrown<UsageError>([&] { reduce<Sum>("i->", truth); }),
-              "truth values have no sum and no product"));
+  CHECK(holds(thrown<UsageError>([&] { reduce<As<Sum, bool>>("i->", truth); }),
+              "the sum and the product of truth values are no truth values"));
+  CHECK(holds(thrown<UsageError>([&] { reduce<Mean>("i->", truth); }),
+              "nor that of truth values a truth value"));
+  CHECK(reduce<Sum>("i->", truth).type() == DType::i64);
+  CHECK(reduce<Sum>("i->", byte).type() == DType::u64);
   CHECK(holds(thrown<UsageError>([&] { reduce<Max>("i->", truth); }),
               "truth values are reduced by reduce<Any>"));
   CHECK(holds(thrown<UsageError>([&] { reduce<Min>("i->", wave); }),

@@ -59,6 +59,8 @@ TEST_CASE("every public value has a text") {
   CHECK(fmt::format("{} {}", whole({3, 4}), Interval{1, 2}) == "[0,3) x [0,4) [1,2)");
   CHECK(fmt::format("{} {}", Extents{3, 4}, Extents{}) == "3x4 scalar");
   CHECK(fmt::format("{} {} {}", DType::i64, Reduction::sum, all_gather) == "int64 sum all-gather");
+  CHECK(fmt::format("{} {}", DType::u16, DType::u64) == "uint16 uint64");
+  CHECK(to_string(HostTensor<std::uint64_t>{{1}, {~std::uint64_t{0}}}) == "[18446744073709551615]");
   CHECK(fmt::format("{}", Machine{}) ==
         "message 1 us, payload 4.7 GiB/s, copy 9.5 GiB/s, 1000 flop 10 ns in single and 20 ns in "
         "double precision");

@@ -117,6 +117,7 @@ TEST_CASE("arithmetic in place, of every number type") {
     arithmetic<std::int32_t>(mesh);
     arithmetic<std::int64_t>(mesh);
     arithmetic<std::uint8_t>(mesh);
+    arithmetic<std::uint64_t>(mesh);
   });
 }
 
@@ -210,6 +211,7 @@ TEST_CASE("dot is the sum of all products") {
     products<std::int32_t>(mesh);
     products<std::int64_t>(mesh);
     products<std::uint8_t>(mesh);
+    products<std::uint64_t>(mesh);
     const auto v = from_function<Tensor<double, Axes<data, model>>>(mesh, {11}, Small<double>{0});
     double squares = 0;
     for (const double each : gather(v).values) squares += each * each;

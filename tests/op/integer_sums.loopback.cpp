@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // sanitized: preset address
-// Sums, products and running ones of narrow integers are int64, finished, scattered or open, typed,
-// dynamic and on paper; they wrap in their own type where the call names that.
+// Sums, products and running ones of integers are uint64 or, of signed ones and of truth values,
+// int64: finished, scattered or open, typed, dynamic and on paper; they wrap in their own type
+// where the call names that.
 #include <doctest/doctest.h>
 
 #include <cstdint>
@@ -27,7 +28,8 @@ constexpr Index rows = 5, columns = 300;
 template <class T> T element(Index i, Index j) {
   const auto top = static_cast<std::int64_t>(std::numeric_limits<T>::max());
   const auto low = static_cast<std::int64_t>(std::numeric_limits<T>::lowest());
-  return static_cast<T>((i + j) % 3 == 0 ? low + j % 7 : top - (i * j) % 11);
+  return static_cast<T>((i + j) % 3 == 0 ? low + j % 7
+                                         : top - (i * j) % 11);  // or, of bool, 0 or 1
 }
 template <class T> struct Values {
   T operator()(const GlobalIndex& i) const { return element<T>(i[0], i[1]); }
@@ -41,87 +43,135 @@ template <class F> void on_every_mesh(const F& f) {
     });
 }
 
-std::uint64_t bits(std::int64_t v) { return static_cast<std::uint64_t>(v); }
+/// What sums of T are.
+template <class T>
+using Wide =
+    std::conditional_t<std::is_signed_v<T> || std::is_same_v<T, bool>, std::int64_t, std::uint64_t>;
+/// The same bits of the other sign.
+template <class T>
+using Other = std::conditional_t<std::is_signed_v<Wide<T>>, std::uint64_t, std::int64_t>;
+
+template <class V> std::uint64_t bits(V v) { return static_cast<std::uint64_t>(v); }
+template <class To, class V> std::vector<To> as(const std::vector<V>& values) {
+  std::vector<To> converted;
+  for (const V v : values) converted.push_back(static_cast<To>(v));
+  return converted;
+}
 
 template <class T> void sums(const ProcessMesh<Grid>& mesh) {
-  std::vector<std::int64_t> by_row(rows, 0), by_column(columns, 0), products(rows, 1), running;
-  std::vector<T> wrapped(rows, 0);
+  using W = Wide<T>;
+  std::vector<W> by_row(rows, 0), by_column(columns, 0), products(rows, 1), running;
   for (Index i = 0; i < rows; ++i) {
     std::uint64_t row = 0, product = 1;
     for (Index j = 0; j < columns; ++j) {
-      const auto v = static_cast<std::int64_t>(element<T>(i, j));
-      row += bits(v), product *= bits(v);
-      by_column[static_cast<std::size_t>(j)] += v;
-      running.push_back(static_cast<std::int64_t>(row));
+      const std::uint64_t v = bits(static_cast<W>(element<T>(i, j)));
+      row += v, product *= v;
+      W& column = by_column[static_cast<std::size_t>(j)];
+      column = static_cast<W>(bits(column) + v);
+      running.push_back(static_cast<W>(row));
     }
-    by_row[static_cast<std::size_t>(i)] = static_cast<std::int64_t>(row);
-    wrapped[static_cast<std::size_t>(i)] = static_cast<T>(row);
-    products[static_cast<std::size_t>(i)] = static_cast<std::int64_t>(product);
+    by_row[static_cast<std::size_t>(i)] = static_cast<W>(row);
+    products[static_cast<std::size_t>(i)] = static_cast<W>(product);
   }
   const auto q = from_function<Tensor<T, x, y>>(mesh, {rows, columns}, Values<T>{});
   const auto s = sum<"ij->i">(q);
-  static_assert(std::is_same_v<std::remove_cvref_t<decltype(s)>, Tensor<std::int64_t, x>>);
+  static_assert(std::is_same_v<std::remove_cvref_t<decltype(s)>, Tensor<W, x>>);
   CHECK(gather(s).values == by_row);
   CHECK(gather(sum<"ij->j", P<Axes<x, y>>>(q)).values == by_column);
   CHECK(gather(product<"ij->i">(q)).values == products);
   CHECK(gather(sum<"ij->i">(q, deterministic)).values == by_row);
-  // Left open, it is an open int64.
+  // Left open, it is open in its 64 bits.
   const auto open = sum<"ij->i", P<x, Unreduced<Sum, y>>>(q);
-  static_assert(std::is_same_v<typename decltype(open)::value_type, std::int64_t>);
+  static_assert(std::is_same_v<typename decltype(open)::value_type, W>);
   CHECK(gather(reshard<P<_>>(open)).values == by_row);
   // Running, either way.
   const auto along = cumsum<"ij", 'j'>(q);
-  static_assert(std::is_same_v<std::remove_cvref_t<decltype(along)>, Tensor<std::int64_t, x, y>>);
+  static_assert(std::is_same_v<std::remove_cvref_t<decltype(along)>, Tensor<W, x, y>>);
   CHECK(gather(along).values == running);
   const auto back = gather(cumsum<"ij", 'j'>(q, {.reverse = true, .exclusive = true})).values;
   for (Index i = 0; i < rows; ++i)
     for (Index j = 0; j < columns; ++j) {
       const auto at = static_cast<std::size_t>(i * columns + j);
-      const std::int64_t rest = by_row[static_cast<std::size_t>(i)] - running[at];
+      const auto rest =
+          static_cast<W>(bits(by_row[static_cast<std::size_t>(i)]) - bits(running[at]));
       if (back[at] != rest) CHECK(back[at] == rest);
     }
   CHECK(gather(cumprod<"ij", 'j'>(q)).values.back() == products.back());
-  // The call may name the elements' own type; maxima have it.
+  // The call may name 64 bits of the other sign; so may a destination.
+  const auto other = reduce<As<Sum, Other<T>>, "ij->i">(q);
+  static_assert(std::is_same_v<typename decltype(other)::value_type, Other<T>>);
+  CHECK(gather(other).values == as<Other<T>>(by_row));
+  CHECK(gather(cumulative<As<Sum, Other<T>>, "ij", 'j'>(q)).values == as<Other<T>>(running));
+  auto wide = zeros<Tensor<W, x>>(mesh, {rows});
+  auto wide_too = zeros<Tensor<Other<T>, x>>(mesh, {rows});
+  reduce_into<Sum, "ij->i">(wide, q);
+  reduce_into<Sum, "ij->i">(wide_too, q);
+  CHECK(gather(wide).values == by_row);
+  CHECK(gather(wide_too).values == as<Other<T>>(by_row));
+  CHECK(gather(reduce_async<Sum, "ij->i">(q).wait()).values == by_row);
+  // Dynamic tensors have the same.
+  const DynamicTensor d(q);
+  CHECK(gather<W>(reduce<Sum>("ij->i", d)).values == by_row);
+  CHECK(gather<W>(reduce<Product>("ij->i", d)).values == products);
+  CHECK(gather<W>(reduce<Deterministic<Sum>>("ij->i", d)).values == by_row);
+  CHECK(gather<Other<T>>(reduce<As<Sum, Other<T>>>("ij->i", d)).values == as<Other<T>>(by_row));
+  CHECK(gather<W>(cumulative<Sum>("ij", 'j', d)).values == running);
+  CHECK(gather<W>(reduce_async<Sum>("ij->i", d, Sharding{{0}}).wait()).values == by_row);
+  const DynamicTensor there(wide), there_too(wide_too);
+  reduce_into<Product>("ij->i", there, d);
+  reduce_into<Product>("ij->i", there_too, d);
+  CHECK(gather<W>(there).values == products);
+  CHECK(gather<Other<T>>(there_too).values == as<Other<T>>(products));
+}
+
+/// The call, or a destination, may name the elements' own type; maxima and matrix products have it.
+template <class T> void own_sums(const ProcessMesh<Grid>& mesh) {
+  std::vector<T> wrapped(rows, 0);
+  for (Index i = 0; i < rows; ++i) {
+    std::uint64_t row = 0;
+    for (Index j = 0; j < columns; ++j) row += bits(element<T>(i, j));
+    wrapped[static_cast<std::size_t>(i)] = static_cast<T>(row);
+  }
+  const auto q = from_function<Tensor<T, x, y>>(mesh, {rows, columns}, Values<T>{});
   const auto own = reduce<As<Sum, T>, "ij->i">(q);
   static_assert(std::is_same_v<typename decltype(own)::value_type, T>);
   CHECK(gather(own).values == wrapped);
   CHECK(gather(cumulative<As<Sum, T>, "ij", 'j'>(q)).values.back() == wrapped.back());
+  auto narrow = zeros<Tensor<T, x>>(mesh, {rows});
+  reduce_into<Sum, "ij->i">(narrow, q);
+  CHECK(gather(narrow).values == wrapped);
+  const DynamicTensor d(q), there(zeros<Tensor<T, x>>(mesh, {rows}));
+  CHECK(gather<T>(reduce<As<Sum, T>>("ij->i", d)).values == wrapped);
+  reduce_into<Sum>("ij->i", there, d);
+  CHECK(gather<T>(there).values == wrapped);
   static_assert(std::is_same_v<typename decltype(max<"ij->i">(q))::value_type, T>);
   static_assert(std::is_same_v<typename decltype(cummax<"ij", 'j'>(q))::value_type, T>);
-  // So may a destination.
-  auto wide = zeros<Tensor<std::int64_t, x>>(mesh, {rows});
-  auto narrow = zeros<Tensor<T, x>>(mesh, {rows});
-  reduce_into<Sum, "ij->i">(wide, q);
-  reduce_into<Sum, "ij->i">(narrow, q);
-  CHECK(gather(wide).values == by_row);
-  CHECK(gather(narrow).values == wrapped);
-  CHECK(gather(reduce_async<Sum, "ij->i">(q).wait()).values == by_row);
-  // Dynamic tensors have the same.
-  const DynamicTensor d(q);
-  CHECK(gather<std::int64_t>(reduce<Sum>("ij->i", d)).values == by_row);
-  CHECK(gather<std::int64_t>(reduce<Product>("ij->i", d)).values == products);
-  CHECK(gather<std::int64_t>(reduce<Deterministic<Sum>>("ij->i", d)).values == by_row);
-  CHECK(gather<T>(reduce<As<Sum, T>>("ij->i", d)).values == wrapped);
-  CHECK(gather<std::int64_t>(cumulative<Sum>("ij", 'j', d)).values == running);
-  CHECK(gather<std::int64_t>(reduce_async<Sum>("ij->i", d, Sharding{{0}}).wait()).values == by_row);
-  const DynamicTensor there(wide), there_too(narrow);
-  reduce_into<Sum>("ij->i", there, d);
-  reduce_into<Sum>("ij->i", there_too, d);
-  CHECK(gather<std::int64_t>(there).values == by_row);
-  CHECK(gather<T>(there_too).values == wrapped);
-  // A product of matrices keeps its elements.
   const auto product_of = einsum<"ij,kj->ik">(q, q);
   static_assert(std::is_same_v<typename decltype(product_of)::value_type, T>);
+  T expected{};
+  for (Index j = 0; j < columns; ++j)
+    expected = fn::Add{}(expected, fn::Multiply{}(element<T>(0, j), element<T>(1, j)));
+  CHECK(gather(product_of)(0, 1) == expected);
+}
+template <class T> void all_sums(const ProcessMesh<Grid>& mesh) {
+  sums<T>(mesh);
+  own_sums<T>(mesh);
 }
 }  // namespace
 
 TEST_CASE("sums, products and running ones of narrow integers do not wrap, unless they are told") {
   on_every_mesh([](const ProcessMesh<Grid>& mesh) {
-    sums<std::int8_t>(mesh);
-    sums<std::uint8_t>(mesh);
-    sums<std::int16_t>(mesh);
-    sums<std::int32_t>(mesh);
+    all_sums<std::int8_t>(mesh);
+    all_sums<std::uint8_t>(mesh);
+    all_sums<std::int16_t>(mesh);
+    all_sums<std::uint32_t>(mesh);
+    all_sums<std::int64_t>(mesh);
+    all_sums<std::uint64_t>(mesh);
   });
+}
+
+TEST_CASE("truth values are counted") {
+  on_every_mesh([](const ProcessMesh<Grid>& mesh) { sums<bool>(mesh); });
 }
 
 TEST_CASE("300 ones of int8 are 300") {
@@ -168,7 +218,7 @@ TEST_CASE("what the wide sums of an open narrow one would be is refused, and oth
           std::string::npos);
     CHECK(text([&] {
             reduce<As<Sum, std::int16_t>>("ij->i", DynamicTensor(q));
-          }).find("the tensor's own element type, or of integers int64") != std::string::npos);
+          }).find("of integers and truth values int64 or uint64") != std::string::npos);
     CHECK(gather(reduce<As<Sum, std::int8_t>, "ik->i">(open)).values ==
           std::vector<std::int8_t>(4, 24));
   });

@@ -101,6 +101,7 @@ TEST_CASE("dimensions put in, taken out, stretched and turned, of every element 
     dimensions<std::int32_t>(mesh);
     dimensions<std::int64_t>(mesh);
     dimensions<std::uint8_t>(mesh);
+    dimensions<std::uint64_t>(mesh);
     dimensions<bool>(mesh);
   });
 }

@@ -92,13 +92,14 @@ template <class T> class SpecialOperators {
     check("reshard from Unreduced", reshard(open, whole), expected);
     check("reshard from Unreduced, scattered", reshard(open, split(1, 0)), expected);
   }
-  /// Of integers: int64, or in their own type, which wraps.
+  /// Of integers: in 64 bits, or in their own type, which wraps.
   template <class Kind> void sums() {
-    std::vector<std::int64_t> wide;
+    using Wide = std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>;
+    std::vector<Wide> wide;
     for (Index i = 0; i < rows_; ++i) {
-      std::vector<std::int64_t> row;
+      std::vector<Wide> row;
       for (Index j = 0; j < columns_; ++j) row.push_back(value(i, j));
-      wide.push_back(plain_reduce<std::int64_t>(kind_, row));
+      wide.push_back(plain_reduce<Wide>(kind_, row));
     }
     reductions_of<Kind>(wide);
     reductions_of<As<Kind, T>>(expected_);
@@ -210,6 +211,9 @@ inline std::string special_operators_wrong(const std::shared_ptr<MeshCore>& mesh
   one(std::int32_t{});
   one(std::int64_t{});
   one(std::uint8_t{});
+  one(std::uint16_t{});
+  one(std::uint32_t{});
+  one(std::uint64_t{});
   one(bool{});
   return text;
 }

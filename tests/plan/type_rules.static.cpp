@@ -19,7 +19,10 @@ constexpr std::string_view table[dtypes] = {
     "spxne",   // int32
     "spxne",   // int64
     "spxne",   // uint8
-    "yl",      // bool
+    "spxne",   // uint16
+    "spxne",   // uint32
+    "spxne",   // uint64
+    "yl",      // bool; its sums and products are integers
 };
 constexpr std::string_view letters = " spxnyl";  // by Reduction
 
@@ -50,7 +53,7 @@ static_assert(check_product_type(DType::boolean).rule == Rule::products_of_numbe
 static_assert(check_reduce_type(Reduction::sum, false, DType::boolean).rule ==
               Rule::sums_of_numbers);
 static_assert(check_reduce_type(Reduction::sum, true, DType::boolean).rule ==
-              Rule::sums_of_numbers);
+              Rule::means_of_floats);
 static_assert(check_reduce_type(Reduction::max, false, DType::boolean).rule ==
               Rule::extremes_of_numbers);
 static_assert(check_reduce_type(Reduction::min, false, DType::c64).rule ==
@@ -134,7 +137,8 @@ static_assert(claims_act_on_the_kinds_they_may());
 
 }  // namespace
 
-/// Sums and products of integers are int64, whichever integers; nothing else changes its type.
+/// Sums and products of unsigned integers are uint64, of other integers and truth values int64,
+/// whatever their width; nothing else changes its type.
 consteval bool sums_of_integers_are_wide() {
   for (int t = 0; t < dtypes; ++t)
     for (int r = 1; r < reductions; ++r) {
@@ -142,21 +146,37 @@ consteval bool sums_of_integers_are_wide() {
       const auto reduction = static_cast<Reduction>(r);
       const bool adds = reduction == Reduction::sum || reduction == Reduction::product;
       const DType result = reduced_type(reduction, type);
-      if (result != (adds && is_integer(type) ? DType::i64 : type)) return false;
-      const Sharding done{{0}}, open = done.with_partial(AxisSet{1}, reduction);
-      if (!check_reduced_type(type, type, open).ok()) return false;
-      if (!check_reduced_type(type, result, done).ok()) return false;
-      if (check_reduced_type(type, result, open).rule !=
-          (result == type ? Rule::ok : Rule::wide_sums_of_finished))
+      const bool whole = is_integer(type) || is_boolean(type);
+      if (result != (!adds || !whole ? type : is_unsigned(type) ? DType::u64 : DType::i64))
         return false;
+      const Sharding done{{0}}, open = done.with_partial(AxisSet{1}, reduction);
+      const auto check = [&](DType to, const Sharding& x) {
+        return check_reduced_type(reduction, false, type, to, x).rule;
+      };
+      const Rule own = check_reduce_type(reduction, false, type).rule;
+      if ((own == Rule::ok) != defined(reduction, type)) return false;
+      if (check(type, open) != own || check(type, done) != own) return false;
+      if (!adds) continue;
+      if (check(result, done) != Rule::ok) return false;
+      if (check(result, open) != (result == type ? Rule::ok : Rule::wide_sums_of_finished))
+        return false;
+      // Sixty-four bits of either sign may be named; of what is no integer, nothing.
+      for (const DType wide : {DType::i64, DType::u64})
+        if (wide != type && check(wide, done) != (whole ? Rule::ok : Rule::sums_as_own_or_64_bits))
+          return false;
     }
   return true;
 }
 static_assert(sums_of_integers_are_wide());
-static_assert(check_reduced_type(DType::i8, DType::i16, Sharding{{}}).rule ==
-              Rule::sums_as_own_or_int64);
-static_assert(check_reduced_type(DType::f16, DType::f32, Sharding{{}}).rule ==
-              Rule::sums_as_own_or_int64);
+constexpr Rule sum_to(DType type, DType result, bool mean = false) {
+  return check_reduced_type(Reduction::sum, mean, type, result, Sharding{{}}).rule;
+}
+static_assert(sum_to(DType::i8, DType::i16) == Rule::sums_as_own_or_64_bits);
+static_assert(sum_to(DType::u32, DType::u16) == Rule::sums_as_own_or_64_bits);
+static_assert(sum_to(DType::f16, DType::f32) == Rule::sums_as_own_or_64_bits);
+static_assert(sum_to(DType::boolean, DType::u8) == Rule::sums_as_own_or_64_bits);
+static_assert(sum_to(DType::boolean, DType::boolean) == Rule::sums_of_numbers);
+static_assert(sum_to(DType::boolean, DType::boolean, true) == Rule::means_of_floats);
 static_assert(detail::KindType<Mean>::of(DType::i8) == DType::i8);
-static_assert(detail::KindType<Deterministic<Sum>>::of(DType::u8) == DType::i64);
+static_assert(detail::KindType<Deterministic<Sum>>::of(DType::u8) == DType::u64);
 static_assert(detail::KindType<As<Product, std::int16_t>>::of(DType::i16) == DType::i16);

@@ -47,7 +47,18 @@ template <class T> std::vector<T> special_values() {
   else if constexpr (std::is_signed_v<T>)
     return {0, 1, 2, 3, 7, 31, -1, -2, -5, Limits::max(), Limits::lowest(), Limits::max() - 1};
   else
-    return {0, 1, 2, 3, 7, 31, 128, 200, Limits::max()};
+    return {0,
+            1,
+            2,
+            3,
+            7,
+            31,
+            128,
+            200,
+            static_cast<T>(Limits::max() / 2),
+            static_cast<T>(Limits::max() / 2 + 1),
+            static_cast<T>(Limits::max() - 1),
+            Limits::max()};
 }
 
 /// Those whose reductions have the same bits in any order of joining, so that plain loops say what

@@ -19,8 +19,24 @@
 
 namespace tessera {
 
-enum class DType : std::uint8_t { f16, bf16, f32, f64, c64, c128, i8, i16, i32, i64, u8, boolean };
-inline constexpr int dtypes = 12;
+enum class DType : std::uint8_t {
+  f16,
+  bf16,
+  f32,
+  f64,
+  c64,
+  c128,
+  i8,
+  i16,
+  i32,
+  i64,
+  u8,
+  u16,
+  u32,
+  u64,
+  boolean
+};
+inline constexpr int dtypes = 15;
 
 enum class DTypeKind : std::uint8_t { real, complex, integer, boolean };
 
@@ -46,6 +62,9 @@ inline constexpr DTypeFacts dtype_table[dtypes] = {
     {"int32", 4, DTypeKind::integer, true, DType::i32, DType::i32},
     {"int64", 8, DTypeKind::integer, true, DType::i64, DType::i64},
     {"uint8", 1, DTypeKind::integer, false, DType::u8, DType::u8},
+    {"uint16", 2, DTypeKind::integer, false, DType::u16, DType::u16},
+    {"uint32", 4, DTypeKind::integer, false, DType::u32, DType::u32},
+    {"uint64", 8, DTypeKind::integer, false, DType::u64, DType::u64},
     {"bool", 1, DTypeKind::boolean, false, DType::boolean, DType::boolean},
 };
 
@@ -61,6 +80,9 @@ template <> struct ElementOf<DType::i16> { using type = std::int16_t; };
 template <> struct ElementOf<DType::i32> { using type = std::int32_t; };
 template <> struct ElementOf<DType::i64> { using type = std::int64_t; };
 template <> struct ElementOf<DType::u8> { using type = std::uint8_t; };
+template <> struct ElementOf<DType::u16> { using type = std::uint16_t; };
+template <> struct ElementOf<DType::u32> { using type = std::uint32_t; };
+template <> struct ElementOf<DType::u64> { using type = std::uint64_t; };
 template <> struct ElementOf<DType::boolean> { using type = bool; };
 
 template <class T> struct DTypeOf {};  // an element type Tessera does not have
@@ -76,6 +98,9 @@ template <> struct DTypeOf<std::int16_t> : DTypeIs<DType::i16> {};
 template <> struct DTypeOf<std::int32_t> : DTypeIs<DType::i32> {};
 template <> struct DTypeOf<std::int64_t> : DTypeIs<DType::i64> {};
 template <> struct DTypeOf<std::uint8_t> : DTypeIs<DType::u8> {};
+template <> struct DTypeOf<std::uint16_t> : DTypeIs<DType::u16> {};
+template <> struct DTypeOf<std::uint32_t> : DTypeIs<DType::u32> {};
+template <> struct DTypeOf<std::uint64_t> : DTypeIs<DType::u64> {};
 template <> struct DTypeOf<bool> : DTypeIs<DType::boolean> {};
 }  // namespace detail
 
@@ -88,6 +113,8 @@ constexpr std::string_view name_of(DType type) { return facts_of(type).name; }
 constexpr bool is_real(DType type) { return facts_of(type).kind == DTypeKind::real; }
 constexpr bool is_complex(DType type) { return facts_of(type).kind == DTypeKind::complex; }
 constexpr bool is_integer(DType type) { return facts_of(type).kind == DTypeKind::integer; }
+/// Returns whether values are integers that are never negative.
+constexpr bool is_unsigned(DType type) { return is_integer(type) && !facts_of(type).is_signed; }
 constexpr bool is_boolean(DType type) { return facts_of(type).kind == DTypeKind::boolean; }
 /// Returns whether values have sums and products: all but bool.
 constexpr bool is_number(DType type) { return !is_boolean(type); }
@@ -126,7 +153,7 @@ template <Element T> using ComputeType = element_of<facts_of(dtype_of<T>).comput
 template <Element T> using TotalType = element_of<facts_of(dtype_of<T>).total>;
 
 /// Calls f(T{}) with T the element type that `type` stands for, and returns its result. f is
-/// compiled for all twelve; the functions below compile it for those types alone that can be.
+/// compiled for all of them; the functions below compile it for those types alone that can be.
 template <class F> constexpr decltype(auto) with_type(DType type, F&& f) {
   switch (type) {
     case DType::f16:
@@ -149,6 +176,12 @@ template <class F> constexpr decltype(auto) with_type(DType type, F&& f) {
       return f(std::int64_t{});
     case DType::u8:
       return f(std::uint8_t{});
+    case DType::u16:
+      return f(std::uint16_t{});
+    case DType::u32:
+      return f(std::uint32_t{});
+    case DType::u64:
+      return f(std::uint64_t{});
     case DType::boolean:
       return f(bool{});
     case DType::f32:
@@ -181,6 +214,12 @@ template <class F> constexpr decltype(auto) with_integer_type(DType type, F&& f)
       return f(std::int64_t{});
     case DType::u8:
       return f(std::uint8_t{});
+    case DType::u16:
+      return f(std::uint16_t{});
+    case DType::u32:
+      return f(std::uint32_t{});
+    case DType::u64:
+      return f(std::uint64_t{});
     default:
       return f(std::int32_t{});
   }

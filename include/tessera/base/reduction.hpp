@@ -6,8 +6,8 @@
 ///
 ///     name_of(Reduction::sum) == "sum";   defined(Reduction::max, DType::c64) == false
 ///
-/// Laws: each is associative and commutative (floating point up to rounding); sums and products of
-/// integers narrower than 64 bits are int64.
+/// Laws: each is associative and commutative (floating point up to rounding); sums and products are
+/// int64 of signed integers and truth values, uint64 of unsigned integers, whatever their width.
 #include <cstdint>
 #include <string_view>
 
@@ -29,8 +29,9 @@ constexpr std::string_view tag_name(Reduction reduction) {
   return names[static_cast<int>(reduction)];
 }
 
-/// Returns whether values of `type` are reduced so: numbers have sums and products, ordered numbers
-/// a largest and a smallest, truth values any and all.
+/// Returns whether values of `type` are reduced so, to `type`: numbers have sums and products,
+/// ordered numbers a largest and a smallest, truth values any and all. (Sums of truth values are
+/// integers: reduced_type.)
 constexpr bool defined(Reduction reduction, DType type) {
   switch (reduction) {
     case Reduction::none:
@@ -49,15 +50,16 @@ constexpr bool defined(Reduction reduction, DType type) {
 }
 
 /// Returns the element type that a reduction, or a running one, of `type` has unless the call names
-/// another: the sum and the product of narrow integers are int64, as NumPy's of signed ones and
-/// PyTorch's of all are; anything else keeps its type.
+/// another. As NumPy's, sums and products of unsigned integers are uint64, those of signed ones and
+/// of truth values, which count as 0 and 1, int64; anything else keeps its type.
 constexpr DType reduced_type(Reduction reduction, DType type) {
-  const bool adds = reduction == Reduction::sum || reduction == Reduction::product;
-  return adds && is_integer(type) ? DType::i64 : type;
+  if (reduction != Reduction::sum && reduction != Reduction::product) return type;
+  if (is_unsigned(type)) return DType::u64;
+  return is_integer(type) || is_boolean(type) ? DType::i64 : type;
 }
 
 /// Returns the type in which parts of a sum or product of `type` are kept, and sent, until the last
-/// of them is added: half types' in float, narrow integers' in int64.
+/// of them is added: half types' in float, narrow integers' in 64 bits.
 constexpr DType partial_type(Reduction reduction, DType type) {
   const bool adds = reduction == Reduction::sum || reduction == Reduction::product;
   return adds && is_short(type) ? facts_of(type).compute : reduced_type(reduction, type);
@@ -96,7 +98,8 @@ template <class Kind> inline constexpr bool is_deterministic = false;
 }  // namespace detail
 
 /// A sum or product whose elements are T: reduce<As<Sum, std::int8_t>, "bs->b">(x) of int8 wraps,
-/// as sums of narrow integers otherwise do not. T is the tensor's own element type or int64.
+/// as sums of narrow integers otherwise do not. T is the tensor's own element type or, of integers
+/// and truth values, int64 or uint64, which differ in the sign of the same 64 bits.
 template <class Kind, class T> struct As {
   static consteval bool said() {
     static_assert((Kind::reduction == Reduction::sum || Kind::reduction == Reduction::product) &&

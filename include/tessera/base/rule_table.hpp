@@ -91,10 +91,11 @@ TESSERA_RULE(products_of_numbers, usage, "",
              "truth values have no products and sums; cast them to a number first, or use "
              "logical_and with reduce<Any> or reduce<All>")
 TESSERA_RULE(sums_of_numbers, usage, "",
-             "truth values have no sum and no product; cast them to an integer to count them, or "
-             "use reduce<Any> or reduce<All>")
+             "the sum and the product of truth values are no truth values; count them with sum, "
+             "which gives int64, cast them to an integer, or use reduce<Any> or reduce<All>")
 TESSERA_RULE(means_of_floats, usage, "",
-             "the mean of integers is not an integer; convert to float or double with cast first")
+             "the mean of integers is not an integer, nor that of truth values a truth value; "
+             "convert to float or double with cast first")
 TESSERA_RULE(extremes_of_ordered, usage, "",
              "complex numbers have no largest and no smallest; take abs(x), real(x) or imag(x) "
              "first")
@@ -105,12 +106,12 @@ TESSERA_RULE(any_and_all_of_truths, usage, "",
              "numbers are not true or false; compare them first, as in not_equal(x, 0)")
 TESSERA_RULE(wide_sums_of_finished, usage, "",
              "the tensor is an unfinished sum of narrow integers, which wraps in their own type, "
-             "and sums of them are int64; reshard it to a finished spec first, cast it to int64 "
-             "before it is left open, or name its own type, as in reduce<As<Sum, std::int8_t>, "
-             "...>")
-TESSERA_RULE(sums_as_own_or_int64, usage, "",
-             "sums and products have the tensor's own element type, or of integers int64; name one "
-             "of these in As<...>, or cast the result")
+             "and sums of them have 64 bits; reshard it to a finished spec first, cast it to int64 "
+             "or uint64 before it is left open, or name its own type, as in reduce<As<Sum, "
+             "std::int8_t>, ...>")
+TESSERA_RULE(sums_as_own_or_64_bits, usage, "",
+             "sums and products have the tensor's own element type, or of integers and truth "
+             "values int64 or uint64; name one of these in As<...>, or cast the result")
 
 // ---- dimensions that are moved: plan/shape_verdict.hpp
 

@@ -58,6 +58,12 @@ constexpr std::string_view npy_code(DType type) {
       return "i8";
     case DType::u8:
       return "u1";
+    case DType::u16:
+      return "u2";
+    case DType::u32:
+      return "u4";
+    case DType::u64:
+      return "u8";
     case DType::boolean:
       return "b1";
   }

@@ -179,6 +179,7 @@ template <class T> void gemm_short(const GemmShape& g, bool add, const T* a, con
       }
 }
 
+/// Of integers T is unsigned, which wraps.
 template <class T>
 void gemm_elements(const GemmShape& g, double beta, const void* a, const void* b, void* c) {
   const T* x = static_cast<const T*>(a);
@@ -187,7 +188,7 @@ void gemm_elements(const GemmShape& g, double beta, const void* a, const void* b
   if constexpr (kernels_on_host)
     if (g.m == 1 && g.n == 1 && g.k > 0) return dot_host(g, beta != 0, x, y, z);
   if constexpr (IntegerElement<T>)
-    gemm_tiles<std::make_unsigned_t<T>>(g, beta != 0, a, b, c);
+    gemm_tiles<T>(g, beta != 0, a, b, c);
   else if constexpr (sizeof(T) > 2)
     gemm_blas(g, beta != 0 ? T{1} : T{0}, x, y, z);
   else if constexpr (kernels_on_host)

@@ -32,12 +32,12 @@ void reduce_to(const ReduceShape& shape, const void* from, void* to, double scal
 template <class T>
 void reduce_elements(Reduction reduction, const ReduceShape& shape, const void* from, void* to,
                      double scale, bool wide) {
-  with_reduction<T>(reduction, [&](auto r) {
+  with_reduction<T>(reduction, wide, [&](auto r) {
     constexpr Reduction R = decltype(r)::value;
-    constexpr DType type = dtype_of<T>;
-    if constexpr (partial_type(R, type) != type)
-      if (wide) return reduce_to<R, T, element_of<partial_type(R, type)>>(shape, from, to, scale);
-    reduce_to<R, Stored<T>, Stored<T>>(shape, from, to, scale);
+    constexpr DType type = dtype_of<T>, wider = partial_type(R, type);
+    if constexpr (wider != type)
+      if (wide) return reduce_to<R, Stored<T>, element_of<wider>>(shape, from, to, scale);
+    if constexpr (defined(R, type)) reduce_to<R, Stored<T>, Stored<T>>(shape, from, to, scale);
   });
 }
 }  // namespace detail
@@ -52,7 +52,8 @@ template <Element T> T identity(Reduction reduction) {
 
 /// Reduces; `to` holds volume(kept) elements, row-major. A sum is multiplied by `scale` before it
 /// is rounded to the element type (1/n makes a mean; integers are truncated); other reductions
-/// ignore it. `wide`: `to` has elements of partial_type(reduction, type). Communication: none.
+/// ignore it. `wide`: `to` has elements of partial_type(reduction, type), or, of integers, others
+/// of 64 bits. Communication: none.
 /// Throws UsageError when elements of `type` have no such reduction.
 inline void reduce(DType type, Reduction reduction, const LocalReduce& work, const void* from,
                    void* to, double scale = 1, bool wide = false) {

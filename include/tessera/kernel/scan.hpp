@@ -90,7 +90,7 @@ void scan_lines(const char* label, const Join& join, const LocalScan& work, cons
 template <class T>
 void scan_elements(Reduction reduction, const LocalScan& work, const void* from,
                    const void* earlier, void* to, bool wide) {
-  with_reduction<T>(reduction, [&](auto r) {
+  with_reduction<T>(reduction, wide, [&](auto r) {
     constexpr Reduction R = decltype(r)::value;
     constexpr DType type = dtype_of<T>;
     const auto run = [&](auto out) {
@@ -102,14 +102,14 @@ void scan_elements(Reduction reduction, const LocalScan& work, const void* from,
     };
     if constexpr (reduced_type(R, type) != type)
       if (wide) return run(element_of<reduced_type(R, type)>{});
-    run(Stored<T>{});
+    if constexpr (defined(R, type)) run(Stored<T>{});
   });
 }
 }  // namespace detail
 
 /// Writes, for each element, the join of those up to it; `earlier` may be null when work.parts is
-/// 0. `wide`: `earlier` and `to` have elements of reduced_type(reduction, type). Communication:
-/// none. Throws UsageError when elements of `type` have no such reduction.
+/// 0. `wide`: `earlier` and `to` have elements of reduced_type(reduction, type), or others of 64
+/// bits. Communication: none. Throws UsageError when elements of `type` have no such reduction.
 inline void scan(DType type, Reduction reduction, const LocalScan& work, const void* from,
                  const void* earlier, void* to, bool wide = false) {
   detail::row_kernels_of(type).scan(reduction, work, from, earlier, to, wide);

@@ -5,7 +5,7 @@
 /// so for its own; a program that has tensors of a type only as DynamicTensors says so itself.
 ///
 ///     use_element<std::int8_t>();
-///     use_all_elements();                 // compiles the kernels of all twelve
+///     use_all_elements();                 // compiles the kernels of all of them
 ///
 /// Laws: where the call stands does not matter, nor whether it is reached: that it is compiled
 /// suffices.
@@ -31,9 +31,15 @@
 namespace tessera {
 namespace detail {
 
+/// What stands for T where sums, products and copies alone are formed: signed integers have the
+/// bits of unsigned ones, so that one kernel does for both.
+template <class T> struct Modular { using type = T; };
+template <IntegerElement T> struct Modular<T> { using type = std::make_unsigned_t<T>; };
+template <class T> using ModularType = typename Modular<T>::type;
+
 template <class T> constexpr auto gemm_kernel() -> decltype(ElementKernels::gemm) {
   if constexpr (NumberElement<T>)
-    return &gemm_elements<T>;
+    return &gemm_elements<ModularType<T>>;
   else
     return nullptr;
 }
@@ -59,8 +65,9 @@ inline constexpr RowKernels row_kernels_for{&find_elements<T>, &scan_elements<T>
                                             BinKernels<T>::exponent, BinKernels<T>::bins,
                                             BinKernels<T>::unbin};
 template <class T>
-inline constexpr IndexedKernels indexed_kernels_for{
-    &take_elements<sizeof(T)>, &fill_words<sizeof(T)>, &scatter_elements<T>, &one_hot_elements<T>};
+inline constexpr IndexedKernels indexed_kernels_for{&take_elements<sizeof(T)>,
+                                                    &fill_words<sizeof(T)>, &scatter_elements<T>,
+                                                    &one_hot_elements<ModularType<T>>};
 
 /// What is not ordered is only moved.
 template <class T, bool = ComplexElement<T>>
@@ -84,7 +91,7 @@ inline const bool registered_rows = [] {
 template <class T>
 inline const bool registered_convolve = [] {
   if constexpr (NumberElement<T>)
-    window_kernels[static_cast<int>(dtype_of<T>)].convolve = &convolve_elements<T>;
+    window_kernels[static_cast<int>(dtype_of<T>)].convolve = &convolve_elements<ModularType<T>>;
   return true;
 }();
 template <class T>
@@ -112,6 +119,11 @@ inline const bool registered_sort = [] {
 
 /// What a ShardedTensor of elements T has compiled into its program.
 template <Element T> void use_tensor_of() { static_cast<void>(&registered<T>); }
+/// What sums of integers are, where their type is known only when the program runs.
+inline void use_tensors_of_sums() {
+  use_tensor_of<std::int64_t>();
+  use_tensor_of<std::uint64_t>();
+}
 /// What a take or scatter of elements T has.
 template <Element T> void use_indexed() {
   static_cast<void>(&registered<T>);

@@ -18,17 +18,15 @@ namespace detail {
 template <class Kind, Equation Labels, char Along, class Out, class A> struct ScanCall {
   using mesh = typename A::mesh_type;
   static consteval bool said() {
-    static_assert(defined(Kind::reduction, dtype_of<typename A::value_type>),
-                  "[tessera] the tensor's elements have no such reduction; numbers have sum and "
-                  "product, ordered ones max and min, bool any and all");
     static_assert(!std::is_same_v<Kind, Mean>,
                   "[tessera] there is no running mean; divide a running sum");
     return true;
   }
   static_assert(said());
   static constexpr DType from = dtype_of<typename A::value_type>, type = KindType<Kind>::of(from);
-  static_assert(demand_elements<check_reduced_type(from, type, A::sharding()).rule,
-                                typename A::value_type>());
+  static_assert(
+      demand_elements<check_reduced_type(Kind::reduction, false, from, type, A::sharding()).rule,
+                      typename A::value_type>());
   static_assert(demand_out<mesh, Out>());
   static constexpr Terms terms = same_terms(Labels.view());
   static constexpr Shardings operands{A::sharding()};
@@ -87,7 +85,7 @@ DynamicTensor cumulative(std::string_view labels, char along, const DynamicTenso
                          const Sharding& out, ScanOptions options = {},
                          const DynamicCall& call = Where::here()) {
   if constexpr (Kind::reduction == Reduction::sum || Kind::reduction == Reduction::product)
-    detail::use_tensor_of<std::int64_t>();  // which sums of integers are
+    detail::use_tensors_of_sums();
   return DynamicTensor(detail::scan(same_terms(labels), along, Kind::reduction, options, x.core(),
                                     out, call.site(labels), detail::KindType<Kind>::of(x.type())));
 }

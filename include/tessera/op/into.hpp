@@ -114,11 +114,12 @@ template <class Kind, class T> struct NamedBy<Kind, T, true> { using type = As<K
 }  // namespace detail
 
 /// Writes the reduction of x to y, under y's spec; sums and products of integers have y's element
-/// type, x's own or int64. Communication: as reduce. Collective over the mesh.
+/// type, x's own, int64 or uint64; those of bool one of the latter two. Communication: as reduce.
+/// Collective over the mesh.
 template <class Kind, Equation E, class Bound = NoContract, TypedTensor Y, TypedTensor X>
 void reduce_into(Y& y, const X& x, Where where = Where::here()) {
   using Named =
-      std::conditional_t<IntegerElement<typename X::value_type> &&
+      std::conditional_t<std::is_integral_v<typename X::value_type> &&
                              IntegerElement<typename Y::value_type>,
                          typename detail::NamedBy<Kind, typename Y::value_type>::type, Kind>;
   using Typed = detail::TypedReduce<Named, E, typename Y::spec, X>;
@@ -176,7 +177,8 @@ template <class Kind>
 void reduce_into(std::string_view equation, const DynamicTensor& y, const DynamicTensor& x,
                  const DynamicCall& call = Where::here()) {
   ops::Reduce operation = detail::reduction_of<Kind>(parse(equation), {x.core().desc()});
-  if (operation.type != x.type())
+  if (detail::KindType<Kind>::of(DType::i8) != DType::i8 &&
+      (tessera::is_integer(x.type()) || is_boolean(x.type())))
     operation.type = y.type();  // which names that of a sum of integers
   operation.out = y.sharding();
   (void)detail::run({operation, {&x.core()}, call.site(equation), detail::into(y.core())});

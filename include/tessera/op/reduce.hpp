@@ -24,12 +24,14 @@ constexpr Equation total_equation(int rank) {
   return e;
 }
 
-/// What runs a reduction beside its own elements' kernels: sums of integers are int64, and
+/// What runs a reduction beside its own elements' kernels: sums of integers have 64 bits, and
 /// deterministic sums are of bins.
 template <class Kind, class T> void use_reduction() {
-  if constexpr (Kind::reduction == Reduction::sum || Kind::reduction == Reduction::product)
+  use_tensor_of<element_of<KindType<Kind>::of(dtype_of<T>)>>();
+  if constexpr (is_deterministic<Kind>) {
     use_tensor_of<std::int64_t>();
-  if constexpr (is_deterministic<Kind>) use_rows_of<T>();
+    use_rows_of<T>();
+  }
 }
 
 template <class Kind, class Typed, class Bound, class A>
@@ -43,17 +45,18 @@ template <class Kind>
 TensorCore run_reduce(std::string_view equation, const TensorCore& x, const Sharding* out,
                       CallSite site, const Extras& extras = {}) {
   if constexpr (Kind::reduction == Reduction::sum || Kind::reduction == Reduction::product)
-    use_element<std::int64_t>();
+    use_tensors_of_sums();
+  if constexpr (is_deterministic<Kind>) use_element<std::int64_t>();
   ops::Reduce operation = reduction_of<Kind>(parse(equation), {x.desc()});
   operation.out = out != nullptr ? *out : operation.deduced({x.desc()});
   return run({operation, {&x}, site, extras});
 }
 }  // namespace detail
 
-/// Returns x reduced by Kind (Sum, Product, Mean, Max, Min; of bool Any, All) to the dimensions
-/// that E keeps; a result Unreduced over axes that split reduced dimensions is left open. Sums and
-/// products of integers are int64 (of int8, int16, int32 and uint8 too, finished or open), those of
-/// As<Sum, T> elements T.
+/// Returns x reduced by Kind (Sum, Product, Mean, Max, Min; of bool Any, All, Sum, Product) to the
+/// dimensions that E keeps; a result Unreduced over axes that split reduced dimensions is left
+/// open. Sums and products of unsigned integers are uint64, those of signed ones and of bool (0 and
+/// 1) int64, of narrow ones too, finished or open; those of As<Sum, T> are elements T.
 /// Communication: over the axes that split reduced dimensions: all-reduce, or reduce-scatter where
 /// `Out` uses them; none when nothing reduced is split. Collective over the mesh.
 template <class Kind, Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>

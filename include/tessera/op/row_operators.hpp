@@ -62,8 +62,7 @@ inline TensorCore scan(const Terms& terms, char along, Reduction reduction, Scan
   return run_operator(key, {&x}, site, extras, [&](const PlanOptions& options) {
     require(check_scan(terms, along, reduction, {x.sharding()}, out), terms, mesh, site);
     require_sharding(out, mesh, site);
-    require_defined(reduction, x, site);
-    require_elements(check_reduced_type(x.type(), type, x.sharding()), site);
+    require_elements(check_reduced_type(reduction, false, x.type(), type, x.sharding()), site);
     return plan_scan_as(type, terms.operands[0], terms.operands[0].find(along), reduction, scan,
                         x.desc(), out, mesh.shape(), mesh.process(), options);
   });

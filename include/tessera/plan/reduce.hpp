@@ -38,8 +38,7 @@ constexpr Plan plan_reduce_as(DType type, const Terms& terms, Reduction reductio
   return build.finish(build.reshard(slot, out), out);
 }
 
-/// The same of the elements that reduce returns unless it is told: sums and products of integers
-/// are int64.
+/// The same of the elements that reduce returns unless it is told (reduced_type).
 constexpr Plan plan_reduce(const Terms& terms, Reduction reduction, const TensorDesc& x,
                            const Sharding& out, const MeshShape& mesh, int process = 0,
                            const PlanOptions& options = {}) {

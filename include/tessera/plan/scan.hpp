@@ -49,8 +49,7 @@ constexpr Plan plan_scan_as(DType type, const Term& labels, int along, Reduction
   build.plan().steps.back().scan = scan;
   return build.finish(build.reshard(slot, out), out);
 }
-/// The same of the elements that running joins have unless they are told: sums and products of
-/// integers are int64.
+/// The same of the elements that running joins have unless they are told (reduced_type).
 constexpr Plan plan_scan(const Term& labels, int along, Reduction reduction, ScanOptions scan,
                          const TensorDesc& x, const Sharding& out, const MeshShape& mesh,
                          int process = 0, const PlanOptions& options = {}) {

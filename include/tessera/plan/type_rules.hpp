@@ -9,7 +9,7 @@
 ///     check_reduce_type(Reduction::max, false, DType::c64).rule == Rule::extremes_of_ordered
 ///
 /// Laws: ok exactly where the reduction is defined (base/reduction.hpp), but for the mean, which
-/// integers do not have.
+/// integers do not have, and for sums and products that are wider than their elements.
 #include <tessera/base/reduction.hpp>
 #include <tessera/base/verdict.hpp>
 #include <tessera/spec/sharding.hpp>
@@ -22,9 +22,10 @@ constexpr Verdict check_product_type(DType type) {
   return {.rule = Rule::products_of_numbers, .type = type};
 }
 
-/// Checks the elements of a reduction.
+/// Checks the elements of a reduction that keeps their type.
 constexpr Verdict check_reduce_type(Reduction reduction, bool mean, DType type) {
-  if (mean && is_integer(type)) return {.rule = Rule::means_of_floats, .type = type};
+  if (mean && (is_integer(type) || is_boolean(type)))
+    return {.rule = Rule::means_of_floats, .type = type};
   if (defined(reduction, type)) return {};
   if (reduction == Reduction::any || reduction == Reduction::all)
     return {.rule = Rule::any_and_all_of_truths, .type = type};
@@ -34,13 +35,16 @@ constexpr Verdict check_reduce_type(Reduction reduction, bool mean, DType type) 
           .type = type};
 }
 
-/// Checks what a reduction, or a running one, of elements `type` is asked to return: `result`. A
-/// sum of narrow integers that is left open is one in their own arithmetic, which wraps; so it is
-/// not the sum of its parts in int64.
-constexpr Verdict check_reduced_type(DType type, DType result, const Sharding& x) {
-  if (result == type) return {};
-  if (!is_integer(type) || result != DType::i64)
-    return {.rule = Rule::sums_as_own_or_int64, .type = type};
+/// Checks a reduction, or a running one, of elements `type`, and what it is asked to return:
+/// `result`. A sum of narrow integers that is left open is one in their own arithmetic, which
+/// wraps; so it is not the sum of its parts in 64 bits.
+constexpr Verdict check_reduced_type(Reduction reduction, bool mean, DType type, DType result,
+                                     const Sharding& x) {
+  const bool adds = reduction == Reduction::sum || reduction == Reduction::product;
+  if (mean || !adds || result == type) return check_reduce_type(reduction, mean, type);
+  const bool whole = is_integer(type) || is_boolean(type);
+  if (!whole || (result != DType::i64 && result != DType::u64))
+    return {.rule = Rule::sums_as_own_or_64_bits, .type = type};
   if (x.partial.empty()) return {};
   return {.rule = Rule::wide_sums_of_finished, .type = type};
 }

@@ -25,7 +25,7 @@ template <class T> struct NoElement {
         Element<T>,
         "[tessera] a tensor cannot hold elements of this type; the element types are half, "
         "bfloat16, float, double, tessera::complex<float>, tessera::complex<double>, "
-        "std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t and bool; "
+        "std::int8_t to std::int64_t, std::uint8_t to std::uint64_t and bool; "
         "name one of them");
     return true;
   }

@@ -23,12 +23,30 @@
 namespace tessera {
 namespace detail {
 
+/// A whole number from -2^63 to 2^64 - 1: what a sequence of uint64 is given.
+struct WholeNumber {
+  std::uint64_t bits = 0;  ///< modulo 2^64
+  bool negative = false;
+  WholeNumber() = default;
+  template <class S>
+    requires std::is_convertible_v<S, double>
+  constexpr WholeNumber(S s) : bits(static_cast<std::uint64_t>(s)) {  // NOLINT: a number
+    if constexpr (std::is_signed_v<S>) negative = s < S{};
+  }
+  KOKKOS_FUNCTION constexpr explicit operator std::uint64_t() const { return bits; }
+  constexpr bool operator==(const WholeNumber&) const = default;
+  constexpr bool operator<(const WholeNumber& other) const {
+    return negative != other.negative ? negative : bits < other.bits;
+  }
+};
+
 /// What the numbers of a sequence are given in: whole numbers for integers, double for real
 /// numbers; of a line of complex numbers, complex ones.
 template <class T, bool Complex>
-using SequenceNumber =
-    std::conditional_t<IntegerElement<T> && !Complex, std::int64_t,
-                       std::conditional_t<ComplexElement<T> && Complex, complex<double>, double>>;
+using SequenceNumber = std::conditional_t<
+    IntegerElement<T> && !Complex,
+    std::conditional_t<std::is_same_v<T, std::uint64_t>, WholeNumber, std::int64_t>,
+    std::conditional_t<ComplexElement<T> && Complex, complex<double>, double>>;
 
 /// A number of a call that makes a sequence of elements T; nothing is converted in silence.
 template <class T, bool Complex> struct SequenceArgument {
@@ -37,7 +55,7 @@ template <class T, bool Complex> struct SequenceArgument {
   template <class S>
     requires((std::is_arithmetic_v<S> || Element<S>)&&std::is_constructible_v<Number, S>)
   SequenceArgument(S s) : value(static_cast<Number>(s)) {  // NOLINT: a number
-    static_assert(!std::is_same_v<Number, std::int64_t> || std::is_integral_v<S>,
+    static_assert(!IntegerElement<T> || Complex || std::is_integral_v<S>,
                   "[tessera] a fraction is given for a sequence of integers; nothing is converted "
                   "in silence; write whole numbers, or make a tensor of double");
     if constexpr (std::is_same_v<Number, std::int64_t> && std::is_integral_v<S>)
@@ -68,6 +86,9 @@ template <class T> struct AtStep {
 };
 
 inline std::string number_text(std::int64_t x) { return std::to_string(x); }
+inline std::string number_text(WholeNumber x) {
+  return x.negative ? std::to_string(static_cast<std::int64_t>(x.bits)) : std::to_string(x.bits);
+}
 inline std::string number_text(double x) { return std::to_string(x); }
 inline std::string number_text(complex<double> x) {
   return std::to_string(x.re) + " + " + std::to_string(x.im) + "i";
@@ -83,22 +104,51 @@ inline Index range_length(std::int64_t start, std::int64_t stop, std::int64_t st
              ? -1
              : static_cast<Index>(length);
 }
+/// The same; 1 where `start` is negative, and no more than one element beyond the last that is not.
+inline Index range_length(WholeNumber start, WholeNumber stop, WholeNumber step) {
+  const bool up = !step.negative;
+  if (up ? !(start < stop) : !(stop < start)) return 0;
+  if (start.negative) return 1;
+  const std::uint64_t s = up ? step.bits : 0 - step.bits;
+  const bool below = stop.negative;  // 0
+  const std::uint64_t before = (up      ? stop.bits - start.bits - 1
+                                : below ? start.bits
+                                        : start.bits - stop.bits - 1) /
+                               s;
+  if (before >= static_cast<std::uint64_t>(std::numeric_limits<Index>::max()) - 1) return -1;
+  const auto length = static_cast<Index>(before) + 1;
+  return below && stop < WholeNumber(static_cast<std::int64_t>(start.bits - (before + 1) * s))
+             ? length + 1
+             : length;
+}
 inline Index range_length(double start, double stop, double step) {
   const double length = std::ceil((stop - start) / step);
   if (!(length < 9.2e18)) return -1;  // NaN too
   return length > 0 ? static_cast<Index>(length) : 0;
 }
 
+/// The last of `length` numbers, of which those before it are in range.
+inline std::int64_t last_of_range(std::int64_t start, std::int64_t step, Index length) {
+  return start + static_cast<std::int64_t>(length - 1) * step;
+}
+inline WholeNumber last_of_range(WholeNumber start, WholeNumber step, Index length) {
+  const auto steps = static_cast<std::uint64_t>(length - 1);
+  WholeNumber last(start.bits + steps * step.bits);
+  last.negative = step.negative && steps > start.bits / (0 - step.bits);
+  return last;
+}
+
 template <class T, class Number> void require_in_range(const char* name, Number x, Where where) {
   if constexpr (IntegerElement<T>) {
     using Limits = std::numeric_limits<T>;
     const bool fits = [&] {
-      if constexpr (std::is_integral_v<Number>)
+      if constexpr (std::is_same_v<Number, WholeNumber>)
+        return !x.negative;
+      else if constexpr (std::is_integral_v<Number>)
         return x >= static_cast<Number>(Limits::lowest()) &&
                x <= static_cast<Number>(Limits::max());
       else  // the largest int64 is no double; the power of two above it is
-        return std::floor(x) >= static_cast<double>(Limits::lowest()) &&
-               x < 2.0 * static_cast<double>(std::uint64_t{1} << (Limits::digits - 1));
+        return std::floor(x) >= static_cast<double>(Limits::lowest()) && x < beyond<T>;
     }();
     if (!fits)
       throw UsageError(std::string(name) + ": the sequence has " + number_text(x) +
@@ -125,8 +175,7 @@ Range<T> make_range(RangeArgument<T> start, RangeArgument<T> stop, RangeArgument
   if constexpr (IntegerElement<T>)
     if (length > 0) {
       require_in_range<T>("arange", start.value, where);
-      require_in_range<T>("arange",
-                          start.value + static_cast<std::int64_t>(length - 1) * step.value, where);
+      require_in_range<T>("arange", last_of_range(start.value, step.value, length), where);
     }
   return {{start.value, step.value}, length};
 }

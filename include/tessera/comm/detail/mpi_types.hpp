@@ -5,7 +5,8 @@
 /// as integers of 16 bits, and are combined by operations of our own. So are maxima and minima of
 /// all floats, since MPI_MAX and MPI_MIN may lose a NaN, and what they give depends on the order
 /// of processes; and products of complex numbers, which MPI forms otherwise than the local kernels
-/// do where infinities meet.
+/// do where infinities meet; and maxima and minima of unsigned integers, which MPICH 4.0 compares
+/// as signed ones.
 ///
 ///     MpiOps ops;   MPI_Allreduce(..., mpi_type(DType::f16), ops.get(DType::f16, Reduction::sum, false), ...);
 ///
@@ -45,6 +46,12 @@ inline MPI_Datatype mpi_type(DType type) {
       return MPI_INT64_T;
     case DType::u8:
       return MPI_UINT8_T;
+    case DType::u16:
+      return MPI_UINT16_T;
+    case DType::u32:
+      return MPI_UINT32_T;
+    case DType::u64:
+      return MPI_UINT64_T;
     case DType::boolean:
       return MPI_C_BOOL;
   }
@@ -73,6 +80,9 @@ class MpiOps {
       if (type == DType::f32) return own<DType::f32>(reduction, large);
       if (type == DType::f64) return own<DType::f64>(reduction, large);
       if (type == DType::u8) return own<DType::u8>(reduction, large);
+      if (type == DType::u16) return own<DType::u16>(reduction, large);
+      if (type == DType::u32) return own<DType::u32>(reduction, large);
+      if (type == DType::u64) return own<DType::u64>(reduction, large);
     }
     if (reduction == Reduction::product) {
       if (type == DType::c64) return own<DType::c64>(reduction, large);
@@ -105,19 +115,14 @@ class MpiOps {
 
  private:
   template <DType type> MPI_Op own(Reduction reduction, bool large) {
-    kernels_of(type);  // throws here rather than within MPI
-    switch (reduction) {
-      case Reduction::sum:
-        return made<type, Reduction::sum>(large);
-      case Reduction::product:
-        return made<type, Reduction::product>(large);
-      case Reduction::max:
-        return made<type, Reduction::max>(large);
-      case Reduction::min:
-        return made<type, Reduction::min>(large);
-      default:
-        return MPI_OP_NULL;
+    kernels_of(type);                    // throws here rather than within MPI
+    if constexpr (!is_unsigned(type)) {  // whose sums and products are MPI's
+      if (reduction == Reduction::sum) return made<type, Reduction::sum>(large);
+      if (reduction == Reduction::product) return made<type, Reduction::product>(large);
     }
+    if (reduction == Reduction::max) return made<type, Reduction::max>(large);
+    if (reduction == Reduction::min) return made<type, Reduction::min>(large);
+    return MPI_OP_NULL;
   }
   template <DType type, Reduction reduction> MPI_Op made(bool large) {
     MPI_Op& op = own_[static_cast<std::size_t>((static_cast<int>(type) * 2 + large) * reductions +

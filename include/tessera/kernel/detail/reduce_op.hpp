@@ -119,18 +119,20 @@ template <> struct Fold<Reduction::all, std::uint8_t> {
 };
 
 /// What T's are reduced in when results are of type Out: parts of a few hundred elements, and the
-/// whole. Narrow integers that are not to wrap are wide at once; a part of int32 has room for 2^15
-/// of 16 bits.
+/// whole. Narrow integers that are not to wrap are wide at once; a part of 32 bits has room for
+/// 2^15 of 16.
 template <Reduction R, class T, class Out> struct Accumulator {
   using Part = ComputeType<T>;
   using Total = typename Fold<R, T>::Total;
 };
-template <Reduction R, class T>
-  requires(std::is_integral_v<T> && sizeof(T) < 8)
-struct Accumulator<R, T, std::int64_t> {
+template <Reduction R, class T, class Out>
+  requires(std::is_integral_v<T> && sizeof(T) < 8 && std::is_integral_v<Out> && sizeof(Out) == 8)
+struct Accumulator<R, T, Out> {
   using Part =
-      std::conditional_t<R == Reduction::sum && sizeof(T) <= 2, std::int32_t, std::int64_t>;
-  using Total = std::int64_t;
+      std::conditional_t<R == Reduction::sum && sizeof(T) <= 2,
+                         std::conditional_t<std::is_signed_v<Out>, std::int32_t, std::uint32_t>,
+                         Out>;
+  using Total = Out;
 };
 
 /// Returns total times scale in the element type; integers are multiplied in double and truncated.
@@ -164,6 +166,15 @@ template <class T, class F> decltype(auto) with_reduction(Reduction reduction, F
   throw UsageError("elements of " + std::string(name_of(dtype_of<T>)) + " have no reduction " +
                    std::string(name_of(reduction)) +
                    "; numbers have sum and product, ordered ones max and min, bool any and all");
+}
+/// The same for one that may have wider results: truth values have sums and products, of integers.
+template <class T, class F> decltype(auto) with_reduction(Reduction reduction, bool wide, F&& f) {
+  if constexpr (std::is_same_v<T, bool>)
+    if (wide)
+      return reduction == Reduction::sum
+                 ? f(std::integral_constant<Reduction, Reduction::sum>{})
+                 : f(std::integral_constant<Reduction, Reduction::product>{});
+  return with_reduction<T>(reduction, f);
 }
 
 }  // namespace tessera::detail

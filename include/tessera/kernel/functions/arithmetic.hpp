@@ -144,7 +144,8 @@ struct Scale {
       return static_cast<T>(static_cast<C>(x) * detail::from_double<C>(factor));
     } else {
       const T whole = detail::from_double<T>(factor);
-      if (static_cast<double>(whole) == factor) return Multiply{}(x, whole);
+      if (factor < detail::beyond<T> && static_cast<double>(whole) == factor)
+        return Multiply{}(x, whole);
       return detail::from_double<T>(static_cast<double>(x) * factor);
     }
   }
@@ -158,7 +159,8 @@ struct Shift {
       return static_cast<T>(static_cast<C>(x) + detail::from_double<C>(offset));
     } else {
       const T whole = detail::from_double<T>(offset);
-      if (static_cast<double>(whole) == offset) return Add{}(x, whole);
+      if (offset < detail::beyond<T> && static_cast<double>(whole) == offset)
+        return Add{}(x, whole);
       return detail::from_double<T>(static_cast<double>(x) + offset);
     }
   }

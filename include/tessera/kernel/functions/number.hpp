@@ -46,6 +46,11 @@ concept HasCommonWay = requires(const F& f, const T&... x) {
   f.common(x...) ? f.of_common(x...) : f(x...);
 };
 
+/// The power of two above T's integers: a double even where the largest of them is none.
+template <class T>
+inline constexpr double beyond = 2.0 * static_cast<double>(std::uint64_t{1}
+                                                           << (std::numeric_limits<T>::digits - 1));
+
 /// Converts a double to an element type; integers are truncated and saturate, NaN gives 0; bool is
 /// whether it is not 0.
 template <class T> KOKKOS_FORCEINLINE_FUNCTION constexpr T from_double(double x) {
@@ -56,10 +61,8 @@ template <class T> KOKKOS_FORCEINLINE_FUNCTION constexpr T from_double(double x)
   } else if constexpr (Boolean<T>) {
     return !(x == 0);
   } else {
-    // The powers of two around T's range are doubles even where its largest value is none.
     using Limits = std::numeric_limits<T>;
-    constexpr double above = 2.0 * static_cast<double>(std::uint64_t{1} << (Limits::digits - 1));
-    if (x >= above) return Limits::max();
+    if (x >= beyond<T>) return Limits::max();
     if (x < static_cast<double>(Limits::lowest())) return Limits::lowest();
     return x == x ? static_cast<T>(x) : T{};
   }

@@ -36,8 +36,7 @@ struct Reduce {
     if (const Verdict v = check_reduce(terms, shardings_of(x), out, reduction, mean); !v.ok())
       return v;
     if (const Verdict v = check_extents(terms, x, false); !v.ok()) return v;  // of a diagonal
-    if (const Verdict v = check_reduce_type(reduction, mean, x[0].type); !v.ok()) return v;
-    return check_reduced_type(x[0].type, type, x[0].sharding);
+    return check_reduced_type(reduction, mean, x[0].type, type, x[0].sharding);
   }
   constexpr Sharding deduced(const TensorDescs& x) const { return deduce_finished(terms, x); }
   constexpr TensorDescs results(const TensorDescs& x) const {
