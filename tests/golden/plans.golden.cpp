@@ -151,6 +151,10 @@ TEST_CASE("operators that move elements, of the conformance collection") {
   take("q7", concatenate_of({q7.extents, q7b.extents}, 1), {q7, q7b}, MeshShape{2});
   const TensorDesc q9{DType::f32, {14, 257}, {{0}, {1}}}, q9b{DType::f32, {14, 116}, {{0}, {1}}};
   take("q9", concatenate_of({q9.extents, q9b.extents}, 1), {q9, q9b}, MeshShape{2, 2});
+  const TensorDesc q13{DType::f32, {16, 16}, {{0}, {}}};
+  const Slice last{{15, 0}, {16, 16}, {}}, first{{0, 0}, {1, 16}, {}};
+  take("q13", concatenate_of({q13.extents, q13.extents, q13.extents}, 0, {last, {}, first}),
+       {q13, q13, q13}, MeshShape{2});
   const auto reshaped = [](const char* name, const TensorDesc& x, const Extents& to,
                            const Sharding& out, const MeshShape& mesh) {
     compare(name, explain(plan_reshape(x, {x.type, to, out}, mesh), names));

@@ -248,11 +248,16 @@ template <class T> void every_shape(const ProcessMesh<Grid>& mesh) {
   const auto h = concatenate<0>(f, halves[1], x);
   const auto i = update(x, slice<1>(a, {1}, {5}), low);
   const auto j = reshape<P<data, _, model>>(x, {4, 3, 2});
+  const auto m = concatenate<0>(slice_of<0>(x, {1}, {2}), x, slice_of(x, low, limit));
+  const auto n = update(slice_of(x, low, limit), slice_of<1>(a, {1}, {5}), low);
   const DynamicTensor y(x);
   const FixedVector<int, max_dims> columns{1};
   const std::vector<DynamicTensor> parts{roll(y, 1, 0), reverse(y, columns), shift(y, 1, 0, T(1))};
   const auto k = concatenate(1, parts);
+  const auto o = concatenate(0, {slice_of(y, low, limit), y, x}),
+             p = update(y, slice_of(y, low, limit), low);
   const auto l = update(pad(slice(y, low, limit), low, high), slice(y, low, limit), low);
+  fmt::print(fmt::runtime("{}{}{}{}"), m, n, o.extents()[0], p.extents()[0]);
   fmt::print(fmt::runtime("{}{}{}{}{}{}{}{}{}{}"), a, b, c, d, e, g, h, i, j,
              reshape(k, Extents{volume(k.extents())}).extents()[0] + l.extents()[0]);
 }

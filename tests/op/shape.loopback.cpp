@@ -328,6 +328,20 @@ TEST_CASE("typed calls: dimensions and specs are template arguments") {
     CHECK(equal(whole(e), support::concatenate<float>({few, all, few}, 1)));
     CHECK(equal(whole(concatenate<1, P<model, _>>(x, y)),
                 support::concatenate<float>({all, few}, 1)));
+    const auto turned = concatenate<0>(slice_of<0>(x, {3}, {5}), slice_of(x, {0, 0}, {3, 7}));
+    static_assert(std::is_same_v<decltype(turned), const Tensor<data, model>>);
+    CHECK(equal(whole(turned), support::roll(all, 2, 0)));
+    const auto outer = concatenate<1, P<data, _>>(slice_of<1>(x, {0}, {7}, {3}), y);
+    static_assert(std::is_same_v<decltype(outer), const Tensor<data, _>>);
+    CHECK(equal(whole(outer), support::concatenate<float>(
+                                  {support::slice(all, {0, 0}, {5, 7}, {1, 3}), few}, 1)));
+    const auto corner = update(slice_of<1>(x, {2}, {6}), slice_of(y, {1, 1}, {3, 3}), {2, 1});
+    CHECK(
+        equal(whole(corner), support::update(support::slice(all, {0, 2}, {5, 6}, {1, 1}),
+                                             support::slice(few, {1, 1}, {3, 3}, {1, 1}), {2, 1})));
+    const auto row = update<P<model, _>, NoContract, 0>(x, slice_of<0>(x, {4}, {5}), {0});
+    CHECK(equal(whole(row),
+                support::update(all, support::slice(all, {4, 0}, {5, 7}, {1, 1}), {0, 0})));
     const auto f = update(x, y, {0, 3});
     static_assert(std::is_same_v<decltype(f), const Tensor<data, model>>);
     CHECK(equal(whole(f), support::update(all, few, {0, 3})));
@@ -465,6 +479,10 @@ TEST_CASE("what is refused, with the numbers") {
           (void)update(x, x, {0, 1});
         },
         "update: the block, of 6 elements, begins at 1 in dimension 1, which has 6 elements");
+    CHECK_THROWS_WITH_AS((void)concatenate(0, {x, slice_of(x, {0, 0}, {9, 6})}),
+                         doctest::Contains("concatenate: of operand 2, the slice is [0, 9) in "
+                                           "dimension 0"),
+                         ShapeError);
     refuses(
         [&] {
           (void)reshape(x, {5, 5});

@@ -105,7 +105,8 @@ template <class T> class ShapeCases {
     const int dim = random_.below(x.rank());
     TensorDescs descs;
     FixedVector<Extents, max_operands> extents;
-    std::vector<DynamicTensor> inputs;
+    Slices slices;
+    std::vector<DynamicSlice> inputs;
     std::vector<Whole<T>> wholes;
     const int count = 1 + random_.below(4);
     for (int k = 0; k < count; ++k) {
@@ -114,36 +115,47 @@ template <class T> class ShapeCases {
         one.extents[dim] = some_extent();
         if (random_.chance(50)) one.sharding = alike(x.sharding, x.rank());
       }
+      std::optional<Slice> slice;
+      if (random_.chance(40)) slice = within(one.extents);
+      add_operand(one, slice, static_cast<std::uint64_t>(k), inputs, wholes);
       descs.push_back(one);
       extents.push_back(one.extents);
-      inputs.push_back(make_input<T>(mesh_, one, static_cast<std::uint64_t>(k)));
-      wholes.push_back(whole_input<T>(one, shape_, static_cast<std::uint64_t>(k)));
+      slices.push_back(slice);
     }
     const Sharding out = result_of(x.sharding, x.rank());
     std::string text = "concatenate along " + std::to_string(dim);
     for (const TensorDesc& one : descs) text += ", " + describe(one, shape_);
     return trial(text, x, out)([&] { return tessera::concatenate(dim, inputs, out); },
-                               plan_regions(concatenate_of(extents, dim), descs, out, shape_,
-                                            mesh_->process(), plan_options(*mesh_)),
+                               plan_regions(concatenate_of(extents, dim, slices), descs, out,
+                                            shape_, mesh_->process(), plan_options(*mesh_)),
                                support::concatenate(wholes, dim), tolerance());
   }
 
   std::string update() {
     const TensorDesc x = some_tensor(some_kind());
     TensorDesc block{x.type, {}, random_.chance(50) ? x.sharding : alike(x.sharding, x.rank())};
-    Extents start;
-    for (Index n : x.extents) {
+    Slices slices{std::nullopt, std::nullopt};
+    Extents start, part = x.extents;
+    if (random_.chance(30)) {
+      slices[0] = Slice{Extents(x.rank(), 0), {}, {}};
+      for (Index n : x.extents) slices[0]->limit.push_back(n - random_.below(n > 0 ? 2 : 1));
+      part = slices[0]->extents();
+    }
+    for (Index n : part) {
       start.push_back(random_.below(static_cast<int>(n) + 1));
       block.extents.push_back(random_.below(static_cast<int>(n - start.back()) + 1));
     }
+    if (random_.chance(40)) slices[1] = within(block.extents);
     const Sharding out = result_of(x.sharding, x.rank());
-    const DynamicTensor input = make_input<T>(mesh_, x, 1), piece = make_input<T>(mesh_, block, 2);
+    std::vector<DynamicSlice> inputs;
+    std::vector<Whole<T>> wholes;
+    add_operand(x, slices[0], 1, inputs, wholes);
+    add_operand(block, slices[1], 2, inputs, wholes);
     return trial("update at " + to_string(start) + " with " + describe(block, shape_), x, out)(
-        [&] { return tessera::update(input, piece, start, out); },
-        plan_regions(update_of(x.extents, block.extents, start), {x, block}, out, shape_,
+        [&] { return tessera::update(inputs[0], inputs[1], start, out); },
+        plan_regions(update_of(x.extents, block.extents, start, slices), {x, block}, out, shape_,
                      mesh_->process(), plan_options(*mesh_)),
-        support::update(whole_input<T>(x, shape_, 1), whole_input<T>(block, shape_, 2), start),
-        tolerance());
+        support::update(wholes[0], wholes[1], start), tolerance());
   }
 
   std::string reshape() {
@@ -166,6 +178,31 @@ template <class T> class ShapeCases {
     return Trial<T>(mesh_, std::string(name_of(dtype_of<T>)) + " on " + describe(shape_) + ": " +
                                name + " of " + describe(x, shape_) + " to " +
                                describe(out, shape_));
+  }
+  /// Makes the extents those of a larger tensor; returns the slice of it that has had them.
+  Slice within(Extents& extents) {
+    Slice slice;
+    for (Index& n : extents) {
+      const Index step = 1 + random_.below(2);
+      slice.start.push_back(random_.below(3));
+      slice.stride.push_back(step);
+      slice.limit.push_back(slice.start.back() + (n > 0 ? (n - 1) * step + 1 : 0));
+      n = slice.limit.back() + random_.below(3);
+    }
+    return slice;
+  }
+  void add_operand(const TensorDesc& desc, const std::optional<Slice>& slice, std::uint64_t seed,
+                   std::vector<DynamicSlice>& inputs, std::vector<Whole<T>>& wholes) {
+    const DynamicTensor input = make_input<T>(mesh_, desc, seed);
+    const Whole<T> whole = whole_input<T>(desc, shape_, seed);
+    if (slice) {
+      const Extents steps = slice->stride.empty() ? Extents(slice->start.size(), 1) : slice->stride;
+      inputs.push_back(slice_of(input, slice->start, slice->limit, slice->stride));
+      wholes.push_back(support::slice(whole, slice->start, slice->limit, steps));
+    } else {
+      inputs.push_back(input);
+      wholes.push_back(whole);
+    }
   }
   Reduction some_kind() {
     return random_.of<Reduction>({Reduction::sum, Reduction::max, Reduction::min});

@@ -250,6 +250,40 @@ TEST_CASE("what is made elsewhere than it was asked for goes each way once") {
   row("T19", reshape(z, {30000, 64}, {{}, {}}, mesh), 875 * 30 * 64 * 4);
 }
 
+TEST_CASE("slices are put together from where they lie, by one exchange") {
+  // The rows at both ends on the other's side, of one tensor: what Q5 makes of three.
+  const Sharding s{{0}, {}};
+  const TensorDesc x = tensor({16, 16}, s);
+  const auto rows = [](Index lo, Index hi) { return Slice{{lo, 0}, {hi, 16}, {}}; };
+  const Plan ring = plan_regions(concatenate_of({x.extents, x.extents, x.extents}, 0,
+                                                {rows(15, 16), std::nullopt, rows(0, 1)}),
+                                 {x, x, x}, s, {2});
+  check_row("Q13", ring, 1, 0, 1);
+  CHECK(ring.communications() == 1);
+  CHECK(over_processes(ring).payload.most == 16 * 4);
+  // Halves changed: slices and a concatenation are two exchanges more, and move as much each time.
+  const TensorDesc wide = tensor({4096, 64}, s);
+  const auto half = [](Index lo) { return Slice{{lo, 0}, {lo + 2048, 64}, {}}; };
+  const MeshShape four{4};
+  const Plan changed =
+      plan_regions(concatenate_of({wide.extents, wide.extents}, 0, {half(2048), half(0)}),
+                   {wide, wide}, s, four);
+  CHECK(changed.communications() == 1);
+  CHECK(changed.payload_bytes() == 1024 * 64 * 4);
+  const TensorDesc part = tensor({2048, 64}, s);
+  const Plan first = take(slice_of(wide.extents, {2048, 0}, {4096, 64}), wide, s, four),
+             second = take(slice_of(wide.extents, {0, 0}, {2048, 64}), wide, s, four),
+             joined = plan_regions(concatenate_of({part.extents, part.extents}, 0), {part, part}, s,
+                                   four);
+  CHECK(changed.payload_bytes() < first.payload_bytes() + joined.payload_bytes());
+  CHECK(changed.cost < first.cost + second.cost + joined.cost);
+  // A slice that stays where its elements are.
+  const Plan still = plan_regions(update_of(wide.extents, wide.extents, {1024, 0},
+                                            {std::nullopt, Slice{{1024, 0}, {2048, 64}, {}}}),
+                                  {wide, wide}, s, four);
+  CHECK(still.communications() == 0);
+}
+
 TEST_CASE("dimensions that hold the same elements") {
   const auto text = [](const Extents& from, const Extents& to) {
     std::string s;
@@ -302,6 +336,21 @@ Index some_extent(Random& random) {
   return random.of<Index>({1, 2, 3, 4, 5, 7, 8, 9, 13, random.chance(20) ? 0 : 6});
 }
 
+/// Some slice of a tensor of these extents.
+Slice some_slice(Random& random, const Extents& extents) {
+  Slice slice;
+  for (Index n : extents) {
+    slice.start.push_back(random.below(static_cast<int>(n) + 1));
+    slice.limit.push_back(slice.start.back() +
+                          random.below(static_cast<int>(n - slice.start.back()) + 1));
+    slice.stride.push_back(1 + random.below(3));
+  }
+  return slice;
+}
+Whole<Paper::Value> cut(const Whole<Paper::Value>& x, const std::optional<Slice>& slice) {
+  return slice ? support::slice(x, slice->start, slice->limit, slice->stride) : x;
+}
+
 /// Some operator on tensors that are split over axes of `mesh`. Unfinished ones are sums.
 Case some_case(Random& random, const MeshShape& mesh, Paper::Value outside) {
   const int axes = mesh.rank();
@@ -343,6 +392,9 @@ Case some_case(Random& random, const MeshShape& mesh, Paper::Value outside) {
   c.out = result(x.sharding, rank);
   Taking taken;
   Extents start, limit, stride, interior;
+  Slices slices;
+  const bool sliced = random.chance(50);
+  OperatorKind asked = OperatorKind::slice;  // what needs are asked for
   switch (which) {
     case 0:
       for (Index n : x.extents) {
@@ -379,30 +431,51 @@ Case some_case(Random& random, const MeshShape& mesh, Paper::Value outside) {
       break;
     }
     case 5: {
-      moved = {dim};
+      if (!sliced) moved = {dim};
       FixedVector<Extents, max_operands> extents{x.extents};
-      std::vector<Whole<Paper::Value>> wholes{whole};
+      if (sliced) slices.push_back(some_slice(random, x.extents));
+      std::vector<Whole<Paper::Value>> wholes{cut(whole, sliced ? slices[0] : std::nullopt)};
       for (std::uint64_t k = 1; k < static_cast<std::uint64_t>(1 + random.below(4)); ++k) {
         TensorDesc one = x;
+        one.extents = wholes[0].extents;
         one.extents[dim] = some_extent(random);
+        std::optional<Slice> slice;
+        if (sliced && random.chance(60)) {  // as much of a larger one
+          slice = Slice{};
+          for (int d = 0; d < rank; ++d) {
+            const Index step = 1 + random.below(2), count = one.extents[d];
+            slice->start.push_back(random.below(3));
+            slice->stride.push_back(step);
+            slice->limit.push_back(slice->start.back() + (count > 0 ? (count - 1) * step + 1 : 0));
+            one.extents[d] = slice->limit.back() + random.below(3);
+          }
+        }
         if (random.chance(50)) one.sharding = alike(x.sharding, rank);
         c.operands.push_back(one);
         extents.push_back(one.extents);
-        wholes.push_back(whole_input<Paper::Value>(one, mesh, k));
+        slices.push_back(slice);
+        wholes.push_back(cut(whole_input<Paper::Value>(one, mesh, k), slice));
       }
-      taken = concatenate_of(extents, dim);
+      if (!sliced) slices = {};
+      asked = OperatorKind::concatenate;
+      taken = concatenate_of(extents, dim, slices);
       c.expected = support::concatenate(wholes, dim);
       break;
     }
     default: {
       TensorDesc block{DType::i64, {}, alike(x.sharding, rank)};
-      for (Index n : x.extents) {
+      slices = {std::nullopt, std::nullopt};
+      if (sliced && random.chance(60)) slices[0] = some_slice(random, x.extents);
+      for (Index n : cut(whole, slices[0]).extents) {
         start.push_back(random.below(static_cast<int>(n) + 1));
         block.extents.push_back(random.below(static_cast<int>(n - start.back()) + 1));
       }
+      if (sliced) slices[1] = some_slice(random, block.extents);
       c.operands.push_back(block);
-      taken = update_of(x.extents, block.extents, start);
-      c.expected = support::update(whole, whole_input<Paper::Value>(block, mesh, 1), start);
+      asked = slices[0] ? OperatorKind::concatenate : OperatorKind::update;
+      taken = update_of(x.extents, block.extents, start, slices);
+      c.expected = support::update(
+          cut(whole, slices[0]), cut(whole_input<Paper::Value>(block, mesh, 1), slices[1]), start);
       break;
     }
   }
@@ -411,11 +484,11 @@ Case some_case(Random& random, const MeshShape& mesh, Paper::Value outside) {
                                                        const PlanOptions& o) {
     return plan_regions(taken, operands, out, m, p, o);
   };
-  c.needs = [taken, moved, out = c.out, operands = c.operands](const MeshShape& m,
+  c.needs = [asked, moved, out = c.out, operands = c.operands](const MeshShape& m,
                                                                const Contract& k) {
     Shardings shardings;
     for (const TensorDesc& one : operands) shardings.push_back(one.sharding);
-    return needs_of_regions(taken.kind, shardings, moved, out, m, k);
+    return needs_of_regions(asked, shardings, moved, out, m, k);
   };
   return c;
 }

@@ -5,79 +5,121 @@
 ///
 ///     auto a = concatenate<1>(x, y, x);             // columns of x, then of y, then of x again
 ///     auto b = update(x, block, {4, 0});            // x with the block in place of rows 4, 5, ...
+///     auto c = concatenate<0>(slice_of<0>(x, {6}, {8}), x);    // the last rows first, one exchange
 ///
 /// Laws: the slices of a concatenation are the operands; update(x, slice(x, s, l), s) == x.
+#include <concepts>
+#include <initializer_list>
 #include <vector>
 
-#include <tessera/op/dynamic_call.hpp>
-#include <tessera/op/shape_result.hpp>
+#include <tessera/op/tensor_slice.hpp>
 
 namespace tessera {
 
-/// Returns the tensors, of which all extents but those of dimension D are equal, one behind the
+namespace detail {
+/// A call of update. Where its first operand is a slice, that too is taken from elsewhere.
+template <class Out, class X, class Block>
+struct UpdateCall : TakeCall<OperatorKind::update, Along<>, Out, typename OperandOf<X>::tensor,
+                             typename OperandOf<Block>::tensor> {
+  using Base = TakeCall<OperatorKind::update, Along<>, Out, typename OperandOf<X>::tensor,
+                        typename OperandOf<Block>::tensor>;
+  static constexpr Contract needs(const MeshShape& on, const Contract& contract) {
+    if (!OperandOf<X>::sliced || !Base::verdict.ok()) return Base::needs(on, contract);
+    return needs_of_regions(OperatorKind::concatenate, Base::operands, Along<>::of(Base::rank),
+                            Base::value, on, contract);
+  }
+};
+}  // namespace detail
+
+/// Returns the operands, of which all extents but those of dimension D are equal, one behind the
 /// other along D, under the spec of the first that is split, or `Out`; unfinished where all are
-/// alike. Communication: one exchange of what has a new owner, all operands together; none where
-/// none has D split and all are split alike. Collective over the mesh. Throws ShapeError when
-/// extents disagree.
-template <int D, class Out = Deduced, class Bound = NoContract, TypedTensor... A>
+/// alike. Operands are tensors, or slices of them (op/tensor_slice.hpp). Communication: one
+/// exchange of what has a new owner, all operands together; none where none has D, or a dimension
+/// that is cut, split and all are split alike. Collective over the mesh. Throws ShapeError when
+/// extents disagree, or a slice lies outside its tensor.
+template <int D, class Out = Deduced, class Bound = NoContract, TypedOperand... A>
   requires(sizeof...(A) >= 1 && sizeof...(A) <= max_operands)
 auto concatenate(const A&... x) {
-  using Typed = detail::TakeCall<OperatorKind::concatenate, detail::Along<D>, Out, A...>;
+  using Typed =
+      detail::TakeCall<OperatorKind::concatenate, detail::AlongOperands<detail::Along<D>, A...>,
+                       Out, typename detail::OperandOf<A>::tensor...>;
   return typename Typed::result(
-      detail::concatenate(D, detail::OperandList{&x.core()...}, Typed::value,
+      detail::concatenate(D, detail::OperandList{&detail::OperandOf<A>::whole(x).core()...},
+                          Slices{detail::OperandOf<A>::slice(x)...}, Typed::value,
                           {"concatenate", {}, detail::bound<Typed, Bound>()}));
 }
 
 /// Returns x with the elements of `block` in place of its own from `start` on, under x's spec or
-/// `Out`. `D`: dimensions for which start has an entry; along the others the block begins at 0;
-/// without any, all have one. Communication: one exchange of the block's elements, and of x's where
-/// `Out` is another spec. Collective over the mesh. Throws ShapeError unless the block lies within
-/// x.
-template <class Out = Deduced, class Bound = NoContract, int... D, TypedTensor A, TypedTensor B>
+/// `Out`. Both are tensors, or slices of them (op/tensor_slice.hpp). `D`: dimensions for which
+/// start has an entry; along the others the block begins at 0; without any, all have one.
+/// Communication: one exchange of the block's elements, and of x's where `Out` is another spec or x
+/// is a slice. Collective over the mesh. Throws ShapeError unless the block lies within x, and
+/// slices within their tensors.
+template <class Out = Deduced, class Bound = NoContract, int... D, TypedOperand A, TypedOperand B>
 auto update(const A& x, const B& block, const Extents& start, Where where = Where::here()) {
   using Dims = detail::Along<D...>;
+  using X = detail::OperandOf<A>;
+  using Y = detail::OperandOf<B>;
   static_assert(detail::demand_dimensions<A::rank, Dims, A>());
-  using Typed = detail::TakeCall<OperatorKind::update, detail::Along<>, Out, A, B>;
+  using Typed = detail::UpdateCall<Out, A, B>;
   const CallSite site{"update", where, detail::bound<Typed, Bound>()};
   return typename Typed::result(detail::update(
-      x.core(), block.core(),
+      X::whole(x).core(), Y::whole(block).core(),
       sizeof...(D) == 0 ? start
                         : detail::spread("start", start, Dims::named(), Extents(A::rank, 0), site),
-      Typed::value, site));
+      Slices{X::slice(x), Y::slice(block)}, Typed::value, site));
 }
-template <int First, int... D, TypedTensor A, TypedTensor B>
+template <int First, int... D, TypedOperand A, TypedOperand B>
 auto update(const A& x, const B& block, const Extents& start, Where where = Where::here()) {
   return update<Deduced, NoContract, First, D...>(x, block, start, where);
 }
 
+/// Dynamic tensors, or slices of them, in order.
+class DynamicOperands {
+ public:
+  DynamicOperands(std::initializer_list<DynamicSlice> operands) : operands_(operands) {}
+  template <std::convertible_to<DynamicSlice> T>
+  DynamicOperands(const std::vector<T>& operands)  // NOLINT: a list of them is what it is
+      : operands_(operands.begin(), operands.end()) {}
+  const std::vector<DynamicSlice>& list() const { return operands_; }
+
+ private:
+  std::vector<DynamicSlice> operands_;
+};
+
 /// The same with everything known at run time; without `out` the result is sharded as the first
 /// operand that is split.
-inline DynamicTensor concatenate(int dim, const std::vector<DynamicTensor>& x, const Sharding& out,
+inline DynamicTensor concatenate(int dim, const DynamicOperands& x, const Sharding& out,
                                  const DynamicCall& call = Where::here()) {
-  if (x.empty() || x.size() > max_operands)
-    throw UsageError("concatenate: there are " + std::to_string(x.size()) +
+  const std::vector<DynamicSlice>& list = x.list();
+  if (list.empty() || list.size() > max_operands)
+    throw UsageError("concatenate: there are " + std::to_string(list.size()) +
                          " operands; give one to " + std::to_string(max_operands) +
                          " tensors, and more of them in turn",
                      call.where());
   detail::OperandList operands;
-  for (const DynamicTensor& one : x) operands.push_back(&one.core());
-  return DynamicTensor(detail::concatenate(dim, operands, out, call.site("concatenate")));
+  Slices slices;
+  for (const DynamicSlice& one : list) {
+    operands.push_back(&one.tensor().core());
+    slices.push_back(one.slice());
+  }
+  return DynamicTensor(detail::concatenate(dim, operands, slices, out, call.site("concatenate")));
 }
-inline DynamicTensor concatenate(int dim, const std::vector<DynamicTensor>& x,
+inline DynamicTensor concatenate(int dim, const DynamicOperands& x,
                                  const DynamicCall& call = Where::here()) {
   Shardings shardings;
-  for (std::size_t k = 0; k < x.size() && k < max_operands; ++k)
-    shardings.push_back(x[k].sharding());
+  for (const DynamicSlice& one : x.list())
+    if (shardings.size() < max_operands) shardings.push_back(one.tensor().sharding());
   return concatenate(dim, x, shardings.empty() ? Sharding() : taken_sharding(shardings), call);
 }
-inline DynamicTensor update(const DynamicTensor& x, const DynamicTensor& block,
-                            const Extents& start, const Sharding& out,
-                            const DynamicCall& call = Where::here()) {
-  return DynamicTensor(detail::update(x.core(), block.core(), start, out, call.site("update")));
+inline DynamicTensor update(const DynamicSlice& x, const DynamicSlice& block, const Extents& start,
+                            const Sharding& out, const DynamicCall& call = Where::here()) {
+  return DynamicTensor(detail::update(x.tensor().core(), block.tensor().core(), start,
+                                      Slices{x.slice(), block.slice()}, out, call.site("update")));
 }
-inline DynamicTensor update(const DynamicTensor& x, const DynamicTensor& block,
-                            const Extents& start, const DynamicCall& call = Where::here()) {
-  return update(x, block, start, x.sharding(), call);
+inline DynamicTensor update(const DynamicSlice& x, const DynamicSlice& block, const Extents& start,
+                            const DynamicCall& call = Where::here()) {
+  return update(x, block, start, x.tensor().sharding(), call);
 }
 
 }  // namespace tessera

@@ -173,7 +173,7 @@ auto stack(const A&... x) {
                       detail::ExpandedSpec<A, D>::value)...};
   detail::OperandList operands;
   for (const TensorCore& one : seen) operands.push_back(&one);
-  return typename Typed::result(detail::concatenate(dim, operands, Typed::value, site));
+  return typename Typed::result(detail::concatenate(dim, operands, {}, Typed::value, site));
 }
 
 /// Returns x stretched to `extents` under the spec `Out`: dimensions lined up from the right, new

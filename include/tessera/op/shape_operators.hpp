@@ -186,31 +186,53 @@ inline TensorCore shift(const TensorCore& x, Index by, int dim, const FillValue&
   });
 }
 
-inline TensorCore concatenate(int dim, const OperandList& operands, const Sharding& out,
-                              CallSite site) {
+/// Adds the slices that are taken of operands.
+inline void add_slices(PlanKey& key, const Slices& slices) {
+  for (int k = 0; k < slices.size(); ++k) {
+    if (!slices[k]) continue;
+    key.add(static_cast<std::uint64_t>(k));
+    key.add("start", slices[k]->start);
+    key.add("limit", slices[k]->limit);
+    key.add("stride", slices[k]->stride);
+  }
+}
+/// Returns the extents of operands, or of what is taken of them.
+inline FixedVector<Extents, max_operands> extents_of(const OperandList& operands,
+                                                     const Slices& slices, CallSite site) {
+  FixedVector<Extents, max_operands> extents;
+  for (const TensorCore* operand : operands) extents.push_back(operand->extents());
+  require_no(slices_text(extents, slices), site);
+  for (int k = 0; k < slices.size(); ++k)
+    if (slices[k]) extents[k] = slices[k]->extents();
+  return extents;
+}
+
+inline TensorCore concatenate(int dim, const OperandList& operands, const Slices& slices,
+                              const Sharding& out, CallSite site) {
   for (const TensorCore* operand : operands) mesh_of(*operand, site);
   PlanKey key(OperatorKind::concatenate);
   key.add("dimension", {dim});
+  add_slices(key, slices);
   return take(key, operands, out, site, {}, [&] {
     require(check_dimensions({dim}, operands[0]->rank()), 1, site);
     require_alike(operands, site);
-    FixedVector<Extents, max_operands> extents;
-    for (const TensorCore* operand : operands) extents.push_back(operand->extents());
-    require_no(concatenate_text(extents, dim), site);
-    return concatenate_of(extents, dim);
+    require_no(concatenate_text(extents_of(operands, slices, site), dim), site);
+    return concatenate_of(extents_of(operands, {}, site), dim, slices);
   });
 }
 
 inline TensorCore update(const TensorCore& x, const TensorCore& block, const Extents& start,
-                         const Sharding& out, CallSite site) {
+                         const Slices& slices, const Sharding& out, CallSite site) {
   mesh_of(x, site);
   mesh_of(block, site);
   PlanKey key(OperatorKind::update);
   key.add("start", start);
+  add_slices(key, slices);
   return take(key, {&x, &block}, out, site, {}, [&] {
     require_alike({&x, &block}, site);
-    require_no(update_text(x.extents(), block.extents(), start), site);
-    return update_of(x.extents(), block.extents(), start);
+    const auto parts = extents_of({&x, &block}, slices, site);
+    require_no(update_text(parts[0], parts[1], start), site);
+    return update_of(x.extents(), block.extents(), start, slices);
   });
 }
 

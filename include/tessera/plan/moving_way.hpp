@@ -114,7 +114,8 @@ template <class Way> class BestWay {
   }
   /// Returns whether no other plan need be looked at.
   constexpr bool done() const {
-    return options_.needs_alone && worth_ >= 0 && options_.contract.covers(plan_.needs);
+    return options_.needs_alone && options_.contract.bounded() && worth_ >= 0 &&
+           options_.contract.covers(plan_.needs);
   }
   constexpr const Plan& plan() const { return plan_; }
   constexpr const Way& way() const { return way_; }

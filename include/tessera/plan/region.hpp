@@ -81,8 +81,12 @@ struct RegionDim {
   Index stride = 1;
   Index offset = 0;
   Index dilation = 1;
+  /// Coordinates outside are filled by nothing: how far a part of the source goes that is put
+  /// somewhere.
+  Interval within{-everywhere, everywhere};
   Turn turn = Turn::now;
 
+  static constexpr Index everywhere = max_int64 / 4;
   constexpr Index source_size() const { return source_extent * source_unit; }
   constexpr AxisSet used() const { return axes.set() | tap_axes.set(); }
   constexpr bool operator==(const RegionDim&) const = default;
@@ -273,6 +277,7 @@ constexpr Strand kept_strand(Interval mine) { return {mine.lo, 1, mine.size(), m
 template <class Visit>
 constexpr void for_each_strand(const RegionDim& d, Interval elements, Interval coordinates,
                                const Visit& visit) {
+  coordinates = intersect(coordinates, d.within);
   if (elements.size() == 0 || coordinates.size() == 0) return;
   const Index n = d.source_size();
   const auto give = [&](const Strand& strand) {

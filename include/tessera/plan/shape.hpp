@@ -2,14 +2,17 @@
 #pragma once
 /// @file
 /// The planner of operators that move elements across the borders of blocks and compute nothing:
-/// slice, pad, reverse, roll, shift, concatenate, update. Each says, dimension by dimension, which
-/// element of an operand an element of the result is (plan/region.hpp); the rest is one planner.
+/// slice, pad, reverse, roll, shift, concatenate, update (of tensors, or of slices of them). Each
+/// says, dimension by dimension, which element of an operand an element of the result is
+/// (plan/region.hpp); the rest is one planner.
 ///
 ///     const Taking rows = slice_of({100, 8}, {3, 0}, {83, 8}, {2, 1});
 ///     Plan p = plan_regions(rows, {x}, out, mesh, process);       // rows.extents == {40, 8}
 ///
 /// Laws: an element goes from its owner to each process that has it in its block of the result, and
 /// nowhere else; nothing is communicated where every process has what it needs.
+#include <optional>
+
 #include <tessera/plan/builder.hpp>
 #include <tessera/plan/moving_way.hpp>
 #include <tessera/plan/together.hpp>
@@ -68,6 +71,30 @@ constexpr RegionDim part_dim(Index n, Index first, Index total) {
   return d;
 }
 
+/// Elements lo, lo + step, ... of n, `count` of them, from place `first` on among `total` of the
+/// result.
+constexpr RegionDim slice_part_dim(Index n, Index lo, Index step, Index count, Index first,
+                                   Index total) {
+  RegionDim d = slice_dim(n, lo - first * step, step, total);
+  d.within = {first, first + count};
+  return d;
+}
+
+/// Elements start, start + stride, ... before limit of each dimension of a tensor; without strides,
+/// all of them.
+struct Slice {
+  Extents start, limit, stride;
+  constexpr Index step(int d) const { return stride.empty() ? 1 : stride[d]; }
+  constexpr Extents extents() const {
+    Extents counts;
+    for (int d = 0; d < start.size(); ++d) counts.push_back(ceil_div(limit[d] - start[d], step(d)));
+    return counts;
+  }
+  constexpr bool operator==(const Slice&) const = default;
+};
+/// One for each operand of which a slice is taken; the others are taken whole.
+using Slices = FixedVector<std::optional<Slice>, max_operands>;
+
 /// What an operator takes of its operands: a region of each, and the extents of what they make.
 struct Taking {
   OperatorKind kind = OperatorKind::slice;
@@ -86,6 +113,23 @@ constexpr Taking taking(OperatorKind kind, const Region& region) {
 constexpr Region same_region(const Extents& extents) {
   Region region;
   for (Index n : extents) region.push_back(same_dim(n));
+  return region;
+}
+constexpr Extents extents_of(const Extents& x, const std::optional<Slice>& slice) {
+  return slice ? slice->extents() : x;
+}
+/// The region of x, or of a slice of it, that begins at `start` in a result of extents `total`.
+constexpr Region placed_region(const Extents& x, const std::optional<Slice>& slice,
+                               const Extents& start, const Extents& total) {
+  Region region;
+  const Extents part = extents_of(x, slice);
+  for (int d = 0; d < x.size(); ++d) {
+    if (slice && !(slice->start[d] == 0 && slice->step(d) == 1 && part[d] == x[d]))
+      region.push_back(
+          slice_part_dim(x[d], slice->start[d], slice->step(d), part[d], start[d], total[d]));
+    else
+      region.push_back(part[d] == total[d] ? same_dim(x[d]) : part_dim(x[d], start[d], total[d]));
+  }
   return region;
 }
 }  // namespace detail
@@ -124,27 +168,31 @@ constexpr Taking shift_of(const Extents& x, Index by, int dim) {
   region[dim] = shift_dim(x[dim], by);
   return detail::taking(OperatorKind::shift, region);
 }
-/// The operands, of extents x, one behind the other along `dim`.
-constexpr Taking concatenate_of(const FixedVector<Extents, max_operands>& x, int dim) {
-  Taking taken{OperatorKind::concatenate, {}, x[0], false};
+/// The operands, of extents x, or slices of them, one behind the other along `dim`.
+constexpr Taking concatenate_of(const FixedVector<Extents, max_operands>& x, int dim,
+                                const Slices& slices = {}) {
+  const auto slice_of_operand = [&](int k) {
+    return k < slices.size() ? slices[k] : std::optional<Slice>{};
+  };
+  Taking taken{OperatorKind::concatenate, {}, detail::extents_of(x[0], slice_of_operand(0)), false};
   taken.extents[dim] = 0;
-  for (const Extents& one : x) taken.extents[dim] += one[dim];
-  Index first = 0;
-  for (const Extents& one : x) {
-    Region region = detail::same_region(one);
-    region[dim] = part_dim(one[dim], first, taken.extents[dim]);
-    taken.regions.push_back(region);
-    first += one[dim];
+  for (int k = 0; k < x.size(); ++k)
+    taken.extents[dim] += detail::extents_of(x[k], slice_of_operand(k))[dim];
+  Extents start(taken.extents.size(), 0);
+  for (int k = 0; k < x.size(); ++k) {
+    taken.regions.push_back(detail::placed_region(x[k], slice_of_operand(k), start, taken.extents));
+    start[dim] += detail::extents_of(x[k], slice_of_operand(k))[dim];
   }
   return taken;
 }
-/// x with the elements of a block in place of its own from `start` on.
-constexpr Taking update_of(const Extents& x, const Extents& block, const Extents& start) {
-  Taking taken{OperatorKind::update, {}, x, false};
-  taken.regions.push_back(detail::same_region(x));
-  Region region;
-  for (int d = 0; d < x.size(); ++d) region.push_back(part_dim(block[d], start[d], x[d]));
-  taken.regions.push_back(region);
+/// x with the elements of a block in place of its own from `start` on; or slices of either.
+constexpr Taking update_of(const Extents& x, const Extents& block, const Extents& start,
+                           const Slices& slices = {}) {
+  const std::optional<Slice> of_x = slices.empty() ? std::optional<Slice>{} : slices[0];
+  const std::optional<Slice> of_block = slices.size() < 2 ? std::optional<Slice>{} : slices[1];
+  Taking taken{OperatorKind::update, {}, detail::extents_of(x, of_x), false};
+  taken.regions.push_back(detail::placed_region(x, of_x, Extents(x.size(), 0), taken.extents));
+  taken.regions.push_back(detail::placed_region(block, of_block, start, taken.extents));
   return taken;
 }
 

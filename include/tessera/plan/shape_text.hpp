@@ -51,6 +51,17 @@ inline std::string slice_text(const Extents& x, const Extents& start, const Exte
   return "";
 }
 
+/// Returns what is wrong with the slices of operands, of extents x, or nothing.
+inline std::string slices_text(const FixedVector<Extents, max_operands>& x, const Slices& slices) {
+  for (int k = 0; k < slices.size(); ++k)
+    if (slices[k])
+      if (const std::string text =
+              slice_text(x[k], slices[k]->start, slices[k]->limit, slices[k]->stride);
+          !text.empty())
+        return "of operand " + std::to_string(k + 1) + ", " + text;
+  return "";
+}
+
 /// Returns what is wrong with a pad, or nothing.
 inline std::string pad_text(const Extents& x, const Extents& low, const Extents& high,
                             const Extents& interior) {

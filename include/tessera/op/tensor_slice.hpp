@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Slices that are not made: operands of concatenate and update (op/concatenate.hpp), which take
+/// them from where the whole tensor lies, so that no exchange is for the slice alone.
+///
+///     auto ring = concatenate<0>(slice_of<0>(x, {7}, {8}), x, slice_of<0>(x, {0}, {1}));
+///
+/// Laws: concatenate and update of slices equal those of slice(x, ...), by one exchange.
+#include <utility>
+
+#include <tessera/op/dynamic_call.hpp>
+#include <tessera/op/shape_result.hpp>
+
+namespace tessera {
+
+/// A slice of a typed tensor, whose memory it shares; `Dims` are the dimensions that are cut.
+template <TypedTensor A, class Dims> class TensorSlice {
+ public:
+  static constexpr int rank = A::rank;
+
+  TensorSlice(A tensor, Slice slice) : tensor_(std::move(tensor)), slice_(std::move(slice)) {}
+  const A& tensor() const { return tensor_; }
+  const Slice& slice() const { return slice_; }
+
+ private:
+  A tensor_;
+  Slice slice_;
+};
+
+/// A dynamic tensor, or a slice of one, whose memory it shares.
+class DynamicSlice {
+ public:
+  DynamicSlice(DynamicTensor tensor) : tensor_(std::move(tensor)) {}  // NOLINT: all of it
+  template <TypedTensor A>
+  DynamicSlice(const A& tensor) : tensor_(tensor) {}  // NOLINT: as a typed tensor is a dynamic one
+  template <class A, class Dims>
+  DynamicSlice(const TensorSlice<A, Dims>& typed)  // NOLINT: and so is its slice
+      : tensor_(typed.tensor()), slice_(typed.slice()) {}
+  DynamicSlice(DynamicTensor tensor, Slice slice)
+      : tensor_(std::move(tensor)), slice_(std::move(slice)) {}
+  const DynamicTensor& tensor() const { return tensor_; }
+  const std::optional<Slice>& slice() const { return slice_; }
+
+ private:
+  DynamicTensor tensor_;
+  std::optional<Slice> slice_;
+};
+
+namespace detail {
+/// What is taken of an operand.
+template <class X> struct OperandOf {
+  using tensor = X;
+  using dims = Along<>;
+  static constexpr bool known = TypedTensor<X>;
+  static constexpr bool sliced = false;
+  static const X& whole(const X& x) { return x; }
+  static std::optional<Slice> slice(const X&) { return {}; }
+};
+template <class A, class Dims> struct OperandOf<TensorSlice<A, Dims>> {
+  using tensor = A;
+  using dims = Dims;
+  static constexpr bool known = true;
+  static constexpr bool sliced = true;
+  static const A& whole(const TensorSlice<A, Dims>& x) { return x.tensor(); }
+  static std::optional<Slice> slice(const TensorSlice<A, Dims>& x) { return x.slice(); }
+};
+/// The dimensions that a call names, with those that its operands are cut along.
+template <class Dims, class... X> struct AlongOperands {
+  static constexpr Dimensions named() {
+    Dimensions dims = Dims::named();
+    const auto add = [&](const Dimensions& more) {
+      for (int d : more)
+        if (!dims.contains(d)) dims.push_back(d);
+    };
+    (add(OperandOf<X>::sliced ? OperandOf<X>::dims::of(OperandOf<X>::tensor::rank) : Dimensions{}),
+     ...);
+    return dims;
+  }
+  static constexpr Dimensions of(int) { return named(); }
+};
+}  // namespace detail
+
+/// X is some ShardedTensor, or a slice of one that is an operand.
+template <class X>
+concept TypedOperand = detail::OperandOf<X>::known;
+
+/// Returns the slice of x as an operand: elements start, start + stride, ... before limit of each
+/// dimension. `D`: dimensions for which start, limit and stride have an entry each; the others stay
+/// whole; without any, all have one. Communication: none; that of the operator it is given to.
+/// Throws ShapeError unless there are as many entries; the operator checks the numbers.
+template <int... D, TypedTensor A>
+TensorSlice<A, detail::Along<D...>> slice_of(const A& x, const Extents& start, const Extents& limit,
+                                             const Extents& stride = {},
+                                             Where where = Where::here()) {
+  using Dims = detail::Along<D...>;
+  static_assert(detail::demand_dimensions<A::rank, Dims, A>());
+  if constexpr (sizeof...(D) == 0) {
+    return {x, {start, limit, stride}};
+  } else {
+    const CallSite site{"slice_of", where};
+    return {x,
+            {detail::spread("start", start, Dims::named(), Extents(A::rank, 0), site),
+             detail::spread("limit", limit, Dims::named(), x.extents(), site),
+             stride.empty()
+                 ? stride
+                 : detail::spread("stride", stride, Dims::named(), Extents(A::rank, 1), site)}};
+  }
+}
+/// The same with everything known at run time.
+inline DynamicSlice slice_of(const DynamicTensor& x, const Extents& start, const Extents& limit,
+                             const Extents& stride = {}) {
+  return {x, {start, limit, stride}};
+}
+
+}  // namespace tessera
