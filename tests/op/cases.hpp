@@ -19,6 +19,7 @@
 
 #include "support/enumerate.hpp"
 #include "support/reference.hpp"
+#include "within_halo.hpp"
 
 namespace support {
 
@@ -173,8 +174,11 @@ template <class T> class Trial {
 /// Chooses and runs single cases of element type T.
 template <class T> class Cases {
  public:
-  Cases(std::shared_ptr<MeshCore> mesh, Random& random)
-      : mesh_(std::move(mesh)), shape_(mesh_->shape()), random_(random) {}
+  /// `within`: operands lie within halos.
+  Cases(std::shared_ptr<MeshCore> mesh, Random& random, bool within = false)
+      : mesh_(std::move(mesh)), shape_(mesh_->shape()), random_(random) {
+    if (within) within_ = WithinHalos(random);
+  }
 
   std::string reshard() {
     const int rank = random_.below(4);
@@ -187,10 +191,10 @@ template <class T> class Cases {
       to = to.with_partial(from.partial, kind);
     }
     const TensorDesc desc{dtype_of<T>, extents(rank), from};
-    const DynamicTensor x = make_input<T>(mesh_, desc, 1);
+    const DynamicTensor x = input(desc, 1);
     return trial("reshard " + describe(desc, shape_) + " to " + describe(to, shape_))(
         [&] { return tessera::reshard(x, to); },
-        plan_reshard(desc, to, shape_, mesh_->process(), plan_options(*mesh_)),
+        plan_reshard(desc, to, shape_, mesh_->process(), within_.options(mesh_)),
         whole_input<T>(desc, shape_, 1), tolerance(1, 1));
   }
 
@@ -205,14 +209,14 @@ template <class T> class Cases {
     const TensorDesc a = operand(terms.operands[0], open == 1, Reduction::sum);
     const TensorDesc b = operand(terms.operands[1], open == 2, Reduction::sum);
     const Sharding out = result(terms, {a.sharding, b.sharding}, Reduction::sum);
-    const DynamicTensor x = make_input<T>(mesh_, a, 1);
-    const DynamicTensor y = make_input<T>(mesh_, b, 2);
+    const DynamicTensor x = input(a, 1);
+    const DynamicTensor y = input(b, 2);
     const Whole<T> expected =
         support::einsum(terms, whole_input<T>(a, shape_, 1), whole_input<T>(b, shape_, 2));
     return trial(std::string(equation) + ", " + describe(a, shape_) + ", " + describe(b, shape_) +
                  " to " + describe(out, shape_))(
         [&] { return tessera::einsum(equation, x, y, out); },
-        plan_einsum(terms, a, b, out, shape_, mesh_->process(), plan_options(*mesh_)), expected,
+        plan_einsum(terms, a, b, out, shape_, mesh_->process(), within_.options(mesh_)), expected,
         tolerance(summands(terms), 2));
   }
 
@@ -226,7 +230,7 @@ template <class T> class Cases {
     const bool mean = std::is_floating_point_v<T> && kind == Reduction::sum && random_.chance(40);
     const Sharding out = mean ? some_sharding(random_, terms.result.size(), shape_.rank())
                               : result(terms, {a.sharding}, kind);
-    const DynamicTensor x = make_input<T>(mesh_, a, 1);
+    const DynamicTensor x = input(a, 1);
     Whole<T> expected = support::reduce(terms, kind, whole_input<T>(a, shape_, 1));
     const Index n = summands(terms);
     if (mean)
@@ -240,10 +244,11 @@ template <class T> class Cases {
       return tessera::reduce<Sum>(equation, x, out);
     };
     return trial(std::string(mean ? "mean " : name_of(kind)) + " " + equation + ", " +
-                 describe(a, shape_) + " to " + describe(out, shape_))(
-        run,
-        plan_reduce_as(a.type, terms, kind, a, out, shape_, mesh_->process(), plan_options(*mesh_)),
-        expected, tolerance(n, 1));
+                 describe(a, shape_) + " to " +
+                 describe(out, shape_))(run,
+                                        plan_reduce_as(a.type, terms, kind, a, out, shape_,
+                                                       mesh_->process(), within_.options(mesh_)),
+                                        expected, tolerance(n, 1));
   }
 
   std::string map() {
@@ -267,7 +272,7 @@ template <class T> class Cases {
       const std::uint64_t seed = 30 + x.size();
       descs.push_back(desc);
       whole.push_back(whole_input<T>(desc, shape_, seed));
-      x.push_back(make_input<T>(mesh_, desc, seed));
+      x.push_back(input(desc, seed));
       text += ", " + describe(desc, shape_);
     }
     const Sharding out = opened(some_sharding(random_, terms.result.size(), shape_.rank()));
@@ -281,7 +286,7 @@ template <class T> class Cases {
     };
     return trial(text + " to " + describe(out, shape_))(
         run,
-        plan_map(terms, descs, dtype_of<T>, out, shape_, mesh_->process(), plan_options(*mesh_)),
+        plan_map(terms, descs, dtype_of<T>, out, shape_, mesh_->process(), within_.options(mesh_)),
         expected, 6 * tolerance(1, 1));
   }
 
@@ -290,19 +295,22 @@ template <class T> class Cases {
     const char* equation = equations[random_.below(static_cast<int>(std::size(equations)))];
     const Terms terms = parse(equation);
     const TensorDesc a = operand(terms.operands[0], random_.chance(30), some_kind());
-    const DynamicTensor x = make_input<T>(mesh_, a, 1);
+    const DynamicTensor x = input(a, 1);
     const Sharding out =
         deduce(terms, {a.sharding}).with_partial(a.sharding.partial, a.sharding.reduction);
     return trial(std::string(equation) + ", " + describe(a, shape_))(
         [&] { return tessera::transpose(equation, x); },
-        plan_transpose(terms, a, out, shape_, mesh_->process(), plan_options(*mesh_)),
+        plan_transpose(terms, a, out, shape_, mesh_->process(), within_.options(mesh_)),
         support::transpose(terms, whole_input<T>(a, shape_, 1)), tolerance(1, 1));
   }
 
  private:
   Trial<T> trial(const std::string& label) const {
-    return Trial<T>(mesh_,
-                    std::string(name_of(dtype_of<T>)) + " on " + describe(shape_) + ": " + label);
+    return Trial<T>(mesh_, std::string(name_of(dtype_of<T>)) + " on " + describe(shape_) + ": " +
+                               label + within_.text());
+  }
+  DynamicTensor input(const TensorDesc& desc, std::uint64_t seed) {
+    return within_.put(make_input<T>(mesh_, desc, seed));
   }
   Reduction some_kind() {
     return random_.of<Reduction>({Reduction::sum, Reduction::max, Reduction::min});
@@ -354,16 +362,19 @@ template <class T> class Cases {
   std::shared_ptr<MeshCore> mesh_;
   MeshShape shape_;
   Random& random_;
+  WithinHalos within_;
   Term letters_;
   Extents of_letter_;
 };
 
-/// Runs one case, all of it chosen by `random`. Collective over the mesh.
-inline std::string some_case(const std::shared_ptr<MeshCore>& mesh, Random& random) {
+/// Runs one case, all of it chosen by `random`; operands lie `within` halos or by themselves.
+/// Collective over the mesh.
+inline std::string some_case(const std::shared_ptr<MeshCore>& mesh, Random& random,
+                             bool within = false) {
   const DType type = random.of<DType>({DType::f32, DType::f64, DType::i32, DType::i64});
   const int which = random.below(6);
   return with_sampled_type(type, [&](auto element) {
-    Cases<decltype(element)> cases(mesh, random);
+    Cases<decltype(element)> cases(mesh, random, within);
     switch (which) {
       case 0:
         return cases.reshard();

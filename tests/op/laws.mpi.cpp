@@ -21,7 +21,7 @@ const std::shared_ptr<Transport>& world() {
 /// Runs `count` cases on each mesh over all processes; returns the number of calls that PMPI has
 /// seen on this one.
 long run_cases(const char* name, std::uint64_t otherwise, int count,
-               const std::shared_ptr<Transport>& transport, Check check) {
+               const std::shared_ptr<Transport>& transport, Check check, bool within = false) {
   const std::uint64_t seed = seed_for(name, otherwise, world()->rank() == 0);
   Signature signature;
   observer = check < Check::communicating ? &signature
@@ -39,7 +39,7 @@ long run_cases(const char* name, std::uint64_t otherwise, int count,
       options.arena_bytes = number % 2 == 0 ? 0 : 1 << 20;
       const auto mesh = make_mesh_core(transport, shape, axis_names(shape.rank()), options);
       for (int i = 0; i < count; ++i)
-        if (const std::string text = some_case(mesh, random); !text.empty() && ++wrong <= 3)
+        if (const std::string text = some_case(mesh, random, within); !text.empty() && ++wrong <= 3)
           MESSAGE(text);
     }
   observer = nullptr;
@@ -58,6 +58,11 @@ std::shared_ptr<Transport> waiting(Wait wait, Index large_count) {
 TEST_CASE("operators under MPI: values, plan, arena and ledger, and the calls that MPI sees") {
   const long calls = run_cases("operators under MPI", 40, 60, world(), Check::normal);
   if (world()->size() > 1) CHECK(calls > 50);
+}
+
+TEST_CASE("the same on what lies within a halo") {
+  run_cases("operators within halos under MPI", 46, 40, world(), Check::normal, true);
+  run_cases("operators within halos, compared", 47, 10, world(), Check::communicating, true);
 }
 
 TEST_CASE("the same where processes compare what they call") {

@@ -84,12 +84,13 @@ struct LocalOneHot {
 };
 
 /// A window of `size` elements within `extent`, and this process's blocks of the whole and of the
-/// window (in the window's own coordinates).
+/// window (in the window's own coordinates); the whole's lies with `strides`, or (none) row-major.
 struct LocalSlide {
   Extents extent{};
   Extents size{};
   Box whole{};
   Box window{};
+  Extents strides{};
   constexpr bool operator==(const LocalSlide&) const = default;
 };
 
@@ -103,7 +104,7 @@ constexpr Index clamped_start(Index start, Index extent, Index size) {
 /// when the window begins at `start`; the other way round when `back`.
 constexpr StridedCopy slide_copy(const LocalSlide& work, const Extents& start, bool back) {
   StridedCopy copy;
-  Extents in_whole = row_major_strides(work.whole.extents());
+  Extents in_whole = work.strides.empty() ? row_major_strides(work.whole.extents()) : work.strides;
   Extents in_window = row_major_strides(work.window.extents());
   Index whole_offset = 0, window_offset = 0;
   for (int d = 0; d < work.whole.rank(); ++d) {

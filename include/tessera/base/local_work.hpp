@@ -66,11 +66,13 @@ struct LocalReduce {
   constexpr bool operator==(const LocalReduce&) const = default;
 };
 
-/// Applies a function elementwise over a box; the result is contiguous, row-major. One row of
-/// strides an operand.
+/// Applies a function elementwise over a box. One row of strides an operand; the result is
+/// contiguous, row-major, unless it has strides too.
 struct LocalMap {
   Extents extents{};
   FixedVector<Extents, max_dims> strides{};
+  Extents result{};
+  bool flat = false;  ///< all are known to be contiguous, row-major
   constexpr bool operator==(const LocalMap&) const = default;
 };
 

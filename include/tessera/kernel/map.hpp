@@ -12,9 +12,9 @@
 ///     map_with_index(Mask{}, LocalMap{{2, 3}, {{3, 1}}}, {4, 0}, {8, 3}, y, x);
 ///
 /// Laws: map(f)(x)[i] == f(x[i]) for every i (half types are given to a generic f as float, and its
-/// result is rounded once); the result may be one of the operands, if that one
-/// lies as the result does. A function with a common way (functions/number.hpp) is asked for its
-/// tiles first.
+/// result is rounded once); what lies between the elements of a result with strides is not written;
+/// the result may be one of the operands, if that one lies as the result does. A function with a
+/// common way (functions/number.hpp) is asked for its tiles first.
 #include <concepts>
 #include <type_traits>
 #include <utility>
@@ -111,26 +111,50 @@ template <class R, class F, class... T> struct Map {
     if constexpr (kernels_on_host)
       run_host(begin, end);
     else
-      for (Index i = begin; i < end; ++i) out[i] = static_cast<R>(map_element<0>(f, shape, i, in));
+      for (Index i = begin; i < end; ++i)
+        out[shape.offset(i, operands)] = static_cast<R>(map_element<0>(f, shape, i, in));
   }
   void run_host(Index begin, Index end) const {
     in.apply([&](const T*... p) {
       if (shape.flat) return map_loop(f, end - begin, out + begin, (p + begin)...);
-      run_tiles(std::index_sequence_for<T...>{}, begin, end, p..., MapTile<T>{}...);
+      if (begin == end) return;
+      if (!shape.operand[operands].flat || shape.extent[shape.rank - 1] >= 64)
+        run_rows(std::index_sequence_for<T...>{}, begin, end, p..., MapTile<T>{}...);
+      else
+        run_tiles(std::index_sequence_for<T...>{}, begin, end, p..., MapTile<T>{}...);
     });
   }
   template <std::size_t... K>
   void run_tiles(std::index_sequence<K...>, Index begin, Index end, const T*... p,
                  MapTile<T>&&... tile) const {
-    const Index inner = shape.extent[shape.rank - 1];
     for (Index i = begin; i < end;) {
-      // A tile ends with a long row, so that operands can be read where they lie.
-      Index count = min_of(map_tile, end - i);
-      if (inner >= 64) count = min_of(count, inner - i % inner);
+      const Index count = min_of(map_tile, end - i);
       map_loop(f, count, out + i,
                gather_tile(shape.rank, shape.extent, shape.operand[K], p, i, count, tile.buffer,
                            tile.filled)...);
       i += count;
+    }
+  }
+  /// Row by row, without division: operands are read, and the result is written, where they lie.
+  template <std::size_t... K>
+  void run_rows(std::index_sequence<K...>, Index begin, Index end, const T*... p,
+                MapTile<T>&&... tile) const {
+    const int last = shape.rank - 1;
+    MapRows<operands + 1> rows(last, shape.extent, shape.operand, begin);
+    const Index step = shape.operand[operands].stride[last];
+    R made[map_tile];
+    for (Index i = begin; i < end;) {
+      const Index row = min_of(shape.extent[last] - rows.at[last], end - i);
+      for (Index done = 0; done < row; done += map_tile) {
+        const Index count = min_of(map_tile, row - done);
+        R* const to = out + rows.offset[operands] + done * step;
+        map_loop(f, count, step == 1 ? to : made,
+                 row_piece(p + rows.offset[K] + done * shape.operand[K].stride[last],
+                           shape.operand[K].stride[last], count, tile.buffer, tile.filled)...);
+        for (Index k = 0; step != 1 && k < count; ++k) to[k * step] = made[k];
+      }
+      i += row;
+      rows.next(last, shape.extent, shape.operand);
     }
   }
 };
@@ -145,7 +169,7 @@ template <class R, class F, class... T> struct MapWithIndex {
   KOKKOS_FUNCTION void run(Index begin, Index end) const {
     GlobalIndex index = block.at(begin);
     for (Index i = begin;;) {
-      out[i] =
+      out[shape.offset(i, sizeof...(T))] =
           static_cast<R>(map_element<0>(f, shape, i, in, static_cast<const GlobalIndex&>(index)));
       if (++i >= end) return;
       block.next(index);
@@ -177,7 +201,8 @@ void run_map(const F& f, const LocalMap& work, R* out, const T*... in) {
 }  // namespace detail
 
 /// Writes f(in0[...], in1[...], ...) to each element of `out`, which is contiguous and row-major
-/// over work.extents; operand k is read with strides work.strides[k]. R may differ from the
+/// over work.extents, or lies with strides work.result, the last of which is 1; operand k is read
+/// with strides work.strides[k]. R may differ from the
 /// operands' types. Communication: none.
 template <class R, class F, class... T>
 void map(F f, const LocalMap& work, R* out, const T*... in) {

@@ -100,6 +100,8 @@ inline TensorCore reshard_between(const TensorCore& x, const Sharding& to,
   key.add(between.digest);
   if (options.contract.bounded()) key.add(options.contract.bits());
   const OperandList operands{&x};
+  const StoredOperands stored(operands, nullptr);
+  stored.tell(options, key);
   return on_process(mesh, site, [&] {
     const PlanQuery query = query_of(key);
     Comparison comparison(operands, query, site);

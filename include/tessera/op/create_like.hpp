@@ -47,18 +47,18 @@ inline DynamicTensor filled_like(const DynamicTensor& x, const OutsideValue& val
 
 /// Returns a tensor that is described as x is, with every element `value`.
 template <TypedTensor A>
-A full_like(const A& x, typename A::value_type value, Where where = Where::here()) {
-  return full<A>(detail::mesh_like(x), x.extents(), value, where);
+TensorOf<A> full_like(const A& x, typename A::value_type value, Where where = Where::here()) {
+  return full<TensorOf<A>>(detail::mesh_like(x), x.extents(), value, where);
 }
-template <TypedTensor A> A zeros_like(const A& x, Where where = Where::here()) {
-  return full<A>(detail::mesh_like(x), x.extents(), typename A::value_type{}, where);
+template <TypedTensor A> TensorOf<A> zeros_like(const A& x, Where where = Where::here()) {
+  return full<TensorOf<A>>(detail::mesh_like(x), x.extents(), typename A::value_type{}, where);
 }
-template <TypedTensor A> A ones_like(const A& x, Where where = Where::here()) {
-  return full<A>(detail::mesh_like(x), x.extents(), typename A::value_type(1), where);
+template <TypedTensor A> TensorOf<A> ones_like(const A& x, Where where = Where::here()) {
+  return full<TensorOf<A>>(detail::mesh_like(x), x.extents(), typename A::value_type(1), where);
 }
 /// Its elements are unspecified: for what writes them all.
-template <TypedTensor A> A empty_like(const A& x, Where where = Where::here()) {
-  return empty<A>(detail::mesh_like(x), x.extents(), where);
+template <TypedTensor A> TensorOf<A> empty_like(const A& x, Where where = Where::here()) {
+  return empty<TensorOf<A>>(detail::mesh_like(x), x.extents(), where);
 }
 
 /// The same of dynamic tensors. Throws UsageError when the value is no element of x's type. (They

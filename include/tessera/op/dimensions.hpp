@@ -95,9 +95,21 @@ inline void require_ones(const Extents& extents, const Dimensions& dims, CallSit
                            "; a dimension of extent 1 can go; slice it first",
                        site.where);
 }
-/// The same block with dimensions of extent 1 more or less.
-inline TensorCore seen_as(const TensorCore& x, const Extents& extents, const Sharding& sharding) {
-  return {x.mesh(), {x.type(), extents, sharding}, x.storage()};
+/// The same block with `dims` of extent 1 less. Precondition: it lies by itself.
+inline TensorCore seen_without(const TensorCore& x, const Dimensions& dims) {
+  return {x.mesh(),
+          {x.type(), without_dims(x.extents(), dims), without_dims(x.sharding(), dims)},
+          x.storage()};
+}
+/// The same block with `dims` of extent 1 more.
+inline TensorCore seen_with(const TensorCore& x, const Dimensions& dims) {
+  const TensorDesc desc{x.type(), with_dims(x.extents(), dims, Index{1}),
+                        with_dims(x.sharding(), dims)};
+  if (x.halo() == nullptr) return {x.mesh(), desc, x.storage()};
+  const auto same = std::make_shared<Storage>(x.mesh(), x.data(), x.storage());
+  same->set_halo(with_dims(*x.halo(), dims, HaloDim{}));
+  same->set_history(x.storage()->history());
+  return {x.mesh(), desc, same};
 }
 
 /// Of two arguments the first.
@@ -168,9 +180,7 @@ auto stack(const A&... x) {
                                                typename detail::ExpandedSpec<A, D>::spec>...>;
   const CallSite site{"stack", {}, detail::bound<Typed, Bound>()};
   (detail::mesh_of(x.core(), site), ...);
-  const std::array<TensorCore, sizeof...(A)> seen{
-      detail::seen_as(x.core(), detail::with_dims(x.extents(), {dim}, Index{1}),
-                      detail::ExpandedSpec<A, D>::value)...};
+  const std::array<TensorCore, sizeof...(A)> seen{detail::seen_with(x.core(), {dim})...};
   detail::OperandList operands;
   for (const TensorCore& one : seen) operands.push_back(&one);
   return typename Typed::result(detail::concatenate(dim, operands, {}, Typed::value, site));
@@ -249,8 +259,7 @@ inline DynamicTensor stack(int dim, const std::vector<DynamicTensor>& x,
                        site.where);
     const Dimensions dims = detail::require_dims({dim}, rank, site);
     at = dims[0];
-    seen.emplace_back(detail::seen_as(one.core(), detail::with_dims(one.extents(), dims, Index{1}),
-                                      detail::with_dims(one.sharding(), dims)));
+    seen.emplace_back(detail::seen_with(one.core(), dims));
   }
   return concatenate(at, seen, call);
 }

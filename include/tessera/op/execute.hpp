@@ -52,7 +52,7 @@ class Execution {
         portable_(portable),
         starts_(starts),
         live_(!mesh_->dry()) {
-    for (int i = 0; i < operands.size(); ++i) data_[i] = operands[i]->data();
+    for (int i = 0; i < operands.size(); ++i) lay(i, operands[i]->data());
   }
 
   TensorCore run() {
@@ -118,6 +118,14 @@ class Execution {
     storage_[slot] = make_storage(mesh_, plan_.slots[slot].bytes);
     data_[slot] = storage_[slot]->data();
   }
+  /// Lets a slot's block lie in memory that begins at `memory`.
+  void lay(int slot, void* memory) {
+    const Slot& s = plan_.slots[slot];
+    data_[static_cast<std::size_t>(slot)] =
+        s.first == 0 || memory == nullptr
+            ? memory
+            : static_cast<std::byte*>(memory) + s.first * static_cast<Index>(size_of(s.desc.type));
+  }
   void open(const Step& step) {
     if (step.merges) {
       for (int k = 0; k < step.in.size(); ++k) {
@@ -133,10 +141,10 @@ class Execution {
       // What it holds stays.
     } else if (step.takes >= 0) {
       storage_[step.out] = std::move(storage_[step.takes]);
-      data_[step.out] = storage_[step.out]->data();
+      data_[step.out] = data_[step.takes];
     } else if (plan_.slots[step.out].given) {
       storage_[step.out] = destination_->storage();
-      data_[step.out] = storage_[step.out]->data();
+      lay(step.out, storage_[step.out]->data());
     } else {
       make(step.out);
     }

@@ -128,11 +128,11 @@ template <class H> class [[nodiscard]] PendingHalo {
 /// one for each of these dimensions that is split, within the contract `Bound`. Collective over the
 /// mesh. Throws ShapeError for a negative width, or a mirror image that is wider than the tensor.
 template <class Bound, int... D, TypedTensor A>
-HaloTensor<A> halo_exchange(const A& x, typename detail::HaloCall<A, D...>::Widths low,
-                            typename detail::HaloCall<A, D...>::Widths high,
-                            typename detail::HaloCall<A, D...>::Boundaries boundary,
-                            std::type_identity_t<typename A::value_type> outside = {},
-                            Where where = Where::here()) {
+HaloTensor<TensorOf<A>> halo_exchange(const A& x, typename detail::HaloCall<A, D...>::Widths low,
+                                      typename detail::HaloCall<A, D...>::Widths high,
+                                      typename detail::HaloCall<A, D...>::Boundaries boundary,
+                                      std::type_identity_t<typename A::value_type> outside = {},
+                                      Where where = Where::here()) {
   using Typed = detail::HaloCall<A, D...>;
   const Halo halo = Typed::halo(low, high, boundary, where);
   return {detail::halo_exchange(detail::OperandList{&x.core()}, halo, &outside,
@@ -140,11 +140,11 @@ HaloTensor<A> halo_exchange(const A& x, typename detail::HaloCall<A, D...>::Widt
           halo};
 }
 template <int... D, TypedTensor A>
-HaloTensor<A> halo_exchange(const A& x, typename detail::HaloCall<A, D...>::Widths low,
-                            typename detail::HaloCall<A, D...>::Widths high,
-                            typename detail::HaloCall<A, D...>::Boundaries boundary,
-                            std::type_identity_t<typename A::value_type> outside = {},
-                            Where where = Where::here()) {
+HaloTensor<TensorOf<A>> halo_exchange(const A& x, typename detail::HaloCall<A, D...>::Widths low,
+                                      typename detail::HaloCall<A, D...>::Widths high,
+                                      typename detail::HaloCall<A, D...>::Boundaries boundary,
+                                      std::type_identity_t<typename A::value_type> outside = {},
+                                      Where where = Where::here()) {
   return halo_exchange<NoContract, D...>(x, low, high, boundary, outside, where);
 }
 /// With one HaloDim for each dimension; zero beyond constant boundaries, or `outside`.
@@ -164,7 +164,7 @@ DynamicHaloTensor halo_exchange(const DynamicTensor& x, const Halo& halo, T outs
 /// Starts halo_exchange: what the process owns is copied at once. Communication: as halo_exchange.
 /// Collective over the mesh: all processes start and run their operators in the same order.
 template <class Bound, int... D, TypedTensor A>
-PendingHalo<HaloTensor<A>> halo_exchange_async(
+PendingHalo<HaloTensor<TensorOf<A>>> halo_exchange_async(
     const A& x, typename detail::HaloCall<A, D...>::Widths low,
     typename detail::HaloCall<A, D...>::Widths high,
     typename detail::HaloCall<A, D...>::Boundaries boundary,
@@ -179,7 +179,7 @@ PendingHalo<HaloTensor<A>> halo_exchange_async(
   return {std::move(started), halo};
 }
 template <int... D, TypedTensor A>
-PendingHalo<HaloTensor<A>> halo_exchange_async(
+PendingHalo<HaloTensor<TensorOf<A>>> halo_exchange_async(
     const A& x, typename detail::HaloCall<A, D...>::Widths low,
     typename detail::HaloCall<A, D...>::Widths high,
     typename detail::HaloCall<A, D...>::Boundaries boundary,
@@ -198,7 +198,7 @@ inline PendingHalo<DynamicHaloTensor> halo_exchange_async(const DynamicTensor& x
 /// Returns the tensors x..., of one element type, each with such a halo, all by the exchanges that
 /// one would take. At most eight. Communication, collective over: as halo_exchange.
 template <int... D, TypedTensor First, TypedTensor... Rest>
-std::tuple<HaloTensor<First>, HaloTensor<Rest>...> halo_exchange_together(
+std::tuple<HaloTensor<TensorOf<First>>, HaloTensor<TensorOf<Rest>>...> halo_exchange_together(
     typename detail::HaloCall<First, D...>::Widths low,
     typename detail::HaloCall<First, D...>::Widths high,
     typename detail::HaloCall<First, D...>::Boundaries boundary, const First& first,
@@ -221,7 +221,8 @@ std::tuple<HaloTensor<First>, HaloTensor<Rest>...> halo_exchange_together(
   TensorCore made = detail::halo_exchange(detail::OperandList{&first.core(), &rest.core()...}, halo,
                                           &outside, {"halo_exchange_together", {}}, extras);
   std::size_t next = 0;
-  return {HaloTensor<First>(std::move(made), halo), HaloTensor<Rest>(cores[next++], halo)...};
+  return {HaloTensor<TensorOf<First>>(std::move(made), halo),
+          HaloTensor<TensorOf<Rest>>(cores[next++], halo)...};
 }
 inline std::vector<DynamicHaloTensor> halo_exchange_together(
     const std::vector<DynamicTensor>& tensors, const Halo& halo, Where where = Where::here()) {

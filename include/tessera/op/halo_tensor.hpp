@@ -18,6 +18,20 @@
 ///     pending.wait();
 ///     for (const Box& box : u.border()) compute(box);
 ///
+/// Operators take it where they take a tensor, and write into it, as in-place operators and those
+/// of op/into.hpp do; it is the elements that processes own, and the halo is neither read nor
+/// written:
+///
+///     u *= 0.5;   axpy(0.1, x, u);   map_into(u, fn::Add{}, u, x);
+///     const auto error = max(abs(u - x));
+///
+/// Elementwise functions, reductions, products, convolutions, windows, takes and all that moves
+/// regions or reshards by an exchange or all-to-all read the block where it lies. Kernels that take
+/// one row of memory get a copy first, which is a step of the plan (plan/stored.hpp): sorts,
+/// running joins, scatters and updates, products that sum over several dimensions of which an inner
+/// one is extended, and what leaves by an all-gather, an all-reduce or a permutation. Results are
+/// tensors by themselves.
+///
 /// Laws: after exchange() element v of the view is the tensor's element that the boundary says;
 /// what lies outside a tensor whose boundary is constant stays as it is (make_halo and
 /// halo_exchange set it), and so does what the process owns. add_back() is the adjoint: the sum of
@@ -120,6 +134,7 @@ class DynamicHaloTensor {
   /// what its extended block covers, in indices of the whole tensor: from -low on where that lies
   /// outside.
   const TensorDesc& desc() const { return block().core.desc(); }
+  const Extents& extents() const { return desc().extents; }
   const Halo& halo() const { return block().halo; }
   const Box& own_box() const { return block().own; }
   const Box& box() const { return block().box; }
@@ -172,11 +187,11 @@ class DynamicHaloTensor {
                            to_string(x.desc(), x.core().mesh()->names()) +
                            "; give one of the same element type, extents and spec, on its mesh",
                        where);
-    detail::copy_interior(block(), x.core(), false);
+    detail::copy_block(x.core(), block().core);
   }
   DynamicTensor tensor(Where where = Where::here()) const {
     const TensorCore result = TensorCore::make(block().core.mesh(), desc(), where);
-    detail::copy_interior(block(), result, true);
+    detail::copy_block(block().core, result);
     return DynamicTensor(result);
   }
   /// Returns one of the same kind, its contents unspecified.
@@ -184,6 +199,11 @@ class DynamicHaloTensor {
     return {detail::make_halo_core(block().core.mesh(), desc(), halo(), {"make_halo", where}),
             halo()};
   }
+
+  /// Returns the tensor for an operator of dynamic tensors: the same memory, read and written where
+  /// it lies. Its data() and local_view() throw UsageError.
+  operator DynamicTensor() const { return DynamicTensor(core()); }
+  const TensorCore& core() const { return block().core; }
 
   detail::HaloBlock& block() const {
     if (block_ == nullptr)
@@ -201,12 +221,26 @@ template <TypedTensor A> class HaloTensor : public DynamicHaloTensor {
  public:
   using tensor_type = A;
   using value_type = typename A::value_type;
+  using mesh_type = typename A::mesh_type;
+  using spec = typename A::spec;
   static constexpr int rank = A::rank;
+  static constexpr bool unfinished = A::unfinished;
 
   HaloTensor() = default;
   HaloTensor(TensorCore extended, const Halo& halo)
       : DynamicHaloTensor(std::move(extended), halo) {}
   explicit HaloTensor(const DynamicHaloTensor& same) : DynamicHaloTensor(same) {}
+
+  Index extent(int d) const { return extents()[d]; }
+  Index size() const { return volume(extents()); }
+  static constexpr const Sharding& sharding() { return A::sharding(); }
+  /// What a ShardedTensor has and this has not.
+  template <class Never = void> value_type* data() const {
+    static_assert(!std::is_void_v<Never>,
+                  "[tessera] the elements of a halo tensor that a process owns do not follow one "
+                  "another; take view() or interior(), or a copy by tensor()");
+    return nullptr;
+  }
 
   LocalView<value_type, rank> view() const {
     return detail::view_of<value_type, rank>(block().core.template data<value_type>(),

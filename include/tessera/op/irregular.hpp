@@ -181,11 +181,14 @@ inline void to_irregular(const TensorCore& x, const Irregular& irregular, void* 
   const std::shared_ptr<MeshCore>& mesh = x.mesh();
   const BoxList boxes = agree_on_boxes(*mesh, x.desc(), irregular, given, site);
   PlanKey key(OperatorKind::to_boxes);
+  PlanOptions options = plan_options(*mesh);
+  const OperandList operands{&x};
+  const StoredOperands stored(operands, nullptr);
+  stored.tell(options, key);
   const Prepared& prepared =
       prepare_irregular(*mesh, key, x.desc(), boxes, false, site, [&](std::span<const Box> list) {
-        return plan_to_boxes(x.desc(), list, mesh->shape(), mesh->process(), plan_options(*mesh));
+        return plan_to_boxes(x.desc(), list, mesh->shape(), mesh->process(), options);
       });
-  const OperandList operands{&x};
   const PlanQuery query = query_of(key);
   Comparison comparison(operands, query, site);
   comparison.begin(prepared);

@@ -44,7 +44,7 @@ constexpr Equation matmul_equation(int a, int b) {
 inline TensorCore without_letter(const TensorCore& x, Term& term, char c, CallSite site) {
   const int d = term.find(c);
   TensorCore whole = x;
-  if (!x.sharding()[d].empty()) {
+  if (!x.sharding()[d].empty() || x.halo() != nullptr) {
     Sharding s = x.sharding();
     s[d] = AxisList{};
     whole = reshard(x, s, site);
@@ -52,7 +52,7 @@ inline TensorCore without_letter(const TensorCore& x, Term& term, char c, CallSi
   Dimensions dims;
   dims.push_back(d);
   term = without_dims(term, dims);
-  return seen_as(whole, without_dims(whole.extents(), dims), without_dims(whole.sharding(), dims));
+  return seen_without(whole, dims);
 }
 
 inline TensorCore matmul(Terms terms, TensorCore a, TensorCore b, const Sharding& out,

@@ -86,8 +86,10 @@ TensorCore run_operator(PlanKey& key, const OperandList& operands, CallSite site
                         const Extras& extras, const MakePlan& make) {
   key.add(static_cast<std::uint64_t>(extras.destination));
   MeshCore& mesh = mesh_of(*operands[0], site);
-  const PlanOptions options = plan_options(mesh, site, extras);
+  PlanOptions options = plan_options(mesh, site, extras);
   if (options.contract.bounded()) key.add(options.contract.bits());
+  const StoredOperands stored(operands, extras.into);
+  stored.tell(options, key);
   return on_process(mesh, site, [&] {
     require_one_mesh(operands, site);
     const PlanQuery query = query_of(key);

@@ -10,6 +10,7 @@
 /// have not been used for longest go first. An operator under way keeps its own.
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -65,6 +66,11 @@ class PlanKey {
       add(static_cast<std::uint64_t>(i));
     add(static_cast<std::uint64_t>(w.reversed));
   }
+  /// Adds how operands and the destination lie; nothing where all lie by themselves.
+  void add(const StoredWithin& stored) {
+    for (int i = 0; i < stored.operands.size(); ++i) add_halo(i, stored.operands[i]);
+    add_halo(max_operands, stored.destination);
+  }
   /// Adds an argument that has a number for each dimension; `name` outlives the key.
   void add(std::string_view name, const Extents& numbers) {
     add(static_cast<std::uint64_t>(numbers.size()));
@@ -92,6 +98,14 @@ class PlanKey {
   }
 
  private:
+  void add_halo(int which, const Halo& halo) {
+    if (halo.empty()) return;
+    add(~static_cast<std::uint64_t>(which));  // no other word of a key is that large
+    for (const HaloDim& d : halo) {
+      add(static_cast<std::uint64_t>(d.low));
+      add(static_cast<std::uint64_t>(d.high) << 8 | static_cast<std::uint64_t>(d.boundary));
+    }
+  }
   struct Argument {
     std::string_view name;
     Extents numbers;
@@ -104,7 +118,7 @@ class PlanKey {
           (d + 1 < s.rank() ? s[d + 1].bits() : 0u));
   }
 
-  static constexpr int capacity = 176;  // 9 tensors of 8 dimensions, with labels
+  static constexpr int capacity = 336;  // 9 tensors of 8 dimensions, with labels and halos
   std::uint64_t words_[capacity];
   int size_ = 0;
   std::uint64_t digest_ = 0x1234'5678'9ABC'DEF1u;
@@ -114,6 +128,17 @@ class PlanKey {
 };
 
 namespace detail {
+inline void add_to(Digest& digest, const StoredWithin& stored) {
+  const auto add = [&](const Halo& halo) {
+    digest.add(static_cast<std::uint64_t>(halo.size()));
+    for (const HaloDim& d : halo) {
+      digest.add(static_cast<std::uint64_t>(d.low));
+      digest.add(static_cast<std::uint64_t>(d.high) << 8 | static_cast<std::uint64_t>(d.boundary));
+    }
+  };
+  for (const Halo& halo : stored.operands) add(halo);
+  add(stored.destination);
+}
 
 /// A key as an operation that is planned elsewhere: for operators that have no struct yet.
 struct PlanKeyTable {
@@ -144,17 +169,49 @@ inline TensorDescs descs_of(const OperandList& operands) {
   return descs;
 }
 
+/// How operands and the destination lie, where one of them lies within a halo.
+class StoredOperands {
+ public:
+  StoredOperands(const OperandList& operands, const TensorCore* into) {
+    bool any = into != nullptr && into->halo() != nullptr;
+    for (const TensorCore* operand : operands) any = any || operand->halo() != nullptr;
+    if (!any) return;
+    within_.emplace();
+    const auto of = [](const TensorCore& x) { return x.halo() != nullptr ? *x.halo() : Halo{}; };
+    for (const TensorCore* operand : operands) within_->operands.push_back(of(*operand));
+    if (into != nullptr) within_->destination = of(*into);
+  }
+  /// Returns it; null where all lie by themselves.
+  const StoredWithin* get() const { return within_.has_value() ? &*within_ : nullptr; }
+  /// Tells the planner, and the key by which the plan is kept.
+  void tell(PlanOptions& options, PlanKey& key) const {
+    if (!within_.has_value()) return;
+    key.add(*within_);
+    options.stored = &*within_;
+  }
+
+ private:
+  std::optional<StoredWithin> within_;
+};
+
 /// What tells one planned operator from another on one mesh, where it lies elsewhere: the operator,
-/// what its operands are, where its result goes and what the call accepts.
+/// what its operands are, where its result goes and what the call accepts; and how they lie, where
+/// not all lie by themselves.
 class PlanQuery {
  public:
-  PlanQuery(OperationView asked, const OperandList& of, Destination goes, const Contract& accepts)
-      : operation(asked), operands(of), destination(goes), contract(accepts.bits()) {
+  PlanQuery(OperationView asked, const OperandList& of, Destination goes, const Contract& accepts,
+            const StoredWithin* within = nullptr)
+      : operation(asked),
+        operands(of),
+        destination(goes),
+        contract(accepts.bits()),
+        stored(within) {
     Digest digest;
     digest.add(operation.digest());
     for (const TensorCore* operand : operands) add_to(digest, operand->desc());
     digest.add(static_cast<std::uint64_t>(destination));
     digest.add(contract);
+    if (stored != nullptr) add_to(digest, *stored);
     digest_ = digest.value();
   }
   std::uint64_t digest() const { return digest_; }
@@ -163,6 +220,7 @@ class PlanQuery {
   const OperandList& operands;
   Destination destination;
   std::uint64_t contract;
+  const StoredWithin* stored;
 
  private:
   std::uint64_t digest_;
@@ -175,12 +233,13 @@ struct PlannedCall {
         operands(descs_of(q.operands)),
         destination(q.destination),
         contract(q.contract),
+        stored(q.stored == nullptr ? nullptr : std::make_shared<const StoredWithin>(*q.stored)),
         digest_(q.digest()) {}
   std::uint64_t digest() const { return digest_; }
   bool operator==(const PlanQuery& q) const {
     if (digest_ != q.digest() || !(operation.view() == q.operation) ||
         operands.size() != q.operands.size() || destination != q.destination ||
-        contract != q.contract)
+        contract != q.contract || !same(stored.get(), q.stored))
       return false;
     for (int i = 0; i < operands.size(); ++i)
       if (!(operands[i] == q.operands[i]->desc())) return false;
@@ -188,15 +247,20 @@ struct PlannedCall {
   }
   bool operator==(const PlannedCall& other) const {
     return digest_ == other.digest_ && operation == other.operation && operands == other.operands &&
-           destination == other.destination && contract == other.contract;
+           destination == other.destination && contract == other.contract &&
+           same(stored.get(), other.stored.get());
   }
 
   Operation operation;
   TensorDescs operands;
   Destination destination;
   std::uint64_t contract;
+  std::shared_ptr<const StoredWithin> stored;
 
  private:
+  static bool same(const StoredWithin* a, const StoredWithin* b) {
+    return a == b || (a != nullptr && b != nullptr && *a == *b);
+  }
   std::uint64_t digest_;
 };
 }  // namespace detail

@@ -109,7 +109,8 @@ inline TensorCore carry_out(const Request& r, const Prepared& prepared, std::uin
 inline TensorCore run(const Request& r) {
   MeshCore& mesh = mesh_of(*r.operands[0], r.site);
   const Contract contract = contract_at(mesh, r.site);
-  const PlanQuery query(r.operation, r.operands, r.extras.destination, contract);
+  const StoredOperands stored(r.operands, r.extras.into);
+  const PlanQuery query(r.operation, r.operands, r.extras.destination, contract, stored.get());
   return on_process(mesh, r.site, [&] {
     require_one_mesh(r.operands, r.site);
     Comparison comparison(r.operands, query, r.site, r.extras.starts);
@@ -119,6 +120,7 @@ inline TensorCore run(const Request& r) {
       PlanOptions options = plan_options(mesh);
       options.destination = r.extras.destination;
       options.contract = contract;
+      options.stored = stored.get();
       try {
         const Plan plan = r.operation.plan(descs, {mesh.shape(), mesh.process(), options});
         require_contract(plan, contract, mesh, r.site);

@@ -64,10 +64,13 @@ inline void to_root(const TensorCore& x, int root, void* values, CallSite site) 
   key.add(x.desc());
   key.add(static_cast<std::uint64_t>(root));
   const OperandList operands{&x};
+  PlanOptions options = plan_options(*mesh);
+  const StoredOperands stored(operands, nullptr);
+  stored.tell(options, key);
   const PlanQuery query = query_of(key);
   Comparison comparison(operands, query, site);
   const Prepared& prepared = prepare(*mesh, key, [&] {
-    return plan_to_root(x.desc(), root, mesh->shape(), mesh->process(), plan_options(*mesh));
+    return plan_to_root(x.desc(), root, mesh->shape(), mesh->process(), options);
   });
   comparison.begin(prepared);
   const TensorCore destination(mesh, prepared.plan->result_desc(),

@@ -15,6 +15,7 @@
 #include <type_traits>
 #include <vector>
 
+#include <tessera/op/detail/copy_block.hpp>
 #include <tessera/op/gather.hpp>
 #include <tessera/plan/check_boxes.hpp>
 #include <tessera/plan/explain.hpp>
@@ -73,7 +74,7 @@ template <class T> std::string block_text(const TensorCore& x, Shown shown) {
   std::vector<std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>> values(
       static_cast<std::size_t>(count));
   tessera::fence();
-  copy_to_host(values.data(), x.data(), count * static_cast<Index>(sizeof(T)));
+  copy_to_host(values.data(), by_itself(x).data(), count * static_cast<Index>(sizeof(T)));
   const auto at = [&](Index i) { return static_cast<T>(values[static_cast<std::size_t>(i)]); };
   std::string text;
   if (shown == Shown::block) {

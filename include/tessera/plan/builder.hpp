@@ -8,12 +8,15 @@
 ///     const int slot = build.reshard(build.operand(desc, labels), sharding);
 ///     Plan p = build.finish(slot, sharding);
 ///
-/// Laws: peak_bytes is a replay of what the executor allocates, in the same order.
+/// Laws: peak_bytes is a replay of what the executor allocates, in the same order; before a kernel
+/// that takes no strides stands a copy of what lies within a halo, and behind one its
+/// destination's.
 #include <tessera/plan/deduce.hpp>
 #include <tessera/plan/join.hpp>
 #include <tessera/plan/numbers.hpp>
 #include <tessera/plan/process_classes.hpp>
 #include <tessera/plan/reshard.hpp>
+#include <tessera/plan/stored.hpp>
 
 namespace tessera {
 
@@ -27,6 +30,7 @@ struct PlanOptions {
   /// Only what the plan needs is asked: any that keeps the contract will do, and exchanges of
   /// regions have no numbers. So an answer takes few steps of a compiler.
   bool needs_alone = false;
+  const StoredWithin* stored = nullptr;  ///< how operands lie, where some do not lie by themselves
   constexpr bool operator==(const PlanOptions&) const = default;
 };
 
@@ -42,8 +46,11 @@ class PlanBuilder {
   }
 
   constexpr int operand(const TensorDesc& desc, const Term& labels) {
+    const int slot = add_slot(desc, labels, SlotRole::operand);
+    if (options_.stored != nullptr && plan_.operands < options_.stored->operands.size())
+      put_within(slot, options_.stored->operands[plan_.operands]);
     ++plan_.operands;
-    return add_slot(desc, labels, SlotRole::operand);
+    return slot;
   }
   constexpr int operand(const TensorDesc& desc, const Term& labels, const Placement& place) {
     ++plan_.operands;
@@ -52,6 +59,8 @@ class PlanBuilder {
   constexpr const TensorDesc& desc(int slot) const { return plan_.slots[slot].desc; }
   constexpr const Term& labels(int slot) const { return plan_.slots[slot].labels; }
   constexpr Plan& plan() { return plan_; }
+  /// Returns whether the elements of a slot's blocks do not follow one another.
+  constexpr bool has_gaps(int slot) const { return detail::has_gaps(plan_, plan_.slots[slot]); }
 
   /// Moves a slot to another sharding; returns the slot that holds it then.
   constexpr int reshard(int slot, const Sharding& to) {
@@ -71,6 +80,7 @@ class PlanBuilder {
   constexpr void join(FixedVector<int, max_operands>& slots,
                       const FixedVector<Move, max_operands>& moves) {
     Step joined;
+    for (int& slot : slots) slot = by_itself(slot);
     for (int k = 0; k < slots.size(); ++k) {
       const TensorDesc from = desc(slots[k]);
       add_move(slots[k], moves[k]);
@@ -179,10 +189,14 @@ class PlanBuilder {
   template <class Slots>
   constexpr int compute(StepKind kind, const Slots& inputs, const TensorDesc& result,
                         const Term& labels, int along = -1) {
+    FixedVector<std::int8_t, max_operands> in;
+    for (int slot : inputs)
+      in.push_back(static_cast<std::int8_t>(
+          detail::reads_gaps(plan_, kind, slot, labels) ? slot : by_itself(slot)));
     Step& step = plan_.steps.push_back({});
     step.kind = kind;
     step.along = static_cast<std::int8_t>(along);
-    for (int slot : inputs) step.in.push_back(static_cast<std::int8_t>(slot));
+    step.in = in;
     step.out = static_cast<std::int8_t>(add_slot(result, labels, SlotRole::temporary));
     detail::number_work(plan_, step, at_);
     const Coordinates origin(plan_.mesh.rank(), 0);
@@ -203,11 +217,11 @@ class PlanBuilder {
   }
 
   /// Returns the slot that can be a result: operators return new tensors, and only a reshard to S
-  /// from S does not.
+  /// from S does not. A new tensor lies by itself.
   constexpr int returned(int slot, const Sharding& out) {
     const bool alias = plan_.kind == OperatorKind::from_boxes || plan_.slots[slot].region >= 0 ||
                        (plan_.kind == OperatorKind::reshard && desc(slot).sharding == out &&
-                        plan_.destination == Destination::fresh);
+                        plan_.slots[slot].stored < 0 && plan_.destination == Destination::fresh);
     return plan_.slots[slot].role == SlotRole::operand && !alias ? copy(slot) : slot;
   }
 
@@ -215,6 +229,8 @@ class PlanBuilder {
   /// memory; returns the plan.
   constexpr const Plan& finish(int result, const Sharding& out) {
     result = returned(result, out);
+    if (options_.stored != nullptr && plan_.destination != Destination::fresh)
+      result = destined(result, options_.stored->destination);
     plan_.result = result;
     plan_.result_sharding = out;
     if (plan_.slots[result].role != SlotRole::operand) plan_.slots[result].role = SlotRole::result;
@@ -300,7 +316,7 @@ class PlanBuilder {
     step.fills = fills;
     step.adjoint = adjoint;
     for (int k = 0; k < slots.size(); ++k) {
-      step.in.push_back(static_cast<std::int8_t>(slots[k]));
+      step.in.push_back(static_cast<std::int8_t>(source_of(slots[k], plan_.regions[regions[k]])));
       if (k > 0) step.also.push_back(static_cast<std::int8_t>(targets[k]));
       if (k > 0) step.also_regions.push_back(regions[k]);
       step.group = step.group | moving_axes(plan_.regions[regions[k]], plan_.mesh);
@@ -331,6 +347,7 @@ class PlanBuilder {
     // What is added to is still to be read where the output goes.
     if (!may || !step.also.empty() || (out.given && plan_.destination == Destination::accumulated))
       return;
+    if (detail::has_gaps(plan_, out)) return;
     for (int slot : step.in) {
       Slot& in = plan_.slots[slot];
       const bool lies_alike = step.kind == StepKind::communicate ||
@@ -341,6 +358,8 @@ class PlanBuilder {
       if (in.role != SlotRole::temporary || in.last_use != i || !lies_alike) continue;
       step.takes = static_cast<std::int8_t>(slot);
       in.given = out.given;
+      in.stored = out.stored;
+      in.first = out.first;
       return;
     }
   }
@@ -352,7 +371,8 @@ class PlanBuilder {
     step.kind = StepKind::copy;
     step.region = static_cast<std::int8_t>(plan_.regions.size());
     step.fills = fills;
-    for (int slot : slots) step.in.push_back(static_cast<std::int8_t>(slot));
+    for (int k = 0; k < slots.size(); ++k)
+      step.in.push_back(static_cast<std::int8_t>(source_of(slots[k], regions[k])));
     for (const Region& region : regions) {
       plan_.regions.push_back(region);
       step.group = step.group | moving_axes(region, plan_.mesh);
@@ -397,8 +417,49 @@ class PlanBuilder {
     slot.region = region;
     slot.labels = labels;
     slot.role = role;
-    slot.bytes = detail::slot_bytes(plan_, slot, plan_.process, at_);
+    detail::number_slot(plan_, slot, plan_.process, at_);
     return plan_.slots.size() - 1;
+  }
+  constexpr void put_within(int slot, const Halo& halo) {
+    if (halo.empty()) return;
+    int number = plan_.halos.find(halo);
+    if (number < 0) {
+      number = plan_.halos.size();
+      plan_.halos.push_back(halo);
+    }
+    plan_.slots[slot].stored = static_cast<std::int8_t>(number);
+    detail::number_slot(plan_, plan_.slots[slot], plan_.process, at_);
+  }
+  /// Returns the slot that holds, by itself, what `slot` does: for a kernel that takes no strides.
+  constexpr int by_itself(int slot) {
+    if (!has_gaps(slot)) return slot;
+    for (int k = 0; k < within_.size(); ++k)
+      if (within_[k] == slot) return copies_[k];
+    within_.push_back(slot);
+    copies_.push_back(copy(slot));
+    return copies_.back();
+  }
+  /// Returns what a step takes `region` of: dimensions of the tensor can be taken where it lies,
+  /// groups of them not.
+  constexpr int source_of(int slot, const Region& region) {
+    const Extents& extents = desc(slot).extents;
+    bool same = region.size() == extents.size();
+    for (int d = 0; same && d < extents.size(); ++d) same = region[d].source_size() == extents[d];
+    return same ? slot : by_itself(slot);
+  }
+  /// Returns the slot that lies in the destination, within its halo: `result`, or a copy of it.
+  constexpr int destined(int result, const Halo& halo) {
+    if (halo.empty()) return result;
+    if (tessera::has_gaps(desc(result), halo, plan_.mesh)) {
+      bool fits = plan_.slots[result].role != SlotRole::operand;
+      for (const Step& step : plan_.steps) {
+        if (step.out == result && !detail::writes_gaps(plan_, step)) fits = false;
+        if (step.in.contains(static_cast<std::int8_t>(result))) fits = false;
+      }
+      if (!fits) result = copy(result);
+    }
+    put_within(result, halo);
+    return result;
   }
   constexpr int copy(int slot) {
     Step& step = add_step(StepKind::copy, slot);
@@ -417,7 +478,13 @@ class PlanBuilder {
     return saturating_mul(block_volume(desc.extents, desc.sharding, plan_.mesh, origin),
                           static_cast<Index>(size_of(desc.type)));
   }
-  constexpr int add_move(int slot, const Move& move) {
+  constexpr int add_move(int slot, Move move) {
+    if (has_gaps(slot)) {
+      const bool packs = move.near.empty() && (move.collective == Collective::all_to_all ||
+                                               move.collective == Collective::exchange);
+      if (move.kind != StepKind::slice && !packs) slot = by_itself(slot);
+      if (packs) move.direct_send = false;
+    }
     if (move.kind == StepKind::communicate) plan_.needs.accept(move.collective, move.group);
     const TensorDesc from = desc(slot);
     TensorDesc to = from;
@@ -445,6 +512,7 @@ class PlanBuilder {
   PlanOptions options_;
   Coordinates at_;
   Plan plan_;
+  FixedVector<int, max_operands> within_, copies_;  ///< slots with gaps, and their copies
 };
 
 /// Plans a change of sharding of one tensor.

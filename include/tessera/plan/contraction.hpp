@@ -11,8 +11,9 @@
 /// Blocks may lie in panels along one dimension, as collectives leave and want them: each panel is
 /// then a product of its own, and nothing is unpacked or packed.
 ///
-/// Laws: an operand is permuted only when its m (or n) or k dimensions are not one strided run
-/// each.
+/// Laws: an operand is permuted only when its m (or n) or k dimensions do not stand next to each
+/// other. Of a block with strides of its own, rows that are no strided run are products of their
+/// own; its k dimensions are one.
 #include <tessera/base/local_work.hpp>
 #include <tessera/plan/equation.hpp>
 
@@ -96,12 +97,13 @@ constexpr bool takes_panels(const Contraction& roles, const Term& given, const T
 }
 
 /// One block of a product: its labels, its local extents, and the dimension along which it lies in
-/// panels, if any.
+/// panels, if any; or its strides, if it does not lie by itself.
 struct ContractionBlock {
   Term labels;
   Extents extents;
   int panel_dim = -1;
   int panels = 1;
+  Extents strides{};
 };
 
 /// A product of blocks as GEMMs: `gemm` once for each of k_panels, adding up, the operands
@@ -133,8 +135,17 @@ struct StoredBlock {
       panels = block.panels;
       extents[block.panel_dim] /= block.panels;
     }
-    strides = row_major_strides(extents);
+    strides = block.strides.empty() ? row_major_strides(extents) : block.strides;
     panel_stride = volume(extents);
+  }
+  /// Returns how many of the labels of `group`, from the first on, are not one strided run with
+  /// those behind them.
+  constexpr int apart(const Term& group) const {
+    for (int i = group.size() - 1; i > 0; --i) {
+      const int inner = labels.find(group[i]), outer = labels.find(group[i - 1]);
+      if (strides[outer] != strides[inner] * extents[inner]) return i;
+    }
+    return 0;
   }
   /// Returns the distance that `count` panels of `width` along `label` make, where `label` has
   /// `all` such panels; 0 when this block does not have the label. This block's own panels may be
@@ -152,7 +163,7 @@ struct StoredBlock {
 /// Returns the work of the product of two blocks.
 constexpr ContractionWork contraction_work(const ContractionBlock& a, const ContractionBlock& b,
                                            const ContractionBlock& c) {
-  const Contraction roles = contraction(a.labels, b.labels, c.labels);
+  Contraction roles = contraction(a.labels, b.labels, c.labels);
   const detail::StoredBlock sa(a), sb(b), sc(c);
   const auto panels_of =
       [&](char label) {  // the fewest and the most that a block has along the label
@@ -180,6 +191,25 @@ constexpr ContractionWork contraction_work(const ContractionBlock& a, const Cont
     gemm.batch_a.push_back(sa.strides[sa.labels.find(label)]);
     gemm.batch_b.push_back(sb.strides[sb.labels.find(label)]);
     gemm.batch_c.push_back(sc.strides[sc.labels.find(label)]);
+  }
+  // Rows (or columns) that lie apart are products of their own.
+  for (const bool left : {true, false}) {
+    Term& group = left ? roles.m : roles.n;
+    const detail::StoredBlock& given = left ? sa : sb;
+    Term run;
+    const int first = static_cast<int>(max_of(given.apart(group), sc.apart(group)));
+    for (int i = 0; i < group.size(); ++i) {
+      if (i >= first) {
+        run.push_back(group[i]);
+        continue;
+      }
+      const int d = given.labels.find(group[i]);
+      gemm.batch.push_back(given.extents[d]);
+      gemm.batch_a.push_back(left ? given.strides[d] : 0);
+      gemm.batch_b.push_back(left ? 0 : given.strides[d]);
+      gemm.batch_c.push_back(sc.strides[sc.labels.find(group[i])]);
+    }
+    group = run;
   }
   Index m = detail::extent_of(a.labels, a.extents, roles.m);
   Index n = detail::extent_of(b.labels, b.extents, roles.n);

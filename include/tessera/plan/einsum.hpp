@@ -81,6 +81,7 @@ constexpr Plan plan_einsum(const Terms& terms, const TensorDesc& a, const Tensor
       choice = other;  // what the contract allows may be the moves of meshes without axes of size 1
   const Contraction roles = contraction(build.labels(left), build.labels(right), terms.result);
   detail::PanelChoice panels(build, roles);
+  panels.leave_out(build.has_gaps(left) || build.has_gaps(right));
   left = build.reshard(left, choice.a);
   panels.consider(left, build.last_step(), Collective::all_gather, build.labels(left), roles.a);
   right = build.reshard(right, choice.b);

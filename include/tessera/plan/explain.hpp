@@ -129,6 +129,15 @@ inline std::string slot_text(const Slot& slot, const AxisNames& names) {
   return (slot.labels.empty() ? "scalar" : to_text(slot.labels)) + " " + place_text(slot, names) +
          (slot.panel_dim >= 0 ? " in " + std::to_string(slot.panels) + " panels" : "");
 }
+/// Within what a slot lies: " stored with halo 1_1x0_2", or nothing.
+inline std::string stored_text(const Plan& plan, const Slot& slot) {
+  if (slot.stored < 0) return "";
+  std::string text;
+  for (const HaloDim& d : plan.halos[slot.stored])
+    text += (text.empty() ? " stored with halo " : "x") + std::to_string(d.low) + "_" +
+            std::to_string(d.high);
+  return text;
+}
 /// What a process owns of a slot, and what it has of it.
 struct OwnAndHas {
   Box own, has;
@@ -203,13 +212,15 @@ inline std::string explain(const Plan& plan, const AxisNames& names, const PlanS
   TextTable table;
   for (int i = 0; i < plan.operands; ++i)
     table.row({"operand " + std::to_string(i + 1), to_text(plan.slots[i].labels),
-               tensor_text(plan.slots[i], names) + halo_text(plan, plan.slots[i], own)});
+               tensor_text(plan.slots[i], names) + halo_text(plan, plan.slots[i], own) +
+                   stored_text(plan, plan.slots[i])});
   for (int i = 0; i < plan.steps.size(); ++i) {
     const Step& step = plan.steps[i];
     const StepSpread& number = numbers.steps[static_cast<std::size_t>(i)];
-    std::vector<std::string> cells{
-        step_name(step, names), "->",
-        slot_text(plan.slots[step.out], names) + halo_text(plan, step, own)};
+    std::vector<std::string> cells{step_name(step, names), "->",
+                                   slot_text(plan.slots[step.out], names) +
+                                       halo_text(plan, step, own) +
+                                       stored_text(plan, plan.slots[step.out])};
     if (step.kind == StepKind::communicate)
       cells.push_back(bytes_text(number.payload.most) + ", " + messages_text(number.messages.most) +
                       (step.level == Level::network

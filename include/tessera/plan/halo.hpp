@@ -27,16 +27,6 @@
 
 namespace tessera {
 
-/// How far blocks are extended along one dimension, and what lies outside the tensor there.
-struct HaloDim {
-  Index low = 0;
-  Index high = 0;
-  Boundary boundary = Boundary::none;
-  constexpr bool operator==(const HaloDim&) const = default;
-};
-/// One for each dimension of the tensor.
-using Halo = FixedVector<HaloDim, max_dims>;
-
 /// Which way the corners go.
 enum class Corners : std::uint8_t {
   cheaper,      ///< the one of the others that costs less

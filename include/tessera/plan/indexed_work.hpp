@@ -7,7 +7,7 @@
 ///     LocalIndexed work = detail::take_work(plan, step, at);
 ///
 /// Laws: what is described stays within the process's blocks, whatever the indices are.
-#include <tessera/plan/plan.hpp>
+#include <tessera/plan/stored.hpp>
 
 namespace tessera::detail {
 
@@ -51,8 +51,7 @@ constexpr void add_tuple(LocalIndexed& work, const IndexSlots& slots, char label
   for (int i = 0; i < slots.size(); ++i) {
     const Slot& slot = slots[i];
     const int d = slot.labels.find(label);
-    const Box held = block(slot.desc.extents, slot.desc.sharding, slots.plan.mesh, at);
-    work.indices[i].strides.push_back(d < 0 ? 0 : row_major_strides(held.extents())[d]);
+    work.indices[i].strides.push_back(d < 0 ? 0 : strides_of(slots.plan, slot, at)[d]);
   }
 }
 
@@ -61,7 +60,7 @@ constexpr LocalIndexed take_work(const Plan& plan, const Step& step, const Coord
   const Slot& out = plan.slots[step.out];
   const Box held = block_of_slot(plan, step.in[0], at);
   const Extents made = block_of_slot(plan, step.out, at).extents();
-  const Extents strides = row_major_strides(made), in_table = row_major_strides(held.extents());
+  const Extents strides = row_major_strides(made), in_table = strides_of(plan, table, at);
   const IndexSlots slots{plan, step, 1, step.in.size()};
   LocalIndexed work;
   work.out_of_range = step.out_of_range;
@@ -142,7 +141,7 @@ constexpr LocalOneHot one_hot_work(const Plan& plan, const Step& step, const Coo
   const Slot& indices = plan.slots[step.in[0]];
   const Slot& out = plan.slots[step.out];
   const Box made = block_of_slot(plan, step.out, at);
-  const Extents strides = row_major_strides(block_of_slot(plan, step.in[0], at).extents());
+  const Extents strides = strides_of(plan, indices, at);
   LocalOneHot work;
   work.extents = made.extents();
   for (int d = 0; d < made.rank(); ++d) {
@@ -160,7 +159,8 @@ constexpr LocalSlide slide_work(const Plan& plan, const Step& step, const Coordi
   const bool put = step.kind == StepKind::put;
   const int whole = put ? step.out : step.in[0], window = put ? step.in[1] : step.out;
   return {plan.slots[whole].desc.extents, plan.slots[window].desc.extents,
-          block_of_slot(plan, whole, at), block_of_slot(plan, window, at)};
+          block_of_slot(plan, whole, at), block_of_slot(plan, window, at),
+          strides_of(plan, plan.slots[whole], at)};
 }
 
 /// Returns the bytes of arena memory that a step of local work needs beside its slots.

@@ -11,6 +11,7 @@
 #include <tessera/plan/indexed_work.hpp>
 #include <tessera/plan/move_cost.hpp>
 #include <tessera/plan/region_work.hpp>
+#include <tessera/plan/stored.hpp>
 
 namespace tessera::detail {
 
@@ -23,6 +24,12 @@ constexpr Index slot_bytes(const Plan& plan, const Slot& slot, int process, cons
                              ? block_volume(desc.extents, desc.sharding, mesh, at)
                              : Holding(desc, slot.place, mesh).size(process);
   return saturating_mul(elements, static_cast<Index>(size_of(desc.type)));
+}
+
+/// Fills in what a slot is on the process.
+constexpr void number_slot(const Plan& plan, Slot& slot, int process, const Coordinates& at) {
+  slot.bytes = slot_bytes(plan, slot, process, at);
+  slot.first = first_of(plan, slot, at);
 }
 
 /// Returns the comparisons that order lines of n elements, of which the first `limit` are kept.

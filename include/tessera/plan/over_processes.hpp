@@ -23,7 +23,7 @@ namespace tessera {
 inline void move_to_process(Plan& plan, int process) {
   const Coordinates at = plan.mesh.coordinates(process);
   plan.process = process;
-  for (Slot& slot : plan.slots) slot.bytes = detail::slot_bytes(plan, slot, process, at);
+  for (Slot& slot : plan.slots) detail::number_slot(plan, slot, process, at);
   for (Step& step : plan.steps) {
     if (step.kind != StepKind::communicate) detail::number_work(plan, step, at);
     if (step.kind == StepKind::communicate || step.region >= 0)

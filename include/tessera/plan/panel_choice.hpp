@@ -19,12 +19,14 @@ class PanelChoice {
  public:
   constexpr PanelChoice(PlanBuilder& build, const Contraction& roles)
       : build_(build), roles_(roles) {}
+  /// What lies within a halo is multiplied row by row, and not with panels.
+  constexpr void leave_out(bool all) { none_ = all; }
 
   /// `slot` is an operand or the result of the product, `step` the communicate step that makes or
   /// takes it.
   constexpr void consider(int slot, int step, Collective wanted, const Term& given,
                           const Term& stored) {
-    if (step < 0) return;
+    if (step < 0 || none_) return;
     const Step& move = build_.plan().steps[step];
     if (move.kind != StepKind::communicate || move.collective != wanted || move.panel_dim < 0)
       return;
@@ -54,6 +56,7 @@ class PanelChoice {
   Contraction roles_;
   Term chosen_;
   FixedVector<int, max_dims> parts_;
+  bool none_ = false;
 };
 
 }  // namespace tessera::detail

@@ -51,6 +51,7 @@ inline int PlanBuilder::relocate(int slot, const Sharding& sharding, const Place
   desc.sharding = sharding;
   const MeshShape& mesh = plan_.mesh;
   const AxisSet group = mesh.axes() - mesh.unit_axes();
+  const bool gaps = detail::has_gaps(plan_, from);
   Step& step = add_step(StepKind::copy, slot);
   step.out = static_cast<std::int8_t>(add_slot(desc, from.labels, SlotRole::temporary, place));
   const Holding before(from.desc, from.place, mesh), after(desc, place, mesh);
@@ -68,7 +69,7 @@ inline int PlanBuilder::relocate(int slot, const Sharding& sharding, const Place
   const bool root_sends = from.place.kind == Placement::Kind::root;
   const bool root_receives = place.kind == Placement::Kind::root;
   step.direct_receive = root_sends;  // a slab, cut by a block, is a run of the block
-  step.direct_send = root_receives;
+  step.direct_send = root_receives && !gaps;
   if (root_sends) step.direct_send = detail::blocks_are_runs(desc.extents, sharding, mesh);
   if (root_receives)
     step.direct_receive = detail::blocks_are_runs(desc.extents, from.desc.sharding, mesh);

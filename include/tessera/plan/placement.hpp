@@ -53,6 +53,7 @@ class Holding {
   constexpr Holding(const TensorDesc& desc, const Placement& place, const MeshShape& mesh)
       : extents_(desc.extents), sharding_(desc.sharding), place_(place), mesh_(mesh) {}
 
+  constexpr const Extents& extents() const { return extents_; }
   /// Returns whether the process has anything of the tensor; box() is then what.
   constexpr bool holds(int process) const {
     return place_.kind != Placement::Kind::root || process == place_.root;

@@ -236,6 +236,10 @@ struct Slot {
   int last_use = -1;   ///< the step after which a temporary is released
   /// When set, a process holds not its block but what it needs of this region of the plan.
   std::int8_t region = -1;
+  /// When set, the block lies within this halo of the plan, in memory that is extended by it, from
+  /// its element `first` on (plan/stored.hpp).
+  std::int8_t stored = -1;
+  Index first = 0;
   constexpr bool operator==(const Slot&) const = default;
 };
 
@@ -304,6 +308,7 @@ struct Plan {
   FixedVector<Slot, max_slots> slots;     ///< the operands come first, in order
   FixedVector<Step, max_steps> steps;
   FixedVector<Region, max_operands> regions;  ///< what slots and steps refer to
+  FixedVector<Halo, max_operands + 1> halos;  ///< within which slots lie
   ConvolveWindows convolution;                ///< of a convolve step
   WindowList windows;                         ///< of a reduce-window or select-and-scatter step
   Destination destination = Destination::fresh;

@@ -15,33 +15,9 @@
 /// Laws: every coordinate of a region maps to at most one element; strands of disjoint intervals of
 /// the source are disjoint, and those of the whole source cover all that is not filled.
 #include <tessera/base/window.hpp>
-#include <tessera/spec/block.hpp>
+#include <tessera/spec/halo.hpp>
 
 namespace tessera {
-
-/// What lies outside a tensor.
-enum class Boundary : std::uint8_t {
-  none,       ///< nothing: what a window would read there is not there
-  constant,   ///< one value everywhere
-  periodic,   ///< the tensor again
-  reflected,  ///< the tensor mirrored about its outermost elements: b a | b c
-  symmetric   ///< the tensor mirrored behind its outermost elements: b a | a b
-};
-constexpr std::string_view name_of(Boundary boundary) {
-  switch (boundary) {
-    case Boundary::none:
-      return "none";
-    case Boundary::constant:
-      return "constant";
-    case Boundary::periodic:
-      return "periodic";
-    case Boundary::reflected:
-      return "reflected";
-    case Boundary::symmetric:
-      return "symmetric";
-  }
-  return "?";
-}
 
 /// One dimension of a region.
 struct RegionDim {

@@ -12,18 +12,24 @@
 
 #include <tessera/plan/region_transfer.hpp>
 #include <tessera/plan/step_work.hpp>
+#include <tessera/plan/stored.hpp>
 
 namespace tessera {
 namespace detail {
 
-/// Where the elements of a piece lie in the row-major block of one side: the source's (`owner`), or
-/// the region's.
+/// A block of memory: the box that it holds, and how that lies.
+struct BoxInMemory {
+  Box box;
+  Extents strides;
+};
+/// Where the elements of a piece lie in the block of one side: the source's (`owner`), or the
+/// region's.
 struct PieceLayout {
   Index offset = 0;
   Extents strides;
 };
-constexpr PieceLayout layout_of(const RegionPiece& piece, const Box& box, bool owner) {
-  const Extents strides = row_major_strides(box.extents());
+constexpr PieceLayout layout_of(const RegionPiece& piece, const BoxInMemory& block, bool owner) {
+  const auto& [box, strides] = block;
   PieceLayout layout;
   for (int d = 0; d < piece.size(); ++d) {
     layout.offset += ((owner ? piece[d].source : piece[d].at) - box[d].lo) * strides[d];
@@ -132,8 +138,14 @@ class RegionWork {
     return owner ? source_block(region_of(k), plan_.mesh, at)
                  : needed(region_of(k), plan_.mesh, at);
   }
+  constexpr BoxInMemory memory_of(int k, bool owner, const Coordinates& at) const {
+    const Slot& slot = plan_.slots[owner != step_.adjoint ? step_.in[k] : step_.output(k)];
+    const Box box = box_of(k, owner, at);
+    return {box,
+            has_gaps(plan_, slot) ? strides_of(plan_, slot, at) : row_major_strides(box.extents())};
+  }
   constexpr PieceLayout layout(int k, const RegionPiece& piece, bool owner) const {
-    return layout_of(piece, box_of(k, owner, at_), owner);
+    return layout_of(piece, memory_of(k, owner, at_), owner);
   }
   constexpr CallWork& of_input(int k) {
     return work_.joined.empty() ? work_ : work_.joined[static_cast<std::size_t>(k)];
@@ -141,7 +153,7 @@ class RegionWork {
   /// The copy of a piece from what the process at `from` holds to what this one makes.
   constexpr StridedCopy copy_from(int k, const RegionPiece& piece, const Coordinates& from) const {
     const bool adjoint = step_.adjoint;
-    const PieceLayout source = layout_of(piece, box_of(k, !adjoint, from), !adjoint),
+    const PieceLayout source = layout_of(piece, memory_of(k, !adjoint, from), !adjoint),
                       target = layout(k, piece, adjoint);
     return {counts_of(piece), source.offset, source.strides, target.offset, target.strides};
   }

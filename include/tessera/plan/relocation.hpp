@@ -58,18 +58,22 @@ struct Relocation {
     sort(out);
     sort(in);
     const Index unit = static_cast<Index>(size_of(type));
+    const Box mine = from.box(self);
+    const Extents strides = row_major_strides(extended_box(mine, from.extents(), within).extents());
     Index sent = 0, received = 0;
     std::map<Box, Index, ByStart> packed;  // parts of one box: equal, or apart
     for (const Part& part : out) {
       if (part.peer == self) {
-        work.local.push_back(box_copy(part.box, from.box(self), to.box(self)));
+        const Box place = to.box(self);
+        work.local.push_back(
+            box_copy(part.box, mine, strides, place, row_major_strides(place.extents())));
       } else if (direct_send) {
         work.call.send.push_back(
-            {part.peer, box_copy(part.box, from.box(self), part.box).from_offset, part.box.size()});
+            {part.peer, box_copy(part.box, mine, part.box).from_offset, part.box.size()});
       } else {
         const auto [place, fresh] = packed.try_emplace(part.box, sent);
         if (fresh) {
-          work.pack.push_back(pack_copy(part.box, from.box(self), sent));
+          work.pack.push_back(pack_copy(part.box, mine, strides, sent));
           sent += part.box.size();
         }
         work.call.send.push_back({part.peer, place->second, part.box.size()});
@@ -96,6 +100,7 @@ struct Relocation {
 
   int members = 1;
   MeshShape mesh;
+  Halo within;  ///< how blocks lie that leave; empty: by themselves
 
  private:
   struct Part {
@@ -132,7 +137,8 @@ inline Relocation relocation_of(const Plan& plan, const Step& step) {
           step.direct_send,
           step.direct_receive,
           plan.mesh.group_size(step.group),
-          plan.mesh};
+          plan.mesh,
+          from.stored < 0 ? Halo{} : plan.halos[from.stored]};
 }
 
 /// Fills in what such a step does on a process, in all its rounds.

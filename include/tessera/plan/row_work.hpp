@@ -8,7 +8,7 @@
 ///
 /// Laws: what is described stays within the process's blocks.
 #include <tessera/plan/deterministic.hpp>
-#include <tessera/plan/plan.hpp>
+#include <tessera/plan/stored.hpp>
 
 namespace tessera::detail {
 
@@ -20,7 +20,7 @@ inline LocalReduce reduce_work(const Slot& from, const Slot& to, const Plan& pla
                                const Coordinates& at) {
   LocalReduce work;
   const Extents extents = local_extents(from, plan, at);
-  const Extents strides = row_major_strides(extents);
+  const Extents strides = strides_of(plan, from, at);
   for (char label : to.labels) {  // one that `from` does not have is of extent 1
     const int d = from.labels.find(label);
     work.kept.push_back(d < 0 ? 1 : extents[d]);

@@ -105,28 +105,44 @@ inline Index largest_block(const TensorDesc& from, const Sharding& to, const Mes
                 block(from.extents, to, mesh, origin).size());
 }
 
-/// Returns the copy of `box` from the row-major block `source` to the row-major block `target`.
-constexpr StridedCopy box_copy(const Box& box, const Box& source, const Box& target) {
+/// Returns the copy of `box` from the block `source` to the block `target`, which lie with these
+/// strides.
+constexpr StridedCopy box_copy(const Box& box, const Box& source, const Extents& from_strides,
+                               const Box& target, const Extents& to_strides) {
   StridedCopy copy;
   copy.extents = box.extents();
-  copy.from_strides = row_major_strides(source.extents());
-  copy.to_strides = row_major_strides(target.extents());
+  copy.from_strides = from_strides;
+  copy.to_strides = to_strides;
   for (int d = 0; d < box.rank(); ++d) {
     copy.from_offset += (box[d].lo - source[d].lo) * copy.from_strides[d];
     copy.to_offset += (box[d].lo - target[d].lo) * copy.to_strides[d];
   }
   return copy;
 }
+/// The same of row-major blocks.
+constexpr StridedCopy box_copy(const Box& box, const Box& source, const Box& target) {
+  return box_copy(box, source, row_major_strides(source.extents()), target,
+                  row_major_strides(target.extents()));
+}
 /// Returns the copy of `box` out of a block into a buffer at `offset`, packed.
-constexpr StridedCopy pack_copy(const Box& box, const Box& source, Index offset) {
-  StridedCopy copy = box_copy(box, source, box);
+constexpr StridedCopy pack_copy(const Box& box, const Box& source, const Extents& strides,
+                                Index offset) {
+  StridedCopy copy = box_copy(box, source, strides, box, row_major_strides(box.extents()));
   copy.to_offset = offset;
   return copy;
 }
-constexpr StridedCopy unpack_copy(const Box& box, const Box& target, Index offset) {
-  StridedCopy copy = box_copy(box, box, target);
+constexpr StridedCopy unpack_copy(const Box& box, const Box& target, const Extents& strides,
+                                  Index offset) {
+  StridedCopy copy = box_copy(box, box, row_major_strides(box.extents()), target, strides);
   copy.from_offset = offset;
   return copy;
+}
+/// The same of row-major blocks.
+constexpr StridedCopy pack_copy(const Box& box, const Box& source, Index offset) {
+  return pack_copy(box, source, row_major_strides(source.extents()), offset);
+}
+constexpr StridedCopy unpack_copy(const Box& box, const Box& target, Index offset) {
+  return unpack_copy(box, target, row_major_strides(target.extents()), offset);
 }
 }  // namespace detail
 

@@ -11,14 +11,9 @@
 #include <vector>
 
 #include <tessera/plan/step_work.hpp>
+#include <tessera/plan/stored.hpp>
 
 namespace tessera::detail {
-
-/// Returns the box of a slot that the process at `at` holds, in global coordinates.
-constexpr Box held_box(const Plan& plan, const Slot& slot, const Coordinates& at) {
-  return slot.region >= 0 ? needed(plan.regions[slot.region], plan.mesh, at)
-                          : block(slot.desc.extents, slot.desc.sharding, plan.mesh, at);
-}
 
 /// Works out one convolve step.
 class ConvolveWork {
@@ -30,8 +25,10 @@ class ConvolveWork {
         result_(plan.slots[step.out]),
         parts_(parts_of(input_.labels, kernel_.labels, result_.labels)),
         k_(held_box(plan, kernel_, at)),
-        y_(held_box(plan, result_, at)) {
+        y_(held_box(plan, result_, at)),
+        k_strides_(strides_of(plan, kernel_, at)) {
     x_ = held_box(plan, input_, at);
+    x_strides_ = strides_of(plan, input_, at);
     made_ = y_;
     if (step.in.size() == 2) {
       add();
@@ -48,6 +45,7 @@ class ConvolveWork {
     for (int k = 2; k < step.in.size(); ++k) {
       region = &plan.regions[plan.slots[step.in[k]].region];
       x_ = needed(*region, plan.mesh, at);
+      x_strides_ = row_major_strides(x_.extents());
       from_ = k;
       for (int d : parts_.input_spatial) set(d, results((*region)[d], plan.mesh, at));
       add();
@@ -92,8 +90,7 @@ class ConvolveWork {
   }
   /// The convolution of some groups, of all of them the features `out` (within the group) and `in`.
   constexpr LocalConvolve part(Interval groups, Interval out, Interval in) const {
-    const Extents xs = row_major_strides(x_.extents()), ks = row_major_strides(k_.extents()),
-                  ys = row_major_strides(y_.extents());
+    const Extents &xs = x_strides_, &ks = k_strides_, ys = row_major_strides(y_.extents());
     const bool result_by_feature = shape_.result == GroupSide::feature;
     const Index batch_size =
         result_.desc.extents[parts_.result_batch] / (result_by_feature ? 1 : shape_.groups);
@@ -148,6 +145,7 @@ class ConvolveWork {
   const Slot& result_;
   ConvolveParts parts_;
   Box k_, y_;
+  Extents k_strides_, x_strides_;
   Box x_;     ///< what is held of the input for the part at hand,
   Box made_;  ///< and the results that are made of it
   int from_ = 0;
@@ -165,7 +163,7 @@ constexpr LocalReduceWindow reduce_window_work(const Plan& plan, const Step& ste
             y = held_box(plan, plan.slots[step.out], at);
   LocalReduceWindow work;
   work.input = x.extents();
-  work.input_strides = row_major_strides(work.input);
+  work.input_strides = strides_of(plan, plan.slots[step.in[0]], at);
   work.result = y.extents();
   for (int d = 0; d < y.rank(); ++d)
     work.windows.push_back(

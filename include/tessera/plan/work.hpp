@@ -35,6 +35,8 @@ class CommunicationWork {
         to_(plan.slots[step.out].desc.sharding),
         mine_(block(from_.extents, from_.sharding, mesh_, at_)),
         wanted_(block(from_.extents, to_, mesh_, at_)),
+        from_strides_(strides_of(plan, plan.slots[step.in[0]], at_)),
+        to_strides_(strides_of(plan, plan.slots[step.out], at_)),
         send_panels_(plan.slots[step.in[0]].panel_dim >= 0),
         receive_panels_(plan.slots[step.out].panel_dim >= 0) {
     Call& call = work_.call;
@@ -108,7 +110,7 @@ class CommunicationWork {
       return;
     }
     work_.call.send.push_back({peer, sent_, box.size()});
-    if (!box.empty()) work_.pack.push_back(pack_copy(box, mine_, sent_));
+    if (!box.empty()) work_.pack.push_back(pack_copy(box, mine_, from_strides_, sent_));
     sent_ += box.size();
   }
   void receive(int peer, const Box& box) {
@@ -119,7 +121,7 @@ class CommunicationWork {
       return;
     }
     work_.call.receive.push_back({peer, received_, box.size()});
-    if (!box.empty()) work_.unpack.push_back(unpack_copy(box, wanted_, received_));
+    if (!box.empty()) work_.unpack.push_back(unpack_copy(box, wanted_, to_strides_, received_));
     received_ += box.size();
   }
   void point_to_point() {
@@ -144,7 +146,7 @@ class CommunicationWork {
     sorted(in);
     for (const Part& part : out)
       if (part.peer == work_.call.own)
-        work_.local.push_back(box_copy(part.box, mine_, wanted_));
+        work_.local.push_back(box_copy(part.box, mine_, from_strides_, wanted_, to_strides_));
       else
         send(part.peer, part.box);
     for (const Part& part : in)
@@ -158,6 +160,8 @@ class CommunicationWork {
   Sharding to_;
   Box mine_;
   Box wanted_;
+  Extents from_strides_;
+  Extents to_strides_;
   bool send_panels_;
   bool receive_panels_;
   StepWork work_;
@@ -167,15 +171,16 @@ class CommunicationWork {
 
 inline ContractionBlock contraction_block(const Slot& slot, const Plan& plan,
                                           const Coordinates& at) {
-  return {slot.labels, local_extents(slot, plan, at), slot.panel_dim, slot.panels};
+  return {slot.labels, local_extents(slot, plan, at), slot.panel_dim, slot.panels,
+          has_gaps(plan, slot) ? strides_of(plan, slot, at) : Extents{}};
 }
 
 inline StridedCopy permute_work(const Slot& from, const Slot& to, const Plan& plan,
                                 const Coordinates& at) {
   StridedCopy copy;
   copy.extents = local_extents(to, plan, at);
-  copy.to_strides = row_major_strides(copy.extents);
-  const Extents strides = row_major_strides(local_extents(from, plan, at));
+  copy.to_strides = strides_of(plan, to, at);
+  const Extents strides = strides_of(plan, from, at);
   for (char label : to.labels) copy.from_strides.push_back(strides[from.labels.find(label)]);
   return copy;
 }
@@ -186,7 +191,7 @@ inline StridedCopy diagonal_work(const Slot& from, const Slot& to, const Plan& p
                                  const Coordinates& at) {
   const Box source = block(from.desc.extents, from.desc.sharding, plan.mesh, at);
   const Box target = block(to.desc.extents, to.desc.sharding, plan.mesh, at);
-  const Extents strides = row_major_strides(source.extents());
+  const Extents strides = strides_of(plan, from, at);
   StridedCopy copy;
   copy.to_strides = row_major_strides(target.extents());
   for (int t = 0; t < target.rank(); ++t) {
@@ -210,9 +215,10 @@ inline LocalMap map_work(const Plan& plan, const Step& step, const Coordinates& 
   const Slot& to = plan.slots[step.out];
   LocalMap work;
   work.extents = local_extents(to, plan, at);
+  if (has_gaps(plan, to)) work.result = strides_of(plan, to, at);
   for (int slot : step.in) {
     const Slot& from = plan.slots[slot];
-    const Extents own = row_major_strides(local_extents(from, plan, at));
+    const Extents own = strides_of(plan, from, at);
     Extents strides(work.extents.size(), 0);
     for (int d = 0; d < strides.size(); ++d)
       if (const int source = from.labels.find(to.labels[d]);
@@ -220,6 +226,9 @@ inline LocalMap map_work(const Plan& plan, const Step& step, const Coordinates& 
         strides[d] = own[source];
     work.strides.push_back(strides);
   }
+  work.flat = work.result.empty();
+  for (const Extents& strides : work.strides)
+    work.flat = work.flat && strides == row_major_strides(work.extents);
   return work;
 }
 }  // namespace detail
@@ -328,10 +337,15 @@ inline StepWork work_of(const Plan& plan, const Step& step, Index round = 0) {
                                : detail::StagedWork(plan, step).make();
     case StepKind::slice:
     case StepKind::copy: {
+      const auto strides = [&](const Slot& slot, const Box& box) {
+        return slot.stored < 0 ? row_major_strides(box.extents())
+                               : detail::strides_of(plan, slot, at);
+      };
+      const Box source = Holding(first.desc, first.place, plan.mesh).box(plan.process);
       const Box target = Holding(out.desc, out.place, plan.mesh).box(plan.process);
       if (!target.empty())
-        work.local.push_back(detail::box_copy(
-            target, Holding(first.desc, first.place, plan.mesh).box(plan.process), target));
+        work.local.push_back(
+            detail::box_copy(target, source, strides(first, source), target, strides(out, target)));
       break;
     }
     case StepKind::permute:

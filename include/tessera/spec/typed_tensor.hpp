@@ -56,8 +56,21 @@ template <class T, class M, class S> struct TensorFacts<ShardedTensor<T, M, S>> 
 };
 }  // namespace detail
 
-/// X is some ShardedTensor.
+/// X is some ShardedTensor, or one stored with its halo (op/halo_tensor.hpp).
 template <class X>
 concept TypedTensor = detail::IsShardedTensor<X>::value;
+
+template <TypedTensor A> class HaloTensor;
+
+namespace detail {
+template <class A> struct IsShardedTensor<HaloTensor<A>> : IsShardedTensor<A> {};
+template <class A> struct TensorFacts<HaloTensor<A>> : TensorFacts<A> {};
+
+template <class X> struct TensorOf { using type = X; };
+template <class A> struct TensorOf<HaloTensor<A>> { using type = A; };
+}  // namespace detail
+
+/// The ShardedTensor that X is, however it is stored.
+template <TypedTensor X> using TensorOf = typename detail::TensorOf<X>::type;
 
 }  // namespace tessera

@@ -17,6 +17,16 @@
 #include <tessera/tensor/tensor_core.hpp>
 
 namespace tessera {
+namespace detail {
+/// A tensor whose block lies within a halo is a halo tensor and no other.
+inline void require_by_itself(const TensorCore& core, Where where) {
+  if (core.halo() != nullptr)
+    throw UsageError(
+        "the block of a halo tensor lies within its halo and is asked for as one row of elements; "
+        "take view() or interior() of the halo tensor, or a copy of it by tensor()",
+        where);
+}
+}  // namespace detail
 
 /// T is an Element: half, bfloat16, float, double, complex, an integer or bool. Another type does
 /// not compile, and the message lists them.
@@ -47,6 +57,7 @@ template <class T, class M, class S> class ShardedTensor {
   ShardedTensor() = default;
   /// Wraps an erased tensor whose type and sharding are these.
   explicit ShardedTensor(TensorCore core) : core_(std::move(core)) {
+    detail::require_by_itself(core_, {});
     detail::use_tensor_of<value_type>();
   }
   /// A tensor does not become one of another spec, mesh or element type by itself: that would be
@@ -102,6 +113,7 @@ class DynamicTensor {
       throw UsageError("a tensor of " + std::string(name_of(core_.type())) + " is read as " +
                        std::string(name_of(dtype_of<T>)) + "; ask for data<" +
                        std::string(name_of(core_.type())) + ">()");
+    detail::require_by_itself(core_, {});
     return core_.data<T>();
   }
 
@@ -121,6 +133,7 @@ template <class Tensor> Tensor as(const DynamicTensor& tensor, Where where = Whe
                             " sharded " + to_string(Tensor::sharding(), names) +
                             "; reshard it first, or name its own type",
                         where);
+  detail::require_by_itself(tensor.core(), where);
   return Tensor(tensor.core());
 }
 

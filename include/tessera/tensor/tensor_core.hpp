@@ -7,15 +7,15 @@
 ///     TensorCore t = TensorCore::make(mesh, desc);     // contents unspecified
 ///     t.data<float>();   t.box();
 ///
-/// Laws: the block is contiguous, row-major; t.local_size() == t.box().size(); a dry tensor has no
-/// data.
+/// Laws: the block is contiguous, row-major, unless its storage says within which halo it lies;
+/// t.local_size() == t.box().size(); a dry tensor has no data.
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
 
 #include <tessera/comm/mesh_core.hpp>
-#include <tessera/spec/block.hpp>
+#include <tessera/spec/halo.hpp>
 #include <tessera/spec/sharding.hpp>
 #include <tessera/spec/verdict.hpp>
 #include <tessera/tensor/detail/block_pool.hpp>
@@ -45,6 +45,9 @@ class Storage {
   bool adopted() const { return adopted_; }
   /// Returns the block's number among all of its arena; 0 of adopted memory.
   std::uint64_t serial() const { return block_.serial; }
+  /// Returns the halo within which the block lies that is stored here; null: it lies by itself.
+  const Halo* halo() const { return halo_.get(); }
+  void set_halo(const Halo& halo) { halo_ = std::make_unique<const Halo>(halo); }
   /// Returns the bytes of arena memory that it takes up.
   Index charge() const { return adopted_ ? 0 : arena_charge(block_.bytes); }
 
@@ -73,6 +76,7 @@ class Storage {
   void* data_ = nullptr;
   std::uint64_t owner_ = 0;  ///< kept by the mesh
   bool adopted_ = false;
+  std::unique_ptr<const Halo> halo_;
   int users_ = 0;
   Where user_;
   std::uint64_t history_ = 0;
@@ -140,6 +144,9 @@ class TensorCore {
     return block(desc_.extents, desc_.sharding, mesh()->shape(), mesh_->coordinates());
   }
   Index local_size() const { return box().size(); }
+  /// Return the halo within which the block lies, null where it lies by itself; and the memory,
+  /// which begins with the halo.
+  const Halo* halo() const { return storage_ ? storage_->halo() : nullptr; }
   void* data() const { return storage_ ? storage_->data() : nullptr; }
   template <class T> T* data() const { return static_cast<T*>(data()); }
 

@@ -14,29 +14,35 @@ namespace tessera::detail {
 struct MapOperand {
   bool flat;  // contiguous, row-major
   Index stride[max_dims];
+
+  KOKKOS_FUNCTION Index offset(Index i, int rank, const Index* extent) const {
+    if (flat) return i;
+    Index at = 0;
+    for (int d = rank - 1; d > 0; --d) {
+      at += i % extent[d] * stride[d];
+      i /= extent[d];
+    }
+    return rank > 0 ? at + i * stride[0] : at;
+  }
 };
 
 template <int N> struct MapShape {
   int rank;
   Index size;
   Index extent[max_dims];
-  MapOperand operand[N];
-  bool flat;  // all operands are
+  MapOperand operand[N + 1];  // the last is the result
+  bool flat;                  // all are
 
-  KOKKOS_FUNCTION Index offset(Index i, int k) const {
-    if (operand[k].flat) return i;
-    Index at = 0;
-    for (int d = rank - 1; d > 0; --d) {
-      at += i % extent[d] * operand[k].stride[d];
-      i /= extent[d];
-    }
-    return rank > 0 ? at + i * operand[k].stride[0] : at;
-  }
+  KOKKOS_FUNCTION Index offset(Index i, int k) const { return operand[k].offset(i, rank, extent); }
 };
 
-/// Fills in the shape; not a template, so that it is compiled once.
+/// Fills in the shape, of `operand` the operands and the result; not a template, so that it is
+/// compiled once.
 inline void collapse_map(const LocalMap& work, int operands, int& rank, Index& size, Index* extent,
                          MapOperand* operand) {
+  const bool row_major = work.result.empty();  // which every dimension may be joined of
+  const int tensors = operands + (row_major ? 0 : 1);
+  const auto strides = [&](int k) { return (k < operands ? work.strides[k] : work.result).data(); };
   rank = 0;
   size = 1;
   for (int d = 0; d < work.extents.size(); ++d) {
@@ -44,15 +50,15 @@ inline void collapse_map(const LocalMap& work, int operands, int& rank, Index& s
     size *= max_of(0, next);
     if (next == 1) continue;
     bool join = rank > 0;
-    for (int k = 0; k < operands && join; ++k)
-      join = operand[k].stride[rank - 1] == work.strides[k][d] * next;
+    for (int k = 0; k < tensors && join; ++k)
+      join = operand[k].stride[rank - 1] == strides(k)[d] * next;
     if (join)
       extent[rank - 1] *= next;
     else
       extent[rank++] = next;
-    for (int k = 0; k < operands; ++k) operand[k].stride[rank - 1] = work.strides[k][d];
+    for (int k = 0; k < tensors; ++k) operand[k].stride[rank - 1] = strides(k)[d];
   }
-  for (int k = 0; k < operands; ++k) {
+  for (int k = 0; k < tensors; ++k) {
     operand[k].flat = true;
     Index expected = 1;
     for (int d = rank - 1; d >= 0; --d) {
@@ -60,18 +66,70 @@ inline void collapse_map(const LocalMap& work, int operands, int& rank, Index& s
       expected *= extent[d];
     }
   }
+  if (!row_major) return;
+  MapOperand& result = operand[operands];
+  result.flat = true;
+  for (Index d = rank - 1, next = 1; d >= 0; next *= extent[d--]) result.stride[d] = next;
 }
 
 template <int N> MapShape<N> map_shape(const LocalMap& work) {
   MapShape<N> shape;
+  if (work.flat) {
+    shape.rank = 1;
+    shape.size = shape.extent[0] = volume(work.extents);
+    shape.flat = true;
+    for (MapOperand& operand : shape.operand) operand.flat = true;
+    return shape;
+  }
   collapse_map(work, N, shape.rank, shape.size, shape.extent, shape.operand);
   shape.flat = true;
-  for (int k = 0; k < N; ++k) shape.flat = shape.flat && shape.operand[k].flat;
+  for (int k = 0; k <= N; ++k) shape.flat = shape.flat && shape.operand[k].flat;
   return shape;
 }
 
 /// Most elements of an operand that are gathered at a time.
 inline constexpr Index map_tile = 512;
+
+/// Steps through the rows of N tensors that lie differently: `offset` is where each has the next
+/// row, the first of them from at[last] on.
+template <int N> struct MapRows {
+  Index at[max_dims];
+  Index offset[N];
+
+  MapRows(int last, const Index* extent, const MapOperand* operand, Index begin) : offset{} {
+    for (int d = last; d >= 0; --d) {
+      at[d] = d > 0 ? begin % extent[d] : begin;
+      begin /= extent[d];
+      for (int k = 0; k < N; ++k) offset[k] += at[d] * operand[k].stride[d];
+    }
+  }
+  void next(int last, const Index* extent, const MapOperand* operand) {
+    if (at[last] != 0)
+      for (int k = 0; k < N; ++k) offset[k] -= at[last] * operand[k].stride[last];
+    at[last] = 0;
+    for (int d = last - 1; d >= 0; --d) {
+      const bool over = ++at[d] == extent[d];
+      const Index steps = over ? 1 - extent[d] : 1;
+      for (int k = 0; k < N; ++k) offset[k] += steps * operand[k].stride[d];
+      if (!over) return;
+      at[d] = 0;
+    }
+  }
+};
+/// Returns `count` elements of a row: where they lie, or gathered into `buffer`; `filled` as below.
+template <class T>
+const T* row_piece(const T* from, Index stride, Index count, T* buffer, const T*& filled) {
+  if (stride == 1) return from;
+  if (stride == 0) {
+    if (filled != from)
+      for (Index i = 0; i < map_tile; ++i) buffer[i] = *from;
+    filled = from;
+    return buffer;
+  }
+  filled = nullptr;
+  for (Index i = 0; i < count; ++i) buffer[i] = from[i * stride];
+  return buffer;
+}
 
 /// Returns `count` consecutive elements (in the result's order, from `begin`) of an operand: in
 /// place where they lie side by side, else gathered into `buffer`. `filled` remembers what a

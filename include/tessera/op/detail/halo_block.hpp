@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include <tessera/op/detail/copy_block.hpp>
 #include <tessera/op/detail/halo_link.hpp>
 #include <tessera/op/operators.hpp>
 #include <tessera/plan/halo.hpp>
@@ -20,14 +21,16 @@
 namespace tessera::detail {
 
 /// A process's extended block of a tensor. `core` has the tensor's description and the extended
-/// block's memory.
+/// block's memory, which says within which halo the tensor's block lies.
 struct HaloBlock {
   HaloBlock(TensorCore extended, const Halo& widths)
       : core(std::move(extended)),
         halo(widths),
         own(core.box()),
         box(needed(halo_region(core.extents(), core.sharding(), halo), core.mesh()->shape(),
-                   core.mesh()->coordinates())) {}
+                   core.mesh()->coordinates())) {
+    if (core.storage() != nullptr) core.storage()->set_halo(halo);
+  }
   TensorCore core;
   Halo halo;
   Box own;                                       ///< what the process owns
@@ -168,16 +171,6 @@ inline void exchange(HaloBlock& block, bool adjoint, CallSite site) {
   const ToolRegion region([&] { return "tessera::" + std::string(site.label); }, !block.core.dry());
   start_exchange(block, adjoint, site);
   finish_exchange(block, adjoint, site);
-}
-
-/// Copies what the process owns between an extended block and a block.
-inline void copy_interior(const HaloBlock& block, const TensorCore& x, bool out) {
-  if (x.dry() || block.own.empty()) return;
-  const StridedCopy copy =
-      out ? box_copy(block.own, block.box, block.own) : box_copy(block.own, block.own, block.box);
-  tessera::copy(x.type(), out ? block.core.data() : x.data(), out ? x.data() : block.core.data(),
-                &copy, 1);
-  tessera::fence();
 }
 
 /// Returns an extended block of unspecified contents.

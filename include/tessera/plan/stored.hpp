@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// How a slot of a plan lies in memory on a process: its block by itself, or within a halo, in a
+/// larger allocation. Steps whose kernels take strides read and write it there; before and after
+/// the others stands a copy, which PlanBuilder puts into the plan.
+///
+///     const Extents strides = detail::strides_of(plan, plan.slots[0], at);    // of the process's block
+///
+/// Laws: a slot's memory begins slot.first elements before its block does; the strides of a block
+/// that is not within a halo are those of its extents.
+#include <tessera/plan/plan.hpp>
+
+namespace tessera {
+
+/// How the operands of an operator lie, in order, and the destination that it writes: each within a
+/// halo, or (an empty one) by itself.
+struct StoredWithin {
+  FixedVector<Halo, max_operands> operands;
+  Halo destination;
+  constexpr bool operator==(const StoredWithin&) const = default;
+};
+
+namespace detail {
+/// Returns the box of a slot that the process at `at` holds, in global coordinates: of one within a
+/// halo, its block.
+constexpr Box held_box(const Plan& plan, const Slot& slot, const Coordinates& at) {
+  return slot.region >= 0 ? needed(plan.regions[slot.region], plan.mesh, at)
+                          : block(slot.desc.extents, slot.desc.sharding, plan.mesh, at);
+}
+/// Returns the box that the memory of a slot covers.
+constexpr Box stored_box(const Plan& plan, const Slot& slot, const Coordinates& at) {
+  const Box held = held_box(plan, slot, at);
+  return slot.stored < 0 ? held : extended_box(held, slot.desc.extents, plan.halos[slot.stored]);
+}
+/// Returns the strides of what held_box() says, in elements.
+constexpr Extents strides_of(const Plan& plan, const Slot& slot, const Coordinates& at) {
+  return row_major_strides(stored_box(plan, slot, at).extents());
+}
+/// Returns the elements of a slot's memory before its block.
+constexpr Index first_of(const Plan& plan, const Slot& slot, const Coordinates& at) {
+  if (slot.stored < 0) return 0;
+  const Box held = held_box(plan, slot, at), box = stored_box(plan, slot, at);
+  if (held.empty()) return 0;
+  const Extents strides = row_major_strides(box.extents());
+  Index first = 0;
+  for (int d = 0; d < held.rank(); ++d) first += (held[d].lo - box[d].lo) * strides[d];
+  return first;
+}
+/// Returns whether dimension d of a slot's block lies in rows that are longer than the block is, on
+/// some process.
+constexpr bool widened(const Plan& plan, const Slot& slot, int d) {
+  return slot.stored >= 0 && tessera::widened(slot.desc, plan.halos[slot.stored], d, plan.mesh);
+}
+/// Returns whether the elements of a slot's block do not follow one another, on some process.
+constexpr bool has_gaps(const Plan& plan, const Slot& slot) {
+  return slot.stored >= 0 && tessera::has_gaps(slot.desc, plan.halos[slot.stored], plan.mesh);
+}
+
+/// Returns whether a kernel takes strides for what it reads of `slot`, to make a tensor of
+/// dimensions `made`.
+constexpr bool reads_gaps(const Plan& plan, StepKind kind, int slot, const Term& made) {
+  switch (kind) {
+    case StepKind::map:
+    case StepKind::reduce:
+    case StepKind::find:
+    case StepKind::exponent:
+    case StepKind::bins:
+    case StepKind::convolve:
+    case StepKind::reduce_window:
+    case StepKind::take:
+    case StepKind::one_hot:
+    case StepKind::slide:
+      return true;
+    case StepKind::contract: {  // what is summed over is one row of each operand
+      bool behind = false;
+      for (int d = 0; d < plan.slots[slot].labels.size(); ++d) {
+        const bool summed = !made.contains(plan.slots[slot].labels[d]);
+        if (summed && behind && widened(plan, plan.slots[slot], d)) return false;
+        behind = summed;
+      }
+      return true;
+    }
+    default:
+      return false;
+  }
+}
+/// Returns whether a step takes strides for what it makes.
+constexpr bool writes_gaps(const Plan& plan, const Step& step) {
+  switch (step.kind) {
+    case StepKind::map:
+    case StepKind::permute:
+      return true;
+    case StepKind::contract:
+      for (const int slot :
+           {static_cast<int>(step.in[0]), static_cast<int>(step.in[1]), static_cast<int>(step.out)})
+        if (plan.slots[slot].panel_dim >= 0) return false;
+      return true;
+    case StepKind::copy:
+    case StepKind::slice:
+      return step.region < 0 && plan.slots[step.out].place.sharded();
+    case StepKind::communicate:
+      return step.region < 0 && step.also.empty() && !step.merges && step.near.empty() &&
+             !step.direct_receive && step.takes < 0 && plan.slots[step.in[0]].place.sharded() &&
+             (step.collective == Collective::all_gather ||
+              step.collective == Collective::all_to_all || step.collective == Collective::exchange);
+    default:
+      return false;
+  }
+}
+}  // namespace detail
+
+}  // namespace tessera
