@@ -23,7 +23,14 @@ bool has(const std::string& text, std::string_view part) { return text.find(part
 
 TEST_CASE(
     "every rule has a sentence of its own, with a way out, and no place is left without its fact") {
-  const Verdict all{.operand = 1, .label = 'k', .axis = 2, .left = 701, .right = 702, .dim = 703};
+  const Verdict all{.operand = 1,
+                    .label = 'k',
+                    .axis = 2,
+                    .left = 701,
+                    .right = 702,
+                    .dim = 703,
+                    .type = DType::c64,
+                    .other = DType::i8};
   const FactNames names{.operands = 2, .axis = "data", .first = "FIRST", .second = "SECOND"};
   std::set<std::string_view> sentences;
   for (int r = 1; r < static_cast<int>(std::size(detail::rule_rows)); ++r) {
@@ -39,7 +46,8 @@ TEST_CASE(
     CHECK(text.find_first_of("{}") == text.npos);
     for (const auto& [place, fact] :
          {std::pair{"{left}", "701"}, std::pair{"{right}", "702"}, std::pair{"{dim}", "703"},
-          std::pair{"{letter}", "k"}, std::pair{"{first}", "FIRST"},
+          std::pair{"{letter}", "k"}, std::pair{"{type}", "complex<float>"},
+          std::pair{"{other}", "int8"}, std::pair{"{first}", "FIRST"},
           std::pair{"{second}", "SECOND"}})
       if (has(places, place)) CHECK(has(text, fact));
     if (!has(std::string(said), "{")) {

@@ -18,7 +18,7 @@
 // CASE one_hot_along: it is to run along a letter that its operand does not have
 // CASE iota_of_truth: truth values do not count
 // CASE window_along: it is to run along a letter that its operand does not have
-// CASE window_element: the tensor and its update have different element types
+// CASE window_element: the tensor and its updates have different element types
 // CASE window_unfinished: an unfinished partial value is used as a value
 // CASE other_mesh: the operands live on different Mesh types
 #include <tessera/tessera.hpp>

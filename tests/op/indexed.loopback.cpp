@@ -481,7 +481,7 @@ TEST_CASE("what is refused at run time, with its numbers") {
         [&] {
           (void)tessera::scatter<Sum>("vm,b,bm->vm", tensor({3, 4}), indices({2}), indices({2, 4}));
         },
-        "have one element type");
+        "the tensor and its updates have different element types");
     says(
         [&] {
           (void)tessera::scatter<Any>("vm,b,bm->vm", tensor({3, 4}), indices({2}), tensor({2, 4}));

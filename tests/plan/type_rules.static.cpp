@@ -61,6 +61,17 @@ static_assert(check_reduce_type(Reduction::min, false, DType::c64).rule ==
 static_assert(check_reduce_type(Reduction::any, false, DType::i8).rule ==
               Rule::any_and_all_of_truths);
 static_assert(check_reduce_type(Reduction::sum, true, DType::u8).rule == Rule::means_of_floats);
+static_assert(check_arg_type(DType::boolean).rule == Rule::searches_of_ordered &&
+              check_arg_type(DType::u8).ok());
+static_assert(check_index_type(DType::i16, 2) ==
+                  Verdict{.rule = Rule::indices_of_integers, .operand = 2, .type = DType::i16} &&
+              check_index_type(DType::i64, 2).ok());
+static_assert(check_one_type(Rule::factor_types_alike, DType::f32, DType::f64, 1) ==
+              Verdict{.rule = Rule::factor_types_alike,
+                      .operand = 1,
+                      .type = DType::f32,
+                      .other = DType::f64});
+static_assert(check_one_type(Rule::joined_types_alike, DType::i8, DType::i8, 1).ok());
 
 /// Operators x partial kinds: x is open over axis 0 by `kind`; which operators take it, and leave
 /// it open?

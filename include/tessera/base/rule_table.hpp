@@ -113,6 +113,19 @@ TESSERA_RULE(sums_as_own_or_64_bits, usage, "",
              "sums and products have the tensor's own element type, or of integers and truth "
              "values int64 or uint64; name one of these in As<...>, or cast the result")
 
+TESSERA_RULE(searches_of_ordered, usage, "",
+             "complex numbers and truth values have no largest and no least; take real numbers or "
+             "integers, as map makes them")
+TESSERA_RULE(indices_of_integers, usage, "{type}",
+             "the indices are of another element type; indices are int32 or int64; convert them "
+             "with cast first")
+TESSERA_RULE(factor_types_alike, shape, "{type} and {other}",
+             "the operands have different element types; a product takes one; cast one of them")
+TESSERA_RULE(update_types_alike, shape, "{type} and {other}",
+             "the tensor and its updates have different element types; cast one of them")
+TESSERA_RULE(joined_types_alike, shape, "{type} and {other}",
+             "tensors that are put together have different element types; cast one of them")
+
 // ---- dimensions that are moved: plan/shape_verdict.hpp
 
 TESSERA_RULE(entry_each, shape, "{left} against {right}",
@@ -200,7 +213,7 @@ TESSERA_RULE(boxes_cover, shape, "",
 
 // ---- functions on elements: op/function_check.hpp
 
-TESSERA_RULE(types_alike, usage, "",
+TESSERA_RULE(function_types_alike, usage, "",
              "the operands have different element types; elementwise functions do not convert; "
              "cast one of them, as in cast<double>(x)")
 TESSERA_RULE(condition_of_truths, usage, "",
@@ -234,8 +247,6 @@ TESSERA_RULE(function_makes_element, usage, "",
 TESSERA_RULE(reshardable, sharding, "",
              "finished values do not become partial, nor one partial kind another; drop Unreduced "
              "from the target")
-TESSERA_RULE(factor_types_alike, shape, "{first} and {second}",
-             "the operands have different element types; a product takes one; cast one of them")
 TESSERA_RULE(limbs_suffice, shape, "{left} elements",
              "a row is too long for a deterministic sum, which takes 2^48; sum over some of the "
              "dimensions first")

@@ -29,8 +29,9 @@ struct Verdict {
   int axis = -1;   ///< the mesh axis
   Index left = 0;  ///< the two facts that disagree, where they are numbers
   Index right = 0;
-  int dim = -1;             ///< the dimension
-  DType type = DType::f16;  ///< the element type, where a rule of elements is broken
+  int dim = -1;              ///< the dimension
+  DType type = DType::f16;   ///< the element type, where a rule of elements is broken
+  DType other = DType::f16;  ///< and another that disagrees
   constexpr bool ok() const { return rule == Rule::ok; }
   constexpr bool operator==(const Verdict&) const = default;
 };
@@ -50,6 +51,8 @@ inline std::string with_facts(std::string_view text, const Verdict& v, const Fac
     if (place == "right") return std::to_string(v.right);
     if (place == "letter") return std::string(1, v.label);
     if (place == "dim") return std::to_string(v.dim);
+    if (place == "type") return std::string(name_of(v.type));
+    if (place == "other") return std::string(name_of(v.other));
     return place == "first" ? names.first : names.second;
   };
   std::string filled;

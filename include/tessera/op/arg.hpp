@@ -16,13 +16,8 @@ namespace tessera {
 namespace detail {
 template <class Kind, Equation E, class Out, class A> struct ArgCall {
   using mesh = typename A::mesh_type;
-  static consteval bool said() {
-    static_assert(OrderedElement<typename A::value_type>,
-                  "[tessera] complex numbers and truth values have no largest and no least; take "
-                  "real numbers or integers, as map makes them");
-    return true;
-  }
-  static_assert(said());
+  static_assert(demand_elements<check_arg_type(dtype_of<typename A::value_type>).rule,
+                                typename A::value_type>());
   static_assert(demand_out<mesh, Out>());
   static constexpr Terms terms = parse(E.view());
   static constexpr Shardings operands{A::sharding()};

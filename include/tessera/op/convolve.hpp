@@ -52,12 +52,7 @@ inline TensorCore convolve(const Terms& terms, const ConvolveWindows& shape, boo
     require(check_convolve(terms, {x.sharding(), k.sharding()}, out), terms, mesh, site);
     require_elements(check_product_type(x.type()), site);
     require_sharding(out, mesh, site);
-    if (x.type() != k.type())
-      throw ShapeError(std::string(site.label) + ": the input is " +
-                           std::string(name_of(x.type())) + " and the kernel " +
-                           std::string(name_of(k.type())) +
-                           "; a convolution takes one element type; cast one of them",
-                       site.where);
+    require(check_one_type(Rule::factor_types_alike, x.type(), k.type(), 1), 2, site);
     return plan_convolve(terms, shape, x.desc(), k.desc(), out, mesh.shape(), mesh.process(),
                          options);
   });

@@ -45,13 +45,7 @@ template <Equation Labels, Equation Along, class Out, class A> struct DynamicSli
 
 template <Equation Labels, Equation Along, class Out, class A, class U> struct DynamicUpdateCall {
   using mesh = typename CommonMesh<A, U>::type;
-  static consteval bool said() {
-    static_assert(std::is_same_v<typename A::value_type, typename U::value_type>,
-                  "[tessera] the tensor and its update have different element types; cast one of "
-                  "them");
-    return true;
-  }
-  static_assert(said());
+  static_assert(demand_one_type<Rule::update_types_alike, A, U>());
   static_assert(demand_out<mesh, Out>());
   static constexpr Terms terms = same_terms(Labels.view());
   static constexpr Terms along = same_terms(Along.view());

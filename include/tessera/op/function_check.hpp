@@ -51,7 +51,7 @@ template <class F, class Arguments, class First, class... Rest> consteval Rule w
       (Arguments::template callable<F, First, typename Always<First, Rest>::type...> ||
        Arguments::template callable<F, bool, First, typename Always<First, Rest>::type...> ||
        of_float || of_int))
-    return Rule::types_alike;
+    return Rule::function_types_alike;
   if (of_int && of_float)
     return std::is_same_v<First, bool> ? Rule::function_of_numbers : Rule::function_of_ordered;
   if (of_float) return Rule::function_of_reals;

@@ -14,21 +14,7 @@ namespace tessera::detail {
 /// Throws unless operands first to last - 1 are of int32 or int64.
 inline void require_index_types(const OperandList& operands, int first, int last, CallSite site) {
   for (int t = first; t < last; ++t)
-    if (const DType type = operands[t]->type(); type != DType::i32 && type != DType::i64)
-      throw UsageError(std::string(site.label) + ": operand " + std::to_string(t + 1) +
-                           " holds indices and is of " + std::string(name_of(type)) +
-                           "; indices are int32 or int64; convert them with cast first",
-                       site.where);
-}
-inline void require_same_type(const TensorCore& a, const TensorCore& b, const char* what,
-                              CallSite site) {
-  if (a.type() != b.type())
-    throw ShapeError(std::string(site.label) + ": the tensor is of " +
-                         std::string(name_of(a.type())) + " and " + what + " of " +
-                         std::string(name_of(b.type())) +
-                         "; they have one element type; cast one "
-                         "of them",
-                     site.where);
+    require(check_index_type(operands[t]->type(), t), operands.size(), site);
 }
 /// Throws where a result has elements and a clamped index has nowhere to go.
 inline void require_somewhere(const Extents& extents, const Term& labels, const Term& indexed,
@@ -89,7 +75,10 @@ inline TensorCore scatter(const Terms& terms, Reduction reduction, const Operand
     require_extents(terms, descs, false, mesh, site);
     const int first = has_operand(terms) ? 1 : 0;
     require_index_types(operands, first, operands.size() - 1, site);
-    if (first == 1) require_same_type(*operands[0], updates, "its updates", site);
+    if (first == 1)
+      require(check_one_type(Rule::update_types_alike, operands[0]->type(), updates.type(),
+                             operands.size() - 1),
+              operands.size(), site);
     if (reduction != Reduction::none)
       require_elements(check_reduce_type(reduction, false, updates.type()), site);
     require_sharding(out, updates.type(), mesh, site);
@@ -208,7 +197,7 @@ inline TensorCore dynamic_update_slice(const Terms& terms, const Terms& along, c
   return run_operator(key, operands, site, extras, [&](const PlanOptions& options) {
     require(check_dynamic_update(terms, along, {x.sharding(), update.sharding()}, out), terms, mesh,
             site);
-    require_same_type(x, update, "its update", site);
+    require(check_one_type(Rule::update_types_alike, x.type(), update.type(), 1), 2, site);
     require_sharding(out, x.type(), mesh, site);
     Extents size;
     for (char letter : along.result) size.push_back(update.extents()[terms.result.find(letter)]);

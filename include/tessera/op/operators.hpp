@@ -46,6 +46,13 @@ inline void require_extents(const Terms& terms, const TensorDescs& operands, boo
              [&] { throw ShapeError(said ? facts : std::string(site.label) + ": " + facts); });
 }
 
+inline void require(const Verdict& verdict, int operands, CallSite site) {
+  if (!verdict.ok())
+    throw_broken(verdict.rule,
+                 std::string(site.label) + ": " + explain(verdict, {.operands = operands}),
+                 site.where);
+}
+
 inline void require_elements(const Verdict& verdict, CallSite site) {
   if (!verdict.ok())
     throw_broken(verdict.rule,

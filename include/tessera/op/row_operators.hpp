@@ -14,16 +14,6 @@
 
 namespace tessera::detail {
 
-/// Throws unless elements of x have the reduction.
-inline void require_defined(Reduction reduction, const TensorCore& x, CallSite site) {
-  if (defined(reduction, x.type())) return;
-  throw UsageError(std::string(site.label) + ": elements of " + std::string(name_of(x.type())) +
-                       " have no " + std::string(name_of(reduction)) +
-                       "; numbers have sum and product, ordered ones max and min, bool any and "
-                       "all; convert them with map first",
-                   site.where);
-}
-
 inline TensorCore arg(const Terms& terms, Reduction reduction, const TensorCore& x,
                       const Sharding& out, CallSite site) {
   MeshCore& mesh = mesh_of(x, site);
@@ -34,7 +24,7 @@ inline TensorCore arg(const Terms& terms, Reduction reduction, const TensorCore&
   return run_operator(key, {&x}, site, {}, [&](const PlanOptions& options) {
     require(check_arg(terms, {x.sharding()}, out), terms, mesh, site);
     require_sharding(out, mesh, site);
-    require_defined(reduction, x, site);
+    require_elements(check_arg_type(x.type()), site);
     Index results = 1;
     for (int d = 0; d < x.rank(); ++d)
       if (terms.result.contains(terms.operands[0][d])) results *= x.extents()[d];

@@ -80,12 +80,6 @@ typename ScatterCall<Kind, E, Out, Updates, A...>::result run_scatter(const Exte
       scatter(Typed::terms, Kind::reduction, OperandList{&operands.core()...}, indexed,
               out_of_range, Typed::value, {E.view(), where, bound<Typed, Bound>()}, extras));
 }
-template <class A, class U> consteval bool demand_one_type() {
-  static_assert(std::is_same_v<typename A::value_type, typename U::value_type>,
-                "[tessera] the tensor and its updates have different element types; cast one of "
-                "them");
-  return true;
-}
 template <class Kind>
 DynamicTensor scatter_dynamic(std::string_view equation, const OperandList& operands,
                               const Extents& indexed, const Sharding* out, OutOfRange out_of_range,
@@ -113,7 +107,8 @@ template <class Kind, Equation E, class Out = Deduced, class Bound = NoContract,
           TypedTensor I, TypedTensor U>
 auto scatter(const A& x, const I& indices, const U& updates,
              OutOfRange out_of_range = OutOfRange::drop, Where where = Where::here()) {
-  static_assert(detail::demand_indices<I>() && detail::demand_one_type<A, U>());
+  static_assert(detail::demand_indices<I>() &&
+                detail::demand_one_type<Rule::update_types_alike, A, U>());
   return detail::run_scatter<Kind, E, Out, Bound, U>({}, out_of_range, where, {}, x, indices,
                                                      updates);
 }
@@ -122,7 +117,8 @@ template <class Kind, Equation E, class Out = Deduced, class Bound = NoContract,
           TypedTensor I, TypedTensor J, TypedTensor U>
 auto scatter(const A& x, const I& first, const J& second, const U& updates,
              OutOfRange out_of_range = OutOfRange::drop, Where where = Where::here()) {
-  static_assert(detail::demand_indices<I, J>() && detail::demand_one_type<A, U>());
+  static_assert(detail::demand_indices<I, J>() &&
+                detail::demand_one_type<Rule::update_types_alike, A, U>());
   return detail::run_scatter<Kind, E, Out, Bound, U>({}, out_of_range, where, {}, x, first, second,
                                                      updates);
 }
@@ -152,7 +148,8 @@ template <class Kind, Equation E, class Bound = NoContract, TypedTensor A, Typed
           TypedTensor U>
 void scatter_into(A& x, const I& indices, const U& updates,
                   OutOfRange out_of_range = OutOfRange::drop, Where where = Where::here()) {
-  static_assert(detail::demand_indices<I>() && detail::demand_one_type<A, U>());
+  static_assert(detail::demand_indices<I>() &&
+                detail::demand_one_type<Rule::update_types_alike, A, U>());
   detail::Extras extras;
   extras.into = &x.core();
   extras.destination = Destination::accumulated;

@@ -17,12 +17,6 @@
 
 namespace tessera::detail {
 
-inline void require(const Verdict& verdict, int operands, CallSite site) {
-  if (!verdict.ok())
-    throw_broken(verdict.rule,
-                 std::string(site.label) + ": " + explain(verdict, {.operands = operands}),
-                 site.where);
-}
 /// Throws ShapeError with a text of plan/shape_text.hpp, if there is one.
 inline void require_no(const std::string& text, CallSite site) {
   if (!text.empty()) throw ShapeError(std::string(site.label) + ": " + text, site.where);
@@ -65,13 +59,7 @@ inline void require_alike(const OperandList& operands, CallSite site) {
     if (y.rank() != x.rank())
       require({.rule = Rule::ranks_alike, .operand = k, .left = x.rank(), .right = y.rank()},
               operands.size(), site);
-    if (y.type() != x.type())
-      throw ShapeError(std::string(site.label) + ": operand 1 is of " +
-                           std::string(name_of(x.type())) + " and operand " +
-                           std::to_string(k + 1) + " of " + std::string(name_of(y.type())) +
-                           "; tensors that are put together have one element type; cast one of "
-                           "them",
-                       site.where);
+    require(check_one_type(Rule::joined_types_alike, x.type(), y.type(), k), operands.size(), site);
   }
 }
 

@@ -36,14 +36,7 @@ inline Extents spread(std::string_view name, const Extents& values, const Dimens
 }
 
 template <class First, class... Rest> struct CommonElement {
-  static consteval bool said() {
-    static_assert(
-        (std::is_same_v<typename First::value_type, typename Rest::value_type> && ...),
-        "[tessera] tensors that are put together have different element types; cast one of "
-        "them");
-    return true;
-  }
-  static_assert(said());
+  static_assert(demand_one_type<Rule::joined_types_alike, First, Rest...>());
   using type = typename First::value_type;
 };
 

@@ -29,11 +29,9 @@
 namespace tessera {
 namespace detail {
 template <class... I> consteval bool demand_indices() {
-  static_assert(((std::is_same_v<typename I::value_type, std::int32_t> ||
-                  std::is_same_v<typename I::value_type, std::int64_t>)&&...),
-                "[tessera] the indices are of another element type; indices are int32 or int64; "
-                "convert them with cast first");
-  return true;
+  return (demand_elements<check_index_type(dtype_of<typename I::value_type>, 0).rule,
+                          typename I::value_type>() &&
+          ...);
 }
 
 /// The terms of a take by an equation, or along a dimension.

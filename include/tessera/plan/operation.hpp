@@ -212,11 +212,8 @@ inline std::string explain_terms(const Verdict& v, const Terms& terms, const Ten
 template <class Op>
 std::string explain_operation(const Op& op, const Verdict& v, const TensorDescs& operands,
                               const AxisNames& names) {
-  if (kind_of(v.rule) == ErrorKind::usage) return explain(v);
-  if (v.rule == Rule::factor_types_alike)
-    return explain(v, {.operands = operands.size(),
-                       .first = std::string(name_of(operands[0].type)),
-                       .second = std::string(name_of(operands[v.operand].type))});
+  if (kind_of(v.rule) == ErrorKind::usage || v.rule == Rule::factor_types_alike)
+    return explain(v, {.operands = operands.size()});
   if constexpr (requires { op.explain(v, operands, names); })
     return op.explain(v, operands, names);
   else if constexpr (requires { op.terms; })

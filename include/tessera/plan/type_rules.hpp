@@ -10,6 +10,8 @@
 ///
 /// Laws: ok exactly where the reduction is defined (base/reduction.hpp), but for the mean, which
 /// integers do not have, and for sums and products that are wider than their elements.
+#include <type_traits>
+
 #include <tessera/base/reduction.hpp>
 #include <tessera/base/verdict.hpp>
 #include <tessera/spec/sharding.hpp>
@@ -55,9 +57,33 @@ constexpr Verdict check_sort_type(DType type) {
   return {.rule = Rule::extremes_of_ordered, .type = type};
 }
 
+/// Checks the elements of a search for the largest or the least.
+constexpr Verdict check_arg_type(DType type) {
+  if (is_ordered(type)) return {};
+  return {.rule = Rule::searches_of_ordered, .type = type};
+}
+
+/// Checks the elements of operand `operand`, which holds indices.
+constexpr Verdict check_index_type(DType type, int operand) {
+  if (type == DType::i32 || type == DType::i64) return {};
+  return {.rule = Rule::indices_of_integers, .operand = operand, .type = type};
+}
+
+/// Checks that operand `operand` has the element type of another, as `rule` says.
+constexpr Verdict check_one_type(Rule rule, DType type, DType other, int operand) {
+  if (type == other) return {};
+  return {.rule = rule, .operand = operand, .type = type, .other = other};
+}
+
 namespace detail {
 template <Rule R, class T> consteval bool demand_elements() {
   if constexpr (R != Rule::ok) return InvalidOperator<R, T>::said();
+  return true;
+}
+/// Demands of tensors that they have one element type, as rule R says.
+template <Rule R, class First, class... Rest> consteval bool demand_one_type() {
+  if constexpr (!(std::is_same_v<typename First::value_type, typename Rest::value_type> && ...))
+    return InvalidOperator<R, typename First::value_type, typename Rest::value_type...>::said();
   return true;
 }
 }  // namespace detail

@@ -63,13 +63,7 @@ template <class First, class... Rest> struct CommonMesh {
   using type = typename First::mesh_type;
 };
 template <class First, class... Rest> struct CommonType {
-  static consteval bool said() {
-    static_assert((std::is_same_v<typename First::value_type, typename Rest::value_type> && ...),
-                  "[tessera] the operands have different element types; a product takes one; cast "
-                  "one of them with map");
-    return true;
-  }
-  static_assert(said());
+  static_assert(demand_one_type<Rule::factor_types_alike, First, Rest...>());
   using type = typename First::value_type;
 };
 

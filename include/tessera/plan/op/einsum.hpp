@@ -30,8 +30,9 @@ struct Einsum {
     const TensorDescs x = factors_of(operands);
     if (const Verdict v = check_einsum(terms, shardings_of(x), out); !v.ok()) return v;
     for (int i = 1; i < x.size(); ++i)
-      if (x[i].type != x[0].type)
-        return {.rule = Rule::factor_types_alike, .operand = i, .type = x[i].type};
+      if (const Verdict v = check_one_type(Rule::factor_types_alike, x[0].type, x[i].type, i);
+          !v.ok())
+        return v;
     if (const Verdict v = check_product_type(x[0].type); !v.ok()) return v;
     if (const Verdict v = check_extents(terms, x, false); !v.ok()) return v;
     if (!epilogue) return {};
