@@ -468,7 +468,7 @@ TEST_CASE("what is refused, with the numbers") {
         [&] {
           (void)concatenate(0, {x, ints});
         },
-        "operand 1 is of double and operand 2 of int64");
+        "different element types; cast one of them (operand 2, double and int64)");
     refuses(
         [&] {
           (void)concatenate(1, {x, slice(x, {0, 0}, {3, 6})});
