@@ -251,4 +251,11 @@ TESSERA_RULE(limbs_suffice, shape, "{left} elements",
              "a row is too long for a deterministic sum, which takes 2^48; sum over some of the "
              "dimensions first")
 
+TESSERA_RULE(row_not_empty, shape, "",
+             "rows of a tensor of extents {first} have no element, so that none is the largest or "
+             "least; a dimension that is searched has an extent of at least 1")
+TESSERA_RULE(first_of_line, shape, "",
+             "the first {left} elements along dimension {dim} of a tensor of extents {first} are "
+             "asked for; ask for 0 to {right}")
+
 #undef TESSERA_RULE

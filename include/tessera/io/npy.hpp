@@ -183,7 +183,7 @@ inline TensorCore read_npy(const std::shared_ptr<MeshCore>& mesh, const NpyReque
   Terms terms;
   terms.operands.push_back(default_labels(desc.rank()));
   for (int d = desc.rank() - 1; d >= 0; --d) terms.result.push_back(terms.operands[0][d]);
-  return transpose(terms, block, request.sharding, site);
+  return run({ops::Transpose{terms, request.sharding}, {&block}, site});
 }
 
 /// A file that is being written beside the one it replaces; removed again unless committed.

@@ -51,16 +51,14 @@ template <class A, class B>
 bool allclose(const TensorCore& a, const TensorCore& b, const IsClose& f, Where where) {
   use_tensor_of<bool>();
   const CallSite site{"allclose", where, Contract{}};
-  MeshCore& mesh = mesh_of(a, site);
+  mesh_of(a, site);
   mesh_of(b, site);
   require_data(a, site);
-  const Terms terms = broadcast_terms({a.rank(), b.rank()});
-  const Shardings operands{a.sharding(), b.sharding()};
-  Sharding out = Sharding::replicated(terms.result.size());
-  require(check_map(terms, operands, out, Linearity::pointwise), terms, mesh, site);
-  out = deduce(terms, operands);
-  const TensorCore flags = map(terms, {&a, &b}, DType::boolean, out, Linearity::pointwise, site,
-                               Extras{.kernel = {&MapRunner<bool, IsClose, A, B>::run, &f}});
+  const OperandList operands{&a, &b};
+  ops::Map operation{broadcast_terms({a.rank(), b.rank()}), DType::boolean};
+  operation.out = operation.deduced(descs_of(operands)).finished();
+  const TensorCore flags =
+      run({operation, operands, site, {.kernel = {&MapRunner<bool, IsClose, A, B>::run, &f}}});
   const TensorCore whole = reduce(parse(total_equation(flags.rank()).view()), Reduction::all, false,
                                   flags, Sharding::replicated(0), site, {}, DType::boolean);
   return gather<bool>(whole, site).values[0] != 0;

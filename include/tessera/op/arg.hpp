@@ -10,45 +10,29 @@
 /// and spec; several reduced dimensions are counted row-major, in the operand's order.
 #include <tessera/op/dynamic_call.hpp>
 #include <tessera/op/reduce.hpp>
-#include <tessera/op/row_operators.hpp>
+#include <tessera/plan/op/arg.hpp>
 
 namespace tessera {
 namespace detail {
-template <class Kind, Equation E, class Out, class A> struct ArgCall {
-  using mesh = typename A::mesh_type;
-  static_assert(demand_elements<check_arg_type(dtype_of<typename A::value_type>).rule,
-                                typename A::value_type>());
-  static_assert(demand_out<mesh, Out>());
-  static constexpr Terms terms = parse(E.view());
-  static constexpr Shardings operands{A::sharding()};
-  static constexpr Sharding value = OutSharding<mesh, Out>::make(terms, operands);
-  static constexpr Verdict verdict = check_arg(terms, operands, value);
-  static_assert(demand<ArgCall, A>());
-  static constexpr Contract needs(const MeshShape& on, const Contract& contract) {
-    return verdict.ok() ? needs_of_arg(terms, Kind::reduction, operands[0], value, on, contract)
-                        : Contract::nothing();
-  }
-  using result = Result<std::int64_t, mesh, ArgCall>;
+/// How arg_max<E> and arg_min<E> are made.
+template <class Kind, Equation E> struct ArgBy {
+  static constexpr ops::Arg make(const TensorDescs&) { return {parse(E.view()), Kind::reduction}; }
 };
 
 template <class Kind, Equation E, class Out, class Bound, class A>
-typename ArgCall<Kind, E, Out, A>::result arg(const A& x, Where where) {
-  using Typed = ArgCall<Kind, E, Out, A>;
+typename Typed<ArgBy<Kind, E>, Out, A>::result arg(const A& x, Where where) {
+  using Call = Typed<ArgBy<Kind, E>, Out, A>;
   use_rows_of<typename A::value_type>();
-  return typename Typed::result(arg(Typed::terms, Kind::reduction, x.core(), Typed::value,
-                                    {E.view(), where, bound<Typed, Bound>()}));
+  return typename Call::result(
+      run({Call::operation, {&x.core()}, {E.view(), where, bound<Call, Bound>()}}));
 }
+/// Without `out` it is deduced.
 inline DynamicTensor arg(Reduction reduction, std::string_view equation, const DynamicTensor& x,
-                         const Sharding& out, const DynamicCall& call) {
+                         const Sharding* out, const DynamicCall& call) {
   use_tensor_of<std::int64_t>();
-  return DynamicTensor(arg(parse(equation), reduction, x.core(), out, call.site(equation)));
-}
-inline DynamicTensor arg(Reduction reduction, std::string_view equation, const DynamicTensor& x,
-                         const DynamicCall& call) {
-  const Terms terms = parse(equation);
-  require(check_arg(terms, {x.sharding()}, Sharding::replicated(terms.result.size())), terms,
-          *x.core().mesh(), call.site(equation));
-  return arg(reduction, equation, x, deduce(terms, {x.sharding()}), call);
+  ops::Arg operation{parse(equation), reduction};
+  operation.out = out != nullptr ? *out : operation.deduced({x.core().desc()});
+  return DynamicTensor(run({operation, {&x.core()}, call.site(equation)}));
 }
 }  // namespace detail
 
@@ -77,19 +61,19 @@ template <TypedTensor A> auto arg_min(const A& x, Where where = Where::here()) {
 /// The same with everything known at run time; without `out` it is deduced.
 inline DynamicTensor arg_max(std::string_view equation, const DynamicTensor& x, const Sharding& out,
                              const DynamicCall& call = Where::here()) {
-  return detail::arg(Reduction::max, equation, x, out, call);
+  return detail::arg(Reduction::max, equation, x, &out, call);
 }
 inline DynamicTensor arg_max(std::string_view equation, const DynamicTensor& x,
                              const DynamicCall& call = Where::here()) {
-  return detail::arg(Reduction::max, equation, x, call);
+  return detail::arg(Reduction::max, equation, x, nullptr, call);
 }
 inline DynamicTensor arg_min(std::string_view equation, const DynamicTensor& x, const Sharding& out,
                              const DynamicCall& call = Where::here()) {
-  return detail::arg(Reduction::min, equation, x, out, call);
+  return detail::arg(Reduction::min, equation, x, &out, call);
 }
 inline DynamicTensor arg_min(std::string_view equation, const DynamicTensor& x,
                              const DynamicCall& call = Where::here()) {
-  return detail::arg(Reduction::min, equation, x, call);
+  return detail::arg(Reduction::min, equation, x, nullptr, call);
 }
 
 }  // namespace tessera

@@ -55,17 +55,20 @@ template <class F, class T> consteval bool demand_join() {
 /// `Along`; none when it is not split. Collective over the mesh.
 template <Equation Labels, char Along, class Out = Deduced, class Bound = NoContract, class F,
           TypedTensor A>
-typename detail::ScanCall<detail::ByFunction, Labels, Along, Out, A>::result associative_scan(
+typename detail::TypedScan<detail::ByFunction, Labels, Along, Out, A>::result associative_scan(
     const F& f, std::type_identity_t<typename A::value_type> identity, const A& x,
     ScanOptions options = {}, Where where = Where::here()) {
-  using Typed = detail::ScanCall<detail::ByFunction, Labels, Along, Out, A>;
+  using Typed = detail::TypedScan<detail::ByFunction, Labels, Along, Out, A>;
   using T = typename A::value_type;
   static_assert(detail::demand_join<F, T>());
   const detail::ScanRunner<F, T> runner{f, identity};
+  ops::Scan operation = Typed::operation;
+  operation.options = options;
   return typename Typed::result(
-      detail::scan(Typed::terms, Along, Reduction::none, options, x.core(), Typed::value,
-                   {detail::function_name<F>(), where, detail::bound<Typed, Bound>()}, Typed::type,
-                   runner.extras()));
+      detail::run({operation,
+                   {&x.core()},
+                   {detail::function_name<F>(), where, detail::bound<Typed, Bound>()},
+                   runner.extras()}));
 }
 
 /// The same with everything known at run time; x has elements T. Without `out` the result is
@@ -77,9 +80,9 @@ DynamicTensor associative_scan(std::string_view labels, char along, const F& f, 
   static_assert(detail::demand_join<F, T>());
   detail::require_type<T>(x, {detail::function_name<F>(), where});
   const detail::ScanRunner<F, T> runner{f, identity};
-  return DynamicTensor(detail::scan(same_terms(labels), along, Reduction::none, options, x.core(),
-                                    out, {detail::function_name<F>(), where}, x.type(),
-                                    runner.extras()));
+  const ops::Scan operation{same_terms(labels), along, Reduction::none, options, x.type(), out};
+  return DynamicTensor(
+      detail::run({operation, {&x.core()}, {detail::function_name<F>(), where}, runner.extras()}));
 }
 template <Element T, class F>
 DynamicTensor associative_scan(std::string_view labels, char along, const F& f, T identity,

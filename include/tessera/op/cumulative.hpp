@@ -11,41 +11,23 @@
 /// by at most (p + 2) eps times the sum of their magnitudes, n below 10^7.
 #include <tessera/op/dynamic_call.hpp>
 #include <tessera/op/reduce.hpp>
-#include <tessera/op/row_operators.hpp>
+#include <tessera/plan/op/scan.hpp>
 
 namespace tessera {
 namespace detail {
-template <class Kind, Equation Labels, char Along, class Out, class A> struct ScanCall {
-  using mesh = typename A::mesh_type;
+/// How a running join is made.
+template <class Kind, Equation Labels, char Along> struct ScanBy {
   static consteval bool said() {
-    static_assert(!std::is_same_v<Kind, Mean>,
-                  "[tessera] there is no running mean; divide a running sum");
+    static_assert(!is_mean<Kind>, "[tessera] there is no running mean; divide a running sum");
     return true;
   }
   static_assert(said());
-  static constexpr DType from = dtype_of<typename A::value_type>, type = KindType<Kind>::of(from);
-  static_assert(
-      demand_elements<check_reduced_type(Kind::reduction, false, from, type, A::sharding()).rule,
-                      typename A::value_type>());
-  static_assert(demand_out<mesh, Out>());
-  static constexpr Terms terms = same_terms(Labels.view());
-  static constexpr Shardings operands{A::sharding()};
-  static constexpr Sharding make_value() {
-    if constexpr (std::is_same_v<Out, Deduced>)
-      return operands[0];
-    else
-      return lower<mesh, Out>();
+  static constexpr ops::Scan make(const TensorDescs& x) {
+    return {same_terms(Labels.view()), Along, Kind::reduction, {}, KindType<Kind>::of(x[0].type)};
   }
-  static constexpr Sharding value = make_value();
-  static constexpr Verdict verdict = check_scan(terms, Along, Kind::reduction, operands, value);
-  static_assert(demand<ScanCall, A>());
-  static constexpr Contract needs(const MeshShape& on, const Contract& contract) {
-    return verdict.ok() ? needs_of_scan(terms.result, terms.result.find(Along), Kind::reduction,
-                                        operands[0], value, on, contract)
-                        : Contract::nothing();
-  }
-  using result = Result<element_of<type>, mesh, ScanCall>;
 };
+template <class Kind, Equation Labels, char Along, class Out, class A>
+using TypedScan = Typed<ScanBy<Kind, Labels, Along>, Out, A>;
 }  // namespace detail
 
 /// Returns, for each element of x, the join by Kind (Sum, Product, Max, Min, Any, All) of those up
@@ -54,13 +36,14 @@ template <class Kind, Equation Labels, char Along, class Out, class A> struct Sc
 /// over the axes that split `Along`; none when it is not split. Collective over the mesh.
 template <class Kind, Equation Labels, char Along, class Out = Deduced, class Bound = NoContract,
           TypedTensor A>
-typename detail::ScanCall<Kind, Labels, Along, Out, A>::result cumulative(
+typename detail::TypedScan<Kind, Labels, Along, Out, A>::result cumulative(
     const A& x, ScanOptions options = {}, Where where = Where::here()) {
-  using Typed = detail::ScanCall<Kind, Labels, Along, Out, A>;
+  using Typed = detail::TypedScan<Kind, Labels, Along, Out, A>;
   detail::use_rows_of<typename A::value_type>();
+  ops::Scan operation = Typed::operation;
+  operation.options = options;
   return typename Typed::result(
-      detail::scan(Typed::terms, Along, Kind::reduction, options, x.core(), Typed::value,
-                   {Labels.view(), where, detail::bound<Typed, Bound>()}, Typed::type));
+      detail::run({operation, {&x.core()}, {Labels.view(), where, detail::bound<Typed, Bound>()}}));
 }
 template <Equation Labels, char Along, class Out = Deduced, class Bound = NoContract, TypedTensor A>
 auto cumsum(const A& x, ScanOptions options = {}, Where where = Where::here()) {
@@ -86,8 +69,13 @@ DynamicTensor cumulative(std::string_view labels, char along, const DynamicTenso
                          const DynamicCall& call = Where::here()) {
   if constexpr (Kind::reduction == Reduction::sum || Kind::reduction == Reduction::product)
     detail::use_tensors_of_sums();
-  return DynamicTensor(detail::scan(same_terms(labels), along, Kind::reduction, options, x.core(),
-                                    out, call.site(labels), detail::KindType<Kind>::of(x.type())));
+  const ops::Scan operation{same_terms(labels),
+                            along,
+                            Kind::reduction,
+                            options,
+                            detail::KindType<Kind>::of(x.type()),
+                            out};
+  return DynamicTensor(detail::run({operation, {&x.core()}, call.site(labels)}));
 }
 template <class Kind>
 DynamicTensor cumulative(std::string_view labels, char along, const DynamicTensor& x,

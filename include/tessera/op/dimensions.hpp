@@ -136,8 +136,9 @@ void broadcast_into(const TensorCore& y, const TensorCore& x, DType type, CallSi
   const OperandList operands{&x, &y};  // y for its extents; what it holds is not used
   Extras extras = into(y, operands);
   extras.kernel = MapKernel{&MapRunner<T, First<T>, T, T>::run, &f};
-  (void)map(broadcast_terms({x.rank(), y.rank()}), operands, type, y.sharding(),
-            Linearity::pointwise, site, extras);
+  const ops::Map operation{broadcast_terms({x.rank(), y.rank()}), type, Linearity::pointwise,
+                           y.sharding()};
+  (void)run({operation, operands, site, extras});
 }
 template <class T>
 TensorCore target_of_broadcast(const TensorCore& x, const Extents& extents, const Sharding& out,
@@ -197,7 +198,7 @@ auto broadcast_to(const A& x, const Extents& extents, Where where = Where::here(
                 "[tessera] broadcast_to adds dimensions and takes none away; name a spec of at "
                 "least as many dimensions as the tensor has");
   using Typed =
-      detail::MapCall<detail::FromTheRight, Out, detail::First<T>, detail::Elements, A, Result>;
+      detail::TypedMap<detail::FromTheRight, Out, detail::First<T>, detail::Elements, A, Result>;
   const CallSite site{"broadcast_to", where, detail::bound<Typed, Bound>()};
   detail::mesh_of(x.core(), site);
   detail::require_broadcast(x.extents(), extents, site);

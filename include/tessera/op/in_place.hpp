@@ -45,8 +45,9 @@ void map_elements_into(const F& f, const TensorCore& y, CallSite site, const X&.
   const OperandList operands{&x...};
   Extras extras = into(y, operands);
   extras.kernel = MapKernel{&MapRunner<T, F, std::conditional_t<true, T, X>...>::run, &f};
-  (void)map(broadcast_terms({x.rank()...}), operands, dtype_of<T>, y.sharding(),
-            linearity<F, std::conditional_t<true, T, X>...>, site, extras);
+  const ops::Map operation{broadcast_terms({x.rank()...}), dtype_of<T>,
+                           linearity<F, std::conditional_t<true, T, X>...>, y.sharding()};
+  (void)run({operation, operands, site, extras});
 }
 
 /// Calls run(T{}) with T the tensors' common number type. Throws UsageError when there is none.

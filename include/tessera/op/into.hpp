@@ -132,12 +132,14 @@ void reduce_into(Y& y, const X& x, Where where = Where::here()) {
 /// Writes x with its dimensions reordered to y, under y's spec. Collective over the mesh.
 template <Equation E, class Bound = NoContract, TypedTensor Y, TypedTensor X>
 void transpose_into(Y& y, const X& x, Where where = Where::here()) {
-  using Typed = detail::TransposeCall<E, typename Y::spec, X>;
+  using Typed = detail::TypedTranspose<E, typename Y::spec, X>;
   static_assert(std::is_same_v<typename Typed::result, TensorOf<Y>>,
                 "[tessera] the destination of a transpose has another element type or mesh than "
                 "what is transposed; give a tensor of the same");
-  (void)detail::transpose(Typed::terms, x.core(), Typed::value,
-                          {E.view(), where, detail::bound<Typed, Bound>()}, detail::into(y.core()));
+  (void)detail::run({Typed::operation,
+                     {&x.core()},
+                     {E.view(), where, detail::bound<Typed, Bound>()},
+                     detail::into(y.core())});
 }
 
 /// Writes f(x...) to y elementwise, dimensions lined up from the right, under y's spec. An operand
@@ -146,7 +148,7 @@ void transpose_into(Y& y, const X& x, Where where = Where::here()) {
 template <class Bound = NoContract, TypedTensor Y, class F, TypedTensor... X>
   requires(sizeof...(X) >= 1)
 void map_into(Y& y, const F& f, const X&... x) {
-  using Typed = detail::MapCall<detail::FromTheRight, typename Y::spec, F, detail::Elements, X...>;
+  using Typed = detail::TypedMap<detail::FromTheRight, typename Y::spec, F, detail::Elements, X...>;
   static_assert(std::is_same_v<typename Typed::result, TensorOf<Y>>,
                 "[tessera] the destination of a map has another element type, mesh or number of "
                 "dimensions than its result; give a tensor of the result's type");
@@ -154,9 +156,10 @@ void map_into(Y& y, const F& f, const X&... x) {
   detail::Extras extras = detail::into(y.core(), operands);
   extras.kernel =
       MapKernel{&detail::MapRunner<typename Y::value_type, F, typename X::value_type...>::run, &f};
-  (void)detail::map(Typed::terms, operands, dtype_of<typename Y::value_type>, Typed::value,
-                    Typed::linearity,
-                    {detail::function_name<F>(), Where{}, detail::bound<Typed, Bound>()}, extras);
+  (void)detail::run({Typed::operation,
+                     operands,
+                     {detail::function_name<F>(), Where{}, detail::bound<Typed, Bound>()},
+                     extras});
 }
 
 /// The same with everything known at run time.
@@ -193,13 +196,14 @@ void map_into(const PlacedText& equation, const DynamicTensor& y, const F& f, co
   detail::require_elements_of<T>(operands, site);
   detail::Extras extras = detail::into(y.core(), operands);
   extras.kernel = MapKernel{&detail::MapRunner<R, F, std::conditional_t<true, T, X>...>::run, &f};
-  (void)detail::map(parse(equation.text), operands, dtype_of<R>, y.sharding(),
-                    detail::linearity<F, std::conditional_t<true, T, X>...>, site, extras);
+  const ops::Map operation{parse(equation.text), dtype_of<R>,
+                           detail::linearity<F, std::conditional_t<true, T, X>...>, y.sharding()};
+  (void)detail::run({operation, operands, site, extras});
 }
 inline void transpose_into(std::string_view equation, const DynamicTensor& y,
                            const DynamicTensor& x, const DynamicCall& call = Where::here()) {
-  (void)detail::transpose(parse(equation), x.core(), y.sharding(), call.site(equation),
-                          detail::into(y.core()));
+  const ops::Transpose operation{parse(equation), y.sharding()};
+  (void)detail::run({operation, {&x.core()}, call.site(equation), detail::into(y.core())});
 }
 inline void reshard_into(const DynamicTensor& y, const DynamicTensor& x,
                          const DynamicCall& call = Where::here()) {

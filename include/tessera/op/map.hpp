@@ -46,33 +46,18 @@ template <class... A> struct MapTerms<FromTheRight, A...> {
 };
 template <Equation E> struct Named { static constexpr Equation value = E; };
 
-/// What a call decides at compile time: the element type and the sharding of its result. Arguments
-/// is what the function takes: Elements, or IndexAndElements.
-/// Constrained, since clang 14 names the result of an overload before it looks at its constraints.
-template <class E, class Out, class F, class Arguments, TypedTensor... A> struct MapCall {
-  using mesh = typename CommonMesh<A...>::type;
+/// How a map is made: E is FromTheRight or Named<equation>, Arguments what the function takes,
+/// Elements or IndexAndElements.
+template <class E, class F, class Arguments, class... A> struct MapBy {
   using type = typename FunctionResult<F, Arguments, typename A::value_type...>::type;
-  static_assert(demand_out<mesh, Out>());
-  static constexpr Terms terms = MapTerms<E, A...>::value;
-  static constexpr Shardings operands{A::sharding()...};
-  static constexpr AxisSet open = AxisSet::from_bits((A::sharding().partial.bits | ...));
-  static constexpr Linearity linearity = detail::linearity<F, typename A::value_type...>;
-  static constexpr Sharding value = [] {
-    Sharding s = OutSharding<mesh, Out>::make(terms, operands);
-    if (!std::is_same_v<Out, Deduced> || open.empty()) return s;
-    Reduction kind = Reduction::sum;
-    for (const Sharding& operand : operands)
-      if (!operand.partial.empty()) kind = operand.reduction;
-    for (int d = 0; d < s.rank(); ++d) s[d] = s[d].without(open);
-    return s.with_partial(open, kind);
-  }();
-  static constexpr Verdict verdict = check_map(terms, operands, value, linearity);
-  static_assert(demand<MapCall, A...>());
-  static constexpr Contract needs(const MeshShape& on, const Contract& contract) {
-    return verdict.ok() ? needs_of_map(terms, operands, value, on, contract) : Contract::nothing();
+  static constexpr ops::Map make(const TensorDescs&) {
+    return {MapTerms<E, A...>::value, dtype_of<type>,
+            detail::linearity<F, typename A::value_type...>};
   }
-  using result = Result<type, mesh, MapCall>;
 };
+/// Constrained, since clang 14 names the result of an overload before it looks at its constraints.
+template <class E, class Out, class F, class Arguments, TypedTensor... A>
+using TypedMap = Typed<MapBy<E, F, Arguments, A...>, Out, A...>;
 
 template <class R, class F, class... T> struct MapRunner {
   template <std::size_t... I>
@@ -108,9 +93,10 @@ template <class Call, class Bound = NoContract, class F, class... A>
 typename Call::result run_map(const F& f, Where where, const A&... x) {
   using R = typename Call::type;
   return typename Call::result(
-      detail::map(Call::terms, {&x.core()...}, dtype_of<R>, Call::value, Call::linearity,
-                  {function_name<F>(), where, bound<Call, Bound>()},
-                  Extras{.kernel = {&MapRunner<R, F, typename A::value_type...>::run, &f}}));
+      detail::run({Call::operation,
+                   {&x.core()...},
+                   {function_name<F>(), where, bound<Call, Bound>()},
+                   {.kernel = {&MapRunner<R, F, typename A::value_type...>::run, &f}}}));
 }
 
 /// Returns where the block of a result lies; not a template, so that it is compiled once.
@@ -128,20 +114,21 @@ typename Call::result run_map_with_index(const F& f, Where where, const A&... x)
   using R = typename Call::type;
   const OperandList operands{&x.core()...};
   PlacedFunction<F> placed{f, {}, {}};
-  place_result(Call::terms, operands, Call::value, placed.offset, placed.extents);
+  place_result(Call::operation.terms, operands, Call::operation.out, placed.offset, placed.extents);
   return typename Call::result(
-      detail::map(Call::terms, operands, dtype_of<R>, Call::value, Call::linearity,
-                  {function_name<F>(), where, bound<Call, Bound>()},
-                  Extras{.kernel = {&IndexRunner<R, F, typename A::value_type...>::run, &placed}}));
+      detail::run({Call::operation,
+                   operands,
+                   {function_name<F>(), where, bound<Call, Bound>()},
+                   {.kernel = {&IndexRunner<R, F, typename A::value_type...>::run, &placed}}}));
 }
 
 template <class E, class Out, class F, class Arguments, TypedTensor... A>
-using MapResult = typename MapCall<E, Out, F, Arguments, A...>::result;
+using MapResult = typename TypedMap<E, Out, F, Arguments, A...>::result;
 
 /// A named function of tensors, from the right: what op/functions.hpp and its siblings call.
 template <class F, TypedTensor... A>
 MapResult<FromTheRight, Deduced, F, Elements, A...> apply(const F& f, Where where, const A&... x) {
-  return run_map<MapCall<FromTheRight, Deduced, F, Elements, A...>>(f, where, x...);
+  return run_map<TypedMap<FromTheRight, Deduced, F, Elements, A...>>(f, where, x...);
 }
 }  // namespace detail
 
@@ -154,21 +141,21 @@ MapResult<FromTheRight, Deduced, F, Elements, A...> apply(const F& f, Where wher
 template <class Bound = NoContract, class F, TypedTensor A>
 detail::MapResult<detail::FromTheRight, Deduced, F, detail::Elements, A> map(
     const F& f, const A& x, Where where = Where::here()) {
-  return detail::run_map<detail::MapCall<detail::FromTheRight, Deduced, F, detail::Elements, A>,
+  return detail::run_map<detail::TypedMap<detail::FromTheRight, Deduced, F, detail::Elements, A>,
                          Bound>(f, where, x);
 }
 template <class Bound = NoContract, class F, TypedTensor A, TypedTensor B>
 detail::MapResult<detail::FromTheRight, Deduced, F, detail::Elements, A, B> map(
     const F& f, const A& x, const B& y, Where where = Where::here()) {
-  return detail::run_map<detail::MapCall<detail::FromTheRight, Deduced, F, detail::Elements, A, B>,
+  return detail::run_map<detail::TypedMap<detail::FromTheRight, Deduced, F, detail::Elements, A, B>,
                          Bound>(f, where, x, y);
 }
 template <class Bound = NoContract, class F, TypedTensor A, TypedTensor B, TypedTensor C>
 detail::MapResult<detail::FromTheRight, Deduced, F, detail::Elements, A, B, C> map(
     const F& f, const A& x, const B& y, const C& z, Where where = Where::here()) {
   return detail::run_map<
-      detail::MapCall<detail::FromTheRight, Deduced, F, detail::Elements, A, B, C>, Bound>(f, where,
-                                                                                           x, y, z);
+      detail::TypedMap<detail::FromTheRight, Deduced, F, detail::Elements, A, B, C>, Bound>(
+      f, where, x, y, z);
 }
 /// More operands are a pack, after which C++ has no place for the place of the call; at() goes
 /// first.
@@ -176,34 +163,34 @@ template <class Bound = NoContract, class F, TypedTensor... A>
   requires(sizeof...(A) >= 4)
 detail::MapResult<detail::FromTheRight, Deduced, F, detail::Elements, A...> map(const F& f,
                                                                                 const A&... x) {
-  return detail::run_map<detail::MapCall<detail::FromTheRight, Deduced, F, detail::Elements, A...>,
+  return detail::run_map<detail::TypedMap<detail::FromTheRight, Deduced, F, detail::Elements, A...>,
                          Bound>(f, Where{}, x...);
 }
 /// The same by letters: map<"bsv,bs->bsv">(f, x, y); `Out` may name the spec of the result.
 template <Equation E, class Out = Deduced, class Bound = NoContract, class F, TypedTensor A>
 detail::MapResult<detail::Named<E>, Out, F, detail::Elements, A> map(const F& f, const A& x,
                                                                      Where where = Where::here()) {
-  return detail::run_map<detail::MapCall<detail::Named<E>, Out, F, detail::Elements, A>, Bound>(
+  return detail::run_map<detail::TypedMap<detail::Named<E>, Out, F, detail::Elements, A>, Bound>(
       f, where, x);
 }
 template <Equation E, class Out = Deduced, class Bound = NoContract, class F, TypedTensor A,
           TypedTensor B>
 detail::MapResult<detail::Named<E>, Out, F, detail::Elements, A, B> map(
     const F& f, const A& x, const B& y, Where where = Where::here()) {
-  return detail::run_map<detail::MapCall<detail::Named<E>, Out, F, detail::Elements, A, B>, Bound>(
+  return detail::run_map<detail::TypedMap<detail::Named<E>, Out, F, detail::Elements, A, B>, Bound>(
       f, where, x, y);
 }
 template <Equation E, class Out = Deduced, class Bound = NoContract, class F, TypedTensor A,
           TypedTensor B, TypedTensor C>
 detail::MapResult<detail::Named<E>, Out, F, detail::Elements, A, B, C> map(
     const F& f, const A& x, const B& y, const C& z, Where where = Where::here()) {
-  return detail::run_map<detail::MapCall<detail::Named<E>, Out, F, detail::Elements, A, B, C>,
+  return detail::run_map<detail::TypedMap<detail::Named<E>, Out, F, detail::Elements, A, B, C>,
                          Bound>(f, where, x, y, z);
 }
 template <Equation E, class Out = Deduced, class Bound = NoContract, class F, TypedTensor... A>
   requires(sizeof...(A) >= 4)
 detail::MapResult<detail::Named<E>, Out, F, detail::Elements, A...> map(const F& f, const A&... x) {
-  return detail::run_map<detail::MapCall<detail::Named<E>, Out, F, detail::Elements, A...>, Bound>(
+  return detail::run_map<detail::TypedMap<detail::Named<E>, Out, F, detail::Elements, A...>, Bound>(
       f, Where{}, x...);
 }
 
@@ -213,21 +200,21 @@ template <class Bound = NoContract, class F, TypedTensor A>
 detail::MapResult<detail::FromTheRight, Deduced, F, detail::IndexAndElements, A> map_with_index(
     const F& f, const A& x, Where where = Where::here()) {
   return detail::run_map_with_index<
-      detail::MapCall<detail::FromTheRight, Deduced, F, detail::IndexAndElements, A>, Bound>(
+      detail::TypedMap<detail::FromTheRight, Deduced, F, detail::IndexAndElements, A>, Bound>(
       f, where, x);
 }
 template <class Bound = NoContract, class F, TypedTensor A, TypedTensor B>
 detail::MapResult<detail::FromTheRight, Deduced, F, detail::IndexAndElements, A, B> map_with_index(
     const F& f, const A& x, const B& y, Where where = Where::here()) {
   return detail::run_map_with_index<
-      detail::MapCall<detail::FromTheRight, Deduced, F, detail::IndexAndElements, A, B>, Bound>(
+      detail::TypedMap<detail::FromTheRight, Deduced, F, detail::IndexAndElements, A, B>, Bound>(
       f, where, x, y);
 }
 template <class Bound = NoContract, class F, TypedTensor A, TypedTensor B, TypedTensor C>
 detail::MapResult<detail::FromTheRight, Deduced, F, detail::IndexAndElements, A, B, C>
 map_with_index(const F& f, const A& x, const B& y, const C& z, Where where = Where::here()) {
   return detail::run_map_with_index<
-      detail::MapCall<detail::FromTheRight, Deduced, F, detail::IndexAndElements, A, B, C>, Bound>(
+      detail::TypedMap<detail::FromTheRight, Deduced, F, detail::IndexAndElements, A, B, C>, Bound>(
       f, where, x, y, z);
 }
 /// More operands are a pack, after which C++ has no place for the place of the call; at() goes
@@ -237,7 +224,7 @@ template <class Bound = NoContract, class F, TypedTensor... A>
 detail::MapResult<detail::FromTheRight, Deduced, F, detail::IndexAndElements, A...> map_with_index(
     const F& f, const A&... x) {
   return detail::run_map_with_index<
-      detail::MapCall<detail::FromTheRight, Deduced, F, detail::IndexAndElements, A...>, Bound>(
+      detail::TypedMap<detail::FromTheRight, Deduced, F, detail::IndexAndElements, A...>, Bound>(
       f, Where{}, x...);
 }
 /// The same by letters: map_with_index<"qk,k->qk">(f, scores, bias).
@@ -245,31 +232,31 @@ template <Equation E, class Out = Deduced, class Bound = NoContract, class F, Ty
 detail::MapResult<detail::Named<E>, Out, F, detail::IndexAndElements, A> map_with_index(
     const F& f, const A& x, Where where = Where::here()) {
   return detail::run_map_with_index<
-      detail::MapCall<detail::Named<E>, Out, F, detail::IndexAndElements, A>, Bound>(f, where, x);
+      detail::TypedMap<detail::Named<E>, Out, F, detail::IndexAndElements, A>, Bound>(f, where, x);
 }
 template <Equation E, class Out = Deduced, class Bound = NoContract, class F, TypedTensor A,
           TypedTensor B>
 detail::MapResult<detail::Named<E>, Out, F, detail::IndexAndElements, A, B> map_with_index(
     const F& f, const A& x, const B& y, Where where = Where::here()) {
   return detail::run_map_with_index<
-      detail::MapCall<detail::Named<E>, Out, F, detail::IndexAndElements, A, B>, Bound>(f, where, x,
-                                                                                        y);
+      detail::TypedMap<detail::Named<E>, Out, F, detail::IndexAndElements, A, B>, Bound>(f, where,
+                                                                                         x, y);
 }
 template <Equation E, class Out = Deduced, class Bound = NoContract, class F, TypedTensor A,
           TypedTensor B, TypedTensor C>
 detail::MapResult<detail::Named<E>, Out, F, detail::IndexAndElements, A, B, C> map_with_index(
     const F& f, const A& x, const B& y, const C& z, Where where = Where::here()) {
   return detail::run_map_with_index<
-      detail::MapCall<detail::Named<E>, Out, F, detail::IndexAndElements, A, B, C>, Bound>(f, where,
-                                                                                           x, y, z);
+      detail::TypedMap<detail::Named<E>, Out, F, detail::IndexAndElements, A, B, C>, Bound>(
+      f, where, x, y, z);
 }
 template <Equation E, class Out = Deduced, class Bound = NoContract, class F, TypedTensor... A>
   requires(sizeof...(A) >= 4)
 detail::MapResult<detail::Named<E>, Out, F, detail::IndexAndElements, A...> map_with_index(
     const F& f, const A&... x) {
   return detail::run_map_with_index<
-      detail::MapCall<detail::Named<E>, Out, F, detail::IndexAndElements, A...>, Bound>(f, Where{},
-                                                                                        x...);
+      detail::TypedMap<detail::Named<E>, Out, F, detail::IndexAndElements, A...>, Bound>(f, Where{},
+                                                                                         x...);
 }
 
 /// Any number of operands and the place of the call: map(at(), f, a, b, c, d).
@@ -277,7 +264,7 @@ template <class Bound = NoContract, class F, TypedTensor... A>
   requires(sizeof...(A) >= 1)
 detail::MapResult<detail::FromTheRight, Deduced, F, detail::Elements, A...> map(At at, const F& f,
                                                                                 const A&... x) {
-  return detail::run_map<detail::MapCall<detail::FromTheRight, Deduced, F, detail::Elements, A...>,
+  return detail::run_map<detail::TypedMap<detail::FromTheRight, Deduced, F, detail::Elements, A...>,
                          Bound>(f, at.where, x...);
 }
 
@@ -286,7 +273,7 @@ template <Equation E, class Out = Deduced, class Bound = NoContract, class F, Ty
   requires(sizeof...(A) >= 1)
 detail::MapResult<detail::Named<E>, Out, F, detail::Elements, A...> map(At at, const F& f,
                                                                         const A&... x) {
-  return detail::run_map<detail::MapCall<detail::Named<E>, Out, F, detail::Elements, A...>, Bound>(
+  return detail::run_map<detail::TypedMap<detail::Named<E>, Out, F, detail::Elements, A...>, Bound>(
       f, at.where, x...);
 }
 
@@ -296,7 +283,7 @@ template <class Bound = NoContract, class F, TypedTensor... A>
 detail::MapResult<detail::FromTheRight, Deduced, F, detail::IndexAndElements, A...> map_with_index(
     At at, const F& f, const A&... x) {
   return detail::run_map_with_index<
-      detail::MapCall<detail::FromTheRight, Deduced, F, detail::IndexAndElements, A...>, Bound>(
+      detail::TypedMap<detail::FromTheRight, Deduced, F, detail::IndexAndElements, A...>, Bound>(
       f, at.where, x...);
 }
 
@@ -306,8 +293,8 @@ template <Equation E, class Out = Deduced, class Bound = NoContract, class F, Ty
 detail::MapResult<detail::Named<E>, Out, F, detail::IndexAndElements, A...> map_with_index(
     At at, const F& f, const A&... x) {
   return detail::run_map_with_index<
-      detail::MapCall<detail::Named<E>, Out, F, detail::IndexAndElements, A...>, Bound>(f, at.where,
-                                                                                        x...);
+      detail::TypedMap<detail::Named<E>, Out, F, detail::IndexAndElements, A...>, Bound>(
+      f, at.where, x...);
 }
 
 namespace detail {
@@ -317,8 +304,9 @@ DynamicTensor map_mixed(std::string_view equation, const F& f, const Sharding& o
                         const A&... x) {
   using R = std::remove_cvref_t<decltype(f(T{}...))>;
   use_element<R>();
-  return DynamicTensor(map(parse(equation), {&x.core()...}, dtype_of<R>, out, linearity<F, T...>,
-                           site, Extras{.kernel = {&MapRunner<R, F, T...>::run, &f}}));
+  const ops::Map operation{parse(equation), dtype_of<R>, linearity<F, T...>, out};
+  return DynamicTensor(
+      run({operation, {&x.core()...}, site, {.kernel = {&MapRunner<R, F, T...>::run, &f}}}));
 }
 /// Throws UsageError unless all operands have elements T: a kernel would read them as such.
 template <class T> void require_elements_of(const OperandList& operands, CallSite site) {

@@ -15,7 +15,9 @@
 #include <tessera/plan/extents_text.hpp>
 #include <tessera/plan/map.hpp>
 #include <tessera/plan/op/einsum.hpp>
+#include <tessera/plan/op/map.hpp>
 #include <tessera/plan/op/reshard.hpp>
+#include <tessera/plan/op/transpose.hpp>
 #include <tessera/plan/reduce.hpp>
 #include <tessera/plan/type_rules.hpp>
 #include <tessera/plan/verdict.hpp>
@@ -206,40 +208,6 @@ inline TensorCore einsum_of_many(const ops::Einsum& operation, const OperandList
     tensors.push_back(made);
   }
   return tensors.back();
-}
-
-inline TensorCore transpose(const Terms& terms, const TensorCore& x, const Sharding& out,
-                            CallSite site, const Extras& extras = {}) {
-  MeshCore& mesh = mesh_of(x, site);
-  PlanKey key(OperatorKind::transpose);
-  key.add(terms);
-  key.add(x.desc());
-  key.add(out);
-  return run_operator(key, {&x}, site, extras, [&](const PlanOptions& options) {
-    require(check_transpose(terms, {x.sharding()}, out), terms, mesh, site);
-    require_sharding(out, mesh, site);
-    return plan_transpose(terms, x.desc(), out, mesh.shape(), mesh.process(), options);
-  });
-}
-
-inline TensorCore map(const Terms& terms, const OperandList& operands, DType type,
-                      const Sharding& out, Linearity linearity, CallSite site,
-                      const Extras& extras) {
-  MeshCore& mesh = mesh_of(*operands[0], site);
-  PlanKey key(OperatorKind::map, Reduction::none, type);
-  key.add(terms);
-  for (const TensorCore* operand : operands) key.add(operand->desc());
-  key.add(out);
-  key.add(static_cast<std::uint64_t>(linearity));  // the verdict depends on it
-  return run_operator(key, operands, site, extras, [&](const PlanOptions& options) {
-    const TensorDescs descs = descs_of(operands);
-    Shardings shardings;
-    for (const TensorDesc& desc : descs) shardings.push_back(desc.sharding);
-    require(check_map(terms, shardings, out, linearity), terms, mesh, site);
-    require_extents(terms, descs, true, mesh, site);
-    require_sharding(out, type, mesh, site);
-    return plan_map(terms, descs, type, out, mesh.shape(), mesh.process(), options);
-  });
 }
 
 }  // namespace tessera::detail

@@ -13,8 +13,10 @@
 /// elements keep their order, and -0 equals 0; NaNs come last (as in NumPy), in either direction.
 #include <tuple>
 
+#include <tessera/op/dynamic_call.hpp>
+#include <tessera/op/operators.hpp>
 #include <tessera/op/result.hpp>
-#include <tessera/op/row_operators.hpp>
+#include <tessera/plan/op/sort.hpp>
 
 namespace tessera {
 
@@ -29,67 +31,72 @@ template <class Values, class Positions> struct Sorted {
 };
 
 namespace detail {
-/// `few`: the results are short, so that what split the dimension is left out, not kept.
-template <Equation Labels, char Along, class Out, bool Few, class A, class... B> struct SortCall {
-  using mesh = typename CommonMesh<A, B...>::type;
-  using key = typename A::value_type;
-  static_assert(demand_elements<check_sort_type(dtype_of<key>).rule, key>());
+/// How a sort is made; `Few`: of the first elements of each line, so many as the call says.
+template <Equation Labels, char Along, bool Few, bool Keys, bool Positions, int Operands>
+struct SortBy {
   static consteval bool said() {
     static_assert(
-        sizeof...(B) < 7,
+        Operands < 8,
         "[tessera] a sort carries at most six tensors beside the keys; sort positions, and "
         "take the others by them");
     return true;
   }
   static_assert(said());
-  static_assert(demand_out<mesh, Out>());
-  static constexpr Terms terms = same_terms(Labels.view(), 1 + static_cast<int>(sizeof...(B)));
-  static constexpr int along = terms.result.find(Along);
-  static constexpr Shardings operands{A::sharding(), B::sharding()...};
-  static constexpr Sharding make_value() {
-    if constexpr (std::is_same_v<Out, Deduced>) {
-      Sharding same = operands[0];
-      if (Few && along >= 0 && along < same.rank()) same[along] = {};
-      return same;
-    } else {
-      return lower<mesh, Out>();
-    }
-  }
-  static constexpr Sharding value = make_value();
-  static constexpr Verdict verdict = check_sort(terms, Along, operands, value);
-  static_assert(demand<SortCall, A, B...>());
-  static constexpr Contract needs(const MeshShape& on, const Contract& contract) {
-    return verdict.ok() ? needs_of_sort(terms.result, along, {.limit = Few ? 2 : -1}, operands,
-                                        value, on, contract)
-                        : Contract::nothing();
-  }
-  /// Not an alias, which nvcc 13.0 does not expand in a pack.
-  template <class T> struct Made { using type = Result<T, mesh, SortCall>; };
-
-  template <class Bound>
-  static std::vector<TensorCore> run(const SortTask& task, const OperandList& tensors,
-                                     Where where) {
-    use_sort_of<key>();
-    (use_sort_of<typename B::value_type>(), ...);
-    use_tensor_of<std::int64_t>();
-    use_sort_of<std::int64_t>();
-    return sort(terms, Along, task, tensors, value,
-                {Labels.view(), where, bound<SortCall, Bound>()});
+  static constexpr ops::Sort make(const TensorDescs&) {
+    return {same_terms(Labels.view(), Operands),
+            Along,
+            {.keys = Keys,
+             .positions = Positions,
+             .limit = Few ? 2 : -1,
+             .kind = Few ? OperatorKind::top_k : OperatorKind::sort}};
   }
 };
+template <Equation Labels, char Along, class Out, bool Few, bool Keys, bool Positions, class... A>
+using TypedSort =
+    Typed<SortBy<Labels, Along, Few, Keys, Positions, static_cast<int>(sizeof...(A))>, Out, A...>;
 
-/// Returns the results of a call as tensors of elements T.
-template <class Typed, class... T, std::size_t... I>
-std::tuple<typename Typed::template Made<T>::type...> sorted_tuple(
-    const std::vector<TensorCore>& all, std::index_sequence<I...>) {
-  return {typename Typed::template Made<T>::type(all[I])...};
+/// Result I of a typed call.
+template <class Call, int I> struct ResultOf {
+  using type = Result<element_of<Call::results[I].type>, typename Call::mesh, NthOf<Call, I>>;
+};
+
+/// Runs a call with several results.
+inline std::vector<TensorCore> run_all(OperationView operation, const OperandList& operands,
+                                       CallSite site) {
+  std::vector<TensorCore> also;
+  std::vector<TensorCore> results{run({operation, operands, site, {.also = &also}})};
+  for (TensorCore& result : also) results.push_back(std::move(result));
+  return results;
 }
-
-inline std::vector<TensorCore> sort(std::string_view labels, char along, const SortTask& task,
-                                    const OperandList& tensors, const Sharding& out, Where where) {
+inline void use_positions() {
   use_tensor_of<std::int64_t>();
   use_sort_of<std::int64_t>();
-  return sort(same_terms(labels, tensors.size()), along, task, tensors, out, {labels, where});
+}
+template <class Call, class Bound, class... A>
+std::vector<TensorCore> run_sort(bool descending, Index limit, std::string_view label, Where where,
+                                 const A&... x) {
+  (use_sort_of<typename A::value_type>(), ...);
+  use_positions();
+  ops::Sort operation = Call::operation;
+  operation.task.descending = descending;
+  if (operation.task.limit >= 0) operation.task.limit = limit;
+  return run_all(operation, {&x.core()...}, {label, where, bound<Call, Bound>()});
+}
+
+template <class Call, std::size_t... I>
+std::tuple<typename ResultOf<Call, static_cast<int>(I)>::type...> sorted_tuple(
+    const std::vector<TensorCore>& all, std::index_sequence<I...>) {
+  return {typename ResultOf<Call, static_cast<int>(I)>::type(all[I])...};
+}
+
+/// Without `out` it is deduced.
+inline std::vector<TensorCore> sort(std::string_view labels, char along, const SortTask& task,
+                                    const OperandList& tensors, const Sharding* out,
+                                    const DynamicCall& call) {
+  use_positions();
+  ops::Sort operation{same_terms(labels, tensors.size()), along, task};
+  operation.out = out != nullptr ? *out : operation.deduced(descs_of(tensors));
+  return run_all(operation, tensors, call.site(labels));
 }
 }  // namespace detail
 
@@ -100,30 +107,28 @@ inline std::vector<TensorCore> sort(std::string_view labels, char along, const S
 /// the plan says which. None when it is not split. Collective over the mesh.
 template <Equation Labels, char Along, class Out = Deduced, class Bound = NoContract, TypedTensor A>
 auto sort(const A& x, SortOptions options = {}, Where where = Where::here()) {
-  using Typed = detail::SortCall<Labels, Along, Out, false, A>;
-  return typename Typed::template Made<typename A::value_type>::type(Typed::template run<Bound>(
-      SortTask{.descending = options.descending}, {&x.core()}, where)[0]);
+  using Typed = detail::TypedSort<Labels, Along, Out, false, true, false, A>;
+  return typename Typed::result(
+      detail::run_sort<Typed, Bound>(options.descending, -1, Labels.view(), where, x)[0]);
 }
 
 /// Returns the positions of the elements of each line of x in order, as int64. Communication: as
 /// sort, with positions on the way back.
 template <Equation Labels, char Along, class Out = Deduced, class Bound = NoContract, TypedTensor A>
 auto arg_sort(const A& x, SortOptions options = {}, Where where = Where::here()) {
-  using Typed = detail::SortCall<Labels, Along, Out, false, A>;
-  return typename Typed::template Made<std::int64_t>::type(Typed::template run<Bound>(
-      SortTask{.descending = options.descending, .keys = false, .positions = true}, {&x.core()},
-      where)[0]);
+  using Typed = detail::TypedSort<Labels, Along, Out, false, false, true, A>;
+  return typename Typed::result(
+      detail::run_sort<Typed, Bound>(options.descending, -1, Labels.view(), where, x)[0]);
 }
 
 /// Returns both. Communication: as sort, with values and positions on the way back.
 template <Equation Labels, char Along, class Out = Deduced, class Bound = NoContract, TypedTensor A>
 auto sort_with_positions(const A& x, SortOptions options = {}, Where where = Where::here()) {
-  using Typed = detail::SortCall<Labels, Along, Out, false, A>;
-  using Values = typename Typed::template Made<typename A::value_type>::type;
-  using Positions = typename Typed::template Made<std::int64_t>::type;
-  const auto both = Typed::template run<Bound>(
-      SortTask{.descending = options.descending, .positions = true}, {&x.core()}, where);
-  return Sorted<Values, Positions>{Values(both[0]), Positions(both[1])};
+  using Typed = detail::TypedSort<Labels, Along, Out, false, true, true, A>;
+  using Positions = typename detail::ResultOf<Typed, 1>::type;
+  const auto both = detail::run_sort<Typed, Bound>(options.descending, -1, Labels.view(), where, x);
+  return Sorted<typename Typed::result, Positions>{typename Typed::result(both[0]),
+                                                   Positions(both[1])};
 }
 
 /// Returns the keys sorted, and each carried tensor (one to six, of any element types and of the
@@ -133,85 +138,93 @@ template <Equation Labels, char Along, class Out = Deduced, class Bound = NoCont
           TypedTensor... B>
   requires(sizeof...(B) >= 1)
 auto sort_by_key(SortOptions options, const A& keys, const B&... carried) {
-  using Typed = detail::SortCall<Labels, Along, Out, false, A, B...>;
-  const auto all = Typed::template run<Bound>(SortTask{.descending = options.descending},
-                                              {&keys.core(), &carried.core()...}, Where{});
-  return detail::sorted_tuple<Typed, typename A::value_type, typename B::value_type...>(
-      all, std::make_index_sequence<1 + sizeof...(B)>{});
+  using Typed = detail::TypedSort<Labels, Along, Out, false, true, false, A, B...>;
+  const auto all = detail::run_sort<Typed, Bound>(options.descending, -1, Labels.view(), Where{},
+                                                  keys, carried...);
+  return detail::sorted_tuple<Typed>(all, std::make_index_sequence<1 + sizeof...(B)>{});
 }
 template <Equation Labels, char Along, class Out = Deduced, class Bound = NoContract, TypedTensor A,
           TypedTensor B>
 auto sort_by_key(const A& keys, const B& carried, SortOptions options = {},
                  Where where = Where::here()) {
-  using Typed = detail::SortCall<Labels, Along, Out, false, A, B>;
-  const auto all = Typed::template run<Bound>(SortTask{.descending = options.descending},
-                                              {&keys.core(), &carried.core()}, where);
-  return detail::sorted_tuple<Typed, typename A::value_type, typename B::value_type>(
-      all, std::make_index_sequence<2>{});
+  using Typed = detail::TypedSort<Labels, Along, Out, false, true, false, A, B>;
+  const auto all =
+      detail::run_sort<Typed, Bound>(options.descending, -1, Labels.view(), where, keys, carried);
+  return detail::sorted_tuple<Typed>(all, std::make_index_sequence<2>{});
 }
 
 /// The same with everything known at run time; without `out` the results are sharded as x is.
+/// `call`: a Contract.
 inline DynamicTensor sort(std::string_view labels, char along, const DynamicTensor& x,
                           const Sharding& out, SortOptions options = {},
-                          Where where = Where::here()) {
+                          const DynamicCall& call = Where::here()) {
   return DynamicTensor(
-      detail::sort(labels, along, {.descending = options.descending}, {&x.core()}, out, where)[0]);
+      detail::sort(labels, along, {.descending = options.descending}, {&x.core()}, &out, call)[0]);
 }
 inline DynamicTensor sort(std::string_view labels, char along, const DynamicTensor& x,
-                          SortOptions options = {}, Where where = Where::here()) {
-  return sort(labels, along, x, x.sharding(), options, where);
+                          SortOptions options = {}, const DynamicCall& call = Where::here()) {
+  return DynamicTensor(detail::sort(labels, along, {.descending = options.descending}, {&x.core()},
+                                    nullptr, call)[0]);
 }
-inline DynamicTensor arg_sort(std::string_view labels, char along, const DynamicTensor& x,
-                              const Sharding& out, SortOptions options = {},
-                              Where where = Where::here()) {
-  return DynamicTensor(detail::sort(
-      labels, along, {.descending = options.descending, .keys = false, .positions = true},
-      {&x.core()}, out, where)[0]);
+namespace detail {
+constexpr SortTask positions_task(SortOptions options, bool keys) {
+  return {.descending = options.descending, .keys = keys, .positions = true};
 }
-inline DynamicTensor arg_sort(std::string_view labels, char along, const DynamicTensor& x,
-                              SortOptions options = {}, Where where = Where::here()) {
-  return arg_sort(labels, along, x, x.sharding(), options, where);
-}
-inline Sorted<DynamicTensor, DynamicTensor> sort_with_positions(std::string_view labels, char along,
-                                                                const DynamicTensor& x,
-                                                                const Sharding& out,
-                                                                SortOptions options = {},
-                                                                Where where = Where::here()) {
-  const auto both =
-      detail::sort(labels, along, {.descending = options.descending, .positions = true},
-                   {&x.core()}, out, where);
+inline Sorted<DynamicTensor, DynamicTensor> as_sorted(const std::vector<TensorCore>& both) {
   return {DynamicTensor(both[0]), DynamicTensor(both[1])};
 }
-inline Sorted<DynamicTensor, DynamicTensor> sort_with_positions(std::string_view labels, char along,
-                                                                const DynamicTensor& x,
-                                                                SortOptions options = {},
-                                                                Where where = Where::here()) {
-  return sort_with_positions(labels, along, x, x.sharding(), options, where);
-}
-/// Of several tensors, at most seven: the first holds the keys. Throws UsageError for more.
 inline std::vector<DynamicTensor> sort_by_key(std::string_view labels, char along,
                                               const std::vector<DynamicTensor>& tensors,
-                                              const Sharding& out, SortOptions options = {},
-                                              Where where = Where::here()) {
+                                              const Sharding* out, SortOptions options,
+                                              const DynamicCall& call) {
   if (tensors.empty() || tensors.size() > 7)
     throw UsageError("sort_by_key of " + std::to_string(tensors.size()) +
                          " tensors; it takes the keys, and at most six tensors that are carried "
                          "with them; sort positions, and take the others by them",
-                     where);
-  detail::OperandList operands;
+                     call.where());
+  OperandList operands;
   for (const DynamicTensor& tensor : tensors) operands.push_back(&tensor.core());
   std::vector<DynamicTensor> results;
   for (TensorCore& result :
-       detail::sort(labels, along, {.descending = options.descending}, operands, out, where))
+       sort(labels, along, {.descending = options.descending}, operands, out, call))
     results.emplace_back(std::move(result));
   return results;
+}
+}  // namespace detail
+inline DynamicTensor arg_sort(std::string_view labels, char along, const DynamicTensor& x,
+                              const Sharding& out, SortOptions options = {},
+                              const DynamicCall& call = Where::here()) {
+  return DynamicTensor(detail::sort(labels, along, detail::positions_task(options, false),
+                                    {&x.core()}, &out, call)[0]);
+}
+inline DynamicTensor arg_sort(std::string_view labels, char along, const DynamicTensor& x,
+                              SortOptions options = {}, const DynamicCall& call = Where::here()) {
+  return DynamicTensor(detail::sort(labels, along, detail::positions_task(options, false),
+                                    {&x.core()}, nullptr, call)[0]);
+}
+inline Sorted<DynamicTensor, DynamicTensor> sort_with_positions(
+    std::string_view labels, char along, const DynamicTensor& x, const Sharding& out,
+    SortOptions options = {}, const DynamicCall& call = Where::here()) {
+  return detail::as_sorted(
+      detail::sort(labels, along, detail::positions_task(options, true), {&x.core()}, &out, call));
+}
+inline Sorted<DynamicTensor, DynamicTensor> sort_with_positions(
+    std::string_view labels, char along, const DynamicTensor& x, SortOptions options = {},
+    const DynamicCall& call = Where::here()) {
+  return detail::as_sorted(detail::sort(labels, along, detail::positions_task(options, true),
+                                        {&x.core()}, nullptr, call));
+}
+inline std::vector<DynamicTensor> sort_by_key(std::string_view labels, char along,
+                                              const std::vector<DynamicTensor>& tensors,
+                                              const Sharding& out, SortOptions options = {},
+                                              const DynamicCall& call = Where::here()) {
+  return detail::sort_by_key(labels, along, tensors, &out, options, call);
 }
 inline std::vector<DynamicTensor> sort_by_key(std::string_view labels, char along,
                                               const std::vector<DynamicTensor>& tensors,
                                               SortOptions options = {},
-                                              Where where = Where::here()) {
-  return sort_by_key(labels, along, tensors, tensors.empty() ? Sharding() : tensors[0].sharding(),
-                     options, where);
+                                              const DynamicCall& call = Where::here()) {
+  return detail::sort_by_key(labels, along, tensors, nullptr, options, call);
 }
 
 }  // namespace tessera

@@ -13,34 +13,21 @@
 
 namespace tessera {
 namespace detail {
-constexpr SortTask first_task(Index k, bool descending) {
-  return {.descending = descending,
-          .positions = true,
-          .limit = k < 0 ? max_int64 : k,  // either is refused
-          .kind = OperatorKind::top_k};
-}
-
 template <Equation Labels, char Along, class Out, class Bound, class A>
 auto first_k(const A& x, Index k, bool descending, Where where) {
-  using Typed = SortCall<Labels, Along, Out, true, A>;
-  using Values = typename Typed::template Made<typename A::value_type>::type;
-  using Positions = typename Typed::template Made<std::int64_t>::type;
-  const auto both = Typed::template run<Bound>(first_task(k, descending), {&x.core()}, where);
-  return Sorted<Values, Positions>{Values(both[0]), Positions(both[1])};
+  using Call = TypedSort<Labels, Along, Out, true, true, true, A>;
+  using Positions = typename ResultOf<Call, 1>::type;
+  const auto both = run_sort<Call, Bound>(descending, k, Labels.view(), where, x);
+  return Sorted<typename Call::result, Positions>{typename Call::result(both[0]),
+                                                  Positions(both[1])};
 }
 inline Sorted<DynamicTensor, DynamicTensor> first_k(std::string_view labels, char along,
                                                     const DynamicTensor& x, Index k,
-                                                    bool descending, const Sharding& out,
-                                                    Where where) {
-  const auto both = sort(labels, along, first_task(k, descending), {&x.core()}, out, where);
-  return {DynamicTensor(both[0]), DynamicTensor(both[1])};
-}
-/// Returns x's sharding without what splits the dimension.
-inline Sharding short_lines(std::string_view labels, char along, const DynamicTensor& x) {
-  Sharding out = x.sharding();
-  const int d = same_terms(labels).result.find(along);
-  if (d >= 0 && d < out.rank()) out[d] = {};
-  return out;
+                                                    bool descending, const Sharding* out,
+                                                    const DynamicCall& call) {
+  const SortTask task{
+      .descending = descending, .positions = true, .limit = k, .kind = OperatorKind::top_k};
+  return as_sorted(sort(labels, along, task, {&x.core()}, out, call));
 }
 }  // namespace detail
 
@@ -64,24 +51,24 @@ auto bottom_k(const A& x, Index k, Where where = Where::here()) {
 inline Sorted<DynamicTensor, DynamicTensor> top_k(std::string_view labels, char along,
                                                   const DynamicTensor& x, Index k,
                                                   const Sharding& out,
-                                                  Where where = Where::here()) {
-  return detail::first_k(labels, along, x, k, true, out, where);
+                                                  const DynamicCall& call = Where::here()) {
+  return detail::first_k(labels, along, x, k, true, &out, call);
 }
 inline Sorted<DynamicTensor, DynamicTensor> top_k(std::string_view labels, char along,
                                                   const DynamicTensor& x, Index k,
-                                                  Where where = Where::here()) {
-  return top_k(labels, along, x, k, detail::short_lines(labels, along, x), where);
+                                                  const DynamicCall& call = Where::here()) {
+  return detail::first_k(labels, along, x, k, true, nullptr, call);
 }
 inline Sorted<DynamicTensor, DynamicTensor> bottom_k(std::string_view labels, char along,
                                                      const DynamicTensor& x, Index k,
                                                      const Sharding& out,
-                                                     Where where = Where::here()) {
-  return detail::first_k(labels, along, x, k, false, out, where);
+                                                     const DynamicCall& call = Where::here()) {
+  return detail::first_k(labels, along, x, k, false, &out, call);
 }
 inline Sorted<DynamicTensor, DynamicTensor> bottom_k(std::string_view labels, char along,
                                                      const DynamicTensor& x, Index k,
-                                                     Where where = Where::here()) {
-  return bottom_k(labels, along, x, k, detail::short_lines(labels, along, x), where);
+                                                     const DynamicCall& call = Where::here()) {
+  return detail::first_k(labels, along, x, k, false, nullptr, call);
 }
 
 }  // namespace tessera

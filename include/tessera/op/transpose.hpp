@@ -12,44 +12,31 @@
 
 namespace tessera {
 namespace detail {
-template <Equation E, class Out, class A> struct TransposeCall {
-  using mesh = typename A::mesh_type;
-  static_assert(demand_out<mesh, Out>());
-  static constexpr Terms terms = parse(E.view());
-  static constexpr Sharding value = [] {
-    Sharding s = OutSharding<mesh, Out>::make(terms, {A::sharding()});
-    return std::is_same_v<Out, Deduced>
-               ? s.with_partial(A::sharding().partial, A::sharding().reduction)
-               : s;
-  }();
-  static constexpr Verdict verdict = check_transpose(terms, {A::sharding()}, value);
-  static_assert(demand<TransposeCall, A>());
-  static constexpr Contract needs(const MeshShape& on, const Contract& contract) {
-    return verdict.ok() ? needs_of_transpose(terms, A::sharding(), value, on, contract)
-                        : Contract::nothing();
-  }
-  using result = Result<typename A::value_type, mesh, TransposeCall>;
+/// How transpose<E> is made.
+template <Equation E> struct TransposeBy {
+  static constexpr ops::Transpose make(const TensorDescs&) { return {parse(E.view())}; }
 };
+template <Equation E, class Out, class A> using TypedTranspose = Typed<TransposeBy<E>, Out, A>;
 }  // namespace detail
 
 /// Returns x with its dimensions reordered: transpose<"ij->ji">(x). Communication: none unless
 /// `Out` asks for some. Collective over the mesh.
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>
-typename detail::TransposeCall<E, Out, A>::result transpose(const A& x,
-                                                            Where where = Where::here()) {
-  using Typed = detail::TransposeCall<E, Out, A>;
-  return typename Typed::result(detail::transpose(
-      Typed::terms, x.core(), Typed::value, {E.view(), where, detail::bound<Typed, Bound>()}));
+typename detail::TypedTranspose<E, Out, A>::result transpose(const A& x,
+                                                             Where where = Where::here()) {
+  using Typed = detail::TypedTranspose<E, Out, A>;
+  return typename Typed::result(detail::run(
+      {Typed::operation, {&x.core()}, {E.view(), where, detail::bound<Typed, Bound>()}}));
+}
+inline DynamicTensor transpose(std::string_view equation, const DynamicTensor& x,
+                               const Sharding& out, const DynamicCall& call = Where::here()) {
+  const ops::Transpose operation{parse(equation), out};
+  return DynamicTensor(detail::run({operation, {&x.core()}, call.site(equation)}));
 }
 inline DynamicTensor transpose(std::string_view equation, const DynamicTensor& x,
                                const DynamicCall& call = Where::here()) {
-  const Terms terms = parse(equation);
-  const CallSite site = call.site(equation);
-  detail::require(check_transpose(terms, {x.sharding()}, Sharding::replicated(terms.result.size())),
-                  terms, *x.core().mesh(), site);
-  const Sharding out =
-      deduce(terms, {x.sharding()}).with_partial(x.sharding().partial, x.sharding().reduction);
-  return DynamicTensor(detail::transpose(terms, x.core(), out, site));
+  const ops::Transpose operation{parse(equation)};
+  return transpose(equation, x, operation.deduced({x.core().desc()}), call);
 }
 
 }  // namespace tessera

@@ -16,15 +16,11 @@
 /// Laws: when a contract covers what is needed on paper, the plan keeps it on every mesh of those
 /// axes and for all extents; but an operand of a map whose extent of 1 is stretched, and split, is
 /// gathered, which names do not show: that is found when the plan is made.
-#include <tessera/plan/arg.hpp>
 #include <tessera/plan/convolve.hpp>
 #include <tessera/plan/dynamic_slice.hpp>
-#include <tessera/plan/reduce.hpp>
 #include <tessera/plan/reduce_window.hpp>
 #include <tessera/plan/reshape.hpp>
-#include <tessera/plan/scan.hpp>
 #include <tessera/plan/scatter.hpp>
-#include <tessera/plan/sort.hpp>
 #include <tessera/plan/take.hpp>
 
 namespace tessera {
@@ -60,32 +56,6 @@ constexpr PlanOptions asked_needs(const Contract& contract) {
 
 /// Each returns what the plan that keeps `contract`, if there is one, needs; else what the one with
 /// the fewest breaches needs. Preconditions: the operator's verdict is ok.
-constexpr Contract needs_of_arg(const Terms& terms, Reduction reduction, const Sharding& x,
-                                const Sharding& out, const MeshShape& mesh,
-                                const Contract& contract) {
-  return plan_arg(terms, reduction, detail::paper_desc(x), out, mesh, 0,
-                  detail::bounded_by(contract))
-      .needs;
-}
-constexpr Contract needs_of_scan(const Term& labels, int along, Reduction reduction,
-                                 const Sharding& x, const Sharding& out, const MeshShape& mesh,
-                                 const Contract& contract) {
-  return plan_scan(labels, along, reduction, {}, detail::paper_desc(x), out, mesh, 0,
-                   detail::bounded_by(contract))
-      .needs;
-}
-constexpr Contract needs_of_sort(const Term& labels, int along, const SortTask& task,
-                                 const Shardings& operands, const Sharding& out,
-                                 const MeshShape& mesh, const Contract& contract) {
-  TensorDescs descs;
-  for (const Sharding& operand : operands) descs.push_back(detail::paper_desc(operand));
-  return plan_sort(labels, along, task, descs, out, mesh, 0, detail::bounded_by(contract)).needs;
-}
-constexpr Contract needs_of_transpose(const Terms& terms, const Sharding& x, const Sharding& out,
-                                      const MeshShape& mesh, const Contract& contract) {
-  return plan_transpose(terms, detail::paper_desc(x), out, mesh, 0, detail::bounded_by(contract))
-      .needs;
-}
 /// A window of three taps stands for all that reach beyond a block.
 constexpr Contract needs_of_convolve(const Terms& terms, const Shardings& operands,
                                      const Sharding& out, const MeshShape& mesh,
@@ -107,12 +77,6 @@ constexpr Contract needs_of_window(const Sharding& x, const Sharding& out, const
   return plan_reduce_window(Reduction::sum, windows, detail::paper_desc(x), out, mesh, 0,
                             detail::bounded_by(contract))
       .needs;
-}
-constexpr Contract needs_of_map(const Terms& terms, const Shardings& operands, const Sharding& out,
-                                const MeshShape& mesh, const Contract& contract) {
-  TensorDescs descs;
-  for (const Sharding& operand : operands) descs.push_back(detail::paper_desc(operand));
-  return plan_map(terms, descs, DType::f32, out, mesh, 0, detail::bounded_by(contract)).needs;
 }
 /// Of an operator that takes elements from elsewhere along `dims`, and nowhere else; an update only
 /// those of its block.

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// The operator of running sums and other joins: for each element the join of those up to it.
+///
+///     ops::Scan{same_terms("bij"), 'j', Reduction::sum, {}, DType::f32, out}
+#include <tessera/plan/operation.hpp>
+#include <tessera/plan/row_verdict.hpp>
+#include <tessera/plan/scan.hpp>
+#include <tessera/plan/type_rules.hpp>
+
+namespace tessera::ops {
+
+struct Scan {
+  Terms terms = {};  ///< the letters of the operand are the result's
+  char along = 0;
+  Reduction reduction = Reduction::sum;  ///< none: by a function of the call
+  ScanOptions options = {};
+  DType type = DType::f32;  ///< of the result
+  Sharding out = {};
+
+  constexpr OperatorKind kind() const { return OperatorKind::scan; }
+  constexpr std::string_view name() const { return name_of(OperatorKind::scan); }
+  constexpr Verdict check(const TensorDescs& x) const {
+    if (reduction != Reduction::none)
+      if (const Verdict v = check_reduced_type(reduction, false, x[0].type, type, x[0].sharding);
+          !v.ok())
+        return v;
+    return check_scan(terms, along, reduction, shardings_of(x), out);
+  }
+  constexpr Sharding deduced(const TensorDescs& x) const { return x[0].sharding; }
+  constexpr TensorDescs results(const TensorDescs& x) const { return {{type, x[0].extents, out}}; }
+  constexpr Plan plan(const TensorDescs& x, const Planning& on) const {
+    return plan_scan_as(type, terms.result, terms.result.find(along), reduction, options, x[0], out,
+                        on.mesh, on.process, on.options);
+  }
+  template <class V> constexpr void members(const V& visit) const {
+    visit("terms", terms);
+    visit("along", along);
+    visit("reduction", reduction);
+    visit("reverse", options.reverse);
+    visit("exclusive", options.exclusive);
+    visit("type", type);
+    visit("to", out);
+  }
+  constexpr bool operator==(const Scan&) const = default;
+};
+
+}  // namespace tessera::ops

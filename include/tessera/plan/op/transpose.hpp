@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// The operator that reorders dimensions.
+///
+///     ops::Transpose{parse("ij->ji"), out}
+#include <tessera/plan/operation.hpp>
+#include <tessera/plan/reduce.hpp>
+
+namespace tessera::ops {
+
+struct Transpose {
+  Terms terms = {};
+  Sharding out = {};
+
+  constexpr OperatorKind kind() const { return OperatorKind::transpose; }
+  constexpr Verdict check(const TensorDescs& x) const {
+    return check_transpose(terms, shardings_of(x), out);
+  }
+  /// Returns the sharding of the result where none is asked for: each dimension keeps its axes,
+  /// unfinished values stay so.
+  constexpr Sharding deduced(const TensorDescs& x) const {
+    return deduce_finished(terms, x).with_partial(x[0].sharding.partial, x[0].sharding.reduction);
+  }
+  constexpr TensorDescs results(const TensorDescs& x) const {
+    return {{x[0].type, extents_of(terms.result, terms, x), out}};
+  }
+  constexpr Plan plan(const TensorDescs& x, const Planning& on) const {
+    return plan_transpose(terms, x[0], out, on.mesh, on.process, on.options);
+  }
+  template <class V> constexpr void members(const V& visit) const {
+    visit("terms", terms);
+    visit("to", out);
+  }
+  constexpr bool operator==(const Transpose&) const = default;
+};
+
+}  // namespace tessera::ops
