@@ -3,8 +3,13 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <tessera/plan/op/arg.hpp>
 #include <tessera/plan/op/einsum.hpp>
+#include <tessera/plan/op/map.hpp>
 #include <tessera/plan/op/reshard.hpp>
+#include <tessera/plan/op/scan.hpp>
+#include <tessera/plan/op/sort.hpp>
+#include <tessera/plan/op/transpose.hpp>
 
 using namespace tessera;
 
@@ -57,6 +62,15 @@ TEST_CASE("an operation answers what its struct answers") {
   check_laws(ops::Reduce{parse("ij->j"), Reduction::sum, true, true, DType::f32, Sharding{{}}},
              {x});
   check_laws(ops::Reshard{both}, {x});
+  check_laws(ops::Transpose{parse("ij->ji"), both}, {x});
+  check_laws(ops::Map{broadcast_terms({2, 1}), DType::f64, Linearity::pointwise, both},
+             {x, {DType::f32, {18}, Sharding{{1}}}});
+  check_laws(ops::Arg{parse("ij->i"), Reduction::max, Sharding{{0}}}, {x});
+  check_laws(ops::Scan{same_terms("ij"), 'j', Reduction::sum, {.reverse = true}, DType::f32, both},
+             {x});
+  check_laws(ops::Sort{same_terms("ij"), 'j', {.descending = true, .positions = true}, both}, {x});
+  check_laws(ops::Sort{same_terms("ij"), 'i', {.limit = 3, .kind = OperatorKind::top_k}, both},
+             {x});
 }
 
 TEST_CASE("operations differ where a member differs, and have other digests") {

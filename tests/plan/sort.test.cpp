@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <tessera/plan/contract.hpp>
+#include <tessera/plan/op/sort.hpp>
 #include <tessera/plan/simulation.hpp>
 
 #include "support/paper.hpp"
@@ -274,7 +275,8 @@ TEST_CASE("a contract that is kept on paper is kept on every mesh and for all ex
     const int along = random.below(rank);
     SortTask task{.limit = random.chance(50) ? 2 : -1};
     const Term labels = default_labels(rank);
-    if (!contract.covers(needs_of_sort(labels, along, task, s, out, paper, contract))) continue;
+    const ops::Sort sort{Terms{{labels}, labels}, labels[along], task, out};
+    if (!contract.covers(needs(sort, s, paper, contract))) continue;
     ++kept;
     PlanOptions options;
     options.contract = contract;

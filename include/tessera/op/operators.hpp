@@ -174,9 +174,8 @@ inline TensorCore reduce(const Terms& terms, Reduction reduction, bool mean, con
 /// multiplied two at a time in the order that costs least.
 inline TensorCore einsum_of_many(const ops::Einsum& operation, const OperandList& operands,
                                  CallSite site) {
-  if (operands.size() == 2) return run({operation, operands, site});
+  if (operands.size() <= 2) return run({operation, operands, site});
   MeshCore& mesh = mesh_of(*operands[0], site);
-  if (operands.size() == 1) return run({operation.as_sum(descs_of(operands)), operands, site});
   const Contract contract = contract_at(mesh, site);
   const PlanQuery query(operation, operands, Destination::fresh, contract);
   const std::shared_ptr<const EinsumOrder> order = on_process(mesh, site, [&] {

@@ -26,6 +26,9 @@ struct Einsum {
   constexpr OperatorKind kind() const {
     return terms.operands.size() == 1 ? OperatorKind::reduce : OperatorKind::einsum;
   }
+  constexpr std::string_view name() const {
+    return terms.operands.size() == 1 ? name_of(Reduction::sum) : name_of(OperatorKind::einsum);
+  }
   constexpr Verdict check(const TensorDescs& operands) const {
     const TensorDescs x = factors_of(operands);
     if (const Verdict v = check_einsum(terms, shardings_of(x), out); !v.ok()) return v;
