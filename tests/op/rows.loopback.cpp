@@ -157,7 +157,7 @@ TEST_CASE("rows that are empty, NaN and infinity, and what is refused") {
                          doctest::Contains("rows of a tensor of extents 3x0 have no element"),
                          ShapeError);
     CHECK_THROWS_WITH_AS((void)cumulative<Any>("ab", 'b', x),
-                         doctest::Contains("of double: the tensor's elements have no such reduction"), UsageError);
+                         doctest::Contains("of double: numbers are not true or false"), UsageError);
     CHECK_THROWS_WITH_AS((void)cumulative<Sum>("ab", 'c', x),
                          doctest::Contains("a letter that its operand does not have"),
                          ShardingError);
