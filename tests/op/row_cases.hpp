@@ -14,8 +14,11 @@ namespace support {
 
 template <class T> class RowCases {
  public:
-  RowCases(std::shared_ptr<MeshCore> mesh, Random& random)
-      : mesh_(std::move(mesh)), shape_(mesh_->shape()), random_(random) {}
+  /// `within`: operands lie within halos.
+  RowCases(std::shared_ptr<MeshCore> mesh, Random& random, bool within = false)
+      : mesh_(std::move(mesh)), shape_(mesh_->shape()), random_(random) {
+    if (within) within_ = WithinHalos(random);
+  }
 
   std::string arg() {
     const Terms terms = some_terms();
@@ -26,13 +29,13 @@ template <class T> class RowCases {
     if (!check_arg(terms, {x.sharding}, out).ok())
       out = some_sharding(random_, terms.result.size(), shape_.rank());
     const std::string equation = to_text(terms);
-    const DynamicTensor input = make_input<T>(mesh_, x, 1);
+    const DynamicTensor input = stored(x, 1);
     return trial<std::int64_t>("arg " + std::string(name_of(kind)) + " " + equation, x, out)(
         [&] {
           return kind == Reduction::max ? arg_max(equation, input, out)
                                         : arg_min(equation, input, out);
         },
-        plan_arg(terms, kind, x, out, shape_, mesh_->process(), plan_options(*mesh_)),
+        plan_arg(terms, kind, x, out, shape_, mesh_->process(), within_.options(mesh_)),
         support::arg(terms, kind, whole_input<T>(x, shape_, 1)), 0);
   }
 
@@ -52,7 +55,7 @@ template <class T> class RowCases {
                              ? x.sharding
                              : some_sharding(random_, terms.result.size(), shape_.rank());
     const std::string labels = to_text(terms.result);
-    const DynamicTensor input = make_input<T>(mesh_, x, 1);
+    const DynamicTensor input = stored(x, 1);
     const auto run = [&] {
       const char letter = terms.result[along];
       if constexpr (std::is_same_v<T, std::int64_t>)
@@ -78,7 +81,7 @@ template <class T> class RowCases {
         "running " + std::string(name_of(kind)) + " of " + labels + " along " + terms.result[along],
         x, out)(run,
                 plan_scan_as(x.type, terms.result, along, kind, options, x, out, shape_,
-                             mesh_->process(), plan_options(*mesh_)),
+                             mesh_->process(), within_.options(mesh_)),
                 scanned(along, kind, options, whole_input<T>(x, shape_, 1)), tolerance);
   }
 
@@ -103,14 +106,17 @@ template <class T> class RowCases {
       return mean ? tessera::reduce<Deterministic<Mean>>(equation, input, to)
                   : tessera::reduce<Deterministic<Sum>>(equation, input, to);
     };
-    const DynamicTensor input = make_input<T>(mesh_, x, 1);
+    const DynamicTensor input = stored(x, 1);
     return trial<T>("deterministic " + std::string(mean ? "mean " : "sum ") + equation, x, out)(
         [&] { return sum_of(input, out); },
-        plan_deterministic_sum(terms, x, out, shape_, mesh_->process(), plan_options(*mesh_)),
+        plan_deterministic_sum(terms, x, out, shape_, mesh_->process(), within_.options(mesh_)),
         expected, static_cast<double>(std::numeric_limits<T>::epsilon()) * 200);
   }
 
  private:
+  DynamicTensor stored(const TensorDesc& desc, std::uint64_t seed) {
+    return within_.put(make_input<T>(mesh_, desc, seed));
+  }
   static Whole<T> scanned(int along, Reduction kind, ScanOptions options, const Whole<T>& x) {
     if constexpr (std::is_same_v<T, std::int64_t>)
       if (kind == Reduction::none) return support::scan_by(along, Compose{}, options, x, T{0});
@@ -138,14 +144,16 @@ template <class T> class RowCases {
   std::shared_ptr<MeshCore> mesh_;
   MeshShape shape_;
   Random& random_;
+  WithinHalos within_;
 };
 
 /// Runs one case, all of it chosen by `random`. Collective over the mesh.
-inline std::string some_row_case(const std::shared_ptr<MeshCore>& mesh, Random& random) {
+inline std::string some_row_case(const std::shared_ptr<MeshCore>& mesh, Random& random,
+                                 bool within = false) {
   const int which = random.below(3);
   const int type = random.below(which == 2 ? 2 : 4);
   const auto run = [&](auto element) {
-    RowCases<decltype(element)> cases(mesh, random);
+    RowCases<decltype(element)> cases(mesh, random, within);
     if constexpr (std::is_floating_point_v<decltype(element)>)
       if (which == 2) return cases.deterministic_sum();
     return which == 0 ? cases.arg() : cases.scan();

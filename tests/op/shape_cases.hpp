@@ -11,8 +11,11 @@ namespace support {
 
 template <class T> class ShapeCases {
  public:
-  ShapeCases(std::shared_ptr<MeshCore> mesh, Random& random)
-      : mesh_(std::move(mesh)), shape_(mesh_->shape()), random_(random) {}
+  /// `within`: operands lie within halos.
+  ShapeCases(std::shared_ptr<MeshCore> mesh, Random& random, bool within = false)
+      : mesh_(std::move(mesh)), shape_(mesh_->shape()), random_(random) {
+    if (within) within_ = WithinHalos(random);
+  }
 
   std::string slice() {
     const TensorDesc x = some_tensor(some_kind());
@@ -23,12 +26,12 @@ template <class T> class ShapeCases {
       stride.push_back(1 + (random_.chance(40) ? random_.below(4) : 0));
     }
     const Sharding out = result_of(x.sharding, x.rank());
-    const DynamicTensor input = make_input<T>(mesh_, x, 1);
+    const DynamicTensor input = stored(x, 1);
     return trial(
         "slice " + to_string(start) + " to " + to_string(limit) + " by " + to_string(stride), x,
         out)([&] { return tessera::slice(input, start, limit, stride, out); },
              plan_regions(slice_of(x.extents, start, limit, stride), {x}, out, shape_,
-                          mesh_->process(), plan_options(*mesh_)),
+                          mesh_->process(), within_.options(mesh_)),
              support::slice(whole_input<T>(x, shape_, 1), start, limit, stride), tolerance());
   }
 
@@ -45,11 +48,11 @@ template <class T> class ShapeCases {
     const bool open = x.sharding.reduction == Reduction::sum;
     const T value = open ? T{} : static_cast<T>(random_.below(3) - 1);
     const Sharding out = result_of(x.sharding, x.rank());
-    const DynamicTensor input = make_input<T>(mesh_, x, 1);
+    const DynamicTensor input = stored(x, 1);
     return trial("pad " + to_string(low) + "_" + to_string(high) + "_" + to_string(interior), x,
                  out)([&] { return tessera::pad(input, low, high, interior, value, out); },
                       plan_regions(pad_of(x.extents, low, high, interior), {x}, out, shape_,
-                                   mesh_->process(), plan_options(*mesh_)),
+                                   mesh_->process(), within_.options(mesh_)),
                       support::pad(whole_input<T>(x, shape_, 1), low, high, interior, value),
                       tolerance());
   }
@@ -64,10 +67,10 @@ template <class T> class ShapeCases {
         list.push_back(d);
       }
     const Sharding out = result_of(x.sharding, x.rank());
-    const DynamicTensor input = make_input<T>(mesh_, x, 1);
+    const DynamicTensor input = stored(x, 1);
     return trial("reverse", x, out)([&] { return tessera::reverse(input, dims, out); },
                                     plan_regions(reverse_of(x.extents, dims), {x}, out, shape_,
-                                                 mesh_->process(), plan_options(*mesh_)),
+                                                 mesh_->process(), within_.options(mesh_)),
                                     support::reverse(whole_input<T>(x, shape_, 1), list),
                                     tolerance());
   }
@@ -77,11 +80,11 @@ template <class T> class ShapeCases {
     const int dim = random_.below(x.rank());
     const Index by = random_.below(41) - 20;
     const Sharding out = result_of(x.sharding, x.rank());
-    const DynamicTensor input = make_input<T>(mesh_, x, 1);
+    const DynamicTensor input = stored(x, 1);
     return trial("roll by " + std::to_string(by) + " along " + std::to_string(dim), x, out)(
         [&] { return tessera::roll(input, by, dim, out); },
         plan_regions(roll_of(x.extents, by, dim), {x}, out, shape_, mesh_->process(),
-                     plan_options(*mesh_)),
+                     within_.options(mesh_)),
         support::roll(whole_input<T>(x, shape_, 1), by, dim), tolerance());
   }
 
@@ -92,11 +95,11 @@ template <class T> class ShapeCases {
     const T value =
         x.sharding.reduction == Reduction::sum ? T{} : static_cast<T>(random_.below(3) - 1);
     const Sharding out = result_of(x.sharding, x.rank());
-    const DynamicTensor input = make_input<T>(mesh_, x, 1);
+    const DynamicTensor input = stored(x, 1);
     return trial("shift by " + std::to_string(by) + " along " + std::to_string(dim), x, out)(
         [&] { return tessera::shift(input, by, dim, value, out); },
         plan_regions(shift_of(x.extents, by, dim), {x}, out, shape_, mesh_->process(),
-                     plan_options(*mesh_)),
+                     within_.options(mesh_)),
         support::shift(whole_input<T>(x, shape_, 1), by, dim, value), tolerance());
   }
 
@@ -127,7 +130,7 @@ template <class T> class ShapeCases {
     for (const TensorDesc& one : descs) text += ", " + describe(one, shape_);
     return trial(text, x, out)([&] { return tessera::concatenate(dim, inputs, out); },
                                plan_regions(concatenate_of(extents, dim, slices), descs, out,
-                                            shape_, mesh_->process(), plan_options(*mesh_)),
+                                            shape_, mesh_->process(), within_.options(mesh_)),
                                support::concatenate(wholes, dim), tolerance());
   }
 
@@ -154,7 +157,7 @@ template <class T> class ShapeCases {
     return trial("update at " + to_string(start) + " with " + describe(block, shape_), x, out)(
         [&] { return tessera::update(inputs[0], inputs[1], start, out); },
         plan_regions(update_of(x.extents, block.extents, start, slices), {x, block}, out, shape_,
-                     mesh_->process(), plan_options(*mesh_)),
+                     mesh_->process(), within_.options(mesh_)),
         support::update(wholes[0], wholes[1], start), tolerance());
   }
 
@@ -166,14 +169,17 @@ template <class T> class ShapeCases {
                                      random_.chance(30) ? 40 : 0, some_kind())};
     const bool derived = random_.chance(40);
     const Sharding out = derived ? reshaped_sharding(x, to) : result_of(x.sharding, to.size());
-    const DynamicTensor input = make_input<T>(mesh_, x, 1);
+    const DynamicTensor input = stored(x, 1);
     return trial("reshape to " + to_string(to), x, out)(
         [&] { return derived ? tessera::reshape(input, to) : tessera::reshape(input, to, out); },
-        plan_reshape(x, {x.type, to, out}, shape_, mesh_->process(), plan_options(*mesh_)),
+        plan_reshape(x, {x.type, to, out}, shape_, mesh_->process(), within_.options(mesh_)),
         support::reshape(whole_input<T>(x, shape_, 1), to), tolerance());
   }
 
  private:
+  DynamicTensor stored(const TensorDesc& desc, std::uint64_t seed) {
+    return within_.put(make_input<T>(mesh_, desc, seed));
+  }
   Trial<T> trial(const std::string& name, const TensorDesc& x, const Sharding& out) const {
     return Trial<T>(mesh_, std::string(name_of(dtype_of<T>)) + " on " + describe(shape_) + ": " +
                                name + " of " + describe(x, shape_) + " to " +
@@ -193,7 +199,7 @@ template <class T> class ShapeCases {
   }
   void add_operand(const TensorDesc& desc, const std::optional<Slice>& slice, std::uint64_t seed,
                    std::vector<DynamicSlice>& inputs, std::vector<Whole<T>>& wholes) {
-    const DynamicTensor input = make_input<T>(mesh_, desc, seed);
+    const DynamicTensor input = stored(desc, seed);
     const Whole<T> whole = whole_input<T>(desc, shape_, seed);
     if (slice) {
       const Extents steps = slice->stride.empty() ? Extents(slice->start.size(), 1) : slice->stride;
@@ -239,6 +245,7 @@ template <class T> class ShapeCases {
   std::shared_ptr<MeshCore> mesh_;
   MeshShape shape_;
   Random& random_;
+  WithinHalos within_;
 };
 
 /// Runs operators whose results are made elsewhere than they are asked for; returns what is wrong.
@@ -298,11 +305,12 @@ inline std::string wrong_detour(const std::shared_ptr<MeshCore>& mesh) {
 }
 
 /// Runs one case, all of it chosen by `random`. Collective over the mesh.
-inline std::string some_shape_case(const std::shared_ptr<MeshCore>& mesh, Random& random) {
+inline std::string some_shape_case(const std::shared_ptr<MeshCore>& mesh, Random& random,
+                                   bool within = false) {
   const DType type = random.of<DType>({DType::f32, DType::f64, DType::i32, DType::i64});
   const int which = random.below(9);  // reshape twice as often
   return with_sampled_type(type, [&](auto element) {
-    ShapeCases<decltype(element)> cases(mesh, random);
+    ShapeCases<decltype(element)> cases(mesh, random, within);
     switch (which) {
       case 0:
         return cases.slice();

@@ -57,8 +57,11 @@ inline std::atomic<int> window_turns = 0;
 
 template <class T> class WindowCases {
  public:
-  WindowCases(std::shared_ptr<MeshCore> mesh, Random& random)
-      : mesh_(std::move(mesh)), shape_(mesh_->shape()), random_(random) {}
+  /// `within`: operands lie within halos.
+  WindowCases(std::shared_ptr<MeshCore> mesh, Random& random, bool within = false)
+      : mesh_(std::move(mesh)), shape_(mesh_->shape()), random_(random) {
+    if (within) within_ = WithinHalos(random);
+  }
 
   /// A convolution or one of its gradients.
   std::string convolution() {
@@ -126,15 +129,15 @@ template <class T> class WindowCases {
       if (which == 1) expected[in] += left[result] * right[weight];
       if (which == 2) expected[weight] += left[in] * right[result];
     });
-    const DynamicTensor input = make_input<T>(mesh_, a, 1), second = make_input<T>(mesh_, b, 2);
+    const DynamicTensor input = stored(a, 1), second = stored(b, 2);
     const std::string letters = to_text(terms);
     const auto run = [&] {
       if (which == 1) return convolve_input_gradient(letters, input, second, x, c, out);
       if (which == 2) return convolve_kernel_gradient(letters, input, second, k, c, out);
       return convolve(letters, input, second, c, out);
     };
-    const Plan plan =
-        plan_convolve(g.terms, g.shape, a, b, out, shape_, mesh_->process(), plan_options(*mesh_));
+    const Plan plan = plan_convolve(g.terms, g.shape, a, b, out, shape_, mesh_->process(),
+                                    within_.options(mesh_));
     std::string settings =
         "groups " + std::to_string(c.feature_groups) + " " + std::to_string(c.batch_groups);
     for (const Window& w : shape.windows)
@@ -212,13 +215,14 @@ template <class T> class WindowCases {
     });
     const Sharding out =
         tiles || random_.chance(50) ? x.sharding : some_sharding(random_, rank, shape_.rank());
-    const DynamicTensor a = make_input<T>(mesh_, x, 1), b = make_input<T>(mesh_, dy, 2);
+    const DynamicTensor a = which == 1 ? make_input<T>(mesh_, x, 1) : stored(x, 1);
+    const DynamicTensor b = which == 0 ? make_input<T>(mesh_, dy, 2) : stored(dy, 2);
     std::string text = "window " + to_string(s.size) + " stride " + to_string(s.stride) + " base " +
                        to_string(s.base_dilation) + " dilation " + to_string(s.window_dilation) +
                        " pad";
     for (int d = 0; d < rank; ++d)
       text += " " + std::to_string(s.low[d]) + "_" + std::to_string(s.high[d]);
-    const PlanOptions options = plan_options(*mesh_);
+    const PlanOptions options = within_.options(mesh_);
     if (which == 0)
       return trial<T>("reduce-window " + std::string(name_of(kind)) + " " + text, x, out)(
           [&] {
@@ -242,6 +246,9 @@ template <class T> class WindowCases {
   }
 
  private:
+  DynamicTensor stored(const TensorDesc& desc, std::uint64_t seed) {
+    return within_.put(make_input<T>(mesh_, desc, seed));
+  }
   template <class R>
   Trial<R> trial(const std::string& name, const TensorDesc& x, const Sharding& out) const {
     return Trial<R>(mesh_, std::string(name_of(dtype_of<T>)) + " on " + describe(shape_) + ": " +
@@ -274,13 +281,15 @@ template <class T> class WindowCases {
   std::shared_ptr<MeshCore> mesh_;
   MeshShape shape_;
   Random& random_;
+  WithinHalos within_;
 };
 
 /// Runs one case, all of it chosen by `random`. Collective over the mesh.
-inline std::string some_window_case(const std::shared_ptr<MeshCore>& mesh, Random& random) {
+inline std::string some_window_case(const std::shared_ptr<MeshCore>& mesh, Random& random,
+                                    bool within = false) {
   const bool convolves = random.chance(65);
   const auto run = [&](auto element) {
-    WindowCases<decltype(element)> cases(mesh, random);
+    WindowCases<decltype(element)> cases(mesh, random, within);
     return convolves ? cases.convolution() : cases.window();
   };
   switch (random.below(4)) {
