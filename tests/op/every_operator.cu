@@ -165,6 +165,9 @@ template <class T> void every_operator(const ProcessMesh<Grid>& mesh) {
   kept.exchange();
   kept.add_back();
   exchange_together(kept, outside);
+  axpy(2, x, kept *= T{3});
+  map_into(kept, fn::Add{}, kept, x);
+  print(sum(kept + reshard<P<_, data, _>>(kept)));
   auto summed = halo_adjoint(extended) + kept.tensor() + travelling.wait().tensor();
   Kokkos::parallel_for(
       Kokkos::RangePolicy<>(0, 1),

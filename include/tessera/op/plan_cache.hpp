@@ -8,9 +8,10 @@
 /// Laws: equal keys give the same Prepared object as long as it is kept; a look-up allocates
 /// nothing; plans take at most MeshOptions::plan_cache_bytes, the last one aside, and those that
 /// have not been used for longest go first. An operator under way keeps its own.
+#include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
+#include <new>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -128,16 +129,18 @@ class PlanKey {
 };
 
 namespace detail {
-inline void add_to(Digest& digest, const StoredWithin& stored) {
-  const auto add = [&](const Halo& halo) {
-    digest.add(static_cast<std::uint64_t>(halo.size()));
+/// Calls visit(word) with all that tells how operands and a destination lie.
+template <class Visit> void for_each_word(const StoredWithin& stored, const Visit& visit) {
+  const auto each = [&](const Halo& halo) {
+    visit(halo.size());
     for (const HaloDim& d : halo) {
-      digest.add(static_cast<std::uint64_t>(d.low));
-      digest.add(static_cast<std::uint64_t>(d.high) << 8 | static_cast<std::uint64_t>(d.boundary));
+      visit(d.low);
+      visit(d.high);
+      visit(static_cast<std::int64_t>(d.boundary));
     }
   };
-  for (const Halo& halo : stored.operands) add(halo);
-  add(stored.destination);
+  for (const Halo& halo : stored.operands) each(halo);
+  each(stored.destination);
 }
 
 /// A key as an operation that is planned elsewhere: for operators that have no struct yet.
@@ -175,24 +178,33 @@ class StoredOperands {
   StoredOperands(const OperandList& operands, const TensorCore* into) {
     bool any = into != nullptr && into->halo() != nullptr;
     for (const TensorCore* operand : operands) any = any || operand->halo() != nullptr;
-    if (!any) return;
-    within_.emplace();
-    const auto of = [](const TensorCore& x) { return x.halo() != nullptr ? *x.halo() : Halo{}; };
-    for (const TensorCore* operand : operands) within_->operands.push_back(of(*operand));
-    if (into != nullptr) within_->destination = of(*into);
+    if (any) list(operands, into);
   }
+  StoredOperands(const StoredOperands&) = delete;
+  StoredOperands& operator=(const StoredOperands&) = delete;
+
   /// Returns it; null where all lie by themselves.
-  const StoredWithin* get() const { return within_.has_value() ? &*within_ : nullptr; }
+  const StoredWithin* get() const { return within_; }
   /// Tells the planner, and the key by which the plan is kept.
   void tell(PlanOptions& options, PlanKey& key) const {
-    if (!within_.has_value()) return;
+    if (within_ == nullptr) return;
     key.add(*within_);
-    options.stored = &*within_;
+    options.stored = within_;
   }
 
  private:
-  std::optional<StoredWithin> within_;
+  void list(const OperandList& operands, const TensorCore* into) {
+    StoredWithin* const within = new (memory_) StoredWithin;
+    const auto of = [](const TensorCore& x) { return x.halo() != nullptr ? *x.halo() : Halo{}; };
+    for (const TensorCore* operand : operands) within->operands.push_back(of(*operand));
+    if (into != nullptr) within->destination = of(*into);
+    within_ = within;
+  }
+  // By hand: most calls have none, and a std::optional costs each compilation a hundred templates.
+  alignas(StoredWithin) std::byte memory_[sizeof(StoredWithin)];
+  const StoredWithin* within_ = nullptr;
 };
+static_assert(std::is_trivially_destructible_v<StoredWithin>);
 
 /// What tells one planned operator from another on one mesh, where it lies elsewhere: the operator,
 /// what its operands are, where its result goes and what the call accepts; and how they lie, where
@@ -211,7 +223,8 @@ class PlanQuery {
     for (const TensorCore* operand : operands) add_to(digest, operand->desc());
     digest.add(static_cast<std::uint64_t>(destination));
     digest.add(contract);
-    if (stored != nullptr) add_to(digest, *stored);
+    if (stored != nullptr)
+      for_each_word(*stored, [&](std::int64_t w) { digest.add(static_cast<std::uint64_t>(w)); });
     digest_ = digest.value();
   }
   std::uint64_t digest() const { return digest_; }
@@ -233,13 +246,14 @@ struct PlannedCall {
         operands(descs_of(q.operands)),
         destination(q.destination),
         contract(q.contract),
-        stored(q.stored == nullptr ? nullptr : std::make_shared<const StoredWithin>(*q.stored)),
-        digest_(q.digest()) {}
+        digest_(q.digest()) {
+    if (q.stored != nullptr) for_each_word(*q.stored, [&](std::int64_t w) { stored.push_back(w); });
+  }
   std::uint64_t digest() const { return digest_; }
   bool operator==(const PlanQuery& q) const {
     if (digest_ != q.digest() || !(operation.view() == q.operation) ||
         operands.size() != q.operands.size() || destination != q.destination ||
-        contract != q.contract || !same(stored.get(), q.stored))
+        contract != q.contract || !lies_as(q.stored))
       return false;
     for (int i = 0; i < operands.size(); ++i)
       if (!(operands[i] == q.operands[i]->desc())) return false;
@@ -247,19 +261,25 @@ struct PlannedCall {
   }
   bool operator==(const PlannedCall& other) const {
     return digest_ == other.digest_ && operation == other.operation && operands == other.operands &&
-           destination == other.destination && contract == other.contract &&
-           same(stored.get(), other.stored.get());
+           destination == other.destination && contract == other.contract && stored == other.stored;
   }
 
   Operation operation;
   TensorDescs operands;
   Destination destination;
   std::uint64_t contract;
-  std::shared_ptr<const StoredWithin> stored;
+  std::vector<std::int64_t> stored;  ///< how the operands lie; empty: by themselves
 
  private:
-  static bool same(const StoredWithin* a, const StoredWithin* b) {
-    return a == b || (a != nullptr && b != nullptr && *a == *b);
+  bool lies_as(const StoredWithin* asked) const {
+    std::size_t words = 0;
+    bool same = true;
+    if (asked != nullptr)
+      for_each_word(*asked, [&](std::int64_t w) {
+        same = same && words < stored.size() && stored[words] == w;
+        ++words;
+      });
+    return same && words == stored.size();
   }
   std::uint64_t digest_;
 };

@@ -36,6 +36,7 @@ class Storage {
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
   ~Storage() {
+    delete halo_;
     if (adopted_)
       mesh_->let_go(owner_);
     else
@@ -46,8 +47,11 @@ class Storage {
   /// Returns the block's number among all of its arena; 0 of adopted memory.
   std::uint64_t serial() const { return block_.serial; }
   /// Returns the halo within which the block lies that is stored here; null: it lies by itself.
-  const Halo* halo() const { return halo_.get(); }
-  void set_halo(const Halo& halo) { halo_ = std::make_unique<const Halo>(halo); }
+  const Halo* halo() const { return halo_; }
+  void set_halo(const Halo& halo) {
+    delete std::exchange(halo_, nullptr);
+    halo_ = new Halo(halo);
+  }
   /// Returns the bytes of arena memory that it takes up.
   Index charge() const { return adopted_ ? 0 : arena_charge(block_.bytes); }
 
@@ -76,7 +80,7 @@ class Storage {
   void* data_ = nullptr;
   std::uint64_t owner_ = 0;  ///< kept by the mesh
   bool adopted_ = false;
-  std::unique_ptr<const Halo> halo_;
+  const Halo* halo_ = nullptr;  ///< its own
   int users_ = 0;
   Where user_;
   std::uint64_t history_ = 0;
