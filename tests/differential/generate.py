@@ -655,7 +655,9 @@ def sort(c):
     order = order_of(x, d, descending)
     y = np.take_along_axis(x, order, d)
     outs = {"sort": [(t, y)], "arg_sort": [("int64", order)], "both": [(t, y), ("int64", order)]}[kind]
-    return case("sort", [(t, x)], outs, kind=kind, eq=LETTERS[:rank], along=LETTERS[d], descending=descending, zeros=1)
+    # Keys alone have -0 before 0: their zeros are compared by value.
+    return case("sort", [(t, x)], outs, kind=kind, eq=LETTERS[:rank], along=LETTERS[d], descending=descending,
+                zeros=int(kind != "sort"))
 
 
 @operator()

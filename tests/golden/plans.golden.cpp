@@ -139,6 +139,19 @@ TEST_CASE("reductions, transposes and changes of sharding of the conformance col
   change("x27", {8, 8, 8}, {{}, {0}, {1, 2, 3}}, {{1, 2}, {0}, {3}}, MeshShape{2, 2, 2, 2});
 }
 
+TEST_CASE("positions go with keys, as int32, where they are asked for") {
+  const MeshShape mesh{8};
+  const SortTask first{
+      .descending = true, .positions = true, .limit = 5, .kind = OperatorKind::top_k};
+  compare("top_k", explain(plan_sort({'b', 'v'}, 1, first, {{DType::f32, {16, 32000}, {{}, {0}}}},
+                                     {{}, {}}, mesh),
+                           names));
+  const TensorDesc line{DType::f32, {1 << 20}, {{0}}};
+  compare("sort_line", explain(plan_sort({'a'}, 0, {}, {line}, {{0}}, mesh), names));
+  compare("sort_line_positions",
+          explain(plan_sort({'a'}, 0, {.positions = true}, {line}, {{0}}, mesh), names));
+}
+
 TEST_CASE("operators that move elements, of the conformance collection") {
   const auto take = [](const char* name, const Taking& taken, const TensorDescs& x,
                        const MeshShape& mesh) {

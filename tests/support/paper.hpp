@@ -379,6 +379,7 @@ class Paper {
           reduce_block(work.reduce, slot(p, step.in[0]), out);
           break;
         case StepKind::round:
+        case StepKind::widen:
           out = slot(p, step.in[0]);
           break;
         case StepKind::map:

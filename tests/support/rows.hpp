@@ -5,6 +5,8 @@
 ///
 ///     Whole<std::int64_t> i = support::arg(parse("ab->a"), Reduction::max, x);
 #include <algorithm>
+#include <cstring>
+#include <limits>
 
 #include "reference.hpp"
 
@@ -75,10 +77,18 @@ Whole<T> scan(int along, Reduction kind, ScanOptions options, const Whole<T>& x)
   return scan(along, kind, options, x, identity_of<T>(kind));
 }
 
+/// Whether a float, zero too, has the sign of negative ones.
+template <class T> bool sign_bit(T x) {
+  unsigned char bytes[sizeof(T)];
+  std::memcpy(bytes, &x, sizeof(T));
+  return (bytes[sizeof(T) - 1] & 0x80u) != 0;
+}
 /// Returns the positions of the elements along one dimension in order, the first `limit` of each
-/// line: equal ones keep their order, NaNs come last.
+/// line: equal ones keep their order, NaNs come last. `alone`: as keys are sorted that no positions
+/// go with, -0 before 0.
 template <class T>
-Whole<std::int64_t> order(int along, bool descending, Index limit, const Whole<T>& x) {
+Whole<std::int64_t> order(int along, bool descending, Index limit, const Whole<T>& x,
+                          bool alone = false) {
   Extents few = x.extents, lines = x.extents;
   few[along] = limit;
   lines[along] = 1;
@@ -91,6 +101,8 @@ Whole<std::int64_t> order(int along, bool descending, Index limit, const Whole<T
     std::stable_sort(line.begin(), line.end(), [&](Index i, Index j) {
       const T a = x[start + i * strides[along]], b = x[start + j * strides[along]];
       if (a != a || b != b) return a == a && b != b;
+      if constexpr (std::numeric_limits<T>::is_iec559)
+        if (alone && a == b) return sign_bit(descending ? b : a) && !sign_bit(descending ? a : b);
       return descending ? b < a : a < b;
     });
     for (Index r = 0; r < limit; ++r)

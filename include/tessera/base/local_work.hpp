@@ -111,6 +111,7 @@ struct LocalSort {
   Index limit = 0;  ///< results of a line; no_position (and zeros) beyond its elements
   Index first = 0;  ///< the position of a line's first element
   bool descending = false;
+  bool narrow = false;  ///< positions are int32, and no_position is the largest of them
   constexpr bool operator==(const LocalSort&) const = default;
 };
 
@@ -124,6 +125,7 @@ struct LocalMerge {
   bool last = false;  ///< keeps the last of all
   bool descending = false;
   bool positions = false;  ///< the second tensor holds positions, which decide between equal keys
+  bool narrow = false;     ///< and they are int32
   constexpr bool operator==(const LocalMerge&) const = default;
 };
 

@@ -9,6 +9,7 @@
 /// Laws: where a position is no_position, the result is zero.
 #include <tessera/kernel/detail/copy_loops.hpp>
 #include <tessera/kernel/detail/launch.hpp>
+#include <tessera/kernel/detail/position_array.hpp>
 #include <tessera/kernel/elements.hpp>
 
 namespace tessera {
@@ -17,31 +18,31 @@ namespace detail {
 template <class T> struct Arrange {
   LocalSort work;
   const T* from;
-  const std::int64_t* positions;
+  PositionArray positions;
   T* to;
 
   KOKKOS_FUNCTION void run(Index begin, Index end) const {
     for (Index i = begin; i < end; ++i) {
       const Index line = i / (work.inner * work.limit) * (work.n * work.inner) + i % work.inner;
-      const std::int64_t position = positions[i];
+      const Index position = positions.get(i);
       to[i] = position == no_position ? T{} : from[line + (position - work.first) * work.inner];
     }
   }
 };
 
 template <int Bytes>
-void arrange_elements(const LocalSort& work, const void* from, const std::int64_t* positions,
-                      void* to) {
+void arrange_elements(const LocalSort& work, const void* from, const void* positions, void* to) {
   using T = Word<Bytes>;
   launch("tessera::arrange", work.outer * work.limit * work.inner, 16384,
-         Arrange<T>{work, static_cast<const T*>(from), positions, static_cast<T*>(to)});
+         Arrange<T>{work, static_cast<const T*>(from), PositionArray::read(positions, work.narrow),
+                    static_cast<T*>(to)});
 }
 }  // namespace detail
 
 /// Writes from[positions[...] - work.first] of each line; `positions` and `to` are outer x limit x
-/// inner. Communication: none.
-inline void arrange(DType type, const LocalSort& work, const void* from,
-                    const std::int64_t* positions, void* to) {
+/// inner, the positions int64 or, where the work is narrow, int32. Communication: none.
+inline void arrange(DType type, const LocalSort& work, const void* from, const void* positions,
+                    void* to) {
   detail::sort_kernels_of(type).arrange(work, from, positions, to);
 }
 

@@ -78,9 +78,8 @@ struct MergeRuns;
 /// Those of sorting: compiled as those above. What cannot be ordered is moved with what can.
 struct SortKernels {
   void (*sort)(const LocalSort& work, const void* from, void* to);
-  void (*order)(const LocalSort& work, const void* from, const std::int64_t* places,
-                std::int64_t* to);
-  void (*arrange)(const LocalSort& work, const void* from, const std::int64_t* positions, void* to);
+  void (*order)(const LocalSort& work, const void* from, const void* places, void* to);
+  void (*arrange)(const LocalSort& work, const void* from, const void* positions, void* to);
   void (*merge)(const LocalMerge& work, const MergeRuns& runs);
 };
 

@@ -8,8 +8,8 @@
 ///     merge(DType::f32, {.own = 3, .other = 4}, runs);        // the least three of seven
 ///
 /// Laws: of two processes that merge each other's lines, one with `last`, one without, each element
-/// is kept by exactly one; both make the same choice when keys and positions are all different, or
-/// nothing tells equal ones apart.
+/// is kept by exactly one: both make the same choice, since positions tell equal keys apart or,
+/// without positions, their bits do (detail/sort_key.hpp).
 #include <tessera/base/fixed_vector.hpp>
 #include <tessera/kernel/detail/copy_loops.hpp>
 #include <tessera/kernel/detail/launch.hpp>
@@ -98,13 +98,20 @@ template <class T> struct MergeLines {
   /// Whether the element of mine comes before that of theirs. Equal ones: mine are the earlier on
   /// the process that keeps the first, so that both processes choose alike.
   KOKKOS_FUNCTION bool first_is_mine(Index own_at, Index other_at) const {
-    const auto x = sort_key(static_cast<const T*>(runs.own[0])[own_at], work.descending);
-    const auto y = sort_key(static_cast<const T*>(runs.other[0])[other_at], work.descending);
+    const T mine = static_cast<const T*>(runs.own[0])[own_at];
+    const T theirs = static_cast<const T*>(runs.other[0])[other_at];
+    if (!work.positions) {
+      const auto x = total_key(mine, work.descending), y = total_key(theirs, work.descending);
+      return x != y ? x < y : !work.last;
+    }
+    const auto x = sort_key(mine, work.descending), y = sort_key(theirs, work.descending);
     if (x != y) return x < y;
-    if (work.positions)
-      return static_cast<const std::int64_t*>(runs.own[1])[own_at] <
-             static_cast<const std::int64_t*>(runs.other[1])[other_at];
-    return !work.last;
+    return work.narrow ? before<std::int32_t>(own_at, other_at)
+                       : before<std::int64_t>(own_at, other_at);
+  }
+  template <class P> KOKKOS_FUNCTION bool before(Index own_at, Index other_at) const {
+    return static_cast<const P*>(runs.own[1])[own_at] <
+           static_cast<const P*>(runs.other[1])[other_at];
   }
 };
 

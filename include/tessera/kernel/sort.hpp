@@ -6,8 +6,9 @@
 ///     sort(DType::f32, {.outer = 2, .n = 3, .limit = 3}, from, to);
 ///     order(DType::f32, {.outer = 2, .n = 3, .limit = 2}, from, nullptr, positions);   // the first two
 ///
-/// Laws: equal elements keep their order, -0 and 0 too; NaNs come last, in either direction; what
-/// order() says, arrange() (arrange.hpp) makes of the line what sort() does.
+/// Laws: NaNs come last, in either direction. order(): equal elements keep their order, -0 and 0
+/// too. sort() knows no places: equal elements of other bits are in the order of
+/// detail/sort_key.hpp, -0 before 0.
 #include <vector>
 
 #include <tessera/kernel/detail/reduce_op.hpp>
@@ -22,9 +23,9 @@ namespace detail {
 template <class T> struct SortLines {
   LocalSort work;
   const T* from;
-  const std::int64_t* places;  ///< null, or positions of which some are none
-  T* values;                   ///< null where only positions are asked for
-  std::int64_t* positions;     ///< null where only values are
+  PositionArray places;     ///< none, or positions of which some are none
+  T* values;                ///< null where positions are asked for
+  PositionArray positions;  ///< none where values are
 
   void run(Index begin, Index end) const {
     if (sizeof(T) <= 4 && work.n <= Index{0xffff'ffff})
@@ -42,9 +43,11 @@ template <class T> struct SortLines {
       Index count = 0;
       for (Index place = 0; place < work.n; ++place) {
         const Index at = line + place * work.inner;
-        if (places != nullptr && places[at] == no_position) continue;
+        if (places.there() && places.get(at) == no_position) continue;
         words[static_cast<std::size_t>(count++)] =
-            Word::make(sort_key(from[at], work.descending), place);
+            Word::make(values != nullptr ? total_key(from[at], work.descending)
+                                         : sort_key(from[at], work.descending),
+                       place);
       }
       const Index kept = min_of(work.limit, count);
       const Word* sorted = sort_words(words.data(), words.data() + work.n, count, kept,
@@ -53,15 +56,15 @@ template <class T> struct SortLines {
         const Index at = to + r * work.inner;
         const Index place = r < kept ? sorted[r].place() : 0;
         if (values != nullptr) values[at] = r < kept ? from[line + place * work.inner] : T{};
-        if (positions != nullptr) positions[at] = r < kept ? work.first + place : no_position;
+        if (positions.there()) positions.set(at, r < kept ? work.first + place : no_position);
       }
     }
   }
 };
 
 template <class T>
-void sort_lines(const LocalSort& work, const T* from, const std::int64_t* places, T* values,
-                std::int64_t* positions) {
+void sort_lines(const LocalSort& work, const T* from, PositionArray places, T* values,
+                PositionArray positions) {
   const Index results = work.outer * work.limit * work.inner;
   if (results == 0) return;
   if constexpr (kernels_on_host) {
@@ -71,7 +74,7 @@ void sort_lines(const LocalSort& work, const T* from, const std::int64_t* places
     const Kokkos::View<std::int64_t*, Kokkos::DefaultExecutionSpace::memory_space> order(
         Kokkos::view_alloc("tessera::sort::order", Kokkos::WithoutInitializing),
         static_cast<std::size_t>(work.outer * work.n * work.inner));
-    sort_places(work, from, places, order.data());
+    sort_places(work, from, places, values != nullptr, order.data());
     launch("tessera::sort", results, 1,
            TakePlaces<T>{work, from, places, order.data(), values, positions});
     fence();  // the order goes
@@ -79,14 +82,12 @@ void sort_lines(const LocalSort& work, const T* from, const std::int64_t* places
 }
 
 template <class T> void sort_elements(const LocalSort& work, const void* from, void* to) {
-  sort_lines(work, static_cast<const Stored<T>*>(from), nullptr, static_cast<Stored<T>*>(to),
-             nullptr);
+  sort_lines(work, static_cast<const Stored<T>*>(from), {}, static_cast<Stored<T>*>(to), {});
 }
 template <class T>
-void order_elements(const LocalSort& work, const void* from, const std::int64_t* places,
-                    std::int64_t* to) {
-  sort_lines(work, static_cast<const Stored<T>*>(from), places, static_cast<Stored<T>*>(nullptr),
-             to);
+void order_elements(const LocalSort& work, const void* from, const void* places, void* to) {
+  sort_lines(work, static_cast<const Stored<T>*>(from), PositionArray::read(places, work.narrow),
+             static_cast<Stored<T>*>(nullptr), {to, work.narrow});
 }
 }  // namespace detail
 
@@ -95,10 +96,11 @@ void order_elements(const LocalSort& work, const void* from, const std::int64_t*
 inline void sort(DType type, const LocalSort& work, const void* from, void* to) {
   detail::sort_kernels_of(type).sort(work, from, to);
 }
-/// Writes their positions, counted from work.first. Where `places` is not null, elements whose
-/// place is no_position are not there. Communication: none.
-inline void order(DType type, const LocalSort& work, const void* from, const std::int64_t* places,
-                  std::int64_t* to) {
+/// Writes their positions, counted from work.first: int64 or, where the work is narrow, int32.
+/// Where `places` is not null, elements whose place is no_position are not there. Communication:
+/// none.
+inline void order(DType type, const LocalSort& work, const void* from, const void* places,
+                  void* to) {
   detail::sort_kernels_of(type).order(work, from, places, to);
 }
 

@@ -11,6 +11,8 @@
 ///
 /// Laws: equals std::stable_sort of each line, for every mesh and spec, in either direction: equal
 /// elements keep their order, and -0 equals 0; NaNs come last (as in NumPy), in either direction.
+/// Where keys alone are asked for, no positions go with them: then -0 comes before 0 (behind it in
+/// a descending order), and NaNs are in an order of their bits, on every mesh alike.
 #include <tuple>
 
 #include <tessera/op/dynamic_call.hpp>
@@ -68,7 +70,10 @@ inline std::vector<TensorCore> run_all(OperationView operation, const OperandLis
   for (TensorCore& result : also) results.push_back(std::move(result));
   return results;
 }
+/// Positions are int64, and int32 on the way.
 inline void use_positions() {
+  use_tensor_of<std::int32_t>();
+  use_sort_of<std::int32_t>();
   use_tensor_of<std::int64_t>();
   use_sort_of<std::int64_t>();
 }

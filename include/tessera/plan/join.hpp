@@ -41,10 +41,14 @@ constexpr bool may_join(const Move& move, const TensorDesc& desc, const MeshShap
              saturating_mul(2, join_toll(move, desc, mesh, machine));
 }
 
-/// Returns true when two moves can be made by one call.
+/// Returns true when two moves can be made by one call. What is only moved may be of other types,
+/// of the same size.
 constexpr bool joins(const Move& a, const TensorDesc& x, const Move& b, const TensorDesc& y) {
   return b.kind == StepKind::communicate && a.collective == b.collective && a.group == b.group &&
-         x.type == y.type && x.sharding.reduction == y.sharding.reduction && b.near.empty();
+         (x.type == y.type ||
+          (size_of(x.type) == size_of(y.type) &&
+           (a.collective == Collective::all_gather || a.collective == Collective::all_to_all))) &&
+         x.sharding.reduction == y.sharding.reduction && b.near.empty();
 }
 
 }  // namespace tessera

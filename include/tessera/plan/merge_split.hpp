@@ -131,6 +131,7 @@ inline StepWork merge_work(const Plan& plan, const Step& step, Index round) {
   merge.last = peer.last;
   merge.descending = step.descending;
   merge.positions = step.in.size() > 1;
+  merge.narrow = merge.positions && plan.slots[step.in[1]].desc.type == DType::i32;
   return work;
 }
 

@@ -91,6 +91,7 @@ constexpr Index step_flops(const Plan& plan, const Step& step, const Coordinates
     case StepKind::map:
     case StepKind::arrange:
     case StepKind::round:
+    case StepKind::widen:
       return block_volume(out.desc.extents, out.desc.sharding, plan.mesh, at);
     case StepKind::convolve: {  // two for each product, those with zeros outside included
       const Slot& kernel = plan.slots[step.in[1]];

@@ -153,7 +153,8 @@ enum class StepKind : std::uint8_t {
   one_hot,  ///< one where an index says
   slide,    ///< a window that begins where the call says
   put,      ///< and one that is written
-  round     ///< floats to the half type that they are the sums of
+  round,    ///< floats to the half type that they are the sums of
+  widen     ///< positions to int64
 };
 /// Returns the name as plans print it: "contract".
 constexpr std::string_view name_of(StepKind kind) {
@@ -210,6 +211,8 @@ constexpr std::string_view name_of(StepKind kind) {
       return "put";
     case StepKind::round:
       return "round";
+    case StepKind::widen:
+      return "widen";
   }
   return "?";
 }

@@ -78,6 +78,9 @@ inline LocalSort sort_work(const Plan& plan, const Step& step, const Coordinates
   const Extents extents = local_extents(x, plan, at);
   LocalSort work;
   work.descending = step.descending;
+  // Positions are what an order makes, and what comes second.
+  const int positions = step.kind == StepKind::order ? step.out : step.in.back();
+  work.narrow = plan.slots[positions].desc.type == DType::i32 && step.kind != StepKind::sort;
   work.n = extents[step.along];
   work.limit = local_extents(plan.slots[step.out], plan, at)[step.along];
   work.first = block(x.desc.extents[step.along], x.desc.sharding[step.along], plan.mesh, at).lo;

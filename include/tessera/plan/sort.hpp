@@ -8,8 +8,9 @@
 ///
 ///     Plan p = plan_sort({'b', 'v'}, 1, {.descending = true}, {x}, out, mesh, process);
 ///
-/// Laws: no communication when the dimension is not split; what is sent depends on extents and
-/// shardings alone; positions count along the whole dimension.
+/// Laws: keys alone are sorted without positions; no communication when the dimension is not split;
+/// what is sent depends on extents and shardings alone; positions count along the whole dimension.
+#include <tessera/plan/moving_way.hpp>
 #include <tessera/plan/sort_way.hpp>
 #include <tessera/plan/together.hpp>
 
@@ -30,13 +31,14 @@ namespace detail {
 class SortPlanner {
  public:
   constexpr SortPlanner(const Term& labels, int along, const SortTask& task, const TensorDescs& x,
-                        const Sharding& out, const MeshShape& mesh, int process,
+                        const Sharding& out, DType position, const MeshShape& mesh, int process,
                         const PlanOptions& options)
       : labels_(labels),
         along_(along),
         task_(task),
         x_(x),
         out_(out),
+        position_(position),
         mesh_(mesh),
         options_(options),
         build_(task.kind, mesh, process, options),
@@ -46,12 +48,11 @@ class SortPlanner {
     FixedVector<int, max_operands> slots;
     for (const TensorDesc& operand : x_) slots.push_back(build_.operand(operand, labels_));
     const bool whole = task_.limit < 0;
-    // Positions tell equal elements apart. Equal integers do not differ.
+    // Positions tell equal elements apart; without any their bits do.
     positions_ = task_.positions || x_.size() > 1;
-    merge_positions_ = positions_ || tessera::is_real(x_[0].type);
     Index unit = 0;
     for (const TensorDesc& operand : x_) unit += static_cast<Index>(size_of(operand.type));
-    if (merge_positions_) unit += static_cast<Index>(size_of(DType::i64));
+    if (positions_) unit += static_cast<Index>(size_of(position_));
     const SortWay way =
         SortSearch(along_, x_, results(), out_, mesh_, options_, whole ? unit : 0).best();
     if (const SortWay fewer = after_candidates(); fewer.cost < way.cost) {
@@ -66,6 +67,7 @@ class SortPlanner {
         sort(slots);
     }
     move(slots, out_);
+    if (task_.positions) slots.back() = widened(slots.back());
     for (int i = 1; i < slots.size(); ++i)
       build_.plan().also.push_back(static_cast<std::int8_t>(build_.returned(slots[i], out_)));
     return build_.finish(slots[0], out_);
@@ -83,7 +85,7 @@ class SortPlanner {
     TensorDescs all;
     for (int i = task_.keys ? 0 : 1; i < x_.size(); ++i)
       all.push_back(limited(x_[i].type, x_[0].sharding));
-    if (task_.positions) all.push_back(limited(DType::i64, x_[0].sharding));
+    if (task_.positions) all.push_back(limited(position_, x_[0].sharding));
     return all;
   }
   constexpr TensorDesc limited(DType type, const Sharding& s) const {
@@ -108,7 +110,16 @@ class SortPlanner {
     return slot;
   }
   constexpr int ordered(const FixedVector<int, 2>& inputs, const TensorDesc& result) {
-    return step(StepKind::order, inputs, {DType::i64, result.extents, result.sharding});
+    return step(StepKind::order, inputs, {position_, result.extents, result.sharding});
+  }
+  /// Returns positions as a result has them.
+  constexpr int widened(int slot) {
+    const TensorDesc desc = build_.desc(slot);
+    if (desc.type == DType::i64) return slot;
+    const int made = build_.compute(StepKind::widen, FixedVector<int, 1>{slot},
+                                    {DType::i64, desc.extents, desc.sharding}, labels_);
+    build_.price_copies(1);
+    return made;
   }
   constexpr int arranged(int slot, int positions) {
     return step(
@@ -134,7 +145,7 @@ class SortPlanner {
   /// Sorts parts of lines, and merges them among the processes that have them.
   constexpr void merge(Slots& slots) {
     Slots state;
-    if (merge_positions_) {
+    if (positions_) {
       const int positions = ordered({slots[0]}, build_.desc(slots[0]));
       for (int slot : slots) {
         state.push_back(arranged(slot, positions));
@@ -198,7 +209,7 @@ class SortPlanner {
   constexpr SortWay after_candidates() const {
     SortWay none;
     if (task_.limit < 0) return none;
-    const TensorDesc values = candidates(x_[0].type), places = candidates(DType::i64);
+    const TensorDesc values = candidates(x_[0].type), places = candidates(position_);
     if (values.extents[along_] >= x_[0].extents[along_]) return none;
     SortWay way = SortSearch(along_, {values, places}, results(), out_, mesh_, options_).best();
     const Coordinates origin(mesh_.rank(), 0);
@@ -209,12 +220,12 @@ class SortPlanner {
     return way;
   }
   constexpr void take_candidates(Slots& slots) {
-    const int positions = ordered({slots[0]}, candidates(DType::i64));
+    const int positions = ordered({slots[0]}, candidates(position_));
     const int values = arranged(slots[0], positions);
     slots = {values, positions};
   }
   constexpr void take_first(Slots& slots) {
-    const TensorDesc result = limited(DType::i64, build_.desc(slots[0]).sharding);
+    const TensorDesc result = limited(position_, build_.desc(slots[0]).sharding);
     const int first = ordered({slots[0], slots[1]}, result);
     Slots made;
     if (task_.keys) made.push_back(arranged(slots[0], first));
@@ -227,21 +238,31 @@ class SortPlanner {
   SortTask task_;
   TensorDescs x_;
   Sharding out_;
+  DType position_;  ///< of positions on the way
   MeshShape mesh_;
   PlanOptions options_;
   PlanBuilder build_;
   Index limit_;
   bool positions_ = false;
-  bool merge_positions_ = false;
 };
 }  // namespace detail
 
 /// Plans the order of the lines of x[0] along dimension `along`; further tensors are carried along.
-/// All are finished and of the same extents; the results are split as `out` says.
+/// All are finished and of the same extents; the results are split as `out` says. Positions are
+/// int64 in the end, and int32 on the way where lines are short enough and that costs less.
 constexpr Plan plan_sort(const Term& labels, int along, const SortTask& task, const TensorDescs& x,
                          const Sharding& out, const MeshShape& mesh, int process = 0,
                          const PlanOptions& options = {}) {
-  return detail::SortPlanner(labels, along, task, x, out, mesh, process, options).make();
+  const auto make = [&](DType position, int at) {
+    return detail::SortPlanner(labels, along, task, x, out, position, mesh, at, options).make();
+  };
+  const bool has_positions = task.positions || x.size() > 1 || task.limit >= 0;
+  if (!has_positions || options.needs_alone || x[0].extents[along] > Index{0x7fff'ffff})
+    return make(DType::i64, process);
+  detail::BestWay<DType> best(options);
+  best.add(make(DType::i32, 0), DType::i32);
+  best.add(make(DType::i64, 0), DType::i64);
+  return process == 0 ? best.plan() : make(best.way(), process);
 }
 
 }  // namespace tessera

@@ -365,6 +365,7 @@ inline StepWork work_of(const Plan& plan, const Step& step, Index round = 0) {
       break;
     }
     case StepKind::round:
+    case StepKind::widen:
       break;  // the whole block
     case StepKind::reduce:
       work.reduce = detail::reduce_work(first, out, plan, at);

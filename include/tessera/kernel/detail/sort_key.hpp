@@ -5,10 +5,13 @@
 ///
 ///     sort_key(-1.0f, false) < sort_key(2.0f, false)
 ///     sort_key(-1.0f, true) > sort_key(2.0f, true)
+///     total_key(-0.0f, false) < total_key(0.0f, false)
 ///
 /// Laws: equal elements have equal keys, -0 and 0 too; NaN has the largest, in either direction; no
-/// other element's key is as large where there are NaNs.
+/// other element's key is as large where there are NaNs. Total keys order as those do, and are
+/// equal for the same bits alone.
 #include <cstdint>
+#include <limits>
 #include <type_traits>
 
 #include <Kokkos_Core.hpp>
@@ -47,6 +50,24 @@ template <class T> KOKKOS_FORCEINLINE_FUNCTION SortKey<T> sort_key(T x, bool des
     key = static_cast<Key>(key ^ ((key & sign) != 0 ? ones : sign));
   }
   return descending ? static_cast<Key>(~key) : key;
+}
+
+/// Tells equal elements of other bits apart: -0 is before 0 (behind it in a descending order), and
+/// NaNs, which come last in either direction, are in an order of their bits, the positive ones
+/// first.
+template <class T> KOKKOS_FORCEINLINE_FUNCTION SortKey<T> total_key(T x, bool descending) {
+  if constexpr (std::is_integral_v<T>) {
+    return sort_key(x, descending);
+  } else {
+    using Key = SortKey<T>;
+    constexpr Key sign = static_cast<Key>(Key{1} << (8 * sizeof(Key) - 1));
+    constexpr Key ones = static_cast<Key>(~Key{0});
+    // So many NaNs have a sign: their keys go round to the top.
+    constexpr Key nans = static_cast<Key>((Key{1} << (std::numeric_limits<T>::digits - 1)) - 1);
+    Key key = element_bits(x);
+    key = static_cast<Key>((key ^ ((key & sign) != 0 ? ones : sign)) - nans);
+    return descending && x == x ? static_cast<Key>(ones - 2 * nans - key) : key;
+  }
 }
 
 }  // namespace tessera::detail

@@ -140,9 +140,12 @@ inline void compute(const Plan& plan, const Step& step, const StepWork& work,
     case StepKind::sort:
       return tessera::sort(type, work.sort, in, out);
     case StepKind::order:
-      return tessera::order(type, work.sort, in, integers, static_cast<std::int64_t*>(out));
+      return tessera::order(type, work.sort, in, second, out);
     case StepKind::arrange:
-      return tessera::arrange(type, work.sort, in, integers, out);
+      return tessera::arrange(type, work.sort, in, second, out);
+    case StepKind::widen:
+      return convert_elements<std::int32_t, std::int64_t>(
+          in, out, plan.slots[step.out].bytes / static_cast<Index>(sizeof(std::int64_t)));
     case StepKind::exponent:
       return tessera::exponents(type, work.bins, in, static_cast<std::int64_t*>(out));
     case StepKind::bins:
