@@ -142,6 +142,16 @@ template <class R, class F, class... T> struct Map {
     const int last = shape.rank - 1;
     MapRows<operands + 1> rows(last, shape.extent, shape.operand, begin);
     const Index step = shape.operand[operands].stride[last];
+    if constexpr (!HasCommonWay<F, T...>) {
+      if (step == 1 && ((shape.operand[K].stride[last] == 1) && ...))  // all in one wide loop
+        return with_wide_vectors([&]() TESSERA_INLINE {
+          for (Index i = begin; i < end; rows.next(last, shape.extent, shape.operand)) {
+            const Index row = min_of(shape.extent[last] - rows.at[last], end - i);
+            plain_loop(f, row, out + rows.offset[operands], (p + rows.offset[K])...);
+            i += row;
+          }
+        });
+    }
     R made[map_tile];
     for (Index i = begin; i < end;) {
       const Index row = min_of(shape.extent[last] - rows.at[last], end - i);
