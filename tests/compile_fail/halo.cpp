@@ -6,6 +6,7 @@
 // CASE contract: the call communicates more than its contract accepts
 // CASE adjoint_of_bools: truth values have no sums
 // CASE together_of_types: tensors that share a halo exchange have one element type
+// CASE no_row_of_elements: the elements of a halo tensor that a process owns do not follow
 // CASE too_few_indices: a GlobalView takes one index for each dimension
 #include <tessera/tessera.hpp>
 
@@ -36,6 +37,8 @@ void use(const Tensor<float, data, model>& x, const Tensor<double, data, model>&
   halo_adjoint(halo_exchange<0>(truths, 1, 1, Boundary::none));
 #elif defined(CASE_together_of_types)
   halo_exchange_together<0>(1, 1, Boundary::none, x, z);
+#elif defined(CASE_no_row_of_elements)
+  (void)local_view(halo_exchange<0>(x, 1, 1, Boundary::none));
 #elif defined(CASE_too_few_indices)
   halo_exchange<0>(x, 1, 1, Boundary::none).global()(1);
 #else
