@@ -262,7 +262,10 @@ struct Ramp {
 }  // namespace
 
 TEST_CASE("operators that move elements equal plain loops, and run their plans") {
-  on_every_mesh("shapes on loopback", 70, 240 / share, 3, some_shape_case);
+  on_every_mesh("shapes on loopback", 70, 240 / share, 3,
+                [](const std::shared_ptr<MeshCore>& mesh, Random& random) {
+                  return some_shape_case(mesh, random);
+                });
 }
 TEST_CASE("results that are made elsewhere than they are asked for") {
   on_every_mesh("detours", 79, 1, 2,
