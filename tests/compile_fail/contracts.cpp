@@ -19,6 +19,7 @@
 // CASE strict_reshard: the call communicates, has no contract, and its mesh is Strict
 // CASE strict_sum: the call communicates, has no contract, and its mesh is Strict
 // CASE strict_softmax: the call communicates, has no contract, and its mesh is Strict
+// ERRORS each: 1
 #include <tessera/tessera.hpp>
 
 using namespace tessera;
@@ -53,7 +54,7 @@ void use(const Tensor<data, model>& x, const Tensor<model, _>& w, const Tensor<d
 #elif defined(CASE_map)
   map<Only<>>(fn::Add{}, x, w);
 #elif defined(CASE_of_three)
-  einsum<"ik,kj,jl->il", Deduced, Only<gathers<data>>>(x, w, w);
+  einsum<"ik,kj,jl->il", Deduced, Only<gathers<data>, permutes<>>>(x, w, w);
 #elif defined(CASE_with_epilogue)
   einsum<"ij,jk->ik", P<_, _>, Only<gathers<data>>>(y, reshard<P<_, _>>(w),
                                                     epilogue().residual(reshard<P<_, model>>(w)));

@@ -17,6 +17,7 @@
 // CASE rounding_cast_of_sum: an unfinished partial value is used as a value
 // CASE log_of_maximum: an unfinished partial value is used as a value
 // CASE open_condition: an unfinished partial value is used as a value
+// ERRORS each: 1
 #include <tessera/tessera.hpp>
 
 using namespace tessera;
@@ -32,9 +33,10 @@ void use(const Tensor<float, data>& x, const Tensor<double, data>& wide,
          const Tensor<std::int32_t, data>& n, const Tensor<bool, data>& truth,
          const Tensor<complex<float>, data>& z,
          const Tensor<float, data, Unreduced<Sum, model>>& sum,
+         const Tensor<double, data, Unreduced<Sum, model>>& sums,
          const Tensor<float, data, Unreduced<Max, model>>& top,
          const Tensor<bool, data, Unreduced<Any, model>>& any) {
-  (void)x, (void)wide, (void)n, (void)truth, (void)z, (void)sum, (void)top, (void)any;
+  (void)x, (void)wide, (void)n, (void)truth, (void)z, (void)sum, (void)sums, (void)top, (void)any;
 #if defined(CASE_mixed_types)
   x + wide;
 #elif defined(CASE_fraction_beside_integers)
@@ -66,7 +68,7 @@ void use(const Tensor<float, data>& x, const Tensor<double, data>& wide,
 #elif defined(CASE_floor_of_sum)
   floor(sum);
 #elif defined(CASE_rounding_cast_of_sum)
-  cast<std::int32_t>(sum);
+  cast<std::int32_t>(sums);
 #elif defined(CASE_log_of_maximum)
   log(top);
 #elif defined(CASE_open_condition)

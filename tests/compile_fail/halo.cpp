@@ -8,6 +8,7 @@
 // CASE together_of_types: tensors that share a halo exchange have one element type
 // CASE no_row_of_elements: the elements of a halo tensor that a process owns do not follow
 // CASE too_few_indices: a GlobalView takes one index for each dimension
+// ERRORS each: 1
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

@@ -21,6 +21,7 @@
 // CASE window_element: the tensor and its updates have different element types
 // CASE window_unfinished: an unfinished partial value is used as a value
 // CASE other_mesh: the operands live on different Mesh types
+// ERRORS each: 1
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

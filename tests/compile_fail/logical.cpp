@@ -5,6 +5,7 @@
 // CASE unknown_unreduced: Logical names a logical axis for which there is no rule
 // CASE name_twice: Logical names two dimensions by the same logical axis
 // CASE other_mesh: the PartitionSpec names an axis that its Mesh does not have
+// ERRORS each: 1
 #include <tessera/plan.hpp>
 
 using namespace tessera;

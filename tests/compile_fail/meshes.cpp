@@ -7,6 +7,7 @@
 // CASE strict: the call communicates, has no contract, and its mesh is Strict
 // CASE other_mesh: the operands live on different Mesh types
 // CASE no_such_coordinate: the Mesh has no such axis
+// ERRORS each: 1
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

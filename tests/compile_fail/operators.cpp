@@ -98,7 +98,7 @@ void use(const ProcessMesh<Grid>& mesh, const X& x, const Tensor<model, _>& w, c
 #elif defined(CASE_gelu_of_unfinished)
   gelu(open);
 #elif defined(CASE_scalar_added_to_unfinished)
-  open + 1.0f;
+  cast<double>(open) + 1.0;
 #elif defined(CASE_unfinished_plus_finished)
   open + x;
 #elif defined(CASE_product_of_unfinished)

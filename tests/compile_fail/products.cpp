@@ -11,6 +11,7 @@
 // CASE reduce_into_type: the destination of a reduction has another element type, mesh or number of dimensions
 // CASE map_into_type: the destination of a map has another element type, mesh or number of dimensions
 // CASE async_unfinished: finished values do not become partial
+// ERRORS each: 1
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

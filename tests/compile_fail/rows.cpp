@@ -14,6 +14,7 @@
 // CASE deterministic_of_unfinished: an unfinished partial value is used as a value
 // CASE deterministic_open: an unfinished partial value is used as a value
 // CASE deterministic_mean_of_ints: the mean of integers is not an integer
+// ERRORS each: 1
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

@@ -13,6 +13,7 @@
 // CASE reshape_contract: the call communicates more than its contract accepts
 // CASE strict: the call communicates, has no contract, and its mesh is Strict
 // CASE fraction_beside_integers: a fraction stands beside a tensor of integers
+// ERRORS each: 1
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

@@ -10,6 +10,7 @@
 // CASE sort_contract: the call communicates more than its contract accepts
 // CASE scan_by_what_joins_nothing: the function of an associative scan cannot join two elements
 // CASE scan_of_unfinished: an unfinished partial value is used as a value
+// ERRORS each: 1
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

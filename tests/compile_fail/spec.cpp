@@ -11,6 +11,7 @@
 // CASE unreduced_in_the_middle: Unreduced stands in the middle of a spec; .*; put it last
 // CASE unreduced_twice: Unreduced stands in the middle of a spec
 // CASE long_equation: an equation has at most 95 characters
+// ERRORS each: 1
 #include <tessera/plan.hpp>
 
 using namespace tessera;

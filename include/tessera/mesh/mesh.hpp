@@ -90,8 +90,12 @@ template <class M> struct MeshSizes { MeshShape shape; };
 template <class M, class... Size> constexpr MeshSizes<M> sizes(Size... size) {
   static_assert(sizeof...(Size) == M::rank,
                 "[tessera] sizes<Mesh>(...) takes one size per axis of the mesh");
-  const std::int64_t given[] = {static_cast<std::int64_t>(size)...};
   MeshShape shape;
+  if (sizeof...(Size) != M::rank) {  // enough has been said
+    while (shape.rank() < M::rank) shape.push_back(1);
+    return {shape};
+  }
+  const std::int64_t given[sizeof...(Size) + 1] = {static_cast<std::int64_t>(size)...};
   std::int64_t processes = 1;
   constexpr auto fixed = M::fixed_sizes();
   for (int a = 0; a < M::rank; ++a) {

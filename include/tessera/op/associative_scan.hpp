@@ -23,6 +23,9 @@ struct ByFunction {
   static constexpr Reduction reduction = Reduction::none;
 };
 
+template <class F, class T>
+inline constexpr bool joins = std::is_invocable_r_v<T, const F&, const T&, const T&>;
+
 template <class F, class T> struct ScanRunner {
   const F& f;
   T identity;
@@ -37,11 +40,16 @@ template <class F, class T> struct ScanRunner {
     tessera::scan<T>(run.f, run.identity, work, static_cast<const T*>(from),
                      static_cast<const T*>(earlier), static_cast<T*>(to));
   }
-  Extras extras() const { return {.kernel = {nullptr, this, &fold, &scan}}; }
+  Extras extras() const {
+    if constexpr (joins<F, T>)
+      return {.kernel = {nullptr, this, &fold, &scan}};
+    else
+      return {};
+  }
 };
 
 template <class F, class T> consteval bool demand_join() {
-  static_assert(std::is_invocable_r_v<T, const F&, const T&, const T&>,
+  static_assert(joins<F, T>,
                 "[tessera] the function of an associative scan cannot join two elements; its "
                 "operator() is const, takes two of the tensor's elements and returns one");
   return true;

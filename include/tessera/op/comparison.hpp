@@ -97,10 +97,12 @@ auto where(const C& condition, const A& a, const B& b, Where place = Where::here
     using T = typename B::value_type;
     return detail::apply(fn::Fixed<fn::Select, 1, T>{{}, detail::scalar_as<T>(a)}, place, condition,
                          b);
-  } else {
-    static_assert(std::is_same_v<A, B>,
+  } else if constexpr (!std::is_same_v<A, B>) {
+    static_assert(detail::never<A, B>,
                   "[tessera] where chooses between numbers of two types; the result has one; write "
                   "both alike, as in where(c, 1.0f, 0.0f)");
+    return where(condition, a, a, place);
+  } else {
     using Else = fn::Fixed<fn::Select, 2, B>;
     return detail::apply(fn::Fixed<Else, 1, A>{Else{{}, b}, a}, place, condition);
   }

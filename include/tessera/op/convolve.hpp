@@ -144,6 +144,7 @@ template <Equation E, ConvolveForm Form, class Out, class A, class B> struct Con
       return deduce_convolve(terms, operands);
   }();
   static constexpr Verdict verdict = check_convolve(terms, operands, value);
+  static constexpr bool sound = verdict.ok() && CommonType<A, B>::alike && founded<A> && founded<B>;
   static_assert(demand<ConvolveCall, A, B>());
   static constexpr Contract needs(const MeshShape& on, const Contract& contract) {
     return verdict.ok() ? needs_of_convolve(terms, operands, value, on, contract)

@@ -39,7 +39,10 @@ template <class X, class Y> consteval bool demand_equal_ranks() {
 template <class Bound = NoContract, TypedTensor X, TypedTensor Y>
   requires(detail::demand_equal_ranks<X, Y>())
 auto dot(const X& x, const Y& y, Where where = Where::here()) {
-  return einsum<detail::dot_equation(X::rank), Deduced, Bound>(x, y, where);
+  if constexpr (X::rank == Y::rank)
+    return einsum<detail::dot_equation(X::rank), Deduced, Bound>(x, y, where);
+  else
+    return detail::Unknown<X>();
 }
 /// The same with everything known at run time.
 inline DynamicTensor dot(const DynamicTensor& x, const DynamicTensor& y,

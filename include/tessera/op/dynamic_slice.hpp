@@ -34,6 +34,7 @@ template <Equation Labels, Equation Along, class Out, class A> struct DynamicSli
   }
   static constexpr Sharding value = make_value();
   static constexpr Verdict verdict = check_dynamic_slice(terms, along, operands, value);
+  static constexpr bool sound = verdict.ok() && founded<A>;
   static_assert(demand<DynamicSliceCall, A>());
   static constexpr Contract needs(const MeshShape& on, const Contract& contract) {
     return verdict.ok() ? needs_of_dynamic_slice(terms.result, along.result, operands[0], value, on,
@@ -58,6 +59,7 @@ template <Equation Labels, Equation Along, class Out, class A, class U> struct D
   }
   static constexpr Sharding value = make_value();
   static constexpr Verdict verdict = check_dynamic_update(terms, along, operands, value);
+  static constexpr bool sound = verdict.ok() && founded<A> && founded<U>;
   static_assert(demand<DynamicUpdateCall, A, U>());
   static constexpr Contract needs(const MeshShape& on, const Contract& contract) {
     return verdict.ok()

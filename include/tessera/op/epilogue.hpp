@@ -33,6 +33,11 @@ ProductEpilogue<F, Extra...> then(const F& f, const Extra&... extras) {
 
 namespace detail {
 struct Nothing {};  // stands for a tensor or a number that is not given
+template <class Activation, class T>
+concept Activates = std::is_same_v<Activation, Nothing> ||
+    requires(const Activation& f, const T& value) {
+  f(value);
+};
 
 /// scale * product, plus a bias, under an activation, plus a residual: what is given of these, in
 /// this order.
@@ -52,16 +57,20 @@ template <class Activation, class Scale, bool HasBias, bool HasResidual> struct 
     else
       return activation(value);
   }
-  template <class T> KOKKOS_FUNCTION T operator()(T product) const {
+  template <class T>
+  requires Activates<Activation, T> KOKKOS_FUNCTION T operator()(T product) const {
     return active(scaled(product));
   }
-  template <class T> KOKKOS_FUNCTION T operator()(T product, T extra) const {
+  template <class T>
+  requires Activates<Activation, T> KOKKOS_FUNCTION T operator()(T product, T extra) const {
     if constexpr (HasBias)
       return active(fn::Add{}(scaled(product), extra));
     else
       return fn::Add{}(extra, active(scaled(product)));
   }
-  template <class T> KOKKOS_FUNCTION T operator()(T product, T bias, T residual) const {
+  template <class T>
+  requires Activates<Activation, T> KOKKOS_FUNCTION T operator()(T product, T bias,
+                                                                 T residual) const {
     return fn::Add{}(residual, active(fn::Add{}(scaled(product), bias)));
   }
 };
@@ -125,12 +134,9 @@ namespace detail {
 /// How a product with the epilogue f(product, extras...) is made; T is the element type of the
 /// product.
 template <Equation E, class F, class T, class... Extra> struct EpilogueBy {
-  using type = std::remove_cvref_t<
-      std::invoke_result_t<const F&, const T&, const typename Extra::value_type&...>>;
+  using function = FunctionResult<F, InEpilogue, T, typename Extra::value_type...>;
+  using type = typename function::type;
   static consteval bool said() {
-    static_assert(Element<type>,
-                  "[tessera] the function of an epilogue returns a type that no tensor holds; "
-                  "return an element type");
     static_assert(sizeof...(Extra) + 2 <= max_operands,
                   "[tessera] a product with an epilogue has more than eight operands; give fewer");
     return true;
@@ -154,14 +160,19 @@ template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor
 auto einsum(const A& a, const B& b, const ProductEpilogue<F, Extra...>& last,
             Where where = Where::here()) {
   using Typed = detail::TypedEpilogue<E, Out, F, A, B, Extra...>;
-  detail::OperandList operands{&a.core(), &b.core()};
-  std::apply([&](const auto&... extra) { (operands.push_back(&extra.core()), ...); }, last.extras);
-  const auto kernel = &detail::MapRunner<typename Typed::type, F, typename A::value_type,
-                                         typename Extra::value_type...>::run;
-  return typename Typed::result(detail::run({Typed::operation,
-                                             operands,
-                                             {E.view(), where, detail::bound<Typed, Bound>()},
-                                             {.kernel = MapKernel{kernel, &last.function}}}));
+  if constexpr (!Typed::by::function::callable) {
+    return typename Typed::result();
+  } else {
+    detail::OperandList operands{&a.core(), &b.core()};
+    std::apply([&](const auto&... extra) { (operands.push_back(&extra.core()), ...); },
+               last.extras);
+    const auto kernel = &detail::MapRunner<typename Typed::type, F, typename A::value_type,
+                                           typename Extra::value_type...>::run;
+    return typename Typed::result(detail::run({Typed::operation,
+                                               operands,
+                                               {E.view(), where, detail::bound<Typed, Bound>()},
+                                               {.kernel = MapKernel{kernel, &last.function}}}));
+  }
 }
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A, TypedTensor B,
           class... Parts>

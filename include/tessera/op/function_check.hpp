@@ -32,6 +32,8 @@ struct IndexAndElements {
   using result = std::invoke_result_t<const F&, const GlobalIndex&, const T&...>;
 };
 
+struct InEpilogue : Elements {};  // the elements of a product, and of what is beside it
+
 template <class First, class...> struct FirstOf { using type = First; };
 /// U for each type of a pack; not an alias, which nvcc 13.0 does not expand.
 template <class U, class> struct Always { using type = U; };
@@ -73,21 +75,35 @@ template <class F, class Arguments, class... T> consteval Verdict check_function
     return {};
 }
 
+/// The element type of F's result on elements T, if the function can be called with them; else,
+/// what stands for it, since enough has been said: the first operand's.
 template <class F, class Arguments, class... T> struct FunctionResult {
-  static constexpr Rule rule = check_function<F, Arguments, T...>().rule;
-  template <Rule R> static consteval auto make() {
-    if constexpr (R == Rule::ok)
-      return std::type_identity<
-          std::remove_cvref_t<typename Arguments::template result<F, T...>>>{};
-    else
-      return std::type_identity<typename FirstOf<T...>::type>{};
+  static constexpr bool callable = false;
+  static consteval bool said() {
+    constexpr Rule rule = check_function<F, Arguments, T...>().rule;
+    if constexpr (rule == Rule::function_makes_element && std::is_same_v<Arguments, InEpilogue>) {
+      static_assert(never<F, T...>,
+                    "[tessera] the function of an epilogue returns a type that no tensor holds; "
+                    "return an element type");
+      return true;
+    } else {
+      return InvalidOperator<rule, F, T...>::said();
+    }
   }
-  static consteval bool demand() {
-    if constexpr (rule != Rule::ok) return InvalidOperator<rule, F, T...>::said();
-    return true;
-  }
-  static_assert(demand());
-  using type = typename decltype(make<rule>())::type;
+  static_assert(said());
+  using type = typename FirstOf<T...>::type;
+};
+template <class F, class Arguments, class... T>
+  requires(check_function<F, Arguments, T...>().ok())
+struct FunctionResult<F, Arguments, T...> {
+  static constexpr bool callable = true;
+  using type = std::remove_cvref_t<typename Arguments::template result<F, T...>>;
+};
+
+/// Of operands that a call with a mistake has made up: nothing is said of the function.
+template <class First, class...> struct UnknownFunction {
+  static constexpr bool callable = false;
+  using type = typename First::value_type;
 };
 
 }  // namespace detail

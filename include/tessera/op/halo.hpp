@@ -264,7 +264,8 @@ template <TypedTensor A> A halo_adjoint(const HaloTensor<A>& y, Where where = Wh
   static_assert(is_number(dtype_of<typename A::value_type>),
                 "[tessera] truth values have no sums, so that a halo of them has no adjoint; cast "
                 "to a number first");
-  use_accumulate<typename A::value_type>();
+  if constexpr (is_number(dtype_of<typename A::value_type>))
+    use_accumulate<typename A::value_type>();
   return A(detail::halo_adjoint(y.block(), {"halo_adjoint", where}));
 }
 /// Of elements whose kernels use_accumulate<T>() has compiled.

@@ -57,7 +57,10 @@ template <class View> struct GlobalView {
   template <class... I> KOKKOS_FUNCTION decltype(auto) operator()(I... i) const {
     static_assert(sizeof...(I) == View::rank(),
                   "[tessera] a GlobalView takes one index for each dimension of the tensor");
-    return at(std::make_index_sequence<sizeof...(I)>{}, i...);
+    if constexpr (sizeof...(I) == View::rank())
+      return at(std::make_index_sequence<sizeof...(I)>{}, i...);
+    else
+      return *view.data();
   }
 
  private:

@@ -63,7 +63,7 @@ void accumulate(const Terms& terms, const TensorCore& c, const TensorCore& a, co
 }
 
 template <class Call, class C> consteval bool demand_type() {
-  static_assert(std::is_same_v<typename Call::type, typename C::value_type>,
+  static_assert(!Call::sound || std::is_same_v<typename Call::type, typename C::value_type>,
                 "[tessera] the destination holds another element type than the result; give a "
                 "tensor of the result's element type");
   return true;
@@ -96,7 +96,7 @@ void einsum_into(C& c, const A& a, const B& b, typename C::value_type alpha,
 template <class Bound = NoContract, TypedTensor Y, TypedTensor X>
 void reshard_into(Y& y, const X& x, Where where = Where::here()) {
   using Typed = detail::TypedReshard<typename Y::spec, X>;
-  static_assert(std::is_same_v<typename Typed::result, TensorOf<Y>>,
+  static_assert(!Typed::sound || std::is_same_v<typename Typed::result, TensorOf<Y>>,
                 "[tessera] the destination of a reshard has another element type or mesh than "
                 "what is resharded; give a tensor of the same");
   (void)detail::run({Typed::operation,
@@ -123,7 +123,7 @@ void reduce_into(Y& y, const X& x, Where where = Where::here()) {
                              IntegerElement<typename Y::value_type>,
                          typename detail::NamedBy<Kind, typename Y::value_type>::type, Kind>;
   using Typed = detail::TypedReduce<Named, E, typename Y::spec, X>;
-  static_assert(std::is_same_v<typename Typed::result, TensorOf<Y>>,
+  static_assert(!Typed::sound || std::is_same_v<typename Typed::result, TensorOf<Y>>,
                 "[tessera] the destination of a reduction has another element type, mesh or number "
                 "of dimensions than its result; give a tensor of the result's type");
   (void)detail::run_reduce<Named, Typed, Bound>(x, E.view(), where, detail::into(y.core()));
@@ -133,7 +133,7 @@ void reduce_into(Y& y, const X& x, Where where = Where::here()) {
 template <Equation E, class Bound = NoContract, TypedTensor Y, TypedTensor X>
 void transpose_into(Y& y, const X& x, Where where = Where::here()) {
   using Typed = detail::TypedTranspose<E, typename Y::spec, X>;
-  static_assert(std::is_same_v<typename Typed::result, TensorOf<Y>>,
+  static_assert(!Typed::sound || std::is_same_v<typename Typed::result, TensorOf<Y>>,
                 "[tessera] the destination of a transpose has another element type or mesh than "
                 "what is transposed; give a tensor of the same");
   (void)detail::run({Typed::operation,
@@ -149,13 +149,14 @@ template <class Bound = NoContract, TypedTensor Y, class F, TypedTensor... X>
   requires(sizeof...(X) >= 1)
 void map_into(Y& y, const F& f, const X&... x) {
   using Typed = detail::TypedMap<detail::FromTheRight, typename Y::spec, F, detail::Elements, X...>;
-  static_assert(std::is_same_v<typename Typed::result, TensorOf<Y>>,
+  static_assert(!Typed::sound || std::is_same_v<typename Typed::result, TensorOf<Y>>,
                 "[tessera] the destination of a map has another element type, mesh or number of "
                 "dimensions than its result; give a tensor of the result's type");
   const detail::OperandList operands{&x.core()...};
   detail::Extras extras = detail::into(y.core(), operands);
-  extras.kernel =
-      MapKernel{&detail::MapRunner<typename Y::value_type, F, typename X::value_type...>::run, &f};
+  if constexpr (Typed::by::function::callable)
+    extras.kernel = MapKernel{
+        &detail::MapRunner<typename Y::value_type, F, typename X::value_type...>::run, &f};
   (void)detail::run({Typed::operation,
                      operands,
                      {detail::function_name<F>(), Where{}, detail::bound<Typed, Bound>()},

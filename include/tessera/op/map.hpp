@@ -49,7 +49,9 @@ template <Equation E> struct Named { static constexpr Equation value = E; };
 /// How a map is made: E is FromTheRight or Named<equation>, Arguments what the function takes,
 /// Elements or IndexAndElements.
 template <class E, class F, class Arguments, class... A> struct MapBy {
-  using type = typename FunctionResult<F, Arguments, typename A::value_type...>::type;
+  using function = typename Pick<(founded<A> && ...)>::template type<
+      FunctionResult<F, Arguments, typename A::value_type...>, UnknownFunction<A...>>;
+  using type = typename function::type;
   static constexpr ops::Map make(const TensorDescs&) {
     return {MapTerms<E, A...>::value, dtype_of<type>,
             detail::linearity<F, typename A::value_type...>};
@@ -92,11 +94,14 @@ template <class R, class F, class... T> struct IndexRunner {
 template <class Call, class Bound = NoContract, class F, class... A>
 typename Call::result run_map(const F& f, Where where, const A&... x) {
   using R = typename Call::type;
-  return typename Call::result(
-      detail::run({Call::operation,
-                   {&x.core()...},
-                   {function_name<F>(), where, bound<Call, Bound>()},
-                   {.kernel = {&MapRunner<R, F, typename A::value_type...>::run, &f}}}));
+  if constexpr (Call::by::function::callable)
+    return typename Call::result(
+        detail::run({Call::operation,
+                     {&x.core()...},
+                     {function_name<F>(), where, bound<Call, Bound>()},
+                     {.kernel = {&MapRunner<R, F, typename A::value_type...>::run, &f}}}));
+  else
+    return {};
 }
 
 /// Returns where the block of a result lies; not a template, so that it is compiled once.
@@ -115,11 +120,14 @@ typename Call::result run_map_with_index(const F& f, Where where, const A&... x)
   const OperandList operands{&x.core()...};
   PlacedFunction<F> placed{f, {}, {}};
   place_result(Call::operation.terms, operands, Call::operation.out, placed.offset, placed.extents);
-  return typename Call::result(
-      detail::run({Call::operation,
-                   operands,
-                   {function_name<F>(), where, bound<Call, Bound>()},
-                   {.kernel = {&IndexRunner<R, F, typename A::value_type...>::run, &placed}}}));
+  if constexpr (Call::by::function::callable)
+    return typename Call::result(
+        detail::run({Call::operation,
+                     operands,
+                     {function_name<F>(), where, bound<Call, Bound>()},
+                     {.kernel = {&IndexRunner<R, F, typename A::value_type...>::run, &placed}}}));
+  else
+    return {};
 }
 
 template <class E, class Out, class F, class Arguments, TypedTensor... A>

@@ -86,11 +86,15 @@ template <class A, class B> consteval bool demand_matmul() {
 template <class Out = Deduced, class Bound = NoContract, TypedTensor A, TypedTensor B>
   requires(detail::demand_matmul<A, B>())
 auto matmul(const A& a, const B& b, Where where = Where::here()) {
-  using Typed =
-      detail::Typed<detail::EinsumBy<detail::matmul_equation(A::rank, B::rank)>, Out, A, B>;
-  return typename Typed::result(detail::matmul(Typed::operation.terms, a.core(), b.core(),
-                                               Typed::operation.out,
-                                               {"matmul", where, detail::bound<Typed, Bound>()}));
+  if constexpr (A::rank > 0 && B::rank > 0) {
+    using Typed =
+        detail::Typed<detail::EinsumBy<detail::matmul_equation(A::rank, B::rank)>, Out, A, B>;
+    return typename Typed::result(detail::matmul(Typed::operation.terms, a.core(), b.core(),
+                                                 Typed::operation.out,
+                                                 {"matmul", where, detail::bound<Typed, Bound>()}));
+  } else {
+    return detail::Unknown<A>();
+  }
 }
 
 /// The same with everything known at run time; without `out` it is deduced.

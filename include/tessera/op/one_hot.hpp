@@ -31,6 +31,7 @@ template <class T, Equation Labels, char Along, class Out, class I> struct OneHo
   }
   static constexpr Sharding value = make_value();
   static constexpr Verdict verdict = check_one_hot(terms, Along, operands, value);
+  static constexpr bool sound = verdict.ok() && founded<I>;
   static_assert(demand<OneHotCall, I>());
   static constexpr Contract needs(const MeshShape& on, const Contract& contract) {
     return verdict.ok() ? needs_of_one_hot(terms.result, Along, operands[0], value, on, contract)

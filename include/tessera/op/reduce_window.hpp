@@ -124,6 +124,7 @@ template <class Out, class A> struct WindowCall {
       return A::sharding();
   }();
   static constexpr Verdict verdict = check_window(terms, operands, value);
+  static constexpr bool sound = verdict.ok() && founded<A>;
   static_assert(demand<WindowCall, A>());
   static constexpr Contract needs(const MeshShape& on, const Contract& contract) {
     return verdict.ok() ? needs_of_window(operands[0], value, on, contract) : Contract::nothing();

@@ -18,6 +18,7 @@ template <class Out, class A> struct ReshapeCall {
   static_assert(demand_spec<mesh, Out>());
   static constexpr Sharding value = lower<mesh, Out>();
   static constexpr Verdict verdict = check_shape({A::sharding()}, value.rank(), value);
+  static constexpr bool sound = verdict.ok() && founded<A>;
   static_assert(demand_shape<verdict.rule, verdict.operand, A>());
   static constexpr Contract needs(const MeshShape& on, const Contract& contract) {
     return verdict.ok() ? needs_of_reshape(A::sharding(), value, on, contract)

@@ -57,8 +57,11 @@ template <int D, class Split, TypedTensor A> auto split(const A& x, Where where 
       "[tessera] split names a dimension that the tensor does not have; dimensions count from 0");
   using M = typename A::mesh_type;
   static_assert(detail::demand_spec<M, P<Split>>());
-  return reshard<spec_of<M, typename detail::SplitSpec<D, Split>::template On<M, A::rank>>>(x,
-                                                                                            where);
+  if constexpr (D >= 0 && D < A::rank)
+    return reshard<spec_of<M, typename detail::SplitSpec<D, Split>::template On<M, A::rank>>>(
+        x, where);
+  else
+    return detail::Unknown<A>();
 }
 /// Returns x split as the list of entries says, one for each dimension.
 template <class... Dims, TypedTensor A> auto shard(const A& x, Where where = Where::here()) {

@@ -37,8 +37,10 @@ template <class T, Scalar S> constexpr T scalar_as(S s) {
                 "first, as in cast<complex<double>>(x)");
   if constexpr (ComplexElement<T> && std::is_arithmetic_v<S>)
     return T(static_cast<typename T::value_type>(s));
-  else
+  else if constexpr (std::is_constructible_v<T, S>)
     return static_cast<T>(s);
+  else
+    return T{};
 }
 
 template <class F, class A, class B>

@@ -60,6 +60,7 @@ template <class Kind, Equation E, class Out, class Updates, class... A> struct S
   }
   static constexpr Sharding value = make_value();
   static constexpr Verdict verdict = check_scatter(terms, Kind::reduction, operands, value);
+  static constexpr bool sound = verdict.ok() && (founded<A> && ...);
   static_assert(demand<ScatterCall, A...>());
   static constexpr Contract needs(const MeshShape& on, const Contract& contract) {
     return verdict.ok() ? needs_of_scatter(terms, Kind::reduction, operands, value, on, contract)

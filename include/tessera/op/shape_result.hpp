@@ -41,7 +41,7 @@ template <class First, class... Rest> struct CommonElement {
 };
 
 template <Rule R, int Which, class... Tensors> consteval bool demand_shape() {
-  if constexpr (R != Rule::ok)
+  if constexpr (R != Rule::ok && (founded<Tensors> && ...))
     return InvalidOperator<R, Operand<Which + 1>, Given<Tensors...>>::said();
   return true;
 }
@@ -69,6 +69,7 @@ template <OperatorKind Kind, class Dims, class Out, class... A> struct TakeCall 
   }
   static constexpr Sharding value = make_value();
   static constexpr Verdict verdict = check_shape(operands, rank, value);
+  static constexpr bool sound = verdict.ok() && (founded<A> && ...);
   static_assert(demand_shape<verdict.rule, verdict.operand, A...>());
   static constexpr Contract needs(const MeshShape& on, const Contract& contract) {
     return verdict.ok() && check_dimensions(Dims::named(), rank).ok()

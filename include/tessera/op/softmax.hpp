@@ -117,10 +117,17 @@ struct RowTexts {
 template <Equation Labels, char Along, class Bound = NoContract, TypedTensor A>
 auto softmax(const A& x, Where where = Where::here()) {
   using Rows = detail::RowEquations<Labels, Along>;
-  const auto e = map<Rows::spread>(detail::ShiftedExp{}, x,
-                                   max<Rows::reduce, Deduced, Bound>(x, where), where);
-  return map<Rows::spread>(detail::QuotientAs<typename A::value_type>{}, e,
-                           sum<Rows::reduce, Deduced, Bound>(e, where), where);
+  using T = typename A::value_type;
+  static_assert(RealElement<T>,
+                "[tessera] softmax is of floating-point tensors; convert with map first");
+  if constexpr (RealElement<T>) {
+    const auto e = map<Rows::spread>(detail::ShiftedExp{}, x,
+                                     max<Rows::reduce, Deduced, Bound>(x, where), where);
+    return map<Rows::spread>(detail::QuotientAs<T>{}, e,
+                             sum<Rows::reduce, Deduced, Bound>(e, where), where);
+  } else {
+    return detail::Unknown<A>();
+  }
 }
 
 /// Returns the logarithm of softmax(x), without forming the quotient.
@@ -128,10 +135,17 @@ auto softmax(const A& x, Where where = Where::here()) {
 template <Equation Labels, char Along, class Bound = NoContract, TypedTensor A>
 auto log_softmax(const A& x, Where where = Where::here()) {
   using Rows = detail::RowEquations<Labels, Along>;
-  const auto row_max = max<Rows::reduce, Deduced, Bound>(x, where);
-  const auto row_sum = sum<Rows::reduce, Deduced, Bound>(
-      map<Rows::spread>(detail::ShiftedExp{}, x, row_max, where), where);
-  return map<Rows::spread_two>(detail::ShiftedMinus{}, x, row_max, log(row_sum, where), where);
+  using T = typename A::value_type;
+  static_assert(RealElement<T>,
+                "[tessera] softmax is of floating-point tensors; convert with map first");
+  if constexpr (RealElement<T>) {
+    const auto row_max = max<Rows::reduce, Deduced, Bound>(x, where);
+    const auto row_sum = sum<Rows::reduce, Deduced, Bound>(
+        map<Rows::spread>(detail::ShiftedExp{}, x, row_max, where), where);
+    return map<Rows::spread_two>(detail::ShiftedMinus{}, x, row_max, log(row_sum, where), where);
+  } else {
+    return detail::Unknown<A>();
+  }
 }
 
 /// The same with everything known at run time, of elements T and sharded as x. Throw UsageError

@@ -161,6 +161,10 @@ inline double spread_factor(const Terms& terms, const Extents& extents, Index dd
                   : std::numeric_limits<double>::quiet_NaN();
 }
 
+template <class A>
+inline constexpr bool varies =
+    RealElement<typename A::value_type> || ComplexElement<typename A::value_type>;
+
 template <class S, class A> auto under_spec(const A& x, Where where) {
   if constexpr (std::is_same_v<S, Deduced>)
     return x;
@@ -175,12 +179,19 @@ template <class S, class A> auto under_spec(const A& x, Where where) {
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>
 auto variance(const A& x, Index ddof = 0, Where where = Where::here()) {
   using T = typename detail::RealPart<typename A::value_type>::type;
-  const auto spread = detail::spread<E, Out, Bound>(x, where);
-  const double factor = detail::spread_factor(parse(E.view()), x.extents(), ddof);
-  if constexpr (detail::is_short<T>)
-    return map(detail::ScaledAs<T>{factor}, spread, where);
-  else
-    return factor == 1 ? spread : spread * static_cast<T>(factor);
+  static_assert(detail::varies<A>,
+                "[tessera] variances are of floating-point or complex tensors; convert with map "
+                "first");
+  if constexpr (detail::varies<A>) {
+    const auto spread = detail::spread<E, Out, Bound>(x, where);
+    const double factor = detail::spread_factor(parse(E.view()), x.extents(), ddof);
+    if constexpr (detail::is_short<T>)
+      return map(detail::ScaledAs<T>{factor}, spread, where);
+    else
+      return factor == 1 ? spread : spread * static_cast<T>(factor);
+  } else {
+    return detail::Unknown<A>();
+  }
 }
 /// Returns the square root of the variance.
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>
@@ -205,7 +216,9 @@ auto norm(const A& x, Where where = Where::here()) {
                 "[tessera] norms are of order 1, 2 or infinite_norm");
   static_assert(RealElement<T> || ComplexElement<T>,
                 "[tessera] norms are of floating-point or complex tensors; convert with map first");
-  if constexpr (Order == 1 && detail::is_short<T>)
+  if constexpr (!RealElement<T> && !ComplexElement<T>)
+    return detail::Unknown<A>();
+  else if constexpr (Order == 1 && detail::is_short<T>)
     return cast<T>(sum<E, Out, Bound>(map(detail::Size{}, x, where), where), where);
   else if constexpr (Order == 1)
     return sum<E, Out, Bound>(abs(x, where), where);
@@ -222,10 +235,16 @@ auto norm(const A& x, Where where = Where::here()) {
 /// the result's size; a temporary of x's size. Collective over the mesh.
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>
 auto log_sum_exp(const A& x, Where where = Where::here()) {
-  const auto largest = max<E, Deduced, Bound>(x, where);
-  const auto total = sum<E, Out, Bound>(
-      map<detail::spread_over<E>, Deduced, Bound>(detail::ExpBelow{}, x, largest, where), where);
-  return map(detail::LogPlus{}, total, detail::under_spec<Out>(largest, where), where);
+  constexpr bool real = RealElement<typename A::value_type>;
+  static_assert(real, "[tessera] log-sum-exp is of floating-point tensors; convert with map first");
+  if constexpr (real) {
+    const auto largest = max<E, Deduced, Bound>(x, where);
+    const auto total = sum<E, Out, Bound>(
+        map<detail::spread_over<E>, Deduced, Bound>(detail::ExpBelow{}, x, largest, where), where);
+    return map(detail::LogPlus{}, total, detail::under_spec<Out>(largest, where), where);
+  } else {
+    return detail::Unknown<A>();
+  }
 }
 
 /// Over all dimensions: scalar tensors, the same on every process.

@@ -52,6 +52,7 @@ template <class By, class Out, class A, class... I> struct TakeIndexed {
   static constexpr Shardings operands{A::sharding(), I::sharding()...};
   static constexpr Sharding value = OutSharding<mesh, Out>::make(terms, operands);
   static constexpr Verdict verdict = check_take(terms, operands, value);
+  static constexpr bool sound = verdict.ok() && founded<A> && (founded<I> && ...);
   static_assert(demand<TakeIndexed, A, I...>());
   static constexpr Contract needs(const MeshShape& on, const Contract& contract) {
     return verdict.ok() ? needs_of_take(terms, operands, value, on, contract) : Contract::nothing();
@@ -122,9 +123,12 @@ auto take(const A& x, const I& first, const J& second, const K& third,
 template <int Dim, class Out = Deduced, class Bound = NoContract, TypedTensor A, TypedTensor I>
 auto take(const A& x, const I& indices, OutOfRange out_of_range = OutOfRange::clamp,
           Where where = Where::here()) {
-  static_assert(Dim >= 0 && Dim < A::rank,
-                "[tessera] the tensor has no such dimension; they are counted from 0");
-  return detail::run_take<detail::ByDimension<Dim>, Out, Bound>(out_of_range, where, x, indices);
+  constexpr bool there = Dim >= 0 && Dim < A::rank;
+  static_assert(there, "[tessera] the tensor has no such dimension; they are counted from 0");
+  if constexpr (there)
+    return detail::run_take<detail::ByDimension<Dim>, Out, Bound>(out_of_range, where, x, indices);
+  else
+    return detail::Unknown<A>();
 }
 
 /// The same with everything known at run time; without `out` the result's sharding is deduced.

@@ -68,14 +68,22 @@ std::tuple<Results...> typed_results(const std::vector<TensorCore>& cores,
                                      std::index_sequence<I...>) {
   return {Results(cores[I])...};
 }
+/// Several reshards that have one contract.
+template <class M, class... Each> struct TogetherCall {
+  using mesh = M;
+  static constexpr Contract needs(const MeshShape& on, const Contract& contract) {
+    Contract all = Contract::nothing();
+    ((all = all.joined(needs_of_call<Each>(on, contract))), ...);
+    return all;
+  }
+};
 template <class Bound, class... S, std::size_t... I, class... A>
 std::tuple<typename TypedReshard<S, A>::result...> reshard_typed(std::index_sequence<I...> each,
                                                                  const A&... x) {
   using M = typename CommonMesh<A...>::type;
-  std::optional<Contract> contract;
-  ((contract = bound<TypedReshard<S, A>, Bound>()), ...);
-  const std::vector<TensorCore> results =
-      reshard_many({x.core()...}, {lower<M, S>()...}, {"reshard_together", {}, contract});
+  const std::vector<TensorCore> results = reshard_many(
+      {x.core()...}, {lower<M, S>()...},
+      {"reshard_together", {}, bound<TogetherCall<M, TypedReshard<S, A>...>, Bound>()});
   return typed_results<typename TypedReshard<S, A>::result...>(results, each);
 }
 template <class C> inline constexpr bool is_contract = false;

@@ -31,7 +31,7 @@ struct Equation {
   constexpr Equation(const char (&literal)[N])
       : length(N - 1) {  // NOLINT: implicit, so that einsum<"..."> works
     static_assert(N <= capacity, "[tessera] an equation has at most 95 characters");
-    for (int i = 0; i + 1 < N; ++i) text[i] = literal[i];
+    for (int i = 0; i + 1 < N && i < capacity; ++i) text[i] = literal[i];
   }
   constexpr Equation(const char (&characters)[capacity], int count) : length(count) {
     for (int i = 0; i < capacity; ++i) text[i] = characters[i];
@@ -68,9 +68,11 @@ struct Terms {
 /// Returns whether c may name a dimension.
 constexpr bool is_label(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
-/// Returns the labels of "ab,bc->ac"; blanks are ignored.
+/// Returns the labels of "ab,bc->ac"; blanks are ignored. Of a text that is too long it makes
+/// nothing.
 constexpr Terms parse(std::string_view text) {
   Terms terms;
+  if (text.size() > Equation::capacity) return terms.well_formed = false, terms;
   terms.operands.push_back({});
   bool after_arrow = false;
   for (std::string_view::size_type i = 0; i < text.size(); ++i) {

@@ -26,9 +26,18 @@ template <char Letter> struct Dimension;   // facts of a message: which letter,
 template <int Number> struct Operand;      // which operand (the result comes after the last),
 template <class... Tensors> struct Given;  // and what was given
 
+/// Whether an equation was too long, which it has said itself.
+template <class Provider> consteval bool too_long() {
+  if constexpr (requires { Provider::terms; }) return Provider::terms.operands.empty();
+  if constexpr (requires { Provider::operation.terms; })
+    return Provider::operation.terms.operands.empty();
+  return false;
+}
 template <class Provider, class... Tensors> consteval bool demand() {
   constexpr Verdict v = Provider::verdict;
-  if constexpr (!v.ok())
+  if constexpr (v.ok() || !(founded<Tensors> && ...))
+    return true;
+  else if constexpr (!too_long<Provider>())
     return InvalidOperator<v.rule, Operand<v.operand + 1>, Dimension<v.label>,
                            Given<Tensors...>>::said();
   return true;
@@ -63,12 +72,22 @@ template <class First, class... Rest> struct CommonMesh {
   using type = typename First::mesh_type;
 };
 template <class First, class... Rest> struct CommonType {
+  static constexpr bool alike =
+      (std::is_same_v<typename First::value_type, typename Rest::value_type> && ...);
   static_assert(demand_one_type<Rule::factor_types_alike, First, Rest...>());
   using type = typename First::value_type;
 };
 
+/// Chooses a type and instantiates neither: std::conditional would be one more class for each call.
+template <bool> struct Pick { template <class Yes, class> using type = Yes; };
+template <> struct Pick<false> { template <class, class No> using type = No; };
+
+/// S, or what stands for it when the call has a mistake.
+template <bool Sound, class S>
+using SpecWhere = typename Pick<Sound>::template type<S, Unfounded<S>>;
+/// The result of a call, which says whether it is `sound`.
 template <class T, class M, class Provider>
-using Result = ShardedTensor<T, M, spec_of<M, Provider>>;
+using Result = ShardedTensor<T, M, SpecWhere<Provider::sound, spec_of<M, Provider>>>;
 
 /// What the type of an operand says of it, at extents that stand for all.
 template <TypedTensor A> constexpr TensorDesc desc_of_type() {
@@ -93,9 +112,11 @@ constexpr TensorDescs results_of_type(const Op& operation, const TensorDescs& op
   if (verdict.ok()) return results_on_paper(operation, operands);
   return {TensorDesc{operands[0].type, {}, operation.out}};
 }
-/// Chooses a type and instantiates neither: std::conditional would be one more class for each call.
-template <bool> struct Pick { template <class Yes, class> using type = Yes; };
-template <> struct Pick<false> { template <class, class No> using type = No; };
+/// Whether the function of an operator, where it has one, takes the operands' elements.
+template <class By> inline constexpr bool can_be_called = true;
+template <class By>
+  requires requires { By::function::callable; }
+inline constexpr bool can_be_called<By> = By::function::callable;
 template <class Call, class... A> struct Demanded {
   static constexpr bool value = demand<Call, A...>();
 };
@@ -103,17 +124,20 @@ template <class Call, class... A> struct Demanded {
 /// The sharding of a further result of a typed call.
 template <class Call, int I> struct NthOf {
   static constexpr Sharding value = Call::results[I].sharding;
+  static constexpr bool sound = Call::sound;
 };
 
 /// An operator on tensors of these types: its operation, whether it is legal, and the types of its
 /// results. By::make(operands) returns the operation, without the sharding of its result.
 /// Constrained, since clang 14 names the result of an overload before it looks at its constraints.
 template <class By, class Out, TypedTensor... A> struct Typed {
+  using by = By;
   using mesh = typename CommonMesh<TensorFacts<A>...>::type;
   static_assert(demand_out<mesh, Out>());
   static constexpr TensorDescs operands{desc_of_type<A>()...};
   static constexpr auto operation = completed<mesh, Out>(By::make(operands), operands);
   static constexpr Verdict verdict = check_on_paper(operation, operands);
+  static constexpr bool sound = verdict.ok() && can_be_called<By> && (founded<A> && ...);
   static_assert(Pick<verdict.ok()>::template type<std::true_type, Demanded<Typed, A...>>::value);
   static constexpr TensorDescs results = results_of_type(operation, operands, verdict);
   static constexpr Sharding value = results[0].sharding;

@@ -141,6 +141,10 @@ constexpr int nth_axis(AxisSet set, int n) {
     if (set.contains(axis) && n-- == 0) return axis;
   return 0;
 }
+/// Marks the spec of a result that a call with a mistake makes up, its message having been given:
+/// what is done with the result is not examined, so that one mistake gives one message.
+template <class S> struct Unfounded {};
+template <class M, class S> struct Lower<M, Unfounded<S>> : Lower<M, S> {};
 template <Reduction R> struct ReductionTag { using type = Sum; };
 template <> struct ReductionTag<Reduction::product> { using type = Product; };
 template <> struct ReductionTag<Reduction::max> { using type = Max; };

@@ -45,7 +45,15 @@ template <class X> struct IsShardedTensor : std::false_type {};
 template <class T, class M, class S>
 struct IsShardedTensor<ShardedTensor<T, M, S>> : std::true_type {};
 
+template <class S> inline constexpr bool unfounded_spec = false;
+template <class S> inline constexpr bool unfounded_spec<Unfounded<S>> = true;
+/// Whether a tensor's type is more than what a call with a mistake has made up.
+template <class X> inline constexpr bool founded = true;
+template <class T, class M, class S>
+inline constexpr bool founded<ShardedTensor<T, M, Unfounded<S>>> = false;
+
 template <class Tensor> struct TensorFacts;
+template <class X> inline constexpr bool founded<TensorFacts<X>> = founded<X>;
 template <class T, class M, class S> struct TensorFacts<ShardedTensor<T, M, S>> {
   static_assert(ElementsOf<T>::known);
   static_assert(demand_spec<M, S>());

@@ -34,7 +34,7 @@ template <class T, class M, class S> class ShardedTensor {
   static_assert(detail::ElementsOf<T>::known);
   static_assert(detail::demand_spec<M, S>());
   static consteval bool said() {
-    if constexpr (detail::check_spec<M, S>().ok()) {
+    if constexpr (detail::check_spec<M, S>().ok() && !detail::unfounded_spec<S>) {
       static_assert(
           std::is_same_v<spec_of<M, detail::Lower<M, S>>, S>,
           "[tessera] this PartitionSpec is not in its canonical form; write P<...> in place "
@@ -64,13 +64,13 @@ template <class T, class M, class S> class ShardedTensor {
   /// communication, or a loss, unseen. Deleted, so that a return says so where it stands; the line
   /// of the declaration is part of the compiler's message.
   template <class Other, class ItsMesh, class ItsSpec>
-    requires Element<T>
-    // clang-format off
+    requires(Element<T> && !detail::unfounded_spec<ItsSpec>)
+  // clang-format off
   ShardedTensor(const ShardedTensor<Other, ItsMesh, ItsSpec>&) = delete;  // [tessera] the tensor has another spec, mesh or element type than is declared; nothing is resharded or converted unseen; reshard<P<...>>(x) or cast<T>(x), or declare its own P<...>
   // clang-format on
-  /// Of what is no element: enough has been said.
+  /// Of what is no element, or from a call with a mistake: enough has been said.
   template <class Other, class ItsMesh, class ItsSpec>
-    requires(!Element<T>)
+    requires(!Element<T> || detail::unfounded_spec<ItsSpec>)
   ShardedTensor(const ShardedTensor<Other, ItsMesh, ItsSpec>&) {}
 
   const TensorCore& core() const { return core_; }
@@ -90,6 +90,13 @@ template <class T, class M, class S> class ShardedTensor {
  private:
   TensorCore core_;
 };
+
+namespace detail {
+/// What a function returns that has broken a rule of its own and said so, beside tensors like X.
+template <TypedTensor X>
+using Unknown =
+    ShardedTensor<typename X::value_type, typename X::mesh_type, Unfounded<typename X::spec>>;
+}  // namespace detail
 
 /// A tensor whose sharding is a run-time value.
 class DynamicTensor {

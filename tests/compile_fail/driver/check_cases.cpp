@@ -8,11 +8,14 @@
 ///
 ///     check_cases SOURCE BATCH COMPILER ARGUMENTS…
 ///
-/// All cases are compiled together first: in BATCH, a copy of SOURCE, every branch of `#if
-/// defined(CASE_…)` is a block, or a namespace where the branches are not within a function, on the
-/// same lines. An error is a case's if it stands on the case's lines or in what was instantiated
-/// from there. A case whose error is not among them, since another case has had it or an error has
-/// hidden it, is compiled by itself; so is one with more errors than it says, and one with a NOTE.
+/// Starting a compiler costs more than most cases, so all are compiled together first, with the
+/// control: in BATCH, a copy of SOURCE, every branch of `#if defined(CASE_…)` is a block, or a
+/// namespace where the branches are not within a function. An error is a case's
+/// if it stands on the case's lines or in what was instantiated from there. Cases whose error is
+/// not among them, since another case has had it or an error has hidden it, or that have more than
+/// they say, are compiled together without the others, and so on; what no batch shows is compiled
+/// by itself, and where an error is no case's, so is the control.
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <exception>
@@ -34,11 +37,13 @@ struct Case {
   std::string name;
   std::string says;
   std::vector<std::string> notes;
+  Lines shown;            // the lines of its errors, in a batch
   int errors = 0;         // that it says it has (0: it does not say),
   int had = 0;            // and that it had among all
   std::size_t first = 0;  // its lines, counted from 1
   std::size_t last = 0;
   bool found = false;
+  bool settled = false;  // a batch has shown all that is demanded
 };
 
 Lines read_lines(const std::string& path) {
@@ -86,21 +91,33 @@ bool says(const Case& c, const std::string& error) {
   return !error.empty() && std::regex_search(error, std::regex("(" + c.says + ")"));
 }
 
-/// Finds the cases of the source and makes of them the source of all at once.
-std::vector<Case> read_cases(const Lines& source, Lines& batch) {
+bool shows(const Lines& lines, const std::string& text) {
+  const std::regex expression("(" + text + ")");
+  return std::any_of(lines.begin(), lines.end(),
+                     [&](const std::string& line) { return std::regex_search(line, expression); });
+}
+
+/// The cases of a source, and where its branches begin and end: lines counted from 0.
+struct Source {
+  Lines lines;
+  std::vector<Case> cases;
+  std::vector<std::pair<std::size_t, Case*>> branches;  // the control's is nullptr
+  std::size_t end = 0;
+  bool in_function = false;
+};
+
+void read_comments(const Lines& lines, std::vector<Case>& cases) {
   static const std::regex declared("^// CASE ([A-Za-z0-9_]+): *(.+)$");
   static const std::regex noted("^// NOTE ([A-Za-z0-9_]+): *(.+)$");
   static const std::regex counted("^// ERRORS ([A-Za-z0-9_]+): ([0-9]+), since .+$");
-  static const std::regex branch("^#(if|elif) defined\\(CASE_([A-Za-z0-9_]+)\\)$");
-  std::vector<Case> cases;
   std::smatch match;
-  for (const std::string& line : source)
+  for (const std::string& line : lines)
     if (std::regex_match(line, match, declared)) {
       cases.emplace_back();
       cases.back().name = match[1];
       cases.back().says = match[2];
     }
-  for (const std::string& line : source) {
+  for (const std::string& line : lines) {
     if (line == "// ERRORS each: 1")
       for (Case& c : cases) c.errors = 1;
     const bool count = std::regex_match(line, match, counted);
@@ -114,49 +131,89 @@ std::vector<Case> read_cases(const Lines& source, Lines& batch) {
     else
       of->notes.push_back(match[2]);
   }
-  batch = source;
+}
+
+Source read_source(const std::string& path) {
+  static const std::regex branch("^#(if|elif) defined\\(CASE_([A-Za-z0-9_]+)\\)$");
+  Source source;
+  source.lines = read_lines(path);
+  read_comments(source.lines, source.cases);
+  if (source.cases.empty()) throw std::runtime_error(path + " has no line `// CASE name: text`");
   Case* open = nullptr;
-  std::string begin;
-  bool began = false;
-  for (std::size_t i = 0; i < source.size(); ++i) {
-    const bool is_branch = std::regex_match(source[i], match, branch);
-    if (!is_branch && source[i] != "#else" && source[i] != "#endif") continue;
+  std::smatch match;
+  for (std::size_t i = 0; i < source.lines.size(); ++i) {
+    const std::string& line = source.lines[i];
+    const bool is_branch = std::regex_match(line, match, branch);
+    if (!is_branch && line != "#else" && line != "#endif") continue;
     if (open != nullptr) open->last = i;  // the line before, counted from 1
     open = nullptr;
-    const std::string end = began ? "} " : "";
+    if (line == "#endif") {
+      source.end = i;
+      continue;
+    }
     if (is_branch) {
       const std::string name = match[2];
-      for (Case& c : cases)
+      for (Case& c : source.cases)
         if (c.name == name) open = &c;
       if (open == nullptr || open->first != 0)
         throw std::runtime_error("CASE_" + name + " has no line `// CASE " + name +
                                  ": …`, or two branches");
       open->first = i + 2;
-      if (!began && i + 1 < source.size()) begin = source[i + 1].rfind("  ", 0) == 0 ? "" : "n";
-      batch[i] = end + (begin.empty() ? "{" : "namespace case_" + name + " {");
-    } else {
-      batch[i] = end + (source[i] == "#else" ? begin.empty() ? "{" : "namespace control {" : "");
+      if (source.branches.empty() && i + 1 < source.lines.size())
+        source.in_function = source.lines[i + 1].rfind("  ", 0) == 0;
     }
-    began = true;
+    source.branches.emplace_back(i, open);
   }
-  for (const Case& c : cases)
+  for (const Case& c : source.cases)
     if (c.first == 0) throw std::runtime_error("case " + c.name + " has no branch");
-  return cases;
+  return source;
 }
 
-/// Marks the cases whose error is among those of all at once.
-void attribute(std::vector<Case>& cases, const std::string& path, const Lines& output) {
+/// Returns the source with the branches of the cases that are not settled, all at once, and, in the
+/// `first` batch, with the control. The control comes first: a compiler reports an error that two
+/// branches share where it comes upon it, and the control has none.
+Lines make_batch(const Source& source, bool first) {
+  using Offset = Lines::difference_type;
+  const auto begin = source.lines.begin();
+  Lines lines(begin, begin + static_cast<Offset>(source.branches.front().first));
+  const auto add = [&](std::size_t at, std::size_t end) {  // with the numbers they have
+    lines.push_back("#line " + std::to_string(at + 1));
+    lines.insert(lines.end(), begin + static_cast<Offset>(at), begin + static_cast<Offset>(end));
+  };
+  for (const bool controls : {true, false})
+    for (std::size_t b = 0; b < source.branches.size(); ++b) {
+      const auto& [at, of] = source.branches[b];
+      const bool is_control = of == nullptr;
+      if (is_control != controls || (is_control ? !first : of->settled)) continue;
+      const std::string name = is_control ? "control" : "case_" + of->name;
+      lines.push_back(source.in_function ? "{" : "namespace " + name + " {");
+      add(at + 1, b + 1 < source.branches.size() ? source.branches[b + 1].first : source.end);
+      lines.push_back("}");
+    }
+  add(source.end + 1, source.lines.size());
+  return lines;
+}
+
+/// Settles the cases that show what they should among the errors of a batch. Returns whether each
+/// error is one of theirs.
+bool attribute(std::vector<Case>& cases, const std::string& path, const Lines& output) {
   const auto line_of = [&path](const std::string& line) -> std::size_t {
     if (line.rfind(path + ":", 0) != 0) return 0;
     const std::size_t at = path.size() + 1;
     return at < line.size() && line[at] >= '0' && line[at] <= '9' ? std::stoul(line.substr(at)) : 0;
   };
-  const auto hold = [&cases](std::size_t line, const std::string& error) {
+  bool theirs = true;
+  Case* last = nullptr;  // whose error was the last
+  const auto hold = [&](std::size_t line, const std::string& error) {
+    bool found = false;
     for (Case& c : cases)
       if (c.first <= line && line <= c.last) {
+        found = true;
+        last = &c;
         ++c.had;
         c.found = c.found || says(c, error);
       }
+    theirs = theirs && found;
   };
   std::size_t from = 0;  // g++ says before an error from where it came,
   std::string waiting;   // and clang after it
@@ -167,7 +224,9 @@ void attribute(std::vector<Case>& cases, const std::string& path, const Lines& o
     const std::size_t here = line_of(line);
     const std::string error = error_in(line);
     if (!error.empty()) {
+      theirs = theirs && waiting.empty();
       waiting.clear();
+      last = nullptr;
       if (here != 0)
         hold(here, error);
       else if (from != 0)
@@ -183,7 +242,18 @@ void attribute(std::vector<Case>& cases, const std::string& path, const Lines& o
     } else if (std::regex_search(line, gcc_context)) {
       from = 0;
     }
+    if (last != nullptr) last->shown.push_back(line);
   }
+  for (Case& c : cases) {
+    c.settled =
+        c.settled || (c.found && (c.errors == 0 || c.had == c.errors) &&
+                      std::all_of(c.notes.begin(), c.notes.end(),
+                                  [&c](const std::string& note) { return shows(c.shown, note); }));
+    c.found = false;
+    c.had = 0;
+    c.shown.clear();
+  }
+  return theirs && waiting.empty();
 }
 
 int check(const std::vector<std::string>& words) {
@@ -192,29 +262,29 @@ int check(const std::vector<std::string>& words) {
   std::string compiler;
   for (std::size_t i = 2; i < words.size(); ++i) compiler += quoted(words[i]) + " ";
 
-  const Lines text = read_lines(source);
-  Lines batch;
-  std::vector<Case> cases = read_cases(text, batch);
-  if (cases.empty()) throw std::runtime_error(source + " has no line `// CASE name: text`");
-  {
-    std::ofstream out(together);
-    for (const std::string& line : batch) out << line << '\n';
-  }
-
+  Source text = read_source(source);
+  std::vector<Case>& cases = text.cases;
+  const auto left = [&cases] {
+    return std::count_if(cases.begin(), cases.end(), [](const Case& c) { return !c.settled; });
+  };
   int wrong = 0;
+  int batches = 0;
+  bool each_is_theirs = text.branches.back().second == nullptr;  // else there is no #else
+  for (auto before = left() + 1; batches == 0 || (left() > 1 && left() < before); ++batches) {
+    before = left();
+    {
+      std::ofstream out(together);
+      for (const std::string& line : make_batch(text, batches == 0)) out << line << '\n';
+    }
+    const bool theirs = attribute(cases, together, compile(compiler + quoted(together)).lines);
+    if (batches == 0) each_is_theirs = each_is_theirs && theirs;
+  }
   const auto print = [](const Answer& answer) {
     for (const std::string& line : answer.lines) std::cout << "  " << line << '\n';
   };
-  if (const Answer control = compile(compiler + quoted(source)); !control.compiles) {
-    std::cout << "The control, which is the file without any case, does not compile:\n";
-    print(control);
-    ++wrong;
-  }
-  attribute(cases, together, compile(compiler + quoted(together)).lines);
-
   int alone = 0;
   for (const Case& c : cases) {
-    if (c.found && (c.errors == 0 || c.had == c.errors) && c.notes.empty()) continue;
+    if (c.settled) continue;
     ++alone;
     const Answer answer = compile(compiler + "-DCASE_" + c.name + " " + quoted(source));
     bool said = false;
@@ -225,9 +295,7 @@ int check(const std::vector<std::string>& words) {
     }
     bool noted = true;
     for (const std::string& note : c.notes) {
-      bool found = false;
-      for (const std::string& line : answer.lines)
-        found = found || std::regex_search(line, std::regex("(" + note + ")"));
+      const bool found = shows(answer.lines, note);
       if (!found) std::cout << "Case " << c.name << " does not show: " << note << '\n';
       noted = noted && found;
     }
@@ -246,8 +314,14 @@ int check(const std::vector<std::string>& words) {
               << c.says << '\n';
     print(answer);
   }
-  std::cout << cases.size() << " cases, " << alone << " of them by themselves, " << wrong
-            << " wrong\n";
+  if (!each_is_theirs || wrong > 0)
+    if (const Answer control = compile(compiler + quoted(source)); !control.compiles) {
+      std::cout << "The control, which is the file without any case, does not compile:\n";
+      print(control);
+      ++wrong;
+    }
+  std::cout << cases.size() << " cases in " << batches << " batches, " << alone
+            << " of them by themselves, " << wrong << " wrong\n";
   return wrong == 0 ? 0 : 1;
 }
 
