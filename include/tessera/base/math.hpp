@@ -37,6 +37,7 @@ constexpr std::int64_t saturating_sub(std::int64_t a, std::int64_t b) {
   return saturated(a) ? max_int64 : a - b;
 }
 constexpr std::int64_t saturating_mul(std::int64_t a, std::int64_t b) {
+  if ((a | b) >> 31 == 0) return a * b;  // without a division
   if (a == 0 || b == 0) return 0;
   return a > max_int64 / b ? max_int64 : a * b;
 }

@@ -8,6 +8,7 @@
 ///     rows.set() == AxisSet{0, 2}
 ///
 /// Laws: a list holds an axis at most once; equality of lists looks at the order, of sets does not.
+#include <bit>
 #include <cstdint>
 #include <initializer_list>
 
@@ -32,6 +33,8 @@ struct AxisSet {
     return set;
   }
   constexpr bool empty() const { return bits == 0; }
+  /// Returns whether there is more than one.
+  constexpr bool several() const { return (bits & (bits - 1)) != 0; }
   constexpr bool contains(int axis) const { return (bits >> axis & 1u) != 0; }
   constexpr void insert(int axis) { bits |= 1u << axis; }
   constexpr void erase(int axis) { bits &= ~(1u << axis); }
@@ -88,9 +91,8 @@ class AxisList {
   /// Returns how many leading axes two lists share.
   constexpr int common_prefix(AxisList other) const {
     const int limit = size() < other.size() ? size() : other.size();
-    int count = 0;
-    while (count < limit && (*this)[count] == other[count]) ++count;
-    return count;
+    const int alike = std::countr_zero(bits_ ^ other.bits_) / 4;
+    return alike < limit ? alike : limit;
   }
   constexpr bool starts_with(AxisList prefix) const {
     return common_prefix(prefix) == prefix.size();

@@ -49,17 +49,16 @@ constexpr Plan plan_dynamic_slice(const Term& labels, const Term& along, const T
   PlanBuilder build(OperatorKind::dynamic_slice, mesh, process, options);
   const Term window = detail::window_letters(labels, along);
   const TensorDesc result{x.type, detail::window_extents(labels, along, x.extents, size), out};
-  FactorWork work;
-  work.labels = {labels, window};
-  work.descs = {x, result};
-  work.touched = {0, 2};
-  work.open = along;
-  work.reduction = take_reduction(x, out);
-  work.gathers_open =
+  FactorRule rule;
+  rule.add(x, labels);
+  rule.add(result, window, true, 2);
+  rule.mark(along, Splitting::opens);
+  rule.reduction = take_reduction(x, out);
+  rule.gathers_open =
       options.contract.bounded() || volume(x.extents) <= saturating_mul(2, volume(result.extents));
-  build.plan().reduction = work.reduction;
+  build.plan().reduction = rule.reduction;
   const int operand = build.operand(x, labels);
-  const Factors choice = search_factors(work, mesh, options);
+  const Factors choice = search_factors(rule, CopyWork{}, mesh, options);
   const int held = build.reshard(operand, choice.shardings[0]);
   const int slot = build.compute(StepKind::slide, FixedVector<int, 1>{held},
                                  {result.type, result.extents, choice.shardings.back()}, window);
@@ -76,17 +75,17 @@ constexpr Plan plan_dynamic_update(const Term& labels, const Term& along, const 
   PlanBuilder build(OperatorKind::dynamic_update_slice, mesh, process, options);
   const Term window = detail::window_letters(labels, along);
   const bool in_place = options.destination == Destination::accumulated;
-  FactorWork work;
-  work.labels = {labels, window, labels};
-  work.descs = {x, update, TensorDesc{x.type, x.extents, out}};
-  work.touched = {1, 2, 1};
-  work.whole = letters_without(window, labels);
-  work.reduction = x.sharding.reduction;
+  FactorRule rule;
+  rule.add(x, labels, false, 1);
+  rule.add(update, window, false, 2);
+  rule.add({x.type, x.extents, out}, labels, true, 1);
+  rule.mark(letters_without(window, labels), Splitting::whole);
+  rule.reduction = x.sharding.reduction;
   int changed = -1;
   if (!in_place) changed = build.operand(x, labels);
   int written = build.operand(update, window);
   if (in_place) changed = build.operand(x, labels);  // it is the last one of the plan
-  const Factors choice = search_factors(work, mesh, options);
+  const Factors choice = search_factors(rule, CopyWork{}, mesh, options);
   changed = build.reshard(changed, choice.shardings[0]);
   written = build.reshard(written, choice.shardings[1]);
   const int slot = build.compute(StepKind::put, FixedVector<int, 2>{changed, written},

@@ -6,12 +6,13 @@
 ///
 ///     Plan p = plan_einsum(parse("bsm,mh->bsh"), x, w, out, mesh, process);
 ///
-/// The assignment of axes is plan/einsum_search.hpp's.
+/// The assignment of axes is plan/factor_search.hpp's: every letter that the result lacks leaves it
+/// unfinished.
 ///
 /// Laws: no communication when the shardings fit; a sum that the result wants scattered is a
 /// reduce-scatter.
 #include <tessera/plan/deduce.hpp>
-#include <tessera/plan/einsum_search.hpp>
+#include <tessera/plan/factor_search.hpp>
 #include <tessera/plan/map.hpp>
 #include <tessera/plan/panel_choice.hpp>
 
@@ -38,6 +39,37 @@ constexpr Terms with_extras(const Terms& terms, const TensorDescs& extras) {
   }
   return all;
 }
+
+namespace detail {
+/// A local product for plan/factor_search.hpp: two operations for each combination of the letters;
+/// reading or writing panels spares it a copy.
+struct ProductWork {
+  const FactorRule& rule;  ///< the operands and the result
+  const Term (&labels)[3];
+  const Contraction& roles;
+  const MeshShape& mesh;
+  const Machine& machine;
+
+  constexpr std::int64_t price(const FactorRule&, const FactorSplit&, const FactorParts& parts,
+                               const Machine&) const {
+    return machine.compute(saturating_mul(2, parts.all()), rule.tensors[2].desc.type);
+  }
+  constexpr std::int64_t saved(int t, const Moves& moves, const Sharding& s) const {
+    const Move& move = t == 2 ? moves.list[0] : moves.list.back();
+    if (move.panel_dim < 0 ||
+        move.collective != (t == 2 ? Collective::reduce_scatter : Collective::all_gather))
+      return 0;
+    const Term& stored = t == 0 ? roles.a : t == 1 ? roles.b : roles.c;
+    const TensorDesc& desc = rule.tensors[t].desc;
+    const Coordinates origin(mesh.rank(), 0);
+    const Index n = block(desc.extents[move.panel_dim], s[move.panel_dim], mesh, origin).size();
+    if (!takes_panels(roles, labels[t], stored, move.panel_dim, n, mesh.group_size(move.group)))
+      return 0;
+    return machine.copy(saturating_mul(block_volume(desc.extents, s, mesh, origin),
+                                       static_cast<Index>(size_of(desc.type))));
+  }
+};
+}  // namespace detail
 
 /// Plans a * b -> result. a is (terms.operands[0]), b is (terms.operands[1]); `out` may leave
 /// contracted axes open. The extras of an epilogue are operands too; it acts on the finished
@@ -69,22 +101,23 @@ constexpr Plan plan_einsum(const Terms& terms, const TensorDesc& a, const Tensor
     result.extents.push_back(in_a >= 0 ? a.extents[in_a]
                                        : b.extents[terms.operands[1].find(label)]);
   }
-  const auto search = [&](bool leave_out_units) {
-    return detail::EinsumSearch(build.labels(left), build.desc(left), build.labels(right),
-                                build.desc(right), terms.result, result, mesh, options,
-                                leave_out_units)
-        .best();
-  };
-  auto choice = search(true);
-  if (options.contract.bounded() && breaches(choice.cost) > 0 && !mesh.unit_axes().empty())
-    if (const auto other = search(false); breaches(other.cost) < breaches(choice.cost))
-      choice = other;  // what the contract allows may be the moves of meshes without axes of size 1
-  const Contraction roles = contraction(build.labels(left), build.labels(right), terms.result);
+  const Term labels[3] = {build.labels(left), build.labels(right), terms.result};
+  FactorRule rule;
+  rule.passes_one = true;
+  rule.add(build.desc(left), labels[0]);
+  rule.add(build.desc(right), labels[1]);
+  rule.mark(letters_without(labels[0], terms.result), Splitting::opens);
+  rule.add(result, terms.result, true);
+  const Contraction roles = contraction(labels[0], labels[1], terms.result);
+  const Factors choice = search_factors(
+      rule, detail::ProductWork{rule, labels, roles, mesh, options.machine}, mesh, options);
+  const Sharding &as_a = choice.shardings[0], &as_b = choice.shardings[1],
+                 &as_c = choice.shardings[2];
   detail::PanelChoice panels(build, roles);
   panels.leave_out(build.has_gaps(left) || build.has_gaps(right));
-  left = build.reshard(left, choice.a);
+  left = build.reshard(left, as_a);
   panels.consider(left, build.last_step(), Collective::all_gather, build.labels(left), roles.a);
-  right = build.reshard(right, choice.b);
+  right = build.reshard(right, as_b);
   panels.consider(right, build.last_step(), Collective::all_gather, build.labels(right), roles.b);
   left = build.permute(left, roles.a);
   right = build.permute(right, roles.b);
@@ -93,9 +126,9 @@ constexpr Plan plan_einsum(const Terms& terms, const TensorDesc& a, const Tensor
   for (char label : roles.c) {
     const int d = terms.result.find(label);
     product.extents.push_back(result.extents[d]);
-    product.sharding.dims.push_back(choice.c[d]);
+    product.sharding.dims.push_back(as_c[d]);
   }
-  product.sharding = product.sharding.with_partial(choice.c.partial, Reduction::sum);
+  product.sharding = product.sharding.with_partial(as_c.partial, Reduction::sum);
   int slot = build.compute(StepKind::contract, FixedVector<int, 2>{left, right}, product, roles.c);
   const int product_slot = slot;
   const int next = build.last_step() + 1;

@@ -1,242 +1,323 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The search of planners whose operators are made of letters: for every mesh axis, the letter that
-/// it splits while the local work runs. plan/take.hpp, plan/scatter.hpp and their like say which
-/// letters there are; plan/einsum_search.hpp does the same for products.
+/// What the axes of a mesh split while the local work of an operator runs, by its factor rule
+/// (plan/factor_rule.hpp): the combination of least integer cost. GShard 3.3.2's three cases of a
+/// product (resharding, partial sums, gathering one operand) are what the candidates amount to.
 ///
-///     FactorWork work{tensors, .open = {'v'}, .touched = {0, 1, 2}};
-///     Factors choice = search_factors(work, mesh, options);       // a sharding for each tensor
+///     Factors choice = search_factors(rule, CopyWork{}, mesh, options);
+///     choice.shardings[t];                                        // of each tensor, meanwhile
 ///
-/// A letter is one factor of the operator (Shardy's form): all tensors that have it are split alike
-/// along it. An axis that splits an `open` letter, or over which an operand is unfinished, leaves
-/// the result unfinished; a `whole` letter is not split. For every axis the candidates are the
-/// letters that it splits in an operand or in the result, and none. The combination of least
-/// integer cost wins.
+/// A price is that of the local work, which the operator states, and of what it takes to bring each
+/// operand to where it is worked on and each result to where it is wanted; these tolls are found
+/// once for each sharding of a tensor.
 ///
-/// Laws: the choice depends on global extents, shardings, mesh and options only; ties go to the
-/// candidate listed first; under a bounded contract all combinations are looked at.
+/// Laws: those of plan/axis_search.hpp; the choice depends on global extents, shardings, mesh and
+/// options only. Axes of size 1 are left out, unless a contract can be kept with them alone.
+#include <tessera/plan/axis_search.hpp>
 #include <tessera/plan/builder.hpp>
+#include <tessera/plan/factor_rule.hpp>
 
 namespace tessera {
 
-/// What an operator's tensors are, in letters: the operands, then the result.
-struct FactorWork {
-  using Tensors = FixedVector<TensorDesc, max_operands + 1>;
-  FixedVector<Term, max_operands + 1> labels;
-  Tensors descs;
-  Term open{};                           ///< letters whose split leaves the result unfinished
-  Term whole{};                          ///< letters that are not split
-  Reduction reduction = Reduction::sum;  ///< by which the result is unfinished then
-  /// How often the local work touches each tensor: its price.
-  FixedVector<int, max_operands + 1> touched{};
-  /// Whether an axis that splits an open letter may be gathered, and split nothing.
-  bool gathers_open = true;
-};
-
 /// How the tensors are split while the local work runs, unfinished axes included.
 struct Factors {
-  FixedVector<Sharding, max_operands + 1> shardings;
+  FixedVector<Sharding, 2 * max_operands> shardings;
+  AxisRoles roles;  ///< of the axes
   std::int64_t cost = max_int64;
 };
 
-namespace detail {
-class FactorSearch {
+/// What process 0, which has a largest part, has of the factors and of the tensors.
+class FactorParts {
  public:
-  constexpr FactorSearch(const FactorWork& work, const MeshShape& mesh, const PlanOptions& options,
-                         bool leave_out_units)
-      : work_(work), mesh_(mesh), options_(options), origin_(mesh.rank(), 0) {
-    if (leave_out_units)
-      for (TensorDesc& desc : work_.descs) desc.sharding = without_unit_axes(desc.sharding, mesh_);
-    for (int t = last(); t >= 0; --t)
-      for (char label : work_.labels[t])
-        if (!letters_.contains(label)) letters_.push_back(label);
-    candidates_.resize(mesh_.rank());
-    tolls_.resize(work_.descs.size());
-    for (int axis = 0; axis < mesh_.rank(); ++axis) collect_candidates(axis);
-  }
-
-  constexpr Factors best() {
-    FixedVector<int, max_axes> pick(mesh_.rank(), 0);
-    int combinations = 1;
-    for (int axis = 0; axis < mesh_.rank(); ++axis) combinations *= candidates_[axis].size();
-    evaluate(pick);
-    if (combinations <= exhaustive_limit) return evaluate_all(combinations);
-    for (int sweep = 0; sweep < 2; ++sweep)
-      for (int axis = 0; axis < mesh_.rank(); ++axis) {
-        FixedVector<int, max_axes> trial = best_pick_;
-        for (int i = 0; i < candidates_[axis].size(); ++i) {
-          trial[axis] = i;
-          evaluate(trial);
-        }
+  using Extents = FixedVector<Index, FactorRule::max_factors>;
+  constexpr FactorParts(const FactorRule& rule, const AxisRoles& roles, const MeshShape& mesh,
+                        const Extents& whole)
+      : rule_(rule), extents_(whole) {
+    int parts[FactorRule::max_factors]{};
+    for (int axis = 0; axis < roles.size(); ++axis)
+      if (const int f = roles[axis]; f >= 0) {
+        parts[f] = parts[f] == 0 ? mesh[axis] : parts[f] * mesh[axis];
+        extents_[f] = ceil_div(whole[f], parts[f]);
       }
-    if (options_.contract.bounded() && breaches(best_.cost) > 0) return evaluate_all(combinations);
-    return best_;
+  }
+  constexpr Index operator[](int factor) const { return extents_[factor]; }
+  /// Returns how many combinations of the factors there are.
+  constexpr Index all() const {
+    Index product = 1;
+    for (const Index n : extents_) product = saturating_mul(product, n);
+    return product;
+  }
+  constexpr Index elements(int tensor) const {
+    Index product = 1;
+    for (const int f : rule_.tensors[tensor].factors)
+      product = saturating_mul(product, extents_[f]);
+    return product;
+  }
+  constexpr Index bytes(int tensor) const {
+    return saturating_mul(elements(tensor),
+                          static_cast<Index>(size_of(rule_.tensors[tensor].desc.type)));
   }
 
  private:
-  static constexpr int exhaustive_limit = 16;
-  static constexpr int nowhere = -1;  ///< the axis splits nothing: its processes do the same
-  static constexpr int through = -2;  ///< operands are unfinished over the axis, and the result is
+  const FactorRule& rule_;
+  Extents extents_;
+};
 
-  constexpr const Factors& evaluate_all(int combinations) {
-    FixedVector<int, max_axes> pick(mesh_.rank(), 0);
-    for (int i = 1; i < combinations; ++i) {
-      int rest = i;
-      for (int axis = 0; axis < mesh_.rank(); ++axis) {
-        pick[axis] = rest % candidates_[axis].size();
-        rest /= candidates_[axis].size();
-      }
-      evaluate(pick);
-    }
-    return best_;
-  }
-  constexpr int last() const { return work_.descs.size() - 1; }
-  constexpr int letter_split_by(int tensor, int axis) const {
-    const Term& labels = work_.labels[tensor];
-    for (int d = 0; d < labels.size(); ++d)
-      if (work_.descs[tensor].sharding[d].contains(axis)) return letters_.find(labels[d]);
-    return nowhere;
-  }
-  constexpr bool open(int letter) const { return work_.open.contains(letters_[letter]); }
-  constexpr void add(int axis, int candidate) {
-    if (candidate >= 0 && work_.whole.contains(letters_[candidate])) return;
-    if (!candidates_[axis].contains(candidate)) candidates_[axis].push_back(candidate);
-  }
-  constexpr void collect_candidates(int axis) {
-    const TensorDesc& result = work_.descs[last()];
-    for (int t = 0; t < last(); ++t)
-      if (work_.descs[t].sharding.partial.contains(axis)) add(axis, through);
-    if (result.sharding.partial.contains(axis)) {  // it stays open over the axis
-      for (int t = 0; t < last(); ++t)
-        if (const int letter = letter_split_by(t, axis); letter >= 0 && open(letter))
-          add(axis, letter);
-      for (int letter = 0; letter < letters_.size(); ++letter)
-        if (open(letter)) add(axis, letter);
-      return;
-    }
-    bool splits_open = false;
-    for (int k = 0; k <= last(); ++k) {
-      const int letter = letter_split_by(k == 0 ? last() : k - 1, axis);
-      if (letter < 0) continue;
-      add(axis, letter);
-      splits_open = splits_open || open(letter);
-    }
-    if (!splits_open || work_.gathers_open) add(axis, nowhere);
-  }
-
-  /// Returns the axes assigned to a letter, in the order that tensor `first` has them, then the
-  /// others.
-  constexpr AxisList order(int letter, AxisSet assigned, int first) const {
-    AxisList list;
-    for (int k = -1; k <= last() && !assigned.empty(); ++k) {
-      const int t = k < 0 ? first : last() - k;
-      const int d = work_.labels[t].find(letters_[letter]);
-      if (d < 0) continue;
-      const AxisList& axes = work_.descs[t].sharding[d];
-      for (int i = 0; i < axes.size(); ++i)
-        if (assigned.contains(axes[i])) {
-          list.push_back(axes[i]);
-          assigned.erase(axes[i]);
-        }
-    }
-    for (int axis = 0; axis < mesh_.rank(); ++axis)
-      if (assigned.contains(axis)) list.push_back(axis);
-    return list;
-  }
-
-  constexpr void evaluate(const FixedVector<int, max_axes>& pick) {
-    FixedVector<AxisSet, 3 * max_dims> assigned(letters_.size(), AxisSet{});
-    AxisSet left_open, passed;
-    for (int axis = 0; axis < mesh_.rank(); ++axis) {
-      const int choice = candidates_[axis][pick[axis]];
-      if (choice == through) passed.insert(axis);
-      if (choice >= 0) assigned[choice].insert(axis);
-      if (choice >= 0 && open(choice)) left_open.insert(axis);
-    }
-    bool joined = false;  // several axes on one letter: the order of each tensor is worth a try
-    for (const AxisSet& axes : assigned) joined = joined || axes.size() > 1;
-    for (int first = last(); first >= (joined ? 0 : last()); --first) {
-      FixedVector<AxisList, 3 * max_dims> of_letter;
-      for (int l = 0; l < letters_.size(); ++l) of_letter.push_back(order(l, assigned[l], first));
-      Factors choice;
-      for (int t = 0; t <= last(); ++t) {
-        const TensorDesc& desc = work_.descs[t];
-        Sharding s = Sharding::replicated(desc.rank());
-        for (int d = 0; d < s.rank(); ++d) s[d] = of_letter[letters_.find(work_.labels[t][d])];
-        choice.shardings.push_back(
-            t < last() ? s.with_partial(passed & desc.sharding.partial, desc.sharding.reduction)
-                       : s.with_partial(passed | left_open, work_.reduction));
-      }
-      consider(pick, choice);
-    }
-  }
-  constexpr void consider(const FixedVector<int, max_axes>& pick, Factors& choice) {
-    choice.cost = 0;
-    Index held = 0;
-    for (int t = 0; t <= last(); ++t) {
-      const Index bytes = bytes_of(t, choice.shardings[t]);
-      const std::int64_t toll = toll_of(t, choice.shardings[t]);
-      choice.cost = saturating_add(choice.cost, toll);
-      choice.cost = saturating_add(choice.cost,
-                                   options_.machine.copy(saturating_mul(work_.touched[t], bytes)));
-      if (toll > 0) held = saturating_add(held, bytes);
-    }
-    const bool over = held > options_.workspace_limit;
-    const std::int64_t broken = breaches(best_.cost);  // the contract goes before the limit
-    if (breaches(choice.cost) > broken) return;
-    if (breaches(choice.cost) == broken &&
-        ((over && !over_limit_) || (over == over_limit_ && choice.cost >= best_.cost)))
-      return;
-    best_ = choice;
-    best_pick_ = pick;
-    over_limit_ = over;
-  }
-  constexpr Index bytes_of(int t, const Sharding& s) const {
-    return saturating_mul(block_volume(work_.descs[t].extents, s, mesh_, origin_),
-                          static_cast<Index>(size_of(work_.descs[t].type)));
-  }
-  /// Returns what it costs to bring operand t to a sharding, or the result from it.
-  constexpr std::int64_t toll_of(int t, const Sharding& s) {
-    const TensorDesc& desc = work_.descs[t];
-    if (desc.sharding == s) return 0;
-    for (const Toll& known : tolls_[t])
-      if (known.sharding == s) return known.cost;
-    TensorDesc moved = desc;
-    if (t == last()) moved.sharding = s;
-    const std::int64_t cost = reshard_moves(moved, t == last() ? desc.sharding : s, mesh_,
-                                            options_.machine, options_.contract)
-                                  .cost;
-    if (tolls_[t].size() < tolls_[t].capacity) tolls_[t].push_back({s, cost});
+/// Local work that goes through its tensors as often as the rule says. Such a value states the
+/// price of the work, below zero where it cannot be done so, and what the work spares of the moves
+/// of a tensor that lies as `s` says meanwhile.
+struct CopyWork {
+  constexpr std::int64_t price(const FactorRule& rule, const FactorSplit&, const FactorParts& parts,
+                               const Machine& machine) const {
+    std::int64_t cost = 0;
+    for (int t = 0; t < rule.tensors.size(); ++t)
+      if (const int times = rule.tensors[t].touched; times > 0)
+        cost = saturating_add(cost, machine.copy(saturating_mul(times, parts.bytes(t))));
     return cost;
   }
-
-  struct Toll {
-    Sharding sharding;
-    std::int64_t cost = 0;
-  };
-  FactorWork work_;
-  MeshShape mesh_;
-  PlanOptions options_;
-  Coordinates origin_;
-  FixedVector<char, 3 * max_dims> letters_;
-  FixedVector<FixedVector<int, max_operands + 3>, max_axes> candidates_;
-  FixedVector<FixedVector<Toll, 24>, max_operands + 1> tolls_;
-  Factors best_;
-  FixedVector<int, max_axes> best_pick_{};
-  bool over_limit_ = true;  ///< nothing that fits the workspace limit has been found yet
+  constexpr std::int64_t saved(int, const Moves&, const Sharding&) const { return 0; }
 };
+
+namespace detail {
+
+/// What it takes to move one tensor from one sharding to another.
+struct Toll {
+  std::uint32_t key = 0;  ///< of tensor and sharding; 0: none
+  bool known = false;     ///< else `cost` is the least that it can be
+  bool stays = false;     ///< the tensor lies so already
+  std::int64_t cost = 0;
+  Index bytes = 0;  ///< of process 0, where it is worked on
+};
+/// Tolls by their keys.
+class Tolls {
+ public:
+  /// Returns the place of a key's toll, which is empty where it has not been asked for.
+  constexpr Toll& operator[](std::uint32_t key) {
+    auto i = key * 0x9e3779b1u >> 25;
+    while (table_[i].key != key && table_[i].key != 0) i = (i + 1) % size;
+    if (table_[i].key == 0) ++count_;
+    return table_[i];
+  }
+  /// Makes room for so many more; forgets all where there is none.
+  constexpr void make_room(int more) {
+    if (count_ + more < size) return;
+    for (Toll& toll : table_) toll = {};
+    count_ = 0;
+  }
+
+ private:
+  static constexpr int size = 128;
+  Toll table_[size]{};
+  int count_ = 0;
+};
+
+/// The problem of plan/axis_search.hpp for an operator of letters. Its variants are the orders of
+/// axes that split one factor together: the tensor whose order it is.
+template <class Work> class FactorProblem {
+ public:
+  constexpr FactorProblem(const FactorAxes& axes, const Work& work, const PlanOptions& options)
+      : axes_(axes),
+        rule_(axes.rule()),
+        work_(work),
+        options_(options),
+        message_(min_of(options.machine.message_ps, options.machine.network_message_ps)),
+        payload_(
+            min_of(options.machine.payload_ps_per_kib, options.machine.network_payload_ps_per_kib)),
+        whole_(rule_.letters.size(), 1) {
+    for (int t = 0; t < rule_.tensors.size(); ++t) own_.push_back(own(t));
+  }
+
+  constexpr int axes() const { return axes_.mesh().rank(); }
+  constexpr int candidates(int axis) const { return axes_.candidates(axis).size(); }
+  constexpr int fallback(int axis) const { return candidates(axis) - 1; }
+  constexpr bool bounded() const { return options_.contract.bounded(); }
+  constexpr Variants variants(const Pick& pick) const {
+    const FactorSplit split = axes_.together(axes_.roles(pick));
+    return split.joined ? axes_.orders(split) : Variants{rule_.operands};
+  }
+  constexpr Worth bound(const Pick& pick, int variant) {
+    return bound_of(axes_.roles(pick), variant);
+  }
+  /// Returns what an assignment of the axes is worth at best.
+  constexpr Worth bound_of(const AxisRoles& roles, int first) {
+    split_ = axes_.together(roles);
+    first_ = first;
+    unknown_ = nullptr;
+    const FactorParts parts(rule_, roles, axes_.mesh(), whole_);
+    Worth worth{true, false, work_.price(rule_, split_, parts, options_.machine)};
+    if (worth.cost < 0) return {};
+    Index held = 0;
+    tolls_.make_room(rule_.tensors.size());
+    for (int t = 0; t < rule_.tensors.size(); ++t) {
+      const std::uint32_t wanted = key(t, roles);
+      if ((wanted & of_axes) == own_[t].key && in_order(wanted)) continue;
+      Toll& toll = tolls_[wanted];
+      if (toll.key == 0) toll = {wanted, false, false, least_toll(wanted, parts), parts.bytes(t)};
+      worth.cost = saturating_add(worth.cost, toll.cost);
+      if (toll.known && !toll.stays) held = saturating_add(held, toll.bytes);
+      if (!toll.known && (unknown_ == nullptr || unknown_->cost < toll.cost)) unknown_ = &toll;
+    }
+    worth.over = held > options_.workspace_limit;
+    return worth;
+  }
+  constexpr bool refine() {
+    if (unknown_ == nullptr) return false;
+    const int t = tensor_of(unknown_->key);
+    const FactorTensor& tensor = rule_.tensors[t];
+    const Sharding s = axes_.sharding(t, split_, first_);
+    unknown_->known = true;
+    unknown_->stays = tensor.desc.sharding == s;
+    unknown_->cost = 0;
+    if (unknown_->stays) return true;
+    TensorDesc from = tensor.desc;
+    if (tensor.made) from.sharding = s;
+    const Moves moves = reshard_moves(from, tensor.made ? tensor.desc.sharding : s, axes_.mesh(),
+                                      options_.machine, options_.contract);
+    unknown_->cost = moves.cost;
+    if (!moves.list.empty()) unknown_->cost -= work_.saved(t, moves, s);
+    return true;
+  }
+
+ private:
+  static constexpr int max_tensors = 2 * max_operands;
+  // A key has what each axis does to the tensor, four bits an axis: it splits a dimension, those
+  // from 1 on, or leaves all unfinished; then, where several axes split a dimension, their order,
+  // else 15; and the tensor.
+  static constexpr std::uint32_t unfinished = 9;
+  static constexpr std::uint32_t of_axes = (1u << 24) - 1;
+  static constexpr std::uint32_t does(int axis, std::uint32_t what) { return what << (4 * axis); }
+  static constexpr bool in_order(std::uint32_t key) { return (key >> 24 & 15u) == 15u; }
+  static constexpr int tensor_of(std::uint32_t key) { return static_cast<int>(key >> 28); }
+
+  /// A tensor as its own sharding has it.
+  struct Own {
+    std::uint32_t key = 0;
+    AxisSet passes;    ///< the axes over which it may be unfinished
+    bool even = true;  ///< each dimension is cut evenly, over whichever axes
+    Extents block{};   ///< of process 0
+    std::uint8_t place[FactorRule::max_factors]{};  ///< what splitting a factor does in a key
+  };
+  constexpr Own own(int t) {
+    const FactorTensor& tensor = rule_.tensors[t];
+    const Sharding& s = tensor.desc.sharding;
+    Own own;
+    own.passes = tensor.made ? axes_.mesh().axes() : axes_.kept(t);
+    if (tensor.made)
+      for (int f = 0; f < rule_.letters.size(); ++f)
+        if (rule_.splitting[f] == Splitting::opens) own.place[f] = unfinished;
+    for (int d = 0; d < s.rank(); ++d) {
+      const Index n = tensor.desc.extents[d];
+      const int f = tensor.factors[d];
+      whole_[f] = n;
+      own.place[f] = static_cast<std::uint8_t>(d + 1);
+      own.block.push_back(ceil_div(n, axes_.mesh().parts(s[d])));
+      own.even = own.even && n % axes_.mesh().processes() == 0;
+      for (int i = 0; i < s[d].size(); ++i) own.key |= does(s[d][i], own.place[f]);
+    }
+    for (int axis = 0; axis < axes(); ++axis)
+      if (s.partial.contains(axis)) own.key |= does(axis, unfinished);
+    return own;
+  }
+  constexpr std::uint32_t key(int t, const AxisRoles& roles) const {
+    const Own& own = own_[t];
+    std::uint32_t key = 0;
+    for (int axis = 0; axis < roles.size(); ++axis)
+      if (const int role = roles[axis]; role >= 0)
+        key |= does(axis, own.place[role]);
+      else if (role == passes_through && own.passes.contains(axis))
+        key |= does(axis, unfinished);
+    int order = 15;
+    if (split_.joined)
+      for (const int f : rule_.tensors[t].factors)
+        if (split_.axes[f].several()) order = first_ + 1;
+    return key | static_cast<std::uint32_t>(order) << 24 | static_cast<std::uint32_t>(t) << 28;
+  }
+  /// Returns what a toll is at least: a message, and what process 0 must be sent. Where blocks are
+  /// even it sends as much as it is sent whatever the collective, so that each element that it
+  /// lacks is paid for; and so is each that is combined with others', by a reduction or as it
+  /// arrives.
+  constexpr std::int64_t least_toll(std::uint32_t key, const FactorParts& parts) const {
+    const FactorTensor& tensor = rule_.tensors[tensor_of(key)];
+    const Own& own = own_[tensor_of(key)];
+    const std::uint32_t from = tensor.made ? key : own.key;
+    const std::uint32_t different = key ^ own.key;
+    bool leaves = false;
+    for (int axis = 0; axis < axes() && !leaves; ++axis)
+      leaves = (from >> (4 * axis) & 15u) != 0 && (different >> (4 * axis) & 15u) != 0 &&
+               axes_.mesh()[axis] > 1;
+    if (!leaves || !own.even) return leaves ? message_ : 0;
+    Index wanted = 1, kept = 1;
+    for (int d = 0; d < tensor.factors.size(); ++d) {
+      const Index part = parts[tensor.factors[d]];
+      wanted = saturating_mul(wanted, tensor.made ? own.block[d] : part);
+      kept = saturating_mul(kept, min_of(part, own.block[d]));
+    }
+    const AxisSet combined = split_.open - tensor.desc.sharding.partial - axes_.mesh().unit_axes();
+    const Index arrives = tensor.made && !combined.empty() ? wanted - 1 : wanted - kept;
+    const Index bytes = saturating_mul(arrives, static_cast<Index>(size_of(tensor.desc.type)));
+    return saturating_add(message_, saturating_mul(bytes / 1024, payload_));
+  }
+
+  const FactorAxes& axes_;
+  const FactorRule& rule_;
+  const Work& work_;
+  const PlanOptions& options_;
+  std::int64_t message_, payload_;
+  FactorParts::Extents whole_;
+  FixedVector<Own, max_tensors> own_;
+  Tolls tolls_;
+  // Of the last bound.
+  FactorSplit split_;
+  int first_ = 0;
+  Toll* unknown_ = nullptr;
+};
+
+template <class Work>
+constexpr Factors search_factors_once(const FactorRule& rule, const Work& work,
+                                      const MeshShape& mesh, const PlanOptions& options) {
+  const FactorAxes axes(rule, mesh);
+  FactorProblem<Work> problem(axes, work, options);
+  const AxisSearch<FactorProblem<Work>> search(problem);
+  Factors found{{}, axes.roles(search.pick()), search.worth().cost};
+  const FactorSplit split = axes.together(found.roles);
+  for (int t = 0; t < rule.tensors.size(); ++t)
+    found.shardings.push_back(axes.sharding(t, split, search.variant()));
+  return found;
+}
+
 }  // namespace detail
 
 /// Returns how the tensors are best split while the local work runs.
-constexpr Factors search_factors(const FactorWork& work, const MeshShape& mesh,
+template <class Work>
+constexpr Factors search_factors(const FactorRule& rule, const Work& work, const MeshShape& mesh,
                                  const PlanOptions& options) {
-  Factors best = detail::FactorSearch(work, mesh, options, true).best();
-  if (options.contract.bounded() && breaches(best.cost) > 0 && !mesh.unit_axes().empty())
-    if (const Factors other = detail::FactorSearch(work, mesh, options, false).best();
-        breaches(other.cost) < breaches(best.cost))
-      best = other;  // what the contract allows may be the moves of meshes without axes of size 1
-  return best;
+  if (mesh.unit_axes().empty()) return detail::search_factors_once(rule, work, mesh, options);
+  FactorRule fewer = rule;
+  for (FactorTensor& tensor : fewer.tensors)
+    tensor.desc.sharding = without_unit_axes(tensor.desc.sharding, mesh);
+  const Factors best = detail::search_factors_once(fewer, work, mesh, options);
+  if (!options.contract.bounded() || breaches(best.cost) == 0) return best;
+  // What the contract allows may be the moves of meshes without axes of size 1.
+  const Factors other = detail::search_factors_once(rule, work, mesh, options);
+  return breaches(other.cost) < breaches(best.cost) ? other : best;
+}
+
+/// Returns the price of one assignment of the axes: `roles[axis]` is a factor of the rule,
+/// splits_nothing or passes_through.
+template <class Work>
+constexpr std::int64_t price_of_factors(const FactorRule& rule, const Work& work,
+                                        const AxisRoles& roles, const MeshShape& mesh,
+                                        const PlanOptions& options) {
+  const FactorAxes axes(rule, mesh);
+  detail::FactorProblem<Work> problem(axes, work, options);
+  Worth least;
+  for (const int first : axes.orders(axes.together(roles))) {
+    Worth worth = problem.bound_of(roles, first);
+    while (problem.refine()) worth = problem.bound_of(roles, first);
+    if (worth.better_than(least)) least = worth;
+  }
+  return least.cost;
 }
 
 }  // namespace tessera

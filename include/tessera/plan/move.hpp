@@ -57,16 +57,10 @@ struct Difference {
   int both = 0;     ///< dimensions where both happen
   int last_left = -1;
   int last_entered = -1;
-  bool left_even = true;
-  bool entered_even = true;
-  bool left_ascending = true;
-  bool entered_ascending = true;
-  bool same_grid = true;
 };
-constexpr Difference difference(const Extents& extents, const Sharding& from, const Sharding& to,
-                                const MeshShape& mesh) {
+constexpr Difference difference(const Sharding& from, const Sharding& to) {
   Difference result;
-  for (int d = 0; d < extents.size(); ++d) {
+  for (int d = 0; d < from.rank(); ++d) {
     if (from[d] == to[d]) continue;
     const int common = from[d].common_prefix(to[d]);
     const bool leaves = from[d].size() > common;
@@ -76,26 +70,44 @@ constexpr Difference difference(const Extents& extents, const Sharding& from, co
     if (leaves) {
       ++result.left;
       result.last_left = d;
-      result.left_even = result.left_even && extents[d] % mesh.parts(from[d]) == 0;
-      result.left_ascending = result.left_ascending && ascending(from[d], common);
     }
     if (enters) {
       ++result.entered;
       result.last_entered = d;
-      result.entered_even = result.entered_even && extents[d] % mesh.parts(to[d]) == 0;
-      result.entered_ascending = result.entered_ascending && ascending(to[d], common);
     }
     result.both += leaves && enters;
-    result.same_grid = result.same_grid && same_sizes(from[d], to[d], mesh);
   }
   return result;
+}
+/// Whether the dimensions of `cut` that axes split which `other` does not have there are cut
+/// evenly, and those axes are in the order of the mesh.
+struct Cut {
+  bool even = true;
+  bool ascending = true;
+};
+constexpr Cut cut(const Extents& extents, const Sharding& cut, const Sharding& other,
+                  const MeshShape& mesh) {
+  Cut result;
+  for (int d = 0; d < cut.rank(); ++d) {
+    if (cut[d] == other[d]) continue;
+    const int common = cut[d].common_prefix(other[d]);
+    if (cut[d].size() == common) continue;
+    result.even = result.even && extents[d] % mesh.parts(cut[d]) == 0;
+    result.ascending = result.ascending && ascending(cut[d], common);
+  }
+  return result;
+}
+constexpr bool same_grid(const Sharding& from, const Sharding& to, const MeshShape& mesh) {
+  for (int d = 0; d < from.rank(); ++d)
+    if (!(from[d] == to[d]) && !same_sizes(from[d], to[d], mesh)) return false;
+  return true;
 }
 }  // namespace detail
 
 /// Returns the one move that takes finished (or equally partial) values from `from` to `to`.
 constexpr Move classify(const Extents& extents, const Sharding& from, const Sharding& to,
                         const MeshShape& mesh) {
-  const detail::Difference diff = detail::difference(extents, from, to, mesh);
+  const detail::Difference diff = detail::difference(from, to);
   Move move;
   move.to = to;
   if (diff.leaving.empty()) return move;  // nothing leaves: a slice of what is already here
@@ -105,10 +117,11 @@ constexpr Move classify(const Extents& extents, const Sharding& from, const Shar
     move.collective = Collective::all_gather;
     move.direct_send = true;
     move.direct_receive = diff.left == 1 && detail::leading(extents, diff.last_left);
-    move.even = diff.left_even && (!move.direct_receive || diff.left_ascending);
-    if (!move.direct_receive && diff.left == 1 && diff.left_even && diff.left_ascending)
+    const detail::Cut left = detail::cut(extents, from, to, mesh);
+    move.even = left.even && (!move.direct_receive || left.ascending);
+    if (!move.direct_receive && diff.left == 1 && left.even && left.ascending)
       move.panel_dim = diff.last_left;
-  } else if (diff.leaving == diff.arriving && diff.same_grid) {
+  } else if (diff.leaving == diff.arriving && detail::same_grid(from, to, mesh)) {
     move.collective = Collective::collective_permute;
     move.direct_send = true;
     move.direct_receive = true;
@@ -116,9 +129,10 @@ constexpr Move classify(const Extents& extents, const Sharding& from, const Shar
     move.collective = Collective::all_to_all;
     move.direct_send = diff.entered == 1 && detail::leading(extents, diff.last_entered);
     move.direct_receive = diff.left == 1 && detail::leading(extents, diff.last_left);
-    move.even = diff.left_even && diff.entered_even &&
-                (!move.direct_send || diff.entered_ascending) &&
-                (!move.direct_receive || diff.left_ascending);
+    const detail::Cut left = detail::cut(extents, from, to, mesh);
+    const detail::Cut entered = detail::cut(extents, to, from, mesh);
+    move.even = left.even && entered.even && (!move.direct_send || entered.ascending) &&
+                (!move.direct_receive || left.ascending);
   } else {
     move.collective = Collective::exchange;
   }
@@ -129,17 +143,18 @@ constexpr Move classify(const Extents& extents, const Sharding& from, const Shar
 /// says: every axis of the group has been appended to one dimension of `from`.
 constexpr Move scatter_move(const Extents& extents, const Sharding& from, const Sharding& to,
                             AxisSet group, const MeshShape& mesh) {
-  const detail::Difference diff = detail::difference(extents, from, to, mesh);
+  const detail::Difference diff = detail::difference(from, to);
+  const detail::Cut entered = detail::cut(extents, to, from, mesh);
   Move move;
   move.kind = StepKind::communicate;
   move.collective = Collective::reduce_scatter;
   move.group = group;
   move.to = to;
   move.direct_send =
-      diff.entered == 1 && diff.entered_ascending && detail::leading(extents, diff.last_entered);
+      diff.entered == 1 && entered.ascending && detail::leading(extents, diff.last_entered);
   move.direct_receive = true;
-  move.even = diff.entered_even;
-  if (!move.direct_send && diff.entered == 1 && diff.entered_even && diff.entered_ascending)
+  move.even = entered.even;
+  if (!move.direct_send && diff.entered == 1 && entered.even && entered.ascending)
     move.panel_dim = diff.last_entered;
   return move;
 }

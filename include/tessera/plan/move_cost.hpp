@@ -52,8 +52,10 @@ constexpr MoveNumbers count_direct(const Move& move, const TensorDesc& desc, con
   const Index unit = static_cast<Index>(size_of(desc.type));
   const int members = mesh.group_size(move.group);
   const bool far = level.level() == Level::network;
-  const Index before = block_volume(desc.extents, desc.sharding, mesh, at);
-  const Index after = block_volume(desc.extents, move.to, mesh, at);
+  const bool permutes = move.collective == Collective::collective_permute;
+  const bool exchanges = permutes || move.collective == Collective::exchange;
+  const Index before = exchanges ? 0 : block_volume(desc.extents, desc.sharding, mesh, at);
+  const Index after = permutes ? 0 : block_volume(desc.extents, move.to, mesh, at);
   switch (move.collective) {
     case Collective::all_gather:
       n.payload = saturating_sub(after, before);
@@ -259,8 +261,8 @@ constexpr Move in_levels(const Move& move, const TensorDesc& desc, const MeshSha
   staged.near = found.node;
   staged.direct_send = staged.direct_receive = false;
   staged.panel_dim = -1;
-  const detail::Difference diff = detail::difference(desc.extents, desc.sharding, move.to, mesh);
-  staged.even = diff.left_even && diff.entered_even;
+  staged.even = detail::cut(desc.extents, desc.sharding, move.to, mesh).even &&
+                detail::cut(desc.extents, move.to, desc.sharding, mesh).even;
   return staged;
 }
 

@@ -253,6 +253,7 @@ constexpr Moves usual_moves(const TensorDesc& from, const Sharding& to, const Me
   if (lands) {
     MoveChain& move_first = start;
     finish_chain(move_first, moved);
+    if (move_first.moves().cost > best.moves().cost) return best.moves();
     move_first.combine_scattered(to, scattered);
     move_first.combine(combined);
     keep_cheaper(best, move_first);

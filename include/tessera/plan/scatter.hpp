@@ -32,28 +32,25 @@ constexpr Plan plan_scatter(const Terms& terms, Reduction reduction, const Tenso
   build.plan().reduction = reduction;
   const Term& updates = terms.operands.back();
   const TensorDesc result{descs.back().type, extents_of(terms.result, terms, descs, indexed), out};
-  FactorWork work;
+  FactorRule rule;
   FixedVector<int, max_operands> slots;
   // In place, the operand is the last one of the plan.
   const bool in_place = options.destination == Destination::accumulated;
   for (int k = 0; k < descs.size(); ++k) {
     const int t = in_place ? (k + 1) % descs.size() : k;
     slots.push_back(build.operand(descs[t], terms.operands[t]));
-    work.labels.push_back(terms.operands[k]);
-    work.descs.push_back(descs[k]);
-    work.touched.push_back(1);
+    rule.add(descs[k], terms.operands[k], false, 1);
   }
   if (in_place) {
     FixedVector<int, max_operands> ordered{slots.back()};
     for (int k = 0; k + 1 < slots.size(); ++k) ordered.push_back(slots[k]);
     slots = ordered;
   }
-  work.labels.push_back(terms.result);
-  work.descs.push_back(result);
-  work.touched.push_back(1);
-  (reduction == Reduction::none ? work.whole : work.open) = letters_without(updates, terms.result);
-  work.reduction = reduction != Reduction::none ? reduction : descs.back().sharding.reduction;
-  const Factors choice = search_factors(work, mesh, options);
+  rule.add(result, terms.result, true, 1);
+  rule.mark(letters_without(updates, terms.result),
+            reduction == Reduction::none ? Splitting::whole : Splitting::opens);
+  rule.reduction = reduction != Reduction::none ? reduction : descs.back().sharding.reduction;
+  const Factors choice = search_factors(rule, CopyWork{}, mesh, options);
   for (int t = 0; t < slots.size(); ++t) slots[t] = build.reshard(slots[t], choice.shardings[t]);
   if (has_operand(terms)) slots[0] = build.permute(slots[0], terms.result);
   const int slot =

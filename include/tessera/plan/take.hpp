@@ -25,24 +25,19 @@ constexpr Plan plan_take(const Terms& terms, const TensorDescs& descs, OutOfRang
                          const PlanOptions& options = {}) {
   PlanBuilder build(OperatorKind::take, mesh, process, options);
   const TensorDesc result{descs[0].type, extents_of(terms.result, terms, descs), out};
-  FactorWork work;
-  for (int t = 0; t < descs.size(); ++t) {
-    work.labels.push_back(terms.operands[t]);
-    work.descs.push_back(descs[t]);
-    work.touched.push_back(t > 0 ? 1 : 0);
-  }
-  work.labels.push_back(terms.result);
-  work.descs.push_back(result);
-  work.touched.push_back(2);
-  work.open = letters_without(terms.operands[0], terms.result);
-  work.reduction = take_reduction(descs[0], out);
-  work.gathers_open = options.contract.bounded() ||
+  FactorRule rule;
+  for (int t = 0; t < descs.size(); ++t)
+    rule.add(descs[t], terms.operands[t], false, t > 0 ? 1 : 0);
+  rule.add(result, terms.result, true, 2);
+  rule.mark(letters_without(terms.operands[0], terms.result), Splitting::opens);
+  rule.reduction = take_reduction(descs[0], out);
+  rule.gathers_open = options.contract.bounded() ||
                       volume(descs[0].extents) <= saturating_mul(2, volume(result.extents));
-  build.plan().reduction = work.reduction;
+  build.plan().reduction = rule.reduction;
   FixedVector<int, max_operands> slots;
   for (int t = 0; t < descs.size(); ++t)
     slots.push_back(build.operand(descs[t], terms.operands[t]));
-  const Factors choice = search_factors(work, mesh, options);
+  const Factors choice = search_factors(rule, CopyWork{}, mesh, options);
   for (int t = 0; t < descs.size(); ++t) slots[t] = build.reshard(slots[t], choice.shardings[t]);
   const int taken = build.compute(
       StepKind::take, slots, {result.type, result.extents, choice.shardings.back()}, terms.result);

@@ -200,23 +200,43 @@ struct SentTo {
 /// the source, or some of them. In time that does not grow with the mesh.
 constexpr SentTo sent(const Extents& extents, const Sharding& from, const Sharding& to,
                       const MeshShape& mesh, const Coordinates& self, const AxisGroup& group) {
+  const bool divided = group.is_divided();
   AxisGroup unbound = group;  // these do not matter to the receiver: all of them receive
   unbound.axes = group.axes - to.used();
-  if (group.is_divided() && to.used().contains(group.divided)) unbound.divided = -1;
+  if (divided && to.used().contains(group.divided)) unbound.divided = -1;
   Index elements = mesh.group_size(unbound);
   Index messages = elements;
   Index kept = 1;
   for (int d = 0; d < extents.size(); ++d) {
-    const Interval mine = block(extents[d], from[d], mesh, self);
+    const Index n = extents[d];
+    const Interval mine = from[d].empty() ? Interval{0, n} : block(n, from[d], mesh, self);
     if (mine.size() == 0) return {};
-    const Interval wanted = from[d] == to[d] ? mine : block(extents[d], to[d], mesh, self);
-    kept = saturating_mul(kept, intersect(mine, wanted).size());
+    if (from[d] == to[d]) {
+      elements = saturating_mul(elements, mine.size());
+      kept = saturating_mul(kept, mine.size());
+      continue;
+    }
+    const Interval wanted = to[d].empty() ? Interval{0, n} : block(n, to[d], mesh, self);
+    const Index shared = intersect(mine, wanted).size();
+    kept = saturating_mul(kept, shared);
     if (from[d].starts_with(to[d])) {  // nothing cuts this dimension anew: every receiver needs all
       elements = saturating_mul(elements, mine.size());
       continue;
     }
-    const detail::Parts parts =
-        detail::parts_of_group({0, extents[d]}, mine, to[d], 0, group, mesh, self);
+    const AxisSet cut = to[d].set();
+    if (!divided && (cut & group.axes).empty()) {  // every receiver needs what this process does
+      elements = saturating_mul(elements, shared);
+      if (shared == 0) messages = 0;
+      continue;
+    }
+    if (const Index parts = mesh.parts(to[d]);
+        (cut - group.axes).empty() && (to[d].size() == 1 || n % parts == 0)) {
+      const Index width = ceil_div(n, parts);  // receivers share it out
+      elements = saturating_mul(elements, mine.size());
+      messages = saturating_mul(messages, (mine.hi - 1) / width - mine.lo / width + 1);
+      continue;
+    }
+    const detail::Parts parts = detail::parts_of_group({0, n}, mine, to[d], 0, group, mesh, self);
     elements = saturating_mul(elements, parts.elements);
     messages = saturating_mul(messages, parts.count);
   }

@@ -43,7 +43,9 @@ constexpr Index block_volume(const Extents& extents, const Sharding& sharding,
                              const MeshShape& mesh, const Coordinates& at) {
   Index product = 1;
   for (int d = 0; d < extents.size(); ++d)
-    product = saturating_mul(product, block(extents[d], sharding[d], mesh, at).size());
+    product = saturating_mul(product, sharding[d].empty()
+                                          ? extents[d]
+                                          : block(extents[d], sharding[d], mesh, at).size());
   return product;
 }
 

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Factor rules (Shardy's form): what an operator's tensors are made of, in letters, and what it
+/// means to split a letter over a mesh axis. plan/factor_search.hpp finds by them what each axis
+/// splits.
+///
+///     FactorRule rule;                             // a product "ik,kj->ij"
+///     rule.add(a, {'i', 'k'});
+///     rule.add(b, {'k', 'j'});
+///     rule.add(c, {'i', 'j'}, true);
+///     rule.mark({'k'}, Splitting::opens);
+///     FactorAxes axes(rule, mesh);                 // axes.candidates(0): what axis 0 may split
+///
+/// Laws: all tensors that have a factor are split alike along it. The candidates of an axis are the
+/// factors that it splits in the result or in an operand, and none; over which an operand is
+/// unfinished, the result may be too; where the result stays unfinished, the factors that leave it
+/// so.
+#include <tessera/plan/deduce.hpp>
+#include <tessera/spec/block.hpp>
+
+namespace tessera {
+
+/// What it means to split a factor over an axis.
+enum class Splitting : std::uint8_t {
+  keeps,  ///< each process makes its part of the result
+  opens,  ///< each process makes a part of all that it makes: the result is left unfinished
+  halo,   ///< each process makes its part, and reads beyond its part of an operand
+  whole,  ///< it is not split
+  moves   ///< nor is it, but an axis that splits it may go to any other; or parts are merged
+};
+
+/// One tensor of an operator, in factors by their number.
+struct FactorTensor {
+  using Factors = FixedVector<std::int8_t, max_dims>;
+  TensorDesc desc;
+  bool made = false;  ///< a result
+  int touched = 0;    ///< how often the local work goes through it: its price
+  Factors factors{};  ///< of each dimension
+  Factors major{};    ///< one that cuts a dimension before that, or -1
+  Factors also{};     ///< one more that a split dimension may be split for, or -1
+
+  constexpr int dim(int factor) const {
+    for (int d = 0; d < factors.size(); ++d)
+      if (factors[d] == factor || major[d] == factor || also[d] == factor) return d;
+    return -1;
+  }
+};
+
+struct FactorRule {
+  static constexpr int max_factors = 3 * max_dims;
+  FixedVector<char, max_factors> letters;
+  FixedVector<Splitting, max_factors> splitting;
+  FixedVector<FactorTensor, 2 * max_operands> tensors;  ///< the operands, then the results
+  int operands = 0;
+  Reduction reduction = Reduction::sum;  ///< by which the result is unfinished
+  bool gathers_open = true;  ///< an axis that splits an open factor may be gathered, and split none
+  bool passes_one = false;   ///< of operands unfinished over an axis the first alone may stay so
+
+  constexpr int factor(char letter) {
+    if (const int known = letters.find(letter); known >= 0) return known;
+    letters.push_back(letter);
+    splitting.push_back(Splitting::keeps);
+    return letters.size() - 1;
+  }
+  /// Adds an operand, or a result; of these the first says what is wanted. Returns its number.
+  constexpr FactorTensor& add(const TensorDesc& desc, const Term& labels, bool made = false,
+                              int touched = 0) {
+    FactorTensor& tensor = tensors.push_back({desc, made, touched});
+    if (!made) ++operands;
+    for (char label : labels) {
+      tensor.factors.push_back(static_cast<std::int8_t>(factor(label)));
+      tensor.major.push_back(-1);
+      tensor.also.push_back(-1);
+    }
+    return tensor;
+  }
+  constexpr void mark(const Term& which, Splitting meaning) {
+    for (char letter : which) splitting[factor(letter)] = meaning;
+  }
+  constexpr const FactorTensor& result() const { return tensors[operands]; }
+};
+
+/// What an axis does beside splitting the factor of a number.
+inline constexpr int splits_nothing = -1;  ///< its processes do the same
+inline constexpr int passes_through =
+    -2;  ///< operands are unfinished over it, and so is the result
+
+/// What each axis of a mesh does: it splits the factor of a number, or one of those.
+using AxisRoles = FixedVector<int, max_axes>;
+
+/// What the axes of a mesh do, all together.
+struct FactorSplit {
+  AxisSet axes[FactorRule::max_factors];  ///< of each factor
+  AxisSet passed;                         ///< over which what is unfinished stays so
+  AxisSet open;                           ///< over which the result is unfinished
+  bool joined = false;                    ///< several axes split one factor: their order matters
+};
+
+/// What each axis may do.
+class FactorAxes {
+ public:
+  using Candidates = FixedVector<std::int8_t, 16>;
+
+  constexpr FactorAxes(const FactorRule& rule, const MeshShape& mesh) : rule_(rule), mesh_(mesh) {
+    for (int axis = 0; axis < mesh_.rank(); ++axis) {
+      candidates_.push_back({});
+      collect(axis, candidates_.back());
+    }
+  }
+  constexpr const Candidates& candidates(int axis) const { return candidates_[axis]; }
+
+  constexpr AxisRoles roles(const FixedVector<int, max_axes>& pick) const {
+    AxisRoles roles;
+    for (int axis = 0; axis < pick.size(); ++axis) roles.push_back(candidates_[axis][pick[axis]]);
+    return roles;
+  }
+
+  constexpr FactorSplit together(const AxisRoles& roles) const {
+    FactorSplit split;
+    for (int axis = 0; axis < roles.size(); ++axis) {
+      const int role = roles[axis];
+      if (role == passes_through) split.passed.insert(axis);
+      if (role == passes_through || (role >= 0 && opens(role))) split.open.insert(axis);
+      if (role < 0) continue;
+      if (!split.axes[role].empty()) split.joined = true;
+      split.axes[role].insert(axis);
+    }
+    return split;
+  }
+
+  /// Returns the axes of a factor in the order that tensor `first` has them, then the result, then
+  /// the operands; those that none has along it, in the mesh's.
+  constexpr AxisList ordered(int factor, AxisSet axes, int first) const {
+    AxisList list;
+    if (axes.several()) {
+      take_in_order(first, factor, axes, list);
+      take_in_order(rule_.operands, factor, axes, list);
+      for (int t = 0; t < rule_.operands && !axes.empty(); ++t)
+        take_in_order(t, factor, axes, list);
+    }
+    for (int axis = 0; !axes.empty(); ++axis)
+      if (axes.contains(axis)) {
+        list.push_back(axis);
+        axes.erase(axis);
+      }
+    return list;
+  }
+  /// Returns how a tensor is split while the local work runs, unfinished axes included.
+  constexpr Sharding sharding(int tensor, const FactorSplit& split, int first) const {
+    const FactorTensor& t = rule_.tensors[tensor];
+    Sharding s;
+    for (int d = 0; d < t.factors.size(); ++d) {
+      AxisList axes;
+      if (t.major[d] >= 0) axes = ordered(t.major[d], split.axes[t.major[d]], first);
+      const AxisList own = ordered(t.factors[d], split.axes[t.factors[d]], first);
+      for (int i = 0; i < own.size(); ++i) axes.push_back(own[i]);
+      s.dims.push_back(axes);
+    }
+    return t.made ? s.with_partial(split.open, rule_.reduction)
+                  : s.with_partial(kept(tensor) & split.passed, t.desc.sharding.reduction);
+  }
+  /// Returns the axes over which an operand may stay unfinished.
+  constexpr AxisSet kept(int tensor) const {
+    AxisSet axes = rule_.tensors[tensor].desc.sharding.partial;
+    if (rule_.passes_one)
+      for (int t = 0; t < tensor; ++t) axes = axes - rule_.tensors[t].desc.sharding.partial;
+    return axes;
+  }
+  /// Returns the orders in which the axes of a split are to be tried: the number of the tensor
+  /// whose order comes first, each order once. The result's is the first of them.
+  constexpr FixedVector<int, max_operands + 1> orders(const FactorSplit& split) const {
+    FixedVector<int, max_operands + 1> firsts{rule_.operands};
+    if (!split.joined) return firsts;
+    FixedVector<AxisList, max_axes> known[max_operands + 1]{};
+    for (int k = 0; k <= rule_.operands; ++k) {
+      FixedVector<AxisList, max_axes>& lists = known[firsts.size() - (k == 0 ? 1 : 0)];
+      lists.clear();
+      for (int f = 0; f < rule_.letters.size(); ++f)
+        if (split.axes[f].several())
+          lists.push_back(ordered(f, split.axes[f], k == 0 ? rule_.operands : k - 1));
+      bool is_new = k > 0;
+      for (int i = 0; i < firsts.size() && is_new; ++i) is_new = !(known[i] == lists);
+      if (is_new) firsts.push_back(k - 1);
+    }
+    return firsts;
+  }
+  constexpr const FactorRule& rule() const { return rule_; }
+  constexpr const MeshShape& mesh() const { return mesh_; }
+
+ private:
+  static constexpr void add(Candidates& list, int candidate) {
+    if (!list.contains(static_cast<std::int8_t>(candidate)))
+      list.push_back(static_cast<std::int8_t>(candidate));
+  }
+  constexpr bool opens(int factor) const { return rule_.splitting[factor] == Splitting::opens; }
+
+  constexpr void collect(int axis, Candidates& list) const {
+    for (int t = 0; t < rule_.operands; ++t)
+      if (rule_.tensors[t].desc.sharding.partial.contains(axis)) add(list, passes_through);
+    const bool stays_open = rule_.result().desc.sharding.partial.contains(axis);
+    bool splits_open = false, moves = false;
+    const auto consider = [&](int factor) {
+      if (factor < 0 || (stays_open && !opens(factor))) return;
+      splits_open = splits_open || opens(factor);
+      moves = moves || rule_.splitting[factor] == Splitting::moves;
+      if (rule_.splitting[factor] != Splitting::whole) add(list, factor);
+    };
+    for (int k = 0; k <= rule_.operands; ++k) {
+      const FactorTensor& t = rule_.tensors[k == 0 ? rule_.operands : k - 1];
+      for (int d = 0; d < t.factors.size(); ++d)
+        if (t.desc.sharding[d].contains(axis))
+          for (const int factor : {t.major[d], t.factors[d], t.also[d]}) consider(factor);
+    }
+    if (stays_open || moves)
+      for (int factor = 0; factor < rule_.letters.size(); ++factor) consider(factor);
+    if (!stays_open && (!splits_open || rule_.gathers_open)) add(list, splits_nothing);
+  }
+  constexpr void take_in_order(int tensor, int factor, AxisSet& axes, AxisList& list) const {
+    const FactorTensor& t = rule_.tensors[tensor];
+    const int d = t.dim(factor);
+    if (d < 0) return;
+    const AxisList has = t.desc.sharding[d];
+    for (int i = 0; i < has.size(); ++i)
+      if (axes.contains(has[i])) {
+        list.push_back(has[i]);
+        axes.erase(has[i]);
+      }
+  }
+
+  const FactorRule& rule_;
+  MeshShape mesh_;
+  FixedVector<Candidates, max_axes> candidates_;
+};
+
+}  // namespace tessera
