@@ -67,6 +67,12 @@ inline constexpr Plan batch = plan_einsum(
     f32<Axes<data, model>, _, _>({16, 32, 32}), spec<Axes<data, model>, _, _>, two_by_four);
 static_assert(batch.communications() == 0);
 
+// Sixteen combinations, all looked at: each axis splits another letter in each tensor.
+inline constexpr Plan scores =
+    plan_einsum(parse("bqhd,bkhd->bhqk"), f32<data, model, _, _>({64, 64, 64, 64}),
+                f32<model, _, data, _>({64, 64, 64, 64}), spec<_, data, _, model>, two_by_four);
+static_assert(scores.communications() >= 2);
+
 // ---- the rest
 // ----------------------------------------------------------------------------------------------------
 

@@ -55,6 +55,27 @@ constexpr Interval reach(Interval results, Index n, const Window& w) {
   return reach(results, n, w, {0, w.size});
 }
 
+/// Returns taps as elements of the kernel, or the other way round.
+constexpr Interval kernel_taps(const Window& w, Interval taps) {
+  return w.reversed ? Interval{w.size - taps.hi, w.size - taps.lo} : taps;
+}
+/// Returns whether some results of a window read an element at few of its taps: where it steps over
+/// positions that are empty, as both dilations may make it.
+constexpr bool skips_taps(const Window& w) { return w.base_dilation > 1 && w.window_dilation > 1; }
+/// Returns the least interval of `taps` that holds every tap at which some of the results `results`
+/// meet an element rather than an empty position, wherever the elements end.
+constexpr Interval hitting(Interval results, const Window& w, Interval taps) {
+  if (!skips_taps(w) || results.size() >= w.base_dilation) return taps;
+  const auto hits = [&](Index tap) {
+    for (Index o = results.lo; o < results.hi; ++o)
+      if ((o * w.stride - w.low + tap * w.window_dilation) % w.base_dilation == 0) return true;
+    return false;
+  };
+  while (taps.lo < taps.hi && !hits(taps.lo)) ++taps.lo;
+  while (taps.lo < taps.hi && !hits(taps.hi - 1)) --taps.hi;
+  return taps;
+}
+
 /// Returns the results, of `results_extent`, that read an element of `elements`, as an interval.
 constexpr Interval read_by(Interval elements, Index results_extent, const Window& w) {
   if (elements.size() == 0) return {0, 0};

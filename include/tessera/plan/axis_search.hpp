@@ -49,10 +49,10 @@ using Pick = FixedVector<int, max_axes>;
 /// The ways to do a combination, in numbers of the problem's.
 using Variants = FixedVector<int, max_operands + 1>;
 
-/// Most combinations that are all looked at: three axes of four candidates each, as a product has
-/// on a mesh of three axes that all its tensors use. With it a product on two axes takes less than
-/// 100,000 steps of clang's constant evaluation, a tenth of what clang allows, and one on three
-/// axes less than half of that.
+/// Most combinations that are all looked at: those of two axes of six candidates each, or of three
+/// that split few dimensions. A plan over two axes then takes less than 100,000 steps of clang's
+/// constant evaluation, which is what a plan that is stated as a constant may take
+/// (tests/plan/headline.static.cpp); one over three takes about a third of what clang allows.
 inline constexpr int exhaustive_limit = 40;
 /// Most that are all looked at for the sake of a contract: six such axes.
 inline constexpr int contract_limit = 4096;

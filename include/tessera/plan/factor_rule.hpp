@@ -55,6 +55,7 @@ struct FactorRule {
   int operands = 0;
   Reduction reduction = Reduction::sum;  ///< by which the result is unfinished
   bool gathers_open = true;  ///< an axis that splits an open factor may be gathered, and split none
+  bool holds_all = false;    ///< the local work holds tensors that are not moved, too
   bool passes_one = false;   ///< of operands unfinished over an axis the first alone may stay so
 
   constexpr int factor(char letter) {

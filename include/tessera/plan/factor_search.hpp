@@ -151,11 +151,12 @@ template <class Work> class FactorProblem {
     tolls_.make_room(rule_.tensors.size());
     for (int t = 0; t < rule_.tensors.size(); ++t) {
       const std::uint32_t wanted = key(t, roles);
+      if (rule_.holds_all) held = saturating_add(held, parts.bytes(t));
       if ((wanted & of_axes) == own_[t].key && in_order(wanted)) continue;
       Toll& toll = tolls_[wanted];
       if (toll.key == 0) toll = {wanted, false, false, least_toll(wanted, parts), parts.bytes(t)};
       worth.cost = saturating_add(worth.cost, toll.cost);
-      if (toll.known && !toll.stays) held = saturating_add(held, toll.bytes);
+      if (toll.known && !toll.stays && !rule_.holds_all) held = saturating_add(held, toll.bytes);
       if (!toll.known && (unknown_ == nullptr || unknown_->cost < toll.cost)) unknown_ = &toll;
     }
     worth.over = held > options_.workspace_limit;

@@ -22,11 +22,12 @@ namespace tessera {
 /// One dimension of a region.
 struct RegionDim {
   enum class Rule : std::uint8_t {
-    block,      ///< the interval is the process's block of the result
-    window,     ///< what the window reads for the block; coordinates are the source's
-    extended,   ///< the block, window.low more below and window.high more above, unless it is empty
-    readers,    ///< all windows that read an element of the block; coordinates are the windows'
-    neighbours  ///< all elements that those windows read
+    block,     ///< the interval is the process's block of the result
+    window,    ///< what the window reads for the block; coordinates are the source's
+    extended,  ///< the block, window.low more below and window.high more above, unless it is empty
+    readers,   ///< all windows that read an element of the block; coordinates are the windows'
+    neighbours,  ///< all elements that those windows read
+    taps         ///< the taps that reach an element from the block; coordinates are the kernel's
   };
   /// Which of the block's results a window is asked for: all, those that it makes of what the
   /// process owns of the source, or those before and behind them.
@@ -117,8 +118,10 @@ constexpr Interval needed_for(const RegionDim& d, Interval block, Interval taps)
     case RegionDim::Rule::block:
       break;
     case RegionDim::Rule::window:
-      if (d.window.reversed) taps = {d.window.size - taps.hi, d.window.size - taps.lo};
-      return reach(block, d.source_extent, d.window, taps);
+      return reach(block, d.source_extent, d.window,
+                   hitting(block, d.window, kernel_taps(d.window, taps)));
+    case RegionDim::Rule::taps:
+      return kernel_taps(d.window, hitting(block, d.window, kernel_taps(d.window, taps)));
     case RegionDim::Rule::extended:
       return {block.lo - d.window.low, block.hi + d.window.high};
     case RegionDim::Rule::readers:
@@ -138,7 +141,7 @@ constexpr Interval results_that_need(const RegionDim& d, Interval coordinates, I
       results = {floor_quotient(coordinates.lo, d.unit), ceil_quotient(coordinates.hi, d.unit)};
       break;
     case RegionDim::Rule::window:
-      if (d.window.reversed) taps = {d.window.size - taps.hi, d.window.size - taps.lo};
+      taps = kernel_taps(d.window, taps);
       results = {ceil_quotient(coordinates.lo * d.window.base_dilation + d.window.low -
                                    (taps.hi - 1) * d.window.window_dilation,
                                d.window.stride),
@@ -149,6 +152,9 @@ constexpr Interval results_that_need(const RegionDim& d, Interval coordinates, I
       // Between two positions of a strided window a block may need what neither of its results
       // reads.
       results = {results.lo - 1, results.hi + 1};
+      break;
+    case RegionDim::Rule::taps:
+      results = {0, d.extent};
       break;
     case RegionDim::Rule::extended:
       results = {coordinates.lo - d.window.high, coordinates.hi + d.window.low};

@@ -53,8 +53,7 @@ class SortPlanner {
     Index unit = 0;
     for (const TensorDesc& operand : x_) unit += static_cast<Index>(size_of(operand.type));
     if (positions_) unit += static_cast<Index>(size_of(position_));
-    const SortWay way =
-        SortSearch(along_, x_, results(), out_, mesh_, options_, whole ? unit : 0).best();
+    const SortWay way = sort_way(along_, x_, results(), out_, mesh_, options_, whole ? unit : 0);
     if (const SortWay fewer = after_candidates(); fewer.cost < way.cost) {
       take_candidates(slots);
       move(slots, fewer.at);
@@ -188,8 +187,7 @@ class SortPlanner {
     const Index elements = block_volume(keys.extents, keys.sharding, mesh_, origin);
     const Index unit = merged_bytes(plan, step);
     step.slab = saturating_mul(elements, unit);
-    step.cost =
-        SortSearch::merge_exchange_price(elements, unit, step.group, mesh_, options_.machine);
+    step.cost = merge_exchange_price(elements, unit, step.group, mesh_, options_.machine);
     number_merges(plan, step, build_.at());
     plan.needs.accept(step.collective, step.group);
     plan.steps.push_back(step);
@@ -211,7 +209,7 @@ class SortPlanner {
     if (task_.limit < 0) return none;
     const TensorDesc values = candidates(x_[0].type), places = candidates(position_);
     if (values.extents[along_] >= x_[0].extents[along_]) return none;
-    SortWay way = SortSearch(along_, {values, places}, results(), out_, mesh_, options_).best();
+    SortWay way = sort_way(along_, {values, places}, results(), out_, mesh_, options_);
     const Coordinates origin(mesh_.rank(), 0);
     const Index own = block_volume(x_[0].extents, x_[0].sharding, mesh_, origin);
     const Index part = x_[0].extents[along_] / max_of(1, mesh_.parts(x_[0].sharding[along_]));
