@@ -3,6 +3,8 @@
 // the calls that MPI sees, and through the node's shared memory.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "halo_cases.hpp"
 #include "support/pmpi.hpp"
 #include "support/world.hpp"
@@ -67,3 +69,35 @@ TEST_CASE("halos by messages, and the calls that MPI sees") {
 }
 TEST_CASE("halos by messages, compared") { run_cases(92, 4, Windows::off, Check::communicating); }
 TEST_CASE("halos read where they lie") { run_cases(93, 12, Windows::on, Check::normal); }
+
+TEST_CASE("a halo tensor is written in place between its exchanges") {
+  use_element<double>();
+  const auto& world = support::world();
+  for (const Windows windows : {Windows::off, Windows::on})
+    for (const MeshShape& shape : meshes_of(world->size(), 2)) {
+      MeshOptions options;
+      options.windows = windows;
+      const auto mesh = make_mesh_core(world, shape, axis_names(2), options);
+      const Extents extents{11, 10};
+      const Sharding s{{0}, {1}};
+      const Halo halo{{1, 2, Boundary::periodic}, {2, 1, Boundary::periodic}};
+      const auto ramp = [](const GlobalIndex& i) { return static_cast<double>(i.linear() % 7); };
+      const DynamicTensor x = from_function<double>(mesh, extents, s, ramp);
+      DynamicTensor y = from_function<double>(mesh, extents, s, ramp);
+      const DynamicHaloTensor u = halo_exchange(y, halo);
+      DynamicTensor inside = u;  // the same memory
+      for (int step = 0; step < 3; ++step) {
+        (y += x) *= 2;
+        (inside += x) *= 2;
+        axpy(3, x, inside);
+        axpy(3, x, y);
+        u.exchange();
+        const DynamicHaloTensor wanted = halo_exchange(y, halo);
+        const auto n = static_cast<std::size_t>(u.box().size());
+        const double* const mine = u.core().data<double>();
+        const double* const theirs = wanted.core().data<double>();
+        tessera::fence();
+        CHECK(std::equal(mine, mine + n, theirs));
+      }
+    }
+}
