@@ -92,6 +92,13 @@ template <class T> class WindowCases {
       c.base_dilation.push_back(random_.of<Index>({1, 1, 2, 3}));
       c.window_dilation.push_back(random_.of<Index>({1, 1, 2, 3}));
       c.reversed.push_back(random_.below(2));
+      if (!tiles && random_.chance(10)) {  // a kernel for each example: few taps reach an element
+        const Index n = random_.of<Index>({3, 4, 6, 7});
+        x[p.input_spatial[d]] = k[p.kernel_spatial[d]] = c.base_dilation[d] = n;
+        c.window_dilation[d] = n - 1;
+        c.stride[d] = 1;
+        c.low[d] = c.high[d] = 0;
+      }
       if (!tiles) continue;
       x[p.input_spatial[d]] = random_.of<Index>({4, 6, 8, 9});
       c.stride[d] = c.base_dilation[d] = c.window_dilation[d] = 1;
