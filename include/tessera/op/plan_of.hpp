@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include <tessera/op/recording.hpp>
 #include <tessera/plan/like.hpp>
 #include <tessera/tensor/create.hpp>
 

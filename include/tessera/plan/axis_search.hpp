@@ -3,7 +3,7 @@
 /// @file
 /// The one search of the planners: for every mesh axis what it does while the local work runs. A
 /// problem lists what each axis may do and prices one combination; plan/factor_search.hpp is that
-/// of operators that are made of letters, plan/convolve_search.hpp that of convolutions.
+/// of operators that are made of letters, plan/convolve_way.hpp that of convolutions.
 ///
 ///     struct Problem {
 ///       int axes() const;                    // of the mesh
