@@ -125,19 +125,15 @@ int main(int argc, char** argv) {
   const auto tiny = std::make_shared<Tiny>(env);
   benchmark::RegisterBenchmark(
       "plan/einsum, found in the cache/tessera", [tiny](benchmark::State& state) {
-        const Terms terms = parse("ik,kj->ij");
+        const ops::Einsum product{parse("ik,kj->ij"), decltype(tiny->a)::sharding()};
         MeshCore& mesh = *tiny->mesh.core();
+        const detail::OperandList operands{&tiny->a.core(), &tiny->b.core()};
+        const PlanOptions options;
         for (auto unused : state) {
           (void)unused;
-          PlanKey key(OperatorKind::einsum, Reduction::sum, DType::f32);
-          for (const Term& term : terms.operands) key.add(term);
-          key.add(terms.result);
-          key.add(tiny->a.desc());
-          key.add(tiny->b.desc());
-          key.add(decltype(tiny->a)::sharding());
-          benchmark::DoNotOptimize(&prepare(mesh, key, [&] {
-            return plan_einsum(terms, tiny->a.desc(), tiny->b.desc(), decltype(tiny->a)::sharding(),
-                               mesh.shape());
+          const detail::PlanQuery query(product, operands, Destination::fresh, Contract{});
+          benchmark::DoNotOptimize(&detail::prepare(mesh, query, [&] {
+            return product.plan(detail::descs_of(operands), {mesh.shape(), 0, options});
           }));
         }
       });
