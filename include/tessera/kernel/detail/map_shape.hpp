@@ -148,15 +148,7 @@ const T* gather_tile(int rank, const Index* extent, const MapOperand& operand, c
   }
   const int last = rank - 1;
   const Index stride = operand.stride[last];
-  if (at[last] + count <= extent[last]) {  // within one row
-    if (stride == 1) return from;
-    if (stride == 0) {
-      if (filled != from)
-        for (Index i = 0; i < map_tile; ++i) buffer[i] = *from;
-      filled = from;
-      return buffer;
-    }
-  }
+  if (at[last] + count <= extent[last]) return row_piece(from, stride, count, buffer, filled);
   filled = nullptr;
   for (Index done = 0;;) {
     const Index piece = min_of(extent[last] - at[last], count - done);

@@ -20,7 +20,6 @@ struct Scan {
   Sharding out = {};
 
   constexpr OperatorKind kind() const { return OperatorKind::scan; }
-  constexpr std::string_view name() const { return name_of(OperatorKind::scan); }
   constexpr Verdict check(const TensorDescs& x) const {
     if (reduction != Reduction::none)
       if (const Verdict v = check_reduced_type(reduction, false, x[0].type, type, x[0].sharding);
