@@ -33,21 +33,19 @@
 #include <tessera/comm/detail/closing.hpp>
 #include <tessera/comm/detail/heavy_check.hpp>
 #include <tessera/comm/detail/making.hpp>
+#include <tessera/comm/detail/mesh_groups.hpp>
 #include <tessera/comm/detail/mesh_history.hpp>
 #include <tessera/comm/detail/mix.hpp>
 #include <tessera/comm/device_memory.hpp>
 #include <tessera/comm/ledger.hpp>
-#include <tessera/comm/mesh_options.hpp>
+#include <tessera/comm/mesh_agreement.hpp>
 #include <tessera/comm/transport.hpp>
 #include <tessera/kernel/detail/tool_region.hpp>
-#include <tessera/mesh/levels.hpp>
-#include <tessera/mesh/mesh_shape.hpp>
-#include <tessera/version.hpp>
 
 namespace tessera {
 
 /// Made by make_mesh_core. Used by one thread: the process's own.
-class MeshCore {
+class MeshCore : public MeshAgreement {
  public:
   MeshCore(std::shared_ptr<Transport> transport, MeshShape shape, const AxisNames& names,
            const MeshOptions& options, Where where);
@@ -55,19 +53,6 @@ class MeshCore {
   MeshCore& operator=(const MeshCore&) = delete;
   ~MeshCore() { close(); }
 
-  const MeshShape& shape() const { return shape_; }
-  const AxisNames& names() const { return names_; }
-  /// Returns this process's number in the mesh, row-major.
-  int process() const { return process_; }
-  const Coordinates& coordinates() const { return coordinates_; }
-  /// Returns the numbers in the whole job of the processes of the mesh, in the mesh's order.
-  const std::vector<int>& processes() const { return processes_; }
-  const MeshOptions& options() const { return options_; }
-  const Machine& machine() const { return options_.machine; }
-  Index workspace_limit() const { return options_.workspace_limit; }
-  bool strict() const { return options_.strict; }
-  Check check() const { return options_.check; }
-  bool dry() const { return dry_; }
   Arena& arena() { return *arena_; }
   Ledger& ledger() { return ledger_; }
   const Ledger& ledger() const { return ledger_; }
@@ -77,16 +62,6 @@ class MeshCore {
     require_usable({});
     return *transport_;
   }
-  bool usable() const { return reason_.empty(); }
-
-  /// Returns "data=2 x model=4".
-  std::string to_string() const;
-  /// Returns the names of the axes in `group`, e.g. "data,model".
-  std::string axes_text(AxisSet group) const;
-  /// The same, and which part of an axis: "data,model in runs of 4", "model in steps of 4".
-  std::string group_text(const AxisGroup& group) const;
-  /// Returns "process 5: data=1, model=1".
-  std::string process_text() const;
 
   /// Returns the group of this process over some axes, or one of them in part, made when first
   /// asked for. Collective over: its members, at the first time.
@@ -142,105 +117,6 @@ class MeshCore {
     guarded(label, where, [&] { block.wait_read(call.send, turn); });
   }
 
-  /// Returns whether processes compare what they call, and tensors remember how they came about: at
-  /// level `normal` and above, with several processes.
-  bool remembers() const { return history_.on(); }
-  /// Returns a number for one more such tensor of this process, and for one more that no operator
-  /// has made, among those with this digest.
-  std::uint64_t next_number() { return ++numbers_; }
-  std::uint64_t next_born(std::uint64_t digest) { return ++born_[digest % born_.size()]; }
-
-  /// Says which operator this process is about to run, all of it that communicates, and compares it
-  /// with what the processes of this node have said: at level `normal`; above, agree() compares. It
-  /// waits for nobody, except that every Trail::length-th operator of a mesh with several nodes is
-  /// an all-reduce of two integers, in no ledger. `description()` returns its words; it is called
-  /// seldom. Returns what stands for the operator's place among all. Collective over: all processes
-  /// of the mesh. Throws MismatchError on a process that finds another call than its own, which
-  /// ends the others' waits.
-  template <class D>
-  std::uint64_t begin_operator(const detail::OperatorMark& mark, const D& description,
-                               Where where) {
-    if (!history_.on()) return 0;
-    const std::uint64_t text = detail::mix(
-        mark.call ^ static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(where.file)),
-        static_cast<std::uint64_t>(where.line));
-    history_.write(mark, text, [&] { return detail::placed(description(), where); });
-    if (options_.check < Check::communicating) compare_histories(where);
-    return history_.place().ordinal;
-  }
-
-  /// Compares, at level `communicating` and above, what all processes are about to do: `digest`
-  /// stands for it, `description` (a string, or a callable that returns one, called on disagreement
-  /// alone) says it. Communication: one all-reduce of two integers, in no ledger. Collective over:
-  /// all processes of the mesh. Throws MismatchError on every process when the digests differ,
-  /// naming this process's call and the first that differs.
-  template <class D> void agree(std::uint64_t digest, D&& description, Where where) {
-    if (options_.check < Check::communicating) return;
-    always_agree(digest, std::forward<D>(description), where);
-  }
-
-  /// The same at any level.
-  template <class D> void always_agree(std::uint64_t digest, D&& description, Where where) {
-    require_usable(where);
-    if (dry_ || shape_.processes() == 1) return;
-    const detail::Publish publish = in_call("", where, "comparison of operators", "the mesh");
-    guarded({}, where, [&] {
-      if (detail::all_equal(*control_, digest)) return;
-      std::string text;
-      if constexpr (std::convertible_to<D, std::string>)
-        text = std::forward<D>(description);
-      else
-        text = description();
-      detail::report_disagreement(*control_, digest, text, where);
-    });
-  }
-
-  /// Returns the numbers of every process, in the order of their numbers in the mesh: small facts
-  /// that all must know before they can decide alike. Each gives as many. Communication: one
-  /// all-gather of them, in no ledger; none on a dry mesh, where this process's own stand for all.
-  /// Collective over: all processes of the mesh. Throws CommunicationError.
-  std::vector<std::int64_t> gather_facts(const std::vector<std::int64_t>& own, Where where) {
-    require_usable(where);
-    std::vector<std::int64_t> all;
-    if (dry_ || shape_.processes() == 1) {
-      for (int p = 0; p < shape_.processes(); ++p) all.insert(all.end(), own.begin(), own.end());
-      return all;
-    }
-    begin_exchange("an exchange of facts", where);
-    const detail::Publish publish = in_call("", where, "an exchange of facts", "the mesh");
-    std::vector<std::int64_t> mine = own;
-    mine.push_back(process_);  // the control group may count the processes otherwise
-    guarded({}, where, [&] { all = detail::gather_integers(*control_, mine, mine.size()); });
-    std::vector<std::int64_t> ordered(own.size() * static_cast<std::size_t>(shape_.processes()));
-    for (auto from = all.begin(); from != all.end();
-         from += static_cast<std::ptrdiff_t>(mine.size()))
-      std::copy_n(from, own.size(),
-                  ordered.begin() + from[static_cast<std::ptrdiff_t>(own.size())] *
-                                        static_cast<std::ptrdiff_t>(own.size()));
-    return ordered;
-  }
-  /// Returns the least of the numbers that the processes give. Communication: one all-reduce of an
-  /// integer, in no ledger. Collective over: all processes of the mesh. Throws CommunicationError.
-  std::int64_t least(std::int64_t own, Where where) {
-    require_usable(where);
-    if (dry_ || shape_.processes() == 1) return own;
-    begin_exchange("an exchange of facts", where);
-    const detail::Publish publish = in_call("", where, "an exchange of facts", "the mesh");
-    guarded({}, where, [&] {
-      control_->run(detail::control_all_reduce(*control_, Reduction::min, 1), &own, &own);
-    });
-    return own;
-  }
-
-  /// Returns when all processes have come. Collective over: all processes of the mesh. Throws
-  /// CommunicationError.
-  void barrier(Where where = Where::here()) {
-    require_usable(where);
-    begin_exchange("a barrier", where);
-    const detail::Publish publish = in_call("", where, "a barrier", "");
-    guarded("barrier", where, [&] { transport_->barrier(); });
-  }
-
   /// Returns the one T that hangs on this mesh, made (by its default constructor) when first asked
   /// for. It ends with the mesh.
   template <class T> T& attachment() { return attachments_.template get<T>(); }
@@ -258,208 +134,27 @@ class MeshCore {
   /// Lets go of attachments, memory and groups; blocks still out are void. Further use throws
   /// UsageError. Communication: none.
   void close() noexcept;
-  /// Further use throws UsageError with this reason: something failed half-way. The first reason
-  /// stays.
-  void poison(std::string_view reason) {
-    if (usable()) reason_ = reason.empty() ? "failed" : reason;
-  }
-  /// Throws UsageError unless the mesh may be used and Kokkos is not finalized.
-  void require_usable(Where where) const {
-    if (thread_ != std::this_thread::get_id())
-      throw UsageError("the mesh " + to_string() +
-                           " is used by another thread than the one that made it; a process has "
-                           "one thread that calls operators, and MPI and the others wait for that "
-                           "one alone: call them there, and leave threads to kernels",
-                       where);
-    if (!usable())
-      throw UsageError("the mesh " + to_string() + " cannot be used: " + reason_, where);
-    if (!dry_ && Kokkos::is_finalized())
-      throw UsageError("the mesh " + to_string() +
-                           " cannot be used: Kokkos has been finalized, and nothing can be "
-                           "computed after that; finalize it after the last operator, or leave it "
-                           "to tessera::Environment",
-                       where);
-  }
 
  private:
-  /// While the result lives, the blackboard says that this process is in a call.
-  detail::Publish in_call(std::string_view label, Where where, std::string_view kind,
-                          std::string_view over) const {
-    return {transport_ == nullptr ? nullptr : transport_->blackboard(),
-            transport_ == nullptr ? 0 : transport_->seat(),
-            {label, where, kind, over, history_.place()}};
-  }
-  /// Such a call of the whole mesh is compared like an operator.
-  void begin_exchange(std::string_view kind, Where where) {
-    begin_operator(
-        {detail::mix(0, kind), 0, 0}, [&] { return std::string(kind); }, where);
-  }
-  void compare_histories(Where where) {
-    if (history_.differs())
-      guarded({}, where, [&] {
-        throw MismatchError(history_.difference() + std::string(detail::same_calls_text), where);
-      });
-    if (!history_.spans_nodes() || history_.place().ordinal % detail::Trail::length != 0) return;
-    const detail::Publish publish = in_call("", where, "comparison of operators", "the mesh");
-    guarded({}, where, [&] { history_.compare_nodes(*control_); });
-  }
-
   /// What all calls have in common; `make(group)` runs or starts it.
   template <class Make>
   void make_call(const Call& call, std::string_view label, Where where, const Make& make);
-  /// Runs f; what it throws says where and on which process, and the mesh is not used any more.
-  template <class F> void guarded(std::string_view label, Where where, F&& f) {
-    try {
-      f();
-    } catch (CommunicationError& error) {
-      error.complete(label, where, process_text());
-      poison(std::string("a call on it failed: ") + error.what());
-      throw;
-    } catch (Error& error) {
-      error.complete({}, where, process_text());
-      poison(std::string("a call on it failed: ") + error.what());
-      throw;
-    } catch (const std::exception& error) {
-      poison(std::string("a call on it failed: ") + error.what());
-      throw;
-    }
-  }
-  /// A group that has been made, with what belongs to it.
-  struct GroupEntry {
-    AxisGroup axes;
-    std::shared_ptr<Group> group;
-    std::shared_ptr<Group> control;  ///< of level heavy
-    std::string over;
-  };
-  GroupEntry& entry(AxisGroup axes, Where where);
-  std::string axis_text(int axis) const;
-  std::shared_ptr<Group> make_group(const AxisGroup& axes, std::uint64_t purpose) const;
-  std::unique_ptr<Arena> make_arena() const;
+  detail::GroupEntry& entry(AxisGroup axes, Where where);
 
-  MeshShape shape_;
-  std::vector<std::string> name_storage_;
-  AxisNames names_;
-  MeshOptions options_;
-  std::string reason_;
-  std::shared_ptr<Transport> transport_;
-  bool dry_;
-  int process_;
-  std::vector<int> processes_;
-  Coordinates coordinates_;
-  std::shared_ptr<Group> control_;
-  std::array<std::unique_ptr<GroupEntry>, 1u << max_axes> groups_;
-  std::vector<std::unique_ptr<GroupEntry>> divided_groups_;
+  detail::MeshGroups groups_;
   std::unique_ptr<Arena> arena_;
   Ledger ledger_;
   detail::Attachments attachments_;
   std::uint64_t closing_ = 0;
   std::map<std::uint64_t, std::shared_ptr<const void>> kept_;
   std::uint64_t last_kept_ = 0;
-  detail::MeshHistory history_;
-  std::array<std::uint64_t, 256> born_{};
-  std::uint64_t numbers_ = 0;
-  std::thread::id thread_ = std::this_thread::get_id();
 };
-
-namespace detail {
-inline constexpr std::uint64_t control_purpose = 1;
-inline constexpr std::uint64_t data_purpose = 2;
-
-/// Returns which process stands where in a mesh of `shape`.
-inline DeviceAssignment assignment_of(const MeshShape& shape, const MeshOptions& options) {
-  const DeviceOrder& order = options.machine.order;
-  if (!options.device_assignment.natural() || order.over(shape) == DeviceOrder{}.over(shape))
-    return options.device_assignment;
-  return along_axes(shape, order);
-}
-
-/// Returns how many processes share a node, as Machine counts them: in the order of `given`, when
-/// machine.order says how the mesh lies on it; else in that of the mesh's own transport. 0 where
-/// both orders are changed.
-inline std::int64_t found_node_size(const Transport& given, const Transport& own,
-                                    const MeshShape& shape, const MeshOptions& options) {
-  if (options.machine.order.over(shape) == DeviceOrder{}.over(shape))
-    return consecutive_node_size(nodes_of(own));
-  return options.device_assignment.natural() ? consecutive_node_size(nodes_of(given)) : 0;
-}
-
-}  // namespace detail
-
-inline std::string MeshCore::axis_text(int axis) const { return detail::axis_text(axis, names_); }
-
-inline std::string MeshCore::to_string() const { return detail::mesh_text(shape_, names_); }
-
-inline std::string MeshCore::axes_text(AxisSet group) const {
-  std::string text;
-  for (int a = 0; a < shape_.rank(); ++a) {
-    if (!group.contains(a)) continue;
-    if (!text.empty()) text += ',';
-    text += axis_text(a);
-  }
-  return text;
-}
-
-inline std::string MeshCore::process_text() const {
-  std::string text = "process ";
-  text += std::to_string(process_);
-  for (int a = 0; a < shape_.rank(); ++a) {
-    text += a > 0 ? ", " : ": ";
-    text += axis_text(a);
-    text += '=';
-    text += std::to_string(coordinates_[a]);
-  }
-  return text;
-}
 
 inline MeshCore::MeshCore(std::shared_ptr<Transport> transport, MeshShape shape,
                           const AxisNames& names, const MeshOptions& options, Where where)
-    : shape_(shape),
-      options_(options),
-      transport_(transport->duplicate(detail::mesh_settings(*transport, options))),
-      dry_(transport_->dry()),
-      process_(transport_->rank()),
-      control_(
-          transport_->group(detail::all_members(transport_->size()), detail::control_purpose)) {
-  for (const std::string_view name : names) name_storage_.emplace_back(name);
-  for (const std::string& name : name_storage_) names_.push_back(name);
-
-  std::uint64_t digest = detail::mix(static_cast<std::uint64_t>(options.check), to_string());
-  for (const int part : {version.major, version.minor, version.patch})
-    digest = detail::mix(digest, static_cast<std::uint64_t>(part));
-  for (const std::int64_t value :
-       {options.arena_bytes, options.workspace_limit, static_cast<std::int64_t>(options.strict),
-        static_cast<std::int64_t>(options.machine.order.over(shape).bits()),
-        static_cast<std::int64_t>(transport_->settings().windows),
-        static_cast<std::int64_t>(options.find_nodes),
-        static_cast<std::int64_t>(transport_->settings().processes_per_node),
-        static_cast<std::int64_t>(transport_->settings().large_count),
-        static_cast<std::int64_t>(transport_->settings().large_in_pieces)})
-    digest = detail::mix(digest, static_cast<std::uint64_t>(value));
-  for (const auto& [name, field] : detail::machine_fields)
-    digest = detail::mix(digest, static_cast<std::uint64_t>(options.machine.*field));
-  for (const int process : options.device_assignment.processes())
-    digest = detail::mix(digest, static_cast<std::uint64_t>(process));
-  if (!dry_ && transport_->size() > 1) {
-    if (!detail::all_equal(*control_, digest))
-      detail::report_disagreement(
-          *control_, digest,
-          "for a mesh " + to_string() + " (version " + std::to_string(version.major) + "." +
-              std::to_string(version.minor) + "." + std::to_string(version.patch) + ", check " +
-              std::string(name_of(options.check)) + ", windows " +
-              std::string(name_of(transport_->settings().windows)) + ", arena " +
-              std::to_string(options.arena_bytes) + ", workspace limit " +
-              std::to_string(options.workspace_limit) + ", large count " +
-              std::to_string(transport_->settings().large_count) +
-              "; the machine model and the device assignment count too)",
-          where);
-  }
-  if (shape_.processes() != transport_->size())
-    throw MeshError("the mesh " + to_string() + " has " + std::to_string(shape_.processes()) +
-                        " processes but the communicator has " +
-                        std::to_string(transport_->size()) +
-                        "; the sizes of the axes must multiply to the number of processes: start " +
-                        std::to_string(shape_.processes()) + ", or choose other sizes",
-                    where);
+    : MeshAgreement(transport->duplicate(detail::mesh_settings(*transport, options)), shape, names,
+                    options) {
+  detail::agree_on_mesh(*transport_, *control_, shape_, names_, options_, where);
   if (const DeviceAssignment assignment = detail::assignment_of(shape_, options_);
       !assignment.natural()) {
     if (const std::string fault = assignment.fault(transport_->size()); !fault.empty())
@@ -475,62 +170,28 @@ inline MeshCore::MeshCore(std::shared_ptr<Transport> transport, MeshShape shape,
   processes_ = transport_->processes();
   if (!dry_ && transport_->size() > 1 && options_.check >= Check::normal)
     history_.open(*transport_, *control_);
-  arena_ = make_arena();
+  arena_ = detail::open_arena(*transport_, options_);
   if (!dry_) detail::close_meshes_with_kokkos();
   closing_ = detail::Closing::all().enter([this] { close(); });
 }
 
-inline std::unique_ptr<Arena> MeshCore::make_arena() const {
-  if (dry_) return std::make_unique<Arena>(nullptr, nullptr, 0, options_.memory_limit);
-  SharedMemory window;
-  if (default_memory_is_host && options_.arena_bytes != 0) {
-    const double variable = detail::number_variable("TESSERA_ARENA_BYTES", -1);
-    window = transport_->reserve_shared(options_.arena_bytes > 0 ? options_.arena_bytes
-                                                                 : static_cast<Index>(variable));
-  }
-  return std::make_unique<Arena>(default_memory(), window.base, window.bytes, options_.memory_limit,
-                                 transport_->sharers());
-}
-
-inline std::string MeshCore::group_text(const AxisGroup& group) const {
-  std::string text = axes_text(group.spanned());
-  if (group.is_divided())
-    text += (group.outer ? " in steps of " : " in runs of ") + std::to_string(group.inner);
-  return text;
-}
-
-inline std::shared_ptr<Group> MeshCore::make_group(const AxisGroup& axes,
-                                                   std::uint64_t purpose) const {
-  std::vector<int> members;
-  for (int k = 0; k < shape_.group_size(axes); ++k)
-    members.push_back(shape_.process(shape_.member(axes, coordinates_, k)));
-  return transport_->group(members, detail::mix(detail::mix(purpose, axes.key()),
-                                                static_cast<std::uint64_t>(members.front())));
-}
-
-inline MeshCore::GroupEntry& MeshCore::entry(AxisGroup axes, Where where) {
+inline detail::GroupEntry& MeshCore::entry(AxisGroup axes, Where where) {
   require_usable(where);
   axes.axes = axes.axes & shape_.axes();
-  std::unique_ptr<GroupEntry>* found = nullptr;
-  if (!axes.is_divided()) {
-    found = &groups_[axes.axes.bits];
-  } else {
-    for (auto& known : divided_groups_)
-      if (known != nullptr && known->axes == axes) found = &known;
-    if (found == nullptr) found = &divided_groups_.emplace_back();
-  }
-  if (*found == nullptr) {
-    auto made = std::make_unique<GroupEntry>(GroupEntry{axes, nullptr, nullptr, group_text(axes)});
+  std::unique_ptr<detail::GroupEntry>& found = groups_.find(axes);
+  if (found == nullptr) {
+    auto made = std::make_unique<detail::GroupEntry>(
+        detail::GroupEntry{axes, nullptr, nullptr, group_text(axes)});
     const detail::Publish publish = in_call("", where, "the making of a group", made->over);
-    made->group = make_group(axes, detail::data_purpose);
-    *found = std::move(made);
+    made->group = detail::make_group(*transport_, shape_, coordinates_, axes, detail::data_purpose);
+    found = std::move(made);
   }
-  return **found;
+  return *found;
 }
 
 template <class Make>
 void MeshCore::make_call(const Call& call, std::string_view label, Where where, const Make& make) {
-  GroupEntry& over = entry(call.group, where);
+  detail::GroupEntry& over = entry(call.group, where);
   Group& members = *over.group;
   if (options_.check >= Check::light &&
       (call.own != members.rank() || call.members != members.size()))
@@ -547,7 +208,9 @@ void MeshCore::make_call(const Call& call, std::string_view label, Where where, 
       [&] { return "tessera::" + std::string(name_of(call.kind)) + " over " + over.over; });
   guarded(label, where, [&] {
     if (options_.check >= Check::heavy) {
-      if (over.control == nullptr) over.control = make_group(over.axes, detail::control_purpose);
+      if (over.control == nullptr)
+        over.control = detail::make_group(*transport_, shape_, coordinates_, over.axes,
+                                          detail::control_purpose);
       detail::check_together(*over.control, call, label, where);
     }
     const Index before = members.window_bytes();
@@ -573,7 +236,7 @@ inline std::unique_ptr<PendingCall> MeshCore::start(const Call& call, const void
 inline std::unique_ptr<SharedBlock> MeshCore::share(const AxisGroup& axes, const void* block,
                                                     Index bytes, Where where) {
   if (dry_ || !default_memory_is_host) return nullptr;
-  GroupEntry& over = entry(axes, where);
+  detail::GroupEntry& over = entry(axes, where);
   const detail::Publish publish = in_call("", where, "the sharing of a block", over.over);
   std::unique_ptr<SharedBlock> shared;
   guarded({}, where, [&] { shared = over.group->share(block, bytes); });
@@ -593,8 +256,7 @@ inline void MeshCore::close() noexcept {
   attachments_.clear();
   kept_.clear();
   if (arena_ != nullptr) arena_->close();
-  for (auto& group : groups_) group.reset();
-  divided_groups_.clear();
+  groups_.clear();
   control_.reset();
   history_ = {};  // the blackboard may go before this mesh
   transport_.reset();

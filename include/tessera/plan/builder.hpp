@@ -11,39 +11,18 @@
 /// Laws: peak_bytes is a replay of what the executor allocates, in the same order; before a kernel
 /// that takes no strides stands a copy of what lies within a halo, and behind one its
 /// destination's.
+#include <tessera/plan/builder_parts.hpp>
 #include <tessera/plan/deduce.hpp>
 #include <tessera/plan/join.hpp>
-#include <tessera/plan/numbers.hpp>
 #include <tessera/plan/process_classes.hpp>
-#include <tessera/plan/reshard.hpp>
-#include <tessera/plan/stored.hpp>
 
 namespace tessera {
 
-/// What planning depends on besides the tensors; equal on every process.
-struct PlanOptions {
-  Machine machine;
-  Index workspace_limit =
-      max_int64;  ///< bytes of temporaries a process may hold, where there is a choice
-  Destination destination = Destination::fresh;
-  Contract contract{};  ///< plans that keep it come before all that do not
-  /// Only what the plan needs is asked: any that keeps the contract will do, and exchanges of
-  /// regions have no numbers. So an answer takes few steps of a compiler.
-  bool needs_alone = false;
-  const StoredWithin* stored = nullptr;  ///< how operands lie, where some do not lie by themselves
-  constexpr bool operator==(const PlanOptions&) const = default;
-};
-
-class PlanBuilder {
+class PlanBuilder : public detail::PlanParts {
  public:
   constexpr PlanBuilder(OperatorKind kind, const MeshShape& mesh, int process,
                         const PlanOptions& options)
-      : options_(options), at_(mesh.coordinates(process)) {
-    plan_.kind = kind;
-    plan_.mesh = mesh;
-    plan_.process = process;
-    plan_.destination = options.destination;
-  }
+      : PlanParts(kind, mesh, process, options) {}
 
   constexpr int operand(const TensorDesc& desc, const Term& labels) {
     const int slot = add_slot(desc, labels, SlotRole::operand);
@@ -56,11 +35,6 @@ class PlanBuilder {
     ++plan_.operands;
     return add_slot(desc, labels, SlotRole::operand, place);
   }
-  constexpr const TensorDesc& desc(int slot) const { return plan_.slots[slot].desc; }
-  constexpr const Term& labels(int slot) const { return plan_.slots[slot].labels; }
-  constexpr Plan& plan() { return plan_; }
-  /// Returns whether the elements of a slot's blocks do not follow one another.
-  constexpr bool has_gaps(int slot) const { return detail::has_gaps(plan_, plan_.slots[slot]); }
 
   /// Moves a slot to another sharding; returns the slot that holds it then.
   constexpr int reshard(int slot, const Sharding& to) {
@@ -68,12 +42,6 @@ class PlanBuilder {
     for (const Move& one : chain.list) slot = add_move(slot, one);
     return slot;
   }
-  /// Returns the moves that take a slot to another sharding.
-  constexpr Moves moves(int slot, const Sharding& to) const {
-    return reshard_moves(desc(slot), to, plan_.mesh, options_.machine, options_.contract);
-  }
-  /// Makes one of them; returns the slot that holds it then.
-  constexpr int move(int slot, const Move& one) { return add_move(slot, one); }
 
   /// Moves several slots by one call, all by the same collective over the same axes; the slots
   /// become what holds them then. Precondition: may_join(move) for each of at least two.
@@ -242,7 +210,7 @@ class PlanBuilder {
       plan_.slots[plan_.steps[i].out].last_use = i;
     }
     plan_.slots[result].given = plan_.destination != Destination::fresh;
-    for (int i = plan_.steps.size() - 1; i >= 0; --i) take_over(i);
+    for (int i = plan_.steps.size() - 1; i >= 0; --i) detail::take_over(plan_, i);
     plan_.cost = cost();
     plan_.peak_bytes = detail::replayed_peak(plan_);
     return plan_;
@@ -333,36 +301,7 @@ class PlanBuilder {
     step.cost = saturating_add(step.cost, saturating_mul(parts, options_.machine.message_ps));
   }
 
-  constexpr const Coordinates& at() const { return at_; }
-  constexpr const PlanOptions& options() const { return options_; }
-
  private:
-  /// Lets the output of step i take over the memory of an input that is needed no longer: an
-  /// all-reduce's, and of an elementwise step that of an input that lies as the output does.
-  constexpr void take_over(int i) {
-    Step& step = plan_.steps[i];
-    Slot& out = plan_.slots[step.out];
-    const bool may = step.kind == StepKind::map || (step.kind == StepKind::communicate &&
-                                                    step.collective == Collective::all_reduce);
-    // What is added to is still to be read where the output goes.
-    if (!may || !step.also.empty() || (out.given && plan_.destination == Destination::accumulated))
-      return;
-    if (detail::has_gaps(plan_, out)) return;
-    for (int slot : step.in) {
-      Slot& in = plan_.slots[slot];
-      const bool lies_alike = step.kind == StepKind::communicate ||
-                              (in.desc.type == out.desc.type &&
-                               in.desc.extents == out.desc.extents && in.labels == out.labels &&
-                               without_unit_axes(in.desc.sharding, plan_.mesh) ==
-                                   without_unit_axes(out.desc.sharding, plan_.mesh));
-      if (in.role != SlotRole::temporary || in.last_use != i || !lies_alike) continue;
-      step.takes = static_cast<std::int8_t>(slot);
-      in.given = out.given;
-      in.stored = out.stored;
-      in.first = out.first;
-      return;
-    }
-  }
   constexpr int take_at_once(const FixedVector<int, max_operands>& slots,
                              const FixedVector<Region, max_operands>& regions,
                              const TensorDesc& result, const Term& labels, bool fills,
@@ -390,63 +329,6 @@ class PlanBuilder {
     }
     return made;
   }
-  /// Returns the cost of the steps so far.
-  constexpr std::int64_t cost() const {
-    std::int64_t sum = 0;
-    for (const Step& step : plan_.steps) sum = saturating_add(sum, step.cost);
-    return sum;
-  }
-  constexpr int add_region_step(Step step, int out) {
-    step.out = static_cast<std::int8_t>(out);
-    if (!step.group.empty()) {
-      step.kind = StepKind::communicate;
-      step.collective = Collective::exchange;
-      plan_.needs.accept(Collective::exchange, step.group);
-      step.level = levels(step.group, plan_.mesh, options_.machine).level();
-      step.node = levels(step.group, plan_.mesh, options_.machine).node;
-    }
-    if (!options_.needs_alone) detail::price_region(plan_, step, options_.machine);
-    plan_.steps.push_back(step);
-    return out;
-  }
-  constexpr int add_slot(const TensorDesc& desc, const Term& labels, SlotRole role,
-                         const Placement& place = {}, std::int8_t region = -1) {
-    Slot& slot = plan_.slots.push_back({});
-    slot.desc = desc;
-    slot.place = place;
-    slot.region = region;
-    slot.labels = labels;
-    slot.role = role;
-    detail::number_slot(plan_, slot, plan_.process, at_);
-    return plan_.slots.size() - 1;
-  }
-  constexpr void put_within(int slot, const Halo& halo) {
-    if (halo.empty()) return;
-    int number = plan_.halos.find(halo);
-    if (number < 0) {
-      number = plan_.halos.size();
-      plan_.halos.push_back(halo);
-    }
-    plan_.slots[slot].stored = static_cast<std::int8_t>(number);
-    detail::number_slot(plan_, plan_.slots[slot], plan_.process, at_);
-  }
-  /// Returns the slot that holds, by itself, what `slot` does: for a kernel that takes no strides.
-  constexpr int by_itself(int slot) {
-    if (!has_gaps(slot)) return slot;
-    for (int k = 0; k < within_.size(); ++k)
-      if (within_[k] == slot) return copies_[k];
-    within_.push_back(slot);
-    copies_.push_back(copy(slot));
-    return copies_.back();
-  }
-  /// Returns what a step takes `region` of: dimensions of the tensor can be taken where it lies,
-  /// groups of them not.
-  constexpr int source_of(int slot, const Region& region) {
-    const Extents& extents = desc(slot).extents;
-    bool same = region.size() == extents.size();
-    for (int d = 0; same && d < extents.size(); ++d) same = region[d].source_size() == extents[d];
-    return same ? slot : by_itself(slot);
-  }
   /// Returns the slot that lies in the destination, within its halo: `result`, or a copy of it.
   constexpr int destined(int result, const Halo& halo) {
     if (halo.empty()) return result;
@@ -461,58 +343,6 @@ class PlanBuilder {
     put_within(result, halo);
     return result;
   }
-  constexpr int copy(int slot) {
-    Step& step = add_step(StepKind::copy, slot);
-    step.out = static_cast<std::int8_t>(add_slot(desc(slot), labels(slot), SlotRole::temporary));
-    step.cost = options_.machine.copy(bytes_of_origin(desc(slot)));
-    return step.out;
-  }
-  constexpr Step& add_step(StepKind kind, int input) {
-    Step& step = plan_.steps.push_back({});
-    step.kind = kind;
-    step.in.push_back(static_cast<std::int8_t>(input));
-    return step;
-  }
-  constexpr Index bytes_of_origin(const TensorDesc& desc) const {
-    const Coordinates origin(plan_.mesh.rank(), 0);
-    return saturating_mul(block_volume(desc.extents, desc.sharding, plan_.mesh, origin),
-                          static_cast<Index>(size_of(desc.type)));
-  }
-  constexpr int add_move(int slot, Move move) {
-    if (has_gaps(slot)) {
-      const bool packs = move.near.empty() && (move.collective == Collective::all_to_all ||
-                                               move.collective == Collective::exchange);
-      if (move.kind != StepKind::slice && !packs) slot = by_itself(slot);
-      if (packs) move.direct_send = false;
-    }
-    if (move.kind == StepKind::communicate) plan_.needs.accept(move.collective, move.group);
-    const TensorDesc from = desc(slot);
-    TensorDesc to = from;
-    to.sharding = move.to;
-    Step& step = add_step(move.kind, slot);
-    step.collective = move.collective;
-    step.group = move.group;
-    step.near = move.near;
-    if (step.kind == StepKind::communicate) {
-      const Levels found = levels(move.group, plan_.mesh, options_.machine);
-      step.level = found.level();
-      if (step.level == Level::network && step.near.empty()) step.node = found.node;
-    }
-    step.even = move.even;
-    step.direct_send = move.direct_send;
-    step.direct_receive = move.direct_receive;
-    step.panel_dim = move.panel_dim;
-    step.cost = price(move, from, plan_.mesh, options_.machine);
-    step.out =
-        static_cast<std::int8_t>(add_slot(to, plan_.slots[slot].labels, SlotRole::temporary));
-    detail::number_move(plan_, step, at_);
-    return step.out;
-  }
-
-  PlanOptions options_;
-  Coordinates at_;
-  Plan plan_;
-  FixedVector<int, max_operands> within_, copies_;  ///< slots with gaps, and their copies
 };
 
 /// Plans a change of sharding of one tensor.

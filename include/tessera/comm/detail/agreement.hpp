@@ -7,6 +7,7 @@
 ///     if (!all_equal(group, digest)) report_disagreement(group, digest, "einsum ...", where);
 ///
 /// Laws: either all members return or all throw.
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -98,6 +99,22 @@ inline constexpr std::string_view same_calls_text =
                           ", but process " + std::to_string(other) + " calls " + text_of(other) +
                           std::string(same_calls_text),
                       where);
+}
+
+/// Returns the numbers that `processes` processes give, in the order of their numbers in the mesh,
+/// of which the caller's is `process`: the control group may count them otherwise.
+inline std::vector<std::int64_t> gather_in_order(Group& control,
+                                                 const std::vector<std::int64_t>& own, int process,
+                                                 int processes) {
+  std::vector<std::int64_t> mine = own;
+  mine.push_back(process);
+  const std::vector<std::int64_t> all = gather_integers(control, mine, mine.size());
+  std::vector<std::int64_t> ordered(own.size() * static_cast<std::size_t>(processes));
+  for (auto from = all.begin(); from != all.end(); from += static_cast<std::ptrdiff_t>(mine.size()))
+    std::copy_n(from, own.size(),
+                ordered.begin() + from[static_cast<std::ptrdiff_t>(own.size())] *
+                                      static_cast<std::ptrdiff_t>(own.size()));
+  return ordered;
 }
 
 }  // namespace tessera::detail

@@ -1,45 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// What a mesh is called, and how a process says that it makes one: before there is a mesh whose
-/// operators are counted.
+/// How processes make a mesh together, before there is one whose operators are counted: each says
+/// that it makes one, and they compare which.
 ///
 ///     const Publish publish = begin_making(transport, mesh_text(shape, names), where);
 ///
 /// Laws: the makings of meshes of one transport are counted alike on all its processes.
 #include <cstdint>
+#include <memory>
 #include <string>
 
+#include <tessera/comm/arena.hpp>
 #include <tessera/comm/detail/agreement.hpp>
 #include <tessera/comm/detail/mesh_history.hpp>
+#include <tessera/comm/detail/mesh_text.hpp>
 #include <tessera/comm/detail/mix.hpp>
+#include <tessera/comm/detail/variables.hpp>
+#include <tessera/comm/device_memory.hpp>
+#include <tessera/comm/mesh_options.hpp>
 #include <tessera/comm/transport.hpp>
+#include <tessera/mesh/levels.hpp>
 #include <tessera/mesh/mesh_shape.hpp>
+#include <tessera/version.hpp>
 
 namespace tessera::detail {
-
-// Texts are appended piece by piece: of `literal + std::string()` g++ 12 has a false -Wrestrict at
-// -O3.
-
-/// Returns the name of an axis, or "axis2".
-inline std::string axis_text(int axis, const AxisNames& names) {
-  if (axis < names.size()) return std::string(names[axis]);
-  std::string text = "axis";
-  text += std::to_string(axis);
-  return text;
-}
-
-/// Returns "data=2 x model=4".
-inline std::string mesh_text(const MeshShape& shape, const AxisNames& names) {
-  std::string text;
-  for (int a = 0; a < shape.rank(); ++a) {
-    if (a > 0) text += " x ";
-    text += axis_text(a, names);
-    text += '=';
-    text += std::to_string(shape[a]);
-  }
-  return text;
-}
 
 /// Says that this process makes a mesh of a transport.
 inline Publish begin_making(Transport& transport, const std::string& mesh, Where where) {
@@ -55,6 +40,81 @@ inline Publish begin_making(Transport& transport, const std::string& mesh, Where
                [&] { return placed("make_mesh " + mesh, where); });
   }
   return {board, transport.seat(), {mesh, where, "the making of a mesh", "", place}};
+}
+
+/// Returns which process stands where in a mesh of `shape`.
+inline DeviceAssignment assignment_of(const MeshShape& shape, const MeshOptions& options) {
+  const DeviceOrder& order = options.machine.order;
+  if (!options.device_assignment.natural() || order.over(shape) == DeviceOrder{}.over(shape))
+    return options.device_assignment;
+  return along_axes(shape, order);
+}
+
+/// Returns how many processes share a node, as Machine counts them: in the order of `given`, when
+/// machine.order says how the mesh lies on it; else in that of the mesh's own transport. 0 where
+/// both orders are changed.
+inline std::int64_t found_node_size(const Transport& given, const Transport& own,
+                                    const MeshShape& shape, const MeshOptions& options) {
+  if (options.machine.order.over(shape) == DeviceOrder{}.over(shape))
+    return consecutive_node_size(nodes_of(own));
+  return options.device_assignment.natural() ? consecutive_node_size(nodes_of(given)) : 0;
+}
+
+/// Compares what mesh the processes ask for. Communication: small all-reduces. Collective over: the
+/// processes of `transport`. Throws MismatchError when they ask for different ones, MeshError when
+/// the sizes do not fit the processes.
+inline void agree_on_mesh(Transport& transport, Group& control, const MeshShape& shape,
+                          const AxisNames& names, const MeshOptions& options, Where where) {
+  const std::string mesh = mesh_text(shape, names);
+  std::uint64_t digest = mix(static_cast<std::uint64_t>(options.check), mesh);
+  for (const int part : {version.major, version.minor, version.patch})
+    digest = mix(digest, static_cast<std::uint64_t>(part));
+  for (const std::int64_t value :
+       {options.arena_bytes, options.workspace_limit, static_cast<std::int64_t>(options.strict),
+        static_cast<std::int64_t>(options.machine.order.over(shape).bits()),
+        static_cast<std::int64_t>(transport.settings().windows),
+        static_cast<std::int64_t>(options.find_nodes),
+        static_cast<std::int64_t>(transport.settings().processes_per_node),
+        static_cast<std::int64_t>(transport.settings().large_count),
+        static_cast<std::int64_t>(transport.settings().large_in_pieces)})
+    digest = mix(digest, static_cast<std::uint64_t>(value));
+  for (const auto& [name, field] : machine_fields)
+    digest = mix(digest, static_cast<std::uint64_t>(options.machine.*field));
+  for (const int process : options.device_assignment.processes())
+    digest = mix(digest, static_cast<std::uint64_t>(process));
+  if (!transport.dry() && transport.size() > 1) {
+    if (!all_equal(control, digest))
+      report_disagreement(control, digest,
+                          "for a mesh " + mesh + " (version " + std::to_string(version.major) +
+                              "." + std::to_string(version.minor) + "." +
+                              std::to_string(version.patch) + ", check " +
+                              std::string(name_of(options.check)) + ", windows " +
+                              std::string(name_of(transport.settings().windows)) + ", arena " +
+                              std::to_string(options.arena_bytes) + ", workspace limit " +
+                              std::to_string(options.workspace_limit) + ", large count " +
+                              std::to_string(transport.settings().large_count) +
+                              "; the machine model and the device assignment count too)",
+                          where);
+  }
+  if (shape.processes() != transport.size())
+    throw MeshError("the mesh " + mesh + " has " + std::to_string(shape.processes()) +
+                        " processes but the communicator has " + std::to_string(transport.size()) +
+                        "; the sizes of the axes must multiply to the number of processes: start " +
+                        std::to_string(shape.processes()) + ", or choose other sizes",
+                    where);
+}
+
+/// Returns the memory of a mesh: within the window that it shares, where it shares one.
+inline std::unique_ptr<Arena> open_arena(Transport& transport, const MeshOptions& options) {
+  if (transport.dry()) return std::make_unique<Arena>(nullptr, nullptr, 0, options.memory_limit);
+  SharedMemory window;
+  if (default_memory_is_host && options.arena_bytes != 0) {
+    const double variable = number_variable("TESSERA_ARENA_BYTES", -1);
+    window = transport.reserve_shared(options.arena_bytes > 0 ? options.arena_bytes
+                                                              : static_cast<Index>(variable));
+  }
+  return std::make_unique<Arena>(default_memory(), window.base, window.bytes, options.memory_limit,
+                                 transport.sharers());
 }
 
 }  // namespace tessera::detail

@@ -27,6 +27,7 @@
 
 #include <tessera/comm/detail/mpi_calls.hpp>
 #include <tessera/comm/detail/mpi_context.hpp>
+#include <tessera/comm/detail/mpi_pending.hpp>
 #include <tessera/comm/detail/mpi_repeated.hpp>
 #include <tessera/comm/detail/mpi_window_team.hpp>
 
@@ -55,13 +56,13 @@ class MpiGroup final : public Group {
   Index window_bytes() const override { return window_bytes_; }
 
   std::unique_ptr<PendingCall> start(const Call& call, const void* send, void* receive) override {
-    const bool large = is_large(call);
+    const bool large = is_large(call, settings_.large_count);
     if (large && (settings_.large_in_pieces || !TESSERA_MPI_LARGE_COUNTS)) {
       run(call, send, receive);
       return nullptr;
     }
     context_->require_open();
-    auto pending = std::make_unique<Pending>(handles_, context_, settings_);
+    auto pending = std::make_unique<MpiPending>(handles_, context_, settings_);
     // The counts must live as long as the requests.
     const MpiContext::Watched watched(*context_, settings_.time_limit);
     pending_ = &pending->requests;
@@ -81,7 +82,8 @@ class MpiGroup final : public Group {
     context_->require_open();
     const bool point_to_point =
         call.kind == Collective::exchange || call.kind == Collective::collective_permute;
-    if (!point_to_point || is_large(call)) return Group::repeated(call, send, receive);
+    if (!point_to_point || is_large(call, settings_.large_count))
+      return Group::repeated(call, send, receive);
     return std::make_unique<MpiRepeated>(handles_, context_, settings_, comm_, call, send, receive);
   }
 
@@ -126,7 +128,7 @@ class MpiGroup final : public Group {
     if (windows_ && wants_windows(call) && run_in_windows(call, send, receive)) return;
     const auto* from = static_cast<const char*>(send);
     auto* to = static_cast<char*>(receive);
-    if (!is_large(call)) return run_with<SmallCalls>(call, from, to, small_);
+    if (!is_large(call, settings_.large_count)) return run_with<SmallCalls>(call, from, to, small_);
 #if TESSERA_MPI_LARGE_COUNTS
     if (!settings_.large_in_pieces) return run_with<LargeCalls>(call, from, to, large_);
 #endif
@@ -162,66 +164,6 @@ class MpiGroup final : public Group {
     return true;
   }
 
-  /// Counts and displacements of the v-forms, kept so that a call allocates nothing.
-  template <class Calls> struct Rows {
-    std::vector<typename Calls::Count> send_counts;
-    std::vector<typename Calls::Shift> send_shifts;
-    std::vector<typename Calls::Count> receive_counts;
-    std::vector<typename Calls::Shift> receive_shifts;
-  };
-
-  /// Requests under way, with all that they refer to.
-  struct Pending final : PendingCall {
-    Pending(std::shared_ptr<MpiHandles> handles, std::shared_ptr<MpiContext> context,
-            const TransportSettings& settings)
-        : handles_(std::move(handles)), context_(std::move(context)), settings_(settings) {}
-    bool done() override {
-      if (!MpiContext::done(requests.data(), static_cast<int>(requests.size()), "MPI_Test"))
-        return false;
-      requests.clear();
-      return true;
-    }
-    void wait() override {
-      if (requests.empty()) return;
-      const MpiContext::Watched watched(*context_, settings_.time_limit);
-      context_->wait(requests.data(), static_cast<int>(requests.size()), settings_.wait,
-                     "MPI_Wait");
-      requests.clear();
-    }
-    std::vector<MPI_Request> requests;
-    Rows<SmallCalls> small;
-#if TESSERA_MPI_LARGE_COUNTS
-    Rows<LargeCalls> large;
-#endif
-
-   private:
-    std::shared_ptr<MpiHandles> handles_;
-    std::shared_ptr<MpiContext> context_;
-    TransportSettings settings_;
-  };
-
-  /// The same on all members, as they must make the same calls: an uneven all-to-all whose bound
-  /// is not known is the caller's to keep alike.
-  bool is_large(const Call& call) const {
-    const Index most = settings_.large_count;
-    if (call.bound > 0) return call.bound > most;
-    for (const auto* pieces : {&call.send, &call.receive})
-      for (const Piece& piece : *pieces)
-        if (piece.count > most || piece.offset > most) return true;
-    return false;
-  }
-
-  template <class Count, class Shift>
-  void fill_rows(const std::vector<Piece>& pieces, std::vector<Count>& counts,
-                 std::vector<Shift>& shifts) const {
-    counts.assign(static_cast<std::size_t>(size_), 0);
-    shifts.assign(static_cast<std::size_t>(size_), 0);
-    for (const Piece& piece : pieces) {
-      counts[static_cast<std::size_t>(piece.peer)] = static_cast<Count>(piece.count);
-      shifts[static_cast<std::size_t>(piece.peer)] = static_cast<Shift>(piece.offset);
-    }
-  }
-
 #if defined(MPICH_VERSION)
   static constexpr bool blocking_reductions = true;
 #else
@@ -229,7 +171,7 @@ class MpiGroup final : public Group {
 #endif
 
   template <class Calls>
-  void run_with(const Call& call, const char* send, char* receive, Rows<Calls>& rows) {
+  void run_with(const Call& call, const char* send, char* receive, MpiRows<Calls>& rows) {
     using Count = typename Calls::Count;
     const bool spin = settings_.wait == Wait::spin && pending_ == nullptr;
     const MPI_Datatype type = mpi_type(call.type);
@@ -258,7 +200,7 @@ class MpiGroup final : public Group {
                 "MPI_Iallgather");
           return wait(request, "MPI_Iallgather");
         }
-        fill_rows(call.receive, rows.receive_counts, rows.receive_shifts);
+        fill_rows(call.receive, size_, rows.receive_counts, rows.receive_shifts);
         if (spin)
           return check(Calls::all_gather_v(from, sends, type, receive, rows.receive_counts.data(),
                                            rows.receive_shifts.data(), type, comm_),
@@ -272,7 +214,7 @@ class MpiGroup final : public Group {
         if (call.even && spin && blocking_reductions)
           return check(Calls::reduce_scatter_block(from, to, receives, type, op, comm_),
                        "MPI_Reduce_scatter_block");
-        fill_rows(call.send, rows.send_counts, rows.send_shifts);
+        fill_rows(call.send, size_, rows.send_counts, rows.send_shifts);
         if (spin && blocking_reductions)
           return check(Calls::reduce_scatter(from, to, rows.send_counts.data(), type, op, comm_),
                        "MPI_Reduce_scatter");
@@ -290,8 +232,8 @@ class MpiGroup final : public Group {
                 "MPI_Ialltoall");
           return wait(request, "MPI_Ialltoall");
         }
-        fill_rows(call.send, rows.send_counts, rows.send_shifts);
-        fill_rows(call.receive, rows.receive_counts, rows.receive_shifts);
+        fill_rows(call.send, size_, rows.send_counts, rows.send_shifts);
+        fill_rows(call.receive, size_, rows.receive_counts, rows.receive_shifts);
         if (spin)
           return check(Calls::all_to_all_v(send, rows.send_counts.data(), rows.send_shifts.data(),
                                            type, receive, rows.receive_counts.data(),
@@ -444,9 +386,9 @@ class MpiGroup final : public Group {
   std::shared_ptr<TurnPlaces> places_;  ///< for turns of shared blocks
   Index window_bytes_ = 0;
   Index small_calls_ = 0;
-  Rows<SmallCalls> small_;
+  MpiRows<SmallCalls> small_;
 #if TESSERA_MPI_LARGE_COUNTS
-  Rows<LargeCalls> large_;
+  MpiRows<LargeCalls> large_;
 #endif
   std::vector<MPI_Request> requests_;
   std::vector<MPI_Request>* pending_ = nullptr;  ///< where requests go instead of being waited for

@@ -54,7 +54,7 @@ inline std::unique_ptr<WindowTeam> make_window_team(MpiContext& context, MpiHand
     return yes != 0;
   };
   if (!all(shared_memory_has(bytes, context.node_size()))) return nullptr;
-  const MpiWindow window = context.allocate_window(bytes, comm);
+  const MpiWindow window = allocate_window(bytes, comm);
   handles.keep(comm, window.handle);
   const bool there = populate(window.memory.base, bytes);
   if (there) {
