@@ -25,6 +25,7 @@
 #include <tessera/op/detail/communication.hpp>
 #include <tessera/op/detail/compute.hpp>
 #include <tessera/op/detail/merging.hpp>
+#include <tessera/op/detail/require_operands.hpp>
 #include <tessera/op/detail/same_calls.hpp>
 #include <tessera/op/plan_cache.hpp>
 #include <tessera/op/recording.hpp>
@@ -381,89 +382,6 @@ class Started {
   std::uint64_t history_ = 0;
   std::optional<Execution> execution_;
 };
-
-/// Returns the mesh of a tensor. Throws UsageError when the tensor is empty, or the mesh or Kokkos
-/// are no more.
-inline MeshCore& mesh_of(const TensorCore& x, CallSite site) {
-  if (!x.defined())
-    throw UsageError(std::string(site.label) +
-                         ": an empty tensor is used; assign one made by zeros, random, "
-                         "from_function or an operator first",
-                     site.where);
-  MeshCore& mesh = *x.mesh();
-  mesh.require_usable(site.where);
-  return mesh;
-}
-
-/// Runs f; what it throws says where the operator was called, in which layer, and on which process.
-template <class F> decltype(auto) on_process(const MeshCore& mesh, CallSite site, F&& f) {
-  try {
-    return f();
-  } catch (MemoryError& error) {
-    error.complete(site.label, site.where, mesh.process_text(), layer_text(mesh));
-    throw;
-  } catch (Error& error) {
-    error.complete({}, site.where, mesh.process_text(), layer_text(mesh));
-    throw;
-  }
-}
-
-/// Throws MeshError unless all operands live on one mesh.
-inline void require_one_mesh(const OperandList& operands, CallSite site) {
-  for (int i = 1; i < operands.size(); ++i)
-    if (&mesh_of(*operands[i], site) != &mesh_of(*operands[0], site))
-      throw MeshError(std::string(site.label) + ": operand 1 lives on a mesh " +
-                          operands[0]->mesh()->to_string() + " and operand " +
-                          std::to_string(i + 1) + " on another one, " +
-                          operands[i]->mesh()->to_string() +
-                          ", made by another make_mesh; operators take tensors of one mesh object; "
-                          "make one mesh and all tensors on it",
-                      site.where);
-}
-
-/// Throws unless `into` can take the result of a plan over these operands: it lies on their mesh,
-/// is what the plan makes, and shares no memory with an operand other than the last one of a plan
-/// that adds to it, or one of a map that is the destination itself.
-inline void require_destination(const Plan& plan, const OperandList& operands,
-                                const TensorCore& into, CallSite site) {
-  const auto label = [&] { return std::string(site.label); };
-  if (into.mesh() != operands[0]->mesh())
-    throw MeshError(label() +
-                        ": the destination lives on another mesh than the operands; make it "
-                        "on the mesh of the operands",
-                    site.where);
-  const AxisNames& names = into.mesh()->names();
-  if (!(into.desc() == plan.result_desc()))
-    throw ShapeError(label() + ": the result is " + to_string(plan.result_desc(), names) +
-                         " and the destination " + to_string(into.desc(), names) +
-                         "; give a tensor of the result's element type, extents and spec",
-                     site.where);
-  const auto begins = [](const TensorCore& t) { return static_cast<const char*>(t.data()); };
-  const auto ends = [&](const TensorCore& t) {
-    return begins(t) + TensorCore::local_bytes(*t.mesh(), t.desc());
-  };
-  if (into.storage() != nullptr && into.storage()->in_use())
-    throw UsageError(label() + ": the destination is used by an operator that was started at " +
-                         to_string(into.storage()->user()) +
-                         " and has not been waited for; wait for it first",
-                     site.where);
-  const bool reads = plan.destination == Destination::accumulated;
-  const bool elementwise = plan.kind == OperatorKind::map;
-  const int read = operands.size() - (reads && !elementwise ? 1 : 0);
-  // Elementwise, what lies as the result does is read before it is written.
-  const auto lies_alike = [&](const TensorCore& t) {
-    return elementwise && reads && t.storage() == into.storage() && t.desc() == into.desc();
-  };
-  for (int i = 0; i < read; ++i)
-    if (!lies_alike(*operands[i]) &&
-        (into.storage() == operands[i]->storage() ||
-         (!into.dry() && begins(into) < ends(*operands[i]) && begins(*operands[i]) < ends(into))))
-      throw UsageError(label() + ": the destination shares its memory with operand " +
-                           std::to_string(i + 1) +
-                           ", which is read while the destination is written; give a tensor of "
-                           "its own memory",
-                       site.where);
-}
 
 /// Returns "tessera::einsum ij,jk->ik", "tessera::reduce sum ij->i", "tessera::reshard": what
 /// Kokkos Tools are told.
