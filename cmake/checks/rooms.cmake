@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# cmake -D ROOT=<repository> -P rooms.cmake: each header includes only what its room may include.
+# cmake -D ROOT=<repository> -P rooms.cmake: each header includes only what its room may include, and none has more than 400
+# lines.
 cmake_minimum_required(VERSION 3.25)
 
 # The table. Rooms that a room may know beside itself, and the outside world's headers beside the standard library's.
@@ -59,6 +60,12 @@ foreach(header IN LISTS headers)
   endif()
 
   file(READ "${ROOT}/include/tessera/${header}" text)
+  string(REGEX MATCHALL "\n" lines "${text}")
+  list(LENGTH lines length)
+  set(number ${length})
+  if(length GREATER 400)
+    reject("${length} lines; no header has more than 400: look for the second subject in it.")
+  endif()
   string(REPLACE ";" "," text "${text}")  # a list has no use for C++'s semicolons
   string(REGEX REPLACE "[][]" "|" text "${text}")
   string(REPLACE "\n" ";" lines "${text}")

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include <tessera/op/execute.hpp>
+#include <tessera/op/started.hpp>
 
 namespace tessera::detail {
 
