@@ -14,6 +14,7 @@
 #include <vector>
 
 #include <tessera/plan/step_work.hpp>
+#include <tessera/plan/stored.hpp>
 #include <tessera/plan/transfer.hpp>
 
 namespace tessera {

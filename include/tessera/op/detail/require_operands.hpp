@@ -9,6 +9,7 @@
 #include <string>
 
 #include <tessera/base/error.hpp>
+#include <tessera/op/detail/communication.hpp>
 #include <tessera/op/plan_cache.hpp>
 #include <tessera/op/recording.hpp>
 #include <tessera/tensor/tensor_core.hpp>
