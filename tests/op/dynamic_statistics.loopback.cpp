@@ -5,6 +5,7 @@
 // functions make and compute.
 #include <doctest/doctest.h>
 
+#include <cstring>
 #include <vector>
 
 #include <tessera/tessera.hpp>
@@ -36,7 +37,10 @@ template <class F> void on_every_mesh(const F& f) {
 template <class A> void same(const DynamicTensor& d, const A& typed) {
   using T = typename A::value_type;
   CHECK(d.desc() == typed.desc());
-  CHECK(gather<T>(d) == gather(typed));
+  const HostTensor<T> a = gather<T>(d), b = gather(typed);
+  CHECK(a.extents == b.extents);
+  REQUIRE(a.values.size() == b.values.size());
+  CHECK(std::memcmp(a.values.data(), b.values.data(), a.values.size() * sizeof(T)) == 0);
 }
 template <class T> void statistics(const ProcessMesh<Grid>& mesh) {
   const auto t = random_normal<Tensor<T, x, y>>(mesh, {5, 7}, 3);
@@ -63,6 +67,148 @@ TEST_CASE("statistics and softmax of dynamic tensors are those of typed ones") {
   });
 }
 
+/// Every named function of one real tensor, as something that takes a typed or a dynamic one.
+template <class Visit> void every_function(const Visit& visit) {
+  visit([](const auto& a) { return exp(a); });
+  visit([](const auto& a) { return exp2(a); });
+  visit([](const auto& a) { return expm1(a); });
+  visit([](const auto& a) { return log(a); });
+  visit([](const auto& a) { return log2(a); });
+  visit([](const auto& a) { return log10(a); });
+  visit([](const auto& a) { return log1p(a); });
+  visit([](const auto& a) { return sqrt(a); });
+  visit([](const auto& a) { return rsqrt(a); });
+  visit([](const auto& a) { return cbrt(a); });
+  visit([](const auto& a) { return sin(a); });
+  visit([](const auto& a) { return cos(a); });
+  visit([](const auto& a) { return tan(a); });
+  visit([](const auto& a) { return asin(a); });
+  visit([](const auto& a) { return acos(a); });
+  visit([](const auto& a) { return atan(a); });
+  visit([](const auto& a) { return sinh(a); });
+  visit([](const auto& a) { return cosh(a); });
+  visit([](const auto& a) { return tanh(a); });
+  visit([](const auto& a) { return asinh(a); });
+  visit([](const auto& a) { return acosh(a); });
+  visit([](const auto& a) { return atanh(a); });
+  visit([](const auto& a) { return erf(a); });
+  visit([](const auto& a) { return sigmoid(a); });
+  visit([](const auto& a) { return silu(a); });
+  visit([](const auto& a) { return relu(a); });
+  visit([](const auto& a) { return gelu(a); });
+  visit([](const auto& a) { return floor(a); });
+  visit([](const auto& a) { return ceil(a); });
+  visit([](const auto& a) { return round(a); });
+  visit([](const auto& a) { return trunc(a); });
+  visit([](const auto& a) { return sign(a); });
+  visit([](const auto& a) { return abs(a); });
+  visit([](const auto& a) { return square(a); });
+  visit([](const auto& a) { return reciprocal(a); });
+  visit([](const auto& a) { return isnan(a); });
+  visit([](const auto& a) { return isinf(a); });
+  visit([](const auto& a) { return isfinite(a); });
+  visit([](const auto& a) { return -a; });
+  visit([](const auto& a) { return clamp(a, -1, 1); });
+  visit([](const auto& a) { return cast<std::int16_t>(a); });
+  visit([](const auto& a) { return cast<complex<double>>(a); });
+}
+/// And of two of them, or one and a number.
+template <class Visit> void every_function_of_two(const Visit& visit) {
+  visit([](const auto& a, const auto& b) { return a + b; });
+  visit([](const auto& a, const auto& b) { return a - b; });
+  visit([](const auto& a, const auto& b) { return a * b; });
+  visit([](const auto& a, const auto& b) { return a / b; });
+  visit([](const auto& a, const auto& b) { return maximum(a, b); });
+  visit([](const auto& a, const auto& b) { return minimum(a, b); });
+  visit([](const auto& a, const auto& b) { return remainder(a, b); });
+  visit([](const auto& a, const auto& b) { return pow(a, b); });
+  visit([](const auto& a, const auto& b) { return atan2(a, b); });
+  visit([](const auto& a, const auto& b) { return equal(a, b); });
+  visit([](const auto& a, const auto& b) { return not_equal(a, b); });
+  visit([](const auto& a, const auto& b) { return a < b; });
+  visit([](const auto& a, const auto& b) { return a >= b; });
+  visit([](const auto& a, const auto& b) { return where(greater(a, b), a, b); });
+  visit([](const auto& a, const auto& b) { return where(less_equal(a, b), b, a); });
+}
+template <class T> void functions(const ProcessMesh<Grid>& mesh) {
+  const auto t = random_normal<Tensor<T, x, y>>(mesh, {5, 7}, 3);
+  const auto u = random_normal<Tensor<T, y, x>>(mesh, {5, 7}, 4);
+  const auto row = random_normal<Tensor<T, y>>(mesh, {7}, 5);
+  const DynamicTensor d = t, e = u, r = row;
+  every_function([&](const auto& f) { same(f(d), f(t)); });
+  every_function_of_two([&](const auto& f) {
+    same(f(d, e), f(t, u));
+    same(f(d, r), f(t, row));
+    same(f(d, row), f(t, row));  // a typed one beside a dynamic one
+    same(f(d, 2), f(t, 2));
+    same(f(T(0.5f), d), f(T(0.5f), t));
+  });
+  same(clamp(d, r, e), clamp(t, row, u));
+  same(where(d > 0, d, 2), where(t > 0, t, 2));
+  same(where(d > 0, 2, r), where(t > 0, 2, row));
+  same(where(t > 0, d, row), where(t > 0, t, row));
+  same(where(d > 0, 1.5f, -2.5f), where(t > 0, 1.5f, -2.5f));
+}
+template <class T> void numbers(const ProcessMesh<Grid>& mesh) {
+  const auto t = cast<T>(random_uniform<Tensor<std::int32_t, x, y>>(mesh, {5, 7}, 3, 0, 9));
+  const DynamicTensor d = t;
+  same(d * 3 + d, t * 3 + t);
+  same(d / d, t / t);
+  same(abs(d), abs(t));
+  same(square(-d), square(-t));
+  same(where(equal(d, 3), d, T(2)), where(equal(t, 3), t, T(2)));
+  same(cast<complex<float>>(d), cast<complex<float>>(t));
+  same(cast<bool>(d), cast<bool>(t));
+  if constexpr (IntegerElement<T>) {
+    same(bitwise_or(shift_left(d, 1), bitwise_not(d)),
+         bitwise_or(shift_left(t, 1), bitwise_not(t)));
+    same(floor(relu(d)), floor(relu(t)));
+    same(clamp(d, 2, 5), clamp(t, 2, 5));
+  } else {
+    same(make_complex(real(d), imag(d)), make_complex(real(t), imag(t)));
+    same(conj(d), conj(t));
+    same(arg(d), arg(t));
+  }
+}
+
+TEST_CASE("functions with a name make of dynamic tensors what they make of typed ones") {
+  for (const MeshSizes<Grid> size : {sizes<Grid>(1, 1), sizes<Grid>(3, 2)})
+    run_loopback(size.shape.processes(), [&](std::shared_ptr<Transport> world) {
+      const auto mesh = make_mesh<Grid>(std::move(world), size);
+      functions<float>(mesh);
+      functions<half>(mesh);
+      numbers<std::int32_t>(mesh);
+      numbers<std::uint8_t>(mesh);
+      numbers<complex<float>>(mesh);
+      const auto t = equal(random_uniform<Tensor<std::int32_t, x, y>>(mesh, {5, 7}, 3, 0, 2), 1);
+      const DynamicTensor d = t;
+      same(logical_xor(logical_not(d), true), logical_xor(logical_not(t), true));
+      same(where(d, d, false), where(t, t, false));
+      same(cast<half>(d), cast<half>(t));
+      // What is unfinished stays so where the function allows it.
+      const auto open = sum<"ij->i", P<x, Unreduced<Sum, y>>>(cast<float>(t));
+      same(DynamicTensor(open) * 2, open * 2);
+      same(where(DynamicTensor(equal(sum<"ij->i">(cast<float>(t)), 2)), open, open),
+           where(equal(sum<"ij->i">(cast<float>(t)), 2), open, open));
+      CHECK_THROWS_WITH_AS((void)exp(DynamicTensor(open)),
+                           doctest::Contains("an unfinished partial value is used as a value"),
+                           ShardingError);
+    });
+}
+
+TEST_CASE("replicate, split, and softmax to another sharding, of dynamic tensors") {
+  on_every_mesh([](const ProcessMesh<Grid>& mesh) {
+    const auto t = random_normal<Tensor<float, x, y>>(mesh, {5, 7}, 3);
+    const DynamicTensor d = t;
+    same(replicate(d), replicate(t));
+    same(split(d, 1, AxisList{0, 1}), split<1, Axes<x, y>>(t));
+    same(split(d, 0, AxisList{1}), split<0, y>(t));
+    same(softmax<float>("ij", 'j', d, Sharding{{1}, {}}), reshard<P<y, _>>(softmax<"ij", 'j'>(t)));
+    same(log_softmax<float>("ij", 'i', d, Sharding{{}, {0}}),
+         reshard<P<_, x>>(log_softmax<"ij", 'i'>(t)));
+  });
+}
+
 TEST_CASE("dynamic tensors are made as typed ones are") {
   on_every_mesh([](const ProcessMesh<Grid>& mesh) {
     const Sharding s{{1}, {0}};
@@ -71,6 +217,11 @@ TEST_CASE("dynamic tensors are made as typed ones are") {
     same(full<float>(core, {5, 7}, s, 2.5f), full<Tensor<float, y, x>>(mesh, {5, 7}, 2.5f));
     same(from_function<float>(core, {5, 7}, s, Ramp{}),
          from_function<Tensor<float, y, x>>(mesh, {5, 7}, Ramp{}));
+    same(iota<std::int64_t>(core, {5, 7}, s, 1), iota<Tensor<std::int64_t, y, x>>(mesh, {5, 7}, 1));
+    same(iota<half>(core, {5, 7}, s), iota<Tensor<half, y, x>>(mesh, {5, 7}));
+    CHECK_THROWS_WITH_AS((iota<float>(core, {5, 7}, s, 2)),
+                         doctest::Contains("iota: dimension 2 of a tensor of 2 dimensions"),
+                         ShapeError);
     same(random_uniform<std::int32_t>(core, {5, 7}, s, 4, -3, 3),
          random_uniform<Tensor<std::int32_t, y, x>>(mesh, {5, 7}, 4, -3, 3));
     const std::vector<float> values(35, 1.5f);
@@ -113,5 +264,68 @@ TEST_CASE(
           (void)norm<2, float>("ij->i", d, Sharding{{0}},
                                contract_of<Grid, Only<all_reduces<y>>>());
         }).empty());
+}
+
+TEST_CASE("what a function does not take is refused with the sentence of typed calls") {
+  const auto mesh = dry_mesh<Grid>(2, 2);
+  const DynamicTensor d = zeros<float>(mesh.core(), {4, 6}, Sharding{{0}, {1}}),
+                      i = zeros<std::int32_t>(mesh.core(), {4, 6}, Sharding{{0}, {1}}),
+                      z = zeros<complex<float>>(mesh.core(), {4, 6}, Sharding{{0}, {1}}),
+                      b = zeros<bool>(mesh.core(), {4, 6}, Sharding{{0}, {1}});
+  const auto says = [](const auto& f, const char* part) {
+    CHECK_THROWS_WITH_AS(f(), doctest::Contains(part), UsageError);
+  };
+  says([&] { (void)exp(i); }, "Exp of int32: this function is for real numbers");
+  says([&] { (void)(b + b); }, "Add of bool: this function is for numbers");
+  says([&] { (void)clamp(z, 1, 2); }, "Clamp of complex<float>");
+  says([&] { (void)cast<float>(z); }, "Cast of complex<float>");
+  says([&] { (void)logical_not(d); }, "logic is for bool");
+  says([&] { (void)maximum(d, i); },
+       "Maximum: the operands have different element types; elementwise functions do not convert");
+  says([&] { (void)where(d, d, d); }, "Select of float: the condition is not of bool");
+  says([&] { (void)where(b, d, i); }, "the operands have different element types");
+  says([&] { (void)(i + 0.5); }, "is to stand beside elements of int32");
+  says([&] { (void)exp(DynamicTensor()); }, "an empty tensor is used");
+  says([&] { (void)maximum(d, DynamicTensor()); }, "an empty tensor is used");
+  CHECK_THROWS_WITH_AS((void)split(d, 2, AxisList{0}),
+                       doctest::Contains("split: a dimension is named that the tensor does not "
+                                         "have; dimensions count from 0 (dimension 2 of 2)"),
+                       ShapeError);
+  CHECK_THROWS_AS((void)(d + zeros<float>(mesh.core(), {5, 6}, Sharding{{0}, {1}})), ShapeError);
+}
+
+TEST_CASE("on a strict mesh calls of dynamic tensors that communicate need a contract") {
+  const auto mesh = dry_mesh<Strict<Grid>>(2, 2);
+  const DynamicTensor d = zeros<float>(mesh.core(), {4, 6}, Sharding{{0}, {1}}),
+                      e = zeros<float>(mesh.core(), {4, 6}, Sharding{{1}, {0}}),
+                      b = zeros<bool>(mesh.core(), {4, 6}, Sharding{{1}, {0}});
+  (void)gelu(exp(d) + 1);  // local
+  (void)cast<double>(where(d > 0, d, 0));
+  const Contract gathered = contract_of<Strict<Grid>, Only<gathers<>>>(), all;
+  const auto bounded = [&](const Contract& enough, const auto& f) {
+    CHECK_THROWS_WITH_AS(f(DynamicCall(Where::here())),
+                         doctest::Contains("it has no contract, and the mesh is strict"),
+                         ContractError);
+    CHECK_THROWS_AS(f(DynamicCall(Contract::nothing())), ContractError);
+    CHECK_NOTHROW(f(DynamicCall(enough)));
+  };
+  bounded(gathered, [&](const DynamicCall& call) { (void)maximum(d, e, call); });
+  bounded(gathered, [&](const DynamicCall& call) { (void)equal(d, e, call); });
+  bounded(gathered, [&](const DynamicCall& call) { (void)clamp(d, e, e, call); });
+  bounded(gathered, [&](const DynamicCall& call) { (void)where(b, d, 2, call); });
+  bounded(gathered, [&](const DynamicCall& call) { (void)replicate(d, call); });
+  bounded(all, [&](const DynamicCall& call) { (void)split(d, 0, AxisList{1}, call); });
+  bounded(all, [&](const DynamicCall& call) { (void)softmax<float>("ij", 'j', d, call); });
+  bounded(all, [&](const DynamicCall& call) {
+    (void)softmax<float>("ij", 'j', d, Sharding{{}, {}}, call);
+  });
+  bounded(all, [&](const DynamicCall& call) {
+    (void)log_softmax<float>("ij", 'j', d, Sharding{{1}, {}}, call);
+  });
+  bounded(all, [&](const DynamicCall& call) {
+    (void)log_sum_exp<float>("ij->i", d, Sharding{{1}}, call);
+  });
+  CHECK_NOTHROW((void)exp(d, Contract::nothing()));
+  CHECK_NOTHROW((void)cast<double>(d, Contract::nothing()));
 }
 }  // namespace

@@ -58,6 +58,16 @@ template <class T> void every_function(const ProcessMesh<Grid>& mesh) {
   fmt::print(fmt::runtime("{}"), gather(cast<double>(sin(h) * h)).values.size());
 }
 
+/// The same with shardings that are known when the program runs.
+void every_dynamic_function(const ProcessMesh<Grid>& mesh) {
+  const DynamicTensor n = iota<float>(mesh.core(), {4, 6}, Sharding{{0}, {1}}, 1);
+  const DynamicTensor x = clamp(exp(n) + relu(n) * 2, -1, 1), y = maximum(x, n);
+  const DynamicTensor z = where(x < y, cast<float>(logical_not(equal(x, y))), 1.0f);
+  const DynamicTensor s =
+      softmax<float>("ij", 'j', split(replicate(z), 0, AxisList{0}), Sharding{{}, {1}});
+  fmt::print(fmt::runtime("{}"), gather<float>(s).values.size());
+}
+
 /// Tensors made by rule.
 template <class T> void every_creation(const ProcessMesh<Grid>& mesh) {
   const auto x =
@@ -314,6 +324,7 @@ int main(int argc, char** argv) {
   every_creation<std::int32_t>(mesh);
   every_creation<complex<double>>(mesh);
   every_function<float>(mesh);
+  every_dynamic_function(mesh);
   every_index<float>(mesh);
   every_index<std::int64_t>(mesh);
   every_operator<float>(mesh);

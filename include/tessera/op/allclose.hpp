@@ -11,8 +11,8 @@
 /// as NumPy's: equal infinities are close, NaNs are if equal_nan says so; of none it is true.
 #include <string>
 
+#include <tessera/op/dynamic_map.hpp>
 #include <tessera/op/gather.hpp>
-#include <tessera/op/map.hpp>
 #include <tessera/op/reduce.hpp>
 
 namespace tessera {

@@ -7,60 +7,65 @@
 ///
 ///     auto kept = where(x > 0.5f, x, 0);
 ///     auto same = equal(a, b);
+///     DynamicTensor d = where(DynamicTensor(same), a, 1.0f);
 ///
-/// Laws: each equals map(fn::Name{}, ...); where(c, a, b) of two alike unfinished values stays
-/// unfinished. Each returns a tensor of the broadcast extents. Communication: operands whose
-/// sharding differs from the result's are resharded. Collective over the mesh. Throws ShapeError
-/// when extents disagree.
+/// Laws: each equals map(fn::Name{}, ...), dynamic where an operand is; where(c, a, b) of two alike
+/// unfinished values stays unfinished. Each returns a tensor of the broadcast extents.
+/// Communication: operands whose sharding differs from the result's are resharded. Collective over
+/// the mesh. Throws ShapeError when extents disagree.
 #include <tessera/kernel/functions/comparison.hpp>
-#include <tessera/op/scalar.hpp>
+#include <tessera/op/named_function.hpp>
 
 namespace tessera {
 
 /// Of any element type.
 template <class A, class B>
   requires TensorAndOther<A, B>
-auto equal(const A& a, const B& b, Where where = Where::here()) {
-  return detail::apply_two(fn::Equal{}, where, a, b);
+auto equal(const A& a, const B& b, const detail::CallOf<A, B>& call = Where::here()) {
+  return detail::apply_two(fn::Equal{}, call, a, b);
 }
 /// Of any element type; true for NaN.
 template <class A, class B>
   requires TensorAndOther<A, B>
-auto not_equal(const A& a, const B& b, Where where = Where::here()) {
-  return detail::apply_two(fn::NotEqual{}, where, a, b);
+auto not_equal(const A& a, const B& b, const detail::CallOf<A, B>& call = Where::here()) {
+  return detail::apply_two(fn::NotEqual{}, call, a, b);
 }
 template <class A, class B>
   requires TensorAndOther<A, B>
-auto less(const A& a, const B& b, Where where = Where::here()) {
-  return detail::apply_two(fn::Less{}, where, a, b);
+auto less(const A& a, const B& b, const detail::CallOf<A, B>& call = Where::here()) {
+  return detail::apply_two(fn::Less{}, call, a, b);
 }
 template <class A, class B>
   requires TensorAndOther<A, B>
-auto less_equal(const A& a, const B& b, Where where = Where::here()) {
-  return detail::apply_two(fn::LessEqual{}, where, a, b);
+auto less_equal(const A& a, const B& b, const detail::CallOf<A, B>& call = Where::here()) {
+  return detail::apply_two(fn::LessEqual{}, call, a, b);
 }
 template <class A, class B>
   requires TensorAndOther<A, B>
-auto greater(const A& a, const B& b, Where where = Where::here()) {
-  return detail::apply_two(fn::Greater{}, where, a, b);
+auto greater(const A& a, const B& b, const detail::CallOf<A, B>& call = Where::here()) {
+  return detail::apply_two(fn::Greater{}, call, a, b);
 }
 template <class A, class B>
   requires TensorAndOther<A, B>
-auto greater_equal(const A& a, const B& b, Where where = Where::here()) {
-  return detail::apply_two(fn::GreaterEqual{}, where, a, b);
+auto greater_equal(const A& a, const B& b, const detail::CallOf<A, B>& call = Where::here()) {
+  return detail::apply_two(fn::GreaterEqual{}, call, a, b);
 }
 template <class A, class B>
   requires TensorAndOther<A, B>
-auto operator<(const A& a, const B& b) { return detail::apply_two(fn::Less{}, {}, a, b); }
+auto operator<(const A& a, const B& b) { return detail::apply_two(fn::Less{}, Where{}, a, b); }
 template <class A, class B>
   requires TensorAndOther<A, B>
-auto operator<=(const A& a, const B& b) { return detail::apply_two(fn::LessEqual{}, {}, a, b); }
+auto operator<=(const A& a, const B& b) {
+  return detail::apply_two(fn::LessEqual{}, Where{}, a, b);
+}
 template <class A, class B>
   requires TensorAndOther<A, B>
-auto operator>(const A& a, const B& b) { return detail::apply_two(fn::Greater{}, {}, a, b); }
+auto operator>(const A& a, const B& b) { return detail::apply_two(fn::Greater{}, Where{}, a, b); }
 template <class A, class B>
   requires TensorAndOther<A, B>
-auto operator>=(const A& a, const B& b) { return detail::apply_two(fn::GreaterEqual{}, {}, a, b); }
+auto operator>=(const A& a, const B& b) {
+  return detail::apply_two(fn::GreaterEqual{}, Where{}, a, b);
+}
 // The lines of the deleted declarations are part of the compiler's message.
 template <class A, class B>
   requires TensorAndOther<A, B>
@@ -72,39 +77,75 @@ template <class A, class B>
 // clang-format off
 bool operator!=(const A&, const B&) = delete;  // [tessera] tensors have no !=; not_equal(a, b) compares element by element; allclose(a, b), or reduce<All, "ij->">(equal(a, b)), compares the whole
 // clang-format on
-template <TypedTensor A> auto isnan(const A& x, Where where = Where::here()) {
-  return detail::apply(fn::IsNan{}, where, x);
+template <AnyTensor A> auto isnan(const A& x, const detail::CallOf<A>& call = Where::here()) {
+  return detail::apply(fn::IsNan{}, call, x);
 }
-template <TypedTensor A> auto isinf(const A& x, Where where = Where::here()) {
-  return detail::apply(fn::IsInf{}, where, x);
+template <AnyTensor A> auto isinf(const A& x, const detail::CallOf<A>& call = Where::here()) {
+  return detail::apply(fn::IsInf{}, call, x);
 }
-template <TypedTensor A> auto isfinite(const A& x, Where where = Where::here()) {
-  return detail::apply(fn::IsFinite{}, where, x);
+template <AnyTensor A> auto isfinite(const A& x, const detail::CallOf<A>& call = Where::here()) {
+  return detail::apply(fn::IsFinite{}, call, x);
 }
+
+namespace detail {
+/// Where one of the tensors is dynamic.
+template <class A, class B>
+DynamicTensor where_dynamic(const TensorCore& c, const A& a, const B& b, CallSite site) {
+  mesh_of(c, site);
+  if (c.type() != DType::boolean) throw_not_taken(Rule::condition_of_truths, c.type(), site);
+  if constexpr (AnyTensor<A> && AnyTensor<B>) {
+    const OperandList operands{&c, &a.core(), &b.core()};
+    return with_type(common_type(operands, 1, site), [&](auto zero) {
+      using T = decltype(zero);
+      return apply_to<bool, T, T>(fn::Select{}, operands, site);
+    });
+  } else if constexpr (AnyTensor<A>) {
+    return with_type(a.core().type(), [&](auto zero) {
+      using T = decltype(zero);
+      const fn::Fixed<fn::Select, 2, T> f{{}, element_of_type<T>(b, site)};
+      return apply_to<bool, T>(f, {&c, &a.core()}, site);
+    });
+  } else if constexpr (AnyTensor<B>) {
+    return with_type(b.core().type(), [&](auto zero) {
+      using T = decltype(zero);
+      const fn::Fixed<fn::Select, 1, T> f{{}, element_of_type<T>(a, site)};
+      return apply_to<bool, T>(f, {&c, &b.core()}, site);
+    });
+  } else {
+    using Else = fn::Fixed<fn::Select, 2, B>;
+    return apply_to<bool>(fn::Fixed<Else, 1, A>{Else{{}, b}, a}, {&c}, site);
+  }
+}
+}  // namespace detail
 
 /// Returns a where the condition (of bool) is true, else b; tensors or numbers. Two numbers are of
 /// one type, which is the result's.
-template <TypedTensor C, class A, class B>
-  requires((TypedTensor<A> || Scalar<A>)&&(TypedTensor<B> || Scalar<B>))
-auto where(const C& condition, const A& a, const B& b, Where place = Where::here()) {
-  if constexpr (TypedTensor<A> && TypedTensor<B>) {
-    return detail::apply(fn::Select{}, place, condition, a, b);
-  } else if constexpr (TypedTensor<A>) {
-    using T = typename A::value_type;
-    return detail::apply(fn::Fixed<fn::Select, 2, T>{{}, detail::scalar_as<T>(b)}, place, condition,
-                         a);
-  } else if constexpr (TypedTensor<B>) {
-    using T = typename B::value_type;
-    return detail::apply(fn::Fixed<fn::Select, 1, T>{{}, detail::scalar_as<T>(a)}, place, condition,
-                         b);
-  } else if constexpr (!std::is_same_v<A, B>) {
+template <AnyTensor C, class A, class B>
+  requires((AnyTensor<A> || Scalar<A>)&&(AnyTensor<B> || Scalar<B>))
+auto where(const C& condition, const A& a, const B& b,
+           const detail::CallOf<C>& call = Where::here()) {
+  if constexpr (Scalar<A> && Scalar<B> && !std::is_same_v<A, B>) {
     static_assert(detail::never<A, B>,
                   "[tessera] where chooses between numbers of two types; the result has one; write "
                   "both alike, as in where(c, 1.0f, 0.0f)");
-    return where(condition, a, a, place);
+    return where(condition, a, a, call);
+  } else if constexpr (std::same_as<C, DynamicTensor> || std::same_as<A, DynamicTensor> ||
+                       std::same_as<B, DynamicTensor>) {
+    return detail::where_dynamic(condition.core(), a, b,
+                                 DynamicCall(call).site(detail::function_name<fn::Select>()));
+  } else if constexpr (AnyTensor<A> && AnyTensor<B>) {
+    return detail::apply(fn::Select{}, call, condition, a, b);
+  } else if constexpr (AnyTensor<A>) {
+    using T = typename A::value_type;
+    return detail::apply(fn::Fixed<fn::Select, 2, T>{{}, detail::scalar_as<T>(b)}, call, condition,
+                         a);
+  } else if constexpr (AnyTensor<B>) {
+    using T = typename B::value_type;
+    return detail::apply(fn::Fixed<fn::Select, 1, T>{{}, detail::scalar_as<T>(a)}, call, condition,
+                         b);
   } else {
     using Else = fn::Fixed<fn::Select, 2, B>;
-    return detail::apply(fn::Fixed<Else, 1, A>{Else{{}, b}, a}, place, condition);
+    return detail::apply(fn::Fixed<Else, 1, A>{Else{{}, b}, a}, call, condition);
   }
 }
 

@@ -8,29 +8,29 @@
 /// Laws: make_complex(real(z), imag(z)) == z. All but arg may act on unfinished sums.
 /// Communication: none, but for make_complex of two shardings. Collective over the mesh.
 #include <tessera/kernel/functions/complex.hpp>
-#include <tessera/op/map.hpp>
+#include <tessera/op/named_function.hpp>
 
 namespace tessera {
 
 /// Returns the real parts, a tensor of float or double.
-template <TypedTensor A> auto real(const A& z, Where where = Where::here()) {
-  return detail::apply(fn::Real{}, where, z);
+template <AnyTensor A> auto real(const A& z, const detail::CallOf<A>& call = Where::here()) {
+  return detail::apply(fn::Real{}, call, z);
 }
 /// Returns the imaginary parts.
-template <TypedTensor A> auto imag(const A& z, Where where = Where::here()) {
-  return detail::apply(fn::Imag{}, where, z);
+template <AnyTensor A> auto imag(const A& z, const detail::CallOf<A>& call = Where::here()) {
+  return detail::apply(fn::Imag{}, call, z);
 }
-template <TypedTensor A> auto conj(const A& z, Where where = Where::here()) {
-  return detail::apply(fn::Conj{}, where, z);
+template <AnyTensor A> auto conj(const A& z, const detail::CallOf<A>& call = Where::here()) {
+  return detail::apply(fn::Conj{}, call, z);
 }
 /// Returns the angles, in (-pi, pi].
-template <TypedTensor A> auto arg(const A& z, Where where = Where::here()) {
-  return detail::apply(fn::Arg{}, where, z);
+template <AnyTensor A> auto arg(const A& z, const detail::CallOf<A>& call = Where::here()) {
+  return detail::apply(fn::Arg{}, call, z);
 }
 /// Returns the complex tensor of two real ones. Throws ShapeError when extents disagree.
-template <TypedTensor A, TypedTensor B>
-auto make_complex(const A& re, const B& im, Where where = Where::here()) {
-  return detail::apply(fn::MakeComplex{}, where, re, im);
+template <AnyTensor A, AnyTensor B>
+auto make_complex(const A& re, const B& im, const detail::CallOf<A, B>& call = Where::here()) {
+  return detail::apply(fn::MakeComplex{}, call, re, im);
 }
 
 }  // namespace tessera

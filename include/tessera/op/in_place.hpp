@@ -10,7 +10,6 @@
 /// share; y may be x itself. Operators cannot carry the place of their call; their errors name the
 /// function.
 #include <concepts>
-#include <cstring>
 
 #include <tessera/op/into.hpp>
 #include <tessera/op/outside.hpp>
@@ -71,17 +70,11 @@ template <class F> void apply_in_place(const F& f, const DynamicTensor& x, const
     map_elements_into<decltype(zero)>(f, x.core(), site, x.core(), y.core());
   });
 }
-/// Returns a value as an element T, which it has been found to be.
-template <class T> T element_as(const FillValue& value) {
-  T element{};
-  if (value.data() != nullptr) std::memcpy(&element, value.data(), sizeof(T));
-  return element;
-}
 template <class F, Scalar S> void apply_in_place(const F& f, const DynamicTensor& x, S y) {
   const CallSite site{function_name<F>(), Where{}};
   with_common_number({&x.core()}, site, [&](auto zero) {
     using T = decltype(zero);
-    const fn::Fixed<F, 1, T> fixed{f, element_as<T>(OutsideValue(y).as(x.type(), site))};
+    const fn::Fixed<F, 1, T> fixed{f, element_of_type<T>(y, site)};
     map_elements_into<T>(fixed, x.core(), site, x.core());
   });
 }
@@ -127,7 +120,7 @@ void axpy(S alpha, const X& x, const X& y, Where where = Where::here()) {
   const CallSite site{"axpy", where};
   detail::with_common_number({&y.core(), &x.core()}, site, [&](auto zero) {
     using T = decltype(zero);
-    const detail::AddMultiple<T> f{detail::element_as<T>(OutsideValue(alpha).as(y.type(), site))};
+    const detail::AddMultiple<T> f{detail::element_of_type<T>(alpha, site)};
     detail::map_elements_into<T>(f, y.core(), site, x.core(), y.core());
   });
 }

@@ -11,8 +11,8 @@
 /// own spec; its memory stays where it is; a destination that shares memory with an operand is
 /// refused, but that map_into may read the destination itself: map_into(y, fn::Add{}, y, x).
 #include <tessera/kernel/functions/arithmetic.hpp>
+#include <tessera/op/dynamic_map.hpp>
 #include <tessera/op/einsum.hpp>
-#include <tessera/op/map.hpp>
 #include <tessera/op/reduce.hpp>
 #include <tessera/op/reshard.hpp>
 #include <tessera/op/transpose.hpp>

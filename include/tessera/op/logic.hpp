@@ -10,7 +10,7 @@
 /// Communication: operands whose sharding differs from the result's are resharded. Collective over
 /// the mesh. Throws ShapeError when extents disagree.
 #include <tessera/kernel/functions/logic.hpp>
-#include <tessera/op/scalar.hpp>
+#include <tessera/op/named_function.hpp>
 
 namespace tessera {
 
@@ -18,52 +18,52 @@ namespace tessera {
 /// of them may be a scalar.
 template <class A, class B>
   requires TensorAndOther<A, B>
-auto logical_and(const A& a, const B& b, Where where = Where::here()) {
-  return detail::apply_two(fn::LogicalAnd{}, where, a, b);
+auto logical_and(const A& a, const B& b, const detail::CallOf<A, B>& call = Where::here()) {
+  return detail::apply_two(fn::LogicalAnd{}, call, a, b);
 }
 template <class A, class B>
   requires TensorAndOther<A, B>
-auto logical_or(const A& a, const B& b, Where where = Where::here()) {
-  return detail::apply_two(fn::LogicalOr{}, where, a, b);
+auto logical_or(const A& a, const B& b, const detail::CallOf<A, B>& call = Where::here()) {
+  return detail::apply_two(fn::LogicalOr{}, call, a, b);
 }
 template <class A, class B>
   requires TensorAndOther<A, B>
-auto logical_xor(const A& a, const B& b, Where where = Where::here()) {
-  return detail::apply_two(fn::LogicalXor{}, where, a, b);
+auto logical_xor(const A& a, const B& b, const detail::CallOf<A, B>& call = Where::here()) {
+  return detail::apply_two(fn::LogicalXor{}, call, a, b);
 }
 template <class A, class B>
   requires TensorAndOther<A, B>
-auto bitwise_and(const A& a, const B& b, Where where = Where::here()) {
-  return detail::apply_two(fn::BitwiseAnd{}, where, a, b);
+auto bitwise_and(const A& a, const B& b, const detail::CallOf<A, B>& call = Where::here()) {
+  return detail::apply_two(fn::BitwiseAnd{}, call, a, b);
 }
 template <class A, class B>
   requires TensorAndOther<A, B>
-auto bitwise_or(const A& a, const B& b, Where where = Where::here()) {
-  return detail::apply_two(fn::BitwiseOr{}, where, a, b);
+auto bitwise_or(const A& a, const B& b, const detail::CallOf<A, B>& call = Where::here()) {
+  return detail::apply_two(fn::BitwiseOr{}, call, a, b);
 }
 template <class A, class B>
   requires TensorAndOther<A, B>
-auto bitwise_xor(const A& a, const B& b, Where where = Where::here()) {
-  return detail::apply_two(fn::BitwiseXor{}, where, a, b);
+auto bitwise_xor(const A& a, const B& b, const detail::CallOf<A, B>& call = Where::here()) {
+  return detail::apply_two(fn::BitwiseXor{}, call, a, b);
 }
 /// a times 2^b, wrapping; 0 where b is negative or as large as the element has bits.
 template <class A, class B>
   requires TensorAndOther<A, B>
-auto shift_left(const A& a, const B& b, Where where = Where::here()) {
-  return detail::apply_two(fn::ShiftLeft{}, where, a, b);
+auto shift_left(const A& a, const B& b, const detail::CallOf<A, B>& call = Where::here()) {
+  return detail::apply_two(fn::ShiftLeft{}, call, a, b);
 }
 /// floor(a / 2^b); where b is negative or as large as the element has bits: 0, or -1 for negative
 /// a.
 template <class A, class B>
   requires TensorAndOther<A, B>
-auto shift_right(const A& a, const B& b, Where where = Where::here()) {
-  return detail::apply_two(fn::ShiftRight{}, where, a, b);
+auto shift_right(const A& a, const B& b, const detail::CallOf<A, B>& call = Where::here()) {
+  return detail::apply_two(fn::ShiftRight{}, call, a, b);
 }
-template <TypedTensor A> auto logical_not(const A& x, Where where = Where::here()) {
-  return detail::apply(fn::LogicalNot{}, where, x);
+template <AnyTensor A> auto logical_not(const A& x, const detail::CallOf<A>& call = Where::here()) {
+  return detail::apply(fn::LogicalNot{}, call, x);
 }
-template <TypedTensor A> auto bitwise_not(const A& x, Where where = Where::here()) {
-  return detail::apply(fn::BitwiseNot{}, where, x);
+template <AnyTensor A> auto bitwise_not(const A& x, const detail::CallOf<A>& call = Where::here()) {
+  return detail::apply(fn::BitwiseNot{}, call, x);
 }
 
 }  // namespace tessera

@@ -305,48 +305,4 @@ detail::MapResult<detail::Named<E>, Out, F, detail::IndexAndElements, A...> map_
       f, at.where, x...);
 }
 
-namespace detail {
-/// Of tensors of elements T..., one for each, which the caller has made sure of.
-template <class... T, class F, class... A>
-DynamicTensor map_mixed(std::string_view equation, const F& f, const Sharding& out, CallSite site,
-                        const A&... x) {
-  using R = std::remove_cvref_t<decltype(f(T{}...))>;
-  use_element<R>();
-  const ops::Map operation{parse(equation), dtype_of<R>, linearity<F, T...>, out};
-  return DynamicTensor(
-      run({operation, {&x.core()...}, site, {.kernel = {&MapRunner<R, F, T...>::run, &f}}}));
-}
-/// Throws UsageError unless all operands have elements T: a kernel would read them as such.
-template <class T> void require_elements_of(const OperandList& operands, CallSite site) {
-  for (int i = 0; i < operands.size(); ++i)
-    if (const DType type = operands[i]->type(); type != dtype_of<T>)
-      throw UsageError(std::string(site.label) + ": operand " + std::to_string(i + 1) + " is of " +
-                           std::string(name_of(type)) + " and the function is called on " +
-                           std::string(name_of(dtype_of<T>)) +
-                           "; name the operands' own element type",
-                       site.where);
-}
-template <class T, class F, class... A>
-DynamicTensor map_dynamic(std::string_view equation, const F& f, const Sharding& out, CallSite site,
-                          const A&... x) {
-  require_elements_of<T>({&x.core()...}, site);
-  return map_mixed<std::conditional_t<true, T, A>...>(equation, f, out, site, x...);
-}
-}  // namespace detail
-
-/// The same on dynamic tensors of element type T, by letters. Throws UsageError when an operand
-/// has other elements; with a contract, ContractError when no plan keeps it.
-template <class T, class F, std::same_as<DynamicTensor>... A>
-DynamicTensor map_dynamic(const PlacedText& equation, const F& f, const Sharding& out,
-                          const A&... x) {
-  return detail::map_dynamic<T>(equation.text, f, out, {detail::function_name<F>(), equation.where},
-                                x...);
-}
-template <class T, class F, std::same_as<DynamicTensor>... A>
-DynamicTensor map_dynamic(const Contract& contract, const PlacedText& equation, const F& f,
-                          const Sharding& out, const A&... x) {
-  return detail::map_dynamic<T>(equation.text, f, out,
-                                {detail::function_name<F>(), equation.where, contract}, x...);
-}
-
 }  // namespace tessera

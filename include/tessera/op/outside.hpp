@@ -30,6 +30,12 @@ class FillValue {
   }
   /// The element, or null when it is zero bytes.
   const void* data() const { return plain_ ? nullptr : bytes_; }
+  /// Returns the element, which is a T.
+  template <Element T> T get() const {
+    T element{};
+    std::memcpy(&element, bytes_, sizeof(T));
+    return element;
+  }
   /// Whether values that are this one on every process join to this one.
   bool stays_under(Reduction reduction) const {
     if (reduction == Reduction::sum) return zero_;
@@ -79,5 +85,12 @@ class OutsideValue {
   alignas(16) std::byte bytes_[16] = {};
   detail::FillValue (*convert_)(const std::byte*, DType, CallSite) = nullptr;
 };
+
+namespace detail {
+/// Returns a number as an element T. Throws UsageError where it is none.
+template <Element T, Scalar S> T element_of_type(S value, CallSite site) {
+  return OutsideValue(value).as(dtype_of<T>, site).template get<T>();
+}
+}  // namespace detail
 
 }  // namespace tessera

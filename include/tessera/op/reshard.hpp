@@ -8,6 +8,7 @@
 ///     auto whole = replicate(x);
 ///     auto rows = split<0, data>(x);
 ///     auto both = shard<data, model>(x);
+///     DynamicTensor d = split(DynamicTensor(x), 1, AxisList{0});
 ///
 /// Laws: gather(reshard<S>(x)) equals gather(x) for every S; to its own spec it returns x itself;
 /// slicing a replicated tensor communicates nothing.
@@ -62,6 +63,24 @@ template <int D, class Split, TypedTensor A> auto split(const A& x, Where where 
         x, where);
   else
     return detail::Unknown<A>();
+}
+inline DynamicTensor replicate(const DynamicTensor& x, const DynamicCall& call = Where::here()) {
+  const TensorCore& core = x.core();
+  return DynamicTensor(
+      detail::reshard(core, Sharding::replicated(core.rank()), call.site("replicate")));
+}
+inline DynamicTensor split(const DynamicTensor& x, int dim, const AxisList& axes,
+                           const DynamicCall& call = Where::here()) {
+  const CallSite site = call.site("split");
+  detail::mesh_of(x.core(), site);
+  Sharding s = Sharding::replicated(x.core().rank());
+  if (dim < 0 || dim >= s.rank())
+    throw_broken(
+        Rule::dimension_known,
+        "split: " + explain(Verdict{.rule = Rule::dimension_known, .left = s.rank(), .dim = dim}),
+        site.where);
+  s[dim] = axes;
+  return DynamicTensor(detail::reshard(x.core(), s, site));
 }
 /// Returns x split as the list of entries says, one for each dimension.
 template <class... Dims, TypedTensor A> auto shard(const A& x, Where where = Where::here()) {

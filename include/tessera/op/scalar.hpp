@@ -3,23 +3,19 @@
 /// @file
 /// Numbers beside tensors: what may stand there, and how it takes the tensor's element type.
 ///
-///     auto y = detail::apply_two(fn::Pow{}, where, x, 2);     // map(fn::Fixed<fn::Pow, 1, float>, x)
+///     detail::scalar_as<float>(2) == 2.0f
 ///
-/// Laws: f(x, s) == f(x, a tensor of s), without the tensor.
+/// Laws: nothing is converted in silence that would lose a fraction.
 #include <concepts>
+#include <type_traits>
 
-#include <tessera/op/map.hpp>
+#include <tessera/base/dtype.hpp>
 
 namespace tessera {
 
 /// S may stand beside a tensor: a number, a truth, or any other element.
 template <class S>
 concept Scalar = std::is_arithmetic_v<S> || Element<S>;
-
-/// Two operands of which one at least is a tensor.
-template <class A, class B>
-concept TensorAndOther = (TypedTensor<A> && (TypedTensor<B> || Scalar<B>)) ||
-                         (Scalar<A> && TypedTensor<B>);
 
 namespace detail {
 
@@ -41,20 +37,6 @@ template <class T, Scalar S> constexpr T scalar_as(S s) {
     return static_cast<T>(s);
   else
     return T{};
-}
-
-template <class F, class A, class B>
-  requires TensorAndOther<A, B>
-auto apply_two(const F& f, Where where, const A& a, const B& b) {
-  if constexpr (!TypedTensor<B>) {
-    using T = typename A::value_type;
-    return apply(fn::Fixed<F, 1, T>{f, scalar_as<T>(b)}, where, a);
-  } else if constexpr (!TypedTensor<A>) {
-    using T = typename B::value_type;
-    return apply(fn::Fixed<F, 0, T>{f, scalar_as<T>(a)}, where, b);
-  } else {
-    return apply(f, where, a, b);
-  }
 }
 
 }  // namespace detail

@@ -10,6 +10,7 @@
 #include <string>
 
 #include <tessera/op/arithmetic.hpp>
+#include <tessera/op/dynamic_map.hpp>
 #include <tessera/op/functions.hpp>
 #include <tessera/op/gather.hpp>
 #include <tessera/op/reduce.hpp>
@@ -148,8 +149,8 @@ auto log_softmax(const A& x, Where where = Where::here()) {
   }
 }
 
-/// The same with everything known at run time, of elements T and sharded as x. Throw UsageError
-/// when x has other elements.
+/// The same with everything known at run time, of elements T and sharded as x, or brought to `out`
+/// when they are known. Throw UsageError when x has other elements.
 template <Element T>
 DynamicTensor softmax(std::string_view labels, char along, const DynamicTensor& x,
                       const DynamicCall& call = Where::here()) {
@@ -182,6 +183,18 @@ DynamicTensor log_softmax(std::string_view labels, char along, const DynamicTens
   return detail::map_mixed<T, T, C>(
       rows.spread_two, detail::ShiftedMinus{}, x.sharding(), site, x, largest,
       detail::map_dynamic<C>(row + "->" + row, fn::Log{}, sums.sharding(), site, sums));
+}
+template <Element T>
+DynamicTensor softmax(std::string_view labels, char along, const DynamicTensor& x,
+                      const Sharding& out, const DynamicCall& call = Where::here()) {
+  return DynamicTensor(
+      detail::reshard(softmax<T>(labels, along, x, call).core(), out, call.site("softmax")));
+}
+template <Element T>
+DynamicTensor log_softmax(std::string_view labels, char along, const DynamicTensor& x,
+                          const Sharding& out, const DynamicCall& call = Where::here()) {
+  return DynamicTensor(detail::reshard(log_softmax<T>(labels, along, x, call).core(), out,
+                                       call.site("log_softmax")));
 }
 
 }  // namespace tessera

@@ -18,6 +18,7 @@
 
 #include <tessera/op/arithmetic.hpp>
 #include <tessera/op/cast.hpp>
+#include <tessera/op/dynamic_map.hpp>
 #include <tessera/op/einsum.hpp>
 #include <tessera/op/functions.hpp>
 #include <tessera/op/gather.hpp>

@@ -114,6 +114,13 @@ template <class T> struct IndexAlong {
       return static_cast<T>(i[dim]);
   }
 };
+inline void require_dim_of_iota(int dim, int rank, Where where) {
+  if (dim < 0 || dim >= rank)
+    throw ShapeError("iota: dimension " + std::to_string(dim) + " of a tensor of " +
+                         std::to_string(rank) +
+                         " dimensions; they are counted from 0; name one of them",
+                     where);
+}
 template <class... N> Extents to_extents(N... n) { return Extents{static_cast<Index>(n)...}; }
 }  // namespace detail
 
@@ -179,11 +186,7 @@ Tensor iota(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& 
             int dim = 0, Where where = Where::here()) {
   static_assert(NumberElement<typename Tensor::value_type>,
                 "[tessera] truth values do not count; make indices of int32 or int64");
-  if (dim < 0 || dim >= Tensor::rank)
-    throw ShapeError("iota: dimension " + std::to_string(dim) + " of a tensor of " +
-                         std::to_string(Tensor::rank) +
-                         " dimensions; they are counted from 0; name one of them",
-                     where);
+  detail::require_dim_of_iota(dim, Tensor::rank, where);
   return from_function<Tensor>(mesh, extents, detail::IndexAlong<typename Tensor::value_type>{dim},
                                where);
 }

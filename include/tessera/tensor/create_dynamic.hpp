@@ -67,6 +67,17 @@ DynamicTensor from_function(const std::shared_ptr<MeshCore>& mesh, const Extents
   return t;
 }
 
+/// Returns the tensor whose elements are their own indices along dimension `dim`: 0, 1, 2, ...
+/// Communication: none.
+template <Element T>
+DynamicTensor iota(const std::shared_ptr<MeshCore>& mesh, const Extents& extents,
+                   const Sharding& sharding, int dim = 0, Where where = Where::here()) {
+  static_assert(NumberElement<T>,
+                "[tessera] truth values do not count; make indices of int32 or int64");
+  detail::require_dim_of_iota(dim, extents.size(), where);
+  return from_function<T>(mesh, extents, sharding, detail::IndexAlong<T>{dim}, where);
+}
+
 /// Returns random numbers that depend on the seed and the global index alone, uniform or normal.
 /// Communication: none.
 template <Element T>

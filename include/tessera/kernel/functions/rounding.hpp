@@ -5,6 +5,8 @@
 ///
 ///     fn::Round{}(2.5) == 2.0                     // halves go to the even neighbour
 ///     fn::ClampTo<int>{0, 9}(12) == 9
+#include <concepts>
+
 #include <tessera/kernel/functions/arithmetic.hpp>
 
 namespace tessera {
@@ -83,7 +85,11 @@ struct Clamp {
 template <class T> struct ClampTo {
   static constexpr Linearity linearity = Linearity::monotone;
   T low, high;
-  KOKKOS_FORCEINLINE_FUNCTION constexpr T operator()(T x) const { return Clamp{}(x, low, high); }
+  template <std::same_as<T> A>
+  requires std::is_invocable_v<const Clamp&, A, A, A> KOKKOS_FORCEINLINE_FUNCTION constexpr T
+  operator()(A x) const {
+    return Clamp{}(x, low, high);
+  }
 };
 
 }  // namespace fn
