@@ -260,3 +260,71 @@ TEST_CASE("several tensors together keep one contract; host and files need none 
     return "";
   });
 }
+
+TEST_CASE(
+    "takes, scatters and windows of dynamic tensors: a strict mesh wants a contract of them") {
+  on_meshes<Strict<Grid>>([](const ProcessMesh<Strict<Grid>>& mesh) -> std::string {
+    const auto typed = from_function<Guarded<data, model>>(mesh, {7, 6}, Ramp{});
+    const DynamicTensor x = typed, updates = typed + typed;
+    const DynamicTensor ids = iota<ShardedTensor<std::int32_t, Strict<Grid>, P<data>>>(mesh, {7});
+    using Moves = Only<gathers<>, all_reduces<>, reduce_scatters<>, exchanges<>>;
+    const Contract moves = contract_of<Strict<Grid>, Moves>();
+    const bool rows = mesh.shape()[0] > 1;
+    // Without a contract refused where rows are split; with one, what is asked for by `out` too.
+    const auto held = [&](const auto& call, const DynamicTensor& usual, const Sharding& out) {
+      const std::string text = message([&] { (void)call(DynamicCall(Where::here())); });
+      if (rows != says(text, "(it has no contract, and the mesh is strict)")) return false;
+      const DynamicTensor y = call(DynamicCall(moves));
+      return y.sharding() == out && gather<double>(y) == gather<double>(usual);
+    };
+    const Sharding whole{{}, {}}, columns{{}, {1}}, blocks{{0}, {1}};
+    const OutOfRange clamp = OutOfRange::clamp, drop = OutOfRange::drop;
+    const DynamicTensor taken = take("vm,b->bm", x, ids, whole, clamp, moves);
+    REQUIRE_THAT(gather<double>(taken) == gather<double>(x));  // each row at its own place
+    REQUIRE_THAT(held([&](const DynamicCall& c) { return take("vm,b->bm", x, ids, clamp, c); },
+                      taken, blocks));
+    REQUIRE_THAT(held([&](const DynamicCall& c) { return take("vm,b->bm", x, {ids}, clamp, c); },
+                      taken, blocks));
+    REQUIRE_THAT(
+        held([&](const DynamicCall& c) { return take(x, ids, 0, clamp, c); }, taken, blocks));
+    REQUIRE_THAT(held([&](const DynamicCall& c) { return take(x, ids, 0, columns, clamp, c); },
+                      taken, columns));
+
+    const DynamicTensor joined = scatter<Sum>("vm,b,bm->vm", x, ids, updates, whole, drop, moves);
+    REQUIRE_THAT(gather<double>(joined) == gather(typed + typed + typed));
+    const DynamicTensor fresh = scatter<Sum>("b,bm->vm", {ids, updates}, {7}, whole, drop, moves);
+    REQUIRE_THAT(gather<double>(fresh) == gather<double>(updates));
+    REQUIRE_THAT(held(
+        [&](const DynamicCall& c) { return scatter<Sum>("vm,b,bm->vm", x, ids, updates, drop, c); },
+        joined, blocks));
+    REQUIRE_THAT(held(
+        [&](const DynamicCall& c) {
+          return scatter<Sum>("b,bm->vm", {ids, updates}, {7}, drop, c);
+        },
+        fresh, columns));
+
+    const DynamicTensor hot = one_hot<double>("bv", 'v', ids, 7);  // local: it needs no contract
+    REQUIRE_THAT(hot.sharding() == Sharding{{0}, {}});
+    REQUIRE_THAT(
+        held([&](const DynamicCall& c) { return one_hot<double>("bv", 'v', ids, 7, whole, c); },
+             hot, whole));
+
+    const DynamicTensor window = dynamic_slice("vm", "v", x, {2}, {3}, whole, moves);
+    REQUIRE_THAT(gather<double>(window) ==
+                 gather<double>(slice(x, {2, 0}, {5, 6}, {}, whole, moves)));
+    REQUIRE_THAT(
+        held([&](const DynamicCall& c) { return dynamic_slice("vm", "v", x, {2}, {3}, c); }, window,
+             columns));
+    REQUIRE_THAT(held(
+        [&](const DynamicCall& c) { return dynamic_update_slice("vm", "v", x, updates, {0}, c); },
+        updates, blocks));
+    const DynamicTensor y = zeros<Guarded<data, model>>(mesh, 7, 6);
+    REQUIRE_THAT(held(
+        [&](const DynamicCall& c) {
+          dynamic_update_slice_into("vm", "v", y, updates, {0}, c);
+          return y;
+        },
+        updates, blocks));
+    return "";
+  });
+}

@@ -62,16 +62,20 @@ template <class T> class IndexedCases {
     for (char letter : letters_without(terms.operands[0], terms.result))
       if (extent(letter) == 0 && elements > 0)
         out_of_range = OutOfRange::drop;  // there is nothing to clamp to
-    const Shardings s = shardings_of(descs);
     Sharding out = some_sharding(random_, terms.result.size(), shape_.rank(), 40, kind);
-    if (!check_take(terms, s, out).ok())
+    if (!ops::Take{terms, out_of_range, out}.check(descs).ok())
       out = some_sharding(random_, terms.result.size(), shape_.rank());
-    if (random_.chance(20)) out = deduce(terms, s);
+    const bool deduced = random_.chance(20);
+    if (deduced) out = ops::Take{terms}.deduced(descs);
     const std::string equation = to_text(terms);
     const Whole<T> expected =
         support::take(terms, whole_input<T>(descs[0], shape_, 1), indices, out_of_range);
     return trial<T>("take " + equation, descs, out)(
         [&] {
+          if (deduced && given.size() == 1)
+            return tessera::take(equation, x, given[0], out_of_range);
+          if (deduced && given.size() == 2)
+            return tessera::take(equation, x, {given[0], given[1]}, out_of_range);
           if (given.size() == 1) return tessera::take(equation, x, given[0], out, out_of_range);
           if (given.size() == 2)
             return tessera::take(equation, x, {given[0], given[1]}, out, out_of_range);
@@ -104,11 +108,13 @@ template <class T> class IndexedCases {
       indexed.push_back(extent(letter));
       if (indexed.back() == 0) out_of_range = OutOfRange::drop;
     }
-    const Shardings s = shardings_of(descs);
     Sharding out = some_sharding(random_, terms.result.size(), shape_.rank(), 40, kind);
-    if (!check_scatter(terms, kind, s, out).ok())
+    const ops::Scatter operation{terms, kind, out_of_range, indexed, false, out};
+    if (!operation.check(descs).ok())
       out = some_sharding(random_, terms.result.size(), shape_.rank());
-    if (random_.chance(20)) out = deduce_scatter(terms, s);
+    const bool deduced = random_.chance(20);
+    if (deduced) out = operation.deduced(descs);
+    const Sharding* const asked = deduced ? nullptr : &out;
     Whole<T> begin(result, start_of<T>(kind));
     if (first == 1)
       begin = support::transpose(Terms{{terms.operands[0]}, terms.result},
@@ -119,12 +125,12 @@ template <class T> class IndexedCases {
     return trial<T>("scatter " + std::string(name_of(kind)) + " " + equation, descs, out)(
         [&] {
           if (kind == Reduction::max)
-            return scatter_of<Max>(equation, given, indexed, out, out_of_range);
+            return scatter_of<Max>(equation, given, indexed, asked, out_of_range);
           if (kind == Reduction::min)
-            return scatter_of<Min>(equation, given, indexed, out, out_of_range);
+            return scatter_of<Min>(equation, given, indexed, asked, out_of_range);
           if (kind == Reduction::none)
-            return scatter_of<Set>(equation, given, indexed, out, out_of_range);
-          return scatter_of<Sum>(equation, given, indexed, out, out_of_range);
+            return scatter_of<Set>(equation, given, indexed, asked, out_of_range);
+          return scatter_of<Sum>(equation, given, indexed, asked, out_of_range);
         },
         plan_scatter(terms, kind, descs, indexed, out_of_range, out, shape_, mesh_->process(),
                      plan_options(*mesh_)),
@@ -170,7 +176,7 @@ template <class T> class IndexedCases {
       terms.result = labels;
       moved.result = along;
       Sharding out = some_sharding(random_, labels.size(), shape_.rank(), 40, kind);
-      if (!check_dynamic_slice(terms, moved, {x.sharding}, out).ok())
+      if (!ops::DynamicSlice{terms, moved, sizes, out}.check({x}).ok())
         out = some_sharding(random_, labels.size(), shape_.rank());
       return trial<T>("dynamic slice along " + moving, {x}, out)(
           [&] { return tessera::dynamic_slice(letters, moving, whole, starts, sizes, out); },
@@ -198,13 +204,16 @@ template <class T> class IndexedCases {
  private:
   template <class Kind>
   static DynamicTensor scatter_of(const std::string& equation, const std::vector<DynamicTensor>& t,
-                                  const Extents& extents, const Sharding& out,
+                                  const Extents& extents, const Sharding* out,
                                   OutOfRange out_of_range) {
-    if (t.size() == 2)
-      return tessera::scatter<Kind>(equation, {t[0], t[1]}, extents, out, out_of_range);
-    if (t.size() == 3)
-      return tessera::scatter<Kind>(equation, {t[0], t[1], t[2]}, extents, out, out_of_range);
-    return tessera::scatter<Kind>(equation, {t[0], t[1], t[2], t[3]}, extents, out, out_of_range);
+    const auto of = [&](std::initializer_list<DynamicTensor> tensors) {
+      return out == nullptr
+                 ? tessera::scatter<Kind>(equation, tensors, extents, out_of_range)
+                 : tessera::scatter<Kind>(equation, tensors, extents, *out, out_of_range);
+    };
+    if (t.size() == 2) return of({t[0], t[1]});
+    if (t.size() == 3) return of({t[0], t[1], t[2]});
+    return of({t[0], t[1], t[2], t[3]});
   }
   template <class R>
   Trial<R> trial(const std::string& name, const TensorDescs& operands, const Sharding& out) const {
@@ -221,11 +230,6 @@ template <class T> class IndexedCases {
       whole.push_back(whole_indices(descs.back().extents, static_cast<std::uint64_t>(10 + t)));
     }
     return whole;
-  }
-  static Shardings shardings_of(const TensorDescs& descs) {
-    Shardings s;
-    for (const TensorDesc& desc : descs) s.push_back(desc.sharding);
-    return s;
   }
   Term some_labels() { return same_terms(random_.of<std::string>({"a", "ab", "abc"})).result; }
   Index extent(char letter) {

@@ -2,6 +2,10 @@
 // Takes, scatters, one-hots and windows that begin anywhere over sampled shardings, all processes
 // on paper; and what the collection of conformance cases says about their communication.
 #include <doctest/doctest.h>
+#include <tessera/plan/op/dynamic_slice.hpp>
+#include <tessera/plan/op/one_hot.hpp>
+#include <tessera/plan/op/scatter.hpp>
+#include <tessera/plan/op/take.hpp>
 
 #include "support/paper_cases.hpp"
 
@@ -36,6 +40,10 @@ struct Chooser {
   }
 };
 
+template <class Op> bool legal(const Op& op, const TensorDescs& operands) {
+  return tessera::detail::check_on_paper(op, operands).ok();
+}
+
 constexpr const char* takes[] = {"vm,bs->bsm",   "v,a->a",        "v,->",        "vm,b->mb",
                                  "bv,bs->bs",    "bvm,bs->bsm",   "vbm,sb->bsm", "xyc,n,n->nc",
                                  "xyc,a,b->abc", "xyc,bn,n->ncb", "mv,bs->mbs",  "xyz,n,mn,m->mn",
@@ -64,17 +72,13 @@ TEST_CASE("takes: table, indices and result under any sharding, finished or open
         for (int t = 1; t < terms.operands.size(); ++t)
           descs.push_back(
               choose.tensor(terms.operands[t], random.chance(50) ? DType::i32 : DType::i64));
-        Shardings s;
         std::vector<WholeIndices> indices;
-        for (const TensorDesc& desc : descs) {
-          s.push_back(desc.sharding);
-          if (s.size() > 1) indices.push_back(choose.whole(desc, s.size() - 1));
-        }
+        for (int t = 1; t < descs.size(); ++t) indices.push_back(choose.whole(descs[t], t));
         Sharding out = some_sharding(random, terms.result.size(), mesh.rank(), 40, kind);
-        if (!check_take(terms, s, out).ok())
+        if (!legal(ops::Take{terms, out_of_range, out}, descs))
           out = some_sharding(random, terms.result.size(), mesh.rank());
-        if (random.chance(20)) out = deduce(terms, s);
-        REQUIRE(check_take(terms, s, out).ok());
+        if (random.chance(20)) out = ops::Take{terms}.deduced(descs);
+        REQUIRE(legal(ops::Take{terms, out_of_range, out}, descs));
         const PlanOptions options{some_machine(random), max_int64};
         tally.add(wrong_operator(
             "take " + std::string(equation), descs, out, mesh,
@@ -111,15 +115,14 @@ TEST_CASE("scatters: operand, indices, updates and result under any sharding, fi
         for (char letter : terms.result) result.push_back(choose.extent(letter));
         for (char letter : letters_without(terms.result, terms.operands.back()))
           indexed.push_back(choose.extent(letter));
-        Shardings s;
-        for (const TensorDesc& desc : descs) s.push_back(desc.sharding);
         std::vector<WholeIndices> indices;
         for (int t = first; t < last; ++t) indices.push_back(choose.whole(descs[t], t));
         Sharding out = some_sharding(random, terms.result.size(), mesh.rank(), 40, kind);
-        if (!check_scatter(terms, kind, s, out).ok())
-          out = some_sharding(random, terms.result.size(), mesh.rank());
-        if (random.chance(20)) out = deduce_scatter(terms, s);
-        REQUIRE(check_scatter(terms, kind, s, out).ok());
+        ops::Scatter scatter{terms, kind, out_of_range, indexed, false, out};
+        if (!legal(scatter, descs)) out = some_sharding(random, terms.result.size(), mesh.rank());
+        if (random.chance(20)) out = scatter.deduced(descs);
+        scatter.out = out;
+        REQUIRE(legal(scatter, descs));
         Whole<Value> begin(result, start_of<Value>(kind));
         if (first == 1) {  // the operand's letters may stand in another order
           const Whole<Value> x = choose.whole(descs[0], 0);
@@ -151,8 +154,8 @@ TEST_CASE("one-hot, and windows that are read and written, wherever they begin")
         const char along = labels[random.below(labels.size())];
         const TensorDesc indices = choose.tensor(letters_without(labels, Term{along}), DType::i32);
         const Sharding out = some_sharding(random, labels.size(), mesh.rank());
-        REQUIRE(check_one_hot(terms, along, {indices.sharding}, out).ok());
         const Index extent = choose.extent(along);
+        REQUIRE(legal(ops::OneHot{terms, along, DType::i64, extent, out}, {indices}));
         tally.add(wrong_operator(
             "one-hot", {indices}, out, mesh,
             [&](int p) {
@@ -175,9 +178,9 @@ TEST_CASE("one-hot, and windows that are read and written, wherever they begin")
         start.push_back(moves ? random.below(13) - 3 : 0);
       }
       Sharding out = some_sharding(random, labels.size(), mesh.rank(), 40, kind);
-      if (!check_dynamic_slice(terms, along, {x.sharding}, out).ok())
+      if (!legal(ops::DynamicSlice{terms, along, sizes, out}, {x}))
         out = some_sharding(random, labels.size(), mesh.rank());
-      REQUIRE(check_dynamic_slice(terms, along, {x.sharding}, out).ok());
+      REQUIRE(legal(ops::DynamicSlice{terms, along, sizes, out}, {x}));
       tally.add(wrong_operator(
           "dynamic slice", {x}, out, mesh,
           [&](int p) {
@@ -191,7 +194,9 @@ TEST_CASE("one-hot, and windows that are read and written, wherever they begin")
       update.sharding = update.sharding.with_partial(x.sharding.partial, x.sharding.reduction);
       Sharding into = some_sharding(random, labels.size(), mesh.rank());
       if (random.chance(40)) into = x.sharding;
-      REQUIRE(check_dynamic_update(terms, along, {x.sharding, update.sharding}, into).ok());
+      Terms two = terms;
+      two.operands.push_back(labels);
+      REQUIRE(legal(ops::DynamicUpdateSlice{two, along, false, into}, {x, update}));
       const Whole<Value> expected =
           support::dynamic_update(choose.whole(x, 0), choose.whole(update, 1), start);
       tally.add(wrong_operator(
@@ -336,8 +341,13 @@ TEST_CASE("a small table is gathered, a large one is not, and a contract may ask
 
 TEST_CASE("what is refused") {
   const Sharding row{{0}}, whole{{}}, plain{{}, {}};
-  const auto rule = [](const char* e, const Shardings& s, const Sharding& out) {
-    return check_take(parse(e), s, out).rule;
+  const auto of_integers = [](const Shardings& shardings) {
+    TensorDescs descs;
+    for (const Sharding& s : shardings) descs.push_back({DType::i32, Extents(s.rank(), 8), s});
+    return descs;
+  };
+  const auto rule = [&](const char* e, const Shardings& s, const Sharding& out) {
+    return ops::Take{parse(e), OutOfRange::clamp, out}.check(of_integers(s)).rule;
   };
   CHECK(rule("vm,b->bm", {plain, whole}, plain) == Rule::ok);
   CHECK(rule("vm,b->b", {plain, whole}, whole) == Rule::indices_match);
@@ -354,9 +364,10 @@ TEST_CASE("what is refused") {
   CHECK(rule("vm,b->bm", {plain.with_partial(AxisSet{0}, Reduction::max), whole},
              plain.with_partial(AxisSet{0}, Reduction::sum)) == Rule::reduction_alike);
   CHECK(rule("vm->m", {plain}, whole) == Rule::indices_match);
-  const auto scatter_rule = [](const char* e, Reduction kind, const Shardings& s,
-                               const Sharding& out) {
-    return check_scatter(parse(e), kind, s, out).rule;
+  const auto scatter_rule = [&](const char* e, Reduction kind, const Shardings& s,
+                                const Sharding& out) {
+    const ops::Scatter scatter{parse(e), kind, OutOfRange::drop, {8}, false, out};
+    return scatter.check(of_integers(s)).rule;
   };
   CHECK(scatter_rule("vm,b,bm->vm", Reduction::sum, {plain, whole, plain}, plain) == Rule::ok);
   CHECK(scatter_rule("b,bm->vm", Reduction::none, {whole, plain}, plain) == Rule::ok);
@@ -375,16 +386,33 @@ TEST_CASE("what is refused") {
   CHECK(scatter_rule("vm,b,bm->vm", Reduction::max,
                      {plain.with_partial(AxisSet{0}, Reduction::sum), whole, plain},
                      plain) == Rule::finished);
-  CHECK(check_dynamic_slice(same_terms("ab"), same_terms("c"), {plain}, plain).rule ==
-        Rule::along_known);
-  CHECK(check_dynamic_slice(same_terms("ab"), same_terms("aa"), {plain}, plain).rule ==
-        Rule::label_once);
-  CHECK(check_dynamic_slice(same_terms("abc"), same_terms("a"), {plain}, plain).rule ==
-        Rule::rank_matches);
-  CHECK(check_dynamic_update(same_terms("ab"), same_terms("a"),
-                             {plain.with_partial(AxisSet{0}, Reduction::sum), plain}, plain)
-            .rule == Rule::finished);
-  CHECK(check_one_hot(same_terms("ab"), 'c', {whole}, plain).rule == Rule::along_known);
+  const auto window_rule = [&](const char* labels, const char* along, const Extents& size) {
+    return ops::DynamicSlice{same_terms(labels), same_terms(along), size, plain}
+        .check(of_integers({plain}))
+        .rule;
+  };
+  CHECK(window_rule("ab", "b", {8}) == Rule::ok);
+  CHECK(window_rule("ab", "c", {1}) == Rule::along_known);
+  CHECK(window_rule("ab", "aa", {1, 1}) == Rule::label_once);
+  CHECK(window_rule("abc", "a", {1}) == Rule::rank_matches);
+  CHECK(window_rule("ab", "b", {9}) == Rule::moving_window_within);
+  CHECK(window_rule("ab", "ba", {1}) == Rule::moving_window_each);
+  const Sharding open = plain.with_partial(AxisSet{0}, Reduction::sum);
+  const ops::DynamicUpdateSlice update{same_terms("ab", 2), same_terms("a"), false, plain};
+  TensorDescs both = of_integers({plain, plain});
+  CHECK(update.check(of_integers({open, plain})).rule == Rule::finished);
+  CHECK(update.check(both).ok());
+  both[1].extents = {8, 7};
+  CHECK(update.check(both).rule == Rule::update_extents_alike);
+  const auto one_hot_rule = [&](char along, Index extent, DType type) {
+    return ops::OneHot{same_terms("ab"), along, DType::f32, extent, plain}
+        .check({{type, {8}, whole}})
+        .rule;
+  };
+  CHECK(one_hot_rule('b', 3, DType::i64) == Rule::ok);
+  CHECK(one_hot_rule('c', 3, DType::i64) == Rule::along_known);
+  CHECK(one_hot_rule('b', -3, DType::i64) == Rule::extent_not_negative);
+  CHECK(one_hot_rule('b', 3, DType::f32) == Rule::indices_of_integers);
 }
 
 TEST_CASE("contracts are kept on every mesh where they are kept on paper") {
@@ -397,7 +425,8 @@ TEST_CASE("contracts are kept on every mesh where they are kept on paper") {
     for (Collective kind : {all_gather, all_reduce, reduce_scatter, all_to_all})
       if (random.chance(40)) contract.accept(kind, AxisSet{random.below(2)});
     const MeshShape paper{2, 3};
-    if (!contract.covers(needs_of_take(terms, {x, ids}, out, paper, contract))) continue;
+    const ops::Take take{terms, OutOfRange::clamp, out};
+    if (!contract.covers(needs(take, Shardings{x, ids}, paper, contract))) continue;
     for (const MeshShape& mesh : meshes(8, 2)) {
       if (mesh.rank() != 2) continue;
       PlanOptions options;

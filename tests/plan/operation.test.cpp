@@ -4,11 +4,15 @@
 
 #include <doctest/doctest.h>
 #include <tessera/plan/op/arg.hpp>
+#include <tessera/plan/op/dynamic_slice.hpp>
 #include <tessera/plan/op/einsum.hpp>
 #include <tessera/plan/op/map.hpp>
+#include <tessera/plan/op/one_hot.hpp>
 #include <tessera/plan/op/reshard.hpp>
 #include <tessera/plan/op/scan.hpp>
+#include <tessera/plan/op/scatter.hpp>
 #include <tessera/plan/op/sort.hpp>
+#include <tessera/plan/op/take.hpp>
 #include <tessera/plan/op/transpose.hpp>
 
 using namespace tessera;
@@ -18,6 +22,9 @@ const MeshShape mesh{2, 3};
 const TensorDesc x{DType::f32, {12, 18}, Sharding{{0}, {}}};
 const TensorDesc w{DType::f32, {18, 24}, Sharding{{}, {1}}};
 const Sharding both{{0}, {1}};
+const TensorDesc ids{DType::i32, {5, 7}, Sharding{{0}, {}}};
+const TensorDesc rows{DType::f32, {5, 7, 18}, Sharding{{0}, {}, {1}}};
+const Sharding three{{0}, {}, {1}};
 
 /// What holds of every operator: the value of any kind answers what the struct answers.
 template <class Op> void check_laws(const Op& op, const TensorDescs& operands) {
@@ -71,6 +78,39 @@ TEST_CASE("an operation answers what its struct answers") {
   check_laws(ops::Sort{same_terms("ij"), 'j', {.descending = true, .positions = true}, both}, {x});
   check_laws(ops::Sort{same_terms("ij"), 'i', {.limit = 3, .kind = OperatorKind::top_k}, both},
              {x});
+  check_laws(ops::Take{parse("vm,bs->bsm"), OutOfRange::clamp, three}, {x, ids});
+  const Terms into = parse("vm,bs,bsm->vm"), fresh = parse("bs,bsm->vm");
+  check_laws(ops::Scatter{into, Reduction::sum, OutOfRange::drop, {}, false, both}, {x, ids, rows});
+  check_laws(ops::Scatter{into, Reduction::none, OutOfRange::clamp, {}, true, both},
+             {ids, rows, x});
+  check_laws(ops::Scatter{fresh, Reduction::max, OutOfRange::drop, {9}, false, both}, {ids, rows});
+  check_laws(ops::OneHot{same_terms("bvs"), 'v', DType::f64, 9, three}, {ids});
+  const TensorDesc window{DType::f32, {12, 3}, both};
+  check_laws(ops::DynamicSlice{same_terms("ij"), same_terms("j"), {3}, both}, {x});
+  check_laws(ops::DynamicUpdateSlice{same_terms("ij", 2), same_terms("j"), false, both},
+             {x, window});
+  check_laws(ops::DynamicUpdateSlice{same_terms("ij", 2), same_terms("j"), true, both},
+             {window, x});
+}
+
+TEST_CASE("in place an operator needs what it needs elsewhere, its tensor the last operand") {
+  const Contract anything;
+  ops::Scatter scatter{parse("vm,bs,bsm->vm"), Reduction::sum, OutOfRange::drop, {}, false, both};
+  const Contract needed = needs(scatter, {x, ids, rows}, mesh, anything);
+  CHECK_FALSE(Contract::nothing().covers(needed));
+  scatter.in_place = true;
+  CHECK(needs(scatter, {ids, rows, x}, mesh, anything) == needed);
+  const PlanOptions options;
+  const Plan plan = scatter.plan({ids, rows, x}, {mesh, 0, options});
+  CHECK(plan.slots[0].desc == ids);
+  CHECK(plan.slots[1].desc == rows);
+  CHECK(plan.slots[2].desc == x);
+  // A rule speaks of the operands as the equation orders them.
+  const Verdict v = scatter.check({ids, {DType::f64, rows.extents, rows.sharding}, x});
+  CHECK(v == Verdict{.rule = Rule::update_types_alike,
+                     .operand = 2,
+                     .type = DType::f32,
+                     .other = DType::f64});
 }
 
 TEST_CASE("operations differ where a member differs, and have other digests") {
@@ -89,7 +129,23 @@ TEST_CASE("operations differ where a member differs, and have other digests") {
       ops::Reduce{parse("ij->i"), Reduction::sum, false, true, DType::f32, Sharding{{0}}},
       ops::Reduce{parse("ij->i"), Reduction::sum, false, false, DType::f64, Sharding{{0}}},
       ops::Reshard{both},
-      ops::Reshard{Sharding{{0}, {}}}};
+      ops::Reshard{Sharding{{0}, {}}},
+      ops::Take{parse("vm,bs->bsm"), OutOfRange::clamp, three},
+      ops::Take{parse("vm,bs->bsm"), OutOfRange::drop, three},
+      ops::Scatter{parse("bs,bsm->vm"), Reduction::sum, OutOfRange::drop, {9}, false, both},
+      ops::Scatter{parse("bs,bsm->vm"), Reduction::none, OutOfRange::drop, {9}, false, both},
+      ops::Scatter{parse("bs,bsm->vm"), Reduction::sum, OutOfRange::clamp, {9}, false, both},
+      ops::Scatter{parse("bs,bsm->vm"), Reduction::sum, OutOfRange::drop, {8}, false, both},
+      ops::Scatter{parse("bs,bsm->vm"), Reduction::sum, OutOfRange::drop, {9}, true, both},
+      ops::OneHot{same_terms("bsv"), 'v', DType::f32, 9, three},
+      ops::OneHot{same_terms("bsv"), 's', DType::f32, 9, three},
+      ops::OneHot{same_terms("bsv"), 'v', DType::f64, 9, three},
+      ops::OneHot{same_terms("bsv"), 'v', DType::f32, 8, three},
+      ops::DynamicSlice{same_terms("ij"), same_terms("j"), {3}, both},
+      ops::DynamicSlice{same_terms("ij"), same_terms("i"), {3}, both},
+      ops::DynamicSlice{same_terms("ij"), same_terms("j"), {4}, both},
+      ops::DynamicUpdateSlice{same_terms("ij", 2), same_terms("j"), false, both},
+      ops::DynamicUpdateSlice{same_terms("ij", 2), same_terms("j"), true, both}};
   std::set<std::uint64_t> digests;
   for (std::size_t i = 0; i < every.size(); ++i) {
     digests.insert(every[i].digest());
@@ -108,6 +164,20 @@ TEST_CASE("what an operation needs does not depend on extents") {
   CHECK_FALSE(Contract::nothing().covers(needed));
 }
 
+TEST_CASE("numbers of an operator do not change what it needs either") {
+  const auto alike = [](const auto& few, const auto& many, const TensorDescs& operands) {
+    return needs(few, operands, mesh, Contract{}) == needs(many, operands, mesh, Contract{});
+  };
+  const Terms fresh = parse("bs,bsm->vm"), letters = same_terms("ij"), along = same_terms("i");
+  CHECK(alike(ops::Scatter{fresh, Reduction::sum, OutOfRange::drop, {1}, false, both},
+              ops::Scatter{fresh, Reduction::sum, OutOfRange::drop, {1 << 20}, false, both},
+              {ids, rows}));
+  CHECK(alike(ops::OneHot{same_terms("bsv"), 'v', DType::f32, 1, three},
+              ops::OneHot{same_terms("bsv"), 'v', DType::f32, 1 << 20, three}, {ids}));
+  CHECK(alike(ops::DynamicSlice{letters, along, {1}, both},
+              ops::DynamicSlice{letters, along, {1 << 20}, both}, {x}));
+}
+
 TEST_CASE("what is broken is explained with its facts") {
   const AxisNames names{"data", "model"};
   const ops::Einsum op = product("ik,kj->ij", both);
@@ -117,4 +187,34 @@ TEST_CASE("what is broken is explained with its facts") {
   CHECK(OperationView(op).explain(v, operands, names).find("k is 18 in operand 1") !=
         std::string::npos);
   CHECK(OperationView(op).text(names) == " to P<data,model>");
+}
+
+TEST_CASE("broken rules of indices and windows say their numbers, and whose they are") {
+  const AxisNames names{"data", "model"};
+  const auto said = [&](OperationView op, const TensorDescs& operands) {
+    return op.explain(op.check(operands), operands, names);
+  };
+  const ops::Scatter scatter{
+      parse("bs,bsm->vm"), Reduction::sum, OutOfRange::drop, {}, false, both};
+  CHECK(said(scatter, {ids, rows}) ==
+        "the indexed letters v of the result are 1 and 0 extents are given; give one for each of "
+        "them");
+  const ops::Take take{parse("vm,bs->bsm"), OutOfRange::clamp, three};
+  CHECK(said(take, {{DType::f32, {0, 18}, both}, ids}) ==
+        "the dimension v that is indexed has extent 0, and 630 elements are asked of it; there is "
+        "none to clamp an index to; make it longer, or let such indices be dropped "
+        "(OutOfRange::drop)");
+  CHECK(said(take, {x, {DType::f32, ids.extents, ids.sharding}}) ==
+        "the indices are of another element type; indices are int32 or int64; convert them with "
+        "cast first (operand 2)");
+  const ops::DynamicSlice slice{same_terms("ij"), same_terms("ji"), {3}, both};
+  CHECK(said(slice, {x}) ==
+        "the window moves along ji, 2 letters, and 1 sizes are given; give one for each letter");
+  const ops::DynamicUpdateSlice update{same_terms("ij", 2), same_terms("j"), false, both};
+  CHECK(said(update, {x, {DType::f64, {12, 3}, both}}).find("(operand 2, float and double)") !=
+        std::string::npos);
+  CHECK(said(update, {x, {DType::f32, {11, 3}, both}})
+            .find("along i the tensor has 12 elements and the update 11;") == 0);
+  CHECK(OperationView(ops::OneHot{same_terms("bsv"), 'v', DType::f32, 9, three}).text(names) ==
+        " extent 9 to P<data,_,model>");
 }

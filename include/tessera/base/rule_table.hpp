@@ -36,7 +36,7 @@ TESSERA_RULE(reduction_defined, sharding, "{first}",
              "the spec is Unreduced by a kind that its elements do not have; numbers have Sum and "
              "Product, ordered ones Max and Min, bool Any and All; name one of these")
 
-// ---- letters and shardings: plan/verdict.hpp, row_verdict.hpp, indexed_verdict.hpp
+// ---- letters and shardings: plan/verdict.hpp, row_verdict.hpp, op/take.hpp and its siblings
 
 TESSERA_RULE(equation_readable, sharding, "",
              "the equation cannot be read; write one letter a dimension, commas between operands "
@@ -116,7 +116,7 @@ TESSERA_RULE(sums_as_own_or_64_bits, usage, "",
 TESSERA_RULE(searches_of_ordered, usage, "",
              "complex numbers and truth values have no largest and no least; take real numbers or "
              "integers, as map makes them")
-TESSERA_RULE(indices_of_integers, usage, "{type}",
+TESSERA_RULE(indices_of_integers, usage, "",
              "the indices are of another element type; indices are int32 or int64; convert them "
              "with cast first")
 TESSERA_RULE(factor_types_alike, shape, "{type} and {other}",
@@ -125,6 +125,30 @@ TESSERA_RULE(update_types_alike, shape, "{type} and {other}",
              "the tensor and its updates have different element types; cast one of them")
 TESSERA_RULE(joined_types_alike, shape, "{type} and {other}",
              "tensors that are put together have different element types; cast one of them")
+
+// ---- indices, and windows that begin anywhere: plan/op/take.hpp, scatter.hpp, one_hot.hpp,
+// dynamic_slice.hpp
+
+TESSERA_RULE(
+    indexed_not_empty, shape, "",
+    "the dimension {letter} that is indexed has extent 0, and {left} elements are asked of "
+    "it; there is none to clamp an index to; make it longer, or let such indices be "
+    "dropped (OutOfRange::drop)")
+TESSERA_RULE(indexed_extent_each, shape, "",
+             "the indexed letters {first} of the result are {left} and {right} extents are given; "
+             "give one for each of them")
+TESSERA_RULE(extent_not_negative, shape, "",
+             "the result is to have an extent of {left}; extents are not negative")
+TESSERA_RULE(moving_window_each, shape, "",
+             "the window moves along {first}, {left} letters, and {right} {second} are given; give "
+             "one for each letter")
+TESSERA_RULE(moving_window_within, shape, "",
+             "the window has {left} elements along {letter}, of which the tensor has {right}; a "
+             "window has 0 to that many")
+TESSERA_RULE(update_extents_alike, shape, "",
+             "along {letter} the tensor has {left} elements and the update {right}; they agree in "
+             "all dimensions along which the window does not move; name the letter among those, or "
+             "make the extents equal")
 
 // ---- dimensions that are moved: plan/shape_verdict.hpp
 

@@ -15,59 +15,57 @@
 ///
 /// Laws: equals the window of the whole tensor, to the bit; writing back what was read changes
 /// nothing.
-#include <tessera/op/indexed_operators.hpp>
+#include <tessera/op/dynamic_call.hpp>
+#include <tessera/op/operators.hpp>
 #include <tessera/op/result.hpp>
+#include <tessera/plan/op/dynamic_slice.hpp>
 
 namespace tessera {
 namespace detail {
-template <Equation Labels, Equation Along, class Out, class A> struct DynamicSliceCall {
-  using mesh = typename A::mesh_type;
-  static_assert(demand_out<mesh, Out>());
-  static constexpr Terms terms = same_terms(Labels.view());
-  static constexpr Terms along = same_terms(Along.view());
-  static constexpr Shardings operands{A::sharding()};
-  static constexpr Sharding make_value() {
-    if constexpr (std::is_same_v<Out, Deduced>)
-      return deduce_window(terms, along, operands[0]);
-    else
-      return lower<mesh, Out>();
+/// How dynamic_slice<Labels, Along> is made, and dynamic_update_slice.
+template <Equation Labels, Equation Along> struct DynamicSliceBy {
+  static constexpr ops::DynamicSlice make(const TensorDescs&) {
+    return {same_terms(Labels.view()), same_terms(Along.view())};
   }
-  static constexpr Sharding value = make_value();
-  static constexpr Verdict verdict = check_dynamic_slice(terms, along, operands, value);
-  static constexpr bool sound = verdict.ok() && founded<A>;
-  static_assert(demand<DynamicSliceCall, A>());
-  static constexpr Contract needs(const MeshShape& on, const Contract& contract) {
-    return verdict.ok() ? needs_of_dynamic_slice(terms.result, along.result, operands[0], value, on,
-                                                 contract)
-                        : Contract::nothing();
+};
+template <Equation Labels, Equation Along> struct DynamicUpdateSliceBy {
+  static constexpr ops::DynamicUpdateSlice make(const TensorDescs&) {
+    return {same_terms(Labels.view(), 2), same_terms(Along.view())};
   }
-  using result = Result<typename A::value_type, mesh, DynamicSliceCall>;
 };
 
-template <Equation Labels, Equation Along, class Out, class A, class U> struct DynamicUpdateCall {
-  using mesh = typename CommonMesh<A, U>::type;
-  static_assert(demand_one_type<Rule::update_types_alike, A, U>());
-  static_assert(demand_out<mesh, Out>());
-  static constexpr Terms terms = same_terms(Labels.view());
-  static constexpr Terms along = same_terms(Along.view());
-  static constexpr Shardings operands{A::sharding(), U::sharding()};
-  static constexpr Sharding make_value() {
-    if constexpr (std::is_same_v<Out, Deduced>)
-      return operands[0];
-    else
-      return lower<mesh, Out>();
-  }
-  static constexpr Sharding value = make_value();
-  static constexpr Verdict verdict = check_dynamic_update(terms, along, operands, value);
-  static constexpr bool sound = verdict.ok() && founded<A> && founded<U>;
-  static_assert(demand<DynamicUpdateCall, A, U>());
-  static constexpr Contract needs(const MeshShape& on, const Contract& contract) {
-    return verdict.ok()
-               ? needs_of_dynamic_update(terms.result, along.result, operands, value, on, contract)
-               : Contract::nothing();
-  }
-  using result = Result<typename A::value_type, mesh, DynamicUpdateCall>;
-};
+/// Returns where a window begins in each dimension.
+inline Extents starts_of(const Terms& terms, const Terms& along, const Extents& start) {
+  Extents starts(terms.result.size(), 0);
+  for (int k = 0; k < along.result.size() && k < start.size(); ++k)
+    if (const int d = terms.result.find(along.result[k]); d >= 0) starts[d] = start[k];
+  return starts;
+}
+/// Runs an operator whose window begins at `start`, a number for each letter along which it moves.
+template <class Op>
+TensorCore run_window(const Op& operation, const OperandList& operands, const Extents& start,
+                      CallSite site, Extras extras = {}) {
+  const Term& along = operation.along.result;
+  if (const Verdict v{
+          .rule = Rule::moving_window_each, .left = along.size(), .right = start.size()};
+      v.left != v.right)
+    throw_broken(
+        v.rule,
+        std::string(site.label) + ": " + explain(v, {.first = to_text(along), .second = "starts"}),
+        site.where);
+  const Extents starts = starts_of(operation.terms, operation.along, start);
+  extras.starts = &starts;
+  return run({operation, operands, site, extras});
+}
+/// Without `out` it is deduced.
+inline DynamicTensor dynamic_slice(std::string_view labels, std::string_view along,
+                                   const DynamicTensor& x, const Extents& start,
+                                   const Extents& size, const Sharding* out,
+                                   const DynamicCall& call) {
+  ops::DynamicSlice operation{same_terms(labels), same_terms(along), size};
+  operation.out = out != nullptr ? *out : operation.deduced({x.core().desc()});
+  return DynamicTensor(run_window(operation, {&x.core()}, start, call.site("dynamic_slice")));
+}
 
 template <char Letter> constexpr Equation one_letter() {
   const char text[2] = {Letter, 0};
@@ -83,13 +81,14 @@ template <char Letter> constexpr Equation one_letter() {
 /// x.
 template <Equation Labels, Equation Along, class Out = Deduced, class Bound = NoContract,
           TypedTensor A>
-typename detail::DynamicSliceCall<Labels, Along, Out, A>::result dynamic_slice(
-    const A& x, const Extents& start, const Extents& size, Where where = Where::here()) {
-  using Typed = detail::DynamicSliceCall<Labels, Along, Out, A>;
+auto dynamic_slice(const A& x, const Extents& start, const Extents& size,
+                   Where where = Where::here()) {
+  using Call = detail::Typed<detail::DynamicSliceBy<Labels, Along>, Out, A>;
   detail::use_indexed<typename A::value_type>();
-  return typename Typed::result(
-      detail::dynamic_slice(Typed::terms, Typed::along, x.core(), start, size, Typed::value,
-                            {"dynamic_slice", where, detail::bound<Typed, Bound>()}));
+  ops::DynamicSlice operation = Call::operation;
+  operation.size = size;
+  return typename Call::result(detail::run_window(
+      operation, {&x.core()}, start, {"dynamic_slice", where, detail::bound<Call, Bound>()}));
 }
 /// Along one letter.
 template <Equation Labels, char Along, class Out = Deduced, class Bound = NoContract, TypedTensor A>
@@ -104,13 +103,13 @@ auto dynamic_slice(const A& x, const Extents& start, const Extents& size,
 /// the mesh. Throws ShapeError when the update is larger than x.
 template <Equation Labels, Equation Along, class Out = Deduced, class Bound = NoContract,
           TypedTensor A, TypedTensor U>
-typename detail::DynamicUpdateCall<Labels, Along, Out, A, U>::result dynamic_update_slice(
-    const A& x, const U& update, const Extents& start, Where where = Where::here()) {
-  using Typed = detail::DynamicUpdateCall<Labels, Along, Out, A, U>;
+auto dynamic_update_slice(const A& x, const U& update, const Extents& start,
+                          Where where = Where::here()) {
+  using Call = detail::Typed<detail::DynamicUpdateSliceBy<Labels, Along>, Out, A, U>;
   detail::use_indexed<typename A::value_type>();
-  return typename Typed::result(detail::dynamic_update_slice(
-      Typed::terms, Typed::along, x.core(), update.core(), start, Typed::value,
-      {"dynamic_update_slice", where, detail::bound<Typed, Bound>()}));
+  return typename Call::result(
+      detail::run_window(Call::operation, {&x.core(), &update.core()}, start,
+                         {"dynamic_update_slice", where, detail::bound<Call, Bound>()}));
 }
 template <Equation Labels, char Along, class Out = Deduced, class Bound = NoContract, TypedTensor A,
           TypedTensor U>
@@ -126,14 +125,13 @@ auto dynamic_update_slice(const A& x, const U& update, const Extents& start,
 template <Equation Labels, Equation Along, class Bound = NoContract, TypedTensor A, TypedTensor U>
 void dynamic_update_slice_into(A& x, const U& update, const Extents& start,
                                Where where = Where::here()) {
-  using Typed = detail::DynamicUpdateCall<Labels, Along, typename A::spec, A, U>;
+  using Call = detail::Typed<detail::DynamicUpdateSliceBy<Labels, Along>, typename A::spec, A, U>;
   detail::use_indexed<typename A::value_type>();
-  detail::Extras extras;
-  extras.into = &x.core();
-  extras.destination = Destination::accumulated;
-  (void)detail::dynamic_update_slice(
-      Typed::terms, Typed::along, x.core(), update.core(), start, Typed::value,
-      {"dynamic_update_slice", where, detail::bound<Typed, Bound>()}, extras);
+  ops::DynamicUpdateSlice operation = Call::operation;
+  operation.in_place = true;
+  (void)detail::run_window(operation, {&update.core(), &x.core()}, start,
+                           {"dynamic_update_slice", where, detail::bound<Call, Bound>()},
+                           detail::changing(x.core()));
 }
 template <Equation Labels, char Along, class Bound = NoContract, TypedTensor A, TypedTensor U>
 void dynamic_update_slice_into(A& x, const U& update, const Extents& start,
@@ -141,30 +139,41 @@ void dynamic_update_slice_into(A& x, const U& update, const Extents& start,
   dynamic_update_slice_into<Labels, detail::one_letter<Along>(), Bound>(x, update, start, where);
 }
 
-/// The same with everything known at run time; `along` are letters of `labels`.
+/// The same with everything known at run time; `along` are letters of `labels`; without `out` it is
+/// deduced. `call`: a Contract (op/dynamic_call.hpp).
 inline DynamicTensor dynamic_slice(std::string_view labels, std::string_view along,
                                    const DynamicTensor& x, const Extents& start,
                                    const Extents& size, const Sharding& out,
-                                   Where where = Where::here()) {
-  return DynamicTensor(detail::dynamic_slice(same_terms(labels), same_terms(along), x.core(), start,
-                                             size, out, {"dynamic_slice", where}));
+                                   const DynamicCall& call = Where::here()) {
+  return detail::dynamic_slice(labels, along, x, start, size, &out, call);
+}
+inline DynamicTensor dynamic_slice(std::string_view labels, std::string_view along,
+                                   const DynamicTensor& x, const Extents& start,
+                                   const Extents& size, const DynamicCall& call = Where::here()) {
+  return detail::dynamic_slice(labels, along, x, start, size, nullptr, call);
 }
 inline DynamicTensor dynamic_update_slice(std::string_view labels, std::string_view along,
                                           const DynamicTensor& x, const DynamicTensor& update,
                                           const Extents& start, const Sharding& out,
-                                          Where where = Where::here()) {
-  return DynamicTensor(detail::dynamic_update_slice(same_terms(labels), same_terms(along), x.core(),
-                                                    update.core(), start, out,
-                                                    {"dynamic_update_slice", where}));
+                                          const DynamicCall& call = Where::here()) {
+  const ops::DynamicUpdateSlice operation{same_terms(labels, 2), same_terms(along), false, out};
+  return DynamicTensor(detail::run_window(operation, {&x.core(), &update.core()}, start,
+                                          call.site("dynamic_update_slice")));
+}
+inline DynamicTensor dynamic_update_slice(std::string_view labels, std::string_view along,
+                                          const DynamicTensor& x, const DynamicTensor& update,
+                                          const Extents& start,
+                                          const DynamicCall& call = Where::here()) {
+  return dynamic_update_slice(labels, along, x, update, start, x.sharding(), call);
 }
 inline void dynamic_update_slice_into(std::string_view labels, std::string_view along,
                                       const DynamicTensor& x, const DynamicTensor& update,
-                                      const Extents& start, Where where = Where::here()) {
-  detail::Extras extras;
-  extras.into = &x.core();
-  extras.destination = Destination::accumulated;
-  (void)detail::dynamic_update_slice(same_terms(labels), same_terms(along), x.core(), update.core(),
-                                     start, x.sharding(), {"dynamic_update_slice", where}, extras);
+                                      const Extents& start,
+                                      const DynamicCall& call = Where::here()) {
+  const ops::DynamicUpdateSlice operation{same_terms(labels, 2), same_terms(along), true,
+                                          x.sharding()};
+  (void)detail::run_window(operation, {&update.core(), &x.core()}, start,
+                           call.site("dynamic_update_slice"), detail::changing(x.core()));
 }
 
 }  // namespace tessera

@@ -26,8 +26,6 @@ typename TypedEinsum<E, Out, A...>::result run_einsum(Where where, const A&... a
 /// The same with everything known at run time; without `out` it is deduced.
 inline TensorCore run_einsum(std::string_view equation, const OperandList& operands,
                              const Sharding* out, CallSite site) {
-  if (operands.empty())
-    throw UsageError("einsum: there is no operand; give one to eight tensors", site.where);
   ops::Einsum operation{parse(equation)};
   operation.out = out != nullptr ? *out : operation.deduced(descs_of(operands));
   return einsum_of_many(operation, operands, site);
@@ -100,15 +98,15 @@ inline DynamicTensor einsum(std::string_view equation, const DynamicTensor& a,
 /// Any number of tensors from one to eight.
 inline DynamicTensor einsum(std::string_view equation, std::initializer_list<DynamicTensor> tensors,
                             const Sharding& out, const DynamicCall& call = Where::here()) {
-  detail::OperandList operands;
-  for (const DynamicTensor& tensor : tensors) operands.push_back(&tensor.core());
-  return DynamicTensor(detail::run_einsum(equation, operands, &out, call.site(equation)));
+  const CallSite site = call.site(equation);
+  return DynamicTensor(
+      detail::run_einsum(equation, detail::operands_of({}, tensors, 1, site), &out, site));
 }
 inline DynamicTensor einsum(std::string_view equation, std::initializer_list<DynamicTensor> tensors,
                             const DynamicCall& call = Where::here()) {
-  detail::OperandList operands;
-  for (const DynamicTensor& tensor : tensors) operands.push_back(&tensor.core());
-  return DynamicTensor(detail::run_einsum(equation, operands, nullptr, call.site(equation)));
+  const CallSite site = call.site(equation);
+  return DynamicTensor(
+      detail::run_einsum(equation, detail::operands_of({}, tensors, 1, site), nullptr, site));
 }
 
 }  // namespace tessera

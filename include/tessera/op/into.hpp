@@ -55,10 +55,8 @@ void accumulate(const Terms& terms, const TensorCore& c, const TensorCore& a, co
     return;
   }
   const AddScaled<T> add{alpha, beta};
-  Extras extras;
+  Extras extras = changing(c);
   extras.kernel = MapKernel{&MapRunner<T, AddScaled<T>, T, T>::run, &add};
-  extras.into = &c;
-  extras.destination = Destination::accumulated;
   (void)einsum(terms, a, b, c.sharding(), site, extras, OperandList{&c}, dtype_of<T>);
 }
 

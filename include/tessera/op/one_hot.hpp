@@ -7,38 +7,28 @@
 ///
 /// Laws: sums to 1 along the new dimension, to 0 where the index lies outside it; an einsum with it
 /// is a take with OutOfRange::drop.
-#include <tessera/op/indexed_operators.hpp>
+#include <tessera/op/dynamic_call.hpp>
+#include <tessera/op/operators.hpp>
 #include <tessera/op/result.hpp>
-#include <tessera/op/take.hpp>
+#include <tessera/plan/op/one_hot.hpp>
 
 namespace tessera {
 namespace detail {
-template <class T, Equation Labels, char Along, class Out, class I> struct OneHotCall {
-  using mesh = typename I::mesh_type;
-  static_assert(demand_indices<I>());
-  static_assert(demand_out<mesh, Out>());
-  static constexpr Terms terms = same_terms(Labels.view());
-  static constexpr Shardings operands{I::sharding()};
-  static constexpr Sharding make_value() {
-    if constexpr (!std::is_same_v<Out, Deduced>) {
-      return lower<mesh, Out>();
-    } else {
-      Sharding out = Sharding::replicated(terms.result.size());
-      for (int d = 0, at = 0; d < out.rank() && at < operands[0].rank(); ++d)
-        if (terms.result[d] != Along) out[d] = operands[0][at++];
-      return out;
-    }
+/// How one_hot<T, Labels, Along> is made.
+template <class T, Equation Labels, char Along> struct OneHotBy {
+  static constexpr ops::OneHot make(const TensorDescs&) {
+    return {same_terms(Labels.view()), Along, dtype_of<T>};
   }
-  static constexpr Sharding value = make_value();
-  static constexpr Verdict verdict = check_one_hot(terms, Along, operands, value);
-  static constexpr bool sound = verdict.ok() && founded<I>;
-  static_assert(demand<OneHotCall, I>());
-  static constexpr Contract needs(const MeshShape& on, const Contract& contract) {
-    return verdict.ok() ? needs_of_one_hot(terms.result, Along, operands[0], value, on, contract)
-                        : Contract::nothing();
-  }
-  using result = Result<T, mesh, OneHotCall>;
 };
+/// Without `out` it is deduced.
+template <class T>
+DynamicTensor one_hot(std::string_view labels, char along, const DynamicTensor& indices,
+                      Index extent, const Sharding* out, const DynamicCall& call) {
+  use_indexed<T>();
+  ops::OneHot operation{same_terms(labels), along, dtype_of<T>, extent};
+  operation.out = out != nullptr ? *out : operation.deduced({indices.core().desc()});
+  return DynamicTensor(run({operation, {&indices.core()}, call.site("one_hot")}));
+}
 }  // namespace detail
 
 /// Returns elements T with the letters `Labels`, of which the indices have all but `Along`; that
@@ -46,23 +36,26 @@ template <class T, Equation Labels, char Along, class Out, class I> struct OneHo
 /// Collective over the mesh.
 template <Element T, Equation Labels, char Along, class Out = Deduced, class Bound = NoContract,
           TypedTensor I>
-typename detail::OneHotCall<T, Labels, Along, Out, I>::result one_hot(const I& indices,
-                                                                      Index extent,
-                                                                      Where where = Where::here()) {
-  using Typed = detail::OneHotCall<T, Labels, Along, Out, I>;
+auto one_hot(const I& indices, Index extent, Where where = Where::here()) {
+  using Call = detail::Typed<detail::OneHotBy<T, Labels, Along>, Out, I>;
   detail::use_indexed<T>();
-  return typename Typed::result(detail::one_hot(Typed::terms, Along, dtype_of<T>, indices.core(),
-                                                extent, Typed::value,
-                                                {"one_hot", where, detail::bound<Typed, Bound>()}));
+  ops::OneHot operation = Call::operation;
+  operation.extent = extent;
+  return typename Call::result(detail::run(
+      {operation, {&indices.core()}, {"one_hot", where, detail::bound<Call, Bound>()}}));
 }
 
-/// The same with everything but the element type known at run time.
+/// The same with everything but the element type known at run time; without `out` it is sharded as
+/// the indices are. `call`: a Contract (op/dynamic_call.hpp).
 template <Element T>
 DynamicTensor one_hot(std::string_view labels, char along, const DynamicTensor& indices,
-                      Index extent, const Sharding& out, Where where = Where::here()) {
-  detail::use_indexed<T>();
-  return DynamicTensor(detail::one_hot(same_terms(labels), along, dtype_of<T>, indices.core(),
-                                       extent, out, {"one_hot", where}));
+                      Index extent, const Sharding& out, const DynamicCall& call = Where::here()) {
+  return detail::one_hot<T>(labels, along, indices, extent, &out, call);
+}
+template <Element T>
+DynamicTensor one_hot(std::string_view labels, char along, const DynamicTensor& indices,
+                      Index extent, const DynamicCall& call = Where::here()) {
+  return detail::one_hot<T>(labels, along, indices, extent, nullptr, call);
 }
 
 }  // namespace tessera

@@ -5,7 +5,7 @@
 /// dynamic surfaces both end here, so that there is one implementation.
 ///
 ///     TensorCore y = detail::einsum(parse("ik,kj->ij"), a, b, out, {"ik,kj->ij", where});
-#include <limits>
+#include <initializer_list>
 #include <stdexcept>
 #include <vector>
 
@@ -21,6 +21,7 @@
 #include <tessera/plan/reduce.hpp>
 #include <tessera/plan/type_rules.hpp>
 #include <tessera/plan/verdict.hpp>
+#include <tessera/tensor/sharded_tensor.hpp>
 
 namespace tessera::detail {
 
@@ -30,6 +31,20 @@ inline Shardings shardings_of(const OperandList& operands) {
   return shardings;
 }
 
+/// Returns the operands of a call that is given a list of tensors, behind those that it has; there
+/// are at least `least`.
+inline OperandList operands_of(OperandList operands, std::initializer_list<DynamicTensor> tensors,
+                               std::size_t least, CallSite site) {
+  const std::size_t given = static_cast<std::size_t>(operands.size()) + tensors.size();
+  if (given < least || given > max_operands)
+    throw UsageError(std::string(site.label) + ": " + std::to_string(given) +
+                         " tensors are given; it takes " + std::to_string(least) + " to " +
+                         std::to_string(max_operands),
+                     site.where);
+  for (const DynamicTensor& tensor : tensors) operands.push_back(&tensor.core());
+  return operands;
+}
+
 inline void require(const Verdict& verdict, const Terms& terms, const MeshCore& mesh,
                     CallSite site) {
   if (verdict.ok()) return;
@@ -37,15 +52,6 @@ inline void require(const Verdict& verdict, const Terms& terms, const MeshCore& 
   const std::string text =
       site.label == to_text(terms) ? facts : std::string(site.label) + ": " + facts;
   on_process(mesh, site, [&] { throw_broken(verdict.rule, text); });
-}
-
-inline void require_extents(const Terms& terms, const TensorDescs& operands, bool stretch,
-                            const MeshCore& mesh, CallSite site) {
-  if (check_extents(terms, operands, stretch).ok()) return;
-  const std::string facts = extents_text(terms, operands, stretch, mesh.names());
-  const bool said = site.label == to_text(terms);
-  on_process(mesh, site,
-             [&] { throw ShapeError(said ? facts : std::string(site.label) + ": " + facts); });
 }
 
 inline void require(const Verdict& verdict, int operands, CallSite site) {

@@ -32,6 +32,14 @@ struct Extras {
   const Extents* starts = nullptr;          ///< where a window begins in each dimension
 };
 
+/// Of a call that changes a tensor where it lies, its last operand.
+inline Extras changing(const TensorCore& x) {
+  Extras extras;
+  extras.into = &x;
+  extras.destination = Destination::accumulated;
+  return extras;
+}
+
 /// One call.
 struct Request {
   OperationView operation;

@@ -22,7 +22,12 @@
 /// spec: integers, Max, Min and Set to the bit, float sums to rounding (each process sums a row in
 /// double). Set keeps the last update in row-major order. What is sent does not depend on the
 /// indices; the same mesh and inputs give the same bits.
-#include <tessera/op/take.hpp>
+#include <initializer_list>
+
+#include <tessera/op/dynamic_call.hpp>
+#include <tessera/op/operators.hpp>
+#include <tessera/op/result.hpp>
+#include <tessera/plan/op/scatter.hpp>
 
 namespace tessera {
 
@@ -32,69 +37,44 @@ struct Set {
 };
 
 namespace detail {
-template <class Kind, class U> consteval bool demand_scatter() {
-  static_assert(!std::is_same_v<Kind, Mean>,
+template <class Kind> consteval bool demand_scatter() {
+  static_assert(!is_mean<Kind>,
                 "[tessera] there is no scatter by mean; scatter sums and counts, and divide");
-  if constexpr (Kind::reduction == Reduction::none)
-    return true;
-  else
-    return demand_elements<check_reduce_type(Kind::reduction, false, dtype_of<U>).rule, U>();
+  return true;
 }
-
-/// A: the operand (perhaps), the indices, the updates.
-template <class Kind, Equation E, class Out, class Updates, class... A> struct ScatterCall {
-  using mesh = typename CommonMesh<A...>::type;
-  using type = typename Updates::value_type;
-  static_assert(demand_scatter<Kind, type>());
-  static_assert(demand_out<mesh, Out>());
-  static constexpr Terms terms = parse(E.view());
-  static constexpr Shardings operands{A::sharding()...};
-  static constexpr Sharding make_value() {
-    const Sharding whole = Sharding::replicated(terms.result.size());
-    if constexpr (!std::is_same_v<Out, Deduced>)
-      return lower<mesh, Out>();
-    else if (!check_scatter(terms, Kind::reduction, operands, whole).ok())
-      return whole;
-    else
-      return deduce_scatter(terms, operands);
+/// How scatter<Kind, E> is made.
+template <class Kind, Equation E> struct ScatterBy {
+  static_assert(demand_scatter<Kind>());
+  static constexpr ops::Scatter make(const TensorDescs&) {
+    return {parse(E.view()), Kind::reduction};
   }
-  static constexpr Sharding value = make_value();
-  static constexpr Verdict verdict = check_scatter(terms, Kind::reduction, operands, value);
-  static constexpr bool sound = verdict.ok() && (founded<A> && ...);
-  static_assert(demand<ScatterCall, A...>());
-  static constexpr Contract needs(const MeshShape& on, const Contract& contract) {
-    return verdict.ok() ? needs_of_scatter(terms, Kind::reduction, operands, value, on, contract)
-                        : Contract::nothing();
-  }
-  using result = Result<type, mesh, ScatterCall>;
 };
 
-template <class Kind, Equation E, class Out, class Bound, class Updates, class... A>
-typename ScatterCall<Kind, E, Out, Updates, A...>::result run_scatter(const Extents& indexed,
-                                                                      OutOfRange out_of_range,
-                                                                      Where where,
-                                                                      const Extras& extras,
-                                                                      const A&... operands) {
-  using Typed = ScatterCall<Kind, E, Out, Updates, A...>;
-  use_indexed<typename Typed::type>();
-  return typename Typed::result(
-      scatter(Typed::terms, Kind::reduction, OperandList{&operands.core()...}, indexed,
-              out_of_range, Typed::value, {E.view(), where, bound<Typed, Bound>()}, extras));
+/// A: the tensor that is scattered into (perhaps), the indices, the updates.
+template <class Kind, Equation E, class Out, class Bound, class... A>
+typename Typed<ScatterBy<Kind, E>, Out, A...>::result run_scatter(const Extents& extents,
+                                                                  OutOfRange out_of_range,
+                                                                  Where where,
+                                                                  const A&... operands) {
+  using Call = Typed<ScatterBy<Kind, E>, Out, A...>;
+  use_indexed<typename Call::type>();
+  ops::Scatter operation = Call::operation;
+  operation.out_of_range = out_of_range;
+  operation.indexed = extents;
+  return typename Call::result(
+      run({operation, {&operands.core()...}, {E.view(), where, bound<Call, Bound>()}}));
 }
+/// Without `out` it is deduced.
 template <class Kind>
-DynamicTensor scatter_dynamic(std::string_view equation, const OperandList& operands,
-                              const Extents& indexed, const Sharding* out, OutOfRange out_of_range,
-                              Where where) {
-  const Terms terms = parse(equation);
-  const CallSite site{equation, where};
-  if (out == nullptr) {
-    const Sharding whole = Sharding::replicated(terms.result.size());
-    require(check_scatter(terms, Kind::reduction, shardings_of(operands), whole), terms,
-            mesh_of(*operands[0], site), site);
-  }
-  return DynamicTensor(
-      scatter(terms, Kind::reduction, operands, indexed, out_of_range,
-              out != nullptr ? *out : deduce_scatter(terms, shardings_of(operands)), site));
+DynamicTensor scatter(std::string_view equation, std::initializer_list<DynamicTensor> tensors,
+                      const Extents& extents, const Sharding* out, OutOfRange out_of_range,
+                      const DynamicCall& call) {
+  static_assert(demand_scatter<Kind>());
+  const CallSite site = call.site(equation);
+  const OperandList operands = operands_of({}, tensors, 2, site);
+  ops::Scatter operation{parse(equation), Kind::reduction, out_of_range, extents};
+  operation.out = out != nullptr ? *out : operation.deduced(descs_of(operands));
+  return DynamicTensor(run({operation, operands, site}));
 }
 }  // namespace detail
 
@@ -108,20 +88,15 @@ template <class Kind, Equation E, class Out = Deduced, class Bound = NoContract,
           TypedTensor I, TypedTensor U>
 auto scatter(const A& x, const I& indices, const U& updates,
              OutOfRange out_of_range = OutOfRange::drop, Where where = Where::here()) {
-  static_assert(detail::demand_indices<I>() &&
-                detail::demand_one_type<Rule::update_types_alike, A, U>());
-  return detail::run_scatter<Kind, E, Out, Bound, U>({}, out_of_range, where, {}, x, indices,
-                                                     updates);
+  return detail::run_scatter<Kind, E, Out, Bound>({}, out_of_range, where, x, indices, updates);
 }
 /// The same with two indexed letters.
 template <class Kind, Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A,
           TypedTensor I, TypedTensor J, TypedTensor U>
 auto scatter(const A& x, const I& first, const J& second, const U& updates,
              OutOfRange out_of_range = OutOfRange::drop, Where where = Where::here()) {
-  static_assert(detail::demand_indices<I, J>() &&
-                detail::demand_one_type<Rule::update_types_alike, A, U>());
-  return detail::run_scatter<Kind, E, Out, Bound, U>({}, out_of_range, where, {}, x, first, second,
-                                                     updates);
+  return detail::run_scatter<Kind, E, Out, Bound>({}, out_of_range, where, x, first, second,
+                                                  updates);
 }
 /// Without a tensor to begin with: `extents` has those of the indexed letters; where no update
 /// goes, the result is what a reduction of nothing gives (0 for a sum), and 0 where updates are
@@ -130,17 +105,14 @@ template <class Kind, Equation E, class Out = Deduced, class Bound = NoContract,
           TypedTensor U>
 auto scatter(const I& indices, const U& updates, const Extents& extents,
              OutOfRange out_of_range = OutOfRange::drop, Where where = Where::here()) {
-  static_assert(detail::demand_indices<I>());
-  return detail::run_scatter<Kind, E, Out, Bound, U>(extents, out_of_range, where, {}, indices,
-                                                     updates);
+  return detail::run_scatter<Kind, E, Out, Bound>(extents, out_of_range, where, indices, updates);
 }
 template <class Kind, Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor I,
           TypedTensor J, TypedTensor U>
 auto scatter(const I& first, const J& second, const U& updates, const Extents& extents,
              OutOfRange out_of_range = OutOfRange::drop, Where where = Where::here()) {
-  static_assert(detail::demand_indices<I, J>());
-  return detail::run_scatter<Kind, E, Out, Bound, U>(extents, out_of_range, where, {}, first,
-                                                     second, updates);
+  return detail::run_scatter<Kind, E, Out, Bound>(extents, out_of_range, where, first, second,
+                                                  updates);
 }
 
 /// Joins the updates into x where it lies, under x's own spec. Communication: as scatter.
@@ -149,43 +121,47 @@ template <class Kind, Equation E, class Bound = NoContract, TypedTensor A, Typed
           TypedTensor U>
 void scatter_into(A& x, const I& indices, const U& updates,
                   OutOfRange out_of_range = OutOfRange::drop, Where where = Where::here()) {
-  static_assert(detail::demand_indices<I>() &&
-                detail::demand_one_type<Rule::update_types_alike, A, U>());
-  detail::Extras extras;
-  extras.into = &x.core();
-  extras.destination = Destination::accumulated;
-  (void)detail::run_scatter<Kind, E, typename A::spec, Bound, U>({}, out_of_range, where, extras, x,
-                                                                 indices, updates);
+  using Call = detail::Typed<detail::ScatterBy<Kind, E>, typename A::spec, A, I, U>;
+  detail::use_indexed<typename A::value_type>();
+  ops::Scatter operation = Call::operation;
+  operation.out_of_range = out_of_range;
+  operation.in_place = true;
+  (void)detail::run({operation,
+                     {&indices.core(), &updates.core(), &x.core()},
+                     {E.view(), where, detail::bound<Call, Bound>()},
+                     detail::changing(x.core())});
 }
 
-/// The same with everything known at run time; without `out` the result is sharded as x is.
+/// The same with everything known at run time; without `out` the result is sharded as x is. `call`:
+/// a Contract (op/dynamic_call.hpp).
 template <class Kind>
 DynamicTensor scatter(std::string_view equation, const DynamicTensor& x,
                       const DynamicTensor& indices, const DynamicTensor& updates,
-                      OutOfRange out_of_range = OutOfRange::drop, Where where = Where::here()) {
-  return detail::scatter_dynamic<Kind>(equation, {&x.core(), &indices.core(), &updates.core()}, {},
-                                       nullptr, out_of_range, where);
+                      OutOfRange out_of_range = OutOfRange::drop,
+                      const DynamicCall& call = Where::here()) {
+  return detail::scatter<Kind>(equation, {x, indices, updates}, {}, nullptr, out_of_range, call);
 }
 template <class Kind>
 DynamicTensor scatter(std::string_view equation, const DynamicTensor& x,
                       const DynamicTensor& indices, const DynamicTensor& updates,
                       const Sharding& out, OutOfRange out_of_range = OutOfRange::drop,
-                      Where where = Where::here()) {
-  return detail::scatter_dynamic<Kind>(equation, {&x.core(), &indices.core(), &updates.core()}, {},
-                                       &out, out_of_range, where);
+                      const DynamicCall& call = Where::here()) {
+  return detail::scatter<Kind>(equation, {x, indices, updates}, {}, &out, out_of_range, call);
 }
-/// Of the tensors that the equation speaks of, in its order; `extents` as above.
+/// Of the tensors that the equation speaks of, in its order; `extents` as above. Without `out` the
+/// result is sharded as x is, or as the updates are where there is none.
+template <class Kind>
+DynamicTensor scatter(std::string_view equation, std::initializer_list<DynamicTensor> tensors,
+                      const Extents& extents, OutOfRange out_of_range = OutOfRange::drop,
+                      const DynamicCall& call = Where::here()) {
+  return detail::scatter<Kind>(equation, tensors, extents, nullptr, out_of_range, call);
+}
 template <class Kind>
 DynamicTensor scatter(std::string_view equation, std::initializer_list<DynamicTensor> tensors,
                       const Extents& extents, const Sharding& out,
-                      OutOfRange out_of_range = OutOfRange::drop, Where where = Where::here()) {
-  detail::OperandList operands;
-  for (const DynamicTensor& one : tensors) operands.push_back(&one.core());
-  if (operands.size() < 2)
-    throw UsageError("scatter: " + std::to_string(operands.size()) +
-                         " tensors are given; give indices and updates at least",
-                     where);
-  return detail::scatter_dynamic<Kind>(equation, operands, extents, &out, out_of_range, where);
+                      OutOfRange out_of_range = OutOfRange::drop,
+                      const DynamicCall& call = Where::here()) {
+  return detail::scatter<Kind>(equation, tensors, extents, &out, out_of_range, call);
 }
 
 }  // namespace tessera

@@ -23,64 +23,46 @@
 /// indices.
 #include <initializer_list>
 
-#include <tessera/op/indexed_operators.hpp>
+#include <tessera/op/dynamic_call.hpp>
+#include <tessera/op/operators.hpp>
 #include <tessera/op/result.hpp>
+#include <tessera/plan/op/take.hpp>
 
 namespace tessera {
 namespace detail {
-template <class... I> consteval bool demand_indices() {
-  return (demand_elements<check_index_type(dtype_of<typename I::value_type>, 0).rule,
-                          typename I::value_type>() &&
-          ...);
-}
-
-/// The terms of a take by an equation, or along a dimension.
-template <Equation E> struct ByEquation {
-  template <class... A> static constexpr Terms terms = parse(E.view());
+/// How take<E> is made.
+template <Equation E> struct TakeBy {
+  static constexpr ops::Take make(const TensorDescs&) { return {parse(E.view())}; }
   static constexpr std::string_view label() { return E.view(); }
 };
-template <int Dim> struct ByDimension {
-  template <class A, class I> static constexpr Terms terms = take_terms(A::rank, I::rank, Dim);
+/// How take<Dim> is made.
+template <int Dim> struct TakeAlong {
+  static constexpr ops::Take make(const TensorDescs& x) {
+    return {take_terms(x[0].rank(), x[1].rank(), Dim)};
+  }
   static constexpr std::string_view label() { return "take"; }
 };
 
-template <class By, class Out, class A, class... I> struct TakeIndexed {
-  using mesh = typename CommonMesh<A, I...>::type;
-  static_assert(demand_indices<I...>());
-  static_assert(demand_out<mesh, Out>());
-  static constexpr Terms terms = By::template terms<A, I...>;
-  static constexpr Shardings operands{A::sharding(), I::sharding()...};
-  static constexpr Sharding value = OutSharding<mesh, Out>::make(terms, operands);
-  static constexpr Verdict verdict = check_take(terms, operands, value);
-  static constexpr bool sound = verdict.ok() && founded<A> && (founded<I> && ...);
-  static_assert(demand<TakeIndexed, A, I...>());
-  static constexpr Contract needs(const MeshShape& on, const Contract& contract) {
-    return verdict.ok() ? needs_of_take(terms, operands, value, on, contract) : Contract::nothing();
-  }
-  using result = Result<typename A::value_type, mesh, TakeIndexed>;
-};
-
 template <class By, class Out, class Bound, class A, class... I>
-typename TakeIndexed<By, Out, A, I...>::result run_take(OutOfRange out_of_range, Where where,
-                                                        const A& x, const I&... indices) {
-  using Typed = TakeIndexed<By, Out, A, I...>;
+typename Typed<By, Out, A, I...>::result run_take(OutOfRange out_of_range, Where where, const A& x,
+                                                  const I&... indices) {
+  using Call = Typed<By, Out, A, I...>;
   use_indexed<typename A::value_type>();
-  return typename Typed::result(take(Typed::terms, OperandList{&x.core(), &indices.core()...},
-                                     out_of_range, Typed::value,
-                                     {By::label(), where, bound<Typed, Bound>()}));
+  ops::Take operation = Call::operation;
+  operation.out_of_range = out_of_range;
+  return typename Call::result(run(
+      {operation, {&x.core(), &indices.core()...}, {By::label(), where, bound<Call, Bound>()}}));
 }
-inline DynamicTensor take_dynamic(const Terms& terms, const OperandList& operands,
-                                  const Sharding* out, OutOfRange out_of_range, CallSite site) {
-  if (out == nullptr) {
-    const Sharding whole = Sharding::replicated(terms.result.size());
-    require(check_take(terms, shardings_of(operands), whole), terms, mesh_of(*operands[0], site),
-            site);
-  }
-  return DynamicTensor(take(terms, operands, out_of_range,
-                            out != nullptr ? *out : deduce(terms, shardings_of(operands)), site));
+/// Without `out` it is deduced.
+inline DynamicTensor take(const Terms& terms, const OperandList& operands, const Sharding* out,
+                          OutOfRange out_of_range, CallSite site) {
+  ops::Take operation{terms, out_of_range};
+  operation.out = out != nullptr ? *out : operation.deduced(descs_of(operands));
+  return DynamicTensor(run({operation, operands, site}));
 }
-inline Terms terms_along(const DynamicTensor& x, const DynamicTensor& indices, int dim,
-                         Where where) {
+inline DynamicTensor take_along(const DynamicTensor& x, const DynamicTensor& indices, int dim,
+                                const Sharding* out, OutOfRange out_of_range,
+                                const DynamicCall& call) {
   const Terms terms = take_terms(x.core().rank(), indices.core().rank(), dim);
   if (!terms.well_formed)
     throw ShapeError("take: dimension " + std::to_string(dim) + " of a tensor of " +
@@ -88,8 +70,8 @@ inline Terms terms_along(const DynamicTensor& x, const DynamicTensor& indices, i
                          std::to_string(indices.core().rank()) +
                          ", is not possible; name a dimension of the tensor; the result may have " +
                          std::to_string(max_dims) + " dimensions",
-                     where);
-  return terms;
+                     call.where());
+  return take(terms, {&x.core(), &indices.core()}, out, out_of_range, call.site("take"));
 }
 }  // namespace detail
 
@@ -101,21 +83,21 @@ inline Terms terms_along(const DynamicTensor& x, const DynamicTensor& indices, i
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A, TypedTensor I>
 auto take(const A& x, const I& indices, OutOfRange out_of_range = OutOfRange::clamp,
           Where where = Where::here()) {
-  return detail::run_take<detail::ByEquation<E>, Out, Bound>(out_of_range, where, x, indices);
+  return detail::run_take<detail::TakeBy<E>, Out, Bound>(out_of_range, where, x, indices);
 }
 /// The same with two and three indexed letters; the indices broadcast together by their letters.
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A, TypedTensor I,
           TypedTensor J>
 auto take(const A& x, const I& first, const J& second, OutOfRange out_of_range = OutOfRange::clamp,
           Where where = Where::here()) {
-  return detail::run_take<detail::ByEquation<E>, Out, Bound>(out_of_range, where, x, first, second);
+  return detail::run_take<detail::TakeBy<E>, Out, Bound>(out_of_range, where, x, first, second);
 }
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A, TypedTensor I,
           TypedTensor J, TypedTensor K>
 auto take(const A& x, const I& first, const J& second, const K& third,
           OutOfRange out_of_range = OutOfRange::clamp, Where where = Where::here()) {
-  return detail::run_take<detail::ByEquation<E>, Out, Bound>(out_of_range, where, x, first, second,
-                                                             third);
+  return detail::run_take<detail::TakeBy<E>, Out, Bound>(out_of_range, where, x, first, second,
+                                                         third);
 }
 
 /// Returns x at the indices along dimension Dim, which the dimensions of the indices replace.
@@ -126,46 +108,53 @@ auto take(const A& x, const I& indices, OutOfRange out_of_range = OutOfRange::cl
   constexpr bool there = Dim >= 0 && Dim < A::rank;
   static_assert(there, "[tessera] the tensor has no such dimension; they are counted from 0");
   if constexpr (there)
-    return detail::run_take<detail::ByDimension<Dim>, Out, Bound>(out_of_range, where, x, indices);
+    return detail::run_take<detail::TakeAlong<Dim>, Out, Bound>(out_of_range, where, x, indices);
   else
     return detail::Unknown<A>();
 }
 
 /// The same with everything known at run time; without `out` the result's sharding is deduced.
+/// `call`: a Contract (op/dynamic_call.hpp).
 inline DynamicTensor take(std::string_view equation, const DynamicTensor& x,
                           const DynamicTensor& indices, OutOfRange out_of_range = OutOfRange::clamp,
-                          Where where = Where::here()) {
-  return detail::take_dynamic(parse(equation), {&x.core(), &indices.core()}, nullptr, out_of_range,
-                              {equation, where});
+                          const DynamicCall& call = Where::here()) {
+  return detail::take(parse(equation), {&x.core(), &indices.core()}, nullptr, out_of_range,
+                      call.site(equation));
 }
 inline DynamicTensor take(std::string_view equation, const DynamicTensor& x,
                           const DynamicTensor& indices, const Sharding& out,
                           OutOfRange out_of_range = OutOfRange::clamp,
-                          Where where = Where::here()) {
-  return detail::take_dynamic(parse(equation), {&x.core(), &indices.core()}, &out, out_of_range,
-                              {equation, where});
+                          const DynamicCall& call = Where::here()) {
+  return detail::take(parse(equation), {&x.core(), &indices.core()}, &out, out_of_range,
+                      call.site(equation));
 }
 /// With one to six tensors of indices.
 inline DynamicTensor take(std::string_view equation, const DynamicTensor& x,
+                          std::initializer_list<DynamicTensor> indices,
+                          OutOfRange out_of_range = OutOfRange::clamp,
+                          const DynamicCall& call = Where::here()) {
+  const CallSite site = call.site(equation);
+  return detail::take(parse(equation), detail::operands_of({&x.core()}, indices, 2, site), nullptr,
+                      out_of_range, site);
+}
+inline DynamicTensor take(std::string_view equation, const DynamicTensor& x,
                           std::initializer_list<DynamicTensor> indices, const Sharding& out,
                           OutOfRange out_of_range = OutOfRange::clamp,
-                          Where where = Where::here()) {
-  detail::OperandList operands{&x.core()};
-  for (const DynamicTensor& one : indices) operands.push_back(&one.core());
-  return detail::take_dynamic(parse(equation), operands, &out, out_of_range, {equation, where});
+                          const DynamicCall& call = Where::here()) {
+  const CallSite site = call.site(equation);
+  return detail::take(parse(equation), detail::operands_of({&x.core()}, indices, 2, site), &out,
+                      out_of_range, site);
 }
 /// Along a dimension.
 inline DynamicTensor take(const DynamicTensor& x, const DynamicTensor& indices, int dim,
                           OutOfRange out_of_range = OutOfRange::clamp,
-                          Where where = Where::here()) {
-  return detail::take_dynamic(detail::terms_along(x, indices, dim, where),
-                              {&x.core(), &indices.core()}, nullptr, out_of_range, {"take", where});
+                          const DynamicCall& call = Where::here()) {
+  return detail::take_along(x, indices, dim, nullptr, out_of_range, call);
 }
 inline DynamicTensor take(const DynamicTensor& x, const DynamicTensor& indices, int dim,
                           const Sharding& out, OutOfRange out_of_range = OutOfRange::clamp,
-                          Where where = Where::here()) {
-  return detail::take_dynamic(detail::terms_along(x, indices, dim, where),
-                              {&x.core(), &indices.core()}, &out, out_of_range, {"take", where});
+                          const DynamicCall& call = Where::here()) {
+  return detail::take_along(x, indices, dim, &out, out_of_range, call);
 }
 
 }  // namespace tessera

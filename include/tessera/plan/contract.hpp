@@ -17,11 +17,8 @@
 /// axes and for all extents; but an operand of a map whose extent of 1 is stretched, and split, is
 /// gathered, which names do not show: that is found when the plan is made.
 #include <tessera/plan/convolve.hpp>
-#include <tessera/plan/dynamic_slice.hpp>
 #include <tessera/plan/reduce_window.hpp>
 #include <tessera/plan/reshape.hpp>
-#include <tessera/plan/scatter.hpp>
-#include <tessera/plan/take.hpp>
 
 namespace tessera {
 
@@ -109,44 +106,6 @@ constexpr Contract needs_of_reshape(const Sharding& x, const Sharding& out, cons
     for (int d = 1; d < x.rank(); ++d) to.extents.back() *= 11;
   }
   return plan_reshape(from, to, mesh, 0, detail::asked_needs(contract)).needs;
-}
-constexpr Contract needs_of_take(const Terms& terms, const Shardings& operands, const Sharding& out,
-                                 const MeshShape& mesh, const Contract& contract) {
-  TensorDescs descs;
-  for (const Sharding& operand : operands) descs.push_back(detail::paper_desc(operand));
-  return plan_take(terms, descs, OutOfRange::clamp, out, mesh, 0, detail::bounded_by(contract))
-      .needs;
-}
-constexpr Contract needs_of_scatter(const Terms& terms, Reduction reduction,
-                                    const Shardings& operands, const Sharding& out,
-                                    const MeshShape& mesh, const Contract& contract) {
-  TensorDescs descs;
-  for (const Sharding& operand : operands) descs.push_back(detail::paper_desc(operand));
-  return plan_scatter(terms, reduction, descs, Extents(max_indices, 5040), OutOfRange::drop, out,
-                      mesh, 0, detail::bounded_by(contract))
-      .needs;
-}
-constexpr Contract needs_of_one_hot(const Term& labels, char along, const Sharding& indices,
-                                    const Sharding& out, const MeshShape& mesh,
-                                    const Contract& contract) {
-  return plan_one_hot(labels, along, DType::f32, detail::paper_desc(indices), 5040, out, mesh, 0,
-                      detail::bounded_by(contract))
-      .needs;
-}
-constexpr Contract needs_of_dynamic_slice(const Term& labels, const Term& along, const Sharding& x,
-                                          const Sharding& out, const MeshShape& mesh,
-                                          const Contract& contract) {
-  return plan_dynamic_slice(labels, along, detail::paper_desc(x), Extents(along.size(), 2520), out,
-                            mesh, 0, detail::bounded_by(contract))
-      .needs;
-}
-constexpr Contract needs_of_dynamic_update(const Term& labels, const Term& along,
-                                           const Shardings& operands, const Sharding& out,
-                                           const MeshShape& mesh, const Contract& contract) {
-  return plan_dynamic_update(labels, along, detail::paper_desc(operands[0]),
-                             detail::paper_desc(operands[1]), out, mesh, 0,
-                             detail::bounded_by(contract))
-      .needs;
 }
 
 }  // namespace tessera

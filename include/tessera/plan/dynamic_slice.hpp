@@ -41,8 +41,8 @@ constexpr Extents window_extents(const Term& labels, const Term& along, const Ex
 }  // namespace detail
 
 /// Plans the window of x that has `size` elements along the letters `along`, and all along the
-/// others. `out` may leave open axes that split x along those. Precondition: check_dynamic_slice
-/// found nothing wrong.
+/// others. `out` may leave open axes that split x along those. Precondition: the verdict is ok
+/// (plan/op/dynamic_slice.hpp).
 constexpr Plan plan_dynamic_slice(const Term& labels, const Term& along, const TensorDesc& x,
                                   const Extents& size, const Sharding& out, const MeshShape& mesh,
                                   int process = 0, const PlanOptions& options = {}) {
@@ -66,15 +66,14 @@ constexpr Plan plan_dynamic_slice(const Term& labels, const Term& along, const T
   return build.finish(build.reshard(slot, out), out);
 }
 
-/// Plans x with a window of it replaced by `update`. Precondition: check_dynamic_update found
-/// nothing wrong.
+/// Plans x with a window of it replaced by `update`. In place, x is the last operand of the plan.
+/// Precondition: as above.
 constexpr Plan plan_dynamic_update(const Term& labels, const Term& along, const TensorDesc& x,
                                    const TensorDesc& update, const Sharding& out,
                                    const MeshShape& mesh, int process = 0,
-                                   const PlanOptions& options = {}) {
+                                   const PlanOptions& options = {}, bool in_place = false) {
   PlanBuilder build(OperatorKind::dynamic_update_slice, mesh, process, options);
   const Term window = detail::window_letters(labels, along);
-  const bool in_place = options.destination == Destination::accumulated;
   FactorRule rule;
   rule.add(x, labels, false, 1);
   rule.add(update, window, false, 2);
@@ -84,7 +83,7 @@ constexpr Plan plan_dynamic_update(const Term& labels, const Term& along, const 
   int changed = -1;
   if (!in_place) changed = build.operand(x, labels);
   int written = build.operand(update, window);
-  if (in_place) changed = build.operand(x, labels);  // it is the last one of the plan
+  if (in_place) changed = build.operand(x, labels);
   const Factors choice = search_factors(rule, CopyWork{}, mesh, options);
   changed = build.reshard(changed, choice.shardings[0]);
   written = build.reshard(written, choice.shardings[1]);

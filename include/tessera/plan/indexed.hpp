@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The letters of takes, scatters and their like: which are indexed, and what their extents are.
+/// The letters of takes, scatters and their like: which are indexed; and whether indices are legal.
 ///
-///     indices_of_take(parse("vm,bs->bsm")) == 1
+///     indices_of_scatter(parse("bs,bsm->vm")) == 1
 ///     take_terms(2, 1, 0).result == Term{'A', 'b'}       // of x (a, b) at (A)
 ///
 /// Laws: a take has one tensor of indices for each letter of the table that its result drops, in
-/// the table's order; a scatter for each letter of its result that the updates lack.
+/// the table's order; a scatter for each letter of its result that the updates lack. Indices are
+/// finished, and of int32 or int64.
 #include <tessera/plan/map.hpp>
+#include <tessera/plan/type_rules.hpp>
 
 namespace tessera {
 
@@ -28,10 +30,7 @@ constexpr Terms take_terms(int rank, int indices_rank, int dim) {
   return terms;
 }
 
-/// How many tensors of indices a take has, and a scatter; and whether a scatter has an operand.
-constexpr int indices_of_take(const Terms& terms) {
-  return letters_without(terms.operands[0], terms.result).size();
-}
+/// How many tensors of indices a scatter has, and whether it has a table.
 constexpr int indices_of_scatter(const Terms& terms) {
   return letters_without(terms.result, terms.operands.back()).size();
 }
@@ -47,5 +46,35 @@ constexpr Reduction take_reduction(const TensorDesc& x, const Sharding& out) {
   if (!x.sharding.partial.empty()) return x.sharding.reduction;
   return is_boolean(x.type) ? Reduction::any : Reduction::sum;
 }
+
+namespace detail {
+/// Checks the indices, operands first to last - 1, whose letters are all in `kept`.
+constexpr Verdict check_indices(const Terms& terms, const TensorDescs& operands, int first,
+                                int last, const Term& kept) {
+  for (int t = first; t < last; ++t) {
+    if (!operands[t].sharding.partial.empty()) return {Rule::finished, t};
+    for (const char label : terms.operands[t])
+      if (!kept.contains(label)) return {Rule::index_letter_kept, t, label};
+    if (const Verdict v = check_index_type(operands[t].type, t); !v.ok()) return v;
+  }
+  return {};
+}
+/// Checks that a clamped index has somewhere to go: into the dimensions `indexed` of a tensor,
+/// `elements` times.
+constexpr Verdict check_indexed(const Term& indexed, const Term& labels, const Extents& extents,
+                                Index elements, OutOfRange out_of_range) {
+  if (elements == 0 || out_of_range == OutOfRange::drop) return {};
+  for (const char letter : indexed)
+    if (extents[labels.find(letter)] == 0)
+      return {.rule = Rule::indexed_not_empty, .label = letter, .left = elements};
+  return {};
+}
+/// Returns the operands of an operator in place, whose tensor comes last, with the tensor first.
+constexpr TensorDescs last_first(const TensorDescs& operands) {
+  TensorDescs ordered{operands.back()};
+  for (int t = 0; t + 1 < operands.size(); ++t) ordered.push_back(operands[t]);
+  return ordered;
+}
+}  // namespace detail
 
 }  // namespace tessera

@@ -18,7 +18,7 @@
 ///     constexpr void members(visit) const                     visit("name", member) for each member
 ///     operator==
 ///
-/// and, where the usual would be wrong: on_paper(shardings), a call that stands for all extents and
+/// and, where the usual would be wrong: on_paper(operands), a call that stands for all extents and
 /// numbers; scale(operands), by which its sum is multiplied; explain(verdict, operands, names), a
 /// better text.
 ///
@@ -109,14 +109,16 @@ template <class Op> struct OnPaper {
 constexpr TensorDesc on_paper(const TensorDesc& x) {
   return {x.type, Extents(x.sharding.rank(), 5040), x.sharding};
 }
+constexpr TensorDescs all_on_paper(const TensorDescs& operands) {
+  TensorDescs paper;
+  for (const TensorDesc& x : operands) paper.push_back(on_paper(x));
+  return paper;
+}
 template <class Op> constexpr OnPaper<Op> on_paper(const Op& op, const TensorDescs& operands) {
-  if constexpr (requires { op.on_paper(operands); }) {
+  if constexpr (requires { op.on_paper(operands); })
     return op.on_paper(operands);
-  } else {
-    OnPaper<Op> paper{op, {}};
-    for (const TensorDesc& x : operands) paper.operands.push_back(on_paper(x));
-    return paper;
-  }
+  else
+    return {op, all_on_paper(operands)};
 }
 }  // namespace detail
 
@@ -202,9 +204,11 @@ template <class Op> constexpr std::string_view name_in_messages(const Op& op) {
     return name_of(op.kind());
 }
 
-/// Returns the sentence of a broken rule of an operator with letters.
+/// Returns the sentence of a broken rule of an operator with letters; they stand before it, unless
+/// it has its facts in it.
 inline std::string explain_terms(const Verdict& v, const Terms& terms, const TensorDescs& operands,
                                  const AxisNames& names, bool stretch = false) {
+  if (sentence(v.rule).find('{') != std::string_view::npos) return explain(v);
   if (v.rule != Rule::extents_agree) return explain(v, terms, names);
   return extents_text(terms, operands, stretch, names);
 }

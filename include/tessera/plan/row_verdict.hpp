@@ -41,7 +41,7 @@ constexpr Verdict check_scan(const Terms& terms, char along, Reduction reduction
 /// Returns the terms of an operator of several operands, all of whose letters are the result's.
 constexpr Terms same_terms(std::string_view labels, int operands) {
   Terms terms = same_terms(labels);
-  for (int i = 1; i < operands; ++i) terms.operands.push_back(terms.result);
+  for (int i = 1; i < operands && terms.well_formed; ++i) terms.operands.push_back(terms.result);
   return terms;
 }
 

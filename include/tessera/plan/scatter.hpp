@@ -23,28 +23,22 @@ namespace tessera {
 
 /// Plans the operand (where terms have one), then one tensor of indices for each indexed letter,
 /// then the updates -> terms.result. Reduction::none sets. Without an operand `indexed` has the
-/// extents of the indexed letters. Precondition: check_scatter found nothing wrong.
+/// extents of the indexed letters. In place, the operand is the last one of the plan. Precondition:
+/// ops::Scatter's verdict is ok.
 constexpr Plan plan_scatter(const Terms& terms, Reduction reduction, const TensorDescs& descs,
                             const Extents& indexed, OutOfRange out_of_range, const Sharding& out,
-                            const MeshShape& mesh, int process = 0,
-                            const PlanOptions& options = {}) {
+                            const MeshShape& mesh, int process = 0, const PlanOptions& options = {},
+                            bool in_place = false) {
   PlanBuilder build(OperatorKind::scatter, mesh, process, options);
   build.plan().reduction = reduction;
   const Term& updates = terms.operands.back();
   const TensorDesc result{descs.back().type, extents_of(terms.result, terms, descs, indexed), out};
   FactorRule rule;
-  FixedVector<int, max_operands> slots;
-  // In place, the operand is the last one of the plan.
-  const bool in_place = options.destination == Destination::accumulated;
+  FixedVector<int, max_operands> slots(descs.size(), 0);
   for (int k = 0; k < descs.size(); ++k) {
     const int t = in_place ? (k + 1) % descs.size() : k;
-    slots.push_back(build.operand(descs[t], terms.operands[t]));
+    slots[t] = build.operand(descs[t], terms.operands[t]);
     rule.add(descs[k], terms.operands[k], false, 1);
-  }
-  if (in_place) {
-    FixedVector<int, max_operands> ordered{slots.back()};
-    for (int k = 0; k + 1 < slots.size(); ++k) ordered.push_back(slots[k]);
-    slots = ordered;
   }
   rule.add(result, terms.result, true, 1);
   rule.mark(letters_without(updates, terms.result),

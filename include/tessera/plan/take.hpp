@@ -19,7 +19,7 @@
 namespace tessera {
 
 /// Plans descs[0] (terms.operands[0]), taken at the indices that follow it. `out` may leave open
-/// axes that split what is indexed. Precondition: check_take found nothing wrong.
+/// axes that split what is indexed. Precondition: ops::Take's verdict is ok.
 constexpr Plan plan_take(const Terms& terms, const TensorDescs& descs, OutOfRange out_of_range,
                          const Sharding& out, const MeshShape& mesh, int process = 0,
                          const PlanOptions& options = {}) {

@@ -43,18 +43,6 @@ template <class Provider, class... Tensors> consteval bool demand() {
   return true;
 }
 
-/// The sharding of an operator's result: `Out` on mesh M, or what the terms deduce.
-template <class M, class Out> struct OutSharding {
-  static constexpr Sharding make(const Terms&, const Shardings&) { return lower<M, Out>(); }
-};
-template <class M> struct OutSharding<M, Deduced> {
-  static constexpr Sharding make(const Terms& terms, const Shardings& operands) {
-    if (!check_terms(terms, operands, Sharding::replicated(terms.result.size()), true).ok())
-      return Sharding::replicated(terms.result.size());
-    return deduce(terms, operands);
-  }
-};
-
 template <class M, class Out> consteval bool demand_out() {
   if constexpr (!std::is_same_v<Out, Deduced>) return demand_spec<M, Out>();
   return true;

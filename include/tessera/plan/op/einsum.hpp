@@ -71,8 +71,7 @@ struct Einsum {
   }
   constexpr Contract needs(const TensorDescs& operands, const MeshShape& mesh,
                            const PlanOptions& options) const {
-    TensorDescs paper;
-    for (const TensorDesc& x : operands) paper.push_back(detail::on_paper(x));
+    const TensorDescs paper = detail::all_on_paper(operands);
     if (terms.operands.size() < 3) return plan(paper, {mesh, 0, options}).needs;
     tessera::detail::OrderSearch::Tensors tensors;
     for (int i = 0; i < paper.size(); ++i) tensors.push_back({terms.operands[i], paper[i], false});

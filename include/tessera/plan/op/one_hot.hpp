@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// The operator that writes one where an index says, along a new dimension, and zero elsewhere.
+///
+///     ops::OneHot{same_terms("bsv"), 'v', DType::f32, 1000, out}
+#include <tessera/plan/operation.hpp>
+#include <tessera/plan/row_verdict.hpp>
+#include <tessera/plan/take.hpp>
+
+namespace tessera::ops {
+
+struct OneHot {
+  Terms terms = {};         ///< the letters of the result, of which the indices lack `along`
+  char along = 0;           ///< the letter of the new dimension
+  DType type = DType::f32;  ///< of the result
+  Index extent = 0;         ///< of the new dimension
+  Sharding out = {};
+
+  constexpr OperatorKind kind() const { return OperatorKind::one_hot; }
+  constexpr Verdict check(const TensorDescs& x) const {
+    if (!terms.well_formed) return {Rule::equation_readable};
+    if (!terms.result.contains(along)) return {Rule::along_known, 1, along};
+    const Terms known{{letters_without(terms.result, Term{along}), Term{along}}, terms.result};
+    const Sharding& s = x[0].sharding;
+    if (const Verdict v = detail::check_terms(known, {s, Sharding::replicated(1)}, out); !v.ok())
+      return v;
+    if (!s.partial.empty()) return {Rule::finished, 0};
+    if (!out.partial.empty()) return {Rule::finished, 1};
+    if (const Verdict v = check_index_type(x[0].type, 0); !v.ok()) return v;
+    if (extent < 0) return {.rule = Rule::extent_not_negative, .left = extent};
+    return {};
+  }
+  /// Returns the sharding of the result where none is asked for: that of the indices, the new
+  /// dimension whole.
+  constexpr Sharding deduced(const TensorDescs& x) const {
+    Sharding s = Sharding::replicated(terms.result.size());
+    for (int d = 0, at = 0; d < s.rank() && at < x[0].rank(); ++d)
+      if (terms.result[d] != along) s[d] = x[0].sharding[at++];
+    return s;
+  }
+  constexpr TensorDescs results(const TensorDescs& x) const {
+    Extents extents;
+    int at = 0;
+    for (const char letter : terms.result)
+      extents.push_back(letter == along ? extent : x[0].extents[at++]);
+    return {{type, extents, out}};
+  }
+  constexpr Plan plan(const TensorDescs& x, const Planning& on) const {
+    return plan_one_hot(terms.result, along, type, x[0], extent, out, on.mesh, on.process,
+                        on.options);
+  }
+  constexpr detail::OnPaper<OneHot> on_paper(const TensorDescs& x) const {
+    return {{terms, along, type, 5040, out}, detail::all_on_paper(x)};
+  }
+  template <class V> constexpr void members(const V& visit) const {
+    visit("terms", terms);
+    visit("along", along);
+    visit("type", type);
+    visit("extent", extent);
+    visit("to", out);
+  }
+  constexpr bool operator==(const OneHot&) const = default;
+};
+
+}  // namespace tessera::ops

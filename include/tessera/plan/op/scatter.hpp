@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// The operator that joins updates into a table at indices that are known only when the program
+/// runs.
+///
+///     ops::Scatter{parse("vm,bs,bsm->vm"), Reduction::sum}         // operands: table, ids, updates
+///     ops::Scatter{parse("bs,bsm->vm"), Reduction::sum, OutOfRange::drop, {32000}}    // into zeros
+#include <tessera/plan/operation.hpp>
+#include <tessera/plan/scatter.hpp>
+
+namespace tessera::ops {
+
+struct Scatter {
+  Terms terms = {};                      ///< of the table (or none), the indices, the updates
+  Reduction reduction = Reduction::sum;  ///< none: updates stand for what was there
+  OutOfRange out_of_range = OutOfRange::drop;
+  Extents indexed = {};   ///< without a table, the extents of the indexed letters
+  bool in_place = false;  ///< the table is the last operand, not the first, and holds the result
+  Sharding out = {};
+
+  constexpr OperatorKind kind() const { return OperatorKind::scatter; }
+  /// By a reduction it acts on a table and updates that are unfinished by the same; what is set is
+  /// finished.
+  constexpr Verdict check(const TensorDescs& operands) const {
+    const TensorDescs x = in_order(operands);
+    if (const Verdict v = check_letters(x); !v.ok()) return v;
+    if (const Verdict v = check_extents(terms, x, false); !v.ok()) return v;
+    const TensorDesc& updates = x.back();
+    if (has_operand(terms)) {
+      const Verdict v =
+          check_one_type(Rule::update_types_alike, x[0].type, updates.type, x.size() - 1);
+      if (!v.ok()) return v;
+    }
+    if (reduction != Reduction::none)
+      if (const Verdict v = check_reduce_type(reduction, false, updates.type); !v.ok()) return v;
+    const Term letters = indexed_letters();
+    if (!has_operand(terms) && indexed.size() != letters.size())
+      return {.rule = Rule::indexed_extent_each, .left = letters.size(), .right = indexed.size()};
+    for (const Index extent : indexed)
+      if (extent < 0) return {.rule = Rule::extent_not_negative, .left = extent};
+    return detail::check_indexed(letters, terms.result, results(operands)[0].extents,
+                                 volume(updates.extents), out_of_range);
+  }
+  std::string explain(const Verdict& v, const TensorDescs& x, const AxisNames& names) const {
+    if (v.rule == Rule::indexed_extent_each)
+      return tessera::explain(v, {.first = to_text(indexed_letters())});
+    return detail::explain_terms(v, terms, in_order(x), names);
+  }
+  /// Returns the sharding of the result where none is asked for: that of the table, else of the
+  /// updates.
+  constexpr Sharding deduced(const TensorDescs& operands) const {
+    const TensorDescs x = in_order(operands);
+    Sharding s = Sharding::replicated(terms.result.size());
+    if (!terms.well_formed || terms.operands.size() != x.size()) return s;
+    const int from = has_operand(terms) ? 0 : x.size() - 1;
+    for (int d = 0; d < s.rank(); ++d)
+      if (const int at = terms.operands[from].find(terms.result[d]); at >= 0 && at < x[from].rank())
+        s[d] = x[from].sharding[at];
+    return s;
+  }
+  constexpr TensorDescs results(const TensorDescs& operands) const {
+    const TensorDescs x = in_order(operands);
+    return {{x.back().type, extents_of(terms.result, terms, x, indexed), out}};
+  }
+  constexpr Plan plan(const TensorDescs& x, const Planning& on) const {
+    return plan_scatter(terms, reduction, in_order(x), indexed, out_of_range, out, on.mesh,
+                        on.process, on.options, in_place);
+  }
+  constexpr detail::OnPaper<Scatter> on_paper(const TensorDescs& x) const {
+    Scatter any = *this;
+    any.indexed = Extents(indexed_letters().size(), 5040);
+    return {any, detail::all_on_paper(x)};
+  }
+  template <class V> constexpr void members(const V& visit) const {
+    visit("terms", terms);
+    visit("reduction", reduction);
+    visit("out_of_range", out_of_range);
+    visit("extents", indexed);
+    visit("in_place", in_place);
+    visit("to", out);
+  }
+  constexpr bool operator==(const Scatter&) const = default;
+
+ private:
+  constexpr Verdict check_letters(const TensorDescs& x) const {
+    if (!terms.well_formed) return {Rule::equation_readable};
+    if (terms.operands.size() != x.size())
+      return {Rule::operand_count, -1, 0, -1, terms.operands.size(), x.size()};
+    const int indices = indices_of_scatter(terms), last = x.size() - 1;
+    const int first = has_operand(terms) ? 1 : 0;
+    if (first + indices != last || indices < 1 || indices > max_indices)
+      return {Rule::indices_match, -1, 0, -1, indices, last};
+    Terms known = terms;  // without a table no other tensor has the indexed letters
+    Shardings shardings = shardings_of(x);
+    if (first == 0) {
+      known.operands.push_back(terms.result);
+      shardings.push_back(Sharding::replicated(terms.result.size()));
+    }
+    if (Verdict v = detail::check_terms(known, shardings, out); !v.ok()) {
+      if (v.operand > x.size()) v.operand = x.size();
+      return v;
+    }
+    if (first == 1) {
+      if (const Term lost = letters_without(terms.operands[0], terms.result); !lost.empty())
+        return {Rule::label_kept, 0, lost[0]};
+      if (const Term made = letters_without(terms.result, terms.operands[0]); !made.empty())
+        return {Rule::result_label_known, x.size(), made[0]};
+    }
+    if (const Verdict v = detail::check_indices(terms, x, first, last, terms.operands[last]);
+        !v.ok())
+      return v;
+    for (int t = 0; t < x.size(); ++t)
+      if (const Sharding& s = x[t].sharding;
+          !s.partial.empty() && (reduction == Reduction::none || s.reduction != reduction))
+        return {Rule::finished, t};
+    if (reduction == Reduction::none && !out.partial.empty()) return {Rule::finished, x.size()};
+    return detail::check_open_axes(terms, shardings_of(x), out, reduction);
+  }
+  constexpr Term indexed_letters() const {
+    return terms.operands.empty() ? Term{} : letters_without(terms.result, terms.operands.back());
+  }
+  /// Returns the operands in the order of the terms.
+  constexpr TensorDescs in_order(const TensorDescs& operands) const {
+    return in_place ? detail::last_first(operands) : operands;
+  }
+};
+
+}  // namespace tessera::ops

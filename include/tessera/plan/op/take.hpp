@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// The operator that takes elements of a table at indices that are known only when the program
+/// runs.
+///
+///     ops::Take{parse("vm,bs->bsm"), OutOfRange::clamp, out}.plan({table, ids}, planning)
+#include <tessera/plan/operation.hpp>
+#include <tessera/plan/take.hpp>
+
+namespace tessera::ops {
+
+struct Take {
+  Terms terms = {};  ///< of the table, then of the indices
+  OutOfRange out_of_range = OutOfRange::clamp;
+  Sharding out = {};
+
+  constexpr OperatorKind kind() const { return OperatorKind::take; }
+  /// The indices are finished; how the table is unfinished is passed on.
+  constexpr Verdict check(const TensorDescs& x) const {
+    const Shardings shardings = shardings_of(x);
+    if (const Verdict v = detail::check_terms(terms, shardings, out); !v.ok()) return v;
+    const Term& table = terms.operands[0];
+    const Term indexed = letters_without(table, terms.result);
+    if (indexed.size() != x.size() - 1 || indexed.empty() || indexed.size() > max_indices)
+      return {Rule::indices_match, -1, 0, -1, indexed.size(), x.size() - 1};
+    if (const Verdict v = detail::check_indices(terms, x, 1, x.size(), terms.result); !v.ok())
+      return v;
+    const Sharding& s = x[0].sharding;
+    if (const Verdict v = detail::check_open_axes(terms, shardings, out,
+                                                  s.partial.empty() ? out.reduction : s.reduction);
+        !v.ok())
+      return v;
+    if (const Verdict v = check_extents(terms, x, false); !v.ok()) return v;
+    return detail::check_indexed(indexed, table, x[0].extents, volume(results(x)[0].extents),
+                                 out_of_range);
+  }
+  constexpr Sharding deduced(const TensorDescs& x) const { return deduce_finished(terms, x); }
+  constexpr TensorDescs results(const TensorDescs& x) const {
+    return {{x[0].type, extents_of(terms.result, terms, x), out}};
+  }
+  constexpr Plan plan(const TensorDescs& x, const Planning& on) const {
+    return plan_take(terms, x, out_of_range, out, on.mesh, on.process, on.options);
+  }
+  template <class V> constexpr void members(const V& visit) const {
+    visit("terms", terms);
+    visit("out_of_range", out_of_range);
+    visit("to", out);
+  }
+  constexpr bool operator==(const Take&) const = default;
+};
+
+}  // namespace tessera::ops
