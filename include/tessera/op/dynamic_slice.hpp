@@ -83,12 +83,12 @@ template <Equation Labels, Equation Along, class Out = Deduced, class Bound = No
           TypedTensor A>
 auto dynamic_slice(const A& x, const Extents& start, const Extents& size,
                    Where where = Where::here()) {
-  using Call = detail::Typed<detail::DynamicSliceBy<Labels, Along>, Out, A>;
+  using Typed = detail::Typed<detail::DynamicSliceBy<Labels, Along>, Out, A>;
   detail::use_indexed<typename A::value_type>();
-  ops::DynamicSlice operation = Call::operation;
+  ops::DynamicSlice operation = Typed::operation;
   operation.size = size;
-  return typename Call::result(detail::run_window(
-      operation, {&x.core()}, start, {"dynamic_slice", where, detail::bound<Call, Bound>()}));
+  return typename Typed::result(detail::run_window(
+      operation, {&x.core()}, start, {"dynamic_slice", where, detail::bound<Typed, Bound>()}));
 }
 /// Along one letter.
 template <Equation Labels, char Along, class Out = Deduced, class Bound = NoContract, TypedTensor A>
@@ -105,11 +105,11 @@ template <Equation Labels, Equation Along, class Out = Deduced, class Bound = No
           TypedTensor A, TypedTensor U>
 auto dynamic_update_slice(const A& x, const U& update, const Extents& start,
                           Where where = Where::here()) {
-  using Call = detail::Typed<detail::DynamicUpdateSliceBy<Labels, Along>, Out, A, U>;
+  using Typed = detail::Typed<detail::DynamicUpdateSliceBy<Labels, Along>, Out, A, U>;
   detail::use_indexed<typename A::value_type>();
-  return typename Call::result(
-      detail::run_window(Call::operation, {&x.core(), &update.core()}, start,
-                         {"dynamic_update_slice", where, detail::bound<Call, Bound>()}));
+  return typename Typed::result(
+      detail::run_window(Typed::operation, {&x.core(), &update.core()}, start,
+                         {"dynamic_update_slice", where, detail::bound<Typed, Bound>()}));
 }
 template <Equation Labels, char Along, class Out = Deduced, class Bound = NoContract, TypedTensor A,
           TypedTensor U>
@@ -125,12 +125,12 @@ auto dynamic_update_slice(const A& x, const U& update, const Extents& start,
 template <Equation Labels, Equation Along, class Bound = NoContract, TypedTensor A, TypedTensor U>
 void dynamic_update_slice_into(A& x, const U& update, const Extents& start,
                                Where where = Where::here()) {
-  using Call = detail::Typed<detail::DynamicUpdateSliceBy<Labels, Along>, typename A::spec, A, U>;
+  using Typed = detail::Typed<detail::DynamicUpdateSliceBy<Labels, Along>, typename A::spec, A, U>;
   detail::use_indexed<typename A::value_type>();
-  ops::DynamicUpdateSlice operation = Call::operation;
+  ops::DynamicUpdateSlice operation = Typed::operation;
   operation.in_place = true;
   (void)detail::run_window(operation, {&update.core(), &x.core()}, start,
-                           {"dynamic_update_slice", where, detail::bound<Call, Bound>()},
+                           {"dynamic_update_slice", where, detail::bound<Typed, Bound>()},
                            detail::changing(x.core()));
 }
 template <Equation Labels, char Along, class Bound = NoContract, TypedTensor A, TypedTensor U>

@@ -37,12 +37,12 @@ DynamicTensor one_hot(std::string_view labels, char along, const DynamicTensor& 
 template <Element T, Equation Labels, char Along, class Out = Deduced, class Bound = NoContract,
           TypedTensor I>
 auto one_hot(const I& indices, Index extent, Where where = Where::here()) {
-  using Call = detail::Typed<detail::OneHotBy<T, Labels, Along>, Out, I>;
+  using Typed = detail::Typed<detail::OneHotBy<T, Labels, Along>, Out, I>;
   detail::use_indexed<T>();
-  ops::OneHot operation = Call::operation;
+  ops::OneHot operation = Typed::operation;
   operation.extent = extent;
-  return typename Call::result(detail::run(
-      {operation, {&indices.core()}, {"one_hot", where, detail::bound<Call, Bound>()}}));
+  return typename Typed::result(detail::run(
+      {operation, {&indices.core()}, {"one_hot", where, detail::bound<Typed, Bound>()}}));
 }
 
 /// The same with everything but the element type known at run time; without `out` it is sharded as

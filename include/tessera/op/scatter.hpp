@@ -121,14 +121,14 @@ template <class Kind, Equation E, class Bound = NoContract, TypedTensor A, Typed
           TypedTensor U>
 void scatter_into(A& x, const I& indices, const U& updates,
                   OutOfRange out_of_range = OutOfRange::drop, Where where = Where::here()) {
-  using Call = detail::Typed<detail::ScatterBy<Kind, E>, typename A::spec, A, I, U>;
+  using Typed = detail::Typed<detail::ScatterBy<Kind, E>, typename A::spec, A, I, U>;
   detail::use_indexed<typename A::value_type>();
-  ops::Scatter operation = Call::operation;
+  ops::Scatter operation = Typed::operation;
   operation.out_of_range = out_of_range;
   operation.in_place = true;
   (void)detail::run({operation,
                      {&indices.core(), &updates.core(), &x.core()},
-                     {E.view(), where, detail::bound<Call, Bound>()},
+                     {E.view(), where, detail::bound<Typed, Bound>()},
                      detail::changing(x.core())});
 }
 

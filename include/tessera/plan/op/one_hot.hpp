@@ -21,7 +21,8 @@ struct OneHot {
   constexpr Verdict check(const TensorDescs& x) const {
     if (!terms.well_formed) return {Rule::equation_readable};
     if (!terms.result.contains(along)) return {Rule::along_known, 1, along};
-    const Terms known{{letters_without(terms.result, Term{along}), Term{along}}, terms.result};
+    Terms known = terms;
+    known.operands = {letters_without(terms.result, Term{along}), Term{along}};
     const Sharding& s = x[0].sharding;
     if (const Verdict v = detail::check_terms(known, {s, Sharding::replicated(1)}, out); !v.ok())
       return v;
