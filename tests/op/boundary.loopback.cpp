@@ -122,7 +122,7 @@ TEST_CASE("what one process declares wrongly is the same error on every process"
   CHECK(all_say(failures([](const auto& mesh) {
                   from_root<Tensor<data, _>>(mesh, {7, 3}, 4, std::vector<float>(21));
                 }),
-                "process 4 is named as root, but the mesh data=2 x model=2 has 4 processes"));
+                "process 4 is named as root, but the mesh has 4 processes"));
   const auto boxes = [](const auto& mesh, Index missing, Index given) {
     Box own = whole({8, 3});
     own[0] = {2 * mesh.process(), 2 * mesh.process() + (mesh.process() == 2 ? missing : 2)};

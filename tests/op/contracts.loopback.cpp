@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <mutex>
+#include <numeric>
 
 #include <tessera/tessera.hpp>
 
@@ -15,6 +16,11 @@ using namespace tessera;
 namespace {
 template <class... D> using Real = ShardedTensor<double, Grid, P<D...>>;
 template <class... D> using Guarded = ShardedTensor<double, Strict<Grid>, P<D...>>;
+
+namespace lines {
+struct line : Axis<> {};
+}  // namespace lines
+using Line = Mesh<lines::line>;
 
 struct Ramp {
   template <class I> KOKKOS_FUNCTION double operator()(const I& i) const {
@@ -325,6 +331,58 @@ TEST_CASE(
           return y;
         },
         updates, blocks));
+    return "";
+  });
+}
+
+TEST_CASE("dynamic calls that move tensors in, out, together and between meshes take a contract") {
+  on_meshes<Strict<Grid>>([](const ProcessMesh<Strict<Grid>>& mesh) -> std::string {
+    std::vector<int> everyone(static_cast<std::size_t>(mesh.processes()));
+    std::iota(everyone.begin(), everyone.end(), 0);
+    const auto row = make_mesh<Line>(mesh.core()->transport().among(everyone), mesh.processes());
+    const DynamicTensor x = from_function<Guarded<data, model>>(mesh, {6, 8}, Ramp{});
+    const Sharding everywhere{{}, {}}, rows{{0}, {}};
+    const Contract nothing = Contract::nothing();
+    const Contract moves = contract_of<Grid, Only<exchanges<data, model>>>(),
+                   gathered = contract_of<Grid, Only<gathers<>>>();
+    const bool several = mesh.processes() > 1;
+    const auto refused = [&](const auto& run) {
+      return says(message(run), "the call accepts Only<>");
+    };
+    const HostTensor<double> all = gather<double>(x);
+    const std::span<const double> values(all.values);
+    Box own = whole({6, 8});
+    own[0] = {6 * mesh.process() / mesh.processes(), 6 * (mesh.process() + 1) / mesh.processes()};
+    const Kokkos::View<double*> view("box", static_cast<std::size_t>(own.size()));
+
+    // The host needs none; where one is given, it is kept.
+    const auto in = [&](const auto&... call) {
+      return from_root<double>(mesh.core(), {6, 8}, rows, 0, values, call...);
+    };
+    REQUIRE_THAT(gather<double>(in()) == all);
+    REQUIRE_THAT(gather<double>(in(DynamicCall(moves))) == all);
+    REQUIRE_THAT(several == refused([&] { (void)in(DynamicCall(nothing)); }));
+    REQUIRE_THAT(to_root<double>(x, 0, moves).values == to_root<double>(x).values);
+    REQUIRE_THAT(several == refused([&] { (void)to_root<double>(x, 0, nothing); }));
+    to_irregular(x, own, view);
+    to_irregular(x, own, view, moves);
+    REQUIRE_THAT(several == refused([&] { to_irregular(x, own, view, nothing); }));
+    const auto cut = [&](const auto&... call) {
+      return from_irregular(mesh.core(), {6, 8}, Sharding{{}, {0, 1}}, own, view, call...);
+    };
+    REQUIRE_THAT(gather<double>(cut()) == all);
+    REQUIRE_THAT(gather<double>(cut(DynamicCall(moves))) == all);
+    REQUIRE_THAT(several == refused([&] { (void)cut(DynamicCall(nothing)); }));
+
+    // What goes between meshes, or together, does.
+    const auto over = [&](const auto&... call) { return reshard(x, rows, row, call...); };
+    REQUIRE_THAT(gather<double>(over(DynamicCall(moves))) == all);
+    REQUIRE_THAT((mesh.shape()[1] > 1) == refused([&] { (void)over(); }));
+    REQUIRE_THAT(several == refused([&] {
+                   (void)reshard_together({x, x}, {everywhere, everywhere});
+                 }));
+    REQUIRE_THAT(gather<double>(reshard_together({x, x}, {everywhere, everywhere}, gathered)[1]) ==
+                 all);
     return "";
   });
 }

@@ -189,6 +189,53 @@ TEST_CASE("typed: another mesh, its own types") {
   })));
 }
 
+TEST_CASE("a mesh whose axes are known when the program runs") {
+  CHECK(quiet(texts_of(4, [](const std::shared_ptr<Transport>& world) -> std::string {
+    const std::vector<std::string> given{"rows", "columns"};  // which the mesh copies
+    const DynamicMesh mesh = make_mesh(world, {2, 2}, {given[0], given[1]});
+    REQUIRE_THAT(mesh.processes() == 4 && mesh.names() == (AxisNames{"rows", "columns"}));
+    REQUIRE_THAT(mesh.process() == mesh.shape().process(mesh.coordinates()));
+    const Sharding both{{0}, {1}}, rows{{0}, {}};
+    Recording recording(mesh);
+    {
+      const Layer layer(mesh, "first");
+      const DynamicTensor x = from_function<double>(mesh, {7, 5}, both, Ramp{});
+      const DynamicTensor y = reshard(x, rows);
+      REQUIRE_THAT(x.mesh().core() == mesh.core() && gather<double>(x) == gather<double>(y));
+    }
+    const std::string text = explain(recording.take());
+    REQUIRE_THAT(text.find("columns") != std::string::npos);
+    REQUIRE_THAT(text.find("first") != std::string::npos);
+
+    // Of a typed mesh it is that mesh: what is made on either mixes.
+    const auto typed = make_mesh<Grid>(world, 2, 2);
+    const DynamicMesh same = typed;
+    const auto x = from_function<Tensor<data, model>>(typed, {7, 5}, Ramp{});
+    for (const DynamicTensor& y : {from_function<double>(same, {7, 5}, both, Ramp{}),
+                                   from_function<double>(typed, {7, 5}, both, Ramp{}),
+                                   from_function<double>(typed.core(), {7, 5}, both, Ramp{})})
+      REQUIRE_THAT(gather<double>(map_dynamic<double>("ij,ij->ij", fn::Add{}, both,
+                                                      DynamicTensor(x), y)) == gather(x + x));
+    REQUIRE_THAT(gather<double>(reshard(x, both, mesh)) == gather(x));
+    REQUIRE_THAT(gather<double>(reshard(x, rows, same)) == gather(x));
+    return "";
+  })));
+  const DynamicMesh paper = dry_mesh({2, 3}, {"rows", "columns"}, 4);
+  CHECK(paper.dry());
+  CHECK(paper.process() == 4);
+  const DynamicTensor x = zeros<double>(paper, {4, 6}, Sharding{{0}, {1}});
+  CHECK(x.box() == Box{{{2, 4}, {2, 4}}});
+  const auto says = [](const auto& f, const std::string& part) {
+    const std::string text = complaint_of(f);
+    CHECK_MESSAGE(text.find(part) != std::string::npos, text);
+  };
+  says([] { (void)dry_mesh({2, 3}, {"rows"}); }, "a mesh of 2 axes is made with 1 names");
+  says([] { (void)dry_mesh({2, 3}, {"rows", "rows"}); }, "two axes of a mesh are called rows");
+  says([] { (void)zeros<double>(DynamicMesh(), {4}, Sharding{{}}); }, "an empty mesh is used");
+  says([] { (void)Recording(ProcessMesh<Grid>()); }, "an empty mesh is used");
+  says([&] { (void)reshard(x, Sharding{{}, {}}, DynamicMesh()); }, "the mesh to go to is empty");
+}
+
 TEST_CASE("on paper as on processes") {
   CHECK(quiet(texts_of(4, [](const std::shared_ptr<Transport>& world) -> std::string {
     MeshOptions snake;

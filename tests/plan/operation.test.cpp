@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <set>
+#include <span>
 #include <vector>
 
 #include <doctest/doctest.h>
 #include <tessera/plan/op/arg.hpp>
+#include <tessera/plan/op/between.hpp>
 #include <tessera/plan/op/dynamic_slice.hpp>
 #include <tessera/plan/op/einsum.hpp>
 #include <tessera/plan/op/map.hpp>
 #include <tessera/plan/op/one_hot.hpp>
+#include <tessera/plan/op/place.hpp>
 #include <tessera/plan/op/reshard.hpp>
 #include <tessera/plan/op/scan.hpp>
 #include <tessera/plan/op/scatter.hpp>
 #include <tessera/plan/op/sort.hpp>
 #include <tessera/plan/op/take.hpp>
+#include <tessera/plan/op/together.hpp>
 #include <tessera/plan/op/transpose.hpp>
 
 using namespace tessera;
@@ -42,12 +46,21 @@ template <class Op> void check_laws(const Op& op, const TensorDescs& operands) {
   REQUIRE(op.check(operands).ok());
   CHECK(any.results(operands) == op.results(operands));
   for (int process = 0; process < mesh.processes(); ++process) {
-    const Planning on{mesh, process, options};
-    const Plan plan = op.plan(operands, on);
-    CHECK(any.plan(operands, on) == plan);
+    std::vector<Box> boxes, others;  // which the plans view
+    const Plan plan = op.plan(operands, {mesh, process, options, &boxes});
+    CHECK(any.plan(operands, {mesh, process, options, &others}) == plan);
     CHECK(plan.kind == op.kind());
     CHECK(plan.result_desc() == op.results(operands)[0]);
   }
+}
+
+const std::vector<Box> quarters{{{{0, 6}, {0, 9}}},   {{{6, 12}, {0, 9}}},  {{{0, 6}, {9, 18}}},
+                                {{{6, 12}, {9, 18}}}, {{{6, 12}, {9, 18}}}, {{{0, 6}, {9, 18}}}};
+const std::vector<int> backwards{5, 4, 3, 2, 1, 0};
+ops::Between to_row(const Sharding& out, const std::vector<int>& places) {
+  ops::OnOtherMesh there{out, MeshShape{6}, places};
+  for (const int place : places) there.fingerprint.add(static_cast<std::uint64_t>(place));
+  return {there};
 }
 
 ops::Einsum product(std::string_view equation, const Sharding& out) {
@@ -113,6 +126,72 @@ TEST_CASE("in place an operator needs what it needs elsewhere, its tensor the la
                      .other = DType::f64});
 }
 
+TEST_CASE("operations in, out, between meshes and together answer what their structs answer") {
+  const TensorDesc open{
+      DType::f32, {12, 18}, Sharding{{0}, {}}.with_partial(AxisSet{1}, Reduction::sum)};
+  check_laws(ops::FromMemory{ops::Memory::on_root(4, 6), both}, {x});
+  check_laws(ops::ToMemory{ops::Memory::on_root(4, 6)}, {open});
+  check_laws(ops::FromMemory{ops::Memory::in_boxes(quarters, 6), both}, {x});
+  check_laws(ops::ToMemory{ops::Memory::in_boxes(quarters, 6)}, {open});
+  check_laws(to_row(Sharding{{}, {0}}, backwards), {open});
+  check_laws(ops::Together{{both, Sharding{{}, {}}}}, {x, w});
+}
+
+TEST_CASE("of boxes and places 128 bits are compared, wherever the lists lie") {
+  std::vector<Box> copy = quarters;
+  const ops::FromMemory op{ops::Memory::in_boxes(quarters, 6), both};
+  CHECK(op == ops::FromMemory{ops::Memory::in_boxes(copy, 6), both});
+  CHECK(digest_of(op) == digest_of(ops::FromMemory{ops::Memory::in_boxes(copy, 6), both}));
+  copy[3][1].hi = 17;
+  CHECK_FALSE(op == ops::FromMemory{ops::Memory::in_boxes(copy, 6), both});
+  CHECK(digest_of(op) != digest_of(ops::FromMemory{ops::Memory::in_boxes(copy, 6), both}));
+  const std::vector<int> straight{0, 1, 2, 3, 4, 5};
+  const Sharding by_rows{{0}, {}};
+  CHECK_FALSE(to_row(by_rows, backwards) == to_row(by_rows, straight));
+  CHECK(digest_of(to_row(by_rows, backwards)) != digest_of(to_row(by_rows, straight)));
+  CHECK(digest_of(to_row(by_rows, backwards)) != digest_of(to_row(Sharding{{}, {0}}, backwards)));
+  const PlanOptions options;
+  CHECK_THROWS_AS(op.plan({x}, {mesh, 0, options}), UsageError);  // nobody keeps its boxes
+}
+
+TEST_CASE("what goes in, out and between is checked, and needs an exchange over all axes") {
+  const auto rule = [](const auto& op, const TensorDesc& of) { return op.check({of}).rule; };
+  const TensorDesc open{
+      DType::f32, {12, 18}, Sharding{{0}, {}}.with_partial(AxisSet{1}, Reduction::sum)};
+  CHECK(rule(ops::FromMemory{ops::Memory::on_root(6, 6), both}, x) == Rule::root_known);
+  CHECK(rule(ops::ToMemory{ops::Memory::on_root(-1, 6)}, x) == Rule::root_known);
+  CHECK(rule(ops::FromMemory{ops::Memory::on_root(0, 6), open.sharding}, x) == Rule::made_finished);
+  CHECK(rule(ops::FromMemory{ops::Memory::on_root(0, 6), Sharding{{0}}}, x) == Rule::entry_each);
+  const std::span<const Box> fewer = std::span(quarters).first(5);
+  CHECK(rule(ops::ToMemory{ops::Memory::in_boxes(fewer, 6)}, x) == Rule::box_each_process);
+  CHECK(rule(ops::FromMemory{ops::Memory::in_boxes(fewer, 5), both}, x) == Rule::ok);
+  CHECK(rule(ops::FromMemory{ops::Memory::in_boxes(fewer.first(3), 3), both}, x) ==
+        Rule::boxes_cover);
+  CHECK(rule(ops::ToMemory{ops::Memory::in_boxes(fewer.first(3), 3)}, x) == Rule::ok);
+  CHECK(rule(ops::FromMemory{ops::Memory::in_boxes(quarters, 6), open.sharding}, x) ==
+        Rule::made_finished);
+  CHECK(rule(to_row(open.sharding, backwards), x) == Rule::arrives_finished);
+  CHECK(rule(to_row(Sharding{{0}}, backwards), x) == Rule::dimensions_kept);
+  const Verdict second = ops::Together{{both, open.sharding}}.check({x, x});
+  CHECK(second.rule == Rule::reshardable);
+  CHECK(second.operand == 1);
+
+  Contract moved = Contract::nothing();
+  moved.accept(Collective::exchange, mesh.axes());
+  const Contract finish = needs(ops::Reshard{open.sharding.finished()}, {open}, mesh, Contract{});
+  CHECK(needs(ops::FromMemory{ops::Memory::on_root(0, 6), both}, {x}, mesh, Contract{}) == moved);
+  CHECK(needs(ops::FromMemory{ops::Memory::in_boxes(quarters, 6), both}, {x}, mesh, Contract{}) ==
+        moved);
+  CHECK(needs(ops::ToMemory{ops::Memory::on_root(0, 6)}, {x}, mesh, Contract{}) == moved);
+  CHECK(needs(ops::ToMemory{ops::Memory::in_boxes(quarters, 6)}, {open}, mesh, Contract{}) ==
+        moved.joined(finish));
+  CHECK(needs(to_row(both, backwards), {open}, mesh, Contract{}) == moved.joined(finish));
+  const Sharding whole{{}, {}};
+  const Contract each = needs(ops::Reshard{whole}, {x}, mesh, Contract{})
+                            .joined(needs(ops::Reshard{whole}, {w}, mesh, Contract{}));
+  CHECK(needs(ops::Together{{whole, whole}}, {x, w}, mesh, Contract{}) == each);
+}
+
 TEST_CASE("operations differ where a member differs, and have other digests") {
   std::vector<Operation> every{
       product("ik,kj->ij", both),
@@ -145,7 +224,17 @@ TEST_CASE("operations differ where a member differs, and have other digests") {
       ops::DynamicSlice{same_terms("ij"), same_terms("i"), {3}, both},
       ops::DynamicSlice{same_terms("ij"), same_terms("j"), {4}, both},
       ops::DynamicUpdateSlice{same_terms("ij", 2), same_terms("j"), false, both},
-      ops::DynamicUpdateSlice{same_terms("ij", 2), same_terms("j"), true, both}};
+      ops::DynamicUpdateSlice{same_terms("ij", 2), same_terms("j"), true, both},
+      ops::FromMemory{ops::Memory::on_root(0, 6), both},
+      ops::FromMemory{ops::Memory::on_root(1, 6), both},
+      ops::ToMemory{ops::Memory::on_root(0, 6)},
+      ops::ToMemory{ops::Memory::on_root(1, 6)},
+      ops::FromMemory{ops::Memory::in_boxes(quarters, 6), both},
+      ops::FromMemory{ops::Memory::in_boxes(quarters, 6), Sharding{{0}, {}}},
+      ops::ToMemory{ops::Memory::in_boxes(quarters, 6)},
+      to_row(both, backwards),
+      ops::Together{{both, both}},
+      ops::Together{{both, Sharding{{0}, {}}}}};
   std::set<std::uint64_t> digests;
   for (std::size_t i = 0; i < every.size(); ++i) {
     digests.insert(every[i].digest());

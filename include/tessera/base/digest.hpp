@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// A 64-bit digest of a value, made of its members: what caches look up by, and processes compare.
+/// A 64-bit digest of a value, made of its members: what caches look up by, and processes compare;
+/// and 128 bits that stand for a list.
 ///
 ///     Digest digest;
 ///     add_to(digest, extents);
@@ -16,16 +17,35 @@
 
 namespace tessera {
 
+namespace detail {
+constexpr std::uint64_t stirred(std::uint64_t value, std::uint64_t word) {
+  value = (value ^ word) * 0x9E37'79B9'7F4A'7C15u;
+  return value ^ value >> 29;
+}
+}  // namespace detail
+
 class Digest {
  public:
-  constexpr void add(std::uint64_t word) {
-    value_ = (value_ ^ word) * 0x9E37'79B9'7F4A'7C15u;
-    value_ ^= value_ >> 29;
-  }
+  constexpr void add(std::uint64_t word) { value_ = detail::stirred(value_, word); }
   constexpr std::uint64_t value() const { return value_; }
 
  private:
   std::uint64_t value_ = 0x1234'5678'9ABC'DEF1u;
+};
+
+/// Stands for a list of numbers that is too long to be kept and compared.
+struct Fingerprint {
+  std::uint64_t first = 0x1234'5678'9ABC'DEF1u;
+  std::uint64_t second = 0x51ED'270B'9C3F'A8E5u;
+  constexpr void add(std::uint64_t word) {
+    first = detail::stirred(first, word);
+    second = detail::stirred(second ^ first, ~word);
+  }
+  template <class V> constexpr void members(const V& visit) const {
+    visit("first", first);
+    visit("second", second);
+  }
+  constexpr bool operator==(const Fingerprint&) const = default;
 };
 
 /// Add a number, an enumerator, a truth value; a list; letters, eight to a word.

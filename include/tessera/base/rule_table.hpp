@@ -271,6 +271,17 @@ TESSERA_RULE(function_makes_element, usage, "",
 TESSERA_RULE(reshardable, sharding, "",
              "finished values do not become partial, nor one partial kind another; drop Unreduced "
              "from the target")
+TESSERA_RULE(made_finished, sharding, "",
+             "a tensor is made finished; only operators leave values Unreduced; drop Unreduced from "
+             "its spec")
+TESSERA_RULE(root_known, usage, "",
+             "process {left} is named as root, but the mesh has {right} processes; they are "
+             "numbered from 0")
+TESSERA_RULE(dimensions_kept, shape, "{left} against {right}",
+             "a reshard to another mesh keeps the number of dimensions; write one entry of the "
+             "spec for each dimension")
+TESSERA_RULE(arrives_finished, sharding, "",
+             "a tensor arrives on another mesh finished; drop Unreduced from the target's spec")
 TESSERA_RULE(limbs_suffice, shape, "{left} elements",
              "a row is too long for a deterministic sum, which takes 2^48; sum over some of the "
              "dimensions first")

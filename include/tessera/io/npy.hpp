@@ -298,15 +298,14 @@ Tensor read_npy(const ProcessMesh<typename Tensor::mesh_type>& mesh, const std::
 }
 /// The same with a sharding at run time, and the element type that the file has.
 template <int = dtypes>  // whoever calls it has the kernels of all element types compiled
-DynamicTensor read_npy(const std::shared_ptr<MeshCore>& mesh, const Sharding& sharding,
-                       const std::string& path, const NpyOptions& options = {},
-                       Where where = Where::here()) {
+DynamicTensor read_npy(const DynamicMesh& mesh, const Sharding& sharding, const std::string& path,
+                       const NpyOptions& options = {}, Where where = Where::here()) {
   use_all_elements();
   if (!sharding.partial.empty())
-    throw ShardingError("read_npy: " + to_string(sharding, mesh->names()) +
+    throw ShardingError("read_npy: " + to_string(sharding, mesh.names()) +
                             " is unfinished; a tensor is read finished; drop Unreduced",
                         where);
-  return DynamicTensor(detail::read_npy(mesh, {std::nullopt, sharding}, path, options,
+  return DynamicTensor(detail::read_npy(mesh.core(), {std::nullopt, sharding}, path, options,
                                         {"read_npy", where, Contract{}}));
 }
 

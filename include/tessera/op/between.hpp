@@ -14,9 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include <tessera/op/irregular.hpp>
-#include <tessera/op/result.hpp>
-#include <tessera/plan/between.hpp>
+#include <tessera/op/reshard.hpp>
+#include <tessera/plan/op/between.hpp>
 
 namespace tessera {
 namespace detail {
@@ -27,7 +26,7 @@ struct Neighbours {
     std::weak_ptr<MeshCore> mesh;
     MeshShape shape;
     std::vector<int> places;
-    std::uint64_t digest = 0;
+    Fingerprint fingerprint = {};  ///< of both
   };
   std::vector<Entry> entries;
 };
@@ -51,7 +50,7 @@ inline const Neighbours::Entry& places_between(MeshCore& from, const std::shared
   for (const int process : to->processes())
     there.emplace_back(process, static_cast<int>(there.size()));
   std::sort(there.begin(), there.end());
-  Neighbours::Entry entry{to, to->shape(), {}, 0};
+  Neighbours::Entry entry{to, to->shape(), {}};
   for (const int process : from.processes()) {
     const auto found = std::lower_bound(there.begin(), there.end(), std::pair(process, 0));
     if (found != there.end() && found->first == process) entry.places.push_back(found->second);
@@ -72,77 +71,37 @@ inline const Neighbours::Entry& places_between(MeshCore& from, const std::shared
         "both with the same process",
         where);
   for (int a = 0; a < entry.shape.rank(); ++a)
-    entry.digest = mix(entry.digest, static_cast<std::uint64_t>(entry.shape[a]));
-  for (const int place : entry.places)
-    entry.digest = mix(entry.digest, static_cast<std::uint64_t>(place));
+    entry.fingerprint.add(static_cast<std::uint64_t>(entry.shape[a]));
+  for (const int place : entry.places) entry.fingerprint.add(static_cast<std::uint64_t>(place));
   return known.emplace_back(std::move(entry));
 }
 
 inline TensorCore reshard_between(const TensorCore& x, const Sharding& to,
-                                  const std::shared_ptr<MeshCore>& other, CallSite site) {
+                                  const DynamicMesh& goes_to, CallSite site) {
   MeshCore& mesh = mesh_of(x, site);
-  if (other == nullptr)
+  if (!goes_to.defined())
     throw MeshError("reshard: the mesh to go to is empty; make it with make_mesh first",
                     site.where);
+  const std::shared_ptr<MeshCore>& other = goes_to.core();
   if (other == x.mesh()) return reshard(x, to, site);
-  const TensorDesc target{x.type(), x.extents(), to};
-  TensorCore::check_desc(*other, target, site.where);
-  if (!to.partial.empty())
-    throw ShardingError("reshard: " + to_string(to, other->names()) +
-                            " is unfinished; a tensor arrives on another mesh finished; drop "
-                            "Unreduced from the target",
-                        site.where);
   const Neighbours::Entry& between = places_between(mesh, other, site.where);
-  PlanOptions options = plan_options(mesh, site, {});
-  PlanKey key(OperatorKind::reshard);
-  key.add(x.desc());
-  key.add(target);
-  key.add(between.digest);
-  if (options.contract.bounded()) key.add(options.contract.bits());
-  const OperandList operands{&x};
-  const StoredOperands stored(operands, nullptr);
-  stored.tell(options, key);
-  return on_process(mesh, site, [&] {
-    const PlanQuery query = query_of(key);
-    Comparison comparison(operands, query, site);
-    const Prepared& prepared = prepare(mesh, key, [&]() -> std::shared_ptr<const Plan> {
-      const auto boxes = std::make_shared<const std::vector<Box>>(
-          boxes_between(target.extents, to, between.shape, between.places));
-      const auto whole = std::make_shared<PlanWithBoxes>(PlanWithBoxes{
-          boxes, plan_reshard_between(x.desc(), *boxes, mesh.shape(), mesh.process(), options)});
-      require_contract(whole->plan, options.contract, mesh, site);
-      return {whole, &whole->plan};
-    });
-    comparison.begin(prepared);
-    TensorCore result = TensorCore::make(other, target, site.where);
-    const TensorCore destination(x.mesh(), prepared.plan->result_desc(), result.storage());
-    execute(prepared, operands, site, 1, {}, &destination);
-    if (!mesh.dry()) tessera::fence();  // the other mesh need not know of this one's work
-    return result;
+  const ops::Between operation{{to, between.shape, between.places, between.fingerprint}};
+  const TensorCore result = on_process(*other, site, [&] {
+    return TensorCore::make(other, {x.type(), x.extents(), to}, site.where);
   });
+  run({operation, {&x}, site, {.into = &result}});
+  if (!mesh.dry()) tessera::fence();  // the other mesh need not know of this one's work
+  return result;
 }
 
 template <class Y, class X> struct BetweenCall {
   using mesh = typename X::mesh_type;
-  static consteval bool said() {
-    static_assert(
-        std::is_same_v<typename X::value_type, typename Y::value_type>,
-        "[tessera] a reshard to another mesh keeps the element type; cast with map first");
-    static_assert(X::rank == Y::rank,
-                  "[tessera] a reshard to another mesh keeps the number of dimensions; write one "
-                  "entry of the spec for each dimension");
-    static_assert(!Y::unfinished,
-                  "[tessera] a tensor arrives on another mesh finished; drop Unreduced from the "
-                  "target's spec");
-    return true;
-  }
-  static_assert(said());
-  static constexpr Contract needs(const MeshShape& on, const Contract& contract) {
-    Contract result = tessera::needs(ops::Reshard{X::sharding().finished()},
-                                     Shardings{X::sharding()}, on, contract);
-    result.accept(Collective::exchange, on.axes());
-    return result;
-  }
+  static_assert(std::is_same_v<typename X::value_type, typename Y::value_type>,
+                "[tessera] a reshard to another mesh keeps the element type; cast with map first");
+  static constexpr TensorDescs operands{desc_of_type<X>()};
+  static constexpr ops::Between operation{{Y::sharding()}};
+  static constexpr Verdict verdict = operation.check(operands);
+  static_assert(demand<BetweenCall, X>());
 };
 }  // namespace detail
 
@@ -152,11 +111,10 @@ template <class Y, class X> struct BetweenCall {
 template <TypedTensor Y, class Bound = NoContract, TypedTensor X>
 Y reshard(const X& x, const ProcessMesh<typename Y::mesh_type>& mesh, Where where = Where::here()) {
   using Typed = detail::BetweenCall<Y, X>;
-  return Y(detail::reshard_between(x.core(), Y::sharding(), mesh.core(),
+  return Y(detail::reshard_between(x.core(), Y::sharding(), mesh,
                                    {"reshard", where, detail::bound<Typed, Bound>()}));
 }
-inline DynamicTensor reshard(const DynamicTensor& x, const Sharding& to,
-                             const std::shared_ptr<MeshCore>& mesh,
+inline DynamicTensor reshard(const DynamicTensor& x, const Sharding& to, const DynamicMesh& mesh,
                              const DynamicCall& call = Where::here()) {
   return DynamicTensor(detail::reshard_between(x.core(), to, mesh, call.site("reshard")));
 }

@@ -26,10 +26,7 @@ namespace detail {
 template <class T>
 TensorCore from_blocks(const std::shared_ptr<MeshCore>& mesh, const TensorDesc& desc,
                        std::span<const T> values, Where where) {
-  if (!desc.sharding.partial.empty())
-    throw ShardingError("from_blocks: " + to_string(desc.sharding, mesh->names()) +
-                            " is unfinished; a tensor is made finished; drop Unreduced",
-                        where);
+  require_made_finished(*mesh, desc.sharding, "from_blocks: ", where);
   const TensorCore t = TensorCore::make(mesh, desc, where);
   if (mesh->dry()) return t;
   if (static_cast<Index>(values.size()) != t.local_size())
@@ -60,19 +57,16 @@ Tensor from_blocks(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Ex
                    std::span<const typename Tensor::value_type> values,
                    Where where = Where::here()) {
   using T = typename Tensor::value_type;
-  static_assert(!Tensor::unfinished,
-                "[tessera] a tensor is made finished; only operators leave values Unreduced; drop "
-                "Unreduced from its spec");
+  static_assert(detail::demand_made<Tensor>());
   return Tensor(detail::from_blocks<T>(mesh.core(), {dtype_of<T>, extents, Tensor::sharding()},
                                        values, where));
 }
 template <Element T>
-DynamicTensor from_blocks(const std::shared_ptr<MeshCore>& mesh, const Extents& extents,
-                          const Sharding& sharding, std::span<const T> values,
-                          Where where = Where::here()) {
+DynamicTensor from_blocks(const DynamicMesh& mesh, const Extents& extents, const Sharding& sharding,
+                          std::span<const T> values, Where where = Where::here()) {
   use_element<T>();
   return DynamicTensor(
-      detail::from_blocks<T>(mesh, {dtype_of<T>, extents, sharding}, values, where));
+      detail::from_blocks<T>(mesh.core(), {dtype_of<T>, extents, sharding}, values, where));
 }
 /// The same of bool from bytes, as a HostBlock has them: other than 0 is true.
 template <TypedTensor Tensor>
@@ -83,9 +77,8 @@ template <TypedTensor Tensor>
     return from_blocks<Tensor>(mesh, extents, truths.span(), where);
   }
 template <std::same_as<bool> T>
-DynamicTensor from_blocks(const std::shared_ptr<MeshCore>& mesh, const Extents& extents,
-                          const Sharding& sharding, std::span<const std::uint8_t> bytes,
-                          Where where = Where::here()) {
+DynamicTensor from_blocks(const DynamicMesh& mesh, const Extents& extents, const Sharding& sharding,
+                          std::span<const std::uint8_t> bytes, Where where = Where::here()) {
   const detail::Truths truths(bytes);
   return from_blocks<bool>(mesh, extents, sharding, truths.span(), where);
 }

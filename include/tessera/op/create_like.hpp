@@ -22,12 +22,7 @@ template <TypedTensor A> ProcessMesh<typename A::mesh_type> mesh_like(const A& x
 inline DynamicTensor make_like(const DynamicTensor& x, CallSite site) {
   const TensorCore& core = x.core();
   MeshCore& mesh = mesh_of(core, site);
-  if (!core.sharding().partial.empty())
-    throw ShardingError(std::string(site.label) + ": the tensor is " +
-                            to_string(core.sharding(), mesh.names()) +
-                            "; a tensor is made finished, only operators leave values Unreduced; "
-                            "give the like of a finished tensor",
-                        site.where);
+  require_made_finished(mesh, core.sharding(), std::string(site.label) + ": ", site.where);
   return DynamicTensor(TensorCore::make(core.mesh(), core.desc(), site.where));
 }
 inline DynamicTensor filled_like(const DynamicTensor& x, const OutsideValue& value, CallSite site) {

@@ -32,6 +32,10 @@ class DynamicCall {
   const std::optional<Contract>& contract() const { return contract_; }
   /// Returns the same as operators take it, under the name that messages give the call.
   CallSite site(std::string_view label) const { return {label, where_, contract_}; }
+  /// The same of a call that on a Strict mesh too needs no contract: held to the one it is given.
+  CallSite free_site(std::string_view label) const {
+    return {label, where_, contract_.value_or(Contract{})};
+  }
 
  private:
   std::optional<Contract> contract_;

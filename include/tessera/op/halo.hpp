@@ -290,13 +290,14 @@ HaloTensor<A> make_halo(const ProcessMesh<typename A::mesh_type>& mesh, const Ex
   return made;
 }
 template <Element T>
-DynamicHaloTensor make_halo(const std::shared_ptr<MeshCore>& mesh, const Extents& extents,
+DynamicHaloTensor make_halo(const DynamicMesh& mesh, const Extents& extents,
                             const Sharding& sharding, const Halo& halo, T value,
                             Where where = Where::here()) {
   use_element<T>();
   const TensorDesc desc{dtype_of<T>, extents, sharding};
-  DynamicHaloTensor made(detail::make_halo_core(mesh, desc, halo, {"make_halo", where}), halo);
-  if (!mesh->dry()) fill(made.block().core.template data<T>(), made.box().size(), value);
+  DynamicHaloTensor made(detail::make_halo_core(mesh.core(), desc, halo, {"make_halo", where}),
+                         halo);
+  if (!mesh.dry()) fill(made.block().core.template data<T>(), made.box().size(), value);
   return made;
 }
 

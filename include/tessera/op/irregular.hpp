@@ -18,9 +18,7 @@
 
 #include <tessera/comm/complaint.hpp>
 #include <tessera/op/gather.hpp>
-#include <tessera/op/operators.hpp>
-#include <tessera/plan/check_boxes.hpp>
-#include <tessera/plan/place.hpp>
+#include <tessera/plan/op/place.hpp>
 #include <tessera/tensor/process_mesh.hpp>
 
 namespace tessera {
@@ -45,19 +43,11 @@ struct Irregular {
 };
 
 namespace detail {
-using BoxList = std::shared_ptr<const std::vector<Box>>;
-
-/// A plan and the boxes that it views.
-struct PlanWithBoxes {
-  BoxList boxes;
-  Plan plan;
-};
-
 /// Returns the boxes of all processes, the same list on all. `given`: the elements of this
 /// process's memory. Collective over the mesh. Throws ShapeError, on all, unless each has memory
 /// for its box.
-inline BoxList agree_on_boxes(MeshCore& mesh, const TensorDesc& desc, const Irregular& irregular,
-                              Index given, CallSite site) {
+inline std::vector<Box> agree_on_boxes(MeshCore& mesh, const TensorDesc& desc,
+                                       const Irregular& irregular, Index given, CallSite site) {
   const bool own = irregular.declared == Irregular::Declared::own;
   const int processes = mesh.shape().processes();
   if (own && mesh.dry())
@@ -65,10 +55,10 @@ inline BoxList agree_on_boxes(MeshCore& mesh, const TensorDesc& desc, const Irre
                          ": on a dry mesh nobody else declares a box; give the boxes of all "
                          "processes, or cuts",
                      site.where);
-  auto boxes = std::make_shared<std::vector<Box>>(irregular.all);
+  std::vector<Box> boxes = irregular.all;
   const std::string complaint = complaint_of([&] {
     if (irregular.declared == Irregular::Declared::cuts)
-      *boxes = cut_boxes(desc.extents, desc.sharding, irregular.cuts, mesh.shape());
+      boxes = cut_boxes(desc.extents, desc.sharding, irregular.cuts, mesh.shape());
   });
   std::vector<std::int64_t> facts(4 + 2 * max_dims);
   facts[0] = complaint.empty() ? static_cast<std::int64_t>(irregular.declared) : -1;
@@ -80,12 +70,8 @@ inline BoxList agree_on_boxes(MeshCore& mesh, const TensorDesc& desc, const Irre
       facts[static_cast<std::size_t>(5 + 2 * d)] = irregular.own[d].hi;
     }
   } else {
-    std::uint64_t digest = boxes->size();
-    for (const Box& box : *boxes)
-      for (const Interval& side : box.side)
-        digest = mix(mix(digest, static_cast<std::uint64_t>(side.lo)),
-                     static_cast<std::uint64_t>(side.hi));
-    facts[3] = static_cast<std::int64_t>(digest);
+    facts[3] =
+        static_cast<std::int64_t>(ops::Memory::in_boxes(boxes, processes).fingerprint.second);
   }
   const std::vector<std::int64_t> all = mesh.gather_facts(facts, site.where);
   const auto fact = [&](int process, int i) {
@@ -103,98 +89,44 @@ inline BoxList agree_on_boxes(MeshCore& mesh, const TensorDesc& desc, const Irre
            " declare different boxes; lists and cuts are the same on every process");
   }
   if (own) {
-    boxes->clear();
+    boxes.clear();
     for (int p = 0; p < processes; ++p) {
       Box box;
       for (int d = 0; d < fact(p, 2); ++d)
         box.side.push_back({fact(p, 4 + 2 * d), fact(p, 5 + 2 * d)});
-      boxes->push_back(box);
+      boxes.push_back(box);
     }
   }
   if (mesh.dry()) return boxes;
-  for (int p = 0; p < processes && p < static_cast<int>(boxes->size()); ++p)
-    if (const Box& box = (*boxes)[static_cast<std::size_t>(p)]; fact(p, 1) != box.size())
+  for (int p = 0; p < processes && p < static_cast<int>(boxes.size()); ++p)
+    if (const Box& box = boxes[static_cast<std::size_t>(p)]; fact(p, 1) != box.size())
       fail("process " + std::to_string(p) + " declares " + to_string(box) + ", " +
            std::to_string(box.size()) + " elements, and gives memory of " +
            std::to_string(fact(p, 1)) + "; give a contiguous View of exactly the box");
   return boxes;
 }
 
-/// Finds or makes the plan of a tensor `desc` from or to boxes. Throws ShapeError, on all
-/// processes, when the boxes break a rule.
-template <class Make>
-const Prepared& prepare_irregular(MeshCore& mesh, PlanKey& key, const TensorDesc& desc,
-                                  const BoxList& boxes, bool partition, CallSite site,
-                                  const Make& make) {
-  key.add(desc);
-  std::uint64_t first = 0, second = 0x51ED'270B'9C3F'A8E5u;  // 128 bits stand for the boxes
-  for (const Box& box : *boxes) {
-    first = mix(first, static_cast<std::uint64_t>(box.rank()));
-    for (const Interval& side : box.side)
-      for (const Index end : {side.lo, side.hi}) {
-        first = mix(first, static_cast<std::uint64_t>(end));
-        second = mix(second ^ first, static_cast<std::uint64_t>(~end));
-      }
-  }
-  key.add(first);
-  key.add(second);
-  return prepare(mesh, key, [&]() -> std::shared_ptr<const Plan> {
-    const Verdict verdict = check_boxes(desc.extents, *boxes, mesh.shape().processes(), partition);
-    if (!verdict.ok())
-      throw_broken(verdict.rule,
-                   std::string(site.label) + ": " + explain(verdict, desc.extents, *boxes),
-                   site.where);
-    const auto whole = std::make_shared<PlanWithBoxes>(PlanWithBoxes{boxes, make(*boxes)});
-    return {whole, &whole->plan};
-  });
-}
-
 inline TensorCore from_irregular(const std::shared_ptr<MeshCore>& mesh, const TensorDesc& desc,
                                  const Irregular& irregular, void* data, Index given,
                                  std::shared_ptr<const void> owner, CallSite site) {
   TensorCore::check_desc(*mesh, desc, site.where);
-  if (!desc.sharding.partial.empty())
-    throw ShardingError(std::string(site.label) + ": " + to_string(desc.sharding, mesh->names()) +
-                            " is unfinished; a tensor is made finished; drop Unreduced",
-                        site.where);
-  const BoxList boxes = agree_on_boxes(*mesh, desc, irregular, given, site);
-  PlanKey key(OperatorKind::from_boxes);
-  const Prepared& prepared =
-      prepare_irregular(*mesh, key, desc, boxes, true, site, [&](std::span<const Box> list) {
-        return plan_from_boxes(desc, list, mesh->shape(), mesh->process(), plan_options(*mesh));
-      });
+  const std::vector<Box> boxes = agree_on_boxes(*mesh, desc, irregular, given, site);
   const TensorCore operand =
       TensorCore::born({mesh,
                         {desc.type, desc.extents, Sharding::replicated(desc.rank())},
                         std::make_shared<Storage>(mesh, data, std::move(owner))});
-  const OperandList operands{&operand};
-  const PlanQuery query = query_of(key);
-  Comparison comparison(operands, query, site);
-  comparison.begin(prepared);
-  TensorCore result = execute(prepared, operands, site);
-  remember(result, operands, comparison.history());
-  return result;
+  const ops::FromMemory operation{ops::Memory::in_boxes(boxes, mesh->shape().processes()),
+                                  desc.sharding};
+  return run({operation, {&operand}, site});
 }
 
 inline void to_irregular(const TensorCore& x, const Irregular& irregular, void* data, Index given,
                          CallSite site) {
-  const std::shared_ptr<MeshCore>& mesh = x.mesh();
-  const BoxList boxes = agree_on_boxes(*mesh, x.desc(), irregular, given, site);
-  PlanKey key(OperatorKind::to_boxes);
-  PlanOptions options = plan_options(*mesh);
-  const OperandList operands{&x};
-  const StoredOperands stored(operands, nullptr);
-  stored.tell(options, key);
-  const Prepared& prepared =
-      prepare_irregular(*mesh, key, x.desc(), boxes, false, site, [&](std::span<const Box> list) {
-        return plan_to_boxes(x.desc(), list, mesh->shape(), mesh->process(), options);
-      });
-  const PlanQuery query = query_of(key);
-  Comparison comparison(operands, query, site);
-  comparison.begin(prepared);
-  const TensorCore destination(mesh, prepared.plan->result_desc(),
-                               std::make_shared<Storage>(mesh, data, nullptr));
-  execute(prepared, operands, site, 1, {}, &destination);
+  MeshCore& mesh = mesh_of(x, site);
+  const std::vector<Box> boxes = agree_on_boxes(mesh, x.desc(), irregular, given, site);
+  const ops::ToMemory operation{ops::Memory::in_boxes(boxes, mesh.shape().processes())};
+  const TensorCore view{x.mesh(), x.desc(), std::make_shared<Storage>(x.mesh(), data, nullptr)};
+  run({operation, {&x}, site, {.into = &view}});
   tessera::fence();
 }
 
@@ -232,25 +164,23 @@ template <class T, class View> struct BoxMemory {
 template <TypedTensor Tensor, class View>
 Tensor from_irregular(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& extents,
                       const Irregular& boxes, const View& view, Where where = Where::here()) {
-  static_assert(!Tensor::unfinished,
-                "[tessera] a tensor is made finished; only operators leave values Unreduced; drop "
-                "Unreduced from its spec");
+  static_assert(detail::demand_made<Tensor>());
   using T = typename Tensor::value_type;
   const auto owner = std::make_shared<View>(view);
   return Tensor(detail::from_irregular(mesh.core(), {dtype_of<T>, extents, Tensor::sharding()},
                                        boxes, owner->data(), detail::BoxMemory<T, View>::size(view),
-                                       owner, {"from_irregular", where}));
+                                       owner, {"from_irregular", where, Contract{}}));
 }
 template <class View>
-DynamicTensor from_irregular(const std::shared_ptr<MeshCore>& mesh, const Extents& extents,
+DynamicTensor from_irregular(const DynamicMesh& mesh, const Extents& extents,
                              const Sharding& sharding, const Irregular& boxes, const View& view,
-                             Where where = Where::here()) {
+                             const DynamicCall& call = Where::here()) {
   using T = typename View::value_type;
   use_element<T>();
   const auto owner = std::make_shared<View>(view);
-  return DynamicTensor(detail::from_irregular(mesh, {dtype_of<T>, extents, sharding}, boxes,
+  return DynamicTensor(detail::from_irregular(mesh.core(), {dtype_of<T>, extents, sharding}, boxes,
                                               owner->data(), detail::BoxMemory<T, View>::size(view),
-                                              owner, {"from_irregular", where}));
+                                              owner, call.free_site("from_irregular")));
 }
 
 /// Fills `view`, memory of the application, with the box of x that this process declares; boxes lie
@@ -262,15 +192,15 @@ void to_irregular(const A& x, const Irregular& boxes, const View& view,
                   Where where = Where::here()) {
   detail::to_irregular(x.core(), boxes, view.data(),
                        detail::BoxMemory<typename A::value_type, View>::size(view),
-                       {"to_irregular", where});
+                       {"to_irregular", where, Contract{}});
 }
 template <class View>
 void to_irregular(const DynamicTensor& x, const Irregular& boxes, const View& view,
-                  Where where = Where::here()) {
-  detail::require_type<typename View::value_type>(x, {"to_irregular", where});
+                  const DynamicCall& call = Where::here()) {
+  const CallSite site = call.free_site("to_irregular");
+  detail::require_type<typename View::value_type>(x, site);
   detail::to_irregular(x.core(), boxes, view.data(),
-                       detail::BoxMemory<typename View::value_type, View>::size(view),
-                       {"to_irregular", where});
+                       detail::BoxMemory<typename View::value_type, View>::size(view), site);
 }
 
 }  // namespace tessera

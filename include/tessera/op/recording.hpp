@@ -155,7 +155,7 @@ inline std::string layer_text(const MeshCore& mesh) {
 }
 
 // The mesh of an argument, where it has one.
-template <class M> MeshCore* mesh_behind(const ProcessMesh<M>& mesh) { return mesh.core().get(); }
+inline MeshCore* mesh_behind(const DynamicMesh& mesh) { return mesh.core().get(); }
 template <class X>
   requires requires(const X& x) {
     { x.core() } -> std::same_as<const TensorCore&>;
@@ -181,8 +181,7 @@ MeshCore& mesh_among(const First& first, const Rest&... rest) {
 /// Records every operator on `mesh` while it lives; take() ends it and returns the Program.
 class Recording {
  public:
-  template <class M> explicit Recording(const ProcessMesh<M>& mesh) : Recording(mesh.core()) {}
-  explicit Recording(std::shared_ptr<MeshCore> mesh) : mesh_(std::move(mesh)) {
+  explicit Recording(const DynamicMesh& mesh) : mesh_(mesh.core()) {
     detail::Recorder& recorder = mesh_->attachment<detail::Recorder>();
     if (recorder.on())
       throw UsageError(

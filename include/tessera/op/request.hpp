@@ -8,6 +8,7 @@
 ///
 /// Laws: an operator is checked and planned once for each operands' descriptions, destination and
 /// contract; what a process throws it throws before it communicates.
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -19,11 +20,12 @@ namespace tessera::detail {
 /// What a call has beside its operator and operands, and what is no part of its plan but for the
 /// destination.
 struct Extras {
-  double scale = 1;                  ///< by which its sum is multiplied
-  MapKernel kernel = {};             ///< the function of its elementwise step
-  const TensorCore* into = nullptr;  ///< the tensor that it writes
-  bool portable = false;             ///< convolve by Tessera's own kernel
-  const void* fill = nullptr;        ///< one element: what lies outside a tensor; null: zero
+  double scale = 1;       ///< by which its sum is multiplied
+  MapKernel kernel = {};  ///< the function of its elementwise step
+  /// The tensor that it writes; or memory of the application's, or of a tensor on another mesh.
+  const TensorCore* into = nullptr;
+  bool portable = false;       ///< convolve by Tessera's own kernel
+  const void* fill = nullptr;  ///< one element: what lies outside a tensor; null: zero
   Destination destination = Destination::fresh;
   Started* started = nullptr;  ///< where the operator is left under way, instead of being finished
   const Shardings* targets =
@@ -46,6 +48,12 @@ struct Request {
   OperandList operands;
   CallSite site;
   Extras extras = {};
+};
+
+/// A plan and the boxes that it views.
+struct PlanWithBoxes {
+  Plan plan;
+  std::vector<Box> boxes;
 };
 
 inline Contract contract_at(const MeshCore& mesh, const CallSite& site) {
@@ -122,7 +130,7 @@ inline TensorCore run(const Request& r) {
   return on_process(mesh, r.site, [&] {
     require_one_mesh(r.operands, r.site);
     Comparison comparison(r.operands, query, r.site, r.extras.starts);
-    const Prepared& prepared = prepare(mesh, query, [&] {
+    const Prepared& prepared = prepare(mesh, query, [&]() -> std::shared_ptr<const Plan> {
       const TensorDescs descs = descs_of(r.operands);
       require(r.operation, descs, mesh, r.site);
       PlanOptions options = plan_options(mesh);
@@ -130,9 +138,10 @@ inline TensorCore run(const Request& r) {
       options.contract = contract;
       options.stored = stored.get();
       try {
-        const Plan plan = r.operation.plan(descs, {mesh.shape(), mesh.process(), options});
-        require_contract(plan, contract, mesh, r.site);
-        return plan;
+        const auto made = std::make_shared<PlanWithBoxes>();
+        made->plan = r.operation.plan(descs, {mesh.shape(), mesh.process(), options, &made->boxes});
+        require_contract(made->plan, contract, mesh, r.site);
+        return {made, &made->plan};
       } catch (const std::length_error&) {
         throw ShapeError(std::string(r.site.label) + ": the plan needs more than the " +
                          std::to_string(Plan::max_steps) +
@@ -144,6 +153,15 @@ inline TensorCore run(const Request& r) {
     comparison.begin(prepared);
     return carry_out(r, prepared, comparison.history());
   });
+}
+
+/// Runs a call with several results, and returns all.
+inline std::vector<TensorCore> run_all(OperationView operation, const OperandList& operands,
+                                       CallSite site) {
+  std::vector<TensorCore> also;
+  std::vector<TensorCore> results{run({operation, operands, site, {.also = &also}})};
+  for (TensorCore& result : also) results.push_back(std::move(result));
+  return results;
 }
 
 }  // namespace tessera::detail

@@ -13,28 +13,14 @@
 
 #include <tessera/comm/complaint.hpp>
 #include <tessera/op/gather.hpp>
-#include <tessera/plan/place.hpp>
+#include <tessera/plan/op/place.hpp>
 
 namespace tessera {
 namespace detail {
 
-inline void require_process(const MeshCore& mesh, int root, CallSite site) {
-  if (root < 0 || root >= mesh.shape().processes())
-    throw UsageError(std::string(site.label) + ": process " + std::to_string(root) +
-                         " is named as root, but the mesh " + mesh.to_string() + " has " +
-                         std::to_string(mesh.shape().processes()) +
-                         " processes; they are numbered from 0",
-                     site.where);
-}
-
 inline TensorCore from_root(const std::shared_ptr<MeshCore>& mesh, const TensorDesc& desc, int root,
                             const void* values, Index count, CallSite site) {
-  require_process(*mesh, root, site);
   TensorCore::check_desc(*mesh, desc, site.where);
-  if (!desc.sharding.partial.empty())
-    throw ShardingError(std::string(site.label) + ": " + to_string(desc.sharding, mesh->names()) +
-                            " is unfinished; a tensor is made finished; drop Unreduced",
-                        site.where);
   const bool misfit = mesh->process() == root && !mesh->dry() && count != volume(desc.extents);
   fail_together<ShapeError>(
       *mesh,
@@ -48,34 +34,16 @@ inline TensorCore from_root(const std::shared_ptr<MeshCore>& mesh, const TensorD
       {mesh, given,
        std::make_shared<Storage>(
            mesh, mesh->process() == root ? const_cast<void*>(values) : nullptr, nullptr)});
-  PlanKey key(OperatorKind::from_root);
-  key.add(desc);
-  key.add(static_cast<std::uint64_t>(root));
-  return run_operator(key, {&operand}, site, {}, [&](const PlanOptions& options) {
-    return plan_from_root(desc, root, mesh->shape(), mesh->process(), options);
-  });
+  const ops::FromMemory operation{ops::Memory::on_root(root, mesh->shape().processes()),
+                                  desc.sharding};
+  return run({operation, {&operand}, site});
 }
 
 /// Writes all of x to `values` on the root; there it has volume(x.extents()) elements.
 inline void to_root(const TensorCore& x, int root, void* values, CallSite site) {
-  const std::shared_ptr<MeshCore>& mesh = x.mesh();
-  require_process(*mesh, root, site);
-  PlanKey key(OperatorKind::to_root);
-  key.add(x.desc());
-  key.add(static_cast<std::uint64_t>(root));
-  const OperandList operands{&x};
-  PlanOptions options = plan_options(*mesh);
-  const StoredOperands stored(operands, nullptr);
-  stored.tell(options, key);
-  const PlanQuery query = query_of(key);
-  Comparison comparison(operands, query, site);
-  const Prepared& prepared = prepare(*mesh, key, [&] {
-    return plan_to_root(x.desc(), root, mesh->shape(), mesh->process(), options);
-  });
-  comparison.begin(prepared);
-  const TensorCore destination(mesh, prepared.plan->result_desc(),
-                               std::make_shared<Storage>(mesh, values, nullptr));
-  execute(prepared, operands, site, 1, {}, &destination);
+  const ops::ToMemory operation{ops::Memory::on_root(root, x.mesh()->shape().processes())};
+  const TensorCore host{x.mesh(), x.desc(), std::make_shared<Storage>(x.mesh(), values, nullptr)};
+  run({operation, {&x}, site, {.into = &host}});
   tessera::fence();
 }
 
@@ -97,21 +65,19 @@ template <TypedTensor Tensor>
 Tensor from_root(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& extents,
                  int root, std::span<const typename Tensor::value_type> values,
                  Where where = Where::here()) {
-  static_assert(!Tensor::unfinished,
-                "[tessera] a tensor is made finished; only operators leave values Unreduced; drop "
-                "Unreduced from its spec");
+  static_assert(detail::demand_made<Tensor>());
   return Tensor(detail::from_root(
       mesh.core(), {dtype_of<typename Tensor::value_type>, extents, Tensor::sharding()}, root,
       values.data(), static_cast<Index>(values.size()), {"from_root", where, Contract{}}));
 }
 template <Element T>
-DynamicTensor from_root(const std::shared_ptr<MeshCore>& mesh, const Extents& extents,
-                        const Sharding& sharding, int root, std::span<const T> values,
-                        Where where = Where::here()) {
+DynamicTensor from_root(const DynamicMesh& mesh, const Extents& extents, const Sharding& sharding,
+                        int root, std::span<const T> values,
+                        const DynamicCall& call = Where::here()) {
   use_element<T>();
-  return DynamicTensor(detail::from_root(mesh, {dtype_of<T>, extents, sharding}, root,
+  return DynamicTensor(detail::from_root(mesh.core(), {dtype_of<T>, extents, sharding}, root,
                                          values.data(), static_cast<Index>(values.size()),
-                                         {"from_root", where, Contract{}}));
+                                         call.free_site("from_root")));
 }
 /// The same of bool from bytes, as a HostTensor has them: other than 0 is true.
 template <TypedTensor Tensor>
@@ -122,11 +88,11 @@ template <TypedTensor Tensor>
     return from_root<Tensor>(mesh, extents, root, truths.span(), where);
   }
 template <std::same_as<bool> T>
-DynamicTensor from_root(const std::shared_ptr<MeshCore>& mesh, const Extents& extents,
-                        const Sharding& sharding, int root, std::span<const std::uint8_t> bytes,
-                        Where where = Where::here()) {
+DynamicTensor from_root(const DynamicMesh& mesh, const Extents& extents, const Sharding& sharding,
+                        int root, std::span<const std::uint8_t> bytes,
+                        const DynamicCall& call = Where::here()) {
   const detail::Truths truths(bytes);
-  return from_root<bool>(mesh, extents, sharding, root, truths.span(), where);
+  return from_root<bool>(mesh, extents, sharding, root, truths.span(), call);
 }
 
 /// Returns the whole tensor on process `root`, and no values elsewhere. Communication: as
@@ -138,9 +104,10 @@ HostTensor<typename A::value_type> to_root(const A& x, int root = 0, Where where
   return detail::to_root<typename A::value_type>(x.core(), root, {"to_root", where, Contract{}});
 }
 template <Element T>
-HostTensor<T> to_root(const DynamicTensor& x, int root = 0, Where where = Where::here()) {
-  detail::require_type<T>(x, {"to_root", where, Contract{}});
-  return detail::to_root<T>(x.core(), root, {"to_root", where, Contract{}});
+HostTensor<T> to_root(const DynamicTensor& x, int root = 0,
+                      const DynamicCall& call = Where::here()) {
+  detail::require_type<T>(x, call.free_site("to_root"));
+  return detail::to_root<T>(x.core(), root, call.free_site("to_root"));
 }
 
 }  // namespace tessera

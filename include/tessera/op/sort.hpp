@@ -62,14 +62,6 @@ template <class Call, int I> struct ResultOf {
   using type = Result<element_of<Call::results[I].type>, typename Call::mesh, NthOf<Call, I>>;
 };
 
-/// Runs a call with several results.
-inline std::vector<TensorCore> run_all(OperationView operation, const OperandList& operands,
-                                       CallSite site) {
-  std::vector<TensorCore> also;
-  std::vector<TensorCore> results{run({operation, operands, site, {.also = &also}})};
-  for (TensorCore& result : also) results.push_back(std::move(result));
-  return results;
-}
 /// Positions are int64, and int32 on the way.
 inline void use_positions() {
   use_tensor_of<std::int32_t>();

@@ -15,32 +15,13 @@
 #include <vector>
 
 #include <tessera/op/reshard.hpp>
-#include <tessera/plan/together.hpp>
+#include <tessera/plan/op/together.hpp>
 
 namespace tessera {
 namespace detail {
 
 /// So many tensors are planned at once: a tensor takes at most six steps, and a plan holds 40.
 inline constexpr int together_at_once = 6;
-
-inline void reshard_some(const OperandList& tensors, const Shardings& targets, CallSite site,
-                         std::vector<TensorCore>& results) {
-  PlanKey key(OperatorKind::reshard);
-  key.add(static_cast<std::uint64_t>(tensors.size()));
-  for (const TensorCore* tensor : tensors) key.add(tensor->desc());
-  for (const Sharding& target : targets) key.add(target);
-  std::vector<TensorCore> also;
-  Extras extras;
-  extras.targets = &targets;
-  extras.also = &also;
-  const MeshCore& mesh = mesh_of(*tensors[0], site);
-  results.push_back(run_operator(key, tensors, site, extras, [&](const PlanOptions& options) {
-    for (int i = 0; i < tensors.size(); ++i)
-      require(ops::Reshard{targets[i]}, {tensors[i]->desc()}, mesh, site);
-    return plan_together(descs_of(tensors), targets, mesh.shape(), mesh.process(), options);
-  }));
-  for (TensorCore& result : also) results.push_back(std::move(result));
-}
 
 inline std::vector<TensorCore> reshard_many(const std::vector<TensorCore>& tensors,
                                             const std::vector<Sharding>& targets, CallSite site) {
@@ -52,13 +33,13 @@ inline std::vector<TensorCore> reshard_many(const std::vector<TensorCore>& tenso
   std::vector<TensorCore> results;
   for (std::size_t first = 0; first < tensors.size(); first += together_at_once) {
     OperandList some;
-    Shardings theirs;
+    ops::Together operation;
     const std::size_t end = std::min(tensors.size(), first + together_at_once);
     for (std::size_t i = first; i < end; ++i) {
       some.push_back(&tensors[i]);
-      theirs.push_back(targets[i]);
+      operation.targets.push_back(targets[i]);
     }
-    reshard_some(some, theirs, site, results);
+    for (TensorCore& result : run_all(operation, some, site)) results.push_back(std::move(result));
   }
   return results;
 }

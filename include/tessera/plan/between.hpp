@@ -33,22 +33,7 @@ inline Plan plan_reshard_between(const TensorDesc& x, std::span<const Box> boxes
                                  const MeshShape& mesh, int process = 0,
                                  const PlanOptions& options = {}) {
   const Placement place = Placement::in_boxes(boxes.data(), static_cast<int>(boxes.size()));
-  const Sharding finished = x.sharding.finished();
-  const auto by_way_of = [&](const Sharding& last) {
-    PlanBuilder build(OperatorKind::reshard, mesh, process, options);
-    build.plan().destination = Destination::given;
-    const int slot = build.reshard(build.operand(x, default_labels(x.rank())), last);
-    const Sharding everywhere = Sharding::replicated(x.rank());
-    return build.finish(build.relocate(slot, everywhere, place), everywhere);
-  };
-  const Plan plain = by_way_of(finished);
-  const Sharding scattered =
-      detail::split_further(x.extents, finished, x.sharding.partial - mesh.unit_axes(), mesh);
-  if (scattered == finished) return plain;
-  const Plan cheaper = by_way_of(scattered);
-  const bool plain_kept = options.contract.covers(plain.needs);
-  if (plain_kept != options.contract.covers(cheaper.needs)) return plain_kept ? plain : cheaper;
-  return cheaper.cost < plain.cost ? cheaper : plain;
+  return detail::plan_out(OperatorKind::reshard, x, place, mesh, process, options);
 }
 
 }  // namespace tessera

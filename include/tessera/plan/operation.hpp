@@ -32,6 +32,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 #include <tessera/base/digest.hpp>
 #include <tessera/plan/builder.hpp>
@@ -45,6 +46,7 @@ struct Planning {
   const MeshShape& mesh;
   int process = 0;
   const PlanOptions& options;
+  std::vector<Box>* boxes = nullptr;  ///< where boxes go that the plan views; as long-lived as it
 };
 
 /// What every kind of operator is.

@@ -43,6 +43,12 @@ constexpr Sharding split_further(const Extents& extents, const Sharding& s, Axis
       }
   return result;
 }
+/// Returns the plan that keeps the contract, where only one does; else what costs less.
+inline const Plan& better(const Plan& plain, const Plan& other, const PlanOptions& options) {
+  const bool kept = options.contract.covers(plain.needs);
+  if (kept != options.contract.covers(other.needs)) return kept ? plain : other;
+  return other.cost < plain.cost ? other : plain;
+}
 }  // namespace detail
 
 inline int PlanBuilder::relocate(int slot, const Sharding& sharding, const Placement& place) {
@@ -118,28 +124,38 @@ inline Plan plan_from_root(const TensorDesc& result, int root, const MeshShape& 
   const Plan direct = by_way_of(to);
   const Sharding finer =
       detail::split_further(result.extents, to, mesh.axes() - mesh.unit_axes() - to.used(), mesh);
-  if (finer == to) return direct;
-  const Plan spread = by_way_of(finer);
-  return spread.cost < direct.cost ? spread : direct;
+  return finer == to ? direct : detail::better(direct, by_way_of(finer), options);
 }
+
+namespace detail {
+/// Plans how x gets to `place`, in memory that is given, by way of the sharding `last`.
+inline Plan plan_out_by_way_of(const Sharding& last, OperatorKind kind, const TensorDesc& x,
+                               const Placement& place, const MeshShape& mesh, int process,
+                               const PlanOptions& options) {
+  PlanBuilder build(kind, mesh, process, options);
+  build.plan().destination = Destination::given;
+  const int slot = build.reshard(build.operand(x, default_labels(x.rank())), last);
+  const Sharding everywhere = Sharding::replicated(x.rank());
+  return build.finish(build.relocate(slot, everywhere, place), everywhere);
+}
+/// The same by the better way: what is unfinished is finished, or scattered where that is cheaper.
+inline Plan plan_out(OperatorKind kind, const TensorDesc& x, const Placement& place,
+                     const MeshShape& mesh, int process, const PlanOptions& options) {
+  const Sharding finished = x.sharding.finished();
+  const Plan plain = plan_out_by_way_of(finished, kind, x, place, mesh, process, options);
+  const Sharding scattered =
+      split_further(x.extents, finished, x.sharding.partial - mesh.unit_axes(), mesh);
+  if (scattered == finished) return plain;
+  return better(plain, plan_out_by_way_of(scattered, kind, x, place, mesh, process, options),
+                options);
+}
+}  // namespace detail
 
 /// Plans how process `root` gets all of x in the memory of its host.
 inline Plan plan_to_root(const TensorDesc& x, int root, const MeshShape& mesh, int process = 0,
                          const PlanOptions& options = {}) {
-  const Sharding finished = x.sharding.finished();
-  const auto by_way_of = [&](const Sharding& last) {
-    PlanBuilder build(OperatorKind::to_root, mesh, process, options);
-    build.plan().destination = Destination::given;
-    const int slot = build.reshard(build.operand(x, default_labels(x.rank())), last);
-    const Sharding everywhere = Sharding::replicated(x.rank());
-    return build.finish(build.relocate(slot, everywhere, Placement::on_root(root)), everywhere);
-  };
-  const Plan plain = by_way_of(finished);
-  const Sharding scattered =
-      detail::split_further(x.extents, finished, x.sharding.partial - mesh.unit_axes(), mesh);
-  if (scattered == finished) return plain;
-  const Plan cheaper = by_way_of(scattered);
-  return cheaper.cost < plain.cost ? cheaper : plain;
+  return detail::plan_out(OperatorKind::to_root, x, Placement::on_root(root), mesh, process,
+                          options);
 }
 
 /// Plans how `result` (finished) is made of boxes[r] on each process r, which are equal or disjoint
@@ -161,12 +177,9 @@ inline Plan plan_from_boxes(const TensorDesc& result, std::span<const Box> boxes
 /// within the tensor and are otherwise free. The plan views `boxes`.
 inline Plan plan_to_boxes(const TensorDesc& x, std::span<const Box> boxes, const MeshShape& mesh,
                           int process = 0, const PlanOptions& options = {}) {
-  PlanBuilder build(OperatorKind::to_boxes, mesh, process, options);
-  build.plan().destination = Destination::given;
   const Placement place = Placement::in_boxes(boxes.data(), static_cast<int>(boxes.size()));
-  const int slot = build.reshard(build.operand(x, default_labels(x.rank())), x.sharding.finished());
-  const Sharding everywhere = Sharding::replicated(x.rank());
-  return build.finish(build.relocate(slot, everywhere, place), everywhere);
+  return detail::plan_out_by_way_of(x.sharding.finished(), OperatorKind::to_boxes, x, place, mesh,
+                                    process, options);
 }
 
 }  // namespace tessera

@@ -48,6 +48,8 @@ constexpr Verdict check(const TensorDesc& t, int axes) {
 
 /// Returns the sentence for a verdict on a sharding made at run time.
 inline std::string explain(const Verdict& v, const Sharding& s, const AxisNames& names) {
+  if (v.rule == Rule::made_finished)
+    return to_string(s, names) + " is unfinished; " + std::string(sentence(v.rule));
   FactNames facts{.first = to_string(s, names), .second = std::to_string(names.size())};
   if (v.rule == Rule::reduction_defined)
     facts.first = "a tensor of " + std::string(name_of(v.type)) + " with " + facts.first;

@@ -98,9 +98,7 @@ inline void copy_block_in(const TensorCore& t, const void* whole_data) {
 template <class Tensor>
 Tensor make_tensor(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& extents,
                    Where where) {
-  static_assert(!Tensor::unfinished,
-                "[tessera] a tensor is made finished; only operators leave values Unreduced; drop "
-                "Unreduced from its spec");
+  static_assert(demand_made<Tensor>());
   return Tensor(TensorCore::make(
       mesh.core(), {dtype_of<typename Tensor::value_type>, extents, Tensor::sharding()}, where));
 }

@@ -4,12 +4,11 @@
 /// Making tensors whose sharding is known when the program runs: what tensor/create.hpp is for
 /// typed ones.
 ///
-///     DynamicTensor x = zeros<float>(mesh, {8, 512}, Sharding{{0}, {1}});
+///     DynamicTensor x = zeros<float>(mesh, {8, 512}, Sharding{{0}, {1}});      // a DynamicMesh
 ///     DynamicTensor w = random_normal<float>(mesh, {512, 96}, Sharding{{1}, {}}, 7);
 ///
 /// Laws: the tensor is that which the typed function of the same name makes, for the same elements
 /// and sharding.
-#include <memory>
 #include <span>
 
 #include <tessera/tensor/create.hpp>
@@ -17,15 +16,11 @@
 namespace tessera {
 namespace detail {
 template <class T>
-DynamicTensor make_dynamic(const std::shared_ptr<MeshCore>& mesh, const Extents& extents,
+DynamicTensor make_dynamic(const DynamicMesh& mesh, const Extents& extents,
                            const Sharding& sharding, Where where) {
   use_element<T>();
-  if (!sharding.partial.empty())
-    throw ShardingError("a tensor of " + to_string(sharding, mesh->names()) +
-                            " is to be made unfinished; a tensor is made finished, only operators "
-                            "leave values Unreduced; drop Unreduced from its sharding",
-                        where);
-  return DynamicTensor(TensorCore::make(mesh, {dtype_of<T>, extents, sharding}, where));
+  require_made_finished(*mesh.core(), sharding, "", where);
+  return DynamicTensor(TensorCore::make(mesh.core(), {dtype_of<T>, extents, sharding}, where));
 }
 }  // namespace detail
 
@@ -33,36 +28,36 @@ DynamicTensor make_dynamic(const std::shared_ptr<MeshCore>& mesh, const Extents&
 /// none. Throws ShardingError when the sharding does not fit the mesh or the extents, or is
 /// unfinished, as those below do.
 template <Element T>
-DynamicTensor full(const std::shared_ptr<MeshCore>& mesh, const Extents& extents,
-                   const Sharding& sharding, T value, Where where = Where::here()) {
+DynamicTensor full(const DynamicMesh& mesh, const Extents& extents, const Sharding& sharding,
+                   T value, Where where = Where::here()) {
   const DynamicTensor t = detail::make_dynamic<T>(mesh, extents, sharding, where);
-  if (!mesh->dry()) fill(t.data<T>(), t.local_size(), value);
+  if (!mesh.dry()) fill(t.data<T>(), t.local_size(), value);
   return t;
 }
 template <Element T>
-DynamicTensor zeros(const std::shared_ptr<MeshCore>& mesh, const Extents& extents,
-                    const Sharding& sharding, Where where = Where::here()) {
+DynamicTensor zeros(const DynamicMesh& mesh, const Extents& extents, const Sharding& sharding,
+                    Where where = Where::here()) {
   return full<T>(mesh, extents, sharding, T{}, where);
 }
 
 template <Element T>
-DynamicTensor ones(const std::shared_ptr<MeshCore>& mesh, const Extents& extents,
-                   const Sharding& sharding, Where where = Where::here()) {
+DynamicTensor ones(const DynamicMesh& mesh, const Extents& extents, const Sharding& sharding,
+                   Where where = Where::here()) {
   return full<T>(mesh, extents, sharding, T(1), where);
 }
 /// The same with elements that are unspecified: for what writes them all.
 template <Element T>
-DynamicTensor empty(const std::shared_ptr<MeshCore>& mesh, const Extents& extents,
-                    const Sharding& sharding, Where where = Where::here()) {
+DynamicTensor empty(const DynamicMesh& mesh, const Extents& extents, const Sharding& sharding,
+                    Where where = Where::here()) {
   return detail::make_dynamic<T>(mesh, extents, sharding, where);
 }
 
 /// Returns the tensor whose element at global index i is f(i). Communication: none.
 template <Element T, class F>
-DynamicTensor from_function(const std::shared_ptr<MeshCore>& mesh, const Extents& extents,
+DynamicTensor from_function(const DynamicMesh& mesh, const Extents& extents,
                             const Sharding& sharding, const F& f, Where where = Where::here()) {
   const DynamicTensor t = detail::make_dynamic<T>(mesh, extents, sharding, where);
-  if (!mesh->dry() && t.local_size() > 0)
+  if (!mesh.dry() && t.local_size() > 0)
     fill_index(f, t.data<T>(), t.box().extents(), detail::offsets_of(t.box()), extents);
   return t;
 }
@@ -70,8 +65,8 @@ DynamicTensor from_function(const std::shared_ptr<MeshCore>& mesh, const Extents
 /// Returns the tensor whose elements are their own indices along dimension `dim`: 0, 1, 2, ...
 /// Communication: none.
 template <Element T>
-DynamicTensor iota(const std::shared_ptr<MeshCore>& mesh, const Extents& extents,
-                   const Sharding& sharding, int dim = 0, Where where = Where::here()) {
+DynamicTensor iota(const DynamicMesh& mesh, const Extents& extents, const Sharding& sharding,
+                   int dim = 0, Where where = Where::here()) {
   static_assert(NumberElement<T>,
                 "[tessera] truth values do not count; make indices of int32 or int64");
   detail::require_dim_of_iota(dim, extents.size(), where);
@@ -81,23 +76,23 @@ DynamicTensor iota(const std::shared_ptr<MeshCore>& mesh, const Extents& extents
 /// Returns random numbers that depend on the seed and the global index alone, uniform or normal.
 /// Communication: none.
 template <Element T>
-DynamicTensor random_uniform(const std::shared_ptr<MeshCore>& mesh, const Extents& extents,
+DynamicTensor random_uniform(const DynamicMesh& mesh, const Extents& extents,
                              const Sharding& sharding, std::uint64_t seed, double lo = 0,
                              double hi = 1, Where where = Where::here()) {
   const DynamicTensor t = detail::make_dynamic<T>(mesh, extents, sharding, where);
-  if (!mesh->dry() && t.local_size() > 0)
+  if (!mesh.dry() && t.local_size() > 0)
     random_uniform(t.data<T>(), t.box().extents(), detail::offsets_of(t.box()), extents, seed, lo,
                    hi);
   return t;
 }
 template <Element T>
-DynamicTensor random_normal(const std::shared_ptr<MeshCore>& mesh, const Extents& extents,
+DynamicTensor random_normal(const DynamicMesh& mesh, const Extents& extents,
                             const Sharding& sharding, std::uint64_t seed, double mean = 0,
                             double deviation = 1, Where where = Where::here()) {
   static_assert(NumberElement<T>,
                 "[tessera] truth values have no normal distribution; use random_uniform");
   const DynamicTensor t = detail::make_dynamic<T>(mesh, extents, sharding, where);
-  if (!mesh->dry() && t.local_size() > 0)
+  if (!mesh.dry() && t.local_size() > 0)
     random_normal(t.data<T>(), t.box().extents(), detail::offsets_of(t.box()), extents, seed, mean,
                   deviation);
   return t;
@@ -106,9 +101,8 @@ DynamicTensor random_normal(const std::shared_ptr<MeshCore>& mesh, const Extents
 /// Returns the tensor that every process has whole on its host, row-major; each keeps its block.
 /// Communication: none. Throws ShapeError when the values are not as many as the elements.
 template <Element T>
-DynamicTensor from_host(const std::shared_ptr<MeshCore>& mesh, const Extents& extents,
-                        const Sharding& sharding, std::span<const T> values,
-                        Where where = Where::here()) {
+DynamicTensor from_host(const DynamicMesh& mesh, const Extents& extents, const Sharding& sharding,
+                        std::span<const T> values, Where where = Where::here()) {
   if (static_cast<Index>(values.size()) != volume(extents))
     throw ShapeError("from_host: a tensor of " + to_string(extents) + " has " +
                          std::to_string(volume(extents)) + " elements and " +
@@ -116,13 +110,12 @@ DynamicTensor from_host(const std::shared_ptr<MeshCore>& mesh, const Extents& ex
                          " are given; give all elements of the whole tensor, row-major",
                      where);
   const DynamicTensor t = detail::make_dynamic<T>(mesh, extents, sharding, where);
-  if (!mesh->dry()) detail::copy_block_in(t.core(), values.data());
+  if (!mesh.dry()) detail::copy_block_in(t.core(), values.data());
   return t;
 }
 template <std::same_as<bool> T>
-DynamicTensor from_host(const std::shared_ptr<MeshCore>& mesh, const Extents& extents,
-                        const Sharding& sharding, std::span<const std::uint8_t> bytes,
-                        Where where = Where::here()) {
+DynamicTensor from_host(const DynamicMesh& mesh, const Extents& extents, const Sharding& sharding,
+                        std::span<const std::uint8_t> bytes, Where where = Where::here()) {
   const detail::Truths truths(bytes);
   return from_host<bool>(mesh, extents, sharding, truths.span(), where);
 }

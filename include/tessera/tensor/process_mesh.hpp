@@ -13,10 +13,8 @@
 #include <memory>
 #include <utility>
 
-#include <tessera/comm/dry.hpp>
-#include <tessera/comm/environment.hpp>
-#include <tessera/comm/mesh_core.hpp>
 #include <tessera/mesh/contract.hpp>
+#include <tessera/tensor/dynamic_mesh.hpp>
 
 namespace tessera {
 
@@ -96,11 +94,9 @@ ProcessMesh<M> make_mesh(Environment& environment, MeshSizes<M> mesh_sizes,
 /// process 0, or `process`.
 template <class M>
 ProcessMesh<M> dry_mesh(MeshSizes<M> mesh_sizes, int process = 0, MeshOptions options = {}) {
-  const DeviceAssignment assignment = detail::assignment_of(mesh_sizes.shape, options);
-  const bool there = process >= 0 && (assignment.natural() || process < assignment.size());
-  return make_mesh<M>(
-      dry_transport(mesh_sizes.shape.processes(), there ? assignment[process] : process),
-      mesh_sizes, options, Where{});
+  options.strict = options.strict || is_strict<M>;
+  return ProcessMesh<M>(
+      detail::dry_mesh_core(mesh_sizes.shape, M::names(), process, options, Where{}));
 }
 template <class M, class... Size>
   requires(std::is_convertible_v<Size, int>&&...)

@@ -285,27 +285,27 @@ Tensor eye(const ProcessMesh<typename Tensor::mesh_type>& mesh, N n, Where where
 
 /// The same with a sharding that is known when the program runs.
 template <Element T>
-DynamicTensor arange(const std::shared_ptr<MeshCore>& mesh, const Sharding& sharding,
+DynamicTensor arange(const DynamicMesh& mesh, const Sharding& sharding,
                      detail::RangeArgument<T> start, detail::RangeArgument<T> stop,
                      detail::RangeArgument<T> step = 1, Where where = Where::here()) {
   const auto range = detail::make_range<T>(start, stop, step, where);
   return from_function<T>(mesh, {range.length}, sharding, range.at, where);
 }
 template <Element T>
-DynamicTensor arange(const std::shared_ptr<MeshCore>& mesh, const Sharding& sharding,
+DynamicTensor arange(const DynamicMesh& mesh, const Sharding& sharding,
                      detail::RangeArgument<T> stop, Where where = Where::here()) {
   return arange<T>(mesh, sharding, 0, stop, 1, where);
 }
 template <Element T>
-DynamicTensor linspace(const std::shared_ptr<MeshCore>& mesh, const Sharding& sharding,
+DynamicTensor linspace(const DynamicMesh& mesh, const Sharding& sharding,
                        detail::LineArgument<T> start, detail::LineArgument<T> stop, Index count,
                        bool endpoint = true, Where where = Where::here()) {
   const auto line = detail::make_line<T>(start, stop, count, endpoint, where);
   return from_function<T>(mesh, {count}, sharding, line, where);
 }
 template <Element T>
-DynamicTensor eye(const std::shared_ptr<MeshCore>& mesh, const Extents& extents,
-                  const Sharding& sharding, Index diagonal = 0, Where where = Where::here()) {
+DynamicTensor eye(const DynamicMesh& mesh, const Extents& extents, const Sharding& sharding,
+                  Index diagonal = 0, Where where = Where::here()) {
   if (extents.size() != 2)
     throw ShapeError("eye: a tensor of " + std::to_string(extents.size()) +
                          " dimensions is asked for; eye makes a matrix; give two extents",

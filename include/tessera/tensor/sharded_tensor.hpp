@@ -14,6 +14,7 @@
 #include <tessera/kernel/use_element.hpp>
 #include <tessera/spec/partition_spec.hpp>
 #include <tessera/spec/typed_tensor.hpp>
+#include <tessera/tensor/dynamic_mesh.hpp>
 #include <tessera/tensor/tensor_core.hpp>
 
 namespace tessera {
@@ -109,6 +110,7 @@ class DynamicTensor {
 
   const TensorCore& core() const { return core_; }
   bool defined() const { return core_.defined(); }
+  DynamicMesh mesh() const { return core_.mesh(); }
   const Extents& extents() const { return core_.extents(); }
   const Sharding& sharding() const { return core_.sharding(); }
   const TensorDesc& desc() const { return core_.desc(); }

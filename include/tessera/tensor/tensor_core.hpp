@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <tessera/comm/mesh_core.hpp>
@@ -92,6 +93,20 @@ namespace detail {
 inline std::shared_ptr<Storage> make_storage(const std::shared_ptr<MeshCore>& mesh, Index bytes) {
   return std::allocate_shared<Storage>(PoolAllocator<Storage>(mesh->attachment<PoolOwner>().pool()),
                                        mesh, bytes);
+}
+/// Throws ShardingError unless a tensor that no operator returns can be sharded so.
+inline void require_made_finished(const MeshCore& mesh, const Sharding& sharding,
+                                  std::string_view label, Where where) {
+  if (sharding.partial.empty()) return;
+  throw_broken(
+      Rule::made_finished,
+      std::string(label) + explain(Verdict{.rule = Rule::made_finished}, sharding, mesh.names()),
+      where);
+}
+/// Whether such a tensor can be of this type; else says so.
+template <class Tensor> consteval bool demand_made() {
+  if constexpr (Tensor::unfinished) return InvalidOperator<Rule::made_finished, Tensor>::said();
+  return true;
 }
 }  // namespace detail
 

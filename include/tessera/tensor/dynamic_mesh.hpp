@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// A mesh filled with processes whose axes are known when the program runs: what dynamic tensors
+/// are made on. Those whose axes are types are tensor/process_mesh.hpp's.
+///
+///     const DynamicMesh mesh = make_mesh(env, {2, 4}, {"data", "model"});
+///     DynamicTensor x = zeros<float>(mesh, {8, 512}, Sharding{{0}, {1}});   // P<data, model>
+///     const DynamicMesh same = x.mesh();
+///     const DynamicMesh grid = make_mesh<Grid>(env, 2, 4);
+///
+/// Laws: of a ProcessMesh it is the same mesh, and tensors made on the one and on the other mix;
+/// axes have the numbers of their places in the list.
+#include <memory>
+#include <utility>
+
+#include <tessera/comm/dry.hpp>
+#include <tessera/comm/environment.hpp>
+#include <tessera/comm/mesh_core.hpp>
+
+namespace tessera {
+
+template <class M> class ProcessMesh;
+
+class DynamicMesh {
+ public:
+  DynamicMesh() = default;
+  DynamicMesh(std::shared_ptr<MeshCore> core) : core_(std::move(core)) {}  // NOLINT: it is one
+  template <class M>
+  DynamicMesh(const ProcessMesh<M>& typed) : core_(typed.core()) {}  // NOLINT: a typed mesh is one
+
+  bool defined() const { return core_ != nullptr; }
+  /// Throws MeshError when it is empty, as what follows does.
+  const std::shared_ptr<MeshCore>& core() const {
+    if (core_ == nullptr)
+      throw MeshError("an empty mesh is used; assign one made by make_mesh or dry_mesh first");
+    return core_;
+  }
+  const MeshShape& shape() const { return core()->shape(); }
+  const AxisNames& names() const { return core()->names(); }
+  int process() const { return core()->process(); }
+  int processes() const { return shape().processes(); }
+  const Coordinates& coordinates() const { return core()->coordinates(); }
+  Arena& arena() const { return core()->arena(); }
+  Ledger& ledger() const { return core()->ledger(); }
+  bool dry() const { return core()->dry(); }
+
+ private:
+  std::shared_ptr<MeshCore> core_;
+};
+
+namespace detail {
+inline void require_names(const MeshShape& shape, const AxisNames& names, Where where) {
+  if (names.size() != shape.rank())
+    throw MeshError("a mesh of " + std::to_string(shape.rank()) + " axes is made with " +
+                        std::to_string(names.size()) + " names; give one name for each axis",
+                    where);
+  for (int a = 0; a < names.size(); ++a)
+    if (names.find(names[a]) < a)
+      throw MeshError("two axes of a mesh are called " + std::string(names[a]) +
+                          "; give each a name of its own",
+                      where);
+}
+/// Plays `process`, or process 0, of a mesh of any size on paper.
+inline std::shared_ptr<MeshCore> dry_mesh_core(const MeshShape& shape, const AxisNames& names,
+                                               int process, const MeshOptions& options,
+                                               Where where) {
+  const DeviceAssignment assignment = assignment_of(shape, options);
+  const bool there = process >= 0 && (assignment.natural() || process < assignment.size());
+  return make_mesh_core(dry_transport(shape.processes(), there ? assignment[process] : process),
+                        shape, names, options, where);
+}
+}  // namespace detail
+
+/// Returns a mesh of the given sizes, with a name for each axis, over all processes of `world`.
+/// Collective over those processes. Throws MeshError when the sizes do not multiply to the number
+/// of processes, and unless each axis has a name of its own.
+inline DynamicMesh make_mesh(std::shared_ptr<Transport> world, const MeshShape& shape,
+                             const AxisNames& names, const MeshOptions& options = {},
+                             Where where = Where::here()) {
+  detail::require_names(shape, names, where);
+  return make_mesh_core(std::move(world), shape, names, options, where);
+}
+inline DynamicMesh make_mesh(Environment& environment, const MeshShape& shape,
+                             const AxisNames& names, const MeshOptions& options = {},
+                             Where where = Where::here()) {
+  return make_mesh(environment.world(), shape, names, options, where);
+}
+
+/// Returns a mesh of any size without processes: operators on it only plan.
+inline DynamicMesh dry_mesh(const MeshShape& shape, const AxisNames& names, int process = 0,
+                            const MeshOptions& options = {}, Where where = Where::here()) {
+  detail::require_names(shape, names, where);
+  return detail::dry_mesh_core(shape, names, process, options, where);
+}
+
+}  // namespace tessera
