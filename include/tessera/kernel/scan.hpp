@@ -116,17 +116,18 @@ inline void scan(DType type, Reduction reduction, const LocalScan& work, const v
 }
 
 /// The same by an associative function f(earlier, later), which has a value that changes nothing.
-template <Element T, class F>
-void scan(const F& f, std::type_identity_t<T> identity, const LocalScan& work, const T* from,
+/// What it joins on the way is kept in Total.
+template <Element T, Element Total = T, class F>
+void scan(const F& f, std::type_identity_t<Total> identity, const LocalScan& work, const T* from,
           const T* earlier, T* to) {
-  detail::scan_lines("tessera::scan", detail::FunctionJoin<F, T>{f, identity}, work, from, earlier,
-                     to, static_cast<T*>(nullptr));
+  detail::scan_lines("tessera::scan", detail::FunctionJoin<F, Total>{f, identity}, work, from,
+                     earlier, to, static_cast<T*>(nullptr));
 }
 /// Writes the join of each line: totals is outer x inner.
-template <Element T, class F>
-void fold(const F& f, std::type_identity_t<T> identity, const LocalScan& work, const T* from,
+template <Element T, Element Total = T, class F>
+void fold(const F& f, std::type_identity_t<Total> identity, const LocalScan& work, const T* from,
           T* totals) {
-  detail::scan_lines("tessera::fold", detail::FunctionJoin<F, T>{f, identity}, work, from,
+  detail::scan_lines("tessera::fold", detail::FunctionJoin<F, Total>{f, identity}, work, from,
                      static_cast<const T*>(nullptr), static_cast<T*>(nullptr), totals);
 }
 

@@ -11,9 +11,7 @@
 /// reverse: from the last to the first), what was joined before as f's first argument; it need not
 /// commute. Element 0 of an exclusive one is the identity. Floats differ between meshes by how f
 /// rounds.
-#include <tessera/kernel/functions/fixed.hpp>
 #include <tessera/op/cumulative.hpp>
-#include <tessera/op/function_check.hpp>
 #include <tessera/op/gather.hpp>
 
 namespace tessera {
@@ -21,31 +19,6 @@ namespace detail {
 /// Stands, among the kinds of a running join, for a function.
 struct ByFunction {
   static constexpr Reduction reduction = Reduction::none;
-};
-
-template <class F, class T>
-inline constexpr bool joins = std::is_invocable_r_v<T, const F&, const T&, const T&>;
-
-template <class F, class T> struct ScanRunner {
-  const F& f;
-  T identity;
-
-  static void fold(const void* context, const LocalScan& work, const void* from, void* to) {
-    const auto& run = *static_cast<const ScanRunner*>(context);
-    tessera::fold<T>(run.f, run.identity, work, static_cast<const T*>(from), static_cast<T*>(to));
-  }
-  static void scan(const void* context, const LocalScan& work, const void* from,
-                   const void* earlier, void* to) {
-    const auto& run = *static_cast<const ScanRunner*>(context);
-    tessera::scan<T>(run.f, run.identity, work, static_cast<const T*>(from),
-                     static_cast<const T*>(earlier), static_cast<T*>(to));
-  }
-  Extras extras() const {
-    if constexpr (joins<F, T>)
-      return {.kernel = {nullptr, this, &fold, &scan}};
-    else
-      return {};
-  }
 };
 
 template <class F, class T> consteval bool demand_join() {
@@ -84,19 +57,19 @@ typename detail::TypedScan<detail::ByFunction, Labels, Along, Out, A>::result as
 template <Element T, class F>
 DynamicTensor associative_scan(std::string_view labels, char along, const F& f, T identity,
                                const DynamicTensor& x, const Sharding& out,
-                               ScanOptions options = {}, Where where = Where::here()) {
+                               ScanOptions options = {}, const DynamicCall& call = Where::here()) {
   static_assert(detail::demand_join<F, T>());
-  detail::require_type<T>(x, {detail::function_name<F>(), where});
+  const CallSite site = call.site(detail::function_name<F>());
+  detail::require_type<T>(x, site);
   const detail::ScanRunner<F, T> runner{f, identity};
   const ops::Scan operation{same_terms(labels), along, Reduction::none, options, x.type(), out};
-  return DynamicTensor(
-      detail::run({operation, {&x.core()}, {detail::function_name<F>(), where}, runner.extras()}));
+  return DynamicTensor(detail::run({operation, {&x.core()}, site, runner.extras()}));
 }
 template <Element T, class F>
 DynamicTensor associative_scan(std::string_view labels, char along, const F& f, T identity,
                                const DynamicTensor& x, ScanOptions options = {},
-                               Where where = Where::here()) {
-  return associative_scan<T>(labels, along, f, identity, x, x.sharding(), options, where);
+                               const DynamicCall& call = Where::here()) {
+  return associative_scan<T>(labels, along, f, identity, x, x.sharding(), options, call);
 }
 
 }  // namespace tessera

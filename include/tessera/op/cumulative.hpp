@@ -1,22 +1,60 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Running sums, products, maxima and minima along one dimension, sharded or not.
+/// Running sums, products, maxima, minima and log-sum-exps along one dimension, sharded or not.
 ///
 ///     auto c = cumsum<"bij", 'j'>(x);
 ///     auto d = cumsum<"bij", 'j'>(x, {.reverse = true, .exclusive = true});
+///     auto l = cumulative<LogSumExp, "bij", 'j'>(x);
 ///
 /// Laws: equals the running sum of the whole tensor, for every mesh and spec; element 0 of an
 /// exclusive one is what a reduction of nothing gives; a float sum of n elements over p parts errs
-/// by at most (p + 2) eps times the sum of their magnitudes, n below 10^7.
+/// by at most (p + 2) eps times the sum of their magnitudes, n below 10^7. A running log-sum-exp is
+/// kept in double; it is rounded once at each element and, to start the next part from, at the end
+/// of a part.
+#include <limits>
+
+#include <tessera/kernel/functions/exponential.hpp>
 #include <tessera/op/dynamic_call.hpp>
+#include <tessera/op/named_function.hpp>
 #include <tessera/op/reduce.hpp>
 #include <tessera/plan/op/scan.hpp>
 
 namespace tessera {
+/// Names a running log-sum-exp, NumPy's logaddexp.accumulate. Over whole dimensions it is
+/// log_sum_exp<E>(x).
+struct LogSumExp {};
+
 namespace detail {
-/// How a running join is made.
-template <class Kind, Equation Labels, char Along> struct ScanBy {
+template <class F, class T>
+inline constexpr bool joins = std::is_invocable_r_v<T, const F&, const T&, const T&>;
+
+/// Carries out a running join of elements T by a function, which is kept in Total.
+template <class F, class T, class Total = T> struct ScanRunner {
+  const F& f;
+  Total identity;
+
+  static void fold(const void* context, const LocalScan& work, const void* from, void* to) {
+    const auto& run = *static_cast<const ScanRunner*>(context);
+    tessera::fold<T, Total>(run.f, run.identity, work, static_cast<const T*>(from),
+                            static_cast<T*>(to));
+  }
+  static void scan(const void* context, const LocalScan& work, const void* from,
+                   const void* earlier, void* to) {
+    const auto& run = *static_cast<const ScanRunner*>(context);
+    tessera::scan<T, Total>(run.f, run.identity, work, static_cast<const T*>(from),
+                            static_cast<const T*>(earlier), static_cast<T*>(to));
+  }
+  Extras extras() const {
+    if constexpr (joins<F, Total>)
+      return {.kernel = {nullptr, this, &fold, &scan}};
+    else
+      return {};
+  }
+};
+
+/// How a running join of elements T is made, and what carries it out beside the elements' kernels.
+template <class Kind, Equation Labels, char Along, class T> struct ScanBy {
   static consteval bool said() {
     static_assert(!is_mean<Kind>, "[tessera] there is no running mean; divide a running sum");
     return true;
@@ -26,13 +64,32 @@ template <class Kind, Equation Labels, char Along> struct ScanBy {
     return {same_terms(Labels.view()), Along, Kind::reduction, {}, KindType<Kind>::of(x[0].type)};
   }
 };
+template <Equation Labels, char Along, class T> struct ScanBy<LogSumExp, Labels, Along, T> {
+  using function = FunctionResult<fn::LogAddExp, Elements, T, T>;
+  static constexpr ops::Scan make(const TensorDescs& x) {
+    return {same_terms(Labels.view()), Along, Reduction::none, {}, x[0].type};
+  }
+};
 template <class Kind, Equation Labels, char Along, class Out, class A>
-using TypedScan = Typed<ScanBy<Kind, Labels, Along>, Out, A>;
+using TypedScan = Typed<ScanBy<Kind, Labels, Along, typename A::value_type>, Out, A>;
+
+template <class Kind, class T> struct ScanExtras {
+  static Extras make() { return {}; }
+};
+/// Kept in double, and rounded where it is written.
+template <RealElement T> struct ScanExtras<LogSumExp, T> {
+  using Total = TotalType<T>;
+  static constexpr fn::LogAddExp f{};
+  static constexpr ScanRunner<fn::LogAddExp, T, Total> runner{
+      f, -std::numeric_limits<Total>::infinity()};
+  static Extras make() { return runner.extras(); }
+};
 }  // namespace detail
 
-/// Returns, for each element of x, the join by Kind (Sum, Product, Max, Min, Any, All) of those up
-/// to it along dimension `Along`, with x's spec or `Out`. Labels are the letters of x. An operand
-/// Unreduced by Kind stays so. Communication: one all-gather of an element for each row and part,
+/// Returns, for each element of x, the join by Kind (Sum, Product, Max, Min, Any, All, LogSumExp)
+/// of those up to it along dimension `Along`, with x's spec or `Out`. Labels are the letters of x.
+/// An operand Unreduced by Kind stays so; that of a LogSumExp is finished and of floating-point
+/// elements. Communication: one all-gather of an element for each row and part,
 /// over the axes that split `Along`; none when it is not split. Collective over the mesh.
 template <class Kind, Equation Labels, char Along, class Out = Deduced, class Bound = NoContract,
           TypedTensor A>
@@ -43,7 +100,10 @@ typename detail::TypedScan<Kind, Labels, Along, Out, A>::result cumulative(
   ops::Scan operation = Typed::operation;
   operation.options = options;
   return typename Typed::result(
-      detail::run({operation, {&x.core()}, {Labels.view(), where, detail::bound<Typed, Bound>()}}));
+      detail::run({operation,
+                   {&x.core()},
+                   {Labels.view(), where, detail::bound<Typed, Bound>()},
+                   detail::ScanExtras<Kind, typename A::value_type>::make()}));
 }
 template <Equation Labels, char Along, class Out = Deduced, class Bound = NoContract, TypedTensor A>
 auto cumsum(const A& x, ScanOptions options = {}, Where where = Where::here()) {
@@ -62,20 +122,31 @@ auto cummin(const A& x, ScanOptions options = {}, Where where = Where::here()) {
   return cumulative<Min, Labels, Along, Out, Bound>(x, options, where);
 }
 
-/// The same with everything known at run time; without `out` the result is sharded as x is.
+/// The same with everything known at run time; without `out` the result is sharded as x is. Throws
+/// UsageError when x has other elements than Kind takes.
 template <class Kind>
 DynamicTensor cumulative(std::string_view labels, char along, const DynamicTensor& x,
                          const Sharding& out, ScanOptions options = {},
                          const DynamicCall& call = Where::here()) {
-  if constexpr (Kind::reduction == Reduction::sum || Kind::reduction == Reduction::product)
-    detail::use_tensors_of_sums();
-  const ops::Scan operation{same_terms(labels),
-                            along,
-                            Kind::reduction,
-                            options,
-                            detail::KindType<Kind>::of(x.type()),
-                            out};
-  return DynamicTensor(detail::run({operation, {&x.core()}, call.site(labels)}));
+  const CallSite site = call.site(labels);
+  if constexpr (std::is_same_v<Kind, LogSumExp>) {
+    if (!is_real(x.type())) detail::throw_not_taken(Rule::function_of_reals, x.type(), site);
+    const ops::Scan operation{same_terms(labels), along, Reduction::none, options, x.type(), out};
+    return DynamicTensor(with_real_type(x.type(), [&](auto zero) {
+      return detail::run(
+          {operation, {&x.core()}, site, detail::ScanExtras<Kind, decltype(zero)>::make()});
+    }));
+  } else {
+    if constexpr (Kind::reduction == Reduction::sum || Kind::reduction == Reduction::product)
+      detail::use_tensors_of_sums();
+    const ops::Scan operation{same_terms(labels),
+                              along,
+                              Kind::reduction,
+                              options,
+                              detail::KindType<Kind>::of(x.type()),
+                              out};
+    return DynamicTensor(detail::run({operation, {&x.core()}, site}));
+  }
 }
 template <class Kind>
 DynamicTensor cumulative(std::string_view labels, char along, const DynamicTensor& x,

@@ -150,5 +150,21 @@ struct Pow {
   }
 };
 
+/// log(e^x + e^y), without overflow: NumPy's logaddexp, of infinities and NaN too. -infinity
+/// changes nothing.
+struct LogAddExp {
+  template <RealElement T> KOKKOS_FORCEINLINE_FUNCTION T operator()(T x, T y) const {
+    return static_cast<T>(of(static_cast<ComputeType<T>>(x), static_cast<ComputeType<T>>(y)));
+  }
+
+ private:
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x, T y) {
+    if (x == y) return x + static_cast<T>(0.69314718055994530942);  // log 2; equal infinities too
+    const T way = x - y;
+    if (way > 0) return x + detail::log1p_of(detail::exp_of(-way));
+    return way < 0 ? y + detail::log1p_of(detail::exp_of(way)) : way;  // NaN
+  }
+};
+
 }  // namespace fn
 }  // namespace tessera
