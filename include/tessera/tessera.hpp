@@ -59,6 +59,7 @@
 #include <tessera/op/together.hpp>
 #include <tessera/op/top_k.hpp>
 #include <tessera/op/transpose.hpp>
+#include <tessera/op/triangle.hpp>
 #include <tessera/op/visualize.hpp>
 #include <tessera/plan.hpp>
 #include <tessera/plan/program_contract.hpp>

@@ -11,6 +11,7 @@
 // CASE bits_of_float: this function is for integers
 // CASE imag_of_float: this function is for complex numbers
 // CASE complex_to_real: complex ones have none; take real\(x\), imag\(x\) or abs\(x\) first
+// CASE triangle_of_line: a triangle is asked of a tensor without matrices
 // CASE wrong_argument: the function cannot be called with these elements
 // CASE wrong_result: the function of a map returns a type that no tensor holds
 // CASE floor_of_sum: an unfinished partial value is used as a value
@@ -57,6 +58,8 @@ void use(const Tensor<float, data>& x, const Tensor<double, data>& wide,
   truth + truth;
 #elif defined(CASE_bits_of_float)
   bitwise_xor(x, x);
+#elif defined(CASE_triangle_of_line)
+  tril(x);
 #elif defined(CASE_imag_of_float)
   imag(x);
 #elif defined(CASE_complex_to_real)

@@ -9,6 +9,7 @@
 // CASE scan_of_other_kind: an unfinished partial value is used as a value
 // CASE running_max_of_complex: complex numbers have no largest and no smallest
 // CASE running_mean: there is no running mean
+// CASE running_log_of_ints: this function is for real numbers and its operand is not real
 // CASE scan_contract: the call communicates more than its contract accepts
 // CASE deterministic_product: products have no deterministic form
 // CASE deterministic_of_unfinished: an unfinished partial value is used as a value
@@ -50,6 +51,8 @@ void use(const Tensor<float, data, model>& x, const Tensor<complex<float>, data,
   cummax<"ij", 'j'>(z);
 #elif defined(CASE_running_mean)
   cumulative<Mean, "ij", 'j'>(x);
+#elif defined(CASE_running_log_of_ints)
+  cumulative<LogSumExp, "ij", 'j'>(ints);
 #elif defined(CASE_scan_contract)
   cumsum<"ij", 'j', Deduced, Only<gathers<data>>>(x);
 #elif defined(CASE_deterministic_product)
@@ -65,6 +68,7 @@ void use(const Tensor<float, data, model>& x, const Tensor<complex<float>, data,
   (void)arg_min<"ij->i", P<data, Unreduced<Min, model>>>(ints);
   (void)cumsum<"ij", 'j'>(z);
   (void)cumsum<"ij", 'j'>(open);
+  (void)cumulative<LogSumExp, "ij", 'j'>(x);
   (void)cumsum<"ij", 'j', Deduced, Only<gathers<model>>>(x);
   (void)cummax<"ij", 'i', P<_, data>>(ints, {.reverse = true});
   (void)sum<"ij->i">(z, deterministic);

@@ -408,6 +408,28 @@ def take_batched(c):
 
 
 @operator()
+def take_along_axis(c):
+    t, rank = c.of(ALL), c.between(1, 3)
+    shape, d = c.extents(rank), c.below(rank)
+    shape[d] = max(1, shape[d])
+    x, few = c.values(t, shape), list(shape)
+    few[d] = c.extent()
+    it, i = indices(c, few, shape[d])
+    drop = c.below(2)
+    y = np.take_along_axis(x, np.clip(i, 0, shape[d] - 1).astype(np.int64), d)
+    if drop:
+        y = np.where((i < 0) | (i >= shape[d]), np.zeros((), x.dtype), y)
+    return case("take_along_axis", [(t, x), (it, i)], [(t, y)], eq=LETTERS[:rank], along=LETTERS[d], drop=drop, zeros=1)
+
+
+@operator()
+def triangle(c):
+    t, kind = c.of(ALL), c.of(["tril", "triu"])
+    x, k = c.values(t, c.extents(c.between(2, 4))), c.between(-6, 6)
+    return case(kind, [(t, x)], [(t, getattr(np, kind)(x, k))], k=k, zeros=1)
+
+
+@operator()
 def one_hot(c):
     t, rank, n = c.of(["float", "double", "int32", "bool", "half"]), c.between(0, 2), c.extent()
     it, i = indices(c, c.extents(rank), n)
@@ -607,6 +629,23 @@ def cumulative(c):
     keys = tolerance(t, 2 if t in ("half", "bfloat16") else 4 + shape[d], magnitude(worst)) if kind in ("sum", "product") else {}
     return case("cumulative", [(t, x)], [(rt, as_type(rt, y))], kind=kind, eq=LETTERS[:rank], along=LETTERS[d], reverse=backwards,
                 exclusive=exclusive, **keys)
+
+
+@operator()
+def running_log_sum_exp(c):
+    t, rank = c.of(FLOATS), c.between(1, 3)
+    shape, d = c.extents(rank), c.below(rank)
+    backwards, exclusive = c.below(2), c.below(2)
+    x = c.values(t, shape, "nan")
+    with np.errstate(all="ignore"):
+        w = np.flip(wide(t, x), d) if backwards else wide(t, x)
+        y = np.logaddexp.accumulate(w, d) if shape[d] else w
+        if exclusive and shape[d]:
+            start = np.full(y.shape[:d] + (1,) + y.shape[d + 1:], -np.inf, y.dtype)
+            y = np.concatenate([start, np.take(y, range(shape[d] - 1), d)], d)
+        y = np.flip(y, d) if backwards else y
+    return case("cumulative", [(t, x)], [(t, as_type(t, y))], kind="log_sum_exp", eq=LETTERS[:rank], along=LETTERS[d],
+                reverse=backwards, exclusive=exclusive, **tolerance(t, 4 + shape[d] if t == "double" else 3, 1))
 
 
 @operator()

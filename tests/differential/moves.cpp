@@ -117,6 +117,12 @@ void add_moves(Table& table) {
   table.add("take_eq", [](const Run& r) -> Results {
     return {take(r.equation(), r.in[0], r.in[1], r.out(), out_of_range(r))};
   });
+  table.add("tril", [](const Run& r) -> Results {
+    return {reshard(tril(r.in[0], r.c.number_of("k")), r.out())};
+  });
+  table.add("triu", [](const Run& r) -> Results {
+    return {reshard(triu(r.in[0], r.c.number_of("k")), r.out())};
+  });
   table.add("one_hot", one_hot_of);
   table.add("scatter", scatter_of);
   table.add("sort", sort_of);

@@ -42,6 +42,7 @@ Results cumulative_of(const Run& r) {
   if (kind == "max") return running<Max>(r);
   if (kind == "min") return running<Min>(r);
   if (kind == "any") return running<Any>(r);
+  if (kind == "log_sum_exp") return running<LogSumExp>(r);
   return running<All>(r);
 }
 

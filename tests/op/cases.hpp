@@ -290,6 +290,29 @@ template <class T> class Cases {
         expected, 6 * tolerance(1, 1));
   }
 
+  /// Zeros above or below a diagonal of the last two dimensions.
+  std::string triangle() {
+    const int rank = 2 + random_.below(2);
+    const bool lower = random_.chance(50);
+    const Index diagonal = random_.below(13) - 6;
+    const TensorDesc a{
+        dtype_of<T>, extents(rank),
+        some_sharding(random_, rank, shape_.rank(), random_.chance(30) ? 40 : 0, some_kind())};
+    const DynamicTensor x = input(a, 1);
+    Whole<T> expected = whole_input<T>(a, shape_, 1);
+    Index i = 0;
+    for_each_index(a.extents, [&](const Extents& at) {
+      const Index above = at[rank - 1] - at[rank - 2];
+      if (lower ? above > diagonal : above < diagonal) expected[i] = T{};
+      ++i;
+    });
+    return trial((lower ? "tril " : "triu ") + std::to_string(diagonal) + " " +
+                 describe(a, shape_))([&] { return lower ? tril(x, diagonal) : triu(x, diagonal); },
+                                      plan_map(broadcast_terms({rank}), {a}, a.type, a.sharding,
+                                               shape_, mesh_->process(), within_.options(mesh_)),
+                                      expected, tolerance(1, 1));
+  }
+
   std::string transpose() {
     static const char* const equations[] = {"ab->ba", "abc->cab", "abc->bac", "abcd->dbca"};
     const char* equation = equations[random_.below(static_cast<int>(std::size(equations)))];
@@ -372,7 +395,7 @@ template <class T> class Cases {
 inline std::string some_case(const std::shared_ptr<MeshCore>& mesh, Random& random,
                              bool within = false) {
   const DType type = random.of<DType>({DType::f32, DType::f64, DType::i32, DType::i64});
-  const int which = random.below(6);
+  const int which = random.below(7);
   return with_sampled_type(type, [&](auto element) {
     Cases<decltype(element)> cases(mesh, random, within);
     switch (which) {
@@ -384,6 +407,8 @@ inline std::string some_case(const std::shared_ptr<MeshCore>& mesh, Random& rand
         return cases.map();
       case 3:
         return cases.transpose();
+      case 4:
+        return cases.triangle();
       default:
         return cases.einsum();
     }

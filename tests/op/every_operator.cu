@@ -211,6 +211,7 @@ template <class T> void every_operator(const ProcessMesh<Grid>& mesh) {
              minimum(n, n);
     auto p = softmax<"bsm", 'm'>(n);
     auto q = log_softmax<"bsm", 'b'>(n);
+    auto logs = cumulative<LogSumExp, "bsm", 'm'>(tril(n) + triu(n, 1));
     Kokkos::View<T**, Kokkos::LayoutRight> view("block", 8, 10);
     auto v = adopt<Tensor<T, _, _>>(mesh, {8, 10}, view);
     auto dynamic_result =

@@ -5,7 +5,9 @@
 /// of cases.hpp are.
 ///
 ///     std::string wrong = support::some_row_case(mesh, random);
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "cases.hpp"
 #include "support/rows.hpp"
@@ -85,6 +87,38 @@ template <class T> class RowCases {
                 scanned(along, kind, options, whole_input<T>(x, shape_, 1)), tolerance);
   }
 
+  /// The oracle sums exponentials: the elements are small.
+  std::string log_sum_exp() {
+    const Terms terms = same_terms(random_.of<std::string>({"a", "ab", "abc", "abc"}));
+    const int rank = terms.result.size(), along = random_.below(rank);
+    const ScanOptions options{random_.chance(50), random_.chance(50)};
+    const TensorDesc x = operand(terms, some_sharding(random_, rank, shape_.rank()), false);
+    const Sharding out =
+        random_.chance(60) ? x.sharding : some_sharding(random_, rank, shape_.rank());
+    const Whole<T> whole = whole_input<T>(x, shape_, 1);
+    Whole<long double> wide(x.extents);
+    for (Index i = 0; i < whole.size(); ++i) wide[i] = whole[i];
+    const Whole<long double> running = support::scan_by(
+        along, [](long double a, long double b) { return std::log(std::exp(a) + std::exp(b)); },
+        options, wide, -std::numeric_limits<long double>::infinity());
+    Whole<T> expected(x.extents);
+    double largest = 1;
+    for (Index i = 0; i < running.size(); ++i) {
+      expected[i] = static_cast<T>(running[i]);
+      if (std::isfinite(expected[i]))
+        largest = std::max(largest, std::fabs(static_cast<double>(expected[i])));
+    }
+    const std::string labels = to_text(terms.result);
+    const DynamicTensor input = stored(x, 1);
+    return trial<T>("running log-sum-exp of " + labels + " along " + terms.result[along], x, out)(
+        [&] { return cumulative<LogSumExp>(labels, terms.result[along], input, out, options); },
+        plan_scan_as(x.type, terms.result, along, Reduction::none, options, x, out, shape_,
+                     mesh_->process(), within_.options(mesh_)),
+        expected,
+        (std::is_same_v<T, double> ? 40 : 4) * largest *
+            static_cast<double>(std::numeric_limits<T>::epsilon()));
+  }
+
   /// The oracle sums in long double. (That the bits are the same on every mesh is in
   /// rows.loopback.cpp.)
   std::string deterministic_sum() {
@@ -150,12 +184,12 @@ template <class T> class RowCases {
 /// Runs one case, all of it chosen by `random`. Collective over the mesh.
 inline std::string some_row_case(const std::shared_ptr<MeshCore>& mesh, Random& random,
                                  bool within = false) {
-  const int which = random.below(3);
-  const int type = random.below(which == 2 ? 2 : 4);
+  const int which = random.below(4);
+  const int type = random.below(which >= 2 ? 2 : 4);
   const auto run = [&](auto element) {
     RowCases<decltype(element)> cases(mesh, random, within);
     if constexpr (std::is_floating_point_v<decltype(element)>)
-      if (which == 2) return cases.deterministic_sum();
+      if (which >= 2) return which == 2 ? cases.deterministic_sum() : cases.log_sum_exp();
     return which == 0 ? cases.arg() : cases.scan();
   };
   switch (type) {

@@ -88,6 +88,7 @@ TEST_CASE("an operation answers what its struct answers") {
   check_laws(ops::Arg{parse("ij->i"), Reduction::max, Sharding{{0}}}, {x});
   check_laws(ops::Scan{same_terms("ij"), 'j', Reduction::sum, {.reverse = true}, DType::f32, both},
              {x});
+  check_laws(ops::Scan{same_terms("ij"), 'i', Reduction::none, {}, DType::f32, both}, {x});
   check_laws(ops::Sort{same_terms("ij"), 'j', {.descending = true, .positions = true}, both}, {x});
   check_laws(ops::Sort{same_terms("ij"), 'i', {.limit = 3, .kind = OperatorKind::top_k}, both},
              {x});

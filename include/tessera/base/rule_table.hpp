@@ -237,6 +237,9 @@ TESSERA_RULE(boxes_cover, shape, "",
 
 // ---- functions on elements: op/function_check.hpp
 
+TESSERA_RULE(matrices_last, shape, "dimensions {left}",
+             "a triangle is asked of a tensor without matrices, which are its last two dimensions; "
+             "expand_dims gives it more")
 TESSERA_RULE(function_types_alike, usage, "",
              "the operands have different element types; elementwise functions do not convert; "
              "cast one of them, as in cast<double>(x)")
