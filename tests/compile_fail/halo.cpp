@@ -5,7 +5,7 @@
 // CASE unfinished: a halo holds finished values
 // CASE contract: the call communicates more than its contract accepts
 // CASE adjoint_of_bools: truth values have no sums
-// CASE together_of_types: tensors that share a halo exchange have one element type
+// CASE together_of_types: tensors that share a halo exchange have different element types
 // CASE no_row_of_elements: the elements of a halo tensor that a process owns do not follow
 // CASE too_few_indices: a GlobalView takes one index for each dimension
 // ERRORS each: 1

@@ -8,7 +8,7 @@
 // CASE gradient_letters: the equation gives a tensor another number of dimensions than it has
 // CASE bool_window: the sum and the product of truth values are no truth values
 // CASE unfinished_window: an unfinished partial value is used as a value
-// CASE window_out_rank: the equation gives a tensor another number of dimensions than it has
+// CASE window_out_rank: the spec of the result has another number of entries
 // CASE select_sum: select_and_scatter selects the greatest
 // CASE gradient_of_product: there are gradients of windowed Sum, Mean, Max and Min
 // CASE strict: the call communicates, has no contract, and its mesh is Strict

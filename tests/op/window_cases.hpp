@@ -185,7 +185,7 @@ template <class T> class WindowCases {
       s.low[d] = (s.size[d] - 1) / 2;
       s.high[d] = s.size[d] - 1 - s.low[d];
     }
-    while (!check_windows(s, x.extents).ok())
+    while (!check_windows(windows_of(s, rank), x.extents).ok())
       for (Index& high : s.high) ++high;
     const WindowList windows = windows_of(s, rank);
     const Extents made = windowed_extents(x.extents, windows);

@@ -345,9 +345,10 @@ TEST_CASE("base dilation needs the rows that it reads, and no more") {
 TEST_CASE("windows communicate no more than they must") {
   const auto windows = [](const WindowSettings& s, const TensorDesc& x, const Sharding& out,
                           const MeshShape& mesh) {
-    const Verdict verdict = check_windows(s, x.extents);
+    const WindowList list = windows_of(s, x.rank());
+    const Verdict verdict = check_windows(list, x.extents);
     REQUIRE_MESSAGE(verdict.ok(), explain(verdict));
-    return plan_reduce_window(Reduction::sum, windows_of(s, x.rank()), x, out, mesh);
+    return plan_reduce_window(Reduction::sum, list, x, out, mesh);
   };
   const Sharding rows{{0}, {}};
   within("P1",

@@ -6,11 +6,14 @@
 #include <doctest/doctest.h>
 #include <tessera/plan/op/arg.hpp>
 #include <tessera/plan/op/between.hpp>
+#include <tessera/plan/op/convolve.hpp>
 #include <tessera/plan/op/dynamic_slice.hpp>
 #include <tessera/plan/op/einsum.hpp>
+#include <tessera/plan/op/halo_exchange.hpp>
 #include <tessera/plan/op/map.hpp>
 #include <tessera/plan/op/one_hot.hpp>
 #include <tessera/plan/op/place.hpp>
+#include <tessera/plan/op/reduce_window.hpp>
 #include <tessera/plan/op/reshard.hpp>
 #include <tessera/plan/op/scan.hpp>
 #include <tessera/plan/op/scatter.hpp>
@@ -22,6 +25,8 @@
 using namespace tessera;
 
 namespace {
+struct down : Axis<> {};
+struct across : Axis<> {};
 const MeshShape mesh{2, 3};
 const TensorDesc x{DType::f32, {12, 18}, Sharding{{0}, {}}};
 const TensorDesc w{DType::f32, {18, 24}, Sharding{{}, {1}}};
@@ -69,6 +74,17 @@ ops::Einsum product(std::string_view equation, const Sharding& out) {
 ops::Reduce reduction(std::string_view equation, Reduction kind, const Sharding& out) {
   return {parse(equation), kind, false, false, DType::f32, out};
 }
+ops::Convolve convolution(ops::ConvolveForm form, const Convolution& settings,
+                          const Extents& extents, const Sharding& out) {
+  return {parse("bxi,xio->bxo"), settings, form, extents, out};
+}
+const Convolution around{.low = {1}, .high = {1}};
+const Sharding line{{}, {0}, {}};
+const TensorDesc image{DType::f32, {2, 12, 4}, line};
+const TensorDesc taps{DType::f32, {3, 4, 6}, Sharding{{}, {}, {1}}};
+const TensorDesc features{DType::f32, {2, 12, 6}, line};
+const WindowList pool{{.size = 3, .low = 1, .high = 1}, {}};
+const Halo halo{{1, 2, Boundary::periodic}, {}};
 }  // namespace
 
 TEST_CASE("an operation answers what its struct answers") {
@@ -105,6 +121,17 @@ TEST_CASE("an operation answers what its struct answers") {
              {x, window});
   check_laws(ops::DynamicUpdateSlice{same_terms("ij", 2), same_terms("j"), true, both},
              {window, x});
+  using enum ops::ConvolveForm;
+  check_laws(convolution(forward, around, {}, line), {image, taps});
+  check_laws(convolution(by_input, around, image.extents, line), {features, taps});
+  check_laws(convolution(by_kernel, around, taps.extents, Sharding{{}, {}, {1}}),
+             {image, features});
+  check_laws(ops::ReduceWindow{Reduction::max, false, pool, both}, {x});
+  check_laws(ops::ReduceWindow{Reduction::sum, true, pool, both, true, x.extents}, {x});
+  check_laws(ops::SelectAndScatter{true, pool, both}, {x, x});
+  check_laws(ops::HaloExchange{{halo}}, {x, x});
+  check_laws(ops::HaloExchange{{halo}, true}, {x});
+  check_laws(ops::HaloExchange{{halo, Halo{{}, {1, 0, Boundary::none}}}, true, true}, {x, x});
 }
 
 TEST_CASE("in place an operator needs what it needs elsewhere, its tensor the last operand") {
@@ -236,6 +263,33 @@ TEST_CASE("operations differ where a member differs, and have other digests") {
       to_row(both, backwards),
       ops::Together{{both, both}},
       ops::Together{{both, Sharding{{0}, {}}}}};
+  using enum ops::ConvolveForm;
+  for (const Convolution& c : {Convolution{}, Convolution{.stride = {2}}, Convolution{.low = {2}},
+                               Convolution{.high = {2}}, Convolution{.base_dilation = {2}},
+                               Convolution{.window_dilation = {2}}, Convolution{.reversed = {1}},
+                               Convolution{.feature_groups = 2}, Convolution{.batch_groups = 2},
+                               Convolution{.portable = true}})
+    every.push_back(convolution(forward, c, {}, line));
+  every.push_back(convolution(by_input, {}, {}, line));
+  every.push_back(convolution(by_kernel, {}, {}, line));
+  every.push_back(convolution(by_kernel, {}, taps.extents, line));
+  every.push_back(convolution(forward, {}, {}, taps.sharding));
+  for (const Window& w :
+       {Window{}, Window{.size = 2}, Window{.stride = 2}, Window{.low = 2}, Window{.high = 2},
+        Window{.base_dilation = 2}, Window{.window_dilation = 2}, Window{.reversed = true}}) {
+    every.push_back(ops::ReduceWindow{Reduction::max, false, {{}, w}, both});
+    every.push_back(ops::SelectAndScatter{true, {{}, w}, both});
+  }
+  every.push_back(ops::ReduceWindow{Reduction::sum, false, pool, both});
+  every.push_back(ops::ReduceWindow{Reduction::sum, true, pool, both});
+  every.push_back(ops::ReduceWindow{Reduction::sum, true, pool, both, true, {12, 18}});
+  every.push_back(ops::ReduceWindow{Reduction::sum, true, pool, both, true, {12, 19}});
+  every.push_back(ops::SelectAndScatter{false, pool, both});
+  for (const HaloDim& d : {HaloDim{}, HaloDim{1}, HaloDim{0, 1}, HaloDim{0, 0, Boundary::periodic}})
+    every.push_back(ops::HaloExchange{{Halo{{}, d}}});
+  every.push_back(ops::HaloExchange{{halo}, true});
+  every.push_back(ops::HaloExchange{{halo}, true, true});
+  every.push_back(ops::HaloExchange{{halo, halo}, true, true});
   std::set<std::uint64_t> digests;
   for (std::size_t i = 0; i < every.size(); ++i) {
     digests.insert(every[i].digest());
@@ -266,6 +320,32 @@ TEST_CASE("numbers of an operator do not change what it needs either") {
               ops::OneHot{same_terms("bsv"), 'v', DType::f32, 1 << 20, three}, {ids}));
   CHECK(alike(ops::DynamicSlice{letters, along, {1}, both},
               ops::DynamicSlice{letters, along, {1 << 20}, both}, {x}));
+}
+
+TEST_CASE("what slides windows needs the same for all that reach beyond a block, of any numbers") {
+  const Contract exchanged = contract_of<Mesh<down, across>, Only<exchanges<down>>>();
+  const auto needed = [](const auto& op, const TensorDescs& operands) {
+    return needs(op, operands, mesh, Contract{});
+  };
+  using enum ops::ConvolveForm;
+  const TensorDesc whole{DType::f32, taps.extents, Sharding::replicated(3)};
+  CHECK(needed(convolution(forward, around, {}, line), {image, whole}) == exchanged);
+  CHECK(needed(convolution(forward, {}, {}, line), {image, whole}) == exchanged);
+  CHECK(needed(convolution(by_input, {.stride = {7}}, {}, line), {features, whole}) == exchanged);
+  const Contract summed = needed(convolution(by_kernel, {}, {}, whole.sharding), {image, features});
+  CHECK(contract_of<Mesh<down, across>, Only<exchanges<down>, all_reduces<down>>>() == summed);
+  const TensorDesc tall{DType::f32, {12, 18}, Sharding{{0}, {}}};
+  for (const WindowList& windows : {pool, WindowList{{}, {}}}) {
+    CHECK(needed(ops::ReduceWindow{Reduction::sum, false, windows, tall.sharding}, {tall}) ==
+          exchanged);
+    CHECK(needed(ops::SelectAndScatter{true, windows, tall.sharding}, {tall, tall}) == exchanged);
+  }
+  for (const Index width : {1, 3, 9000}) {
+    CHECK(needed(ops::HaloExchange{{Halo{{0, width}, {}}}}, {tall}) == exchanged);
+    CHECK(needed(ops::HaloExchange{{Halo{{width, 0, Boundary::reflected}, {}}}, true}, {tall}) ==
+          exchanged);
+    CHECK(needed(ops::HaloExchange{{Halo{{}, {width, width}}}}, {tall}) == Contract::nothing());
+  }
 }
 
 TEST_CASE("what is broken is explained with its facts") {

@@ -169,7 +169,7 @@ TESSERA_RULE(open_operand, sharding, "",
              "the result is to stay Unreduced where the operand is not; moving elements leaves "
              "open what was open, and nothing else; ask for a finished result")
 
-// ---- numbers of a convolution: plan/convolution.hpp
+// ---- numbers of a convolution: plan/convolution.hpp, plan/op/convolve.hpp
 
 TESSERA_RULE(convolution_entry_each, shape, "",
              "a setting has {left} entries and there are {right} spatial dimensions; give one for "
@@ -193,8 +193,14 @@ TESSERA_RULE(kernel_fits, shape, "",
              "pad more, or dilate less")
 TESSERA_RULE(kernel_not_empty, shape, "",
              "the kernel along {letter} has no tap; give it an extent of at least 1")
+TESSERA_RULE(gradient_extent_each, shape, "",
+             "the extents of the {first}, {second}, are {left} and it has {right} dimensions; give "
+             "one for each dimension")
+TESSERA_RULE(gradient_fits, shape, "",
+             "the gradient of the result is {first} and the result {second}; give the settings and "
+             "extents of the operator itself")
 
-// ---- windows: plan/window_settings.hpp
+// ---- windows: plan/window_settings.hpp, plan/op/reduce_window.hpp
 
 TESSERA_RULE(window_entry_each, shape, "",
              "a setting of the window has {left} entries and the tensor {right} dimensions; give "
@@ -205,8 +211,11 @@ TESSERA_RULE(window_positive, shape, "",
 TESSERA_RULE(window_fits, shape, "",
              "the window in dimension {dim} spans {left} positions and the padded tensor has "
              "{right}; pad more, or take a smaller window")
+TESSERA_RULE(source_each_window, shape, "",
+             "the source is {first} and there are {second} windows; give one element for each "
+             "window")
 
-// ---- halos: plan/halo.hpp
+// ---- halos: plan/halo.hpp, plan/op/halo_exchange.hpp
 
 TESSERA_RULE(halo_width_each, shape, "",
              "there are widths for {left} dimensions and the tensor has {right}; give one HaloDim "
@@ -217,6 +226,12 @@ TESSERA_RULE(halo_not_negative, shape, "",
 TESSERA_RULE(halo_within_image, shape, "",
              "the halo of dimension {dim} is {left} wide, and the mirror image of {first} elements "
              "has {right}; make the halo narrower, or the boundary periodic")
+TESSERA_RULE(halo_of_finished, sharding, "{first}",
+             "a halo holds finished values, and the tensor's spec is Unreduced; reshard it to a "
+             "spec without Unreduced first")
+TESSERA_RULE(halo_types_alike, shape, "{type} and {other}",
+             "tensors that share a halo exchange have different element types; one exchange takes "
+             "one; cast one of them, or make two exchanges")
 
 // ---- boxes: plan/check_boxes.hpp
 

@@ -29,6 +29,7 @@
 #include <tessera/op/gather.hpp>
 #include <tessera/op/halo_tensor.hpp>
 #include <tessera/op/result.hpp>
+#include <tessera/plan/shape_verdict.hpp>
 
 namespace tessera {
 
@@ -45,55 +46,51 @@ template <class T, std::size_t N> struct ForEach {
 };
 
 namespace detail {
-template <TypedTensor A, int... D> struct HaloCall {
-  using mesh = typename A::mesh_type;
+/// How a halo exchange of A along D... is made, of widths that stand for all.
+template <TypedTensor A, int... D> struct HaloBy {
+  static constexpr Dimensions dims{D...};
   static consteval bool said() {
-    static_assert(sizeof...(D) > 0 && ((D >= 0 && D < A::rank) && ...),
+    constexpr Rule broken = check_dimensions(dims, A::rank).rule;
+    static_assert(!dims.empty() && broken != Rule::dimension_known,
                   "[tessera] halo_exchange names dimensions of its tensor, counted from 0, and at "
                   "least one; this one is not there; list dimensions of the tensor's spec");
-    // Named, since clang would print the whole lambda between "error:" and the sentence.
-    constexpr bool different = [] {
-      constexpr int list[] = {D..., -1};
-      for (std::size_t i = 0; i < sizeof...(D); ++i)
-        for (std::size_t j = 0; j < i; ++j)
-          if (list[i] == list[j]) return false;
-      return true;
-    }();
     static_assert(
-        different,
+        broken != Rule::dimension_once,
         "[tessera] halo_exchange names a dimension twice; give both its widths at one place");
-    static_assert(!A::unfinished,
-                  "[tessera] a halo holds finished values, and the tensor's spec is Unreduced; "
-                  "reshard it to a spec without Unreduced first");
     return true;
   }
   static_assert(said());
-  static constexpr std::size_t count = sizeof...(D);
-  using Widths = ForEach<Index, count>;
-  using Boundaries = ForEach<Boundary, count>;
+  using Widths = ForEach<Index, sizeof...(D)>;
+  using Boundaries = ForEach<Boundary, sizeof...(D)>;
 
-  static Halo halo(const Widths& low, const Widths& high, const Boundaries& boundary, Where where) {
+  static constexpr ops::HaloExchange make(const TensorDescs&) {
+    return {{halo(1, 1, Boundary::periodic)}};
+  }
+  /// Throws UsageError for another number of widths than dimensions.
+  static constexpr Halo halo(const Widths& low, const Widths& high, const Boundaries& boundary,
+                             Where where = {}) {
     const std::size_t all[] = {low.given, high.given, boundary.given};  // spelled out for nvcc
     for (const std::size_t given : all)
-      if (given != count)
-        throw UsageError("halo_exchange names " + std::to_string(count) +
+      if (given != sizeof...(D))
+        throw UsageError("halo_exchange names " + std::to_string(dims.size()) +
                              " dimensions and is given " + std::to_string(given) +
                              " widths (or boundaries); give one for all, or one for each",
                          where);
     Halo result(A::rank, HaloDim{});
-    constexpr int list[] = {D...};
-    for (std::size_t i = 0; i < count; ++i)
-      result[list[i]] = {low.values[i], high.values[i], boundary.values[i]};
+    for (int i = 0; i < dims.size(); ++i)
+      if (dims[i] >= 0 && dims[i] < A::rank)  // else it has been said
+        result[dims[i]] = {low.values[i], high.values[i], boundary.values[i]};
     return result;
   }
-  /// What any widths need at most.
-  static constexpr Contract needs(const MeshShape& on, const Contract& contract) {
-    Halo halo(A::rank, HaloDim{});
-    constexpr int list[] = {D...};
-    for (const int d : list) halo[d] = {1, 1, Boundary::periodic};
-    return plan_halo(paper_desc(A::sharding()), halo, on, 0, bounded_by(contract)).needs;
-  }
 };
+
+inline void require_group(std::size_t tensors, CallSite site) {
+  if (tensors == 0 || tensors > static_cast<std::size_t>(max_operands))
+    throw UsageError(std::string(site.label) + " takes 1 to " + std::to_string(max_operands) +
+                         " tensors and is given " + std::to_string(tensors) +
+                         "; make several exchanges of the others",
+                     site.where);
+}
 
 /// The core of a tensor under way, until it is wrapped.
 struct ExtendedCore {
@@ -128,70 +125,68 @@ template <class H> class [[nodiscard]] PendingHalo {
 /// one for each of these dimensions that is split, within the contract `Bound`. Collective over the
 /// mesh. Throws ShapeError for a negative width, or a mirror image that is wider than the tensor.
 template <class Bound, int... D, TypedTensor A>
-HaloTensor<TensorOf<A>> halo_exchange(const A& x, typename detail::HaloCall<A, D...>::Widths low,
-                                      typename detail::HaloCall<A, D...>::Widths high,
-                                      typename detail::HaloCall<A, D...>::Boundaries boundary,
+HaloTensor<TensorOf<A>> halo_exchange(const A& x, typename detail::HaloBy<A, D...>::Widths low,
+                                      typename detail::HaloBy<A, D...>::Widths high,
+                                      typename detail::HaloBy<A, D...>::Boundaries boundary,
                                       std::type_identity_t<typename A::value_type> outside = {},
                                       Where where = Where::here()) {
-  using Typed = detail::HaloCall<A, D...>;
-  const Halo halo = Typed::halo(low, high, boundary, where);
+  using Typed = detail::Typed<detail::HaloBy<A, D...>, Deduced, A>;
+  const Halo halo = detail::HaloBy<A, D...>::halo(low, high, boundary, where);
   return {detail::halo_exchange(detail::OperandList{&x.core()}, halo, &outside,
                                 {"halo_exchange", where, detail::bound<Typed, Bound>()}),
           halo};
 }
 template <int... D, TypedTensor A>
-HaloTensor<TensorOf<A>> halo_exchange(const A& x, typename detail::HaloCall<A, D...>::Widths low,
-                                      typename detail::HaloCall<A, D...>::Widths high,
-                                      typename detail::HaloCall<A, D...>::Boundaries boundary,
+HaloTensor<TensorOf<A>> halo_exchange(const A& x, typename detail::HaloBy<A, D...>::Widths low,
+                                      typename detail::HaloBy<A, D...>::Widths high,
+                                      typename detail::HaloBy<A, D...>::Boundaries boundary,
                                       std::type_identity_t<typename A::value_type> outside = {},
                                       Where where = Where::here()) {
   return halo_exchange<NoContract, D...>(x, low, high, boundary, outside, where);
 }
-/// With one HaloDim for each dimension; zero beyond constant boundaries, or `outside`.
+/// With one HaloDim for each dimension; zero beyond constant boundaries, or `outside`. `call`: a
+/// Contract.
 inline DynamicHaloTensor halo_exchange(const DynamicTensor& x, const Halo& halo,
-                                       Where where = Where::here()) {
-  return {detail::halo_exchange({&x.core()}, halo, nullptr, {"halo_exchange", where}), halo};
+                                       const DynamicCall& call = Where::here()) {
+  return {detail::halo_exchange({&x.core()}, halo, nullptr, call.site("halo_exchange")), halo};
 }
 template <Element T>
 DynamicHaloTensor halo_exchange(const DynamicTensor& x, const Halo& halo, T outside,
-                                Where where = Where::here()) {
-  detail::require_type<T>(x, {"halo_exchange", where});
-  return {detail::halo_exchange(detail::OperandList{&x.core()}, halo, &outside,
-                                {"halo_exchange", where}),
-          halo};
+                                const DynamicCall& call = Where::here()) {
+  const CallSite site = call.site("halo_exchange");
+  detail::require_type<T>(x, site);
+  return {detail::halo_exchange({&x.core()}, halo, &outside, site), halo};
 }
 
 /// Starts halo_exchange: what the process owns is copied at once. Communication: as halo_exchange.
 /// Collective over the mesh: all processes start and run their operators in the same order.
 template <class Bound, int... D, TypedTensor A>
 PendingHalo<HaloTensor<TensorOf<A>>> halo_exchange_async(
-    const A& x, typename detail::HaloCall<A, D...>::Widths low,
-    typename detail::HaloCall<A, D...>::Widths high,
-    typename detail::HaloCall<A, D...>::Boundaries boundary,
+    const A& x, typename detail::HaloBy<A, D...>::Widths low,
+    typename detail::HaloBy<A, D...>::Widths high,
+    typename detail::HaloBy<A, D...>::Boundaries boundary,
     std::type_identity_t<typename A::value_type> outside = {}, Where where = Where::here()) {
-  using Typed = detail::HaloCall<A, D...>;
-  const Halo halo = Typed::halo(low, high, boundary, where);
+  using Typed = detail::Typed<detail::HaloBy<A, D...>, Deduced, A>;
+  const Halo halo = detail::HaloBy<A, D...>::halo(low, high, boundary, where);
   auto started = std::make_unique<detail::Started>();
-  detail::Extras extras;
-  extras.started = started.get();
   (void)detail::halo_exchange(detail::OperandList{&x.core()}, halo, &outside,
-                              {"halo_exchange", where, detail::bound<Typed, Bound>()}, extras);
+                              {"halo_exchange", where, detail::bound<Typed, Bound>()},
+                              {.started = started.get()});
   return {std::move(started), halo};
 }
 template <int... D, TypedTensor A>
 PendingHalo<HaloTensor<TensorOf<A>>> halo_exchange_async(
-    const A& x, typename detail::HaloCall<A, D...>::Widths low,
-    typename detail::HaloCall<A, D...>::Widths high,
-    typename detail::HaloCall<A, D...>::Boundaries boundary,
+    const A& x, typename detail::HaloBy<A, D...>::Widths low,
+    typename detail::HaloBy<A, D...>::Widths high,
+    typename detail::HaloBy<A, D...>::Boundaries boundary,
     std::type_identity_t<typename A::value_type> outside = {}, Where where = Where::here()) {
   return halo_exchange_async<NoContract, D...>(x, low, high, boundary, outside, where);
 }
 inline PendingHalo<DynamicHaloTensor> halo_exchange_async(const DynamicTensor& x, const Halo& halo,
-                                                          Where where = Where::here()) {
+                                                          const DynamicCall& call = Where::here()) {
   auto started = std::make_unique<detail::Started>();
-  detail::Extras extras;
-  extras.started = started.get();
-  (void)detail::halo_exchange({&x.core()}, halo, nullptr, {"halo_exchange", where}, extras);
+  (void)detail::halo_exchange({&x.core()}, halo, nullptr, call.site("halo_exchange"),
+                              {.started = started.get()});
   return {std::move(started), halo};
 }
 
@@ -199,51 +194,37 @@ inline PendingHalo<DynamicHaloTensor> halo_exchange_async(const DynamicTensor& x
 /// one would take. At most eight. Communication, collective over: as halo_exchange.
 template <int... D, TypedTensor First, TypedTensor... Rest>
 std::tuple<HaloTensor<TensorOf<First>>, HaloTensor<TensorOf<Rest>>...> halo_exchange_together(
-    typename detail::HaloCall<First, D...>::Widths low,
-    typename detail::HaloCall<First, D...>::Widths high,
-    typename detail::HaloCall<First, D...>::Boundaries boundary, const First& first,
+    typename detail::HaloBy<First, D...>::Widths low,
+    typename detail::HaloBy<First, D...>::Widths high,
+    typename detail::HaloBy<First, D...>::Boundaries boundary, const First& first,
     const Rest&... rest) {
-  static_assert((std::is_same_v<typename First::value_type, typename Rest::value_type> && ...) &&
-                    (std::is_same_v<typename First::mesh_type, typename Rest::mesh_type> && ...) &&
-                    ((First::rank == Rest::rank) && ...) && sizeof...(Rest) < max_operands,
-                "[tessera] tensors that share a halo exchange have one element type, one mesh and "
-                "as many dimensions, and are eight at most; exchange the others on their own");
+  static_assert(
+      ((First::rank == Rest::rank) && ...) && sizeof...(Rest) < max_operands,
+      "[tessera] tensors that share a halo exchange have one element type, one mesh and as many "
+      "dimensions, and are eight at most; exchange the others on their own");
   // A group takes no contract; on a Strict mesh it compiles where it does not communicate.
-  (void)detail::bound<detail::HaloCall<First, D...>, NoContract>();
-  ((void)detail::bound<detail::HaloCall<Rest, D...>, NoContract>(), ...);
-  const Halo halo = detail::HaloCall<First, D...>::halo(low, high, boundary, {});
+  using Typed = detail::Typed<detail::HaloBy<First, D...>, Deduced, First, Rest...>;
+  (void)detail::bound<Typed, NoContract>();
+  const Halo halo = detail::HaloBy<First, D...>::halo(low, high, boundary, {});
   const typename First::value_type outside{};
   std::vector<TensorCore> cores;
-  detail::Extras extras;
-  const Shardings targets{first.sharding(), rest.sharding()...};
-  extras.targets = &targets;
-  extras.also = &cores;
-  TensorCore made = detail::halo_exchange(detail::OperandList{&first.core(), &rest.core()...}, halo,
-                                          &outside, {"halo_exchange_together", {}}, extras);
+  TensorCore made = detail::halo_exchange({&first.core(), &rest.core()...}, halo, &outside,
+                                          {"halo_exchange_together", {}}, {.also = &cores});
   std::size_t next = 0;
   return {HaloTensor<TensorOf<First>>(std::move(made), halo),
           HaloTensor<TensorOf<Rest>>(cores[next++], halo)...};
 }
 inline std::vector<DynamicHaloTensor> halo_exchange_together(
-    const std::vector<DynamicTensor>& tensors, const Halo& halo, Where where = Where::here()) {
-  const CallSite site{"halo_exchange_together", where};
-  if (tensors.empty() || tensors.size() > max_operands)
-    throw UsageError("halo_exchange_together takes 1 to " + std::to_string(max_operands) +
-                         " tensors and is given " + std::to_string(tensors.size()) +
-                         "; make several exchanges of the others",
-                     where);
+    const std::vector<DynamicTensor>& tensors, const Halo& halo,
+    const DynamicCall& call = Where::here()) {
+  const CallSite site = call.site("halo_exchange_together");
+  detail::require_group(tensors.size(), site);
   detail::OperandList operands;
-  Shardings targets;
-  for (const DynamicTensor& tensor : tensors) {
-    operands.push_back(&tensor.core());
-    targets.push_back(tensor.sharding());
-  }
+  for (const DynamicTensor& tensor : tensors) operands.push_back(&tensor.core());
   std::vector<TensorCore> cores;
-  detail::Extras extras;
-  extras.targets = &targets;
-  extras.also = &cores;
   std::vector<DynamicHaloTensor> results;
-  results.emplace_back(detail::halo_exchange(operands, halo, nullptr, site, extras), halo);
+  results.emplace_back(detail::halo_exchange(operands, halo, nullptr, site, {.also = &cores}),
+                       halo);
   for (TensorCore& core : cores) results.emplace_back(std::move(core), halo);
   return results;
 }
@@ -252,37 +233,48 @@ inline std::vector<DynamicHaloTensor> halo_exchange_together(
 /// mesh, each with its own widths: one message for each neighbour. Communication, collective over:
 /// as exchange() of one.
 template <class... H>
-  requires(std::is_base_of_v<DynamicHaloTensor, H>&&...)
+  requires(sizeof...(H) > 0 && (std::is_base_of_v<DynamicHaloTensor, H> && ...))
 void exchange_together(const H&... tensors) {
   detail::exchange({&tensors.block()...}, {"exchange_together", {}});
+}
+inline void exchange_together(const std::vector<DynamicHaloTensor>& tensors,
+                              const DynamicCall& call = Where::here()) {
+  const CallSite site = call.site("exchange_together");
+  detail::require_group(tensors.size(), site);
+  FixedVector<const detail::HaloBlock*, max_operands> blocks;
+  for (const DynamicHaloTensor& tensor : tensors) blocks.push_back(&tensor.block());
+  detail::exchange(blocks, site);
 }
 
 /// Returns the tensor whose elements are the sums over all places that each has in the blocks that
 /// y extends: the adjoint of halo_exchange. What is outside and no element's image is dropped.
-/// Communication: as halo_exchange, the other way round. Collective over the mesh.
-template <TypedTensor A> A halo_adjoint(const HaloTensor<A>& y, Where where = Where::here()) {
+/// Communication: as halo_exchange, the other way round; `call` may be a Contract. Collective over
+/// the mesh.
+template <TypedTensor A>
+A halo_adjoint(const HaloTensor<A>& y, const DynamicCall& call = Where::here()) {
   static_assert(is_number(dtype_of<typename A::value_type>),
                 "[tessera] truth values have no sums, so that a halo of them has no adjoint; cast "
                 "to a number first");
   if constexpr (is_number(dtype_of<typename A::value_type>))
     use_accumulate<typename A::value_type>();
-  return A(detail::halo_adjoint(y.block(), {"halo_adjoint", where}));
+  return A(detail::halo_adjoint(y.block(), call.site("halo_adjoint")));
 }
 /// Of elements whose kernels use_accumulate<T>() has compiled.
-inline DynamicTensor halo_adjoint(const DynamicHaloTensor& y, Where where = Where::here()) {
-  return DynamicTensor(detail::halo_adjoint(y.block(), {"halo_adjoint", where}));
+inline DynamicTensor halo_adjoint(const DynamicHaloTensor& y,
+                                  const DynamicCall& call = Where::here()) {
+  return DynamicTensor(detail::halo_adjoint(y.block(), call.site("halo_adjoint")));
 }
 
 /// Returns a halo tensor of the given extents, every element and all that lies outside `value`.
 /// Communication: none.
 template <TypedTensor A, int... D>
 HaloTensor<A> make_halo(const ProcessMesh<typename A::mesh_type>& mesh, const Extents& extents,
-                        typename detail::HaloCall<A, D...>::Widths low,
-                        typename detail::HaloCall<A, D...>::Widths high,
-                        typename detail::HaloCall<A, D...>::Boundaries boundary,
+                        typename detail::HaloBy<A, D...>::Widths low,
+                        typename detail::HaloBy<A, D...>::Widths high,
+                        typename detail::HaloBy<A, D...>::Boundaries boundary,
                         std::type_identity_t<typename A::value_type> value = {},
                         Where where = Where::here()) {
-  const Halo halo = detail::HaloCall<A, D...>::halo(low, high, boundary, where);
+  const Halo halo = detail::HaloBy<A, D...>::halo(low, high, boundary, where);
   const TensorDesc desc{dtype_of<typename A::value_type>, extents, A::sharding()};
   detail::use_tensor_of<typename A::value_type>();
   HaloTensor<A> made(detail::make_halo_core(mesh.core(), desc, halo, {"make_halo", where}), halo);

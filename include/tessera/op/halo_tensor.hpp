@@ -44,6 +44,7 @@
 
 #include <tessera/op/async.hpp>
 #include <tessera/op/detail/halo_block.hpp>
+#include <tessera/op/dynamic_call.hpp>
 #include <tessera/tensor/create.hpp>
 #include <tessera/tensor/local_view.hpp>
 
@@ -164,20 +165,20 @@ class DynamicHaloTensor {
 
   /// Fills the halo. Communication: one message to each neighbour, or one exchange for each
   /// dimension that is split, as plan_halo in place says. Collective over the mesh. Throws
-  /// CommunicationError.
-  void exchange(Where where = Where::here()) const {
-    detail::exchange(block(), false, {"halo_exchange", where});
+  /// CommunicationError. `call`: a Contract.
+  void exchange(const DynamicCall& call = Where::here()) const {
+    detail::exchange(block(), false, call.site("halo_exchange"));
   }
   /// Adds the halo to what its owners have; the halo stays as it is. Communication: as exchange(),
   /// the other way round. Collective over the mesh. Throws UsageError for truth values.
-  void add_back(Where where = Where::here()) const {
-    detail::exchange(block(), true, {"halo_adjoint", where});
+  void add_back(const DynamicCall& call = Where::here()) const {
+    detail::exchange(block(), true, call.site("halo_adjoint"));
   }
 
   /// Starts exchange(). Communication, collective over: as exchange(). Until it is waited for, the
   /// halo is not to be read, nor what the process owns written.
-  [[nodiscard]] PendingExchange exchange_async(Where where = Where::here()) const {
-    detail::start_exchange(block(), false, {"halo_exchange", where});
+  [[nodiscard]] PendingExchange exchange_async(const DynamicCall& call = Where::here()) const {
+    detail::start_exchange(block(), false, call.site("halo_exchange"));
     return PendingExchange(block_);
   }
 
@@ -260,13 +261,13 @@ template <TypedTensor A> class HaloTensor : public DynamicHaloTensor {
   void assign(const A& x, Where where = Where::here()) const {
     DynamicHaloTensor::assign(x, where);
   }
-  void add_back(Where where = Where::here()) const {
+  void add_back(const DynamicCall& call = Where::here()) const {
     static_assert(
         is_number(dtype_of<value_type>),
         "[tessera] truth values have no sums, so that a halo of them has no adjoint; cast "
         "to a number first");
     use_accumulate<value_type>();
-    DynamicHaloTensor::add_back(where);
+    DynamicHaloTensor::add_back(call);
   }
   A tensor(Where where = Where::here()) const { return A(DynamicHaloTensor::tensor(where).core()); }
   HaloTensor like(Where where = Where::here()) const {

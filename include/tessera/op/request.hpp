@@ -120,38 +120,52 @@ inline TensorCore carry_out(const Request& r, const Prepared& prepared, std::uin
   return first;
 }
 
-/// Carries a call out, as all operators are. Collective over the mesh. Communication: as its plan
-/// says.
-inline TensorCore run(const Request& r) {
-  MeshCore& mesh = mesh_of(*r.operands[0], r.site);
+/// A call that has been planned and compared. The reference holds until another plan is prepared.
+struct Agreed {
+  const Prepared& prepared;
+  OperatorMark mark;      ///< what the processes have said
+  std::uint64_t history;  ///< what the results remember
+};
+
+/// Plans a call, or finds its plan, and compares it with what the other processes call. Collective
+/// over the mesh. Communication: as Comparison. Precondition: mesh_of of the first operand.
+inline Agreed agree_on(const Request& r) {
+  MeshCore& mesh = *r.operands[0]->mesh();
   const Contract contract = contract_at(mesh, r.site);
   const StoredOperands stored(r.operands, r.extras.into);
   const PlanQuery query(r.operation, r.operands, r.extras.destination, contract, stored.get());
-  return on_process(mesh, r.site, [&] {
-    require_one_mesh(r.operands, r.site);
-    Comparison comparison(r.operands, query, r.site, r.extras.starts);
-    const Prepared& prepared = prepare(mesh, query, [&]() -> std::shared_ptr<const Plan> {
-      const TensorDescs descs = descs_of(r.operands);
-      require(r.operation, descs, mesh, r.site);
-      PlanOptions options = plan_options(mesh);
-      options.destination = r.extras.destination;
-      options.contract = contract;
-      options.stored = stored.get();
-      try {
-        const auto made = std::make_shared<PlanWithBoxes>();
-        made->plan = r.operation.plan(descs, {mesh.shape(), mesh.process(), options, &made->boxes});
-        require_contract(made->plan, contract, mesh, r.site);
-        return {made, &made->plan};
-      } catch (const std::length_error&) {
-        throw ShapeError(std::string(r.site.label) + ": the plan needs more than the " +
-                         std::to_string(Plan::max_steps) +
-                         " steps that a plan holds; reshard some of the operands first");
-      }
-    });
-    if (r.extras.into != nullptr)
-      require_destination(*prepared.plan, r.operands, *r.extras.into, r.site);
-    comparison.begin(prepared);
-    return carry_out(r, prepared, comparison.history());
+  require_one_mesh(r.operands, r.site);
+  Comparison comparison(r.operands, query, r.site, r.extras.starts);
+  const Prepared& prepared = prepare(mesh, query, [&]() -> std::shared_ptr<const Plan> {
+    const TensorDescs descs = descs_of(r.operands);
+    require(r.operation, descs, mesh, r.site);
+    PlanOptions options = plan_options(mesh);
+    options.destination = r.extras.destination;
+    options.contract = contract;
+    options.stored = stored.get();
+    try {
+      const auto made = std::make_shared<PlanWithBoxes>();
+      made->plan = r.operation.plan(descs, {mesh.shape(), mesh.process(), options, &made->boxes});
+      require_contract(made->plan, contract, mesh, r.site);
+      return {made, &made->plan};
+    } catch (const std::length_error&) {
+      throw ShapeError(std::string(r.site.label) + ": the plan needs more than the " +
+                       std::to_string(Plan::max_steps) +
+                       " steps that a plan holds; reshard some of the operands first");
+    }
+  });
+  if (r.extras.into != nullptr)
+    require_destination(*prepared.plan, r.operands, *r.extras.into, r.site);
+  comparison.begin(prepared);
+  return {prepared, comparison.mark(), comparison.history()};
+}
+
+/// Carries a call out, as all operators are. Collective over the mesh. Communication: as its plan
+/// says.
+inline TensorCore run(const Request& r) {
+  return on_process(mesh_of(*r.operands[0], r.site), r.site, [&] {
+    const Agreed call = agree_on(r);
+    return carry_out(r, call.prepared, call.history);
   });
 }
 

@@ -16,8 +16,6 @@
 /// Laws: when a contract covers what is needed on paper, the plan keeps it on every mesh of those
 /// axes and for all extents; but an operand of a map whose extent of 1 is stretched, and split, is
 /// gathered, which names do not show: that is found when the plan is made.
-#include <tessera/plan/convolve.hpp>
-#include <tessera/plan/reduce_window.hpp>
 #include <tessera/plan/reshape.hpp>
 
 namespace tessera {
@@ -53,28 +51,6 @@ constexpr PlanOptions asked_needs(const Contract& contract) {
 
 /// Each returns what the plan that keeps `contract`, if there is one, needs; else what the one with
 /// the fewest breaches needs. Preconditions: the operator's verdict is ok.
-/// A window of three taps stands for all that reach beyond a block.
-constexpr Contract needs_of_convolve(const Terms& terms, const Shardings& operands,
-                                     const Sharding& out, const MeshShape& mesh,
-                                     const Contract& contract) {
-  const ConvolveParts parts = parts_of(terms);
-  const TensorDesc x = detail::paper_desc(operands[0]);
-  TensorDesc k = detail::paper_desc(operands[1]);
-  ConvolveWindows shape;
-  for (int d : parts.kernel_spatial) {
-    const bool taps_split = !k.sharding[d].empty();  // as in the gradient of a kernel
-    k.extents[d] = taps_split ? 5040 : 3;
-    shape.windows.push_back({k.extents[d], 1, 1, 1});
-  }
-  return plan_convolve(terms, shape, x, k, out, mesh, 0, detail::bounded_by(contract)).needs;
-}
-constexpr Contract needs_of_window(const Sharding& x, const Sharding& out, const MeshShape& mesh,
-                                   const Contract& contract) {
-  const WindowList windows(x.rank(), Window{3, 1, 1, 1});
-  return plan_reduce_window(Reduction::sum, windows, detail::paper_desc(x), out, mesh, 0,
-                            detail::bounded_by(contract))
-      .needs;
-}
 /// Of an operator that takes elements from elsewhere along `dims`, and nowhere else; an update only
 /// those of its block.
 constexpr Contract needs_of_regions(OperatorKind kind, const Shardings& operands,

@@ -34,6 +34,7 @@ struct Convolution {
   Index feature_groups = 1;
   Index batch_groups = 1;
   bool portable = false;  ///< by Tessera's own kernel, whose bits do not depend on the partition
+  constexpr bool operator==(const Convolution&) const = default;
 };
 
 /// Returns the planner's form of the settings; the windows have the kernel's extents.
@@ -138,14 +139,13 @@ constexpr Verdict check_convolve(const Terms& terms, const Shardings& operands,
 }
 
 /// Checks an operator whose windows slide over all dimensions: from finished to finished.
-constexpr Verdict check_window(const Terms& terms, const Shardings& operands, const Sharding& out) {
+constexpr Verdict check_window(const Shardings& operands, const Sharding& out) {
+  const int rank = operands[0].rank();
   for (int i = 0; i < operands.size(); ++i) {
-    if (operands[i].rank() != terms.result.size())
-      return {Rule::rank_matches, i, 0, -1, terms.result.size(), operands[i].rank()};
+    if (operands[i].rank() != rank) return {Rule::ranks_alike, i, 0, -1, rank, operands[i].rank()};
     if (!operands[i].partial.empty()) return {Rule::finished, i};
   }
-  if (out.rank() != terms.result.size())
-    return {Rule::rank_matches, operands.size(), 0, -1, terms.result.size(), out.rank()};
+  if (out.rank() != rank) return {Rule::entry_each, operands.size(), 0, -1, rank, out.rank()};
   return out.partial.empty() ? Verdict{} : Verdict{Rule::finished, operands.size()};
 }
 

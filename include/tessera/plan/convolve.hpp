@@ -74,10 +74,10 @@ class ConvolveProblem {
     return 0;
   }
   constexpr bool bounded() const { return options_.contract.bounded(); }
-  constexpr Variants variants(const Pick& pick) const {
+  constexpr Variants variants(const tessera::Pick& pick) const {
     return maker_.possible(split_of(axes_.roles(pick))) ? Variants{0, 1, 2, 3} : Variants{};
   }
-  constexpr Worth bound(const Pick& pick, int variant) {
+  constexpr Worth bound(const tessera::Pick& pick, int variant) {
     number_ = variant;
     for (int axis = axes() - 1; axis >= 0; --axis) number_ = number_ * 16 + pick[axis];
     if (const Known* known = find(number_)) {

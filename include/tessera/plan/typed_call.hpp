@@ -83,13 +83,14 @@ template <TypedTensor A> constexpr TensorDesc desc_of_type() {
           TensorFacts<A>::sharding()};
 }
 
-/// Returns the operation with the sharding of its result: `Out` on mesh M, or what it deduces.
+/// Returns the operation with the sharding of its result, where it takes one: `Out` on mesh M, or
+/// what it deduces.
 template <class M, class Out, class Op>
 constexpr Op completed(Op operation, const TensorDescs& operands) {
-  if constexpr (std::is_same_v<Out, Deduced>)
-    operation.out = operation.deduced(operands);
-  else
+  if constexpr (!std::is_same_v<Out, Deduced>)
     operation.out = lower<M, Out>();
+  else if constexpr (requires { operation.out; })
+    operation.out = operation.deduced(operands);
   return operation;
 }
 
@@ -98,7 +99,10 @@ template <class Op>
 constexpr TensorDescs results_of_type(const Op& operation, const TensorDescs& operands,
                                       const Verdict& verdict) {
   if (verdict.ok()) return results_on_paper(operation, operands);
-  return {TensorDesc{operands[0].type, {}, operation.out}};
+  if constexpr (requires { operation.out; })
+    return {TensorDesc{operands[0].type, {}, operation.out}};
+  else
+    return operands;
 }
 /// Whether the function of an operator, where it has one, takes the operands' elements.
 template <class By> inline constexpr bool can_be_called = true;

@@ -4,7 +4,7 @@
 /// The settings of a sliding window over all dimensions of a tensor, and what is wrong with them.
 ///
 ///     WindowSettings s{.size = {1, 3, 3, 1}, .stride = {1, 2, 2, 1}, .high = {0, 1, 1, 0}};
-///     check_windows(s, x.extents()).ok();   windows_of(s, 4)
+///     check_windows(windows_of(s, 4), x.extents()).ok()
 ///
 /// Laws: `size` has an entry for each dimension, the others too or none, which stands for 1
 /// (strides and dilations) or 0.
@@ -23,31 +23,32 @@ struct WindowSettings {
   Extents window_dilation{};
 };
 
-/// Returns the windows, one a dimension.
+/// Returns the windows, one a dimension; where a list has neither `rank` entries nor none, as many
+/// as that has, which check_windows refuses.
 constexpr WindowList windows_of(const WindowSettings& s, int rank) {
+  int count = s.size.size();
+  for (const Extents* list : {&s.stride, &s.low, &s.high, &s.base_dilation, &s.window_dilation})
+    if (count == rank && !list->empty()) count = list->size();
   const auto entry = [](const Extents& list, int d, Index otherwise) {
     return d < list.size() ? list[d] : otherwise;
   };
   WindowList windows;
-  for (int d = 0; d < rank; ++d)
+  for (int d = 0; d < count; ++d)
     windows.push_back({entry(s.size, d, 1), entry(s.stride, d, 1), entry(s.low, d, 0),
                        entry(s.high, d, 0), entry(s.base_dilation, d, 1),
                        entry(s.window_dilation, d, 1)});
   return windows;
 }
 
-/// Checks settings for a tensor of extents x.
-constexpr Verdict check_windows(const WindowSettings& s, const Extents& x) {
-  if (s.size.size() != x.size())
-    return {.rule = Rule::window_entry_each, .left = s.size.size(), .right = x.size()};
-  for (const Extents* list : {&s.stride, &s.low, &s.high, &s.base_dilation, &s.window_dilation})
-    if (!list->empty() && list->size() != x.size())
-      return {.rule = Rule::window_entry_each, .left = list->size(), .right = x.size()};
-  for (const Extents* list : {&s.size, &s.stride, &s.base_dilation, &s.window_dilation})
-    for (int d = 0; d < list->size(); ++d)
-      if ((*list)[d] < 1)
-        return {.rule = Rule::window_positive, .left = (*list)[d], .right = 1, .dim = d};
-  const WindowList windows = windows_of(s, x.size());
+/// Checks the windows of a tensor of extents x.
+constexpr Verdict check_windows(const WindowList& windows, const Extents& x) {
+  if (windows.size() != x.size())
+    return {.rule = Rule::window_entry_each, .left = windows.size(), .right = x.size()};
+  for (Index Window::*number :
+       {&Window::size, &Window::stride, &Window::base_dilation, &Window::window_dilation})
+    for (int d = 0; d < windows.size(); ++d)
+      if (windows[d].*number < 1)
+        return {.rule = Rule::window_positive, .left = windows[d].*number, .right = 1, .dim = d};
   for (int d = 0; d < x.size(); ++d) {
     const Window& w = windows[d];
     const Index padded = dilated(x[d], w.base_dilation) + w.low + w.high;

@@ -5,7 +5,7 @@
 /// made once, and where the processes of a group share memory, each reads its halo out of the
 /// others' blocks, without messages, packing or unpacking.
 ///
-///     HaloLink link(core, prepared);   link.start(site);   link.finish();
+///     HaloLink link(core, operation, call);   link.start(site);   link.finish();
 ///
 /// Laws: what it moves, counts and holds is what Execution would with the same plan; a repeated
 /// exchange allocates nothing on the heap; one at a time is under way.
@@ -20,25 +20,20 @@
 #include <tessera/kernel/accumulate.hpp>
 #include <tessera/kernel/narrow.hpp>
 #include <tessera/kernel/prefetch.hpp>
-#include <tessera/op/execute.hpp>
+#include <tessera/op/request.hpp>
 
 namespace tessera::detail {
 
-/// What all processes have said that they exchange, and in words.
-struct AgreedExchange {
-  OperatorMark mark;
-  std::string words;
-};
-
 class HaloLink {
  public:
-  /// `core`: the extended block. `prepared`: of a plan whose only operand and result it is.
-  HaloLink(const TensorCore& core, const Prepared& prepared, AgreedExchange agreed)
+  /// `core`: the extended block, the only operand and result of `call`'s plan.
+  HaloLink(const TensorCore& core, const Operation& operation, const Agreed& call)
       : core_(core),
-        kept_(prepared.shared_from_this()),
-        prepared_(prepared),
-        agreed_(std::move(agreed)),
-        turns_(static_cast<std::size_t>(prepared.plan->steps.size())) {}
+        operation_(operation),
+        kept_(call.prepared.shared_from_this()),
+        prepared_(call.prepared),
+        mark_(call.mark),
+        turns_(static_cast<std::size_t>(call.prepared.plan->steps.size())) {}
   HaloLink(const HaloLink&) = delete;
   HaloLink& operator=(const HaloLink&) = delete;
 
@@ -47,8 +42,10 @@ class HaloLink {
   void compare(CallSite site) const {
     if (prepared_.communicates)
       mesh().begin_operator(
-          agreed_.mark, [&] { return agreed_.words; }, site.where);
+          mark_, [&] { return words_of(site, operation_, {&core_}); }, site.where);
   }
+  bool under_way() const { return under_way_; }
+  const Plan& plan() const { return *prepared_.plan; }
 
   /// Carries out the steps up to the first call, and starts that. Throws UsageError when one is
   /// under way.
@@ -112,7 +109,6 @@ class HaloLink {
   };
 
   MeshCore& mesh() const { return *core_.mesh(); }
-  const Plan& plan() const { return *prepared_.plan; }
   const Step& step() const { return plan().steps[next_]; }
   const StepWork& work() const { return prepared_.work[static_cast<std::size_t>(next_)]; }
   Turn& turn() { return turns_[static_cast<std::size_t>(next_)]; }
@@ -220,9 +216,10 @@ class HaloLink {
   }
 
   const TensorCore& core_;
+  Operation operation_;
   std::shared_ptr<const Prepared> kept_;
   const Prepared& prepared_;
-  AgreedExchange agreed_;
+  OperatorMark mark_;  ///< what all processes have said that they exchange
   std::vector<Turn> turns_;
   std::string label_;
   CallSite site_;

@@ -23,6 +23,21 @@
 
 namespace tessera::detail {
 
+/// Returns "sum ij->j of float 6x6 P<rows,_> to P<_>".
+inline std::string words_of(CallSite site, const OperationView& operation,
+                            const OperandList& operands, const Extents* starts = nullptr) {
+  const AxisNames& names = operands[0]->mesh()->names();
+  std::string text(site.label);
+  const std::string_view name = operation.name();
+  if (text != name && !text.starts_with(name)) text = std::string(name) + " " + text;
+  for (int i = 0; i < operands.size(); ++i)
+    text += (i == 0 ? " of " : " and ") + to_string(operands[i]->desc(), names);
+  text += operation.text(names);
+  for (int d = 0; starts != nullptr && d < starts->size(); ++d)
+    text += (d == 0 ? " from index " : ", ") + std::to_string((*starts)[d]);
+  return text;
+}
+
 /// Do all processes run the same operator? At level `communicating` they ask each other before
 /// anything is planned, whether it communicates or not; at `normal` each looks at what those of its
 /// node have said, once it is known that it communicates. The result remembers how it came about.
@@ -66,22 +81,9 @@ class Comparison {
   std::uint64_t history() const { return mesh().remembers() ? mix(mark_.digest(), ordinal_) : 0; }
   const OperatorMark& mark() const { return mark_; }
 
-  /// Returns "sum ij->j of float 6x6 P<rows,_> to P<_>".
-  std::string words() const {
-    const AxisNames& names = mesh().names();
-    std::string text(site_.label);
-    const std::string_view name = query_.operation.name();
-    if (text != name && !text.starts_with(name)) text = std::string(name) + " " + text;
-    for (int i = 0; i < operands_.size(); ++i)
-      text += (i == 0 ? " of " : " and ") + to_string(operands_[i]->desc(), names);
-    text += query_.operation.text(names);
-    for (int d = 0; starts_ != nullptr && d < starts_->size(); ++d)
-      text += (d == 0 ? " from index " : ", ") + std::to_string((*starts_)[d]);
-    return text;
-  }
-
  private:
   MeshCore& mesh() const { return *operands_[0]->mesh(); }
+  std::string words() const { return words_of(site_, query_.operation, operands_, starts_); }
   void begin() {
     ordinal_ = mesh().begin_operator(
         mark_, [&] { return words(); }, site_.where);

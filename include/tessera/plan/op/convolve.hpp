@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// The operator of convolutions and their gradients. A gradient is a convolution by other letters
+/// and windows: of the result's gradient by the kernel, or of the input by the result's gradient.
+///
+///     ops::Convolve{parse("bhwi,hwio->bhwo"), {.stride = {2, 2}}, ConvolveForm::forward, {}, out}
+///
+/// Laws: <convolve(x, k), y> == <x, gradient by the input(y, k)> == <k, gradient by the kernel(x,
+/// y)>.
+#include <utility>
+
+#include <tessera/plan/convolution.hpp>
+#include <tessera/plan/convolve.hpp>
+#include <tessera/plan/gradient_shape.hpp>
+#include <tessera/plan/operation.hpp>
+#include <tessera/plan/type_rules.hpp>
+
+namespace tessera {
+
+constexpr void add_to(Digest& digest, const Convolution& c) {
+  for (const Convolution::PerDimension* list :
+       {&c.stride, &c.low, &c.high, &c.base_dilation, &c.window_dilation, &c.reversed})
+    add_to(digest, *list);
+  add_to(digest, c.feature_groups);
+  add_to(digest, c.batch_groups);
+  add_to(digest, c.portable);
+}
+
+namespace ops {
+
+/// The operands are input and kernel; the result's gradient and the kernel; or the input and the
+/// result's gradient.
+enum class ConvolveForm : std::uint8_t { forward, by_input, by_kernel };
+
+struct Convolve {
+  Terms terms = {};  ///< of the convolution itself, whatever the form
+  Convolution settings = {};
+  ConvolveForm form = ConvolveForm::forward;
+  Extents extents = {};  ///< of a gradient's result
+  Sharding out = {};
+
+  constexpr OperatorKind kind() const { return OperatorKind::convolve; }
+  constexpr Verdict check(const TensorDescs& x) const {
+    if (const Verdict v = check_convolve(turned(), shardings_of(x), out); !v.ok()) return v;
+    if (const Verdict v = check_product_type(x[0].type); !v.ok()) return v;
+    if (const Verdict v = check_one_type(Rule::factor_types_alike, x[0].type, x[1].type, 1);
+        !v.ok())
+      return v;
+    if (form != ConvolveForm::forward && extents.size() != out.rank())
+      return {.rule = Rule::gradient_extent_each, .left = extents.size(), .right = out.rank()};
+    if (const Verdict v = check_convolution(settings, terms, input(x), kernel(x)); !v.ok())
+      return v;
+    if (form != ConvolveForm::forward && !(given(x) == convolved(x)))
+      return {.rule = Rule::gradient_fits};
+    return {};
+  }
+  std::string explain(const Verdict& v, const TensorDescs& x, const AxisNames& names) const {
+    if (v.rule == Rule::gradient_extent_each)
+      return tessera::explain(v, {.first = form == ConvolveForm::by_input ? "input" : "kernel",
+                                  .second = to_string(extents)});
+    if (v.rule == Rule::gradient_fits)
+      return tessera::explain(v, {.first = to_string(given(x)), .second = to_string(convolved(x))});
+    const bool read = check_convolve(turned(), shardings_of(x), out).ok();
+    return tessera::explain(v, read ? terms : turned(), names);
+  }
+  /// Returns the sharding of the result where none is asked for: the batch and spatial dimensions
+  /// as the first operand's, features as the second's.
+  constexpr Sharding deduced(const TensorDescs& x) const {
+    return deduce_convolve(turned(), shardings_of(x));
+  }
+  constexpr TensorDescs results(const TensorDescs& x) const {
+    return {{x[0].type, form == ConvolveForm::forward ? convolved(x) : extents, out}};
+  }
+  constexpr Plan plan(const TensorDescs& x, const Planning& on) const {
+    const ConvolveGradient c =
+        form == ConvolveForm::by_input    ? input_gradient(terms, shape(x), extents)
+        : form == ConvolveForm::by_kernel ? kernel_gradient(terms, shape(x), x[0].extents, extents)
+                                          : ConvolveGradient{terms, shape(x)};
+    return plan_convolve(c.terms, c.shape, x[0], x[1], out, on.mesh, on.process, on.options);
+  }
+  /// A window of three taps stands for all that reach beyond a block; where taps are split, as in a
+  /// gradient by the kernel, one of many.
+  constexpr tessera::detail::OnPaper<Convolve> on_paper(const TensorDescs& x) const {
+    tessera::detail::OnPaper<Convolve> paper{{turned(), {}, ConvolveForm::forward, {}, out},
+                                             tessera::detail::all_on_paper(x)};
+    if (!check_convolve(turned(), shardings_of(x), out).ok()) return paper;
+    for (const int d : parts_of(turned()).kernel_spatial) {
+      paper.operation.settings.low.push_back(1);
+      paper.operation.settings.high.push_back(1);
+      if (x[1].sharding[d].empty()) paper.operands[1].extents[d] = 3;
+    }
+    return paper;
+  }
+  template <class V> constexpr void members(const V& visit) const {
+    visit("terms", terms);
+    visit("settings", settings);
+    visit("form", form);
+    visit("extents", extents);
+    visit("to", out);
+  }
+  constexpr bool operator==(const Convolve&) const = default;
+
+ private:
+  /// Returns the letters of the operands and the result as they are in this form.
+  constexpr Terms turned() const {
+    Terms t = terms;
+    if (form == ConvolveForm::by_input) std::swap(t.operands[0], t.result);
+    if (form == ConvolveForm::by_kernel) std::swap(t.operands[1], t.result);
+    return t;
+  }
+  constexpr const Extents& input(const TensorDescs& x) const {
+    return form == ConvolveForm::by_input ? extents : x[0].extents;
+  }
+  constexpr const Extents& kernel(const TensorDescs& x) const {
+    return form == ConvolveForm::by_kernel ? extents : x[1].extents;
+  }
+  /// Of a gradient, the extents of the result's gradient.
+  constexpr const Extents& given(const TensorDescs& x) const {
+    return x[form == ConvolveForm::by_input ? 0 : 1].extents;
+  }
+  constexpr ConvolveWindows shape(const TensorDescs& x) const {
+    return shape_of(settings, parts_of(terms), kernel(x));
+  }
+  /// Returns the extents of the result of the convolution itself.
+  constexpr Extents convolved(const TensorDescs& x) const {
+    return convolved_extents(shape(x), parts_of(terms), input(x), kernel(x));
+  }
+};
+
+}  // namespace ops
+}  // namespace tessera

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// The operators with a window that slides over all dimensions: the join of what lies under it, its
+/// gradient, and select-and-scatter.
+///
+///     ops::ReduceWindow{Reduction::max, false, windows_of(settings, 4), out}
+///     ops::SelectAndScatter{true, windows_of(settings, 4), out}      // of a tensor and a source
+#include <tessera/plan/convolution.hpp>
+#include <tessera/plan/operation.hpp>
+#include <tessera/plan/reduce_window.hpp>
+#include <tessera/plan/type_rules.hpp>
+#include <tessera/plan/window_settings.hpp>
+
+namespace tessera::detail {
+/// Windows of three taps: they stand for all that reach beyond a block.
+constexpr WindowList windows_on_paper(const TensorDescs& x) {
+  return WindowList(x[0].rank(), Window{3, 1, 1, 1});
+}
+
+inline std::string explain_window(const Verdict& v, const TensorDesc& x, int operands,
+                                  const AxisNames& names) {
+  const std::string text = explain(v, {.operands = operands});
+  const bool of_windows = v.rule == Rule::window_entry_each || v.rule == Rule::window_positive ||
+                          v.rule == Rule::window_fits;
+  return of_windows ? text + " (" + to_string(x, names) + ")" : text;
+}
+}  // namespace tessera::detail
+
+namespace tessera::ops {
+
+struct ReduceWindow {
+  Reduction reduction = Reduction::sum;
+  bool mean = false;
+  WindowList windows = {};  ///< one for each dimension
+  Sharding out = {};
+  bool gradient = false;  ///< of a sum or mean: the operand is the gradient of its result
+  Extents extents = {};   ///< then, of what the windows slide over
+
+  constexpr OperatorKind kind() const { return OperatorKind::reduce_window; }
+  constexpr Verdict check(const TensorDescs& x) const {
+    if (const Verdict v = check_window(shardings_of(x), out); !v.ok()) return v;
+    if (const Verdict v = check_reduce_type(reduction, mean, x[0].type); !v.ok()) return v;
+    if (const Verdict v = check_windows(windows, over(x)); !v.ok()) return v;
+    if (gradient && !(x[0].extents == windowed_extents(extents, windows)))
+      return {.rule = Rule::gradient_fits};
+    return {};
+  }
+  std::string explain(const Verdict& v, const TensorDescs& x, const AxisNames& names) const {
+    if (v.rule == Rule::gradient_fits)
+      return tessera::explain(v, {.first = to_string(x[0].extents),
+                                  .second = to_string(windowed_extents(extents, windows))});
+    return tessera::detail::explain_window(v, gradient ? TensorDesc{x[0].type, extents, out} : x[0],
+                                           x.size(), names);
+  }
+  constexpr Sharding deduced(const TensorDescs& x) const { return x[0].sharding; }
+  constexpr TensorDescs results(const TensorDescs& x) const {
+    return {{x[0].type, gradient ? extents : windowed_extents(x[0].extents, windows), out}};
+  }
+  constexpr Plan plan(const TensorDescs& x, const Planning& on) const {
+    return plan_reduce_window(reduction, gradient ? turned(windows, extents) : windows, x[0], out,
+                              on.mesh, on.process, on.options);
+  }
+  /// Returns 1 / the size of a window, of a mean.
+  constexpr double scale(const TensorDescs&) const {
+    Index count = 1;
+    for (const Window& w : windows) count = saturating_mul(count, w.size);
+    return mean ? 1.0 / static_cast<double>(count) : 1;
+  }
+  constexpr tessera::detail::OnPaper<ReduceWindow> on_paper(const TensorDescs& x) const {
+    return {{reduction, mean, tessera::detail::windows_on_paper(x), out},
+            tessera::detail::all_on_paper(x)};
+  }
+  template <class V> constexpr void members(const V& visit) const {
+    visit("reduction", reduction);
+    visit("mean", mean);
+    visit("windows", windows);
+    visit("gradient", gradient);
+    visit("extents", extents);
+    visit("to", out);
+  }
+  constexpr bool operator==(const ReduceWindow&) const = default;
+
+ private:
+  constexpr const Extents& over(const TensorDescs& x) const {
+    return gradient ? extents : x[0].extents;
+  }
+};
+
+/// Of a tensor and a source with one element for each window.
+struct SelectAndScatter {
+  bool greatest = true;     ///< else the least
+  WindowList windows = {};  ///< one for each dimension
+  Sharding out = {};
+
+  constexpr OperatorKind kind() const { return OperatorKind::select_and_scatter; }
+  constexpr Verdict check(const TensorDescs& x) const {
+    if (const Verdict v = check_window(shardings_of(x), out); !v.ok()) return v;
+    if (const Verdict v = check_reduce_type(Reduction::max, false, x[0].type); !v.ok()) return v;
+    if (const Verdict v = check_one_type(Rule::update_types_alike, x[0].type, x[1].type, 1);
+        !v.ok())
+      return v;
+    if (const Verdict v = check_windows(windows, x[0].extents); !v.ok()) return v;
+    if (!(x[1].extents == windowed_extents(x[0].extents, windows)))
+      return {.rule = Rule::source_each_window};
+    return {};
+  }
+  std::string explain(const Verdict& v, const TensorDescs& x, const AxisNames& names) const {
+    if (v.rule == Rule::source_each_window)
+      return tessera::explain(v, {.first = to_string(x[1].extents),
+                                  .second = to_string(windowed_extents(x[0].extents, windows))});
+    return tessera::detail::explain_window(v, x[0], x.size(), names);
+  }
+  constexpr Sharding deduced(const TensorDescs& x) const { return x[0].sharding; }
+  constexpr TensorDescs results(const TensorDescs& x) const {
+    return {{x[0].type, x[0].extents, out}};
+  }
+  constexpr Plan plan(const TensorDescs& x, const Planning& on) const {
+    return plan_select_and_scatter(greatest, windows, x[0], x[1], out, on.mesh, on.process,
+                                   on.options);
+  }
+  constexpr tessera::detail::OnPaper<SelectAndScatter> on_paper(const TensorDescs& x) const {
+    return {{greatest, tessera::detail::windows_on_paper(x), out},
+            tessera::detail::all_on_paper(x)};
+  }
+  template <class V> constexpr void members(const V& visit) const {
+    visit("greatest", greatest);
+    visit("windows", windows);
+    visit("to", out);
+  }
+  constexpr bool operator==(const SelectAndScatter&) const = default;
+};
+
+}  // namespace tessera::ops
