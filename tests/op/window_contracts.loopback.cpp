@@ -132,7 +132,7 @@ TEST_CASE("halos of dynamic tensors, and those kept in place, keep the contract 
     const DynamicTensor x = from_function<Field<_, data, model, _>>(mesh, {2, 8, 8, 2}, Ramp{});
     const Halo halo{{}, {1, 2, Boundary::periodic}, {2, 1, Boundary::reflected}, {}};
     const auto fresh = [&] {
-      const auto u = make_halo(mesh.core(), x.extents(), x.sharding(), halo, 0.0);
+      const auto u = make_halo(mesh, x.extents(), x.sharding(), halo, 0.0);
       u.assign(x);
       return u;
     };
@@ -235,8 +235,7 @@ TEST_CASE("what is wrong with windows, gradients and halos is said with its numb
     CHECK_THROWS_WITH_AS(convolve_input_gradient("bhwi->bhwo", image, k, image.extents()),
                          Contains("another number of tensors"), ShardingError);
     CHECK_THROWS_WITH_AS(
-        make_halo(mesh.core(), Extents{5, 7}, Sharding{{}, {}}, Halo{{-1, 1, Boundary::none}, {}},
-                  0.0),
+        make_halo(mesh, Extents{5, 7}, Sharding{{}, {}}, Halo{{-1, 1, Boundary::none}, {}}, 0.0),
         Contains("the halo of dimension 0 is -1 low and 1 high; widths are 0 or more; to leave "
                  "elements away take a slice (double 5x7"),
         ShapeError);
