@@ -56,6 +56,7 @@
 #include <tessera/op/sort.hpp>
 #include <tessera/op/statistics.hpp>
 #include <tessera/op/take.hpp>
+#include <tessera/op/take_along_axis.hpp>
 #include <tessera/op/together.hpp>
 #include <tessera/op/top_k.hpp>
 #include <tessera/op/transpose.hpp>

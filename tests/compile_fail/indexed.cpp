@@ -7,6 +7,7 @@
 // CASE take_open_axis: the result is to stay Unreduced over an axis that splits nothing that is reduced
 // CASE take_rank: the equation gives a tensor another number of dimensions than it has
 // CASE take_dimension: the tensor has no such dimension
+// CASE take_lines_along: it is to run along a letter that its operand does not have
 // CASE take_contract: the call communicates more than its contract accepts
 // CASE scatter_other_element: the tensor and its updates have different element types
 // CASE scatter_mean: there is no scatter by mean
@@ -58,6 +59,8 @@ void use(const ProcessMesh<Grid>& mesh, const Tensor<float, model, _>& table, co
   take<"vm,b->bm">(table, ids);
 #elif defined(CASE_take_dimension)
   take<2>(table, ids);
+#elif defined(CASE_take_lines_along)
+  take_along_axis<"vm", 'x'>(table, ids);
 #elif defined(CASE_take_contract)
   take<"vm,bs->bsm", Deduced, Only<gathers<data>>>(table, ids);
 #elif defined(CASE_scatter_other_element)
@@ -87,6 +90,7 @@ void use(const ProcessMesh<Grid>& mesh, const Tensor<float, model, _>& table, co
 #elif defined(CASE_other_mesh)
   take<"vm,bs->bsm">(table, elsewhere);
 #else
+  (void)take_along_axis<"vm", 'v'>(table, ids);
   (void)take<"vm,bs->bsm">(table, ids);
   (void)take<"vm,bs->bsm", P<data, _, _, Unreduced<Sum, model>>>(table, ids, OutOfRange::drop);
   (void)take<"vm,bs->bsm", Deduced, Only<all_reduces<model>>>(table, ids);

@@ -117,6 +117,9 @@ void add_moves(Table& table) {
   table.add("take_eq", [](const Run& r) -> Results {
     return {take(r.equation(), r.in[0], r.in[1], r.out(), out_of_range(r))};
   });
+  table.add("take_along_axis", [](const Run& r) -> Results {
+    return {take_along_axis(r.equation(), r.along(), r.in[0], r.in[1], r.out(), out_of_range(r))};
+  });
   table.add("tril", [](const Run& r) -> Results {
     return {reshard(tril(r.in[0], r.c.number_of("k")), r.out())};
   });

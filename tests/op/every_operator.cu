@@ -103,6 +103,7 @@ template <class T> void every_index(const ProcessMesh<Grid>& mesh) {
   auto wide = cast<std::int64_t>(ids);
   auto rows = take<"vm,bs->bsm">(table, ids);
   auto same = take<0>(table, wide, OutOfRange::drop);
+  auto lines = take_along_axis<"vm", 'v'>(table, iota<Tensor<std::int32_t, data, _>>(mesh, {4, 6}));
   auto pairs = take<"vm,bs,bs->bs">(table, ids, wide);
   auto back = scatter<Sum, "vm,bs,bsm->vm">(table, ids, rows);
   auto fresh = scatter<Sum, "bs,bsm->vm">(wide, rows, {16});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // sanitized: preset address
-// Triangles and running log-sum-exps under every sharding of small meshes, blocks ragged and empty
-// among them, and their typed forms, against plain loops.
+// Triangles, running log-sum-exps and elements along lines under every sharding of small meshes,
+// blocks ragged and empty among them, and their typed forms, against plain loops.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -195,5 +195,77 @@ TEST_CASE("typed running log-sum-exps, of short floats too, and what is refused"
           }));
     CHECK(gather<double>(associative_scan<double>("ij", 'j', fn::LogAddExp{}, -infinity, d, {},
                                                   gathered)) == gather(y));
+  });
+}
+
+TEST_CASE("elements along lines under every sharding of the operand and of the indices") {
+  for_every_sharding([](const auto& mesh, const Sharding& s, const Extents& e) {
+    if (e[0] == 3) return;
+    const DynamicTensor x = from_function<double>(mesh, e, s, Hard{});
+    const HostTensor<double> all = gather<double>(x);
+    for (const int along : {0, 1})
+      for (const Index count : {3, 9})
+        for (const Sharding& other : shardings(2, mesh->shape().rank())) {
+          Extents few = e;
+          few[along] = count;
+          const DynamicTensor ids = random_uniform<std::int64_t>(mesh, few, other, 7, -2, 12);
+          const HostTensor<std::int64_t> i = gather<std::int64_t>(ids);
+          const char letter = along == 0 ? 'i' : 'j';
+          const auto is = [&](const DynamicTensor& y, bool drop) {
+            const HostTensor<double> mine = gather<double>(y);
+            bool right = mine.extents == few;
+            for (Index a = 0; a < few[0]; ++a)
+              for (Index b = 0; b < few[1]; ++b) {
+                const Index n = e[along], asked = i(a, b),
+                            at = std::min(std::max<Index>(asked, 0), n - 1);
+                const bool gone = drop && asked != at;
+                const double wanted = gone || n == 0 ? 0 : along == 0 ? all(at, b) : all(a, at);
+                right = right && near(mine(a, b), wanted, 0);
+              }
+            return right;
+          };
+          CHECK(is(take_along_axis("ij", letter, x, ids, OutOfRange::drop), true));
+          if (e[along] > 0) {
+            CHECK(is(take_along_axis("ij", letter, x, ids), false));
+            CHECK(is(take_along_axis("ij", letter, x, ids, s), false));
+          }
+        }
+  });
+}
+
+TEST_CASE("typed elements along lines, those of a sort, and what is refused") {
+  on_few_meshes([](const ProcessMesh<Grid>& mesh) {
+    const auto x = from_function<Tensor<double, data, model>>(mesh, {5, 7}, Easy{});
+    const auto order = arg_sort<"ij", 'j'>(x);
+    const auto sorted = take_along_axis<"ij", 'j'>(x, order);
+    static_assert(std::is_same_v<decltype(sorted), const Tensor<double, data, model>>);
+    CHECK(gather(sorted) == gather(tessera::sort<"ij", 'j'>(x)));
+    const auto best = take_along_axis<"ij", 'i', P<model, data>>(x, arg_sort<"ij", 'i'>(x));
+    static_assert(std::is_same_v<decltype(best), const Tensor<double, model, data>>);
+    CHECK(gather(best) == gather(tessera::sort<"ij", 'i'>(x)));
+    const DynamicTensor d = x, o = order;
+    CHECK(gather<double>(take_along_axis("ij", 'j', d, o)) == gather(sorted));
+    CHECK_THROWS_WITH_AS((void)take_along_axis("ij", 'k', d, o),
+                         doctest::Contains("a letter that its operand does not have"),
+                         ShardingError);
+    CHECK_THROWS_WITH_AS((void)take_along_axis("ij->", 'j', d, o),
+                         doctest::Contains("the equation cannot be read"), ShardingError);
+    CHECK_THROWS_WITH_AS((void)take_along_axis("ij", 'j', d, d),
+                         doctest::Contains("indices are int32 or int64"), UsageError);
+    const DynamicTensor wrong = zeros<std::int64_t>(mesh.core(), {4, 7}, Sharding{{}, {}});
+    CHECK_THROWS_WITH_AS((void)take_along_axis("ij", 'j', d, wrong),
+                         doctest::Contains("i is 5 in operand 1"), ShapeError);
+    const bool sends = mesh.shape()[1] > 1;
+    const auto refused = [&](const Contract& contract) {
+      try {
+        (void)take_along_axis("ij", 'j', d, o, OutOfRange::clamp, contract);
+      } catch (const ContractError&) {
+        return true;
+      }
+      return false;
+    };
+    CHECK(sends == refused(Contract::nothing()));
+    CHECK_FALSE(refused(
+        contract_of<Grid, Only<gathers<model>, all_reduces<model>, reduce_scatters<model>>>()));
   });
 }

@@ -85,6 +85,33 @@ template <class T> class IndexedCases {
         expected, descs[0].sharding.partial.empty() ? 0 : tolerance(shape_.processes()));
   }
 
+  /// Lines of a tensor at indices of the same lines.
+  std::string along_axis() {
+    const Term labels = some_labels();
+    const char along = labels[random_.below(labels.size())];
+    const std::string letters = to_text(labels);
+    const Terms terms = take_along_terms(letters, along);
+    OutOfRange out_of_range = random_.chance(50) ? OutOfRange::clamp : OutOfRange::drop;
+    TensorDescs descs{operand(terms.operands[0], dtype_of<T>, random_.chance(30) ? 40 : 0)};
+    const DynamicTensor x = make_input<T>(mesh_, descs[0], 1);
+    std::vector<DynamicTensor> given;
+    const std::vector<WholeIndices> indices = index_operands(terms, 1, 2, descs, given);
+    if (extent(along) == 0) out_of_range = OutOfRange::drop;  // there is nothing to clamp to
+    Sharding out = some_sharding(random_, labels.size(), shape_.rank(), 40);
+    if (!ops::Take{terms, out_of_range, out}.check(descs).ok())
+      out = some_sharding(random_, labels.size(), shape_.rank());
+    const bool deduced = random_.chance(30);
+    if (deduced) out = ops::Take{terms}.deduced(descs);
+    return trial<T>("take_along_axis " + letters + " along " + along, descs, out)(
+        [&] {
+          if (deduced) return take_along_axis(letters, along, x, given[0], out_of_range);
+          return take_along_axis(letters, along, x, given[0], out, out_of_range);
+        },
+        plan_take(terms, descs, out_of_range, out, shape_, mesh_->process(), plan_options(*mesh_)),
+        support::take(terms, whole_input<T>(descs[0], shape_, 1), indices, out_of_range),
+        descs[0].sharding.partial.empty() ? 0 : tolerance(shape_.processes()));
+  }
+
   std::string scatter() {
     const Terms terms =
         parse(some_scatters[random_.below(static_cast<int>(std::size(some_scatters)))]);
@@ -262,12 +289,13 @@ template <class T> class IndexedCases {
 
 /// Runs one case, all of it chosen by `random`. Collective over the mesh.
 inline std::string some_indexed_case(const std::shared_ptr<MeshCore>& mesh, Random& random) {
-  const int which = random.below(8);
+  const int which = random.below(10);
   const DType type = random.of<DType>({DType::f32, DType::f64, DType::i32, DType::i64});
   return with_sampled_type(type, [&](auto element) {
     IndexedCases<decltype(element)> cases(mesh, random);
     if (which < 3) return cases.take();
     if (which < 6) return cases.scatter();
+    if (which > 7) return cases.along_axis();
     return which == 6 ? cases.one_hot() : cases.window(random.chance(50));
   });
 }

@@ -5,11 +5,15 @@
 ///
 ///     indices_of_scatter(parse("bs,bsm->vm")) == 1
 ///     take_terms(2, 1, 0).result == Term{'A', 'b'}       // of x (a, b) at (A)
+///     to_text(take_along_terms("bv", 'v')) == "bv,bA->bA"
 ///
 /// Laws: a take has one tensor of indices for each letter of the table that its result drops, in
 /// the table's order; a scatter for each letter of its result that the updates lack. Indices are
 /// finished, and of int32 or int64.
+#include <string_view>
+
 #include <tessera/plan/map.hpp>
+#include <tessera/plan/row_verdict.hpp>
 #include <tessera/plan/type_rules.hpp>
 
 namespace tessera {
@@ -27,6 +31,20 @@ constexpr Terms take_terms(int rank, int indices_rank, int dim) {
     if (d != dim) terms.result.push_back(x[d]);
     for (int k = 0; d == dim && k < indices_rank; ++k) terms.result.push_back(i[k]);
   }
+  return terms;
+}
+
+/// Returns the terms of a take of each line along letter `along` of a tensor, by the indices of the
+/// same line: NumPy's take_along_axis. The dimension of the indices, and of the result, gets a
+/// letter of its own. They cannot be read where `along` is none of the letters.
+constexpr Terms take_along_terms(std::string_view labels, char along) {
+  Terms terms = same_terms(labels, 2);
+  const int d = terms.result.find(along);
+  terms.well_formed = terms.well_formed && d >= 0;
+  if (!terms.well_formed) return terms;
+  char own = 'A';
+  while (terms.result.contains(own)) ++own;
+  terms.operands[1][d] = terms.result[d] = own;
   return terms;
 }
 
