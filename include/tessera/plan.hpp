@@ -32,7 +32,6 @@
 #include <tessera/plan/row_verdict.hpp>
 #include <tessera/plan/scan.hpp>
 #include <tessera/plan/shape.hpp>
-#include <tessera/plan/shape_text.hpp>
 #include <tessera/plan/shape_verdict.hpp>
 #include <tessera/plan/simulation.hpp>
 #include <tessera/plan/sort.hpp>

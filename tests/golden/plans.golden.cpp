@@ -153,24 +153,27 @@ TEST_CASE("positions go with keys, as int32, where they are asked for") {
 }
 
 TEST_CASE("operators that move elements, of the conformance collection") {
-  const auto take = [](const char* name, const Taking& taken, const TensorDescs& x,
+  const auto plan = [](const char* name, const auto& op, const TensorDescs& x,
                        const MeshShape& mesh) {
-    compare(name, explain(plan_regions(taken, x, x[0].sharding, mesh), names));
+    compare(name, explain(op.plan(x, {mesh, 0, PlanOptions()}), names));
+  };
+  const auto take = [&](const char* name, auto op, const TensorDescs& x, const MeshShape& mesh) {
+    op.out = op.deduced(x);
+    plan(name, op, x, mesh);
   };
   const TensorDesc a5{DType::f32, {11, 7}, {{}, {0}}}, h1{DType::f32, {4}, {{0}}};
-  take("a5", pad_of(a5.extents, {2, 2}, {4, 1}, {1, 2}), {a5}, MeshShape{2, 2});
-  take("h1", shift_of(h1.extents, 1, 0), {h1}, MeshShape{4});
+  take("a5", ops::Pad{{{2, 2}, {4, 1}, {1, 2}}}, {a5}, MeshShape{2, 2});
+  take("h1", ops::Shift{{1, 0}}, {h1}, MeshShape{4});
   const TensorDesc q7{DType::f32, {14, 257}, {{0}, {}}}, q7b{DType::f32, {14, 116}, {{0}, {}}};
-  take("q7", concatenate_of({q7.extents, q7b.extents}, 1), {q7, q7b}, MeshShape{2});
+  take("q7", ops::Concatenate{{1}}, {q7, q7b}, MeshShape{2});
   const TensorDesc q9{DType::f32, {14, 257}, {{0}, {1}}}, q9b{DType::f32, {14, 116}, {{0}, {1}}};
-  take("q9", concatenate_of({q9.extents, q9b.extents}, 1), {q9, q9b}, MeshShape{2, 2});
+  take("q9", ops::Concatenate{{1}}, {q9, q9b}, MeshShape{2, 2});
   const TensorDesc q13{DType::f32, {16, 16}, {{0}, {}}};
   const Slice last{{15, 0}, {16, 16}, {}}, first{{0, 0}, {1, 16}, {}};
-  take("q13", concatenate_of({q13.extents, q13.extents, q13.extents}, 0, {last, {}, first}),
-       {q13, q13, q13}, MeshShape{2});
-  const auto reshaped = [](const char* name, const TensorDesc& x, const Extents& to,
-                           const Sharding& out, const MeshShape& mesh) {
-    compare(name, explain(plan_reshape(x, {x.type, to, out}, mesh), names));
+  take("q13", ops::Concatenate{{0, {last, {}, first}}}, {q13, q13, q13}, MeshShape{2});
+  const auto reshaped = [&](const char* name, const TensorDesc& x, const Extents& to,
+                            const Sharding& out, const MeshShape& mesh) {
+    plan(name, ops::Reshape{to, out}, {x}, mesh);
   };
   reshaped("t3", {DType::f32, {4, 14, 4}, {{0}, {1}, {2}}}, {2, 2, 2, 7, 2, 2},
            {{0}, {}, {1}, {}, {2}, {}}, MeshShape{2, 4, 2});
@@ -179,7 +182,5 @@ TEST_CASE("operators that move elements, of the conformance collection") {
   reshaped("t13", {DType::f32, {38, 38, 324}, {{0}, {}, {}}}, {38, 38, 2, 162}, {{}, {}, {}, {0}},
            MeshShape{8});
   const TensorDesc s11{DType::f64, {4096, 1024}, {{0}, {}}};
-  compare("s11", explain(plan_regions(slice_of(s11.extents, {1024, 0}, {2048, 1024}), {s11},
-                                      {{}, {}}, MeshShape{8}),
-                         names));
+  plan("s11", ops::Slice{{{Slice{{1024, 0}, {2048, 1024}, {}}}}, {{}, {}}}, {s11}, MeshShape{8});
 }

@@ -30,8 +30,7 @@ template <class T> class ShapeCases {
     return trial(
         "slice " + to_string(start) + " to " + to_string(limit) + " by " + to_string(stride), x,
         out)([&] { return tessera::slice(input, start, limit, stride, out); },
-             plan_regions(slice_of(x.extents, start, limit, stride), {x}, out, shape_,
-                          mesh_->process(), within_.options(mesh_)),
+             plan(ops::Slice{{{Slice{start, limit, stride}}}, out}, {x}),
              support::slice(whole_input<T>(x, shape_, 1), start, limit, stride), tolerance());
   }
 
@@ -51,8 +50,7 @@ template <class T> class ShapeCases {
     const DynamicTensor input = stored(x, 1);
     return trial("pad " + to_string(low) + "_" + to_string(high) + "_" + to_string(interior), x,
                  out)([&] { return tessera::pad(input, low, high, interior, value, out); },
-                      plan_regions(pad_of(x.extents, low, high, interior), {x}, out, shape_,
-                                   mesh_->process(), within_.options(mesh_)),
+                      plan(ops::Pad{{low, high, interior}, out}, {x}),
                       support::pad(whole_input<T>(x, shape_, 1), low, high, interior, value),
                       tolerance());
   }
@@ -68,11 +66,9 @@ template <class T> class ShapeCases {
       }
     const Sharding out = result_of(x.sharding, x.rank());
     const DynamicTensor input = stored(x, 1);
-    return trial("reverse", x, out)([&] { return tessera::reverse(input, dims, out); },
-                                    plan_regions(reverse_of(x.extents, dims), {x}, out, shape_,
-                                                 mesh_->process(), within_.options(mesh_)),
-                                    support::reverse(whole_input<T>(x, shape_, 1), list),
-                                    tolerance());
+    return trial("reverse", x, out)(
+        [&] { return tessera::reverse(input, dims, out); }, plan(ops::Reverse{{dims}, out}, {x}),
+        support::reverse(whole_input<T>(x, shape_, 1), list), tolerance());
   }
 
   std::string roll() {
@@ -82,9 +78,7 @@ template <class T> class ShapeCases {
     const Sharding out = result_of(x.sharding, x.rank());
     const DynamicTensor input = stored(x, 1);
     return trial("roll by " + std::to_string(by) + " along " + std::to_string(dim), x, out)(
-        [&] { return tessera::roll(input, by, dim, out); },
-        plan_regions(roll_of(x.extents, by, dim), {x}, out, shape_, mesh_->process(),
-                     within_.options(mesh_)),
+        [&] { return tessera::roll(input, by, dim, out); }, plan(ops::Roll{{by, dim}, out}, {x}),
         support::roll(whole_input<T>(x, shape_, 1), by, dim), tolerance());
   }
 
@@ -98,8 +92,7 @@ template <class T> class ShapeCases {
     const DynamicTensor input = stored(x, 1);
     return trial("shift by " + std::to_string(by) + " along " + std::to_string(dim), x, out)(
         [&] { return tessera::shift(input, by, dim, value, out); },
-        plan_regions(shift_of(x.extents, by, dim), {x}, out, shape_, mesh_->process(),
-                     within_.options(mesh_)),
+        plan(ops::Shift{{by, dim}, out}, {x}),
         support::shift(whole_input<T>(x, shape_, 1), by, dim, value), tolerance());
   }
 
@@ -107,7 +100,6 @@ template <class T> class ShapeCases {
     const TensorDesc x = some_tensor(some_kind(), 1);
     const int dim = random_.below(x.rank());
     TensorDescs descs;
-    FixedVector<Extents, max_operands> extents;
     Slices slices;
     std::vector<DynamicSlice> inputs;
     std::vector<Whole<T>> wholes;
@@ -122,15 +114,13 @@ template <class T> class ShapeCases {
       if (random_.chance(40)) slice = within(one.extents);
       add_operand(one, slice, static_cast<std::uint64_t>(k), inputs, wholes);
       descs.push_back(one);
-      extents.push_back(one.extents);
       slices.push_back(slice);
     }
     const Sharding out = result_of(x.sharding, x.rank());
     std::string text = "concatenate along " + std::to_string(dim);
     for (const TensorDesc& one : descs) text += ", " + describe(one, shape_);
     return trial(text, x, out)([&] { return tessera::concatenate(dim, inputs, out); },
-                               plan_regions(concatenate_of(extents, dim, slices), descs, out,
-                                            shape_, mesh_->process(), within_.options(mesh_)),
+                               plan(ops::Concatenate{{dim, slices}, out}, descs),
                                support::concatenate(wholes, dim), tolerance());
   }
 
@@ -156,8 +146,7 @@ template <class T> class ShapeCases {
     add_operand(block, slices[1], 2, inputs, wholes);
     return trial("update at " + to_string(start) + " with " + describe(block, shape_), x, out)(
         [&] { return tessera::update(inputs[0], inputs[1], start, out); },
-        plan_regions(update_of(x.extents, block.extents, start, slices), {x, block}, out, shape_,
-                     mesh_->process(), within_.options(mesh_)),
+        plan(ops::Update{{start, slices}, out}, {x, block}),
         support::update(wholes[0], wholes[1], start), tolerance());
   }
 
@@ -172,11 +161,14 @@ template <class T> class ShapeCases {
     const DynamicTensor input = stored(x, 1);
     return trial("reshape to " + to_string(to), x, out)(
         [&] { return derived ? tessera::reshape(input, to) : tessera::reshape(input, to, out); },
-        plan_reshape(x, {x.type, to, out}, shape_, mesh_->process(), within_.options(mesh_)),
-        support::reshape(whole_input<T>(x, shape_, 1), to), tolerance());
+        plan(ops::Reshape{to, out}, {x}), support::reshape(whole_input<T>(x, shape_, 1), to),
+        tolerance());
   }
 
  private:
+  template <class Op> Plan plan(const Op& op, const TensorDescs& x) {
+    return planned(op, x, shape_, mesh_->process(), within_.options(mesh_));
+  }
   DynamicTensor stored(const TensorDesc& desc, std::uint64_t seed) {
     return within_.put(make_input<T>(mesh_, desc, seed));
   }
@@ -268,7 +260,7 @@ inline std::string wrong_detour(const std::shared_ptr<MeshCore>& mesh) {
     run(
         "reshape", x, out,
         [&](const DynamicTensor& t, const Sharding& s) { return tessera::reshape(t, to, s); },
-        plan_reshape(x, {x.type, to, out}, shape, mesh->process(), options),
+        planned(ops::Reshape{to, out}, {x}, shape, mesh->process(), options),
         support::reshape(whole_input<double>(x, shape, 1), to));
   };
   const auto sliced = [&](const TensorDesc& x, const Extents& lo, const Extents& hi,
@@ -276,14 +268,14 @@ inline std::string wrong_detour(const std::shared_ptr<MeshCore>& mesh) {
     run(
         "slice", x, out,
         [&](const DynamicTensor& t, const Sharding& s) { return tessera::slice(t, lo, hi, {}, s); },
-        plan_regions(slice_of(x.extents, lo, hi), {x}, out, shape, mesh->process(), options),
+        planned(ops::Slice{{{Slice{lo, hi, {}}}}, out}, {x}, shape, mesh->process(), options),
         support::slice(whole_input<double>(x, shape, 1), lo, hi, Extents(lo.size(), 1)));
   };
   const auto rolled = [&](const TensorDesc& x, Index by, const Sharding& out) {
     run(
         "roll", x, out,
         [&](const DynamicTensor& t, const Sharding& s) { return tessera::roll(t, by, 0, s); },
-        plan_regions(roll_of(x.extents, by, 0), {x}, out, shape, mesh->process(), options),
+        planned(ops::Roll{{by, 0}, out}, {x}, shape, mesh->process(), options),
         support::roll(whole_input<double>(x, shape, 1), by, 0));
   };
   const TensorDesc whole{DType::f64, {38, 38, 324}, {every, {}, {}}},

@@ -14,9 +14,11 @@
 #include <tessera/plan/op/one_hot.hpp>
 #include <tessera/plan/op/place.hpp>
 #include <tessera/plan/op/reduce_window.hpp>
+#include <tessera/plan/op/reshape.hpp>
 #include <tessera/plan/op/reshard.hpp>
 #include <tessera/plan/op/scan.hpp>
 #include <tessera/plan/op/scatter.hpp>
+#include <tessera/plan/op/shape.hpp>
 #include <tessera/plan/op/sort.hpp>
 #include <tessera/plan/op/take.hpp>
 #include <tessera/plan/op/together.hpp>
@@ -132,6 +134,17 @@ TEST_CASE("an operation answers what its struct answers") {
   check_laws(ops::HaloExchange{{halo}}, {x, x});
   check_laws(ops::HaloExchange{{halo}, true}, {x});
   check_laws(ops::HaloExchange{{halo, Halo{{}, {1, 0, Boundary::none}}}, true, true}, {x, x});
+  const Slice lines{{3, 0}, {9, 18}, {}}, columns{{0, 1}, {12, 17}, {1, 2}};
+  check_laws(ops::Slice{{{lines}}, both}, {x});
+  check_laws(ops::Slice{{{lines, columns}}, both}, {x});
+  check_laws(ops::Pad{{{1, 0}, {-2, 3}, {1, 0}, Outside::other}, both}, {x});
+  check_laws(ops::Reverse{{{1, 0}}, both}, {x});
+  check_laws(ops::Roll{{5, 0}, both}, {x});
+  check_laws(ops::Shift{{-5, 1, Outside::one}, both}, {x});
+  check_laws(ops::Concatenate{{0, {std::nullopt, lines}}, both}, {x, x});
+  check_laws(ops::Update{{{2, 3}, {std::nullopt, lines}}, x.sharding},
+             {{DType::f32, {20, 30}, x.sharding}, x});
+  check_laws(ops::Reshape{{4, 3, 18}, Sharding{{0}, {}, {1}}}, {x});
 }
 
 TEST_CASE("in place an operator needs what it needs elsewhere, its tensor the last operand") {
@@ -290,6 +303,29 @@ TEST_CASE("operations differ where a member differs, and have other digests") {
   every.push_back(ops::HaloExchange{{halo}, true});
   every.push_back(ops::HaloExchange{{halo}, true, true});
   every.push_back(ops::HaloExchange{{halo, halo}, true, true});
+  const Slice part{{0, 2}, {4, 6}, {}}, other{{0, 1}, {4, 6}, {}};
+  for (const Sharding& out : {both, x.sharding}) {
+    every.push_back(ops::Slice{{{part}}, out});
+    every.push_back(ops::Slice{{{other}}, out});
+    every.push_back(ops::Slice{{{part, other}}, out});
+    every.push_back(ops::Slice{{{part, other, part}}, out});
+    every.push_back(ops::Pad{{{0, 2}, {4, 6}}, out});
+    every.push_back(ops::Pad{{{0, 2}, {4, 6}, {}, Outside::one}, out});
+    every.push_back(ops::Pad{{{0, 2}, {4, 6}, {1, 0}}, out});
+    every.push_back(ops::Reverse{{{0}}, out});
+    every.push_back(ops::Reverse{{{0, 1}}, out});
+    every.push_back(ops::Roll{{1, 0}, out});
+    every.push_back(ops::Roll{{0, 1}, out});
+    every.push_back(ops::Shift{{1, 0}, out});
+    every.push_back(ops::Shift{{1, 0, Outside::one}, out});
+    every.push_back(ops::Concatenate{{0}, out});
+    every.push_back(ops::Concatenate{{0, {part}}, out});
+    every.push_back(ops::Concatenate{{0, {std::nullopt, part}}, out});
+    every.push_back(ops::Update{{{0, 2}}, out});
+    every.push_back(ops::Update{{{0, 2}, {part}}, out});
+    every.push_back(ops::Reshape{{4, 6}, out});
+    every.push_back(ops::Reshape{{6, 4}, out});
+  }
   std::set<std::uint64_t> digests;
   for (std::size_t i = 0; i < every.size(); ++i) {
     digests.insert(every[i].digest());
@@ -306,6 +342,12 @@ TEST_CASE("what an operation needs does not depend on extents") {
   CHECK(needed == needs(whole, {large}, mesh, Contract{}));
   CHECK(needed.covers(Contract::nothing()));
   CHECK_FALSE(Contract::nothing().covers(needed));
+  // What elements move along decides, and never how far.
+  const ops::Roll near{{1, 0}, large.sharding}, far{{999, 0}, large.sharding},
+      still{{0, 0}, large.sharding};
+  CHECK(needs(near, {large}, mesh, Contract{}) == needs(far, {large}, mesh, Contract{}));
+  CHECK_FALSE(needs(far, {large}, mesh, Contract{}) == Contract::nothing());
+  CHECK(needs(still, {large}, mesh, Contract{}) == Contract::nothing());
 }
 
 TEST_CASE("numbers of an operator do not change what it needs either") {
@@ -357,6 +399,13 @@ TEST_CASE("what is broken is explained with its facts") {
   CHECK(OperationView(op).explain(v, operands, names).find("k is 18 in operand 1") !=
         std::string::npos);
   CHECK(OperationView(op).text(names) == " to P<data,model>");
+  const Slice part{{0, 2}, {4, 6}, {}};
+  CHECK(OperationView(ops::Slice{{{part}}, both}).text(names) ==
+        " start 0x2, limit 4x6 to P<data,model>");
+  CHECK(OperationView(ops::Roll{{5, 1}, both}).text(names) ==
+        " by 5, dimension 1 to P<data,model>");
+  CHECK(OperationView(ops::Concatenate{{1, {std::nullopt, part}}, both}).text(names) ==
+        " dimension 1, operand 2, start 0x2, limit 4x6 to P<data,model>");
 }
 
 TEST_CASE("broken rules of indices and windows say their numbers, and whose they are") {

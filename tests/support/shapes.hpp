@@ -11,7 +11,16 @@
 #include "enumerate.hpp"
 #include "reference.hpp"
 
+#include <tessera/plan/operation.hpp>
+
 namespace support {
+
+/// Returns what an operator, or the value of any, plans on a process.
+template <class Op>
+Plan planned(const Op& op, const TensorDescs& x, const MeshShape& mesh, int process = 0,
+             const PlanOptions& options = {}) {
+  return op.plan(x, {mesh, process, options});
+}
 
 /// Returns the tensor of these extents whose element at each index is f(index).
 template <class T, class F> Whole<T> whole_of(const Extents& extents, F f) {

@@ -169,6 +169,43 @@ TESSERA_RULE(open_operand, sharding, "",
              "the result is to stay Unreduced where the operand is not; moving elements leaves "
              "open what was open, and nothing else; ask for a finished result")
 
+// ---- numbers of operators that move elements: plan/shape_verdict.hpp
+
+TESSERA_RULE(number_each, shape, "", "{first}; give one entry for each dimension")
+TESSERA_RULE(slice_named, shape, "", "no slice is named; name at least one")
+TESSERA_RULE(slice_within, shape, "",
+             "the slice is [{left}, {right}){first}; 0 <= start <= limit <= extent; cut it to the "
+             "tensor, or pad the tensor first")
+TESSERA_RULE(stride_positive, shape, "",
+             "the stride is {left}{first}; strides count from 1; reverse goes backwards")
+TESSERA_RULE(
+    interior_not_negative, shape, "",
+    "the interior padding is {left}{first}; it counts from 0; a slice with a stride leaves "
+    "elements out")
+TESSERA_RULE(padding_countable, shape, "",
+             "the padding is {first}; a padded dimension has less than 2^61 elements")
+TESSERA_RULE(crop_within, shape, "",
+             "the padding is {first}; negative padding crops, and cannot crop more than there is")
+TESSERA_RULE(outside_joins, sharding, "",
+             "the operand is {first}, and the value that lies outside it would be joined once for "
+             "each part of the unfinished values; a sum takes 0 there, a product 0 or 1; reshard "
+             "the operand to a finished spec first")
+TESSERA_RULE(
+    extents_beside, shape, "",
+    "operand 1 is {first}: dimension {dim} has {left} elements in one and {right} in the "
+    "other; all extents but that of dimension {second} are equal; pad or slice one of them "
+    "first")
+TESSERA_RULE(block_within, shape, "",
+             "the block, of {first}, begins at {left}{second}; it lies within the tensor; move it, "
+             "or slice it first")
+TESSERA_RULE(
+    extents_not_negative, shape, "",
+    "the new extents are {second}: dimension {dim} has {left} elements; extents count from "
+    "0")
+TESSERA_RULE(volume_stays, shape, "",
+             "a tensor of {first} has {left} elements and one of {second} has {right}; reshape "
+             "keeps their number; pad or slice the tensor first")
+
 // ---- numbers of a convolution: plan/convolution.hpp, plan/op/convolve.hpp
 
 TESSERA_RULE(convolution_entry_each, shape, "",

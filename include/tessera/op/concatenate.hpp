@@ -17,16 +17,28 @@
 namespace tessera {
 
 namespace detail {
-/// A call of update. Where its first operand is a slice, that too is taken from elsewhere.
-template <class Out, class X, class Block>
-struct UpdateCall : TakeCall<OperatorKind::update, Along<>, Out, typename OperandOf<X>::tensor,
-                             typename OperandOf<Block>::tensor> {
-  using Base = TakeCall<OperatorKind::update, Along<>, Out, typename OperandOf<X>::tensor,
-                        typename OperandOf<Block>::tensor>;
-  static constexpr Contract needs(const MeshShape& on, const Contract& contract) {
-    if (!OperandOf<X>::sliced || !Base::verdict.ok()) return Base::needs(on, contract);
-    return needs_of_regions(OperatorKind::concatenate, Base::operands, Along<>::of(Base::rank),
-                            Base::value, on, contract);
+/// How concatenate<D> of such operands is made. What is cut off some of them is off all, so that
+/// they go together.
+template <int D, class... X> struct ConcatenateBy {
+  static constexpr ops::Concatenate make(const TensorDescs& x) {
+    ops::Concatenate made{{D}};
+    for (const TensorDesc& one : x) {
+      Slice cut{Extents(one.rank(), 0), one.extents, {}};
+      for (const Dimensions& dims : {OperandOf<X>::cut()...})
+        for (int d : dims)
+          if (d >= 0 && d < one.rank()) cut.start[d] = 1;
+      if ((OperandOf<X>::sliced || ...)) made.slices.push_back(cut);
+    }
+    return made;
+  }
+};
+/// How update is made, of a slice or of all of a tensor.
+template <bool Sliced> struct UpdateBy {
+  static constexpr ops::Update make(const TensorDescs& x) {
+    const Extents ones(x[0].rank(), 1);
+    Slices slices{std::nullopt, Slice{Extents(x[1].rank(), 0), Extents(x[1].rank(), 2520), {}}};
+    if (Sliced) slices[0] = Slice{ones, x[0].extents, {}};
+    return {{ones, slices}};
   }
 };
 }  // namespace detail
@@ -41,12 +53,11 @@ template <int D, class Out = Deduced, class Bound = NoContract, TypedOperand... 
   requires(sizeof...(A) >= 1 && sizeof...(A) <= max_operands)
 auto concatenate(const A&... x) {
   using Typed =
-      detail::TakeCall<OperatorKind::concatenate, detail::AlongOperands<detail::Along<D>, A...>,
-                       Out, typename detail::OperandOf<A>::tensor...>;
-  return typename Typed::result(
-      detail::concatenate(D, detail::OperandList{&detail::OperandOf<A>::whole(x).core()...},
-                          Slices{detail::OperandOf<A>::slice(x)...}, Typed::value,
-                          {"concatenate", {}, detail::bound<Typed, Bound>()}));
+      detail::Typed<detail::ConcatenateBy<D, A...>, Out, typename detail::OperandOf<A>::tensor...>;
+  const ops::Concatenate operation{{D, Slices{detail::OperandOf<A>::slice(x)...}}, Typed::value};
+  return typename Typed::result(detail::run({operation,
+                                             {&detail::OperandOf<A>::whole(x).core()...},
+                                             {"concatenate", {}, detail::bound<Typed, Bound>()}}));
 }
 
 /// Returns x with the elements of `block` in place of its own from `start` on, under x's spec or
@@ -57,17 +68,17 @@ auto concatenate(const A&... x) {
 /// slices within their tensors.
 template <class Out = Deduced, class Bound = NoContract, int... D, TypedOperand A, TypedOperand B>
 auto update(const A& x, const B& block, const Extents& start, Where where = Where::here()) {
-  using Dims = detail::Along<D...>;
   using X = detail::OperandOf<A>;
   using Y = detail::OperandOf<B>;
-  static_assert(detail::demand_dimensions<A::rank, Dims, A>());
-  using Typed = detail::UpdateCall<Out, A, B>;
+  using Typed =
+      detail::Typed<detail::UpdateBy<X::sliced>, Out, typename X::tensor, typename Y::tensor>;
   const CallSite site{"update", where, detail::bound<Typed, Bound>()};
-  return typename Typed::result(detail::update(
-      X::whole(x).core(), Y::whole(block).core(),
-      sizeof...(D) == 0 ? start
-                        : detail::spread("start", start, Dims::named(), Extents(A::rank, 0), site),
-      Slices{X::slice(x), Y::slice(block)}, Typed::value, site));
+  const typename X::tensor& all = X::whole(x);
+  const ops::Update operation{{detail::spread<D...>(all, "start", start, Extents(A::rank, 0), site),
+                               Slices{X::slice(x), Y::slice(block)}},
+                              Typed::value};
+  return typename Typed::result(
+      detail::run({operation, {&all.core(), &Y::whole(block).core()}, site}));
 }
 template <int First, int... D, TypedOperand A, TypedOperand B>
 auto update(const A& x, const B& block, const Extents& start, Where where = Where::here()) {
@@ -98,12 +109,12 @@ inline DynamicTensor concatenate(int dim, const DynamicOperands& x, const Shardi
                          " tensors, and more of them in turn",
                      call.where());
   detail::OperandList operands;
-  Slices slices;
+  ops::Concatenate operation{{dim}, out};
   for (const DynamicSlice& one : list) {
     operands.push_back(&one.tensor().core());
-    slices.push_back(one.slice());
+    operation.slices.push_back(one.slice());
   }
-  return DynamicTensor(detail::concatenate(dim, operands, slices, out, call.site("concatenate")));
+  return DynamicTensor(detail::run({operation, operands, call.site("concatenate")}));
 }
 inline DynamicTensor concatenate(int dim, const DynamicOperands& x,
                                  const DynamicCall& call = Where::here()) {
@@ -114,8 +125,9 @@ inline DynamicTensor concatenate(int dim, const DynamicOperands& x,
 }
 inline DynamicTensor update(const DynamicSlice& x, const DynamicSlice& block, const Extents& start,
                             const Sharding& out, const DynamicCall& call = Where::here()) {
-  return DynamicTensor(detail::update(x.tensor().core(), block.tensor().core(), start,
-                                      Slices{x.slice(), block.slice()}, out, call.site("update")));
+  const ops::Update operation{{start, Slices{x.slice(), block.slice()}}, out};
+  return DynamicTensor(
+      detail::run({operation, {&x.tensor().core(), &block.tensor().core()}, call.site("update")}));
 }
 inline DynamicTensor update(const DynamicSlice& x, const DynamicSlice& block, const Extents& start,
                             const DynamicCall& call = Where::here()) {

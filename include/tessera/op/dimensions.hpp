@@ -62,7 +62,7 @@ constexpr Sharding without_dims(Sharding s, const Dimensions& dims) {
 template <class A, int... D> struct ExpandedSpec {
   static constexpr int rank = A::rank + static_cast<int>(sizeof...(D));
   static_assert(rank <= max_dims, "[tessera] a tensor has at most 8 dimensions");
-  static constexpr Dimensions dims = from_the_end(Along<D...>::named(), rank);
+  static constexpr Dimensions dims = from_the_end(Dimensions{D...}, rank);
   static_assert(dims.size() == static_cast<int>(sizeof...(D)) && sizeof...(D) > 0,
                 "[tessera] expand_dims and stack name different dimensions of the result, counted "
                 "from 0, or from the end as -1; name at least one");
@@ -70,7 +70,7 @@ template <class A, int... D> struct ExpandedSpec {
   using spec = spec_of<typename A::mesh_type, ExpandedSpec>;
 };
 template <class A, int... D> struct SqueezedSpec {
-  static constexpr Dimensions dims = from_the_end(Along<D...>::named(), A::rank);
+  static constexpr Dimensions dims = from_the_end(Dimensions{D...}, A::rank);
   static_assert(dims.size() == static_cast<int>(sizeof...(D)) && sizeof...(D) > 0,
                 "[tessera] squeeze names different dimensions of the tensor, counted from 0, or "
                 "from the end as -1; name at least one");
@@ -176,15 +176,16 @@ template <int D, class Out = Deduced, class Bound = NoContract, TypedTensor... A
 auto stack(const A&... x) {
   using First = typename detail::FirstOf<A...>::type;
   constexpr int dim = detail::ExpandedSpec<First, D>::dims[0];
-  using Typed = detail::TakeCall<OperatorKind::concatenate, detail::Along<dim>, Out,
-                                 ShardedTensor<typename A::value_type, typename A::mesh_type,
-                                               typename detail::ExpandedSpec<A, D>::spec>...>;
+  using Typed = detail::Typed<detail::ConcatenateBy<dim, A...>, Out,
+                              ShardedTensor<typename A::value_type, typename A::mesh_type,
+                                            typename detail::ExpandedSpec<A, D>::spec>...>;
   const CallSite site{"stack", {}, detail::bound<Typed, Bound>()};
   (detail::mesh_of(x.core(), site), ...);
   const std::array<TensorCore, sizeof...(A)> seen{detail::seen_with(x.core(), {dim})...};
   detail::OperandList operands;
   for (const TensorCore& one : seen) operands.push_back(&one);
-  return typename Typed::result(detail::concatenate(dim, operands, {}, Typed::value, site));
+  const ops::Concatenate operation{{dim}, Typed::value};
+  return typename Typed::result(detail::run({operation, operands, site}));
 }
 
 /// Returns x stretched to `extents` under the spec `Out`: dimensions lined up from the right, new
@@ -246,23 +247,34 @@ inline DynamicTensor flip(const DynamicTensor& x, const DynamicCall& call = Wher
   for (int d = 0; d < x.extents().size(); ++d) dims.push_back(d);
   return reverse(x, dims, call);
 }
-inline DynamicTensor stack(int dim, const std::vector<DynamicTensor>& x,
-                           const DynamicCall& call = Where::here()) {
+namespace detail {
+/// Without `out` it is deduced.
+inline DynamicTensor stack(int dim, const std::vector<DynamicTensor>& x, const Sharding* out,
+                           const DynamicCall& call) {
   std::vector<DynamicTensor> seen;
   int at = dim;
   for (const DynamicTensor& one : x) {
     const CallSite site = call.site("stack");
-    detail::mesh_of(one.core(), site);
+    mesh_of(one.core(), site);
     const int rank = one.core().rank() + 1;
     if (rank > max_dims)
       throw ShapeError("stack: the tensors have " + std::to_string(max_dims) +
                            " dimensions, and a tensor has no more; reshape them first",
                        site.where);
-    const Dimensions dims = detail::require_dims({dim}, rank, site);
+    const Dimensions dims = require_dims({dim}, rank, site);
     at = dims[0];
-    seen.emplace_back(detail::seen_with(one.core(), dims));
+    seen.emplace_back(seen_with(one.core(), dims));
   }
-  return concatenate(at, seen, call);
+  return out != nullptr ? concatenate(at, seen, *out, call) : concatenate(at, seen, call);
+}
+}  // namespace detail
+inline DynamicTensor stack(int dim, const std::vector<DynamicTensor>& x, const Sharding& out,
+                           const DynamicCall& call = Where::here()) {
+  return detail::stack(dim, x, &out, call);
+}
+inline DynamicTensor stack(int dim, const std::vector<DynamicTensor>& x,
+                           const DynamicCall& call = Where::here()) {
+  return detail::stack(dim, x, nullptr, call);
 }
 /// A template, so that it is compiled where it is used.
 template <std::same_as<DynamicTensor> X>

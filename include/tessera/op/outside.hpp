@@ -12,6 +12,7 @@
 
 #include <tessera/op/detail/communication.hpp>
 #include <tessera/op/scalar.hpp>
+#include <tessera/plan/shape_verdict.hpp>
 
 namespace tessera {
 namespace detail {
@@ -24,8 +25,7 @@ class FillValue {
   template <Element T> explicit FillValue(T value) {
     static_assert(sizeof(T) <= sizeof(bytes_));
     std::memcpy(bytes_, &value, sizeof(T));
-    zero_ = value == T{};
-    one_ = value == T(1);
+    outside_ = value == T{} ? Outside::zero : value == T(1) ? Outside::one : Outside::other;
     for (std::byte b : bytes_) plain_ = plain_ && b == std::byte{};
   }
   /// The element, or null when it is zero bytes.
@@ -36,15 +36,12 @@ class FillValue {
     std::memcpy(&element, bytes_, sizeof(T));
     return element;
   }
-  /// Whether values that are this one on every process join to this one.
-  bool stays_under(Reduction reduction) const {
-    if (reduction == Reduction::sum) return zero_;
-    return reduction != Reduction::product || zero_ || one_;
-  }
+  Outside outside() const { return outside_; }
 
  private:
   alignas(16) std::byte bytes_[16] = {};
-  bool zero_ = true, one_ = false, plain_ = true;
+  Outside outside_ = Outside::zero;
+  bool plain_ = true;
 };
 }  // namespace detail
 

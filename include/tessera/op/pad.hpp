@@ -9,10 +9,17 @@
 ///
 /// Laws: equals the pad of the whole tensor, for every mesh and spec; slice(pad(x)) by what was
 /// padded is x; <pad(x), y> == <x, slice(y)>.
-#include <tessera/op/dynamic_call.hpp>
 #include <tessera/op/shape_result.hpp>
 
 namespace tessera {
+namespace detail {
+/// How pad<D...> is made.
+template <int... D> struct PadBy {
+  static constexpr ops::Pad make(const TensorDescs& x) {
+    return {{Along<D...>::marks(x[0].rank()), Extents(x[0].rank(), 0)}};
+  }
+};
+}  // namespace detail
 
 /// Returns x with low elements before, high ones behind and interior ones between any two of each
 /// dimension, all `value`, under x's spec or `Out`; unfinished where x is. Negative low and high
@@ -25,18 +32,17 @@ template <class Out = Deduced, class Bound = NoContract, int... D, TypedTensor A
           Scalar S = typename A::value_type>
 auto pad(const A& x, const Extents& low, const Extents& high, const Extents& interior = {},
          S value = S{}, Where where = Where::here()) {
-  using Dims = detail::Along<D...>;
-  using Typed = detail::TakeCall<OperatorKind::pad, Dims, Out, A>;
+  using Typed = detail::Typed<detail::PadBy<D...>, Out, A>;
   const CallSite site{"pad", where, detail::bound<Typed, Bound>()};
-  const detail::FillValue fill(detail::scalar_as<typename A::value_type>(value));
   const auto of_all = [&](std::string_view name, const Extents& numbers) {
-    return sizeof...(D) == 0
-               ? numbers
-               : detail::spread(name, numbers, Dims::named(), Extents(A::rank, 0), site);
+    return detail::spread<D...>(x, name, numbers, Extents(A::rank, 0), site);
   };
-  return typename Typed::result(detail::pad(
-      x.core(), of_all("low", low), of_all("high", high),
-      interior.empty() ? interior : of_all("interior", interior), fill, Typed::value, site));
+  const detail::FillValue fill(detail::scalar_as<typename A::value_type>(value));
+  const ops::Pad operation{
+      {of_all("low", low), of_all("high", high),
+       interior.empty() ? interior : of_all("interior", interior), fill.outside()},
+      Typed::value};
+  return typename Typed::result(detail::run({operation, {&x.core()}, site, {.fill = fill.data()}}));
 }
 template <int First, int... D, TypedTensor A, Scalar S = typename A::value_type>
 auto pad(const A& x, const Extents& low, const Extents& high, const Extents& interior = {},
@@ -49,8 +55,9 @@ inline DynamicTensor pad(const DynamicTensor& x, const Extents& low, const Exten
                          const Extents& interior, OutsideValue value, const Sharding& out,
                          const DynamicCall& call = Where::here()) {
   const CallSite site = call.site("pad");
-  return DynamicTensor(
-      detail::pad(x.core(), low, high, interior, value.as(x.type(), site), out, site));
+  const detail::FillValue fill = value.as(x.type(), site);
+  const ops::Pad operation{{low, high, interior, fill.outside()}, out};
+  return DynamicTensor(detail::run({operation, {&x.core()}, site, {.fill = fill.data()}}));
 }
 inline DynamicTensor pad(const DynamicTensor& x, const Extents& low, const Extents& high,
                          const Extents& interior = {}, OutsideValue value = {},

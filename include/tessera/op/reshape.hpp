@@ -9,22 +9,15 @@
 /// Laws: gather(reshape(x)) has the elements of gather(x) in order; reshape there and back gives x;
 /// a process that keeps its elements communicates nothing.
 #include <tessera/op/dynamic_call.hpp>
-#include <tessera/op/shape_result.hpp>
+#include <tessera/op/request.hpp>
+#include <tessera/op/result.hpp>
+#include <tessera/plan/op/reshape.hpp>
 
 namespace tessera {
 namespace detail {
-template <class Out, class A> struct ReshapeCall {
-  using mesh = typename A::mesh_type;
-  static_assert(demand_spec<mesh, Out>());
-  static constexpr Sharding value = lower<mesh, Out>();
-  static constexpr Verdict verdict = check_shape({A::sharding()}, value.rank(), value);
-  static constexpr bool sound = verdict.ok() && founded<A>;
-  static_assert(demand_shape<verdict.rule, verdict.operand, A>());
-  static constexpr Contract needs(const MeshShape& on, const Contract& contract) {
-    return verdict.ok() ? needs_of_reshape(A::sharding(), value, on, contract)
-                        : Contract::nothing();
-  }
-  using result = Result<typename A::value_type, mesh, ReshapeCall>;
+/// How reshape<Out> is made: its extents are known when the program runs.
+struct ReshapeBy {
+  static constexpr ops::Reshape make(const TensorDescs&) { return {}; }
 };
 }  // namespace detail
 
@@ -34,25 +27,25 @@ template <class Out, class A> struct ReshapeCall {
 /// split inner dimensions, as plan_reshape says. Collective over the mesh. Throws ShapeError unless
 /// the number of elements stays. Source: GShard, section 3.3.3.
 template <class Out, class Bound = NoContract, TypedTensor A>
-typename detail::ReshapeCall<Out, A>::result reshape(const A& x, const Extents& extents,
-                                                     Where where = Where::here()) {
-  using Typed = detail::ReshapeCall<Out, A>;
-  return typename Typed::result(detail::reshape(x.core(), extents, Typed::value,
-                                                {"reshape", where, detail::bound<Typed, Bound>()}));
+typename detail::Typed<detail::ReshapeBy, Out, A>::result reshape(const A& x,
+                                                                  const Extents& extents,
+                                                                  Where where = Where::here()) {
+  using Typed = detail::Typed<detail::ReshapeBy, Out, A>;
+  const ops::Reshape operation{extents, Typed::value};
+  return typename Typed::result(
+      detail::run({operation, {&x.core()}, {"reshape", where, detail::bound<Typed, Bound>()}}));
 }
 
 /// The same with everything known at run time; without `out` the leading dimension of each group
 /// that is split or merged is split as it was, and inner ones are whole.
 inline DynamicTensor reshape(const DynamicTensor& x, const Extents& extents, const Sharding& out,
                              const DynamicCall& call = Where::here()) {
-  return DynamicTensor(detail::reshape(x.core(), extents, out, call.site("reshape")));
+  const ops::Reshape operation{extents, out};
+  return DynamicTensor(detail::run({operation, {&x.core()}, call.site("reshape")}));
 }
 inline DynamicTensor reshape(const DynamicTensor& x, const Extents& extents,
                              const DynamicCall& call = Where::here()) {
-  const CallSite site = call.site("reshape");
-  detail::mesh_of(x.core(), site);
-  detail::require_no(reshape_text(x.extents(), extents), site);
-  return reshape(x, extents, reshaped_sharding(x.desc(), extents), call);
+  return reshape(x, extents, ops::Reshape{extents}.deduced({x.desc()}), call);
 }
 
 }  // namespace tessera

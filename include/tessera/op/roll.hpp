@@ -12,20 +12,29 @@
 ///
 /// Laws: reverse(reverse(x)) == x; roll(roll(x, k), -k) == x; a shift by k of blocks of at least k
 /// sends one message of k rows to one neighbour.
-#include <tessera/op/dynamic_call.hpp>
 #include <tessera/op/shape_result.hpp>
 
 namespace tessera {
+namespace detail {
+/// How reverse<D...>, roll<D> and shift<D> are made.
+template <int... D> struct ReverseBy {
+  static constexpr ops::Reverse make(const TensorDescs& x) {
+    return {{Along<D...>::of(x[0].rank())}};
+  }
+};
+template <class Op, int D> struct StepBy {
+  static constexpr Op make(const TensorDescs&) { return {{1, D}}; }
+};
+}  // namespace detail
 
 /// Returns x with its dimensions `D` (without any: all) backwards, under x's spec or `Out`.
 /// Communication: one exchange over the axes that split them: of blocks of one size, each with the
 /// block opposite. Collective over the mesh.
 template <class Out = Deduced, class Bound = NoContract, int... D, TypedTensor A>
 auto reverse(const A& x, Where where = Where::here()) {
-  using Typed = detail::TakeCall<OperatorKind::reverse, detail::Along<D...>, Out, A>;
-  return typename Typed::result(detail::reverse(x.core(), detail::Along<D...>::of(A::rank),
-                                                Typed::value,
-                                                {"reverse", where, detail::bound<Typed, Bound>()}));
+  using Typed = detail::Typed<detail::ReverseBy<D...>, Out, A>;
+  return typename Typed::result(detail::run(
+      {Typed::operation, {&x.core()}, {"reverse", where, detail::bound<Typed, Bound>()}}));
 }
 template <int First, int... D, TypedTensor A>
 auto reverse(const A& x, Where where = Where::here()) {
@@ -37,9 +46,10 @@ auto reverse(const A& x, Where where = Where::here()) {
 /// most two, if all blocks are of one size. Collective over the mesh.
 template <int D, class Out = Deduced, class Bound = NoContract, TypedTensor A>
 auto roll(const A& x, Index by, Where where = Where::here()) {
-  using Typed = detail::TakeCall<OperatorKind::roll, detail::Along<D>, Out, A>;
+  using Typed = detail::Typed<detail::StepBy<ops::Roll, D>, Out, A>;
+  const ops::Roll operation{{by, D}, Typed::value};
   return typename Typed::result(
-      detail::roll(x.core(), by, D, Typed::value, {"roll", where, detail::bound<Typed, Bound>()}));
+      detail::run({operation, {&x.core()}, {"roll", where, detail::bound<Typed, Bound>()}}));
 }
 
 /// Returns y with y[i] = x[i - by] along dimension D, and `value` where x has no such element,
@@ -49,16 +59,20 @@ auto roll(const A& x, Index by, Where where = Where::here()) {
 template <int D, class Out = Deduced, class Bound = NoContract, TypedTensor A,
           Scalar S = typename A::value_type>
 auto shift(const A& x, Index by, S value = S{}, Where where = Where::here()) {
-  using Typed = detail::TakeCall<OperatorKind::shift, detail::Along<D>, Out, A>;
+  using Typed = detail::Typed<detail::StepBy<ops::Shift, D>, Out, A>;
   const detail::FillValue fill(detail::scalar_as<typename A::value_type>(value));
-  return typename Typed::result(detail::shift(x.core(), by, D, fill, Typed::value,
-                                              {"shift", where, detail::bound<Typed, Bound>()}));
+  const ops::Shift operation{{by, D, fill.outside()}, Typed::value};
+  return typename Typed::result(detail::run({operation,
+                                             {&x.core()},
+                                             {"shift", where, detail::bound<Typed, Bound>()},
+                                             {.fill = fill.data()}}));
 }
 
 /// The same with everything known at run time; without `out` the result is sharded as x is.
 inline DynamicTensor reverse(const DynamicTensor& x, const FixedVector<int, max_dims>& dims,
                              const Sharding& out, const DynamicCall& call = Where::here()) {
-  return DynamicTensor(detail::reverse(x.core(), dims, out, call.site("reverse")));
+  const ops::Reverse operation{{dims}, out};
+  return DynamicTensor(detail::run({operation, {&x.core()}, call.site("reverse")}));
 }
 inline DynamicTensor reverse(const DynamicTensor& x, const FixedVector<int, max_dims>& dims,
                              const DynamicCall& call = Where::here()) {
@@ -66,7 +80,8 @@ inline DynamicTensor reverse(const DynamicTensor& x, const FixedVector<int, max_
 }
 inline DynamicTensor roll(const DynamicTensor& x, Index by, int dim, const Sharding& out,
                           const DynamicCall& call = Where::here()) {
-  return DynamicTensor(detail::roll(x.core(), by, dim, out, call.site("roll")));
+  const ops::Roll operation{{by, dim}, out};
+  return DynamicTensor(detail::run({operation, {&x.core()}, call.site("roll")}));
 }
 inline DynamicTensor roll(const DynamicTensor& x, Index by, int dim,
                           const DynamicCall& call = Where::here()) {
@@ -75,7 +90,9 @@ inline DynamicTensor roll(const DynamicTensor& x, Index by, int dim,
 inline DynamicTensor shift(const DynamicTensor& x, Index by, int dim, OutsideValue value,
                            const Sharding& out, const DynamicCall& call = Where::here()) {
   const CallSite site = call.site("shift");
-  return DynamicTensor(detail::shift(x.core(), by, dim, value.as(x.type(), site), out, site));
+  const detail::FillValue fill = value.as(x.type(), site);
+  const ops::Shift operation{{by, dim, fill.outside()}, out};
+  return DynamicTensor(detail::run({operation, {&x.core()}, site, {.fill = fill.data()}}));
 }
 inline DynamicTensor shift(const DynamicTensor& x, Index by, int dim, OutsideValue value = {},
                            const DynamicCall& call = Where::here()) {

@@ -1,82 +1,70 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The types of the results of operators that move elements and compute nothing; see
-/// op/result.hpp. Dimensions, where a call names some, are template arguments: they say what may
-/// be communicated.
+/// How calls of operators that move elements and compute nothing are made from their types: by
+/// numbers that stand for all that a call may give. Dimensions, where a call names some, are
+/// template arguments: they say what may be communicated.
 ///
 ///     slice<1>(x, {2}, {13});            // dimension 1 alone
 ///     slice<P<data, _>>(x, {0, 2}, {8, 13});
+#include <tessera/op/dynamic_call.hpp>
+#include <tessera/op/outside.hpp>
+#include <tessera/op/request.hpp>
 #include <tessera/op/result.hpp>
-#include <tessera/op/shape_operators.hpp>
+#include <tessera/plan/op/shape.hpp>
 
 namespace tessera::detail {
 
 /// The dimensions that a call names; none: all.
 template <int... D> struct Along {
-  static constexpr Dimensions named() {
+  static constexpr Dimensions of(int rank) {
     Dimensions dims;
     (dims.push_back(D), ...);
-    return dims;
-  }
-  static constexpr Dimensions of(int rank) {
-    Dimensions dims = named();
     for (int d = 0; dims.size() < rank && sizeof...(D) == 0; ++d) dims.push_back(d);
     return dims;
   }
+  /// Returns 1 for each of them and 0 for the others.
+  static constexpr Extents marks(int rank) {
+    Extents marks(rank, 0);
+    for (int d : of(rank))
+      if (d >= 0 && d < rank) marks[d] = 1;
+    return marks;
+  }
 };
 
-/// Numbers for all dimensions, given those for the named ones; the others have `others`.
-inline Extents spread(std::string_view name, const Extents& values, const Dimensions& dims,
-                      const Extents& others, CallSite site) {
-  require_no(entries_text(name, values.size(), dims.size()), site);
-  Extents all = others;
-  for (int i = 0; i < dims.size(); ++i) all[dims[i]] = values[i];
-  return all;
-}
-
-template <class First, class... Rest> struct CommonElement {
-  static_assert(demand_one_type<Rule::joined_types_alike, First, Rest...>());
-  using type = typename First::value_type;
-};
-
-template <Rule R, int Which, class... Tensors> consteval bool demand_shape() {
-  if constexpr (R != Rule::ok && (founded<Tensors> && ...))
-    return InvalidOperator<R, Operand<Which + 1>, Given<Tensors...>>::said();
+/// Demands that the dimensions that a call names are those of its tensor.
+template <class Dims, class A> consteval bool demand_dimensions() {
+  constexpr Verdict v = check_dimensions(Dims::of(A::rank), A::rank);
+  if constexpr (!v.ok()) return InvalidOperator<v.rule, Operand<1>, Given<A>>::said();
   return true;
 }
 
-/// Demands that the dimensions that a call names are those of a tensor of `Rank`.
-template <int Rank, class Dims, class... Tensors> consteval bool demand_dimensions() {
-  constexpr Verdict v = check_dimensions(Dims::named(), Rank);
-  return demand_shape<v.rule, v.operand, Tensors...>();
+/// Returns numbers for all dimensions of x, given those for the dimensions `D` that the call names;
+/// the others have `others`'. Where it names none they are for all as they are.
+template <int... D, class A>
+Extents spread(const A&, std::string_view name, const Extents& numbers, const Extents& others,
+               CallSite site) {
+  static_assert(demand_dimensions<Along<D...>, A>());
+  if constexpr (sizeof...(D) == 0) {
+    return numbers;
+  } else {
+    constexpr Dimensions dims = Along<D...>::of(A::rank);
+    if (const Verdict v = check_number_each(numbers, dims.size()); !v.ok())
+      throw_broken(v.rule,
+                   std::string(site.label) + ": " + explain(v, {.first = entries_text(name, v)}),
+                   site.where);
+    Extents all = others;
+    for (int i = 0; i < dims.size(); ++i) all[dims[i]] = numbers[i];
+    return all;
+  }
 }
-
-/// A call on operands A..., all of one rank, that takes elements from elsewhere along `Dims`. Where
-/// no spec is asked for, the result has the first operand's; of a concatenation that of the first
-/// that is split.
-template <OperatorKind Kind, class Dims, class Out, class... A> struct TakeCall {
-  using mesh = typename CommonMesh<A...>::type;
-  static_assert(demand_out<mesh, Out>());
-  static constexpr Shardings operands{A::sharding()...};
-  static constexpr int rank = operands[0].rank();
-  static_assert(demand_dimensions<rank, Dims, A...>());
-  static constexpr Sharding make_value() {
-    if constexpr (std::is_same_v<Out, Deduced>)
-      return Kind == OperatorKind::concatenate ? taken_sharding(operands) : operands[0];
-    else
-      return lower<mesh, Out>();
-  }
-  static constexpr Sharding value = make_value();
-  static constexpr Verdict verdict = check_shape(operands, rank, value);
-  static constexpr bool sound = verdict.ok() && (founded<A> && ...);
-  static_assert(demand_shape<verdict.rule, verdict.operand, A...>());
-  static constexpr Contract needs(const MeshShape& on, const Contract& contract) {
-    return verdict.ok() && check_dimensions(Dims::named(), rank).ok()
-               ? needs_of_regions(Kind, operands, Dims::of(rank), value, on, contract)
-               : Contract::nothing();
-  }
-  using result = Result<typename CommonElement<A...>::type, mesh, TakeCall>;
-};
+/// Returns the slice that a call on dimensions `D` of x names.
+template <int... D, class A>
+Slice spread_slice(const A& x, const Extents& start, const Extents& limit, const Extents& stride,
+                   CallSite site) {
+  return {spread<D...>(x, "start", start, Extents(A::rank, 0), site),
+          spread<D...>(x, "limit", limit, x.extents(), site),
+          stride.empty() ? stride : spread<D...>(x, "stride", stride, Extents(A::rank, 1), site)};
+}
 
 }  // namespace tessera::detail

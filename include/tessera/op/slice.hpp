@@ -10,12 +10,40 @@
 ///
 /// Laws: equals the slice of the whole tensor, for every mesh and spec; slice(pad(x)) by what was
 /// padded is x; a dimension that is not split is cut without communication.
+#include <utility>
 #include <vector>
 
-#include <tessera/op/dynamic_call.hpp>
 #include <tessera/op/shape_result.hpp>
 
 namespace tessera {
+namespace detail {
+/// How slice<D...> is made.
+template <int... D> struct SliceBy {
+  static constexpr ops::Slice make(const TensorDescs& x) {
+    return {{{Slice{Along<D...>::marks(x[0].rank()), x[0].extents, {}}}}};
+  }
+};
+/// Eight slices at a time.
+template <class Part>
+std::vector<TensorCore> slices(const TensorCore& x, std::size_t starts, std::size_t limits,
+                               const Sharding& out, CallSite site, const Part& part) {
+  mesh_of(x, site);
+  if (starts != limits)
+    throw UsageError(std::string(site.label) + ": there are " + std::to_string(starts) +
+                         " starts and " + std::to_string(limits) +
+                         " limits; give one of each for each slice",
+                     site.where);
+  std::vector<TensorCore> results;
+  ops::Slice operation{{}, out};
+  for (std::size_t k = 0; k < starts; ++k) {
+    operation.parts.push_back(part(k));
+    if (operation.parts.size() < max_operands && k + 1 < starts) continue;
+    for (TensorCore& one : run_all(operation, {&x}, site)) results.push_back(std::move(one));
+    operation.parts.clear();
+  }
+  return results;
+}
+}  // namespace detail
 
 /// Returns elements start, start + stride, ... before limit of each dimension, under x's spec or
 /// `Out`; unfinished where x is. `D`: dimensions, counted from 0, for which start, limit and stride
@@ -26,19 +54,11 @@ namespace tessera {
 template <class Out = Deduced, class Bound = NoContract, int... D, TypedTensor A>
 auto slice(const A& x, const Extents& start, const Extents& limit, const Extents& stride = {},
            Where where = Where::here()) {
-  using Dims = detail::Along<D...>;
-  using Typed = detail::TakeCall<OperatorKind::slice, Dims, Out, A>;
+  using Typed = detail::Typed<detail::SliceBy<D...>, Out, A>;
   const CallSite site{"slice", where, detail::bound<Typed, Bound>()};
-  if constexpr (sizeof...(D) == 0)
-    return
-        typename Typed::result(detail::slice(x.core(), start, limit, stride, Typed::value, site));
-  else
-    return typename Typed::result(detail::slice(
-        x.core(), detail::spread("start", start, Dims::named(), Extents(A::rank, 0), site),
-        detail::spread("limit", limit, Dims::named(), x.extents(), site),
-        stride.empty() ? stride
-                       : detail::spread("stride", stride, Dims::named(), Extents(A::rank, 1), site),
-        Typed::value, site));
+  const ops::Slice operation{{{detail::spread_slice<D...>(x, start, limit, stride, site)}},
+                             Typed::value};
+  return typename Typed::result(detail::run({operation, {&x.core()}, site}));
 }
 template <int First, int... D, TypedTensor A>
 auto slice(const A& x, const Extents& start, const Extents& limit, const Extents& stride = {},
@@ -52,21 +72,13 @@ auto slice(const A& x, const Extents& start, const Extents& limit, const Extents
 template <class Out = Deduced, class Bound = NoContract, int... D, TypedTensor A>
 auto slices(const A& x, const std::vector<Extents>& starts, const std::vector<Extents>& limits,
             const Extents& stride = {}, Where where = Where::here()) {
-  using Dims = detail::Along<D...>;
-  using Typed = detail::TakeCall<OperatorKind::slice, Dims, Out, A>;
+  using Typed = detail::Typed<detail::SliceBy<D...>, Out, A>;
   const CallSite site{"slices", where, detail::bound<Typed, Bound>()};
-  const auto of_all = [&](std::string_view name, std::vector<Extents> numbers,
-                          const Extents& others) {
-    if constexpr (sizeof...(D) > 0)
-      for (Extents& one : numbers) one = detail::spread(name, one, Dims::named(), others, site);
-    return numbers;
-  };
   std::vector<typename Typed::result> results;
-  for (TensorCore& core :
-       detail::slices(x.core(), of_all("start", starts, Extents(A::rank, 0)),
-                      of_all("limit", limits, x.extents()),
-                      stride.empty() ? stride : of_all("stride", {stride}, Extents(A::rank, 1))[0],
-                      Typed::value, site))
+  for (TensorCore& core : detail::slices(
+           x.core(), starts.size(), limits.size(), Typed::value, site, [&](std::size_t k) {
+             return detail::spread_slice<D...>(x, starts[k], limits[k], stride, site);
+           }))
     results.emplace_back(std::move(core));
   return results;
 }
@@ -80,7 +92,8 @@ auto slices(const A& x, const std::vector<Extents>& starts, const std::vector<Ex
 inline DynamicTensor slice(const DynamicTensor& x, const Extents& start, const Extents& limit,
                            const Extents& stride, const Sharding& out,
                            const DynamicCall& call = Where::here()) {
-  return DynamicTensor(detail::slice(x.core(), start, limit, stride, out, call.site("slice")));
+  const ops::Slice operation{{{Slice{start, limit, stride}}}, out};
+  return DynamicTensor(detail::run({operation, {&x.core()}, call.site("slice")}));
 }
 inline DynamicTensor slice(const DynamicTensor& x, const Extents& start, const Extents& limit,
                            const Extents& stride = {}, const DynamicCall& call = Where::here()) {
@@ -91,8 +104,10 @@ inline std::vector<DynamicTensor> slices(const DynamicTensor& x, const std::vect
                                          const Sharding& out,
                                          const DynamicCall& call = Where::here()) {
   std::vector<DynamicTensor> results;
-  for (TensorCore& core :
-       detail::slices(x.core(), starts, limits, stride, out, call.site("slices")))
+  for (TensorCore& core : detail::slices(x.core(), starts.size(), limits.size(), out,
+                                         call.site("slices"), [&](std::size_t k) {
+                                           return Slice{starts[k], limits[k], stride};
+                                         }))
     results.emplace_back(std::move(core));
   return results;
 }

@@ -9,7 +9,6 @@
 /// Laws: concatenate and update of slices equal those of slice(x, ...), by one exchange.
 #include <utility>
 
-#include <tessera/op/dynamic_call.hpp>
 #include <tessera/op/shape_result.hpp>
 
 namespace tessera {
@@ -48,36 +47,22 @@ class DynamicSlice {
 };
 
 namespace detail {
-/// What is taken of an operand.
+/// What is taken of an operand, and along which dimensions it is cut.
 template <class X> struct OperandOf {
   using tensor = X;
-  using dims = Along<>;
   static constexpr bool known = TypedTensor<X>;
   static constexpr bool sliced = false;
+  static constexpr Dimensions cut() { return {}; }
   static const X& whole(const X& x) { return x; }
   static std::optional<Slice> slice(const X&) { return {}; }
 };
 template <class A, class Dims> struct OperandOf<TensorSlice<A, Dims>> {
   using tensor = A;
-  using dims = Dims;
   static constexpr bool known = true;
   static constexpr bool sliced = true;
+  static constexpr Dimensions cut() { return Dims::of(A::rank); }
   static const A& whole(const TensorSlice<A, Dims>& x) { return x.tensor(); }
   static std::optional<Slice> slice(const TensorSlice<A, Dims>& x) { return x.slice(); }
-};
-/// The dimensions that a call names, with those that its operands are cut along.
-template <class Dims, class... X> struct AlongOperands {
-  static constexpr Dimensions named() {
-    Dimensions dims = Dims::named();
-    const auto add = [&](const Dimensions& more) {
-      for (int d : more)
-        if (!dims.contains(d)) dims.push_back(d);
-    };
-    (add(OperandOf<X>::sliced ? OperandOf<X>::dims::of(OperandOf<X>::tensor::rank) : Dimensions{}),
-     ...);
-    return dims;
-  }
-  static constexpr Dimensions of(int) { return named(); }
 };
 }  // namespace detail
 
@@ -93,19 +78,7 @@ template <int... D, TypedTensor A>
 TensorSlice<A, detail::Along<D...>> slice_of(const A& x, const Extents& start, const Extents& limit,
                                              const Extents& stride = {},
                                              Where where = Where::here()) {
-  using Dims = detail::Along<D...>;
-  static_assert(detail::demand_dimensions<A::rank, Dims, A>());
-  if constexpr (sizeof...(D) == 0) {
-    return {x, {start, limit, stride}};
-  } else {
-    const CallSite site{"slice_of", where};
-    return {x,
-            {detail::spread("start", start, Dims::named(), Extents(A::rank, 0), site),
-             detail::spread("limit", limit, Dims::named(), x.extents(), site),
-             stride.empty()
-                 ? stride
-                 : detail::spread("stride", stride, Dims::named(), Extents(A::rank, 1), site)}};
-  }
+  return {x, detail::spread_slice<D...>(x, start, limit, stride, {"slice_of", where})};
 }
 /// The same with everything known at run time.
 inline DynamicSlice slice_of(const DynamicTensor& x, const Extents& start, const Extents& limit,

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// The operators that move elements across the borders of blocks and compute nothing: slice, pad,
+/// reverse, roll, shift, concatenate, update. Each is a struct of its numbers that says what it
+/// takes of its operands (plan/shape.hpp); the rest is ops::Moving for all of them.
+///
+///     ops::Roll{{2, 0}, out}.plan({x}, {mesh, process, options})
+///     ops::Slice{{{part, other}}, out}.results({x}).size() == 2       // several, by one exchange
+#include <string>
+
+#include <tessera/plan/operation.hpp>
+#include <tessera/plan/shape_verdict.hpp>
+
+namespace tessera::ops {
+
+/// An operator that takes what `How` says of its operands.
+template <class How> struct Moving : How {
+  Sharding out = {};
+
+  constexpr OperatorKind kind() const { return How::verb; }
+  constexpr Verdict check(const TensorDescs& x) const {
+    if (const Verdict v = How::check(x); !v.ok()) return v;
+    return check_shape(shardings_of(x), x[0].rank(), out);
+  }
+  std::string explain(const Verdict& v, const TensorDescs& x, const AxisNames& names) const {
+    const bool of_operand = v.operand >= 0 && v.operand < x.size();
+    FactNames facts{.operands = x.size()};
+    facts.first = tessera::detail::in_dimension(v.dim, x[of_operand ? v.operand : 0].extents);
+    if (v.rule == Rule::outside_joins) facts.first = to_string(x[0].sharding, names);
+    if (v.rule == Rule::number_each) How::members(tessera::detail::NameEntries{v, facts.first});
+    if constexpr (requires { How::say(v, x, facts); }) How::say(v, x, facts);
+    const bool of_slice = v.rule == Rule::number_each || v.rule == Rule::slice_within ||
+                          v.rule == Rule::stride_positive;
+    const std::string text = tessera::explain(v, facts);
+    return of_slice && of_operand ? "of operand " + std::to_string(v.operand + 1) + ", " + text
+                                  : text;
+  }
+  /// Returns the sharding of the results where none is asked for: that of the operand, of a
+  /// concatenation that of the first which is split.
+  constexpr Sharding deduced(const TensorDescs& x) const {
+    return How::verb == OperatorKind::concatenate ? taken_sharding(shardings_of(x)) : x[0].sharding;
+  }
+  constexpr TensorDescs results(const TensorDescs& x) const {
+    TensorDescs made;
+    for (int k = 0; k < count(); ++k) made.push_back({x[0].type, taking(x, k).extents, out});
+    return made;
+  }
+  constexpr Plan plan(const TensorDescs& x, const Planning& on) const {
+    if (count() == 1) return plan_regions(taking(x, 0), x, out, on.mesh, on.process, on.options);
+    FixedVector<Taking, max_operands> takings;
+    for (int k = 0; k < count(); ++k) takings.push_back(taking(x, k));
+    return plan_regions_each(takings, x[0], out, on.mesh, on.process, on.options);
+  }
+  /// Along which dimensions elements move decides, never how far.
+  constexpr Contract needs(const TensorDescs& x, const MeshShape& mesh, PlanOptions options) const {
+    options.needs_alone = true;
+    TensorDescs paper;
+    for (const TensorDesc& one : x) paper.push_back(tessera::detail::on_paper(one));
+    Contract all = Contract::nothing();
+    for (int k = 0; k < count(); ++k)
+      all = all.joined(plan_regions(on_paper(taking(x, k)), paper, out, mesh, 0, options).needs);
+    return all;
+  }
+  template <class V> constexpr void members(const V& visit) const {
+    How::members(visit);
+    visit("to", out);
+  }
+  constexpr bool operator==(const Moving&) const = default;
+
+ private:
+  /// How many results there are.
+  constexpr int count() const {
+    if constexpr (How::verb == OperatorKind::slice) return this->parts.size();
+    return 1;
+  }
+  /// What result k takes.
+  constexpr Taking taking(const TensorDescs& x, int k) const {
+    if constexpr (requires(const How& how) { how.taking(x); }) {
+      return How::taking(x);
+    } else {
+      Region region;
+      for (int d = 0; d < x[0].rank(); ++d) region.push_back(How::along(d, x[0].extents[d], k));
+      return taking_of(How::verb, region);
+    }
+  }
+};
+
+/// Elements start, start + stride, ... before limit: of one part, or of several, which may overlap.
+struct Slicing {
+  FixedVector<tessera::Slice, max_operands> parts = {};
+
+  static constexpr OperatorKind verb = OperatorKind::slice;
+  constexpr Verdict check(const TensorDescs& x) const {
+    if (parts.empty()) return {.rule = Rule::slice_named};
+    for (const tessera::Slice& part : parts)
+      if (const Verdict v = check_slice(x[0].extents, part); !v.ok()) return v;
+    return {};
+  }
+  constexpr RegionDim along(int d, Index n, int k) const {
+    return slice_dim(n, parts[k].start[d], parts[k].step(d), parts[k].extents()[d]);
+  }
+  template <class V> constexpr void members(const V& visit) const {
+    for (const tessera::Slice& part : parts) part.members(visit);
+  }
+  constexpr bool operator==(const Slicing&) const = default;
+};
+using Slice = Moving<Slicing>;
+
+/// `low` elements before, `high` behind and `interior` between any two; negative ones crop.
+struct Padding {
+  Extents low = {}, high = {}, interior = {};
+  Outside outside = Outside::zero;  ///< the element itself is the call's
+
+  static constexpr OperatorKind verb = OperatorKind::pad;
+  constexpr Verdict check(const TensorDescs& x) const {
+    if (const Verdict v = check_outside(outside, x[0].sharding); !v.ok()) return v;
+    for (const Extents* numbers : {&low, &high, &interior})
+      if (const Verdict v = check_number_each(*numbers, x[0].rank(), numbers == &interior); !v.ok())
+        return v;
+    constexpr Index most = max_int64 / 4;
+    for (int d = 0; d < x[0].rank(); ++d) {
+      const Index n = x[0].extents[d], more = between(d);
+      if (more < 0) return {.rule = Rule::interior_not_negative, .left = more, .dim = d};
+      if (more >= most || saturating_mul(max_of(n, 1), more + 1) >= most ||
+          max_of(low[d], high[d]) > most || min_of(low[d], high[d]) < -most)
+        return {.rule = Rule::padding_countable, .dim = d};
+      if (dilated(n, more + 1) + low[d] + high[d] < 0) return {.rule = Rule::crop_within, .dim = d};
+    }
+    return {};
+  }
+  void say(const Verdict& v, const TensorDescs& x, FactNames& facts) const {
+    if (v.rule != Rule::padding_countable && v.rule != Rule::crop_within) return;
+    const Index more = between(v.dim);
+    const bool crops = v.rule == Rule::crop_within;
+    facts.first = std::to_string(low[v.dim]) + "_" + std::to_string(high[v.dim]) +
+                  (crops ? "" : "_" + std::to_string(more)) + facts.first;
+    if (crops && more > 0)
+      facts.first += " (" + std::to_string(dilated(x[0].extents[v.dim], more + 1)) +
+                     " with the interior padding)";
+  }
+  constexpr RegionDim along(int d, Index n, int) const {
+    return pad_dim(n, low[d], high[d], between(d));
+  }
+  template <class V> constexpr void members(const V& visit) const {
+    visit("low", low);
+    visit("high", high);
+    visit("interior", interior);
+    visit("outside", outside);
+  }
+  constexpr bool operator==(const Padding&) const = default;
+
+ private:
+  constexpr Index between(int d) const { return interior.empty() ? 0 : interior[d]; }
+};
+using Pad = Moving<Padding>;
+
+/// Dimensions backwards.
+struct Reversing {
+  Dimensions dims = {};
+
+  static constexpr OperatorKind verb = OperatorKind::reverse;
+  constexpr Verdict check(const TensorDescs& x) const {
+    return check_dimensions(dims, x[0].rank());
+  }
+  constexpr RegionDim along(int d, Index n, int) const {
+    return dims.contains(d) ? reverse_dim(n) : same_dim(n);
+  }
+  template <class V> constexpr void members(const V& visit) const {
+    visit("dimensions", as_numbers(dims));
+  }
+  constexpr bool operator==(const Reversing&) const = default;
+};
+using Reverse = Moving<Reversing>;
+
+/// Element i is element i - by of the operand: round and round, or what lies outside where it has
+/// no such element.
+template <OperatorKind Verb> struct Stepping {
+  Index by = 0;
+  int dim = 0;
+  Outside outside = Outside::zero;  ///< of a shift; the element itself is the call's
+
+  static constexpr OperatorKind verb = Verb;
+  constexpr Verdict check(const TensorDescs& x) const {
+    if (const Verdict v = check_outside(outside, x[0].sharding); !v.ok()) return v;
+    return check_dimensions({dim}, x[0].rank());
+  }
+  constexpr RegionDim along(int d, Index n, int) const {
+    if (d != dim) return same_dim(n);
+    return Verb == OperatorKind::roll ? roll_dim(n, by) : shift_dim(n, by);
+  }
+  template <class V> constexpr void members(const V& visit) const {
+    visit("by", by);
+    visit("dimension", dim);
+    visit("outside", outside);
+  }
+  constexpr bool operator==(const Stepping&) const = default;
+};
+using Rolling = Stepping<OperatorKind::roll>;
+using Shifting = Stepping<OperatorKind::shift>;
+using Roll = Moving<Rolling>;
+using Shift = Moving<Shifting>;
+
+/// The operands, or slices of them, one behind the other along `dim`.
+struct Concatenating {
+  int dim = 0;
+  Slices slices = {};
+
+  static constexpr OperatorKind verb = OperatorKind::concatenate;
+  constexpr Verdict check(const TensorDescs& x) const {
+    if (const Verdict v = check_dimensions({dim}, x[0].rank()); !v.ok()) return v;
+    if (const Verdict v = check_parts(x, slices); !v.ok()) return v;
+    const ExtentsList parts = parts_of(extents_of(x), slices);
+    for (int k = 1; k < x.size(); ++k)
+      for (int d = 0; d < x[0].rank(); ++d)
+        if (const Index n = parts[0][d], m = parts[k][d]; d != dim && m != n)
+          return {.rule = Rule::extents_beside, .operand = k, .left = n, .right = m, .dim = d};
+    return {};
+  }
+  void say(const Verdict& v, const TensorDescs& x, FactNames& facts) const {
+    if (v.rule != Rule::extents_beside) return;
+    const ExtentsList parts = parts_of(extents_of(x), slices);
+    facts.first = to_string(parts[0]) + " and operand " + std::to_string(v.operand + 1) + " is " +
+                  to_string(parts[v.operand]);
+    facts.second = std::to_string(dim);
+  }
+  constexpr Taking taking(const TensorDescs& x) const {
+    const ExtentsList parts = parts_of(extents_of(x), slices);
+    Taking taken{verb, {}, parts[0]};
+    for (int k = 1; k < x.size(); ++k) taken.extents[dim] += parts[k][dim];
+    Extents start(x[0].rank(), 0);
+    for (int k = 0; k < x.size(); start[dim] += parts[k++][dim])
+      taken.regions.push_back(placed_region(x[k].extents, slices, k, start, taken.extents));
+    return taken;
+  }
+  template <class V> constexpr void members(const V& visit) const {
+    visit("dimension", dim);
+    visit_slices(slices, visit);
+  }
+  constexpr bool operator==(const Concatenating&) const = default;
+};
+using Concatenate = Moving<Concatenating>;
+
+/// The first operand with the elements of the second, a block, in place of its own from `start` on;
+/// or slices of either.
+struct Updating {
+  Extents start = {};
+  Slices slices = {};
+
+  static constexpr OperatorKind verb = OperatorKind::update;
+  constexpr Verdict check(const TensorDescs& x) const {
+    if (const Verdict v = check_parts(x, slices); !v.ok()) return v;
+    if (const Verdict v = check_number_each(start, x[0].rank()); !v.ok()) return v;
+    const ExtentsList parts = parts_of(extents_of(x), slices);
+    for (int d = 0; d < x[0].rank(); ++d)
+      if (const Index n = parts[1][d]; start[d] < 0 || start[d] > parts[0][d] - n)
+        return {.rule = Rule::block_within, .left = start[d], .right = n, .dim = d};
+    return {};
+  }
+  void say(const Verdict& v, const TensorDescs& x, FactNames& facts) const {
+    if (v.rule != Rule::block_within) return;
+    facts.first = tessera::detail::counted(v.right, "element");
+    facts.second = tessera::detail::in_dimension(v.dim, parts_of(extents_of(x), slices)[0]);
+  }
+  constexpr Taking taking(const TensorDescs& x) const {
+    const Extents all = parts_of(extents_of(x), slices)[0];
+    return {verb,
+            {placed_region(x[0].extents, slices, 0, Extents(all.size(), 0), all),
+             placed_region(x[1].extents, slices, 1, start, all)},
+            all};
+  }
+  template <class V> constexpr void members(const V& visit) const {
+    visit("start", start);
+    visit_slices(slices, visit);
+  }
+  constexpr bool operator==(const Updating&) const = default;
+};
+using Update = Moving<Updating>;
+
+}  // namespace tessera::ops
