@@ -462,8 +462,8 @@ Case some_case(Random& random, const MeshShape& mesh, Paper::Value outside) {
         wholes.push_back(cut(whole_input<Paper::Value>(one, mesh, k), slice));
       }
       if (!sliced) slices = {};
-      const Slices cut = sliced ? Slices(c.operands.size(), but_one) : Slices();
-      c.ask(ops::Concatenate{{dim, slices}, c.out}, ops::Concatenate{{dim, cut}, c.out});
+      const Slices off = sliced ? Slices(c.operands.size(), but_one) : Slices();
+      c.ask(ops::Concatenate{{dim, slices}, c.out}, ops::Concatenate{{dim, off}, c.out});
       c.expected = support::concatenate(wholes, dim);
       break;
     }
@@ -477,9 +477,9 @@ Case some_case(Random& random, const MeshShape& mesh, Paper::Value outside) {
       }
       if (sliced) slices[1] = some_slice(random, block.extents);
       c.operands.push_back(block);
-      Slices cut{std::nullopt, Slice{none, Extents(rank, 2520), {}}};
-      if (slices[0]) cut[0] = but_one;
-      c.ask(ops::Update{{start, slices}, c.out}, ops::Update{{ones, cut}, c.out});
+      Slices off{std::nullopt, Slice{none, Extents(rank, 2520), {}}};
+      if (slices[0]) off[0] = but_one;
+      c.ask(ops::Update{{start, slices}, c.out}, ops::Update{{ones, off}, c.out});
       c.expected = support::update(
           cut(whole, slices[0]), cut(whole_input<Paper::Value>(block, mesh, 1), slices[1]), start);
       break;

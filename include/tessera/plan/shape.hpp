@@ -130,8 +130,8 @@ constexpr ExtentsList parts_of(ExtentsList x, const Slices& slices) {
 /// result of extents `total`.
 constexpr Region placed_region(const Extents& x, const Slices& slices, int k, const Extents& start,
                                const Extents& total) {
-  const Slice whole{Extents(x.size(), 0), x, {}};
-  const Slice& slice = k < slices.size() && slices[k] ? *slices[k] : whole;
+  Slice slice{Extents(x.size(), 0), x, {}};
+  if (k < slices.size() && slices[k]) slice = *slices[k];
   const Extents part = slice.extents();
   Region region;
   for (int d = 0; d < x.size(); ++d) {
