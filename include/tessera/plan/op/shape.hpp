@@ -55,8 +55,7 @@ template <class How> struct Moving : How {
   /// Along which dimensions elements move decides, never how far.
   constexpr Contract needs(const TensorDescs& x, const MeshShape& mesh, PlanOptions options) const {
     options.needs_alone = true;
-    TensorDescs paper;
-    for (const TensorDesc& one : x) paper.push_back(tessera::detail::on_paper(one));
+    const TensorDescs paper = tessera::detail::all_on_paper(x);
     Contract all = Contract::nothing();
     for (int k = 0; k < count(); ++k)
       all = all.joined(plan_regions(on_paper(taking(x, k)), paper, out, mesh, 0, options).needs);
