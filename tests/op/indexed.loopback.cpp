@@ -272,6 +272,15 @@ TEST_CASE("the typed surface: an embedding, its gradient, a cache of keys") {
       const auto c = iota<Tensor<Ids, _>>(mesh, {4});
       const auto diagonal = take<"xyc,n,n->nc">(image, r, c);
       CHECK(gather(diagonal)(3, 2) == 3 * 15 + 3 * 3 + 2);
+      // The same by columns of one tensor: (n, 0), (n, 1), ...
+      const auto places = from_function<Tensor<Ids, data, model>>(
+          mesh, {4, 2}, [](const GlobalIndex& i) { return i[1] == 0 ? 1 : i[0]; });
+      const auto second = take<"xyc,nk->nc">(image, places);
+      static_assert(std::is_same_v<decltype(second), const Tensor<std::int64_t, data, _>>);
+      CHECK(gather(second)(3, 2) == 15 + 3 * 3 + 2);
+      const auto there = scatter<Set, "nk,n->xy">(places, cast<std::int64_t>(r + 1), {4, 5});
+      CHECK(gather(there)(1, 3) == 4);
+      CHECK(value(sum(there)) == 1 + 2 + 3 + 4);
       // A cache of keys that is written a position at a time: one plan serves all.
       auto cache = zeros<Tensor<double, data, model, _>>(mesh, 4, 9, 5);
       auto copied = zeros<Tensor<double, data, model, _>>(mesh, 4, 9, 5);

@@ -36,12 +36,12 @@ inline DynamicTensor make_indices(const std::shared_ptr<MeshCore>& mesh, const T
 }
 
 inline constexpr const char* some_takes[] = {
-    "vm,bs->bsm",  "v,a->a",       "vm,b->mb",   "bv,bs->bs",      "bvm,bs->bsm",
-    "xyc,n,n->nc", "xyc,a,b->abc", "mv,bs->mbs", "xyz,n,mn,m->mn", "abvc,bs->sabc"};
+    "vm,bs->bsm",   "v,a->a",     "vm,b->mb",       "bv,bs->bs",     "bvm,bs->bsm", "xyc,n,n->nc",
+    "xyc,a,b->abc", "mv,bs->mbs", "xyz,n,mn,m->mn", "abvc,bs->sabc", "xyc,nk->nc"};
 inline constexpr const char* some_scatters[] = {
-    "vm,bs,bsm->vm",   "v,a,a->v",         "mv,b,mb->mv",       "bv,bs,bs->bv",
-    "xyc,n,n,nc->xyc", "xyc,a,b,abc->xyc", "v,a,ab->v",         "bs,bsm->vm",
-    "n,n->v",          "n,n,nc->xcy",      "xyc,bn,n,ncb->cxy", "abvc,bs,sabc->abvc"};
+    "vm,bs,bsm->vm",     "v,a,a->v",           "mv,b,mb->mv",    "bv,bs,bs->bv", "xyc,n,n,nc->xyc",
+    "xyc,a,b,abc->xyc",  "v,a,ab->v",          "bs,bsm->vm",     "n,n->v",       "n,n,nc->xcy",
+    "xyc,bn,n,ncb->cxy", "abvc,bs,sabc->abvc", "xyc,kn,nc->xyc", "nk,nc->xcy"};
 
 template <class T> class IndexedCases {
  public:
@@ -52,6 +52,7 @@ template <class T> class IndexedCases {
     const Terms terms = parse(some_takes[random_.below(static_cast<int>(std::size(some_takes)))]);
     const Reduction kind = random_.of<Reduction>({Reduction::sum, Reduction::max, Reduction::min});
     OutOfRange out_of_range = random_.chance(50) ? OutOfRange::clamp : OutOfRange::drop;
+    columns(indices_of_take(terms));
     TensorDescs descs{operand(terms.operands[0], dtype_of<T>, random_.chance(30) ? 40 : 0, kind)};
     const DynamicTensor x = make_input<T>(mesh_, descs[0], 1);
     std::vector<DynamicTensor> given;
@@ -120,6 +121,7 @@ template <class T> class IndexedCases {
     OutOfRange out_of_range = random_.chance(50) ? OutOfRange::clamp : OutOfRange::drop;
     const int open = kind != Reduction::none && random_.chance(40) ? 40 : 0;
     const int last = terms.operands.size() - 1, first = has_operand(terms) ? 1 : 0;
+    columns(indices_of_scatter(terms));
     TensorDescs descs;
     std::vector<DynamicTensor> given;
     if (first == 1) {
@@ -259,6 +261,12 @@ template <class T> class IndexedCases {
     return whole;
   }
   Term some_labels() { return same_terms(random_.of<std::string>({"a", "ab", "abc"})).result; }
+  void columns(const IndexTerms& indices) {
+    for (const char letter : indices.column_letters()) {
+      letters_.push_back(letter);
+      extents_.push_back(indices.columns());
+    }
+  }
   Index extent(char letter) {
     if (!letters_.contains(letter)) {
       letters_.push_back(letter);

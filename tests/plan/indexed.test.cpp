@@ -35,6 +35,13 @@ struct Chooser {
     for (char letter : term) desc.extents.push_back(extent(letter));
     return desc;
   }
+  /// Gives a tensor of indices as many columns as it needs.
+  void columns(const IndexTerms& indices) {
+    for (const char letter : indices.column_letters()) {
+      letters.push_back(letter);
+      extents.push_back(indices.columns());
+    }
+  }
   Whole<Value> whole(const TensorDesc& desc, int operand) {
     return whole_input<Value>(desc, mesh, static_cast<std::uint64_t>(5 + operand));
   }
@@ -44,15 +51,16 @@ template <class Op> bool legal(const Op& op, const TensorDescs& operands) {
   return tessera::detail::check_on_paper(op, operands).ok();
 }
 
-constexpr const char* takes[] = {"vm,bs->bsm",   "v,a->a",        "v,->",        "vm,b->mb",
-                                 "bv,bs->bs",    "bvm,bs->bsm",   "vbm,sb->bsm", "xyc,n,n->nc",
-                                 "xyc,a,b->abc", "xyc,bn,n->ncb", "mv,bs->mbs",  "xyz,n,mn,m->mn",
-                                 "abvc,bs->sabc"};
-constexpr const char* scatters[] = {
-    "vm,bs,bsm->vm", "v,a,a->v",          "v,,->v",          "mv,b,mb->mv",
-    "bv,bs,bs->bv",  "bvm,bs,bsm->vbm",   "xyc,n,n,nc->xyc", "xyc,a,b,abc->xyc",
-    "v,a,ab->v",     "vm,a,abm->vm",      "bs,bsm->vm",      "n,n->v",
-    "n,n,nc->xcy",   "xyc,bn,n,ncb->xyc", "bn,nb->bv",       "abvc,bs,sabc->abvc"};
+constexpr const char* takes[] = {
+    "vm,bs->bsm",  "v,a->a",         "v,->",          "vm,b->mb",     "bv,bs->bs",
+    "bvm,bs->bsm", "vbm,sb->bsm",    "xyc,n,n->nc",   "xyc,a,b->abc", "xyc,bn,n->ncb",
+    "mv,bs->mbs",  "xyz,n,mn,m->mn", "abvc,bs->sabc", "xyc,nk->nc",   "xyzc,kbn,n->nbc"};
+constexpr const char* scatters[] = {"vm,bs,bsm->vm",      "v,a,a->v",          "v,,->v",
+                                    "mv,b,mb->mv",        "bv,bs,bs->bv",      "bvm,bs,bsm->vbm",
+                                    "xyc,n,n,nc->xyc",    "xyc,a,b,abc->xyc",  "v,a,ab->v",
+                                    "vm,a,abm->vm",       "bs,bsm->vm",        "n,n->v",
+                                    "n,n,nc->xcy",        "xyc,bn,n,ncb->xyc", "bn,nb->bv",
+                                    "abvc,bs,sabc->abvc", "xyc,nk,nc->yxc",    "n,bkn,nbc->xyczb"};
 
 }  // namespace
 
@@ -64,6 +72,7 @@ TEST_CASE("takes: table, indices and result under any sharding, finished or open
       const Terms terms = parse(equation);
       for (int i = 0; i < 30; ++i) {
         Chooser choose{random, mesh, {}, {}};
+        choose.columns(indices_of_take(terms));
         const Reduction kind =
             random.of<Reduction>({Reduction::sum, Reduction::sum, Reduction::max, Reduction::min});
         const OutOfRange out_of_range = random.chance(50) ? OutOfRange::clamp : OutOfRange::drop;
@@ -97,6 +106,7 @@ TEST_CASE("scatters: operand, indices, updates and result under any sharding, fi
       const Terms terms = parse(equation);
       for (int i = 0; i < 30; ++i) {
         Chooser choose{random, mesh, {}, {}};
+        choose.columns(indices_of_scatter(terms));
         const Reduction kind = random.of<Reduction>(
             {Reduction::sum, Reduction::sum, Reduction::max, Reduction::min, Reduction::none});
         const OutOfRange out_of_range = random.chance(50) ? OutOfRange::clamp : OutOfRange::drop;
@@ -364,6 +374,11 @@ TEST_CASE("what is refused") {
   CHECK(rule("vm,b->bm", {plain.with_partial(AxisSet{0}, Reduction::max), whole},
              plain.with_partial(AxisSet{0}, Reduction::sum)) == Rule::reduction_alike);
   CHECK(rule("vm->m", {plain}, whole) == Rule::indices_match);
+  // Columns: as many as letters have no tensor of their own, two at least, in one tensor.
+  CHECK(rule("vm,bk->b", {plain, plain}, whole) == Rule::index_column_each);  // there are 8
+  CHECK(rule("vm,bk->bm", {plain, plain}, plain) == Rule::index_letter_kept);
+  CHECK(rule("vm,bkl->b", {plain, {{}, {}, {}}}, whole) == Rule::index_letter_kept);
+  CHECK(rule("vmxz,bk,bl->b", {{{}, {}, {}, {}}, plain, plain}, whole) == Rule::indices_match);
   const auto scatter_rule = [&](const char* e, Reduction kind, const Shardings& s,
                                 const Sharding& out) {
     const ops::Scatter scatter{parse(e), kind, OutOfRange::drop, {8}, false, out};

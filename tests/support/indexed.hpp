@@ -44,13 +44,11 @@ struct Letters {
         extents.push_back(of[d]);
       }
   }
-  Index place(const Extents& at, const Term& term, const Extents& of) const {
-    return dot(coordinates(at, term), row_major_strides(of));
-  }
-  Extents coordinates(const Extents& at, const Term& term) const {
+  /// A letter that the others lack stands at `column`.
+  Index place(const Extents& at, const Term& term, const Extents& of, Index column = 0) const {
     Extents c;
-    for (char label : term) c.push_back(at[labels.find(label)]);
-    return c;
+    for (char label : term) c.push_back(labels.contains(label) ? at[labels.find(label)] : column);
+    return dot(c, row_major_strides(of));
   }
 };
 }  // namespace detail_of_indexed
@@ -60,6 +58,7 @@ Whole<T> take(const Terms& terms, const Whole<T>& x, const std::vector<WholeIndi
               OutOfRange out_of_range) {
   detail_of_indexed::Letters letters;
   const Term indexed = letters_without(terms.operands[0], terms.result);
+  const auto places = indices_of_take(terms).places();
   letters.add(terms.operands[0], x.extents);
   for (std::size_t k = 0; k < indices.size(); ++k)
     letters.add(terms.operands[static_cast<int>(k) + 1], indices[k].extents);
@@ -74,9 +73,10 @@ Whole<T> take(const Terms& terms, const Whole<T>& x, const std::vector<WholeIndi
     for (int d = 0; d < terms.operands[0].size(); ++d) {
       const char label = terms.operands[0][d];
       if (const int k = indexed.find(label); k >= 0) {
-        const WholeIndices& i = indices[static_cast<std::size_t>(k)];
-        from.push_back(placed(i[letters.place(at, terms.operands[k + 1], i.extents)], x.extents[d],
-                              out_of_range));
+        const auto [tensor, column] = places[k];
+        const WholeIndices& i = indices[static_cast<std::size_t>(tensor)];
+        const Index place = letters.place(at, terms.operands[tensor + 1], i.extents, column);
+        from.push_back(placed(i[place], x.extents[d], out_of_range));
         lost = lost || from.back() < 0;
       } else {
         from.push_back(at[terms.result.find(label)]);
@@ -94,7 +94,8 @@ Whole<T> scatter(const Terms& terms, Reduction kind, Whole<T> x,
                  OutOfRange out_of_range) {
   const Term& from = terms.operands.back();
   const Term indexed = letters_without(terms.result, from);
-  const int first = terms.operands.size() - 1 - indexed.size();
+  const int first = has_operand(terms) ? 1 : 0;
+  const auto places = indices_of_scatter(terms).places();
   const detail_of_indexed::Letters letters{from, updates.extents};
   Index next = 0;
   for_each_index(updates.extents, [&](const Extents& at) {
@@ -106,9 +107,10 @@ Whole<T> scatter(const Terms& terms, Reduction kind, Whole<T> x,
         to.push_back(at[from.find(terms.result[d])]);
         continue;
       }
-      const WholeIndices& i = indices[static_cast<std::size_t>(k)];
-      to.push_back(placed(i[letters.place(at, terms.operands[first + k], i.extents)], x.extents[d],
-                          out_of_range));
+      const auto [tensor, column] = places[k];
+      const WholeIndices& i = indices[static_cast<std::size_t>(tensor)];
+      const Index place = letters.place(at, terms.operands[first + tensor], i.extents, column);
+      to.push_back(placed(i[place], x.extents[d], out_of_range));
       if (to.back() < 0) return;
     }
     T& out = x[dot(to, row_major_strides(x.extents))];
@@ -171,7 +173,8 @@ void for_each_tuple(const LocalIndexed& work, const std::vector<Values*>& indice
     bool lost = false, elsewhere = false;
     for (int k = 0; k < work.indices.size(); ++k) {
       const LocalIndex& index = work.indices[k];
-      const Index i = placed(at(*indices[static_cast<std::size_t>(k)], dot(tuple, index.strides)),
+      const Index i = placed(at(*indices[static_cast<std::size_t>(index.tensor)],
+                                index.offset + dot(tuple, index.strides)),
                              index.extent, work.out_of_range);
       lost = lost || i < 0;
       elsewhere = elsewhere || i < index.held.lo || i >= index.held.hi;

@@ -418,7 +418,7 @@ class Paper {
                      inputs(p, step, 1, step.in.size()), out, at);
           break;
         case StepKind::scatter: {
-          const int first = step.in.size() - 1 - work.scatter.rows.indices.size();
+          const int first = tessera::detail::scatters_into(plan(), step) ? 1 : 0;
           scatter_block(work.scatter, plan().reduction, first > 0 ? &slot(p, step.in[0]) : nullptr,
                         inputs(p, step, first, step.in.size() - 1), slot(p, step.in.back()), out,
                         at);

@@ -20,16 +20,18 @@ enum class OutOfRange : std::uint8_t {
   drop,   ///< what is taken there is zero, what is scattered there is left out
 };
 
-/// Most tensors of indices that one operator takes.
+/// Most tensors of indices, or columns of one, that one operator takes.
 inline constexpr int max_indices = 6;
 
-/// One tensor of indices: into a dimension of `extent`, of which the process holds `held`; an index
-/// is worth `step` elements of the table.
+/// Indices into a dimension of `extent`, of which the process holds `held`; an index is worth
+/// `step` elements of the table. They are those of one tensor of indices, from element `offset` on.
 struct LocalIndex {
   Index extent = 0;
   Interval held{};
   Index step = 0;
   Extents strides{};  ///< by the dimensions of the tuples
+  int tensor = 0;
+  Index offset = 0;
   constexpr bool operator==(const LocalIndex&) const = default;
 };
 

@@ -77,10 +77,12 @@ TESSERA_RULE(convolution_letters, sharding, "",
              "a convolution has a batch in input and result, an input feature in input and kernel, "
              "an output feature in kernel and result, and one to three spatial letters in all "
              "three; write them as in \"bhwi,hwio->bhwo\"")
-TESSERA_RULE(indices_match, sharding, "{left} against {right}",
-             "a take has one tensor of indices for each letter of its table that the result drops, "
-             "a scatter for each letter of its result that the updates lack, and there are one to "
-             "six of them; write as many groups of letters between table and result, or updates")
+TESSERA_RULE(
+    indices_match, sharding, "{left} against {right}",
+    "a take has one tensor of indices for each letter of its table that the result drops, "
+    "a scatter for each letter of its result that the updates lack, and there are one to "
+    "six of them; write as many groups of letters between table and result, or updates, or one "
+    "group with a letter of its own, along which it has a column for each")
 TESSERA_RULE(index_letter_kept, sharding, "",
              "a letter of the indices is missing in the result of a take, or in the updates of a "
              "scatter; indices are not summed away; keep the letter")
@@ -134,6 +136,9 @@ TESSERA_RULE(
     "the dimension {letter} that is indexed has extent 0, and {left} elements are asked of "
     "it; there is none to clamp an index to; make it longer, or let such indices be "
     "dropped (OutOfRange::drop)")
+TESSERA_RULE(index_column_each, shape, "",
+             "a tensor of indices has {left} columns along {letter}, and {right} letters have no "
+             "tensor of their own; give it a column for each of them")
 TESSERA_RULE(indexed_extent_each, shape, "",
              "the indexed letters {first} of the result are {left} and {right} extents are given; "
              "give one for each of them")

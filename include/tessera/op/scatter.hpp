@@ -11,9 +11,9 @@
 ///     scatter_into<Sum, "vm,bs,bsm->vm">(table, ids, updates);      // in place
 ///
 /// Kinds are Sum, Product, Max, Min (of bool Any, All) and Set. Letters of the result that the
-/// updates lack are indexed, by one tensor of indices each, in the result's order. Letters that
-/// the result lacks are the updates' own: all along them go in. A letter of indices and result is a
-/// batch.
+/// updates lack are indexed, by one tensor of indices each, or by columns of one, as those of a
+/// take, in the result's order. Letters that the result lacks are the updates' own: all along them
+/// go in. A letter of indices and result is a batch.
 ///
 /// An update whose index lies outside its dimension is left out, as XLA's scatter does, or clamped
 /// into it (OutOfRange::clamp).

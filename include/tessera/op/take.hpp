@@ -9,11 +9,13 @@
 ///     auto e = take<"vm,bs->bsm">(table, ids);          // e[b,s,m] = table[ids[b,s], m]
 ///     auto p = take<"bv,bs->bs">(scores, ids);          // along v, for each b by itself
 ///     auto c = take<"xyc,n,n->nc">(image, rows, cols);  // one tensor of indices a dropped letter
+///     auto v = take<"xyc,nk->nc">(image, places);       // or a column a letter: places is (n, 2)
 ///     auto r = take<0>(table, ids);                     // NumPy's take along dimension 0
 ///
 /// Letters that the table has and the result drops are indexed, by one tensor of indices each, in
-/// the table's order. A letter of both table and indices is a batch: XLA's parallel dimensions.
-/// Slices of several elements at an index are a take at index + offset.
+/// the table's order; one of these may have columns, along a letter that nothing else has, and then
+/// stands for as many of them (XLA's index vectors). A letter of both table and indices is a batch:
+/// XLA's parallel dimensions. Slices of several elements at an index are a take at index + offset.
 ///
 /// An index outside its dimension is clamped into it, as XLA's gather does, or gives zero
 /// (OutOfRange::drop); negative ones do not count from the end.

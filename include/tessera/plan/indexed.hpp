@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The letters of takes, scatters and their like: which are indexed; and whether indices are legal.
+/// Takes, scatters and their like: whether their indices are legal (plan/index_terms.hpp says which
+/// letters they index), and by what the parts of a take are joined.
 ///
-///     indices_of_scatter(parse("bs,bsm->vm")) == 1
 ///     take_terms(2, 1, 0).result == Term{'A', 'b'}       // of x (a, b) at (A)
 ///     to_text(take_along_terms("bv", 'v')) == "bv,bA->bA"
 ///
-/// Laws: a take has one tensor of indices for each letter of the table that its result drops, in
-/// the table's order; a scatter for each letter of its result that the updates lack. Indices are
-/// finished, and of int32 or int64.
+/// Laws: indices are finished, and of int32 or int64.
 #include <string_view>
 
+#include <tessera/plan/index_terms.hpp>
 #include <tessera/plan/map.hpp>
 #include <tessera/plan/row_verdict.hpp>
 #include <tessera/plan/type_rules.hpp>
@@ -48,14 +47,6 @@ constexpr Terms take_along_terms(std::string_view labels, char along) {
   return terms;
 }
 
-/// How many tensors of indices a scatter has, and whether it has a table.
-constexpr int indices_of_scatter(const Terms& terms) {
-  return letters_without(terms.result, terms.operands.back()).size();
-}
-constexpr bool has_operand(const Terms& scatter) {
-  return scatter.operands.size() == indices_of_scatter(scatter) + 2;
-}
-
 /// Returns by what the parts of a take's result are joined: as the caller asks, or as the table is
 /// unfinished, else by a sum (of truth values, any). All but one are neutral, so that each is
 /// exact.
@@ -66,15 +57,37 @@ constexpr Reduction take_reduction(const TensorDesc& x, const Sharding& out) {
 }
 
 namespace detail {
-/// Checks the indices, operands first to last - 1, whose letters are all in `kept`.
-constexpr Verdict check_indices(const Terms& terms, const TensorDescs& operands, int first,
-                                int last, const Term& kept) {
-  for (int t = first; t < last; ++t) {
-    if (!operands[t].sharding.partial.empty()) return {Rule::finished, t};
-    for (const char label : terms.operands[t])
-      if (!kept.contains(label)) return {Rule::index_letter_kept, t, label};
-    if (const Verdict v = check_index_type(operands[t].type, t); !v.ok()) return v;
+/// Checks the indices, operands `first` and those after it.
+constexpr Verdict check_indices(const IndexTerms& terms, const TensorDescs& operands, int first) {
+  const int indexed = terms.indexed().size(), tensors = terms.tensors.size();
+  if (terms.places().size() != indexed || indexed == 0 || indexed > max_indices)
+    return {Rule::indices_match, -1, 0, -1, indexed, tensors};
+  for (int t = 0; t < tensors; ++t) {
+    const TensorDesc& x = operands[first + t];
+    if (!x.sharding.partial.empty()) return {Rule::finished, first + t};
+    for (const char label : terms.tensors[t])
+      if (!terms.rows.contains(label) && label != terms.column(t))
+        return {Rule::index_letter_kept, first + t, label};
+    if (const Verdict v = check_index_type(x.type, first + t); !v.ok()) return v;
   }
+  return {};
+}
+/// Returns operands with as many columns in a tensor of indices as there are to be.
+constexpr TensorDescs with_columns(const IndexTerms& terms, TensorDescs operands, int first) {
+  for (int t = 0; t < terms.tensors.size() && first + t < operands.size(); ++t)
+    if (const int d = terms.tensors[t].find(terms.column(t)); d >= 0)
+      operands[first + t].extents[d] = terms.columns();
+  return operands;
+}
+/// Checks that a tensor of indices has them.
+constexpr Verdict check_columns(const IndexTerms& terms, const TensorDescs& operands, int first) {
+  for (int t = 0; t < terms.tensors.size(); ++t)
+    if (const int d = terms.tensors[t].find(terms.column(t));
+        d >= 0 && operands[first + t].extents[d] != terms.columns())
+      return {.rule = Rule::index_column_each,
+              .label = terms.column(t),
+              .left = operands[first + t].extents[d],
+              .right = terms.columns()};
   return {};
 }
 /// Checks that a clamped index has somewhere to go: into the dimensions `indexed` of a tensor,

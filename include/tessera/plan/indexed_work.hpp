@@ -7,6 +7,7 @@
 ///     LocalIndexed work = detail::take_work(plan, step, at);
 ///
 /// Laws: what is described stays within the process's blocks, whatever the indices are.
+#include <tessera/plan/index_terms.hpp>
 #include <tessera/plan/stored.hpp>
 
 namespace tessera::detail {
@@ -16,30 +17,41 @@ constexpr Box block_of_slot(const Plan& plan, int slot, const Coordinates& at) {
   return block(desc.extents, desc.sharding, plan.mesh, at);
 }
 
-/// The tensors of indices that a step reads: its inputs `first` to `last` - 1.
+/// The tensors of indices that a step reads, from its input `first` on; and their letters.
 struct IndexSlots {
   const Plan& plan;
   const Step& step;
   int first;
-  int last;
-  constexpr const Slot& operator[](int i) const { return plan.slots[step.in[first + i]]; }
-  constexpr int size() const { return last - first; }
+  IndexTerms terms;
+  constexpr IndexSlots(const Plan& of, const Step& reads, int begin, int end, const Term& table,
+                       const Term& rows)
+      : plan(of), step(reads), first(begin), terms{{}, table, rows} {
+    for (int t = begin; t < end; ++t) terms.tensors.push_back(plan.slots[step.in[t]].labels);
+  }
+  constexpr const Slot& operator[](int t) const { return plan.slots[step.in[first + t]]; }
   constexpr bool have(char label) const {
-    for (int i = 0; i < size(); ++i)
-      if ((*this)[i].labels.contains(label)) return true;
+    for (const Term& labels : terms.tensors)
+      if (labels.contains(label)) return true;
     return false;
   }
 };
 
-/// Adds the indices into the dimensions `indexed` of `table`, each of which is worth `steps`.
-constexpr void add_indices(LocalIndexed& work, const IndexSlots& slots, const Term& indexed,
-                           const Slot& table, const Box& held, const Extents& steps) {
-  for (int i = 0; i < slots.size(); ++i) {
+/// Adds the indices into the indexed dimensions of `table`, each of which is worth `steps`.
+constexpr void add_indices(LocalIndexed& work, const IndexSlots& slots, const Slot& table,
+                           const Box& held, const Extents& steps, const Coordinates& at) {
+  const Term indexed = slots.terms.indexed();
+  const auto places = slots.terms.places();
+  for (int i = 0; i < indexed.size(); ++i) {
     const int d = table.labels.find(indexed[i]);
+    const auto [tensor, column] = places[i];
     LocalIndex& index = work.indices.push_back({});
     index.extent = table.desc.extents[d];
     index.held = held[d];
     index.step = steps[d];
+    index.tensor = tensor;
+    if (column == 0) continue;
+    const int along = slots[tensor].labels.find(slots.terms.column(tensor));
+    index.offset = column * strides_of(slots.plan, slots[tensor], at)[along];
   }
 }
 /// Adds a dimension `label` of the tuples to every tensor of indices.
@@ -48,10 +60,10 @@ constexpr void add_tuple(LocalIndexed& work, const IndexSlots& slots, char label
   work.tuples.push_back(extent);
   work.strides.push_back(stride);
   work.in_table.push_back(in_table);
-  for (int i = 0; i < slots.size(); ++i) {
-    const Slot& slot = slots[i];
+  for (LocalIndex& index : work.indices) {
+    const Slot& slot = slots[index.tensor];
     const int d = slot.labels.find(label);
-    work.indices[i].strides.push_back(d < 0 ? 0 : strides_of(slots.plan, slot, at)[d]);
+    index.strides.push_back(d < 0 ? 0 : strides_of(slots.plan, slot, at)[d]);
   }
 }
 
@@ -61,10 +73,10 @@ constexpr LocalIndexed take_work(const Plan& plan, const Step& step, const Coord
   const Box held = block_of_slot(plan, step.in[0], at);
   const Extents made = block_of_slot(plan, step.out, at).extents();
   const Extents strides = row_major_strides(made), in_table = strides_of(plan, table, at);
-  const IndexSlots slots{plan, step, 1, step.in.size()};
+  const IndexSlots slots(plan, step, 1, step.in.size(), table.labels, out.labels);
   LocalIndexed work;
   work.out_of_range = step.out_of_range;
-  add_indices(work, slots, letters_without(table.labels, out.labels), table, held, in_table);
+  add_indices(work, slots, table, held, in_table, at);
   for (int d = 0; d < made.size(); ++d) {
     const char label = out.labels[d];
     const int t = table.labels.find(label);
@@ -86,13 +98,20 @@ constexpr bool first_of(AxisSet group, const Coordinates& at) {
   return true;
 }
 
+/// Returns whether a scatter step begins with a table: its first input, which has the letters that
+/// are indexed.
+constexpr bool scatters_into(const Plan& plan, const Step& step) {
+  Terms terms{{}, plan.slots[step.out].labels};
+  for (const int slot : step.in) terms.operands.push_back(plan.slots[slot].labels);
+  return has_operand(terms);
+}
+
 constexpr LocalScatter scatter_work(const Plan& plan, const Step& step, const Coordinates& at) {
   const int last = step.in.size() - 1;
   const Slot& updates = plan.slots[step.in[last]];
   const Slot& out = plan.slots[step.out];
-  const Term indexed = letters_without(out.labels, updates.labels);
-  const bool operand = last == indexed.size() + 1;
-  const IndexSlots slots{plan, step, operand ? 1 : 0, last};
+  const bool operand = scatters_into(plan, step);
+  const IndexSlots slots(plan, step, operand ? 1 : 0, last, out.labels, updates.labels);
   const Box held = block_of_slot(plan, step.out, at);
   const Extents read = block_of_slot(plan, step.in[last], at).extents();
   const Extents strides = row_major_strides(read);
@@ -114,7 +133,7 @@ constexpr LocalScatter scatter_work(const Plan& plan, const Step& step, const Co
       work.table_strides.push_back(in_result[d]);
     }
   work.rows.out_of_range = step.out_of_range;
-  add_indices(work.rows, slots, indexed, out, held, steps);
+  add_indices(work.rows, slots, out, held, steps, at);
   AxisSet parts;  // axes that split the updates among processes that have the same rows
   for (int d = 0; d < read.size(); ++d) {
     const char label = updates.labels[d];

@@ -43,6 +43,7 @@ constexpr Plan plan_scatter(const Terms& terms, Reduction reduction, const Tenso
   rule.add(result, terms.result, true, 1);
   rule.mark(letters_without(updates, terms.result),
             reduction == Reduction::none ? Splitting::whole : Splitting::opens);
+  rule.mark(indices_of_scatter(terms).column_letters(), Splitting::whole);
   rule.reduction = reduction != Reduction::none ? reduction : descs.back().sharding.reduction;
   const Factors choice = search_factors(rule, CopyWork{}, mesh, options);
   for (int t = 0; t < slots.size(); ++t) slots[t] = build.reshard(slots[t], choice.shardings[t]);

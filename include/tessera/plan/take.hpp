@@ -29,7 +29,9 @@ constexpr Plan plan_take(const Terms& terms, const TensorDescs& descs, OutOfRang
   for (int t = 0; t < descs.size(); ++t)
     rule.add(descs[t], terms.operands[t], false, t > 0 ? 1 : 0);
   rule.add(result, terms.result, true, 2);
-  rule.mark(letters_without(terms.operands[0], terms.result), Splitting::opens);
+  const IndexTerms indices = indices_of_take(terms);
+  rule.mark(indices.indexed(), Splitting::opens);
+  rule.mark(indices.column_letters(), Splitting::whole);
   rule.reduction = take_reduction(descs[0], out);
   rule.gathers_open = options.contract.bounded() ||
                       volume(descs[0].extents) <= saturating_mul(2, volume(result.extents));

@@ -75,6 +75,22 @@ struct StepInputs {
   }
 };
 
+/// The indices of each indexed letter, where they begin: tensors of them are the inputs of a step
+/// from `first` on.
+struct IndexInputs {
+  std::array<const void*, max_indices> data{};
+  std::array<DType, max_indices> types{};
+  IndexInputs(const LocalIndexed& work, const StepInputs& in, int first) {
+    for (int k = 0; k < work.indices.size(); ++k) {
+      const auto from = static_cast<std::size_t>(first + work.indices[k].tensor);
+      const auto to = static_cast<std::size_t>(k);
+      const auto* const begin = static_cast<const std::byte*>(in.data[from]);
+      types[to] = in.types[from];
+      if (begin != nullptr) data[to] = begin + work.indices[k].offset * size_of(types[to]);
+    }
+  }
+};
+
 /// The steps whose places are known only now. `in` are the step's inputs in order.
 inline void compute_indexed(const Plan& plan, const Step& step, const StepWork& work,
                             const ComputeExtras& extras, const StepInputs& in, void* out) {
@@ -83,14 +99,15 @@ inline void compute_indexed(const Plan& plan, const Step& step, const StepWork& 
   const Index elements = made.bytes / static_cast<Index>(size_of(type));
   const void* const* data = in.data.data();
   switch (step.kind) {
-    case StepKind::take:
-      return tessera::take(type, work.take, data[0], data + 1, in.types.data() + 1, plan.reduction,
-                           out);
+    case StepKind::take: {
+      const IndexInputs indices(work.take, in, 1);
+      return tessera::take(type, work.take, data[0], indices.data.data(), indices.types.data(),
+                           plan.reduction, out);
+    }
     case StepKind::scatter: {
-      const int indices = work.scatter.rows.indices.size();
-      const int first = step.in.size() - 1 - indices;
-      return tessera::scatter(type, plan.reduction, work.scatter, data[0], data + first,
-                              in.types.data() + first, data[first + indices], extras.scratch, out);
+      const IndexInputs indices(work.scatter.rows, in, scatters_into(plan, step) ? 1 : 0);
+      return tessera::scatter(type, plan.reduction, work.scatter, data[0], indices.data.data(),
+                              indices.types.data(), data[step.in.size() - 1], extras.scratch, out);
     }
     case StepKind::one_hot:
       return tessera::one_hot(type, work.one_hot, data[0], in.types[0], out);

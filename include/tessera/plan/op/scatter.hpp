@@ -26,16 +26,19 @@ struct Scatter {
     const TensorDescs x = in_order(operands);
     if (const Verdict v = check_letters(x); !v.ok()) return v;
     if (const Verdict v = check_extents(terms, x, false); !v.ok()) return v;
+    const int first = has_operand(terms) ? 1 : 0;
+    if (const Verdict v = detail::check_columns(indices_of_scatter(terms), x, first); !v.ok())
+      return v;
     const TensorDesc& updates = x.back();
-    if (has_operand(terms)) {
+    if (first == 1) {
       const Verdict v =
           check_one_type(Rule::update_types_alike, x[0].type, updates.type, x.size() - 1);
       if (!v.ok()) return v;
     }
     if (reduction != Reduction::none)
       if (const Verdict v = check_reduce_type(reduction, false, updates.type); !v.ok()) return v;
-    const Term letters = indexed_letters();
-    if (!has_operand(terms) && indexed.size() != letters.size())
+    const Term letters = indexed_letters(terms);
+    if (first == 0 && indexed.size() != letters.size())
       return {.rule = Rule::indexed_extent_each, .left = letters.size(), .right = indexed.size()};
     for (const Index extent : indexed)
       if (extent < 0) return {.rule = Rule::extent_not_negative, .left = extent};
@@ -44,7 +47,7 @@ struct Scatter {
   }
   std::string explain(const Verdict& v, const TensorDescs& x, const AxisNames& names) const {
     if (v.rule == Rule::indexed_extent_each)
-      return tessera::explain(v, {.first = to_text(indexed_letters())});
+      return tessera::explain(v, {.first = to_text(indexed_letters(terms))});
     return detail::explain_terms(v, terms, in_order(x), names);
   }
   /// Returns the sharding of the result where none is asked for: that of the table, else of the
@@ -68,9 +71,12 @@ struct Scatter {
                         on.process, on.options, in_place);
   }
   constexpr detail::OnPaper<Scatter> on_paper(const TensorDescs& x) const {
-    Scatter any = *this;
-    any.indexed = Extents(indexed_letters().size(), 5040);
-    return {any, detail::all_on_paper(x)};
+    const TensorDescs any = detail::all_on_paper(x);
+    if (!terms.well_formed) return {*this, any};
+    Scatter operation = *this;
+    operation.indexed = Extents(indexed_letters(terms).size(), 5040);
+    return {operation, detail::with_columns(indices_of_scatter(terms), any,
+                                            has_operand(terms) && !in_place ? 1 : 0)};
   }
   template <class V> constexpr void members(const V& visit) const {
     visit("terms", terms);
@@ -87,10 +93,10 @@ struct Scatter {
     if (!terms.well_formed) return {Rule::equation_readable};
     if (terms.operands.size() != x.size())
       return {Rule::operand_count, -1, 0, -1, terms.operands.size(), x.size()};
-    const int indices = indices_of_scatter(terms), last = x.size() - 1;
     const int first = has_operand(terms) ? 1 : 0;
-    if (first + indices != last || indices < 1 || indices > max_indices)
-      return {Rule::indices_match, -1, 0, -1, indices, last};
+    const IndexTerms indices = indices_of_scatter(terms);
+    if (x.size() - first - 1 > max_indices || x.size() < 2)
+      return {Rule::indices_match, -1, 0, -1, indices.indexed().size(), x.size() - 1};
     Terms known = terms;  // without a table no other tensor has the indexed letters
     Shardings shardings = shardings_of(x);
     if (first == 0) {
@@ -107,18 +113,13 @@ struct Scatter {
       if (const Term made = letters_without(terms.result, terms.operands[0]); !made.empty())
         return {Rule::result_label_known, x.size(), made[0]};
     }
-    if (const Verdict v = detail::check_indices(terms, x, first, last, terms.operands[last]);
-        !v.ok())
-      return v;
+    if (const Verdict v = detail::check_indices(indices, x, first); !v.ok()) return v;
     for (int t = 0; t < x.size(); ++t)
       if (const Sharding& s = x[t].sharding;
           !s.partial.empty() && (reduction == Reduction::none || s.reduction != reduction))
         return {Rule::finished, t};
     if (reduction == Reduction::none && !out.partial.empty()) return {Rule::finished, x.size()};
     return detail::check_open_axes(terms, shardings_of(x), out, reduction);
-  }
-  constexpr Term indexed_letters() const {
-    return terms.operands.empty() ? Term{} : letters_without(terms.result, terms.operands.back());
   }
   /// Returns the operands in the order of the terms.
   constexpr TensorDescs in_order(const TensorDescs& operands) const {

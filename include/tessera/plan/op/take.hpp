@@ -20,20 +20,17 @@ struct Take {
   constexpr Verdict check(const TensorDescs& x) const {
     const Shardings shardings = shardings_of(x);
     if (const Verdict v = detail::check_terms(terms, shardings, out); !v.ok()) return v;
-    const Term& table = terms.operands[0];
-    const Term indexed = letters_without(table, terms.result);
-    if (indexed.size() != x.size() - 1 || indexed.empty() || indexed.size() > max_indices)
-      return {Rule::indices_match, -1, 0, -1, indexed.size(), x.size() - 1};
-    if (const Verdict v = detail::check_indices(terms, x, 1, x.size(), terms.result); !v.ok())
-      return v;
+    const IndexTerms indices = indices_of_take(terms);
+    if (const Verdict v = detail::check_indices(indices, x, 1); !v.ok()) return v;
     const Sharding& s = x[0].sharding;
     if (const Verdict v = detail::check_open_axes(terms, shardings, out,
                                                   s.partial.empty() ? out.reduction : s.reduction);
         !v.ok())
       return v;
     if (const Verdict v = check_extents(terms, x, false); !v.ok()) return v;
-    return detail::check_indexed(indexed, table, x[0].extents, volume(results(x)[0].extents),
-                                 out_of_range);
+    if (const Verdict v = detail::check_columns(indices, x, 1); !v.ok()) return v;
+    return detail::check_indexed(indices.indexed(), indices.table, x[0].extents,
+                                 volume(results(x)[0].extents), out_of_range);
   }
   constexpr Sharding deduced(const TensorDescs& x) const { return deduce_finished(terms, x); }
   constexpr TensorDescs results(const TensorDescs& x) const {
@@ -41,6 +38,11 @@ struct Take {
   }
   constexpr Plan plan(const TensorDescs& x, const Planning& on) const {
     return plan_take(terms, x, out_of_range, out, on.mesh, on.process, on.options);
+  }
+  constexpr detail::OnPaper<Take> on_paper(const TensorDescs& x) const {
+    const TensorDescs any = detail::all_on_paper(x);
+    if (!terms.well_formed) return {*this, any};
+    return {*this, detail::with_columns(indices_of_take(terms), any, 1)};
   }
   template <class V> constexpr void members(const V& visit) const {
     visit("terms", terms);

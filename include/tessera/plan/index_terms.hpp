@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// The letters of takes and scatters: which are indexed, and where their indices are.
+///
+///     indices_of_take(parse("vm,bs->bsm")).indexed() == Term{'v'}
+///     indices_of_take(parse("xyc,nk->nc")).column(0) == 'k'        // x by one column, y by the other
+///
+/// Laws: a take has one tensor of indices for each letter of the table that its result drops, in
+/// the table's order; a scatter for each letter of its result that the updates lack. One of them
+/// may have columns, along a letter that nothing else has, and then stands for several.
+#include <tessera/base/local_index.hpp>
+#include <tessera/plan/equation.hpp>
+
+namespace tessera {
+
+/// Returns the letters that a scatter indexes, and whether it has a table: no tensor of indices has
+/// one of them.
+constexpr Term indexed_letters(const Terms& scatter) {
+  return letters_without(scatter.result, scatter.operands.back());
+}
+constexpr bool has_operand(const Terms& scatter) {
+  const Term indexed = indexed_letters(scatter);
+  bool table = scatter.operands.size() == indexed.size() + 2;
+  for (const char letter : scatter.operands[0]) table = table || indexed.contains(letter);
+  return table && scatter.operands.size() > 2;
+}
+
+/// The indices of one letter: a tensor of them, or a column of one.
+struct IndexPlace {
+  int tensor = 0;
+  int column = 0;
+};
+/// The letters of the tensors of indices, of the table, and of the rows that are taken or
+/// scattered. One of the tensors may have columns, for as many letters as have no tensor of their
+/// own.
+struct IndexTerms {
+  FixedVector<Term, max_operands> tensors = {};
+  Term table = {};
+  Term rows = {};
+
+  constexpr Term indexed() const { return letters_without(table, rows); }
+  constexpr int columns() const { return indexed().size() - tensors.size() + 1; }
+  /// Returns the letter along which tensor `t` has columns, which nothing else has; 0 if it has
+  /// none.
+  constexpr char column(int t) const {
+    if (columns() > 1)
+      for (const char letter : tensors[t])
+        if (!table.contains(letter) && !rows.contains(letter)) return letter;
+    return 0;
+  }
+  /// Returns the letters along which tensors have columns, one at most.
+  constexpr Term column_letters() const {
+    Term letters;
+    for (int t = 0; t < tensors.size(); ++t)
+      if (column(t) != 0) letters.push_back(column(t));
+    return letters;
+  }
+  /// Returns where the indices of each indexed letter are, in their order.
+  constexpr FixedVector<IndexPlace, max_dims> places() const {
+    FixedVector<IndexPlace, max_dims> list;
+    for (int t = 0; t < tensors.size(); ++t)
+      for (int c = 0; c < (column(t) != 0 ? columns() : 1) && list.size() < max_dims; ++c)
+        list.push_back({t, c});
+    return list;
+  }
+};
+/// Returns them of a take, and of a scatter.
+constexpr IndexTerms indices_of_take(const Terms& terms) {
+  IndexTerms indices{{}, terms.operands[0], terms.result};
+  for (int t = 1; t < terms.operands.size(); ++t) indices.tensors.push_back(terms.operands[t]);
+  return indices;
+}
+constexpr IndexTerms indices_of_scatter(const Terms& terms) {
+  IndexTerms indices{{}, terms.result, terms.operands.back()};
+  for (int t = has_operand(terms) ? 1 : 0; t + 1 < terms.operands.size(); ++t)
+    indices.tensors.push_back(terms.operands[t]);
+  return indices;
+}
+
+}  // namespace tessera
