@@ -22,6 +22,7 @@
 #include <tessera/kernel/select_scatter.hpp>
 #include <tessera/kernel/sort.hpp>
 #include <tessera/kernel/take.hpp>
+#include <tessera/plan/indexed_work.hpp>
 #include <tessera/plan/step_work.hpp>
 
 namespace tessera {
