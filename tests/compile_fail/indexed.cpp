@@ -14,6 +14,7 @@
 // CASE scatter_sum_of_truth: truth values have no products and sums|the sum and the product of truth values
 // CASE scatter_max_of_complex: complex numbers have no largest and no smallest
 // CASE scatter_lost_letter: an elementwise operator or transpose drops a dimension
+// CASE scatter_too_few_indices: a scatter for each letter of its result that the updates lack
 // CASE scatter_index_letter: a letter of the indices is missing in the result of a take, or in the updates of a scatter
 // CASE set_unfinished: an unfinished partial value is used as a value
 // CASE one_hot_along: it is to run along a letter that its operand does not have
@@ -73,8 +74,10 @@ void use(const ProcessMesh<Grid>& mesh, const Tensor<float, model, _>& table, co
   scatter<Max, "bs,bs->v">(ids, z, {3});
 #elif defined(CASE_scatter_lost_letter)
   scatter<Sum, "vm,bs,bsm->v">(table, ids, updates);
-#elif defined(CASE_scatter_index_letter)
+#elif defined(CASE_scatter_too_few_indices)
   scatter<Sum, "vm,bs,sbx->vm">(table, ids, updates);
+#elif defined(CASE_scatter_index_letter)
+  scatter<Sum, "vm,bs,bmx->vm">(table, ids, updates);
 #elif defined(CASE_set_unfinished)
   scatter<Set, "bs,bs->v">(ids, open, {3});
 #elif defined(CASE_one_hot_along)
@@ -95,6 +98,7 @@ void use(const ProcessMesh<Grid>& mesh, const Tensor<float, model, _>& table, co
   (void)take<"vm,bs->bsm", P<data, _, _, Unreduced<Sum, model>>>(table, ids, OutOfRange::drop);
   (void)take<"vm,bs->bsm", Deduced, Only<all_reduces<model>>>(table, ids);
   (void)take<0>(open, ids);
+  (void)take<"vm,bk->b">(table, ids);
   (void)scatter<Sum, "vm,bs,bsm->vm", P<model, _, Unreduced<Sum, data>>>(table, ids, updates);
   (void)scatter<Set, "bs,bs->v">(ids, truth, {3});
   (void)scatter<Sum, "bs,bs->v">(ids, z, {3});
