@@ -331,9 +331,10 @@ TESSERA_RULE(function_makes_element, usage, "",
 TESSERA_RULE(reshardable, sharding, "",
              "finished values do not become partial, nor one partial kind another; drop Unreduced "
              "from the target")
-TESSERA_RULE(made_finished, sharding, "",
-             "a tensor is made finished; only operators leave values Unreduced; drop Unreduced from "
-             "its spec")
+TESSERA_RULE(
+    made_finished, sharding, "",
+    "a tensor is made finished; only operators leave values Unreduced; drop Unreduced from "
+    "its spec")
 TESSERA_RULE(root_known, usage, "",
              "process {left} is named as root, but the mesh has {right} processes; they are "
              "numbered from 0")
