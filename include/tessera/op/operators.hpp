@@ -6,30 +6,19 @@
 ///
 ///     TensorCore y = detail::einsum(parse("ik,kj->ij"), a, b, out, {"ik,kj->ij", where});
 #include <initializer_list>
-#include <stdexcept>
 #include <vector>
 
 #include <tessera/op/execute.hpp>
 #include <tessera/op/request.hpp>
 #include <tessera/plan/einsum_order.hpp>
-#include <tessera/plan/extents_text.hpp>
-#include <tessera/plan/map.hpp>
 #include <tessera/plan/op/einsum.hpp>
 #include <tessera/plan/op/map.hpp>
 #include <tessera/plan/op/reshard.hpp>
 #include <tessera/plan/op/transpose.hpp>
-#include <tessera/plan/reduce.hpp>
-#include <tessera/plan/type_rules.hpp>
 #include <tessera/plan/verdict.hpp>
 #include <tessera/tensor/sharded_tensor.hpp>
 
 namespace tessera::detail {
-
-inline Shardings shardings_of(const OperandList& operands) {
-  Shardings shardings;
-  for (const TensorCore* operand : operands) shardings.push_back(operand->sharding());
-  return shardings;
-}
 
 /// Returns the operands of a call that is given a list of tensors, behind those that it has; there
 /// are at least `least`.
@@ -54,100 +43,17 @@ inline void require(const Verdict& verdict, const Terms& terms, const MeshCore& 
   on_process(mesh, site, [&] { throw_broken(verdict.rule, text); });
 }
 
-inline void require(const Verdict& verdict, int operands, CallSite site) {
-  if (!verdict.ok())
-    throw_broken(verdict.rule,
-                 std::string(site.label) + ": " + explain(verdict, {.operands = operands}),
-                 site.where);
-}
-
-inline void require_elements(const Verdict& verdict, CallSite site) {
-  if (!verdict.ok())
-    throw_broken(verdict.rule,
-                 std::string(site.label) + " of " + std::string(name_of(verdict.type)) + ": " +
-                     explain(verdict),
-                 site.where);
-}
-
-inline void require_sharding(const Sharding& out, const MeshCore& mesh, CallSite site) {
-  const Verdict verdict = check(out, mesh.shape().rank());
-  if (!verdict.ok())
-    throw_broken(verdict.rule, std::string(site.label) + ": " + explain(verdict, out, mesh.names()),
-                 site.where);
-}
-
-/// The same of a tensor of elements `type`.
+/// Throws unless a tensor of elements `type` may be sharded so on the mesh.
 inline void require_sharding(const Sharding& out, DType type, const MeshCore& mesh, CallSite site) {
-  require_sharding(out, mesh, site);
-  const Verdict verdict = tessera::check(TensorDesc{type, {}, out}, mesh.shape().rank());
-  if (!verdict.ok())
-    throw_broken(verdict.rule,
-                 std::string(site.label) + " to " + std::string(name_of(type)) + ": " +
-                     explain(verdict, out, mesh.names()),
-                 site.where);
-}
-
-inline PlanOptions plan_options(const MeshCore& mesh, const CallSite& site, const Extras& extras) {
-  PlanOptions options = tessera::plan_options(mesh);
-  options.destination = extras.destination;
-  options.contract = contract_at(mesh, site);
-  return options;
-}
-
-/// Takes the steps that all operators have in common; `make(options)` makes the plan when it is
-/// new.
-template <class MakePlan>
-TensorCore run_operator(PlanKey& key, const OperandList& operands, CallSite site,
-                        const Extras& extras, const MakePlan& make) {
-  key.add(static_cast<std::uint64_t>(extras.destination));
-  MeshCore& mesh = mesh_of(*operands[0], site);
-  PlanOptions options = plan_options(mesh, site, extras);
-  if (options.contract.bounded()) key.add(options.contract.bits());
-  const StoredOperands stored(operands, extras.into);
-  stored.tell(options, key);
-  return on_process(mesh, site, [&] {
-    require_one_mesh(operands, site);
-    const PlanQuery query = query_of(key);
-    Comparison comparison(operands, query, site, extras.starts);
-    try {
-      const Prepared& prepared = prepare(mesh, query, [&] {
-        const Plan plan = make(options);
-        require_contract(plan, options.contract, mesh, site);
-        return plan;
-      });
-      if (extras.into != nullptr) require_destination(*prepared.plan, operands, *extras.into, site);
-      comparison.begin(prepared);
-      const std::uint64_t history = comparison.history();
-      if (extras.started != nullptr) {
-        extras.started->begin(prepared, operands, site, extras.scale, extras.kernel, extras.fill,
-                              history);
-        return TensorCore();
-      }
-      if (extras.also != nullptr) {
-        Execution execution(prepared, operands, site, extras.scale, extras.kernel, nullptr,
-                            extras.fill);
-        TensorCore first = execution.run();
-        remember(first, operands, history);
-        for (int i = 1; i < extras.targets->size(); ++i) {
-          extras.also->push_back(execution.also(i - 1, (*extras.targets)[i]));
-          remember(extras.also->back(), operands,
-                   history == 0 ? 0 : mix(history, static_cast<std::uint64_t>(i)));
-        }
-        return first;
-      }
-      TensorCore result = execute(prepared, operands, site, extras.scale, extras.kernel,
-                                  extras.into, extras.fill, extras.portable, extras.starts);
-      if (extras.into == nullptr)
-        remember(result, operands, history);
-      else if (history != 0 && result.storage() != nullptr)
-        result.storage()->set_history(history);
-      return result;
-    } catch (const std::length_error&) {
-      throw ShapeError(std::string(site.label) + ": the plan needs more than the " +
-                       std::to_string(Plan::max_steps) +
-                       " steps that a plan holds; reshard some of the operands first");
-    }
-  });
+  const int axes = mesh.shape().rank();
+  const Verdict v = check(out, axes), of_type = tessera::check(TensorDesc{type, {}, out}, axes);
+  const std::string label(site.label);
+  if (!v.ok()) throw_broken(v.rule, label + ": " + explain(v, out, mesh.names()), site.where);
+  if (!of_type.ok())
+    throw_broken(
+        of_type.rule,
+        label + " to " + std::string(name_of(type)) + ": " + explain(of_type, out, mesh.names()),
+        site.where);
 }
 
 inline TensorCore reshard(const TensorCore& x, const Sharding& to, CallSite site,

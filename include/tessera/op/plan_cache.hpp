@@ -3,7 +3,7 @@
 /// @file
 /// Plans worked out once for each operator, extents, shardings and result, and kept in the mesh.
 ///
-///     const Prepared& p = prepare(mesh, key, [&] { return plan_einsum(...); });
+///     const Prepared& p = prepare(mesh, query, [&] { return operation.plan(...); });
 ///
 /// Laws: equal keys give the same Prepared object as long as it is kept; a look-up allocates
 /// nothing; plans take at most MeshOptions::plan_cache_bytes, the last one aside, and those that
@@ -26,108 +26,6 @@
 
 namespace tessera {
 
-/// What distinguishes one planned operator from another on one mesh, as words; its digest is what
-/// processes compare.
-class PlanKey {
- public:
-  explicit PlanKey(OperatorKind kind, Reduction reduction = Reduction::none,
-                   DType type = DType::f32)
-      : verb_(kind == OperatorKind::reduce ? name_of(reduction) : name_of(kind)) {
-    add(static_cast<std::uint64_t>(kind) << 16 | static_cast<std::uint64_t>(reduction) << 8 |
-        static_cast<std::uint64_t>(type));
-  }
-  void add(std::uint64_t word) {
-    if (size_ < capacity) words_[size_++] = word;
-    digest_ = (digest_ ^ word) * 0x9E37'79B9'7F4A'7C15u;
-    digest_ ^= digest_ >> 29;
-  }
-  void add(const Term& term) {
-    std::uint64_t word = 0;
-    for (char c : term) word = word << 8 | static_cast<unsigned char>(c);
-    add(word);
-  }
-  void add(const Terms& terms) {
-    add(static_cast<std::uint64_t>(terms.operands.size()) << 8 |
-        static_cast<std::uint64_t>(terms.well_formed));
-    for (const Term& term : terms.operands) add(term);
-    add(terms.result);
-  }
-  /// Adds the sharding of the result.
-  void add(const Sharding& s) {
-    result_ = s;
-    add_sharding(s);
-  }
-  void add(const TensorDesc& desc) {
-    add(static_cast<std::uint64_t>(desc.type));
-    for (Index extent : desc.extents) add(static_cast<std::uint64_t>(extent));
-    add_sharding(desc.sharding);
-  }
-  void add(const Window& w) {
-    for (const Index i : {w.size, w.stride, w.low, w.high, w.base_dilation, w.window_dilation})
-      add(static_cast<std::uint64_t>(i));
-    add(static_cast<std::uint64_t>(w.reversed));
-  }
-  /// Adds how operands and the destination lie; nothing where all lie by themselves.
-  void add(const StoredWithin& stored) {
-    for (int i = 0; i < stored.operands.size(); ++i) add_halo(i, stored.operands[i]);
-    add_halo(max_operands, stored.destination);
-  }
-  /// Adds an argument that has a number for each dimension; `name` outlives the key.
-  void add(std::string_view name, const Extents& numbers) {
-    add(static_cast<std::uint64_t>(numbers.size()));
-    for (Index number : numbers) add(static_cast<std::uint64_t>(number));
-    if (arguments_.size() < arguments_.capacity) arguments_.push_back({name, numbers});
-  }
-  /// What the operator is called where that is not its kind.
-  void name(std::string_view verb) { verb_ = verb; }
-  std::string_view verb() const { return verb_; }
-  const Sharding& result() const { return result_; }
-  /// Returns " start 0x2, limit 4x6", or nothing.
-  std::string arguments() const {
-    std::string text;
-    for (const Argument& one : arguments_)
-      if (!one.numbers.empty())
-        text += (text.empty() ? " " : ", ") + std::string(one.name) + " " + to_string(one.numbers);
-    return text;
-  }
-  std::uint64_t digest() const { return digest_; }
-  bool operator==(const PlanKey& other) const {
-    if (digest_ != other.digest_ || size_ != other.size_) return false;
-    for (int i = 0; i < size_; ++i)
-      if (words_[i] != other.words_[i]) return false;
-    return true;
-  }
-
- private:
-  void add_halo(int which, const Halo& halo) {
-    if (halo.empty()) return;
-    add(~static_cast<std::uint64_t>(which));  // no other word of a key is that large
-    for (const HaloDim& d : halo) {
-      add(static_cast<std::uint64_t>(d.low));
-      add(static_cast<std::uint64_t>(d.high) << 8 | static_cast<std::uint64_t>(d.boundary));
-    }
-  }
-  struct Argument {
-    std::string_view name;
-    Extents numbers;
-  };
-  void add_sharding(const Sharding& s) {
-    add(static_cast<std::uint64_t>(s.partial.bits) << 16 |
-        static_cast<std::uint64_t>(s.reduction) << 8 | static_cast<std::uint64_t>(s.rank()));
-    for (int d = 0; d < s.rank(); d += 2)
-      add(static_cast<std::uint64_t>(s[d].bits()) << 32 |
-          (d + 1 < s.rank() ? s[d + 1].bits() : 0u));
-  }
-
-  static constexpr int capacity = 336;  // 9 tensors of 8 dimensions, with labels and halos
-  std::uint64_t words_[capacity];
-  int size_ = 0;
-  std::uint64_t digest_ = 0x1234'5678'9ABC'DEF1u;
-  std::string_view verb_;
-  Sharding result_;
-  FixedVector<Argument, 3> arguments_;
-};
-
 namespace detail {
 /// Calls visit(word) with all that tells how operands and a destination lie.
 template <class Visit> void for_each_word(const StoredWithin& stored, const Visit& visit) {
@@ -142,27 +40,6 @@ template <class Visit> void for_each_word(const StoredWithin& stored, const Visi
   for (const Halo& halo : stored.operands) each(halo);
   each(stored.destination);
 }
-
-/// A key as an operation that is planned elsewhere: for operators that have no struct yet.
-struct PlanKeyTable {
-  static const PlanKey& as(const void* key) { return *static_cast<const PlanKey*>(key); }
-  static constexpr OperationTable value{
-      sizeof(PlanKey),
-      [](const void*) { return OperatorKind::reshard; },
-      [](const void* key) { return as(key).verb(); },
-      [](const void* a, const void* b) -> bool { return as(a) == as(b); },
-      [](const void* key) { return as(key).digest(); },
-      nullptr,
-      nullptr,
-      nullptr,
-      nullptr,
-      nullptr,
-      [](const void* key, const AxisNames& names) {
-        return as(key).arguments() +
-               (as(key).result().rank() > 0 ? " to " + to_string(as(key).result(), names) : "");
-      }};
-};
-inline OperationView view_of(const PlanKey& key) { return {&PlanKeyTable::value, &key}; }
 
 using OperandList = FixedVector<const TensorCore*, max_operands>;
 
@@ -185,12 +62,6 @@ class StoredOperands {
 
   /// Returns it; null where all lie by themselves.
   const StoredWithin* get() const { return within_; }
-  /// Tells the planner, and the key by which the plan is kept.
-  void tell(PlanOptions& options, PlanKey& key) const {
-    if (within_ == nullptr) return;
-    key.add(*within_);
-    options.stored = within_;
-  }
 
  private:
   void list(const OperandList& operands, const TensorCore* into) {
@@ -285,14 +156,6 @@ struct PlannedCall {
 };
 }  // namespace detail
 
-namespace detail {
-inline const OperandList no_operands{};
-/// Of an operator without a struct.
-inline PlanQuery query_of(const PlanKey& key) {
-  return {view_of(key), no_operands, Destination::fresh, Contract{}};
-}
-}  // namespace detail
-
 /// A plan and all that its process has to do for it.
 struct Prepared : std::enable_shared_from_this<Prepared> {
   std::shared_ptr<const Plan> plan;
@@ -381,12 +244,6 @@ std::shared_ptr<const EinsumOrder> prepare_order(MeshCore& mesh, const PlanQuery
              return prepared;
            })
       .order;
-}
-
-/// Of an operator without a struct.
-template <class Make>
-const Prepared& prepare(MeshCore& mesh, const PlanKey& key, const Make& make) {
-  return prepare(mesh, query_of(key), make);
 }
 }  // namespace detail
 

@@ -29,8 +29,6 @@ struct Extras {
   const void* fill = nullptr;  ///< one element: what lies outside a tensor; null: zero
   Destination destination = Destination::fresh;
   Started* started = nullptr;  ///< where the operator is left under way, instead of being finished
-  const Shardings* targets =
-      nullptr;  ///< of an operator with several results and no struct, theirs
   std::vector<TensorCore>* also = nullptr;  ///< where the results after the first go
   const Extents* starts = nullptr;          ///< where a window begins in each dimension
 };

@@ -32,19 +32,12 @@ template <int... D> struct Along {
   }
 };
 
-/// Demands that the dimensions that a call names are those of its tensor.
-template <class Dims, class A> consteval bool demand_dimensions() {
-  constexpr Verdict v = check_dimensions(Dims::of(A::rank), A::rank);
-  if constexpr (!v.ok()) return InvalidOperator<v.rule, Operand<1>, Given<A>>::said();
-  return true;
-}
-
 /// Returns numbers for all dimensions of x, given those for the dimensions `D` that the call names;
 /// the others have `others`'. Where it names none they are for all as they are.
 template <int... D, class A>
 Extents spread(const A&, std::string_view name, const Extents& numbers, const Extents& others,
                CallSite site) {
-  static_assert(demand_dimensions<Along<D...>, A>());
+  static_assert(demand_elements<check_dimensions(Along<D...>::of(A::rank), A::rank).rule, A>());
   if constexpr (sizeof...(D) == 0) {
     return numbers;
   } else {

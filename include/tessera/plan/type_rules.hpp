@@ -80,12 +80,6 @@ template <Rule R, class T> consteval bool demand_elements() {
   if constexpr (R != Rule::ok) return InvalidOperator<R, T>::said();
   return true;
 }
-/// Demands of tensors that they have one element type, as rule R says.
-template <Rule R, class First, class... Rest> consteval bool demand_one_type() {
-  if constexpr (!(std::is_same_v<typename First::value_type, typename Rest::value_type> && ...))
-    return InvalidOperator<R, typename First::value_type, typename Rest::value_type...>::said();
-  return true;
-}
 }  // namespace detail
 
 }  // namespace tessera

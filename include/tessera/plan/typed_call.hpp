@@ -59,13 +59,6 @@ template <class First, class... Rest> struct CommonMesh {
   static_assert(said());
   using type = typename First::mesh_type;
 };
-template <class First, class... Rest> struct CommonType {
-  static constexpr bool alike =
-      (std::is_same_v<typename First::value_type, typename Rest::value_type> && ...);
-  static_assert(demand_one_type<Rule::factor_types_alike, First, Rest...>());
-  using type = typename First::value_type;
-};
-
 /// Chooses a type and instantiates neither: std::conditional would be one more class for each call.
 template <bool> struct Pick { template <class Yes, class> using type = Yes; };
 template <> struct Pick<false> { template <class, class No> using type = No; };

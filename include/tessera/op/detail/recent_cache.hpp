@@ -3,7 +3,7 @@
 /// @file
 /// Values by key, up to a number of bytes: what has not been asked for longest goes first.
 ///
-///     RecentCache<PlanKey, Prepared> cache;
+///     RecentCache<PlannedCall, Prepared> cache;
 ///     const Prepared& p = cache.get(key, 64 << 20, [&] { return Prepared{...}; });
 ///
 /// Laws: equal keys give the same object as long as it is kept; a look-up that finds allocates
