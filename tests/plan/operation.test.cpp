@@ -390,6 +390,19 @@ TEST_CASE("what slides windows needs the same for all that reach beyond a block,
   }
 }
 
+TEST_CASE("the exchange of a halo in place has one plan under every contract") {
+  const Halo around{{1, 2, Boundary::periodic}, {2, 1, Boundary::reflected}};
+  PlanOptions free, bound;
+  bound.contract = Contract::nothing();
+  for (const std::int64_t message_ps : {1, 100'000'000})
+    for (const bool adjoint : {false, true}) {
+      free.machine.message_ps = bound.machine.message_ps = message_ps;
+      const TensorDesc spread{DType::f32, {12, 18}, both};
+      const ops::HaloExchange exchange{{around}, adjoint, true};
+      CHECK(exchange.plan({spread}, {mesh, 1, free}) == exchange.plan({spread}, {mesh, 1, bound}));
+    }
+}
+
 TEST_CASE("what is broken is explained with its facts") {
   const AxisNames names{"data", "model"};
   const ops::Einsum op = product("ik,kj->ij", both);

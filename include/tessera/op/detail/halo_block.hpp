@@ -74,9 +74,7 @@ inline void start_exchange(HaloBlock& block, bool adjoint, CallSite site) {
       const OperandList operands{&block.core};
       const Agreed call = agree_on({operation, operands, site});
       if (block.core.dry()) return (void)execute(call.prepared, operands, site);
-      // Another contract may have another plan.
-      if (link != nullptr && !link->under_way() && !(link->plan() == *call.prepared.plan))
-        link.reset();
+      // Under every contract that it keeps, the plan is this one.
       if (link == nullptr) link = std::make_unique<HaloLink>(block.core, operation, call);
     }
     link->start(site);

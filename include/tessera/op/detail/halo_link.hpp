@@ -44,8 +44,6 @@ class HaloLink {
       mesh().begin_operator(
           mark_, [&] { return words_of(site, operation_, {&core_}); }, site.where);
   }
-  bool under_way() const { return under_way_; }
-  const Plan& plan() const { return *prepared_.plan; }
 
   /// Carries out the steps up to the first call, and starts that. Throws UsageError when one is
   /// under way.
@@ -109,6 +107,7 @@ class HaloLink {
   };
 
   MeshCore& mesh() const { return *core_.mesh(); }
+  const Plan& plan() const { return *prepared_.plan; }
   const Step& step() const { return plan().steps[next_]; }
   const StepWork& work() const { return prepared_.work[static_cast<std::size_t>(next_)]; }
   Turn& turn() { return turns_[static_cast<std::size_t>(next_)]; }
