@@ -1048,8 +1048,14 @@ def reduce_window(c):
 class Store:
     """Arrays of each element type, one behind the other; the same array twice is stored once."""
 
-    def __init__(self):
+    def __init__(self, folder=None):
+        """Of a folder: behind the arrays that are there."""
         self.parts, self.count, self.known = {}, {}, {}
+        for t in ALL if folder else []:
+            name = os.path.join(folder, t + ".npy")
+            if os.path.exists(name):
+                self.parts[t] = [np.load(name)]
+                self.count[t] = self.parts[t][0].size
 
     def add(self, array):
         bits = array.bits()
@@ -1077,6 +1083,7 @@ def main():
     parser.add_argument("--out", required=True, help="the folder that gets cases.txt and the .npy files")
     parser.add_argument("--only", default="", help="operators, separated by commas; default: all")
     parser.add_argument("--most", type=int, default=2000, help="the most elements of an operand")
+    parser.add_argument("--append", action="store_true", help="keep the cases that the folder has, and add to them")
     options = parser.parse_args()
     names = options.only.split(",") if options.only else list(OPERATORS)
     unknown = [n for n in names if n not in OPERATORS]
@@ -1084,13 +1091,17 @@ def main():
         sys.exit(f"generate.py: there is no operator {unknown[0]}; there are {', '.join(OPERATORS)}")
     bag = [n for n in names for _ in range(OPERATORS[n][1])]
     os.makedirs(options.out, exist_ok=True)
-    store, lines = Store(), []
+    store, lines, before = Store(options.out if options.append else None), [], []
+    if options.append:
+        with open(os.path.join(options.out, "cases.txt")) as file:
+            before = file.read().splitlines()
+    first = sum(not line.startswith("#") for line in before)
     for number in range(options.count):
         c = Chooser(np.random.default_rng([options.seed, number]), options.most)
         # Each operator in turn for a small count; by weight for a large one.
         name = names[number % len(names)] if options.count < 4 * len(bag) else c.of(bag)
         made, ins, outs, keys = OPERATORS[name][0](c)
-        words = [str(number), made] + [f"{k}={v}" for k, v in keys.items()]
+        words = [str(first + number), made] + [f"{k}={v}" for k, v in keys.items()]
         words += ["in=" + store.add(a) for a in ins] + ["out=" + store.add(a) for a in outs]
         lines.append(" ".join(words))
         if sys.stderr.isatty() and (number % 50 == 0 or number + 1 == options.count):
@@ -1099,8 +1110,9 @@ def main():
     store.write(options.out)
     with open(os.path.join(options.out, "cases.txt"), "w") as file:
         opinion = f", PyTorch {torch.__version__}" if torch is not None else ""
-        file.write(f"# seed {options.seed}, {options.count} cases, NumPy {np.__version__}{opinion}\n")
-        file.write("\n".join(lines) + "\n")
+        which = f" of {options.only}" if options.only else ""
+        head = f"# seed {options.seed}, {options.count} cases{which}, NumPy {np.__version__}{opinion}"
+        file.write("\n".join(before + [head] + lines) + "\n")
     print(f"{options.count} cases of seed {options.seed} in {options.out}")
 
 
