@@ -526,7 +526,19 @@ TEST_CASE("what is refused at run time, with its numbers") {
           (void)tessera::dynamic_update_slice("ab", "b", tensor({3, 4}), tensor({2, 2}), {0}, two);
         },
         "the tensor has 3 elements and the update 2");
-    const DynamicTensor x = tensor({3, 4});
+    says(
+        [&] {
+          (void)tessera::take("xy,nk->n", tensor({3, 4}), indices({2, 3}));
+        },
+        "3 columns along k, and 2 letters have no tensor of their own");
+    says([&] { (void)tessera::scatter<Sum>("b,bm->vm", {indices({2})}, {3}); },
+         "1 tensors are given; it takes 2 to 8");
+    const DynamicTensor x = tensor({3, 4}), i = indices({2});
+    says(
+        [&] {
+          (void)tessera::take("v,b->b", tensor({3}), {i, i, i, i, i, i, i, i});
+        },
+        "9 tensors are given; it takes 2 to 8");
     says([&] { tessera::dynamic_update_slice_into("ab", "b", x, x, {0}); }, "shares its memory");
   });
 }
