@@ -49,10 +49,11 @@ struct Planning {
   std::vector<Box>* boxes = nullptr;  ///< where boxes go that the plan views; as long-lived as it
 };
 
-/// What every kind of operator is.
+/// What every kind of operator is. (By the compiler's own trait: for each kind the standard
+/// library's is eighteen more classes to instantiate.)
 template <class Op>
-concept OperationStruct = std::is_trivially_copyable_v<Op> &&
-    requires(const Op& op, const TensorDescs& operands, const Planning& on) {
+concept OperationStruct = __is_trivially_copyable(Op) &&
+                          requires(const Op& op, const TensorDescs& operands, const Planning& on) {
   { op.kind() } -> std::same_as<OperatorKind>;
   { op.check(operands) } -> std::same_as<Verdict>;
   { op.results(operands) } -> std::same_as<TensorDescs>;
