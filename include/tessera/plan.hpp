@@ -16,12 +16,14 @@
 #include <tessera/plan/device_order.hpp>
 #include <tessera/plan/einsum.hpp>
 #include <tessera/plan/explain.hpp>
-#include <tessera/plan/halo.hpp>
 #include <tessera/plan/like.hpp>
 #include <tessera/plan/map.hpp>
 #include <tessera/plan/on_process.hpp>
+#include <tessera/plan/op/convolve.hpp>
 #include <tessera/plan/op/dynamic_slice.hpp>
+#include <tessera/plan/op/halo_exchange.hpp>
 #include <tessera/plan/op/one_hot.hpp>
+#include <tessera/plan/op/reduce_window.hpp>
 #include <tessera/plan/op/scatter.hpp>
 #include <tessera/plan/op/take.hpp>
 #include <tessera/plan/overruled.hpp>
