@@ -57,7 +57,7 @@ inline const bool registered_accumulate = [] {
 
 /// Has the kernel for elements T compiled into this program.
 template <NumberElement T> void use_accumulate() {
-  static_cast<void>(&detail::registered_accumulate<T>);
+  if constexpr (TESSERA_BODIES != 0) static_cast<void>(&detail::registered_accumulate<T>);
 }
 
 /// Adds `count` boxes of one buffer to another, one after the other; those of half types to a

@@ -9,6 +9,7 @@
 ///
 /// Laws: where the call stands does not matter, nor whether it is reached: that it is compiled
 /// suffices.
+#include <tessera/base/compiled.hpp>
 #include <tessera/kernel/arrange.hpp>
 #include <tessera/kernel/bins.hpp>
 #include <tessera/kernel/convolve.hpp>
@@ -30,6 +31,9 @@
 
 namespace tessera {
 namespace detail {
+
+/// Whether this source compiles kernels (base/compiled.hpp).
+inline constexpr bool kernels_here = TESSERA_BODIES != 0;
 
 /// What stands for T where sums, products and copies alone are formed: signed integers have the
 /// bits of unsigned ones, so that one kernel does for both.
@@ -118,7 +122,9 @@ inline const bool registered_sort = [] {
 }();
 
 /// What a ShardedTensor of elements T has compiled into its program.
-template <Element T> void use_tensor_of() { static_cast<void>(&registered<T>); }
+template <Element T> void use_tensor_of() {
+  if constexpr (kernels_here) static_cast<void>(&registered<T>);
+}
 /// What sums of integers are, where their type is known only when the program runs.
 inline void use_tensors_of_sums() {
   use_tensor_of<std::int64_t>();
@@ -126,23 +132,35 @@ inline void use_tensors_of_sums() {
 }
 /// What a take or scatter of elements T has.
 template <Element T> void use_indexed() {
-  static_cast<void>(&registered<T>);
-  static_cast<void>(&registered_indexed<T>);
+  use_tensor_of<T>();
+  if constexpr (kernels_here) static_cast<void>(&registered_indexed<T>);
 }
-/// What a call that runs along rows of them has, and one that sorts.
-template <Element T> void use_rows_of() { static_cast<void>(&registered_rows<T>); }
-template <Element T> void use_sort_of() { static_cast<void>(&registered_sort<T>); }
+/// What a call that runs along rows of them has, one that sorts, and each of those of windows.
+template <Element T> void use_rows_of() {
+  if constexpr (kernels_here) static_cast<void>(&registered_rows<T>);
+}
+template <Element T> void use_sort_of() {
+  if constexpr (kernels_here) static_cast<void>(&registered_sort<T>);
+}
+template <Element T> void use_convolve_of() {
+  if constexpr (kernels_here) static_cast<void>(&registered_convolve<T>);
+}
+template <Element T> void use_reduce_window_of() {
+  if constexpr (kernels_here) static_cast<void>(&registered_reduce_window<T>);
+}
+template <Element T> void use_select_scatter_of() {
+  if constexpr (kernels_here) static_cast<void>(&registered_select_scatter<T>);
+}
 }  // namespace detail
 
 /// Has the kernels of elements T compiled into this program.
 template <Element T> void use_element() {
-  detail::use_tensor_of<T>();
-  static_cast<void>(&detail::registered_convolve<T>);
-  static_cast<void>(&detail::registered_reduce_window<T>);
-  static_cast<void>(&detail::registered_select_scatter<T>);
-  static_cast<void>(&detail::registered_indexed<T>);
+  detail::use_indexed<T>();
   detail::use_rows_of<T>();
   detail::use_sort_of<T>();
+  detail::use_convolve_of<T>();
+  detail::use_reduce_window_of<T>();
+  detail::use_select_scatter_of<T>();
 }
 
 /// The same for all element types.
@@ -150,5 +168,12 @@ template <int Count = dtypes> void use_all_elements() {
   for (int type = 0; type < Count; ++type)
     with_type(static_cast<DType>(type), [](auto element) { use_element<decltype(element)>(); });
 }
+
+#if defined(TESSERA_IMPLEMENTATION)
+namespace detail {
+/// The other sources compile none.
+static const bool all_kernels = (use_all_elements(), true);
+}  // namespace detail
+#endif
 
 }  // namespace tessera

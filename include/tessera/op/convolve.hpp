@@ -30,7 +30,7 @@ template <Equation E, ops::ConvolveForm Form, class Out, class Bound, class A, c
 auto convolve(const A& a, const B& b, const Extents& extents, const Convolution& settings,
               Where where) {
   using Call = Typed<ConvolveBy<E, Form>, Out, A, B>;
-  static_cast<void>(&registered_convolve<typename Call::type>);
+  detail::use_convolve_of<typename Call::type>();
   ops::Convolve operation = Call::operation;
   operation.settings = settings;
   operation.extents = extents;

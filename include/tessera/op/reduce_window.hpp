@@ -91,7 +91,7 @@ DynamicTensor reduce_window_gradient(const DynamicTensor& x, const DynamicTensor
 template <class Kind, class Out = Deduced, class Bound = NoContract, TypedTensor A>
 auto reduce_window(const A& x, const WindowSettings& settings, Where where = Where::here()) {
   using Typed = detail::Typed<detail::WindowBy<Kind>, Out, A>;
-  static_cast<void>(&detail::registered_reduce_window<typename A::value_type>);
+  detail::use_reduce_window_of<typename A::value_type>();
   return typename Typed::result(
       detail::run_windows(Typed::operation, settings, {&x.core()},
                           {"reduce_window", where, detail::bound<Typed, Bound>()}));
@@ -106,7 +106,7 @@ template <class Kind, class Out = Deduced, class Bound = NoContract, TypedTensor
 auto select_and_scatter(const A& x, const B& source, const WindowSettings& settings,
                         Where where = Where::here()) {
   using Typed = detail::Typed<detail::SelectBy<Kind>, Out, A, B>;
-  static_cast<void>(&detail::registered_select_scatter<typename A::value_type>);
+  detail::use_select_scatter_of<typename A::value_type>();
   return typename Typed::result(
       detail::run_windows(Typed::operation, settings, {&x.core(), &source.core()},
                           {"select_and_scatter", where, detail::bound<Typed, Bound>()}));
@@ -124,7 +124,7 @@ auto reduce_window_gradient(const A& x, const B& dy, const WindowSettings& setti
     using AsX = typename detail::Pick<std::is_same_v<Out, Deduced>>::template type<
         typename TensorOf<A>::spec, Out>;
     using Typed = detail::Typed<detail::WindowBy<Kind>, AsX, B>;
-    static_cast<void>(&detail::registered_reduce_window<typename Typed::type>);
+    detail::use_reduce_window_of<typename Typed::type>();
     return typename Typed::result(
         detail::run_gradient(Typed::operation, settings, x.extents(), dy.core(),
                              {"reduce_window_gradient", where, detail::bound<Typed, Bound>()}));

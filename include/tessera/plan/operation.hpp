@@ -34,6 +34,7 @@
 #include <type_traits>
 #include <vector>
 
+#include <tessera/base/compiled.hpp>
 #include <tessera/base/digest.hpp>
 #include <tessera/plan/builder.hpp>
 #include <tessera/plan/extents_text.hpp>
@@ -231,32 +232,36 @@ std::string explain_operation(const Op& op, const Verdict& v, const TensorDescs&
 
 template <OperationStruct Op> struct TableOf {
   static const Op& as(const void* op) { return *static_cast<const Op*>(op); }
-  static constexpr OperationTable value{
-      sizeof(Op),
-      [](const void* op) { return as(op).kind(); },
-      [](const void* op) { return name_in_messages(as(op)); },
-      [](const void* a, const void* b) -> bool { return as(a) == as(b); },
-      [](const void* op) { return digest_of(as(op)); },
-      [](const void* op, const TensorDescs& operands) { return as(op).check(operands); },
-      [](const void* op, const Verdict& v, const TensorDescs& operands, const AxisNames& names) {
-        return explain_operation(as(op), v, operands, names);
-      },
-      [](const void* op, const TensorDescs& operands) { return as(op).results(operands); },
-      [](const void* op, const TensorDescs& operands, const Planning& on) {
-        return as(op).plan(operands, on);
-      },
-      [](const void* op, const TensorDescs& operands) -> double {
-        if constexpr (requires { as(op).scale(operands); })
-          return as(op).scale(operands);
-        else
-          return 1;
-      },
-      [](const void* op, const AxisNames& names) {
-        std::string text;
-        as(op).members(WriteMember{text, names});
-        return text;
-      }};
+  static const OperationTable value;
 };
+template <OperationStruct Op>
+const OperationTable TableOf<Op>::value{
+    sizeof(Op),
+    [](const void* op) { return TableOf<Op>::as(op).kind(); },
+    [](const void* op) { return name_in_messages(TableOf<Op>::as(op)); },
+    [](const void* a, const void* b) -> bool { return TableOf<Op>::as(a) == TableOf<Op>::as(b); },
+    [](const void* op) { return digest_of(TableOf<Op>::as(op)); },
+    [](const void* op, const TensorDescs& operands) { return TableOf<Op>::as(op).check(operands); },
+    [](const void* op, const Verdict& v, const TensorDescs& operands, const AxisNames& names) {
+      return explain_operation(TableOf<Op>::as(op), v, operands, names);
+    },
+    [](const void* op, const TensorDescs& operands) {
+      return TableOf<Op>::as(op).results(operands);
+    },
+    [](const void* op, const TensorDescs& operands, const Planning& on) {
+      return TableOf<Op>::as(op).plan(operands, on);
+    },
+    [](const void* op, const TensorDescs& operands) -> double {
+      if constexpr (requires { TableOf<Op>::as(op).scale(operands); })
+        return TableOf<Op>::as(op).scale(operands);
+      else
+        return 1;
+    },
+    [](const void* op, const AxisNames& names) {
+      std::string text;
+      TableOf<Op>::as(op).members(WriteMember{text, names});
+      return text;
+    }};
 
 }  // namespace detail
 
@@ -337,3 +342,9 @@ class Operation {
 };
 
 }  // namespace tessera
+
+/// Stands behind each struct of tessera::ops: what is asked of it at run time is compiled once
+/// (base/compiled.hpp).
+#define TESSERA_OPERATION(Name) \
+  TESSERA_INSTANTIATE(          \
+      const tessera::detail::OperationTable tessera::detail::TableOf<tessera::ops::Name>::value)

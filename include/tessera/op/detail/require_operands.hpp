@@ -101,4 +101,23 @@ inline void require_destination(const Plan& plan, const OperandList& operands,
                        site.where);
 }
 
+/// Returns what a call accepts: its contract, or its mesh's.
+inline Contract contract_at(const MeshCore& mesh, const CallSite& site) {
+  return site.contract.value_or(mesh.strict() ? Contract::nothing() : Contract{});
+}
+
+/// Throws ContractError, on all processes alike, when the best plan for these sizes breaks the
+/// contract.
+inline void require_contract(const Plan& plan, const Contract& contract, const MeshCore& mesh,
+                             CallSite site) {
+  if (contract.covers(plan.needs)) return;
+  throw ContractError(std::string(site.label) + ": the call accepts " +
+                          to_string(contract, mesh.names()) +
+                          (site.contract ? "" : " (it has no contract, and the mesh is strict)") +
+                          ", and with these sizes needs " + to_string(plan.needs, mesh.names()) +
+                          "; widen the contract, or change the specs. The plan nearest to it:\n" +
+                          tessera::explain(plan, mesh.names()),
+                      site.where);
+}
+
 }  // namespace tessera::detail

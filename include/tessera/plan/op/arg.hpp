@@ -46,3 +46,5 @@ struct Arg {
 };
 
 }  // namespace tessera::ops
+
+TESSERA_OPERATION(Arg)

@@ -147,3 +147,6 @@ struct DynamicUpdateSlice {
 };
 
 }  // namespace tessera::ops
+
+TESSERA_OPERATION(DynamicSlice)
+TESSERA_OPERATION(DynamicUpdateSlice)

@@ -106,3 +106,5 @@ struct Einsum {
 };
 
 }  // namespace tessera::ops
+
+TESSERA_OPERATION(Einsum)

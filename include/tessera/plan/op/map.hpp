@@ -53,3 +53,5 @@ struct Map {
 };
 
 }  // namespace tessera::ops
+
+TESSERA_OPERATION(Map)

@@ -65,3 +65,5 @@ struct OneHot {
 };
 
 }  // namespace tessera::ops
+
+TESSERA_OPERATION(OneHot)

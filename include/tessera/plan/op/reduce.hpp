@@ -73,6 +73,8 @@ struct Reduce {
 
 }  // namespace tessera::ops
 
+TESSERA_OPERATION(Reduce)
+
 namespace tessera::detail {
 /// Returns the reduction of a kind that a type names, of operands `x`.
 template <class Kind> constexpr ops::Reduce reduction_of(const Terms& terms, const TensorDescs& x) {

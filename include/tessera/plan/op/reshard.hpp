@@ -39,3 +39,5 @@ struct Reshard {
 };
 
 }  // namespace tessera::ops
+
+TESSERA_OPERATION(Reshard)

@@ -46,3 +46,5 @@ struct Scan {
 };
 
 }  // namespace tessera::ops
+
+TESSERA_OPERATION(Scan)

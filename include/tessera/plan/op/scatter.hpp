@@ -128,3 +128,5 @@ struct Scatter {
 };
 
 }  // namespace tessera::ops
+
+TESSERA_OPERATION(Scatter)

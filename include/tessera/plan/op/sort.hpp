@@ -71,3 +71,5 @@ struct Sort {
 };
 
 }  // namespace tessera::ops
+
+TESSERA_OPERATION(Sort)

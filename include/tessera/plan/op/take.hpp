@@ -53,3 +53,5 @@ struct Take {
 };
 
 }  // namespace tessera::ops
+
+TESSERA_OPERATION(Take)

@@ -36,3 +36,5 @@ struct Transpose {
 };
 
 }  // namespace tessera::ops
+
+TESSERA_OPERATION(Transpose)

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Compile once, or with every source. Tessera is its headers alone; a program of many sources may
+/// have the bodies below its operators compiled in one of them: the executor, the kernels of all
+/// element types and what is asked of operators at run time.
+///
+///     g++ -DTESSERA_COMPILED -c model.cpp solver.cpp       // declarations alone
+///     g++ -DTESSERA_COMPILED -DTESSERA_IMPLEMENTATION -c tessera.cpp   // #include <tessera/tessera.hpp>
+///
+/// CMake's target tessera::compiled does both. Laws: all sources of a program agree on
+/// TESSERA_COMPILED, and one has TESSERA_IMPLEMENTATION; results are the same, to the bit.
+#if defined(TESSERA_IMPLEMENTATION) && !defined(TESSERA_COMPILED)
+#error "TESSERA_IMPLEMENTATION is for programs all of whose sources define TESSERA_COMPILED"
+#endif
+
+#if !defined(TESSERA_COMPILED)
+#define TESSERA_BODIES 1
+#define TESSERA_FUNCTION inline
+#elif defined(TESSERA_IMPLEMENTATION)
+#define TESSERA_BODIES 1
+#define TESSERA_FUNCTION
+#else
+#define TESSERA_BODIES 0
+#define TESSERA_FUNCTION
+#endif
+
+/// Of a template's static member or a class template: instantiated by the one source, not by the
+/// others.
+#if !defined(TESSERA_COMPILED)
+#define TESSERA_INSTANTIATE(...)
+#elif defined(TESSERA_IMPLEMENTATION)
+#define TESSERA_INSTANTIATE(...) template __VA_ARGS__;
+#else
+#define TESSERA_INSTANTIATE(...) extern template __VA_ARGS__;
+#endif
