@@ -26,6 +26,7 @@
 
 #include <Kokkos_Core.hpp>
 
+#include <tessera/base/compiled.hpp>
 #include <tessera/base/error.hpp>
 #include <tessera/comm/arena.hpp>
 #include <tessera/comm/detail/agreement.hpp>
@@ -86,9 +87,7 @@ class MeshCore : public MeshAgreement {
     return group(call.group, where).repeated(call, send, receive);
   }
   /// Starts such a call; finish() waits for it.
-  void start(RepeatedCall& repeated, const Call& call, std::string_view label, Where where) {
-    make_call(call, label, where, [&](Group&) { repeated.start(); });
-  }
+  void start(RepeatedCall& repeated, const Call& call, std::string_view label, Where where);
   /// Returns `block` for the members of a group to read where it lies, or nullptr on all alike
   /// (comm/shared_block.hpp). Communication: small, in no ledger. Collective over: the group.
   std::unique_ptr<SharedBlock> share(const AxisGroup& axes, const void* block, Index bytes,
@@ -96,10 +95,7 @@ class MeshCore : public MeshAgreement {
   /// Begins a call as a turn of a shared block, for which `packed` has been packed; finish() ends
   /// it: calls read() once all that it needs may be read.
   void start(SharedBlock& block, const void* packed, Index bytes, const Call& call,
-             std::string_view label, Where where) {
-    make_call(call, label, where, [&](Group&) { block.offer(packed, bytes); });
-    ledger_.add_window_bytes(payload_bytes(call));
-  }
+             std::string_view label, Where where);
   template <class Read>
   void finish(SharedBlock& block, const Call& call, std::string_view label, Where where,
               const Read& read) {
@@ -150,8 +146,21 @@ class MeshCore : public MeshAgreement {
   std::uint64_t last_kept_ = 0;
 };
 
-inline MeshCore::MeshCore(std::shared_ptr<Transport> transport, MeshShape shape,
-                          const AxisNames& names, const MeshOptions& options, Where where)
+/// Returns a mesh of `shape` over all processes of `transport`, with everything of its own: no
+/// other mesh's calls meet its calls. Communication: small all-reduces. Collective over: all
+/// processes of the transport. Throws MismatchError when processes ask for different meshes,
+/// MeshError (on all) when the sizes do not fit the processes, UsageError where Kokkos does not run
+/// (but on a dry transport).
+TESSERA_FUNCTION std::shared_ptr<MeshCore> make_mesh_core(std::shared_ptr<Transport> transport,
+                                                          const MeshShape& shape,
+                                                          const AxisNames& names,
+                                                          const MeshOptions& options = {},
+                                                          Where where = Where::here());
+
+#if TESSERA_BODIES
+
+TESSERA_FUNCTION MeshCore::MeshCore(std::shared_ptr<Transport> transport, MeshShape shape,
+                                    const AxisNames& names, const MeshOptions& options, Where where)
     : MeshAgreement(transport->duplicate(detail::mesh_settings(*transport, options)), shape, names,
                     options) {
   detail::agree_on_mesh(*transport_, *control_, shape_, names_, options_, where);
@@ -175,7 +184,7 @@ inline MeshCore::MeshCore(std::shared_ptr<Transport> transport, MeshShape shape,
   closing_ = detail::Closing::all().enter([this] { close(); });
 }
 
-inline detail::GroupEntry& MeshCore::entry(AxisGroup axes, Where where) {
+TESSERA_FUNCTION detail::GroupEntry& MeshCore::entry(AxisGroup axes, Where where) {
   require_usable(where);
   axes.axes = axes.axes & shape_.axes();
   std::unique_ptr<detail::GroupEntry>& found = groups_.find(axes);
@@ -219,22 +228,34 @@ void MeshCore::make_call(const Call& call, std::string_view label, Where where, 
   });
 }
 
-inline void MeshCore::collective(const Call& call, const void* send, void* receive,
-                                 std::string_view label, Where where) {
+TESSERA_FUNCTION void MeshCore::collective(const Call& call, const void* send, void* receive,
+                                           std::string_view label, Where where) {
   make_call(call, label, where, [&](Group& members) { members.run(call, send, receive); });
 }
 
-inline std::unique_ptr<PendingCall> MeshCore::start(const Call& call, const void* send,
-                                                    void* receive, std::string_view label,
-                                                    Where where) {
+TESSERA_FUNCTION void MeshCore::start(RepeatedCall& repeated, const Call& call,
+                                      std::string_view label, Where where) {
+  make_call(call, label, where, [&](Group&) { repeated.start(); });
+}
+
+TESSERA_FUNCTION void MeshCore::start(SharedBlock& block, const void* packed, Index bytes,
+                                      const Call& call, std::string_view label, Where where) {
+  make_call(call, label, where, [&](Group&) { block.offer(packed, bytes); });
+  ledger_.add_window_bytes(payload_bytes(call));
+}
+
+TESSERA_FUNCTION std::unique_ptr<PendingCall> MeshCore::start(const Call& call, const void* send,
+                                                              void* receive, std::string_view label,
+                                                              Where where) {
   std::unique_ptr<PendingCall> pending;
   make_call(call, label, where,
             [&](Group& members) { pending = members.start(call, send, receive); });
   return pending;
 }
 
-inline std::unique_ptr<SharedBlock> MeshCore::share(const AxisGroup& axes, const void* block,
-                                                    Index bytes, Where where) {
+TESSERA_FUNCTION std::unique_ptr<SharedBlock> MeshCore::share(const AxisGroup& axes,
+                                                              const void* block, Index bytes,
+                                                              Where where) {
   if (dry_ || !default_memory_is_host) return nullptr;
   detail::GroupEntry& over = entry(axes, where);
   const detail::Publish publish = in_call("", where, "the sharing of a block", over.over);
@@ -243,13 +264,13 @@ inline std::unique_ptr<SharedBlock> MeshCore::share(const AxisGroup& axes, const
   return shared;
 }
 
-inline void MeshCore::finish(PendingCall& pending, const Call& call, std::string_view label,
-                             Where where) {
+TESSERA_FUNCTION void MeshCore::finish(PendingCall& pending, const Call& call,
+                                       std::string_view label, Where where) {
   const detail::Publish publish = in_call(label, where, name_of(call.kind), group_text(call.group));
   guarded(label, where, [&] { pending.wait(); });
 }
 
-inline void MeshCore::close() noexcept {
+TESSERA_FUNCTION void MeshCore::close() noexcept {
   if (transport_ == nullptr) return;
   poison(detail::Closing::all().reason());
   detail::Closing::all().leave(closing_);
@@ -262,15 +283,10 @@ inline void MeshCore::close() noexcept {
   transport_.reset();
 }
 
-/// Returns a mesh of `shape` over all processes of `transport`, with everything of its own: no
-/// other mesh's calls meet its calls. Communication: small all-reduces. Collective over: all
-/// processes of the transport. Throws MismatchError when processes ask for different meshes,
-/// MeshError (on all) when the sizes do not fit the processes, UsageError where Kokkos does not run
-/// (but on a dry transport).
-inline std::shared_ptr<MeshCore> make_mesh_core(std::shared_ptr<Transport> transport,
-                                                const MeshShape& shape, const AxisNames& names,
-                                                const MeshOptions& options = {},
-                                                Where where = Where::here()) {
+TESSERA_FUNCTION std::shared_ptr<MeshCore> make_mesh_core(std::shared_ptr<Transport> transport,
+                                                          const MeshShape& shape,
+                                                          const AxisNames& names,
+                                                          const MeshOptions& options, Where where) {
   if (transport == nullptr)
     throw MeshError(
         "a mesh is made from no transport; give env.world(), or one among the processes "
@@ -281,5 +297,7 @@ inline std::shared_ptr<MeshCore> make_mesh_core(std::shared_ptr<Transport> trans
       detail::begin_making(*transport, detail::mesh_text(shape, names), where);
   return std::make_shared<MeshCore>(std::move(transport), shape, names, options, where);
 }
+
+#endif
 
 }  // namespace tessera

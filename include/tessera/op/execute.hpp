@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include <tessera/base/compiled.hpp>
 #include <tessera/kernel/accumulate.hpp>
 #include <tessera/kernel/copy.hpp>
 #include <tessera/kernel/detail/tool_region.hpp>
@@ -351,15 +352,23 @@ inline std::string region_name(const Plan& plan, std::string_view label) {
 /// Carries out a prepared plan on the operands and returns its result, which is `destination` where
 /// the plan has one. Collective over the mesh. Communication: plan.steps. Throws
 /// CommunicationError, MemoryError.
-inline TensorCore execute(const Prepared& prepared, const detail::OperandList& operands,
-                          CallSite site, double scale = 1, MapKernel kernel = {},
-                          const TensorCore* destination = nullptr, const void* fill = nullptr,
-                          bool portable = false, const Extents* starts = nullptr) {
+TESSERA_FUNCTION TensorCore execute(const Prepared& prepared, const detail::OperandList& operands,
+                                    CallSite site, double scale = 1, MapKernel kernel = {},
+                                    const TensorCore* destination = nullptr,
+                                    const void* fill = nullptr, bool portable = false,
+                                    const Extents* starts = nullptr);
+
+#if TESSERA_BODIES
+TESSERA_FUNCTION TensorCore execute(const Prepared& prepared, const detail::OperandList& operands,
+                                    CallSite site, double scale, MapKernel kernel,
+                                    const TensorCore* destination, const void* fill, bool portable,
+                                    const Extents* starts) {
   const detail::ToolRegion region([&] { return detail::region_name(*prepared.plan, site.label); },
                                   !operands[0]->mesh()->dry());
   return detail::Execution(prepared, operands, site, scale, kernel, destination, fill, portable,
                            starts)
       .run();
 }
+#endif
 
 }  // namespace tessera

@@ -48,7 +48,8 @@ struct Request {
 
 /// Throws by the category of the broken rule. A text that quotes the call's label needs it not
 /// before it.
-TESSERA_FUNCTION void require(OperationView operation, const TensorDescs& operands, const MeshCore& mesh, CallSite site);
+TESSERA_FUNCTION void require(OperationView operation, const TensorDescs& operands,
+                              const MeshCore& mesh, CallSite site);
 
 /// A call that has been planned and compared. The reference holds until another plan is prepared.
 struct Agreed {

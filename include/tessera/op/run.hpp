@@ -16,8 +16,8 @@
 
 namespace tessera::detail {
 
-TESSERA_FUNCTION void require(OperationView operation, const TensorDescs& operands, const MeshCore& mesh,
-                    CallSite site) {
+TESSERA_FUNCTION void require(OperationView operation, const TensorDescs& operands,
+                              const MeshCore& mesh, CallSite site) {
   const auto said = [&](const Verdict& v, const std::string& text) {
     const std::string label(site.label);
     if (kind_of(v.rule) == ErrorKind::usage)

@@ -58,3 +58,5 @@ struct Between {
 };
 
 }  // namespace tessera::ops
+
+TESSERA_OPERATION(Between)

@@ -130,3 +130,5 @@ struct Convolve {
 
 }  // namespace ops
 }  // namespace tessera
+
+TESSERA_OPERATION(Convolve)

@@ -77,3 +77,5 @@ struct HaloExchange {
 
 }  // namespace ops
 }  // namespace tessera
+
+TESSERA_OPERATION(HaloExchange)

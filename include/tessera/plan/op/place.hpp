@@ -141,3 +141,6 @@ struct ToMemory {
 
 }  // namespace ops
 }  // namespace tessera
+
+TESSERA_OPERATION(FromMemory)
+TESSERA_OPERATION(ToMemory)

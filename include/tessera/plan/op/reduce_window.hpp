@@ -132,3 +132,6 @@ struct SelectAndScatter {
 };
 
 }  // namespace tessera::ops
+
+TESSERA_OPERATION(ReduceWindow)
+TESSERA_OPERATION(SelectAndScatter)

@@ -42,3 +42,5 @@ struct Together {
 };
 
 }  // namespace tessera::ops
+
+TESSERA_OPERATION(Together)
