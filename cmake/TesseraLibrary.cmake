@@ -38,6 +38,17 @@ if(NOT TESSERA_PLAN_ONLY)
   endif()
 endif()
 
+# tessera::compiled: for programs of many sources, the same with the bodies below the operators compiled once; see
+# include/tessera/base/compiled.hpp. Only who links it builds it.
+if(NOT TESSERA_PLAN_ONLY)
+  set(TESSERA_COMPILED_SOURCE "${PROJECT_BINARY_DIR}/tessera.cpp")
+  file(CONFIGURE OUTPUT "${TESSERA_COMPILED_SOURCE}" CONTENT "#define TESSERA_IMPLEMENTATION\n#include <tessera/tessera.hpp>\n" @ONLY)
+  add_library(tessera_compiled STATIC EXCLUDE_FROM_ALL "${TESSERA_COMPILED_SOURCE}")
+  add_library(tessera::compiled ALIAS tessera_compiled)
+  target_compile_definitions(tessera_compiled PUBLIC TESSERA_COMPILED)
+  target_link_libraries(tessera_compiled PUBLIC tessera)
+endif()
+
 # A room's headers are its folder's; a header directly in include/tessera that needs more than the plan is the umbrella's.
 # Those of the room op, which are the dearest to read alone, and of the folders detail, which nobody else includes, are a set of their own.
 function(tessera_headers target)
