@@ -69,3 +69,5 @@ struct Reshape {
 };
 
 }  // namespace tessera::ops
+
+TESSERA_OPERATION(Reshape)

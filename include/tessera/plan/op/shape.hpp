@@ -277,3 +277,11 @@ struct Updating {
 using Update = Moving<Updating>;
 
 }  // namespace tessera::ops
+
+TESSERA_OPERATION(Slice)
+TESSERA_OPERATION(Pad)
+TESSERA_OPERATION(Reverse)
+TESSERA_OPERATION(Roll)
+TESSERA_OPERATION(Shift)
+TESSERA_OPERATION(Concatenate)
+TESSERA_OPERATION(Update)
