@@ -133,7 +133,8 @@ int main(int argc, char** argv) {
           (void)unused;
           const detail::PlanQuery query(product, operands, Destination::fresh, Contract{});
           benchmark::DoNotOptimize(&detail::prepare(mesh, query, [&] {
-            return product.plan(detail::descs_of(operands), {mesh.shape(), 0, options});
+            return std::make_shared<const Plan>(
+                product.plan(detail::descs_of(operands), {mesh.shape(), 0, options}));
           }));
         }
       });

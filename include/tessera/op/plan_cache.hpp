@@ -211,18 +211,15 @@ inline PlanOptions plan_options(const MeshCore& mesh) {
 }
 
 namespace detail {
-/// Returns the prepared plan for `query`, made by `make` when it is new. `make` returns a Plan, or
-/// a shared_ptr<const Plan> that also keeps what the plan views. The reference holds until another
-/// plan is prepared.
+/// Returns the prepared plan for `query`, made by `make` when it is new. `make` returns it with
+/// what it views, as one shared_ptr<const Plan>. The reference holds until another plan is
+/// prepared.
 template <class Make>
 const Prepared& prepare(MeshCore& mesh, const PlanQuery& query, const Make& make) {
   return mesh.attachment<PlanCache>().plans.get(query, mesh.options().plan_cache_bytes, [&] {
     Prepared prepared;
-    if constexpr (std::is_same_v<decltype(make()), Plan>)
-      prepared.plan = std::make_shared<const Plan>(make());
-    else
-      prepared.plan = make();  // shared, with what it views
-    if (!query.operands.empty()) prepared.scale = query.operation.scale(descs_of(query.operands));
+    prepared.plan = make();
+    prepared.scale = query.operation.scale(descs_of(query.operands));
     prepared.work = work_of(*prepared.plan);
     for (const Step& step : prepared.plan->steps)
       prepared.communicates =
