@@ -94,14 +94,14 @@ inline TensorCore reshard_between(const TensorCore& x, const Sharding& to,
   return result;
 }
 
-template <class Y, class X> struct BetweenCall {
+template <class Y, class X> struct TypedBetween {
   using mesh = typename X::mesh_type;
   static_assert(std::is_same_v<typename X::value_type, typename Y::value_type>,
                 "[tessera] a reshard to another mesh keeps the element type; cast with map first");
   static constexpr TensorDescs operands{desc_of_type<X>()};
   static constexpr ops::Between operation{{Y::sharding()}};
   static constexpr Verdict verdict = operation.check(operands);
-  static_assert(demand<BetweenCall, X>());
+  static_assert(demand<TypedBetween, X>());
 };
 }  // namespace detail
 
@@ -110,7 +110,7 @@ template <class Y, class X> struct BetweenCall {
 /// over the processes of the meshes. Throws MeshError when they are over different processes.
 template <TypedTensor Y, class Bound = NoContract, TypedTensor X>
 Y reshard(const X& x, const ProcessMesh<typename Y::mesh_type>& mesh, Where where = Where::here()) {
-  using Typed = detail::BetweenCall<Y, X>;
+  using Typed = detail::TypedBetween<Y, X>;
   return Y(detail::reshard_between(x.core(), Y::sharding(), mesh,
                                    {"reshard", where, detail::bound<Typed, Bound>()}));
 }

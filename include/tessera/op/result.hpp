@@ -41,7 +41,7 @@ template <class N> struct BrokenContract<Accepts<NoContract>, N> {
 
 /// Returns what a call needs on a mesh, under a contract.
 template <class Call>
-constexpr Contract needs_of_call(const MeshShape& mesh, const Contract& contract) {
+constexpr Contract typed_needs(const MeshShape& mesh, const Contract& contract) {
   if constexpr (requires { Call::operation; })
     return Call::verdict.ok() ? needs(Call::operation, Call::operands, mesh, contract)
                               : Contract::nothing();
@@ -55,9 +55,9 @@ template <class Call, class C> constexpr std::optional<Contract> bound() {
   using M = typename Call::mesh;
   constexpr Contract contract = contract_of<M, C>();
   if constexpr (contract.bounded()) {
-    constexpr bool kept = contract.covers(needs_of_call<Call>(paper_mesh<M>(), contract));
+    constexpr bool kept = contract.covers(typed_needs<Call>(paper_mesh<M>(), contract));
     if constexpr (!kept) {
-      constexpr Contract usual = needs_of_call<Call>(paper_mesh<M>(), Contract{});
+      constexpr Contract usual = typed_needs<Call>(paper_mesh<M>(), Contract{});
       static_assert(BrokenContract<Accepts<C>,
                                    Needs<typename WrittenContract<M, usual.bits()>::type>>::said());
     }
@@ -70,10 +70,10 @@ template <class Call, class C> constexpr std::optional<Contract> bound() {
 
 /// Stands for every call on mesh M that nothing holds to a contract, so that bound is instantiated
 /// once for all of them.
-template <class M> struct AnyCall { using mesh = M; };
+template <class M> struct AnyTyped { using mesh = M; };
 template <class Call, class C>
 using Held = typename Pick<contract_of<typename Call::mesh, C>().bounded()>::template type<
-    Call, AnyCall<typename Call::mesh>>;
+    Call, AnyTyped<typename Call::mesh>>;
 
 }  // namespace detail
 }  // namespace tessera

@@ -50,11 +50,11 @@ std::tuple<Results...> typed_results(const std::vector<TensorCore>& cores,
   return {Results(cores[I])...};
 }
 /// Several reshards that have one contract.
-template <class M, class... Each> struct TogetherCall {
+template <class M, class... Each> struct TypedTogether {
   using mesh = M;
   static constexpr Contract needs(const MeshShape& on, const Contract& contract) {
     Contract all = Contract::nothing();
-    ((all = all.joined(needs_of_call<Each>(on, contract))), ...);
+    ((all = all.joined(typed_needs<Each>(on, contract))), ...);
     return all;
   }
 };
@@ -64,7 +64,7 @@ std::tuple<typename TypedReshard<S, A>::result...> reshard_typed(std::index_sequ
   using M = typename CommonMesh<A...>::type;
   const std::vector<TensorCore> results = reshard_many(
       {x.core()...}, {lower<M, S>()...},
-      {"reshard_together", {}, bound<TogetherCall<M, TypedReshard<S, A>...>, Bound>()});
+      {"reshard_together", {}, bound<TypedTogether<M, TypedReshard<S, A>...>, Bound>()});
   return typed_results<typename TypedReshard<S, A>::result...>(results, each);
 }
 template <class C> inline constexpr bool is_contract = false;
