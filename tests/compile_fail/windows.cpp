@@ -11,6 +11,9 @@
 // CASE window_out_rank: the spec of the result has another number of entries
 // CASE select_sum: select_and_scatter selects the greatest
 // CASE gradient_of_product: there are gradients of windowed Sum, Mean, Max and Min
+// CASE unfinished_gradient: an unfinished partial value is used as a value
+// CASE source_rank: tensors that are put together have different numbers of dimensions
+// CASE source_type: the tensor and its updates have different element types
 // CASE strict: the call communicates, has no contract, and its mesh is Strict
 // ERRORS each: 1
 #include <tessera/tessera.hpp>
@@ -61,6 +64,12 @@ void use(const Tensor<_, rows, _, model>& x, const Tensor<_, _, model, _>& k,
   (void)select_and_scatter<Sum>(plane, plane, pairs);
 #elif defined(CASE_gradient_of_product)
   (void)reduce_window_gradient<Product>(plane, plane, pairs);
+#elif defined(CASE_unfinished_gradient)
+  (void)reduce_window_gradient<Mean>(weight, open, {.size = {2, 1, 1, 1}});
+#elif defined(CASE_source_rank)
+  (void)select_and_scatter<Max>(plane, cube, pairs);
+#elif defined(CASE_source_type)
+  (void)select_and_scatter<Min>(weight, wide, {.size = {2, 1, 1, 1}});
 #elif defined(CASE_strict)
   (void)convolve<nhwc>(careful, weights);
 #else

@@ -195,8 +195,7 @@ TEST_CASE("what is wrong with windows, gradients and halos is said with its numb
     const auto mesh = make_mesh<Careful>(world, 1, 1);
     const DynamicTensor x = from_function<Field<_, _>>(mesh, {5, 7}, Ramp{}),
                         image = from_function<Field<_, _, _, _>>(mesh, {2, 8, 8, 2}, Ramp{}),
-                        k = from_function<Field<_, _, _, _>>(mesh, {3, 3, 2, 3}, Ramp{}),
-                        open = from_function<Field<_, _>>(mesh, {5, 7}, Ramp{});
+                        k = from_function<Field<_, _, _, _>>(mesh, {3, 3, 2, 3}, Ramp{});
     const std::string_view nhwc = "bhwi,hwio->bhwo";
     using doctest::Contains;
     CHECK_THROWS_WITH_AS(reduce_window<Sum>(x, {.size = {2}}),
@@ -234,6 +233,17 @@ TEST_CASE("what is wrong with windows, gradients and halos is said with its numb
                          ShardingError);
     CHECK_THROWS_WITH_AS(convolve_input_gradient("bhwi->bhwo", image, k, image.extents()),
                          Contains("another number of tensors"), ShardingError);
+    const DynamicTensor empty;
+    const auto is_empty = Contains("an empty tensor is used");
+    CHECK_THROWS_WITH_AS(convolve(nhwc, empty, k), is_empty, UsageError);
+    CHECK_THROWS_WITH_AS(convolve_kernel_gradient(nhwc, image, empty, k.extents()), is_empty,
+                         UsageError);
+    CHECK_THROWS_WITH_AS(reduce_window<Sum>(empty, {.size = {2, 2}}), is_empty, UsageError);
+    CHECK_THROWS_WITH_AS(reduce_window_gradient<Sum>(x, empty, {.size = {2, 2}}), is_empty,
+                         UsageError);
+    CHECK_THROWS_WITH_AS(halo_exchange(empty, Halo{}), is_empty, UsageError);
+    CHECK_THROWS_WITH_AS(halo_exchange(x, Halo{{}}), Contains("widths for 1 dimensions"),
+                         ShapeError);
     CHECK_THROWS_WITH_AS(
         make_halo(mesh, Extents{5, 7}, Sharding{{}, {}}, Halo{{-1, 1, Boundary::none}, {}}, 0.0),
         Contains("the halo of dimension 0 is -1 low and 1 high; widths are 0 or more; to leave "
