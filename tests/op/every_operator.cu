@@ -58,9 +58,9 @@ template <class T> void every_function(const ProcessMesh<Grid>& mesh) {
   fmt::print(fmt::runtime("{}"), gather(cast<double>(sin(h) * h)).values.size());
 }
 
-/// The same with shardings that are known when the program runs.
-void every_dynamic_function(const ProcessMesh<Grid>& mesh) {
-  const DynamicTensor n = iota<float>(mesh.core(), {4, 6}, Sharding{{0}, {1}}, 1);
+/// The same with axes and shardings that are known when the program runs.
+void every_dynamic_function(const DynamicMesh& mesh) {
+  const DynamicTensor n = iota<float>(mesh, {4, 6}, Sharding{{0}, {1}}, 1);
   const DynamicTensor x = clamp(exp(n) + relu(n) * 2, -1, 1), y = maximum(x, n);
   const DynamicTensor z = where(x < y, cast<float>(logical_not(equal(x, y))), 1.0f);
   const DynamicTensor s =
@@ -75,7 +75,7 @@ template <class T> void every_creation(const ProcessMesh<Grid>& mesh) {
   const auto y = full_like(x, T(2)) * zeros_like(x) + ones_like(x);
   const auto a = arange<Tensor<T, data>>(mesh, 3, 20, 4);
   const auto b = linspace<Tensor<T, data>>(mesh, 0, 4, 5);
-  DynamicTensor d = arange<T>(mesh.core(), Sharding{{0}}, 5);
+  DynamicTensor d = arange<T>(mesh, Sharding{{0}}, 5);
   auto c = empty_like(a);
   map_into(c, fn::Add{}, a, b);
   ((c += b) -= a) *= 2;
@@ -327,6 +327,7 @@ int main(int argc, char** argv) {
   every_creation<complex<double>>(mesh);
   every_function<float>(mesh);
   every_dynamic_function(mesh);
+  every_dynamic_function(make_mesh(env, {2, env.world()->size() / 2}, {"rows", "columns"}));
   every_index<float>(mesh);
   every_index<std::int64_t>(mesh);
   every_operator<float>(mesh);
