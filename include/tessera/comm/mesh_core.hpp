@@ -293,8 +293,7 @@ TESSERA_FUNCTION std::shared_ptr<MeshCore> make_mesh_core(std::shared_ptr<Transp
         "that are to be in the mesh, on those processes only",
         where);
   if (!transport->dry()) detail::require_kokkos(where);
-  const detail::Publish publish =
-      detail::begin_making(*transport, detail::mesh_text(shape, names), where);
+  const detail::Publish publish = detail::begin_making(*transport, to_string(shape, names), where);
   return std::make_shared<MeshCore>(std::move(transport), shape, names, options, where);
 }
 

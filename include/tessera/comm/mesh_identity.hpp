@@ -36,13 +36,13 @@ class MeshIdentity {
   bool dry() const { return dry_; }
 
   /// Returns "data=2 x model=4".
-  std::string to_string() const { return detail::mesh_text(shape_, names_); }
+  std::string to_string() const { return tessera::to_string(shape_, names_); }
   /// Returns the names of the axes in `group`, e.g. "data,model".
-  std::string axes_text(AxisSet group) const { return detail::axes_text(group, shape_, names_); }
-  /// The same, and which part of an axis: "data,model in runs of 4", "model in steps of 4".
-  std::string group_text(const AxisGroup& group) const {
-    return detail::group_text(group, shape_, names_);
+  std::string axes_text(AxisSet group) const {
+    return tessera::to_string(group & shape_.axes(), names_);
   }
+  /// The same, and which part of an axis: "data,model in runs of 4", "model in steps of 4".
+  std::string group_text(const AxisGroup& group) const { return detail::group_text(group, names_); }
   /// Returns "process 5: data=1, model=1".
   std::string process_text() const { return detail::process_text(process_, coordinates_, names_); }
 

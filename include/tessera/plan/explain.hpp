@@ -14,68 +14,9 @@
 #include <tessera/plan/over_processes.hpp>
 #include <tessera/plan/overruled.hpp>
 #include <tessera/plan/summary.hpp>
+#include <tessera/plan/text.hpp>
 
 namespace tessera {
-
-namespace detail {
-/// Returns n in the largest unit of which there is at least one, with at most one decimal, cut; "at
-/// least" that where n has stopped at the largest number.
-template <int N>
-std::string scaled_text(std::int64_t n, std::int64_t step, const char* const (&units)[N]) {
-  int unit = 0;
-  std::int64_t scale = 1;
-  while (unit + 1 < N && n / scale >= step) {
-    scale *= step;
-    ++unit;
-  }
-  const std::int64_t whole = n / scale;
-  const std::int64_t tenths = (n - whole * scale) * 10 / scale;
-  return (saturated(n) ? "at least " : "") + std::to_string(whole) +
-         (tenths > 0 ? "." + std::to_string(tenths) : "") + " " + units[unit];
-}
-}  // namespace detail
-
-/// Returns bytes as "768 B", "1.5 KiB", "80 MiB".
-inline std::string bytes_text(Index bytes) {
-  static constexpr const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
-  return detail::scaled_text(bytes, 1024, units);
-}
-/// Returns an operation count as "12.5 Gflop".
-inline std::string flops_text(Index flops) {
-  static constexpr const char* units[] = {"flop", "kflop", "Mflop", "Gflop", "Tflop", "Pflop"};
-  return detail::scaled_text(flops, 1000, units);
-}
-/// Returns a model time in picoseconds as "3.2 us".
-inline std::string time_text(std::int64_t picoseconds) {
-  static constexpr const char* units[] = {"ps", "ns", "us", "ms", "s"};
-  return detail::scaled_text(picoseconds, 1000, units);
-}
-
-/// Returns "data=2 x model=4".
-inline std::string to_string(const MeshShape& mesh, const AxisNames& names) {
-  std::string text;
-  for (int a = 0; a < mesh.rank(); ++a)
-    text += (a > 0 ? " x " : "") +
-            (a < names.size() ? std::string(names[a]) : "axis" + std::to_string(a)) + "=" +
-            std::to_string(mesh[a]);
-  return text;
-}
-
-/// Returns "data,model".
-inline std::string to_string(AxisSet axes, const AxisNames& names) {
-  std::string text;
-  for (int a = 0; a < max_axes; ++a)
-    if (axes.contains(a))
-      text += (text.empty() ? "" : ",") +
-              (a < names.size() ? std::string(names[a]) : "axis" + std::to_string(a));
-  return text;
-}
-
-/// Returns "f32 8x512x5120 P<data,_,model>".
-inline std::string to_string(const TensorDesc& desc, const AxisNames& names) {
-  return std::string(name_of(desc.type)) + " " + to_string(desc.extents) + " " +
-         to_string(desc.sharding, names);
-}
 
 namespace detail {
 /// Rows of text with columns as wide as their widest cell.

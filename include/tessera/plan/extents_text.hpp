@@ -11,7 +11,7 @@
 /// Laws: empty where check_extents finds nothing.
 #include <string>
 
-#include <tessera/plan/explain.hpp>
+#include <tessera/plan/text.hpp>
 #include <tessera/plan/verdict.hpp>
 
 namespace tessera {

@@ -4,7 +4,7 @@
 /// How processes make a mesh together, before there is one whose operators are counted: each says
 /// that it makes one, and they compare which.
 ///
-///     const Publish publish = begin_making(transport, mesh_text(shape, names), where);
+///     const Publish publish = begin_making(transport, to_string(shape, names), where);
 ///
 /// Laws: the makings of meshes of one transport are counted alike on all its processes.
 #include <cstdint>
@@ -65,7 +65,7 @@ inline std::int64_t found_node_size(const Transport& given, const Transport& own
 /// the sizes do not fit the processes.
 inline void agree_on_mesh(Transport& transport, Group& control, const MeshShape& shape,
                           const AxisNames& names, const MeshOptions& options, Where where) {
-  const std::string mesh = mesh_text(shape, names);
+  const std::string mesh = to_string(shape, names);
   std::uint64_t digest = mix(static_cast<std::uint64_t>(options.check), mesh);
   for (const int part : {version.major, version.minor, version.patch})
     digest = mix(digest, static_cast<std::uint64_t>(part));
