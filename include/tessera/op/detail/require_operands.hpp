@@ -12,6 +12,7 @@
 #include <tessera/op/detail/communication.hpp>
 #include <tessera/op/plan_cache.hpp>
 #include <tessera/op/recording.hpp>
+#include <tessera/plan/explain.hpp>
 #include <tessera/tensor/tensor_core.hpp>
 
 namespace tessera::detail {
