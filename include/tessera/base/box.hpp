@@ -31,7 +31,7 @@ struct Interval {
   constexpr bool operator==(const Interval&) const = default;
 };
 
-/// Returns what both hold; empty, with lo == hi, when nothing.
+/// Returns the intersection; it is empty, with lo == hi, when nothing is common to both.
 constexpr Interval intersect(Interval a, Interval b) {
   const Index lo = max_of(a.lo, b.lo);
   const Index hi = min_of(a.hi, b.hi);
@@ -59,7 +59,7 @@ struct Box {
   constexpr bool operator==(const Box&) const = default;
 };
 
-/// The same in every dimension.
+/// Returns the intersection in every dimension.
 constexpr Box intersect(const Box& a, const Box& b) {
   Box result;
   for (int d = 0; d < a.rank(); ++d) result.side.push_back(intersect(a[d], b[d]));

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Compile once, or with every source. Tessera is its headers alone; a program of many sources may
-/// have the bodies below its operators compiled in one of them: the executor, the kernels of all
-/// element types and what is asked of operators at run time.
+/// Compile once, or with every source. Tessera is header-only; a program of many sources may have
+/// the bodies below its operators compiled in a single source: the executor, the kernels of all
+/// element types, and the functions that choose an operator's plan at run time.
 ///
 ///     g++ -DTESSERA_COMPILED -c model.cpp solver.cpp       // declarations alone
 ///     g++ -DTESSERA_COMPILED -DTESSERA_IMPLEMENTATION -c tessera.cpp   // #include <tessera/tessera.hpp>
 ///
 /// CMake's target tessera::compiled does both. Laws: all sources of a program agree on
-/// TESSERA_COMPILED, and one has TESSERA_IMPLEMENTATION; results are the same, to the bit.
+/// TESSERA_COMPILED, and exactly one has TESSERA_IMPLEMENTATION; results are the same, to the bit.
 #if defined(TESSERA_IMPLEMENTATION) && !defined(TESSERA_COMPILED)
 #error "TESSERA_IMPLEMENTATION is for programs all of whose sources define TESSERA_COMPILED"
 #endif
@@ -25,8 +25,8 @@
 #define TESSERA_FUNCTION
 #endif
 
-/// Of a template's static member or a class template: instantiated by the one source, not by the
-/// others.
+/// For a static member of a template, or a class template: one source instantiates it, the others
+/// do not.
 #if !defined(TESSERA_COMPILED)
 #define TESSERA_INSTANTIATE(...)
 #elif defined(TESSERA_IMPLEMENTATION)

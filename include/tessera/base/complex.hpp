@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Complex numbers on host and device, laid out as std::complex, Kokkos::complex and MPI's, and
-/// converted from and to them. (std::complex itself cannot be used on a device, and Kokkos' has no
-/// place in the rooms that plan.)
+/// Complex numbers on host and device, laid out like std::complex, Kokkos::complex and MPI's
+/// complex types, and converted from and to the first two. (std::complex cannot be used on a
+/// device, and the rooms that plan do not include Kokkos.)
 ///
 ///     complex<float> z{1, 2};   z * z == complex<float>{-3, 4};
 ///     std::complex<float> s = z;
 ///
-/// Laws: a product is (ac - bd, ad + bc), without a second look at infinities, as BLAS does.
+/// Laws: a product is (ac - bd, ad + bc), without a special case for infinities, as in BLAS.
 #include <concepts>
 
 namespace tessera {
@@ -53,7 +53,8 @@ template <std::floating_point T> struct complex {
   friend constexpr complex operator*(complex a, complex b) {
     return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
   }
-  /// By the larger part of b first, so that b's square cannot overflow (R. L. Smith, CACM 5, 1962).
+  /// Divides by the larger part of b first, so that b's square cannot overflow (R. L. Smith, CACM
+  /// 5, 1962).
   friend constexpr complex operator/(complex a, complex b) {
     const T re_size = b.re < 0 ? -b.re : b.re, im_size = b.im < 0 ? -b.im : b.im;
     if (re_size >= im_size) {
@@ -69,7 +70,7 @@ template <std::floating_point T> struct complex {
   constexpr complex& operator/=(complex b) { return *this = *this / b; }
 };
 
-/// Returns the number on the other side of the real axis.
+/// Returns the complex conjugate.
 template <class T> constexpr complex<T> conj(complex<T> z) { return {z.re, -z.im}; }
 
 }  // namespace tessera

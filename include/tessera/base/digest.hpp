@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// A 64-bit digest of a value, made of its members: what caches look up by, and processes compare;
-/// and 128 bits that stand for a list.
+/// A 64-bit digest of a value, made from its members: caches look plans up by it, and processes
+/// compare it; and a 128-bit fingerprint that stands for a list.
 ///
 ///     Digest digest;
 ///     add_to(digest, extents);
@@ -48,7 +48,7 @@ struct Fingerprint {
   constexpr bool operator==(const Fingerprint&) const = default;
 };
 
-/// Add a number, an enumerator, a truth value; a list; letters, eight to a word.
+/// Add a number, an enumerator, a bool; a list; letters, eight to a word.
 template <class T>
   requires(std::is_integral_v<T> || std::is_enum_v<T>)
 constexpr void add_to(Digest& digest, T value) { digest.add(static_cast<std::uint64_t>(value)); }
@@ -66,7 +66,7 @@ template <class T, int N> constexpr void add_to(Digest& digest, const FixedVecto
 }
 
 namespace detail {
-/// Visits each member of a value that says which it has: x.members(visit) calls visit(name,
+/// Visits each member of a value that lists its members: x.members(visit) calls visit(name,
 /// member).
 struct AddMember {
   Digest& digest;
@@ -76,7 +76,7 @@ struct AddMember {
 };
 }  // namespace detail
 
-/// Adds all members of a value that lists them.
+/// Adds all members of a value that lists its members.
 template <class T>
   requires requires(const T& value, const detail::AddMember& visit) { value.members(visit); }
 constexpr void add_to(Digest& digest, const T& value) { value.members(detail::AddMember{digest}); }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Element types as values: what erased tensors, plans and calls carry in place of a type. Each
-/// type's facts stand in one table.
+/// Element types as values: what erased tensors, plans and calls carry in place of a type. One
+/// table holds the facts of each type.
 ///
 ///     dtype_of<float> == DType::f32;   size_of(DType::i64) == 8;   name_of(DType::f32) == "float"
 ///     with_type(DType::f32, [](auto x) { return sizeof(x); }) == 4
 ///
-/// Laws: sizes are those of the C++ types; with_type(dtype_of<T>, f) calls f(T{}).
+/// Laws: sizes equal sizeof of the C++ types; with_type(dtype_of<T>, f) calls f(T{}).
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -45,8 +45,8 @@ struct DTypeFacts {
   std::uint8_t size;  ///< bytes
   DTypeKind kind;
   bool is_signed;
-  DType compute;  ///< what one operation is done in, and then rounded from
-  DType total;    ///< what long sums and products are kept in
+  DType compute;  ///< the type in which one operation is done, before its result is rounded
+  DType total;    ///< the type in which long sums and products are kept
 };
 
 namespace detail {
@@ -104,7 +104,7 @@ template <> struct DTypeOf<std::uint64_t> : DTypeIs<DType::u64> {};
 template <> struct DTypeOf<bool> : DTypeIs<DType::boolean> {};
 }  // namespace detail
 
-/// Returns what is known of a type: size in bytes, name, kind; the next ones are parts of it.
+/// Returns the facts of a type: size in bytes, name, kind; the next functions return parts of it.
 constexpr const DTypeFacts& facts_of(DType type) {
   return detail::dtype_table[static_cast<int>(type)];
 }
@@ -113,12 +113,12 @@ constexpr std::string_view name_of(DType type) { return facts_of(type).name; }
 constexpr bool is_real(DType type) { return facts_of(type).kind == DTypeKind::real; }
 constexpr bool is_complex(DType type) { return facts_of(type).kind == DTypeKind::complex; }
 constexpr bool is_integer(DType type) { return facts_of(type).kind == DTypeKind::integer; }
-/// Returns whether values are integers that are never negative.
+/// Returns whether values are unsigned integers.
 constexpr bool is_unsigned(DType type) { return is_integer(type) && !facts_of(type).is_signed; }
 constexpr bool is_boolean(DType type) { return facts_of(type).kind == DTypeKind::boolean; }
-/// Returns whether values have sums and products: all but bool.
+/// Returns whether values can be added and multiplied: all but bool.
 constexpr bool is_number(DType type) { return !is_boolean(type); }
-/// Returns whether values have a larger and a smaller one: real numbers and integers.
+/// Returns whether values are ordered: real numbers and integers.
 constexpr bool is_ordered(DType type) { return is_real(type) || is_integer(type); }
 
 /// Returns whether values are computed in a wider type: half and bfloat16, in float.
@@ -136,7 +136,7 @@ concept Element = requires {
 };
 
 // The kinds of elements: half, bfloat16, float and double; complex; integers; and the larger sets
-// that they make.
+// that unite these kinds.
 template <class T>
 concept RealElement = Element<T> && is_real(dtype_of<T>);
 template <class T>
@@ -148,12 +148,12 @@ concept NumberElement = Element<T> && is_number(dtype_of<T>);
 template <class T>
 concept OrderedElement = Element<T> && is_ordered(dtype_of<T>);
 
-/// The type in which one operation on T is done, and the one in which long sums are kept.
+/// The type in which one operation on T is done, and the type in which long sums are kept.
 template <Element T> using ComputeType = element_of<facts_of(dtype_of<T>).compute>;
 template <Element T> using TotalType = element_of<facts_of(dtype_of<T>).total>;
 
 /// Calls f(T{}) with T the element type that `type` stands for, and returns its result. f is
-/// compiled for all of them; the functions below compile it for those types alone that can be.
+/// compiled for all element types; the functions below compile it only for the types they name.
 template <class F> constexpr decltype(auto) with_type(DType type, F&& f) {
   switch (type) {
     case DType::f16:
@@ -190,7 +190,7 @@ template <class F> constexpr decltype(auto) with_type(DType type, F&& f) {
   return f(float{});
 }
 
-/// The same for half, bfloat16, float and double. The caller has asked is_real(type).
+/// The same for half, bfloat16, float and double. The caller has checked is_real(type).
 template <class F> constexpr decltype(auto) with_real_type(DType type, F&& f) {
   switch (type) {
     case DType::f16:
@@ -203,7 +203,7 @@ template <class F> constexpr decltype(auto) with_real_type(DType type, F&& f) {
       return f(float{});
   }
 }
-/// The same for integers. The caller has asked is_integer(type).
+/// The same for integers. The caller has checked is_integer(type).
 template <class F> constexpr decltype(auto) with_integer_type(DType type, F&& f) {
   switch (type) {
     case DType::i8:
@@ -224,11 +224,11 @@ template <class F> constexpr decltype(auto) with_integer_type(DType type, F&& f)
       return f(std::int32_t{});
   }
 }
-/// The same for real numbers and integers. The caller has asked is_ordered(type).
+/// The same for real numbers and integers. The caller has checked is_ordered(type).
 template <class F> constexpr decltype(auto) with_ordered_type(DType type, F&& f) {
   return is_real(type) ? with_real_type(type, f) : with_integer_type(type, f);
 }
-/// The same for all but bool. The caller has asked is_number(type).
+/// The same for all but bool. The caller has checked is_number(type).
 template <class F> constexpr decltype(auto) with_number_type(DType type, F&& f) {
   if (type == DType::c64) return f(complex<float>{});
   if (type == DType::c128) return f(complex<double>{});

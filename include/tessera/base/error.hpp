@@ -7,8 +7,8 @@
 ///     throw ShapeError("einsum \"ik,kj->ij\": k is 4 in the left operand and 5 in the right; ...",
 ///     where);
 ///
-/// Laws: the place of the user's call, the layer and the process stand last; what the thrower knew
-/// is kept, the rest is added on the way out, once.
+/// Laws: the place of the user's call, the layer and the process stand last; each is added once,
+/// where it is first known.
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -100,18 +100,17 @@ class CommunicationError : public Error {
  public:
   using Error::Error;
 };
-/// A file is missing, damaged, of another content than asked for, or cannot be written.
+/// A file is missing or damaged, has other contents than the call asked for, or cannot be written.
 class FileError : public Error {
  public:
   using Error::Error;
 };
-/// Memory could not be had.
+/// Memory could not be allocated.
 class MemoryError : public Error {
  public:
   using Error::Error;
 };
-/// A call that makes no sense in the present state: reading a dry tensor, using a closed
-/// environment.
+/// A call makes no sense in the present state: reading a dry tensor, using a closed environment.
 class UsageError : public Error {
  public:
   using Error::Error;

@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Work on one process's own memory whose places are known only when it runs: elements taken at
-/// indices, elements scattered to them, a window that starts anywhere. Planners describe it,
-/// kernels carry it out. All offsets and strides count elements.
+/// Work on one process's own memory at places that are known only at run time: elements taken at
+/// indices, elements scattered to them, a slice that starts anywhere. Planners describe it, kernels
+/// carry it out. All offsets and strides count elements.
 ///
 ///     clamped_start(7, 8, 3) == 5;   clamped_start(-2, 8, 3) == 0     // 3 of 8, from 7, from -2 on
 ///
-/// Laws: what is described stays within the process's blocks, whatever the indices.
+/// Laws: the work stays within the process's blocks, whatever the indices.
 #include <cstdint>
 
 #include <tessera/base/local_work.hpp>
 
 namespace tessera {
 
-/// What becomes of an index that lies outside its dimension (negative ones do; nothing wraps).
+/// How an index outside its dimension is treated (negative indices lie outside; nothing wraps).
 enum class OutOfRange : std::uint8_t {
-  clamp,  ///< the nearest index that lies within stands for it
-  drop,   ///< what is taken there is zero, what is scattered there is left out
+  clamp,  ///< the nearest index within the dimension replaces it
+  drop,   ///< a take gives zero there, a scatter leaves its update out
 };
 
-/// Most tensors of indices, or columns of one, that one operator takes.
+/// Most tensors of indices, or columns of one such tensor, that one operator takes.
 inline constexpr int max_indices = 6;
 
-/// Indices into a dimension of `extent`, of which the process holds `held`; an index is worth
-/// `step` elements of the table. They are those of one tensor of indices, from element `offset` on.
+/// Indices into a dimension of `extent`, of which the process holds `held`; an index advances by
+/// `step` elements of the table. They lie in one tensor of indices, from element `offset` on.
 struct LocalIndex {
   Index extent = 0;
   Interval held{};
@@ -36,13 +36,13 @@ struct LocalIndex {
 };
 
 /// Tuples of indices, each of which names a row of a table: a take reads it, a scatter writes it.
-/// Dimensions are those of the tuples and those of a row; where a tuple's own dimension is also the
-/// table's, both go along it together. A row lies at table[sum tuple * in_table + sum (index -
-/// held.lo) * step].
+/// There are dimensions of the tuples and dimensions of a row; where a dimension belongs to both
+/// the tuples and the table, both advance along it together. A row lies at table[sum tuple *
+/// in_table + sum (index - held.lo) * step].
 struct LocalIndexed {
   Extents tuples{};
-  Extents strides{};   ///< of the tuples in what is made (a take's result) or read (the updates)
-  Extents in_table{};  ///< and in the table: 0 for what only indices have
+  Extents strides{};   ///< of the tuples, in a take's result or a scatter's updates
+  Extents in_table{};  ///< the same in the table: 0 for dimensions that only indices have
   FixedVector<LocalIndex, max_indices> indices{};
   Extents row{};
   Extents row_strides{};
@@ -51,18 +51,18 @@ struct LocalIndexed {
   constexpr bool operator==(const LocalIndexed&) const = default;
 };
 
-/// What a scatter begins with: the elements of its operand, what a reduction of nothing gives, or
-/// nothing at all, since another process's part has them.
+/// What a scatter begins with: the elements of its operand, the identity of the reduction, or
+/// nothing at all, where another process's part begins with the operand.
 enum class ScatterStart : std::uint8_t { operand, identity, nothing };
 
-/// Joins updates into the rows of a table. Steps and in_table of `rows` count the table's rows, in
-/// row-major order, and not its elements: row i is at sum i * table_strides.
+/// Joins updates into the rows of a table. Steps and in_table of `rows` count rows of the table in
+/// row-major order, not elements: row i is at sum i * table_strides.
 struct LocalScatter {
   LocalIndexed rows{};
   Extents table{};
   Extents table_strides{};
   ScatterStart start = ScatterStart::operand;
-  bool updates = true;  ///< this process's part takes the updates in
+  bool updates = true;  ///< this process's part includes the updates
 
   constexpr Index bins() const { return volume(table); }
   /// Returns how many integers the kernel needs to order the updates by their rows.
@@ -71,11 +71,11 @@ struct LocalScatter {
                        : saturating_add(saturating_add(bins() + 1, ceil_div(bins(), chunk)),
                                         volume(rows.tuples));
   }
-  static constexpr Index chunk = 4096;  ///< rows counted together
+  static constexpr Index chunk = 4096;  ///< rows whose tuples are counted together
   constexpr bool operator==(const LocalScatter&) const = default;
 };
 
-/// One where an index says, zero elsewhere: along dimension `along` of a contiguous block of
+/// Writes one where an index says, zero elsewhere: along dimension `along` of a contiguous block of
 /// `extents`, which begins at `first`.
 struct LocalOneHot {
   Extents extents{};
@@ -85,8 +85,9 @@ struct LocalOneHot {
   constexpr bool operator==(const LocalOneHot&) const = default;
 };
 
-/// A window of `size` elements within `extent`, and this process's blocks of the whole and of the
-/// window (in the window's own coordinates); the whole's lies with `strides`, or (none) row-major.
+/// A slice of `size` elements within `extent`, and this process's blocks of the whole and of the
+/// slice (in the slice's own coordinates); the whole's block lies with `strides` or, without
+/// strides, row-major.
 struct LocalSlide {
   Extents extent{};
   Extents size{};
@@ -96,14 +97,14 @@ struct LocalSlide {
   constexpr bool operator==(const LocalSlide&) const = default;
 };
 
-/// Returns where a window of `size` begins when it is asked to begin at `start`: it stays within
-/// the extent (XLA's rule).
+/// Returns where a slice of `size` begins when it is asked to begin at `start`: it stays within the
+/// extent (XLA's rule).
 constexpr Index clamped_start(Index start, Index extent, Index size) {
   return max_of(0, min_of(start, extent - size));
 }
 
-/// Returns the copy, out of the whole's block into the window's, of what this process has of both
-/// when the window begins at `start`; the other way round when `back`.
+/// Returns the copy, from the whole's block to the slice's, of the elements that this process holds
+/// of both when the slice begins at `start`; with `back`, in the other direction.
 constexpr StridedCopy slide_copy(const LocalSlide& work, const Extents& start, bool back) {
   StridedCopy copy;
   Extents in_whole = work.strides.empty() ? row_major_strides(work.whole.extents()) : work.strides;

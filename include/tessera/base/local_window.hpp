@@ -2,10 +2,9 @@
 #pragma once
 /// @file
 /// Windows over one process's own memory, as values: planners decide them, kernels carry them out.
-/// All offsets and strides count elements. Extents are those of the part at hand, and a window's
-/// `low` says where its first tap lies for the first result at hand (base/window.hpp:
-/// local_window); what lies outside the part is zero, or the identity of the reduction. `high` is
-/// not read.
+/// All offsets and strides count elements. Extents describe the local part, and a window's `low`
+/// says where the first tap lies of the first local result (base/window.hpp: local_window); outside
+/// the part lie zeros, or the identity of the reduction. `high` is not read.
 ///
 ///     // 8 filters of 3 taps over 4 sequences of 16 elements with 3 features each, features first
 ///     const LocalConvolve c{.batch = 4, .in_features = 3, .out_features = 8,
@@ -22,7 +21,7 @@ namespace tessera {
 inline constexpr int max_spatial = 3;
 
 /// How one operand of a convolution lies: strides of its groups, of its two other dimensions, and
-/// of the spatial ones.
+/// of its spatial dimensions.
 struct ConvolveLayout {
   Index offset = 0;
   Index group = 0;
@@ -32,13 +31,12 @@ struct ConvolveLayout {
   constexpr bool operator==(const ConvolveLayout&) const = default;
 };
 
-/// Within each group g: result(n, o, y) = sum over c in 0..C-1 and taps t of
-/// kernel(c, o, k(t)) * input(n, c, x(y, t)), where k(t) = size-1-t if the window is reversed.
-/// Groups of features and of the batch differ in nothing but strides. The result is written, not
-/// added to.
+/// Within each group g: result(n, o, y) = sum over c in 0..C-1 and taps t of kernel(c, o, k(t)) *
+/// input(n, c, x(y, t)), where k(t) = size-1-t if the window is reversed. Groups of features and of
+/// the batch differ only in their strides. The result is overwritten, not added to.
 struct LocalConvolve {
   Index groups = 1;
-  Index batch = 1;        ///< of one group, as the features are
+  Index batch = 1;        ///< of one group, like the features
   Index in_features = 1;  ///< C
   Index out_features = 1;
   FixedVector<Index, max_spatial> input{};   ///< spatial extents
@@ -52,7 +50,7 @@ struct LocalConvolve {
     for (const Window& w : windows) product = saturating_mul(product, w.size);
     return product;
   }
-  /// Returns the multiplications and additions, those with zeros outside included.
+  /// Returns the multiplications and additions, including those with zeros outside.
   constexpr Index flops() const {
     Index results = saturating_mul(saturating_mul(batch, groups), out_features);
     for (Index extent : result) results = saturating_mul(results, extent);
@@ -61,8 +59,8 @@ struct LocalConvolve {
   constexpr bool operator==(const LocalConvolve&) const = default;
 };
 
-/// Reduces the elements under a window of each result, in all dimensions. The result is contiguous,
-/// row-major; the input lies as its strides say.
+/// Reduces the elements under a window for each result, in all dimensions. The result is
+/// contiguous, row-major; the input has strides of its own.
 struct LocalReduceWindow {
   Extents input{};
   Extents input_strides{};
@@ -71,12 +69,12 @@ struct LocalReduceWindow {
   constexpr bool operator==(const LocalReduceWindow&) const = default;
 };
 
-/// For each window of `input`, chosen by the greatest (or least) element that comes first, adds the
-/// window's source to the place of that element: what a gradient of a reduce-window by max does.
-/// Element i of the result is at input element first[d] + i in dimension d; sources are those of
-/// all windows that hold such an element, and the input has all elements of those windows (what
-/// read_by() and then reach() say). Other sources and elements may be there, and do nothing. Input
-/// and source are contiguous, row-major; so is the result, which is written.
+/// Selects in each window of `input` the greatest (or least) element that comes first, and adds the
+/// window's source to the place of that element: the gradient of a reduce-window by max. Element i
+/// of the result is at input element first[d] + i in dimension d. The sources cover all windows
+/// that contain such an element, and the input covers all elements of those windows (read_by(),
+/// then reach(), give these ranges). More sources and elements may be present and have no effect.
+/// Input and source are contiguous, row-major; so is the result, which is overwritten.
 struct LocalSelectScatter {
   Extents input{};
   Extents source{};

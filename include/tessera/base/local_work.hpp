@@ -24,12 +24,13 @@ struct StridedCopy {
   constexpr bool operator==(const StridedCopy&) const = default;
 };
 
-/// What is copied out of the memory of another process of a group: of its block or, where it has
-/// packed what others need, of that.
+/// The copies out of the memory of another process of a group: from its block or, where that
+/// process packs the elements that others need, from its packed elements.
 struct PeerCopies {
   int peer = 0;
   std::vector<StridedCopy> copies;
-  std::vector<StridedCopy> packed;  ///< the same elements; none where that would not be shorter
+  std::vector<StridedCopy>
+      packed;  ///< the same elements once packed; empty where packing would not be faster
   bool operator==(const PeerCopies&) const = default;
 };
 
@@ -66,13 +67,13 @@ struct LocalReduce {
   constexpr bool operator==(const LocalReduce&) const = default;
 };
 
-/// Applies a function elementwise over a box. One row of strides an operand; the result is
+/// Applies a function elementwise over a box. Each operand has a row of strides; the result is
 /// contiguous, row-major, unless it has strides too.
 struct LocalMap {
   Extents extents{};
   FixedVector<Extents, max_dims> strides{};
   Extents result{};
-  bool flat = false;  ///< all are known to be contiguous, row-major
+  bool flat = false;  ///< all tensors are known to be contiguous, row-major
   constexpr bool operator==(const LocalMap&) const = default;
 };
 
@@ -85,9 +86,9 @@ struct LocalFind {
   constexpr bool operator==(const LocalFind&) const = default;
 };
 
-/// Joins the elements of a contiguous block of outer x n x inner up to each, along its middle
-/// dimension. When `parts` is not 0, what comes before the block is joined from the elements of a
-/// block of outer x parts x inner whose middle index is in `earlier`.
+/// Joins each element of a contiguous block of outer x n x inner with those before it, along the
+/// middle dimension. When `parts` is not 0, what comes before the block is the join of some
+/// elements of a block of outer x parts x inner: those whose middle index is in `earlier`.
 struct LocalScan {
   Index outer = 1;
   Index n = 0;
@@ -99,7 +100,7 @@ struct LocalScan {
   constexpr bool operator==(const LocalScan&) const = default;
 };
 
-/// Stands for the position of an element that is not there.
+/// Stands for the position of a missing element.
 inline constexpr Index no_position = max_int64;
 
 /// Orders each line along the middle dimension of a contiguous block of outer x n x inner; the
@@ -115,22 +116,22 @@ struct LocalSort {
   constexpr bool operator==(const LocalSort&) const = default;
 };
 
-/// Merges lines that are sorted with others that are, and keeps as many as the first have: the
+/// Merges sorted lines with other sorted lines, and keeps as many elements as the first have: the
 /// first in order, or the last. Lines lie along the middle dimension of outer x own x inner.
 struct LocalMerge {
   Index outer = 1;
   Index own = 0;
   Index other = 0;
   Index inner = 1;
-  bool last = false;  ///< keeps the last of all
+  bool last = false;  ///< keeps the last in order, not the first
   bool descending = false;
   bool positions = false;  ///< the second tensor holds positions, which decide between equal keys
   bool narrow = false;     ///< and they are int32
   constexpr bool operator==(const LocalMerge&) const = default;
 };
 
-/// Adds rows up as integers: `limbs` for each part of an element, each of `bits` bits more than the
-/// one before. `count` elements make up a whole row.
+/// Adds rows up as integers: each part of an element gives `limbs` of them, each worth `bits` bits
+/// less than the one before. `count` elements make up a whole row.
 struct LocalBins {
   LocalReduce rows{};
   int bits = 0;

@@ -19,7 +19,7 @@ constexpr Index ceil_div(Index n, Index d) { return n / d + (n % d != 0 ? 1 : 0)
 constexpr Index min_of(Index a, Index b) { return a < b ? a : b; }
 constexpr Index max_of(Index a, Index b) { return a < b ? b : a; }
 
-/// Returns n rounded up to a multiple of unit, or the largest multiple there is.
+/// Returns n rounded up to a multiple of unit, or the largest multiple below the limit of Index.
 constexpr Index round_up(Index n, Index unit) {
   const Index units = ceil_div(n, unit);
   return (units > max_int64 / unit ? max_int64 / unit : units) * unit;
@@ -29,10 +29,10 @@ constexpr Index round_up(Index n, Index unit) {
 constexpr std::int64_t saturating_add(std::int64_t a, std::int64_t b) {
   return a > max_int64 - b ? max_int64 : a + b;
 }
-/// Returns whether a number has stopped there, so that it stands for "at least this": within what
-/// rounding down to a unit takes off.
+/// Returns whether a number has stopped at the limit, so that it means "at least this"; rounding it
+/// down to a unit does not hide that.
 constexpr bool saturated(std::int64_t n) { return n > max_int64 - (std::int64_t{1} << 16); }
-/// Returns a - b, where a sum or product that has stopped stays where it is; a >= b >= 0.
+/// Returns a - b, except that a sum or product at the limit stays there; a >= b >= 0.
 constexpr std::int64_t saturating_sub(std::int64_t a, std::int64_t b) {
   return saturated(a) ? max_int64 : a - b;
 }

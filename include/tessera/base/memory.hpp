@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// What a block of memory costs in an arena: the one rule that planners predict and arenas count
-/// by.
+/// What a block of memory costs in an arena: the one rule by which planners predict and arenas
+/// count.
 ///
 ///     arena_charge(1) == 256;   arena_charge(0) == 0
 ///

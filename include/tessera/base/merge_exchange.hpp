@@ -2,19 +2,20 @@
 #pragma once
 /// @file
 /// Batcher's merge exchange: which places are compared in which round, so that any n values are
-/// sorted, whatever they are. (Knuth, The Art of Computer Programming 3, 5.2.2, algorithm M.)
+/// sorted. (Knuth, The Art of Computer Programming 3, 5.2.2, algorithm M.)
 ///
 ///     merge_exchange_rounds(8) == 6
 ///     merge_exchange_round(8, 0).partner(3, 8) == 7       // and 7 is told 3
 ///
-/// Laws: the partner's partner is oneself; after all rounds, in each of which the lower place keeps
-/// the lesser of the two values, the values are sorted. Places may also stand for sorted blocks of
-/// one size, of which the lower place keeps the lesser half (ibid., exercise 5.3.4-38).
+/// Laws: the partner of a place's partner is that place; after all rounds, in each of which the
+/// lower place keeps the lesser of two values, the values are sorted. Places may also stand for
+/// sorted blocks of equal size; then the lower place keeps the lesser half (ibid., exercise
+/// 5.3.4-38).
 #include <tessera/base/math.hpp>
 
 namespace tessera {
 
-/// The comparisons of one round: of i and i + distance, for the i with i & mask == rest.
+/// The comparisons of one round: i is compared with i + distance if i & mask == rest.
 struct MergeRound {
   Index mask = 0;
   Index rest = 0;
@@ -22,7 +23,7 @@ struct MergeRound {
 
   /// Returns whether place i of n is compared with i + distance.
   constexpr bool is_lower(Index i, Index n) const { return (i & mask) == rest && i + distance < n; }
-  /// Returns the place that i of n is compared with; -1: with none.
+  /// Returns the place that i of n is compared with, or -1 without a partner.
   constexpr Index partner(Index i, Index n) const {
     if (is_lower(i, n)) return i + distance;
     return i >= distance && is_lower(i - distance, n) ? i - distance : -1;
@@ -30,7 +31,7 @@ struct MergeRound {
   constexpr bool operator==(const MergeRound&) const = default;
 };
 
-/// Returns how many rounds sort n values: half the square of the logarithm.
+/// Returns the number of rounds that sort n values: about half the square of log2 n.
 constexpr int merge_exchange_rounds(Index n) {
   int log = 0;
   while ((Index{1} << log) < n) ++log;

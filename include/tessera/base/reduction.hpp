@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// How values combine: within a reduced dimension, and over the processes that hold partial
-/// results; and which element types each is defined on.
+/// How values combine, within a reduced dimension and over the processes that hold partial results;
+/// and on which element types each reduction is defined.
 ///
 ///     name_of(Reduction::sum) == "sum";   defined(Reduction::max, DType::c64) == false
 ///
-/// Laws: each is associative and commutative (floating point up to rounding); sums and products are
-/// int64 of signed integers and truth values, uint64 of unsigned integers, whatever their width.
+/// Laws: each is associative and commutative (floating point up to rounding); sums and products of
+/// signed integers and bools are int64, of unsigned integers uint64, whatever their width.
 #include <cstdint>
 #include <string_view>
 
@@ -29,9 +29,9 @@ constexpr std::string_view tag_name(Reduction reduction) {
   return names[static_cast<int>(reduction)];
 }
 
-/// Returns whether values of `type` are reduced so, to `type`: numbers have sums and products,
-/// ordered numbers a largest and a smallest, truth values any and all. (Sums of truth values are
-/// integers: reduced_type.)
+/// Returns whether values of `type` have this reduction with a result of `type`: numbers have sums
+/// and products, ordered numbers maxima and minima, bools any and all. (Sums of bools are integers:
+/// reduced_type.)
 constexpr bool defined(Reduction reduction, DType type) {
   switch (reduction) {
     case Reduction::none:
@@ -49,17 +49,17 @@ constexpr bool defined(Reduction reduction, DType type) {
   return false;
 }
 
-/// Returns the element type that a reduction, or a running one, of `type` has unless the call names
-/// another. As NumPy's, sums and products of unsigned integers are uint64, those of signed ones and
-/// of truth values, which count as 0 and 1, int64; anything else keeps its type.
+/// Returns the element type of a reduction, or a running one, of `type` unless the call names
+/// another. As in NumPy, sums and products of unsigned integers are uint64, and of signed integers
+/// and bools (counted as 0 and 1) int64; every other reduction keeps its type.
 constexpr DType reduced_type(Reduction reduction, DType type) {
   if (reduction != Reduction::sum && reduction != Reduction::product) return type;
   if (is_unsigned(type)) return DType::u64;
   return is_integer(type) || is_boolean(type) ? DType::i64 : type;
 }
 
-/// Returns the type in which parts of a sum or product of `type` are kept, and sent, until the last
-/// of them is added: half types' in float, narrow integers' in 64 bits.
+/// Returns the type in which partial sums or products of `type` are kept, and sent, until the last
+/// is added: float for half types, 64 bits for narrow integers.
 constexpr DType partial_type(Reduction reduction, DType type) {
   const bool adds = reduction == Reduction::sum || reduction == Reduction::product;
   return adds && is_short(type) ? facts_of(type).compute : reduced_type(reduction, type);
@@ -78,15 +78,15 @@ struct Max {
 struct Min {
   static constexpr Reduction reduction = Reduction::min;
 };
-/// Whether one of the values is true: the logical or.
+/// Whether any value is true: the logical or.
 struct Any {
   static constexpr Reduction reduction = Reduction::any;
 };
-/// Whether all of them are: the logical and.
+/// Whether all values are true: the logical and.
 struct All {
   static constexpr Reduction reduction = Reduction::all;
 };
-/// The sum divided by the number of elements; no partial kind.
+/// The sum divided by the number of elements; there are no partial means.
 struct Mean {
   static constexpr Reduction reduction = Reduction::sum;
 };
@@ -98,8 +98,8 @@ template <class Kind> inline constexpr bool is_deterministic = false;
 }  // namespace detail
 
 /// A sum or product whose elements are T: reduce<As<Sum, std::int8_t>, "bs->b">(x) of int8 wraps,
-/// as sums of narrow integers otherwise do not. T is the tensor's own element type or, of integers
-/// and truth values, int64 or uint64, which differ in the sign of the same 64 bits.
+/// while other sums of narrow integers do not. T is the tensor's own element type or, for integers
+/// and bools, int64 or uint64, which differ in the sign of the same 64 bits.
 template <class Kind, class T> struct As {
   static consteval bool said() {
     static_assert((Kind::reduction == Reduction::sum || Kind::reduction == Reduction::product) &&
@@ -112,8 +112,8 @@ template <class Kind, class T> struct As {
   static constexpr Reduction reduction = Kind::reduction;
 };
 
-/// The same bits for any number of processes, as in reduce<Deterministic<Sum>, "bs->b">(x); see
-/// op/deterministic.hpp.
+/// Gives the same bits for any number of processes, as in reduce<Deterministic<Sum>, "bs->b">(x);
+/// see op/deterministic.hpp.
 template <class Kind> struct Deterministic {
   static_assert(Kind::reduction != Reduction::product,
                 "[tessera] products have no deterministic form, since their roundings depend on "
@@ -125,7 +125,7 @@ namespace detail {
 template <class Kind> inline constexpr bool is_mean<Deterministic<Kind>> = is_mean<Kind>;
 template <class Kind> inline constexpr bool is_deterministic<Deterministic<Kind>> = true;
 
-/// The element type that reduce<Kind> of `type` has.
+/// The element type of the result of reduce<Kind> on `type`.
 template <class Kind> struct KindType {
   static constexpr DType of(DType type) { return reduced_type(Kind::reduction, type); }
 };

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The rules that operators check before anything is planned, as values: which there are, what a
-/// message says of each, and what the run time throws. The rules stand in base/rule_table.hpp;
-/// base/verdict.hpp has the verdicts that name them.
+/// The rules that operators check before anything is planned, as values: their names, their
+/// sentences in messages, and the exceptions of the run time. The rules stand in
+/// base/rule_table.hpp; base/verdict.hpp has the verdicts that name them.
 ///
 ///     sentence(Rule::dimension_once) == "a dimension is named twice; name each once"
 ///     kind_of(Rule::dimension_once) == ErrorKind::shape
 ///
-/// Laws: the message of a type that breaks a rule is "[tessera] " and the rule's sentence; that of
-/// an exception has the same sentence, and the facts. A rule's name says what is so when it is
-/// kept.
+/// Laws: the message of a type that breaks a rule is "[tessera] " and the rule's sentence; an
+/// exception has the same sentence, and the facts. A rule's name says what holds when it is kept.
 #include <cstdint>
 #include <string_view>
 
@@ -39,8 +38,8 @@ constexpr const RuleRow& row_of(Rule rule) { return rule_rows[static_cast<int>(r
 template <class...> inline constexpr bool never = false;
 
 /// Instantiated only for a call that breaks a rule; the assertion is the message, the arguments are
-/// the facts. A specialization for each rule, where its row stands: that is the line that compilers
-/// show. The assertion stands in a function, so that it is an error once for each call.
+/// the facts. Each rule has a specialization at its row, since compilers show that line. The
+/// assertion stands in a function, so that each call gives one error.
 template <Rule R, class... Facts> struct InvalidOperator;
 #define TESSERA_RULE(name, kind, facts, sentence)                          \
   template <class... Facts> struct InvalidOperator<Rule::name, Facts...> { \
@@ -52,9 +51,9 @@ template <Rule R, class... Facts> struct InvalidOperator;
 #include <tessera/base/rule_table.hpp>
 }  // namespace detail
 
-/// Returns what is wrong, the rule and the way out.
+/// Returns the rule's sentence: what is wrong, the rule and the way out.
 constexpr std::string_view sentence(Rule rule) { return detail::row_of(rule).sentence; }
-/// Returns what the run time throws for the rule.
+/// Returns which exception the run time throws for the rule.
 constexpr ErrorKind kind_of(Rule rule) { return detail::row_of(rule).kind; }
 
 }  // namespace tessera

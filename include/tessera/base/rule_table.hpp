@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 /// @file
-/// The rules of all operators, a row a rule: its name, the kind of error that the run time throws
-/// for it, its facts and its sentence. It is included wherever something is made of every row
-/// (base/rule.hpp), after TESSERA_RULE is defined; so it has no #pragma once, and undefines it.
+/// The rules of all operators, one row each: name, kind of error at run time, facts and sentence.
+/// base/rule.hpp includes it wherever it makes something of every row, after it has defined
+/// TESSERA_RULE; so this file has no #pragma once, and undefines TESSERA_RULE.
 ///
 ///     enum class Rule {
 ///     #define TESSERA_RULE(name, kind, facts, sentence) name,
@@ -10,8 +10,8 @@
 ///     };
 ///
 /// A sentence says what is wrong, the rule and the way out. A type's message is the sentence alone,
-/// with the facts as template arguments; an exception shows the facts in it, where it has places
-/// for them as {left}, or behind it in parentheses (base/verdict.hpp).
+/// with the facts as template arguments; an exception inserts the facts where the sentence has
+/// places such as {left}, or else appends them in parentheses (base/verdict.hpp).
 #ifndef TESSERA_RULE
 #define TESSERA_RULE(name, kind, facts, sentence)
 #endif
@@ -128,7 +128,7 @@ TESSERA_RULE(update_types_alike, shape, "{type} and {other}",
 TESSERA_RULE(joined_types_alike, shape, "{type} and {other}",
              "tensors that are put together have different element types; cast one of them")
 
-// ---- indices, and windows that begin anywhere: plan/op/take.hpp, scatter.hpp, one_hot.hpp,
+// ---- indices, and slices that begin anywhere: plan/op/take.hpp, scatter.hpp, one_hot.hpp,
 // dynamic_slice.hpp
 
 TESSERA_RULE(
@@ -155,7 +155,7 @@ TESSERA_RULE(update_extents_alike, shape, "",
              "all dimensions along which the window does not move; name the letter among those, or "
              "make the extents equal")
 
-// ---- dimensions that are moved: plan/shape_verdict.hpp
+// ---- operators that move dimensions: plan/shape_verdict.hpp
 
 TESSERA_RULE(entry_each, shape, "{left} against {right}",
              "the spec of the result has another number of entries than the result has "

@@ -2,8 +2,8 @@
 #pragma once
 /// @file
 /// Floating point in 16 bits, on host and device: `half` (IEEE binary16) and `bfloat16` (the upper
-/// half of a float). They are stored so and computed in float: an operator promotes, computes, and
-/// rounds to nearest, ties to even.
+/// half of a float). Values are stored in 16 bits and computed in float: an operator promotes,
+/// computes, and rounds to nearest, ties to even.
 ///
 ///     half h = 0.1f;   h + h;              // a half, rounded once
 ///     h + 1;                               // a half: whole numbers do not promote
@@ -11,8 +11,9 @@
 ///
 /// (CUDA has a `half` of its own: beside it write tessera::half.)
 ///
-/// Laws: to float and back is the same bits (a signalling NaN becomes quiet); from float, double
-/// and integers it is the nearest value, rounded once; subnormals, infinities and NaN are kept.
+/// Laws: conversion to float and back keeps the bits (a signalling NaN becomes quiet); conversion
+/// from float, double and integers gives the nearest value, rounded once; subnormals, infinities
+/// and NaN are kept.
 #include <bit>
 #include <concepts>
 #include <cstdint>
@@ -68,8 +69,9 @@ struct Brain16 {
   }
 };
 
-/// Returns a float that rounds to at most 16 digits as x does: what is lost is left in the last bit
-/// (rounding to odd), so that the second rounding cannot take a remainder for a tie.
+/// Returns a float that rounds to at most 16 digits as x does: the last bit records whether
+/// anything was lost (rounding to odd), so that the second rounding cannot mistake a remainder for
+/// a tie.
 constexpr float sticky_float(double x) {
   constexpr double most = std::numeric_limits<float>::max();
   if (x > most) return std::numeric_limits<float>::infinity();
@@ -121,8 +123,8 @@ template <class Format> class ShortFloat {
   constexpr ShortFloat& operator*=(ShortFloat b) { return *this = *this * b; }
   constexpr ShortFloat& operator/=(ShortFloat b) { return *this = *this / b; }
 
-  /// What a ShortFloat and a number of type A make: a float or a double, or, beside an integer, a
-  /// ShortFloat (as std::float16_t of C++23 does).
+  /// The type of an operation on a ShortFloat and a number of type A: a float or a double, or, with
+  /// an integer, a ShortFloat (as for std::float16_t of C++23).
   template <class A>
     requires(std::is_arithmetic_v<A>)
   using Mixed = std::conditional_t<std::is_integral_v<A>, ShortFloat,

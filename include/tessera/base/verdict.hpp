@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// A verdict: the first rule that a call breaks, with the facts that break it, as numbers; and what
-/// an exception says of it. The functions that check are those of the rooms spec and plan.
+/// A verdict: the first rule that a call breaks, with the facts that break it, as numbers; and the
+/// text of its exception. The functions that check are in the rooms spec and plan.
 ///
 ///     const Verdict v{.rule = Rule::dimension_known, .operand = 0, .left = 2, .dim = 5};
 ///     explain(v, {.operands = 1}) ==
@@ -30,21 +30,21 @@ struct Verdict {
   Index left = 0;  ///< the two facts that disagree, where they are numbers
   Index right = 0;
   int dim = -1;              ///< the dimension
-  DType type = DType::f16;   ///< the element type, where a rule of elements is broken
-  DType other = DType::f16;  ///< and another that disagrees
+  DType type = DType::f16;   ///< the element type, where a rule about element types is broken
+  DType other = DType::f16;  ///< and another one that disagrees
   constexpr bool ok() const { return rule == Rule::ok; }
   constexpr bool operator==(const Verdict&) const = default;
 };
 
-/// What the facts of a verdict are called where it was made.
+/// The names of a verdict's facts where it was made.
 struct FactNames {
-  int operands = 0;                     ///< how many there are
-  std::string axis = {};                ///< the name of the axis; none: it is not said
-  std::string first = {}, second = {};  ///< what stands at {first} and {second} in a row
+  int operands = 0;                     ///< how many operands there are
+  std::string axis = {};                ///< the name of the axis; empty: not printed
+  std::string first = {}, second = {};  ///< what replaces {first} and {second} in a row
 };
 
 namespace detail {
-/// Returns `text` with facts at its places.
+/// Returns `text` with the facts inserted.
 inline std::string with_facts(std::string_view text, const Verdict& v, const FactNames& names) {
   const auto fact = [&](std::string_view place) -> std::string {
     if (place == "left") return std::to_string(v.left);
@@ -66,7 +66,7 @@ inline std::string with_facts(std::string_view text, const Verdict& v, const Fac
 }
 }  // namespace detail
 
-/// Returns the sentence of the rule that was broken with its facts, for errors at run time.
+/// Returns the sentence of the broken rule with its facts, for errors at run time.
 inline std::string explain(const Verdict& v, const FactNames& names = {}) {
   const detail::RuleRow& row = detail::row_of(v.rule);
   if (row.sentence.find('{') != row.sentence.npos)
@@ -84,8 +84,8 @@ inline std::string explain(const Verdict& v, const FactNames& names = {}) {
   return std::string(row.sentence) + (facts.empty() ? "" : facts + ")");
 }
 
-/// Throws what the run time throws for a broken rule. The text is explain()'s, with what the caller
-/// knows beside it.
+/// Throws the exception of a broken rule. The text is explain()'s, with any facts that the caller
+/// adds.
 [[noreturn]] inline void throw_broken(Rule rule, const std::string& text, Where where = {}) {
   switch (kind_of(rule)) {
     case ErrorKind::shape:

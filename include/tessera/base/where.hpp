@@ -21,20 +21,20 @@ struct Where {
   bool known() const { return line > 0; }
 };
 
-/// The place of a call, said first where an argument after a pack has no default:
-/// map(at(), f, a, b, c, d).
+/// The place of a call, passed first where an argument after a pack has no default: map(at(), f, a,
+/// b, c, d).
 struct At {
   Where where;
 };
 constexpr At at(Where where = Where::here()) { return {where}; }
 
-/// A text that knows where it was written: the place of the call for functions that end in a pack,
-/// after which no argument can have a default.
+/// A text that knows where it was written: it gives the place of the call to functions that end in
+/// a pack, after which no argument can have a default.
 struct PlacedText {
   std::string_view text;
   Where where;
   template <std::convertible_to<std::string_view> T>
-  PlacedText(const T& from, Where at = Where::here())  // NOLINT: taken for a text
+  PlacedText(const T& from, Where at = Where::here())  // NOLINT: stands for a text
       : text(from), where(at) {}
 };
 

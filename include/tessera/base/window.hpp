@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// A window that slides along one dimension, and the arithmetic of what it reads: the settings of
-/// XLA's convolutions and reduce-windows (GShard, Appendix A.4).
+/// A window that slides along one dimension, and the arithmetic of its reads: the settings of XLA's
+/// convolutions and reduce-windows (GShard, Appendix A.4).
 ///
 ///     constexpr Window w{.size = 3, .stride = 2, .low = 1, .high = 1};
 ///     result_extent(7, w) == 4;   reach({2, 4}, 7, w) == Interval{3, 7}
 ///
 /// Laws: result o at tap t reads base position o * stride - low + t * window_dilation; element i
-/// lies at base position i * base_dilation, all others are empty. reach({a, b}) is the least
-/// interval that holds every element which results a to b-1 read, and read_by({a, b}) the least
-/// that holds every result which reads one of elements a to b-1.
+/// lies at base position i * base_dilation, all other positions are empty. reach({a, b}) is the
+/// least interval that holds every element read by results a to b-1, and read_by({a, b}) the least
+/// that holds every result that reads one of the elements a to b-1.
 #include <tessera/base/box.hpp>
 
 namespace tessera {
 
 struct Window {
-  Index size = 1;  ///< taps; of a convolution the extent of the kernel
+  Index size = 1;  ///< taps; for a convolution, the extent of the kernel
   Index stride = 1;
-  Index low = 0;   ///< positions added before the first element; negative ones crop
-  Index high = 0;  ///< and behind the last
+  Index low = 0;   ///< positions added before the first element; a negative number crops
+  Index high = 0;  ///< and after the last
   Index base_dilation = 1;
   Index window_dilation = 1;
   bool reversed = false;  ///< tap t reads kernel element size-1-t
@@ -32,17 +32,19 @@ using WindowList = FixedVector<Window, max_dims>;
 constexpr Index floor_quotient(Index a, Index b) { return a / b - (a % b < 0 ? 1 : 0); }
 constexpr Index ceil_quotient(Index a, Index b) { return a / b + (a % b > 0 ? 1 : 0); }
 
-/// Returns how many positions n elements take with `dilation` - 1 empty ones between them.
+/// Returns how many positions n elements span with `dilation` - 1 empty ones between neighbours.
 constexpr Index dilated(Index n, Index dilation) { return n == 0 ? 0 : (n - 1) * dilation + 1; }
 
-/// Returns how many results a window has over n elements: 0 when it is larger than what is padded.
+/// Returns how many results a window has over n elements: 0 when it is larger than the padded
+/// extent.
 constexpr Index result_extent(Index n, const Window& w) {
   const Index padded = dilated(n, w.base_dilation) + w.low + w.high;
   const Index span = dilated(w.size, w.window_dilation);
   return padded < span ? 0 : (padded - span) / w.stride + 1;
 }
 
-/// Returns the elements, of n, that the taps `taps` of the results `results` read, as an interval.
+/// Returns as an interval the elements, among n, that the taps `taps` of the results `results`
+/// read.
 constexpr Interval reach(Interval results, Index n, const Window& w, Interval taps) {
   if (results.size() == 0 || taps.size() == 0) return {0, 0};
   const Index first = results.lo * w.stride - w.low + taps.lo * w.window_dilation;
@@ -55,15 +57,15 @@ constexpr Interval reach(Interval results, Index n, const Window& w) {
   return reach(results, n, w, {0, w.size});
 }
 
-/// Returns taps as elements of the kernel, or the other way round.
+/// Converts taps to elements of the kernel, or back.
 constexpr Interval kernel_taps(const Window& w, Interval taps) {
   return w.reversed ? Interval{w.size - taps.hi, w.size - taps.lo} : taps;
 }
-/// Returns whether some results of a window read an element at few of its taps: where it steps over
-/// positions that are empty, as both dilations may make it.
+/// Returns whether some results of a window read an element at only a few taps, since the window
+/// steps over empty positions: a window dilation may combine with a base dilation.
 constexpr bool skips_taps(const Window& w) { return w.base_dilation > 1 && w.window_dilation > 1; }
-/// Returns the least interval of `taps` that holds every tap at which some of the results `results`
-/// meet an element rather than an empty position, wherever the elements end.
+/// Returns the least interval of `taps` that holds every tap at which some result of `results`
+/// meets an element rather than an empty position, wherever the elements end.
 constexpr Interval hitting(Interval results, const Window& w, Interval taps) {
   if (!skips_taps(w) || results.size() >= w.base_dilation) return taps;
   const auto hits = [&](Index tap) {
@@ -76,7 +78,7 @@ constexpr Interval hitting(Interval results, const Window& w, Interval taps) {
   return taps;
 }
 
-/// Returns the results, of `results_extent`, that read an element of `elements`, as an interval.
+/// Returns as an interval the results, among `results_extent`, that read an element of `elements`.
 constexpr Interval read_by(Interval elements, Index results_extent, const Window& w) {
   if (elements.size() == 0) return {0, 0};
   const Index first = elements.lo * w.base_dilation + w.low - (w.size - 1) * w.window_dilation;
@@ -86,8 +88,8 @@ constexpr Interval read_by(Interval elements, Index results_extent, const Window
   return {lo, max_of(lo, hi)};
 }
 
-/// Returns the window by which what slides over n elements by `w` is carried back: taps turned
-/// round, stride and base dilation exchanged, and as many results as there were elements.
+/// Returns the window of the adjoint of sliding over n elements by `w`: taps reversed, stride and
+/// base dilation exchanged, and as many results as there were elements.
 constexpr Window turned(const Window& w, Index n) {
   const Index span = dilated(w.size, w.window_dilation);
   Window back = w;
@@ -100,15 +102,15 @@ constexpr Window turned(const Window& w, Index n) {
 }
 
 /// Returns the window as it slides over a part of the elements, from `first_element` on, making
-/// results from `first_result` on with taps from `first_tap` on: `low` is all that changes, and the
-/// number of taps.
+/// results from `first_result` on with taps from `first_tap` on: only `low` and the number of taps
+/// change.
 constexpr Window local_window(const Window& w, Index first_result, Index first_element,
                               Interval taps) {
   Window local = w;
   local.size = taps.size();
   local.low = w.low - first_result * w.stride + first_element * w.base_dilation -
               taps.lo * w.window_dilation;
-  local.high = 0;  // what is beyond the last element is said by the results
+  local.high = 0;  // the number of results says what lies beyond the last element
   return local;
 }
 
