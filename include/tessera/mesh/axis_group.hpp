@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// A group of processes as a value: those that differ in the coordinates of some axes and in one
-/// part of the coordinate of one more. Plans and specs know whole axes only; parts arise where a
-/// collective over an axis that spans nodes is carried out within nodes and between them
-/// (mesh/levels.hpp).
+/// A group of processes as a value: processes that differ in their coordinates on some axes and, on
+/// at most one more axis, in one part of the coordinate. Plans and specs know whole axes only;
+/// parts arise where a collective over an axis that spans nodes is done within nodes and between
+/// them (mesh/levels.hpp).
 ///
 ///     AxisGroup whole = AxisSet{0, 1};                 // a set of axes is a group
 ///     const auto near = AxisGroup::inner_part({1}, 0, 4);   // axis 1, and axis 0 in runs of 4
 ///     near.rest(AxisSet{0, 1}) == AxisGroup::outer_part({}, 0, 4)
 ///
 /// Laws: a coordinate on the divided axis is outer part * inner + inner part; a group and its rest
-/// cross in one process, and their sizes multiply to the size of the whole.
+/// have one process in common, and their sizes multiply to the size of the whole.
 #include <cstdint>
 
 #include <tessera/mesh/axis_list.hpp>
@@ -19,8 +19,8 @@
 namespace tessera {
 
 struct AxisGroup {
-  AxisSet axes;              ///< those along which members differ freely
-  std::int8_t divided = -1;  ///< an axis along which they differ in one part alone; -1: none
+  AxisSet axes;              ///< axes along which members differ freely
+  std::int8_t divided = -1;  ///< an axis on which they differ in one part only; -1: none
   bool outer = false;        ///< which part of its coordinate: / inner, or % inner
   std::int32_t inner = 1;    ///< the size of the inner part; it divides the axis
 
@@ -56,7 +56,7 @@ struct AxisGroup {
     other.outer = !outer;
     return other;
   }
-  /// Returns a number that tells groups of one mesh apart.
+  /// Returns a number that distinguishes the groups of one mesh.
   constexpr std::uint64_t key() const {
     const std::uint64_t part = divided < 0 ? 0
                                            : static_cast<std::uint64_t>(inner) << 4 |

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Mesh axes as values: a set of them (a group of processes), and an ordered list (what splits a
+/// Mesh axes as values: a set (a group of processes), and an ordered list (the axes that split a
 /// dimension).
 ///
 ///     AxisList rows{0, 2};             // axis 0 major, axis 2 minor
 ///     rows.set() == AxisSet{0, 2}
 ///
-/// Laws: a list holds an axis at most once; equality of lists looks at the order, of sets does not.
+/// Laws: a list holds an axis at most once; equality of lists depends on the order, of sets it does
+/// not.
 #include <bit>
 #include <cstdint>
 #include <initializer_list>
@@ -33,7 +34,7 @@ struct AxisSet {
     return set;
   }
   constexpr bool empty() const { return bits == 0; }
-  /// Returns whether there is more than one.
+  /// Returns whether the set has more than one axis.
   constexpr bool several() const { return (bits & (bits - 1)) != 0; }
   constexpr bool contains(int axis) const { return (bits >> axis & 1u) != 0; }
   constexpr void insert(int axis) { bits |= 1u << axis; }
@@ -81,7 +82,7 @@ class AxisList {
       if ((*this)[i] == axis) return true;
     return false;
   }
-  /// Returns this list without the axes of `gone`, in the same order.
+  /// Returns this list without the axes in `gone`, in the same order.
   constexpr AxisList without(AxisSet gone) const {
     AxisList result;
     for (int i = 0; i < size(); ++i)

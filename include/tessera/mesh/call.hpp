@@ -6,9 +6,9 @@
 ///
 ///     Call call{.kind = Collective::all_gather, .group = AxisSet{1}, .type = DType::f32};
 ///
-/// Laws: payload(call) is a fixed function of the call: all-gather, the others' blocks;
-/// reduce-scatter, the total minus the own block; all-reduce, both of these with nested blocks; the
-/// rest, what is sent to others.
+/// Laws: payload(call) is a fixed function of the call: for an all-gather, the others' blocks; for
+/// a reduce-scatter, the total minus the own block; for an all-reduce, both of these with nested
+/// blocks; for the rest, what is sent to others.
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -66,7 +66,8 @@ struct Piece {
   constexpr bool operator==(const Piece&) const = default;
 };
 
-/// What the pieces mean, per kind (p = size of the group, in group-rank order):
+/// The meaning of the pieces for each kind (p = size of the group; pieces in the order of its
+/// members):
 ///   all_gather      send: one piece, the own block;  receive: p pieces, one a member
 ///   reduce_scatter  send: p pieces, one a member;    receive: one piece, the own block
 ///   all_reduce      send and receive: one piece
@@ -80,9 +81,9 @@ struct Call {
   bool even = false;  ///< all pieces are alike on every member and packed in order: the plain MPI
                       ///< call, not the v-form
   bool in_place = false;  ///< all_reduce only: send and receive are the same buffer
-  int own = 0;            ///< this process's rank in the group
+  int own = 0;            ///< this process's number in the group
   int members = 1;
-  Index network = 0;  ///< of the payload, elements that go between nodes
+  Index network = 0;  ///< elements of the payload that go between nodes
   std::vector<Piece> send;
   std::vector<Piece> receive;
   Index bound = 0;  ///< no member counts or displaces by more elements than this; 0: not known
@@ -125,8 +126,9 @@ constexpr int rounds(int members) {
   return count;
 }
 
-/// Returns the messages that a process sends, as they are priced: one for each peer point to point
-/// and in an all-to-all, one a round in the other collectives (all-reduce: twice).
+/// Returns the number of messages that a process sends, as the cost model counts them: one for each
+/// peer point to point and in an all-to-all, one for each round in the other collectives
+/// (all-reduce: twice).
 constexpr Index message_count(const Call& call) {
   switch (call.kind) {
     case Collective::all_gather:
@@ -149,7 +151,7 @@ constexpr Index message_count(const Call& call) {
 constexpr Index payload_bytes(const Call& call) {
   return payload_elements(call) * static_cast<Index>(size_of(call.type));
 }
-/// Returns the part of the payload that goes between nodes, as the plan has it.
+/// Returns the bytes of the payload that go between nodes, as the plan predicts.
 constexpr Index network_bytes(const Call& call) {
   return call.network * static_cast<Index>(size_of(call.type));
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Contracts: which collectives an operator may use, over which axes. As a type it stands in a call
-/// and is checked while the program compiles; as a value it tells planners what is forbidden.
+/// Contracts: which collectives an operator may use, over which axes. A contract as a type is
+/// written in a call and checked at compile time; as a value it tells planners what is forbidden.
 ///
 ///     using Exactly = Only<gathers<data>, reduce_scatters<model>>;
 ///     auto y = einsum<"bsh,hm->bsm", P<data, _, model>, Exactly>(h, w);
@@ -11,9 +11,9 @@
 ///     using StrictGrid = Strict<Mesh<data, model>>;   // every call that communicates has a contract
 ///
 /// An exchange is the most general way to move data, so exchanges<a> accepts permutes over a too,
-/// and lets a planner do point to point what no other clause allows.
+/// and lets a planner use point-to-point messages that no other clause allows.
 ///
-/// Laws: a contract covers what each of its clauses covers, whatever their order; the contract that
+/// Laws: a contract covers whatever any of its clauses covers, in any order; the contract that
 /// accepts everything covers every other.
 #include <cstdint>
 #include <string>
@@ -25,7 +25,7 @@
 
 namespace tessera {
 
-/// For each kind of collective the axes over which it is accepted.
+/// The accepted axes of each kind of collective.
 class Contract {
  public:
   /// Accepts everything.
@@ -74,7 +74,8 @@ class Contract {
   std::uint64_t bits_ = everything;
 };
 
-// The clauses of a contract: that kind of collective over any of these axes; over all without axes.
+// The clauses of a contract: that kind of collective over any of these axes; without axes, over
+// all.
 template <class... A> struct gathers {};
 template <class... A> struct reduce_scatters {};
 template <class... A> struct all_reduces {};
@@ -82,14 +83,14 @@ template <class... A> struct all_to_alls {};
 template <class... A> struct permutes {};
 template <class... A> struct exchanges {};
 
-/// The collectives that a call may use: clauses in any order; none: no communication.
+/// The collectives that a call may use: clauses in any order; without clauses, no communication.
 template <class... Clauses> struct Only {};
 
-/// Stands where no contract is given: on a Strict mesh that means Only<>.
+/// Stands for a missing contract: on a Strict mesh that means Only<>.
 struct NoContract {};
 
-/// A mesh on which every operator that communicates has a contract, or does not compile. What
-/// brings a tensor to the host, a file or the application's own boxes, or from there, needs none:
+/// A mesh on which an operator that communicates without a contract does not compile. Calls that
+/// bring a tensor to or from the host, a file or the application's own boxes need no contract:
 /// gather, to_root, from_root, from_irregular, to_irregular, read_npy and write_npy say by their
 /// names that they communicate.
 template <class M> struct Strict;
@@ -148,7 +149,7 @@ template <class M, class... C> struct LowerContract<M, Only<C...>> {
   static_assert(said());
   static constexpr Contract value = [] {
     Contract contract = Contract::nothing();
-    bool legal = true;  // else enough has been said, and anything is accepted
+    bool legal = true;  // else the error has been reported, and anything is accepted
     if constexpr ((ClauseOf<C>::known && ...))
       legal = (ClauseOf<C>::template add<M>(contract) && ...);
     else
@@ -180,7 +181,7 @@ struct AddClause<Only<Done...>, M, Clause, Axes> {
   using type =
       Only<Done..., typename ClauseOver<M, Clause, Axes, std::make_index_sequence<count>>::type>;
 };
-/// The contract with these bits as it is written on mesh M: what a message advises.
+/// The contract with these bits as it is written on mesh M: messages advise it.
 template <class M, std::uint64_t Bits> struct WrittenContract {
   template <Collective Kind>
   static constexpr std::uint32_t over = Contract::from_bits(Bits).axes(Kind).bits;

@@ -2,14 +2,14 @@
 #pragma once
 /// @file
 /// Which process stands where in a mesh (GShard, appendix A.3), as a plain list: the process at
-/// each position, positions counted row-major. Meshes take one as an option. An order of axes,
-/// which is what planners reason about, is mesh/device_order.hpp's.
+/// each position, with positions counted row-major. Meshes take one as an option. Planners reason
+/// about an order of axes instead (mesh/device_order.hpp).
 ///
 ///     DeviceAssignment assignment{0, 2, 1, 3};             // position 1 is process 2
 ///     in_tiles(MeshShape{4, 4}, {2, 2})                    // processes 0..3 fill a 2 x 2 corner
 ///     MeshOptions options{.device_assignment = in_tiles(MeshShape{4, 4}, {2, 2})};
 ///
-/// Laws: a legal assignment holds every process once; a.position(a[i]) == i; the constructors here
+/// Laws: a legal assignment holds every process once; a.position(a[i]) == i; the functions here
 /// give legal ones; along_axes(shape, order)[shape.process(at)] == device(order, shape, at).
 #include <initializer_list>
 #include <string>
@@ -23,20 +23,20 @@ namespace tessera {
 
 class DeviceAssignment {
  public:
-  /// Leaves the processes as they are numbered.
+  /// Leaves the processes in the order of their numbers.
   constexpr DeviceAssignment() = default;
   constexpr DeviceAssignment(std::initializer_list<int> processes) : processes_(processes) {}
   constexpr explicit DeviceAssignment(std::vector<int> processes)
       : processes_(std::move(processes)) {}
 
-  /// No list was given: position i is process i.
+  /// Returns whether no list was given: position i is process i.
   constexpr bool natural() const { return processes_.empty(); }
   constexpr int size() const { return static_cast<int>(processes_.size()); }
   /// Returns the process at a position.
   constexpr int operator[](int position) const {
     return natural() ? position : processes_[static_cast<std::size_t>(position)];
   }
-  /// Returns where a process stands, or -1 when it does not.
+  /// Returns the position of a process, or -1 when it has none.
   constexpr int position(int process) const {
     if (natural()) return process;
     for (int i = 0; i < size(); ++i)
@@ -45,7 +45,7 @@ class DeviceAssignment {
   }
   constexpr const std::vector<int>& processes() const { return processes_; }
 
-  /// Returns what is wrong with this order for `count` processes, or nothing.
+  /// Returns what is wrong with this assignment for `count` processes, or nothing.
   std::string fault(int count) const {
     if (natural()) return "";
     if (size() != count)
@@ -87,8 +87,8 @@ constexpr DeviceAssignment along_axes(const MeshShape& shape, const DeviceOrder&
 }
 
 /// Returns the assignment in which consecutive processes fill tiles of `tile` positions, tile after
-/// tile (GShard, figure 10): with as many positions a tile as a node has processes, both axes of a
-/// mesh stay partly within nodes. Throws MeshError unless the tile divides the mesh.
+/// tile (GShard, figure 10): when a tile has as many positions as a node has processes, both axes
+/// of a mesh stay partly within nodes. Throws MeshError unless the tile divides the mesh.
 constexpr DeviceAssignment in_tiles(const MeshShape& shape, const MeshShape& tile) {
   bool fits = tile.rank() == shape.rank();
   for (int a = 0; fits && a < shape.rank(); ++a) fits = tile[a] > 0 && shape[a] % tile[a] == 0;
@@ -111,7 +111,7 @@ constexpr DeviceAssignment in_tiles(const MeshShape& shape, const MeshShape& til
 }
 
 /// Returns the assignment in which consecutive processes are always neighbours in the mesh: every
-/// other line is walked backwards, as on a machine that is a chain or a ring.
+/// other line runs backwards. It suits a machine that is a chain or a ring.
 constexpr DeviceAssignment as_snake(const MeshShape& shape) {
   std::vector<int> processes;
   for (int position = 0; position < shape.processes(); ++position) {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// How a mesh lies on the processes of its communicator, as a value: in which order the axes are
-/// counted through (GShard, appendix A.3). Processes whose numbers follow one another are near each
-/// other, so the last axis of the order has its members on one node.
+/// How a mesh lies on the processes of its communicator, as a value: the order in which the axes
+/// are counted through (GShard, appendix A.3). Processes with consecutive numbers are near each
+/// other, so the members along the last axis of the order are on one node.
 ///
 ///     DeviceOrder order{{1, 0}};                       // axis 0 is the innermost
 ///     device(order, MeshShape{2, 4}, {1, 3}) == 7;   device(order, MeshShape{2, 4}, {1, 0}) == 1
 ///
-/// Laws: device() is a bijection of coordinates and 0 ... processes - 1; in the order of the mesh
-/// it is MeshShape::process.
+/// Laws: device() is a bijection between coordinates and 0 ... processes - 1; in the mesh's own
+/// order it equals MeshShape::process.
 #include <tessera/mesh/mesh_shape.hpp>
 
 namespace tessera {

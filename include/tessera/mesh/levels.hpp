@@ -16,10 +16,10 @@
 
 namespace tessera {
 
-/// A group cut at the border of the nodes.
+/// A group divided at the borders of the nodes.
 struct Levels {
-  AxisGroup node;     ///< its members within a node; empty: none but the process itself
-  AxisGroup network;  ///< one member a node; empty: the group is within a node
+  AxisGroup node;     ///< members within a node; empty: only the process itself
+  AxisGroup network;  ///< one member of each node; empty: the group is within a node
   constexpr Level level() const {
     return !network.empty() ? Level::network : !node.empty() ? Level::node : Level::core;
   }
@@ -36,9 +36,10 @@ constexpr std::int64_t greatest_common_divisor(std::int64_t a, std::int64_t b) {
 }
 }  // namespace detail
 
-/// Returns Machine::processes_per_node of processes that lie so: `nodes` has, of each process, the
-/// least that is on its node. 0, as one node, where all share one, and where nodes are not of one
-/// size and made of consecutive processes (the last may have fewer).
+/// Returns Machine::processes_per_node for processes on these nodes: `nodes` holds, for each
+/// process, the lowest process on its node. Returns 0, as for one node, where all share one node,
+/// and where nodes are not of equal size and made of consecutive processes (the last may have
+/// fewer).
 constexpr std::int64_t consecutive_node_size(std::span<const int> nodes) {
   const std::size_t count = nodes.size();
   std::size_t size = 0;
@@ -71,7 +72,8 @@ constexpr Levels levels(AxisSet group, const MeshShape& mesh, const Machine& mac
   return found;
 }
 
-/// Returns whether two processes of a group are on one node: `node` is its part within a node.
+/// Returns whether two processes of a group are on one node: `node` is the part of the group within
+/// a node.
 constexpr bool on_one_node(const AxisGroup& node, const Coordinates& x, const Coordinates& y) {
   for (int axis = 0; axis < x.size(); ++axis) {
     const bool in_part = axis == node.divided && x[axis] / node.inner == y[axis] / node.inner;

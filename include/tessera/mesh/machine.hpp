@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// What things cost, in integers: the same on every process, at compile time and at run time.
+/// The costs of computation and communication, in integers: the same on every process, at compile
+/// time and at run time.
 ///
 ///     Machine{}.transfer(1 << 20, 1)        // picoseconds to move 1 MiB in one message
 ///     Machine{.processes_per_node = 8}.transfer(1 << 20, 1, Level::network)
 ///
-/// Which level a group of axes spans is mesh/levels.hpp's.
+/// mesh/levels.hpp tells which level a group of axes spans.
 ///
 /// Laws: costs saturate and never overflow; a larger payload never costs less.
 #include <array>
@@ -22,8 +23,8 @@ namespace tessera {
 /// How far data travel: within a process, between processes of one node, between nodes.
 enum class Level : std::uint8_t { core, node, network };
 
-/// A machine model. The defaults are of the order of one node with shared memory; `calibrate`
-/// measures them.
+/// A machine model. The defaults roughly describe one node with shared memory; `calibrate` measures
+/// them.
 struct Machine {
   std::int64_t message_ps = 1'000'000;  ///< latency of one message within a node, picoseconds
   std::int64_t payload_ps_per_kib =
@@ -36,12 +37,14 @@ struct Machine {
       20'000;  ///< 1000 double-precision (and integer) operations, picoseconds
   std::int64_t network_message_ps = 2'000'000;  ///< latency of one message between nodes
   std::int64_t network_payload_ps_per_kib =
-      800'000;  ///< 1 / bandwidth of one process to other nodes while all of its node's send
+      800'000;  ///< 1 / bandwidth of one process to other nodes while all processes of its node
+                ///< send
   std::int64_t processes_per_node =
       0;  ///< processes 0 ... n - 1 of the communicator share a node, and so on; 0: all share one
-  DeviceOrder order{};  ///< how the mesh lies on the processes; a mesh's own, in no file
+  DeviceOrder
+      order{};  ///< how the mesh lies on the processes; it belongs to a mesh and is in no file
 
-  /// Returns whether no process of the mesh has another node to send to.
+  /// Returns whether all processes of the mesh share one node.
   constexpr bool one_node(const MeshShape& mesh) const {
     return processes_per_node <= 0 || processes_per_node >= mesh.processes();
   }
@@ -54,7 +57,7 @@ struct Machine {
   }
   constexpr std::int64_t copy(Index bytes) const { return scaled(bytes, copy_ps_per_kib, 1024); }
   constexpr std::int64_t compute(Index flops, DType type) const {
-    // A complex product and sum are eight real operations where a real one is two.
+    // A complex multiply-add takes eight real operations where a real one takes two.
     const DType real =
         is_complex(type) ? (size_of(type) == 8 ? DType::f32 : DType::f64) : facts_of(type).compute;
     return scaled(saturating_mul(flops, is_complex(type) ? 4 : 1),
@@ -70,7 +73,7 @@ struct Machine {
 };
 
 namespace detail {
-/// The numbers of a Machine, in the order of its declaration, with their names in files.
+/// The numbers of a Machine in the order of their declaration, with their names in files.
 inline constexpr std::array<std::pair<const char*, std::int64_t Machine::*>, 8> machine_fields{{
     {"message_ps", &Machine::message_ps},
     {"payload_ps_per_kib", &Machine::payload_ps_per_kib},

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// A mesh as a type: an ordered list of axes, each a type of the user's. Which processes fill it is
-/// another file's matter (tensor/process_mesh.hpp).
+/// A mesh as a type: an ordered list of axes, each a type of the user's. tensor/process_mesh.hpp
+/// fills it with processes.
 ///
 ///     namespace grid { struct data : Axis<> {}; struct model : Axis<4> {}; }
 ///     using Grid = Mesh<grid::data, grid::model>;
 ///     sizes<Grid>(2, 4)                                   // a MeshShape, checked against Axis<4>
 ///
-/// Laws: an axis is its index in the mesh; its text is only for people.
+/// Laws: an axis is its index in the mesh; its name is only for people.
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -21,7 +21,7 @@
 
 namespace tessera {
 
-/// The size of an axis that is known only when the program starts.
+/// The size of an axis that is set when the program starts.
 inline constexpr int dynamic = -1;
 
 /// Base of every axis: `struct data : Axis<> {};` leaves the size to run time, `Axis<4>` fixes it.
@@ -78,11 +78,11 @@ template <class... A> struct Mesh {
   template <int I> using axis = typename detail::TypeAt<I, A...>::type;
 
   static constexpr AxisNames names() { return AxisNames{axis_name<A>()...}; }
-  /// The sizes fixed by the axes' types; `dynamic` where they are left open.
+  /// The sizes fixed by the axes' types; `dynamic` where they are left to run time.
   static constexpr FixedVector<int, max_axes> fixed_sizes() { return {A::size...}; }
 };
 
-/// A MeshShape that remembers in its type which mesh it is a size of.
+/// A MeshShape whose type says which mesh it belongs to.
 template <class M> struct MeshSizes { MeshShape shape; };
 
 /// Returns the shape of M with the given sizes, one per axis; throws MeshError when an Axis<N>
@@ -91,7 +91,7 @@ template <class M, class... Size> constexpr MeshSizes<M> sizes(Size... size) {
   static_assert(sizeof...(Size) == M::rank,
                 "[tessera] sizes<Mesh>(...) takes one size per axis of the mesh");
   MeshShape shape;
-  if (sizeof...(Size) != M::rank) {  // enough has been said
+  if (sizeof...(Size) != M::rank) {  // the error has been reported
     while (shape.rank() < M::rank) shape.push_back(1);
     return {shape};
   }

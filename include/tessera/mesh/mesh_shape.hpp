@@ -30,7 +30,7 @@ class MeshShape {
   constexpr int operator[](int axis) const { return sizes_[axis]; }
   constexpr AxisSet axes() const { return AxisSet::from_bits((1u << rank()) - 1); }
 
-  /// Returns the axes of size 1: splitting over them, or gathering, does nothing.
+  /// Returns the axes of size 1: splitting or gathering over them does nothing.
   constexpr AxisSet unit_axes() const {
     AxisSet units;
     for (int a = 0; a < rank(); ++a)
@@ -39,14 +39,14 @@ class MeshShape {
   }
 
   constexpr int processes() const { return group_size(axes()); }
-  /// Returns how many processes differ in the coordinates of `group` alone.
+  /// Returns the number of processes that differ only in their coordinates on the axes of `group`.
   constexpr int group_size(AxisSet group) const {
     int product = 1;
     for (int a = 0; a < rank(); ++a)
       if (group.contains(a)) product *= sizes_[a];
     return product;
   }
-  /// Returns the number of parts an axis list cuts a dimension into.
+  /// Returns the number of parts into which a list of axes cuts a dimension.
   constexpr int parts(AxisList axes) const {
     int product = 1;
     for (int i = 0; i < axes.size(); ++i) product *= sizes_[axes[i]];
@@ -65,7 +65,7 @@ class MeshShape {
     for (int a = 0; a < rank(); ++a) index = index * sizes_[a] + at[a];
     return index;
   }
-  /// Returns the rank of the process at `at` within its group: row-major over the group's axes in
+  /// Returns the number of the process at `at` within its group: row-major over the group's axes in
   /// mesh order.
   constexpr int group_rank(AxisSet group, const Coordinates& at) const {
     int index = 0;
@@ -83,8 +83,8 @@ class MeshShape {
     return at;
   }
 
-  // The same of a group that may hold an axis in part: row-major over its axes in mesh order, a
-  // divided axis counting as one of its part's size.
+  // The same for a group that may hold an axis in part: row-major over its axes in mesh order,
+  // where a divided axis has the size of its part.
   constexpr int group_size(const AxisGroup& group) const {
     return group_size(group.axes) * (group.is_divided() ? part_size(group) : 1);
   }

@@ -22,7 +22,7 @@ constexpr Interval split(Interval whole, Index parts, Index part) {
           min_of(whole.hi, whole.lo + (part + 1) * block)};
 }
 
-/// Returns what the process at `at` owns of a dimension of extent n split over `axes`.
+/// Returns the interval that the process at `at` owns of a dimension of extent n split over `axes`.
 constexpr Interval block(Index n, AxisList axes, const MeshShape& mesh, const Coordinates& at) {
   Interval result{0, n};
   for (int i = 0; i < axes.size(); ++i) result = split(result, mesh[axes[i]], at[axes[i]]);

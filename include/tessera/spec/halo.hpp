@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// How far blocks are extended beyond what their processes own, and how an extended block lies in
-/// memory. plan/halo.hpp fills the halo; plan/stored.hpp reads what lies within one.
+/// How far blocks extend beyond what their processes own, and how an extended block lies in memory.
+/// plan/halo.hpp fills the halo; plan/stored.hpp reads blocks stored within one.
 ///
 ///     const Halo halo{{1, 1, Boundary::periodic}, {2, 0, Boundary::none}};   // one a dimension
 ///     const Box box = extended_box(own, extents, halo);
@@ -18,9 +18,9 @@ namespace tessera {
 
 /// What lies outside a tensor.
 enum class Boundary : std::uint8_t {
-  none,       ///< nothing: what a window would read there is not there
+  none,       ///< nothing: a window reads no element there
   constant,   ///< one value everywhere
-  periodic,   ///< the tensor again
+  periodic,   ///< the tensor repeated
   reflected,  ///< the tensor mirrored about its outermost elements: b a | b c
   symmetric   ///< the tensor mirrored behind its outermost elements: b a | a b
 };
@@ -40,18 +40,18 @@ constexpr std::string_view name_of(Boundary boundary) {
   return "?";
 }
 
-/// How far blocks are extended along one dimension, and what lies outside the tensor there.
+/// How far blocks extend along one dimension, and what lies outside the tensor there.
 struct HaloDim {
   Index low = 0;
   Index high = 0;
   Boundary boundary = Boundary::none;
   constexpr bool operator==(const HaloDim&) const = default;
 };
-/// One for each dimension of the tensor; none at all where blocks are not extended.
+/// One for each dimension of the tensor; empty where blocks are not extended.
 using Halo = FixedVector<HaloDim, max_dims>;
 
-/// Returns what the extended block of a process covers that owns `own` of a tensor of `extents`, in
-/// indices of the whole tensor: from -low on where that lies outside.
+/// Returns the extended block of a process that owns `own` of a tensor of `extents`, in indices of
+/// the whole tensor, from -low on: they may lie outside the tensor.
 constexpr Box extended_box(Box own, const Extents& extents, const Halo& halo) {
   for (int d = 0; d < halo.size(); ++d) {
     Interval& side = own[d];

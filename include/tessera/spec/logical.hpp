@@ -2,17 +2,18 @@
 #pragma once
 /// @file
 /// Specs by the meaning of dimensions: a model names its dimensions by logical axes, and one list
-/// of rules, chosen elsewhere, says which mesh axes split them (as Flax's logical axis rules do).
+/// of rules, kept elsewhere, says which mesh axes split them (like Flax's logical axis rules).
 ///
 ///     struct batch; struct embed; struct hidden;                  // any types
 ///     using TwoD = Rules<AxisRule<batch, data>, AxisRule<embed, model>, AxisRule<hidden, _>>;
 ///     using Activations = Logical<TwoD, batch, _, embed>;         // P<data, _, model>
 ///
-/// The rules are gone through in order. A rule gives its mesh axes to the dimension of its name
-/// when that has none yet and all of them are still unused in this spec; so an earlier rule goes
-/// first whatever the order of the dimensions, a later rule for the same name is the fallback, and
-/// a dimension for which no rule is left is replicated. Unreduced<Kind, names...> stands for the
-/// mesh axes that its names get, after the dimensions. The same at run time: spec/named_rules.hpp.
+/// The rules are applied in order. A rule gives its mesh axes to the dimension with its name, when
+/// that dimension has none yet and this spec does not use any of the axes yet. So an earlier rule
+/// takes precedence whatever the order of the dimensions, a later rule for the same name is a
+/// fallback, and a dimension without an applicable rule is replicated. Unreduced<Kind, names...>
+/// stands for the mesh axes that its names get, after the dimensions. The same at run time:
+/// spec/named_rules.hpp.
 ///
 /// Laws: Logical is an alias of a canonical P<...>; a mesh axis is used at most once in it.
 #include <array>
@@ -27,12 +28,12 @@ namespace tessera {
 /// The dimension called Name is split over Split: a mesh axis, Axes<...>, or _ for none.
 template <class Name, class Split> struct AxisRule {};
 
-/// Rules, the first one first.
+/// A list of rules; earlier ones take precedence.
 template <class... R> struct Rules {};
 
 namespace detail {
 
-/// What tells types apart without comparing them in pairs.
+/// A variable whose address distinguishes types without comparing them in pairs.
 template <class T> inline constexpr char type_mark = 0;
 using TypeId = const void*;
 
@@ -45,8 +46,8 @@ template <class Name, class AxisId> struct RuleValue {
 enum class LogicalFault : std::uint8_t { none, unknown, twice };
 struct LogicalChoice {
   LogicalFault fault = LogicalFault::none;
-  int dimension = -1;                    ///< the one at fault
-  FixedVector<int, 2 * max_axes> rules;  ///< for each name its rule; -1: replicated
+  int dimension = -1;                    ///< the dimension at fault
+  FixedVector<int, 2 * max_axes> rules;  ///< the rule of each name; -1: replicated
 };
 
 /// Chooses a rule for each of `names`; the empty name stands for a replicated dimension.
@@ -130,7 +131,7 @@ template <class... R, class Kind, class... D> struct ResolveLogical<Rules<R...>,
   }
 };
 
-/// The axes that the names of an Unreduced get, one behind the other.
+/// The axes that the names of an Unreduced get, in order.
 template <class Kind, class Done, class... Split> struct JoinUnreduced;
 template <class Kind, class... A> struct JoinUnreduced<Kind, AxisPack<A...>> {
   using type = Unreduced<Kind, A...>;
@@ -145,7 +146,7 @@ template <class Kind, class... A, class... B, class... Rest>
 struct JoinUnreduced<Kind, AxisPack<A...>, Axes<B...>, Rest...>
     : JoinUnreduced<Kind, AxisPack<A..., B...>, Rest...> {};
 
-/// Dimensions are the first `Rank` of the names; what follows is unreduced.
+/// The first `Rank` names are dimensions; the names after them are unreduced.
 template <class Names, class Kind, class Ds, class Us> struct LogicalSpec;
 template <class Names, class Kind, std::size_t... D, std::size_t... U>
 struct LogicalSpec<Names, Kind, std::index_sequence<D...>, std::index_sequence<U...>> {
@@ -174,7 +175,7 @@ struct LogicalOf<RuleList, AxisPack<Done...>, First, Rest...>
     : LogicalOf<RuleList, AxisPack<Done..., First>, Rest...> {};
 }  // namespace detail
 
-/// The spec of a tensor whose dimensions are called D... (or _), by the rules R. A last
+/// The spec of a tensor whose dimensions are named D... (or _), by the rules R. A last
 /// Unreduced<Kind, names...> leaves the mesh axes of those names unfinished.
 template <class R, class... D>
 using Logical = typename detail::LogicalOf<R, detail::AxisPack<>, D...>::type;

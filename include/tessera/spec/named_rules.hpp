@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Logical axis rules at run time, for tensors whose sharding is a value: names are text. The rules
-/// as types, and what they mean, are spec/logical.hpp's.
+/// Logical axis rules at run time, for tensors whose sharding is a value: names are text.
+/// spec/logical.hpp has the rules as types, and their meaning.
 ///
 ///     NamedRules rules(Grid::names());
 ///     rules.add("batch", "data").add("embed", "model").add("heads", "_");
@@ -23,8 +23,8 @@ class NamedRules {
  public:
   explicit NamedRules(const AxisNames& mesh) : mesh_(mesh) {}
 
-  /// Adds the last rule; `axes` are the mesh's by name, "data", "data,model", or "_" for none.
-  /// Throws ShardingError when the mesh has no such axis.
+  /// Adds the last rule; `axes` names mesh axes: "data", "data,model", or "_" for none. Throws
+  /// ShardingError when the mesh has no such axis.
   NamedRules& add(std::string_view name, std::string_view axes, Where where = Where::here()) {
     detail::RuleValue<std::string, int> rule{std::string(name), {}};
     for (const std::string_view axis : parts(axes, where)) {
@@ -40,8 +40,8 @@ class NamedRules {
     rules_.push_back(std::move(rule));
     return *this;
   }
-  /// Returns the sharding of a tensor whose dimensions are called so: "batch,_,embed"; "" is a
-  /// scalar. Throws ShardingError for a name without a rule, or one that stands twice.
+  /// Returns the sharding of a tensor whose dimensions have these names: "batch,_,embed"; "" is a
+  /// scalar. Throws ShardingError for a name without a rule, or a name that occurs twice.
   Sharding sharding(std::string_view dimensions, Where where = Where::here()) const {
     FixedVector<std::string_view, 2 * max_axes> names = parts(dimensions, where);
     for (std::string_view& name : names)
@@ -105,7 +105,7 @@ template <class M, class... R> struct AddRules<M, Rules<R...>> {
 };
 }  // namespace detail
 
-/// Returns the rules R on mesh M by the printed names of their types.
+/// Returns the rules R on mesh M, with names printed from their types.
 template <class M, class R> NamedRules named_rules() {
   NamedRules rules(M::names());
   detail::AddRules<M, R>::to(rules);

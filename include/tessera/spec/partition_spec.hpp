@@ -21,11 +21,11 @@ namespace tessera {
 struct Replicated {};
 using _ = Replicated;
 
-/// Several axes on one dimension; the first one is the major one.
+/// Several axes on one dimension; the first is the major one.
 template <class... A> struct Axes {};
 
-/// Stands last in a spec: values are partial over A... and are to be combined by Kind (Sum,
-/// Product, Max, Min; of truth values Any, All).
+/// Comes last in a spec: values are partial over A... and must be combined by Kind (Sum, Product,
+/// Max, Min; for bools Any, All).
 template <class Kind, class... A> struct Unreduced {};
 
 template <class... Dims> struct PartitionSpec { static constexpr int entries = sizeof...(Dims); };
@@ -40,7 +40,7 @@ template <class... Rest, class A> struct Prepend<AxisPack<Rest...>, A> {
   using type = AxisPack<A, Rest...>;
 };
 template <class A, class... Rest> struct InsertSorted<AxisPack<A, Rest...>, A> {
-  using type = AxisPack<A, Rest...>;  // named twice, meant once
+  using type = AxisPack<A, Rest...>;  // a repeated axis counts once
 };
 template <class First, class... Rest, class A> struct InsertSorted<AxisPack<First, Rest...>, A> {
   static constexpr bool before = full_type_name<A>() < full_type_name<First>();
@@ -66,7 +66,7 @@ struct CanonicalDim<Unreduced<Kind, A...>>
 
 template <class D> struct IsUnreduced : std::false_type {};
 template <class Kind, class... A> struct IsUnreduced<Unreduced<Kind, A...>> : std::true_type {};
-template <class D> struct IsNothing : std::false_type {};  // Unreduced over no axis says nothing
+template <class D> struct IsNothing : std::false_type {};  // Unreduced over no axis is dropped
 template <class Kind> struct IsNothing<Unreduced<Kind>> : std::true_type {};
 
 template <class Spec, class... D> struct CanonicalSpec { using type = Spec; };
@@ -81,7 +81,7 @@ struct CanonicalSpec<PartitionSpec<Done...>, First, Rest...>
 };
 
 inline constexpr int unknown_axis =
-    15;  // what lowering writes for an axis that the mesh does not have
+    15;  // written by lowering for an axis that the mesh does not have
 
 template <class M, class A> constexpr int index_or_unknown() {
   return M::template index<A> >= 0 ? M::template index<A> : unknown_axis;
@@ -141,8 +141,8 @@ constexpr int nth_axis(AxisSet set, int n) {
     if (set.contains(axis) && n-- == 0) return axis;
   return 0;
 }
-/// Marks the spec of a result that a call with a mistake makes up, its message having been given:
-/// what is done with the result is not examined, so that one mistake gives one message.
+/// Marks the spec of a result made up for a call with a mistake whose message has been given: uses
+/// of the result are not checked, so that one mistake gives one message.
 template <class S> struct Unfounded {};
 template <class M, class S> struct Lower<M, Unfounded<S>> : Lower<M, S> {};
 template <Reduction R> struct ReductionTag { using type = Sum; };
@@ -156,7 +156,7 @@ template <Reduction R> using reduction_tag = typename ReductionTag<R>::type;
 template <class M, class Provider, class Ds, class Ps> struct SpecOf;
 template <class M, class Provider, std::size_t... D, std::size_t... I>
 struct SpecOf<M, Provider, std::index_sequence<D...>, std::index_sequence<I...>> {
-  // Not by the alias P: clang would print its arguments in place of the type.
+  // Does not use the alias P: clang would print its arguments in place of the type.
   using type = typename CanonicalSpec<
       PartitionSpec<>,
       typename DimOf<M, Provider, static_cast<int>(D),

@@ -2,8 +2,8 @@
 #pragma once
 /// @file
 /// A sharding as a value: for each dimension the mesh axes that split it, and the axes over which
-/// values are still partial. `PartitionSpec` is the same thing as a type; spec/block.hpp says who
-/// owns what.
+/// values are still partial. `PartitionSpec` is the same as a type; spec/block.hpp says who owns
+/// what.
 ///
 ///     Sharding s{{0}, {}, {1}};           // dimension 0 over axis 0, dimension 2 over axis 1
 ///
@@ -35,7 +35,7 @@ struct Sharding {
   constexpr int rank() const { return dims.size(); }
   constexpr AxisList& operator[](int d) { return dims[d]; }
   constexpr const AxisList& operator[](int d) const { return dims[d]; }
-  /// Returns the axes that split some dimension.
+  /// Returns all axes that split a dimension.
   constexpr AxisSet used() const {
     AxisSet axes;
     for (int d = 0; d < dims.size(); ++d) axes = axes | dims[d].set();
@@ -56,8 +56,7 @@ struct Sharding {
   constexpr bool operator==(const Sharding&) const = default;
 };
 
-/// Everything about a tensor that decides its communication: element type, global extents,
-/// sharding.
+/// The facts about a tensor that decide its communication: element type, global extents, sharding.
 struct TensorDesc {
   DType type = DType::f32;
   Extents extents;

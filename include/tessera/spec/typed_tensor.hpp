@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// What the type of a tensor says by itself, for plans on paper: tensor/sharded_tensor.hpp, with
-/// memory and Kokkos, need not be there.
+/// What the type of a tensor says by itself, for plans on paper: no need for
+/// tensor/sharded_tensor.hpp, with its memory and Kokkos.
 ///
 ///     template <class... Dims> using Tensor = ShardedTensor<float, Grid, P<Dims...>>;
 ///     detail::TensorFacts<Tensor<data, _, model>>::sharding() == Sharding{{0}, {}, {1}};
@@ -16,9 +16,9 @@ namespace tessera {
 template <class T, class M, class S> class ShardedTensor;
 
 namespace detail {
-/// Instantiated only for a T that is no element; T is the fact of the message. Here and wherever a
-/// sentence is said: the assertion stands in a function and not in the class itself, since clang
-/// gives up a class whose assertion fails, and more messages would follow.
+/// Instantiated only for a T that is no element type; T is the fact of the message. Here and in all
+/// such messages the assertion stands in a function and not in the class itself, since clang
+/// discards a class whose assertion fails, and more messages would follow.
 template <class T> struct NoElement {
   static consteval bool said() {
     static_assert(
@@ -30,8 +30,8 @@ template <class T> struct NoElement {
     return true;
   }
 };
-/// The elements of a tensor of T: where that is none, and has been said, others stand for it, so
-/// that nothing else is said.
+/// The element type of a tensor of T: where T is no element type, which has been reported, another
+/// type replaces it, so that no further message follows.
 template <class T> struct ElementsOf {
   using type = float;
   static constexpr bool known = NoElement<T>::said();
@@ -47,7 +47,7 @@ struct IsShardedTensor<ShardedTensor<T, M, S>> : std::true_type {};
 
 template <class S> inline constexpr bool unfounded_spec = false;
 template <class S> inline constexpr bool unfounded_spec<Unfounded<S>> = true;
-/// Whether a tensor's type is more than what a call with a mistake has made up.
+/// Whether a tensor's type is real, and not made up for a call with a mistake.
 template <class X> inline constexpr bool founded = true;
 template <class T, class M, class S>
 inline constexpr bool founded<ShardedTensor<T, M, Unfounded<S>>> = false;
@@ -64,7 +64,7 @@ template <class T, class M, class S> struct TensorFacts<ShardedTensor<T, M, S>> 
 };
 }  // namespace detail
 
-/// X is some ShardedTensor, or one stored with its halo (op/halo_tensor.hpp).
+/// X is a ShardedTensor, or one stored with its halo (op/halo_tensor.hpp).
 template <class X>
 concept TypedTensor = detail::IsShardedTensor<X>::value;
 
@@ -78,7 +78,7 @@ template <class X> struct TensorOf { using type = X; };
 template <class A> struct TensorOf<HaloTensor<A>> { using type = A; };
 }  // namespace detail
 
-/// The ShardedTensor that X is, however it is stored.
+/// The ShardedTensor that X holds, however it is stored.
 template <TypedTensor X> using TensorOf = typename detail::TensorOf<X>::type;
 
 }  // namespace tessera

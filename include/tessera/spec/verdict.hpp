@@ -15,8 +15,8 @@
 
 namespace tessera {
 
-/// Returns the first rule that `s` breaks on a mesh of `axes` axes. An axis that lowering did not
-/// find stands as 15.
+/// Returns the first rule that `s` breaks on a mesh of `axes` axes. Lowering writes 15 for an axis
+/// that it did not find.
 constexpr Verdict check(const Sharding& s, int axes) {
   AxisSet used;
   for (int d = 0; d < s.rank(); ++d)
@@ -37,8 +37,8 @@ constexpr Verdict check(const Sharding& s, int axes) {
   return {};
 }
 
-/// Returns the first rule that a tensor breaks: values are unfinished only by a kind that their
-/// element type has.
+/// Returns the first rule that a tensor breaks: values may be unfinished only by a reduction that
+/// their element type has.
 constexpr Verdict check(const TensorDesc& t, int axes) {
   const Verdict verdict = check(t.sharding, axes);
   if (verdict.ok() && !defined(t.sharding.reduction, t.type))
@@ -46,7 +46,7 @@ constexpr Verdict check(const TensorDesc& t, int axes) {
   return verdict;
 }
 
-/// Returns the sentence for a verdict on a sharding made at run time.
+/// Returns the sentence for a verdict on a sharding chosen at run time.
 inline std::string explain(const Verdict& v, const Sharding& s, const AxisNames& names) {
   if (v.rule == Rule::made_finished)
     return to_string(s, names) + " is unfinished; " + std::string(sentence(v.rule));
