@@ -3,7 +3,7 @@
 /// @file
 /// Compile once, or with every source. Tessera is header-only; a program of many sources may have
 /// the bodies below its operators compiled in a single source: the executor, the kernels of all
-/// element types, and the functions that choose an operator's plan at run time.
+/// element types, and the functions that every operator calls at run time.
 ///
 ///     g++ -DTESSERA_COMPILED -c model.cpp solver.cpp       // declarations alone
 ///     g++ -DTESSERA_COMPILED -DTESSERA_IMPLEMENTATION -c tessera.cpp   // #include <tessera/tessera.hpp>

@@ -28,7 +28,7 @@ enum class Linearity : std::uint16_t {
   linear_monotone = 9,   ///< a conversion between real types: both of these
   maximum = 16,          ///< the larger of two: may act on two Unreduced<Max>
   minimum = 32,          ///< the smaller of two: may act on two Unreduced<Min>
-  selection = 64,        ///< takes one of its operands as the first, a finished one, says: any kind
+  selection = 64,        ///< selects an operand by the first one, which is finished: any kind
   multiplicative = 128,  ///< f(x y) = f(x) f(y): may act on Unreduced<Product>, all operands alike
   disjunction = 256,     ///< or: may act on two Unreduced<Any>
   conjunction = 512,     ///< and: may act on two Unreduced<All>

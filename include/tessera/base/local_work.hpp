@@ -29,8 +29,7 @@ struct StridedCopy {
 struct PeerCopies {
   int peer = 0;
   std::vector<StridedCopy> copies;
-  std::vector<StridedCopy>
-      packed;  ///< the same elements once packed; empty where packing would not be faster
+  std::vector<StridedCopy> packed;  ///< the same once packed; empty where that would not be faster
   bool operator==(const PeerCopies&) const = default;
 };
 

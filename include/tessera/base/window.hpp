@@ -61,8 +61,8 @@ constexpr Interval reach(Interval results, Index n, const Window& w) {
 constexpr Interval kernel_taps(const Window& w, Interval taps) {
   return w.reversed ? Interval{w.size - taps.hi, w.size - taps.lo} : taps;
 }
-/// Returns whether some results of a window read an element at only a few taps, since the window
-/// steps over empty positions: a window dilation may combine with a base dilation.
+/// Returns whether a result may skip taps on the empty positions of a dilated base: that takes both
+/// dilations.
 constexpr bool skips_taps(const Window& w) { return w.base_dilation > 1 && w.window_dilation > 1; }
 /// Returns the least interval of `taps` that holds every tap at which some result of `results`
 /// meets an element rather than an empty position, wherever the elements end.

@@ -41,8 +41,7 @@ struct Machine {
                 ///< send
   std::int64_t processes_per_node =
       0;  ///< processes 0 ... n - 1 of the communicator share a node, and so on; 0: all share one
-  DeviceOrder
-      order{};  ///< how the mesh lies on the processes; it belongs to a mesh and is in no file
+  DeviceOrder order{};  ///< how the mesh lies on the processes; a mesh sets it, files do not
 
   /// Returns whether all processes of the mesh share one node.
   constexpr bool one_node(const MeshShape& mesh) const {

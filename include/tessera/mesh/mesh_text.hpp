@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// What a mesh and its axes are called in messages.
+/// The names of a mesh and its axes in messages.
 ///
 ///     to_string(MeshShape{2, 4}, {"data", "model"}) == "data=2 x model=4";
 #include <string>
@@ -11,8 +11,8 @@
 namespace tessera {
 namespace detail {
 
-// Texts are appended piece by piece: of `literal + std::string()` g++ 12 has a false -Wrestrict at
-// -O3.
+// Texts are appended piece by piece, since g++ 12 gives a false -Wrestrict for `literal +
+// std::string()` at -O3.
 
 /// Returns the name of an axis, or "axis2".
 inline std::string axis_text(int axis, const AxisNames& names) {

@@ -27,14 +27,14 @@
 
 namespace tessera {
 
-/// What an element is in a std::vector on the host: itself, but a byte of 0 or 1 for bool, since a
-/// std::vector<bool> has no elements in memory.
+/// The type of an element in a std::vector on the host: the element's own, but for bool a byte of 0
+/// or 1, since a std::vector<bool> has no elements in memory.
 template <Element T>
 using HostElement = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>;
 
 namespace detail {
 
-/// Bytes as bools: other than 0 is true.
+/// Reads bytes as bools: any byte but 0 is true.
 class Truths {
  public:
   explicit Truths(std::span<const std::uint8_t> bytes)
@@ -54,7 +54,7 @@ inline Extents offsets_of(const Box& box) {
   return offsets;
 }
 
-/// Copies between memory of the host and memory of the kernels.
+/// Copies between host memory and the memory of the kernels.
 inline void copy_to_host(void* host, const void* data, Index bytes) {
   using Host = Kokkos::View<char*, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>;
   using Device = Kokkos::View<const char*, Kokkos::DefaultExecutionSpace::memory_space,
@@ -72,7 +72,7 @@ inline void copy_from_host(void* data, const void* host, Index bytes) {
     Kokkos::deep_copy(Device(static_cast<char*>(data), n), Host(static_cast<const char*>(host), n));
 }
 
-/// Copies this process's box out of the whole tensor (row-major, on the host) into its block.
+/// Copies this process's box from the whole tensor (row-major, on the host) into its block.
 inline void copy_block_in(const TensorCore& t, const void* whole_data) {
   const Box box = t.box();
   const Index unit = static_cast<Index>(size_of(t.type()));
@@ -153,7 +153,8 @@ Tensor ones(const ProcessMesh<typename Tensor::mesh_type>& mesh, N... n) {
                 "[tessera] ones takes one extent for each dimension of the tensor's spec");
   return full<Tensor>(mesh, detail::to_extents(n...), typename Tensor::value_type(1), Where{});
 }
-/// Returns a tensor whose elements are unspecified: for what writes them all. Communication: none.
+/// Returns a tensor whose elements are unspecified: for a caller that writes them all.
+/// Communication: none.
 template <TypedTensor Tensor>
 Tensor empty(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& extents,
              Where where = Where::here()) {
@@ -189,7 +190,7 @@ Tensor iota(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& 
                                where);
 }
 
-/// Returns random numbers that depend on the seed and the global index alone: uniform in [lo, hi)
+/// Returns random numbers that depend only on the seed and the global index: uniform in [lo, hi)
 /// (integers: [lo, hi]), or normal. Communication: none.
 template <TypedTensor Tensor>
 Tensor random_uniform(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& extents,
@@ -213,8 +214,9 @@ Tensor random_normal(const ProcessMesh<typename Tensor::mesh_type>& mesh, const 
   return t;
 }
 
-/// Returns the tensor that every process has whole on its host, row-major; each keeps its block.
-/// Communication: none. Throws ShapeError when the data has another size than the extents.
+/// Returns a tensor from its elements, row-major, of which every process has all on its host; each
+/// keeps its block. Communication: none. Throws ShapeError when the data has another size than the
+/// extents.
 template <TypedTensor Tensor>
 Tensor from_host(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& extents,
                  std::span<const typename Tensor::value_type> values, Where where = Where::here()) {
@@ -229,7 +231,7 @@ Tensor from_host(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Exte
   return t;
 }
 
-/// The same of bool from bytes, as a HostTensor has them: other than 0 is true.
+/// The same for bool from bytes, as in a HostTensor: any byte but 0 is true.
 template <TypedTensor Tensor>
   requires std::is_same_v<typename Tensor::value_type, bool> Tensor
   from_host(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& extents,
@@ -238,10 +240,10 @@ template <TypedTensor Tensor>
     return from_host<Tensor>(mesh, extents, truths.span(), where);
   }
 
-/// Returns a tensor whose block on this process is the memory of `view`, not a copy: declared alike
-/// by all processes. The view is contiguous, LayoutRight, in the memory of the default execution
-/// space, and of the block's extents; it is kept alive by the tensor. Communication: none. Throws
-/// ShapeError when it is not the block that this process owns.
+/// Returns a tensor whose block on this process is the memory of `view`, not a copy; all processes
+/// make the same call. The view is contiguous, LayoutRight, in the memory of the default execution
+/// space, and has the block's extents; the tensor keeps it alive. Communication: none. Throws
+/// ShapeError when the extents are not those of this process's block.
 template <TypedTensor Tensor, class View>
 Tensor adopt(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& extents,
              const View& view, Where where = Where::here()) {

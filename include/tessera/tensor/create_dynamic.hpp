@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Making tensors whose sharding is known when the program runs: what tensor/create.hpp is for
-/// typed ones.
+/// Making tensors whose sharding is known only at run time; tensor/create.hpp makes typed ones.
 ///
 ///     DynamicTensor x = zeros<float>(mesh, {8, 512}, Sharding{{0}, {1}});      // a DynamicMesh
 ///     DynamicTensor w = random_normal<float>(mesh, {512, 96}, Sharding{{1}, {}}, 7);
 ///
-/// Laws: the tensor is that which the typed function of the same name makes, for the same elements
-/// and sharding.
+/// Laws: each function makes the same tensor as the typed function of the same name, for the same
+/// elements and sharding.
 #include <span>
 
 #include <tessera/tensor/create.hpp>
@@ -26,7 +25,7 @@ DynamicTensor make_dynamic(const DynamicMesh& mesh, const Extents& extents,
 
 /// Returns a tensor of the given extents and sharding with every element `value`. Communication:
 /// none. Throws ShardingError when the sharding does not fit the mesh or the extents, or is
-/// unfinished, as those below do.
+/// unfinished; so do the functions below.
 template <Element T>
 DynamicTensor full(const DynamicMesh& mesh, const Extents& extents, const Sharding& sharding,
                    T value, Where where = Where::here()) {
@@ -45,7 +44,7 @@ DynamicTensor ones(const DynamicMesh& mesh, const Extents& extents, const Shardi
                    Where where = Where::here()) {
   return full<T>(mesh, extents, sharding, T(1), where);
 }
-/// The same with elements that are unspecified: for what writes them all.
+/// The same with unspecified elements: for a caller that writes them all.
 template <Element T>
 DynamicTensor empty(const DynamicMesh& mesh, const Extents& extents, const Sharding& sharding,
                     Where where = Where::here()) {
@@ -73,7 +72,7 @@ DynamicTensor iota(const DynamicMesh& mesh, const Extents& extents, const Shardi
   return from_function<T>(mesh, extents, sharding, detail::IndexAlong<T>{dim}, where);
 }
 
-/// Returns random numbers that depend on the seed and the global index alone, uniform or normal.
+/// Returns random numbers that depend only on the seed and the global index, uniform or normal.
 /// Communication: none.
 template <Element T>
 DynamicTensor random_uniform(const DynamicMesh& mesh, const Extents& extents,
@@ -98,8 +97,9 @@ DynamicTensor random_normal(const DynamicMesh& mesh, const Extents& extents,
   return t;
 }
 
-/// Returns the tensor that every process has whole on its host, row-major; each keeps its block.
-/// Communication: none. Throws ShapeError when the values are not as many as the elements.
+/// Returns a tensor from its elements, row-major, of which every process has all on its host; each
+/// keeps its block. Communication: none. Throws ShapeError when the number of values is not the
+/// number of elements.
 template <Element T>
 DynamicTensor from_host(const DynamicMesh& mesh, const Extents& extents, const Sharding& sharding,
                         std::span<const T> values, Where where = Where::here()) {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// A mesh filled with processes whose axes are known when the program runs: what dynamic tensors
-/// are made on. Those whose axes are types are tensor/process_mesh.hpp's.
+/// A mesh filled with processes whose axes are known only at run time: dynamic tensors are made on
+/// it. tensor/process_mesh.hpp has meshes whose axes are types.
 ///
 ///     const DynamicMesh mesh = make_mesh(env, {2, 4}, {"data", "model"});
 ///     DynamicTensor x = zeros<float>(mesh, {8, 512}, Sharding{{0}, {1}});   // P<data, model>
 ///     const DynamicMesh same = x.mesh();
 ///     const DynamicMesh grid = make_mesh<Grid>(env, 2, 4);
 ///
-/// Laws: of a ProcessMesh it is the same mesh, and tensors made on the one and on the other mix;
-/// axes have the numbers of their places in the list.
+/// Laws: a DynamicMesh made from a ProcessMesh is the same mesh, and tensors made on either one
+/// mix; an axis has the number of its place in the list.
 #include <memory>
 #include <utility>
 
@@ -30,7 +30,7 @@ class DynamicMesh {
   DynamicMesh(const ProcessMesh<M>& typed) : core_(typed.core()) {}  // NOLINT: a typed mesh is one
 
   bool defined() const { return core_ != nullptr; }
-  /// Throws MeshError when it is empty, as what follows does.
+  /// Throws MeshError when it is empty; so do the functions below.
   const std::shared_ptr<MeshCore>& core() const {
     if (core_ == nullptr)
       throw MeshError("an empty mesh is used; assign one made by make_mesh or dry_mesh first");
@@ -74,7 +74,7 @@ inline std::shared_ptr<MeshCore> dry_mesh_core(const MeshShape& shape, const Axi
 
 /// Returns a mesh of the given sizes, with a name for each axis, over all processes of `world`.
 /// Collective over those processes. Throws MeshError when the sizes do not multiply to the number
-/// of processes, and unless each axis has a name of its own.
+/// of processes, or two axes have the same name or one has none.
 inline DynamicMesh make_mesh(std::shared_ptr<Transport> world, const MeshShape& shape,
                              const AxisNames& names, const MeshOptions& options = {},
                              Where where = Where::here()) {

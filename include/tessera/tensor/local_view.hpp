@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// A process's block as a Kokkos View or mdspan with the tensor's dimensions, for kernels of one's
-/// own.
+/// A process's block as a Kokkos View or mdspan with the tensor's dimensions, for the user's own
+/// kernels.
 ///
 ///     const auto v = local_view(x);                  // v(i, j) is x at x.box() + (i, j)
 ///     const auto w = local_view<float, 2>(dynamic);
@@ -58,14 +58,14 @@ template <TypedTensor A> LocalView<typename A::value_type, A::rank> local_view(A
 template <TypedTensor A> LocalView<const typename A::value_type, A::rank> local_view(const A& x) {
   return detail::view_of<const typename A::value_type, A::rank>(x.data(), x.box().extents());
 }
-/// Throws UsageError when the tensor has other elements or another number of dimensions.
+/// Throws UsageError when the tensor has another element type or number of dimensions.
 template <Element T, int Rank>
 LocalView<T, Rank> local_view(const DynamicTensor& x, Where where = Where::here()) {
   detail::require_rank(x.core().rank(), Rank, where);
   return detail::view_of<T, Rank>(x.data<T>(), x.box().extents());
 }
 
-/// A block of Rank dimensions that belongs to a tensor, as what the standard calls an mdspan.
+/// A block of Rank dimensions that belongs to a tensor, as a standard mdspan.
 template <class T, int Rank>
 using BlockMdspan = Kokkos::mdspan<T, Kokkos::dextents<Index, static_cast<std::size_t>(Rank)>,
                                    Kokkos::layout_right>;
@@ -78,7 +78,7 @@ template <class T, int Rank> BlockMdspan<T, Rank> mdspan_of(T* data, const Exten
 }
 }  // namespace detail
 
-/// Returns this process's block: of const elements where x is const. Communication: none.
+/// Returns this process's block; its elements are const where x is const. Communication: none.
 template <TypedTensor A> BlockMdspan<typename A::value_type, A::rank> block_mdspan(A& x) {
   return detail::mdspan_of<typename A::value_type, A::rank>(x.data(), x.box().extents());
 }
@@ -86,7 +86,7 @@ template <TypedTensor A>
 BlockMdspan<const typename A::value_type, A::rank> block_mdspan(const A& x) {
   return detail::mdspan_of<const typename A::value_type, A::rank>(x.data(), x.box().extents());
 }
-/// Throws UsageError when the tensor has other elements or another number of dimensions.
+/// Throws UsageError when the tensor has another element type or number of dimensions.
 template <Element T, int Rank>
 BlockMdspan<T, Rank> block_mdspan(const DynamicTensor& x, Where where = Where::here()) {
   detail::require_rank(x.core().rank(), Rank, where);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// A mesh type filled with processes: what tensors are made on.
+/// A mesh type filled with processes: tensors are made on it.
 ///
 ///     auto mesh = make_mesh<Grid>(env, 2, 2);       // all processes of the environment's world
 ///     auto half = make_mesh<Grid>(comm, 1, 2);      // those of a communicator of one's own
@@ -69,8 +69,8 @@ ProcessMesh<M> make_mesh(Environment& environment, Size... size) {
   return make_mesh<M>(environment.world(), tessera::sizes<M>(size...), {}, Where{});
 }
 
-/// Over the processes of a communicator of the application's own, which is duplicated. Collective
-/// over these. Throws MeshError for MPI_COMM_NULL.
+/// The same over the processes of an application's communicator, which is duplicated. Collective
+/// over these processes. Throws MeshError for MPI_COMM_NULL.
 template <class M, class... Size>
   requires(std::is_convertible_v<Size, int>&&...)
 ProcessMesh<M> make_mesh(MPI_Comm comm, Size... size) {
@@ -83,7 +83,8 @@ ProcessMesh<M> make_mesh(MPI_Comm comm, MeshSizes<M> mesh_sizes, MeshOptions opt
                       where);
 }
 
-/// With options, and the place of the call in errors: make_mesh(env, sizes<Grid>(2, 4), {...}).
+/// The same with options, and with the place of the call in errors: make_mesh(env, sizes<Grid>(2,
+/// 4), {...}).
 template <class M>
 ProcessMesh<M> make_mesh(Environment& environment, MeshSizes<M> mesh_sizes,
                          MeshOptions options = {}, Where where = Where::here()) {

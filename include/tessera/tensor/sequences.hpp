@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Numbers at even distances, and ones on a diagonal: NumPy's arange, linspace and eye. Other
-/// tensors are made in tensor/create.hpp.
+/// Evenly spaced numbers, and ones on a diagonal: NumPy's arange, linspace and eye.
+/// tensor/create.hpp makes other tensors.
 ///
 ///     auto i = arange<Ints<data>>(mesh, 3, 20, 4);            // 3, 7, 11, 15, 19
 ///     auto x = linspace<Tensor<data>>(mesh, 0.0, 1.0, 101);   // 0, 0.01, ..., 1
@@ -23,7 +23,7 @@
 namespace tessera {
 namespace detail {
 
-/// A whole number from -2^63 to 2^64 - 1: what a sequence of uint64 is given.
+/// A whole number from -2^63 to 2^64 - 1: an argument of a sequence of uint64.
 struct WholeNumber {
   std::uint64_t bits = 0;  ///< modulo 2^64
   bool negative = false;
@@ -40,15 +40,15 @@ struct WholeNumber {
   }
 };
 
-/// What the numbers of a sequence are given in: whole numbers for integers, double for real
-/// numbers; of a line of complex numbers, complex ones.
+/// The type of a sequence's arguments: whole numbers for integers, double for real numbers; for a
+/// line of complex numbers, complex ones.
 template <class T, bool Complex>
 using SequenceNumber = std::conditional_t<
     IntegerElement<T> && !Complex,
     std::conditional_t<std::is_same_v<T, std::uint64_t>, WholeNumber, std::int64_t>,
     std::conditional_t<ComplexElement<T> && Complex, complex<double>, double>>;
 
-/// A number of a call that makes a sequence of elements T; nothing is converted in silence.
+/// One argument of a call that makes a sequence of elements T; nothing is converted silently.
 template <class T, bool Complex> struct SequenceArgument {
   using Number = SequenceNumber<T, Complex>;
   Number value;
@@ -104,7 +104,7 @@ inline Index range_length(std::int64_t start, std::int64_t stop, std::int64_t st
              ? -1
              : static_cast<Index>(length);
 }
-/// The same; 1 where `start` is negative, and no more than one element beyond the last that is not.
+/// The same; 1 where `start` is negative, and at most one element beyond the last nonnegative one.
 inline Index range_length(WholeNumber start, WholeNumber stop, WholeNumber step) {
   const bool up = !step.negative;
   if (up ? !(start < stop) : !(stop < start)) return 0;
@@ -127,7 +127,7 @@ inline Index range_length(double start, double stop, double step) {
   return length > 0 ? static_cast<Index>(length) : 0;
 }
 
-/// The last of `length` numbers, of which those before it are in range.
+/// Returns the last of `length` numbers, given that all before it are in range.
 inline std::int64_t last_of_range(std::int64_t start, std::int64_t step, Index length) {
   return start + static_cast<std::int64_t>(length - 1) * step;
 }
@@ -180,13 +180,13 @@ Range<T> make_range(RangeArgument<T> start, RangeArgument<T> stop, RangeArgument
   return {{start.value, step.value}, length};
 }
 
-/// Element i of n on the line from start to stop. Of integers, the floor.
+/// Element i of n on the line from start to stop; for integers, its floor.
 template <class T> struct OnLine {
   using Number = SequenceNumber<T, true>;
   Number start, way, step, stop;
-  double parts;  ///< that the way is cut into
-  Index last;    ///< the element that is `stop` itself; -1: none
-  bool small;    ///< the step is too small to be a number
+  double parts;  ///< the number of parts of the line
+  Index last;    ///< the index of the element that is `stop` itself; -1: none
+  bool small;    ///< the step is too small to be represented
   KOKKOS_FUNCTION T operator()(const GlobalIndex& i) const {
     const Number along(static_cast<double>(i[0]));
     Number x = (small ? along / Number(parts) * way : along * step) + start;
@@ -233,10 +233,10 @@ template <class T> struct OnDiagonal {
 };
 }  // namespace detail
 
-/// Returns 0, 1, ... below `stop`, or start, start + step, ... before `stop`: x is
-/// (ceil((stop - start) / step)). Real numbers are computed in double and rounded once. For
-/// integers the arguments are whole numbers. Communication: none. Throws UsageError when the step
-/// is 0 or the element type lacks one of the numbers.
+/// Returns 0, 1, ... below `stop`, or start, start + step, ... before `stop`: x is (ceil((stop -
+/// start) / step)). Real numbers are computed in double and rounded once. For integers the
+/// arguments are whole numbers. Communication: none. Throws UsageError when the step is 0 or the
+/// element type cannot represent one of the numbers.
 template <TypedTensor Tensor>
 Tensor arange(const ProcessMesh<typename Tensor::mesh_type>& mesh,
               detail::RangeArgument<typename Tensor::value_type> start,
@@ -254,10 +254,10 @@ Tensor arange(const ProcessMesh<typename Tensor::mesh_type>& mesh,
   return arange<Tensor>(mesh, 0, stop, 1, where);
 }
 
-/// Returns `count` numbers at even distances from start to stop, the last of them stop itself, or
-/// with `endpoint` false one step before it: x is (count). Computed in double; of integers the
-/// floor. Communication: none. Throws UsageError when the count is negative or the element type
-/// lacks one of the numbers.
+/// Returns `count` evenly spaced numbers from start to stop, the last of them stop itself or, with
+/// `endpoint` false, one step before it: x is (count). Computed in double; integers are the floor.
+/// Communication: none. Throws UsageError when the count is negative or the element type cannot
+/// represent one of the numbers.
 template <TypedTensor Tensor>
 Tensor linspace(const ProcessMesh<typename Tensor::mesh_type>& mesh,
                 detail::LineArgument<typename Tensor::value_type> start,
@@ -283,7 +283,7 @@ Tensor eye(const ProcessMesh<typename Tensor::mesh_type>& mesh, N n, Where where
   return eye<Tensor>(mesh, Extents{static_cast<Index>(n), static_cast<Index>(n)}, 0, where);
 }
 
-/// The same with a sharding that is known when the program runs.
+/// The same with a sharding that is known only at run time.
 template <Element T>
 DynamicTensor arange(const DynamicMesh& mesh, const Sharding& sharding,
                      detail::RangeArgument<T> start, detail::RangeArgument<T> stop,

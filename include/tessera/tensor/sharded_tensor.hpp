@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The typed tensor: element type, mesh and spec are its type; `DynamicTensor` is the same with a
-/// sharding that is known when the program runs.
+/// The typed tensor: its type holds element type, mesh and spec; `DynamicTensor` is the same with a
+/// sharding that is known only at run time.
 ///
 ///     template <class... Dims> using Tensor = ShardedTensor<float, Grid, P<Dims...>>;
 ///     Tensor<data, _, model> x = zeros<Tensor<data, _, model>>(mesh, 8, 512, 5120);
@@ -19,7 +19,7 @@
 
 namespace tessera {
 namespace detail {
-/// A tensor whose block lies within a halo is a halo tensor and no other.
+/// Throws unless the tensor's block lies by itself: a block within a halo belongs to a halo tensor.
 inline void require_by_itself(const TensorCore& core, Where where) {
   if (core.halo() != nullptr)
     throw UsageError(
@@ -56,20 +56,21 @@ template <class T, class M, class S> class ShardedTensor {
   static constexpr bool unfinished = !lower<M, S>().partial.empty();
 
   ShardedTensor() = default;
-  /// Wraps an erased tensor whose type and sharding are these.
+  /// Wraps an erased tensor that has this element type and sharding.
   explicit ShardedTensor(TensorCore core) : core_(std::move(core)) {
     detail::require_by_itself(core_, {});
     detail::use_tensor_of<value_type>();
   }
-  /// A tensor does not become one of another spec, mesh or element type by itself: that would be
-  /// communication, or a loss, unseen. Deleted, so that a return says so where it stands; the line
-  /// of the declaration is part of the compiler's message.
+  /// A tensor does not turn into one of another spec, mesh or element type by itself: that would be
+  /// hidden communication, or a hidden loss. Deleted, so that the compiler reports it at the
+  /// return; the line of the declaration is part of its message.
   template <class Other, class ItsMesh, class ItsSpec>
     requires(Element<T> && !detail::unfounded_spec<ItsSpec>)
   // clang-format off
   ShardedTensor(const ShardedTensor<Other, ItsMesh, ItsSpec>&) = delete;  // [tessera] the tensor has another spec, mesh or element type than is declared; nothing is resharded or converted unseen; reshard<P<...>>(x) or cast<T>(x), or declare its own P<...>
   // clang-format on
-  /// Of what is no element, or from a call with a mistake: enough has been said.
+  /// For a T that is no element type, or a result of a call with a mistake: the error has been
+  /// reported.
   template <class Other, class ItsMesh, class ItsSpec>
     requires(!Element<T> || detail::unfounded_spec<ItsSpec>)
   ShardedTensor(const ShardedTensor<Other, ItsMesh, ItsSpec>&) {}
@@ -83,8 +84,8 @@ template <class T, class M, class S> class ShardedTensor {
   const TensorDesc& desc() const { return core_.desc(); }
   Box box() const { return core_.box(); }
   Index local_size() const { return core_.local_size(); }
-  /// This process's block: contiguous, row-major, of box().extents(). In the memory of Kokkos'
-  /// default execution space.
+  /// This process's block: contiguous, row-major, with extents box().extents(), in the memory of
+  /// Kokkos' default execution space.
   value_type* data() { return core_.data<value_type>(); }
   const value_type* data() const { return core_.data<value_type>(); }
 
@@ -93,13 +94,14 @@ template <class T, class M, class S> class ShardedTensor {
 };
 
 namespace detail {
-/// What a function returns that has broken a rule of its own and said so, beside tensors like X.
+/// The return type of a function that has reported a broken rule of its own, for operands of type
+/// X.
 template <TypedTensor X>
 using Unknown =
     ShardedTensor<typename X::value_type, typename X::mesh_type, Unfounded<typename X::spec>>;
 }  // namespace detail
 
-/// A tensor whose sharding is a run-time value.
+/// A tensor whose sharding is known only at run time.
 class DynamicTensor {
  public:
   DynamicTensor() = default;
@@ -130,8 +132,8 @@ class DynamicTensor {
   TensorCore core_;
 };
 
-/// Returns the typed view of a dynamic tensor; throws ShardingError when its type or sharding is
-/// another.
+/// Returns the typed view of a dynamic tensor; throws ShardingError when it has another type or
+/// sharding.
 template <class Tensor> Tensor as(const DynamicTensor& tensor, Where where = Where::here()) {
   const TensorDesc& desc = tensor.desc();
   const AxisNames names = tensor.core().mesh()->names();

@@ -2,7 +2,7 @@
 #pragma once
 /// @file
 /// A mesh within a mesh: the processes that differ along some of its axes only. Each process is in
-/// one such slice; slices work on their own, and need not do the same.
+/// one such slice; slices work independently, and need not do the same.
 ///
 ///     auto row = submesh<Mesh<model>>(mesh);               // those with this process's data
 ///     if (mesh.coordinate<data>() == 0) work_on(submesh<Mesh<model>>(mesh));
@@ -28,8 +28,8 @@ template <class M> struct AxesWithin<Strict<M>> : AxesWithin<M> {};
 }  // namespace detail
 
 /// Returns the mesh of this process's slice: Sub's axes are axes of M, in any order; along the
-/// others its processes agree with this one. It is told what the mesh was told (`options` in place
-/// of that). Communication: as make_mesh. Collective over: the slice.
+/// other axes all its processes have the same coordinates. It has the mesh's options unless the
+/// call gives `options`. Communication: as make_mesh. Collective over: the slice.
 template <class Sub, class M>
 ProcessMesh<Sub> submesh(const ProcessMesh<M>& mesh, MeshOptions options,
                          Where where = Where::here()) {
@@ -54,7 +54,7 @@ ProcessMesh<Sub> submesh(const ProcessMesh<M>& mesh, Where where = Where::here()
   MeshOptions options = mesh.core()->options();
   options.device_assignment = {};
   options.machine.order = {};
-  options.strict = false;  // as Sub says
+  options.strict = false;  // Sub decides
   return submesh<Sub>(mesh, options, where);
 }
 

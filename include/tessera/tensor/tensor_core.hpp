@@ -7,7 +7,7 @@
 ///     TensorCore t = TensorCore::make(mesh, desc);     // contents unspecified
 ///     t.data<float>();   t.box();
 ///
-/// Laws: the block is contiguous, row-major, unless its storage says within which halo it lies;
+/// Laws: the block is contiguous, row-major, unless its storage says that it lies within a halo;
 /// t.local_size() == t.box().size(); a dry tensor has no data.
 #include <cstdint>
 #include <memory>
@@ -23,8 +23,8 @@
 
 namespace tessera {
 
-/// One block of memory, given back to its arena (or its owner) when the last tensor that uses it
-/// goes.
+/// One block of memory, returned to its arena (or its owner) when the last tensor that uses it
+/// ends.
 class Storage {
  public:
   Storage(std::shared_ptr<MeshCore> mesh, Index bytes)
@@ -45,19 +45,19 @@ class Storage {
   }
   void* data() const { return data_; }
   bool adopted() const { return adopted_; }
-  /// Returns the block's number among all of its arena; 0 of adopted memory.
+  /// Returns the block's number among all blocks of its arena; 0 for adopted memory.
   std::uint64_t serial() const { return block_.serial; }
-  /// Returns the halo within which the block lies that is stored here; null: it lies by itself.
+  /// Returns the halo within which the stored block lies; null: it lies by itself.
   const Halo* halo() const { return halo_; }
   void set_halo(const Halo& halo) {
     delete std::exchange(halo_, nullptr);
     halo_ = new Halo(halo);
   }
-  /// Returns the bytes of arena memory that it takes up.
+  /// Returns the bytes of arena memory that the block takes up.
   Index charge() const { return adopted_ ? 0 : arena_charge(block_.bytes); }
 
-  /// Counts the operators under way that read this memory, or write it; the operator's place in the
-  /// text of errors.
+  /// Counts the operators in progress that read or write this memory, and keeps the place of the
+  /// operator's call for errors.
   void begin_use(Where where) {
     ++users_;
     user_ = where;
@@ -66,8 +66,9 @@ class Storage {
   bool in_use() const { return users_ > 0; }
   Where user() const { return user_; }
 
-  /// What stands for the values: equal on all processes that came by them in the same way, 0 where
-  /// nobody compares (MeshCore::remembers). The number counts such blocks of this process.
+  /// Returns a digest that stands for the values: equal on all processes that computed them in the
+  /// same way, 0 where nobody compares (MeshCore::remembers). The number counts such blocks of this
+  /// process.
   std::uint64_t history() const { return history_; }
   std::uint64_t number() const { return number_; }
   void set_history(std::uint64_t history) {
@@ -79,9 +80,9 @@ class Storage {
   std::shared_ptr<MeshCore> mesh_;
   Block block_;
   void* data_ = nullptr;
-  std::uint64_t owner_ = 0;  ///< kept by the mesh
+  std::uint64_t owner_ = 0;  ///< the key under which the mesh keeps the owner
   bool adopted_ = false;
-  const Halo* halo_ = nullptr;  ///< its own
+  const Halo* halo_ = nullptr;  ///< owned by this object
   int users_ = 0;
   Where user_;
   std::uint64_t history_ = 0;
@@ -94,7 +95,7 @@ inline std::shared_ptr<Storage> make_storage(const std::shared_ptr<MeshCore>& me
   return std::allocate_shared<Storage>(PoolAllocator<Storage>(mesh->attachment<PoolOwner>().pool()),
                                        mesh, bytes);
 }
-/// Throws ShardingError unless a tensor that no operator returns can be sharded so.
+/// Throws ShardingError unless a tensor that no operator returns may have this sharding.
 inline void require_made_finished(const MeshCore& mesh, const Sharding& sharding,
                                   std::string_view label, Where where) {
   if (sharding.partial.empty()) return;
@@ -103,7 +104,7 @@ inline void require_made_finished(const MeshCore& mesh, const Sharding& sharding
       std::string(label) + explain(Verdict{.rule = Rule::made_finished}, sharding, mesh.names()),
       where);
 }
-/// Whether such a tensor can be of this type; else says so.
+/// Returns whether such a tensor may have this type; if not, reports it.
 template <class Tensor> consteval bool demand_made() {
   if constexpr (Tensor::unfinished) return InvalidOperator<Rule::made_finished, Tensor>::said();
   return true;
@@ -130,8 +131,8 @@ class TensorCore {
     check_desc(*mesh, desc, where);
     return born({mesh, desc, std::make_shared<Storage>(mesh, data, std::move(owner))});
   }
-  /// Returns the tensor, whose values come from no operator: it is told from others of its element
-  /// type and extents by its turn among them.
+  /// Returns the tensor, whose values come from no operator: a count distinguishes it from other
+  /// such tensors of its element type and extents.
   static TensorCore born(TensorCore tensor) {
     MeshCore& mesh = *tensor.mesh_;
     if (!mesh.remembers()) return tensor;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Small objects of one size, kept for reuse: where the reference counts of tensors' storage live,
-/// so that a repeated operator asks the heap for nothing.
+/// Small objects of one size, kept for reuse: they hold the reference counts of tensors' storage,
+/// so that a repeated operator does not allocate from the heap.
 ///
 ///     auto s = std::allocate_shared<Storage>(PoolAllocator<Storage>(pool), ...);
 ///
-/// Laws: a pool lives as long as its owner or its last object, whichever is longer. Not for several
-/// threads at once, like the arena that the objects go with.
+/// Laws: a pool lives as long as its owner or its last object, whichever is longer. It is not for
+/// several threads at once; neither is the arena of the tensors' blocks.
 #include <cstddef>
 #include <new>
 
@@ -39,7 +39,7 @@ class BlockPool {
     --out_;
     end_if_over();
   }
-  /// The owner lets go.
+  /// Releases the owner's hold; the pool ends with its last object.
   void abandon() {
     owned_ = false;
     end_if_over();
