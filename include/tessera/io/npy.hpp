@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Tensors in NumPy's .npy files, read and written by all processes at once, each its own piece, on
-/// a file system that they share.
+/// Tensors in NumPy's .npy files. All processes read or write at once, each its own piece, on a
+/// file system that they share.
 ///
 ///     auto x = read_npy<Tensor<data, model>>(mesh, "weights.npy");
 ///     write_npy(x, "weights.npy");                     // numpy.load("weights.npy") reads it
 ///     write_npy(x, path, {.progress = [](Index done, Index total) {}});
 ///
-/// Laws: gather(read_npy(write_npy(x))) == gather(x), bit by bit, whatever the two specs; each
-/// byte is written once; a file is replaced whole or not at all; what fails on one process is the
-/// same FileError on all. Files are row-major or column-major, of either byte order, when read;
-/// row-major and little endian when written.
+/// Laws: gather(read_npy(write_npy(x))) == gather(x), bit by bit, whatever the two specs; each byte
+/// is written once; a file is replaced as a whole or not at all; a failure on one process is the
+/// same FileError on all. Files to be read are row-major or column-major, of either byte order;
+/// written files are row-major and little endian.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -31,8 +31,8 @@
 namespace tessera {
 
 struct NpyOptions {
-  /// Called on each process after every piece of at most 16 MiB with how many of its own bytes are
-  /// done. What it throws ends the reading or writing, on all processes.
+  /// Called on each process after every piece of at most 16 MiB, with the number of its own bytes
+  /// that are done. An exception from it ends the reading or writing on all processes.
   std::function<void(Index done, Index total)> progress{};
   /// read_npy: the extents that the file must have.
   std::optional<Extents> extents{};
@@ -41,7 +41,7 @@ struct NpyOptions {
 namespace detail {
 inline constexpr Index file_piece_bytes = Index{16} << 20;
 
-/// Gives elements their byte order, and bools that are 0 or 1.
+/// Gives elements the machine's byte order, and makes bools 0 or 1.
 inline void adapt_elements(const NpyHeader& header, char* data, Index bytes) {
   if (is_boolean(header.type))
     for (Index i = 0; i < bytes; ++i) data[i] = data[i] != 0 ? 1 : 0;
@@ -50,7 +50,7 @@ inline void adapt_elements(const NpyHeader& header, char* data, Index bytes) {
   for (Index i = 0; i < bytes; i += unit) std::reverse(data + i, data + i + unit);
 }
 
-/// Reads a file's header. Throws FileError that names the file.
+/// Reads a file's header. Throws FileError, which names the file.
 inline NpyHeader read_header(const File& file, const std::string& path) {
   const Index size = file.size();
   std::string bytes(static_cast<std::size_t>(min_of(size, 12)), '\0');
@@ -113,9 +113,9 @@ inline void write_block(File& file, Index data_offset, const TensorCore& block,
   });
 }
 
-/// What a tensor asks of a file.
+/// The requirements of a tensor on a file.
 struct NpyRequest {
-  std::optional<DType> type;  ///< any, if absent
+  std::optional<DType> type;  ///< any, if empty
   Sharding sharding;
 };
 
@@ -164,7 +164,7 @@ inline TensorCore read_npy(const std::shared_ptr<MeshCore>& mesh, const NpyReque
 
   TensorDesc desc{header.type, header.extents, request.sharding};
   TensorCore::check_desc(*mesh, desc, site.where);
-  if (header.fortran_order)  // as stored, the dimensions are in reverse
+  if (header.fortran_order)  // as stored, the dimensions are reversed
     for (int d = 0; d < desc.rank(); ++d) {
       desc.extents[d] = header.extents[desc.rank() - 1 - d];
       desc.sharding[d] = request.sharding[desc.rank() - 1 - d];
@@ -186,7 +186,7 @@ inline TensorCore read_npy(const std::shared_ptr<MeshCore>& mesh, const NpyReque
   return run({ops::Transpose{terms, request.sharding}, {&block}, site});
 }
 
-/// A file that is being written beside the one it replaces; removed again unless committed.
+/// A file under construction beside the one it replaces; it is removed again unless committed.
 class Replacement {
  public:
   Replacement() = default;
@@ -195,9 +195,9 @@ class Replacement {
   ~Replacement() {
     if (made_) ::unlink(name().c_str());
   }
-  /// Takes the name: of an ordinary file, which is replaced, or a new one. Throws FileError.
+  /// Sets the name: of an ordinary file, which will be replaced, or a new one. Throws FileError.
   void take_name(const std::string& path) { path_ = replaced_by_write(path); }
-  /// Makes it, on one process; the others take its number.
+  /// Creates the file on one process, which gives the others its number.
   void make(const std::string& header, Index bytes) {
     const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
     number_ = static_cast<std::int64_t>(
@@ -220,7 +220,7 @@ class Replacement {
     if (::rename(name().c_str(), path_.c_str()) != 0)
       throw FileError(File::failure("replaced", path_));
     made_ = false;
-    const auto slash = path_.rfind('/');  // the name too is to be on the disk
+    const auto slash = path_.rfind('/');  // the name must reach the disk too
     const std::string folder = slash == std::string::npos ? "." : path_.substr(0, slash + 1);
     const int descriptor = ::open(folder.c_str(), O_RDONLY | O_CLOEXEC);
     if (descriptor < 0) return;
@@ -272,7 +272,8 @@ inline void write_npy(const TensorCore& x, const std::string& path, const NpyOpt
 }
 }  // namespace detail
 
-/// Returns the header of a .npy file, by this process alone. Throws FileError when it is not one.
+/// Returns the header of a .npy file, read by this process alone. Throws FileError for any other
+/// file.
 inline NpyHeader read_npy_header(const std::string& path, Where where = Where::here()) {
   NpyHeader header;
   const std::string complaint =
@@ -283,9 +284,9 @@ inline NpyHeader read_npy_header(const std::string& path, Where where = Where::h
 
 /// Returns the tensor that a .npy file holds; each process reads one piece of it. Communication:
 /// the reshard from pieces of long runs (plan/file_blocks.hpp) to the tensor's spec, which often is
-/// none (on a Strict mesh too); a few integers, in no ledger. Collective over the mesh. Throws
-/// FileError, the same on every process: the file cannot be read, is damaged, or holds another
-/// element type, rank or extents. On a dry mesh the header alone is read.
+/// none (allowed on a Strict mesh too); a few integers, in no ledger. Collective over the mesh.
+/// Throws FileError, the same on every process: the file cannot be read, is damaged, or holds
+/// another element type, number of dimensions or extents. On a dry mesh only the header is read.
 template <TypedTensor Tensor>
 Tensor read_npy(const ProcessMesh<typename Tensor::mesh_type>& mesh, const std::string& path,
                 const NpyOptions& options = {}, Where where = Where::here()) {
@@ -296,8 +297,8 @@ Tensor read_npy(const ProcessMesh<typename Tensor::mesh_type>& mesh, const std::
                                  {dtype_of<typename Tensor::value_type>, Tensor::sharding()}, path,
                                  options, {"read_npy", where, Contract{}}));
 }
-/// The same with a sharding at run time, and the element type that the file has.
-template <int = dtypes>  // whoever calls it has the kernels of all element types compiled
+/// The same with a sharding that is known only at run time, and the file's own element type.
+template <int = dtypes>  // callers have the kernels of all element types compiled
 DynamicTensor read_npy(const DynamicMesh& mesh, const Sharding& sharding, const std::string& path,
                        const NpyOptions& options = {}, Where where = Where::here()) {
   use_all_elements();
@@ -309,12 +310,13 @@ DynamicTensor read_npy(const DynamicMesh& mesh, const Sharding& sharding, const 
                                         {"read_npy", where, Contract{}}));
 }
 
-/// Writes x to a .npy file, in place of one that is there: each process its piece of a file beside
-/// it, which takes the name when all have written and flushed theirs. Communication: the reshard to
-/// pieces of long runs, which often is none (unfinished values are combined; on a Strict mesh too);
-/// a few integers, in no ledger. Collective over the mesh. Throws FileError, the same on every
-/// process; then the old file is as it was. A symbolic link stays, and the file that it leads to is
-/// replaced; a directory, device, pipe or socket is an error. On a dry mesh nothing is written.
+/// Writes x to a .npy file, and replaces an existing one: each process writes its piece of a file
+/// beside it, which takes the name when all have written and flushed their pieces. Communication:
+/// the reshard to pieces of long runs, which often is none (unfinished values are combined; allowed
+/// on a Strict mesh too); a few integers, in no ledger. Collective over the mesh. Throws FileError,
+/// the same on every process; then the old file is unchanged. A symbolic link stays, and the file
+/// to which it leads is replaced; a directory, device, pipe or socket is an error. On a dry mesh
+/// nothing is written.
 template <TypedTensor A>
 void write_npy(const A& x, const std::string& path, const NpyOptions& options = {},
                Where where = Where::here()) {

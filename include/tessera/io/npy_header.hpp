@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The header of a .npy file (NumPy's format versions 1.0, 2.0 and 3.0) as a value: parsed from
-/// bytes, and made. Reading and writing tensors is io/npy.hpp's matter.
+/// The header of a .npy file (NumPy's format versions 1.0, 2.0 and 3.0) as a value, parsed from
+/// bytes or made. io/npy.hpp reads and writes the tensors.
 ///
 ///     NpyHeader header;
 ///     std::string fault = parse_npy_header(bytes, file_size, header);      // "" when it is sound
 ///     std::string text = npy_header_text(DType::f32, {3, 4});
 ///
-/// Laws: any bytes give a header or a fault, never more; parsing what was made gives what was
-/// asked for. Source: NumPy's numpy/lib/format.py, "Format Version 1.0" and after.
+/// Laws: any bytes give a header or a fault, nothing else; parsing a header that was made gives its
+/// values again. Source: NumPy's numpy/lib/format.py, "Format Version 1.0" and after.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -29,7 +29,8 @@ struct NpyHeader {
   bool operator==(const NpyHeader&) const = default;
 };
 
-/// The longest header that is read: more dimensions, or longer names, than a tensor has.
+/// The longest header that is read: a longer one has more dimensions, or longer names, than a
+/// tensor.
 inline constexpr Index npy_most_header = Index{1} << 16;
 
 /// Returns NumPy's name of an element type, without the byte order. bfloat16, which NumPy lacks, is
@@ -147,7 +148,7 @@ class NpyDictionary {
       if (name != npy_code(candidate)) continue;
       header.type = candidate;
       if (size_of(candidate) == 1) header.big_endian = false;
-      if (candidate == DType::bf16 && header.big_endian) break;  // raw bytes have no order
+      if (candidate == DType::bf16 && header.big_endian) break;  // raw bytes have no byte order
       if (order == '|' && size_of(candidate) > 1 && candidate != DType::bf16) break;
       return "";
     }
@@ -175,7 +176,7 @@ class NpyDictionary {
       Index size = 0;
       for (; next_ < text_.size() && text_[next_] >= '0' && text_[next_] <= '9'; ++next_)
         size = saturating_add(saturating_mul(size, 10), text_[next_] - '0');
-      if (next_ < text_.size() && text_[next_] == 'L') ++next_;  // as Python 2 wrote them
+      if (next_ < text_.size() && text_[next_] == 'L') ++next_;  // Python 2 wrote them so
       if (size == max_int64) return "a size in the header's shape is beyond 64 bits";
       if (extents.size() == max_dims)
         return "the array has more than " + std::to_string(max_dims) + " dimensions";
@@ -190,8 +191,8 @@ class NpyDictionary {
 };
 }  // namespace detail
 
-/// Returns how many bytes from the start of a file make up its header, 0 when `start` (its first 12
-/// bytes, or fewer if the file is shorter) is no start of a .npy file.
+/// Returns the size in bytes of the header at the start of a file, or 0 when `start` (the file's
+/// first 12 bytes, or fewer if it is shorter) does not begin a .npy file.
 inline Index npy_header_size(std::string_view start) {
   if (start.size() < 10 || start.substr(0, 6) != "\x93NUMPY") return 0;
   const int major = static_cast<unsigned char>(start[6]);
@@ -203,8 +204,8 @@ inline Index npy_header_size(std::string_view start) {
   return size + 8 + width;
 }
 
-/// Reads a header. `bytes` is the file's beginning, with the whole header when there is one;
-/// `file_size` the size of the whole file. Returns what is wrong, or nothing.
+/// Reads a header. `bytes` is the file's beginning, with the whole header if there is one;
+/// `file_size` is the size of the whole file. Returns what is wrong, or nothing.
 inline std::string parse_npy_header(std::string_view bytes, Index file_size, NpyHeader& header) {
   header = {};
   if (bytes.substr(0, 6) != "\x93NUMPY")
@@ -241,7 +242,7 @@ inline std::string npy_header_text(DType type, const Extents& extents) {
   text += size_of(type) == 1 ? "|" : "<";
   text += npy_code(type);
   text += "', 'fortran_order': False, 'shape': (";
-  for (int d = 0; d < extents.size(); ++d) {  // in two, for g++ 12's false -Wrestrict
+  for (int d = 0; d < extents.size(); ++d) {  // two statements, for g++ 12's false -Wrestrict
     if (d > 0) text += ", ";
     text += std::to_string(extents[d]);
   }

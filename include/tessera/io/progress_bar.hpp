@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// A bar that shows how far the reading or writing of a long file is: one line on stderr, drawn
-/// again and again on a terminal, and nothing elsewhere.
+/// A bar that shows the progress of reading or writing a long file: one line on stderr, redrawn on
+/// a terminal, and nothing elsewhere.
 ///
 ///     write_npy(x, path, {.progress = progress_bar("writing weights", mesh.process() == 0)});
 ///
-/// Laws: a bar that does not speak costs a comparison a piece.
+/// Laws: a bar that is off costs a comparison for each piece.
 #include <unistd.h>
 
 #include <cstdio>
@@ -18,8 +18,8 @@
 
 namespace tessera {
 
-/// Returns a callback that draws a bar of this process's share while `speaks`; by default on a
-/// terminal alone. The share stands for the whole: all processes have pieces of much the same size.
+/// Returns a callback that draws a bar of this process's share if `speaks`, by default on a
+/// terminal only. The share stands for the whole: all processes have pieces of about the same size.
 inline std::function<void(Index, Index)> progress_bar(std::string title, bool speaks,
                                                       bool anywhere = false) {
   if (!speaks || (!anywhere && ::isatty(STDERR_FILENO) == 0)) return {};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// A file of the operating system, read and written at offsets; closed when it goes.
+/// A file of the operating system, read and written at offsets; the destructor closes it.
 ///
 ///     File file = File::open(path, O_RDONLY);   file.read(buffer, bytes, offset);
 ///
@@ -24,7 +24,7 @@ namespace tessera::detail {
 class File {
  public:
   static File open(const std::string& path, int flags, int mode = 0) {
-    // Without waiting: a named pipe would else be waited for until somebody writes to it.
+    // Opens without waiting: else opening a named pipe would wait until somebody writes to it.
     const int descriptor = ::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, mode);
     if (descriptor < 0) throw FileError(failure("opened", path));
     return File(path, descriptor);
@@ -90,9 +90,9 @@ class File {
   int descriptor_;
 };
 
-/// Returns the name of the file that a write to `path` replaces or makes: `path` itself, or where a
-/// symbolic link leads. Throws FileError when what is there is no ordinary file: put in its place,
-/// a file would destroy it.
+/// Returns the name of the file that a write to `path` replaces or makes: `path` itself, or the
+/// target of a symbolic link. Throws FileError when the path names anything but an ordinary file:
+/// replacing that would destroy it.
 inline std::string replaced_by_write(const std::string& path) {
   struct stat facts {};
   if (::lstat(path.c_str(), &facts) != 0) {
