@@ -2,8 +2,8 @@
 # The library: two INTERFACE targets, their headers, and their installation.
 
 # The rooms, in the order in which they may know each other; the table of what each may include is cmake/checks/rooms.cmake.
-set(TESSERA_PLAN_ROOMS base mesh spec plan)
-set(TESSERA_RUN_ROOMS kernel comm tensor op io)
+set(TESSERA_PLAN_ROOMS base mesh spec plan program)
+set(TESSERA_RUN_ROOMS kernel comm tensor run op io show)
 set(TESSERA_ROOMS ${TESSERA_PLAN_ROOMS} ${TESSERA_RUN_ROOMS})
 
 # CMake's version and the header's are one.
@@ -50,7 +50,7 @@ if(NOT TESSERA_PLAN_ONLY)
 endif()
 
 # A room's headers are its folder's; a header directly in include/tessera that needs more than the plan is the umbrella's.
-# Those of the room op, which are the dearest to read alone, and of the folders detail, which nobody else includes, are a set of their own.
+# Those of the rooms run, op, io and show, which are the dearest to read alone, and of the folders detail, which nobody else includes, are a set of their own.
 function(tessera_headers target)
   set(headers)
   foreach(room IN LISTS ARGN)
@@ -68,8 +68,8 @@ function(tessera_headers target)
     list(APPEND headers ${found})
   endif()
   set(rest ${headers})
-  list(FILTER rest INCLUDE REGEX "/include/tessera/(op/|.*/detail/)")
-  list(FILTER headers EXCLUDE REGEX "/include/tessera/(op/|.*/detail/)")
+  list(FILTER rest INCLUDE REGEX "/include/tessera/((run|op|io|show)/|.*/detail/)")
+  list(FILTER headers EXCLUDE REGEX "/include/tessera/((run|op|io|show)/|.*/detail/)")
   target_sources(${target} INTERFACE FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}/include" FILES ${headers}
     FILE_SET rest TYPE HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}/include" FILES ${rest})
 endfunction()

@@ -18,7 +18,7 @@
 #include <cstdlib>
 #include <utility>
 
-#include <tessera/op/halo.hpp>
+#include <tessera/op/halo/halo.hpp>
 #include <tessera/tessera.hpp>
 
 #include "support/picture.hpp"

@@ -2,7 +2,7 @@
 // A typed program on a mesh of PROCESSES processes, compiled twice by
 // cmake/checks/flat_instantiations.cmake: what is instantiated does not depend on how many they
 // are.
-#include <tessera/op/plan_of.hpp>
+#include <tessera/run/plan_of.hpp>
 
 namespace {
 using namespace tessera;

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <tessera/comm/dry.hpp>
-#include <tessera/comm/loopback.hpp>
+#include <tessera/comm/loopback/loopback.hpp>
 #include <tessera/comm/mesh_core.hpp>
 
 #include "collective_cases.hpp"

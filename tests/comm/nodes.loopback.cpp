@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include <tessera/comm/loopback.hpp>
+#include <tessera/comm/loopback/loopback.hpp>
 #include <tessera/comm/mesh_core.hpp>
 
 using namespace tessera;

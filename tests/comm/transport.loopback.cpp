@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include <tessera/comm/loopback.hpp>
+#include <tessera/comm/loopback/loopback.hpp>
 
 #include "collective_cases.hpp"
 

@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include <tessera/comm/detail/window_team.hpp>
+#include <tessera/comm/shared/window_team.hpp>
 #include <tessera/comm/transport.hpp>
 
 #include "collective_cases.hpp"

@@ -7,7 +7,7 @@
 #include <set>
 #include <sstream>
 
-#include <tessera/op/draw_svg.hpp>
+#include <tessera/show/draw_svg.hpp>
 
 #include "support/golden.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <doctest/doctest.h>
 
-#include <tessera/kernel/copy.hpp>
+#include <tessera/kernel/copy/copy.hpp>
 
 #include "buffer.hpp"
 

@@ -3,8 +3,8 @@
 // documented meaning of its descriptors.
 #include <doctest/doctest.h>
 
-#include <tessera/kernel/convolve.hpp>
-#include <tessera/kernel/detail/cudnn_shape.hpp>
+#include <tessera/kernel/convolve/convolve.hpp>
+#include <tessera/kernel/convolve/detail/cudnn_shape.hpp>
 #include <tessera/kernel/use_element.hpp>
 
 #include "window_cases.hpp"

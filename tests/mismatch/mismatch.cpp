@@ -298,7 +298,7 @@ std::vector<Job> all_jobs() {
        {"MPI_Iallreduce", "MPI_Allreduce", "MPI_Allgather", "MPI_Iallgather", "MPI_Wait",
         "MPI_Test", "MPI_Comm_idup", "MPI_Comm_create_group", "MPI_Win_allocate_shared"}) {
     const std::string name = function;
-#if !defined(MPICH_VERSION)  // then every reduction is nonblocking (comm/detail/mpi_group.hpp)
+#if !defined(MPICH_VERSION)  // then every reduction is nonblocking (comm/mpi/detail/group.hpp)
     if (name == "MPI_Allreduce") continue;
 #endif
     const bool making = name.starts_with("MPI_Comm") || name.starts_with("MPI_Win");

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include <tessera/op/halo.hpp>
+#include <tessera/op/halo/halo.hpp>
 
 #include "elements.hpp"
 

@@ -7,9 +7,9 @@
 #include <functional>
 #include <mutex>
 
-#include <tessera/comm/loopback.hpp>
+#include <tessera/comm/loopback/loopback.hpp>
 #include <tessera/op/convolve.hpp>
-#include <tessera/op/halo.hpp>
+#include <tessera/op/halo/halo.hpp>
 #include <tessera/op/reduce_window.hpp>
 
 #include "support/grid.hpp"

@@ -15,7 +15,7 @@
 #include <type_traits>
 #include <vector>
 
-#include <tessera/op/halo.hpp>
+#include <tessera/op/halo/halo.hpp>
 #include <tessera/tessera.hpp>
 
 #include "support/enumerate.hpp"

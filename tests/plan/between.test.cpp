@@ -7,7 +7,7 @@
 #include "support/paper_cases.hpp"
 
 #include <tessera/mesh/device_assignment.hpp>
-#include <tessera/plan/between.hpp>
+#include <tessera/plan/move/between.hpp>
 
 using namespace tessera;
 using namespace support;

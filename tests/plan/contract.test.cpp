@@ -5,7 +5,7 @@
 
 #include "support/paper.hpp"
 
-#include <tessera/plan/contract.hpp>
+#include <tessera/plan/check/contract.hpp>
 #include <tessera/plan/op/einsum.hpp>
 #include <tessera/plan/op/reshard.hpp>
 

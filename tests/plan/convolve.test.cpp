@@ -4,11 +4,11 @@
 #include <doctest/doctest.h>
 
 #include <tessera/plan/convolve.hpp>
-#include <tessera/plan/explain.hpp>
 #include <tessera/plan/gradient_shape.hpp>
 #include <tessera/plan/reduce_window.hpp>
-#include <tessera/plan/simulation.hpp>
-#include <tessera/plan/window_settings.hpp>
+#include <tessera/plan/region/window_settings.hpp>
+#include <tessera/program/explain.hpp>
+#include <tessera/program/simulation.hpp>
 
 #include "support/enumerate.hpp"
 

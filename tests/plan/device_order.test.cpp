@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Device orders chosen so that least goes between nodes: planted cases, and against the plans made
 // with each order.
-#include <tessera/plan/device_order.hpp>
+#include <tessera/program/device_order.hpp>
 
 #include <doctest/doctest.h>
 

@@ -3,9 +3,9 @@
 // deep halos.
 #include <doctest/doctest.h>
 
-#include <tessera/plan/deep_halo.hpp>
-#include <tessera/plan/on_process.hpp>
-#include <tessera/plan/simulation.hpp>
+#include <tessera/program/deep_halo.hpp>
+#include <tessera/program/on_process.hpp>
+#include <tessera/program/simulation.hpp>
 
 #include "support/enumerate.hpp"
 

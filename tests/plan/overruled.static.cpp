@@ -2,8 +2,8 @@
 // What a plan says it overruled: batch dimensions win, then the left operand; an axis is used once.
 #include <tessera/plan/einsum.hpp>
 #include <tessera/plan/map.hpp>
-#include <tessera/plan/overruled.hpp>
 #include <tessera/plan/reduce.hpp>
+#include <tessera/program/overruled.hpp>
 
 using namespace tessera;
 

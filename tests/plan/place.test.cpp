@@ -3,8 +3,8 @@
 // paper.
 #include <doctest/doctest.h>
 
-#include <tessera/plan/check_boxes.hpp>
-#include <tessera/plan/place.hpp>
+#include <tessera/plan/check/check_boxes.hpp>
+#include <tessera/plan/move/place.hpp>
 
 #include "support/paper_cases.hpp"
 

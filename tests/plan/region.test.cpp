@@ -5,7 +5,7 @@
 #include <map>
 #include <random>
 
-#include <tessera/plan/region_transfer.hpp>
+#include <tessera/plan/region/region_transfer.hpp>
 
 using namespace tessera;
 

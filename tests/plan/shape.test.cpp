@@ -8,7 +8,7 @@
 #include "support/paper.hpp"
 #include "support/shapes.hpp"
 
-#include <tessera/plan/contract.hpp>
+#include <tessera/plan/check/contract.hpp>
 #include <tessera/plan/op/reshape.hpp>
 #include <tessera/plan/op/shape.hpp>
 

@@ -2,8 +2,8 @@
 // Plans of other processes, and thousands of processes at once, on paper.
 #include <doctest/doctest.h>
 
-#include <tessera/plan/place.hpp>
-#include <tessera/plan/together.hpp>
+#include <tessera/plan/move/place.hpp>
+#include <tessera/plan/move/together.hpp>
 
 #include "support/enumerate.hpp"
 

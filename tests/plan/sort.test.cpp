@@ -2,9 +2,9 @@
 // Sorts and the first k over enumerated shardings, all processes on paper; what they communicate.
 #include <doctest/doctest.h>
 
-#include <tessera/plan/contract.hpp>
+#include <tessera/plan/check/contract.hpp>
 #include <tessera/plan/op/sort.hpp>
-#include <tessera/plan/simulation.hpp>
+#include <tessera/program/simulation.hpp>
 
 #include "support/paper.hpp"
 #include "support/rows.hpp"

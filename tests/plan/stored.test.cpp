@@ -6,13 +6,13 @@
 
 #include <tessera/plan/convolve.hpp>
 #include <tessera/plan/einsum.hpp>
-#include <tessera/plan/halo.hpp>
-#include <tessera/plan/on_process.hpp>
 #include <tessera/plan/reduce.hpp>
-#include <tessera/plan/reshape.hpp>
+#include <tessera/plan/region/halo.hpp>
+#include <tessera/plan/region/reshape.hpp>
+#include <tessera/plan/region/shape.hpp>
 #include <tessera/plan/scan.hpp>
-#include <tessera/plan/shape.hpp>
 #include <tessera/plan/sort.hpp>
+#include <tessera/program/on_process.hpp>
 
 #include "support/enumerate.hpp"
 

@@ -36,7 +36,7 @@ TESSERA_RULE(reduction_defined, sharding, "{first}",
              "the spec is Unreduced by a kind that its elements do not have; numbers have Sum and "
              "Product, ordered ones Max and Min, bool Any and All; name one of these")
 
-// ---- letters and shardings: plan/verdict.hpp, row_verdict.hpp, op/take.hpp and its siblings
+// ---- letters and shardings: plan/check/verdict.hpp, row_verdict.hpp, op/take.hpp and its siblings
 
 TESSERA_RULE(equation_readable, sharding, "",
              "the equation cannot be read; write one letter a dimension, commas between operands "
@@ -87,7 +87,7 @@ TESSERA_RULE(index_letter_kept, sharding, "",
              "a letter of the indices is missing in the result of a take, or in the updates of a "
              "scatter; indices are not summed away; keep the letter")
 
-// ---- elements: plan/type_rules.hpp
+// ---- elements: plan/check/type_rules.hpp
 
 TESSERA_RULE(products_of_numbers, usage, "",
              "truth values have no products and sums; cast them to a number first, or use "
@@ -155,7 +155,7 @@ TESSERA_RULE(update_extents_alike, shape, "",
              "all dimensions along which the window does not move; name the letter among those, or "
              "make the extents equal")
 
-// ---- operators that move dimensions: plan/shape_verdict.hpp
+// ---- operators that move dimensions: plan/check/shape_verdict.hpp
 
 TESSERA_RULE(entry_each, shape, "{left} against {right}",
              "the spec of the result has another number of entries than the result has "
@@ -174,7 +174,7 @@ TESSERA_RULE(open_operand, sharding, "",
              "the result is to stay Unreduced where the operand is not; moving elements leaves "
              "open what was open, and nothing else; ask for a finished result")
 
-// ---- numbers of operators that move elements: plan/shape_verdict.hpp
+// ---- numbers of operators that move elements: plan/check/shape_verdict.hpp
 
 TESSERA_RULE(number_each, shape, "", "{first}; give one entry for each dimension")
 TESSERA_RULE(slice_named, shape, "", "no slice is named; name at least one")
@@ -242,7 +242,7 @@ TESSERA_RULE(gradient_fits, shape, "",
              "the gradient of the result is {first} and the result {second}; give the settings and "
              "extents of the operator itself")
 
-// ---- windows: plan/window_settings.hpp, plan/op/reduce_window.hpp
+// ---- windows: plan/region/window_settings.hpp, plan/op/reduce_window.hpp
 
 TESSERA_RULE(window_entry_each, shape, "",
              "a setting of the window has {left} entries and the tensor {right} dimensions; give "
@@ -257,7 +257,7 @@ TESSERA_RULE(source_each_window, shape, "",
              "the source is {first} and there are {second} windows; give one element for each "
              "window")
 
-// ---- halos: plan/halo.hpp, plan/op/halo_exchange.hpp
+// ---- halos: plan/region/halo.hpp, plan/op/halo_exchange.hpp
 
 TESSERA_RULE(halo_width_each, shape, "",
              "there are widths for {left} dimensions and the tensor has {right}; give one HaloDim "
@@ -275,7 +275,7 @@ TESSERA_RULE(halo_types_alike, shape, "{type} and {other}",
              "tensors that share a halo exchange have different element types; one exchange takes "
              "one; cast one of them, or make two exchanges")
 
-// ---- boxes: plan/check_boxes.hpp
+// ---- boxes: plan/check/check_boxes.hpp
 
 TESSERA_RULE(box_each_process, shape, "",
              "{left} boxes are declared for {right} processes; declare one for each process, in "

@@ -27,7 +27,7 @@
 #include <tessera/comm/detail/closing.hpp>
 #include <tessera/comm/detail/launcher.hpp>
 #include <tessera/comm/device_memory.hpp>
-#include <tessera/comm/mpi_transport.hpp>
+#include <tessera/comm/mpi/transport.hpp>
 
 namespace tessera {
 namespace detail {

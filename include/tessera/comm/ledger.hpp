@@ -10,7 +10,7 @@
 ///
 /// Laws: totals are the sums over kinds and groups; a dry run and a real one of the same program
 /// have the same ledger, but for window_bytes(), which says how much of the payload went through
-/// memory shared by a node (comm/windows.hpp).
+/// memory shared by a node (comm/shared/windows.hpp).
 #include <array>
 #include <cstddef>
 #include <cstdint>

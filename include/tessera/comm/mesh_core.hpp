@@ -41,7 +41,7 @@
 #include <tessera/comm/ledger.hpp>
 #include <tessera/comm/mesh_agreement.hpp>
 #include <tessera/comm/transport.hpp>
-#include <tessera/kernel/detail/tool_region.hpp>
+#include <tessera/kernel/tool_region.hpp>
 
 namespace tessera {
 
@@ -89,7 +89,7 @@ class MeshCore : public MeshAgreement {
   /// Starts such a call; finish() waits for it.
   void start(RepeatedCall& repeated, const Call& call, std::string_view label, Where where);
   /// Returns `block` for the members of a group to read where it lies, or nullptr on all alike
-  /// (comm/shared_block.hpp). Communication: small, in no ledger. Collective over: the group.
+  /// (comm/shared/block.hpp). Communication: small, in no ledger. Collective over: the group.
   std::unique_ptr<SharedBlock> share(const AxisGroup& axes, const void* block, Index bytes,
                                      Where where);
   /// Begins a call as a turn of a shared block, for which `packed` has been packed; finish() ends

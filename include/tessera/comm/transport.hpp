@@ -2,8 +2,8 @@
 #pragma once
 /// @file
 /// What carries calls between processes: one small interface, three implementations
-/// (comm/mpi_transport.hpp, comm/loopback.hpp, comm/dry.hpp). What a call means is mesh/call.hpp's
-/// matter.
+/// (comm/mpi/transport.hpp, comm/loopback/loopback.hpp, comm/dry.hpp). What a call means is
+/// mesh/call.hpp's matter.
 ///
 ///     auto group = transport->group({0, 2}, key);      // on processes 0 and 2
 ///     group->run(call, send, receive);                 // returns when done
@@ -20,9 +20,9 @@
 #include <tessera/base/error.hpp>
 #include <tessera/base/math.hpp>
 #include <tessera/comm/blackboard.hpp>
-#include <tessera/comm/shared_block.hpp>
+#include <tessera/comm/shared/block.hpp>
+#include <tessera/comm/shared/windows.hpp>
 #include <tessera/comm/wait.hpp>
-#include <tessera/comm/windows.hpp>
 #include <tessera/mesh/call.hpp>
 
 namespace tessera {
@@ -88,7 +88,7 @@ class Group {
     return nullptr;
   }
 
-  /// Returns the payload of those calls so far that went through windows (comm/windows.hpp).
+  /// Returns the payload of those calls so far that went through windows (comm/shared/windows.hpp).
   virtual Index window_bytes() const { return 0; }
 };
 

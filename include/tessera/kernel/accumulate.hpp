@@ -8,7 +8,7 @@
 ///     accumulate(DType::f32, from, to, boxes.data(), 2);    // to += from, box after box
 ///
 /// Laws: boxes are added in their order, also where their targets meet: the same bits every time.
-#include <tessera/kernel/detail/copy_box.hpp>
+#include <tessera/kernel/copy/copy_box.hpp>
 #include <tessera/kernel/detail/launch.hpp>
 #include <tessera/kernel/detail/reduce_op.hpp>
 #include <tessera/kernel/elements.hpp>

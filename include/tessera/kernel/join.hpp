@@ -12,8 +12,8 @@
 #include <algorithm>
 #include <limits>
 
+#include <tessera/kernel/copy/stream_copy.hpp>
 #include <tessera/kernel/detail/reduce_op.hpp>
-#include <tessera/kernel/detail/stream_copy.hpp>
 #include <tessera/kernel/elements.hpp>
 
 namespace tessera {

@@ -10,7 +10,7 @@
 ///     prefetch_to_write(to, 32);
 ///
 /// Laws: memory is as before.
-#include <tessera/kernel/detail/copy_box.hpp>
+#include <tessera/kernel/copy/copy_box.hpp>
 #include <tessera/kernel/fence.hpp>
 
 namespace tessera {

@@ -12,7 +12,7 @@
 #include <cstring>
 #include <limits>
 
-#include <tessera/kernel/detail/copy_loops.hpp>
+#include <tessera/kernel/copy/copy_loops.hpp>
 #include <tessera/kernel/detail/index_box.hpp>
 #include <tessera/kernel/detail/launch.hpp>
 #include <tessera/kernel/detail/reduce_op.hpp>

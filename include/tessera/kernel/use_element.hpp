@@ -10,15 +10,13 @@
 /// Laws: where the call stands does not matter, nor whether it is reached: that it is compiled
 /// suffices.
 #include <tessera/base/compiled.hpp>
-#include <tessera/kernel/arrange.hpp>
 #include <tessera/kernel/bins.hpp>
-#include <tessera/kernel/convolve.hpp>
-#include <tessera/kernel/copy.hpp>
+#include <tessera/kernel/convolve/convolve.hpp>
+#include <tessera/kernel/copy/copy.hpp>
 #include <tessera/kernel/elements.hpp>
 #include <tessera/kernel/find.hpp>
 #include <tessera/kernel/gemm.hpp>
 #include <tessera/kernel/join.hpp>
-#include <tessera/kernel/merge.hpp>
 #include <tessera/kernel/narrow.hpp>
 #include <tessera/kernel/one_hot.hpp>
 #include <tessera/kernel/reduce.hpp>
@@ -26,7 +24,9 @@
 #include <tessera/kernel/scan.hpp>
 #include <tessera/kernel/scatter.hpp>
 #include <tessera/kernel/select_scatter.hpp>
-#include <tessera/kernel/sort.hpp>
+#include <tessera/kernel/sort/arrange.hpp>
+#include <tessera/kernel/sort/merge.hpp>
+#include <tessera/kernel/sort/sort.hpp>
 #include <tessera/kernel/take.hpp>
 
 namespace tessera {

@@ -12,7 +12,7 @@
 /// Laws: equals the convolution of the whole tensors in plain loops; <convolve(x, k), y> equals
 /// <x, input gradient> and <k, kernel gradient>. Settings.portable gives the same bits on every
 /// mesh that does not split what is summed.
-#include <tessera/kernel/convolve.hpp>
+#include <tessera/kernel/convolve/convolve.hpp>
 #include <tessera/op/dynamic_call.hpp>
 #include <tessera/op/operators.hpp>
 #include <tessera/op/result.hpp>

@@ -13,7 +13,7 @@
 #include <optional>
 #include <string_view>
 
-#include <tessera/op/detail/communication.hpp>
+#include <tessera/run/call_site.hpp>
 
 namespace tessera {
 

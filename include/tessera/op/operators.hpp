@@ -8,14 +8,14 @@
 #include <initializer_list>
 #include <vector>
 
-#include <tessera/op/execute.hpp>
-#include <tessera/op/request.hpp>
+#include <tessera/plan/check/verdict.hpp>
 #include <tessera/plan/einsum_order.hpp>
 #include <tessera/plan/op/einsum.hpp>
 #include <tessera/plan/op/map.hpp>
 #include <tessera/plan/op/reshard.hpp>
 #include <tessera/plan/op/transpose.hpp>
-#include <tessera/plan/verdict.hpp>
+#include <tessera/run/execute.hpp>
+#include <tessera/run/request.hpp>
 #include <tessera/tensor/sharded_tensor.hpp>
 
 namespace tessera::detail {

@@ -10,9 +10,9 @@
 #include <cstring>
 #include <string>
 
-#include <tessera/op/detail/communication.hpp>
 #include <tessera/op/scalar.hpp>
-#include <tessera/plan/shape_verdict.hpp>
+#include <tessera/plan/check/shape_verdict.hpp>
+#include <tessera/run/call_site.hpp>
 
 namespace tessera {
 namespace detail {

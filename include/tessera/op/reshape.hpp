@@ -9,9 +9,9 @@
 /// Laws: gather(reshape(x)) has the elements of gather(x) in order; reshape there and back gives x;
 /// a process that keeps its elements communicates nothing.
 #include <tessera/op/dynamic_call.hpp>
-#include <tessera/op/request.hpp>
 #include <tessera/op/result.hpp>
 #include <tessera/plan/op/reshape.hpp>
+#include <tessera/run/request.hpp>
 
 namespace tessera {
 namespace detail {

@@ -7,7 +7,7 @@
 ///     detail::bound<Call, Only<gathers<data>>>()     // the contract; or the call does not compile
 #include <optional>
 
-#include <tessera/plan/contract.hpp>
+#include <tessera/plan/check/contract.hpp>
 #include <tessera/plan/typed_call.hpp>
 #include <tessera/tensor/sharded_tensor.hpp>
 

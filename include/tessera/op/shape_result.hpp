@@ -9,9 +9,9 @@
 ///     slice<P<data, _>>(x, {0, 2}, {8, 13});
 #include <tessera/op/dynamic_call.hpp>
 #include <tessera/op/outside.hpp>
-#include <tessera/op/request.hpp>
 #include <tessera/op/result.hpp>
 #include <tessera/plan/op/shape.hpp>
+#include <tessera/run/request.hpp>
 
 namespace tessera::detail {
 

@@ -23,7 +23,7 @@
 /// `exhaustive_limit`, or where a contract is broken else and there are at most `contract_limit`;
 /// else axes are decided one by one.
 #include <tessera/plan/equation.hpp>
-#include <tessera/plan/reshard.hpp>
+#include <tessera/plan/move/reshard.hpp>
 
 namespace tessera {
 

@@ -13,7 +13,7 @@
 /// destination's.
 #include <tessera/plan/builder_parts.hpp>
 #include <tessera/plan/deduce.hpp>
-#include <tessera/plan/join.hpp>
+#include <tessera/plan/move/join.hpp>
 #include <tessera/plan/process_classes.hpp>
 
 namespace tessera {

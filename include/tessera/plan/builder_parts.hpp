@@ -8,9 +8,9 @@
 /// Laws: before a step that takes no strides stands a copy of what lies within a halo.
 #include <cstdint>
 
+#include <tessera/plan/move/reshard.hpp>
 #include <tessera/plan/numbers.hpp>
 #include <tessera/plan/plan_options.hpp>
-#include <tessera/plan/reshard.hpp>
 
 namespace tessera::detail {
 

@@ -13,8 +13,8 @@
 ///
 /// Laws: settings have one entry for each spatial dimension, in the order of the result's letters,
 /// or none; no entries stand for 1 (strides and dilations) or 0.
+#include <tessera/plan/check/verdict.hpp>
 #include <tessera/plan/convolve_shape.hpp>
-#include <tessera/plan/verdict.hpp>
 
 namespace tessera {
 

@@ -10,8 +10,8 @@
 /// Laws: carrying out the products in order gives the whole product; up to five operands the order
 /// is the cheapest of all, beyond that each next pair is the cheapest one; all processes decide
 /// alike.
+#include <tessera/plan/check/verdict.hpp>
 #include <tessera/plan/einsum.hpp>
-#include <tessera/plan/verdict.hpp>
 
 namespace tessera {
 

@@ -7,7 +7,7 @@
 ///     t.operands.size() == 2;   t.result == Term{'b', 's', 'h'}
 ///
 /// Laws: to_text(parse(e)) == e without blanks. Whether an equation is well formed is
-/// plan/verdict.hpp's question.
+/// plan/check/verdict.hpp's question.
 #include <string>
 #include <string_view>
 

@@ -10,10 +10,10 @@
 /// Laws: indices are finished, and of int32 or int64.
 #include <string_view>
 
+#include <tessera/plan/check/row_verdict.hpp>
+#include <tessera/plan/check/type_rules.hpp>
 #include <tessera/plan/index_terms.hpp>
 #include <tessera/plan/map.hpp>
-#include <tessera/plan/row_verdict.hpp>
-#include <tessera/plan/type_rules.hpp>
 
 namespace tessera {
 

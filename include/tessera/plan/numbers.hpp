@@ -3,15 +3,15 @@
 /// @file
 /// The numbers of a plan on one process: bytes of blocks, payload, messages, operations, workspace.
 /// Steps and shardings are the same on all processes, so a plan of one process tells those of the
-/// others, without planning again. plan/on_process.hpp is what users call.
+/// others, without planning again. program/on_process.hpp is what users call.
 ///
 ///     detail::slot_bytes(plan, slot, process, at);   detail::step_flops(plan, step, at)
 ///
 /// Laws: planners and on_process() number by these functions alone.
-#include <tessera/plan/indexed_work.hpp>
-#include <tessera/plan/move_cost.hpp>
-#include <tessera/plan/region_work.hpp>
-#include <tessera/plan/stored.hpp>
+#include <tessera/plan/move/move_cost.hpp>
+#include <tessera/plan/region/region_work.hpp>
+#include <tessera/plan/region/stored.hpp>
+#include <tessera/plan/work/indexed_work.hpp>
 
 namespace tessera::detail {
 

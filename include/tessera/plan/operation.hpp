@@ -37,8 +37,8 @@
 #include <tessera/base/compiled.hpp>
 #include <tessera/base/digest.hpp>
 #include <tessera/plan/builder.hpp>
-#include <tessera/plan/extents_text.hpp>
-#include <tessera/plan/verdict.hpp>
+#include <tessera/plan/check/extents_text.hpp>
+#include <tessera/plan/check/verdict.hpp>
 
 namespace tessera {
 

@@ -2,14 +2,15 @@
 #pragma once
 /// @file
 /// Which blocks of a product lie in panels, as the collectives beside it leave and want them, so
-/// that nothing is packed or unpacked. plan/contraction.hpp says what a product can do with panels.
+/// that nothing is packed or unpacked. plan/work/contraction.hpp says what a product can do with
+/// panels.
 ///
 ///     PanelChoice panels(build, roles);
 ///     panels.consider(left, build.last_step(), Collective::all_gather, labels, roles.a);
 ///
 /// Laws: a block is panelled only when nothing but the product reads or writes it.
 #include <tessera/plan/builder.hpp>
-#include <tessera/plan/contraction.hpp>
+#include <tessera/plan/work/contraction.hpp>
 
 namespace tessera::detail {
 

@@ -3,15 +3,15 @@
 /// @file
 /// A Plan: what one operator does on one process, in steps, with payload, flops and workspace. A
 /// plain value of fixed capacity; planners make it, the runtime executes it, tests compare it,
-/// plan/explain.hpp prints it.
+/// program/explain.hpp prints it.
 ///
 ///     constexpr Plan p = plan_reshard(desc, to, mesh, 0);
 ///     p.count(all_gather) == 1;   p.payload_bytes()        // of the process with most
 ///
 /// Laws: the steps and shardings are the same on every process; only the numbers are process
 /// `process`'s own, and payload_bytes() is that of the process with most
-/// (plan/process_classes.hpp finds it). Executing the plan makes exactly the calls of plan/work.hpp
-/// and needs exactly `peak_bytes` of arena memory.
+/// (plan/process_classes.hpp finds it). Executing the plan makes exactly the calls of
+/// plan/work/work.hpp and needs exactly `peak_bytes` of arena memory.
 #include <cstdint>
 
 #include <tessera/base/local_index.hpp>
@@ -19,8 +19,8 @@
 #include <tessera/mesh/contract.hpp>
 #include <tessera/mesh/levels.hpp>
 #include <tessera/plan/convolve_shape.hpp>
-#include <tessera/plan/placement.hpp>
-#include <tessera/plan/region.hpp>
+#include <tessera/plan/move/placement.hpp>
+#include <tessera/plan/region/region.hpp>
 #include <tessera/spec/block.hpp>
 
 namespace tessera {
@@ -240,7 +240,7 @@ struct Slot {
   /// When set, a process holds not its block but what it needs of this region of the plan.
   std::int8_t region = -1;
   /// When set, the block lies within this halo of the plan, in memory that is extended by it, from
-  /// its element `first` on (plan/stored.hpp).
+  /// its element `first` on (plan/region/stored.hpp).
   std::int8_t stored = -1;
   Index first = 0;
   constexpr bool operator==(const Slot&) const = default;
@@ -258,7 +258,8 @@ struct Step {
   Collective collective = Collective::all_gather;  ///< of a communicate step
   AxisSet group;                                   ///< the axes over which it communicates
   Level level = Level::core;                       ///< the farthest that its data go
-  AxisGroup near;  ///< when not empty: in levels, within these and between them (plan/staged.hpp)
+  AxisGroup
+      near;  ///< when not empty: in levels, within these and between them (plan/move/staged.hpp)
   bool even = false;            ///< the plain collective rather than its v-form
   bool direct_send = false;     ///< data leaves from the source block, without packing
   bool direct_receive = false;  ///< data arrives in the destination block, without unpacking
@@ -289,7 +290,7 @@ struct Step {
   bool adjoint = false;     ///< the other way round: what all need of an element is added to it
   bool descending = false;  ///< of a sort
   /// Of an exchange: what arrives in each round is merged with what is there, and as much of it
-  /// kept (plan/merge_split.hpp). Its results lie where its inputs lay.
+  /// kept (plan/move/merge_split.hpp). Its results lie where its inputs lay.
   bool merges = false;
   std::int64_t cost = 0;  ///< picoseconds by the machine model, of process 0
 

@@ -4,7 +4,7 @@
 /// What planning is told beside the tensors.
 ///
 ///     PlanOptions options{.machine = node, .contract = Contract::nothing()};
-#include <tessera/plan/stored.hpp>
+#include <tessera/plan/region/stored.hpp>
 
 namespace tessera {
 

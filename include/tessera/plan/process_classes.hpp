@@ -13,9 +13,9 @@
 /// Laws: every process is counted once; of those that are alike the first is visited, in ascending
 /// order. Where numbers depend on more than the sizes of blocks (an exchange of one sharding for
 /// another, a halo, a node's border), every process is visited.
-#include <tessera/plan/merge_split.hpp>
+#include <tessera/plan/move/merge_split.hpp>
+#include <tessera/plan/move/relocation.hpp>
 #include <tessera/plan/numbers.hpp>
-#include <tessera/plan/relocation.hpp>
 
 namespace tessera::detail {
 

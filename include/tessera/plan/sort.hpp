@@ -10,9 +10,9 @@
 ///
 /// Laws: keys alone are sorted without positions; no communication when the dimension is not split;
 /// what is sent depends on extents and shardings alone; positions count along the whole dimension.
-#include <tessera/plan/moving_way.hpp>
+#include <tessera/plan/move/moving_way.hpp>
+#include <tessera/plan/move/together.hpp>
 #include <tessera/plan/sort_way.hpp>
-#include <tessera/plan/together.hpp>
 
 namespace tessera {
 

@@ -11,7 +11,7 @@
 /// Laws: those of plan/factor_search.hpp.
 #include <tessera/plan/factor_search.hpp>
 #include <tessera/plan/map.hpp>
-#include <tessera/plan/merge_split.hpp>
+#include <tessera/plan/move/merge_split.hpp>
 
 namespace tessera {
 

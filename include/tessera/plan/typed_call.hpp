@@ -7,12 +7,12 @@
 ///     detail::Result<float, Grid, Call>     // ShardedTensor<float, Grid, P<data, _, model>>
 ///
 /// Laws: names alone decide.
-#include <tessera/plan/contract.hpp>
+#include <tessera/plan/check/contract.hpp>
+#include <tessera/plan/check/type_rules.hpp>
+#include <tessera/plan/check/verdict.hpp>
 #include <tessera/plan/equation.hpp>
 #include <tessera/plan/op/einsum.hpp>
 #include <tessera/plan/op/reshard.hpp>
-#include <tessera/plan/type_rules.hpp>
-#include <tessera/plan/verdict.hpp>
 #include <tessera/spec/typed_tensor.hpp>
 
 namespace tessera {

@@ -64,7 +64,7 @@ template <class T, class M, class S> struct TensorFacts<ShardedTensor<T, M, S>> 
 };
 }  // namespace detail
 
-/// X is a ShardedTensor, or one stored with its halo (op/halo_tensor.hpp).
+/// X is a ShardedTensor, or one stored with its halo (op/halo/halo_tensor.hpp).
 template <class X>
 concept TypedTensor = detail::IsShardedTensor<X>::value;
 

@@ -18,7 +18,7 @@
 
 #include <Kokkos_Core.hpp>
 
-#include <tessera/kernel/copy.hpp>
+#include <tessera/kernel/copy/copy.hpp>
 #include <tessera/kernel/fence.hpp>
 #include <tessera/kernel/fill.hpp>
 #include <tessera/kernel/random.hpp>

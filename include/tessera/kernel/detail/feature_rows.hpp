@@ -11,7 +11,7 @@
 ///
 /// Laws: to[f * stride + p] == from[p * features + f].
 #include <tessera/base/math.hpp>
-#include <tessera/kernel/detail/copy_loops.hpp>
+#include <tessera/kernel/copy/copy_loops.hpp>
 
 namespace tessera::detail {
 

@@ -7,8 +7,8 @@
 ///
 ///     fn::Exp{}(1.0) == 2.718281828459045
 ///     fn::Pow{}(3, 4) == 81
-#include <tessera/kernel/detail/float_power.hpp>
 #include <tessera/kernel/functions/arithmetic.hpp>
+#include <tessera/kernel/functions/detail/float_power.hpp>
 
 namespace tessera {
 namespace detail {

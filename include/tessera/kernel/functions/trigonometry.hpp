@@ -6,7 +6,7 @@
 /// host, whose heads state the errors; the inverse functions, and doubles, by libm.
 ///
 ///     fn::Sin{}(0.5f);   fn::Atan2{}(1.0, -1.0)      // 3 pi / 4
-#include <tessera/kernel/detail/float_trigonometry.hpp>
+#include <tessera/kernel/functions/detail/float_trigonometry.hpp>
 #include <tessera/kernel/functions/exponential.hpp>
 
 namespace tessera {

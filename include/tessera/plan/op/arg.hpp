@@ -5,10 +5,10 @@
 ///
 ///     ops::Arg{parse("bsv->bs"), Reduction::max, out}
 #include <tessera/plan/arg.hpp>
+#include <tessera/plan/check/row_verdict.hpp>
+#include <tessera/plan/check/type_rules.hpp>
 #include <tessera/plan/deterministic.hpp>
 #include <tessera/plan/operation.hpp>
-#include <tessera/plan/row_verdict.hpp>
-#include <tessera/plan/type_rules.hpp>
 
 namespace tessera::ops {
 

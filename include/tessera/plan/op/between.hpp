@@ -8,7 +8,7 @@
 #include <span>
 #include <string>
 
-#include <tessera/plan/between.hpp>
+#include <tessera/plan/move/between.hpp>
 #include <tessera/plan/op/place.hpp>
 
 namespace tessera::ops {

@@ -10,11 +10,11 @@
 /// y)>.
 #include <utility>
 
+#include <tessera/plan/check/type_rules.hpp>
 #include <tessera/plan/convolution.hpp>
 #include <tessera/plan/convolve.hpp>
 #include <tessera/plan/gradient_shape.hpp>
 #include <tessera/plan/operation.hpp>
-#include <tessera/plan/type_rules.hpp>
 
 namespace tessera {
 

@@ -6,9 +6,9 @@
 ///
 ///     ops::DynamicSlice{same_terms("bsm"), same_terms("s"), {16}, out}
 ///     ops::DynamicUpdateSlice{same_terms("bsm", 2), same_terms("s"), false, out}
+#include <tessera/plan/check/row_verdict.hpp>
 #include <tessera/plan/dynamic_slice.hpp>
 #include <tessera/plan/operation.hpp>
-#include <tessera/plan/row_verdict.hpp>
 
 namespace tessera::detail {
 /// Checks the letters along which a window begins anywhere, same_terms of them.

@@ -7,9 +7,9 @@
 ///     const Halo halo{{1, 1, Boundary::periodic}, {2, 0, Boundary::none}};
 ///     ops::HaloExchange{{halo}}                     // of one tensor, or of each
 ///     ops::HaloExchange{{halo, other}, true, true}  // the adjoint in place, of two
-#include <tessera/plan/halo.hpp>
+#include <tessera/plan/check/type_rules.hpp>
 #include <tessera/plan/operation.hpp>
-#include <tessera/plan/type_rules.hpp>
+#include <tessera/plan/region/halo.hpp>
 
 namespace tessera {
 

@@ -4,8 +4,8 @@
 /// The operator that writes one where an index says, along a new dimension, and zero elsewhere.
 ///
 ///     ops::OneHot{same_terms("bsv"), 'v', DType::f32, 1000, out}
+#include <tessera/plan/check/row_verdict.hpp>
 #include <tessera/plan/operation.hpp>
-#include <tessera/plan/row_verdict.hpp>
 #include <tessera/plan/take.hpp>
 
 namespace tessera::ops {

@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
-#include <tessera/plan/check_boxes.hpp>
+#include <tessera/plan/check/check_boxes.hpp>
+#include <tessera/plan/move/place.hpp>
 #include <tessera/plan/op/reshard.hpp>
-#include <tessera/plan/place.hpp>
 #include <tessera/spec/verdict.hpp>
 
 namespace tessera {

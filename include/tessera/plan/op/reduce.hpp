@@ -7,11 +7,11 @@
 ///     ops::Reduce sum{parse("bsv->bs"), Reduction::sum, false, DType::f32, out};
 #include <limits>
 
+#include <tessera/plan/check/row_verdict.hpp>
+#include <tessera/plan/check/type_rules.hpp>
 #include <tessera/plan/deterministic.hpp>
 #include <tessera/plan/operation.hpp>
 #include <tessera/plan/reduce.hpp>
-#include <tessera/plan/row_verdict.hpp>
-#include <tessera/plan/type_rules.hpp>
 
 namespace tessera::ops {
 

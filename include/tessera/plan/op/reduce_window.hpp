@@ -6,11 +6,11 @@
 ///
 ///     ops::ReduceWindow{Reduction::max, false, windows_of(settings, 4), out}
 ///     ops::SelectAndScatter{true, windows_of(settings, 4), out}      // of a tensor and a source
+#include <tessera/plan/check/type_rules.hpp>
 #include <tessera/plan/convolution.hpp>
 #include <tessera/plan/operation.hpp>
 #include <tessera/plan/reduce_window.hpp>
-#include <tessera/plan/type_rules.hpp>
-#include <tessera/plan/window_settings.hpp>
+#include <tessera/plan/region/window_settings.hpp>
 
 namespace tessera::detail {
 /// Windows of three taps: they stand for all that reach beyond a block.

@@ -6,9 +6,9 @@
 ///     ops::Reshape{{8, 16, 4, 8}, out}
 #include <string>
 
+#include <tessera/plan/check/shape_verdict.hpp>
 #include <tessera/plan/operation.hpp>
-#include <tessera/plan/reshape.hpp>
-#include <tessera/plan/shape_verdict.hpp>
+#include <tessera/plan/region/reshape.hpp>
 
 namespace tessera::ops {
 

@@ -4,10 +4,10 @@
 /// The operator of running sums and other joins: for each element the join of those up to it.
 ///
 ///     ops::Scan{same_terms("bij"), 'j', Reduction::sum, {}, DType::f32, out}
+#include <tessera/plan/check/row_verdict.hpp>
+#include <tessera/plan/check/type_rules.hpp>
 #include <tessera/plan/operation.hpp>
-#include <tessera/plan/row_verdict.hpp>
 #include <tessera/plan/scan.hpp>
-#include <tessera/plan/type_rules.hpp>
 
 namespace tessera::ops {
 

@@ -3,14 +3,14 @@
 /// @file
 /// The operators that move elements across the borders of blocks and compute nothing: slice, pad,
 /// reverse, roll, shift, concatenate, update. Each is a struct of its numbers that says what it
-/// takes of its operands (plan/shape.hpp); the rest is ops::Moving for all of them.
+/// takes of its operands (plan/region/shape.hpp); the rest is ops::Moving for all of them.
 ///
 ///     ops::Roll{{2, 0}, out}.plan({x}, {mesh, process, options})
 ///     ops::Slice{{{part, other}}, out}.results({x}).size() == 2       // several, by one exchange
 #include <string>
 
+#include <tessera/plan/check/shape_verdict.hpp>
 #include <tessera/plan/operation.hpp>
-#include <tessera/plan/shape_verdict.hpp>
 
 namespace tessera::ops {
 

@@ -5,10 +5,10 @@
 /// with them, positions.
 ///
 ///     ops::Sort{same_terms("bv"), 'v', {.descending = true, .positions = true}, out}
+#include <tessera/plan/check/row_verdict.hpp>
+#include <tessera/plan/check/type_rules.hpp>
 #include <tessera/plan/operation.hpp>
-#include <tessera/plan/row_verdict.hpp>
 #include <tessera/plan/sort.hpp>
-#include <tessera/plan/type_rules.hpp>
 
 namespace tessera::ops {
 

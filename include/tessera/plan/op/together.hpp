@@ -6,8 +6,8 @@
 ///     ops::Together{{to_a, to_b}}.results({a, b})
 #include <string>
 
+#include <tessera/plan/move/together.hpp>
 #include <tessera/plan/op/reshard.hpp>
-#include <tessera/plan/together.hpp>
 
 namespace tessera::ops {
 

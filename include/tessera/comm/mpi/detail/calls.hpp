@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// MPI's collectives in two sizes under the same names: counts that are int, and the large-count
+/// functions of MPI 4, where the library has them (comm/mpi/detail/group.hpp does without).
+///
+///     template <class Calls> ...   Calls::all_gather(send, n, type, receive, n, type, comm)
+///
+/// Laws: both do the same; only what a count can hold differs.
+#include <mpi.h>
+
+// A test sets it to 0, to be as an MPI before 4.0.
+#if !defined(TESSERA_MPI_LARGE_COUNTS)
+#define TESSERA_MPI_LARGE_COUNTS (MPI_VERSION >= 4)
+#endif
+
+namespace tessera::detail {
+
+struct SmallCalls {
+  using Count = int;
+  using Shift = int;
+  static constexpr auto all_gather = MPI_Allgather;
+  static constexpr auto all_gather_v = MPI_Allgatherv;
+  static constexpr auto reduce_scatter_block = MPI_Reduce_scatter_block;
+  static constexpr auto reduce_scatter = MPI_Reduce_scatter;
+  static constexpr auto all_to_all = MPI_Alltoall;
+  static constexpr auto all_to_all_v = MPI_Alltoallv;
+  static constexpr auto all_reduce = MPI_Allreduce;
+  static constexpr auto start_all_gather = MPI_Iallgather;
+  static constexpr auto start_all_gather_v = MPI_Iallgatherv;
+  static constexpr auto start_reduce_scatter_block = MPI_Ireduce_scatter_block;
+  static constexpr auto start_reduce_scatter = MPI_Ireduce_scatter;
+  static constexpr auto start_all_to_all = MPI_Ialltoall;
+  static constexpr auto start_all_to_all_v = MPI_Ialltoallv;
+  static constexpr auto start_all_reduce = MPI_Iallreduce;
+  static constexpr auto start_send = MPI_Isend;
+  static constexpr auto start_receive = MPI_Irecv;
+};
+
+#if TESSERA_MPI_LARGE_COUNTS
+struct LargeCalls {
+  using Count = MPI_Count;
+  using Shift = MPI_Aint;
+  static constexpr auto all_gather = MPI_Allgather_c;
+  static constexpr auto all_gather_v = MPI_Allgatherv_c;
+  static constexpr auto reduce_scatter_block = MPI_Reduce_scatter_block_c;
+  static constexpr auto reduce_scatter = MPI_Reduce_scatter_c;
+  static constexpr auto all_to_all = MPI_Alltoall_c;
+  static constexpr auto all_to_all_v = MPI_Alltoallv_c;
+  static constexpr auto all_reduce = MPI_Allreduce_c;
+  static constexpr auto start_all_gather = MPI_Iallgather_c;
+  static constexpr auto start_all_gather_v = MPI_Iallgatherv_c;
+  static constexpr auto start_reduce_scatter_block = MPI_Ireduce_scatter_block_c;
+  static constexpr auto start_reduce_scatter = MPI_Ireduce_scatter_c;
+  static constexpr auto start_all_to_all = MPI_Ialltoall_c;
+  static constexpr auto start_all_to_all_v = MPI_Ialltoallv_c;
+  static constexpr auto start_all_reduce = MPI_Iallreduce_c;
+  static constexpr auto start_send = MPI_Isend_c;
+  static constexpr auto start_receive = MPI_Irecv_c;
+};
+#endif
+
+}  // namespace tessera::detail

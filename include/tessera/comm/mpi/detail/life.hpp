@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// MPI's own life and ours: which errors come back from its waits, what closes before it ends, and
+/// whether its world is whole.
+///
+///     close_meshes_with_mpi();
+///     const Waiting waiting;      // errors of MPI_Test and MPI_Wait come back while it lives
+///
+/// Laws: all are done once in a program.
+#include <mpi.h>
+
+#include <cstdio>
+
+#include <tessera/base/error.hpp>
+#include <tessera/comm/detail/closing.hpp>
+#include <tessera/comm/detail/launcher.hpp>
+#include <tessera/comm/mpi/detail/error.hpp>
+
+namespace tessera::detail {
+
+/// Open MPI gives the error of a nonblocking collective to the handler of MPI_COMM_WORLD, which
+/// by default ends the program without our sentence. Where that is so, ours stands in its place,
+/// which returns from waits of Tessera's and ends the program as before from all else.
+struct Waiting {
+#if defined(OPEN_MPI)
+  Waiting() { now() = true; }
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+  ~Waiting() { now() = false; }
+  static bool& now() {
+    static thread_local bool waits = false;
+    return waits;
+  }
+#else
+  Waiting() {}
+#endif
+};
+#if defined(OPEN_MPI)
+inline void answer_error(MPI_Comm*, int* code, ...) {
+  if (Waiting::now()) return;
+  char text[MPI_MAX_ERROR_STRING] = {};
+  int length = 0;
+  MPI_Error_string(*code, text, &length);
+  std::fprintf(stderr, "*** An error occurred in MPI, on MPI_COMM_WORLD: %s\n", text);
+  MPI_Abort(MPI_COMM_WORLD, *code);
+}
+#endif
+inline void answer_errors_of_waits() {
+#if defined(OPEN_MPI)
+  static const bool once = [] {
+    MPI_Errhandler present = MPI_ERRHANDLER_NULL;
+    check(MPI_Comm_get_errhandler(MPI_COMM_WORLD, &present), "MPI_Comm_get_errhandler");
+    if (present != MPI_ERRORS_ARE_FATAL) return false;  // the user's own
+    MPI_Errhandler ours = MPI_ERRHANDLER_NULL;
+    check(MPI_Comm_create_errhandler(&answer_error, &ours), "MPI_Comm_create_errhandler");
+    check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, ours), "MPI_Comm_set_errhandler");
+    return MPI_Errhandler_free(&ours) == MPI_SUCCESS;
+  }();
+  static_cast<void>(once);
+#endif
+}
+/// Whether MPI has begun to end.
+inline bool& mpi_ended() {
+  static bool ended = false;
+  return ended;
+}
+/// Meshes that are alive when the user finalizes MPI are closed by then, with a reason. MPI frees
+/// what MPI_COMM_SELF has first of all (MPI 4.0, section 11.2.4).
+inline void close_meshes_with_mpi() {
+  static const bool once = [] {
+    int key = MPI_KEYVAL_INVALID;
+    const auto end = [](MPI_Comm, int, void*, void*) {
+      Closing::all().reason() =
+          "it was closed when MPI was finalized, since nothing can be communicated after that; "
+          "finalize MPI after the last operator, or leave it to tessera::Environment";
+      mpi_ended() = true;
+      Closing::all().run(false);
+      return MPI_SUCCESS;
+    };
+    check(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, end, &key, nullptr),
+          "MPI_Comm_create_keyval");
+    check(MPI_Comm_set_attr(MPI_COMM_SELF, key, nullptr), "MPI_Comm_set_attr");
+    return true;
+  }();
+  static_cast<void>(once);
+}
+/// Throws UsageError where a launcher has started several processes and each is a world.
+inline void require_whole_world() {
+  int size = 0;
+  check(MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size");
+  if (size > 1) return;
+  if (const WrongLauncher wrong = wrong_launcher(); !wrong.fault.empty())
+    throw UsageError(wrong.fault);
+}
+
+}  // namespace tessera::detail

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Makes the shared memory of a WindowTeam for the members of one communicator, or finds that there
+/// is none to be had.
+///
+///     auto team = make_window_team(context, handles, comm, {0, 2}, settings);
+///     if (team != nullptr) team->run(...);
+///
+/// Laws: all members get a team or none does; the window is freed with its communicator.
+#include <mpi.h>
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include <tessera/comm/mpi/detail/context.hpp>
+#include <tessera/comm/shared/window_team.hpp>
+
+namespace tessera::detail {
+
+/// Touches [memory, memory + bytes), whole pages. Returns false when the node has no more memory,
+/// which would otherwise be a SIGBUS at some later touch. Linux before 5.14 cannot be asked.
+inline bool populate(void* memory, Index bytes) {
+#if defined(MADV_POPULATE_WRITE)
+  constexpr int advice = MADV_POPULATE_WRITE;
+#else
+  constexpr int advice = 23;
+#endif
+  return madvise(memory, static_cast<std::size_t>(bytes), advice) == 0 || errno == EINVAL;
+}
+
+/// `members` are ranks of the context, all of this node, in the order of `comm`. Collective over:
+/// the members. Communication: small all-reduces, and the making of a window.
+inline std::unique_ptr<WindowTeam> make_window_team(MpiContext& context, MpiHandles& handles,
+                                                    MPI_Comm comm, const std::vector<int>& members,
+                                                    const TransportSettings& settings) {
+  constexpr Index page = 4096;
+  const auto size = static_cast<Index>(members.size());
+  const Index half = round_up(max_of(settings.window_stage / 2, 64 * size), page);
+  const Index head = round_up(static_cast<Index>(flag_bytes), page);
+  const Index bytes = head + 2 * half;
+  const auto all = [&](bool own) {
+    int yes = own ? 1 : 0;
+    MPI_Request request = MPI_REQUEST_NULL;
+    check(MPI_Iallreduce(MPI_IN_PLACE, &yes, 1, MPI_INT, MPI_MIN, comm, &request),
+          "MPI_Iallreduce");
+    context.wait(&request, 1, settings.wait, "MPI_Iallreduce");
+    return yes != 0;
+  };
+  if (!all(shared_memory_has(bytes, context.node_size()))) return nullptr;
+  const MpiWindow window = allocate_window(bytes, comm);
+  handles.keep(comm, window.handle);
+  const bool there = populate(window.memory.base, bytes);
+  if (there) {
+    auto* const flags = static_cast<std::byte*>(window.memory.base);
+    new (flags) WindowFlags{};
+    for (std::size_t i = 0; i < max_shared_blocks; ++i)
+      new (flags + sizeof(WindowFlags) + i * sizeof(SharedTurns)) SharedTurns{};
+  }
+  if (!all(there)) return nullptr;  // and from here on all flags are zero
+
+  int own = 0;
+  check(MPI_Comm_rank(comm, &own), "MPI_Comm_rank");
+  std::vector<WindowMember> team;
+  for (int i = 0; i < static_cast<int>(members.size()); ++i) {
+    std::byte* part = window.part(i);
+    WindowMember member{std::launder(reinterpret_cast<WindowFlags*>(part)), part + head, nullptr};
+    if (!handles.windows.empty())
+      member.arena =
+          handles.windows.front().part(context.node_rank(members[static_cast<std::size_t>(i)]));
+    team.push_back(member);
+  }
+  SharedMemory arena;
+  if (!handles.windows.empty()) arena = handles.windows.front().memory;
+  return std::make_unique<WindowTeam>(std::move(team), own, half,
+                                      static_cast<const std::byte*>(arena.base), arena.bytes);
+}
+
+}  // namespace tessera::detail

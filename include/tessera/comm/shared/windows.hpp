@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Whether collectives among the processes of one node go through memory that they share, in
+/// place of MPI's. comm/shared/window_team.hpp is how.
+///
+///     may_use_windows(Windows::automatic, true) == true     // a core for each process
+///
+/// Laws: the choice is the same on all members of a group; what a call costs (its payload) and
+/// computes from integers does not depend on it. What is computed from floats does not depend on
+/// where buffers lie, nor on how a mesh waits.
+#include <cstdint>
+#include <string_view>
+
+#include <tessera/base/math.hpp>
+#include <tessera/base/reduction.hpp>
+#include <tessera/comm/detail/variables.hpp>
+#include <tessera/mesh/call.hpp>
+
+namespace tessera {
+
+/// `automatic`: when each process of the node has a core. `on`: always. Large calls go through
+/// windows, in a group of two small ones too (comm/transport.hpp); of permutes, exchanges and
+/// uneven all-to-alls those whose data all lie in the arenas' window or fit the staging memory.
+enum class Windows : std::uint8_t { automatic, off, on };
+
+/// Returns the name as TESSERA_WINDOWS takes it.
+constexpr std::string_view name_of(Windows windows) {
+  return windows == Windows::off ? "off" : windows == Windows::on ? "on" : "auto";
+}
+
+/// Returns what the environment variable TESSERA_WINDOWS asks for (auto, off or on), else
+/// `otherwise`. Throws UsageError for any other text.
+inline Windows windows_from_environment(Windows otherwise = Windows::automatic) {
+  const int chosen = detail::choice_variable("TESSERA_WINDOWS", {"auto", "off", "on"});
+  return chosen < 0 ? otherwise : static_cast<Windows>(chosen);
+}
+
+/// It asks for cores and not for how a mesh waits, since waiting must not change results.
+constexpr bool may_use_windows(Windows asked, bool core_for_each_process) {
+  return asked == Windows::on || (asked == Windows::automatic && core_for_each_process);
+}
+
+namespace detail {
+
+/// Returns the bytes that decide whether a call goes through a window: a number that every member
+/// knows, or 0 for a call of which each member knows its own part alone. Point to point and in an
+/// uneven all-to-all it is what a member sends or receives at most.
+inline Index window_weight(const Call& call) {
+  Index elements = 0;
+  switch (call.kind) {
+    case Collective::all_gather:
+      for (const Piece& piece : call.receive) elements += piece.count;
+      break;
+    case Collective::all_to_all:
+      if (!call.even) return call.bound * static_cast<Index>(size_of(call.type));
+      [[fallthrough]];
+    case Collective::reduce_scatter:
+    case Collective::all_reduce:
+      for (const Piece& piece : call.send) elements += piece.count;
+      break;
+    case Collective::collective_permute:
+    case Collective::exchange:
+      elements = call.bound;
+      break;
+  }
+  return elements * static_cast<Index>(size_of(call.type));
+}
+
+}  // namespace detail
+}  // namespace tessera

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Whole tensors on the host of one process: made sharded, and collected.
+///
+///     auto x = from_root<Tensor<data, model>>(mesh, {1000, 600}, 0, values);   // values on process 0
+///     HostTensor<float> all = to_root(x);                                      // all on process 0
+///
+/// Laws: to_root(from_root(v)) == v on the root, for every spec; what other processes give to
+/// from_root is not looked at; to_root sends no element twice.
+#include <span>
+#include <utility>
+
+#include <tessera/comm/complaint.hpp>
+#include <tessera/op/gather.hpp>
+#include <tessera/plan/op/place.hpp>
+
+namespace tessera {
+namespace detail {
+
+inline TensorCore from_root(const std::shared_ptr<MeshCore>& mesh, const TensorDesc& desc, int root,
+                            const void* values, Index count, CallSite site) {
+  TensorCore::check_desc(*mesh, desc, site.where);
+  const bool misfit = mesh->process() == root && !mesh->dry() && count != volume(desc.extents);
+  fail_together<ShapeError>(
+      *mesh,
+      misfit ? std::string(site.label) + ": a tensor of " + to_string(desc.extents) + " has " +
+                   std::to_string(volume(desc.extents)) + " elements and the root gives " +
+                   std::to_string(count) + "; give all elements on the root, row-major"
+             : std::string(),
+      site.where);
+  const TensorDesc given{desc.type, desc.extents, Sharding::replicated(desc.rank())};
+  const TensorCore operand = TensorCore::born(
+      {mesh, given,
+       std::make_shared<Storage>(
+           mesh, mesh->process() == root ? const_cast<void*>(values) : nullptr, nullptr)});
+  const ops::FromMemory operation{ops::Memory::on_root(root, mesh->shape().processes()),
+                                  desc.sharding};
+  return run({operation, {&operand}, site});
+}
+
+/// Writes all of x to `values` on the root; there it has volume(x.extents()) elements.
+inline void to_root(const TensorCore& x, int root, void* values, CallSite site) {
+  const ops::ToMemory operation{ops::Memory::on_root(root, x.mesh()->shape().processes())};
+  const TensorCore host{x.mesh(), x.desc(), std::make_shared<Storage>(x.mesh(), values, nullptr)};
+  run({operation, {&x}, site, {.into = &host}});
+  tessera::fence();
+}
+
+template <Element T> HostTensor<T> to_root(const TensorCore& x, int root, CallSite site) {
+  HostTensor<T> host{x.extents(), {}};
+  if (x.mesh()->process() == root && !x.dry())
+    host.values.resize(static_cast<std::size_t>(volume(x.extents())));
+  to_root(x, root, host.values.data(), site);
+  return host;
+}
+}  // namespace detail
+
+/// Returns the tensor whose elements, row-major, process `root` has on its host; `values` of other
+/// processes is not looked at, and no process holds more than its block, besides staging of at most
+/// 64 MiB on the root (plan/move/relocation.hpp). Communication: as plan_from_root says, from the
+/// root. Collective over the mesh. Throws ShapeError on every process when the root gives another
+/// number of elements; UsageError when there is no process `root`. On a dry mesh no values are
+/// needed.
+template <TypedTensor Tensor>
+Tensor from_root(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& extents,
+                 int root, std::span<const typename Tensor::value_type> values,
+                 Where where = Where::here()) {
+  static_assert(detail::demand_made<Tensor>());
+  return Tensor(detail::from_root(
+      mesh.core(), {dtype_of<typename Tensor::value_type>, extents, Tensor::sharding()}, root,
+      values.data(), static_cast<Index>(values.size()), {"from_root", where, Contract{}}));
+}
+template <Element T>
+DynamicTensor from_root(const DynamicMesh& mesh, const Extents& extents, const Sharding& sharding,
+                        int root, std::span<const T> values,
+                        const DynamicCall& call = Where::here()) {
+  use_element<T>();
+  return DynamicTensor(detail::from_root(mesh.core(), {dtype_of<T>, extents, sharding}, root,
+                                         values.data(), static_cast<Index>(values.size()),
+                                         call.free_site("from_root")));
+}
+/// The same of bool from bytes, as a HostTensor has them: other than 0 is true.
+template <TypedTensor Tensor>
+  requires std::is_same_v<typename Tensor::value_type, bool> Tensor
+  from_root(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& extents, int root,
+            std::span<const std::uint8_t> bytes, Where where = Where::here()) {
+    const detail::Truths truths(bytes);
+    return from_root<Tensor>(mesh, extents, root, truths.span(), where);
+  }
+template <std::same_as<bool> T>
+DynamicTensor from_root(const DynamicMesh& mesh, const Extents& extents, const Sharding& sharding,
+                        int root, std::span<const std::uint8_t> bytes,
+                        const DynamicCall& call = Where::here()) {
+  const detail::Truths truths(bytes);
+  return from_root<bool>(mesh, extents, sharding, root, truths.span(), call);
+}
+
+/// Returns the whole tensor on process `root`, and no values elsewhere. Communication: as
+/// plan_to_root says: each element once, to the root; unfinished values are combined first.
+/// Collective over the mesh. Throws UsageError when there is no process `root`. On a dry mesh there
+/// are no values anywhere.
+template <TypedTensor A>
+HostTensor<typename A::value_type> to_root(const A& x, int root = 0, Where where = Where::here()) {
+  return detail::to_root<typename A::value_type>(x.core(), root, {"to_root", where, Contract{}});
+}
+template <Element T>
+HostTensor<T> to_root(const DynamicTensor& x, int root = 0,
+                      const DynamicCall& call = Where::here()) {
+  detail::require_type<T>(x, call.free_site("to_root"));
+  return detail::to_root<T>(x.core(), root, call.free_site("to_root"));
+}
+
+}  // namespace tessera

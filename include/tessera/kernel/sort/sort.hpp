@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Sorts the lines of a block, or tells the positions of their elements in order.
+///
+///     sort(DType::f32, {.outer = 2, .n = 3, .limit = 3}, from, to);
+///     order(DType::f32, {.outer = 2, .n = 3, .limit = 2}, from, nullptr, positions);   // the first two
+///
+/// Laws: NaNs come last, in either direction. order(): equal elements keep their order, -0 and 0
+/// too. sort() knows no places: equal elements of other bits are in the order of
+/// detail/sort_key.hpp, -0 before 0.
+#include <vector>
+
+#include <tessera/kernel/detail/reduce_op.hpp>
+#include <tessera/kernel/elements.hpp>
+#include <tessera/kernel/sort/detail/sort_network.hpp>
+#include <tessera/kernel/sort/detail/sort_words.hpp>
+
+namespace tessera {
+namespace detail {
+
+/// Host: whole lines, through words of key and place.
+template <class T> struct SortLines {
+  LocalSort work;
+  const T* from;
+  PositionArray places;     ///< none, or positions of which some are none
+  T* values;                ///< null where positions are asked for
+  PositionArray positions;  ///< none where values are
+
+  void run(Index begin, Index end) const {
+    if (sizeof(T) <= 4 && work.n <= Index{0xffff'ffff})
+      lines<KeyWord>(begin, end);
+    else
+      lines<KeyPair>(begin, end);
+  }
+
+ private:
+  template <class Word> void lines(Index begin, Index end) const {
+    std::vector<Word> words(static_cast<std::size_t>(2 * work.n));
+    for (Index i = begin; i < end; ++i) {
+      const Index line = i / work.inner * work.n * work.inner + i % work.inner;
+      const Index to = i / work.inner * work.limit * work.inner + i % work.inner;
+      Index count = 0;
+      for (Index place = 0; place < work.n; ++place) {
+        const Index at = line + place * work.inner;
+        if (places.there() && places.get(at) == no_position) continue;
+        words[static_cast<std::size_t>(count++)] =
+            Word::make(values != nullptr ? total_key(from[at], work.descending)
+                                         : sort_key(from[at], work.descending),
+                       place);
+      }
+      const Index kept = min_of(work.limit, count);
+      const Word* sorted = sort_words(words.data(), words.data() + work.n, count, kept,
+                                      8 * static_cast<int>(sizeof(T)));
+      for (Index r = 0; r < work.limit; ++r) {
+        const Index at = to + r * work.inner;
+        const Index place = r < kept ? sorted[r].place() : 0;
+        if (values != nullptr) values[at] = r < kept ? from[line + place * work.inner] : T{};
+        if (positions.there()) positions.set(at, r < kept ? work.first + place : no_position);
+      }
+    }
+  }
+};
+
+template <class T>
+void sort_lines(const LocalSort& work, const T* from, PositionArray places, T* values,
+                PositionArray positions) {
+  const Index results = work.outer * work.limit * work.inner;
+  if (results == 0) return;
+  if constexpr (kernels_on_host) {
+    launch("tessera::sort", work.outer * work.inner, max_of(1, 4096 / max_of(1, work.n)),
+           SortLines<T>{work, from, places, values, positions});
+  } else {
+    const Kokkos::View<std::int64_t*, Kokkos::DefaultExecutionSpace::memory_space> order(
+        Kokkos::view_alloc("tessera::sort::order", Kokkos::WithoutInitializing),
+        static_cast<std::size_t>(work.outer * work.n * work.inner));
+    sort_places(work, from, places, values != nullptr, order.data());
+    launch("tessera::sort", results, 1,
+           TakePlaces<T>{work, from, places, order.data(), values, positions});
+    fence();  // the order goes
+  }
+}
+
+template <class T> void sort_elements(const LocalSort& work, const void* from, void* to) {
+  sort_lines(work, static_cast<const Stored<T>*>(from), {}, static_cast<Stored<T>*>(to), {});
+}
+template <class T>
+void order_elements(const LocalSort& work, const void* from, const void* places, void* to) {
+  sort_lines(work, static_cast<const Stored<T>*>(from), PositionArray::read(places, work.narrow),
+             static_cast<Stored<T>*>(nullptr), {to, work.narrow});
+}
+}  // namespace detail
+
+/// Writes the first work.limit elements of each line in order: `to` is outer x limit x inner.
+/// Elements are of any type but complex. Communication: none.
+inline void sort(DType type, const LocalSort& work, const void* from, void* to) {
+  detail::sort_kernels_of(type).sort(work, from, to);
+}
+/// Writes their positions, counted from work.first: int64 or, where the work is narrow, int32.
+/// Where `places` is not null, elements whose place is no_position are not there. Communication:
+/// none.
+inline void order(DType type, const LocalSort& work, const void* from, const void* places,
+                  void* to) {
+  detail::sort_kernels_of(type).order(work, from, places, to);
+}
+
+}  // namespace tessera

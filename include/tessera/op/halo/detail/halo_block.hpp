@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Extended blocks without their types, and the operators on them: what op/halo/halo_tensor.hpp and
+/// op/halo/halo.hpp end in.
+///
+///     auto block = std::make_shared<HaloBlock>(halo_exchange(x, halo, nullptr, site), halo);
+///     exchange(*block, false, site);
+///
+/// Laws: an exchange in place moves what plan_halo in place says, and writes nothing that is
+/// neither in the halo nor within the tensor.
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <tessera/op/halo/detail/halo_link.hpp>
+#include <tessera/op/operators.hpp>
+#include <tessera/plan/op/halo_exchange.hpp>
+#include <tessera/run/copy_block.hpp>
+
+namespace tessera::detail {
+
+/// A process's extended block of a tensor. `core` has the tensor's description and the extended
+/// block's memory, which says within which halo the tensor's block lies.
+struct HaloBlock {
+  HaloBlock(TensorCore extended, const Halo& widths)
+      : core(std::move(extended)),
+        halo(widths),
+        own(core.box()),
+        box(needed(halo_region(core.extents(), core.sharding(), halo), core.mesh()->shape(),
+                   core.mesh()->coordinates())) {
+    if (core.storage() != nullptr) core.storage()->set_halo(halo);
+  }
+  TensorCore core;
+  Halo halo;
+  Box own;                                       ///< what the process owns
+  Box box;                                       ///< what the block covers
+  std::unique_ptr<HaloLink> link, adjoint_link;  ///< made by the first exchange
+};
+
+/// Returns the extended blocks' memory, in extras.also of all tensors but the first.
+inline TensorCore halo_exchange(const OperandList& x, const Halo& halo, const void* outside,
+                                CallSite site, Extras extras = {}) {
+  extras.fill = outside;
+  return run({ops::HaloExchange{{halo}}, x, site, extras});
+}
+
+/// Returns the tensor that an extended block's adjoint makes of it.
+inline TensorCore halo_adjoint(const HaloBlock& block, CallSite site) {
+  return run({ops::HaloExchange{{block.halo}, true}, {&block.core}, site});
+}
+
+/// Fills the halos of several blocks from what their owners have.
+inline void exchange(const FixedVector<const HaloBlock*, max_operands>& blocks, CallSite site) {
+  ops::HaloExchange operation{{}, false, true};
+  OperandList operands;
+  for (const HaloBlock* block : blocks) {
+    operation.halos.push_back(block->halo);
+    operands.push_back(&block->core);
+  }
+  (void)run({operation, operands, site});
+}
+
+/// Starts the exchange of one block, or its adjoint; finish_exchange() ends it.
+inline void start_exchange(HaloBlock& block, bool adjoint, CallSite site) {
+  const MeshCore& mesh = mesh_of(block.core, site);
+  std::unique_ptr<HaloLink>& link = adjoint ? block.adjoint_link : block.link;
+  on_process(mesh, site, [&] {
+    if (link != nullptr && mesh.check() < Check::communicating &&
+        !contract_at(mesh, site).bounded()) {
+      link->compare(site);
+    } else {
+      const ops::HaloExchange operation{{block.halo}, adjoint, true};
+      const OperandList operands{&block.core};
+      const Agreed call = agree_on({operation, operands, site});
+      if (block.core.dry()) return (void)execute(call.prepared, operands, site);
+      // Under every contract that it keeps, the plan is this one.
+      if (link == nullptr) link = std::make_unique<HaloLink>(block.core, operation, call);
+    }
+    link->start(site);
+  });
+}
+inline void finish_exchange(HaloBlock& block, bool adjoint, CallSite site) {
+  if (block.core.dry()) return;
+  on_process(*block.core.mesh(), site,
+             [&] { (adjoint ? block.adjoint_link : block.link)->finish(); });
+}
+inline void exchange(HaloBlock& block, bool adjoint, CallSite site) {
+  const ToolRegion region([&] { return "tessera::" + std::string(site.label); }, !block.core.dry());
+  start_exchange(block, adjoint, site);
+  finish_exchange(block, adjoint, site);
+}
+
+/// Returns an extended block of unspecified contents.
+inline TensorCore make_halo_core(const std::shared_ptr<MeshCore>& mesh, const TensorDesc& desc,
+                                 const Halo& halo, CallSite site) {
+  TensorCore::check_desc(*mesh, desc, site.where);
+  require(ops::HaloExchange{{halo}}, {desc}, *mesh, site);
+  const Box box =
+      needed(halo_region(desc.extents, desc.sharding, halo), mesh->shape(), mesh->coordinates());
+  return TensorCore::born(
+      {mesh, desc,
+       make_storage(mesh, saturating_mul(box.size(), static_cast<Index>(size_of(desc.type))))});
+}
+
+}  // namespace tessera::detail

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Halo exchange for stencil codes: each process gets its block of a tensor with what its stencils
+/// read around it. op/halo/halo_tensor.hpp says what one does with it.
+///
+///     auto u = halo_exchange<0, 1>(x, 1, 1, Boundary::periodic);      // low, high: all dimensions
+///     auto v = halo_exchange<0, 1>(x, {1, 2}, {0, 1}, {Boundary::none, Boundary::reflected});
+///     auto w = halo_exchange<0>(x, 1, 1, Boundary::constant, 2.5f);   // 2.5 outside the tensor
+///     auto g = halo_adjoint(v);                                       // a tensor like x
+///     auto pending = halo_exchange_async<0, 1>(x, 1, 1, Boundary::periodic);
+///     auto [a, b] = halo_exchange_together<0>(1, 1, Boundary::none, x, y);    // the same messages
+///
+/// Widths may exceed blocks: what is several processes away comes from there. With Boundary::none
+/// there is nothing outside the tensor, and blocks at its rim are extended less.
+///
+/// Laws: element i of u.global() is element i of the tensor, or what its boundary says of it;
+/// <halo_exchange(x), y> == <x, halo_adjoint(y)> (what is constant outside taken as 0).
+#include <array>
+#include <cstddef>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <tessera/op/async.hpp>
+#include <tessera/op/gather.hpp>
+#include <tessera/op/halo/halo_tensor.hpp>
+#include <tessera/op/result.hpp>
+#include <tessera/plan/check/shape_verdict.hpp>
+
+namespace tessera {
+
+/// A value for each of N dimensions, or one for all.
+template <class T, std::size_t N> struct ForEach {
+  std::array<T, N> values{};
+  constexpr ForEach(T value) { values.fill(value); }  // NOLINT: 1 is a width
+  constexpr ForEach(std::initializer_list<T> list) : given(list.size()) {
+    std::size_t i = 0;
+    for (const T& value : list)
+      if (i < N) values[i++] = value;
+  }
+  std::size_t given = N;
+};
+
+namespace detail {
+/// How a halo exchange of A along D... is made, of widths that stand for all.
+template <TypedTensor A, int... D> struct HaloBy {
+  static constexpr Dimensions dims{D...};
+  static consteval bool said() {
+    constexpr Rule broken = check_dimensions(dims, A::rank).rule;
+    static_assert(!dims.empty() && broken != Rule::dimension_known,
+                  "[tessera] halo_exchange names dimensions of its tensor, counted from 0, and at "
+                  "least one; this one is not there; list dimensions of the tensor's spec");
+    static_assert(
+        broken != Rule::dimension_once,
+        "[tessera] halo_exchange names a dimension twice; give both its widths at one place");
+    return true;
+  }
+  static_assert(said());
+  using Widths = ForEach<Index, sizeof...(D)>;
+  using Boundaries = ForEach<Boundary, sizeof...(D)>;
+
+  static constexpr ops::HaloExchange make(const TensorDescs&) {
+    return {{halo(1, 1, Boundary::periodic)}};
+  }
+  /// Throws UsageError for another number of widths than dimensions.
+  static constexpr Halo halo(const Widths& low, const Widths& high, const Boundaries& boundary,
+                             Where where = {}) {
+    const std::size_t all[] = {low.given, high.given, boundary.given};  // spelled out for nvcc
+    for (const std::size_t given : all)
+      if (given != sizeof...(D))
+        throw UsageError("halo_exchange names " + std::to_string(dims.size()) +
+                             " dimensions and is given " + std::to_string(given) +
+                             " widths (or boundaries); give one for all, or one for each",
+                         where);
+    Halo result(A::rank, HaloDim{});
+    for (int i = 0; i < dims.size(); ++i)
+      if (dims[i] >= 0 && dims[i] < A::rank)  // else it has been said
+        result[dims[i]] = {low.values[i], high.values[i], boundary.values[i]};
+    return result;
+  }
+};
+
+inline void require_group(std::size_t tensors, CallSite site) {
+  if (tensors == 0 || tensors > static_cast<std::size_t>(max_operands))
+    throw UsageError(std::string(site.label) + " takes 1 to " + std::to_string(max_operands) +
+                         " tensors and is given " + std::to_string(tensors) +
+                         "; make several exchanges of the others",
+                     site.where);
+}
+
+/// The core of a tensor under way, until it is wrapped.
+struct ExtendedCore {
+  explicit ExtendedCore(TensorCore of) : core(std::move(of)) {}
+  TensorCore core;
+};
+}  // namespace detail
+
+/// A halo exchange under way, whose result is an H. Let it end by wait(); destroyed before, it
+/// waits itself.
+template <class H> class [[nodiscard]] PendingHalo {
+ public:
+  PendingHalo(std::unique_ptr<detail::Started> started, const Halo& halo)
+      : begun_(started->begun(), halo), pending_(std::move(started)) {}
+  /// Returns the result as it is so far: what the process owns is there, the halo is not.
+  const H& begun() const { return begun_; }
+  /// Returns true when what was started first is done, and lets it progress. Not collective.
+  bool done() { return pending_.done(); }
+  /// Returns the result. Communication, collective over: as Pending::wait.
+  H wait(Where where = Where::here()) {
+    (void)pending_.wait(where);
+    return std::exchange(begun_, H());
+  }
+
+ private:
+  H begun_;
+  Pending<detail::ExtendedCore> pending_;
+};
+
+/// Returns x with a halo along dimensions D..., `low` before and `high` behind each block;
+/// `outside` lies beyond a constant boundary. Communication: as plan_halo says: one exchange, or
+/// one for each of these dimensions that is split, within the contract `Bound`. Collective over the
+/// mesh. Throws ShapeError for a negative width, or a mirror image that is wider than the tensor.
+template <class Bound, int... D, TypedTensor A>
+HaloTensor<TensorOf<A>> halo_exchange(const A& x, typename detail::HaloBy<A, D...>::Widths low,
+                                      typename detail::HaloBy<A, D...>::Widths high,
+                                      typename detail::HaloBy<A, D...>::Boundaries boundary,
+                                      std::type_identity_t<typename A::value_type> outside = {},
+                                      Where where = Where::here()) {
+  using Typed = detail::Typed<detail::HaloBy<A, D...>, Deduced, A>;
+  const Halo halo = detail::HaloBy<A, D...>::halo(low, high, boundary, where);
+  return {detail::halo_exchange(detail::OperandList{&x.core()}, halo, &outside,
+                                {"halo_exchange", where, detail::bound<Typed, Bound>()}),
+          halo};
+}
+template <int... D, TypedTensor A>
+HaloTensor<TensorOf<A>> halo_exchange(const A& x, typename detail::HaloBy<A, D...>::Widths low,
+                                      typename detail::HaloBy<A, D...>::Widths high,
+                                      typename detail::HaloBy<A, D...>::Boundaries boundary,
+                                      std::type_identity_t<typename A::value_type> outside = {},
+                                      Where where = Where::here()) {
+  return halo_exchange<NoContract, D...>(x, low, high, boundary, outside, where);
+}
+/// With one HaloDim for each dimension; zero beyond constant boundaries, or `outside`. `call`: a
+/// Contract.
+inline DynamicHaloTensor halo_exchange(const DynamicTensor& x, const Halo& halo,
+                                       const DynamicCall& call = Where::here()) {
+  return {detail::halo_exchange({&x.core()}, halo, nullptr, call.site("halo_exchange")), halo};
+}
+template <Element T>
+DynamicHaloTensor halo_exchange(const DynamicTensor& x, const Halo& halo, T outside,
+                                const DynamicCall& call = Where::here()) {
+  const CallSite site = call.site("halo_exchange");
+  detail::require_type<T>(x, site);
+  return {detail::halo_exchange({&x.core()}, halo, &outside, site), halo};
+}
+
+/// Starts halo_exchange: what the process owns is copied at once. Communication: as halo_exchange.
+/// Collective over the mesh: all processes start and run their operators in the same order.
+template <class Bound, int... D, TypedTensor A>
+PendingHalo<HaloTensor<TensorOf<A>>> halo_exchange_async(
+    const A& x, typename detail::HaloBy<A, D...>::Widths low,
+    typename detail::HaloBy<A, D...>::Widths high,
+    typename detail::HaloBy<A, D...>::Boundaries boundary,
+    std::type_identity_t<typename A::value_type> outside = {}, Where where = Where::here()) {
+  using Typed = detail::Typed<detail::HaloBy<A, D...>, Deduced, A>;
+  const Halo halo = detail::HaloBy<A, D...>::halo(low, high, boundary, where);
+  auto started = std::make_unique<detail::Started>();
+  (void)detail::halo_exchange(detail::OperandList{&x.core()}, halo, &outside,
+                              {"halo_exchange", where, detail::bound<Typed, Bound>()},
+                              {.started = started.get()});
+  return {std::move(started), halo};
+}
+template <int... D, TypedTensor A>
+PendingHalo<HaloTensor<TensorOf<A>>> halo_exchange_async(
+    const A& x, typename detail::HaloBy<A, D...>::Widths low,
+    typename detail::HaloBy<A, D...>::Widths high,
+    typename detail::HaloBy<A, D...>::Boundaries boundary,
+    std::type_identity_t<typename A::value_type> outside = {}, Where where = Where::here()) {
+  return halo_exchange_async<NoContract, D...>(x, low, high, boundary, outside, where);
+}
+inline PendingHalo<DynamicHaloTensor> halo_exchange_async(const DynamicTensor& x, const Halo& halo,
+                                                          const DynamicCall& call = Where::here()) {
+  auto started = std::make_unique<detail::Started>();
+  (void)detail::halo_exchange({&x.core()}, halo, nullptr, call.site("halo_exchange"),
+                              {.started = started.get()});
+  return {std::move(started), halo};
+}
+
+/// Returns the tensors x..., of one element type, each with such a halo, all by the exchanges that
+/// one would take. At most eight. Communication, collective over: as halo_exchange.
+template <int... D, TypedTensor First, TypedTensor... Rest>
+std::tuple<HaloTensor<TensorOf<First>>, HaloTensor<TensorOf<Rest>>...> halo_exchange_together(
+    typename detail::HaloBy<First, D...>::Widths low,
+    typename detail::HaloBy<First, D...>::Widths high,
+    typename detail::HaloBy<First, D...>::Boundaries boundary, const First& first,
+    const Rest&... rest) {
+  static_assert(
+      ((First::rank == Rest::rank) && ...) && sizeof...(Rest) < max_operands,
+      "[tessera] tensors that share a halo exchange have one element type, one mesh and as many "
+      "dimensions, and are eight at most; exchange the others on their own");
+  // A group takes no contract; on a Strict mesh it compiles where it does not communicate.
+  using Typed = detail::Typed<detail::HaloBy<First, D...>, Deduced, First, Rest...>;
+  (void)detail::bound<Typed, NoContract>();
+  const Halo halo = detail::HaloBy<First, D...>::halo(low, high, boundary, {});
+  const typename First::value_type outside{};
+  std::vector<TensorCore> cores;
+  TensorCore made = detail::halo_exchange({&first.core(), &rest.core()...}, halo, &outside,
+                                          {"halo_exchange_together", {}}, {.also = &cores});
+  std::size_t next = 0;
+  return {HaloTensor<TensorOf<First>>(std::move(made), halo),
+          HaloTensor<TensorOf<Rest>>(cores[next++], halo)...};
+}
+inline std::vector<DynamicHaloTensor> halo_exchange_together(
+    const std::vector<DynamicTensor>& tensors, const Halo& halo,
+    const DynamicCall& call = Where::here()) {
+  const CallSite site = call.site("halo_exchange_together");
+  detail::require_group(tensors.size(), site);
+  detail::OperandList operands;
+  for (const DynamicTensor& tensor : tensors) operands.push_back(&tensor.core());
+  std::vector<TensorCore> cores;
+  std::vector<DynamicHaloTensor> results;
+  results.emplace_back(detail::halo_exchange(operands, halo, nullptr, site, {.also = &cores}),
+                       halo);
+  for (TensorCore& core : cores) results.emplace_back(std::move(core), halo);
+  return results;
+}
+
+/// Exchanges the halos of tensors that are stored with them, at most eight of one element type and
+/// mesh, each with its own widths: one message for each neighbour. Communication, collective over:
+/// as exchange() of one.
+template <class... H>
+  requires(sizeof...(H) > 0 && (std::is_base_of_v<DynamicHaloTensor, H> && ...))
+void exchange_together(const H&... tensors) {
+  detail::exchange({&tensors.block()...}, {"exchange_together", {}});
+}
+inline void exchange_together(const std::vector<DynamicHaloTensor>& tensors,
+                              const DynamicCall& call = Where::here()) {
+  const CallSite site = call.site("exchange_together");
+  detail::require_group(tensors.size(), site);
+  FixedVector<const detail::HaloBlock*, max_operands> blocks;
+  for (const DynamicHaloTensor& tensor : tensors) blocks.push_back(&tensor.block());
+  detail::exchange(blocks, site);
+}
+
+/// Returns the tensor whose elements are the sums over all places that each has in the blocks that
+/// y extends: the adjoint of halo_exchange. What is outside and no element's image is dropped.
+/// Communication: as halo_exchange, the other way round; `call` may be a Contract. Collective over
+/// the mesh.
+template <TypedTensor A>
+A halo_adjoint(const HaloTensor<A>& y, const DynamicCall& call = Where::here()) {
+  static_assert(is_number(dtype_of<typename A::value_type>),
+                "[tessera] truth values have no sums, so that a halo of them has no adjoint; cast "
+                "to a number first");
+  if constexpr (is_number(dtype_of<typename A::value_type>))
+    use_accumulate<typename A::value_type>();
+  return A(detail::halo_adjoint(y.block(), call.site("halo_adjoint")));
+}
+/// Of elements whose kernels use_accumulate<T>() has compiled.
+inline DynamicTensor halo_adjoint(const DynamicHaloTensor& y,
+                                  const DynamicCall& call = Where::here()) {
+  return DynamicTensor(detail::halo_adjoint(y.block(), call.site("halo_adjoint")));
+}
+
+/// Returns a halo tensor of the given extents, every element and all that lies outside `value`.
+/// Communication: none.
+template <TypedTensor A, int... D>
+HaloTensor<A> make_halo(const ProcessMesh<typename A::mesh_type>& mesh, const Extents& extents,
+                        typename detail::HaloBy<A, D...>::Widths low,
+                        typename detail::HaloBy<A, D...>::Widths high,
+                        typename detail::HaloBy<A, D...>::Boundaries boundary,
+                        std::type_identity_t<typename A::value_type> value = {},
+                        Where where = Where::here()) {
+  const Halo halo = detail::HaloBy<A, D...>::halo(low, high, boundary, where);
+  const TensorDesc desc{dtype_of<typename A::value_type>, extents, A::sharding()};
+  detail::use_tensor_of<typename A::value_type>();
+  HaloTensor<A> made(detail::make_halo_core(mesh.core(), desc, halo, {"make_halo", where}), halo);
+  if (!mesh.dry()) fill(made.view().data(), made.box().size(), value);
+  return made;
+}
+template <Element T>
+DynamicHaloTensor make_halo(const DynamicMesh& mesh, const Extents& extents,
+                            const Sharding& sharding, const Halo& halo, T value,
+                            Where where = Where::here()) {
+  use_element<T>();
+  const TensorDesc desc{dtype_of<T>, extents, sharding};
+  DynamicHaloTensor made(detail::make_halo_core(mesh.core(), desc, halo, {"make_halo", where}),
+                         halo);
+  if (!mesh.dry()) fill(made.block().core.template data<T>(), made.box().size(), value);
+  return made;
+}
+
+}  // namespace tessera

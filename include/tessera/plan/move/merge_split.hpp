@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// A step that sorts lines along a split dimension where they are: in each round of a merge
+/// exchange (base/merge_exchange.hpp) two processes send each other their sorted blocks, and the
+/// one whose place is lower keeps the first elements of both, as many as it has, the other the
+/// last. Who sends to whom depends on extents alone.
+///
+///     StepWork work = merge_work(plan, step, round);
+///
+/// Laws: blocks keep their sizes, since what they lack at the end counts as elements that come
+/// after all others, which stay there; that needs blocks of one size but for the last ones
+/// (evenly_cut). A block that is empty neither sends nor receives. All tensors of a step go in one
+/// message.
+#include <tessera/base/merge_exchange.hpp>
+#include <tessera/plan/move/move.hpp>
+#include <tessera/plan/work/step_work.hpp>
+
+namespace tessera {
+
+/// Returns whether the blocks along a dimension are of one size, but for the last ones.
+constexpr bool evenly_cut(Index extent, AxisList axes, const MeshShape& mesh) {
+  return axes.size() <= 1 || extent % mesh.parts(axes) == 0;
+}
+
+namespace detail {
+
+/// What a process meets in one round.
+struct MergePeer {
+  bool comes = false;  ///< there is someone, and both have elements
+  bool last = false;   ///< the process keeps the last elements
+  Coordinates at;
+  Index own = 0;  ///< elements of each tensor
+  Index other = 0;
+};
+
+constexpr MergePeer merge_peer(const Plan& plan, const Step& step, const Coordinates& at,
+                               Index round) {
+  const TensorDesc& desc = plan.slots[step.in[0]].desc;
+  const AxisList axes = desc.sharding[step.along];
+  Index place = 0;
+  for (int i = 0; i < axes.size(); ++i) place = place * plan.mesh[axes[i]] + at[axes[i]];
+  const Index parts = plan.mesh.parts(axes);
+  Index partner = merge_exchange_round(parts, static_cast<int>(round)).partner(place, parts);
+  MergePeer peer;
+  peer.at = at;
+  peer.own = block_volume(desc.extents, desc.sharding, plan.mesh, at);
+  if (partner < 0) return peer;
+  peer.last = partner < place;
+  for (int i = axes.size() - 1; i >= 0; --i) {
+    peer.at[axes[i]] = static_cast<int>(partner % plan.mesh[axes[i]]);
+    partner /= plan.mesh[axes[i]];
+  }
+  peer.other = block_volume(desc.extents, desc.sharding, plan.mesh, peer.at);
+  peer.comes = peer.own > 0 && peer.other > 0;
+  return peer;
+}
+
+/// Returns the bytes of one element of each tensor together.
+constexpr Index merged_bytes(const Plan& plan, const Step& step) {
+  Index bytes = 0;
+  for (int slot : step.in) bytes += static_cast<Index>(size_of(plan.slots[slot].desc.type));
+  return bytes;
+}
+
+/// Returns where each tensor's elements begin in staging memory, in bytes: larger elements come
+/// first, so that all are aligned.
+constexpr FixedVector<Index, max_operands> merge_offsets(const Plan& plan, const Step& step,
+                                                         Index elements) {
+  FixedVector<Index, max_operands> offsets(step.in.size(), 0);
+  Index next = 0;
+  for (Index size = 16; size > 0; size /= 2)
+    for (int k = 0; k < step.in.size(); ++k)
+      if (static_cast<Index>(size_of(plan.slots[step.in[k]].desc.type)) == size) {
+        offsets[k] = next;
+        next += elements * size;
+      }
+  return offsets;
+}
+
+/// Fills in what such a step does on the process at `at`, in all its rounds.
+constexpr void number_merges(const Plan& plan, Step& step, const Coordinates& at) {
+  step.payload = step.network_payload = step.messages = step.scratch = step.flops = 0;
+  const Index unit = merged_bytes(plan, step);
+  for (Index round = 0; round < step.rounds; ++round) {
+    const MergePeer peer = merge_peer(plan, step, at, round);
+    if (!peer.comes) continue;
+    const Index bytes = saturating_mul(peer.own, unit);
+    step.payload = saturating_add(step.payload, bytes);
+    if (!on_one_node(step.node, at, peer.at))
+      step.network_payload = saturating_add(step.network_payload, bytes);
+    ++step.messages;
+    step.scratch =
+        max_of(step.scratch, arena_charge(bytes) + arena_charge(saturating_mul(peer.other, unit)));
+    step.flops = saturating_add(step.flops, peer.own);
+  }
+}
+}  // namespace detail
+
+/// Returns the work of one round on the plan's process: a call in bytes, and the merge that
+/// follows.
+inline StepWork merge_work(const Plan& plan, const Step& step, Index round) {
+  const Coordinates at = plan.mesh.coordinates(plan.process);
+  const detail::MergePeer peer = detail::merge_peer(plan, step, at, round);
+  const Index unit = detail::merged_bytes(plan, step);
+  StepWork work;
+  work.call.kind = Collective::exchange;
+  work.call.group = step.group;
+  work.call.type = DType::u8;
+  work.call.own = plan.mesh.group_rank(step.group, at);
+  work.call.members = plan.mesh.group_size(step.group);
+  work.call.bound = step.slab;
+  work.send = Buffer::send_staging;
+  work.receive = Buffer::receive_staging;
+  if (!peer.comes) return work;
+  const int rank = plan.mesh.group_rank(step.group, peer.at);
+  work.send_staging = peer.own * unit;
+  work.receive_staging = peer.other * unit;
+  work.call.send.push_back({rank, 0, work.send_staging});
+  work.call.receive.push_back({rank, 0, work.receive_staging});
+  if (!on_one_node(step.node, at, peer.at)) work.call.network = work.send_staging;
+
+  const Slot& keys = plan.slots[step.in[0]];
+  const Box own = block(keys.desc.extents, keys.desc.sharding, plan.mesh, at);
+  const Box other = block(keys.desc.extents, keys.desc.sharding, plan.mesh, peer.at);
+  LocalMerge& merge = work.merge;
+  merge.own = own[step.along].size();
+  merge.other = other[step.along].size();
+  for (int d = 0; d < step.along; ++d) merge.outer *= own[d].size();
+  for (int d = step.along + 1; d < own.rank(); ++d) merge.inner *= own[d].size();
+  merge.last = peer.last;
+  merge.descending = step.descending;
+  merge.positions = step.in.size() > 1;
+  merge.narrow = merge.positions && plan.slots[step.in[1]].desc.type == DType::i32;
+  return work;
+}
+
+}  // namespace tessera

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// The ways to plan an operator that moves elements and computes nothing (plan/region/shape.hpp,
+/// plan/region/reshape.hpp), and which is the best: where its result lies while it is made, and
+/// what of the operands is gathered first.
+///
+///     Resting rests({x}, out, result, mesh);
+///     Plan p = best_moving(make, rests.list(), moving, process, options);    // make(way, process)
+///
+/// Laws: ways are weighed by the plans of process 0, so all processes decide alike; one that keeps
+/// the contract comes before any that does not.
+#include <tessera/plan/builder.hpp>
+#include <tessera/plan/map.hpp>
+
+namespace tessera {
+
+namespace detail {
+constexpr Sharding without_axes(Sharding s, AxisSet gone) {
+  for (int d = 0; d < s.rank(); ++d) s[d] = s[d].without(gone);
+  return s;
+}
+
+/// Returns `to` split further over the axes `spare`, each along the dimension of `dims` that `like`
+/// has it on or, where that is too short for it or there is none, along the first that is long
+/// enough; without those for which none is. `whatever_extents`: as if all were.
+template <class Dims>
+constexpr Sharding spread(const Extents& extents, Sharding to, const Sharding& like, AxisSet spare,
+                          const Dims& dims, const MeshShape& mesh, bool whatever_extents = false) {
+  const auto put = [&](int d, int axis) {
+    const Index parts = saturating_mul(static_cast<Index>(mesh.parts(to[d])), mesh[axis]);
+    if (!spare.contains(axis) || (extents[d] < parts && !whatever_extents)) return;
+    to[d].push_back(axis);
+    spare.erase(axis);
+  };
+  for (int d : dims)
+    for (int i = 0; i < like[d].size(); ++i) put(d, like[d][i]);
+  for (int axis = 0; axis < mesh.rank(); ++axis)
+    for (int d : dims) put(d, axis);
+  return to;
+}
+
+/// Where a result lies while it is made.
+enum class Rest : std::uint8_t {
+  there,   ///< where it was asked for
+  spread,  ///< there, and split over what only operands are split over: it is gathered at the end
+  operand  ///< where the first operand that is split lies
+};
+/// How the operands come to the result.
+struct MovingWay {
+  Rest rest = Rest::there;
+  AxisSet gathered;  ///< of the axes along which they would move, those that are gathered first
+};
+
+/// Where a result may lie that is made of operands of its rank. What is unfinished is taken
+/// unfinished, and finished or scattered at the end.
+class Resting {
+ public:
+  /// `extents`: of one of the results. A contract is kept whatever the extents are, so there they
+  /// do not decide.
+  constexpr Resting(const Shardings& operands, const Sharding& out, const Extents& extents,
+                    const MeshShape& mesh, const Contract& contract)
+      : mesh_(mesh), whatever_extents_(contract.bounded()) {
+    int split = 0;  // names decide, whatever the sizes of axes
+    while (split + 1 < operands.size() && operands[split].used().empty()) ++split;
+    if (operands[split].used().empty()) split = 0;
+    operand_ = without_unit_axes(operands[split], mesh);
+    for (const Sharding& x : operands) spare_ = spare_ | without_unit_axes(x, mesh).used();
+    const AxisSet open = operand_.partial;
+    there_ =
+        without_axes(without_unit_axes(out, mesh), open).with_partial(open, operand_.reduction);
+    spare_ = spare_ - there_.used();
+    list_.push_back(Rest::there);
+    const Sharding wide = at(Rest::spread, extents);
+    if (!(wide == there_)) list_.push_back(Rest::spread);
+    const bool whole = operand_.used().empty() && open.empty();
+    if (!whole && !(operand_ == there_) && !(operand_ == wide)) list_.push_back(Rest::operand);
+  }
+  constexpr Sharding at(Rest rest, const Extents& extents) const {
+    if (rest == Rest::operand) return operand_;
+    if (rest == Rest::there) return there_;
+    Dimensions all;
+    for (int d = 0; d < extents.size(); ++d) all.push_back(d);
+    return spread(extents, there_, operand_, spare_, all, mesh_, whatever_extents_);
+  }
+  constexpr const FixedVector<Rest, 3>& list() const { return list_; }
+
+ private:
+  using Dimensions = FixedVector<int, max_dims>;
+
+  MeshShape mesh_;
+  bool whatever_extents_;
+  Sharding there_, operand_;
+  AxisSet spare_;
+  FixedVector<Rest, 3> list_;
+};
+
+/// The best of several ways to plan something, by the plans of process 0, so that all decide alike:
+/// those that keep the contract come before all that do not, among these those that keep within the
+/// workspace limit, then the cheapest.
+template <class Way> class BestWay {
+ public:
+  constexpr explicit BestWay(const PlanOptions& options) : options_(options) {}
+  /// `most`: a plan that moves more bytes comes behind one that does not.
+  constexpr void add(const Plan& plan, const Way& way, Index most = max_int64) {
+    if (done()) return;
+    const int worth = 4 * options_.contract.covers(plan.needs) +
+                      2 * (plan.peak_bytes <= options_.workspace_limit) +
+                      (most == max_int64 || bytes_moved(plan) <= most);
+    if (worth < worth_ || (worth == worth_ && plan.cost >= plan_.cost)) return;
+    plan_ = plan;
+    way_ = way;
+    worth_ = worth;
+  }
+  /// Returns whether no other plan need be looked at.
+  constexpr bool done() const {
+    return options_.needs_alone && options_.contract.bounded() && worth_ >= 0 &&
+           options_.contract.covers(plan_.needs);
+  }
+  constexpr const Plan& plan() const { return plan_; }
+  constexpr const Way& way() const { return way_; }
+
+ private:
+  const PlanOptions& options_;
+  Plan plan_;
+  Way way_{};
+  int worth_ = -1;
+};
+
+/// Adds the plans make(way, 0) of a way with what moves exchanged, or gathered first so that all
+/// that is left is local, or gathered as far as it may not be exchanged. To gather what an exchange
+/// would bring must not move more. `make` says in `moving` over which axes data move.
+template <class Way, class Make>
+constexpr void add_gathered_too(BestWay<Way>& best, Way way, const Make& make,
+                                const AxisSet& moving, const PlanOptions& options) {
+  const Plan direct = make(way, 0);
+  best.add(direct, way);
+  if (best.done()) return;
+  const Index most = options.needs_alone ? max_int64 : bytes_moved(direct);
+  const AxisSet all = moving, barred = all - options.contract.axes(Collective::exchange);
+  for (const AxisSet gathered : {all, barred}) {
+    if (gathered.empty()) continue;
+    way.gathered = gathered;
+    best.add(make(way, 0), way, most);
+    if (barred == all) break;
+  }
+}
+
+/// Returns the best plan make(way, process), of those whose result lies where `rests` say while it
+/// is made. `make` adds to `moving` the axes over which data move.
+template <class Make>
+constexpr Plan best_moving(const Make& make, const FixedVector<Rest, 3>& rests,
+                           const AxisSet& moving, int process, const PlanOptions& options) {
+  BestWay<MovingWay> best(options);
+  add_gathered_too(best, {}, make, moving, options);
+  for (const Rest rest : rests)
+    if (rest != Rest::there && !best.done()) best.add(make({rest, {}}, 0), {rest, {}});
+  return process == 0 ? best.plan() : make(best.way(), process);
+}
+}  // namespace detail
+
+}  // namespace tessera

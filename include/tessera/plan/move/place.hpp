@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// The planners of the boundary: a tensor that one process has whole, or that lies in boxes of the
+/// application's choice, becomes a sharded one, and back.
+///
+///     Plan p = plan_from_root({DType::f32, {1000, 600}, Sharding{{0}, {1}}}, 0, mesh, process);
+///     Plan q = plan_to_boxes(desc, boxes, mesh, process);        // boxes[r] is process r's
+///
+/// Laws: to_root moves each element at most once, from_root sends it to every process that shall
+/// have it or, where that is dearer, once and lets those who have it spread it; boxes that are the
+/// blocks already cost nothing. Root's staging is a slab at most (plan/move/relocation.hpp). The
+/// plan is a function of the global shardings and boxes, so all processes decide alike.
+#include <span>
+
+#include <tessera/plan/builder.hpp>
+#include <tessera/plan/move/relocation.hpp>
+
+namespace tessera {
+namespace detail {
+/// Returns whether every block is a run of the whole tensor's elements.
+constexpr bool blocks_are_runs(const Extents& extents, const Sharding& s, const MeshShape& mesh) {
+  for (int d = 0; d < extents.size(); ++d)
+    if (mesh.parts(s[d]) > 1 && !leading(extents, d)) return false;
+  return true;
+}
+/// Returns whether all processes hold the same boxes in both.
+inline bool same_boxes(const Holding& a, const Holding& b, int processes) {
+  for (int p = 0; p < processes; ++p)
+    if (a.holds(p) != b.holds(p) || !(a.box(p) == b.box(p))) return false;
+  return true;
+}
+/// Returns `s` with the axes that it leaves unused (those of `free`) appended, each to the first
+/// dimension that is still long enough.
+constexpr Sharding split_further(const Extents& extents, const Sharding& s, AxisSet free,
+                                 const MeshShape& mesh) {
+  Sharding result = s;
+  for (int axis = 0; axis < mesh.rank(); ++axis)
+    for (int d = 0; d < extents.size() && free.contains(axis); ++d)
+      if (extents[d] >= static_cast<Index>(mesh.parts(result[d])) * mesh[axis]) {
+        result[d].push_back(axis);
+        free.erase(axis);
+      }
+  return result;
+}
+/// Returns the plan that keeps the contract, where only one does; else what costs less.
+inline const Plan& better(const Plan& plain, const Plan& other, const PlanOptions& options) {
+  const bool kept = options.contract.covers(plain.needs);
+  if (kept != options.contract.covers(other.needs)) return kept ? plain : other;
+  return other.cost < plain.cost ? other : plain;
+}
+}  // namespace detail
+
+inline int PlanBuilder::relocate(int slot, const Sharding& sharding, const Placement& place) {
+  const Slot from = plan_.slots[slot];
+  TensorDesc desc = from.desc;
+  desc.sharding = sharding;
+  const MeshShape& mesh = plan_.mesh;
+  const AxisSet group = mesh.axes() - mesh.unit_axes();
+  const bool gaps = detail::has_gaps(plan_, from);
+  Step& step = add_step(StepKind::copy, slot);
+  step.out = static_cast<std::int8_t>(add_slot(desc, from.labels, SlotRole::temporary, place));
+  const Holding before(from.desc, from.place, mesh), after(desc, place, mesh);
+  const Index unit = static_cast<Index>(size_of(desc.type));
+  if (group.empty() || detail::same_boxes(before, after, mesh.processes())) {
+    step.cost = options_.machine.copy(saturating_mul(before.size(0), unit));
+    return step.out;
+  }
+  step.kind = StepKind::communicate;
+  step.collective = Collective::exchange;
+  step.group = group;
+  plan_.needs.accept(Collective::exchange, group);
+  step.level = levels(group, mesh, options_.machine).level();
+  step.node = levels(group, mesh, options_.machine).node;
+  const bool root_sends = from.place.kind == Placement::Kind::root;
+  const bool root_receives = place.kind == Placement::Kind::root;
+  step.direct_receive = root_sends;  // a slab, cut by a block, is a run of the block
+  step.direct_send = root_receives && !gaps;
+  if (root_sends) step.direct_send = detail::blocks_are_runs(desc.extents, sharding, mesh);
+  if (root_receives)
+    step.direct_receive = detail::blocks_are_runs(desc.extents, from.desc.sharding, mesh);
+  if ((root_sends || root_receives) && !(step.direct_send && step.direct_receive)) {
+    step.slab = slab_bytes(options_.workspace_limit);
+    step.rounds = Slabs(desc.extents, max_of(1, step.slab / unit)).count();
+  }
+  detail::number_relocation(plan_, step, plan_.process);
+  const detail::Relocation moves = detail::relocation_of(plan_, step);
+  // Priced at the process that has everything; else at the first and the last one, the dearer.
+  const int first = root_sends ? from.place.root : root_receives ? place.root : 0;
+  for (const int process : {first, root_sends || root_receives ? first : mesh.processes() - 1}) {
+    std::int64_t cost = 0;
+    for (Index round = 0; round < step.rounds; ++round) {
+      const StepWork work = moves.work(process, round);
+      Index arriving = 0, messages = 0;
+      for (const Piece& piece : work.call.receive) {
+        arriving = saturating_add(arriving, saturating_mul(piece.count, unit));
+        messages += piece.count > 0;
+      }
+      const Index leaving = payload_bytes(work.call);
+      messages = max_of(messages, message_count(work.call));
+      cost = saturating_add(
+          cost,
+          saturating_add(
+              options_.machine.transfer(max_of(leaving, arriving), max_of(1, messages), step.level),
+              options_.machine.copy(saturating_add(work.send_staging, work.receive_staging))));
+    }
+    step.cost = max_of(step.cost, cost);
+  }
+  return step.out;
+}
+
+/// Plans how `result` (finished) is made of the whole tensor in the memory of process `root`'s
+/// host.
+inline Plan plan_from_root(const TensorDesc& result, int root, const MeshShape& mesh,
+                           int process = 0, const PlanOptions& options = {}) {
+  const Sharding& to = result.sharding;
+  const auto by_way_of = [&](const Sharding& first) {
+    PlanBuilder build(OperatorKind::from_root, mesh, process, options);
+    const int given = build.operand({result.type, result.extents, Sharding::replicated(to.rank())},
+                                    default_labels(to.rank()), Placement::on_root(root));
+    const int sent = build.relocate(given, first, {});
+    return build.finish(build.reshard(sent, to), to);
+  };
+  const Plan direct = by_way_of(to);
+  const Sharding finer =
+      detail::split_further(result.extents, to, mesh.axes() - mesh.unit_axes() - to.used(), mesh);
+  return finer == to ? direct : detail::better(direct, by_way_of(finer), options);
+}
+
+namespace detail {
+/// Plans how x gets to `place`, in memory that is given, by way of the sharding `last`.
+inline Plan plan_out_by_way_of(const Sharding& last, OperatorKind kind, const TensorDesc& x,
+                               const Placement& place, const MeshShape& mesh, int process,
+                               const PlanOptions& options) {
+  PlanBuilder build(kind, mesh, process, options);
+  build.plan().destination = Destination::given;
+  const int slot = build.reshard(build.operand(x, default_labels(x.rank())), last);
+  const Sharding everywhere = Sharding::replicated(x.rank());
+  return build.finish(build.relocate(slot, everywhere, place), everywhere);
+}
+/// The same by the better way: what is unfinished is finished, or scattered where that is cheaper.
+inline Plan plan_out(OperatorKind kind, const TensorDesc& x, const Placement& place,
+                     const MeshShape& mesh, int process, const PlanOptions& options) {
+  const Sharding finished = x.sharding.finished();
+  const Plan plain = plan_out_by_way_of(finished, kind, x, place, mesh, process, options);
+  const Sharding scattered =
+      split_further(x.extents, finished, x.sharding.partial - mesh.unit_axes(), mesh);
+  if (scattered == finished) return plain;
+  return better(plain, plan_out_by_way_of(scattered, kind, x, place, mesh, process, options),
+                options);
+}
+}  // namespace detail
+
+/// Plans how process `root` gets all of x in the memory of its host.
+inline Plan plan_to_root(const TensorDesc& x, int root, const MeshShape& mesh, int process = 0,
+                         const PlanOptions& options = {}) {
+  return detail::plan_out(OperatorKind::to_root, x, Placement::on_root(root), mesh, process,
+                          options);
+}
+
+/// Plans how `result` (finished) is made of boxes[r] on each process r, which are equal or disjoint
+/// and cover the tensor. The plan views `boxes`.
+inline Plan plan_from_boxes(const TensorDesc& result, std::span<const Box> boxes,
+                            const MeshShape& mesh, int process = 0,
+                            const PlanOptions& options = {}) {
+  PlanBuilder build(OperatorKind::from_boxes, mesh, process, options);
+  const Placement place = Placement::in_boxes(boxes.data(), static_cast<int>(boxes.size()));
+  int slot = build.operand({result.type, result.extents, Sharding::replicated(result.rank())},
+                           default_labels(result.rank()), place);
+  if (!detail::same_boxes(Holding(result, place, mesh), Holding(result, {}, mesh),
+                          mesh.processes()))
+    slot = build.relocate(slot, result.sharding, {});
+  return build.finish(slot, result.sharding);
+}
+
+/// Plans how each process r gets boxes[r] of x, in memory that the caller gives. The boxes lie
+/// within the tensor and are otherwise free. The plan views `boxes`.
+inline Plan plan_to_boxes(const TensorDesc& x, std::span<const Box> boxes, const MeshShape& mesh,
+                          int process = 0, const PlanOptions& options = {}) {
+  const Placement place = Placement::in_boxes(boxes.data(), static_cast<int>(boxes.size()));
+  return detail::plan_out_by_way_of(x.sharding.finished(), OperatorKind::to_boxes, x, place, mesh,
+                                    process, options);
+}
+
+}  // namespace tessera

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// The planners of halo exchanges: each process's block is extended by what stencils read beyond
+/// it, out of the blocks of as many other processes as it takes. program/deep_halo.hpp weighs
+/// several steps' worth at once.
+///
+///     const Halo halo{{1, 1, Boundary::periodic}, {2, 0, Boundary::none}};   // one a dimension
+///     Plan p = plan_halo({DType::f64, {100, 60}, Sharding{{0}, {1}}}, halo, mesh, process);
+///     Plan q = plan_halo_adjoint(desc, halo, mesh, process);      // adds the halo to its owners
+///
+/// What lies outside the tensor: its other end (periodic), its mirror image (reflected, symmetric),
+/// one value (constant). With Boundary::none there is nothing, and at the rim of the tensor the
+/// extended block is narrower.
+///
+/// Laws: element v of an extended block is the element of the tensor that its boundary says; widths
+/// may exceed blocks, blocks may be ragged or empty, and an empty block stays empty. Messages go to
+/// all neighbours at once, or dimension by dimension, the later ones carrying the corners:
+/// whichever costs less. In place, what a process owns is not copied and what lies outside stays as
+/// it is.
+#include <string>
+
+#include <tessera/base/verdict.hpp>
+#include <tessera/plan/builder.hpp>
+#include <tessera/plan/map.hpp>
+#include <tessera/plan/region/shape.hpp>
+
+namespace tessera {
+
+/// Which way the corners go.
+enum class Corners : std::uint8_t {
+  cheaper,      ///< the one of the others that costs less
+  direct,       ///< one exchange, with all neighbours
+  by_dimension  ///< one exchange for each dimension that moves data
+};
+
+/// Checks a halo of a tensor of these extents.
+constexpr Verdict check_halo(const Extents& extents, const Halo& halo) {
+  if (halo.size() != extents.size())
+    return {.rule = Rule::halo_width_each, .left = halo.size(), .right = extents.size()};
+  for (int d = 0; d < halo.size(); ++d) {
+    const HaloDim& h = halo[d];
+    if (h.low < 0 || h.high < 0)
+      return {.rule = Rule::halo_not_negative, .left = h.low, .right = h.high, .dim = d};
+    const Index widest = max_of(h.low, h.high);
+    const Index most = extents[d] - (h.boundary == Boundary::reflected ? 1 : 0);
+    if ((h.boundary == Boundary::reflected || h.boundary == Boundary::symmetric) &&
+        extents[d] > 0 && widest > most)
+      return {.rule = Rule::halo_within_image, .left = widest, .right = most, .dim = d};
+  }
+  return {};
+}
+/// Returns what is wrong, with the numbers, the rule and the way out.
+inline std::string explain(const Verdict& v, const Extents& extents) {
+  return explain(v, {.first = v.dim < 0 ? "" : std::to_string(extents[v.dim])});
+}
+
+/// What a halo's plan is beside its widths.
+struct HaloOptions {
+  Corners corners = Corners::cheaper;
+  bool in_place = false;  ///< the operands are extended blocks, and only their halos move
+};
+
+namespace detail {
+/// The region of a halo along one dimension of n elements.
+constexpr RegionDim halo_dim(Index n, AxisList axes, const HaloDim& halo) {
+  RegionDim d = same_dim(n);
+  d.axes = d.source_axes = axes;
+  if (halo.low == 0 && halo.high == 0) return d;
+  d.boundary = halo.boundary;
+  d.rule = RegionDim::Rule::extended;
+  d.window.low = halo.low;
+  d.window.high = halo.high;
+  if (halo.boundary == Boundary::none) {  // a window that reads what there is
+    d.rule = RegionDim::Rule::window;
+    d.window.size = 1 + halo.low + halo.high;
+  }
+  return d;
+}
+constexpr Region halo_region(const Extents& extents, const Sharding& sharding, const Halo& halo) {
+  Region region;
+  for (int d = 0; d < extents.size(); ++d)
+    region.push_back(halo_dim(extents[d], sharding[d], halo[d]));
+  return region;
+}
+
+constexpr Plan plan_halo_so(const TensorDescs& x, const FixedVector<Halo, max_operands>& halos,
+                            bool adjoint, bool direct, bool in_place, const MeshShape& mesh,
+                            int process, const PlanOptions& options) {
+  PlanBuilder build(adjoint ? OperatorKind::halo_adjoint : OperatorKind::halo, mesh, process,
+                    options);
+  FixedVector<int, max_operands> slots;
+  FixedVector<FixedVector<Region, max_dims>, max_operands> steps;
+  bool fills = false;
+  int most = 1;
+  for (int k = 0; k < x.size(); ++k) {
+    const Sharding sharding = without_unit_axes(x[k].sharding, mesh);
+    const Region whole = halo_region(x[k].extents, sharding, halos[k]);
+    fills = fills || needs_filling(whole);
+    steps.push_back(direct ? FixedVector<Region, max_dims>{whole} : in_turn(whole, mesh));
+    if (steps[k].size() > most) most = steps[k].size();
+  }
+  // Operands first: extended blocks, or plain ones.
+  for (int k = 0; k < x.size(); ++k) {
+    const Term labels = default_labels(x[k].rank());
+    slots.push_back(adjoint || in_place
+                        ? build.shaped_operand(x[k], labels, build.region(steps[k].back()))
+                        : build.operand(x[k], labels));
+  }
+  for (int turn = 0; turn < most; ++turn) {
+    FixedVector<int, max_operands> from, to;
+    FixedVector<std::int8_t, max_operands> regions;
+    for (int k = 0; k < x.size(); ++k) {
+      if (turn >= steps[k].size()) continue;
+      const int i = adjoint ? steps[k].size() - 1 - turn : turn;
+      const Term labels = default_labels(x[k].rank());
+      int target = slots[k];
+      if (!in_place && adjoint)
+        target = i > 0 ? build.shaped(x[k], labels, build.region(steps[k][i - 1]))
+                       : build.shaped(x[k], labels, -1);
+      else if (!in_place && turn == 0)
+        target = build.shaped(x[k], labels, build.region(steps[k].back()));
+      regions.push_back(build.region(steps[k][i]));
+      from.push_back(slots[k]);
+      to.push_back(target);
+      slots[k] = target;
+    }
+    build.take_each(from, regions, to, !in_place && (adjoint || (turn == 0 && fills)), adjoint);
+  }
+  for (int k = 1; k < x.size(); ++k)
+    build.plan().also.push_back(static_cast<std::int8_t>(slots[k]));
+  return build.finish(slots[0], x[0].sharding);
+}
+
+constexpr Plan plan_halo_of(const TensorDescs& x, const FixedVector<Halo, max_operands>& halos,
+                            bool adjoint, const HaloOptions& how, const MeshShape& mesh,
+                            int process, const PlanOptions& options) {
+  // What a plan has no room for goes directly.
+  int regions = 0;
+  bool choice = false;
+  for (int k = 0; k < x.size(); ++k) {
+    const Region whole =
+        halo_region(x[k].extents, without_unit_axes(x[k].sharding, mesh), halos[k]);
+    const int count = in_turn(whole, mesh).size();
+    bool known = false;
+    for (int j = 0; j < k; ++j) known = known || (x[j] == x[k] && halos[j] == halos[k]);
+    if (!known) regions += count;
+    choice = choice || count > 1;
+  }
+  const auto plan = [&](bool direct) {
+    return plan_halo_so(x, halos, adjoint, direct, how.in_place, mesh, process, options);
+  };
+  if (!choice || how.corners == Corners::direct || regions > max_operands) return plan(true);
+  if (how.corners == Corners::by_dimension) return plan(false);
+  const Plan at_once = plan(true), in_turn = plan(false);
+  return in_turn.cost < at_once.cost ? in_turn : at_once;
+}
+}  // namespace detail
+
+/// Returns the elements of the block `own` whose stencils read nothing else, when `box` is all that
+/// stencils of the block read: what can be computed while the halo travels.
+constexpr Box inner_box(const Box& own, const Box& box) {
+  Box inner;
+  for (int d = 0; d < own.rank(); ++d) {
+    const Index lo = own[d].lo + (own[d].lo - box[d].lo), hi = own[d].hi - (box[d].hi - own[d].hi);
+    inner.side.push_back({min_of(lo, own[d].hi), max_of(min_of(lo, own[d].hi), hi)});
+  }
+  return inner;
+}
+/// Returns the elements of `own` that are not in `inner`, as disjoint boxes, none of them empty.
+constexpr FixedVector<Box, 2 * max_dims> border_boxes(const Box& own, const Box& inner) {
+  FixedVector<Box, 2 * max_dims> boxes;
+  Box rest = own;
+  for (int d = 0; d < own.rank(); ++d) {
+    for (const Interval side :
+         {Interval{own[d].lo, inner[d].lo}, Interval{inner[d].hi, own[d].hi}}) {
+      Box box = rest;
+      box[d] = side;
+      if (!box.empty()) boxes.push_back(box);
+    }
+    rest[d] = inner[d];
+  }
+  return boxes;
+}
+
+/// Plans the extended block of x. Preconditions: check_halo() is ok; x is finished.
+constexpr Plan plan_halo(const TensorDesc& x, const Halo& halo, const MeshShape& mesh,
+                         int process = 0, const PlanOptions& options = {},
+                         const HaloOptions& how = {}) {
+  return detail::plan_halo_of({x}, {halo}, false, how, mesh, process, options);
+}
+/// Plans those of several tensors of one element type in one exchange: a message for each
+/// neighbour, whatever their number. The first is the plan's result, the others plan.also.
+constexpr Plan plan_halo_together(const TensorDescs& x,
+                                  const FixedVector<Halo, max_operands>& halos,
+                                  const MeshShape& mesh, int process = 0,
+                                  const PlanOptions& options = {}, const HaloOptions& how = {}) {
+  return detail::plan_halo_of(x, halos, false, how, mesh, process, options);
+}
+/// Plans the tensor whose elements are the sums over all places that each has in extended blocks
+/// like those that plan_halo() makes of x; what lies outside and is no element's image is dropped.
+/// In place, the halos are added to what their owners have, and stay.
+constexpr Plan plan_halo_adjoint(const TensorDesc& x, const Halo& halo, const MeshShape& mesh,
+                                 int process = 0, const PlanOptions& options = {},
+                                 const HaloOptions& how = {}) {
+  return detail::plan_halo_of({x}, {halo}, true, how, mesh, process, options);
+}
+
+}  // namespace tessera

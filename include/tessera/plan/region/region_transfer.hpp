@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Who sends what to whom so that every process gets its region (plan/region/region.hpp): the same
+/// arithmetic as plan/move/transfer.hpp, with a map between the two sides. Multi-hop, ragged,
+/// empty, per-process and corner pieces all come out of it. Peers are enumerated, never searched
+/// for.
+///
+///     for_each_piece_sent(region, mesh, at, [](const Coordinates& peer, const RegionPiece& p) {});
+///
+/// Laws: r sends a piece to q exactly when q receives it from r; the pieces that a process
+/// receives, its own included, are disjoint and cover what of its region maps to the source.
+/// Replicas: data comes from the owner whose coordinates on the axes that do not split the source
+/// are the receiver's own. A region that is taken in turns ends as one that is taken at once, and
+/// where nothing is filled no more travels.
+#include <algorithm>
+#include <vector>
+
+#include <tessera/plan/move/transfer.hpp>
+#include <tessera/plan/region/region.hpp>
+
+namespace tessera {
+
+/// A product of strands, one a dimension.
+using RegionPiece = FixedVector<Strand, max_dims>;
+
+constexpr Index volume(const RegionPiece& piece) {
+  Index product = 1;
+  for (const Strand& s : piece) product = saturating_mul(product, s.count);
+  return product;
+}
+
+namespace detail {
+/// Visits, with `at` set to it, each process (varying in `free`) that needs some of `strand` in one
+/// dimension; visit(part of the strand).
+template <class Visit>
+constexpr void for_each_needing(const RegionDim& d, const Strand& strand, AxisSet free,
+                                const MeshShape& mesh, Coordinates& at, const Visit& visit) {
+  const auto results = [&] {
+    const Interval taps = taps_of(d, mesh, at);
+    for_each_part({0, d.extent}, results_that_need(d, strand.coordinates(), taps), d.axes, 0, free,
+                  mesh, at, [&](Interval) {
+                    if (const Strand part = strand.within(needed(d, mesh, at)); part.count > 0)
+                      visit(part);
+                  });
+  };
+  if (d.tap_axes.empty()) return results();
+  const Interval all{0, d.window.size};
+  for_each_part(all, all, d.tap_axes, 0, free, mesh, at, [&](Interval) { results(); });
+}
+
+template <class Visit>
+constexpr void for_each_receiving(const Region& region, int dim, const Box& mine, AxisSet free,
+                                  const MeshShape& mesh, Coordinates& at, RegionPiece& piece,
+                                  const Visit& visit) {
+  if (dim == region.size()) {
+    visit(at, piece);
+    return;
+  }
+  const RegionDim& d = region[dim];
+  if (d.turn != RegionDim::Turn::now) {
+    piece[dim] = kept_strand(mine[dim]);
+    return for_each_receiving(region, dim + 1, mine, free, mesh, at, piece, visit);
+  }
+  for_each_strand(d, mine[dim], needed_by_all(d), [&](const Strand& strand) {
+    for_each_needing(d, strand, free, mesh, at, [&](const Strand& part) {
+      piece[dim] = part;
+      for_each_receiving(region, dim + 1, mine, free, mesh, at, piece, visit);
+    });
+  });
+}
+
+template <class Visit>
+constexpr void for_each_sending(const Region& region, int dim, const Box& wanted, AxisSet free,
+                                const MeshShape& mesh, Coordinates& at, RegionPiece& piece,
+                                const Visit& visit) {
+  if (dim == region.size()) {
+    visit(at, piece);
+    return;
+  }
+  const RegionDim& d = region[dim];
+  if (d.turn != RegionDim::Turn::now) {
+    piece[dim] = kept_strand(wanted[dim]);
+    return for_each_sending(region, dim + 1, wanted, free, mesh, at, piece, visit);
+  }
+  for_each_strand(d, {0, d.source_size()}, wanted[dim], [&](const Strand& strand) {
+    const Interval elements = strand.elements();
+    const Interval units{elements.lo / d.source_unit, ceil_div(elements.hi, d.source_unit)};
+    for_each_part({0, d.source_extent}, units, d.source_axes, 0, free, mesh, at, [&](Interval) {
+      const Strand part = strand.of_elements(owned(d, mesh, at));
+      if (part.count == 0) return;
+      piece[dim] = part;
+      for_each_sending(region, dim + 1, wanted, free, mesh, at, piece, visit);
+    });
+  });
+}
+}  // namespace detail
+
+/// Calls visit(peer, piece) for every non-empty piece that some process, perhaps itself, needs of
+/// what the process at `self` owns. A peer may come several times.
+template <class Visit>
+constexpr void for_each_piece_sent(const Region& region, const MeshShape& mesh,
+                                   const Coordinates& self, const Visit& visit) {
+  const Box mine = owned(region, mesh, self);
+  if (mine.empty()) return;
+  const AxisSet free = source_axes(region);
+  Coordinates at = self;
+  RegionPiece piece(region.size(), Strand{});
+  detail::for_each_member(free - needing_axes(region), 0, mesh, at, [&] {
+    detail::for_each_receiving(region, 0, mine, free, mesh, at, piece, visit);
+  });
+}
+
+/// Calls visit(peer, piece) for every non-empty piece that the process at `self` needs of what some
+/// process, perhaps itself, owns. A peer may come several times.
+template <class Visit>
+constexpr void for_each_piece_received(const Region& region, const MeshShape& mesh,
+                                       const Coordinates& self, const Visit& visit) {
+  const Box wanted = needed(region, mesh, self);
+  if (wanted.empty()) return;
+  Coordinates at = self;
+  RegionPiece piece(region.size(), Strand{});
+  detail::for_each_sending(region, 0, wanted, source_axes(region), mesh, at, piece, visit);
+}
+
+/// Returns whether the process at `self` has all that it needs in one dimension.
+constexpr bool has_what_it_needs(const RegionDim& d, const MeshShape& mesh,
+                                 const Coordinates& self) {
+  if (d.turn != RegionDim::Turn::now) return true;
+  const Interval mine = owned(d, mesh, self);
+  bool all = true;
+  for_each_strand(d, {0, d.source_size()}, needed(d, mesh, self), [&](const Strand& strand) {
+    all = all && strand.of_elements(mine).count == strand.count;
+  });
+  return all;
+}
+
+/// Returns the axes over which data must move so that every process has what it needs; none when
+/// all have it. A function of the region alone: it looks at every place that one dimension's axes
+/// can take.
+constexpr AxisSet moving_axes(const Region& region, const MeshShape& mesh) {
+  AxisSet moving;
+  for (const RegionDim& d : region) {
+    const AxisSet axes = d.source_axes.set() | d.used();
+    Coordinates at(mesh.rank(), 0);
+    bool all = true;
+    detail::for_each_member(axes, 0, mesh, at,
+                            [&] { all = all && has_what_it_needs(d, mesh, at); });
+    if (!all) moving = moving | d.source_axes.set();
+  }
+  return moving;
+}
+
+namespace detail {
+/// Returns whether every process has, of its block of the source, all that any process needs among
+/// what it needs itself: then a dimension that moves can be taken after others, from there.
+constexpr bool may_wait(const RegionDim& d, const MeshShape& mesh) {
+  if (d.offset != 0 || d.stride != 1 || d.dilation != 1 || d.unit != d.source_unit) return false;
+  Coordinates at(mesh.rank(), 0);
+  bool all = true;
+  for_each_member(d.source_axes.set() | d.used(), 0, mesh, at, [&] {
+    const Interval asked = intersect(source_block(d, mesh, at), needed_by_all(d));
+    all = all && intersect(asked, needed(d, mesh, at)).size() == asked.size();
+  });
+  return all;
+}
+}  // namespace detail
+
+/// Returns the region in turns: in each, one of the dimensions that move data is taken of what the
+/// turns before have brought, the later ones bringing the corners; the first takes those too that
+/// move nothing. As a whole where one dimension moves, or where the processes that have a corner's
+/// elements are asked for them by some that do not need them.
+constexpr FixedVector<Region, max_dims> in_turn(const Region& whole, const MeshShape& mesh) {
+  using Turn = RegionDim::Turn;
+  FixedVector<int, max_dims> order;
+  int impatient = 0;
+  bool apart = true;
+  for (int d = 0; d < whole.size(); ++d) {
+    if (moving_axes({whole[d]}, mesh).empty()) continue;
+    order.push_back(d);
+    for (int other = 0; other < whole.size(); ++other)
+      if (other != d && !(whole[d].source_axes.set() & whole[other].used()).empty()) apart = false;
+  }
+  if (order.size() < 2 || !apart) return {whole};
+  for (int i = 0; i < order.size() && impatient < 2; ++i)
+    if (!detail::may_wait(whole[order[i]], mesh)) {  // it goes first
+      for (int k = i; k > 0; --k) std::swap(order[k], order[k - 1]);
+      ++impatient;
+    }
+  if (impatient > 1) return {whole};
+  FixedVector<Region, max_dims> turns;
+  for (int turn = 0; turn < order.size(); ++turn) {
+    Region region = whole;
+    if (turn > 0)
+      for (RegionDim& d : region) d.turn = Turn::before;
+    for (int i = turn; i < order.size(); ++i)
+      region[order[i]].turn = i > turn ? Turn::later : Turn::now;
+    turns.push_back(region);
+  }
+  return turns;
+}
+
+/// Returns whether the map leaves coordinates that no element fills, on some process.
+constexpr bool needs_filling(const Region& region) {
+  for (const RegionDim& d : region) {
+    if (d.turn != RegionDim::Turn::now) continue;
+    const Interval all = needed_by_all(d);
+    Index found = 0;
+    for_each_strand(d, {0, d.source_size()}, all, [&](const Strand& s) { found += s.count; });
+    if (found < all.size()) return true;
+  }
+  return false;
+}
+
+/// Returns where the process is that owns the middle of what is needed of the source, at 0 along
+/// axes that do not tell: of a part of a tensor that many need, one that sends it.
+constexpr Coordinates middle_owner(const Region& region, const MeshShape& mesh) {
+  Coordinates at(mesh.rank(), 0);
+  for (const RegionDim& d : region) {
+    if (d.source_axes.empty()) continue;
+    Strand longest;
+    for_each_strand(d, {0, d.source_size()}, needed_by_all(d), [&](const Strand& strand) {
+      if (strand.count > longest.count) longest = strand;
+    });
+    const Index unit =
+        (longest.source + longest.count / 2 * longest.source_step) / max_of(1, d.source_unit);
+    Interval left{0, d.source_extent};
+    for (int i = 0; i < d.source_axes.size(); ++i) {
+      const int axis = d.source_axes[i];
+      at[axis] = static_cast<int>((unit - left.lo) / max_of(1, ceil_div(left.size(), mesh[axis])));
+      left = split(left, mesh[axis], at[axis]);
+    }
+  }
+  return at;
+}
+
+/// A piece and the member of the group that it goes to or comes from.
+struct PeerPiece {
+  int peer = 0;
+  RegionPiece piece;
+};
+
+namespace detail {
+/// Orders pieces by peer and then by where they begin in the region: both ends know that.
+constexpr void sort_pieces(std::vector<PeerPiece>& pieces) {
+  std::sort(pieces.begin(), pieces.end(), [](const PeerPiece& a, const PeerPiece& b) {
+    if (a.peer != b.peer) return a.peer < b.peer;
+    for (int d = 0; d < a.piece.size(); ++d)
+      if (a.piece[d].at != b.piece[d].at) return a.piece[d].at < b.piece[d].at;
+    return false;
+  });
+}
+}  // namespace detail
+
+/// Return the pieces that the process at `self` sends and receives, by rank in `group`, in the
+/// order in which they lie in messages; what it keeps has its own rank.
+constexpr std::vector<PeerPiece> pieces_sent(const Region& region, const MeshShape& mesh,
+                                             AxisSet group, const Coordinates& self) {
+  std::vector<PeerPiece> pieces;
+  for_each_piece_sent(region, mesh, self, [&](const Coordinates& peer, const RegionPiece& piece) {
+    pieces.push_back({mesh.group_rank(group, peer), piece});
+  });
+  detail::sort_pieces(pieces);
+  return pieces;
+}
+constexpr std::vector<PeerPiece> pieces_received(const Region& region, const MeshShape& mesh,
+                                                 AxisSet group, const Coordinates& self) {
+  std::vector<PeerPiece> pieces;
+  for_each_piece_received(region, mesh, self,
+                          [&](const Coordinates& peer, const RegionPiece& piece) {
+                            pieces.push_back({mesh.group_rank(group, peer), piece});
+                          });
+  detail::sort_pieces(pieces);
+  return pieces;
+}
+
+}  // namespace tessera

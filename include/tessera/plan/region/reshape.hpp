@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// The planner of reshape: dimensions are split and merged, and elements keep their row-major order
+/// (GShard, section 3.3.3 and figure 5c, there with padding; blocks here are ragged as they are).
+///
+/// Dimensions of source and result that hold the same elements make a group: 6 x 4 and 3 x 8 in
+/// 5x6x4 -> 5x3x8. Where in each group only the leading dimensions are split, the group is one
+/// dimension of a region, and one exchange does it. Axes that split inner dimensions are gathered,
+/// moved to the leading one or to where the result has them first. Of the result they are cut,
+/// moved from the leading one or from where the source has them at the end, and what the source
+/// alone is split over is gathered; whichever is cheapest.
+///
+///     groups_of({5, 6, 4}, {5, 3, 8}).groups.size() == 2
+///     Plan p = plan_reshape(x, result, mesh, process);
+///
+/// Laws: reshape there and back gives the tensor; nothing is communicated where every process keeps
+/// its elements; a group of one and one dimension stays as it is.
+#include <tessera/plan/region/shape.hpp>
+
+namespace tessera {
+
+/// Dimensions that hold the same elements, in order, without those of extent 1.
+struct ReshapeGroup {
+  Dimensions from;
+  Dimensions to;
+};
+struct Reshaping {
+  FixedVector<ReshapeGroup, max_dims> groups;
+  Dimensions from_ones, to_ones;  ///< the dimensions of extent 1
+  bool empty = false;             ///< there is no element, and no group
+};
+
+/// Returns how the dimensions of a reshape belong together. Precondition: the volumes are equal.
+constexpr Reshaping groups_of(const Extents& from, const Extents& to) {
+  Reshaping result;
+  result.empty = volume(from) == 0;
+  Dimensions left, right;  // of other extents
+  for (int d = 0; d < from.size(); ++d) (from[d] == 1 ? result.from_ones : left).push_back(d);
+  for (int d = 0; d < to.size(); ++d) (to[d] == 1 ? result.to_ones : right).push_back(d);
+  for (int i = 0, j = 0; !result.empty && i < left.size();) {
+    ReshapeGroup& group = result.groups.push_back({});
+    group.from.push_back(left[i]);
+    group.to.push_back(right[j]);
+    Index a = from[left[i++]], b = to[right[j++]];
+    while (a != b)
+      if (a < b) {
+        group.from.push_back(left[i]);
+        a *= from[left[i++]];
+      } else {
+        group.to.push_back(right[j]);
+        b *= to[right[j++]];
+      }
+  }
+  return result;
+}
+
+namespace detail {
+/// Returns the finished sharding of the other side, of `rank` dimensions, whose leading dimensions
+/// of groups are split as those of `s` are: of the result or (`back`) of the source.
+constexpr Sharding carried(const Reshaping& groups, const Sharding& s, int rank, bool back) {
+  Sharding other = Sharding::replicated(rank);
+  const auto carry = [&](const Dimensions& from, const Dimensions& to, int k) {
+    (back ? other[from[k]] : other[to[k]]) = back ? s[to[k]] : s[from[k]];
+  };
+  for (const ReshapeGroup& group : groups.groups) carry(group.from, group.to, 0);
+  for (int k = 0; k < min_of(groups.from_ones.size(), groups.to_ones.size()); ++k)
+    carry(groups.from_ones, groups.to_ones, k);
+  return other;
+}
+}  // namespace detail
+
+/// Returns the sharding that the result has where none is asked for: the leading dimension of a
+/// group is split as that of the source is, and inner ones are whole.
+constexpr Sharding reshaped_sharding(const TensorDesc& x, const Extents& to) {
+  const Reshaping groups = groups_of(x.extents, to);
+  const Sharding out = detail::carried(groups, x.sharding, to.size(), false);
+  return out.with_partial(x.sharding.partial, x.sharding.reduction);
+}
+
+namespace detail {
+/// What becomes of axes that split inner dimensions of a group: they are dropped, moved to the
+/// group's leading dimension, or to where the other side has them. The last takes, of the result,
+/// all axes along that it does not use.
+enum class Inner : std::uint8_t { dropped, leading, across };
+
+/// One side of a reshape.
+struct ReshapeSide {
+  const Reshaping& groups;
+  const Extents& extents;
+  bool result;
+
+  constexpr const Dimensions& dims(const ReshapeGroup& group) const {
+    return result ? group.to : group.from;
+  }
+  /// Returns the axes that split inner dimensions.
+  constexpr AxisSet inner(const Sharding& s) const {
+    AxisSet axes;
+    for (const ReshapeGroup& group : groups.groups)
+      for (int k = 1; k < dims(group).size(); ++k) axes = axes | s[dims(group)[k]].set();
+    return axes;
+  }
+  /// Returns the sharding with those dropped, or moved to the leading dimensions.
+  constexpr Sharding without_inner(Sharding s, bool leading) const {
+    for (const ReshapeGroup& group : groups.groups)
+      for (int k = 1; k < dims(group).size(); ++k) {
+        AxisList& axes = s[dims(group)[k]];
+        for (int i = 0; leading && i < axes.size(); ++i) s[dims(group)[0]].push_back(axes[i]);
+        axes = {};
+      }
+    return s;
+  }
+  /// Returns `s`, with no inner dimension split, split over `spare` too: where `other`, of the
+  /// other side, has them, or along some other leading dimension.
+  constexpr Sharding across(const Sharding& s, const Sharding& other, AxisSet spare,
+                            const MeshShape& mesh) const {
+    Dimensions leading;
+    for (const ReshapeGroup& group : groups.groups) leading.push_back(dims(group)[0]);
+    return spread(extents, s, carried(groups, other, s.rank(), !result), spare, leading, mesh);
+  }
+};
+/// Returns the region of a reshape between tensors of which only leading dimensions are split.
+constexpr Region reshape_region(const Reshaping& groups, const Extents& from,
+                                const Sharding& source, const Extents& to, const Sharding& result) {
+  Region region;
+  if (groups.empty) {
+    region.push_back(same_dim(0));
+    return region;
+  }
+  for (const ReshapeGroup& group : groups.groups) {
+    RegionDim& d = region.push_back({});
+    for (int k : group.from) d.source_unit *= from[k];
+    d.unit = d.source_unit / to[group.to[0]];
+    d.source_unit /= from[group.from[0]];
+    d.source_extent = from[group.from[0]];
+    d.source_axes = source[group.from[0]];
+    d.extent = to[group.to[0]];
+    d.axes = result[group.to[0]];
+  }
+  const int ones = groups.from_ones.size() > groups.to_ones.size() ? groups.from_ones.size()
+                                                                   : groups.to_ones.size();
+  for (int k = 0; k < ones; ++k) {
+    RegionDim d = same_dim(1);
+    if (k < groups.from_ones.size()) d.source_axes = source[groups.from_ones[k]];
+    if (k < groups.to_ones.size()) d.axes = result[groups.to_ones[k]];
+    if (!d.source_axes.empty() || !d.axes.empty()) region.push_back(d);
+  }
+  return region;
+}
+}  // namespace detail
+
+/// Plans a reshape of x into `result`, which has as many elements.
+constexpr Plan plan_reshape(const TensorDesc& x, const TensorDesc& result, const MeshShape& mesh,
+                            int process = 0, const PlanOptions& options = {}) {
+  using detail::Inner;
+  const Reshaping groups = groups_of(x.extents, result.extents);
+  const Sharding source = without_unit_axes(x.sharding, mesh);
+  const Sharding out = without_unit_axes(result.sharding, mesh);
+  // What is unfinished is moved unfinished, and finished or scattered then.
+  const Sharding wanted =
+      detail::without_axes(out, source.partial).with_partial(source.partial, source.reduction);
+  Term labels;  // other letters than the source's: they stand for other dimensions
+  for (int d = 0; d < result.rank(); ++d) labels.push_back(static_cast<char>('a' + x.rank() + d));
+  struct Way {
+    Inner before = Inner::dropped, after = Inner::dropped;
+    AxisSet gathered;
+  };
+  const detail::ReshapeSide before{groups, x.extents, false}, after{groups, result.extents, true};
+  const AxisSet inner_source = before.inner(source), inner_result = after.inner(wanted);
+  AxisSet moving;
+  const auto make = [&](const Way& way, int at) {
+    const Sharding outer = after.without_inner(wanted, way.after == Inner::leading);
+    Sharding from = before.without_inner(source, way.before == Inner::leading);
+    if (way.before == Inner::across) from = before.across(from, outer, inner_source, mesh);
+    const Sharding to = way.after == Inner::across
+                            ? after.across(outer, from, from.used() - outer.used(), mesh)
+                            : outer;
+    const auto region = [&] {
+      return detail::reshape_region(groups, x.extents, from, result.extents, to);
+    };
+    moving = moving_axes(region(), mesh);
+    from = detail::without_axes(from, way.gathered);
+    PlanBuilder build(OperatorKind::reshape, mesh, at, options);
+    FixedVector<int, max_operands> slots;
+    slots.push_back(build.reshard(build.operand(x, default_labels(x.rank())), from));
+    FixedVector<Region, max_operands> regions;
+    regions.push_back(region());
+    TensorDesc made = result;
+    made.sharding = to;
+    const int slot = build.take(slots, regions, made, labels, false);
+    return build.finish(build.reshard(slot, out), result.sharding);
+  };
+  // On paper, where contracts are looked at, no dimension is known to be another's counterpart.
+  const bool across = !options.contract.bounded();
+  detail::BestWay<Way> best(options);
+  for (const Inner from : {Inner::dropped, Inner::leading, Inner::across}) {
+    if (from != Inner::dropped && inner_source.empty()) break;
+    if (from == Inner::across && !across) break;
+    for (const Inner to : {Inner::dropped, Inner::leading, Inner::across}) {
+      if (best.done()) break;
+      if (to == Inner::leading && inner_result.empty()) continue;
+      if (to == Inner::across &&
+          (!across || (source.used() - (wanted.used() - inner_result)).empty()))
+        continue;
+      if (from == Inner::across || to == Inner::across)
+        best.add(make({from, to, {}}, 0), {from, to, {}});
+      else
+        detail::add_gathered_too(best, Way{from, to, {}}, make, moving, options);
+    }
+  }
+  return process == 0 ? best.plan() : make(best.way(), process);
+}
+
+}  // namespace tessera

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// The local work of steps along rows: reduce, find, scan, sort, and the steps of sums in limbs.
+/// plan/work/work.hpp asks for it.
+///
+///     LocalReduce rows = detail::reduce_work(from, to, plan, at);
+///
+/// Laws: what is described stays within the process's blocks.
+#include <tessera/plan/deterministic.hpp>
+#include <tessera/plan/region/stored.hpp>
+
+namespace tessera::detail {
+
+inline Extents local_extents(const Slot& slot, const Plan& plan, const Coordinates& at) {
+  return block(slot.desc.extents, slot.desc.sharding, plan.mesh, at).extents();
+}
+
+inline LocalReduce reduce_work(const Slot& from, const Slot& to, const Plan& plan,
+                               const Coordinates& at) {
+  LocalReduce work;
+  const Extents extents = local_extents(from, plan, at);
+  const Extents strides = strides_of(plan, from, at);
+  for (char label : to.labels) {  // one that `from` does not have is of extent 1
+    const int d = from.labels.find(label);
+    work.kept.push_back(d < 0 ? 1 : extents[d]);
+    work.kept_strides.push_back(d < 0 ? 0 : strides[d]);
+  }
+  for (int d = 0; d < extents.size(); ++d)
+    if (!to.labels.contains(from.labels[d])) {
+      work.reduced.push_back(extents[d]);
+      work.reduced_strides.push_back(strides[d]);
+    }
+  return work;
+}
+
+/// Returns the rows of `from` that `to` keeps; its further dimensions are not asked for.
+inline LocalReduce rows_work(const Slot& from, Slot to, const Plan& plan, const Coordinates& at) {
+  if (const int d = to.labels.find(parts_label); d >= 0) to.labels.resize(d);  // it is the last
+  return reduce_work(from, to, plan, at);
+}
+
+inline LocalFind find_work(const Slot& from, const Slot& to, const Plan& plan,
+                           const Coordinates& at) {
+  LocalFind work{reduce_work(from, to, plan, at), 0, {}};
+  const Box held = block(from.desc.extents, from.desc.sharding, plan.mesh, at);
+  work.steps.resize(work.rows.reduced.size());
+  Index step = 1;
+  for (int d = held.rank() - 1, r = work.steps.size() - 1; d >= 0; --d)
+    if (!to.labels.contains(from.labels[d])) {
+      work.steps[r--] = step;
+      work.first += held[d].lo * step;
+      step = saturating_mul(step, from.desc.extents[d]);
+    }
+  return work;
+}
+
+inline LocalScan scan_work(const Plan& plan, const Step& step, const Coordinates& at) {
+  const Slot& x = plan.slots[step.in[0]];
+  const Extents extents = local_extents(x, plan, at);
+  LocalScan work;
+  work.reverse = step.scan.reverse;
+  work.exclusive = step.scan.exclusive;
+  work.n = extents[step.along];
+  for (int d = 0; d < step.along; ++d) work.outer *= extents[d];
+  for (int d = step.along + 1; d < extents.size(); ++d) work.inner *= extents[d];
+  if (step.in.size() > 1) {
+    work.parts = plan.slots[step.in[1]].desc.extents[step.along];
+    const Interval own = block(work.parts, x.desc.sharding[step.along], plan.mesh, at);
+    work.earlier = work.reverse ? Interval{own.hi, work.parts} : Interval{0, own.lo};
+  }
+  return work;
+}
+
+/// Of the steps of a sort: an element's position counts from the beginning of its whole line.
+inline LocalSort sort_work(const Plan& plan, const Step& step, const Coordinates& at) {
+  const Slot& x = plan.slots[step.in[0]];
+  const Extents extents = local_extents(x, plan, at);
+  LocalSort work;
+  work.descending = step.descending;
+  // Positions are what an order makes, and what comes second.
+  const int positions = step.kind == StepKind::order ? step.out : step.in.back();
+  work.narrow = plan.slots[positions].desc.type == DType::i32 && step.kind != StepKind::sort;
+  work.n = extents[step.along];
+  work.limit = local_extents(plan.slots[step.out], plan, at)[step.along];
+  work.first = block(x.desc.extents[step.along], x.desc.sharding[step.along], plan.mesh, at).lo;
+  for (int d = 0; d < step.along; ++d) work.outer *= extents[d];
+  for (int d = step.along + 1; d < extents.size(); ++d) work.inner *= extents[d];
+  return work;
+}
+
+/// Of the steps of a sum in limbs, whose operand is the first slot.
+inline LocalBins bins_work(const Plan& plan, const Step& step, const Coordinates& at) {
+  const Slot& x = plan.slots[0];
+  const Slot& out = plan.slots[step.out];
+  LocalBins work;
+  work.count = 1;
+  Term kept = plan.slots[step.in[0]].labels;
+  if (step.kind != StepKind::unbin) kept = out.labels;
+  for (int d = 0; d < x.labels.size(); ++d)
+    if (!kept.contains(x.labels[d])) work.count = saturating_mul(work.count, x.desc.extents[d]);
+  const BinFormat format = bin_format(x.desc.type, work.count);
+  work.bits = format.bits;
+  work.limbs = format.limbs;
+  if (step.kind == StepKind::unbin)
+    work.rows.kept = local_extents(out, plan, at);
+  else
+    work.rows = rows_work(x, out, plan, at);
+  return work;
+}
+
+}  // namespace tessera::detail

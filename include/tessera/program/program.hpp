@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// A Program: the ordered list of plans that a run, or a dry run, went through, with its layers and
+/// the lifetimes of its tensors.
+///
+///     Program p = plan(project)(like<X>(8, 512), like<W>(512, 96), sizes<Grid>(64, 64));
+///     p.payload_bytes(AxisSet{1});   p.peak_bytes();   p.duplicated_flops()
+///
+/// Sums by axis, layer and operator are program/summary.hpp's, memory over time
+/// program/timeline.hpp's, what a test may demand program/contract.hpp's, the comparison of two
+/// program/diff.hpp's, all processes at once program/simulation.hpp's.
+///
+/// Laws: a dry run of f on process r records the same Program as a run of f on process r.
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <tessera/base/where.hpp>
+#include <tessera/plan/plan.hpp>
+
+namespace tessera {
+
+/// One operator that ran.
+struct ProgramEntry {
+  std::shared_ptr<const Plan> plan;
+  std::string label;  ///< the equation or the function's name
+  Where where;
+  Index held_before = 0;  ///< bytes of tensors alive on this process when it began
+  int layer = 0;          ///< in Program::layers()
+  FixedVector<int, max_operands> operands{};  ///< in Program::tensors()
+  int result = -1;                            ///< in Program::tensors(); -1: it did not end
+  FixedVector<int, max_operands> also{};      ///< the further results of an operator with several
+};
+
+/// One tensor that an operator read or made.
+struct ProgramTensor {
+  TensorDesc desc;
+  Index bytes = 0;  ///< of arena memory on this process; 0 of adopted memory
+  int made = -1;    ///< the operator that made it; -1: none
+  int first = 0;    ///< the first operator that began while it was there, or that made it
+  int last = 0;     ///< the last operator that began while it was there; the number of operators
+                    ///< when it outlived the recording
+  bool adopted = false;  ///< its memory is the application's
+  /// Returns whether it was there when operator `entry` began.
+  constexpr bool alive_at(int entry) const {
+    return first <= entry && entry <= last && made < entry;
+  }
+};
+
+/// A part of a program that the user has named; layer 0 is all of it.
+struct ProgramLayer {
+  std::string name;
+  int parent = -1;
+};
+
+class Program {
+ public:
+  MeshShape mesh;
+  int process = 0;
+
+  /// The names are copied: a Program outlives the mesh it ran on.
+  void set_names(const AxisNames& names) { names_.assign(names.begin(), names.end()); }
+  AxisNames names() const {
+    AxisNames names;
+    for (const std::string& name : names_) names.push_back(name);
+    return names;
+  }
+
+  /// Appends an operator, in the layer that was entered last.
+  void record(ProgramEntry entry) {
+    entry.layer = layer_;
+    entries_.push_back(std::move(entry));
+  }
+  /// Enters the layer `name` within the present one: the same one when it was there before.
+  void enter(std::string_view name) {
+    for (std::size_t i = 1; i < layers_.size(); ++i)
+      if (layers_[i].parent == layer_ && layers_[i].name == name) {
+        layer_ = static_cast<int>(i);
+        return;
+      }
+    layers_.push_back({std::string(name), layer_});
+    layer_ = static_cast<int>(layers_.size()) - 1;
+  }
+  void leave() {
+    if (layer_ > 0) layer_ = layers_[static_cast<std::size_t>(layer_)].parent;
+  }
+  int add(const ProgramTensor& tensor) {
+    tensors_.push_back(tensor);
+    return static_cast<int>(tensors_.size()) - 1;
+  }
+  ProgramEntry& entry(int i) { return entries_[static_cast<std::size_t>(i)]; }
+  ProgramTensor& tensor(int i) { return tensors_[static_cast<std::size_t>(i)]; }
+
+  const std::vector<ProgramEntry>& entries() const { return entries_; }
+  const ProgramEntry& entry(int i) const { return entries_[static_cast<std::size_t>(i)]; }
+  const std::vector<ProgramTensor>& tensors() const { return tensors_; }
+  const ProgramTensor& tensor(int i) const { return tensors_[static_cast<std::size_t>(i)]; }
+  const std::vector<ProgramLayer>& layers() const { return layers_; }
+  int size() const { return static_cast<int>(entries_.size()); }
+  bool empty() const { return entries_.empty(); }
+
+  /// Returns "encoder.0/attention"; of layer 0, nothing.
+  std::string layer_path(int layer) const {
+    if (layer <= 0) return "";
+    const ProgramLayer& l = layers_[static_cast<std::size_t>(layer)];
+    return l.parent > 0 ? layer_path(l.parent) + "/" + l.name : l.name;
+  }
+  /// Returns whether `layer` is `outer` or lies in it.
+  bool within(int layer, int outer) const {
+    while (layer > outer) layer = layers_[static_cast<std::size_t>(layer)].parent;
+    return layer == outer;  // a layer's number is larger than its parent's
+  }
+  /// Returns the program of one layer alone, named by its path; empty when there is none such.
+  /// Tensors keep their numbers, and live among the operators that are left.
+  Program part(std::string_view path) const {
+    Program result = *this;
+    result.entries_.clear();
+    std::vector<int> kept_before{0};
+    int outer = -1;
+    for (int i = 0; i < static_cast<int>(layers_.size()); ++i)
+      if (layer_path(i) == path) outer = i;
+    for (const ProgramEntry& e : entries_) {
+      if (outer >= 0 && within(e.layer, outer)) result.entries_.push_back(e);
+      kept_before.push_back(result.size());
+    }
+    const auto moved = [&](int i) {
+      return kept_before[static_cast<std::size_t>(i < size() ? i : size())];
+    };
+    for (ProgramTensor& t : result.tensors_) {
+      const bool kept = t.made >= 0 && moved(t.made) != moved(t.made + 1);
+      t.last = t.last >= size() ? result.size() : moved(t.last + 1) - 1;
+      t.first = moved(t.first);
+      t.made = kept ? moved(t.made) : -1;
+    }
+    return result;
+  }
+
+  int count(Collective kind) const {
+    int n = 0;
+    for (const ProgramEntry& e : entries_) n += e.plan->count(kind);
+    return n;
+  }
+  /// Returns the payload of the process with most: of all steps, of one kind of collective, of the
+  /// steps that communicate over exactly the axes of `group`.
+  Index payload_bytes() const;
+  Index payload_bytes(Collective kind) const;
+  Index payload_bytes(AxisSet group) const;
+  /// Returns the payload of `process`, the program's own; so are the numbers that follow.
+  Index own_payload_bytes() const {
+    return sum([](const Plan& p) { return p.own_payload_bytes(); });
+  }
+  Index own_payload_bytes(Collective kind) const {
+    return sum([&](const Plan& p) { return p.own_payload_bytes(kind); });
+  }
+  Index own_payload_bytes(AxisSet group) const {
+    return sum([&](const Plan& p) {
+      Index bytes = 0;
+      for (const Step& s : p.steps)
+        if (s.kind == StepKind::communicate && s.group == group)
+          bytes = saturating_add(bytes, s.payload);
+      return bytes;
+    });
+  }
+  /// Returns the payload that goes between nodes.
+  Index network_bytes() const {
+    return sum([](const Plan& p) { return p.network_bytes(); });
+  }
+  Index messages() const {
+    return sum([](const Plan& p) { return p.messages(); });
+  }
+  Index flops() const {
+    return sum([](const Plan& p) { return p.flops(); });
+  }
+  std::int64_t cost() const {
+    return sum([](const Plan& p) { return p.cost; });
+  }
+  /// Returns the flops that other processes do as well: what this process would save if replicated
+  /// work were split.
+  Index duplicated_flops() const {
+    return sum([](const Plan& p) { return duplicated_flops(p); });
+  }
+  static Index duplicated_flops(const Plan& plan) {
+    Index extra = 0;
+    for (const Step& s : plan.steps)
+      if (const Index alike = copies(plan, s); alike > 1)
+        extra = saturating_add(extra, saturating_sub(s.flops, s.flops / alike));
+    return extra;
+  }
+  /// Returns the most bytes held at once: tensors alive and an operator's own workspace.
+  Index peak_bytes() const {
+    Index peak = 0;
+    for (const ProgramEntry& e : entries_)
+      peak = max_of(peak, saturating_add(e.held_before, e.plan->peak_bytes));
+    return peak;
+  }
+
+  /// Returns how many processes do the same local work in a step.
+  static Index copies(const Plan& plan, const Step& step) {
+    if (step.flops == 0) return 1;
+    AxisSet split;
+    for (int slot : step.in) {
+      split =
+          split | plan.slots[slot].desc.sharding.used() | plan.slots[slot].desc.sharding.partial;
+    }
+    return plan.mesh.group_size(plan.mesh.axes() - split);
+  }
+
+ private:
+  template <class F> Index sum(const F& f) const {
+    Index total = 0;
+    for (const ProgramEntry& e : entries_) total = saturating_add(total, f(*e.plan));
+    return total;
+  }
+
+  std::vector<std::string> names_;
+  std::vector<ProgramEntry> entries_;
+  std::vector<ProgramTensor> tensors_;
+  std::vector<ProgramLayer> layers_{ProgramLayer{}};
+  int layer_ = 0;
+};
+
+}  // namespace tessera
+
+#include <tessera/program/over_processes.hpp>  // what Program declares of all processes

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Measuring the machine that plans are priced for: once, on process 0, and the same numbers on
+/// every process.
+///
+///     const Machine machine = calibrate(mesh);
+///     auto tuned = make_mesh<Grid>(env.world(), mesh.sizes(), MeshOptions{.machine = machine});
+///     save(machine, "machine.txt");   Machine again = load_machine("machine.txt");
+///
+/// Laws: the result is the same on all processes; load_machine of what save wrote is equal to it.
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <tessera/plan/op/reshard.hpp>
+#include <tessera/run/request.hpp>
+#include <tessera/tensor/create.hpp>
+
+namespace tessera {
+namespace detail {
+
+/// Returns the median time of one call, in picoseconds.
+template <class Body> std::int64_t median_ps(int rounds, const Body& body) {
+  body();
+  std::vector<std::int64_t> times;
+  for (int i = 0; i < rounds; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    body();
+    fence();
+    times.push_back(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                        std::chrono::steady_clock::now() - start)
+                        .count() *
+                    1000);
+  }
+  std::nth_element(times.begin(), times.begin() + rounds / 2, times.end());
+  return std::max<std::int64_t>(1, times[static_cast<std::size_t>(rounds / 2)]);
+}
+
+template <class T> std::int64_t kiloflop_ps(const std::shared_ptr<MeshCore>& mesh) {
+  constexpr DType type = dtype_of<T>;
+  const Index n = 512;
+  const TensorDesc square{type, {n, n}, Sharding::replicated(2)};
+  const TensorCore a = TensorCore::make(mesh, square), b = TensorCore::make(mesh, square),
+                   c = TensorCore::make(mesh, square);
+  tessera::fill(a.data<T>(), n * n, T(0.5));
+  tessera::fill(b.data<T>(), n * n, T(0.25));
+  const Gemm work{.m = n, .n = n, .k = n, .lda = n, .ldb = n, .ldc = n};
+  return median_ps(5, [&] { gemm(type, work, a.data(), b.data(), c.data()); }) * 1000 /
+         work.flops();
+}
+
+struct MessagePrices {
+  std::int64_t message_ps = 1;
+  std::int64_t payload_ps_per_kib = 1;
+};
+
+/// Returns what an all-gather over `group` takes a round and a KiB, while all such groups make one.
+inline MessagePrices price_messages(const std::shared_ptr<MeshCore>& mesh, const AxisGroup& group,
+                                    Where where) {
+  const int members = mesh->shape().group_size(group);
+  const Index large = Index{1} << 20;
+  const TensorDesc sent{DType::f32, {large}, Sharding::replicated(1)};
+  const TensorDesc received{DType::f32, {large * members}, Sharding::replicated(1)};
+  const TensorCore from = TensorCore::make(mesh, sent), to = TensorCore::make(mesh, received);
+  tessera::fill(from.data<float>(), large, 1);
+  const auto time = [&](Index each, int times) {
+    Call call;
+    call.group = group;
+    call.even = true;
+    call.own = mesh->shape().group_rank(group, mesh->coordinates());
+    call.members = members;
+    call.send = {{call.own, 0, each}};
+    for (int q = 0; q < members; ++q) call.receive.push_back({q, q * each, each});
+    call.bound = each * members;
+    return median_ps(times,
+                     [&] { mesh->collective(call, from.data(), to.data(), "calibrate", where); });
+  };
+  const std::int64_t small = time(1, 21);
+  const Index payload = 4 * large * (members - 1);
+  return {std::max<std::int64_t>(1, small / rounds(members)),
+          std::max<std::int64_t>(1, (time(large, 5) - small) * 1024 / payload)};
+}
+}  // namespace detail
+
+/// Returns what process 0 measures of products, copies and exchanges; where the mesh's own machine
+/// has processes_per_node, messages within nodes and between them each for itself. The prices of
+/// messages that the mesh has not stay the defaults. Takes about a tenth of a second.
+/// Communication: about 20 MiB of all-gathers. Collective over the mesh. Throws UsageError on a dry
+/// mesh.
+template <class M> Machine calibrate(const ProcessMesh<M>& mesh, Where where = Where::here()) {
+  const std::shared_ptr<MeshCore>& core = mesh.core();
+  if (core->dry())
+    throw UsageError(
+        "calibrate: the mesh is dry, there is nothing to measure; calibrate a mesh of processes",
+        where);
+  use_element<float>();
+  use_element<double>();
+  use_element<std::int64_t>();
+  Machine machine;
+  machine.kiloflop_ps_f32 = std::max<std::int64_t>(1, detail::kiloflop_ps<float>(core));
+  machine.kiloflop_ps_f64 = std::max<std::int64_t>(1, detail::kiloflop_ps<double>(core));
+
+  const Index bytes = Index{8} << 20;
+  const TensorDesc flat{DType::f32, {bytes / 4}, Sharding::replicated(1)};
+  const TensorCore from = TensorCore::make(core, flat), to = TensorCore::make(core, flat);
+  fill(from.data<float>(), bytes / 4, 1);
+  const StridedCopy whole{.extents = {bytes / 4}, .from_strides = {1}, .to_strides = {1}};
+  machine.copy_ps_per_kib = std::max<std::int64_t>(
+      1, detail::median_ps(5, [&] { copy(DType::f32, from.data(), to.data(), &whole, 1); }) * 1024 /
+             bytes);
+
+  const Levels level = levels(core->shape().axes(), core->shape(), core->machine());
+  machine.processes_per_node = core->machine().processes_per_node;
+  if (core->shape().group_size(level.node) > 1) {
+    const detail::MessagePrices prices = detail::price_messages(core, level.node, where);
+    machine.message_ps = prices.message_ps;
+    machine.payload_ps_per_kib = prices.payload_ps_per_kib;
+  }
+  if (core->shape().group_size(level.network) > 1) {
+    const detail::MessagePrices prices = detail::price_messages(core, level.network, where);
+    machine.network_message_ps = prices.message_ps;
+    machine.network_payload_ps_per_kib = prices.payload_ps_per_kib;
+  }
+  // Process 0's numbers for all: the others add zeros.
+  const Index fields = static_cast<Index>(detail::machine_fields.size());
+  AxisSet axes = core->shape().axes();
+  const TensorDesc shared{
+      DType::i64, {fields}, Sharding::replicated(1).with_partial(axes, Reduction::sum)};
+  const TensorCore numbers = TensorCore::make(core, shared);
+  std::array<std::int64_t, detail::machine_fields.size()> values{};
+  if (mesh.process() == 0)
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] = machine.*detail::machine_fields[i].second;
+  detail::copy_from_host(numbers.data(), values.data(), fields * 8);
+  const TensorCore agreed = detail::run(
+      {ops::Reshard{Sharding::replicated(1)}, {&numbers}, {"calibrate", where, Contract{}}});
+  detail::copy_to_host(values.data(), agreed.data(), fields * 8);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    machine.*detail::machine_fields[i].second = values[i];
+  return machine;
+}
+
+/// Writes a machine as lines of "name number". Throws UsageError when the file cannot be written.
+inline void save(const Machine& machine, const std::string& path, Where where = Where::here()) {
+  std::ofstream file(path);
+  for (const auto& [name, field] : detail::machine_fields)
+    file << name << ' ' << machine.*field << '\n';
+  file.flush();
+  if (!file)
+    throw UsageError("the machine cannot be written to " + path +
+                         "; name a file in a folder that can be written",
+                     where);
+}
+
+/// Reads what save wrote. Throws UsageError when the file is missing, lacks a number, or a line is
+/// not one of its lines.
+inline Machine load_machine(const std::string& path, Where where = Where::here()) {
+  std::ifstream file(path);
+  if (!file)
+    throw UsageError(
+        "there is no machine to read in " + path + "; write one with save(calibrate(mesh), path)",
+        where);
+  Machine machine;
+  std::string name;
+  std::int64_t number = 0;
+  std::array<bool, detail::machine_fields.size()> known{};
+  while (file >> name >> number)
+    for (std::size_t i = 0; i < known.size(); ++i) {
+      const auto& [field_name, field] = detail::machine_fields[i];
+      if (name != field_name || number < (field == &Machine::processes_per_node ? 0 : 1)) continue;
+      machine.*field = number;
+      known[i] = true;
+    }
+  std::string missing;
+  for (std::size_t i = 0; i < known.size(); ++i)
+    if (!known[i])
+      missing += (missing.empty() ? "" : ", ") + std::string(detail::machine_fields[i].first);
+  if (!missing.empty() || !file.eof())
+    throw UsageError(path +
+                         (missing.empty() ? " holds more than the lines of a machine"
+                                          : " lacks, or has no positive number for, " + missing) +
+                         "; write it again with save(calibrate(mesh), path), or add the lines",
+                     where);
+  return machine;
+}
+
+}  // namespace tessera

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Copies a process's block from one tensor to another, however the two lie.
+///
+///     copy_block(x, y);   const TensorCore z = by_itself(x);
+///
+/// Laws: nothing is communicated; a halo is neither read nor written.
+#include <tessera/kernel/copy/copy.hpp>
+#include <tessera/kernel/fence.hpp>
+#include <tessera/plan/work/step_work.hpp>
+#include <tessera/tensor/tensor_core.hpp>
+
+namespace tessera::detail {
+
+/// Copies this process's block of `from` to that of `to`, of the same description.
+inline void copy_block(const TensorCore& from, const TensorCore& to) {
+  const Box own = from.box();
+  if (from.dry() || own.empty()) return;
+  const auto memory_of = [&](const TensorCore& x) {
+    return x.halo() == nullptr ? own : extended_box(own, x.extents(), *x.halo());
+  };
+  const StridedCopy copy = box_copy(own, memory_of(from), memory_of(to));
+  tessera::copy(from.type(), from.data(), to.data(), &copy, 1);
+  tessera::fence();
+}
+
+/// Returns the tensor with its block by itself: x, or a copy that no other process knows of.
+inline TensorCore by_itself(const TensorCore& x) {
+  if (x.halo() == nullptr) return x;
+  const TensorCore result(x.mesh(), x.desc(),
+                          make_storage(x.mesh(), TensorCore::local_bytes(*x.mesh(), x.desc())));
+  copy_block(x, result);
+  return result;
+}
+
+}  // namespace tessera::detail

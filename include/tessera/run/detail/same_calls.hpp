@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Whether all processes run the same operator on the same tensors: what stands for an operator,
+/// its words, and what its result remembers. MeshCore compares.
+///
+///     Comparison comparison(operands, query, site);       // level communicating: asks all
+///     const Prepared& prepared = prepare(mesh, query, make);
+///     comparison.begin(prepared);                         // level normal: looks at its node
+///     remember(result, operands, comparison.history());
+///
+/// Laws: tensors that came about alike on two processes have equal histories there; what a process
+/// does on its own, without communication, changes no other tensor's history.
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+
+#include <tessera/program/explain.hpp>
+#include <tessera/run/detail/communication.hpp>
+#include <tessera/run/plan_cache.hpp>
+#include <tessera/tensor/tensor_core.hpp>
+
+namespace tessera::detail {
+
+/// Returns "sum ij->j of float 6x6 P<rows,_> to P<_>".
+inline std::string words_of(CallSite site, const OperationView& operation,
+                            const OperandList& operands, const Extents* starts = nullptr) {
+  const AxisNames& names = operands[0]->mesh()->names();
+  std::string text(site.label);
+  const std::string_view name = operation.name();
+  if (text != name && !text.starts_with(name)) text = std::string(name) + " " + text;
+  for (int i = 0; i < operands.size(); ++i)
+    text += (i == 0 ? " of " : " and ") + to_string(operands[i]->desc(), names);
+  text += operation.text(names);
+  for (int d = 0; starts != nullptr && d < starts->size(); ++d)
+    text += (d == 0 ? " from index " : ", ") + std::to_string((*starts)[d]);
+  return text;
+}
+
+/// Do all processes run the same operator? At level `communicating` they ask each other before
+/// anything is planned, whether it communicates or not; at `normal` each looks at what those of its
+/// node have said, once it is known that it communicates. The result remembers how it came about.
+class Comparison {
+ public:
+  /// A window begins at `starts`, the same on all processes. Communication: at level
+  /// `communicating`, as MeshCore::agree. Throws MismatchError.
+  Comparison(const OperandList& operands, const PlanQuery& query, CallSite site,
+             const Extents* starts = nullptr)
+      : operands_(operands), query_(query), site_(site), starts_(starts) {
+    if (!mesh().remembers()) return;
+    mark_.call = mix(query.digest(), site.label.size());  // two functions may have one plan
+    for (std::size_t i = 0; i < site.label.size(); i += 8) {
+      std::uint64_t word = 0;
+      const std::size_t left = site.label.size() - i;
+      std::memcpy(&word, site.label.data() + i, left < 8 ? left : 8);
+      mark_.call = mix(mark_.call, word);
+    }
+    for (int d = 0; starts != nullptr && d < starts->size(); ++d)
+      mark_.call = mix(mark_.call, static_cast<std::uint64_t>((*starts)[d]));
+    for (int i = 0; i < operands.size(); ++i) {
+      const Storage* storage = operands[i]->storage().get();
+      if (storage == nullptr) continue;
+      mark_.operands = mix(mark_.operands, storage->history());
+      if (i < 4) mark_.numbers |= (storage->number() & 0xFFFF) << (16 * i);
+    }
+    if (mesh().check() < Check::communicating) return;
+    begin();
+    mesh().agree(
+        mark_.digest(), [&] { return words(); }, site.where);
+  }
+  Comparison(const Comparison&) = delete;
+  Comparison& operator=(const Comparison&) = delete;
+
+  /// The operator begins. Throws MismatchError.
+  void begin(const Prepared& prepared) {
+    if (prepared.communicates && mesh().remembers() && mesh().check() < Check::communicating)
+      begin();
+  }
+  /// What stands for the result's values; 0 where nobody compares.
+  std::uint64_t history() const { return mesh().remembers() ? mix(mark_.digest(), ordinal_) : 0; }
+  const OperatorMark& mark() const { return mark_; }
+
+ private:
+  MeshCore& mesh() const { return *operands_[0]->mesh(); }
+  std::string words() const { return words_of(site_, query_.operation, operands_, starts_); }
+  void begin() {
+    ordinal_ = mesh().begin_operator(
+        mark_, [&] { return words(); }, site_.where);
+  }
+
+  const OperandList& operands_;
+  const PlanQuery& query_;
+  CallSite site_;
+  const Extents* starts_;
+  OperatorMark mark_;
+  std::uint64_t ordinal_ = 0;
+};
+
+/// The result remembers; what is an operand's own memory stays what it was.
+inline void remember(const TensorCore& result, const OperandList& operands, std::uint64_t history) {
+  if (history == 0 || result.storage() == nullptr) return;
+  for (const TensorCore* operand : operands)
+    if (operand->storage() == result.storage()) return;
+  result.storage()->set_history(history);
+}
+
+}  // namespace tessera::detail

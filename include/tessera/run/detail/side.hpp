@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Memory of the kernels and memory of the host under one copy: what the executor needs at the
+/// boundary, where one process's whole tensor lies on its host. Where the kernels run on the host
+/// the two are one and nothing here costs anything.
+///
+///     copy_between(DType::f32, {pointer, true}, {block, false}, copies);   // host to device
+///
+/// Laws: the same elements arrive whichever memory each side is.
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include <Kokkos_Core.hpp>
+
+#include <tessera/comm/arena.hpp>
+#include <tessera/comm/device_memory.hpp>
+#include <tessera/kernel/copy/copy.hpp>
+#include <tessera/kernel/fence.hpp>
+#include <tessera/tensor/create.hpp>
+
+namespace tessera::detail {
+
+/// One end of a copy: memory, and whether it is the host's by nature.
+struct Side {
+  void* data = nullptr;
+  bool host = false;
+};
+
+/// Copies one box between two strided layouts in memory of the host.
+inline void copy_on_host(Index unit, const char* from, char* to, const StridedCopy& box) {
+  const Index count = volume(box.extents);
+  if (count == 0) return;
+  const int last = box.extents.size() - 1;
+  const Index row = last < 0 ? 1 : box.extents[last];
+  const bool runs = last < 0 || (box.from_strides[last] == 1 && box.to_strides[last] == 1);
+  Extents at(box.extents.size(), 0);
+  for (Index done = 0; done < count; done += row) {
+    Index f = box.from_offset, t = box.to_offset;
+    for (int d = 0; d < last; ++d) {
+      f += at[d] * box.from_strides[d];
+      t += at[d] * box.to_strides[d];
+    }
+    if (runs)
+      std::memcpy(to + t * unit, from + f * unit, static_cast<std::size_t>(row * unit));
+    else
+      for (Index i = 0; i < row; ++i)
+        std::memcpy(to + (t + i * box.to_strides[last]) * unit,
+                    from + (f + i * box.from_strides[last]) * unit, static_cast<std::size_t>(unit));
+    for (int d = last - 1; d >= 0; --d) {
+      if (++at[d] < box.extents[d]) break;
+      at[d] = 0;
+    }
+  }
+}
+
+/// The same with one side in memory of the kernels: packed on one side, carried over, unpacked.
+inline void copy_across(DType type, Side from, Side to, const StridedCopy& box) {
+  const Index unit = static_cast<Index>(size_of(type));
+  const Index bytes = volume(box.extents) * unit;
+  if (bytes == 0) return;
+  StridedCopy pack = box, unpack = box;
+  pack.to_offset = unpack.from_offset = 0;
+  pack.to_strides = unpack.from_strides = row_major_strides(box.extents);
+  std::vector<char> packed(static_cast<std::size_t>(bytes));
+  const Kokkos::View<char*, Kokkos::DefaultExecutionSpace::memory_space> carried(
+      Kokkos::view_alloc("tessera::carried", Kokkos::WithoutInitializing), packed.size());
+  if (from.host) {
+    copy_on_host(unit, static_cast<const char*>(from.data), packed.data(), pack);
+    copy_from_host(carried.data(), packed.data(), bytes);
+    copy(type, carried.data(), to.data, &unpack, 1);
+    fence();  // `carried` goes
+  } else {
+    copy(type, from.data, carried.data(), &pack, 1);
+    fence();
+    copy_to_host(packed.data(), carried.data(), bytes);
+    copy_on_host(unit, packed.data(), static_cast<char*>(to.data), unpack);
+  }
+}
+
+/// Copies boxes between any two memories. The targets are disjoint.
+inline void copy_between(DType type, Side from, Side to, const std::vector<StridedCopy>& copies) {
+  if (default_memory_is_host || (!from.host && !to.host)) {
+    copy(type, from.data, to.data, copies.data(), static_cast<int>(copies.size()));
+    return;
+  }
+  for (const StridedCopy& box : copies)
+    if (from.host && to.host)
+      copy_on_host(static_cast<Index>(size_of(type)), static_cast<const char*>(from.data),
+                   static_cast<char*>(to.data), box);
+    else
+      copy_across(type, from, to, box);
+}
+
+/// Memory for the time of one step: the arena's, or the host's beside a side that is the host's.
+class Staging {
+ public:
+  Staging(Arena& arena, Index bytes, bool host)
+      : arena_(arena), host_(host && !default_memory_is_host) {
+    if (!host_)
+      block_ = arena_.allocate(bytes);
+    else if (bytes > 0)
+      memory_ = std::make_unique<char[]>(static_cast<std::size_t>(bytes));
+  }
+  Staging(const Staging&) = delete;
+  Staging& operator=(const Staging&) = delete;
+  ~Staging() {
+    if (!host_) arena_.release(block_);
+  }
+  Side side() const { return {host_ ? memory_.get() : block_.data, host_}; }
+
+ private:
+  Arena& arena_;
+  bool host_;
+  Block block_{};
+  std::unique_ptr<char[]> memory_;
+};
+
+}  // namespace tessera::detail

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Recording what runs on a mesh as a Program, and naming the layers of a model.
+///
+///     Recording recording(mesh);
+///     {
+///       Layer scope(mesh, "encoder.0");
+///       y = attention(x, weights);                  // its operators are encoder.0's
+///     }
+///     z = layer("head", project)(y, w);             // project(y, w) within the layer "head"
+///     Program program = recording.take();
+///
+/// An error names the layers that are open, and the place of the innermost: an operator as a + b
+/// cannot carry the place of its own call.
+///
+/// Laws: a dry run of a function and a real one record the same Program; layers change nothing
+/// else, and where nothing is recorded a Layer is one look-up and its name.
+#include <concepts>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <tessera/program/program.hpp>
+#include <tessera/tensor/process_mesh.hpp>
+#include <tessera/tensor/tensor_core.hpp>
+
+namespace tessera {
+namespace detail {
+
+/// A layer that is open on a mesh, and the stack of them.
+struct OpenLayer {
+  std::string name;
+  Where where;
+  const OpenLayer* outer = nullptr;
+};
+struct OpenLayers {
+  const OpenLayer* innermost = nullptr;
+};
+
+/// What a mesh records. Tensors are told apart by their storage, and watched until they end.
+class Recorder {
+ public:
+  bool on() const { return on_; }
+  /// Returns a number that tells recordings of this mesh apart.
+  std::uint64_t session() const { return session_; }
+
+  void start(const MeshCore& mesh) {
+    on_ = true;
+    ++session_;
+    program_ = {};
+    program_.mesh = mesh.shape();
+    program_.set_names(mesh.names());
+    program_.process = mesh.process();
+    live_.clear();
+    serials_.clear();
+  }
+  Program stop() {
+    note_ends();
+    for (const auto& [storage, watched] : live_)
+      program_.tensor(watched.tensor).last = program_.size();
+    live_.clear();
+    on_ = false;
+    before_ += program_.size();
+    return std::exchange(program_, {});
+  }
+  /// The layers that are open; a Layer shares them, so that it may end after the mesh.
+  const std::shared_ptr<OpenLayers>& layers() const { return layers_; }
+  void enter(std::string_view name) { program_.enter(name); }
+  void leave() { program_.leave(); }
+
+  /// Writes an operator down that begins; returns its number, counted over all recordings.
+  template <class Operands>
+  int begin(const std::shared_ptr<const Plan>& plan, std::string_view label, Where where,
+            MeshCore& mesh, const Operands& operands) {
+    note_ends();
+    ProgramEntry entry{plan, std::string(label), where, mesh.arena().in_use()};
+    serials_.push_back(mesh.arena().serial());
+    for (const TensorCore* operand : operands) entry.operands.push_back(number_of(*operand, -1));
+    program_.record(std::move(entry));
+    return before_ + program_.size() - 1;
+  }
+  /// Writes a result of it down; most operators have one. What was under way when its recording
+  /// ended has none to write to.
+  void end(int number, const TensorCore& result) {
+    const int entry = number - before_;
+    if (!on_ || entry < 0 || entry >= program_.size()) return;
+    ProgramEntry& e = program_.entry(entry);
+    const int tensor = number_of(result, entry);
+    if (e.result < 0)
+      e.result = tensor;
+    else
+      e.also.push_back(tensor);
+  }
+
+ private:
+  struct Watched {
+    std::weak_ptr<const Storage> storage;
+    int tensor = 0;
+  };
+  void note_ends() {
+    for (auto i = live_.begin(); i != live_.end();)
+      if (i->second.storage.expired()) {
+        program_.tensor(i->second.tensor).last = program_.size() - 1;
+        i = live_.erase(i);
+      } else {
+        ++i;
+      }
+  }
+  int number_of(const TensorCore& x, int made) {
+    const std::shared_ptr<Storage>& storage = x.storage();
+    const auto known = live_.find(storage.get());
+    if (known != live_.end() && !known->second.storage.expired()) return known->second.tensor;
+    if (known != live_.end())  // another one has its address
+      program_.tensor(known->second.tensor).last = program_.size() - 1;
+    const std::uint64_t serial = storage ? storage->serial() : 0;
+    const auto began_after = [&](int i) { return serials_[static_cast<std::size_t>(i)] >= serial; };
+    ProgramTensor tensor{x.desc(), storage ? storage->charge() : 0,         made, made,
+                         0,        storage != nullptr && storage->adopted()};
+    if (made < 0 || began_after(made)) {  // nobody's, and there since the first that began after it
+      tensor.made = -1;
+      tensor.first = 0;
+      while (!began_after(tensor.first)) ++tensor.first;
+    }
+    const int number = program_.add(tensor);
+    live_[storage.get()] = {storage, number};
+    return number;
+  }
+
+  bool on_ = false;
+  std::uint64_t session_ = 0;
+  int before_ = 0;  ///< operators of the recordings that have ended
+  Program program_;
+  std::unordered_map<const Storage*, Watched> live_;
+  std::vector<std::uint64_t> serials_;  ///< of the arena, when each operator began
+  std::shared_ptr<OpenLayers> layers_ = std::make_shared<OpenLayers>();
+};
+
+/// Returns "layer "encoder.0/attention" of model.cpp:12" for an error; "" where none is open.
+inline std::string layer_text(const MeshCore& mesh) {
+  const Recorder* recorder = mesh.attached<Recorder>();
+  if (recorder == nullptr || recorder->layers()->innermost == nullptr) return "";
+  const OpenLayer& innermost = *recorder->layers()->innermost;
+  std::string path = innermost.name;
+  for (const OpenLayer* l = innermost.outer; l != nullptr; l = l->outer)
+    path = l->name + "/" + path;
+  std::string text = "layer \"" + path + "\"";
+  if (innermost.where.known()) text += " of " + to_string(innermost.where);
+  return text;
+}
+
+// The mesh of an argument, where it has one.
+inline MeshCore* mesh_behind(const DynamicMesh& mesh) { return mesh.core().get(); }
+template <class X>
+  requires requires(const X& x) {
+    { x.core() } -> std::same_as<const TensorCore&>;
+  }
+MeshCore* mesh_behind(const X& x) { return x.core().mesh().get(); }
+template <class X>
+concept KnowsMesh = requires(const X& x) {
+  mesh_behind(x);
+};
+template <class First, class... Rest>
+MeshCore& mesh_among(const First& first, const Rest&... rest) {
+  if constexpr (KnowsMesh<First>) {
+    return *mesh_behind(first);
+  } else {
+    static_assert(sizeof...(Rest) > 0,
+                  "[tessera] layer(name, f)(...) finds no mesh: none of the arguments is a tensor "
+                  "or a ProcessMesh; open a Layer(mesh, name) inside f");
+    if constexpr (sizeof...(Rest) > 0) return mesh_among(rest...);
+  }
+}
+}  // namespace detail
+
+/// Records every operator on `mesh` while it lives; take() ends it and returns the Program.
+class Recording {
+ public:
+  explicit Recording(const DynamicMesh& mesh) : mesh_(mesh.core()) {
+    detail::Recorder& recorder = mesh_->attachment<detail::Recorder>();
+    if (recorder.on())
+      throw UsageError(
+          "a mesh is recorded twice at once; end the first Recording before the second begins");
+    recorder.start(*mesh_);
+  }
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
+  ~Recording() {
+    if (mesh_ != nullptr) mesh_->attachment<detail::Recorder>().stop();
+  }
+  Program take() {
+    return std::exchange(mesh_, nullptr)->template attachment<detail::Recorder>().stop();
+  }
+
+ private:
+  std::shared_ptr<MeshCore> mesh_;
+};
+
+/// Names a part of a model: what runs on the mesh while it lives belongs to the layer, which lies
+/// in the layers that are open. Layers of one name in one place are one. A layer that was open
+/// before a Recording began is not in its Program. Communication: none.
+class Layer {
+ public:
+  /// `on`: a ProcessMesh, or a tensor on it.
+  template <detail::KnowsMesh X>
+  Layer(const X& on, std::string_view name, Where where = Where::here())
+      : Layer(*detail::mesh_behind(on), name, where) {}
+  Layer(MeshCore& mesh, std::string_view name, Where where = Where::here()) {
+    detail::Recorder& recorder = mesh.attachment<detail::Recorder>();
+    layers_ = recorder.layers();
+    open_ = {std::string(name), where, layers_->innermost};
+    layers_->innermost = &open_;
+    if (!recorder.on()) return;
+    recorder.enter(name);
+    recorder_ = &recorder;
+    session_ = recorder.session();
+  }
+  Layer(const Layer&) = delete;
+  Layer& operator=(const Layer&) = delete;
+  ~Layer() {
+    layers_->innermost = open_.outer;
+    if (recorder_ != nullptr && recorder_->on() && recorder_->session() == session_)
+      recorder_->leave();
+  }
+
+ private:
+  detail::OpenLayer open_;
+  std::shared_ptr<detail::OpenLayers> layers_;
+  detail::Recorder* recorder_ = nullptr;  ///< lives as long as the mesh
+  std::uint64_t session_ = 0;
+};
+
+namespace detail {
+template <class F> struct NamedLayer {
+  std::string name;
+  F f;
+  Where where;
+  template <class... A>
+    requires std::is_invocable_v<const F&, A...> std::invoke_result_t<const F&, A...>
+  operator()(A&&... a) const {
+    const Layer scope(mesh_among(a...), name, where);
+    return f(std::forward<A>(a)...);
+  }
+};
+}  // namespace detail
+
+/// Returns f as a layer: calling it runs f in a Layer of this name, on the mesh of the first
+/// argument that has one. Communication: that of f.
+template <class F>
+detail::NamedLayer<std::decay_t<F>> layer(std::string name, F&& f, Where where = Where::here()) {
+  return {std::move(name), std::forward<F>(f), where};
+}
+
+}  // namespace tessera

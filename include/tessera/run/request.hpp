@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// One call of an operator, and the one way that all take (run/run.hpp).
+///
+///     TensorCore y = detail::run({ops::Reshard{to}, {&x}, {"reshard", where}});
+///
+/// Laws: an operator is checked and planned once for each operands' descriptions, destination and
+/// contract; what a process throws it throws before it communicates.
+#include <utility>
+#include <vector>
+
+#include <tessera/base/compiled.hpp>
+#include <tessera/run/started.hpp>
+
+namespace tessera::detail {
+
+/// What a call has beside its operator and operands, and what is no part of its plan but for the
+/// destination.
+struct Extras {
+  double scale = 1;       ///< by which its sum is multiplied
+  MapKernel kernel = {};  ///< the function of its elementwise step
+  /// The tensor that it writes; or memory of the application's, or of a tensor on another mesh.
+  const TensorCore* into = nullptr;
+  bool portable = false;       ///< convolve by Tessera's own kernel
+  const void* fill = nullptr;  ///< one element: what lies outside a tensor; null: zero
+  Destination destination = Destination::fresh;
+  Started* started = nullptr;  ///< where the operator is left under way, instead of being finished
+  std::vector<TensorCore>* also = nullptr;  ///< where the results after the first go
+  const Extents* starts = nullptr;          ///< where a window begins in each dimension
+};
+
+/// Of a call that changes a tensor where it lies, its last operand.
+inline Extras changing(const TensorCore& x) {
+  Extras extras;
+  extras.into = &x;
+  extras.destination = Destination::accumulated;
+  return extras;
+}
+
+/// One call.
+struct Request {
+  OperationView operation;
+  OperandList operands;
+  CallSite site;
+  Extras extras = {};
+};
+
+/// Throws by the category of the broken rule. A text that quotes the call's label needs it not
+/// before it.
+TESSERA_FUNCTION void require(OperationView operation, const TensorDescs& operands,
+                              const MeshCore& mesh, CallSite site);
+
+/// A call that has been planned and compared. The reference holds until another plan is prepared.
+struct Agreed {
+  const Prepared& prepared;
+  OperatorMark mark;      ///< what the processes have said
+  std::uint64_t history;  ///< what the results remember
+};
+
+/// Plans a call, or finds its plan, and compares it with what the other processes call. Collective
+/// over the mesh. Communication: as Comparison. Precondition: mesh_of of the first operand.
+TESSERA_FUNCTION Agreed agree_on(const Request& r);
+
+/// Carries a call out, as all operators are. Collective over the mesh. Communication: as its plan
+/// says.
+TESSERA_FUNCTION TensorCore run(const Request& r);
+
+/// Runs a call with several results, and returns all.
+inline std::vector<TensorCore> run_all(OperationView operation, const OperandList& operands,
+                                       CallSite site) {
+  std::vector<TensorCore> also;
+  std::vector<TensorCore> results{run({operation, operands, site, {.also = &also}})};
+  for (TensorCore& result : also) results.push_back(std::move(result));
+  return results;
+}
+
+}  // namespace tessera::detail
+
+#if TESSERA_BODIES
+#include <tessera/run/run.hpp>
+#endif

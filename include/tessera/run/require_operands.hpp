@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Whether the operands of a call, and its destination, can be used; and what errors say of the
+/// process that finds one.
+///
+///     MeshCore& mesh = mesh_of(x, site);
+///     return on_process(mesh, site, [&] { … });
+#include <string>
+
+#include <tessera/base/error.hpp>
+#include <tessera/program/explain.hpp>
+#include <tessera/run/call_site.hpp>
+#include <tessera/run/plan_cache.hpp>
+#include <tessera/run/recording.hpp>
+#include <tessera/tensor/tensor_core.hpp>
+
+namespace tessera::detail {
+
+/// Returns the mesh of a tensor. Throws UsageError when the tensor is empty, or the mesh or Kokkos
+/// are no more.
+inline MeshCore& mesh_of(const TensorCore& x, CallSite site) {
+  if (!x.defined())
+    throw UsageError(std::string(site.label) +
+                         ": an empty tensor is used; assign one made by zeros, random, "
+                         "from_function or an operator first",
+                     site.where);
+  MeshCore& mesh = *x.mesh();
+  mesh.require_usable(site.where);
+  return mesh;
+}
+
+/// Runs f; what it throws says where the operator was called, in which layer, and on which process.
+template <class F> decltype(auto) on_process(const MeshCore& mesh, CallSite site, F&& f) {
+  try {
+    return f();
+  } catch (MemoryError& error) {
+    error.complete(site.label, site.where, mesh.process_text(), layer_text(mesh));
+    throw;
+  } catch (Error& error) {
+    error.complete({}, site.where, mesh.process_text(), layer_text(mesh));
+    throw;
+  }
+}
+
+/// Throws MeshError unless all operands live on one mesh.
+inline void require_one_mesh(const OperandList& operands, CallSite site) {
+  for (int i = 1; i < operands.size(); ++i)
+    if (&mesh_of(*operands[i], site) != &mesh_of(*operands[0], site))
+      throw MeshError(std::string(site.label) + ": operand 1 lives on a mesh " +
+                          operands[0]->mesh()->to_string() + " and operand " +
+                          std::to_string(i + 1) + " on another one, " +
+                          operands[i]->mesh()->to_string() +
+                          ", made by another make_mesh; operators take tensors of one mesh object; "
+                          "make one mesh and all tensors on it",
+                      site.where);
+}
+
+/// Throws unless `into` can take the result of a plan over these operands: it lies on their mesh,
+/// is what the plan makes, and shares no memory with an operand other than the last one of a plan
+/// that adds to it, or one of a map that is the destination itself. Memory of the application's, or
+/// of another mesh, is as the caller made it for the plan.
+inline void require_destination(const Plan& plan, const OperandList& operands,
+                                const TensorCore& into, CallSite site) {
+  if (!plan.slots[plan.result].place.sharded()) return;
+  const auto label = [&] { return std::string(site.label); };
+  if (into.mesh() != operands[0]->mesh())
+    throw MeshError(label() +
+                        ": the destination lives on another mesh than the operands; make it "
+                        "on the mesh of the operands",
+                    site.where);
+  const AxisNames& names = into.mesh()->names();
+  if (!(into.desc() == plan.result_desc()))
+    throw ShapeError(label() + ": the result is " + to_string(plan.result_desc(), names) +
+                         " and the destination " + to_string(into.desc(), names) +
+                         "; give a tensor of the result's element type, extents and spec",
+                     site.where);
+  const auto begins = [](const TensorCore& t) { return static_cast<const char*>(t.data()); };
+  const auto ends = [&](const TensorCore& t) {
+    return begins(t) + TensorCore::local_bytes(*t.mesh(), t.desc());
+  };
+  if (into.storage() != nullptr && into.storage()->in_use())
+    throw UsageError(label() + ": the destination is used by an operator that was started at " +
+                         to_string(into.storage()->user()) +
+                         " and has not been waited for; wait for it first",
+                     site.where);
+  const bool reads = plan.destination == Destination::accumulated;
+  const bool elementwise = plan.kind == OperatorKind::map;
+  const int read = operands.size() - (reads && !elementwise ? 1 : 0);
+  // Elementwise, what lies as the result does is read before it is written.
+  const auto lies_alike = [&](const TensorCore& t) {
+    return elementwise && reads && t.storage() == into.storage() && t.desc() == into.desc();
+  };
+  for (int i = 0; i < read; ++i)
+    if (!lies_alike(*operands[i]) &&
+        (into.storage() == operands[i]->storage() ||
+         (!into.dry() && begins(into) < ends(*operands[i]) && begins(*operands[i]) < ends(into))))
+      throw UsageError(label() + ": the destination shares its memory with operand " +
+                           std::to_string(i + 1) +
+                           ", which is read while the destination is written; give a tensor of "
+                           "its own memory",
+                       site.where);
+}
+
+/// Returns what a call accepts: its contract, or its mesh's.
+inline Contract contract_at(const MeshCore& mesh, const CallSite& site) {
+  return site.contract.value_or(mesh.strict() ? Contract::nothing() : Contract{});
+}
+
+/// Throws ContractError, on all processes alike, when the best plan for these sizes breaks the
+/// contract.
+inline void require_contract(const Plan& plan, const Contract& contract, const MeshCore& mesh,
+                             CallSite site) {
+  if (contract.covers(plan.needs)) return;
+  throw ContractError(std::string(site.label) + ": the call accepts " +
+                          to_string(contract, mesh.names()) +
+                          (site.contract ? "" : " (it has no contract, and the mesh is strict)") +
+                          ", and with these sizes needs " + to_string(plan.needs, mesh.names()) +
+                          "; widen the contract, or change the specs. The plan nearest to it:\n" +
+                          tessera::explain(plan, mesh.names()),
+                      site.where);
+}
+
+}  // namespace tessera::detail

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// An operator under way.
+///
+///     started.begin(prepared, operands, site, 1, kernel);
+///     TensorCore y = started.finish();
+///
+/// Laws: those of run/execute.hpp; what it needs lives until it is finished.
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <tessera/run/detail/same_calls.hpp>
+#include <tessera/run/execute.hpp>
+
+namespace tessera::detail {
+
+/// An operator that was started: it keeps its operands, its plan, and all else that is under way,
+/// until it is finished.
+class Started {
+ public:
+  Started() = default;
+  Started(const Started&) = delete;
+  Started& operator=(const Started&) = delete;
+
+  void begin(const Prepared& prepared, const OperandList& operands, CallSite site, double scale,
+             MapKernel kernel, const void* fill = nullptr, std::uint64_t history = 0);
+  TensorCore begun();
+  bool arrived();
+  bool arrived_already() const;
+  TensorCore finish();
+  Where where() const { return site_.where; }
+  const std::shared_ptr<MeshCore>& mesh() const { return kept_.front().mesh(); }
+
+ private:
+  std::string label_;
+  CallSite site_;
+  std::vector<TensorCore> kept_;
+  OperandList operands_;
+  std::shared_ptr<const Prepared> prepared_;
+  std::uint64_t history_ = 0;
+  std::optional<Execution> execution_;
+};
+
+#if TESSERA_BODIES
+
+TESSERA_FUNCTION void Started::begin(const Prepared& prepared, const OperandList& operands,
+                                     CallSite site, double scale, MapKernel kernel,
+                                     const void* fill, std::uint64_t history) {
+  history_ = history;
+  label_ = site.label;
+  site_ = {label_, site.where};
+  kept_.reserve(static_cast<std::size_t>(operands.size()));
+  for (const TensorCore* operand : operands) kept_.push_back(*operand);
+  for (const TensorCore& operand : kept_) {
+    operands_.push_back(&operand);
+    operand.storage()->begin_use(site.where);
+  }
+  prepared_ = prepared.shared_from_this();
+  execution_.emplace(prepared, operands_, site_, scale, kernel, nullptr, fill);
+  execution_->start();
+}
+TESSERA_FUNCTION TensorCore Started::begun() { return execution_->begun(); }
+TESSERA_FUNCTION bool Started::arrived() { return execution_->arrived(); }
+TESSERA_FUNCTION bool Started::arrived_already() const { return execution_->arrived_already(); }
+TESSERA_FUNCTION TensorCore Started::finish() {
+  TensorCore result = execution_->finish();
+  remember(result, operands_, history_);
+  for (const TensorCore& operand : kept_) operand.storage()->end_use();
+  kept_.clear();
+  return result;
+}
+
+#endif
+
+}  // namespace tessera::detail
