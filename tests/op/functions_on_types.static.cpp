@@ -63,6 +63,7 @@ static_assert(row<fn::Divide, 2>("p", "", "p", "-"));
 static_assert(row<fn::Maximum, 2>("x", "x", "-", "-"));
 static_assert(row<fn::Minimum, 2>("n", "n", "-", "-"));
 static_assert(row<fn::Remainder, 2>("", "", "-", "-"));
+static_assert(row<fn::LogAddExp, 2>("", "-", "-", "-"));
 static_assert(row<fn::Negate, 1>("s", "s", "s", "-"));
 static_assert(row<fn::Abs, 1>("p", "", "p", "-"));
 static_assert(row<fn::Square, 1>("p", "p", "p", "-"));
