@@ -47,7 +47,7 @@ int main(int argc, char** argv) {
                  mesh.processes());
     }
     print(both);  // gathered first: the same numbers, whoever owns them
-    if (gather(both) != gather(whole) || gather(rows) != gather(whole))
+    if (to_host(both) != to_host(whole) || to_host(rows) != to_host(whole))
       throw Error("a spec changed the numbers");
   });
 }

@@ -36,7 +36,7 @@ void show(const char* change, const ProcessMesh<Grid>& mesh, const X& x) {
   const Index counted = mesh.ledger().payload_bytes();
   if (counted != plan<S>(alike, mesh.sizes(), mesh.process()).own_payload_bytes())
     throw Error("the plan and the ledger disagree");
-  if (gather(y) != gather(x)) throw Error("reshard changed the numbers");
+  if (to_host(y) != to_host(x)) throw Error("reshard changed the numbers");
 }
 
 int main(int argc, char** argv) {

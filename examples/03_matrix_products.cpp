@@ -33,8 +33,8 @@ template <class Out, class A, class B> void show(const char* name, Environment& 
   const auto mesh = make_mesh<Grid>(env, 2, 4);
   const auto a = random_uniform<A>(mesh, {4, 16}, 1);
   const auto b = random_uniform<B>(mesh, {16, 4}, 2);
-  const auto c = gather(product(a, b));
-  const auto whole_a = gather(a), whole_b = gather(b);
+  const auto c = to_host(product(a, b));
+  const auto whole_a = to_host(a), whole_b = to_host(b);
   for (Index i = 0; i < 4; ++i)
     for (Index j = 0; j < 4; ++j) {
       float sum = 0;

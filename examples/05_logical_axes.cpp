@@ -58,7 +58,7 @@ template <class R> HostTensor<float> run(const char* rules, Environment& env) {
   const auto x = random_normal<typename Layer::Activations>(mesh, {8, 16, 64}, 1);
   const auto w_in = random_normal<typename Layer::In>(mesh, {64, 256}, 2, 0, 0.125);
   const auto w_out = random_normal<typename Layer::Out>(mesh, {256, 64}, 3, 0, 0.0625);
-  return gather(Layer::apply(x, w_in, w_out));
+  return to_host(Layer::apply(x, w_in, w_out));
 }
 
 int main(int argc, char** argv) {

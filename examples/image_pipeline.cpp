@@ -97,7 +97,7 @@ Pixels<std::uint8_t> read(const ProcessMesh<Grid>& mesh, const std::string& path
   });
   fail_together(*mesh.core(), complaint, Where::here());
   const std::vector<std::int64_t> mine{picture.height, picture.width};
-  const auto size = gather(from_root<ShardedTensor<std::int64_t, Grid, P<_>>>(mesh, {2}, 0, mine));
+  const auto size = to_host(from_root<ShardedTensor<std::int64_t, Grid, P<_>>>(mesh, {2}, 0, mine));
   return from_root<Pixels<std::uint8_t>>(mesh, {size(0), size(1), 3, 1}, 0, picture.pixels);
 }
 
@@ -145,7 +145,7 @@ int main(int argc, char** argv) {
     if (!first) return;
     const auto alone = make_mesh<Grid>(mesh.core()->transport().among({0}), 1);
     const Results same = pipeline(from_host<Image>(alone, whole.extents, whole.values));
-    if (gather(same.blur) != blur || gather(same.edges) != edges || gather(same.half) != half)
+    if (to_host(same.blur) != blur || to_host(same.edges) != edges || to_host(same.half) != half)
       throw Error("one process gets other bits");
     fmt::print("one process alone gets the same bits\n");
   });

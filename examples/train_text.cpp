@@ -64,7 +64,7 @@ std::string write(const ProcessMesh<Grid>& mesh, const Weights<T>& w, const Text
   std::vector<Id> ids(middle, middle + k);
   for (Index i = 0; i < flags.sample; ++i) {
     const Examples seen{{ids.end() - k, ids.end()}, {0}};
-    const auto log_p = gather(forward(w, Batch(mesh, seen, k).context).log_p);
+    const auto log_p = to_host(forward(w, Batch(mesh, seen, k).context).log_p);
     double left =
         static_cast<double>(mixed(mixed(flags.seed) + static_cast<std::uint64_t>(i)) >> 11) *
         0x1p-53;

@@ -189,14 +189,14 @@ int main(int argc, char** argv) {
     const Outcome start = gradients(data.x, data.target, weights);
     const float first_loss = value(start.loss);
     std::vector<HostTensor<float>> split;
-    for (const Kernel& g : start.gradients) split.push_back(gather(g));
+    for (const Kernel& g : start.gradients) split.push_back(to_host(g));
     if (first) {  // alone
       const auto alone = make_mesh<Grid>(mesh.core()->transport().among({0}), 1, 1);
       const Data same(alone, n);
       const Outcome step = gradients(same.x, same.target, initial_weights(alone));
       float apart = std::abs(value(step.loss) - first_loss) / first_loss;
       for (std::size_t i = 0; i < split.size(); ++i)
-        apart = std::max(apart, difference(split[i], gather(step.gradients[i])));
+        apart = std::max(apart, difference(split[i], to_host(step.gradients[i])));
       fmt::print("loss and gradients on {} and on one process differ by {:.1e} at most\n",
                  to_string(mesh.shape(), Grid::names()), apart);
       if (apart > 1e-4f) throw Error("the split net computes something else");

@@ -62,7 +62,7 @@ int main(int argc, char** argv) {
   omp_set_num_threads(processes);
   tessera_bench::HandwrittenConvolution alone(0, 1, n, c, h, w, k);
   omp_set_num_threads(threads);
-  const HostTensor<float> whole = gather(x), taps = gather(kernel);
+  const HostTensor<float> whole = to_host(x), taps = to_host(kernel);
   cpu_set_t mine, all;
   CPU_ZERO(&all);
   for (int i = 0; i < processes; ++i) CPU_SET(i, &all);

@@ -32,7 +32,6 @@
 #include <tessera/op/einsum.hpp>
 #include <tessera/op/epilogue.hpp>
 #include <tessera/op/functions.hpp>
-#include <tessera/op/gather.hpp>
 #include <tessera/op/halo/halo.hpp>
 #include <tessera/op/halo/halo_tensor.hpp>
 #include <tessera/op/in_place.hpp>
@@ -53,6 +52,7 @@
 #include <tessera/op/statistics.hpp>
 #include <tessera/op/take.hpp>
 #include <tessera/op/take_along_axis.hpp>
+#include <tessera/op/to_host.hpp>
 #include <tessera/op/together.hpp>
 #include <tessera/op/top_k.hpp>
 #include <tessera/op/transpose.hpp>

@@ -99,7 +99,7 @@ void use(const Tensor<data, model>& x, const Tensor<model, _>& w, const Tensor<d
   (void)gelu(gx);
   (void)einsum<"ij,kj->ik", P<data, _, Unreduced<Sum, model>>>(
       gx, reshard<P<_, model>>(reshard<P<_, _>, Only<gathers<data, model>>>(gx)));
-  (void)gather(gx);
+  (void)to_host(gx);
   (void)reshard_together<Only<gathers<data, model>>, P<_, model>, P<_, _>>(gx, gw);
 #endif
 }

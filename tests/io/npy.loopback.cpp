@@ -88,7 +88,7 @@ TEST_CASE("typed tensors: long runs, progress, expectations, and a file replaced
     CHECK(seen == total);
     CHECK(total > 0);
     const auto y = read_npy<Tensor<data, model>>(mesh, path, {{}, Extents{301, 70001}});
-    CHECK(gather(y) == gather(x));
+    CHECK(to_host(y) == to_host(x));
     CHECK(read_npy_header(path).extents == Extents{301, 70001});
   });
   CHECK(folder.files() == 1);
@@ -261,7 +261,7 @@ TEST_CASE("NumPy reads what was written and writes what is read, where there is 
   run_loopback(4, [&](std::shared_ptr<Transport> world) {
     const auto mesh = make_mesh<Grid>(world, 2, 2);
     const auto x = read_npy<Tensor<data, model>>(mesh, in);
-    const auto all = gather(x);
+    const auto all = to_host(x);
     for (Index i = 0; i < 77; ++i)
       CHECK(all.values[static_cast<std::size_t>(i)] == static_cast<float>(i));
     write_npy(x, out);

@@ -235,10 +235,10 @@ inline const Deviation different_calls[] = {
     {"values gathered in between",
      [](const Part& p) {
        const auto x = matrix(p.mesh());
-       if (p.odd) gather<float>(x);
+       if (p.odd) to_host<float>(x);
        reduce<Sum>("ij->j", x, whole(1));
      },
-     "sum ij->j of", "gather of float 6x6"},
+     "sum ij->j of", "to_host of float 6x6"},
     {"a branch on the data of a block",
      [](const Part& p) {
        auto x = matrix(p.mesh());

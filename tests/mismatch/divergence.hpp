@@ -36,7 +36,7 @@ inline const Kind kinds[] = {
      [](const auto&, const auto& x, const auto&) { reshard(x, whole(2)); }},
     {"reshard of float 24x6 P<rows,_> to P<_,rows>",
      [](const auto&, const auto& x, const auto&) { reshard(x, split_second()); }},
-    {"gather of float 24x6", [](const auto&, const auto& x, const auto&) { gather<float>(x); }},
+    {"to_host of float 24x6", [](const auto&, const auto& x, const auto&) { to_host<float>(x); }},
     {"roll of float 24x6", [](const auto&, const auto& x, const auto&) { roll(x, 1, 0); }},
     {"arg ij->j of float 24x6",
      [](const auto&, const auto& x, const auto&) { arg_max("ij->j", x, whole(1)); }},

@@ -48,8 +48,8 @@ struct Longest {
 };
 
 template <class X> long wrong_recurrence(const X& x, Index n, bool reverse, bool exclusive) {
-  const auto h = gather(associative_scan<"bt", 't'>(Compose{}, complex<double>(1, 0), x,
-                                                    {.reverse = reverse, .exclusive = exclusive}));
+  const auto h = to_host(associative_scan<"bt", 't'>(Compose{}, complex<double>(1, 0), x,
+                                                     {.reverse = reverse, .exclusive = exclusive}));
   long wrong = 0;
   for (Index i = 0; i < x.extent(0); ++i) {
     double factor = 1, value = 0;
@@ -90,7 +90,7 @@ TEST_CASE("other elements, dynamic tensors, and what is refused") {
   run_loopback(4, [](std::shared_ptr<Transport> world) {
     const auto mesh = make_mesh<Grid>(world, sizes<Grid>(2, 2));
     const auto bits = from_function<Tensor<bool, rows, columns>>(mesh, {3, 10}, Bits{});
-    const auto odd = gather(associative_scan<"bt", 't'>(Odd{}, false, bits));
+    const auto odd = to_host(associative_scan<"bt", 't'>(Odd{}, false, bits));
     for (Index t = 0, count = 0; t < 10; ++t) {
       count += t % 3 == 1;
       CHECK(odd(1, t) == (count % 2 == 1));
@@ -99,11 +99,11 @@ TEST_CASE("other elements, dynamic tensors, and what is refused") {
         mesh, {3, 10},
         [](const GlobalIndex& i) { return tessera::half(static_cast<float>(i[1] % 4)); });
     CHECK(static_cast<float>(
-              gather(associative_scan<"bt", 't'>(Longest{}, tessera::half(-1.0f), x))(2, 9)) == 3);
+              to_host(associative_scan<"bt", 't'>(Longest{}, tessera::half(-1.0f), x))(2, 9)) == 3);
     const DynamicTensor d = x;
     const DynamicTensor all = associative_scan<tessera::half>(
         "bt", 't', Longest{}, tessera::half(-1.0f), d, Sharding{{}, {0}}, {.exclusive = true});
-    CHECK(static_cast<float>(gather<tessera::half>(all)(0, 0)) == -1);
+    CHECK(static_cast<float>(to_host<tessera::half>(all)(0, 0)) == -1);
     CHECK_THROWS_WITH_AS((void)associative_scan<float>("bt", 't', fn::Maximum{}, 0.0f, d),
                          doctest::Contains("half"), UsageError);
     CHECK_THROWS_WITH_AS(

@@ -30,8 +30,8 @@ TEST_CASE("misuse of an operator under way") {
     const auto z = pending.wait();
     CHECK_THROWS_WITH_AS((void)pending.wait(), doctest::Contains("waited for twice"), UsageError);
     reshard_into(x, y);  // now it may be written
-    CHECK(gather(z).values == std::vector<double>(16, 1.0));
-    CHECK(gather(x).values == std::vector<double>(16, 2.0));
+    CHECK(to_host(z).values == std::vector<double>(16, 1.0));
+    CHECK(to_host(x).values == std::vector<double>(16, 2.0));
     try {
       auto lost = reshard_async<P<_, data>>(x);
       throw std::runtime_error("of the user");

@@ -50,25 +50,25 @@ inline std::string async_cases(const ProcessMesh<Grid>& mesh) {
       auto finished = reshard_async<P<_, _>>(std::as_const(open));
       while (!rows.done()) {
       }
-      REQUIRE_THAT(gather(scattered.wait()).values == gather(product).values);
-      REQUIRE_THAT(gather(rows.wait()).values == gather(sum<"ij->i">(x)).values);
-      REQUIRE_THAT(gather(swapped.wait()).values == gather(x).values);
-      REQUIRE_THAT(gather(turned.wait()).values == gather(x).values);
-      REQUIRE_THAT(gather(gathered.wait()).values == gather(x).values);
-      REQUIRE_THAT(gather(finished.wait()).values == gather(product).values);
+      REQUIRE_THAT(to_host(scattered.wait()).values == to_host(product).values);
+      REQUIRE_THAT(to_host(rows.wait()).values == to_host(sum<"ij->i">(x)).values);
+      REQUIRE_THAT(to_host(swapped.wait()).values == to_host(x).values);
+      REQUIRE_THAT(to_host(turned.wait()).values == to_host(x).values);
+      REQUIRE_THAT(to_host(gathered.wait()).values == to_host(x).values);
+      REQUIRE_THAT(to_host(finished.wait()).values == to_host(product).values);
       DynamicTensor erased(x);
       auto moved = reshard_async(erased, Sharding{{1}, {}});
       auto largest = reduce_async<Max, "ij->j", P<Axes<data, model>>>(x);
       erased = DynamicTensor();  // what is under way keeps its operand
-      REQUIRE_THAT(gather<double>(moved.wait()).values == gather(x).values);
-      REQUIRE_THAT(gather(largest.wait()).values == gather(max<"ij->j">(x)).values);
+      REQUIRE_THAT(to_host<double>(moved.wait()).values == to_host(x).values);
+      REQUIRE_THAT(to_host(largest.wait()).values == to_host(max<"ij->j">(x)).values);
       auto waits_itself = reshard_async<P<_, _>>(x);
       auto replaced = reshard_async<P<_, data>>(x);
       replaced = reshard_async<P<_, data>>(x);
-      REQUIRE_THAT(gather(replaced.wait()).values == gather(x).values);
+      REQUIRE_THAT(to_host(replaced.wait()).values == to_host(x).values);
       auto nothing = reshard_async<P<data, model>>(x);
       REQUIRE_THAT(nothing.done());
-      REQUIRE_THAT(gather(nothing.wait()).values == gather(x).values);
+      REQUIRE_THAT(to_host(nothing.wait()).values == to_host(x).values);
     }
     REQUIRE_THAT(mesh.arena().in_use() == held);
   }

@@ -74,10 +74,10 @@ TEST_CASE("typed tensors from a root, in many rounds, and from blocks") {
         from_root<Tensor<data, model>>(mesh, {71, 93}, 3, mesh.process() == 3 ? values : nothing);
     const HostTensor<float> all = to_root(x, 1);
     CHECK(all.values == (mesh.process() == 1 ? values : std::vector<float>{}));
-    CHECK(gather(x).values == values);
+    CHECK(to_host(x).values == values);
     const HostBlock<float> mine = to_block(x);
     CHECK(mine.box == x.box());
-    CHECK(gather(from_blocks<Tensor<data, model>>(mesh, {71, 93}, mine.values)).values == values);
+    CHECK(to_host(from_blocks<Tensor<data, model>>(mesh, {71, 93}, mine.values)).values == values);
     CHECK(to_root(from_root<Tensor<>>(mesh, {}, 0, std::vector<float>{7})).values.size() ==
           (mesh.process() == 0 ? 1 : 0));
   });

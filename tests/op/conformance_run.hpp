@@ -66,7 +66,7 @@ inline std::string run_row(const std::shared_ptr<MeshCore>& mesh, const Conforma
   for (const Plan& plan : plans) payload += plan.own_payload_bytes();
   if (mesh->ledger().payload_bytes() != payload) return label + "the ledger differs from the plans";
   if (!(y.sharding() == row.out)) return label + "the result is sharded otherwise";
-  const std::string differs = difference(gather<T>(y).values, expected.values, 0);
+  const std::string differs = difference(to_host<T>(y).values, expected.values, 0);
   return differs.empty() ? "" : label + differs;
 }
 

@@ -74,11 +74,11 @@ TEST_CASE("a call keeps its contract and computes the same") {
   on_meshes<Grid>([](const ProcessMesh<Grid>& mesh) -> std::string {
     const auto x = from_function<Real<data, model>>(mesh, {7, 6}, Ramp{});
     const auto w = from_function<Real<model, _>>(mesh, {6, 5}, Ramp{});
-    const auto usual = gather(einsum<"ik,kj->ij">(x, w));
+    const auto usual = to_host(einsum<"ik,kj->ij">(x, w));
     const auto check = [&](auto contract, const auto& run) {
       using C = decltype(contract);
       HostTensor<double> result;
-      const Contract seen = used(mesh, [&] { result = gather(run()); });
+      const Contract seen = used(mesh, [&] { result = to_host(run()); });
       return contract_of<Grid, C>().joined(contract_of<Grid, Only<gathers<>>>()).covers(seen) &&
              result == usual;
     };
@@ -94,17 +94,17 @@ TEST_CASE("a call keeps its contract and computes the same") {
                    (void)einsum<"ik,kj->ij", P<data, _, Unreduced<Sum, model>>, Only<>>(x, w);
                  }) == Contract::nothing());
 
-    REQUIRE_THAT(gather(reshard<P<model, data>, Only<exchanges<>>>(x)) == gather(x));
-    REQUIRE_THAT(gather(reshard<P<model, data>, Only<gathers<>>>(x)) == gather(x));
-    REQUIRE_THAT(gather(sum<"ij->i", Deduced, Only<gathers<model>, reduce_scatters<model>>>(x)) ==
-                 gather(sum<"ij->i">(x)));
-    REQUIRE_THAT(gather(map<Only<exchanges<>>>(fn::Add{}, x, reshard<P<model, data>>(x))) ==
-                 gather(x + x));
-    REQUIRE_THAT(gather(softmax<"ij", 'j', Only<all_reduces<model>>>(x)) ==
-                 gather(softmax<"ij", 'j'>(x)));
+    REQUIRE_THAT(to_host(reshard<P<model, data>, Only<exchanges<>>>(x)) == to_host(x));
+    REQUIRE_THAT(to_host(reshard<P<model, data>, Only<gathers<>>>(x)) == to_host(x));
+    REQUIRE_THAT(to_host(sum<"ij->i", Deduced, Only<gathers<model>, reduce_scatters<model>>>(x)) ==
+                 to_host(sum<"ij->i">(x)));
+    REQUIRE_THAT(to_host(map<Only<exchanges<>>>(fn::Add{}, x, reshard<P<model, data>>(x))) ==
+                 to_host(x + x));
+    REQUIRE_THAT(to_host(softmax<"ij", 'j', Only<all_reduces<model>>>(x)) ==
+                 to_host(softmax<"ij", 'j'>(x)));
     auto out = zeros<Real<data, _>>(mesh, 7, 5);
     einsum_into<"ik,kj->ij", Only<all_reduces<model>>>(out, x, w);
-    REQUIRE_THAT(gather(out) == usual);
+    REQUIRE_THAT(to_host(out) == usual);
     // The contract is part of what a plan is looked up by.
     REQUIRE_THAT((contract_of<Grid, Only<gathers<>>>().covers(
         used(mesh, [&] { (void)reshard<P<model, data>, Only<gathers<>>>(x); }))));
@@ -122,7 +122,7 @@ TEST_CASE(
     REQUIRE_THAT(used(mesh, [&] { (void)gelu(x + rows * 2.0); }) == Contract::nothing());
     const auto y = einsum<"ik,kj->ij", Deduced, Only<all_reduces<model>>>(x, w);
     static_assert(std::is_same_v<std::remove_cvref_t<decltype(y)>, Guarded<data, _>>);
-    REQUIRE_THAT(gather(y).values.size() == 30);
+    REQUIRE_THAT(to_host(y).values.size() == 30);
 
     // Names fit, but an extent of 1 that is split and stretches has to be gathered.
     const auto row = from_function<Guarded<data, model>>(mesh, {1, 8}, Ramp{});
@@ -135,7 +135,7 @@ TEST_CASE(
     // Dynamic tensors are caught when they run.
     const std::string late = message([&] { (void)reshard(DynamicTensor(x), Sharding{{}, {}}); });
     REQUIRE_THAT((mesh.processes() > 1) == says(late, "accepts Only<>"));
-    REQUIRE_THAT(gather(x) == gather(rows));
+    REQUIRE_THAT(to_host(x) == to_host(rows));
     return "";
   });
 }
@@ -153,7 +153,7 @@ TEST_CASE(
     const auto keeps = [&](const Contract& bound, const auto& run, const auto& usual) {
       DynamicTensor result;
       const bool kept = bound.covers(used(mesh, [&] { result = run(DynamicCall(bound)); }));
-      return kept && gather<double>(result) == gather<double>(usual());
+      return kept && to_host<double>(result) == to_host<double>(usual());
     };
     const auto sum_of = [&](const DynamicCall& call) { return reduce<Sum>("ij->i", x, call); };
     REQUIRE_THAT(keeps(
@@ -206,8 +206,8 @@ TEST_CASE(
         [&] {
           return map_dynamic<double>("ij,ij->ij", fn::Add{}, Sharding{{0}, {}}, x, x);
         }));
-    REQUIRE_THAT(gather<std::int64_t>(arg_max("ij->i", x, sums)) ==
-                 gather<std::int64_t>(arg_max("ij->i", x)));
+    REQUIRE_THAT(to_host<std::int64_t>(arg_max("ij->i", x, sums)) ==
+                 to_host<std::int64_t>(arg_max("ij->i", x)));
 
     const bool columns = mesh.shape()[1] > 1, rows = mesh.shape()[0] > 1, both = rows || columns;
     const auto refused = [](const auto& run) {
@@ -239,11 +239,11 @@ TEST_CASE(
     REQUIRE_THAT(columns == refused([&] { reduce_into<Sum>("ij->i", row, x, nothing); }));
     einsum_into("ik,kj->ij", y, x, w, 2.0, 0.0, sums);
     einsum_into("ik,kj->ij", y, x, w, -1.0, 1.0, anything);
-    REQUIRE_THAT(gather<double>(y) == gather<double>(einsum("ik,kj->ij", x, w)));
+    REQUIRE_THAT(to_host<double>(y) == to_host<double>(einsum("ik,kj->ij", x, w)));
     reduce_into<Sum>("ij->i", row, x, sums);
-    REQUIRE_THAT(gather<double>(row) == gather<double>(reduce<Sum>("ij->i", x)));
+    REQUIRE_THAT(to_host<double>(row) == to_host<double>(reduce<Sum>("ij->i", x)));
     transpose_into("ij->ji", turned, x, nothing);
-    REQUIRE_THAT(gather<double>(turned) == gather<double>(transpose("ij->ji", x)));
+    REQUIRE_THAT(to_host<double>(turned) == to_host<double>(transpose("ij->ji", x)));
     return "";
   });
 }
@@ -259,10 +259,10 @@ TEST_CASE("several tensors together keep one contract; host and files need none 
     REQUIRE_THAT((contract_of<Strict<Grid>, Only<gathers<>>>().covers(seen)));
     const auto open = einsum<"ik,kj->ij", P<data, _, Unreduced<Sum, model>>>(x, w);
     const auto [finished] = finish_together<Only<all_reduces<model>>>(open);
-    REQUIRE_THAT(gather(finished) ==
-                 gather(einsum<"ik,kj->ij", Deduced, Only<all_reduces<model>>>(x, w)));
+    REQUIRE_THAT(to_host(finished) ==
+                 to_host(einsum<"ik,kj->ij", Deduced, Only<all_reduces<model>>>(x, w)));
     const HostTensor<double> all = to_root(x);
-    REQUIRE_THAT(gather(from_root<Guarded<_, data>>(mesh, {6, 8}, 0, all.values)) == gather(x));
+    REQUIRE_THAT(to_host(from_root<Guarded<_, data>>(mesh, {6, 8}, 0, all.values)) == to_host(x));
     return "";
   });
 }
@@ -281,12 +281,12 @@ TEST_CASE(
       const std::string text = message([&] { (void)call(DynamicCall(Where::here())); });
       if (rows != says(text, "(it has no contract, and the mesh is strict)")) return false;
       const DynamicTensor y = call(DynamicCall(moves));
-      return y.sharding() == out && gather<double>(y) == gather<double>(usual);
+      return y.sharding() == out && to_host<double>(y) == to_host<double>(usual);
     };
     const Sharding whole{{}, {}}, columns{{}, {1}}, blocks{{0}, {1}};
     const OutOfRange clamp = OutOfRange::clamp, drop = OutOfRange::drop;
     const DynamicTensor taken = take("vm,b->bm", x, ids, whole, clamp, moves);
-    REQUIRE_THAT(gather<double>(taken) == gather<double>(x));  // each row at its own place
+    REQUIRE_THAT(to_host<double>(taken) == to_host<double>(x));  // each row at its own place
     REQUIRE_THAT(held([&](const DynamicCall& c) { return take("vm,b->bm", x, ids, clamp, c); },
                       taken, blocks));
     REQUIRE_THAT(held([&](const DynamicCall& c) { return take("vm,b->bm", x, {ids}, clamp, c); },
@@ -297,9 +297,9 @@ TEST_CASE(
                       taken, columns));
 
     const DynamicTensor joined = scatter<Sum>("vm,b,bm->vm", x, ids, updates, whole, drop, moves);
-    REQUIRE_THAT(gather<double>(joined) == gather(typed + typed + typed));
+    REQUIRE_THAT(to_host<double>(joined) == to_host(typed + typed + typed));
     const DynamicTensor fresh = scatter<Sum>("b,bm->vm", {ids, updates}, {7}, whole, drop, moves);
-    REQUIRE_THAT(gather<double>(fresh) == gather<double>(updates));
+    REQUIRE_THAT(to_host<double>(fresh) == to_host<double>(updates));
     REQUIRE_THAT(held(
         [&](const DynamicCall& c) { return scatter<Sum>("vm,b,bm->vm", x, ids, updates, drop, c); },
         joined, blocks));
@@ -316,8 +316,8 @@ TEST_CASE(
              hot, whole));
 
     const DynamicTensor window = dynamic_slice("vm", "v", x, {2}, {3}, whole, moves);
-    REQUIRE_THAT(gather<double>(window) ==
-                 gather<double>(slice(x, {2, 0}, {5, 6}, {}, whole, moves)));
+    REQUIRE_THAT(to_host<double>(window) ==
+                 to_host<double>(slice(x, {2, 0}, {5, 6}, {}, whole, moves)));
     REQUIRE_THAT(
         held([&](const DynamicCall& c) { return dynamic_slice("vm", "v", x, {2}, {3}, c); }, window,
              columns));
@@ -349,7 +349,7 @@ TEST_CASE("dynamic calls that move tensors in, out, together and between meshes 
     const auto refused = [&](const auto& run) {
       return says(message(run), "the call accepts Only<>");
     };
-    const HostTensor<double> all = gather<double>(x);
+    const HostTensor<double> all = to_host<double>(x);
     const std::span<const double> values(all.values);
     Box own = whole({6, 8});
     own[0] = {6 * mesh.process() / mesh.processes(), 6 * (mesh.process() + 1) / mesh.processes()};
@@ -359,8 +359,8 @@ TEST_CASE("dynamic calls that move tensors in, out, together and between meshes 
     const auto in = [&](const auto&... call) {
       return from_root<double>(mesh.core(), {6, 8}, rows, 0, values, call...);
     };
-    REQUIRE_THAT(gather<double>(in()) == all);
-    REQUIRE_THAT(gather<double>(in(DynamicCall(moves))) == all);
+    REQUIRE_THAT(to_host<double>(in()) == all);
+    REQUIRE_THAT(to_host<double>(in(DynamicCall(moves))) == all);
     REQUIRE_THAT(several == refused([&] { (void)in(DynamicCall(nothing)); }));
     REQUIRE_THAT(to_root<double>(x, 0, moves).values == to_root<double>(x).values);
     REQUIRE_THAT(several == refused([&] { (void)to_root<double>(x, 0, nothing); }));
@@ -370,18 +370,18 @@ TEST_CASE("dynamic calls that move tensors in, out, together and between meshes 
     const auto cut = [&](const auto&... call) {
       return from_irregular(mesh.core(), {6, 8}, Sharding{{}, {0, 1}}, own, view, call...);
     };
-    REQUIRE_THAT(gather<double>(cut()) == all);
-    REQUIRE_THAT(gather<double>(cut(DynamicCall(moves))) == all);
+    REQUIRE_THAT(to_host<double>(cut()) == all);
+    REQUIRE_THAT(to_host<double>(cut(DynamicCall(moves))) == all);
     REQUIRE_THAT(several == refused([&] { (void)cut(DynamicCall(nothing)); }));
 
     // What goes between meshes, or together, does.
     const auto over = [&](const auto&... call) { return reshard(x, rows, row, call...); };
-    REQUIRE_THAT(gather<double>(over(DynamicCall(moves))) == all);
+    REQUIRE_THAT(to_host<double>(over(DynamicCall(moves))) == all);
     REQUIRE_THAT((mesh.shape()[1] > 1) == refused([&] { (void)over(); }));
     REQUIRE_THAT(several == refused([&] {
                    (void)reshard_together({x, x}, {everywhere, everywhere});
                  }));
-    REQUIRE_THAT(gather<double>(reshard_together({x, x}, {everywhere, everywhere}, gathered)[1]) ==
+    REQUIRE_THAT(to_host<double>(reshard_together({x, x}, {everywhere, everywhere}, gathered)[1]) ==
                  all);
     return "";
   });

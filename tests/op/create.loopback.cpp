@@ -26,26 +26,26 @@ template <class T> void constants(const ProcessMesh<Grid>& mesh) {
   const Sharding split{{0}, {1}};
   for (const Extents& e : {Extents{7, 5}, Extents{1, 1}, Extents{0, 3}, Extents{4, 0}}) {
     const auto one = ones<Tensor<T, data, model>>(mesh, e);
-    CHECK(all_are(gather(one), T(1)));
+    CHECK(all_are(to_host(one), T(1)));
     CHECK(one.extents() == e);
-    CHECK(all_are(gather(ones<Tensor<T, data, model>>(mesh, e[0], e[1])), T(1)));
-    CHECK(all_are(gather(zeros_like(one)), T{}));
-    CHECK(all_are(gather(ones_like(one)), T(1)));
-    CHECK(all_are(gather(full_like(one, T(1))), T(1)));
+    CHECK(all_are(to_host(ones<Tensor<T, data, model>>(mesh, e[0], e[1])), T(1)));
+    CHECK(all_are(to_host(zeros_like(one)), T{}));
+    CHECK(all_are(to_host(ones_like(one)), T(1)));
+    CHECK(all_are(to_host(full_like(one, T(1))), T(1)));
     CHECK(empty_like(one).desc() == one.desc());
     CHECK(empty<Tensor<T, data, model>>(mesh, e).desc() == one.desc());
     CHECK(empty<Tensor<T, data, model>>(mesh, e[0], e[1]).desc() == one.desc());
     const DynamicTensor loose = ones<T>(mesh.core(), e, split);
     CHECK(loose.desc() == one.desc());
-    CHECK(all_are(gather<T>(loose), T(1)));
-    CHECK(all_are(gather<T>(zeros_like(loose)), T{}));
-    CHECK(all_are(gather<T>(ones_like(zeros_like(loose))), T(1)));
-    CHECK(all_are(gather<T>(full_like(loose, T(1))), T(1)));
+    CHECK(all_are(to_host<T>(loose), T(1)));
+    CHECK(all_are(to_host<T>(zeros_like(loose)), T{}));
+    CHECK(all_are(to_host<T>(ones_like(zeros_like(loose))), T(1)));
+    CHECK(all_are(to_host<T>(full_like(loose, T(1))), T(1)));
     CHECK(empty_like(loose).desc() == one.desc());
     CHECK(empty<T>(mesh.core(), e, split).desc() == one.desc());
     for (const Index k : {Index{0}, Index{1}, Index{-2}, Index{9}, Index{-9}}) {
-      const HostTensor<T> typed = gather(eye<Tensor<T, data, model>>(mesh, e, k));
-      const HostTensor<T> dynamic = gather<T>(eye<T>(mesh.core(), e, split, k));
+      const HostTensor<T> typed = to_host(eye<Tensor<T, data, model>>(mesh, e, k));
+      const HostTensor<T> dynamic = to_host<T>(eye<T>(mesh.core(), e, split, k));
       for (Index i = 0; i < e[0]; ++i)
         for (Index j = 0; j < e[1]; ++j) {
           CHECK(typed(i, j) == (j - i == k ? T(1) : T{}));
@@ -53,8 +53,8 @@ template <class T> void constants(const ProcessMesh<Grid>& mesh) {
         }
     }
   }
-  CHECK(gather(eye<Tensor<T, _, data>>(mesh, 5)) ==
-        gather(eye<Tensor<T, model, _>>(mesh, Extents{5, 5})));
+  CHECK(to_host(eye<Tensor<T, _, data>>(mesh, 5)) ==
+        to_host(eye<Tensor<T, model, _>>(mesh, Extents{5, 5})));
 }
 
 TEST_CASE("ones, eye, and tensors like others, of every element type") {
@@ -85,11 +85,11 @@ void one_range(const ProcessMesh<Grid>& mesh, N start, N stop, N step, Index len
   CAPTURE(stop);
   CAPTURE(step);
   REQUIRE(typed.extent(0) == length);
-  const HostTensor<T> all = gather(typed);
+  const HostTensor<T> all = to_host(typed);
   for (Index i = 0; i < length; ++i)
     CHECK(all(i) == static_cast<T>(static_cast<double>(start) +
                                    static_cast<double>(i) * static_cast<double>(step)));
-  CHECK(gather<T>(arange<T>(mesh.core(), Sharding{{0, 1}}, start, stop, step)) == all);
+  CHECK(to_host<T>(arange<T>(mesh.core(), Sharding{{0, 1}}, start, stop, step)) == all);
 }
 
 TEST_CASE("arange has as many elements as NumPy's") {
@@ -110,20 +110,20 @@ TEST_CASE("arange has as many elements as NumPy's") {
     one_range<std::uint8_t>(mesh, 0, 256, 255, 2);
     one_range<std::int16_t>(mesh, 4, 4, -1, 0);
     one_range<std::int64_t>(mesh, 4, 5, -1, 0);
-    CHECK(gather(arange<Tensor<float, data>>(mesh, 7)).values ==
+    CHECK(to_host(arange<Tensor<float, data>>(mesh, 7)).values ==
           std::vector<float>{0, 1, 2, 3, 4, 5, 6});
     CHECK(arange<std::int32_t>(mesh.core(), Sharding{{0}}, 0).extents()[0] == 0);
-    const auto z = gather(arange<Tensor<tessera::complex<float>, data>>(mesh, 3));
+    const auto z = to_host(arange<Tensor<tessera::complex<float>, data>>(mesh, 3));
     CHECK(z(2) == tessera::complex<float>(2));
     constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
-    const auto ends = gather(arange<Tensor<std::int64_t, _>>(mesh, -most - 1, most, most));
+    const auto ends = to_host(arange<Tensor<std::int64_t, _>>(mesh, -most - 1, most, most));
     CHECK(ends.values == std::vector<std::int64_t>{-most - 1, -1, most - 1});
     // Of uint64, whose numbers are not all int64, while stops and steps may be negative.
     using Naturals = Tensor<std::uint64_t, data>;
     constexpr std::uint64_t half_way = std::uint64_t{1} << 63, all = ~std::uint64_t{0};
     const auto naturals = [&](auto start, auto stop, auto step) {
-      const auto typed = gather(arange<Naturals>(mesh, start, stop, step)).values;
-      CHECK(gather<std::uint64_t>(
+      const auto typed = to_host(arange<Naturals>(mesh, start, stop, step)).values;
+      CHECK(to_host<std::uint64_t>(
                 arange<std::uint64_t>(mesh.core(), Sharding{{1}}, start, stop, step))
                 .values == typed);
       return typed;
@@ -139,7 +139,7 @@ TEST_CASE("arange has as many elements as NumPy's") {
     CHECK(naturals(5, 5, -1).empty());
     CHECK(naturals(all, 7, 1).empty());
     CHECK(naturals(-7, -9, 1).empty());
-    CHECK(gather(arange<Naturals>(mesh, 3)).values == Numbers{0, 1, 2});
+    CHECK(to_host(arange<Naturals>(mesh, 3)).values == Numbers{0, 1, 2});
   });
 }
 
@@ -147,8 +147,8 @@ TEST_CASE("linspace has NumPy's numbers") {
   support::on_few_meshes([](const ProcessMesh<Grid>& mesh) {
     const auto line = [&](double a, double b, Index n, bool endpoint) {
       const HostTensor<double> typed =
-          gather(linspace<Tensor<double, data>>(mesh, a, b, n, endpoint));
-      CHECK(gather<double>(linspace<double>(mesh.core(), Sharding{{1}}, a, b, n, endpoint)) ==
+          to_host(linspace<Tensor<double, data>>(mesh, a, b, n, endpoint));
+      CHECK(to_host<double>(linspace<double>(mesh.core(), Sharding{{1}}, a, b, n, endpoint)) ==
             typed);
       return typed.values;
     };
@@ -163,18 +163,18 @@ TEST_CASE("linspace has NumPy's numbers") {
     // numpy.linspace(0, 5e-324, 3): the step is no double.
     CHECK(line(0, 5e-324, 3, true) == std::vector<double>{0, 0, 5e-324});
     // numpy.linspace(-3, 4, 5, dtype=int), numpy.linspace(0, 1, 4, dtype=bool) is refused
-    CHECK(gather(linspace<Tensor<std::int32_t, data>>(mesh, -3, 4, 5)).values ==
+    CHECK(to_host(linspace<Tensor<std::int32_t, data>>(mesh, -3, 4, 5)).values ==
           std::vector<std::int32_t>{-3, -2, 0, 2, 4});
-    CHECK(gather(linspace<Tensor<std::int8_t, data>>(mesh, -128, 127.9, 3)).values ==
+    CHECK(to_host(linspace<Tensor<std::int8_t, data>>(mesh, -128, 127.9, 3)).values ==
           std::vector<std::int8_t>{-128, -1, 127});
-    CHECK(gather(linspace<Tensor<std::uint64_t, data>>(mesh, 0, 0x1p63, 3)).values ==
+    CHECK(to_host(linspace<Tensor<std::uint64_t, data>>(mesh, 0, 0x1p63, 3)).values ==
           std::vector<std::uint64_t>{0, std::uint64_t{1} << 62, std::uint64_t{1} << 63});
-    const auto z = gather(linspace<Tensor<tessera::complex<double>, data>>(
+    const auto z = to_host(linspace<Tensor<tessera::complex<double>, data>>(
         mesh, tessera::complex<double>(0, 1), tessera::complex<double>(2, -1), 3));
     CHECK(z(0) == tessera::complex<double>(0, 1));
     CHECK(z(1) == tessera::complex<double>(1, 0));
     CHECK(z(2) == tessera::complex<double>(2, -1));
-    const auto h = gather(linspace<Tensor<tessera::half, model>>(mesh, 0, 1, 3));
+    const auto h = to_host(linspace<Tensor<tessera::half, model>>(mesh, 0, 1, 3));
     CHECK(static_cast<float>(h(1)) == 0.5f);
   });
 }

@@ -37,7 +37,7 @@ template <class F> void on_every_mesh(const F& f) {
 template <class A> void same(const DynamicTensor& d, const A& typed) {
   using T = typename A::value_type;
   CHECK(d.desc() == typed.desc());
-  const HostTensor<T> a = gather<T>(d), b = gather(typed);
+  const HostTensor<T> a = to_host<T>(d), b = to_host(typed);
   CHECK(a.extents == b.extents);
   REQUIRE(a.values.size() == b.values.size());
   CHECK(std::memcmp(a.values.data(), b.values.data(), a.values.size() * sizeof(T)) == 0);

@@ -83,7 +83,7 @@ TEST_CASE(
           if (program.peak_bytes() != mesh->arena().peak())
             problem = "the arena differs from the program";
           if (!(y.sharding() == out)) problem = "the result is sharded otherwise";
-          const auto all = gather<std::int64_t>(y);
+          const auto all = to_host<std::int64_t>(y);
           if (const std::string differs =
                   difference(all.values, support::einsum(terms, whole).values, 0);
               !differs.empty())

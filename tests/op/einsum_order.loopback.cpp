@@ -64,21 +64,21 @@ TEST_CASE("einsum of one and of many tensors equals plain loops") {
       const auto q = make.template operator()<Ints<grid::y, _>>({7, 3}, 2);
       const auto r = make.template operator()<Ints<_, grid::x>>({3, 6}, 3);
       const auto s = make.template operator()<Ints<grid::x>>({6}, 4);
-      const auto P_ = gather(p), Q = gather(q), R = gather(r), S = gather(s);
+      const auto P_ = to_host(p), Q = to_host(q), R = to_host(r), S = to_host(s);
 
-      CHECK(gather(einsum<"ij->j">(p)).values == plain("ij->j", {{5, 7}}, {P_.values}));
-      CHECK(gather(einsum<"ij->ji">(p)).values == plain("ij->ji", {{5, 7}}, {P_.values}));
-      CHECK(gather(einsum<"ij,jk,kl->il">(p, q, r)).values ==
+      CHECK(to_host(einsum<"ij->j">(p)).values == plain("ij->j", {{5, 7}}, {P_.values}));
+      CHECK(to_host(einsum<"ij->ji">(p)).values == plain("ij->ji", {{5, 7}}, {P_.values}));
+      CHECK(to_host(einsum<"ij,jk,kl->il">(p, q, r)).values ==
             plain("ij,jk,kl->il", {{5, 7}, {7, 3}, {3, 6}}, {P_.values, Q.values, R.values}));
-      CHECK(gather(einsum<"ij,jk,kl,l->ik", P<_, grid::y>>(p, q, r, s)).values ==
+      CHECK(to_host(einsum<"ij,jk,kl,l->ik", P<_, grid::y>>(p, q, r, s)).values ==
             plain("ij,jk,kl,l->ik", {{5, 7}, {7, 3}, {3, 6}, {6}},
                   {P_.values, Q.values, R.values, S.values}));
-      CHECK(gather(einsum<"ij,jk,kl,l,ij,jk->">(p, q, r, s, p, q)).values ==
+      CHECK(to_host(einsum<"ij,jk,kl,l,ij,jk->">(p, q, r, s, p, q)).values ==
             plain("ij,jk,kl,l,ij,jk->", {{5, 7}, {7, 3}, {3, 6}, {6}, {5, 7}, {7, 3}},
                   {P_.values, Q.values, R.values, S.values, P_.values, Q.values}));
       const DynamicTensor eight =
           einsum("ij,jk,kl,l,ij,jk,kl,l->k", {p, q, r, s, p, q, r, s}, Sharding{AxisList{1}});
-      CHECK(gather<std::int64_t>(eight).values ==
+      CHECK(to_host<std::int64_t>(eight).values ==
             plain("ij,jk,kl,l,ij,jk,kl,l->k",
                   {{5, 7}, {7, 3}, {3, 6}, {6}, {5, 7}, {7, 3}, {3, 6}, {6}},
                   {P_.values, Q.values, R.values, S.values, P_.values, Q.values, R.values,

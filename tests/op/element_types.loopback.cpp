@@ -101,7 +101,7 @@ TEST_CASE("what may act on unfinished values gives what it gives on finished one
   on_meshes([](const ProcessMesh<Grid>& mesh) -> std::string {
     const auto x = make<Float<data, _>>(mesh, {5, 3}, 1);  // empty blocks where data is 4
     const auto close = [](const auto& a, const auto& b) {
-      const auto p = gather(a), q = gather(b);
+      const auto p = to_host(a), q = to_host(b);
       for (std::size_t i = 0; i < p.values.size(); ++i)
         if (!same(p.values[i], q.values[i])) return false;
       return true;

@@ -75,20 +75,20 @@ TEST_CASE(
     run_loopback(shape.processes(), [&](std::shared_ptr<Transport> world) {
       const auto mesh = make_mesh<Grid>(world, sizes<Grid>(shape[0], shape[1]));
       const auto x = from_function<Tensor<double, data, model>>(mesh, {5, 7}, Number{});
-      const auto whole = gather(x);
+      const auto whole = to_host(x);
       const auto product_of_row = [&](int i) {
         double p = 1;
         for (int j = 0; j < 7; ++j) p *= whole(i, j);
         return p;
       };
-      const auto finished = gather(reduce<Product, "ij->i">(x));
-      const auto scattered = gather(reduce<Product, "ij->i", P<Axes<data, model>>>(x));
+      const auto finished = to_host(reduce<Product, "ij->i">(x));
+      const auto scattered = to_host(reduce<Product, "ij->i", P<Axes<data, model>>>(x));
       const auto open = reduce<Product, "ij->i", P<data, Unreduced<Product, model>>>(x);
       static_assert(std::is_same_v<std::remove_const_t<decltype(open)>,
                                    Tensor<double, data, Unreduced<Product, model>>>);
-      const auto squares = gather(square(open)), both = gather(open * open),
-                 sizes_of = gather(abs(open)), inverse = gather(reciprocal(open));
-      const auto quotient = gather(open / (open * open));
+      const auto squares = to_host(square(open)), both = to_host(open * open),
+                 sizes_of = to_host(abs(open)), inverse = to_host(reciprocal(open));
+      const auto quotient = to_host(open / (open * open));
       bool right = true;
       for (int i = 0; i < 5; ++i) {
         const double p = product_of_row(i);
@@ -99,8 +99,8 @@ TEST_CASE(
       const auto rare = from_function<Tensor<bool, data, model>>(mesh, {5, 7}, Rarely{});
       const auto any = reduce<Any, "ij->i", P<data, Unreduced<Any, model>>>(rare);
       const auto none = reduce<All, "ij->i", P<data, Unreduced<All, model>>>(logical_not(rare));
-      const auto either = gather(logical_or(any, any)), each = gather(logical_and(none, none)),
-                 forced = gather(logical_or(any, true));
+      const auto either = to_host(logical_or(any, any)), each = to_host(logical_and(none, none)),
+                 forced = to_host(logical_or(any, true));
       const auto count = value(sum(cast<std::int32_t>(rare)));
       for (int i = 0; i < 5; ++i)
         right = right && either(i) == (i == 2) && each(i) == (i != 2) && forced(i);

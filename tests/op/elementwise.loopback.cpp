@@ -248,9 +248,9 @@ std::string check_index(const ProcessMesh<Grid>& mesh, const Extents& extents) {
   const auto y = make<Y>(mesh, Extents{extents.back()}, 2);
   const auto z = map_with_index(Place{}, x, y);
   static_assert(std::is_same_v<typename decltype(z)::value_type, std::int64_t>);
-  const auto got = gather(z);
-  const auto first = gather(x);
-  const auto second = gather(y);
+  const auto got = to_host(z);
+  const auto first = to_host(x);
+  const auto second = to_host(y);
   for (Index i = 0; i < volume(extents); ++i) {
     GlobalIndex at{{}, i, extents.size()};
     Index rest = i;
@@ -320,12 +320,12 @@ TEST_CASE("a function of the place and the elements") {
           check_index<Float<_, _>, Tensor<I, data>>(mesh, {0, 3})})
       if (!text.empty()) return text;
     const auto x = make<Float<data, model>>(mesh, {5, 7}, 1);
-    const auto turned = gather(map_with_index<"ij->ji", P<data, model>>(
+    const auto turned = to_host(map_with_index<"ij->ji", P<data, model>>(
         [](const GlobalIndex& i, float v) {
           return v + 100 * static_cast<float>(i[0]) + 1000 * static_cast<float>(i[1]);
         },
         x));
-    const auto whole = gather(x);
+    const auto whole = to_host(x);
     for (Index i = 0; i < 5; ++i)
       for (Index j = 0; j < 7; ++j)
         if (turned(j, i) !=

@@ -68,7 +68,7 @@ template <class T> T element(const HostTensor<T>& x, const Extents& extents, Ind
 /// Returns what is wrong with y as f of the elements of x.
 template <class Y, class F, class... X>
 std::string differs(const char* what, const Y& y, const F& f, const X&... x) {
-  const auto got = gather(y);
+  const auto got = to_host(y);
   Extents extents;
   const auto widen = [&](const Extents& e) {
     while (extents.size() < e.size()) extents.push_back(1);
@@ -95,7 +95,7 @@ std::string differs(const char* what, const Y& y, const F& f, const X&... x) {
     }
     return "";
   };
-  return compare(gather(x)...);
+  return compare(to_host(x)...);
 }
 
 template <class F> void on_meshes(const F& f) {

@@ -55,7 +55,7 @@ template <class T> void every_function(const ProcessMesh<Grid>& mesh) {
   const auto bits = bitwise_or(bitwise_and(n, 7), bitwise_xor(shift_left(n, 2), bitwise_not(n)));
   const auto z = make_complex(cast<float>(shift_right(bits, 1)), cast<float>(not_equal(n, 3)));
   const auto h = cast<tessera::half>(real(z) + imag(conj(z)) + abs(z) + arg(z));
-  fmt::print(fmt::runtime("{}"), gather(cast<double>(sin(h) * h)).values.size());
+  fmt::print(fmt::runtime("{}"), to_host(cast<double>(sin(h) * h)).values.size());
 }
 
 /// The same with axes and shardings that are known when the program runs.
@@ -65,7 +65,7 @@ void every_dynamic_function(const DynamicMesh& mesh) {
   const DynamicTensor z = where(isnan(x), cast<float>(logical_not(isinf(n))), 1.0f);
   const DynamicTensor s =
       softmax<float>("ij", 'j', split(replicate(z), 0, AxisList{0}), Sharding{{}, {1}});
-  fmt::print(fmt::runtime("{}"), gather<float>(s).values.size());
+  fmt::print(fmt::runtime("{}"), to_host<float>(s).values.size());
 }
 
 /// Tensors made by rule.
@@ -92,8 +92,8 @@ template <class T> void every_creation(const ProcessMesh<Grid>& mesh) {
   fmt::print(fmt::runtime("{}"), broadcast_to(d, {2, 5}, Sharding{{}, {0}}).extents()[0]);
   fmt::print(
       fmt::runtime("{}{}{}{}"), x + y, a + b, empty_like(b).size(),
-      gather<T>(ones_like(d)).values.size() +
-          gather<T>(full_like(linspace<T>(mesh.core(), Sharding{{0}}, 0, 4, 5), 3)).values.size());
+      to_host<T>(ones_like(d)).values.size() +
+          to_host<T>(full_like(linspace<T>(mesh.core(), Sharding{{0}}, 0, 4, 5), 3)).values.size());
 }
 
 /// What works at indices.
@@ -115,10 +115,10 @@ template <class T> void every_index(const ProcessMesh<Grid>& mesh) {
   auto put = dynamic_update_slice<"bsm", 'm'>(rows, window, {1});
   dynamic_update_slice_into<"bsm", 'm'>(put, window, {0});
   auto by_name = take("vm,bs->bsm", DynamicTensor(table), DynamicTensor(ids));
-  fmt::print(fmt::runtime("{}{}"), gather(same).values.size() + gather(back).values.size(),
-             gather(fresh).values.size() + gather(most).values.size() + gather(last).values.size() +
-                 gather(hot).values.size() + gather(put).values.size() +
-                 gather<T>(by_name).values.size());
+  fmt::print(fmt::runtime("{}{}"), to_host(same).values.size() + to_host(back).values.size(),
+             to_host(fresh).values.size() + to_host(most).values.size() + to_host(last).values.size() +
+                 to_host(hot).values.size() + to_host(put).values.size() +
+                 to_host<T>(by_name).values.size());
 }
 
 template <class T> void every_operator(const ProcessMesh<Grid>& mesh) {
@@ -204,7 +204,7 @@ template <class T> void every_operator(const ProcessMesh<Grid>& mesh) {
   using Named = Rules<AxisRule<Ramp, data>, AxisRule<Blend, model>>;
   auto logical = zeros<ShardedTensor<T, Grid, Logical<Named, Blend, _, Ramp>>>(mesh, 4, 6, 8);
   fmt::print(fmt::runtime("{}{}{}"), row.process(),
-             gather(moved).values.size() + gather(bounded).values.size(), logical.size());
+             to_host(moved).values.size() + to_host(bounded).values.size(), logical.size());
   if constexpr (std::is_floating_point_v<T>) {
     auto n = random_normal<Tensor<T, data, _, model>>(mesh, {4, 6, 8}, 7);
     auto m = mean<"bsm->sm">(n);
@@ -217,7 +217,7 @@ template <class T> void every_operator(const ProcessMesh<Grid>& mesh) {
     auto v = adopt<Tensor<T, _, _>>(mesh, {8, 10}, view);
     auto dynamic_result =
         einsum("ik,kj->ij", DynamicTensor(v), DynamicTensor(transpose<"ij->ji">(v)));
-    fmt::print(fmt::runtime("{}"), gather<T>(dynamic_result).values.size());
+    fmt::print(fmt::runtime("{}"), to_host<T>(dynamic_result).values.size());
   }
 }
 
@@ -244,8 +244,8 @@ template <class T> void every_number(const ProcessMesh<Grid>& mesh) {
   using Wide = typename std::decay_t<decltype(finished)>::value_type;  // int64 of integers
   einsum_into<"ij,kj->ik">(y, x, x, T(1), T(1));
   fmt::print(fmt::runtime("{}{}{}{}"), product<"ij->j">(y), sum(x, deterministic),
-             gather(equal(finished, full<Tensor<Wide, data>>(mesh, {4}, Wide(1)))).values.size(),
-             gather(running).values.size());
+             to_host(equal(finished, full<Tensor<Wide, data>>(mesh, {4}, Wide(1)))).values.size(),
+             to_host(running).values.size());
 }
 /// Operators that move elements.
 template <class T> void every_shape(const ProcessMesh<Grid>& mesh) {
@@ -290,7 +290,7 @@ template <class T> void every_window(const ProcessMesh<Grid>& mesh) {
   pool.size = pool.stride = {1, 2, 2, 1};
   const auto most = reduce_window<Sum>(x, pool);
   const auto back = reduce_window_gradient<Sum>(x, most, pool);
-  fmt::print(fmt::runtime("{}{}{}"), dx + back, dk, gather(most).values.size());
+  fmt::print(fmt::runtime("{}{}{}"), dx + back, dk, to_host(most).values.size());
 }
 template <class T> void every_pool(const ProcessMesh<Grid>& mesh) {
   const auto x = from_function<Tensor<T, data, model>>(mesh, {4, 6}, Ramp{});

@@ -81,11 +81,11 @@ bool is_running(const HostTensor<T>& y, const HostTensor<double>& x, int along, 
 TEST_CASE("triangles under every sharding") {
   for_every_sharding([](const auto& mesh, const Sharding& s, const Extents& e) {
     const DynamicTensor x = from_function<double>(mesh, e, s, Hard{});
-    const HostTensor<double> all = gather<double>(x);
+    const HostTensor<double> all = to_host<double>(x);
     for (const Index k : {-2, 0, 1, 100}) {
       const DynamicTensor below = tril(x, k), above = triu(x, k);
       CHECK(below.sharding() == s);
-      const HostTensor<double> low = gather<double>(below), high = gather<double>(above);
+      const HostTensor<double> low = to_host<double>(below), high = to_host<double>(above);
       bool right = low.extents == e && high.extents == e;
       for (Index i = 0; i < e[0]; ++i)
         for (Index j = 0; j < e[1]; ++j) {
@@ -102,7 +102,7 @@ TEST_CASE("typed triangles, of batches, of other elements, and of what is unfini
     const auto x = iota<Tensor<std::int32_t, _, data, model>>(mesh, {2, 5, 4}, 1);
     const auto l = tril(x);
     static_assert(std::is_same_v<decltype(l), const Tensor<std::int32_t, _, data, model>>);
-    const HostTensor<std::int32_t> all = gather(x), low = gather(l), high = gather(triu(x, 2));
+    const HostTensor<std::int32_t> all = to_host(x), low = to_host(l), high = to_host(triu(x, 2));
     for (Index b = 0; b < 2; ++b)
       for (Index i = 0; i < 5; ++i)
         for (Index j = 0; j < 4; ++j) {
@@ -110,15 +110,15 @@ TEST_CASE("typed triangles, of batches, of other elements, and of what is unfini
           CHECK(high(b, i, j) == (j - i >= 2 ? all(b, i, j) : 0));
         }
     const auto truths = full<Tensor<bool, data, model>>(mesh, {3, 4}, true);
-    CHECK(gather(tril(truths, -1))(2, 1) == true);
-    CHECK(gather(tril(truths, -1))(1, 1) == false);
+    CHECK(to_host(tril(truths, -1))(2, 1) == true);
+    CHECK(to_host(tril(truths, -1))(1, 1) == false);
     const auto split = from_function<Tensor<double, model, data, _>>(mesh, {4, 3, 3}, Easy{});
     const auto partial = sum<"bij->ij", P<data, _, Unreduced<Sum, model>>>(split);
     const auto kept = triu(partial);
     static_assert(decltype(kept)::unfinished);
-    CHECK(gather(kept) == gather(triu(reshard<P<data, _>>(partial))));
+    CHECK(to_host(kept) == to_host(triu(reshard<P<data, _>>(partial))));
     const auto most = max<"bij->ij", P<data, _, Unreduced<Max, model>>>(split);
-    CHECK(gather(tril(most, 1)) == gather(tril(max<"bij->ij">(split), 1)));
+    CHECK(to_host(tril(most, 1)) == to_host(tril(max<"bij->ij">(split), 1)));
     // No contract is broken, since nothing is sent.
     CHECK_NOTHROW((void)tril(DynamicTensor(x), 0, Contract::nothing()));
     CHECK_THROWS_WITH_AS((void)triu(iota<std::int32_t>(mesh.core(), {5}, Sharding{{0}})),
@@ -134,16 +134,16 @@ TEST_CASE("running log-sum-exps under every sharding, of infinities and NaN too"
   for_every_sharding([](const auto& mesh, const Sharding& s, const Extents& e) {
     const DynamicTensor hard = from_function<double>(mesh, e, s, Hard{}),
                         easy = from_function<double>(mesh, e, s, Easy{});
-    const HostTensor<double> all_hard = gather<double>(hard), all_easy = gather<double>(easy);
+    const HostTensor<double> all_hard = to_host<double>(hard), all_easy = to_host<double>(easy);
     for (const int along : {0, 1})
       for (const ScanOptions options :
            {ScanOptions{}, ScanOptions{.reverse = true}, ScanOptions{.exclusive = true}}) {
         const char letter = along == 0 ? 'i' : 'j';
         const DynamicTensor y = cumulative<LogSumExp>("ij", letter, hard, options);
         CHECK(y.sharding() == s);
-        CHECK(is_running(gather<double>(y), all_hard, along, options, 1e-14));
+        CHECK(is_running(to_host<double>(y), all_hard, along, options, 1e-14));
         const DynamicTensor z = cumulative<LogSumExp>("ij", letter, easy, options);
-        CHECK(is_running(gather<double>(z), all_easy, along, options, 1e-14));
+        CHECK(is_running(to_host<double>(z), all_easy, along, options, 1e-14));
       }
   });
 }
@@ -153,19 +153,19 @@ TEST_CASE("typed running log-sum-exps, of short floats too, and what is refused"
     const auto x = from_function<Tensor<double, data, model>>(mesh, {3, 999}, Easy{});
     const auto y = cumulative<LogSumExp, "ij", 'j'>(x);
     static_assert(std::is_same_v<decltype(y), const Tensor<double, data, model>>);
-    CHECK(is_running(gather(y), gather(x), 1, {}, 1e-13));
-    CHECK(gather<double>(cumulative<LogSumExp>("ij", 'j', DynamicTensor(x))) == gather(y));
+    CHECK(is_running(to_host(y), to_host(x), 1, {}, 1e-13));
+    CHECK(to_host<double>(cumulative<LogSumExp>("ij", 'j', DynamicTensor(x))) == to_host(y));
     const auto moved = cumulative<LogSumExp, "ij", 'i', P<model, data>>(x, {.reverse = true});
-    CHECK(is_running(gather(moved), gather(x), 0, {.reverse = true}, 1e-13));
+    CHECK(is_running(to_host(moved), to_host(x), 0, {.reverse = true}, 1e-13));
     // The last is the whole, and rounding does not add up.
-    const auto total = gather(log_sum_exp<"ij->i">(x));
+    const auto total = to_host(log_sum_exp<"ij->i">(x));
     for (Index i = 0; i < 3; ++i)
-      CHECK(near(gather(y)(i, 998), static_cast<double>(total.values[static_cast<std::size_t>(i)]),
+      CHECK(near(to_host(y)(i, 998), static_cast<double>(total.values[static_cast<std::size_t>(i)]),
                  1e-13));
-    CHECK(is_running(gather(cumulative<LogSumExp, "ij", 'j'>(cast<half>(x))),
-                     gather(cast<double>(cast<half>(x))), 1, {}, 1.1 / 1024));
-    CHECK(is_running(gather(cumulative<LogSumExp, "ij", 'j'>(cast<float>(x))),
-                     gather(cast<double>(cast<float>(x))), 1, {}, 1.3e-7));
+    CHECK(is_running(to_host(cumulative<LogSumExp, "ij", 'j'>(cast<half>(x))),
+                     to_host(cast<double>(cast<half>(x))), 1, {}, 1.1 / 1024));
+    CHECK(is_running(to_host(cumulative<LogSumExp, "ij", 'j'>(cast<float>(x))),
+                     to_host(cast<double>(cast<float>(x))), 1, {}, 1.3e-7));
     const DynamicTensor d = x;
     CHECK_THROWS_WITH_AS((void)cumulative<LogSumExp>("ij", 'j', cast<std::int32_t>(d)),
                          doctest::Contains("ij of int32: this function is for real numbers"),
@@ -193,8 +193,8 @@ TEST_CASE("typed running log-sum-exps, of short floats too, and what is refused"
     CHECK(sends == refused([&] {
             (void)associative_scan<double>("ij", 'j', fn::LogAddExp{}, -infinity, d, {}, nothing);
           }));
-    CHECK(gather<double>(associative_scan<double>("ij", 'j', fn::LogAddExp{}, -infinity, d, {},
-                                                  gathered)) == gather(y));
+    CHECK(to_host<double>(associative_scan<double>("ij", 'j', fn::LogAddExp{}, -infinity, d, {},
+                                                   gathered)) == to_host(y));
   });
 }
 
@@ -202,17 +202,17 @@ TEST_CASE("elements along lines under every sharding of the operand and of the i
   for_every_sharding([](const auto& mesh, const Sharding& s, const Extents& e) {
     if (e[0] == 3) return;
     const DynamicTensor x = from_function<double>(mesh, e, s, Hard{});
-    const HostTensor<double> all = gather<double>(x);
+    const HostTensor<double> all = to_host<double>(x);
     for (const int along : {0, 1})
       for (const Index count : {3, 9})
         for (const Sharding& other : shardings(2, mesh->shape().rank())) {
           Extents few = e;
           few[along] = count;
           const DynamicTensor ids = random_uniform<std::int64_t>(mesh, few, other, 7, -2, 12);
-          const HostTensor<std::int64_t> i = gather<std::int64_t>(ids);
+          const HostTensor<std::int64_t> i = to_host<std::int64_t>(ids);
           const char letter = along == 0 ? 'i' : 'j';
           const auto is = [&](const DynamicTensor& y, bool drop) {
-            const HostTensor<double> mine = gather<double>(y);
+            const HostTensor<double> mine = to_host<double>(y);
             bool right = mine.extents == few;
             for (Index a = 0; a < few[0]; ++a)
               for (Index b = 0; b < few[1]; ++b) {
@@ -239,12 +239,12 @@ TEST_CASE("typed elements along lines, those of a sort, and what is refused") {
     const auto order = arg_sort<"ij", 'j'>(x);
     const auto sorted = take_along_axis<"ij", 'j'>(x, order);
     static_assert(std::is_same_v<decltype(sorted), const Tensor<double, data, model>>);
-    CHECK(gather(sorted) == gather(tessera::sort<"ij", 'j'>(x)));
+    CHECK(to_host(sorted) == to_host(tessera::sort<"ij", 'j'>(x)));
     const auto best = take_along_axis<"ij", 'i', P<model, data>>(x, arg_sort<"ij", 'i'>(x));
     static_assert(std::is_same_v<decltype(best), const Tensor<double, model, data>>);
-    CHECK(gather(best) == gather(tessera::sort<"ij", 'i'>(x)));
+    CHECK(to_host(best) == to_host(tessera::sort<"ij", 'i'>(x)));
     const DynamicTensor d = x, o = order;
-    CHECK(gather<double>(take_along_axis("ij", 'j', d, o)) == gather(sorted));
+    CHECK(to_host<double>(take_along_axis("ij", 'j', d, o)) == to_host(sorted));
     CHECK_THROWS_WITH_AS((void)take_along_axis("ij", 'k', d, o),
                          doctest::Contains("a letter that its operand does not have"),
                          ShardingError);

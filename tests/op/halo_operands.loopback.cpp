@@ -150,7 +150,7 @@ template <class T> class Destinations {
       return "a copy\n" + describe(*plan) + within.text();
     if (const std::string text = within.around(); !text.empty())
       return text + "\n" + describe(*plan) + within.text();
-    const std::string text = difference(gather<T>(destination).values, gather<T>(plain).values,
+    const std::string text = difference(to_host<T>(destination).values, to_host<T>(plain).values,
                                         std::is_floating_point_v<T> ? 1e-3 : 0);
     return text.empty() ? "" : text + "\n" + describe(*plan) + within.text();
   }

@@ -34,7 +34,7 @@ template <class A, int... D> HaloTensor<A> within(const A& x) {
   u.assign(x);
   return u;
 }
-template <class R> auto values_of(const R& result) { return gather(result).values; }
+template <class R> auto values_of(const R& result) { return to_host(result).values; }
 template <class... R> auto values_of(const std::tuple<R...>& results) {
   return std::apply([](const auto&... r) { return std::make_tuple(values_of(r)...); }, results);
 }
@@ -149,15 +149,15 @@ TEST_CASE("halo tensors written in place") {
     axpy(2, u.tensor(), u);
     map_into(y, Blend{}, y, x, row);
     map_into(u, Blend{}, u, x, row);
-    CHECK(gather(u).values == gather(y).values);
+    CHECK(to_host(u).values == to_host(y).values);
     einsum_into<"ab,cb->ac">(y, x, reshard<P<data, _>>(slice<0>(x, {0}, {6})));
     einsum_into<"ab,cb->ac">(u, x, reshard<P<data, _>>(slice<0>(x, {0}, {6})));
-    CHECK(gather(u).values == gather(y).values);
+    CHECK(to_host(u).values == to_host(y).values);
     reshard_into(u, transpose<"ba->ab">(transpose<"ab->ba">(x)));
-    CHECK(gather(u).values == gather(x).values);
+    CHECK(to_host(u).values == to_host(x).values);
     DynamicTensor t = u;
     t += DynamicTensor(x);
-    CHECK(gather(u).values == gather(x + x).values);
+    CHECK(to_host(u).values == to_host(x + x).values);
     // The halo is what it was: nothing but what the process owns is written.
     const auto v = u.global();
     for (Index i = u.box()[0].lo; i < u.box()[0].hi; ++i)

@@ -46,15 +46,15 @@ template <class T> void arithmetic(const ProcessMesh<Grid>& mesh) {
     const auto column = from_function<Tensor<T, data, _>>(mesh, {e[0], 1}, Numbers<T>{4});
     const auto copy = x;  // shares x's memory
     const void* const memory = x.data();
-    const HostTensor<T> hx = gather(x), hy = gather(y), hr = gather(row), hc = gather(column);
+    const HostTensor<T> hx = to_host(x), hy = to_host(y), hr = to_host(row), hc = to_host(column);
     const auto agree = [&](const auto& wanted) {
-      const HostTensor<T> all = gather(x);
+      const HostTensor<T> all = to_host(x);
       bool same = true;
       for (Index i = 0; i < e[0]; ++i)
         for (Index j = 0; j < e[1]; ++j) same = same && all(i, j) == wanted(i, j);
       CHECK(same);
       CHECK(x.data() == memory);
-      CHECK(gather(copy) == all);
+      CHECK(to_host(copy) == all);
     };
     using fn::Add, fn::Multiply, fn::Subtract, fn::Divide;
     CHECK(taken(mesh, [&] { x += y; }) == 0);
@@ -93,7 +93,7 @@ template <class T> void arithmetic(const ProcessMesh<Grid>& mesh) {
     d += y;  // a typed tensor is a dynamic one, here split otherwise
     d /= 1;
     map_into<T>("ij,j->ij", d, Add{}, d, r);
-    const HostTensor<T> all = gather<T>(d);
+    const HostTensor<T> all = to_host<T>(d);
     for (Index i = 0; i < e[0]; ++i)
       for (Index j = 0; j < e[1]; ++j) {
         const T base = Subtract{}(Add{}(hx(i, j), hr(j)), T(1));
@@ -131,7 +131,7 @@ TEST_CASE("unfinished sums take part in place as they do elsewhere") {
     open += other;
     open *= 3.0;
     axpy(2.0, other, open);
-    CHECK(gather(open) == gather(sum<"ij->i">(x) * 8.0));
+    CHECK(to_host(open) == to_host(sum<"ij->i">(x) * 8.0));
   });
 }
 
@@ -143,7 +143,7 @@ TEST_CASE("what cannot be done in place says so, and leaves the tensor as it was
     CHECK_THROWS_WITH_AS(row += matrix, doctest::Contains("the result is float 3x4"), ShapeError);
     auto odd = zeros<Tensor<float, _, _>>(mesh, 3, 5);
     CHECK_THROWS_AS(odd += matrix, ShapeError);
-    CHECK(gather(row)(0, 3) == 2);
+    CHECK(to_host(row)(0, 3) == 2);
     DynamicTensor whole = zeros<std::int32_t>(mesh.core(), {3}, Sharding{{0}});
     CHECK_THROWS_WITH_AS(whole += 0.5, doctest::Contains("Add: a value of type"), UsageError);
     CHECK_THROWS_WITH_AS(whole += DynamicTensor(odd),
@@ -168,7 +168,7 @@ template <class T> void products(const ProcessMesh<Grid>& mesh) {
   for (const Extents& e : {Extents{7, 5}, Extents{1, 1}, Extents{0, 3}, Extents{9, 40}}) {
     const auto x = from_function<Tensor<T, data, model>>(mesh, e, Numbers<T>{1});
     const auto y = from_function<Tensor<T, model, data>>(mesh, e, Numbers<T>{3});
-    const HostTensor<T> hx = gather(x), hy = gather(y);
+    const HostTensor<T> hx = to_host(x), hy = to_host(y);
     double wanted = 0;
     for (std::size_t i = 0; i < hx.values.size(); ++i) {
       if constexpr (ComplexElement<T>)
@@ -194,7 +194,7 @@ template <class T> void products(const ProcessMesh<Grid>& mesh) {
     static_assert(std::is_same_v<decltype(same), const Tensor<T>>);
     CHECK(near(value(same)));
     CHECK(near(value(dot(x, reshard<P<data, model>>(y)))));
-    CHECK(near(gather<T>(dot(DynamicTensor(x), DynamicTensor(y))).values[0]));
+    CHECK(near(to_host<T>(dot(DynamicTensor(x), DynamicTensor(y))).values[0]));
   }
 }
 
@@ -214,7 +214,7 @@ TEST_CASE("dot is the sum of all products") {
     products<std::uint64_t>(mesh);
     const auto v = from_function<Tensor<double, Axes<data, model>>>(mesh, {11}, Small<double>{0});
     double squares = 0;
-    for (const double each : gather(v).values) squares += each * each;
+    for (const double each : to_host(v).values) squares += each * each;
     CHECK(value(dot(v, v)) == squares);
     CHECK(value(dot(zeros<Tensor<double>>(mesh) + 3.0, zeros<Tensor<double>>(mesh) + 2.0)) == 6);
     CHECK_THROWS_AS(dot(v, zeros<Tensor<double, data>>(mesh, 12)), ShapeError);

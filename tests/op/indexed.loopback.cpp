@@ -61,7 +61,7 @@ template <class T> long wrong_of_type(const std::shared_ptr<MeshCore>& mesh, Ran
   for (Index i = 0; i < table.size(); ++i) table[i] = value(i);
   for (Index i = 0; i < updates.size(); ++i) updates[i] = value(i + 1);
   const auto differs = [&](const DynamicTensor& y, const Whole<std::int64_t>& expected) {
-    const HostTensor<T> all = gather<T>(y);
+    const HostTensor<T> all = to_host<T>(y);
     std::vector<HostElement<T>> wanted;
     for (std::int64_t i : expected.values)
       wanted.push_back(static_cast<HostElement<T>>(whole_number<T>(i)));
@@ -104,7 +104,7 @@ template <class T> long wrong_of_type(const std::shared_ptr<MeshCore>& mesh, Ran
         tessera::one_hot<T>("bsv", 'v', at, 7, some_sharding(random, 3, axes));
     Whole<std::int64_t> expected = support::one_hot<std::int64_t>({'b', 's', 'v'}, 'v', ids, 7);
     if constexpr (ComplexElement<T>)
-      wrong += gather<T>(hot).values.size() != expected.values.size();
+      wrong += to_host<T>(hot).values.size() != expected.values.size();
     else
       wrong += differs(hot, expected);
     wrong += differs(tessera::dynamic_slice("vm", "v", x, {3}, {3}, some_sharding(random, 2, axes)),
@@ -119,7 +119,7 @@ template <class T> long wrong_of_type(const std::shared_ptr<MeshCore>& mesh, Ran
 }
 
 double inner(const DynamicTensor& a, const DynamicTensor& b) {
-  const HostTensor<double> x = gather<double>(a), y = gather<double>(b);
+  const HostTensor<double> x = to_host<double>(a), y = to_host<double>(b);
   REQUIRE(x.values.size() == y.values.size());
   double sum = 0;
   for (std::size_t i = 0; i < x.values.size(); ++i) sum += x.values[i] * y.values[i];
@@ -165,7 +165,7 @@ TEST_CASE("a take is exact where parts are summed: minus zero, infinities, NaN; 
       return i < 7 ? 6 - i : i == 7 ? 7 : -1;
     });
     const HostTensor<double> y =
-        gather<double>(tessera::take("v,n->n", x, ids, Sharding{{}}, OutOfRange::drop));
+        to_host<double>(tessera::take("v,n->n", x, ids, Sharding{{}}, OutOfRange::drop));
     for (std::size_t i = 1; i < 7; ++i)
       CHECK(std::memcmp(&y.values[i], &special[6 - i], sizeof(double)) == 0);
     CHECK(y.values[0] != y.values[0]);
@@ -174,12 +174,12 @@ TEST_CASE("a take is exact where parts are summed: minus zero, infinities, NaN; 
     // Left open by a maximum: what is not here is minus infinity.
     const Sharding open = Sharding{{}}.with_partial(AxisSet{0}, Reduction::max);
     const HostTensor<double> z =
-        gather<double>(tessera::take("v,n->n", x, ids, open, OutOfRange::drop));
+        to_host<double>(tessera::take("v,n->n", x, ids, open, OutOfRange::drop));
     for (std::size_t i = 1; i < 7; ++i)
       CHECK(std::memcmp(&z.values[i], &special[6 - i], sizeof(double)) == 0);
     CHECK(z.values[8] == 0);
     const DynamicTensor b = made<bool>(mesh, {7}, {{0}}, [](Index i) { return i % 3 == 0; });
-    const HostTensor<bool> t = gather<bool>(tessera::take(b, ids, 0));
+    const HostTensor<bool> t = to_host<bool>(tessera::take(b, ids, 0));
     for (std::size_t i = 0; i < 7; ++i) CHECK(t.values[i] == ((6 - i) % 3 == 0));
   });
 }
@@ -239,12 +239,12 @@ TEST_CASE("the typed surface: an embedding, its gradient, a cache of keys") {
       const auto open = take<"vm,bs->bsm", P<data, _, _, Unreduced<Sum, model>>>(table, ids);
       static_assert(
           std::is_same_v<decltype(open), const Tensor<double, data, _, _, Unreduced<Sum, model>>>);
-      CHECK(gather(open) == gather(e));
-      CHECK(gather(take<0>(table, ids)) == gather(e));
+      CHECK(to_host(open) == to_host(e));
+      CHECK(to_host(take<0>(table, ids)) == to_host(e));
       const auto scattered = take<"vm,bs->bsm", P<data, _, model>>(table, ids);
-      CHECK(gather(scattered) == gather(e));
-      const HostTensor<double> whole = gather(table), taken = gather(e);
-      const HostTensor<Ids> at = gather(ids);
+      CHECK(to_host(scattered) == to_host(e));
+      const HostTensor<double> whole = to_host(table), taken = to_host(e);
+      const HostTensor<Ids> at = to_host(ids);
       for (Index b = 0; b < 4; ++b)
         for (Index s = 0; s < 6; ++s)
           for (Index m = 0; m < 5; ++m)
@@ -258,28 +258,28 @@ TEST_CASE("the typed surface: an embedding, its gradient, a cache of keys") {
       const void* before = in_place.data();
       scatter_into<Sum, "vm,bs,bsm->vm">(in_place, ids, e);
       CHECK(in_place.data() == before);
-      CHECK(gather(in_place) == gather(added));
-      CHECK(gather(gradient) == gather(added));
+      CHECK(to_host(in_place) == to_host(added));
+      CHECK(to_host(gradient) == to_host(added));
       const auto counts = scatter<Sum, "bs,bs->v">(
           ids, iota<Tensor<std::int64_t, data, _>>(mesh, {4, 6}, 0) * 0 + 1, {11});
       CHECK(value(sum(counts)) == 24);
       const auto rows = iota<Tensor<std::int64_t, _, data>>(mesh, {5, 7}, 1);
-      CHECK(gather(rows)(3, 6) == 6);
-      CHECK(gather(sum<"bsv->bs">(one_hot<float, "bsv", 'v'>(ids, 11)))(1, 1) == 1);
+      CHECK(to_host(rows)(3, 6) == 6);
+      CHECK(to_host(sum<"bsv->bs">(one_hot<float, "bsv", 'v'>(ids, 11)))(1, 1) == 1);
       const auto image = from_function<Tensor<std::int64_t, data, model, _>>(
           mesh, {4, 5, 3}, [](const GlobalIndex& i) { return i.linear(); });
       const auto r = iota<Tensor<Ids, data>>(mesh, {4});
       const auto c = iota<Tensor<Ids, _>>(mesh, {4});
       const auto diagonal = take<"xyc,n,n->nc">(image, r, c);
-      CHECK(gather(diagonal)(3, 2) == 3 * 15 + 3 * 3 + 2);
+      CHECK(to_host(diagonal)(3, 2) == 3 * 15 + 3 * 3 + 2);
       // The same by columns of one tensor: (n, 0), (n, 1), ...
       const auto places = from_function<Tensor<Ids, data, model>>(
           mesh, {4, 2}, [](const GlobalIndex& i) { return i[1] == 0 ? 1 : i[0]; });
       const auto second = take<"xyc,nk->nc">(image, places);
       static_assert(std::is_same_v<decltype(second), const Tensor<std::int64_t, data, _>>);
-      CHECK(gather(second)(3, 2) == 15 + 3 * 3 + 2);
+      CHECK(to_host(second)(3, 2) == 15 + 3 * 3 + 2);
       const auto there = scatter<Set, "nk,n->xy">(places, cast<std::int64_t>(r + 1), {4, 5});
-      CHECK(gather(there)(1, 3) == 4);
+      CHECK(to_host(there)(1, 3) == 4);
       CHECK(value(sum(there)) == 1 + 2 + 3 + 4);
       // A cache of keys that is written a position at a time: one plan serves all.
       auto cache = zeros<Tensor<double, data, model, _>>(mesh, 4, 9, 5);
@@ -294,12 +294,13 @@ TEST_CASE("the typed surface: an embedding, its gradient, a cache of keys") {
       const Program program = recording.take();
       CHECK(program.size() == 18);
       CHECK(program.entry(0).plan == program.entry(16).plan);
-      const HostTensor<double> kept = gather(cache);
+      const HostTensor<double> kept = to_host(cache);
       for (Index s = 0; s < 9; ++s) CHECK(kept(2, s, 3) == static_cast<double>(s));
-      CHECK(gather(copied) == kept);
+      CHECK(to_host(copied) == kept);
       const auto window = dynamic_slice<"bsm", 's'>(cache, {5}, {3});
-      CHECK(gather(window)(1, 2, 4) == 7);
-      CHECK(gather(dynamic_slice<"bsm", "sm">(cache, {100, -3}, {2, 2}))(0, 1, 0) == 8);  // clamped
+      CHECK(to_host(window)(1, 2, 4) == 7);
+      CHECK(to_host(dynamic_slice<"bsm", "sm">(cache, {100, -3}, {2, 2}))(0, 1, 0) ==
+            8);  // clamped
     });
 }
 
@@ -322,9 +323,9 @@ TEST_CASE("many updates to few rows: order, long lists, several threads' worth")
       last[static_cast<std::size_t>(where(i))] = i;
     }
     for (const Sharding& out : {Sharding{{}}, Sharding{{0}}}) {
-      CHECK(gather<float>(tessera::scatter<Sum>("n,n->v", {ids, ones}, {10'007}, out)).values ==
+      CHECK(to_host<float>(tessera::scatter<Sum>("n,n->v", {ids, ones}, {10'007}, out)).values ==
             counts);
-      CHECK(gather<std::int64_t>(tessera::scatter<Set>("n,n->v", {ids, order}, {10'007}, out))
+      CHECK(to_host<std::int64_t>(tessera::scatter<Set>("n,n->v", {ids, order}, {10'007}, out))
                 .values == last);
     }
     // Sums of short elements are kept in double: 4096 ones and a quarter, each rounded alone, would
@@ -333,7 +334,7 @@ TEST_CASE("many updates to few rows: order, long lists, several threads' worth")
         made<bfloat16>(mesh, {4096}, {{}}, [](Index) { return bfloat16(0.25f); });
     const DynamicTensor zero = made<Ids>(mesh, {4096}, {{}}, [](Index) { return 0; });
     CHECK(static_cast<float>(
-              gather<bfloat16>(tessera::scatter<Sum>("n,n->v", {zero, quarter}, {1}, Sharding{{}}))
+              to_host<bfloat16>(tessera::scatter<Sum>("n,n->v", {zero, quarter}, {1}, Sharding{{}}))
                   .values[0]) == 1024.0f);
   });
 }
@@ -473,7 +474,7 @@ TEST_CASE("what is refused at run time, with its numbers") {
           (void)tessera::take("vm,b->bm", tensor({0, 4}), indices({2}), two);
         },
         "there is none to clamp an index to");
-    CHECK(gather<float>(
+    CHECK(to_host<float>(
               tessera::take("vm,b->bm", tensor({0, 4}), indices({2}), two, OutOfRange::drop))
               .values == std::vector<float>(8, 0.0f));
     says(

@@ -76,19 +76,19 @@ template <class T> void sums(const ProcessMesh<Grid>& mesh) {
   const auto q = from_function<Tensor<T, x, y>>(mesh, {rows, columns}, Values<T>{});
   const auto s = sum<"ij->i">(q);
   static_assert(std::is_same_v<std::remove_cvref_t<decltype(s)>, Tensor<W, x>>);
-  CHECK(gather(s).values == by_row);
-  CHECK(gather(sum<"ij->j", P<Axes<x, y>>>(q)).values == by_column);
-  CHECK(gather(product<"ij->i">(q)).values == products);
-  CHECK(gather(sum<"ij->i">(q, deterministic)).values == by_row);
+  CHECK(to_host(s).values == by_row);
+  CHECK(to_host(sum<"ij->j", P<Axes<x, y>>>(q)).values == by_column);
+  CHECK(to_host(product<"ij->i">(q)).values == products);
+  CHECK(to_host(sum<"ij->i">(q, deterministic)).values == by_row);
   // Left open, it is open in its 64 bits.
   const auto open = sum<"ij->i", P<x, Unreduced<Sum, y>>>(q);
   static_assert(std::is_same_v<typename decltype(open)::value_type, W>);
-  CHECK(gather(reshard<P<_>>(open)).values == by_row);
+  CHECK(to_host(reshard<P<_>>(open)).values == by_row);
   // Running, either way.
   const auto along = cumsum<"ij", 'j'>(q);
   static_assert(std::is_same_v<std::remove_cvref_t<decltype(along)>, Tensor<W, x, y>>);
-  CHECK(gather(along).values == running);
-  const auto back = gather(cumsum<"ij", 'j'>(q, {.reverse = true, .exclusive = true})).values;
+  CHECK(to_host(along).values == running);
+  const auto back = to_host(cumsum<"ij", 'j'>(q, {.reverse = true, .exclusive = true})).values;
   for (Index i = 0; i < rows; ++i)
     for (Index j = 0; j < columns; ++j) {
       const auto at = static_cast<std::size_t>(i * columns + j);
@@ -96,32 +96,32 @@ template <class T> void sums(const ProcessMesh<Grid>& mesh) {
           static_cast<W>(bits(by_row[static_cast<std::size_t>(i)]) - bits(running[at]));
       if (back[at] != rest) CHECK(back[at] == rest);
     }
-  CHECK(gather(cumprod<"ij", 'j'>(q)).values.back() == products.back());
+  CHECK(to_host(cumprod<"ij", 'j'>(q)).values.back() == products.back());
   // The call may name 64 bits of the other sign; so may a destination.
   const auto other = reduce<As<Sum, Other<T>>, "ij->i">(q);
   static_assert(std::is_same_v<typename decltype(other)::value_type, Other<T>>);
-  CHECK(gather(other).values == as<Other<T>>(by_row));
-  CHECK(gather(cumulative<As<Sum, Other<T>>, "ij", 'j'>(q)).values == as<Other<T>>(running));
+  CHECK(to_host(other).values == as<Other<T>>(by_row));
+  CHECK(to_host(cumulative<As<Sum, Other<T>>, "ij", 'j'>(q)).values == as<Other<T>>(running));
   auto wide = zeros<Tensor<W, x>>(mesh, {rows});
   auto wide_too = zeros<Tensor<Other<T>, x>>(mesh, {rows});
   reduce_into<Sum, "ij->i">(wide, q);
   reduce_into<Sum, "ij->i">(wide_too, q);
-  CHECK(gather(wide).values == by_row);
-  CHECK(gather(wide_too).values == as<Other<T>>(by_row));
-  CHECK(gather(reduce_async<Sum, "ij->i">(q).wait()).values == by_row);
+  CHECK(to_host(wide).values == by_row);
+  CHECK(to_host(wide_too).values == as<Other<T>>(by_row));
+  CHECK(to_host(reduce_async<Sum, "ij->i">(q).wait()).values == by_row);
   // Dynamic tensors have the same.
   const DynamicTensor d(q);
-  CHECK(gather<W>(reduce<Sum>("ij->i", d)).values == by_row);
-  CHECK(gather<W>(reduce<Product>("ij->i", d)).values == products);
-  CHECK(gather<W>(reduce<Deterministic<Sum>>("ij->i", d)).values == by_row);
-  CHECK(gather<Other<T>>(reduce<As<Sum, Other<T>>>("ij->i", d)).values == as<Other<T>>(by_row));
-  CHECK(gather<W>(cumulative<Sum>("ij", 'j', d)).values == running);
-  CHECK(gather<W>(reduce_async<Sum>("ij->i", d, Sharding{{0}}).wait()).values == by_row);
+  CHECK(to_host<W>(reduce<Sum>("ij->i", d)).values == by_row);
+  CHECK(to_host<W>(reduce<Product>("ij->i", d)).values == products);
+  CHECK(to_host<W>(reduce<Deterministic<Sum>>("ij->i", d)).values == by_row);
+  CHECK(to_host<Other<T>>(reduce<As<Sum, Other<T>>>("ij->i", d)).values == as<Other<T>>(by_row));
+  CHECK(to_host<W>(cumulative<Sum>("ij", 'j', d)).values == running);
+  CHECK(to_host<W>(reduce_async<Sum>("ij->i", d, Sharding{{0}}).wait()).values == by_row);
   const DynamicTensor there(wide), there_too(wide_too);
   reduce_into<Product>("ij->i", there, d);
   reduce_into<Product>("ij->i", there_too, d);
-  CHECK(gather<W>(there).values == products);
-  CHECK(gather<Other<T>>(there_too).values == as<Other<T>>(products));
+  CHECK(to_host<W>(there).values == products);
+  CHECK(to_host<Other<T>>(there_too).values == as<Other<T>>(products));
 }
 
 /// The call, or a destination, may name the elements' own type; maxima and matrix products have it.
@@ -135,15 +135,15 @@ template <class T> void own_sums(const ProcessMesh<Grid>& mesh) {
   const auto q = from_function<Tensor<T, x, y>>(mesh, {rows, columns}, Values<T>{});
   const auto own = reduce<As<Sum, T>, "ij->i">(q);
   static_assert(std::is_same_v<typename decltype(own)::value_type, T>);
-  CHECK(gather(own).values == wrapped);
-  CHECK(gather(cumulative<As<Sum, T>, "ij", 'j'>(q)).values.back() == wrapped.back());
+  CHECK(to_host(own).values == wrapped);
+  CHECK(to_host(cumulative<As<Sum, T>, "ij", 'j'>(q)).values.back() == wrapped.back());
   auto narrow = zeros<Tensor<T, x>>(mesh, {rows});
   reduce_into<Sum, "ij->i">(narrow, q);
-  CHECK(gather(narrow).values == wrapped);
+  CHECK(to_host(narrow).values == wrapped);
   const DynamicTensor d(q), there(zeros<Tensor<T, x>>(mesh, {rows}));
-  CHECK(gather<T>(reduce<As<Sum, T>>("ij->i", d)).values == wrapped);
+  CHECK(to_host<T>(reduce<As<Sum, T>>("ij->i", d)).values == wrapped);
   reduce_into<Sum>("ij->i", there, d);
-  CHECK(gather<T>(there).values == wrapped);
+  CHECK(to_host<T>(there).values == wrapped);
   static_assert(std::is_same_v<typename decltype(max<"ij->i">(q))::value_type, T>);
   static_assert(std::is_same_v<typename decltype(cummax<"ij", 'j'>(q))::value_type, T>);
   const auto product_of = einsum<"ij,kj->ik">(q, q);
@@ -151,7 +151,7 @@ template <class T> void own_sums(const ProcessMesh<Grid>& mesh) {
   T expected{};
   for (Index j = 0; j < columns; ++j)
     expected = fn::Add{}(expected, fn::Multiply{}(element<T>(0, j), element<T>(1, j)));
-  CHECK(gather(product_of)(0, 1) == expected);
+  CHECK(to_host(product_of)(0, 1) == expected);
 }
 template <class T> void all_sums(const ProcessMesh<Grid>& mesh) {
   sums<T>(mesh);
@@ -178,8 +178,8 @@ TEST_CASE("300 ones of int8 are 300") {
   run_loopback(2, [](std::shared_ptr<Transport> world) {
     const auto mesh = make_mesh<Grid>(std::move(world), sizes<Grid>(1, 2));
     const auto ones = full<Tensor<std::int8_t, y>>(mesh, {300}, 1);
-    CHECK(gather(sum(ones)).values[0] == 300);
-    CHECK(gather(reduce<As<Sum, std::int8_t>, "i->">(ones)).values[0] == 44);
+    CHECK(to_host(sum(ones)).values[0] == 300);
+    CHECK(to_host(reduce<As<Sum, std::int8_t>, "i->">(ones)).values[0] == 44);
   });
 }
 
@@ -219,7 +219,7 @@ TEST_CASE("what the wide sums of an open narrow one would be is refused, and oth
     CHECK(text([&] {
             reduce<As<Sum, std::int16_t>>("ij->i", DynamicTensor(q));
           }).find("of integers and truth values int64 or uint64") != std::string::npos);
-    CHECK(gather(reduce<As<Sum, std::int8_t>, "ik->i">(open)).values ==
+    CHECK(to_host(reduce<As<Sum, std::int8_t>, "ik->i">(open)).values ==
           std::vector<std::int8_t>(4, 24));
   });
 }

@@ -77,29 +77,29 @@ TEST_CASE("an epilogue equals its functions one after the other, and makes no te
       const auto residual = from_function<Real<_, _, data>>(mesh, {5, n, 9}, Ramp{2});
       const auto product = einsum<"bsm,mh->bsh">(x, w);
 
-      REQUIRE_THAT(alike(gather(einsum<"bsm,mh->bsh">(x, w, epilogue(fn::Gelu{}).bias(bias))),
-                         gather(gelu(product + bias))));
+      REQUIRE_THAT(alike(to_host(einsum<"bsm,mh->bsh">(x, w, epilogue(fn::Gelu{}).bias(bias))),
+                         to_host(gelu(product + bias))));
       REQUIRE_THAT(
-          alike(gather(einsum<"bsm,mh->bsh">(x, w, epilogue().scale(0.5).residual(residual))),
-                gather(residual + product * 0.5)));
-      REQUIRE_THAT(alike(gather(einsum<"bsm,mh->bsh">(
+          alike(to_host(einsum<"bsm,mh->bsh">(x, w, epilogue().scale(0.5).residual(residual))),
+                to_host(residual + product * 0.5)));
+      REQUIRE_THAT(alike(to_host(einsum<"bsm,mh->bsh">(
                              x, w, epilogue(fn::Relu{}).scale(-2.0).bias(bias).residual(residual))),
-                         gather(residual + relu(product * -2.0 + bias))));
-      REQUIRE_THAT(
-          alike(gather(einsum<"bsm,mh->bsh">(x, w, epilogue(fn::Tanh{}))), gather(tanh(product))));
-      REQUIRE_THAT(alike(gather(einsum<"bsm,mh->bsh">(x, w, epilogue())), gather(product)));
-      REQUIRE_THAT(alike(gather(einsum<"bsm,mh->bsh">(x, w, then(Clip{}, bias))),
-                         gather(map(Clip{}, product, bias))));
+                         to_host(residual + relu(product * -2.0 + bias))));
+      REQUIRE_THAT(alike(to_host(einsum<"bsm,mh->bsh">(x, w, epilogue(fn::Tanh{}))),
+                         to_host(tanh(product))));
+      REQUIRE_THAT(alike(to_host(einsum<"bsm,mh->bsh">(x, w, epilogue())), to_host(product)));
+      REQUIRE_THAT(alike(to_host(einsum<"bsm,mh->bsh">(x, w, then(Clip{}, bias))),
+                         to_host(map(Clip{}, product, bias))));
       // Under a spec of its own, where the sum is finished by a reduce-scatter before the function
       // acts.
       const auto scattered =
           einsum<"bsm,mh->bsh", P<_, _, model>>(x, w, epilogue(fn::Gelu{}).bias(bias));
       static_assert(std::is_same_v<decltype(scattered), const Real<_, _, model>>);
-      REQUIRE_THAT(alike(gather(scattered), gather(gelu(product + bias))));
+      REQUIRE_THAT(alike(to_host(scattered), to_host(gelu(product + bias))));
       // A function may return another element type.
       const auto large = einsum<"bsm,mh->bsh">(x, w, then(IsLarge{}));
       REQUIRE_THAT(std::is_same_v<typename decltype(large)::value_type, std::int64_t>);
-      REQUIRE_THAT(gather(large).values == gather(map(IsLarge{}, product)).values);
+      REQUIRE_THAT(to_host(large).values == to_host(map(IsLarge{}, product)).values);
     }
     // The peak is the plain product's: bias and activation need nothing of their own.
     const auto x = from_function<Real<data, model>>(mesh, {64, 32}, Ramp{});
@@ -132,51 +132,59 @@ TEST_CASE("an epilogue that does not fit is an error with both facts") {
 }
 
 TEST_CASE("operators write into tensors that are there, and leave them where they are") {
-  on_meshes([](const ProcessMesh<Grid>& mesh) -> std::string {
-    for (const Index n : {7, 1, 0}) {
-      const auto x = from_function<Real<data, model>>(mesh, {n, 6}, Ramp{});
-      const auto w = from_function<Real<model, data>>(mesh, {6, 5}, Ramp{0.125});
-      const auto product = gather(einsum<"ik,kj->ij">(x, w));
-      const auto into = [&](auto c, const auto& wanted, const auto& write) -> std::string {
-        const void* const before = c.data();
-        const auto copy = c;
-        write(c);
-        REQUIRE_THAT(c.data() == before);
-        REQUIRE_THAT(copy.data() == before);
-        REQUIRE_THAT(alike(gather(c), wanted));
-        const Index held = mesh.arena().in_use();
-        write(c);
-        REQUIRE_THAT(mesh.arena().in_use() == held);
-        return "";
-      };
-      const double nan = std::numeric_limits<double>::quiet_NaN();
-      for (const double old : {2.0, nan}) {
-        for (const std::string& text :
+  on_meshes(
+      [](const ProcessMesh<Grid>& mesh) -> std::
+                                            string {
+                                              for (const Index n : {7, 1, 0}) {
+                                                const auto x = from_function<Real<data, model>>(
+                                                    mesh, {n, 6}, Ramp{});
+                                                const auto w = from_function<Real<model, data>>(
+                                                    mesh, {6, 5}, Ramp{0.125});
+                                                const auto product =
+                                                    to_host(einsum<"ik,kj->ij">(x, w));
+                                                const auto into =
+                                                    [&](auto c, const auto& wanted,
+                                                        const auto& write) -> std::string {
+                                                  const void* const before = c.data();
+                                                  const auto copy = c;
+                                                  write(c);
+                                                  REQUIRE_THAT(c.data() == before);
+                                                  REQUIRE_THAT(copy.data() == before);
+                                                  REQUIRE_THAT(alike(to_host(c), wanted));
+                                                  const Index held = mesh.arena().in_use();
+                                                  write(c);
+                                                  REQUIRE_THAT(mesh.arena().in_use() == held);
+                                                  return "";
+                                                };
+                                                const double nan =
+                                                    std::numeric_limits<double>::quiet_NaN();
+                                                for (const double old : {2.0, nan}) {
+                                                  for (const std::string& text :
              {into(full<Real<data, _>>(mesh, {n, 5}, old), product,
                    [&](auto& c) { einsum_into<"ik,kj->ij">(c, x, w); }),
               into(full<Real<_, model>>(mesh, {n, 5}, old), product,
                    [&](auto& c) { einsum_into<"ik,kj->ij">(c, x, w); }),
               into(full<Real<Axes<model, data>, _>>(mesh, {n, 5}, old), product,
                    [&](auto& c) { einsum_into<"ik,kj->ij">(c, x, w, 1, 0); }),
-              into(full<Real<_, _>>(mesh, {n, 5}, old), gather(einsum<"ik,kj->ij">(x, w) * 3.0),
+              into(full<Real<_, _>>(mesh, {n, 5}, old), to_host(einsum<"ik,kj->ij">(x, w) * 3.0),
                    [&](auto& c) { einsum_into<"ik,kj->ij">(c, x, w, 3, 0); }),
-              into(full<Real<model, _>>(mesh, {n, 6}, old), gather(x),
+              into(full<Real<model, _>>(mesh, {n, 6}, old), to_host(x),
                    [&](auto& c) { reshard_into(c, x); }),
-              into(full<Real<data, model>>(mesh, {n, 6}, old), gather(x),
+              into(full<Real<data, model>>(mesh, {n, 6}, old), to_host(x),
                    [&](auto& c) { reshard_into(c, x); }),
-              into(full<Real<model>>(mesh, {n}, old), gather(sum<"ij->i">(x)),
+              into(full<Real<model>>(mesh, {n}, old), to_host(sum<"ij->i">(x)),
                    [&](auto& c) { reduce_into<Sum, "ij->i">(c, x); }),
-              into(full<Real<>>(mesh, {}, old), gather(max(x)),
+              into(full<Real<>>(mesh, {}, old), to_host(max(x)),
                    [&](auto& c) { reduce_into<Max, "ij->">(c, x); }),
-              into(full<Real<_, data>>(mesh, {6, n}, old), gather(transpose<"ij->ji">(x)),
+              into(full<Real<_, data>>(mesh, {6, n}, old), to_host(transpose<"ij->ji">(x)),
                    [&](auto& c) { transpose_into<"ij->ji">(c, x); }),
-              into(full<Real<_, model>>(mesh, {n, 6}, old), gather(exp(x)),
+              into(full<Real<_, model>>(mesh, {n, 6}, old), to_host(exp(x)),
                    [&](auto& c) { map_into(c, fn::Exp{}, x); })})
-          if (!text.empty()) return text;
-      }
-    }
-    return "";
-  });
+                                                    if (!text.empty()) return text;
+                                                }
+                                              }
+                                              return "";
+                                            });
 }
 
 TEST_CASE("alpha a b + beta c, finished, scattered and left open") {
@@ -185,26 +193,27 @@ TEST_CASE("alpha a b + beta c, finished, scattered and left open") {
       const auto x = from_function<Real<data, model>>(mesh, {n, 6}, Ramp{});
       const auto w = from_function<Real<model, data>>(mesh, {6, 5}, Ramp{0.125});
       const auto start = from_function<Real<_, _>>(mesh, {n, 5}, Ramp{3});
-      const auto wanted = gather(einsum<"ik,kj->ij">(x, w) * 0.5 + start * -2.0);
+      const auto wanted = to_host(einsum<"ik,kj->ij">(x, w) * 0.5 + start * -2.0);
       auto kept = reshard<P<data, _>>(start * 1.0);
       einsum_into<"ik,kj->ij">(kept, x, w, 0.5, -2);
-      REQUIRE_THAT(alike(gather(kept), wanted));
+      REQUIRE_THAT(alike(to_host(kept), wanted));
       auto scattered = reshard<P<data, model>>(start);
       einsum_into<"ik,kj->ij">(scattered, x, w, 0.5, -2);
-      REQUIRE_THAT(alike(gather(scattered), wanted));
-      REQUIRE_THAT(alike(gather(start), gather(from_function<Real<_, _>>(mesh, {n, 5}, Ramp{3}))));
+      REQUIRE_THAT(alike(to_host(scattered), wanted));
+      REQUIRE_THAT(
+          alike(to_host(start), to_host(from_function<Real<_, _>>(mesh, {n, 5}, Ramp{3}))));
       // Twice the product: the first left open over model, the second added to it.
       auto open =
           einsum<"ik,kj->ij", P<data, _, Unreduced<Sum, model>>>(x, reshard<P<model, _>>(w));
       einsum_into<"ik,kj->ij">(open, x, w, 1, 1);
-      REQUIRE_THAT(alike(gather(open), gather(einsum<"ik,kj->ij">(x, w) * 2.0)));
+      REQUIRE_THAT(alike(to_host(open), to_host(einsum<"ik,kj->ij">(x, w) * 2.0)));
     }
     const auto i = from_function<Int<_, model>>(mesh, {4, 6}, Count{});
     auto c = full<Int<_, _>>(mesh, {4, 4}, 7);
     einsum_into<"ik,jk->ij">(c, i, i, 2, 3);
-    const auto product = gather(einsum<"ik,jk->ij">(i, i));
+    const auto product = to_host(einsum<"ik,jk->ij">(i, i));
     for (std::size_t k = 0; k < product.values.size(); ++k)
-      REQUIRE_THAT(gather(c).values[k] == 2 * product.values[k] + 21);
+      REQUIRE_THAT(to_host(c).values[k] == 2 * product.values[k] + 21);
     return "";
   });
 }

@@ -113,7 +113,7 @@ TEST_CASE("some processes have a mesh of their own while the others do something
       const auto mesh = make_mesh<Grid>(world->first(2), 1, 2);
       for (int i = 0; i < 5; ++i) {
         const auto x = from_function<Tensor<data, model>>(mesh, {3, 4}, Ramp{});
-        REQUIRE_THAT(gather(einsum<"ik,jk->ij">(x, x)).values[0] ==
+        REQUIRE_THAT(to_host(einsum<"ik,jk->ij">(x, x)).values[0] ==
                      100 * 100 + 101 * 101 + 102 * 102 + 103 * 103);
       }
     } else if (world->rank() != 3) {  // 4 before 2
@@ -172,19 +172,19 @@ TEST_CASE("typed: another mesh, its own types") {
     const auto x = from_function<Tensor<data, model>>(mesh, {7, 5}, Ramp{});
     const auto y = reshard<InRow<_, line>>(x, row);
     static_assert(std::is_same_v<std::remove_cvref_t<decltype(y)>, InRow<_, line>>);
-    REQUIRE_THAT(gather(y) == gather(x));
-    REQUIRE_THAT(gather(y + y) == gather(x * 2.0));
-    REQUIRE_THAT(gather(reshard<Tensor<_, Axes<model, data>>>(y, mesh)) == gather(x));
+    REQUIRE_THAT(to_host(y) == to_host(x));
+    REQUIRE_THAT(to_host(y + y) == to_host(x * 2.0));
+    REQUIRE_THAT(to_host(reshard<Tensor<_, Axes<model, data>>>(y, mesh)) == to_host(x));
     const auto open = einsum<"ik,jk->ij", P<data, _, Unreduced<Sum, model>>>(x, x);
-    REQUIRE_THAT(gather(reshard<InRow<line, _>>(open, row)) == gather(einsum<"ik,jk->ij">(x, x)));
-    REQUIRE_THAT(gather(reshard<Tensor<model, data>>(x, mesh)) ==
-                 gather(x));  // to its own mesh: a reshard
+    REQUIRE_THAT(to_host(reshard<InRow<line, _>>(open, row)) == to_host(einsum<"ik,jk->ij">(x, x)));
+    REQUIRE_THAT(to_host(reshard<Tensor<model, data>>(x, mesh)) ==
+                 to_host(x));  // to its own mesh: a reshard
     // The same blocks on the same processes: nothing is sent.
     const auto again = make_mesh<Grid>(world, 2, 3);
     mesh.ledger().reset();
     const auto copy = reshard<Tensor<data, model>>(x, again);
     REQUIRE_THAT(mesh.ledger().payload_bytes() == 0 && mesh.ledger().total().calls == 0);
-    REQUIRE_THAT(copy.data() != x.data() && gather(copy) == gather(x));
+    REQUIRE_THAT(copy.data() != x.data() && to_host(copy) == to_host(x));
     return "";
   })));
 }
@@ -201,7 +201,7 @@ TEST_CASE("a mesh whose axes are known when the program runs") {
       const Layer layer(mesh, "first");
       const DynamicTensor x = from_function<double>(mesh, {7, 5}, both, Ramp{});
       const DynamicTensor y = reshard(x, rows);
-      REQUIRE_THAT(x.mesh().core() == mesh.core() && gather<double>(x) == gather<double>(y));
+      REQUIRE_THAT(x.mesh().core() == mesh.core() && to_host<double>(x) == to_host<double>(y));
     }
     const std::string text = explain(recording.take());
     REQUIRE_THAT(text.find("columns") != std::string::npos);
@@ -214,10 +214,10 @@ TEST_CASE("a mesh whose axes are known when the program runs") {
     for (const DynamicTensor& y : {from_function<double>(same, {7, 5}, both, Ramp{}),
                                    from_function<double>(typed, {7, 5}, both, Ramp{}),
                                    from_function<double>(typed.core(), {7, 5}, both, Ramp{})})
-      REQUIRE_THAT(gather<double>(map_dynamic<double>("ij,ij->ij", fn::Add{}, both,
-                                                      DynamicTensor(x), y)) == gather(x + x));
-    REQUIRE_THAT(gather<double>(reshard(x, both, mesh)) == gather(x));
-    REQUIRE_THAT(gather<double>(reshard(x, rows, same)) == gather(x));
+      REQUIRE_THAT(to_host<double>(map_dynamic<double>("ij,ij->ij", fn::Add{}, both,
+                                                       DynamicTensor(x), y)) == to_host(x + x));
+    REQUIRE_THAT(to_host<double>(reshard(x, both, mesh)) == to_host(x));
+    REQUIRE_THAT(to_host<double>(reshard(x, rows, same)) == to_host(x));
     return "";
   })));
   const DynamicMesh paper = dry_mesh({2, 3}, {"rows", "columns"}, 4);

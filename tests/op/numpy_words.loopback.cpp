@@ -34,38 +34,38 @@ template <class T> void dimensions(const ProcessMesh<Grid>& mesh) {
     const auto x = from_function<Tensor<T, data, model>>(mesh, e, Small<T>{});
     const auto y = reverse<0>(x);
     const DynamicTensor dx = x, dy = y;
-    const HostTensor<T> hx = gather(x), hy = gather(y);
+    const HostTensor<T> hx = to_host(x), hy = to_host(y);
     const auto front = expand_dims<0>(x);
     static_assert(std::is_same_v<decltype(front), const Tensor<T, _, data, model>>);
     const auto around = expand_dims<0, -1>(x);
     static_assert(std::is_same_v<decltype(around), const Tensor<T, _, data, model, _>>);
-    CHECK(gather(front) == as(hx, {1, e[0], e[1]}));
-    CHECK(gather(around) == as(hx, {1, e[0], e[1], 1}));
-    CHECK(gather(squeeze<0, 3>(around)) == hx);
-    CHECK(gather(squeeze<-1>(around)) == gather(front));
-    CHECK(gather<T>(expand_dims(dx, {1, -1})) == as(hx, {e[0], 1, e[1], 1}));
-    CHECK(gather<T>(squeeze(expand_dims(dx, {1, -1}), {1, -1})) == hx);
-    CHECK(gather<T>(squeeze(expand_dims(dx, {0}))).values == hx.values);
+    CHECK(to_host(front) == as(hx, {1, e[0], e[1]}));
+    CHECK(to_host(around) == as(hx, {1, e[0], e[1], 1}));
+    CHECK(to_host(squeeze<0, 3>(around)) == hx);
+    CHECK(to_host(squeeze<-1>(around)) == to_host(front));
+    CHECK(to_host<T>(expand_dims(dx, {1, -1})) == as(hx, {e[0], 1, e[1], 1}));
+    CHECK(to_host<T>(squeeze(expand_dims(dx, {1, -1}), {1, -1})) == hx);
+    CHECK(to_host<T>(squeeze(expand_dims(dx, {0}))).values == hx.values);
     if (e[0] == 1)  // the dimension that goes is split
-      CHECK(gather(squeeze<0>(x)) == as(hx, {e[1]}));
-    CHECK(gather(flip<0>(x)) == hy);
-    CHECK(gather(flip<-2>(x)) == hy);
-    CHECK(gather(flip(x)) == gather(reverse<0, 1>(x)));
-    CHECK(gather<T>(flip(dx, {-2})) == hy);
-    CHECK(gather<T>(flip(dx)) == gather(flip(x)));
+      CHECK(to_host(squeeze<0>(x)) == as(hx, {e[1]}));
+    CHECK(to_host(flip<0>(x)) == hy);
+    CHECK(to_host(flip<-2>(x)) == hy);
+    CHECK(to_host(flip(x)) == to_host(reverse<0, 1>(x)));
+    CHECK(to_host<T>(flip(dx, {-2})) == hy);
+    CHECK(to_host<T>(flip(dx)) == to_host(flip(x)));
 
     const auto two = stack<0>(x, y);
     static_assert(std::is_same_v<decltype(two), const Tensor<T, _, data, model>>);
     const auto last = stack<-1, P<model, _, data>>(x, y, x);
-    const HostTensor<T> h2 = gather(two), h3 = gather(last);
+    const HostTensor<T> h2 = to_host(two), h3 = to_host(last);
     CHECK(h2.extents == Extents{2, e[0], e[1]});
     CHECK(h3.extents == Extents{e[0], e[1], 3});
-    CHECK(gather<T>(stack(0, {dx, dy})) == h2);
-    CHECK(gather<T>(stack(-1, {dx, dy, dx})) == h3);
+    CHECK(to_host<T>(stack(0, {dx, dy})) == h2);
+    CHECK(to_host<T>(stack(-1, {dx, dy, dx})) == h3);
     const auto wide = broadcast_to<P<model, _, data>>(x, {3, e[0], e[1]});
     const auto tall = broadcast_to<P<data, model>>(slice(x, {0, 0}, {e[0], 1}), e);
-    const HostTensor<T> hw = gather(wide), ht = gather(tall);
-    CHECK(gather<T>(broadcast_to(dx, {3, e[0], e[1]}, Sharding{{0}, {}, {1}})) == hw);
+    const HostTensor<T> hw = to_host(wide), ht = to_host(tall);
+    CHECK(to_host<T>(broadcast_to(dx, {3, e[0], e[1]}, Sharding{{0}, {}, {1}})) == hw);
     for (Index i = 0; i < e[0]; ++i)
       for (Index j = 0; j < e[1]; ++j) {
         CHECK(h2(0, i, j) == hx(i, j));
@@ -134,9 +134,9 @@ HostTensor<T> product(const HostTensor<T>& a, const HostTensor<T>& b, const Exte
 
 template <class T> void matrices(const ProcessMesh<Grid>& mesh) {
   const auto check = [&](const auto& a, const auto& b, const Extents& wanted) {
-    const HostTensor<T> right = product(gather(a), gather(b), wanted);
-    CHECK(gather(matmul(a, b)) == right);
-    CHECK(gather<T>(matmul(DynamicTensor(a), DynamicTensor(b))) == right);
+    const HostTensor<T> right = product(to_host(a), to_host(b), wanted);
+    CHECK(to_host(matmul(a, b)) == right);
+    CHECK(to_host<T>(matmul(DynamicTensor(a), DynamicTensor(b))) == right);
   };
   for (const Index n : {5, 1, 0}) {
     const auto a = from_function<Tensor<T, data, model>>(mesh, {n, 3}, Small<T>{});

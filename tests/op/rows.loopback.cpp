@@ -79,7 +79,7 @@ template <class T> void same_bits() {
             const DynamicTensor sum =
                 mean ? reduce<Deterministic<Mean>>(tasks[t].equation, input, out)
                      : reduce<Deterministic<Sum>>(tasks[t].equation, input, out);
-            const HostTensor<T> all = gather<T>(sum);
+            const HostTensor<T> all = to_host<T>(sum);
             const std::lock_guard lock(mutex);
             std::vector<T>& known = bits[2 * t + mean];
             if (known.empty()) known = all.values;
@@ -137,11 +137,11 @@ TEST_CASE("rows that are empty, NaN and infinity, and what is refused") {
       if (i == 4) return 0.0;
       return -infinity;
     });
-    const auto top = gather<std::int64_t>(arg_max("ab->a", x)).values;
+    const auto top = to_host<std::int64_t>(arg_max("ab->a", x)).values;
     CHECK(top == std::vector<std::int64_t>{3, 2, 2, 0, 0, 0});
-    CHECK(gather<std::int64_t>(arg_min("ab->a", x)).values ==
+    CHECK(to_host<std::int64_t>(arg_min("ab->a", x)).values ==
           std::vector<std::int64_t>{3, 0, 4, 4, 0, 0});
-    const auto sums = gather<double>(reduce<Deterministic<Sum>>("ab->a", x)).values;
+    const auto sums = to_host<double>(reduce<Deterministic<Sum>>("ab->a", x)).values;
     CHECK(std::isnan(sums[0]));
     CHECK(sums[1] == infinity);
     CHECK(std::isnan(sums[2]));
@@ -149,10 +149,10 @@ TEST_CASE("rows that are empty, NaN and infinity, and what is refused") {
     CHECK(sums[4] == 0);
     CHECK(sums[5] == -infinity);
     const DynamicTensor empty = tensor({3, 0}, [](Index, Index) { return 1.0; });
-    CHECK(gather<double>(reduce<Deterministic<Sum>>("ab->a", empty)).values ==
+    CHECK(to_host<double>(reduce<Deterministic<Sum>>("ab->a", empty)).values ==
           std::vector<double>{0, 0, 0});
-    CHECK(std::isnan(gather<double>(reduce<Deterministic<Mean>>("ab->a", empty)).values[0]));
-    CHECK(gather<std::int64_t>(arg_max("ab->b", empty)).values.empty());
+    CHECK(std::isnan(to_host<double>(reduce<Deterministic<Mean>>("ab->a", empty)).values[0]));
+    CHECK(to_host<std::int64_t>(arg_max("ab->b", empty)).values.empty());
     CHECK_THROWS_WITH_AS((void)arg_max("ab->a", empty),
                          doctest::Contains("rows of a tensor of extents 3x0 have no element"),
                          ShapeError);
@@ -165,6 +165,6 @@ TEST_CASE("rows that are empty, NaN and infinity, and what is refused") {
                              "ab->a", x, Sharding{{}}.with_partial(AxisSet{0}, Reduction::sum)),
                          doctest::Contains("unfinished"), ShardingError);
     // Max and min are exact as they are.
-    CHECK(gather<double>(reduce<Deterministic<Max>>("ab->a", x)).values[1] == infinity);
+    CHECK(to_host<double>(reduce<Deterministic<Max>>("ab->a", x)).values[1] == infinity);
   });
 }

@@ -44,7 +44,7 @@ struct Sample {
     return [this](int rank) { return some_sharding(random_, rank, mesh_->shape().rank()); };
   }
   bool same(const DynamicTensor& a, const DynamicTensor& b) const {
-    const HostTensor<double> left = gather<double>(a), right = gather<double>(b);
+    const HostTensor<double> left = to_host<double>(a), right = to_host<double>(b);
     return left.extents == right.extents && left.values == right.values;
   }
 
@@ -57,7 +57,7 @@ struct Sample {
 };
 
 double dot_of(const DynamicTensor& a, const DynamicTensor& b) {
-  const HostTensor<double> x = gather<double>(a), y = gather<double>(b);
+  const HostTensor<double> x = to_host<double>(a), y = to_host<double>(b);
   double sum = 0;
   for (std::size_t i = 0; i < x.values.size(); ++i) sum += x.values[i] * y.values[i];
   return x.extents == y.extents ? sum : std::numeric_limits<double>::quiet_NaN();
@@ -288,7 +288,7 @@ TEST_CASE("typed calls: dimensions and specs are template arguments") {
     const auto x = from_function<Tensor<data, model>>(mesh, {5, 7}, Ramp{});
     const auto y = from_function<Tensor<_, _>>(mesh, {5, 3}, Ramp{});
     const auto whole = [](const auto& t) {
-      const auto host = gather(t);
+      const auto host = to_host(t);
       Whole<float> all(host.extents);
       all.values.assign(host.values.begin(), host.values.end());
       return all;
@@ -394,7 +394,7 @@ TEST_CASE("several slices share one exchange, and one message to a neighbour") {
     CHECK(ledger.total().payload_bytes == plan.own_payload_bytes());
     CHECK(arena.peak() - held == plan.peak_bytes);
     for (Index k = 0; k < 3; ++k) {
-      const HostTensor<float> part = gather(parts[static_cast<std::size_t>(k)]);
+      const HostTensor<float> part = to_host(parts[static_cast<std::size_t>(k)]);
       CHECK(part.extents == Extents{28, 2});
       CHECK(part.values[0] == static_cast<float>(k * 100));
       CHECK(part.values[55] == static_cast<float>((27 + k) * 100 + 1));

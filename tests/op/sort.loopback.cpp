@@ -75,8 +75,8 @@ TEST_CASE("the typed surface: specs of results, contracts") {
     const Tensor<double, rows, columns> sorted = tessera::sort<"ab", 'b'>(x);
     const Tensor<std::int64_t, rows, columns> places = arg_sort<"ab", 'b'>(x);
     const auto both = sort_with_positions<"ab", 'b'>(x);
-    const HostTensor<double> values = gather(sorted), whole = gather(x);
-    const HostTensor<std::int64_t> positions = gather(places);
+    const HostTensor<double> values = to_host(sorted), whole = to_host(x);
+    const HostTensor<std::int64_t> positions = to_host(places);
     long wrong = 0;
     for (Index i = 0; i < 6; ++i)
       for (Index j = 0; j < 9; ++j) {
@@ -86,33 +86,33 @@ TEST_CASE("the typed surface: specs of results, contracts") {
                       (values(i, j - 1) == values(i, j) && positions(i, j - 1) > positions(i, j)));
       }
     CHECK(wrong == 0);
-    CHECK(gather(both.values).values == values.values);
-    CHECK(gather(both.positions).values == positions.values);
+    CHECK(to_host(both.values).values == values.values);
+    CHECK(to_host(both.positions).values == positions.values);
 
     const auto [keys, carried] = sort_by_key<"ab", 'b', P<_, rows>>(x, n, {.descending = true});
     static_assert(
         std::is_same_v<std::remove_cvref_t<decltype(carried)>, Tensor<std::int32_t, _, rows>>);
     CHECK(keys.sharding() == Sharding{{}, {0}});
-    const HostTensor<double> k = gather(keys);
-    const HostTensor<std::int32_t> c = gather(carried);
+    const HostTensor<double> k = to_host(keys);
+    const HostTensor<std::int32_t> c = to_host(carried);
     for (std::size_t i = 0; i < k.values.size(); ++i)
       wrong += k.values[i] != static_cast<double>(c.values[i]);  // n has x's values
     CHECK(wrong == 0);
     const auto [a, b, d] = sort_by_key<"ab", 'a'>(SortOptions{}, x, x, n);
-    CHECK(gather(a).values == gather(b).values);
+    CHECK(to_host(a).values == to_host(b).values);
     CHECK(d.extents() == Extents{6, 9});
 
     const auto [top, at] = top_k<"ab", 'b'>(x, 3);
     static_assert(std::is_same_v<std::remove_cvref_t<decltype(top)>, Tensor<double, rows, _>>);
-    const HostTensor<double> best = gather(top);
-    const HostTensor<std::int64_t> best_at = gather(at);
-    const HostTensor<double> falling = gather(tessera::sort<"ab", 'b'>(x, {.descending = true}));
+    const HostTensor<double> best = to_host(top);
+    const HostTensor<std::int64_t> best_at = to_host(at);
+    const HostTensor<double> falling = to_host(tessera::sort<"ab", 'b'>(x, {.descending = true}));
     for (Index i = 0; i < 6; ++i)
       for (Index j = 0; j < 3; ++j)
         wrong += best(i, j) != falling(i, j) || best(i, j) != whole(i, best_at(i, j));
     CHECK(wrong == 0);
     const auto least = bottom_k<"ab", 'b'>(x, 2);
-    CHECK(gather(least.values)(4, 0) == values(4, 0));
+    CHECK(to_host(least.values)(4, 0) == values(4, 0));
 
     // The contract says what is planned.
     mesh.core()->ledger().reset();

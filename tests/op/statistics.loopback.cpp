@@ -74,41 +74,42 @@ TEST_CASE("variance, standard deviation, norms, log-sum-exp, any, all, product")
   }
   on_every_mesh([&](const ProcessMesh<Grid>& mesh) {
     const auto x = from_function<Tensor<double, grid::x, grid::y>>(mesh, {rows, columns}, Values{});
-    compare(gather(variance<"ij->i">(x)), var, 1e-11);
-    compare(gather(variance<"ij->i", P<grid::y>>(x, 1)), sample, 1e-11);
+    compare(to_host(variance<"ij->i">(x)), var, 1e-11);
+    compare(to_host(variance<"ij->i", P<grid::y>>(x, 1)), sample, 1e-11);
     std::vector<double> root;
     for (double v : sample) root.push_back(std::sqrt(v));
-    compare(gather(standard_deviation<"ij->i">(x, 1)), root, 1e-11);
-    CHECK(std::isnan(gather(variance<"ij->i">(x, columns)).values[0]));
-    compare(gather(norm<1, "ij->i">(x)), one);
-    compare(gather(norm<2, "ij->i">(x)), two);
-    compare(gather(norm<2, "ij->i", P<Axes<grid::x, grid::y>>>(x)), two);
-    compare(gather(norm<infinite_norm, "ij->i">(x)), most);
-    compare(gather(norm(x)), {std::sqrt(sum_of_squares)});
-    compare(gather(log_sum_exp<"ij->i">(x)), lse);
-    compare(gather(log_sum_exp<"ij->i", P<grid::y>>(x)), lse);
+    compare(to_host(standard_deviation<"ij->i">(x, 1)), root, 1e-11);
+    CHECK(std::isnan(to_host(variance<"ij->i">(x, columns)).values[0]));
+    compare(to_host(norm<1, "ij->i">(x)), one);
+    compare(to_host(norm<2, "ij->i">(x)), two);
+    compare(to_host(norm<2, "ij->i", P<Axes<grid::x, grid::y>>>(x)), two);
+    compare(to_host(norm<infinite_norm, "ij->i">(x)), most);
+    compare(to_host(norm(x)), {std::sqrt(sum_of_squares)});
+    compare(to_host(log_sum_exp<"ij->i">(x)), lse);
+    compare(to_host(log_sum_exp<"ij->i", P<grid::y>>(x)), lse);
     const auto z = map(Turned{}, x);
     std::vector<double> turned, turned_var;
     for (double v : two) turned.push_back(v * std::sqrt(5.0));
     for (double v : var) turned_var.push_back(5 * v);
-    compare(gather(norm<2, "ij->i">(z)), turned);
-    compare(gather(variance<"ij->i">(z)), turned_var, 1e-11);
-    const auto below = gather(log_sum_exp<"ij->i">(map(AllInfinite{}, x))).values;
+    compare(to_host(norm<2, "ij->i">(z)), turned);
+    compare(to_host(variance<"ij->i">(z)), turned_var, 1e-11);
+    const auto below = to_host(log_sum_exp<"ij->i">(map(AllInfinite{}, x))).values;
     CHECK(below[4] == -std::numeric_limits<double>::infinity());
     CHECK(std::isfinite(below[0]));
     const auto rare = map(Rare{}, x);
-    const auto some = gather(any<"ij->i">(rare)).values;
+    const auto some = to_host(any<"ij->i">(rare)).values;
     CHECK(some[0]);
     CHECK(!some[1]);
     CHECK(value(any(rare)));
     CHECK(!value(all(rare)));
     double product_of_row = 1;
     for (Index j = 0; j < columns; ++j) product_of_row *= element(1, j);
-    CHECK(std::fabs(gather(product<"ij->i">(x)).values[1] - product_of_row) <=
+    CHECK(std::fabs(to_host(product<"ij->i">(x)).values[1] - product_of_row) <=
           1e-13 * product_of_row);
     const auto h = cast<half>(cast<float>(x));
-    CHECK(std::fabs(static_cast<double>(static_cast<float>(gather(norm<2, "ij->i">(h)).values[0])) -
-                    two[0]) < 4);
+    CHECK(
+        std::fabs(static_cast<double>(static_cast<float>(to_host(norm<2, "ij->i">(h)).values[0])) -
+                  two[0]) < 4);
   });
 }
 }  // namespace

@@ -45,7 +45,7 @@ double gradient_error(const ProcessMesh<Grid>& mesh) {
   for_each_tensor(
       [&]<class X>(X& weight, const X& gradient) {
         const X kept = weight;
-        const auto by_hand = gather(gradient).values;
+        const auto by_hand = to_host(gradient).values;
         for (Index place = 0; place < kept.size(); place += 1 + kept.size() / 3) {
           const double step = 1e-5;
           weight = kept + from_function<X>(mesh, kept.extents(), Nudge{place, step});

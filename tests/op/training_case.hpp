@@ -48,7 +48,7 @@ inline std::vector<double> numbers_after(const ProcessMesh<Grid>& mesh, Index st
   }
   for_each_tensor(
       [&](const auto& x) {
-        const auto all = gather(x).values;
+        const auto all = to_host(x).values;
         numbers.insert(numbers.end(), all.begin(), all.end());
       },
       weights);

@@ -32,22 +32,22 @@ TEST_CASE("bools go from the host of all, of one and of each, and back") {
       const auto mesh = make_mesh<Grid>(std::move(world), size);
       const int root = size.shape.processes() - 1;
       const auto all = from_host<Truth>(mesh, extents, bytes);
-      CHECK(gather(all).values == wanted);
-      CHECK(gather(from_host<Truth>(mesh, extents, gather(all).values)).values == wanted);
+      CHECK(to_host(all).values == wanted);
+      CHECK(to_host(from_host<Truth>(mesh, extents, to_host(all).values)).values == wanted);
       const std::vector<std::uint8_t> given =
           mesh.process() == root ? bytes : std::vector<std::uint8_t>{};
-      CHECK(gather(from_root<Truth>(mesh, extents, root, given)).values == wanted);
+      CHECK(to_host(from_root<Truth>(mesh, extents, root, given)).values == wanted);
       const DynamicTensor dynamic = from_root<bool>(mesh.core(), extents, Truth::sharding(), root,
                                                     std::span<const std::uint8_t>(given));
       CHECK(to_root<bool>(dynamic, root).values ==
             (mesh.process() == root ? wanted : std::vector<std::uint8_t>{}));
       const HostBlock<bool> block = to_block(all);
-      CHECK(gather(from_blocks<Truth>(mesh, extents, block.values)).values == wanted);
-      CHECK(gather<bool>(from_blocks<bool>(mesh.core(), extents, Truth::sharding(),
-                                           std::span<const std::uint8_t>(block.values)))
+      CHECK(to_host(from_blocks<Truth>(mesh, extents, block.values)).values == wanted);
+      CHECK(to_host<bool>(from_blocks<bool>(mesh.core(), extents, Truth::sharding(),
+                                            std::span<const std::uint8_t>(block.values)))
                 .values == wanted);
       const bool truths[] = {true, false, true};
-      CHECK(gather(from_host<ShardedTensor<bool, Grid, P<grid::x>>>(mesh, {3}, truths)).values ==
+      CHECK(to_host(from_host<ShardedTensor<bool, Grid, P<grid::x>>>(mesh, {3}, truths)).values ==
             std::vector<std::uint8_t>{1, 0, 1});
       CHECK(value(any(all)));
     });

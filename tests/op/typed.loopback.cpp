@@ -89,15 +89,15 @@ TEST_CASE("the type of a result follows from the types of the operands") {
     static_assert(std::is_same_v<decltype(shard<_, Axes<model>, data>(x)), Real<_, model, data>>);
     static_assert(std::is_same_v<decltype(gelu(x)), Real<data, _, model>>);
     static_assert(std::is_same_v<decltype(softmax<"bsv", 'v'>(x)), Real<data, _, model>>);
-    REQUIRE_THAT(close(gather(h), support::einsum(parse("bsm,mh->bsh"), whole_of(gather(x)),
-                                                  whole_of(gather(w)))));
-    REQUIRE_THAT(close(gather(y), whole_of(gather(h))));
-    REQUIRE_THAT(gather(split<1, data>(x)) == gather(x));
-    REQUIRE_THAT(gather(shard<_, model, data>(x)) == gather(x));
-    REQUIRE_THAT(gather(replicate(x)) == gather(x));
+    REQUIRE_THAT(close(to_host(h), support::einsum(parse("bsm,mh->bsh"), whole_of(to_host(x)),
+                                                   whole_of(to_host(w)))));
+    REQUIRE_THAT(close(to_host(y), whole_of(to_host(h))));
+    REQUIRE_THAT(to_host(split<1, data>(x)) == to_host(x));
+    REQUIRE_THAT(to_host(shard<_, model, data>(x)) == to_host(x));
+    REQUIRE_THAT(to_host(replicate(x)) == to_host(x));
     REQUIRE_THAT(reshard<P<data, _, model>>(x).data() ==
                  x.data());  // nothing to do: the same block
-    REQUIRE_THAT(gather(transpose<"mb->bm">(transpose<"bm->mb">(w))) == gather(w));
+    REQUIRE_THAT(to_host(transpose<"mb->bm">(transpose<"bm->mb">(w))) == to_host(w));
     return "";
   });
 }
@@ -105,12 +105,12 @@ TEST_CASE("the type of a result follows from the types of the operands") {
 TEST_CASE("creation makes the same tensor on every mesh") {
   HostTensor<double> normal, uniform;
   on_meshes([&](const ProcessMesh<Grid>& mesh) -> std::string {
-    const auto f = gather(from_function<Int<model, data>>(mesh, {5, 7}, Count{}));
+    const auto f = to_host(from_function<Int<model, data>>(mesh, {5, 7}, Count{}));
     for (Index i = 0; i < 5; ++i)
       for (Index j = 0; j < 7; ++j)
         REQUIRE_THAT(f(i, j) == ((3 * 5 % 17 + i) * 5 % 17 + j) % 11 - 5);
-    const auto n = gather(random_normal<Real<data, model>>(mesh, {5, 7}, 3, 1.0, 2.0));
-    const auto u = gather(random_uniform<Real<Axes<model, data>, _>>(mesh, {5, 7}, 3, -1.0, 1.0));
+    const auto n = to_host(random_normal<Real<data, model>>(mesh, {5, 7}, 3, 1.0, 2.0));
+    const auto u = to_host(random_uniform<Real<Axes<model, data>, _>>(mesh, {5, 7}, 3, -1.0, 1.0));
     {
       static std::mutex mutex;
       const std::lock_guard lock(mutex);
@@ -121,12 +121,12 @@ TEST_CASE("creation makes the same tensor on every mesh") {
     }
     REQUIRE_THAT(n == normal);
     REQUIRE_THAT(u == uniform);
-    const auto z = gather(zeros<Real<data, _>>(mesh, 3, 4));
+    const auto z = to_host(zeros<Real<data, _>>(mesh, 3, 4));
     REQUIRE_THAT(z.values == std::vector<double>(12, 0.0));
-    REQUIRE_THAT(gather(full<Int<_, model>>(mesh, {3, 4}, 7)).values ==
+    REQUIRE_THAT(to_host(full<Int<_, model>>(mesh, {3, 4}, 7)).values ==
                  std::vector<std::int64_t>(12, 7));
-    REQUIRE_THAT(gather(from_host<Real<model, data>>(mesh, {5, 7}, normal.values)) == normal);
-    REQUIRE_THAT(gather(zeros<Real<data, model>>(mesh, 0, 4)).values.empty());
+    REQUIRE_THAT(to_host(from_host<Real<model, data>>(mesh, {5, 7}, normal.values)) == normal);
+    REQUIRE_THAT(to_host(zeros<Real<data, model>>(mesh, 0, 4)).values.empty());
     return "";
   });
 }
@@ -139,14 +139,14 @@ TEST_CASE("an adopted view is the tensor's block") {
     Kokkos::deep_copy(view, 2.5);
     const auto x = adopt<Real<data, model>>(mesh, {5, 6}, view);
     REQUIRE_THAT(x.data() == view.data());
-    REQUIRE_THAT(gather(x + 1.0).values == std::vector<double>(30, 3.5));
+    REQUIRE_THAT(to_host(x + 1.0).values == std::vector<double>(30, 3.5));
     return "";
   });
 }
 
 TEST_CASE("softmax along a dimension, split or whole") {
   const auto check = [](auto x) -> std::string {
-    const auto whole = whole_of(gather(x));
+    const auto whole = whole_of(to_host(x));
     const Terms rows = parse("bsv->bs");
     const auto row_max = support::reduce(rows, Reduction::max, whole);
     const auto e = map<double>(parse("bsv,bs->bsv"), {whole, row_max},
@@ -155,12 +155,12 @@ TEST_CASE("softmax along a dimension, split or whole") {
     const auto p =
         map<double>(parse("bsv,bs->bsv"), {e, row_sum}, [](const auto& v) { return v[0] / v[1]; });
     const auto soft = softmax<"bsv", 'v'>(x);
-    REQUIRE_THAT(close(gather(soft), p));
-    REQUIRE_THAT(close(gather(exp(log_softmax<"bsv", 'v'>(x))), p, 1e-10));
-    for (const double total : gather(sum<"bsv->bs">(soft)).values)
+    REQUIRE_THAT(close(to_host(soft), p));
+    REQUIRE_THAT(close(to_host(exp(log_softmax<"bsv", 'v'>(x))), p, 1e-10));
+    for (const double total : to_host(sum<"bsv->bs">(soft)).values)
       REQUIRE_THAT(std::fabs(total - 1) < 1e-13);
     const auto large = softmax<"bsv", 'v'>(x + 1000.0);  // does not overflow
-    REQUIRE_THAT(close(gather(large), p, 1e-10));
+    REQUIRE_THAT(close(to_host(large), p, 1e-10));
     return "";
   };
   on_meshes([&](const ProcessMesh<Grid>& mesh) -> std::string {
@@ -176,38 +176,38 @@ TEST_CASE("arithmetic and named functions are one function of each element") {
   on_meshes([](const ProcessMesh<Grid>& mesh) -> std::string {
     const auto x = from_function<Real<data, model>>(mesh, {5, 7}, Ramp{0.2});
     const auto y = from_function<Real<model, _>>(mesh, {5, 7}, Ramp{-0.11});
-    const auto a = whole_of(gather(x)), b = whole_of(gather(y));
+    const auto a = whole_of(to_host(x)), b = whole_of(to_host(y));
     const auto both = [&](auto f) {
       return map<double>(parse("ij,ij->ij"), {a, b}, [f](const auto& v) { return f(v[0], v[1]); });
     };
     const auto one = [&](auto f) {
       return map<double>(parse("ij->ij"), {a}, [f](const auto& v) { return f(v[0]); });
     };
-    REQUIRE_THAT(close(gather(x + y), both([](double p, double q) { return p + q; })));
-    REQUIRE_THAT(close(gather(x - y), both([](double p, double q) { return p - q; })));
-    REQUIRE_THAT(close(gather(x * y), both([](double p, double q) { return p * q; })));
-    REQUIRE_THAT(close(gather(x / y), both([](double p, double q) { return p / q; })));
+    REQUIRE_THAT(close(to_host(x + y), both([](double p, double q) { return p + q; })));
+    REQUIRE_THAT(close(to_host(x - y), both([](double p, double q) { return p - q; })));
+    REQUIRE_THAT(close(to_host(x * y), both([](double p, double q) { return p * q; })));
+    REQUIRE_THAT(close(to_host(x / y), both([](double p, double q) { return p / q; })));
     REQUIRE_THAT(
-        close(gather(maximum(x, y)), both([](double p, double q) { return std::max(p, q); })));
+        close(to_host(maximum(x, y)), both([](double p, double q) { return std::max(p, q); })));
     REQUIRE_THAT(
-        close(gather(minimum(x, y)), both([](double p, double q) { return std::min(p, q); })));
-    REQUIRE_THAT(close(gather(-x), one([](double p) { return -p; })));
-    REQUIRE_THAT(close(gather(x + 2), one([](double p) { return p + 2; })));
-    REQUIRE_THAT(close(gather(2 + x), one([](double p) { return 2 + p; })));
-    REQUIRE_THAT(close(gather(x - 2), one([](double p) { return p - 2; })));
-    REQUIRE_THAT(close(gather(2 - x), one([](double p) { return 2 - p; })));
-    REQUIRE_THAT(close(gather(x * 3), one([](double p) { return p * 3; })));
-    REQUIRE_THAT(close(gather(3 * x), one([](double p) { return p * 3; })));
-    REQUIRE_THAT(close(gather(x / 4), one([](double p) { return p / 4; })));
-    REQUIRE_THAT(close(gather(4 / (x + 20)), one([](double p) { return 4 / (p + 20); })));
-    REQUIRE_THAT(close(gather(exp(x)), one([](double p) { return std::exp(p); })));
-    REQUIRE_THAT(close(gather(log(abs(x) + 0.1)),
+        close(to_host(minimum(x, y)), both([](double p, double q) { return std::min(p, q); })));
+    REQUIRE_THAT(close(to_host(-x), one([](double p) { return -p; })));
+    REQUIRE_THAT(close(to_host(x + 2), one([](double p) { return p + 2; })));
+    REQUIRE_THAT(close(to_host(2 + x), one([](double p) { return 2 + p; })));
+    REQUIRE_THAT(close(to_host(x - 2), one([](double p) { return p - 2; })));
+    REQUIRE_THAT(close(to_host(2 - x), one([](double p) { return 2 - p; })));
+    REQUIRE_THAT(close(to_host(x * 3), one([](double p) { return p * 3; })));
+    REQUIRE_THAT(close(to_host(3 * x), one([](double p) { return p * 3; })));
+    REQUIRE_THAT(close(to_host(x / 4), one([](double p) { return p / 4; })));
+    REQUIRE_THAT(close(to_host(4 / (x + 20)), one([](double p) { return 4 / (p + 20); })));
+    REQUIRE_THAT(close(to_host(exp(x)), one([](double p) { return std::exp(p); })));
+    REQUIRE_THAT(close(to_host(log(abs(x) + 0.1)),
                        one([](double p) { return std::log(std::fabs(p) + 0.1); })));
-    REQUIRE_THAT(close(gather(tanh(x)), one([](double p) { return std::tanh(p); })));
+    REQUIRE_THAT(close(to_host(tanh(x)), one([](double p) { return std::tanh(p); })));
     REQUIRE_THAT(
-        close(gather(sqrt(abs(x))), one([](double p) { return std::sqrt(std::fabs(p)); })));
-    REQUIRE_THAT(close(gather(relu(x)), one([](double p) { return p > 0 ? p : 0; })));
-    REQUIRE_THAT(close(gather(gelu(x)),
+        close(to_host(sqrt(abs(x))), one([](double p) { return std::sqrt(std::fabs(p)); })));
+    REQUIRE_THAT(close(to_host(relu(x)), one([](double p) { return p > 0 ? p : 0; })));
+    REQUIRE_THAT(close(to_host(gelu(x)),
                        one([](double p) { return 0.5 * p * (1 + std::erf(p / std::sqrt(2.0))); })));
     return "";
   });
@@ -219,16 +219,16 @@ TEST_CASE("dimensions line up from the right and an extent of 1 stretches") {
     const auto bias = from_function<Real<model>>(mesh, {5}, Ramp{});
     const auto flat = from_function<Real<data, model>>(mesh, {4, 1}, Ramp{});
     const auto thin = from_function<Real<model, data, _>>(mesh, {3, 1, 1}, Ramp{});
-    const auto wx = whole_of(gather(x)), wb = whole_of(gather(bias)), wf = whole_of(gather(flat)),
-               wt = whole_of(gather(thin));
+    const auto wx = whole_of(to_host(x)), wb = whole_of(to_host(bias)),
+               wf = whole_of(to_host(flat)), wt = whole_of(to_host(thin));
     const auto add = [](const auto& v) { return v[0] + v[1]; };
-    REQUIRE_THAT(close(gather(x + bias), map<double>(parse("abc,c->abc"), {wx, wb}, add)));
-    REQUIRE_THAT(close(gather(bias + x), map<double>(parse("c,abc->abc"), {wb, wx}, add)));
-    REQUIRE_THAT(close(gather(x + flat), map<double>(parse("abc,bc->abc"), {wx, wf}, add)));
-    REQUIRE_THAT(close(gather(thin + x), map<double>(parse("abc,abc->abc"), {wt, wx}, add)));
-    REQUIRE_THAT(close(gather(thin + bias), map<double>(parse("abc,c->abc"), {wt, wb}, add)));
+    REQUIRE_THAT(close(to_host(x + bias), map<double>(parse("abc,c->abc"), {wx, wb}, add)));
+    REQUIRE_THAT(close(to_host(bias + x), map<double>(parse("c,abc->abc"), {wb, wx}, add)));
+    REQUIRE_THAT(close(to_host(x + flat), map<double>(parse("abc,bc->abc"), {wx, wf}, add)));
+    REQUIRE_THAT(close(to_host(thin + x), map<double>(parse("abc,abc->abc"), {wt, wx}, add)));
+    REQUIRE_THAT(close(to_host(thin + bias), map<double>(parse("abc,c->abc"), {wt, wb}, add)));
     REQUIRE_THAT(close(
-        gather(x * sum(bias)),
+        to_host(x * sum(bias)),
         map<double>(parse("abc,->abc"), {wx, support::reduce(parse("c->"), Reduction::sum, wb)},
                     [](const auto& v) { return v[0] * v[1]; })));
     return "";
@@ -238,23 +238,23 @@ TEST_CASE("dimensions line up from the right and an extent of 1 stretches") {
 TEST_CASE("reductions, means of ragged blocks, values") {
   on_meshes([](const ProcessMesh<Grid>& mesh) -> std::string {
     const auto x = from_function<Real<data, model>>(mesh, {5, 7}, Ramp{});
-    const auto whole = whole_of(gather(x));
+    const auto whole = whole_of(to_host(x));
     const auto total = support::reduce(parse("ij->"), Reduction::sum, whole);
     REQUIRE_THAT(std::fabs(value(sum(x)) - total[0]) < 1e-10);
     REQUIRE_THAT(std::fabs(value(mean(x)) - total[0] / 35) < 1e-12);
     REQUIRE_THAT(value(max(x)) == support::reduce(parse("ij->"), Reduction::max, whole)[0]);
     REQUIRE_THAT(value(min(x)) == support::reduce(parse("ij->"), Reduction::min, whole)[0]);
-    REQUIRE_THAT(close(gather(sum<"ij->j", P<Axes<data, model>>>(x)),
+    REQUIRE_THAT(close(to_host(sum<"ij->j", P<Axes<data, model>>>(x)),
                        support::reduce(parse("ij->j"), Reduction::sum, whole)));
-    REQUIRE_THAT(gather(max<"ij->i">(x)).values ==
+    REQUIRE_THAT(to_host(max<"ij->i">(x)).values ==
                  support::reduce(parse("ij->i"), Reduction::max, whole).values);
-    const auto means = gather(mean<"ij->i">(x));
+    const auto means = to_host(mean<"ij->i">(x));
     for (Index i = 0; i < 5; ++i)
       REQUIRE_THAT(std::fabs(means(i) - support::reduce(parse("ij->i"), Reduction::sum, whole)[i] /
                                             7) < 1e-12);
     const auto n = from_function<Int<data, model>>(mesh, {5, 7}, Count{});
     REQUIRE_THAT(value(sum(n)) ==
-                 support::reduce(parse("ij->"), Reduction::sum, whole_of(gather(n)))[0]);
+                 support::reduce(parse("ij->"), Reduction::sum, whole_of(to_host(n)))[0]);
     const auto empty = zeros<Real<data, model>>(mesh, 0, 7);
     REQUIRE_THAT(value(sum(empty)) == 0);
     REQUIRE_THAT(value(max(empty)) == -std::numeric_limits<double>::infinity());
@@ -276,30 +276,30 @@ TEST_CASE("sums may stay unfinished, be scaled and added, and be finished once")
     REQUIRE_THAT(mesh.ledger().payload_bytes() == 0);
     const auto finished = reshard<P<data, model>>(twice);
     const auto product =
-        support::einsum(parse("ik,kj->ij"), whole_of(gather(a)), whole_of(gather(b)));
+        support::einsum(parse("ik,kj->ij"), whole_of(to_host(a)), whole_of(to_host(b)));
     const auto expected =
         map<std::int64_t>(parse("ij->ij"), {product}, [](const auto& v) { return 5 * v[0]; });
-    REQUIRE_THAT(gather(finished).values == expected.values);
-    REQUIRE_THAT(gather(twice).values == expected.values);
+    REQUIRE_THAT(to_host(finished).values == expected.values);
+    REQUIRE_THAT(to_host(twice).values == expected.values);
     const auto further = einsum<"ij,jl->il", P<data, _>>(
         twice, b.extent(1) == 3 ? from_function<Int<_, _>>(mesh, {3, 2}, Count{}) : Int<_, _>{});
-    REQUIRE_THAT(gather(further).values ==
+    REQUIRE_THAT(to_host(further).values ==
                  support::einsum(parse("ij,jl->il"), expected,
-                                 whole_of(gather(from_function<Int<_, _>>(mesh, {3, 2}, Count{}))))
+                                 whole_of(to_host(from_function<Int<_, _>>(mesh, {3, 2}, Count{}))))
                      .values);
     const auto times = twice * from_function<Int<data, _>>(
                                    mesh, {5, 3}, Count{});  // linear in the one that is open
     static_assert(std::is_same_v<std::remove_cvref_t<decltype(times)>, Open>);
     REQUIRE_THAT(
-        gather(times).values ==
+        to_host(times).values ==
         map<std::int64_t>(
             parse("ij,ij->ij"),
-            {expected, whole_of(gather(from_function<Int<data, _>>(mesh, {5, 3}, Count{})))},
+            {expected, whole_of(to_host(from_function<Int<data, _>>(mesh, {5, 3}, Count{})))},
             [](const auto& v) { return v[0] * v[1]; })
             .values);
     const auto rows = sum<"ij->i">(twice);
     static_assert(!std::remove_cvref_t<decltype(rows)>::unfinished);
-    REQUIRE_THAT(gather(rows).values ==
+    REQUIRE_THAT(to_host(rows).values ==
                  support::reduce(parse("ij->i"), Reduction::sum, expected).values);
 
     const auto top = max<"ij->i", P<data, Unreduced<Max, model>>>(
@@ -308,8 +308,8 @@ TEST_CASE("sums may stay unfinished, be scaled and added, and be finished once")
     static_assert(std::remove_cvref_t<decltype(monotone)>::unfinished);
     const auto larger = maximum(monotone, monotone);
     REQUIRE_THAT(
-        close(gather(larger), whole_of(gather(exp(max<"ij->i">(
-                                  from_function<Real<data, model>>(mesh, {5, 7}, Ramp{})))))));
+        close(to_host(larger), whole_of(to_host(exp(max<"ij->i">(
+                                   from_function<Real<data, model>>(mesh, {5, 7}, Ramp{})))))));
     return "";
   });
 }
@@ -456,10 +456,10 @@ TEST_CASE("wrong calls are answered with the rule and the way out") {
     einsum("ik,kj->ij!", n, n, Sharding{{0}, {}}.with_partial(AxisSet{1}, Reduction::sum));
   }));
   CHECK(throws<UsageError>("of int64: the mean of integers", [&] { reduce<Mean>("ij->i", n); }));
-  CHECK(throws<UsageError>("the tensor is dry", [&] { gather(a); }));
+  CHECK(throws<UsageError>("the tensor is dry", [&] { to_host(a); }));
   CHECK(throws<UsageError>("an empty tensor is used",
                            [&] { einsum<"ik,kj->ij">(Real<data, _>{}, b); }));
-  CHECK(throws<UsageError>("is read as float", [&] { gather<float>(x); }));
+  CHECK(throws<UsageError>("is read as float", [&] { to_host<float>(x); }));
 
   const auto other = dry_mesh<Grid>(2, 4);
   CHECK(throws<MeshError>("operand 1 lives on a mesh data=2 x model=4 and operand 2 on another one",

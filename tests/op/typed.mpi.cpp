@@ -43,9 +43,9 @@ void check_layer(const ProcessMesh<Grid>& mesh) {
                   like<Tensor<model, data>>(11, 7), mesh.sizes(), mesh.process());
   CHECK(explain(ran) == explain(paper));
 
-  auto h = support::einsum(parse("bsm,mh->bsh"), whole(gather(x)), whole(gather(w_in)));
+  auto h = support::einsum(parse("bsm,mh->bsh"), whole(to_host(x)), whole(to_host(w_in)));
   for (double& value : h.values) value = 0.5 * value * (1 + std::erf(value / std::sqrt(2.0)));
-  auto expected = support::einsum(parse("bsh,hm->bsm"), h, whole(gather(w_out)));
+  auto expected = support::einsum(parse("bsh,hm->bsm"), h, whole(to_host(w_out)));
   for (Index row = 0; row < 10; ++row) {
     double largest = expected[row * 7], sum = 0;
     for (Index m = 0; m < 7; ++m) largest = std::fmax(largest, expected[row * 7 + m]);
@@ -53,13 +53,13 @@ void check_layer(const ProcessMesh<Grid>& mesh) {
       sum += expected[row * 7 + m] = std::exp(expected[row * 7 + m] - largest);
     for (Index m = 0; m < 7; ++m) expected[row * 7 + m] /= sum;
   }
-  const auto all = gather(y);
+  const auto all = to_host(y);
   double worst = 0;
   for (std::size_t i = 0; i < all.values.size(); ++i)
     worst = std::fmax(worst, std::fabs(all.values[i] - expected.values[i]));
   CHECK(worst < 1e-12);
-  CHECK(gather(reshard<P<_, Axes<model, data>, _>>(y)) == all);
-  CHECK(gather(layer(x, w_in, w_out)) == all);  // the same bits again
+  CHECK(to_host(reshard<P<_, Axes<model, data>, _>>(y)) == all);
+  CHECK(to_host(layer(x, w_in, w_out)) == all);  // the same bits again
 }
 
 }  // namespace

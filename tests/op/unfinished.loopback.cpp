@@ -48,13 +48,13 @@ TEST_CASE("monotone functions may act before a maximum or minimum is finished") 
     const auto low = reduce<Min, "ij->j", P<_, Unreduced<Min, grid::x>>>(q);
     const auto top_done = max<"ij->j">(q);
     const auto low_done = min<"ij->j">(q);
-    CHECK(close(gather(exp(top)), gather(exp(top_done))));
-    CHECK(close(gather(tanh(top)), gather(tanh(top_done))));
-    CHECK(close(gather(relu(top)), gather(relu(top_done))));
-    CHECK(close(gather(exp(low)), gather(exp(low_done))));
-    CHECK(close(gather(tanh(low)), gather(tanh(low_done))));
-    CHECK(close(gather(relu(low)), gather(relu(low_done))));
-    CHECK(close(gather(maximum(top, top)), gather(top_done)));
+    CHECK(close(to_host(exp(top)), to_host(exp(top_done))));
+    CHECK(close(to_host(tanh(top)), to_host(tanh(top_done))));
+    CHECK(close(to_host(relu(top)), to_host(relu(top_done))));
+    CHECK(close(to_host(exp(low)), to_host(exp(low_done))));
+    CHECK(close(to_host(tanh(low)), to_host(tanh(low_done))));
+    CHECK(close(to_host(relu(low)), to_host(relu(low_done))));
+    CHECK(close(to_host(maximum(top, top)), to_host(top_done)));
   });
 }
 
@@ -68,10 +68,10 @@ TEST_CASE("a product or quotient is linear in the one operand that is open") {
     const auto open = einsum<"ij,ij->j", P<_, Unreduced<Sum, grid::x>>>(q, q);
     const auto done = einsum<"ij,ij->j">(q, q);
     static_assert(std::is_same_v<decltype(open * f)::spec, P<grid::y, Unreduced<Sum, grid::x>>>);
-    CHECK(close(gather(open * f), gather(done * f)));
-    CHECK(close(gather(f * open), gather(done * f)));
-    CHECK(close(gather(open / f / 2.0), gather(done / f / 2.0)));
-    CHECK(close(gather(open + open - open * 3.0), gather(-done)));
+    CHECK(close(to_host(open * f), to_host(done * f)));
+    CHECK(close(to_host(f * open), to_host(done * f)));
+    CHECK(close(to_host(open / f / 2.0), to_host(done / f / 2.0)));
+    CHECK(close(to_host(open + open - open * 3.0), to_host(-done)));
   });
 }
 
@@ -99,31 +99,31 @@ TEST_CASE("a convolution is linear in the one operand that is open, and so are i
     const auto open = einsum<"bxj,ji->bxi", Open>(a, b);
     const auto done = einsum<"bxj,ji->bxi">(a, b);
     const Convolution same{.low = {1}, .high = {1}};
-    const auto wanted = gather(convolve<line>(done, k, same));
+    const auto wanted = to_host(convolve<line>(done, k, same));
     const auto left = convolve<line, Open>(open, k, same);
     static_assert(std::is_same_v<decltype(left)::spec, Open>);
-    CHECK(close(gather(left), wanted));
-    CHECK(close(gather(convolve<line>(open, k, same)), wanted));
+    CHECK(close(to_host(left), wanted));
+    CHECK(close(to_host(convolve<line>(open, k, same)), wanted));
     // By the result's gradient, open; by the kernel, of an open input or an open gradient.
-    const auto dx = gather(
+    const auto dx = to_host(
         convolve_input_gradient<line>(reshard<P<grid::y, _, _>>(left), k, done.extents(), same));
-    CHECK(close(gather(convolve_input_gradient<line, Open>(left, k, done.extents(), same)), dx));
-    const auto dk = gather(
+    CHECK(close(to_host(convolve_input_gradient<line, Open>(left, k, done.extents(), same)), dx));
+    const auto dk = to_host(
         convolve_kernel_gradient<line>(done, reshard<P<grid::y, _, _>>(left), k.extents(), same));
-    CHECK(close(gather(convolve_kernel_gradient<line, OpenKernel>(done, left, k.extents(), same)),
+    CHECK(close(to_host(convolve_kernel_gradient<line, OpenKernel>(done, left, k.extents(), same)),
                 dk));
-    CHECK(close(gather(convolve_kernel_gradient<line>(open, reshard<P<grid::y, _, _>>(left),
-                                                      k.extents(), same)),
+    CHECK(close(to_host(convolve_kernel_gradient<line>(open, reshard<P<grid::y, _, _>>(left),
+                                                       k.extents(), same)),
                 dk));
     // A kernel that is open, typed and dynamic.
     const auto u = random_uniform<Real<_, _, grid::x>>(mesh, {3, 6, 5}, 4);
     const auto v = random_uniform<Real<grid::x, _>>(mesh, {5, 5}, 5);
     const auto kernel = einsum<"xij,jo->xio", OpenKernel>(u, v);
-    const auto by_whole = gather(convolve<line>(done, einsum<"xij,jo->xio">(u, v), same));
-    CHECK(close(gather(convolve<line, Open>(done, kernel, same)), by_whole));
+    const auto by_whole = to_host(convolve<line>(done, einsum<"xij,jo->xio">(u, v), same));
+    CHECK(close(to_host(convolve<line, Open>(done, kernel, same)), by_whole));
     const DynamicTensor dynamic = convolve("bxi,xio->bxo", DynamicTensor(done),
                                            DynamicTensor(kernel), same, lower<Grid, Open>());
-    CHECK(close(gather(Real<grid::y, _, _>(reshard(dynamic, Sharding{{1}, {}, {}}).core())),
+    CHECK(close(to_host(Real<grid::y, _, _>(reshard(dynamic, Sharding{{1}, {}, {}}).core())),
                 by_whole));
     CHECK_THROWS_AS(
         (void)convolve("bxi,xio->bxo", DynamicTensor(open), DynamicTensor(kernel), same),
@@ -137,7 +137,7 @@ TEST_CASE("a chain of products may stay open") {
     const auto b = random_uniform<Real<grid::x, _>>(mesh, {5, 6}, 2);
     const auto c = random_uniform<Real<_, _>>(mesh, {6, 3}, 3);
     const auto open = einsum<"ij,jk,kl->il", P<_, _, Unreduced<Sum, grid::x>>>(a, b, c);
-    CHECK(close(gather(open), gather(einsum<"ij,jk,kl->il">(a, b, c))));
+    CHECK(close(to_host(open), to_host(einsum<"ij,jk,kl->il">(a, b, c))));
   });
 }
 
@@ -149,7 +149,7 @@ TEST_CASE("only a reshard to the same spec shares memory with its operand") {
     auto kept = sum<"ij->ij">(whole);
     auto alike = reshard<P<_, _>>(whole);
     whole.data()[0] = 7;
-    CHECK(gather(q)(0, 0) == 1.0);
+    CHECK(to_host(q)(0, 0) == 1.0);
     CHECK(same.data()[0] == 1.0);
     CHECK(kept.data()[0] == 1.0);
     CHECK(alike.data()[0] == 7.0);

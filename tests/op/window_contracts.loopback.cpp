@@ -32,7 +32,7 @@ struct Case {
   std::function<Values(const DynamicCall&)> run;
 };
 
-Values values_of(const DynamicTensor& x) { return gather<double>(x).values; }
+Values values_of(const DynamicTensor& x) { return to_host<double>(x).values; }
 /// Returns what this process's extended block holds.
 Values values_of(const DynamicHaloTensor& u) {
   const auto view = u.view<double, 4>();

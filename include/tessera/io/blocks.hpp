@@ -7,11 +7,11 @@
 ///     auto x = from_blocks<Tensor<data, model>>(mesh, {1000, 600}, mine);   // mine: this block
 ///     HostBlock<float> block = to_block(x);        // block.values, of block.box, row-major
 ///
-/// Laws: to_block(from_blocks(v)).values == v; the blocks of all processes make up gather(x).
+/// Laws: to_block(from_blocks(v)).values == v; the blocks of all processes make up to_host(x).
 #include <span>
 #include <vector>
 
-#include <tessera/op/gather.hpp>
+#include <tessera/op/to_host.hpp>
 
 namespace tessera {
 

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include <tessera/comm/complaint.hpp>
-#include <tessera/op/gather.hpp>
+#include <tessera/op/to_host.hpp>
 #include <tessera/plan/op/place.hpp>
 #include <tessera/tensor/process_mesh.hpp>
 

@@ -8,9 +8,9 @@
 ///     write_npy(x, "weights.npy");                     // numpy.load("weights.npy") reads it
 ///     write_npy(x, path, {.progress = [](Index done, Index total) {}});
 ///
-/// Laws: gather(read_npy(write_npy(x))) == gather(x), bit by bit, whatever the two specs; each byte
-/// is written once; a file is replaced as a whole or not at all; a failure on one process is the
-/// same FileError on all. Files to be read are row-major or column-major, of either byte order;
+/// Laws: to_host(read_npy(write_npy(x))) == to_host(x), bit by bit, whatever the two specs; each
+/// byte is written once; a file is replaced as a whole or not at all; a failure on one process is
+/// the same FileError on all. Files to be read are row-major or column-major, of either byte order;
 /// written files are row-major and little endian.
 #include <algorithm>
 #include <chrono>
@@ -24,7 +24,7 @@
 #include <tessera/comm/complaint.hpp>
 #include <tessera/io/detail/file.hpp>
 #include <tessera/io/npy_header.hpp>
-#include <tessera/op/gather.hpp>
+#include <tessera/op/to_host.hpp>
 #include <tessera/op/transpose.hpp>
 #include <tessera/plan/move/file_blocks.hpp>
 

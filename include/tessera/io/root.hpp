@@ -12,7 +12,7 @@
 #include <utility>
 
 #include <tessera/comm/complaint.hpp>
-#include <tessera/op/gather.hpp>
+#include <tessera/op/to_host.hpp>
 #include <tessera/plan/op/place.hpp>
 
 namespace tessera {

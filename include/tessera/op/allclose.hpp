@@ -12,8 +12,8 @@
 #include <string>
 
 #include <tessera/op/dynamic_map.hpp>
-#include <tessera/op/gather.hpp>
 #include <tessera/op/reduce.hpp>
+#include <tessera/op/to_host.hpp>
 
 namespace tessera {
 namespace detail {
@@ -61,7 +61,7 @@ bool allclose(const TensorCore& a, const TensorCore& b, const IsClose& f, Where 
       run({operation, operands, site, {.kernel = {&MapRunner<bool, IsClose, A, B>::run, &f}}});
   const TensorCore whole = reduce(parse(total_equation(flags.rank()).view()), Reduction::all, false,
                                   flags, Sharding::replicated(0), site, {}, DType::boolean);
-  return gather<bool>(whole, site).values[0] != 0;
+  return to_host<bool>(whole, site).values[0] != 0;
 }
 inline void require_one_element(const TensorCore& x, CallSite site) {
   mesh_of(x, site);
@@ -102,13 +102,13 @@ template <TypedTensor A> typename A::value_type item(const A& x, Where where = W
   const CallSite site{"item", where, Contract{}};
   detail::require_one_element(x.core(), site);
   return static_cast<typename A::value_type>(
-      detail::gather<typename A::value_type>(x.core(), site).values[0]);
+      detail::to_host<typename A::value_type>(x.core(), site).values[0]);
 }
 template <Element T> T item(const DynamicTensor& x, Where where = Where::here()) {
   const CallSite site{"item", where, Contract{}};
   detail::require_one_element(x.core(), site);
   detail::require_type<T>(x, site);
-  return static_cast<T>(detail::gather<T>(x.core(), site).values[0]);
+  return static_cast<T>(detail::to_host<T>(x.core(), site).values[0]);
 }
 
 }  // namespace tessera

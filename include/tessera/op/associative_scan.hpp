@@ -12,7 +12,7 @@
 /// commute. Element 0 of an exclusive one is the identity. Floats differ between meshes by how f
 /// rounds.
 #include <tessera/op/cumulative.hpp>
-#include <tessera/op/gather.hpp>
+#include <tessera/op/to_host.hpp>
 
 namespace tessera {
 namespace detail {

@@ -7,7 +7,7 @@
 ///     auto wide = make_mesh<Mesh<all>>(env, 4);
 ///     auto y = reshard<ShardedTensor<float, Mesh<all>, P<_, all>>>(x, wide);
 ///
-/// Laws: gather(reshard<Y>(x, mesh)) equals gather(x); what a process has already it does not
+/// Laws: to_host(reshard<Y>(x, mesh)) equals to_host(x); what a process has already it does not
 /// receive.
 #include <algorithm>
 #include <memory>

@@ -6,8 +6,8 @@
 ///     auto heads = reshape<P<data, _, model, _>>(x, {8, 16, 4, 8});   // x is 8 x 16 x 32
 ///     auto rows = reshape<P<Axes<data, model>, _>>(x, {128, 32});
 ///
-/// Laws: gather(reshape(x)) has the elements of gather(x) in order; reshape there and back gives x;
-/// a process that keeps its elements communicates nothing.
+/// Laws: to_host(reshape(x)) has the elements of to_host(x) in order; reshape there and back gives
+/// x; a process that keeps its elements communicates nothing.
 #include <tessera/op/dynamic_call.hpp>
 #include <tessera/op/result.hpp>
 #include <tessera/plan/op/reshape.hpp>

@@ -10,7 +10,7 @@
 ///     auto both = shard<data, model>(x);
 ///     DynamicTensor d = split(DynamicTensor(x), 1, AxisList{0});
 ///
-/// Laws: gather(reshard<S>(x)) equals gather(x) for every S; to its own spec it returns x itself;
+/// Laws: to_host(reshard<S>(x)) equals to_host(x) for every S; to its own spec it returns x itself;
 /// slicing a replicated tensor communicates nothing.
 #include <tessera/op/dynamic_call.hpp>
 #include <tessera/op/operators.hpp>

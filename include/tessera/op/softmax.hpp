@@ -12,8 +12,8 @@
 #include <tessera/op/arithmetic.hpp>
 #include <tessera/op/dynamic_map.hpp>
 #include <tessera/op/functions.hpp>
-#include <tessera/op/gather.hpp>
 #include <tessera/op/reduce.hpp>
+#include <tessera/op/to_host.hpp>
 
 namespace tessera {
 namespace detail {

@@ -21,9 +21,9 @@
 #include <tessera/op/dynamic_map.hpp>
 #include <tessera/op/einsum.hpp>
 #include <tessera/op/functions.hpp>
-#include <tessera/op/gather.hpp>
 #include <tessera/op/reduce.hpp>
 #include <tessera/op/reshard.hpp>
+#include <tessera/op/to_host.hpp>
 
 namespace tessera {
 

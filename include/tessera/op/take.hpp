@@ -4,7 +4,7 @@
 /// Elements of a tensor at indices that are known only when the program runs: rows of a table, as
 /// in an embedding look-up; elements along a dimension; NumPy's fancy indexing. The adjoint of a
 /// take is a scatter by sum (op/scatter.hpp). That every process gets all of a tensor is
-/// op/gather.hpp's.
+/// op/to_host.hpp's.
 ///
 ///     auto e = take<"vm,bs->bsm">(table, ids);          // e[b,s,m] = table[ids[b,s], m]
 ///     auto p = take<"bv,bs->bs">(scores, ids);          // along v, for each b by itself

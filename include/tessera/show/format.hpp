@@ -21,7 +21,7 @@
 #endif
 #include <fmt/format.h>
 
-#include <tessera/op/gather.hpp>
+#include <tessera/op/to_host.hpp>
 #include <tessera/program/like.hpp>
 #include <tessera/show/tensor_text.hpp>
 #include <tessera/show/visualize.hpp>
@@ -48,10 +48,10 @@ template <class M> WithNames<TensorDesc> with_names(const TensorDesc& d) { retur
 template <class M> WithNames<MeshShape> with_names(const MeshShape& m) { return {m, M::names()}; }
 
 /// Prints the tensor's type, extents, spec and elements, once. Collective over the mesh.
-/// Communication: gather(x).
+/// Communication: to_host(x).
 template <TypedTensor A> void print(const A& x, Where where = Where::here()) {
   std::string text = to_string(x.desc(), x.core().mesh()->names());
-  text += x.core().dry() ? " (dry)" : "\n" + to_string(gather(x, where));
+  text += x.core().dry() ? " (dry)" : "\n" + to_string(to_host(x, where));
   if (x.core().mesh()->process() != 0) return;
   std::fputs((text + "\n").c_str(), stdout);
   std::fflush(stdout);

@@ -15,7 +15,7 @@
 #include <type_traits>
 #include <vector>
 
-#include <tessera/op/gather.hpp>
+#include <tessera/op/to_host.hpp>
 #include <tessera/plan/check/check_boxes.hpp>
 #include <tessera/program/explain.hpp>
 #include <tessera/run/copy_block.hpp>

@@ -8,7 +8,7 @@
 ///     auto w = random_normal<Tensor<data, model>>(mesh, {5120, 20480}, 7, 0.0, 0.02);
 ///     auto i = from_function<Ints<data>>(mesh, {100}, Ramp{});   // Ramp{}(const GlobalIndex&)
 ///
-/// Laws: gather(from_function<T>(mesh, e, f))[i] == f(i) on every mesh.
+/// Laws: to_host(from_function<T>(mesh, e, f))[i] == f(i) on every mesh.
 #include <algorithm>
 #include <cstdint>
 #include <memory>

@@ -52,7 +52,7 @@ int main(int argc, char** argv) {
     const auto mesh = make_mesh<Grid>(env, sizes<Grid>(3), options);
     const auto x =
         from_function<ShardedTensor<double, Grid, P<data, _>>>(mesh, {100, 1000}, Ramp{});
-    const double total = gather(sum<"ij->j">(x)).values[7];
+    const double total = to_host(sum<"ij->j">(x)).values[7];
     if (env.rank() == 0)
       std::printf("the sum is %g, through windows went %lld bytes, the arena's window has %lld\n",
                   total, static_cast<long long>(mesh.ledger().window_bytes()),

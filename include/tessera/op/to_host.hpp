@@ -3,10 +3,10 @@
 /// @file
 /// The whole tensor on the host of every process, and single values.
 ///
-///     HostTensor<float> all = gather(x);      // all.values, row-major, of all.extents
+///     HostTensor<float> all = to_host(x);      // all.values, row-major, of all.extents
 ///     float loss = value(mean(errors));       // of a scalar tensor
 ///
-/// Laws: gather(x) is the same on every process, whatever the sharding of x.
+/// Laws: to_host(x) is the same on every process, whatever the sharding of x.
 #include <vector>
 
 #include <tessera/op/reshard.hpp>
@@ -44,7 +44,7 @@ template <class T> void require_type(const DynamicTensor& x, CallSite site) {
                          std::string(name_of(dtype_of<T>)) + "; name its own element type",
                      site.where);
 }
-template <class T> HostTensor<T> gather(const TensorCore& x, CallSite site) {
+template <class T> HostTensor<T> to_host(const TensorCore& x, CallSite site) {
   require_data(x, site);
   const Sharding everywhere = Sharding::replicated(x.rank());
   const bool there = x.sharding() == everywhere && x.halo() == nullptr;
@@ -61,12 +61,12 @@ template <class T> HostTensor<T> gather(const TensorCore& x, CallSite site) {
 /// (all-reduce over unfinished ones), on a Strict mesh too. Collective over the mesh. Throws
 /// UsageError for a dry tensor.
 template <TypedTensor A>
-HostTensor<typename A::value_type> gather(const A& x, Where where = Where::here()) {
-  return detail::gather<typename A::value_type>(x.core(), {"gather", where, Contract{}});
+HostTensor<typename A::value_type> to_host(const A& x, Where where = Where::here()) {
+  return detail::to_host<typename A::value_type>(x.core(), {"to_host", where, Contract{}});
 }
-template <Element T> HostTensor<T> gather(const DynamicTensor& x, Where where = Where::here()) {
-  detail::require_type<T>(x, {"gather", where});
-  return detail::gather<T>(x.core(), {"gather", where, Contract{}});
+template <Element T> HostTensor<T> to_host(const DynamicTensor& x, Where where = Where::here()) {
+  detail::require_type<T>(x, {"to_host", where});
+  return detail::to_host<T>(x.core(), {"to_host", where, Contract{}});
 }
 
 /// Returns the value of a scalar tensor. Communication: none when it is finished; else an
@@ -74,7 +74,7 @@ template <Element T> HostTensor<T> gather(const DynamicTensor& x, Where where = 
 template <TypedTensor A> typename A::value_type value(const A& x, Where where = Where::here()) {
   static_assert(A::rank == 0,
                 "[tessera] value takes a scalar tensor; reduce it first: value(sum(x))");
-  return static_cast<typename A::value_type>(gather(x, where).values[0]);
+  return static_cast<typename A::value_type>(to_host(x, where).values[0]);
 }
 
 }  // namespace tessera
