@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The memory of one mesh in one memory space, given out in blocks: first from a window that the
-/// node shares, when there is one, else from private chunks that grow on demand and are kept for
-/// reuse. Where chunks come from is comm/memory_source.hpp's matter.
+/// The memory of one mesh in one memory space, given out in blocks: first from the node's shared
+/// memory, if there is any, then from private chunks that grow on demand and are kept for reuse.
+/// comm/memory_source.hpp says where chunks come from.
 ///
 ///     Arena arena(std::make_shared<HostMemory>());
 ///     Block block = arena.allocate(1000);            // arena.in_use() == 1024
 ///     arena.release(block);
 ///
-/// Laws: in_use() is the sum of arena_charge(bytes) over the blocks given out, whatever memory is
-/// behind them; blocks are disjoint; where what is left is known, nothing is taken that is not
-/// there; a repeated pattern of requests allocates nothing anew.
+/// Laws: in_use() is the sum of arena_charge(bytes) over the blocks given out, whichever memory
+/// holds them; blocks are disjoint; where the memory left is known, the arena takes no more than
+/// that; a repeated pattern of requests allocates nothing new.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -25,12 +25,12 @@
 
 namespace tessera {
 
-/// A piece of an arena. Offsets below the size of the shared window lie in it.
+/// A piece of an arena. Offsets below the size of the shared memory lie in it.
 struct Block {
   Index offset = -1;
   Index bytes = 0;
   void* data = nullptr;      ///< aligned to arena_alignment; null when empty or dry
-  bool shared = false;       ///< in the window that the node shares
+  bool shared = false;       ///< lies in the node's shared memory
   std::uint64_t serial = 0;  ///< its number among the arena's blocks, counted from 1
 };
 
@@ -38,10 +38,10 @@ struct Block {
 class Arena {
  public:
   /// An arena of `source`'s memory; a null source makes a dry arena, which counts and holds
-  /// nothing. `window`, if it has bytes, is used first and belongs to the caller. `limit` bounds
-  /// in_use().
-  /// A limit is taken at its word; without one the source is asked what is left before more is
-  /// taken from it, of which each of `sharers` processes is due a part.
+  /// nothing. `window` is shared memory: if it has bytes, it is used first and belongs to the
+  /// caller. `limit` bounds in_use().
+  /// A given limit is trusted; without one the arena asks the source how much is left before it
+  /// takes more, and each of `sharers` processes may use an equal part of that.
   explicit Arena(std::shared_ptr<MemorySource> source, void* window = nullptr,
                  Index window_bytes = 0, Index limit = max_int64, int sharers = 1)
       : source_(std::move(source)), limit_(limit), sharers_(sharers) {
@@ -76,7 +76,7 @@ class Arena {
     return block;
   }
 
-  /// Throws MemoryError, and takes nothing, when `bytes` beside what is in use cannot be had.
+  /// Throws MemoryError, and takes nothing, when `bytes` more than what is in use cannot be had.
   void require(Index bytes) const {
     if (closed_ || bytes > limit_ - in_use_) refuse(bytes, "would be needed");
     if (in_use_ + bytes > capacity_)
@@ -94,19 +94,19 @@ class Arena {
   }
 
   bool dry() const { return source_ == nullptr; }
-  /// Returns the bytes charged for the blocks that are out now.
+  /// Returns the bytes charged for the blocks now given out.
   Index in_use() const { return in_use_; }
-  /// Returns the serial of the block given out last; 0 before the first.
+  /// Returns the serial of the latest block; 0 before the first.
   std::uint64_t serial() const { return serial_; }
-  /// Returns the most that in_use() has been since the start or the last reset_peak().
+  /// Returns the maximum of in_use() since the start or the last reset_peak().
   Index peak() const { return peak_; }
   void reset_peak() { peak_ = in_use_; }
   /// Returns the bytes of memory held, in blocks or free.
   Index capacity() const { return capacity_; }
-  /// Returns the bytes of the shared window.
+  /// Returns the bytes of shared memory.
   Index window_bytes() const { return window_bytes_; }
 
-  /// Gives the private memory back. Blocks still out are void from now on, and nothing can be
+  /// Gives the private memory back. Blocks still given out become invalid, and nothing can be
   /// allocated.
   void close() {
     if (closed_) return;
@@ -123,12 +123,12 @@ class Arena {
     Index offset;
     Index bytes;
     char* base;
-    void* raw;  ///< what the source gave, or null for the window
+    void* raw;  ///< from the source, or null for shared memory
     Index raw_bytes;
   };
 
   /// Adds at most `most` of [memory, memory + bytes), in whole units. Ranges of offsets never
-  /// touch, so that blocks never span two chunks.
+  /// touch, so that no block spans two chunks.
   void add_range(void* memory, Index bytes, Index most, void* raw = nullptr, Index raw_bytes = 0) {
     const auto at = reinterpret_cast<std::uintptr_t>(memory);
     const Index skip =
@@ -157,7 +157,7 @@ class Arena {
     refuse(asked);
   }
 
-  /// Asks the source only when the answer could matter: a look at the machine takes microseconds.
+  /// Asks the source only when the answer could matter: asking the machine takes microseconds.
   void require_left(Index more, Index asked, const char* verb) const {
     if (source_ == nullptr || limit_ != max_int64 || more < (Index{1} << 20)) return;
     const Index left = source_->left();

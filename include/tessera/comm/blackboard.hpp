@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Where each process writes what it is doing, in memory that the others of its node can read: so
-/// that one of them can say, when a process never comes, what everybody did last. comm/watchdog.hpp
-/// decides when.
+/// Where each process writes what it is doing, in memory that the others of its node can read: when
+/// a process never comes, one of them can report what everybody did last. comm/watchdog.hpp decides
+/// when.
 ///
 ///     board.enter(rank, {"einsum", Where::here(), "all-gather", "model"});
 ///     board.leave(rank);   board.report();       // one line a process
 ///
-/// Laws: writing never waits; what is read is what was written once the writer is quiet.
+/// Laws: writing never waits; a reader sees what was written once the writer is quiet.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -26,15 +26,15 @@
 
 namespace tessera {
 
-/// Which operator of a mesh a call belongs to (comm/detail/mesh_history.hpp), and which records of
-/// the board are the mesh's.
+/// The operator of a mesh that a call belongs to (comm/detail/mesh_history.hpp), and the mesh's
+/// records on the board.
 struct CallPlace {
-  std::uint64_t mesh = 0;  ///< 0: none that is known
+  std::uint64_t mesh = 0;  ///< 0: no known mesh
   std::uint64_t ordinal = 0;
-  std::uint64_t members[2] = {};  ///< a bit for each record; none when there are too many
+  std::uint64_t members[2] = {};  ///< a bit for each record; 0 when there are too many
 };
 
-/// What a process says about the call that it begins.
+/// What a process says about a call as it begins.
 struct CallNote {
   std::string_view label;  ///< the operator, e.g. einsum "ik,kj->ij"
   Where where;             ///< of the user's call
@@ -77,12 +77,12 @@ struct alignas(64) CallRecord {
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
-/// What a blackboard's memory starts with.
+/// The start of a blackboard's memory.
 struct alignas(64) BlackboardHead {
-  std::atomic<std::uint64_t> reported;  ///< not 0 once some process of the node prints the report
+  std::atomic<std::uint64_t> reported;  ///< not 0 once a process of the node prints the report
 };
 
-/// Returns true when `to` did not hold the text already.
+/// Copies the text; returns true when `to` held another one.
 template <std::size_t N> bool copy_text(char (&to)[N], std::string_view from) {
   const std::size_t count = from.size() < N - 1 ? from.size() : N - 1;
   if (std::memcmp(to, from.data(), count) == 0 && to[count] == 0) return false;
@@ -95,13 +95,13 @@ template <std::size_t N> bool copy_text(char (&to)[N], std::string_view from) {
 
 class Blackboard {
  public:
-  /// Returns how much zeroed memory `records` records take.
+  /// Returns how many bytes of zeroed memory `records` records take.
   static constexpr std::size_t bytes_for(int records) {
     return sizeof(detail::BlackboardHead) + static_cast<std::size_t>(records) * bytes_of_one;
   }
 
-  /// `slot[r]` is the record of process r in `memory`, or -1 when it is on another node; those that
-  /// are here are 0, 1, ... in some order.
+  /// `slot[r]` is the record of process r in `memory`, or -1 when it is on another node; the
+  /// processes of this node have records 0, 1, ... in some order.
   Blackboard(void* memory, std::vector<int> slot)
       : head_(static_cast<detail::BlackboardHead*>(memory)),
         records_(reinterpret_cast<detail::CallRecord*>(static_cast<char*>(memory) +
@@ -113,12 +113,12 @@ class Blackboard {
         meshes_(slot_.size(), 1) {}
 
   int size() const { return static_cast<int>(slot_.size()); }
-  /// Returns which record is a process's, or -1 when it is on another node.
+  /// Returns the index of a process's record, or -1 when the process is on another node.
   int slot(int process) const { return slot_[static_cast<std::size_t>(process)]; }
   /// The operators that a process has begun. Only that process writes there.
   detail::Trail& trail(int process) { return trails_[slot(process)]; }
   const detail::Trail& trail(int process) const { return trails_[slot(process)]; }
-  /// Returns the greatest number that a mesh of this process has had.
+  /// Returns the greatest number of any mesh that this process has had.
   std::uint64_t& last_mesh(int process) { return meshes_[static_cast<std::size_t>(process)]; }
 
   /// Process `process` begins a call. Only that process writes its record.
@@ -138,7 +138,7 @@ class Blackboard {
     texts = detail::copy_text(state.over, note.over) || texts;
     write(process, texts ? detail::state_words : detail::number_words);
   }
-  /// The call that was begun is done.
+  /// Ends the call in progress.
   void leave(int process) { mark(process, detail::Activity::left); }
   /// The process will make no further call.
   void end(int process) { mark(process, detail::Activity::ended); }
@@ -178,7 +178,7 @@ class Blackboard {
     return text;
   }
 
-  /// Returns what a process has said last.
+  /// Returns what a process said last.
   detail::CallState read(int process) const {
     const detail::CallRecord& from = record(process);
     std::uint64_t words[detail::state_words];
@@ -207,7 +207,7 @@ class Blackboard {
     write(process, detail::number_words);
   }
 
-  /// Writes the first `count` words of what the process has last said; mostly its texts stay.
+  /// Writes the first `count` words of what the process said last; its texts rarely change.
   void write(int process, int count) {
     detail::CallRecord& to = record(process);
     std::uint64_t words[detail::state_words];
@@ -221,10 +221,10 @@ class Blackboard {
 
   detail::BlackboardHead* head_;
   detail::CallRecord* records_;
-  detail::Trail* trails_;  ///< behind the records
+  detail::Trail* trails_;  ///< after the records
   std::vector<int> slot_;
   std::vector<detail::CallState> written_;  ///< by the processes that write through this object
-  std::vector<std::uint64_t> meshes_;       ///< theirs
+  std::vector<std::uint64_t> meshes_;       ///< of those processes
 };
 
 }  // namespace tessera

@@ -13,19 +13,19 @@
 
 namespace tessera {
 
-/// none: nothing. light: what costs nothing. normal: operands of each operator, and on a node
-/// whether all processes call the same operators (MeshCore::begin_operator; between nodes every
-/// 64th). communicating: the same at each operator, by asking all of them. heavy: also each
-/// collective, within its group, and whatever is slow.
+/// none: nothing. light: checks that cost nothing. normal: the operands of each operator, and on a
+/// node whether all processes call the same operators (MeshCore::begin_operator; between nodes at
+/// every 64th operator). communicating: the same at each operator, by asking all processes. heavy:
+/// also each collective, within its group, and all slow checks.
 enum class Check : std::uint8_t { none, light, normal, communicating, heavy };
 
-/// Returns the name as TESSERA_CHECK takes it.
+/// Returns the name that TESSERA_CHECK accepts.
 constexpr std::string_view name_of(Check check) {
   constexpr std::string_view names[] = {"none", "light", "normal", "communicating", "heavy"};
   return names[static_cast<int>(check)];
 }
 
-/// Returns what the environment variable TESSERA_CHECK asks for, else `otherwise`. Throws
+/// Returns the level named by the environment variable TESSERA_CHECK, else `otherwise`. Throws
 /// UsageError for any other text.
 inline Check check_from_environment(Check otherwise = Check::normal) {
   const int chosen = detail::choice_variable("TESSERA_CHECK",

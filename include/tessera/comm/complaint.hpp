@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// What went wrong on one process becomes an error on all: for what one process alone can see, a
-/// file that it cannot open, data that it does not have.
+/// Makes a failure on one process an error on all: for failures that only one process can see, such
+/// as a file that it cannot open or data that it lacks.
 ///
 ///     fail_together<FileError>(mesh, path.empty() ? "no file is named" : "", where);
 ///
-/// Laws: either all processes return or all throw the same error, so nobody waits for who has left.
+/// Laws: either all processes return or all throw the same error, so nobody waits for a process
+/// that has left.
 #include <cstdint>
 #include <cstring>
 #include <exception>
@@ -17,9 +18,9 @@
 
 namespace tessera {
 
-/// Throws E on every process when `complaint` is not empty on some; it says what the first of those
-/// has to say. Communication: one all-reduce of an integer, in no ledger; the text, when there is
-/// one. Collective over: all processes of the mesh.
+/// Throws E on every process when `complaint` is not empty on some process, with the complaint of
+/// the first of these. Communication: one all-reduce of an integer, in no ledger; the text, if
+/// there is one. Collective over: all processes of the mesh.
 template <class E = UsageError>
 void fail_together(MeshCore& mesh, const std::string& complaint, Where where) {
   const int processes = mesh.shape().processes();
@@ -36,7 +37,7 @@ void fail_together(MeshCore& mesh, const std::string& complaint, Where where) {
           where);
 }
 
-/// Runs f() and returns what it throws as text, or nothing: a complaint for fail_together.
+/// Runs f() and returns the text of its exception, or nothing: a complaint for fail_together.
 template <class F> std::string complaint_of(F&& f) {
   try {
     f();

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Chunks from Kokkos's default memory space: device memory where the default execution space is a
-/// device.
+/// Chunks from Kokkos's default memory space, which is device memory where the default execution
+/// space is a device.
 ///
 ///     Arena arena(default_memory());
 ///
-/// Laws: after Kokkos is finalized nothing is given back, since Kokkos could no longer take it.
+/// Laws: after Kokkos is finalized nothing is given back, since Kokkos could not take it any more.
 #include <cstddef>
 #include <memory>
 #include <mutex>
@@ -22,7 +22,8 @@
 
 namespace tessera {
 
-/// Blocks of the default memory space are host memory, so that MPI's shared windows can hold them.
+/// Whether the default memory space is host memory, so that MPI's shared memory can hold its
+/// blocks.
 inline constexpr bool default_memory_is_host =
     std::is_same_v<Kokkos::DefaultExecutionSpace::memory_space, Kokkos::HostSpace>;
 
@@ -54,7 +55,7 @@ class DeviceMemory final : public MemorySource {
 };
 
 namespace detail {
-/// Throws UsageError unless Kokkos runs.
+/// Throws UsageError unless Kokkos is initialized.
 inline void require_kokkos(Where where) {
   if (Kokkos::is_finalized())
     throw UsageError(
@@ -71,8 +72,7 @@ inline void require_kokkos(Where where) {
         where);
 }
 
-/// Meshes that are alive when Kokkos is finalized are closed by then: Kokkos takes memory back
-/// only while it runs.
+/// Closes all open meshes when Kokkos is finalized: Kokkos takes memory back only before that.
 inline void close_meshes_with_kokkos() {
   static std::once_flag once;
   if (Kokkos::is_initialized())
@@ -87,8 +87,8 @@ inline void close_meshes_with_kokkos() {
 }
 }  // namespace detail
 
-/// Returns the source of the default memory space; the plain heap when that is the host's and
-/// Kokkos does not run.
+/// Returns the source of the default memory space; the plain heap when that is host memory and
+/// Kokkos is not initialized.
 inline std::shared_ptr<MemorySource> default_memory() {
   if (default_memory_is_host && !Kokkos::is_initialized()) return std::make_shared<HostMemory>();
   return std::make_shared<DeviceMemory>();

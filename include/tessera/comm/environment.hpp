@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// MPI and Kokkos for as long as this object lives: MPI first, Kokkos second, ended in reverse.
-/// comm/run_main.hpp is the main function that goes with it.
+/// Initializes MPI and Kokkos for its own lifetime: MPI first, Kokkos second, ended in reverse.
+/// comm/run_main.hpp is the main function to go with it.
 ///
 ///     int main(int argc, char** argv) {
 ///       tessera::Environment env(argc, argv);
 ///       auto mesh = make_mesh_core(env.world(), MeshShape{env.world()->size()}, {"data"});
 ///     }
 ///
-/// Laws: what was already initialized is not finalized, nor given settings; meshes still alive are
+/// Laws: MPI or Kokkos, if initialized before, is not finalized nor given settings; open meshes are
 /// closed first; an uncaught exception on one process, or a call of exit, ends the whole job with
 /// one message.
 #include <mpi.h>
@@ -32,8 +32,8 @@
 namespace tessera {
 namespace detail {
 
-/// Returns the mark of Tessera's texts, "process 3: " unless the exception says so itself, and its
-/// text.
+/// Returns the text of a failure, after Tessera's mark and, unless the exception names the process,
+/// "process 3: ".
 inline std::string failure_text(int rank, const std::exception_ptr& error) {
   std::string text = "an exception that is no std::exception";
   bool named = false;
@@ -52,7 +52,7 @@ inline std::string failure_text(int rank, const std::exception_ptr& error) {
   return "[tessera] " + (named || text.starts_with(process + " ") ? text : process + ": " + text);
 }
 
-/// Says what was thrown and ends the job, so that the other processes do not wait for ever.
+/// Reports the exception and ends the job, so that the other processes do not wait forever.
 [[noreturn]] inline void end_job_on_terminate() {
   if (MpiContext* context = std::exchange(environment_context(), nullptr);
       context != nullptr && mpi_is_up())
@@ -61,8 +61,8 @@ inline std::string failure_text(int rank, const std::exception_ptr& error) {
   std::abort();
 }
 
-/// std::exit while the environment lives: the others would wait for ever, or a launcher would end
-/// them with success, as MPICH's does.
+/// Handles std::exit during the environment's lifetime: the other processes would wait forever, or
+/// a launcher such as MPICH's would end them with success.
 inline void end_job_on_exit() {
   MpiContext* context = std::exchange(environment_context(), nullptr);
   if (context != nullptr && context->size() > 1 && mpi_is_up())
@@ -72,14 +72,14 @@ inline void end_job_on_exit() {
                    1);
 }
 
-/// This process's rank in the job, known once MPI is up: errors of the start are the same on all,
-/// and one of them says so.
+/// This process's number in the job, known once MPI is initialized: errors at the start are the
+/// same on all processes, and one of them reports them.
 inline int& job_rank() {
   static int rank = 0;
   return rank;
 }
 
-/// MPI, unless somebody else has it.
+/// Initializes MPI, unless it is initialized.
 class MpiSession {
  public:
   MpiSession(int& argc, char**& argv) {
@@ -93,7 +93,7 @@ class MpiSession {
     int size = 0;
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     MPI_Comm_rank(MPI_COMM_WORLD, &job_rank());
-    if (size == 1) job_rank() = wrong_launcher().rank;  // of the job that was meant
+    if (size == 1) job_rank() = wrong_launcher().rank;  // of the intended job
     if (level < MPI_THREAD_FUNNELED)
       throw CommunicationError(
           "this MPI cannot be used from a program with threads (MPI_THREAD_FUNNELED); install one "
@@ -109,19 +109,19 @@ class MpiSession {
   bool ours_ = false;
 };
 
-/// Kokkos, unless somebody else has it; with this process's share of the node's cores, unless the
-/// user says how many threads.
+/// Initializes Kokkos, unless it is initialized; with this process's share of the node's cores,
+/// unless the user sets the number of threads.
 class KokkosSession {
  public:
   KokkosSession(int& argc, char** argv, int threads) {
     if (Kokkos::is_initialized()) return;
     if (Kokkos::is_finalized()) require_kokkos({});
     setenv("OMP_PROC_BIND", "false",
-           0);  // else OpenMP ties all processes of a node to the same first cores
+           0);  // else OpenMP binds all processes of a node to the same first cores
     if (std::getenv("OMP_NUM_THREADS") == nullptr)
       setenv("KOKKOS_NUM_THREADS", std::to_string(threads).c_str(), 0);
     setenv("KOKKOS_DISABLE_WARNINGS", "true",
-           0);  // a page from each process about binding and oversubscription
+           0);  // else each process prints a page about binding and oversubscription
     Kokkos::initialize(argc, argv);
     ours_ = true;
   }
@@ -140,8 +140,8 @@ class KokkosSession {
 class Environment {
  public:
   /// Communication: MPI's start and a few small collectives. Collective over: all processes of the
-  /// job. Throws UsageError when there is an environment already, MPI or Kokkos has been finalized,
-  /// the launcher is another MPI's, or TESSERA_WAIT, TESSERA_TIME_LIMIT make no sense.
+  /// job. Throws UsageError when an environment exists already, MPI or Kokkos has been finalized,
+  /// the launcher belongs to another MPI, or TESSERA_WAIT or TESSERA_TIME_LIMIT has a wrong value.
   Environment(int& argc, char**& argv)
       : mpi_(argc, argv),
         context_(std::make_shared<detail::MpiContext>(MPI_COMM_WORLD,
@@ -159,9 +159,9 @@ class Environment {
   Environment(const Environment&) = delete;
   Environment& operator=(const Environment&) = delete;
 
-  /// Closes meshes and transports that are still alive, then Kokkos, then MPI. Collective over: all
-  /// processes of the job; so when an exception leaves its scope on several processes, the job is
-  /// ended here, since the others may wait elsewhere.
+  /// Closes the meshes and transports that are open, then Kokkos, then MPI. Collective over: all
+  /// processes of the job; so when an exception leaves its scope on several processes, this ends
+  /// the job, since the others may wait elsewhere.
   ~Environment() {
     if (std::uncaught_exceptions() > depth_ && world_->size() > 1)
       context_->abort("[tessera] process " + std::to_string(world_->rank()) +

@@ -2,15 +2,15 @@
 #pragma once
 /// @file
 /// What one process has communicated: calls, messages and payload, by kind and by group. The
-/// numbers are a function of the calls (mesh/call.hpp), so that they can be compared with a plan's,
-/// exactly.
+/// numbers are a function of the calls (mesh/call.hpp), so that they can be compared exactly with a
+/// plan's.
 ///
 ///     ledger.payload_bytes(all_gather);   ledger.payload_bytes(AxisSet{1});
 ///     ledger.count(all_reduce)
 ///
-/// Laws: totals are the sums over kinds and groups; a dry run and a real one of the same program
-/// have the same ledger, but for window_bytes(), which says how much of the payload went through
-/// memory shared by a node (comm/shared/windows.hpp).
+/// Laws: totals are the sums over kinds and groups; a dry run and a real run of the same program
+/// have the same ledger, except for window_bytes(), the payload that went through a node's shared
+/// memory (comm/shared/windows.hpp).
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -25,7 +25,7 @@ struct Traffic {
   Index calls = 0;
   Index messages = 0;
   Index payload_bytes = 0;
-  Index network_bytes = 0;  ///< of the payload, what goes between nodes
+  Index network_bytes = 0;  ///< the part of the payload that goes between nodes
 
   constexpr Traffic& operator+=(const Traffic& other) {
     calls += other.calls;
@@ -47,11 +47,11 @@ class Ledger {
 
   void add_window_bytes(Index bytes) { window_bytes_ += bytes; }
 
-  /// Keeps a copy of every call from now on, or stops; what was kept stays until reset().
+  /// Starts or stops keeping a copy of every call; copies stay until reset().
   void record_calls(bool on) { recording_ = on; }
   const std::vector<Call>& calls() const { return calls_; }
 
-  /// Forgets everything; recording stays as it is.
+  /// Forgets everything; recording stays on or off.
   void reset() {
     for (auto& row : cells_) row.fill({});
     calls_.clear();
@@ -92,9 +92,9 @@ class Ledger {
   Index payload_bytes(Collective kind, AxisSet group) const {
     return of(kind, group).payload_bytes;
   }
-  /// Returns how many of the payload bytes went between nodes, by the machine model.
+  /// Returns the bytes of payload that went between nodes, by the machine model.
   Index network_bytes() const { return total().network_bytes; }
-  /// Returns how many of the payload bytes went through windows.
+  /// Returns the bytes of payload that went through shared memory.
   Index window_bytes() const { return window_bytes_; }
 
  private:

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// How much memory the machine would still give this process: asked before much is allocated, since
-/// Linux promises more than it has and ends a process that takes it at its word.
+/// How much more memory the machine can give this process. It is asked before large allocations,
+/// since Linux promises more memory than it has, and kills a process that uses what was promised.
 ///
 ///     memory_left() >= Index{8} << 30
 ///
-/// Laws: never more than the machine's available memory, the control group's, or the process's own
-/// limit of address space leave; max_int64 where none of these is known.
+/// Laws: never more than is left of the machine's available memory, the control group's limit, or
+/// the process's own limit of address space; max_int64 where none of these is known.
 #include <sys/resource.h>
 
 #include <fstream>
@@ -35,8 +35,7 @@ inline Index number_in(const char* path) {
 
 }  // namespace detail
 
-/// Returns the bytes that this process may still take, as the system says; max_int64 where it does
-/// not.
+/// Returns the bytes that this process may still take, as far as the system tells; else max_int64.
 inline Index memory_left() {
   Index left = max_int64;
   const auto at_most = [&](Index bytes) { left = min_of(left, max_of(bytes, 0)); };
@@ -44,7 +43,7 @@ inline Index memory_left() {
     at_most(kib * 1024);
   const Index granted = detail::number_in("/sys/fs/cgroup/memory.max");
   const Index used = detail::number_in("/sys/fs/cgroup/memory.current");
-  if (granted >= 0 && used >= 0) {  // files that were read count as used, and give way
+  if (granted >= 0 && used >= 0) {  // pages of files count as used, but are given up
     const Index files = detail::number_after("/sys/fs/cgroup/memory.stat", "inactive_file");
     at_most(granted - used + max_of(files, 0));
   }

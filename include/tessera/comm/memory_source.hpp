@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Where an arena's private chunks come from: the host here, Kokkos's default memory space in
-/// comm/device_memory.hpp.
+/// Where an arena's private chunks come from: the host's heap here, Kokkos's default memory space
+/// in comm/device_memory.hpp.
 ///
 ///     HostMemory host;  void* p = host.allocate(1 << 20);  host.release(p, 1 << 20);
 ///
-/// Laws: what was allocated is released with the same size, once.
+/// Laws: every allocation is released once, with the same size.
 #include <cstddef>
 #include <new>
 
@@ -21,10 +21,10 @@ class MemorySource {
   MemorySource(const MemorySource&) = delete;
   MemorySource& operator=(const MemorySource&) = delete;
   virtual ~MemorySource() = default;
-  /// Returns `bytes` bytes, or nullptr when there are none left.
+  /// Returns `bytes` bytes, or nullptr when there is not enough memory.
   virtual void* allocate(Index bytes) = 0;
   virtual void release(void* memory, Index bytes) noexcept = 0;
-  /// Returns how many bytes there are left to be had, max_int64 when that is not known.
+  /// Returns how many bytes are left, or max_int64 when that is not known.
   virtual Index left() const { return max_int64; }
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// How the processes of a mesh agree: they compare what they are about to do, exchange small facts,
-/// and use a mesh no more once something has failed on it.
+/// How the processes of a mesh agree: they compare the operators that they are about to run,
+/// exchange small facts, and stop using a mesh once something has failed on it.
 ///
 ///     mesh.begin_operator(mark, [&] { return words; }, where);
 ///     std::vector<std::int64_t> all = mesh.gather_facts({mine}, where);
@@ -35,21 +35,21 @@ namespace tessera {
 class MeshAgreement : public MeshIdentity {
  public:
   bool usable() const { return reason_.empty(); }
-  /// Returns whether processes compare what they call, and tensors remember how they came about: at
+  /// Returns whether processes compare their calls, and tensors keep a digest of their origin: at
   /// level `normal` and above, with several processes.
   bool remembers() const { return history_.on(); }
-  /// Returns a number for one more such tensor of this process, and for one more that no operator
-  /// has made, among those with this digest.
+  /// Return a number for one more such tensor of this process, and for one more tensor with this
+  /// digest that no operator has made.
   std::uint64_t next_number() { return ++numbers_; }
   std::uint64_t next_born(std::uint64_t digest) { return ++born_[digest % born_.size()]; }
 
-  /// Says which operator this process is about to run, all of it that communicates, and compares it
-  /// with what the processes of this node have said: at level `normal`; above, agree() compares. It
-  /// waits for nobody, except that every Trail::length-th operator of a mesh with several nodes is
-  /// an all-reduce of two integers, in no ledger. `description()` returns its words; it is called
-  /// seldom. Returns what stands for the operator's place among all. Collective over: all processes
-  /// of the mesh. Throws MismatchError on a process that finds another call than its own, which
-  /// ends the others' waits.
+  /// Announces an operator that communicates and that this process is about to run, and compares it
+  /// with what the processes of this node have announced at level `normal`; above that level
+  /// agree() compares. It waits for nobody, except that every Trail::length-th operator of a mesh
+  /// with several nodes is an all-reduce of two integers, in no ledger. `description()` returns the
+  /// operator in words; it is called rarely. Returns a digest of the operator's place among all.
+  /// Collective over: all processes of the mesh. Throws MismatchError on a process that finds
+  /// another call than its own, which ends the others' waits.
   template <class D>
   std::uint64_t begin_operator(const detail::OperatorMark& mark, const D& description,
                                Where where) {
@@ -63,10 +63,10 @@ class MeshAgreement : public MeshIdentity {
   }
 
   /// Compares, at level `communicating` and above, what all processes are about to do: `digest`
-  /// stands for it, `description` (a string, or a callable that returns one, called on disagreement
-  /// alone) says it. Communication: one all-reduce of two integers, in no ledger. Collective over:
-  /// all processes of the mesh. Throws MismatchError on every process when the digests differ,
-  /// naming this process's call and the first that differs.
+  /// stands for it, `description` (a string, or a callable that returns one, called only on
+  /// disagreement) says it in words. Communication: one all-reduce of two integers, in no ledger.
+  /// Collective over: all processes of the mesh. Throws MismatchError on every process when the
+  /// digests differ, with this process's call and the first that differs.
   template <class D> void agree(std::uint64_t digest, D&& description, Where where) {
     if (options_.check < Check::communicating) return;
     always_agree(digest, std::forward<D>(description), where);
@@ -88,10 +88,10 @@ class MeshAgreement : public MeshIdentity {
     });
   }
 
-  /// Returns the numbers of every process, in the order of their numbers in the mesh: small facts
-  /// that all must know before they can decide alike. Each gives as many. Communication: one
-  /// all-gather of them, in no ledger; none on a dry mesh, where this process's own stand for all.
-  /// Collective over: all processes of the mesh. Throws CommunicationError.
+  /// Returns the numbers given by every process, in the order of the processes in the mesh: small
+  /// facts that all must know before they can decide alike. All processes give equally many.
+  /// Communication: one all-gather of them, in no ledger; none on a dry mesh, where this process's
+  /// numbers stand for all. Collective over: all processes of the mesh. Throws CommunicationError.
   std::vector<std::int64_t> gather_facts(const std::vector<std::int64_t>& own, Where where) {
     require_usable(where);
     std::vector<std::int64_t> all;
@@ -118,7 +118,7 @@ class MeshAgreement : public MeshIdentity {
     return own;
   }
 
-  /// Returns when all processes have come. Collective over: all processes of the mesh. Throws
+  /// Returns when all processes have called it. Collective over: all processes of the mesh. Throws
   /// CommunicationError.
   void barrier(Where where = Where::here()) {
     require_usable(where);
@@ -127,8 +127,8 @@ class MeshAgreement : public MeshIdentity {
     guarded("barrier", where, [&] { transport_->barrier(); });
   }
 
-  /// Further use throws UsageError with this reason: something failed half-way. The first reason
-  /// stays.
+  /// Makes further use throw UsageError with this reason, since something failed half-way. The
+  /// first reason stays.
   void poison(std::string_view reason) {
     if (usable()) reason_ = reason.empty() ? "failed" : reason;
   }
@@ -162,14 +162,14 @@ class MeshAgreement : public MeshIdentity {
   }
   ~MeshAgreement() = default;
 
-  /// While the result lives, the blackboard says that this process is in a call.
+  /// While the result lives, the blackboard shows that this process is in a call.
   detail::Publish in_call(std::string_view label, Where where, std::string_view kind,
                           std::string_view over) const {
     return {transport_ == nullptr ? nullptr : transport_->blackboard(),
             transport_ == nullptr ? 0 : transport_->seat(),
             {label, where, kind, over, history_.place()}};
   }
-  /// Such a call of the whole mesh is compared like an operator.
+  /// Announces a call of the whole mesh, which is compared like an operator.
   void begin_exchange(std::string_view kind, Where where) {
     begin_operator(
         {detail::mix(0, kind), 0, 0}, [&] { return std::string(kind); }, where);
@@ -184,7 +184,8 @@ class MeshAgreement : public MeshIdentity {
     guarded({}, where, [&] { history_.compare_nodes(*control_); });
   }
 
-  /// Runs f; what it throws says where and on which process, and the mesh is not used any more.
+  /// Runs f; its exceptions get the place of the call and the process, and the mesh is not used any
+  /// more.
   template <class F> void guarded(std::string_view label, Where where, F&& f) {
     try {
       f();

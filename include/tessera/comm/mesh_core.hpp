@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// A mesh at run time: processes arranged in a grid, with all that they need to work together:
-/// groups, arena, ledger, checks. It knows axes by number; typed meshes and tensors are upper
-/// rooms' matter.
+/// A mesh at run time: processes arranged in a grid, with everything that they need to work
+/// together: groups, arena, ledger, checks. It knows axes by number; the rooms above have typed
+/// meshes and tensors.
 ///
 ///     auto mesh = make_mesh_core(env.world(), MeshShape{2, 4}, {"data", "model"});
 ///     mesh->collective(call, send, receive, "einsum", Where::here());
@@ -64,36 +64,37 @@ class MeshCore : public MeshAgreement {
     return *transport_;
   }
 
-  /// Returns the group of this process over some axes, or one of them in part, made when first
-  /// asked for. Collective over: its members, at the first time.
+  /// Returns this process's group over some axes, or over one of them in part, made at the first
+  /// request. Collective over: its members, at the first request.
   Group& group(const AxisGroup& axes, Where where = {}) { return *entry(axes, where).group; }
 
-  /// Makes one call of the operator `label`: writes it down, runs it. `send` and `receive` hold
-  /// elements of call.type. Communication: the call. Collective over: the group. Throws
-  /// CommunicationError, and MismatchError on loopback and at level heavy; either poisons the mesh.
+  /// Makes one call of the operator `label`, and records it. `send` and `receive` hold elements of
+  /// call.type. Communication: the call. Collective over: the group. Throws CommunicationError, and
+  /// MismatchError on loopback and at level heavy; either poisons the mesh.
   void collective(const Call& call, const void* send, void* receive, std::string_view label,
                   Where where);
 
-  /// Starts the same call, and returns what waits for it, or nullptr when it was done at once.
+  /// Starts the same call, and returns an object to wait for it, or nullptr when it is done
+  /// already.
   std::unique_ptr<PendingCall> start(const Call& call, const void* send, void* receive,
                                      std::string_view label, Where where);
   /// Waits for a call that start() returned. Throws CommunicationError.
   void finish(PendingCall& pending, const Call& call, std::string_view label, Where where);
 
-  /// Returns what makes the same call time after time between the same buffers; the call lives as
-  /// long. Collective over: the group, when it is its first call.
+  /// Returns an object that makes the same call repeatedly between the same buffers; the call must
+  /// live as long. Collective over: the group, when it is its first call.
   std::unique_ptr<RepeatedCall> repeated(const Call& call, const void* send, void* receive,
                                          Where where) {
     return group(call.group, where).repeated(call, send, receive);
   }
   /// Starts such a call; finish() waits for it.
   void start(RepeatedCall& repeated, const Call& call, std::string_view label, Where where);
-  /// Returns `block` for the members of a group to read where it lies, or nullptr on all alike
+  /// Returns `block` for the members of a group to read where it lies, or nullptr on all members
   /// (comm/shared/block.hpp). Communication: small, in no ledger. Collective over: the group.
   std::unique_ptr<SharedBlock> share(const AxisGroup& axes, const void* block, Index bytes,
                                      Where where);
-  /// Begins a call as a turn of a shared block, for which `packed` has been packed; finish() ends
-  /// it: calls read() once all that it needs may be read.
+  /// Begins a call as a turn of a shared block, for which `packed` holds the packed elements;
+  /// finish() ends it: it calls read() once everything needed may be read.
   void start(SharedBlock& block, const void* packed, Index bytes, const Call& call,
              std::string_view label, Where where);
   template <class Read>
@@ -113,26 +114,26 @@ class MeshCore : public MeshAgreement {
     guarded(label, where, [&] { block.wait_read(call.send, turn); });
   }
 
-  /// Returns the one T that hangs on this mesh, made (by its default constructor) when first asked
-  /// for. It ends with the mesh.
+  /// Returns the one T attached to this mesh, made (by its default constructor) at the first
+  /// request. It ends with the mesh.
   template <class T> T& attachment() { return attachments_.template get<T>(); }
-  /// Returns it if it has been asked for, else null.
+  /// Returns it if it has been made, else null.
   template <class T> const T* attached() const { return attachments_.template find<T>(); }
 
-  /// Keeps `owner` alive until let_go() of the number that is returned, or the end of the mesh:
-  /// adopted memory is a View's, which must not outlive Kokkos.
+  /// Keeps `owner` alive until let_go() of the returned number, or the end of the mesh: adopted
+  /// memory belongs to a View, which must not outlive Kokkos.
   std::uint64_t keep(std::shared_ptr<const void> owner) {
     kept_.emplace(++last_kept_, std::move(owner));
     return last_kept_;
   }
   void let_go(std::uint64_t number) { kept_.erase(number); }
 
-  /// Lets go of attachments, memory and groups; blocks still out are void. Further use throws
-  /// UsageError. Communication: none.
+  /// Releases attachments, memory and groups; blocks still given out become invalid. Further use
+  /// throws UsageError. Communication: none.
   void close() noexcept;
 
  private:
-  /// What all calls have in common; `make(group)` runs or starts it.
+  /// The common part of all calls; `make(group)` runs or starts the call.
   template <class Make>
   void make_call(const Call& call, std::string_view label, Where where, const Make& make);
   detail::GroupEntry& entry(AxisGroup axes, Where where);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// What a mesh is at run time, without what it does: its axes, its options, and where this process
-/// stands in it.
+/// What a mesh is at run time, apart from its actions: its axes, its options, and the place of this
+/// process in it.
 ///
 ///     mesh.to_string();           // "data=2 x model=4"
 ///     mesh.process_text();        // "process 5: data=1, model=1"
@@ -26,7 +26,7 @@ class MeshIdentity {
   /// Returns this process's number in the mesh, row-major.
   int process() const { return process_; }
   const Coordinates& coordinates() const { return coordinates_; }
-  /// Returns the numbers in the whole job of the processes of the mesh, in the mesh's order.
+  /// Returns the mesh's processes by their numbers in the whole job, in the mesh's order.
   const std::vector<int>& processes() const { return processes_; }
   const MeshOptions& options() const { return options_; }
   const Machine& machine() const { return options_.machine; }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// What a mesh may be told when it is made.
+/// The options of a mesh.
 ///
 ///     make_mesh_core(transport, shape, names, {.check = Check::communicating, .time_limit = 30});
 ///
 /// Laws: check level, machine model, arena size and windows are the same on all processes of a
-/// mesh; making one says so when they are not.
+/// mesh; making a mesh reports any difference.
 #include <tessera/base/math.hpp>
 #include <tessera/comm/check.hpp>
 #include <tessera/comm/detail/variables.hpp>
@@ -17,15 +17,15 @@
 namespace tessera {
 
 namespace detail {
-/// Returns what the environment variable TESSERA_PLAN_CACHE_BYTES asks for, else 64 MiB. Throws
-/// UsageError when it is no number of bytes.
+/// Returns the bytes given by the environment variable TESSERA_PLAN_CACHE_BYTES, else 64 MiB.
+/// Throws UsageError when it is not a number of bytes.
 inline Index plan_cache_bytes_from_environment() {
   const double bytes = number_variable("TESSERA_PLAN_CACHE_BYTES", 64 << 20);
   return bytes < 1e18 ? static_cast<Index>(bytes) : max_int64;
 }
 }  // namespace detail
 
-/// What a mesh may be told; the same on all its processes, the plan cache's size aside.
+/// The options of a mesh; the same on all its processes, except the size of the plan cache.
 struct MeshOptions {
   Check check = check_from_environment();
   Machine machine{};
@@ -34,8 +34,8 @@ struct MeshOptions {
   Wait wait = Wait::automatic;           ///< automatic: as the transport
   Windows windows = Windows::automatic;  ///< automatic: as the transport
   double time_limit = -1;  ///< seconds a call may wait; 0: for ever; negative: as the transport
-  Index arena_bytes = -1;  ///< of the window that the node shares; 0: none; negative:
-                           ///< TESSERA_ARENA_BYTES, else modest
+  Index arena_bytes = -1;  ///< of shared memory on the node for each process; 0: none; negative:
+                           ///< TESSERA_ARENA_BYTES, else a modest size
   Index memory_limit = max_int64;     ///< most bytes of tensors and workspace on one process
   Index workspace_limit = max_int64;  ///< bytes of temporaries that plans keep to where they can
   Index plan_cache_bytes =
@@ -48,7 +48,7 @@ struct MeshOptions {
 };
 
 namespace detail {
-/// Returns the settings of the transport that a mesh with these options duplicates from `parent`.
+/// Returns the settings of a mesh with these options for its duplicate of the transport `parent`.
 inline TransportSettings mesh_settings(const Transport& parent, const MeshOptions& options) {
   TransportSettings settings = parent.settings();
   if (options.wait != Wait::automatic) settings.wait = options.wait;

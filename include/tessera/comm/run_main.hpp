@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// A main function: an environment, the program, and an orderly end whatever happens.
+/// A main function: an environment, the program, and an orderly end in any case.
 ///
 ///     int main(int argc, char** argv) {
 ///       return tessera::run_main(argc, argv, [&](tessera::Environment& env) {});
 ///     }
 ///
-/// Laws: one message, whoever fails; exit code 2 when all failures are the user's (UsageError,
-/// MeshError), else 1. When all processes have failed or returned, MPI ends in order; when some go
-/// on without those that failed, the job is aborted.
+/// Laws: one message, whichever process fails; exit code 2 when all failures are the user's
+/// (UsageError, MeshError), else 1. When all processes have failed or returned, MPI ends in order;
+/// when some have failed and others go on, the job is aborted.
 #include <mpi.h>
 
 #include <cstdint>
@@ -27,10 +27,10 @@ namespace detail {
 
 /// How a process's part of the program ended.
 struct Ending {
-  int code = 0;         ///< 0: well; else the exit code
+  int code = 0;         ///< 0: success; else the exit code
   bool failed = false;  ///< an exception left the program
   std::string text;
-  bool mismatch = false;  ///< other processes call something else
+  bool mismatch = false;  ///< other processes called something else
 };
 
 template <class F> Ending ending_of(F&& program, int rank) {
@@ -48,12 +48,12 @@ template <class F> Ending ending_of(F&& program, int rank) {
   }
 }
 
-/// Waits for all processes, but a process that failed only a second, less when it found that the
-/// others call something else: they may wait for it elsewhere. Returns the exit code of the job.
-/// Collective over: all processes.
+/// Waits for all processes; a process that failed waits only a second, or less when it found that
+/// the others call something else, since they may wait for it elsewhere. Returns the exit code of
+/// the job. Collective over: all processes.
 inline int agree_on_ending(MpiContext& context, const Ending& own) {
-  if (!own.failed) MpiContext::end_calls();  // who failed says so itself
-  // The lowest process that failed speaks; codes: 0 well, 2 usage, 1 other, in rising order of
+  if (!own.failed) MpiContext::end_calls();  // a failed process reports itself
+  // The lowest process that failed reports; codes: 0 success, 2 usage, 1 other, in rising order of
   // weight.
   std::int64_t facts[2] = {own.failed ? context.rank() : context.size(), own.code == 0   ? 0
                                                                          : own.code == 2 ? -1
@@ -96,7 +96,7 @@ template <class F> int run_main(int argc, char** argv, F f) {
         env.rank());
     const int code = detail::agree_on_ending(env.context(), ending);
     return code != 0 ? code : result;
-  } catch (...) {  // the environment itself could not start; it is gone by now
+  } catch (...) {  // the environment itself could not start; it has ended by now
     start = detail::ending_of([] { throw; }, detail::job_rank());
   }
   if (detail::job_rank() == 0) std::fprintf(stderr, "%s\n", start.text.c_str());

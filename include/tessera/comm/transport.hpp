@@ -2,14 +2,14 @@
 #pragma once
 /// @file
 /// What carries calls between processes: one small interface, three implementations
-/// (comm/mpi/transport.hpp, comm/loopback/loopback.hpp, comm/dry.hpp). What a call means is
-/// mesh/call.hpp's matter.
+/// (comm/mpi/transport.hpp, comm/loopback/loopback.hpp, comm/dry.hpp). mesh/call.hpp says what a
+/// call means.
 ///
 ///     auto group = transport->group({0, 2}, key);      // on processes 0 and 2
 ///     group->run(call, send, receive);                 // returns when done
 ///
 /// Laws: a transport computes what the call says and nothing else; integers, and all exchanges of
-/// data, are the same on every transport.
+/// data, give the same results on every transport.
 #include <climits>
 #include <cstdint>
 #include <map>
@@ -27,22 +27,21 @@
 
 namespace tessera {
 
-/// A call that was started and may still be under way. Its buffers stay as they are until it is
-/// done.
+/// A call that was started and may be in progress. Its buffers must not change until it is done.
 class PendingCall {
  public:
   PendingCall() = default;
   PendingCall(const PendingCall&) = delete;
   PendingCall& operator=(const PendingCall&) = delete;
   virtual ~PendingCall() = default;
-  /// Returns true when the call is done, and lets it progress.
+  /// Returns whether the call is done, and lets it progress.
   virtual bool done() = 0;
   /// Returns when the call is done. Throws CommunicationError.
   virtual void wait() = 0;
 };
 
-/// A call between buffers that stay where they are, made time after time; one instance at a time is
-/// under way.
+/// A call between buffers that stay in place, made repeatedly, but not while its last start is in
+/// progress.
 class RepeatedCall : public PendingCall {
  public:
   /// Collective over: the group, as Group::start.
@@ -61,34 +60,34 @@ class Group {
   virtual int size() const = 0;
 
   /// Makes one call and returns when its buffers may be used again. `send` and `receive` hold
-  /// elements of call.type; they do not overlap, unless call.in_place, when `send` is not looked
-  /// at. Collective over: all members of the group, also those that neither send nor receive
-  /// anything. Throws CommunicationError; on loopback also MismatchError when members' calls do not
-  /// fit together.
+  /// elements of call.type; they do not overlap. With call.in_place `send` is not read. Collective
+  /// over: all members of the group, also those that neither send nor receive anything. Throws
+  /// CommunicationError; on loopback also MismatchError when members' calls do not fit together.
   virtual void run(const Call& call, const void* send, void* receive) = 0;
 
-  /// Starts a call and returns what waits for it, or nullptr when it was done at once. Collective
-  /// over: all members, which start and run their calls in the same order; they may wait in any.
+  /// Starts a call and returns an object to wait for it, or nullptr when it is done already.
+  /// Collective over: all members, which start and run their calls in the same order; they may wait
+  /// in any order.
   virtual std::unique_ptr<PendingCall> start(const Call& call, const void* send, void* receive) {
     run(call, send, receive);
     return nullptr;
   }
 
-  /// Returns what makes such a call time after time; the call must live as long. Communication:
-  /// none. An exchange's requests are made once.
+  /// Returns an object that makes such a call repeatedly; the call must live as long.
+  /// Communication: none. The requests of an exchange are made once.
   virtual std::unique_ptr<RepeatedCall> repeated(const Call& call, const void* send, void* receive);
 
-  /// Returns `block` and those of the other members, which all can read where they lie; nullptr on
-  /// all alike where windows are off, the members are not on one node, or a block does not lie in
-  /// the arena's window. Communication: small, in no ledger. Collective over: the members. The
-  /// blocks stay while one of these is used.
+  /// Returns the blocks of all members, this process's being `block`, for all to read in place;
+  /// nullptr on all members where windows are off, the members are not on one node, or a block does
+  /// not lie in the arena's shared memory. Communication: small, in no ledger. Collective over: the
+  /// members. The blocks must live as long as any of these objects is used.
   virtual std::unique_ptr<SharedBlock> share(const void* block, Index bytes) {
     static_cast<void>(block);
     static_cast<void>(bytes);
     return nullptr;
   }
 
-  /// Returns the payload of those calls so far that went through windows (comm/shared/windows.hpp).
+  /// Returns the payload so far of calls that went through shared memory (comm/shared/windows.hpp).
   virtual Index window_bytes() const { return 0; }
 };
 
@@ -119,7 +118,7 @@ inline std::unique_ptr<RepeatedCall> Group::repeated(const Call& call, const voi
   return std::make_unique<detail::StartedAnew>(*this, call, send, receive);
 }
 
-/// How a transport waits and how long.
+/// How a transport waits, and how long.
 struct TransportSettings {
   Wait wait = Wait::automatic;
   double time_limit = 600;  ///< seconds that a call may take before the job is ended; 0: no limit
@@ -127,8 +126,8 @@ struct TransportSettings {
                                  ///< large-count functions; the same on all processes
   bool large_in_pieces = false;  ///< or are cut into pieces of at most as many elements, as they
                                  ///< always are where MPI (before 4.0) has no such functions
-  int processes_per_node = -1;   ///< consecutive ones of the job that are taken to share a node; 0:
-                                 ///< all; negative: as MPI tells; the same on all processes
+  int processes_per_node = -1;   ///< consecutive processes of the job that are taken to share a
+                                ///< node; 0: all; negative: as MPI tells; the same on all processes
   Windows windows = Windows::automatic;
   Index window_least = Index{64} << 10;  ///< bytes of a group's call (all its pieces) from which
                                          ///< windows are used; the same on all processes
@@ -141,8 +140,7 @@ struct TransportSettings {
 
 /// Returns the default settings, changed by TESSERA_WAIT, TESSERA_TIME_LIMIT, TESSERA_WINDOWS,
 /// TESSERA_LARGE_COUNT (a number of elements), TESSERA_LARGE_CALLS (whole or pieces) and
-/// TESSERA_PROCESSES_PER_NODE.
-/// Throws UsageError when those make no sense.
+/// TESSERA_PROCESSES_PER_NODE. Throws UsageError when one of them has a wrong value.
 inline TransportSettings settings_from_environment() {
   TransportSettings settings;
   settings.wait = wait_from_environment();
@@ -168,7 +166,7 @@ struct SharedMemory {
   Index bytes = 0;
 };
 
-/// All processes that a mesh may use, this one among them.
+/// All processes that a mesh may use, including this one.
 class Transport {
  public:
   Transport() = default;
@@ -179,24 +177,24 @@ class Transport {
   virtual std::string name() const = 0;
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  /// Returns true when nothing is sent and no tensor has memory.
+  /// Returns whether nothing is sent and no tensor has memory.
   virtual bool dry() const { return false; }
   virtual const TransportSettings& settings() const = 0;
 
-  /// Returns the group of `members`, ranks of this transport in the order of their group ranks;
-  /// this process is one of them. `key` tells groups with the same members apart. Collective over:
-  /// the members alone.
+  /// Returns the group of `members`, processes of this transport in the order of their numbers in
+  /// the group; this process is one of them. `key` distinguishes groups with the same members.
+  /// Collective over: only the members.
   virtual std::shared_ptr<Group> group(const std::vector<int>& members, std::uint64_t key) = 0;
 
   /// Returns a transport between the same processes whose calls never meet this one's, and frees
-  /// what all processes have let go of since. Collective over: all processes.
+  /// what all processes have released in the meantime. Collective over: all processes.
   virtual std::shared_ptr<Transport> duplicate(const TransportSettings& settings) = 0;
   std::shared_ptr<Transport> duplicate() { return duplicate(settings()); }
 
   /// Returns the transport between some of the processes, or all of them in another order:
-  /// `members` are ranks here in the order of their ranks there; this process is one of them.
-  /// Collective over: the members alone; the others need not know. Throws MeshError for a list that
-  /// is empty, names a process twice or one that there is not, or leaves this one out.
+  /// `members` are their numbers here in the order of their numbers there; this process is one of
+  /// them. Collective over: only the members; the others need not know. Throws MeshError for a list
+  /// that is empty, names a process twice or one that does not exist, or omits this one.
   std::shared_ptr<Transport> among(const std::vector<int>& members, Where where = Where::here()) {
     std::vector<bool> seen(static_cast<std::size_t>(size()), false);
     const auto reject = [&](const std::string& what) {
@@ -223,13 +221,13 @@ class Transport {
     return among(members, where);
   }
 
-  /// Returns the numbers of these processes in the whole job (loopback: in the run), by rank: what
-  /// tells whether two meshes are made of the same processes.
+  /// Returns the numbers of these processes in the whole job (loopback: in the run), in this
+  /// transport's order: they tell whether two meshes consist of the same processes.
   virtual std::vector<int> processes() const = 0;
 
-  /// Returns `bytes` of shared memory for this process (a negative number: as much as is modest),
-  /// or nothing where processes share no memory or it would not fit on some node. It lives as long
-  /// as the transport and its groups. Collective over: all processes; all get the same number of
+  /// Returns `bytes` of shared memory for this process (a negative number: a modest size), or
+  /// nothing where processes share no memory or it would not fit on some node. It lives as long as
+  /// the transport and its groups. Collective over: all processes; all get the same number of
   /// bytes.
   virtual SharedMemory reserve_shared(Index bytes) {
     static_cast<void>(bytes);
@@ -239,29 +237,28 @@ class Transport {
   /// Returns how many processes share this one's memory.
   virtual int sharers() const { return 1; }
 
-  /// Returns, of each process, the least that shares its node; nothing when all share one, or this
+  /// Returns for each process the lowest process on its node; nothing when all share one, or this
   /// transport cannot tell.
   virtual std::vector<int> nodes() const { return {}; }
 
-  /// Returns where this node's processes say what they are doing, or nullptr; and as which of them
-  /// this one writes there.
+  /// Returns the blackboard of this node's processes, or nullptr; and this process's number on it.
   virtual Blackboard* blackboard() { return nullptr; }
   virtual int seat() const { return rank(); }
   virtual int seat_of(int rank) const { return rank; }
-  /// Returns what stands there for the meshes that are made of this transport: a number that no
-  /// mesh has, the same on all its processes.
+  /// Returns the number on the blackboard for the making of meshes from this transport: no mesh has
+  /// it, and it is the same on all its processes.
   virtual std::uint64_t makings_id() const { return 1; }
-  /// Counts them.
+  /// Counts the makings.
   std::uint64_t next_making() { return ++makings_; }
 
-  /// Returns when all processes have come. Collective over: all processes.
+  /// Returns when all processes have called it. Collective over: all processes.
   virtual void barrier() = 0;
 
-  /// Ends the job: says `message` once, and no process goes on.
+  /// Ends the job: prints `message` once, and no process continues.
   [[noreturn]] virtual void abort(const std::string& message, int exit_code = 1) = 0;
 
  protected:
-  /// What among() returns; the list is checked.
+  /// The result of among(), which has checked the list.
   virtual std::shared_ptr<Transport> subset(const std::vector<int>& members) = 0;
 
  private:
@@ -276,8 +273,8 @@ inline std::vector<int> all_members(int count) {
   return members;
 }
 
-/// Returns, of each process of a transport, the least that shares its node: as the settings say, or
-/// as the transport knows.
+/// Returns for each process of a transport the lowest process on its node, from the settings or
+/// else from the transport.
 inline std::vector<int> nodes_of(const Transport& transport) {
   const int size = transport.settings().processes_per_node;
   if (size < 0) return transport.nodes();
@@ -289,7 +286,7 @@ inline std::vector<int> nodes_of(const Transport& transport) {
   return nodes;
 }
 
-/// Returns an all-reduce in place of `count` 64-bit integers over the whole of a group.
+/// Returns an in-place all-reduce of `count` 64-bit integers over a whole group.
 inline Call control_all_reduce(const Group& group, Reduction reduction, Index count) {
   Call call;
   call.kind = Collective::all_reduce;

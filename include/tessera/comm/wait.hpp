@@ -8,7 +8,8 @@
 ///
 ///     choose_wait(Wait::automatic, 8, 2) == Wait::nap
 ///
-/// Laws: waiting does not change what is computed from integers, nor any exchange of data.
+/// Laws: how a process waits changes neither results computed from integers nor any exchange of
+/// data.
 #include <sched.h>
 #include <time.h>
 
@@ -30,7 +31,7 @@ constexpr std::string_view name_of(Wait wait) {
   return wait == Wait::spin ? "spin" : wait == Wait::nap ? "nap" : "automatic";
 }
 
-/// Returns what the environment variable TESSERA_WAIT asks for (spin, nap or automatic), else
+/// Returns the policy named by the environment variable TESSERA_WAIT (spin, nap or automatic), else
 /// `otherwise`. Throws UsageError for any other text.
 inline Wait wait_from_environment(Wait otherwise = Wait::automatic) {
   const int chosen = detail::choice_variable("TESSERA_WAIT", {"automatic", "spin", "nap"});
@@ -51,8 +52,7 @@ inline ProcessorMask usable_processors() {
   return mask;
 }
 
-/// Returns how many cores a mask stands for, at most what the control group of the container
-/// grants.
+/// Returns the number of cores in a mask, at most as many as the container's control group grants.
 inline int core_count(const ProcessorMask& mask) {
   int count = 0;
   for (const std::uint64_t word : mask) count += std::popcount(word);
@@ -71,7 +71,7 @@ constexpr Wait choose_wait(Wait asked, int processes, int cores) {
   return processes <= cores ? Wait::spin : Wait::nap;
 }
 
-/// What a napping process does between two polls: nothing a hundred times, then it sleeps.
+/// What a napping process does between two polls: nothing the first hundred times, then it sleeps.
 class Nap {
  public:
   void operator()() {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Notices that a call takes longer than the limit, from a thread of its own, since a process that
-/// spins in a blocking call cannot. What everybody did last stands on comm/blackboard.hpp.
+/// Notices from its own thread that a call takes longer than the limit, since a process that spins
+/// in a blocking call cannot. comm/blackboard.hpp tells what everybody did last.
 ///
 ///     Watchdog dog([] { std::abort(); });      // what ends the job
 ///     dog.enter(600);  MPI_Barrier(comm);  dog.leave();
 ///
-/// Laws: `late` is called at most once, from another thread, and only while a call is under way;
-/// with limit 0, never. `look` is called four times a second while a call takes long: it may find
-/// sooner that the others will not come.
+/// Laws: `late` is called at most once, from another thread, and only during a call; with limit 0,
+/// never. `look` is called four times a second during a long call: it may find out earlier that the
+/// others will not come.
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -33,11 +33,11 @@ class Watchdog {
   Watchdog& operator=(const Watchdog&) = delete;
   ~Watchdog() { stop(); }
 
-  /// Returns the limit of the present call, seconds.
+  /// Returns the limit of the present call in seconds.
   double limit() const { return limit_.load(std::memory_order_relaxed); }
 
-  /// A call begins. The thread starts with the first one that has a limit or may be looked at. Only
-  /// one thread of the process may make calls.
+  /// Marks the start of a call. The thread starts with the first call that has a limit or needs
+  /// `look`. Only one thread of the process may make calls.
   void enter(double limit) {
     if (limit != limit_.load(std::memory_order_relaxed)) change_limit(limit);
     entered_.store(detail::steady_nanoseconds(), std::memory_order_relaxed);
@@ -48,9 +48,9 @@ class Watchdog {
   }
   void leave() { entered_.store(0, std::memory_order_relaxed); }
 
-  /// Returns true when the present call has taken longer than its limit.
+  /// Returns whether the present call has taken longer than its limit.
   bool overdue() const { return limit() > 0 && waited() > limit(); }
-  /// Returns how long the present call has taken, seconds.
+  /// Returns how long the present call has taken, in seconds.
   double waited() const {
     const std::int64_t entered = entered_.load(std::memory_order_relaxed);
     return entered == 0 ? 0 : 1e-9 * static_cast<double>(detail::steady_nanoseconds() - entered);
@@ -113,7 +113,7 @@ class Watchdog {
 };
 
 namespace detail {
-/// Returns the message that ends a job in which some process does not come.
+/// Returns the message of a job that ends because some process does not come.
 inline std::string late_message(int process, double limit, const Blackboard& board) {
   char seconds[32];
   std::snprintf(seconds, sizeof seconds, "%g s", limit);

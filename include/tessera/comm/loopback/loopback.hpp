@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// All processes of a mesh as threads of this one, without MPI: the same programs, for exhaustive
-/// tests, sanitizers, debuggers, and machines that have no MPI.
+/// All processes of a mesh as threads of one program, without MPI: the same programs, for
+/// exhaustive tests, sanitizers, debuggers, and machines without MPI.
 ///
 ///     run_loopback(4, [](std::shared_ptr<Transport> transport) {
 ///       auto mesh = make_mesh_core(transport, MeshShape{2, 2}, {"data", "model"});
 ///     });
 ///
-/// Laws: reductions add in the order of the members: the same bits, run after run. When one process
-/// fails, no other waits for ever: each wait ends with an error that names the first failure.
+/// Laws: reductions add in the order of the members: the same bits in every run. When one process
+/// fails, no other waits forever: each wait ends with an error that names the first failure.
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -36,7 +36,8 @@ namespace tessera {
 inline constexpr int max_loopback_processes = detail::max_parties;
 
 struct LoopbackOptions {
-  /// Seconds a call may wait for the others; 0: for ever. Negative: TESSERA_TIME_LIMIT, else 600.
+  /// Seconds that a call may wait for the others; 0: no limit. Negative: TESSERA_TIME_LIMIT, else
+  /// 600.
   double time_limit = -1;
 };
 
@@ -65,7 +66,7 @@ class LoopbackGroup final : public Group {
     raise(world_->alarm().failure());
   }
 
-  /// Only where windows are asked for: the threads of a process can read all memory.
+  /// Only where windows are asked for explicitly: the threads of a process can read all memory.
   std::unique_ptr<SharedBlock> share(const void* block, Index bytes) override;
 
  private:
@@ -87,7 +88,7 @@ class LoopbackGroup final : public Group {
   bool shares_;
 };
 
-/// The members' turns live as long as one of them looks at them.
+/// The members' turns live as long as any member reads them.
 class LoopbackSharedBlock final : public SharedBlock {
  public:
   using Turns = std::shared_ptr<SharedTurns>;
@@ -158,14 +159,14 @@ inline std::unique_ptr<SharedBlock> LoopbackGroup::share(const void* block, Inde
     members.push_back(
         {reinterpret_cast<const std::byte*>(facts[2 * member]), turns.back().get(), 0, 0, 0});
   }
-  run(control_all_reduce(*this, Reduction::min, 0), nullptr, nullptr);  // all have looked at `own`
+  run(control_all_reduce(*this, Reduction::min, 0), nullptr, nullptr);  // all have read `own`
   return std::make_unique<LoopbackSharedBlock>(world_, process_, time_limit_, rank_,
                                                std::move(turns), std::move(members));
 }
 
 class LoopbackTransport final : public Transport {
  public:
-  /// `processes` are those of the world that this transport is between; `rank` is one of them.
+  /// `processes` numbers in the world the processes of this transport; `rank` is this one's index.
   LoopbackTransport(std::shared_ptr<LoopbackWorld> world, std::vector<int> processes, int rank,
                     std::uint64_t context, const TransportSettings& settings)
       : world_(std::move(world)),
@@ -197,7 +198,7 @@ class LoopbackTransport final : public Transport {
   }
 
   /// All processes duplicate in the same order, so that counting gives them the same context
-  /// without a word.
+  /// without communication.
   std::shared_ptr<Transport> duplicate(const TransportSettings& settings) override {
     return std::make_shared<LoopbackTransport>(world_, processes_, rank_,
                                                mix(context_, ++duplicates_), settings);
@@ -214,8 +215,8 @@ class LoopbackTransport final : public Transport {
   }
 
  protected:
-  /// The members ask for it in the same order, so that the list and how often it was asked for
-  /// give them the same context without a word.
+  /// The members ask in the same order, so that the list and the number of times that it was asked
+  /// for give them the same context without communication.
   std::shared_ptr<Transport> subset(const std::vector<int>& members) override {
     std::uint64_t context = mix(context_, std::uint64_t{0x5AB5'E700'0000'0001u});
     int rank = 0;
@@ -245,7 +246,7 @@ class LoopbackTransport final : public Transport {
   std::shared_ptr<Group> everybody_;
 };
 
-/// Counts the threads of a run that are done.
+/// Counts the finished threads of a run.
 class Finish {
  public:
   void one_more() {
@@ -253,8 +254,8 @@ class Finish {
     ++count_;
     changed_.notify_all();
   }
-  /// Waits until `count` are done, or `give_up` says so, asked every tenth of a second. Returns
-  /// whether they are done.
+  /// Waits until `count` threads have finished, or `give_up`, called every tenth of a second,
+  /// returns true. Returns whether they have finished.
   template <class F> bool wait_for(int count, F give_up) {
     std::unique_lock lock(mutex_);
     while (
@@ -281,13 +282,13 @@ inline std::string what_of(const std::exception_ptr& error) {
 
 }  // namespace detail
 
-/// Calls f(std::shared_ptr<Transport>) on `processes` threads, one process each, and returns when
-/// all have returned. The first failure ends the others' waits (CommunicationError) and is thrown
-/// again here. A call waits at most the time limit for its members; then all waits end with an
-/// error that says what each process did last. A thread that goes on computing for longer than the
-/// limit after a failure cannot be stopped: then the program is ended with that message. Throws
-/// UsageError unless 1 <= processes <= 64; what f threw first; CommunicationError and MismatchError
-/// as said.
+/// Calls f(std::shared_ptr<Transport>) on `processes` threads, one for each process, and returns
+/// when all have returned. The first failure ends the others' waits (CommunicationError) and is
+/// thrown again here. A call waits for its members no longer than the time limit; then all waits
+/// end with an error that says what each process did last. A thread that still computes when the
+/// limit has passed after a failure cannot be stopped: then the program ends with that message.
+/// Throws UsageError unless 1 <= processes <= 64; the first exception of f; CommunicationError and
+/// MismatchError as above.
 template <class F> void run_loopback(int processes, F f, LoopbackOptions options = {}) {
   if (processes < 1 || processes > max_loopback_processes)
     throw UsageError("run_loopback was asked for " + std::to_string(processes) +

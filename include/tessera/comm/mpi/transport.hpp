@@ -6,8 +6,8 @@
 ///
 ///     auto transport = mpi_transport(MPI_COMM_WORLD);     // after MPI_Init_thread; or env.world()
 ///
-/// Laws: no call of Tessera's meets one of the user's: each transport has communicators of its own.
-/// An MPI error becomes a CommunicationError with function, code, class and text.
+/// Laws: calls of Tessera never meet the user's own: each transport has its own communicators. An
+/// MPI error becomes a CommunicationError with function, code, class and text.
 #include <mpi.h>
 #include <sys/statvfs.h>
 
@@ -28,7 +28,7 @@
 namespace tessera {
 namespace detail {
 
-/// What a transport and its groups hold together; the last of them puts it down.
+/// What a transport and its groups hold together; the last of them releases it.
 struct MpiShare {
   std::shared_ptr<MpiContext> context;
   std::uint64_t id = 0;
@@ -51,7 +51,7 @@ class MpiTransport final : public Transport {
     if (!may_use_windows(settings_.windows, context_->core_for_each_process()))
       settings_.windows = Windows::off;
     comm_ = context_->comm();
-    if (size() == 1) return;  // calls nobody
+    if (size() == 1) return;  // it needs no calls
     const MpiContext::Watched watched(*context_, settings_.time_limit);
     comm_ = copy(context_->comm());
     check(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
@@ -108,7 +108,7 @@ class MpiTransport final : public Transport {
     context_->abort(message, exit_code);
   }
 
-  /// Returns what all transports of this communicator share.
+  /// Returns the context that all transports of this communicator share.
   MpiContext& context() { return *context_; }
 
  protected:
@@ -122,10 +122,9 @@ class MpiTransport final : public Transport {
   }
 
  private:
-  static constexpr std::uint64_t members_key =
-      32'748;  // a tag that no group of a mesh is made with
-  /// A copy can be waited for napping; making a communicator of some processes blocks, and is slow
-  /// with more processes than cores.
+  static constexpr std::uint64_t members_key = 32'748;  // a tag that no group of a mesh uses
+  /// A duplicate of a communicator can be awaited by napping; making a communicator of some of the
+  /// processes blocks, and is slow with more processes than cores.
   MPI_Comm copy(MPI_Comm of) const {
     MPI_Comm comm = MPI_COMM_NULL;
     MPI_Request request = MPI_REQUEST_NULL;
@@ -153,8 +152,9 @@ class MpiTransport final : public Transport {
     return comm;
   }
 
-  /// Returns how many bytes this process may have, 0 when the node's shared memory is too small.
-  /// MPI itself does not say: it succeeds, and the first touch beyond the limit is a SIGBUS.
+  /// Returns how many bytes this process may have; 0 when the node's shared memory is too small.
+  /// MPI itself does not report that: it succeeds, and the first touch beyond the limit is a
+  /// SIGBUS.
   Index fitting(Index bytes) const {
     struct statvfs stat {};
     if (statvfs("/dev/shm", &stat) != 0) return 0;
@@ -174,10 +174,10 @@ class MpiTransport final : public Transport {
 }  // namespace detail
 
 /// Returns a transport between the processes of `comm`, over a duplicate of it: `comm` may be freed
-/// afterwards. Its settings hold for all meshes made from it that do not say otherwise. What
-/// transports of one communicator share is made once, and kept as long as `comm`.
-/// Communication: a few small collectives. Collective over: the processes of `comm`. Throws
-/// MeshError for MPI_COMM_NULL and for an intercommunicator, CommunicationError, UsageError.
+/// afterwards. Meshes made from it have its settings unless their options differ. What transports
+/// of one communicator share is made once, and kept as long as `comm`. Communication: a few small
+/// collectives. Collective over: the processes of `comm`. Throws MeshError for MPI_COMM_NULL and
+/// for an intercommunicator, CommunicationError, UsageError.
 inline std::shared_ptr<Transport> mpi_transport(
     MPI_Comm comm, const TransportSettings& settings = settings_from_environment(),
     Where where = Where::here()) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Blocks that stay where they are and that the members of a group read in place, turn after turn:
-/// what repeated exchanges of one tensor are on a node.
+/// Blocks that stay in place and that the members of a group read there, turn after turn: repeated
+/// exchanges of one tensor use them on a node.
 ///
 ///     auto shared = group.share(block, bytes);          // nullptr on all members, or on none
 ///     shared->offer(packed, packed_bytes);              // mine may be read, and what is packed
@@ -11,11 +11,13 @@
 ///     shared->finish_reading();
 ///     shared->wait_read(call.send, shared->turn());     // mine may be written again
 ///
-/// What is scattered costs less to read when its owner has packed it: what it packs lies anywhere
-/// in memory that the others can address, else they have to do with the block.
+/// Scattered elements are read faster when their owner has packed them: the packed elements lie
+/// anywhere in memory that the others can address; where that is impossible, the others read the
+/// block.
 ///
-/// Laws: all members take the same turns in the same order, each in its own time; who neither reads
-/// nor is read waits for nobody. Turns of different blocks do not depend on each other.
+/// Laws: all members take the same turns in the same order, each at its own time; a member that
+/// neither reads nor is read waits for nobody. Turns of different blocks do not depend on each
+/// other.
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -26,12 +28,12 @@
 
 namespace tessera {
 
-/// How far a member has come with a block. Only it writes this; the numbers never fall, not even
-/// when the place serves another block later. A cache line each, so that polling one does not slow
-/// the writing of the other.
+/// How far a member has come with a block. Only the member writes this; the numbers never fall,
+/// even when the place serves another block later. Each has its own cache line, so that polling one
+/// does not slow writes to the other.
 struct alignas(64) SharedTurns {
   alignas(64) std::atomic<std::uint64_t> offered;
-  std::atomic<std::uint64_t> packed;  ///< 1 + where in this turn, from Member::base; 0: nowhere
+  std::atomic<std::uint64_t> packed;  ///< 1 + offset in this turn, from Member::base; 0: none
   alignas(64) std::atomic<std::uint64_t> read;
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
@@ -55,13 +57,13 @@ class SharedBlock {
   /// Returns how many turns have begun.
   std::uint64_t turn() const { return turn_; }
 
-  /// Returns what a member that has offered its block has packed, or nullptr.
+  /// Returns the packed data of a member that has offered its block, or nullptr.
   const std::byte* packed_of(int member) const {
     const std::uint64_t at = of(member).turns->packed.load(std::memory_order_relaxed);
     return at == 0 ? nullptr : reinterpret_cast<const std::byte*>(of(member).base + (at - 1));
   }
 
-  /// Begins a turn: the others may read, until each has finished this turn.
+  /// Begins a turn: the others may read until each has finished this turn.
   void offer(const void* packed = nullptr, Index bytes = 0) {
     ++turn_;
     const auto at = reinterpret_cast<std::uintptr_t>(packed) - of(own_rank_).base;
@@ -70,30 +72,30 @@ class SharedBlock {
     own_.packed.store(reachable ? 1 + at : 0, std::memory_order_relaxed);
     own_.offered.store(of(own_rank_).offered + turn_, std::memory_order_release);
   }
-  /// Returns whether the members that pieces come from have offered theirs too.
+  /// Returns whether the members from which pieces come have offered their blocks too.
   bool offered(const std::vector<Piece>& from) const {
     for (const Piece& piece : from)
       if (!has_offered(piece.peer)) return false;
     return true;
   }
-  /// Returns when they have. Throws CommunicationError.
+  /// Waits until they have. Throws CommunicationError.
   void wait_offered(const std::vector<Piece>& from) {
     for (const Piece& piece : from)
       wait(&SharedTurns::offered, &Member::offered, piece.peer, turn_);
   }
-  /// Says that nothing more is read in this turn.
+  /// Announces that this process reads nothing more in this turn.
   void finish_reading() { own_.read.store(of(own_rank_).read + turn_, std::memory_order_release); }
-  /// Returns when the members that pieces go to have finished `turn`. Throws CommunicationError.
+  /// Waits until the members to which pieces go have finished `turn`. Throws CommunicationError.
   void wait_read(const std::vector<Piece>& to, std::uint64_t turn) {
     for (const Piece& piece : to) wait(&SharedTurns::read, &Member::read, piece.peer, turn);
   }
 
  protected:
   using Come = bool (*)(const void*);
-  /// `reach`: bytes of this process's memory that the others can address.
+  /// `reach`: the bytes of this process's memory that the others can address.
   SharedBlock(int own_rank, SharedTurns& own, std::vector<Member> members, std::uintptr_t reach)
       : own_rank_(own_rank), own_(own), members_(std::move(members)), reach_(reach) {}
-  /// Returns when come(what) is true, which another member makes so.
+  /// Returns when come(what) is true; another member makes it true.
   virtual void wait_until(Come come, const void* what) = 0;
 
  private:

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Whether collectives among the processes of one node go through memory that they share, in
-/// place of MPI's. comm/shared/window_team.hpp is how.
+/// Whether collectives among the processes of one node go through shared memory (MPI's shared
+/// windows), and not through MPI's collectives. comm/shared/window_team.hpp does it.
 ///
 ///     may_use_windows(Windows::automatic, true) == true     // a core for each process
 ///
-/// Laws: the choice is the same on all members of a group; what a call costs (its payload) and
-/// computes from integers does not depend on it. What is computed from floats does not depend on
-/// where buffers lie, nor on how a mesh waits.
+/// Laws: the choice is the same on all members of a group; the cost of a call (its payload) and
+/// results computed from integers do not depend on it. Results computed from floats do not depend
+/// on where buffers lie, nor on how a mesh waits.
 #include <cstdint>
 #include <string_view>
 
@@ -20,16 +20,17 @@
 namespace tessera {
 
 /// `automatic`: when each process of the node has a core. `on`: always. Large calls go through
-/// windows, in a group of two small ones too (comm/transport.hpp); of permutes, exchanges and
-/// uneven all-to-alls those whose data all lie in the arenas' window or fit the staging memory.
+/// shared memory, and in a group of two also small ones (comm/transport.hpp); so do permutes,
+/// exchanges and uneven all-to-alls, if all their data lie in the arenas' shared memory or fit the
+/// staging memory.
 enum class Windows : std::uint8_t { automatic, off, on };
 
-/// Returns the name as TESSERA_WINDOWS takes it.
+/// Returns the name that TESSERA_WINDOWS accepts.
 constexpr std::string_view name_of(Windows windows) {
   return windows == Windows::off ? "off" : windows == Windows::on ? "on" : "auto";
 }
 
-/// Returns what the environment variable TESSERA_WINDOWS asks for (auto, off or on), else
+/// Returns the choice named by the environment variable TESSERA_WINDOWS (auto, off or on), else
 /// `otherwise`. Throws UsageError for any other text.
 inline Windows windows_from_environment(Windows otherwise = Windows::automatic) {
   const int chosen = detail::choice_variable("TESSERA_WINDOWS", {"auto", "off", "on"});
@@ -43,9 +44,9 @@ constexpr bool may_use_windows(Windows asked, bool core_for_each_process) {
 
 namespace detail {
 
-/// Returns the bytes that decide whether a call goes through a window: a number that every member
-/// knows, or 0 for a call of which each member knows its own part alone. Point to point and in an
-/// uneven all-to-all it is what a member sends or receives at most.
+/// Returns the bytes that decide whether a call goes through shared memory: a number that every
+/// member knows, or 0 for a call of which each member knows only its own part. Point to point and
+/// in an uneven all-to-all it is the most that any member sends or receives.
 inline Index window_weight(const Call& call) {
   Index elements = 0;
   switch (call.kind) {
