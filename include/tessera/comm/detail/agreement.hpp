@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Do all members of a group mean the same? One all-reduce when they do; when they do not, texts
-/// are exchanged and every member throws.
+/// Compares the calls of all members of a group: one all-reduce when they agree; when they do not,
+/// the members exchange texts and every member throws.
 ///
 ///     if (!all_equal(group, digest)) report_disagreement(group, digest, "einsum ...", where);
 ///
@@ -21,7 +21,7 @@
 
 namespace tessera::detail {
 
-/// While it lives, the blackboard says that this process is in a call.
+/// While it lives, the blackboard shows that this process is in a call.
 class Publish {
  public:
   Publish(Blackboard* board, int process, const CallNote& note) : board_(board), process_(process) {
@@ -38,7 +38,7 @@ class Publish {
   int process_;
 };
 
-/// Collective over: the group. The maximum of n is the complement of the minimum of its complement:
+/// Collective over: the group. The maximum of n is the complement of the minimum of n's complement:
 /// one call finds both.
 inline bool all_equal(Group& group, std::uint64_t digest) {
   std::int64_t values[2] = {static_cast<std::int64_t>(digest), static_cast<std::int64_t>(~digest)};
@@ -46,7 +46,7 @@ inline bool all_equal(Group& group, std::uint64_t digest) {
   return values[0] == ~values[1];
 }
 
-/// Returns `count` integers of each member. Collective over: the group.
+/// Returns `count` integers from each member. Collective over: the group.
 inline std::vector<std::int64_t> gather_integers(Group& group, const std::vector<std::int64_t>& own,
                                                  std::size_t count) {
   Call call;
@@ -63,7 +63,7 @@ inline std::vector<std::int64_t> gather_integers(Group& group, const std::vector
   return all;
 }
 
-/// Returns what is called and where, within what a Trail keeps of it.
+/// Returns the text of a call and its place, cut to the length that a Trail keeps.
 inline std::string placed(std::string text, Where where) {
   const std::string place = where.known() ? " (at " + to_string(where) + ")" : "";
   const std::size_t most = Trail::text_bytes - 1 - min_of(place.size(), Trail::text_bytes / 2);
@@ -71,13 +71,13 @@ inline std::string placed(std::string text, Where where) {
   return text + place;
 }
 
-/// The rule and the way out, behind two calls that differ.
+/// The rule and the way out, printed after two calls that differ.
 inline constexpr std::string_view same_calls_text =
     "; all processes must call the same operators in the same order, with the same shapes and "
     "shardings: look for branches and sizes that depend on the process";
 
-/// Throws MismatchError, on each member, that names its own call and that of the first member that
-/// differs.
+/// Throws MismatchError on each member; it names the member's own call and the call of the first
+/// member that differs.
 [[noreturn]] inline void report_disagreement(Group& group, std::uint64_t digest,
                                              const std::string& description, Where where) {
   constexpr std::size_t text_words = 96;  // 768 characters of description and place
@@ -101,8 +101,8 @@ inline constexpr std::string_view same_calls_text =
                       where);
 }
 
-/// Returns the numbers that `processes` processes give, in the order of their numbers in the mesh,
-/// of which the caller's is `process`: the control group may count them otherwise.
+/// Returns the numbers given by `processes` processes, in the order of the processes in the mesh,
+/// where the caller is `process`: the control group may number them differently.
 inline std::vector<std::int64_t> gather_in_order(Group& control,
                                                  const std::vector<std::int64_t>& own, int process,
                                                  int processes) {

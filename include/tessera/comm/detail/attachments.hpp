@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// One object of each type, made when first asked for.
+/// One object of each type, made at the first request.
 ///
 ///     attachments.get<PlanCache>()
 ///
@@ -28,7 +28,7 @@ class Attachments {
     return value;
   }
 
-  /// Returns the T, or null where nobody has asked for one.
+  /// Returns the T, or null where none has been made.
   template <class T> const T* find() const {
     for (const auto& [tag, holder] : slots_)
       if (tag == &tag_of<T>) return &static_cast<const Holder<T>&>(*holder).value;

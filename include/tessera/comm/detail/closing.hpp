@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// What must be closed before Kokkos and MPI end: meshes and transports enter themselves here, and
-/// comm/environment.hpp closes those still alive, in the order in which they were made.
+/// Objects that must be closed before Kokkos and MPI end: meshes and transports register here, and
+/// comm/environment.hpp closes those still open, in the order in which they were made.
 ///
 ///     id = Closing::all().enter([this] { close(); });   ...   Closing::all().leave(id);
 ///
-/// Laws: what has left is not called; the functions run without the lock.
+/// Laws: an object that has left the list is not called; the functions run without the lock.
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -20,7 +20,7 @@ namespace tessera::detail {
 
 class Closing {
  public:
-  /// The one list of this program. It holds functions, no memory of Kokkos's.
+  /// The one list of this program. It holds functions, but no memory of Kokkos's.
   static Closing& all() {
     static Closing closing;
     return closing;
@@ -37,15 +37,15 @@ class Closing {
     const std::lock_guard lock(mutex_);
     entries_.erase(id);
   }
-  /// Returns how many are alive that are not late: the meshes.
+  /// Returns how many objects on the list are not late: the open meshes.
   std::size_t meshes() {
     const std::lock_guard lock(mutex_);
     return static_cast<std::size_t>(
         std::distance(entries_.begin(), entries_.upper_bound(late_ids)));
   }
-  /// Why what is closed from now on is closed.
+  /// The reason for closing, from now on.
   std::string_view& reason() { return reason_; }
-  /// Closes all that is still alive, or but the late ones.
+  /// Closes everything still open, or all but the late ones.
   void run(bool late_ones = true) {
     for (;;) {
       std::function<void()> close;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// A call as a phrase for messages, and whether the calls that the members of a group make fit
+/// A call as a phrase for messages, and whether the calls made by the members of a group fit
 /// together.
 ///
 ///     describe(call) == "all-gather of float over 4 processes, sends 6, receives 24"
 ///
 /// Laws: disagreement(calls) is empty exactly when every piece that one member sends is received,
-/// with the same count, by the member it is for, and kind, type and reduction are alike.
+/// with the same count, by the member it is for, and kind, type and reduction are the same.
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -31,7 +31,7 @@ inline std::string describe(const Call& call) {
   return text;
 }
 
-/// Returns the piece that belongs to `which`-th occurrence of `peer`, or nullptr.
+/// Returns the piece of the `which`-th occurrence of `peer`, or nullptr.
 inline const Piece* find_piece(const std::vector<Piece>& pieces, int peer, int which = 0) {
   const auto at = static_cast<std::size_t>(peer);
   if (which == 0 && at < pieces.size() && pieces[at].peer == peer &&
@@ -50,7 +50,7 @@ inline int occurrence(const std::vector<Piece>& pieces, std::size_t index) {
 }
 
 /// Two members whose calls do not fit, or first == -1; `count` says how many elements the first
-/// sends the second, `expected` how many that one receives.
+/// sends to the second, `expected` how many the second receives.
 struct Disagreement {
   int first = -1;
   int second = -1;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The free parts of a range of offsets: taken best fit, joined again when neighbours are free.
+/// The free parts of a range of offsets: allocation is best fit, and free neighbours are joined.
 ///
 ///     FreeRanges free;  free.give(0, 1024);
 ///     free.take(256) == 0;   free.take(4096) == -1
@@ -23,7 +23,7 @@ class FreeRanges {
   };
 
   /// Returns the offset of `bytes` free bytes, cut from the smallest range that holds them (the
-  /// lowest of equals), or -1.
+  /// lowest among equals), or -1.
   Index take(Index bytes) {
     auto best = ranges_.end();
     for (auto range = ranges_.begin(); range != ranges_.end(); ++range)
@@ -40,7 +40,7 @@ class FreeRanges {
     return offset;
   }
 
-  /// The range [offset, offset + bytes) is free from now on; it was not before.
+  /// Frees the range [offset, offset + bytes), which was not free before.
   void give(Index offset, Index bytes) {
     auto after = std::lower_bound(ranges_.begin(), ranges_.end(), offset,
                                   [](const Range& range, Index at) { return range.offset < at; });

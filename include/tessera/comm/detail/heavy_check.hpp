@@ -34,7 +34,7 @@ inline std::vector<std::int64_t> counts_by_member(const Call& call, bool sends) 
 }
 
 /// Communication: an all-reduce, an all-gather of as many integers as there are members, and an
-/// all-reduce, over `group`, which has the members of the call and is used for this alone.
+/// all-reduce, over `group`, which has the members of the call and serves only this check.
 inline void check_together(Group& group, const Call& call, std::string_view label, Where where) {
   std::uint64_t digest =
       mix(static_cast<std::uint64_t>(call.kind), static_cast<std::uint64_t>(call.type));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// What the launcher of a job says in the environment of its processes, compared with what MPI
-/// says: a program that is linked to one MPI and started by another's mpiexec is many worlds of one
-/// process each, which all do the same work and overwrite each other's files.
+/// Compares a job's size in the environment of its processes, set by the launcher, with the size
+/// that MPI reports. A program linked to one MPI but started by another's mpiexec becomes many
+/// worlds of one process each, which all do the same work and overwrite each other's files.
 ///
 ///     if (const std::string fault = wrong_launcher(); !fault.empty()) throw UsageError(fault);
 #include <mpi.h>
@@ -14,9 +14,9 @@
 
 namespace tessera::detail {
 
-/// The variables in which a launcher tells a process how many there are and which one it is.
+/// The variables in which a launcher tells a process the number of processes and its own number.
 struct LauncherVariables {
-  const char* size;  ///< nullptr: it does not say
+  const char* size;  ///< nullptr: it does not tell
   const char* rank;
   const char* name;
 };
@@ -25,13 +25,13 @@ inline constexpr LauncherVariables launcher_variables[] = {
     {"PMI_SIZE", "PMI_RANK", "MPICH's mpiexec, or another that speaks PMI,"},
     {nullptr, "PMIX_RANK", "a launcher that speaks PMIx"}};
 
-/// What a launcher has said that is not so.
+/// A launcher's statement that MPI contradicts.
 struct WrongLauncher {
   std::string fault;  ///< empty: nothing
-  int rank = 0;       ///< what it has said of this process
+  int rank = 0;       ///< this process's number, from the launcher
 };
 
-/// Returns a variable as a number; 0 when it is unset or none.
+/// Returns a variable as a number; 0 when it is unset or no number.
 inline int launcher_number(const char* name) {
   const char* const text = name == nullptr ? nullptr : std::getenv(name);
   return text == nullptr ? 0 : std::atoi(text);
@@ -51,7 +51,7 @@ inline std::string mpi_library() {
   return name;
 }
 
-/// Asked of a world of one process: whether a launcher has started several. MPI must be up.
+/// For a world of one process: whether a launcher has started several. MPI must be initialized.
 inline WrongLauncher wrong_launcher() {
   for (const LauncherVariables& said : launcher_variables) {
     const int size = launcher_number(said.size);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Collectives among buffers of one address space: what the loopback transport does once all
-/// members have come.
+/// Collectives among buffers in one address space: the loopback transport runs them once all
+/// members have arrived.
 ///
 ///     for (int member = 0; member < p; ++member) fill(parties, member);
 ///

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// How processes make a mesh together, before there is one whose operators are counted: each says
-/// that it makes one, and they compare which.
+/// How processes make a mesh together, before the mesh counts their operators: each announces that
+/// it makes one, and they compare the meshes.
 ///
 ///     const Publish publish = begin_making(transport, to_string(shape, names), where);
 ///
-/// Laws: the makings of meshes of one transport are counted alike on all its processes.
+/// Laws: all processes of a transport count the makings of its meshes alike.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -26,7 +26,7 @@
 
 namespace tessera::detail {
 
-/// Says that this process makes a mesh of a transport.
+/// Announces that this process makes a mesh from a transport.
 inline Publish begin_making(Transport& transport, const std::string& mesh, Where where) {
   CallPlace place;
   Blackboard* const board = transport.size() > 1 ? transport.blackboard() : nullptr;
@@ -42,7 +42,7 @@ inline Publish begin_making(Transport& transport, const std::string& mesh, Where
   return {board, transport.seat(), {mesh, where, "the making of a mesh", "", place}};
 }
 
-/// Returns which process stands where in a mesh of `shape`.
+/// Returns the place of each process in a mesh of `shape`.
 inline DeviceAssignment assignment_of(const MeshShape& shape, const MeshOptions& options) {
   const DeviceOrder& order = options.machine.order;
   if (!options.device_assignment.natural() || order.over(shape) == DeviceOrder{}.over(shape))
@@ -50,9 +50,9 @@ inline DeviceAssignment assignment_of(const MeshShape& shape, const MeshOptions&
   return along_axes(shape, order);
 }
 
-/// Returns how many processes share a node, as Machine counts them: in the order of `given`, when
-/// machine.order says how the mesh lies on it; else in that of the mesh's own transport. 0 where
-/// both orders are changed.
+/// Returns the number of processes on a node, as Machine counts them: in the order of `given` when
+/// machine.order says how the mesh lies on it, else in the order of the mesh's own transport.
+/// Returns 0 where both orders are changed.
 inline std::int64_t found_node_size(const Transport& given, const Transport& own,
                                     const MeshShape& shape, const MeshOptions& options) {
   if (options.machine.order.over(shape) == DeviceOrder{}.over(shape))
@@ -60,9 +60,9 @@ inline std::int64_t found_node_size(const Transport& given, const Transport& own
   return options.device_assignment.natural() ? consecutive_node_size(nodes_of(given)) : 0;
 }
 
-/// Compares what mesh the processes ask for. Communication: small all-reduces. Collective over: the
-/// processes of `transport`. Throws MismatchError when they ask for different ones, MeshError when
-/// the sizes do not fit the processes.
+/// Compares the meshes that the processes ask for. Communication: small all-reduces. Collective
+/// over: the processes of `transport`. Throws MismatchError when they ask for different meshes,
+/// MeshError when the sizes do not fit the processes.
 inline void agree_on_mesh(Transport& transport, Group& control, const MeshShape& shape,
                           const AxisNames& names, const MeshOptions& options, Where where) {
   const std::string mesh = to_string(shape, names);
@@ -104,7 +104,7 @@ inline void agree_on_mesh(Transport& transport, Group& control, const MeshShape&
                     where);
 }
 
-/// Returns the memory of a mesh: within the window that it shares, where it shares one.
+/// Returns the memory of a mesh: within its shared memory, where it has any.
 inline std::unique_ptr<Arena> open_arena(Transport& transport, const MeshOptions& options) {
   if (transport.dry()) return std::make_unique<Arena>(nullptr, nullptr, 0, options.memory_limit);
   SharedMemory window;

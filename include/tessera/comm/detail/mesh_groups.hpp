@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The groups of a mesh that this process is in, by the axes that they are over.
+/// The groups of a mesh that contain this process, by their axes.
 ///
 ///     std::unique_ptr<GroupEntry>& found = groups.find(axes);      // empty before it is made
 #include <array>
@@ -20,11 +20,11 @@ namespace tessera::detail {
 inline constexpr std::uint64_t control_purpose = 1;
 inline constexpr std::uint64_t data_purpose = 2;
 
-/// A group that has been made, with all that belongs to it.
+/// A group that has been made, with everything that belongs to it.
 struct GroupEntry {
   AxisGroup axes;
   std::shared_ptr<Group> group;
-  std::shared_ptr<Group> control;  ///< of level heavy
+  std::shared_ptr<Group> control;  ///< for level heavy
   std::string over;
 };
 

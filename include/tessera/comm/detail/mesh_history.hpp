@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// What the processes of a mesh have called, compared while they run: each writes a digest of every
-/// operator that communicates where those of its node can read it (comm/detail/trail.hpp), and
-/// looks at its neighbours'. The later of two neighbours finds the other's there, so that nobody
-/// waits.
+/// What the processes of a mesh have called, compared at run time: each writes a digest of every
+/// operator that communicates to memory that the processes of its node can read
+/// (comm/detail/trail.hpp), and reads its neighbours' digests. The later of two neighbours finds
+/// the other's digest there, so that nobody waits.
 ///
 ///     history.write(digest, words, numbers, [&] { return "sum ij->j of float 6x6"; });
 ///     if (history.differs()) throw MismatchError(history.difference());
 ///
-/// Laws: of two processes of a node that call something else, one finds it, at the latest when the
-/// second calls; who is more than Trail::length operators behind is not compared.
+/// Laws: when two processes of a node call different operators, one of them finds it, at the latest
+/// when the second calls; a process more than Trail::length operators behind is not compared.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -22,11 +22,11 @@
 
 namespace tessera::detail {
 
-/// What stands for an operator that a process is about to run.
+/// The digests of an operator that a process is about to run.
 struct OperatorMark {
   std::uint64_t call = 0;      ///< the operator, its text, extents and shardings
-  std::uint64_t operands = 0;  ///< how its operands came about
-  std::uint64_t numbers = 0;   ///< of its first operands among the process's, 16 bits each
+  std::uint64_t operands = 0;  ///< the origins of its operands
+  std::uint64_t numbers = 0;   ///< of its first operands, 16 bits each
   std::uint64_t digest() const { return mix(call, operands); }
 };
 
@@ -59,7 +59,7 @@ class MeshHistory {
     place_.mesh = board_->last_mesh(seat_) = ~static_cast<std::uint64_t>(complement);
     mark_members(transport, place_);
   }
-  /// Sets the bits of the processes of a transport.
+  /// Sets the bits of a transport's processes.
   static void mark_members(const Transport& transport, CallPlace& place) {
     Blackboard* board = const_cast<Transport&>(transport).blackboard();
     for (int p = 0; board != nullptr && p < transport.size(); ++p) {
@@ -75,7 +75,7 @@ class MeshHistory {
   bool spans_nodes() const { return spans_nodes_; }
   const CallPlace& place() const { return place_; }
 
-  /// Notes an operator. `text` stands for its words, which make() returns.
+  /// Records an operator. `text` stands for its words, which make() returns.
   template <class Make> void write(const OperatorMark& mark, std::uint64_t text, const Make& make) {
     ++place_.ordinal;
     digest_ = mix(digest_, mark.digest());
@@ -83,15 +83,15 @@ class MeshHistory {
                                make);
   }
 
-  /// Returns whether a neighbour is known to have called something else in this operator's place,
-  /// or before.
+  /// Returns whether a neighbour is known to have called a different operator in this place, or
+  /// before.
   bool differs() const {
     Called theirs;
     for (const int neighbour : neighbours_)
       if (find(neighbour, place_.ordinal, theirs) && theirs.digest != digest_) return true;
     return false;
   }
-  /// Returns both calls in words, the first of them that differ and are still known.
+  /// Returns both calls in words, for the first that differ and are still recorded.
   std::string difference() const {
     for (const int neighbour : neighbours_) {
       Called own, theirs;
@@ -105,9 +105,9 @@ class MeshHistory {
     }
     return "another process calls something else";
   }
-  /// Compares the last Trail::length operators with those of all processes. Communication: an
-  /// all-reduce of two integers over `control`. Collective over: all processes of the mesh. Throws
-  /// MismatchError on all of them, for the first operator that differs.
+  /// Compares the last Trail::length operators of all processes. Communication: an all-reduce of
+  /// two integers over `control`. Collective over: all processes of the mesh. Throws MismatchError
+  /// on all of them, for the first operator that differs.
   void compare_nodes(Group& control) const {
     std::vector<std::int64_t> own;
     for (std::uint64_t back = Trail::length; back-- > 0;) {
@@ -148,7 +148,7 @@ class MeshHistory {
     const std::string mine = words(process_, own);
     const std::string others = words(other, theirs);
     const auto call = [](const std::string& text) { return text.substr(0, text.rfind(" (at ")); };
-    const bool alike = call(mine) == call(others);  // but for the operands
+    const bool alike = call(mine) == call(others);  // except for the operands
     return "process " + std::to_string(process_) + " calls " + mine +
            (alike ? " with tensors" + numbers(own) : "") + ", but process " +
            std::to_string(other) + " calls " + others +
@@ -161,7 +161,7 @@ class MeshHistory {
   int process_ = 0;
   int seat_ = 0;
   std::vector<int> seats_;
-  std::vector<int> neighbours_;  ///< of this node, the next process of the mesh and the one before
+  std::vector<int> neighbours_;  ///< on this node: the next process of the mesh, the previous one
   bool spans_nodes_ = false;
   CallPlace place_;
   std::uint64_t digest_ = 0;

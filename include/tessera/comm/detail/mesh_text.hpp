@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// What the groups and processes of a mesh are called in messages.
+/// The names of a mesh's groups and processes in messages.
 ///
 ///     process_text(5, {1, 1}, {"data", "model"});      // "process 5: data=1, model=1"
 #include <string>

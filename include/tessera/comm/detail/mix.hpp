@@ -11,7 +11,7 @@
 
 namespace tessera::detail {
 
-/// splitmix64's finalizer over the sum of what was and what comes.
+/// splitmix64's finalizer over the sum of the old digest and the new value.
 constexpr std::uint64_t mix(std::uint64_t digest, std::uint64_t value) {
   std::uint64_t z = digest * 0x9e3779b97f4a7c15u + value + 0x9e3779b97f4a7c15u;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The group of one process: a call is a copy. It costs no communicator, and MPICH 4.0's
-/// MPI_Iallgatherv ignores the displacement when there is one process.
+/// The group of one process: a call is a copy. It needs no communicator, and avoids MPICH 4.0's
+/// MPI_Iallgatherv, which ignores the displacement when there is one process.
 ///
 ///     SoloGroup().run(call, send, receive);
 ///
-/// Laws: the same as every group with one member.
+/// Laws: like every group with one member.
 #include <cstddef>
 #include <vector>
 

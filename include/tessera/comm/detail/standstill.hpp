@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Does a process wait for others that will never come? A process waits for the members of its mesh
-/// that have not begun the operator that it is in. When all of those have ended, or wait themselves
-/// in vain, elsewhere, nobody can go on, however long the limit is.
+/// Whether a process waits for others that will never come. It waits for the members of its mesh
+/// that have not begun the operator that it is in. When all of those have ended, or wait in vain
+/// elsewhere, nobody can continue, however long the limit is.
 ///
 ///     if (std::string text = standstill(board, rank); !text.empty()) abort(text);
 ///
-/// Laws: while a process of this node that is waited for computes, or does what is not on the
-/// board, the answer is no; processes of other nodes are not looked at.
+/// Laws: while an awaited process of this node computes, or does something that is not on the
+/// board, the answer is no; processes of other nodes are not considered.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -18,8 +18,8 @@
 
 namespace tessera::detail {
 
-/// Returns what to say when process `process` waits in vain, else nothing. Calls younger than half
-/// a second are not judged.
+/// Returns a message when process `process` waits in vain, else nothing. Calls younger than half a
+/// second are not judged.
 inline std::string standstill(const Blackboard& board, int process) {
   constexpr std::int64_t young = 500'000'000;
   const auto count = static_cast<std::size_t>(board.size());
@@ -36,7 +36,7 @@ inline std::string standstill(const Blackboard& board, int process) {
   }
   const auto own = static_cast<std::size_t>(process);
   if (!stuck[own] || states[own].activity != Activity::waits) return {};
-  /// Calls f(member) for those that have not come to where p waits, until it returns false.
+  /// Calls f(member) for each member that has not reached p's operator, until it returns false.
   const auto each_missing = [&](std::size_t p, const auto& f) {
     const CallPlace& place = states[p].place;
     for (std::size_t q = 0; q < count; ++q) {

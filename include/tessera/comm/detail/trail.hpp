@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The operators that a process has begun lately, in memory that the others of its node can read:
-/// so that each can compare its own with theirs, and say both in words when they differ
-/// (comm/detail/mesh_history.hpp compares). Words are written once for all calls alike.
+/// The latest operators that a process has begun, in memory that the others of its node can read:
+/// each can compare its own with theirs, and name both in words when they differ
+/// (comm/detail/mesh_history.hpp compares). The words of equal calls are written once.
 ///
 ///     trail.write({mesh, 7, digest, text}, [&] { return "sum ij->j of float 6x6"; });
 ///     if (trail.find(mesh, 7, other)) ...  trail.text(other.text)
 ///
-/// Laws: writing never waits; what find() returns was written in one piece; what is too old is not
-/// found.
+/// Laws: writing never waits; the result of find() was written in one piece; operators that are too
+/// old are not found.
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -21,9 +21,9 @@ namespace tessera::detail {
 /// An operator that a process has begun.
 struct Called {
   std::uint64_t mesh = 0;     ///< the same number on all processes of the mesh; not 0
-  std::uint64_t ordinal = 0;  ///< of the operator among those of its mesh that communicate, from 1
-  std::uint64_t digest = 0;   ///< stands for it and all before it
-  std::uint64_t text = 0;     ///< stands for its words
+  std::uint64_t ordinal = 0;  ///< counts the operators of its mesh that communicate, from 1
+  std::uint64_t digest = 0;   ///< of this and all earlier operators
+  std::uint64_t text = 0;     ///< of its words
   std::uint64_t operands =
       0;  ///< the numbers of its first tensors, 16 bits each, to tell them apart
 };
@@ -44,11 +44,11 @@ class alignas(64) Trail {
     to.digest.store(called.digest, std::memory_order_release);
     to.text.store(called.text, std::memory_order_release);
     to.operands.store(called.operands, std::memory_order_release);
-    // Of two processes that write and then look at the other's, one sees the other's.
+    // When two processes write and then read each other's, at least one sees the other's.
     to.ordinal.store(called.ordinal, std::memory_order_seq_cst);
   }
 
-  /// Returns whether operator `ordinal` of `mesh` is still, or already, there.
+  /// Returns whether operator `ordinal` of `mesh` is recorded now: begun, and not overwritten.
   bool find(std::uint64_t mesh, std::uint64_t ordinal, Called& called) const {
     const Entry& from = entry(mesh, ordinal);
     if (from.ordinal.load(std::memory_order_seq_cst) != ordinal) return false;
@@ -59,8 +59,8 @@ class alignas(64) Trail {
     return called.mesh == mesh && from.ordinal.load(std::memory_order_acquire) == ordinal;
   }
 
-  /// Returns whether the process has begun operator `ordinal` of `mesh`, as far as that is still to
-  /// be seen.
+  /// Returns whether the process has begun operator `ordinal` of `mesh`, as far as the records
+  /// still tell.
   bool has_reached(std::uint64_t mesh, std::uint64_t ordinal) const {
     for (const Entry& one : entries_)
       if (one.mesh.load(std::memory_order_acquire) == mesh &&
@@ -69,7 +69,7 @@ class alignas(64) Trail {
     return false;
   }
 
-  /// Returns the words that `text` stands for, or nothing when they are gone.
+  /// Returns the words for which `text` stands, or nothing when they have been overwritten.
   std::string text(std::uint64_t text) const {
     for (std::size_t way = 0; way < ways; ++way) {
       const std::size_t at = first_of(text) + way;
@@ -87,7 +87,7 @@ class alignas(64) Trail {
 
  private:
   struct alignas(64) Entry {
-    std::atomic<std::uint64_t> ordinal;  ///< 0 while the others are written
+    std::atomic<std::uint64_t> ordinal;  ///< 0 while the other fields are being written
     std::atomic<std::uint64_t> mesh;
     std::atomic<std::uint64_t> digest;
     std::atomic<std::uint64_t> text;
@@ -131,7 +131,7 @@ class alignas(64) Trail {
   }
 
   Entry entries_[length];
-  std::atomic<std::uint64_t> known_[texts];  ///< what each of the texts belongs to; 0: none
+  std::atomic<std::uint64_t> known_[texts];  ///< the digest of each text; 0: none
   Text texts_[texts];
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);

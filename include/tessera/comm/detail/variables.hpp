@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Environment variables, read strictly: a value that makes no sense is an error and not a default,
-/// and a name that nothing reads is told.
+/// Environment variables, read strictly: a wrong value is an error and not replaced by a default,
+/// and names that nothing reads are reported.
 ///
 ///     number_variable("TESSERA_TIME_LIMIT", 600.0)
 ///
-/// Laws: what is read is in the list of known_variables; else it does not compile.
+/// Laws: a variable that is read is in known_variables; else it does not compile.
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@
 
 namespace tessera::detail {
 
-/// All that are read; README.md says what each means.
+/// All variables that are read; README.md says what each means.
 inline constexpr std::string_view known_variables[] = {
     "TESSERA_ARENA_BYTES",      "TESSERA_CHECK",
     "TESSERA_LARGE_CALLS",      "TESSERA_LARGE_COUNT",
@@ -39,7 +39,7 @@ struct Variable {
   }
 };
 
-/// Returns how many characters are to be changed, added or taken away to make `b` of `a`.
+/// Returns the number of characters to change, insert or remove to turn `a` into `b`.
 inline int edits_between(std::string_view a, std::string_view b) {
   std::vector<int> row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) row[j] = static_cast<int>(j);
@@ -54,9 +54,9 @@ inline int edits_between(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-/// Returns a sentence for each variable TESSERA_… among `environment` ("NAME=value", ended by a
-/// null pointer) that nothing reads. TESSERA_ROOT and TESSERA_DIR are CMake's, TESSERA_TEST_… our
-/// tests'.
+/// Returns a sentence for each variable TESSERA_… in `environment` ("NAME=value", ended by a null
+/// pointer) that nothing reads. TESSERA_ROOT and TESSERA_DIR belong to CMake, TESSERA_TEST_… to
+/// Tessera's tests.
 inline std::vector<std::string> unknown_variables(const char* const* environment) {
   std::vector<std::string> sentences;
   for (; environment != nullptr && *environment != nullptr; ++environment) {
@@ -83,7 +83,7 @@ inline std::vector<std::string> unknown_variables(const char* const* environment
   return sentences;
 }
 
-/// Tells them, once a program. On one process of a job.
+/// Reports them, once in a program, on one process of a job.
 inline void warn_of_unknown_variables() {
   static const bool told = [] {
     for (const std::string& sentence : unknown_variables(environ))
@@ -94,7 +94,7 @@ inline void warn_of_unknown_variables() {
 }
 
 /// Returns the number in variable `name`, or `otherwise` when it is unset or empty; throws
-/// UsageError when it is no number >= 0.
+/// UsageError when it is not a number >= 0.
 inline double number_variable(Variable variable, double otherwise) {
   const char* const name = variable.name;
   const char* text = std::getenv(name);

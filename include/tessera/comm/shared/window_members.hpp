@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The members of a group that read each other's memory: where their data of a step lie, and how
-/// one waits for another.
+/// The members of a group that read each other's memory: where the data of a step lies, and how one
+/// member waits for another.
 ///
 ///     members.wait_for(&WindowFlags::ready, member, step + 1, wait);
 ///     const std::byte* theirs = members.data_of(member, step, staged, direct);
 ///
-/// Laws: those of comm/shared/window_flags.hpp.
+/// Laws: as in comm/shared/window_flags.hpp.
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -23,8 +23,8 @@ class WindowMembers {
  public:
   Index arena_bytes() const { return arena_bytes_; }
   const WindowMember& member(int rank) const { return members_[static_cast<std::size_t>(rank)]; }
-  /// Returns where [data, data + bytes) lies in this process's part of the arena's window, or -1
-  /// when it lies elsewhere.
+  /// Returns the offset of [data, data + bytes) in this process's part of the arena's shared
+  /// memory, or -1 when it lies elsewhere.
   Index offset_in_arena(const void* data, Index bytes) const {
     return static_cast<Index>(in_arena(static_cast<const std::byte*>(data), bytes)) - 1;
   }
@@ -48,8 +48,8 @@ class WindowMembers {
            static_cast<Index>(step % 2) * half_bytes_;
   }
 
-  /// Returns 1 + the offset of [data, data + bytes) in the arena's window, or 0 when it is outside.
-  /// Nothing lies anywhere.
+  /// Returns 1 + the offset of [data, data + bytes) in the arena's shared memory, or 0 when it lies
+  /// elsewhere. An empty range lies anywhere.
   std::uint64_t in_arena(const std::byte* data, Index bytes) const {
     const auto at = reinterpret_cast<std::uintptr_t>(data);
     const auto base = reinterpret_cast<std::uintptr_t>(arena_);

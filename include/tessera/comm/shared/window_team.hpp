@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Collectives by reading each other's memory. A call is cut into steps; in each, every member puts
-/// what others need into one half of its staging memory and raises its flag, and then reads from
-/// the others; the other half serves the next step meanwhile. A send buffer that lies in the
-/// arena's window is read where it is.
+/// Collectives in which members read each other's memory. A call is cut into steps; in each step
+/// every member writes the data that others need to one half of its staging memory, raises its
+/// flag, and then reads from the others; meanwhile the other half serves the next step. A send
+/// buffer in the arena's shared memory is read where it lies.
 ///
 ///     WindowTeam team(members, own, half_bytes, arena, arena_bytes);
 ///     team.run(call, send, receive, [&](auto come) { while (!come()) pause(); });
 ///
-/// Laws: reductions go in the order of the members, so that the result depends on nothing else.
-/// A half is written again only when all have finished the step before the last.
+/// Laws: reductions go in the order of the members, so that the result depends on nothing else. A
+/// half is overwritten only when all have finished the step before the last.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -48,10 +48,10 @@ class WindowTeam : public WindowMembers {
       all_reduce(job, wait);
   }
 
-  /// Makes a call that reduces nothing in one step, if the send buffer of each member lies in the
-  /// arena's window or fits its staging memory. Else returns false on all members alike. Collective
-  /// over: the members. Throws CommunicationError when a member does not send what this one
-  /// receives.
+  /// Makes a call without a reduction in one step, if the send buffer of each member lies in the
+  /// arena's shared memory or fits its staging memory. Else returns false on all members.
+  /// Collective over: the members. Throws CommunicationError when a member does not send what this
+  /// one receives.
   template <class Wait>
   bool take(const Call& call, const void* send, void* receive, const Wait& wait) {
     const auto unit = static_cast<Index>(size_of(call.type));
@@ -94,21 +94,21 @@ class WindowTeam : public WindowMembers {
   struct Job {
     const Call* call = nullptr;
     Index size = 0;
-    const std::byte* data = nullptr;  ///< the first piece of what is sent
+    const std::byte* data = nullptr;  ///< the first piece to be sent
     std::byte* receive = nullptr;
     Index first = 0;  ///< the offset of the first piece, elements
     std::uint64_t source = 0;
   };
 
-  /// All-reduces of at most as many bytes from the other members are done in one step.
+  /// All-reduces of at most this many bytes from the other members are done in one step.
   static constexpr Index small_bytes = 16384;
-  /// As few bytes are staged even where they could be read in place.
+  /// At most this many bytes are staged even where they could be read in place.
   static constexpr Index few_bytes = 512;
-  /// The source of a member that can neither stage its data nor have them read in place.
+  /// The source of a member whose data can neither be staged nor read in place.
   static constexpr std::uint64_t cannot = ~std::uint64_t{0};
 
-  /// What take() lets a member have: bytes from the arena's window, or from the staging memory. The
-  /// last has no peer.
+  /// What take() offers to a member: bytes from the arena's shared memory, or from the staging
+  /// memory. The last has no peer.
   struct Offered {
     Index peer = -1;
     Index offset = 0;
@@ -130,7 +130,8 @@ class WindowTeam : public WindowMembers {
       }
     const Index bytes = (last - job.first) * unit;
     const bool fits = table_bytes(call) <= half_bytes_;
-    // Little is read sooner from the staging memory than waited for until it has been read.
+    // A small piece is read from staging memory sooner than its sender could wait for it to be
+    // read.
     if (fits && bytes > 0 && (bytes > few_bytes || staged > half_bytes_))
       job.source = in_arena(send + job.first * unit, bytes);
     if (job.source == 0 && staged > half_bytes_) job.source = cannot;
@@ -156,7 +157,7 @@ class WindowTeam : public WindowMembers {
                              ? half(member, step_)
                              : members_[static_cast<std::size_t>(member)].arena + (source - 1));
   }
-  /// Each begins behind itself, so that not all read from one.
+  /// Each member begins with the one after it, so that they do not all read from the same one.
   void take_pieces(const Call& call, const std::byte* send, std::byte* receive, Index unit) const {
     const std::size_t count = call.receive.size();
     std::size_t begin = 0;
@@ -194,8 +195,8 @@ class WindowTeam : public WindowMembers {
     return job;
   }
 
-  /// Says which call `step` belongs to and where the data lie, after put(half) has put there what
-  /// the others need.
+  /// Announces which call `step` belongs to and where its data lies, after put(half) has written
+  /// what the others need.
   template <class Wait, class Put>
   void offer(const Job& job, std::uint64_t step, const Wait& wait, const Put& put) {
     if (step >= 2) wait_for_all(&WindowFlags::finished, step - 1, wait);
@@ -203,8 +204,8 @@ class WindowTeam : public WindowMembers {
     put(half(own_, step));
     own_flags().ready.store(step + 1, std::memory_order_release);
   }
-  /// All-gather, reduce-scatter, all-to-all: put and read. The others' slots in a half are `slot`
-  /// bytes apart; an all-gather has one for all.
+  /// All-gather, reduce-scatter, all-to-all: write and read. The others' slots in a half are `slot`
+  /// bytes apart; an all-gather has one slot for all.
   template <class Wait> void one_way(const Job& job, const Wait& wait) {
     const Call& call = *job.call;
     const bool gathers = call.kind == Collective::all_gather;
@@ -215,7 +216,7 @@ class WindowTeam : public WindowMembers {
     for (const Piece& piece : gathers ? call.receive : call.send)
       longest = max_of(longest, piece.count);
     const auto steps = static_cast<std::uint64_t>(ceil_div(longest, most));
-    /// The part of a piece of `count` elements that is this step's.
+    /// The part of a piece of `count` elements that belongs to this step.
     const auto part = [&](std::uint64_t k, Index count) {
       const Index start = min_of(count, static_cast<Index>(k) * most);
       return std::pair{start, min_of(most, count - start)};
@@ -274,8 +275,8 @@ class WindowTeam : public WindowMembers {
          job.receive + (call.receive.front().offset + start) * job.size);
   }
 
-  /// Every member reads all and reduces for itself, in the order of the members as ever: a step in
-  /// which nobody waits twice.
+  /// Every member reads all data and reduces for itself, always in the order of the members: one
+  /// step, in which nobody waits twice.
   template <class Wait> void small_all_reduce(Job job, const Wait& wait) {
     const Call& call = *job.call;
     const Index n = call.send.front().count;
@@ -298,7 +299,7 @@ class WindowTeam : public WindowMembers {
     const Index most = half_bytes_ / job.size;
     const auto steps = static_cast<std::uint64_t>(ceil_div(n, most));
     std::byte* result = job.receive + call.receive.front().offset * job.size;
-    /// Start, in this step, and length of a member's part of it.
+    /// The start of a member's part in this step, and its length.
     const auto part = [&](std::uint64_t k, int member) {
       const Index length = min_of(most, n - static_cast<Index>(k) * most);
       const Index block = round_up(ceil_div(length, size()), line);
@@ -331,7 +332,8 @@ class WindowTeam : public WindowMembers {
            result + (base + start) * job.size, half(own_, step) + start * job.size);
       own_flags().reduced.store(step + 1, std::memory_order_release);
       if (k + 1 < steps) put(k + 1);
-      // In place, what others still read is not overwritten: a part is taken once all have reduced.
+      // In place, data that others still read must not be overwritten: a part is taken once all
+      // have reduced.
       wait_for_all(&WindowFlags::reduced, step + 1, wait);
       for (int turn = 1; turn < size(); ++turn) {
         const int member = (own_ + turn) % size();

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Where the members of one loopback group meet: each puts down its call and waits; the last to
-/// come checks that the calls fit together and, when they are small, does the work for all. Large
-/// ones are shared out.
+/// Where the members of one loopback group meet: each leaves its call and waits; the last to arrive
+/// checks that the calls fit together and, when they are small, does the work for all. The members
+/// share the work of large calls.
 ///
 ///     room.meet(member, call, send, receive, time_limit);
 ///
-/// Laws: nobody leaves before nobody reads its buffers any more; what is computed does not depend
-/// on who comes when.
+/// Laws: no member leaves while another reads its buffers; results do not depend on the order in
+/// which members arrive.
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -35,10 +35,10 @@ struct LoopbackFailure {
   int process = 0;
   Kind kind = Kind::exception;
   std::string text;
-  const void* room = nullptr;  ///< where, for a mismatch
+  const void* room = nullptr;  ///< the room of a mismatch
 };
 
-/// The first failure of a run, and who has ended.
+/// The first failure of a run, and which processes have ended.
 class LoopbackAlarm {
  public:
   explicit LoopbackAlarm(int processes) : ended_(static_cast<std::size_t>(processes)) {}
@@ -75,8 +75,8 @@ class LoopbackRoom {
 
   int size() const { return static_cast<int>(members_.size()); }
 
-  /// done: the call is made. abandoned: the alarm was raised, the call is not made. found: it
-  /// cannot be made, `found` says why and the caller raises the alarm (not here, where this room's
+  /// done: the call is made. abandoned: the alarm was raised, the call is not made. found: the call
+  /// cannot be made, `found` says why, and the caller raises the alarm (not here, where this room's
   /// lock is held).
   enum class Outcome { done, abandoned, found };
 
@@ -92,20 +92,20 @@ class LoopbackRoom {
         arrived_ < size() ? wait_for_others(own, lock, time_limit, found) : begin(own, found);
     if (outcome == Outcome::done) {
       if (shared_out_) work_together(own, lock);
-    } else {  // who leaves takes its call along
+    } else {  // a process that leaves takes its call along
       parties_[at(own)] = {};
       --arrived_;
     }
     return outcome;
   }
 
-  /// Wakes whoever waits here.
+  /// Wakes all who wait here.
   void wake() {
     { const std::lock_guard lock(mutex_); }
     changed_.notify_all();
   }
 
-  /// Returns what to say when some member waits here for one that has ended, else nothing.
+  /// Returns a message when some member waits here for one that has ended, else nothing.
   std::string waits_for_ended() {
     const std::lock_guard lock(mutex_);
     return arrived_ > 0 && !working_ ? absent_and_ended() : std::string();
@@ -139,7 +139,7 @@ class LoopbackRoom {
     return round_.load() == round ? Outcome::abandoned : Outcome::done;
   }
 
-  /// All have come: checks, and does small work at once.
+  /// Called when all have arrived: checks, and does small work at once.
   Outcome begin(int own, LoopbackFailure& found) {
     std::vector<const Call*>& calls = calls_;
     calls.clear();
@@ -168,8 +168,8 @@ class LoopbackRoom {
     return Outcome::done;
   }
 
-  /// Each member does its part. No failure elsewhere ends these waits: nothing here waits for
-  /// anything but members at work.
+  /// Each member does its part. Failures elsewhere do not end these waits, which are only for
+  /// members at work.
   void work_together(int own, std::unique_lock<std::mutex>& lock) {
     const Party& party = parties_[at(own)];
     const bool reduces = party.call->kind == Collective::all_reduce;
@@ -202,8 +202,7 @@ class LoopbackRoom {
     }
   }
 
-  /// Lets others run a few times before it is worth going to sleep: waking up costs ten times as
-  /// much.
+  /// Lets other threads run a few times before it sleeps: waking up costs ten times as much.
   template <class F> static void yield_until(std::unique_lock<std::mutex>& lock, F done) {
     lock.unlock();
     for (int i = 0; i < 40 && !done(); ++i) std::this_thread::yield();

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// What the threads of one loopback run share: their groups, their blackboard, and the first
-/// failure, which ends the wait of everybody else.
+/// The shared state of the threads of one loopback run: their groups, their blackboard, and the
+/// first failure, which ends everybody else's wait.
 ///
 ///     world.fail({2, "out of memory"});        // process 2 ends; the others' waits throw
 ///
-/// Laws: the first failure stays; no lock of a group is held by who calls fail or end.
+/// Laws: the first failure stays; the caller of fail() or end() holds no lock of a group.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -35,11 +35,11 @@ class LoopbackWorld {
   Blackboard& board() { return board_; }
   LoopbackAlarm& alarm() { return alarm_; }
 
-  /// Returns the room where these processes meet under this key, made by whoever asks first.
+  /// Returns the room where these processes meet under this key; the first to ask makes it.
   std::shared_ptr<LoopbackRoom> room(std::uint64_t context, std::uint64_t key,
                                      const std::vector<int>& members) {
     const std::lock_guard lock(mutex_);
-    if (rooms_.size() >= sweep_at_) {  // rooms of meshes that are gone
+    if (rooms_.size() >= sweep_at_) {  // rooms of meshes that have ended
       std::erase_if(rooms_, [](const auto& entry) { return entry.second.expired(); });
       sweep_at_ = 2 * rooms_.size() + 64;
     }
@@ -49,8 +49,8 @@ class LoopbackWorld {
     return room;
   }
 
-  /// Records a failure, unless there was one, and wakes everybody. Returns whether it was the
-  /// first.
+  /// Records a failure, unless there is one already, and wakes everybody. Returns whether it was
+  /// the first.
   bool fail(LoopbackFailure failure) {
     const bool first = alarm_.raise(std::move(failure));
     if (first)
@@ -58,7 +58,7 @@ class LoopbackWorld {
     return first;
   }
 
-  /// Process `process` returned: whoever waits for it waits in vain.
+  /// Process `process` has returned: whoever waits for it waits in vain.
   void end(int process) {
     board_.end(process);
     alarm_.end(process);
@@ -92,7 +92,7 @@ class LoopbackWorld {
     std::size_t room = 2 * alignment;
     return std::align(alignment, alignment, memory, room);
   }
-  std::unique_ptr<void, Free> memory_;  // zero where it was never written, and takes no room there
+  std::unique_ptr<void, Free> memory_;  // zero until written; unwritten pages take no memory
   Blackboard board_;
   LoopbackAlarm alarm_;
   std::mutex mutex_;

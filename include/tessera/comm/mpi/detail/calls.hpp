@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// MPI's collectives in two sizes under the same names: counts that are int, and the large-count
-/// functions of MPI 4, where the library has them (comm/mpi/detail/group.hpp does without).
+/// MPI's collectives in two sizes under the same names: functions whose counts are int, and the
+/// large-count functions of MPI 4, where the library has them (comm/mpi/detail/group.hpp can do
+/// without).
 ///
 ///     template <class Calls> ...   Calls::all_gather(send, n, type, receive, n, type, comm)
 ///
-/// Laws: both do the same; only what a count can hold differs.
+/// Laws: both do the same; they differ only in the largest count.
 #include <mpi.h>
 
-// A test sets it to 0, to be as an MPI before 4.0.
+// A test sets it to 0, to act like an MPI before 4.0.
 #if !defined(TESSERA_MPI_LARGE_COUNTS)
 #define TESSERA_MPI_LARGE_COUNTS (MPI_VERSION >= 4)
 #endif

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// What all MPI transports over one user's communicator share: the node, the blackboard, the
-/// watchdog, and what is to be freed. Freeing communicators and windows is collective, destructors
-/// are not: so they put things down here, and the next collective moment (a duplicate, the end of
-/// the environment) frees what every process has put down.
+/// The state that all MPI transports over one user's communicator share: the node, the blackboard,
+/// the watchdog, and what must be freed. Freeing communicators and windows is collective, while
+/// destructors are not: so destructors put handles down here, and the next collective moment (a
+/// duplicate, the end of the environment) frees what every process has put down.
 ///
 ///     context->wait(&request, 1, Wait::nap);
 ///
-/// Laws: nothing is freed before all processes have let go of it; nothing collective happens in a
-/// destructor.
+/// Laws: nothing is freed before all processes have put it down; no destructor does anything
+/// collective.
 #include <mpi.h>
 
 #include <algorithm>
@@ -39,7 +39,7 @@
 namespace tessera::detail {
 
 class MpiContext;
-/// The context of the one environment, for what ends the job.
+/// The context of the one environment, by which a job is ended.
 inline MpiContext*& environment_context() {
   static MpiContext* context = nullptr;
   return context;
@@ -79,10 +79,10 @@ class MpiContext {
   MpiContext(const MpiContext&) = delete;
   MpiContext& operator=(const MpiContext&) = delete;
   ~MpiContext() {
-    Closing::all().leave(closing_);  // what is left is MPI_Finalize's
+    Closing::all().leave(closing_);  // MPI_Finalize frees the rest
     std::erase(all_contexts(), this);
   }
-  /// Says on all blackboards that this process will make no further call.
+  /// Announces on all blackboards that this process will make no further call.
   static void end_calls() {
     for (MpiContext* context : all_contexts())
       if (context->board_ != nullptr) context->board_->end(context->rank_);
@@ -93,13 +93,13 @@ class MpiContext {
   int rank() const { return rank_; }
   int size() const { return size_; }
   int node_size() const { return node_size_; }
-  /// Returns the ranks of these processes in MPI_COMM_WORLD.
+  /// Returns the MPI ranks of these processes in MPI_COMM_WORLD.
   const std::vector<int>& processes() const { return processes_; }
-  /// Returns, of each process, the least that shares its node.
+  /// Returns for each process the lowest process on its node.
   const std::vector<int>& nodes() const { return nodes_; }
-  /// Returns what transports among `members` (ranks here) share, made when first asked for from a
-  /// communicator that make() returns and that is freed again. It is closed with all others.
-  /// Collective over: the members.
+  /// Returns the context that transports among `members` (numbers of processes here) share, made at
+  /// the first request from a communicator that make() returns and that is freed again. It is
+  /// closed with all others. Collective over: the members.
   template <class Make>
   const std::shared_ptr<MpiContext>& among(const std::vector<int>& members, const Make& make) {
     std::shared_ptr<MpiContext>& context = among_[members];
@@ -110,12 +110,12 @@ class MpiContext {
     }
     return context;
   }
-  /// Returns the rank of process `process` in node(), or -1 when it is on another node.
+  /// Returns the MPI rank of process `process` in node(), or -1 when it is on another node.
   int node_rank(int process) const { return node_ranks_[static_cast<std::size_t>(process)]; }
   bool closed() const { return closed_; }
   Wait automatic_wait() const { return automatic_; }
   bool core_for_each_process() const { return automatic_ == Wait::spin; }
-  /// Returns how many cores there are for each process, at least 1.
+  /// Returns the number of cores for each process, at least 1.
   int threads_per_process() const { return threads_; }
   Blackboard* blackboard() { return board_.get(); }
   Watchdog& watchdog() { return watchdog_; }
@@ -129,8 +129,8 @@ class MpiContext {
           "alive while meshes are used");
   }
 
-  /// Returns whether all requests are done. One is asked about at a time, and waited for: errors of
-  /// MPI_Testall and MPI_Waitall are no communicator's, so that MPI ends the program with them.
+  /// Returns whether all requests are done. It tests one at a time: errors of MPI_Testall and
+  /// MPI_Waitall belong to no communicator, so that MPI would end the program.
   static bool done(MPI_Request* requests, int count, const char* function) {
     const Waiting waiting;
     for (int i = 0; i < count; ++i) {
@@ -142,15 +142,15 @@ class MpiContext {
     return true;
   }
 
-  /// How many communicators a process may hold at once.
+  /// The most communicators that a process may hold at once.
 #if defined(MPICH_VERSION)
   static constexpr int most_communicators = 1900;  // of 2048
 #else
   static constexpr int most_communicators = INT_MAX;
 #endif
 
-  /// Returns the communicator that make() makes; throws CommunicationError before MPI has no more:
-  /// MPICH waits for ever then, or ends the program.
+  /// Returns the communicator that make() makes; throws CommunicationError before MPI runs out of
+  /// them: then MPICH would wait forever, or end the program.
   template <class Make> MPI_Comm make_communicator(const Make& make) {
     if (communicators_ >= most_communicators)
       throw CommunicationError(
@@ -178,16 +178,16 @@ class MpiContext {
     }
   }
 
-  /// Waits until come(), which another process of the node makes true, by the given policy. A call
-  /// must be under way (Watched). MPI is looked at now and then: it may have to send on what other
-  /// nodes wait for.
+  /// Waits by the given policy until another process of the node makes come() true. A call
+  /// must be in progress (Watched). MPI gets a turn now and then: it may have to forward data for
+  /// which other nodes wait.
   template <class Come> void wait_until(Come come, Wait policy) {
     Nap nap;
     for (int polls = 1; !come(); ++polls) {
       if (policy == Wait::spin) {
         relax();
         if (polls % 1024 == 0) progress();
-        // Not often: on a busy machine a yield may cost a whole slice of time.
+        // Rarely: on a busy machine a yield may cost a whole time slice.
         if (polls % 65536 == 0) std::this_thread::yield();
       } else {
         nap();
@@ -203,19 +203,19 @@ class MpiContext {
   std::uint64_t open(double time_limit) {
     require_open();
     if (size_ == 1) return 0;  // holds nothing
-    // Where thousands are alive, asking about all of them each time would cost their square.
+    // With thousands alive, asking about all of them each time would cost their number's square.
     if (outstanding_.size() <= 1000 || opened_ - collected_ >= outstanding_.size() / 32)
       collect(time_limit);
     outstanding_[++opened_];
     return opened_;
   }
-  /// The handles of transport `id` are no longer used here. Local.
+  /// Puts down the handles of transport `id`, which are no longer used here. Local.
   void put_down(std::uint64_t id, MpiHandles handles) {
     if (closed_ || size_ == 1) return;
     outstanding_[id] = {true, std::move(handles)};
   }
-  /// Frees what all processes have put down; windows are kept for the next who asks for as much.
-  /// Collective over: all processes.
+  /// Frees what all processes have put down; windows are kept for the next request of the same
+  /// size. Collective over: all processes.
   void collect(double time_limit) {
     require_open();
     collected_ = opened_;
@@ -258,7 +258,7 @@ class MpiContext {
     closed_ = true;
   }
 
-  /// Prints `message` unless another process of the node has said its own, and ends the job.
+  /// Prints `message` unless another process of the node has printed its own, and ends the job.
   [[noreturn]] void abort(const std::string& message, int exit_code) {
     static thread_local bool aborting = false;
     if (std::exchange(aborting, true)) std::_Exit(exit_code);  // MPI_Abort itself calls exit
@@ -266,16 +266,16 @@ class MpiContext {
     if (all->board_ == nullptr || all->board_->claim_report()) {
       std::fprintf(stderr, "%s\n", message.c_str());
       std::fflush(stderr);
-      // MPICH's launcher drops what it has not read by the time the job is aborted.
+      // MPICH's launcher drops output that it has not read when the job is aborted.
       std::this_thread::sleep_for(std::chrono::milliseconds(200));
     } else {
-      std::this_thread::sleep_for(std::chrono::seconds(2));  // who speaks ends the job
+      std::this_thread::sleep_for(std::chrono::seconds(2));  // the process that prints ends the job
     }
     MPI_Abort(MPI_COMM_WORLD, exit_code);
     std::_Exit(exit_code);
   }
 
-  /// While it lives the watchdog watches; no two at once.
+  /// Lets the watchdog watch while it lives; only one may live at a time.
   class Watched {
    public:
     Watched(MpiContext& context, double limit) : dog_(context.watchdog_) { dog_.enter(limit); }
@@ -287,8 +287,8 @@ class MpiContext {
     Watchdog& dog_;
   };
 
-  /// Returns `bytes` for each process of the node, which `handles` owns from now on. Collective
-  /// over: all processes.
+  /// Returns `bytes` of shared memory for each process of the node; `handles` owns it from now on.
+  /// Collective over: all processes.
   SharedMemory take_window(Index bytes, MpiHandles& handles) {
     const auto spare = std::find_if(spare_.begin(), spare_.end(), [&](const MpiWindow& window) {
       return window.memory.bytes == bytes;
@@ -350,7 +350,7 @@ class MpiContext {
     board_ = std::make_unique<Blackboard>(memory, node_ranks_);
   }
 
-  /// Where the node has no shared memory left, a process knows what itself does, and no more.
+  /// Where the node has no shared memory left, a process sees only what it does itself.
   void open_private_blackboard() {
     private_board_.resize(Blackboard::bytes_for(1) / sizeof(Line) + 1);
     std::vector<int> slots(static_cast<std::size_t>(size_), -1);
@@ -386,12 +386,12 @@ class MpiContext {
     unsigned char bytes[64];
   };
   MpiWindow board_window_;
-  std::vector<Line> private_board_;  ///< in its place where there is no shared memory
+  std::vector<Line> private_board_;  ///< replaces the board where there is no shared memory
   std::vector<MpiWindow> spare_;
   std::map<std::uint64_t, std::pair<bool, MpiHandles>> outstanding_;
   std::uint64_t opened_ = 0;
-  std::uint64_t collected_ = 0;          ///< what opened_ was at the last collect
-  static inline int communicators_ = 0;  ///< of all contexts: MPI counts them together
+  std::uint64_t collected_ = 0;          ///< the value of opened_ at the last collect
+  static inline int communicators_ = 0;  ///< in all contexts: MPI counts them together
   std::uint64_t closing_ = 0;
   double time_limit_;
   Watchdog watchdog_;

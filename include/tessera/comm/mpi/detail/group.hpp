@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Calls as MPI makes them: the plain function when call.even, else the v-form; blocking when the
+/// Calls made through MPI: the plain function when call.even, else the v-form; blocking when the
 /// process spins, else the nonblocking form and a nap; point to point for permutes and exchanges.
-/// Where windows are on and all members are of one node, a call may go through shared memory
-/// instead (comm/shared/windows.hpp), made at the first such call.
+/// Where windows are on and all members are on one node, a call may go through shared memory
+/// instead (comm/shared/windows.hpp), which the first such call sets up.
 ///
 ///     MpiGroup(handles, context, comm, members, settings).run(call, send, receive);
 ///
-/// Laws: of a call that MPI makes, the functions, groups, counts and displacements are exactly the
-/// call's, unless counts do not fit an int and MPI has no functions for that: then what is
-/// exchanged goes point to point, and what is reduced member by member, in pieces that fit. Waiting
-/// does not change a result's bits. For the latter's sake reductions are nonblocking however the
-/// process waits where MPI is not MPICH (Open MPI's blocking ones add in another order), and a
-/// napping even reduce-scatter is MPI_Ireduce_scatter with equal counts (MPICH 4.0's
-/// MPI_Ireduce_scatter_block adds in another order than the blocking call between 0.5 and 2 MB).
+/// Laws: when MPI makes a call, the functions, groups, counts and displacements are exactly the
+/// call's, unless counts do not fit an int and MPI has no functions for larger ones: then exchanges
+/// go point to point, and reductions member by member, in pieces that fit. How a process waits does
+/// not change a result's bits. Therefore reductions are always nonblocking where MPI is not MPICH
+/// (Open MPI's blocking ones add in another order), and an even reduce-scatter of a napping process
+/// is MPI_Ireduce_scatter with equal counts (MPICH 4.0's MPI_Ireduce_scatter_block adds in another
+/// order than the blocking call between 0.5 and 2 MB).
 #include <mpi.h>
 
 #include <algorithm>
@@ -35,8 +35,8 @@ namespace tessera::detail {
 
 class MpiGroup final : public Group {
  public:
-  /// `handles` keep the communicator; `members` are ranks of the context; the wait in `settings` is
-  /// not automatic.
+  /// `handles` own the communicator; `members` are numbers of processes in the context; the wait in
+  /// `settings` is not automatic.
   MpiGroup(std::shared_ptr<MpiHandles> handles, std::shared_ptr<MpiContext> context, MPI_Comm comm,
            const std::vector<int>& members, const TransportSettings& settings)
       : handles_(std::move(handles)),
@@ -94,7 +94,7 @@ class MpiGroup final : public Group {
     if (places_ == nullptr) places_ = std::make_shared<TurnPlaces>();
     std::size_t place = 0;
     while (place < places_->size() && (*places_)[place]) ++place;
-    // Where the block lies, where its turns do, and where these begin.
+    // Where the block lies, where its turns lie, and where the turns begin.
     std::int64_t own[4] = {team_->offset_in_arena(block, bytes), -1, 0, 0};
     SharedTurns* turns = team_->member(rank_).turns() + place;
     if (place < places_->size()) {
@@ -141,7 +141,8 @@ class MpiGroup final : public Group {
     if (window_weight(call) >= settings_.window_least) return true;
     return size_ == 2 && ++small_calls_ > settings_.window_small_after;
   }
-  /// Makes the window team, once; returns whether there is one, the same on all members.
+  /// Makes the window team at the first call; returns whether there is one, the same on all
+  /// members.
   bool make_team() {
     if (team_ == nullptr) {
       team_ = make_window_team(*context_, *handles_, comm_, members_, settings_);
@@ -347,8 +348,8 @@ class MpiGroup final : public Group {
     wait_for_requests();
   }
 
-  /// Posts receives and sends. When one fails, those before it are taken back: nothing is to arrive
-  /// in memory that its owner gives up. (What was sent may be lost.)
+  /// Posts receives and sends. When one fails, the earlier ones are cancelled: nothing may arrive
+  /// in memory that its owner releases. (What was sent may be lost.)
   template <class F> void begin_requests(F post) {
     requests_.clear();
     try {
@@ -391,7 +392,7 @@ class MpiGroup final : public Group {
   MpiRows<LargeCalls> large_;
 #endif
   std::vector<MPI_Request> requests_;
-  std::vector<MPI_Request>* pending_ = nullptr;  ///< where requests go instead of being waited for
+  std::vector<MPI_Request>* pending_ = nullptr;  ///< requests go here instead of being awaited
 };
 
 }  // namespace tessera::detail

@@ -27,8 +27,9 @@ struct MpiWindow {
 
   static constexpr Index page = 4096;
 
-  /// Returns where the part of `rank` begins here: at a page, wherever MPI began it (Open MPI at
-  /// any multiple of 8). As MPI maps windows at pages, that is the same byte for all processes.
+  /// Returns where the part of MPI rank `rank` begins here: at a page, wherever MPI began it (Open
+  /// MPI at any multiple of 8). As MPI maps windows at pages, that is the same byte for all
+  /// processes.
   std::byte* part(int rank) const {
     MPI_Aint size = 0;
     int unit = 0;
@@ -46,8 +47,8 @@ struct MpiWindow {
   }
 };
 
-/// A communicator and, if one was made, the window of its group alone; the key orders it alike on
-/// all its processes.
+/// A communicator and, if one was made, the window of its group alone; all its processes sort it by
+/// the same key.
 struct MpiComm {
   std::uint64_t key = 0;
   MPI_Comm comm = MPI_COMM_NULL;
@@ -60,7 +61,7 @@ struct MpiHandles {
   std::vector<MpiWindow> windows;  ///< of the node
 
   void add(std::uint64_t key, MPI_Comm comm) { comms.push_back({key, comm, MPI_WIN_NULL}); }
-  /// From now on `window` is freed with `comm`.
+  /// Frees `window` together with `comm` from now on.
   void keep(MPI_Comm comm, MPI_Win window) {
     for (MpiComm& entry : comms)
       if (entry.comm == comm) entry.window = window;
@@ -78,8 +79,8 @@ struct MpiHandles {
 };
 
 /// MPICH looks for a part of the address space that is free in all processes, a page at a time: 0.9
-/// ms per MiB of window. Nothing here needs equal addresses, so it is told not to try. Other MPI
-/// libraries do not know the variable.
+/// ms per MiB of window. Nothing here needs equal addresses, so this tells MPICH not to try. Other
+/// MPI libraries do not know the variable.
 inline void forgo_symmetric_windows() {
   static bool told = false;
   if (std::exchange(told, true)) return;
@@ -97,7 +98,7 @@ inline void forgo_symmetric_windows() {
   MPI_T_finalize();
 }
 
-/// Returns whether `bytes` for each of the node's processes are a modest part of its shared memory.
+/// Returns whether `bytes` for each process of the node are a modest part of its shared memory.
 inline bool shared_memory_has(Index bytes, int processes) {
   struct statvfs stat {};
   if (statvfs("/dev/shm", &stat) != 0) return false;
@@ -130,7 +131,7 @@ inline MpiWindow allocate_window(Index bytes, MPI_Comm comm) {
 }
 
 /// Returns a duplicate of the user's communicator whose errors come back as codes. The user's own
-/// handler, which may end the program, does not see an error of this one call.
+/// handler, which may end the program, does not see an error of this call.
 inline MPI_Comm copy_of(MPI_Comm user) {
   MPI_Comm comm = MPI_COMM_NULL;
   MPI_Errhandler users = MPI_ERRHANDLER_NULL;

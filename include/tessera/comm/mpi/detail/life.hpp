@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// MPI's own life and ours: which errors come back from its waits, what closes before it ends, and
-/// whether its world is whole.
+/// The life of MPI beside Tessera's: which errors its waits return, what closes before it ends, and
+/// whether its world is complete.
 ///
 ///     close_meshes_with_mpi();
 ///     const Waiting waiting;      // errors of MPI_Test and MPI_Wait come back while it lives
 ///
-/// Laws: all are done once in a program.
+/// Laws: each of these is done once in a program.
 #include <mpi.h>
 
 #include <cstdio>
@@ -19,9 +19,9 @@
 
 namespace tessera::detail {
 
-/// Open MPI gives the error of a nonblocking collective to the handler of MPI_COMM_WORLD, which
-/// by default ends the program without our sentence. Where that is so, ours stands in its place,
-/// which returns from waits of Tessera's and ends the program as before from all else.
+/// Open MPI gives the error of a nonblocking collective to the handler of MPI_COMM_WORLD, which by
+/// default ends the program without Tessera's message. There Tessera sets its own handler, which
+/// returns from Tessera's waits and in all other cases ends the program as before.
 struct Waiting {
 #if defined(OPEN_MPI)
   Waiting() { now() = true; }
@@ -65,8 +65,8 @@ inline bool& mpi_ended() {
   static bool ended = false;
   return ended;
 }
-/// Meshes that are alive when the user finalizes MPI are closed by then, with a reason. MPI frees
-/// what MPI_COMM_SELF has first of all (MPI 4.0, section 11.2.4).
+/// Closes all open meshes, with a reason, when the user finalizes MPI. MPI frees the attributes of
+/// MPI_COMM_SELF before all else (MPI 4.0, section 11.2.4).
 inline void close_meshes_with_mpi() {
   static const bool once = [] {
     int key = MPI_KEYVAL_INVALID;
@@ -85,7 +85,7 @@ inline void close_meshes_with_mpi() {
   }();
   static_cast<void>(once);
 }
-/// Throws UsageError where a launcher has started several processes and each is a world.
+/// Throws UsageError where a launcher has started several processes and each is its own world.
 inline void require_whole_world() {
   int size = 0;
   check(MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size");

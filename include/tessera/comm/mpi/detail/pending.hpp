@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// A call of MPI under way, with all that its requests refer to.
+/// An MPI call in progress, with everything to which its requests refer.
 ///
 ///     auto pending = std::make_unique<MpiPending>(handles, context, settings);
 ///     pending->requests.push_back(request);
@@ -27,7 +27,7 @@ template <class Calls> struct MpiRows {
   std::vector<typename Calls::Shift> receive_shifts;
 };
 
-/// Sets them to what the pieces of a call say, for a group of `size`.
+/// Sets them from the pieces of a call, for a group of `size`.
 template <class Count, class Shift>
 void fill_rows(const std::vector<Piece>& pieces, int size, std::vector<Count>& counts,
                std::vector<Shift>& shifts) {
@@ -39,9 +39,9 @@ void fill_rows(const std::vector<Piece>& pieces, int size, std::vector<Count>& c
   }
 }
 
-/// Whether a count or an offset of a call is more than `most`. The same on all members, as they
-/// must make the same calls: an uneven all-to-all whose bound is not known is the caller's to keep
-/// alike.
+/// Whether a count or an offset of a call is more than `most`. The answer is the same on all
+/// members, which must make the same calls: for an uneven all-to-all without a known bound, the
+/// caller must ensure that.
 inline bool is_large(const Call& call, Index most) {
   if (call.bound > 0) return call.bound > most;
   for (const auto* pieces : {&call.send, &call.receive})
@@ -50,7 +50,7 @@ inline bool is_large(const Call& call, Index most) {
   return false;
 }
 
-/// Requests under way, with all that they refer to.
+/// Requests in progress, with everything to which they refer.
 struct MpiPending final : PendingCall {
   MpiPending(std::shared_ptr<MpiHandles> handles, std::shared_ptr<MpiContext> context,
              const TransportSettings& settings)

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// What repeated exchanges keep between two of them, under MPI: requests that are made once, and
-/// places for the turns of shared blocks.
+/// What a repeated exchange keeps under MPI from one start to the next: requests that are made
+/// once, and places for the turns of shared blocks.
 ///
 ///     MpiRepeated exchange(handles, context, settings, comm, call, send, receive);
 ///     exchange.start();   exchange.wait();
 ///
-/// Laws: a message for each piece of the call, each time it is started; requests are freed before
-/// their communicator.
+/// Laws: each start sends a message for each piece of the call; requests are freed before their
+/// communicator.
 #include <mpi.h>
 
 #include <array>
@@ -22,7 +22,7 @@
 
 namespace tessera::detail {
 
-/// An exchange of counts that fit an int, by persistent requests (MPI 4.0, 3.9).
+/// An exchange whose counts fit an int, by persistent requests (MPI 4.0, 3.9).
 class MpiRepeated final : public RepeatedCall {
  public:
   MpiRepeated(std::shared_ptr<MpiHandles> handles, std::shared_ptr<MpiContext> context,
@@ -74,7 +74,7 @@ class MpiRepeated final : public RepeatedCall {
   std::vector<MPI_Request> requests_;
 };
 
-/// Which of a group's places for turns are taken.
+/// Which places for turns of a group are taken.
 using TurnPlaces = std::array<bool, max_shared_blocks>;
 
 class MpiSharedBlock final : public SharedBlock {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// One context for all transports over one communicator of the user's, cached on the communicator
-/// itself as an MPI attribute: meshes may be made and dropped in a loop, and MPI's communicators do
-/// not run out.
+/// One context for all transports over one communicator of the user's, stored as an MPI attribute
+/// of that communicator: meshes may be made and dropped in a loop without using up MPI's
+/// communicators.
 ///
 ///     std::shared_ptr<MpiContext> context = shared_context(comm, time_limit, where);
 ///
 /// Laws: the same communicator gives the same context until the environment has ended; freeing the
-/// communicator lets go of it, which frees nothing that is still in use.
+/// communicator releases the context, which frees nothing that is still in use.
 #include <memory>
 
 #include <tessera/comm/mpi/detail/context.hpp>

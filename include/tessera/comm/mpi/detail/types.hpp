@@ -2,16 +2,16 @@
 #pragma once
 /// @file
 /// Element types and reductions as MPI's handles. MPI knows neither half nor bfloat16: they travel
-/// as integers of 16 bits, and are combined by operations of our own. So are maxima and minima of
-/// all floats, since MPI_MAX and MPI_MIN may lose a NaN, and what they give depends on the order
-/// of processes; and products of complex numbers, which MPI forms otherwise than the local kernels
-/// do where infinities meet; and maxima and minima of unsigned integers, which MPICH 4.0 compares
-/// as signed ones.
+/// as 16-bit integers, and operations of Tessera's own combine them. So do such operations for
+/// maxima and minima of all floats, since MPI_MAX and MPI_MIN may lose a NaN, and their result
+/// depends on the order of processes; for products of complex numbers, since MPI's differ from the
+/// local kernels' at infinities; and for maxima and minima of unsigned integers, which MPICH 4.0
+/// compares as signed.
 ///
 ///     MpiOps ops;   MPI_Allreduce(..., mpi_type(DType::f16), ops.get(DType::f16, Reduction::sum, false), ...);
 ///
-/// Laws: operations of our own are made when first asked for, alike on all processes, and freed
-/// with what holds them; making and freeing are local.
+/// Laws: Tessera's operations are made at the first request, alike on all processes, and freed with
+/// the object that holds them; making and freeing are local.
 #include <mpi.h>
 
 #include <array>
@@ -58,7 +58,7 @@ inline MPI_Datatype mpi_type(DType type) {
   return MPI_DATATYPE_NULL;
 }
 
-/// What MPI calls to combine elements: `inout` becomes `in` op `inout`.
+/// MPI calls it to combine elements: `inout` becomes `in` op `inout`.
 template <DType type, Reduction reduction, class Count>
 void combine_elements(void* in, void* inout, Count* count, MPI_Datatype*) {
   const void* const sources[] = {in, inout};
@@ -107,7 +107,7 @@ class MpiOps {
     return MPI_OP_NULL;
   }
 
-  /// To be called before MPI_Finalize.
+  /// Must be called before MPI_Finalize.
   void free() {
     for (MPI_Op& op : own_)
       if (op != MPI_OP_NULL) check(MPI_Op_free(&op), "MPI_Op_free");
@@ -116,7 +116,7 @@ class MpiOps {
  private:
   template <DType type> MPI_Op own(Reduction reduction, bool large) {
     kernels_of(type);                    // throws here rather than within MPI
-    if constexpr (!is_unsigned(type)) {  // whose sums and products are MPI's
+    if constexpr (!is_unsigned(type)) {  // MPI sums and multiplies these
       if (reduction == Reduction::sum) return made<type, Reduction::sum>(large);
       if (reduction == Reduction::product) return made<type, Reduction::product>(large);
     }

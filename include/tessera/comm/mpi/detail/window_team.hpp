@@ -2,7 +2,7 @@
 #pragma once
 /// @file
 /// Makes the shared memory of a WindowTeam for the members of one communicator, or finds that there
-/// is none to be had.
+/// is not enough.
 ///
 ///     auto team = make_window_team(context, handles, comm, {0, 2}, settings);
 ///     if (team != nullptr) team->run(...);
@@ -25,7 +25,8 @@
 namespace tessera::detail {
 
 /// Touches [memory, memory + bytes), whole pages. Returns false when the node has no more memory,
-/// which would otherwise be a SIGBUS at some later touch. Linux before 5.14 cannot be asked.
+/// which would otherwise be a SIGBUS at some later touch. Linux before 5.14 does not offer this
+/// test.
 inline bool populate(void* memory, Index bytes) {
 #if defined(MADV_POPULATE_WRITE)
   constexpr int advice = MADV_POPULATE_WRITE;
@@ -35,8 +36,8 @@ inline bool populate(void* memory, Index bytes) {
   return madvise(memory, static_cast<std::size_t>(bytes), advice) == 0 || errno == EINVAL;
 }
 
-/// `members` are ranks of the context, all of this node, in the order of `comm`. Collective over:
-/// the members. Communication: small all-reduces, and the making of a window.
+/// `members` are numbers of processes in the context, all on this node, in the order of `comm`.
+/// Collective over: the members. Communication: small all-reduces, and the making of a window.
 inline std::unique_ptr<WindowTeam> make_window_team(MpiContext& context, MpiHandles& handles,
                                                     MPI_Comm comm, const std::vector<int>& members,
                                                     const TransportSettings& settings) {
@@ -63,7 +64,7 @@ inline std::unique_ptr<WindowTeam> make_window_team(MpiContext& context, MpiHand
     for (std::size_t i = 0; i < max_shared_blocks; ++i)
       new (flags + sizeof(WindowFlags) + i * sizeof(SharedTurns)) SharedTurns{};
   }
-  if (!all(there)) return nullptr;  // and from here on all flags are zero
+  if (!all(there)) return nullptr;  // from here on all flags are zero
 
   int own = 0;
   check(MPI_Comm_rank(comm, &own), "MPI_Comm_rank");
