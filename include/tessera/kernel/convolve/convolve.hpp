@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Convolutions over local memory, with every setting of a window, in any layout. What to convolve
-/// is decided elsewhere (base/local_window.hpp).
+/// Convolutions over local memory, with every setting of a window, in any layout.
+/// base/local_window.hpp describes the work.
 ///
 ///     // the sums of neighbours: 16 elements to 14, one feature in and out
 ///     const LocalConvolve sums{.input = {16}, .result = {14}, .windows = {{.size = 3}},
@@ -11,9 +11,9 @@
 ///     convolve(DType::f32, sums, x, ones, y);
 ///     convolve(DType::f32, sums, x, ones, y, Convolver::portable);
 ///
-/// Laws: those of detail/convolve_blocks.hpp for Convolver::portable: a result's bits do not depend
-/// on which others are computed with it. Convolver::fastest may sum in another order, which depends
-/// on the machine, the library and the extents.
+/// Laws: as in detail/convolve_blocks.hpp for Convolver::portable: a result's bits do not depend on
+/// which others are computed with it. Convolver::fastest may sum in another order, which depends on
+/// the machine, the library and the extents.
 #include <cstdint>
 #include <string>
 #include <type_traits>
@@ -27,13 +27,13 @@
 
 namespace tessera {
 
-/// Who convolves: a library where it is faster, or Tessera's own kernel always.
+/// The convolver: a library where it is faster, or always Tessera's own kernel.
 enum class Convolver : std::uint8_t { fastest, portable };
 
 namespace detail {
 
-/// Multiplications and additions from which oneDNN is asked, and cuDNN (not measured: what a few
-/// launches cost on a large device).
+/// The number of multiplications and additions from which oneDNN is used; and cuDNN (there not
+/// measured, but about a few launches' worth on a large device).
 inline constexpr Index dnnl_convolve_from = Index{1} << 16;
 inline constexpr Index cudnn_convolve_from = Index{1} << 20;
 
@@ -63,8 +63,8 @@ void convolve_elements(const LocalConvolve& work, bool portable, const void* in,
 }
 }  // namespace detail
 
-/// Convolves; the result is written. It must not overlap the input or the kernel. Communication:
-/// none. Throws UsageError for bool.
+/// Convolves; the result is overwritten. It must not overlap the input or the kernel.
+/// Communication: none. Throws UsageError for bool.
 inline void convolve(DType type, const LocalConvolve& work, const void* in, const void* kernel,
                      void* out, Convolver by = Convolver::fastest) {
   if (!is_number(type))

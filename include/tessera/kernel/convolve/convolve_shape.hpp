@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// A LocalConvolve as its kernels walk it: three spatial dimensions, the leading ones perhaps of
-/// extent 1, reversal in the kernel's strides, and the stretches of the last dimension along which
-/// all results read the same taps.
+/// A LocalConvolve in the form its kernels use: three spatial dimensions, the leading ones perhaps
+/// of extent 1, reversal expressed in the kernel's strides, and the stretches of the last dimension
+/// along which all results read the same taps.
 ///
 ///     const ConvolveShape shape = convolve_shape(work);
 ///     for (const Stretch& s : stretches(shape.dim[2])) ...
@@ -59,15 +59,15 @@ inline ConvolveShape convolve_shape(const LocalConvolve& c) {
   return s;
 }
 
-/// Results at + j * step, j < count, that read by the same taps (those of `taps`, by_tap.step
-/// apart), each `hop` elements further than the one before it.
+/// Results at + j * step, j < count, that read through the same taps (`taps`, by_tap.step apart),
+/// where each reads `hop` elements further than the one before it.
 struct Stretch {
   Index at, step, count, hop;
   Progression taps;
 };
 
 /// Returns the stretches that make up a dimension's results: one for each residue of a dilated
-/// base, and at both ends those whose windows lie over the padding.
+/// base, and more at both ends, where windows lie over the padding.
 inline std::vector<Stretch> stretches(const WindowReads& dim) {
   std::vector<Stretch> list;
   const Index step = dim.by_result.step, hop = dim.by_result.hop, reach = dim.by_tap.hop;

@@ -2,13 +2,14 @@
 #pragma once
 /// @file
 /// Copies boxes of elements between strided layouts: packing, unpacking, slicing, permuting and
-/// broadcasting alike, a whole list of boxes in one launch. What to copy is decided elsewhere
-/// (base/local_work.hpp). How many bytes an element has is all that counts.
+/// broadcasting alike, a whole list of boxes in one launch. base/local_work.hpp describes the
+/// copies. Only the size of an element matters, not its type.
 ///
 ///     const StridedCopy turned{.extents = {2, 3}, .from_strides = {3, 1}, .to_strides = {1, 2}};
 ///     copy(DType::f32, from, to, &turned, 1);        // the transpose of a 2 x 3 matrix
 ///
-/// Laws: unpacking what was packed restores it; the order of boxes and dimensions does not matter.
+/// Laws: unpacking packed elements restores them; the order of boxes and dimensions does not
+/// matter.
 #include <tessera/base/dtype.hpp>
 #include <tessera/kernel/copy/copy_box.hpp>
 #include <tessera/kernel/copy/copy_loops.hpp>
@@ -18,7 +19,7 @@
 namespace tessera {
 namespace detail {
 
-/// Host: all boxes, cut among `parts` threads; small boxes go whole to one of them.
+/// Host: all boxes, divided among `parts` threads; a small box goes to one thread whole.
 template <class T> struct CopyParts {
   const T* from;
   T* to;
@@ -38,8 +39,9 @@ template <class T> struct CopyParts {
       }
     }
   }
-  /// Several boxes of short runs, as the faces of a block are, are taken in strips, one of each box
-  /// in turn: what lies between two faces' runs, or in a page with them, is fetched once.
+  /// Several boxes of short runs, such as the faces of a block, are copied in strips, one strip of
+  /// each box in turn: memory between the runs of two faces, or on a page with them, is fetched
+  /// once.
   void run_strips(Index begin, Index end, Index strips) const {
     for (Index part = begin; part < end; ++part)
       for (Index strip = 0; strip < strips; ++strip)
@@ -47,7 +49,7 @@ template <class T> struct CopyParts {
           copy_box(piece_of(collapse_copy(copies[c]), part * strips + strip, parts * strips), from,
                    to);
   }
-  /// Returns how many strips are worth while; 1: none.
+  /// Returns how many strips are worthwhile; 1: none.
   static Index strips_of(const StridedCopy* copies, int count) {
     constexpr Index rows_of_strip = 256;
     Index most = 1;
@@ -63,8 +65,8 @@ template <class T> struct CopyParts {
   }
 };
 
-/// Device: one thread an element; the boxes travel with the kernel (Held of them), or lie in device
-/// memory (Held 0).
+/// Device: one thread for each element; the kernel's arguments hold the boxes (Held of them), or
+/// device memory does (Held 0).
 template <class T, int Held> struct CopyElements {
   const T* from;
   T* to;
@@ -119,7 +121,7 @@ template <class T> void copy_listed(const T* from, T* to, const StridedCopy* cop
   }
   Kokkos::deep_copy(table, host);
   launch("tessera::copy", total, 1, kernel);
-  fence();  // the table goes
+  fence();  // the table is freed
 }
 
 /// For all elements of Bytes bytes.

@@ -2,13 +2,13 @@
 #pragma once
 /// @file
 /// A StridedCopy made small: no dimensions of extent 1, no two that could be one, the target's
-/// strides descending. So few shapes are left: runs, transposes, and the rest. The loops over them
-/// are in copy_loops.hpp.
+/// strides descending. Only three shapes remain: runs, transposes, and all others. copy_loops.hpp
+/// has their loops.
 ///
 ///     collapse_copy({.extents = {2, 3}, .from_strides = {3, 1}, .to_strides = {3, 1}}).rank == 1
 ///
-/// Laws: the collapsed box moves the same elements; its rank is at least 1; only an empty one has
-/// size 0.
+/// Laws: the collapsed box moves the same elements and has at least one dimension; only an empty
+/// box has size 0.
 #include <Kokkos_Core.hpp>
 
 #include <tessera/base/local_work.hpp>
@@ -26,10 +26,10 @@ struct CopyBox {
   Index size;
   Index from_offset;
   Index to_offset;
-  Index first;  // elements of the boxes before this one, for the flat index of a device
+  Index first;  // elements of the boxes before this one, for a flat index on a device
   CopyDim dim[max_dims];
 
-  /// Finds where the box's i-th element is and goes.
+  /// Finds the source and the target of the box's i-th element.
   KOKKOS_FUNCTION void locate(Index i, Index& from, Index& to) const {
     from = from_offset;
     to = to_offset;

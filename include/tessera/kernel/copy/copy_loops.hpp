@@ -15,7 +15,7 @@
 
 namespace tessera::detail {
 
-/// Any element of this many bytes; may alias the float or integer that it really is.
+/// A word of this many bytes; it may alias the float or integer stored there.
 template <int Bytes> struct __attribute__((may_alias)) Word {
   std::conditional_t<
       Bytes == 1, std::uint8_t,
@@ -25,7 +25,7 @@ template <int Bytes> struct __attribute__((may_alias)) Word {
 };
 template <> struct __attribute__((may_alias)) Word<16> { std::uint64_t bits[2]; };
 
-/// Moves n contiguous elements; short runs without a call.
+/// Moves n contiguous elements; short runs without a function call.
 template <class T> void copy_run(T* to, const T* from, Index n) {
   if (n * static_cast<Index>(sizeof(T)) > 128) {
     std::memcpy(static_cast<void*>(to), from, static_cast<std::size_t>(n) * sizeof(T));
@@ -49,8 +49,9 @@ template <class T> void copy_run(T* to, const T* from, Index n) {
   for (; i < n; ++i) to[i] = from[i];
 }
 
-/// Rows of short runs whose sources lie closer along another dimension: a few of that dimension's
-/// at a time, so that reads are as long as possible while each of them is still written in order.
+/// Copies rows of short runs whose sources lie closer along another dimension: a few rows along
+/// that dimension at a time, so that reads are as long as possible while each row is still written
+/// in order.
 template <class T>
 void copy_short_runs(const T* from, T* to, Index run, CopyDim outer, CopyDim near) {
   const Index block = max_of(1, 1024 / static_cast<Index>(sizeof(T)) / run);
@@ -60,8 +61,7 @@ void copy_short_runs(const T* from, T* to, Index run, CopyDim outer, CopyDim nea
         copy_run(to + i * outer.to + k * near.to, from + i * outer.from + k * near.from, run);
 }
 
-/// Copies one collapsed box: two or three dimensions in the loops above, an odometer over the
-/// others.
+/// Copies one collapsed box: two or three dimensions in the loops above, the others by an odometer.
 template <class T> void copy_box(const CopyBox& box, const T* from, T* to) {
   if (box.size == 0) return;
   from += box.from_offset;
@@ -69,7 +69,7 @@ template <class T> void copy_box(const CopyBox& box, const T* from, T* to) {
   const CopyDim inner = box.dim[box.rank - 1];
   const bool runs = inner.from == 1 && inner.to == 1;
   int row = box.rank - 2,
-      near = -1;  // the dimensions that are looped over together with the inner one
+      near = -1;  // the dimensions in the loops together with the inner one
   if (inner.to == 1 && !runs)
     for (int d = 0; d < box.rank - 1; ++d)
       if (box.dim[d].from == 1) row = d;

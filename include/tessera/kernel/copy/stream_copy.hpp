@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Copies to memory that another processor has read last and will read next. Written past the
-/// caches: else each line is first asked back from the reader's cache, which takes several times as
-/// long as the copy (benchmarks/comm/collectives.bench.cpp, column `on`).
+/// Copies to memory that another processor read last and will read next. It writes past the caches:
+/// else each line is first fetched back from the reader's cache, which takes several times as long
+/// as the copy (benchmarks/comm/collectives.bench.cpp, column `on`).
 ///
 ///     stream_bytes(stage, data, bytes);
 ///     ready.store(step + 1, std::memory_order_release);     // whoever sees it sees the bytes
 ///
-/// Laws: copies what memcpy copies; a release store that follows publishes it.
+/// Laws: it copies what memcpy copies; a release store after it publishes the copy.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -21,7 +21,7 @@
 
 namespace tessera::detail {
 
-/// Fewer bytes than this go through the caches.
+/// Copies of fewer bytes go through the caches.
 inline constexpr Index stream_least = 2048;
 
 inline void stream_bytes(void* target, const void* source, Index bytes) {
@@ -38,7 +38,7 @@ inline void stream_bytes(void* target, const void* source, Index bytes) {
         _mm_stream_si128(reinterpret_cast<__m128i*>(to + k),
                          _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + k)));
     std::memcpy(to + i, from + i, static_cast<std::size_t>(bytes - i));
-    _mm_sfence();  // what is written past the caches is not ordered otherwise
+    _mm_sfence();  // orders the writes past the caches
     return;
   }
 #endif

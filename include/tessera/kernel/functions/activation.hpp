@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Functions that layers end with, the error function among them. Floats as in exponential.hpp.
+/// Activation functions of layers, and the error function. Floats as in exponential.hpp.
 ///
 ///     fn::Sigmoid{}(0.0f) == 0.5f
 #include <tessera/kernel/functions/trigonometry.hpp>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The four operations and what is built of them alone. Integers wrap instead of overflowing;
-/// division by zero gives 0 (and the least integer over -1 gives itself).
+/// The four operations and functions built from them. Integers wrap instead of overflowing;
+/// division by zero gives 0 (and the least integer divided by -1 gives itself).
 ///
 ///     fn::Add{}(1.5, 2.0) == 3.5
 ///     fn::Remainder{}(-7, 3) == 2
@@ -36,7 +36,7 @@ struct Multiply {
 };
 /// a / b; integers are truncated, and a / 0 is 0
 struct Divide {
-  /// Quotients of integers are cut, so they are neither.
+  /// Quotients of integers are truncated, so they are not linear.
   template <class A, class> static constexpr Linearity linearity_on() {
     return detail::is_integer<A> ? Linearity::pointwise
                                  : Linearity::linear_in_first | Linearity::multiplicative;
@@ -52,8 +52,8 @@ struct Divide {
     }
   }
 };
-/// a - floor(a / b) b: it has the sign of b (as NumPy's remainder; std::fmod has that of a). For
-/// floats as exact as fmod, NaN for b = 0 and for infinite a; integers over 0 give 0.
+/// a - floor(a / b) b: it has the sign of b (as NumPy's remainder; std::fmod's has the sign of a).
+/// For floats as exact as fmod, NaN for b = 0 and for infinite a; integers over 0 give 0.
 struct Remainder {
   template <OrderedElement T> KOKKOS_FORCEINLINE_FUNCTION T operator()(T a, T b) const {
     if constexpr (detail::is_real<T>) {
@@ -102,9 +102,9 @@ struct Negate {
       return -x;
   }
 };
-/// |x|; of the least integer itself, of a complex number a real one
+/// |x|; the least integer gives itself, a complex number gives a real one
 struct Abs {
-  /// Of integers that wrap the sign is lost.
+  /// For integers that wrap the sign is lost.
   template <class A> static constexpr Linearity linearity_on() {
     return detail::is_integer<A> ? Linearity::pointwise : Linearity::multiplicative;
   }
@@ -134,8 +134,8 @@ struct Reciprocal {
     return Divide{}(T(1), x);
   }
 };
-/// factor x; integers by a whole factor exactly (wrapping), by another in double, truncated and
-/// saturating
+/// factor x; exact for integers and a whole factor (wrapping); with another factor integers are
+/// multiplied in double, truncated and saturated
 struct Scale {
   double factor = 1;
   template <NumberElement T> KOKKOS_FORCEINLINE_FUNCTION constexpr T operator()(T x) const {

@@ -6,17 +6,17 @@
 ///     fn::Cast<std::int32_t>{}(-2.7) == -2;   fn::Cast<std::int32_t>{}(1e10) == 2147483647
 ///
 /// Laws: real to real and integer to real round to nearest; real to integer truncates and
-/// saturates, NaN gives 0; integer to integer wraps (modulo 2 to its bits); to bool is x != 0
-/// (true for NaN); bool gives 0 and 1; real to complex has no imaginary part. Complex to real is
-/// none: take real(x), imag(x) or abs(x).
+/// saturates, NaN gives 0; integer to integer wraps (modulo 2 to the number of its bits); to bool
+/// is x != 0 (true for NaN); bool gives 0 and 1; real to complex has imaginary part 0. There is no
+/// complex to real: take real(x), imag(x) or abs(x).
 #include <tessera/kernel/functions/number.hpp>
 
 namespace tessera::fn {
 
 template <class U> struct Cast {
   static constexpr std::string_view name = "Cast";
-  /// Real to real is linear (to rounding) and monotone, integers are monotone where every value is
-  /// kept in order, and linear where wrapping is all that happens.
+  /// Real to real is linear (to rounding) and monotone; a conversion of integers is monotone where
+  /// it keeps every value in order, and linear where it only wraps.
   template <class T> static constexpr Linearity linearity_on() {
     if constexpr (std::is_same_v<T, U> && OrderedElement<T>)
       return Linearity::linear_monotone;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Comparisons and tests, which give bool, and the choice that they are made for. A comparison with
-/// NaN is false, but for NotEqual, which is true.
+/// Comparisons and tests, which give bool, and the selection by their results. A comparison with
+/// NaN is false, except NotEqual, which is true.
 ///
 ///     fn::Less{}(1, 2) == true;   fn::Select{}(true, 1.5, 2.5) == 1.5
 #include <tessera/kernel/functions/number.hpp>

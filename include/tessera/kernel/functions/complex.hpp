@@ -20,7 +20,7 @@ struct Imag {
     return z.im;
   }
 };
-/// The number on the other side of the real axis.
+/// The complex conjugate.
 struct Conj {
   static constexpr Linearity linearity = Linearity::linear | Linearity::multiplicative;
   template <class T>
@@ -34,7 +34,7 @@ struct Arg {
     return Kokkos::atan2(z.im, z.re);
   }
 };
-/// The complex number of two real ones.
+/// The complex number with these real and imaginary parts.
 struct MakeComplex {
   static constexpr Linearity linearity = Linearity::linear;
   template <class T>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Exponentials, logarithms, roots and powers. Floats use the fast functions of
-/// detail/float_math.hpp and float_power.hpp on the host (whose heads state the errors; cbrt is
-/// libm's) and the device's own on a device; doubles use libm.
+/// Exponentials, logarithms, roots and powers. On the host floats use the fast functions of
+/// detail/float_math.hpp and float_power.hpp, which state their errors (cbrt is libm's); on a
+/// device the device's own. Doubles use libm.
 ///
 ///     fn::Exp{}(1.0) == 2.718281828459045
 ///     fn::Pow{}(3, 4) == 81
@@ -74,7 +74,7 @@ struct Expm1 : detail::OfReal<Expm1> {
   static constexpr Linearity linearity = Linearity::monotone;
   template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) { return detail::expm1_of(x); }
 };
-/// The natural logarithm; NaN below 0, so it is no monotone function of all numbers.
+/// The natural logarithm; NaN below 0, so it is not monotone on all numbers.
 struct Log : detail::OfReal<Log> {
   template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) { return detail::log_of(x); }
 };
@@ -125,8 +125,8 @@ struct Cbrt : detail::OfReal<Cbrt> {
   static constexpr Linearity linearity = Linearity::monotone;
   template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) { return Kokkos::cbrt(x); }
 };
-/// x^y. Floats: C's pow in the special cases. Integers: wrapping; a negative exponent gives 1 over
-/// the power, truncated, with 1 / 0 taken as 0.
+/// x^y. Floats: C's pow in the special cases. Integers wrap; a negative exponent gives 1 over the
+/// power, truncated, with 1 / 0 taken as 0.
 struct Pow {
   template <OrderedElement T> KOKKOS_FORCEINLINE_FUNCTION T operator()(T x, T y) const {
     if constexpr (detail::is_integer<T>)
@@ -150,8 +150,8 @@ struct Pow {
   }
 };
 
-/// log(e^x + e^y), without overflow: NumPy's logaddexp, of infinities and NaN too. -infinity
-/// changes nothing.
+/// log(e^x + e^y), without overflow: NumPy's logaddexp, for infinities and NaN too. -infinity is
+/// its identity.
 struct LogAddExp {
   template <RealElement T> KOKKOS_FORCEINLINE_FUNCTION T operator()(T x, T y) const {
     return static_cast<T>(of(static_cast<ComputeType<T>>(x), static_cast<ComputeType<T>>(y)));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// A function with one argument fixed to a number, which is part of the functor: how scalars stand
-/// beside tensors.
+/// A function with one argument fixed to a number, which is part of the functor: scalars as
+/// operands beside tensors.
 ///
 ///     fn::Fixed<fn::Subtract, 0, float>{{}, 1.0f}(x)        // 1 - x
 ///
@@ -14,7 +14,8 @@
 
 namespace tessera::detail {
 
-/// The claim of F on arguments of types T: what it says for these, or for all, or nothing.
+/// The claim of F for arguments of types T: the claim it states for these types, or for all, or
+/// none.
 template <class F, class... T> constexpr Linearity stated_linearity() {
   if constexpr (requires { F::template linearity_on<T...>(); })
     return F::template linearity_on<T...>();
@@ -24,9 +25,9 @@ template <class F, class... T> constexpr Linearity stated_linearity() {
     return Linearity::pointwise;
 }
 
-/// What is left of a claim about two operands when one is a number: products and quotients are
-/// linear in the other, the larger and the smaller of x and a number are monotone in x, and so are
-/// or and and.
+/// The claim that remains of a claim about two operands when one is a number: products and
+/// quotients are linear in the other operand; the larger and the smaller of x and a number are
+/// monotone in x, and so are or and and.
 constexpr Linearity fixed_linearity(Linearity of_both, int position) {
   if (has(of_both, Linearity::bilinear) ||
       (has(of_both, Linearity::linear_in_first) && position == 1))
@@ -34,10 +35,10 @@ constexpr Linearity fixed_linearity(Linearity of_both, int position) {
   for (const Linearity lattice :
        {Linearity::maximum, Linearity::minimum, Linearity::disjunction, Linearity::conjunction})
     if (has(of_both, lattice)) return Linearity::monotone;
-  return Linearity::pointwise;  // x + 1, for one, is not linear, nor 2 x multiplicative
+  return Linearity::pointwise;  // for example, x + 1 is not linear, and 2 x is not multiplicative
 }
 
-/// The name of a functor in plans: its own `name`, or that of its type.
+/// The name of a functor in plans: its own `name`, or its type's name.
 template <class F> constexpr std::string_view function_name() {
   if constexpr (requires { std::string_view(F::name); })
     return F::name;
@@ -74,7 +75,7 @@ template <class F, int Position, class T> struct Fixed {
     return f(a, b, value);
   }
 
-  // The way for common arguments, where f has one (kernel/map.hpp).
+  // The fast path for common arguments, where f has one (kernel/map.hpp).
   template <class A>
     requires(Position == 0 && detail::HasCommonWay<F, T, A>)
   KOKKOS_FORCEINLINE_FUNCTION bool common(const A& a) const { return f.common(value, a); }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// What elementwise functions ask of element types, and how numbers become elements.
+/// What elementwise functions require of element types, and how numbers become elements.
 ///
 ///     detail::from_double<std::int32_t>(3e9) == 2147483647
 #include <cmath>
@@ -22,31 +22,31 @@ template <class T> inline constexpr bool is_integer = IntegerElement<T>;
 template <class T>
 concept Boolean = std::is_same_v<T, bool>;
 
-/// Elements of type T can become elements of type U: all but complex ones that would lose a part.
+/// Elements of type T can become elements of type U, except complex ones that would lose a part.
 template <class T, class U>
 concept Castable = !ComplexElement<T> || ComplexElement<U> || Boolean<U>;
 
-/// Floats, and what is computed in float.
+/// Float, and the types that are computed in float.
 template <class T>
 concept FloatElement = RealElement<T> && std::is_same_v < ComputeType<T>,
 float > ;
 
-/// A function of one real number, Self::of: what fn::Sin, fn::Exp and their like derive from.
+/// A function of one real number, Self::of: the base of fn::Sin, fn::Exp and similar functions.
 template <class Self> struct OfReal {
   template <RealElement T> KOKKOS_FORCEINLINE_FUNCTION T operator()(T x) const {
     return static_cast<T>(Self::of(static_cast<ComputeType<T>>(x)));
   }
 };
 
-/// A function that is cheap, and without branches, for arguments of which common(x...) is true:
-/// there f.of_common(x...), rounded to the type of f(x...), is f(x...). Maps ask a tile of
-/// arguments at a time.
+/// A function with a fast path: cheap, and without branches, for arguments for which common(x...)
+/// is true. There f.of_common(x...), rounded to the type of f(x...), is f(x...). Maps check a tile
+/// of arguments at a time.
 template <class F, class... T>
 concept HasCommonWay = requires(const F& f, const T&... x) {
   f.common(x...) ? f.of_common(x...) : f(x...);
 };
 
-/// The power of two above T's integers: a double even where the largest of them is none.
+/// The power of two above T's integers: a double even where the largest of them is not one.
 template <class T>
 inline constexpr double beyond = 2.0 * static_cast<double>(std::uint64_t{1}
                                                            << (std::numeric_limits<T>::digits - 1));

@@ -11,7 +11,7 @@
 
 namespace tessera {
 namespace detail {
-// By rint, which is one instruction where there are AVX2's: g++ 12 calls libm for the others.
+// Uses rint, which is one instruction with AVX2: g++ 12 calls libm for the others.
 template <class T> KOKKOS_FORCEINLINE_FUNCTION T floor_of(T x) {
   const T near = Kokkos::rint(x);
   return near > x ? near - T(1) : near;

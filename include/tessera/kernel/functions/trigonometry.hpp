@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Circular and hyperbolic functions, of radians. Floats: sin, cos and tan by
-/// detail/float_trigonometry.hpp, sinh, cosh and tanh by float_power.hpp and float_math.hpp on the
-/// host, whose heads state the errors; the inverse functions, and doubles, by libm.
+/// Circular and hyperbolic functions, of radians. On the host floats use
+/// detail/float_trigonometry.hpp for sin, cos and tan, and float_power.hpp and float_math.hpp for
+/// sinh, cosh and tanh; these files state the errors. The inverse functions, and doubles, use libm.
 ///
 ///     fn::Sin{}(0.5f);   fn::Atan2{}(1.0, -1.0)      // 3 pi / 4
 #include <tessera/kernel/functions/detail/float_trigonometry.hpp>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Takes elements of lines in the order that positions say: the second half of a sort with carried
-/// values, whose first is order() of sort.hpp.
+/// Takes elements of lines in the order given by positions: the second half of a sort with carried
+/// values; the first half is order() of sort.hpp.
 ///
 ///     arrange(DType::f32, {.n = 3, .limit = 3}, from, positions, to);     // to[r] = from[positions[r]]
 ///

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Merges sorted lines with sorted lines and keeps as many as one side has, with what is carried
-/// along. Each result finds its place by bisection (Green, McColl & Bader, GPU merge path, ICS
-/// 2012); the ones after it are merged on from there.
+/// Merges sorted lines with sorted lines and keeps as many elements as one side has, together with
+/// the carried tensors. Each result finds its place by bisection (Green, McColl & Bader, GPU merge
+/// path, ICS 2012); the next ones are merged on from there.
 ///
 ///     merge(DType::f32, {.own = 3, .other = 4}, runs);        // the least three of seven
 ///
-/// Laws: of two processes that merge each other's lines, one with `last`, one without, each element
-/// is kept by exactly one: both make the same choice, since positions tell equal keys apart or,
-/// without positions, their bits do (detail/sort_key.hpp).
+/// Laws: when two processes merge each other's lines, one with `last`, one without, exactly one of
+/// them keeps each element: both make the same choice, since positions order equal keys or, without
+/// positions, their bits do (detail/sort_key.hpp).
 #include <tessera/base/fixed_vector.hpp>
 #include <tessera/kernel/copy/copy_loops.hpp>
 #include <tessera/kernel/detail/launch.hpp>
@@ -20,7 +20,7 @@
 namespace tessera {
 namespace detail {
 
-/// The tensors of a merge: keys, perhaps positions, and what is carried.
+/// The tensors of a merge: keys, perhaps positions, and carried tensors.
 struct MergeRuns {
   static constexpr int most = 10;
   int count = 0;
@@ -74,7 +74,7 @@ template <class T> struct MergeLines {
     const Index block = line / work.inner, column = line % work.inner;
     const Index mine = block * work.own * work.inner + column;
     const Index theirs = block * work.other * work.inner + column;
-    const Index rank = from + (work.last ? work.other : 0);  // among all of both
+    const Index rank = from + (work.last ? work.other : 0);  // in the merged line
     // The first `a` of mine and `b` of theirs come before it.
     Index low = max_of(0, rank - work.other), high = min_of(rank, work.own);
     while (low < high) {
@@ -95,8 +95,8 @@ template <class T> struct MergeLines {
       ++(take_mine ? a : b);
     }
   }
-  /// Whether the element of mine comes before that of theirs. Equal ones: mine are the earlier on
-  /// the process that keeps the first, so that both processes choose alike.
+  /// Whether the own element comes before the other one. Of equal elements, the earlier ones belong
+  /// to the process that keeps the first part, so that both processes choose alike.
   KOKKOS_FUNCTION bool first_is_mine(Index own_at, Index other_at) const {
     const T mine = static_cast<const T*>(runs.own[0])[own_at];
     const T theirs = static_cast<const T*>(runs.other[0])[other_at];
@@ -121,7 +121,7 @@ template <class T> void merge_elements(const LocalMerge& work, const MergeRuns& 
 }
 }  // namespace detail
 
-/// Writes runs.to: of each tensor outer x own x inner. The first tensor holds the keys, of `type`.
+/// Writes runs.to: outer x own x inner of each tensor. The first tensor holds the keys, of `type`.
 /// No result may be one of the sources. Communication: none.
 inline void merge(DType type, const LocalMerge& work, const detail::MergeRuns& runs) {
   detail::sort_kernels_of(type).merge(work, runs);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Sorts the lines of a block, or tells the positions of their elements in order.
+/// Sorts the lines of a block, or returns the positions of their elements in order.
 ///
 ///     sort(DType::f32, {.outer = 2, .n = 3, .limit = 3}, from, to);
 ///     order(DType::f32, {.outer = 2, .n = 3, .limit = 2}, from, nullptr, positions);   // the first two
 ///
 /// Laws: NaNs come last, in either direction. order(): equal elements keep their order, -0 and 0
-/// too. sort() knows no places: equal elements of other bits are in the order of
+/// too. sort() has no positions: equal elements with different bits are in the order of
 /// detail/sort_key.hpp, -0 before 0.
 #include <vector>
 
@@ -23,9 +23,9 @@ namespace detail {
 template <class T> struct SortLines {
   LocalSort work;
   const T* from;
-  PositionArray places;     ///< none, or positions of which some are none
-  T* values;                ///< null where positions are asked for
-  PositionArray positions;  ///< none where values are
+  PositionArray places;     ///< none, or positions, some of them no_position
+  T* values;                ///< null where positions are wanted
+  PositionArray positions;  ///< none where values are wanted
 
   void run(Index begin, Index end) const {
     if (sizeof(T) <= 4 && work.n <= Index{0xffff'ffff})
@@ -77,7 +77,7 @@ void sort_lines(const LocalSort& work, const T* from, PositionArray places, T* v
     sort_places(work, from, places, values != nullptr, order.data());
     launch("tessera::sort", results, 1,
            TakePlaces<T>{work, from, places, order.data(), values, positions});
-    fence();  // the order goes
+    fence();  // the order is freed
   }
 }
 
@@ -97,7 +97,7 @@ inline void sort(DType type, const LocalSort& work, const void* from, void* to) 
   detail::sort_kernels_of(type).sort(work, from, to);
 }
 /// Writes their positions, counted from work.first: int64 or, where the work is narrow, int32.
-/// Where `places` is not null, elements whose place is no_position are not there. Communication:
+/// Where `places` is not null, elements whose place is no_position are left out. Communication:
 /// none.
 inline void order(DType type, const LocalSort& work, const void* from, const void* places,
                   void* to) {

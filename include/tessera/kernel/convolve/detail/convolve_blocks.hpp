@@ -2,15 +2,15 @@
 #pragma once
 /// @file
 /// The portable convolution: all layouts, element types and settings of a window. On the host,
-/// blocks of results that read the same taps are gathered and multiplied in tiles
-/// (convolve_tile.hpp); on a device a result is a thread.
+/// blocks of results that read the same taps are copied together and multiplied in tiles
+/// (convolve_tile.hpp); on a device each result is a thread.
 ///
 ///     convolve_portable<float>(shape, in, kernel, out);
 ///
-/// Laws: a result is the sum, from zero on, over taps in row-major order and, for each, input
-/// features in order; taps that read no element add nothing. So its bits do not depend on which
-/// other results are computed with it, nor on threads. Half types are summed in float, integers
-/// wrap.
+/// Laws: a result is the sum, starting from zero, over taps in row-major order and, for each tap,
+/// input features in order; taps that read no element add nothing. So its bits do not depend on
+/// which other results are computed with it, nor on threads. Half types are summed in float,
+/// integers wrap.
 #include <algorithm>
 #include <memory>
 #include <vector>
@@ -44,7 +44,7 @@ template <class T> struct PackKernel {
   }
 };
 
-/// Host: an index is a block of results along the last dimension, of all output features of a
+/// Host: an index is a block of results along the last dimension, with all output features of a
 /// group.
 template <class T> struct ConvolveBlocks {
   using Sum = ProductSum<T>;
@@ -74,7 +74,7 @@ template <class T> struct ConvolveBlocks {
     BlockWalk walk(*shape, *blocks, i);
     const Index tiles = ceil_div(walk.count, width()), depth = BlockWalk::deepest * width();
     std::fill_n(sums, tiles * panels.panels * lanes * rows, Sum{});
-    if (walk.count % width() != 0)  // beside the last result
+    if (walk.count % width() != 0)  // after the last result
       std::fill_n(x + (tiles - 1) * depth, depth, Sum{});
     const Sum* kernel = packed + walk.group * panels.panels * panels.depth * panels.width;
     while (walk.next()) {
@@ -146,7 +146,8 @@ void convolve_blocks(const ConvolveShape& s, const T* in, const T* kernel, T* ou
   using Body = ConvolveBlocks<T>;
   using Sum = typename Body::Sum;
   const Blocks blocks(s);
-  // Complex products are not symmetric once a compiler fuses them, so they have one form.
+  // Complex products are not symmetric once a compiler fuses them, so they always use the same
+  // form.
   const bool kernel_lanes = Body::Four::has_vectors && s.out_features * 2 > Body::lanes;
   const Index rows = s.out_features == 1 ? 1 : 4;
   const Index width = kernel_lanes ? Body::lanes : rows;
@@ -205,7 +206,7 @@ template <class T> struct ConvolveEach {
   }
 };
 
-/// Convolves by the kernel that has all settings.
+/// Convolves by the kernel that supports all settings.
 template <class T>
 void convolve_portable(const ConvolveShape& s, const T* in, const T* kernel, T* out) {
   const Index results = s.batch * s.groups * s.out_features * s.results();

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// One dimension of a convolution as plain convolutions, without a dilated base, cropping or
-/// windows over nothing but padding: what libraries take. The results of one residue modulo the
-/// base's dilation read every so manieth tap, at a stride and a dilation of their own (GShard,
-/// Appendix A.4).
+/// One dimension of a convolution as plain convolutions, which libraries accept: no dilated base,
+/// no cropping, no windows over padding alone. With a dilated base, the results of one residue
+/// modulo the dilation read only each n-th tap, and form a convolution with their own stride and
+/// dilation (GShard, Appendix A.4).
 ///
 ///     bool covered = true;
 ///     for (const ConvolveSide& side : sides_of(reads, covered)) ...
 ///
-/// Laws: the sides' results are disjoint; those that no side has read nothing, and `covered` says
-/// that there are none.
+/// Laws: the sides' results are disjoint; results on no side read nothing, and `covered` says that
+/// there are none.
 #include <vector>
 
 #include <tessera/kernel/convolve/convolve_shape.hpp>
@@ -19,17 +19,17 @@ namespace tessera::detail {
 
 struct ConvolveSide {
   Index at = 0, step = 1, count = 1;      ///< results
-  Index tap = 0, tap_step = 1, taps = 1;  ///< of the kernel
-  Index element = 0, elements = 1;        ///< the input's that are read
+  Index tap = 0, tap_step = 1, taps = 1;  ///< within the kernel
+  Index element = 0, elements = 1;        ///< the elements of the input that are read
   Index stride = 1, dilation = 1, low = 0, high = 0;
 
-  /// Returns whether the other differs in where it is only.
+  /// Returns whether the other side differs only in its place.
   bool reads_as(const ConvolveSide& o) const {
     return count == o.count && elements == o.elements && low == o.low && high == o.high;
   }
 };
 
-/// Returns results j0 to j1-1 of a side, with what padding is left.
+/// Returns results j0 to j1-1 of a side, with the padding that remains.
 inline ConvolveSide part_of_side(const ConvolveSide& whole, Index elements, Index j0, Index j1) {
   ConvolveSide part = whole;
   const Index from = whole.element - whole.low + j0 * whole.stride;
@@ -43,7 +43,7 @@ inline ConvolveSide part_of_side(const ConvolveSide& whole, Index elements, Inde
   return part;
 }
 
-/// Returns the sides of a dimension; makes `covered` false if there are results beside them.
+/// Returns the sides of a dimension; sets `covered` to false if there are results on no side.
 inline std::vector<ConvolveSide> sides_of(const WindowReads& dim, bool& covered) {
   std::vector<ConvolveSide> sides;
   const Index step = dim.by_result.step;
@@ -73,8 +73,8 @@ inline std::vector<ConvolveSide> sides_of(const WindowReads& dim, bool& covered)
   return sides;
 }
 
-/// Appends what is left of a side of one result when taps over padding are left out, if anything
-/// is; else makes `covered` false.
+/// Appends a side of one result without the taps over padding, if any taps remain; else sets
+/// `covered` to false.
 inline void add_single_side(ConvolveSide side, std::vector<ConvolveSide>& sides, bool& covered) {
   const Index first = ceil_div(side.low, side.dilation);
   const Index left = side.taps - first - ceil_div(side.high, side.dilation);
@@ -91,8 +91,8 @@ inline void add_single_side(ConvolveSide side, std::vector<ConvolveSide>& sides,
   sides.push_back(side);
 }
 
-/// Appends the same results as sides whose padding is the same at both ends, or of which less is
-/// read at the upper end than would make another result. Results at the ends that prevent it are
+/// Appends the same results as sides with equal padding at both ends, or with so little excess at
+/// the upper end that it makes no further result. Results at the ends that prevent this become
 /// sides of their own, without padding. Returns false where there would be too many.
 inline bool add_symmetric_sides(ConvolveSide side, Index elements, int most_singles,
                                 std::vector<ConvolveSide>& sides, bool& covered) {

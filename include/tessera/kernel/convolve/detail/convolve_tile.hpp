@@ -2,9 +2,9 @@
 #pragma once
 /// @file
 /// The innermost loop of the portable convolution: a tile of rows by lanes of sums, held in
-/// registers while products are added to it one after the other. Compiled for vectors of 16 and,
-/// where the CPU has AVX2, of 32 bytes, without fused multiply-add: each sum has the bits of the
-/// plain loop, whichever row and lane it is.
+/// registers while products are added one after the other. Compiled for 16-byte vectors and, where
+/// the CPU has AVX2, for 32-byte vectors, without fused multiply-add: each sum has the bits of the
+/// plain loop, in any row and lane.
 ///
 ///     ConvolveTile<float, 4>::add(runs, 1, kernel, x, true, sums);   // sums is (4, 16)
 #include <cstring>
@@ -25,7 +25,7 @@ template <class A, int Rows> struct ConvolveTile {
   static constexpr bool has_vectors = std::is_arithmetic_v<A>;
 
   /// Adds row by row: sums[r][l] += kernel[r] * x[l], or kernel[l] * x[r] with `kernel_lanes`. The
-  /// rows of x follow each other, those of the kernel are `runs`.
+  /// rows of x follow each other; `runs` gives the rows of the kernel.
   static void add(const KernelRun* runs, Index count, const A* kernel, const A* x,
                   bool kernel_lanes, A* sums) {
 #if defined(__CUDACC__) || defined(__HIPCC__)

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// cuDNN 9's convolutions as one object each, the handle and the device memory they share. What
-/// they are asked for is decided in cudnn_shape.hpp. (These functions are called legacy ones: they
-/// need no description as a graph, and no compiler at run time.)
+/// cuDNN 9's convolutions as one object each, and the handle and device memory that they share.
+/// cudnn_shape.hpp decides the calls. (These functions of cuDNN are called legacy: they need no
+/// description as a graph, and no compiler at run time.)
 ///
 ///     const CudnnConvolution c(device, DType::f32, call.shape);
 ///     if (c.usable()) c.run(device, x, w, y);               // device.mutex is held
 ///
 /// Laws: only algorithms that sum the products themselves are used, neither Winograd's nor
-/// Fourier's: a NaN reaches the results that read it alone, and small whole numbers are exact.
+/// Fourier's: a NaN reaches only the results that read it, and small whole numbers are exact.
 #include <Kokkos_Core.hpp>
 
 #if defined(KOKKOS_ENABLE_CUDA) && defined(TESSERA_HAVE_CUDNN)
@@ -73,7 +73,7 @@ class CudnnMemory {
 };
 
 /// This process's cuDNN. All threads launch on the stream of the default execution space, so they
-/// share it and its memory: who holds the mutex while launching comes first on the device too.
+/// share it and its memory: holding the mutex while launching gives the order on the device too.
 struct CudnnDevice {
   std::mutex mutex;
   cudnnHandle_t handle = nullptr;
@@ -90,7 +90,7 @@ struct CudnnDevice {
   CudnnDevice(const CudnnDevice&) = delete;
   CudnnDevice& operator=(const CudnnDevice&) = delete;
 
-  /// Before calls of cuDNN; a thread that has called nothing of Kokkos may be at another device.
+  /// Called before calls of cuDNN; a thread that has not called Kokkos may have another device set.
   void begin() {
     use_device();
     check_cudnn(cudnnSetStream(handle, Kokkos::Cuda{}.cuda_stream()), "cudnnSetStream");
@@ -104,13 +104,14 @@ struct CudnnDevice {
   }
 };
 
-/// Made at the first call, and never destroyed; what it holds is given back in Kokkos::finalize.
+/// Made at the first call, and never destroyed; its memory and handle are released in
+/// Kokkos::finalize.
 inline CudnnDevice& cudnn_device() {
   static CudnnDevice& device = *new CudnnDevice;
   return device;
 }
 
-/// A convolution with descriptors and an algorithm, or none where cuDNN does not have it.
+/// A convolution with descriptors and an algorithm, or none where cuDNN does not support it.
 class CudnnConvolution {
  public:
   /// Most bytes that an algorithm may take beside the operands.
@@ -128,7 +129,7 @@ class CudnnConvolution {
   bool usable() const { return usable_; }
   bool is_for(const CudnnShape& shape) const { return shape_ == shape; }
 
-  /// Launches it; returns false where cuDNN, asked again, does not have it.
+  /// Launches it; returns false where cuDNN, on a second request, does not support it.
   bool run(CudnnDevice& device, const void* in, const void* kernel, void* out) const {
     const double one = 1, zero = 0;  // scales are double for double elements, else float
     const float one_float = 1, zero_float = 0;
@@ -186,7 +187,7 @@ class CudnnConvolution {
   }
 
   /// By default cuDNN rounds floats to 10 bits (TF32) for the tensor cores of Ampere and later;
-  /// floats here keep theirs.
+  /// here floats keep all bits.
   cudnnMathType_t wanted_math() const {
     return type_ == DType::f32   ? CUDNN_FMA_MATH
            : type_ == DType::f64 ? CUDNN_DEFAULT_MATH
@@ -203,7 +204,7 @@ class CudnnConvolution {
            algorithm == CUDNN_CONVOLUTION_FWD_ALGO_DIRECT;
   }
 
-  /// The first that cuDNN's heuristics recommend, of those that are wanted; else the one that needs
+  /// Chooses the first wanted algorithm that cuDNN's heuristics recommend; else the one that needs
   /// no workspace.
   bool choose(cudnnHandle_t handle) {
     int most = 0, count = 0;

@@ -2,8 +2,8 @@
 #pragma once
 /// @file
 /// Convolutions on a CUDA device by cuDNN, on the default execution space's stream. A convolution
-/// is several of cuDNN's where the base is dilated or the padding differs between the ends
-/// (cudnn_shape.hpp). What is made for a LocalConvolve is kept.
+/// needs several of cuDNN's where the base is dilated or the padding differs between the ends
+/// (cudnn_shape.hpp). The calls for a LocalConvolve are kept.
 ///
 ///     if (!cudnn_convolve(DType::f32, work, in, kernel, out)) ...   // cuDNN does not have it
 ///
@@ -22,7 +22,7 @@ namespace tessera::detail {
 
 class CudnnConvolve {
  public:
-  /// The device's mutex is held, as in run().
+  /// The caller holds the device's mutex, as for run().
   [[gnu::cold]] CudnnConvolve(DType type, const LocalConvolve& work)
       : type_(type), work_(work), bytes_(static_cast<Index>(size_of(type))) {
     for (const bool dense : {false, true})
@@ -34,8 +34,8 @@ class CudnnConvolve {
     return type_ == type && work_ == work;
   }
 
-  /// Launches all calls; returns false where cuDNN does not have them: then the result holds
-  /// anything.
+  /// Launches all calls; returns false where cuDNN does not support them: then the contents of the
+  /// result are undefined.
   bool run(const void* in, const void* kernel, void* out) const {
     if (convolutions_.empty() || refused_ || !is_aligned(in) || !is_aligned(kernel) ||
         !is_aligned(out))
@@ -63,7 +63,7 @@ class CudnnConvolve {
   }
 
  private:
-  /// Returns whether cuDNN has all the calls, of which there is at least one.
+  /// Returns whether cuDNN supports all the calls, of which there is at least one.
   bool make(const CudnnWork& calls) {
     calls_ = calls;
     convolutions_.clear();
@@ -109,7 +109,7 @@ class CudnnConvolve {
   mutable bool refused_ = false;  // while running
 };
 
-/// Convolves, or returns false where cuDNN does not have it.
+/// Convolves, or returns false where cuDNN does not support it.
 inline bool cudnn_convolve(DType type, const LocalConvolve& work, const void* in,
                            const void* kernel, void* out) {
   CudnnDevice& device = cudnn_device();

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// A LocalConvolve as calls of cuDNN, as values: two or three spatial dimensions, one padding for
-/// both ends, a kernel without gaps, extents and strides that fit an int. cuDNN itself is called in
-/// cudnn.hpp.
+/// A LocalConvolve as calls of cuDNN, as values: two or three spatial dimensions, the same padding
+/// at both ends, a kernel without gaps, extents and strides that fit an int. cudnn.hpp calls cuDNN
+/// itself.
 ///
 ///     for (const CudnnCall& call : cudnn_work(4, work, false).calls) ...   // none: not for cuDNN
 ///
-/// Laws: the calls write each result once that reads an element, and no other; if there are others,
-/// zeros are written before. A call reads and writes at multiples of cudnn_alignment bytes, and no
-/// tensor of it spans more than cudnn_most elements.
+/// Laws: each result that reads an element is written once by the calls, and no other result is; if
+/// there are others, zeros are written first. A call reads and writes at multiples of
+/// cudnn_alignment bytes, and no tensor of it spans more than cudnn_most elements.
 #include <limits>
 #include <optional>
 #include <vector>
@@ -19,15 +19,15 @@
 
 namespace tessera::detail {
 
-/// What cuDNN takes of extents and strides, and of the elements that a tensor spans.
+/// cuDNN's limit on extents, on strides, and on the elements that a tensor spans.
 inline constexpr Index cudnn_most = std::numeric_limits<int>::max();
-/// Bytes to whose multiples operands are aligned; cuDNN's vector loads want them.
+/// The alignment of operands in bytes; cuDNN's vector loads need it.
 inline constexpr Index cudnn_alignment = 16;
-/// Calls for one convolution; the portable kernel has those that would need more.
+/// Most calls for one convolution; the portable kernel does those that would need more.
 inline constexpr int cudnn_most_calls = 64;
 
-/// What a call is compiled for. Extents are images, features and spatial ones; of the kernel output
-/// features, input features of a group and taps.
+/// The properties for which a call is compiled. Extents are images, features and spatial ones; for
+/// the kernel output features, input features of a group and taps.
 struct CudnnShape {
   using Dims = FixedVector<int, max_spatial + 2>;
   using Spatial = FixedVector<int, max_spatial>;
@@ -39,16 +39,16 @@ struct CudnnShape {
   bool operator==(const CudnnShape&) const = default;
 };
 
-/// One call. Where there is a copy, an operand is (a result: was) in memory without gaps of the
-/// library's own, and the user's is said by the copy.
+/// One call. Where there is a copy, an operand is copied to memory of the library's own without
+/// gaps (a result: from it), and the copy describes the user's memory.
 struct CudnnCall {
   CudnnShape shape;
   Index in = 0, kernel = 0, out = 0;  ///< the user's elements before the first, without a copy
   std::optional<StridedCopy> in_copy, kernel_copy, out_copy;
 };
 
-/// All of a convolution: zeros for all results (from a single one) if not all are written, and then
-/// the calls.
+/// A whole convolution: zeros for all results (copied from a single one) if not all are written,
+/// and then the calls.
 struct CudnnWork {
   std::optional<StridedCopy> zeros;
   std::vector<CudnnCall> calls;
@@ -122,7 +122,7 @@ class CudnnWorkMaker {
     return all;
   }
 
-  /// Adds the calls for some sides of one group, or of as many as a call has.
+  /// Adds the calls for some sides of one group, or of as many groups as a call can hold.
   bool add(Index group, const Sides& sides) {
     Operand in{{s_.batch, groups_ * s_.in_features},
                {s_.in_batch, s_.in_feature},
@@ -170,7 +170,7 @@ class CudnnWorkMaker {
     for (const Index value : values) result.push_back(static_cast<int>(value));
     return result;
   }
-  /// Strides without gaps, with features (dimension 1) last or not.
+  /// Strides without gaps, with or without features (dimension 1) last.
   static Dims packed(const Dims& dims, bool last) {
     Dims strides(dims.size(), 1);
     Index next = last ? dims[1] : 1;
@@ -185,7 +185,7 @@ class CudnnWorkMaker {
     strides[0] = next;
     return strides;
   }
-  /// Returns whether strides are the same but for extents of 1, where they mean nothing.
+  /// Returns whether strides are the same except at extents of 1, where they mean nothing.
   static bool same(const Dims& dims, const Dims& a, const Dims& b) {
     for (int d = 0; d < dims.size(); ++d)
       if (dims[d] > 1 && a[d] != b[d]) return false;
@@ -196,13 +196,13 @@ class CudnnWorkMaker {
       if (o.dims[d] > 1 && o.strides[d] <= o.strides[1]) return false;
     return true;
   }
-  /// Returns whether cuDNN can step so: forwards, and on.
+  /// Returns whether cuDNN supports these strides: all must be positive.
   static bool ascends(const Operand& o) {
     for (int d = 0; d < o.dims.size(); ++d)
       if (o.dims[d] > 1 && o.strides[d] <= 0) return false;
     return true;
   }
-  /// Returns how many elements an image takes in memory; saturates.
+  /// Returns how many elements an image spans in memory; saturates.
   static Index span_of_image(const Operand& o) {
     Index last = 0;
     for (int d = 1; d < o.dims.size(); ++d)
@@ -210,7 +210,7 @@ class CudnnWorkMaker {
     return saturating_add(last, 1);
   }
 
-  /// Returns how many images a tensor may have, whether it is used where it is or copied.
+  /// Returns how many images a tensor may have, whether it is used in place or copied.
   Index images_at_once(const Operand& o) const {
     Index each = 1;
     for (int d = 1; d < o.dims.size(); ++d) each = saturating_mul(each, o.dims[d]);
@@ -223,7 +223,7 @@ class CudnnWorkMaker {
     return images;
   }
 
-  /// Says where an operand lies, or copies it; returns its strides.
+  /// Sets where an operand lies, or copies it; returns its strides.
   CudnnShape::Dims set_operand(const Operand& o, bool last, Index& offset,
                                std::optional<StridedCopy>& copy, bool result) const {
     const Dims own = packed(o.dims, last);
@@ -292,17 +292,17 @@ class CudnnWorkMaker {
   Index bytes_;
   ConvolveShape s_;
   bool dense_;
-  Index groups_ = 1;  // of a call
-  int first_ = 0;     // the first spatial dimension that cuDNN is told of
+  Index groups_ = 1;  // in a call
+  int first_ = 0;     // the first spatial dimension that cuDNN sees
   bool covered_ = true;
   std::vector<ConvolveSide> sides_[max_spatial];
   CudnnWork work_;
 };
 
-/// Returns what convolves elements of so many bytes in memory that is aligned, without calls where
-/// cuDNN does not have it. Operands are used where they are if their offsets allow it; with `dense`
-/// all have the layout in which cuDNN has every type, without gaps and features before spatial
-/// dimensions, by copies where the user's has not.
+/// Returns the calls that convolve elements of `bytes` bytes in aligned memory; empty where cuDNN
+/// does not support it. Operands are used in place if their offsets allow it; with `dense` all have
+/// the layout that cuDNN supports for every type, without gaps and with features before spatial
+/// dimensions, and are copied where the user's layout differs.
 inline CudnnWork cudnn_work(Index bytes, const LocalConvolve& work, bool dense) {
   return CudnnWorkMaker(bytes, work, dense).make();
 }

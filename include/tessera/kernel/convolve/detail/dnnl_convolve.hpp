@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Convolutions on the host by oneDNN. A dilated base falls apart into plain convolutions, one for
+/// Convolutions on the host by oneDNN. A dilated base is divided into plain convolutions, one for
 /// each residue of the results (convolve_side.hpp). What oneDNN compiles for a LocalConvolve is
 /// kept.
 ///
@@ -50,7 +50,7 @@ class DnnlConvolve {
                   y + g * shape_.out_group * bytes_);
   }
 
-  /// Whether groups follow one another along the features of all three, as the library has them.
+  /// Whether groups follow one another along the features of all three tensors, as oneDNN needs it.
   static bool groups_are_features(const LocalConvolve& work) {
     return work.groups == 1 || (work.in.group == work.in_features * work.in.second &&
                                 work.kernel.group == work.out_features * work.kernel.second &&
@@ -81,7 +81,7 @@ class DnnlConvolve {
 
   [[gnu::cold]] bool make_pieces() {
     const Index most = std::numeric_limits<int>::max();  // oneDNN counts extents in int
-    const Index most_pieces = 64;  // the portable kernel is better at a base dilated by more
+    const Index most_pieces = 64;  // the portable kernel is better for larger base dilations
     const ConvolveShape& s = shape_;
     if (s.batch > most || s.groups * max_of(s.in_features, s.out_features) > most) return false;
     if (s.batch * s.groups * s.in_features * s.out_features * s.results() * s.taps() == 0)
@@ -112,7 +112,7 @@ class DnnlConvolve {
   std::vector<DnnlPiece> pieces_;
 };
 
-/// Convolves, or returns false where oneDNN does not have it.
+/// Convolves, or returns false where oneDNN does not support it.
 inline bool dnnl_convolve(DType type, const LocalConvolve& work, const void* in, const void* kernel,
                           void* out) {
   const std::shared_ptr<const DnnlConvolve> made = recent_convolution<DnnlConvolve>(type, work);

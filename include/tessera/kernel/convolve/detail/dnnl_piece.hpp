@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// One plain convolution by oneDNN, from and to any layout: as it was compiled (see
-/// dnnl_piece_maker.hpp), in the bands in which it is done where a layout is not oneDNN's own.
+/// One plain convolution by oneDNN, from and to any layout: as compiled (see dnnl_piece_maker.hpp),
+/// in bands where a layout is not oneDNN's own.
 ///
 ///     piece.run(in, kernel, out);   // on the pointers given
 ///
-/// Laws: each band writes its own results; a kernel is packed once a run.
+/// Laws: each band writes its own results; a kernel is packed once in each run.
 #include <tessera/kernel/convolve/detail/convolve_side.hpp>
 
 #if defined(TESSERA_HAVE_DNNL)
@@ -17,8 +17,8 @@
 
 namespace tessera::detail {
 
-/// A copy between layouts of which one is beyond oneDNN, with gaps that interlock, or backwards; or
-/// which oneDNN is slow at.
+/// A copy between layouts that oneDNN does not support, with interlocking gaps or negative strides,
+/// or for which it is slow.
 class DnnlCopy {
  public:
   DnnlCopy() = default;
@@ -40,7 +40,7 @@ class DnnlCopy {
     else
       copy_box(box, static_cast<const Word<4>*>(from), static_cast<Word<4>*>(to));
   }
-  /// The same where `from` is dense with features last, and rows of features lie in `to`.
+  /// The same where `from` is dense with features last, and each feature is a row in `to`.
   void run_rows(const float* from, float* to) const {
     const Extents &n = copy_.extents, &stride = copy_.to_strides;
     // Rows that continue each other are one.
@@ -63,21 +63,22 @@ class DnnlCopy {
   StridedCopy copy_;
 };
 
-/// What is computed at once: some images and results along the leading spatial dimension.
+/// One band: some images, and results along the leading spatial dimension, that are computed
+/// together.
 struct DnnlBand {
   int shape;
   Index in, out;  // elements before its first
 };
 
-/// A convolution that oneDNN has compiled, and the copies to and from its layouts (empty where they
-/// are the user's).
+/// A convolution that oneDNN has compiled, and the copies to and from its layouts (empty where
+/// these are the user's).
 struct DnnlBandShape {
   Index images = 0;
   ConvolveSide side[max_spatial];
   DnnlLayout user_in, in, user_out, out;
   DnnlPrimitive convolution, read, write;
-  DnnlCopy spread;    // from user_out, which is dense with features last, to the user's
-  bool rows = false;  // of one feature are spread
+  DnnlCopy spread;    // from user_out, which is dense with features last, to the user's layout
+  bool rows = false;  // copies rows of one feature
 
   bool is_for(Index count, const ConvolveSide* sides) const {
     bool same = images == count;
@@ -87,16 +88,16 @@ struct DnnlBandShape {
 };
 
 struct DnnlPiece {
-  Index bytes = 4;   // of an element
-  Index kernel = 0;  // elements before the first
+  Index bytes = 4;   // size of an element
+  Index kernel = 0;  // the offset of the first element
   DnnlDims kernel_dims;
   DnnlLayout user_kernel, packed_kernel;
-  DnnlCopy gather;  // to user_kernel, which is dense then
+  DnnlCopy gather;  // to user_kernel, which is then dense
   DnnlPrimitive pack;
   std::vector<DnnlBandShape> shapes;
   std::vector<DnnlBand> bands;
 
-  /// Convolves all bands; pointers are those of the first group's elements.
+  /// Convolves all bands; the pointers are to the first group's elements.
   void run(const std::byte* in, const std::byte* kernel_elements, std::byte* out) const {
     thread_local DnnlMemory gathered, packed;
     const void* from = kernel_elements + kernel * bytes;
@@ -115,7 +116,7 @@ struct DnnlPiece {
     if (count >= host_threads())
       launch_on_host("tessera::convolve", count, 1, body);
     else
-      body.run(0, count);  // by oneDNN's threads
+      body.run(0, count);  // on oneDNN's threads
   }
 
  private:

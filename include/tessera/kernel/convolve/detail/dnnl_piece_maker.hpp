@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// What oneDNN compiles for one plain convolution: bands, their layouts and the copies to and from
+/// Compiles one plain convolution with oneDNN: bands, their layouts and the copies to and from
 /// them.
 ///
 ///     DnnlPiece piece;
@@ -15,10 +15,10 @@
 
 namespace tessera::detail {
 
-/// Compiles pieces; with `each_group`, those of one group, to be run for each.
+/// Compiles pieces; with `each_group`, pieces of one group, which are run for each group.
 class DnnlPieceMaker {
  public:
-  /// Bytes of input and result that are worked on at once: half of a common second-level cache.
+  /// Bytes of input and result in a band: half of a common second-level cache.
   static constexpr Index band_bytes = Index{1} << 20;
 
   DnnlPieceMaker(DType type, const ConvolveShape& shape, bool each_group)
@@ -37,7 +37,7 @@ class DnnlPieceMaker {
     ConvolveSide side[max_spatial];
   };
 
-  /// Returns whether oneDNN has it.
+  /// Returns whether oneDNN supports the piece.
   [[gnu::cold]] bool make(const Sides& whole, DnnlPiece& piece) const {
     piece.bytes = bytes_;
     describe_kernel(whole, piece);
@@ -61,7 +61,7 @@ class DnnlPieceMaker {
     strides[0] = strides[2] * dims[2];
     return strides;
   }
-  /// Gives extents of 1, whose strides mean nothing, those of a dense layout if it is one.
+  /// Replaces strides of extents of 1, which mean nothing, so that the layout is dense if possible.
   static DnnlDims plain(const DnnlDims& dims, DnnlDims strides) {
     for (const DnnlDims& dense : {features_last(dims), row_major(dims)}) {
       bool same = true;
@@ -96,7 +96,7 @@ class DnnlPieceMaker {
     piece.user_kernel = DnnlLayout::strided(type_, piece.kernel_dims, dense);
   }
 
-  /// All at once if no layout changes, else in bands of equal size.
+  /// One band if no layout changes, else bands of equal size.
   [[gnu::cold]] bool make_bands(const Sides& whole, DnnlPiece& piece) const {
     const int all = shape_of(s_.batch, whole, piece);
     if (all < 0) return false;
@@ -140,7 +140,7 @@ class DnnlPieceMaker {
     return before;
   }
 
-  /// Returns the number of the piece's shape for such a band, compiled if it is new, or -1.
+  /// Returns the index of the piece's shape for such a band, compiled if it is new, or -1.
   [[gnu::cold]] int shape_of(Index images, const Sides& sides, DnnlPiece& piece) const {
     for (std::size_t i = 0; i < piece.shapes.size(); ++i)
       if (piece.shapes[i].is_for(images, sides.side)) return static_cast<int>(i);
@@ -175,7 +175,8 @@ class DnnlPieceMaker {
     if (!made.user_in || !made.user_out) return -1;
     const bool last = in_strides == features_last(in) && out_strides == features_last(out);
     for (const dnnl_data_type_t type : {type_, dnnl_f32}) {
-      // The user's own layout where features are last, which oneDNN is fast in; else its choice.
+      // The user's own layout where features are last, for which oneDNN is fast; else oneDNN's
+      // choice.
       for (const bool own : {true, false}) {
         if (own && !last) continue;
         made.convolution = make_dnnl_convolution(
@@ -192,7 +193,7 @@ class DnnlPieceMaker {
         }
         return finish(piece, made);
       }
-      // oneDNN converts half element by element, so it is left alone where it has no convolution.
+      // oneDNN converts half element by element, so it is not used for half without a convolution.
       if (type == dnnl_f32 || type == dnnl_f16) break;
     }
     return -1;
@@ -213,7 +214,7 @@ class DnnlPieceMaker {
   Index bytes_;
   const ConvolveShape& s_;
   Index groups_;
-  int first_ = 0;  // the first spatial dimension there is
+  int first_ = 0;  // the first spatial dimension in use
 };
 
 }  // namespace tessera::detail

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// What a library has compiled for convolutions, kept for the next ones of the same shape. What it
-/// compiles is the library's own class: made from a type and a LocalConvolve, with is_for(type,
-/// work).
+/// The convolutions that a library has compiled, kept for later ones of the same shape. The
+/// compiled class is the library's own: constructed from a type and a LocalConvolve, with
+/// is_for(type, work).
 ///
 ///     const std::shared_ptr<const DnnlConvolve> made = recent_convolution<DnnlConvolve>(type, work);
 ///
-/// Laws: any number of threads may ask; an equal question has an equal answer.
+/// Laws: any number of threads may ask; equal questions have equal answers.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -35,7 +35,7 @@ inline std::uint64_t hash_of(DType type, const LocalConvolve& work) {
   return hash;
 }
 
-/// Returns what is compiled for this work, from a list of the last 512.
+/// Returns the compiled convolution for this work, from a list of the last 512.
 template <class Made>
 std::shared_ptr<const Made> recent_convolution(DType type, const LocalConvolve& work) {
   struct Entry {

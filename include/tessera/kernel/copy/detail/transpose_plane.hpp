@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Transposes of planes on the host, by squares as wide as a cache line. A large plane is written
-/// past the caches: its rows would else be asked from memory before they are written over, and rows
-/// a power of two apart evict each other. Measured for 2048 x 4096 floats on an EPYC core: 1.4 GB/s
+/// Transposes planes on the host, by squares as wide as a cache line. A large plane is written past
+/// the caches: else its rows would be read from memory before they are overwritten, and rows a
+/// power of two apart evict each other. Measured for 2048 x 4096 floats on an EPYC core: 1.4 GB/s
 /// of result through the caches, 5 to 7 past them, where memcpy has 7 to 9.
 ///
 ///     transpose_plane(from, to, rows, to_stride, columns, from_stride);
@@ -82,7 +82,7 @@ void transpose_tile(const T* from, T* to, Index rows, Index to_stride, Index col
                     Index from_stride) {
   constexpr Index line = 64 / sizeof(T);
   if (rows == line && columns == line) {
-    // Through a packed square, so that strides of a power of two do not evict what is being
+    // Goes through a packed square, so that strides of a power of two do not evict what is being
     // written.
     T square[line * line];
     transpose_line(from, from_stride, square);
@@ -95,7 +95,7 @@ void transpose_tile(const T* from, T* to, Index rows, Index to_stride, Index col
 }
 
 /// Calls tile(row, column, rows, columns) for the squares of a plane, in bands of `lines` cache
-/// lines of the source: each visit to a row reads so many.
+/// lines of the source: each visit to a row reads that many.
 template <class T, class Tile>
 void for_each_tile(Index rows, Index columns, Index lines, const Tile& tile) {
   constexpr Index line = 64 / sizeof(T);
@@ -110,7 +110,7 @@ void for_each_tile(Index rows, Index columns, Index lines, const Tile& tile) {
 /// Planes of fewer bytes are likely to be read while they are in a cache.
 inline constexpr Index stream_plane_least = Index{1} << 20;
 
-/// A plane whose rows begin with cache lines, written past the caches.
+/// Transposes a plane whose rows begin at cache lines, past the caches.
 template <class T>
 void transpose_streamed(const T* from, T* to, Index rows, Index to_stride, Index columns,
                         Index from_stride) {
@@ -128,7 +128,7 @@ void transpose_streamed(const T* from, T* to, Index rows, Index to_stride, Index
             reinterpret_cast<__m128i*>(target + k * to_stride + part),
             _mm_load_si128(reinterpret_cast<const __m128i*>(square + k * line + part)));
   });
-  _mm_sfence();  // what is written past the caches is not ordered otherwise
+  _mm_sfence();  // orders the writes past the caches
 }
 #endif
 
@@ -136,13 +136,13 @@ void transpose_streamed(const T* from, T* to, Index rows, Index to_stride, Index
 template <class T>
 void transpose_plane(const T* from, T* to, Index rows, Index to_stride, Index columns,
                      Index from_stride) {
-  Index cached = columns;  // those that go through the caches
+  Index cached = columns;  // the columns that go through the caches
 #if defined(__SSE2__)
   constexpr Index unit = sizeof(T);
   const auto before = static_cast<Index>(-reinterpret_cast<std::uintptr_t>(to) % 64);
   if (rows * columns * unit >= stream_plane_least && to_stride * unit % 64 == 0 &&
       before % unit == 0) {
-    cached = min_of(columns, before / unit);  // up to where cache lines begin
+    cached = min_of(columns, before / unit);  // up to the start of a cache line
     transpose_streamed(from + cached * from_stride, to + cached, rows, to_stride, columns - cached,
                        from_stride);
   }

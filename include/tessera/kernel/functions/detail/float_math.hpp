@@ -2,9 +2,9 @@
 #pragma once
 /// @file
 /// exp, tanh, erf and log of floats without branches or calls, so that loops over them become
-/// vector instructions: on an AMD EPYC 0.6, 0.7, 1.3 and 0.8 ns an element with AVX2, where glibc's
-/// take 3.0, 11, 12 and 3.5. Argument reductions as in Cody and Waite, Software Manual for the
-/// Elementary Functions (1980); the polynomials are least-maximum fits made for this file.
+/// vector instructions: on an AMD EPYC with AVX2 0.6, 0.7, 1.3 and 0.8 ns for each element, where
+/// glibc's take 3.0, 11, 12 and 3.5. Argument reductions follow Cody and Waite, Software Manual for
+/// the Elementary Functions (1980); the polynomials are minimax fits made for this file.
 ///
 ///     fast_exp(1.0f) == 2.7182817f
 ///
@@ -25,8 +25,8 @@ KOKKOS_FORCEINLINE_FUNCTION float float_of(std::uint32_t bits) {
   return Kokkos::bit_cast<float>(bits);
 }
 
-/// Returns c ? a : b in a form that g++ 12 does not turn into a branch, which would keep a loop
-/// from being vectorised.
+/// Returns c ? a : b in a form that g++ 12 does not turn into a branch, which would prevent
+/// vectorising a loop.
 KOKKOS_FORCEINLINE_FUNCTION float choose(bool c, float a, float b) {
   const std::uint32_t mask = 0u - static_cast<std::uint32_t>(c);
   return float_of((bits_of(a) & mask) | (bits_of(b) & ~mask));
@@ -64,7 +64,7 @@ KOKKOS_FORCEINLINE_FUNCTION float fast_exp(float x) {
   const float low = choose(x < -104.0f, -104.0f, x);  // a NaN passes both
   const float in = choose(low > 89.0f, 89.0f, low);
   const ExpParts e = exp_parts(in);
-  // In two factors, for results that are infinite or denormal.
+  // Multiplies by two factors, for results that are infinite or denormal.
   const std::uint32_t half = (e.n + 512u) / 2u - 256u;
   return (1.0f + e.expm1_r) * power_of_two(half) * power_of_two(e.n - half);
 }
@@ -100,7 +100,7 @@ KOKKOS_FORCEINLINE_FUNCTION float fast_erf(float x) {
 }
 
 KOKKOS_FORCEINLINE_FUNCTION float fast_log(float x) {
-  // Denormals are brought into range first.
+  // Brings denormals into range first.
   const bool tiny = x < 1.17549435e-38f;
   const std::uint32_t bits = bits_of(x * choose(tiny, 8388608.0f, 1.0f));
   // x = 2^n m with m in [sqrt(1/2), sqrt(2))

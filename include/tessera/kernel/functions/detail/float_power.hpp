@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Powers, logarithms of other bases and what exp and log leave inexact near 0, of floats, without
-/// branches or calls: pow and log2 in double inside, the others from the parts of float_math.hpp.
+/// Powers, logarithms to other bases and functions of exp and log that stay exact near 0, for
+/// floats, without branches or calls: pow and log2 use double inside, the others the parts of
+/// float_math.hpp.
 ///
 ///     fast_pow(2.0f, 0.5f) == 1.41421354f;   fast_expm1(1e-10f) == 1e-10f
 ///
 /// Laws (a test sweeps them against double libm): at most 1 ulp for pow, log2 and log10 where
-/// common_power and common_logarithm say so (elsewhere they are libm's matter), 2 for exp2, cosh
-/// and log1p, 3 for expm1, sinh and sigmoid; infinities, NaN, -0 and denormal results as libm's.
-/// Measured: pow 0.51, log2 0.50, log10 0.51, exp2 1.01, cosh 1.37, log1p 1.44, expm1 1.65,
-/// sinh 2.09, sigmoid 2.23 ulp.
+/// common_power and common_logarithm hold (elsewhere libm computes them), 2 for exp2, cosh and
+/// log1p, 3 for expm1, sinh and sigmoid; infinities, NaN, -0 and denormal results as libm's.
+/// Measured: pow 0.51, log2 0.50, log10 0.51, exp2 1.01, cosh 1.37, log1p 1.44, expm1 1.65, sinh
+/// 2.09, sigmoid 2.23 ulp.
 #include <tessera/kernel/functions/detail/float_math.hpp>
 
 namespace tessera::detail {
@@ -60,7 +61,7 @@ KOKKOS_FORCEINLINE_FUNCTION float exp2_to_float(double t) {
   return static_cast<float>(p * Kokkos::bit_cast<double>(power));
 }
 
-/// Where fast_log2 and fast_log10 hold: positive, normal and finite.
+/// Whether fast_log2 and fast_log10 hold: positive, normal and finite.
 KOKKOS_FORCEINLINE_FUNCTION bool common_logarithm(float x) {
   const auto bits = static_cast<std::int32_t>(bits_of(x));  // whole numbers compare faster
   return (bits >= 0x00800000) & (bits < 0x7f800000);
@@ -72,8 +73,8 @@ KOKKOS_FORCEINLINE_FUNCTION float fast_log10(float x) {
   return static_cast<float>(log2_of_normal(x) * 0.30102999566398119521);
 }
 
-/// Where fast_pow holds: bases of either sign, 0 among them, that are neither denormal nor
-/// infinite, and moderate exponents.
+/// Whether fast_pow holds: for bases of either sign, or 0, that are neither denormal nor infinite,
+/// and moderate exponents.
 KOKKOS_FORCEINLINE_FUNCTION bool common_power(float x, float y) {
   const auto base = static_cast<std::int32_t>(bits_of(x) & 0x7fffffffu);
   const auto exponent = static_cast<std::int32_t>(bits_of(y) & 0x7fffffffu);
@@ -84,7 +85,7 @@ KOKKOS_FORCEINLINE_FUNCTION float fast_pow(float x, float y) {
   const bool zero = base == 0.0f;
   const double logarithm = choose(zero, -1e300, log2_of_normal(choose(zero, 1.0f, base)));
   const float size = exp2_to_float(static_cast<double>(y) * logarithm);
-  // Of a negative base: odd exponents keep the sign, fractions have no power but of 0.
+  // For a negative base odd exponents keep the sign, and fractions give NaN.
   const float rounder = 12582912.0f;  // 1.5 * 2^23
   const float shifted = y + rounder;
   const bool whole = shifted - rounder == y;
@@ -115,7 +116,7 @@ KOKKOS_FORCEINLINE_FUNCTION float fast_expm1(float x) {
 }
 
 KOKKOS_FORCEINLINE_FUNCTION float fast_log1p(float x) {
-  // W. Kahan's: the rounding of 1 + x is made good to first order.
+  // After W. Kahan: corrects the rounding of 1 + x to first order.
   const float u = 1.0f + x;
   const float lost = (x - (u - 1.0f)) / u;
   const float result = fast_log(u) + choose((u > 0.0f) & (u < 16777216.0f), lost, 0.0f);
@@ -141,8 +142,8 @@ KOKKOS_FORCEINLINE_FUNCTION float fast_cosh(float x) {
   return h + 0.25f / h;
 }
 
-/// 1 / (1 + e^-x), with e to what is not positive: nothing overflows, small results keep their
-/// digits.
+/// 1 / (1 + e^-x), with exp only of numbers that are not positive: nothing overflows, small results
+/// keep their digits.
 KOKKOS_FORCEINLINE_FUNCTION float fast_sigmoid(float x) {
   const float e = fast_exp(-magnitude_of(x));
   return choose(x < 0.0f, e, 1.0f) / (1.0f + e);

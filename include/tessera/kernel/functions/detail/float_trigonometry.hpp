@@ -2,8 +2,8 @@
 #pragma once
 /// @file
 /// sin, cos and tan of floats without branches or calls, for |x| up to common_angle: the multiple
-/// of pi/2 is taken off in double (two parts, as in Cody and Waite, Software Manual for the
-/// Elementary Functions, 1980), the rest is a polynomial. Larger angles are libm's matter.
+/// of pi/2 is subtracted in double (in two parts, as in Cody and Waite, Software Manual for the
+/// Elementary Functions, 1980), the rest is a polynomial. libm computes larger angles.
 ///
 ///     fast_sin(1.0f) == 0.84147098f
 ///
@@ -37,7 +37,7 @@ KOKKOS_FORCEINLINE_FUNCTION AngleParts angle_parts(float x) {
           1.0f - (0.5f * z - z * z * c)};
 }
 
-/// The sine of n pi/2 + r: that of r, or its cosine, with a sign.
+/// The sine of n pi/2 + r: the sine or the cosine of r, with a sign.
 KOKKOS_FORCEINLINE_FUNCTION float turned(std::uint32_t n, float sine, float cosine) {
   return float_of(bits_of(choose((n & 1u) != 0, cosine, sine)) ^ ((n & 2u) << 30));
 }

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Unsigned integers that order as the elements do, so that sorting knows no element types.
+/// Unsigned integers that order as the elements do, so that sorting does not depend on element
+/// types.
 ///
 ///     sort_key(-1.0f, false) < sort_key(2.0f, false)
 ///     sort_key(-1.0f, true) > sort_key(2.0f, true)
 ///     total_key(-0.0f, false) < total_key(0.0f, false)
 ///
-/// Laws: equal elements have equal keys, -0 and 0 too; NaN has the largest, in either direction; no
-/// other element's key is as large where there are NaNs. Total keys order as those do, and are
-/// equal for the same bits alone.
+/// Laws: equal elements have equal keys, -0 and 0 too; NaN has the largest key, in either
+/// direction; no other element has that key where the type has NaN. Total keys have the same order,
+/// and are equal only for equal bits.
 #include <cstdint>
 #include <limits>
 #include <type_traits>
@@ -52,9 +53,8 @@ template <class T> KOKKOS_FORCEINLINE_FUNCTION SortKey<T> sort_key(T x, bool des
   return descending ? static_cast<Key>(~key) : key;
 }
 
-/// Tells equal elements of other bits apart: -0 is before 0 (behind it in a descending order), and
-/// NaNs, which come last in either direction, are in an order of their bits, the positive ones
-/// first.
+/// Orders equal elements with different bits: -0 is before 0 (after it in a descending order), and
+/// NaNs, which come last in either direction, are ordered by their bits, the positive ones first.
 template <class T> KOKKOS_FORCEINLINE_FUNCTION SortKey<T> total_key(T x, bool descending) {
   if constexpr (std::is_integral_v<T>) {
     return sort_key(x, descending);
@@ -62,7 +62,7 @@ template <class T> KOKKOS_FORCEINLINE_FUNCTION SortKey<T> total_key(T x, bool de
     using Key = SortKey<T>;
     constexpr Key sign = static_cast<Key>(Key{1} << (8 * sizeof(Key) - 1));
     constexpr Key ones = static_cast<Key>(~Key{0});
-    // So many NaNs have a sign: their keys go round to the top.
+    // The number of NaNs with a sign: their keys wrap round to the top.
     constexpr Key nans = static_cast<Key>((Key{1} << (std::numeric_limits<T>::digits - 1)) - 1);
     Key key = element_bits(x);
     key = static_cast<Key>((key ^ ((key & sign) != 0 ? ones : sign)) - nans);

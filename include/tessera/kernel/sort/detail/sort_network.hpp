@@ -2,7 +2,7 @@
 #pragma once
 /// @file
 /// Sorts the places of lines on a device: each round of the merge exchange is one launch over all
-/// lines and pairs, so that one long line and many short ones keep it equally busy.
+/// lines and pairs, so that one long line and many short ones use the device equally well.
 ///
 ///     sort_places(work, from, places, false, order);
 ///
@@ -27,8 +27,8 @@ struct NumberLines {
 template <class T> struct ExchangePlaces {
   LocalSort work;
   const T* from;
-  PositionArray places;  ///< none, or positions of which some are none
-  bool total;            ///< equal elements of other bits are told apart
+  PositionArray places;  ///< none, or positions, some of them no_position
+  bool total;            ///< equal elements with different bits are ordered
   std::int64_t* order;
   MergeRound round;
 
@@ -71,7 +71,7 @@ void sort_places(const LocalSort& work, const T* from, PositionArray places, boo
            ExchangePlaces<T>{work, from, places, total, order, merge_exchange_round(work.n, r)});
 }
 
-/// Takes what the first places of each line say: positions, elements, or both.
+/// Takes what the first places of each line name: positions, elements, or both.
 template <class T> struct TakePlaces {
   LocalSort work;
   const T* from;

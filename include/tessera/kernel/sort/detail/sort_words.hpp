@@ -2,8 +2,8 @@
 #pragma once
 /// @file
 /// Sorts keys with their places on the host: long lines digit by digit, least digit first; short
-/// ones, and the first few of long ones, by comparisons. (Knuth, The Art of Computer Programming 3,
-/// 5.2.5, algorithm R.)
+/// lines, and the first few elements of long ones, by comparisons. (Knuth, The Art of Computer
+/// Programming 3, 5.2.5, algorithm R.)
 ///
 ///     const KeyWord* sorted = sort_words(words, spare, n, kept, 32);
 ///
@@ -15,7 +15,7 @@
 
 namespace tessera::detail {
 
-/// A key of up to 32 bits above its place of as many.
+/// A key of up to 32 bits above its place of up to 32 bits.
 struct KeyWord {
   std::uint64_t bits;
   static KeyWord make(std::uint64_t key, Index place) {
@@ -40,7 +40,8 @@ struct KeyPair {
   }
 };
 
-/// Sorts by `digits` digits of 8 bits; returns `words` or `spare`, whichever holds them sorted.
+/// Sorts by `digits` digits of 8 bits; returns `words` or `spare`, whichever holds the sorted
+/// words.
 template <class Word> Word* sort_digits(Word* words, Word* spare, Index n, int digits) {
   Index count[8][256] = {};
   for (Index i = 0; i < n; ++i)
@@ -60,7 +61,7 @@ template <class Word> Word* sort_digits(Word* words, Word* spare, Index n, int d
   return words;
 }
 
-/// Sorts n words that lie in the order of their places, so that the first `kept` are right; returns
+/// Sorts n words that are in the order of their places, so that the first `kept` are right; returns
 /// `words` or `spare`, whichever holds them.
 template <class Word>
 Word* sort_words(Word* words, Word* spare, Index n, Index kept, int key_bits) {
