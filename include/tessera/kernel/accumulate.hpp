@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Adds boxes of elements to elements elsewhere, between strided layouts: what the adjoint of a
-/// halo does with what comes back.
+/// Adds boxes of elements to elements elsewhere, between strided layouts. The adjoint of a halo
+/// adds the elements that come back with it.
 ///
 ///     use_accumulate<float>();
 ///     accumulate(DType::f32, from, to, boxes.data(), 2);    // to += from, box after box
 ///
-/// Laws: boxes are added in their order, also where their targets meet: the same bits every time.
+/// Laws: boxes are added in their order, also where their targets overlap: the same bits every
+/// time.
 #include <tessera/kernel/copy/copy_box.hpp>
 #include <tessera/kernel/detail/launch.hpp>
 #include <tessera/kernel/detail/reduce_op.hpp>
@@ -60,7 +61,7 @@ template <NumberElement T> void use_accumulate() {
   if constexpr (TESSERA_BODIES != 0) static_cast<void>(&detail::registered_accumulate<T>);
 }
 
-/// Adds `count` boxes of one buffer to another, one after the other; those of half types to a
+/// Adds `count` boxes of one buffer to another, one after the other; boxes of half types go to a
 /// buffer of floats. Communication: none. Throws UsageError when the program has no such kernel for
 /// elements of `type`.
 inline void accumulate(DType type, const void* from, void* to, const StridedCopy* copies,

@@ -8,8 +8,8 @@
 ///     exponents(type, work, x, e);   bins(type, work, x, e, limbs);   unbin(type, work, ...);
 ///
 /// Laws: the integers do not depend on the order of the elements; bits above 2^(e - bits * limbs)
-/// are exact; infinities and NaN are counted apart; the sum is rounded to double once, and from it
-/// to the element type.
+/// are exact; infinities and NaN are counted separately; the sum is rounded to double once, and
+/// then to the element type.
 #include <bit>
 #include <cstdint>
 #include <limits>
@@ -22,8 +22,8 @@ namespace tessera {
 namespace detail {
 
 inline constexpr int max_limbs = 8;
-inline constexpr std::int64_t exponent_of_zero = -4096;     // of a row of zeros, or of none
-inline constexpr std::int64_t exponent_of_infinity = 4096;  // of one with infinities or NaN
+inline constexpr std::int64_t exponent_of_zero = -4096;     // for a row of zeros, or of no elements
+inline constexpr std::int64_t exponent_of_infinity = 4096;  // for a row with infinities or NaN
 
 /// Returns part k of an element: 0 the number, or the real part, 1 the imaginary one.
 template <class T> KOKKOS_FORCEINLINE_FUNCTION double part_of(T x, int k) {
@@ -65,7 +65,7 @@ template <class T> struct ExponentOp {
       const double part = part_of(x, k);
       const double size = part < 0 ? -part : part;
       if (!(size <= state.largest[k]) && state.largest[k] == state.largest[k])
-        state.largest[k] = size;  // a NaN stays
+        state.largest[k] = size;  // keeps a NaN
     }
   }
   KOKKOS_FUNCTION void put(Index output, const State& state, bool whole) const {
@@ -82,7 +82,7 @@ template <class T> struct ExponentOp {
 template <class T> struct BinsOp {
   struct State {
     double first[element_parts<T>],
-        second[element_parts<T>];  // scale the part so that 1 is its first limb's
+        second[element_parts<T>];  // scale the part to units of its first limb
     bool infinite[element_parts<T>];
     std::int64_t limb[element_parts<T>][max_limbs];
   };
@@ -160,7 +160,7 @@ KOKKOS_FUNCTION inline double number_of(const std::int64_t* from, int limbs, int
     for (int l = 0; l < limbs; ++l) limb[l] = -limb[l];
     carry_limbs(limb, limbs, bits);
   }
-  // The first 64 bits; of what comes after, whether it is anything.
+  // The first 64 bits, and one more bit that says whether any later bit is set.
   auto top = static_cast<std::uint64_t>(limb[0]);
   std::int64_t unit = exponent - bits;
   bool more = false;
@@ -234,7 +234,7 @@ inline void bins(DType type, const LocalBins& work, const void* from, const std:
                  std::int64_t* out) {
   detail::row_kernels_of(type).bins(work, from, exponents, out);
 }
-/// Makes elements of them: sums, or means of work.count.
+/// Makes elements from the integers: sums, or means of work.count.
 inline void unbin(DType type, const LocalBins& work, bool mean, const std::int64_t* limbs,
                   const std::int64_t* exponents, void* to) {
   detail::row_kernels_of(type).unbin(work, mean, limbs, exponents, to);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Which element types' kernels are in this program: a table of functions for each. It is filled
-/// before main, for the element types that the program's ShardedTensors have, so that nothing is
-/// compiled for the others. Erased code (reduce(DType, ...), the executor, the transports) looks
-/// its kernels up here. use_element.hpp fills it.
+/// The kernels that this program has, by element type: a table of functions for each type. It is
+/// filled before main, for the element types of the program's ShardedTensors, so that nothing is
+/// compiled for other types. Erased code (reduce(DType, ...), the executor, the transports) finds
+/// its kernels here. use_element.hpp fills the table.
 ///
 ///     use_element<bfloat16>();            // a program that names no tensor of them by type
 ///     detail::kernels_of(DType::bf16);
@@ -26,7 +26,7 @@ struct ReduceShape;
 struct GemmShape;
 struct ElementBytes;
 
-/// The kernels of one element type; what its values do not have is null.
+/// The kernels of one element type; a kernel that its values do not have is null.
 struct ElementKernels {
   void (*copy)(const void* from, void* to, const StridedCopy* copies, int count);
   void (*reduce)(Reduction reduction, const ReduceShape& shape, const void* from, void* to,
@@ -34,12 +34,12 @@ struct ElementKernels {
   void (*gemm)(const GemmShape& shape, double beta, const void* a, const void* b, void* c);
   void (*join)(Reduction reduction, const void* const* from, int members, Index n, void* to,
                void* also);
-  void (*widen)(const void* from, void* to, Index n);   ///< of half types, to float
-  void (*narrow)(const void* from, void* to, Index n);  ///< and from it
+  void (*widen)(const void* from, void* to, Index n);   ///< from half types to float
+  void (*narrow)(const void* from, void* to, Index n);  ///< and back
 };
 
-/// Those of arg-max, running sums and deterministic sums: compiled for the types of the calls of
-/// these, and those of use_element.
+/// The kernels of arg-max, running sums and deterministic sums: compiled for the element types of
+/// calls of these operators, and of use_element.
 struct RowKernels {
   void (*find)(const LocalFind& work, const void* from, const void* best, std::int64_t* out);
   void (*scan)(Reduction reduction, const LocalScan& work, const void* from, const void* earlier,
@@ -51,7 +51,7 @@ struct RowKernels {
                 const std::int64_t* exponents, void* to);
 };
 
-/// Those of windows, each compiled for the types of the calls of its operator, and those of
+/// The kernels of windows: each compiled for the element types of calls of its operator, and of
 /// use_element.
 struct WindowKernels {
   void (*convolve)(const LocalConvolve& work, bool portable, const void* in, const void* kernel,
@@ -62,7 +62,7 @@ struct WindowKernels {
                          const void* source, void* result);
 };
 
-/// Those of takes, scatters and their like, compiled in the same way.
+/// The kernels of takes, scatters and similar operators, compiled in the same way.
 struct IndexedKernels {
   void (*take)(const LocalIndexed& work, const void* table, const void* const* indices,
                const DType* types, const ElementBytes& missing, void* out);
@@ -75,7 +75,7 @@ struct IndexedKernels {
 
 struct MergeRuns;
 
-/// Those of sorting: compiled as those above. What cannot be ordered is moved with what can.
+/// The kernels of sorting, compiled in the same way. Elements without an order can be moved along.
 struct SortKernels {
   void (*sort)(const LocalSort& work, const void* from, void* to);
   void (*order)(const LocalSort& work, const void* from, const void* places, void* to);

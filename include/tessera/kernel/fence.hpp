@@ -12,7 +12,7 @@
 
 namespace tessera {
 
-/// Kernels run on the host and are synchronous.
+/// Whether kernels run on the host, where they are synchronous.
 inline constexpr bool kernels_on_host =
     std::is_same_v<Kokkos::DefaultExecutionSpace, Kokkos::DefaultHostExecutionSpace>;
 

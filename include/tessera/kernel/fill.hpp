@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Fills a contiguous block with one value. A function of the index fills it in fill_index.hpp,
-/// random numbers in random.hpp; both come with this header.
+/// Fills a contiguous block with one value. fill_index.hpp fills it with a function of the index,
+/// random.hpp with random numbers; both come with this header.
 ///
 ///     fill(DType::f32, p, n, 0.5);
 #include <cstring>
@@ -28,7 +28,7 @@ template <class T> struct Fill {
 template <Element T> void fill(T* out, Index n, std::type_identity_t<T> value) {
   detail::launch("tessera::fill", n, 32768, detail::Fill<T>{out, value});
 }
-/// Writes zeros to a block of any element type: all types' zero is zero bytes.
+/// Writes zeros to a block of any element type: zero is zero bytes in every type.
 inline void fill_zeros(void* out, Index bytes) {
   if (bytes == 0) return;  // an empty block may have no memory
   if constexpr (kernels_on_host)

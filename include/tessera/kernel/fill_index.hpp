@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Fills a contiguous block with a function of each element's index in the whole tensor, of which
-/// the block is the part that starts at `offset`.
+/// Fills a contiguous block with a function of each element's index in the whole tensor; the block
+/// is the part that starts at `offset`.
 ///
 ///     fill_index<float>(f, p, {2, 3}, {4, 0}, {8, 3});   // f(const GlobalIndex&)
 ///
@@ -24,7 +24,7 @@ struct GlobalIndex {
 
 namespace detail {
 
-/// A block of a tensor, and how its elements number in the whole.
+/// A block of a tensor, and how its elements are numbered in the whole.
 struct BlockIndex {
   int rank;
   Index extent[max_dims], offset[max_dims], stride[max_dims];
@@ -38,7 +38,7 @@ struct BlockIndex {
     }
     return index;
   }
-  /// Goes on to the block's next element.
+  /// Advances to the block's next element.
   KOKKOS_FUNCTION void next(GlobalIndex& index) const {
     for (int d = rank - 1; d >= 0; --d) {
       index.row_major += stride[d];

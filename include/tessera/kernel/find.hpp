@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Finds where each row has a given value: the second half of an arg-max, whose first is a
+/// Finds where each row has a given value: the second half of an arg-max; the first half is a
 /// reduction.
 ///
 ///     find(DType::f32, work, x, best, out);
 ///
-/// Laws: out[i] is the least place of the row's value, or the largest 64-bit integer where the row
+/// Laws: out[i] is the first place of the row's value, or the largest 64-bit integer where the row
 /// does not have it; NaN is found as NaN.
 #include <cstdint>
 
@@ -53,7 +53,7 @@ void find_elements(const LocalFind& work, const void* from, const void* best, st
 }
 }  // namespace detail
 
-/// Writes a place for each row; `best` and `out` have an element a row. Communication: none.
+/// Writes a place for each row; `best` and `out` have an element for each row. Communication: none.
 inline void find(DType type, const LocalFind& work, const void* from, const void* best,
                  std::int64_t* out) {
   detail::row_kernels_of(type).find(work, from, best, out);

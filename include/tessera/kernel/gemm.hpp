@@ -2,17 +2,16 @@
 #pragma once
 /// @file
 /// Batches of matrix products, the local part of every einsum. float, double and complex go to BLAS
-/// (large float products to oneDNN, with TESSERA_HAVE_DNNL), on CUDA to cuBLAS; half types there
-/// too, widened to float piece by piece; integers and unusual strides to a kernel of our own.
+/// (large float products to oneDNN, with TESSERA_HAVE_DNNL), on CUDA to cuBLAS. Half types go there
+/// too, widened to float piece by piece; integers and unusual strides go to Tessera's own kernel.
 ///
 ///     const Gemm g{.m = 2, .n = 3, .k = 4, .lda = 4, .ldb = 3, .ldc = 3};
 ///     gemm(DType::f32, g, a, b, c);                  // C = A B
 ///     gemm(DType::f32, g, a, b, c, 1.0);             // C += A B
 ///
-/// Laws: k == 0 gives zeros (or leaves C, with beta 1); with beta 0, what C held does not matter,
-/// NaN or not; integers are exact modulo 2^bits; half types are
-/// summed in float and rounded once. A row times a column (kernel/detail/dot.hpp) is summed in
-/// double.
+/// Laws: k == 0 gives zeros (or leaves C, with beta 1); with beta 0, the old contents of C do not
+/// matter, NaN or not; integers are exact modulo 2^bits; half types are summed in float and rounded
+/// once. A row times a column (kernel/detail/dot.hpp) is summed in double.
 #include <algorithm>
 #include <string>
 #include <type_traits>
@@ -30,8 +29,8 @@
 namespace tessera {
 namespace detail {
 
-/// Which library multiplies floats. Measured on one core of an AMD EPYC 9004 (AVX-512; OpenBLAS
-/// 0.3.21 with its Cooperlake kernels, oneDNN 2.6.3), in GFLOP/s:
+/// The size from which oneDNN multiplies floats. Measured on one core of an AMD EPYC 9004 (AVX-512;
+/// OpenBLAS 0.3.21 with its Cooperlake kernels, oneDNN 2.6.3), in GFLOP/s:
 ///
 ///     m, n, k           OpenBLAS   oneDNN          m, n, k           OpenBLAS   oneDNN
 ///     8, 8, 8                 27        4          1024, 1024, 1024       102      109
@@ -39,8 +38,8 @@ namespace detail {
 ///     64, 64, 64             115       98          2048, 512, 16           81       99
 ///     128, 128, 128          100      114          64, 2048, 64            79       97
 ///
-/// and where OpenBLAS does not know the CPU ("Prescott"), oneDNN is up to five times faster. So the
-/// size alone decides, and the same product takes the same path on every process.
+/// and where OpenBLAS does not know the CPU ("Prescott"), oneDNN is up to five times faster. So
+/// only the size decides, and the same product uses the same library on every process.
 inline constexpr Index dnnl_from = Index{1} << 18;
 
 inline bool use_dnnl(float, Index work) {
@@ -86,7 +85,7 @@ template <class T> struct GemmBatch {
   }
 };
 
-/// Rows of half types as float, packed, and back.
+/// Copies rows of half types to packed float, and back.
 template <class T> struct WidenRows {
   const T* from;
   Index row, column, columns;
@@ -127,7 +126,8 @@ template <class T> void gemm_host(const GemmShape& g, T beta, const T* a, const 
   const Index work = saturating_mul(g.m, saturating_mul(g.n, g.k));
   const bool dnnl = use_dnnl(T{}, work);
   const GemmBatch<T> kernel{g, dnnl, beta, a, b, c};
-  // oneDNN may be called by many threads at once; BLAS threads by itself, or must not be.
+  // Many threads at once may call oneDNN; BLAS uses threads of its own, or must be called by one at
+  // a time.
   if (dnnl && g.batches >= host_threads() && saturating_mul(work, g.batches) >= 1000000)
     launch("tessera::gemm", g.batches, 1, kernel);
   else
@@ -147,7 +147,7 @@ template <class T> void gemm_blas(const GemmShape& g, T beta, const T* a, const 
 }
 
 /// Half types on the host: pieces of A and B are widened to float and multiplied; a piece of C is
-/// rounded when all of k has been added to it.
+/// rounded when all of k has been added.
 template <class T> void gemm_short(const GemmShape& g, bool add, const T* a, const T* b, T* c) {
   constexpr Index most = 512, deepest = 1024;
   const Index rows = min_of(g.m, most), columns = min_of(g.n, most), depth = min_of(g.k, deepest);
@@ -179,7 +179,7 @@ template <class T> void gemm_short(const GemmShape& g, bool add, const T* a, con
       }
 }
 
-/// Of integers T is unsigned, which wraps.
+/// For integers T is unsigned, which wraps.
 template <class T>
 void gemm_elements(const GemmShape& g, double beta, const void* a, const void* b, void* c) {
   const T* x = static_cast<const T*>(a);

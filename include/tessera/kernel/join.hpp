@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Joins ranges of elements in memory of the host, through a block that stays in the first cache:
-/// what transports do with the partial values of several processes.
+/// Joins ranges of elements in host memory, through a block that stays in the first cache.
+/// Transports use it for the partial values of several processes.
 ///
 ///     join(DType::f32, Reduction::sum, from, members, n, to, nullptr);
 ///
 /// Laws: to[i] == ((from 0 op from 1) op from 2) ..., in this order on every member; half types are
-/// rounded once, at the end; maxima and minima have the same bits in any order, a NaN among them
-/// those of the quiet one; `to` and `also` may be one of the sources.
+/// rounded once, at the end; maxima and minima have the same bits in any order, and a NaN result
+/// has the bits of the quiet NaN; `to` and `also` may be one of the sources.
 #include <algorithm>
 #include <limits>
 
@@ -71,11 +71,11 @@ void join_elements(Reduction reduction, const void* const* from, int members, In
 }
 }  // namespace detail
 
-/// Joins n elements of each of `members` ranges into `to`, and into `also` unless it is null: that
-/// is where other processes read.
+/// Joins n elements of each of `members` ranges into `to`, and into `also` unless it is null: other
+/// processes read there.
 inline void join(DType type, Reduction reduction, const void* const* from, int members, Index n,
                  void* to, void* also = nullptr) {
-  if (type == DType::i64 && reduction == Reduction::min)  // what every mesh agrees by
+  if (type == DType::i64 && reduction == Reduction::min)  // meshes agree by it
     return detail::join_blocks<Reduction::min, std::int64_t>(from, members, n, to, also);
   detail::kernels_of(type).join(reduction, from, members, n, to, also);
 }

@@ -2,7 +2,7 @@
 #pragma once
 /// @file
 /// Applies a function elementwise to one to eight operands in one kernel; an operand broadcasts
-/// through stride 0. What the function may be: functions.hpp, or any type whose operator() is const
+/// through stride 0. The function is one of functions.hpp, or any type whose operator() is const
 /// and a KOKKOS_FUNCTION.
 ///
 ///     // y (2 x 3) = x (2 x 3) + bias (3)
@@ -11,10 +11,10 @@
 ///     // the same with the place of each element in a tensor of which this is a block
 ///     map_with_index(Mask{}, LocalMap{{2, 3}, {{3, 1}}}, {4, 0}, {8, 3}, y, x);
 ///
-/// Laws: map(f)(x)[i] == f(x[i]) for every i (half types are given to a generic f as float, and its
-/// result is rounded once); what lies between the elements of a result with strides is not written;
-/// the result may be one of the operands, if that one lies as the result does. A function with a
-/// common way (functions/number.hpp) is asked for its tiles first.
+/// Laws: map(f)(x)[i] == f(x[i]) for every i (a generic f gets half types as float, and its result
+/// is rounded once); the gaps of a result with strides are not written; the result may be one of
+/// the operands, if that one has the same layout. A function with a fast path for common arguments
+/// (functions/number.hpp) tries it for each tile first.
 #include <concepts>
 #include <type_traits>
 #include <utility>
@@ -50,15 +50,15 @@ KOKKOS_FUNCTION auto map_element(const F& f, const MapShape<N>&, Index, const Ma
                                  const Values&... values) {
   return f(values...);
 }
-/// Loads one operand after the other, then calls f with all of them.
+/// Loads the operands one after the other, then calls f with all of them.
 template <int K, class F, int N, class T, class... Rest, class... Values>
 KOKKOS_FUNCTION auto map_element(const F& f, const MapShape<N>& shape, Index i,
                                  const MapInputs<T, Rest...>& in, const Values&... values) {
   return map_element<K + 1>(f, shape, i, in.rest, values..., in.head[shape.offset(i, K)]);
 }
 
-// The innermost loops on the host: all operands lie side by side. Arguments by value: what a lambda
-// or a reference holds might change with every store, and keeps g++ 12 from vectorising.
+// The innermost loops on the host: all operands are contiguous. Arguments are passed by value: any
+// store might change an object behind a lambda or a reference, which keeps g++ 12 from vectorising.
 template <class R, class F, class... T>
 TESSERA_INLINE inline void plain_loop(const F f, Index n, R* out, const T*... in) {
   TESSERA_SIMD
@@ -93,11 +93,11 @@ template <class R, class F, class... T> void map_loop(const F& f, Index n, R* ou
   }
 }
 
-/// Where one operand's tiles are gathered.
+/// Holds the tiles of one operand that are copied together.
 template <class T> struct MapTile {
   const T* filled = nullptr;
   T buffer[map_tile];
-  MapTile() {}  // leaves the buffer as it is
+  MapTile() {}  // leaves the buffer uninitialized
 };
 
 template <class R, class F, class... T> struct Map {
@@ -135,7 +135,7 @@ template <class R, class F, class... T> struct Map {
       i += count;
     }
   }
-  /// Row by row, without division: operands are read, and the result is written, where they lie.
+  /// Row by row, without division: operands are read, and the result is written, in place.
   template <std::size_t... K>
   void run_rows(std::index_sequence<K...>, Index begin, Index end, const T*... p,
                 MapTile<T>&&... tile) const {
@@ -187,15 +187,15 @@ template <class R, class F, class... T> struct MapWithIndex {
   }
 };
 
-/// A function that takes half types as floats.
+/// A function that gets half types as floats.
 template <class F, class... T> struct Promoted {
   F f;
   KOKKOS_FUNCTION auto operator()(const T&... x) const {
     return f(static_cast<ComputeType<T>>(x)...);
   }
 };
-/// f is generic: of floats it is the float of which R is the half type (and has no way of its own
-/// to be quick with half types).
+/// Whether f is generic: with arguments in float its result has the type in which R is computed
+/// (and f has no fast path of its own for half types).
 template <class R, class F, class... T>
 concept Promotable =
     (!std::same_as<T, ComputeType<T>> || ...) &&
@@ -211,9 +211,8 @@ void run_map(const F& f, const LocalMap& work, R* out, const T*... in) {
 }  // namespace detail
 
 /// Writes f(in0[...], in1[...], ...) to each element of `out`, which is contiguous and row-major
-/// over work.extents, or lies with strides work.result, the last of which is 1; operand k is read
-/// with strides work.strides[k]. R may differ from the
-/// operands' types. Communication: none.
+/// over work.extents, or has strides work.result, the last of which is 1; operand k is read with
+/// strides work.strides[k]. R may differ from the operands' types. Communication: none.
 template <class R, class F, class... T>
 void map(F f, const LocalMap& work, R* out, const T*... in) {
   static_assert(sizeof...(T) >= 1 && sizeof...(T) <= max_dims,
@@ -224,8 +223,8 @@ void map(F f, const LocalMap& work, R* out, const T*... in) {
     detail::run_map(f, work, out, in...);
 }
 
-/// Writes f(index, in0[...], in1[...], ...) likewise, where index is the element's GlobalIndex: the
-/// result is the block at `offset` of a tensor of `global_extents`.
+/// Writes f(index, in0[...], in1[...], ...) in the same way, where index is the element's
+/// GlobalIndex: the result is the block at `offset` of a tensor of `global_extents`.
 template <class R, class F, class... T>
 void map_with_index(F f, const LocalMap& work, const Extents& offset, const Extents& global_extents,
                     R* out, const T*... in) {

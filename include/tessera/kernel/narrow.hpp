@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Half types from and to the float that they are summed in.
+/// Conversions between half types and float, in which half types are summed.
 ///
 ///     widen(DType::f16, halves, floats, n);
 ///     narrow(DType::f16, floats, halves, n);     // rounds to nearest
 ///
-/// Laws: narrow of widen is what was there.
+/// Laws: narrow after widen gives the original bits.
 #include <type_traits>
 
 #include <tessera/base/dtype.hpp>
@@ -28,7 +28,7 @@ template <class From, class To> void convert_elements(const void* from, void* to
 }
 
 using ConvertKernel = void (*)(const void* from, void* to, Index n);
-/// The kernel to the type that T is computed in, or from it; none for wide types.
+/// The kernel that converts T to the type in which T is computed, or back; none for wide types.
 template <class T> constexpr ConvertKernel convert_kernel(bool widens) {
   using C = ComputeType<T>;
   if constexpr (std::is_same_v<T, C>)

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Asks for the cache lines that copies are about to read or write, where another core holds them:
-/// its lines come one behind the other when they are waited for, and several at once when they are
-/// asked for before. What it is worth is a matter of microseconds, so it is done for little alone.
+/// Requests the cache lines that copies are about to read or write, where another core holds them:
+/// without it the lines arrive one after the other, with it several at once. It saves only
+/// microseconds, so it is done for small copies alone.
 ///
 ///     const StridedCopy column{.extents = {4}, .from_strides = {8}, .to_strides = {1}};
 ///     prefetch_source(8, from, &column, 1);              // elements of 8 bytes
 ///     prefetch_to_write(to, 32);
 ///
-/// Laws: memory is as before.
+/// Laws: memory is unchanged.
 #include <tessera/kernel/copy/copy_box.hpp>
 #include <tessera/kernel/fence.hpp>
 
 namespace tessera {
 namespace detail {
-/// Lines asked for ahead: more would push each other out of the first cache.
+/// The bytes requested ahead: more would evict each other from the first cache.
 inline constexpr Index most_prefetched = Index{32} << 10;
 }  // namespace detail
 
-/// Asks for what copies of elements of `unit` bytes read. Nothing on a device.
+/// Requests what copies of elements of `unit` bytes read. Does nothing on a device.
 inline void prefetch_source(Index unit, const void* from, const StridedCopy* copies, int count) {
   if constexpr (!kernels_on_host) return;
   Index left = detail::most_prefetched;
@@ -40,7 +40,7 @@ inline void prefetch_source(Index unit, const void* from, const StridedCopy* cop
   }
 }
 
-/// Asks for `bytes` bytes that will be written. Nothing on a device.
+/// Requests `bytes` bytes that will be written. Does nothing on a device.
 inline void prefetch_to_write(void* to, Index bytes) {
   if constexpr (!kernels_on_host) return;
   char* const begin = static_cast<char*>(to);

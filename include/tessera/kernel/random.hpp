@@ -6,7 +6,7 @@
 ///
 ///     random_uniform(p, {2, 3}, {4, 0}, {8, 3}, 17, -1.0, 1.0);   // rows 4 and 5 of an 8 x 3 tensor
 ///
-/// Laws: blocks equal the same blocks of the whole; floats and half types are the doubles of the
+/// Laws: a block equals the same block of the whole; floats and half types are the doubles of the
 /// same seed, rounded (below hi).
 #include <tessera/base/dtype.hpp>
 #include <tessera/base/error.hpp>
@@ -28,7 +28,7 @@ KOKKOS_INLINE_FUNCTION std::uint64_t join_words(std::uint32_t high, std::uint32_
   return (std::uint64_t{high} << 32) | low;
 }
 
-/// Returns the number next to `from` on the way to `to`, which differs from it.
+/// Returns the next number after `from` in the direction of `to`, which differs from it.
 template <class T> KOKKOS_INLINE_FUNCTION T next_towards(T from, T to) {
   return Kokkos::nextafter(from, to);
 }
@@ -106,8 +106,8 @@ template <class T> struct Normal {
 };
 }  // namespace detail
 
-/// Fills a block (see fill_index) with numbers uniform in [lo, hi); integers and bool uniform in
-/// [lo, hi], hi included; both parts of a complex number are.
+/// Fills a block (see fill_index) with numbers uniform in [lo, hi); integers and bool are uniform
+/// in [lo, hi], with hi included; for complex numbers, both parts are uniform in [lo, hi).
 template <Element T>
 void random_uniform(T* out, const Extents& extents, const Extents& offset,
                     const Extents& global_extents, std::uint64_t seed, double lo = 0,
@@ -125,7 +125,7 @@ void random_normal(T* out, const Extents& extents, const Extents& offset,
   fill_index(detail::Normal<T>{seed, mean, deviation}, out, extents, offset, global_extents);
 }
 
-/// The same with a type known at run time. Throws UsageError for normal numbers that are bool.
+/// The same with a type known at run time. Throws UsageError for normal numbers of type bool.
 template <int = dtypes>
 void random_uniform(DType type, void* out, const Extents& extents, const Extents& offset,
                     const Extents& global_extents, std::uint64_t seed, double lo = 0,

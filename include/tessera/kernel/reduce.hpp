@@ -2,16 +2,16 @@
 #pragma once
 /// @file
 /// Sums, products, maxima and minima over some dimensions of a local block, and whether any or all
-/// are true. What is kept and what is reduced is decided elsewhere (base/local_work.hpp).
+/// elements are true. base/local_work.hpp describes what is kept and what is reduced.
 ///
 ///     // row sums of a 2 x 3 matrix
 ///     const LocalReduce rows{.kept = {2}, .kept_strides = {3}, .reduced = {3}, .reduced_strides = {1}};
 ///     reduce(DType::f32, Reduction::sum, rows, from, to);
 ///
-/// Laws: the bits depend on the shape only, not on threads; a float sum of 10^7 elements is good to
-/// 1e-6; reducing nothing gives identity(); a NaN anywhere is the maximum and the minimum (as in
-/// NumPy), and -0 is below +0; integers wrap; half types are summed in float and double, and
-/// rounded once.
+/// Laws: the bits depend only on the shape, not on threads; a float sum of 10^7 elements is
+/// accurate to 1e-6; reducing nothing gives identity(); a NaN anywhere is the maximum and the
+/// minimum (as in NumPy), and -0 is below +0; integers wrap; half types are summed in float and
+/// double, and rounded once.
 #include <tessera/base/dtype.hpp>
 #include <tessera/kernel/detail/reduce_device.hpp>
 #include <tessera/kernel/detail/reduce_host.hpp>
@@ -42,8 +42,8 @@ void reduce_elements(Reduction reduction, const ReduceShape& shape, const void* 
 }
 }  // namespace detail
 
-/// Returns what a reduction of no elements gives: 0 for a sum, 1 for a product, for max and min the
-/// infinity or limit that loses, false for any, true for all.
+/// Returns the reduction of no elements: 0 for a sum, 1 for a product, for max and min the infinity
+/// or limit that never wins, false for any, true for all.
 template <Element T> T identity(Reduction reduction) {
   return detail::with_reduction<T>(reduction, [](auto r) {
     return static_cast<T>(detail::Fold<decltype(r)::value, detail::Stored<T>>::start());
@@ -52,9 +52,9 @@ template <Element T> T identity(Reduction reduction) {
 
 /// Reduces; `to` holds volume(kept) elements, row-major. A sum is multiplied by `scale` before it
 /// is rounded to the element type (1/n makes a mean; integers are truncated); other reductions
-/// ignore it. `wide`: `to` has elements of partial_type(reduction, type), or, of integers, others
-/// of 64 bits. Communication: none.
-/// Throws UsageError when elements of `type` have no such reduction.
+/// ignore `scale`. With `wide`, `to` has elements of partial_type(reduction, type) or, for
+/// integers, of another 64-bit type. Communication: none. Throws UsageError when elements of `type`
+/// have no such reduction.
 inline void reduce(DType type, Reduction reduction, const LocalReduce& work, const void* from,
                    void* to, double scale = 1, bool wide = false) {
   detail::kernels_of(type).reduce(reduction, detail::reduce_shape(work), from, to,

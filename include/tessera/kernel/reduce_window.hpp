@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Sums, products, maxima and minima under windows that slide over a local block in all its
-/// dimensions, and whether any or all are true there: pooling. What to reduce is decided elsewhere
-/// (base/local_window.hpp).
+/// Pooling: sums, products, maxima and minima under windows that slide over a local block in all
+/// its dimensions, and whether any or all elements are true there. base/local_window.hpp describes
+/// the work.
 ///
 ///     // maxima of pairs: eight elements to four
 ///     const LocalReduceWindow pairs{.input = {8}, .input_strides = {1}, .result = {4},
@@ -11,8 +11,8 @@
 ///     reduce_window(DType::f32, Reduction::max, pairs, in, out);
 ///
 /// Laws: a result joins its elements in row-major order, so that its bits do not depend on which
-/// others are computed with it, nor on threads; padding and the holes of a dilated base join
-/// nothing, and a window of nothing gives identity(); NaN, integers and half types as in
+/// others are computed with it, nor on threads; padding and the holes of a dilated base are
+/// skipped, and a window without elements gives identity(); NaN, integers and half types as in
 /// kernel/reduce.hpp.
 #include <tessera/base/dtype.hpp>
 #include <tessera/kernel/detail/launch.hpp>
@@ -83,8 +83,8 @@ void reduce_window_elements(Reduction reduction, const LocalReduceWindow& work, 
 
 /// Reduces; `out` holds volume(work.result) elements, row-major. A sum is multiplied by `scale`
 /// before it is rounded to the element type (1 / taps makes a mean that counts padding; integers
-/// are truncated); other reductions ignore it. Communication: none. Throws UsageError when elements
-/// of `type` have no such reduction.
+/// are truncated); other reductions ignore `scale`. Communication: none. Throws UsageError when
+/// elements of `type` have no such reduction.
 inline void reduce_window(DType type, Reduction reduction, const LocalReduceWindow& work,
                           const void* in, void* out, double scale = 1) {
   detail::window_kernel_of(type, &detail::WindowKernels::reduce_window)(

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Running sums, products, maxima, minima, anys and alls of a block, starting from what comes
-/// before it; and running joins by any associative function.
+/// Running sums, products, maxima, minima, anys and alls of a block, which continue from earlier
+/// elements; and running joins by any associative function.
 ///
 ///     scan(DType::f32, Reduction::sum, {.outer = 2, .n = 3}, from, nullptr, to);
 ///     scan<float>(f, identity, {.outer = 2, .n = 3}, from, nullptr, to);
 ///
-/// Laws: the bits depend on the shape only; float sums run in double and are rounded at each
+/// Laws: the bits depend only on the shape; float sums run in double and are rounded at each
 /// element, once.
 #include <tessera/kernel/detail/launch.hpp>
 #include <tessera/kernel/detail/reduce_op.hpp>
@@ -24,7 +24,7 @@ template <Reduction R, class T, class Out = T> struct ReductionJoin {
     return Fold<R, Total>::join(a, b);
   }
 };
-/// How a function does, with a value that changes nothing.
+/// How a function joins two values, with an identity.
 template <class F, class T> struct FunctionJoin {
   using Total = T;
   F f;
@@ -36,7 +36,7 @@ template <class F, class T> struct FunctionJoin {
 };
 
 /// Runs along lines, up to `width` side by side; `to` is null where only their totals are wanted.
-/// What comes first along the way is always the first argument.
+/// The first argument of a join is always the earlier one in the direction of the scan.
 template <class Join, class T, class Out> struct ScanLines {
   static constexpr Index width = kernels_on_host ? 64 : 1;
   using Total = typename Join::Total;
@@ -107,16 +107,17 @@ void scan_elements(Reduction reduction, const LocalScan& work, const void* from,
 }
 }  // namespace detail
 
-/// Writes, for each element, the join of those up to it; `earlier` may be null when work.parts is
-/// 0. `wide`: `earlier` and `to` have elements of reduced_type(reduction, type), or others of 64
-/// bits. Communication: none. Throws UsageError when elements of `type` have no such reduction.
+/// Writes, for each element, the join of all elements up to it; `earlier` may be null when
+/// work.parts is 0. With `wide`, `earlier` and `to` have elements of reduced_type(reduction, type),
+/// or of another 64-bit type. Communication: none. Throws UsageError when elements of `type` have
+/// no such reduction.
 inline void scan(DType type, Reduction reduction, const LocalScan& work, const void* from,
                  const void* earlier, void* to, bool wide = false) {
   detail::row_kernels_of(type).scan(reduction, work, from, earlier, to, wide);
 }
 
-/// The same by an associative function f(earlier, later), which has a value that changes nothing.
-/// What it joins on the way is kept in Total.
+/// The same by an associative function f(earlier, later), which has an identity. Intermediate joins
+/// are kept in Total.
 template <Element T, Element Total = T, class F>
 void scan(const F& f, std::type_identity_t<Total> identity, const LocalScan& work, const T* from,
           const T* earlier, T* to) {

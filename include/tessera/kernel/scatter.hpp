@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Joins updates into rows of a table at indices. The updates are first put in order by the row
-/// that they go to (a counting sort); then each row joins its own, in the order in which they lie.
+/// Joins updates into rows of a table at indices. A counting sort first orders the updates by their
+/// target row; then each row joins its own updates in their order.
 ///
 ///     scatter(DType::f32, Reduction::sum, work, operand, indices, types, updates, integers, out);
 ///
-/// Laws: the bits are a function of operand, indices and updates alone, whatever the threads; a
-/// row's float sums are kept in double and rounded once; the last of several updates that are set
-/// to one place stays.
+/// Laws: the bits depend only on operand, indices and updates, not on threads; a row's float sums
+/// are kept in double and rounded once; when several updates set one place, the last one stays.
 #include <cstdint>
 #include <utility>
 
@@ -21,9 +20,9 @@
 namespace tessera {
 namespace detail {
 
-/// The order of tuples by the table's rows. `ends` has an integer a row, and one; `sums` one for
-/// each chunk of rows; `places` one a tuple. Once all is done, row r has the tuples places[ends[r -
-/// 1]] to places[ends[r] - 1], ascending.
+/// The order of tuples by the table's rows. `ends` has one integer for each row and one more;
+/// `sums` one for each chunk of rows; `places` one for each tuple. At the end, row r has the tuples
+/// places[ends[r - 1]] to places[ends[r] - 1], ascending.
 struct RowOrder {
   Index rows;
   Index* ends;
@@ -38,7 +37,7 @@ inline RowOrder row_order(const LocalScatter& work, void* integers) {
   return {rows, first, sums, sums + ceil_div(rows, LocalScatter::chunk)};
 }
 
-/// Counts each row's tuples, at the end of the row before; or, placing, writes them down.
+/// Counts each row's tuples, in ends[row + 1]; or, when placing, records them.
 struct CountTuples {
   IndexBox box;
   RowOrder order;
@@ -85,8 +84,8 @@ struct SumCounts {
   }
 };
 
-/// Sorts each row's tuples where several threads have written them down in any order: by heap, in
-/// place.
+/// Sorts each row's tuples by heap sort in place, where several threads have recorded them in any
+/// order.
 struct SortTuples {
   RowOrder order;
   KOKKOS_FUNCTION void run(Index begin, Index end) const {
@@ -118,7 +117,7 @@ struct SortTuples {
   }
 };
 
-/// How updates are joined, R none: the last is set.
+/// How updates are joined; for R none, the last one is set.
 template <Reduction R, class T> struct Scattering {
   using Total = typename Fold<R, T>::Total;
   KOKKOS_FORCEINLINE_FUNCTION static Total start() { return Fold<R, Total>::start(); }
@@ -240,8 +239,8 @@ void scatter_elements(Reduction reduction, const LocalScatter& work, const void*
 }  // namespace detail
 
 /// Writes the operand (or nothing, as work.start says) joined with the updates; `none` sets them.
-/// `out` may be the operand's own memory; `integers` has work.integers() of 64 bits. Communication:
-/// none.
+/// `out` may be the operand's own memory; `integers` has work.integers() 64-bit integers.
+/// Communication: none.
 inline void scatter(DType type, Reduction reduction, const LocalScatter& work, const void* operand,
                     const void* const* indices, const DType* types, const void* updates,
                     void* integers, void* out) {

@@ -2,19 +2,18 @@
 #pragma once
 /// @file
 /// The gradient of pooling by a maximum: each window's source goes to the element that the window
-/// selects, and an element sums what it gets. What windows there are is decided elsewhere
-/// (base/local_window.hpp).
+/// selects, and each element sums its sources. base/local_window.hpp describes the windows.
 ///
 ///     // {1, 4, 3, 2} under windows of two side by side, sources {10, 20}: {0, 10, 20, 0}
 ///     const LocalSelectScatter pairs{.input = {4}, .source = {2}, .result = {4}, .first = {0},
 ///                                    .windows = {{.size = 2, .stride = 2}}};
 ///     select_and_scatter(DType::f32, true, pairs, in, source, result);
 ///
-/// Laws: the first in row-major order of equally great elements is selected, NaN before all others
-/// (as kernel/reduce.hpp's maxima have it), padding never; sources are summed in row-major order of
-/// their windows, so that the bits do not depend on which results are computed together; the sum of
-/// all results is the sum of the sources, if the result covers the input and all windows hold an
-/// element.
+/// Laws: a window selects the first, in row-major order, of its equally great elements, NaN before
+/// all others (as in kernel/reduce.hpp's maxima), and never padding; sources are summed in
+/// row-major order of their windows, so that the bits do not depend on which results are computed
+/// together; the sum of all results is the sum of the sources, if the result covers the input and
+/// all windows contain an element.
 #include <string>
 
 #include <tessera/base/dtype.hpp>
@@ -68,8 +67,8 @@ template <class T> struct SelectTaps {
   }
 };
 
-/// Sums, for each element, the sources of those windows that selected it: windows over the sources
-/// now, whose taps run the other way.
+/// Sums, for each element, the sources of the windows that selected it: these are windows over the
+/// sources, whose taps run in the other direction.
 template <class T> struct SumSelected {
   using Total = TotalType<T>;
   using F = Fold<Reduction::sum, Total>;
@@ -138,7 +137,7 @@ void select_scatter_elements(bool greatest, const LocalSelectScatter& work, cons
   launch("tessera::select_scatter", sums.indices(), sums.grain(),
          SumSelected<T>{sums, selected.data(), static_cast<const T*>(source),
                         static_cast<T*>(result)});
-  fence();  // the selection goes
+  fence();  // the selection is freed
 }
 }  // namespace detail
 

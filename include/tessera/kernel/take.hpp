@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Takes rows of a table at indices: the local part of a take, of which other processes may have
-/// other rows. How many bytes an element has is all that counts.
+/// Takes rows of a table at indices: the local part of a take; other processes may have other rows.
+/// Only the size of an element matters, not its type.
 ///
 ///     take(DType::f32, work, table, indices, types, Reduction::sum, out);
 ///
-/// Laws: what the table's other parts hold is written as what changes nothing in a join by
-/// `missing`: -0 for a sum, so that sums of parts have the bits of the element (but for the payload
-/// of a NaN).
+/// Laws: rows in the table's other parts are written as the identity of a join by `missing`: -0 for
+/// a sum, so that sums of parts have the bits of the element (except the payload of a NaN).
 #include <cstring>
 #include <limits>
 
@@ -31,7 +30,7 @@ struct ElementBytes {
   }
 };
 
-/// Returns the element that changes no other in a join of this kind; of a float sum, -0.
+/// Returns the identity of a join of this kind; for a float sum, -0.
 inline ElementBytes neutral_element(DType type, Reduction reduction) {
   ElementBytes neutral;
   with_type(type, [&](auto element) {
@@ -49,7 +48,7 @@ inline ElementBytes neutral_element(DType type, Reduction reduction) {
 template <class W> struct TakeRows {
   IndexBox box;
   RowBox row;
-  bool rows_outside;  // all tuples of a row's element together, not all elements of a tuple
+  bool rows_outside;  // the inner loop is over tuples, not over a row's elements
   Index pieces;       // of a row, on a device
   W missing;
   const W* table;
@@ -144,7 +143,7 @@ inline void take(DType type, const LocalIndexed& work, const void* table,
                                         detail::neutral_element(type, missing), out);
 }
 
-/// Writes, to n elements, what changes nothing in a join by `reduction`. Communication: none.
+/// Writes the identity of a join by `reduction` to n elements. Communication: none.
 inline void fill_neutral(DType type, Reduction reduction, void* out, Index n) {
   detail::indexed_kernels_of(type).fill(out, n, detail::neutral_element(type, reduction));
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// A named region of the run for the Kokkos Tools library that is loaded, if one is.
+/// A named region of the run for the loaded Kokkos Tools library, if there is one.
 ///
 ///     const ToolRegion region([] { return std::string("tessera::einsum ij,jk->ik"); });
 ///
-/// Laws: regions nest, also where an exception is thrown; without a tool no name is made.
+/// Laws: regions nest, also when an exception is thrown; without a tool no name is made.
 #include <Kokkos_Core.hpp>
 
 namespace tessera::detail {

@@ -2,12 +2,13 @@
 #pragma once
 /// @file
 /// Puts the kernels of element types into the program (kernel/elements.hpp). A ShardedTensor does
-/// so for its own; a program that has tensors of a type only as DynamicTensors says so itself.
+/// so for its own type; a program that has tensors of a type only as DynamicTensors calls
+/// use_element.
 ///
 ///     use_element<std::int8_t>();
 ///     use_all_elements();                 // compiles the kernels of all of them
 ///
-/// Laws: where the call stands does not matter, nor whether it is reached: that it is compiled
+/// Laws: it does not matter where the call stands, nor whether it is reached: compiling it
 /// suffices.
 #include <tessera/base/compiled.hpp>
 #include <tessera/kernel/bins.hpp>
@@ -35,8 +36,8 @@ namespace detail {
 /// Whether this source compiles kernels (base/compiled.hpp).
 inline constexpr bool kernels_here = TESSERA_BODIES != 0;
 
-/// What stands for T where sums, products and copies alone are formed: signed integers have the
-/// bits of unsigned ones, so that one kernel does for both.
+/// The type that replaces T where only sums, products and copies are formed: signed integers have
+/// the same bits as unsigned ones, so that one kernel serves both.
 template <class T> struct Modular { using type = T; };
 template <IntegerElement T> struct Modular<T> { using type = std::make_unsigned_t<T>; };
 template <class T> using ModularType = typename Modular<T>::type;
@@ -73,7 +74,7 @@ inline constexpr IndexedKernels indexed_kernels_for{&take_elements<sizeof(T)>,
                                                     &fill_words<sizeof(T)>, &scatter_elements<T>,
                                                     &one_hot_elements<ModularType<T>>};
 
-/// What is not ordered is only moved.
+/// Elements without an order are only moved.
 template <class T, bool = ComplexElement<T>>
 inline constexpr SortKernels sort_kernels_for{&sort_elements<T>, &order_elements<T>,
                                               &arrange_elements<sizeof(T)>, &merge_elements<T>};
@@ -91,7 +92,7 @@ inline const bool registered_rows = [] {
   row_kernels[static_cast<int>(dtype_of<T>)] = &row_kernels_for<T>;
   return true;
 }();
-// Those of windows are taken one by one.
+// The kernels of windows are added one by one.
 template <class T>
 inline const bool registered_convolve = [] {
   if constexpr (NumberElement<T>)
@@ -121,21 +122,21 @@ inline const bool registered_sort = [] {
   return true;
 }();
 
-/// What a ShardedTensor of elements T has compiled into its program.
+/// Has the kernels compiled that a ShardedTensor of elements T needs.
 template <Element T> void use_tensor_of() {
   if constexpr (kernels_here) static_cast<void>(&registered<T>);
 }
-/// What sums of integers are, where their type is known only when the program runs.
+/// The same for the result types of integer sums, where the type is known only at run time.
 inline void use_tensors_of_sums() {
   use_tensor_of<std::int64_t>();
   use_tensor_of<std::uint64_t>();
 }
-/// What a take or scatter of elements T has.
+/// The same for a take or scatter of elements T.
 template <Element T> void use_indexed() {
   use_tensor_of<T>();
   if constexpr (kernels_here) static_cast<void>(&registered_indexed<T>);
 }
-/// What a call that runs along rows of them has, one that sorts, and each of those of windows.
+/// The same for calls that run along rows of them, for sorts, and for each operator of windows.
 template <Element T> void use_rows_of() {
   if constexpr (kernels_here) static_cast<void>(&registered_rows<T>);
 }
@@ -171,7 +172,7 @@ template <int Count = dtypes> void use_all_elements() {
 
 #if defined(TESSERA_IMPLEMENTATION)
 namespace detail {
-/// The other sources compile none.
+/// Other sources compile none.
 static const bool all_kernels = (use_all_elements(), true);
 }  // namespace detail
 #endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// One matrix product or one sum of products on the host by BLAS, products of float also by oneDNN
-/// where Tessera is built with it.
+/// One matrix product or one sum of products on the host by BLAS; with oneDNN, which is optional,
+/// also products of float.
 ///
 ///     host_gemm(false, false, 2, 3, 4, a, 4, b, 3, 0.0, c, 3);
 ///
@@ -57,8 +57,8 @@ inline void blas_gemm(bool ta, bool tb, int m, int n, int k, const complex<doubl
               &beta, c, ldc);
 }
 
-/// The sum of n products, n at most some thousands: fewer than BLAS would give to threads, and
-/// without its buffers.
+/// The sum of n products, for n up to some thousands: so few that BLAS uses neither threads nor its
+/// buffers.
 inline float blas_dot(int n, const float* a, const float* b) { return cblas_sdot(n, a, 1, b, 1); }
 inline double blas_dot(int n, const double* a, const double* b) {
   return cblas_ddot(n, a, 1, b, 1);

@@ -10,7 +10,7 @@
 ///       for (Index g = 0; g < walk.gathers; ++g) ...   // then multiply by walk.run
 ///
 /// Laws: all pieces together are the taps that read an element, in row-major order, and for each
-/// the input features in order.
+/// tap the input features in order.
 #include <algorithm>
 #include <vector>
 
@@ -18,8 +18,8 @@
 
 namespace tessera::detail {
 
-/// How kernels are packed: panels of `width` output features, all taps and input features of one
-/// after those of the other.
+/// How kernels are packed: panels of `width` output features, each with all its taps and input
+/// features before the next panel.
 struct KernelPanels {
   Index width, panels, depth;  // depth: taps times input features
 
@@ -39,12 +39,12 @@ struct KernelPanels {
   }
 };
 
-/// `length` rows of a packed kernel from row `at` on.
+/// `length` rows of a packed kernel, starting at row `at`.
 struct KernelRun {
   Index at, length;
 };
 
-/// The blocks of one row of results: stretches in pieces.
+/// The blocks of one row of results: pieces of stretches.
 struct Blocks {
   static constexpr Index most = 64;
   std::vector<Stretch> list;
@@ -65,10 +65,10 @@ class BlockWalk {
   static constexpr Index deepest = 256;
 
   struct Gather {
-    Index from, row, length;  // input features from an element on, to rows
+    Index from, row, length;  // input features from an element on, copied to rows
   };
 
-  Index group = 0, count = 0;  // of results in the block
+  Index group = 0, count = 0;  // number of results in the block
   Index in_offset = 0, across = 0, out_offset = 0, out_across = 0;
   KernelRun run[deepest];
   Gather gather[deepest];

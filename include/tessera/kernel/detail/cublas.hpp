@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Batched matrix products on a CUDA device by cuBLAS, on the default execution space's stream.
-/// Row-major: the product is asked for transposed.
+/// Batched matrix products on a CUDA device by cuBLAS, on the default execution space's stream. For
+/// row-major operands, cuBLAS computes the transposed product.
 ///
 ///     cublas_gemm(shape, 0.0f, a, b, c);
 #include <Kokkos_Core.hpp>

@@ -2,14 +2,14 @@
 #pragma once
 /// @file
 /// oneDNN's C interface, of versions 2 and 3, as far as convolutions need it: layouts, primitives
-/// and their execution by the calling thread. (The C++ interface costs 0.7 s a source file, this
-/// one 0.03 s.)
+/// and their execution by the calling thread. (The C++ interface costs 0.7 s for each source file,
+/// this one 0.03 s.)
 ///
 ///     const DnnlLayout user = DnnlLayout::strided(dnnl_f32, dims, strides);
 ///     const DnnlPrimitive to_packed = make_dnnl_reorder(user, packed);
 ///     to_packed.run({{DNNL_ARG_FROM, &user, from}, {DNNL_ARG_TO, &packed, to}});
 ///
-/// Laws: a primitive may be run by many threads at once; what fails while it is made is an empty
+/// Laws: many threads at once may run a primitive; a failure while it is made gives an empty
 /// primitive.
 #if defined(TESSERA_HAVE_DNNL)
 #include <cstddef>
@@ -28,7 +28,7 @@
 
 namespace tessera::detail {
 
-/// N, C and spatial extents, or perhaps G, O, C and the spatial ones of a kernel.
+/// N, C and spatial extents, or for a kernel perhaps G, then O, C and the spatial ones.
 using DnnlDims = FixedVector<Index, 6>;
 
 inline void check_dnnl(dnnl_status_t status, const char* call) {
@@ -38,7 +38,8 @@ inline void check_dnnl(dnnl_status_t status, const char* call) {
   throw Error(std::string(call) + " failed with oneDNN's status " + std::to_string(status));
 }
 
-/// The CPU; never destroyed, since primitives may outlive all order of destruction.
+/// The CPU engine; never destroyed, since primitives may live longer than any order of destruction
+/// allows.
 inline dnnl_engine_t dnnl_host() {
   static const dnnl_engine_t engine = [] {
     dnnl_engine_t made = nullptr;
@@ -69,7 +70,7 @@ class DnnlLayout {
   explicit operator bool() const { return desc_.ndims > 0; }
 #endif
 
-  /// Returns an empty layout where oneDNN does not have it.
+  /// Returns an empty layout where oneDNN does not support it.
   static DnnlLayout strided(dnnl_data_type_t type, const DnnlDims& dims, const DnnlDims& strides) {
     DnnlLayout made;
 #if DNNL_VERSION_MAJOR >= 3
@@ -84,7 +85,7 @@ class DnnlLayout {
 #endif
     return made;
   }
-  /// Returns the layout that leaves it to the primitive.
+  /// Returns the layout that lets the primitive choose.
   static DnnlLayout any(dnnl_data_type_t type, const DnnlDims& dims) {
     DnnlLayout made;
 #if DNNL_VERSION_MAJOR >= 3
@@ -142,7 +143,7 @@ struct DnnlArgument {
   const void* memory;
 };
 
-/// Something oneDNN has compiled.
+/// A computation that oneDNN has compiled.
 class DnnlPrimitive {
  public:
   DnnlPrimitive() = default;
@@ -159,7 +160,7 @@ class DnnlPrimitive {
     const DnnlLayout::Handle found = dnnl_primitive_desc_query_md(desc_.get(), which, 0);
     return found == nullptr ? DnnlLayout() : DnnlLayout(found);
   }
-  /// Returns whether oneDNN does better than plain loops, or a matrix product of copies.
+  /// Returns whether oneDNN is better than plain loops, or a matrix product of copies.
   bool is_fast() const {
     const char* name = "";
     dnnl_primitive_desc_query(desc_.get(), dnnl_query_impl_info_str, 0, static_cast<void*>(&name));
@@ -168,7 +169,7 @@ class DnnlPrimitive {
            implementation.find("gemm:") == std::string_view::npos;
   }
 
-  /// Runs on this thread, or by oneDNN's own threads where it is called outside of them.
+  /// Runs on this thread or, when called outside of oneDNN's threads, on those.
   void run(std::initializer_list<DnnlArgument> arguments) const {
     thread_local const Stream stream;
     thread_local DnnlMemory scratch;
@@ -215,7 +216,7 @@ class DnnlPrimitive {
   DnnlLayout scratch_;
 };
 
-/// Attributes: scratch memory is ours, so that threads can share a primitive.
+/// Attributes: Tessera owns the scratch memory, so that threads can share a primitive.
 inline const_dnnl_primitive_attr_t dnnl_attributes() {
   static const dnnl_primitive_attr_t attributes = [] {
     dnnl_primitive_attr_t made = nullptr;
@@ -227,7 +228,7 @@ inline const_dnnl_primitive_attr_t dnnl_attributes() {
   return attributes;
 }
 
-/// Returns what copies from one layout to another, empty where it would be slow.
+/// Returns the primitive that copies from one layout to another, empty where it would be slow.
 inline DnnlPrimitive make_dnnl_reorder(const DnnlLayout& from, const DnnlLayout& to) {
   dnnl_primitive_desc_t desc = nullptr;
   if (dnnl_reorder_primitive_desc_create(&desc, from.handle(), dnnl_host(), to.handle(),

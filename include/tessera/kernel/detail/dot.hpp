@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Products of a row and a column on the host: what a Gemm of one row and one column is. A long one
-/// is cut into chunks for threads, a chunk into blocks of 2048; a block is summed in the type of
-/// computation, by BLAS or in lanes side by side, blocks and chunks in order in Total. So the bits
-/// depend on the length alone, never on the number of threads.
+/// Products of a row and a column on the host: a Gemm of one row and one column. A long product is
+/// cut into chunks for threads, and a chunk into blocks of 2048; each block is summed in the type
+/// of computation, by BLAS or in parallel lanes, and blocks and chunks are summed in order in
+/// Total. So the bits depend only on the length, never on the number of threads.
 ///
 ///     dot_host<float>(shape, false, a, b, c);   // c[batch] = sum of a[k] b[k]
 #include <tessera/kernel/detail/blas.hpp>
@@ -14,7 +14,7 @@
 
 namespace tessera::detail {
 
-/// The sum of n products in lanes that do not wait for each other, n a multiple of `lanes`.
+/// The sum of n products in independent lanes; n is a multiple of `lanes`.
 template <class S, Index lanes, class T>
 TESSERA_INLINE inline S dot_lanes(const T* a, const T* b, Index n) {
   S lane[lanes] = {};
@@ -28,7 +28,7 @@ TESSERA_INLINE inline S dot_lanes(const T* a, const T* b, Index n) {
   return lane[0];
 }
 
-/// The sum of n products of elements side by side.
+/// The sum of n products of contiguous elements.
 template <class T> TotalType<T> dot_block(const T* a, const T* b, Index n) {
   using S = Wrapping<ComputeType<T>>;
   constexpr Index lanes = 128 / static_cast<Index>(sizeof(S));

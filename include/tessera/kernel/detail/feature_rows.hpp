@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Brings pixels whose features lie side by side, in the second-level cache, to rows of one feature
-/// each. A row is written 2 KiB at a time and eight rows together: rows a power of two apart would
-/// evict each other from the caches, and be waited for, if all were written at once. Measured for
-/// 32 to 256 features, 256 KiB apart, on a Xeon of 2023: 9 to 16 GB/s, where squares of 16 by 16
-/// give 1.4 to 6 and oneDNN 2.6's copy 0.6 to 8.
+/// Transposes pixels whose features are contiguous, in the second-level cache, to one row for each
+/// feature. A row is written 2 KiB at a time, and eight rows together: rows a power of two apart
+/// would evict each other from the caches if all were written at once. Measured for 32 to 256
+/// features, 256 KiB apart, on a Xeon of 2023: 9 to 16 GB/s, where squares of 16 by 16 give 1.4 to
+/// 6 and oneDNN 2.6's copy 0.6 to 8.
 ///
 ///     feature_rows(pixels, 4096, 32, rows, 65536);
 ///

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// A Gemm made small: batch dimensions of extent 1 dropped, neighbours joined, and a batch that
-/// only continues the rows of A or the columns of B made part of the matrix, so that the fewest and
-/// largest products are left.
+/// A Gemm made small: batch dimensions of extent 1 are dropped, neighbours are joined, and a batch
+/// that only continues the rows of A or the columns of B becomes part of the matrix, so that the
+/// fewest and largest products remain.
 ///
 ///     // eight products with one B, A and C contiguous: one product with eight times the rows
 ///     gemm_shape({.m = 4, .n = 5, .k = 6, .lda = 6, .ldb = 5, .ldc = 5,
@@ -35,7 +35,7 @@ struct GemmShape {
   KOKKOS_FUNCTION Index b_offset(Index i) const { return offset(i, b_stride); }
   KOKKOS_FUNCTION Index c_offset(Index i) const { return offset(i, c_stride); }
 
-  /// BLAS wants rows that do not overlap.
+  /// BLAS needs rows that do not overlap.
   bool fits_blas() const {
     return lda >= (transpose_a ? m : k) && ldb >= (transpose_b ? k : n) && ldc >= n;
   }

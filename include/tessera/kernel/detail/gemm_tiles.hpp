@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// A matrix product of our own: for integers, for shapes BLAS does not take, for products too small
-/// to be worth its call, and for devices without a BLAS. Blocked for the caches on the host, one
-/// thread an element on a device.
+/// Tessera's own matrix product: for integers, for shapes that BLAS does not support, for products
+/// too small to be worth a call of BLAS, and for devices without one. On the host it is blocked for
+/// the caches; on a device each element is a thread.
 ///
 ///     gemm_tiles<float>(batches, beta, a, b, c);
 ///
-/// Sums run over k in order; integers wrap (the element type is unsigned); half types, on a device
-/// alone, are summed in float.
+/// Sums run over k in order; integers wrap (the element type is unsigned); half types, only on a
+/// device, are summed in float.
 #include <tessera/kernel/detail/gemm_shape.hpp>
 #include <tessera/kernel/detail/launch.hpp>
 #include <tessera/kernel/detail/reduce_op.hpp>
 
 namespace tessera::detail {
 
-/// What a sum of products is kept in.
+/// The type in which a sum of products is kept.
 template <class T> struct ProductSumOf { using type = Wrapping<T>; };
 template <class Format> struct ProductSumOf<ShortFloat<Format>> { using type = float; };
 template <class T> using ProductSum = typename ProductSumOf<T>::type;

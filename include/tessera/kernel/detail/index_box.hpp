@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// A LocalIndexed made small, with its indices at hand: dimensions of extent 1 dropped, neighbours
-/// joined where all strides allow it. Device-callable.
+/// A LocalIndexed made small, together with its indices: dimensions of extent 1 are dropped,
+/// neighbours joined where all strides allow it. Device-callable.
 ///
 ///     Index at[max_dims], row = 0;
 ///     box.start(i, at);
 ///     if (box.find(at, row) == IndexBox::here) ...
 ///
-/// Laws: every process that has the same indices finds the same of them dropped; of the processes
-/// that split the table, exactly one finds another one here.
+/// Laws: all processes with the same indices drop the same indices as out of range; among the
+/// processes that split the table, exactly one finds each of the others.
 #include <Kokkos_Core.hpp>
 
 #include <tessera/base/dtype.hpp>
@@ -54,7 +54,7 @@ struct IndexBox {
     for (int d = 0; d < rank; ++d) sum += at[d] * strides[d];
     return sum;
   }
-  /// Where a tuple lies in what is made or read.
+  /// Returns where a tuple lies in the result or the updates.
   KOKKOS_FUNCTION Index offset(const Index* at) const { return dot(at, stride); }
   /// Finds which row of the table a tuple names, and whether this process has it.
   KOKKOS_FUNCTION Place find(const Index* at, Index& row) const {
@@ -107,7 +107,7 @@ inline IndexBox index_box(const LocalIndexed& work, const void* const* indices,
   return box;
 }
 
-/// The elements of a row, on two sides.
+/// The elements of a row, in two layouts.
 struct RowBox {
   int rank;
   Index size;

@@ -3,8 +3,8 @@
 /// @file
 /// Runs a body over [0, n). A body has run(begin, end), which any number of threads call on
 /// disjoint ranges. On the host there is one Kokkos functor for all bodies (a functor costs 0.1 s
-/// to compile), one range a thread, and no Kokkos call at all where one thread suffices; on a
-/// device each index is a thread that calls run(i, i + 1).
+/// to compile), one range for each thread, and no Kokkos call at all where one thread suffices; on
+/// a device each index is a thread that calls run(i, i + 1).
 ///
 ///     struct Zero { float* p; KOKKOS_FUNCTION void run(Index begin, Index end) const; };
 ///     launch("tessera::zero", n, 4096, Zero{p});
@@ -14,13 +14,13 @@
 
 namespace tessera::detail {
 
-/// Returns how many threads host kernels use; asked once, since the question itself costs 30 ns.
+/// Returns how many threads host kernels use; stored, since asking Kokkos costs 30 ns.
 inline Index host_threads() {
   static const Index threads = max_of(1, Kokkos::DefaultHostExecutionSpace{}.concurrency());
   return threads;
 }
 
-/// A range of a body whose type has been forgotten.
+/// A range of a body whose type has been erased.
 struct HostRange {
   void (*run)(const void* body, Index begin, Index end);
   const void* body;
@@ -42,13 +42,13 @@ inline void launch_host(const char* label, Index n, Index grain, const void* bod
   Kokkos::parallel_for(label, Policy(0, parts), HostRange{run, body, n, parts});
 }
 
-/// Not inlined, so that a body is compiled once for all the ways it is launched.
+/// Not inlined, so that a body is compiled once for all the ways in which it is launched.
 template <class Body> [[gnu::noinline]] void run_erased(const void* body, Index begin, Index end) {
   static_cast<const Body*>(body)->run(begin, end);
 }
 
-/// Runs body over [0, n) on the host's threads, wherever kernels run: for what calls a library of
-/// the host.
+/// Runs body over [0, n) on the host's threads, wherever kernels run: for bodies that call a
+/// library of the host.
 template <class Body>
 void launch_on_host(const char* label, Index n, Index grain, const Body& body) {
   if (n > 0) launch_host(label, n, grain, &body, &run_erased<Body>);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// A LocalMap made small: dimensions of extent 1 dropped, neighbours joined where every operand
+/// A LocalMap made small: dimensions of extent 1 are dropped, neighbours joined where every operand
 /// allows it.
 ///
 ///     map_shape<2>(work).operand[1].flat     // operand 1 lies exactly as the result does
@@ -31,16 +31,16 @@ template <int N> struct MapShape {
   Index size;
   Index extent[max_dims];
   MapOperand operand[N + 1];  // the last is the result
-  bool flat;                  // all are
+  bool flat;                  // all operands are flat
 
   KOKKOS_FUNCTION Index offset(Index i, int k) const { return operand[k].offset(i, rank, extent); }
 };
 
-/// Fills in the shape, of `operand` the operands and the result; not a template, so that it is
+/// Fills in the shape: `operand` holds the operands and the result. Not a template, so that it is
 /// compiled once.
 inline void collapse_map(const LocalMap& work, int operands, int& rank, Index& size, Index* extent,
                          MapOperand* operand) {
-  const bool row_major = work.result.empty();  // which every dimension may be joined of
+  const bool row_major = work.result.empty();  // then any dimensions of it may be joined
   const int tensors = operands + (row_major ? 0 : 1);
   const auto strides = [&](int k) { return (k < operands ? work.strides[k] : work.result).data(); };
   rank = 0;
@@ -87,11 +87,11 @@ template <int N> MapShape<N> map_shape(const LocalMap& work) {
   return shape;
 }
 
-/// Most elements of an operand that are gathered at a time.
+/// Most elements of an operand that are copied into a buffer at a time.
 inline constexpr Index map_tile = 512;
 
-/// Steps through the rows of N tensors that lie differently: `offset` is where each has the next
-/// row, the first of them from at[last] on.
+/// Steps through the rows of N tensors in different layouts: `offset` is where the next row begins
+/// in each. The first row begins at element at[last].
 template <int N> struct MapRows {
   Index at[max_dims];
   Index offset[N];
@@ -116,7 +116,7 @@ template <int N> struct MapRows {
     }
   }
 };
-/// Returns `count` elements of a row: where they lie, or gathered into `buffer`; `filled` as below.
+/// Returns `count` elements of a row: in place, or copied into `buffer`; `filled` as below.
 template <class T>
 const T* row_piece(const T* from, Index stride, Index count, T* buffer, const T*& filled) {
   if (stride == 1) return from;
@@ -132,8 +132,8 @@ const T* row_piece(const T* from, Index stride, Index count, T* buffer, const T*
 }
 
 /// Returns `count` consecutive elements (in the result's order, from `begin`) of an operand: in
-/// place where they lie side by side, else gathered into `buffer`. `filled` remembers what a
-/// broadcast filled the buffer with.
+/// place where they are contiguous, else copied into `buffer`. `filled` remembers the value with
+/// which a broadcast filled the buffer.
 template <class T>
 const T* gather_tile(int rank, const Index* extent, const MapOperand& operand, const T* in,
                      Index begin, Index count, T* buffer, const T*& filled) {

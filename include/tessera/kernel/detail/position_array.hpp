@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Positions along a line in memory: int64, or int32 where lines are short enough for it.
+/// Positions along a line in memory: int64, or int32 where lines are short enough.
 ///
 ///     PositionArray{data, true}.get(i)
 ///

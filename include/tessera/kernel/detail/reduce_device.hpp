@@ -2,8 +2,8 @@
 #pragma once
 /// @file
 /// Reductions on a device: `lanes` threads for each output, each taking every lanes-th element so
-/// that neighbours read neighbours, then the lanes reduced in turn. Lanes follow from the shape
-/// alone, so the order is fixed.
+/// that neighbouring threads read neighbouring elements; then the lanes are reduced in turn. The
+/// shape alone gives the number of lanes, so the order is fixed.
 ///
 ///     reduce_device<Reduction::sum, double, float>(reduce_shape(work), from, to, 1.0);
 #include <tessera/kernel/detail/launch.hpp>
@@ -48,7 +48,7 @@ void reduce_device(const ReduceShape& shape, const In* from, Out* to, double sca
          ReduceLanes<R, Total, In, Total>{shape, lanes, from, partial.data(), 1.0});
   const ReduceShape next{{1, outputs, {outputs}, {lanes}}, {1, lanes, {lanes}, {1}}};
   reduce_device<R, Total, Total, Out>(next, partial.data(), to, scale);
-  fence();  // the partial sums go
+  fence();  // the partial sums are freed
 }
 
 }  // namespace tessera::detail

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Reductions on the host: whole outputs to threads, or, where there are few and long ones, chunks
-/// of them. How the work is cut does not depend on types, so that only reduce_part is compiled for
-/// each reduction and element type.
+/// Reductions on the host: each thread gets whole outputs or, where the outputs are few and long,
+/// chunks of them. The division of the work does not depend on types, so that only reduce_part is
+/// compiled for each reduction and element type.
 ///
 ///     reduce_host(reduce_shape(work), from, to, 1.0, reduce_part<Reduction::sum, float, float>,
 ///     sizeof(double));
@@ -24,8 +24,8 @@ struct HostReduce {
   const void* from;
   void* to;
   double scale;
-  void* partial = nullptr;  // (output, chunk) totals, where chunks are reduced apart
-  bool joining = false;     // reduces those
+  void* partial = nullptr;  // (output, chunk) totals, where chunks are reduced separately
+  bool joining = false;     // reduces those totals
 };
 
 /// Reduces items [begin, end): outputs, strips, chunks of either, or the totals of chunks.
@@ -81,7 +81,7 @@ struct ReduceBody {
   void run(Index begin, Index end) const { part(work, begin, end); }
 };
 
-/// Cuts the work and has it done by `part`, whose totals have total_bytes each.
+/// Divides the work and lets `part` do it; its totals have total_bytes each.
 inline void reduce_host(const ReduceShape& shape, const void* from, void* to, double scale,
                         ReducePart part, std::size_t total_bytes) {
   const OffsetBox &kept = shape.kept, &reduced = shape.reduced;

@@ -4,8 +4,8 @@
 /// Host loops of reductions. A *line* is one output whose elements follow each other; a *strip* is
 /// a row of outputs reduced together, element by element. Both cut the reduced elements into chunks
 /// of a fixed length, sum a chunk in blocks of 256 (lines) or 16 (strips) in the element's type of
-/// computation and the blocks in Total, and join the chunks in order. So the bits depend on the
-/// shape alone, never on the number of threads.
+/// computation and the blocks in Total, and join the chunks in order. So the bits depend only on
+/// the shape, never on the number of threads.
 ///
 ///     line_chunk<Reduction::sum, float, float>(shape, from, 0)
 #include <tessera/kernel/detail/reduce_op.hpp>
@@ -26,7 +26,7 @@ inline Index line_chunks(const OffsetBox& reduced) {
   return ceil_div(reduced.size / row, max_of(1, line_chunk_elements / row));
 }
 
-/// Returns n elements that lie `stride` apart side by side: where they are, or in `buffer`.
+/// Returns n elements, `stride` apart, as contiguous ones: in place, or in `buffer`.
 template <class T> const T* side_by_side(const T* p, Index n, Index stride, T* buffer) {
   if (stride == 1) return p;
   for (Index i = 0; i < n; ++i) buffer[i] = p[i * stride];

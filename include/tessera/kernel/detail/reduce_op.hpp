@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// How two values become one, for each reduction and element type, and in what type a long sum is
-/// kept.
+/// How two values become one, for each reduction and element type, and the type in which a long sum
+/// is kept.
 ///
 ///     Fold<Reduction::max, float>::join(1.0f, 2.0f) == 2.0f
 ///
 /// Laws: join is associative up to rounding, and start() is its identity; max and min do not depend
-/// on the order of what they join: NaN wins, as in NumPy, and -0 is below +0.
+/// on the order of their arguments: NaN wins, as in NumPy, and -0 is below +0.
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -21,8 +21,8 @@
 
 namespace tessera::detail {
 
-/// The type whose arithmetic wraps where that of an integer T overflows (short ones would become
-/// int, whose products overflow); floating and complex types themselves.
+/// The type whose arithmetic wraps where arithmetic on an integer T overflows (short integers would
+/// become int, whose products overflow); floating and complex types themselves.
 template <class T> struct WrappingType {
   using type =
       std::conditional_t<std::is_integral_v<T>,
@@ -34,16 +34,15 @@ template <class T>
 using BitsOf = std::conditional_t<sizeof(T) == 2, std::uint16_t,
                                   std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>;
 
-/// The greater of two floats that are not equal, and a NaN before either; of -0 and +0 the latter.
-/// Equal floats have equal bits but for zeros' signs, so `and` and `or` tell those apart without a
-/// branch.
+/// The greater of two floats that are not equal; a NaN wins, and +0 wins over -0. Equal floats have
+/// equal bits except the signs of zeros, so `and` and `or` decide those without a branch.
 template <class T> KOKKOS_FORCEINLINE_FUNCTION constexpr T greater_float(T a, T b) {
   const T one = ((a > b) | (a != a)) ? a : b;
   const auto both =
       static_cast<BitsOf<T>>(Kokkos::bit_cast<BitsOf<T>>(a) & Kokkos::bit_cast<BitsOf<T>>(b));
   return a == b ? Kokkos::bit_cast<T>(both) : one;
 }
-/// The lesser; of -0 and +0 the former.
+/// The lesser; -0 wins over +0.
 template <class T> KOKKOS_FORCEINLINE_FUNCTION constexpr T lesser_float(T a, T b) {
   const T one = ((a < b) | (a != a)) ? a : b;
   const auto both =
@@ -102,7 +101,7 @@ template <class T> struct Fold<Reduction::min, T> {
   }
 };
 
-// Truth values are reduced as the bytes that they are.
+// Bools are reduced as the bytes that store them.
 template <> struct Fold<Reduction::any, std::uint8_t> {
   using Total = std::uint8_t;
   KOKKOS_FORCEINLINE_FUNCTION static constexpr Total start() { return 0; }
@@ -118,9 +117,9 @@ template <> struct Fold<Reduction::all, std::uint8_t> {
   }
 };
 
-/// What T's are reduced in when results are of type Out: parts of a few hundred elements, and the
-/// whole. Narrow integers that are not to wrap are wide at once; a part of 32 bits has room for
-/// 2^15 of 16.
+/// The types in which elements T are reduced when results are of type Out: one for parts of a few
+/// hundred elements, and one for the whole. Narrow integers that must not wrap are widened at once;
+/// a 32-bit part has room for 2^15 elements of 16 bits.
 template <Reduction R, class T, class Out> struct Accumulator {
   using Part = ComputeType<T>;
   using Total = typename Fold<R, T>::Total;
@@ -144,7 +143,7 @@ template <class T, class Total> KOKKOS_FUNCTION constexpr T scaled(Total total, 
                         : static_cast<T>(static_cast<double>(total) * scale);
 }
 
-/// The type that an element is reduced as.
+/// The type as which an element is reduced.
 template <class T> using Stored = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>;
 
 /// Calls f with the reduction as a compile-time constant: one that is defined on elements T.
@@ -167,7 +166,7 @@ template <class T, class F> decltype(auto) with_reduction(Reduction reduction, F
                    std::string(name_of(reduction)) +
                    "; numbers have sum and product, ordered ones max and min, bool any and all");
 }
-/// The same for one that may have wider results: truth values have sums and products, of integers.
+/// The same for a reduction that may have wider results: bools have sums and products, as integers.
 template <class T, class F> decltype(auto) with_reduction(Reduction reduction, bool wide, F&& f) {
   if constexpr (std::is_same_v<T, bool>)
     if (wide)

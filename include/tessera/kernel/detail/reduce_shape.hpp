@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// A LocalReduce made small: dimensions of extent 1 dropped, neighbours joined, the reduced ones
-/// sorted by stride.
+/// A LocalReduce made small: dimensions of extent 1 are dropped, neighbours joined, the reduced
+/// dimensions sorted by stride.
 ///
 ///     reduce_shape({.kept = {4}, .kept_strides = {6}, .reduced = {2, 3}, .reduced_strides = {3,
 ///     1}}).reduced.rank == 1

@@ -2,8 +2,8 @@
 #pragma once
 /// @file
 /// Visits the elements of rows (the reduced box of each kept element) with their place in the row.
-/// Rows side by side are visited together, and long rows are cut in chunks, whose findings an
-/// operation joins by integer atomics: the bits depend on nothing but the elements.
+/// Neighbouring rows are visited together, and long rows are cut into chunks, whose results an
+/// operation joins by integer atomics: the bits depend only on the elements.
 ///
 ///     row_pieces("tessera::find", rows, from, FindOp<float>{best, out});
 #include <limits>
@@ -19,7 +19,7 @@ inline constexpr Index row_chunk = 8192;
 struct Rows {
   OffsetBox kept;
   OffsetBox reduced;
-  Index step[max_dims];  // of the reduced dimensions, in a row
+  Index step[max_dims];  // of the reduced dimensions, within a row
   Index width = 1;       // rows visited together
   Index strips = 1;      // in all
   Index row_strips = 1;  // in the last kept dimension
@@ -27,7 +27,7 @@ struct Rows {
   Index chunks = 1;
 };
 
-/// Returns the rows; `steps` of no dimension say that places do not matter.
+/// Returns the rows; empty `steps` mean that places do not matter.
 inline Rows rows_of(const LocalReduce& work, const Extents& steps) {
   Rows rows{offset_box(work.kept, work.kept_strides, false), {0, 1, {}, {}}, {}};
   if (steps.empty()) {
@@ -53,7 +53,7 @@ inline Rows rows_of(const LocalReduce& work, const Extents& steps) {
   }
   const OffsetBox& kept = rows.kept;
   const Index inner = kept.rank > 0 ? kept.extent[kept.rank - 1] : 1;
-  // Rows that lie across memory are visited side by side.
+  // Rows across memory are visited side by side.
   const bool along = rows.reduced.rank > 0 && rows.reduced.stride[rows.reduced.rank - 1] == 1;
   if (kernels_on_host && kept.rank > 0 && !along) rows.width = max_of(1, min_of(row_strip, inner));
   rows.row_strips = ceil_div(inner, rows.width);
@@ -63,7 +63,7 @@ inline Rows rows_of(const LocalReduce& work, const Extents& steps) {
 }
 
 /// Op has a State, start(output) for it, take(state, value, place) and put(output, state, whole):
-/// `whole` when the state is of all the row, else it joins by atomics.
+/// `whole` means that the state covers the whole row; else it is joined by atomics.
 template <class T, class Op> struct RowPieces {
   Rows rows;
   const T* from;

@@ -2,15 +2,15 @@
 #pragma once
 /// @file
 /// Vector instructions without compiler flags. TESSERA_SIMD before a loop says that its iterations
-/// are independent (g++ 12 vectorises at -O2 only where told); with_wide_vectors compiles a loop a
-/// second time for AVX2, and takes that where the CPU has it. AVX2 without fused multiply-add: the
-/// bits are those of the plain loop.
+/// are independent (g++ 12 vectorises at -O2 only when told); with_wide_vectors compiles a loop a
+/// second time for AVX2, and uses that where the CPU has it. AVX2 runs without fused multiply-add:
+/// the bits are the same as in the plain loop.
 ///
 ///     with_wide_vectors([&]() TESSERA_INLINE {
 ///       TESSERA_SIMD
 ///       for (Index i = 0; i < n; ++i) out[i] = f(in[i]);
 ///     });
-// TESSERA_SIMD_OR(x) says so of iterations that or into x.
+// TESSERA_SIMD_OR(x) says the same of iterations that or into x.
 #if defined(__CUDACC__) || defined(__HIPCC__)
 #define TESSERA_SIMD
 #elif defined(__clang__)

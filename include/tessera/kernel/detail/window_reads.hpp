@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// What a window reads, for kernels: the taps of one result, and the results of one tap, as
-/// arithmetic progressions. No tap is tried that reads padding, or a hole of a dilated base.
+/// The reads of a window, for kernels: the taps of one result, and the results of one tap, as
+/// arithmetic progressions. They skip taps that read padding, or a hole of a dilated base.
 ///
 ///     const WindowReads reads = window_reads(7, 4, {.size = 3, .stride = 2, .low = 1});
 ///     reads.taps_of(0).first == 1;      // tap 0 of result 0 reads the padding
@@ -22,7 +22,7 @@ struct Progression {
   Index first, count, value;
 };
 
-/// Which v make offset + v * scale a multiple of base.
+/// The v for which offset + v * scale is a multiple of base.
 struct Divisible {
   Index scale, base;
   Index step;     ///< from one such v to the next
@@ -30,7 +30,7 @@ struct Divisible {
   Index common;   ///< the greatest common divisor of scale and base
   Index inverse;  ///< of scale / common, modulo step
 
-  /// Returns the least v >= 0 that makes offset + v * scale a multiple, or -1.
+  /// Returns the least v >= 0 for which offset + v * scale is a multiple, or -1.
   KOKKOS_FUNCTION Index least(Index offset) const {
     if (base == 1) return 0;
     if (offset % common != 0) return -1;
@@ -79,7 +79,7 @@ struct WindowReads {
   KOKKOS_FUNCTION Progression taps_of(Index result) const {
     return by_tap.among(0, taps, result * stride - low, elements);
   }
-  /// Returns the results, of lo to hi-1, whose tap `tap` reads an element.
+  /// Returns the results, in lo to hi-1, whose tap `tap` reads an element.
   KOKKOS_FUNCTION Progression results_of(Index tap, Index lo, Index hi) const {
     return by_result.among(lo, hi, tap * dilation - low, elements);
   }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Walks windows over a block of any rank: on the host a piece of a row of results at a time, tap
-/// by tap, on a device one result.
+/// Walks windows over a block with any number of dimensions: on the host part of a row of results
+/// at a time, tap by tap, on a device one result.
 ///
 ///     RowTaps walk(shape, row, lo, hi);
 ///     for (RowTap t; walk.next(t);)
 ///       for (Index j = 0; j < t.count; ++j) sum[t.to + j * t.step] += in[t.from + j * t.hop];
 ///
-/// Laws: a result meets its taps in row-major order, each once, and none that reads no element.
+/// Laws: a result meets its taps in row-major order, each once, and only taps that read an element.
 #include <tessera/kernel/detail/window_reads.hpp>
 #include <tessera/kernel/fence.hpp>
 
@@ -24,7 +24,7 @@ struct WindowRows {
   Index stride[max_dims];  // of the elements
 
   Index width() const { return dim[rank - 1].results; }
-  /// How many indices a launch has, and the least for a thread.
+  /// The number of indices of a launch, and the least for a thread.
   Index indices() const { return kernels_on_host ? rows * pieces : results; }
   Index grain() const {
     return max_of(1, 32768 / max_of(1, saturating_mul(min_of(width(), most), taps)));
@@ -49,7 +49,7 @@ inline WindowRows window_rows(const Extents& elements, const Extents& strides,
   return w;
 }
 
-/// One tap of a piece of a row: results to + j * step of the piece, j < count, read the elements at
+/// One tap of part of a row: results to + j * step of the part, j < count, read the elements at
 /// from + j * hop.
 struct RowTap {
   Index tap, from, hop, to, step, count;
