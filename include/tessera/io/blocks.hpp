@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Blocks of the host: each process gives its own, or takes it. Blocks that the application has cut
-/// in its own way are io/irregular.hpp's.
+/// Blocks on the host: each process gives its own block, or takes it. io/irregular.hpp is for data
+/// that the application has divided in another way.
 ///
 ///     auto x = from_blocks<Tensor<data, model>>(mesh, {1000, 600}, mine);   // mine: this block
 ///     HostBlock<float> block = to_block(x);        // block.values, of block.box, row-major
@@ -15,7 +15,7 @@
 
 namespace tessera {
 
-/// One process's block in memory of the host, row-major, and where it lies in the tensor.
+/// One process's block in host memory, row-major, and where it lies in the tensor.
 template <class T> struct HostBlock {
   Box box;
   std::vector<HostElement<T>> values;
@@ -49,9 +49,9 @@ template <class T> HostBlock<T> to_block(const TensorCore& x, CallSite site) {
 }
 }  // namespace detail
 
-/// Returns the tensor of which each process gives its own block, row-major; processes whose blocks
-/// are equal give equal values. Communication: none. Throws ShapeError when it has another size
-/// than the block that this process owns.
+/// Returns a tensor from its blocks: each process gives its own block, row-major; processes whose
+/// blocks are equal give equal values. Communication: none. Throws ShapeError when the data has
+/// another size than the block that this process owns.
 template <TypedTensor Tensor>
 Tensor from_blocks(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& extents,
                    std::span<const typename Tensor::value_type> values,
@@ -68,7 +68,7 @@ DynamicTensor from_blocks(const DynamicMesh& mesh, const Extents& extents, const
   return DynamicTensor(
       detail::from_blocks<T>(mesh.core(), {dtype_of<T>, extents, sharding}, values, where));
 }
-/// The same of bool from bytes, as a HostBlock has them: other than 0 is true.
+/// The same for bool from bytes, as in a HostBlock: any byte but 0 is true.
 template <TypedTensor Tensor>
   requires std::is_same_v<typename Tensor::value_type, bool> Tensor
   from_blocks(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& extents,
@@ -83,7 +83,7 @@ DynamicTensor from_blocks(const DynamicMesh& mesh, const Extents& extents, const
   return from_blocks<bool>(mesh, extents, sharding, truths.span(), where);
 }
 
-/// Returns this process's block; of an unfinished tensor, its part of the values. Communication:
+/// Returns this process's block; for an unfinished tensor, its part of the values. Communication:
 /// none. Throws UsageError for a dry tensor.
 template <TypedTensor A>
 HostBlock<typename A::value_type> to_block(const A& x, Where where = Where::here()) {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Data that the application has cut in its own way: one box a process, of any size. They become a
-/// tensor, and a tensor fills them, by one exchange that is planned from the boxes.
+/// Data that the application has divided in its own way: one box for each process, of any size. The
+/// boxes become a tensor, or a tensor fills them, by one exchange that is planned from the boxes.
 ///
 ///     auto x = from_irregular<Tensor<data, _>>(mesh, {1000, 600}, my_box, view);
 ///     to_irregular(y, my_box, view);
 ///
 /// Laws: to_irregular(from_irregular(v)) == v; boxes that are the tensor's blocks are adopted: no
-/// copy, no communication; what is declared is the same question on every process, so a wrong
-/// declaration is the same error on every process.
+/// copy, no communication; all processes check the same declaration, so a wrong one is the same
+/// error on every process.
 #include <memory>
 #include <span>
 #include <string>
@@ -25,13 +25,13 @@ namespace tessera {
 
 /// The boxes of all processes, declared in one of three ways.
 struct Irregular {
-  /// This process's own box; the processes tell each other theirs. Not on a dry mesh.
+  /// This process's own box; the processes tell each other their boxes. Not on a dry mesh.
   Irregular(const Box& box) : own(box), declared(Declared::own) {}  // NOLINT: a box is enough
   /// The box of every process, the same list on all.
   Irregular(std::vector<Box> boxes)  // NOLINT
       : all(std::move(boxes)), declared(Declared::all) {}
-  /// Borders of the parts of each dimension, over the axes that the tensor's spec names for it (see
-  /// cut_boxes); the same on all.
+  /// The borders of the parts of each dimension, over the axes that the tensor's spec names for it
+  /// (see cut_boxes); the same on all processes.
   Irregular(std::vector<std::vector<Index>> borders)  // NOLINT
       : cuts(std::move(borders)), declared(Declared::cuts) {}
 
@@ -43,9 +43,9 @@ struct Irregular {
 };
 
 namespace detail {
-/// Returns the boxes of all processes, the same list on all. `given`: the elements of this
-/// process's memory. Collective over the mesh. Throws ShapeError, on all, unless each has memory
-/// for its box.
+/// Returns the boxes of all processes, the same list on all. `given`: the number of elements in
+/// this process's memory. Collective over the mesh. Throws ShapeError, on all, unless each process
+/// has memory for its box.
 inline std::vector<Box> agree_on_boxes(MeshCore& mesh, const TensorDesc& desc,
                                        const Irregular& irregular, Index given, CallSite site) {
   const bool own = irregular.declared == Irregular::Declared::own;
@@ -130,7 +130,7 @@ inline void to_irregular(const TensorCore& x, const Irregular& irregular, void* 
   tessera::fence();
 }
 
-/// What memory of the application must be to be a box: contiguous, row-major, within reach.
+/// The conditions on an application's memory for a box: contiguous, row-major, accessible.
 template <class T, class View> struct BoxMemory {
   static consteval bool said() {
     static_assert(Kokkos::is_view_v<View>, "[tessera] irregular boxes are Kokkos Views");
@@ -154,12 +154,12 @@ template <class T, class View> struct BoxMemory {
 };
 }  // namespace detail
 
-/// Returns the tensor of the given extents of which each process has one box: `view` is this
-/// process's, contiguous and row-major. The boxes are equal or disjoint and cover the tensor. When
-/// they are the tensor's own blocks on every process, the memory is adopted (and the View kept
-/// alive); else it is read before this returns. Communication: one exchange, as plan_from_boxes
-/// says, and an all-gather of a few integers, in no ledger. Collective over the mesh. Throws
-/// ShapeError, the same on every process, naming the processes whose boxes overlap, the hole, or
+/// Returns a tensor of the given extents from one box of each process: `view` is this process's,
+/// contiguous and row-major. The boxes are equal or disjoint and cover the tensor. When they are
+/// the tensor's own blocks on every process, the memory is adopted (and the View kept alive); else
+/// it is read before this returns. Communication: one exchange, as in plan_from_boxes, and an
+/// all-gather of a few integers, in no ledger. Collective over the mesh. Throws ShapeError, the
+/// same on every process; it names the processes whose boxes overlap, the hole, or the processes
 /// whose memory does not fit.
 template <TypedTensor Tensor, class View>
 Tensor from_irregular(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& extents,
@@ -183,10 +183,10 @@ DynamicTensor from_irregular(const DynamicMesh& mesh, const Extents& extents,
                                               owner, call.free_site("from_irregular")));
 }
 
-/// Fills `view`, memory of the application, with the box of x that this process declares; boxes lie
-/// within the tensor and may overlap or leave holes. Communication: one exchange, as plan_to_boxes
-/// says (unfinished values are combined first), and an all-gather of a few integers, in no ledger.
-/// Collective over the mesh. Throws ShapeError, the same on every process.
+/// Fills `view`, an application's memory, with the box of x that this process declares; boxes lie
+/// within the tensor and may overlap or leave holes. Communication: one exchange, as in
+/// plan_to_boxes (unfinished values are combined first), and an all-gather of a few integers, in no
+/// ledger. Collective over the mesh. Throws ShapeError, the same on every process.
 template <TypedTensor A, class View>
 void to_irregular(const A& x, const Irregular& boxes, const View& view,
                   Where where = Where::here()) {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Whole tensors on the host of one process: made sharded, and collected.
+/// Whole tensors on the host of one process: distributed from there, or collected there.
 ///
 ///     auto x = from_root<Tensor<data, model>>(mesh, {1000, 600}, 0, values);   // values on process 0
 ///     HostTensor<float> all = to_root(x);                                      // all on process 0
 ///
-/// Laws: to_root(from_root(v)) == v on the root, for every spec; what other processes give to
-/// from_root is not looked at; to_root sends no element twice.
+/// Laws: to_root(from_root(v)) == v on the root, for every spec; from_root ignores the values of
+/// other processes; to_root sends no element twice.
 #include <span>
 #include <utility>
 
@@ -56,12 +56,12 @@ template <Element T> HostTensor<T> to_root(const TensorCore& x, int root, CallSi
 }
 }  // namespace detail
 
-/// Returns the tensor whose elements, row-major, process `root` has on its host; `values` of other
-/// processes is not looked at, and no process holds more than its block, besides staging of at most
-/// 64 MiB on the root (plan/move/relocation.hpp). Communication: as plan_from_root says, from the
-/// root. Collective over the mesh. Throws ShapeError on every process when the root gives another
-/// number of elements; UsageError when there is no process `root`. On a dry mesh no values are
-/// needed.
+/// Returns a tensor from all its elements, row-major, which process `root` has on its host;
+/// `values` of other processes is ignored, and no process holds more than its block, besides
+/// staging of at most 64 MiB on the root (plan/move/relocation.hpp). Communication: as in
+/// plan_from_root, from the root. Collective over the mesh. Throws ShapeError on every process when
+/// the root gives another number of elements; UsageError when there is no process `root`. On a dry
+/// mesh no values are needed.
 template <TypedTensor Tensor>
 Tensor from_root(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& extents,
                  int root, std::span<const typename Tensor::value_type> values,
@@ -80,7 +80,7 @@ DynamicTensor from_root(const DynamicMesh& mesh, const Extents& extents, const S
                                          values.data(), static_cast<Index>(values.size()),
                                          call.free_site("from_root")));
 }
-/// The same of bool from bytes, as a HostTensor has them: other than 0 is true.
+/// The same for bool from bytes, as in a HostTensor: any byte but 0 is true.
 template <TypedTensor Tensor>
   requires std::is_same_v<typename Tensor::value_type, bool> Tensor
   from_root(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& extents, int root,
@@ -96,10 +96,10 @@ DynamicTensor from_root(const DynamicMesh& mesh, const Extents& extents, const S
   return from_root<bool>(mesh, extents, sharding, root, truths.span(), call);
 }
 
-/// Returns the whole tensor on process `root`, and no values elsewhere. Communication: as
-/// plan_to_root says: each element once, to the root; unfinished values are combined first.
-/// Collective over the mesh. Throws UsageError when there is no process `root`. On a dry mesh there
-/// are no values anywhere.
+/// Returns the whole tensor on process `root`, and no values elsewhere. Communication: as in
+/// plan_to_root: each element once, to the root; unfinished values are combined first. Collective
+/// over the mesh. Throws UsageError when there is no process `root`. On a dry mesh there are no
+/// values anywhere.
 template <TypedTensor A>
 HostTensor<typename A::value_type> to_root(const A& x, int root = 0, Where where = Where::here()) {
   return detail::to_root<typename A::value_type>(x.core(), root, {"to_root", where, Contract{}});
