@@ -115,8 +115,8 @@ struct LocalSort {
   constexpr bool operator==(const LocalSort&) const = default;
 };
 
-/// Merges sorted lines with other sorted lines, and keeps as many elements as the first have: the
-/// first in order, or the last. Lines lie along the middle dimension of outer x own x inner.
+/// Merges two sets of sorted lines, and keeps in each line as many elements as the first set has:
+/// the first in order, or the last. Lines lie along the middle dimension of outer x own x inner.
 struct LocalMerge {
   Index outer = 1;
   Index own = 0;

@@ -33,7 +33,7 @@ struct MeshOptions {
                            ///< nodes are of one size and made of consecutive processes
   Wait wait = Wait::automatic;           ///< automatic: as the transport
   Windows windows = Windows::automatic;  ///< automatic: as the transport
-  double time_limit = -1;  ///< seconds a call may wait; 0: for ever; negative: as the transport
+  double time_limit = -1;  ///< seconds a call may wait; 0: no limit; negative: as the transport
   Index arena_bytes = -1;  ///< of shared memory on the node for each process; 0: none; negative:
                            ///< TESSERA_ARENA_BYTES, else a modest size
   Index memory_limit = max_int64;     ///< most bytes of tensors and workspace on one process
@@ -42,8 +42,8 @@ struct MeshOptions {
       detail::plan_cache_bytes_from_environment();  ///< most bytes of plans
                                                     ///< that are kept for the next time; at least
                                                     ///< the last one is
-  DeviceAssignment device_assignment{};  ///< which process stands where; natural: in the order of
-                                         ///< their ranks, or as machine.order says
+  DeviceAssignment device_assignment{};  ///< the place of each process; natural: in the order of
+                                         ///< their numbers, or as machine.order says
   bool strict = false;  ///< calls without a contract may not communicate; set by Strict mesh types
 };
 

@@ -124,10 +124,10 @@ struct TransportSettings {
   double time_limit = 600;  ///< seconds that a call may take before the job is ended; 0: no limit
   Index large_count = INT_MAX;   ///< calls with counts or displacements above this use MPI's
                                  ///< large-count functions; the same on all processes
-  bool large_in_pieces = false;  ///< or are cut into pieces of at most as many elements, as they
-                                 ///< always are where MPI (before 4.0) has no such functions
-  int processes_per_node = -1;   ///< consecutive processes of the job that are taken to share a
-                                ///< node; 0: all; negative: as MPI tells; the same on all processes
+  bool large_in_pieces = false;  ///< or are cut into pieces of at most that many elements, as
+                                 ///< always where MPI (before 4.0) has no such functions
+  int processes_per_node = -1;   ///< consecutive processes of the job that share a node; 0: all;
+                                 ///< negative: as MPI tells; the same on all processes
   Windows windows = Windows::automatic;
   Index window_least = Index{64} << 10;  ///< bytes of a group's call (all its pieces) from which
                                          ///< windows are used; the same on all processes

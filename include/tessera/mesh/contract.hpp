@@ -91,7 +91,7 @@ struct NoContract {};
 
 /// A mesh on which an operator that communicates without a contract does not compile. Calls that
 /// bring a tensor to or from the host, a file or the application's own boxes need no contract:
-/// gather, to_root, from_root, from_irregular, to_irregular, read_npy and write_npy say by their
+/// to_host, to_root, from_root, from_irregular, to_irregular, read_npy and write_npy say by their
 /// names that they communicate.
 template <class M> struct Strict;
 template <class... A> struct Strict<Mesh<A...>> : Mesh<A...> {};

@@ -214,7 +214,7 @@ Tensor random_normal(const ProcessMesh<typename Tensor::mesh_type>& mesh, const 
   return t;
 }
 
-/// Returns a tensor from its elements, row-major, of which every process has all on its host; each
+/// Returns a tensor from all its elements, row-major, which every process has on its host; each
 /// keeps its block. Communication: none. Throws ShapeError when the data has another size than the
 /// extents.
 template <TypedTensor Tensor>

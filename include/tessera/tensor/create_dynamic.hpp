@@ -97,7 +97,7 @@ DynamicTensor random_normal(const DynamicMesh& mesh, const Extents& extents,
   return t;
 }
 
-/// Returns a tensor from its elements, row-major, of which every process has all on its host; each
+/// Returns a tensor from all its elements, row-major, which every process has on its host; each
 /// keeps its block. Communication: none. Throws ShapeError when the number of values is not the
 /// number of elements.
 template <Element T>

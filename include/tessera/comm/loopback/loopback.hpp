@@ -66,7 +66,7 @@ class LoopbackGroup final : public Group {
     raise(world_->alarm().failure());
   }
 
-  /// Only where windows are asked for explicitly: the threads of a process can read all memory.
+  /// Only where windows are `on`: the threads of a process can read all memory without it.
   std::unique_ptr<SharedBlock> share(const void* block, Index bytes) override;
 
  private:
@@ -166,7 +166,8 @@ inline std::unique_ptr<SharedBlock> LoopbackGroup::share(const void* block, Inde
 
 class LoopbackTransport final : public Transport {
  public:
-  /// `processes` numbers in the world the processes of this transport; `rank` is this one's index.
+  /// `processes` are the numbers, in the world, of this transport's processes; `rank` is the index
+  /// of this one.
   LoopbackTransport(std::shared_ptr<LoopbackWorld> world, std::vector<int> processes, int rank,
                     std::uint64_t context, const TransportSettings& settings)
       : world_(std::move(world)),

@@ -164,7 +164,7 @@ class MpiContext {
     return comm;
   }
 
-  /// Waits for requests by the given policy. A call must be under way (Watched).
+  /// Waits for requests by the given policy. A call must be in progress (Watched).
   void wait(MPI_Request* requests, int count, Wait policy, const char* function) {
     if (policy == Wait::spin) {
       const Waiting waiting;
@@ -241,7 +241,7 @@ class MpiContext {
       }
   }
 
-  /// Frees everything. Collective over: all processes; each must have let go of its transports.
+  /// Frees everything. Collective over: all processes; each must have put its transports down.
   void close() {
     if (closed_) return;
     if (mpi_is_up()) {
