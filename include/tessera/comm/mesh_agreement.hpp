@@ -43,13 +43,13 @@ class MeshAgreement : public MeshIdentity {
   std::uint64_t next_number() { return ++numbers_; }
   std::uint64_t next_born(std::uint64_t digest) { return ++born_[digest % born_.size()]; }
 
-  /// Announces an operator that communicates and that this process is about to run, and compares it
-  /// with what the processes of this node have announced at level `normal`; above that level
-  /// agree() compares. It waits for nobody, except that every Trail::length-th operator of a mesh
-  /// with several nodes is an all-reduce of two integers, in no ledger. `description()` returns the
-  /// operator in words; it is called rarely. Returns a digest of the operator's place among all.
-  /// Collective over: all processes of the mesh. Throws MismatchError on a process that finds
-  /// another call than its own, which ends the others' waits.
+  /// Announces an operator that communicates and that this process is about to run. At level
+  /// `normal` it compares the operator with those that the processes of this node have announced;
+  /// above, agree() compares. It waits for nobody, except that every Trail::length-th operator of a
+  /// mesh with several nodes is an all-reduce of two integers, in no ledger. `description()`
+  /// returns the operator in words; it is called rarely. Returns a digest of the operator's place
+  /// among all. Collective over: all processes of the mesh. Throws MismatchError on a process that
+  /// finds another call than its own, which ends the others' waits.
   template <class D>
   std::uint64_t begin_operator(const detail::OperatorMark& mark, const D& description,
                                Where where) {

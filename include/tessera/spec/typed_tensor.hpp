@@ -47,7 +47,7 @@ struct IsShardedTensor<ShardedTensor<T, M, S>> : std::true_type {};
 
 template <class S> inline constexpr bool unfounded_spec = false;
 template <class S> inline constexpr bool unfounded_spec<Unfounded<S>> = true;
-/// Whether a tensor's type is real, and not made up for a call with a mistake.
+/// False for a tensor's type that was made up for a call with a mistake.
 template <class X> inline constexpr bool founded = true;
 template <class T, class M, class S>
 inline constexpr bool founded<ShardedTensor<T, M, Unfounded<S>>> = false;
