@@ -79,35 +79,36 @@ class ProgramContract {
   std::vector<ProgramClause> clauses_;
 };
 
-/// Nothing communicates but what is listed: each step is of a listed kind and spans no other axes
-/// than those listed with it. only({}): no communication.
+/// No step communicates except as listed: each is of a listed kind and spans no axes but the ones
+/// listed with that kind. only({}): no communication.
 inline ProgramContract only(std::initializer_list<Over> what) {
   return ProgramClause{ProgramClause::Kind::only, what, 0};
 }
 inline ProgramContract only(Over what) { return only({what}); }
 /// No step of this kind spans any of these axes.
 inline ProgramContract no(Over what) { return ProgramClause{ProgramClause::Kind::no, {what}, 0}; }
-/// At most so many bytes of payload on any process; of steps that span one of the axes.
+/// At most this many bytes of payload on any process, counting the steps that span one of the axes.
 inline ProgramContract payload_at_most(Index bytes, Over what = {}) {
   return ProgramClause{ProgramClause::Kind::payload, {what}, bytes};
 }
 inline ProgramContract messages_at_most(Index count, Over what = {}) {
   return ProgramClause{ProgramClause::Kind::messages, {what}, count};
 }
-/// At most so many bytes of tensors and workspace at once on any process.
+/// At most this many bytes of tensors and workspace at once on any process.
 inline ProgramContract peak_at_most(Index bytes) {
   return ProgramClause{ProgramClause::Kind::peak, {}, bytes};
 }
-/// At most so many flops on any process that others do as well.
+/// At most this many duplicated flops on any process: flops that other processes do as well.
 inline ProgramContract duplicated_at_most(Index flops) {
   return ProgramClause{ProgramClause::Kind::duplicated, {}, flops};
 }
-/// At most so many picoseconds by the machine model.
+/// At most this many picoseconds by the machine model.
 inline ProgramContract model_time_at_most(std::int64_t picoseconds) {
   return ProgramClause{ProgramClause::Kind::cost, {}, picoseconds};
 }
 
-/// Whether a contract is kept; where not, the first operator that breaks the clause.
+/// Whether a contract is kept; if not, its first broken clause and the first operator that breaks
+/// it.
 struct ContractVerdict {
   bool kept = true;
   int clause = -1;  ///< the first that is broken
@@ -144,7 +145,7 @@ class ClauseCheck {
   }
 
  private:
-  /// What is limited, over all processes.
+  /// The limited number, over all processes.
   Spread over_all() const {
     const auto touched_by = [&](Index Step::*number) {
       return over_processes(

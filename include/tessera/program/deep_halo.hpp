@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Deep halos: one exchange for several steps of a stencil, in which each process also updates what
-/// it will need of its neighbours' elements. It trades messages for work that others do as well.
+/// Deep halos: one exchange for several steps of a stencil, in which each process also updates the
+/// neighbours' elements that it will need. This saves messages and duplicates work.
 ///
 ///     const Halo halo{{1, 1, Boundary::periodic}, {1, 1, Boundary::periodic}};
 ///     const TensorDesc x{DType::f64, {512, 512}, Sharding{{0}, {1}}};
@@ -10,13 +10,13 @@
 ///     explain(d, {"a", "b"})         // the exchange; messages and payload a step, redundant flop
 ///     best_depth(x, halo, 6, 16, mesh)                    // the number of steps that costs least
 ///
-/// Step j of k updates the own block and (k - 1 - j) widths around it: all of the tensor's elements
-/// there, those behind a periodic border too, and mirror images (which is right for stencils that
-/// mirror). A constant outside stays as it is. Unless asked otherwise the exchange is one in place
-/// (op/halo/halo_tensor.hpp).
+/// Step j of k updates the process's own block and (k - 1 - j) halo widths around it: all of the
+/// tensor's elements there, also across a periodic border, and mirror images (correct for stencils
+/// that are symmetric under mirroring). A constant outside stays as it is. By default the exchange
+/// is in place (op/halo/halo_tensor.hpp).
 ///
-/// Laws: one step is plan_halo() in place; redundant updates are those of elements that the process
-/// does not own.
+/// Laws: one step is plan_halo() in place; an update is redundant when the process does not own the
+/// element.
 #include <string>
 
 #include <tessera/plan/region/halo.hpp>
@@ -24,12 +24,12 @@
 
 namespace tessera {
 
-/// So many steps from one exchange, on one process.
+/// Several steps from one exchange, on one process.
 struct DeepHalo {
   Index steps = 1;
   Plan plan;            ///< of the exchange, steps times as wide as one step needs
   Index updates = 0;    ///< of elements, in all steps together
-  Index redundant = 0;  ///< those of elements that another process owns
+  Index redundant = 0;  ///< updates of elements that another process owns
   Index flops = 0;
   Index redundant_flops = 0;
   std::int64_t cost = 0;  ///< of exchange and steps by the machine model; the same on every process
@@ -59,8 +59,8 @@ constexpr Index deep_updates(const TensorDesc& x, Halo halo, Index steps, const 
 }
 }  // namespace detail
 
-/// Plans `steps` steps from one exchange; `flops`: what one element's update takes. Preconditions:
-/// steps >= 1; check_halo() of the deepened halo is ok.
+/// Plans `steps` steps from one exchange; `flops`: the operations of one element's update.
+/// Preconditions: steps >= 1; check_halo() of the deepened halo is ok.
 constexpr DeepHalo plan_deep_halo(const TensorDesc& x, const Halo& halo, Index steps, Index flops,
                                   const MeshShape& mesh, int process = 0,
                                   const PlanOptions& options = {},
@@ -81,7 +81,7 @@ constexpr DeepHalo plan_deep_halo(const TensorDesc& x, const Halo& halo, Index s
   return deep;
 }
 
-/// Returns how many steps, 1 to `most`, are the cheapest a step to make from one exchange.
+/// Returns the number of steps, 1 to `most`, from one exchange that costs least per step.
 constexpr Index best_depth(const TensorDesc& x, const Halo& halo, Index flops, Index most,
                            const MeshShape& mesh, const PlanOptions& options = {},
                            const HaloOptions& how = {Corners::cheaper, true}) {
@@ -99,7 +99,7 @@ constexpr Index best_depth(const TensorDesc& x, const Halo& halo, Index flops, I
   return best;
 }
 
-/// Returns the exchange's plan as text, and a line of what a step comes to.
+/// Returns the exchange's plan as text, and a line with the numbers of one step.
 inline std::string explain(const DeepHalo& deep, const AxisNames& names) {
   const auto each = [&](Index amount) { return ceil_div(amount, deep.steps); };
   const PlanSpread all = over_processes(deep.plan);

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Which axes of a mesh to put within nodes, so that least goes between them (device assignment,
-/// GShard, appendix A.3). mesh/device_order.hpp is the answer's form.
+/// Which axes of a mesh to put within nodes, so that the least payload goes between nodes (device
+/// assignment, GShard, appendix A.3). mesh/device_order.hpp has the type of the answer.
 ///
 ///     const Machine machine{.processes_per_node = 8};
 ///     Program layer = plan(project)(like<X>(8, 512), like<W>(512, 96), sizes<Grid>(8, 8));
 ///     DeviceOrder order = least_network_order(traffic_of(layer), layer.mesh, machine);
 ///
-/// The traffic is taken as it is, whatever the order: plan again with the order in the machine to
-/// see what the planner makes of it. Blocks are taken to be even.
+/// The traffic is assumed to be the same in every order: plan again with the order in the machine
+/// to see how the planner uses it. Blocks are assumed to be even.
 ///
 /// Laws: no order of the axes has less network_payload than the one returned; the mesh's own order
-/// is returned where none has less than it.
+/// is returned where no other has less.
 #include <algorithm>
 #include <array>
 
@@ -21,7 +21,7 @@
 
 namespace tessera {
 
-/// What a process communicates, by the axes of its groups, as it would in calls that know no nodes.
+/// A process's communication, by the axes of its groups, as if all calls ignored nodes.
 class AxisTraffic {
  public:
   /// Adds the payload of a collective over the axes of `group`, bytes.
@@ -35,7 +35,7 @@ class AxisTraffic {
       exchanges_[i] = saturating_add(exchanges_[i], other.exchanges_[i]);
     }
   }
-  /// Returns how much of it goes between nodes, bytes, with collectives in levels
+  /// Returns how much of the payload goes between nodes, bytes, with collectives in levels
   /// (plan/move/staged.hpp).
   constexpr Index network_payload(const MeshShape& mesh, const Machine& machine) const {
     Index sum = 0;
@@ -45,8 +45,8 @@ class AxisTraffic {
       if (found.network.empty()) continue;
       const Index near = mesh.group_size(found.node);
       const Index far = mesh.group_size(found.network);
-      // Of what goes to the others of a group of near * far, (far - 1) * near are on other nodes;
-      // what is gathered or reduced goes to each node once.
+      // In a group of near * far processes, (far - 1) * near are on other nodes than this process;
+      // gathered or reduced data goes to each node once.
       const Index others = near * far - 1;
       sum = saturating_add(sum, share(trees_[bits], far - 1, others));
       sum = saturating_add(sum, share(exchanges_[bits], near * (far - 1), others));
@@ -70,14 +70,14 @@ class AxisTraffic {
   std::array<Index, groups> exchanges_{};
 };
 
-/// Returns what the plan's process communicates.
+/// Returns the communication of the plan's process.
 constexpr AxisTraffic traffic_of(const Plan& plan) {
   AxisTraffic traffic;
   for (const Step& step : plan.steps) {
     if (step.kind != StepKind::communicate) continue;
     Index payload = step.payload;
     if (!step.near.empty() && step.collective == Collective::all_to_all) {
-      // In levels it is sent twice.
+      // In levels the data is sent twice.
       const Index members = plan.mesh.group_size(step.group);
       const Index bytes = plan.slots[step.in[0]].bytes;
       payload = bytes - bytes / members;
@@ -92,9 +92,9 @@ inline AxisTraffic traffic_of(const Program& program) {
   return traffic;
 }
 
-/// Returns the order of the axes, outermost first, by which least of `traffic` goes between nodes
-/// of machine.processes_per_node processes; of several the first by axis numbers, and an empty
-/// order (the mesh's own) where none is better than that. All orders are tried: at most 720.
+/// Returns the order of the axes, outermost first, that sends the least of `traffic` between nodes
+/// of machine.processes_per_node processes; among equals the first by axis numbers; an empty order
+/// (the mesh's own) where none is better. All orders are tried: at most 720.
 constexpr DeviceOrder least_network_order(const AxisTraffic& traffic, const MeshShape& mesh,
                                           Machine machine) {
   std::array<int, max_axes> axes{};

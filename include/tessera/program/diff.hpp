@@ -9,7 +9,7 @@
 ///     explain(d)
 ///
 /// Laws: diff(p, p) changes nothing; every operator of both is in exactly one row, in order; as
-/// many are aligned as can be.
+/// many as possible are aligned.
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,8 +34,8 @@ struct ProgramDiff {
   ProgramSpread was;  ///< the numbers of the first over all processes
   ProgramSpread is;   ///< and of the second
 
-  /// Returns how many operators are in the second program only, in the first only, and in both but
-  /// with other steps or numbers.
+  /// Return how many operators are in the second program only; in the first only; in both, with
+  /// different steps or numbers.
   int appeared() const {
     return count([](const DiffRow& r) { return r.appeared(); });
   }
@@ -46,7 +46,7 @@ struct ProgramDiff {
     return count([](const DiffRow& r) { return r.changed; });
   }
   bool same() const { return appeared() + vanished() + changed() == 0; }
-  /// Returns the second program's total, on the process with most, less the first's.
+  /// Return the second program's total, on the process with most, minus the first's.
   Index payload() const { return is.payload.most - was.payload.most; }
   Index flops() const { return is.flops.most - was.flops.most; }
   Index duplicated_flops() const { return is.duplicated.most - was.duplicated.most; }
@@ -146,7 +146,7 @@ inline bool differ(const ProgramEntry& a, const ProgramEntry& b) {
     if (!(p.steps[i] == q.steps[i])) return true;
   return false;
 }
-/// How a number changes; both, where one of them has stopped at the largest number.
+/// How a number changes; both numbers, where one of them is saturated.
 inline std::string change_text(Index was, Index is, std::string (*text)(Index)) {
   if (saturated(was) || saturated(is)) return text(was) + " -> " + text(is);
   return is < was ? "-" + text(was - is) : "+" + text(is - was);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Plans and Programs as short tables of text. fmt formatters that call these are
-/// show/format.hpp's.
+/// Plans and Programs as short tables of text. show/format.hpp has fmt formatters that call these
+/// functions.
 ///
 ///     std::string text = explain(plan, names);
 ///
@@ -71,7 +71,7 @@ inline std::string slot_text(const Slot& slot, const AxisNames& names) {
   return (slot.labels.empty() ? "scalar" : to_text(slot.labels)) + " " + place_text(slot, names) +
          (slot.panel_dim >= 0 ? " in " + std::to_string(slot.panels) + " panels" : "");
 }
-/// Within what a slot lies: " stored with halo 1_1x0_2", or nothing.
+/// The halo within which a slot lies: " stored with halo 1_1x0_2", or nothing.
 inline std::string stored_text(const Plan& plan, const Slot& slot) {
   if (slot.stored < 0) return "";
   std::string text;
@@ -80,7 +80,7 @@ inline std::string stored_text(const Plan& plan, const Slot& slot) {
             std::to_string(d.high);
   return text;
 }
-/// What a process owns of a slot, and what it has of it.
+/// The part of a slot that a process owns, and the part that it holds.
 struct OwnAndHas {
   Box own, has;
 };
@@ -88,8 +88,8 @@ inline OwnAndHas has_of(const Plan& plan, const Slot& slot, const Coordinates& a
   const Box own = block(slot.desc.extents, slot.desc.sharding, plan.mesh, at);
   return {own, slot.region < 0 ? own : needed(plan.regions[slot.region], plan.mesh, at)};
 }
-/// What a step has made when it is done. Of one that takes the border of a block in several pieces,
-/// what they make together.
+/// The output of a step. For a step that takes the border of a block in several pieces, the output
+/// of all pieces together.
 inline OwnAndHas has_of(const Plan& plan, const Step& step, const Coordinates& at) {
   Slot made = plan.slots[step.out];
   if (step.region >= 0 && made.region >= 0 && !step.adjoint) made.region = step.region;  // so far
@@ -104,9 +104,9 @@ inline OwnAndHas has_of(const Plan& plan, const Step& step, const Coordinates& a
   }
   return {own, all};
 }
-/// How far what a process has of a slot reaches beyond its block: " with halo 1_1x0_2", low_high
-/// for each dimension, the most of all processes (or of the plan's own); negative where it has
-/// less. Nothing where all have their blocks.
+/// How far the part of a slot that a process holds reaches beyond its block: " with halo 1_1x0_2",
+/// low_high for each dimension, the most of all processes (or on the plan's own); negative where it
+/// holds less. Empty where all hold exactly their blocks.
 template <class Made> std::string halo_text(const Plan& plan, const Made& made, bool own_only) {
   const OwnAndHas here = has_of(plan, made, plan.mesh.coordinates(plan.process));
   if (here.own.rank() != here.has.rank()) return " with halo, empty";
@@ -137,12 +137,12 @@ template <class Made> std::string halo_text(const Plan& plan, const Made& made, 
 inline std::string messages_text(Index messages) {
   return std::to_string(messages) + (messages == 1 ? " message" : " messages");
 }
-/// The most on one process, and on which where they differ.
+/// The most on one process, and which process has it, where processes differ.
 template <class Text> std::string most_text(const Spread& s, const Text& text) {
   return text(s.most) + (s.even() ? "" : " (process " + std::to_string(s.process) + ")");
 }
 
-/// A plan's table with these numbers, which are those of its own process or the most of one.
+/// A plan's table with these numbers: of its own process, or the most on one process.
 inline std::string explain(const Plan& plan, const AxisNames& names, const PlanSpread& numbers,
                            bool own) {
   std::string text = std::string(name_of(plan.kind));
@@ -184,9 +184,9 @@ inline std::string explain(const Plan& plan, const AxisNames& names, const PlanS
 }
 }  // namespace detail
 
-/// Returns the plan as a table: the operands, a row a step with the most that it moves and computes
-/// on one process; which operands' sharding was overruled, and by what; the most of one process in
-/// all, and which has it where they differ.
+/// Returns the plan as a table: the operands; one row for each step, with the most that it moves
+/// and computes on one process; which operands' sharding was overruled, and by what; the totals,
+/// each the most on one process, and which process has it where processes differ.
 inline std::string explain(const Plan& plan, const AxisNames& names) {
   return detail::explain(plan, names, over_processes(plan), false);
 }
@@ -196,7 +196,7 @@ inline std::string explain_own(const Plan& plan, const AxisNames& names) {
 }
 
 namespace detail {
-/// A row a group of axes and collective.
+/// One row for each group of axes and collective.
 inline TextTable axes_table(const Program& program, const ProgramSpread& numbers) {
   TextTable table;
   const std::vector<CollectiveTotal> totals = by_axes(program);
@@ -209,7 +209,7 @@ inline TextTable axes_table(const Program& program, const ProgramSpread& numbers
   }
   return table;
 }
-/// A row a layer, indented by its depth.
+/// One row for each layer, indented by its depth.
 inline TextTable layer_table(const Program& program, const ProgramSpread& numbers) {
   TextTable table;
   table.row({"layer", "operators", "payload", "messages", "work", "duplicated", "peak memory",
@@ -226,7 +226,7 @@ inline TextTable layer_table(const Program& program, const ProgramSpread& number
   return table;
 }
 
-/// A program's table with these numbers, which are those of `whom`.
+/// A program's table with these numbers; `whom` says whose they are.
 inline std::string explain(const Program& program, const ProgramSpread& numbers,
                            const std::string& whom, int most) {
   const AxisNames names = program.names();
@@ -278,9 +278,9 @@ inline std::string explain(const Program& program, const ProgramSpread& numbers,
 }
 }  // namespace detail
 
-/// Returns a Program as a table: a row an operator; then its layers, the payload of each group of
-/// axes and collective, the work that several processes do alike (the `most` largest), totals. Each
-/// number is the most on one process; of the totals it is said which, where they differ.
+/// Returns a Program as a table: one row for each operator; then its layers, the payload of each
+/// group of axes and collective, the duplicated work (the `most` largest), and totals. Each number
+/// is the most on one process; totals also name the process, where processes differ.
 inline std::string explain(const Program& program, int most = 8) {
   return detail::explain(program, over_processes(program), "most on one process", most);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Plans of one operator from the types of its tensors, at compile time if one likes, without
-/// Kokkos and without MPI.
+/// Plans of one operator from the types of its tensors, also at compile time, without Kokkos and
+/// without MPI.
 ///
 ///     constexpr auto p = plan<"ik,kj->ij">(like<X>(8, 512), like<W>(512, 96), sizes<Grid>(2, 4));
 ///     static_assert(p.count(all_reduce) == 0);
@@ -41,8 +41,8 @@ template <TypedTensor Tensor, std::convertible_to<Index>... N> constexpr Like<Te
 }
 
 namespace detail {
-/// What a plan at compile time says of extents that disagree. Evaluated, it is no constant, and the
-/// compiler's message shows the letter, both extents and the lines of it.
+/// The error of a compile-time plan whose extents disagree. It is not a constant expression, so the
+/// compiler's message shows the letter, both extents and these lines.
 template <char Letter>
 constexpr Index letter_has_two_extents([[maybe_unused]] const char* letter, Index one,
                                        Index another) {
@@ -50,7 +50,7 @@ constexpr Index letter_has_two_extents([[maybe_unused]] const char* letter, Inde
   return one << -another;  // [tessera] one letter stands for dimensions of two extents, which the message shows as (one << -another); a letter has one extent; make the extents equal
   // clang-format on
 }
-/// The letters as texts, which clang shows; g++ shows the template's argument.
+/// The letters as strings, which clang shows; g++ shows the template's argument.
 inline constexpr const char* letter_texts[] = {
     "A", "B", "C", "D", "E", "F", "G", "H", "I", "J", "K", "L", "M", "N", "O",
     "P", "Q", "R", "S", "T", "U", "V", "W", "X", "Y", "Z", "[", "",  "]", "^",
@@ -67,7 +67,7 @@ constexpr void say_extents(const Verdict& v, std::index_sequence<I...>) {
   constexpr Equation e = E;
   (say_extents_of<(is_label(e.text[I]) ? e.text[I] : 'A')>(v), ...);
 }
-/// At compile time no constant, so that the message stops the build; at run time an exception.
+/// At compile time this is not a constant, so the message stops the build; at run time it throws.
 template <Equation E> constexpr void require_extents(const Terms& terms, const TensorDescs& descs) {
   const Verdict v = check_extents(terms, descs, false);
   if (v.ok()) return;

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// A plan or a Program of one process, told for another one, or for all: without planning again.
+/// A plan or a Program of one process, restated for another process or for all, without planning
+/// again.
 ///
 ///     Plan p17 = on_process(plan, 17);                     // as if planned there
 ///     PlanSpread all = over_processes(plan);               // all.payload.least, .most, .process
 ///     fmt::print("{}", explain_all(plan, names));          // least ... most of every number
 ///
-/// Numbers of a plan are its own process's, and differ: a ragged last block is smaller, and process
-/// 0 sends nothing in a permutation that it is a fixed point of.
+/// The numbers of a plan are for its own process, and processes differ: a ragged last block is
+/// smaller, and a process that keeps its place in a permutation sends nothing.
 ///
-/// Laws: on_process(plan of process 0, r) == plan of process r.
-/// A Program's tensors that no operator touched are taken to be as large everywhere.
+/// Laws: on_process(plan of process 0, r) == plan of process r. Tensors of a Program that no
+/// operator used are assumed to have the same size on every process.
 #include <memory>
 #include <string>
 #include <vector>
@@ -58,7 +59,7 @@ template <class Text> std::string to_string(const Spread& s, const Text& text) {
 }
 
 /// Returns the plan as explain() does, with every number over all processes: the least, the most,
-/// and the first process that has the most, where they differ.
+/// and, where these differ, the first process that has the most.
 inline std::string explain_all(const Plan& plan, const AxisNames& names) {
   const PlanSpread spread = over_processes(plan);
   std::string text = std::string(name_of(plan.kind)) + " on " + to_string(plan.mesh, names) +

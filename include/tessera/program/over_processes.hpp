@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The numbers of a plan or a Program over all processes: least, most, who has the most, and all
-/// together.
+/// The numbers of a plan or a Program over all processes: the least, the most, the process with the
+/// most, and the sum.
 ///
 ///     const PlanSpread all = over_processes(plan);      // all.payload.least, .most, .process
 ///     over_processes(program).peak.most
 ///
-/// Laws: they are what one gets by planning on every process; processes that are alike
-/// (plan/process_classes.hpp) are worked out once.
+/// Laws: the numbers equal those from planning on every process; processes that are alike
+/// (plan/process_classes.hpp) are computed once.
 #include <map>
 #include <unordered_map>
 #include <utility>
@@ -19,7 +19,7 @@
 
 namespace tessera {
 
-/// Makes `plan` that of another process.
+/// Makes `plan` the plan of another process.
 inline void move_to_process(Plan& plan, int process) {
   const Coordinates at = plan.mesh.coordinates(process);
   plan.process = process;
@@ -36,9 +36,9 @@ inline void move_to_process(Plan& plan, int process) {
 struct Spread {
   Index least = 0;
   Index most = 0;
-  int process = -1;  ///< the first that has the most; -1: none has been asked
+  int process = -1;  ///< the first process that has the most; -1: no value yet
   Index total = 0;
-  /// Takes in the value of process `of`, and of others that have the same.
+  /// Adds the value of process `of`, and of the processes that have the same value.
   void add(Index value, int of, Index alike = 1) {
     least = process < 0 ? value : min_of(least, value);
     if (process < 0 || value > most) {
@@ -76,7 +76,7 @@ struct TotalSpread {
   Spread duplicated;  ///< flops
   Spread peak;        ///< bytes of tensors and workspace held at once
 };
-/// What goes over one group of axes by one kind of collective.
+/// The communication over one group of axes by one kind of collective.
 struct AxesSpread {
   AxisSet axes;
   Collective collective = Collective::all_gather;
@@ -105,7 +105,7 @@ inline void add_process(PlanSpread& spread, const Plan& p, Index alike) {
   spread.flops.add(p.flops(), p.process, alike);
   spread.peak.add(p.peak_bytes, p.process, alike);
 }
-/// Returns the numbers of the plan's own process, as if there were no other.
+/// Returns the numbers of the plan's own process, as if there were no other processes.
 inline PlanSpread own_numbers(const Plan& plan) {
   PlanSpread spread;
   spread.steps.resize(static_cast<std::size_t>(plan.steps.size()));
@@ -120,7 +120,7 @@ inline Index charge_of(const ProgramTensor& t, const MeshShape& mesh, const Coor
                                      static_cast<Index>(size_of(t.desc.type))));
 }
 
-/// Goes through a program on one process after the other.
+/// Walks through a program on one process after another.
 class ProgramNumbers {
  public:
   explicit ProgramNumbers(const Program& program) : program_(program) {
@@ -235,8 +235,8 @@ class ProgramNumbers {
       spread_.axes[a].messages.add(axes[a].messages, process, alike);
     }
   }
-  /// Returns, for each operator, what a process holds when it begins beyond what the program's own
-  /// does.
+  /// Returns, for each operator, how many more bytes a process holds when it begins than the
+  /// program's own process does.
   std::vector<Index> held_more(int process) const {
     std::vector<Index> more(use_.size() + 1);
     if (process == program_.process) return more;
@@ -255,14 +255,14 @@ class ProgramNumbers {
 
   const Program& program_;
   std::vector<Plan> plans_;       // each different one once, moved from process to process
-  std::vector<std::size_t> use_;  // which of them an operator has
+  std::vector<std::size_t> use_;  // the plan of each operator, as an index of plans_
   std::vector<std::vector<std::size_t>> axes_of_;  // of each plan's steps
   ProgramSpread spread_;
 };
 }  // namespace detail
 
-/// Returns the numbers of a plan over all processes of its mesh: a microsecond or so for each
-/// that differs.
+/// Returns the numbers of a plan over all processes of its mesh: about a microsecond for each
+/// process that differs.
 inline PlanSpread over_processes(const Plan& plan) {
   PlanSpread spread;
   spread.steps.resize(static_cast<std::size_t>(plan.steps.size()));
@@ -276,8 +276,8 @@ inline PlanSpread over_processes(const Plan& plan) {
   return spread;
 }
 
-/// Returns the numbers of a program over all processes of its mesh. Tensors that no operator
-/// touched are taken to be as large everywhere.
+/// Returns the numbers of a program over all processes of its mesh. Tensors that no operator used
+/// are assumed to have the same size on every process.
 inline ProgramSpread over_processes(const Program& program) {
   return detail::ProgramNumbers(program).over_all();
 }

@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// What an operator overruled: dimensions that an operand had split over an axis, and that are no
-/// longer when it computes. program/explain.hpp prints it.
+/// What an operator overruled: dimensions of an operand that were split over an axis, and no longer
+/// are when the operator computes. program/explain.hpp prints it.
 ///
 ///     for (const Overruled& one : overruled(plan)) text += to_string(one, names);
 ///     // "operand 1's m on model is overruled by operand 2's h"
 ///
-/// Laws: nothing is listed exactly when no operand loses an axis on its way to the work; the list
-/// is the same on every process.
+/// Laws: the list is empty exactly when no operand loses an axis before the local work; the list is
+/// the same on every process.
 #include <string>
 
 #include <tessera/plan/plan.hpp>
 
 namespace tessera {
 
-/// Dimension `label` of `operand` was split over `axis` and is not where the operator computes.
+/// Dimension `label` of `operand` was split over `axis`, and is not when the operator computes.
 struct Overruled {
   int operand = 0;  ///< from 0
   char label = 0;
   int axis = 0;
-  char by = 0;          ///< the dimension that has its place: 0 where nothing is split in its stead
-  int by_operand = -1;  ///< the first operand that was given so; -1: the result
-  AxisSet by_axes;      ///< that dimension's
+  char by = 0;          ///< the dimension that replaced it; 0: none is split instead
+  int by_operand = -1;  ///< the first operand given with that dimension split; -1: the result
+  AxisSet by_axes;      ///< the axes of that dimension
   constexpr bool operator==(const Overruled&) const = default;
 };
-/// At most an entry an operand and axis.
+/// At most one entry for each operand and axis.
 using OverruledList = FixedVector<Overruled, max_operands * max_axes>;
 
 namespace detail {
@@ -35,13 +35,13 @@ constexpr AxisSet axes_of_label(const Slot& slot, char label) {
     if (slot.labels[d] == label) axes = axes | slot.desc.sharding[d].set();
   return axes;
 }
-/// Calls f(slot) for what a step computes with and for what it makes, until f returns true.
+/// Calls f(slot) for the inputs and outputs of a step, until f returns true.
 template <class F> constexpr bool any_slot(const Plan& plan, const Step& step, const F& f) {
   for (const std::int8_t in : step.in)
     if (f(plan.slots[in])) return true;
   return f(plan.slots[step.out]);
 }
-/// Fills in what has the place of one.label on one.axis in a step.
+/// Fills in what replaced one.label on one.axis in a step.
 constexpr void find_winner(const Plan& plan, const Step& step, Overruled& one) {
   any_slot(plan, step, [&](const Slot& slot) {  // another dimension over this axis
     for (const char label : slot.labels)
@@ -71,8 +71,8 @@ constexpr void find_winner(const Plan& plan, const Step& step, Overruled& one) {
 constexpr OverruledList overruled(const Plan& plan) {
   OverruledList list;
   for (int operand = 0; operand < plan.operands; ++operand) {
-    int slot = operand;    // what the operand has become,
-    int before = operand;  // and was when it was last computed with
+    int slot = operand;    // the slot that now holds the operand,
+    int before = operand;  // and the one when a step last computed with it
     for (const Step& step : plan.steps) {
       const int at = step.in.find(static_cast<std::int8_t>(slot));
       if (at < 0) continue;

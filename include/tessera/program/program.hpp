@@ -7,9 +7,9 @@
 ///     Program p = plan(project)(like<X>(8, 512), like<W>(512, 96), sizes<Grid>(64, 64));
 ///     p.payload_bytes(AxisSet{1});   p.peak_bytes();   p.duplicated_flops()
 ///
-/// Sums by axis, layer and operator are program/summary.hpp's, memory over time
-/// program/timeline.hpp's, what a test may demand program/contract.hpp's, the comparison of two
-/// program/diff.hpp's, all processes at once program/simulation.hpp's.
+/// See also: program/summary.hpp for sums by axis, layer and operator; program/timeline.hpp for
+/// memory over time; program/contract.hpp for what a test may demand; program/diff.hpp to compare
+/// two programs; program/simulation.hpp for all processes at once.
 ///
 /// Laws: a dry run of f on process r records the same Program as a run of f on process r.
 #include <memory>
@@ -31,20 +31,20 @@ struct ProgramEntry {
   Index held_before = 0;  ///< bytes of tensors alive on this process when it began
   int layer = 0;          ///< in Program::layers()
   FixedVector<int, max_operands> operands{};  ///< in Program::tensors()
-  int result = -1;                            ///< in Program::tensors(); -1: it did not end
-  FixedVector<int, max_operands> also{};      ///< the further results of an operator with several
+  int result = -1;  ///< in Program::tensors(); -1: the operator did not finish
+  FixedVector<int, max_operands> also{};  ///< the further results of an operator with several
 };
 
 /// One tensor that an operator read or made.
 struct ProgramTensor {
   TensorDesc desc;
-  Index bytes = 0;  ///< of arena memory on this process; 0 of adopted memory
+  Index bytes = 0;  ///< of arena memory on this process; 0 for adopted memory
   int made = -1;    ///< the operator that made it; -1: none
-  int first = 0;    ///< the first operator that began while it was there, or that made it
-  int last = 0;     ///< the last operator that began while it was there; the number of operators
-                    ///< when it outlived the recording
+  int first = 0;    ///< the first operator that began while it was alive, or that made it
+  int last = 0;  ///< the last operator that began while it was alive; the number of operators when
+                 ///< it outlived the recording
   bool adopted = false;  ///< its memory is the application's
-  /// Returns whether it was there when operator `entry` began.
+  /// Returns whether it was alive when operator `entry` began.
   constexpr bool alive_at(int entry) const {
     return first <= entry && entry <= last && made < entry;
   }
@@ -74,7 +74,7 @@ class Program {
     entry.layer = layer_;
     entries_.push_back(std::move(entry));
   }
-  /// Enters the layer `name` within the present one: the same one when it was there before.
+  /// Enters the layer `name` within the current one: the existing layer, if there is one.
   void enter(std::string_view name) {
     for (std::size_t i = 1; i < layers_.size(); ++i)
       if (layers_[i].parent == layer_ && layers_[i].name == name) {
@@ -102,7 +102,7 @@ class Program {
   int size() const { return static_cast<int>(entries_.size()); }
   bool empty() const { return entries_.empty(); }
 
-  /// Returns "encoder.0/attention"; of layer 0, nothing.
+  /// Returns "encoder.0/attention"; for layer 0, an empty string.
   std::string layer_path(int layer) const {
     if (layer <= 0) return "";
     const ProgramLayer& l = layers_[static_cast<std::size_t>(layer)];
@@ -113,8 +113,8 @@ class Program {
     while (layer > outer) layer = layers_[static_cast<std::size_t>(layer)].parent;
     return layer == outer;  // a layer's number is larger than its parent's
   }
-  /// Returns the program of one layer alone, named by its path; empty when there is none such.
-  /// Tensors keep their numbers, and live among the operators that are left.
+  /// Returns the program of one layer alone, named by its path; empty when there is none. Tensors
+  /// keep their numbers; lifetimes count the remaining operators.
   Program part(std::string_view path) const {
     Program result = *this;
     result.entries_.clear();
@@ -143,12 +143,12 @@ class Program {
     for (const ProgramEntry& e : entries_) n += e.plan->count(kind);
     return n;
   }
-  /// Returns the payload of the process with most: of all steps, of one kind of collective, of the
-  /// steps that communicate over exactly the axes of `group`.
+  /// Return the payload of the process with most: of all steps, of one kind of collective, or of
+  /// the steps that communicate over exactly the axes of `group`.
   Index payload_bytes() const;
   Index payload_bytes(Collective kind) const;
   Index payload_bytes(AxisSet group) const;
-  /// Returns the payload of `process`, the program's own; so are the numbers that follow.
+  /// Returns the payload of `process`, the program's own. The numbers below are its own too.
   Index own_payload_bytes() const {
     return sum([](const Plan& p) { return p.own_payload_bytes(); });
   }
@@ -177,8 +177,8 @@ class Program {
   std::int64_t cost() const {
     return sum([](const Plan& p) { return p.cost; });
   }
-  /// Returns the flops that other processes do as well: what this process would save if replicated
-  /// work were split.
+  /// Returns the duplicated flops: those that this process would save if replicated work were
+  /// split.
   Index duplicated_flops() const {
     return sum([](const Plan& p) { return duplicated_flops(p); });
   }
@@ -224,4 +224,4 @@ class Program {
 
 }  // namespace tessera
 
-#include <tessera/program/over_processes.hpp>  // what Program declares of all processes
+#include <tessera/program/over_processes.hpp>  // defines Program's members over all processes

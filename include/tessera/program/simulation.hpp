@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// All processes of a mesh on paper: every process's calls are worked out, and whether they fit
-/// together: what one sends is what the other expects.
+/// All processes of a mesh on paper: computes every process's calls, and checks that they match:
+/// what one process sends is what the other expects.
 ///
 ///     const Simulation s = simulate(program);      // thousands of processes in well under a second
 ///     s.fault == "";   s.payload.most;   s.peak.process
@@ -28,22 +28,22 @@ struct EntrySpread {
 
 struct Simulation {
   int processes = 0;
-  Index calls = 0;  ///< of all processes together; those of a plan that is used again, once
+  Index calls = 0;  ///< of all processes together; a plan that is used again counts once
   std::vector<EntrySpread> entries;
-  Spread payload;  ///< bytes of a process in the whole program
+  Spread payload;  ///< bytes on one process in the whole program
   Spread messages;
   Spread flops;
   Spread peak;        ///< bytes of tensors and workspace
-  std::string fault;  ///< the first misfit of two processes' calls; nothing when all fit
+  std::string fault;  ///< the first mismatch between two processes' calls; empty: all match
 };
 
 namespace detail {
-/// The calls that all processes make together, one each, in one round of a step.
+/// The calls of one round of a step, one on each process.
 class Meeting {
  public:
   Meeting(const MeshShape& mesh, const std::vector<Call>& calls) : mesh_(mesh), calls_(calls) {}
 
-  /// Returns the first misfit, or nothing.
+  /// Returns the first mismatch, or an empty string.
   std::string fault() const {
     for (int p = 0; p < mesh_.processes(); ++p) {
       const Call& mine = of(p);
@@ -64,7 +64,7 @@ class Meeting {
           for (const Piece& from : mine.receive) compare(from.peer, from.count, false);
           break;
         case Collective::collective_permute:
-        case Collective::exchange:  // also nothing may be sent that nobody expects
+        case Collective::exchange:  // also, nothing may be sent that nobody expects
           for (const Piece& from : mine.receive) compare(from.peer, from.count, false);
           for (const Piece& to : mine.send) compare(to.peer, to.count, true);
           break;
@@ -83,8 +83,8 @@ class Meeting {
       if (piece.peer == member) return piece.count;
     return 0;
   }
-  /// What p expects of a member of its group (or, `of_sender`, sends it) against what that member
-  /// makes of it.
+  /// Compares what p expects from a member of its group (or, `of_sender`, sends to it) with that
+  /// member's own call.
   std::string misfit(int p, const Coordinates& at, int member, Index expected,
                      bool of_sender) const {
     const Call& mine = of(p);
@@ -94,7 +94,8 @@ class Meeting {
         theirs.reduction != mine.reduction || theirs.type != mine.type || theirs.even != mine.even)
       return "processes " + std::to_string(p) + " and " + std::to_string(q) +
              " make different calls";
-    // An all-gather sends the same to all, and a reduce-scatter receives one piece made of all.
+    // An all-gather sends the same to all, and a reduce-scatter receives one piece combined from
+    // all.
     const bool one = mine.kind == Collective::all_gather || mine.kind == Collective::all_reduce ||
                      mine.kind == Collective::reduce_scatter;
     const std::vector<Piece>& pieces = of_sender ? theirs.receive : theirs.send;
@@ -111,15 +112,15 @@ class Meeting {
 };
 }  // namespace detail
 
-/// Returns the first misfit between the calls that the processes make for a plan, or nothing; adds
-/// the number of their calls to `calls`.
+/// Returns the first mismatch between the processes' calls for a plan, or an empty string; adds the
+/// number of their calls to `calls`.
 inline std::string fault_of(const Plan& plan, Index& calls) {
   Plan p = plan;
   for (int i = 0; i < plan.steps.size(); ++i) {
     if (plan.steps[i].kind != StepKind::communicate) continue;
     const std::string step = "step " + std::to_string(i + 1) + ": ";
     for (Index round = 0; round < plan.steps[i].rounds; ++round) {
-      std::vector<std::vector<Call>> stages;  // of a collective in levels there are several
+      std::vector<std::vector<Call>> stages;  // a collective in levels has several
       for (p.process = 0; p.process < plan.mesh.processes(); ++p.process) {
         std::size_t stage = 0;
         work_of(p, p.steps[i], round).for_each_call([&](const CallWork& one) {
@@ -139,7 +140,7 @@ inline std::string fault_of(const Plan& plan, Index& calls) {
   return "";
 }
 
-/// Returns the numbers of a program on every process, and whether all their calls fit together.
+/// Returns the numbers of a program on every process, and whether all their calls match.
 /// Communication: none.
 inline Simulation simulate(const Program& program) {
   Simulation s;

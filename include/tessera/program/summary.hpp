@@ -7,8 +7,8 @@
 ///     const auto totals = by_axes(program);           // all-gather over data: 100 MiB
 ///     by_layer(program)[1].payload;   duplicated_work(program)
 ///
-/// Laws: the totals of by_axes() and those of the outermost layer are the program's own; the work
-/// listed as duplicated makes up duplicated_flops().
+/// Laws: the totals of by_axes() and of the outermost layer equal the program's own; the listed
+/// duplicated work adds up to duplicated_flops().
 #include <map>
 #include <string>
 #include <utility>
@@ -18,9 +18,9 @@
 
 namespace tessera {
 
-/// What goes over one group of axes by one kind of collective, on the program's process.
+/// The communication over one group of axes by one kind of collective, on the program's process.
 struct CollectiveTotal {
-  AxisSet axes;  ///< together: groups over several axes are not those over each
+  AxisSet axes;  ///< all at once: a group over two axes is not a group over each
   Collective collective = Collective::all_gather;
   int steps = 0;
   Index messages = 0;
@@ -30,7 +30,7 @@ struct CollectiveTotal {
   constexpr bool operator==(const CollectiveTotal&) const = default;
 };
 
-/// Returns the totals of each group of axes and each collective that is used, ordered by group.
+/// Returns the totals of each group of axes and collective in use, ordered by group.
 inline std::vector<CollectiveTotal> by_axes(const Program& program) {
   std::map<std::pair<std::uint32_t, Collective>, CollectiveTotal> totals;
   for (const ProgramEntry& e : program.entries())
@@ -52,7 +52,7 @@ inline std::vector<CollectiveTotal> by_axes(const Program& program) {
 
 /// What one layer does, the layers within it included.
 struct LayerTotal {
-  std::string path;  ///< "encoder.0/attention"; of the whole program, nothing
+  std::string path;  ///< "encoder.0/attention"; empty for the whole program
   int layer = 0;     ///< in Program::layers()
   int depth = 0;
   int operators = 0;
@@ -65,7 +65,7 @@ struct LayerTotal {
 };
 
 /// Returns the totals of each layer: the whole program first, then layers in the order they were
-/// first entered, each behind the one it lies in.
+/// first entered, each after the layer that contains it.
 inline std::vector<LayerTotal> by_layer(const Program& program) {
   const auto& layers = program.layers();
   std::vector<LayerTotal> totals(layers.size());
@@ -103,7 +103,7 @@ struct DuplicatedWork {
   Index extra = 0;   ///< what this process would save if the work were split among them
 };
 
-/// Returns the steps that do work others do too, in their order.
+/// Returns the steps with duplicated work, in order.
 inline std::vector<DuplicatedWork> duplicated_work(const Program& program) {
   std::vector<DuplicatedWork> list;
   for (int i = 0; i < program.size(); ++i) {

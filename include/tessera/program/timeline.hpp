@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// A Program's memory, operator by operator: what is held when it begins, what it needs on top, and
-/// which tensors are there at the worst moment.
+/// A Program's memory, operator by operator: the bytes held when it begins, the bytes it needs
+/// besides, and the tensors alive at the peak.
 ///
 ///     const PeakMoment peak = peak_moment(program);
 ///     program.entry(peak.entry).label;   peak.tensors        // the largest first
 ///     explain_memory(program)                                // a chart
 ///
-/// Laws: peak_moment(p).bytes == p.peak_bytes(); the tensors' bytes and the unnamed ones make up
-/// what is held. The chart is that of the process that holds most.
+/// Laws: peak_moment(p).bytes == p.peak_bytes(); the tensors' bytes and `unnamed` add up to `held`.
+/// The chart is for the process that holds most.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -35,12 +35,12 @@ inline std::vector<MemoryMoment> memory_timeline(const Program& program) {
 }
 
 struct PeakMoment {
-  int entry = -1;  ///< the first operator that reaches the peak; -1 of an empty program
+  int entry = -1;  ///< the first operator that reaches the peak; -1: an empty program
   Index held = 0;
   Index workspace = 0;
   Index bytes = 0;
   std::vector<int> tensors;  ///< alive when it begins, the largest first, in Program::tensors()
-  Index unnamed = 0;         ///< bytes held for tensors that no operator of the program touched
+  Index unnamed = 0;         ///< bytes held for tensors that no operator of the program used
 };
 
 /// Returns when and why a program holds the most memory.
@@ -90,9 +90,9 @@ inline std::string bar(Index held, Index workspace, Index most, int width) {
 }
 }  // namespace detail
 
-/// Returns a chart of a program's memory on the process that holds most: a row an operator, or the
-/// worst of several neighbours where there are more than `rows`; then the tensors that are alive at
-/// the peak, at most `rows` of them.
+/// Returns a chart of a program's memory on the process that holds most: one row for each operator,
+/// or for the worst of several neighbours where there are more than `rows`; then the tensors alive
+/// at the peak, at most `rows` of them.
 inline std::string explain_memory(const Program& any, int rows = 48) {
   const Spread spread = over_processes(any).peak;
   const Program program = spread.even() || spread.process < 0 || spread.process == any.process
