@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Measuring the machine that plans are priced for: once, on process 0, and the same numbers on
+/// Measures the machine that plans are priced for: once, on process 0, with the same numbers on
 /// every process.
 ///
 ///     const Machine machine = calibrate(mesh);
 ///     auto tuned = make_mesh<Grid>(env.world(), mesh.sizes(), MeshOptions{.machine = machine});
 ///     save(machine, "machine.txt");   Machine again = load_machine("machine.txt");
 ///
-/// Laws: the result is the same on all processes; load_machine of what save wrote is equal to it.
+/// Laws: the result is the same on all processes; load_machine returns the machine that save wrote.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -58,7 +58,8 @@ struct MessagePrices {
   std::int64_t payload_ps_per_kib = 1;
 };
 
-/// Returns what an all-gather over `group` takes a round and a KiB, while all such groups make one.
+/// Returns the time of an all-gather over `group` for each round and each KiB, while all such
+/// groups make one.
 inline MessagePrices price_messages(const std::shared_ptr<MeshCore>& mesh, const AxisGroup& group,
                                     Where where) {
   const int members = mesh->shape().group_size(group);
@@ -86,11 +87,11 @@ inline MessagePrices price_messages(const std::shared_ptr<MeshCore>& mesh, const
 }
 }  // namespace detail
 
-/// Returns what process 0 measures of products, copies and exchanges; where the mesh's own machine
-/// has processes_per_node, messages within nodes and between them each for itself. The prices of
-/// messages that the mesh has not stay the defaults. Takes about a tenth of a second.
-/// Communication: about 20 MiB of all-gathers. Collective over the mesh. Throws UsageError on a dry
-/// mesh.
+/// Returns the prices that process 0 measures for products, copies and exchanges; where the mesh's
+/// own machine has processes_per_node, messages within nodes and between them are measured
+/// separately. Kinds of messages that do not occur on the mesh keep their default prices. Takes
+/// about a tenth of a second. Communication: about 20 MiB of all-gathers. Collective over the mesh.
+/// Throws UsageError on a dry mesh.
 template <class M> Machine calibrate(const ProcessMesh<M>& mesh, Where where = Where::here()) {
   const std::shared_ptr<MeshCore>& core = mesh.core();
   if (core->dry())

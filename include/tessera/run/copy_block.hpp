@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Copies a process's block from one tensor to another, however the two lie.
+/// Copies a process's block from one tensor to another, with or without halos.
 ///
 ///     copy_block(x, y);   const TensorCore z = by_itself(x);
 ///
@@ -25,7 +25,7 @@ inline void copy_block(const TensorCore& from, const TensorCore& to) {
   tessera::fence();
 }
 
-/// Returns the tensor with its block by itself: x, or a copy that no other process knows of.
+/// Returns the tensor without a halo: x, or a copy made on this process alone.
 inline TensorCore by_itself(const TensorCore& x) {
   if (x.halo() == nullptr) return x;
   const TensorCore result(x.mesh(), x.desc(),

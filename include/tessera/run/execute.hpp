@@ -5,8 +5,8 @@
 ///
 ///     TensorCore y = execute(prepared, {&x, &w}, {"bsm,mh->bsh", where});
 ///
-/// Laws: it makes exactly the calls of the plan's work, and holds exactly plan.peak_bytes of arena
-/// memory at most; on a dry mesh it does the accounting and nothing else. A Kokkos Tools library
+/// Laws: it makes exactly the calls of the plan's work, and its peak of arena memory is exactly
+/// plan.peak_bytes; on a dry mesh it does the accounting and nothing else. A Kokkos Tools library
 /// sees one region an operator, and in it one for each call.
 #include <array>
 #include <cstdint>
@@ -58,13 +58,13 @@ class Execution {
   }
 
   TensorCore run() {
-    mesh_->arena().require(plan_.peak_bytes);  // before anything is taken, or sent
+    mesh_->arena().require(plan_.peak_bytes);  // before anything is allocated, or sent
     record();
     return finish();
   }
   /// Carries out the steps up to the first call, and starts that.
   void start() {
-    mesh_->arena().require(plan_.peak_bytes);  // before anything is taken, or sent
+    mesh_->arena().require(plan_.peak_bytes);  // before anything is allocated, or sent
     record();
     for (; next_ < plan_.steps.size(); close(plan_.steps[next_])) {
       const Step& step = plan_.steps[next_];
@@ -76,7 +76,7 @@ class Execution {
       carry_out(step, work());
     }
   }
-  /// Returns true when the call that start() started is done; it progresses by being asked.
+  /// Returns true when the call that start() started is done, and lets it progress.
   bool arrived() { return !under_way_.has_value() || under_way_->done(); }
   /// Returns true when no call is under way, without asking MPI.
   bool arrived_already() const { return !under_way_.has_value() || !under_way_->under_way(); }
@@ -120,7 +120,7 @@ class Execution {
     storage_[slot] = make_storage(mesh_, plan_.slots[slot].bytes);
     data_[slot] = storage_[slot]->data();
   }
-  /// Lets a slot's block lie in memory that begins at `memory`.
+  /// Places a slot's block at `memory`.
   void lay(int slot, void* memory) {
     const Slot& s = plan_.slots[slot];
     data_[static_cast<std::size_t>(slot)] =
@@ -178,9 +178,9 @@ class Execution {
     release(step.out);
     ++next_;
   }
-  /// Returns the slot of what a step makes of its input k, where it has a result for each.
+  /// Returns the slot of the result for input k, of a step that has a result for each input.
   static int result_of(const Step& step, int k) { return k == 0 ? step.out : step.also[k - 1]; }
-  /// What one process has whole lies in memory of its host.
+  /// A tensor that one process has whole lies in host memory.
   bool in_host_memory(int slot) const {
     return plan_.slots[slot].place.kind == Placement::Kind::root;
   }
@@ -215,7 +215,7 @@ class Execution {
                 data_);
     }
   }
-  /// Carries out a step that computes with memory of its own for the time.
+  /// Carries out a step that computes with scratch memory.
   void compute_in_scratch(const Step& step, const StepWork& work) {
     const Staging scratch(mesh_->arena(), work.send_staging, false);
     if (!live_) return;
@@ -239,7 +239,7 @@ class Execution {
                work.joined[static_cast<std::size_t>(k)].unpack);
     if (live_) tessera::fence();  // the staging memory goes back
   }
-  /// Takes regions of several tensors, or gives one back, by one call or none.
+  /// Brings regions of several tensors, or adds one back, by one call or none.
   void take_regions(const Step& step, const StepWork& work) {
     const DType type = type_of(step);
     const Staging send(mesh_->arena(), work.send_staging, false);
@@ -273,7 +273,7 @@ class Execution {
       }
     }
     const Staging sums(mesh_->arena(), work.sums, false);
-    each([&](Side block, const CallWork& one, Side to, int k) {  // later inputs come over earlier
+    each([&](Side block, const CallWork& one, Side to, int k) {  // later inputs overwrite earlier
       const Side sum = work.sums > 0 ? sums.side() : to;
       const Index n = plan_.slots[step.output(k)].bytes / static_cast<Index>(size_of(type));
       if (work.sums > 0) widen(type, to.data, sum.data, n);
@@ -283,7 +283,7 @@ class Execution {
     });
     if (live_) tessera::fence();  // the staging memory goes back
   }
-  /// Begins the step after this one: with what needs nothing of the exchange that is under way.
+  /// Begins the next step: the part that needs no data of the exchange in progress.
   void begin_next() {
     begun_ = next_ + 1;
     const Step& step = plan_.steps[begun_];
@@ -291,7 +291,7 @@ class Execution {
     make(step.out);
     if (live_) compute(plan_, step, work, {scale_, kernel_, portable_, true, false}, data_);
   }
-  /// In each round: sends all that lies here to one other process, and merges what that one sends.
+  /// In each round: sends all local elements to one other process, and merges those received.
   void merge_rounds(const Step& step, const StepWork& first) {
     for (Index round = 0; round < step.rounds; ++round) {
       const StepWork later = round > 0 ? work_of(plan_, step, round) : StepWork{};
@@ -326,7 +326,7 @@ class Execution {
   double scale_;
   MapKernel kernel_;
   const TensorCore* destination_;
-  const void* fill_;  ///< one element: what a region has outside its source; null: zero
+  const void* fill_;  ///< one element, for places of a region outside its source; null: zero
   bool portable_;
   const Extents* starts_;
   bool live_;
@@ -338,8 +338,8 @@ class Execution {
   std::optional<Communication> under_way_;
 };
 
-/// Returns "tessera::einsum ij,jk->ik", "tessera::reduce sum ij->i", "tessera::reshard": what
-/// Kokkos Tools are told.
+/// Returns "tessera::einsum ij,jk->ik", "tessera::reduce sum ij->i", "tessera::reshard": the name
+/// for Kokkos Tools.
 inline std::string region_name(const Plan& plan, std::string_view label) {
   std::string text = "tessera::" + std::string(name_of(plan.kind));
   if (plan.kind == OperatorKind::reduce) text += " " + std::string(name_of(plan.reduction));

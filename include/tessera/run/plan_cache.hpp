@@ -6,8 +6,8 @@
 ///     const Prepared& p = prepare(mesh, query, [&] { return operation.plan(...); });
 ///
 /// Laws: equal keys give the same Prepared object as long as it is kept; a look-up allocates
-/// nothing; plans take at most MeshOptions::plan_cache_bytes, the last one aside, and those that
-/// have not been used for longest go first. An operator under way keeps its own.
+/// nothing; plans take at most MeshOptions::plan_cache_bytes, the last one aside, and the least
+/// recently used go first. An operator in progress keeps its own plan.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -27,7 +27,7 @@
 namespace tessera {
 
 namespace detail {
-/// Calls visit(word) with all that tells how operands and a destination lie.
+/// Calls visit(word) for each number that describes how operands and a destination are stored.
 template <class Visit> void for_each_word(const StoredWithin& stored, const Visit& visit) {
   const auto each = [&](const Halo& halo) {
     visit(halo.size());
@@ -49,7 +49,7 @@ inline TensorDescs descs_of(const OperandList& operands) {
   return descs;
 }
 
-/// How operands and the destination lie, where one of them lies within a halo.
+/// How operands and the destination are stored, where one of them lies within a halo.
 class StoredOperands {
  public:
   StoredOperands(const OperandList& operands, const TensorCore* into) {
@@ -60,7 +60,7 @@ class StoredOperands {
   StoredOperands(const StoredOperands&) = delete;
   StoredOperands& operator=(const StoredOperands&) = delete;
 
-  /// Returns it; null where all lie by themselves.
+  /// Returns how they are stored; null where none lies within a halo.
   const StoredWithin* get() const { return within_; }
 
  private:
@@ -77,9 +77,9 @@ class StoredOperands {
 };
 static_assert(std::is_trivially_destructible_v<StoredWithin>);
 
-/// What tells one planned operator from another on one mesh, where it lies elsewhere: the operator,
-/// what its operands are, where its result goes and what the call accepts; and how they lie, where
-/// not all lie by themselves.
+/// Views of what distinguishes one planned operator from another on one mesh: the operator, the
+/// descriptions of its operands, where its result goes and what the call accepts; and, where one
+/// lies within a halo, how they are stored.
 class PlanQuery {
  public:
   PlanQuery(OperationView asked, const OperandList& of, Destination goes, const Contract& accepts,
@@ -110,7 +110,7 @@ class PlanQuery {
   std::uint64_t digest_;
 };
 
-/// The same as a value.
+/// A PlanQuery as a value.
 struct PlannedCall {
   explicit PlannedCall(const PlanQuery& q)
       : operation(q.operation),
@@ -139,7 +139,7 @@ struct PlannedCall {
   TensorDescs operands;
   Destination destination;
   std::uint64_t contract;
-  std::vector<std::int64_t> stored;  ///< how the operands lie; empty: by themselves
+  std::vector<std::int64_t> stored;  ///< how the operands are stored; empty: without halos
 
  private:
   bool lies_as(const StoredWithin* asked) const {
@@ -156,18 +156,18 @@ struct PlannedCall {
 };
 }  // namespace detail
 
-/// A plan and all that its process has to do for it.
+/// A plan and the work of this process for it.
 struct Prepared : std::enable_shared_from_this<Prepared> {
   std::shared_ptr<const Plan> plan;
   std::vector<StepWork> work;
-  /// Of a product of three and more tensors, in place of a plan: which pairs are multiplied.
+  /// In place of a plan, for a product of three or more tensors: which pairs are multiplied.
   std::shared_ptr<const EinsumOrder> order;
   bool communicates = false;  ///< on some process: the steps are the same on all
-  double scale = 1;           ///< by which a sum is multiplied: of a mean
+  double scale = 1;           ///< the factor of a sum, for a mean
 };
 
 namespace detail {
-/// Returns the bytes that a prepared plan has beside itself.
+/// Returns the bytes of a prepared plan outside the object.
 inline Index heap_bytes(const Prepared& prepared) {
   Index bytes = static_cast<Index>(prepared.work.capacity() * sizeof(StepWork));
   for (const StepWork& work : prepared.work) bytes += heap_bytes(work);
@@ -179,20 +179,20 @@ inline Index heap_bytes(const Prepared& prepared) {
       bytes += static_cast<Index>(slot.place.count * static_cast<Index>(sizeof(Box)));
   return bytes;
 }
-/// What a mesh keeps of its operators.
+/// The plans that a mesh keeps.
 struct PlanCache {
   RecentCache<PlannedCall, Prepared> plans;
 };
 }  // namespace detail
 
-/// What a mesh keeps of the plans it has made.
+/// How full the plan cache of a mesh is, and how it was used.
 struct PlanCacheUse {
   Index plans = 0;
-  Index bytes = 0;    ///< of them and of what they need to be carried out
+  Index bytes = 0;    ///< of the plans and of their processes' work
   Index limit = 0;    ///< MeshOptions::plan_cache_bytes
   Index made = 0;     ///< plans that were worked out, some perhaps again
-  Index found = 0;    ///< times that a plan was there already
-  Index evicted = 0;  ///< plans that had not been used for longest, and were let go of
+  Index found = 0;    ///< look-ups that found their plan
+  Index evicted = 0;  ///< plans dropped, the least recently used first
 };
 /// Returns how full the plan cache of this process is. Communication: none.
 inline PlanCacheUse plan_cache_use(MeshCore& mesh) {
@@ -205,15 +205,15 @@ inline PlanCacheUse plan_cache_use(MeshCore& mesh) {
           plans.evicted()};
 }
 
-/// Returns what the planner is told about this mesh.
+/// Returns the planner's options for this mesh.
 inline PlanOptions plan_options(const MeshCore& mesh) {
   return {mesh.machine(), mesh.workspace_limit()};
 }
 
 namespace detail {
-/// Returns the prepared plan for `query`, made by `make` when it is new. `make` returns it with
-/// what it views, as one shared_ptr<const Plan>. The reference holds until another plan is
-/// prepared.
+/// Returns the prepared plan for `query`, made by `make` when it is new. `make` returns the plan,
+/// with the memory that it views, as one shared_ptr<const Plan>. The reference holds until another
+/// plan is prepared.
 template <class Make>
 const Prepared& prepare(MeshCore& mesh, const PlanQuery& query, const Make& make) {
   return mesh.attachment<PlanCache>().plans.get(query, mesh.options().plan_cache_bytes, [&] {
@@ -228,7 +228,7 @@ const Prepared& prepare(MeshCore& mesh, const PlanQuery& query, const Make& make
   });
 }
 
-/// The same of the order of a product of many tensors, which `find` works out when it is new.
+/// The same for the order of a product of many tensors, which `find` works out when it is new.
 template <class Find>
 std::shared_ptr<const EinsumOrder> prepare_order(MeshCore& mesh, const PlanQuery& query,
                                                  const Find& find) {

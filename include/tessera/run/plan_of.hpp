@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Plans on paper: of one operator, at compile time if one likes, and of any function, dry.
+/// Plans on paper: of one operator, at compile time too, and of any function, on a dry mesh.
 ///
 ///     constexpr auto p = plan<"ik,kj->ij">(like<X>(8, 512), like<W>(512, 96), sizes<Grid>(2, 4));
 ///     static_assert(p.count(all_reduce) == 0);
@@ -40,7 +40,7 @@ template <class M> ProcessMesh<M> rehearsal_mesh(const ProcessMesh<M>& like, int
   return dry_mesh<M>(like.sizes(), process < 0 ? like.process() : process, options);
 }
 
-/// Returns what stands for an argument in a rehearsal: a dry tensor for a Like, dry tensors for
+/// Returns the substitute for an argument in a rehearsal: a dry tensor for a Like, dry tensors for
 /// several, a DynamicTensor for a TensorDesc, and the argument itself for anything else.
 template <class M, class X> const X& rehearsed(const ProcessMesh<M>&, const X& x) { return x; }
 template <class M, class Tensor>
@@ -57,8 +57,8 @@ std::vector<Tensor> rehearsed(const ProcessMesh<M>& mesh, const std::vector<Like
   return tensors;
 }
 
-/// Runs f(arguments...), or f(mesh, arguments...) where that is what it takes, under a Recording.
-/// What f returns lives until the end of it.
+/// Runs f(arguments...), or f(mesh, arguments...) where f is callable so only, under a Recording.
+/// The result of f lives until the Recording ends.
 template <class M, class F, class... A>
 Program recorded(const ProcessMesh<M>& mesh, const F& f, const A&... arguments) {
   using Plain = std::is_invocable<const F&, const A&...>;  // tried first, and alone where it holds
@@ -119,10 +119,10 @@ template <class F> struct PlanOf {
 
 /// Returns a function that rehearses f and returns its Program: plan(f)(like<X>(...), 0.5,
 /// sizes<Grid>(64, 64)). Each tensor that f takes is given as a like<Tensor>(...), a vector of them
-/// or, of a DynamicTensor, a TensorDesc; other arguments are passed on; f may also take the
-/// ProcessMesh first. Last come the mesh (its sizes; or a ProcessMesh, whose machine model and
-/// limits hold then, and which is not touched) and, if not 0 or the mesh's own, the process. f may
-/// be a function, a lambda or a functor, and return anything. Communication: none.
+/// or, for a DynamicTensor, a TensorDesc; other arguments are passed on; f may also take the
+/// ProcessMesh first. Last come the mesh (its sizes; or a ProcessMesh, which gives its machine
+/// model and limits and is not touched) and, if not 0 or the mesh's own, the process. f may be a
+/// function, a lambda or a functor, and return anything. Communication: none.
 template <class F>
   requires(!std::is_base_of_v<Equation, F>)
 detail::PlanOf<std::decay_t<F>> plan(F&& f) { return {std::forward<F>(f)}; }

@@ -11,11 +11,11 @@
 ///     z = layer("head", project)(y, w);             // project(y, w) within the layer "head"
 ///     Program program = recording.take();
 ///
-/// An error names the layers that are open, and the place of the innermost: an operator as a + b
-/// cannot carry the place of its own call.
+/// An error names the layers that are open, and the place of the innermost: an operator such as a +
+/// b cannot carry the place of its own call.
 ///
 /// Laws: a dry run of a function and a real one record the same Program; layers change nothing
-/// else, and where nothing is recorded a Layer is one look-up and its name.
+/// else, and where nothing is recorded a Layer costs one look-up and its name.
 #include <concepts>
 #include <cstdint>
 #include <memory>
@@ -74,7 +74,7 @@ class Recorder {
   void enter(std::string_view name) { program_.enter(name); }
   void leave() { program_.leave(); }
 
-  /// Writes an operator down that begins; returns its number, counted over all recordings.
+  /// Records an operator that begins; returns its number, counted over all recordings.
   template <class Operands>
   int begin(const std::shared_ptr<const Plan>& plan, std::string_view label, Where where,
             MeshCore& mesh, const Operands& operands) {
@@ -85,8 +85,8 @@ class Recorder {
     program_.record(std::move(entry));
     return before_ + program_.size() - 1;
   }
-  /// Writes a result of it down; most operators have one. What was under way when its recording
-  /// ended has none to write to.
+  /// Records a result of operator `number`; most operators have one. Does nothing when the
+  /// recording in which the operator began has ended.
   void end(int number, const TensorCore& result) {
     const int entry = number - before_;
     if (!on_ || entry < 0 || entry >= program_.size()) return;
@@ -116,13 +116,13 @@ class Recorder {
     const std::shared_ptr<Storage>& storage = x.storage();
     const auto known = live_.find(storage.get());
     if (known != live_.end() && !known->second.storage.expired()) return known->second.tensor;
-    if (known != live_.end())  // another one has its address
+    if (known != live_.end())  // another storage has its address
       program_.tensor(known->second.tensor).last = program_.size() - 1;
     const std::uint64_t serial = storage ? storage->serial() : 0;
     const auto began_after = [&](int i) { return serials_[static_cast<std::size_t>(i)] >= serial; };
     ProgramTensor tensor{x.desc(), storage ? storage->charge() : 0,         made, made,
                          0,        storage != nullptr && storage->adopted()};
-    if (made < 0 || began_after(made)) {  // nobody's, and there since the first that began after it
+    if (made < 0 || began_after(made)) {  // no recorded operator made it
       tensor.made = -1;
       tensor.first = 0;
       while (!began_after(tensor.first)) ++tensor.first;
@@ -201,9 +201,9 @@ class Recording {
   std::shared_ptr<MeshCore> mesh_;
 };
 
-/// Names a part of a model: what runs on the mesh while it lives belongs to the layer, which lies
-/// in the layers that are open. Layers of one name in one place are one. A layer that was open
-/// before a Recording began is not in its Program. Communication: none.
+/// Names a part of a model: operators that run on the mesh while it lives belong to the layer,
+/// which lies in the layers that are open. Layers of one name in the same place are one layer. A
+/// layer that was open before a Recording began is not in its Program. Communication: none.
 class Layer {
  public:
   /// `on`: a ProcessMesh, or a tensor on it.

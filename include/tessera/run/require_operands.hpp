@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Whether the operands of a call, and its destination, can be used; and what errors say of the
-/// process that finds one.
+/// Checks the operands of a call and its destination, and adds to an error the process that finds
+/// it.
 ///
 ///     MeshCore& mesh = mesh_of(x, site);
 ///     return on_process(mesh, site, [&] { … });
@@ -18,7 +18,7 @@
 namespace tessera::detail {
 
 /// Returns the mesh of a tensor. Throws UsageError when the tensor is empty, or the mesh or Kokkos
-/// are no more.
+/// has ended.
 inline MeshCore& mesh_of(const TensorCore& x, CallSite site) {
   if (!x.defined())
     throw UsageError(std::string(site.label) +
@@ -56,10 +56,10 @@ inline void require_one_mesh(const OperandList& operands, CallSite site) {
                       site.where);
 }
 
-/// Throws unless `into` can take the result of a plan over these operands: it lies on their mesh,
-/// is what the plan makes, and shares no memory with an operand other than the last one of a plan
-/// that adds to it, or one of a map that is the destination itself. Memory of the application's, or
-/// of another mesh, is as the caller made it for the plan.
+/// Throws unless `into` can hold the result of a plan over these operands: it lies on their mesh,
+/// has the result's description, and shares no memory with an operand other than the last one of a
+/// plan that adds to it, or one of a map that is the destination itself. Memory of an application,
+/// or of another mesh, is not checked: the caller has made it for the plan.
 inline void require_destination(const Plan& plan, const OperandList& operands,
                                 const TensorCore& into, CallSite site) {
   if (!plan.slots[plan.result].place.sharded()) return;
@@ -87,7 +87,7 @@ inline void require_destination(const Plan& plan, const OperandList& operands,
   const bool reads = plan.destination == Destination::accumulated;
   const bool elementwise = plan.kind == OperatorKind::map;
   const int read = operands.size() - (reads && !elementwise ? 1 : 0);
-  // Elementwise, what lies as the result does is read before it is written.
+  // Elementwise, an operand that is the destination is read before it is written.
   const auto lies_alike = [&](const TensorCore& t) {
     return elementwise && reads && t.storage() == into.storage() && t.desc() == into.desc();
   };

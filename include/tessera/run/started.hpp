@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// An operator under way.
+/// An operator that was started and is waited for later.
 ///
 ///     started.begin(prepared, operands, site, 1, kernel);
 ///     TensorCore y = started.finish();
 ///
-/// Laws: those of run/execute.hpp; what it needs lives until it is finished.
+/// Laws: those of run/execute.hpp; its operands and its plan live until it is finished.
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -18,8 +18,8 @@
 
 namespace tessera::detail {
 
-/// An operator that was started: it keeps its operands, its plan, and all else that is under way,
-/// until it is finished.
+/// An operator that was started: it keeps its operands, its plan and its buffers until it is
+/// finished.
 class Started {
  public:
   Started() = default;

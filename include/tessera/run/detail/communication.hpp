@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// A communicate step while it is carried out: staging memory, packing, its calls one after the
-/// other. The first call may be left under way while the program does something else.
+/// Carries out a communicate step: staging memory, packing, its calls one after the other. The
+/// first call may stay in progress while the program does something else.
 ///
 ///     Communication(mesh, site, work, type, source, target).run();
 ///

@@ -27,8 +27,8 @@
 
 namespace tessera {
 
-/// The kernels of a function that the user gives, erased: of a map step run(context, map, out,
-/// inputs), of a running join fold and scan.
+/// The type-erased kernels of a function that the user gives: run(context, map, out, inputs) for a
+/// map step, fold and scan for a running join.
 struct MapKernel {
   void (*run)(const void* context, const LocalMap& map, void* out, const void* const* in) = nullptr;
   const void* context = nullptr;
@@ -39,14 +39,14 @@ struct MapKernel {
 
 namespace detail {
 
-/// What computing takes besides a plan and data: the factor of a sum, the function of a map, where
-/// a window begins, the memory that a scatter orders its updates in.
+/// What a computing step needs besides a plan and data: the factor of a sum, the function of a map,
+/// where a window begins, the memory in which a scatter orders its updates.
 struct ComputeExtras {
   double scale = 1;
   MapKernel kernel = {};
   bool portable = false;
-  bool begins = false;  ///< only what needs nothing of the exchange that is under way
-  bool begun = false;   ///< only what is left then
+  bool begins = false;  ///< only the part that needs no data of the exchange
+  bool begun = false;   ///< only the rest, after the exchange
   const Extents* starts = nullptr;
   void* scratch = nullptr;
 };
@@ -76,7 +76,7 @@ struct StepInputs {
   }
 };
 
-/// The indices of each indexed letter, where they begin: tensors of them are the inputs of a step
+/// Where the indices of each indexed letter begin: the tensors of indices are the inputs of a step
 /// from `first` on.
 struct IndexInputs {
   std::array<const void*, max_indices> data{};
@@ -92,7 +92,8 @@ struct IndexInputs {
   }
 };
 
-/// The steps whose places are known only now. `in` are the step's inputs in order.
+/// Carries out a step whose indices or beginnings are known only when it runs. `in` are the step's
+/// inputs in order.
 inline void compute_indexed(const Plan& plan, const Step& step, const StepWork& work,
                             const ComputeExtras& extras, const StepInputs& in, void* out) {
   const Slot& made = plan.slots[step.out];

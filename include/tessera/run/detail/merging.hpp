@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The two local halves of a round of a step that merges (plan/move/merge_split.hpp): all tensors
-/// packed to one message, and what has arrived merged with it.
+/// The local work of one round of a merging step (plan/move/merge_split.hpp): all tensors are
+/// packed into one message, and the message that arrives is merged with them.
 ///
 ///     const Merging merging(plan, step, work.merge, sent, received);
 ///     merging.pack(data);   /* the call */   merging.merge(data);

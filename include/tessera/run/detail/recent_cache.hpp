@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Values by key, up to a number of bytes: what has not been asked for longest goes first.
+/// Values by key, up to a number of bytes: the least recently used go first.
 ///
 ///     RecentCache<PlannedCall, Prepared> cache;
 ///     const Prepared& p = cache.get(key, 64 << 20, [&] { return Prepared{...}; });
 ///
-/// Laws: equal keys give the same object as long as it is kept; a look-up that finds allocates
-/// nothing; what was asked for last is kept, however large. A reference holds until the next get()
-/// that makes a value; who needs one longer keeps its shared_from_this().
+/// Laws: equal keys give the same object as long as it is kept; a look-up that finds its value
+/// allocates nothing; the value used last is kept, however large. A reference holds until the next
+/// get() that makes a value; to keep a value longer, keep its shared_from_this().
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -18,9 +18,10 @@
 
 namespace tessera::detail {
 
-/// Open addressing over powers of two, and a list by the last use. What is asked with may be a view
-/// of a `Key`: both have digest() and compare, and a Key is made of it. `Value` derives from
-/// std::enable_shared_from_this, and heap_bytes(value) says what it has beside itself.
+/// Open addressing over powers of two, and a list in order of the last use. A look-up may pass a
+/// view of a `Key`: both have digest() and compare, and a Key is made from the view. `Value`
+/// derives from std::enable_shared_from_this, and heap_bytes(value) returns its bytes outside the
+/// object.
 template <class Key, class Value> class RecentCache {
  public:
   RecentCache() = default;
@@ -92,7 +93,7 @@ template <class Key, class Value> class RecentCache {
     --count_;
     std::size_t hole = find(entry.key);
     slots_[hole].reset();
-    // What stands behind a hole moves into it, unless it stands between its home and the hole.
+    // An entry behind a hole moves into it, unless its home is behind the hole.
     for (std::size_t at = next(hole); slots_[at] != nullptr; at = next(at)) {
       const std::size_t mask = slots_.size() - 1;
       if (((at - home(slots_[at]->key)) & mask) < ((at - hole) & mask)) continue;

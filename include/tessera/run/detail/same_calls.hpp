@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Whether all processes run the same operator on the same tensors: what stands for an operator,
-/// its words, and what its result remembers. MeshCore compares.
+/// Whether all processes run the same operator on the same tensors: the digest of an operator, its
+/// description, and the history of its result. MeshCore compares.
 ///
 ///     Comparison comparison(operands, query, site);       // level communicating: asks all
 ///     const Prepared& prepared = prepare(mesh, query, make);
 ///     comparison.begin(prepared);                         // level normal: looks at its node
 ///     remember(result, operands, comparison.history());
 ///
-/// Laws: tensors that came about alike on two processes have equal histories there; what a process
-/// does on its own, without communication, changes no other tensor's history.
+/// Laws: tensors made by the same operators on two processes have equal histories there; work that
+/// a process does on its own, without communication, changes no other tensor's history.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -38,9 +38,10 @@ inline std::string words_of(CallSite site, const OperationView& operation,
   return text;
 }
 
-/// Do all processes run the same operator? At level `communicating` they ask each other before
-/// anything is planned, whether it communicates or not; at `normal` each looks at what those of its
-/// node have said, once it is known that it communicates. The result remembers how it came about.
+/// Compares an operator with those of the other processes. At level `communicating` they compare
+/// before anything is planned, whether it communicates or not; at `normal` each compares with the
+/// announcements on its node, once the operator is known to communicate. The result remembers how
+/// it was made.
 class Comparison {
  public:
   /// A window begins at `starts`, the same on all processes. Communication: at level
@@ -77,7 +78,7 @@ class Comparison {
     if (prepared.communicates && mesh().remembers() && mesh().check() < Check::communicating)
       begin();
   }
-  /// What stands for the result's values; 0 where nobody compares.
+  /// Returns the history of the result; 0 where nothing is compared.
   std::uint64_t history() const { return mesh().remembers() ? mix(mark_.digest(), ordinal_) : 0; }
   const OperatorMark& mark() const { return mark_; }
 
@@ -97,7 +98,7 @@ class Comparison {
   std::uint64_t ordinal_ = 0;
 };
 
-/// The result remembers; what is an operand's own memory stays what it was.
+/// Sets the history of the result, unless its memory is an operand's, which keeps its own.
 inline void remember(const TensorCore& result, const OperandList& operands, std::uint64_t history) {
   if (history == 0 || result.storage() == nullptr) return;
   for (const TensorCore* operand : operands)

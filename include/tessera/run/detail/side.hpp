@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Memory of the kernels and memory of the host under one copy: what the executor needs at the
-/// boundary, where one process's whole tensor lies on its host. Where the kernels run on the host
-/// the two are one and nothing here costs anything.
+/// Copies between kernel memory and host memory, in any direction, for tensors that one process has
+/// whole on its host. Where the kernels run on the host, both are the same memory and nothing here
+/// costs anything.
 ///
 ///     copy_between(DType::f32, {pointer, true}, {block, false}, copies);   // host to device
 ///
-/// Laws: the same elements arrive whichever memory each side is.
+/// Laws: the same elements arrive whichever memory each side lies in.
 #include <cstring>
 #include <memory>
 #include <vector>
@@ -22,13 +22,13 @@
 
 namespace tessera::detail {
 
-/// One end of a copy: memory, and whether it is the host's by nature.
+/// One end of a copy: memory, and whether it is always host memory.
 struct Side {
   void* data = nullptr;
   bool host = false;
 };
 
-/// Copies one box between two strided layouts in memory of the host.
+/// Copies one box between two strided layouts in host memory.
 inline void copy_on_host(Index unit, const char* from, char* to, const StridedCopy& box) {
   const Index count = volume(box.extents);
   if (count == 0) return;
@@ -55,7 +55,7 @@ inline void copy_on_host(Index unit, const char* from, char* to, const StridedCo
   }
 }
 
-/// The same with one side in memory of the kernels: packed on one side, carried over, unpacked.
+/// The same with one side in kernel memory: packed on one side, copied across, unpacked.
 inline void copy_across(DType type, Side from, Side to, const StridedCopy& box) {
   const Index unit = static_cast<Index>(size_of(type));
   const Index bytes = volume(box.extents) * unit;
@@ -93,7 +93,7 @@ inline void copy_between(DType type, Side from, Side to, const std::vector<Strid
       copy_across(type, from, to, box);
 }
 
-/// Memory for the time of one step: the arena's, or the host's beside a side that is the host's.
+/// Memory for one step: the arena's, or host memory where a side is the host's.
 class Staging {
  public:
   Staging(Arena& arena, Index bytes, bool host)
