@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Who owns what, as a drawing: a self-contained SVG. A vector is a strip, a matrix a grid, and
-/// what has more dimensions a grid for each part of the leading ones. Arithmetic alone, no
+/// Who owns what, as a drawing: a self-contained SVG. A vector is a strip, a matrix a grid, and a
+/// tensor of more dimensions a grid for each block of the leading ones. Arithmetic alone, no
 /// communication.
 ///
 ///     std::ofstream("weights.svg") << draw_svg(x);
 ///     std::string picture = draw_svg(desc, mesh_shape, names);       // without data, for any mesh
 ///
 /// Laws: the text is a function of its arguments alone; every non-empty block is drawn once, with
-/// the processes that hold it, or counted in one gap; the size is bounded whatever the mesh.
+/// the processes that hold it, or counted in one gap; the size is bounded for any mesh.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -159,8 +159,8 @@ class OwnershipDrawing {
     }
     return lines;
   }
-  /// The same of any cell: of one in a gap the lowest and the highest, below each other where the
-  /// gap is one of rows, so that columns need not be wide.
+  /// The same for any cell: in a gap the lowest and the highest process, on separate lines in a gap
+  /// of rows, so that columns need not be wide.
   std::vector<std::string> label(const BlockOrGap& panel, const BlockOrGap& row,
                                  const BlockOrGap& column) const {
     const Index base = panel.lowest + row.lowest + column.lowest;
@@ -171,8 +171,8 @@ class OwnershipDrawing {
     return {first + " ... " + last};
   }
 
-  /// Sizes of the cells along one dimension: as the blocks are, but never too small for `least`;
-  /// gaps have the size that `gap` says.
+  /// Sizes of the cells along one dimension: in proportion to the blocks, but at least `least`; a
+  /// gap has size `gap`.
   static std::vector<int> sizes(const std::vector<BlockOrGap>& parts, int whole, int least,
                                 int gap) {
     Index total = 0;
@@ -209,7 +209,7 @@ class OwnershipDrawing {
     widths_ = sizes(columns_, width, least_width, std::max(least_width, widest_gap + 10));
     heights_ = sizes(rows_, strip ? 0 : many ? 110 : 200, least_height, 3 * SvgText::line + 6);
 
-    std::vector<std::pair<std::size_t, std::size_t>> strips;  // a long vector goes on below
+    std::vector<std::pair<std::size_t, std::size_t>> strips;  // a long vector continues below
     for (std::size_t first = 0; first < columns_.size();) {
       const std::size_t end =
           strip ? std::min(first + most_in_strip, columns_.size()) : columns_.size();
@@ -239,7 +239,7 @@ class OwnershipDrawing {
     for (const Interval& part : leading.side) text += interval_text(part) + ", ";
     return text + ":, :]";
   }
-  /// What a panel says that stands for several.
+  /// The text of a panel that stands for several.
   std::vector<std::string> gap_lines(const BlockOrGap& panel) const {
     Index in_rows = 0, in_columns = 0;  // the lowest of either is 0, of the first block
     for (const BlockOrGap& row : rows_) in_rows = std::max(in_rows, row.highest);
@@ -288,7 +288,7 @@ class OwnershipDrawing {
     }
   }
 
-  /// Index ranges that are wider than their columns stand; gaps have room for two lines.
+  /// Index ranges that are wider than their columns are upright; gaps have room for two lines.
   bool upright() const {
     for (std::size_t c = 0; c < columns_.size() && desc_.rank() > 0; ++c)
       if (!columns_[c].gap() &&
@@ -380,8 +380,8 @@ class OwnershipDrawing {
 }  // namespace detail
 
 /// Returns a drawing of which process owns which block of a tensor `desc` on a mesh. Long
-/// dimensions are abbreviated as those of `visualize` are; dashed cells and panels stand for what
-/// is left out.
+/// dimensions are abbreviated as in `visualize`; dashed cells and panels stand for the blocks left
+/// out.
 inline std::string draw_svg(const TensorDesc& desc, const MeshShape& mesh, const AxisNames& names) {
   return detail::OwnershipDrawing(desc, mesh, names).document();
 }

@@ -8,9 +8,9 @@
 ///     fmt::print("{:s}\n{:b}", x, x);                   // without elements; all of the block
 ///     fmt::print("{}", with_names(p, mesh));   fmt::print("{}", program);   print(x);
 ///
-/// Laws: formatting communicates nothing, so that one process alone may do it; print(x) gathers,
-/// and prints once, on process 0. Values that know axes by number print axis0, axis1, ... unless
-/// they are given with_names; plans made of types know their names.
+/// Laws: formatting communicates nothing, so that one process alone may do it; print(x) brings x to
+/// the host, and prints it once, on process 0. Values that know axes by number print axis0, axis1,
+/// ... unless they are given with_names; plans made of types know their names.
 #include <cstdio>
 #include <string>
 #include <type_traits>
@@ -76,7 +76,7 @@ template <class T> struct fmt::formatter<tessera::HostTensor<T>> : fmt::formatte
 };
 
 namespace tessera::detail {
-/// What text a value has.
+/// The text of a value.
 inline std::string text_of(const Plan& p) { return explain(p, {}); }
 template <class M> std::string text_of(const TypedPlan<M>& p) { return explain(p); }
 inline std::string text_of(const Box& b) { return to_string(b); }

@@ -7,8 +7,7 @@
 ///     to_string(x.core(), Shown::some)
 ///     // float 8x6 P<data,model> on data=2 x model=2, process 1 has [0,4) x [3,6): [3, 4, 5, ...]
 ///
-/// Laws: the text of a tensor needs no other process: nothing is communicated, and one process
-/// alone may ask.
+/// Laws: the text of a tensor needs no communication: one process alone may ask for it.
 #include <cstdint>
 #include <cstdio>
 #include <string>
@@ -111,7 +110,7 @@ template <class T> std::string to_string(const HostTensor<T>& t) {
   return text;
 }
 
-/// Returns "1 us a message, 5.1 GB/s ..." : a machine model in the units of people.
+/// Returns "1 us a message, 5.1 GB/s ..." : a machine model in everyday units.
 inline std::string to_string(const Machine& m) {
   const auto rate = [](std::int64_t ps_per_kib) {
     return ps_per_kib <= 0 ? std::string("at no cost")

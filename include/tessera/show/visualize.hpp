@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Who owns what, as a grid of text: one cell a block, with the processes that hold it. Arithmetic
-/// alone, no communication.
+/// Who owns what, as a grid of text: one cell for each block, with the processes that hold it.
+/// Arithmetic alone, no communication.
 ///
 ///     std::string picture = visualize(x);
 ///
@@ -12,7 +12,7 @@
 ///         4..7   2     3
 ///
 /// Laws: the blocks and gaps shown for a dimension are disjoint and cover it; the size of the text
-/// is bounded whatever the mesh.
+/// is bounded for any mesh.
 #include <string>
 #include <utility>
 #include <vector>

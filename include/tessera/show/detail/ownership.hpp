@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// What drawings of ownership show: the blocks along some dimensions, long sequences of them
+/// The content of ownership drawings: the blocks along some dimensions, with long sequences
 /// abbreviated, and the processes that hold a block.
 ///
 ///     const BlockSequence rows(desc, mesh, 0, 1);
 ///     for (const BlockOrGap& row : rows.shown(most_blocks)) ...       // a block, or a gap of many
 ///
-/// Laws: what is shown covers the sequence in order; memory and the length of what is shown are
-/// bounded whatever the mesh; the time is linear in the number of blocks.
+/// Laws: the blocks and gaps shown cover the sequence in order; their number and their memory are
+/// bounded for any mesh; the time is linear in the number of blocks.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -22,7 +22,7 @@ inline constexpr Index most_cells = 256;     ///< of a whole drawing; with more,
 inline constexpr Index most_of_crowded = 6;  ///< this many along a dimension
 inline constexpr Index shown_ends = 3;       ///< blocks at either end of an abbreviated dimension
 inline constexpr int shown_sizes = 4;        ///< sizes whose first block is shown wherever it lies
-inline constexpr int most_runs = 8;          ///< of processes, in the text of a block's
+inline constexpr int most_runs = 8;          ///< of processes, in the text of one block
 
 /// "0,4,8" or "0-7": processes, added in rising order; of many runs the first and the last.
 class ProcessText {
@@ -87,7 +87,7 @@ struct BlockOrGap {
 };
 
 /// The non-empty blocks of dimensions first ... last - 1, row-major. A process's number is the sum
-/// of what its block adds in each sequence and of its place among those that hold the same.
+/// of what its block adds in each sequence and its place among the holders of that block.
 class BlockSequence {
  public:
   BlockSequence(const TensorDesc& desc, const MeshShape& mesh, int first, int last)
@@ -110,7 +110,7 @@ class BlockSequence {
     Index i = 0;
     bool in_gap = false;
     for_each([&](const BlockOrGap& block) {
-      // A gap of one block would take the room of the block.
+      // A gap of one block would need as much room as the block.
       const bool gap = count_ > limit && !kept(i) && (!kept(i - 1) || !kept(i + 1));
       ++i;
       if (!gap || !in_gap) {
@@ -162,7 +162,7 @@ class BlockSequence {
   int first_, last_;
   Index count_ = 0;
   std::vector<Extents> sizes_;
-  std::vector<Index> begins_;  ///< where a block of each of the sizes is first
+  std::vector<Index> begins_;  ///< where the first block of each size lies
 };
 
 /// The processes that hold the same block: those that differ along axes which split no dimension.
@@ -202,7 +202,7 @@ inline std::string idle_text(const TensorDesc& desc, const MeshShape& mesh, Inde
     if (block_volume(desc.extents, desc.sharding, mesh, mesh.coordinates(p)) == 0) idle.add(p, p);
   return idle.text();
 }
-/// The most blocks that a drawing of so many shows along one of its dimensions.
+/// Returns the most blocks that a drawing of `blocks` blocks shows along one dimension.
 inline Index limit_for(Index blocks) { return blocks > most_cells ? most_of_crowded : most_blocks; }
 
 inline std::string interval_text(const Interval& interval) {
