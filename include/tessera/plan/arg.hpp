@@ -7,13 +7,14 @@
 ///     Plan p = plan_arg(parse("bsv->bs"), Reduction::max, x, out, mesh, process);
 ///
 /// Laws: no communication when no reduced dimension is split, else two collectives of a row's size
-/// (values, indices); nothing of x's size is made; equal values give the smallest index.
+/// (values, indices); no temporary of x's size; equal values give the smallest index.
 #include <tessera/plan/builder.hpp>
 
 namespace tessera {
 
-/// Plans where x has its largest (or least) element: 64-bit indices into the reduced dimensions,
-/// which are counted row-major in the order of x. A partial `out` (Min) leaves the indices open.
+/// Plans the position of x's largest (or least) element: 64-bit indices into the reduced
+/// dimensions, which are counted row-major in the order of x. A partial `out` (Min) leaves the
+/// indices open.
 constexpr Plan plan_arg(const Terms& terms, Reduction reduction, const TensorDesc& x,
                         const Sharding& out, const MeshShape& mesh, int process = 0,
                         const PlanOptions& options = {}) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The one search of the planners: for every mesh axis what it does while the local work runs. A
-/// problem lists what each axis may do and prices one combination; plan/factor_search.hpp is that
-/// of operators that are made of letters, plan/convolve_way.hpp that of convolutions.
+/// The search that all planners share: it chooses a role for every mesh axis during the local work.
+/// A problem lists the possible roles of each axis and prices one combination.
+/// plan/factor_search.hpp has the problem of operators with letters, plan/convolve_way.hpp the
+/// problem of convolutions.
 ///
 ///     struct Problem {
 ///       int axes() const;                    // of the mesh
@@ -17,23 +18,24 @@
 ///     AxisSearch search(problem);
 ///     search.pick();   search.variant();   search.worth()
 ///
-/// Laws: of possible combinations the one that breaks a contract least is taken, of these one
-/// within the limit of workspace, of these the cheapest, of these the first: the first axis counts
-/// fastest, its candidates in their order. All are looked at where there are at most
-/// `exhaustive_limit`, or where a contract is broken else and there are at most `contract_limit`;
-/// else axes are decided one by one.
+/// Laws: the search chooses, among the possible combinations, by fewest breaches of the contract,
+/// then by the limit of workspace, then by cost, then by order: the first axis counts fastest, its
+/// candidates in their order. It tries all combinations when there are at most `exhaustive_limit`,
+/// or when the contract would otherwise be broken and there are at most `contract_limit`; else it
+/// decides the axes one by one.
 #include <tessera/plan/equation.hpp>
 #include <tessera/plan/move/reshard.hpp>
 
 namespace tessera {
 
-/// What a combination is worth.
+/// The quality of a combination.
 struct Worth {
   bool possible = false;
   bool over = true;               ///< it holds more than the limit of workspace
   std::int64_t cost = max_int64;  ///< picoseconds, and breach_cost for each breach of the contract
 
-  /// Returns a number that is less for what is better: by breaches, the limit, the time.
+  /// Returns a number that is smaller for a better combination: by breaches, then the limit, then
+  /// the time.
   constexpr std::uint64_t rank() const {
     if (!possible) return ~std::uint64_t{0};
     const auto all = static_cast<std::uint64_t>(cost), time = all % breach_cost;
@@ -44,17 +46,17 @@ struct Worth {
   }
 };
 
-/// Of each axis the number of its candidate.
+/// For each axis, the number of its candidate.
 using Pick = FixedVector<int, max_axes>;
-/// The ways to do a combination, in numbers of the problem's.
+/// The variants of a combination, numbered by the problem.
 using Variants = FixedVector<int, max_operands + 1>;
 
-/// Most combinations that are all looked at: those of two axes of six candidates each, or of three
-/// that split few dimensions. A plan over two axes then takes less than 100,000 steps of clang's
-/// constant evaluation, which is what a plan that is stated as a constant may take
-/// (tests/plan/headline.static.cpp); one over three takes about a third of what clang allows.
+/// The most combinations that are all tried: enough for two axes of six candidates each, or for
+/// three that split few dimensions. A plan over two axes then takes less than 100,000 steps of
+/// clang's constant evaluation, the limit for a plan that is a constant
+/// (tests/plan/headline.static.cpp); a plan over three takes about a third of clang's own limit.
 inline constexpr int exhaustive_limit = 40;
-/// Most that are all looked at for the sake of a contract: six such axes.
+/// The most combinations that are all tried to keep a contract: enough for six such axes.
 inline constexpr int contract_limit = 4096;
 
 template <class Problem> class AxisSearch {
@@ -82,7 +84,7 @@ template <class Problem> class AxisSearch {
   struct Promises {
     FixedVector<Pick, most_promises> picks;
     FixedVector<int, most_promises> variants;
-    FixedVector<std::uint64_t, most_promises> ranks;  ///< of what they are worth at best
+    FixedVector<std::uint64_t, most_promises> ranks;  ///< the best rank that each may have
     constexpr int best() const {
       int best = 0;
       for (int i = 1; i < ranks.size(); ++i)
@@ -101,7 +103,7 @@ template <class Problem> class AxisSearch {
     }
   };
 
-  /// Moves on to the next combination; false behind the last one.
+  /// Moves on to the next combination; false after the last one.
   constexpr bool next(Pick& pick) const {
     for (int axis = 0; axis < pick.size(); ++axis) {
       if (++pick[axis] < problem_.candidates(axis)) return true;
@@ -114,8 +116,8 @@ template <class Problem> class AxisSearch {
     do consider(pick);
     while (next(pick));
   }
-  /// Finds the same by following up the most promising combination until it keeps what it promised;
-  /// most are left at their first bound.
+  /// Finds the same combination by refining the bounds of the most promising one until its rank is
+  /// exact; most combinations are never refined.
   constexpr void look_at_promising() {
     Promises all;
     Pick pick(problem_.axes(), 0);
@@ -137,7 +139,7 @@ template <class Problem> class AxisSearch {
     while (follow(all, all.best())) {
     }
   }
-  /// Finds out more of what a combination is worth; false when nothing more is to be found out.
+  /// Refines the bound of a combination; false when it is exact already.
   constexpr bool follow(Promises& all, int i) {
     worth_ = problem_.bound(all.picks[i], all.variants[i]);
     const std::uint64_t promised = all.ranks[i];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// What a convolution is: which dimension of each tensor plays which part, its windows and groups,
-/// and what is wrong with it.
+/// The description of a convolution: the part of each dimension of each tensor, its windows and
+/// groups, and the checks for errors.
 ///
 ///     constexpr Terms t = parse("bhwi,hwio->bhwo");       // NHWC; letters say all
 ///     Convolution c{.stride = {2, 2}, .low = {3, 3}, .high = {3, 3}};
@@ -27,13 +27,13 @@ struct Convolution {
   using PerDimension = FixedVector<Index, max_spatial>;
   PerDimension stride{};
   PerDimension low{};   ///< padding before the first element; negative: cropping
-  PerDimension high{};  ///< and behind the last
+  PerDimension high{};  ///< and after the last
   PerDimension base_dilation{};
   PerDimension window_dilation{};
-  PerDimension reversed{};  ///< 1: the kernel is turned round in this dimension
+  PerDimension reversed{};  ///< 1: the kernel is reversed in this dimension
   Index feature_groups = 1;
   Index batch_groups = 1;
-  bool portable = false;  ///< by Tessera's own kernel, whose bits do not depend on the partition
+  bool portable = false;  ///< use Tessera's own kernel, whose bits do not depend on the partition
   constexpr bool operator==(const Convolution&) const = default;
 };
 
@@ -53,8 +53,8 @@ constexpr ConvolveWindows shape_of(const Convolution& c, const ConvolveParts& pa
   return shape;
 }
 
-/// Checks the numbers of a convolution of `input` by `kernel`. Precondition: its letters are right
-/// (check_convolve).
+/// Checks the numbers of a convolution of `input` by `kernel`. Precondition: its letters are
+/// correct (check_convolve).
 constexpr Verdict check_convolution(const Convolution& c, const Terms& terms, const Extents& input,
                                     const Extents& kernel) {
   const ConvolveParts parts = parts_of(terms);
@@ -127,7 +127,8 @@ constexpr Verdict check_convolve(const Terms& terms, const Shardings& operands,
     return {Rule::one_unfinished, 1};
   if (out.partial.empty()) return {};
   if (out.reduction != Reduction::sum) return {Rule::reduction_alike, 2};
-  // What is summed: the input feature, and the taps of the kernel; and what is open already.
+  // Sums run over the input feature and the taps of the kernel, and over axes that are already
+  // open.
   const ConvolveParts parts = parts_of(terms);
   AxisSet may = operands[0][parts.input_feature].set() | operands[1][parts.kernel_in].set();
   for (int d : parts.kernel_spatial) may = may | operands[1][d].set();
@@ -149,8 +150,8 @@ constexpr Verdict check_window(const Shardings& operands, const Sharding& out) {
   return out.partial.empty() ? Verdict{} : Verdict{Rule::finished, operands.size()};
 }
 
-/// Returns the sharding of a result that nobody chose: the batch as the input's, spatial dimensions
-/// as the input's, features as the kernel's; an axis goes to the first that has it.
+/// Returns the default sharding of the result: the batch and the spatial dimensions like the
+/// input's, features like the kernel's; an axis goes to the first dimension that has it.
 constexpr Sharding deduce_convolve(const Terms& terms, const Shardings& operands) {
   Sharding s = Sharding::replicated(terms.result.size());
   if (!detail::check_terms(terms, operands, s).ok() || !parts_of(terms).complete) return s;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The einsum planner: which dimension each mesh axis splits while the local product runs, and so
-/// what is gathered before it and reduced after it.
+/// The einsum planner: it chooses the dimension that each mesh axis splits during the local
+/// product. Gathers before the product and reductions after it follow from this choice.
 ///
 ///     Plan p = plan_einsum(parse("bsm,mh->bsh"), x, w, out, mesh, process);
 ///
-/// The assignment of axes is plan/factor_search.hpp's: every letter that the result lacks leaves it
-/// unfinished.
+/// plan/factor_search.hpp assigns the axes: an axis that splits a letter without a place in the
+/// result leaves the result unfinished.
 ///
-/// Laws: no communication when the shardings fit; a sum that the result wants scattered is a
-/// reduce-scatter.
+/// Laws: no communication when the shardings fit; where the result is split over the summed axes,
+/// the sum is a reduce-scatter.
 #include <tessera/plan/deduce.hpp>
 #include <tessera/plan/factor_search.hpp>
 #include <tessera/plan/map.hpp>
@@ -26,8 +26,8 @@ struct Epilogue {
   DType type = DType::f32;
 };
 
-/// Returns the terms of a product followed by those of the extras of its epilogue; an extra of more
-/// dimensions than the result gets the result's letters alone, which a verdict refuses.
+/// Returns the terms of a product, then the terms of its epilogue's extras. An extra with more
+/// dimensions than the result gets only the result's letters, which a verdict refuses.
 constexpr Terms with_extras(const Terms& terms, const TensorDescs& extras) {
   Terms all = terms;
   for (const TensorDesc& extra : extras) {
@@ -42,7 +42,7 @@ constexpr Terms with_extras(const Terms& terms, const TensorDescs& extras) {
 
 namespace detail {
 /// A local product for plan/factor_search.hpp: two operations for each combination of the letters;
-/// reading or writing panels spares it a copy.
+/// panels save a copy.
 struct ProductWork {
   const FactorRule& rule;  ///< the operands and the result
   const Term (&labels)[3];

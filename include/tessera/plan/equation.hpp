@@ -6,8 +6,8 @@
 ///     constexpr Terms t = parse("bsm,mh->bsh");
 ///     t.operands.size() == 2;   t.result == Term{'b', 's', 'h'}
 ///
-/// Laws: to_text(parse(e)) == e without blanks. Whether an equation is well formed is
-/// plan/check/verdict.hpp's question.
+/// Laws: to_text(parse(e)) == e without blanks. plan/check/verdict.hpp decides whether an equation
+/// is well formed.
 #include <string>
 #include <string_view>
 
@@ -19,8 +19,8 @@ namespace tessera {
 /// Most operands an operator may have.
 inline constexpr int max_operands = 8;
 
-/// The text of an equation. Not a template and with a constructor from its own members, because
-/// nvcc's host code spells it out that way.
+/// The text of an equation. It is not a template, and has a constructor from its members, because
+/// nvcc's host code needs both.
 struct Equation {
   static constexpr int capacity = 96;
   char text[capacity]{};
@@ -36,8 +36,8 @@ struct Equation {
   constexpr Equation(const char (&characters)[capacity], int count) : length(count) {
     for (int i = 0; i < capacity; ++i) text[i] = characters[i];
   }
-  /// Makes an equation at run time; blanks are dropped, and a text that
-  /// is too long is spoilt, so that parse refuses it.
+  /// Makes an equation at run time; blanks are dropped, and a text that is too long is made
+  /// invalid, so that parse refuses it.
   static constexpr Equation from(std::string_view view) {
     Equation e;
     for (char c : view) {
@@ -68,8 +68,7 @@ struct Terms {
 /// Returns whether c may name a dimension.
 constexpr bool is_label(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
-/// Returns the labels of "ab,bc->ac"; blanks are ignored. Of a text that is too long it makes
-/// nothing.
+/// Returns the labels of "ab,bc->ac"; blanks are ignored. A text that is too long gives no labels.
 constexpr Terms parse(std::string_view text) {
   Terms terms;
   if (text.size() > Equation::capacity) return terms.well_formed = false, terms;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Factor rules (Shardy's form): what an operator's tensors are made of, in letters, and what it
-/// means to split a letter over a mesh axis. plan/factor_search.hpp finds by them what each axis
+/// Factor rules (Shardy's form): the letters (factors) of an operator's tensors, and the meaning of
+/// splitting each over a mesh axis. plan/factor_search.hpp uses them to choose what each axis
 /// splits.
 ///
 ///     FactorRule rule;                             // a product "ik,kj->ij"
@@ -12,10 +12,10 @@
 ///     rule.mark({'k'}, Splitting::opens);
 ///     FactorAxes axes(rule, mesh);                 // axes.candidates(0): what axis 0 may split
 ///
-/// Laws: all tensors that have a factor are split alike along it. The candidates of an axis are the
-/// factors that it splits in the result or in an operand, and none; over which an operand is
-/// unfinished, the result may be too; where the result stays unfinished, the factors that leave it
-/// so.
+/// Laws: all tensors that have a factor are split alike along it. The candidates of an axis are:
+/// the factors that it splits in the result or in an operand; no factor; where an operand is
+/// unfinished over the axis, passing through to the result; where the result stays unfinished, the
+/// factors that leave it unfinished.
 #include <tessera/plan/deduce.hpp>
 #include <tessera/spec/block.hpp>
 
@@ -24,21 +24,22 @@ namespace tessera {
 /// What it means to split a factor over an axis.
 enum class Splitting : std::uint8_t {
   keeps,  ///< each process makes its part of the result
-  opens,  ///< each process makes a part of all that it makes: the result is left unfinished
+  opens,  ///< each process makes a part of every sum: the result is left unfinished
   halo,   ///< each process makes its part, and reads beyond its part of an operand
   whole,  ///< it is not split
-  moves   ///< nor is it, but an axis that splits it may go to any other; or parts are merged
+  moves   ///< not split either, but an axis that splits it may go to any other factor; or parts are
+          ///< merged
 };
 
-/// One tensor of an operator, in factors by their number.
+/// One tensor of an operator; factors are numbers.
 struct FactorTensor {
   using Factors = FixedVector<std::int8_t, max_dims>;
   TensorDesc desc;
   bool made = false;  ///< a result
   int touched = 0;    ///< how often the local work goes through it: its price
   Factors factors{};  ///< of each dimension
-  Factors major{};    ///< one that cuts a dimension before that, or -1
-  Factors also{};     ///< one more that a split dimension may be split for, or -1
+  Factors major{};    ///< a factor that splits the dimension before that one, or -1
+  Factors also{};     ///< one more factor that a split dimension may stand for, or -1
 
   constexpr int dim(int factor) const {
     for (int d = 0; d < factors.size(); ++d)
@@ -54,9 +55,10 @@ struct FactorRule {
   FixedVector<FactorTensor, 2 * max_operands> tensors;  ///< the operands, then the results
   int operands = 0;
   Reduction reduction = Reduction::sum;  ///< by which the result is unfinished
-  bool gathers_open = true;  ///< an axis that splits an open factor may be gathered, and split none
+  bool gathers_open = true;  ///< an axis that splits an open factor may be gathered instead
   bool holds_all = false;    ///< the local work holds tensors that are not moved, too
-  bool passes_one = false;   ///< of operands unfinished over an axis the first alone may stay so
+  bool passes_one =
+      false;  ///< of operands unfinished over an axis, only the first may stay unfinished
 
   constexpr int factor(char letter) {
     if (const int known = letters.find(letter); known >= 0) return known;
@@ -64,7 +66,7 @@ struct FactorRule {
     splitting.push_back(Splitting::keeps);
     return letters.size() - 1;
   }
-  /// Adds an operand, or a result; of these the first says what is wanted. Returns its number.
+  /// Adds an operand or a result, and returns it. The first result has the wanted sharding.
   constexpr FactorTensor& add(const TensorDesc& desc, const Term& labels, bool made = false,
                               int touched = 0) {
     FactorTensor& tensor = tensors.push_back({desc, made, touched});
@@ -82,23 +84,23 @@ struct FactorRule {
   constexpr const FactorTensor& result() const { return tensors[operands]; }
 };
 
-/// What an axis does beside splitting the factor of a number.
+/// The roles of an axis that splits no factor.
 inline constexpr int splits_nothing = -1;  ///< its processes do the same
 inline constexpr int passes_through =
     -2;  ///< operands are unfinished over it, and so is the result
 
-/// What each axis of a mesh does: it splits the factor of a number, or one of those.
+/// The role of each axis of a mesh: the number of the factor that it splits, or one of the above.
 using AxisRoles = FixedVector<int, max_axes>;
 
-/// What the axes of a mesh do, all together.
+/// The roles of all axes of a mesh together.
 struct FactorSplit {
   AxisSet axes[FactorRule::max_factors];  ///< of each factor
-  AxisSet passed;                         ///< over which what is unfinished stays so
-  AxisSet open;                           ///< over which the result is unfinished
-  bool joined = false;                    ///< several axes split one factor: their order matters
+  AxisSet passed;       ///< the operands' unfinished axes that pass through to the result
+  AxisSet open;         ///< over which the result is unfinished
+  bool joined = false;  ///< several axes split one factor: their order matters
 };
 
-/// What each axis may do.
+/// The possible roles of each axis.
 class FactorAxes {
  public:
   using Candidates = FixedVector<std::int8_t, 16>;
@@ -130,8 +132,8 @@ class FactorAxes {
     return split;
   }
 
-  /// Returns the axes of a factor in the order that tensor `first` has them, then the result, then
-  /// the operands; those that none has along it, in the mesh's.
+  /// Returns the axes of a factor in the order of tensor `first`, then of the result, then of the
+  /// operands; axes that no tensor has along the factor come in the mesh's order.
   constexpr AxisList ordered(int factor, AxisSet axes, int first) const {
     AxisList list;
     if (axes.several()) {
@@ -168,8 +170,8 @@ class FactorAxes {
       for (int t = 0; t < tensor; ++t) axes = axes - rule_.tensors[t].desc.sharding.partial;
     return axes;
   }
-  /// Returns the orders in which the axes of a split are to be tried: the number of the tensor
-  /// whose order comes first, each order once. The result's is the first of them.
+  /// Returns the orders in which to try the axes of a split, each order once: the number of the
+  /// tensor whose order leads. The result's order is the first.
   constexpr FixedVector<int, max_operands + 1> orders(const FactorSplit& split) const {
     FixedVector<int, max_operands + 1> firsts{rule_.operands};
     if (!split.joined) return firsts;

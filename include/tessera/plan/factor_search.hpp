@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// What the axes of a mesh split while the local work of an operator runs, by its factor rule
-/// (plan/factor_rule.hpp): the combination of least integer cost. GShard 3.3.2's three cases of a
-/// product (resharding, partial sums, gathering one operand) are what the candidates amount to.
+/// Chooses what each axis of a mesh splits during an operator's local work, by its factor rule
+/// (plan/factor_rule.hpp): the combination of least integer cost. The candidates include GShard
+/// 3.3.2's three cases of a product (resharding, partial sums, gathering one operand).
 ///
 ///     Factors choice = search_factors(rule, CopyWork{}, mesh, options);
 ///     choice.shardings[t];                                        // of each tensor, meanwhile
 ///
-/// A price is that of the local work, which the operator states, and of what it takes to bring each
-/// operand to where it is worked on and each result to where it is wanted; these tolls are found
-/// once for each sharding of a tensor.
+/// A price adds the local work, which the operator states, and the tolls: the cost of moving each
+/// operand to its sharding during the work, and each result to its final sharding. A toll is
+/// computed once for each sharding of a tensor.
 ///
-/// Laws: those of plan/axis_search.hpp; the choice depends on global extents, shardings, mesh and
+/// Laws: see plan/axis_search.hpp; the choice depends on global extents, shardings, mesh and
 /// options only. Axes of size 1 are left out, unless a contract can be kept with them alone.
 #include <tessera/plan/axis_search.hpp>
 #include <tessera/plan/builder.hpp>
@@ -27,7 +27,7 @@ struct Factors {
   std::int64_t cost = max_int64;
 };
 
-/// What process 0, which has a largest part, has of the factors and of the tensors.
+/// The parts of the factors and tensors on process 0, which has the largest part.
 class FactorParts {
  public:
   using Extents = FixedVector<Index, FactorRule::max_factors>;
@@ -64,9 +64,9 @@ class FactorParts {
   Extents extents_;
 };
 
-/// Local work that goes through its tensors as often as the rule says. Such a value states the
-/// price of the work, below zero where it cannot be done so, and what the work spares of the moves
-/// of a tensor that lies as `s` says meanwhile.
+/// Local work that reads or writes its tensors as often as the rule says. A value of this kind
+/// states the price of the work (negative: impossible with this split) and the part of a tensor's
+/// move that the work saves when the tensor is split as `s` during it.
 struct CopyWork {
   constexpr std::int64_t price(const FactorRule& rule, const FactorSplit&, const FactorParts& parts,
                                const Machine& machine) const {
@@ -81,25 +81,25 @@ struct CopyWork {
 
 namespace detail {
 
-/// What it takes to move one tensor from one sharding to another.
+/// The cost of moving one tensor from one sharding to another.
 struct Toll {
   std::uint32_t key = 0;  ///< of tensor and sharding; 0: none
-  bool known = false;     ///< else `cost` is the least that it can be
-  bool stays = false;     ///< the tensor lies so already
+  bool known = false;     ///< else `cost` is a lower bound
+  bool stays = false;     ///< the tensor already has this sharding
   std::int64_t cost = 0;
-  Index bytes = 0;  ///< of process 0, where it is worked on
+  Index bytes = 0;  ///< on process 0, during the local work
 };
 /// Tolls by their keys.
 class Tolls {
  public:
-  /// Returns the place of a key's toll, which is empty where it has not been asked for.
+  /// Returns the entry of a key's toll, which is empty until it is computed.
   constexpr Toll& operator[](std::uint32_t key) {
     auto i = key * 0x9e3779b1u >> 25;
     while (table_[i].key != key && table_[i].key != 0) i = (i + 1) % size;
     if (table_[i].key == 0) ++count_;
     return table_[i];
   }
-  /// Makes room for so many more; forgets all where there is none.
+  /// Makes room for `more` tolls; forgets all tolls when there is no room.
   constexpr void make_room(int more) {
     if (count_ + more < size) return;
     for (Toll& toll : table_) toll = {};
@@ -112,8 +112,8 @@ class Tolls {
   int count_ = 0;
 };
 
-/// The problem of plan/axis_search.hpp for an operator of letters. Its variants are the orders of
-/// axes that split one factor together: the tensor whose order it is.
+/// The problem of plan/axis_search.hpp for an operator with letters. Its variants are the orders of
+/// axes that split one factor together, each named by the tensor that has this order.
 template <class Work> class FactorProblem {
  public:
   constexpr FactorProblem(const FactorAxes& axes, const Work& work, const PlanOptions& options)
@@ -139,7 +139,7 @@ template <class Work> class FactorProblem {
   constexpr Worth bound(const Pick& pick, int variant) {
     return bound_of(axes_.roles(pick), variant);
   }
-  /// Returns what an assignment of the axes is worth at best.
+  /// Returns the best possible worth of an assignment of the axes.
   constexpr Worth bound_of(const AxisRoles& roles, int first) {
     split_ = axes_.together(roles);
     first_ = first;
@@ -182,20 +182,20 @@ template <class Work> class FactorProblem {
 
  private:
   static constexpr int max_tensors = 2 * max_operands;
-  // A key has what each axis does to the tensor, four bits an axis: it splits a dimension, those
-  // from 1 on, or leaves all unfinished; then, where several axes split a dimension, their order,
-  // else 15; and the tensor.
+  // A key has, for each axis, four bits with its effect on the tensor: the dimension that it
+  // splits, from 1, or `unfinished`; then, where several axes split a dimension, their order, else
+  // 15; then the tensor.
   static constexpr std::uint32_t unfinished = 9;
   static constexpr std::uint32_t of_axes = (1u << 24) - 1;
   static constexpr std::uint32_t does(int axis, std::uint32_t what) { return what << (4 * axis); }
   static constexpr bool in_order(std::uint32_t key) { return (key >> 24 & 15u) == 15u; }
   static constexpr int tensor_of(std::uint32_t key) { return static_cast<int>(key >> 28); }
 
-  /// A tensor as its own sharding has it.
+  /// A tensor under its own sharding.
   struct Own {
     std::uint32_t key = 0;
     AxisSet passes;    ///< the axes over which it may be unfinished
-    bool even = true;  ///< each dimension is cut evenly, over whichever axes
+    bool even = true;  ///< each dimension is split evenly, over any axes
     Extents block{};   ///< of process 0
     std::uint8_t place[FactorRule::max_factors]{};  ///< what splitting a factor does in a key
   };
@@ -234,10 +234,9 @@ template <class Work> class FactorProblem {
         if (split_.axes[f].several()) order = first_ + 1;
     return key | static_cast<std::uint32_t>(order) << 24 | static_cast<std::uint32_t>(t) << 28;
   }
-  /// Returns what a toll is at least: a message, and what process 0 must be sent. Where blocks are
-  /// even it sends as much as it is sent whatever the collective, so that each element that it
-  /// lacks is paid for; and so is each that is combined with others', by a reduction or as it
-  /// arrives.
+  /// Returns a lower bound of a toll: one message, and the data that process 0 must receive. Where
+  /// blocks are even, it sends as much as it receives in every collective, so each element that it
+  /// lacks costs; so does each element that is combined with others', by a reduction or on arrival.
   constexpr std::int64_t least_toll(std::uint32_t key, const FactorParts& parts) const {
     const FactorTensor& tensor = rule_.tensors[tensor_of(key)];
     const Own& own = own_[tensor_of(key)];
@@ -268,7 +267,7 @@ template <class Work> class FactorProblem {
   FactorParts::Extents whole_;
   FixedVector<Own, max_tensors> own_;
   Tolls tolls_;
-  // Of the last bound.
+  // The split of the last bound.
   FactorSplit split_;
   int first_ = 0;
   Toll* unknown_ = nullptr;
@@ -289,7 +288,7 @@ constexpr Factors search_factors_once(const FactorRule& rule, const Work& work,
 
 }  // namespace detail
 
-/// Returns how the tensors are best split while the local work runs.
+/// Returns the best split of the tensors during the local work.
 template <class Work>
 constexpr Factors search_factors(const FactorRule& rule, const Work& work, const MeshShape& mesh,
                                  const PlanOptions& options) {
@@ -299,7 +298,7 @@ constexpr Factors search_factors(const FactorRule& rule, const Work& work, const
     tensor.desc.sharding = without_unit_axes(tensor.desc.sharding, mesh);
   const Factors best = detail::search_factors_once(fewer, work, mesh, options);
   if (!options.contract.bounded() || breaches(best.cost) == 0) return best;
-  // What the contract allows may be the moves of meshes without axes of size 1.
+  // The contract may allow only the moves of meshes without axes of size 1.
   const Factors other = detail::search_factors_once(rule, work, mesh, options);
   return breaches(other.cost) < breaches(best.cost) ? other : best;
 }

@@ -7,8 +7,8 @@
 ///
 ///     const ConvolveGradient g = input_gradient(terms, shape, x);   // plan_convolve(g.terms, g.shape, dy, k, ...)
 ///
-/// Laws: <convolve(x, k), y> == <x, input gradient(y, k)> == <k, kernel gradient(x, y)>; the shape
-/// of a gradient is that of what it is the gradient of.
+/// Laws: <convolve(x, k), y> == <x, input gradient(y, k)> == <k, kernel gradient(x, y)>; the
+/// gradient of a tensor has that tensor's shape.
 #include <tessera/plan/convolve_shape.hpp>
 
 namespace tessera {
@@ -19,8 +19,8 @@ struct ConvolveGradient {
   ConvolveWindows shape;
 };
 
-/// The gradient by the input: the operands are the result's gradient and the kernel. `x`: the
-/// extents of the input of the convolution whose gradient it is.
+/// The gradient with respect to the input: the operands are the result's gradient and the kernel.
+/// `x`: the extents of the input of the original convolution.
 constexpr ConvolveGradient input_gradient(const Terms& terms, const ConvolveWindows& shape,
                                           const Extents& x) {
   const ConvolveParts parts = parts_of(terms);
@@ -32,7 +32,7 @@ constexpr ConvolveGradient input_gradient(const Terms& terms, const ConvolveWind
   g.shape.result = shape.input;
   const ConvolveParts turned = parts_of(g.terms);
   for (int d = 0; d < shape.windows.size(); ++d) {
-    // Spatial letters come in the order of the gradient's own result: the input's.
+    // Spatial letters come in the order of the gradient's own result, which is the input's order.
     const char label = g.terms.result[turned.result_spatial[d]];
     int from = 0;
     while (terms.result[parts.result_spatial[from]] != label) ++from;
@@ -41,7 +41,7 @@ constexpr ConvolveGradient input_gradient(const Terms& terms, const ConvolveWind
   return g;
 }
 
-/// The gradient by the kernel: the operands are the input and the result's gradient.
+/// The gradient with respect to the kernel: the operands are the input and the result's gradient.
 constexpr ConvolveGradient kernel_gradient(const Terms& terms, const ConvolveWindows& shape,
                                            const Extents& x, const Extents& k) {
   const ConvolveParts parts = parts_of(terms);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Takes, scatters and their like: whether their indices are legal (plan/index_terms.hpp says which
-/// letters they index), and by what the parts of a take are joined.
+/// Takes, scatters and similar operators: whether their indices are legal (plan/index_terms.hpp
+/// says which letters they index), and which reduction joins the parts of a take.
 ///
 ///     take_terms(2, 1, 0).result == Term{'A', 'b'}       // of x (a, b) at (A)
 ///     to_text(take_along_terms("bv", 'v')) == "bv,bA->bA"
@@ -35,7 +35,7 @@ constexpr Terms take_terms(int rank, int indices_rank, int dim) {
 
 /// Returns the terms of a take of each line along letter `along` of a tensor, by the indices of the
 /// same line: NumPy's take_along_axis. The dimension of the indices, and of the result, gets a
-/// letter of its own. They cannot be read where `along` is none of the letters.
+/// letter of its own. The terms are ill formed where `along` is none of the letters.
 constexpr Terms take_along_terms(std::string_view labels, char along) {
   Terms terms = same_terms(labels, 2);
   const int d = terms.result.find(along);
@@ -47,9 +47,9 @@ constexpr Terms take_along_terms(std::string_view labels, char along) {
   return terms;
 }
 
-/// Returns by what the parts of a take's result are joined: as the caller asks, or as the table is
-/// unfinished, else by a sum (of truth values, any). All but one are neutral, so that each is
-/// exact.
+/// Returns the reduction that joins the parts of a take's result: the one that the caller asks for,
+/// else the one by which the table is unfinished, else a sum (for truth values, any). All parts but
+/// one are neutral, so each of these is exact.
 constexpr Reduction take_reduction(const TensorDesc& x, const Sharding& out) {
   if (!out.partial.empty()) return out.reduction;
   if (!x.sharding.partial.empty()) return x.sharding.reduction;
@@ -57,7 +57,7 @@ constexpr Reduction take_reduction(const TensorDesc& x, const Sharding& out) {
 }
 
 namespace detail {
-/// Checks the indices, operands `first` and those after it.
+/// Checks the indices: operand `first` and all operands after it.
 constexpr Verdict check_indices(const IndexTerms& terms, const TensorDescs& operands, int first) {
   const int indexed = terms.indexed().size(), tensors = terms.tensors.size();
   if (terms.places().size() != indexed || indexed == 0 || indexed > max_indices)
@@ -72,14 +72,14 @@ constexpr Verdict check_indices(const IndexTerms& terms, const TensorDescs& oper
   }
   return {};
 }
-/// Returns operands with as many columns in a tensor of indices as there are to be.
+/// Returns the operands with the right number of columns in the tensor of indices.
 constexpr TensorDescs with_columns(const IndexTerms& terms, TensorDescs operands, int first) {
   for (int t = 0; t < terms.tensors.size() && first + t < operands.size(); ++t)
     if (const int d = terms.tensors[t].find(terms.column(t)); d >= 0)
       operands[first + t].extents[d] = terms.columns();
   return operands;
 }
-/// Checks that a tensor of indices has them.
+/// Checks that a tensor of indices has the right number of columns.
 constexpr Verdict check_columns(const IndexTerms& terms, const TensorDescs& operands, int first) {
   for (int t = 0; t < terms.tensors.size(); ++t)
     if (const int d = terms.tensors[t].find(terms.column(t));
@@ -90,8 +90,8 @@ constexpr Verdict check_columns(const IndexTerms& terms, const TensorDescs& oper
               .right = terms.columns()};
   return {};
 }
-/// Checks that a clamped index has somewhere to go: into the dimensions `indexed` of a tensor,
-/// `elements` times.
+/// Checks that a clamped index has a valid position in the dimensions `indexed` of a tensor, when
+/// there are `elements` indices.
 constexpr Verdict check_indexed(const Term& indexed, const Term& labels, const Extents& extents,
                                 Index elements, OutOfRange out_of_range) {
   if (elements == 0 || out_of_range == OutOfRange::drop) return {};

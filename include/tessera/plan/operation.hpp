@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// An operator as a value. Each kind is a struct of plan/op/ with all that says what the operator
-/// is, without its operands' data; an Operation holds one of any kind.
+/// An operator as a value. Each kind is a struct of plan/op/ that describes the operator
+/// completely, without its operands' data; an Operation holds one of any kind.
 ///
 ///     const ops::Reshard to{sharding};
 ///     to.check({desc}).ok();   to.plan({desc}, planning);      // typed, constexpr and paper forms call the struct itself
@@ -18,9 +18,9 @@
 ///     constexpr void members(visit) const                     visit("name", member) for each member
 ///     operator==
 ///
-/// and, where the usual would be wrong: on_paper(operands), a call that stands for all extents and
-/// numbers; scale(operands), by which its sum is multiplied; explain(verdict, operands, names), a
-/// better text.
+/// and, where the default would be wrong: on_paper(operands), a call that stands for all extents
+/// and numbers; scale(operands), a factor for its sum; explain(verdict, operands, names), a better
+/// text.
 ///
 /// Laws: an Operation answers what its struct answers; equal ones have equal digests, on every
 /// process.
@@ -47,11 +47,12 @@ struct Planning {
   const MeshShape& mesh;
   int process = 0;
   const PlanOptions& options;
-  std::vector<Box>* boxes = nullptr;  ///< where boxes go that the plan views; as long-lived as it
+  std::vector<Box>* boxes =
+      nullptr;  ///< keeps the boxes that the plan views; must live as long as the plan
 };
 
-/// What every kind of operator is. (By the compiler's own trait: for each kind the standard
-/// library's is eighteen more classes to instantiate.)
+/// The requirements on every kind of operator. (It uses the compiler's own trait, because the
+/// standard library's instantiates eighteen more classes for each kind.)
 template <class Op>
 concept OperationStruct = __is_trivially_copyable(Op) &&
                           requires(const Op& op, const TensorDescs& operands, const Planning& on) {
@@ -86,8 +87,8 @@ constexpr void add_to(Digest& digest, const Window& w) {
   add_to(digest, w.reversed);
 }
 
-/// Returns the sharding of a result that none is asked for: finished, its dimensions split as the
-/// operands'. Terms that break a rule get a replicated one.
+/// Returns the default sharding of a result: finished, with its dimensions split like the
+/// operands'. Terms that break a rule get a replicated result.
 constexpr Sharding deduce_finished(const Terms& terms, const TensorDescs& operands) {
   const Sharding whole = Sharding::replicated(terms.result.size());
   const Shardings shardings = shardings_of(operands);
@@ -103,8 +104,8 @@ template <OperationStruct Op> constexpr std::uint64_t digest_of(const Op& op) {
 }
 
 namespace detail {
-/// An operator and operands that stand for all calls with their names: what a contract is judged
-/// by.
+/// An operator and operands that stand for all calls with the same names; contracts are judged by
+/// them.
 template <class Op> struct OnPaper {
   Op operation;
   TensorDescs operands;
@@ -127,7 +128,7 @@ template <class Op> constexpr OnPaper<Op> on_paper(const Op& op, const TensorDes
 }  // namespace detail
 
 namespace detail {
-/// Whether the names of an operator allow it, and what it returns by them.
+/// Whether an operator's names are legal, and the result that follows from the names.
 template <OperationStruct Op>
 constexpr Verdict check_on_paper(const Op& op, const TensorDescs& operands) {
   const auto paper = on_paper(op, operands);
@@ -140,8 +141,8 @@ constexpr TensorDescs results_on_paper(const Op& op, const TensorDescs& operands
 }
 }  // namespace detail
 
-/// Returns what the plan that keeps `contract`, if there is one, needs on `mesh`; else what the one
-/// with the fewest breaches needs. Names decide: extents of the operands do not matter.
+/// Returns the communication, on `mesh`, of the plan that keeps `contract`, if there is one; else
+/// of the plan with the fewest breaches. Only names matter, not the extents of the operands.
 /// Preconditions: the verdict is ok.
 template <OperationStruct Op>
 constexpr Contract needs(const Op& op, const TensorDescs& operands, const MeshShape& mesh,
@@ -156,7 +157,7 @@ constexpr Contract needs(const Op& op, const TensorDescs& operands, const MeshSh
   }
 }
 
-/// Of operands of float that are split so.
+/// The same for operands of float with these shardings.
 template <OperationStruct Op>
 constexpr Contract needs(const Op& op, const Shardings& operands, const MeshShape& mesh,
                          const Contract& contract) {
@@ -167,7 +168,7 @@ constexpr Contract needs(const Op& op, const Shardings& operands, const MeshShap
 
 namespace detail {
 
-/// What can be asked of an operator whose kind is known at run time alone. One for each kind.
+/// The functions of an operator whose kind is known only at run time. One table for each kind.
 struct OperationTable {
   std::size_t size;
   OperatorKind (*kind)(const void*);
@@ -208,8 +209,8 @@ template <class Op> constexpr std::string_view name_in_messages(const Op& op) {
     return name_of(op.kind());
 }
 
-/// Returns the sentence of a broken rule of an operator with letters; they stand before it, unless
-/// it has its facts in it.
+/// Returns the sentence of a broken rule of an operator with letters. The letters come first,
+/// unless the sentence contains its own facts.
 inline std::string explain_terms(const Verdict& v, const Terms& terms, const TensorDescs& operands,
                                  const AxisNames& names, bool stretch = false) {
   if (sentence(v.rule).find('{') != std::string_view::npos) return explain(v);
@@ -265,7 +266,7 @@ const OperationTable TableOf<Op>::value{
 
 }  // namespace detail
 
-/// An operator of any kind, which lies elsewhere: what a call is asked with.
+/// A view of an operator of any kind, which lives elsewhere. Calls pass operators in this form.
 class OperationView {
  public:
   template <OperationStruct Op>
@@ -273,7 +274,7 @@ class OperationView {
       : table_(&detail::TableOf<Op>::value), op_(&op) {}  // NOLINT: as a reference
 
   OperatorKind kind() const { return table_->kind(op_); }
-  /// Returns what messages call it: "einsum", "sum".
+  /// Returns its name in messages: "einsum", "sum".
   std::string_view name() const { return table_->name(op_); }
   std::uint64_t digest() const { return table_->digest(op_); }
   Verdict check(const TensorDescs& operands) const { return table_->check(op_, operands); }
@@ -285,7 +286,7 @@ class OperationView {
   Plan plan(const TensorDescs& operands, const Planning& on) const {
     return table_->plan(op_, operands, on);
   }
-  /// Returns the number by which its sum is multiplied: one over how many elements a mean has.
+  /// Returns the factor of its sum: for a mean, one over the number of elements.
   double scale(const TensorDescs& operands) const { return table_->scale(op_, operands); }
   /// Returns its numbers and the sharding of its result: " start 0x2, limit 4x6 to P<data,_>".
   std::string text(const AxisNames& names) const { return table_->text(op_, names); }
@@ -343,7 +344,7 @@ class Operation {
 
 }  // namespace tessera
 
-/// Stands behind each struct of tessera::ops: what is asked of it at run time is compiled once
+/// Follows each struct of tessera::ops: its functions at run time are compiled once
 /// (base/compiled.hpp).
 #define TESSERA_OPERATION(Name) \
   TESSERA_INSTANTIATE(          \

@@ -7,15 +7,15 @@
 ///     Plan p = plan_scatter(parse("vm,bs,bsm->vm"), Reduction::sum, {table, ids, updates}, {},
 ///                           OutOfRange::drop, out, mesh, process);
 ///
-/// What is communicated does not depend on the indices. Where updates are split along a letter that
-/// the table lacks, each process joins its own into a part of the table's size, and the parts are
-/// joined (the first of them has the table's elements). Where the table is split along an indexed
-/// letter, each process takes in the updates for its rows. Updates that are set rather than joined
-/// are all on each process that has the row, since the last of them stays.
+/// The communication does not depend on the indices. Where updates are split along a letter that
+/// the table lacks, each process joins its own updates into a part of the table's size, and then
+/// the parts are joined (the first part contains the table's elements). Where the table is split
+/// along an indexed letter, each process joins the updates for its own rows. When updates are set,
+/// not joined, each process that has the row gets all of them, since the last one stays.
 ///
 /// Laws: no communication when the shardings fit and no letter of the updates alone is split; else
-/// one all-reduce of the result, or a reduce-scatter where it is split over those axes; or none but
-/// gathered updates, where that costs less.
+/// one all-reduce of the result, or a reduce-scatter where it is split over those axes; or only an
+/// all-gather of the updates, where that costs less.
 #include <tessera/plan/factor_search.hpp>
 #include <tessera/plan/indexed.hpp>
 

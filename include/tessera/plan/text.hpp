@@ -14,8 +14,8 @@
 namespace tessera {
 
 namespace detail {
-/// Returns n in the largest unit of which there is at least one, with at most one decimal, cut; "at
-/// least" that where n has stopped at the largest number.
+/// Returns n in the largest unit that is not above n, with at most one decimal, rounded down; "at
+/// least ..." where n is saturated.
 template <int N>
 std::string scaled_text(std::int64_t n, std::int64_t step, const char* const (&units)[N]) {
   int unit = 0;
