@@ -11,6 +11,7 @@
 /// Laws: it does not matter where the call stands, nor whether it is reached: compiling it
 /// suffices.
 #include <tessera/base/compiled.hpp>
+#include <tessera/kernel/accumulate.hpp>
 #include <tessera/kernel/bins.hpp>
 #include <tessera/kernel/convolve/convolve.hpp>
 #include <tessera/kernel/copy/copy.hpp>
@@ -162,6 +163,7 @@ template <Element T> void use_element() {
   detail::use_convolve_of<T>();
   detail::use_reduce_window_of<T>();
   detail::use_select_scatter_of<T>();
+  if constexpr (NumberElement<T>) use_accumulate<T>();
 }
 
 /// The same for all element types.

@@ -84,6 +84,15 @@ class MpiOps {
       if (type == DType::u32) return own<DType::u32>(reduction, large);
       if (type == DType::u64) return own<DType::u64>(reduction, large);
     }
+#if !defined(MPICH_VERSION)
+    // Open MPI 4.1 sums integers of 8 and 16 bits so that they stop at the ends of their range.
+    if (reduction == Reduction::sum) {
+      if (type == DType::i8) return own<DType::i8>(reduction, large);
+      if (type == DType::i16) return own<DType::i16>(reduction, large);
+      if (type == DType::u8) return own<DType::u8>(reduction, large);
+      if (type == DType::u16) return own<DType::u16>(reduction, large);
+    }
+#endif
     if (reduction == Reduction::product) {
       if (type == DType::c64) return own<DType::c64>(reduction, large);
       if (type == DType::c128) return own<DType::c128>(reduction, large);
@@ -115,8 +124,8 @@ class MpiOps {
 
  private:
   template <DType type> MPI_Op own(Reduction reduction, bool large) {
-    kernels_of(type);                    // throws here rather than within MPI
-    if constexpr (!is_unsigned(type)) {  // MPI sums and multiplies these
+    kernels_of(type);                                          // throws here rather than within MPI
+    if constexpr (!is_unsigned(type) || size_of(type) <= 2) {  // MPI sums and multiplies the others
       if (reduction == Reduction::sum) return made<type, Reduction::sum>(large);
       if (reduction == Reduction::product) return made<type, Reduction::product>(large);
     }
