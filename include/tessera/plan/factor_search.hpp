@@ -92,24 +92,29 @@ struct Toll {
 /// Tolls by their keys.
 class Tolls {
  public:
-  /// Returns the entry of a key's toll, which is empty until it is computed.
-  constexpr Toll& operator[](std::uint32_t key) {
+  /// Returns the place of a key's toll, which is empty until it is computed.
+  constexpr int find(std::uint32_t key) {
     auto i = key * 0x9e3779b1u >> 25;
     while (table_[i].key != key && table_[i].key != 0) i = (i + 1) % size;
     if (table_[i].key == 0) ++count_;
-    return table_[i];
+    return static_cast<int>(i);
   }
+  constexpr Toll& operator[](int place) { return table_[place]; }
   /// Makes room for `more` tolls; forgets all tolls when there is no room.
   constexpr void make_room(int more) {
     if (count_ + more < size) return;
     for (Toll& toll : table_) toll = {};
     count_ = 0;
+    ++forgotten_;
   }
+  /// Returns how often all tolls were forgotten. Places from before are no longer valid.
+  constexpr int forgotten() const { return forgotten_; }
 
  private:
   static constexpr int size = 128;
   Toll table_[size]{};
   int count_ = 0;
+  int forgotten_ = 0;
 };
 
 /// The problem of plan/axis_search.hpp for an operator with letters. Its variants are the orders of
@@ -137,36 +142,33 @@ template <class Work> class FactorProblem {
     return split.joined ? axes_.orders(split) : Variants{rule_.operands};
   }
   constexpr Worth bound(const Pick& pick, int variant) {
-    return bound_of(axes_.roles(pick), variant);
+    int number = 0;  // of the combination
+    for (int axis = 0; axis < pick.size() && number < exhaustive_limit; ++axis)
+      number = number * candidates(axis) + pick[axis];
+    if (number >= exhaustive_limit) return bound_of(axes_.roles(pick), variant);
+    std::uint8_t& place = places_[number][variant];
+    if (place == 0 || known_[place - 1].forgotten != tolls_.forgotten()) {
+      const Parted parted = parted_of(axes_.roles(pick), variant);
+      if (place == 0) {
+        if (known_.size() == known_.capacity) return worth_of(parted);
+        known_.push_back({});
+        place = static_cast<std::uint8_t>(known_.size());
+      }
+      known_[place - 1] = parted;
+    }
+    roles_ = axes_.roles(pick);
+    first_ = variant;
+    return worth_of(known_[place - 1]);
   }
   /// Returns the best possible worth of an assignment of the axes.
   constexpr Worth bound_of(const AxisRoles& roles, int first) {
-    split_ = axes_.together(roles);
-    first_ = first;
-    unknown_ = nullptr;
-    const FactorParts parts(rule_, roles, axes_.mesh(), whole_);
-    Worth worth{true, false, work_.price(rule_, split_, parts, options_.machine)};
-    if (worth.cost < 0) return {};
-    Index held = 0;
-    tolls_.make_room(rule_.tensors.size());
-    for (int t = 0; t < rule_.tensors.size(); ++t) {
-      const std::uint32_t wanted = key(t, roles);
-      if (rule_.holds_all) held = saturating_add(held, parts.bytes(t));
-      if ((wanted & of_axes) == own_[t].key && in_order(wanted)) continue;
-      Toll& toll = tolls_[wanted];
-      if (toll.key == 0) toll = {wanted, false, false, least_toll(wanted, parts), parts.bytes(t)};
-      worth.cost = saturating_add(worth.cost, toll.cost);
-      if (toll.known && !toll.stays && !rule_.holds_all) held = saturating_add(held, toll.bytes);
-      if (!toll.known && (unknown_ == nullptr || unknown_->cost < toll.cost)) unknown_ = &toll;
-    }
-    worth.over = held > options_.workspace_limit;
-    return worth;
+    return worth_of(parted_of(roles, first));
   }
   constexpr bool refine() {
     if (unknown_ == nullptr) return false;
     const int t = tensor_of(unknown_->key);
     const FactorTensor& tensor = rule_.tensors[t];
-    const Sharding s = axes_.sharding(t, split_, first_);
+    const Sharding s = axes_.sharding(t, axes_.together(roles_), first_);
     unknown_->known = true;
     unknown_->stays = tensor.desc.sharding == s;
     unknown_->cost = 0;
@@ -190,6 +192,49 @@ template <class Work> class FactorProblem {
   static constexpr std::uint32_t does(int axis, std::uint32_t what) { return what << (4 * axis); }
   static constexpr bool in_order(std::uint32_t key) { return (key >> 24 & 15u) == 15u; }
   static constexpr int tensor_of(std::uint32_t key) { return static_cast<int>(key >> 28); }
+
+  /// The parts of an assignment's worth: its price without tolls, and the places of its tolls.
+  struct Parted {
+    std::int64_t price = -1;  ///< of the local work; negative when it is impossible
+    Index held = 0;           ///< bytes, when the work holds all tensors
+    int forgotten = 0;        ///< Tolls::forgotten() when this was made
+    FixedVector<std::uint8_t, max_tensors> tolls;
+  };
+  constexpr Parted parted_of(const AxisRoles& roles, int first) {
+    split_ = axes_.together(roles);
+    roles_ = roles;
+    first_ = first;
+    const FactorParts parts(rule_, roles, axes_.mesh(), whole_);
+    Parted parted;
+    parted.price = work_.price(rule_, split_, parts, options_.machine);
+    if (parted.price < 0) return parted;
+    tolls_.make_room(rule_.tensors.size());
+    parted.forgotten = tolls_.forgotten();
+    for (int t = 0; t < rule_.tensors.size(); ++t) {
+      const std::uint32_t wanted = key(t, roles);
+      if (rule_.holds_all) parted.held = saturating_add(parted.held, parts.bytes(t));
+      if ((wanted & of_axes) == own_[t].key && in_order(wanted)) continue;
+      const int place = tolls_.find(wanted);
+      Toll& toll = tolls_[place];
+      if (toll.key == 0) toll = {wanted, false, false, least_toll(wanted, parts), parts.bytes(t)};
+      parted.tolls.push_back(static_cast<std::uint8_t>(place));
+    }
+    return parted;
+  }
+  constexpr Worth worth_of(const Parted& parted) {
+    unknown_ = nullptr;
+    if (parted.price < 0) return {};
+    Worth worth{true, false, parted.price};
+    Index held = parted.held;
+    for (const std::uint8_t place : parted.tolls) {
+      Toll& toll = tolls_[place];
+      worth.cost = saturating_add(worth.cost, toll.cost);
+      if (toll.known && !toll.stays && !rule_.holds_all) held = saturating_add(held, toll.bytes);
+      if (!toll.known && (unknown_ == nullptr || unknown_->cost < toll.cost)) unknown_ = &toll;
+    }
+    worth.over = held > options_.workspace_limit;
+    return worth;
+  }
 
   /// A tensor under its own sharding.
   struct Own {
@@ -267,8 +312,11 @@ template <class Work> class FactorProblem {
   FactorParts::Extents whole_;
   FixedVector<Own, max_tensors> own_;
   Tolls tolls_;
-  // The split of the last bound.
+  FixedVector<Parted, 2 * exhaustive_limit> known_;
+  std::uint8_t places_[exhaustive_limit][max_operands + 1]{};  ///< index in known_, plus one
+  // Of the last bound.
   FactorSplit split_;
+  AxisRoles roles_;
   int first_ = 0;
   Toll* unknown_ = nullptr;
 };
