@@ -175,8 +175,9 @@ template <class Work> class FactorProblem {
     if (unknown_->stays) return true;
     TensorDesc from = tensor.desc;
     if (tensor.made) from.sharding = s;
+    legs_.tensor = t;
     const Moves moves = reshard_moves(from, tensor.made ? tensor.desc.sharding : s, axes_.mesh(),
-                                      options_.machine, options_.contract);
+                                      options_.machine, options_.contract, &legs_);
     unknown_->cost = moves.cost;
     if (!moves.list.empty()) unknown_->cost -= work_.saved(t, moves, s);
     return true;
@@ -312,6 +313,7 @@ template <class Work> class FactorProblem {
   FactorParts::Extents whole_;
   FixedVector<Own, max_tensors> own_;
   Tolls tolls_;
+  LegMemo legs_;
   FixedVector<Parted, 2 * exhaustive_limit> known_;
   std::uint8_t places_[exhaustive_limit][max_operands + 1]{};  ///< index in known_, plus one
   // Of the last bound.

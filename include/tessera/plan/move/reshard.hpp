@@ -12,6 +12,8 @@
 ///
 /// Laws: from S to S there are no moves; slicing a replicated tensor communicates nothing; the
 /// chain is decided by process 0's prices, so every process decides alike.
+#include <optional>
+
 #include <tessera/mesh/contract.hpp>
 #include <tessera/plan/move/move_cost.hpp>
 
@@ -37,11 +39,37 @@ struct Leg {
   std::int64_t cost = 0;
 };
 
+/// The legs of a search, so that equal ones are priced once: by the tensor that the search is at
+/// and the axes that split it before and after. Where two share a place, the later is kept.
+class LegMemo {
+ public:
+  using Dims = decltype(Sharding::dims);
+  struct Entry {
+    int tensor;
+    Dims from;
+    Leg leg;
+  };
+  int tensor = 0;  ///< that is moved; one number always stands for the same type and extents
+
+  constexpr std::optional<Entry>& entry(const Dims& from, const Dims& to) {
+    std::uint32_t hash = static_cast<std::uint32_t>(tensor);
+    for (int d = 0; d < from.size(); ++d)
+      hash = ((hash ^ from[d].bits()) * 0x9e3779b1u ^ to[d].bits()) * 0x85ebca6bu;
+    return table_[(hash ^ hash >> 13) >> 26];
+  }
+  constexpr bool holds(const std::optional<Entry>& entry, const Dims& from, const Dims& to) const {
+    return entry && entry->tensor == tensor && entry->from == from && entry->leg.move.to.dims == to;
+  }
+
+ private:
+  std::optional<Entry> table_[64];
+};
+
 class MoveChain {
  public:
   constexpr MoveChain(const TensorDesc& from, const MeshShape& mesh, const Machine& machine,
-                      const Contract& contract)
-      : at_(from), mesh_(&mesh), machine_(&machine), contract_(&contract) {}
+                      const Contract& contract, LegMemo* memo)
+      : at_(from), mesh_(&mesh), machine_(&machine), contract_(&contract), memo_(memo) {}
 
   constexpr const Sharding& sharding() const { return at_.sharding; }
   constexpr const Moves& moves() const { return moves_; }
@@ -54,12 +82,13 @@ class MoveChain {
   constexpr void apply(const Move& move) { apply(priced(move, at_)); }
   /// Returns the move from one sharding of this tensor to another one, which differs.
   constexpr Leg leg(const Sharding& from, const Sharding& to) const {
-    TensorDesc at = at_;
-    at.sharding = from;
-    Move move = classify(at.extents, from, to, *mesh_);
-    if (!accepted(move) && contract_->accepts(Collective::exchange, move.group))
-      move = exchange_move(to, move.group);
-    return priced(move, at);
+    if (memo_ == nullptr) return new_leg(from, to);
+    std::optional<LegMemo::Entry>& entry = memo_->entry(from.dims, to.dims);
+    if (!memo_->holds(entry, from.dims, to.dims))
+      entry = LegMemo::Entry{memo_->tensor, from.dims, new_leg(from, to)};
+    Leg leg = entry->leg;
+    leg.move.to = to;  // what is unfinished does not change the price
+    return leg;
   }
   constexpr bool bounded() const { return contract_->bounded(); }
   constexpr void go(const Sharding& to) {
@@ -80,6 +109,14 @@ class MoveChain {
   }
 
  private:
+  constexpr Leg new_leg(const Sharding& from, const Sharding& to) const {
+    TensorDesc at = at_;
+    at.sharding = from;
+    Move move = classify(at.extents, from, to, *mesh_);
+    if (!accepted(move) && contract_->accepts(Collective::exchange, move.group))
+      move = exchange_move(to, move.group);
+    return priced(move, at);
+  }
   constexpr bool accepted(const Move& move) const {
     return move.kind == StepKind::slice || contract_->accepts(move.collective, move.group);
   }
@@ -97,6 +134,7 @@ class MoveChain {
   const MeshShape* mesh_;
   const Machine* machine_;
   const Contract* contract_;
+  LegMemo* memo_;
   Moves moves_;
 };
 
@@ -216,9 +254,9 @@ constexpr void finish_chain(MoveChain& chain, const Sharding& to) {
 }
 /// Returns the cheapest of the usual chains; no axis of size 1 is used.
 constexpr Moves usual_moves(const TensorDesc& from, const Sharding& to, const MeshShape& mesh,
-                            const Machine& machine, const Contract& contract) {
+                            const Machine& machine, const Contract& contract, LegMemo* memo) {
   if (from.sharding == to) return {};
-  MoveChain start(from, mesh, machine, contract);
+  MoveChain start(from, mesh, machine, contract, memo);
   const AxisSet open = from.sharding.partial - to.partial;
   if (open.empty()) {
     finish_chain(start, to);
@@ -265,8 +303,8 @@ constexpr Moves usual_moves(const TensorDesc& from, const Sharding& to, const Me
 /// an all-gather, and then goes on. Precondition: something is open, and there is a dimension.
 constexpr Moves scattered_and_gathered(const TensorDesc& from, const Sharding& to,
                                        const MeshShape& mesh, const Machine& machine,
-                                       const Contract& contract) {
-  MoveChain chain(from, mesh, machine, contract);
+                                       const Contract& contract, LegMemo* memo) {
+  MoveChain chain(from, mesh, machine, contract, memo);
   const AxisSet open = from.sharding.partial - to.partial;
   int longest = 0;
   for (int d = 1; d < from.rank(); ++d)
@@ -292,24 +330,25 @@ constexpr bool can_reshard(const Sharding& from, const Sharding& to) {
 
 /// Returns the moves that take a tensor `tensor` to sharding `target`; axes of size 1 are left out
 /// of them, unless the contract asks for several moves where one would do. A cost of breach_cost or
-/// more says that no chain keeps the contract. Precondition: can_reshard(tensor.sharding, target).
+/// more says that no chain keeps the contract. A search gives the legs that it knows. Precondition:
+/// can_reshard(tensor.sharding, target).
 constexpr Moves reshard_moves(const TensorDesc& tensor, const Sharding& target,
                               const MeshShape& mesh, const Machine& machine,
-                              const Contract& contract = {}) {
+                              const Contract& contract = {}, detail::LegMemo* memo = nullptr) {
   const TensorDesc from{tensor.type, tensor.extents, without_unit_axes(tensor.sharding, mesh)};
   const Sharding to = without_unit_axes(target, mesh);
-  Moves best = detail::usual_moves(from, to, mesh, machine, contract);
+  Moves best = detail::usual_moves(from, to, mesh, machine, contract, memo);
   if (!contract.bounded()) return best;
   const auto keep = [&best](const Moves& other) {
     if (breaches(other.cost) < breaches(best.cost)) best = other;
   };
   const bool open = !(from.sharding.partial - to.partial).empty();
   if (breaches(best.cost) > 0 && open && from.rank() > 0)
-    keep(detail::scattered_and_gathered(from, to, mesh, machine, contract));
+    keep(detail::scattered_and_gathered(from, to, mesh, machine, contract, memo));
   if (breaches(best.cost) > 0) {  // with axes of size 1 counted in, moves are those of other meshes
-    keep(detail::usual_moves(tensor, target, mesh, machine, contract));
+    keep(detail::usual_moves(tensor, target, mesh, machine, contract, memo));
     if (open && from.rank() > 0)
-      keep(detail::scattered_and_gathered(tensor, target, mesh, machine, contract));
+      keep(detail::scattered_and_gathered(tensor, target, mesh, machine, contract, memo));
   }
   return best;
 }
