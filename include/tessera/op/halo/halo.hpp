@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Halo exchange for stencil codes: each process gets its block of a tensor with what its stencils
-/// read around it. op/halo/halo_tensor.hpp says what one does with it.
+/// Halo exchange for stencil codes: each process gets its block of a tensor with the elements
+/// around it that its stencils read. op/halo/halo_tensor.hpp shows its use.
 ///
 ///     auto u = halo_exchange<0, 1>(x, 1, 1, Boundary::periodic);      // low, high: all dimensions
 ///     auto v = halo_exchange<0, 1>(x, {1, 2}, {0, 1}, {Boundary::none, Boundary::reflected});
@@ -11,11 +11,11 @@
 ///     auto pending = halo_exchange_async<0, 1>(x, 1, 1, Boundary::periodic);
 ///     auto [a, b] = halo_exchange_together<0>(1, 1, Boundary::none, x, y);    // the same messages
 ///
-/// Widths may exceed blocks: what is several processes away comes from there. With Boundary::none
+/// Widths may exceed blocks: elements then come from several processes away. With Boundary::none
 /// there is nothing outside the tensor, and blocks at its rim are extended less.
 ///
-/// Laws: element i of u.global() is element i of the tensor, or what its boundary says of it;
-/// <halo_exchange(x), y> == <x, halo_adjoint(y)> (what is constant outside taken as 0).
+/// Laws: element i of u.global() is element i of the tensor, or the one that the boundary says;
+/// <halo_exchange(x), y> == <x, halo_adjoint(y)> (with constants outside as 0).
 #include <array>
 #include <cstddef>
 #include <initializer_list>
@@ -46,7 +46,7 @@ template <class T, std::size_t N> struct ForEach {
 };
 
 namespace detail {
-/// How a halo exchange of A along D... is made, of widths that stand for all.
+/// How a halo exchange of A along D... is made, with widths that stand for all.
 template <TypedTensor A, int... D> struct HaloBy {
   static constexpr Dimensions dims{D...};
   static consteval bool said() {
@@ -78,7 +78,7 @@ template <TypedTensor A, int... D> struct HaloBy {
                          where);
     Halo result(A::rank, HaloDim{});
     for (int i = 0; i < dims.size(); ++i)
-      if (dims[i] >= 0 && dims[i] < A::rank)  // else it has been said
+      if (dims[i] >= 0 && dims[i] < A::rank)  // else it has been reported
         result[dims[i]] = {low.values[i], high.values[i], boundary.values[i]};
     return result;
   }
@@ -92,20 +92,20 @@ inline void require_group(std::size_t tensors, CallSite site) {
                      site.where);
 }
 
-/// The core of a tensor under way, until it is wrapped.
+/// The core of a tensor in progress, until it is wrapped.
 struct ExtendedCore {
   explicit ExtendedCore(TensorCore of) : core(std::move(of)) {}
   TensorCore core;
 };
 }  // namespace detail
 
-/// A halo exchange under way, whose result is an H. Let it end by wait(); destroyed before, it
-/// waits itself.
+/// A halo exchange that was started, whose result is an H. End it by wait(); else its destructor
+/// waits.
 template <class H> class [[nodiscard]] PendingHalo {
  public:
   PendingHalo(std::unique_ptr<detail::Started> started, const Halo& halo)
       : begun_(started->begun(), halo), pending_(std::move(started)) {}
-  /// Returns the result as it is so far: what the process owns is there, the halo is not.
+  /// Returns the result as it is so far: the process's own elements are there, the halo is not.
   const H& begun() const { return begun_; }
   /// Returns true when what was started first is done, and lets it progress. Not collective.
   bool done() { return pending_.done(); }
@@ -121,8 +121,8 @@ template <class H> class [[nodiscard]] PendingHalo {
 };
 
 /// Returns x with a halo along dimensions D..., `low` before and `high` behind each block;
-/// `outside` lies beyond a constant boundary. Communication: as plan_halo says: one exchange, or
-/// one for each of these dimensions that is split, within the contract `Bound`. Collective over the
+/// `outside` lies beyond a constant boundary. Communication: as in plan_halo: one exchange, or one
+/// for each of these dimensions that is split, within the contract `Bound`. Collective over the
 /// mesh. Throws ShapeError for a negative width, or a mirror image that is wider than the tensor.
 template <class Bound, int... D, TypedTensor A>
 HaloTensor<TensorOf<A>> halo_exchange(const A& x, typename detail::HaloBy<A, D...>::Widths low,
@@ -158,8 +158,9 @@ DynamicHaloTensor halo_exchange(const DynamicTensor& x, const Halo& halo, T outs
   return {detail::halo_exchange({&x.core()}, halo, &outside, site), halo};
 }
 
-/// Starts halo_exchange: what the process owns is copied at once. Communication: as halo_exchange.
-/// Collective over the mesh: all processes start and run their operators in the same order.
+/// Starts halo_exchange: the process's own elements are copied at once. Communication: as
+/// halo_exchange. Collective over the mesh: all processes start and run their operators in the same
+/// order.
 template <class Bound, int... D, TypedTensor A>
 PendingHalo<HaloTensor<TensorOf<A>>> halo_exchange_async(
     const A& x, typename detail::HaloBy<A, D...>::Widths low,
@@ -191,7 +192,7 @@ inline PendingHalo<DynamicHaloTensor> halo_exchange_async(const DynamicTensor& x
 }
 
 /// Returns the tensors x..., of one element type, each with such a halo, all by the exchanges that
-/// one would take. At most eight. Communication, collective over: as halo_exchange.
+/// one of them needs. At most eight. Communication, collective over: as halo_exchange.
 template <int... D, TypedTensor First, TypedTensor... Rest>
 std::tuple<HaloTensor<TensorOf<First>>, HaloTensor<TensorOf<Rest>>...> halo_exchange_together(
     typename detail::HaloBy<First, D...>::Widths low,
@@ -246,10 +247,10 @@ inline void exchange_together(const std::vector<DynamicHaloTensor>& tensors,
   detail::exchange(blocks, site);
 }
 
-/// Returns the tensor whose elements are the sums over all places that each has in the blocks that
-/// y extends: the adjoint of halo_exchange. What is outside and no element's image is dropped.
-/// Communication: as halo_exchange, the other way round; `call` may be a Contract. Collective over
-/// the mesh.
+/// The adjoint of halo_exchange: returns a tensor, each element of which is the sum of its values
+/// at all its places in the extended blocks of y. Places outside that are no element's image are
+/// dropped. Communication: as halo_exchange, the other way round; `call` may be a Contract.
+/// Collective over the mesh.
 template <TypedTensor A>
 A halo_adjoint(const HaloTensor<A>& y, const DynamicCall& call = Where::here()) {
   static_assert(is_number(dtype_of<typename A::value_type>),
@@ -259,14 +260,14 @@ A halo_adjoint(const HaloTensor<A>& y, const DynamicCall& call = Where::here()) 
     use_accumulate<typename A::value_type>();
   return A(detail::halo_adjoint(y.block(), call.site("halo_adjoint")));
 }
-/// Of elements whose kernels use_accumulate<T>() has compiled.
+/// For elements whose kernels use_accumulate<T>() has compiled.
 inline DynamicTensor halo_adjoint(const DynamicHaloTensor& y,
                                   const DynamicCall& call = Where::here()) {
   return DynamicTensor(detail::halo_adjoint(y.block(), call.site("halo_adjoint")));
 }
 
-/// Returns a halo tensor of the given extents, every element and all that lies outside `value`.
-/// Communication: none.
+/// Returns a halo tensor of the given extents, with `value` for every element and outside the
+/// tensor. Communication: none.
 template <TypedTensor A, int... D>
 HaloTensor<A> make_halo(const ProcessMesh<typename A::mesh_type>& mesh, const Extents& extents,
                         typename detail::HaloBy<A, D...>::Widths low,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// A tensor stored with its halo in place: each process's block lies within what its stencils read.
-/// A stencil code keeps such tensors, writes their interiors and exchanges their halos; only halos
-/// move. op/halo/halo.hpp makes them.
+/// A tensor stored with its halo in place: each process's block lies within the elements that its
+/// stencils read. A stencil code keeps such tensors, writes their interiors and exchanges their
+/// halos; only halos move. op/halo/halo.hpp makes them.
 ///
 ///     auto u = make_halo<Tensor<data, model>, 0, 1>(mesh, {8, 6}, 1, 1, Boundary::periodic, 0.5f);
 ///     u.assign(x);                        // or a kernel writes u.interior()
@@ -18,24 +18,23 @@
 ///     pending.wait();
 ///     for (const Box& box : u.border()) compute(box);
 ///
-/// Operators take it where they take a tensor, and write into it, as in-place operators and those
-/// of op/into.hpp do; it is the elements that processes own, and the halo is neither read nor
-/// written:
+/// Operators accept it as a tensor, and in-place operators and those of op/into.hpp write into it;
+/// they use the elements that processes own, and neither read nor write the halo:
 ///
 ///     u *= 0.5;   axpy(0.1, x, u);   map_into(u, fn::Add{}, u, x);
 ///     const auto error = max(abs(u - x));
 ///
-/// Elementwise functions, reductions, products, convolutions, windows, takes and all that moves
-/// regions or reshards by an exchange or all-to-all read the block where it lies. Kernels that take
-/// one row of memory get a copy first, which is a step of the plan (plan/region/stored.hpp): sorts,
-/// running joins, scatters and updates, products that sum over several dimensions of which an inner
-/// one is extended, and what leaves by an all-gather, an all-reduce or a permutation. Results are
-/// tensors by themselves.
+/// Elementwise functions, reductions, products, convolutions, windows, takes, and operators that
+/// move regions or reshard by an exchange or all-to-all, read the block where it lies. Kernels that
+/// need contiguous memory get a copy first, which is a step of the plan (plan/region/stored.hpp):
+/// sorts, running joins, scatters and updates, products that sum over several dimensions of which
+/// an inner one is extended, and blocks sent by an all-gather, an all-reduce or a permutation.
+/// Results are tensors without a halo.
 ///
 /// Laws: after exchange() element v of the view is the tensor's element that the boundary says;
-/// what lies outside a tensor whose boundary is constant stays as it is (make_halo and
-/// halo_exchange set it), and so does what the process owns. add_back() is the adjoint: the sum of
-/// all places of an element goes to its owner, and the halo stays.
+/// elements outside a tensor whose boundary is constant stay as they are (make_halo and
+/// halo_exchange set them), and so do those that the process owns. add_back() is the adjoint: the
+/// sum of all places of an element goes to its owner, and the halo stays.
 #include <array>
 #include <exception>
 #include <memory>
@@ -86,7 +85,7 @@ auto part_of(const View& view, const Box& part, const Box& box, std::index_seque
 }
 }  // namespace detail
 
-/// An exchange of a halo under way. Let it end by wait(); destroyed before, it waits itself.
+/// An exchange of a halo that was started. End it by wait(); else its destructor waits.
 class [[nodiscard]] PendingExchange {
  public:
   explicit PendingExchange(std::shared_ptr<detail::HaloBlock> block) : block_(std::move(block)) {}
@@ -96,8 +95,8 @@ class [[nodiscard]] PendingExchange {
 
   /// Returns true when what was started first is done, and lets it progress. Not collective.
   bool done() { return block_ == nullptr || block_->link == nullptr || block_->link->done(); }
-  /// Returns when the halo is there. Communication: what of the plan comes after its first call;
-  /// collective over the mesh where there is such. Throws CommunicationError, and UsageError when
+  /// Returns when the halo is there. Communication: the rest of the plan, after its first call;
+  /// collective over the mesh where there is a rest. Throws CommunicationError, and UsageError when
   /// it is waited for a second time.
   void wait(Where where = Where::here()) {
     if (block_ == nullptr)
@@ -107,7 +106,7 @@ class [[nodiscard]] PendingExchange {
   }
 
  private:
-  /// Memory that MPI may still write is not given back.
+  /// Does not free memory that MPI may still write.
   void let_go() noexcept {
     if (block_ == nullptr) return;
     MeshCore& mesh = *block_->core.mesh();
@@ -126,7 +125,7 @@ class [[nodiscard]] PendingExchange {
   std::shared_ptr<detail::HaloBlock> block_;
 };
 
-/// With a type and a sharding that are known when the program runs. Copies share the block.
+/// A halo tensor whose type and sharding are known when the program runs. Copies share the block.
 class DynamicHaloTensor {
  public:
   DynamicHaloTensor() = default;
@@ -134,9 +133,9 @@ class DynamicHaloTensor {
       : block_(std::make_shared<detail::HaloBlock>(std::move(extended), halo)) {}
 
   bool defined() const { return block_ != nullptr; }
-  /// Return what the tensor is, how far its blocks are extended, what this process owns of it, and
-  /// what its extended block covers, in indices of the whole tensor: from -low on where that lies
-  /// outside.
+  /// Return the tensor's description, how far its blocks are extended, the box that this process
+  /// owns, and the box that its extended block covers, in indices of the whole tensor: from -low on
+  /// where that lies outside.
   const TensorDesc& desc() const { return block().core.desc(); }
   const Extents& extents() const { return desc().extents; }
   const Halo& halo() const { return block().halo; }
@@ -164,26 +163,26 @@ class DynamicHaloTensor {
   }
 
   /// Fills the halo. Communication: one message to each neighbour, or one exchange for each
-  /// dimension that is split, as plan_halo in place says. Collective over the mesh. Throws
+  /// dimension that is split, as in plan_halo in place. Collective over the mesh. Throws
   /// CommunicationError. `call`: a Contract.
   void exchange(const DynamicCall& call = Where::here()) const {
     detail::exchange(block(), false, call.site("halo_exchange"));
   }
-  /// Adds the halo to what its owners have; the halo stays as it is. Communication: as exchange(),
+  /// Adds the halo to its owners' elements; the halo stays as it is. Communication: as exchange(),
   /// the other way round. Collective over the mesh. Throws UsageError for truth values.
   void add_back(const DynamicCall& call = Where::here()) const {
     detail::exchange(block(), true, call.site("halo_adjoint"));
   }
 
-  /// Starts exchange(). Communication, collective over: as exchange(). Until it is waited for, the
-  /// halo is not to be read, nor what the process owns written.
+  /// Starts exchange(). Communication, collective over: as exchange(). Until it has been waited
+  /// for, do not read the halo, nor write the elements that the process owns.
   [[nodiscard]] PendingExchange exchange_async(const DynamicCall& call = Where::here()) const {
     detail::start_exchange(block(), false, call.site("halo_exchange"));
     return PendingExchange(block_);
   }
 
-  /// Copy what the process owns from a tensor, and to a new one. Communication: none. Throws
-  /// ShapeError when it is another tensor's.
+  /// Copy the elements that the process owns from a tensor, and to a new one. Communication: none.
+  /// Throws ShapeError when the tensor has another mesh or description.
   void assign(const DynamicTensor& x, Where where = Where::here()) const {
     if (x.core().mesh() != block().core.mesh() || !(x.desc() == desc()))
       throw ShapeError("a halo tensor " + to_string(desc(), block().core.mesh()->names()) +
@@ -198,7 +197,7 @@ class DynamicHaloTensor {
     detail::copy_block(block().core, result);
     return DynamicTensor(result);
   }
-  /// Returns one of the same kind, its contents unspecified.
+  /// Returns a halo tensor of the same description, its contents unspecified.
   DynamicHaloTensor like(Where where = Where::here()) const {
     return {detail::make_halo_core(block().core.mesh(), desc(), halo(), {"make_halo", where}),
             halo()};
@@ -238,7 +237,7 @@ template <TypedTensor A> class HaloTensor : public DynamicHaloTensor {
   Index extent(int d) const { return extents()[d]; }
   Index size() const { return volume(extents()); }
   static constexpr const Sharding& sharding() { return A::sharding(); }
-  /// What a ShardedTensor has and this has not.
+  /// Members of a ShardedTensor that a HaloTensor lacks.
   template <class Never = void> value_type* data() const {
     static_assert(!std::is_void_v<Never>,
                   "[tessera] the elements of a halo tensor that a process owns do not follow one "

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Extended blocks without their types, and the operators on them: what op/halo/halo_tensor.hpp and
-/// op/halo/halo.hpp end in.
+/// Type-erased extended blocks, and the operators on them, for op/halo/halo_tensor.hpp and
+/// op/halo/halo.hpp.
 ///
 ///     auto block = std::make_shared<HaloBlock>(halo_exchange(x, halo, nullptr, site), halo);
 ///     exchange(*block, false, site);
 ///
-/// Laws: an exchange in place moves what plan_halo in place says, and writes nothing that is
-/// neither in the halo nor within the tensor.
+/// Laws: an exchange in place moves the elements that plan_halo in place says, and writes only in
+/// the halo and within the tensor.
 #include <memory>
 #include <string>
 #include <utility>
@@ -21,7 +21,7 @@
 namespace tessera::detail {
 
 /// A process's extended block of a tensor. `core` has the tensor's description and the extended
-/// block's memory, which says within which halo the tensor's block lies.
+/// block's memory, which knows the halo around the tensor's block.
 struct HaloBlock {
   HaloBlock(TensorCore extended, const Halo& widths)
       : core(std::move(extended)),
@@ -45,12 +45,12 @@ inline TensorCore halo_exchange(const OperandList& x, const Halo& halo, const vo
   return run({ops::HaloExchange{{halo}}, x, site, extras});
 }
 
-/// Returns the tensor that an extended block's adjoint makes of it.
+/// Returns the tensor that the adjoint makes from an extended block.
 inline TensorCore halo_adjoint(const HaloBlock& block, CallSite site) {
   return run({ops::HaloExchange{{block.halo}, true}, {&block.core}, site});
 }
 
-/// Fills the halos of several blocks from what their owners have.
+/// Fills the halos of several blocks with their owners' elements.
 inline void exchange(const FixedVector<const HaloBlock*, max_operands>& blocks, CallSite site) {
   ops::HaloExchange operation{{}, false, true};
   OperandList operands;
@@ -74,7 +74,7 @@ inline void start_exchange(HaloBlock& block, bool adjoint, CallSite site) {
       const OperandList operands{&block.core};
       const Agreed call = agree_on({operation, operands, site});
       if (block.core.dry()) return (void)execute(call.prepared, operands, site);
-      // Under every contract that it keeps, the plan is this one.
+      // The plan is the same under every contract that it keeps.
       if (link == nullptr) link = std::make_unique<HaloLink>(block.core, operation, call);
     }
     link->start(site);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The exchange in place of one extended block, carried out time after time: calls and requests are
-/// made once, and where the processes of a group share memory, each reads its halo out of the
-/// others' blocks, without messages, packing or unpacking.
+/// The repeated exchange in place of one extended block: calls and requests are made once, and
+/// where the processes of a group share memory, each reads its halo out of the others' blocks,
+/// without messages, packing or unpacking.
 ///
 ///     HaloLink link(core, operation, call);   link.start(site);   link.finish();
 ///
-/// Laws: what it moves, counts and holds is what Execution would with the same plan; a repeated
-/// exchange allocates nothing on the heap; one at a time is under way.
+/// Laws: it moves, counts and holds the same as Execution with the same plan; a repeated exchange
+/// allocates nothing on the heap; one exchange at a time is in progress.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -37,16 +37,16 @@ class HaloLink {
   HaloLink(const HaloLink&) = delete;
   HaloLink& operator=(const HaloLink&) = delete;
 
-  /// Compares with what the other processes call, as Comparison, for an exchange after the first.
-  /// Throws MismatchError.
+  /// Compares the call with those of the other processes, as Comparison does, for an exchange after
+  /// the first. Throws MismatchError.
   void compare(CallSite site) const {
     if (prepared_.communicates)
       mesh().begin_operator(
           mark_, [&] { return words_of(site, operation_, {&core_}); }, site.where);
   }
 
-  /// Carries out the steps up to the first call, and starts that. Throws UsageError when one is
-  /// under way.
+  /// Carries out the steps up to the first call, and starts that. Throws UsageError when one is in
+  /// progress.
   void start(CallSite site) {
     if (under_way_)
       throw UsageError(std::string(site.label) + ": this halo is being exchanged since " +
@@ -73,7 +73,7 @@ class HaloLink {
     Turn& turn = this->turn();
     return turn.shared != nullptr ? turn.shared->offered(work().call.receive) : turn.call->done();
   }
-  /// Returns true when no memory is waited for that others write.
+  /// Returns true when it waits for no memory that others write.
   bool quiet() const {
     return !under_way_ || next_ >= plan().steps.size() ||
            turns_[static_cast<std::size_t>(next_)].shared != nullptr;
@@ -95,12 +95,12 @@ class HaloLink {
   }
 
  private:
-  /// What one communicating step keeps.
+  /// The state of one communicating step.
   struct Turn {
-    bool asked = false;                   ///< whether the block can be shared
+    bool asked = false;                   ///< whether sharing the block was tried
     std::unique_ptr<SharedBlock> shared;  ///< then it is read where it is
     std::optional<Staging> send, receive;
-    std::optional<Staging> sums;  ///< of half types, floats
+    std::optional<Staging> sums;  ///< for half types, in float
     const void* from = nullptr;   ///< of `call`
     void* to = nullptr;
     std::unique_ptr<RepeatedCall> call;
@@ -129,7 +129,7 @@ class HaloLink {
   Index elements() const {
     return plan().slots[plan().result].bytes / static_cast<Index>(size_of(type()));
   }
-  /// What is added to a block of a half type is summed in float, and rounded once.
+  /// Sums for a block of a half type are made in float, and rounded once.
   void begin_sums() {
     turn().sums.emplace(mesh().arena(), work().sums, false);
     if (work().sums > 0) widen(type(), core_.data(), sums(), elements());
@@ -149,7 +149,7 @@ class HaloLink {
   }
   void copy_local() const { put(core_.data(), work().local); }
 
-  /// Returns when nobody reads in step i any more.
+  /// Returns when no process reads in step i any more.
   void wait_read(int i) {
     if (Turn& turn = turns_[static_cast<std::size_t>(i)]; turn.shared != nullptr)
       mesh().wait_read(*turn.shared, prepared_.work[static_cast<std::size_t>(i)].call,
@@ -163,7 +163,7 @@ class HaloLink {
           mesh().share(call.group, core_.data(), plan().slots[plan().result].bytes, site_.where);
       turn.asked = true;
     }
-    // Staging counts where it is not used too: the workspace is the plan's.
+    // Staging memory counts even where it is not used: the workspace is the plan's.
     turn.send.emplace(mesh().arena(), work().send_staging, false);
     turn.receive.emplace(mesh().arena(), work().receive_staging, false);
     begin_sums();
@@ -218,7 +218,7 @@ class HaloLink {
   Operation operation_;
   std::shared_ptr<const Prepared> kept_;
   const Prepared& prepared_;
-  OperatorMark mark_;  ///< what all processes have said that they exchange
+  OperatorMark mark_;  ///< the exchange that all processes have announced
   std::vector<Turn> turns_;
   std::string label_;
   CallSite site_;
