@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Values on every process's host: whether two tensors are close, and the element of a tensor that
-/// has one.
+/// Values on the host of every process: whether two tensors are close, and the only element of a
+/// tensor.
 ///
 ///     if (!allclose(y, wanted, 1e-4)) throw Error("y is far off");
 ///     float loss = item(mean(errors));
 ///
 /// Laws: the same on every process; allclose(a, b) is |a - b| <= atol + rtol |b| for all elements,
-/// as NumPy's: equal infinities are close, NaNs are if equal_nan says so; of none it is true.
+/// as in NumPy: equal infinities are close, NaNs only with equal_nan; without elements it is true.
 #include <string>
 
 #include <tessera/op/dynamic_map.hpp>
@@ -85,7 +85,7 @@ bool allclose(const A& a, const B& b, double rtol = 1e-5, double atol = 1e-8,
   return detail::allclose<typename A::value_type, typename B::value_type>(
       a.core(), b.core(), {rtol, atol, equal_nan}, where);
 }
-/// The same of dynamic tensors of elements T. Throws UsageError when one has others.
+/// The same for dynamic tensors of elements T. Throws UsageError when one has another element type.
 template <Element T>
 bool allclose(const DynamicTensor& a, const DynamicTensor& b, double rtol = 1e-5,
               double atol = 1e-8, bool equal_nan = false, Where where = Where::here()) {
@@ -95,9 +95,9 @@ bool allclose(const DynamicTensor& a, const DynamicTensor& b, double rtol = 1e-5
   return detail::allclose<T, T>(a.core(), b.core(), {rtol, atol, equal_nan}, where);
 }
 
-/// Returns the element of a tensor that has one, of any number of dimensions, on every process.
-/// Communication: as gather. Collective over the mesh. Throws ShapeError unless there is one
-/// element.
+/// Returns the only element of a tensor, of any number of dimensions, on every process.
+/// Communication: as to_host. Collective over the mesh. Throws ShapeError unless there is exactly
+/// one element.
 template <TypedTensor A> typename A::value_type item(const A& x, Where where = Where::here()) {
   const CallSite site{"item", where, Contract{}};
   detail::require_one_element(x.core(), site);

@@ -50,7 +50,7 @@ auto arg_min(const A& x, Where where = Where::here()) {
   return detail::arg<Min, E, Out, Bound>(x, where);
 }
 
-/// Of all elements: the index into the tensor as one row, the same on every process.
+/// Over all elements: the index into the tensor as one row, the same on every process.
 template <TypedTensor A> auto arg_max(const A& x, Where where = Where::here()) {
   return detail::arg<Max, detail::total_equation(A::rank), Deduced, NoContract>(x, where);
 }

@@ -2,14 +2,14 @@
 #pragma once
 /// @file
 /// The arithmetic operators on tensors, and numbers on either side: each is one map. Elements are
-/// not converted: operands of two element types do not compile, cast one (op/cast.hpp).
+/// not converted: operands of two element types do not compile; cast one (op/cast.hpp).
 ///
 ///     auto y = relu(x + bias) * 0.5f;
 ///     DynamicTensor d = maximum(DynamicTensor(x) - 1, 0);
 ///
-/// Laws: each equals map(fn::Name{}, ...), dynamic where an operand is; + and - of two alike
-/// unfinished sums stay unfinished, and so does an unfinished sum times or over a number. Operators
-/// cannot carry the place of their call; their errors name the function.
+/// Laws: each equals map(fn::Name{}, ...), dynamic where an operand is; + and - of two sums that
+/// are unfinished alike stay unfinished, and so does an unfinished sum times a number or divided by
+/// a number. Operators cannot carry the place of their call; their errors name the function.
 #include <tessera/kernel/functions/arithmetic.hpp>
 #include <tessera/kernel/functions/exponential.hpp>
 #include <tessera/op/named_function.hpp>
@@ -33,9 +33,9 @@ template <AnyTensor A> auto operator-(const A& a) {
   return detail::apply(fn::Negate{}, Where{}, a);
 }
 
-// Of one or two tensors, or a tensor and a number. Each returns a tensor of the broadcast extents.
-// Communication: operands whose sharding differs from the result's are resharded. Collective over
-// the mesh. Throws ShapeError when extents disagree.
+// Functions of one or two tensors, or of a tensor and a number. Each returns a tensor of the
+// broadcast extents. Communication: operands whose sharding differs from the result's are
+// resharded. Collective over the mesh. Throws ShapeError when extents disagree.
 
 /// The larger of two; NaN if either is.
 template <class A, class B>

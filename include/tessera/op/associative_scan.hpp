@@ -2,15 +2,15 @@
 #pragma once
 /// @file
 /// Running joins by any associative function along one dimension, sharded or not: recurrences,
-/// products of small matrices, what cumulative.hpp has no name for.
+/// products of small matrices, and all joins that cumulative.hpp has no name for.
 ///
 ///     auto h = associative_scan<"bt", 't'>(Compose{}, complex<float>(1, 0), steps);
 ///     auto s = associative_scan<"bt", 't'>(Compose{}, complex<float>(1, 0), steps, {.reverse = true});
 ///
 /// Laws: for every mesh and spec it equals f applied from the first element to the last (in
-/// reverse: from the last to the first), what was joined before as f's first argument; it need not
-/// commute. Element 0 of an exclusive one is the identity. Floats differ between meshes by how f
-/// rounds.
+/// reverse: from the last to the first), with the join so far as f's first argument; f need not
+/// commute. Element 0 of an exclusive scan is the identity. Floats differ between meshes by the
+/// rounding of f.
 #include <tessera/op/cumulative.hpp>
 #include <tessera/op/to_host.hpp>
 
@@ -29,11 +29,11 @@ template <class F, class T> consteval bool demand_join() {
 }
 }  // namespace detail
 
-/// Returns, for each element of x, the join by f of those up to it along dimension `Along`, with
-/// x's spec or `Out`. f is associative, its operator() const and a KOKKOS_FUNCTION (or any lambda
-/// on host backends), and f(identity, a) == a. Labels are the letters of x, which is finished.
-/// Communication: one all-gather of an element for each row and part, over the axes that split
-/// `Along`; none when it is not split. Collective over the mesh.
+/// Returns, for each element of x, the join by f of the elements up to it along dimension `Along`,
+/// with x's spec or `Out`. f is associative, its operator() const and a KOKKOS_FUNCTION (or any
+/// lambda on host backends), and f(identity, a) == a. Labels are the letters of x, which is
+/// finished. Communication: one all-gather of an element for each row and part, over the axes that
+/// split `Along`; none when it is not split. Collective over the mesh.
 template <Equation Labels, char Along, class Out = Deduced, class Bound = NoContract, class F,
           TypedTensor A>
 typename detail::TypedScan<detail::ByFunction, Labels, Along, Out, A>::result associative_scan(

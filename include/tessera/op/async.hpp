@@ -20,8 +20,8 @@
 
 namespace tessera {
 
-/// An operator under way, whose result is a Tensor. It holds its operands and buffers. Let it end
-/// by wait(); destroyed before, it waits itself.
+/// An operator that was started, whose result is a Tensor. It holds its operands and buffers. End
+/// it by wait(); else its destructor waits.
 template <class Tensor> class [[nodiscard]] Pending {
  public:
   explicit Pending(std::unique_ptr<detail::Started> started) : started_(std::move(started)) {}
@@ -38,8 +38,8 @@ template <class Tensor> class [[nodiscard]] Pending {
   /// Returns true when what was started first is done, and lets it progress. Not collective.
   bool done() { return started_ == nullptr || started_->arrived(); }
 
-  /// Returns the result. Communication: what of the operator's plan comes after its first call;
-  /// collective over the mesh where there is such. Throws CommunicationError, and UsageError when
+  /// Returns the result. Communication: the rest of the operator's plan, after its first call;
+  /// collective over the mesh where there is a rest. Throws CommunicationError, and UsageError when
   /// it is waited for a second time.
   Tensor wait(Where where = Where::here()) {
     if (started_ == nullptr)
@@ -51,8 +51,8 @@ template <class Tensor> class [[nodiscard]] Pending {
   }
 
  private:
-  /// Memory that MPI may still write is not given back: it is waited for, or, while an exception
-  /// passes, left as it is on a mesh that cannot be used any more.
+  /// Does not free memory that MPI may still write: it waits or, while an exception passes, leaves
+  /// the memory as it is on a mesh that can no longer be used.
   void let_go() noexcept {
     if (started_ == nullptr) return;
     if (std::uncaught_exceptions() == 0) {

@@ -7,8 +7,8 @@
 ///     auto wide = make_mesh<Mesh<all>>(env, 4);
 ///     auto y = reshard<ShardedTensor<float, Mesh<all>, P<_, all>>>(x, wide);
 ///
-/// Laws: to_host(reshard<Y>(x, mesh)) equals to_host(x); what a process has already it does not
-/// receive.
+/// Laws: to_host(reshard<Y>(x, mesh)) equals to_host(x); a process receives no element that it has
+/// already.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -20,7 +20,7 @@
 namespace tessera {
 namespace detail {
 
-/// For each other mesh that a mesh's tensors have gone to: where its processes stand there.
+/// For each other mesh that a mesh's tensors have gone to: the places of its processes there.
 struct Neighbours {
   struct Entry {
     std::weak_ptr<MeshCore> mesh;
@@ -38,7 +38,7 @@ inline std::string processes_text(const std::vector<int>& processes) {
   return text + (processes.size() > 8 ? ", ..." : "");
 }
 
-/// Returns where the processes of `from` stand in `to`, worked out once for two meshes. Throws
+/// Returns the places of the processes of `from` in `to`, worked out once for two meshes. Throws
 /// MeshError unless they are over the same processes.
 inline const Neighbours::Entry& places_between(MeshCore& from, const std::shared_ptr<MeshCore>& to,
                                                Where where) {
@@ -106,8 +106,9 @@ template <class Y, class X> struct TypedBetween {
 }  // namespace detail
 
 /// Returns x as a tensor Y of another mesh over the same processes. Communication: one exchange, as
-/// plan_reshard_between says, within the contract `Bound`; before it what finishes x. Collective
-/// over the processes of the meshes. Throws MeshError when they are over different processes.
+/// in plan_reshard_between, within the contract `Bound`; before it, the calls that finish x.
+/// Collective over the processes of the meshes. Throws MeshError when they are over different
+/// processes.
 template <TypedTensor Y, class Bound = NoContract, TypedTensor X>
 Y reshard(const X& x, const ProcessMesh<typename Y::mesh_type>& mesh, Where where = Where::here()) {
   using Typed = detail::TypedBetween<Y, X>;

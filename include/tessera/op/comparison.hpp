@@ -9,10 +9,10 @@
 ///     auto same = equal(a, b);
 ///     DynamicTensor d = where(DynamicTensor(same), a, 1.0f);
 ///
-/// Laws: each equals map(fn::Name{}, ...), dynamic where an operand is; where(c, a, b) of two alike
-/// unfinished values stays unfinished. Each returns a tensor of the broadcast extents.
-/// Communication: operands whose sharding differs from the result's are resharded. Collective over
-/// the mesh. Throws ShapeError when extents disagree.
+/// Laws: each equals map(fn::Name{}, ...), dynamic where an operand is; where(c, a, b) of two
+/// values that are unfinished alike stays unfinished. Each returns a tensor of the broadcast
+/// extents. Communication: operands whose sharding differs from the result's are resharded.
+/// Collective over the mesh. Throws ShapeError when extents disagree.
 #include <tessera/kernel/functions/comparison.hpp>
 #include <tessera/op/named_function.hpp>
 
@@ -118,8 +118,8 @@ DynamicTensor where_dynamic(const TensorCore& c, const A& a, const B& b, CallSit
 }
 }  // namespace detail
 
-/// Returns a where the condition (of bool) is true, else b; tensors or numbers. Two numbers are of
-/// one type, which is the result's.
+/// Returns a where the condition (of bool) is true, else b; tensors or numbers. Two numbers have
+/// one type, the result's.
 template <AnyTensor C, class A, class B>
   requires((AnyTensor<A> || Scalar<A>)&&(AnyTensor<B> || Scalar<B>))
 auto where(const C& condition, const A& a, const B& b,

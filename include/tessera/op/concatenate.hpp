@@ -17,8 +17,8 @@
 namespace tessera {
 
 namespace detail {
-/// How concatenate<D> of such operands is made. What is cut off some of them is off all, so that
-/// they go together.
+/// How concatenate<D> of such operands is made. A dimension in which one operand is cut counts as
+/// cut in all, so that they go together.
 template <int D, class... X> struct ConcatenateBy {
   static constexpr ops::Concatenate make(const TensorDescs& x) {
     ops::Concatenate made{{D}};
@@ -43,11 +43,11 @@ template <bool Sliced> struct UpdateBy {
 };
 }  // namespace detail
 
-/// Returns the operands, of which all extents but those of dimension D are equal, one behind the
-/// other along D, under the spec of the first that is split, or `Out`; unfinished where all are
-/// alike. Operands are tensors, or slices of them (op/tensor_slice.hpp). Communication: one
-/// exchange of what has a new owner, all operands together; none where none has D, or a dimension
-/// that is cut, split and all are split alike. Collective over the mesh. Throws ShapeError when
+/// Returns the operands one behind the other along dimension D, under the spec of the first that is
+/// split, or `Out`; unfinished where all are unfinished alike. Their other extents are equal.
+/// Operands are tensors, or slices of them (op/tensor_slice.hpp). Communication: one exchange of
+/// the elements with a new owner, for all operands together; none where all are split alike, and
+/// none along D or a dimension that is cut. Collective over the mesh. Throws ShapeError when
 /// extents disagree, or a slice lies outside its tensor.
 template <int D, class Out = Deduced, class Bound = NoContract, TypedOperand... A>
   requires(sizeof...(A) >= 1 && sizeof...(A) <= max_operands)
@@ -61,8 +61,8 @@ auto concatenate(const A&... x) {
 }
 
 /// Returns x with the elements of `block` in place of its own from `start` on, under x's spec or
-/// `Out`. Both are tensors, or slices of them (op/tensor_slice.hpp). `D`: dimensions for which
-/// start has an entry; along the others the block begins at 0; without any, all have one.
+/// `Out`. Both are tensors, or slices of them (op/tensor_slice.hpp). `D`: the dimensions for which
+/// start has an entry, all where none is named; along the others the block begins at 0.
 /// Communication: one exchange of the block's elements, and of x's where `Out` is another spec or x
 /// is a slice. Collective over the mesh. Throws ShapeError unless the block lies within x, and
 /// slices within their tensors.

@@ -9,9 +9,9 @@
 ///     auto dk = convolve_kernel_gradient<nhwc>(x, dy, k.extents(), settings);
 ///     auto d = convolve<"bxi,xio->bxo", P<data, _, _>>(x1, k1);      // one spatial dimension
 ///
-/// Laws: equals the convolution of the whole tensors in plain loops; <convolve(x, k), y> equals
-/// <x, input gradient> and <k, kernel gradient>. Settings.portable gives the same bits on every
-/// mesh that does not split what is summed.
+/// Laws: equals the convolution of the whole tensors in plain loops; <convolve(x, k), y> equals <x,
+/// input gradient> and <k, kernel gradient>. Settings.portable gives the same bits on every mesh
+/// that splits no summed dimension.
 #include <tessera/kernel/convolve/convolve.hpp>
 #include <tessera/op/dynamic_call.hpp>
 #include <tessera/op/operators.hpp>
@@ -54,11 +54,11 @@ inline DynamicTensor convolve(std::string_view letters, ops::ConvolveForm form,
 /// Returns the convolution of x by k, of letters E (nhwc, nchw, "bxi,xio->bxo", ...): batch and
 /// spatial dimensions split as x's, features as k's, or as `Out` says; `Out` may leave it
 /// Unreduced<Sum> over axes that split the input features or k's spatial dimensions. One of x and k
-/// may be Unreduced<Sum> itself; `Out` may leave the result so over the same axes.
-/// Communication: as plan_convolve says: halos of x, reshards of what is split otherwise, the
-/// reduction of partial sums; within `Bound`. Collective over the mesh. Throws ShapeError for
-/// windows that are larger than the padded input, channel counts or groups that do not fit. Source:
-/// GShard, section 3.3.3 and Appendix A.4.
+/// may be Unreduced<Sum> itself; `Out` may leave the result so over the same axes. Communication:
+/// as in plan_convolve: halos of x, reshards of operands that are split otherwise, the reduction of
+/// partial sums; within `Bound`. Collective over the mesh. Throws ShapeError for windows that are
+/// larger than the padded input, channel counts or groups that do not fit. Source: GShard, section
+/// 3.3.3 and Appendix A.4.
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A, TypedTensor B>
 auto convolve(const A& x, const B& k, const Convolution& settings = {},
               Where where = Where::here()) {
@@ -66,9 +66,9 @@ auto convolve(const A& x, const B& k, const Convolution& settings = {},
 }
 
 /// Returns the gradient of convolve<E>(x, k, settings) by x, of extents `x`, where dy is the
-/// gradient of the result: split as dy and k say, or as `Out`. Communication and errors: those of a
-/// convolution of dy by k. Collective over the mesh. Throws ShapeError when dy has other extents
-/// than that convolution's result.
+/// gradient of the result: split as dy and k are, or as `Out` says. Communication and errors: those
+/// of a convolution of dy by k. Collective over the mesh. Throws ShapeError when dy has other
+/// extents than that convolution's result.
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A, TypedTensor B>
 auto convolve_input_gradient(const A& dy, const B& k, const Extents& x,
                              const Convolution& settings = {}, Where where = Where::here()) {

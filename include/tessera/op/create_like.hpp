@@ -7,8 +7,8 @@
 ///     auto mask = full_like(x, 0.5f);
 ///     DynamicTensor same = ones_like(dynamic);
 ///
-/// Laws: full_like(x, v) is full of v as x is made; only x's description is read. x is finished.
-/// Communication: none.
+/// Laws: full_like(x, v) has x's description and every element v; no element of x is read. x is
+/// finished. Communication: none.
 #include <concepts>
 
 #include <tessera/op/outside.hpp>
@@ -40,7 +40,7 @@ inline DynamicTensor filled_like(const DynamicTensor& x, const OutsideValue& val
 }
 }  // namespace detail
 
-/// Returns a tensor that is described as x is, with every element `value`.
+/// Returns a tensor of x's description, with every element `value`.
 template <TypedTensor A>
 TensorOf<A> full_like(const A& x, typename A::value_type value, Where where = Where::here()) {
   return full<TensorOf<A>>(detail::mesh_like(x), x.extents(), value, where);
@@ -51,12 +51,12 @@ template <TypedTensor A> TensorOf<A> zeros_like(const A& x, Where where = Where:
 template <TypedTensor A> TensorOf<A> ones_like(const A& x, Where where = Where::here()) {
   return full<TensorOf<A>>(detail::mesh_like(x), x.extents(), typename A::value_type(1), where);
 }
-/// Its elements are unspecified: for what writes them all.
+/// Its elements are unspecified: for code that writes them all.
 template <TypedTensor A> TensorOf<A> empty_like(const A& x, Where where = Where::here()) {
   return empty<TensorOf<A>>(detail::mesh_like(x), x.extents(), where);
 }
 
-/// The same of dynamic tensors. Throws UsageError when the value is no element of x's type. (They
+/// The same for dynamic tensors. Throws UsageError when the value is no element of x's type. (They
 /// are templates so that they are compiled where they are used.)
 template <std::same_as<DynamicTensor> X>
 DynamicTensor full_like(const X& x, OutsideValue value, Where where = Where::here()) {

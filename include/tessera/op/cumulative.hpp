@@ -8,10 +8,10 @@
 ///     auto l = cumulative<LogSumExp, "bij", 'j'>(x);
 ///
 /// Laws: equals the running sum of the whole tensor, for every mesh and spec; element 0 of an
-/// exclusive one is what a reduction of nothing gives; a float sum of n elements over p parts errs
-/// by at most (p + 2) eps times the sum of their magnitudes, n below 10^7. A running log-sum-exp is
-/// kept in double; it is rounded once at each element and, to start the next part from, at the end
-/// of a part.
+/// exclusive one is the reduction of no elements; a float sum of n elements over p parts errs by at
+/// most (p + 2) eps times the sum of their magnitudes, n below 10^7. A running log-sum-exp is kept
+/// in double; it is rounded once at each element, and at the end of a part, from which the next
+/// part starts.
 #include <limits>
 
 #include <tessera/kernel/functions/exponential.hpp>
@@ -29,7 +29,7 @@ namespace detail {
 template <class F, class T>
 inline constexpr bool joins = std::is_invocable_r_v<T, const F&, const T&, const T&>;
 
-/// Carries out a running join of elements T by a function, which is kept in Total.
+/// Carries out a running join of elements T by a function, with totals of type Total.
 template <class F, class T, class Total = T> struct ScanRunner {
   const F& f;
   Total identity;
@@ -76,7 +76,7 @@ using TypedScan = Typed<ScanBy<Kind, Labels, Along, typename A::value_type>, Out
 template <class Kind, class T> struct ScanExtras {
   static Extras make() { return {}; }
 };
-/// Kept in double, and rounded where it is written.
+/// Totals are kept in double, and rounded where they are written.
 template <RealElement T> struct ScanExtras<LogSumExp, T> {
   using Total = TotalType<T>;
   static constexpr fn::LogAddExp f{};
@@ -87,10 +87,10 @@ template <RealElement T> struct ScanExtras<LogSumExp, T> {
 }  // namespace detail
 
 /// Returns, for each element of x, the join by Kind (Sum, Product, Max, Min, Any, All, LogSumExp)
-/// of those up to it along dimension `Along`, with x's spec or `Out`. Labels are the letters of x.
-/// An operand Unreduced by Kind stays so; that of a LogSumExp is finished and of floating-point
-/// elements. Communication: one all-gather of an element for each row and part,
-/// over the axes that split `Along`; none when it is not split. Collective over the mesh.
+/// of the elements up to it along dimension `Along`, with x's spec or `Out`. Labels are the letters
+/// of x. An operand Unreduced by Kind stays so; the operand of a LogSumExp is finished and has
+/// floating-point elements. Communication: one all-gather of an element for each row and part, over
+/// the axes that split `Along`; none when it is not split. Collective over the mesh.
 template <class Kind, Equation Labels, char Along, class Out = Deduced, class Bound = NoContract,
           TypedTensor A>
 typename detail::TypedScan<Kind, Labels, Along, Out, A>::result cumulative(
@@ -123,7 +123,7 @@ auto cummin(const A& x, ScanOptions options = {}, Where where = Where::here()) {
 }
 
 /// The same with everything known at run time; without `out` the result is sharded as x is. Throws
-/// UsageError when x has other elements than Kind takes.
+/// UsageError when Kind does not take x's elements.
 template <class Kind>
 DynamicTensor cumulative(std::string_view labels, char along, const DynamicTensor& x,
                          const Sharding& out, ScanOptions options = {},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Dimensions put in, taken out, stretched and turned round, under NumPy's names. Dimensions are
+/// Dimensions inserted, removed, stretched and reversed, under NumPy's names. Dimensions are
 /// counted from 0, negative ones from the end.
 ///
 ///     auto row = expand_dims<0>(x);                     // (1, 8, 6) of x (8, 6)
@@ -11,7 +11,7 @@
 ///     auto last = flip<-1>(x);
 ///
 /// Laws: squeeze<D>(expand_dims<D>(x)) == x; slice i of a stack is its operand i; each element of a
-/// broadcast is x's at the same indices, 0 along what stretches.
+/// broadcast is x's at the same indices, 0 along dimensions that stretch.
 #include <array>
 #include <string>
 #include <vector>
@@ -95,13 +95,13 @@ inline void require_ones(const Extents& extents, const Dimensions& dims, CallSit
                            "; a dimension of extent 1 can go; slice it first",
                        site.where);
 }
-/// The same block with `dims` of extent 1 less. Precondition: it lies by itself.
+/// The same block without `dims`, of extent 1. Precondition: it has no halo.
 inline TensorCore seen_without(const TensorCore& x, const Dimensions& dims) {
   return {x.mesh(),
           {x.type(), without_dims(x.extents(), dims), without_dims(x.sharding(), dims)},
           x.storage()};
 }
-/// The same block with `dims` of extent 1 more.
+/// The same block with dimensions `dims` of extent 1 inserted.
 inline TensorCore seen_with(const TensorCore& x, const Dimensions& dims) {
   const TensorDesc desc{x.type(), with_dims(x.extents(), dims, Index{1}),
                         with_dims(x.sharding(), dims)};
@@ -112,7 +112,7 @@ inline TensorCore seen_with(const TensorCore& x, const Dimensions& dims) {
   return {x.mesh(), desc, same};
 }
 
-/// Of two arguments the first.
+/// The first of two arguments.
 template <class T> struct First {
   static constexpr std::string_view name = "broadcast_to";
   KOKKOS_FORCEINLINE_FUNCTION T operator()(T x, T) const { return x; }
@@ -129,11 +129,11 @@ inline void require_broadcast(const Extents& from, const Extents& to, CallSite s
                          "; lined up from the right, an extent stays or is 1 and stretches",
                      site.where);
 }
-/// Elements of T or of its size: writes x, stretched, to y.
+/// Writes x, stretched, to y; elements are T, or of its size.
 template <class T>
 void broadcast_into(const TensorCore& y, const TensorCore& x, DType type, CallSite site) {
   const First<T> f;
-  const OperandList operands{&x, &y};  // y for its extents; what it holds is not used
+  const OperandList operands{&x, &y};  // y for its extents; its elements are not used
   Extras extras = into(y, operands);
   extras.kernel = MapKernel{&MapRunner<T, First<T>, T, T>::run, &f};
   const ops::Map operation{broadcast_terms({x.rank(), y.rank()}), type, Linearity::pointwise,
@@ -149,21 +149,22 @@ TensorCore target_of_broadcast(const TensorCore& x, const Extents& extents, cons
 }
 }  // namespace detail
 
-/// Returns x with dimensions of extent 1 more, so that they are dimensions `D` of the result, and
-/// not split. Communication: none. Collective over the mesh.
+/// Returns x with dimensions of extent 1 inserted: they are dimensions `D` of the result, and not
+/// split. Communication: none. Collective over the mesh.
 template <int... D, TypedTensor A> auto expand_dims(const A& x, Where where = Where::here()) {
   using To = detail::ExpandedSpec<A, D...>;
   return reshape<typename To::spec>(x, detail::with_dims(x.extents(), To::dims, Index{1}), where);
 }
-/// Returns x without its dimensions `D`, whose extents are 1. Communication: none, but a gather of
-/// one that is split. Collective over the mesh. Throws ShapeError when an extent is not 1.
+/// Returns x without its dimensions `D`, whose extents are 1. Communication: none, but such a
+/// dimension that is split is gathered. Collective over the mesh. Throws ShapeError when an extent
+/// is not 1.
 template <int... D, TypedTensor A> auto squeeze(const A& x, Where where = Where::here()) {
   using To = detail::SqueezedSpec<A, D...>;
   detail::mesh_of(x.core(), {"squeeze", where});
   detail::require_ones(x.extents(), To::dims, {"squeeze", where});
   return reshape<typename To::spec>(x, detail::without_dims(x.extents(), To::dims), where);
 }
-/// Returns x with its dimensions `D` (without any: all) backwards. Communication: as reverse.
+/// Returns x with its dimensions `D` (all where none is named) reversed. Communication: as reverse.
 template <int... D, TypedTensor A> auto flip(const A& x, Where where = Where::here()) {
   return reverse<Deduced, NoContract, (D < 0 ? D + A::rank : D)...>(x, where);
 }
@@ -208,8 +209,8 @@ auto broadcast_to(const A& x, const Extents& extents, Where where = Where::here(
   return Result(y);
 }
 
-/// The same with everything known at run time; without `dims` squeeze takes all dimensions of
-/// extent 1, and flip turns all.
+/// The same with everything known at run time; without `dims` squeeze removes all dimensions of
+/// extent 1, and flip reverses all.
 inline DynamicTensor expand_dims(const DynamicTensor& x, const FixedVector<int, max_dims>& dims,
                                  const DynamicCall& call = Where::here()) {
   const CallSite site = call.site("expand_dims");

@@ -2,7 +2,7 @@
 #pragma once
 /// @file
 /// Elementwise operators on tensors whose sharding is known when the program runs: any functor, by
-/// letters, on elements of a type that the call names. Functions with a name take the tensors' own
+/// letters, on elements of a type that the call names. Named functions use the tensors' own type
 /// (op/named_function.hpp).
 ///
 ///     DynamicTensor y = map_dynamic<float>("ij,j->ij", fn::Add{}, Sharding{{0}, {}}, x, bias);
@@ -14,7 +14,7 @@
 
 namespace tessera {
 namespace detail {
-/// Of tensors of elements T..., one for each, which the caller has made sure of.
+/// For tensors of elements T..., one type for each, which the caller has checked.
 template <class... T, class F, class... A>
 DynamicTensor map_mixed(std::string_view equation, const F& f, const Sharding& out, CallSite site,
                         const A&... x) {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Windows that begin where the program says while it runs: read, and written.
+/// Reading and writing windows that begin where the program says while it runs.
 ///
 ///     auto w = dynamic_slice<"bsm", 's'>(x, {start}, {16});            // 16 of s, from start on
 ///     auto y = dynamic_update_slice<"bsm", 's'>(x, w, {start});        // x with them replaced
 ///     dynamic_update_slice_into<"bsm", 's'>(cache, fresh, {position}); // in place: a cache of keys
 ///
-/// Where a window begins is a number of the host, the same on every process. It is no part of the
-/// plan: one plan, made once, serves all of them, and what is sent does not depend on it. (A window
-/// whose place is fixed is a slice, which sends no more than that place needs.)
+/// Where a window begins is a number on the host, the same on every process. It is not part of the
+/// plan: one plan serves all beginnings, and the messages do not depend on them. (A window whose
+/// place is fixed is a slice, which sends no more than that place needs.)
 ///
 /// A window stays within the tensor: a start is clamped into [0, extent - size], XLA's rule.
 ///
@@ -74,11 +74,11 @@ template <char Letter> constexpr Equation one_letter() {
 }  // namespace detail
 
 /// Returns the window of x that begins at `start` and has `size` elements along each letter of
-/// `Along`, of x's letters `Labels`, and all along the others. Its spec is x's, but for those
-/// dimensions, which are whole, or `Out`. Communication: none when they are not split; else, over
-/// the axes that split them, an all-reduce of the window (a reduce-scatter where `Out` uses them),
-/// or what costs less. Collective over the mesh. Throws ShapeError when the window is larger than
-/// x.
+/// `Along`, of x's letters `Labels`, and is whole along the others. Its spec is `Out`, or x's
+/// without the axes that split dimensions of `Along`. Communication: none when those dimensions are
+/// not split; else, over the axes that split them, an all-reduce of the window (a reduce-scatter
+/// where `Out` uses them), or whatever costs less. Collective over the mesh. Throws ShapeError when
+/// the window is larger than x.
 template <Equation Labels, Equation Along, class Out = Deduced, class Bound = NoContract,
           TypedTensor A>
 auto dynamic_slice(const A& x, const Extents& start, const Extents& size,

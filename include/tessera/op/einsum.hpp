@@ -34,7 +34,7 @@ inline TensorCore run_einsum(std::string_view equation, const OperandList& opera
 
 /// Returns the product of a and b by the equation E; `Out` names the spec of the result, else it is
 /// deduced: each dimension takes its operands' sharding, and the result is finished. `Bound` is a
-/// contract, as Only<gathers<data>>. Communication: as plan<E, Out>(...) says, within `Bound`.
+/// contract, such as Only<gathers<data>>. Communication: as in plan<E, Out>(...), within `Bound`.
 /// Collective over the mesh. Throws ShapeError when extents disagree. Source: GShard, section 3.3.2
 /// (resharding, accumulating partial results, gathering an operand).
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A, TypedTensor B>
@@ -55,8 +55,8 @@ typename detail::TypedEinsum<E, Out, A>::result einsum(const A& a, Where where =
 }
 
 /// Of three to eight tensors, multiplied two at a time in the order of least cost, communication
-/// included (plan/einsum_order.hpp). Communication: that of the products, each with a result as
-/// deduced. Collective over the mesh. Throws ShapeError when extents disagree.
+/// included (plan/einsum_order.hpp). Communication: that of the products, each with the deduced
+/// result. Collective over the mesh. Throws ShapeError when extents disagree.
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A, TypedTensor B,
           TypedTensor C>
 typename detail::TypedEinsum<E, Out, A, B, C>::result einsum(const A& a, const B& b, const C& c,
@@ -75,7 +75,7 @@ template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor
 typename detail::TypedEinsum<E, Out, A...>::result einsum(const A&... a) {
   return detail::run_einsum<E, Out, Bound>(Where{}, a...);
 }
-/// With the place of the call, which a pack has no room for after it: einsum<E>(at(), a, b, ...).
+/// With the place of the call first, since it cannot follow a pack: einsum<E>(at(), a, b, ...).
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor... A>
   requires(sizeof...(A) >= 1 && sizeof...(A) <= max_operands)
 typename detail::TypedEinsum<E, Out, A...>::result einsum(At at, const A&... a) {

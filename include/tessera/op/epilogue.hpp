@@ -2,7 +2,7 @@
 #pragma once
 /// @file
 /// Elementwise work that is part of a product: it runs on the finished product before it is
-/// delivered, in place, in one kernel, so that no tensor is made on the way.
+/// delivered, in place, in one kernel, so that no intermediate tensor is made.
 ///
 ///     auto h = einsum<"bsm,mh->bsh">(x, w, epilogue(fn::Gelu{}).bias(b));        // gelu(x w + b)
 ///     auto y = einsum<"bsh,hm->bsm">(h, v, epilogue().scale(0.5f).residual(x));  // x + h v / 2
@@ -39,7 +39,7 @@ concept Activates = std::is_same_v<Activation, Nothing> ||
   f(value);
 };
 
-/// scale * product, plus a bias, under an activation, plus a residual: what is given of these, in
+/// scale * product, plus a bias, under an activation, plus a residual: those that are given, in
 /// this order.
 template <class Activation, class Scale, bool HasBias, bool HasResidual> struct AffineEpilogue {
   Activation activation;
@@ -76,7 +76,7 @@ template <class Activation, class Scale, bool HasBias, bool HasResidual> struct 
 };
 }  // namespace detail
 
-/// residual + activation(scale * product + bias): what is given of these. Made by epilogue().
+/// residual + activation(scale * product + bias), or some of these. Made by epilogue().
 template <class Activation, class Scale, class Bias, class Residual> class EpilogueBuilder {
  public:
   static constexpr bool has_bias = !std::is_same_v<Bias, detail::Nothing>;

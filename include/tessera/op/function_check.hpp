@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Whether a function takes elements of the operands' types, and what it makes of them: decided by
-/// asking whether it could be called, so it serves functors of any origin.
+/// Whether a function takes elements of the operands' types, and the type it returns: decided by
+/// whether it can be called, so any functor will do.
 ///
 ///     detail::check_function<fn::Sin, detail::Elements, std::int32_t>().rule ==
 ///         Rule::function_of_reals
@@ -32,7 +32,7 @@ struct IndexAndElements {
   using result = std::invoke_result_t<const F&, const GlobalIndex&, const T&...>;
 };
 
-struct InEpilogue : Elements {};  // the elements of a product, and of what is beside it
+struct InEpilogue : Elements {};  // the elements of a product and of its extras
 
 template <class First, class...> struct FirstOf { using type = First; };
 /// U for each type of a pack; not an alias, which nvcc 13.0 does not expand.
@@ -75,8 +75,8 @@ template <class F, class Arguments, class... T> consteval Verdict check_function
     return {};
 }
 
-/// The element type of F's result on elements T, if the function can be called with them; else,
-/// what stands for it, since enough has been said: the first operand's.
+/// The element type of F's result on elements T, if the function can be called with them; else the
+/// first operand's, since the error has been reported already.
 template <class F, class Arguments, class... T> struct FunctionResult {
   static constexpr bool callable = false;
   static consteval bool said() {
@@ -100,7 +100,8 @@ struct FunctionResult<F, Arguments, T...> {
   using type = std::remove_cvref_t<typename Arguments::template result<F, T...>>;
 };
 
-/// Of operands that a call with a mistake has made up: nothing is said of the function.
+/// For operands that a call with a mistake has made up: there is no second error, about the
+/// function.
 template <class First, class...> struct UnknownFunction {
   static constexpr bool callable = false;
   using type = typename First::value_type;

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Functions of one real number, on tensors of float or double: each is one map. What they compute,
-/// and how exactly, is written beside the functors in kernel/functions/.
+/// Functions of one real number, on tensors of float or double: each is one map. The functors in
+/// kernel/functions/ say what they compute, and how exactly.
 ///
 ///     auto y = tanh(x) * sigmoid(z);
 ///     DynamicTensor d = gelu(DynamicTensor(x));
 ///
 /// Laws: name(x) == map(fn::Name{}, x). Each returns a tensor of x's extents and sharding, dynamic
 /// where x is; a call on dynamic tensors may have a Contract. Communication: none. Collective over
-/// the mesh. Those marked monotone may act on Unreduced<Max>
-/// and Unreduced<Min>.
+/// the mesh. Those marked monotone may act on Unreduced<Max> and on Unreduced<Min>.
 #include <tessera/kernel/functions/activation.hpp>
 #include <tessera/kernel/functions/rounding.hpp>
 #include <tessera/op/named_function.hpp>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Arithmetic onto a tensor that is there already: nothing is allocated where the shardings agree.
+/// Arithmetic into an existing tensor: nothing is allocated where the shardings agree.
 ///
 ///     velocity += gradient;   weights *= 0.5f;   weights -= bias;     // bias stretches
 ///     axpy(-0.01f, gradient, weights);                                // weights -= 0.01 gradient
 ///
-/// Laws: x += y leaves in x what x + y is, under x's spec, in x's memory, which all copies of x
+/// Laws: x += y gives x the value of x + y, under x's spec, in x's memory, which all copies of x
 /// share; y may be x itself. Operators cannot carry the place of their call; their errors name the
 /// function.
 #include <concepts>
@@ -79,8 +79,7 @@ template <class F, Scalar S> void apply_in_place(const F& f, const DynamicTensor
   });
 }
 
-/// What may stand right of an operator in place: a tensor, typed where the left one is, or a
-/// number.
+/// The right operand of an operator in place: a tensor, typed where the left one is, or a number.
 template <class A, class B>
 concept InPlace = (TypedTensor<A> || std::same_as<A, DynamicTensor>)&&(
     TypedTensor<B> || Scalar<B> || (std::same_as<A, DynamicTensor> && std::same_as<B, A>));

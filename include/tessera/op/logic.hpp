@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Logic on tensors of bool, and the same on the bits of integers; a number (or truth) may stand on
+/// Logic on tensors of bool, and on the bits of integers; a number (or truth value) may stand on
 /// either side.
 ///
 ///     auto both = logical_and(x > 0.0f, logical_not(isnan(y)));
@@ -14,7 +14,7 @@
 
 namespace tessera {
 
-/// Return a and b, a or b, exactly one of them, elementwise; bitwise: of the bits of integers. One
+/// Return a and b, a or b, exactly one of them, elementwise; bitwise: on the bits of integers. One
 /// of them may be a scalar.
 template <class A, class B>
   requires TensorAndOther<A, B>

@@ -2,8 +2,8 @@
 #pragma once
 /// @file
 /// Elementwise operators over any number of tensors in one kernel, with broadcasting: dimensions
-/// line up from the right as NumPy's do, or by letters. Which functions exist is
-/// kernel/functions.hpp's matter; any functor will do.
+/// line up from the right as in NumPy, or by letters. kernel/functions.hpp lists the functions that
+/// exist; any functor will do.
 ///
 ///     auto z = map(fn::Add{}, x, bias);                  // x (batch, hidden), bias (hidden)
 ///     auto e = map<"bsv,bs->bsv">(fn::Subtract{}, scores, row_max);        // by letters
@@ -26,7 +26,7 @@ namespace tessera {
 template <class F> inline constexpr Linearity linearity_of = detail::stated_linearity<F>();
 
 namespace detail {
-/// The same on operands of types T.
+/// The same for operands of types T.
 template <class F, class... T> constexpr Linearity linearity_on() {
   if constexpr (requires { F::template linearity_on<T...>(); })
     return F::template linearity_on<T...>();
@@ -142,7 +142,7 @@ MapResult<FromTheRight, Deduced, F, Elements, A...> apply(const F& f, Where wher
 
 /// Returns f(x...) elementwise, dimensions lined up from the right; an extent of 1 stretches. f is
 /// a functor whose operator() is const and a KOKKOS_FUNCTION (or any lambda on host backends); the
-/// element type of the result is what f returns, those of the operands may differ.
+/// element type of the result is the type that f returns; those of the operands may differ.
 /// Communication: operands whose sharding differs from the result's are resharded, within the
 /// contract `Bound` as in map<Only<gathers<data>>>(f, x); a dimension that is split and stretches
 /// is gathered. Collective over the mesh. Throws ShapeError when extents disagree.
@@ -165,8 +165,7 @@ detail::MapResult<detail::FromTheRight, Deduced, F, detail::Elements, A, B, C> m
       detail::TypedMap<detail::FromTheRight, Deduced, F, detail::Elements, A, B, C>, Bound>(
       f, where, x, y, z);
 }
-/// More operands are a pack, after which C++ has no place for the place of the call; at() goes
-/// first.
+/// More operands are a pack, which the place of the call cannot follow in C++; at() goes first.
 template <class Bound = NoContract, class F, TypedTensor... A>
   requires(sizeof...(A) >= 4)
 detail::MapResult<detail::FromTheRight, Deduced, F, detail::Elements, A...> map(const F& f,
@@ -225,8 +224,7 @@ map_with_index(const F& f, const A& x, const B& y, const C& z, Where where = Whe
       detail::TypedMap<detail::FromTheRight, Deduced, F, detail::IndexAndElements, A, B, C>, Bound>(
       f, where, x, y, z);
 }
-/// More operands are a pack, after which C++ has no place for the place of the call; at() goes
-/// first.
+/// More operands are a pack, which the place of the call cannot follow in C++; at() goes first.
 template <class Bound = NoContract, class F, TypedTensor... A>
   requires(sizeof...(A) >= 4)
 detail::MapResult<detail::FromTheRight, Deduced, F, detail::IndexAndElements, A...> map_with_index(

@@ -40,7 +40,7 @@ constexpr Equation matmul_equation(int a, int b) {
   return e;
 }
 
-/// Takes letter `c`, of extent 1, from an operand and its term.
+/// Removes letter `c`, of extent 1, from an operand and its term.
 inline TensorCore without_letter(const TensorCore& x, Term& term, char c, CallSite site) {
   const int d = term.find(c);
   TensorCore whole = x;
@@ -79,10 +79,10 @@ template <class A, class B> consteval bool demand_matmul() {
 }  // namespace detail
 
 /// Returns the matrix products of a (..., i, k) and b (..., k, j): (..., i, j), where the
-/// dimensions before the last two broadcast; one dimension alone is k, and what it would leave
-/// goes. `Out` and `Bound` as einsum's. Communication: as einsum's; a batch dimension of extent 1
-/// that stretches and is split is gathered first. Collective over the mesh. Throws ShapeError when
-/// extents disagree.
+/// dimensions before the last two broadcast; an operand of one dimension has k alone, and the
+/// result then lacks i or j. `Out` and `Bound` as einsum's. Communication: as einsum's; a batch
+/// dimension of extent 1 that stretches and is split is gathered first. Collective over the mesh.
+/// Throws ShapeError when extents disagree.
 template <class Out = Deduced, class Bound = NoContract, TypedTensor A, TypedTensor B>
   requires(detail::demand_matmul<A, B>())
 auto matmul(const A& a, const B& b, Where where = Where::here()) {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// What stands behind functions with a name (op/functions.hpp, arithmetic.hpp, comparison.hpp,
-/// logic.hpp, complex.hpp, cast.hpp): one map each, of typed tensors, of dynamic ones, and of
-/// numbers beside them.
+/// The implementation of named functions (op/functions.hpp, arithmetic.hpp, comparison.hpp,
+/// logic.hpp, complex.hpp, cast.hpp): one map each, of typed or dynamic tensors, and of numbers
+/// beside them.
 ///
 ///     auto y = detail::apply_two(fn::Pow{}, where, x, 2);     // map(fn::Fixed<fn::Pow, 1, float>, x)
 ///
 /// Laws: f(x, s) == f(x, a tensor of s), without the tensor. Where an operand is dynamic, so is the
-/// result, which is otherwise that of typed tensors: of the same elements and sharding. A function
-/// of dynamic tensors is compiled for every element type that it takes.
+/// result; its elements and sharding are as those for typed tensors. A function of dynamic tensors
+/// is compiled for every element type that it takes.
 #include <concepts>
 
 #include <tessera/op/dynamic_call.hpp>
@@ -28,14 +28,14 @@ concept TensorAndOther = (AnyTensor<A> && (AnyTensor<B> || Scalar<B>)) ||
                          (Scalar<A> && AnyTensor<B>);
 
 namespace detail {
-// What a call is made with: the place where it stands and, with a dynamic operand, a contract.
+// The last argument of a call: its place and, with a dynamic operand, a contract.
 template <class A, class B> struct CallFor { using type = Where; };
 template <class B> struct CallFor<DynamicTensor, B> { using type = DynamicCall; };
 template <class A> struct CallFor<A, DynamicTensor> { using type = DynamicCall; };
 template <> struct CallFor<DynamicTensor, DynamicTensor> { using type = DynamicCall; };
 template <class A, class B = A> using CallOf = typename CallFor<A, B>::type;
 
-/// Throws what a function says of elements that it does not take: "Exp of int32: ...".
+/// Throws the error of a function for elements that it does not take: "Exp of int32: ...".
 [[noreturn]] inline void throw_not_taken(Rule rule, DType type, CallSite site) {
   throw_broken(rule,
                std::string(site.label) + " of " + std::string(name_of(type)) + ": " +
@@ -64,8 +64,8 @@ inline DynamicTensor map_from_the_right(DType type, Linearity claims, const MapK
   operation.out = operation.deduced(descs_of(operands));
   return DynamicTensor(run({operation, operands, site, {.kernel = kernel}}));
 }
-/// f of tensors of elements T..., which they have been found to be. Throws UsageError where f does
-/// not take them.
+/// f of tensors of elements T..., which the caller has checked. Throws UsageError where f does not
+/// take them.
 template <class... T, class F>
 DynamicTensor apply_to(const F& f, const OperandList& operands, CallSite site) {
   constexpr Rule rule = check_function<F, Elements, T...>().rule;

@@ -31,8 +31,8 @@ DynamicTensor one_hot(std::string_view labels, char along, const DynamicTensor& 
 }
 }  // namespace detail
 
-/// Returns elements T with the letters `Labels`, of which the indices have all but `Along`; that
-/// dimension has `extent`. Communication: none, unless `Out` asks for the indices in another way.
+/// Returns a tensor of elements T with letters `Labels`: those of the indices, and `Along`, whose
+/// dimension has `extent`. Communication: none, unless `Out` splits the indices in another way.
 /// Collective over the mesh.
 template <Element T, Equation Labels, char Along, class Out = Deduced, class Bound = NoContract,
           TypedTensor I>

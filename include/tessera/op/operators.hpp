@@ -20,8 +20,7 @@
 
 namespace tessera::detail {
 
-/// Returns the operands of a call that is given a list of tensors, behind those that it has; there
-/// are at least `least`.
+/// Returns the operands of a call, with a list of tensors behind them; there are at least `least`.
 inline OperandList operands_of(OperandList operands, std::initializer_list<DynamicTensor> tensors,
                                std::size_t least, CallSite site) {
   const std::size_t given = static_cast<std::size_t>(operands.size()) + tensors.size();
@@ -62,8 +61,8 @@ inline TensorCore reshard(const TensorCore& x, const Sharding& to, CallSite site
   return run({operation, {&x}, site, extras});
 }
 
-/// The product of two tensors, and what an epilogue makes of it: `after` are its further operands,
-/// extras.kernel its function, `type` what it returns.
+/// The product of two tensors, with an epilogue: `after` are its further operands, extras.kernel
+/// its function, `type` what it returns.
 inline TensorCore einsum(const Terms& terms, const TensorCore& a, const TensorCore& b,
                          const Sharding& out, CallSite site, const Extras& extras = {},
                          const OperandList& after = {}, DType type = DType::f32) {
@@ -115,7 +114,7 @@ inline TensorCore einsum_of_many(const ops::Einsum& operation, const OperandList
     TensorCore& left = tensors[product.left];
     TensorCore& right = tensors[product.right];
     const TensorCore made = einsum(product.terms, left, right, product.out, site);
-    left = right = TensorCore();  // what was made on the way goes as soon as it has been used
+    left = right = TensorCore();  // intermediate products are freed as soon as they have been used
     tensors.push_back(made);
   }
   return tensors.back();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// What lies outside a tensor: one element, given as any number, truth or element.
+/// The element outside a tensor, given as any number, truth value or element.
 ///
 ///     pad(x, {1, 1}, {1, 1}, {}, -1);             // x a DynamicTensor: -1 as its elements are
 ///
-/// Laws: a value that is no such element is an error: nothing is converted in silence.
+/// Laws: a value that is no such element is an error: nothing is converted silently.
 #include <cstddef>
 #include <cstring>
 #include <string>
@@ -54,7 +54,7 @@ class OutsideValue {
     static_assert(sizeof(S) <= sizeof(bytes_));
     std::memcpy(bytes_, &value, sizeof(S));
   }
-  /// Returns it as an element of the type. Throws UsageError when it is none.
+  /// Returns it as an element of the type. Throws UsageError when it is not one.
   detail::FillValue as(DType type, CallSite site) const {
     return convert_ == nullptr ? detail::FillValue() : convert_(bytes_, type, site);
   }
@@ -84,7 +84,7 @@ class OutsideValue {
 };
 
 namespace detail {
-/// Returns a number as an element T. Throws UsageError where it is none.
+/// Returns a number as an element T. Throws UsageError when it is not one.
 template <Element T, Scalar S> T element_of_type(S value, CallSite site) {
   return OutsideValue(value).as(dtype_of<T>, site).template get<T>();
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Tensors with elements around and between theirs, or without those at their ends.
+/// Adds elements around and between those of a tensor, or removes elements at its ends.
 ///
 ///     auto a = pad(x, {1, 0}, {1, 2});                 // a row of 0 on either side, two columns behind
 ///     auto b = pad<1>(x, {2}, {-1}, {}, -1.0f);        // two columns of -1 before, the last one cut off
@@ -23,11 +23,11 @@ template <int... D> struct PadBy {
 
 /// Returns x with low elements before, high ones behind and interior ones between any two of each
 /// dimension, all `value`, under x's spec or `Out`; unfinished where x is. Negative low and high
-/// crop, after the interior. `D`: dimensions, counted from 0, for which low, high and interior have
-/// an entry each; the others stay; without any, all have one. Communication: one exchange over the
-/// axes that split the dimensions, of what has a new owner. Collective over the mesh. Throws
-/// ShapeError where more is cropped than there is, ShardingError where the value beside unfinished
-/// ones would be joined.
+/// crop, after the interior. `D`: the dimensions, counted from 0, for which low, high and interior
+/// have an entry each, all where none is named; the others stay. Communication: one exchange over
+/// the axes that split the dimensions, of the elements with a new owner. Collective over the mesh.
+/// Throws ShapeError where more is cropped than there is, ShardingError where x is unfinished and
+/// its parts would join `value` several times.
 template <class Out = Deduced, class Bound = NoContract, int... D, TypedTensor A,
           Scalar S = typename A::value_type>
 auto pad(const A& x, const Extents& low, const Extents& high, const Extents& interior = {},

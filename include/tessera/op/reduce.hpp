@@ -24,8 +24,8 @@ constexpr Equation total_equation(int rank) {
   return e;
 }
 
-/// What runs a reduction beside its own elements' kernels: sums of integers have 64 bits, and
-/// deterministic sums are of bins.
+/// Compiles the kernels of a reduction beside those of its own elements: sums of integers have 64
+/// bits, and deterministic sums are of bins.
 template <class Kind, class T> void use_reduction() {
   use_tensor_of<element_of<KindType<Kind>::of(dtype_of<T>)>>();
   if constexpr (is_deterministic<Kind>) {
@@ -55,10 +55,10 @@ TensorCore run_reduce(std::string_view equation, const TensorCore& x, const Shar
 
 /// Returns x reduced by Kind (Sum, Product, Mean, Max, Min; of bool Any, All, Sum, Product) to the
 /// dimensions that E keeps; a result Unreduced over axes that split reduced dimensions is left
-/// open. Sums and products of unsigned integers are uint64, those of signed ones and of bool (0 and
-/// 1) int64, of narrow ones too, finished or open; those of As<Sum, T> are elements T.
+/// unfinished. Sums and products of unsigned integers are uint64, those of signed ones and of bool
+/// (0 and 1) int64, of narrow ones too, finished or unfinished; those of As<Sum, T> are elements T.
 /// Communication: over the axes that split reduced dimensions: all-reduce, or reduce-scatter where
-/// `Out` uses them; none when nothing reduced is split. Collective over the mesh.
+/// `Out` uses them; none when no reduced dimension is split. Collective over the mesh.
 template <class Kind, Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>
 typename detail::TypedReduce<Kind, E, Out, A>::result reduce(const A& x,
                                                              Where where = Where::here()) {
@@ -87,7 +87,7 @@ template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor
 auto product(const A& x, Where where = Where::here()) {
   return reduce<Product, E, Out, Bound>(x, where);
 }
-/// Of bool elements: whether one is true, or all are.
+/// For bool elements: whether any is true, or all are.
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>
 auto any(const A& x, Where where = Where::here()) {
   return reduce<Any, E, Out, Bound>(x, where);

@@ -7,9 +7,9 @@
 ///     auto y = reduce_window<Max>(x, pool);
 ///     auto dx = reduce_window_gradient<Max>(x, dy, pool);
 ///
-/// Laws: equals plain loops over the whole tensor; padding and what base dilation leaves empty are
-/// the identity of the reduction, but a mean is always over the whole window; the gradient of a
-/// maximum goes to the first greatest element of a window.
+/// Laws: equals plain loops over the whole tensor; padding and the gaps of base dilation are the
+/// identity of the reduction, but a mean is always over the whole window; the gradient of a maximum
+/// goes to the first greatest element of a window.
 #include <tessera/kernel/reduce_window.hpp>
 #include <tessera/kernel/select_scatter.hpp>
 #include <tessera/op/dynamic_call.hpp>
@@ -54,7 +54,7 @@ TensorCore run_windows(Op operation, const WindowSettings& settings, const Opera
   operation.windows = windows_of(settings, operands[0]->rank());
   return run({operation, operands, site});
 }
-/// Of `dy`: the gradient of a windowed sum or mean over a tensor of extents `x`.
+/// Returns the gradient of a windowed sum or mean by a tensor of extents `x`, from `dy`.
 inline TensorCore run_gradient(ops::ReduceWindow operation, const WindowSettings& settings,
                                const Extents& x, const TensorCore& dy, CallSite site) {
   operation.windows = windows_of(settings, x.size());
@@ -84,10 +84,11 @@ DynamicTensor reduce_window_gradient(const DynamicTensor& x, const DynamicTensor
 }
 }  // namespace detail
 
-/// Returns what lies under each window of x, reduced by Kind (Sum, Product, Mean, Max, Min; of bool
-/// Any, All): extents as the windows say, split as x or as `Out`. Communication: what windows reach
-/// beyond a process's block, and a reshard where `Out` asks for one; within `Bound`. Collective
-/// over the mesh. Throws ShapeError for a window that is larger than the padded tensor.
+/// Returns the elements under each window of x, reduced by Kind (Sum, Product, Mean, Max, Min; of
+/// bool Any, All): one element for each window, split as x or as `Out`. Communication: the elements
+/// that windows reach beyond a process's block, and a reshard where `Out` asks for one; within
+/// `Bound`. Collective over the mesh. Throws ShapeError for a window that is larger than the padded
+/// tensor.
 template <class Kind, class Out = Deduced, class Bound = NoContract, TypedTensor A>
 auto reduce_window(const A& x, const WindowSettings& settings, Where where = Where::here()) {
   using Typed = detail::Typed<detail::WindowBy<Kind>, Out, A>;
@@ -97,11 +98,11 @@ auto reduce_window(const A& x, const WindowSettings& settings, Where where = Whe
                           {"reduce_window", where, detail::bound<Typed, Bound>()}));
 }
 
-/// Returns the tensor of x's extents in which each window of x has added its element of `source` to
-/// the place of its greatest (Kind = Max) or least (Min) element, the first of equal ones; windows
-/// wholly in the padding add nothing. Communication: what windows that touch a process's block
-/// need. Collective over the mesh. Throws ShapeError when `source` has not one element for each
-/// window. Source: XLA's SelectAndScatter.
+/// Returns a tensor of x's extents: each window of x adds its element of `source` at the place of
+/// its greatest (Kind = Max) or least (Min) element, the first of equal ones; windows wholly in the
+/// padding add nothing. Communication: the elements of windows that touch a process's block.
+/// Collective over the mesh. Throws ShapeError when `source` has not one element for each window.
+/// Source: XLA's SelectAndScatter.
 template <class Kind, class Out = Deduced, class Bound = NoContract, TypedTensor A, TypedTensor B>
 auto select_and_scatter(const A& x, const B& source, const WindowSettings& settings,
                         Where where = Where::here()) {
@@ -112,9 +113,9 @@ auto select_and_scatter(const A& x, const B& source, const WindowSettings& setti
                           {"select_and_scatter", where, detail::bound<Typed, Bound>()}));
 }
 
-/// Returns the gradient of reduce_window<Kind>(x, settings) by x, where dy is that of the result:
-/// Sum, Mean, Max and Min. Communication: that of a reduce_window of dy, or of select_and_scatter.
-/// Collective over the mesh.
+/// Returns the gradient of reduce_window<Kind>(x, settings) by x, where dy is the gradient of the
+/// result, for Sum, Mean, Max and Min. Communication: that of a reduce_window of dy, or of
+/// select_and_scatter. Collective over the mesh.
 template <class Kind, class Out = Deduced, class Bound = NoContract, TypedTensor A, TypedTensor B>
 auto reduce_window_gradient(const A& x, const B& dy, const WindowSettings& settings,
                             Where where = Where::here()) {

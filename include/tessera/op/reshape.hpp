@@ -22,10 +22,10 @@ struct ReshapeBy {
 }  // namespace detail
 
 /// Returns x with the extents given, under the spec `Out`. Communication: none where each process
-/// keeps its elements, as when the leading dimension of what is split or merged carries the axes
-/// and divides; else one exchange of what has a new owner, and what gathers or moves axes that
-/// split inner dimensions, as plan_reshape says. Collective over the mesh. Throws ShapeError unless
-/// the number of elements stays. Source: GShard, section 3.3.3.
+/// keeps its elements, as when the axes divide the leading dimension of each group that is split or
+/// merged; else one exchange of the elements with a new owner, and calls that gather or move axes
+/// that split inner dimensions, as in plan_reshape. Collective over the mesh. Throws ShapeError
+/// when the number of elements changes. Source: GShard, section 3.3.3.
 template <class Out, class Bound = NoContract, TypedTensor A>
 typename detail::Typed<detail::ReshapeBy, Out, A>::result reshape(const A& x,
                                                                   const Extents& extents,

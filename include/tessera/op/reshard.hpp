@@ -32,7 +32,7 @@ template <int Rank> struct ReplicatedSpec {
 };
 }  // namespace detail
 
-/// Returns x under spec S. Communication: as plan_reshard says, within the contract `Bound`.
+/// Returns x under spec S. Communication: as in plan_reshard, within the contract `Bound`.
 /// Collective over the mesh.
 template <class S, class Bound = NoContract, TypedTensor A>
   requires(!TypedTensor<S>)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Whether a typed call keeps its contract. What its types say of its result is
-/// plan/typed_call.hpp's; what it does is planned at run time (op/operators.hpp).
+/// Whether a typed call keeps its contract. plan/typed_call.hpp deduces the type of its result;
+/// op/operators.hpp plans it at run time.
 ///
 ///     detail::bound<Call, Only<gathers<data>>>()     // the contract; or the call does not compile
 #include <optional>
@@ -68,8 +68,8 @@ template <class Call, class C> constexpr std::optional<Contract> bound() {
     return contract;
 }
 
-/// Stands for every call on mesh M that nothing holds to a contract, so that bound is instantiated
-/// once for all of them.
+/// Stands for every call on mesh M that no contract binds, so that bound is instantiated once for
+/// all of them.
 template <class M> struct AnyTyped { using mesh = M; };
 template <class Call, class C>
 using Held = typename Pick<contract_of<typename Call::mesh, C>().bounded()>::template type<

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Tensors turned about, round and along: reverse, roll and shift.
+/// Elements reversed, rolled and shifted along dimensions.
 ///
 ///     auto a = reverse<0, 2>(x);            // the last row first, the last channel first
 ///     auto b = roll<0>(x, 2);               // row i is row i - 2 of x, round and round
 ///     auto c = shift<0>(x, 1);              // row i is row i - 1 of x; row 0 is 0
 ///
-/// A pipeline's stages are rows of a tensor that is split by stage: shift<0>(x, 1) hands each on to
-/// the next, in one message to one neighbour (GSPMD, section 3.3).
+/// A pipeline's stages are rows of a tensor that is split by stage: shift<0>(x, 1) hands each stage
+/// on to the next, in one message to one neighbour (GSPMD, section 3.3).
 ///
 /// Laws: reverse(reverse(x)) == x; roll(roll(x, k), -k) == x; a shift by k of blocks of at least k
 /// sends one message of k rows to one neighbour.
@@ -27,9 +27,9 @@ template <class Op, int D> struct StepBy {
 };
 }  // namespace detail
 
-/// Returns x with its dimensions `D` (without any: all) backwards, under x's spec or `Out`.
-/// Communication: one exchange over the axes that split them: of blocks of one size, each with the
-/// block opposite. Collective over the mesh.
+/// Returns x with its dimensions `D` (all where none is named) reversed, under x's spec or `Out`.
+/// Communication: one exchange over the axes that split them; if all blocks are of one size, each
+/// with the block opposite. Collective over the mesh.
 template <class Out = Deduced, class Bound = NoContract, int... D, TypedTensor A>
 auto reverse(const A& x, Where where = Where::here()) {
   using Typed = detail::Typed<detail::ReverseBy<D...>, Out, A>;
@@ -41,9 +41,9 @@ auto reverse(const A& x, Where where = Where::here()) {
   return reverse<Deduced, NoContract, First, D...>(x, where);
 }
 
-/// Returns y with y[i] = x[i - by] along dimension D, round and round, under x's spec or `Out`.
+/// Returns y with y[i] = x[i - by] along dimension D, cyclically, under x's spec or `Out`.
 /// Communication: one exchange over the axes that split the dimension: a process receives from at
-/// most two, if all blocks are of one size. Collective over the mesh.
+/// most two others, if all blocks are of one size. Collective over the mesh.
 template <int D, class Out = Deduced, class Bound = NoContract, TypedTensor A>
 auto roll(const A& x, Index by, Where where = Where::here()) {
   using Typed = detail::Typed<detail::StepBy<ops::Roll, D>, Out, A>;
@@ -55,7 +55,7 @@ auto roll(const A& x, Index by, Where where = Where::here()) {
 /// Returns y with y[i] = x[i - by] along dimension D, and `value` where x has no such element,
 /// under x's spec or `Out`. Communication: one exchange over the axes that split the dimension: one
 /// message to one neighbour where blocks have at least `by` rows. Collective over the mesh. Throws
-/// ShardingError where the value beside unfinished ones would be joined.
+/// ShardingError where x is unfinished and its parts would join `value` several times.
 template <int D, class Out = Deduced, class Bound = NoContract, TypedTensor A,
           Scalar S = typename A::value_type>
 auto shift(const A& x, Index by, S value = S{}, Where where = Where::here()) {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Numbers beside tensors: what may stand there, and how it takes the tensor's element type.
+/// Numbers beside tensors: which types may stand there, and their conversion to the tensor's
+/// element type.
 ///
 ///     detail::scalar_as<float>(2) == 2.0f
 ///
-/// Laws: nothing is converted in silence that would lose a fraction.
+/// Laws: no conversion loses a fraction silently.
 #include <concepts>
 #include <type_traits>
 
@@ -13,14 +14,14 @@
 
 namespace tessera {
 
-/// S may stand beside a tensor: a number, a truth, or any other element.
+/// S may stand beside a tensor: a number, a truth value, or any other element.
 template <class S>
 concept Scalar = std::is_arithmetic_v<S> || Element<S>;
 
 namespace detail {
 
-/// Returns the number as an element of type T. Whole tensors take whole numbers: a fraction would
-/// be cut in silence.
+/// Returns the number as an element of type T. Tensors of integers take whole numbers: a fraction
+/// would be cut off silently.
 template <class T, Scalar S> constexpr T scalar_as(S s) {
   static_assert(!std::is_integral_v<T> || std::is_integral_v<S>,
                 "[tessera] a fraction stands beside a tensor of integers; nothing is converted in "

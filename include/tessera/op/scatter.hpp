@@ -2,8 +2,8 @@
 #pragma once
 /// @file
 /// Updates joined into a tensor at indices that are known only when the program runs: gradients of
-/// look-ups, histograms, tokens sent to their places. The adjoint of a scatter by sum is a take
-/// (op/take.hpp) of what comes back, for the updates.
+/// look-ups, histograms, tokens sent to their places. For the updates, the adjoint of a scatter by
+/// sum is a take (op/take.hpp) of the result's gradient.
 ///
 ///     auto t = scatter<Sum, "vm,bs,bsm->vm">(table, ids, updates);  // t[ids[b,s], m] += ...
 ///     auto h = scatter<Sum, "bs,bsm->vm">(ids, updates, {100});     // into zeros
@@ -11,16 +11,16 @@
 ///     scatter_into<Sum, "vm,bs,bsm->vm">(table, ids, updates);      // in place
 ///
 /// Kinds are Sum, Product, Max, Min (of bool Any, All) and Set. Letters of the result that the
-/// updates lack are indexed, by one tensor of indices each, or by columns of one, as those of a
-/// take, in the result's order. Letters that the result lacks are the updates' own: all along them
-/// go in. A letter of indices and result is a batch.
+/// updates lack are indexed, by one tensor of indices each, or by columns of one, as in a take, in
+/// the result's order. Letters that the result lacks are the updates' own: all updates along them
+/// are joined. A letter of indices and result is a batch.
 ///
 /// An update whose index lies outside its dimension is left out, as XLA's scatter does, or clamped
 /// into it (OutOfRange::clamp).
 ///
 /// Laws: equals plain loops over the whole tensors, updates in row-major order, for every mesh and
 /// spec: integers, Max, Min and Set to the bit, float sums to rounding (each process sums a row in
-/// double). Set keeps the last update in row-major order. What is sent does not depend on the
+/// double). Set keeps the last update in row-major order. The messages do not depend on the
 /// indices; the same mesh and inputs give the same bits.
 #include <initializer_list>
 
@@ -31,7 +31,7 @@
 
 namespace tessera {
 
-/// Writes updates over what was there.
+/// Updates replace the old elements.
 struct Set {
   static constexpr Reduction reduction = Reduction::none;
 };
@@ -98,9 +98,8 @@ auto scatter(const A& x, const I& first, const J& second, const U& updates,
   return detail::run_scatter<Kind, E, Out, Bound>({}, out_of_range, where, x, first, second,
                                                   updates);
 }
-/// Without a tensor to begin with: `extents` has those of the indexed letters; where no update
-/// goes, the result is what a reduction of nothing gives (0 for a sum), and 0 where updates are
-/// set.
+/// Without an initial tensor: `extents` are those of the indexed letters; an element without
+/// updates is the reduction of no elements (0 for a sum), and 0 for Set.
 template <class Kind, Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor I,
           TypedTensor U>
 auto scatter(const I& indices, const U& updates, const Extents& extents,
@@ -148,8 +147,8 @@ DynamicTensor scatter(std::string_view equation, const DynamicTensor& x,
                       const DynamicCall& call = Where::here()) {
   return detail::scatter<Kind>(equation, {x, indices, updates}, {}, &out, out_of_range, call);
 }
-/// Of the tensors that the equation speaks of, in its order; `extents` as above. Without `out` the
-/// result is sharded as x is, or as the updates are where there is none.
+/// For the tensors of the equation, in its order; `extents` as above. Without `out` the result is
+/// sharded as x is, or as the updates are where there is none.
 template <class Kind>
 DynamicTensor scatter(std::string_view equation, std::initializer_list<DynamicTensor> tensors,
                       const Extents& extents, OutOfRange out_of_range = OutOfRange::drop,

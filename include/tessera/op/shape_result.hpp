@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// How calls of operators that move elements and compute nothing are made from their types: by
-/// numbers that stand for all that a call may give. Dimensions, where a call names some, are
-/// template arguments: they say what may be communicated.
+/// How calls of operators that only move elements are made from their types, with numbers that
+/// stand for all that a call may give. Dimensions, where a call names some, are template arguments:
+/// they say what may be communicated.
 ///
 ///     slice<1>(x, {2}, {13});            // dimension 1 alone
 ///     slice<P<data, _>>(x, {0, 2}, {8, 13});
@@ -33,7 +33,8 @@ template <int... D> struct Along {
 };
 
 /// Returns numbers for all dimensions of x, given those for the dimensions `D` that the call names;
-/// the others have `others`'. Where it names none they are for all as they are.
+/// the others have those of `others`. Where it names none, the numbers are for all dimensions
+/// already.
 template <int... D, class A>
 Extents spread(const A&, std::string_view name, const Extents& numbers, const Extents& others,
                CallSite site) {

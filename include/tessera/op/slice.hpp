@@ -46,11 +46,11 @@ std::vector<TensorCore> slices(const TensorCore& x, std::size_t starts, std::siz
 }  // namespace detail
 
 /// Returns elements start, start + stride, ... before limit of each dimension, under x's spec or
-/// `Out`; unfinished where x is. `D`: dimensions, counted from 0, for which start, limit and stride
-/// have an entry each; the others stay whole; without any, all have one. Communication: one
-/// exchange over the axes that split the dimensions, of what has a new owner; none where nothing
-/// has. Collective over the mesh. Throws ShapeError unless 0 <= start <= limit <= extent and
-/// stride > 0.
+/// `Out`; unfinished where x is. `D`: the dimensions, counted from 0, for which start, limit and
+/// stride have an entry each, all where none is named; the others stay whole. Communication: one
+/// exchange over the axes that split the dimensions, of the elements with a new owner, if there are
+/// any. Collective over the mesh. Throws ShapeError unless 0 <= start <= limit <= extent and stride
+/// > 0.
 template <class Out = Deduced, class Bound = NoContract, int... D, TypedTensor A>
 auto slice(const A& x, const Extents& start, const Extents& limit, const Extents& stride = {},
            Where where = Where::here()) {
@@ -66,9 +66,9 @@ auto slice(const A& x, const Extents& start, const Extents& limit, const Extents
   return slice<Deduced, NoContract, First, D...>(x, start, limit, stride, where);
 }
 
-/// Returns several slices of x, of one stride, which may overlap: what carries the gradient of a
-/// concatenation back. Communication: that of slice for all together: one exchange, and one message
-/// from a process to another, for eight at a time. Otherwise as slice.
+/// Returns several slices of x, of one stride, which may overlap; the gradient of a concatenation
+/// needs them. Communication: that of slice for all together: one exchange, and one message from a
+/// process to another, for eight at a time. Otherwise as slice.
 template <class Out = Deduced, class Bound = NoContract, int... D, TypedTensor A>
 auto slices(const A& x, const std::vector<Extents>& starts, const std::vector<Extents>& limits,
             const Extents& stride = {}, Where where = Where::here()) {

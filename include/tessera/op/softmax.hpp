@@ -6,7 +6,7 @@
 ///     auto p = softmax<"bsv", 'v'>(logits);         // sums to 1 along v
 ///
 /// Laws: rows sum to 1 to rounding; the largest element is subtracted first, so exp does not
-/// overflow. Of half types all is computed in float and rounded once, at the end.
+/// overflow. For half types all is computed in float and rounded once, at the end.
 #include <string>
 
 #include <tessera/op/arithmetic.hpp>
@@ -29,7 +29,7 @@ struct ShiftedMinus {
                           row_log);
   }
 };
-/// a / b, of half types from float.
+/// a / b; for half types, of floats.
 template <class T> struct QuotientAs {
   KOKKOS_FUNCTION T operator()(ComputeType<T> a, ComputeType<T> b) const {
     return static_cast<T>(a / b);
@@ -37,8 +37,8 @@ template <class T> struct QuotientAs {
 };
 
 /// Returns how often a letter stands in an equation. (Counted by index: with -fsanitize=undefined
-/// g++ 12 takes no pointer into a template argument for a constant, so std::string_view::find is
-/// none.)
+/// g++ 12 does not accept a pointer into a template argument as a constant, so
+/// std::string_view::find is not one.)
 constexpr int count_letter(const Equation& e, char letter) {
   int count = 0;
   for (int i = 0; i < e.length; ++i) count += e.text[i] == letter;
@@ -149,8 +149,8 @@ auto log_softmax(const A& x, Where where = Where::here()) {
   }
 }
 
-/// The same with everything known at run time, of elements T and sharded as x, or brought to `out`
-/// when they are known. Throw UsageError when x has other elements.
+/// The same with everything known at run time, of elements T; the result is sharded as x, or
+/// resharded to `out` at the end. Throw UsageError when x has other elements.
 template <Element T>
 DynamicTensor softmax(std::string_view labels, char along, const DynamicTensor& x,
                       const DynamicCall& call = Where::here()) {

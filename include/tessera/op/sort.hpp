@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Sorts along one dimension, sharded or not: values, positions, and what is carried along. The
-/// first k are top_k.hpp's.
+/// Sorts along one dimension, sharded or not: values, positions, and tensors carried along.
+/// op/top_k.hpp has the first k.
 ///
 ///     auto s = sort<"bv", 'v'>(x);
 ///     auto i = arg_sort<"bv", 'v'>(x, {.descending = true});        // int64 positions along v
@@ -11,8 +11,8 @@
 ///
 /// Laws: equals std::stable_sort of each line, for every mesh and spec, in either direction: equal
 /// elements keep their order, and -0 equals 0; NaNs come last (as in NumPy), in either direction.
-/// Where keys alone are asked for, no positions go with them: then -0 comes before 0 (behind it in
-/// a descending order), and NaNs are in an order of their bits, on every mesh alike.
+/// Where the keys alone are asked for, they move without positions: then -0 comes before 0 (behind
+/// it in a descending order), and NaNs are in the order of their bits, on every mesh alike.
 #include <tuple>
 
 #include <tessera/op/dynamic_call.hpp>
@@ -26,14 +26,14 @@ struct SortOptions {
   bool descending = false;  ///< from the largest to the least
 };
 
-/// What is sorted, and where it was.
+/// The sorted values, and the positions where they were.
 template <class Values, class Positions> struct Sorted {
   Values values;
   Positions positions;  ///< int64, along the whole dimension
 };
 
 namespace detail {
-/// How a sort is made; `Few`: of the first elements of each line, so many as the call says.
+/// How a sort is made; `Few`: only the first elements of each line, as many as the call says.
 template <Equation Labels, char Along, bool Few, bool Keys, bool Positions, int Operands>
 struct SortBy {
   static consteval bool said() {
@@ -62,7 +62,7 @@ template <class Call, int I> struct ResultOf {
   using type = Result<element_of<Call::results[I].type>, typename Call::mesh, NthOf<Call, I>>;
 };
 
-/// Positions are int64, and int32 on the way.
+/// Positions are int64, and int32 in messages.
 inline void use_positions() {
   use_tensor_of<std::int32_t>();
   use_sort_of<std::int32_t>();
@@ -99,9 +99,9 @@ inline std::vector<TensorCore> sort(std::string_view labels, char along, const S
 
 /// Returns the lines of x along dimension `Along` sorted, with x's spec or `Out`. Labels are the
 /// letters of x. Communication, where `Along` is split: an all-to-all of x to other dimensions and
-/// one back, or, where no other dimension can be split so, what is cheaper of an all-gather and
-/// rounds of merging between pairs of processes (log2(p) (log2(p) + 1) / 2 exchanges of a block);
-/// the plan says which. None when it is not split. Collective over the mesh.
+/// one back, or, where no other dimension can be split so, the cheaper of an all-gather and rounds
+/// of merging between pairs of processes (log2(p) (log2(p) + 1) / 2 exchanges of a block); the plan
+/// says which. None when it is not split. Collective over the mesh.
 template <Equation Labels, char Along, class Out = Deduced, class Bound = NoContract, TypedTensor A>
 auto sort(const A& x, SortOptions options = {}, Where where = Where::here()) {
   using Typed = detail::TypedSort<Labels, Along, Out, false, true, false, A>;

@@ -9,9 +9,10 @@
 ///     auto l = log_sum_exp<"bsv->bs">(logits);
 ///     DynamicTensor d = norm<2, float>("bsm->bs", DynamicTensor(x));
 ///
-/// Laws: a variance is taken about the mean, so that it does not cancel; log-sum-exp subtracts the
-/// largest element first, so that exp does not overflow, and of a row of -infinity it is -infinity.
-/// Of half types all is computed, and sent, in float, and rounded once, at the end.
+/// Laws: a variance is computed from distances to the mean, so that digits do not cancel;
+/// log-sum-exp subtracts the largest element first, so that exp does not overflow, and is -infinity
+/// for a row of -infinity. For half types all is computed, and sent, in float, and rounded once, at
+/// the end.
 #include <limits>
 #include <optional>
 #include <string>
@@ -58,7 +59,7 @@ template <class T> struct RealPart<complex<T>> { using type = T; };
 /// Half types, which are computed in float.
 template <class T> inline constexpr bool is_short = tessera::is_short(dtype_of<T>);
 
-/// |x - mean|^2, of half types in float.
+/// |x - mean|^2; for half types, in float.
 struct SquaredDistance {
   template <class T>
   KOKKOS_FUNCTION typename RealPart<ComputeType<T>>::type operator()(T x,
@@ -70,7 +71,7 @@ struct SquaredDistance {
       return fn::Multiply{}(d, d);
   }
 };
-/// |x|^2, of half types in float.
+/// |x|^2; for half types, in float.
 struct SquaredSize {
   template <class T> KOKKOS_FUNCTION typename RealPart<ComputeType<T>>::type operator()(T x) const {
     const auto wide = static_cast<ComputeType<T>>(x);
@@ -80,14 +81,14 @@ struct SquaredSize {
       return wide * wide;
   }
 };
-/// |x|, of half types in float.
+/// |x|; for half types, in float.
 struct Size {
   template <class T> KOKKOS_FUNCTION typename RealPart<ComputeType<T>>::type operator()(T x) const {
     return fn::Abs{}(static_cast<ComputeType<T>>(x));
   }
 };
-/// exp(x - largest), of half types in float. Where that is infinite or NaN, how often it stands in
-/// the row is counted.
+/// exp(x - largest); for half types, in float. Where largest is infinite or NaN, 1 for elements
+/// equal to it, else 0.
 struct ExpBelow {
   template <class T> KOKKOS_FUNCTION ComputeType<T> operator()(T x, T largest) const {
     using C = ComputeType<T>;
@@ -125,7 +126,7 @@ DynamicTensor map_as(const std::string& equation, const F& f, const DynamicTenso
                      const DynamicCall& call, const A&... x) {
   return map_dynamic<T>(equation, f, like.sharding(), call.site(function_name<F>()), x...);
 }
-/// Reduces to `out`, or to what is deduced.
+/// Reduces to `out`, or to the deduced sharding.
 template <class Kind>
 DynamicTensor reduce_to(std::string_view equation, const DynamicTensor& x,
                         const std::optional<Sharding>& out, const DynamicCall& call) {
@@ -149,7 +150,7 @@ template <class A> auto widened(const A& x, Where where) {
   else
     return x;
 }
-/// Returns the variance, of half types in float, before the factor n / (n - ddof).
+/// Returns the variance, in float for half types, before the factor n / (n - ddof).
 template <Equation E, class Out, class Bound, class A> auto spread(const A& x, Where where) {
   const auto centre = mean<E, Deduced, Bound>(widened(x, where), where);
   return mean<E, Out, Bound>(
@@ -175,8 +176,8 @@ template <class S, class A> auto under_spec(const A& x, Where where) {
 }  // namespace detail
 
 /// Returns the mean of |x - mean|^2 over the n elements of the dimensions that E drops, times n /
-/// (n - ddof); NaN where n <= ddof. Floating or complex elements. Communication: that of two means,
-/// of the result's size; a temporary of x's size. Collective over the mesh.
+/// (n - ddof); NaN where n <= ddof. Floating or complex elements. Communication: two reductions of
+/// the result's size; a temporary of x's size. Collective over the mesh.
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>
 auto variance(const A& x, Index ddof = 0, Where where = Where::here()) {
   using T = typename detail::RealPart<typename A::value_type>::type;

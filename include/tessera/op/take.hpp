@@ -3,8 +3,8 @@
 /// @file
 /// Elements of a tensor at indices that are known only when the program runs: rows of a table, as
 /// in an embedding look-up; elements along a dimension; NumPy's fancy indexing. The adjoint of a
-/// take is a scatter by sum (op/scatter.hpp). That every process gets all of a tensor is
-/// op/to_host.hpp's.
+/// take is a scatter by sum (op/scatter.hpp). op/to_host.hpp brings a whole tensor to every
+/// process.
 ///
 ///     auto e = take<"vm,bs->bsm">(table, ids);          // e[b,s,m] = table[ids[b,s], m]
 ///     auto p = take<"bv,bs->bs">(scores, ids);          // along v, for each b by itself
@@ -13,15 +13,16 @@
 ///     auto r = take<0>(table, ids);                     // NumPy's take along dimension 0
 ///
 /// Letters that the table has and the result drops are indexed, by one tensor of indices each, in
-/// the table's order; one of these may have columns, along a letter that nothing else has, and then
-/// stands for as many of them (XLA's index vectors). A letter of both table and indices is a batch:
-/// XLA's parallel dimensions. Slices of several elements at an index are a take at index + offset.
+/// the table's order; one of these tensors may have columns, along a letter that nothing else has,
+/// and then indexes as many letters (XLA's index vectors). A letter of both table and indices is a
+/// batch: XLA's parallel dimensions. Slices of several elements at an index are a take at index +
+/// offset.
 ///
 /// An index outside its dimension is clamped into it, as XLA's gather does, or gives zero
 /// (OutOfRange::drop); negative ones do not count from the end.
 ///
 /// Laws: equals plain loops over the whole tensors, to the bit (but for the payload of a NaN), for
-/// every mesh and spec: -0 stays -0 where parts are summed. What is sent does not depend on the
+/// every mesh and spec: -0 stays -0 where parts are summed. The messages do not depend on the
 /// indices.
 #include <initializer_list>
 
@@ -78,10 +79,11 @@ inline DynamicTensor take_along(const DynamicTensor& x, const DynamicTensor& ind
 }  // namespace detail
 
 /// Returns x at the indices, by the equation E: letters of x that the result drops are indexed.
-/// Communication: none when what is indexed is not split and the shardings fit; else, over the axes
-/// that split it, an all-reduce of the result (a reduce-scatter where `Out` uses them, none where
-/// it leaves them open), or whatever costs less. Collective over the mesh. Throws ShapeError when
-/// extents disagree. Source: XLA's partitioning of gathers, as GShard's operators (section 3.3).
+/// Communication: none when no indexed dimension is split and the shardings fit; else, over the
+/// axes that split them, an all-reduce of the result (a reduce-scatter where `Out` uses them, none
+/// where it leaves them open), or whatever costs less. Collective over the mesh. Throws ShapeError
+/// when extents disagree. Source: XLA's partitioning of gathers, as GShard's operators (section
+/// 3.3).
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A, TypedTensor I>
 auto take(const A& x, const I& indices, OutOfRange out_of_range = OutOfRange::clamp,
           Where where = Where::here()) {

@@ -2,7 +2,7 @@
 #pragma once
 /// @file
 /// Elements of each line of a tensor at indices of the same line: NumPy's take_along_axis. It is a
-/// take (op/take.hpp) whose letters are all but one those of the operand.
+/// take (op/take.hpp) with the operand's letters, all but one.
 ///
 ///     auto y = take_along_axis<"bv", 'v'>(x, ids);       // y[b,k] = x[b, ids[b,k]]
 ///
@@ -39,10 +39,10 @@ inline DynamicTensor take_lines(std::string_view labels, char along, const Dynam
 }
 }  // namespace detail
 
-/// Returns, for each place, the element of x at the index that stands there along dimension
-/// `Along`; indices are of int32 or int64 and have x's extents but along `Along`, and the result
-/// has theirs. Labels are the letters of both. Communication: as take's: none when `Along` is not
-/// split in x and the shardings fit. Collective over the mesh. Throws ShapeError when extents
+/// Returns, for each place, the element of x at the index for that place along dimension `Along`;
+/// indices are int32 or int64, and have x's extents but along `Along`; the result has the extents
+/// of the indices. Labels are the letters of both. Communication: as take's: none when `Along` is
+/// not split in x and the shardings fit. Collective over the mesh. Throws ShapeError when extents
 /// disagree.
 template <Equation Labels, char Along, class Out = Deduced, class Bound = NoContract, TypedTensor A,
           TypedTensor I>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Slices that are not made: operands of concatenate and update (op/concatenate.hpp), which take
-/// them from where the whole tensor lies, so that no exchange is for the slice alone.
+/// Slices as operands of concatenate and update (op/concatenate.hpp), which read them from the
+/// whole tensor, so that a slice needs no exchange of its own.
 ///
 ///     auto ring = concatenate<0>(slice_of<0>(x, {7}, {8}), x, slice_of<0>(x, {0}, {1}));
 ///
@@ -47,7 +47,7 @@ class DynamicSlice {
 };
 
 namespace detail {
-/// What is taken of an operand, and along which dimensions it is cut.
+/// The part of an operand that is used, and the dimensions along which it is cut.
 template <class X> struct OperandOf {
   using tensor = X;
   static constexpr bool known = TypedTensor<X>;
@@ -71,9 +71,9 @@ template <class X>
 concept TypedOperand = detail::OperandOf<X>::known;
 
 /// Returns the slice of x as an operand: elements start, start + stride, ... before limit of each
-/// dimension. `D`: dimensions for which start, limit and stride have an entry each; the others stay
-/// whole; without any, all have one. Communication: none; that of the operator it is given to.
-/// Throws ShapeError unless there are as many entries; the operator checks the numbers.
+/// dimension. `D`: the dimensions for which start, limit and stride have an entry each, all where
+/// none is named; the others stay whole. Communication: none, but for the operator that it is given
+/// to. Throws ShapeError unless there are as many entries; the operator checks the numbers.
 template <int... D, TypedTensor A>
 TensorSlice<A, detail::Along<D...>> slice_of(const A& x, const Extents& start, const Extents& limit,
                                              const Extents& stride = {},

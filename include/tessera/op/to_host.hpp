@@ -14,7 +14,7 @@
 
 namespace tessera {
 
-/// A whole tensor in memory of the host, row-major.
+/// A whole tensor in host memory, row-major.
 template <class T> struct HostTensor {
   Extents extents;
   std::vector<HostElement<T>> values;

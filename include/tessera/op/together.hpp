@@ -20,7 +20,7 @@
 namespace tessera {
 namespace detail {
 
-/// So many tensors are planned at once: a tensor takes at most six steps, and a plan holds 40.
+/// The number of tensors planned at once: a tensor needs at most six steps, and a plan holds 40.
 inline constexpr int together_at_once = 6;
 
 inline std::vector<TensorCore> reshard_many(const std::vector<TensorCore>& tensors,
@@ -76,7 +76,7 @@ template <class A> struct FinishedSpec {
 }  // namespace detail
 
 /// Returns the tensors x... under the specs S..., one for each. Communication: as reshard of each,
-/// with calls joined as plan_together says, six tensors at a time. Collective over the mesh.
+/// with calls joined as in plan_together, six tensors at a time. Collective over the mesh.
 template <class... S, TypedTensor... A>
   requires(sizeof...(S) == sizeof...(A) && sizeof...(A) > 0)
 std::tuple<typename detail::TypedReshard<S, A>::result...> reshard_together(const A&... x) {
@@ -100,7 +100,7 @@ inline std::vector<DynamicTensor> reshard_together(const std::vector<DynamicTens
   return results;
 }
 
-/// Returns the tensors x... with what was left Unreduced finished, each under its own dimensions'
+/// Returns the tensors x... with their Unreduced values finished, each under its own dimensions'
 /// spec: the gradients of many weights in few all-reduces. Communication, collective over: as
 /// reshard_together.
 template <TypedTensor... A>

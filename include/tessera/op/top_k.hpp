@@ -7,8 +7,8 @@
 ///     auto [values, positions] = top_k<"bv", 'v'>(logits, 5);       // (b, 5), the largest first
 ///     auto [least, places] = bottom_k<"bv", 'v'>(distances, 5);
 ///
-/// Laws: they are the first k of sort_with_positions: of equal elements the least positions, NaNs
-/// only where there are less than k numbers.
+/// Laws: they are the first k of sort_with_positions: of equal elements those at the least
+/// positions, NaNs only where there are fewer than k numbers.
 #include <tessera/op/sort.hpp>
 
 namespace tessera {
@@ -34,9 +34,9 @@ inline Sorted<DynamicTensor, DynamicTensor> first_k(std::string_view labels, cha
 /// Returns the k largest elements of each line of x along dimension `Along`, and their positions
 /// (int64): both have x's extents but k along `Along`, and x's spec without the axes that split it,
 /// or `Out`. Communication, where `Along` is split: each process's own k elements and their
-/// positions, gathered (or taken all-to-all to where the lines are finished), or, where that is
-/// cheaper, as sort_with_positions. Collective over the mesh. Throws ShapeError when lines are
-/// shorter than k.
+/// positions, gathered (or sent by an all-to-all to the processes that finish the lines), or, where
+/// that is cheaper, as sort_with_positions. Collective over the mesh. Throws ShapeError when lines
+/// are shorter than k.
 template <Equation Labels, char Along, class Out = Deduced, class Bound = NoContract, TypedTensor A>
 auto top_k(const A& x, Index k, Where where = Where::here()) {
   return detail::first_k<Labels, Along, Out, Bound>(x, k, true, where);

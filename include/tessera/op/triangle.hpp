@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The triangles of the matrices in the last two dimensions of a tensor; what lies outside becomes
+/// The triangles of the matrices in the last two dimensions of a tensor; elements outside become
 /// zero.
 ///
 ///     auto l = tril(x);                  // zero above the diagonal
 ///     auto u = triu(x, 1);               // zero below the first diagonal above it
 ///
-/// Laws: equals map_with_index of the same choice; tril(x, k) has the elements of x where
-/// column - row <= k, triu(x, k) where column - row >= k, NaN and infinities elsewhere are gone;
-/// what is unfinished stays so.
+/// Laws: equals map_with_index of the same choice; tril(x, k) has the elements of x where column -
+/// row <= k, triu(x, k) where column - row >= k, zero elsewhere, even for NaN and infinities; an
+/// unfinished tensor stays so.
 #include <string_view>
 
 #include <tessera/op/named_function.hpp>
