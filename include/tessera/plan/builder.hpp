@@ -8,9 +8,9 @@
 ///     const int slot = build.reshard(build.operand(desc, labels), sharding);
 ///     Plan p = build.finish(slot, sharding);
 ///
-/// Laws: peak_bytes is a replay of what the executor allocates, in the same order; before a kernel
-/// that takes no strides stands a copy of what lies within a halo, and behind one its
-/// destination's.
+/// Laws: peak_bytes replays the executor's allocations, in the same order; before a kernel that
+/// takes no strides, a slot within a halo is copied out; after it, a result is copied to a
+/// destination within a halo.
 #include <tessera/plan/builder_parts.hpp>
 #include <tessera/plan/deduce.hpp>
 #include <tessera/plan/move/join.hpp>
@@ -36,15 +36,15 @@ class PlanBuilder : public detail::PlanParts {
     return add_slot(desc, labels, SlotRole::operand, place);
   }
 
-  /// Moves a slot to another sharding; returns the slot that holds it then.
+  /// Moves a slot to another sharding; returns the slot that then holds the tensor.
   constexpr int reshard(int slot, const Sharding& to) {
     const Moves chain = moves(slot, to);
     for (const Move& one : chain.list) slot = add_move(slot, one);
     return slot;
   }
 
-  /// Moves several slots by one call, all by the same collective over the same axes; the slots
-  /// become what holds them then. Precondition: may_join(move) for each of at least two.
+  /// Moves several slots by one call, all by the same collective over the same axes; `slots` then
+  /// names the slots that hold the tensors. Precondition: may_join(move) for each; at least two.
   constexpr void join(FixedVector<int, max_operands>& slots,
                       const FixedVector<Move, max_operands>& moves) {
     Step joined;
@@ -73,9 +73,9 @@ class PlanBuilder : public detail::PlanParts {
     plan_.steps.push_back(joined);
   }
 
-  /// Lets a product read what the all-gather that made `slot` received, panel by panel, without
-  /// unpacking; or write what the reduce-scatter that takes `slot` sends, without packing. `step`
-  /// is that communicate step.
+  /// Lets a product read panels without unpacking, as the all-gather that made `slot` received
+  /// them; or write panels without packing, as the reduce-scatter that takes `slot` sends them.
+  /// `step` is that communicate step.
   constexpr void use_panels(int slot, int step) {
     Slot& panelled = plan_.slots[slot];
     Step& move = plan_.steps[step];
@@ -118,12 +118,12 @@ class PlanBuilder : public detail::PlanParts {
   }
 
   /// Reduces away, locally, the dimensions whose label `keep(label)` refuses; the others stay in
-  /// order. The new slot is partial over the axes that split what was reduced, besides those it was
-  /// partial over.
+  /// order. The new slot is partial over the axes that split the reduced dimensions, in addition to
+  /// its own.
   template <class Keep> constexpr int reduce(int slot, Reduction reduction, const Keep& keep) {
     return reduce(slot, reduction, keep, desc(slot).type);
   }
-  /// The same to elements of `type`.
+  /// The same, with result elements of `type`.
   template <class Keep>
   constexpr int reduce(int slot, Reduction reduction, const Keep& keep, DType type) {
     const TensorDesc x = desc(slot);
@@ -153,7 +153,7 @@ class PlanBuilder : public detail::PlanParts {
   }
 
   /// Adds local work on slots that makes a tensor `desc` with dimensions `labels`, along dimension
-  /// `along` where it is such work; returns the new slot.
+  /// `along` for work that has one; returns the new slot.
   template <class Slots>
   constexpr int compute(StepKind kind, const Slots& inputs, const TensorDesc& result,
                         const Term& labels, int along = -1) {
@@ -172,20 +172,19 @@ class PlanBuilder : public detail::PlanParts {
     return step.out;
   }
 
-  /// Prices the last step as one that touches what it makes so often, rather than by its
-  /// operations.
+  /// Prices the last step by `times` passes over its result, rather than by its operations.
   constexpr void price_copies(int times) {
     Step& step = plan_.steps.back();
     step.cost =
         options_.machine.copy(saturating_mul(times, bytes_of_origin(plan_.slots[step.out].desc)));
   }
-  /// Adds a temporary that a step of several results makes.
+  /// Adds a temporary for a further result of a step.
   constexpr int temporary(const TensorDesc& desc, const Term& labels) {
     return add_slot(desc, labels, SlotRole::temporary);
   }
 
-  /// Returns the slot that can be a result: operators return new tensors, and only a reshard to S
-  /// from S does not. A new tensor lies by itself.
+  /// Returns a slot that can be the result: operators return new tensors, except a reshard from S
+  /// to S. A new tensor is contiguous.
   constexpr int returned(int slot, const Sharding& out) {
     const bool alias = plan_.kind == OperatorKind::from_boxes || plan_.slots[slot].region >= 0 ||
                        (plan_.kind == OperatorKind::reshard && desc(slot).sharding == out &&
@@ -193,8 +192,8 @@ class PlanBuilder : public detail::PlanParts {
     return plan_.slots[slot].role == SlotRole::operand && !alias ? copy(slot) : slot;
   }
 
-  /// Names the slot that is returned, and the sharding it was asked for; works out lifetimes and
-  /// memory; returns the plan.
+  /// Sets the slot to return and its requested sharding; computes lifetimes and memory; returns the
+  /// plan.
   constexpr const Plan& finish(int result, const Sharding& out) {
     result = returned(result, out);
     if (options_.stored != nullptr && plan_.destination != Destination::fresh)
@@ -216,20 +215,22 @@ class PlanBuilder : public detail::PlanParts {
     return plan_;
   }
 
-  /// Takes what a slot holds to another sharding or placement by one exchange, or by local copies
-  /// where no process needs what another has; returns the new slot. Not both slots are sharded.
+  /// Moves a slot to another sharding or placement by one exchange, or by local copies where no
+  /// process needs another's elements; returns the new slot. At least one of the two slots is not
+  /// sharded.
   int relocate(int slot, const Sharding& sharding, const Placement& place);
 
-  /// Makes `result` of what regions[k] takes of slots[k]: by one exchange, or by local copies where
-  /// every process has what it needs; returns the new slot. Later slots come over earlier ones.
+  /// Makes `result` from region regions[k] of each slots[k]: by one exchange, or by local copies
+  /// where every process has all it needs; returns the new slot. Later slots overwrite earlier
+  /// ones.
   constexpr int take(const FixedVector<int, max_operands>& slots,
                      const FixedVector<Region, max_operands>& regions, const TensorDesc& result,
                      const Term& labels, bool fills) {
     return take_at_once(slots, regions, result, labels, fills, false);
   }
-  /// The same of one slot, of a window: a process holds what it needs of `window`, not its block of
-  /// `result`. By one exchange with all neighbours, or dimension by dimension, the later exchanges
-  /// bringing the corners: whichever costs less.
+  /// The same from one slot, for sliding windows: a process holds the part of region `window` that
+  /// it needs, not its block of `result`. By one exchange with all neighbours, or dimension by
+  /// dimension, where later exchanges bring the corners: whichever costs less.
   constexpr int take_window(int slot, const Region& window, const TensorDesc& result,
                             const Term& labels) {
     const FixedVector<Region, max_dims> turns = in_turn(window, plan_.mesh);
@@ -243,8 +244,8 @@ class PlanBuilder : public detail::PlanParts {
     *this = other;
     return made;
   }
-  /// The other way round: adds to each element of the source of region `region` of the plan, which
-  /// is a tensor `result`, what all processes hold of it in `slot`; returns the new slot.
+  /// The adjoint: makes a tensor `result`, the source of region `region` of the plan, by adding to
+  /// each element all values that processes hold for it in `slot`; returns the new slot.
   constexpr int give_back(int slot, std::int8_t region, const TensorDesc& result,
                           const Term& labels) {
     Step step;
@@ -256,14 +257,15 @@ class PlanBuilder : public detail::PlanParts {
     return add_region_step(step, add_slot(result, labels, SlotRole::temporary));
   }
 
-  /// Makes `region` one of the plan's, for slots and steps to refer to; returns its number.
+  /// Adds `region` to the plan, for slots and steps to refer to; returns its number.
   constexpr std::int8_t region(const Region& region) {
     for (int i = 0; i < plan_.regions.size(); ++i)
       if (plan_.regions[i] == region) return static_cast<std::int8_t>(i);
     plan_.regions.push_back(region);
     return static_cast<std::int8_t>(plan_.regions.size() - 1);
   }
-  /// Return a slot of which a process holds what it needs of region `shape` of the plan.
+  /// Return a slot of which each process holds the part of region `shape` of the plan that it
+  /// needs.
   constexpr int shaped_operand(const TensorDesc& desc, const Term& labels, std::int8_t shape) {
     ++plan_.operands;
     return add_slot(desc, labels, SlotRole::operand, {}, shape);
@@ -271,9 +273,9 @@ class PlanBuilder : public detail::PlanParts {
   constexpr int shaped(const TensorDesc& desc, const Term& labels, std::int8_t shape) {
     return add_slot(desc, labels, SlotRole::temporary, {}, shape);
   }
-  /// Makes targets[k] of what region regions[k] of the plan takes of slots[k] (or `adjoint`, as
-  /// give_back() says), all by one exchange, or local copies. A target that is the slot itself
-  /// keeps what it holds in place.
+  /// Makes each targets[k] from region regions[k] of slots[k] (or, `adjoint`, as give_back() does),
+  /// all by one exchange, or by local copies. A target that is the slot itself keeps its elements
+  /// in place.
   constexpr void take_each(const FixedVector<int, max_operands>& slots,
                            const FixedVector<std::int8_t, max_operands>& regions,
                            const FixedVector<int, max_operands>& targets, bool fills,
@@ -292,7 +294,7 @@ class PlanBuilder : public detail::PlanParts {
     add_region_step(step, targets[0]);
   }
 
-  /// Lets the step that comes next begin while the last one, an exchange, is under way: with what
+  /// Lets the next step begin while the last one, an exchange, is in progress: with the work that
   /// needs none of its `parts` targets. Each part is one more call of a kernel, which is priced as
   /// a message.
   constexpr void overlap(int parts) {
@@ -319,7 +321,8 @@ class PlanBuilder : public detail::PlanParts {
     return add_region_step(step, add_slot(result, labels, SlotRole::temporary, {},
                                           shaped ? step.region : std::int8_t{-1}));
   }
-  /// Makes what each process needs of the last turn's region, turn by turn in one place.
+  /// Collects the elements that each process needs of the last turn's region, turn by turn in one
+  /// slot.
   constexpr int take_in_turn(int slot, const FixedVector<Region, max_dims>& turns,
                              const TensorDesc& result, const Term& labels) {
     const int made = shaped(result, labels, region(turns.back()));

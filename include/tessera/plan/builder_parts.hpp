@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// What a plan is put together from: its slots, and steps that move, copy or take.
+/// The parts from which a plan is built: its slots, and steps that move, copy or take.
 ///
 ///     class PlanBuilder : public detail::PlanParts        // plan/builder.hpp
 ///
-/// Laws: before a step that takes no strides stands a copy of what lies within a halo.
+/// Laws: before a step that takes no strides, a slot within a halo is copied out.
 #include <cstdint>
 
 #include <tessera/plan/move/reshard.hpp>
@@ -14,14 +14,14 @@
 
 namespace tessera::detail {
 
-/// Lets the output of step i take over the memory of an input that is needed no longer: an
-/// all-reduce's, and of an elementwise step that of an input that lies as the output does.
+/// Lets the output of step i take over the memory of an input that is no longer needed: in an
+/// all-reduce, and in an elementwise step for an input with the output's layout.
 constexpr void take_over(Plan& plan, int i) {
   Step& step = plan.steps[i];
   Slot& out = plan.slots[step.out];
   const bool may = step.kind == StepKind::map || (step.kind == StepKind::communicate &&
                                                   step.collective == Collective::all_reduce);
-  // What is added to is still to be read where the output goes.
+  // The destination that is added to must still be read.
   if (!may || !step.also.empty() || (out.given && plan.destination == Destination::accumulated))
     return;
   if (has_gaps(plan, out)) return;
@@ -49,11 +49,11 @@ class PlanParts {
   /// Returns whether the elements of a slot's blocks do not follow one another.
   constexpr bool has_gaps(int slot) const { return detail::has_gaps(plan_, plan_.slots[slot]); }
 
-  /// Returns the moves that take a slot to another sharding.
+  /// Returns the moves that bring a slot to another sharding.
   constexpr Moves moves(int slot, const Sharding& to) const {
     return reshard_moves(desc(slot), to, plan_.mesh, options_.machine, options_.contract);
   }
-  /// Makes one of them; returns the slot that holds it then.
+  /// Makes one of these moves; returns the slot that then holds the tensor.
   constexpr int move(int slot, const Move& one) { return add_move(slot, one); }
 
   constexpr const Coordinates& at() const { return at_; }
@@ -108,7 +108,7 @@ class PlanParts {
     plan_.slots[slot].stored = static_cast<std::int8_t>(number);
     detail::number_slot(plan_, plan_.slots[slot], plan_.process, at_);
   }
-  /// Returns the slot that holds, by itself, what `slot` does: for a kernel that takes no strides.
+  /// Returns a contiguous slot with the elements of `slot`: for a kernel that takes no strides.
   constexpr int by_itself(int slot) {
     if (!has_gaps(slot)) return slot;
     for (int k = 0; k < within_.size(); ++k)
@@ -117,8 +117,8 @@ class PlanParts {
     copies_.push_back(copy(slot));
     return copies_.back();
   }
-  /// Returns what a step takes `region` of: dimensions of the tensor can be taken where it lies,
-  /// groups of them not.
+  /// Returns the slot from which a step takes `region`: a region of dimensions can be read within a
+  /// halo, a region of groups of dimensions cannot.
   constexpr int source_of(int slot, const Region& region) {
     const Extents& extents = desc(slot).extents;
     bool same = region.size() == extents.size();

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The planner of convolutions. For every mesh axis it asks what the axis should split while the
-/// convolution runs: the batch, the groups, the input or output features, a spatial dimension of
-/// the result (whose processes then need a halo of the input), or the taps of the kernel (as in
-/// filter gradients, where the partial sums are combined); an axis over which an operand is
-/// unfinished may also pass through. The cheapest combination wins; the settings, base dilation
-/// too, are arithmetic (base/window.hpp), so that GShard's three cases (Appendix A.4) are one.
+/// The planner of convolutions. For every mesh axis it chooses what the axis splits during the
+/// convolution: the batch, the groups, the input or output features, a spatial dimension of the
+/// result (whose processes then need a halo of the input), or the taps of the kernel (as in filter
+/// gradients, where the partial sums are combined); an axis over which an operand is unfinished may
+/// also pass through. The cheapest combination wins; the settings, base dilation too, are
+/// arithmetic (base/window.hpp), so GShard's three cases (Appendix A.4) are one.
 ///
 ///     Plan p = plan_convolve(parse("bhwi,hwio->bhwo"), shape, x, k, out, mesh, process);
 ///
-/// Laws: those of plan/axis_search.hpp and of plan/convolve_way.hpp; corners travel directly or
-/// dimension by dimension; more of the input than a process needs is brought to it only where that
-/// is cheaper, its copies included; partial sums over input features or taps cost one reduction of
-/// the result, scattered where the result is.
+/// Laws: see plan/axis_search.hpp and plan/convolve_way.hpp; corners travel directly or dimension
+/// by dimension; a process gets more of the input than it needs only where that is cheaper, copies
+/// included; partial sums over input features or taps cost one reduction of the result, scattered
+/// where the result is split.
 #include <tessera/plan/axis_search.hpp>
 #include <tessera/plan/convolve_way.hpp>
 #include <tessera/plan/factor_rule.hpp>
@@ -22,7 +22,7 @@ namespace tessera {
 namespace detail {
 
 /// A convolution in factors: groups, then the taps of each dimension, then the letters. A spatial
-/// dimension of the input is made of the result's positions and the kernel's taps.
+/// dimension of the input combines the result's positions and the kernel's taps.
 struct ConvolveFactors {
   FactorRule rule;
   int group = -1, batch = -1, in = -1, out = -1;
@@ -55,9 +55,8 @@ struct ConvolveFactors {
   }
 };
 
-/// The problem of plan/axis_search.hpp for a convolution. Its variants are the ways in which the
-/// input comes. A bound is made of the moves of the other tensors and the operations; the price is
-/// that of the plan.
+/// The problem of plan/axis_search.hpp for a convolution. Its variants are the ways to collect the
+/// input. A bound adds the moves of the other tensors and the operations; the price is the plan's.
 class ConvolveProblem {
  public:
   constexpr ConvolveProblem(const ConvolveFactors& factors, const FactorAxes& axes,
@@ -66,7 +65,7 @@ class ConvolveProblem {
 
   constexpr int axes() const { return axes_.mesh().rank(); }
   constexpr int candidates(int axis) const { return axes_.candidates(axis).size(); }
-  /// What an axis can do whatever the groups are.
+  /// A role that the axis can have for any groups.
   constexpr int fallback(int axis) const {
     const FactorAxes::Candidates& all = axes_.candidates(axis);
     for (const int role : {passes_through, splits_nothing, factors_.taps[0]})
@@ -134,7 +133,7 @@ class ConvolveProblem {
     Sharding sharding;
     std::int64_t cost = 0;
   };
-  /// Returns what it costs to bring tensor t to a sharding, or from it.
+  /// Returns the cost of moving tensor t to a sharding, or from it.
   constexpr std::int64_t toll(int t, const Sharding& s) {
     const FactorTensor& tensor = factors_.rule.tensors[t];
     if (tensor.desc.sharding == s) return 0;
@@ -148,7 +147,8 @@ class ConvolveProblem {
     if (tolls_[t].size() < tolls_[t].capacity) tolls_[t].push_back({s, cost});
     return cost;
   }
-  /// Returns what the moves and the operations cost; of breaches one is counted, as priced() does.
+  /// Returns the cost of the moves and the operations; several breaches count as one, as in
+  /// priced().
   constexpr Worth least() {
     std::int64_t broken = 0, cost = options_.machine.compute(maker_.least_operations(split_),
                                                              factors_.rule.result().desc.type);
@@ -161,14 +161,15 @@ class ConvolveProblem {
     add(toll(2, maker_.made(split_)));
     return {true, false, saturating_add(cost, broken > 0 ? breach_cost : 0)};
   }
-  /// Prices a way by its plan, of process 0 as every process does.
+  /// Prices a way by its plan on process 0, so that all processes agree.
   constexpr Worth priced(ConvolveWay way) const {
     PlanBuilder build(OperatorKind::convolve, axes_.mesh(), 0, options_);
     if (!maker_.make(build, split_, way)) return {};
     const Plan& plan = build.plan();
     std::int64_t cost = plan.cost;
     if (maker_.brings_more(split_, way)) {
-      // What an exchange copies is in its price, what a gather copies in the library is not.
+      // An exchange's price includes its copies; a gather's does not include the copies within the
+      // library.
       int i = 0;
       while (plan.steps[i].kind != StepKind::convolve) ++i;
       const Coordinates origin(plan.mesh.rank(), 0);
@@ -186,7 +187,7 @@ class ConvolveProblem {
   FixedVector<Known, most_known> known_;
   FixedVector<KnownToll, 16> tolls_[3];
   int next_ = 0;
-  // Of the last bound.
+  // Those of the last bound.
   Index number_ = 0;
   bool unknown_ = false;
   ConvolveSplit split_;
@@ -195,7 +196,7 @@ class ConvolveProblem {
 
 }  // namespace detail
 
-/// Plans a convolution of `input` by `kernel` into a result split as `out`, which may leave sums
+/// Plans a convolution of `input` by `kernel` into a result of sharding `out`, which may leave sums
 /// over input features or taps open. Preconditions: check_convolve and check_convolution found
 /// nothing wrong.
 constexpr Plan plan_convolve(const Terms& terms, const ConvolveWindows& shape,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// A convolution as planners and plans take it: windows, groups, and which dimension of each tensor
-/// plays which part. What users write is plan/convolution.hpp's.
+/// A convolution in the form of planners and plans: windows, groups, and the part of each dimension
+/// of each tensor. plan/convolution.hpp has the form that users write.
 ///
 ///     const ConvolveParts p = parts_of(parse("bhwi,hwio->bhwo"));      // p.kernel_out == 3
 ///
@@ -14,21 +14,21 @@
 
 namespace tessera {
 
-/// Where the groups of a tensor lie: on its feature dimension, or on the other one.
+/// Which dimension of a tensor has the groups: its feature dimension, or the other one.
 enum class GroupSide : std::uint8_t { feature, other };
 
-/// The same as the planner takes it.
+/// The windows and groups of a convolution.
 struct ConvolveWindows {
   FixedVector<Window, max_spatial> windows;
   Index groups = 1;
   GroupSide input = GroupSide::feature;       ///< other: the batch
   GroupSide kernel = GroupSide::feature;      ///< the output feature; other: the input feature
   GroupSide result = GroupSide::feature;      ///< other: the batch
-  FixedVector<bool, max_spatial> mirrored{};  ///< the result is turned round in this dimension
+  FixedVector<bool, max_spatial> mirrored{};  ///< the result is reversed in this dimension
   constexpr bool operator==(const ConvolveWindows&) const = default;
 };
 
-/// Which dimension of each tensor plays which part; -1 where none does.
+/// The dimension of each tensor that plays each part; -1: none.
 struct ConvolveParts {
   int input_batch = -1, input_feature = -1;
   int kernel_in = -1, kernel_out = -1;

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The plan of a convolution whose parts are split as is said, in one of the ways to bring its
-/// input together. plan/convolve.hpp asks which is the cheapest.
+/// The plan of a convolution with a given split, in one of the ways to collect its input.
+/// plan/convolve.hpp chooses the cheapest.
 ///
 ///     PlanBuilder build(OperatorKind::convolve, mesh, process, options);
 ///     detail::ConvolveMaker(terms, shape, x, k, y, mesh).make(build, split, way)
 ///
-/// Laws: an operand that is split as the convolution wants it is not moved; of the input, only what
-/// a window reaches beyond a process's block travels, and of the kernel, where both dilations leave
-/// a block of the result few taps, those.
+/// Laws: an operand that has the wanted sharding is not moved; of the input, only the elements that
+/// a window reaches beyond a process's block travel; where both dilations leave few taps for a
+/// block of the result, only those taps of the kernel travel.
 #include <tessera/plan/builder.hpp>
 #include <tessera/plan/convolution.hpp>
 
 namespace tessera::detail {
 
-/// What each part of a convolution is split over.
+/// The axes that split each part of a convolution.
 struct ConvolveSplit {
   AxisList batch, group, in, out;
   FixedVector<AxisList, max_spatial> spatial, taps;
@@ -29,19 +29,20 @@ struct ConvolveSplit {
   }
 };
 
-/// How the input comes.
+/// How the input reaches the processes.
 enum class ConvolveWay : std::uint8_t {
-  as_it_is,  ///< what is needed is taken from where it lies
-  moved,     ///< it is resharded first, all but the halo
-  border,  ///< so, with the border of the block apart from its inner part, which needs no exchange
-  whole    ///< it is gathered where it is split in space
+  as_it_is,  ///< the needed elements come directly from the input's own blocks
+  moved,     ///< it is resharded first, except for the halo
+  border,    ///< like `moved`, but the border of the block is computed apart from its inner part,
+             ///< which needs no exchange
+  whole      ///< it is gathered where it is split in space
 };
 inline constexpr ConvolveWay convolve_ways[] = {ConvolveWay::as_it_is, ConvolveWay::moved,
                                                 ConvolveWay::border, ConvolveWay::whole};
 
 class ConvolveMaker {
  public:
-  /// `x`, `k` and `y` are how the tensors are split but for axes of size 1.
+  /// `x`, `k` and `y`: the tensors with their shardings, without axes of size 1.
   constexpr ConvolveMaker(const Terms& terms, const ConvolveWindows& shape, const TensorDesc& input,
                           const TensorDesc& kernel, const TensorDesc& result, const Sharding& x,
                           const Sharding& k, const Sharding& y, const MeshShape& mesh)
@@ -58,8 +59,8 @@ class ConvolveMaker {
 
   constexpr const ConvolveParts& parts() const { return parts_; }
 
-  /// Whether blocks of what is grouped hold whole groups, and parts of groups are blocks; and what
-  /// the result leaves open is summed.
+  /// Whether blocks of grouped dimensions hold whole groups, and parts of groups are blocks; and
+  /// whether the axes that the result leaves open are summed over.
   constexpr bool possible(const ConvolveSplit& s) const {
     if (!(y_.partial - s.summed_over()).empty()) return false;
     if (shape_.groups == 1) return s.group.empty();
@@ -73,13 +74,13 @@ class ConvolveMaker {
            (s.out.empty() || out_grouped);
   }
 
-  /// Returns how the input lies before the exchange.
+  /// Returns the input's sharding before the exchange.
   constexpr Sharding source_of(const ConvolveSplit& s, ConvolveWay way) const {
     if (way == ConvolveWay::as_it_is) return passed(x_.finished(), x_, s.through);
     Sharding source = wanted_input(s);
     if (way == ConvolveWay::whole) return passed(source, x_, s.through);
-    // The halo comes from what the input is split over in space and is not needed elsewhere; else
-    // from blocks as the result's.
+    // The halo comes along the axes that split the input in space and are not needed elsewhere;
+    // else from blocks like the result's.
     const AxisSet needed = source.used();
     for (const int d : parts_.input_spatial) source[d] = x_[d].without(needed);
     for (int d = 0; d < shape_.windows.size(); ++d)
@@ -96,7 +97,7 @@ class ConvolveMaker {
                max_of(needed(region_of(s, source), mesh_, origin).size(),
                       block_volume(input_.extents, x_, mesh_, origin));
   }
-  /// Returns how the kernel lies before the convolution, or before its taps are taken.
+  /// Returns the kernel's sharding before the convolution, or before its taps are taken.
   constexpr Sharding weights(const ConvolveSplit& s) const {
     return takes_taps(s) ? passed(k_.finished(), k_, s.through)
                          : passed(wanted_weights(s), k_, s.through);
@@ -110,7 +111,7 @@ class ConvolveMaker {
     return made.with_partial(s.summed_over(), Reduction::sum);
   }
 
-  /// Returns the operations of process 0, at least.
+  /// Returns a lower bound of the operations of process 0.
   constexpr Index least_operations(const ConvolveSplit& s) const {
     const Coordinates origin(mesh_.rank(), 0);
     const Sharding split = wanted_weights(s);
@@ -169,7 +170,7 @@ class ConvolveMaker {
     for (int i = 0; i < minor.size(); ++i) major.push_back(minor[i]);
     return major;
   }
-  /// Returns how the input is split but for space.
+  /// Returns the input's sharding, except in space.
   constexpr Sharding wanted_input(const ConvolveSplit& s) const {
     const bool batch_grouped = shape_.input == GroupSide::other;
     Sharding want = Sharding::replicated(input_.rank());
@@ -177,7 +178,7 @@ class ConvolveMaker {
     want[parts_.input_feature] = batch_grouped ? s.in : joined(s.group, s.in);
     return want;
   }
-  /// Returns what the processes need of the input.
+  /// Returns the region of the input that the processes need.
   constexpr Region region_of(const ConvolveSplit& s, const Sharding& source) const {
     const Sharding want = wanted_input(s);
     Region region;
@@ -198,7 +199,8 @@ class ConvolveMaker {
     }
     return region;
   }
-  /// Returns how the kernel is split; where a block of the result may need few taps, but for those.
+  /// Returns the kernel's sharding, except along taps where a block of the result may need few of
+  /// them.
   constexpr Sharding wanted_weights(const ConvolveSplit& s) const {
     Sharding want = Sharding::replicated(kernel_.rank());
     want[parts_.kernel_in] = shape_.kernel == GroupSide::other ? joined(s.group, s.in) : s.in;
@@ -218,7 +220,7 @@ class ConvolveMaker {
     for (int d = 0; d < shape_.windows.size(); ++d) any = any || takes_taps(s, d);
     return any;
   }
-  /// Takes the taps that a process's block of the result needs from where they lie.
+  /// Takes the taps that a process's block of the result needs.
   constexpr int taps_for(PlanBuilder& build, int kernel, const ConvolveSplit& s) const {
     const TensorDesc has = build.desc(kernel);
     const Sharding want = wanted_weights(s);
@@ -245,11 +247,11 @@ class ConvolveMaker {
     needed.sharding = passed(region_sharding(region), k_, s.through);
     return build.take_window(kernel, region, needed, terms_.operands[1]);
   }
-  /// Takes what the border of the result's block needs, by one exchange: for each spatial dimension
-  /// in which something moves a part below the inner results and one above, within the inner
-  /// results of the dimensions before it; what the windows of two parts read comes to both. The
-  /// slots join `inputs`. Returns false where blocks of input and result do not go together, so
-  /// that there is no inner part.
+  /// Takes the input of the border of the result's block, by one exchange. For each spatial
+  /// dimension with movement there is one part below the inner results and one above, within the
+  /// inner results of the dimensions before it; elements that the windows of two parts read come to
+  /// both. The slots are appended to `inputs`. Returns false where the blocks of input and result
+  /// do not match, so that there is no inner part.
   constexpr bool take_border(PlanBuilder& build, int input, const Region& whole,
                              const TensorDesc& needed,
                              FixedVector<int, max_operands>& inputs) const {
@@ -291,7 +293,7 @@ class ConvolveMaker {
     }
     return region;
   }
-  /// The sharding that a region's axes make, for texts: the boxes are wider.
+  /// The sharding given by a region's axes, for printing: the boxes are wider.
   static constexpr Sharding region_sharding(const Region& region) {
     Sharding s = Sharding::replicated(region.size());
     for (int d = 0; d < region.size(); ++d) {

@@ -23,8 +23,8 @@ constexpr Shardings shardings_of(const TensorDescs& tensors) {
   return shardings;
 }
 
-/// Returns the extents of `labels`, each as the first operand that has it says; those that none has
-/// are taken from `others`, in order.
+/// Returns the extents of `labels`, each from the first operand that has the label; labels that no
+/// operand has get the extents in `others`, in order.
 constexpr Extents extents_of(const Term& labels, const Terms& terms, const TensorDescs& descs,
                              const Extents& others = {}) {
   Extents extents;
@@ -38,7 +38,7 @@ constexpr Extents extents_of(const Term& labels, const Terms& terms, const Tenso
   return extents;
 }
 
-/// The letters of a tensor, each once, and how its diagonal over the letters that repeat is split.
+/// The letters of a tensor, each once, and the sharding of its diagonal over the repeated letters.
 struct Diagonal {
   Term labels;
   Sharding
@@ -46,8 +46,9 @@ struct Diagonal {
 };
 
 /// Returns the diagonal of a tensor: the first dimension of a letter that is split keeps its axes.
-/// The other dimensions' axes split elements of the diagonal among processes that own the same part
-/// of it, so it is a sum over them, to which a process adds zero for what it does not hold.
+/// The other dimensions' axes split the diagonal's elements among processes that own the same part
+/// of it. So the diagonal is a sum over those axes, and each process contributes zero for the
+/// elements that it does not hold.
 constexpr Diagonal diagonal_of(const Term& term, const Sharding& sharding) {
   Diagonal result;
   AxisSet open = sharding.partial;
@@ -83,7 +84,7 @@ constexpr void take_sharding(const Terms& terms, const Shardings& operands, int 
 }
 }  // namespace detail
 
-/// Returns the place of the first letter that stands for a second time, or -1.
+/// Returns the position at which a letter first repeats, or -1.
 constexpr int repeated_label(const Term& term) {
   for (int i = 0; i < term.size(); ++i)
     for (int j = 0; j < i; ++j)

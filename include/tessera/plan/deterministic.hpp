@@ -3,9 +3,9 @@
 /// @file
 /// The planner of sums with the same bits for any number of processes, mesh and spec. Elements are
 /// added as integers, exactly: each is cut into limbs of a fixed-point number whose top lies above
-/// the row's largest magnitude, which is found first. Whatever adds the limbs up, in whatever
-/// order, gives the same integers. (The idea is that of Demmel & Nguyen, Parallel Reproducible
-/// Summation, IEEE TC 2015, and of fixed-point superaccumulators; the layout here is its own.)
+/// the row's largest magnitude, which is found first. Adding the limbs in any order gives the same
+/// integers. (The idea is from Demmel & Nguyen, Parallel Reproducible Summation, IEEE TC 2015, and
+/// from fixed-point superaccumulators; the layout here is new.)
 ///
 ///     Plan p = plan_deterministic_sum(parse("bsv->bs"), x, out, mesh, process);
 ///
@@ -17,11 +17,11 @@ namespace tessera {
 
 inline constexpr int most_limbs = 8;
 
-/// How the elements of a row are cut.
+/// How the elements of a row are cut into limbs.
 struct BinFormat {
-  int bits = 62;  ///< a limb holds
+  int bits = 62;  ///< in one limb
   int limbs = 0;  ///< for a real number; 0: the row is too long
-  int parts = 1;  ///< numbers in an element: 2 of complex ones
+  int parts = 1;  ///< numbers in an element: 2 for complex types
 };
 
 /// Returns the bits of a floating type's mantissa.
@@ -39,7 +39,7 @@ constexpr int mantissa_bits(DType type) {
   }
 }
 
-/// Returns how rows of `count` elements are cut.
+/// Returns how the elements of rows of `count` elements are cut.
 constexpr BinFormat bin_format(DType type, Index count) {
   int log = 0;
   while (log < 62 && (Index{1} << log) < count) ++log;
@@ -54,7 +54,7 @@ constexpr BinFormat bin_format(DType type, Index count) {
   return format;
 }
 
-/// Returns the number of elements that each element of the result is made of.
+/// Returns the number of elements that are summed into each element of the result.
 constexpr Index reduced_count(const Terms& terms, const Extents& extents) {
   Index count = 1;
   for (int d = 0; d < extents.size(); ++d)

@@ -1,26 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The planners of windows that begin where a call says: read (dynamic slice) and written (dynamic
-/// update slice). One plan serves all beginnings, so that a window that moves is planned once.
+/// The planners of slices whose start the call gives at run time: read (dynamic slice) and written
+/// (dynamic update slice). One plan serves all starts, so a slice that moves is planned once.
 ///
 ///     Plan p = plan_dynamic_slice({'b', 's'}, {'s'}, x, {16}, out, mesh, process);
 ///
-/// What is communicated does not depend on where the window begins. A window that is read across a
-/// dimension that is split: each process gives what it has of it, and the parts are summed, as a
-/// take does; one that is written is gathered along that dimension, and each process writes what
-/// falls into its block.
+/// The communication does not depend on the start. To read along a split dimension, each process
+/// gives its part of the slice, and the parts are summed, as in a take. To write along a split
+/// dimension, the update is gathered along it, and each process writes the part within its block.
 ///
-/// Laws: no communication when the window's dimensions are not split and the shardings fit; reading
-/// costs an all-reduce of the window, or a reduce-scatter where it is split over those axes;
-/// writing costs no more than an all-gather of the window.
+/// Laws: no communication when the sliced dimensions are not split and the shardings fit; reading
+/// costs an all-reduce of the slice, or a reduce-scatter where it is split over those axes; writing
+/// costs no more than an all-gather of the slice.
 #include <tessera/plan/factor_search.hpp>
 #include <tessera/plan/indexed.hpp>
 
 namespace tessera {
 
 namespace detail {
-/// Returns the letters of a window: another letter where the window may begin anywhere.
+/// Returns the letters of a slice: a new letter for each sliced dimension.
 constexpr Term window_letters(const Term& labels, const Term& along) {
   Term letters = labels;
   char next = 'A';
@@ -31,7 +30,7 @@ constexpr Term window_letters(const Term& labels, const Term& along) {
     }
   return letters;
 }
-/// Returns a window's extents: size[k] along the k-th letter of `along`.
+/// Returns a slice's extents: size[k] along the k-th letter of `along`.
 constexpr Extents window_extents(const Term& labels, const Term& along, const Extents& extents,
                                  const Extents& size) {
   Extents result = extents;
@@ -40,8 +39,8 @@ constexpr Extents window_extents(const Term& labels, const Term& along, const Ex
 }
 }  // namespace detail
 
-/// Plans the window of x that has `size` elements along the letters `along`, and all along the
-/// others. `out` may leave open axes that split x along those. Precondition: the verdict is ok
+/// Plans the slice of x that has `size` elements along the letters `along`, and all elements along
+/// the others. `out` may leave open axes that split x along those. Precondition: the verdict is ok
 /// (plan/op/dynamic_slice.hpp).
 constexpr Plan plan_dynamic_slice(const Term& labels, const Term& along, const TensorDesc& x,
                                   const Extents& size, const Sharding& out, const MeshShape& mesh,
@@ -66,7 +65,7 @@ constexpr Plan plan_dynamic_slice(const Term& labels, const Term& along, const T
   return build.finish(build.reshard(slot, out), out);
 }
 
-/// Plans x with a window of it replaced by `update`. In place, x is the last operand of the plan.
+/// Plans x with one slice replaced by `update`. In place, x is the last operand of the plan.
 /// Precondition: as above.
 constexpr Plan plan_dynamic_update(const Term& labels, const Term& along, const TensorDesc& x,
                                    const TensorDesc& update, const Sharding& out,

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The order in which a product of many tensors is multiplied, two at a time: by the same integer
-/// cost, communication included, by which plan/einsum.hpp plans each of the products.
+/// The order in which a product of many tensors is multiplied, two at a time: by the integer cost,
+/// communication included, with which plan/einsum.hpp plans each product.
 ///
 ///     EinsumOrder order = einsum_order(parse("ij,jk,kl->il"), descs, out, mesh, options);
 ///     order.products[0].left;                 // which two tensors come first
 ///
 /// Laws: carrying out the products in order gives the whole product; up to five operands the order
-/// is the cheapest of all, beyond that each next pair is the cheapest one; all processes decide
+/// is the cheapest of all, with more, each next pair is the cheapest one; all processes decide
 /// alike.
 #include <tessera/plan/check/verdict.hpp>
 #include <tessera/plan/einsum.hpp>
@@ -54,8 +54,8 @@ class OrderSearch {
     return best_;
   }
 
-  /// The products from left to right, as they are written, and all that they need; no products when
-  /// one of them cannot be.
+  /// The products from left to right, as written, with all their communication; empty when one of
+  /// them is impossible.
   struct InOrder {
     EinsumOrder order;
     Contract needs = Contract::nothing();
@@ -93,7 +93,8 @@ class OrderSearch {
       for (char label : tensors[side].labels)
         if (!product.terms.result.contains(label) && wanted(tensors, label, left, right)) {
           if (product.terms.result.size() == max_dims) {
-            product.terms.well_formed = false;  // more than a tensor has: another order may do
+            product.terms.well_formed =
+                false;  // more than a tensor may have: another order may work
             return product;
           }
           product.terms.result.push_back(label);
@@ -103,7 +104,7 @@ class OrderSearch {
     leave_open(tensors, product);
     return product;
   }
-  /// Keeps open what the whole result is to keep open, where this product would finish it.
+  /// Keeps open the axes that the whole result leaves open, where this product would finish them.
   constexpr void leave_open(const Tensors& tensors, PairProduct& product) const {
     AxisSet open;
     for (int side : {product.left, product.right}) {
@@ -138,7 +139,7 @@ class OrderSearch {
     return options_.contract.covers(plan.needs) ? plan.cost
                                                 : saturating_add(plan.cost, breach_cost);
   }
-  /// Takes every next pair in turn, or the cheapest one alone.
+  /// Tries every next pair in turn, or only the cheapest one.
   constexpr void extend(const Tensors& tensors, int remaining, const EinsumOrder& done, bool all) {
     if (remaining == 1) {
       if (done.cost < best_.cost || best_.products.empty()) best_ = done;
@@ -177,9 +178,8 @@ class OrderSearch {
 };
 }  // namespace detail
 
-/// Returns the order for three or more operands; empty when in every order a product on the way has
-/// more than 8 dimensions, or two operands that are both open. Preconditions: check_einsum found
-/// nothing wrong.
+/// Returns the order for three or more operands; empty when every order has a product with more
+/// than 8 dimensions, or with two open operands. Preconditions: check_einsum found nothing wrong.
 constexpr EinsumOrder einsum_order(const Terms& terms, const TensorDescs& operands,
                                    const Sharding& out, const MeshShape& mesh,
                                    const PlanOptions& options = {}) {

@@ -7,8 +7,9 @@
 ///     indices_of_take(parse("xyc,nk->nc")).column(0) == 'k'        // x by one column, y by the other
 ///
 /// Laws: a take has one tensor of indices for each letter of the table that its result drops, in
-/// the table's order; a scatter for each letter of its result that the updates lack. One of them
-/// may have columns, along a letter that nothing else has, and then stands for several.
+/// the table's order; a scatter has one for each letter of its result that the updates lack. One
+/// tensor of indices may have columns, along a letter that no other tensor has; it then stands for
+/// several.
 #include <tessera/base/local_index.hpp>
 #include <tessera/plan/equation.hpp>
 
@@ -26,14 +27,13 @@ constexpr bool has_operand(const Terms& scatter) {
   return table && scatter.operands.size() > 2;
 }
 
-/// The indices of one letter: a tensor of them, or a column of one.
+/// The indices of one letter: a tensor of indices, or one of its columns.
 struct IndexPlace {
   int tensor = 0;
   int column = 0;
 };
 /// The letters of the tensors of indices, of the table, and of the rows that are taken or
-/// scattered. One of the tensors may have columns, for as many letters as have no tensor of their
-/// own.
+/// scattered. One of the tensors may have columns, one for each letter without a tensor of its own.
 struct IndexTerms {
   FixedVector<Term, max_operands> tensors = {};
   Term table = {};
@@ -41,8 +41,8 @@ struct IndexTerms {
 
   constexpr Term indexed() const { return letters_without(table, rows); }
   constexpr int columns() const { return indexed().size() - tensors.size() + 1; }
-  /// Returns the letter along which tensor `t` has columns, which nothing else has; 0 if it has
-  /// none.
+  /// Returns the letter along which tensor `t` has columns, which no other tensor has; 0: no
+  /// columns.
   constexpr char column(int t) const {
     if (columns() > 1)
       for (const char letter : tensors[t])
@@ -65,7 +65,7 @@ struct IndexTerms {
     return list;
   }
 };
-/// Returns them of a take, and of a scatter.
+/// Return the index terms of a take, and of a scatter.
 constexpr IndexTerms indices_of_take(const Terms& terms) {
   IndexTerms indices{{}, terms.operands[0], terms.result};
   for (int t = 1; t < terms.operands.size(); ++t) indices.tensors.push_back(terms.operands[t]);

@@ -7,7 +7,7 @@
 ///     Plan p = plan_map(broadcast_terms({2, 2}), operands, DType::f32, out, mesh, process);
 ///
 /// Laws: no communication when the operands' shardings agree; a dimension of extent 1 that is
-/// stretched is replicated.
+/// broadcast is replicated.
 #include <tessera/plan/builder.hpp>
 #include <tessera/plan/deduce.hpp>
 
@@ -27,8 +27,8 @@ constexpr Terms broadcast_terms(const FixedVector<int, max_operands>& ranks) {
   return terms;
 }
 
-/// Returns the extents of the result: for each label the extent of an operand that does not
-/// stretch.
+/// Returns the extents of the result: for each label the extent of an operand that is not broadcast
+/// along it.
 constexpr Extents broadcast_extents(const Terms& terms, const TensorDescs& operands) {
   Extents extents(terms.result.size(), 1);
   for (int d = 0; d < terms.result.size(); ++d)
@@ -38,7 +38,7 @@ constexpr Extents broadcast_extents(const Terms& terms, const TensorDescs& opera
   return extents;
 }
 
-/// Returns the sharding that operand i needs beside a result of sharding `out`.
+/// Returns the sharding that operand i needs for a result of sharding `out`.
 constexpr Sharding aligned_sharding(const Term& labels, const TensorDesc& operand,
                                     const Terms& terms, const Extents& extents,
                                     const Sharding& out) {
@@ -48,7 +48,7 @@ constexpr Sharding aligned_sharding(const Term& labels, const TensorDesc& operan
     const bool stretched = operand.extents[d] == 1 && extents[at] != 1;
     if (!stretched) s[d] = out[at];
   }
-  // Where one operand is open, as in a product, the finished ones stay so.
+  // Where one operand is open, as in a product, finished operands stay finished.
   return operand.sharding.partial.empty() ? s : s.with_partial(out.partial, out.reduction);
 }
 

@@ -2,12 +2,12 @@
 #pragma once
 /// @file
 /// The numbers of a plan on one process: bytes of blocks, payload, messages, operations, workspace.
-/// Steps and shardings are the same on all processes, so a plan of one process tells those of the
-/// others, without planning again. program/on_process.hpp is what users call.
+/// Steps and shardings are the same on all processes, so the plan of one process gives the numbers
+/// of the others without planning again. Users call program/on_process.hpp.
 ///
 ///     detail::slot_bytes(plan, slot, process, at);   detail::step_flops(plan, step, at)
 ///
-/// Laws: planners and on_process() number by these functions alone.
+/// Laws: planners and on_process() compute numbers only by these functions.
 #include <tessera/plan/move/move_cost.hpp>
 #include <tessera/plan/region/region_work.hpp>
 #include <tessera/plan/region/stored.hpp>
@@ -26,7 +26,7 @@ constexpr Index slot_bytes(const Plan& plan, const Slot& slot, int process, cons
   return saturating_mul(elements, static_cast<Index>(size_of(desc.type)));
 }
 
-/// Fills in what a slot is on the process.
+/// Fills in the numbers of a slot on the process.
 constexpr void number_slot(const Plan& plan, Slot& slot, int process, const Coordinates& at) {
   slot.bytes = slot_bytes(plan, slot, process, at);
   slot.first = first_of(plan, slot, at);
@@ -40,8 +40,8 @@ constexpr Index comparisons(Index elements, Index n, Index limit) {
 }
 
 /// Returns the operations of a step of local work on the process at `at`: two for each product of a
-/// contraction, one for each element that a reduction (or what works along rows as it does) reads,
-/// a scatter takes in or a map makes, one for each comparison of a sort, none for the rest.
+/// contraction; one for each element that a reduction (or a step that works along rows like it)
+/// reads, a scatter joins or a map makes; one for each comparison of a sort; none for other steps.
 constexpr Index step_flops(const Plan& plan, const Step& step, const Coordinates& at) {
   const Slot& first = plan.slots[step.in[0]];
   const Slot& out = plan.slots[step.out];
@@ -93,7 +93,7 @@ constexpr Index step_flops(const Plan& plan, const Step& step, const Coordinates
     case StepKind::round:
     case StepKind::widen:
       return block_volume(out.desc.extents, out.desc.sharding, plan.mesh, at);
-    case StepKind::convolve: {  // two for each product, those with zeros outside included
+    case StepKind::convolve: {  // two for each product, including those with zeros outside
       const Slot& kernel = plan.slots[step.in[1]];
       const ConvolveParts parts = parts_of(first.labels, kernel.labels, out.labels);
       const Box box = block(kernel.desc.extents, kernel.desc.sharding, plan.mesh, at);
@@ -114,13 +114,13 @@ constexpr Index step_flops(const Plan& plan, const Step& step, const Coordinates
   return 0;
 }
 
-/// Fills in what a step of local work does on the process at `at`.
+/// Fills in the numbers of a step of local work on the process at `at`.
 constexpr void number_work(const Plan& plan, Step& step, const Coordinates& at) {
   step.flops = step_flops(plan, step, at);
   step.scratch = arena_charge(work_bytes(plan, step, at));
 }
 
-/// Returns what a step that moves one sharded slot to another does on the process at `at`.
+/// Returns the numbers, on the process at `at`, of a step that moves one sharded slot to another.
 constexpr MoveNumbers numbers_of(const Plan& plan, const Step& step, int in, int out,
                                  const Coordinates& at) {
   Move move;
@@ -140,8 +140,8 @@ constexpr MoveNumbers numbers_of(const Plan& plan, const Step& step, int in, int
                       far ? Levels{step.node, step.group} : Levels{step.group, {}});
 }
 
-/// Fills in what a step that moves sharded slots, one or several in one call, does on the process
-/// at `at`.
+/// Fills in the numbers, on the process at `at`, of a step that moves one or several sharded slots
+/// in one call.
 constexpr void number_move(const Plan& plan, Step& step, const Coordinates& at) {
   const MoveNumbers first = numbers_of(plan, step, step.in[0], step.out, at);
   step.payload = first.payload;
@@ -175,8 +175,7 @@ constexpr void number_move(const Plan& plan, Step& step, const Coordinates& at) 
     step.network_payload = saturating_mul(2 * (send / unit - kept(step.node)), unit);
 }
 
-/// Returns the most bytes held at once beside the operands: a replay of what the executor
-/// allocates.
+/// Returns the most bytes held at once beside the operands: it replays the executor's allocations.
 constexpr Index replayed_peak(const Plan& plan) {
   Index held = 0;
   Index peak = 0;
@@ -189,7 +188,7 @@ constexpr Index replayed_peak(const Plan& plan) {
       if (!step.merges && !step.in_place(slot))
         held = saturating_add(held, charge(plan.slots[slot]));
     peak = max_of(peak, saturating_add(held, step.scratch));
-    // While an exchange is under way the next step has begun.
+    // The next step begins while an exchange is in progress.
     if (i > 0 && plan.steps[i - 1].overlaps)
       peak = max_of(peak, saturating_add(held, plan.steps[i - 1].scratch));
     const auto unused = [&](int slot) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Which blocks of a product lie in panels, as the collectives beside it leave and want them, so
-/// that nothing is packed or unpacked. plan/work/contraction.hpp says what a product can do with
-/// panels.
+/// Which blocks of a product are stored in panels, in the layout of the collectives before and
+/// after it, so that nothing is packed or unpacked. plan/work/contraction.hpp says which panels a
+/// product can use.
 ///
 ///     PanelChoice panels(build, roles);
 ///     panels.consider(left, build.last_step(), Collective::all_gather, labels, roles.a);
@@ -14,13 +14,13 @@
 
 namespace tessera::detail {
 
-/// Spares a product the unpacking of what it reads and the packing of what it writes, where panels
-/// will do.
+/// Uses panels, where possible, so that a product's operands are not unpacked and its result is not
+/// packed.
 class PanelChoice {
  public:
   constexpr PanelChoice(PlanBuilder& build, const Contraction& roles)
       : build_(build), roles_(roles) {}
-  /// What lies within a halo is multiplied row by row, and not with panels.
+  /// Blocks within a halo are multiplied row by row, without panels.
   constexpr void leave_out(bool all) { none_ = all; }
 
   /// `slot` is an operand or the result of the product, `step` the communicate step that makes or

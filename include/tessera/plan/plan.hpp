@@ -8,10 +8,10 @@
 ///     constexpr Plan p = plan_reshard(desc, to, mesh, 0);
 ///     p.count(all_gather) == 1;   p.payload_bytes()        // of the process with most
 ///
-/// Laws: the steps and shardings are the same on every process; only the numbers are process
-/// `process`'s own, and payload_bytes() is that of the process with most
-/// (plan/process_classes.hpp finds it). Executing the plan makes exactly the calls of
-/// plan/work/work.hpp and needs exactly `peak_bytes` of arena memory.
+/// Laws: the steps and shardings are the same on every process; only the numbers are for process
+/// `process`, except payload_bytes(), which is the most on one process (plan/process_classes.hpp
+/// finds that process). Executing the plan makes exactly the calls of plan/work/work.hpp and needs
+/// exactly `peak_bytes` of arena memory.
 #include <cstdint>
 
 #include <tessera/base/local_index.hpp>
@@ -136,24 +136,24 @@ enum class StepKind : std::uint8_t {
   contract,
   reduce,
   map,
-  find,      ///< where a row has its largest or least element
-  scan,      ///< sums (or other joins) of all elements up to each
-  fold,      ///< of all elements of a part of a line, in order, by a function that the user gives
+  find,      ///< the position of a row's largest or least element
+  scan,      ///< for each element, the sum (or other join) of all elements up to it
+  fold,      ///< all elements of a part of a line joined in order by the user's function
   sort,      ///< of each line
   order,     ///< the positions of each line's elements in order
-  arrange,   ///< a line in the order that positions say
+  arrange,   ///< a line in the order given by positions
   exponent,  ///< of a row's largest magnitude
   bins,      ///< a row's sum as integers, exactly
-  unbin,     ///< and as an element again
+  unbin,     ///< integers back to an element
   convolve,
   reduce_window,
   select_and_scatter,
   take,     ///< rows of a table at indices
   scatter,  ///< updates into rows of a table
-  one_hot,  ///< one where an index says
-  slide,    ///< a window that begins where the call says
-  put,      ///< and one that is written
-  round,    ///< floats to the half type that they are the sums of
+  one_hot,  ///< one at the position given by an index
+  slide,    ///< a slice whose start the call gives
+  put,      ///< the same, written
+  round,    ///< float sums to their half type
   widen     ///< positions to int64
 };
 /// Returns the name as plans print it: "contract".
@@ -219,25 +219,26 @@ constexpr std::string_view name_of(StepKind kind) {
 
 enum class SlotRole : std::uint8_t { operand, temporary, result };
 
-/// Where the result of a plan goes: into memory of its own, into a tensor that the caller gave, or
-/// into one that is the last operand too and is added to.
+/// Where the result of a plan goes: into its own memory; into a tensor that the caller gave; or
+/// added to a tensor that the caller gave, which is also the last operand.
 enum class Destination : std::uint8_t { fresh, given, accumulated };
 
 /// A tensor that a plan reads or makes.
 struct Slot {
   TensorDesc desc;
-  Placement place;  ///< unless sharded, the sharding says nothing
+  Placement place;  ///< unless sharded, the sharding has no meaning
   Term labels;
   Index bytes = 0;  ///< of this process's block
-  /// When set, the block lies as `panels` equal parts along dimension panel_dim, one behind the
-  /// other, each row-major: as an all-gather leaves it and a reduce-scatter wants it. Only products
-  /// read and write such blocks.
+  /// When set, the block is stored as `panels` equal parts along dimension panel_dim, one after the
+  /// other, each row-major: the layout of an all-gather's output and a reduce-scatter's input. Only
+  /// products read and write such blocks.
   int panel_dim = -1;
   int panels = 1;
   SlotRole role = SlotRole::temporary;
   bool given = false;  ///< it lies in the destination that the caller gave
   int last_use = -1;   ///< the step after which a temporary is released
-  /// When set, a process holds not its block but what it needs of this region of the plan.
+  /// When set, a process holds, in place of its block, the part of this region of the plan that it
+  /// needs.
   std::int8_t region = -1;
   /// When set, the block lies within this halo of the plan, in memory that is extended by it, from
   /// its element `first` on (plan/region/stored.hpp).
@@ -249,15 +250,15 @@ struct Slot {
 /// Which elements a running sum (or other join) takes in.
 struct ScanOptions {
   bool reverse = false;    ///< from the last element to the first
-  bool exclusive = false;  ///< all before each element, without itself
+  bool exclusive = false;  ///< only the elements before each one
   constexpr bool operator==(const ScanOptions&) const = default;
 };
 
 struct Step {
   StepKind kind = StepKind::slice;
-  Collective collective = Collective::all_gather;  ///< of a communicate step
+  Collective collective = Collective::all_gather;  ///< for a communicate step
   AxisSet group;                                   ///< the axes over which it communicates
-  Level level = Level::core;                       ///< the farthest that its data go
+  Level level = Level::core;                       ///< the farthest level that its data crosses
   AxisGroup
       near;  ///< when not empty: in levels, within these and between them (plan/move/staged.hpp)
   bool even = false;            ///< the plain collective rather than its v-form
@@ -267,36 +268,37 @@ struct Step {
   int panel_dim = -1;           ///< the packed side would be equal panels along this dimension
   FixedVector<std::int8_t, max_operands> in;
   std::int8_t out = -1;
-  /// Of a step that moves several tensors in one call: what its further inputs become, in order.
+  /// For a step that moves several tensors in one call: the outputs of its further inputs, in
+  /// order.
   FixedVector<std::int8_t, max_operands> also;
   Index payload = 0;          ///< bytes, by the law of mesh/call.hpp
-  Index network_payload = 0;  ///< of these, what goes to (or comes from) other nodes
+  Index network_payload = 0;  ///< the part of these to (or from) other nodes
   Index messages =
       0;  ///< per process: peers for point to point and all-to-all, rounds for the others
   Index flops = 0;
   Index scratch = 0;       ///< arena bytes for packing or ordering, held during this step
-  Index rounds = 1;        ///< exchanges that the step is made in, one behind the other
+  Index rounds = 1;        ///< exchanges that make up the step, one after another
   Index slab = 0;          ///< bytes that one round moves, when there are several
   std::int8_t along = -1;  ///< the dimension of a scan or a sort
   ScanOptions scan;
-  OutOfRange out_of_range = OutOfRange::clamp;  ///< of a take or scatter
-  AxisGroup node;  ///< of a step that goes to the network in one call: its members on one node
-  /// Of a step that takes regions: the region of the plan that leads from its first input to its
-  /// output; those of further inputs follow it, unless they are listed.
+  OutOfRange out_of_range = OutOfRange::clamp;  ///< for a take or scatter
+  AxisGroup node;  ///< for a step that goes to the network in one call: its members on one node
+  /// For a step that takes regions: the plan's region from its first input to its output; the
+  /// regions of further inputs follow it, unless they are listed.
   std::int8_t region = -1;
   FixedVector<std::int8_t, max_operands> also_regions;
   bool fills = false;       ///< the region leaves coordinates that no element fills
-  bool overlaps = false;    ///< the next step begins with what needs nothing of this exchange
-  bool adjoint = false;     ///< the other way round: what all need of an element is added to it
-  bool descending = false;  ///< of a sort
-  /// Of an exchange: what arrives in each round is merged with what is there, and as much of it
-  /// kept (plan/move/merge_split.hpp). Its results lie where its inputs lay.
+  bool overlaps = false;    ///< the next step begins with the work that does not need this exchange
+  bool adjoint = false;     ///< the adjoint: adds to each element all values held for it
+  bool descending = false;  ///< for a sort
+  /// For an exchange: the data that arrives in each round is merged with the block, and as many
+  /// elements are kept (plan/move/merge_split.hpp). Its results replace its inputs.
   bool merges = false;
-  std::int64_t cost = 0;  ///< picoseconds by the machine model, of process 0
+  std::int64_t cost = 0;  ///< picoseconds by the machine model, on process 0
 
-  /// Returns the output of input k; where it is the input itself, what that holds stays in place.
+  /// Returns the output of input k; where it is the input itself, its elements stay in place.
   constexpr int output(int k) const { return k == 0 || also.empty() ? out : also[k - 1]; }
-  /// Returns whether a slot that the step makes is there before it.
+  /// Returns whether an output of the step is also one of its inputs.
   constexpr bool in_place(int slot) const { return in.contains(static_cast<std::int8_t>(slot)); }
   constexpr bool operator==(const Step&) const = default;
 };
@@ -308,20 +310,20 @@ struct Plan {
   OperatorKind kind = OperatorKind::reshard;
   MeshShape mesh;
   int process = 0;
-  Reduction reduction = Reduction::none;  ///< of a reduce, or of a contraction (sum)
+  Reduction reduction = Reduction::none;  ///< for a reduce, or for a contraction (sum)
   FixedVector<Slot, max_slots> slots;     ///< the operands come first, in order
   FixedVector<Step, max_steps> steps;
-  FixedVector<Region, max_operands> regions;  ///< what slots and steps refer to
+  FixedVector<Region, max_operands> regions;  ///< that slots and steps refer to
   FixedVector<Halo, max_operands + 1> halos;  ///< within which slots lie
-  ConvolveWindows convolution;                ///< of a convolve step
-  WindowList windows;                         ///< of a reduce-window or select-and-scatter step
+  ConvolveWindows convolution;                ///< for a convolve step
+  WindowList windows;                         ///< for a reduce-window or select-and-scatter step
   Destination destination = Destination::fresh;
   Contract needs = Contract::nothing();  ///< the collectives of its moves, with their axes
   int operands = 0;
   int result = 0;  ///< the slot that is returned; an operand when nothing is to be done
-  /// Of a plan with several results: the slots of the further ones.
+  /// For a plan with several results: the slots of the further ones.
   FixedVector<std::int8_t, max_operands> also;
-  Sharding result_sharding;  ///< as it was asked for; the slot may leave out axes of size 1
+  Sharding result_sharding;  ///< as requested; the slot may leave out axes of size 1
   Index peak_bytes = 0;      ///< most arena memory held at once beside the operands and a given
                              ///< destination, a fresh result included
   std::int64_t cost = 0;     ///< picoseconds by the machine model: the same number on every process
@@ -342,12 +344,12 @@ struct Plan {
     for (const Step& step : steps) n += step.kind == StepKind::communicate;
     return n;
   }
-  /// Returns the payload of the process with most, by all steps or by one kind of collective.
+  /// Return the payload of the process with most, by all steps or by one kind of collective.
   constexpr Index payload_bytes() const;
   constexpr Index payload_bytes(Collective kind_) const;
-  /// Returns the payload of a process.
+  /// Return the payload of a process.
   constexpr Index payload_bytes_on(int process_) const;
-  /// Returns the payload of `process`, the plan's own. So are the numbers that follow.
+  /// Returns the payload of `process`, the plan's own. The numbers below are its own too.
   constexpr Index own_payload_bytes() const {
     Index sum = 0;
     for (const Step& step : steps) sum = saturating_add(sum, step.payload);

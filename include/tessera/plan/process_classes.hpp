@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Processes that have the same numbers in a plan, found from the plan: blocks of one dimension are
-/// alike but for a short last one and empty ones behind it, so that few processes stand for all.
+/// Processes that have the same numbers in a plan. The blocks of one dimension are alike, except
+/// for a short last one and empty ones after it, so a few processes stand for all.
 ///
 ///     detail::ProcessClasses classes(plan.mesh);
 ///     classes.add(plan);
@@ -10,9 +10,9 @@
 ///     classes.visit([&](int, const Coordinates&, Index alike) { all += alike; });
 ///     all == plan.mesh.processes();
 ///
-/// Laws: every process is counted once; of those that are alike the first is visited, in ascending
-/// order. Where numbers depend on more than the sizes of blocks (an exchange of one sharding for
-/// another, a halo, a node's border), every process is visited.
+/// Laws: every process is counted once; of processes that are alike the first is visited, in
+/// ascending order. Where numbers depend on more than the sizes of blocks (an exchange of one
+/// sharding for another, a halo, a node's border), every process is visited.
 #include <tessera/plan/move/merge_split.hpp>
 #include <tessera/plan/move/relocation.hpp>
 #include <tessera/plan/numbers.hpp>
@@ -25,7 +25,7 @@ class ProcessClasses {
     for (int axis = 0; axis < mesh.rank(); ++axis) starts_.push_back({0});
   }
 
-  /// Takes into account what a plan's steps communicate.
+  /// Takes the communication of a plan's steps into account.
   constexpr void add_calls(const Plan& plan) {
     for (const Step& step : plan.steps) {
       if (step.kind != StepKind::communicate) continue;
@@ -68,7 +68,7 @@ class ProcessClasses {
   /// Takes the sizes of a tensor's blocks into account.
   constexpr void add(const TensorDesc& desc) {
     for (int d = 0; d < desc.rank(); ++d) {
-      FixedVector<Index, 1 << max_axes> sizes;  // of the pieces that the next axis cuts
+      FixedVector<Index, 1 << max_axes> sizes;  // of the pieces that the next axis divides
       sizes.push_back(desc.extents[d]);
       for (int i = 0; i < desc.sharding[d].size(); ++i) {
         const int axis = desc.sharding[d][i];
@@ -108,8 +108,8 @@ class ProcessClasses {
       starts[i - 1] = start;
     }
   }
-  /// n elements are cut into one part for each member of a group, in the order of their ranks: the
-  /// member with the short part stands between those before it and those behind it.
+  /// n elements are cut into one part for each member of a group, in order: the member with the
+  /// short part comes between the members with full parts and the members with none.
   constexpr void add_parts(AxisSet group, Index n) {
     const int members = mesh_.group_size(group);
     const Index part = max_of(1, ceil_div(n, members));
@@ -138,11 +138,11 @@ class ProcessClasses {
   }
 
   MeshShape mesh_;
-  AxisSet all_;  ///< the axes of which each coordinate is a class
+  AxisSet all_;  ///< the axes whose every coordinate is a class
   FixedVector<FixedVector<int, most_starts>, max_axes> starts_;  ///< else where classes begin
 };
 
-/// Returns what a communicating step of the plan does on a process: with its numbers there.
+/// Returns a communicating step of the plan with its numbers on a process.
 constexpr Step step_on(const Plan& plan, const Step& step, int process, const Coordinates& at) {
   Step there = step;
   if (step.region >= 0)
@@ -156,7 +156,7 @@ constexpr Step step_on(const Plan& plan, const Step& step, int process, const Co
   return there;
 }
 
-/// Returns the most that one process sends by the steps that `speaks_of` holds of.
+/// Returns the most that one process sends by the steps for which `speaks_of` is true.
 template <class SpeaksOf>
 constexpr Index most_payload(const Plan& plan, const SpeaksOf& speaks_of) {
   const auto payload_on = [&](int process, const Coordinates& at) {

@@ -6,15 +6,15 @@
 ///
 ///     Plan p = plan_reduce(parse("bsv->bs"), Reduction::max, x, out, mesh, process);
 ///
-/// Laws: no communication when no reduced dimension is split; a scattered result costs a
-/// reduce-scatter, no more. Sums of half types are sent in float and rounded once, at the end;
-/// those that are left open are rounded on each process.
+/// Laws: no communication when no reduced dimension is split; a scattered result costs only a
+/// reduce-scatter. Sums of half types are sent in float and rounded once, at the end; sums left
+/// open are rounded on each process.
 #include <tessera/plan/builder.hpp>
 
 namespace tessera {
 
-/// Plans the reduction of x (terms.operands[0]) to terms.result, of elements `type`. `out` may
-/// leave open axes that split what is reduced.
+/// Plans the reduction of x (terms.operands[0]) to terms.result, with elements of `type`. `out` may
+/// leave open the axes that split the reduced dimensions.
 constexpr Plan plan_reduce_as(DType type, const Terms& terms, Reduction reduction,
                               const TensorDesc& x, const Sharding& out, const MeshShape& mesh,
                               int process = 0, const PlanOptions& options = {}) {
@@ -23,7 +23,7 @@ constexpr Plan plan_reduce_as(DType type, const Terms& terms, Reduction reductio
   int slot = build.operand(x, terms.operands[0]);
   slot = build.diagonal(slot);
   const auto keep = [&](char label) { return terms.result.contains(label); };
-  AxisSet sent = x.sharding.partial;  // over these, parts are added up
+  AxisSet sent = x.sharding.partial;  // the axes over which parts are added
   for (int d = 0; d < x.rank(); ++d)
     if (!keep(terms.operands[0][d])) sent = sent | x.sharding[d].set();
   sent = sent - out.partial - mesh.unit_axes();
@@ -38,7 +38,7 @@ constexpr Plan plan_reduce_as(DType type, const Terms& terms, Reduction reductio
   return build.finish(build.reshard(slot, out), out);
 }
 
-/// The same of the elements that reduce returns unless it is told (reduced_type).
+/// The same with reduce's default element type (reduced_type).
 constexpr Plan plan_reduce(const Terms& terms, Reduction reduction, const TensorDesc& x,
                            const Sharding& out, const MeshShape& mesh, int process = 0,
                            const PlanOptions& options = {}) {
@@ -46,7 +46,7 @@ constexpr Plan plan_reduce(const Terms& terms, Reduction reduction, const Tensor
                         options);
 }
 
-/// Plans a reordering of dimensions, which is local, and a resharding where `out` asks for one.
+/// Plans a reordering of dimensions, which is local, and a resharding where `out` requires one.
 constexpr Plan plan_transpose(const Terms& terms, const TensorDesc& x, const Sharding& out,
                               const MeshShape& mesh, int process = 0,
                               const PlanOptions& options = {}) {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The planners of reductions under a sliding window, and of select-and-scatter, which carries the
-/// gradient of one by max back.
+/// The planners of reductions under a sliding window, and of select-and-scatter, which is the
+/// gradient of a reduction by max.
 ///
 ///     Plan p = plan_reduce_window(Reduction::max, windows, x, out, mesh, process);
 ///
-/// Laws: of the input, only what a window reaches beyond a process's block travels, corners
-/// directly or dimension by dimension. In a select-and-scatter each process makes its own block of
-/// the result, from all windows that touch it, so that nothing is summed across processes.
+/// Laws: of the input, only the elements that a window reaches beyond a process's block travel,
+/// corners directly or dimension by dimension. In a select-and-scatter each process makes its own
+/// block of the result, from all windows that touch it, so that nothing is summed across processes.
 #include <tessera/plan/builder.hpp>
 
 namespace tessera {
@@ -21,10 +21,10 @@ constexpr Extents windowed_extents(const Extents& x, const WindowList& windows) 
 }
 
 namespace detail {
-/// Returns the best of the plans make(work, gathered, process) that have their work split as the
-/// result (`to`) or as the input is (`from`), and exchange what they need or gather it: one that
-/// keeps the contract, else the cheapest; to gather must not move more than to exchange. Decided by
-/// the numbers of process 0, as every process does.
+/// Returns the best of the plans make(work, gathered, process), whose work is split like the result
+/// (`to`) or like the input (`from`), and which exchange or gather the elements they need: one that
+/// keeps the contract, else the cheapest. A gather must not move more than the exchange. All
+/// processes decide by the numbers of process 0.
 template <class Make>
 constexpr Plan cheapest(const Make& make, const Sharding& to, const Sharding& from, int process,
                         const Contract& contract) {
@@ -50,8 +50,8 @@ constexpr Plan cheapest(const Make& make, const Sharding& to, const Sharding& fr
   return process == 0 ? best : make(chosen, gathers, process);
 }
 
-/// Takes what the windows' rule needs of a slot for a result split as `work`: as it is, or gathered
-/// where it would have to move.
+/// Takes the part of a slot that the windows read for a result of sharding `work`: as it is, or
+/// gathered along the dimensions that would have to move.
 constexpr int take_window(PlanBuilder& build, int slot, const Extents& result,
                           const WindowList& windows, RegionDim::Rule rule, const Sharding& work,
                           bool gathered) {
@@ -87,7 +87,8 @@ constexpr int take_window(PlanBuilder& build, int slot, const Extents& result,
 }
 }  // namespace detail
 
-/// Plans the reduction of what lies under `windows` (one a dimension) of x, which is finished.
+/// Plans the reduction of the elements of x under `windows` (one for each dimension). x is
+/// finished.
 constexpr Plan plan_reduce_window(Reduction reduction, const WindowList& windows,
                                   const TensorDesc& x, const Sharding& out, const MeshShape& mesh,
                                   int process = 0, const PlanOptions& options = {}) {

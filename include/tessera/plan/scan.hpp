@@ -4,7 +4,7 @@
 /// The planner of running sums, products, maxima and minima along one dimension, sharded or not,
 /// and of running joins by any associative function: each process reduces its block along the
 /// dimension, the totals are gathered over the axes that split it, and a scan of the block starts
-/// from those that come before. (Blelloch, Prefix sums and their applications, 1990.)
+/// from the join of the totals before it. (Blelloch, Prefix sums and their applications, 1990.)
 ///
 ///     Plan p = plan_scan({'b', 'i', 'j'}, 2, Reduction::sum, {}, x, out, mesh, process);
 ///
@@ -14,13 +14,13 @@
 
 namespace tessera {
 
-/// Stands, among the labels of a slot, for what is no dimension of an operand: the parts of a
-/// scanned dimension, the limbs of an exact sum.
+/// The label, in a slot, of a dimension that no operand has: the parts of a scanned dimension, the
+/// limbs of an exact sum.
 inline constexpr char parts_label = '#';
 
-/// Plans the join of all elements up to each along dimension `along` of x; Reduction::none stands
-/// for a function. x may be partial by the same reduction; the result is so too where `out` is. Its
-/// elements are of `type`.
+/// Plans, for each element along dimension `along` of x, the join of all elements up to it;
+/// Reduction::none stands for a function. x may be partial by the same reduction; the result is
+/// then partial where `out` is. Its elements are of `type`.
 constexpr Plan plan_scan_as(DType type, const Term& labels, int along, Reduction reduction,
                             ScanOptions scan, const TensorDesc& x, const Sharding& out,
                             const MeshShape& mesh, int process = 0,
@@ -33,7 +33,7 @@ constexpr Plan plan_scan_as(DType type, const Term& labels, int along, Reduction
   FixedVector<int, 2> inputs{operand};
   if (parts > 1) {
     TensorDesc totals =
-        joined;  // an element a part: the block law gives each process exactly its own
+        joined;  // one element for each part: the block law gives each process exactly its own
     totals.extents[along] = parts;
     Term parted = labels;
     parted[along] = parts_label;
@@ -49,7 +49,7 @@ constexpr Plan plan_scan_as(DType type, const Term& labels, int along, Reduction
   build.plan().steps.back().scan = scan;
   return build.finish(build.reshard(slot, out), out);
 }
-/// The same of the elements that running joins have unless they are told (reduced_type).
+/// The same with the default element type of running joins (reduced_type).
 constexpr Plan plan_scan(const Term& labels, int along, Reduction reduction, ScanOptions scan,
                          const TensorDesc& x, const Sharding& out, const MeshShape& mesh,
                          int process = 0, const PlanOptions& options = {}) {

@@ -2,26 +2,26 @@
 #pragma once
 /// @file
 /// The planner of sorts along one dimension, split or not, with positions and carried tensors, and
-/// of the first k. Lines are brought together where plan/sort_way.hpp says, sorted, and what was
-/// asked for is brought to its place. Of the first k, every process may look at its own part of a
-/// line first, so that only k elements of each part move.
+/// of the first k elements. Lines are moved to the sharding that plan/sort_way.hpp chooses and
+/// sorted, and the results are moved to theirs. For the first k, every process may first select
+/// from its own part of a line, so that only k elements of each part move.
 ///
 ///     Plan p = plan_sort({'b', 'v'}, 1, {.descending = true}, {x}, out, mesh, process);
 ///
 /// Laws: keys alone are sorted without positions; no communication when the dimension is not split;
-/// what is sent depends on extents and shardings alone; positions count along the whole dimension.
+/// communication depends on extents and shardings alone; positions count along the whole dimension.
 #include <tessera/plan/move/moving_way.hpp>
 #include <tessera/plan/move/together.hpp>
 #include <tessera/plan/sort_way.hpp>
 
 namespace tessera {
 
-/// What is asked of a sort. Results come in this order: keys, carried tensors, positions.
+/// The settings of a sort. Results come in this order: keys, carried tensors, positions.
 struct SortTask {
   bool descending = false;
   bool keys = true;
   bool positions = false;
-  Index limit = -1;  ///< so many elements of each line; -1: all
+  Index limit = -1;  ///< the number of elements of each line; -1: all
   OperatorKind kind = OperatorKind::sort;
   constexpr bool operator==(const SortTask&) const = default;
 };
@@ -48,7 +48,7 @@ class SortPlanner {
     FixedVector<int, max_operands> slots;
     for (const TensorDesc& operand : x_) slots.push_back(build_.operand(operand, labels_));
     const bool whole = task_.limit < 0;
-    // Positions tell equal elements apart; without any their bits do.
+    // Positions distinguish equal elements; without positions their bits do.
     positions_ = task_.positions || x_.size() > 1;
     Index unit = 0;
     for (const TensorDesc& operand : x_) unit += static_cast<Index>(size_of(operand.type));
@@ -79,7 +79,7 @@ class SortPlanner {
     move_together(build_, slots, Shardings(slots.size(), to));
   }
 
-  /// Returns what is made of the tensors, wherever it lies.
+  /// Returns the descriptions of the results, with any shardings.
   constexpr TensorDescs results() const {
     TensorDescs all;
     for (int i = task_.keys ? 0 : 1; i < x_.size(); ++i)
@@ -93,7 +93,7 @@ class SortPlanner {
     return desc;
   }
 
-  // The steps of local work; the last one's price is that of comparing.
+  // A step of local work, priced by its comparisons or, for arrange, by its copies.
   constexpr int step(StepKind kind, const FixedVector<int, 2>& inputs, const TensorDesc& result) {
     const int slot = build_.compute(kind, inputs, result, labels_, along_);
     Plan& plan = build_.plan();
@@ -111,7 +111,7 @@ class SortPlanner {
   constexpr int ordered(const FixedVector<int, 2>& inputs, const TensorDesc& result) {
     return step(StepKind::order, inputs, {position_, result.extents, result.sharding});
   }
-  /// Returns positions as a result has them.
+  /// Returns positions in the type of a result.
   constexpr int widened(int slot) {
     const TensorDesc desc = build_.desc(slot);
     if (desc.type == DType::i64) return slot;
@@ -202,8 +202,8 @@ class SortPlanner {
     desc.extents[along_] = saturating_mul(parts, min_of(limit_, part));
     return desc;
   }
-  /// Returns where the candidates are looked through, with the price of all; without any where they
-  /// are as many as the elements.
+  /// Returns the way to sort the candidates, with the price of the whole; empty where there are as
+  /// many candidates as elements.
   constexpr SortWay after_candidates() const {
     SortWay none;
     if (task_.limit < 0) return none;
@@ -236,7 +236,7 @@ class SortPlanner {
   SortTask task_;
   TensorDescs x_;
   Sharding out_;
-  DType position_;  ///< of positions on the way
+  DType position_;  ///< of positions during the sort
   MeshShape mesh_;
   PlanOptions options_;
   PlanBuilder build_;
@@ -246,8 +246,8 @@ class SortPlanner {
 }  // namespace detail
 
 /// Plans the order of the lines of x[0] along dimension `along`; further tensors are carried along.
-/// All are finished and of the same extents; the results are split as `out` says. Positions are
-/// int64 in the end, and int32 on the way where lines are short enough and that costs less.
+/// All are finished and have the same extents; the results have sharding `out`. Resulting positions
+/// are int64; during the sort they are int32 where lines are short enough and that costs less.
 constexpr Plan plan_sort(const Term& labels, int along, const SortTask& task, const TensorDescs& x,
                          const Sharding& out, const MeshShape& mesh, int process = 0,
                          const PlanOptions& options = {}) {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Where lines are sorted. A sorted dimension needs replication: its axes go to other dimensions,
-/// or it is gathered; or it stays split and processes merge their blocks. All of these, and
-/// mixtures where several axes split it, are combinations of plan/axis_search.hpp.
+/// Where lines are sorted. A sorted dimension has three ways: its axes go to other dimensions; it
+/// is gathered; or it stays split and processes merge their blocks. All of these, and mixtures
+/// where several axes split it, are combinations of plan/axis_search.hpp.
 ///
 ///     SortWay way = sort_way(along, {x}, {x}, out, mesh, options);
 ///     way.at;   way.merges
 ///
-/// Laws: those of plan/factor_search.hpp.
+/// Laws: see plan/factor_search.hpp.
 #include <tessera/plan/factor_search.hpp>
 #include <tessera/plan/map.hpp>
 #include <tessera/plan/move/merge_split.hpp>
@@ -17,18 +17,18 @@ namespace tessera {
 
 /// How lines are sorted.
 struct SortWay {
-  Sharding at;          ///< of all tensors while they are
+  Sharding at;          ///< of all tensors during the sort
   bool merges = false;  ///< the dimension stays split
   std::int64_t cost = max_int64;
 };
 
-/// Returns the price of comparing keys, with what that moves in memory.
+/// Returns the price of comparing keys, with the copies in memory that this causes.
 constexpr std::int64_t comparison_price(const Machine& machine, Index count) {
   return machine.copy(saturating_mul(8, count));
 }
 
-/// Returns the price of all rounds of merging between processes that have so many elements of
-/// `unit` bytes.
+/// Returns the price of all rounds of merging between processes that have `elements` elements of
+/// `unit` bytes each.
 constexpr std::int64_t merge_exchange_price(Index elements, Index unit, AxisSet group,
                                             const MeshShape& mesh, const Machine& machine) {
   const Index bytes = saturating_mul(elements, unit);
@@ -42,12 +42,12 @@ namespace detail {
 /// The sort of lines for plan/factor_search.hpp.
 struct SortWork {
   int along;    ///< the factor
-  Index limit;  ///< so many elements of a line are wanted
-  Index unit;   ///< the bytes of an element of all that is merged; 0: nothing is
+  Index limit;  ///< the number of elements wanted of each line
+  Index unit;   ///< bytes of one element of all merged tensors together; 0: no merging
   const MeshShape& mesh;
   const PlanOptions& options;
 
-  /// A contract is kept whatever the extents are, so there they do not decide.
+  /// A contract holds for all extents, so extents do not decide here.
   constexpr bool may_merge(const FactorRule& rule, AxisSet stay) const {
     if (unit == 0) return false;
     if (options.contract.bounded() || !stay.several()) return !stay.several();
@@ -73,9 +73,9 @@ struct SortWork {
 };
 }  // namespace detail
 
-/// `inputs` are brought to where they are sorted, keys first; `results` (whose shardings do not
-/// matter) lie there and are then brought to `out`. `unit`: the bytes of an element of all that is
-/// merged; 0: merging is not among the ways.
+/// Returns the best way to sort. `inputs` (keys first) are moved to the sharding of the sort;
+/// `results` (whose own shardings do not matter) have that sharding and are then moved to `out`.
+/// `unit`: bytes of one element of all merged tensors together; 0: do not merge.
 constexpr SortWay sort_way(int along, const TensorDescs& inputs, const TensorDescs& results,
                            const Sharding& out, const MeshShape& mesh, const PlanOptions& options,
                            Index unit = 0) {
@@ -84,7 +84,7 @@ constexpr SortWay sort_way(int along, const TensorDescs& inputs, const TensorDes
   rule.holds_all = true;
   for (const TensorDesc& x : inputs) rule.add(x, labels);
   rule.mark({labels[along]}, Splitting::moves);
-  Term limited = labels;  // fewer elements of a line are a dimension of their own
+  Term limited = labels;  // a shorter line is a dimension of its own
   const Index limit = results[0].extents[along];
   if (limit != inputs[0].extents[along]) {
     limited[along] = '*';

@@ -5,10 +5,10 @@
 ///
 ///     Plan p = plan_take(parse("vm,bs->bsm"), {table, ids}, OutOfRange::clamp, out, mesh, process);
 ///
-/// What is communicated does not depend on the indices: where the table is split along an indexed
-/// letter, each process takes the rows that it has and nothing for the others, and the parts are
-/// summed. Letters of the indices alone pass to the result, and so do the table's others; a letter
-/// of both (a batch) splits them all alike.
+/// The communication does not depend on the indices: where the table is split along an indexed
+/// letter, each process takes the rows that it has and neutral values for the others, and the parts
+/// are summed. Letters of only the indices pass to the result, and so do the table's other letters;
+/// a letter of both (a batch) splits all three alike.
 ///
 /// Laws: no communication when no indexed letter is split and the shardings fit; else one
 /// all-reduce of the result, or a reduce-scatter where it is split over those axes. A table is
@@ -19,7 +19,7 @@
 namespace tessera {
 
 /// Plans descs[0] (terms.operands[0]), taken at the indices that follow it. `out` may leave open
-/// axes that split what is indexed. Precondition: ops::Take's verdict is ok.
+/// the axes that split indexed letters. Precondition: ops::Take's verdict is ok.
 constexpr Plan plan_take(const Terms& terms, const TensorDescs& descs, OutOfRange out_of_range,
                          const Sharding& out, const MeshShape& mesh, int process = 0,
                          const PlanOptions& options = {}) {
@@ -48,7 +48,8 @@ constexpr Plan plan_take(const Terms& terms, const TensorDescs& descs, OutOfRang
   return build.finish(build.reshard(taken, out), out);
 }
 
-/// Plans `one` where the indices (labels without `along`) say, along a new dimension.
+/// Plans a tensor with `one` at the indices (of dimensions `labels` without `along`), along a new
+/// dimension.
 constexpr Plan plan_one_hot(const Term& labels, char along, DType type, const TensorDesc& indices,
                             Index extent, const Sharding& out, const MeshShape& mesh,
                             int process = 0, const PlanOptions& options = {}) {

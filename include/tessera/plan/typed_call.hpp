@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Typed calls on paper: what a call's types say of its result, and whether it is legal. Operators
-/// and plan<...>(...) of the same types go through the same.
+/// Typed calls on paper: the result of a call and whether it is legal, from its types. Operators
+/// and plan<...>(...) of the same types share this code.
 ///
 ///     detail::Result<float, Grid, Call>     // ShardedTensor<float, Grid, P<data, _, model>>
 ///
-/// Laws: names alone decide.
+/// Laws: only names decide.
 #include <tessera/plan/check/contract.hpp>
 #include <tessera/plan/check/type_rules.hpp>
 #include <tessera/plan/check/verdict.hpp>
@@ -22,11 +22,11 @@ struct Deduced {};
 
 namespace detail {
 
-template <char Letter> struct Dimension;   // facts of a message: which letter,
-template <int Number> struct Operand;      // which operand (the result comes after the last),
-template <class... Tensors> struct Given;  // and what was given
+template <char Letter> struct Dimension;   // facts of a message: the letter,
+template <int Number> struct Operand;      // the operand (the result counts after the last),
+template <class... Tensors> struct Given;  // and the given types
 
-/// Whether an equation was too long, which it has said itself.
+/// Whether an equation was too long; then it has already reported the error.
 template <class Provider> consteval bool too_long() {
   if constexpr (requires { Provider::terms; }) return Provider::terms.operands.empty();
   if constexpr (requires { Provider::operation.terms; })
@@ -63,21 +63,21 @@ template <class First, class... Rest> struct CommonMesh {
 template <bool> struct Pick { template <class Yes, class> using type = Yes; };
 template <> struct Pick<false> { template <class, class No> using type = No; };
 
-/// S, or what stands for it when the call has a mistake.
+/// S, or a substitute when the call has a mistake.
 template <bool Sound, class S>
 using SpecWhere = typename Pick<Sound>::template type<S, Unfounded<S>>;
 /// The result of a call, which says whether it is `sound`.
 template <class T, class M, class Provider>
 using Result = ShardedTensor<T, M, SpecWhere<Provider::sound, spec_of<M, Provider>>>;
 
-/// What the type of an operand says of it, at extents that stand for all.
+/// The description of an operand from its type, with extents that stand for all.
 template <TypedTensor A> constexpr TensorDesc desc_of_type() {
   return {dtype_of<typename TensorFacts<A>::value_type>, Extents(TensorFacts<A>::rank, 5040),
           TensorFacts<A>::sharding()};
 }
 
 /// Returns the operation with the sharding of its result, where it takes one: `Out` on mesh M, or
-/// what it deduces.
+/// the deduced one.
 template <class M, class Out, class Op>
 constexpr Op completed(Op operation, const TensorDescs& operands) {
   if constexpr (!std::is_same_v<Out, Deduced>)
@@ -87,7 +87,8 @@ constexpr Op completed(Op operation, const TensorDescs& operands) {
   return operation;
 }
 
-/// What a typed call returns; where a rule is broken, which has been said, something stands for it.
+/// The return type of a typed call; a substitute where a rule is broken, which is reported
+/// elsewhere.
 template <class Op>
 constexpr TensorDescs results_of_type(const Op& operation, const TensorDescs& operands,
                                       const Verdict& verdict) {
@@ -97,7 +98,7 @@ constexpr TensorDescs results_of_type(const Op& operation, const TensorDescs& op
   else
     return operands;
 }
-/// Whether the function of an operator, where it has one, takes the operands' elements.
+/// Whether the function of an operator, if it has one, accepts the operands' elements.
 template <class By> inline constexpr bool can_be_called = true;
 template <class By>
   requires requires { By::function::callable; }
