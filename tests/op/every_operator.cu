@@ -116,9 +116,9 @@ template <class T> void every_index(const ProcessMesh<Grid>& mesh) {
   dynamic_update_slice_into<"bsm", 'm'>(put, window, {0});
   auto by_name = take("vm,bs->bsm", DynamicTensor(table), DynamicTensor(ids));
   fmt::print(fmt::runtime("{}{}"), to_host(same).values.size() + to_host(back).values.size(),
-             to_host(fresh).values.size() + to_host(most).values.size() + to_host(last).values.size() +
-                 to_host(hot).values.size() + to_host(put).values.size() +
-                 to_host<T>(by_name).values.size());
+             to_host(fresh).values.size() + to_host(most).values.size() +
+                 to_host(last).values.size() + to_host(hot).values.size() +
+                 to_host(put).values.size() + to_host<T>(by_name).values.size());
 }
 
 template <class T> void every_operator(const ProcessMesh<Grid>& mesh) {
