@@ -19,13 +19,6 @@
 
 namespace tessera {
 namespace detail {
-inline Extras into(const TensorCore& destination) {
-  Extras extras;
-  extras.into = &destination;
-  extras.destination = Destination::given;
-  return extras;
-}
-
 /// Of a map, which may read its destination too.
 inline Extras into(const TensorCore& destination, const OperandList& operands) {
   Extras extras = into(destination);

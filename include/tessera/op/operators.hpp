@@ -113,7 +113,9 @@ inline TensorCore einsum_of_many(const ops::Einsum& operation, const OperandList
   for (const PairProduct& product : order->products) {
     TensorCore& left = tensors[product.left];
     TensorCore& right = tensors[product.right];
-    const TensorCore made = einsum(product.terms, left, right, product.out, site);
+    CallSite of_this = site;
+    if (&product != &order->products.back()) of_this.into = nullptr;  // the last makes the result
+    const TensorCore made = einsum(product.terms, left, right, product.out, of_this);
     left = right = TensorCore();  // intermediate products are freed as soon as they have been used
     tensors.push_back(made);
   }

@@ -156,21 +156,21 @@ DynamicTensor softmax(std::string_view labels, char along, const DynamicTensor& 
                       const DynamicCall& call = Where::here()) {
   static_assert(RealElement<T>,
                 "[tessera] softmax is of floating-point tensors; convert with map first");
-  detail::require_type<T>(x, call.site("softmax"));
-  const detail::RowTexts rows(labels, along, call.site("softmax"));
+  const CallSite site = call.fresh_site("softmax");
+  detail::require_type<T>(x, site);
+  const detail::RowTexts rows(labels, along, site);
   const DynamicTensor largest = reduce<Max>(rows.reduce, x, call);
-  const DynamicTensor e = detail::map_dynamic<T>(rows.spread, detail::ShiftedExp{}, x.sharding(),
-                                                 call.site("softmax"), x, largest);
+  const DynamicTensor e =
+      detail::map_dynamic<T>(rows.spread, detail::ShiftedExp{}, x.sharding(), site, x, largest);
   return detail::map_dynamic<ComputeType<T>>(rows.spread, detail::QuotientAs<T>{}, x.sharding(),
-                                             call.site("softmax"), e,
-                                             reduce<Sum>(rows.reduce, e, call));
+                                             site, e, reduce<Sum>(rows.reduce, e, call));
 }
 template <Element T>
 DynamicTensor log_softmax(std::string_view labels, char along, const DynamicTensor& x,
                           const DynamicCall& call = Where::here()) {
   static_assert(RealElement<T>,
                 "[tessera] softmax is of floating-point tensors; convert with map first");
-  const CallSite site = call.site("log_softmax");
+  const CallSite site = call.fresh_site("log_softmax");
   detail::require_type<T>(x, site);
   const detail::RowTexts rows(labels, along, site);
   const DynamicTensor largest = reduce<Max>(rows.reduce, x, call);

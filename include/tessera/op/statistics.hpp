@@ -292,7 +292,7 @@ DynamicTensor variance(std::string_view equation, const DynamicTensor& x,
                 "[tessera] variances are of floating-point or complex tensors; convert with map "
                 "first");
   using R = typename detail::RealPart<T>::type;
-  detail::require_type<T>(x, call.site("variance"));
+  detail::require_type<T>(x, call.fresh_site("variance"));
   const DynamicTensor spread = detail::spread<T>(equation, x, out, call);
   const double factor = detail::spread_factor(parse(equation), x.extents(), ddof);
   const std::string row = detail::result_text(equation);
@@ -309,9 +309,10 @@ DynamicTensor standard_deviation(std::string_view equation, const DynamicTensor&
                                  const std::optional<Sharding>& out = std::nullopt, Index ddof = 0,
                                  const DynamicCall& call = Where::here()) {
   using R = typename detail::RealPart<T>::type;
+  [[maybe_unused]] const CallSite site = call.fresh_site("standard_deviation");
   const std::string row = detail::result_text(equation);
   if constexpr (detail::is_short<R>) {
-    detail::require_type<T>(x, call.site("standard_deviation"));
+    detail::require_type<T>(x, site);
     const DynamicTensor spread = detail::spread<T>(equation, x, out, call);
     const double factor = detail::spread_factor(parse(equation), x.extents(), ddof);
     return detail::map_as<ComputeType<R>>(row, detail::RootAs<R>{factor}, spread, call, spread);
@@ -328,7 +329,7 @@ DynamicTensor norm(std::string_view equation, const DynamicTensor& x,
                 "[tessera] norms are of order 1, 2 or infinite_norm");
   static_assert(RealElement<T> || ComplexElement<T>,
                 "[tessera] norms are of floating-point or complex tensors; convert with map first");
-  detail::require_type<T>(x, call.site("norm"));
+  detail::require_type<T>(x, call.fresh_site("norm"));
   const std::string all = to_text(parse(equation).operands[0]);
   const std::string row = detail::result_text(equation);
   const auto each = [&](const auto& f) {
@@ -359,7 +360,7 @@ DynamicTensor log_sum_exp(std::string_view equation, const DynamicTensor& x,
                           const DynamicCall& call = Where::here()) {
   static_assert(RealElement<T>,
                 "[tessera] log-sum-exp is of floating-point tensors; convert with map first");
-  detail::require_type<T>(x, call.site("log_sum_exp"));
+  detail::require_type<T>(x, call.fresh_site("log_sum_exp"));
   const DynamicTensor largest = reduce<Max>(equation, x, call);
   const DynamicTensor total = detail::reduce_to<Sum>(
       equation,

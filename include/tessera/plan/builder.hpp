@@ -196,6 +196,7 @@ class PlanBuilder : public detail::PlanParts {
   /// plan.
   constexpr const Plan& finish(int result, const Sharding& out) {
     result = returned(result, out);
+    if (plan_.destination == Destination::given && cannot_lie_there(result)) result = copy(result);
     if (options_.stored != nullptr && plan_.destination != Destination::fresh)
       result = destined(result, options_.stored->destination);
     plan_.result = result;
@@ -331,6 +332,14 @@ class PlanBuilder : public detail::PlanParts {
       slot = made;
     }
     return made;
+  }
+  /// Returns whether a slot is made where only fresh memory is: by rounds of merging, which keep
+  /// what they work on, or as a further output of a step.
+  constexpr bool cannot_lie_there(int slot) const {
+    for (const Step& step : plan_.steps)
+      if ((step.merges && step.out == slot) || step.also.contains(static_cast<std::int8_t>(slot)))
+        return true;
+    return false;
   }
   /// Returns the slot that lies in the destination, within its halo: `result`, or a copy of it.
   constexpr int destined(int result, const Halo& halo) {

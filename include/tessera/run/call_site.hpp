@@ -12,11 +12,14 @@
 
 namespace tessera {
 
+class TensorCore;
+
 /// The call of an operator as the user wrote it.
 struct CallSite {
   std::string_view label;
   Where where;
   std::optional<Contract> contract = {};  ///< none: the mesh's own, on a strict mesh Only<>
+  const TensorCore* into = nullptr;       ///< the tensor that takes the result; none: a new one
 };
 
 }  // namespace tessera

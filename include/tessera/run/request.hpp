@@ -30,6 +30,14 @@ struct Extras {
   const Extents* starts = nullptr;          ///< where a window begins in each dimension
 };
 
+/// Of a call that writes a tensor that is there.
+inline Extras into(const TensorCore& destination) {
+  Extras extras;
+  extras.into = &destination;
+  extras.destination = Destination::given;
+  return extras;
+}
+
 /// Of a call that changes a tensor where it lies, its last operand.
 inline Extras changing(const TensorCore& x) {
   Extras extras;

@@ -49,7 +49,8 @@ inline TensorCore carry_out(const Request& r, const Prepared& prepared, std::uin
     return result;
   }
   const TensorDescs results = r.operation.results(descs_of(r.operands));
-  Execution execution(prepared, r.operands, r.site, scale, r.extras.kernel, nullptr, r.extras.fill);
+  Execution execution(prepared, r.operands, r.site, scale, r.extras.kernel, r.extras.into,
+                      r.extras.fill);
   TensorCore first = execution.run();
   remember(first, r.operands, history);
   for (int i = 1; i < results.size(); ++i) {
@@ -97,7 +98,29 @@ TESSERA_FUNCTION Agreed agree_on(const Request& r) {
   return {prepared, comparison.mark(), comparison.history()};
 }
 
+/// Returns the call with the destination that its site names.
+inline Request directed(const Request& r) {
+  const bool many =
+      r.extras.also != nullptr && r.operation.results(descs_of(r.operands)).size() > 1;
+  if (r.extras.into != nullptr || r.extras.started != nullptr || many)
+    throw UsageError(std::string(r.site.label) +
+                         ": the call writes to a tensor of its own choice, is left under way or "
+                         "returns several tensors, so that it takes no destination; call it "
+                         "without one, and copy what it returns with reshard_into",
+                     r.site.where);
+  Request to = r;
+  to.site.into = nullptr;
+  to.extras.into = r.site.into;
+  to.extras.destination = Destination::given;
+  if (r.operation.kind() == OperatorKind::map)  // which may read its destination
+    for (const TensorCore* operand : r.operands)
+      if (operand->storage() == r.site.into->storage())
+        to.extras.destination = Destination::accumulated;
+  return to;
+}
+
 TESSERA_FUNCTION TensorCore run(const Request& r) {
+  if (r.site.into != nullptr) return run(directed(r));
   return on_process(mesh_of(*r.operands[0], r.site), r.site, [&] {
     const Agreed call = agree_on(r);
     return carry_out(r, call.prepared, call.history);

@@ -148,12 +148,13 @@ HaloTensor<TensorOf<A>> halo_exchange(const A& x, typename detail::HaloBy<A, D..
 /// Contract.
 inline DynamicHaloTensor halo_exchange(const DynamicTensor& x, const Halo& halo,
                                        const DynamicCall& call = Where::here()) {
-  return {detail::halo_exchange({&x.core()}, halo, nullptr, call.site("halo_exchange")), halo};
+  return {detail::halo_exchange({&x.core()}, halo, nullptr, call.fresh_site("halo_exchange")),
+          halo};
 }
 template <Element T>
 DynamicHaloTensor halo_exchange(const DynamicTensor& x, const Halo& halo, T outside,
                                 const DynamicCall& call = Where::here()) {
-  const CallSite site = call.site("halo_exchange");
+  const CallSite site = call.fresh_site("halo_exchange");
   detail::require_type<T>(x, site);
   return {detail::halo_exchange({&x.core()}, halo, &outside, site), halo};
 }
@@ -186,7 +187,7 @@ PendingHalo<HaloTensor<TensorOf<A>>> halo_exchange_async(
 inline PendingHalo<DynamicHaloTensor> halo_exchange_async(const DynamicTensor& x, const Halo& halo,
                                                           const DynamicCall& call = Where::here()) {
   auto started = std::make_unique<detail::Started>();
-  (void)detail::halo_exchange({&x.core()}, halo, nullptr, call.site("halo_exchange"),
+  (void)detail::halo_exchange({&x.core()}, halo, nullptr, call.fresh_site("halo_exchange"),
                               {.started = started.get()});
   return {std::move(started), halo};
 }
@@ -218,7 +219,7 @@ std::tuple<HaloTensor<TensorOf<First>>, HaloTensor<TensorOf<Rest>>...> halo_exch
 inline std::vector<DynamicHaloTensor> halo_exchange_together(
     const std::vector<DynamicTensor>& tensors, const Halo& halo,
     const DynamicCall& call = Where::here()) {
-  const CallSite site = call.site("halo_exchange_together");
+  const CallSite site = call.fresh_site("halo_exchange_together");
   detail::require_group(tensors.size(), site);
   detail::OperandList operands;
   for (const DynamicTensor& tensor : tensors) operands.push_back(&tensor.core());
@@ -240,7 +241,7 @@ void exchange_together(const H&... tensors) {
 }
 inline void exchange_together(const std::vector<DynamicHaloTensor>& tensors,
                               const DynamicCall& call = Where::here()) {
-  const CallSite site = call.site("exchange_together");
+  const CallSite site = call.fresh_site("exchange_together");
   detail::require_group(tensors.size(), site);
   FixedVector<const detail::HaloBlock*, max_operands> blocks;
   for (const DynamicHaloTensor& tensor : tensors) blocks.push_back(&tensor.block());

@@ -166,18 +166,18 @@ class DynamicHaloTensor {
   /// dimension that is split, as in plan_halo in place. Collective over the mesh. Throws
   /// CommunicationError. `call`: a Contract.
   void exchange(const DynamicCall& call = Where::here()) const {
-    detail::exchange(block(), false, call.site("halo_exchange"));
+    detail::exchange(block(), false, call.fresh_site("halo_exchange"));
   }
   /// Adds the halo to its owners' elements; the halo stays as it is. Communication: as exchange(),
   /// the other way round. Collective over the mesh. Throws UsageError for truth values.
   void add_back(const DynamicCall& call = Where::here()) const {
-    detail::exchange(block(), true, call.site("halo_adjoint"));
+    detail::exchange(block(), true, call.fresh_site("halo_adjoint"));
   }
 
   /// Starts exchange(). Communication, collective over: as exchange(). Until it has been waited
   /// for, do not read the halo, nor write the elements that the process owns.
   [[nodiscard]] PendingExchange exchange_async(const DynamicCall& call = Where::here()) const {
-    detail::start_exchange(block(), false, call.site("halo_exchange"));
+    detail::start_exchange(block(), false, call.fresh_site("halo_exchange"));
     return PendingExchange(block_);
   }
 

@@ -1,0 +1,670 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Every kind of operator in every form: typed, dynamic, under a contract, on paper, into a tensor,
+// in a Program. A cell of the table performs its form, or says why it cannot be.
+#include "op/forms.hpp"
+
+#include <mutex>
+#include <set>
+
+#include <doctest/doctest.h>
+
+using namespace support;
+
+namespace {
+struct Einsum : Usual {
+  static constexpr OperatorKind kind = OperatorKind::einsum;
+  static constexpr bool constant = true;
+  using Operands = Tensors<Real<data, model>, Real<model, _>>;
+  using Out = P<_, model>;
+  static constexpr std::array extents{Extents{6, 8}, Extents{8, 5}};
+  template <class O, class B> static auto typed(const auto& x, const auto& w) {
+    return einsum<"ik,kj->ij", O, B>(x, w);
+  }
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+    return out ? einsum("ik,kj->ij", x[0], x[1], *out, call)
+               : einsum("ik,kj->ij", x[0], x[1], call);
+  }
+  static constexpr auto value(const Sharding& out) { return ops::Einsum{parse("ik,kj->ij"), out}; }
+};
+
+/// Of one tensor, six by eight.
+struct OfOne : Usual {
+  using Operands = Tensors<Real<data, model>>;
+  using Out = P<_, model>;
+  static constexpr std::array extents{Extents{6, 8}};
+};
+struct Reduce : OfOne {
+  static constexpr OperatorKind kind = OperatorKind::reduce;
+  static constexpr bool constant = true;
+  using Out = P<model>;
+  template <class O, class B> static auto typed(const auto& x) { return sum<"ij->i", O, B>(x); }
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+    return out ? reduce<Sum>("ij->i", x[0], *out, call) : reduce<Sum>("ij->i", x[0], call);
+  }
+  static constexpr auto value(const Sharding& out) {
+    return ops::Reduce{parse("ij->i"), Reduction::sum, false, false, DType::f64, out};
+  }
+};
+
+constexpr std::string_view goes_where_asked =
+    "a call that does nothing but move a tensor is told where to, so that nothing is deduced";
+struct Reshard : OfOne {
+  static constexpr OperatorKind kind = OperatorKind::reshard;
+  static constexpr bool constant = true, deduces = false;
+  using Plain = P<model, data>;
+  template <class O, class B> static auto typed(const auto& x) { return reshard<O, B>(x); }
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+    return reshard(x[0], *out, call);
+  }
+  static constexpr auto value(const Sharding& out) { return ops::Reshard{out}; }
+  static constexpr std::string_view cannot(Form form) {
+    return form == Form::deduced ? goes_where_asked : std::string_view();
+  }
+};
+struct Transpose : OfOne {
+  static constexpr OperatorKind kind = OperatorKind::transpose;
+  static constexpr bool constant = true;
+  template <class O, class B> static auto typed(const auto& x) {
+    return transpose<"ij->ji", O, B>(x);
+  }
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+    return out ? transpose("ij->ji", x[0], *out, call) : transpose("ij->ji", x[0], call);
+  }
+  static constexpr auto value(const Sharding& out) { return ops::Transpose{parse("ij->ji"), out}; }
+};
+struct Map : Usual {
+  static constexpr OperatorKind kind = OperatorKind::map;
+  static constexpr bool constant = true;
+  using Operands = Tensors<Real<data, model>, Real<data, model>>;
+  using Out = P<data, model>;
+  static constexpr std::array extents{Extents{6, 8}, Extents{1, 8}};  // which has to be brought
+  template <class O, class B> static auto typed(const auto& x, const auto& y) {
+    return map<"ij,ij->ij", O, B>(fn::Maximum{}, x, y);
+  }
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding*, const DynamicCall& call) {
+    return maximum(x[0], x[1], call);
+  }
+  static constexpr auto value(const Sharding& out) {
+    return ops::Map{parse("ij,ij->ij"), DType::f64, Linearity::pointwise, out};
+  }
+};
+struct Arg : OfOne {
+  static constexpr OperatorKind kind = OperatorKind::arg;
+  using Out = P<model>;
+  template <class O, class B> static auto typed(const auto& x) { return arg_max<"ij->i", O, B>(x); }
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+    return out ? arg_max("ij->i", x[0], *out, call) : arg_max("ij->i", x[0], call);
+  }
+  static constexpr auto value(const Sharding& out) {
+    return ops::Arg{parse("ij->i"), Reduction::max, out};
+  }
+};
+struct Scan : OfOne {
+  static constexpr OperatorKind kind = OperatorKind::scan;
+  template <class O, class B> static auto typed(const auto& x) {
+    return cumsum<"ij", 'j', O, B>(x);
+  }
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+    return out ? cumulative<Sum>("ij", 'j', x[0], *out, {}, call)
+               : cumulative<Sum>("ij", 'j', x[0], {}, call);
+  }
+  static constexpr auto value(const Sharding& out) {
+    return ops::Scan{same_terms("ij"), 'j', Reduction::sum, {}, DType::f64, out};
+  }
+};
+struct Sort : OfOne {
+  static constexpr OperatorKind kind = OperatorKind::sort;
+  template <class O, class B> static auto typed(const auto& x) {
+    return tessera::sort<"ij", 'j', O, B>(x);
+  }
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+    return out ? tessera::sort("ij", 'j', x[0], *out, {}, call)
+               : tessera::sort("ij", 'j', x[0], {}, call);
+  }
+  static constexpr auto value(const Sharding& out) {
+    return ops::Sort{same_terms("ij"), 'j', {}, out};
+  }
+};
+
+constexpr std::string_view returns_several =
+    "the call returns several tensors, and a destination is one";
+struct TopK : OfOne {
+  static constexpr OperatorKind kind = OperatorKind::top_k;
+  template <class O, class B> static auto typed(const auto& x) {
+    return top_k<"ij", 'j', O, B>(x, 3).values;
+  }
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+    return out ? top_k("ij", 'j', x[0], 3, *out, call).values
+               : top_k("ij", 'j', x[0], 3, call).values;
+  }
+  static constexpr auto value(const Sharding& out) {
+    return ops::Sort{
+        same_terms("ij"),
+        'j',
+        {.descending = true, .positions = true, .limit = 3, .kind = OperatorKind::top_k},
+        out};
+  }
+  static constexpr std::string_view cannot(Form form) {
+    return form == Form::into ? returns_several : std::string_view();
+  }
+};
+
+struct Slice : OfOne {
+  static constexpr OperatorKind kind = OperatorKind::slice;
+  template <class O, class B> static auto typed(const auto& x) {
+    return slice<O, B>(x, {1, 2}, {6, 7});
+  }
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+    return out ? slice(x[0], {1, 2}, {6, 7}, {}, *out, call)
+               : slice(x[0], {1, 2}, {6, 7}, {}, call);
+  }
+  static constexpr auto value(const Sharding& out) {
+    return ops::Slice{{{tessera::Slice{{1, 2}, {6, 7}, {}}}}, out};
+  }
+};
+struct Pad : OfOne {
+  static constexpr OperatorKind kind = OperatorKind::pad;
+  template <class O, class B> static auto typed(const auto& x) {
+    return pad<O, B>(x, {1, 0}, {2, 3});
+  }
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+    return out ? pad(x[0], {1, 0}, {2, 3}, {}, 0, *out, call)
+               : pad(x[0], {1, 0}, {2, 3}, {}, 0, call);
+  }
+  static constexpr auto value(const Sharding& out) {
+    return ops::Pad{{{1, 0}, {2, 3}, {}, Outside::zero}, out};
+  }
+};
+struct Reverse : OfOne {
+  static constexpr OperatorKind kind = OperatorKind::reverse;
+  template <class O, class B> static auto typed(const auto& x) { return reverse<O, B, 0>(x); }
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+    const FixedVector<int, max_dims> dims{0};
+    return out ? reverse(x[0], dims, *out, call) : reverse(x[0], dims, call);
+  }
+  static constexpr auto value(const Sharding& out) { return ops::Reverse{{Dimensions{0}}, out}; }
+};
+struct Roll : OfOne {
+  static constexpr OperatorKind kind = OperatorKind::roll;
+  template <class O, class B> static auto typed(const auto& x) { return roll<0, O, B>(x, 2); }
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+    return out ? roll(x[0], 2, 0, *out, call) : roll(x[0], 2, 0, call);
+  }
+  static constexpr auto value(const Sharding& out) { return ops::Roll{{2, 0}, out}; }
+};
+struct Shift : OfOne {
+  static constexpr OperatorKind kind = OperatorKind::shift;
+  template <class O, class B> static auto typed(const auto& x) { return shift<0, O, B>(x, -1); }
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+    return out ? shift(x[0], -1, 0, 0, *out, call) : shift(x[0], -1, 0, 0, call);
+  }
+  static constexpr auto value(const Sharding& out) {
+    return ops::Shift{{-1, 0, Outside::zero}, out};
+  }
+};
+struct Reshape : OfOne {
+  static constexpr OperatorKind kind = OperatorKind::reshape;
+  using Plain = P<data, _, model>;
+  using Out = P<model, _, data>;
+  template <class O, class B> static auto typed(const auto& x) {
+    return reshape<O, B>(x, {2, 3, 8});
+  }
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+    return out ? reshape(x[0], {2, 3, 8}, *out, call) : reshape(x[0], {2, 3, 8}, call);
+  }
+  static constexpr auto value(const Sharding& out) { return ops::Reshape{{2, 3, 8}, out}; }
+};
+struct Concatenate : Usual {
+  static constexpr OperatorKind kind = OperatorKind::concatenate;
+  using Operands = Tensors<Real<data, model>, Real<_, model>>;
+  using Out = P<model, _>;
+  static constexpr std::array extents{Extents{6, 8}, Extents{3, 8}};
+  template <class O, class B> static auto typed(const auto& x, const auto& y) {
+    return concatenate<0, O, B>(x, y);
+  }
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+    return out ? concatenate(0, x, *out, call) : concatenate(0, x, call);
+  }
+  static constexpr auto value(const Sharding& out) {
+    return ops::Concatenate{{0, {std::nullopt, std::nullopt}}, out};
+  }
+};
+struct Update : Usual {
+  static constexpr OperatorKind kind = OperatorKind::update;
+  using Operands = Tensors<Real<data, model>, Real<_, model>>;
+  using Out = P<model, _>;
+  static constexpr std::array extents{Extents{6, 8}, Extents{3, 4}};
+  template <class O, class B> static auto typed(const auto& x, const auto& y) {
+    return update<O, B>(x, y, {2, 1});
+  }
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+    return out ? update(x[0], x[1], {2, 1}, *out, call) : update(x[0], x[1], {2, 1}, call);
+  }
+  static constexpr auto value(const Sharding& out) {
+    return ops::Update{{{2, 1}, {std::nullopt, std::nullopt}}, out};
+  }
+};
+
+struct Take : Usual {
+  static constexpr OperatorKind kind = OperatorKind::take;
+  using Operands = Tensors<Real<model, _>, Index32<data>>;
+  using Out = P<model, _>;
+  static constexpr std::array extents{Extents{5, 8}, Extents{7}};
+  template <class O, class B> static auto typed(const auto& x, const auto& at) {
+    return take<"vm,b->bm", O, B>(x, at);
+  }
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+    return out ? take("vm,b->bm", x[0], x[1], *out, OutOfRange::clamp, call)
+               : take("vm,b->bm", x[0], x[1], OutOfRange::clamp, call);
+  }
+  static constexpr auto value(const Sharding& out) {
+    return ops::Take{parse("vm,b->bm"), OutOfRange::clamp, out};
+  }
+};
+struct Scatter : Usual {
+  static constexpr OperatorKind kind = OperatorKind::scatter;
+  using Operands = Tensors<Real<model, _>, Index32<data>, Real<data, _>>;
+  using Out = P<_, data>;
+  static constexpr std::array extents{Extents{5, 8}, Extents{7}, Extents{7, 8}};
+  template <class O, class B>
+  static auto typed(const auto& x, const auto& at, const auto& updates) {
+    return scatter<Sum, "vm,b,bm->vm", O, B>(x, at, updates);
+  }
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+    return out ? scatter<Sum>("vm,b,bm->vm", x[0], x[1], x[2], *out, OutOfRange::drop, call)
+               : scatter<Sum>("vm,b,bm->vm", x[0], x[1], x[2], OutOfRange::drop, call);
+  }
+  static constexpr auto value(const Sharding& out) {
+    return ops::Scatter{parse("vm,b,bm->vm"), Reduction::sum, OutOfRange::drop, {}, false, out};
+  }
+};
+struct OneHot : Usual {
+  static constexpr OperatorKind kind = OperatorKind::one_hot;
+  using Operands = Tensors<Index32<data>>;
+  using Out = P<model, _>;
+  static constexpr std::array extents{Extents{7}};
+  template <class O, class B> static auto typed(const auto& at) {
+    return one_hot<double, "bv", 'v', O, B>(at, 5);
+  }
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+    return out ? one_hot<double>("bv", 'v', x[0], 5, *out, call)
+               : one_hot<double>("bv", 'v', x[0], 5, call);
+  }
+  static constexpr auto value(const Sharding& out) {
+    return ops::OneHot{same_terms("bv"), 'v', DType::f64, 5, out};
+  }
+};
+struct DynamicSlice : OfOne {
+  static constexpr OperatorKind kind = OperatorKind::dynamic_slice;
+  template <class O, class B> static auto typed(const auto& x) {
+    return dynamic_slice<"ij", 'i', O, B>(x, {2}, {3});
+  }
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+    return out ? dynamic_slice("ij", "i", x[0], {2}, {3}, *out, call)
+               : dynamic_slice("ij", "i", x[0], {2}, {3}, call);
+  }
+  static constexpr auto value(const Sharding& out) {
+    return ops::DynamicSlice{same_terms("ij"), same_terms("i"), {3}, out};
+  }
+};
+struct DynamicUpdateSlice : Usual {
+  static constexpr OperatorKind kind = OperatorKind::dynamic_update_slice;
+  using Operands = Tensors<Real<data, model>, Real<_, model>>;
+  using Out = P<_, model>;
+  static constexpr std::array extents{Extents{6, 8}, Extents{3, 8}};
+  template <class O, class B> static auto typed(const auto& x, const auto& y) {
+    return dynamic_update_slice<"ij", 'i', O, B>(x, y, {2});
+  }
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+    return out ? dynamic_update_slice("ij", "i", x[0], x[1], {2}, *out, call)
+               : dynamic_update_slice("ij", "i", x[0], x[1], {2}, call);
+  }
+  static constexpr auto value(const Sharding& out) {
+    return ops::DynamicUpdateSlice{same_terms("ij", 2), same_terms("i"), false, out};
+  }
+};
+
+constexpr Convolution around{.low = {1}, .high = {1}};
+constexpr Equation letters{"bxi,xio->bxo"};
+/// Images, taps and features.
+using Images = Real<_, data, _>;
+using Taps = Real<_, _, model>;
+using Features = Real<_, data, model>;
+constexpr Extents image_extents{2, 6, 4}, tap_extents{3, 4, 2}, feature_extents{2, 6, 2};
+struct Convolve : Usual {
+  static constexpr OperatorKind kind = OperatorKind::convolve;
+  using Operands = Tensors<Images, Taps>;
+  using Out = P<_, model, _>;
+  static constexpr std::array extents{image_extents, tap_extents};
+  template <class O, class B> static auto typed(const auto& x, const auto& k) {
+    return convolve<letters, O, B>(x, k, around);
+  }
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+    return out ? convolve(letters.view(), x[0], x[1], around, *out, call)
+               : convolve(letters.view(), x[0], x[1], around, call);
+  }
+  static constexpr auto value(const Sharding& out) {
+    return ops::Convolve{parse(letters.view()), around, ops::ConvolveForm::forward, {}, out};
+  }
+};
+struct InputGradient : Convolve {
+  using Operands = Tensors<Features, Taps>;
+  static constexpr std::array extents{feature_extents, tap_extents};
+  template <class O, class B> static auto typed(const auto& dy, const auto& k) {
+    return convolve_input_gradient<letters, O, B>(dy, k, image_extents, around);
+  }
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+    return out ? convolve_input_gradient(letters.view(), x[0], x[1], image_extents, around, *out,
+                                         call)
+               : convolve_input_gradient(letters.view(), x[0], x[1], image_extents, around, call);
+  }
+  static constexpr auto value(const Sharding& out) {
+    return ops::Convolve{parse(letters.view()), around, ops::ConvolveForm::by_input, image_extents,
+                         out};
+  }
+};
+struct KernelGradient : Convolve {
+  using Operands = Tensors<Images, Features>;
+  using Out = P<_, data, model>;
+  static constexpr std::array extents{image_extents, feature_extents};
+  template <class O, class B> static auto typed(const auto& x, const auto& dy) {
+    return convolve_kernel_gradient<letters, O, B>(x, dy, tap_extents, around);
+  }
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+    return out ? convolve_kernel_gradient(letters.view(), x[0], x[1], tap_extents, around, *out,
+                                          call)
+               : convolve_kernel_gradient(letters.view(), x[0], x[1], tap_extents, around, call);
+  }
+  static constexpr auto value(const Sharding& out) {
+    return ops::Convolve{parse(letters.view()), around, ops::ConvolveForm::by_kernel, tap_extents,
+                         out};
+  }
+};
+
+const WindowSettings pool{.size = {3, 1}, .low = {1, 0}, .high = {1, 0}};
+constexpr WindowList pool_list{{.size = 3, .low = 1, .high = 1}, {}};
+struct ReduceWindow : OfOne {
+  static constexpr OperatorKind kind = OperatorKind::reduce_window;
+  template <class O, class B> static auto typed(const auto& x) {
+    return reduce_window<Max, O, B>(x, pool);
+  }
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+    return out ? reduce_window<Max>(x[0], pool, *out, call) : reduce_window<Max>(x[0], pool, call);
+  }
+  static constexpr auto value(const Sharding& out) {
+    return ops::ReduceWindow{Reduction::max, false, pool_list, out};
+  }
+};
+struct SelectAndScatter : Usual {
+  static constexpr OperatorKind kind = OperatorKind::select_and_scatter;
+  using Operands = Tensors<Real<data, model>, Real<data, model>>;
+  using Out = P<_, model>;
+  static constexpr std::array extents{Extents{6, 8}, Extents{6, 8}};
+  template <class O, class B> static auto typed(const auto& x, const auto& y) {
+    return select_and_scatter<Max, O, B>(x, y, pool);
+  }
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+    return out ? select_and_scatter<Max>(x[0], x[1], pool, *out, call)
+               : select_and_scatter<Max>(x[0], x[1], pool, call);
+  }
+  static constexpr auto value(const Sharding& out) {
+    return ops::SelectAndScatter{true, pool_list, out};
+  }
+};
+
+constexpr std::string_view split_as_it_was =
+    "a tensor with a halo, and what the adjoint makes of it, is split as the tensor without was";
+constexpr Halo rim{{1, 1, Boundary::periodic}, {}};
+/// Of the halo, the adjoint makes what can be compared.
+struct HaloExchange : OfOne {
+  static constexpr OperatorKind kind = OperatorKind::halo;
+  using Out = P<data, model>;
+  template <class, class B> static auto typed(const auto& x) {
+    return halo_adjoint(halo_exchange<B, 0>(x, 1, 1, Boundary::periodic));
+  }
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding*, const DynamicCall& call) {
+    return halo_adjoint(halo_exchange(x[0], rim, call), call);
+  }
+  static constexpr auto value(const Sharding&) { return ops::HaloExchange{{rim}}; }
+  static constexpr std::string_view cannot(Form form) {
+    if (form == Form::named || form == Form::given) return split_as_it_was;
+    if (form == Form::into)
+      return "a tensor that is there with its halo takes what it needs by exchange()";
+    return {};
+  }
+};
+struct HaloAdjoint : HaloExchange {
+  static constexpr OperatorKind kind = OperatorKind::halo_adjoint;
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding*, const DynamicCall& call) {
+    const DynamicCall exchange =
+        call.contract() ? DynamicCall(*call.contract()) : DynamicCall(Where::here());
+    return halo_adjoint(halo_exchange(x[0], rim, exchange), call);
+  }
+  static constexpr auto value(const Sharding&) { return ops::HaloExchange{{rim}, true}; }
+  static constexpr std::string_view cannot(Form form) {
+    return form == Form::into ? std::string_view() : HaloExchange::cannot(form);
+  }
+};
+
+constexpr std::string_view memory_is_whole =
+    "memory of the caller's has no spec, which could be named, deduced or resharded";
+constexpr std::string_view memory_needs_no_contract =
+    "a typed call that goes in or out of memory needs no contract, and takes none";
+constexpr std::string_view memory_makes_anew =
+    "what comes in is a new tensor; what goes out goes to the memory that the call names";
+/// From a tensor to memory, and from there to another one.
+struct FromRoot : OfOne {
+  static constexpr OperatorKind kind = OperatorKind::from_root;
+  static constexpr bool free = true, deduces = false;
+  using Plain = P<data, model>;
+  template <class O, class> static auto typed(const auto& x) {
+    const auto host = to_root(x);
+    return from_root<ShardedTensor<double, Grid, O>>(ProcessMesh<Grid>(x.core().mesh()),
+                                                     x.extents(), 0, host.values);
+  }
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+    const auto host = to_root<double>(x[0], 0, call);
+    return from_root<double>(x[0].mesh(), x[0].extents(), out ? *out : x[0].sharding(), 0,
+                             std::span<const double>(host.values), call);
+  }
+  static TensorDescs operands(TensorDescs x) {
+    x[0].sharding = Sharding::replicated(2);
+    return x;
+  }
+  static auto value(const Sharding& out) {
+    return ops::FromMemory{ops::Memory::on_root(0, 4), out};
+  }
+  static constexpr std::string_view cannot(Form form) {
+    if (form == Form::deduced) return memory_is_whole;
+    if (form == Form::bound) return memory_needs_no_contract;
+    return form == Form::into ? memory_makes_anew : std::string_view();
+  }
+};
+struct ToRoot : FromRoot {
+  static constexpr OperatorKind kind = OperatorKind::to_root;
+  static TensorDescs operands(const TensorDescs& x) { return x; }
+  static auto value(const Sharding&) { return ops::ToMemory{ops::Memory::on_root(0, 4)}; }
+  static constexpr std::string_view cannot(Form form) {
+    if (form == Form::deduced) return {};
+    if (form == Form::named || form == Form::given || form == Form::joined) return memory_is_whole;
+    return FromRoot::cannot(form);
+  }
+};
+/// Two rows to each of the first three processes.
+std::vector<Box> rows_of(int processes) {
+  std::vector<Box> boxes;
+  for (int p = 0; p < processes; ++p)
+    boxes.push_back(
+        Box{{Interval{std::min<Index>(6, 2 * p), std::min<Index>(6, 2 * p + 2)}, Interval{0, 8}}});
+  return boxes;
+}
+struct FromBoxes : FromRoot {
+  static constexpr OperatorKind kind = OperatorKind::from_boxes;
+  using Memory = Kokkos::View<double**, Kokkos::LayoutRight>;
+  static Memory memory(const MeshCore& mesh) {
+    const Box own = rows_of(mesh.shape().processes())[static_cast<std::size_t>(mesh.process())];
+    return Memory("rows", static_cast<std::size_t>(own[0].hi - own[0].lo), 8);
+  }
+  template <class O, class> static auto typed(const auto& x) {
+    const Memory rows = memory(*x.core().mesh());
+    const std::vector<Box> boxes = rows_of(x.core().mesh()->shape().processes());
+    to_irregular(x, boxes, rows);
+    return from_irregular<ShardedTensor<double, Grid, O>>(ProcessMesh<Grid>(x.core().mesh()),
+                                                          x.extents(), boxes, rows);
+  }
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+    const Memory rows = memory(*x[0].core().mesh());
+    const std::vector<Box> boxes = rows_of(x[0].core().mesh()->shape().processes());
+    to_irregular(x[0], boxes, rows, call);
+    return from_irregular(x[0].mesh(), x[0].extents(), out ? *out : x[0].sharding(), boxes, rows,
+                          call);
+  }
+  static auto value(const Sharding& out) {
+    static const std::vector<Box> boxes = rows_of(4);
+    return ops::FromMemory{ops::Memory::in_boxes(boxes, 4), out};
+  }
+};
+struct ToBoxes : FromBoxes {
+  static constexpr OperatorKind kind = OperatorKind::to_boxes;
+  static TensorDescs operands(const TensorDescs& x) { return x; }
+  static auto value(const Sharding&) {
+    static const std::vector<Box> boxes = rows_of(4);
+    return ops::ToMemory{ops::Memory::in_boxes(boxes, 4)};
+  }
+  static constexpr std::string_view cannot(Form form) { return ToRoot::cannot(form); }
+};
+
+/// To a mesh of one row over the same processes.
+struct Between : Reshard {
+  static constexpr bool constant = false;
+  static ProcessMesh<Grid> other(const std::shared_ptr<MeshCore>& mesh) {
+    const int n = mesh->shape().processes();
+    if (mesh->dry()) return dry_mesh<Grid>(sizes<Grid>(n, 1), mesh->process());
+    std::vector<int> all;
+    for (int p = 0; p < n; ++p) all.push_back(p);
+    return make_mesh<Grid>(mesh->transport().among(all), sizes<Grid>(n, 1));
+  }
+  template <class O, class B> static auto typed(const auto& x) {
+    return reshard<ShardedTensor<double, Grid, O>, B>(x, other(x.core().mesh()));
+  }
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+    return reshard(x[0], *out, other(x[0].core().mesh()), call);
+  }
+  static auto value(const Sharding& out) {
+    static const std::vector<int> places{0, 1, 2, 3};
+    ops::OnOtherMesh there{out, MeshShape{4, 1}, places, {}};
+    for (const std::uint64_t word : {4, 1, 0, 1, 2, 3}) there.fingerprint.add(word);
+    return ops::Between{there};
+  }
+  static constexpr std::string_view cannot(Form form) {
+    if (form == Form::into || form == Form::joined)
+      return "the result lies on another mesh, where the call makes it";
+    return Reshard::cannot(form);
+  }
+};
+struct Together : Reshard {
+  static constexpr bool constant = false;
+  using Operands = Tensors<Real<data, model>, Real<data, _>>;
+  static constexpr std::array extents{Extents{6, 8}, Extents{3, 5}};
+  template <class O, class B> static auto typed(const auto& x, const auto& y) {
+    if constexpr (std::is_same_v<B, NoContract>)
+      return std::get<0>(reshard_together<O, O>(x, y));
+    else
+      return std::get<0>(reshard_together<B, O, O>(x, y));
+  }
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+    return reshard_together(x, {*out, *out}, call)[0];
+  }
+  static constexpr auto value(const Sharding& out) { return ops::Together{{out, out}}; }
+  static constexpr std::string_view cannot(Form form) {
+    return form == Form::into ? returns_several : Reshard::cannot(form);
+  }
+};
+
+std::vector<Row> table() {
+  return {row<Einsum>(),
+          row<Reduce>(),
+          row<Reshard>(),
+          row<Transpose>(),
+          row<Map>(),
+          row<Arg>(),
+          row<Scan>(),
+          row<Sort>(),
+          row<TopK>(),
+          row<Slice>(),
+          row<Pad>(),
+          row<Reverse>(),
+          row<Roll>(),
+          row<Shift>(),
+          row<Reshape>(),
+          row<Concatenate>(),
+          row<Update>(),
+          row<Take>(),
+          row<Scatter>(),
+          row<OneHot>(),
+          row<DynamicSlice>(),
+          row<DynamicUpdateSlice>(),
+          row<Convolve>(),
+          row<InputGradient>("convolve, gradient by the input"),
+          row<KernelGradient>("convolve, gradient by the kernel"),
+          row<ReduceWindow>(),
+          row<SelectAndScatter>(),
+          row<HaloExchange>(),
+          row<HaloAdjoint>(),
+          row<FromRoot>(),
+          row<ToRoot>(),
+          row<FromBoxes>(),
+          row<ToBoxes>(),
+          row<Between>("reshard between meshes"),
+          row<Together>("reshard together")};
+}
+}  // namespace
+
+TEST_CASE("every kind of operator is in the table of forms") {
+  std::set<OperatorKind> there;
+  for (const Row& row : table()) there.insert(row.kind);
+  std::size_t kinds = 0;
+  for (; name_of(static_cast<OperatorKind>(kinds)) != "?"; ++kinds)
+    CHECK_MESSAGE(there.contains(static_cast<OperatorKind>(kinds)),
+                  "no row for " << name_of(static_cast<OperatorKind>(kinds)));
+  CHECK(kinds == there.size());
+}
+
+TEST_CASE("a cell of the table that cannot be says why, for one of ten reasons at most") {
+  std::set<std::string_view> reasons;
+  int cells = 0;
+  for (const Row& row : table())
+    for (const Cell& cell : row.cells) {
+      CHECK(cell.cannot.empty() == static_cast<bool>(cell.perform));
+      if (cell.cannot.empty()) continue;
+      reasons.insert(cell.cannot);
+      ++cells;
+    }
+  CHECK(reasons.size() <= 10);
+  MESSAGE(cells << " cells cannot be, for " << reasons.size() << " reasons");
+}
+
+TEST_CASE("every operator in every form computes what its typed call does") {
+  for (const Row& row : table()) {
+    std::mutex mutex;
+    std::string wrong;
+    run_loopback(4, [&](std::shared_ptr<Transport> world) {
+      const Meshes meshes{make_mesh<Grid>(world, sizes<Grid>(2, 2)),
+                          make_mesh<Strict<Grid>>(world, sizes<Strict<Grid>>(2, 2))};
+      for (std::size_t form = 0; form < form_count; ++form) {
+        if (!row.cells[form].perform) continue;
+        std::string text;
+        try {
+          text = row.cells[form].perform(meshes);
+        } catch (const std::exception& error) {
+          text = error.what();
+        }
+        if (text.empty()) continue;
+        const std::lock_guard lock(mutex);
+        if (wrong.find(form_names[form]) == std::string::npos)
+          wrong += "\n  " + std::string(form_names[form]) + ": " + text;
+      }
+    });
+    CHECK_MESSAGE(wrong.empty(), row.name << wrong);
+  }
+}
