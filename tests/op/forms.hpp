@@ -258,7 +258,7 @@ struct Usual {
   using Plain = Deduced;
   static constexpr bool deduces = true;  ///< a dynamic call can do without a sharding
   static constexpr bool free = false;    ///< on a Strict mesh it needs no contract
-  static constexpr bool constant = false;
+  static constexpr bool constant = true;
   static TensorDescs operands(const TensorDescs& x) { return x; }  ///< of the struct
   static constexpr std::string_view cannot(Form) { return {}; }
 };

@@ -13,7 +13,6 @@ using namespace support;
 namespace {
 struct Einsum : Usual {
   static constexpr OperatorKind kind = OperatorKind::einsum;
-  static constexpr bool constant = true;
   using Operands = Tensors<Real<data, model>, Real<model, _>>;
   using Out = P<_, model>;
   static constexpr std::array extents{Extents{6, 8}, Extents{8, 5}};
@@ -35,7 +34,6 @@ struct OfOne : Usual {
 };
 struct Reduce : OfOne {
   static constexpr OperatorKind kind = OperatorKind::reduce;
-  static constexpr bool constant = true;
   using Out = P<model>;
   template <class O, class B> static auto typed(const auto& x) { return sum<"ij->i", O, B>(x); }
   static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
@@ -50,7 +48,7 @@ constexpr std::string_view goes_where_asked =
     "a call that does nothing but move a tensor is told where to, so that nothing is deduced";
 struct Reshard : OfOne {
   static constexpr OperatorKind kind = OperatorKind::reshard;
-  static constexpr bool constant = true, deduces = false;
+  static constexpr bool deduces = false;
   using Plain = P<model, data>;
   template <class O, class B> static auto typed(const auto& x) { return reshard<O, B>(x); }
   static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
@@ -63,7 +61,6 @@ struct Reshard : OfOne {
 };
 struct Transpose : OfOne {
   static constexpr OperatorKind kind = OperatorKind::transpose;
-  static constexpr bool constant = true;
   template <class O, class B> static auto typed(const auto& x) {
     return transpose<"ij->ji", O, B>(x);
   }
@@ -74,7 +71,6 @@ struct Transpose : OfOne {
 };
 struct Map : Usual {
   static constexpr OperatorKind kind = OperatorKind::map;
-  static constexpr bool constant = true;
   using Operands = Tensors<Real<data, model>, Real<data, model>>;
   using Out = P<data, model>;
   static constexpr std::array extents{Extents{6, 8}, Extents{1, 8}};  // which has to be brought
@@ -455,7 +451,7 @@ constexpr std::string_view memory_makes_anew =
 /// From a tensor to memory, and from there to another one.
 struct FromRoot : OfOne {
   static constexpr OperatorKind kind = OperatorKind::from_root;
-  static constexpr bool free = true, deduces = false;
+  static constexpr bool free = true, deduces = false, constant = false;
   using Plain = P<data, model>;
   template <class O, class> static auto typed(const auto& x) {
     const auto host = to_root(x);
@@ -537,6 +533,7 @@ struct ToBoxes : FromBoxes {
 /// To a mesh of one row over the same processes.
 struct Between : Reshard {
   static constexpr bool constant = false;
+
   static ProcessMesh<Grid> other(const std::shared_ptr<MeshCore>& mesh) {
     const int n = mesh->shape().processes();
     if (mesh->dry()) return dry_mesh<Grid>(sizes<Grid>(n, 1), mesh->process());
@@ -563,7 +560,6 @@ struct Between : Reshard {
   }
 };
 struct Together : Reshard {
-  static constexpr bool constant = false;
   using Operands = Tensors<Real<data, model>, Real<data, _>>;
   static constexpr std::array extents{Extents{6, 8}, Extents{3, 5}};
   template <class O, class B> static auto typed(const auto& x, const auto& y) {
@@ -642,6 +638,14 @@ TEST_CASE("a cell of the table that cannot be says why, for one of ten reasons a
     }
   CHECK(reasons.size() <= 10);
   MESSAGE(cells << " cells cannot be, for " << reasons.size() << " reasons");
+}
+
+TEST_CASE("plans are constants of a program, but those that speak of lists of boxes or processes") {
+  std::set<std::string> planned_late;
+  for (const Row& row : table())
+    if (!row.constant) planned_late.insert(row.name);
+  CHECK(planned_late == std::set<std::string>{"from root", "to root", "from boxes", "to boxes",
+                                              "reshard between meshes"});
 }
 
 TEST_CASE("every operator in every form computes what its typed call does") {

@@ -239,3 +239,66 @@ TEST_CASE("a destination that is wrong, or shares memory with an operand, is ref
     CHECK_THROWS_AS(einsum_into<"ik,kj->ij">(empty, x, w), UsageError);
   });
 }
+
+TEST_CASE(
+    "a call on dynamic tensors writes into the tensor it is given, or refuses before it runs") {
+  run_loopback(4, [](std::shared_ptr<Transport> world) {
+    const auto mesh = make_mesh<Grid>(world, 2, 2);
+    const DynamicTensor x = from_function<Real<data, model>>(mesh, {6, 8}, Ramp{});
+    const DynamicTensor w = from_function<Real<model, _>>(mesh, {8, 6}, Ramp{});
+    const Sharding rows{{0}, {}};
+    const auto text = [](const auto& call) {
+      try {
+        call();
+      } catch (const Error& error) {
+        return std::string(error.what());
+      }
+      return std::string();
+    };
+    const auto says = [&](const auto& call, const char* part) {
+      return text(call).find(part) != std::string::npos;
+    };
+    // Of three, the last product goes there, whichever operands the first ones had.
+    const DynamicTensor y = zeros<double>(mesh, {6, 8}, rows);
+    (void)einsum("ij,jk,kl->il", {x, w, x}, rows, DynamicCall::into(y));
+    CHECK(alike(gather<double>(y), gather<double>(einsum("ij,jk,kl->il", {x, w, x}, rows))));
+    // Of a map it may be an operand.
+    const DynamicTensor z = from_function<Real<data, model>>(mesh, {6, 8}, Ramp{});
+    (void)maximum(z, -1 * x, DynamicCall::into(z));
+    CHECK(gather<double>(z) == gather<double>(maximum(x, -1 * x)));
+    // Lines that are merged between processes.
+    const DynamicTensor lines = from_function<Real<Axes<data, model>>>(mesh, {37}, Ramp{});
+    const DynamicTensor sorted = zeros_like(lines);
+    (void)sort("i", 'i', lines, {}, DynamicCall::into(sorted));
+    CHECK(gather<double>(sorted) == gather<double>(sort("i", 'i', lines)));
+    CHECK(sorted.core().storage() != lines.core().storage());
+    // A contract goes with it.
+    CHECK(says([&] { (void)reshard(x, rows, DynamicCall::into(y, Contract::nothing())); },
+               "accepts Only<>"));
+
+    const auto before = gather<double>(y);
+    CHECK(says([&] { (void)roll(x, 1, 0, DynamicCall::into(y)); }, "the result is double 6x8"));
+    CHECK(says([&] { (void)roll(y, 1, 0, DynamicCall::into(y)); }, "shares its memory"));
+    CHECK(says([&] { (void)softmax<double>("ij", 'j', y, DynamicCall::into(y)); },
+               "not one operator with one tensor"));
+    CHECK(says([&] { (void)variance<double>("ij->i", y, {}, 0, DynamicCall::into(y)); },
+               "variance: the call is not one operator"));
+    CHECK(says([&] { (void)norm<2, double>("ij->i", y, {}, DynamicCall::into(y)); },
+               "norm: the call is not one operator"));
+    CHECK(says([&] { (void)standard_deviation<double>("ij->i", y, {}, 0, DynamicCall::into(y)); },
+               "standard_deviation: the call is not one operator"));
+    CHECK(says([&] { (void)log_sum_exp<double>("ij->i", y, {}, DynamicCall::into(y)); },
+               "log_sum_exp: the call is not one operator"));
+    CHECK(says([&] { (void)top_k("ij", 'j', x, 2, DynamicCall::into(y)); },
+               "returns several tensors"));
+    CHECK(says(
+        [&] {
+          (void)reshard_together({x, w}, {rows, rows}, DynamicCall::into(y));
+        },
+        "returns several tensors"));
+    CHECK(says([&] { (void)reshard_async(x, rows, DynamicCall::into(y)); }, "is left under way"));
+    CHECK(says([&] { (void)to_root<double>(x, 0, DynamicCall::into(y)); },
+               "to_root: the call is not one operator"));
+    CHECK(gather<double>(y) == before);
+  });
+}

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Operators that write into a tensor that is there already, so that a loop makes none.
+/// Operators that write into a tensor that is there already, so that a loop makes none. Of dynamic
+/// tensors every operator with one result does, by DynamicCall::into (op/dynamic_call.hpp).
 ///
 ///     einsum_into<"ik,kj->ij">(c, a, b);               // c = a b
 ///     einsum_into<"ik,kj->ij">(c, a, b, 2.0f, 1.0f);   // c = 2 a b + c
