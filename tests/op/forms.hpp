@@ -77,7 +77,7 @@ template <class T> struct Small {
 };
 
 template <class T> Values values_of(const DynamicTensor& y) {
-  const auto host = gather<T>(y);
+  const auto host = to_host<T>(y);
   return Values(host.values.begin(), host.values.end());
 }
 inline Values values(const DynamicTensor& y) {

@@ -261,22 +261,22 @@ TEST_CASE(
     // Of three, the last product goes there, whichever operands the first ones had.
     const DynamicTensor y = zeros<double>(mesh, {6, 8}, rows);
     (void)einsum("ij,jk,kl->il", {x, w, x}, rows, DynamicCall::into(y));
-    CHECK(alike(gather<double>(y), gather<double>(einsum("ij,jk,kl->il", {x, w, x}, rows))));
+    CHECK(alike(to_host<double>(y), to_host<double>(einsum("ij,jk,kl->il", {x, w, x}, rows))));
     // Of a map it may be an operand.
     const DynamicTensor z = from_function<Real<data, model>>(mesh, {6, 8}, Ramp{});
     (void)maximum(z, -1 * x, DynamicCall::into(z));
-    CHECK(gather<double>(z) == gather<double>(maximum(x, -1 * x)));
+    CHECK(to_host<double>(z) == to_host<double>(maximum(x, -1 * x)));
     // Lines that are merged between processes.
     const DynamicTensor lines = from_function<Real<Axes<data, model>>>(mesh, {37}, Ramp{});
     const DynamicTensor sorted = zeros_like(lines);
     (void)sort("i", 'i', lines, {}, DynamicCall::into(sorted));
-    CHECK(gather<double>(sorted) == gather<double>(sort("i", 'i', lines)));
+    CHECK(to_host<double>(sorted) == to_host<double>(sort("i", 'i', lines)));
     CHECK(sorted.core().storage() != lines.core().storage());
     // A contract goes with it.
     CHECK(says([&] { (void)reshard(x, rows, DynamicCall::into(y, Contract::nothing())); },
                "accepts Only<>"));
 
-    const auto before = gather<double>(y);
+    const auto before = to_host<double>(y);
     CHECK(says([&] { (void)roll(x, 1, 0, DynamicCall::into(y)); }, "the result is double 6x8"));
     CHECK(says([&] { (void)roll(y, 1, 0, DynamicCall::into(y)); }, "shares its memory"));
     CHECK(says([&] { (void)softmax<double>("ij", 'j', y, DynamicCall::into(y)); },
@@ -299,6 +299,6 @@ TEST_CASE(
     CHECK(says([&] { (void)reshard_async(x, rows, DynamicCall::into(y)); }, "is left under way"));
     CHECK(says([&] { (void)to_root<double>(x, 0, DynamicCall::into(y)); },
                "to_root: the call is not one operator"));
-    CHECK(gather<double>(y) == before);
+    CHECK(to_host<double>(y) == before);
   });
 }
