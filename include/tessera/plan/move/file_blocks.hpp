@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// How a tensor lies among processes while a file is read or written: each process has one piece,
-/// long runs of the file's elements, and as few as can be have nothing. Files hold a tensor
-/// row-major.
+/// The distribution of a tensor while a file is read or written: each process has one piece, in
+/// long runs of the file's elements, and as few processes as possible have nothing. Files hold a
+/// tensor row-major.
 ///
 ///     const Sharding s = file_sharding({DType::f32, {1000, 600}, Sharding{{}, {1}}}, mesh);
 ///     for_each_run({1000, 600}, box, [](Index in_file, Index in_block, Index count) {});
 ///
-/// Laws: the runs of the boxes of those who have them first (writes_file) are disjoint and cover
-/// the file.
+/// Laws: the runs of the boxes of all processes with writes_file() are disjoint and cover the file.
 #include <tessera/plan/move/place.hpp>
 
 namespace tessera {
 
-/// Runs of fewer bytes are not worth a system call each.
+/// Runs with fewer bytes are not worth one system call each.
 inline constexpr Index least_run_bytes = Index{64} << 10;
 
-/// Calls visit(place in the whole, place in the box, elements) for the runs that a box cuts out of
-/// a row-major tensor, in order.
+/// Calls visit(place in the whole, place in the box, elements) for the runs of a row-major tensor
+/// that make up a box, in order.
 template <class Visit>
 constexpr void for_each_run(const Extents& extents, const Box& box, const Visit& visit) {
   if (box.empty()) return;
@@ -42,9 +41,8 @@ constexpr void for_each_run(const Extents& extents, const Box& box, const Visit&
   }
 }
 
-/// Returns the sharding under which a tensor goes to or from a file: its own, finished and split
-/// over the axes that it leaves free, when that keeps to long runs; else one by the leading
-/// dimensions.
+/// Returns the sharding of a tensor while it goes to or from a file: its own, finished and also
+/// split over its unused axes, when its runs are long; else a split of the leading dimensions.
 inline Sharding file_sharding(const TensorDesc& desc, const MeshShape& mesh) {
   const AxisSet axes = mesh.axes() - mesh.unit_axes();
   const auto long_runs = [&](const Sharding& s) {
@@ -62,7 +60,8 @@ inline Sharding file_sharding(const TensorDesc& desc, const MeshShape& mesh) {
   return detail::split_further(desc.extents, Sharding::replicated(desc.rank()), axes, mesh);
 }
 
-/// Returns whether the process at `at` is the one of those with the same block that writes it.
+/// Returns whether the process at `at` writes its block, as one of all processes with that block
+/// does.
 constexpr bool writes_file(const Sharding& s, const MeshShape& mesh, const Coordinates& at) {
   for (int axis = 0; axis < mesh.rank(); ++axis)
     if (!s.used().contains(axis) && at[axis] != 0) return false;

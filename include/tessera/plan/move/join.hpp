@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Whether the calls of several tensors may become one, and what that saves. What is joined is
-/// packed behind one another, so it pays for small tensors.
+/// Whether the calls of several tensors may become one, and what that saves. Joined tensors are
+/// packed one after another, so joining pays for small tensors.
 ///
 ///     may_join(move, desc, mesh, machine);         // it saves more than it takes
 ///     joins(a, desc_a, b, desc_b);                 // a and b fit into one call
@@ -20,7 +20,7 @@ constexpr std::int64_t join_saving(const Move& move, const TensorDesc& desc, con
                         machine.transfer(0, n.network_messages, Level::network));
 }
 
-/// Returns the price of the copies that a joined call needs beside those of the move alone.
+/// Returns the price of the copies that a joined call needs in addition to those of the move alone.
 constexpr std::int64_t join_toll(const Move& move, const TensorDesc& desc, const MeshShape& mesh,
                                  const Machine& machine) {
   const Coordinates origin(mesh.rank(), 0);
@@ -41,8 +41,8 @@ constexpr bool may_join(const Move& move, const TensorDesc& desc, const MeshShap
              saturating_mul(2, join_toll(move, desc, mesh, machine));
 }
 
-/// Returns true when two moves can be made by one call. What is only moved may be of other types,
-/// of the same size.
+/// Returns true when two moves can be made by one call. Tensors that are only moved may have
+/// different types of the same size.
 constexpr bool joins(const Move& a, const TensorDesc& x, const Move& b, const TensorDesc& y) {
   return b.kind == StepKind::communicate && a.collective == b.collective && a.group == b.group &&
          (x.type == y.type ||

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// A step that sorts lines along a split dimension where they are: in each round of a merge
-/// exchange (base/merge_exchange.hpp) two processes send each other their sorted blocks, and the
-/// one whose place is lower keeps the first elements of both, as many as it has, the other the
-/// last. Who sends to whom depends on extents alone.
+/// A step that sorts lines along a split dimension in place: in each round of a merge exchange
+/// (base/merge_exchange.hpp) two processes send each other their sorted blocks, and the lower one
+/// keeps the first elements of both, as many as it had; the other keeps the last. Who sends to whom
+/// depends on extents alone.
 ///
 ///     StepWork work = merge_work(plan, step, round);
 ///
-/// Laws: blocks keep their sizes, since what they lack at the end counts as elements that come
-/// after all others, which stay there; that needs blocks of one size but for the last ones
-/// (evenly_cut). A block that is empty neither sends nor receives. All tensors of a step go in one
+/// Laws: blocks keep their sizes: elements missing at the end count as elements that come after all
+/// others, and these stay at the end. This needs blocks of one size, except for the last ones
+/// (evenly_cut). An empty block neither sends nor receives. All tensors of a step go in one
 /// message.
 #include <tessera/base/merge_exchange.hpp>
 #include <tessera/plan/move/move.hpp>
@@ -18,17 +18,17 @@
 
 namespace tessera {
 
-/// Returns whether the blocks along a dimension are of one size, but for the last ones.
+/// Returns whether the blocks along a dimension have one size, except for the last ones.
 constexpr bool evenly_cut(Index extent, AxisList axes, const MeshShape& mesh) {
   return axes.size() <= 1 || extent % mesh.parts(axes) == 0;
 }
 
 namespace detail {
 
-/// What a process meets in one round.
+/// A process's peer in one round.
 struct MergePeer {
-  bool comes = false;  ///< there is someone, and both have elements
-  bool last = false;   ///< the process keeps the last elements
+  bool comes = false;  ///< there is a peer, and both have elements
+  bool last = false;   ///< this process keeps the last elements
   Coordinates at;
   Index own = 0;  ///< elements of each tensor
   Index other = 0;
@@ -56,7 +56,7 @@ constexpr MergePeer merge_peer(const Plan& plan, const Step& step, const Coordin
   return peer;
 }
 
-/// Returns the bytes of one element of each tensor together.
+/// Returns the bytes of one element of all tensors together.
 constexpr Index merged_bytes(const Plan& plan, const Step& step) {
   Index bytes = 0;
   for (int slot : step.in) bytes += static_cast<Index>(size_of(plan.slots[slot].desc.type));
@@ -78,7 +78,7 @@ constexpr FixedVector<Index, max_operands> merge_offsets(const Plan& plan, const
   return offsets;
 }
 
-/// Fills in what such a step does on the process at `at`, in all its rounds.
+/// Fills in the numbers of such a step on the process at `at`, over all rounds.
 constexpr void number_merges(const Plan& plan, Step& step, const Coordinates& at) {
   step.payload = step.network_payload = step.messages = step.scratch = step.flops = 0;
   const Index unit = merged_bytes(plan, step);

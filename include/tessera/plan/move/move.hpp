@@ -2,8 +2,8 @@
 #pragma once
 /// @file
 /// One move of a tensor from one sharding to another by one collective: which collective it is,
-/// over which axes, and whether data must be packed. What it costs is plan/move/move_cost.hpp's,
-/// chains of moves are plan/move/reshard.hpp's.
+/// over which axes, and whether data must be packed. plan/move/move_cost.hpp has its cost,
+/// plan/move/reshard.hpp chains of moves.
 ///
 ///     Move m = classify(desc.extents, from, to, mesh);   // P<data> -> P<_>: all-gather over data
 ///
@@ -23,8 +23,8 @@ struct Move {
   bool direct_send = false;
   bool direct_receive = false;
   int panel_dim =
-      -1;  ///< the dimension along which the packed side is a row of equal panels, if it is
-  /// When not empty, the collective is carried out in levels: within these, and between them
+      -1;  ///< the dimension along which the packed side is a row of equal panels, or -1
+  /// When not empty, the collective runs in levels: within these, and between them
   /// (plan/move/staged.hpp).
   AxisGroup near;
 };
@@ -35,7 +35,7 @@ constexpr bool ascending(AxisList axes, int first) {
     if (axes[i] < axes[i - 1]) return false;
   return true;
 }
-/// A block cut along dimension d only is contiguous when everything before d has extent 1.
+/// A block split only along dimension d is contiguous when all dimensions before d have extent 1.
 constexpr bool leading(const Extents& extents, int d) {
   for (int i = 0; i < d; ++i)
     if (extents[i] != 1) return false;
@@ -79,8 +79,8 @@ constexpr Difference difference(const Sharding& from, const Sharding& to) {
   }
   return result;
 }
-/// Whether the dimensions of `cut` that axes split which `other` does not have there are cut
-/// evenly, and those axes are in the order of the mesh.
+/// For the dimensions of `cut` that are split over axes which `other` lacks there: whether they are
+/// split evenly, and whether those axes are in the order of the mesh.
 struct Cut {
   bool even = true;
   bool ascending = true;
@@ -110,7 +110,7 @@ constexpr Move classify(const Extents& extents, const Sharding& from, const Shar
   const detail::Difference diff = detail::difference(from, to);
   Move move;
   move.to = to;
-  if (diff.leaving.empty()) return move;  // nothing leaves: a slice of what is already here
+  if (diff.leaving.empty()) return move;  // no axis leaves: a slice of local elements
   move.kind = StepKind::communicate;
   move.group = diff.leaving;
   if (diff.arriving.empty()) {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// What one move of a tensor does on a process, in numbers, and what it costs: in one call, or in
-/// levels where its group spans nodes.
+/// The numbers of one move of a tensor on a process, and its cost: in one call, or in levels where
+/// its group spans nodes.
 ///
 ///     Move m = classify(desc.extents, from, to, mesh);
 ///     count_move(m, desc, mesh, at, machine).payload;   price(m, desc, mesh, machine);
 ///
-/// Laws: the payload is what the call of plan/work/work.hpp has, by the law of mesh/call.hpp; the
-/// price is the same on every process.
+/// Laws: the payload equals that of the call in plan/work/work.hpp, by the law of mesh/call.hpp;
+/// the price is the same on every process.
 #include <tessera/base/memory.hpp>
 #include <tessera/mesh/call.hpp>
 #include <tessera/mesh/levels.hpp>
@@ -17,12 +17,12 @@
 
 namespace tessera {
 
-/// What a move does on one process.
+/// The numbers of a move on one process.
 struct MoveNumbers {
   Index payload = 0;
   Index messages = 0;
-  Index network_payload = 0;   ///< of the payload, what goes between nodes
-  Index network_messages = 0;  ///< of the messages, those that are priced so
+  Index network_payload = 0;   ///< the part of the payload between nodes
+  Index network_messages = 0;  ///< the messages priced as network messages
   Index copied = 0;            ///< bytes packed and unpacked
   Index send_staging = 0;      ///< bytes
   Index receive_staging = 0;   ///< bytes
@@ -32,9 +32,9 @@ struct MoveNumbers {
 };
 
 namespace detail {
-/// An all-reduce sums n elements in parts, one a member of the group; returns the elements of the
-/// parts of those members that are in `near`, too, with the process at `at` (alone where it is
-/// empty).
+/// An all-reduce sums n elements in parts, one for each member of the group. Returns the elements
+/// in the parts of the members that share `near` with the process at `at` (only its own part where
+/// `near` is empty).
 constexpr Index kept_of_all_reduce(Index n, AxisSet group, const AxisGroup& near,
                                    const MeshShape& mesh, const Coordinates& at) {
   const int members = mesh.group_size(group);
@@ -75,7 +75,7 @@ constexpr MoveNumbers count_direct(const Move& move, const TensorDesc& desc, con
       break;
     case Collective::all_reduce: {
       n.messages = 2 * rounds(members);
-      if (saturated(before)) {  // what each process has of it cannot be told
+      if (saturated(before)) {  // each process's part cannot be computed
         n.payload = members > 1 ? max_int64 : 0;
         n.network_payload = far ? max_int64 : 0;
         break;
@@ -125,7 +125,7 @@ constexpr MoveNumbers count_direct(const Move& move, const TensorDesc& desc, con
   return n;
 }
 
-/// The numbers of a collective in levels: what plan/move/staged.hpp's calls add up to.
+/// The numbers of a collective in levels: the sum of plan/move/staged.hpp's calls.
 constexpr MoveNumbers count_staged(const Move& move, const TensorDesc& desc, const MeshShape& mesh,
                                    const Coordinates& at) {
   MoveNumbers n;
@@ -165,8 +165,9 @@ constexpr MoveNumbers count_staged(const Move& move, const TensorDesc& desc, con
       n.network_messages = rounds(fars);
       break;
     case Collective::all_to_all: {
-      // What goes from p to q is a part of p's block for each dimension that axes leave and one of
-      // q's for each that they enter: sums over senders and over receivers multiply.
+      // The data from p to q is, along each dimension that axes leave, a part of p's block, and
+      // along each that they enter, a part of q's. So sums over senders and over receivers
+      // multiply.
       const auto sum = [&](const AxisGroup& from, const AxisGroup& to) {
         Index product = 1;
         for (int d = 0; d < desc.rank(); ++d) {
@@ -180,7 +181,7 @@ constexpr MoveNumbers count_staged(const Move& move, const TensorDesc& desc, con
         return product;
       };
       const AxisGroup self;
-      const Index gathered = sum(move.near, far);  // what the first call brings
+      const Index gathered = sum(move.near, far);  // the result of the first call
       send = max_of(before, gathered);
       receive = max_of(gathered, after);
       copied = before + gathered + after;
@@ -204,7 +205,7 @@ constexpr MoveNumbers count_staged(const Move& move, const TensorDesc& desc, con
 }
 }  // namespace detail
 
-/// Returns what `move` does on the process at `at`, starting from `desc`.
+/// Returns the numbers of `move` on the process at `at`, starting from `desc`.
 constexpr MoveNumbers count_move(const Move& move, const TensorDesc& desc, const MeshShape& mesh,
                                  const Coordinates& at, const Machine& machine = {}) {
   if (move.kind == StepKind::slice) return {};
@@ -212,8 +213,8 @@ constexpr MoveNumbers count_move(const Move& move, const TensorDesc& desc, const
   return detail::count_direct(move, desc, mesh, at, levels(move.group, mesh, machine));
 }
 
-/// Returns the price of a move, always of process 0 (which owns a largest block) and, point to
-/// point, of one other corner of the mesh, so that all processes agree.
+/// Returns the price of a move: always on process 0 (which owns a largest block) and, for point to
+/// point, also on one other corner of the mesh, so that all processes agree.
 constexpr std::int64_t price(const Move& move, const TensorDesc& desc, const MeshShape& mesh,
                              const Machine& machine) {
   const Coordinates origin(mesh.rank(), 0);
@@ -223,7 +224,7 @@ constexpr std::int64_t price(const Move& move, const TensorDesc& desc, const Mes
   MoveNumbers n = count_move(move, desc, mesh, origin, machine);
   if (move.collective == Collective::collective_permute ||
       move.collective == Collective::exchange) {
-    // Process 0 is where a permutation of blocks moves nothing: look at another corner too.
+    // In a permutation of blocks process 0 moves nothing, so another corner counts too.
     Coordinates corner = origin;
     for (int axis = 0; axis < mesh.rank(); ++axis)
       if (move.group.contains(axis)) {

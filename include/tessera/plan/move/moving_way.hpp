@@ -2,13 +2,13 @@
 #pragma once
 /// @file
 /// The ways to plan an operator that moves elements and computes nothing (plan/region/shape.hpp,
-/// plan/region/reshape.hpp), and which is the best: where its result lies while it is made, and
-/// what of the operands is gathered first.
+/// plan/region/reshape.hpp), and which is the best: the sharding of its result while it is made,
+/// and the axes over which operands are gathered first.
 ///
 ///     Resting rests({x}, out, result, mesh);
 ///     Plan p = best_moving(make, rests.list(), moving, process, options);    // make(way, process)
 ///
-/// Laws: ways are weighed by the plans of process 0, so all processes decide alike; one that keeps
+/// Laws: ways are compared by the plans of process 0, so all processes decide alike; one that keeps
 /// the contract comes before any that does not.
 #include <tessera/plan/builder.hpp>
 #include <tessera/plan/map.hpp>
@@ -21,9 +21,9 @@ constexpr Sharding without_axes(Sharding s, AxisSet gone) {
   return s;
 }
 
-/// Returns `to` split further over the axes `spare`, each along the dimension of `dims` that `like`
-/// has it on or, where that is too short for it or there is none, along the first that is long
-/// enough; without those for which none is. `whatever_extents`: as if all were.
+/// Returns `to` split further over the axes `spare`: each along the dimension of `dims` where
+/// `like` has it or, if that is too short or there is none, along the first that is long enough; if
+/// none is, the axis is left out. `whatever_extents`: treat all dimensions as long enough.
 template <class Dims>
 constexpr Sharding spread(const Extents& extents, Sharding to, const Sharding& like, AxisSet spare,
                           const Dims& dims, const MeshShape& mesh, bool whatever_extents = false) {
@@ -40,28 +40,30 @@ constexpr Sharding spread(const Extents& extents, Sharding to, const Sharding& l
   return to;
 }
 
-/// Where a result lies while it is made.
+/// The sharding of a result while it is made.
 enum class Rest : std::uint8_t {
-  there,   ///< where it was asked for
-  spread,  ///< there, and split over what only operands are split over: it is gathered at the end
-  operand  ///< where the first operand that is split lies
+  there,   ///< as requested
+  spread,  ///< as requested, and also split over the axes that only operands use: it is gathered at
+           ///< the end
+  operand  ///< like the first operand that is split
 };
 /// How the operands come to the result.
 struct MovingWay {
   Rest rest = Rest::there;
-  AxisSet gathered;  ///< of the axes along which they would move, those that are gathered first
+  AxisSet
+      gathered;  ///< the axes, among those with movement, over which operands are gathered first
 };
 
-/// Where a result may lie that is made of operands of its rank. What is unfinished is taken
-/// unfinished, and finished or scattered at the end.
+/// The possible shardings of a result that is made from operands of its rank. Unfinished operands
+/// are taken unfinished, and the result is finished or scattered at the end.
 class Resting {
  public:
-  /// `extents`: of one of the results. A contract is kept whatever the extents are, so there they
-  /// do not decide.
+  /// `extents`: of one of the results. A contract holds for all extents, so extents do not decide
+  /// under one.
   constexpr Resting(const Shardings& operands, const Sharding& out, const Extents& extents,
                     const MeshShape& mesh, const Contract& contract)
       : mesh_(mesh), whatever_extents_(contract.bounded()) {
-    int split = 0;  // names decide, whatever the sizes of axes
+    int split = 0;  // only names decide, not the sizes of axes
     while (split + 1 < operands.size() && operands[split].used().empty()) ++split;
     if (operands[split].used().empty()) split = 0;
     operand_ = without_unit_axes(operands[split], mesh);
@@ -96,12 +98,11 @@ class Resting {
 };
 
 /// The best of several ways to plan something, by the plans of process 0, so that all decide alike:
-/// those that keep the contract come before all that do not, among these those that keep within the
-/// workspace limit, then the cheapest.
+/// first by keeping the contract, then by keeping the workspace limit, then by cost.
 template <class Way> class BestWay {
  public:
   constexpr explicit BestWay(const PlanOptions& options) : options_(options) {}
-  /// `most`: a plan that moves more bytes comes behind one that does not.
+  /// `most`: a plan that moves more bytes than this comes after one that does not.
   constexpr void add(const Plan& plan, const Way& way, Index most = max_int64) {
     if (done()) return;
     const int worth = 4 * options_.contract.covers(plan.needs) +
@@ -112,7 +113,7 @@ template <class Way> class BestWay {
     way_ = way;
     worth_ = worth;
   }
-  /// Returns whether no other plan need be looked at.
+  /// Returns whether no other plan needs to be tried.
   constexpr bool done() const {
     return options_.needs_alone && options_.contract.bounded() && worth_ >= 0 &&
            options_.contract.covers(plan_.needs);
@@ -127,9 +128,9 @@ template <class Way> class BestWay {
   int worth_ = -1;
 };
 
-/// Adds the plans make(way, 0) of a way with what moves exchanged, or gathered first so that all
-/// that is left is local, or gathered as far as it may not be exchanged. To gather what an exchange
-/// would bring must not move more. `make` says in `moving` over which axes data move.
+/// Adds the plans make(way, 0) of a way that exchange moving elements; that gather first, so that
+/// the rest is local; and that gather only where an exchange is not allowed. A gather must not move
+/// more than the exchange in its place. `make` sets `moving` to the axes over which data move.
 template <class Way, class Make>
 constexpr void add_gathered_too(BestWay<Way>& best, Way way, const Make& make,
                                 const AxisSet& moving, const PlanOptions& options) {
@@ -146,8 +147,8 @@ constexpr void add_gathered_too(BestWay<Way>& best, Way way, const Make& make,
   }
 }
 
-/// Returns the best plan make(way, process), of those whose result lies where `rests` say while it
-/// is made. `make` adds to `moving` the axes over which data move.
+/// Returns the best plan make(way, process) among those whose result has one of the shardings
+/// `rests` while it is made. `make` adds to `moving` the axes over which data move.
 template <class Make>
 constexpr Plan best_moving(const Make& make, const FixedVector<Rest, 3>& rests,
                            const AxisSet& moving, int process, const PlanOptions& options) {

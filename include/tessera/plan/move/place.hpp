@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The planners of the boundary: a tensor that one process has whole, or that lies in boxes of the
-/// application's choice, becomes a sharded one, and back.
+/// The planners of the boundary: a tensor that is whole on one process, or in boxes that the
+/// application chooses, becomes a sharded tensor, and back.
 ///
 ///     Plan p = plan_from_root({DType::f32, {1000, 600}, Sharding{{0}, {1}}}, 0, mesh, process);
 ///     Plan q = plan_to_boxes(desc, boxes, mesh, process);        // boxes[r] is process r's
 ///
-/// Laws: to_root moves each element at most once, from_root sends it to every process that shall
-/// have it or, where that is dearer, once and lets those who have it spread it; boxes that are the
-/// blocks already cost nothing. Root's staging is a slab at most (plan/move/relocation.hpp). The
-/// plan is a function of the global shardings and boxes, so all processes decide alike.
+/// Laws: to_root moves each element at most once, from_root sends it to every process that needs it
+/// or, where that costs more, once, and the receivers pass it on; boxes that already are the blocks
+/// cost nothing. The root's staging is at most a slab (plan/move/relocation.hpp). The plan is a
+/// function of the global shardings and boxes, so all processes decide alike.
 #include <span>
 
 #include <tessera/plan/builder.hpp>
@@ -30,8 +30,8 @@ inline bool same_boxes(const Holding& a, const Holding& b, int processes) {
     if (a.holds(p) != b.holds(p) || !(a.box(p) == b.box(p))) return false;
   return true;
 }
-/// Returns `s` with the axes that it leaves unused (those of `free`) appended, each to the first
-/// dimension that is still long enough.
+/// Returns `s` with its unused axes (those of `free`) appended, each to the first dimension that is
+/// still long enough.
 constexpr Sharding split_further(const Extents& extents, const Sharding& s, AxisSet free,
                                  const MeshShape& mesh) {
   Sharding result = s;
@@ -43,7 +43,7 @@ constexpr Sharding split_further(const Extents& extents, const Sharding& s, Axis
       }
   return result;
 }
-/// Returns the plan that keeps the contract, where only one does; else what costs less.
+/// Returns the plan that keeps the contract, where only one does; else the cheaper one.
 inline const Plan& better(const Plan& plain, const Plan& other, const PlanOptions& options) {
   const bool kept = options.contract.covers(plain.needs);
   if (kept != options.contract.covers(other.needs)) return kept ? plain : other;
@@ -74,7 +74,7 @@ inline int PlanBuilder::relocate(int slot, const Sharding& sharding, const Place
   step.node = levels(group, mesh, options_.machine).node;
   const bool root_sends = from.place.kind == Placement::Kind::root;
   const bool root_receives = place.kind == Placement::Kind::root;
-  step.direct_receive = root_sends;  // a slab, cut by a block, is a run of the block
+  step.direct_receive = root_sends;  // a slab's part of a block is a run of the block
   step.direct_send = root_receives && !gaps;
   if (root_sends) step.direct_send = detail::blocks_are_runs(desc.extents, sharding, mesh);
   if (root_receives)
@@ -85,7 +85,8 @@ inline int PlanBuilder::relocate(int slot, const Sharding& sharding, const Place
   }
   detail::number_relocation(plan_, step, plan_.process);
   const detail::Relocation moves = detail::relocation_of(plan_, step);
-  // Priced at the process that has everything; else at the first and the last one, the dearer.
+  // Priced on the process that has everything; else on the first or the last process, whichever
+  // costs more.
   const int first = root_sends ? from.place.root : root_receives ? place.root : 0;
   for (const int process : {first, root_sends || root_receives ? first : mesh.processes() - 1}) {
     std::int64_t cost = 0;
@@ -109,8 +110,7 @@ inline int PlanBuilder::relocate(int slot, const Sharding& sharding, const Place
   return step.out;
 }
 
-/// Plans how `result` (finished) is made of the whole tensor in the memory of process `root`'s
-/// host.
+/// Plans how `result` (finished) is made from the whole tensor in host memory of process `root`.
 inline Plan plan_from_root(const TensorDesc& result, int root, const MeshShape& mesh,
                            int process = 0, const PlanOptions& options = {}) {
   const Sharding& to = result.sharding;
@@ -128,7 +128,7 @@ inline Plan plan_from_root(const TensorDesc& result, int root, const MeshShape& 
 }
 
 namespace detail {
-/// Plans how x gets to `place`, in memory that is given, by way of the sharding `last`.
+/// Plans how x gets to `place`, in memory that is given, by way of sharding `last`.
 inline Plan plan_out_by_way_of(const Sharding& last, OperatorKind kind, const TensorDesc& x,
                                const Placement& place, const MeshShape& mesh, int process,
                                const PlanOptions& options) {
@@ -138,7 +138,7 @@ inline Plan plan_out_by_way_of(const Sharding& last, OperatorKind kind, const Te
   const Sharding everywhere = Sharding::replicated(x.rank());
   return build.finish(build.relocate(slot, everywhere, place), everywhere);
 }
-/// The same by the better way: what is unfinished is finished, or scattered where that is cheaper.
+/// The same, by the better way: an unfinished x is finished, or scattered where that is cheaper.
 inline Plan plan_out(OperatorKind kind, const TensorDesc& x, const Placement& place,
                      const MeshShape& mesh, int process, const PlanOptions& options) {
   const Sharding finished = x.sharding.finished();
@@ -151,15 +151,15 @@ inline Plan plan_out(OperatorKind kind, const TensorDesc& x, const Placement& pl
 }
 }  // namespace detail
 
-/// Plans how process `root` gets all of x in the memory of its host.
+/// Plans how process `root` gets all of x in its host memory.
 inline Plan plan_to_root(const TensorDesc& x, int root, const MeshShape& mesh, int process = 0,
                          const PlanOptions& options = {}) {
   return detail::plan_out(OperatorKind::to_root, x, Placement::on_root(root), mesh, process,
                           options);
 }
 
-/// Plans how `result` (finished) is made of boxes[r] on each process r, which are equal or disjoint
-/// and cover the tensor. The plan views `boxes`.
+/// Plans how `result` (finished) is made from boxes[r] on each process r; the boxes are equal or
+/// disjoint and cover the tensor. The plan views `boxes`.
 inline Plan plan_from_boxes(const TensorDesc& result, std::span<const Box> boxes,
                             const MeshShape& mesh, int process = 0,
                             const PlanOptions& options = {}) {

@@ -2,16 +2,17 @@
 #pragma once
 /// @file
 /// Where the blocks of a tensor lie: as its sharding says, whole on one process, or in boxes that
-/// the application has chosen. And the arithmetic of going from one such family of boxes to
-/// another, of which plan/move/transfer.hpp is the case that both are shardings of one mesh.
+/// the application has chosen. Also the arithmetic of moving from one such placement to another;
+/// plan/move/transfer.hpp is the case of two shardings on one mesh.
 ///
 ///     const Holding from(desc, Placement::on_root(0), mesh), to(desc, {}, mesh);
 ///     for_each_part_sent(from, to, whole(desc.extents), 0, [](int peer, const Box& box) {});
 ///
 /// Laws: r sends box b to q exactly when q receives box b from r; the boxes that q receives, its
-/// own included, are disjoint and cover what q shall hold. Replicas: a process takes its own data
-/// where it has them; else the replica of a sharding whose coordinates on the axes that do not
-/// split the tensor are its own, and of n equal boxes the one that is (its number modulo n)-th.
+/// own included, are disjoint and cover the part that q is to hold. Replicas: a process uses its
+/// own copy where it has one; else, under a sharding, the copy of the process that has its own
+/// coordinates on the axes that do not split the tensor; of n equal boxes, the one at index (its
+/// number modulo n).
 #include <cstdint>
 
 #include <tessera/plan/move/transfer.hpp>
@@ -21,8 +22,9 @@ namespace tessera {
 struct Placement {
   enum class Kind : std::uint8_t { sharded, root, boxes };
   Kind kind = Kind::sharded;
-  int root = 0;                ///< of Kind::root
-  const Box* boxes = nullptr;  ///< of Kind::boxes: one a process; whoever keeps a plan keeps them
+  int root = 0;  ///< of Kind::root
+  const Box* boxes =
+      nullptr;  ///< of Kind::boxes: one for each process; the owner of a plan keeps them alive
   int count = 0;
 
   static constexpr Placement on_root(int process) {
@@ -47,14 +49,14 @@ struct Placement {
   }
 };
 
-/// A tensor (finished) as it is placed among the processes of a mesh.
+/// A finished tensor and its placement among the processes of a mesh.
 class Holding {
  public:
   constexpr Holding(const TensorDesc& desc, const Placement& place, const MeshShape& mesh)
       : extents_(desc.extents), sharding_(desc.sharding), place_(place), mesh_(mesh) {}
 
   constexpr const Extents& extents() const { return extents_; }
-  /// Returns whether the process has anything of the tensor; box() is then what.
+  /// Returns whether the process has a part of the tensor; box() is that part.
   constexpr bool holds(int process) const {
     return place_.kind != Placement::Kind::root || process == place_.root;
   }
@@ -71,7 +73,7 @@ class Holding {
   }
   constexpr Index size(int process) const { return holds(process) ? box(process).size() : 0; }
 
-  /// Returns whether `asker` takes what it needs of `owner`'s box from `owner`, not from a replica.
+  /// Returns whether `asker` takes its part of `owner`'s box from `owner`, not from a replica.
   constexpr bool serves(int owner, int asker) const {
     switch (place_.kind) {
       case Placement::Kind::root:
@@ -146,8 +148,8 @@ class Holding {
   MeshShape mesh_;
 };
 
-/// Calls visit(peer, box) for every process that needs a non-empty box, within `window`, of what
-/// `self` has; itself among them.
+/// Calls visit(peer, box) for every process, `self` included, that needs a non-empty box, within
+/// `window`, of `self`'s part.
 template <class Visit>
 constexpr void for_each_part_sent(const Holding& from, const Holding& to, const Box& window,
                                   int self, const Visit& visit) {
@@ -157,8 +159,8 @@ constexpr void for_each_part_sent(const Holding& from, const Holding& to, const 
   });
 }
 
-/// Calls visit(peer, box) for every process that has a non-empty box, within `window`, of what
-/// `self` needs, itself among them.
+/// Calls visit(peer, box) for every process, `self` included, that has a non-empty box, within
+/// `window`, of the part that `self` needs.
 template <class Visit>
 constexpr void for_each_part_received(const Holding& from, const Holding& to, const Box& window,
                                       int self, const Visit& visit) {
@@ -166,10 +168,10 @@ constexpr void for_each_part_received(const Holding& from, const Holding& to, co
 }
 
 /// A tensor cut into runs of consecutive elements (row-major), of at most `most` each where
-/// possible: what passes through one process in rounds.
+/// possible. They pass through one process in rounds.
 ///
-/// Laws: the slabs are disjoint and cover the tensor, in order; cut by any box, a slab is a run of
-/// that box's elements too.
+/// Laws: the slabs are disjoint and cover the tensor, in order; a slab's part of any box is a run
+/// of that box's elements too.
 class Slabs {
  public:
   constexpr Slabs(const Extents& extents, Index most) : extents_(extents) {

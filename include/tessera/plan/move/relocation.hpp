@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// One exchange between two placements of a tensor, worked out for a process: the general form of
-/// the point-to-point step. Which of them a plan holds is plan/move/place.hpp's matter.
+/// One exchange between two placements of a tensor, computed for a process: the general form of the
+/// point-to-point step. plan/move/place.hpp chooses the exchanges of a plan.
 ///
 ///     StepWork work = relocation_work(plan, step, round);     // of a communicate step with placed slots
 ///
 /// Laws: a box that several processes get is packed once; in a step of several rounds, round i
-/// moves what lies in slab i, and staging on the one process that has everything is a slab at most.
+/// moves the elements of slab i, and staging on the process that has everything is at most a slab.
 #include <algorithm>
 #include <map>
 #include <vector>
@@ -27,7 +27,7 @@ constexpr Index slab_bytes(Index workspace_limit) {
 }
 
 namespace detail {
-/// The two sides of an exchange, and what is decided for all processes alike.
+/// The two sides of an exchange, and the decisions that are the same on all processes.
 struct Relocation {
   Holding from;
   Holding to;
@@ -61,7 +61,7 @@ struct Relocation {
     const Box mine = from.box(self);
     const Extents strides = row_major_strides(extended_box(mine, from.extents(), within).extents());
     Index sent = 0, received = 0;
-    std::map<Box, Index, ByStart> packed;  // parts of one box: equal, or apart
+    std::map<Box, Index, ByStart> packed;  // parts of one box: equal or disjoint
     for (const Part& part : out) {
       if (part.peer == self) {
         const Box place = to.box(self);
@@ -100,7 +100,7 @@ struct Relocation {
 
   int members = 1;
   MeshShape mesh;
-  Halo within;  ///< how blocks lie that leave; empty: by themselves
+  Halo within;  ///< the halo around the source blocks; empty: they are contiguous
 
  private:
   struct Part {
@@ -141,7 +141,7 @@ inline Relocation relocation_of(const Plan& plan, const Step& step) {
           from.stored < 0 ? Halo{} : plan.halos[from.stored]};
 }
 
-/// Fills in what such a step does on a process, in all its rounds.
+/// Fills in the numbers of such a step on a process, over all rounds.
 inline void number_relocation(const Plan& plan, Step& step, int process) {
   step.payload = step.network_payload = step.messages = step.scratch = 0;
   const Relocation moves = relocation_of(plan, step);

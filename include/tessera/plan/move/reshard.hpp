@@ -2,16 +2,16 @@
 #pragma once
 /// @file
 /// From one sharding to another by the cheapest short chain of moves: slices, one collective where
-/// one will do, reduce-scatter rather than all-reduce where the sum is wanted in pieces.
+/// one will do, a reduce-scatter rather than an all-reduce where the result of the sum is split.
 ///
 ///     Moves moves = reshard_moves(desc, to, mesh, Machine{});     // moves.cost, moves.list
 ///
-/// Under a contract (mesh/contract.hpp) a chain that keeps it is taken before any that does not;
-/// two more are looked at then: everything gathered and sliced again, and a sum taken by a
-/// reduce-scatter and an all-gather.
+/// Under a contract (mesh/contract.hpp) a chain that keeps it comes before any that does not; then
+/// two more chains are tried: gather everything and slice again; and sum by a reduce-scatter and an
+/// all-gather.
 ///
-/// Laws: from S to S there are no moves; slicing a replicated tensor communicates nothing; the
-/// chain is decided by process 0's prices, so every process decides alike.
+/// Laws: from S to S there are no moves; slicing a replicated tensor communicates nothing; process
+/// 0's prices decide, so every process decides alike.
 #include <optional>
 
 #include <tessera/mesh/contract.hpp>
@@ -19,10 +19,10 @@
 
 namespace tessera {
 
-/// What a move costs beside its time when the contract does not accept it, in picoseconds: three
-/// days, so that the least of such moves wins before any time counts.
+/// The cost, in addition to its time, of a move that the contract does not accept, in picoseconds:
+/// three days, so that fewer such moves win before any time counts.
 inline constexpr std::int64_t breach_cost = std::int64_t{1} << 58;
-/// Returns how many moves that are not accepted a cost holds.
+/// Returns how many moves in a cost were not accepted.
 constexpr std::int64_t breaches(std::int64_t cost) { return cost / breach_cost; }
 
 /// A chain of moves and its price in picoseconds.
@@ -97,8 +97,8 @@ class MoveChain {
   constexpr void combine(AxisSet group) {
     if (!group.empty()) apply(reduce_move(at_.sharding, group));
   }
-  /// Appends the axes of `group` to the dimensions where `to` has them and combines the values over
-  /// them.
+  /// Appends the axes of `group` to the dimensions where `to` has them, and combines the values
+  /// over them.
   constexpr void combine_scattered(const Sharding& to, AxisSet group) {
     if (group.empty()) return;
     Sharding next = at_.sharding.with_partial(at_.sharding.partial - group, at_.sharding.reduction);
@@ -145,8 +145,8 @@ constexpr void keep_cheaper(MoveChain& best, const MoveChain& candidate) {
   if (cheaper) best = candidate;
 }
 
-/// Returns `from` with every axis of `to` appended that can be had by slicing: not in use, and next
-/// in its dimension.
+/// Returns `from` with every axis of `to` appended that slicing can add: unused, and next in its
+/// dimension.
 constexpr Sharding sliced_towards(const Sharding& from, const Sharding& to) {
   Sharding result = from;
   const AxisSet taken = from.used() | from.partial;
@@ -179,22 +179,22 @@ constexpr Sharding before_gather(const Sharding& from, const Sharding& to) {
   return result;
 }
 
-/// Returns what `from` and `to` have in common at the front of each dimension.
+/// Returns the leading axes that `from` and `to` have in common in each dimension.
 constexpr Sharding gathered_to_common(const Sharding& from, const Sharding& to) {
   Sharding result = from;
   for (int d = 0; d < from.rank(); ++d) result[d] = from[d].first(from[d].common_prefix(to[d]));
   return result;
 }
 
-/// The cheapest way found so far from a sharding to another one that takes an exchange: perhaps a
-/// slice, perhaps a move to a sharding on the way, and the last move. Of two at one price the one
-/// of fewer moves is kept, then the first.
+/// The cheapest way found so far between two shardings that need an exchange: an optional slice, an
+/// optional move to a sharding on the way, and the last move. Of two ways at one price, the one
+/// with fewer moves is kept, then the first.
 class Detour {
  public:
   constexpr Detour(const MoveChain& chain, const Sharding& to, const Leg& direct)
       : chain_(chain), to_(to), last_(direct), cost_(direct.cost) {}
 
-  /// Considers to slice first, as far as is free, and what may follow.
+  /// Considers slicing first, as far as that is free, and the possible moves after it.
   constexpr void consider() {
     if (chain_.bounded())
       consider(false, {}, chain_.sharding(), gathered_to_common(chain_.sharding(), to_));
@@ -241,7 +241,7 @@ class Detour {
   std::int64_t cost_;
 };
 
-/// Extends `chain` to `to`, whose partial axes are the same, by the cheapest of a few ways.
+/// Extends `chain` to `to`, whose partial axes are the same, in the cheapest of a few ways.
 constexpr void finish_chain(MoveChain& chain, const Sharding& to) {
   if (chain.sharding() == to) return;
   const Leg direct = chain.leg(chain.sharding(), to);
@@ -266,7 +266,7 @@ constexpr Moves usual_moves(const TensorDesc& from, const Sharding& to, const Me
   const AxisSet scattered = open & to.used();
   const AxisSet combined = open - scattered;
 
-  MoveChain best = start;  // slice what is free, combine, then move the rest
+  MoveChain best = start;  // slice where that is free, combine, then move the rest
   best.go(sliced_towards(from.sharding,
                          to.with_partial(from.sharding.partial, from.sharding.reduction)));
   MoveChain whole = best;
@@ -299,8 +299,8 @@ constexpr Moves usual_moves(const TensorDesc& from, const Sharding& to, const Me
   return best.moves();
 }
 
-/// Returns the chain that combines what is open by a reduce-scatter along the longest dimension and
-/// an all-gather, and then goes on. Precondition: something is open, and there is a dimension.
+/// Returns the chain that combines the open axes by a reduce-scatter along the longest dimension
+/// and an all-gather, and then moves on. Precondition: an axis is open, and there is a dimension.
 constexpr Moves scattered_and_gathered(const TensorDesc& from, const Sharding& to,
                                        const MeshShape& mesh, const Machine& machine,
                                        const Contract& contract, LegMemo* memo) {
@@ -321,8 +321,7 @@ constexpr Moves scattered_and_gathered(const TensorDesc& from, const Sharding& t
 }
 }  // namespace detail
 
-/// Returns true when values under `from` can be brought to `to`: nothing becomes partial that was
-/// not.
+/// Returns true when values under `from` can be moved to `to`: no finished value becomes partial.
 constexpr bool can_reshard(const Sharding& from, const Sharding& to) {
   return from.rank() == to.rank() && (to.partial - from.partial).empty() &&
          (to.partial.empty() || to.reduction == from.reduction);
@@ -345,7 +344,7 @@ constexpr Moves reshard_moves(const TensorDesc& tensor, const Sharding& target,
   const bool open = !(from.sharding.partial - to.partial).empty();
   if (breaches(best.cost) > 0 && open && from.rank() > 0)
     keep(detail::scattered_and_gathered(from, to, mesh, machine, contract, memo));
-  if (breaches(best.cost) > 0) {  // with axes of size 1 counted in, moves are those of other meshes
+  if (breaches(best.cost) > 0) {  // with axes of size 1, as on a mesh where they are larger
     keep(detail::usual_moves(tensor, target, mesh, machine, contract, memo));
     if (open && from.rank() > 0)
       keep(detail::scattered_and_gathered(tensor, target, mesh, machine, contract, memo));

@@ -2,25 +2,25 @@
 #pragma once
 /// @file
 /// A collective whose group spans nodes, in calls within nodes and calls between them, so that each
-/// element crosses the network as few times as it must. Whether that is cheaper is
-/// plan/move/move_cost.hpp's decision.
+/// element crosses the network as few times as possible. plan/move/move_cost.hpp decides whether
+/// that is cheaper.
 ///
 ///     all-reduce       reduce-scatter near, all-reduce far, all-gather near
 ///     reduce-scatter   reduce-scatter near (what goes to one member of each node, together), far
 ///     all-gather       all-gather far, then near
 ///     all-to-all       all-to-all near (what goes to one member of each node, together), far
 ///
-/// `near` is the part of the group within a node, `far` the rest: members are pairs of a place in
-/// each. Where axes of their own tell nodes from cores, both are plain sets of axes.
+/// `near` is the part of the group within a node, `far` the rest: a member is a pair of positions,
+/// one in each. Where separate axes stand for nodes and cores, both are plain sets of axes.
 ///
-/// Laws: the result is that of the one call (of sums of floating-point numbers up to their order);
-/// the payload between nodes is divided by the size of `near`, of an all-to-all it is the same in
+/// Laws: the result equals that of the single call (floating-point sums up to their order); the
+/// payload between nodes is divided by the size of `near`; for an all-to-all it stays the same, in
 /// fewer messages.
 #include <tessera/plan/work/step_work.hpp>
 
 namespace tessera::detail {
 
-/// Works out one communicate step in levels.
+/// Computes one communicate step in levels.
 class StagedWork {
  public:
   StagedWork(const Plan& plan, const Step& step)
@@ -92,14 +92,14 @@ class StagedWork {
     else
       work_.then.push_back(std::move(one));
   }
-  /// Appends a piece behind the pieces before it; returns where it starts.
+  /// Appends a piece after the existing pieces; returns where it starts.
   static Index append(std::vector<Piece>& pieces, int peer, Index count) {
     const Index offset = pieces.empty() ? 0 : pieces.back().offset + pieces.back().count;
     pieces.push_back({peer, offset, count});
     return offset;
   }
 
-  /// Whatever its dimensions, the block is cut as a row of elements.
+  /// The block is split as one row of elements, whatever its dimensions are.
   void all_reduce() {
     const Index n = mine_.size();
     const bool even = n % nears_ == 0;

@@ -2,21 +2,21 @@
 #pragma once
 /// @file
 /// Several tensors resharded together: calls of the same collective over the same axes become one,
-/// where the messages that this saves cost more than the copies that it takes.
+/// where the saved messages cost more than the additional copies.
 ///
 ///     Plan p = plan_together({a, b, c}, {to_a, to_b, to_c}, mesh, process);
 ///     p.count(all_reduce) == 1
 ///
-/// Laws: every result is what plan_reshard gives alone; what is joined depends on global extents,
-/// shardings and the machine only; a joined call's payload is that of its parts (an all-reduce's
-/// that of one tensor with all their elements).
+/// Laws: every result equals that of plan_reshard alone; the choice of joined calls depends only on
+/// global extents, shardings and the machine; a joined call's payload is the sum of its parts' (for
+/// an all-reduce, the payload of one tensor with all their elements).
 #include <tessera/plan/deduce.hpp>
 #include <tessera/plan/map.hpp>
 
 namespace tessera {
 
-/// Moves slots[i] to targets[i], several in one call where that is cheaper; the slots become what
-/// holds them then.
+/// Moves slots[i] to targets[i], several in one call where that is cheaper; `slots` then names the
+/// slots that hold the tensors.
 constexpr void move_together(PlanBuilder& build, FixedVector<int, max_operands>& slots,
                              const Shardings& targets) {
   const MeshShape& mesh = build.plan().mesh;
@@ -27,7 +27,7 @@ constexpr void move_together(PlanBuilder& build, FixedVector<int, max_operands>&
   const auto comes = [&](int i) { return next[i] < moves[i].list.size(); };
   const auto move = [&](int i) -> const Move& { return moves[i].list[next[i]]; };
   while (true) {
-    // What is local, or stands alone, is done as soon as it comes.
+    // Moves that are local, or that join no other, are added at once.
     int leader = -1;
     for (int i = 0; i < slots.size(); ++i) {
       for (; comes(i) && !may_join(move(i), build.desc(slots[i]), mesh, machine); ++next[i])

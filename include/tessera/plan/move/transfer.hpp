@@ -2,15 +2,15 @@
 #pragma once
 /// @file
 /// Who sends which box to whom when a tensor goes from one sharding to another: the arithmetic
-/// under every move. Forward map (whom do I send to) and inverse map (whom do I receive from)
-/// enumerate only peers that matter.
+/// under every move. The forward map (to whom a process sends) and the inverse map (from whom it
+/// receives) visit only the peers that share elements.
 ///
 ///     for_each_receiver(extents, from, to, mesh, at,
 ///                       [](const Coordinates& peer, const Box& box) {});
 ///
 /// Laws: r sends box b to q exactly when q receives box b from r; the boxes that q receives (its
-/// own included) are disjoint and cover its new block. Replicas: data comes from the owner whose
-/// coordinates on the axes that do not split the source are the receiver's own.
+/// own included) are disjoint and cover its new block. Replicas: data comes from the owner that has
+/// the receiver's coordinates on the axes that do not split the source.
 #include <tessera/spec/block.hpp>
 
 namespace tessera {
@@ -77,8 +77,8 @@ constexpr void for_each_member(AxisSet free, int axis, const MeshShape& mesh, Co
 }
 }  // namespace detail
 
-/// Calls visit(peer, box) for every process that needs a non-empty box of what the process at
-/// `self` owns.
+/// Calls visit(peer, box) for every process that needs a non-empty box of the block that the
+/// process at `self` owns.
 template <class Visit>
 constexpr void for_each_receiver(const Extents& extents, const Sharding& from, const Sharding& to,
                                  const MeshShape& mesh, const Coordinates& self,
@@ -95,8 +95,8 @@ constexpr void for_each_receiver(const Extents& extents, const Sharding& from, c
   });
 }
 
-/// Calls visit(peer, box) for every process that owns a non-empty box of what the process at `self`
-/// needs.
+/// Calls visit(peer, box) for every process that owns a non-empty box of the block that the process
+/// at `self` needs.
 template <class Visit>
 constexpr void for_each_sender(const Extents& extents, const Sharding& from, const Sharding& to,
                                const MeshShape& mesh, const Coordinates& self, const Visit& visit) {
@@ -126,7 +126,7 @@ struct Places {
   int first = 0;
   int last = 1;
   int stride = 1;
-  /// Returns how many of them are in [lo, hi).
+  /// Returns how many of these coordinates are in [lo, hi).
   constexpr Index within(Index lo, Index hi) const {
     lo = max_of(lo, first);
     hi = min_of(hi, last);
@@ -143,10 +143,9 @@ constexpr Places places(const AxisGroup& group, int axis, const MeshShape& mesh,
   return {run, run + group.inner, 1};
 }
 
-/// Returns what the members of `group` hold of `target` in one dimension, the process at `at` being
-/// one of them. Arithmetic: parts that lie wholly within `target` are alike, so that of a level of
-/// nesting at most the first, one of the middle and the last two are looked at, whatever the size
-/// of the mesh.
+/// Returns the parts of `target` in one dimension that the members of `group` hold; the process at
+/// `at` is a member. By arithmetic: parts wholly within `target` are alike, so each level of
+/// nesting needs at most the first, one in the middle and the last two, for any size of the mesh.
 constexpr Parts parts_of_group(Interval piece, Interval target, AxisList axes, int i,
                                const AxisGroup& group, const MeshShape& mesh,
                                const Coordinates& at) {
@@ -171,8 +170,8 @@ constexpr Parts parts_of_group(Interval piece, Interval target, AxisList axes, i
 }
 }  // namespace detail
 
-/// Returns how many elements the members of `group` own together, the process at `at` being one of
-/// them; replicas count each. In time that does not grow with the group.
+/// Returns how many elements the members of `group` own together, counting each replica; the
+/// process at `at` is a member. The time does not grow with the group.
 constexpr Index owned_by(const AxisGroup& group, const Extents& extents, const Sharding& sharding,
                          const MeshShape& mesh, const Coordinates& at) {
   Index elements = 1;
@@ -189,15 +188,15 @@ constexpr Index owned_by(const AxisGroup& group, const Extents& extents, const S
   return saturating_mul(elements, mesh.group_size(replicas));
 }
 
-/// What one process sends to others in one move.
+/// The elements that one process sends to others in one move.
 struct SentTo {
   Index elements = 0;
   Index messages = 0;
   Index kept = 0;  ///< elements that it needs itself
 };
 
-/// Returns what the process at `self` sends to the other members of `group`: all axes that split
-/// the source, or some of them. In time that does not grow with the mesh.
+/// Returns the elements that the process at `self` sends to the other members of `group`: all axes
+/// that split the source, or some of them. The time does not grow with the mesh.
 constexpr SentTo sent(const Extents& extents, const Sharding& from, const Sharding& to,
                       const MeshShape& mesh, const Coordinates& self, const AxisGroup& group) {
   const bool divided = group.is_divided();
@@ -219,19 +218,21 @@ constexpr SentTo sent(const Extents& extents, const Sharding& from, const Shardi
     const Interval wanted = to[d].empty() ? Interval{0, n} : block(n, to[d], mesh, self);
     const Index shared = intersect(mine, wanted).size();
     kept = saturating_mul(kept, shared);
-    if (from[d].starts_with(to[d])) {  // nothing cuts this dimension anew: every receiver needs all
+    if (from[d].starts_with(
+            to[d])) {  // no new split of this dimension: every receiver needs all of it
       elements = saturating_mul(elements, mine.size());
       continue;
     }
     const AxisSet cut = to[d].set();
-    if (!divided && (cut & group.axes).empty()) {  // every receiver needs what this process does
+    if (!divided &&
+        (cut & group.axes).empty()) {  // every receiver needs the same elements as this process
       elements = saturating_mul(elements, shared);
       if (shared == 0) messages = 0;
       continue;
     }
     if (const Index parts = mesh.parts(to[d]);
         (cut - group.axes).empty() && (to[d].size() == 1 || n % parts == 0)) {
-      const Index width = ceil_div(n, parts);  // receivers share it out
+      const Index width = ceil_div(n, parts);  // receivers divide it among themselves
       elements = saturating_mul(elements, mine.size());
       messages = saturating_mul(messages, (mine.hi - 1) / width - mine.lo / width + 1);
       continue;
