@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The planners of halo exchanges: each process's block is extended by what stencils read beyond
-/// it, out of the blocks of as many other processes as it takes. program/deep_halo.hpp weighs
-/// several steps' worth at once.
+/// The planners of halo exchanges: each process's block is extended by the elements that stencils
+/// read beyond it, from the blocks of as many other processes as needed. program/deep_halo.hpp
+/// plans the halo of several steps at once.
 ///
 ///     const Halo halo{{1, 1, Boundary::periodic}, {2, 0, Boundary::none}};   // one a dimension
 ///     Plan p = plan_halo({DType::f64, {100, 60}, Sharding{{0}, {1}}}, halo, mesh, process);
 ///     Plan q = plan_halo_adjoint(desc, halo, mesh, process);      // adds the halo to its owners
 ///
-/// What lies outside the tensor: its other end (periodic), its mirror image (reflected, symmetric),
-/// one value (constant). With Boundary::none there is nothing, and at the rim of the tensor the
+/// Outside the tensor lies its other end (periodic), its mirror image (reflected, symmetric) or one
+/// value (constant). With Boundary::none there is nothing, and at the edge of the tensor the
 /// extended block is narrower.
 ///
-/// Laws: element v of an extended block is the element of the tensor that its boundary says; widths
-/// may exceed blocks, blocks may be ragged or empty, and an empty block stays empty. Messages go to
-/// all neighbours at once, or dimension by dimension, the later ones carrying the corners:
-/// whichever costs less. In place, what a process owns is not copied and what lies outside stays as
-/// it is.
+/// Laws: element v of an extended block is the element of the tensor that the boundary rule gives;
+/// widths may exceed blocks, blocks may be ragged or empty, and an empty block stays empty.
+/// Messages go to all neighbours at once, or dimension by dimension, the later ones carrying the
+/// corners: whichever costs less. In place, a process's own elements are not copied, and elements
+/// outside the tensor stay as they are.
 #include <string>
 
 #include <tessera/base/verdict.hpp>
@@ -27,9 +27,9 @@
 
 namespace tessera {
 
-/// Which way the corners go.
+/// How the corners travel.
 enum class Corners : std::uint8_t {
-  cheaper,      ///< the one of the others that costs less
+  cheaper,      ///< whichever of the other two costs less
   direct,       ///< one exchange, with all neighbours
   by_dimension  ///< one exchange for each dimension that moves data
 };
@@ -50,12 +50,12 @@ constexpr Verdict check_halo(const Extents& extents, const Halo& halo) {
   }
   return {};
 }
-/// Returns what is wrong, with the numbers, the rule and the way out.
+/// Returns the error as text, with the numbers, the rule and the way out.
 inline std::string explain(const Verdict& v, const Extents& extents) {
   return explain(v, {.first = v.dim < 0 ? "" : std::to_string(extents[v.dim])});
 }
 
-/// What a halo's plan is beside its widths.
+/// The settings of a halo's plan besides its widths.
 struct HaloOptions {
   Corners corners = Corners::cheaper;
   bool in_place = false;  ///< the operands are extended blocks, and only their halos move
@@ -71,7 +71,7 @@ constexpr RegionDim halo_dim(Index n, AxisList axes, const HaloDim& halo) {
   d.rule = RegionDim::Rule::extended;
   d.window.low = halo.low;
   d.window.high = halo.high;
-  if (halo.boundary == Boundary::none) {  // a window that reads what there is
+  if (halo.boundary == Boundary::none) {  // a window that reads only existing elements
     d.rule = RegionDim::Rule::window;
     d.window.size = 1 + halo.low + halo.high;
   }
@@ -135,7 +135,7 @@ constexpr Plan plan_halo_so(const TensorDescs& x, const FixedVector<Halo, max_op
 constexpr Plan plan_halo_of(const TensorDescs& x, const FixedVector<Halo, max_operands>& halos,
                             bool adjoint, const HaloOptions& how, const MeshShape& mesh,
                             int process, const PlanOptions& options) {
-  // What a plan has no room for goes directly.
+  // Regions that a plan has no room for travel directly.
   int regions = 0;
   bool choice = false;
   for (int k = 0; k < x.size(); ++k) {
@@ -157,8 +157,8 @@ constexpr Plan plan_halo_of(const TensorDescs& x, const FixedVector<Halo, max_op
 }
 }  // namespace detail
 
-/// Returns the elements of the block `own` whose stencils read nothing else, when `box` is all that
-/// stencils of the block read: what can be computed while the halo travels.
+/// Returns the elements of the block `own` whose stencils read only `own`, when `box` is all that
+/// the block's stencils read. They can be computed while the halo travels.
 constexpr Box inner_box(const Box& own, const Box& box) {
   Box inner;
   for (int d = 0; d < own.rank(); ++d) {
@@ -189,17 +189,18 @@ constexpr Plan plan_halo(const TensorDesc& x, const Halo& halo, const MeshShape&
                          const HaloOptions& how = {}) {
   return detail::plan_halo_of({x}, {halo}, false, how, mesh, process, options);
 }
-/// Plans those of several tensors of one element type in one exchange: a message for each
-/// neighbour, whatever their number. The first is the plan's result, the others plan.also.
+/// Plans the extended blocks of several tensors of one element type in one exchange: one message
+/// for each neighbour, for any number of tensors. The first is the plan's result, the others are
+/// plan.also.
 constexpr Plan plan_halo_together(const TensorDescs& x,
                                   const FixedVector<Halo, max_operands>& halos,
                                   const MeshShape& mesh, int process = 0,
                                   const PlanOptions& options = {}, const HaloOptions& how = {}) {
   return detail::plan_halo_of(x, halos, false, how, mesh, process, options);
 }
-/// Plans the tensor whose elements are the sums over all places that each has in extended blocks
-/// like those that plan_halo() makes of x; what lies outside and is no element's image is dropped.
-/// In place, the halos are added to what their owners have, and stay.
+/// Plans the adjoint of plan_halo(): each element of the result is the sum over all its positions
+/// in extended blocks like those that plan_halo() makes from x. Positions outside that are no
+/// element's image are dropped. In place, the halos are added to their owners' elements, and stay.
 constexpr Plan plan_halo_adjoint(const TensorDesc& x, const Halo& halo, const MeshShape& mesh,
                                  int process = 0, const PlanOptions& options = {},
                                  const HaloOptions& how = {}) {

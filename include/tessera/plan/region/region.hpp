@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Regions: what each process needs of a tensor that others own, and where it lies, as arithmetic.
-/// Windows, halos, slices, pads, reversals, rolls, concatenations and reshapes are all regions;
-/// plan/region/region_transfer.hpp says who sends what to whom.
+/// Regions: the elements that each process needs of a tensor that others own, and their location,
+/// as arithmetic. Windows, halos, slices, pads, reversals, rolls, concatenations and reshapes are
+/// all regions; plan/region/region_transfer.hpp says who sends what to whom.
 ///
 /// A process needs one interval in each dimension, in coordinates of the region: the block of the
-/// result that it makes, or all that a window reads for that block. A map leads from coordinates of
-/// the region to elements of the source, or to nothing: what lies outside is filled.
+/// result that it makes, or all elements that a window reads for that block. A map gives, for each
+/// coordinate of the region, an element of the source or none; coordinates without an element are
+/// filled.
 ///
 ///     RegionDim d = slice_dim(100, 3, 2, 40);      // elements 3, 5, 7 ... (plan/region/shape.hpp)
 ///     needed(d, mesh, at);   for_each_strand(d, {10, 20}, {0, 40}, visit)
 ///
 /// Laws: every coordinate of a region maps to at most one element; strands of disjoint intervals of
-/// the source are disjoint, and those of the whole source cover all that is not filled.
+/// the source are disjoint, and the strands of the whole source cover all coordinates that are not
+/// filled.
 #include <tessera/base/window.hpp>
 #include <tessera/spec/halo.hpp>
 
@@ -23,27 +25,27 @@ namespace tessera {
 struct RegionDim {
   enum class Rule : std::uint8_t {
     block,     ///< the interval is the process's block of the result
-    window,    ///< what the window reads for the block; coordinates are the source's
+    window,    ///< the elements that the window reads for the block; coordinates are the source's
     extended,  ///< the block, window.low more below and window.high more above, unless it is empty
     readers,   ///< all windows that read an element of the block; coordinates are the windows'
     neighbours,  ///< all elements that those windows read
     taps         ///< the taps that reach an element from the block; coordinates are the kernel's
   };
-  /// Which of the block's results a window is asked for: all, those that it makes of what the
-  /// process owns of the source, or those before and behind them.
+  /// Which of the block's results a window makes: all; those that read only the process's own
+  /// elements of the source (inner); or those before or after these.
   enum class Part : std::uint8_t { all, inner, low, high };
-  /// When a region that is taken in turns, by one exchange after the other, is taken along this
-  /// dimension.
+  /// The turn in which a region is taken along this dimension, when it is taken by several
+  /// exchanges in turn.
   enum class Turn : std::uint8_t {
     now,
-    before,  ///< each process has, and takes from others, all that it needs
-    later    ///< what it owns of what it needs
+    before,  ///< each process already has all that it needs, and others take from that
+    later    ///< each process needs, for now, only elements that it owns
   };
   Rule rule = Rule::block;
   Part part = Part::all;
   Boundary boundary = Boundary::none;
-  // The result: `extent` elements in units of `unit` coordinates, split over `axes`; of a window
-  // the taps are split over `tap_axes`.
+  // The result: `extent` elements in units of `unit` coordinates, split over `axes`; a window's
+  // taps are split over `tap_axes`.
   AxisList axes{};
   AxisList tap_axes{};
   Index extent = 0;
@@ -58,8 +60,8 @@ struct RegionDim {
   Index stride = 1;
   Index offset = 0;
   Index dilation = 1;
-  /// Coordinates outside are filled by nothing: how far a part of the source goes that is put
-  /// somewhere.
+  /// Coordinates outside this interval stay unfilled: it is the part of the result into which the
+  /// source is put.
   Interval within{-everywhere, everywhere};
   Turn turn = Turn::now;
 
@@ -71,8 +73,8 @@ struct RegionDim {
 
 using Region = FixedVector<RegionDim, max_dims>;
 
-/// Coordinates at, at + step, ... of a region and the elements source, source + source_step, ...
-/// that they map to; step > 0.
+/// Coordinates at, at + step, ... of a region, which map to the elements source, source +
+/// source_step, ...; step > 0.
 struct Strand {
   Index at = 0;
   Index step = 1;
@@ -111,7 +113,7 @@ struct Strand {
 };
 
 namespace detail {
-/// Returns which coordinates are needed to make the results `block`, of all or some of the taps.
+/// Returns the coordinates needed to make the results `block`, with all or some of the taps.
 constexpr Interval needed_for(const RegionDim& d, Interval block, Interval taps) {
   if (block.size() == 0 || taps.size() == 0) return {0, 0};
   switch (d.rule) {
@@ -131,10 +133,10 @@ constexpr Interval needed_for(const RegionDim& d, Interval block, Interval taps)
   }
   return {block.lo * d.unit, block.hi * d.unit};
 }
-/// Returns the least interval of results that holds all that need some of `coordinates`.
+/// Returns the smallest interval with all results that need some of `coordinates`.
 constexpr Interval results_that_need(const RegionDim& d, Interval coordinates, Interval taps) {
   Interval results;
-  // Between what two neighbours read there may be elements that neither reads.
+  // Between the elements that two neighbours read there may be some that neither reads.
   const auto around = [](Interval i) { return Interval{i.lo - 1, i.hi + 1}; };
   switch (d.rule) {
     case RegionDim::Rule::block:
@@ -149,7 +151,7 @@ constexpr Interval results_that_need(const RegionDim& d, Interval coordinates, I
                                     taps.lo * d.window.window_dilation,
                                 d.window.stride) +
                      1};
-      // Between two positions of a strided window a block may need what neither of its results
+      // Between two positions of a strided window a block may need elements that neither result
       // reads.
       results = {results.lo - 1, results.hi + 1};
       break;
@@ -175,8 +177,7 @@ constexpr Interval taps_of(const RegionDim& d, const MeshShape& mesh, const Coor
 }
 }  // namespace detail
 
-/// Returns the results that the process at `at` makes with the region: its block, or the part of
-/// it.
+/// Returns the results that the process at `at` makes with the region: its block, or a part of it.
 constexpr Interval results(const RegionDim& d, const MeshShape& mesh, const Coordinates& at) {
   const Interval all = block(d.extent, d.axes, mesh, at);
   if (d.part == RegionDim::Part::all) return all;
@@ -228,7 +229,7 @@ constexpr Box needed(const Region& region, const MeshShape& mesh, const Coordina
 constexpr Interval needed_by_all(const RegionDim& d) {
   return detail::needed_for(d, {0, d.extent}, {0, d.window.size});
 }
-/// Returns the elements that the process at `at` has of the source, and others may take.
+/// Returns the elements of the source that the process at `at` has and others may take.
 constexpr Interval owned(const RegionDim& d, const MeshShape& mesh, const Coordinates& at) {
   return d.turn == RegionDim::Turn::now ? source_block(d, mesh, at) : needed(d, mesh, at);
 }
@@ -237,21 +238,21 @@ constexpr Box owned(const Region& region, const MeshShape& mesh, const Coordinat
   for (const RegionDim& d : region) box.side.push_back(owned(d, mesh, at));
   return box;
 }
-/// Returns the axes that split the source along what is taken now.
+/// Returns the axes that split the source along the dimensions taken in this turn.
 constexpr AxisSet source_axes(const Region& region) {
   AxisSet axes;
   for (const RegionDim& d : region)
     if (d.turn == RegionDim::Turn::now) axes = axes | d.source_axes.set();
   return axes;
 }
-/// Returns the axes that split what is needed.
+/// Returns the axes that split the needed coordinates.
 constexpr AxisSet needing_axes(const Region& region) {
   AxisSet axes;
   for (const RegionDim& d : region) axes = axes | d.used();
   return axes;
 }
 
-/// Returns the strand of all that a process needs in a dimension that is not taken now.
+/// Returns the strand of all that a process needs in a dimension that is not taken in this turn.
 constexpr Strand kept_strand(Interval mine) { return {mine.lo, 1, mine.size(), mine.lo, 1}; }
 
 /// Calls visit(strand) for each strand of `coordinates` that maps to `elements` of the source, in
@@ -265,7 +266,7 @@ constexpr void for_each_strand(const RegionDim& d, Interval elements, Interval c
   const auto give = [&](const Strand& strand) {
     if (const Strand part = strand.within(coordinates); part.count > 0) visit(part);
   };
-  // Image `base` + i (or - i) of the source at positions; of elements [lo, hi).
+  // An image of the source: element i of [lo, hi) is at position `base` + i (or - i).
   const auto image = [&](Index base, Interval part, bool mirrored) {
     if (part.size() == 0) return;
     if (mirrored)
@@ -292,7 +293,7 @@ constexpr void for_each_strand(const RegionDim& d, Interval elements, Interval c
         image(m * n, elements, false);
       return;
     case Boundary::reflected: {
-      if (n == 1) {  // a mirror on both sides of the one element
+      if (n == 1) {  // mirrors on both sides of a single element
         for (Index q = positions.lo; q < positions.hi; ++q) image(q, elements, false);
         return;
       }

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Who sends what to whom so that every process gets its region (plan/region/region.hpp): the same
-/// arithmetic as plan/move/transfer.hpp, with a map between the two sides. Multi-hop, ragged,
-/// empty, per-process and corner pieces all come out of it. Peers are enumerated, never searched
-/// for.
+/// Who sends what to whom so that every process gets its region (plan/region/region.hpp): the
+/// arithmetic of plan/move/transfer.hpp, with a map between the two sides. It covers multi-hop,
+/// ragged, empty, per-process and corner pieces. Peers are enumerated, never searched for.
 ///
 ///     for_each_piece_sent(region, mesh, at, [](const Coordinates& peer, const RegionPiece& p) {});
 ///
 /// Laws: r sends a piece to q exactly when q receives it from r; the pieces that a process
-/// receives, its own included, are disjoint and cover what of its region maps to the source.
-/// Replicas: data comes from the owner whose coordinates on the axes that do not split the source
-/// are the receiver's own. A region that is taken in turns ends as one that is taken at once, and
-/// where nothing is filled no more travels.
+/// receives, its own included, are disjoint and cover the part of its region that maps to the
+/// source. Replicas: data comes from the owner that has the receiver's coordinates on the axes that
+/// do not split the source. A region taken in turns gives the same result as one taken at once and,
+/// where nothing is filled, moves no more data.
 #include <algorithm>
 #include <vector>
 
@@ -21,7 +20,7 @@
 
 namespace tessera {
 
-/// A product of strands, one a dimension.
+/// A product of strands, one for each dimension.
 using RegionPiece = FixedVector<Strand, max_dims>;
 
 constexpr Index volume(const RegionPiece& piece) {
@@ -96,8 +95,8 @@ constexpr void for_each_sending(const Region& region, int dim, const Box& wanted
 }
 }  // namespace detail
 
-/// Calls visit(peer, piece) for every non-empty piece that some process, perhaps itself, needs of
-/// what the process at `self` owns. A peer may come several times.
+/// Calls visit(peer, piece) for every non-empty piece that some process, possibly itself, needs of
+/// the elements that the process at `self` owns. A peer may come several times.
 template <class Visit>
 constexpr void for_each_piece_sent(const Region& region, const MeshShape& mesh,
                                    const Coordinates& self, const Visit& visit) {
@@ -111,8 +110,8 @@ constexpr void for_each_piece_sent(const Region& region, const MeshShape& mesh,
   });
 }
 
-/// Calls visit(peer, piece) for every non-empty piece that the process at `self` needs of what some
-/// process, perhaps itself, owns. A peer may come several times.
+/// Calls visit(peer, piece) for every non-empty piece that the process at `self` needs of the
+/// elements that some process, possibly itself, owns. A peer may come several times.
 template <class Visit>
 constexpr void for_each_piece_received(const Region& region, const MeshShape& mesh,
                                        const Coordinates& self, const Visit& visit) {
@@ -136,8 +135,7 @@ constexpr bool has_what_it_needs(const RegionDim& d, const MeshShape& mesh,
 }
 
 /// Returns the axes over which data must move so that every process has what it needs; none when
-/// all have it. A function of the region alone: it looks at every place that one dimension's axes
-/// can take.
+/// all have it. It depends only on the region: it tries every coordinate on one dimension's axes.
 constexpr AxisSet moving_axes(const Region& region, const MeshShape& mesh) {
   AxisSet moving;
   for (const RegionDim& d : region) {
@@ -152,8 +150,9 @@ constexpr AxisSet moving_axes(const Region& region, const MeshShape& mesh) {
 }
 
 namespace detail {
-/// Returns whether every process has, of its block of the source, all that any process needs among
-/// what it needs itself: then a dimension that moves can be taken after others, from there.
+/// Returns whether each process itself needs all elements of its block of the source that any
+/// process needs. Then a dimension that moves can be taken after others, from the elements
+/// collected so far.
 constexpr bool may_wait(const RegionDim& d, const MeshShape& mesh) {
   if (d.offset != 0 || d.stride != 1 || d.dilation != 1 || d.unit != d.source_unit) return false;
   Coordinates at(mesh.rank(), 0);
@@ -166,10 +165,10 @@ constexpr bool may_wait(const RegionDim& d, const MeshShape& mesh) {
 }
 }  // namespace detail
 
-/// Returns the region in turns: in each, one of the dimensions that move data is taken of what the
-/// turns before have brought, the later ones bringing the corners; the first takes those too that
-/// move nothing. As a whole where one dimension moves, or where the processes that have a corner's
-/// elements are asked for them by some that do not need them.
+/// Returns the region in turns. Each turn takes one of the dimensions that move data from the
+/// result of the turns before it, so later turns bring the corners; the first turn also takes the
+/// dimensions that move nothing. Returns the whole region as one turn where only one dimension
+/// moves, or where corners would have to pass through processes that do not need them.
 constexpr FixedVector<Region, max_dims> in_turn(const Region& whole, const MeshShape& mesh) {
   using Turn = RegionDim::Turn;
   FixedVector<int, max_dims> order;
@@ -212,8 +211,9 @@ constexpr bool needs_filling(const Region& region) {
   return false;
 }
 
-/// Returns where the process is that owns the middle of what is needed of the source, at 0 along
-/// axes that do not tell: of a part of a tensor that many need, one that sends it.
+/// Returns the coordinates of the process that owns the middle of the needed part of the source,
+/// with 0 along axes that do not matter: where many need a part of a tensor, this is a process that
+/// sends it.
 constexpr Coordinates middle_owner(const Region& region, const MeshShape& mesh) {
   Coordinates at(mesh.rank(), 0);
   for (const RegionDim& d : region) {
@@ -241,7 +241,7 @@ struct PeerPiece {
 };
 
 namespace detail {
-/// Orders pieces by peer and then by where they begin in the region: both ends know that.
+/// Orders pieces by peer and then by their start in the region, which both sides know.
 constexpr void sort_pieces(std::vector<PeerPiece>& pieces) {
   std::sort(pieces.begin(), pieces.end(), [](const PeerPiece& a, const PeerPiece& b) {
     if (a.peer != b.peer) return a.peer < b.peer;
@@ -252,8 +252,8 @@ constexpr void sort_pieces(std::vector<PeerPiece>& pieces) {
 }
 }  // namespace detail
 
-/// Return the pieces that the process at `self` sends and receives, by rank in `group`, in the
-/// order in which they lie in messages; what it keeps has its own rank.
+/// Return the pieces that the process at `self` sends and receives, by index in `group`, in the
+/// order of the messages; pieces that it keeps have its own index.
 constexpr std::vector<PeerPiece> pieces_sent(const Region& region, const MeshShape& mesh,
                                              AxisSet group, const Coordinates& self) {
   std::vector<PeerPiece> pieces;

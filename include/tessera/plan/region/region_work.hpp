@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// A step that takes regions, worked out for a process: one exchange for all its inputs, and for
-/// every peer one message.
+/// A step that takes regions, computed for a process: one exchange for all its inputs, with one
+/// message for every peer.
 ///
 ///     StepWork work = region_work(plan, step);        // of a step with step.region >= 0
 ///
 /// Laws: the pieces of all inputs for one peer travel together, in order of the inputs; a piece
-/// that is a run of the block, alone in its message, leaves from the block.
+/// that is a run of the block and alone in its message is sent directly from the block.
 #include <vector>
 
 #include <tessera/plan/region/region_transfer.hpp>
@@ -17,12 +17,12 @@
 namespace tessera {
 namespace detail {
 
-/// A block of memory: the box that it holds, and how that lies.
+/// A block of memory: the box that it holds, and its layout.
 struct BoxInMemory {
   Box box;
   Extents strides;
 };
-/// Where the elements of a piece lie in the block of one side: the source's (`owner`), or the
+/// The layout of a piece's elements in the block of one side: the source's (`owner`), or the
 /// region's.
 struct PieceLayout {
   Index offset = 0;
@@ -42,7 +42,7 @@ constexpr Extents counts_of(const RegionPiece& piece) {
   for (const Strand& s : piece) counts.push_back(s.count);
   return counts;
 }
-/// Returns whether elements laid out so follow one another in memory.
+/// Returns whether elements with this layout are contiguous in memory.
 constexpr bool is_run(const Extents& counts, const Extents& strides) {
   Index next = 1;
   for (int d = counts.size() - 1; d >= 0; --d) {
@@ -53,7 +53,7 @@ constexpr bool is_run(const Extents& counts, const Extents& strides) {
   return true;
 }
 
-/// Returns how many elements laid out so follow one another before the first gap.
+/// Returns how many elements with this layout come before the first gap.
 constexpr Index run_of(const Extents& counts, const Extents& strides) {
   Index run = 1;
   for (int d = counts.size() - 1; d >= 0; --d) {
@@ -63,8 +63,8 @@ constexpr Index run_of(const Extents& counts, const Extents& strides) {
   }
   return run;
 }
-/// Whether what lies in copies' sources is so scattered that another process had better not read it
-/// there: every run costs it a cache line, which the owner writes to.
+/// Whether the sources of the copies are so scattered that another process should not read them in
+/// place: every run costs it a cache line, to which the owner writes.
 constexpr bool scattered(const std::vector<StridedCopy>& copies, std::size_t first, Index unit) {
   Index bytes = 0, runs = 0;
   for (std::size_t i = first; i < copies.size(); ++i) {
@@ -81,13 +81,13 @@ class RegionWork {
   constexpr RegionWork(const Plan& plan, const Step& step, int process)
       : plan_(plan), step_(step), at_(plan.mesh.coordinates(process)) {}
 
-  /// `reads`: with what processes that read each other's memory do.
+  /// `reads`: include the copies of processes that read each other's memory.
   constexpr StepWork make(bool reads = false) {
     const bool moves = step_.kind == StepKind::communicate;
     const int inputs = step_.in.size();
     work_.adds = step_.adjoint;
     work_.joined.resize(inputs > 1 ? static_cast<std::size_t>(inputs) : 0);
-    std::vector<std::vector<PeerPiece>> out, in;  // of each input
+    std::vector<std::vector<PeerPiece>> out, in;  // for each input
     for (int k = 0; k < inputs; ++k) {
       const Region& region = region_of(k);
       out.push_back(pieces_sent(region, plan_.mesh, step_.group, at_));
@@ -131,7 +131,7 @@ class RegionWork {
   }
   constexpr int own() const { return plan_.mesh.group_rank(step_.group, at_); }
   constexpr Coordinates member(int peer) const { return plan_.mesh.member(step_.group, at_, peer); }
-  /// What a process holds of one side: the source's (`owner`), or the region's.
+  /// The box that a process holds of one side: the source's (`owner`), or the region's.
   constexpr Box box_of(int k, bool owner, const Coordinates& at) const {
     const Slot& slot = plan_.slots[owner != step_.adjoint ? step_.in[k] : step_.output(k)];
     if (slot.region >= 0) return needed(plan_.regions[slot.region], plan_.mesh, at);
@@ -150,14 +150,14 @@ class RegionWork {
   constexpr CallWork& of_input(int k) {
     return work_.joined.empty() ? work_ : work_.joined[static_cast<std::size_t>(k)];
   }
-  /// The copy of a piece from what the process at `from` holds to what this one makes.
+  /// The copy of a piece from the box of the process at `from` to the output of this process.
   constexpr StridedCopy copy_from(int k, const RegionPiece& piece, const Coordinates& from) const {
     const bool adjoint = step_.adjoint;
     const PieceLayout source = layout_of(piece, memory_of(k, !adjoint, from), !adjoint),
                       target = layout(k, piece, adjoint);
     return {counts_of(piece), source.offset, source.strides, target.offset, target.strides};
   }
-  /// What the process itself has; in place, only what moves.
+  /// Copies the process's own elements; in place, only those that move.
   constexpr void keep(int k, const std::vector<PeerPiece>& in) {
     for (const PeerPiece& p : in) {
       if (step_.kind == StepKind::communicate && p.peer != own()) continue;
@@ -167,7 +167,7 @@ class RegionWork {
       if (!stays) of_input(k).local.push_back(copy);
     }
   }
-  /// What others have, where it lies; or where they pack it, as lay_out() does there.
+  /// Reads others' elements in place, or from where they pack them, as lay_out() does there.
   constexpr void read(int k, const std::vector<PeerPiece>& in) {
     std::vector<PeerCopies>& reads = of_input(k).reads;
     for (const PeerPiece& p : in) {
@@ -191,8 +191,8 @@ class RegionWork {
       }
     }
   }
-  /// What is left around what is taken, if that makes one box: below it and above in a dimension,
-  /// within it in those before.
+  /// The rest around the taken elements, if these form one box: for each dimension the part below
+  /// and the part above, within the box in the dimensions before it.
   constexpr void leave(const std::vector<PeerPiece>& in) {
     const Box whole = box_of(0, false, at_);
     Box taken, rest = whole;
@@ -222,7 +222,7 @@ class RegionWork {
       rest[d] = taken[d];
     }
   }
-  /// Whether every piece for another process is a run of the block, one a peer.
+  /// Whether every piece for another process is a run of the block, one for each peer.
   constexpr bool all_runs(const std::vector<PeerPiece>& pieces, bool owner) const {
     int last = -1;
     for (const PeerPiece& p : pieces) {
@@ -233,7 +233,7 @@ class RegionWork {
     }
     return true;
   }
-  /// Lays the messages of one side out, one a peer; returns the elements of all.
+  /// Lays out the messages of one side, one for each peer; returns the number of elements of all.
   constexpr Index lay_out(const std::vector<std::vector<PeerPiece>>& pieces, bool sends, bool runs,
                           std::vector<Piece>& messages) {
     const bool owner = sends != step_.adjoint;
@@ -288,7 +288,7 @@ constexpr StepWork region_work(const Plan& plan, const Step& step) {
 }
 
 namespace detail {
-/// Fills in what such a step does on a process, whose work it is.
+/// Fills in the numbers of such a step on a process from the process's work.
 constexpr void number_region(Step& step, const StepWork& work) {
   step.scratch = arena_charge(work.sums);
   if (step.kind != StepKind::communicate) return;
@@ -302,8 +302,8 @@ constexpr void number_region(const Plan& plan, Step& step, int process) {
     number_region(step, RegionWork(plan, step, process).make());
 }
 
-/// Returns the processes whose work tells what such a step costs: process 0, the one in the middle
-/// and, where parts of a tensor are taken, one that owns what is taken of the first input.
+/// Returns the processes whose work gives the cost of such a step: process 0, the one in the middle
+/// and, where parts of a tensor are taken, one that owns the part taken of the first input.
 constexpr FixedVector<int, 3> looked_at(const Plan& plan, const Step& step) {
   FixedVector<int, 3> processes{0};
   const auto add = [&](int process) {
@@ -317,7 +317,8 @@ constexpr FixedVector<int, 3> looked_at(const Plan& plan, const Step& step) {
   return processes;
 }
 
-/// Returns the bytes that such a step moves: what one of those sends or receives, the most.
+/// Returns the bytes that such a step moves: the most that one of those processes sends or
+/// receives.
 constexpr Index bytes_moved(const Plan& plan, const Step& step) {
   Index most = 0;
   for (const int process : looked_at(plan, step)) {
@@ -329,7 +330,7 @@ constexpr Index bytes_moved(const Plan& plan, const Step& step) {
   }
   return most;
 }
-/// The same of all steps of a plan made for process 0.
+/// The same for all steps of a plan made for process 0.
 constexpr Index bytes_moved(const Plan& plan) {
   Index sum = 0;
   for (const Step& step : plan.steps)
@@ -338,7 +339,7 @@ constexpr Index bytes_moved(const Plan& plan) {
   return sum;
 }
 
-/// Returns the price of such a step on a process, whose work it is.
+/// Returns the price of such a step on a process from the process's work.
 constexpr std::int64_t price_of_region(const Step& step, const StepWork& work, Index unit,
                                        const Machine& machine) {
   Index copied = 0, arriving = 0;
@@ -357,8 +358,8 @@ constexpr std::int64_t price_of_region(const Step& step, const StepWork& work, I
       cost, machine.transfer(max_of(payload_bytes(work.call), saturating_mul(arriving, unit)),
                              messages, step.level));
 }
-/// Fills in such a step's numbers on the plan's process and its price: that of the dearest of those
-/// that are looked at.
+/// Fills in such a step's numbers on the plan's process, and its price: the highest on the
+/// processes that looked_at() returns.
 constexpr void price_region(const Plan& plan, Step& step, const Machine& machine) {
   const Index unit = static_cast<Index>(size_of(plan.slots[step.out].desc.type));
   const FixedVector<int, 3> processes = looked_at(plan, step);

@@ -2,20 +2,21 @@
 #pragma once
 /// @file
 /// The planner of reshape: dimensions are split and merged, and elements keep their row-major order
-/// (GShard, section 3.3.3 and figure 5c, there with padding; blocks here are ragged as they are).
+/// (GShard, section 3.3.3 and figure 5c, with padding; here blocks stay ragged).
 ///
 /// Dimensions of source and result that hold the same elements make a group: 6 x 4 and 3 x 8 in
-/// 5x6x4 -> 5x3x8. Where in each group only the leading dimensions are split, the group is one
-/// dimension of a region, and one exchange does it. Axes that split inner dimensions are gathered,
-/// moved to the leading one or to where the result has them first. Of the result they are cut,
-/// moved from the leading one or from where the source has them at the end, and what the source
-/// alone is split over is gathered; whichever is cheapest.
+/// 5x6x4 -> 5x3x8. Where only the leading dimension of each group is split, the group is one
+/// dimension of a region, and one exchange is enough. Axes that split inner dimensions of the
+/// source are first gathered, moved to the leading dimension, or moved to where the result has
+/// them. Axes that split inner dimensions of the result arrive at the end: by slicing, from the
+/// leading dimension, or from where the source has them; axes that only the source uses are then
+/// gathered. The cheapest way is chosen.
 ///
 ///     groups_of({5, 6, 4}, {5, 3, 8}).groups.size() == 2
 ///     Plan p = plan_reshape(x, result, mesh, process);
 ///
-/// Laws: reshape there and back gives the tensor; nothing is communicated where every process keeps
-/// its elements; a group of one and one dimension stays as it is.
+/// Laws: a reshape and its inverse give the original tensor; no communication where every process
+/// keeps its elements; a group with one dimension on each side stays as it is.
 #include <tessera/plan/region/shape.hpp>
 
 namespace tessera {
@@ -28,10 +29,10 @@ struct ReshapeGroup {
 struct Reshaping {
   FixedVector<ReshapeGroup, max_dims> groups;
   Dimensions from_ones, to_ones;  ///< the dimensions of extent 1
-  bool empty = false;             ///< there is no element, and no group
+  bool empty = false;             ///< there are no elements and no groups
 };
 
-/// Returns how the dimensions of a reshape belong together. Precondition: the volumes are equal.
+/// Returns the groups of a reshape's dimensions. Precondition: the volumes are equal.
 constexpr Reshaping groups_of(const Extents& from, const Extents& to) {
   Reshaping result;
   result.empty = volume(from) == 0;
@@ -56,8 +57,8 @@ constexpr Reshaping groups_of(const Extents& from, const Extents& to) {
 }
 
 namespace detail {
-/// Returns the finished sharding of the other side, of `rank` dimensions, whose leading dimensions
-/// of groups are split as those of `s` are: of the result or (`back`) of the source.
+/// Returns the finished sharding of the other side, of `rank` dimensions: the result or (`back`)
+/// the source. The leading dimension of each group is split like the one in `s`.
 constexpr Sharding carried(const Reshaping& groups, const Sharding& s, int rank, bool back) {
   Sharding other = Sharding::replicated(rank);
   const auto carry = [&](const Dimensions& from, const Dimensions& to, int k) {
@@ -70,8 +71,8 @@ constexpr Sharding carried(const Reshaping& groups, const Sharding& s, int rank,
 }
 }  // namespace detail
 
-/// Returns the sharding that the result has where none is asked for: the leading dimension of a
-/// group is split as that of the source is, and inner ones are whole.
+/// Returns the default sharding of the result: the leading dimension of a group is split like the
+/// source's, and inner ones are whole.
 constexpr Sharding reshaped_sharding(const TensorDesc& x, const Extents& to) {
   const Reshaping groups = groups_of(x.extents, to);
   const Sharding out = detail::carried(groups, x.sharding, to.size(), false);
@@ -79,9 +80,9 @@ constexpr Sharding reshaped_sharding(const TensorDesc& x, const Extents& to) {
 }
 
 namespace detail {
-/// What becomes of axes that split inner dimensions of a group: they are dropped, moved to the
-/// group's leading dimension, or to where the other side has them. The last takes, of the result,
-/// all axes along that it does not use.
+/// What happens to axes that split inner dimensions of a group: they are dropped, moved to the
+/// group's leading dimension, or moved to where the other side has them. In the last case the
+/// result, until the end, also keeps the source's axes that it does not use.
 enum class Inner : std::uint8_t { dropped, leading, across };
 
 /// One side of a reshape.
@@ -100,7 +101,7 @@ struct ReshapeSide {
       for (int k = 1; k < dims(group).size(); ++k) axes = axes | s[dims(group)[k]].set();
     return axes;
   }
-  /// Returns the sharding with those dropped, or moved to the leading dimensions.
+  /// Returns the sharding with these axes dropped, or moved to the leading dimensions.
   constexpr Sharding without_inner(Sharding s, bool leading) const {
     for (const ReshapeGroup& group : groups.groups)
       for (int k = 1; k < dims(group).size(); ++k) {
@@ -110,8 +111,8 @@ struct ReshapeSide {
       }
     return s;
   }
-  /// Returns `s`, with no inner dimension split, split over `spare` too: where `other`, of the
-  /// other side, has them, or along some other leading dimension.
+  /// Returns `s` (no inner dimension split) also split over `spare`: where `other`, the other
+  /// side's sharding, has these axes, or along another leading dimension.
   constexpr Sharding across(const Sharding& s, const Sharding& other, AxisSet spare,
                             const MeshShape& mesh) const {
     Dimensions leading;
@@ -156,7 +157,7 @@ constexpr Plan plan_reshape(const TensorDesc& x, const TensorDesc& result, const
   const Reshaping groups = groups_of(x.extents, result.extents);
   const Sharding source = without_unit_axes(x.sharding, mesh);
   const Sharding out = without_unit_axes(result.sharding, mesh);
-  // What is unfinished is moved unfinished, and finished or scattered then.
+  // An unfinished x is moved unfinished, and then finished or scattered.
   const Sharding wanted =
       detail::without_axes(out, source.partial).with_partial(source.partial, source.reduction);
   Term labels;  // other letters than the source's: they stand for other dimensions
@@ -190,7 +191,7 @@ constexpr Plan plan_reshape(const TensorDesc& x, const TensorDesc& result, const
     const int slot = build.take(slots, regions, made, labels, false);
     return build.finish(build.reshard(slot, out), result.sharding);
   };
-  // On paper, where contracts are looked at, no dimension is known to be another's counterpart.
+  // On paper, where contracts are checked, no dimension is known to correspond to another.
   const bool across = !options.contract.bounded();
   detail::BestWay<Way> best(options);
   for (const Inner from : {Inner::dropped, Inner::leading, Inner::across}) {

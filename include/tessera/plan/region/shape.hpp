@@ -3,14 +3,14 @@
 /// @file
 /// The planner of operators that move elements across the borders of blocks and compute nothing:
 /// slice, pad, reverse, roll, shift, concatenate, update (of tensors, or of slices of them). Each
-/// says, dimension by dimension, which element of an operand an element of the result is
-/// (plan/region/region.hpp); the rest is one planner.
+/// maps, dimension by dimension, elements of the result to elements of an operand
+/// (plan/region/region.hpp); they share one planner.
 ///
 ///     const Taking rows{OperatorKind::slice, {{slice_dim(100, 3, 2, 40), same_dim(8)}}, {40, 8}};
 ///     Plan p = plan_regions(rows, {x}, out, mesh, process);
 ///
-/// Laws: an element goes from its owner to each process that has it in its block of the result, and
-/// nowhere else; nothing is communicated where every process has what it needs.
+/// Laws: an element goes from its owner only to processes that have it in their block of the
+/// result; no communication where every process has what it needs.
 #include <optional>
 
 #include <tessera/plan/builder.hpp>
@@ -44,8 +44,8 @@ constexpr RegionDim slice_dim(Index n, Index first, Index step, Index count) {
   d.stride = step;
   return d;
 }
-/// n elements with `interior` positions between two, `low` before the first and `high` behind the
-/// last; negative ones crop. `dilation` is interior + 1.
+/// n elements with `interior` positions between neighbours, `low` before the first and `high` after
+/// the last; negative counts crop. `dilation` is interior + 1.
 constexpr RegionDim pad_dim(Index n, Index low, Index high, Index interior) {
   RegionDim d = same_dim(n);
   d.boundary = Boundary::constant;
@@ -55,7 +55,7 @@ constexpr RegionDim pad_dim(Index n, Index low, Index high, Index interior) {
   return d;
 }
 constexpr RegionDim reverse_dim(Index n) { return slice_dim(n, n - 1, -1, n); }
-/// Element i of the result is element i - by of the operand, round and round.
+/// Element i of the result is element i - by of the operand, modulo n.
 constexpr RegionDim roll_dim(Index n, Index by) {
   RegionDim d = same_dim(n);
   if (n == 0) return d;
@@ -88,7 +88,7 @@ struct Slice {
   }
   constexpr bool operator==(const Slice&) const = default;
 };
-/// One for each operand of which a slice is taken; the others are taken whole.
+/// A slice for each operand that is taken in part; other operands are taken whole.
 using Slices = FixedVector<std::optional<Slice>, max_operands>;
 template <class V> constexpr void visit_slices(const Slices& slices, const V& visit) {
   for (int k = 0; k < slices.size(); ++k)
@@ -106,12 +106,13 @@ constexpr ExtentsList extents_of(const TensorDescs& x) {
   return extents;
 }
 
-/// What an operator takes of its operands: a region of each, and the extents of what they make.
+/// The parts of its operands that an operator takes: a region of each, and the extents of the
+/// result.
 struct Taking {
   OperatorKind kind = OperatorKind::slice;
   Regions regions;
   Extents extents;
-  bool fills = false;  ///< some elements of the result are none of an operand
+  bool fills = false;  ///< some elements of the result come from no operand
 };
 
 constexpr Taking taking_of(OperatorKind kind, const Region& region) {
@@ -120,14 +121,14 @@ constexpr Taking taking_of(OperatorKind kind, const Region& region) {
   for (const RegionDim& d : region) taken.extents.push_back(d.extent);
   return taken;
 }
-/// Returns the extents of what is taken of operands of extents x.
+/// Returns the extents of the parts taken of operands of extents x.
 constexpr ExtentsList parts_of(ExtentsList x, const Slices& slices) {
   for (int k = 0; k < min_of(x.size(), slices.size()); ++k)
     if (slices[k]) x[k] = slices[k]->extents();
   return x;
 }
-/// Returns the region of operand k, of extents x, or of a slice of it, that begins at `start` in a
-/// result of extents `total`.
+/// Returns the region of operand k (of extents x), or of its slice, placed at `start` in a result
+/// of extents `total`.
 constexpr Region placed_region(const Extents& x, const Slices& slices, int k, const Extents& start,
                                const Extents& total) {
   Slice slice{Extents(x.size(), 0), x, {}};
@@ -149,7 +150,7 @@ constexpr Region placed_region(const Extents& x, const Slices& slices, int k, co
 }
 
 namespace detail {
-/// Returns the region between a source and a result that are split so.
+/// Returns the region between a source and a result of these shardings.
 constexpr Region split_so(Region region, const Sharding& source, const Sharding& result) {
   for (int d = 0; d < region.size(); ++d) {
     region[d].source_axes = source[d];
@@ -159,9 +160,8 @@ constexpr Region split_so(Region region, const Sharding& source, const Sharding&
 }
 }  // namespace detail
 
-/// Returns what stands for all that a call takes whatever extents and numbers are: along the
-/// dimensions where it takes all elements as they are it does, along others they come from
-/// elsewhere.
+/// Returns a taking that stands for all extents and numbers: dimensions that are taken whole stay
+/// so; along other dimensions the elements come from elsewhere.
 constexpr Taking on_paper(Taking taken) {
   for (Region& region : taken.regions)
     for (RegionDim& d : region) {
@@ -172,8 +172,8 @@ constexpr Taking on_paper(Taking taken) {
   return taken;
 }
 
-/// Plans how a result under `target` is made of what is taken of the operands; later ones come over
-/// earlier ones. They are unfinished alike, or all finished.
+/// Plans how a result under `target` is made from the parts taken of the operands; later operands
+/// overwrite earlier ones. All are finished, or all are unfinished alike.
 constexpr Plan plan_regions(const Taking& taken, const TensorDescs& operands,
                             const Sharding& target, const MeshShape& mesh, int process = 0,
                             const PlanOptions& options = {}) {

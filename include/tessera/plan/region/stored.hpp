@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// How a slot of a plan lies in memory on a process: its block by itself, or within a halo, in a
+/// How a slot of a plan is stored in memory on a process: its block alone, or within a halo, in a
 /// larger allocation. Steps whose kernels take strides read and write it there; before and after
-/// the others stands a copy, which PlanBuilder puts into the plan.
+/// other steps PlanBuilder adds a copy to the plan.
 ///
 ///     const Extents strides = detail::strides_of(plan, plan.slots[0], at);    // of the process's block
 ///
-/// Laws: a slot's memory begins slot.first elements before its block does; the strides of a block
-/// that is not within a halo are those of its extents.
+/// Laws: a slot's memory begins slot.first elements before its block does; a block that is not
+/// within a halo has the strides of its extents.
 #include <tessera/plan/plan.hpp>
 
 namespace tessera {
 
-/// How the operands of an operator lie, in order, and the destination that it writes: each within a
-/// halo, or (an empty one) by itself.
+/// The halos within which an operator's operands, in order, and its destination are stored; an
+/// empty halo: stored alone.
 struct StoredWithin {
   FixedVector<Halo, max_operands> operands;
   Halo destination;
@@ -22,8 +22,8 @@ struct StoredWithin {
 };
 
 namespace detail {
-/// Returns the box of a slot that the process at `at` holds, in global coordinates: of one within a
-/// halo, its block.
+/// Returns the box of a slot that the process at `at` holds, in global coordinates; for a slot
+/// within a halo, its block.
 constexpr Box held_box(const Plan& plan, const Slot& slot, const Coordinates& at) {
   return slot.region >= 0 ? needed(plan.regions[slot.region], plan.mesh, at)
                           : block(slot.desc.extents, slot.desc.sharding, plan.mesh, at);
@@ -33,7 +33,7 @@ constexpr Box stored_box(const Plan& plan, const Slot& slot, const Coordinates& 
   const Box held = held_box(plan, slot, at);
   return slot.stored < 0 ? held : extended_box(held, slot.desc.extents, plan.halos[slot.stored]);
 }
-/// Returns the strides of what held_box() says, in elements.
+/// Returns the strides of held_box(), in elements.
 constexpr Extents strides_of(const Plan& plan, const Slot& slot, const Coordinates& at) {
   return row_major_strides(stored_box(plan, slot, at).extents());
 }
@@ -47,18 +47,18 @@ constexpr Index first_of(const Plan& plan, const Slot& slot, const Coordinates& 
   for (int d = 0; d < held.rank(); ++d) first += (held[d].lo - box[d].lo) * strides[d];
   return first;
 }
-/// Returns whether dimension d of a slot's block lies in rows that are longer than the block is, on
-/// some process.
+/// Returns whether, on some process, the rows of dimension d in memory are longer than the slot's
+/// block.
 constexpr bool widened(const Plan& plan, const Slot& slot, int d) {
   return slot.stored >= 0 && tessera::widened(slot.desc, plan.halos[slot.stored], d, plan.mesh);
 }
-/// Returns whether the elements of a slot's block do not follow one another, on some process.
+/// Returns whether, on some process, a slot's block is not contiguous.
 constexpr bool has_gaps(const Plan& plan, const Slot& slot) {
   return slot.stored >= 0 && tessera::has_gaps(slot.desc, plan.halos[slot.stored], plan.mesh);
 }
 
-/// Returns whether a kernel takes strides for what it reads of `slot`, to make a tensor of
-/// dimensions `made`.
+/// Returns whether a kernel takes strides when it reads `slot` to make a tensor of dimensions
+/// `made`.
 constexpr bool reads_gaps(const Plan& plan, StepKind kind, int slot, const Term& made) {
   switch (kind) {
     case StepKind::map:
@@ -72,7 +72,7 @@ constexpr bool reads_gaps(const Plan& plan, StepKind kind, int slot, const Term&
     case StepKind::one_hot:
     case StepKind::slide:
       return true;
-    case StepKind::contract: {  // what is summed over is one row of each operand
+    case StepKind::contract: {  // the summed dimensions are one row of each operand
       bool behind = false;
       for (int d = 0; d < plan.slots[slot].labels.size(); ++d) {
         const bool summed = !made.contains(plan.slots[slot].labels[d]);
@@ -85,7 +85,7 @@ constexpr bool reads_gaps(const Plan& plan, StepKind kind, int slot, const Term&
       return false;
   }
 }
-/// Returns whether a step takes strides for what it makes.
+/// Returns whether a step takes strides for its output.
 constexpr bool writes_gaps(const Plan& plan, const Step& step) {
   switch (step.kind) {
     case StepKind::map:

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The settings of a sliding window over all dimensions of a tensor, and what is wrong with them.
+/// The settings of a sliding window over all dimensions of a tensor, and their checks.
 ///
 ///     WindowSettings s{.size = {1, 3, 3, 1}, .stride = {1, 2, 2, 1}, .high = {0, 1, 1, 0}};
 ///     check_windows(windows_of(s, 4), x.extents()).ok()
 ///
-/// Laws: `size` has an entry for each dimension, the others too or none, which stands for 1
-/// (strides and dilations) or 0.
+/// Laws: `size` has an entry for each dimension; every other list has one for each dimension, or
+/// none, which means 1 (strides and dilations) or 0.
 #include <tessera/base/verdict.hpp>
 #include <tessera/base/window.hpp>
 #include <tessera/spec/sharding.hpp>
@@ -18,13 +18,13 @@ struct WindowSettings {
   Extents size{};
   Extents stride{};
   Extents low{};   ///< padding before the first element; negative: cropping
-  Extents high{};  ///< and behind the last
+  Extents high{};  ///< and after the last
   Extents base_dilation{};
   Extents window_dilation{};
 };
 
-/// Returns the windows, one a dimension; where a list has neither `rank` entries nor none, as many
-/// as that has, which check_windows refuses.
+/// Returns the windows, one for each dimension. Where a list is neither empty nor has `rank`
+/// entries, returns as many windows as that list has, which check_windows refuses.
 constexpr WindowList windows_of(const WindowSettings& s, int rank) {
   int count = s.size.size();
   for (const Extents* list : {&s.stride, &s.low, &s.high, &s.base_dilation, &s.window_dilation})
@@ -59,7 +59,7 @@ constexpr Verdict check_windows(const WindowList& windows, const Extents& x) {
   return {};
 }
 
-/// Returns the windows by which the gradient of a windowed sum is one of the result's gradient.
+/// The gradient of a windowed sum is a windowed sum of the result's gradient; returns its windows.
 constexpr WindowList turned(const WindowList& windows, const Extents& x) {
   WindowList back;
   for (int d = 0; d < windows.size(); ++d) {
