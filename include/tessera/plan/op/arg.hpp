@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The operator that finds where a row has its largest or least element.
+/// The operator that finds the position of a row's largest or least element.
 ///
 ///     ops::Arg{parse("bsv->bs"), Reduction::max, out}
 #include <tessera/plan/arg.hpp>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The operator that takes a tensor to another mesh over the same processes. Its result lies in
-/// the memory of a tensor of that mesh.
+/// The operator that moves a tensor to another mesh over the same processes. Its result is stored
+/// in the memory of a tensor of that mesh.
 ///
 ///     ops::Between{{sharding, other, places, fingerprint}}
 #include <span>
@@ -13,8 +13,9 @@
 
 namespace tessera::ops {
 
-/// How a tensor lies on the other mesh. 128 bits stand for the mesh and for where the processes
-/// stand there; `places` is the caller's, and lives as long as the call.
+/// The placement of a tensor on the other mesh. A fingerprint of 128 bits stands for the mesh and
+/// the places of the processes there; `places` belongs to the caller, and lives as long as the
+/// call.
 struct OnOtherMesh {
   Sharding sharding = {};
   MeshShape mesh = {};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The operator of convolutions and their gradients. A gradient is a convolution by other letters
+/// The operator of convolutions and their gradients. A gradient is a convolution with other letters
 /// and windows: of the result's gradient by the kernel, or of the input by the result's gradient.
 ///
 ///     ops::Convolve{parse("bhwi,hwio->bhwo"), {.stride = {2, 2}}, ConvolveForm::forward, {}, out}
@@ -64,8 +64,8 @@ struct Convolve {
     const bool read = check_convolve(turned(), shardings_of(x), out).ok();
     return tessera::explain(v, read ? terms : turned(), names);
   }
-  /// Returns the sharding of the result where none is asked for: the batch and spatial dimensions
-  /// as the first operand's, features as the second's.
+  /// Returns the default sharding of the result: the batch and spatial dimensions like the first
+  /// operand's, features like the second's.
   constexpr Sharding deduced(const TensorDescs& x) const {
     return deduce_convolve(turned(), shardings_of(x));
   }
@@ -79,8 +79,8 @@ struct Convolve {
                                           : ConvolveGradient{terms, shape(x)};
     return plan_convolve(c.terms, c.shape, x[0], x[1], out, on.mesh, on.process, on.options);
   }
-  /// A window of three taps stands for all that reach beyond a block; where taps are split, as in a
-  /// gradient by the kernel, one of many.
+  /// A window of three taps stands for all windows that reach beyond a block; where taps are split,
+  /// as in a gradient by the kernel, a window of many taps does.
   constexpr tessera::detail::OnPaper<Convolve> on_paper(const TensorDescs& x) const {
     tessera::detail::OnPaper<Convolve> paper{{turned(), {}, ConvolveForm::forward, {}, out},
                                              tessera::detail::all_on_paper(x)};
@@ -102,7 +102,7 @@ struct Convolve {
   constexpr bool operator==(const Convolve&) const = default;
 
  private:
-  /// Returns the letters of the operands and the result as they are in this form.
+  /// Returns the letters of the operands and the result in this form.
   constexpr Terms turned() const {
     Terms t = terms;
     if (form == ConvolveForm::by_input) std::swap(t.operands[0], t.result);
@@ -115,7 +115,7 @@ struct Convolve {
   constexpr const Extents& kernel(const TensorDescs& x) const {
     return form == ConvolveForm::by_kernel ? extents : x[1].extents;
   }
-  /// Of a gradient, the extents of the result's gradient.
+  /// For a gradient, the extents of the result's gradient.
   constexpr const Extents& given(const TensorDescs& x) const {
     return x[form == ConvolveForm::by_input ? 0 : 1].extents;
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The operators that read and write a window that begins where the call says. Where it begins is
-/// no part of them: one plan serves all beginnings.
+/// The operators that read and write a slice whose start the call gives. The start is not part of
+/// the operator: one plan serves all starts.
 ///
 ///     ops::DynamicSlice{same_terms("bsm"), same_terms("s"), {16}, out}
 ///     ops::DynamicUpdateSlice{same_terms("bsm", 2), same_terms("s"), false, out}
@@ -11,7 +11,7 @@
 #include <tessera/plan/operation.hpp>
 
 namespace tessera::detail {
-/// Checks the letters along which a window begins anywhere, same_terms of them.
+/// Checks the letters along which a slice may begin anywhere; `along` is their same_terms.
 constexpr Verdict check_along(const Terms& terms, const Terms& along) {
   if (!along.well_formed || along.result.empty()) return {Rule::equation_readable};
   if (const int d = repeated_label(along.result); d >= 0)
@@ -20,7 +20,7 @@ constexpr Verdict check_along(const Terms& terms, const Terms& along) {
     if (!terms.result.contains(label)) return {Rule::along_known, 0, label};
   return {};
 }
-/// Checks that a window has a size for each of them, and fits into a tensor.
+/// Checks that a slice has a size for each of these letters, and fits into the tensor.
 constexpr Verdict check_within(const Terms& terms, const Terms& along, const Extents& extents,
                                const Extents& size) {
   if (size.size() != along.result.size())
@@ -40,7 +40,7 @@ namespace tessera::ops {
 struct DynamicSlice {
   Terms terms = {};   ///< the letters of the tensor are the result's
   Terms along = {};   ///< those along which the window begins anywhere
-  Extents size = {};  ///< of the window, an element a letter of `along`
+  Extents size = {};  ///< of the slice: one entry for each letter of `along`
   Sharding out = {};
 
   constexpr OperatorKind kind() const { return OperatorKind::dynamic_slice; }
@@ -48,7 +48,7 @@ struct DynamicSlice {
     const Shardings shardings = shardings_of(x);
     if (const Verdict v = detail::check_terms(terms, shardings, out); !v.ok()) return v;
     if (const Verdict v = detail::check_along(terms, along); !v.ok()) return v;
-    Terms sliced = terms;  // what is read along is open, as what is summed is
+    Terms sliced = terms;  // the sliced letters are open, like summed ones
     sliced.result = letters_without(terms.result, along.result);
     const Sharding& s = x[0].sharding;
     if (const Verdict v = detail::check_open_axes(sliced, shardings, out,
@@ -62,8 +62,8 @@ struct DynamicSlice {
       return tessera::explain(v, {.first = to_text(along.result), .second = "sizes"});
     return detail::explain_terms(v, terms, x, names);
   }
-  /// Returns the sharding of the result where none is asked for: that of the tensor, but for the
-  /// dimensions along which the window begins anywhere, which are whole.
+  /// Returns the default sharding of the result: the tensor's, but whole along the sliced
+  /// dimensions.
   constexpr Sharding deduced(const TensorDescs& x) const {
     Sharding s = x[0].sharding.finished();
     for (int d = 0; d < s.rank() && d < terms.result.size(); ++d)
@@ -91,7 +91,7 @@ struct DynamicSlice {
 };
 
 struct DynamicUpdateSlice {
-  Terms terms = {};       ///< of the tensor and of the update, both of which have the result's
+  Terms terms = {};       ///< of the tensor and of the update; both have the result's letters
   Terms along = {};       ///< those along which the window begins anywhere
   bool in_place = false;  ///< the tensor is the last operand, not the first, and holds the result
   Sharding out = {};
@@ -121,7 +121,7 @@ struct DynamicUpdateSlice {
                 .right = x[1].extents[d]};
     return {};
   }
-  /// Returns the sharding of the result where none is asked for: the tensor's.
+  /// Returns the default sharding of the result: the tensor's.
   constexpr Sharding deduced(const TensorDescs& x) const { return in_order(x)[0].sharding; }
   constexpr TensorDescs results(const TensorDescs& operands) const {
     const TensorDescs x = in_order(operands);

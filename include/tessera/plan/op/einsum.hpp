@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The operator that multiplies tensors by an equation. The last operands may be those of an
+/// The operator that multiplies tensors by an equation. The last operands may belong to an
 /// epilogue: elementwise work on the product.
 ///
 ///     ops::Einsum{parse("ik,kj->ij"), out}.plan({a, b}, {mesh, process, options})
 ///
-/// Laws: one operand is a sum over what the result leaves out; three and more are multiplied two at
-/// a time (order()), each a product with a plan of its own.
+/// Laws: with one operand it is a sum over the letters that the result drops; three and more
+/// operands are multiplied two at a time (order()), each product with its own plan.
 #include <tessera/plan/einsum.hpp>
 #include <tessera/plan/einsum_order.hpp>
 #include <tessera/plan/op/reduce.hpp>
@@ -17,12 +17,12 @@ namespace tessera::ops {
 struct Einsum {
   Terms terms = {};
   Sharding out = {};
-  bool epilogue = false;    ///< operands beyond those of `terms` are an epilogue's
-  DType type = DType::f32;  ///< of the result of an epilogue
+  bool epilogue = false;    ///< operands beyond `terms` belong to an epilogue
+  DType type = DType::f32;  ///< of an epilogue's result
   bool adds =
-      false;  ///< the epilogue adds to its last operand, as unfinished as the product may be
+      false;  ///< the epilogue adds to its last operand, which may be unfinished like the product
 
-  /// A sum is one, of one factor too.
+  /// With one factor the operator is a reduce: a sum.
   constexpr OperatorKind kind() const {
     return terms.operands.size() == 1 ? OperatorKind::reduce : OperatorKind::einsum;
   }
@@ -50,7 +50,7 @@ struct Einsum {
       return tessera::detail::explain_terms(v, terms, x, names);
     return tessera::explain(v, with_extras(terms, extras_of(operands)), names);
   }
-  /// Returns the sharding of the result where none is asked for: finished, as its operands'.
+  /// Returns the default sharding of the result: finished, like its operands'.
   constexpr Sharding deduced(const TensorDescs& operands) const {
     return deduce_finished(terms, factors_of(operands));
   }
@@ -58,14 +58,13 @@ struct Einsum {
     return {{epilogue ? type : operands[0].type,
              extents_of(terms.result, terms, factors_of(operands)), out}};
   }
-  /// Of one or two factors.
+  /// For one or two factors.
   constexpr Plan plan(const TensorDescs& operands, const Planning& on) const {
     if (terms.operands.size() == 1) return as_sum(operands).plan(operands, on);
     return plan_einsum(terms, operands[0], operands[1], out, on.mesh, on.process, on.options,
                        {epilogue, extras_of(operands), type});
   }
-  /// Of three and more: the pairs that are multiplied, one after the other; none where no order is
-  /// possible.
+  /// For three and more: the pairs to multiply, in order; empty where no order is possible.
   constexpr EinsumOrder order(const TensorDescs& operands, const Planning& on) const {
     return einsum_order(terms, operands, out, on.mesh, on.options);
   }
@@ -78,7 +77,7 @@ struct Einsum {
     const auto written = tessera::detail::OrderSearch(terms, out, mesh, options).in_order(tensors);
     return written.order.products.empty() ? Contract{} : written.needs;
   }
-  /// Of one factor.
+  /// For one factor.
   constexpr Reduce as_sum(const TensorDescs& x) const {
     return {terms, Reduction::sum, false, false, x[0].type, out};
   }

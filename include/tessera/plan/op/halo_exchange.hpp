@@ -2,7 +2,7 @@
 #pragma once
 /// @file
 /// The operator that extends the blocks of tensors by halos, and its adjoint, which adds halos to
-/// their owners; from tensors, or in place of extended blocks.
+/// their owners; from tensors, or in place in extended blocks.
 ///
 ///     const Halo halo{{1, 1, Boundary::periodic}, {2, 0, Boundary::none}};
 ///     ops::HaloExchange{{halo}}                     // of one tensor, or of each

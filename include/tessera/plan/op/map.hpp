@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The elementwise operator: a function of the elements at one place of all operands, with
-/// broadcasting. The function itself is the call's.
+/// The elementwise operator: a function of the elements at one position of all operands, with
+/// broadcasting. The function itself belongs to the call.
 ///
 ///     ops::Map{broadcast_terms({2, 1}), DType::f32, Linearity::pointwise, out}
 #include <tessera/plan/map.hpp>
@@ -24,7 +24,7 @@ struct Map {
   std::string explain(const Verdict& v, const TensorDescs& x, const AxisNames& names) const {
     return tessera::detail::explain_terms(v, terms, x, names, true);
   }
-  /// Returns the sharding of the result where none is asked for: unfinished as the operands are.
+  /// Returns the default sharding of the result: unfinished like the operands.
   constexpr Sharding deduced(const TensorDescs& x) const {
     Sharding s = deduce_finished(terms, x);
     AxisSet open;

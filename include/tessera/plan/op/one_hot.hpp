@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The operator that writes one where an index says, along a new dimension, and zero elsewhere.
+/// The operator that writes one at the index, along a new dimension, and zero elsewhere.
 ///
 ///     ops::OneHot{same_terms("bsv"), 'v', DType::f32, 1000, out}
 #include <tessera/plan/check/row_verdict.hpp>
@@ -32,8 +32,8 @@ struct OneHot {
     if (extent < 0) return {.rule = Rule::extent_not_negative, .left = extent};
     return {};
   }
-  /// Returns the sharding of the result where none is asked for: that of the indices, the new
-  /// dimension whole.
+  /// Returns the default sharding of the result: the indices' sharding, with the new dimension
+  /// whole.
   constexpr Sharding deduced(const TensorDescs& x) const {
     Sharding s = Sharding::replicated(terms.result.size());
     for (int d = 0, at = 0; d < s.rank() && at < x[0].rank(); ++d)

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The operators between tensors and memory of the application: whole on one process's host, or in
-/// boxes, one a process.
+/// The operators between tensors and the application's memory: whole on one process's host, or in
+/// boxes, one for each process.
 ///
 ///     ops::FromMemory{ops::Memory::on_root(0, mesh.processes()), out}
 ///     ops::ToMemory{ops::Memory::in_boxes(boxes, mesh.processes())}
 ///
-/// Laws: an operator with boxes views the caller's list, which lives as long as the call; a plan of
-/// it views Planning::boxes, which lives as long as the plan. One that is kept is only compared.
+/// Laws: an operator with boxes views the caller's list, which lives as long as the call; its plan
+/// views Planning::boxes, which lives as long as the plan. An operator that is kept is only
+/// compared.
 #include <cstdint>
 #include <span>
 #include <string>
@@ -21,14 +22,14 @@
 
 namespace tessera {
 namespace detail {
-/// What x needs to be finished and exchanged.
+/// The communication that finishes and exchanges x.
 constexpr Contract needs_out(const TensorDesc& x, const MeshShape& mesh, const Contract& contract) {
   const ops::Reshard finish{x.sharding.finished()};
   Contract needed = needs(finish, TensorDescs{x}, mesh, contract);
   needed.accept(Collective::exchange, mesh.axes());
   return needed;
 }
-/// Returns boxes that stay where they are as long as the plan.
+/// Returns boxes that live as long as the plan.
 inline std::span<const Box> kept(std::vector<Box> boxes, const Planning& on) {
   if (on.boxes == nullptr)
     throw UsageError("a plan that views boxes needs a list that keeps them; give Planning::boxes");
@@ -38,7 +39,7 @@ inline std::span<const Box> kept(std::vector<Box> boxes, const Planning& on) {
 
 namespace ops {
 
-/// Where a tensor lies in the application. 128 bits stand for boxes.
+/// The location of a tensor in the application. A fingerprint of 128 bits stands for the boxes.
 struct Memory {
   Placement place = {};
   int processes = 1;  ///< of the mesh
@@ -103,7 +104,7 @@ struct FromMemory {
     return from.whole() ? plan_from_root(made, from.place.root, on.mesh, on.process, on.options)
                         : plan_from_boxes(made, from.kept(on), on.mesh, on.process, on.options);
   }
-  /// Of what is finished, whatever becomes of it.
+  /// The communication of a finished tensor; the result does not matter.
   constexpr Contract needs(const TensorDescs&, const MeshShape& mesh, const PlanOptions&) const {
     return tessera::detail::needs_out({DType::f32, {}, {}}, mesh, {});
   }

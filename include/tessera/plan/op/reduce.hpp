@@ -35,7 +35,7 @@ struct Reduce {
     }
     if (const Verdict v = check_reduce(terms, shardings_of(x), out, reduction, mean); !v.ok())
       return v;
-    if (const Verdict v = check_extents(terms, x, false); !v.ok()) return v;  // of a diagonal
+    if (const Verdict v = check_extents(terms, x, false); !v.ok()) return v;  // for a diagonal
     return check_reduced_type(reduction, mean, x[0].type, type, x[0].sharding);
   }
   constexpr Sharding deduced(const TensorDescs& x) const { return deduce_finished(terms, x); }
@@ -47,15 +47,14 @@ struct Reduce {
       return plan_deterministic_sum(terms, x[0], out, on.mesh, on.process, on.options);
     return plan_reduce_as(type, terms, reduction, x[0], out, on.mesh, on.process, on.options);
   }
-  /// Returns 1 / the number of elements that each result element is the mean of; 0 where the work
-  /// knows it.
+  /// Returns 1 / the number of elements in each mean; 0 where the local work computes it.
   constexpr double scale(const TensorDescs& x) const {
     if (!mean) return 1;
     if (in_limbs(x)) return 0;
     const Index count = reduced_count(terms, x[0].extents);
     return count > 0 ? 1.0 / static_cast<double>(count) : std::numeric_limits<double>::quiet_NaN();
   }
-  /// Integers and truth values, and maxima and minima of any numbers, are exact as they are.
+  /// Integers and truth values, and maxima and minima of any numbers, are exact without limbs.
   constexpr bool in_limbs(const TensorDescs& x) const {
     return deterministic && reduction == Reduction::sum &&
            (is_real(x[0].type) || is_complex(x[0].type));
@@ -76,7 +75,7 @@ struct Reduce {
 TESSERA_OPERATION(Reduce)
 
 namespace tessera::detail {
-/// Returns the reduction of a kind that a type names, of operands `x`.
+/// Returns the reduction of operands `x` whose kind a type names.
 template <class Kind> constexpr ops::Reduce reduction_of(const Terms& terms, const TensorDescs& x) {
   return {
       terms, Kind::reduction, is_mean<Kind>, is_deterministic<Kind>, KindType<Kind>::of(x[0].type),

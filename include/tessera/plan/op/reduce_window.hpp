@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The operators with a window that slides over all dimensions: the join of what lies under it, its
-/// gradient, and select-and-scatter.
+/// The operators with a window that slides over all dimensions: the join of the elements under it,
+/// its gradient, and select-and-scatter.
 ///
 ///     ops::ReduceWindow{Reduction::max, false, windows_of(settings, 4), out}
 ///     ops::SelectAndScatter{true, windows_of(settings, 4), out}      // of a tensor and a source
@@ -13,7 +13,7 @@
 #include <tessera/plan/region/window_settings.hpp>
 
 namespace tessera::detail {
-/// Windows of three taps: they stand for all that reach beyond a block.
+/// Windows of three taps: they stand for all windows that reach beyond a block.
 constexpr WindowList windows_on_paper(const TensorDescs& x) {
   return WindowList(x[0].rank(), Window{3, 1, 1, 1});
 }
@@ -34,8 +34,8 @@ struct ReduceWindow {
   bool mean = false;
   WindowList windows = {};  ///< one for each dimension
   Sharding out = {};
-  bool gradient = false;  ///< of a sum or mean: the operand is the gradient of its result
-  Extents extents = {};   ///< then, of what the windows slide over
+  bool gradient = false;  ///< for a sum or mean: the operand is the gradient of its result
+  Extents extents = {};   ///< for a gradient: of the tensor over which the windows slide
 
   constexpr OperatorKind kind() const { return OperatorKind::reduce_window; }
   constexpr Verdict check(const TensorDescs& x) const {
@@ -61,7 +61,7 @@ struct ReduceWindow {
     return plan_reduce_window(reduction, gradient ? turned(windows, extents) : windows, x[0], out,
                               on.mesh, on.process, on.options);
   }
-  /// Returns 1 / the size of a window, of a mean.
+  /// Returns, for a mean, 1 / the size of a window.
   constexpr double scale(const TensorDescs&) const {
     Index count = 1;
     for (const Window& w : windows) count = saturating_mul(count, w.size);
@@ -87,7 +87,7 @@ struct ReduceWindow {
   }
 };
 
-/// Of a tensor and a source with one element for each window.
+/// For a tensor, and a source with one element for each window.
 struct SelectAndScatter {
   bool greatest = true;     ///< else the least
   WindowList windows = {};  ///< one for each dimension

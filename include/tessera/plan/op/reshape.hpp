@@ -25,8 +25,8 @@ struct Reshape {
     return tessera::explain(
         v, {.operands = 1, .first = to_string(x[0].extents), .second = to_string(extents)});
   }
-  /// Returns the sharding of the result where none is asked for: the leading dimension of each
-  /// group that is split or merged is split as it was, and inner ones are whole.
+  /// Returns the default sharding of the result: the leading dimension of each group that is split
+  /// or merged keeps its axes, and inner ones are whole.
   constexpr Sharding deduced(const TensorDescs& x) const {
     return check_extents(x[0].extents).ok() ? reshaped_sharding(x[0], extents)
                                             : Sharding::replicated(extents.size());
@@ -35,7 +35,7 @@ struct Reshape {
   constexpr Plan plan(const TensorDescs& x, const Planning& on) const {
     return plan_reshape(x[0], results(x)[0], on.mesh, on.process, on.options);
   }
-  /// On paper no two dimensions hold the same elements, and no two blocks.
+  /// On paper no two dimensions, and no two blocks, hold the same elements.
   constexpr tessera::detail::OnPaper<Reshape> on_paper(const TensorDescs& x) const {
     const int from_rank = x[0].sharding.rank(), to_rank = out.rank();
     const bool scalar = from_rank == 0 || to_rank == 0;

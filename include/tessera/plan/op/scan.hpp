@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The operator of running sums and other joins: for each element the join of those up to it.
+/// The operator of running sums and other joins: for each element the join of all elements up to
+/// it.
 ///
 ///     ops::Scan{same_terms("bij"), 'j', Reduction::sum, {}, DType::f32, out}
 #include <tessera/plan/check/row_verdict.hpp>
@@ -14,7 +15,7 @@ namespace tessera::ops {
 struct Scan {
   Terms terms = {};  ///< the letters of the operand are the result's
   char along = 0;
-  Reduction reduction = Reduction::sum;  ///< none: by a function of the call
+  Reduction reduction = Reduction::sum;  ///< none: by the call's function
   ScanOptions options = {};
   DType type = DType::f32;  ///< of the result
   Sharding out = {};

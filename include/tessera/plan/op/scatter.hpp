@@ -13,14 +13,14 @@ namespace tessera::ops {
 
 struct Scatter {
   Terms terms = {};                      ///< of the table (or none), the indices, the updates
-  Reduction reduction = Reduction::sum;  ///< none: updates stand for what was there
+  Reduction reduction = Reduction::sum;  ///< none: updates replace the table's elements
   OutOfRange out_of_range = OutOfRange::drop;
   Extents indexed = {};   ///< without a table, the extents of the indexed letters
   bool in_place = false;  ///< the table is the last operand, not the first, and holds the result
   Sharding out = {};
 
   constexpr OperatorKind kind() const { return OperatorKind::scatter; }
-  /// By a reduction it acts on a table and updates that are unfinished by the same; what is set is
+  /// With a reduction, table and updates may be unfinished by that reduction; without one, both are
   /// finished.
   constexpr Verdict check(const TensorDescs& operands) const {
     const TensorDescs x = in_order(operands);
@@ -50,8 +50,7 @@ struct Scatter {
       return tessera::explain(v, {.first = to_text(indexed_letters(terms))});
     return detail::explain_terms(v, terms, in_order(x), names);
   }
-  /// Returns the sharding of the result where none is asked for: that of the table, else of the
-  /// updates.
+  /// Returns the default sharding of the result: the table's, else the updates'.
   constexpr Sharding deduced(const TensorDescs& operands) const {
     const TensorDescs x = in_order(operands);
     Sharding s = Sharding::replicated(terms.result.size());

@@ -2,8 +2,8 @@
 #pragma once
 /// @file
 /// The operators that move elements across the borders of blocks and compute nothing: slice, pad,
-/// reverse, roll, shift, concatenate, update. Each is a struct of its numbers that says what it
-/// takes of its operands (plan/region/shape.hpp); the rest is ops::Moving for all of them.
+/// reverse, roll, shift, concatenate, update. Each is a struct of its numbers that says which parts
+/// of its operands it takes (plan/region/shape.hpp); ops::Moving does the rest for all.
 ///
 ///     ops::Roll{{2, 0}, out}.plan({x}, {mesh, process, options})
 ///     ops::Slice{{{part, other}}, out}.results({x}).size() == 2       // several, by one exchange
@@ -14,7 +14,7 @@
 
 namespace tessera::ops {
 
-/// An operator that takes what `How` says of its operands.
+/// An operator that takes the parts of its operands that `How` says.
 template <class How> struct Moving : How {
   Sharding out = {};
 
@@ -36,8 +36,8 @@ template <class How> struct Moving : How {
     return of_slice && of_operand ? "of operand " + std::to_string(v.operand + 1) + ", " + text
                                   : text;
   }
-  /// Returns the sharding of the results where none is asked for: that of the operand, of a
-  /// concatenation that of the first which is split.
+  /// Returns the default sharding of the results: the operand's; for a concatenation, that of the
+  /// first operand that is split.
   constexpr Sharding deduced(const TensorDescs& x) const {
     return How::verb == OperatorKind::concatenate ? taken_sharding(shardings_of(x)) : x[0].sharding;
   }
@@ -52,7 +52,7 @@ template <class How> struct Moving : How {
     for (int k = 0; k < count(); ++k) takings.push_back(taking(x, k));
     return plan_regions_each(takings, x[0], out, on.mesh, on.process, on.options);
   }
-  /// Along which dimensions elements move decides, never how far.
+  /// Only the dimensions along which elements move matter, never the distance.
   constexpr Contract needs(const TensorDescs& x, const MeshShape& mesh, PlanOptions options) const {
     options.needs_alone = true;
     const TensorDescs paper = tessera::detail::all_on_paper(x);
@@ -68,12 +68,12 @@ template <class How> struct Moving : How {
   constexpr bool operator==(const Moving&) const = default;
 
  private:
-  /// How many results there are.
+  /// The number of results.
   constexpr int count() const {
     if constexpr (How::verb == OperatorKind::slice) return this->parts.size();
     return 1;
   }
-  /// What result k takes.
+  /// The parts that result k takes.
   constexpr Taking taking(const TensorDescs& x, int k) const {
     if constexpr (requires(const How& how) { how.taking(x); }) {
       return How::taking(x);
@@ -106,10 +106,10 @@ struct Slicing {
 };
 using Slice = Moving<Slicing>;
 
-/// `low` elements before, `high` behind and `interior` between any two; negative ones crop.
+/// `low` elements before, `high` after and `interior` between any two; negative counts crop.
 struct Padding {
   Extents low = {}, high = {}, interior = {};
-  Outside outside = Outside::zero;  ///< the element itself is the call's
+  Outside outside = Outside::zero;  ///< the call gives the element itself
 
   static constexpr OperatorKind verb = OperatorKind::pad;
   constexpr Verdict check(const TensorDescs& x) const {
@@ -154,7 +154,7 @@ struct Padding {
 };
 using Pad = Moving<Padding>;
 
-/// Dimensions backwards.
+/// Reverses dimensions.
 struct Reversing {
   Dimensions dims = {};
 
@@ -172,12 +172,12 @@ struct Reversing {
 };
 using Reverse = Moving<Reversing>;
 
-/// Element i is element i - by of the operand: round and round, or what lies outside where it has
-/// no such element.
+/// Element i is element i - by of the operand: modulo the extent (roll), or the outside element
+/// where there is none (shift).
 template <OperatorKind Verb> struct Stepping {
   Index by = 0;
   int dim = 0;
-  Outside outside = Outside::zero;  ///< of a shift; the element itself is the call's
+  Outside outside = Outside::zero;  ///< for a shift; the call gives the element itself
 
   static constexpr OperatorKind verb = Verb;
   constexpr Verdict check(const TensorDescs& x) const {
@@ -200,7 +200,7 @@ using Shifting = Stepping<OperatorKind::shift>;
 using Roll = Moving<Rolling>;
 using Shift = Moving<Shifting>;
 
-/// The operands, or slices of them, one behind the other along `dim`.
+/// The operands, or slices of them, one after another along `dim`.
 struct Concatenating {
   int dim = 0;
   Slices slices = {};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The operator that sorts lines, or takes their first elements in order: keys, what is carried
-/// with them, positions.
+/// The operator that sorts lines, or takes their first elements in order: keys, carried tensors,
+/// positions.
 ///
 ///     ops::Sort{same_terms("bv"), 'v', {.descending = true, .positions = true}, out}
 #include <tessera/plan/check/row_verdict.hpp>
@@ -37,7 +37,7 @@ struct Sort {
       return tessera::explain(v, {.first = to_string(x[0].extents)});
     return tessera::detail::explain_terms(v, terms, x, names);
   }
-  /// Returns the sharding of the results where none is asked for: that of the keys. Short lines are
+  /// Returns the default sharding of the results: the keys'. Lines cut to their first elements are
   /// whole.
   constexpr Sharding deduced(const TensorDescs& x) const {
     Sharding s = x[0].sharding;

@@ -16,7 +16,7 @@ struct Take {
   Sharding out = {};
 
   constexpr OperatorKind kind() const { return OperatorKind::take; }
-  /// The indices are finished; how the table is unfinished is passed on.
+  /// The indices are finished; the result is unfinished like the table.
   constexpr Verdict check(const TensorDescs& x) const {
     const Shardings shardings = shardings_of(x);
     if (const Verdict v = detail::check_terms(terms, shardings, out); !v.ok()) return v;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The operator that changes how several tensors are split, calls of one kind in one.
+/// The operator that reshards several tensors; calls of one kind become one.
 ///
 ///     ops::Together{{to_a, to_b}}.results({a, b})
 #include <string>
@@ -15,7 +15,7 @@ struct Together {
   Shardings targets = {};  ///< one for each operand
 
   constexpr OperatorKind kind() const { return OperatorKind::reshard; }
-  /// Checks each as a reshard of its own; the verdict names the operand.
+  /// Checks each tensor as a separate reshard; the verdict names the operand.
   constexpr Verdict check(const TensorDescs& x) const {
     for (int i = 0; i < x.size(); ++i)
       if (Verdict v = Reshard{targets[i]}.check({x[i]}); !v.ok()) {

@@ -17,8 +17,8 @@ struct Transpose {
   constexpr Verdict check(const TensorDescs& x) const {
     return check_transpose(terms, shardings_of(x), out);
   }
-  /// Returns the sharding of the result where none is asked for: each dimension keeps its axes,
-  /// unfinished values stay so.
+  /// Returns the default sharding of the result: each dimension keeps its axes, and unfinished
+  /// values stay unfinished.
   constexpr Sharding deduced(const TensorDescs& x) const {
     return deduce_finished(terms, x).with_partial(x[0].sharding.partial, x[0].sharding.reduction);
   }
