@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Boxes that an application has cut itself: made of cut points, and checked. The verdict names the
+/// Boxes that an application chooses: made from cut points, and checked. The verdict names the
 /// processes that disagree, or the hole.
 ///
 ///     std::vector<Box> boxes = cut_boxes({7, 6}, Sharding{{0}, {}}, {{0, 5, 7}, {}}, MeshShape{2});
 ///     check_boxes({7, 6}, boxes, 2, true).ok();
 ///
-/// Laws: boxes that pass are equal or disjoint, and together they are the tensor.
+/// Laws: boxes that pass are equal or disjoint, and together they cover the tensor.
 #include <algorithm>
 #include <cstdint>
 #include <span>
@@ -30,7 +30,7 @@ inline std::string to_string(const Box& box) {
 }
 
 namespace detail {
-/// Appends what is left of `box` without `hole`, which lies partly in it.
+/// Appends the rest of `box` without `hole`, which overlaps it.
 inline void subtract(Box box, const Box& hole, std::vector<Box>& rest) {
   const Box common = intersect(box, hole);
   if (common.empty()) {
@@ -46,7 +46,7 @@ inline void subtract(Box box, const Box& hole, std::vector<Box>& rest) {
     box[d] = common[d];
   }
 }
-/// Returns the processes whose boxes are not empty, by where these begin.
+/// Returns the processes whose boxes are not empty, ordered by the boxes' beginnings.
 inline std::vector<int> by_begin(std::span<const Box> boxes) {
   std::vector<int> order;
   for (int p = 0; p < static_cast<int>(boxes.size()); ++p)
@@ -68,8 +68,8 @@ inline Box hole(const Extents& extents, std::span<const Box> boxes) {
 }
 }  // namespace detail
 
-/// Returns the first rule that boxes[r] of processes r break: one a process, of the tensor's rank,
-/// within it, and, if `partition`, equal or disjoint and covering it.
+/// Returns the first rule that boxes[r] of processes r break: one for each process, of the tensor's
+/// rank, within the tensor and, if `partition`, equal or disjoint and covering it.
 inline Verdict check_boxes(const Extents& extents, std::span<const Box> boxes, int processes,
                            bool partition) {
   if (static_cast<int>(boxes.size()) != processes)

@@ -2,25 +2,26 @@
 #pragma once
 /// @file
 /// Whether an operator can keep a contract (mesh/contract.hpp), decided from names: the planner,
-/// told of the contract, plans it on a mesh that stands for all meshes with those axes. What the
-/// plan needs is compared with what the contract accepts.
+/// given the contract, plans it on a mesh that stands for all meshes with those axes. The plan's
+/// communication is compared with the communication that the contract accepts.
 ///
 ///     const Contract needed = needs(ops::Reshard{to}, {from}, paper_mesh<Grid>(), contract);
 ///     contract.covers(needed)                      // then the call compiles
 ///
-/// What a move is called depends on names alone but for two things. Axes of one size make a
-/// permutation of an exchange: so axes whose size is open get sizes that differ. Axes of size 1
-/// vanish, and a move over the rest may be a simpler one: tests try every mesh. Products of three
-/// and more are looked at from left to right, as they are written.
+/// The kind of a move depends only on names, with two exceptions. Axes of equal size can turn an
+/// exchange into a permutation, so axes of unknown size get different sizes. Axes of size 1 vanish,
+/// and a move over the rest may be a simpler one: tests try every mesh. Products of three and more
+/// operands are checked from left to right, as written.
 ///
-/// Laws: when a contract covers what is needed on paper, the plan keeps it on every mesh of those
-/// axes and for all extents; but an operand of a map whose extent of 1 is stretched, and split, is
-/// gathered, which names do not show: that is found when the plan is made.
+/// Laws: when a contract covers the communication on paper, the plan keeps it on every mesh of
+/// those axes and for all extents. One exception: a map gathers an operand that is split along a
+/// broadcast extent of 1; names do not show this, so it is found when the plan is made.
 #include <tessera/plan/operation.hpp>
 
 namespace tessera {
 
-/// Returns sizes for the axes of a mesh type: its own where they are fixed, else all different.
+/// Returns sizes for the axes of a mesh type: its own where they are fixed, else sizes that all
+/// differ.
 template <class M> constexpr MeshShape paper_mesh() {
   constexpr auto fixed = M::fixed_sizes();
   MeshShape mesh;

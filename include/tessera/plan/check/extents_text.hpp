@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Two extents that disagree, as a sentence: which dimensions they are, by letter or by number, of
-/// which operands, and how those are split.
+/// Two extents that disagree, as a sentence: their dimensions, by letter or by number, their
+/// operands, and the operands' shardings.
 ///
 ///     extents_text(parse("ik,kj->ij"), operands, false, names)
 ///     // "ik,kj->ij": k is 7 in operand 1 (dimension 1 of float 5x7 P<data,model>, split over model)
 ///     // and 6 in operand 2 (dimension 0 of float 6x3 P<_,_>, not split); one letter has one extent; ...
 ///
-/// Laws: empty where check_extents finds nothing.
+/// Laws: empty where check_extents finds no error.
 #include <string>
 
 #include <tessera/plan/check/verdict.hpp>
@@ -30,7 +30,7 @@ inline std::string dimension_text(const TensorDescs& operands, int operand, int 
          to_string(desc, names) + ", " + (axes.empty() ? "not split" : split) + ")";
 }
 
-/// Terms that nobody wrote: dimensions lined up from the right.
+/// Whether terms are implicit: dimensions aligned from the right.
 inline bool from_the_right(const Terms& terms) {
   FixedVector<int, max_operands> ranks;
   for (const Term& term : terms.operands) ranks.push_back(term.size());
@@ -39,13 +39,13 @@ inline bool from_the_right(const Terms& terms) {
 
 }  // namespace detail
 
-/// Returns what check_extents finds wrong; `stretch` as there.
+/// Returns the error of check_extents as text; `stretch` as there.
 inline std::string extents_text(const Terms& terms, const TensorDescs& operands, bool stretch,
                                 const AxisNames& names) {
   const Verdict v = check_extents(terms, operands, stretch);
   if (v.ok()) return "";
-  // The pair that it found: `right` is an extent of operand v.operand, `left` of an earlier
-  // dimension.
+  // The pair that check_extents found: `right` is an extent of operand v.operand, `left` of an
+  // earlier dimension.
   int other = 0, at = 0, d = 0;
   for (int i = v.operand; i >= 0; --i)
     for (int k = operands[i].rank() - 1; k >= 0; --k) {

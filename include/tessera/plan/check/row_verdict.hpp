@@ -38,14 +38,14 @@ constexpr Verdict check_scan(const Terms& terms, char along, Reduction reduction
   return {};
 }
 
-/// Returns the terms of an operator of several operands, all of whose letters are the result's.
+/// Returns the terms of an operator with several operands that all have the result's letters.
 constexpr Terms same_terms(std::string_view labels, int operands) {
   Terms terms = same_terms(labels);
   for (int i = 1; i < operands && terms.well_formed; ++i) terms.operands.push_back(terms.result);
   return terms;
 }
 
-/// Checks a sort along `along`, of keys and what is carried with them: all finished.
+/// Checks a sort along `along`, of keys and carried tensors: all finished.
 constexpr Verdict check_sort(const Terms& terms, char along, const Shardings& operands,
                              const Sharding& out) {
   if (const Verdict v = detail::check_terms(terms, operands, out); !v.ok()) return v;

@@ -2,7 +2,7 @@
 #pragma once
 /// @file
 /// Whether an operator that moves elements and computes nothing (plan/region/shape.hpp) may be
-/// applied: decided from shardings, and from extents and the numbers that it is given.
+/// applied: decided from shardings, extents and the operator's numbers.
 ///
 ///     check_shape({x}, x.rank(), out).rule == Rule::ok
 ///     check_slice({128, 14}, {{0, 2}, {128, 17}, {}}).rule == Rule::slice_within
@@ -19,7 +19,7 @@
 
 namespace tessera {
 
-/// Checks operands that become one result of `rank` dimensions. What is unfinished is moved
+/// Checks operands that become one result of `rank` dimensions. Unfinished values are moved
 /// unfinished: moving is linear.
 constexpr Verdict check_shape(const Shardings& operands, int rank, const Sharding& out) {
   const Sharding& x = operands[0];
@@ -50,15 +50,15 @@ constexpr Verdict check_dimensions(const Dimensions& dims, int rank) {
   return {};
 }
 
-/// Checks that a list of numbers has one for each of `rank` dimensions; one that may be left out
-/// (`optional`) has, or none.
+/// Checks that a list has one number for each of `rank` dimensions; an `optional` list may be
+/// empty.
 constexpr Verdict check_number_each(const Extents& numbers, int rank, bool optional = false,
                                     int operand = -1) {
   if (numbers.size() == rank || (optional && numbers.empty())) return {};
   return {.rule = Rule::number_each, .operand = operand, .left = numbers.size(), .right = rank};
 }
 
-/// Checks a slice of a tensor of extents x: of an operand, where there are several.
+/// Checks a slice of a tensor of extents x; `operand`: its number, where there are several.
 constexpr Verdict check_slice(const Extents& x, const Slice& slice, int operand = -1) {
   for (const Extents* numbers : {&slice.start, &slice.limit, &slice.stride})
     if (const Verdict v = check_number_each(*numbers, x.size(), numbers == &slice.stride, operand);
@@ -74,11 +74,11 @@ constexpr Verdict check_slice(const Extents& x, const Slice& slice, int operand 
   return {};
 }
 
-/// What lies outside a tensor, as far as joins of it are concerned.
+/// The value outside a tensor, as far as joins depend on it.
 enum class Outside : std::uint8_t { zero, one, other };
 
-/// Checks that a value may stand beside values that are sharded so: one that lies on every process
-/// joins to itself.
+/// Checks that a value may be used with values of this sharding: joining the value with itself,
+/// from every process, must give the value.
 constexpr Verdict check_outside(Outside value, const Sharding& x) {
   if (x.partial.empty()) return {};
   const bool stays = x.reduction == Reduction::sum       ? value == Outside::zero
@@ -87,8 +87,8 @@ constexpr Verdict check_outside(Outside value, const Sharding& x) {
   return stays ? Verdict{} : Verdict{Rule::outside_joins};
 }
 
-/// Checks tensors that are put together, and the slices of them: they have one number of dimensions
-/// and one element type.
+/// Checks tensors that are put together, and their slices: all have the same number of dimensions
+/// and the same element type.
 constexpr Verdict check_parts(const TensorDescs& x, const Slices& slices) {
   for (int k = 1; k < x.size(); ++k) {
     if (x[k].rank() != x[0].rank())
@@ -103,8 +103,8 @@ constexpr Verdict check_parts(const TensorDescs& x, const Slices& slices) {
   return {};
 }
 
-/// Returns the sharding that a result of the operands' rank has where none is asked for: that of
-/// the first operand that is split; unfinished as they are.
+/// Returns the default sharding of a result of the operands' rank: that of the first operand that
+/// is split; unfinished like the operands.
 constexpr Sharding taken_sharding(const Shardings& operands) {
   for (const Sharding& x : operands)
     if (!x.used().empty()) return x;
@@ -126,7 +126,8 @@ inline std::string entries_text(std::string_view name, const Verdict& v) {
   return std::string(name) + " has " + std::to_string(v.left) +
          (v.left == 1 ? " entry for " : " entries for ") + counted(v.right, "dimension");
 }
-/// Finds it among the members of an operator; strides and interiors may be left out.
+/// Finds the list with the wrong number of entries among an operator's members; strides and
+/// interiors may be left out.
 struct NameEntries {
   const Verdict& verdict;
   std::string& text;

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Which operators elements of a type have, as a value. Elementwise functions say so themselves
-/// (op/function_check.hpp); which unfinished kinds an element type has is spec/verdict.hpp's
-/// matter.
+/// Which operators an element type allows, as a value. Elementwise functions say so themselves
+/// (op/function_check.hpp); spec/verdict.hpp says which unfinished kinds an element type has.
 ///
 ///     check_product_type(DType::boolean).rule == Rule::products_of_numbers
 ///     check_reduce_type(Reduction::max, false, DType::c64).rule == Rule::extremes_of_ordered
 ///
-/// Laws: ok exactly where the reduction is defined (base/reduction.hpp), but for the mean, which
+/// Laws: ok exactly where the reduction is defined (base/reduction.hpp), except for the mean, which
 /// integers do not have, and for sums and products that are wider than their elements.
 #include <type_traits>
 
@@ -37,9 +36,9 @@ constexpr Verdict check_reduce_type(Reduction reduction, bool mean, DType type) 
           .type = type};
 }
 
-/// Checks a reduction, or a running one, of elements `type`, and what it is asked to return:
-/// `result`. A sum of narrow integers that is left open is one in their own arithmetic, which
-/// wraps; so it is not the sum of its parts in 64 bits.
+/// Checks a reduction, or a running one, of elements `type`, and its requested element type
+/// `result`. An open sum of narrow integers uses their own arithmetic, which wraps, so it is not
+/// the sum of its parts in 64 bits.
 constexpr Verdict check_reduced_type(Reduction reduction, bool mean, DType type, DType result,
                                      const Sharding& x) {
   const bool adds = reduction == Reduction::sum || reduction == Reduction::product;
@@ -51,7 +50,7 @@ constexpr Verdict check_reduced_type(Reduction reduction, bool mean, DType type,
   return {.rule = Rule::wide_sums_of_finished, .type = type};
 }
 
-/// Checks the keys of a sort: truth values have an order there, false before true.
+/// Checks the keys of a sort: truth values are ordered, false before true.
 constexpr Verdict check_sort_type(DType type) {
   if (!is_complex(type)) return {};
   return {.rule = Rule::extremes_of_ordered, .type = type};
@@ -69,7 +68,7 @@ constexpr Verdict check_index_type(DType type, int operand) {
   return {.rule = Rule::indices_of_integers, .operand = operand, .type = type};
 }
 
-/// Checks that operand `operand` has the element type of another, as `rule` says.
+/// Checks that operand `operand` has the same element type as another, as `rule` requires.
 constexpr Verdict check_one_type(Rule rule, DType type, DType other, int operand) {
   if (type == other) return {};
   return {.rule = rule, .operand = operand, .type = type, .other = other};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Whether an operator may be applied, as a value: decided from labels and shardings alone (what a
-/// typed call checks at compile time), and from extents (what is known when the program runs).
+/// Whether an operator may be applied, as a value: decided from labels and shardings alone (checked
+/// by typed calls at compile time), and from extents (known when the program runs).
 ///
 ///     check_einsum(parse("ik,kj->iz"), {a, b}, out).rule == Rule::result_label_known
 ///
@@ -18,8 +18,8 @@
 namespace tessera {
 
 namespace detail {
-/// Checks what every operator with an equation has in common; `diagonals`: letters may repeat
-/// within an operand.
+/// Checks the rules of every operator with an equation; `diagonals`: letters may repeat within an
+/// operand.
 constexpr Verdict check_terms(const Terms& terms, const Shardings& operands, const Sharding& out,
                               bool diagonals = false) {
   if (!terms.well_formed) return {Rule::equation_readable};
@@ -75,8 +75,9 @@ constexpr Verdict check_einsum(const Terms& terms, const Shardings& operands, co
   return detail::check_open_axes(terms, operands, out, Reduction::sum);
 }
 
-/// Checks the epilogue of a product into `out`: `all` is what with_extras returns. It acts on
-/// finished values; only what is added to (`adds`) may be as unfinished as the product.
+/// Checks the epilogue of a product into `out`; `all`: the terms from with_extras. It acts on
+/// finished values; only a destination that is added to (`adds`) may be unfinished like the
+/// product.
 constexpr Verdict check_epilogue(const Terms& all, const TensorDescs& extras, const Sharding& out,
                                  bool adds = false) {
   const int first = all.operands.size() - extras.size();
@@ -114,7 +115,7 @@ constexpr Verdict check_transpose(const Terms& terms, const Shardings& operands,
 }
 
 namespace detail {
-/// Whether a function of these claims may act on unfinished values of this kind, all alike.
+/// Whether a function with these claims may act on values that are all unfinished by this kind.
 constexpr bool acts_on(Linearity claims, Reduction kind) {
   if (has(claims, Linearity::selection)) return kind != Reduction::none;
   switch (kind) {
@@ -164,7 +165,7 @@ constexpr Verdict check_map(const Terms& terms, const Shardings& operands, const
       return {Rule::finished, operands.size()};
     return {};
   }
-  // A selection's condition is finished; what it selects from is alike.
+  // A selection's condition is finished; the tensors that it selects from are alike.
   const int first = has(linearity, Linearity::selection) ? 1 : 0;
   if (first == 1 && !operands[0].partial.empty()) return {Rule::finished, 0};
   for (int i = first; i < operands.size(); ++i) {
