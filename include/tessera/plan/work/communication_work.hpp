@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// What a communicate step does on one process: the call, and what is packed and unpacked; of one
-/// tensor, or of several in one call.
+/// The work of a communicate step on one process: the call, and the packing and unpacking, for one
+/// tensor or for several in one call.
 ///
 ///     StepWork one = detail::CommunicationWork(plan, step).make();
 ///     StepWork all = joined_work(plan, step);
 ///
-/// Laws: as plan/work/work.hpp, which asks for it.
+/// Laws: see plan/work/work.hpp, which uses this header.
 #include <algorithm>
 #include <cstddef>
 #include <utility>
@@ -20,7 +20,7 @@
 namespace tessera {
 namespace detail {
 
-/// Works out one communicate step.
+/// Computes one communicate step.
 class CommunicationWork {
  public:
   CommunicationWork(const Plan& plan, const Step& step)
@@ -165,19 +165,19 @@ class CommunicationWork {
   Index received_ = 0;
 };
 
-/// Returns the copy of `count` elements that lie behind one another on both sides.
+/// Returns the copy of `count` elements that are contiguous on both sides.
 constexpr StridedCopy run_copy(Index from_offset, Index to_offset, Index count) {
   return {{count}, from_offset, {1}, to_offset, {1}};
 }
 
-/// One side of a joined call: for every peer, what each tensor has for it, in order.
+/// One side of a joined call: for every peer, each tensor's pieces for it, in order.
 class JoinedSide {
  public:
   /// Adds a tensor's pieces; `staged` are its copies to (or from) pieces of its own staging memory.
   void add(const std::vector<Piece>& pieces, const std::vector<StridedCopy>* staged) {
     tensors_.push_back({&pieces, staged});
   }
-  /// Lays the pieces out; visit(tensor, copy) gets each copy between its block and the staging
+  /// Lays out the pieces; visit(tensor, copy) gets each copy between its block and the staging
   /// memory. `unpacks`: the copies go from the staging memory to the block.
   template <class Visit> std::vector<Piece> lay_out(bool unpacks, const Visit& visit) {
     std::vector<Piece> pieces;

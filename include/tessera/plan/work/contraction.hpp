@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// A local product of two blocks as a batched GEMM: which dimensions play m, n, k and batch, and
-/// which operand must be permuted first. Decided from the labels alone.
+/// A local product of two blocks as a batched GEMM: which dimensions are m, n, k and batch, and
+/// which operand must be permuted first. Only labels decide.
 ///
 ///     const Terms t = parse("bqhd,bkhd->bhqk");                // no permutation: strides do
 ///     Contraction roles = contraction(t.operands[0], t.operands[1], t.result);
 ///     ContractionWork w = contraction_work(a, b, c);           // of blocks with local extents
 ///
-/// Blocks may lie in panels along one dimension, as collectives leave and want them: each panel is
-/// then a product of its own, and nothing is unpacked or packed.
+/// Blocks may be stored in panels along one dimension, the layout of collectives: each panel is
+/// then a separate product, and nothing is unpacked or packed.
 ///
-/// Laws: an operand is permuted only when its m (or n) or k dimensions do not stand next to each
-/// other. Of a block with strides of its own, rows that are no strided run are products of their
-/// own; its k dimensions are one.
+/// Laws: an operand is permuted only when its m (or n) or k dimensions are not adjacent. In a block
+/// with its own strides, rows that are not one strided run become separate products; its k
+/// dimensions form one run.
 #include <tessera/base/local_work.hpp>
 #include <tessera/plan/equation.hpp>
 
@@ -26,7 +26,7 @@ struct Contraction {
 };
 
 namespace detail {
-/// Returns true when the labels of `group` stand next to each other in `term`, in the same order.
+/// Returns true when the labels of `group` are adjacent in `term`, in the same order.
 constexpr bool is_run(const Term& term, const Term& group) {
   if (group.empty()) return true;
   const int first = term.find(group[0]);
@@ -37,8 +37,8 @@ constexpr bool is_run(const Term& term, const Term& group) {
 constexpr bool ends_with(const Term& term, const Term& group) {
   return !group.empty() && term.size() > 0 && term.back() == group.back();
 }
-/// A matrix of `rows` x `columns` can be had from `term` by strides: both are runs and one of them
-/// is innermost.
+/// Returns true when `term` is a strided matrix of `rows` x `columns`: both are runs and one of
+/// them is innermost.
 constexpr bool is_matrix(const Term& term, const Term& rows, const Term& columns) {
   if (!is_run(term, rows) || !is_run(term, columns)) return false;
   return (rows.empty() && columns.empty()) || ends_with(term, rows) || ends_with(term, columns);
@@ -60,8 +60,8 @@ constexpr Index extent_of(const Term& term, const Extents& extents, const Term& 
 }
 }  // namespace detail
 
-/// Returns the roles of the labels of a * b -> c and the stored orders. Every label is in at least
-/// two of the three.
+/// Returns the roles of the labels of a * b -> c and the stored orders. Every label must be in at
+/// least two of the three.
 constexpr Contraction contraction(const Term& a, const Term& b, const Term& c) {
   Contraction result;
   for (char label : c) {
@@ -81,12 +81,12 @@ constexpr Contraction contraction(const Term& a, const Term& b, const Term& c) {
   return result;
 }
 
-/// Panels narrower than this are not worth a product each: they are unpacked.
+/// Panels narrower than this are not worth separate products: they are unpacked.
 inline constexpr Index least_panel = 64;
 
 /// Returns true when a product may read or write the block of `given` as panels along dimension d
-/// of local extent n: it is stored as given, and the dimension comes first in its role, so that a
-/// panel is a run everywhere else.
+/// of local extent n: when it is stored as given, and the dimension comes first in its role, so
+/// that a panel is a run in the other blocks.
 constexpr bool takes_panels(const Contraction& roles, const Term& given, const Term& stored, int d,
                             Index n, int panels) {
   const bool loops_fit = roles.batch.size() + 4 <= max_dims;  // two for m, two for n
@@ -96,8 +96,8 @@ constexpr bool takes_panels(const Contraction& roles, const Term& given, const T
   return leads(roles.m) || leads(roles.n) || leads(roles.k);
 }
 
-/// One block of a product: its labels, its local extents, and the dimension along which it lies in
-/// panels, if any; or its strides, if it does not lie by itself.
+/// One block of a product: its labels, its local extents, and the dimension of its panels, if any;
+/// or its strides, if it is not contiguous.
 struct ContractionBlock {
   Term labels;
   Extents extents;
@@ -119,7 +119,7 @@ struct ContractionWork {
 };
 
 namespace detail {
-/// How one block is stored, and how far the next panel of a label is.
+/// The storage of one block, and the distance to the next panel along a label.
 struct StoredBlock {
   Term labels;
   Extents extents;  ///< of one panel
@@ -138,8 +138,8 @@ struct StoredBlock {
     strides = block.strides.empty() ? row_major_strides(extents) : block.strides;
     panel_stride = volume(extents);
   }
-  /// Returns how many of the labels of `group`, from the first on, are not one strided run with
-  /// those behind them.
+  /// Returns how many leading labels of `group` are not in one strided run with the labels after
+  /// them.
   constexpr int apart(const Term& group) const {
     for (int i = group.size() - 1; i > 0; --i) {
       const int inner = labels.find(group[i]), outer = labels.find(group[i - 1]);
@@ -147,9 +147,9 @@ struct StoredBlock {
     }
     return 0;
   }
-  /// Returns the distance that `count` panels of `width` along `label` make, where `label` has
-  /// `all` such panels; 0 when this block does not have the label. This block's own panels may be
-  /// several of them wide.
+  /// Returns the distance covered by `count` panels of `width` along `label`, when `label` has
+  /// `all` such panels; 0 when this block lacks the label. One of this block's own panels may be as
+  /// wide as several of these.
   constexpr Index step(char label, Index width, int count, int all) const {
     const int d = labels.find(label);
     if (d < 0) return 0;
@@ -166,7 +166,7 @@ constexpr ContractionWork contraction_work(const ContractionBlock& a, const Cont
   Contraction roles = contraction(a.labels, b.labels, c.labels);
   const detail::StoredBlock sa(a), sb(b), sc(c);
   const auto panels_of =
-      [&](char label) {  // the fewest and the most that a block has along the label
+      [&](char label) {  // the fewest and the most panels of a block along the label
         FixedVector<int, 2> parts{1, 1};
         for (const ContractionBlock* block : {&a, &b, &c})
           if (block->panel_dim >= 0 && block->labels[block->panel_dim] == label) {
@@ -192,7 +192,7 @@ constexpr ContractionWork contraction_work(const ContractionBlock& a, const Cont
     gemm.batch_b.push_back(sb.strides[sb.labels.find(label)]);
     gemm.batch_c.push_back(sc.strides[sc.labels.find(label)]);
   }
-  // Rows (or columns) that lie apart are products of their own.
+  // Rows (or columns) that are not in one run are separate products.
   for (const bool left : {true, false}) {
     Term& group = left ? roles.m : roles.n;
     const detail::StoredBlock& given = left ? sa : sb;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The local work of takes, scatters and their like on one process. plan/work/work.hpp asks for it,
-/// and plan/numbers.hpp for the memory that a scatter orders its updates in.
+/// The local work of takes, scatters and similar operators on one process. plan/work/work.hpp uses
+/// it; plan/numbers.hpp uses the size of the memory in which a scatter orders its updates.
 ///
 ///     LocalIndexed work = detail::take_work(plan, step, at);
 ///
-/// Laws: what is described stays within the process's blocks, whatever the indices are.
+/// Laws: the work stays within the process's blocks, for any indices.
 #include <tessera/plan/index_terms.hpp>
 #include <tessera/plan/region/stored.hpp>
 
@@ -17,7 +17,7 @@ constexpr Box block_of_slot(const Plan& plan, int slot, const Coordinates& at) {
   return block(desc.extents, desc.sharding, plan.mesh, at);
 }
 
-/// The tensors of indices that a step reads, from its input `first` on; and their letters.
+/// The tensors of indices that a step reads, starting at its input `first`, and their letters.
 struct IndexSlots {
   const Plan& plan;
   const Step& step;
@@ -36,7 +36,8 @@ struct IndexSlots {
   }
 };
 
-/// Adds the indices into the indexed dimensions of `table`, each of which is worth `steps`.
+/// Adds the indices into the indexed dimensions of `table`; `steps`: the distance of one index in
+/// each dimension.
 constexpr void add_indices(LocalIndexed& work, const IndexSlots& slots, const Slot& table,
                            const Box& held, const Extents& steps, const Coordinates& at) {
   const Term indexed = slots.terms.indexed();
@@ -91,15 +92,15 @@ constexpr LocalIndexed take_work(const Plan& plan, const Step& step, const Coord
   return work;
 }
 
-/// Returns whether the process at `at` is the first of those that differ in the axes `group`.
+/// Returns whether the process at `at` is the first of the processes that differ only in the axes
+/// `group`.
 constexpr bool first_of(AxisSet group, const Coordinates& at) {
   for (int axis = 0; axis < at.size(); ++axis)
     if (group.contains(axis) && at[axis] != 0) return false;
   return true;
 }
 
-/// Returns whether a scatter step begins with a table: its first input, which has the letters that
-/// are indexed.
+/// Returns whether a scatter step's first input is a table, that is, has the indexed letters.
 constexpr bool scatters_into(const Plan& plan, const Step& step) {
   Terms terms{{}, plan.slots[step.out].labels};
   for (const int slot : step.in) terms.operands.push_back(plan.slots[slot].labels);
@@ -173,7 +174,7 @@ constexpr LocalOneHot one_hot_work(const Plan& plan, const Step& step, const Coo
   return work;
 }
 
-/// Of a slide (from the whole to the window) and of a put (the other way round).
+/// For a slide (from the whole to the slice) and for a put (the reverse).
 constexpr LocalSlide slide_work(const Plan& plan, const Step& step, const Coordinates& at) {
   const bool put = step.kind == StepKind::put;
   const int whole = put ? step.out : step.in[0], window = put ? step.in[1] : step.out;

@@ -2,11 +2,11 @@
 #pragma once
 /// @file
 /// The local work of steps along rows: reduce, find, scan, sort, and the steps of sums in limbs.
-/// plan/work/work.hpp asks for it.
+/// plan/work/work.hpp uses it.
 ///
 ///     LocalReduce rows = detail::reduce_work(from, to, plan, at);
 ///
-/// Laws: what is described stays within the process's blocks.
+/// Laws: the work stays within the process's blocks.
 #include <tessera/plan/deterministic.hpp>
 #include <tessera/plan/region/stored.hpp>
 
@@ -21,7 +21,7 @@ inline LocalReduce reduce_work(const Slot& from, const Slot& to, const Plan& pla
   LocalReduce work;
   const Extents extents = local_extents(from, plan, at);
   const Extents strides = strides_of(plan, from, at);
-  for (char label : to.labels) {  // one that `from` does not have is of extent 1
+  for (char label : to.labels) {  // a label that `from` lacks has extent 1
     const int d = from.labels.find(label);
     work.kept.push_back(d < 0 ? 1 : extents[d]);
     work.kept_strides.push_back(d < 0 ? 0 : strides[d]);
@@ -34,7 +34,7 @@ inline LocalReduce reduce_work(const Slot& from, const Slot& to, const Plan& pla
   return work;
 }
 
-/// Returns the rows of `from` that `to` keeps; its further dimensions are not asked for.
+/// Returns the rows of `from` that `to` keeps; further dimensions of `to` are ignored.
 inline LocalReduce rows_work(const Slot& from, Slot to, const Plan& plan, const Coordinates& at) {
   if (const int d = to.labels.find(parts_label); d >= 0) to.labels.resize(d);  // it is the last
   return reduce_work(from, to, plan, at);
@@ -72,13 +72,13 @@ inline LocalScan scan_work(const Plan& plan, const Step& step, const Coordinates
   return work;
 }
 
-/// Of the steps of a sort: an element's position counts from the beginning of its whole line.
+/// For the steps of a sort: an element's position counts from the beginning of its whole line.
 inline LocalSort sort_work(const Plan& plan, const Step& step, const Coordinates& at) {
   const Slot& x = plan.slots[step.in[0]];
   const Extents extents = local_extents(x, plan, at);
   LocalSort work;
   work.descending = step.descending;
-  // Positions are what an order makes, and what comes second.
+  // Positions are the output of an order step, and the last input of other steps.
   const int positions = step.kind == StepKind::order ? step.out : step.in.back();
   work.narrow = plan.slots[positions].desc.type == DType::i32 && step.kind != StepKind::sort;
   work.n = extents[step.along];
@@ -89,7 +89,7 @@ inline LocalSort sort_work(const Plan& plan, const Step& step, const Coordinates
   return work;
 }
 
-/// Of the steps of a sum in limbs, whose operand is the first slot.
+/// For the steps of a sum in limbs, whose operand is the first slot.
 inline LocalBins bins_work(const Plan& plan, const Step& step, const Coordinates& at) {
   const Slot& x = plan.slots[0];
   const Slot& out = plan.slots[step.out];

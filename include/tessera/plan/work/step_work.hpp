@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// What one step of a plan is on its process: the exact call, what is packed and unpacked, the
+/// The work of one step of a plan on its process: the exact call, the packing and unpacking, the
 /// local arithmetic. plan/work/work.hpp and plan/move/relocation.hpp make it, the executor carries
 /// it out.
 ///
 ///     StepWork work = work_of(plan, plan.steps[0]);    // work.call, work.pack, work.unpack
 ///
-/// Laws: a box that is packed and unpacked again is the box.
+/// Laws: packing a box and unpacking it again gives the same box.
 #include <vector>
 
 #include <tessera/base/local_index.hpp>
@@ -27,7 +27,7 @@ struct ConvolvePart {
   LocalConvolve work;
 };
 
-/// One call, and what is copied for it.
+/// One call and its copies.
 struct CallWork {
   Call call;
   Buffer send = Buffer::block;     ///< the source block
@@ -35,39 +35,39 @@ struct CallWork {
   std::vector<StridedCopy> pack;   ///< source block (later stages: receive staging) -> send staging
   std::vector<StridedCopy> local;  ///< source block -> destination block
   std::vector<StridedCopy> unpack;  ///< receive staging -> destination block
-  /// Of regions: others' source blocks -> destination block. It is what the call and its copies do,
-  /// for processes that read each other's memory. Those of `pack` that are scattered are packed for
-  /// them too.
+  /// For regions: others' source blocks -> destination block. These replace the call and its copies
+  /// among processes that read each other's memory. Scattered copies of `pack` are still packed for
+  /// them.
   std::vector<PeerCopies> reads;
   std::vector<StridedCopy> scattered;
 };
 
 struct StepWork : CallWork {
-  std::vector<CallWork> then;  ///< of a collective in levels: the calls after the first
-  /// Of a step that moves several tensors in one call: what each is packed to and unpacked from.
+  std::vector<CallWork> then;  ///< for a collective in levels: the calls after the first
+  /// For a step that moves several tensors in one call: the copies of each tensor.
   std::vector<CallWork> joined;
   bool zeroed = false;  ///< the copies do not cover the destination; the rest is zero, or as filled
   bool adds = false;    ///< `local` and `unpack` add to the destination, in order
-  Index sums = 0;       ///< bytes of the floats in which what half types add is summed
-  bool boxed = false;   ///< what is taken makes one box of the destination: `gaps` are the rest
-  std::vector<StridedCopy> gaps;       ///< what is filled, all from one element
+  Index sums = 0;       ///< bytes of the floats in which half types are summed
+  bool boxed = false;   ///< the taken elements form one box of the destination: `gaps` are the rest
+  std::vector<StridedCopy> gaps;       ///< the filled elements, all from one element
   Index send_staging = 0;              ///< bytes
   Index receive_staging = 0;           ///< bytes
-  ContractionWork contract;            ///< of a contract step
-  LocalReduce reduce;                  ///< of a reduce step
-  LocalMap map;                        ///< of a map step
-  LocalFind find;                      ///< of a find step
-  LocalScan scan;                      ///< of a scan step
-  LocalSort sort;                      ///< of a sort, order or arrange step
-  LocalMerge merge;                    ///< of one round of a step that merges
-  LocalBins bins;                      ///< of an exponent, bins or unbin step
-  std::vector<ConvolvePart> convolve;  ///< of a convolve step: parts of groups and of the block
-  LocalReduceWindow reduce_window;     ///< of a reduce-window step
-  LocalSelectScatter select;           ///< of a select-and-scatter step
-  LocalIndexed take;                   ///< of a take step
-  LocalScatter scatter;                ///< of a scatter step; its integers are in the send staging
-  LocalOneHot one_hot;                 ///< of a one-hot step
-  LocalSlide slide;                    ///< of a slide or put step
+  ContractionWork contract;            ///< for a contract step
+  LocalReduce reduce;                  ///< for a reduce step
+  LocalMap map;                        ///< for a map step
+  LocalFind find;                      ///< for a find step
+  LocalScan scan;                      ///< for a scan step
+  LocalSort sort;                      ///< for a sort, order or arrange step
+  LocalMerge merge;                    ///< for one round of a step that merges
+  LocalBins bins;                      ///< for an exponent, bins or unbin step
+  std::vector<ConvolvePart> convolve;  ///< for a convolve step: parts of groups and of the block
+  LocalReduceWindow reduce_window;     ///< for a reduce-window step
+  LocalSelectScatter select;           ///< for a select-and-scatter step
+  LocalIndexed take;                   ///< for a take step
+  LocalScatter scatter;                ///< for a scatter step; its integers are in the send staging
+  LocalOneHot one_hot;                 ///< for a one-hot step
+  LocalSlide slide;                    ///< for a slide or put step
 
   /// Calls visit(call work) for every call of a communicate step, in order.
   template <class Visit> void for_each_call(const Visit& visit) const {
@@ -78,7 +78,7 @@ struct StepWork : CallWork {
 
 namespace detail {
 
-/// Returns the bytes that a call's, or a step's, lists take.
+/// Return the bytes of a call's, or a step's, lists.
 inline Index heap_bytes(const CallWork& work) {
   const auto of = [](const auto& list) {
     return static_cast<Index>(list.capacity() * sizeof(list.front()));
@@ -99,14 +99,14 @@ inline Index heap_bytes(const StepWork& work) {
 }
 
 /// Returns the elements of the largest block of a move from `from` to the sharding `to`: blocks are
-/// largest at the origin of the mesh, so that every process knows it.
+/// largest at the origin of the mesh, so every process can compute it.
 inline Index largest_block(const TensorDesc& from, const Sharding& to, const MeshShape& mesh) {
   const Coordinates origin = mesh.coordinates(0);
   return max_of(block(from.extents, from.sharding, mesh, origin).size(),
                 block(from.extents, to, mesh, origin).size());
 }
 
-/// Returns the copy of `box` from the block `source` to the block `target`, which lie with these
+/// Returns the copy of `box` from the block `source` to the block `target`, which have these
 /// strides.
 constexpr StridedCopy box_copy(const Box& box, const Box& source, const Extents& from_strides,
                                const Box& target, const Extents& to_strides) {

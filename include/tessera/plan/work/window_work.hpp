@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The local work of windows on one process: from the boxes that it holds to strides and local
+/// The local work of windows on one process: turns the boxes that it holds into strides and local
 /// windows.
 ///
 ///     std::vector<ConvolvePart> parts = detail::convolve_work(plan, step, at);
 ///
-/// Laws: what a process's block and region do not hold of the input lies outside it, or under no
-/// tap.
+/// Laws: a position that a process holds neither in its block nor in its region lies outside the
+/// input, or under no tap.
 #include <vector>
 
 #include <tessera/plan/region/stored.hpp>
@@ -15,7 +15,7 @@
 
 namespace tessera::detail {
 
-/// Works out one convolve step.
+/// Computes one convolve step.
 class ConvolveWork {
  public:
   constexpr ConvolveWork(const Plan& plan, const Step& step, const Coordinates& at)
@@ -34,7 +34,7 @@ class ConvolveWork {
       add();
       return;
     }
-    // The inner part reads the input's block, the border what came from others for it.
+    // The inner part reads the input's block; the border reads the elements received for it.
     const Region* region = &plan.regions[plan.slots[step.in[2]].region];
     for (int d : parts_.input_spatial) {
       RegionDim dim = (*region)[d];
@@ -59,7 +59,7 @@ class ConvolveWork {
     made_[parts_.result_spatial[parts_.input_spatial.find(input_dim)]] = results;
   }
   constexpr void push(const LocalConvolve& work) { work_.push_back({from_, work}); }
-  /// Adds what makes made_ of x_.
+  /// Adds the work that makes made_ from x_.
   constexpr void add() {
     if (made_.empty()) return;
     const Index outs = kernel_.desc.extents[parts_.kernel_out] / grouped(shape_.kernel);
@@ -68,7 +68,7 @@ class ConvolveWork {
     if (shape_.groups == 1) {
       return push(part({0, 1}, k_[parts_.kernel_out], k_[parts_.kernel_in]));
     }
-    // The groups of this process, from a tensor whose grouped dimension is split along whole ones.
+    // The groups of this process, from a tensor whose grouped dimension is split into whole groups.
     if (shape_.kernel == GroupSide::other) {
       const Interval in = k_[parts_.kernel_in];
       return push(part({in.lo / ins, in.hi / ins}, k_[parts_.kernel_out], {0, ins}));
@@ -88,7 +88,7 @@ class ConvolveWork {
   constexpr Index grouped(GroupSide side) const {
     return side == GroupSide::feature ? shape_.groups : 1;
   }
-  /// The convolution of some groups, of all of them the features `out` (within the group) and `in`.
+  /// The convolution of some groups, with the features `out` (within the group) and `in` of each.
   constexpr LocalConvolve part(Interval groups, Interval out, Interval in) const {
     const Extents &xs = x_strides_, &ks = k_strides_, ys = row_major_strides(y_.extents());
     const bool result_by_feature = shape_.result == GroupSide::feature;
@@ -146,8 +146,8 @@ class ConvolveWork {
   ConvolveParts parts_;
   Box k_, y_;
   Extents k_strides_, x_strides_;
-  Box x_;     ///< what is held of the input for the part at hand,
-  Box made_;  ///< and the results that are made of it
+  Box x_;     ///< the held box of the input for the current part,
+  Box made_;  ///< and the results that are made from it
   int from_ = 0;
   std::vector<ConvolvePart> work_;
 };

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// A plan's steps worked out for its process: the exact call, what is packed and unpacked, the
-/// local arithmetic. Made once when a plan enters the cache; the executor only carries it out.
+/// A plan's steps, computed for its process: the exact calls, the packing and unpacking, the local
+/// arithmetic. Made once when a plan enters the cache; the executor only carries it out.
 ///
 ///     std::vector<StepWork> work = work_of(plan);
 ///
 /// Laws: the calls are those that a PMPI layer intercepts; their payload_bytes and network_bytes
-/// add up to the step's; the staging buffers make up step.scratch.
+/// add up to the step's; the staging buffers add up to step.scratch.
 #include <vector>
 
 #include <tessera/plan/move/merge_split.hpp>
@@ -87,7 +87,8 @@ inline LocalMap map_work(const Plan& plan, const Step& step, const Coordinates& 
 }
 }  // namespace detail
 
-/// Returns the work of one step on the plan's process; of a step in several rounds, of that round.
+/// Returns the work of one step on the plan's process; for a step in several rounds, of round
+/// `round`.
 inline StepWork work_of(const Plan& plan, const Step& step, Index round = 0) {
   if (step.region >= 0) return region_work(plan, step);
   if (is_relocation(plan, step)) return relocation_work(plan, step, round);
@@ -183,7 +184,7 @@ inline StepWork work_of(const Plan& plan, const Step& step, Index round = 0) {
   return work;
 }
 
-/// Returns the work of every step, in order; of a step in several rounds, that of the first.
+/// Returns the work of every step, in order; for a step in several rounds, of the first round.
 inline std::vector<StepWork> work_of(const Plan& plan) {
   std::vector<StepWork> all;
   all.reserve(static_cast<std::size_t>(plan.steps.size()));
