@@ -145,7 +145,7 @@ class PlanBuilder : public detail::PlanParts {
     return compute(StepKind::reduce, FixedVector<int, 1>{slot}, result, kept);
   }
 
-  /// Rounds what a slot holds to elements of `type`.
+  /// Rounds a slot's elements to `type`.
   constexpr int round(int slot, DType type) {
     const TensorDesc x = desc(slot);
     const Term all = labels(slot);
@@ -333,8 +333,8 @@ class PlanBuilder : public detail::PlanParts {
     }
     return made;
   }
-  /// Returns whether a slot is made where only fresh memory is: by rounds of merging, which keep
-  /// what they work on, or as a further output of a step.
+  /// Returns whether a slot can be made only in fresh memory: by rounds of merging, which work in
+  /// one place, or as a further output of a step.
   constexpr bool cannot_lie_there(int slot) const {
     for (const Step& step : plan_.steps)
       if ((step.merges && step.out == slot) || step.also.contains(static_cast<std::int8_t>(slot)))

@@ -243,7 +243,7 @@ template <class Work> class FactorProblem {
     AxisSet passes;    ///< the axes over which it may be unfinished
     bool even = true;  ///< each dimension is split evenly, over any axes
     Extents block{};   ///< of process 0
-    std::uint8_t place[FactorRule::max_factors]{};  ///< what splitting a factor does in a key
+    std::uint8_t place[FactorRule::max_factors]{};  ///< a factor's code in a key
   };
   constexpr Own own(int t) {
     const FactorTensor& tensor = rule_.tensors[t];

@@ -22,7 +22,7 @@
 /// and numbers; scale(operands), a factor for its sum; explain(verdict, operands, names), a better
 /// text.
 ///
-/// Laws: an Operation answers what its struct answers; equal ones have equal digests, on every
+/// Laws: an Operation gives the same answers as its struct; equal ones have equal digests, on every
 /// process.
 #include <concepts>
 #include <cstddef>
@@ -306,8 +306,8 @@ class OperationView {
   const void* op_;
 };
 
-/// An operator of any kind, as a value. Copies of large ones share what they hold, which nothing
-/// changes.
+/// An operator of any kind, as a value. Copies of large ones share their contents, which never
+/// change.
 class Operation {
  public:
   template <OperationStruct Op>

@@ -108,7 +108,7 @@ class ProcessClasses {
       starts[i - 1] = start;
     }
   }
-  /// n elements are cut into one part for each member of a group, in order: the member with the
+  /// n elements are divided into one part for each member of a group, in order: the member with the
   /// short part comes between the members with full parts and the members with none.
   constexpr void add_parts(AxisSet group, Index n) {
     const int members = mesh_.group_size(group);

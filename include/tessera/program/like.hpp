@@ -8,7 +8,7 @@
 ///     static_assert(p.count(all_reduce) == 0);
 ///     std::string text = to_string(p);
 ///
-/// Laws: the plan is what the operator on tensors of these types carries out.
+/// Laws: the operator on tensors of these types carries out exactly this plan.
 #include <concepts>
 #include <string>
 #include <type_traits>
@@ -96,7 +96,7 @@ constexpr TypedPlan<typename Typed::mesh> plan_typed(const TensorDescs& operands
 }
 }  // namespace detail
 
-/// Returns what einsum<E, Out>(a, b) does on process `process` of a mesh of the given sizes.
+/// Returns the plan of einsum<E, Out>(a, b) on process `process` of a mesh of the given sizes.
 template <Equation E, class Out = Deduced, class A, class B>
 constexpr TypedPlan<typename detail::TensorFacts<A>::mesh_type> plan(
     Like<A> a, Like<B> b, MeshSizes<typename detail::TensorFacts<A>::mesh_type> mesh,
@@ -105,7 +105,7 @@ constexpr TypedPlan<typename detail::TensorFacts<A>::mesh_type> plan(
   detail::require_extents<E>(Typed::operation.terms, {a.desc(), b.desc()});
   return detail::plan_typed<Typed>({a.desc(), b.desc()}, mesh, process, options);
 }
-/// Returns what reduce<Kind, E, Out>(x) does.
+/// Returns the plan of reduce<Kind, E, Out>(x).
 template <class Kind, Equation E, class Out = Deduced, class A>
 constexpr TypedPlan<typename detail::TensorFacts<A>::mesh_type> plan(
     Like<A> x, MeshSizes<typename detail::TensorFacts<A>::mesh_type> mesh, int process = 0,
@@ -114,7 +114,7 @@ constexpr TypedPlan<typename detail::TensorFacts<A>::mesh_type> plan(
   detail::require_extents<E>(Typed::operation.terms, {x.desc()});
   return detail::plan_typed<Typed>({x.desc()}, mesh, process, options);
 }
-/// Returns what reshard<S>(x) does.
+/// Returns the plan of reshard<S>(x).
 template <class S, class A>
 constexpr TypedPlan<typename detail::TensorFacts<A>::mesh_type> plan(
     Like<A> x, MeshSizes<typename detail::TensorFacts<A>::mesh_type> mesh, int process = 0,

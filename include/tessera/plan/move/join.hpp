@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Whether the calls of several tensors may become one, and what that saves. Joined tensors are
+/// Whether the calls of several tensors may become one, and how much that saves. Joined tensors are
 /// packed one after another, so joining pays for small tensors.
 ///
 ///     may_join(move, desc, mesh, machine);         // it saves more than it takes
@@ -12,7 +12,7 @@
 
 namespace tessera {
 
-/// Returns the price of the messages of a move: what joining it to another call saves.
+/// Returns the price of a move's messages, which joining it to another call saves.
 constexpr std::int64_t join_saving(const Move& move, const TensorDesc& desc, const MeshShape& mesh,
                                    const Machine& machine) {
   const MoveNumbers n = count_move(move, desc, mesh, Coordinates(mesh.rank(), 0), machine);

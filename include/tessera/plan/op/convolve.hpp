@@ -80,7 +80,7 @@ struct Convolve {
     return plan_convolve(c.terms, c.shape, x[0], x[1], out, on.mesh, on.process, on.options);
   }
   /// A window of three taps stands for all windows that reach beyond a block; where taps are split,
-  /// as in a gradient by the kernel, a window of many taps does.
+  /// as in a gradient by the kernel, a window of many taps stands for them.
   constexpr tessera::detail::OnPaper<Convolve> on_paper(const TensorDescs& x) const {
     tessera::detail::OnPaper<Convolve> paper{{turned(), {}, ConvolveForm::forward, {}, out},
                                              tessera::detail::all_on_paper(x)};

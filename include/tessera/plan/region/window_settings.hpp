@@ -23,8 +23,8 @@ struct WindowSettings {
   Extents window_dilation{};
 };
 
-/// Returns the windows, one for each dimension. Where a list is neither empty nor has `rank`
-/// entries, returns as many windows as that list has, which check_windows refuses.
+/// Returns the windows, one for each dimension. A list with another number of entries than `rank`
+/// or none gives that many windows, which check_windows refuses.
 constexpr WindowList windows_of(const WindowSettings& s, int rank) {
   int count = s.size.size();
   for (const Extents* list : {&s.stride, &s.low, &s.high, &s.base_dilation, &s.window_dilation})
