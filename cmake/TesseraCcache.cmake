@@ -7,8 +7,8 @@ macro(tessera_use_ccache)
     mark_as_advanced(TESSERA_CCACHE)
     if(TESSERA_CCACHE)
       message(STATUS "Compiling through ${TESSERA_CCACHE}")
-      # Sources that use precompiled headers are kept too, at the price of not seeing __TIME__ change; and what was not compiled
-      # before is not preprocessed for the asking.
+      # Sources that use precompiled headers are kept too, at the price of not seeing __TIME__ change; and a source that was
+      # not compiled before is not preprocessed for the look-up.
       set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_DEPEND=1 "${TESSERA_CCACHE}")
     endif()
   endif()

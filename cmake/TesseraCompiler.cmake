@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Before the project begins: the compiler that a preset names (clang++) is there, else installed where TESSERA_PROVISION
-# says so, else one sentence, in place of CMake's page.
+# Before the project begins: finds the compiler that a preset names (clang++), else installs it where TESSERA_PROVISION
+# says so, else says in one sentence that it is missing, in place of CMake's page of text.
 
 if(CMAKE_CXX_COMPILER AND NOT IS_ABSOLUTE "${CMAKE_CXX_COMPILER}")
   find_program(TESSERA_COMPILER "${CMAKE_CXX_COMPILER}" NO_CACHE)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Target `build_complete`, the last of `all`, and CTest `build.complete`: red unless the last build was of everything and
-# succeeded. A failed build fails its command by itself; should a driver go on to the tests all the same
-# (a workflow of cmake 3.25 once did), the programs of an earlier build must not answer for it.
+# succeeded. A failed build fails its command by itself; should a driver still go on to the tests
+# (a workflow of cmake 3.25 once did), programs of an earlier build must not pass for the new ones.
 
 function(tessera_programs result directory)
   get_property(targets DIRECTORY "${directory}" PROPERTY BUILDSYSTEM_TARGETS)

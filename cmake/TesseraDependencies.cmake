@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Finds what Tessera builds on. What is missing is, if TESSERA_PROVISION says so, installed from the distribution
+# Finds Tessera's dependencies. Missing ones are, if TESSERA_PROVISION says so, installed from the distribution
 # (as root), else fetched from upstream; else one sentence names every missing thing and how to get it.
 #
 # Each dependency is a macro tessera_find_<name> that sets <name>_here, and is named in the list below with the
@@ -39,7 +39,8 @@ macro(tessera_find_benchmark)
 endmacro()
 
 macro(tessera_find_kokkos)
-  # What the project around us uses comes first, then what the user names (Kokkos_DIR, Kokkos_ROOT, CMAKE_PREFIX_PATH) or the system has comes first, then the cached prefix.
+  # The Kokkos of the project around us comes first, then one that the user names (Kokkos_DIR, Kokkos_ROOT, CMAKE_PREFIX_PATH)
+  # or the system has, then the cached prefix.
   if(NOT TARGET Kokkos::kokkos)
     find_package(Kokkos 5 CONFIG QUIET)
   endif()
@@ -137,7 +138,7 @@ if(missing AND TESSERA_PROVISION)
     tessera_find_all()
   endif()
   if(missing AND NOT "mpi" IN_LIST missing AND NOT "blas" IN_LIST missing AND NOT "kokkos" IN_LIST missing)
-    # Fetched only if that completes the list: what upstream cannot give is asked for first.
+    # Fetched only if that completes the list: dependencies that upstream cannot give are demanded first.
     foreach(dependency IN LISTS missing)
       tessera_fetch_upstream(${dependency})
     endforeach()
@@ -150,7 +151,7 @@ if(missing)
 endif()
 tessera_trial_passed()
 
-# Where Kokkos has CUDA, products are cuBLAS's, which comes with CUDA, and convolutions cuDNN's if it is there.
+# Where Kokkos has CUDA, cuBLAS, which comes with CUDA, makes products, and cuDNN, if it is installed, convolutions.
 set(cudnn_here FALSE)
 if(Kokkos_ENABLE_CUDA)
   tessera_find_cublas()
@@ -172,7 +173,7 @@ if(TESSERA_EXAMPLES)
   endif()
 endif()
 
-# Nor on clang-format, with which the test `format` is one more.
+# Nor on clang-format, which the test `format` needs.
 if(TESSERA_TESTS AND TESSERA_PROVISION)
   find_program(TESSERA_CLANG_FORMAT NAMES clang-format-14 clang-format)
   if(NOT TESSERA_CLANG_FORMAT)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # The library: two INTERFACE targets, their headers, and their installation.
 
-# The rooms, in the order in which they may know each other; the table of what each may include is cmake/checks/rooms.cmake.
+# The rooms, in the order in which they may include each other; the table of their includes is in cmake/checks/rooms.cmake.
 set(TESSERA_PLAN_ROOMS base mesh spec plan program)
 set(TESSERA_RUN_ROOMS kernel comm tensor run op io show)
 set(TESSERA_ROOMS ${TESSERA_PLAN_ROOMS} ${TESSERA_RUN_ROOMS})
 
-# CMake's version and the header's are one.
+# CMake's version is the header's.
 file(STRINGS include/tessera/version.hpp version REGEX "Version version{")
 string(REPLACE "." ", " numbers "${PROJECT_VERSION}")
 if(NOT version MATCHES "{${numbers}}")
@@ -39,7 +39,7 @@ if(NOT TESSERA_PLAN_ONLY)
 endif()
 
 # tessera::compiled: for programs of many sources, the same with the bodies below the operators compiled once; see
-# include/tessera/base/compiled.hpp. Only who links it builds it.
+# include/tessera/base/compiled.hpp. It is built only for targets that link it.
 if(NOT TESSERA_PLAN_ONLY)
   set(TESSERA_COMPILED_SOURCE "${PROJECT_BINARY_DIR}/tessera.cpp")
   file(CONFIGURE OUTPUT "${TESSERA_COMPILED_SOURCE}" CONTENT "#define TESSERA_IMPLEMENTATION\n#include <tessera/tessera.hpp>\n" @ONLY)
@@ -49,8 +49,9 @@ if(NOT TESSERA_PLAN_ONLY)
   target_link_libraries(tessera_compiled PUBLIC tessera)
 endif()
 
-# A room's headers are its folder's; a header directly in include/tessera that needs more than the plan is the umbrella's.
-# Those of the rooms run, op, io and show, which are the dearest to read alone, and of the folders detail, which nobody else includes, are a set of their own.
+# A room's headers are those of its folder; a header directly in include/tessera that needs more than the plan is the umbrella's.
+# The headers of run, op, io and show, which cost most to compile alone, and of the folders detail, which nobody else
+# includes, are a set of their own.
 function(tessera_headers target)
   set(headers)
   foreach(room IN LISTS ARGN)
@@ -90,7 +91,7 @@ endif()
 
 # ---- installation ---------------------------------------------------------------------------------------------
 
-# Each library has an export of its own, so that whoever asks for the plan only needs nothing else.
+# Each library has an export of its own, so that a user of the plan alone needs nothing else.
 if(TESSERA_INSTALL)
   include(GNUInstallDirs)
   include(CMakePackageConfigHelpers)

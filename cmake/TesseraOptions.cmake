@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# The options of the build, each in one spelling, and what may not be combined.
+# The options of the build, each in one spelling, and the combinations that are errors.
 
-# Whoever adds Tessera to a project of their own wants the library only, and installs what they install.
+# A project that adds Tessera wants the library only, and decides itself what it installs.
 option(TESSERA_PLAN_ONLY "Only tessera::plan, for which neither Kokkos nor MPI is looked for" OFF)
 set(all_of_it ${PROJECT_IS_TOP_LEVEL})
 if(TESSERA_PLAN_ONLY)
@@ -18,8 +18,8 @@ option(TESSERA_PROVISION "Install what is missing: from the distribution, or fro
 set(TESSERA_MPI "" CACHE STRING "Which MPI: mpich, openmpi, or empty for the one there is")
 set_property(CACHE TESSERA_MPI PROPERTY STRINGS "" mpich openmpi)
 
-# Only the presets of the tests switch this on: what another compiler, or another level of optimisation, warns of must not end
-# the build of somebody who only wants to use it.
+# Only the presets of the tests switch this on: a warning of another compiler, or of another level of optimisation, must not
+# end a user's build.
 option(TESSERA_WERROR "Treat warnings of our own tests, examples and benchmarks as errors" OFF)
 
 option(TESSERA_WITH_DNNL "Use oneDNN for local contractions and convolutions" ON)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Gets what is missing. Called only under TESSERA_PROVISION, which only the presets set; the cached Kokkos prefix,
+# Installs or fetches missing dependencies. Called only under TESSERA_PROVISION, which only the presets set; the cached Kokkos prefix,
 # once made, is found without it.
 
 # ---- the distribution's packages ------------------------------------------------------------------------------
 
-# Of the named packages, those that the distribution has, and in the version that will do.
+# Those of the named packages that the distribution has in a sufficient version.
 function(tessera_installable result)
   set(usable)
   foreach(package IN LISTS ARGN)
@@ -126,7 +126,7 @@ endfunction()
 
 # ---- upstream -------------------------------------------------------------------------------------------------
 
-# What is small and builds with CMake alone comes from its own repository, pinned by the hash of the release's commit.
+# A small dependency that builds with CMake alone comes from its own repository, pinned by the hash of the release's commit.
 set(fmt_upstream https://github.com/fmtlib/fmt.git e69e5f977d458f2650bb346dadf2ad30c5320281)              # 10.2.1
 set(doctest_upstream https://github.com/doctest/doctest.git ae7a13539fb71f270b87eb2e874fbac80bc8dda2)      # 2.4.11
 set(benchmark_upstream https://github.com/google/benchmark.git 344117638c8ff7e239044fd0fa7085839fc03021)  # 1.8.3
@@ -138,7 +138,7 @@ function(tessera_fetch_upstream dependency)
   endif()
   list(GET ${dependency}_upstream 0 url)
   list(GET ${dependency}_upstream 1 commit)
-  # Asked first, since a download that fails in FetchContent ends the configuration with a page of text, not a sentence.
+  # The server is asked first, since a download that fails in FetchContent ends the configuration with a page of text.
   execute_process(COMMAND "${GIT_EXECUTABLE}" ls-remote --exit-code "${url}" HEAD TIMEOUT 30
     RESULT_VARIABLE unreachable OUTPUT_QUIET ERROR_QUIET)
   if(unreachable)
@@ -154,7 +154,7 @@ function(tessera_fetch_upstream dependency)
   set(FMT_INSTALL ON)  # our own installation needs it
   FetchContent_Declare(${dependency} GIT_REPOSITORY "${url}" GIT_TAG ${commit})
   FetchContent_MakeAvailable(${dependency})
-  # By property, since cmake 3.25.1 mistakes the word SYSTEM in FetchContent_Declare for an argument of git's.
+  # Set by a property, since cmake 3.25.1 mistakes the word SYSTEM in FetchContent_Declare for an argument of git's.
   set_target_properties(${dependency} PROPERTIES SYSTEM ON)
 endfunction()
 

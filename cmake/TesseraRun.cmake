@@ -58,13 +58,13 @@ if(launcher MATCHES "Open ?MPI|OpenRTE|PRTE")
   set(TESSERA_MPIEXEC_FLAGS ${TESSERA_OPENMPI_FLAGS})
 endif()
 
-# tessera_mpi_command(RESULT PROCESSES): the words that start a program on so many processes.
+# tessera_mpi_command(RESULT PROCESSES): the words that start a program on that many processes.
 function(tessera_mpi_command result processes)
   set(${result} "${MPIEXEC_EXECUTABLE}" ${TESSERA_MPIEXEC_FLAGS} ${MPIEXEC_NUMPROC_FLAG} ${processes} ${MPIEXEC_PREFLAGS} PARENT_SCOPE)
 endfunction()
 
-# tessera_read_comment(RESULT FILE WORD): what the comment `// WORD: …` in the first lines of a source says.
-# Such a comment is how an example or a benchmark states the processes and arguments that it is run with.
+# tessera_read_comment(RESULT FILE WORD): the text of the comment `// WORD: …` in the first lines of a source.
+# Such a comment gives the processes and arguments with which an example or a benchmark is run.
 function(tessera_read_comment result file word)
   file(STRINGS "${file}" line REGEX "^// ${word}:" LIMIT_COUNT 1)
   string(REGEX REPLACE "^// ${word}: *" "" line "${line}")

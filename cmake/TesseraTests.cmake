@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# How a test is made from a file: by its suffix. A new file is found by itself, and joins the program of its kind;
+# How a test is made from a file: by its suffix. A new file is found automatically, and joins the program of its kind;
 # there are few programs, since each costs a link and large headers cost more than the tests.
 #
 #   tests/<room>/x.static.cpp     static_asserts; compiling it is passing           object library static_<room>
@@ -12,13 +12,13 @@
 set(TESSERA_TEST_ENVIRONMENT ${TESSERA_ENVIRONMENT}
   TESSERA_CHECK=communicating  # all processes of a test call the same operators, or the test says where they do not
   UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
-  # MPICH and OpenMP are not built with it, and it sees races in them; of what it has seen it keeps no more than this.
+  # MPICH and OpenMP are not built with ThreadSanitizer, which reports races in them; its history and memory are bounded.
   TSAN_OPTIONS=ignore_noninstrumented_modules=1:history_size=1:memory_limit_mb=4096)
-if(TESSERA_SANITIZE STREQUAL "thread")  # UCX, which MPICH sends with, puts hooks into what a thread calls as it ends, and crashes there
+if(TESSERA_SANITIZE STREQUAL "thread")  # UCX, which MPICH sends with, hooks functions that a thread calls as it ends, and crashes there
   list(APPEND TESSERA_TEST_ENVIRONMENT UCX_MEM_MMAP_HOOK_MODE=none)
 endif()
 
-# What every test of ours is compiled with, by the room it tests: the rooms up to plan see neither Kokkos nor MPI.
+# The libraries that a test of ours is compiled with, by the room it tests: the rooms up to plan see neither Kokkos nor MPI.
 function(tessera_test_target target room)
   if(room IN_LIST TESSERA_PLAN_ROOMS)
     target_link_libraries(${target} PRIVATE tessera::plan)
@@ -30,8 +30,8 @@ function(tessera_test_target target room)
   target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
 endfunction()
 
-# How many of ctest's jobs a program of so many processes stands for. Where they outnumber the cores they nap while they wait,
-# and leave time enough for another test.
+# The number of ctest's jobs that a program with this many processes counts as. Where they outnumber the cores they nap while
+# they wait, and leave enough time for another test.
 cmake_host_system_information(RESULT TESSERA_CORES QUERY NUMBER_OF_LOGICAL_CORES)
 function(tessera_processors result processes)
   set(${result} ${processes} PARENT_SCOPE)
@@ -41,7 +41,8 @@ function(tessera_processors result processes)
 endfunction()
 
 # tessera_test(NAME COMMAND … [TIMEOUT s] [LABELS …] [PROCESSES n] [COST n] [PROPERTIES …]): a CTest that can only be red or green.
-# With PROCESSES the command is started by mpiexec and waits for the launcher's own test. What costs most (seconds, about) begins first.
+# With PROCESSES the command is started by mpiexec and waits for the launcher's own test. The tests of the highest
+# COST (in seconds, about) begin first.
 function(tessera_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT;PROCESSES;COST" "COMMAND;LABELS;PROPERTIES")
   if(NOT arg_TIMEOUT)
@@ -77,8 +78,8 @@ function(tessera_test_sources result suffix)
 endfunction()
 
 # tessera_together(RESULT SOURCES…): the sources as they are compiled. Those with the same line `// together: name` are one source,
-# each in a namespace of its own after what they include, since much of what a test compiles is the same in the next. Such a source
-# includes nothing of its own folder, and specializes no template of the library's.
+# each in a namespace of its own after all their includes, since tests share most of the code that they compile. Such a source
+# includes nothing of its own folder, and specializes no template of the library.
 function(tessera_together result)
   set(sources)
   set(groups)
@@ -107,8 +108,8 @@ function(tessera_together result)
   set(${result} ${sources} PARENT_SCOPE)
 endfunction()
 
-# What a compiler that is started by hand must be told of tessera::plan and of tessera::tessera: the files
-# flags_plan and flags_tessera (as in `g++ @flags_plan x.cpp`), since a test's command cannot evaluate all that targets say.
+# The flags of tessera::plan and of tessera::tessera for a compiler that a test starts itself: the files flags_plan and
+# flags_tessera (as in `g++ @flags_plan x.cpp`), since a test's command cannot evaluate all properties of targets.
 set(TESSERA_FLAGS "${CMAKE_CURRENT_BINARY_DIR}/flags")
 set(known ${CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES} "${PROJECT_SOURCE_DIR}/include")  # named again they would change the order
 list(TRANSFORM known REPLACE "([][+.*()^$?|])" "\\\\\\1")
@@ -125,8 +126,8 @@ foreach(pair IN ITEMS plan:tessera_plan tessera:tessera)
 endforeach()
 
 # tessera_precompile(name plan|tessera gcc|clang COMPILER flags… [HEADERS …]): a fixture, precompiled.${name}, in which a
-# compiler that is started by hand precompiles the umbrella header after HEADERS: tests that only read sources read mostly
-# that. Sets ${name}_headers to the arguments that put it in front of a source.
+# compiler that a test starts itself precompiles the umbrella header after HEADERS: tests that only read sources read mostly
+# that header. Sets ${name}_headers to the arguments that put it in front of a source.
 function(tessera_precompile name target kind compiler)
   cmake_parse_arguments(PARSE_ARGV 4 arg "" "" "HEADERS")
   set(umbrella_plan tessera/plan.hpp)

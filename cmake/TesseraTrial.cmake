@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Found means found whole: what is here of a dependency has to be found without an error, and a program that uses it to
-# compile and to link. Tried in a project of its own (cmake/trial/), whose errors end nothing here: all dependencies
-# together, which takes a few seconds, and one by one when that fails. A good outcome is kept until a place changes.
+# A dependency counts as found only when it is found without an error, and a program that uses it compiles and links.
+# This is tried in a project of its own (cmake/trial/), whose errors do not end this one: all dependencies together,
+# which takes a few seconds, and one by one when that fails. A good outcome is kept until a place changes.
 
-# Sets `places`, where dependencies are looked for, and `key`, what the outcome depends on.
+# Sets `places`, where dependencies are looked for, and `key`, on which the outcome depends.
 macro(tessera_trial_key)
   tessera_cached_kokkos(prefix)
   set(places)
@@ -17,7 +17,7 @@ macro(tessera_trial_key)
   string(SHA256 key "${wanted} ${CMAKE_CXX_COMPILER} ${prefix} ${places} $ENV{CMAKE_PREFIX_PATH} $ENV{Kokkos_ROOT}")
 endmacro()
 
-# Sets TESSERA_BROKEN to those of the named dependencies of which something is here, and not all.
+# Sets TESSERA_BROKEN to the named dependencies that are installed in part.
 function(tessera_try_all)
   set(TESSERA_BROKEN "" PARENT_SCOPE)
   tessera_trial_key()
@@ -38,7 +38,7 @@ function(tessera_try_all)
   set(TESSERA_BROKEN "${broken}" PARENT_SCOPE)
 endfunction()
 
-# Called when nothing is missing: the next time what has been found is not tried again.
+# Called when nothing is missing: the next time, found dependencies are not tried again.
 function(tessera_trial_passed)
   tessera_trial_key()
   set(TESSERA_TRIED "${key}" CACHE INTERNAL "What was found whole")

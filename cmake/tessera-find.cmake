@@ -2,7 +2,7 @@
 # Finds MPI, BLAS, oneDNN, cuBLAS and cuDNN, for Tessera's own build and, installed beside the package, for its users.
 # Each macro sets <name>_here. It makes the imported targets tessera::blas, tessera::dnnl and tessera::cudnn.
 
-# Sets `kind` to openmpi, mpich (and what descends from it, or anything else) or nothing for a compiler wrapper.
+# Sets `kind` to openmpi, mpich (also for its descendants and any other MPI) or nothing for a compiler wrapper.
 macro(tessera_mpi_kind kind wrapper)
   execute_process(COMMAND "${wrapper}" --showme:version RESULT_VARIABLE not_open_mpi OUTPUT_QUIET ERROR_QUIET)
   if(not_open_mpi EQUAL 0)
@@ -13,7 +13,7 @@ macro(tessera_mpi_kind kind wrapper)
 endmacro()
 
 # Sets `result` to whether the wrapper compiles and links a program: packages that hold the wrapper and not the headers
-# (Debian's openmpi-bin) come along with others. A good outcome is kept.
+# (Debian's openmpi-bin) are installed along with others. A good outcome is kept.
 function(tessera_try_mpi result wrapper)
   set(key "${wrapper} ${CMAKE_CXX_COMPILER}")
   if(NOT TESSERA_MPICXX_TRIED STREQUAL key)
@@ -34,8 +34,8 @@ endfunction()
 
 macro(tessera_find_mpi)
   # A project that has found its MPI keeps it. Else TESSERA_MPI says which is looked for: mpich, openmpi, or (empty) the
-  # one there is, MPICH for choice. By their own names first: where both are installed, plain mpicxx is either's. One that
-  # compiles nothing is passed over, and named in TESSERA_MPI_BROKEN.
+  # one there is, MPICH first. Their own names come first: where both are installed, plain mpicxx may be either's. One that
+  # compiles nothing is skipped, and named in TESSERA_MPI_BROKEN.
   set(TESSERA_MPI_BROKEN)
   if(NOT TARGET MPI::MPI_CXX AND NOT MPI_CXX_COMPILER)
     if(TESSERA_MPI)
@@ -80,7 +80,7 @@ macro(tessera_find_mpi)
   endif()
 endmacro()
 
-# Sets dnnl_here for dnnl: whether TESSERA_DNNL_LIBRARY and _INCLUDE were found. If so tessera::dnnl is made of them.
+# Sets dnnl_here for dnnl: whether TESSERA_DNNL_LIBRARY and _INCLUDE were found. If so, makes tessera::dnnl from them.
 macro(tessera_import_found name)
   string(TOUPPER "TESSERA_${name}" tessera_prefix)
   mark_as_advanced(${tessera_prefix}_LIBRARY ${tessera_prefix}_INCLUDE)
@@ -106,7 +106,7 @@ macro(tessera_find_blas)
 endmacro()
 
 macro(tessera_find_dnnl)
-  # By hand, since the package file of Debian's oneDNN insists on OpenCL's headers, which its C++ interface does not need.
+  # Without the package file of Debian's oneDNN, which requires OpenCL's headers; its C++ interface does not need them.
   find_library(TESSERA_DNNL_LIBRARY NAMES dnnl DOC "oneDNN")
   find_path(TESSERA_DNNL_INCLUDE NAMES oneapi/dnnl/dnnl.hpp DOC "The folder of oneapi/dnnl/dnnl.hpp")
   tessera_import_found(dnnl)
@@ -121,7 +121,7 @@ macro(tessera_find_cublas)
   endif()
 endmacro()
 
-# cudnn_cnn.h is version 9's; the older ones call it otherwise.
+# cudnn_cnn.h is version 9's; older versions name it differently.
 macro(tessera_find_cudnn)
   find_package(CUDAToolkit QUIET)
   find_library(TESSERA_CUDNN_LIBRARY NAMES cudnn HINTS ${CUDAToolkit_LIBRARY_DIR} ENV CUDNN_ROOT PATH_SUFFIXES lib64 lib

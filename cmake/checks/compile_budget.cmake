@@ -2,7 +2,7 @@
 # What the umbrella header, the feed-forward layer and one more product make a compiler instantiate, against budgets.
 # Counted are the classes and functions that clang instantiates: one number for one clang, standard library and Kokkos.
 #   cmake -D CLANG=… -D FLAGS=file -D SOURCES=folder -D OUT=folder -P compile_budget.cmake
-# Which templates they are: clang++ … -ftime-trace -ftime-trace-granularity=0, events InstantiateClass and -Function.
+# To see which templates they are: clang++ … -ftime-trace -ftime-trace-granularity=0, events InstantiateClass and -Function.
 
 set(budget_umbrella 45000)    # tessera.hpp over Kokkos_Core.hpp and mpi.h; mostly the standard library's containers
 set(budget_feed_forward 420)  # the README's layer over the umbrella header

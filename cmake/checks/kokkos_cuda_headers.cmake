@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # cmake -D FROM=<folders> -D TO=<folder> -P kokkos_cuda_headers.cmake: copies the headers of a Kokkos that was configured
-# for the host only and switches CUDA (Hopper) and Serial on: enough to compile, not to link, what nvcc shall accept.
+# for the host only and switches CUDA (Hopper) and Serial on: enough for nvcc to compile with, not to link.
 cmake_minimum_required(VERSION 3.25)
 
 set(source)
@@ -15,7 +15,7 @@ endif()
 file(REMOVE_RECURSE "${TO}")
 file(COPY "${source}/" DESTINATION "${TO}")
 
-# Replaces a text that must be there: a later Kokkos that words it otherwise is told here, not by nvcc.
+# Replaces a text that must be there: a later Kokkos with other words fails here, not in nvcc.
 function(replace file from to)
   file(READ "${TO}/${file}" text)
   string(FIND "${text}" "${from}" place)

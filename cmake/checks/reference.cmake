@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # cmake -D DOXYGEN=<doxygen> -D DOXYFILE=<file> -D OUT=<folder> -P reference.cmake: builds the API
 # reference. Red when doxygen finds a comment that it cannot follow, or a public function without one. A comment holds for
-# what follows it up to the next blank line.
+# the lines that follow it up to the next blank line.
 cmake_minimum_required(VERSION 3.25)
 file(MAKE_DIRECTORY "${OUT}")
 execute_process(COMMAND "${DOXYGEN}" "${DOXYFILE}" RESULT_VARIABLE failed)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # cmake -D ROOT=<repository> -P rooms.cmake: each header includes only what its room may include, and none has more than 400
-# lines or a word that the design has done away with.
+# lines or a word that the design has abolished.
 cmake_minimum_required(VERSION 3.25)
 
-# The table. Rooms that a room may know beside itself, and the outside world's headers beside the standard library's.
+# The table: the rooms that a room may include beside itself, and outside headers beside the standard library's.
 set(base_rooms)
 set(mesh_rooms base)
 set(spec_rooms base mesh)
@@ -71,7 +71,7 @@ foreach(header IN LISTS headers)
   if(length GREATER 400)
     reject("${length} lines; no header has more than 400: look for the second subject in it.")
   endif()
-  # Operators are values (plan/operation.hpp): none has a key, a path, needs or a typed call of its own making.
+  # Operators are values (plan/operation.hpp): none has a key, a path, needs or a typed call of its own.
   foreach(word IN ITEMS "PlanKey" "run_operator" "needs_of_[a-z]" "struct [A-Za-z]*(Einsum|Reduce|Convolve|Take|Scatter|Slice|Halo|Window|Together|Between)Call ")
     if(text MATCHES "${word}")
       reject("'${CMAKE_MATCH_0}': operators are structs of plan/op/, and calls of them are made by detail::Typed and detail::run.")
