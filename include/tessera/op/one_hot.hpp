@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// One where an index says, zero elsewhere.
+/// One at the places of the indices, zero elsewhere.
 ///
 ///     auto h = one_hot<float, "bsv", 'v'>(ids, 1000);   // h[b,s,v] = ids[b,s] == v
 ///

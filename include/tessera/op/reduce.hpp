@@ -55,8 +55,8 @@ TensorCore run_reduce(std::string_view equation, const TensorCore& x, const Shar
 
 /// Returns x reduced by Kind (Sum, Product, Mean, Max, Min; of bool Any, All, Sum, Product) to the
 /// dimensions that E keeps; a result Unreduced over axes that split reduced dimensions is left
-/// unfinished. Sums and products of unsigned integers are uint64, those of signed ones and of bool
-/// (0 and 1) int64, of narrow ones too, finished or unfinished; those of As<Sum, T> are elements T.
+/// unfinished. Sums and products are uint64 for unsigned integers, int64 for signed ones and for
+/// bool (0 and 1), narrow ones too, finished or unfinished; As<Sum, T> gives elements T.
 /// Communication: over the axes that split reduced dimensions: all-reduce, or reduce-scatter where
 /// `Out` uses them; none when no reduced dimension is split. Collective over the mesh.
 template <class Kind, Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>

@@ -78,7 +78,7 @@ class Execution {
   }
   /// Returns true when the call that start() started is done, and lets it progress.
   bool arrived() { return !under_way_.has_value() || under_way_->done(); }
-  /// Returns true when no call is under way, without asking MPI.
+  /// Returns true when no call is in progress, without asking MPI.
   bool arrived_already() const { return !under_way_.has_value() || !under_way_->under_way(); }
   /// Carries out what is left.
   TensorCore finish() {
@@ -99,8 +99,8 @@ class Execution {
     if (entry_ >= 0) mesh_->attachment<Recorder>().end(entry_, result);
     return result;
   }
-  /// Returns the result while it is under way: as much of it as the steps up to the first call have
-  /// made.
+  /// Returns the result while it is in progress: as much of it as the steps up to the first call
+  /// have made.
   TensorCore begun() { return {mesh_, plan_.result_desc(), storage_[plan_.result]}; }
   /// Returns the further result i of a plan with several, once it is finished.
   TensorCore also(int i, const Sharding& sharding) {
@@ -333,8 +333,8 @@ class Execution {
   std::array<void*, Plan::max_slots> data_{};
   std::array<std::shared_ptr<Storage>, Plan::max_slots> storage_;
   int entry_ = -1;  ///< in the program that is recorded
-  int next_ = 0;    ///< the step that comes next, or that is under way
-  int begun_ = -1;  ///< the step that began while the exchange before it was under way
+  int next_ = 0;    ///< the step that comes next, or is in progress
+  int begun_ = -1;  ///< the step that began during the exchange before it
   std::optional<Communication> under_way_;
 };
 

@@ -77,7 +77,7 @@ class StoredOperands {
 };
 static_assert(std::is_trivially_destructible_v<StoredWithin>);
 
-/// Views of what distinguishes one planned operator from another on one mesh: the operator, the
+/// Views of all that distinguishes one planned operator from another on one mesh: the operator, the
 /// descriptions of its operands, where its result goes and what the call accepts; and, where one
 /// lies within a halo, how they are stored.
 class PlanQuery {
