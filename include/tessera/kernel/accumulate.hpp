@@ -9,6 +9,7 @@
 ///
 /// Laws: boxes are added in their order, also where their targets overlap: the same bits every
 /// time.
+#include <tessera/base/compiled.hpp>
 #include <tessera/kernel/copy/copy_box.hpp>
 #include <tessera/kernel/detail/launch.hpp>
 #include <tessera/kernel/detail/reduce_op.hpp>

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include <tessera/base/compiled.hpp>
 #include <tessera/run/request.hpp>
 
 namespace tessera::detail {

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include <tessera/base/compiled.hpp>
 #include <tessera/run/detail/same_calls.hpp>
 #include <tessera/run/execute.hpp>
 
