@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Builds tests/install/user with Tessera got in one way, word for word as README.md says it, and runs that on two processes.
-#   CASE    find_package, add_subdirectory (or openmpi: the same with that MPI) or fetch_content; plan_installed, plan_package (a package of the plans alone) and
+#   CASE    find_package, add_subdirectory (or openmpi: the same with that MPI) or fetch_content (with tessera::compiled); plan_installed, plan_package (a package of the plans alone) and
 #           plan_subdirectory, where nothing but the standard library can be found; parents_targets, where the project
 #           around has found everything
 cmake_minimum_required(VERSION 3.25)
@@ -38,7 +38,7 @@ elseif(CASE MATCHES "^(add_subdirectory|openmpi)$")
   from_readme("${user}/way.cmake" add_subdirectory)
 elseif(CASE STREQUAL "fetch_content")
   from_readme("${user}/way.cmake" "include\\(FetchContent")
-  list(APPEND options "-DFETCHCONTENT_SOURCE_DIR_TESSERA=${ROOT}")
+  list(APPEND options "-DFETCHCONTENT_SOURCE_DIR_TESSERA=${ROOT}" -DLIBRARY=tessera::compiled)
 elseif(CASE STREQUAL "plan_installed")
   file(WRITE "${user}/way.cmake" "find_package(tessera REQUIRED COMPONENTS plan)\n")
   set(options ${nothing})
