@@ -12,6 +12,7 @@
 #include <concepts>
 
 #include <tessera/op/outside.hpp>
+#include <tessera/run/request.hpp>
 #include <tessera/tensor/create.hpp>
 
 namespace tessera {
