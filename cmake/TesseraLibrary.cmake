@@ -29,6 +29,10 @@ if(NOT TESSERA_PLAN_ONLY)
     target_link_libraries(tessera INTERFACE tessera::dnnl)
     target_compile_definitions(tessera INTERFACE TESSERA_HAVE_DNNL=1)
   endif()
+  if(blis_here)  # after BLAS, whose C interface it has too
+    target_link_libraries(tessera INTERFACE tessera::blis)
+    target_compile_definitions(tessera INTERFACE TESSERA_HAVE_BLIS=1)
+  endif()
   if(Kokkos_ENABLE_CUDA)
     target_link_libraries(tessera INTERFACE CUDA::cublas)
   endif()
@@ -50,8 +54,6 @@ if(NOT TESSERA_PLAN_ONLY)
 endif()
 
 # A room's headers are those of its folder; a header directly in include/tessera that needs more than the plan is the umbrella's.
-# The headers of run, op, io and show, which cost most to compile alone, and of the folders detail, which nobody else
-# includes, are a set of their own.
 function(tessera_headers target)
   set(headers)
   foreach(room IN LISTS ARGN)
@@ -68,11 +70,7 @@ function(tessera_headers target)
     list(REMOVE_ITEM found "${PROJECT_SOURCE_DIR}/include/tessera/version.hpp" "${PROJECT_SOURCE_DIR}/include/tessera/plan.hpp")
     list(APPEND headers ${found})
   endif()
-  set(rest ${headers})
-  list(FILTER rest INCLUDE REGEX "/include/tessera/((run|op|io|show)/|.*/detail/)")
-  list(FILTER headers EXCLUDE REGEX "/include/tessera/((run|op|io|show)/|.*/detail/)")
-  target_sources(${target} INTERFACE FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}/include" FILES ${headers}
-    FILE_SET rest TYPE HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}/include" FILES ${rest})
+  target_sources(${target} INTERFACE FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}/include" FILES ${headers})
 endfunction()
 tessera_headers(tessera_plan ${TESSERA_PLAN_ROOMS})
 set(libraries tessera_plan)
@@ -84,9 +82,6 @@ endif()
 if(PROJECT_IS_TOP_LEVEL)
   # Target `all_verify_interface_header_sets`: each header compiles by itself. Only our own tree asks for it.
   set_target_properties(${libraries} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
-  if(NOT TESSERA_VERIFY_ALL_HEADERS)
-    set_target_properties(${libraries} PROPERTIES INTERFACE_HEADER_SETS_TO_VERIFY HEADERS)
-  endif()
 endif()
 
 # ---- installation ---------------------------------------------------------------------------------------------
@@ -98,8 +93,7 @@ if(TESSERA_INSTALL)
   set(place "${CMAKE_INSTALL_LIBDIR}/cmake/tessera")
   foreach(library IN LISTS libraries)
     get_target_property(name ${library} EXPORT_NAME)
-    install(TARGETS ${library} EXPORT ${name}-targets FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
-      FILE_SET rest DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+    install(TARGETS ${library} EXPORT ${name}-targets FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
     install(EXPORT ${name}-targets NAMESPACE tessera:: FILE tessera-target-${name}.cmake DESTINATION "${place}")
   endforeach()
   configure_package_config_file(cmake/tessera-config.cmake.in "${PROJECT_BINARY_DIR}/tessera-config.cmake" INSTALL_DESTINATION "${place}")

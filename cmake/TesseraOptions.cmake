@@ -23,10 +23,8 @@ set_property(CACHE TESSERA_MPI PROPERTY STRINGS "" mpich openmpi)
 option(TESSERA_WERROR "Treat warnings of our own tests, examples and benchmarks as errors" OFF)
 
 option(TESSERA_WITH_DNNL "Use oneDNN for local contractions and convolutions" ON)
+option(TESSERA_WITH_BLIS "Use BLIS, where it is found, for local contractions with all threads" ON)
 option(TESSERA_WITH_CUDNN "Use cuDNN for local convolutions where Kokkos has CUDA and cuDNN 9 is found" ON)
-
-option(TESSERA_VERIFY_ALL_HEADERS "Where headers are verified, read those of the room op and of folders detail too" ON)
-mark_as_advanced(TESSERA_VERIFY_ALL_HEADERS)
 
 set(TESSERA_SANITIZE "" CACHE STRING "Sanitizer of the tests: empty, address (with undefined behaviour) or thread")
 set_property(CACHE TESSERA_SANITIZE PROPERTY STRINGS "" address thread)

@@ -8,7 +8,7 @@ macro(tessera_trial_key)
   tessera_cached_kokkos(prefix)
   set(places)
   foreach(name IN ITEMS CMAKE_PREFIX_PATH CMAKE_CXX_FLAGS fmt_DIR fmt_ROOT doctest_DIR doctest_ROOT benchmark_DIR benchmark_ROOT
-      Kokkos_DIR Kokkos_ROOT TESSERA_BLAS_LIBRARY TESSERA_BLAS_INCLUDE TESSERA_DNNL_LIBRARY TESSERA_DNNL_INCLUDE)
+      Kokkos_DIR Kokkos_ROOT TESSERA_BLAS_LIBRARY TESSERA_BLAS_INCLUDE TESSERA_BLIS_LIBRARY TESSERA_DNNL_LIBRARY TESSERA_DNNL_INCLUDE)
     if(${name})
       list(JOIN ${name} ";" value)
       string(APPEND places "set(${name} [==[${value}]==])\n")

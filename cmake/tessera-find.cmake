@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Finds MPI, BLAS, oneDNN, cuBLAS and cuDNN, for Tessera's own build and, installed beside the package, for its users.
-# Each macro sets <name>_here. It makes the imported targets tessera::blas, tessera::dnnl and tessera::cudnn.
+# Finds MPI, BLAS, BLIS, oneDNN, cuBLAS and cuDNN, for Tessera's own build and, installed beside the package, for its users.
+# Each macro sets <name>_here. It makes the imported targets tessera::blas, tessera::blis, tessera::dnnl and tessera::cudnn.
 
 # Sets `kind` to openmpi, mpich (also for its descendants and any other MPI) or nothing for a compiler wrapper.
 macro(tessera_mpi_kind kind wrapper)
@@ -96,13 +96,28 @@ macro(tessera_import_found name)
 endmacro()
 
 macro(tessera_find_blas)
-  # OpenBLAS's serial variant first: the processes are the parallelism, and its OpenMP variant is three times slower then.
+  # OpenBLAS's OpenMP variant first: it uses as many threads as Kokkos, and many threads may call it at once. The serial one
+  # uses one thread; the other counts its threads by itself.
   find_library(TESSERA_BLAS_LIBRARY NAMES openblas DOC "A BLAS library with the C interface, OpenBLAS for choice"
-    PATH_SUFFIXES openblas-serial openblas-pthread openblas-openmp openblas)
-  set(variants openblas-serial openblas-pthread openblas-openmp)
+    PATH_SUFFIXES openblas-openmp openblas-serial openblas-pthread openblas)
+  set(variants openblas-openmp openblas-serial openblas-pthread)
   list(TRANSFORM variants PREPEND "${CMAKE_LIBRARY_ARCHITECTURE}/" OUTPUT_VARIABLE here)
   find_path(TESSERA_BLAS_INCLUDE NAMES cblas.h PATH_SUFFIXES ${here} ${variants} openblas DOC "The folder of cblas.h")
   tessera_import_found(blas)
+endmacro()
+
+macro(tessera_find_blis)
+  # Its header is not needed. Tessera's own threads share its work, so its serial variant comes first.
+  find_library(TESSERA_BLIS_LIBRARY NAMES blis DOC "BLIS" PATH_SUFFIXES blis-serial blis-pthread blis-openmp blis)
+  mark_as_advanced(TESSERA_BLIS_LIBRARY)
+  set(blis_here FALSE)
+  if(TESSERA_BLIS_LIBRARY)
+    set(blis_here TRUE)
+    if(NOT TARGET tessera::blis)
+      add_library(tessera::blis UNKNOWN IMPORTED GLOBAL)
+      set_target_properties(tessera::blis PROPERTIES IMPORTED_LOCATION "${TESSERA_BLIS_LIBRARY}")
+    endif()
+  endif()
 endmacro()
 
 macro(tessera_find_dnnl)

@@ -141,7 +141,7 @@ template <class T> float difference(const HostTensor<T>& a, const HostTensor<T>&
   return largest > 0 ? apart / largest : 0;
 }
 
-/// Prints what a step needs of a process's memory on 1 to 8 processes, planned on paper.
+/// Prints what a step needs of a process's memory on 1 to 8 processes, by dry runs.
 void print_memory(Index n, bool speaks) {
   std::vector<Like<Kernel>> kernels;
   for (const Extents& e : kernel_extents) kernels.push_back(Like<Kernel>{e});

@@ -26,8 +26,9 @@
 namespace {
 using namespace tessera;
 
-constexpr Collective kinds[] = {all_gather, reduce_scatter,     all_reduce,
-                                all_to_all, collective_permute, Collective::exchange};
+constexpr Collective kinds[] = {all_gather,           reduce_scatter,     all_reduce,
+                                all_to_all,           collective_permute, Collective::exchange,
+                                Collective::broadcast};
 constexpr Index largest = Index{32} << 20;
 
 /// The call of `count` elements as a plan would have it.
@@ -42,11 +43,16 @@ Call call_of(Collective kind, int own, int members, Index count) {
   std::vector<Piece> pieces;
   for (int i = 0; i < members; ++i) pieces.push_back({i, i * block, block});
   call.send = call.receive = pieces;
-  call.even = kind != collective_permute && kind != Collective::exchange;
+  call.even =
+      kind != collective_permute && kind != Collective::exchange && kind != Collective::broadcast;
   if (kind == all_reduce) call.send = call.receive = {{own, 0, count}};
   if (kind == all_gather) call.send = {{own, 0, block}};
   if (kind == reduce_scatter) call.receive = {{own, 0, block}};
   if (kind == all_reduce || kind == reduce_scatter) call.reduction = Reduction::sum;
+  if (kind == Collective::broadcast) {
+    call.send = call.receive = {{0, 0, count}};
+    (own == 0 ? call.receive : call.send).clear();
+  }
   if (kind == collective_permute) {  // to the next
     call.send = {{(own + 1) % members, 0, count}};
     call.receive = {{(own + members - 1) % members, 0, count}};
@@ -87,8 +93,10 @@ struct Plain {
     fill(call.receive, receive_counts, receive_shifts);
   }
   void operator()(const float* send, float* receive) const {
-    const int block = static_cast<int>(call.send.front().count);
-    const int result = static_cast<int>(call.receive.front().count);
+    const auto first = [](const std::vector<Piece>& pieces) {
+      return pieces.empty() ? 0 : static_cast<int>(pieces.front().count);
+    };
+    const int block = first(call.send), result = first(call.receive);
     switch (call.kind) {
       case Collective::all_gather:
         MPI_Allgather(send, block, MPI_FLOAT, receive, block, MPI_FLOAT, MPI_COMM_WORLD);
@@ -110,6 +118,10 @@ struct Plain {
         MPI_Alltoallv(send, send_counts.data(), send_shifts.data(), MPI_FLOAT, receive,
                       receive_counts.data(), receive_shifts.data(), MPI_FLOAT, MPI_COMM_WORLD);
         break;
+      case Collective::broadcast:
+        MPI_Bcast(call.own == 0 ? const_cast<float*>(send) : receive, block + result, MPI_FLOAT, 0,
+                  MPI_COMM_WORLD);
+        break;
     }
   }
 };
@@ -117,7 +129,7 @@ struct Plain {
 struct Setting {
   std::shared_ptr<MeshCore> automatic, off, on;
   std::vector<float> send, receive;
-  Block shared_send, shared_receive;
+  detail::Block shared_send, shared_receive;
 
   explicit Setting(Environment& env)
       : automatic(make_mesh_core(env.world(), MeshShape{env.size()}, {"data"},
@@ -138,7 +150,7 @@ struct Setting {
 
 int main(int argc, char** argv) {
   Environment env(argc, argv);
-  use_element<float>();
+  detail::use_element<float>();
   Setting s(env);
   tessera_bench::start(argc, argv);
   auto* shared_send = static_cast<float*>(s.shared_send.data);

@@ -29,7 +29,7 @@ struct Layer {
 LocalConvolve work_of(const Layer& l) {
   Window w{.size = l.taps, .stride = l.stride, .low = l.taps / 2, .high = (l.taps - 1) / 2};
   if (l.transposed) w.base_dilation = 2, w.high += 1;
-  const Index n = l.extent, m = result_extent(n, w);
+  const Index n = l.extent, m = detail::result_extent(n, w);
   const Index c = l.groups * l.in_features, o = l.groups * l.out_features, k = l.taps;
   LocalConvolve work{.groups = l.groups,
                      .batch = l.batch,
@@ -124,12 +124,13 @@ void measure(const Layer& layer) {
       size(work.groups * work.out_features, work.in_features, layer.taps, layer.taps), 0.25f);
   std::vector<float> out(
       size(work.batch, work.groups * work.out_features, work.result[0], work.result[1]));
-  const auto by = [&](Convolver convolver) {
+  const auto by = [&](detail::Convolver convolver) {
     return [&, convolver] {
-      convolve(DType::f32, work, in.data(), kernel.data(), out.data(), convolver);
+      detail::convolve(DType::f32, work, in.data(), kernel.data(), out.data(), convolver);
     };
   };
-  std::vector<std::function<void()>> bodies{by(Convolver::portable), by(Convolver::fastest)};
+  std::vector<std::function<void()>> bodies{by(detail::Convolver::portable),
+                                            by(detail::Convolver::fastest)};
 #if defined(TESSERA_HAVE_DNNL)
   Bare bare(work);
   if (bare.convolution && !layer.transposed) {
@@ -179,7 +180,7 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   {
     const Kokkos::ScopeGuard kokkos(argc, argv);
-    use_element<float>();
+    detail::use_element<float>();
     tessera_bench::start(argc, argv);
     measure_all();
     tessera_bench::finish();

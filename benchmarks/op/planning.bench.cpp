@@ -28,11 +28,11 @@ void uncached(benchmark::State& state) {
   const Terms terms = parse("bsm,mh->bsh");
   TensorDesc x{DType::f32, {64, 64, 64}, Sharding{{0}, {2}, {1}}};
   const TensorDesc w{DType::f32, {64, 64}, Sharding{{0, 2}, {1}}};
-  const Sharding out = deduce(terms, {x.sharding, w.sharding});
+  const Sharding out = detail::deduce(terms, {x.sharding, w.sharding});
   for (auto unused : state) {
     (void)unused;
     x.extents[0] = 64 + (x.extents[0] & 7);
-    benchmark::DoNotOptimize(plan_einsum(terms, x, w, out, mesh, 0, {}));
+    benchmark::DoNotOptimize(detail::plan_einsum(terms, x, w, out, mesh, 0, {}));
   }
 }
 BENCHMARK(uncached)->Name("plan/einsum of 3 axes, uncached/tessera");
@@ -46,7 +46,8 @@ void dearest(benchmark::State& state) {
   for (auto unused : state) {
     (void)unused;
     x.extents[0] = 64 + (x.extents[0] & 7);
-    benchmark::DoNotOptimize(plan_einsum(terms, x, w, Sharding{{1}, {}, {0, 2}}, mesh, 0, {}));
+    benchmark::DoNotOptimize(
+        detail::plan_einsum(terms, x, w, Sharding{{1}, {}, {0, 2}}, mesh, 0, {}));
   }
 }
 BENCHMARK(dearest)->Name("plan/einsum of 3 axes, a dear case/tessera");
@@ -63,7 +64,7 @@ Program layer(const MeshShape& mesh, int process) {
   const auto run = [&](const char* equation, const TensorDesc& a, const TensorDesc& b,
                        const TensorDesc& out) {
     p.record({std::make_shared<const Plan>(
-                  plan_einsum(parse(equation), a, b, out.sharding, mesh, process)),
+                  detail::plan_einsum(parse(equation), a, b, out.sharding, mesh, process)),
               equation,
               {},
               0});

@@ -39,7 +39,7 @@ struct Cut {
   std::vector<int> counts, starts;
   Cut(Index n, int parts, Index width) {
     for (int p = 0; p < parts; ++p) {
-      counts.push_back(static_cast<int>(block_size(n, parts, p) * width));
+      counts.push_back(static_cast<int>(detail::block_size(n, parts, p) * width));
       starts.push_back(p == 0 ? 0 : starts.back() + counts[unsign(p) - 1]);
     }
   }
@@ -91,8 +91,8 @@ struct ByHand {
   }
   /// Rows are cut, and columns are to be.
   void turn(const float* x) {
-    const Index own_rows = block_size(rows, parts, own),
-                own_columns = block_size(columns, parts, own);
+    const Index own_rows = detail::block_size(rows, parts, own),
+                own_columns = detail::block_size(columns, parts, own);
     const Cut wide(columns, parts, 1), send(columns, parts, own_rows),
         receive(rows, parts, own_columns);
     for (std::size_t p = 0; p < unsign(parts); ++p)

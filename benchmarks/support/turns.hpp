@@ -26,14 +26,15 @@ struct Rounds {
   double seconds = 0.25;
   int least = 11;
   int most = 401;
+  bool take_least = false;  ///< times in place of medians: for kernels alone, beside other work
 };
 
-/// Returns the median time in seconds of each body, called in turns, there and back. `prepare` is
-/// called before each, outside the measurement, with the number of the round.
+/// Returns the median (or least) time in seconds of each body, called in turns, there and back.
+/// `prepare` is called before each, outside the measurement, with the number of the round.
 inline std::vector<double> in_turns(
     const std::vector<std::function<void()>>& bodies, Rounds rounds = {},
     const std::function<void(int)>& prepare = [](int) {}) {
-  if (seconds_in_turns() >= 0) rounds = {seconds_in_turns(), 3, rounds.most};
+  if (seconds_in_turns() >= 0) rounds = {seconds_in_turns(), 3, rounds.most, rounds.take_least};
   std::vector<std::vector<double>> times(bodies.size());
   const auto begin = MPI_Wtime();
   double spent = 0;  // of the slowest process, so that all stop together
@@ -54,7 +55,8 @@ inline std::vector<double> in_turns(
   }
   std::vector<double> medians;
   for (auto& t : times) {
-    const auto middle = t.begin() + static_cast<std::ptrdiff_t>(t.size() / 2);
+    const auto middle =
+        t.begin() + (rounds.take_least ? 0 : static_cast<std::ptrdiff_t>(t.size() / 2));
     std::nth_element(t.begin(), middle, t.end());
     medians.push_back(*middle);
   }

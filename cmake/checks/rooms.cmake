@@ -40,6 +40,16 @@ set(outside_fmt "^fmt/")
 set(outside_system "^(time|unistd|sched|pthread|dirent|fcntl|signal)\\.h$|^sys/")
 set(worlds kokkos mpi blas dnnl cuda simd fmt system)
 
+# What is promised is declared in namespace tessera. In these rooms only the listed headers promise anything (and the structs
+# of plan/op/); all others are in tessera::detail, or in tessera::fn.
+set(comm_promises check complaint dry environment ledger loopback/loopback mesh_core mesh_options mpi/transport run_main
+    shared/windows transport wait)
+set(kernel_promises fill_index lane)
+set(plan_promises check/check_boxes check/shape_verdict check/verdict convolution deduce einsum equation loop operation plan
+    plan_options process_classes product region/halo region/region_transfer region/shape region/window_settings sort text typed_call
+    move/together work/contraction work/instruction work/instructions
+    work/loop_work work/memory)
+
 set(wrong 0)
 macro(reject why)
   message(SEND_ERROR "${header}:${number}: ${why}")
@@ -71,8 +81,14 @@ foreach(header IN LISTS headers)
   if(length GREATER 400)
     reject("${length} lines; no header has more than 400: look for the second subject in it.")
   endif()
+  if(room MATCHES "^(comm|kernel|plan)$" AND text MATCHES "\nnamespace tessera {" AND NOT header MATCHES "^plan/op/|^kernel/functions/")
+    string(REGEX MATCH "/(.*)\\.hpp$" promise "${header}")
+    if(NOT CMAKE_MATCH_1 IN_LIST ${room}_promises)
+      reject("names of room '${room}' are in tessera::detail; a header with promised ones stands in cmake/checks/rooms.cmake.")
+    endif()
+  endif()
   # Operators are values (plan/operation.hpp): none has a key, a path, needs or a typed call of its own.
-  foreach(word IN ITEMS "PlanKey" "run_operator" "needs_of_[a-z]" "struct [A-Za-z]*(Einsum|Reduce|Convolve|Take|Scatter|Slice|Halo|Window|Together|Between)Call ")
+  foreach(word IN ITEMS "PlanKey" "run_operator" "needs_of_[a-z]" "StepWork" "take_regions" "communicate_joined" "merge_rounds" "compute_in_scratch" "HaloLink" "struct [A-Za-z]*(Einsum|Reduce|Convolve|Take|Scatter|Slice|Halo|Window|Together|Between)Call ")
     if(text MATCHES "${word}")
       reject("'${CMAKE_MATCH_0}': operators are structs of plan/op/, and calls of them are made by detail::Typed and detail::run.")
     endif()

@@ -132,7 +132,7 @@ inline void fit_mesh(Flags& flags, int processes) {
   const std::string mesh = std::to_string(flags.data) + "x" + std::to_string(flags.model);
   if (flags.dry && wanted > 65536)
     throw UsageError("--mesh " + mesh + " has " + std::to_string(wanted) +
-                     " processes; on paper there may be 65536");
+                     " processes; a dry run may have 65536");
   if (!flags.dry && wanted != processes)
     throw UsageError("--mesh " + mesh + " takes " + std::to_string(wanted) +
                      " processes and there are " + std::to_string(processes) +

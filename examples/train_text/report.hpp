@@ -17,7 +17,7 @@
 
 namespace train_text {
 
-/// Returns all that one step does on `process`, worked out on paper.
+/// Returns all that one step does on `process`, by a dry run.
 template <class T> Program plan_step(const Sizes& n, MeshSizes<Grid> shape, int process) {
   const auto mesh = dry_mesh<Grid>(shape, process);
   Weights<T> weights = initial_weights<T>(mesh, n, 0);
@@ -65,7 +65,7 @@ template <class T> double local_gemm_rate(const ProcessMesh<Grid>& mesh, const S
                           T* out) {
     Gemm work;
     work.m = rows, work.n = work.ldb = work.ldc = columns, work.k = work.lda = inner;
-    gemm(dtype_of<T>, work, left, right, out);
+    tessera::detail::gemm(dtype_of<T>, work, left, right, out);
   };
   const auto both = [&] {
     product(b, h, m, x.data(), weight.data(), y.data());
@@ -78,7 +78,7 @@ template <class T> double local_gemm_rate(const ProcessMesh<Grid>& mesh, const S
   double seconds = 0, flops = 0;
   while (seconds < 0.2) {
     both();
-    fence();
+    tessera::detail::fence();
     flops += 4.0 * static_cast<double>(b * m * h);
     seconds = std::chrono::duration<double>(Clock::now() - start).count();
   }

@@ -31,7 +31,7 @@
 #include <tessera/plan/region/shape.hpp>
 #include <tessera/plan/scan.hpp>
 #include <tessera/plan/sort.hpp>
-#include <tessera/plan/work/work.hpp>
+#include <tessera/plan/work/instructions.hpp>
 #include <tessera/program/contract.hpp>
 #include <tessera/program/deep_halo.hpp>
 #include <tessera/program/device_order.hpp>

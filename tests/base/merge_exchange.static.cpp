@@ -8,8 +8,8 @@ using namespace tessera;
 
 /// Whether the rounds sort n values of 0 and 1, the bits of `values`.
 constexpr bool sorts(int n, unsigned values) {
-  for (int round = 0; round < merge_exchange_rounds(n); ++round) {
-    const MergeRound now = merge_exchange_round(n, round);
+  for (int round = 0; round < detail::merge_exchange_rounds(n); ++round) {
+    const detail::MergeRound now = detail::merge_exchange_round(n, round);
     for (int i = 0; i < n; ++i) {
       const Index partner = now.partner(i, n);
       if (partner >= 0 && now.partner(partner, n) != i) return false;
@@ -43,9 +43,9 @@ constexpr bool sorts_blocks(int n, int parts, unsigned choice) {
     choice /= static_cast<unsigned>(size[i] + 1);
     total += ones[i];
   }
-  for (int round = 0; round < merge_exchange_rounds(parts); ++round)
+  for (int round = 0; round < detail::merge_exchange_rounds(parts); ++round)
     for (int i = 0; i < parts; ++i) {
-      const Index partner = merge_exchange_round(parts, round).partner(i, parts);
+      const Index partner = detail::merge_exchange_round(parts, round).partner(i, parts);
       if (partner <= i) continue;
       int& low = ones[i];
       int& high = ones[partner];
@@ -74,6 +74,7 @@ static_assert(sorts_all_blocks(4, 12));
 static_assert(sorts_all_blocks(5, 7));
 static_assert(sorts_all_blocks(6, 6));
 
-static_assert(merge_exchange_rounds(8) == 6 && merge_exchange_round(8, 0).partner(3, 8) == 7);
-static_assert(merge_exchange_rounds(1) == 0 && merge_exchange_rounds(1024) == 55);
+static_assert(detail::merge_exchange_rounds(8) == 6 &&
+              detail::merge_exchange_round(8, 0).partner(3, 8) == 7);
+static_assert(detail::merge_exchange_rounds(1) == 0 && detail::merge_exchange_rounds(1024) == 55);
 }  // namespace

@@ -77,9 +77,9 @@ static_assert(Element<float> && Element<std::int64_t> && Element<std::uint64_t> 
 consteval bool the_table_says_what_the_types_are() {
   for (int i = 0; i < dtypes; ++i) {
     const DType type = static_cast<DType>(i);
-    const bool right = with_type(type, [&]<class T>(T) {
+    const bool right = detail::with_type(type, [&]<class T>(T) {
       using Limits = std::numeric_limits<T>;
-      const DTypeFacts& facts = facts_of(type);
+      const detail::DTypeFacts& facts = detail::facts_of(type);
       const bool whole = std::is_integral_v<T> && !std::is_same_v<T, bool>;
       const bool real = Limits::is_specialized && !Limits::is_integer;
       return dtype_of<T> == type && std::is_same_v<element_of<dtype_of<T>>, T> &&
@@ -111,10 +111,10 @@ consteval bool narrower_dispatch_gives_the_same_type() {
   for (int i = 0; i < dtypes; ++i) {
     const DType type = static_cast<DType>(i);
     const auto given = []<class T>(T) { return dtype_of<T>; };
-    if (is_real(type) && with_real_type(type, given) != type) return false;
-    if (is_integer(type) && with_integer_type(type, given) != type) return false;
-    if (is_ordered(type) && with_ordered_type(type, given) != type) return false;
-    if (is_number(type) && with_number_type(type, given) != type) return false;
+    if (is_real(type) && detail::with_real_type(type, given) != type) return false;
+    if (is_integer(type) && detail::with_integer_type(type, given) != type) return false;
+    if (is_ordered(type) && detail::with_ordered_type(type, given) != type) return false;
+    if (is_number(type) && detail::with_number_type(type, given) != type) return false;
   }
   return true;
 }
@@ -128,8 +128,9 @@ static_assert(defined(Reduction::sum, DType::c64) && !defined(Reduction::sum, DT
 static_assert(defined(Reduction::max, DType::bf16) && !defined(Reduction::max, DType::c128) &&
               !defined(Reduction::min, DType::boolean));
 static_assert(defined(Reduction::any, DType::boolean) && !defined(Reduction::all, DType::i8));
-static_assert(name_of(Reduction::product) == "product" && tag_name(Any::reduction) == "Any" &&
-              tag_name(All::reduction) == "All");
+static_assert(name_of(Reduction::product) == "product" &&
+              detail::tag_name(Any::reduction) == "Any" &&
+              detail::tag_name(All::reduction) == "All");
 
 // ---- complex numbers
 // ---------------------------------------------------------------------------------------------
@@ -176,11 +177,12 @@ namespace {
 struct hidden {};
 }  // namespace
 struct top {};
-static_assert(type_name<names::plain>() == "plain" && type_name<names::inner::deep>() == "deep" &&
-              type_name<hidden>() == "hidden" && type_name<top>() == "top");
-static_assert(type_name<names::of<names::inner::deep>>() == "of" &&
-              type_name<names::of<names::of<int>>>() == "of");
-static_assert(type_name<int>() == "int");
+static_assert(detail::type_name<names::plain>() == "plain" &&
+              detail::type_name<names::inner::deep>() == "deep" &&
+              detail::type_name<hidden>() == "hidden" && detail::type_name<top>() == "top");
+static_assert(detail::type_name<names::of<names::inner::deep>>() == "of" &&
+              detail::type_name<names::of<names::of<int>>>() == "of");
+static_assert(detail::type_name<int>() == "int");
 
 static_assert(Sum::reduction == Reduction::sum && Mean::reduction == Reduction::sum &&
               name_of(Max::reduction) == "max");
@@ -191,12 +193,12 @@ static_assert(Sum::reduction == Reduction::sum && Mean::reduction == Reduction::
 consteval bool charges_are_multiples_and_never_fall() {
   Index last = 0;
   for (Index n = 0; n <= 2000; ++n) {
-    const Index charge = arena_charge(n);
-    if (charge < n || charge % arena_alignment != 0 || charge < last) return false;
+    const Index charge = detail::arena_charge(n);
+    if (charge < n || charge % detail::arena_alignment != 0 || charge < last) return false;
     last = charge;
   }
-  return arena_charge(0) == 0 && arena_charge(1) == 256 && arena_charge(256) == 256 &&
-         arena_charge(257) == 512;
+  return detail::arena_charge(0) == 0 && detail::arena_charge(1) == 256 &&
+         detail::arena_charge(256) == 256 && detail::arena_charge(257) == 512;
 }
 static_assert(charges_are_multiples_and_never_fall());
 

@@ -70,11 +70,11 @@ TEST_CASE("facts that a verdict does not have are not shown") {
 
 TEST_CASE("the run time throws what a rule's row says, with the place of the call") {
   const Where here = Where::here();
-  CHECK_THROWS_AS(throw_broken(Rule::rank_matches, "no"), ShapeError);
-  CHECK_THROWS_AS(throw_broken(Rule::axis_used_once, "no"), ShardingError);
-  CHECK_THROWS_AS(throw_broken(Rule::means_of_floats, "no"), UsageError);
+  CHECK_THROWS_AS(detail::throw_broken(Rule::rank_matches, "no"), ShapeError);
+  CHECK_THROWS_AS(detail::throw_broken(Rule::axis_used_once, "no"), ShardingError);
+  CHECK_THROWS_AS(detail::throw_broken(Rule::means_of_floats, "no"), UsageError);
   try {
-    throw_broken(Rule::finished, "einsum: text", here);
+    detail::throw_broken(Rule::finished, "einsum: text", here);
   } catch (const Error& error) {
     CHECK(has(error.what(), "[tessera] einsum: text"));
     CHECK(error.where().line == here.line);

@@ -13,10 +13,10 @@ constexpr bool reads(Index o, Index i, const Window& w) {
 }
 
 constexpr bool holds(Index n, const Window& w) {
-  const Index results = result_extent(n, w);
+  const Index results = detail::result_extent(n, w);
   for (Index a = 0; a <= results; ++a)
     for (Index b = a; b <= results; ++b) {
-      const Interval got = reach({a, b}, n, w);
+      const Interval got = detail::reach({a, b}, n, w);
       if (got.lo < 0 || got.hi > n) return false;
       for (Index i = 0; i < n; ++i)
         for (Index o = a; o < b; ++o)
@@ -33,7 +33,7 @@ constexpr bool holds(Index n, const Window& w) {
     }
   for (Index a = 0; a <= n; ++a)
     for (Index b = a; b <= n; ++b) {
-      const Interval got = read_by({a, b}, results, w);
+      const Interval got = detail::read_by({a, b}, results, w);
       if (got.lo < 0 || got.hi > results) return false;
       for (Index o = 0; o < results; ++o)
         for (Index i = a; i < b; ++i)
@@ -56,13 +56,13 @@ static_assert(all_hold(3, 3, 2));
 static_assert(all_hold(1, 2, 2));
 static_assert(all_hold(0, 2, 1));
 
-static_assert(result_extent(224, {.size = 7, .stride = 2, .low = 3, .high = 3}) == 112);
-static_assert(result_extent(2, {.size = 4}) == 0);
+static_assert(detail::result_extent(224, {.size = 7, .stride = 2, .low = 3, .high = 3}) == 112);
+static_assert(detail::result_extent(2, {.size = 4}) == 0);
 // GShard's figure 11: 12 elements on 4 parts, window 3, stride 2, padding 1_4.
 constexpr Window figure_11{.size = 3, .stride = 2, .low = 1, .high = 4};
-static_assert(result_extent(12, figure_11) == 8);
-static_assert(reach({0, 2}, 12, figure_11) == Interval{0, 4});
-static_assert(reach({2, 4}, 12, figure_11) == Interval{3, 8});
-static_assert(reach({4, 6}, 12, figure_11) == Interval{7, 12});
-static_assert(reach({6, 8}, 12, figure_11) == Interval{11, 12});
+static_assert(detail::result_extent(12, figure_11) == 8);
+static_assert(detail::reach({0, 2}, 12, figure_11) == Interval{0, 4});
+static_assert(detail::reach({2, 4}, 12, figure_11) == Interval{3, 8});
+static_assert(detail::reach({4, 6}, 12, figure_11) == Interval{7, 12});
+static_assert(detail::reach({6, 8}, 12, figure_11) == Interval{11, 12});
 }  // namespace

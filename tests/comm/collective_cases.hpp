@@ -24,7 +24,8 @@ enum class Shape { even, ragged, sparse, none };
 inline constexpr Shape shapes[] = {Shape::even, Shape::ragged, Shape::sparse, Shape::none};
 inline constexpr Collective kinds[] = {Collective::all_gather,         Collective::all_to_all,
                                        Collective::reduce_scatter,     Collective::all_reduce,
-                                       Collective::collective_permute, Collective::exchange};
+                                       Collective::collective_permute, Collective::exchange,
+                                       Collective::broadcast};
 
 inline Index amount(Shape shape, int from, int to, Index scale) {
   switch (shape) {
@@ -67,7 +68,7 @@ template <class T> T reduced(Reduction reduction, int members, int to, Index i) 
 template <class T>
 Case<T> make_case(Collective kind, Shape shape, Reduction reduction, int own, int members,
                   Index scale, bool in_place = false) {
-  use_element<T>();
+  detail::use_element<T>();
   constexpr T gap = T(-77);
   Case<T> c;
   Call& call = c.call;
@@ -135,6 +136,14 @@ Case<T> make_case(Collective kind, Shape shape, Reduction reduction, int own, in
         if (const Index n = amount(shape, from, own, scale); n > 0 && from != own)
           add_receive(from, n, [&](Index i) { return value<T>(from, own, i); });
       break;
+    case Collective::broadcast: {  // of the member in the middle; none sends where there is nothing
+      call.even = false;
+      const int root = members / 2;
+      const Index n = amount(shape, root, root, scale);
+      if (n > 0 && own == root) add_send(own, n, root, 0);
+      if (n > 0 && own != root) add_receive(root, n, [&](Index i) { return value<T>(root, 0, i); });
+      break;
+    }
   }
   c.receive.assign(c.expected.size(), gap);
   if (call.in_place) {
@@ -148,7 +157,7 @@ Case<T> make_case(Collective kind, Shape shape, Reduction reduction, int own, in
 
 /// Runs one case and returns an empty text, or what is wrong. (doctest's assertions are slow and
 /// lock, so the loops use few.)
-template <class T> std::string wrong(Group& group, Case<T>& c) {
+template <class T> std::string wrong(detail::Group& group, Case<T>& c) {
   group.run(c.call, c.call.in_place ? c.receive.data() : c.send.data(), c.receive.data());
   for (std::size_t i = 0; i < c.expected.size(); ++i)
     if (c.receive[i] != c.expected[i])
@@ -162,7 +171,7 @@ template <class T> std::string wrong(Group& group, Case<T>& c) {
 }
 
 /// Runs every kind, shape and reduction of one type; returns the first thing that is wrong.
-template <class T> std::string all_wrong(Group& group, Index scale) {
+template <class T> std::string all_wrong(detail::Group& group, Index scale) {
   for (const Collective kind : kinds)
     for (const Shape shape : shapes)
       for (const Reduction reduction : {Reduction::sum, Reduction::max, Reduction::min})
@@ -180,8 +189,8 @@ template <class T> std::string all_wrong(Group& group, Index scale) {
 
 /// Reduces the sets of special values by everything that is defined on elements T, by both
 /// reducing kinds; each member compares with plain rules, bit for bit, so that all agree.
-template <class T> std::string special_wrong(Group& group) {
-  use_element<T>();
+template <class T> std::string special_wrong(detail::Group& group) {
+  detail::use_element<T>();
   const int members = group.size(), own = group.rank();
   for (int k = 1; k < reductions; ++k) {
     const auto reduction = static_cast<Reduction>(k);
@@ -234,7 +243,7 @@ template <class T> std::string special_wrong(Group& group) {
   }
   return {};
 }
-inline std::string all_special_wrong(Group& group) {
+inline std::string all_special_wrong(detail::Group& group) {
   std::string text = special_wrong<float>(group);
   if (text.empty()) text = special_wrong<double>(group);
   if (text.empty()) text = special_wrong<half>(group);
@@ -251,7 +260,7 @@ inline std::string all_special_wrong(Group& group) {
   return text;
 }
 
-inline std::string all_types_wrong(Group& group, Index scale = 1) {
+inline std::string all_types_wrong(detail::Group& group, Index scale = 1) {
   std::string text = all_wrong<float>(group, scale);
   if (text.empty()) text = all_wrong<double>(group, scale);
   if (text.empty()) text = all_wrong<std::int32_t>(group, scale);

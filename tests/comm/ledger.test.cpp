@@ -73,12 +73,12 @@ TEST_CASE("the dry transport is any size and does nothing") {
 }
 
 TEST_CASE("waiting is chosen from processes and cores, unless it is said") {
-  static_assert(choose_wait(Wait::automatic, 2, 2) == Wait::spin);
-  static_assert(choose_wait(Wait::automatic, 3, 2) == Wait::nap);
-  static_assert(choose_wait(Wait::spin, 3, 2) == Wait::spin);
-  CHECK(core_count(usable_processors()) >= 1);
-  ProcessorMask mask{};
-  CHECK(core_count(mask) == 1);
+  static_assert(detail::choose_wait(Wait::automatic, 2, 2) == Wait::spin);
+  static_assert(detail::choose_wait(Wait::automatic, 3, 2) == Wait::nap);
+  static_assert(detail::choose_wait(Wait::spin, 3, 2) == Wait::spin);
+  CHECK(detail::core_count(detail::usable_processors()) >= 1);
+  detail::ProcessorMask mask{};
+  CHECK(detail::core_count(mask) == 1);
 }
 
 TEST_CASE("environment variables are read strictly") {
@@ -91,27 +91,27 @@ TEST_CASE("environment variables are read strictly") {
     return std::string();
   };
   setenv("TESSERA_WAIT", "doze", 1);
-  CHECK(text([] { wait_from_environment(); }) ==
+  CHECK(text([] { detail::wait_from_environment(); }) ==
         "[tessera] TESSERA_WAIT is \"doze\"; it is one of automatic, spin, nap: set it so, or "
         "unset it");
   setenv("TESSERA_WAIT", "nap", 1);
-  CHECK(wait_from_environment() == Wait::nap);
+  CHECK(detail::wait_from_environment() == Wait::nap);
   unsetenv("TESSERA_WAIT");
-  CHECK(wait_from_environment() == Wait::automatic);
-  CHECK(wait_from_environment(Wait::spin) == Wait::spin);
+  CHECK(detail::wait_from_environment() == Wait::automatic);
+  CHECK(detail::wait_from_environment(Wait::spin) == Wait::spin);
   setenv("TESSERA_CHECK", "heavy", 1);
-  CHECK(check_from_environment() == Check::heavy);
+  CHECK(detail::check_from_environment() == Check::heavy);
   unsetenv("TESSERA_CHECK");
-  CHECK(check_from_environment() == Check::normal);
+  CHECK(detail::check_from_environment() == Check::normal);
   for (const char* bad : {"ten", "-1", "3x", "nan"}) {
     setenv("TESSERA_TIME_LIMIT", bad, 1);
-    CHECK(text([] { settings_from_environment(); }).find("TESSERA_TIME_LIMIT") !=
+    CHECK(text([] { detail::settings_from_environment(); }).find("TESSERA_TIME_LIMIT") !=
           std::string::npos);
   }
   setenv("TESSERA_TIME_LIMIT", "2.5", 1);
-  CHECK(settings_from_environment().time_limit == 2.5);
+  CHECK(detail::settings_from_environment().time_limit == 2.5);
   unsetenv("TESSERA_TIME_LIMIT");
-  CHECK(settings_from_environment().time_limit == 600);
+  CHECK(detail::settings_from_environment().time_limit == 600);
 }
 
 TEST_CASE("digests tell texts and numbers apart") {

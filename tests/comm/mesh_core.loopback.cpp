@@ -181,7 +181,7 @@ TEST_CASE("a closed or poisoned mesh refuses use and says why; attachments end w
     mesh->attachment<Counter>().value = 3;
     CHECK(mesh->attachment<Counter>().value == 3);
     CHECK(mesh->attachment<std::vector<int>>().empty());
-    Block block = mesh->arena().allocate(100);
+    detail::Block block = mesh->arena().allocate(100);
     CHECK(block.data != nullptr);
     mesh->close();
     mesh->close();
@@ -202,7 +202,7 @@ TEST_CASE("a dry mesh keeps the ledger of a real one and holds no memory") {
   auto mesh = make_mesh_core(dry_transport(4096, 65), MeshShape{64, 64}, {"data", "model"});
   CHECK(mesh->dry());
   CHECK(mesh->coordinates() == Coordinates{1, 1});
-  Block block = mesh->arena().allocate(Index{1} << 45);
+  detail::Block block = mesh->arena().allocate(Index{1} << 45);
   CHECK(block.data == nullptr);
   mesh->collective(sum_over(*mesh, AxisSet{1}, 128), nullptr, nullptr, "sum", Where::here());
   CHECK(mesh->ledger().payload_bytes(AxisSet{1}) == 2 * (128 - 2) * 8);

@@ -30,12 +30,12 @@ std::shared_ptr<Transport> transport(Wait wait, Windows windows = Windows::off,
   settings.large_in_pieces = pieces;
   return world()->duplicate(settings);
 }
-std::shared_ptr<Group> everybody(Transport& of) {
+std::shared_ptr<detail::Group> everybody(Transport& of) {
   return of.group(detail::all_members(of.size()), 1);
 }
 
 /// Makes every kind of call in two shapes; stops at the first exception, which it returns.
-std::string run_all(Group& group) {
+std::string run_all(detail::Group& group) {
   // When a wait fails the call goes on, and what it writes to has to stay.
   static std::vector<std::shared_ptr<void>> kept;
   try {

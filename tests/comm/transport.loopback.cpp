@@ -33,7 +33,7 @@ bool has(const std::string& text, const std::string& part) {
   return found;
 }
 
-Call all_reduce_of(const Group& group, Index count) {
+Call all_reduce_of(const detail::Group& group, Index count) {
   Call call = detail::control_all_reduce(group, Reduction::sum, count);
   return call;
 }

@@ -247,13 +247,15 @@ TEST_CASE("the arena's window is shared by the node, or there is none; all say t
     call.group = AxisSet{0};
     mesh->collective(call, &least, &least, "min", Where::here());
     CHECK(least == window);
-    Block a = mesh->arena().allocate(500 << 10);
-    Block b = mesh->arena().allocate(900 << 10);  // what does not fit goes to private memory
+    detail::Block a = mesh->arena().allocate(500 << 10);
+    detail::Block b =
+        mesh->arena().allocate(900 << 10);  // what does not fit goes to private memory
     std::memset(a.data, 1, static_cast<std::size_t>(a.bytes));
     std::memset(b.data, 2, static_cast<std::size_t>(b.bytes));
     CHECK(a.shared == (window > 0));
     CHECK_FALSE(b.shared);
-    CHECK(mesh->arena().in_use() == arena_charge(500 << 10) + arena_charge(900 << 10));
+    CHECK(mesh->arena().in_use() ==
+          detail::arena_charge(500 << 10) + detail::arena_charge(900 << 10));
     mesh->arena().release(a);
     mesh->arena().release(b);
   }

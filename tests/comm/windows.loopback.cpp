@@ -39,7 +39,7 @@ struct Memory {
 
 /// A group whose calls go through a team. Of some calls the data of some members are moved into the
 /// arena first, of some calls those of all.
-class TeamGroup final : public Group {
+class TeamGroup final : public detail::Group {
  public:
   TeamGroup(const Memory& memory, int own, Index half, Index arena_bytes)
       : own_(own),
@@ -96,7 +96,7 @@ template <class F> void on_members(int size, F f) {
   for (std::thread& thread : threads) thread.join();
 }
 
-template <class T> std::string all_wrong(Group& group, Index scale) {
+template <class T> std::string all_wrong(detail::Group& group, Index scale) {
   for (const Collective kind : cases::kinds)
     for (const cases::Shape shape : cases::shapes)
       for (const Reduction reduction : {Reduction::sum, Reduction::max, Reduction::min})
@@ -203,18 +203,18 @@ TEST_CASE("what decides about windows is known to all members") {
           CHECK(weight == c.call.bound * 8);
       }
     }
-  CHECK(may_use_windows(Windows::on, false));
-  CHECK_FALSE(may_use_windows(Windows::off, true));
-  CHECK(may_use_windows(Windows::automatic, true));
-  CHECK_FALSE(may_use_windows(Windows::automatic, false));
+  CHECK(detail::may_use_windows(Windows::on, false));
+  CHECK_FALSE(detail::may_use_windows(Windows::off, true));
+  CHECK(detail::may_use_windows(Windows::automatic, true));
+  CHECK_FALSE(detail::may_use_windows(Windows::automatic, false));
 }
 
 TEST_CASE("TESSERA_WINDOWS is read strictly") {
   setenv("TESSERA_WINDOWS", "off", 1);
-  CHECK(settings_from_environment().windows == Windows::off);
+  CHECK(detail::settings_from_environment().windows == Windows::off);
   setenv("TESSERA_WINDOWS", "open", 1);
-  CHECK_THROWS_AS(settings_from_environment(), UsageError);
+  CHECK_THROWS_AS(detail::settings_from_environment(), UsageError);
   unsetenv("TESSERA_WINDOWS");
-  CHECK(settings_from_environment().windows == Windows::automatic);
+  CHECK(detail::settings_from_environment().windows == Windows::automatic);
   CHECK(name_of(Windows::automatic) == "auto");
 }

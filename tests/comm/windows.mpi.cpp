@@ -31,11 +31,11 @@ TransportSettings windows(Windows asked, Wait wait, Index least = 1, Index stage
   return settings;
 }
 
-std::shared_ptr<Group> group_of(const std::shared_ptr<Transport>& transport) {
+std::shared_ptr<detail::Group> group_of(const std::shared_ptr<Transport>& transport) {
   return transport->group(detail::all_members(transport->size()), 1);
 }
 
-Call sum_over_data(const Group& group, Index count) {
+Call sum_over_data(const detail::Group& group, Index count) {
   Call call = detail::control_all_reduce(group, Reduction::sum, count);
   call.type = DType::f32;
   call.group = AxisSet{0};
@@ -71,10 +71,10 @@ TEST_CASE("windows are used from the threshold on, and off is off") {
   auto on = group_of(world()->duplicate(windows(Windows::on, Wait::nap, 4096)));
   auto off = group_of(world()->duplicate(windows(Windows::off, Wait::nap, 4096)));
   std::vector<float> x(1024, 1.0f);
-  const auto run = [&](Group& group, Index count) {
+  const auto run = [&](detail::Group& group, Index count) {
     const Call call = sum_over_data(group, count);
     group.run(call, x.data(), x.data());
-    return payload_bytes(call);
+    return detail::payload_bytes(call);
   };
   run(*on, 1023);
   CHECK(on->window_bytes() == 0);
@@ -88,7 +88,7 @@ TEST_CASE("left to itself, a mesh with cores enough uses windows, wherever buffe
   const int p = world()->size();
   auto mesh = make_mesh_core(world(), MeshShape{p}, {"data"}, {.arena_bytes = 1 << 20});
   constexpr Index n = 30000;
-  Block block = mesh->arena().allocate(n * 4);
+  detail::Block block = mesh->arena().allocate(n * 4);
   std::vector<float> own(n, 1.0f);
   std::vector<float> all(static_cast<std::size_t>(n * p));
   auto* shared = static_cast<float*>(block.data);
@@ -97,7 +97,7 @@ TEST_CASE("left to itself, a mesh with cores enough uses windows, wherever buffe
                                         mesh->process(), p, n / 3);
   gather.call.group = AxisSet{0};
   const bool possible = p > 1 && block.shared && world()->settings().windows == Windows::automatic;
-  const Index payload = payload_bytes(gather.call);
+  const Index payload = detail::payload_bytes(gather.call);
   if (world()->settings().windows != Windows::on) {
     mesh->collective(gather.call, shared, all.data(), "gather", Where::here());
     CHECK(mesh->ledger().window_bytes() == (possible ? payload : 0));
@@ -109,7 +109,8 @@ TEST_CASE("left to itself, a mesh with cores enough uses windows, wherever buffe
     const Call sum = sum_over_data(mesh->group(AxisSet{0}), n);
     mesh->collective(sum, own.data(), own.data(), "sum", Where::here());
     CHECK(own[n - 1] == static_cast<float>(p));
-    CHECK(mesh->ledger().window_bytes() == (possible ? 2 * payload + payload_bytes(sum) : 0));
+    CHECK(mesh->ledger().window_bytes() ==
+          (possible ? 2 * payload + detail::payload_bytes(sum) : 0));
   }
   mesh->arena().release(block);
 }
@@ -119,7 +120,7 @@ TEST_CASE("floating sums are the same run after run, spinning or napping, staged
   constexpr Index n = 30011;
   auto mesh = make_mesh_core(world(), MeshShape{p}, {"data"},
                              {.windows = Windows::on, .arena_bytes = 1 << 20});
-  Block block = mesh->arena().allocate(n * 4);
+  detail::Block block = mesh->arena().allocate(n * 4);
   auto* shared = static_cast<float*>(block.data);
   std::vector<float> x(n);
   for (Index i = 0; i < n; ++i)
@@ -161,14 +162,14 @@ TEST_CASE("the ledger's payload does not change; a column of its own says what w
   for (const Windows asked : {Windows::off, Windows::on}) {
     auto mesh = make_mesh_core(world(), MeshShape{p}, {"data"}, {.windows = asked});
     std::vector<float> x(50000, 1.0f);
-    Group& group = mesh->group(AxisSet{0});
+    detail::Group& group = mesh->group(AxisSet{0});
     for (const Index n : {100, 50000})
       mesh->collective(sum_over_data(group, n), x.data(), x.data(), "sum", Where::here());
     CHECK(x[0] == static_cast<float>(p) * static_cast<float>(p));
     CHECK(x[49999] == static_cast<float>(p));
     ledgers[asked == Windows::on ? 1 : 0] = mesh->ledger();
     const Index carried =
-        asked == Windows::on && p > 1 ? payload_bytes(sum_over_data(group, 50000)) : 0;
+        asked == Windows::on && p > 1 ? detail::payload_bytes(sum_over_data(group, 50000)) : 0;
     CHECK(mesh->ledger().window_bytes() == carried);
     mesh->ledger().reset();
     CHECK(mesh->ledger().window_bytes() == 0);
@@ -184,7 +185,7 @@ TEST_CASE("groups of some processes have windows of their own, which come and go
     auto mesh = make_mesh_core(world(), MeshShape{2, p / 2}, {"a", "b"},
                                {.windows = Windows::on, .arena_bytes = 0});
     for (const AxisSet axes : {AxisSet{1}, AxisSet{0}, AxisSet{0, 1}}) {
-      Group& group = mesh->group(axes);
+      detail::Group& group = mesh->group(axes);
       std::vector<float> x(40000, static_cast<float>(group.rank()));
       Call call = sum_over_data(group, 40000);
       call.group = axes;

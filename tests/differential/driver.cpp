@@ -206,7 +206,7 @@ std::string difference(const Part& part, const ArrayOf& whole, const Cases& case
            std::string(name_of(whole.type));
   if (!(part.extents == whole.extents))
     return "the result is " + to_string(part.extents) + ", NumPy's " + to_string(whole.extents);
-  return with_type(whole.type, [&](auto element) {
+  return detail::with_type(whole.type, [&](auto element) {
     return difference<decltype(element)>(part, whole, cases.at(whole), t);
   });
 }
@@ -217,7 +217,7 @@ DynamicTensor operand(const Run& r, const ArrayOf& array, const Cases& cases) {
   const Sharding sharding = r.some(array.extents.size());
   const char* bytes = cases.at(array);
   const auto count = static_cast<std::size_t>(volume(array.extents));
-  return with_type(array.type, [&](auto element) {
+  return detail::with_type(array.type, [&](auto element) {
     using T = decltype(element);
     using Host = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>;
     std::vector<Host> values(count);
@@ -229,7 +229,7 @@ DynamicTensor operand(const Run& r, const ArrayOf& array, const Cases& cases) {
 Part part_of(DType type, const Extents& extents, const Box& box, const void* data) {
   Part part{type, extents, box, {}};
   part.bytes.resize(static_cast<std::size_t>(volume(box.extents())) * size_of(type));
-  tessera::fence();
+  tessera::detail::fence();
   if (!part.bytes.empty())
     detail::copy_to_host(part.bytes.data(), data, static_cast<Index>(part.bytes.size()));
   return part;

@@ -8,7 +8,7 @@ namespace {
 
 /// F of as many operands as the case has, all of elements T.
 template <class F, class T> Results mapped(const Run& r) {
-  const PlacedText equation(r.c.text("eq"));
+  const detail::PlacedText equation(r.c.text("eq"));
   if constexpr (std::is_invocable_v<F, T>)
     return {map_dynamic<T>(equation, F{}, r.out(), r.in[0])};
   else if constexpr (std::is_invocable_v<F, T, T>)
@@ -120,8 +120,8 @@ void add_operations(Table& t) {
 }
 
 template <class T> Results cast_of(const Run& r) {
-  return with_type(r.c.out[0].type,
-                   [&](auto to) -> Results { return mapped<fn::Cast<decltype(to)>, T>(r); });
+  return detail::with_type(
+      r.c.out[0].type, [&](auto to) -> Results { return mapped<fn::Cast<decltype(to)>, T>(r); });
 }
 
 }  // namespace

@@ -422,6 +422,119 @@ def take_along_axis(c):
     return case("take_along_axis", [(t, x), (it, i)], [(t, y)], eq=LETTERS[:rank], along=LETTERS[d], drop=drop, zeros=1)
 
 
+def index_terms(c, letters, extents, windows, batch):
+    """Indices of all letters, in one tensor each or in columns of one: (term, type, array) each, and for each letter
+    its indices, of the batch's extents. They reach beyond the dimensions in two of five cases."""
+    terms, each = [], []
+    low, high = (-3, 3) if c.chance(40) else (0, 0)
+    begins = [c.rng.integers(low, max(low + 1, n - w + 1 + high), tuple(batch)) for n, w in zip(extents, windows)]
+    dims = "nm"[:len(batch)]
+    if len(letters) > 1 and c.chance(50):
+        it, at = c.of(["int32", "int64"]), c.between(0, len(batch))
+        terms.append((dims[:at] + "k" + dims[at:], it, np.stack(begins, at).astype(it)))
+    else:
+        for begin in begins:
+            it = c.of(["int32", "int64"])
+            terms.append((dims, it, begin.astype(it)))
+    return dims, terms, begins
+
+
+def some_windows(c):
+    """A table of letters, some of them indexed, with windows of more than an element or none: its shape, the indexed
+    dimensions, the extents of their windows, and which have a letter of their own."""
+    rank = c.between(1, 3)
+    shape = [max(1, n) for n in c.extents(rank)]
+    indexed = sorted(c.rng.choice(rank, c.between(1, rank), replace=False).tolist())
+    own = [c.chance(60) for _ in indexed]
+    windows = [c.between(1, shape[d]) if has else 1 for d, has in zip(indexed, own)]
+    return rank, shape, indexed, windows, own
+
+
+def size_of(shape, indexed, windows):
+    """The extents of what one tuple of indices names."""
+    size = list(shape)
+    for d, w in zip(indexed, windows):
+        size[d] = w
+    return size
+
+
+def few_extents(c, shape, indexed, windows):
+    """Up to two extents of the tuples, so that no result has too many elements."""
+    batch, most = [], c.most // max(1, int(np.prod(size_of(shape, indexed, windows), dtype=np.int64)))
+    while len(batch) < 2 and c.chance(70):
+        n = c.extent(False)
+        if int(np.prod(batch, dtype=np.int64)) * n > most:
+            break
+        batch.append(n)
+    return batch
+
+
+def place_of(begins, at, extents, windows, drop):
+    """Where the windows of a tuple of indices begin, or None."""
+    place = [int(b[at]) for b in begins]
+    inside = [0 <= p <= n - w for p, n, w in zip(place, extents, windows)]
+    if all(inside):
+        return place
+    return None if drop else [min(max(p, 0), n - w) for p, n, w in zip(place, extents, windows)]
+
+
+@operator()
+def take_windows(c):
+    t = c.of(ALL)
+    rank, shape, indexed, windows, own = some_windows(c)
+    x, drop = c.values(t, shape), c.below(2)
+    few, size, batch = [shape[d] for d in indexed], size_of(shape, indexed, windows), few_extents(c, shape, indexed, windows)
+    dims, terms, begins = index_terms(c, indexed, few, windows, batch)
+    y = np.zeros(batch + size, x.dtype)
+    for at in itertools.product(*(range(n) for n in batch)):
+        place = place_of(begins, at, few, windows, drop)
+        if place is not None:
+            begin = [place[indexed.index(d)] if d in indexed else 0 for d in range(rank)]
+            y[at] = x[tuple(np.s_[b:b + n] for b, n in zip(begin, size))]
+    letters = "".join(LETTERS[d].upper() if d in indexed else LETTERS[d] for d in range(rank))
+    gone = tuple(len(batch) + d for d, has in zip(indexed, own) if not has)
+    y, result = np.squeeze(y, gone), dims + "".join(c for i, c in enumerate(letters) if len(batch) + i not in gone)
+    order = c.rng.permutation(len(result)).tolist()
+    y, result = np.transpose(y, order), "".join(result[i] for i in order)
+    extents = {LETTERS[d].upper(): w for d, w in zip(indexed, windows)}
+    keys = {"windows": numbers([extents[l] for l in result if l in extents])} if any(own) else {}
+    eq = ",".join([LETTERS[:rank]] + [term for term, _, _ in terms]) + "->" + result
+    return case("take_terms", [(t, x)] + [(it, i) for _, it, i in terms], [(t, y)], eq=eq, drop=drop, zeros=1, **keys)
+
+
+@operator()
+def scatter_windows(c):
+    kind = c.of(["set", "sum", "max", "min", "any"])
+    t = c.of({"set": ALL, "any": ["bool"], "sum": INTS}.get(kind, ORDERED))
+    rank, shape, indexed, windows, own = some_windows(c)
+    drop, into = c.below(2), c.chance(70)
+    few, size, batch = [shape[d] for d in indexed], size_of(shape, indexed, windows), few_extents(c, shape, indexed, windows)
+    dims, terms, begins = index_terms(c, indexed, few, windows, batch)
+    x, u = c.values(t, shape), c.values(t, batch + size)
+    if not into:
+        least = np.array(False if t == "bool" else 0)
+        if kind in ("max", "min") and t in INTS:
+            least = np.iinfo(t).min if kind == "max" else np.iinfo(t).max
+        elif kind in ("max", "min"):
+            least = -math.inf if kind == "max" else math.inf
+        x = np.full(shape, least, x.dtype)
+    y = x.copy()
+    with np.errstate(all="ignore"):
+        for at in itertools.product(*(range(n) for n in batch)):
+            place = place_of(begins, at, few, windows, drop)
+            if place is not None:
+                begin = [place[indexed.index(d)] if d in indexed else 0 for d in range(rank)]
+                part = tuple(np.s_[b:b + n] for b, n in zip(begin, size))
+                y[part] = u[at] if SCATTER[kind] is None else SCATTER[kind](y[part], u[at])
+    letters = "".join(LETTERS[d].upper() if d in indexed else LETTERS[d] for d in range(rank))
+    gone = tuple(len(batch) + d for d, has in zip(indexed, own) if not has)
+    u, updates = np.squeeze(u, gone), dims + "".join(l for i, l in enumerate(letters) if len(batch) + i not in gone)
+    eq = ",".join(([LETTERS[:rank]] if into else []) + [term for term, _, _ in terms] + [updates]) + "->" + LETTERS[:rank]
+    ins = ([(t, x)] if into else []) + [(it, i) for _, it, i in terms] + [(t, u)]
+    keys = {} if into else {"indexed": numbers(few)}
+    return case("scatter", ins, [(t, y)], kind=kind, eq=eq, drop=drop, **keys)
+
+
 @operator()
 def triangle(c):
     t, kind = c.of(ALL), c.of(["tril", "triu"])

@@ -21,7 +21,34 @@ OutOfRange out_of_range(const Run& r) {
   return r.c.number_of("drop") != 0 ? OutOfRange::drop : OutOfRange::clamp;
 }
 
+/// The tensors of a call: all operands, or those between the first and the last.
+template <class Call> Results with_list(const std::vector<DynamicTensor>& t, const Call& call) {
+  if (t.size() == 1) return {call({t[0]})};
+  if (t.size() == 2) return {call({t[0], t[1]})};
+  if (t.size() == 3) return {call({t[0], t[1], t[2]})};
+  if (t.size() == 4) return {call({t[0], t[1], t[2], t[3]})};
+  return {call({t[0], t[1], t[2], t[3], t[4]})};
+}
+
+/// With any number of tensors of indices, of columns and of windows.
+Results take_of(const Run& r) {
+  const Sharding out = r.out();
+  const auto call = [&](std::initializer_list<DynamicTensor> indices) {
+    if (!r.c.has("windows")) return take(r.equation(), r.in[0], indices, out, out_of_range(r));
+    return take(r.equation(), r.in[0], indices, WindowSizes(r.c.list("windows")), out,
+                out_of_range(r));
+  };
+  return with_list({r.in.begin() + 1, r.in.end()}, call);
+}
+
 template <class Kind> Results scattered(const Run& r) {
+  if (r.c.has("indexed") || r.in.size() != 3) {
+    const Extents extents = r.c.has("indexed") ? r.c.list("indexed") : Extents{};
+    const Sharding out = r.out();
+    return with_list(r.in, [&](std::initializer_list<DynamicTensor> tensors) {
+      return scatter<Kind>(r.equation(), tensors, extents, out, out_of_range(r));
+    });
+  }
   return {scatter<Kind>(r.equation(), r.in[0], r.in[1], r.in[2], r.out(), out_of_range(r))};
 }
 
@@ -117,6 +144,7 @@ void add_moves(Table& table) {
   table.add("take_eq", [](const Run& r) -> Results {
     return {take(r.equation(), r.in[0], r.in[1], r.out(), out_of_range(r))};
   });
+  table.add("take_terms", take_of);
   table.add("take_along_axis", [](const Run& r) -> Results {
     return {take_along_axis(r.equation(), r.along(), r.in[0], r.in[1], r.out(), out_of_range(r))};
   });

@@ -10,8 +10,9 @@ Results einsum_of(const Run& r) {
   const Terms terms = parse(r.equation());
   Shardings operands;
   for (const DynamicTensor& x : r.in) operands.push_back(x.sharding());
-  const Sharding out = r.out_open(
-      Reduction::sum, [&](const Sharding& s) { return check_einsum(terms, operands, s).ok(); });
+  const Sharding out = r.out_open(Reduction::sum, [&](const Sharding& s) {
+    return detail::check_einsum(terms, operands, s).ok();
+  });
   switch (r.in.size()) {
     case 1:
       return {einsum(r.equation(), {r.in[0]}, out)};

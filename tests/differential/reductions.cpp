@@ -10,7 +10,7 @@ template <class Kind> Results reduced(const Run& r) {
   const Terms terms = parse(r.equation());
   constexpr bool mean = std::is_same_v<Kind, Mean>;
   const Sharding out = r.out_open(Kind::reduction, [&](const Sharding& s) {
-    return check_reduce(terms, {r.in[0].sharding()}, s, Kind::reduction, mean).ok();
+    return detail::check_reduce(terms, {r.in[0].sharding()}, s, Kind::reduction, mean).ok();
   });
   return {reduce<Kind>(r.equation(), r.in[0], out)};
 }

@@ -30,13 +30,13 @@ const AxisNames names{"x", "y", "z", "w"};
 void product(const char* name, const char* equation, const Extents& a, const Sharding& sa,
              const Extents& b, const Sharding& sb, const Sharding& out, const MeshShape& mesh) {
   compare(name, std::string(equation) + "\n" +
-                    explain(plan_einsum(parse(equation), {DType::f32, a, sa}, {DType::f32, b, sb},
-                                        out, mesh),
+                    explain(detail::plan_einsum(parse(equation), {DType::f32, a, sa},
+                                                {DType::f32, b, sb}, out, mesh),
                             names));
 }
 void change(const char* name, const Extents& extents, const Sharding& from, const Sharding& to,
             const MeshShape& mesh) {
-  compare(name, explain(plan_reshard({DType::f32, extents, from}, to, mesh), names));
+  compare(name, explain(detail::plan_reshard({DType::f32, extents, from}, to, mesh), names));
 }
 
 Tensor<data, _, model> feed_forward(const Tensor<data, _, model>& x,
@@ -105,29 +105,48 @@ TEST_CASE("an embedding: looked up, and its gradient, 8 x 512 of 32000 x 1024 on
   const TensorDesc back{DType::f32, {8, 512, 1024}, {{0}, {}, {}}};
   const Terms look_up = parse("vm,bs->bsm"), gradient = parse("bs,bsm->vm");
   compare("embedding",
-          explain(plan_take(look_up, {table, ids}, OutOfRange::clamp, {{0}, {}, {}}, mesh), axes));
+          explain(detail::plan_take(look_up, {table, ids}, OutOfRange::clamp, {{0}, {}, {}}, mesh),
+                  axes));
   compare("embedding_scattered",
-          explain(plan_take(look_up, {table, ids}, OutOfRange::clamp, {{0}, {1}, {}}, mesh), axes));
-  compare("embedding_gradient", explain(plan_scatter(gradient, Reduction::sum, {ids, back}, {32000},
-                                                     OutOfRange::drop, {{1}, {}}, mesh),
-                                        axes));
+          explain(detail::plan_take(look_up, {table, ids}, OutOfRange::clamp, {{0}, {1}, {}}, mesh),
+                  axes));
+  compare("embedding_gradient",
+          explain(detail::plan_scatter(gradient, Reduction::sum, {ids, back}, {32000},
+                                       OutOfRange::drop, {{1}, {}}, mesh),
+                  axes));
   compare("embedding_gradient_sharded",
-          explain(plan_scatter(gradient, Reduction::sum, {ids, back}, {32000}, OutOfRange::drop,
-                               {{1}, {0}}, mesh),
+          explain(detail::plan_scatter(gradient, Reduction::sum, {ids, back}, {32000},
+                                       OutOfRange::drop, {{1}, {0}}, mesh),
+                  axes));
+}
+
+TEST_CASE(
+    "windows of 16 rows that begin at indices, and their gradient, of 32000 x 1024 on 2 x 4") {
+  const MeshShape mesh{2, 4};
+  const AxisNames axes = Grid::names();
+  const TensorDesc table{DType::f32, {32000, 1024}, {{1}, {}}}, ids{DType::i32, {64}, {{0}}},
+      back{DType::f32, {64, 16, 1024}, {{0}, {}, {}}};
+  compare("windows", explain(detail::plan_take(parse("vm,b->bVm"), {table, ids}, OutOfRange::clamp,
+                                               {{0}, {}, {}}, mesh, 0, PlanOptions{}, {16}),
+                             axes));
+  compare("windows_gradient",
+          explain(detail::plan_scatter(parse("b,bVm->vm"), Reduction::sum, {ids, back}, {32000},
+                                       OutOfRange::clamp, {{1}, {}}, mesh),
                   axes));
 }
 
 TEST_CASE("reductions, transposes and changes of sharding of the conformance collection") {
   const MeshShape two{2}, square{2, 2}, cube{2, 2, 2};
-  compare("r1", explain(plan_reduce(parse("ab->"), Reduction::sum, {DType::f32, {3, 3}, {{0}, {}}},
-                                    {}, two),
+  compare("r1", explain(detail::plan_reduce(parse("ab->"), Reduction::sum,
+                                            {DType::f32, {3, 3}, {{0}, {}}}, {}, two),
                         names));
-  compare("r3", explain(plan_reduce(parse("bhwf->f"), Reduction::sum,
-                                    {DType::f32, {4, 32, 32, 128}, {{}, {0}, {}, {}}}, {{0}}, two),
+  compare("r3", explain(detail::plan_reduce(parse("bhwf->f"), Reduction::sum,
+                                            {DType::f32, {4, 32, 32, 128}, {{}, {0}, {}, {}}},
+                                            {{0}}, two),
                         names));
-  compare("t9", explain(plan_transpose(parse("abcd->acbd"),
-                                       {DType::f32, {16, 38, 38, 4}, {{}, {0}, {}, {}}},
-                                       {{}, {}, {0}, {}}, two),
+  compare("t9", explain(detail::plan_transpose(parse("abcd->acbd"),
+                                               {DType::f32, {16, 38, 38, 4}, {{}, {0}, {}, {}}},
+                                               {{}, {}, {0}, {}}, two),
                         names));
   change("x1", {2, 3}, {{0}, {}}, {{}, {}}, two);
   change("x3", {7, 31, 128}, {{}, {0}, {}}, {{0}, {}, {}}, two);
@@ -143,13 +162,14 @@ TEST_CASE("positions go with keys, as int32, where they are asked for") {
   const MeshShape mesh{8};
   const SortTask first{
       .descending = true, .positions = true, .limit = 5, .kind = OperatorKind::top_k};
-  compare("top_k", explain(plan_sort({'b', 'v'}, 1, first, {{DType::f32, {16, 32000}, {{}, {0}}}},
-                                     {{}, {}}, mesh),
-                           names));
+  compare("top_k",
+          explain(detail::plan_sort({'b', 'v'}, 1, first, {{DType::f32, {16, 32000}, {{}, {0}}}},
+                                    {{}, {}}, mesh),
+                  names));
   const TensorDesc line{DType::f32, {1 << 20}, {{0}}};
-  compare("sort_line", explain(plan_sort({'a'}, 0, {}, {line}, {{0}}, mesh), names));
+  compare("sort_line", explain(detail::plan_sort({'a'}, 0, {}, {line}, {{0}}, mesh), names));
   compare("sort_line_positions",
-          explain(plan_sort({'a'}, 0, {.positions = true}, {line}, {{0}}, mesh), names));
+          explain(detail::plan_sort({'a'}, 0, {.positions = true}, {line}, {{0}}, mesh), names));
 }
 
 TEST_CASE("operators that move elements, of the conformance collection") {

@@ -24,13 +24,13 @@ std::string file_with(const std::string& dictionary, int major = 1) {
 }
 NpyHeader read(const std::string& bytes, Index file_size = Index{1} << 40) {
   NpyHeader header;
-  const std::string fault = parse_npy_header(bytes, file_size, header);
+  const std::string fault = detail::parse_npy_header(bytes, file_size, header);
   CHECK_MESSAGE(fault == "", fault);
   return header;
 }
 std::string fault(const std::string& bytes, Index file_size = Index{1} << 40) {
   NpyHeader header;
-  return parse_npy_header(bytes, file_size, header);
+  return detail::parse_npy_header(bytes, file_size, header);
 }
 }  // namespace
 
@@ -41,7 +41,7 @@ TEST_CASE("a header is made as NumPy makes it") {
       10 + 59);
   golden.resize(127, ' ');
   golden += '\n';
-  std::string made = npy_header_text(DType::f32, {3, 4});
+  std::string made = detail::npy_header_text(DType::f32, {3, 4});
   CHECK(made.size() % 64 == 0);
   CHECK(made.substr(10, 59) == golden.substr(10, 59));
   CHECK(made.back() == '\n');
@@ -52,7 +52,7 @@ TEST_CASE("what was made is read, for every element type and rank") {
   for (int i = 0; i < dtypes; ++i)
     for (const Extents& extents : {Extents{}, Extents{7}, Extents{0}, Extents{3, 0, 2},
                                    Extents{1, 2, 3, 4, 5, 6, 7, 8}, Extents{Index{1} << 33, 3}}) {
-      const std::string text = npy_header_text(static_cast<DType>(i), extents);
+      const std::string text = detail::npy_header_text(static_cast<DType>(i), extents);
       CHECK(read(text) == NpyHeader{static_cast<DType>(i), false, false, extents,
                                     static_cast<Index>(text.size())});
     }
@@ -80,7 +80,7 @@ TEST_CASE("versions, orders, and spellings that are read") {
   CHECK(of("<u2") == DType::u16);
   CHECK(of("<u4") == DType::u32);
   CHECK(of("<u8") == DType::u64);
-  CHECK(npy_header_text(DType::u64, {3}).find("'descr': '<u8'") != std::string::npos);
+  CHECK(detail::npy_header_text(DType::u64, {3}).find("'descr': '<u8'") != std::string::npos);
   CHECK(!read(file_with("{'descr': '>u1', 'fortran_order': False, 'shape': ()}")).big_endian);
   CHECK(read(file_with("{'descr': '<f4', 'fortran_order': False, 'shape': (0, 3)}"), 66).extents ==
         Extents{0, 3});
@@ -129,7 +129,7 @@ TEST_CASE("what is refused, and why") {
              "goes on"));
   CHECK(says(fault(file_with("{'descr': '<f4', 'fortran_order': False, 'shape': (2,), 'more': 1}")),
              "more"));
-  CHECK(says(fault(npy_header_text(DType::f32, {3, 4}), 128 + 47),
+  CHECK(says(fault(detail::npy_header_text(DType::f32, {3, 4}), 128 + 47),
              "promises 48 bytes of elements and"));
   std::string long_header = file_with("{'descr': '<f4', 'fortran_order': False, 'shape': (2,)}", 2);
   long_header[11] = '\x7f';
@@ -144,7 +144,7 @@ TEST_CASE("any bytes give a header that fits the file, or a fault") {
       "{}()[]'\",:<>|=0123456789 LTrueFalsefVOdescrshape\n\0\x93\xff";
   int accepted = 0;
   for (int i = 0; i < 200000; ++i) {
-    std::string bytes = random.chance(50) ? sound : npy_header_text(DType::c128, {5, 1, 2});
+    std::string bytes = random.chance(50) ? sound : detail::npy_header_text(DType::c128, {5, 1, 2});
     for (int k = 1 + random.below(4); k > 0; --k) {
       const auto at = static_cast<std::size_t>(random.below(static_cast<int>(bytes.size())));
       const char c = random.chance(70) ? alphabet[random.below(sizeof alphabet - 1)]
@@ -159,7 +159,7 @@ TEST_CASE("any bytes give a header that fits the file, or a fault") {
     }
     NpyHeader header;
     const Index file_size = static_cast<Index>(bytes.size()) + random.below(1000);
-    if (!parse_npy_header(bytes, file_size, header).empty()) continue;
+    if (!detail::parse_npy_header(bytes, file_size, header).empty()) continue;
     ++accepted;
     CHECK(header.data_offset <= file_size);
     CHECK(volume(header.extents) * static_cast<Index>(size_of(header.type)) <=
@@ -174,15 +174,15 @@ TEST_CASE("the runs of a box are its elements, in order; those of all writers co
          {Extents{}, Extents{7}, Extents{5, 7}, Extents{3, 1, 4}, Extents{0, 3}, Extents{2, 3, 5}})
       for (const Sharding& s : shardings(extents.size(), mesh.rank())) {
         const TensorDesc desc{DType::f32, extents, s};
-        for (const Sharding& way : {s, file_sharding(desc, mesh)}) {
+        for (const Sharding& way : {s, detail::file_sharding(desc, mesh)}) {
           std::vector<int> written(static_cast<std::size_t>(volume(extents)));
           for (int p = 0; p < mesh.processes(); ++p) {
             const Box box = block(extents, way, mesh, mesh.coordinates(p));
             Index next = 0;
-            for_each_run(extents, box, [&](Index in_file, Index in_block, Index count) {
+            detail::for_each_run(extents, box, [&](Index in_file, Index in_block, Index count) {
               CHECK(in_block == next);
               next += count;
-              if (!writes_file(way, mesh, mesh.coordinates(p))) return;
+              if (!detail::writes_file(way, mesh, mesh.coordinates(p))) return;
               for (Index i = 0; i < count; ++i) ++written[static_cast<std::size_t>(in_file + i)];
             });
             CHECK(next == box.size());
@@ -194,8 +194,10 @@ TEST_CASE("the runs of a box are its elements, in order; those of all writers co
 
 TEST_CASE("files are read and written in long runs") {
   const MeshShape mesh{2, 4};
-  CHECK(file_sharding({DType::f32, {1000, 600}, Sharding{{}, {1}}}, mesh) == Sharding{{0, 1}, {}});
-  CHECK(file_sharding({DType::f32, {1000, 600000}, Sharding{{0}, {1}}}, mesh) ==
+  CHECK(detail::file_sharding({DType::f32, {1000, 600}, Sharding{{}, {1}}}, mesh) ==
+        Sharding{{0, 1}, {}});
+  CHECK(detail::file_sharding({DType::f32, {1000, 600000}, Sharding{{0}, {1}}}, mesh) ==
         Sharding{{0}, {1}});
-  CHECK(file_sharding({DType::f32, {1000, 600000}, Sharding{{}, {1}}}, mesh) == Sharding{{0}, {1}});
+  CHECK(detail::file_sharding({DType::f32, {1000, 600000}, Sharding{{}, {1}}}, mesh) ==
+        Sharding{{0}, {1}});
 }

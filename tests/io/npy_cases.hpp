@@ -67,7 +67,7 @@ std::string npy_file(DType type, const Extents& extents, bool big_endian, bool f
                      (unit == 1 || type == DType::bf16 ? '|'
                       : big_endian                     ? '>'
                                                        : '<') +
-                     std::string(npy_code(type)) +
+                     std::string(detail::npy_code(type)) +
                      "', 'fortran_order': " + (fortran_order ? "True" : "False") + ", 'shape': (";
   for (Index extent : extents) text += std::to_string(extent) + ",";
   text += ")}\n";
@@ -101,7 +101,7 @@ inline unsigned char npy_byte(DType type, Index i, Index k) {
 }
 inline std::vector<char> block_bytes(const TensorCore& x) {
   std::vector<char> bytes(static_cast<std::size_t>(x.local_size()) * size_of(x.type()));
-  tessera::fence();
+  tessera::detail::fence();
   detail::copy_to_host(bytes.data(), x.data(), static_cast<Index>(bytes.size()));
   return bytes;
 }

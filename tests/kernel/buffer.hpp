@@ -17,7 +17,7 @@ namespace test {
 using tessera::Extents;
 using tessera::Index;
 
-/// Elements in the memory of the default execution space.
+/// Elements in the memory of the kernels.
 template <class T> class Buffer {
  public:
   explicit Buffer(const std::vector<T>& values) : view_("buffer", values.size()) {
@@ -27,14 +27,14 @@ template <class T> class Buffer {
   }
   T* data() const { return view_.data(); }
   std::vector<T> values() const {
-    tessera::fence();
+    tessera::detail::fence();
     const auto host = Kokkos::create_mirror_view(view_);
     if constexpr (!tessera::kernels_on_host) Kokkos::deep_copy(host, view_);
     return std::vector<T>(host.data(), host.data() + host.size());
   }
 
  private:
-  Kokkos::View<T*, Kokkos::DefaultExecutionSpace::memory_space> view_;
+  Kokkos::View<T*, tessera::KernelMemory> view_;
 };
 
 using Random = std::mt19937;

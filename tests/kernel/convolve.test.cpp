@@ -80,9 +80,9 @@ std::vector<T> plain(const Case& c, const std::vector<T>& in, const std::vector<
 
 template <class T>
 std::vector<T> run(const Case& c, const std::vector<T>& in, const std::vector<T>& kernel,
-                   const std::vector<T>& before, Convolver by) {
+                   const std::vector<T>& before, detail::Convolver by) {
   const Buffer<T> x(in), k(kernel), y(before);
-  convolve(dtype_of<T>, c.work, x.data(), k.data(), y.data(), by);
+  detail::convolve(dtype_of<T>, c.work, x.data(), k.data(), y.data(), by);
   return y.values();
 }
 
@@ -91,14 +91,14 @@ template <class T> void check(Random& random, const Case& c) {
   const std::vector<T> in = numbers<T>(random, c.in), kernel = numbers<T>(random, c.kernel);
   const std::vector<T> before(static_cast<std::size_t>(c.out), static_cast<T>(55));
   const std::vector<T> expected = plain(c, in, kernel, before);
-  CHECK(run(c, in, kernel, before, Convolver::portable) == expected);
-  CHECK(run(c, in, kernel, before, Convolver::fastest) == expected);
+  CHECK(run(c, in, kernel, before, detail::Convolver::portable) == expected);
+  CHECK(run(c, in, kernel, before, detail::Convolver::fastest) == expected);
 }
 
 void any_type(Random& random, int turn, const Case& c) {
   constexpr int types = dtypes - 1;  // bool is the last
-  with_number_type(static_cast<DType>(turn % types),
-                   [&](auto element) { check<decltype(element)>(random, c); });
+  detail::with_number_type(static_cast<DType>(turn % types),
+                           [&](auto element) { check<decltype(element)>(random, c); });
 }
 
 enum class Layout { features_first, features_last, any };
@@ -170,7 +170,7 @@ Case some_case(Random& random, int spatial, Layout kind, Index features, Index l
   for (int d = 0; d < spatial; ++d) {
     w.input.push_back(pick(random, 1, longest));
     w.windows.push_back(some_window(random, w.input[d]));
-    w.result.push_back(result_extent(w.input[d], w.windows[d]));
+    w.result.push_back(detail::result_extent(w.input[d], w.windows[d]));
   }
   return laid_out(random, w, kind, groups_of_batch);
 }
@@ -185,7 +185,7 @@ TEST_CASE("convolutions of every small window in one dimension") {
     LocalConvolve w{
         .batch = 1 + turn % 2, .in_features = 1 + turn % 3, .out_features = 1 + turn % 5};
     w.input = {n};
-    w.result = {result_extent(n, window)};
+    w.result = {detail::result_extent(n, window)};
     w.windows = {window};
     const std::string text = text_of(n, window);
     CAPTURE(text);
@@ -238,7 +238,7 @@ TEST_CASE("convolutions of nothing are zeros or nothing") {
 }
 
 TEST_CASE("bool has no convolution") {
-  CHECK_THROWS_AS(convolve(DType::boolean, {}, nullptr, nullptr, nullptr), UsageError);
+  CHECK_THROWS_AS(detail::convolve(DType::boolean, {}, nullptr, nullptr, nullptr), UsageError);
 }
 
 TEST_CASE("the portable kernel's bits do not depend on what is convolved together") {
@@ -255,13 +255,13 @@ TEST_CASE("the portable kernel's bits do not depend on what is convolved togethe
     const std::vector<float> in = fractions<float>(random, whole.in),
                              kernel = fractions<float>(random, whole.kernel),
                              before(static_cast<std::size_t>(whole.out), 77.0f);
-    const std::vector<float> all = run(whole, in, kernel, before, Convolver::portable);
+    const std::vector<float> all = run(whole, in, kernel, before, detail::Convolver::portable);
     Case part = whole;
     LocalConvolve& p = part.work;
     for (int d = 0; d < spatial; ++d) {
       const Index a = pick(random, 0, w.result[d] - 1), b = pick(random, a + 1, w.result[d]);
-      const Interval read = reach({a, b}, w.input[d], w.windows[d]);
-      p.windows[d] = local_window(w.windows[d], a, read.lo, {0, w.windows[d].size});
+      const Interval read = detail::reach({a, b}, w.input[d], w.windows[d]);
+      p.windows[d] = detail::local_window(w.windows[d], a, read.lo, {0, w.windows[d].size});
       p.input[d] = read.size();
       p.result[d] = b - a;
       p.in.offset += read.lo * w.in.spatial[d];
@@ -277,7 +277,7 @@ TEST_CASE("the portable kernel's bits do not depend on what is convolved togethe
       p.in.offset += n * w.in.first;
       p.out.offset += n * w.out.first;
     }
-    const std::vector<float> some = run(part, in, kernel, before, Convolver::portable);
+    const std::vector<float> some = run(part, in, kernel, before, detail::Convolver::portable);
     std::size_t wrong = 0, written = 0;
     for (std::size_t i = 0; i < some.size(); ++i) {
       written += some[i] != 77.0f;
@@ -297,7 +297,7 @@ namespace {
 template <class T> bool library_agrees(Random& random, const Case& c) {
   const std::vector<T> in = numbers<T>(random, c.in), kernel = numbers<T>(random, c.kernel);
   std::vector<T> out(static_cast<std::size_t>(c.out), static_cast<T>(55));
-  const std::vector<T> expected = run(c, in, kernel, out, Convolver::portable);
+  const std::vector<T> expected = run(c, in, kernel, out, detail::Convolver::portable);
   if (!detail::dnnl_convolve(dtype_of<T>, c.work, in.data(), kernel.data(), out.data()))
     return false;
   CHECK(out == expected);
@@ -327,7 +327,7 @@ TEST_CASE("oneDNN convolves every small window in one dimension") {
     int taken = 0, turns = 0;
     for_each_window(5, [&](Index n, Window window) {
       window.reversed = turns % 2 == 0;
-      const Index results = result_extent(n, window);
+      const Index results = detail::result_extent(n, window);
       if (n == 0 || results == 0 || ++turns % 11 != 0) return;
       LocalConvolve w{.in_features = 3, .out_features = 2, .input = {n}, .result = {results}};
       w.windows = {window};
@@ -336,6 +336,48 @@ TEST_CASE("oneDNN convolves every small window in one dimension") {
       taken += library_agrees<float>(random, laid_out(random, w, static_cast<Layout>(turns % 3)));
     });
     CHECK(taken > 100);
+  }
+}
+
+TEST_CASE("oneDNN makes gradients by the kernel as gradients") {
+  if constexpr (kernels_on_host) {
+    Random random(29);
+    int taken = 0;
+    for (int turn = 0; turn < 36; ++turn) {
+      CAPTURE(turn);
+      // Features in, images and features out of the convolution; its result is the window.
+      const bool in_groups = turn % 4 == 3;
+      LocalConvolve w{.groups = in_groups ? 3 : 1,
+                      .batch = turn % 5 == 0 ? 16 : pick(random, 1, 20),
+                      .in_features = pick(random, 1, 3),
+                      .out_features = turn % 5 == 0 ? 32 : pick(random, 1, 20)};
+      const int spatial = 1 + turn % 3;
+      for (int d = 0; d < spatial; ++d) {
+        const Index n = spatial == 1 ? pick(random, 150, 180) : pick(random, 19, 25);
+        const Window forward{.size = 3, .stride = 1 + turn % 2, .low = 1, .high = 1};
+        const Index m = detail::result_extent(n, forward);
+        w.input.push_back(n);
+        w.windows.push_back({.size = m,
+                             .low = 1,
+                             .high = (m - 1) * forward.stride + 2 - n,
+                             .window_dilation = forward.stride,
+                             .reversed = turn % 9 == 8});
+        w.result.push_back(3);
+        CHECK(detail::result_extent(n, w.windows[d]) >= 2);
+      }
+      const Case c = laid_out(random, w, static_cast<Layout>(turn % 3), in_groups);
+      const detail::ConvolveShape s = detail::convolve_shape(c.work);
+      CHECK(detail::DnnlGradient::is_one(s));
+      CHECK(detail::DnnlGradient::groups_are_features(s));
+      bool covered = true;
+      detail::DnnlGradient gradient;
+      taken += gradient.make(
+          dnnl_f32, s, false,
+          {{detail::sides_of(s.dim[0], covered)[0], detail::sides_of(s.dim[1], covered)[0],
+            detail::sides_of(s.dim[2], covered)[0]}});
+      CHECK(library_agrees<float>(random, c));
+    }
+    CHECK(taken > 18);
   }
 }
 
@@ -350,12 +392,13 @@ TEST_CASE("oneDNN convolves in bands, by several threads at once") {
       const Window x{.size = 5, .low = 2, .high = 2, .base_dilation = turn == 4 ? 2 : 1};
       w.input = {turn == 2 ? 7 : 83, turn == 5 ? 8 : 131};
       w.windows = {y, x};
-      w.result = {result_extent(w.input[0], y), result_extent(w.input[1], x)};
+      w.result = {detail::result_extent(w.input[0], y), detail::result_extent(w.input[1], x)};
       cases.push_back(laid_out(random, w, static_cast<Layout>(turn % 3)));
       in.push_back(numbers<float>(random, cases.back().in));
       kernel.push_back(numbers<float>(random, cases.back().kernel));
       const std::vector<float> before(static_cast<std::size_t>(cases.back().out), 5.0f);
-      expected.push_back(run(cases.back(), in.back(), kernel.back(), before, Convolver::portable));
+      expected.push_back(
+          run(cases.back(), in.back(), kernel.back(), before, detail::Convolver::portable));
     }
     std::vector<std::thread> threads;
     std::vector<int> wrong(4, 0);

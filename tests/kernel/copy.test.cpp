@@ -34,7 +34,8 @@ template <class T> void check(const Case& c) {
           source[at(i, copy.from_strides, copy.from_offset)];
     });
   const Buffer<T> from(source), to(std::vector<T>(expected.size(), T(-1)));
-  copy(dtype_of<T>, from.data(), to.data(), c.copies.data(), static_cast<int>(c.copies.size()));
+  detail::copy(dtype_of<T>, from.data(), to.data(), c.copies.data(),
+               static_cast<int>(c.copies.size()));
   CHECK(to.values() == expected);
 }
 }  // namespace
@@ -42,7 +43,7 @@ template <class T> void check(const Case& c) {
 TEST_CASE("a transpose of a small matrix") {
   const StridedCopy turned{.extents = {2, 3}, .from_strides = {3, 1}, .to_strides = {1, 2}};
   const Buffer<float> from({0, 1, 2, 3, 4, 5}), to(std::vector<float>(6));
-  copy(DType::f32, from.data(), to.data(), &turned, 1);
+  detail::copy(DType::f32, from.data(), to.data(), &turned, 1);
   CHECK(to.values() == std::vector<float>{0, 3, 1, 4, 2, 5});
 }
 
@@ -115,7 +116,7 @@ TEST_CASE("shapes with loops of their own") {
     const StridedCopy reverse{
         .extents = {4}, .from_offset = 3, .from_strides = {-1}, .to_strides = {1}};
     const Buffer<double> from({1, 2, 3, 4}), to(std::vector<double>(4));
-    copy(DType::f64, from.data(), to.data(), &reverse, 1);
+    detail::copy(DType::f64, from.data(), to.data(), &reverse, 1);
     CHECK(to.values() == std::vector<double>{4, 3, 2, 1});
   }
   SUBCASE("large enough for several threads") {
@@ -136,7 +137,7 @@ TEST_CASE("unpacking what was packed restores it") {
   std::vector<float> values(120);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
   const Buffer<float> from(values), packed(std::vector<float>(120)), back(std::vector<float>(120));
-  copy(DType::f32, from.data(), packed.data(), &pack, 1);
-  copy(DType::f32, packed.data(), back.data(), &unpack, 1);
+  detail::copy(DType::f32, from.data(), packed.data(), &pack, 1);
+  detail::copy(DType::f32, packed.data(), back.data(), &unpack, 1);
   CHECK(back.values() == values);
 }

@@ -122,7 +122,8 @@ bool agrees(Random& random, const LocalConvolve& work, Index in, Index kernel, I
   if (made.zeros) copy_plainly(*made.zeros, {0}, y);
   for (const CudnnCall& call : made.calls) run(call, x, k, y);
   if constexpr (kernels_on_host) {
-    convolve(DType::f32, work, x.data(), k.data(), expected.data(), Convolver::portable);
+    detail::convolve(DType::f32, work, x.data(), k.data(), expected.data(),
+                     detail::Convolver::portable);
     CHECK(y == expected);
   }
   return true;
@@ -179,7 +180,7 @@ bool agrees(Random& random, LocalConvolve work, int layout, bool dense) {
 LocalConvolve pictures(Window y, Window x) {
   LocalConvolve w{.batch = 8, .in_features = 4, .out_features = 6, .input = {16, 32}};
   w.windows = {y, x};
-  w.result = {result_extent(16, y), result_extent(32, x)};
+  w.result = {detail::result_extent(16, y), detail::result_extent(32, x)};
   w.in = {.first = 4 * 512, .second = 512, .spatial = {32, 1}};
   w.kernel = {.first = 9, .second = 36, .spatial = {3, 1}};
   const Index plane = w.result[0] * w.result[1];
@@ -369,7 +370,7 @@ TEST_CASE("cuDNN's calls for every small window convolve as the portable kernel 
   Random random(41);
   int turn = 0;
   for_each_window(7, [&](Index n, Window window) {
-    const Index results = result_extent(n, window);
+    const Index results = detail::result_extent(n, window);
     if (n == 0 || results == 0) return;
     window.reversed = ++turn % 2 == 0;
     LocalConvolve w{.batch = 1 + turn % 2, .in_features = 1 + turn % 3, .out_features = 2};
@@ -395,7 +396,7 @@ TEST_CASE("cuDNN's calls convolve as the portable kernel does in any layout, wit
     for (int d = 0; d < turn % 4; ++d) {
       w.input.push_back(pick(random, 1, turn % 4 == 3 ? 5 : 9));
       w.windows.push_back(some_window(random, w.input[d]));
-      w.result.push_back(result_extent(w.input[d], w.windows[d]));
+      w.result.push_back(detail::result_extent(w.input[d], w.windows[d]));
     }
     const int layout = static_cast<int>(pick(random, 0, 2));
     const bool taken = agrees(random, w, layout, turn % 8 < 4);

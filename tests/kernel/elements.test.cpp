@@ -76,7 +76,7 @@ template <class T> Buffer<T> buffer(const std::vector<T>& values) { return Buffe
 template <class T> T joined(Reduction reduction, const std::vector<T>& values) {
   Exact total = reduction == Reduction::product || reduction == Reduction::all ? 1 : 0;
   if (reduction == Reduction::max || reduction == Reduction::min) {
-    T best = identity<T>(reduction);
+    T best = detail::identity<T>(reduction);
     if constexpr (OrderedElement<T>)
       for (const T x : values)
         best = reduction == Reduction::max ? (best < x ? x : best) : (x < best ? x : best);
@@ -99,7 +99,7 @@ template <class T> T joined(Reduction reduction, const std::vector<T>& values) {
 template <class F> void for_all_types(F f) {
   for (int i = 0; i < dtypes; ++i) {
     CAPTURE(name_of(static_cast<DType>(i)));
-    with_type(static_cast<DType>(i), f);
+    detail::with_type(static_cast<DType>(i), f);
   }
 }
 constexpr Reduction all_reductions[] = {Reduction::sum, Reduction::product, Reduction::max,
@@ -108,7 +108,7 @@ constexpr Reduction all_reductions[] = {Reduction::sum, Reduction::product, Redu
 }  // namespace
 
 TEST_CASE("every reduction that an element type has equals plain loops; the others are refused") {
-  use_all_elements();
+  detail::use_all_elements();
   Random random(5);
   const LocalReduce works[] = {
       {.kept = {}, .kept_strides = {}, .reduced = {0}, .reduced_strides = {1}},
@@ -127,7 +127,8 @@ TEST_CASE("every reduction that an element type has equals plain loops; the othe
     for (const Reduction reduction : all_reductions) {
       CAPTURE(name_of(reduction));
       if (!defined(reduction, dtype_of<T>)) {
-        CHECK_THROWS_AS(reduce(dtype_of<T>, reduction, works[2], nullptr, nullptr), UsageError);
+        CHECK_THROWS_AS(detail::reduce(dtype_of<T>, reduction, works[2], nullptr, nullptr),
+                        UsageError);
         continue;
       }
       for (const LocalReduce& work : works) {
@@ -144,7 +145,7 @@ TEST_CASE("every reduction that an element type has equals plain loops; the othe
           expected.push_back(joined(reduction, values));
         });
         const Buffer<T> in(from), out(std::vector<T>(expected.size()));
-        reduce(dtype_of<T>, reduction, work, in.data(), out.data());
+        detail::reduce(dtype_of<T>, reduction, work, in.data(), out.data());
         const std::vector<T> result = out.values();
         long wrong = 0;
         for (std::size_t i = 0; i < expected.size(); ++i) wrong += !same<T>(result[i], expected[i]);
@@ -161,39 +162,39 @@ TEST_CASE("every reduction that an element type has equals plain loops; the othe
 }
 
 TEST_CASE("a long sum of half types is not lost in their few digits; a mean is rounded once") {
-  use_all_elements();
+  detail::use_all_elements();
   for (const DType type : {DType::f16, DType::bf16})
-    with_real_type(type, [](auto zero) {
+    detail::with_real_type(type, [](auto zero) {
       using T = decltype(zero);
       const Index n = 30000;
       const Buffer<T> in(std::vector<T>(static_cast<std::size_t>(n), T(1))), out(std::vector<T>(1));
       const LocalReduce work{
           .kept = {}, .kept_strides = {}, .reduced = {n}, .reduced_strides = {1}};
-      reduce(dtype_of<T>, Reduction::sum, work, in.data(), out.data());
+      detail::reduce(dtype_of<T>, Reduction::sum, work, in.data(), out.data());
       CHECK(out.values()[0] == T(n));
-      reduce(dtype_of<T>, Reduction::sum, work, in.data(), out.data(),
-             1.0 / static_cast<double>(n));
+      detail::reduce(dtype_of<T>, Reduction::sum, work, in.data(), out.data(),
+                     1.0 / static_cast<double>(n));
       CHECK(out.values()[0] == T(1));
     });
 }
 
 TEST_CASE("a maximum of half types is NaN where one of them is, and that of nothing loses") {
-  use_all_elements();
+  detail::use_all_elements();
   const Buffer<half> in({half(1), std::numeric_limits<half>::quiet_NaN(), half(2)}), out({half(0)});
   const LocalReduce work{.kept = {}, .kept_strides = {}, .reduced = {3}, .reduced_strides = {1}};
-  reduce(DType::f16, Reduction::max, work, in.data(), out.data());
+  detail::reduce(DType::f16, Reduction::max, work, in.data(), out.data());
   CHECK(out.values()[0] != out.values()[0]);
-  CHECK(identity<half>(Reduction::max) == -std::numeric_limits<half>::infinity());
-  CHECK(identity<std::uint8_t>(Reduction::min) == 255);
-  CHECK(identity<std::uint64_t>(Reduction::min) == ~std::uint64_t{0});
-  CHECK(identity<std::uint64_t>(Reduction::max) == 0);
-  CHECK(identity<complex<float>>(Reduction::product) == complex<float>(1));
-  CHECK(identity<bool>(Reduction::all));
-  CHECK_FALSE(identity<bool>(Reduction::any));
+  CHECK(detail::identity<half>(Reduction::max) == -std::numeric_limits<half>::infinity());
+  CHECK(detail::identity<std::uint8_t>(Reduction::min) == 255);
+  CHECK(detail::identity<std::uint64_t>(Reduction::min) == ~std::uint64_t{0});
+  CHECK(detail::identity<std::uint64_t>(Reduction::max) == 0);
+  CHECK(detail::identity<complex<float>>(Reduction::product) == complex<float>(1));
+  CHECK(detail::identity<bool>(Reduction::all));
+  CHECK_FALSE(detail::identity<bool>(Reduction::any));
 }
 
 TEST_CASE("joining ranges of several processes equals plain loops") {
-  use_all_elements();
+  detail::use_all_elements();
   Random random(6);
   for_all_types([&](auto zero) {
     using T = decltype(zero);
@@ -211,8 +212,8 @@ TEST_CASE("joining ranges of several processes equals plain loops") {
             sources.push_back(ranges.back().data());
           }
           const Buffer<T> to(std::vector<T>(static_cast<std::size_t>(n)));
-          join(dtype_of<T>, reduction, sources.data(), members, n, to.data(),
-               ranges.back().data());  // also into a source
+          detail::join(dtype_of<T>, reduction, sources.data(), members, n, to.data(),
+                       ranges.back().data());  // also into a source
           const std::vector<T> result = to.values(), also = ranges.back().values();
           long wrong = 0;
           for (std::size_t i = 0; i < result.size(); ++i) {
@@ -227,7 +228,7 @@ TEST_CASE("joining ranges of several processes equals plain loops") {
 }
 
 TEST_CASE("a product equals plain loops for every number type, whatever its strides") {
-  use_all_elements();
+  detail::use_all_elements();
   Random random(7);
   for_all_types([&](auto zero) {
     using T = decltype(zero);
@@ -258,7 +259,7 @@ TEST_CASE("a product equals plain loops for every number type, whatever its stri
                              b = elements<T>(random, b_size);
         std::vector<T> c = elements<T>(random, c_size * batches);
         const Buffer<T> on_a(a), on_b(b), on_c(c);
-        gemm(dtype_of<T>, g, on_a.data(), on_b.data(), on_c.data(), add ? 1 : 0);
+        detail::gemm(dtype_of<T>, g, on_a.data(), on_b.data(), on_c.data(), add ? 1 : 0);
         const std::vector<T> result = on_c.values();
         for (Index p = 0; p < batches; ++p)
           for (Index i = 0; i < g.m; ++i)
@@ -279,17 +280,17 @@ TEST_CASE("a product equals plain loops for every number type, whatever its stri
         CHECK(wrong == 0);
       }
     } else {
-      CHECK_THROWS_AS(gemm(dtype_of<T>, Gemm{}, nullptr, nullptr, nullptr), UsageError);
+      CHECK_THROWS_AS(detail::gemm(dtype_of<T>, Gemm{}, nullptr, nullptr, nullptr), UsageError);
     }
   });
 }
 
 TEST_CASE("short integers wrap in products, and 16-bit ones do not overflow an int on the way") {
-  use_all_elements();
+  detail::use_all_elements();
   const Buffer<std::int16_t> a(std::vector<std::int16_t>{-32768, 32767, -1, 32767}),
       b(std::vector<std::int16_t>{-32768, 32767, 32767, -1}), c(std::vector<std::int16_t>{0});
-  gemm(DType::i16, Gemm{.m = 1, .n = 1, .k = 4, .lda = 4, .ldb = 1, .ldc = 1}, a.data(), b.data(),
-       c.data());
+  detail::gemm(DType::i16, Gemm{.m = 1, .n = 1, .k = 4, .lda = 4, .ldb = 1, .ldc = 1}, a.data(),
+               b.data(), c.data());
   CHECK(c.values()[0] == static_cast<std::int16_t>(1 - 32767 - 32767));
   CHECK(fn::Multiply{}(std::int16_t{-32768}, std::int16_t{-1}) == -32768);
   CHECK(fn::Add{}(std::uint8_t{200}, std::uint8_t{100}) == 44);
@@ -298,7 +299,7 @@ TEST_CASE("short integers wrap in products, and 16-bit ones do not overflow an i
 }
 
 TEST_CASE("copies move elements of every size, turned and in runs of every length") {
-  use_all_elements();
+  detail::use_all_elements();
   Random random(8);
   for_all_types([&](auto zero) {
     using T = decltype(zero);
@@ -311,7 +312,7 @@ TEST_CASE("copies move elements of every size, turned and in runs of every lengt
       const std::vector<T> from = elements<T>(random, span(e, from_strides));
       std::vector<T> expected = elements<T>(random, span(e, to_strides));
       const Buffer<T> in(from), out(expected);
-      copy(dtype_of<T>, in.data(), out.data(), &work, 1);
+      detail::copy(dtype_of<T>, in.data(), out.data(), &work, 1);
       for_each_index(
           e, [&](const Extents& i) { expected[at(i, to_strides)] = from[at(i, from_strides)]; });
       const bool equal = out.values() == expected;
@@ -321,7 +322,7 @@ TEST_CASE("copies move elements of every size, turned and in runs of every lengt
       const StridedCopy run{.extents = {n}, .from_strides = {1}, .to_strides = {1}};
       std::vector<T> from = elements<T>(random, n + 1);
       const Buffer<T> in(from), out(std::vector<T>(static_cast<std::size_t>(n + 1)));
-      copy(dtype_of<T>, in.data(), out.data(), &run, 1);
+      detail::copy(dtype_of<T>, in.data(), out.data(), &run, 1);
       from[static_cast<std::size_t>(n)] = T{};  // not copied
       const bool equal = out.values() == from;
       CHECK(equal);
@@ -338,8 +339,8 @@ TEST_CASE("random numbers of every type: blocks equal the whole, bounds hold, me
                                                 : 0.25,
                  hi = IntegerElement<T> ? 6 : 1;
     const Buffer<T> whole(std::vector<T>(static_cast<std::size_t>(n))), block(std::vector<T>(50));
-    random_uniform(dtype_of<T>, whole.data(), {n}, {0}, {n}, 3, lo, hi);
-    random_uniform(dtype_of<T>, block.data(), {50}, {77}, {n}, 3, lo, hi);
+    detail::random_uniform(dtype_of<T>, whole.data(), {n}, {0}, {n}, 3, lo, hi);
+    detail::random_uniform(dtype_of<T>, block.data(), {50}, {77}, {n}, 3, lo, hi);
     const std::vector<T> x = whole.values(), y = block.values();
     Exact sum{};
     long outside = 0, other = 0;
@@ -357,7 +358,7 @@ TEST_CASE("random numbers of every type: blocks equal the whole, bounds hold, me
     if (ComplexElement<T>)
       CHECK(std::abs(sum.imag() / static_cast<double>(n) - (lo + hi) / 2) < 0.05);
     if constexpr (NumberElement<T>) {
-      random_normal(dtype_of<T>, whole.data(), {n}, {0}, {n}, 3, 20, 4);
+      detail::random_normal(dtype_of<T>, whole.data(), {n}, {0}, {n}, 3, 20, 4);
       Exact mean{};
       double square = 0;
       for (const T v : whole.values()) {
@@ -367,12 +368,13 @@ TEST_CASE("random numbers of every type: blocks equal the whole, bounds hold, me
       CHECK(std::abs(mean / static_cast<double>(n) - 20.0) < 0.15);
       CHECK(std::abs(std::sqrt(square / static_cast<double>(n)) - 4) < 0.15);
     } else {
-      CHECK_THROWS_AS(random_normal(dtype_of<T>, whole.data(), {n}, {0}, {n}, 3), UsageError);
+      CHECK_THROWS_AS(detail::random_normal(dtype_of<T>, whole.data(), {n}, {0}, {n}, 3),
+                      UsageError);
     }
   });
   // What is excluded stays so where rounding would reach it.
   const Buffer<half> x(std::vector<half>(20000));
-  random_uniform(DType::f16, x.data(), {20000}, {0}, {20000}, 3, -1, 0);
+  detail::random_uniform(DType::f16, x.data(), {20000}, {0}, {20000}, 3, -1, 0);
   for (const half v : x.values()) CHECK_FALSE(v >= half(0));
 }
 
@@ -396,7 +398,8 @@ TEST_CASE(
   for (int i = 0; i < 3000; ++i) values.push_back(half(static_cast<double>(i) * 0.001));
   const Buffer<half> in(values), out(values);
   const Index n = static_cast<Index>(values.size());
-  map(Cubic{}, LocalMap{{n}, {Extents{1}}}, out.data(), static_cast<const half*>(in.data()));
+  detail::map(Cubic{}, LocalMap{{n}, {Extents{1}}}, out.data(),
+              static_cast<const half*>(in.data()));
   long wrong = 0, stepwise = 0;
   const std::vector<half> result = out.values();
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -405,7 +408,8 @@ TEST_CASE(
   }
   CHECK(wrong == 0);
   CHECK(stepwise > 0);  // or the case says nothing
-  map(OfHalf{}, LocalMap{{n}, {Extents{1}}}, out.data(), static_cast<const half*>(in.data()));
+  detail::map(OfHalf{}, LocalMap{{n}, {Extents{1}}}, out.data(),
+              static_cast<const half*>(in.data()));
   CHECK(out.values()[5].bits() == values[5].bits() + 1);
 }
 
@@ -445,13 +449,13 @@ TEST_CASE("elementwise functions take every type that they are for") {
 }
 
 TEST_CASE("an element type without kernels is named in the error, with the way out") {
-  use_all_elements();
+  detail::use_all_elements();
   const detail::ElementKernels*& entry = detail::element_kernels[static_cast<int>(DType::i8)];
   const detail::ElementKernels* const kept = entry;
   entry = nullptr;
   std::string text;
   try {
-    copy(DType::i8, nullptr, nullptr, nullptr, 0);
+    detail::copy(DType::i8, nullptr, nullptr, nullptr, 0);
   } catch (const UsageError& error) {
     text = error.what();
   }

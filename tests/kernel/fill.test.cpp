@@ -52,13 +52,13 @@ template <class T, class Write> std::vector<T> at_once(const Extents& global, Wr
 
 template <class T> void check_blocks(const Extents& global) {
   const auto index = [&](T* out, const Extents& e, const Extents& o) {
-    fill_index<T>(Digits{}, out, e, o, global);
+    detail::fill_index<T>(Digits{}, out, e, o, global);
   };
   const auto uniform = [&](T* out, const Extents& e, const Extents& o) {
-    random_uniform(dtype_of<T>, out, e, o, global, 17, -5, 5);
+    detail::random_uniform(dtype_of<T>, out, e, o, global, 17, -5, 5);
   };
   const auto normal = [&](T* out, const Extents& e, const Extents& o) {
-    random_normal(dtype_of<T>, out, e, o, global, 17, 3, 20);
+    detail::random_normal(dtype_of<T>, out, e, o, global, 17, 3, 20);
   };
   CHECK(in_blocks<T>(global, index) == at_once<T>(global, index));
   CHECK(in_blocks<T>(global, uniform) == at_once<T>(global, uniform));
@@ -68,25 +68,25 @@ template <class T> void check_blocks(const Extents& global) {
 
 TEST_CASE("fill writes n elements and no more") {
   const Buffer<float> x(std::vector<float>(5, 1.0f));
-  fill(DType::f32, x.data(), 3, 0.5);
-  fill(DType::f32, x.data(), 0, 9);
+  detail::fill(DType::f32, x.data(), 3, 0.5);
+  detail::fill(DType::f32, x.data(), 0, 9);
   CHECK(x.values() == std::vector<float>{0.5f, 0.5f, 0.5f, 1, 1});
   const Buffer<std::int32_t> i({0});
-  fill(DType::i32, i.data(), 1, 1e30);
+  detail::fill(DType::i32, i.data(), 1, 1e30);
   CHECK(i.values()[0] == 2147483647);
   const Buffer<std::int64_t> many(std::vector<std::int64_t>(100000));
-  fill(DType::i64, many.data(), 100000, -7);
+  detail::fill(DType::i64, many.data(), 100000, -7);
   CHECK(many.values() == std::vector<std::int64_t>(100000, -7));
 }
 
 TEST_CASE("an element knows its place in the whole tensor") {
   const Buffer<std::int64_t> x(std::vector<std::int64_t>(4));
-  fill_index<std::int64_t>(Digits{}, x.data(), {2, 2}, {4, 1}, {8, 3});
+  detail::fill_index<std::int64_t>(Digits{}, x.data(), {2, 2}, {4, 1}, {8, 3});
   CHECK(x.values() == std::vector<std::int64_t>{130401, 140402, 160501, 170502});
   const Buffer<std::int64_t> scalar({5});
-  fill_index<std::int64_t>(Digits{}, scalar.data(), {}, {}, {});
+  detail::fill_index<std::int64_t>(Digits{}, scalar.data(), {}, {}, {});
   CHECK(scalar.values()[0] == 0);
-  fill_index<std::int64_t>(Digits{}, scalar.data(), {0, 3}, {4, 0}, {4, 3});
+  detail::fill_index<std::int64_t>(Digits{}, scalar.data(), {0, 3}, {4, 0}, {4, 3});
   CHECK(scalar.values()[0] == 0);
 }
 
@@ -122,19 +122,19 @@ TEST_CASE("random numbers have their distribution") {
     return std::vector<double>{mean, squares / static_cast<double>(n) - mean * mean};
   };
   const Buffer<double> x(std::vector<double>(static_cast<std::size_t>(n)));
-  random_uniform(DType::f64, x.data(), {n}, {0}, {n}, 3, 2, 5);
+  detail::random_uniform(DType::f64, x.data(), {n}, {0}, {n}, 3, 2, 5);
   const std::vector<double> uniform = x.values();
   for (const double value : uniform) REQUIRE((value >= 2 && value < 5));
   CHECK(moments(uniform)[0] == doctest::Approx(3.5).epsilon(0.01));
   CHECK(moments(uniform)[1] == doctest::Approx(0.75).epsilon(0.02));
-  random_normal(DType::f64, x.data(), {n}, {0}, {n}, 3, 1, 2);
+  detail::random_normal(DType::f64, x.data(), {n}, {0}, {n}, 3, 1, 2);
   CHECK(moments(x.values())[0] == doctest::Approx(1).epsilon(0.03));
   CHECK(moments(x.values())[1] == doctest::Approx(4).epsilon(0.03));
-  random_normal(DType::f64, x.data(), {n}, {0}, {n}, 4, 1, 2);
+  detail::random_normal(DType::f64, x.data(), {n}, {0}, {n}, 4, 1, 2);
   CHECK(x.values() != uniform);
 
   const Buffer<std::int32_t> die(std::vector<std::int32_t>(static_cast<std::size_t>(n)));
-  random_uniform(DType::i32, die.data(), {n}, {0}, {n}, 3, 1, 6);
+  detail::random_uniform(DType::i32, die.data(), {n}, {0}, {n}, 3, 1, 6);
   std::vector<int> seen(8, 0);
   for (const std::int32_t face : die.values()) ++seen[static_cast<std::size_t>(face)];
   CHECK(seen[0] == 0);
@@ -142,12 +142,14 @@ TEST_CASE("random numbers have their distribution") {
   for (std::size_t face = 1; face <= 6; ++face)
     CHECK(seen[face] == doctest::Approx(n / 6.0).epsilon(0.05));
   const Buffer<std::int64_t> wide({0, 0});
-  random_uniform(DType::i64, wide.data(), {2}, {0}, {2}, 3, -1e19, 1e19);  // all 2^64 numbers
+  detail::random_uniform(DType::i64, wide.data(), {2}, {0}, {2}, 3, -1e19,
+                         1e19);  // all 2^64 numbers
   CHECK(wide.values()[0] != wide.values()[1]);
   const Buffer<std::uint64_t> natural(std::vector<std::uint64_t>(1000));
-  random_uniform(DType::u64, natural.data(), {1000}, {0}, {1000}, 3, 0x1p63, 1e30);
+  detail::random_uniform(DType::u64, natural.data(), {1000}, {0}, {1000}, 3, 0x1p63, 1e30);
   for (const std::uint64_t v : natural.values()) REQUIRE(v >= std::uint64_t{1} << 63);
-  random_uniform(DType::u64, natural.data(), {1000}, {0}, {1000}, 3, -9, 0x1p64);  // all of them
+  detail::random_uniform(DType::u64, natural.data(), {1000}, {0}, {1000}, 3, -9,
+                         0x1p64);  // all of them
   double total = 0;
   for (const std::uint64_t v : natural.values()) total += static_cast<double>(v) / 1000;
   CHECK(total == doctest::Approx(0x1p63).epsilon(0.05));
@@ -157,8 +159,8 @@ TEST_CASE("random floats are the doubles, rounded, and stay below the upper end"
   const Index n = 1000;
   const Buffer<double> x(std::vector<double>(static_cast<std::size_t>(n)));
   const Buffer<float> y(std::vector<float>(static_cast<std::size_t>(n)));
-  random_normal(DType::f64, x.data(), {n}, {0}, {n}, 11);
-  random_normal(DType::f32, y.data(), {n}, {0}, {n}, 11);
+  detail::random_normal(DType::f64, x.data(), {n}, {0}, {n}, 11);
+  detail::random_normal(DType::f32, y.data(), {n}, {0}, {n}, 11);
   const std::vector<double> doubles = x.values();
   const std::vector<float> floats = y.values();
   for (std::size_t i = 0; i < doubles.size(); ++i)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -28,6 +29,35 @@ TEST_CASE("fast float functions against double libm") {
   CHECK(of_tanh <= 3);
   CHECK(of_erf <= 3);
   CHECK(of_log <= 2);
+}
+
+TEST_CASE("fast double functions against libm's long double, and their edges") {
+  // Errors in units in the last place of the nearest double.
+  const auto ulps = [](double value, long double exact) {
+    const double nearest = static_cast<double>(exact);
+    if (std::isnan(nearest)) return std::isnan(value) ? 0.0 : 1e9;
+    if (std::isinf(nearest) || std::isinf(value)) return value == nearest ? 0.0 : 1e9;
+    if (nearest == 0 && std::signbit(value) != std::signbit(nearest)) return 1e9;
+    int exponent = 0;
+    std::frexp(nearest, &exponent);
+    const long double unit = std::ldexp(1.0L, std::max(exponent, -1021) - 53);
+    return static_cast<double>(std::abs(static_cast<long double>(value) - exact) / unit);
+  };
+  double of_exp = 0, of_tanh = 0;
+  const auto at = [&](double x) {
+    const auto wide = static_cast<long double>(x);
+    of_exp = std::max(of_exp, ulps(fn::Exp{}(x), std::exp(wide)));
+    of_tanh = std::max(of_tanh, ulps(fn::Tanh{}(x), std::tanh(wide)));
+  };
+  for (int i = -760000; i <= 760000; ++i) at(0.001 * i + 1e-7 * (i % 97));
+  for (int i = 0; i < 400000; ++i) at((i % 2 == 0 ? 1 : -1) * std::exp2(-0.0027 * i));
+  const double far = std::numeric_limits<double>::infinity();
+  for (const double x : {0.0, 1.0, 709.78, 709.79, 745.1, 745.14, 1e4, 1e300, far, 5e-324})
+    for (const double sign : {1.0, -1.0}) at(sign * x);
+  at(std::numeric_limits<double>::quiet_NaN());
+  MESSAGE("largest errors in ulp: exp " << of_exp << ", tanh " << of_tanh);
+  CHECK(of_exp <= 1.5);
+  CHECK(of_tanh <= 3);
 }
 
 TEST_CASE("the edges of the float functions") {

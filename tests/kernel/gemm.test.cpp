@@ -46,7 +46,7 @@ template <class T> void check(Random& random, const Gemm& g, bool add) {
   std::vector<T> c = small_numbers<T>(random, c_size);
   const Buffer<T> on_a(a), on_b(b), on_c(c);
   multiply(g, a, b, c, add);
-  gemm(dtype_of<T>, g, on_a.data(), on_b.data(), on_c.data(), add ? 1 : 0);
+  detail::gemm(dtype_of<T>, g, on_a.data(), on_b.data(), on_c.data(), add ? 1 : 0);
   CHECK(on_c.values() == c);
 }
 
@@ -104,6 +104,74 @@ TEST_CASE("products beyond a block, and large enough for oneDNN and for threads"
   for (int turn = 0; turn < 2; ++turn)
     any_type(random, turn, some_gemm(random, 161, 150, 90), false);
   check<std::int32_t>(random, dense(3, 1100, 70, false, true), true);
+}
+
+TEST_CASE("products large enough for BLIS, with gaps and transposes, in pieces for threads") {
+  Random random(10);
+  for (int turn = 0; turn < 4; ++turn) {
+    const bool add = turn % 2 == 0;
+    Gemm g = some_gemm(random, 130 + 7 * turn, 140, 131);
+    if (turn == 3) {
+      g.batch = {2};
+      g.batch_a = {0};
+      g.batch_b = {(g.transpose_b ? g.n : g.k) * g.ldb};
+      g.batch_c = {g.m * g.ldc};
+    }
+    check<float>(random, g, add);
+    check<double>(random, g, add);
+    check<complex<float>>(random, g, add);
+    check<complex<double>>(random, g, add);
+    if (!kernels_on_host || !detail::blis_is_ready()) continue;
+    // What launch does with several threads: each piece by itself.
+    const detail::GemmShape shape = detail::gemm_shape(g);
+    const auto size = [](Index rows, Index pitch) { return 2 * rows * pitch; };
+    const std::vector<double> a = small_numbers<double>(random, size(300, g.lda)),
+                              b = small_numbers<double>(random, size(300, g.ldb));
+    std::vector<double> c = small_numbers<double>(random, size(g.m, g.ldc)), expected = c;
+    multiply(g, a, b, expected, add);
+    const detail::GemmPieces pieces = detail::gemm_pieces(shape, 6);
+    REQUIRE(pieces.count(shape) == 6);
+    const detail::BlisPieces<double> body{shape,    pieces,   add ? 1.0 : 0.0,
+                                          a.data(), b.data(), c.data()};
+    for (Index i = 5; i >= 0; --i) body.run(i, i + 1);
+    CHECK(c == expected);
+  }
+}
+
+TEST_CASE("the pieces of products cover them, and keep threads equally busy") {
+  Random random(11);
+  for (int turn = 0; turn < 300; ++turn) {
+    const Index m = pick(random, 1, 200), n = pick(random, 1, 200), threads = pick(random, 1, 9);
+    Gemm g = dense(m, n, 40);
+    if (turn % 3 == 0) {
+      g.batch = {pick(random, 1, 20)};
+      g.batch_a = {m * 40};
+      g.batch_b = {n * 40};
+      g.batch_c = {m * n};
+    }
+    const detail::GemmShape shape = detail::gemm_shape(g);
+    const detail::GemmPieces pieces = detail::gemm_pieces(shape, threads, 4096);
+    CAPTURE(m);
+    CAPTURE(n);
+    CAPTURE(threads);
+    std::vector<int> covered(static_cast<std::size_t>(shape.batches * shape.m * shape.n));
+    for (Index i = 0; i < pieces.count(shape); ++i) {
+      const detail::GemmPiece p = pieces.piece(shape, i);
+      CHECK(p.m > 0);
+      CHECK(p.n > 0);
+      for (Index row = p.row; row < p.row + p.m; ++row)
+        for (Index column = p.column; column < p.column + p.n; ++column)
+          ++covered[static_cast<std::size_t>((p.batch * shape.m + row) * shape.n + column)];
+    }
+    CHECK(covered == std::vector<int>(covered.size(), 1));
+    CHECK(pieces.rows * pieces.columns <= threads);
+  }
+  for (const Index threads : {2, 3, 4, 8, 64}) {
+    const detail::GemmShape one = detail::gemm_shape(dense(1024, 2048, 512));
+    CHECK(detail::gemm_pieces(one, threads).count(one) == threads);
+  }
+  const detail::GemmShape square = detail::gemm_shape(dense(1024, 1024, 512));
+  CHECK(detail::gemm_pieces(square, 16).rows == 4);
 }
 
 TEST_CASE("batches of any layout") {
@@ -174,7 +242,7 @@ TEST_CASE("with beta 0, what the result held does not matter") {
   for (const Index k : {0, 3}) {
     const Buffer<double> a(std::vector<double>(6, 1)), b(std::vector<double>(6, 2)),
         c(std::vector<double>(4, nan));
-    gemm(DType::f64, dense(2, 2, k), a.data(), b.data(), c.data());
+    detail::gemm(DType::f64, dense(2, 2, k), a.data(), b.data(), c.data());
     CHECK(c.values() == std::vector<double>(4, static_cast<double>(2 * k)));
   }
 }
@@ -182,7 +250,7 @@ TEST_CASE("with beta 0, what the result held does not matter") {
 TEST_CASE("integers wrap") {
   const std::int32_t most = std::numeric_limits<std::int32_t>::max();
   const Buffer<std::int32_t> a({most, most}), b({2, 2}), c({0});
-  gemm(DType::i32, dense(1, 1, 2), a.data(), b.data(), c.data());
+  detail::gemm(DType::i32, dense(1, 1, 2), a.data(), b.data(), c.data());
   CHECK(c.values()[0] == -4);
 }
 
@@ -209,15 +277,16 @@ TEST_CASE("several threads may multiply at once") {
     for (std::size_t t = 0; t < wrong.size(); ++t)
       threads.emplace_back([&wrong, t] {
         for (int round = 0; round < 50; ++round) {
-          const Index n = 20 + 10 * static_cast<Index>(t) + round % 3;
+          // From 128 on BLIS multiplies doubles, where it is.
+          const Index n = 20 + 40 * static_cast<Index>(t) + round % 3;
           const Gemm g = dense(n, n, n);
           const std::vector<double> a(static_cast<std::size_t>(n * n), 1.0);
           std::vector<double> c(a.size());
-          gemm(DType::f64, g, a.data(), a.data(), c.data());
+          detail::gemm(DType::f64, g, a.data(), a.data(), c.data());
           for (const double x : c) wrong[t] += x == static_cast<double>(n) ? 0 : 1;
           const std::vector<float> f(a.size(), 1.0f);
           std::vector<float> h(a.size());
-          gemm(DType::f32, g, f.data(), f.data(), h.data());
+          detail::gemm(DType::f32, g, f.data(), f.data(), h.data());
           for (const float x : h) wrong[t] += x == static_cast<float>(n) ? 0 : 1;
         }
       });
@@ -269,7 +338,7 @@ TEST_CASE("long sums of products are kept wide, and in the same order by any num
     using T = decltype(one);
     const std::vector<T> ones(static_cast<std::size_t>(k), one);
     const Buffer<T> a(ones), b(ones), c(std::vector<T>(1));
-    gemm(dtype_of<T>, dense(1, 1, k), a.data(), b.data(), c.data());
+    detail::gemm(dtype_of<T>, dense(1, 1, k), a.data(), b.data(), c.data());
     return c.values()[0];
   };
   CHECK(static_cast<float>(total(tessera::half(0.25f), 300000)) == 18752.0f);  // 18750, rounded
@@ -290,7 +359,7 @@ TEST_CASE("long sums of products are kept wide, and in the same order by any num
     exact += static_cast<double>(x.back()) * static_cast<double>(y.back());
   }
   const Buffer<float> a(x), b(y), c(std::vector<float>(1));
-  gemm(DType::f32, dense(1, 1, k), a.data(), b.data(), c.data());
+  detail::gemm(DType::f32, dense(1, 1, k), a.data(), b.data(), c.data());
   CHECK(c.values()[0] == doctest::Approx(exact).epsilon(1e-5));
   // What launch does with several threads: each chunk by itself.
   const detail::GemmShape g = detail::gemm_shape(dense(1, 1, k));

@@ -67,7 +67,7 @@ TEST_CASE("rows are taken along memory and across it, whole, in part and not at 
         const Buffer<float> out(std::vector<float>(static_cast<std::size_t>(tuples * size), 77));
         const void* indices = is_wide ? static_cast<const void*>(at64.data()) : at32.data();
         const DType type = is_wide ? DType::i64 : DType::i32;
-        take(DType::f32, work, table.data(), &indices, &type, Reduction::max, out.data());
+        detail::take(DType::f32, work, table.data(), &indices, &type, Reduction::max, out.data());
         const std::vector<float> given = table.values(), made = out.values();
         long wrong = 0;
         for (Index t = 0; t < tuples; ++t)
@@ -126,7 +126,7 @@ TEST_CASE("counted by atomics or alone, rows have the same tuples, over several 
   for (const bool alone : {false, true}) {
     const Buffer<Index> memory(std::vector<Index>(static_cast<std::size_t>(work.integers()), -1));
     const detail::RowOrder order = detail::row_order(work, memory.data());
-    fill(order.ends, rows + 1, Index{0});
+    detail::fill(order.ends, rows + 1, Index{0});
     const Index chunks = ceil_div(rows, LocalScatter::chunk);
     detail::launch("count", tuples, 100,
                    detail::CountTuples{
@@ -176,8 +176,8 @@ TEST_CASE(
     const Buffer<float> out(std::vector<float>(3, 77));
     const void* data = indices.data();
     const DType type = DType::i32;
-    scatter(DType::f32, kind, work, operand.data(), &data, &type, from.data(), memory.data(),
-            out.data());
+    detail::scatter(DType::f32, kind, work, operand.data(), &data, &type, from.data(),
+                    memory.data(), out.data());
     return out.values();
   };
   CHECK(run(Reduction::sum, ScatterStart::operand) ==
@@ -193,7 +193,7 @@ TEST_CASE(
 
 TEST_CASE("what changes nothing in a join changes nothing, of every type") {
   for (int type = 0; type < dtypes; ++type)
-    with_type(static_cast<DType>(type), [&](auto element) {
+    detail::with_type(static_cast<DType>(type), [&](auto element) {
       using T = decltype(element);
       using S = detail::Stored<T>;
       for (const Reduction kind : {Reduction::sum, Reduction::product, Reduction::max,

@@ -22,7 +22,7 @@ template <class T>
 std::vector<T> run(Reduction reduction, const LocalReduce& work, const std::vector<T>& from,
                    double scale = 1) {
   const Buffer<T> in(from), out(std::vector<T>(static_cast<std::size_t>(volume(work.kept)), T(77)));
-  reduce(dtype_of<T>, reduction, work, in.data(), out.data(), scale);
+  detail::reduce(dtype_of<T>, reduction, work, in.data(), out.data(), scale);
   return out.values();
 }
 
@@ -31,7 +31,7 @@ template <class T> void check(Random& random, Reduction reduction, const LocalRe
   const std::vector<T> from = small_numbers<T>(random, size);
   std::vector<T> expected;
   for_each_index(work.kept, [&](const Extents& kept) {
-    T value = identity<T>(reduction);
+    T value = detail::identity<T>(reduction);
     for_each_index(work.reduced, [&](const Extents& reduced) {
       value = plain(
           reduction, value,
@@ -120,8 +120,9 @@ TEST_CASE("reducing nothing gives the identity") {
   }
   CHECK(run(Reduction::sum, {{0, 3}, {3, 1}, {4}, {0}}, none).empty());
   CHECK(run(Reduction::sum, {{100}, {0}, {0}, {1}}, none) == std::vector<float>(100, 0.0f));
-  CHECK(identity<std::int32_t>(Reduction::max) == std::numeric_limits<std::int32_t>::lowest());
-  CHECK(identity<std::int64_t>(Reduction::min) == std::numeric_limits<std::int64_t>::max());
+  CHECK(detail::identity<std::int32_t>(Reduction::max) ==
+        std::numeric_limits<std::int32_t>::lowest());
+  CHECK(detail::identity<std::int64_t>(Reduction::min) == std::numeric_limits<std::int64_t>::max());
 }
 
 TEST_CASE("NaN wins, wherever it stands") {
@@ -174,8 +175,8 @@ TEST_CASE("the bits do not depend on how the work is split") {
 }
 
 TEST_CASE("join joins element by element") {
-  use_element<float>();
-  use_element<std::int64_t>();
+  detail::use_element<float>();
+  detail::use_element<std::int64_t>();
   Random random(12);
   for (const Index n : {0, 1, 17, 70000}) {
     for (const Reduction reduction : {Reduction::sum, Reduction::max, Reduction::min}) {
@@ -183,7 +184,7 @@ TEST_CASE("join joins element by element") {
       std::vector<std::int64_t> b = small_numbers<std::int64_t>(random, n);
       const Buffer<std::int64_t> from(a), into(b);
       const void* const both[] = {into.data(), from.data()};
-      join(DType::i64, reduction, both, 2, n, into.data());
+      detail::join(DType::i64, reduction, both, 2, n, into.data());
       for (std::size_t i = 0; i < b.size(); ++i) b[i] = plain(reduction, b[i], a[i]);
       CHECK(into.values() == b);
     }
@@ -191,7 +192,7 @@ TEST_CASE("join joins element by element") {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const Buffer<float> from({nan, 1}), into({1, nan});
   const void* const both[] = {into.data(), from.data()};
-  join(DType::f32, Reduction::max, both, 2, 2, into.data());
+  detail::join(DType::f32, Reduction::max, both, 2, 2, into.data());
   for (const float value : into.values()) CHECK(std::isnan(value));
-  CHECK_THROWS_AS(join(DType::f32, Reduction::none, both, 2, 2, into.data()), UsageError);
+  CHECK_THROWS_AS(detail::join(DType::f32, Reduction::none, both, 2, 2, into.data()), UsageError);
 }

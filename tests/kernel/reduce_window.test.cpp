@@ -53,7 +53,7 @@ std::vector<T> run(Reduction reduction, const LocalReduceWindow& work, const std
                    double scale = 1) {
   static_cast<void>(&detail::registered_reduce_window<T>);
   const Buffer<T> x(in), y(std::vector<T>(static_cast<std::size_t>(volume(work.result)), T(1)));
-  reduce_window(dtype_of<T>, reduction, work, x.data(), y.data(), scale);
+  detail::reduce_window(dtype_of<T>, reduction, work, x.data(), y.data(), scale);
   return y.values();
 }
 
@@ -85,8 +85,8 @@ template <class T> void check(Random& random, int turn, const LocalReduceWindow&
 }
 
 void any_type(Random& random, int turn, const LocalReduceWindow& work) {
-  with_type(static_cast<DType>(turn % dtypes),
-            [&](auto element) { check<decltype(element)>(random, turn, work); });
+  detail::with_type(static_cast<DType>(turn % dtypes),
+                    [&](auto element) { check<decltype(element)>(random, turn, work); });
 }
 
 LocalReduceWindow some_work(Random& random, int rank, Index longest) {
@@ -94,7 +94,7 @@ LocalReduceWindow some_work(Random& random, int rank, Index longest) {
   for (int d = 0; d < rank; ++d) {
     work.input.push_back(pick(random, 1, longest));
     work.windows.push_back(pick(random, 0, 2) == 0 ? Window{} : some_window(random, work.input[d]));
-    work.result.push_back(result_extent(work.input[d], work.windows[d]));
+    work.result.push_back(detail::result_extent(work.input[d], work.windows[d]));
   }
   work.input_strides = some_strides(random, work.input);
   return work;
@@ -107,7 +107,7 @@ TEST_CASE("reductions under every small window in one dimension") {
   for_each_window(9, [&](Index n, const Window& window) {
     const std::string text = text_of(n, window);
     CAPTURE(text);
-    any_type(random, ++turn, {{n}, {1 + turn % 2}, {result_extent(n, window)}, {window}});
+    any_type(random, ++turn, {{n}, {1 + turn % 2}, {detail::result_extent(n, window)}, {window}});
   });
 }
 
@@ -126,7 +126,7 @@ TEST_CASE("long rows are reduced in pieces") {
     LocalReduceWindow work = some_work(random, 2, 3);
     work.input[1] = pick(random, 500, 1500);
     work.input_strides = row_major_strides(work.input);
-    work.result[1] = result_extent(work.input[1], work.windows[1]);
+    work.result[1] = detail::result_extent(work.input[1], work.windows[1]);
     any_type(random, turn, work);
   }
 }
@@ -137,12 +137,12 @@ TEST_CASE("windows of padding give the identity, and NaN is the greatest and the
   const std::vector<float> x{1, nan, 2};
   for (const Reduction reduction : {Reduction::max, Reduction::min}) {
     const std::vector<float> y = run(reduction, beyond, x);
-    CHECK(y[0] == identity<float>(reduction));
+    CHECK(y[0] == detail::identity<float>(reduction));
     CHECK(y[2] == 1);
     CHECK(std::isnan(y[3]));
     CHECK(std::isnan(y[4]));
     CHECK(y[5] == 2);
-    CHECK(y[8] == identity<float>(reduction));
+    CHECK(y[8] == detail::identity<float>(reduction));
   }
   CHECK(run(Reduction::product, beyond, x)[1] == 1);
   CHECK_THROWS_AS(run(Reduction::max, beyond, std::vector<complex<float>>(3)), UsageError);
@@ -171,8 +171,9 @@ TEST_CASE("a part of the results has the bits of the whole") {
     for (int d = 0; d < whole.windows.size(); ++d) {
       const Index a = pick(random, 0, whole.result[d] - 1),
                   b = pick(random, a + 1, whole.result[d]);
-      const Interval read = reach({a, b}, whole.input[d], whole.windows[d]);
-      part.windows[d] = local_window(whole.windows[d], a, read.lo, {0, whole.windows[d].size});
+      const Interval read = detail::reach({a, b}, whole.input[d], whole.windows[d]);
+      part.windows[d] =
+          detail::local_window(whole.windows[d], a, read.lo, {0, whole.windows[d].size});
       part.input[d] = read.size();
       part.result[d] = b - a;
       if (read.size() > 0) offset += read.lo * whole.input_strides[d];

@@ -19,13 +19,13 @@ __extension__ typedef __int128 Wide;
 
 /// Returns the work on one row, of whose `count` elements these lie side by side.
 LocalBins row_work(DType type, Index n, Index count) {
-  const BinFormat format = bin_format(type, count);
+  const detail::BinFormat format = detail::bin_format(type, count);
   return {{{}, {}, {n}, {1}}, format.bits, format.limbs, count};
 }
 
 /// Sums a row that is cut in `pieces`, as several processes do.
 template <class T> T sum_of(const std::vector<T>& row, int pieces, bool mean = false) {
-  use_element<T>();
+  detail::use_element<T>();
   constexpr int parts = ComplexElement<T> ? 2 : 1;
   const Index n = static_cast<Index>(row.size());
   const LocalBins whole = row_work(dtype_of<T>, n, n);
@@ -40,19 +40,19 @@ template <class T> T sum_of(const std::vector<T>& row, int pieces, bool mean = f
   };
   for (int p = 0; p < pieces; ++p) {
     const test::Buffer<std::int64_t> e(std::vector<std::int64_t>(parts, 77));
-    exponents(dtype_of<T>, work_of(p), cut[static_cast<std::size_t>(p)].data(), e.data());
+    detail::exponents(dtype_of<T>, work_of(p), cut[static_cast<std::size_t>(p)].data(), e.data());
     for (std::size_t k = 0; k < parts; ++k) top[k] = std::max(top[k], e.values()[k]);
   }
   const test::Buffer<std::int64_t> exponent(top);
   for (int p = 0; p < pieces; ++p) {
     const test::Buffer<std::int64_t> own(std::vector<std::int64_t>(limbs, 77));
-    bins(dtype_of<T>, work_of(p), cut[static_cast<std::size_t>(p)].data(), exponent.data(),
-         own.data());
+    detail::bins(dtype_of<T>, work_of(p), cut[static_cast<std::size_t>(p)].data(), exponent.data(),
+                 own.data());
     for (std::size_t l = 0; l < limbs; ++l) total[l] += own.values()[l];
   }
   const test::Buffer<std::int64_t> all(total);
   const test::Buffer<T> out(std::vector<T>(1, T(77)));
-  unbin(dtype_of<T>, whole, mean, all.data(), exponent.data(), out.data());
+  detail::unbin(dtype_of<T>, whole, mean, all.data(), exponent.data(), out.data());
   return out.values()[0];
 }
 
@@ -154,7 +154,7 @@ TEST_CASE("ends of the range, zeros, infinities and NaN") {
 }
 
 TEST_CASE("rows across memory, several reduced dimensions, long rows") {
-  use_element<double>();
+  detail::use_element<double>();
   Random random(5);
   for (const LocalReduce& rows :
        {LocalReduce{{3, 37}, {37 * 5, 1}, {5}, {37}}, LocalReduce{{4}, {1}, {7, 9}, {36, 4}},
@@ -164,15 +164,15 @@ TEST_CASE("rows across memory, several reduced dimensions, long rows") {
     const std::vector<double> x = small_numbers<double>(
         random, span(rows.kept, rows.kept_strides) + span(rows.reduced, rows.reduced_strides));
     const test::Buffer<double> in(x);
-    const BinFormat format = bin_format(DType::f64, n);
+    const detail::BinFormat format = detail::bin_format(DType::f64, n);
     const LocalBins work{rows, format.bits, format.limbs, n};
     const auto size = static_cast<std::size_t>(rows_count);
     const test::Buffer<std::int64_t> top(std::vector<std::int64_t>(size, 7)),
         limbs(std::vector<std::int64_t>(size * static_cast<std::size_t>(format.limbs), 7));
     const test::Buffer<double> out(std::vector<double>(size, 77));
-    exponents(DType::f64, work, in.data(), top.data());
-    bins(DType::f64, work, in.data(), top.data(), limbs.data());
-    unbin(DType::f64, work, false, limbs.data(), top.data(), out.data());
+    detail::exponents(DType::f64, work, in.data(), top.data());
+    detail::bins(DType::f64, work, in.data(), top.data(), limbs.data());
+    detail::unbin(DType::f64, work, false, limbs.data(), top.data(), out.data());
     // Where each row has its largest element: places are counted as the reduced box is.
     std::vector<double> wanted, best;
     std::vector<std::int64_t> where;
@@ -197,14 +197,14 @@ TEST_CASE("rows across memory, several reduced dimensions, long rows") {
     find_work.steps = steps;
     const test::Buffer<double> top_values(best);
     const test::Buffer<std::int64_t> places(std::vector<std::int64_t>(size, 7));
-    find(DType::f64, find_work, in.data(), top_values.data(), places.data());
+    detail::find(DType::f64, find_work, in.data(), top_values.data(), places.data());
     CHECK(places.values() == where);
   }
 }
 
 TEST_CASE("scan: lines in memory and across it, from both ends, with what comes before") {
-  use_element<std::int32_t>();
-  use_element<bool>();
+  detail::use_element<std::int32_t>();
+  detail::use_element<bool>();
   Random random(6);
   for (const bool reverse : {false, true})
     for (const bool exclusive : {false, true})
@@ -219,7 +219,7 @@ TEST_CASE("scan: lines in memory and across it, from both ends, with what comes 
                                                   random, outer * 4 * inner);
               const test::Buffer<std::int32_t> in(x), first(before),
                   out(std::vector<std::int32_t>(x.size(), 77));
-              scan(DType::i32, Reduction::sum, work, in.data(), first.data(), out.data());
+              detail::scan(DType::i32, Reduction::sum, work, in.data(), first.data(), out.data());
               std::vector<std::int32_t> wanted(x.size());
               for (Index o = 0; o < outer; ++o)
                 for (Index i = 0; i < inner; ++i) {

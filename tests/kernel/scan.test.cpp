@@ -72,7 +72,7 @@ template <class T, class F> void in_parts(const F& f, T identity) {
       LocalScan work{outer, part_of(p).size(), inner, reverse};
       const Buffer<T> from(own),
           to(std::vector<T>(static_cast<std::size_t>(outer * inner), T(77.0f)));
-      fold<T>(f, identity, work, from.data(), to.data());
+      detail::fold<T>(f, identity, work, from.data(), to.data());
       for (Index o = 0; o < outer; ++o)
         for (Index i = 0; i < inner; ++i)
           totals[static_cast<std::size_t>((o * parts + p) * inner + i)] =
@@ -89,7 +89,7 @@ template <class T, class F> void in_parts(const F& f, T identity) {
                      parts,
                      reverse ? Interval{p + 1, parts} : Interval{0, p}};
       const Buffer<T> from(cut[static_cast<std::size_t>(p)]), to(cut[static_cast<std::size_t>(p)]);
-      scan<T>(f, identity, work, from.data(), all.data(), to.data());
+      detail::scan<T>(f, identity, work, from.data(), all.data(), to.data());
       std::size_t next = 0;
       for (Index o = 0; o < outer; ++o)
         for (Index k = part_of(p).lo; k < part_of(p).hi; ++k)
@@ -107,4 +107,33 @@ TEST_CASE("running joins by functions, forward and reverse, exclusive, in parts"
   in_parts(Last{}, std::int32_t{0});
   in_parts(Last{}, half(0.0f));
   in_parts(Last{}, 0.0);
+}
+
+TEST_CASE("long lines are run in pieces, side by side") {
+  Random random(22);
+  long wrong = 0;
+  for (int round = 0; round < 16; ++round) {
+    const Index outer = round % 4 == 0 ? 70 : pick(random, 1, 5);
+    const Index n = round % 4 == 0 ? 300 : pick(random, 16384, 21000), parts = 2;
+    const bool reverse = round % 2 == 1, exclusive = round % 3 == 0;
+    using T = complex<double>;
+    const std::vector<T> x = numbers<T>(random, outer * n), before = numbers<T>(random, outer * 2);
+    const LocalScan work{outer, n, 1, reverse, exclusive, parts, {0, parts}};
+    std::vector<T> expected(x.size());
+    for (Index o = 0; o < outer; ++o) {
+      const auto part = [&](Index p) { return before[static_cast<std::size_t>(o * parts + p)]; };
+      T total = Compose{}(part(reverse ? 1 : 0), part(reverse ? 0 : 1));
+      for (Index j = 0; j < n; ++j) {
+        const auto here = static_cast<std::size_t>(o * n + (reverse ? n - 1 - j : j));
+        const T joined = Compose{}(total, x[here]);
+        expected[here] = exclusive ? total : joined;
+        total = joined;
+      }
+    }
+    const Buffer<T> from(x), earlier(before), to(std::vector<T>(x.size()));
+    detail::scan<T>(Compose{}, T(1), work, from.data(), earlier.data(), to.data());
+    const std::vector<T> values = to.values();
+    for (std::size_t i = 0; i < values.size(); ++i) wrong += !same(values[i], expected[i]);
+  }
+  CHECK(wrong == 0);
 }

@@ -51,7 +51,7 @@ std::vector<T> run(bool greatest, const LocalSelectScatter& work, const std::vec
   static_cast<void>(&detail::registered_select_scatter<T>);
   const Buffer<T> x(input), s(source),
       y(std::vector<T>(static_cast<std::size_t>(volume(work.result)), T(99)));
-  select_and_scatter(dtype_of<T>, greatest, work, x.data(), s.data(), y.data());
+  detail::select_and_scatter(dtype_of<T>, greatest, work, x.data(), s.data(), y.data());
   return y.values();
 }
 
@@ -65,8 +65,8 @@ template <class T> void check(Random& random, bool greatest, const LocalSelectSc
 void any_type(Random& random, int turn, const LocalSelectScatter& work) {
   DType type = static_cast<DType>(turn % dtypes);
   if (!is_ordered(type)) type = DType::f32;
-  with_ordered_type(type,
-                    [&](auto element) { check<decltype(element)>(random, turn % 2 == 0, work); });
+  detail::with_ordered_type(
+      type, [&](auto element) { check<decltype(element)>(random, turn % 2 == 0, work); });
 }
 
 LocalSelectScatter some_work(Random& random, int rank, Index longest) {
@@ -75,7 +75,7 @@ LocalSelectScatter some_work(Random& random, int rank, Index longest) {
     work.input.push_back(pick(random, 1, longest));
     work.windows.push_back(some_window(random, work.input[d]));
     work.windows[d].reversed = false;
-    work.source.push_back(result_extent(work.input[d], work.windows[d]));
+    work.source.push_back(detail::result_extent(work.input[d], work.windows[d]));
     work.first.push_back(0);
   }
   work.result = work.input;
@@ -89,7 +89,7 @@ TEST_CASE("every small window in one dimension selects and scatters") {
   for_each_window(9, [&](Index n, const Window& window) {
     const std::string text = text_of(n, window);
     CAPTURE(text);
-    any_type(random, ++turn, {{n}, {result_extent(n, window)}, {n}, {0}, {window}});
+    any_type(random, ++turn, {{n}, {detail::result_extent(n, window)}, {n}, {0}, {window}});
   });
 }
 
@@ -102,7 +102,7 @@ TEST_CASE("windows in no to four dimensions select and scatter") {
   for (int turn = 0; turn < 12; ++turn) {  // rows in pieces
     LocalSelectScatter work = some_work(random, 2, 4);
     work.input[1] = work.result[1] = pick(random, 400, 900);
-    work.source[1] = result_extent(work.input[1], work.windows[1]);
+    work.source[1] = detail::result_extent(work.input[1], work.windows[1]);
     any_type(random, turn, work);
   }
 }
@@ -128,7 +128,8 @@ TEST_CASE("padding is never selected, and complex numbers have no order") {
   CHECK(run(true, padded, std::vector<float>{-5, -6, -7}, {1, 10, 100, 1000, 10000}) ==
         std::vector<float>{111, 1000, 10000});
   for (const DType type : {DType::c64, DType::c128, DType::boolean})
-    CHECK_THROWS_AS(select_and_scatter(type, true, padded, nullptr, nullptr, nullptr), UsageError);
+    CHECK_THROWS_AS(detail::select_and_scatter(type, true, padded, nullptr, nullptr, nullptr),
+                    UsageError);
 }
 
 TEST_CASE("a part of the result has the bits of the whole") {
@@ -148,11 +149,11 @@ TEST_CASE("a part of the result has the bits of the whole") {
     for (int d = 0; d < rank; ++d) {
       const Index a = pick(random, 0, whole.result[d] - 1),
                   b = pick(random, a + 1, whole.result[d]);
-      const Interval windows = read_by({a, b}, whole.source[d], whole.windows[d]);
-      Interval read = reach(windows, whole.input[d], whole.windows[d]);
+      const Interval windows = detail::read_by({a, b}, whole.source[d], whole.windows[d]);
+      Interval read = detail::reach(windows, whole.input[d], whole.windows[d]);
       if (windows.size() == 0) read = {a, b};
       part.windows[d] =
-          local_window(whole.windows[d], windows.lo, read.lo, {0, whole.windows[d].size});
+          detail::local_window(whole.windows[d], windows.lo, read.lo, {0, whole.windows[d].size});
       part.input[d] = read.size();
       part.source[d] = windows.size();
       part.result[d] = b - a;

@@ -93,7 +93,7 @@ std::vector<Index> places_in_order(const LocalSort& work, const std::vector<T>& 
 }
 
 template <class T> void sort_like_the_oracle(Random& random) {
-  use_element<T>();
+  detail::use_element<T>();
   using Stored = tessera::detail::Stored<T>;
   const DType type = dtype_of<T>;
   for (int round = 0; round < 60; ++round) {
@@ -132,16 +132,16 @@ template <class T> void sort_like_the_oracle(Random& random) {
         arranged(std::vector<Stored>(results, Stored(77)));
     const Buffer<std::int64_t> where(std::vector<std::int64_t>(results, 77));
     const Buffer<std::int32_t> near(std::vector<std::int32_t>(results, 77));
-    tessera::sort(type, work, from.data(), to.data());
-    order(type, work, from.data(), nullptr, where.data());
-    arrange(type, work, from.data(), where.data(), arranged.data());
+    tessera::detail::sort(type, work, from.data(), to.data());
+    detail::order(type, work, from.data(), nullptr, where.data());
+    detail::arrange(type, work, from.data(), where.data(), arranged.data());
     CHECK(same_bits(to.values(), alone));
     CHECK(where.values() == positions);
     CHECK(same_bits(arranged.values(), sorted));
     LocalSort less = work;
     less.narrow = true;
-    order(type, less, from.data(), nullptr, near.data());
-    arrange(type, less, from.data(), near.data(), arranged.data());
+    detail::order(type, less, from.data(), nullptr, near.data());
+    detail::arrange(type, less, from.data(), near.data(), arranged.data());
     CHECK(near.values() == narrow);
     CHECK(same_bits(arranged.values(), sorted));
     // What a device does.
@@ -151,6 +151,7 @@ template <class T> void sort_like_the_oracle(Random& random) {
       const Buffer<Stored> values(std::vector<Stored>(results, Stored(77)));
       for (const bool total : {false, true}) {
         tessera::detail::sort_places<Stored>(work, from.data(), {}, total, network.data());
+        tessera::detail::fence();
         tessera::detail::TakePlaces<Stored>{work,           from.data(),   {},
                                             network.data(), values.data(), {taken.data(), false}}
             .run(0, static_cast<Index>(results));
@@ -164,7 +165,7 @@ template <class T> void sort_like_the_oracle(Random& random) {
 /// Sorts lines that are cut in parts, by merges between pairs of parts, with positions and what is
 /// carried.
 template <class T> void merge_like_the_oracle(Random& random, bool with_positions) {
-  use_element<T>();
+  detail::use_element<T>();
   const DType type = dtype_of<T>;
   for (int round = 0; round < 40; ++round) {
     const Index outer = pick(random, 1, 3), inner = pick(random, 1, 3), n = pick(random, 0, 40),
@@ -200,13 +201,13 @@ template <class T> void merge_like_the_oracle(Random& random, bool with_position
       const Buffer<T> from(keys), to(keys);
       const Buffer<std::int16_t> moved(carried), arranged(carried);
       const Buffer<std::int64_t> order_of(std::vector<std::int64_t>(keys.size(), 77));
-      use_element<std::int16_t>();
-      order(type, own, from.data(), nullptr, order_of.data());
+      detail::use_element<std::int16_t>();
+      detail::order(type, own, from.data(), nullptr, order_of.data());
       if (with_positions)
-        arrange(type, own, from.data(), order_of.data(), to.data());
+        detail::arrange(type, own, from.data(), order_of.data(), to.data());
       else
-        tessera::sort(type, own, from.data(), to.data());
-      arrange(DType::i16, own, moved.data(), order_of.data(), arranged.data());
+        tessera::detail::sort(type, own, from.data(), to.data());
+      detail::arrange(DType::i16, own, moved.data(), order_of.data(), arranged.data());
       all.push_back({size, to.values(), order_of.values(), arranged.values()});
     }
     const auto merged = [&](const Part& mine, const Part& theirs, bool last) {
@@ -228,8 +229,9 @@ template <class T> void merge_like_the_oracle(Random& random, bool with_position
       else if (with_positions)
         runs.add(own_at.data(), other_at.data(), to_at.data(), 8);
       if (with_positions) runs.add(own_with.data(), other_with.data(), to_with.data(), 2);
-      merge(type, {outer, mine.size, theirs.size, inner, last, descending, with_positions, narrow},
-            runs);
+      detail::merge(
+          type, {outer, mine.size, theirs.size, inner, last, descending, with_positions, narrow},
+          runs);
       result.keys = to.values();
       result.positions = to_at.values();
       if (const std::vector<std::int32_t> made = to_near.values(); narrow)
@@ -237,9 +239,9 @@ template <class T> void merge_like_the_oracle(Random& random, bool with_position
       result.carried = to_with.values();
       return result;
     };
-    for (int r = 0; r < merge_exchange_rounds(parts); ++r)
+    for (int r = 0; r < detail::merge_exchange_rounds(parts); ++r)
       for (Index p = 0; p < parts; ++p) {
-        const Index q = merge_exchange_round(parts, r).partner(p, parts);
+        const Index q = detail::merge_exchange_round(parts, r).partner(p, parts);
         if (q <= p) continue;
         Part& low = all[static_cast<std::size_t>(p)];
         Part& high = all[static_cast<std::size_t>(q)];
@@ -289,36 +291,38 @@ TEST_CASE(
 }
 
 TEST_CASE("elements that are not there come last") {
-  use_element<float>();
+  detail::use_element<float>();
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const Buffer<float> x(std::vector<float>{3, nan, 0, 9, 0, 5});
   const Buffer<std::int64_t> places(
       std::vector<std::int64_t>{10, 11, no_position, 20, no_position, 21});
   const Buffer<std::int64_t> to(std::vector<std::int64_t>(5, 77));
-  order(DType::f32, {.n = 6, .limit = 5, .descending = true}, x.data(), places.data(), to.data());
+  detail::order(DType::f32, {.n = 6, .limit = 5, .descending = true}, x.data(), places.data(),
+                to.data());
   CHECK(to.values() == std::vector<std::int64_t>{3, 5, 0, 1, no_position});
   const Buffer<std::int64_t> network(std::vector<std::int64_t>(6, 77)),
       taken(std::vector<std::int64_t>(5, 77));
   const LocalSort work{.n = 6, .limit = 5, .descending = true};
   const auto some = tessera::detail::PositionArray::read(places.data(), false);
   tessera::detail::sort_places<float>(work, x.data(), some, false, network.data());
+  tessera::detail::fence();
   tessera::detail::TakePlaces<float>{work,           x.data(), some,
                                      network.data(), nullptr,  {taken.data(), false}}
       .run(0, 5);
   CHECK(taken.values() == std::vector<std::int64_t>{3, 5, 0, 1, no_position});
   const Buffer<float> arranged(std::vector<float>(5, 77));
-  arrange(DType::f32, work, x.data(), to.data(), arranged.data());
+  detail::arrange(DType::f32, work, x.data(), to.data(), arranged.data());
   CHECK(arranged.values()[0] == 9);
   CHECK(arranged.values()[4] == 0);
 }
 
 TEST_CASE("carried elements of every size, complex ones too") {
-  use_element<complex<double>>();
-  use_element<complex<float>>();
+  detail::use_element<complex<double>>();
+  detail::use_element<complex<float>>();
   const Buffer<std::int64_t> positions(std::vector<std::int64_t>{2, 0, 1});
   const Buffer<complex<double>> x(std::vector<complex<double>>{{1, 2}, {3, 4}, {5, 6}}),
       y(std::vector<complex<double>>(3));
-  arrange(DType::c128, {.n = 3, .limit = 3}, x.data(), positions.data(), y.data());
+  detail::arrange(DType::c128, {.n = 3, .limit = 3}, x.data(), positions.data(), y.data());
   CHECK(y.values()[0].re == 5);
   CHECK(y.values()[1].im == 2);
   CHECK(y.values()[2].im == 4);

@@ -55,7 +55,7 @@ inline Window some_window(Random& random, Index n, bool dilated_base = true) {
                    .base_dilation = dilated_base ? rarely(3) : 1,
                    .window_dilation = rarely(3),
                    .reversed = pick(random, 0, 3) == 0};
-    if (tessera::result_extent(n, w) > 0) return w;
+    if (tessera::detail::result_extent(n, w) > 0) return w;
   }
 }
 

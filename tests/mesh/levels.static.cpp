@@ -50,8 +50,8 @@ constexpr Machine nodes_of(int processes, DeviceOrder order = {}) {
   machine.order = order;
   return machine;
 }
-constexpr Levels over(AxisSet group, const MeshShape& shape, const Machine& machine) {
-  return levels(group, shape, machine);
+constexpr detail::Levels over(AxisSet group, const MeshShape& shape, const Machine& machine) {
+  return detail::levels(group, shape, machine);
 }
 
 static_assert(over({0}, MeshShape{64}, nodes_of(0)).level() == Level::node);
@@ -84,7 +84,7 @@ consteval bool on_one_node(const MeshShape& shape, const Machine& machine) {
   };
   for (std::uint32_t bits = 1; bits < 1u << shape.rank(); ++bits) {
     const AxisSet group = AxisSet::from_bits(bits);
-    const Levels found = levels(group, shape, machine);
+    const detail::Levels found = detail::levels(group, shape, machine);
     for (int process = 0; process < shape.processes(); ++process) {
       const Coordinates at = shape.coordinates(process);
       for (int k = 0; k < shape.group_size(found.node); ++k)
@@ -112,7 +112,7 @@ static_assert(Machine{}.transfer(max_int64, max_int64, Level::network) == max_in
 // ---- how processes lie on nodes -----------------------------------------------------------------
 
 template <std::size_t N> constexpr std::int64_t node_size(const int (&nodes)[N]) {
-  return consecutive_node_size(std::span<const int>(nodes));
+  return detail::consecutive_node_size(std::span<const int>(nodes));
 }
 static_assert(node_size({0, 0, 0, 0}) == 0);  // one node
 static_assert(node_size({0, 0, 2, 2, 4, 4}) == 2);
@@ -121,4 +121,4 @@ static_assert(node_size({0, 0, 0, 3, 3}) == 3);  // the last has fewer
 static_assert(node_size({0, 0, 2, 2, 2}) == 0);  // or more
 static_assert(node_size({0, 1, 0, 1}) == 0);     // by turns
 static_assert(node_size({0, 0, 2, 3}) == 0);
-static_assert(consecutive_node_size({}) == 0);
+static_assert(detail::consecutive_node_size({}) == 0);

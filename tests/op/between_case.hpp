@@ -68,7 +68,7 @@ std::string between_case_of(const std::shared_ptr<MeshCore>& a, const std::share
     Index arriving = 0;
     for (const Step& step : plan.steps)
       if (step.kind == StepKind::communicate)
-        for (const Piece& piece : relocation_work(plan, step, 0).call.receive)
+        for (const Piece& piece : detail::relocation_work(plan, step, 0).call.receive)
           arriving += piece.count;
     if (arriving != y.box().size() - intersect(x.box(), y.box()).size())
       return label + "more arrives than is needed";

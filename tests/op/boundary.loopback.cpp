@@ -86,7 +86,8 @@ TEST_CASE("typed tensors from a root, in many rounds, and from blocks") {
 TEST_CASE("irregular boxes that are the blocks are adopted; the memory is the tensor's") {
   run_loopback(4, [](std::shared_ptr<Transport> world) {
     const auto mesh = make_mesh<Grid>(world, 2, 2);
-    const Box own = block({10, 6}, lower<Grid, P<data, model>>(), mesh.shape(), mesh.coordinates());
+    const Box own =
+        block({10, 6}, detail::lower<Grid, P<data, model>>(), mesh.shape(), mesh.coordinates());
     const Kokkos::View<float**, Kokkos::LayoutRight> view("box", 5, 3);
     const auto x = from_irregular<Tensor<data, model>>(mesh, {10, 6}, own, view);
     CHECK(x.data() == view.data());
@@ -107,8 +108,8 @@ TEST_CASE("on a dry mesh the boundary only plans") {
   CHECK(mesh.ledger().payload_bytes() == 4 * 16 * 4);
   const Kokkos::View<float*> none("none", 0);
   const auto y = from_irregular<Tensor<data, _>>(
-      mesh, {8, 8}, cut_boxes({8, 8}, Sharding{{0, 1}, {}}, {{0, 1, 2, 3, 8}, {}}, mesh.shape()),
-      none);
+      mesh, {8, 8},
+      detail::cut_boxes({8, 8}, Sharding{{0, 1}, {}}, {{0, 1, 2, 3, 8}, {}}, mesh.shape()), none);
   CHECK(y.core().dry());
   CHECK_THROWS_AS(to_irregular(y, Box{}, none), UsageError);
 }

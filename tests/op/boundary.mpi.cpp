@@ -25,13 +25,10 @@ struct Signature final : BoundaryObserver {
     const auto is_data = [](const std::string& text) {
       return text.starts_with("send") || text.starts_with("receive");
     };
-    for (const Step& step : plan.steps)
-      for (Index round = 0; round < step.rounds && step.kind == StepKind::communicate; ++round)
-        work_of(plan, step, round).for_each_call([&](const CallWork& one) {
-          for (const std::string& text :
-               pmpi::texts_of(one.call, plan.mesh, plan.mesh.coordinates(plan.process)))
-            if (is_data(text)) planned.push_back(text);
-        });
+    for (const Call& call : instructions_of(plan).calls)
+      for (const std::string& text :
+           pmpi::texts_of(call, plan.mesh, plan.mesh.coordinates(plan.process)))
+        if (is_data(text)) planned.push_back(text);
     for (const std::string& text : pmpi::calls())
       if (is_data(text)) seen.push_back(text);
     calls += static_cast<long>(planned.size());

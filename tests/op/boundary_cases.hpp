@@ -76,7 +76,8 @@ template <class T> class BoundaryCases {
     const std::vector<T> given = mesh_->process() == root_ ? whole_.values : std::vector<T>{};
     DynamicTensor x;
     return run(
-        "from_root", plan_from_root(desc_, root_, shape_, mesh_->process(), plan_options(*mesh_)),
+        "from_root",
+        detail::plan_from_root(desc_, root_, shape_, mesh_->process(), plan_options(*mesh_)),
         [&] {
           x = tessera::from_root<T>(mesh_, desc_.extents, desc_.sharding, root_,
                                     std::span<const T>(given));
@@ -87,7 +88,8 @@ template <class T> class BoundaryCases {
     const DynamicTensor x = tensor();
     HostTensor<T> host;
     return run(
-        "to_root", plan_to_root(desc_, root_, shape_, mesh_->process(), plan_options(*mesh_)),
+        "to_root",
+        detail::plan_to_root(desc_, root_, shape_, mesh_->process(), plan_options(*mesh_)),
         [&] { host = tessera::to_root<T>(x, root_); },
         [&] {
           return same(host.values, mesh_->process() == root_ ? whole_.values : std::vector<T>{});
@@ -102,7 +104,7 @@ template <class T> class BoundaryCases {
     DynamicTensor x;
     return run(
         "from_irregular",
-        plan_from_boxes(desc_, boxes, shape_, mesh_->process(), plan_options(*mesh_)),
+        detail::plan_from_boxes(desc_, boxes, shape_, mesh_->process(), plan_options(*mesh_)),
         [&] { x = from_irregular(mesh_, desc_.extents, desc_.sharding, declared, view); },
         [&] { return same(to_block<T>(x).values, block_of(whole_, x.box())); });
   }
@@ -115,7 +117,8 @@ template <class T> class BoundaryCases {
     const Box& own = boxes[static_cast<std::size_t>(mesh_->process())];
     const Kokkos::View<T*> view("box", static_cast<std::size_t>(own.size()));
     return run(
-        "to_irregular", plan_to_boxes(desc_, boxes, shape_, mesh_->process(), plan_options(*mesh_)),
+        "to_irregular",
+        detail::plan_to_boxes(desc_, boxes, shape_, mesh_->process(), plan_options(*mesh_)),
         [&] { to_irregular(x, own, view); },
         [&] {
           std::vector<T> values(static_cast<std::size_t>(own.size()));
@@ -148,7 +151,7 @@ template <class T> class BoundaryCases {
     const std::string label = std::string(name) + " of " + describe(desc_, shape_) + " on " +
                               describe(shape_) + ", root " + std::to_string(root_) + "\n" +
                               describe(plan) + "process " + std::to_string(mesh_->process()) + ": ";
-    Arena& arena = mesh_->arena();
+    detail::Arena& arena = mesh_->arena();
     Ledger& ledger = mesh_->ledger();
     const Index held = arena.in_use();
     arena.reset_peak();
@@ -168,13 +171,8 @@ template <class T> class BoundaryCases {
       return label + "the arena's peak is " + std::to_string(peak) + " bytes";
     if (ledger.total().payload_bytes != plan.own_payload_bytes())
       return label + "the ledger has " + std::to_string(ledger.total().payload_bytes) + " bytes";
-    std::vector<Call> planned;
-    for (const Step& step : plan.steps)
-      for (Index round = 0; round < step.rounds && step.kind == StepKind::communicate; ++round)
-        work_of(plan, step, round).for_each_call([&](const CallWork& one) {
-          planned.push_back(one.call);
-        });
-    if (!(ledger.calls() == planned)) return label + "it made other calls than planned";
+    if (!(ledger.calls() == instructions_of(plan).calls))
+      return label + "it made other calls than planned";
     const std::string text = compare();
     return text.empty() ? "" : label + text;
   }

@@ -23,11 +23,13 @@ TEST_CASE("calibrate gives every process the numbers of process 0, and files kee
   for (const auto& one : detail::machine_fields) {
     const auto field = one.second;
     CAPTURE(one.first);
-    CHECK(machine.*field >= (field == &Machine::processes_per_node ? 0 : 1));
+    CHECK(machine.*field >= detail::least_value(field));
     const auto mine = full<ShardedTensor<std::int64_t, Line, P<grid::all>>>(
         mesh, {mesh.processes()}, machine.*field);
     for (std::int64_t other : to_host(mine).values) CHECK(other == machine.*field);
   }
+  CHECK(machine.hidden_percent <= 100);
+  CHECK(machine.two_way_percent <= 100);
   const std::string path =
       "machine." + std::to_string(mesh.processes()) + "." + std::to_string(mesh.process()) + ".txt";
   save(machine, path);

@@ -32,7 +32,7 @@ struct Weighted {
 }  // namespace support
 
 template <>
-inline constexpr tessera::Linearity tessera::linearity_of<support::Weighted> =
+inline constexpr tessera::Linearity tessera::detail::linearity_of<support::Weighted> =
     tessera::Linearity::linear;
 
 namespace support {
@@ -41,7 +41,7 @@ namespace support {
 template <class T>
 DynamicTensor make_input(const std::shared_ptr<MeshCore>& mesh, const TensorDesc& desc,
                          std::uint64_t seed) {
-  use_element<T>();
+  detail::use_element<T>();
   const TensorCore core = TensorCore::make(mesh, desc);
   const std::vector<T> values = block_input<T>(desc, mesh->shape(), mesh->coordinates(), seed);
   detail::copy_from_host(core.data(), values.data(), static_cast<Index>(values.size() * sizeof(T)));
@@ -49,7 +49,7 @@ DynamicTensor make_input(const std::shared_ptr<MeshCore>& mesh, const TensorDesc
 }
 template <class T> std::vector<T> host_block(const DynamicTensor& x) {
   std::vector<T> values(static_cast<std::size_t>(x.local_size()));
-  tessera::fence();
+  tessera::detail::fence();
   detail::copy_to_host(values.data(), x.core().data(),
                        static_cast<Index>(values.size() * sizeof(T)));
   return values;
@@ -103,7 +103,7 @@ template <class T> class Trial {
  private:
   template <class Run>
   std::string wrong(const Run& run, const Plan& plan, const Whole<T>& expected, double tolerance) {
-    Arena& arena = mesh_->arena();
+    detail::Arena& arena = mesh_->arena();
     Ledger& ledger = mesh_->ledger();
     const Index held = arena.in_use();
     arena.reset_peak();
@@ -132,7 +132,8 @@ template <class T> class Trial {
     if (peak != plan.peak_bytes)
       return told("the arena's peak is " + std::to_string(peak) + " bytes, not " +
                   std::to_string(plan.peak_bytes));
-    if (kept != (plan.result < plan.operands ? 0 : arena_charge(plan.slots[plan.result].bytes)))
+    if (kept !=
+        (plan.result < plan.operands ? 0 : detail::arena_charge(plan.slots[plan.result].bytes)))
       return told("it keeps " + std::to_string(kept) + " bytes");
     if (traffic.payload_bytes != plan.own_payload_bytes())
       return told("the ledger has " + std::to_string(traffic.payload_bytes) + " bytes, not " +
@@ -140,13 +141,7 @@ template <class T> class Trial {
     if (traffic.network_bytes != plan.network_bytes())
       return told("between nodes the ledger has " + std::to_string(traffic.network_bytes) +
                   " bytes, not " + std::to_string(plan.network_bytes()));
-    std::vector<Call> planned;
-    for (int i = 0; i < plan.steps.size(); ++i)
-      if (plan.steps[i].kind == StepKind::communicate)
-        work_of(plan, plan.steps[i]).for_each_call([&](const CallWork& one) {
-          planned.push_back(one.call);
-        });
-    if (!(calls == planned)) return told("it made other calls than planned");
+    if (!(calls == instructions_of(plan).calls)) return told("it made other calls than planned");
 
     const TensorDesc& desc = plan.result_desc();
     if (!(y.desc() == desc)) return told("the result is " + describe(y.desc(), mesh_->shape()));
@@ -194,7 +189,7 @@ template <class T> class Cases {
     const DynamicTensor x = input(desc, 1);
     return trial("reshard " + describe(desc, shape_) + " to " + describe(to, shape_))(
         [&] { return tessera::reshard(x, to); },
-        plan_reshard(desc, to, shape_, mesh_->process(), within_.options(mesh_)),
+        detail::plan_reshard(desc, to, shape_, mesh_->process(), within_.options(mesh_)),
         whole_input<T>(desc, shape_, 1), tolerance(1, 1));
   }
 
@@ -216,8 +211,8 @@ template <class T> class Cases {
     return trial(std::string(equation) + ", " + describe(a, shape_) + ", " + describe(b, shape_) +
                  " to " + describe(out, shape_))(
         [&] { return tessera::einsum(equation, x, y, out); },
-        plan_einsum(terms, a, b, out, shape_, mesh_->process(), within_.options(mesh_)), expected,
-        tolerance(summands(terms), 2));
+        detail::plan_einsum(terms, a, b, out, shape_, mesh_->process(), within_.options(mesh_)),
+        expected, tolerance(summands(terms), 2));
   }
 
   std::string reduce() {
@@ -244,11 +239,11 @@ template <class T> class Cases {
       return tessera::reduce<Sum>(equation, x, out);
     };
     return trial(std::string(mean ? "mean " : name_of(kind)) + " " + equation + ", " +
-                 describe(a, shape_) + " to " +
-                 describe(out, shape_))(run,
-                                        plan_reduce_as(a.type, terms, kind, a, out, shape_,
-                                                       mesh_->process(), within_.options(mesh_)),
-                                        expected, tolerance(n, 1));
+                 describe(a, shape_) + " to " + describe(out, shape_))(
+        run,
+        detail::plan_reduce_as(a.type, terms, kind, a, out, shape_, mesh_->process(),
+                               within_.options(mesh_)),
+        expected, tolerance(n, 1));
   }
 
   std::string map() {
@@ -286,7 +281,8 @@ template <class T> class Cases {
     };
     return trial(text + " to " + describe(out, shape_))(
         run,
-        plan_map(terms, descs, dtype_of<T>, out, shape_, mesh_->process(), within_.options(mesh_)),
+        detail::plan_map(terms, descs, dtype_of<T>, out, shape_, mesh_->process(),
+                         within_.options(mesh_)),
         expected, 6 * tolerance(1, 1));
   }
 
@@ -307,10 +303,11 @@ template <class T> class Cases {
       ++i;
     });
     return trial((lower ? "tril " : "triu ") + std::to_string(diagonal) + " " +
-                 describe(a, shape_))([&] { return lower ? tril(x, diagonal) : triu(x, diagonal); },
-                                      plan_map(broadcast_terms({rank}), {a}, a.type, a.sharding,
-                                               shape_, mesh_->process(), within_.options(mesh_)),
-                                      expected, tolerance(1, 1));
+                 describe(a, shape_))(
+        [&] { return lower ? tril(x, diagonal) : triu(x, diagonal); },
+        detail::plan_map(detail::broadcast_terms({rank}), {a}, a.type, a.sharding, shape_,
+                         mesh_->process(), within_.options(mesh_)),
+        expected, tolerance(1, 1));
   }
 
   std::string transpose() {
@@ -320,10 +317,10 @@ template <class T> class Cases {
     const TensorDesc a = operand(terms.operands[0], random_.chance(30), some_kind());
     const DynamicTensor x = input(a, 1);
     const Sharding out =
-        deduce(terms, {a.sharding}).with_partial(a.sharding.partial, a.sharding.reduction);
+        detail::deduce(terms, {a.sharding}).with_partial(a.sharding.partial, a.sharding.reduction);
     return trial(std::string(equation) + ", " + describe(a, shape_))(
         [&] { return tessera::transpose(equation, x); },
-        plan_transpose(terms, a, out, shape_, mesh_->process(), within_.options(mesh_)),
+        detail::plan_transpose(terms, a, out, shape_, mesh_->process(), within_.options(mesh_)),
         support::transpose(terms, whole_input<T>(a, shape_, 1)), tolerance(1, 1));
   }
 

@@ -166,9 +166,9 @@ TEST_CASE("processes of one mesh that go far ahead of others are not taken for o
     const auto mesh = part.mesh();
     const auto x = matrix(mesh, DType::f32, {6, 6}, split_columns());
     for (int step = 0; step < 400; ++step) {
-      reduce<Sum>("ij->j", matrix(mesh, DType::f32, {6, 6}, lower<Grid, P<columns, _>>()),
+      reduce<Sum>("ij->j", matrix(mesh, DType::f32, {6, 6}, detail::lower<Grid, P<columns, _>>()),
                   whole(1));
-      reshard(x, lower<Grid, P<_, _>>());
+      reshard(x, detail::lower<Grid, P<_, _>>());
       if (slow && step % 40 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
   });

@@ -56,7 +56,7 @@ TEST_CASE(
           text += ", " + describe(desc, shape);
         }
         Sharding out = some_sharding(random, terms.result.size(), shape.rank(), 30);
-        if (!check_einsum(terms, shardings, out).ok()) out = out.finished();
+        if (!detail::check_einsum(terms, shardings, out).ok()) out = out.finished();
         text += " to " + describe(out, shape) + ": ";
         std::string problem;
         try {

@@ -93,7 +93,8 @@ TEST_CASE("a chain of products is multiplied from its cheap end") {
   const TensorDescs chain{{DType::f32, {1000, 1000}, Sharding{{}, {}}},
                           {DType::f32, {1000, 1000}, Sharding{{}, {}}},
                           {DType::f32, {1000}, Sharding{AxisList{}}}};
-  const EinsumOrder order = einsum_order(parse("ij,jk,k->i"), chain, Sharding{AxisList{}}, one);
+  const detail::EinsumOrder order =
+      detail::einsum_order(parse("ij,jk,k->i"), chain, Sharding{AxisList{}}, one);
   REQUIRE(order.products.size() == 2);
   CHECK(order.products[0].left == 1);
   CHECK(order.products[0].right == 2);

@@ -22,7 +22,7 @@ namespace support {
 using Exact = std::complex<double>;
 
 inline Exact load(DType type, const void* data, Index i) {
-  return with_type(type, [&](auto zero) -> Exact {
+  return detail::with_type(type, [&](auto zero) -> Exact {
     const auto x = static_cast<const decltype(zero)*>(data)[i];
     if constexpr (ComplexElement<decltype(zero)>)
       return {x.re, x.im};
@@ -31,7 +31,7 @@ inline Exact load(DType type, const void* data, Index i) {
   });
 }
 inline void store(DType type, void* data, Index i, Exact x) {
-  with_type(type, [&](auto zero) {
+  detail::with_type(type, [&](auto zero) {
     using T = decltype(zero);
     T& to = static_cast<T*>(data)[i];
     if constexpr (ComplexElement<T>)
@@ -71,9 +71,9 @@ inline Exact join_exact(Reduction reduction, Exact a, Exact b) {
   return a;
 }
 inline Exact start_exact(DType type, Reduction reduction) {
-  return with_type(type, [&](auto zero) -> Exact {
+  return detail::with_type(type, [&](auto zero) -> Exact {
     alignas(16) std::byte memory[16];
-    *reinterpret_cast<decltype(zero)*>(memory) = identity<decltype(zero)>(reduction);
+    *reinterpret_cast<decltype(zero)*>(memory) = detail::identity<decltype(zero)>(reduction);
     return load(type, memory, 0);
   });
 }
@@ -86,12 +86,13 @@ inline Exact element_value(DType type, Reduction kind, std::uint64_t seed, Index
   if (is_boolean(type)) return kind == Reduction::all ? r != 0 : r % 3 == 0;
   if (kind == Reduction::product) {
     const double size = r == 8 && s == 8 ? 2 : 1,
-                 sign =
-                     is_integer(type) && !facts_of(type).is_signed ? 1 : (r % 2 == 0 ? 1.0 : -1.0);
+                 sign = is_integer(type) && !detail::facts_of(type).is_signed
+                            ? 1
+                            : (r % 2 == 0 ? 1.0 : -1.0);
     return is_complex(type) && s % 2 == 0 ? Exact{0, sign * size} : Exact{sign * size, 0};
   }
-  const double x =
-      facts_of(type).is_signed ? static_cast<double>(r % 5 - 2) : static_cast<double>(r % 5);
+  const double x = detail::facts_of(type).is_signed ? static_cast<double>(r % 5 - 2)
+                                                    : static_cast<double>(r % 5);
   return is_complex(type) ? Exact{x, static_cast<double>(s % 5 - 2)} : Exact{x, 0};
 }
 
@@ -108,7 +109,7 @@ class ElementCases {
  public:
   ElementCases(std::shared_ptr<MeshCore> mesh, Random& random)
       : mesh_(std::move(mesh)), shape_(mesh_->shape()), random_(random) {
-    use_all_elements();
+    detail::use_all_elements();
   }
 
   /// All types, all kinds of partial values, all shardings of a matrix and of a vector.
@@ -184,7 +185,7 @@ class ElementCases {
     const DynamicTensor y = input(other, values, 2);
     const Whole<Exact> whole_y = whole(other, values, 2);
     const std::string equation = of + "," + of + "->" + of;
-    const DynamicTensor sum = with_type(type, [&](auto zero) {
+    const DynamicTensor sum = detail::with_type(type, [&](auto zero) {
       return map_dynamic<decltype(zero)>(equation, AddOne{}, desc.sharding, x, y);
     });
     compare("map", x, sum,
@@ -221,7 +222,7 @@ class ElementCases {
   /// In the elements' own type, as what is unfinished in it must be.
   static DynamicTensor reduce_as(Reduction by, const std::string& equation, const DynamicTensor& x,
                                  const Sharding& out) {
-    return with_integer_type(x.type(), [&](auto zero) {
+    return detail::with_integer_type(x.type(), [&](auto zero) {
       using T = decltype(zero);
       return by == Reduction::product ? reduce<As<Product, T>>(equation, x, out)
                                       : reduce<As<Sum, T>>(equation, x, out);
@@ -280,7 +281,7 @@ class ElementCases {
   }
   void compare(const std::string& what, const DynamicTensor& x, const DynamicTensor& y,
                const Whole<Exact>& expected) {
-    tessera::fence();
+    tessera::detail::fence();
     std::vector<std::byte> bytes(
         static_cast<std::size_t>(TensorCore::local_bytes(*mesh_, y.desc())));
     detail::copy_to_host(bytes.data(), y.core().data(), static_cast<Index>(bytes.size()));

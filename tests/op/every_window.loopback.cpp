@@ -29,8 +29,9 @@ std::string wrong_convolution(const std::shared_ptr<MeshCore>& mesh, Index n, co
                       .portable = true};
   const Whole<double> left = whole_input<double>(x, mesh->shape(), 1),
                       right = whole_input<double>(k, mesh->shape(), 2);
-  const ConvolveWindows shape{{w}};
-  Whole<double> expected(convolved_extents(shape, parts_of(terms), x.extents, k.extents));
+  const detail::ConvolveWindows shape{{w}};
+  Whole<double> expected(
+      detail::convolved_extents(shape, detail::parts_of(terms), x.extents, k.extents));
   for_each_product(terms, shape, x.extents, k.extents, [&](Index in, Index weight, Index result) {
     expected[result] += left[in] * right[weight];
   });
@@ -59,7 +60,7 @@ TEST_CASE("every small convolution in one dimension equals plain loops, on 1 to 
       int number = 0;
       test::for_each_window(9, [&](Index n, const Window& w) {
         if (++number % share != 0) return;
-        if (result_extent(n, w) < 1) return;  // refused: the window does not fit
+        if (detail::result_extent(n, w) < 1) return;  // refused: the window does not fit
         if (n != last) mesh = make_mesh_core(world, MeshShape{parts}, axis_names(1), options);
         last = n;
         const std::string text = wrong_convolution(mesh, n, w);

@@ -105,7 +105,7 @@ struct Scan : OfOne {
                : cumulative<Sum>("ij", 'j', x[0], {}, call);
   }
   static constexpr auto value(const Sharding& out) {
-    return ops::Scan{same_terms("ij"), 'j', Reduction::sum, {}, DType::f64, out};
+    return ops::Scan{detail::same_terms("ij"), 'j', Reduction::sum, {}, DType::f64, out};
   }
 };
 struct Sort : OfOne {
@@ -118,7 +118,7 @@ struct Sort : OfOne {
                : tessera::sort("ij", 'j', x[0], {}, call);
   }
   static constexpr auto value(const Sharding& out) {
-    return ops::Sort{same_terms("ij"), 'j', {}, out};
+    return ops::Sort{detail::same_terms("ij"), 'j', {}, out};
   }
 };
 
@@ -135,7 +135,7 @@ struct TopK : OfOne {
   }
   static constexpr auto value(const Sharding& out) {
     return ops::Sort{
-        same_terms("ij"),
+        detail::same_terms("ij"),
         'j',
         {.descending = true, .positions = true, .limit = 3, .kind = OperatorKind::top_k},
         out};
@@ -257,6 +257,23 @@ struct Take : Usual {
     return ops::Take{parse("vm,b->bm"), OutOfRange::clamp, out};
   }
 };
+struct TakeWindows : Usual {
+  static constexpr OperatorKind kind = OperatorKind::take;
+  using Operands = Tensors<Real<model, _>, Index32<data>>;
+  using Out = P<data, model, _>;
+  static constexpr std::array extents{Extents{5, 8}, Extents{7}};
+  template <class O, class B> static auto typed(const auto& x, const auto& at) {
+    return take<"vm,b->bVm", O, B>(x, at, WindowSizes(3));
+  }
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+    const WindowSizes three(3);
+    return out ? take("vm,b->bVm", x[0], x[1], three, *out, OutOfRange::clamp, call)
+               : take("vm,b->bVm", x[0], x[1], three, OutOfRange::clamp, call);
+  }
+  static constexpr auto value(const Sharding& out) {
+    return ops::Take{parse("vm,b->bVm"), OutOfRange::clamp, out, {3}};
+  }
+};
 struct Scatter : Usual {
   static constexpr OperatorKind kind = OperatorKind::scatter;
   using Operands = Tensors<Real<model, _>, Index32<data>, Real<data, _>>;
@@ -287,7 +304,7 @@ struct OneHot : Usual {
                : one_hot<double>("bv", 'v', x[0], 5, call);
   }
   static constexpr auto value(const Sharding& out) {
-    return ops::OneHot{same_terms("bv"), 'v', DType::f64, 5, out};
+    return ops::OneHot{detail::same_terms("bv"), 'v', DType::f64, 5, out};
   }
 };
 struct DynamicSlice : OfOne {
@@ -300,7 +317,7 @@ struct DynamicSlice : OfOne {
                : dynamic_slice("ij", "i", x[0], {2}, {3}, call);
   }
   static constexpr auto value(const Sharding& out) {
-    return ops::DynamicSlice{same_terms("ij"), same_terms("i"), {3}, out};
+    return ops::DynamicSlice{detail::same_terms("ij"), detail::same_terms("i"), {3}, out};
   }
 };
 struct DynamicUpdateSlice : Usual {
@@ -316,7 +333,8 @@ struct DynamicUpdateSlice : Usual {
                : dynamic_update_slice("ij", "i", x[0], x[1], {2}, call);
   }
   static constexpr auto value(const Sharding& out) {
-    return ops::DynamicUpdateSlice{same_terms("ij", 2), same_terms("i"), false, out};
+    return ops::DynamicUpdateSlice{detail::same_terms("ij", 2), detail::same_terms("i"), false,
+                                   out};
   }
 };
 
@@ -596,6 +614,7 @@ std::vector<Row> table() {
           row<Concatenate>(),
           row<Update>(),
           row<Take>(),
+          row<TakeWindows>("take of windows"),
           row<Scatter>(),
           row<OneHot>(),
           row<DynamicSlice>(),

@@ -27,7 +27,7 @@ template <class T, class F, int Operands> consteval bool kinds_are(std::string_v
         Shardings operands(Operands, open);
         if (Operands == 3) operands[0] = Sharding{{}};  // a condition
         const bool may = defined(kind, dtype_of<T>) && defined(kind, dtype_of<R>) &&
-                         check_map(terms, operands, open, detail::linearity<F, A...>).ok();
+                         detail::check_map(terms, operands, open, detail::linearity<F, A...>).ok();
         if (may != wanted) return false;
       }
       return true;

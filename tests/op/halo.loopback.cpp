@@ -61,7 +61,7 @@ TEST_CASE(
           for (const Index high : {Index{0}, Index{1}, Index{3}, 2 * n + 1})
             for (int b = 0; b < 5; ++b) {
               const HaloDim halo{low, high, static_cast<Boundary>(b)};
-              if (!check_halo({n}, {halo}).ok()) continue;
+              if (!detail::check_halo({n}, {halo}).ok()) continue;
               const std::string text = HaloCases(mesh, random).one(n, halo);
               const std::lock_guard lock(mutex);
               if (mesh->process() == 0) ++cases;

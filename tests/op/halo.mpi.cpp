@@ -71,7 +71,7 @@ TEST_CASE("halos by messages, compared") { run_cases(92, 4, Windows::off, Check:
 TEST_CASE("halos read where they lie") { run_cases(93, 12, Windows::on, Check::normal); }
 
 TEST_CASE("a halo tensor is written in place between its exchanges") {
-  use_element<double>();
+  detail::use_element<double>();
   const auto& world = support::world();
   for (const Windows windows : {Windows::off, Windows::on})
     for (const MeshShape& shape : meshes_of(world->size(), 2)) {
@@ -96,7 +96,7 @@ TEST_CASE("a halo tensor is written in place between its exchanges") {
         const auto n = static_cast<std::size_t>(u.box().size());
         const double* const mine = u.core().data<double>();
         const double* const theirs = wanted.core().data<double>();
-        tessera::fence();
+        tessera::detail::fence();
         CHECK(std::equal(mine, mine + n, theirs));
       }
     }

@@ -50,9 +50,9 @@ class HaloCases {
  public:
   HaloCases(std::shared_ptr<MeshCore> mesh, Random& random)
       : mesh_(std::move(mesh)), shape_(mesh_->shape()), random_(random) {
-    use_all_elements();
-    use_accumulate<double>();
-    use_accumulate<std::int32_t>();
+    detail::use_all_elements();
+    detail::use_accumulate<double>();
+    detail::use_accumulate<std::int32_t>();
   }
 
   std::string run() {
@@ -151,7 +151,7 @@ class HaloCases {
   }
   /// Compares an extended block; `outside` lies where there is no element.
   std::string compare(const DynamicHaloTensor& u, std::uint64_t seed, Exact outside) const {
-    tessera::fence();
+    tessera::detail::fence();
     const Box box = expected_box();
     if (!(u.box().extents() == box.extents()) || (!box.empty() && !(u.box() == box)))
       return "another box";
@@ -172,7 +172,7 @@ class HaloCases {
 
   /// Runs an operator and compares ledger, calls and arena with its plan.
   template <class Run> std::string watch(const Plan& plan, const Run& body) const {
-    Arena& arena = mesh_->arena();
+    detail::Arena& arena = mesh_->arena();
     Ledger& ledger = mesh_->ledger();
     const Index held = arena.in_use();
     arena.reset_peak();
@@ -181,10 +181,7 @@ class HaloCases {
     Recording recording(mesh_);
     if (halo_observer != nullptr) halo_observer->begin();
     body();
-    std::vector<Call> planned;
-    for (const StepWork& work : work_of(plan))
-      if (work.call.members > 1 || !work.call.send.empty() || !work.call.receive.empty())
-        planned.push_back(work.call);
+    const std::vector<Call> planned = instructions_of(plan).calls;
     const std::string seen = halo_observer != nullptr ? halo_observer->end(planned) : "";
     const Program program = recording.take();
     ledger.record_calls(false);
@@ -200,10 +197,10 @@ class HaloCases {
   }
   Plan plan(bool adjoint, bool in_place, DType type) const {
     const PlanOptions options = plan_options(*mesh_);
-    return adjoint ? plan_halo_adjoint(desc(type), halo_, shape_, mesh_->process(), options,
-                                       {Corners::cheaper, in_place})
-                   : plan_halo(desc(type), halo_, shape_, mesh_->process(), options,
-                               {Corners::cheaper, in_place});
+    return adjoint ? detail::plan_halo_adjoint(desc(type), halo_, shape_, mesh_->process(), options,
+                                               {Corners::cheaper, in_place})
+                   : detail::plan_halo(desc(type), halo_, shape_, mesh_->process(), options,
+                                       {Corners::cheaper, in_place});
   }
 
   std::string at_once() {
@@ -217,14 +214,14 @@ class HaloCases {
     const DynamicHaloTensor v = pending.wait();
     text = compare(v, 1, 0);
     if (!text.empty()) return "started: " + text;
-    const DynamicHaloTensor w = with_type(type_, [&](auto zero) {
+    const DynamicHaloTensor w = detail::with_type(type_, [&](auto zero) {
       return halo_exchange<decltype(zero)>(x, halo_, decltype(zero)(1));
     });
     text = compare(w, 1, 1);
     return text.empty() ? "" : "with a constant outside: " + text;
   }
   std::string in_place() {
-    const DynamicHaloTensor u = with_type(type_, [&](auto zero) {
+    const DynamicHaloTensor u = detail::with_type(type_, [&](auto zero) {
       return make_halo(mesh_, extents_, sharding_, halo_, decltype(zero)(1));
     });
     for (const std::uint64_t seed : {2, 3, 4}) {
@@ -258,8 +255,8 @@ class HaloCases {
     const Index made = mesh_->ledger().total().messages;
     const PlanOptions options = plan_options(*mesh_);
     const Plan one =
-        plan_halo_together({x.desc(), y.desc(), z.desc()}, {halo_, halo_, halo_}, shape_,
-                           mesh_->process(), options, {Corners::cheaper, true});
+        detail::plan_halo_together({x.desc(), y.desc(), z.desc()}, {halo_, halo_, halo_}, shape_,
+                                   mesh_->process(), options, {Corners::cheaper, true});
     if (made != one.messages()) return "together: other messages than planned";
     if (made > 0 && messages > 0 && one.steps.size() == plan(false, true, type_).steps.size() &&
         made != messages)
@@ -271,7 +268,7 @@ class HaloCases {
   }
 
   static bool same(const DynamicTensor& a, const DynamicTensor& b) {
-    tessera::fence();
+    tessera::detail::fence();
     const auto bytes =
         static_cast<std::size_t>(TensorCore::local_bytes(*a.core().mesh(), a.desc()));
     std::vector<std::byte> mine(bytes), theirs(bytes);
@@ -317,7 +314,7 @@ class HaloCases {
             watch(plan(true, false, DType::f64), [&] { back = halo_adjoint(y); });
         !text.empty())
       return "adjoint: " + text;
-    tessera::fence();
+    tessera::detail::fence();
     const double forward = over_all(dot(ax.block().core, y.block().core.data(), y.box()));
     const double backward = over_all(dot(x.core(), back.core().data(), back.box()));
     if (forward != backward)

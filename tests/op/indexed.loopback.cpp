@@ -141,7 +141,7 @@ TEST_CASE("every element type is taken and scattered to the bit") {
       Random random(17);
       const auto mesh = make_mesh_core(world, shape, axis_names(shape.rank()), {});
       for (int type = 0; type < dtypes; ++type) {
-        const long wrong = with_type(static_cast<DType>(type), [&](auto element) {
+        const long wrong = detail::with_type(static_cast<DType>(type), [&](auto element) {
           return wrong_of_type<decltype(element)>(mesh, random);
         });
         CHECK_MESSAGE(wrong == 0, name_of(static_cast<DType>(type)));
@@ -207,6 +207,13 @@ TEST_CASE("a take and a scatter by sum are adjoint, and a window and its update"
         const DynamicTensor ay = tessera::scatter<Sum>(
             "bs,bsm->vm", {ids, y}, {5}, some_sharding(random, 2, axes), out_of_range);
         CHECK(std::fabs(inner(ax, y) - inner(x, ay)) <= 1e-10);
+        // The same of windows of 2 rows, which begin from -2 to 6.
+        const DynamicTensor rows = some({2, 2, 9, 3}, 0.11);
+        const DynamicTensor wx = tessera::take("vm,bs->bVsm", x, ids, WindowSizes(2),
+                                               some_sharding(random, 4, axes), out_of_range);
+        const DynamicTensor wy = tessera::scatter<Sum>(
+            "bs,bVsm->vm", {ids, rows}, {5}, some_sharding(random, 2, axes), out_of_range);
+        CHECK(std::fabs(inner(wx, rows) - inner(x, wy)) <= 1e-10);
         const DynamicTensor u = some({3, 2}, 0.7);
         const Extents start{random.below(6) - 1, random.below(4) - 1};
         const DynamicTensor zero =
@@ -281,6 +288,28 @@ TEST_CASE("the typed surface: an embedding, its gradient, a cache of keys") {
       const auto there = scatter<Set, "nk,n->xy">(places, cast<std::int64_t>(r + 1), {4, 5});
       CHECK(to_host(there)(1, 3) == 4);
       CHECK(value(sum(there)) == 1 + 2 + 3 + 4);
+      // Windows of 2 x 3 that begin at (1, 0), (1, 1), (1, 2) and, clamped, (1, 2).
+      const auto patches = take<"xyc,nk->nXYc">(image, places, WindowSizes(2, 3));
+      static_assert(std::is_same_v<decltype(patches), const Tensor<std::int64_t, data, _, _, _>>);
+      const HostTensor<std::int64_t> patch = to_host(patches);
+      CHECK(patch(1, 1, 2, 2) == 2 * 15 + 3 * 3 + 2);
+      CHECK(patch(3, 0, 1, 0) == 15 + 3 * 3);
+      const auto rest = take<"xyc,n,n->XYnc", P<model, _, data, _>>(image, r, c, WindowSizes(3, 1),
+                                                                    OutOfRange::drop);
+      CHECK(to_host(rest)(2, 0, 1, 1) == 3 * 15 + 3 + 1);
+      CHECK(to_host(rest)(0, 0, 2, 1) == 0);
+      // Joined where they came from, each element is counted by the windows that have it.
+      const auto covered = scatter<Sum, "nk,nXYc->xyc", P<_, model, data>>(
+          places, patches * 0 + 1, {4, 5}, OutOfRange::clamp);
+      CHECK(to_host(covered)(1, 2, 0) == 4);
+      CHECK(to_host(covered)(2, 4, 1) == 2);
+      CHECK(to_host(covered)(3, 2, 2) == 0);
+      auto overwritten = zeros<Tensor<std::int64_t, _, data, model>>(mesh, 4, 5, 3);
+      scatter_into<Set, "xyc,nk,nXYc->xyc">(overwritten, places, patches);
+      CHECK(to_host(overwritten)(2, 3, 2) == 2 * 15 + 3 * 3 + 2);
+      CHECK(to_host(overwritten)(0, 3, 2) == 0);
+      // Windows where no other has a part: of one element each, a take without them.
+      CHECK(to_host(take<"vm,bs->bsVm">(table, ids, WindowSizes(1))).values == to_host(e).values);
       // A cache of keys that is written a position at a time: one plan serves all.
       auto cache = zeros<Tensor<double, data, model, _>>(mesh, 4, 9, 5);
       auto copied = zeros<Tensor<double, data, model, _>>(mesh, 4, 9, 5);
@@ -351,8 +380,8 @@ std::string run_take_row(const std::shared_ptr<MeshCore>& mesh, const char* equa
                       ids = make_indices(mesh, descs[1], 2);
   return Trial<float>(mesh, equation)(
       [&] { return tessera::take(equation, table, ids, out); },
-      plan_take(terms, descs, OutOfRange::clamp, out, mesh->shape(), mesh->process(),
-                plan_options(*mesh)),
+      detail::plan_take(terms, descs, OutOfRange::clamp, out, mesh->shape(), mesh->process(),
+                        plan_options(*mesh)),
       support::take(terms, whole_input<float>(descs[0], mesh->shape(), 1), {whole_indices(i, 2)},
                     OutOfRange::clamp),
       0);
@@ -370,8 +399,8 @@ std::string run_scatter_row(const std::shared_ptr<MeshCore>& mesh, const Shardin
   };
   return Trial<std::int64_t>(mesh, "scatter")(
       [&] { return tessera::scatter<Sum>("vm,bs,bsm->vm", table, ids, updates, out); },
-      plan_scatter(terms, Reduction::sum, descs, {}, OutOfRange::drop, out, mesh->shape(),
-                   mesh->process(), plan_options(*mesh)),
+      detail::plan_scatter(terms, Reduction::sum, descs, {}, OutOfRange::drop, out, mesh->shape(),
+                           mesh->process(), plan_options(*mesh)),
       support::scatter(terms, Reduction::sum, whole(0, 1), {whole_indices({2, 3}, 2)}, whole(2, 3),
                        OutOfRange::drop),
       0);
@@ -379,13 +408,13 @@ std::string run_scatter_row(const std::shared_ptr<MeshCore>& mesh, const Shardin
 std::string run_update_row(const std::shared_ptr<MeshCore>& mesh, const char* labels,
                            const char* along, const Extents& x, const Sharding& sx,
                            const Extents& u, const Sharding& su, const Extents& start) {
-  const Terms terms = same_terms(labels), moving = same_terms(along);
+  const Terms terms = detail::same_terms(labels), moving = detail::same_terms(along);
   const TensorDesc dx{DType::i32, x, sx}, du{DType::i32, u, su};
   const DynamicTensor whole = make_input<Ids>(mesh, dx, 1), update = make_input<Ids>(mesh, du, 2);
   return Trial<Ids>(mesh, "update")(
       [&] { return tessera::dynamic_update_slice(labels, along, whole, update, start, sx); },
-      plan_dynamic_update(terms.result, moving.result, dx, du, sx, mesh->shape(), mesh->process(),
-                          plan_options(*mesh)),
+      detail::plan_dynamic_update(terms.result, moving.result, dx, du, sx, mesh->shape(),
+                                  mesh->process(), plan_options(*mesh)),
       support::dynamic_update(whole_input<Ids>(dx, mesh->shape(), 1),
                               whole_input<Ids>(du, mesh->shape(), 2),
                               tessera::detail::starts_of(terms, moving, start)),

@@ -20,7 +20,7 @@ inline WholeIndices whole_indices(const Extents& extents, std::uint64_t seed) {
 template <class I>
 DynamicTensor make_indices_of(const std::shared_ptr<MeshCore>& mesh, const TensorDesc& desc,
                               std::uint64_t seed) {
-  use_element<I>();
+  detail::use_element<I>();
   const TensorCore core = TensorCore::make(mesh, desc);
   const WholeIndices whole = whole_indices(desc.extents, seed);
   std::vector<I> values;
@@ -36,12 +36,14 @@ inline DynamicTensor make_indices(const std::shared_ptr<MeshCore>& mesh, const T
 }
 
 inline constexpr const char* some_takes[] = {
-    "vm,bs->bsm",   "v,a->a",     "vm,b->mb",       "bv,bs->bs",     "bvm,bs->bsm", "xyc,n,n->nc",
-    "xyc,a,b->abc", "mv,bs->mbs", "xyz,n,mn,m->mn", "abvc,bs->sabc", "xyc,nk->nc"};
+    "vm,bs->bsm",  "v,a->a",       "vm,b->mb",   "bv,bs->bs",      "bvm,bs->bsm",
+    "xyc,n,n->nc", "xyc,a,b->abc", "mv,bs->mbs", "xyz,n,mn,m->mn", "abvc,bs->sabc",
+    "xyc,nk->nc",  "vm,bs->bVms",  "bv,bs->Vbs", "xyc,n,n->nXcY",  "xyc,nk->nYc"};
 inline constexpr const char* some_scatters[] = {
     "vm,bs,bsm->vm",     "v,a,a->v",           "mv,b,mb->mv",    "bv,bs,bs->bv", "xyc,n,n,nc->xyc",
     "xyc,a,b,abc->xyc",  "v,a,ab->v",          "bs,bsm->vm",     "n,n->v",       "n,n,nc->xcy",
-    "xyc,bn,n,ncb->cxy", "abvc,bs,sabc->abvc", "xyc,kn,nc->xyc", "nk,nc->xcy"};
+    "xyc,bn,n,ncb->cxy", "abvc,bs,sabc->abvc", "xyc,kn,nc->xyc", "nk,nc->xcy",   "vm,bs,bVms->vm",
+    "bv,bs,Vbs->bv",     "n,n,nXcY->xyc",      "xyc,nk,nYc->xyc"};
 
 template <class T> class IndexedCases {
  public:
@@ -52,7 +54,8 @@ template <class T> class IndexedCases {
     const Terms terms = parse(some_takes[random_.below(static_cast<int>(std::size(some_takes)))]);
     const Reduction kind = random_.of<Reduction>({Reduction::sum, Reduction::max, Reduction::min});
     OutOfRange out_of_range = random_.chance(50) ? OutOfRange::clamp : OutOfRange::drop;
-    columns(indices_of_take(terms));
+    columns(detail::indices_of_take(terms));
+    const Extents sizes = windows(detail::indices_of_take(terms), out_of_range);
     TensorDescs descs{operand(terms.operands[0], dtype_of<T>, random_.chance(30) ? 40 : 0, kind)};
     const DynamicTensor x = make_input<T>(mesh_, descs[0], 1);
     std::vector<DynamicTensor> given;
@@ -60,19 +63,28 @@ template <class T> class IndexedCases {
         index_operands(terms, 1, terms.operands.size(), descs, given);
     Index elements = 1;
     for (char letter : terms.result) elements *= extent(letter);
-    for (char letter : letters_without(terms.operands[0], terms.result))
+    for (char letter : detail::letters_without(terms.operands[0], terms.result))
       if (extent(letter) == 0 && elements > 0)
         out_of_range = OutOfRange::drop;  // there is nothing to clamp to
     Sharding out = some_sharding(random_, terms.result.size(), shape_.rank(), 40, kind);
-    if (!ops::Take{terms, out_of_range, out}.check(descs).ok())
+    if (!ops::Take{terms, out_of_range, out, sizes}.check(descs).ok())
       out = some_sharding(random_, terms.result.size(), shape_.rank());
     const bool deduced = random_.chance(20);
     if (deduced) out = ops::Take{terms}.deduced(descs);
     const std::string equation = to_text(terms);
     const Whole<T> expected =
-        support::take(terms, whole_input<T>(descs[0], shape_, 1), indices, out_of_range);
+        support::take(terms, whole_input<T>(descs[0], shape_, 1), indices, out_of_range, sizes);
     return trial<T>("take " + equation, descs, out)(
         [&] {
+          if (!sizes.empty()) {
+            const WindowSizes of(sizes);
+            if (deduced && given.size() == 1)
+              return tessera::take(equation, x, given[0], of, out_of_range);
+            if (deduced) return tessera::take(equation, x, {given[0], given[1]}, of, out_of_range);
+            if (given.size() == 1)
+              return tessera::take(equation, x, given[0], of, out, out_of_range);
+            return tessera::take(equation, x, {given[0], given[1]}, of, out, out_of_range);
+          }
           if (deduced && given.size() == 1)
             return tessera::take(equation, x, given[0], out_of_range);
           if (deduced && given.size() == 2)
@@ -82,7 +94,8 @@ template <class T> class IndexedCases {
             return tessera::take(equation, x, {given[0], given[1]}, out, out_of_range);
           return tessera::take(equation, x, {given[0], given[1], given[2]}, out, out_of_range);
         },
-        plan_take(terms, descs, out_of_range, out, shape_, mesh_->process(), plan_options(*mesh_)),
+        detail::plan_take(terms, descs, out_of_range, out, shape_, mesh_->process(),
+                          plan_options(*mesh_), sizes),
         expected, descs[0].sharding.partial.empty() ? 0 : tolerance(shape_.processes()));
   }
 
@@ -91,7 +104,7 @@ template <class T> class IndexedCases {
     const Term labels = some_labels();
     const char along = labels[random_.below(labels.size())];
     const std::string letters = to_text(labels);
-    const Terms terms = take_along_terms(letters, along);
+    const Terms terms = detail::take_along_terms(letters, along);
     OutOfRange out_of_range = random_.chance(50) ? OutOfRange::clamp : OutOfRange::drop;
     TensorDescs descs{operand(terms.operands[0], dtype_of<T>, random_.chance(30) ? 40 : 0)};
     const DynamicTensor x = make_input<T>(mesh_, descs[0], 1);
@@ -108,7 +121,8 @@ template <class T> class IndexedCases {
           if (deduced) return take_along_axis(letters, along, x, given[0], out_of_range);
           return take_along_axis(letters, along, x, given[0], out, out_of_range);
         },
-        plan_take(terms, descs, out_of_range, out, shape_, mesh_->process(), plan_options(*mesh_)),
+        detail::plan_take(terms, descs, out_of_range, out, shape_, mesh_->process(),
+                          plan_options(*mesh_)),
         support::take(terms, whole_input<T>(descs[0], shape_, 1), indices, out_of_range),
         descs[0].sharding.partial.empty() ? 0 : tolerance(shape_.processes()));
   }
@@ -120,8 +134,9 @@ template <class T> class IndexedCases {
         {Reduction::sum, Reduction::sum, Reduction::max, Reduction::min, Reduction::none});
     OutOfRange out_of_range = random_.chance(50) ? OutOfRange::clamp : OutOfRange::drop;
     const int open = kind != Reduction::none && random_.chance(40) ? 40 : 0;
-    const int last = terms.operands.size() - 1, first = has_operand(terms) ? 1 : 0;
-    columns(indices_of_scatter(terms));
+    const int last = terms.operands.size() - 1, first = detail::has_operand(terms) ? 1 : 0;
+    columns(detail::indices_of_scatter(terms));
+    windows(detail::indices_of_scatter(terms), out_of_range);
     TensorDescs descs;
     std::vector<DynamicTensor> given;
     if (first == 1) {
@@ -133,7 +148,7 @@ template <class T> class IndexedCases {
     given.push_back(make_input<T>(mesh_, descs.back(), 2));
     Extents result, indexed;
     for (char letter : terms.result) result.push_back(extent(letter));
-    for (char letter : letters_without(terms.result, terms.operands[last])) {
+    for (char letter : detail::letters_without(terms.result, terms.operands[last])) {
       indexed.push_back(extent(letter));
       if (indexed.back() == 0) out_of_range = OutOfRange::drop;
     }
@@ -161,23 +176,23 @@ template <class T> class IndexedCases {
             return scatter_of<Set>(equation, given, indexed, asked, out_of_range);
           return scatter_of<Sum>(equation, given, indexed, asked, out_of_range);
         },
-        plan_scatter(terms, kind, descs, indexed, out_of_range, out, shape_, mesh_->process(),
-                     plan_options(*mesh_)),
+        detail::plan_scatter(terms, kind, descs, indexed, out_of_range, out, shape_,
+                             mesh_->process(), plan_options(*mesh_)),
         expected, kind == Reduction::sum ? tolerance(updates.size() + shape_.processes()) : 0);
   }
 
   std::string one_hot() {
     const Term labels = some_labels();
     const char along = labels[random_.below(labels.size())];
-    const TensorDesc desc =
-        operand(letters_without(labels, Term{along}), random_.chance(50) ? DType::i32 : DType::i64);
+    const TensorDesc desc = operand(detail::letters_without(labels, Term{along}),
+                                    random_.chance(50) ? DType::i32 : DType::i64);
     const DynamicTensor indices = make_indices(mesh_, desc, 3);
     const Sharding out = some_sharding(random_, labels.size(), shape_.rank());
     const Index n = extent(along);
     return trial<T>("one-hot", {desc}, out)(
         [&] { return tessera::one_hot<T>(to_text(labels), along, indices, n, out); },
-        plan_one_hot(labels, along, dtype_of<T>, desc, n, out, shape_, mesh_->process(),
-                     plan_options(*mesh_)),
+        detail::plan_one_hot(labels, along, dtype_of<T>, desc, n, out, shape_, mesh_->process(),
+                             plan_options(*mesh_)),
         support::one_hot<T>(labels, along, whole_indices(desc.extents, 3), n), 0);
   }
 
@@ -209,8 +224,8 @@ template <class T> class IndexedCases {
         out = some_sharding(random_, labels.size(), shape_.rank());
       return trial<T>("dynamic slice along " + moving, {x}, out)(
           [&] { return tessera::dynamic_slice(letters, moving, whole, starts, sizes, out); },
-          plan_dynamic_slice(labels, along, x, sizes, out, shape_, mesh_->process(),
-                             plan_options(*mesh_)),
+          detail::plan_dynamic_slice(labels, along, x, sizes, out, shape_, mesh_->process(),
+                                     plan_options(*mesh_)),
           support::dynamic_slice(whole_input<T>(x, shape_, 1), start, size),
           open ? tolerance(shape_.processes()) : 0);
     }
@@ -223,8 +238,8 @@ template <class T> class IndexedCases {
         random_.chance(40) ? x.sharding : some_sharding(random_, labels.size(), shape_.rank());
     return trial<T>("dynamic update slice along " + moving, {x, update}, out)(
         [&] { return tessera::dynamic_update_slice(letters, moving, whole, fresh, starts, out); },
-        plan_dynamic_update(labels, along, x, update, out, shape_, mesh_->process(),
-                            plan_options(*mesh_)),
+        detail::plan_dynamic_update(labels, along, x, update, out, shape_, mesh_->process(),
+                                    plan_options(*mesh_)),
         support::dynamic_update(whole_input<T>(x, shape_, 1), whole_input<T>(update, shape_, 2),
                                 start),
         open ? tolerance(shape_.processes()) : 0);
@@ -260,12 +275,26 @@ template <class T> class IndexedCases {
     }
     return whole;
   }
-  Term some_labels() { return same_terms(random_.of<std::string>({"a", "ab", "abc"})).result; }
-  void columns(const IndexTerms& indices) {
+  Term some_labels() {
+    return detail::same_terms(random_.of<std::string>({"a", "ab", "abc"})).result;
+  }
+  void columns(const detail::IndexTerms& indices) {
     for (const char letter : indices.column_letters()) {
       letters_.push_back(letter);
       extents_.push_back(indices.columns());
     }
+  }
+  /// Chooses the extents of windows, some longer than their dimensions, and returns them.
+  Extents windows(const detail::IndexTerms& indices, OutOfRange& out_of_range) {
+    Extents sizes;
+    for (const char letter : indices.windows()) {
+      const Index all = extent(detail::other_case(letter));
+      sizes.push_back(random_.below(static_cast<int>(all) + 2));
+      if (sizes.back() > all) out_of_range = OutOfRange::drop;  // there is no place to clamp it to
+      letters_.push_back(letter);
+      extents_.push_back(sizes.back());
+    }
+    return sizes;
   }
   Index extent(char letter) {
     if (!letters_.contains(letter)) {

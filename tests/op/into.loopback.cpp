@@ -105,7 +105,7 @@ TEST_CASE("an epilogue equals its functions one after the other, and makes no te
     const auto x = from_function<Real<data, model>>(mesh, {64, 32}, Ramp{});
     const auto w = from_function<Real<model, _>>(mesh, {32, 48}, Ramp{});
     const auto b = from_function<Real<_>>(mesh, {48}, Ramp{});
-    Arena& arena = mesh.arena();
+    detail::Arena& arena = mesh.arena();
     const auto peak_of = [&](const auto& run) {
       const Index held = arena.in_use();
       arena.reset_peak();

@@ -221,7 +221,7 @@ TEST_CASE("tensors that no operator made: given before, made in between, adopted
   CHECK(p.entry(2).result == p.entry(1).result);
   CHECK(p.entry(3).operands[0] == p.entry(1).result);
   const PeakMoment peak = peak_moment(p);
-  CHECK(peak.unnamed == arena_charge(100 * 50 * 8));  // `unused`
+  CHECK(peak.unnamed == detail::arena_charge(100 * 50 * 8));  // `unused`
   CHECK(explain_memory(p).find("in tensors that no operator touched") != std::string::npos);
 }
 

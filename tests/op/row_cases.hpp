@@ -28,7 +28,7 @@ template <class T> class RowCases {
     const TensorDesc x =
         operand(terms, some_sharding(random_, terms.operands[0].size(), shape_.rank()), true);
     Sharding out = some_sharding(random_, terms.result.size(), shape_.rank(), 40, Reduction::min);
-    if (!check_arg(terms, {x.sharding}, out).ok())
+    if (!detail::check_arg(terms, {x.sharding}, out).ok())
       out = some_sharding(random_, terms.result.size(), shape_.rank());
     const std::string equation = to_text(terms);
     const DynamicTensor input = stored(x, 1);
@@ -37,12 +37,12 @@ template <class T> class RowCases {
           return kind == Reduction::max ? arg_max(equation, input, out)
                                         : arg_min(equation, input, out);
         },
-        plan_arg(terms, kind, x, out, shape_, mesh_->process(), within_.options(mesh_)),
+        detail::plan_arg(terms, kind, x, out, shape_, mesh_->process(), within_.options(mesh_)),
         support::arg(terms, kind, whole_input<T>(x, shape_, 1)), 0);
   }
 
   std::string scan() {
-    const Terms terms = same_terms(random_.of<std::string>({"a", "ab", "abc", "abc"}));
+    const Terms terms = detail::same_terms(random_.of<std::string>({"a", "ab", "abc", "abc"}));
     const int along = random_.below(terms.result.size());
     const bool by_function = std::is_same_v<T, std::int64_t> && random_.chance(40);
     const Reduction kind = by_function ? Reduction::none
@@ -82,14 +82,14 @@ template <class T> class RowCases {
     return trial<T>(
         "running " + std::string(name_of(kind)) + " of " + labels + " along " + terms.result[along],
         x, out)(run,
-                plan_scan_as(x.type, terms.result, along, kind, options, x, out, shape_,
-                             mesh_->process(), within_.options(mesh_)),
+                detail::plan_scan_as(x.type, terms.result, along, kind, options, x, out, shape_,
+                                     mesh_->process(), within_.options(mesh_)),
                 scanned(along, kind, options, whole_input<T>(x, shape_, 1)), tolerance);
   }
 
   /// The oracle sums exponentials: the elements are small.
   std::string log_sum_exp() {
-    const Terms terms = same_terms(random_.of<std::string>({"a", "ab", "abc", "abc"}));
+    const Terms terms = detail::same_terms(random_.of<std::string>({"a", "ab", "abc", "abc"}));
     const int rank = terms.result.size(), along = random_.below(rank);
     const ScanOptions options{random_.chance(50), random_.chance(50)};
     const TensorDesc x = operand(terms, some_sharding(random_, rank, shape_.rank()), false);
@@ -112,8 +112,8 @@ template <class T> class RowCases {
     const DynamicTensor input = stored(x, 1);
     return trial<T>("running log-sum-exp of " + labels + " along " + terms.result[along], x, out)(
         [&] { return cumulative<LogSumExp>(labels, terms.result[along], input, out, options); },
-        plan_scan_as(x.type, terms.result, along, Reduction::none, options, x, out, shape_,
-                     mesh_->process(), within_.options(mesh_)),
+        detail::plan_scan_as(x.type, terms.result, along, Reduction::none, options, x, out, shape_,
+                             mesh_->process(), within_.options(mesh_)),
         expected,
         (std::is_same_v<T, double> ? 40 : 4) * largest *
             static_cast<double>(std::numeric_limits<T>::epsilon()));
@@ -126,7 +126,7 @@ template <class T> class RowCases {
     const TensorDesc x =
         operand(terms, some_sharding(random_, terms.operands[0].size(), shape_.rank()), false);
     const Sharding out = some_sharding(random_, terms.result.size(), shape_.rank());
-    const bool mean = random_.chance(30) && reduced_count(terms, x.extents) > 0;
+    const bool mean = random_.chance(30) && detail::reduced_count(terms, x.extents) > 0;
     const std::string equation = to_text(terms);
     const Whole<T> whole = whole_input<T>(x, shape_, 1);
     Whole<long double> wide(x.extents);
@@ -135,7 +135,7 @@ template <class T> class RowCases {
     Whole<T> expected(sums.extents);
     for (Index i = 0; i < sums.size(); ++i)
       expected[i] = static_cast<T>(
-          sums[i] / static_cast<long double>(mean ? reduced_count(terms, x.extents) : 1));
+          sums[i] / static_cast<long double>(mean ? detail::reduced_count(terms, x.extents) : 1));
     const auto sum_of = [&](const DynamicTensor& input, const Sharding& to) {
       return mean ? tessera::reduce<Deterministic<Mean>>(equation, input, to)
                   : tessera::reduce<Deterministic<Sum>>(equation, input, to);
@@ -143,7 +143,8 @@ template <class T> class RowCases {
     const DynamicTensor input = stored(x, 1);
     return trial<T>("deterministic " + std::string(mean ? "mean " : "sum ") + equation, x, out)(
         [&] { return sum_of(input, out); },
-        plan_deterministic_sum(terms, x, out, shape_, mesh_->process(), within_.options(mesh_)),
+        detail::plan_deterministic_sum(terms, x, out, shape_, mesh_->process(),
+                                       within_.options(mesh_)),
         expected, static_cast<double>(std::numeric_limits<T>::epsilon()) * 200);
   }
 
@@ -154,7 +155,7 @@ template <class T> class RowCases {
   static Whole<T> scanned(int along, Reduction kind, ScanOptions options, const Whole<T>& x) {
     if constexpr (std::is_same_v<T, std::int64_t>)
       if (kind == Reduction::none) return support::scan_by(along, Compose{}, options, x, T{0});
-    return support::scan(along, kind, options, x, identity<T>(kind));
+    return support::scan(along, kind, options, x, detail::identity<T>(kind));
   }
   template <class R>
   Trial<R> trial(const std::string& name, const TensorDesc& x, const Sharding& out) const {

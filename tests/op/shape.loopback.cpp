@@ -30,7 +30,7 @@ struct Sample {
       low.push_back(random.below(6) - 2);
       high.push_back(random.below(6) - 2);
       interior.push_back(random.below(3));
-      if (low.back() + high.back() + dilated(n, interior.back() + 1) < 0)
+      if (low.back() + high.back() + detail::dilated(n, interior.back() + 1) < 0)
         low.back() = high.back() = 0;
     }
     dim = random.below(rank);
@@ -80,7 +80,7 @@ std::string broken_law(const std::shared_ptr<MeshCore>& mesh, Random& random) {
   const Extents none(rank, 0), more{s.interior};
   Extents grown = s.extents, ends = s.extents;
   for (int d = 0; d < rank; ++d) {
-    ends[d] = s.stride[d] + dilated(s.extents[d], more[d] + 1);
+    ends[d] = s.stride[d] + detail::dilated(s.extents[d], more[d] + 1);
     grown[d] = more[d] + 1;
   }
   const DynamicTensor wide = pad(x, s.stride, more, more, 9.0, s.some()(rank));
@@ -138,7 +138,7 @@ std::string broken_adjoint(const std::shared_ptr<MeshCore>& mesh, Random& random
     for (int d = 0; d < rank; ++d) {
       between.push_back(s.stride[d] - 1);
       before.push_back(s.start[d]);
-      behind.push_back(s.extents[d] - s.start[d] - dilated(y.extents()[d], s.stride[d]));
+      behind.push_back(s.extents[d] - s.start[d] - detail::dilated(y.extents()[d], s.stride[d]));
     }
     adjoint("slice and pad", ax, y, pad(y, before, behind, between, 0.0, out(rank)));
   }
@@ -151,7 +151,7 @@ std::string broken_adjoint(const std::shared_ptr<MeshCore>& mesh, Random& random
       behind.push_back(max_of(0, -s.high[d]));
       every.push_back(s.interior[d] + 1);
       first.push_back(max_of(0, s.low[d]));
-      last.push_back(first[d] + dilated(s.extents[d], every[d]));
+      last.push_back(first[d] + detail::dilated(s.extents[d], every[d]));
     }
     adjoint("pad and slice", ax, y, slice(pad(y, before, behind), first, last, every, out(rank)));
   }
@@ -186,7 +186,7 @@ std::string broken_adjoint(const std::shared_ptr<MeshCore>& mesh, Random& random
 std::vector<std::byte> bytes_of(const DynamicTensor& x) {
   const DynamicTensor all = reshard(x, Sharding::replicated(x.extents().size()));
   std::vector<std::byte> bytes(static_cast<std::size_t>(all.local_size()) * size_of(x.type()));
-  tessera::fence();
+  tessera::detail::fence();
   tessera::detail::copy_to_host(bytes.data(), all.core().data(), static_cast<Index>(bytes.size()));
   return bytes;
 }
@@ -236,7 +236,8 @@ std::string wrong_elements(const std::shared_ptr<MeshCore>& mesh, Random& random
   // What stays itself when it is joined with itself.
   const bool one = values != Reduction::sum || kind == Reduction::none;
   const Exact outside = one ? 1 : 0;
-  const OutsideValue value = is_boolean(type) ? OutsideValue(one) : OutsideValue(one ? 1 : 0);
+  const detail::OutsideValue value =
+      is_boolean(type) ? detail::OutsideValue(one) : detail::OutsideValue(one ? 1 : 0);
   compare("slice", slice(x, {1, 0}, {5, 3}, {2, 1}, out(2)),
           support::slice(whole, {1, 0}, {5, 3}, {2, 1}));
   compare("pad", pad(x, {1, -1}, {0, 3}, {0, 1}, value, out(2)),
@@ -278,7 +279,7 @@ TEST_CASE("their adjoints") {
   on_every_mesh("adjoints of shapes", 74, 12 / (share > 1 ? 4 : 1), 2, broken_adjoint);
 }
 TEST_CASE("elements of every type, unfinished by every kind") {
-  use_all_elements();
+  detail::use_all_elements();
   on_every_mesh("elements of shapes", 75, 24 / (share > 1 ? 4 : 1), 2, wrong_elements);
 }
 
@@ -379,7 +380,7 @@ TEST_CASE("several slices share one exchange, and one message to a neighbour") {
     const auto mesh = make_mesh<Grid>(world, 3, 1);
     const auto x = from_function<Tensor<data, _>>(mesh, {30, 2}, Ramp{});
     Ledger& ledger = mesh.core()->ledger();
-    Arena& arena = mesh.core()->arena();
+    detail::Arena& arena = mesh.core()->arena();
     const Index held = arena.in_use();
     arena.reset_peak();
     ledger.reset();

@@ -157,7 +157,8 @@ template <class T> class ShapeCases {
                        some_sharding(random_, from.size(), shape_.rank(),
                                      random_.chance(30) ? 40 : 0, some_kind())};
     const bool derived = random_.chance(40);
-    const Sharding out = derived ? reshaped_sharding(x, to) : result_of(x.sharding, to.size());
+    const Sharding out =
+        derived ? detail::reshaped_sharding(x, to) : result_of(x.sharding, to.size());
     const DynamicTensor input = stored(x, 1);
     return trial("reshape to " + to_string(to), x, out)(
         [&] { return derived ? tessera::reshape(input, to) : tessera::reshape(input, to, out); },

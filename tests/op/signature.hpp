@@ -12,21 +12,17 @@
 
 namespace support {
 
-/// Compares what PMPI sees with the work of the plan.
+/// Compares what PMPI sees with the calls of the plan.
 struct Signature final : Observer {
   long calls = 0;
   void begin() override { pmpi::record(true); }
   std::string end(const Plan& plan) override {
     pmpi::record(false);
     std::vector<std::string> planned;
-    for (const Step& step : plan.steps) {
-      if (step.kind != StepKind::communicate) continue;
-      work_of(plan, step).for_each_call([&](const CallWork& one) {
-        for (const std::string& text :
-             pmpi::texts_of(one.call, plan.mesh, plan.mesh.coordinates(plan.process)))
-          planned.push_back(text);
-      });
-    }
+    for (const Call& call : instructions_of(plan).calls)
+      for (const std::string& text :
+           pmpi::texts_of(call, plan.mesh, plan.mesh.coordinates(plan.process)))
+        planned.push_back(text);
     calls += static_cast<long>(planned.size());
     if (planned == pmpi::calls()) return "";
     std::string text = "MPI sees other calls than planned:";

@@ -51,7 +51,7 @@ template <class T> T sort_value(std::uint64_t seed, Index i) {
 }
 inline AnyWhole sort_input(DType type, const Extents& extents, std::uint64_t seed) {
   AnyWhole x(type, extents);
-  with_type(type, [&](auto zero) {
+  detail::with_type(type, [&](auto zero) {
     using T = decltype(zero);
     for (Index i = 0; i < volume(extents); ++i) {
       const T value = sort_value<T>(seed, i);
@@ -63,7 +63,7 @@ inline AnyWhole sort_input(DType type, const Extents& extents, std::uint64_t see
 /// Returns the first `limit` positions of each line in order.
 inline Whole<std::int64_t> order_any(int along, bool descending, Index limit, const AnyWhole& x,
                                      bool alone) {
-  return with_type(x.type, [&](auto zero) -> Whole<std::int64_t> {
+  return detail::with_type(x.type, [&](auto zero) -> Whole<std::int64_t> {
     using T = decltype(zero);
     if constexpr (ComplexElement<T>) {
       return {};
@@ -106,7 +106,7 @@ inline DynamicTensor sharded(const std::shared_ptr<MeshCore>& mesh, const AnyWho
 }
 inline std::vector<char> bytes_of(const DynamicTensor& x) {
   std::vector<char> bytes(static_cast<std::size_t>(x.local_size()) * size_of(x.type()));
-  tessera::fence();
+  tessera::detail::fence();
   tessera::detail::copy_to_host(bytes.data(), x.core().data(), static_cast<Index>(bytes.size()));
   return bytes;
 }
@@ -145,7 +145,7 @@ struct SortCase {
     return results;
   }
   std::vector<DynamicTensor> run(const std::vector<DynamicTensor>& tensors) const {
-    const Term letters = default_labels(x[0].extents.size());
+    const Term letters = detail::default_labels(x[0].extents.size());
     const std::string labels = to_text(letters);
     const char letter = letters[along];
     const SortOptions options{descending};
@@ -179,14 +179,14 @@ inline std::string wrong_sort(const std::shared_ptr<MeshCore>& mesh, const SortC
     tensors.push_back(sharded(mesh, c.x[i], c.shardings[i]));
     descs.push_back(tensors.back().desc());
   }
-  const Plan plan = plan_sort(default_labels(descs[0].rank()), c.along, c.task(), descs, c.out,
-                              shape, mesh->process(), plan_options(*mesh));
+  const Plan plan = detail::plan_sort(detail::default_labels(descs[0].rank()), c.along, c.task(),
+                                      descs, c.out, shape, mesh->process(), plan_options(*mesh));
   const auto told = [&](const std::string& text) {
     return std::string(name_of(c.x[0].type)) + " " + describe(descs[0], shape) + " to " +
            describe(c.out, shape) + " along " + std::to_string(c.along) + ", process " +
            std::to_string(mesh->process()) + ": " + text + "\n" + describe(plan);
   };
-  Arena& arena = mesh->arena();
+  detail::Arena& arena = mesh->arena();
   Ledger& ledger = mesh->ledger();
   const Index held = arena.in_use();
   arena.reset_peak();
@@ -213,19 +213,13 @@ inline std::string wrong_sort(const std::shared_ptr<MeshCore>& mesh, const SortC
   if (peak != plan.peak_bytes)
     return told("the arena's peak is " + std::to_string(peak) + " bytes, not " +
                 std::to_string(plan.peak_bytes));
-  Index results = arena_charge(plan.slots[plan.result].bytes);
-  for (int slot : plan.also) results += arena_charge(plan.slots[slot].bytes);
+  Index results = detail::arena_charge(plan.slots[plan.result].bytes);
+  for (int slot : plan.also) results += detail::arena_charge(plan.slots[slot].bytes);
   if (kept != results) return told("it keeps " + std::to_string(kept) + " bytes");
   if (traffic.payload_bytes != plan.own_payload_bytes() ||
       traffic.network_bytes != plan.network_bytes())
     return told("the ledger has " + std::to_string(traffic.payload_bytes) + " bytes");
-  std::vector<Call> planned;
-  for (const Step& step : plan.steps)
-    for (Index round = 0; step.kind == StepKind::communicate && round < step.rounds; ++round)
-      work_of(plan, step, round).for_each_call([&](const CallWork& one) {
-        planned.push_back(one.call);
-      });
-  if (!(calls == planned)) return told("it made other calls than planned");
+  if (!(calls == instructions_of(plan).calls)) return told("it made other calls than planned");
   if (y.size() != expected.size()) return told("it has " + std::to_string(y.size()) + " results");
   for (std::size_t i = 0; i < y.size(); ++i) {
     const std::string which = "result " + std::to_string(i + 1);
@@ -252,7 +246,7 @@ inline SortCase some_sort_case_of(const MeshShape& mesh, Random& random) {
   c.k = random.below(static_cast<int>(extents[c.along]) + 1);
   DType key = static_cast<DType>(random.below(dtypes));
   if (is_complex(key)) key = DType::f32;
-  const int carried = c.what == SortCase::What::by_key ? 1 + random.below(3) : 0;
+  const int carried = c.what == SortCase::What::by_key ? 1 + random.below(6) : 0;
   for (int i = 0; i <= carried; ++i) {
     c.x.push_back(sort_input(i == 0 ? key : static_cast<DType>(random.below(dtypes)), extents,
                              5 + static_cast<std::uint64_t>(i)));
@@ -265,7 +259,7 @@ inline SortCase some_sort_case_of(const MeshShape& mesh, Random& random) {
 
 /// Runs one case, all of it chosen by `random`. Collective over the mesh.
 inline std::string some_sort_case(const std::shared_ptr<MeshCore>& mesh, Random& random) {
-  use_all_elements();
+  detail::use_all_elements();
   const SortCase c = some_sort_case_of(mesh->shape(), random);
   try {
     return wrong_sort(mesh, c);

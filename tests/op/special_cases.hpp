@@ -22,7 +22,7 @@ template <class T> class SpecialOperators {
  public:
   explicit SpecialOperators(std::shared_ptr<MeshCore> mesh)
       : mesh_(std::move(mesh)), columns_(mesh_->shape()[0]) {
-    use_element<T>();
+    detail::use_element<T>();
   }
 
   std::string wrong() {
@@ -152,7 +152,7 @@ template <class T> class SpecialOperators {
   template <class V>
   void check(const std::string& what, const DynamicTensor& y, const std::vector<V>& whole,
              double units = 0) {
-    tessera::fence();
+    tessera::detail::fence();
     const auto held = std::make_unique<V[]>(static_cast<std::size_t>(y.local_size()));
     tessera::detail::copy_to_host(held.get(), y.core().data(),
                                   y.local_size() * static_cast<Index>(sizeof(V)));
@@ -197,7 +197,7 @@ template <class T> class SpecialOperators {
 /// Of all ordered types and truth values; the first thing that is wrong, or nothing. Collective
 /// over the mesh, which has one axis.
 inline std::string special_operators_wrong(const std::shared_ptr<MeshCore>& mesh) {
-  use_element<std::int64_t>();
+  detail::use_element<std::int64_t>();
   std::string text;
   const auto one = [&](auto zero) {
     if (text.empty()) text = SpecialOperators<decltype(zero)>(mesh).wrong();

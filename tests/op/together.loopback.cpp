@@ -64,16 +64,18 @@ TEST_CASE("tensors resharded together are what they are alone; the plan, ledger 
           if (program.peak_bytes() != mesh->arena().peak())
             problem = "the arena differs from the program";
           std::vector<Call> planned;
-          for (const ProgramEntry& entry : program.entries())
+          for (const ProgramEntry& entry : program.entries()) {
+            for (const Call& call : instructions_of(*entry.plan).calls) planned.push_back(call);
             for (const Step& step : entry.plan->steps)
               if (step.kind == StepKind::communicate) {
-                const StepWork work = work_of(*entry.plan, step);
-                work.for_each_call([&](const CallWork& one) { planned.push_back(one.call); });
-                if (step.payload != payload_bytes(work.call) && step.near.empty())
+                if (step.payload !=
+                        detail::payload_bytes(detail::move_work(*entry.plan, step).call) &&
+                    step.near.empty())
                   problem = "a step's payload is not its call's";
                 const std::lock_guard lock(mutex);
                 if (world->rank() == 0) joined += step.also.size();
               }
+          }
           if (!(planned == calls)) problem = "other calls than planned";
           for (std::size_t i = 0; i < x.size(); ++i) {
             if (!(y[i].sharding() == targets[i]))

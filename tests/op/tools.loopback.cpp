@@ -51,15 +51,11 @@ struct Loaded {
 std::vector<std::string> regions_of(const std::string& name, const Plan& plan,
                                     const AxisNames& names) {
   std::vector<std::string> regions{"tessera::" + name};
-  for (const Step& step : plan.steps) {
-    if (step.kind != StepKind::communicate) continue;
-    work_of(plan, step).for_each_call([&](const CallWork& one) {
-      std::string axes;
-      for (int a = 0; a < plan.mesh.rank(); ++a)
-        if (one.call.group.axes.contains(a))
-          axes += (axes.empty() ? "" : ",") + std::string(names[a]);
-      regions.push_back(" tessera::" + std::string(name_of(one.call.kind)) + " over " + axes);
-    });
+  for (const Call& call : instructions_of(plan).calls) {
+    std::string axes;
+    for (int a = 0; a < plan.mesh.rank(); ++a)
+      if (call.group.axes.contains(a)) axes += (axes.empty() ? "" : ",") + std::string(names[a]);
+    regions.push_back(" tessera::" + std::string(name_of(call.kind)) + " over " + axes);
   }
   return regions;
 }

@@ -81,16 +81,16 @@ TEST_CASE("a convolution is linear in the one operand that is open, and so are i
   using Open = P<grid::y, _, _, Unreduced<Sum, grid::x>>;
   using OpenKernel = P<_, _, _, Unreduced<Sum, grid::x>>;
   // Nothing is sent where the result stays open and the halo is the block's own.
-  static_assert(plan_convolve(parse("bxi,xio->bxo"), ConvolveWindows{{{3}}},
-                              {DType::f64, {4, 7, 6}, lower<Grid, Open>()},
-                              {DType::f64, {3, 6, 5}, Sharding::replicated(3)}, lower<Grid, Open>(),
-                              MeshShape{3, 2})
+  static_assert(detail::plan_convolve(parse("bxi,xio->bxo"), detail::ConvolveWindows{{{3}}},
+                                      {DType::f64, {4, 7, 6}, detail::lower<Grid, Open>()},
+                                      {DType::f64, {3, 6, 5}, Sharding::replicated(3)},
+                                      detail::lower<Grid, Open>(), MeshShape{3, 2})
                     .communications() == 0);
   // Finished where the result is smaller: one reduction.
-  static_assert(plan_convolve(parse("bxi,xio->bxo"), ConvolveWindows{{{3}}},
-                              {DType::f64, {4, 7, 6}, lower<Grid, Open>()},
-                              {DType::f64, {3, 6, 5}, Sharding::replicated(3)},
-                              Sharding{{1}, {}, {}}, MeshShape{3, 2})
+  static_assert(detail::plan_convolve(parse("bxi,xio->bxo"), detail::ConvolveWindows{{{3}}},
+                                      {DType::f64, {4, 7, 6}, detail::lower<Grid, Open>()},
+                                      {DType::f64, {3, 6, 5}, Sharding::replicated(3)},
+                                      Sharding{{1}, {}, {}}, MeshShape{3, 2})
                     .count(all_reduce) == 1);
   on_every_mesh([](const ProcessMesh<Grid>& mesh) {
     const auto a = random_uniform<Real<grid::y, _, grid::x>>(mesh, {4, 7, 5}, 1);
@@ -121,8 +121,9 @@ TEST_CASE("a convolution is linear in the one operand that is open, and so are i
     const auto kernel = einsum<"xij,jo->xio", OpenKernel>(u, v);
     const auto by_whole = to_host(convolve<line>(done, einsum<"xij,jo->xio">(u, v), same));
     CHECK(close(to_host(convolve<line, Open>(done, kernel, same)), by_whole));
-    const DynamicTensor dynamic = convolve("bxi,xio->bxo", DynamicTensor(done),
-                                           DynamicTensor(kernel), same, lower<Grid, Open>());
+    const DynamicTensor dynamic =
+        convolve("bxi,xio->bxo", DynamicTensor(done), DynamicTensor(kernel), same,
+                 detail::lower<Grid, Open>());
     CHECK(close(to_host(Real<grid::y, _, _>(reshard(dynamic, Sharding{{1}, {}, {}}).core())),
                 by_whole));
     CHECK_THROWS_AS(

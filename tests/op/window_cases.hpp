@@ -14,13 +14,13 @@ namespace support {
 /// A convolution in plain loops: calls visit(input, kernel, result) with row-major places for every
 /// product of the sum.
 template <class Visit>
-void for_each_product(const Terms& terms, const ConvolveWindows& shape, const Extents& x,
+void for_each_product(const Terms& terms, const detail::ConvolveWindows& shape, const Extents& x,
                       const Extents& k, const Visit& visit) {
-  const ConvolveParts p = parts_of(terms);
-  const Extents y = convolved_extents(shape, p, x, k);
+  const detail::ConvolveParts p = detail::parts_of(terms);
+  const Extents y = detail::convolved_extents(shape, p, x, k);
   const Extents xs = row_major_strides(x), ks = row_major_strides(k), ys = row_major_strides(y);
   const Index groups = shape.groups;
-  const bool of_batch = shape.input == GroupSide::other;
+  const bool of_batch = shape.input == detail::GroupSide::other;
   const Index batch = y[p.result_batch], ins = k[p.kernel_in], outs = k[p.kernel_out] / groups;
   Extents results, taps;
   for (int d = 0; d < shape.windows.size(); ++d) {
@@ -73,7 +73,7 @@ template <class T> class WindowCases {
         : spatial == 2
             ? random_.of<std::string>({"bhwi,hwio->bhwo", "bihw,oihw->bohw", "ihwb,ihwo->bwho"})
             : std::string("bxyzi,xyzio->bxyzo"));
-    const ConvolveParts p = parts_of(terms);
+    const detail::ConvolveParts p = detail::parts_of(terms);
     Convolution c;
     Extents x(spatial + 2, 1), k(spatial + 2, 1);
     c.portable = random_.chance(50);
@@ -105,24 +105,25 @@ template <class T> class WindowCases {
       c.low[d] = (k[p.kernel_spatial[d]] - 1) / 2;
       c.high[d] = k[p.kernel_spatial[d]] - 1 - c.low[d];
     }
-    while (!check_convolution(c, terms, x, k).ok())
+    while (!detail::check_convolution(c, terms, x, k).ok())
       for (Index& high : c.high) ++high;  // until the window fits
-    const ConvolveWindows shape = shape_of(c, p, k);
-    const Extents y = convolved_extents(shape, p, x, k);
-    const ConvolveGradient g = which == 1   ? input_gradient(terms, shape, x)
-                               : which == 2 ? kernel_gradient(terms, shape, x, k)
-                                            : ConvolveGradient{terms, shape};
+    const detail::ConvolveWindows shape = detail::shape_of(c, p, k);
+    const Extents y = detail::convolved_extents(shape, p, x, k);
+    const detail::ConvolveGradient g = which == 1   ? detail::input_gradient(terms, shape, x)
+                                       : which == 2 ? detail::kernel_gradient(terms, shape, x, k)
+                                                    : detail::ConvolveGradient{terms, shape};
     TensorDesc a = tensor(which == 1 ? y : x), b = tensor(which == 2 ? y : k);
     const Extents made = which == 0 ? y : which == 1 ? x : k;
-    const ConvolveParts of = parts_of(g.terms);
+    const detail::ConvolveParts of = detail::parts_of(g.terms);
     if (tiles) a.sharding = tiled(a.extents.size(), of.input_spatial);
     if (!tiles && random_.chance(30)) {  // one operand is unfinished
       TensorDesc& one = random_.chance(50) ? a : b;
       one.sharding = some_sharding(random_, one.rank(), shape_.rank(), 50);
     }
     Sharding out = some_sharding(random_, made.size(), shape_.rank(), 20);
-    if (!check_convolve(g.terms, {a.sharding, b.sharding}, out).ok()) out = out.finished();
-    if (tiles || random_.chance(40)) out = deduce_convolve(g.terms, {a.sharding, b.sharding});
+    if (!detail::check_convolve(g.terms, {a.sharding, b.sharding}, out).ok()) out = out.finished();
+    if (tiles || random_.chance(40))
+      out = detail::deduce_convolve(g.terms, {a.sharding, b.sharding});
     const AxisSet open = a.sharding.partial | b.sharding.partial;
     if (!open.empty() && random_.chance(50) && (open & out.used()).empty())
       out = out.with_partial(open, Reduction::sum);
@@ -143,8 +144,8 @@ template <class T> class WindowCases {
       if (which == 2) return convolve_kernel_gradient(letters, input, second, k, c, out);
       return convolve(letters, input, second, c, out);
     };
-    const Plan plan = plan_convolve(g.terms, g.shape, a, b, out, shape_, mesh_->process(),
-                                    within_.options(mesh_));
+    const Plan plan = detail::plan_convolve(g.terms, g.shape, a, b, out, shape_, mesh_->process(),
+                                            within_.options(mesh_));
     std::string settings =
         "groups " + std::to_string(c.feature_groups) + " " + std::to_string(c.batch_groups);
     for (const Window& w : shape.windows)
@@ -185,10 +186,10 @@ template <class T> class WindowCases {
       s.low[d] = (s.size[d] - 1) / 2;
       s.high[d] = s.size[d] - 1 - s.low[d];
     }
-    while (!check_windows(windows_of(s, rank), x.extents).ok())
+    while (!detail::check_windows(detail::windows_of(s, rank), x.extents).ok())
       for (Index& high : s.high) ++high;
-    const WindowList windows = windows_of(s, rank);
-    const Extents made = windowed_extents(x.extents, windows);
+    const WindowList windows = detail::windows_of(s, rank);
+    const Extents made = detail::windowed_extents(x.extents, windows);
     FixedVector<int, max_dims> all;
     for (int d = 0; d < rank; ++d) all.push_back(d);
     if (tiles) x.sharding = tiled(rank, all);
@@ -196,8 +197,8 @@ template <class T> class WindowCases {
     if (tiles && random_.chance(50)) dy.sharding = x.sharding;
     const Whole<T> values = whole_input<T>(x, shape_, 1), source = whole_input<T>(dy, shape_, 2);
     const Extents xs = row_major_strides(x.extents), ys = row_major_strides(made);
-    Whole<T> reduced(made, kind == Reduction::sum ? T{} : identity<T>(kind)), scattered(x.extents),
-        summed(x.extents);
+    Whole<T> reduced(made, kind == Reduction::sum ? T{} : detail::identity<T>(kind)),
+        scattered(x.extents), summed(x.extents);
     for_each_index(made, [&](const Extents& at) {
       const Index out = dot(at, ys);
       Index best = -1;
@@ -237,18 +238,19 @@ template <class T> class WindowCases {
             if (kind == Reduction::max) return reduce_window<Max>(a, s, out);
             return reduce_window<Min>(a, s, out);
           },
-          noted(plan_reduce_window(kind, windows, x, out, shape_, mesh_->process(), options)),
+          noted(
+              detail::plan_reduce_window(kind, windows, x, out, shape_, mesh_->process(), options)),
           reduced, tolerance(100));
     if (which == 1)
       return trial<T>("gradient of a windowed sum " + text + " of " + describe(dy, shape_), x, out)(
           [&] { return reduce_window_gradient<Sum>(a, b, s, out); },
-          noted(plan_reduce_window(Reduction::sum, turned(windows, x.extents), dy, out, shape_,
-                                   mesh_->process(), options)),
+          noted(detail::plan_reduce_window(Reduction::sum, turned(windows, x.extents), dy, out,
+                                           shape_, mesh_->process(), options)),
           summed, tolerance(100));
     return trial<T>("select and scatter " + text + " of " + describe(dy, shape_), x, out)(
         [&] { return select_and_scatter<Max>(a, b, s, out); },
-        noted(
-            plan_select_and_scatter(true, windows, x, dy, out, shape_, mesh_->process(), options)),
+        noted(detail::plan_select_and_scatter(true, windows, x, dy, out, shape_, mesh_->process(),
+                                              options)),
         scattered, tolerance(100));
   }
 
@@ -264,8 +266,9 @@ template <class T> class WindowCases {
   /// Counts a plan that takes corners dimension by dimension.
   Plan noted(const Plan& plan) const {
     bool turns = false;
-    for (const Region& region : plan.regions)
-      for (const RegionDim& d : region) turns = turns || d.turn != RegionDim::Turn::now;
+    for (const detail::Region& region : plan.regions)
+      for (const detail::RegionDim& d : region)
+        turns = turns || d.turn != detail::RegionDim::Turn::now;
     if (turns && mesh_->process() == 0) ++window_turns;
     return plan;
   }

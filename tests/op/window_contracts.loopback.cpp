@@ -127,7 +127,7 @@ TEST_CASE("convolutions and windows on dynamic tensors keep the contract that th
 }
 
 TEST_CASE("halos of dynamic tensors, and those kept in place, keep the contract of each call") {
-  use_accumulate<double>();  // of halo_adjoint and add_back
+  detail::use_accumulate<double>();  // of halo_adjoint and add_back
   on_meshes([](const ProcessMesh<Careful>& mesh, bool moves) {
     const DynamicTensor x = from_function<Field<_, data, model, _>>(mesh, {2, 8, 8, 2}, Ramp{});
     const Halo halo{{}, {1, 2, Boundary::periodic}, {2, 1, Boundary::reflected}, {}};

@@ -104,7 +104,7 @@ class WithinHalos {
   DynamicTensor put(const DynamicTensor& x, Halo& halo) {
     if (random_ == nullptr || !x.sharding().partial.empty() || random_->chance(25)) return x;
     halo = some_halo(*random_, x.extents());
-    const DynamicHaloTensor u = with_type(x.type(), [&](auto zero) {
+    const DynamicHaloTensor u = detail::with_type(x.type(), [&](auto zero) {
       using T = decltype(zero);
       return make_halo(x.core().mesh(), x.extents(), x.sharding(), halo, poison<T>());
     });
@@ -116,14 +116,14 @@ class WithinHalos {
   static std::vector<std::byte> bytes(const DynamicHaloTensor& u) {
     std::vector<std::byte> all(static_cast<std::size_t>(u.box().size()) * size_of(u.desc().type));
     if (!u.core().dry()) {
-      tessera::fence();
+      tessera::detail::fence();
       detail::copy_to_host(all.data(), u.core().data(), static_cast<Index>(all.size()));
     }
     return all;
   }
 
   Random* random_ = nullptr;
-  StoredWithin stored_;
+  detail::StoredWithin stored_;
   std::vector<DynamicHaloTensor> kept_;
   std::vector<std::vector<std::byte>> before_;
 };

@@ -23,8 +23,9 @@ std::vector<int> places(const DeviceAssignment& here, const DeviceAssignment& th
 }
 std::string wrong(const TensorDesc& desc, const Sharding& to, const MeshShape& from,
                   const MeshShape& other, const std::vector<int>& place) {
-  const std::vector<Box> boxes = boxes_between(desc.extents, to, other, place);
-  Paper paper([&](int process) { return plan_reshard_between(desc, boxes, from, process); }, from);
+  const std::vector<Box> boxes = detail::boxes_between(desc.extents, to, other, place);
+  Paper paper([&](int process) { return detail::plan_reshard_between(desc, boxes, from, process); },
+              from);
   std::string text = paper.broken_law();
   bool stays = desc.sharding.partial.empty();
   for (int p = 0; p < from.processes(); ++p)
@@ -81,10 +82,10 @@ TEST_CASE("between meshes: replicas give to those beside them") {
   const TensorDesc desc{DType::i64, {8, 8}, {{1}, {}}};
   const MeshShape mesh{2, 4};
   const std::vector<Box> boxes =
-      boxes_between(desc.extents, {{}, {0}}, MeshShape{8}, places({}, {}, 8));
+      detail::boxes_between(desc.extents, {{}, {0}}, MeshShape{8}, places({}, {}, 8));
   for (int p = 0; p < 8; ++p) {
-    const Plan plan = plan_reshard_between(desc, boxes, mesh, p);
-    const StepWork work = work_of(plan, plan.steps[0]);
+    const Plan plan = detail::plan_reshard_between(desc, boxes, mesh, p);
+    const detail::MoveWork work = detail::move_work(plan, plan.steps[0]);
     CHECK(work.call.receive.size() == 3);
     for (const Piece& piece : work.call.receive) CHECK(piece.peer / 4 == p / 4);
   }

@@ -72,13 +72,13 @@ TEST_CASE("rows are shrunk to extents of the same remainders") {
 TEST_CASE("what native collectives do at least volume") {
   const MeshShape mesh{2, 4};
   // Gathering one axis of two moves three quarters of the result, whatever the other axis.
-  CHECK(plan_reshard({DType::f32, {4000, 4000}, {{0}, {1}}}, {{0}, {}}, mesh).payload_bytes() ==
-        2000 * 3000 * 4);
+  CHECK(detail::plan_reshard({DType::f32, {4000, 4000}, {{0}, {1}}}, {{0}, {}}, mesh)
+            .payload_bytes() == 2000 * 3000 * 4);
   // An all-to-all sends all of a block but the own part.
-  CHECK(plan_reshard({DType::f32, {8, 32}, {{1}, {}}}, {{}, {1}}, mesh).payload_bytes() ==
+  CHECK(detail::plan_reshard({DType::f32, {8, 32}, {{1}, {}}}, {{}, {1}}, mesh).payload_bytes() ==
         2 * 24 * 4);
   // The products of D35 read each operand once.
   const TensorDesc a{DType::f32, {4000, 4000}, {{0}, {1}}};
-  CHECK(plan_einsum(parse("ik,kj->ij"), a, a, {{0}, {1}}, mesh).payload_bytes() ==
+  CHECK(detail::plan_einsum(parse("ik,kj->ij"), a, a, {{0}, {1}}, mesh).payload_bytes() ==
         (2000LL * 3000 + 2000LL * 1000) * 4);
 }

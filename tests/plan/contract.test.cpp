@@ -63,7 +63,7 @@ Extents some_extents(Random& random, int rank) {
 std::string wrong_needs(const Plan& plan) {
   Contract seen = Contract::nothing();
   for (const Step& step : plan.steps)
-    if (step.kind == StepKind::communicate) seen.accept(step.collective, step.group);
+    if (step.communicates()) seen.accept(step.collective, step.group);
   return seen == plan.needs ? ""
                             : "the plan needs " + to_string(plan.needs, axis_names(3)) +
                                   " but has other steps\n" + describe(plan);
@@ -85,7 +85,7 @@ TEST_CASE("reshard: a contract that is kept on paper is kept on every mesh") {
     const TensorDesc desc{DType::i64, some_extents(random, rank), from};
     const PlanOptions options = under(contract, some_machine(random, 3));
     for (const MeshShape& mesh : sizes_of_three()) {
-      const Plan plan = plan_reshard(desc, to, mesh, 0, options);
+      const Plan plan = detail::plan_reshard(desc, to, mesh, 0, options);
       tally.add(wrong_needs(plan));
       if (!contract.covers(plan.needs))
         tally.add(describe(desc, mesh) + " to " + describe(to, mesh) + " on " + describe(mesh) +
@@ -93,8 +93,8 @@ TEST_CASE("reshard: a contract that is kept on paper is kept on every mesh") {
     }
     if (volume(desc.extents) > 2000) continue;
     const MeshShape& mesh = random.of(sizes_of_three());
-    Paper run([&](int process) { return plan_reshard(desc, to, mesh, process, options); }, mesh,
-              options.machine);
+    Paper run([&](int process) { return detail::plan_reshard(desc, to, mesh, process, options); },
+              mesh, options.machine);
     tally.add(run.broken_law());
     tally.add(run.wrong_result({17}, whole_input<Paper::Value>(desc, mesh, 17)));
   }
@@ -114,25 +114,28 @@ struct two : Axis<2> {};
 }  // namespace
 
 TEST_CASE("the mesh on paper: fixed sizes as they are, open ones all different") {
-  CHECK(paper_mesh<Mesh<a, b>>() == MeshShape{2, 3});
-  CHECK(paper_mesh<Mesh<a, two, b, four>>() == MeshShape{3, 2, 5, 4});
+  CHECK(detail::paper_mesh<Mesh<a, b>>() == MeshShape{2, 3});
+  CHECK(detail::paper_mesh<Mesh<a, two, b, four>>() == MeshShape{3, 2, 5, 4});
   const Sharding from{{0}, {1}}, to{{1}, {0}};
   const Contract by_permutes = contract_of<Mesh<a, b>, Only<permutes<>>>();
-  CHECK(!by_permutes.covers(needs(ops::Reshard{to}, Shardings{from}, paper_mesh<Mesh<a, b>>(),
-                                  by_permutes)));  // sizes may differ
-  CHECK(by_permutes.covers(
-      needs(ops::Reshard{to}, Shardings{from}, paper_mesh<Mesh<four, fore>>(), by_permutes)));
+  CHECK(
+      !by_permutes.covers(needs(ops::Reshard{to}, Shardings{from}, detail::paper_mesh<Mesh<a, b>>(),
+                                by_permutes)));  // sizes may differ
+  CHECK(by_permutes.covers(needs(ops::Reshard{to}, Shardings{from},
+                                 detail::paper_mesh<Mesh<four, fore>>(), by_permutes)));
   const Contract by_exchanges = contract_of<Mesh<a, b>, Only<exchanges<>>>();
   CHECK(by_exchanges.covers(
-      needs(ops::Reshard{to}, Shardings{from}, paper_mesh<Mesh<a, b>>(), by_exchanges)));
+      needs(ops::Reshard{to}, Shardings{from}, detail::paper_mesh<Mesh<a, b>>(), by_exchanges)));
   CHECK(by_exchanges.covers(
-      plan_reshard({DType::f32, {6, 6}, from}, to, MeshShape{2, 2}, 0, under(by_exchanges)).needs));
+      detail::plan_reshard({DType::f32, {6, 6}, from}, to, MeshShape{2, 2}, 0, under(by_exchanges))
+          .needs));
 }
 
 TEST_CASE("other ways where the usual one is not accepted") {
   const MeshShape mesh{2, 3};
   const auto collectives = [&](const Sharding& from, const Sharding& to, const Contract& contract) {
-    const Plan plan = plan_reshard({DType::f32, {12, 12}, from}, to, mesh, 0, under(contract));
+    const Plan plan =
+        detail::plan_reshard({DType::f32, {12, 12}, from}, to, mesh, 0, under(contract));
     CHECK(contract.covers(plan.needs));
     std::string text;
     for (const Step& step : plan.steps)
@@ -158,9 +161,9 @@ TEST_CASE("other ways where the usual one is not accepted") {
 TEST_CASE("einsum: a contract chooses among the ways of one product") {
   const Terms terms = parse("ik,kj->ij");
   const auto collectives = [&](const Contract& contract) {
-    const Plan plan =
-        plan_einsum(terms, {DType::f32, {64, 64}, {{}, {0}}}, {DType::f32, {64, 64}, {{0}, {}}},
-                    {{}, {}}, MeshShape{4}, 0, under(contract));
+    const Plan plan = detail::plan_einsum(terms, {DType::f32, {64, 64}, {{}, {0}}},
+                                          {DType::f32, {64, 64}, {{0}, {}}}, {{}, {}}, MeshShape{4},
+                                          0, under(contract));
     CHECK(contract.covers(plan.needs));
     return to_string(plan.needs, axis_names(1));
   };
@@ -182,7 +185,7 @@ TEST_CASE(
     Shardings shardings;
     for (const Term& term : terms.operands)
       shardings.push_back(some_sharding(random, term.size(), 3));
-    const Sharding out = random.chance(50) ? deduce(terms, shardings)
+    const Sharding out = random.chance(50) ? detail::deduce(terms, shardings)
                                            : some_sharding(random, terms.result.size(), 3);
     const Contract contract = some_contract(random);
     ++tally.cases;
@@ -192,8 +195,8 @@ TEST_CASE(
     for (const Sharding& s : shardings) descs.push_back({DType::f32, Extents(s.rank(), 12), s});
     const MeshShape& mesh = random.of(sizes_of_three());
     const PlanOptions options = under(contract, some_machine(random, 3));
-    const EinsumOrder order = einsum_order(terms, descs, out, mesh, options);
-    CHECK(breaches(order.cost) == 0);
+    const detail::EinsumOrder order = detail::einsum_order(terms, descs, out, mesh, options);
+    CHECK(detail::breaches(order.cost) == 0);
   }
   MESSAGE(tally.kept << " of " << tally.cases << " contracts are kept");
   CHECK(tally.kept > 50);
@@ -210,10 +213,10 @@ TEST_CASE("einsum: a contract that is kept on paper is kept on every mesh") {
     const Sharding a =
         some_sharding(random, terms.operands[0].size(), 3, random.chance(20) ? 30 : 0);
     const Sharding b = some_sharding(random, terms.operands[1].size(), 3);
-    const Sharding out = random.chance(30) ? deduce(terms, {a, b})
+    const Sharding out = random.chance(30) ? detail::deduce(terms, {a, b})
                                            : some_sharding(random, terms.result.size(), 3,
                                                            random.chance(20) ? 30 : 0);
-    if (!check_einsum(terms, {a, b}, out).ok()) continue;
+    if (!detail::check_einsum(terms, {a, b}, out).ok()) continue;
     const Contract contract = some_contract(random);
     ++tally.cases;
     if (!contract.covers(needs(ops::Einsum{terms, out}, Shardings{a, b}, paper, contract)))
@@ -230,7 +233,7 @@ TEST_CASE("einsum: a contract that is kept on paper is kept on every mesh") {
     PlanOptions options = under(contract, some_machine(random, 3));
     if (random.chance(30)) options.workspace_limit = 100;
     for (const MeshShape& mesh : sizes_of_three()) {
-      const Plan plan = plan_einsum(terms, da, db, out, mesh, 0, options);
+      const Plan plan = detail::plan_einsum(terms, da, db, out, mesh, 0, options);
       tally.add(wrong_needs(plan));
       if (!contract.covers(plan.needs))
         tally.add(describe(mesh) + " under " + to_string(contract, axis_names(3)) + ":\n" +

@@ -35,7 +35,7 @@ void within(const char* name, const Plan& plan, const Most& most, bool simulate 
   if (most.payload >= 0) CHECK(plan.payload_bytes() <= most.payload);
   if (most.messages >= 0) CHECK(plan.messages() <= most.messages);
   Index calls = 0;
-  if (simulate) CHECK(fault_of(plan, calls) == "");
+  if (simulate) CHECK(detail::fault_of(plan, calls) == "");
 }
 
 struct Row {
@@ -54,12 +54,12 @@ struct Row {
 
 Plan plan_of(const Row& row, int process = 0, const PlanOptions& options = {}) {
   const Terms terms = parse(row.letters);
-  REQUIRE(check_convolve(terms, {row.sx, row.sk}, row.out).ok());
-  const Verdict verdict = check_convolution(row.settings, terms, row.x, row.k);
+  REQUIRE(detail::check_convolve(terms, {row.sx, row.sk}, row.out).ok());
+  const Verdict verdict = detail::check_convolution(row.settings, terms, row.x, row.k);
   REQUIRE_MESSAGE(verdict.ok(), row.name << ": " << explain(verdict, terms, {}));
-  return plan_convolve(terms, shape_of(row.settings, parts_of(terms), row.k),
-                       {row.type, row.x, row.sx}, {row.type, row.k, row.sk}, row.out, row.mesh,
-                       process, options);
+  return detail::plan_convolve(
+      terms, detail::shape_of(row.settings, detail::parts_of(terms), row.k),
+      {row.type, row.x, row.sx}, {row.type, row.k, row.sk}, row.out, row.mesh, process, options);
 }
 PlanOptions message_price(std::int64_t picoseconds) {
   PlanOptions options;
@@ -70,7 +70,7 @@ PlanOptions message_price(std::int64_t picoseconds) {
 template <class Make> void all_fit(const Make& make) {
   const Plan plan = make(0);
   Index calls = 0;
-  CHECK(fault_of(plan, calls) == "");
+  CHECK(detail::fault_of(plan, calls) == "");
   for (int p = 0; p < plan.mesh.processes(); ++p) CHECK(on_process(plan, p) == make(p));
 }
 bool overlaps(const Plan& plan) {
@@ -310,15 +310,15 @@ std::vector<Row> rows() {
 
 /// The interval that each process needs of one dimension.
 std::string needs(Index n, const Window& w, int parts) {
-  RegionDim d;
-  d.rule = RegionDim::Rule::window;
+  detail::RegionDim d;
+  d.rule = detail::RegionDim::Rule::window;
   d.window = w;
   d.axes = d.source_axes = {0};
   d.source_extent = n;
-  d.extent = result_extent(n, w);
+  d.extent = detail::result_extent(n, w);
   std::string text;
   for (int p = 0; p < parts; ++p) {
-    const Interval i = needed(d, MeshShape{parts}, {p});
+    const Interval i = detail::needed(d, MeshShape{parts}, {p});
     text += (p > 0 ? ", " : "") + std::to_string(i.lo) + "-" + std::to_string(i.hi - 1);
   }
   return text;
@@ -345,10 +345,10 @@ TEST_CASE("base dilation needs the rows that it reads, and no more") {
 TEST_CASE("windows communicate no more than they must") {
   const auto windows = [](const WindowSettings& s, const TensorDesc& x, const Sharding& out,
                           const MeshShape& mesh) {
-    const WindowList list = windows_of(s, x.rank());
-    const Verdict verdict = check_windows(list, x.extents);
+    const WindowList list = detail::windows_of(s, x.rank());
+    const Verdict verdict = detail::check_windows(list, x.extents);
     REQUIRE_MESSAGE(verdict.ok(), explain(verdict));
-    return plan_reduce_window(Reduction::sum, list, x, out, mesh);
+    return detail::plan_reduce_window(Reduction::sum, list, x, out, mesh);
   };
   const Sharding rows{{0}, {}};
   within("P1",
@@ -373,9 +373,9 @@ TEST_CASE("windows communicate no more than they must") {
       {.exchanges = 1});
   const auto select = [](const WindowSettings& s, const TensorDesc& x, const Sharding& source,
                          const Sharding& out, const MeshShape& mesh) {
-    const WindowList list = windows_of(s, x.rank());
-    return plan_select_and_scatter(
-        true, list, x, {DType::f32, windowed_extents(x.extents, list), source}, out, mesh);
+    const WindowList list = detail::windows_of(s, x.rank());
+    return detail::plan_select_and_scatter(
+        true, list, x, {DType::f32, detail::windowed_extents(x.extents, list), source}, out, mesh);
   };
   within("P9",
          select({.size = {3, 2}, .stride = {3, 2}, .high = {1, 0}},
@@ -483,8 +483,8 @@ TEST_CASE("corners are sent directly where a process would pass on what it does 
     // Windows that begin one element late: a block's first element is its neighbour's only.
     const WindowSettings s{.size = {3, 3}, .low = {low_h, low_w}, .high = {2 - low_h, 2 - low_w}};
     const TensorDesc x{DType::f32, {24, 24}, {{0}, {1}}};
-    return plan_reduce_window(Reduction::sum, windows_of(s, 2), x, x.sharding, MeshShape{3, 3}, 4,
-                              dear);
+    return detail::plan_reduce_window(Reduction::sum, detail::windows_of(s, 2), x, x.sharding,
+                                      MeshShape{3, 3}, 4, dear);
   };
   CHECK(plan(1, 1).count(Collective::exchange) == 2);
   CHECK(plan(-1, 1).count(Collective::exchange) == 2);
@@ -496,16 +496,16 @@ TEST_CASE("corners are sent directly where a process would pass on what it does 
 
 TEST_CASE("windows and select-and-scatter take corners dimension by dimension too") {
   const WindowList windows =
-      windows_of({.size = {1, 3, 5}, .low = {0, 1, 2}, .high = {0, 1, 2}}, 3);
+      detail::windows_of({.size = {1, 3, 5}, .low = {0, 1, 2}, .high = {0, 1, 2}}, 3);
   const TensorDesc x{DType::f64, {4, 24, 30}, {{}, {0}, {1}}};
   const MeshShape mesh{3, 3};
   for (const std::int64_t price : {0, 1'000'000}) {
     const PlanOptions options = message_price(price);
     const auto reduce = [&](int p) {
-      return plan_reduce_window(Reduction::max, windows, x, x.sharding, mesh, p, options);
+      return detail::plan_reduce_window(Reduction::max, windows, x, x.sharding, mesh, p, options);
     };
     const auto select = [&](int p) {
-      return plan_select_and_scatter(true, windows, x, x, x.sharding, mesh, p, options);
+      return detail::plan_select_and_scatter(true, windows, x, x, x.sharding, mesh, p, options);
     };
     CHECK(reduce(4).count(Collective::exchange) == (price > 0 ? 2 : 1));
     CHECK(reduce(4).messages() == (price > 0 ? 4 : 8));
@@ -557,12 +557,12 @@ TEST_CASE("the shape of a gradient is that of what it is the gradient of") {
                    random.of<Index>({1, 2, 3}),
                    random.chance(50)};
     const Extents x{2, random.of<Index>({1, 2, 5, 9}), 6}, k{w.size, 3, 4};
-    ConvolveWindows shape{{w}, 2};
-    const Extents y = convolved_extents(shape, parts_of(terms), x, k);
+    detail::ConvolveWindows shape{{w}, 2};
+    const Extents y = detail::convolved_extents(shape, detail::parts_of(terms), x, k);
     if (y[1] == 0) continue;
-    const ConvolveGradient by_x = input_gradient(terms, shape, x),
-                           by_k = kernel_gradient(terms, shape, x, k);
-    CHECK(convolved_extents(by_x.shape, parts_of(by_x.terms), y, k) == x);
-    CHECK(convolved_extents(by_k.shape, parts_of(by_k.terms), x, y) == k);
+    const detail::ConvolveGradient by_x = detail::input_gradient(terms, shape, x),
+                                   by_k = detail::kernel_gradient(terms, shape, x, k);
+    CHECK(detail::convolved_extents(by_x.shape, detail::parts_of(by_x.terms), y, k) == x);
+    CHECK(detail::convolved_extents(by_k.shape, detail::parts_of(by_k.terms), x, y) == k);
   }
 }

@@ -83,11 +83,12 @@ TEST_CASE(
       machine.order = order;
       Index bytes = 0;
       for (const auto& [from, to] : moves)
-        bytes += plan_reshard(from, to, mesh, 0, {machine, max_int64}).network_bytes();
+        bytes += detail::plan_reshard(from, to, mesh, 0, {machine, max_int64}).network_bytes();
       return bytes;
     };
     AxisTraffic traffic;
-    for (const auto& [from, to] : moves) traffic.add(traffic_of(plan_reshard(from, to, mesh)));
+    for (const auto& [from, to] : moves)
+      traffic.add(traffic_of(detail::plan_reshard(from, to, mesh)));
     const DeviceOrder chosen = least_network_order(traffic, mesh, machine);
     machine.order = chosen;
     CHECK(traffic.network_payload(mesh, machine) == planned(chosen));
@@ -108,9 +109,9 @@ TEST_CASE("traffic is that of calls that know no nodes, however the plan is carr
         std::pair{Sharding{{}, {}}.with_partial(AxisSet{0}, Reduction::sum), Sharding{{}, {}}},
         std::pair{Sharding{{}, {}}.with_partial(AxisSet{0}, Reduction::sum), Sharding{{0}, {}}}}) {
     const TensorDesc x{DType::f32, {64, 64}, from};
-    const Plan staged = plan_reshard(x, to, mesh, 0, {nodes_of(4), max_int64});
+    const Plan staged = detail::plan_reshard(x, to, mesh, 0, {nodes_of(4), max_int64});
     CHECK(!staged.steps[0].near.empty());
-    CHECK(traffic_of(staged) == traffic_of(plan_reshard(x, to, mesh)));
+    CHECK(traffic_of(staged) == traffic_of(detail::plan_reshard(x, to, mesh)));
     CHECK(traffic_of(staged).network_payload(mesh, nodes_of(4)) == staged.network_bytes());
   }
 }

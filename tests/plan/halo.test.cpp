@@ -23,31 +23,32 @@ Machine message_price(std::int64_t picoseconds) {
 }
 }  // namespace
 
-static_assert(plan_halo({DType::f64, {16}, Sharding{{0}}}, around(1, 1, Boundary::none), {4}, 1)
+static_assert(detail::plan_halo({DType::f64, {16}, Sharding{{0}}}, around(1, 1, Boundary::none),
+                                {4}, 1)
                   .messages() == 2);
-static_assert(inner_box({{{4, 8}, {0, 6}}}, {{{3, 10}, {0, 7}}}) == Box{{{5, 6}, {0, 5}}});
-static_assert(inner_box({{{4, 6}}}, {{{1, 9}}}).empty());
-static_assert(border_boxes({{{4, 8}, {0, 6}}}, {{{5, 6}, {0, 5}}}).size() == 3);
+static_assert(detail::inner_box({{{4, 8}, {0, 6}}}, {{{3, 10}, {0, 7}}}) == Box{{{5, 6}, {0, 5}}});
+static_assert(detail::inner_box({{{4, 6}}}, {{{1, 9}}}).empty());
+static_assert(detail::border_boxes({{{4, 8}, {0, 6}}}, {{{5, 6}, {0, 5}}}).size() == 3);
 
 TEST_CASE("a halo of one element: two messages in the middle, one at the rim, none around it") {
   const TensorDesc x{DType::f64, {16}, Sharding{{0}}};
   const MeshShape mesh{4};
   for (int p = 0; p < 4; ++p) {
-    const Plan rim = plan_halo(x, around(1, 1, Boundary::none), mesh, p);
+    const Plan rim = detail::plan_halo(x, around(1, 1, Boundary::none), mesh, p);
     CHECK(rim.messages() == (p == 0 || p == 3 ? 1 : 2));
     CHECK(rim.own_payload_bytes() == 8 * rim.messages());
     CHECK(rim.slots[rim.result].bytes == 8 * (p == 0 || p == 3 ? 5 : 6));
-    CHECK(plan_halo(x, around(1, 1, Boundary::periodic), mesh, p).messages() == 2);
-    const Plan constant = plan_halo(x, around(1, 1, Boundary::constant), mesh, p);
+    CHECK(detail::plan_halo(x, around(1, 1, Boundary::periodic), mesh, p).messages() == 2);
+    const Plan constant = detail::plan_halo(x, around(1, 1, Boundary::constant), mesh, p);
     CHECK(constant.messages() == rim.messages());
     CHECK(constant.slots[constant.result].bytes == 8 * 6);
   }
   // As wide as two and a half blocks: from three processes on each side.
-  const Plan wide =
-      plan_halo({DType::f64, {32}, Sharding{{0}}}, around(1, 10, Boundary::periodic), {8}, 3);
+  const Plan wide = detail::plan_halo({DType::f64, {32}, Sharding{{0}}},
+                                      around(1, 10, Boundary::periodic), {8}, 3);
   CHECK(wide.messages() == 6);
   CHECK(wide.payload_bytes() == 8 * 20);
-  CHECK(explain_own(plan_halo(x, Halo{{2, 1, Boundary::none}}, mesh, 0), {"a"})
+  CHECK(explain_own(detail::plan_halo(x, Halo{{2, 1, Boundary::none}}, mesh, 0), {"a"})
             .find("with halo 0_1 ") != std::string::npos);
 }
 
@@ -59,8 +60,9 @@ TEST_CASE(
   const Halo halo = around(3, 2, Boundary::periodic);
   const int middle = 13;
   for (const bool in_place : {false, true}) {
-    const Plan direct = plan_halo(x, halo, mesh, middle, {}, {Corners::direct, in_place});
-    const Plan in_turn = plan_halo(x, halo, mesh, middle, {}, {Corners::by_dimension, in_place});
+    const Plan direct = detail::plan_halo(x, halo, mesh, middle, {}, {Corners::direct, in_place});
+    const Plan in_turn =
+        detail::plan_halo(x, halo, mesh, middle, {}, {Corners::by_dimension, in_place});
     CHECK(direct.messages() == 26);
     CHECK(in_turn.messages() == 6);
     CHECK(in_turn.count(Collective::exchange) == 3);
@@ -68,18 +70,20 @@ TEST_CASE(
     CHECK(in_turn.payload_bytes() == direct.payload_bytes());
     for (const std::int64_t price : {std::int64_t{0}, std::int64_t{1'000'000}}) {
       const PlanOptions options{message_price(price)};
-      const std::int64_t least =
-          min_of(plan_halo(x, halo, mesh, 0, options, {Corners::direct, in_place}).cost,
-                 plan_halo(x, halo, mesh, 0, options, {Corners::by_dimension, in_place}).cost);
-      CHECK(plan_halo(x, halo, mesh, 0, options, {Corners::cheaper, in_place}).cost == least);
+      const std::int64_t least = min_of(
+          detail::plan_halo(x, halo, mesh, 0, options, {Corners::direct, in_place}).cost,
+          detail::plan_halo(x, halo, mesh, 0, options, {Corners::by_dimension, in_place}).cost);
+      CHECK(detail::plan_halo(x, halo, mesh, 0, options, {Corners::cheaper, in_place}).cost ==
+            least);
     }
-    CHECK(plan_halo(x, halo, mesh, middle, {}, {Corners::cheaper, in_place}).messages() == 6);
+    CHECK(detail::plan_halo(x, halo, mesh, middle, {}, {Corners::cheaper, in_place}).messages() ==
+          6);
   }
   // In place there is staging memory and nothing else; a new block comes on top of it.
-  const Plan in_place = plan_halo(x, halo, mesh, middle, {}, {Corners::direct, true});
-  CHECK(in_place.peak_bytes == 2 * arena_charge(in_place.payload_bytes()));
-  CHECK(plan_halo(x, halo, mesh, middle, {}, {Corners::direct, false}).peak_bytes ==
-        in_place.peak_bytes + arena_charge(8 * 12 * 12 * 12));
+  const Plan in_place = detail::plan_halo(x, halo, mesh, middle, {}, {Corners::direct, true});
+  CHECK(in_place.peak_bytes == 2 * detail::arena_charge(in_place.payload_bytes()));
+  CHECK(detail::plan_halo(x, halo, mesh, middle, {}, {Corners::direct, false}).peak_bytes ==
+        in_place.peak_bytes + detail::arena_charge(8 * 12 * 12 * 12));
 }
 
 TEST_CASE("several tensors share their messages") {
@@ -87,10 +91,10 @@ TEST_CASE("several tensors share their messages") {
       y{DType::f32, {12, 16}, Sharding{{0}, {1}}};
   const MeshShape mesh{2, 2};
   const Halo halo = around(2, 1, Boundary::periodic);
-  const Plan one = plan_halo(x, halo, mesh, 1), other = plan_halo(y, halo, mesh, 1);
+  const Plan one = detail::plan_halo(x, halo, mesh, 1), other = detail::plan_halo(y, halo, mesh, 1);
   for (const bool in_place : {false, true}) {
     const Plan both =
-        plan_halo_together({x, y}, {halo, halo}, mesh, 1, {}, {Corners::cheaper, in_place});
+        detail::plan_halo_together({x, y}, {halo, halo}, mesh, 1, {}, {Corners::cheaper, in_place});
     CHECK(both.messages() == one.messages());
     CHECK(both.payload_bytes() == one.payload_bytes() + other.payload_bytes());
   }
@@ -116,16 +120,16 @@ TEST_CASE(
       const HaloOptions how{static_cast<Corners>(random.below(3)), random.chance(50)};
       CAPTURE(describe(x, mesh));
       CAPTURE(describe(mesh));
-      const Plan forward = plan_halo(x, halo, mesh, 0, options, how),
-                 back = plan_halo_adjoint(x, halo, mesh, 0, options, how);
+      const Plan forward = detail::plan_halo(x, halo, mesh, 0, options, how),
+                 back = detail::plan_halo_adjoint(x, halo, mesh, 0, options, how);
       Index calls = 0;
-      CHECK(fault_of(forward, calls) == "");
-      CHECK(fault_of(back, calls) == "");
+      CHECK(detail::fault_of(forward, calls) == "");
+      CHECK(detail::fault_of(back, calls) == "");
       Index there = 0, again = 0;
       for (int p = 0; p < mesh.processes(); ++p) {
-        const Plan planned = plan_halo(x, halo, mesh, p, options, how);
+        const Plan planned = detail::plan_halo(x, halo, mesh, p, options, how);
         CHECK(on_process(forward, p) == planned);
-        CHECK(on_process(back, p) == plan_halo_adjoint(x, halo, mesh, p, options, how));
+        CHECK(on_process(back, p) == detail::plan_halo_adjoint(x, halo, mesh, p, options, how));
         there += planned.own_payload_bytes();
         again += on_process(back, p).own_payload_bytes();
       }
@@ -160,16 +164,16 @@ TEST_CASE("a deep halo trades messages for work that others do too") {
 }
 
 TEST_CASE("a halo that cannot be is told with its numbers") {
-  CHECK(check_halo({8, 8}, {{1, 1, Boundary::none}}) ==
+  CHECK(detail::check_halo({8, 8}, {{1, 1, Boundary::none}}) ==
         Verdict{.rule = Rule::halo_width_each, .left = 1, .right = 2});
-  CHECK(check_halo({8}, {{1, -2, Boundary::periodic}}) ==
+  CHECK(detail::check_halo({8}, {{1, -2, Boundary::periodic}}) ==
         Verdict{.rule = Rule::halo_not_negative, .left = 1, .right = -2, .dim = 0});
-  CHECK(check_halo({8}, {{8, 0, Boundary::reflected}}) ==
+  CHECK(detail::check_halo({8}, {{8, 0, Boundary::reflected}}) ==
         Verdict{.rule = Rule::halo_within_image, .left = 8, .right = 7, .dim = 0});
-  CHECK(check_halo({8}, {{9, 0, Boundary::symmetric}}) ==
+  CHECK(detail::check_halo({8}, {{9, 0, Boundary::symmetric}}) ==
         Verdict{.rule = Rule::halo_within_image, .left = 9, .right = 8, .dim = 0});
-  CHECK(check_halo({8}, {{70, 0, Boundary::periodic}}).ok());
-  CHECK(explain(check_halo({8}, {{8, 0, Boundary::reflected}}), Extents{8}) ==
+  CHECK(detail::check_halo({8}, {{70, 0, Boundary::periodic}}).ok());
+  CHECK(explain(detail::check_halo({8}, {{8, 0, Boundary::reflected}}), Extents{8}) ==
         "the halo of dimension 0 is 8 wide, and the mirror image of 8 elements has 7; make the "
         "halo narrower, or the boundary periodic");
 }

@@ -16,9 +16,9 @@ using grid::data, grid::model;
 using Grid = Mesh<data, model>;
 
 template <class... Dims> constexpr TensorDesc f32(Extents extents) {
-  return {DType::f32, extents, lower<Grid, P<Dims...>>()};
+  return {DType::f32, extents, detail::lower<Grid, P<Dims...>>()};
 }
-template <class... Dims> constexpr Sharding spec = lower<Grid, P<Dims...>>();
+template <class... Dims> constexpr Sharding spec = detail::lower<Grid, P<Dims...>>();
 
 inline constexpr MeshShape two_by_four = sizes<Grid>(2, 4).shape;
 inline constexpr Index MiB = 1 << 20;
@@ -27,8 +27,8 @@ inline constexpr Index MiB = 1 << 20;
 // ----------------------------------
 
 inline constexpr Plan in =
-    plan_einsum(parse("bsm,mh->bsh"), f32<data, _, model>({8, 512, 5120}),
-                f32<data, model>({5120, 20480}), spec<data, _, model>, two_by_four);
+    detail::plan_einsum(parse("bsm,mh->bsh"), f32<data, _, model>({8, 512, 5120}),
+                        f32<data, model>({5120, 20480}), spec<data, _, model>, two_by_four);
 static_assert(in.count(all_gather) == 2 && in.communications() == 2);
 static_assert(in.count(all_reduce) == 0 && in.count(reduce_scatter) == 0);
 static_assert(in.payload_bytes() == 80 * MiB &&
@@ -37,8 +37,8 @@ static_assert(in.result_desc() == f32<data, _, model>({8, 512, 20480}));
 static_assert(in.flops() == 2LL * 4 * 512 * 5120 * 5120);
 
 inline constexpr Plan out =
-    plan_einsum(parse("bsh,hm->bsm"), f32<data, _, model>({8, 512, 20480}),
-                f32<model, data>({20480, 5120}), spec<data, _, model>, two_by_four);
+    detail::plan_einsum(parse("bsh,hm->bsm"), f32<data, _, model>({8, 512, 20480}),
+                        f32<model, data>({20480, 5120}), spec<data, _, model>, two_by_four);
 static_assert(out.count(all_gather) == 1 && out.count(reduce_scatter) == 1 &&
               out.communications() == 2);
 static_assert(out.payload_bytes() == 80 * MiB);
@@ -47,51 +47,54 @@ static_assert(out.flops() == in.flops());
 // ---- the article's cases of a product: I,J,K over a mesh
 // ---------------------------------------------------------
 
-inline constexpr Plan contracted = plan_einsum(parse("ik,kj->ij"), f32<_, model>({512, 1024}),
-                                               f32<model, _>({1024, 256}), spec<_, _>, two_by_four);
+inline constexpr Plan contracted =
+    detail::plan_einsum(parse("ik,kj->ij"), f32<_, model>({512, 1024}), f32<model, _>({1024, 256}),
+                        spec<_, _>, two_by_four);
 static_assert(contracted.count(all_reduce) == 1 && contracted.communications() == 1);
 inline constexpr Plan scattered =
-    plan_einsum(parse("ik,kj->ij"), f32<_, model>({512, 1024}), f32<model, _>({1024, 256}),
-                spec<model, _>, two_by_four);
+    detail::plan_einsum(parse("ik,kj->ij"), f32<_, model>({512, 1024}), f32<model, _>({1024, 256}),
+                        spec<model, _>, two_by_four);
 static_assert(scattered.count(reduce_scatter) == 1 && scattered.communications() == 1);
 inline constexpr Plan left_open =
-    plan_einsum(parse("ik,kj->ij"), f32<_, model>({512, 1024}), f32<model, _>({1024, 256}),
-                spec<_, _, Unreduced<Sum, model>>, two_by_four);
+    detail::plan_einsum(parse("ik,kj->ij"), f32<_, model>({512, 1024}), f32<model, _>({1024, 256}),
+                        spec<_, _, Unreduced<Sum, model>>, two_by_four);
 static_assert(left_open.communications() == 0);
 inline constexpr Plan aligned =
-    plan_einsum(parse("ik,kj->ij"), f32<data, _>({512, 1024}), f32<_, model>({1024, 256}),
-                spec<data, model>, two_by_four);
+    detail::plan_einsum(parse("ik,kj->ij"), f32<data, _>({512, 1024}), f32<_, model>({1024, 256}),
+                        spec<data, model>, two_by_four);
 static_assert(aligned.communications() == 0);
-inline constexpr Plan batch = plan_einsum(
+inline constexpr Plan batch = detail::plan_einsum(
     parse("bij,bjk->bik"), f32<Axes<data, model>, _, _>({16, 32, 32}),
     f32<Axes<data, model>, _, _>({16, 32, 32}), spec<Axes<data, model>, _, _>, two_by_four);
 static_assert(batch.communications() == 0);
 
 // Sixteen combinations, all looked at: each axis splits another letter in each tensor.
-inline constexpr Plan scores =
-    plan_einsum(parse("bqhd,bkhd->bhqk"), f32<data, model, _, _>({64, 64, 64, 64}),
-                f32<model, _, data, _>({64, 64, 64, 64}), spec<_, data, _, model>, two_by_four);
+inline constexpr Plan scores = detail::plan_einsum(
+    parse("bqhd,bkhd->bhqk"), f32<data, model, _, _>({64, 64, 64, 64}),
+    f32<model, _, data, _>({64, 64, 64, 64}), spec<_, data, _, model>, two_by_four);
 static_assert(scores.communications() >= 2);
 
 // ---- the rest
 // ----------------------------------------------------------------------------------------------------
 
 inline constexpr TensorDesc x = f32<data, model>({64, 96});
-static_assert(plan_reshard(x, x.sharding, two_by_four).steps.empty());
-static_assert(plan_reshard(f32<_, _>({64, 96}), spec<data, model>, two_by_four).communications() ==
-              0);
-static_assert(plan_reshard(x, spec<data, _>, two_by_four).count(all_gather) == 1);
-static_assert(plan_reshard(x, spec<data, _>, two_by_four).payload_bytes() == 32 * 72 * 4);
-static_assert(plan_reshard(f32<data, _>({64, 96}), spec<_, data>, two_by_four).count(all_to_all) ==
-              1);
-static_assert(plan_reshard(f32<_, _, Unreduced<Sum, data>>({64, 96}), spec<data, _>, two_by_four)
-                  .count(reduce_scatter) == 1);
-static_assert(plan_reshard(f32<_, _, Unreduced<Sum, data>>({64, 96}), spec<_, _>, two_by_four)
-                  .count(all_reduce) == 1);
-static_assert(
-    plan_reduce(parse("ij->i"), Reduction::max, x, spec<data>, two_by_four).count(all_reduce) == 1);
-static_assert(plan_reduce(parse("ij->j"), Reduction::sum, f32<_, model>({64, 96}), spec<model>,
-                          two_by_four)
+static_assert(detail::plan_reshard(x, x.sharding, two_by_four).steps.empty());
+static_assert(detail::plan_reshard(f32<_, _>({64, 96}), spec<data, model>, two_by_four)
                   .communications() == 0);
-static_assert(plan_transpose(parse("ij->ji"), x, spec<model, data>, two_by_four).communications() ==
-              0);
+static_assert(detail::plan_reshard(x, spec<data, _>, two_by_four).count(all_gather) == 1);
+static_assert(detail::plan_reshard(x, spec<data, _>, two_by_four).payload_bytes() == 32 * 72 * 4);
+static_assert(detail::plan_reshard(f32<data, _>({64, 96}), spec<_, data>, two_by_four)
+                  .count(all_to_all) == 1);
+static_assert(detail::plan_reshard(f32<_, _, Unreduced<Sum, data>>({64, 96}), spec<data, _>,
+                                   two_by_four)
+                  .count(reduce_scatter) == 1);
+static_assert(detail::plan_reshard(f32<_, _, Unreduced<Sum, data>>({64, 96}), spec<_, _>,
+                                   two_by_four)
+                  .count(all_reduce) == 1);
+static_assert(detail::plan_reduce(parse("ij->i"), Reduction::max, x, spec<data>, two_by_four)
+                  .count(all_reduce) == 1);
+static_assert(detail::plan_reduce(parse("ij->j"), Reduction::sum, f32<_, model>({64, 96}),
+                                  spec<model>, two_by_four)
+                  .communications() == 0);
+static_assert(detail::plan_transpose(parse("ij->ji"), x, spec<model, data>, two_by_four)
+                  .communications() == 0);

@@ -36,11 +36,23 @@ struct Chooser {
     return desc;
   }
   /// Gives a tensor of indices as many columns as it needs.
-  void columns(const IndexTerms& indices) {
+  void columns(const detail::IndexTerms& indices) {
     for (const char letter : indices.column_letters()) {
       letters.push_back(letter);
       extents.push_back(indices.columns());
     }
+  }
+  /// Chooses the extents of windows, some longer than their dimensions, and returns them.
+  Extents windows(const detail::IndexTerms& indices, OutOfRange& out_of_range) {
+    Extents chosen;
+    for (const char letter : indices.windows()) {
+      const Index all = extent(detail::other_case(letter));
+      chosen.push_back(random.below(static_cast<int>(all) + 2));
+      if (chosen.back() > all) out_of_range = OutOfRange::drop;  // there is no place to clamp it to
+      letters.push_back(letter);
+      extents.push_back(chosen.back());
+    }
+    return chosen;
   }
   Whole<Value> whole(const TensorDesc& desc, int operand) {
     return whole_input<Value>(desc, mesh, static_cast<std::uint64_t>(5 + operand));
@@ -52,15 +64,17 @@ template <class Op> bool legal(const Op& op, const TensorDescs& operands) {
 }
 
 constexpr const char* takes[] = {
-    "vm,bs->bsm",  "v,a->a",         "v,->",          "vm,b->mb",     "bv,bs->bs",
-    "bvm,bs->bsm", "vbm,sb->bsm",    "xyc,n,n->nc",   "xyc,a,b->abc", "xyc,bn,n->ncb",
-    "mv,bs->mbs",  "xyz,n,mn,m->mn", "abvc,bs->sabc", "xyc,nk->nc",   "xyzc,kbn,n->nbc"};
-constexpr const char* scatters[] = {"vm,bs,bsm->vm",      "v,a,a->v",          "v,,->v",
-                                    "mv,b,mb->mv",        "bv,bs,bs->bv",      "bvm,bs,bsm->vbm",
-                                    "xyc,n,n,nc->xyc",    "xyc,a,b,abc->xyc",  "v,a,ab->v",
-                                    "vm,a,abm->vm",       "bs,bsm->vm",        "n,n->v",
-                                    "n,n,nc->xcy",        "xyc,bn,n,ncb->xyc", "bn,nb->bv",
-                                    "abvc,bs,sabc->abvc", "xyc,nk,nc->yxc",    "n,bkn,nbc->xyczb"};
+    "vm,bs->bsm",  "v,a->a",         "v,->",          "vm,b->mb",      "bv,bs->bs",
+    "bvm,bs->bsm", "vbm,sb->bsm",    "xyc,n,n->nc",   "xyc,a,b->abc",  "xyc,bn,n->ncb",
+    "mv,bs->mbs",  "xyz,n,mn,m->mn", "abvc,bs->sabc", "xyc,nk->nc",    "xyzc,kbn,n->nbc",
+    "v,->V",       "vm,b->bVm",      "bv,bs->sVb",    "xyc,n,n->YncX", "xyc,kn->nXc"};
+constexpr const char* scatters[] = {
+    "vm,bs,bsm->vm",  "v,a,a->v",          "v,,->v",          "mv,b,mb->mv",
+    "bv,bs,bs->bv",   "bvm,bs,bsm->vbm",   "xyc,n,n,nc->xyc", "xyc,a,b,abc->xyc",
+    "v,a,ab->v",      "vm,a,abm->vm",      "bs,bsm->vm",      "n,n->v",
+    "n,n,nc->xcy",    "xyc,bn,n,ncb->xyc", "bn,nb->bv",       "abvc,bs,sabc->abvc",
+    "xyc,nk,nc->yxc", "n,bkn,nbc->xyczb",  "v,,V->v",         "vm,b,bVm->vm",
+    "bv,bs,sVb->bv",  "xyc,n,n,YncX->cyx", "kn,nXc->xyc",     "a,aVb->v"};
 
 }  // namespace
 
@@ -72,10 +86,11 @@ TEST_CASE("takes: table, indices and result under any sharding, finished or open
       const Terms terms = parse(equation);
       for (int i = 0; i < 30; ++i) {
         Chooser choose{random, mesh, {}, {}};
-        choose.columns(indices_of_take(terms));
+        choose.columns(detail::indices_of_take(terms));
         const Reduction kind =
             random.of<Reduction>({Reduction::sum, Reduction::sum, Reduction::max, Reduction::min});
-        const OutOfRange out_of_range = random.chance(50) ? OutOfRange::clamp : OutOfRange::drop;
+        OutOfRange out_of_range = random.chance(50) ? OutOfRange::clamp : OutOfRange::drop;
+        const Extents windows = choose.windows(detail::indices_of_take(terms), out_of_range);
         TensorDescs descs{
             choose.tensor(terms.operands[0], DType::i64, random.chance(30) ? 40 : 0, kind)};
         for (int t = 1; t < terms.operands.size(); ++t)
@@ -91,8 +106,10 @@ TEST_CASE("takes: table, indices and result under any sharding, finished or open
         const PlanOptions options{some_machine(random), max_int64};
         tally.add(wrong_operator(
             "take " + std::string(equation), descs, out, mesh,
-            [&](int p) { return plan_take(terms, descs, out_of_range, out, mesh, p, options); },
-            support::take(terms, choose.whole(descs[0], 0), indices, out_of_range),
+            [&](int p) {
+              return detail::plan_take(terms, descs, out_of_range, out, mesh, p, options, windows);
+            },
+            support::take(terms, choose.whole(descs[0], 0), indices, out_of_range, windows),
             options.machine));
       }
     }
@@ -106,12 +123,13 @@ TEST_CASE("scatters: operand, indices, updates and result under any sharding, fi
       const Terms terms = parse(equation);
       for (int i = 0; i < 30; ++i) {
         Chooser choose{random, mesh, {}, {}};
-        choose.columns(indices_of_scatter(terms));
+        choose.columns(detail::indices_of_scatter(terms));
         const Reduction kind = random.of<Reduction>(
             {Reduction::sum, Reduction::sum, Reduction::max, Reduction::min, Reduction::none});
-        const OutOfRange out_of_range = random.chance(50) ? OutOfRange::clamp : OutOfRange::drop;
+        OutOfRange out_of_range = random.chance(50) ? OutOfRange::clamp : OutOfRange::drop;
+        choose.windows(detail::indices_of_scatter(terms), out_of_range);
         const int open = kind != Reduction::none && random.chance(40) ? 40 : 0;
-        const int last = terms.operands.size() - 1, first = has_operand(terms) ? 1 : 0;
+        const int last = terms.operands.size() - 1, first = detail::has_operand(terms) ? 1 : 0;
         TensorDescs descs;
         for (int t = 0; t <= last; ++t) {
           const bool values = t == last || t < first;
@@ -123,7 +141,7 @@ TEST_CASE("scatters: operand, indices, updates and result under any sharding, fi
         }
         Extents result, indexed;
         for (char letter : terms.result) result.push_back(choose.extent(letter));
-        for (char letter : letters_without(terms.result, terms.operands.back()))
+        for (char letter : detail::letters_without(terms.result, terms.operands.back()))
           indexed.push_back(choose.extent(letter));
         std::vector<WholeIndices> indices;
         for (int t = first; t < last; ++t) indices.push_back(choose.whole(descs[t], t));
@@ -142,7 +160,8 @@ TEST_CASE("scatters: operand, indices, updates and result under any sharding, fi
         tally.add(wrong_operator(
             "scatter " + std::string(name_of(kind)) + " " + equation, descs, out, mesh,
             [&](int p) {
-              return plan_scatter(terms, kind, descs, indexed, out_of_range, out, mesh, p, options);
+              return detail::plan_scatter(terms, kind, descs, indexed, out_of_range, out, mesh, p,
+                                          options);
             },
             support::scatter(terms, kind, begin, indices, choose.whole(descs[last], last),
                              out_of_range),
@@ -157,20 +176,21 @@ TEST_CASE("one-hot, and windows that are read and written, wherever they begin")
   for (const MeshShape& mesh : meshes(8, 3))
     for (int i = 0; i < 120; ++i) {
       const PlanOptions options{some_machine(random), max_int64};
-      const Terms terms = same_terms(random.of<std::string>({"a", "ab", "abc"}));
+      const Terms terms = detail::same_terms(random.of<std::string>({"a", "ab", "abc"}));
       const Term& labels = terms.result;
       Chooser choose{random, mesh, {}, {}};
       {
         const char along = labels[random.below(labels.size())];
-        const TensorDesc indices = choose.tensor(letters_without(labels, Term{along}), DType::i32);
+        const TensorDesc indices =
+            choose.tensor(detail::letters_without(labels, Term{along}), DType::i32);
         const Sharding out = some_sharding(random, labels.size(), mesh.rank());
         const Index extent = choose.extent(along);
         REQUIRE(legal(ops::OneHot{terms, along, DType::i64, extent, out}, {indices}));
         tally.add(wrong_operator(
             "one-hot", {indices}, out, mesh,
             [&](int p) {
-              return plan_one_hot(labels, along, DType::i64, indices, extent, out, mesh, p,
-                                  options);
+              return detail::plan_one_hot(labels, along, DType::i64, indices, extent, out, mesh, p,
+                                          options);
             },
             support::one_hot<Value>(labels, along, choose.whole(indices, 0), extent),
             options.machine));
@@ -194,7 +214,8 @@ TEST_CASE("one-hot, and windows that are read and written, wherever they begin")
       tally.add(wrong_operator(
           "dynamic slice", {x}, out, mesh,
           [&](int p) {
-            return plan_dynamic_slice(labels, along.result, x, sizes, out, mesh, p, options);
+            return detail::plan_dynamic_slice(labels, along.result, x, sizes, out, mesh, p,
+                                              options);
           },
           support::dynamic_slice(choose.whole(x, 0), start, size), options.machine,
           [&](Paper& paper) { paper.start(start); }));
@@ -212,7 +233,8 @@ TEST_CASE("one-hot, and windows that are read and written, wherever they begin")
       tally.add(wrong_operator(
           "dynamic update slice", {x, update}, into, mesh,
           [&](int p) {
-            return plan_dynamic_update(labels, along.result, x, update, into, mesh, p, options);
+            return detail::plan_dynamic_update(labels, along.result, x, update, into, mesh, p,
+                                               options);
           },
           expected, options.machine, [&](Paper& paper) { paper.start(start); }));
     }
@@ -221,9 +243,11 @@ TEST_CASE("one-hot, and windows that are read and written, wherever they begin")
 namespace {
 void check_take_row(const char* name, const char* equation, const Extents& x, const Sharding& sx,
                     const Extents& i, const Sharding& si, const Sharding& out,
-                    const MeshShape& mesh, int reduces, int gathers = 0, int moves = 0) {
+                    const MeshShape& mesh, int reduces, int gathers = 0, int moves = 0,
+                    const Extents& windows = {}) {
   const TensorDescs descs{{DType::f32, x, sx}, {DType::i32, i, si}};
-  const Plan p = plan_take(parse(equation), descs, OutOfRange::clamp, out, mesh);
+  const Plan p = detail::plan_take(parse(equation), descs, OutOfRange::clamp, out, mesh, 0,
+                                   PlanOptions{}, windows);
   const int combined = p.count(all_reduce) + p.count(reduce_scatter);
   const bool fits = combined <= reduces && p.count(all_gather) <= gathers &&
                     p.communications() - combined - p.count(all_gather) <= moves;
@@ -240,10 +264,10 @@ TEST_CASE("gathers of the conformance collection") {
                  1);
   check_take_row("G7", "vm,abc->abcm", {250112, 4096}, {{0}, {}}, {64, 1, 1}, {{}, {}, {}},
                  {{}, {}, {}, {}}, MeshShape{32}, 1);
-  const Plan g7 =
-      plan_take(parse("vm,abc->abcm"),
-                {{DType::f32, {250112, 4096}, {{0}, {}}}, {DType::i32, {64, 1, 1}, {{}, {}, {}}}},
-                OutOfRange::clamp, {{}, {}, {}, {}}, MeshShape{32});
+  const Plan g7 = detail::plan_take(
+      parse("vm,abc->abcm"),
+      {{DType::f32, {250112, 4096}, {{0}, {}}}, {DType::i32, {64, 1, 1}, {{}, {}, {}}}},
+      OutOfRange::clamp, {{}, {}, {}, {}}, MeshShape{32});
   CHECK(g7.slots[0].bytes == Index{7816} * 4096 * 4);
   CHECK(g7.payload_bytes() == 2 * 64 * 4096 * 31 / 32 * 4);
   // Index-parallel: a letter of table and indices; what is not aligned is moved, and no more.
@@ -263,12 +287,53 @@ TEST_CASE("gathers of the conformance collection") {
                  {{0}, {}, {}, {}}, half, 0, 0, 1);
 }
 
+TEST_CASE("windows that begin at an index, and updates of them") {
+  const MeshShape four{4}, grid{2, 2};
+  const Extents table{4096, 64}, ids{6}, three{3};
+  const char* rows = "vm,b->bVm";
+  check_take_row("table whole", rows, table, {{}, {}}, ids, {{0}}, {{0}, {}, {}}, four, 0, 0, 0,
+                 three);
+  check_take_row("columns split", rows, table, {{}, {0}}, ids, {{}}, {{}, {}, {0}}, four, 0, 0, 0,
+                 three);
+  check_take_row("windows split", rows, table, {{}, {}}, ids, {{}}, {{}, {0}, {}}, four, 0, 0, 0,
+                 three);
+  check_take_row("rows split", rows, table, {{0}, {}}, ids, {{}}, {{}, {}, {}}, four, 1, 0, 0,
+                 three);
+  check_take_row("rows split, then windows", rows, table, {{0}, {}}, ids, {{}}, {{}, {0}, {}}, four,
+                 1, 0, 0, three);
+  check_take_row("rows by one axis, windows by another", rows, table, {{0}, {}}, ids, {{}},
+                 {{}, {1}, {}}, grid, 1, 0, 0, three);
+  const auto scattered = [&](const Sharding& x, const Sharding& i, const Sharding& updates,
+                             const Sharding& out) {
+    return detail::plan_scatter(
+        parse("vm,b,bVm->vm"), Reduction::sum,
+        {{DType::f32, table, x}, {DType::i32, ids, i}, {DType::f32, {6, 3, 64}, updates}}, {},
+        OutOfRange::drop, out, four);
+  };
+  CHECK(scattered({{0}, {}}, {{}}, {{}, {}, {}}, {{0}, {}}).communications() == 0);
+  CHECK(scattered({{}, {0}}, {{}}, {{}, {}, {0}}, {{}, {0}}).communications() == 0);
+  // A few updates are gathered, a letter of the batch or of the window.
+  const Plan few = scattered({{0}, {}}, {{}}, {{}, {0}, {}}, {{0}, {}});
+  CHECK(few.count(all_gather) == 1);
+  CHECK(few.communications() == 1);
+  CHECK(few.payload_bytes() == 6 * 3 * 64 * 4);  // the last process has none of the three
+  const ops::Scatter left_open{parse("b,bVm->vm"),
+                               Reduction::sum,
+                               OutOfRange::drop,
+                               {4096},
+                               false,
+                               Sharding{{}, {}}.with_partial(AxisSet{0}, Reduction::sum)};
+  const TensorDescs split{{DType::i32, ids, {{}}}, {DType::f32, {6, 3, 64}, {{}, {0}, {}}}};
+  REQUIRE(left_open.check(split).ok());
+  CHECK(left_open.plan(split, {four, 0, PlanOptions{}}).communications() == 0);
+}
+
 TEST_CASE("scatters of the conformance collection") {
   const MeshShape two{2};
   const Terms rows = parse("vm,bs,bsm->vm");
   const auto plan = [&](const Sharding& x, const Sharding& i, const Sharding& u,
                         const Sharding& out) {
-    return plan_scatter(
+    return detail::plan_scatter(
         rows, Reduction::sum,
         {{DType::f32, {17, 9}, x}, {DType::i32, {2, 3}, i}, {DType::f32, {2, 3, 9}, u}}, {},
         OutOfRange::drop, out, two);
@@ -281,8 +346,8 @@ TEST_CASE("scatters of the conformance collection") {
   const TensorDescs batch{{DType::i32, {256, 512}, {{0}, {}}},
                           {DType::f32, {256, 512, 1024}, {{0}, {}, {}}}};
   const auto gradient_to = [&](const Sharding& out) {
-    return plan_scatter(gradient, Reduction::sum, batch, {32000}, OutOfRange::drop, out,
-                        MeshShape{8});
+    return detail::plan_scatter(gradient, Reduction::sum, batch, {32000}, OutOfRange::drop, out,
+                                MeshShape{8});
   };
   CHECK(gradient_to(Sharding{{}, {}}.with_partial(AxisSet{0}, Reduction::sum)).communications() ==
         0);
@@ -291,11 +356,11 @@ TEST_CASE("scatters of the conformance collection") {
   CHECK(gradient_to({{0}, {}}).count(reduce_scatter) == 1);
   CHECK(gradient_to({{0}, {}}).communications() == 1);
   // A few updates into a large table that is split: they are gathered, not the table reduced.
-  const Plan few = plan_scatter(rows, Reduction::sum,
-                                {{DType::f32, {32000, 1024}, {{0}, {}}},
-                                 {DType::i32, {8, 1}, {{0}, {}}},
-                                 {DType::f32, {8, 1, 1024}, {{0}, {}, {}}}},
-                                {}, OutOfRange::drop, {{0}, {}}, MeshShape{8});
+  const Plan few = detail::plan_scatter(rows, Reduction::sum,
+                                        {{DType::f32, {32000, 1024}, {{0}, {}}},
+                                         {DType::i32, {8, 1}, {{0}, {}}},
+                                         {DType::f32, {8, 1, 1024}, {{0}, {}, {}}}},
+                                        {}, OutOfRange::drop, {{0}, {}}, MeshShape{8});
   CHECK(few.payload_bytes() == 7 * 4 + 7 * 1024 * 4);
 }
 
@@ -303,34 +368,37 @@ TEST_CASE("dynamic slices of the conformance collection") {
   const MeshShape two{2}, four{4};
   const auto s32 = [](const Extents& e, const Sharding& s) { return TensorDesc{DType::i32, e, s}; };
   // Y1: along a dimension that is not split.
-  CHECK(plan_dynamic_slice({'a', 'b'}, {'b'}, s32({128, 64}, {{0}, {}}), {10}, {{0}, {}}, two)
-            .communications() == 0);
+  CHECK(
+      detail::plan_dynamic_slice({'a', 'b'}, {'b'}, s32({128, 64}, {{0}, {}}), {10}, {{0}, {}}, two)
+          .communications() == 0);
   // Y3: [128,64]{1/2} <- [128,2] at column 60.
-  CHECK(plan_dynamic_update({'a', 'b'}, {'b'}, s32({128, 64}, {{}, {0}}), s32({128, 2}, {{}, {}}),
-                            {{}, {0}}, two)
+  CHECK(detail::plan_dynamic_update({'a', 'b'}, {'b'}, s32({128, 64}, {{}, {0}}),
+                                    s32({128, 2}, {{}, {}}), {{}, {0}}, two)
             .communications() == 0);
-  const Plan y3 = plan_dynamic_update({'a', 'b'}, {'b'}, s32({128, 64}, {{}, {0}}),
-                                      s32({128, 2}, {{}, {0}}), {{}, {0}}, two);
+  const Plan y3 = detail::plan_dynamic_update({'a', 'b'}, {'b'}, s32({128, 64}, {{}, {0}}),
+                                              s32({128, 2}, {{}, {0}}), {{}, {0}}, two);
   CHECK(y3.count(all_gather) == 1);
   CHECK(y3.communications() == 1);
   CHECK(y3.payload_bytes() == 128 * 4);
   // Y5: [16]/4 <- [8]/4: the update alone is gathered, six elements a process; three permutes of
   // two would be as much.
-  const Plan y5 = plan_dynamic_update({'a'}, {'a'}, s32({16}, {{0}}), s32({8}, {{0}}), {{0}}, four);
+  const Plan y5 =
+      detail::plan_dynamic_update({'a'}, {'a'}, s32({16}, {{0}}), s32({8}, {{0}}), {{0}}, four);
   CHECK(y5.count(all_gather) == 1);
   CHECK(y5.communications() == 1);
   CHECK(y5.payload_bytes() == 6 * 4);
   // Y7: both dimensions move.
-  CHECK(plan_dynamic_update({'a', 'b'}, {'a', 'b'}, s32({128, 64}, {{}, {0}}),
-                            s32({10, 10}, {{}, {}}), {{}, {0}}, two)
+  CHECK(detail::plan_dynamic_update({'a', 'b'}, {'a', 'b'}, s32({128, 64}, {{}, {0}}),
+                                    s32({10, 10}, {{}, {}}), {{}, {0}}, two)
             .communications() == 0);
   // A window read across a split dimension: one reduction of its size.
-  const Plan read =
-      plan_dynamic_slice({'a', 'b'}, {'a'}, s32({4096, 64}, {{0}, {}}), {16}, {{}, {}}, four);
+  const Plan read = detail::plan_dynamic_slice({'a', 'b'}, {'a'}, s32({4096, 64}, {{0}, {}}), {16},
+                                               {{}, {}}, four);
   CHECK(read.count(all_reduce) == 1);
   CHECK(read.communications() == 1);
   CHECK(read.payload_bytes() == 2 * 16 * 64 * 3 / 4 * 4);
-  CHECK(plan_dynamic_slice({'a', 'b'}, {'a'}, s32({4096, 64}, {{0}, {}}), {16}, {{0}, {}}, four)
+  CHECK(detail::plan_dynamic_slice({'a', 'b'}, {'a'}, s32({4096, 64}, {{0}, {}}), {16}, {{0}, {}},
+                                   four)
             .count(reduce_scatter) == 1);
 }
 
@@ -339,13 +407,14 @@ TEST_CASE("a small table is gathered, a large one is not, and a contract may ask
   const Terms terms = parse("vm,n->nm");
   const TensorDescs small{{DType::f32, {100, 16}, {{0}, {}}}, {DType::i32, {1'000'000}, {{}}}};
   const TensorDescs large{{DType::f32, {1'000'000, 16}, {{0}, {}}}, {DType::i32, {100}, {{}}}};
-  CHECK(plan_take(terms, small, OutOfRange::clamp, {{}, {}}, mesh).count(all_gather) >= 1);
-  CHECK(plan_take(terms, small, OutOfRange::clamp, {{}, {}}, mesh).payload_bytes() <= 100 * 16 * 4);
-  CHECK(plan_take(terms, large, OutOfRange::clamp, {{}, {}}, mesh).count(all_reduce) == 1);
+  CHECK(detail::plan_take(terms, small, OutOfRange::clamp, {{}, {}}, mesh).count(all_gather) >= 1);
+  CHECK(detail::plan_take(terms, small, OutOfRange::clamp, {{}, {}}, mesh).payload_bytes() <=
+        100 * 16 * 4);
+  CHECK(detail::plan_take(terms, large, OutOfRange::clamp, {{}, {}}, mesh).count(all_reduce) == 1);
   PlanOptions options;
   options.contract = Contract::nothing();
   options.contract.accept(all_gather, AxisSet{0});
-  const Plan bound = plan_take(terms, large, OutOfRange::clamp, {{}, {}}, mesh, 0, options);
+  const Plan bound = detail::plan_take(terms, large, OutOfRange::clamp, {{}, {}}, mesh, 0, options);
   CHECK(options.contract.covers(bound.needs));
 }
 
@@ -379,6 +448,28 @@ TEST_CASE("what is refused") {
   CHECK(rule("vm,bk->bm", {plain, plain}, plain) == Rule::index_letter_kept);
   CHECK(rule("vm,bkl->b", {plain, {{}, {}, {}}}, whole) == Rule::index_letter_kept);
   CHECK(rule("vmxz,bk,bl->b", {{{}, {}, {}, {}}, plain, plain}, whole) == Rule::indices_match);
+  // Windows: of indexed letters, one extent for each, in the result's order.
+  const auto windows_rule = [&](const char* e, const Sharding& out, const Extents& windows,
+                                OutOfRange out_of_range = OutOfRange::clamp) {
+    return ops::Take{parse(e), out_of_range, out, windows}.check(of_integers({plain, whole})).rule;
+  };
+  const Sharding rank3{{}, {}, {}};
+  CHECK(windows_rule("vm,b->bVm", rank3, {3}) == Rule::ok);
+  CHECK(windows_rule("vm,b->bVm", rank3, {8}) == Rule::ok);
+  CHECK(windows_rule("vm,b->bVm", rank3, {}) == Rule::indexed_window_each);
+  CHECK(windows_rule("vm,b->bVm", rank3, {3, 2}) == Rule::indexed_window_each);
+  CHECK(windows_rule("vm,b->bm", plain, {3}) == Rule::indexed_window_each);
+  CHECK(windows_rule("vm,b->bVm", rank3, {9}) == Rule::indexed_window_within);
+  CHECK(windows_rule("vm,b->bVm", rank3, {9}, OutOfRange::drop) == Rule::ok);
+  CHECK(windows_rule("vm,b->bVm", rank3, {-1}) == Rule::extent_not_negative);
+  CHECK(windows_rule("vm,b->bMm", rank3, {3}) == Rule::result_label_known);  // m is not indexed
+  CHECK(windows_rule("vm,b->bVV", rank3, {3, 3}) == Rule::label_once);
+  CHECK(windows_rule("vm,V->Vm", plain, {}) == Rule::ok);  // V is a letter of the indices
+  CHECK(ops::Take{parse("vm,b->bVm"), OutOfRange::clamp, rank3, {3}}
+            .check(of_integers({plain}))
+            .rule == Rule::operand_count);
+  CHECK(ops::Take{parse("vm,b->bVm")}.deduced(
+            {{DType::f32, {8, 8}, {{}, {1}}}, {DType::i32, {8}, {{0}}}}) == Sharding{{0}, {}, {1}});
   const auto scatter_rule = [&](const char* e, Reduction kind, const Shardings& s,
                                 const Sharding& out) {
     const ops::Scatter scatter{parse(e), kind, OutOfRange::drop, {8}, false, out};
@@ -402,7 +493,7 @@ TEST_CASE("what is refused") {
                      {plain.with_partial(AxisSet{0}, Reduction::sum), whole, plain},
                      plain) == Rule::finished);
   const auto window_rule = [&](const char* labels, const char* along, const Extents& size) {
-    return ops::DynamicSlice{same_terms(labels), same_terms(along), size, plain}
+    return ops::DynamicSlice{detail::same_terms(labels), detail::same_terms(along), size, plain}
         .check(of_integers({plain}))
         .rule;
   };
@@ -413,14 +504,15 @@ TEST_CASE("what is refused") {
   CHECK(window_rule("ab", "b", {9}) == Rule::moving_window_within);
   CHECK(window_rule("ab", "ba", {1}) == Rule::moving_window_each);
   const Sharding open = plain.with_partial(AxisSet{0}, Reduction::sum);
-  const ops::DynamicUpdateSlice update{same_terms("ab", 2), same_terms("a"), false, plain};
+  const ops::DynamicUpdateSlice update{detail::same_terms("ab", 2), detail::same_terms("a"), false,
+                                       plain};
   TensorDescs both = of_integers({plain, plain});
   CHECK(update.check(of_integers({open, plain})).rule == Rule::finished);
   CHECK(update.check(both).ok());
   both[1].extents = {8, 7};
   CHECK(update.check(both).rule == Rule::update_extents_alike);
   const auto one_hot_rule = [&](char along, Index extent, DType type) {
-    return ops::OneHot{same_terms("ab"), along, DType::f32, extent, plain}
+    return ops::OneHot{detail::same_terms("ab"), along, DType::f32, extent, plain}
         .check({{type, {8}, whole}})
         .rule;
   };
@@ -446,9 +538,9 @@ TEST_CASE("contracts are kept on every mesh where they are kept on paper") {
       if (mesh.rank() != 2) continue;
       PlanOptions options;
       options.contract = contract;
-      const Plan p =
-          plan_take(terms, {{DType::f32, {random.below(9) + 1, 6}, x}, {DType::i32, {7, 4}, ids}},
-                    OutOfRange::clamp, out, mesh, 0, options);
+      const Plan p = detail::plan_take(
+          terms, {{DType::f32, {random.below(9) + 1, 6}, x}, {DType::i32, {7, 4}, ids}},
+          OutOfRange::clamp, out, mesh, 0, options);
       CHECK_MESSAGE(contract.covers(p.needs), describe(p));
     }
   }

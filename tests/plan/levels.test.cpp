@@ -18,7 +18,7 @@ constexpr Machine nodes_of(int processes) {
 }
 Plan reshard(const Extents& extents, const Sharding& from, const Sharding& to,
              const MeshShape& mesh, const Machine& machine, int process = 0) {
-  return plan_reshard({DType::f32, extents, from}, to, mesh, process, {machine, max_int64});
+  return detail::plan_reshard({DType::f32, extents, from}, to, mesh, process, {machine, max_int64});
 }
 Sharding open_over(AxisSet axes, int rank) {
   return Sharding::replicated(rank).with_partial(axes, Reduction::sum);
@@ -32,10 +32,8 @@ struct Made {
 };
 std::vector<Made> calls_of(const Plan& plan) {
   std::vector<Made> made;
-  for (const StepWork& work : work_of(plan))
-    work.for_each_call([&](const CallWork& one) {
-      made.push_back({one.call.kind, one.call.group, network_bytes(one.call)});
-    });
+  for (const Call& call : instructions_of(plan).calls)
+    made.push_back({call.kind, call.group, detail::network_bytes(call)});
   return made;
 }
 const AxisGroup near8 = AxisGroup::inner_part({}, 0, 8);
@@ -136,23 +134,24 @@ TEST_CASE("levels are chosen by cost: where the network is no slower, what is se
     const Machine machine = some_machine(random, 2);
     TensorDesc desc{DType::f64, {random.below(40), 24}, some_sharding(random, 2, 2, 30)};
     const Sharding to = some_sharding(random, 2, 2);
-    const Plan plan = plan_reshard(desc, to, shape, 0, {machine, max_int64});
+    const Plan plan = detail::plan_reshard(desc, to, shape, 0, {machine, max_int64});
     for (const Step& step : plan.steps) {
       if (step.kind != StepKind::communicate || step.collective > all_reduce) continue;
       const TensorDesc from = plan.slots[step.in[0]].desc;
-      Move move;
+      detail::Move move;
       move.kind = step.kind;
       move.collective = step.collective;
       move.group = step.group;
       move.to = plan.slots[step.out].desc.sharding;
       const AxisSet open = from.sharding.partial - move.to.partial;
-      const Move flat = step.collective == all_reduce ? reduce_move(from.sharding, open)
-                        : step.collective == reduce_scatter
-                            ? scatter_move(from.extents, from.sharding, move.to, open, shape)
-                            : classify(from.extents, from.sharding, move.to, shape);
-      const Move levels = in_levels(flat, from, shape, machine);
-      CHECK(step.cost ==
-            min_of(price(flat, from, shape, machine), price(levels, from, shape, machine)));
+      const detail::Move flat =
+          step.collective == all_reduce ? detail::reduce_move(from.sharding, open)
+          : step.collective == reduce_scatter
+              ? detail::scatter_move(from.extents, from.sharding, move.to, open, shape)
+              : detail::classify(from.extents, from.sharding, move.to, shape);
+      const detail::Move levels = detail::in_levels(flat, from, shape, machine);
+      CHECK(step.cost == min_of(detail::price(flat, from, shape, machine),
+                                detail::price(levels, from, shape, machine)));
       staged += !step.near.empty();
     }
   }
@@ -177,13 +176,14 @@ TEST_CASE("what a process sends, and what a group owns, are counted without look
     const Sharding from = some_sharding(random, 2, 3);
     const Sharding to = some_sharding(random, 2, 3);
     const Coordinates at = mesh.coordinates(random.below(mesh.processes()));
-    SentTo looked;
-    for_each_receiver(extents, from, to, mesh, at, [&](const Coordinates& peer, const Box& box) {
-      if (peer == at) return;
-      looked.elements += box.size();
-      ++looked.messages;
-    });
-    const SentTo counted = sent(extents, from, to, mesh, at);
+    detail::SentTo looked;
+    detail::for_each_receiver(extents, from, to, mesh, at,
+                              [&](const Coordinates& peer, const Box& box) {
+                                if (peer == at) return;
+                                looked.elements += box.size();
+                                ++looked.messages;
+                              });
+    const detail::SentTo counted = detail::sent(extents, from, to, mesh, at);
     CHECK(counted.elements == looked.elements);
     CHECK(counted.messages == looked.messages);
 
@@ -195,6 +195,6 @@ TEST_CASE("what a process sends, and what a group owns, are counted without look
     Index owned = 0;
     for (int k = 0; k < mesh.group_size(group); ++k)
       owned += block(extents, from, mesh, mesh.member(group, at, k)).size();
-    CHECK(owned_by(group, extents, from, mesh, at) == owned);
+    CHECK(detail::owned_by(group, extents, from, mesh, at) == owned);
   }
 }

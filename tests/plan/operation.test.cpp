@@ -43,7 +43,7 @@ template <class Op> void check_laws(const Op& op, const TensorDescs& operands) {
   const PlanOptions options;
   CHECK(any.kind() == op.kind());
   CHECK(any.name() == detail::name_in_messages(op));
-  CHECK(any.digest() == digest_of(op));
+  CHECK(any.digest() == detail::digest_of(op));
   CHECK(any.check(operands) == op.check(operands));
   CHECK(any.view().get_if<Op>() != nullptr);
   CHECK(*any.view().get_if<Op>() == op);
@@ -101,28 +101,34 @@ TEST_CASE("an operation answers what its struct answers") {
              {x});
   check_laws(ops::Reshard{both}, {x});
   check_laws(ops::Transpose{parse("ij->ji"), both}, {x});
-  check_laws(ops::Map{broadcast_terms({2, 1}), DType::f64, Linearity::pointwise, both},
+  check_laws(ops::Map{detail::broadcast_terms({2, 1}), DType::f64, Linearity::pointwise, both},
              {x, {DType::f32, {18}, Sharding{{1}}}});
   check_laws(ops::Arg{parse("ij->i"), Reduction::max, Sharding{{0}}}, {x});
-  check_laws(ops::Scan{same_terms("ij"), 'j', Reduction::sum, {.reverse = true}, DType::f32, both},
-             {x});
-  check_laws(ops::Scan{same_terms("ij"), 'i', Reduction::none, {}, DType::f32, both}, {x});
-  check_laws(ops::Sort{same_terms("ij"), 'j', {.descending = true, .positions = true}, both}, {x});
-  check_laws(ops::Sort{same_terms("ij"), 'i', {.limit = 3, .kind = OperatorKind::top_k}, both},
-             {x});
+  check_laws(
+      ops::Scan{detail::same_terms("ij"), 'j', Reduction::sum, {.reverse = true}, DType::f32, both},
+      {x});
+  check_laws(ops::Scan{detail::same_terms("ij"), 'i', Reduction::none, {}, DType::f32, both}, {x});
+  check_laws(
+      ops::Sort{detail::same_terms("ij"), 'j', {.descending = true, .positions = true}, both}, {x});
+  check_laws(
+      ops::Sort{detail::same_terms("ij"), 'i', {.limit = 3, .kind = OperatorKind::top_k}, both},
+      {x});
   check_laws(ops::Take{parse("vm,bs->bsm"), OutOfRange::clamp, three}, {x, ids});
   const Terms into = parse("vm,bs,bsm->vm"), fresh = parse("bs,bsm->vm");
+  check_laws(ops::Take{parse("vm,bs->bsVm"), OutOfRange::clamp, {{}, {}, {}, {}}, {3}}, {x, ids});
   check_laws(ops::Scatter{into, Reduction::sum, OutOfRange::drop, {}, false, both}, {x, ids, rows});
   check_laws(ops::Scatter{into, Reduction::none, OutOfRange::clamp, {}, true, both},
              {ids, rows, x});
   check_laws(ops::Scatter{fresh, Reduction::max, OutOfRange::drop, {9}, false, both}, {ids, rows});
-  check_laws(ops::OneHot{same_terms("bvs"), 'v', DType::f64, 9, three}, {ids});
+  check_laws(ops::OneHot{detail::same_terms("bvs"), 'v', DType::f64, 9, three}, {ids});
   const TensorDesc window{DType::f32, {12, 3}, both};
-  check_laws(ops::DynamicSlice{same_terms("ij"), same_terms("j"), {3}, both}, {x});
-  check_laws(ops::DynamicUpdateSlice{same_terms("ij", 2), same_terms("j"), false, both},
-             {x, window});
-  check_laws(ops::DynamicUpdateSlice{same_terms("ij", 2), same_terms("j"), true, both},
-             {window, x});
+  check_laws(ops::DynamicSlice{detail::same_terms("ij"), detail::same_terms("j"), {3}, both}, {x});
+  check_laws(
+      ops::DynamicUpdateSlice{detail::same_terms("ij", 2), detail::same_terms("j"), false, both},
+      {x, window});
+  check_laws(
+      ops::DynamicUpdateSlice{detail::same_terms("ij", 2), detail::same_terms("j"), true, both},
+      {window, x});
   using enum ops::ConvolveForm;
   check_laws(convolution(forward, around, {}, line), {image, taps});
   check_laws(convolution(by_input, around, image.extents, line), {features, taps});
@@ -182,15 +188,19 @@ TEST_CASE("of boxes and places 128 bits are compared, wherever the lists lie") {
   std::vector<Box> copy = quarters;
   const ops::FromMemory op{ops::Memory::in_boxes(quarters, 6), both};
   CHECK(op == ops::FromMemory{ops::Memory::in_boxes(copy, 6), both});
-  CHECK(digest_of(op) == digest_of(ops::FromMemory{ops::Memory::in_boxes(copy, 6), both}));
+  CHECK(detail::digest_of(op) ==
+        detail::digest_of(ops::FromMemory{ops::Memory::in_boxes(copy, 6), both}));
   copy[3][1].hi = 17;
   CHECK_FALSE(op == ops::FromMemory{ops::Memory::in_boxes(copy, 6), both});
-  CHECK(digest_of(op) != digest_of(ops::FromMemory{ops::Memory::in_boxes(copy, 6), both}));
+  CHECK(detail::digest_of(op) !=
+        detail::digest_of(ops::FromMemory{ops::Memory::in_boxes(copy, 6), both}));
   const std::vector<int> straight{0, 1, 2, 3, 4, 5};
   const Sharding by_rows{{0}, {}};
   CHECK_FALSE(to_row(by_rows, backwards) == to_row(by_rows, straight));
-  CHECK(digest_of(to_row(by_rows, backwards)) != digest_of(to_row(by_rows, straight)));
-  CHECK(digest_of(to_row(by_rows, backwards)) != digest_of(to_row(Sharding{{}, {0}}, backwards)));
+  CHECK(detail::digest_of(to_row(by_rows, backwards)) !=
+        detail::digest_of(to_row(by_rows, straight)));
+  CHECK(detail::digest_of(to_row(by_rows, backwards)) !=
+        detail::digest_of(to_row(Sharding{{}, {0}}, backwards)));
   const PlanOptions options;
   CHECK_THROWS_AS(op.plan({x}, {mesh, 0, options}), UsageError);  // nobody keeps its boxes
 }
@@ -252,20 +262,22 @@ TEST_CASE("operations differ where a member differs, and have other digests") {
       ops::Reshard{Sharding{{0}, {}}},
       ops::Take{parse("vm,bs->bsm"), OutOfRange::clamp, three},
       ops::Take{parse("vm,bs->bsm"), OutOfRange::drop, three},
+      ops::Take{parse("vm,bs->bsVm"), OutOfRange::clamp, {{}, {}, {}, {}}, {3}},
+      ops::Take{parse("vm,bs->bsVm"), OutOfRange::clamp, {{}, {}, {}, {}}, {4}},
       ops::Scatter{parse("bs,bsm->vm"), Reduction::sum, OutOfRange::drop, {9}, false, both},
       ops::Scatter{parse("bs,bsm->vm"), Reduction::none, OutOfRange::drop, {9}, false, both},
       ops::Scatter{parse("bs,bsm->vm"), Reduction::sum, OutOfRange::clamp, {9}, false, both},
       ops::Scatter{parse("bs,bsm->vm"), Reduction::sum, OutOfRange::drop, {8}, false, both},
       ops::Scatter{parse("bs,bsm->vm"), Reduction::sum, OutOfRange::drop, {9}, true, both},
-      ops::OneHot{same_terms("bsv"), 'v', DType::f32, 9, three},
-      ops::OneHot{same_terms("bsv"), 's', DType::f32, 9, three},
-      ops::OneHot{same_terms("bsv"), 'v', DType::f64, 9, three},
-      ops::OneHot{same_terms("bsv"), 'v', DType::f32, 8, three},
-      ops::DynamicSlice{same_terms("ij"), same_terms("j"), {3}, both},
-      ops::DynamicSlice{same_terms("ij"), same_terms("i"), {3}, both},
-      ops::DynamicSlice{same_terms("ij"), same_terms("j"), {4}, both},
-      ops::DynamicUpdateSlice{same_terms("ij", 2), same_terms("j"), false, both},
-      ops::DynamicUpdateSlice{same_terms("ij", 2), same_terms("j"), true, both},
+      ops::OneHot{detail::same_terms("bsv"), 'v', DType::f32, 9, three},
+      ops::OneHot{detail::same_terms("bsv"), 's', DType::f32, 9, three},
+      ops::OneHot{detail::same_terms("bsv"), 'v', DType::f64, 9, three},
+      ops::OneHot{detail::same_terms("bsv"), 'v', DType::f32, 8, three},
+      ops::DynamicSlice{detail::same_terms("ij"), detail::same_terms("j"), {3}, both},
+      ops::DynamicSlice{detail::same_terms("ij"), detail::same_terms("i"), {3}, both},
+      ops::DynamicSlice{detail::same_terms("ij"), detail::same_terms("j"), {4}, both},
+      ops::DynamicUpdateSlice{detail::same_terms("ij", 2), detail::same_terms("j"), false, both},
+      ops::DynamicUpdateSlice{detail::same_terms("ij", 2), detail::same_terms("j"), true, both},
       ops::FromMemory{ops::Memory::on_root(0, 6), both},
       ops::FromMemory{ops::Memory::on_root(1, 6), both},
       ops::ToMemory{ops::Memory::on_root(0, 6)},
@@ -354,12 +366,13 @@ TEST_CASE("numbers of an operator do not change what it needs either") {
   const auto alike = [](const auto& few, const auto& many, const TensorDescs& operands) {
     return needs(few, operands, mesh, Contract{}) == needs(many, operands, mesh, Contract{});
   };
-  const Terms fresh = parse("bs,bsm->vm"), letters = same_terms("ij"), along = same_terms("i");
+  const Terms fresh = parse("bs,bsm->vm"), letters = detail::same_terms("ij"),
+              along = detail::same_terms("i");
   CHECK(alike(ops::Scatter{fresh, Reduction::sum, OutOfRange::drop, {1}, false, both},
               ops::Scatter{fresh, Reduction::sum, OutOfRange::drop, {1 << 20}, false, both},
               {ids, rows}));
-  CHECK(alike(ops::OneHot{same_terms("bsv"), 'v', DType::f32, 1, three},
-              ops::OneHot{same_terms("bsv"), 'v', DType::f32, 1 << 20, three}, {ids}));
+  CHECK(alike(ops::OneHot{detail::same_terms("bsv"), 'v', DType::f32, 1, three},
+              ops::OneHot{detail::same_terms("bsv"), 'v', DType::f32, 1 << 20, three}, {ids}));
   CHECK(alike(ops::DynamicSlice{letters, along, {1}, both},
               ops::DynamicSlice{letters, along, {1 << 20}, both}, {x}));
 }
@@ -439,14 +452,15 @@ TEST_CASE("broken rules of indices and windows say their numbers, and whose they
   CHECK(said(take, {x, {DType::f32, ids.extents, ids.sharding}}) ==
         "the indices are of another element type; indices are int32 or int64; convert them with "
         "cast first (operand 2)");
-  const ops::DynamicSlice slice{same_terms("ij"), same_terms("ji"), {3}, both};
+  const ops::DynamicSlice slice{detail::same_terms("ij"), detail::same_terms("ji"), {3}, both};
   CHECK(said(slice, {x}) ==
         "the window moves along ji, 2 letters, and 1 sizes are given; give one for each letter");
-  const ops::DynamicUpdateSlice update{same_terms("ij", 2), same_terms("j"), false, both};
+  const ops::DynamicUpdateSlice update{detail::same_terms("ij", 2), detail::same_terms("j"), false,
+                                       both};
   CHECK(said(update, {x, {DType::f64, {12, 3}, both}}).find("(operand 2, float and double)") !=
         std::string::npos);
   CHECK(said(update, {x, {DType::f32, {11, 3}, both}})
             .find("along i the tensor has 12 elements and the update 11;") == 0);
-  CHECK(OperationView(ops::OneHot{same_terms("bsv"), 'v', DType::f32, 9, three}).text(names) ==
-        " extent 9 to P<data,_,model>");
+  CHECK(OperationView(ops::OneHot{detail::same_terms("bsv"), 'v', DType::f32, 9, three})
+            .text(names) == " extent 9 to P<data,_,model>");
 }

@@ -18,7 +18,7 @@ std::string wrong_einsum(const Terms& terms, const TensorDesc& a, const TensorDe
       einsum(terms, whole_input<Value>(a, mesh, 5), whole_input<Value>(b, mesh, 6));
   return wrong_operator(
       to_text(terms), {a, b}, out, mesh,
-      [&](int p) { return plan_einsum(terms, a, b, out, mesh, p, options); }, expected,
+      [&](int p) { return detail::plan_einsum(terms, a, b, out, mesh, p, options); }, expected,
       options.machine);
 }
 
@@ -97,7 +97,7 @@ TEST_CASE("einsum: many equations, unfinished operands and results, up to three 
             some_sharding(random, terms.operands[0].size(), mesh.rank(), open == 1 ? 40 : 0),
             some_sharding(random, terms.operands[1].size(), mesh.rank(), open == 2 ? 40 : 0)};
         const Sharding out = some_result(random, terms, s, mesh.rank());
-        REQUIRE(check_einsum(terms, s, out).ok());
+        REQUIRE(detail::check_einsum(terms, s, out).ok());
         const DType type = random.of<DType>({DType::f32, DType::f64, DType::i32, DType::i64});
         const PlanOptions options{some_machine(random),
                                   random.of<Index>({max_int64, max_int64, 0, 500})};
@@ -156,18 +156,20 @@ TEST_CASE("einsum with an epilogue, into fresh or given memory, and added to wha
           epilogue.extras.push_back(extra);
           extras.push_back(whole_input<Value>(extra, mesh, 7 + extras.size()));
         }
-        const Terms all = with_extras(terms, epilogue.extras);
-        REQUIRE(check_epilogue(all, epilogue.extras, out, adds).ok());
-        REQUIRE(check_extras(all, {a, b}, epilogue.extras).ok());
+        const Terms all = detail::with_extras(terms, epilogue.extras);
+        REQUIRE(detail::check_epilogue(all, epilogue.extras, out, adds).ok());
+        REQUIRE(detail::check_extras(all, {a, b}, epilogue.extras).ok());
         const Whole<Value> expected = with_epilogue(
             einsum(terms, whole_input<Value>(a, mesh, 5), whole_input<Value>(b, mesh, 6)), extras);
         TensorDescs operands{a, b};
         for (const TensorDesc& extra : epilogue.extras) operands.push_back(extra);
         tally.add(wrong_operator(
             to_text(all), operands, out, mesh,
-            [&](int p) { return plan_einsum(terms, a, b, out, mesh, p, options, epilogue); },
+            [&](int p) {
+              return detail::plan_einsum(terms, a, b, out, mesh, p, options, epilogue);
+            },
             expected, options.machine));
-        const Plan plan = plan_einsum(terms, a, b, out, mesh, 0, options, epilogue);
+        const Plan plan = detail::plan_einsum(terms, a, b, out, mesh, 0, options, epilogue);
         CHECK(plan.slots[plan.result].given == (options.destination != Destination::fresh));
       }
     }
@@ -205,7 +207,7 @@ TEST_CASE("einsum: any equation") {
           some_sharding(random, terms.operands[0].size(), mesh.rank(), open == 1 ? 40 : 0),
           some_sharding(random, terms.operands[1].size(), mesh.rank(), open == 2 ? 40 : 0)};
       const Sharding out = some_result(random, terms, s, mesh.rank());
-      REQUIRE(check_einsum(terms, s, out).ok());
+      REQUIRE(detail::check_einsum(terms, s, out).ok());
       tally.add(wrong_einsum(terms, extents.desc(terms.operands[0], DType::i32, s[0]),
                              extents.desc(terms.operands[1], DType::i32, s[1]), out, mesh,
                              {some_machine(random), max_int64}));
@@ -231,7 +233,7 @@ TEST_CASE("einsum: long dimensions, which products read and write in panels") {
         const TensorDesc a = extents.desc(terms.operands[0], DType::f32, s[0]);
         const TensorDesc b = extents.desc(terms.operands[1], DType::f32, s[1]);
         const PlanOptions options{some_machine(random), max_int64};
-        const Plan plan = plan_einsum(terms, a, b, out, mesh, 0, options);
+        const Plan plan = detail::plan_einsum(terms, a, b, out, mesh, 0, options);
         bool in_panels = false;
         for (const Slot& slot : plan.slots) in_panels = in_panels || slot.panel_dim >= 0;
         panels += in_panels;
@@ -278,12 +280,12 @@ TEST_CASE("reduce: all kinds, kept dimensions in any order, unfinished operands 
         const Shardings s{some_sharding(random, terms.operands[0].size(), mesh.rank(),
                                         random.chance(40) ? 40 : 0, kind)};
         const Sharding out = some_result(random, terms, s, mesh.rank(), kind);
-        REQUIRE(check_reduce(terms, s, out, kind, false).ok());
+        REQUIRE(detail::check_reduce(terms, s, out, kind, false).ok());
         const TensorDesc x = extents.desc(terms.operands[0], DType::i32, s[0]);
         const PlanOptions options{some_machine(random), max_int64};
         tally.add(wrong_operator(
             to_text(terms), {x}, out, mesh,
-            [&](int p) { return plan_reduce(terms, kind, x, out, mesh, p, options); },
+            [&](int p) { return detail::plan_reduce(terms, kind, x, out, mesh, p, options); },
             reduce(terms, kind, whole_input<Value>(x, mesh, 5)), options.machine));
       }
     }
@@ -322,8 +324,9 @@ TEST_CASE(
           whole.push_back(whole_input<Value>(desc, mesh, 5 + whole.size()));
         }
         const Sharding out = opened(some_sharding(random, terms.result.size(), mesh.rank()));
-        REQUIRE(check_map(terms, s, out, multiply ? Linearity::bilinear : Linearity::linear).ok());
-        REQUIRE(check_extents(terms, operands, true).ok());
+        REQUIRE(detail::check_map(terms, s, out, multiply ? Linearity::bilinear : Linearity::linear)
+                    .ok());
+        REQUIRE(detail::check_extents(terms, operands, true).ok());
         const PlanOptions options{some_machine(random), max_int64};
         const auto f = [multiply](const std::vector<Value>& v) {
           Value value = multiply ? 1 : 0;
@@ -333,7 +336,9 @@ TEST_CASE(
         };
         tally.add(wrong_operator(
             to_text(terms), operands, out, mesh,
-            [&](int p) { return plan_map(terms, operands, DType::f64, out, mesh, p, options); },
+            [&](int p) {
+              return detail::plan_map(terms, operands, DType::f64, out, mesh, p, options);
+            },
             map<Value>(terms, whole, f), options.machine,
             [&](Paper& paper) { paper.multiply(multiply); }));
       }
@@ -358,16 +363,16 @@ TEST_CASE("transpose: any order, any target") {
           for (int d = 0; d < out.rank(); ++d) out[d] = out[d].without(x.sharding.partial);
           out = out.with_partial(x.sharding.partial, kind);
         }
-        REQUIRE(check_transpose(terms, {x.sharding}, out).ok());
+        REQUIRE(detail::check_transpose(terms, {x.sharding}, out).ok());
         const PlanOptions options{some_machine(random), max_int64};
         tally.add(wrong_operator(
             to_text(terms), {x}, out, mesh,
-            [&](int p) { return plan_transpose(terms, x, out, mesh, p, options); },
+            [&](int p) { return detail::plan_transpose(terms, x, out, mesh, p, options); },
             transpose(terms, whole_input<Value>(x, mesh, 5)), options.machine));
         Sharding along = Sharding::replicated(out.rank());
         for (int d = 0; d < along.rank(); ++d)
           along[d] = x.sharding[terms.operands[0].find(terms.result[d])];
-        CHECK(plan_transpose(terms, x, along.with_partial(x.sharding.partial, kind), mesh)
+        CHECK(detail::plan_transpose(terms, x, along.with_partial(x.sharding.partial, kind), mesh)
                   .communications() == 0);
       }
     }

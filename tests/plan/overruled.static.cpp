@@ -11,7 +11,8 @@ namespace {
 constexpr MeshShape square{2, 2};
 constexpr Plan product(const char* equation, const Extents& a, const Sharding& sa, const Extents& b,
                        const Sharding& sb, const Sharding& out) {
-  return plan_einsum(parse(equation), {DType::f32, a, sa}, {DType::f32, b, sb}, out, square);
+  return detail::plan_einsum(parse(equation), {DType::f32, a, sa}, {DType::f32, b, sb}, out,
+                             square);
 }
 constexpr AxisSet x{0}, y{1};
 
@@ -34,8 +35,8 @@ static_assert(overruled(product("bik,bkj->bij", {4, 8, 8}, {{0}, {}, {}}, {4, 8,
 
 // Elementwise: the left operand's split of i, and an axis that nothing is split over.
 constexpr Plan sum(const Sharding& a, const Sharding& b, const Sharding& out) {
-  return plan_map(parse("ij,ij->ij"), {{DType::f32, {8, 8}, a}, {DType::f32, {8, 8}, b}},
-                  DType::f32, out, square);
+  return detail::plan_map(parse("ij,ij->ij"), {{DType::f32, {8, 8}, a}, {DType::f32, {8, 8}, b}},
+                          DType::f32, out, square);
 }
 static_assert(overruled(sum({{0}, {}}, {{1}, {}}, {{0}, {}})) ==
               OverruledList{{1, 'i', 1, 'i', 0, x}});
@@ -47,7 +48,7 @@ static_assert(overruled(sum({{}, {}}, {{0}, {}}, {{}, {0}})) ==
               OverruledList{{1, 'i', 0, 'j', -1, x}});
 
 // A reduction's operand is reduced as it lies.
-static_assert(overruled(plan_reduce(parse("ij->j"), Reduction::sum,
-                                    {DType::f32, {8, 8}, {{0}, {1}}}, {{0}}, square))
+static_assert(overruled(detail::plan_reduce(parse("ij->j"), Reduction::sum,
+                                            {DType::f32, {8, 8}, {{0}, {1}}}, {{0}}, square))
                   .empty());
 }  // namespace

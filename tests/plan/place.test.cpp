@@ -41,12 +41,12 @@ Index sent_by_all(const MakePlan& make, const MeshShape& mesh, DType type) {
 std::string wrong_from_root(const TensorDesc& desc, int root, const MeshShape& mesh,
                             const PlanOptions& options = {}) {
   return wrong_plan(
-      desc, mesh, [&](int p) { return plan_from_root(desc, root, mesh, p, options); },
+      desc, mesh, [&](int p) { return detail::plan_from_root(desc, root, mesh, p, options); },
       options.machine);
 }
 std::string wrong_to_root(const TensorDesc& desc, int root, const MeshShape& mesh,
                           const PlanOptions& options = {}) {
-  const auto make = [&](int p) { return plan_to_root(desc, root, mesh, p, options); };
+  const auto make = [&](int p) { return detail::plan_to_root(desc, root, mesh, p, options); };
   if (std::string text = wrong_plan(desc, mesh, make, options.machine); !text.empty()) return text;
   if (!desc.sharding.partial.empty()) return "";
   const Index own = block(desc.extents, desc.sharding, mesh, mesh.coordinates(root)).size();
@@ -100,7 +100,7 @@ TEST_CASE(
   for (const Extents& extents : {Extents{}, Extents{7}, Extents{5, 7}, Extents{3, 4, 5},
                                  Extents{2, 1, 3, 4}, Extents{4, 0, 2}, Extents{100}})
     for (const Index most : {1, 2, 3, 7, 12, 20, 35, 1000}) {
-      const Slabs slabs(extents, most);
+      const detail::Slabs slabs(extents, most);
       const Extents strides = row_major_strides(extents);
       Index next = 0;
       for (Index i = 0; i < slabs.count(); ++i) {
@@ -115,7 +115,7 @@ TEST_CASE(
       }
       CHECK(next == volume(extents));
     }
-  CHECK(Slabs({1 << 20, 1 << 20}, Index{1} << 24).count() == 1 << 16);
+  CHECK(detail::Slabs({1 << 20, 1 << 20}, Index{1} << 24).count() == 1 << 16);
 }
 
 TEST_CASE(
@@ -149,28 +149,51 @@ TEST_CASE("from and to one process: a sample in slabs, with machines of many kin
       if (desc.sharding.partial.empty()) tally.add(wrong_from_root(desc, root, mesh, options));
       tally.add(wrong_to_root(desc, root, mesh, options));
     }
-  const Plan rounds =
-      plan_from_root({DType::f64, {37, 59}, Sharding{{}, {0}}}, 0, MeshShape{4}, 0, {Machine{}, 0});
+  const Plan rounds = detail::plan_from_root({DType::f64, {37, 59}, Sharding{{}, {0}}}, 0,
+                                             MeshShape{4}, 0, {Machine{}, 0});
   CHECK(rounds.steps[0].rounds > 2);
-  CHECK(rounds.steps[0].scratch <= least_slab_bytes);
+  CHECK(rounds.steps[0].scratch <= detail::least_slab_bytes);
 }
 
-TEST_CASE(
-    "a replicated tensor of any size comes from one process once, and is spread by those who have "
-    "it") {
+TEST_CASE("a replicated tensor of any size is broadcast by the process that has it") {
   const MeshShape mesh{8};
-  const TensorDesc large{DType::f32, {1 << 20}, Sharding{{}}};
-  const Plan spread = plan_from_root(large, 0, mesh);
+  for (const Index n : {Index{1} << 20, Index{8}, Index{1}}) {
+    const TensorDesc x{DType::f32, {n}, Sharding{{}}};
+    for (const int root : {0, 5}) {
+      const auto on = [&](int process) { return detail::plan_from_root(x, root, mesh, process); };
+      CHECK(on(root).count(Collective::broadcast) == 1);
+      CHECK(on(root).communications() == 1);
+      CHECK(on(root).own_payload_bytes() == 0);
+      CHECK(on(7).own_payload_bytes() == n * 4);
+      CHECK(on(7).steps[0].scratch == 0);
+      CHECK(on(7).steps[0].messages == 3);
+    }
+  }
+  // Two processes exchange; an empty tensor is nobody's.
+  CHECK(detail::plan_from_root({DType::f32, {8}, Sharding{{}}}, 0, MeshShape{2})
+            .count(Collective::exchange) == 1);
+  CHECK(detail::plan_from_root({DType::f32, {0}, Sharding{{}}}, 0, mesh)
+            .count(Collective::broadcast) == 0);
+  // Split over one axis: each block is sent once, and passed on along the other.
+  const TensorDesc large{DType::f32, {1 << 20}, Sharding{{0}}};
+  const Plan spread = detail::plan_from_root(large, 0, MeshShape{2, 4});
   CHECK(spread.count(all_gather) == 1);
   CHECK(spread.payload_bytes(Collective::exchange) == (Index{4} << 20) / 8 * 7);
-  const Plan direct = plan_from_root({DType::f32, {8}, Sharding{{}}}, 0, mesh);
-  CHECK(direct.steps.size() == 1);
+  // Boxes of which one is the whole tensor.
+  Box all = whole({6, 5}), none = all;
+  none[0].hi = 0;
+  const std::vector<Box> boxes{none, none, all, none};
+  const TensorDesc both{DType::f32, {6, 5}, Sharding{{}, {}}};
+  const Plan boxed = detail::plan_from_boxes(both, boxes, MeshShape{4}, 1);
+  CHECK(boxed.count(Collective::broadcast) == 1);
+  CHECK(boxed.own_payload_bytes() == 6 * 5 * 4);
+  CHECK(boxed.steps[0].scratch == 0);
 }
 
 TEST_CASE("pieces above two to the thirty-first bytes are planned as one") {
   const Plan plan =
-      plan_from_root({DType::f64, {Index{1} << 31, 4}, Sharding{{0}, {}}}, 0, MeshShape{2});
-  const StepWork work = work_of(plan, plan.steps[0]);
+      detail::plan_from_root({DType::f64, {Index{1} << 31, 4}, Sharding{{0}, {}}}, 0, MeshShape{2});
+  const detail::MoveWork work = detail::move_work(plan, plan.steps[0]);
   CHECK(plan.steps[0].rounds == 1);
   CHECK(plan.peak_bytes == plan.slots[plan.result].bytes);
   CHECK(work.call.send.size() == 1);
@@ -187,10 +210,10 @@ TEST_CASE("from boxes and to them: a sample of cuts") {
                             some_sharding(random, rank, mesh.rank())};
       const std::vector<Box> boxes =
           some_boxes(random, desc.extents, mesh.processes(), random.chance(40));
-      const Verdict verdict = check_boxes(desc.extents, boxes, mesh.processes(), true);
+      const Verdict verdict = detail::check_boxes(desc.extents, boxes, mesh.processes(), true);
       tally.add(verdict.ok() ? "" : explain(verdict, desc.extents, boxes));
-      std::string text =
-          wrong_plan(desc, mesh, [&](int p) { return plan_from_boxes(desc, boxes, mesh, p); });
+      std::string text = wrong_plan(
+          desc, mesh, [&](int p) { return detail::plan_from_boxes(desc, boxes, mesh, p); });
       tally.add(text.empty() ? "" : text + describe_boxes(boxes));
       TensorDesc open = desc;
       if (random.chance(30)) open.sharding = some_sharding(random, rank, mesh.rank(), 40);
@@ -198,7 +221,8 @@ TEST_CASE("from boxes and to them: a sample of cuts") {
       for (Box& box : wanted)  // they may overlap and leave holes
         for (int d = 0; d < rank && random.chance(30); ++d)
           box[d].hi = min_of(desc.extents[d], box[d].hi + 1);
-      text = wrong_plan(open, mesh, [&](int p) { return plan_to_boxes(open, wanted, mesh, p); });
+      text = wrong_plan(open, mesh,
+                        [&](int p) { return detail::plan_to_boxes(open, wanted, mesh, p); });
       tally.add(text.empty() ? "" : text + describe_boxes(wanted));
     }
 }
@@ -208,13 +232,14 @@ TEST_CASE(
     "lacks") {
   const MeshShape mesh{4};
   const TensorDesc desc{DType::f32, {10, 6}, Sharding{{0}, {}}};
-  std::vector<Box> boxes = cut_boxes(desc.extents, desc.sharding, {{0, 3, 6, 9, 10}, {}}, mesh);
-  const Plan adopted = plan_from_boxes(desc, boxes, mesh);
+  std::vector<Box> boxes =
+      detail::cut_boxes(desc.extents, desc.sharding, {{0, 3, 6, 9, 10}, {}}, mesh);
+  const Plan adopted = detail::plan_from_boxes(desc, boxes, mesh);
   CHECK(adopted.steps.empty());
   CHECK(adopted.peak_bytes == 0);
-  boxes = cut_boxes(desc.extents, desc.sharding, {{0, 4, 6, 9, 10}, {}}, mesh);
-  CHECK(plan_from_boxes(desc, boxes, mesh, 0).own_payload_bytes() == 6 * 4);
-  CHECK(plan_from_boxes(desc, boxes, mesh, 2).own_payload_bytes() == 0);
+  boxes = detail::cut_boxes(desc.extents, desc.sharding, {{0, 4, 6, 9, 10}, {}}, mesh);
+  CHECK(detail::plan_from_boxes(desc, boxes, mesh, 0).own_payload_bytes() == 6 * 4);
+  CHECK(detail::plan_from_boxes(desc, boxes, mesh, 2).own_payload_bytes() == 0);
 }
 
 TEST_CASE("verdicts on boxes name who collides, and the hole") {
@@ -225,7 +250,9 @@ TEST_CASE("verdicts on boxes name who collides, and the hole") {
   };
   const Extents extents{4, 6};
   using Boxes = std::vector<Box>;
-  const auto rule = [&](const Boxes& boxes) { return check_boxes(extents, boxes, 2, true); };
+  const auto rule = [&](const Boxes& boxes) {
+    return detail::check_boxes(extents, boxes, 2, true);
+  };
   CHECK(rule({box(0, 4, 0, 3), box(0, 4, 3, 6)}).ok());
   CHECK(rule({box(0, 4, 0, 6), box(0, 4, 0, 6)}).ok());  // replicas
   CHECK(rule({box(0, 4, 0, 6), box(2, 2, 1, 1)}).ok());
@@ -245,6 +272,8 @@ TEST_CASE("verdicts on boxes name who collides, and the hole") {
         "process 0 declares [0,4) x [3,6) and process 1 declares [0,4) x [0,4), which share [0,4) "
         "x [3,4); boxes are disjoint, or equal where "
         "processes have the same data; shrink one of them");
-  CHECK_THROWS_AS(cut_boxes(extents, Sharding{{0}, {}}, {{0, 3}, {}}, MeshShape{2}), ShapeError);
-  CHECK_THROWS_AS(cut_boxes(extents, Sharding{{0}, {}}, {{0, 3, 5}, {}}, MeshShape{2}), ShapeError);
+  CHECK_THROWS_AS(detail::cut_boxes(extents, Sharding{{0}, {}}, {{0, 3}, {}}, MeshShape{2}),
+                  ShapeError);
+  CHECK_THROWS_AS(detail::cut_boxes(extents, Sharding{{0}, {}}, {{0, 3, 5}, {}}, MeshShape{2}),
+                  ShapeError);
 }

@@ -56,7 +56,7 @@ class Maker {
 
  private:
   Index charge(const TensorDesc& desc) const {
-    return arena_charge(
+    return detail::arena_charge(
         block(desc.extents, desc.sharding, program.mesh, program.mesh.coordinates(program.process))
             .size() *
         static_cast<Index>(size_of(desc.type)));
@@ -78,18 +78,20 @@ Program layer(const MeshShape& mesh, int process, const Sharding& w_in_sharding 
   make.program.enter("layer");
   make.program.enter("in");
   const int product =
-      make.run(plan_einsum(parse("bsm,mh->bsh"), x, w_in, h.sharding, mesh, process), "bsm,mh->bsh",
-               {tx, ti}, 10);
-  int hidden = make.run(plan_map(parse("abc->abc"), {h}, DType::f32, h.sharding, mesh, process),
-                        "Gelu", {product}, 11);
+      make.run(detail::plan_einsum(parse("bsm,mh->bsh"), x, w_in, h.sharding, mesh, process),
+               "bsm,mh->bsh", {tx, ti}, 10);
+  int hidden =
+      make.run(detail::plan_map(parse("abc->abc"), {h}, DType::f32, h.sharding, mesh, process),
+               "Gelu", {product}, 11);
   make.program.leave();
   make.drop(product);
   if (checkpoint)
-    hidden = make.run(plan_reshard(h, {{0}, {1}, {}}, mesh, process), "reshard", {hidden}, 12);
+    hidden =
+        make.run(detail::plan_reshard(h, {{0}, {1}, {}}, mesh, process), "reshard", {hidden}, 12);
   make.program.enter("out");
-  make.run(plan_einsum(parse("bsh,hm->bsm"),
-                       checkpoint ? TensorDesc{h.type, h.extents, {{0}, {1}, {}}} : h, w_out,
-                       {{0}, {}, {1}}, mesh, process),
+  make.run(detail::plan_einsum(parse("bsh,hm->bsm"),
+                               checkpoint ? TensorDesc{h.type, h.extents, {{0}, {1}, {}}} : h,
+                               w_out, {{0}, {}, {1}}, mesh, process),
            "bsh,hm->bsm", {hidden, to}, 13);
   make.program.leave();
   make.program.leave();
@@ -262,7 +264,7 @@ TEST_CASE("a program on replicated operands does work several times, and says wh
   Maker make(MeshShape{2, 4});
   const TensorDesc a{DType::f32, {8, 8}, {{0}, {}}}, b{DType::f32, {8, 8}, {{}, {}}};
   const int ta = make.given(a), tb = make.given(b);
-  make.run(plan_einsum(parse("ik,kj->ij"), a, b, {{0}, {}}, make.program.mesh), "ik,kj->ij",
+  make.run(detail::plan_einsum(parse("ik,kj->ij"), a, b, {{0}, {}}, make.program.mesh), "ik,kj->ij",
            {ta, tb});
   const Program p = make.take();
   const std::vector<DuplicatedWork> twice = duplicated_work(p);
@@ -312,7 +314,7 @@ TEST_CASE("differences: as many operators are aligned as can be, in order") {
   const MeshShape mesh{2, 2};
   const TensorDesc x{DType::f32, {4}, {{0}}};
   const auto plan =
-      std::make_shared<const Plan>(plan_map(parse("a->a"), {x}, DType::f32, {{0}}, mesh));
+      std::make_shared<const Plan>(detail::plan_map(parse("a->a"), {x}, DType::f32, {{0}}, mesh));
   static const char* const labels[] = {"a", "b", "c", "d"};
   for (int round = 0; round < 2000; ++round) {
     Program programs[2];
@@ -353,7 +355,7 @@ TEST_CASE("contracts and headlines speak of the process with most") {
   Maker make(MeshShape{3, 3});
   const TensorDesc x{DType::f32, {7, 9}, {{0}, {1}}};
   const int tx = make.given(x);
-  make.run(plan_reshard(x, {{1}, {0}}, make.program.mesh), "reshard", {tx});
+  make.run(detail::plan_reshard(x, {{1}, {0}}, make.program.mesh), "reshard", {tx});
   const Program& p = make.program;
   Index most = 0, peak = 0;
   int first = -1;
@@ -373,13 +375,13 @@ TEST_CASE("contracts and headlines speak of the process with most") {
   const ContractVerdict payload = check(p, payload_at_most(most - 1));
   CHECK(!payload.kept);
   CHECK_MESSAGE(payload.text.find("the payload of " + who + ", which has most, to " +
-                                  bytes_text(most)) != std::string::npos,
+                                  detail::bytes_text(most)) != std::string::npos,
                 payload.text);
   CHECK(!check(p, payload_at_most(0)).kept);
   CHECK(!check(p, messages_at_most(0)).kept);
   CHECK(!check(p, peak_at_most(peak - 1)).kept);
   CHECK(explain(p).find("most on one process: 1 operators") != std::string::npos);
-  CHECK(explain(p).find("  payload " + bytes_text(most) + " (" + who + ") in") !=
+  CHECK(explain(p).find("  payload " + detail::bytes_text(most) + " (" + who + ") in") !=
         std::string::npos);
   CHECK(explain_own(p).find("  payload 0 B in 0 messages") != std::string::npos);
 }
@@ -390,9 +392,10 @@ TEST_CASE("a count beyond 64 bits is printed as at least what can be counted") {
   Maker make(MeshShape{2, 2});
   const TensorDesc x{DType::f32, {huge, huge}, {{0}, {}}}, w{DType::f32, {huge, huge}, {{0}, {}}};
   const int tx = make.given(x), tw = make.given(w);
-  make.run(plan_einsum(parse("ik,kj->ij"), x, w, {{0}, {}}, make.program.mesh), "ik,kj->ij",
+  make.run(detail::plan_einsum(parse("ik,kj->ij"), x, w, {{0}, {}}, make.program.mesh), "ik,kj->ij",
            {tx, tw});
-  make.run(plan_reduce(parse("ij->"), Reduction::sum, x, {}, make.program.mesh), "ij->", {tx});
+  make.run(detail::plan_reduce(parse("ij->"), Reduction::sum, x, {}, make.program.mesh), "ij->",
+           {tx});
   const Program& p = make.program;
   for (const ProgramEntry& e : p.entries())
     if (e.plan->kind == OperatorKind::einsum) {
@@ -408,7 +411,7 @@ TEST_CASE("a count beyond 64 bits is printed as at least what can be counted") {
   for (const auto& [from, to] : std::vector<std::pair<Sharding, Sharding>>{
            {open, {{}, {}}}, {open, {{0}, {}}}, {{{0}, {}}, {{}, {}}}, {{{0}, {}}, {{}, {0}}}}) {
     const TensorDesc desc{DType::i8, {Index{1} << 50, Index{1} << 50}, from};
-    const Plan plan = plan_reshard(desc, to, MeshShape{2, 2});
+    const Plan plan = detail::plan_reshard(desc, to, MeshShape{2, 2});
     CHECK_MESSAGE(explain(plan, names).find("payload at least 8191.9 PiB") != std::string::npos,
                   explain(plan, names));
   }
@@ -422,6 +425,6 @@ TEST_CASE("a count beyond 64 bits is printed as at least what can be counted") {
         std::string::npos);
   CHECK(check(p, peak_at_most(1 << 20)).text.find("hold at least 8191.9 PiB") != std::string::npos);
   // What can be counted is exact.
-  CHECK(bytes_text(max_int64 - (Index{1} << 20)) == "8191.9 PiB");
-  CHECK(bytes_text(max_int64) == "at least 8191.9 PiB");
+  CHECK(detail::bytes_text(max_int64 - (Index{1} << 20)) == "8191.9 PiB");
+  CHECK(detail::bytes_text(max_int64) == "at least 8191.9 PiB");
 }

@@ -11,9 +11,9 @@ using namespace tessera;
 
 namespace {
 /// The element at coordinate v, or -1.
-Index element_at(const RegionDim& d, Index v) {
+Index element_at(const detail::RegionDim& d, Index v) {
   const Index n = d.source_size();
-  if (d.turn != RegionDim::Turn::now) return v;  // it lies at its own place
+  if (d.turn != detail::RegionDim::Turn::now) return v;  // it lies at its own place
   if (n == 0) return -1;
   const Index q = v * d.stride + d.offset;
   switch (d.boundary) {
@@ -38,7 +38,7 @@ Index element_at(const RegionDim& d, Index v) {
 
 using Pairs = std::map<std::vector<Index>, std::vector<Index>>;  // coordinate -> element
 
-void add(Pairs& pairs, const RegionPiece& piece, bool& twice) {
+void add(Pairs& pairs, const detail::RegionPiece& piece, bool& twice) {
   std::vector<Index> at(static_cast<std::size_t>(piece.size())), source(at.size());
   const auto visit = [&](auto&& self, int d) -> void {
     if (d == piece.size()) {
@@ -55,18 +55,18 @@ void add(Pairs& pairs, const RegionPiece& piece, bool& twice) {
 }
 
 /// What the definition says that process `self` takes from process `owner`, for every owner.
-std::map<int, Pairs> expected(const Region& region, const MeshShape& mesh, int self) {
+std::map<int, Pairs> expected(const detail::Region& region, const MeshShape& mesh, int self) {
   std::map<int, Pairs> result;
   const Coordinates at = mesh.coordinates(self);
-  const Box wanted = needed(region, mesh, at);
-  const AxisSet split = source_axes(region);
+  const Box wanted = detail::needed(region, mesh, at);
+  const AxisSet split = detail::source_axes(region);
   std::vector<Index> v(static_cast<std::size_t>(region.size())), e(v.size());
   const auto visit = [&](auto&& recurse, int d) -> void {
     if (d < region.size()) {
       for (Index i = wanted[d].lo; i < wanted[d].hi; ++i) {
         v[static_cast<std::size_t>(d)] = i;
         e[static_cast<std::size_t>(d)] = element_at(region[d], i);
-        if (region[d].turn != RegionDim::Turn::now || e[static_cast<std::size_t>(d)] >= 0)
+        if (region[d].turn != detail::RegionDim::Turn::now || e[static_cast<std::size_t>(d)] >= 0)
           recurse(recurse, d + 1);
       }
       return;
@@ -75,7 +75,7 @@ std::map<int, Pairs> expected(const Region& region, const MeshShape& mesh, int s
       const Coordinates there = mesh.coordinates(p);
       bool owns = true;
       for (int a = 0; a < mesh.rank(); ++a) owns = owns && (split.contains(a) || there[a] == at[a]);
-      const Box box = owned(region, mesh, there);
+      const Box box = detail::owned(region, mesh, there);
       for (int k = 0; k < region.size(); ++k)
         owns = owns && box[k].lo <= e[static_cast<std::size_t>(k)] &&
                e[static_cast<std::size_t>(k)] < box[k].hi;
@@ -86,18 +86,19 @@ std::map<int, Pairs> expected(const Region& region, const MeshShape& mesh, int s
   return result;
 }
 
-void require_region(const Region& region, const MeshShape& mesh) {
+void require_region(const detail::Region& region, const MeshShape& mesh) {
   std::map<std::pair<int, int>, Pairs> sent, received;  // (from, to)
   bool twice = false;
   for (int p = 0; p < mesh.processes(); ++p) {
     const Coordinates at = mesh.coordinates(p);
-    for_each_piece_sent(region, mesh, at, [&](const Coordinates& to, const RegionPiece& piece) {
-      add(sent[{p, mesh.process(to)}], piece, twice);
-    });
-    for_each_piece_received(region, mesh, at,
-                            [&](const Coordinates& from, const RegionPiece& piece) {
-                              add(received[{mesh.process(from), p}], piece, twice);
-                            });
+    detail::for_each_piece_sent(region, mesh, at,
+                                [&](const Coordinates& to, const detail::RegionPiece& piece) {
+                                  add(sent[{p, mesh.process(to)}], piece, twice);
+                                });
+    detail::for_each_piece_received(region, mesh, at,
+                                    [&](const Coordinates& from, const detail::RegionPiece& piece) {
+                                      add(received[{mesh.process(from), p}], piece, twice);
+                                    });
   }
   REQUIRE_FALSE(twice);
   CHECK(sent == received);
@@ -107,27 +108,28 @@ void require_region(const Region& region, const MeshShape& mesh) {
       CHECK(received[{owner, p}] == pairs);
       if (!pairs.empty()) local = local && owner == p;
     }
-  if (moving_axes(region, mesh).empty()) CHECK(local);
+  if (detail::moving_axes(region, mesh).empty()) CHECK(local);
 }
 
-RegionDim random_dim(std::mt19937& random, AxisList source, AxisList result, AxisList taps) {
+detail::RegionDim random_dim(std::mt19937& random, AxisList source, AxisList result,
+                             AxisList taps) {
   const auto any = [&](Index lo, Index hi) {
     return std::uniform_int_distribution<Index>(lo, hi)(random);
   };
-  RegionDim d;
+  detail::RegionDim d;
   d.source_axes = source;
   d.axes = result;
   d.source_extent = any(0, 9);
   switch (any(0, 7)) {
     case 0:
-      d.rule = RegionDim::Rule::window;
+      d.rule = detail::RegionDim::Rule::window;
       d.window = {any(1, 4), any(1, 3), any(-1, 3),    any(-1, 3),
                   any(1, 3), any(1, 3), any(0, 1) == 1};
       d.tap_axes = taps;
-      d.extent = result_extent(d.source_extent, d.window);
+      d.extent = detail::result_extent(d.source_extent, d.window);
       break;
     case 1:
-      d.rule = RegionDim::Rule::extended;
+      d.rule = detail::RegionDim::Rule::extended;
       d.window.low = any(0, 5);
       d.window.high = any(0, 5);
       d.extent = d.source_extent;
@@ -147,12 +149,12 @@ RegionDim random_dim(std::mt19937& random, AxisList source, AxisList result, Axi
       break;
     case 6:  // what select-and-scatter needs of its source,
     case 7:  // and of its input
-      d.rule = RegionDim::Rule::readers;
+      d.rule = detail::RegionDim::Rule::readers;
       d.window = {any(1, 4), any(1, 4), any(-1, 3), any(-1, 3), any(1, 3), any(1, 3)};
       d.extent = d.source_extent;
-      d.source_extent = result_extent(d.extent, d.window);
+      d.source_extent = detail::result_extent(d.extent, d.window);
       if (any(0, 1) == 1) {
-        d.rule = RegionDim::Rule::neighbours;
+        d.rule = detail::RegionDim::Rule::neighbours;
         d.source_extent = d.extent;
       }
       break;
@@ -173,84 +175,87 @@ RegionDim random_dim(std::mt19937& random, AxisList source, AxisList result, Axi
 
 using Blocks = std::vector<Pairs>;  // which element each process has at which coordinate
 /// Lets every process take one turn, the first from the source; returns how many elements travel.
-Index take_turn(const Region& region, const MeshShape& mesh, Blocks& blocks, bool first,
+Index take_turn(const detail::Region& region, const MeshShape& mesh, Blocks& blocks, bool first,
                 bool fills) {
   const Blocks before = blocks;
   Index moved = 0;
   for (int p = 0; p < mesh.processes(); ++p)
-    for_each_piece_received(region, mesh, mesh.coordinates(p),
-                            [&](const Coordinates& from, const RegionPiece& piece) {
-                              Pairs pairs;
-                              bool twice = false;
-                              add(pairs, piece, twice);
-                              const int q = mesh.process(from);
-                              if (q != p) moved += volume(piece);
-                              Pairs& mine = blocks[static_cast<std::size_t>(p)];
-                              for (const auto& [at, source] : pairs) {
-                                if (first) {
-                                  mine.emplace(at, source);
-                                  continue;
-                                }
-                                const Pairs& theirs = before[static_cast<std::size_t>(q)];
-                                const auto found = theirs.find(source);
-                                if (found == theirs.end()) {  // what is filled, there and here
-                                  CHECK(fills);
-                                  continue;
-                                }
-                                const auto [place, is_new] = mine.emplace(at, found->second);
-                                CHECK(place->second == found->second);
-                                if (q != p) CHECK(is_new);  // nothing comes twice
-                              }
-                            });
+    detail::for_each_piece_received(
+        region, mesh, mesh.coordinates(p),
+        [&](const Coordinates& from, const detail::RegionPiece& piece) {
+          Pairs pairs;
+          bool twice = false;
+          add(pairs, piece, twice);
+          const int q = mesh.process(from);
+          if (q != p) moved += volume(piece);
+          Pairs& mine = blocks[static_cast<std::size_t>(p)];
+          for (const auto& [at, source] : pairs) {
+            if (first) {
+              mine.emplace(at, source);
+              continue;
+            }
+            const Pairs& theirs = before[static_cast<std::size_t>(q)];
+            const auto found = theirs.find(source);
+            if (found == theirs.end()) {  // what is filled, there and here
+              CHECK(fills);
+              continue;
+            }
+            const auto [place, is_new] = mine.emplace(at, found->second);
+            CHECK(place->second == found->second);
+            if (q != p) CHECK(is_new);  // nothing comes twice
+          }
+        });
   return moved;
 }
 
 /// Checks that the turns end as the whole does, and bring no more; returns whether there are turns.
-bool require_turns(const Region& whole, const MeshShape& mesh) {
-  const FixedVector<Region, max_dims> turns = in_turn(whole, mesh);
+bool require_turns(const detail::Region& whole, const MeshShape& mesh) {
+  const LazyVector<detail::Region, max_dims> turns = detail::in_turn(whole, mesh);
   if (turns.size() == 1) {
     CHECK(turns[0] == whole);
     return false;
   }
   const auto count = static_cast<std::size_t>(mesh.processes());
   Blocks at_once(count), blocks(count);
-  const bool fills = needs_filling(whole);
+  const bool fills = detail::needs_filling(whole);
   const Index most = take_turn(whole, mesh, at_once, true, fills);
   Index moved = 0;
   AxisSet over;
   for (int i = 0; i < turns.size(); ++i) {
     require_region(turns[i], mesh);
-    const AxisSet axes = moving_axes(turns[i], mesh);
+    const AxisSet axes = detail::moving_axes(turns[i], mesh);
     CHECK((axes & over).empty());
     over = over | axes;
     moved += take_turn(turns[i], mesh, blocks, i == 0, fills);
   }
-  CHECK(over == moving_axes(whole, mesh));
+  CHECK(over == detail::moving_axes(whole, mesh));
   CHECK(blocks == at_once);
   // What is filled travels with the rest, and of several images of an element one.
   bool images = false;
-  for (const RegionDim& d : whole) images = images || d.boundary > Boundary::constant;
+  for (const detail::RegionDim& d : whole) images = images || d.boundary > Boundary::constant;
   if (!fills) CHECK((images ? moved <= most : moved == most));
   for (int p = 0; p < mesh.processes(); ++p)
-    CHECK(needed(turns.back(), mesh, mesh.coordinates(p)) ==
-          needed(whole, mesh, mesh.coordinates(p)));
+    CHECK(detail::needed(turns.back(), mesh, mesh.coordinates(p)) ==
+          detail::needed(whole, mesh, mesh.coordinates(p)));
   return true;
 }
 
 std::string halos(Index n, const Window& w, int parts) {
-  RegionDim d;
-  d.rule = RegionDim::Rule::window;
+  detail::RegionDim d;
+  d.rule = detail::RegionDim::Rule::window;
   d.window = w;
   d.axes = d.source_axes = {0};
   d.source_extent = n;
-  d.extent = result_extent(n, w);
+  d.extent = detail::result_extent(n, w);
   const MeshShape mesh{parts};
   std::string text;
   for (int p = 0; p < parts; ++p) {
     text += p > 0 ? "; " : "";
-    for_each_piece_received({d}, mesh, {p}, [&](const Coordinates& peer, const RegionPiece& piece) {
-      if (peer[0] != p) text += std::to_string(peer[0]) + ":" + std::to_string(volume(piece)) + " ";
-    });
+    detail::for_each_piece_received(
+        {d}, mesh, {p}, [&](const Coordinates& peer, const detail::RegionPiece& piece) {
+          if (peer[0] != p)
+            text += std::to_string(peer[0]) + ":" + std::to_string(volume(piece)) + " ";
+        });
   }
   return text;
 }
@@ -261,7 +266,7 @@ TEST_CASE("regions in one dimension hold what the definition says") {
   for (int i = 0; i < 3000; ++i) {
     const int parts = 1 + i % 5;
     const bool taps = i % 7 == 0;
-    const RegionDim d =
+    const detail::RegionDim d =
         random_dim(random, i % 3 == 0 ? AxisList{} : AxisList{0},
                    i % 4 == 0 || taps ? AxisList{} : AxisList{0}, taps ? AxisList{0} : AxisList{});
     CAPTURE(i);
@@ -276,9 +281,10 @@ TEST_CASE("regions on two axes hold what the definition says") {
     const int s = static_cast<int>(random() % 5), t = static_cast<int>(random() % 5);
     const AxisList other = s == 1 ? AxisList{1} : s == 2 ? AxisList{0} : AxisList{};
     const AxisList result = t == 1 ? AxisList{1} : t == 2 ? AxisList{0} : AxisList{};
-    const RegionDim a = random_dim(random, lists[s], lists[t], t == 1 ? AxisList{1} : AxisList{});
+    const detail::RegionDim a =
+        random_dim(random, lists[s], lists[t], t == 1 ? AxisList{1} : AxisList{});
     const bool taken = !a.tap_axes.empty();
-    const RegionDim b = random_dim(random, other, taken ? AxisList{} : result, {});
+    const detail::RegionDim b = random_dim(random, other, taken ? AxisList{} : result, {});
     CAPTURE(i);
     require_region({a, b}, MeshShape{2, 3});
   }
@@ -290,7 +296,7 @@ TEST_CASE(
   int turned = 0;
   const AxisList lists[] = {{0}, {1}, {2}, {}};
   for (int i = 0; i < 1500; ++i) {
-    Region region;
+    detail::Region region;
     int result[] = {0, 1, 2, 3};
     if (i % 3 == 0) std::shuffle(result, result + 4, random);
     for (int d = 0; d < 2 + i % 2; ++d) {

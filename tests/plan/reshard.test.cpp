@@ -12,8 +12,8 @@ namespace {
 /// Returns what is wrong with the reshard of `desc` to `to`, or nothing.
 std::string wrong_reshard(const TensorDesc& desc, const Sharding& to, const MeshShape& mesh,
                           const PlanOptions& options = {}) {
-  Paper paper([&](int process) { return plan_reshard(desc, to, mesh, process, options); }, mesh,
-              options.machine);
+  Paper paper([&](int process) { return detail::plan_reshard(desc, to, mesh, process, options); },
+              mesh, options.machine);
   std::string text = paper.broken_law();
   if (text.empty() && !(paper.plan().result_desc().sharding == to))
     text = "the chain does not end at the target";
@@ -45,7 +45,7 @@ TEST_CASE("reshard: every pair of shardings of up to two dimensions over up to t
       for (const Reduction kind : {Reduction::sum, Reduction::max})
         for (const Sharding& from : shardings(rank, mesh.rank(), kind))
           for (const Sharding& to : shardings(rank, mesh.rank(), kind)) {
-            if (!can_reshard(from, to) || (kind == Reduction::max && from.partial.empty()))
+            if (!detail::can_reshard(from, to) || (kind == Reduction::max && from.partial.empty()))
               continue;
             for (const Extents& extents : extents_of(rank))
               tally.add(wrong_reshard({DType::i64, extents, from}, to, mesh));
@@ -65,7 +65,7 @@ TEST_CASE(
         const Sharding from = some_sharding(random, rank, mesh.rank(), 20, kind);
         const Sharding to =
             some_sharding(random, rank, mesh.rank(), random.chance(30) ? 30 : 0, kind);
-        if (!can_reshard(from, to)) continue;
+        if (!detail::can_reshard(from, to)) continue;
         const DType type = random.of<DType>({DType::f32, DType::f64, DType::i32, DType::i64});
         tally.add(wrong_reshard({type, random.of(extents_of(rank)), from}, to, mesh,
                                 {some_machine(random, mesh.rank()), max_int64}));
@@ -82,7 +82,7 @@ TEST_CASE("reshard: a sample on meshes of four to six axes") {
       const int rank = 1 + random.below(4);
       const Sharding from = some_sharding(random, rank, mesh.rank(), 30);
       const Sharding to = some_sharding(random, rank, mesh.rank(), random.chance(30) ? 30 : 0);
-      if (!can_reshard(from, to)) continue;
+      if (!detail::can_reshard(from, to)) continue;
       Extents extents;
       for (int d = 0; d < rank; ++d) extents.push_back(random.of<Index>({1, 2, 3, 4, 5, 7, 8}));
       tally.add(wrong_reshard({DType::f32, extents, from}, to, mesh,
@@ -97,9 +97,9 @@ TEST_CASE(
   long wrong = 0;
   for (const Sharding& from : shardings(3, 3, Reduction::sum))
     for (const Sharding& to : shardings(3, 3, Reduction::sum)) {
-      if (!can_reshard(from, to)) continue;
+      if (!detail::can_reshard(from, to)) continue;
       ++cases;
-      const Plan plan = plan_reshard({DType::f32, {8, 6, 5}, from}, to, mesh);
+      const Plan plan = detail::plan_reshard({DType::f32, {8, 6, 5}, from}, to, mesh);
       if (!(plan.result_desc().sharding == to)) ++wrong;
       if (from == to && !plan.steps.empty()) ++wrong;
     }
@@ -118,8 +118,8 @@ TEST_CASE("reshard: the longest chains fit into a plan") {
     const Sharding to = some_sharding(random, rank, mesh.rank());
     Extents extents;
     for (int d = 0; d < rank; ++d) extents.push_back(random.of<Index>({1, 8, 64, 100, 256}));
-    const Plan plan = plan_reshard({DType::f32, extents, from}, to, mesh, 0,
-                                   {some_machine(random, mesh.rank()), max_int64});
+    const Plan plan = detail::plan_reshard({DType::f32, extents, from}, to, mesh, 0,
+                                           {some_machine(random, mesh.rank()), max_int64});
     longest = plan.steps.size() > longest ? plan.steps.size() : longest;
     cases += plan.result_desc().sharding == to;
   }
@@ -130,7 +130,7 @@ TEST_CASE("reshard: the longest chains fit into a plan") {
 TEST_CASE("reshard: what one native collective does is one native collective") {
   const MeshShape mesh{2, 4};
   const auto plan = [&](const Sharding& from, const Sharding& to) {
-    return plan_reshard({DType::f32, {8, 8}, from}, to, mesh);
+    return detail::plan_reshard({DType::f32, {8, 8}, from}, to, mesh);
   };
   const auto only = [](const Plan& p, Collective kind) {
     return p.count(kind) == 1 && p.communications() == 1;
@@ -145,7 +145,7 @@ TEST_CASE("reshard: what one native collective does is one native collective") {
   CHECK(only(plan(open, {{}, {}}), Collective::all_reduce));
   CHECK(only(plan(open, {{1}, {}}), Collective::reduce_scatter));
   CHECK(only(plan(open, {{}, {1}}), Collective::reduce_scatter));
-  CHECK(only(plan_reshard({DType::f32, {8, 8}, {{0}, {1}}}, {{1}, {0}}, MeshShape{3, 3}),
+  CHECK(only(detail::plan_reshard({DType::f32, {8, 8}, {{0}, {1}}}, {{1}, {0}}, MeshShape{3, 3}),
              Collective::collective_permute));
 }
 
@@ -154,11 +154,12 @@ TEST_CASE("all-reduce is all-gather of reduce-scatter, in payload too") {
     for (const Index n : {0, 1, 5, 7, 8, 24})
       for (int p = 0; p < mesh.processes(); ++p) {
         const Sharding open = Sharding{{}}.with_partial(AxisSet{0}, Reduction::sum);
-        const Index both = plan_reshard({DType::f32, {n}, open}, {{}}, mesh, p).own_payload_bytes();
+        const Index both =
+            detail::plan_reshard({DType::f32, {n}, open}, {{}}, mesh, p).own_payload_bytes();
         const Index scatter =
-            plan_reshard({DType::f32, {n}, open}, {{0}}, mesh, p).own_payload_bytes();
+            detail::plan_reshard({DType::f32, {n}, open}, {{0}}, mesh, p).own_payload_bytes();
         const Index gather =
-            plan_reshard({DType::f32, {n}, {{0}}}, {{}}, mesh, p).own_payload_bytes();
+            detail::plan_reshard({DType::f32, {n}, {{0}}}, {{}}, mesh, p).own_payload_bytes();
         CHECK(both == scatter + gather);
       }
 }
@@ -173,24 +174,25 @@ struct PlainChain {
   TensorDesc at;
   MeshShape mesh;
   Machine machine;
-  std::vector<Move> moves;
+  std::vector<detail::Move> moves;
   std::int64_t cost = 0;
 
-  void apply(const Move& move) {
-    const Move staged = in_levels(move, at, mesh, machine);
-    const bool levels = price(staged, at, mesh, machine) < price(move, at, mesh, machine);
+  void apply(const detail::Move& move) {
+    const detail::Move staged = detail::in_levels(move, at, mesh, machine);
+    const bool levels =
+        detail::price(staged, at, mesh, machine) < detail::price(move, at, mesh, machine);
     moves.push_back(levels ? staged : move);
-    cost = saturating_add(cost, price(moves.back(), at, mesh, machine));
+    cost = saturating_add(cost, detail::price(moves.back(), at, mesh, machine));
     at.sharding = move.to;
   }
   PlainChain go(const Sharding& to) const {
     PlainChain next = *this;
-    if (!(at.sharding == to)) next.apply(classify(at.extents, at.sharding, to, mesh));
+    if (!(at.sharding == to)) next.apply(detail::classify(at.extents, at.sharding, to, mesh));
     return next;
   }
   PlainChain combine(AxisSet group) const {
     PlainChain next = *this;
-    if (!group.empty()) next.apply(reduce_move(at.sharding, group));
+    if (!group.empty()) next.apply(detail::reduce_move(at.sharding, group));
     return next;
   }
   PlainChain scatter(const Sharding& to, AxisSet group) const {
@@ -200,7 +202,7 @@ struct PlainChain {
     for (int d = 0; d < to.rank(); ++d)
       for (int i = 0; i < to[d].size(); ++i)
         if (group.contains(to[d][i])) s[d].push_back(to[d][i]);
-    next.apply(scatter_move(at.extents, at.sharding, s, group, mesh));
+    next.apply(detail::scatter_move(at.extents, at.sharding, s, group, mesh));
     return next;
   }
   const PlainChain& or_cheaper(const PlainChain& other) const {
@@ -222,8 +224,9 @@ struct PlainChain {
 
 PlainChain plain_reshard(const TensorDesc& tensor, const Sharding& target, const MeshShape& mesh,
                          const Machine& machine) {
-  const TensorDesc from{tensor.type, tensor.extents, without_unit_axes(tensor.sharding, mesh)};
-  const Sharding to = without_unit_axes(target, mesh);
+  const TensorDesc from{tensor.type, tensor.extents,
+                        detail::without_unit_axes(tensor.sharding, mesh)};
+  const Sharding to = detail::without_unit_axes(target, mesh);
   const PlainChain start{from, mesh, machine, {}, 0};
   const AxisSet open = from.sharding.partial - to.partial;
   const AxisSet scattered = open & to.used();
@@ -252,13 +255,13 @@ TEST_CASE("reshard: the chain that is kept is the cheapest of all, each priced t
   long chains = 0;
   const auto compare = [&](const TensorDesc& from, const Sharding& to, const MeshShape& mesh,
                            const Machine& machine) {
-    const Moves moves = reshard_moves(from, to, mesh, machine);
+    const detail::Moves moves = detail::reshard_moves(from, to, mesh, machine);
     const PlainChain plain = plain_reshard(from, to, mesh, machine);
     bool same = moves.cost == plain.cost &&
                 static_cast<std::size_t>(moves.list.size()) == plain.moves.size();
     for (int i = 0; same && i < moves.list.size(); ++i) {
-      const Move& mine = moves.list[i];
-      const Move& other = plain.moves[static_cast<std::size_t>(i)];
+      const detail::Move& mine = moves.list[i];
+      const detail::Move& other = plain.moves[static_cast<std::size_t>(i)];
       same = mine.to == other.to && mine.collective == other.collective &&
              mine.group == other.group && mine.kind == other.kind && mine.near == other.near;
     }

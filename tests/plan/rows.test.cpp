@@ -38,14 +38,14 @@ TEST_CASE("arg-max and arg-min: the first place, indices finished, scattered or 
         const Reduction kind = random.chance(50) ? Reduction::max : Reduction::min;
         const Shardings s{some_sharding(random, terms.operands[0].size(), mesh.rank())};
         Sharding out = some_sharding(random, terms.result.size(), mesh.rank(), 40, Reduction::min);
-        if (!check_arg(terms, s, out).ok())
+        if (!detail::check_arg(terms, s, out).ok())
           out = some_sharding(random, terms.result.size(), mesh.rank());
-        REQUIRE(check_arg(terms, s, out).ok());
+        REQUIRE(detail::check_arg(terms, s, out).ok());
         const TensorDesc x = some_desc(random, DType::i32, terms, s[0], true);
         const PlanOptions options{some_machine(random), max_int64};
         tally.add(wrong_operator(
             "arg " + std::string(equation), {x}, out, mesh,
-            [&](int p) { return plan_arg(terms, kind, x, out, mesh, p, options); },
+            [&](int p) { return detail::plan_arg(terms, kind, x, out, mesh, p, options); },
             support::arg(terms, kind, whole_input<Value>(x, mesh, 5)), options.machine));
       }
     }
@@ -58,7 +58,7 @@ TEST_CASE(
   Tally tally;
   for (const MeshShape& mesh : meshes(8, 3))
     for (const char* labels : {"a", "ab", "abc", "abcd"}) {
-      const Terms terms = same_terms(labels);
+      const Terms terms = detail::same_terms(labels);
       const int rank = terms.result.size();
       for (int i = 0; i < 40; ++i) {
         const int along = random.below(rank);
@@ -69,13 +69,13 @@ TEST_CASE(
         const Sharding s = some_sharding(random, rank, mesh.rank(),
                                          random.chance(30) && !by_function ? 40 : 0, kind);
         Sharding out = random.chance(50) ? s : some_sharding(random, rank, mesh.rank());
-        REQUIRE(check_scan(terms, terms.result[along], kind, {s}, out).ok());
+        REQUIRE(detail::check_scan(terms, terms.result[along], kind, {s}, out).ok());
         const TensorDesc x = some_desc(random, DType::i32, terms, s, false);
         const PlanOptions options{some_machine(random), max_int64};
         tally.add(wrong_operator(
             std::string("scan ") + labels + " along " + terms.result[along], {x}, out, mesh,
             [&](int p) {
-              return plan_scan(terms.result, along, kind, scan, x, out, mesh, p, options);
+              return detail::plan_scan(terms.result, along, kind, scan, x, out, mesh, p, options);
             },
             by_function
                 ? support::scan_by(along, Compose{}, scan, whole_input<Value>(x, mesh, 5), Value{0})
@@ -94,13 +94,13 @@ TEST_CASE("deterministic sums: limbs reach every process, whole and in order") {
       for (int i = 0; i < 12; ++i) {
         const Shardings s{some_sharding(random, terms.operands[0].size(), mesh.rank())};
         const Sharding out = some_sharding(random, terms.result.size(), mesh.rank());
-        REQUIRE(check_deterministic(terms, s, out).ok());
+        REQUIRE(detail::check_deterministic(terms, s, out).ok());
         const TensorDesc x = some_desc(
             random, random.of<DType>({DType::f16, DType::f32, DType::f64}), terms, s[0], false);
         const PlanOptions options{some_machine(random), max_int64};
         tally.add(wrong_operator(
             "deterministic " + std::string(equation), {x}, out, mesh,
-            [&](int p) { return plan_deterministic_sum(terms, x, out, mesh, p, options); },
+            [&](int p) { return detail::plan_deterministic_sum(terms, x, out, mesh, p, options); },
             reduce(terms, Reduction::sum, whole_input<Value>(x, mesh, 5)), options.machine));
       }
     }
@@ -112,43 +112,43 @@ TEST_CASE("what they communicate") {
   const Sharding whole{{0}, {}}, cut{{}, {0, 1}}, row{{}}, part{{0}};
   const TensorDesc x{DType::f32, {16, 4096}, cut};
   // Not split: nothing.
-  CHECK(plan_arg(rows, Reduction::max, {DType::f32, {16, 4096}, whole}, part, mesh)
+  CHECK(detail::plan_arg(rows, Reduction::max, {DType::f32, {16, 4096}, whole}, part, mesh)
             .communications() == 0);
-  CHECK(
-      plan_deterministic_sum(rows, {DType::f32, {16, 4096}, whole}, part, mesh).communications() ==
-      0);
-  CHECK(plan_scan({'b', 'v'}, 1, Reduction::sum, {}, {DType::f32, {16, 4096}, whole}, whole, mesh)
+  CHECK(detail::plan_deterministic_sum(rows, {DType::f32, {16, 4096}, whole}, part, mesh)
+            .communications() == 0);
+  CHECK(detail::plan_scan({'b', 'v'}, 1, Reduction::sum, {}, {DType::f32, {16, 4096}, whole}, whole,
+                          mesh)
             .communications() == 0);
   // Split: a row's size of values and of indices, nothing of x's size.
-  const Plan arg = plan_arg(rows, Reduction::max, x, row, mesh);
+  const Plan arg = detail::plan_arg(rows, Reduction::max, x, row, mesh);
   CHECK(arg.count(Collective::all_reduce) == 2);
   CHECK(arg.communications() == 2);
   CHECK(arg.payload_bytes() == 2 * (16 - 2) * 4 + 2 * (16 - 2) * 8);
   CHECK(arg.peak_bytes < 1024);
   // One element of each row from each other part.
-  const Plan scan = plan_scan({'b', 'v'}, 1, Reduction::sum, {}, x, cut, mesh);
+  const Plan scan = detail::plan_scan({'b', 'v'}, 1, Reduction::sum, {}, x, cut, mesh);
   CHECK(scan.count(Collective::all_gather) == 1);
   CHECK(scan.communications() == 1);
   CHECK(scan.payload_bytes() == 7 * 16 * 4);
   // Exponents, and two limbs of integers that are scattered where the result is.
-  const Plan sum = plan_deterministic_sum(rows, x, row, mesh);
+  const Plan sum = detail::plan_deterministic_sum(rows, x, row, mesh);
   CHECK(sum.count(Collective::all_reduce) == 2);
   CHECK(sum.payload_bytes() == 2 * (16 - 2) * 8 + 2 * (32 - 4) * 8);
-  CHECK(plan_deterministic_sum(rows, x, Sharding{{0, 1}}, mesh).count(Collective::reduce_scatter) ==
-        1);
+  CHECK(detail::plan_deterministic_sum(rows, x, Sharding{{0, 1}}, mesh)
+            .count(Collective::reduce_scatter) == 1);
 }
 
 TEST_CASE("limbs: as many bits as the law says, and no overflow") {
   for (DType type : {DType::f16, DType::bf16, DType::f32, DType::f64, DType::c64, DType::c128})
     for (int log = 0; log <= 48; ++log)
       for (Index count : {(Index{1} << log), (Index{1} << log) + 1}) {
-        const BinFormat format = bin_format(type, count);
+        const detail::BinFormat format = detail::bin_format(type, count);
         if (count > Index{1} << 48) continue;
         int needed = 0;
         while ((Index{1} << needed) < count) ++needed;
         CHECK(format.limbs >= 2);
-        CHECK(format.limbs * format.bits >= mantissa_bits(type) + needed + 10);
+        CHECK(format.limbs * format.bits >= detail::mantissa_bits(type) + needed + 10);
         CHECK(count <= (Index{1} << (62 - format.bits)));
       }
-  CHECK(bin_format(DType::f64, Index{1} << 50).limbs == 0);
+  CHECK(detail::bin_format(DType::f64, Index{1} << 50).limbs == 0);
 }

@@ -33,7 +33,7 @@ void check_row(const std::string& name, const Plan& plan, int moves, int gathers
   const PlanSpread all = over_processes(plan);
   CHECK(all.messages.most <= messages);
   Index calls = 0;
-  CHECK(fault_of(plan, calls) == "");
+  CHECK(detail::fault_of(plan, calls) == "");
 }
 ops::Slicing part(const Extents& start, const Extents& limit, const Extents& stride = {}) {
   return {{Slice{start, limit, stride}}};
@@ -99,6 +99,40 @@ TEST_CASE("conformance: slices and shifts") {
   }
 }
 
+TEST_CASE("a slice of one block that all need is broadcast, where that costs less") {
+  const auto planned = [](const Extents& start, const Extents& limit, const Sharding& from,
+                          const Sharding& to, const MeshShape& mesh, int process = 0,
+                          const Machine& machine = {}) {
+    PlanOptions options;
+    options.machine = machine;
+    return ops::Slice{part(start, limit), to}.plan({tensor({64, 24}, from)},
+                                                   {mesh, process, options});
+  };
+  const MeshShape eight{8}, grid{2, 4};
+  const Sharding rows{{0}, {}}, whole{{}, {}};
+  for (int process = 0; process < 8; ++process) {  // process 2 has rows 16 to 23
+    const Plan p = planned({17, 3}, {22, 20}, rows, whole, eight, process);
+    CHECK(p.count(Collective::broadcast) == 1);
+    CHECK(p.communications() == 1);
+    CHECK(p.own_payload_bytes() == (process == 2 ? 0 : 5 * 17 * 4));
+  }
+  // Of two blocks, or into a split result: point to point, or what else is cheapest.
+  CHECK(planned({17, 3}, {25, 20}, rows, whole, eight).count(Collective::broadcast) == 0);
+  CHECK(planned({17, 3}, {22, 20}, rows, {{}, {0}}, eight).count(Collective::broadcast) == 0);
+  CHECK(planned({40, 0}, {50, 24}, rows, whole, MeshShape{2}).count(Collective::broadcast) == 0);
+  // Each row of the mesh by itself; the columns stay where they are.
+  const Plan columns = planned({17, 0}, {30, 24}, {{1}, {0}}, {{}, {0}}, grid);
+  CHECK(columns.count(Collective::broadcast) == 1);
+  CHECK(columns.communications() == 1);
+  CHECK(columns.steps[0].group == AxisSet{1});
+  // Three processes exchange where messages alone cost something: two, as a tree has.
+  Machine slow;
+  slow.message_ps *= 1000;
+  CHECK(
+      planned({30, 0}, {31, 1}, rows, whole, MeshShape{3}, 0, slow).count(Collective::broadcast) ==
+      0);
+}
+
 TEST_CASE("conformance: four slices that overlap share one exchange") {
   ops::Slicing parts;
   for (Index k = 6; k <= 9; ++k) parts.parts.push_back({{k}, {1520 + k}, {}});
@@ -138,7 +172,7 @@ TEST_CASE("several slices on every mesh give what plain loops give") {
       std::string text = paper.broken_law();
       if (text.empty()) text = paper.wrong_results({0}, expected);
       Index calls = 0;
-      if (text.empty()) text = fault_of(paper.plan(), calls);
+      if (text.empty()) text = detail::fault_of(paper.plan(), calls);
       if (!text.empty() && ++wrong <= 5)
         MESSAGE(text << "\n"
                      << support::describe(x, mesh) << "\n"
@@ -158,7 +192,7 @@ TEST_CASE("a shift is one message to one neighbour, whatever the number of stage
       CHECK(all.messages.total == stages - 1);
       CHECK(all.payload.most == (by < 0 ? -by : by) * 128 * 4);
       Plan middle = on_process(plan, stages / 2);
-      const StepWork work = work_of(middle, middle.steps[0]);
+      const detail::MoveWork work = detail::move_work(middle, middle.steps[0]);
       for (const Piece& piece : work.call.send) CHECK(piece.peer == stages / 2 + (by > 0 ? 1 : -1));
     }
   }
@@ -203,7 +237,7 @@ TEST_CASE("conformance: reshapes") {
       tensor({80, 64, 2, 2, 2, 2, 2}, {{0}, {1}, {}, {}, {}, {}, {}}, DType::bf16);
   const Plan gathered = reshape(t5, {5120, 4, 8}, {{0, 1}, {}, {}}, {16, 8});
   Index calls = 0;
-  CHECK(fault_of(gathered, calls) == "");
+  CHECK(detail::fault_of(gathered, calls) == "");
   CAPTURE(describe(gathered));
   // A gather of the eight parts and a cut take 7/8 of 5 x 64 x 32 elements; two moves that take
   // less are welcome.
@@ -293,7 +327,7 @@ TEST_CASE("dimensions that hold the same elements") {
       for (int d : dims) one += std::to_string(d);
       return one;
     };
-    for (const ReshapeGroup& g : groups_of(from, to).groups)
+    for (const detail::ReshapeGroup& g : detail::groups_of(from, to).groups)
       s += list(g.from) + "-" + list(g.to) + " ";
     return s;
   };
@@ -304,12 +338,13 @@ TEST_CASE("dimensions that hold the same elements") {
   CHECK(text({2, 6, 2}, {4, 3, 2}) == "01-01 2-2 ");
   CHECK(text({}, {1, 1}) == "");
   CHECK(text({1}, {}) == "");
-  CHECK(groups_of({3, 0}, {0}).empty);
-  const Sharding heads = reshaped_sharding(tensor({8, 16, 32}, {{0}, {}, {1}}), {8, 16, 4, 8});
+  CHECK(detail::groups_of({3, 0}, {0}).empty);
+  const Sharding heads =
+      detail::reshaped_sharding(tensor({8, 16, 32}, {{0}, {}, {1}}), {8, 16, 4, 8});
   CHECK(heads == Sharding{{0}, {}, {1}, {}});
-  CHECK(reshaped_sharding(tensor({8, 16, 4, 8}, {{0}, {}, {1}, {2}}), {8, 16, 32}) ==
+  CHECK(detail::reshaped_sharding(tensor({8, 16, 4, 8}, {{0}, {}, {1}, {2}}), {8, 16, 32}) ==
         Sharding{{0}, {}, {1}});
-  CHECK(reshaped_sharding(tensor({1, 6}, {{0}, {1}}), {3, 2, 1}) == Sharding{{1}, {}, {0}});
+  CHECK(detail::reshaped_sharding(tensor({1, 6}, {{0}, {1}}), {3, 2, 1}) == Sharding{{1}, {}, {0}});
 }
 
 TEST_CASE("heads are split from features and merged again without communication") {
@@ -341,7 +376,7 @@ struct Case {
     needs = [op, x = operands](const MeshShape& m, const Contract& k) {
       return tessera::needs(op, x, m, k);
     };
-    needs_all = [paper, x = shardings_of(operands)](const MeshShape& m, const Contract& k) {
+    needs_all = [paper, x = detail::shardings_of(operands)](const MeshShape& m, const Contract& k) {
       return tessera::needs(paper, x, m, k);
     };
   }
@@ -385,7 +420,7 @@ Case some_case(Random& random, const MeshShape& mesh, Paper::Value outside) {
     const auto [from, to] = some_reshape(random);
     const TensorDesc x{DType::i64, from, some_sharding(random, from.size(), axes, open ? 40 : 0)};
     c.operands.push_back(x);
-    c.out = random.chance(40) ? reshaped_sharding(x, to) : result(x.sharding, to.size());
+    c.out = random.chance(40) ? detail::reshaped_sharding(x, to) : result(x.sharding, to.size());
     c.expected = support::reshape(whole_input<Paper::Value>(x, mesh, 0), to);
     c.ask(ops::Reshape{to, c.out}, ops::Reshape{{}, c.out});
     return c;
@@ -501,7 +536,7 @@ std::string wrong_case(const Case& c, const MeshShape& mesh, const PlanOptions& 
   std::string text = paper.broken_law();
   if (text.empty()) text = paper.wrong_result(seeds, c.expected);
   Index calls = 0;
-  if (text.empty()) text = fault_of(paper.plan(), calls);
+  if (text.empty()) text = detail::fault_of(paper.plan(), calls);
   if (text.empty() && mesh.processes() > 1 &&
       !(on_process(paper.plan(), 1) == c.plan(mesh, 1, options)))
     text = "the plan of process 1 is another when it is told from that of process 0";
@@ -568,6 +603,23 @@ TEST_CASE("a contract that is kept on paper is kept on every mesh, whatever the 
   CHECK(wrong == 0);
 }
 
+TEST_CASE("reshape: extents by which dimensions correspond do not break a contract") {
+  // The second dimensions hold the same elements, so that b could arrive with them; but then a,
+  // which is combined at the end, would come behind b.
+  const TensorDesc x =
+      tensor({15, 5, 3}, Sharding{{}, {}, {}}.with_partial(AxisSet{0}, Reduction::sum));
+  const ops::Reshape op{{15, 15}, {{2}, {0, 1}}};
+  PlanOptions options;
+  options.contract = Contract::nothing();
+  options.contract.accept(Collective::reduce_scatter, AxisSet{0});
+  CHECK(options.contract.covers(op.needs({x}, {2, 3, 4}, options)));
+  for (const MeshShape& mesh : {MeshShape{2, 2, 1}, MeshShape{2, 3, 2}, MeshShape{3, 1, 1}}) {
+    const Plan plan = op.plan({x}, {mesh, 0, options});
+    CAPTURE(support::describe(plan));
+    CHECK(options.contract.covers(plan.needs));
+  }
+}
+
 TEST_CASE("what is wrong with extents and places is said with the numbers") {
   const auto says = [](const auto& op, const TensorDescs& x, Rule rule, const char* part) {
     const Verdict v = op.check(x);
@@ -632,8 +684,8 @@ TEST_CASE("what is wrong with extents and places is said with the numbers") {
   // Far rolls and shifts are what they are round and round, and nothing.
   const Index least = -max_int64 - 1;
   for (const Index by : {least, max_int64}) {
-    CHECK(roll_dim(7, by).offset == ((-(by % 7)) % 7 + 7) % 7);
-    CHECK(needs_filling({shift_dim(7, by)}));
+    CHECK(detail::roll_dim(7, by).offset == ((-(by % 7)) % 7 + 7) % 7);
+    CHECK(detail::needs_filling({detail::shift_dim(7, by)}));
   }
 }
 
@@ -655,19 +707,19 @@ TEST_CASE("what lies outside unfinished values joins to itself") {
 
 TEST_CASE("verdicts") {
   const Sharding x{{0}, {}}, open = Sharding{{0}, {}}.with_partial(AxisSet{1}, Reduction::sum);
-  CHECK(check_shape({x, x}, 2, {{}, {1}}).ok());
-  CHECK(check_shape({open}, 2, open).ok());
-  CHECK(check_shape({open}, 2, x).ok());
-  CHECK(check_shape({x}, 2, {{0}}).rule == Rule::entry_each);
-  CHECK(check_shape({x, Sharding{{}}}, 2, x) ==
+  CHECK(detail::check_shape({x, x}, 2, {{}, {1}}).ok());
+  CHECK(detail::check_shape({open}, 2, open).ok());
+  CHECK(detail::check_shape({open}, 2, x).ok());
+  CHECK(detail::check_shape({x}, 2, {{0}}).rule == Rule::entry_each);
+  CHECK(detail::check_shape({x, Sharding{{}}}, 2, x) ==
         Verdict{.rule = Rule::ranks_alike, .operand = 1, .left = 2, .right = 1});
-  CHECK(check_shape({x, open}, 2, x).rule == Rule::unfinished_alike);
-  CHECK(check_shape({x}, 2, open).rule == Rule::open_operand);
-  CHECK(check_shape({open}, 2, open.with_partial(AxisSet{1}, Reduction::max)).rule ==
+  CHECK(detail::check_shape({x, open}, 2, x).rule == Rule::unfinished_alike);
+  CHECK(detail::check_shape({x}, 2, open).rule == Rule::open_operand);
+  CHECK(detail::check_shape({open}, 2, open.with_partial(AxisSet{1}, Reduction::max)).rule ==
         Rule::open_operand);
-  CHECK(check_dimensions({0, 1}, 2).ok());
-  CHECK(check_dimensions({0, 2}, 2).rule == Rule::dimension_known);
-  CHECK(check_dimensions({-1}, 2).rule == Rule::dimension_known);
-  CHECK(check_dimensions({1, 1}, 2).rule == Rule::dimension_once);
-  CHECK(taken_sharding({Sharding{{}, {}}, x, Sharding{{1}, {}}}) == x);
+  CHECK(detail::check_dimensions({0, 1}, 2).ok());
+  CHECK(detail::check_dimensions({0, 2}, 2).rule == Rule::dimension_known);
+  CHECK(detail::check_dimensions({-1}, 2).rule == Rule::dimension_known);
+  CHECK(detail::check_dimensions({1, 1}, 2).rule == Rule::dimension_once);
+  CHECK(detail::taken_sharding({Sharding{{}, {}}, x, Sharding{{1}, {}}}) == x);
 }

@@ -42,7 +42,7 @@ struct Tally {
     for (std::size_t k = 0; k < steps.size(); ++k) same = same && all.steps[k].payload == steps[k];
     if (!same && ++wrong <= 3) MESSAGE("over all processes:\n" << describe(start));
     Index calls = 0;
-    const std::string fault = fault_of(start, calls);
+    const std::string fault = detail::fault_of(start, calls);
     if (!fault.empty() && ++wrong <= 3) MESSAGE(fault << "\n" << describe(start));
   }
 };
@@ -71,11 +71,11 @@ struct Products {
     p.process = process;
     const auto run = [&](const char* equation, const TensorDesc& a, const TensorDesc& b,
                          const Sharding& out) {
-      p.record(
-          {std::make_shared<const Plan>(plan_einsum(parse(equation), a, b, out, mesh, process)),
-           equation,
-           {},
-           0});
+      p.record({std::make_shared<const Plan>(
+                    detail::plan_einsum(parse(equation), a, b, out, mesh, process)),
+                equation,
+                {},
+                0});
     };
     run("bsm,mh->bsh", x, w_in, h.sharding);
     run("bsh,hm->bsm", h, w_out, x.sharding);
@@ -118,25 +118,27 @@ TEST_CASE("the plan of a process, told from another's, is the one that is planne
       const TensorDesc b = desc_of(random, terms.operands[1], axes, extents, letters);
       a.type = b.type;
       const Sharding out = some_sharding(random, terms.result.size(), axes);
-      if (check_einsum(terms, {a.sharding, b.sharding}, out).ok())
-        tally.compare(mesh, from,
-                      [&](int p) { return plan_einsum(terms, a, b, out, mesh, p, options); });
+      if (detail::check_einsum(terms, {a.sharding, b.sharding}, out).ok())
+        tally.compare(mesh, from, [&](int p) {
+          return detail::plan_einsum(terms, a, b, out, mesh, p, options);
+        });
 
       TensorDesc x = desc_of(random, parse("abc->").operands[0], axes, {5, 8, 3},
                              parse("abc->").operands[0], i % 2 == 0 ? 40 : 0);
       const Sharding to = some_sharding(random, 3, axes);
-      tally.compare(mesh, from, [&](int p) { return plan_reshard(x, to, mesh, p, options); });
+      tally.compare(mesh, from,
+                    [&](int p) { return detail::plan_reshard(x, to, mesh, p, options); });
       x.sharding = x.sharding.finished();
       const Sharding reduced = some_sharding(random, 2, axes);
       tally.compare(mesh, from, [&](int p) {
-        return plan_reduce(parse("abc->ca"), Reduction::sum, x, reduced, mesh, p, options);
+        return detail::plan_reduce(parse("abc->ca"), Reduction::sum, x, reduced, mesh, p, options);
       });
       tally.compare(mesh, from, [&](int p) {
-        return plan_transpose(parse("abc->bca"), x, to, mesh, p, options);
+        return detail::plan_transpose(parse("abc->bca"), x, to, mesh, p, options);
       });
       tally.compare(mesh, from, [&](int p) {
-        return plan_map(parse("abc,abc->abc"), {x, {x.type, x.extents, to}}, x.type, to, mesh, p,
-                        options);
+        return detail::plan_map(parse("abc,abc->abc"), {x, {x.type, x.extents, to}}, x.type, to,
+                                mesh, p, options);
       });
 
       TensorDescs several{x,
@@ -148,8 +150,10 @@ TEST_CASE("the plan of a process, told from another's, is the one that is planne
 
       const int root = random.below(mesh.processes());
       options.workspace_limit = random.of<Index>({max_int64, 64});
-      tally.compare(mesh, from, [&](int p) { return plan_from_root(x, root, mesh, p, options); });
-      tally.compare(mesh, from, [&](int p) { return plan_to_root(x, root, mesh, p, options); });
+      tally.compare(mesh, from,
+                    [&](int p) { return detail::plan_from_root(x, root, mesh, p, options); });
+      tally.compare(mesh, from,
+                    [&](int p) { return detail::plan_to_root(x, root, mesh, p, options); });
     }
   MESSAGE(tally.cases << " plans");
   CHECK(tally.wrong == 0);
@@ -158,11 +162,11 @@ TEST_CASE("the plan of a process, told from another's, is the one that is planne
 TEST_CASE("numbers over all processes are those of each") {
   const MeshShape mesh{3, 3};
   const TensorDesc x{DType::f32, {7, 9}, {{0}, {1}}};
-  const Plan swapped = plan_reshard(x, {{1}, {0}}, mesh);
+  const Plan swapped = detail::plan_reshard(x, {{1}, {0}}, mesh);
   const PlanSpread s = over_processes(swapped);
   Index least = max_int64, most = 0, total = 0;
   for (int p = 0; p < 9; ++p) {
-    const Index payload = plan_reshard(x, {{1}, {0}}, mesh, p).own_payload_bytes();
+    const Index payload = detail::plan_reshard(x, {{1}, {0}}, mesh, p).own_payload_bytes();
     least = min_of(least, payload);
     most = max_of(most, payload);
     total += payload;
@@ -170,7 +174,7 @@ TEST_CASE("numbers over all processes are those of each") {
   CHECK(s.payload.least == least);
   CHECK(s.payload.most == most);
   CHECK(s.payload.total == total);
-  CHECK(plan_reshard(x, {{1}, {0}}, mesh, s.payload.process).own_payload_bytes() == most);
+  CHECK(detail::plan_reshard(x, {{1}, {0}}, mesh, s.payload.process).own_payload_bytes() == most);
   // Process 0 is a fixed point of the permutation: its own numbers say nothing of what the others
   // send, so that plans speak of the process with most.
   CHECK(swapped.own_payload_bytes() == 0);
@@ -230,16 +234,17 @@ TEST_CASE("a misfit of two processes' calls is found, whichever") {
   const TensorDesc sharded{DType::f32, {7, 9}, {{0}, {1}}};
   long planted = 0;
   for (const Plan& plan :
-       {plan_reshard(sharded, {{0}, {}}, mesh), plan_reshard(sharded, {{}, {1}}, mesh),
-        plan_reshard({DType::f32, {7, 9}, {{1}, {}}}, {{}, {1}}, mesh),
-        plan_reshard(sharded, {{1}, {0}}, mesh),
-        plan_reshard({DType::f32, {7, 9}, open}, {{1}, {}}, mesh),
-        plan_reshard({DType::f32, {7, 9}, open}, {{}, {}}, mesh),
-        plan_reshard({DType::f32, {9, 9}, {{0}, {1}}}, {{1}, {0}}, MeshShape{3, 3})}) {
+       {detail::plan_reshard(sharded, {{0}, {}}, mesh),
+        detail::plan_reshard(sharded, {{}, {1}}, mesh),
+        detail::plan_reshard({DType::f32, {7, 9}, {{1}, {}}}, {{}, {1}}, mesh),
+        detail::plan_reshard(sharded, {{1}, {0}}, mesh),
+        detail::plan_reshard({DType::f32, {7, 9}, open}, {{1}, {}}, mesh),
+        detail::plan_reshard({DType::f32, {7, 9}, open}, {{}, {}}, mesh),
+        detail::plan_reshard({DType::f32, {9, 9}, {{0}, {1}}}, {{1}, {0}}, MeshShape{3, 3})}) {
     REQUIRE(plan.steps.size() == 1);
     std::vector<Call> calls;
     for (int p = 0; p < plan.mesh.processes(); ++p)
-      calls.push_back(work_of(on_process(plan, p), plan.steps[0]).call);
+      calls.push_back(detail::move_work(on_process(plan, p), plan.steps[0]).call);
     CHECK(detail::Meeting(plan.mesh, calls).fault() == "");
     for (std::size_t p = 0; p < calls.size(); ++p)
       for (auto side : {&Call::send, &Call::receive})

@@ -34,7 +34,7 @@ int copies(const Plan& plan) {
 /// Returns how many copies more there are where the first operand lies within a halo; checks that
 /// the rest is as it was, on every process.
 int more_copies(const MakePlan& make, const Halo& halo = wide) {
-  StoredWithin stored;
+  detail::StoredWithin stored;
   stored.operands.push_back(halo);
   PlanOptions options;
   options.stored = &stored;
@@ -55,22 +55,25 @@ int more_copies(const MakePlan& make, const Halo& halo = wide) {
 }
 MakePlan reduction(const char* equation, const Sharding& out) {
   return [=](int p, const PlanOptions& options) {
-    return plan_reduce(parse(equation), Reduction::sum, x, out, mesh, p, options);
+    return detail::plan_reduce(parse(equation), Reduction::sum, x, out, mesh, p, options);
   };
 }
 MakePlan change(const Sharding& to) {
-  return [=](int p, const PlanOptions& options) { return plan_reshard(x, to, mesh, p, options); };
+  return [=](int p, const PlanOptions& options) {
+    return detail::plan_reshard(x, to, mesh, p, options);
+  };
 }
 MakePlan product(const char* equation, const TensorDesc& y, const Sharding& out) {
   return [=](int p, const PlanOptions& options) {
-    return plan_einsum(parse(equation), x, y, out, mesh, p, options);
+    return detail::plan_einsum(parse(equation), x, y, out, mesh, p, options);
   };
 }
 }  // namespace
 
 TEST_CASE("what kernels with strides read is read where it lies") {
   const MakePlan sum_of_two = [](int p, const PlanOptions& options) {
-    return plan_map(broadcast_terms({2, 2}), {x, x}, DType::f64, x.sharding, mesh, p, options);
+    return detail::plan_map(detail::broadcast_terms({2, 2}), {x, x}, DType::f64, x.sharding, mesh,
+                            p, options);
   };
   CHECK(more_copies(sum_of_two) == 0);
   CHECK(more_copies(reduction("ab->a", Sharding{{0}})) == 0);
@@ -80,19 +83,19 @@ TEST_CASE("what kernels with strides read is read where it lies") {
   const TensorDesc square{DType::f64, {7, 5}, Sharding{{1}, {}}};
   CHECK(more_copies(product("ab,bc->ac", square, Sharding{{0}, {}})) == 0);
   CHECK(more_copies([](int p, const PlanOptions& options) {
-          return plan_transpose(parse("ab->ba"), x, Sharding{{1}, {0}}, mesh, p, options);
+          return detail::plan_transpose(parse("ab->ba"), x, Sharding{{1}, {0}}, mesh, p, options);
         }) == 0);
   CHECK(more_copies([](int p, const PlanOptions& options) {
-          return plan_halo(x, wide, mesh, p, options);
+          return detail::plan_halo(x, wide, mesh, p, options);
         }) == 0);
 }
 
 TEST_CASE("before what takes one row of memory stands a copy, but not where a halo leaves one") {
   const MakePlan running = [](int p, const PlanOptions& options) {
-    return plan_scan({'a', 'b'}, 0, Reduction::sum, {}, x, x.sharding, mesh, p, options);
+    return detail::plan_scan({'a', 'b'}, 0, Reduction::sum, {}, x, x.sharding, mesh, p, options);
   };
   const MakePlan ordered = [](int p, const PlanOptions& options) {
-    return plan_sort({'a', 'b'}, 0, {}, {x}, x.sharding, mesh, p, options);
+    return detail::plan_sort({'a', 'b'}, 0, {}, {x}, x.sharding, mesh, p, options);
   };
   const MakePlan everywhere = change(Sharding::replicated(2));
   const MakePlan dotted = product("ab,ab->", x, Sharding{});
@@ -107,14 +110,14 @@ TEST_CASE("before what takes one row of memory stands a copy, but not where a ha
 }
 
 TEST_CASE("a destination within a halo is written there by what takes strides") {
-  StoredWithin stored;
+  detail::StoredWithin stored;
   stored.operands = {wide, Halo{}};
   stored.destination = wide;
   PlanOptions options;
   options.stored = &stored;
   options.destination = Destination::accumulated;
-  const Plan added =
-      plan_map(broadcast_terms({2, 2}), {x, x}, DType::f64, x.sharding, mesh, 4, options);
+  const Plan added = detail::plan_map(detail::broadcast_terms({2, 2}), {x, x}, DType::f64,
+                                      x.sharding, mesh, 4, options);
   CHECK(added.steps.size() == 1);
   CHECK(added.peak_bytes == 0);
   CHECK(added.slots[added.result].given);
@@ -123,9 +126,9 @@ TEST_CASE("a destination within a halo is written there by what takes strides") 
   CHECK(detail::strides_of(added, added.slots[added.result], mesh.coordinates(4)) == Extents{6, 1});
   options.destination = Destination::given;
   stored.operands = {Halo{}};
-  const Plan reduced =
-      plan_reduce(parse("abc->ab"), Reduction::sum, {DType::f64, {9, 7, 4}, Sharding{{0}, {1}, {}}},
-                  x.sharding, mesh, 4, options);
+  const Plan reduced = detail::plan_reduce(parse("abc->ab"), Reduction::sum,
+                                           {DType::f64, {9, 7, 4}, Sharding{{0}, {1}, {}}},
+                                           x.sharding, mesh, 4, options);
   CHECK(copies(reduced) == 1);
-  CHECK(reduced.peak_bytes == arena_charge(reduced.slots[1].bytes));
+  CHECK(reduced.peak_bytes == detail::arena_charge(reduced.slots[1].bytes));
 }

@@ -33,7 +33,7 @@ consteval bool every_type_has_what_the_table_says() {
     for (int r = 1; r < reductions; ++r) {
       const Reduction reduction = static_cast<Reduction>(r);
       const bool has = expected(letters[static_cast<std::size_t>(r)]);
-      if (check_reduce_type(reduction, false, type).ok() != has) return false;
+      if (detail::check_reduce_type(reduction, false, type).ok() != has) return false;
       // A tensor may be unfinished by exactly those kinds.
       Sharding open{{0}};
       open = open.with_partial(AxisSet{1}, reduction);
@@ -42,36 +42,37 @@ consteval bool every_type_has_what_the_table_says() {
         return false;
     }
     if (!check(TensorDesc{type, {4}, Sharding{{0}}}, 2).ok()) return false;
-    if (check_reduce_type(Reduction::sum, true, type).ok() != expected('m')) return false;
-    if (check_product_type(type).ok() != expected('e')) return false;
+    if (detail::check_reduce_type(Reduction::sum, true, type).ok() != expected('m')) return false;
+    if (detail::check_product_type(type).ok() != expected('e')) return false;
   }
   return true;
 }
 static_assert(every_type_has_what_the_table_says());
 
-static_assert(check_product_type(DType::boolean).rule == Rule::products_of_numbers);
-static_assert(check_reduce_type(Reduction::sum, false, DType::boolean).rule ==
+static_assert(detail::check_product_type(DType::boolean).rule == Rule::products_of_numbers);
+static_assert(detail::check_reduce_type(Reduction::sum, false, DType::boolean).rule ==
               Rule::sums_of_numbers);
-static_assert(check_reduce_type(Reduction::sum, true, DType::boolean).rule ==
+static_assert(detail::check_reduce_type(Reduction::sum, true, DType::boolean).rule ==
               Rule::means_of_floats);
-static_assert(check_reduce_type(Reduction::max, false, DType::boolean).rule ==
+static_assert(detail::check_reduce_type(Reduction::max, false, DType::boolean).rule ==
               Rule::extremes_of_numbers);
-static_assert(check_reduce_type(Reduction::min, false, DType::c64).rule ==
+static_assert(detail::check_reduce_type(Reduction::min, false, DType::c64).rule ==
               Rule::extremes_of_ordered);
-static_assert(check_reduce_type(Reduction::any, false, DType::i8).rule ==
+static_assert(detail::check_reduce_type(Reduction::any, false, DType::i8).rule ==
               Rule::any_and_all_of_truths);
-static_assert(check_reduce_type(Reduction::sum, true, DType::u8).rule == Rule::means_of_floats);
-static_assert(check_arg_type(DType::boolean).rule == Rule::searches_of_ordered &&
-              check_arg_type(DType::u8).ok());
-static_assert(check_index_type(DType::i16, 2) ==
+static_assert(detail::check_reduce_type(Reduction::sum, true, DType::u8).rule ==
+              Rule::means_of_floats);
+static_assert(detail::check_arg_type(DType::boolean).rule == Rule::searches_of_ordered &&
+              detail::check_arg_type(DType::u8).ok());
+static_assert(detail::check_index_type(DType::i16, 2) ==
                   Verdict{.rule = Rule::indices_of_integers, .operand = 2, .type = DType::i16} &&
-              check_index_type(DType::i64, 2).ok());
-static_assert(check_one_type(Rule::factor_types_alike, DType::f32, DType::f64, 1) ==
+              detail::check_index_type(DType::i64, 2).ok());
+static_assert(detail::check_one_type(Rule::factor_types_alike, DType::f32, DType::f64, 1) ==
               Verdict{.rule = Rule::factor_types_alike,
                       .operand = 1,
                       .type = DType::f32,
                       .other = DType::f64});
-static_assert(check_one_type(Rule::joined_types_alike, DType::i8, DType::i8, 1).ok());
+static_assert(detail::check_one_type(Rule::joined_types_alike, DType::i8, DType::i8, 1).ok());
 
 /// Operators x partial kinds: x is open over axis 0 by `kind`; which operators take it, and leave
 /// it open?
@@ -82,22 +83,23 @@ consteval bool operators_take_the_kinds_they_may() {
     const Sharding x = open(kind), done{{}};
     const bool sum = kind == Reduction::sum;
     // A product takes one unfinished sum, and its result is finished or as open.
-    if (check_einsum(parse("i,i->i"), {x, done}, x).ok() != sum ||
-        check_einsum(parse("i,i->i"), {done, x}, done).ok() != sum)
+    if (detail::check_einsum(parse("i,i->i"), {x, done}, x).ok() != sum ||
+        detail::check_einsum(parse("i,i->i"), {done, x}, done).ok() != sum)
       return false;
-    if (check_einsum(parse("i,i->i"), {x, x}, x).ok()) return false;
+    if (detail::check_einsum(parse("i,i->i"), {x, x}, x).ok()) return false;
     // A reduction takes its own kind alone; transposing takes any; only values that are finished
     // are reduced anew.
     for (int by = 1; by < reductions; ++by)
-      if (check_reduce(parse("i->"), {x}, Sharding{}, static_cast<Reduction>(by), false).ok() !=
-          (by == r))
+      if (detail::check_reduce(parse("i->"), {x}, Sharding{}, static_cast<Reduction>(by), false)
+              .ok() != (by == r))
         return false;
-    if (check_reduce(parse("i->"), {x}, Sharding{}, Reduction::sum, true).ok() != sum) return false;
-    if (!check_transpose(parse("i->i"), {x}, x).ok() || !can_reshard(x, done) ||
-        can_reshard(done, x))
+    if (detail::check_reduce(parse("i->"), {x}, Sharding{}, Reduction::sum, true).ok() != sum)
+      return false;
+    if (!detail::check_transpose(parse("i->i"), {x}, x).ok() || !detail::can_reshard(x, done) ||
+        detail::can_reshard(done, x))
       return false;
     for (int other = 1; other < reductions; ++other)
-      if (can_reshard(x, open(static_cast<Reduction>(other))) != (other == r)) return false;
+      if (detail::can_reshard(x, open(static_cast<Reduction>(other))) != (other == r)) return false;
   }
   return true;
 }
@@ -132,15 +134,18 @@ consteval bool claims_act_on_the_kinds_they_may() {
       const auto expected = [&](std::string_view kinds) {
         return kinds.find(letters[static_cast<std::size_t>(r)]) != std::string_view::npos;
       };
-      if (check_map(parse("i->i"), {x}, x, row.claim).ok() != expected(row.one)) return false;
-      if (check_map(parse("i,i->i"), {x, x}, x, row.claim).ok() != expected(row.alike))
+      if (detail::check_map(parse("i->i"), {x}, x, row.claim).ok() != expected(row.one))
         return false;
-      if (check_map(parse("i,i->i"), {x, done}, x, row.claim).ok() != expected(row.beside))
+      if (detail::check_map(parse("i,i->i"), {x, x}, x, row.claim).ok() != expected(row.alike))
         return false;
-      if (check_map(parse("i->i"), {x}, done, row.claim).ok()) return false;
+      if (detail::check_map(parse("i,i->i"), {x, done}, x, row.claim).ok() != expected(row.beside))
+        return false;
+      if (detail::check_map(parse("i->i"), {x}, done, row.claim).ok()) return false;
       // A selection takes all kinds, alike, where its condition is finished.
-      if (!check_map(parse("i,i,i->i"), {done, x, x}, x, Linearity::selection).ok()) return false;
-      if (check_map(parse("i,i,i->i"), {x, x, x}, x, Linearity::selection).ok()) return false;
+      if (!detail::check_map(parse("i,i,i->i"), {done, x, x}, x, Linearity::selection).ok())
+        return false;
+      if (detail::check_map(parse("i,i,i->i"), {x, x, x}, x, Linearity::selection).ok())
+        return false;
     }
   return true;
 }
@@ -156,15 +161,15 @@ consteval bool sums_of_integers_are_wide() {
       const auto type = static_cast<DType>(t);
       const auto reduction = static_cast<Reduction>(r);
       const bool adds = reduction == Reduction::sum || reduction == Reduction::product;
-      const DType result = reduced_type(reduction, type);
+      const DType result = detail::reduced_type(reduction, type);
       const bool whole = is_integer(type) || is_boolean(type);
       if (result != (!adds || !whole ? type : is_unsigned(type) ? DType::u64 : DType::i64))
         return false;
       const Sharding done{{0}}, open = done.with_partial(AxisSet{1}, reduction);
       const auto check = [&](DType to, const Sharding& x) {
-        return check_reduced_type(reduction, false, type, to, x).rule;
+        return detail::check_reduced_type(reduction, false, type, to, x).rule;
       };
-      const Rule own = check_reduce_type(reduction, false, type).rule;
+      const Rule own = detail::check_reduce_type(reduction, false, type).rule;
       if ((own == Rule::ok) != defined(reduction, type)) return false;
       if (check(type, open) != own || check(type, done) != own) return false;
       if (!adds) continue;
@@ -180,7 +185,7 @@ consteval bool sums_of_integers_are_wide() {
 }
 static_assert(sums_of_integers_are_wide());
 constexpr Rule sum_to(DType type, DType result, bool mean = false) {
-  return check_reduced_type(Reduction::sum, mean, type, result, Sharding{{}}).rule;
+  return detail::check_reduced_type(Reduction::sum, mean, type, result, Sharding{{}}).rule;
 }
 static_assert(sum_to(DType::i8, DType::i16) == Rule::sums_as_own_or_64_bits);
 static_assert(sum_to(DType::u32, DType::u16) == Rule::sums_as_own_or_64_bits);

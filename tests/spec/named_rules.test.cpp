@@ -26,7 +26,8 @@ using TwoD =
           AxisRule<hidden, model>, AxisRule<heads, _>>;
 
 template <class... D> bool alike(std::string_view dimensions) {
-  return named_rules<Grid, TwoD>().sharding(dimensions) == lower<Grid, Logical<TwoD, D...>>();
+  return named_rules<Grid, TwoD>().sharding(dimensions) ==
+         detail::lower<Grid, Logical<TwoD, D...>>();
 }
 template <class F> std::string message(F f) {
   try {

@@ -31,7 +31,7 @@ static_assert(!std::is_same_v<P<data, _>, P<_, data>>);
 // --------------------------------------------------------------------------------
 
 template <class Spec>
-constexpr bool round_trip = std::is_same_v<spec_of<Grid, detail::Lower<Grid, Spec>>, Spec>;
+constexpr bool round_trip = std::is_same_v<detail::spec_of<Grid, detail::Lower<Grid, Spec>>, Spec>;
 static_assert(round_trip<P<>> && round_trip<P<_>> && round_trip<P<data>> &&
               round_trip<P<_, model, expert>>);
 static_assert(round_trip<P<Axes<expert, data>, _, model>> &&
@@ -40,17 +40,17 @@ static_assert(round_trip<P<data, Unreduced<Sum, model>>> &&
               round_trip<P<_, Unreduced<Max, data, expert>>>);
 static_assert(round_trip<P<Unreduced<Min, data, expert, model>>>);
 
-static_assert(lower<Grid, P<Axes<expert, data>, _, model>>() == Sharding{{2, 0}, {}, {1}});
-static_assert(lower<Grid, P<_, Unreduced<Max, expert>>>() ==
+static_assert(detail::lower<Grid, P<Axes<expert, data>, _, model>>() == Sharding{{2, 0}, {}, {1}});
+static_assert(detail::lower<Grid, P<_, Unreduced<Max, expert>>>() ==
               Sharding{{}}.with_partial(AxisSet{2}, Reduction::max));
-static_assert(lower<Mesh<model, data>, P<data>>() == Sharding{{1}});
+static_assert(detail::lower<Mesh<model, data>, P<data>>() == Sharding{{1}});
 
 struct Value {
   static constexpr Sharding value = Sharding{{}, {2, 1}}.with_partial(AxisSet{0}, Reduction::min);
 };
 static_assert(
-    std::is_same_v<spec_of<Grid, Value>, P<_, Axes<expert, model>, Unreduced<Min, data>>>);
-static_assert(lower<Grid, spec_of<Grid, Value>>() == Value::value);
+    std::is_same_v<detail::spec_of<Grid, Value>, P<_, Axes<expert, model>, Unreduced<Min, data>>>);
+static_assert(detail::lower<Grid, detail::spec_of<Grid, Value>>() == Value::value);
 
 // ---- a verdict for every rule
 // ------------------------------------------------------------------------------------
@@ -69,14 +69,15 @@ static_assert(check(Sharding{{0}}.with_partial(AxisSet{1}, Reduction::none), 2).
 static_assert(check(Sharding{{0}, {0, 3}}, 2).rule ==
               Rule::axis_used_once);  // the first broken rule
 
-static_assert(SpecOn<P<data, model>, Grid> && SpecOn<P<>, Grid> &&
-              SpecOn<P<_, Unreduced<Sum, data>>, Grid>);
-static_assert(!SpecOn<P<data, stage>, Grid>);
-static_assert(!SpecOn<P<data, data>, Grid> && !SpecOn<P<Axes<data, model>, model>, Grid>);
-static_assert(!SpecOn<P<data, Unreduced<Sum, data>>, Grid> &&
-              !SpecOn<P<Unreduced<Sum, stage>>, Grid>);
+static_assert(detail::SpecOn<P<data, model>, Grid> && detail::SpecOn<P<>, Grid> &&
+              detail::SpecOn<P<_, Unreduced<Sum, data>>, Grid>);
+static_assert(!detail::SpecOn<P<data, stage>, Grid>);
+static_assert(!detail::SpecOn<P<data, data>, Grid> &&
+              !detail::SpecOn<P<Axes<data, model>, model>, Grid>);
+static_assert(!detail::SpecOn<P<data, Unreduced<Sum, data>>, Grid> &&
+              !detail::SpecOn<P<Unreduced<Sum, stage>>, Grid>);
 
-template <class Spec> constexpr bool accepted = requires { requires SpecOn<Spec, Grid>; };
+template <class Spec> constexpr bool accepted = requires { requires detail::SpecOn<Spec, Grid>; };
 static_assert(accepted<P<data>>);
 static_assert(requires {
   requires !accepted<P<stage>>;

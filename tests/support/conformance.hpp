@@ -48,7 +48,7 @@ struct Conformance {
   Terms terms() const {
     if (kind != OperatorKind::reshard) return parse(equation);
     Terms same;
-    same.operands = {default_labels(operands[0].rank())};
+    same.operands = {detail::default_labels(operands[0].rank())};
     same.result = same.operands[0];
     return same;
   }
@@ -271,26 +271,26 @@ inline std::vector<Plan> plans_of(const Conformance& row, const MeshShape& mesh,
   const TensorDesc& x = row.operands[0];
   switch (row.kind) {
     case OperatorKind::reshard:
-      return {plan_reshard(x, row.out, mesh, process, options)};
+      return {detail::plan_reshard(x, row.out, mesh, process, options)};
     case OperatorKind::reduce:
-      return {plan_reduce(terms, row.reduction, x, row.out, mesh, process, options)};
+      return {detail::plan_reduce(terms, row.reduction, x, row.out, mesh, process, options)};
     case OperatorKind::arg:
-      return {plan_arg(terms, row.reduction, x, row.out, mesh, process, options)};
+      return {detail::plan_arg(terms, row.reduction, x, row.out, mesh, process, options)};
     case OperatorKind::transpose:
-      return {plan_transpose(terms, x, row.out, mesh, process, options)};
+      return {detail::plan_transpose(terms, x, row.out, mesh, process, options)};
     case OperatorKind::map:
-      return {plan_map(terms, row.operands, x.type, row.out, mesh, process, options)};
+      return {detail::plan_map(terms, row.operands, x.type, row.out, mesh, process, options)};
     default:
       break;
   }
   if (row.operands.size() == 2)
-    return {plan_einsum(terms, x, row.operands[1], row.out, mesh, process, options)};
+    return {detail::plan_einsum(terms, x, row.operands[1], row.out, mesh, process, options)};
   std::vector<Plan> plans;
   TensorDescs tensors = row.operands;
-  for (const PairProduct& one :
-       einsum_order(terms, row.operands, row.out, mesh, options).products) {
-    plans.push_back(plan_einsum(one.terms, tensors[one.left], tensors[one.right], one.out, mesh,
-                                process, options));
+  for (const detail::PairProduct& one :
+       detail::einsum_order(terms, row.operands, row.out, mesh, options).products) {
+    plans.push_back(detail::plan_einsum(one.terms, tensors[one.left], tensors[one.right], one.out,
+                                        mesh, process, options));
     tensors.push_back(plans.back().result_desc());
   }
   return plans;

@@ -16,7 +16,7 @@ using WholeIndices = Whole<std::int64_t>;
 /// Returns the index that stands for i, or -1 where it is dropped.
 inline Index placed(std::int64_t i, Index extent, OutOfRange out_of_range) {
   if (i >= 0 && i < extent) return i;
-  if (out_of_range == OutOfRange::drop || extent == 0) return -1;
+  if (out_of_range == OutOfRange::drop || extent <= 0) return -1;
   return i < 0 ? 0 : extent - 1;
 }
 
@@ -53,12 +53,14 @@ struct Letters {
 };
 }  // namespace detail_of_indexed
 
+/// `windows`: the extents of the result's letters of windows.
 template <class T>
 Whole<T> take(const Terms& terms, const Whole<T>& x, const std::vector<WholeIndices>& indices,
-              OutOfRange out_of_range) {
+              OutOfRange out_of_range, const Extents& windows = {}) {
   detail_of_indexed::Letters letters;
-  const Term indexed = letters_without(terms.operands[0], terms.result);
-  const auto places = indices_of_take(terms).places();
+  letters.add(detail::indices_of_take(terms).windows(), windows);
+  const Term indexed = detail::letters_without(terms.operands[0], terms.result);
+  const auto places = detail::indices_of_take(terms).places();
   letters.add(terms.operands[0], x.extents);
   for (std::size_t k = 0; k < indices.size(); ++k)
     letters.add(terms.operands[static_cast<int>(k) + 1], indices[k].extents);
@@ -76,8 +78,11 @@ Whole<T> take(const Terms& terms, const Whole<T>& x, const std::vector<WholeIndi
         const auto [tensor, column] = places[k];
         const WholeIndices& i = indices[static_cast<std::size_t>(tensor)];
         const Index place = letters.place(at, terms.operands[tensor + 1], i.extents, column);
-        from.push_back(placed(i[place], x.extents[d], out_of_range));
-        lost = lost || from.back() < 0;
+        const int w = terms.result.find(detail::indices_of_take(terms).window(label));
+        const Index first =
+            placed(i[place], x.extents[d] - (w < 0 ? 1 : result[w]) + 1, out_of_range);
+        from.push_back(first + (w < 0 ? 0 : at[w]));
+        lost = lost || first < 0;
       } else {
         from.push_back(at[terms.result.find(label)]);
       }
@@ -93,9 +98,9 @@ Whole<T> scatter(const Terms& terms, Reduction kind, Whole<T> x,
                  const std::vector<WholeIndices>& indices, const Whole<T>& updates,
                  OutOfRange out_of_range) {
   const Term& from = terms.operands.back();
-  const Term indexed = letters_without(terms.result, from);
-  const int first = has_operand(terms) ? 1 : 0;
-  const auto places = indices_of_scatter(terms).places();
+  const Term indexed = detail::letters_without(terms.result, from);
+  const int first = detail::has_operand(terms) ? 1 : 0;
+  const auto places = detail::indices_of_scatter(terms).places();
   const detail_of_indexed::Letters letters{from, updates.extents};
   Index next = 0;
   for_each_index(updates.extents, [&](const Extents& at) {
@@ -110,8 +115,11 @@ Whole<T> scatter(const Terms& terms, Reduction kind, Whole<T> x,
       const auto [tensor, column] = places[k];
       const WholeIndices& i = indices[static_cast<std::size_t>(tensor)];
       const Index place = letters.place(at, terms.operands[first + tensor], i.extents, column);
-      to.push_back(placed(i[place], x.extents[d], out_of_range));
-      if (to.back() < 0) return;
+      const int w = from.find(detail::indices_of_scatter(terms).window(terms.result[d]));
+      const Index begin =
+          placed(i[place], x.extents[d] - (w < 0 ? 1 : updates.extents[w]) + 1, out_of_range);
+      if (begin < 0) return;
+      to.push_back(begin + (w < 0 ? 0 : at[w]));
     }
     T& out = x[dot(to, row_major_strides(x.extents))];
     out = joined(kind, out, update);
@@ -121,7 +129,7 @@ Whole<T> scatter(const Terms& terms, Reduction kind, Whole<T> x,
 
 template <class T>
 Whole<T> one_hot(const Term& labels, char along, const WholeIndices& indices, Index extent) {
-  const Term of_indices = letters_without(labels, Term{along});
+  const Term of_indices = detail::letters_without(labels, Term{along});
   Extents result;
   for (char label : labels)
     result.push_back(label == along ? extent : indices.extents[of_indices.find(label)]);
@@ -173,10 +181,11 @@ void for_each_tuple(const LocalIndexed& work, const std::vector<Values*>& indice
     bool lost = false, elsewhere = false;
     for (int k = 0; k < work.indices.size(); ++k) {
       const LocalIndex& index = work.indices[k];
-      const Index i = placed(at(*indices[static_cast<std::size_t>(index.tensor)],
-                                index.offset + dot(tuple, index.strides)),
-                             index.extent, work.out_of_range);
+      Index i = placed(at(*indices[static_cast<std::size_t>(index.tensor)],
+                          index.offset + dot(tuple, index.strides)),
+                       index.extent, work.out_of_range);
       lost = lost || i < 0;
+      if (index.window >= 0) i += tuple[index.window];
       elsewhere = elsewhere || i < index.held.lo || i >= index.held.hi;
       table += (i - index.held.lo) * index.step;
     }

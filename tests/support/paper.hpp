@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// All processes of a mesh on paper: their plans are compared, their work lists are carried out in
-/// plain loops on plain vectors, call by call, and what each ends with is compared with the oracle.
-/// No thread, no MPI, no Kokkos.
+/// All processes of a mesh on paper: their plans are compared, their lists of instructions are
+/// carried out in plain loops on plain vectors, call by call, and what each ends with is compared
+/// with the oracle. No thread, no MPI, no Kokkos.
 ///
 ///     support::Paper paper([&](int process) { return plan_reshard(x, to, mesh, process); }, mesh);
-///     std::string wrong = paper.broken_law();           // "" when the laws of plan.hpp and work.hpp hold
+///     std::string wrong = paper.broken_law();           // "" when the laws of plan.hpp and of the lists hold
 ///     wrong = paper.wrong_result(inputs, expected);     // "" when every process ends with its block
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
@@ -31,12 +32,14 @@ class Paper {
       : mesh_(mesh), machine_(machine) {
     for (int p = 0; p < mesh.processes(); ++p) {
       plans_.push_back(make(p));
-      work_.push_back(work_of(plans_.back()));
+      lists_.push_back(instructions_of(plans_.back()));
     }
   }
   const Plan& plan() const { return plans_[0]; }
   /// Maps multiply what they read; else they add x0 + 2 x1 + 3 x2 + ...
   void multiply(bool on) { multiply_ = on; }
+  /// In a product in rounds, data move at the end of a call rather than at its beginning.
+  void move_late(bool on) { late_ = on; }
   /// What lies outside a tensor.
   void fill_with(Value value) { outside_ = value; }
   /// Where windows begin, in each dimension.
@@ -49,17 +52,21 @@ class Paper {
       const std::string at = "process " + std::to_string(p) + ": ";
       if (mine.process != p) return at + "the plan is another's";
       if (!(leveled(mine) == leveled(plans_[0]))) return at + "other steps than process 0";
-      if (work_[index(p)].size() != index(mine.steps.size()))
-        return at + "work and steps differ in number";
       for (int i = 0; i < mine.steps.size(); ++i) {
         const Step& step = mine.steps[i];
-        std::vector<StepWork> rounds{work_[index(p)][index(i)]};
-        for (Index round = 1; round < step.rounds; ++round)
-          rounds.push_back(work_of(mine, step, round));
+        std::vector<tessera::detail::MoveWork> rounds;
+        for (Index round = 0; round < step.rounds; ++round)
+          rounds.push_back(step.kind == StepKind::communicate || step.region >= 0
+                               ? tessera::detail::move_work(mine, step, round)
+                               : tessera::detail::MoveWork{});
         const std::string text = broken_step(mine, step, rounds);
         if (!text.empty()) return at + "step " + std::to_string(i) + ": " + text;
       }
       if (const std::string text = broken_memory(mine); !text.empty()) return at + text;
+      if (const Index peak = peak_bytes(lists_[index(p)]); peak != mine.peak_bytes)
+        return at + "the list holds " + std::to_string(peak) + " bytes, the plan says " +
+               std::to_string(mine.peak_bytes);
+      if (const std::string text = broken_fences(lists_[index(p)]); !text.empty()) return at + text;
     }
     return "";
   }
@@ -77,7 +84,7 @@ class Paper {
       for (int o = 0; o < plan().operands; ++o)
         slot(p, o) = operand(plan().slots[o], p, seeds[index(o)]);
     try {
-      for (int i = 0; i < plan().steps.size(); ++i) carry_out(i);
+      play();
     } catch (const std::exception& error) {
       return error.what();
     }
@@ -99,7 +106,7 @@ class Paper {
     if (!(desc.extents == expected.extents))
       return "the result has extents " + to_string(desc.extents) + ", not " +
              to_string(expected.extents);
-    const Holding held(desc, result.given ? result.place : Placement{}, mesh_);
+    const detail::Holding held(desc, result.given ? result.place : detail::Placement{}, mesh_);
     for (int p = 0; p < mesh_.processes(); ++p) {
       const Coordinates at = mesh_.coordinates(p);
       Values mine = slot(p, which);
@@ -127,7 +134,7 @@ class Paper {
   /// What process p has of an operand made from `seed`.
   Values operand(const Slot& s, int p, std::uint64_t seed) const {
     if (s.place.sharded()) return block_input<Value>(s.desc, mesh_, mesh_.coordinates(p), seed);
-    const Holding held(s.desc, s.place, mesh_);
+    const detail::Holding held(s.desc, s.place, mesh_);
     return held.holds(p) ? block_of(whole_input<Value>(s.desc, mesh_, seed), held.box(p))
                          : Values{};
   }
@@ -155,31 +162,29 @@ class Paper {
 
   /// `rounds`: the work of each round, one for most steps.
   std::string broken_step(const Plan& plan, const Step& step,
-                          const std::vector<StepWork>& rounds) const {
-    if (step.kind != StepKind::communicate) {
-      if (step.payload != 0) return "local work that communicates";
-      return step.scratch == arena_charge(rounds[0].send_staging)
-                 ? ""
-                 : "the work's memory is not the step's scratch";
-    }
+                          const std::vector<tessera::detail::MoveWork>& rounds) const {
+    if (step.loop) return broken_loop(plan, step);
+    if (step.kind != StepKind::communicate)
+      return step.payload != 0 ? "local work that communicates" : "";
     Index payload = 0, network = 0, messages = 0, scratch = 0, arriving = 0;
     AxisSet spanned;
     std::string text;
-    for (const StepWork& work : rounds) {
-      scratch =
-          max_of(scratch, arena_charge(work.send_staging) + arena_charge(work.receive_staging));
-      if (step.rounds > 1 && max_of(work.send_staging, work.receive_staging) > step.slab)
+    for (const tessera::detail::MoveWork& work : rounds) {
+      scratch = max_of(scratch, tessera::detail::arena_charge(work.send_bytes) +
+                                    tessera::detail::arena_charge(work.receive_bytes) +
+                                    tessera::detail::arena_charge(work.sum_bytes));
+      if (step.rounds > 1 && max_of(work.send_bytes, work.receive_bytes) > step.slab)
         return "a round's staging is more than a slab";
-      work.for_each_call([&](const CallWork& one) {
-        payload += payload_bytes(one.call);
-        network += network_bytes(one.call);
-        messages += message_count(one.call);
+      work.for_each_call([&](const tessera::detail::CallWork& one) {
+        payload += detail::payload_bytes(one.call);
+        network += detail::network_bytes(one.call);
+        messages += detail::message_count(one.call);
         spanned = spanned | one.call.group.spanned();
         if (text.empty()) text = broken_call(plan, one.call);
       });
       if (!text.empty()) return text;
       for (const Piece& piece : work.call.receive) arriving += piece.count;
-      for (const StridedCopy& copy : work.local) arriving += volume(copy.extents);
+      for (const MemoryCopy& copy : work.local) arriving += volume(copy.copy.extents);
     }
     if (scratch != step.scratch) return "the staging is not the step's scratch";
     if (payload != step.payload)
@@ -193,21 +198,21 @@ class Paper {
              std::to_string(step.messages);
     if (!(spanned == step.group)) return "the calls' groups do not make up the step's";
     if ((network > 0 && step.level != Level::network) ||
-        levels(step.group, mesh_, machine_).level() != step.level)
+        detail::levels(step.group, mesh_, machine_).level() != step.level)
       return "the level is wrong";
     if (!step.near.empty()) {
       if (rounds[0].then.empty()) return "in levels, but in one call";
       return broken_pieces(rounds[0].call, plan.slots[step.in[0]], plan.slots[step.out], true);
     }
-    for (const StepWork& work : rounds) {
+    for (const tessera::detail::MoveWork& work : rounds) {
       const Call& call = work.call;
       const bool in_place =
           step.takes >= 0 || (!step.also.empty() && call.kind == Collective::all_reduce);
       if (!work.then.empty() || call.kind != step.collective || !(call.group == step.group) ||
           call.even != step.even || call.in_place != in_place)
         return "the call is not the step's";
-      if ((work.send_staging > 0 && step.direct_send) ||
-          (work.receive_staging > 0 && step.direct_receive))
+      if ((work.send_bytes > 0 && step.direct_send) ||
+          (work.receive_bytes > 0 && step.direct_receive))
         return "direct, and staged";
       if (text = broken_pieces(call, plan.slots[step.in[0]], plan.slots[step.out], false);
           !text.empty())
@@ -221,6 +226,27 @@ class Paper {
       return "what arrives does not make up the block";
     return "";
   }
+  /// Of a product in rounds: its calls and buffers are those that the step counts.
+  std::string broken_loop(const Plan& plan, const Step& step) const {
+    const LoopWork work = loop_work(plan, step);
+    Index payload = 0, network = 0, messages = 0, scratch = 0, flops = 0;
+    for (const LoopCall& one : work.calls) {
+      payload += detail::payload_bytes(one.call);
+      network += detail::network_bytes(one.call);
+      messages += detail::message_count(one.call);
+      if (const std::string text = broken_call(plan, one.call); !text.empty()) return text;
+      if (const std::string text =
+              broken_pieces(one.call, plan.slots[step.in[0]], plan.slots[step.out], false);
+          !text.empty())
+        return text;
+    }
+    for (const LoopProduct& one : work.products) flops += one.work.gemm.flops() * one.work.k_panels;
+    for (const Index bytes : work.buffers) scratch += detail::arena_charge(bytes);
+    if (payload != step.payload || network != step.network_payload || messages != step.messages)
+      return "the calls have other numbers than the step";
+    if (flops != step.flops) return "the products have other operations than the step";
+    return scratch == step.scratch ? "" : "the buffers are not the step's scratch";
+  }
   /// Of one call: its group, its pieces if it is even, and what it counts as going between nodes.
   std::string broken_call(const Plan& plan, const Call& call) const {
     const Coordinates at = mesh_.coordinates(plan.process);
@@ -228,7 +254,7 @@ class Paper {
         call.own != mesh_.group_rank(call.group, at))
       return "the call's group is not as large as the call";
     if (call.even && !packed_alike(call)) return "even, but the pieces are not alike and in order";
-    const AxisGroup near = levels(call.group.spanned(), mesh_, machine_).node;
+    const AxisGroup near = detail::levels(call.group.spanned(), mesh_, machine_).node;
     const auto is_near = [&](int member) {
       const Coordinates peer = mesh_.member(call.group, at, member);
       for (int k = 0; k < mesh_.group_size(near); ++k)
@@ -238,9 +264,9 @@ class Paper {
     Index far = 0;
     if (call.kind == Collective::all_reduce) {
       for (int q = 0; q < call.members; ++q)
-        if (!is_near(q)) far += 2 * block_size(call.send.at(0).count, call.members, q);
+        if (!is_near(q)) far += 2 * detail::block_size(call.send.at(0).count, call.members, q);
     } else {
-      for (const Piece& piece : call.kind == Collective::all_gather ? call.receive : call.send)
+      for (const Piece& piece : sends_to_all(call.kind) ? call.receive : call.send)
         if (!is_near(piece.peer)) far += piece.count;
     }
     if (far != call.network)
@@ -286,6 +312,13 @@ class Paper {
         return one_own(call.send) && one_own(call.receive) && (staged || from.bytes == to.bytes)
                    ? ""
                    : "not the pieces of an all-reduce";
+      case Collective::broadcast:
+        return call.receive.empty()
+                   ? (call.send.empty() || one_own(call.send) ? ""
+                                                              : "not the pieces of who broadcasts")
+               : call.send.empty() && call.receive.size() == 1 && call.receive[0].peer != call.own
+                   ? ""
+                   : "not the pieces of a broadcast";
       default:
         return "";
     }
@@ -297,6 +330,54 @@ class Paper {
             (*pieces)[q].offset != static_cast<Index>(q) * (*pieces)[0].count)
           return false;
     return true;
+  }
+  /// Between a kernel and a call that sends what it writes, or receives where it reads or writes,
+  /// there is a fence.
+  static std::string broken_fences(const Instructions& list) {
+    std::array<bool, max_memories> read{}, written{};
+    const auto mark = [](std::array<bool, max_memories>& marks, MemoryNumber m) {
+      if (m != no_memory) marks[index(m)] = true;
+    };
+    const auto marked = [](const std::array<bool, max_memories>& marks, MemoryNumber m) {
+      return m != no_memory && marks[index(m)];
+    };
+    for (const Instruction& i : list.all) switch (i.action) {
+        case Action::fence:
+          read = written = {};
+          break;
+        case Action::take_over:
+          read[index(i.to)] = read[index(i.from)];
+          written[index(i.to)] = written[index(i.from)];
+          break;
+        case Action::compute: {
+          const KernelCall& kernel = list.kernels.at(index(i.first));
+          for (const MemoryNumber m : kernel.in) mark(read, m);
+          mark(written, kernel.out);
+          mark(written, kernel.scratch);
+          if (kernel.kind == StepKind::communicate)  // a merge writes its tensors
+            for (int k = 2; k < kernel.in.size(); ++k) mark(written, kernel.in[k]);
+          break;
+        }
+        case Action::fill:
+        case Action::fill_gaps:
+        case Action::zero:
+        case Action::copy:
+        case Action::accumulate:
+        case Action::to_wide:
+        case Action::to_narrow:
+          mark(read, i.from);
+          mark(written, i.to);
+          break;
+        case Action::call:
+        case Action::start:
+          if (marked(written, i.from)) return "a call sends what a kernel may still write";
+          if (marked(written, i.to) || marked(read, i.to))
+            return "a call receives where a kernel may still read or write";
+          break;
+        default:
+          break;
+      }
+    return "";
   }
   /// Replays lifetimes: every temporary is made once and ends at its last use.
   static std::string broken_memory(const Plan& plan) {
@@ -319,7 +400,7 @@ class Paper {
           return "slot " + std::to_string(s) + " is never used";
         const int end = kept ? plan.steps.size() : plan.slots[s].last_use;
         if (made <= i && i <= end && i < passed_on && !plan.slots[s].given)
-          held += arena_charge(plan.slots[s].bytes);
+          held += detail::arena_charge(plan.slots[s].bytes);
       }
       peak = max_of(peak, held);
     }
@@ -331,166 +412,250 @@ class Paper {
   // ---- work
   // ----------------------------------------------------------------------------------------------------
 
-  static void copy(Values& from, Values& to, const std::vector<StridedCopy>& copies) {
-    for (const StridedCopy& c : copies)
-      for_each_index(c.extents, [&](const Extents& i) {
-        at(to, c.to_offset + dot(i, c.to_strides)) =
-            at(from, c.from_offset + dot(i, c.from_strides));
-      });
+  static void copy(Values& from, Index from_stride, Values& to, Index to_stride,
+                   const StridedCopy& c, bool adds) {
+    for_each_index(c.extents, [&](const Extents& i) {
+      Value& value = at(to, (c.to_offset + dot(i, c.to_strides)) * to_stride);
+      const Value x = at(from, (c.from_offset + dot(i, c.from_strides)) * from_stride);
+      value = adds ? value + x : x;
+    });
   }
-  void carry_out(int i) {
-    const Step& step = plan().steps[i];
-    if (step.region >= 0) return take_regions(i);
-    for (int p = 0; p < mesh_.processes(); ++p) {
-      const Plan& mine = plans_[index(p)];
-      slot(p, step.out)
-          .assign(index(mine.slots[step.out].bytes) / size_of(mine.slots[step.out].desc.type),
-                  unwritten);
-      for (int also : step.also)
-        slot(p, also).assign(index(mine.slots[also].bytes) / size_of(mine.slots[also].desc.type),
-                             unwritten);
-    }
-    if (step.merges) return merge(i);
-    if (!step.also.empty()) return communicate_joined(i);
-    if (step.kind == StepKind::communicate) {
-      for (Index round = 0; round < step.rounds; ++round) {
-        if (round > 0)
-          for (int p = 0; p < mesh_.processes(); ++p)
-            work_[index(p)][index(i)] = work_of(plans_[index(p)], step, round);
-        communicate(i);
+  /// A memory of a process. Staging memory has an element at the byte where it begins.
+  Values& memory(int p, MemoryNumber m) {
+    return m < send_staging ? slot(p, m) : staging_[index(p)][index(m - send_staging)];
+  }
+  static Index stride(MemoryNumber m, DType type) {
+    return whole_elements(m) ? 1 : static_cast<Index>(size_of(type));
+  }
+  static bool whole_elements(MemoryNumber m) {
+    return m < send_staging || m == wide_sums || m >= first_loop_buffer;
+  }
+  /// Carries out all lists, from one call to the next.
+  void play() {
+    const int all = mesh_.processes();
+    staging_.assign(index(all), std::vector<Values>(index(max_memories - send_staging)));
+    incoming_.assign(index(all), {});
+    for (int p = 0; p < all; ++p) incoming_[index(p)].resize(lists_[index(p)].calls.size());
+    std::vector<std::size_t> next(index(all), 0);
+    for (;;) {
+      std::vector<const Instruction*> at_call;
+      for (int p = 0; p < all; ++p)
+        if (const Instruction* call = advance(p, next[index(p)]); call != nullptr)
+          at_call.push_back(call);
+      if (at_call.empty()) return;
+      if (at_call.size() != index(all)) throw std::logic_error("not every process makes a call");
+      const std::size_t number = index(at_call[0]->first);
+      std::vector<const Call*> calls;
+      std::vector<Values> sources;
+      for (int p = 0; p < all; ++p) {
+        if (index(at_call[index(p)]->first) != number)
+          throw std::logic_error("processes meet in different calls");
+        calls.push_back(&lists_[index(p)].calls.at(number));
+        sources.push_back(
+            at_call[index(p)]->from == no_memory ? Values{} : memory(p, at_call[index(p)]->from));
       }
-      return;
+      std::vector<Index> strides;
+      for (int p = 0; p < all; ++p)
+        strides.push_back(stride(at_call[index(p)]->from, calls[index(p)]->type));
+      for (int p = 0; p < all; ++p) {
+        const Instruction& i = *at_call[index(p)];
+        Values& arrived = incoming_[index(p)][number];
+        if (i.to != no_memory) arrived = memory(p, i.to);
+        run_call(p, calls, sources, strides, arrived, stride(i.to, calls[index(p)]->type));
+        if (i.action == Action::call || late_) arrive(p, i);
+      }
     }
-    for (int p = 0; p < mesh_.processes(); ++p) {
-      const StepWork& work = work_[index(p)][index(i)];
-      Values& out = slot(p, step.out);
-      switch (step.kind) {
-        case StepKind::slice:
-        case StepKind::copy:
-        case StepKind::permute:
-        case StepKind::diagonal:
-          if (work.zeroed) out.assign(out.size(), 0);
-          copy(slot(p, step.in[0]), out, work.local);
-          break;
-        case StepKind::contract:
-          contract(work.contract, slot(p, step.in[0]), slot(p, step.in[1]), out);
-          break;
-        case StepKind::reduce:
-          reduce_block(work.reduce, slot(p, step.in[0]), out);
-          break;
-        case StepKind::round:
-        case StepKind::widen:
-          out = slot(p, step.in[0]);
-          break;
-        case StepKind::map:
-          map_block(work.map, step, p, out);
-          break;
-        case StepKind::find:
-          find_block(work.find, slot(p, step.in[0]), slot(p, step.in[1]), out);
-          break;
-        case StepKind::scan:
-          scan_block(work.scan, slot(p, step.in[0]),
-                     step.in.size() > 1 ? &slot(p, step.in[1]) : nullptr, out);
-          break;
-        case StepKind::fold:
-          fold_block(work.scan, slot(p, step.in[0]), out);
-          break;
-        case StepKind::sort:
-        case StepKind::order:
-          sort_block(work.sort, slot(p, step.in[0]),
-                     step.in.size() > 1 ? &slot(p, step.in[1]) : nullptr,
-                     step.kind == StepKind::order, out);
-          break;
-        case StepKind::arrange:
-          arrange_block(work.sort, slot(p, step.in[0]), slot(p, step.in[1]), out);
-          break;
-        case StepKind::exponent:
-          exponent_block(work.bins, slot(p, step.in[0]), out);
-          break;
-        case StepKind::bins:
-          bins_block(work.bins, slot(p, step.in[0]), slot(p, step.in[1]), out);
-          break;
-        case StepKind::unbin:
-          unbin_block(work.bins, slot(p, step.in[0]), slot(p, step.in[1]), out);
-          break;
-        case StepKind::take:
-          take_block(work.take, plan().reduction, slot(p, step.in[0]),
-                     inputs(p, step, 1, step.in.size()), out, at);
-          break;
-        case StepKind::scatter: {
-          const int first = tessera::detail::scatters_into(plan(), step) ? 1 : 0;
-          scatter_block(work.scatter, plan().reduction, first > 0 ? &slot(p, step.in[0]) : nullptr,
-                        inputs(p, step, first, step.in.size() - 1), slot(p, step.in.back()), out,
-                        at);
+  }
+  /// What has come is there.
+  void arrive(int p, const Instruction& i) {
+    const Call& call = lists_[index(p)].calls[index(i.first)];
+    const Index unit = stride(i.to, call.type);
+    for (const Piece& piece : call.receive)
+      for (Index j = 0; j < piece.count; ++j)
+        at(memory(p, i.to), (piece.offset + j) * unit) =
+            at(incoming_[index(p)][index(i.first)], (piece.offset + j) * unit);
+  }
+  /// Carries out instructions up to the next call that begins; null: none does.
+  const Instruction* advance(int p, std::size_t& next) {
+    const Instructions& list = lists_[index(p)];
+    const Plan& mine = plans_[index(p)];
+    while (next < list.all.size()) {
+      const Instruction& i = list.all[next++];
+      const auto copies = [&](bool adds) {
+        for (int c = 0; c < i.count; ++c)
+          copy(memory(p, i.from), stride(i.from, i.type), memory(p, i.to), stride(i.to, i.type),
+               list.copies.at(index(i.first + c)), adds);
+      };
+      switch (i.action) {
+        case Action::allocate: {
+          const std::size_t unit =
+              i.to < send_staging ? size_of(mine.slots[i.to].desc.type)
+              : i.to == wide_sums
+                  ? size_of(tessera::detail::facts_of(mine.slots[mine.steps[i.step].out].desc.type)
+                                .compute)
+              : i.to >= first_loop_buffer ? size_of(mine.slots[0].desc.type)
+                                          : 1;
+          memory(p, i.to).assign(index(i.bytes) / unit, unwritten);
           break;
         }
-        case StepKind::one_hot:
-          one_hot_block(work.one_hot, slot(p, step.in[0]), out, at);
+        case Action::take_over:
+          // A call in place leaves what is there; so does a merge.
+          memory(p, i.to) = memory(p, i.from);
           break;
-        case StepKind::slide:
-          out.assign(out.size(), start_of<Value>(plan().reduction));
-          copy(slot(p, step.in[0]), out, {slide_copy(work.slide, starts_, false)});
+        case Action::place:
+          slot(p, i.to).assign(index(mine.slots[i.to].bytes) / size_of(mine.slots[i.to].desc.type),
+                               unwritten);
           break;
-        case StepKind::put:
-          out = slot(p, step.in[0]);
-          copy(slot(p, step.in[1]), out, {slide_copy(work.slide, starts_, true)});
+        case Action::release:
+          memory(p, i.to).clear();
           break;
-        case StepKind::communicate:
+        case Action::fill:
+          slot(p, i.to).assign(slot(p, i.to).size(), mine.steps[i.step].adjoint ? 0 : outside_);
+          break;
+        case Action::fill_gaps: {
+          Values one{outside_};
+          for (int c = 0; c < i.count; ++c)
+            copy(one, 1, slot(p, i.to), 1, list.copies.at(index(i.first + c)), false);
+          break;
+        }
+        case Action::zero:
+          slot(p, i.to).assign(slot(p, i.to).size(), 0);
+          break;
+        case Action::copy:
+        case Action::accumulate:
+          copies(i.action == Action::accumulate);
+          break;
+        case Action::to_wide:
+        case Action::to_narrow:
+          memory(p, i.to) = memory(p, i.from);
+          break;
+        case Action::compute:
+          compute(p, list.kernels.at(index(i.first)));
+          break;
+        case Action::start:
+          if (late_) break;  // the data move when all wait
+          return &i;
+        case Action::call:
+          return &i;
+        case Action::wait: {
+          const auto began = std::find_if(list.all.begin(), list.all.end(), [&](const auto& other) {
+            return other.action == Action::start && other.first == i.first;
+          });
+          if (late_) return &*began;
+          arrive(p, *began);
+          break;
+        }
+        case Action::fence:
+        case Action::progress:
           break;
         default:
-          throw std::logic_error("a step that paper does not compute: " +
-                                 std::string(name_of(step.kind)));
+          throw std::logic_error("an instruction that paper does not carry out: " +
+                                 std::string(name_of(i.action)));
       }
+    }
+    return nullptr;
+  }
+  template <class Work> static const Work& work_in(const KernelCall& kernel) {
+    return std::get<Work>(kernel.work);
+  }
+  void compute(int p, const KernelCall& kernel) {
+    const Step& step = plan().steps[kernel.step];
+    const auto in = [&](int k) -> Values& { return memory(p, kernel.in[k]); };
+    if (kernel.kind == StepKind::communicate) return merge(p, kernel);
+    Values& out = memory(p, kernel.out);
+    switch (kernel.kind) {
+      case StepKind::contract:
+        contract(kernel, in(0), in(1), out);
+        break;
+      case StepKind::reduce:
+        reduce_block(work_in<LocalReduce>(kernel), in(0), out);
+        break;
+      case StepKind::round:
+      case StepKind::widen:
+        out = in(0);
+        break;
+      case StepKind::map:
+        map_block(work_in<LocalMap>(kernel), step, p, out);
+        break;
+      case StepKind::find:
+        find_block(work_in<LocalFind>(kernel), in(0), in(1), out);
+        break;
+      case StepKind::scan:
+        scan_block(work_in<LocalScan>(kernel), in(0), kernel.in.size() > 1 ? &in(1) : nullptr, out);
+        break;
+      case StepKind::fold:
+        fold_block(work_in<LocalScan>(kernel), in(0), out);
+        break;
+      case StepKind::sort:
+      case StepKind::order:
+        sort_block(work_in<LocalSort>(kernel), in(0), kernel.in.size() > 1 ? &in(1) : nullptr,
+                   kernel.kind == StepKind::order, out);
+        break;
+      case StepKind::arrange:
+        arrange_block(work_in<LocalSort>(kernel), in(0), in(1), out);
+        break;
+      case StepKind::exponent:
+        exponent_block(work_in<LocalBins>(kernel), in(0), out);
+        break;
+      case StepKind::bins:
+        bins_block(work_in<LocalBins>(kernel), in(0), in(1), out);
+        break;
+      case StepKind::unbin:
+        unbin_block(work_in<LocalBins>(kernel), in(0), in(1), out);
+        break;
+      case StepKind::take:
+        take_block(work_in<LocalIndexed>(kernel), plan().reduction, in(0),
+                   inputs(p, step, 1, step.in.size()), out, at);
+        break;
+      case StepKind::scatter: {
+        const int first = tessera::detail::scatters_into(plan(), step) ? 1 : 0;
+        scatter_block(work_in<LocalScatter>(kernel), plan().reduction, first > 0 ? &in(0) : nullptr,
+                      inputs(p, step, first, step.in.size() - 1), in(step.in.size() - 1), out, at);
+        break;
+      }
+      case StepKind::one_hot:
+        one_hot_block(work_in<LocalOneHot>(kernel), in(0), out, at);
+        break;
+      case StepKind::slide:
+        out.assign(out.size(), start_of<Value>(plan().reduction));
+        copy(in(0), 1, out, 1, slide_copy(work_in<LocalSlide>(kernel), starts_, false), false);
+        break;
+      case StepKind::put:
+        out = in(0);
+        copy(in(1), 1, out, 1, slide_copy(work_in<LocalSlide>(kernel), starts_, true), false);
+        break;
+      default:
+        throw std::logic_error("a step that paper does not compute: " +
+                               std::string(name_of(step.kind)));
     }
   }
-  /// Takes regions of several slots to one or to as many, or gives one back.
-  void take_regions(int i) {
-    const Step& step = plan().steps[i];
-    const std::size_t all = index(mesh_.processes());
-    std::vector<Values> sends(all), receives(all), sources(all);
-    std::vector<const Call*> calls(all);
-    const auto of_input = [&](std::size_t p, int k) -> const CallWork& {
-      const StepWork& work = work_[p][index(i)];
-      return work.joined.empty() ? work : work.joined[index(k)];
+  /// Merges two messages: of the elements of both in order, the lower process keeps the first.
+  void merge(int p, const KernelCall& kernel) {
+    const auto& work = work_in<tessera::detail::MergeWork>(kernel);
+    const LocalMerge& m = work.lines;
+    const auto element = [&](bool own, Index j) {
+      std::vector<Value> all;
+      for (const tessera::detail::MergedTensor& t : work.tensors)
+        all.push_back(at(memory(p, own ? send_staging : receive_staging),
+                         (own ? t.own : t.other) + j * static_cast<Index>(size_of(t.type))));
+      return all;
     };
-    const auto put = [&](Values& from, const std::vector<StridedCopy>& copies, Values& out) {
-      if (!step.adjoint) return copy(from, out, copies);
-      for (const StridedCopy& c : copies)
-        for_each_index(c.extents, [&](const Extents& at_box) {
-          at(out, c.to_offset + dot(at_box, c.to_strides)) +=
-              at(from, c.from_offset + dot(at_box, c.from_strides));
-        });
-    };
-    for (std::size_t p = 0; p < all; ++p) {
-      const StepWork& work = work_[p][index(i)];
-      const std::size_t unit = size_of(plan().slots[step.out].desc.type);
-      sends[p].assign(index(work.send_staging) / unit, unwritten);
-      receives[p].assign(index(work.receive_staging) / unit, unwritten);
-      for (int k = 0; k < step.in.size(); ++k) {
-        const Slot& made = plans_[p].slots[step.output(k)];
-        if (!step.in_place(step.output(k)) && (k == 0 || !step.also.empty())) {
-          Values& block = data_[p][index(step.output(k))];
-          block.assign(index(made.bytes) / unit, !step.fills || work.boxed ? unwritten
-                                                 : step.adjoint            ? 0
-                                                                           : outside_);
-          Values one{outside_};
-          if (step.fills && work.boxed) copy(one, block, work.gaps);
+    for (Index o = 0; o < m.outer; ++o)
+      for (Index c = 0; c < m.inner; ++c) {
+        std::vector<std::vector<Value>> both;
+        for (const bool own : {!m.last, m.last}) {
+          const Index n = own ? m.own : m.other;
+          for (Index r = 0; r < n; ++r) both.push_back(element(own, (o * n + r) * m.inner + c));
         }
-        copy(data_[p][index(step.in[k])], sends[p], of_input(p, k).pack);
-      }
-      sources[p] = work.send == Buffer::block ? data_[p][index(step.in[0])] : sends[p];
-      calls[p] = &work.call;
-    }
-    if (step.kind == StepKind::communicate)
-      for (std::size_t p = 0; p < all; ++p)
-        run_call(
-            static_cast<int>(p), calls, sources,
-            work_[p][index(i)].receive == Buffer::block ? data_[p][index(step.out)] : receives[p]);
-    for (std::size_t p = 0; p < all; ++p)
-      for (int k = 0; k < step.in.size(); ++k) {
-        Values& out = data_[p][index(step.output(k))];
-        put(data_[p][index(step.in[k])], of_input(p, k).local, out);
-        put(receives[p], of_input(p, k).unpack, out);
+        std::stable_sort(both.begin(), both.end(),
+                         [&](const std::vector<Value>& x, const std::vector<Value>& y) {
+                           if (x[0] != y[0]) return m.descending ? y[0] < x[0] : x[0] < y[0];
+                           return m.positions && x[1] < y[1];
+                         });
+        for (Index r = 0; r < m.own; ++r)
+          for (int k = 0; k < work.tensors.size(); ++k)
+            at(memory(p, kernel.in[k + 2]), (o * m.own + r) * m.inner + c) =
+                both[index(m.last ? m.other + r : r)][index(k)];
       }
   }
   std::vector<Values*> inputs(int p, const Step& step, int first, int last) {
@@ -498,21 +663,27 @@ class Paper {
     for (int k = first; k < last; ++k) slots.push_back(&slot(p, step.in[k]));
     return slots;
   }
-  static void contract(const ContractionWork& work, Values& a, Values& b, Values& c) {
+  static void contract(const KernelCall& kernel, Values& a, Values& b, Values& c) {
+    const auto& work = work_in<ContractionWork>(kernel);
     const Gemm& g = work.gemm;
+    const auto offset = [&](std::size_t k) {
+      return kernel.offsets.empty() ? 0 : kernel.offsets.at(k);
+    };
     for (int panel = 0; panel < work.k_panels; ++panel) {
       Values& x = work.swapped ? b : a;
       Values& y = work.swapped ? a : b;
-      const Index x_start = panel * (work.swapped ? work.k_step_b : work.k_step_a);
-      const Index y_start = panel * (work.swapped ? work.k_step_a : work.k_step_b);
+      const Index x_start =
+          offset(work.swapped ? 1 : 0) + panel * (work.swapped ? work.k_step_b : work.k_step_a);
+      const Index y_start =
+          offset(work.swapped ? 0 : 1) + panel * (work.swapped ? work.k_step_a : work.k_step_b);
       for_each_index(g.batch, [&](const Extents& at_batch) {
         const Index x0 = x_start + dot(at_batch, g.batch_a);
         const Index y0 = y_start + dot(at_batch, g.batch_b);
-        const Index c0 = dot(at_batch, g.batch_c);
+        const Index c0 = offset(2) + dot(at_batch, g.batch_c);
         for (Index m = 0; m < g.m; ++m)
           for (Index n = 0; n < g.n; ++n) {
             Value& out = at(c, c0 + m * g.ldc + n);
-            if (panel == 0) out = 0;
+            if (panel == 0 && !kernel.adds) out = 0;
             for (Index k = 0; k < g.k; ++k)
               out += at(x, x0 + (g.transpose_a ? k * g.lda + m : m * g.lda + k)) *
                      at(y, y0 + (g.transpose_b ? n * g.ldb + k : k * g.ldb + n));
@@ -608,88 +779,6 @@ class Paper {
                            : at(in, (o * work.n + position - work.first) * work.inner + i);
         }
   }
-  /// All rounds of a step that merges: elements are not packed here, but who meets whom is what the
-  /// calls say.
-  void merge(int i) {
-    const Step& step = plan().steps[i];
-    const auto state = [&](int p, int k) -> Values& {
-      return slot(p, k == 0 ? step.out : step.also[k - 1]);
-    };
-    for (int p = 0; p < mesh_.processes(); ++p)
-      for (int k = 0; k < step.in.size(); ++k) state(p, k) = slot(p, step.in[k]);
-    for (Index round = 0; round < step.rounds; ++round) {
-      std::vector<StepWork> work;
-      for (int p = 0; p < mesh_.processes(); ++p)
-        work.push_back(work_of(plans_[index(p)], plans_[index(p)].steps[i], round));
-      const std::vector<std::vector<Values>> before = data_;
-      for (int p = 0; p < mesh_.processes(); ++p) {
-        const Call& mine = work[index(p)].call;
-        if (mine.send.size() != mine.receive.size())
-          throw std::logic_error("a process merges without sending");
-        if (mine.send.empty()) continue;
-        const int q = member(mine, p, mine.send.at(0).peer);
-        const Call& theirs = work[index(q)].call;
-        if (theirs.send.size() != 1 || member(theirs, q, theirs.send[0].peer) != p ||
-            theirs.send[0].count != mine.receive.at(0).count)
-          throw std::logic_error("processes " + std::to_string(p) + " and " + std::to_string(q) +
-                                 " do not meet");
-        const LocalMerge& m = work[index(p)].merge;
-        if (m.last == work[index(q)].merge.last || m.own != work[index(q)].merge.other)
-          throw std::logic_error("both keep the same");
-        const auto value = [&](int process, int k, Index j) {
-          return before[index(process)][index(k == 0 ? step.out : step.also[k - 1])].at(index(j));
-        };
-        const int low = m.last ? q : p, high = m.last ? p : q;
-        const Index low_n = m.last ? m.other : m.own, high_n = m.last ? m.own : m.other;
-        for (Index o = 0; o < m.outer; ++o)
-          for (Index c = 0; c < m.inner; ++c) {
-            std::vector<std::vector<Value>> both;
-            for (const int process : {low, high}) {
-              const Index n = process == low ? low_n : high_n;
-              for (Index r = 0; r < n; ++r) {
-                std::vector<Value> element;
-                for (int k = 0; k < step.in.size(); ++k)
-                  element.push_back(value(process, k, (o * n + r) * m.inner + c));
-                both.push_back(element);
-              }
-            }
-            std::stable_sort(both.begin(), both.end(),
-                             [&](const std::vector<Value>& x, const std::vector<Value>& y) {
-                               if (x[0] != y[0]) return m.descending ? y[0] < x[0] : x[0] < y[0];
-                               return m.positions && x[1] < y[1];
-                             });
-            for (Index r = 0; r < m.own; ++r)
-              for (int k = 0; k < step.in.size(); ++k)
-                at(state(p, k), (o * m.own + r) * m.inner + c) =
-                    both[index(m.last ? low_n + r : r)][index(k)];
-          }
-      }
-    }
-  }
-  /// Several tensors in one call.
-  void communicate_joined(int i) {
-    const Step& step = plan().steps[i];
-    const std::size_t all = index(mesh_.processes());
-    std::vector<Values> sends(all), receives(all), sources(all);
-    std::vector<const Call*> calls(all);
-    for (std::size_t p = 0; p < all; ++p) {
-      const StepWork& work = work_[p][index(i)];
-      const std::size_t unit = size_of(work.call.type);
-      sends[p].assign(index(work.send_staging) / unit, unwritten);
-      receives[p].assign(index(work.receive_staging) / unit, unwritten);
-      Values& packed = work.send == Buffer::send_staging ? sends[p] : receives[p];
-      for (int k = 0; k < step.in.size(); ++k)
-        copy(slot(static_cast<int>(p), step.in[k]), packed, work.joined.at(index(k)).pack);
-      sources[p] = packed;
-      calls[p] = &work.call;
-    }
-    for (std::size_t p = 0; p < all; ++p)
-      run_call(static_cast<int>(p), calls, sources, receives[p]);
-    for (std::size_t p = 0; p < all; ++p)
-      for (int k = 0; k < step.in.size(); ++k)
-        copy(receives[p], slot(static_cast<int>(p), k == 0 ? step.out : step.also[k - 1]),
-             work_[p][index(i)].joined.at(index(k)).unpack);
-  }
   /// On paper the exponent is the largest magnitude itself.
   void exponent_block(const LocalBins& work, Values& in, Values& out) {
     Index next = 0;
@@ -740,41 +829,6 @@ class Paper {
     });
   }
 
-  /// The wire: what MPI promises of each call, in loops over all processes.
-  void communicate(int i) {
-    const Step& step = plan().steps[i];
-    const std::size_t all = index(mesh_.processes());
-    std::vector<Values> sends(all), receives(all), sources(all);
-    for (std::size_t p = 0; p < all; ++p) {
-      const StepWork& work = work_[p][index(i)];
-      const std::size_t unit = size_of(work.call.type);
-      sends[p].assign(index(work.send_staging) / unit, unwritten);
-      receives[p].assign(index(work.receive_staging) / unit, unwritten);
-    }
-    const std::size_t stages = 1 + work_[0][index(i)].then.size();
-    for (std::size_t s = 0; s < stages; ++s) {
-      const auto one = [&](std::size_t p) -> const CallWork& {
-        const StepWork& work = work_[p][index(i)];
-        return s == 0 ? work : work.then.at(s - 1);
-      };
-      const auto buffer = [&](std::size_t p, Buffer which, int block) -> Values& {
-        return which == Buffer::block          ? data_[p][index(block)]
-               : which == Buffer::send_staging ? sends[p]
-                                               : receives[p];
-      };
-      std::vector<const Call*> calls(all);
-      for (std::size_t p = 0; p < all; ++p) {
-        copy(s == 0 ? data_[p][index(step.in[0])] : receives[p], sends[p], one(p).pack);
-        copy(data_[p][index(step.in[0])], data_[p][index(step.out)], one(p).local);
-        sources[p] = buffer(p, one(p).send, step.in[0]);
-        calls[p] = &one(p).call;
-      }
-      for (std::size_t p = 0; p < all; ++p)
-        run_call(static_cast<int>(p), calls, sources, buffer(p, one(p).receive, step.out));
-      for (std::size_t p = 0; p < all; ++p)
-        copy(receives[p], data_[p][index(step.out)], one(p).unpack);
-    }
-  }
   int member(const Call& call, int p, int q) const {
     return mesh_.process(mesh_.member(call.group, mesh_.coordinates(p), q));
   }
@@ -783,12 +837,15 @@ class Paper {
   Piece piece_for(int p, int q, const std::vector<const Call*>& calls) const {
     const Call& theirs = *calls[index(member(*calls[index(p)], p, q))];
     if (theirs.kind == Collective::all_gather) return theirs.send.at(0);
+    if (theirs.kind == Collective::broadcast)
+      return theirs.send.empty() || &theirs == calls[index(p)] ? Piece{} : theirs.send[0];
     for (const Piece& piece : theirs.send)
       if (piece.peer == calls[index(p)]->own) return piece;
     return {};
   }
+  /// The wire: what MPI promises of a call.
   void run_call(int p, const std::vector<const Call*>& calls, std::vector<Values>& sends,
-                Values& receive) {
+                const std::vector<Index>& strides, Values& receive, Index unit) {
     const Call& mine = *calls[index(p)];
     if (mine.kind == Collective::all_reduce || mine.kind == Collective::reduce_scatter) {
       const Piece& to = mine.receive.at(0);
@@ -803,13 +860,14 @@ class Paper {
             theirs.send.at(index(q)).count != mine.send.at(index(q)).count)
           throw std::logic_error("a reduce-scatter with counts that differ");
         for (Index j = 0; j < to.count; ++j) {
-          Value& out = at(receive, to.offset + j);
-          const Value x = at(sends[index(other)], from.offset + j);
+          Value& out = at(receive, (to.offset + j) * unit);
+          const Value x = at(sends[index(other)], (from.offset + j) * strides[index(other)]);
           out = q == 0 ? x : combine(mine.reduction, out, x);
         }
       }
       return;
     }
+    const auto sent_by = [&](int q, Index j) { return at(sends[index(q)], j * strides[index(q)]); };
     Index expected = 0;
     for (const Piece& to : mine.receive) {
       const Piece from = piece_for(p, to.peer, calls);
@@ -819,7 +877,7 @@ class Paper {
                                std::to_string(to.peer) + ", which sends " +
                                std::to_string(from.count));
       for (Index j = 0; j < to.count; ++j)
-        at(receive, to.offset + j) = at(sends[index(member(mine, p, to.peer))], from.offset + j);
+        at(receive, (to.offset + j) * unit) = sent_by(member(mine, p, to.peer), from.offset + j);
       expected += to.count;
     }
     Index sent = 0;
@@ -831,10 +889,13 @@ class Paper {
   MeshShape mesh_;
   Machine machine_;
   bool multiply_ = false;
+  bool late_ = false;
   Value outside_ = 0;
   Extents starts_;
   std::vector<Plan> plans_;
-  std::vector<std::vector<StepWork>> work_;
+  std::vector<Instructions> lists_;
+  std::vector<std::vector<Values>> staging_;
+  std::vector<std::vector<Values>> incoming_;  ///< what each call brings, until it is waited for
   std::vector<std::vector<Values>> data_;
 };
 

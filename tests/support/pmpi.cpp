@@ -126,6 +126,12 @@ void all_reduce(const void* send, N count, MPI_Datatype type, MPI_Op op, MPI_Com
       head(reducing("all-reduce", reduction_of(op, type)), type_of(type), members_of(comm)) +
       std::to_string(count) + (send == MPI_IN_PLACE ? " in place" : ""));
 }
+template <class N> void broadcast(N count, MPI_Datatype type, int root, MPI_Comm comm) {
+  if (!recording) return;
+  const std::vector<int> members = members_of(comm);
+  recorded.push_back(head("broadcast", type_of(type), members) + std::to_string(count) + " from " +
+                     std::to_string(members[static_cast<std::size_t>(root)]));
+}
 template <class N>
 void one_way(const char* verb, const char* word, N count, MPI_Datatype type, int peer,
              MPI_Comm comm) {
@@ -267,6 +273,17 @@ int MPI_Iallreduce(const void* s, void* r, int n, Type t, Op op, Comm c, Request
   return PMPI_Iallreduce(s, r, n, t, op, c, q);
 }
 
+int MPI_Bcast(void* b, int n, Type t, int root, Comm c) {
+  if (const int code = pmpi::failing("MPI_Bcast")) return code;
+  pmpi::broadcast(n, t, root, c);
+  return PMPI_Bcast(b, n, t, root, c);
+}
+int MPI_Ibcast(void* b, int n, Type t, int root, Comm c, Request* q) {
+  if (const int code = pmpi::failing("MPI_Ibcast")) return code;
+  pmpi::broadcast(n, t, root, c);
+  return PMPI_Ibcast(b, n, t, root, c, q);
+}
+
 int MPI_Isend(const void* s, int n, Type t, int to, int tag, Comm c, Request* q) {
   if (const int code = pmpi::failing("MPI_Isend")) return code;
   pmpi::one_way("send", "to", n, t, to, c);
@@ -376,6 +393,17 @@ int MPI_Iallreduce_c(const void* s, void* r, MPI_Count n, Type t, Op op, Comm c,
   if (const int code = pmpi::failing("MPI_Iallreduce_c")) return code;
   pmpi::all_reduce(s, n, t, op, c);
   return PMPI_Iallreduce_c(s, r, n, t, op, c, q);
+}
+
+int MPI_Bcast_c(void* b, MPI_Count n, Type t, int root, Comm c) {
+  if (const int code = pmpi::failing("MPI_Bcast_c")) return code;
+  pmpi::broadcast(n, t, root, c);
+  return PMPI_Bcast_c(b, n, t, root, c);
+}
+int MPI_Ibcast_c(void* b, MPI_Count n, Type t, int root, Comm c, Request* q) {
+  if (const int code = pmpi::failing("MPI_Ibcast_c")) return code;
+  pmpi::broadcast(n, t, root, c);
+  return PMPI_Ibcast_c(b, n, t, root, c, q);
 }
 
 int MPI_Isend_c(const void* s, MPI_Count n, Type t, int to, int tag, Comm c, Request* q) {

@@ -87,6 +87,12 @@ inline std::vector<std::string> texts_of(const tessera::Call& call, const tesser
                 " each"};
       return {head("all-to-all-v", call.type, members) + counts(call.send) + " at " +
               shifts(call.send) + " to " + counts(call.receive) + " at " + shifts(call.receive)};
+    case Collective::broadcast: {
+      if (call.send.empty() && call.receive.empty()) return {};
+      const Piece& piece = call.send.empty() ? call.receive.front() : call.send.front();
+      return {head("broadcast", call.type, members) + std::to_string(piece.count) + " from " +
+              std::to_string(members[static_cast<std::size_t>(piece.peer)])};
+    }
     case Collective::collective_permute:
     case Collective::exchange:
       break;

@@ -42,10 +42,10 @@ constexpr TensorDesc tensor(const Extents& extents, const Sharding& s) {
 constexpr Plan product(const char* equation, const TensorDesc& a, const TensorDesc& b,
                        const Sharding& out, int processes, int process,
                        const PlanOptions& options) {
-  return plan_einsum(parse(equation), a, b, out, MeshShape{processes}, process, options);
+  return detail::plan_einsum(parse(equation), a, b, out, MeshShape{processes}, process, options);
 }
 constexpr Index none(Index) { return 0; }
-constexpr Index log2_of(Index n) { return rounds(static_cast<int>(n)); }
+constexpr Index log2_of(Index n) { return detail::rounds(static_cast<int>(n)); }
 /// What all but a D-th of `elements` take.
 constexpr Index others(Index elements, Index processes) {
   return 4 * (elements - elements / processes);
@@ -58,7 +58,8 @@ inline std::vector<Table4Row> table4() {
       {"Add(A,A->A), A split", -1, -1,
        [](int d, int process, const PlanOptions& o) {
          const TensorDesc x = tensor({part * d}, {{0}});
-         return plan_map(parse("a,a->a"), {x, x}, DType::f32, {{0}}, MeshShape{d}, process, o);
+         return detail::plan_map(parse("a,a->a"), {x, x}, DType::f32, {{0}}, MeshShape{d}, process,
+                                 o);
        },
        none, none, [](Index) { return part; }},
       {"Matmul(AB,BC->AC), B split", 0, 0,
@@ -90,15 +91,16 @@ inline std::vector<Table4Row> table4() {
        [](Index d) { return 2 * part * d * fixed_a * part; }},
       {"Reduce(AB->A), A split", -1, -1,
        [](int d, int process, const PlanOptions& o) {
-         return plan_reduce(parse("ab->a"), Reduction::sum, tensor({part * d, fixed_c}, {{0}, {}}),
-                            {{0}}, MeshShape{d}, process, o);
+         return detail::plan_reduce(parse("ab->a"), Reduction::sum,
+                                    tensor({part * d, fixed_c}, {{0}, {}}), {{0}}, MeshShape{d},
+                                    process, o);
        },
        none, none, [](Index) { return part * fixed_c; }},
       {"Reduce(AB->B), A split", 0, 0,
        [](int d, int process, const PlanOptions& o) {
-         return plan_reduce(parse("ab->b"), Reduction::sum,
-                            tensor({part * d, table4_most}, {{0}, {}}), {{}}, MeshShape{d}, process,
-                            o);
+         return detail::plan_reduce(parse("ab->b"), Reduction::sum,
+                                    tensor({part * d, table4_most}, {{0}, {}}), {{}}, MeshShape{d},
+                                    process, o);
        },
        [](Index d) { return 2 * others(table4_most, d); }, [](Index d) { return 2 * log2_of(d); },
        [](Index) { return part * table4_most; }},

@@ -4,8 +4,8 @@
 /// A 64-bit digest of a value, made from its members: caches look plans up by it, and processes
 /// compare it; and a 128-bit fingerprint that stands for a list.
 ///
-///     Digest digest;
-///     add_to(digest, extents);
+///     detail::Digest digest;
+///     detail::add_to(digest, extents);
 ///     digest.value();
 ///
 /// Laws: equal values have equal digests, on every process and in every build of one version.
@@ -15,14 +15,12 @@
 
 #include <tessera/base/fixed_vector.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
-namespace detail {
 constexpr std::uint64_t stirred(std::uint64_t value, std::uint64_t word) {
   value = (value ^ word) * 0x9E37'79B9'7F4A'7C15u;
   return value ^ value >> 29;
 }
-}  // namespace detail
 
 class Digest {
  public:
@@ -65,7 +63,6 @@ template <class T, int N> constexpr void add_to(Digest& digest, const FixedVecto
   for (const T& value : list) add_to(digest, value);
 }
 
-namespace detail {
 /// Visits each member of a value that lists its members: x.members(visit) calls visit(name,
 /// member).
 struct AddMember {
@@ -74,11 +71,9 @@ struct AddMember {
     add_to(digest, member);
   }
 };
-}  // namespace detail
 
 /// Adds all members of a value that lists its members.
 template <class T>
   requires requires(const T& value, const detail::AddMember& visit) { value.members(visit); }
 constexpr void add_to(Digest& digest, const T& value) { value.members(detail::AddMember{digest}); }
-
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -5,7 +5,7 @@
 /// table holds the facts of each type.
 ///
 ///     dtype_of<float> == DType::f32;   size_of(DType::i64) == 8;   name_of(DType::f32) == "float"
-///     with_type(DType::f32, [](auto x) { return sizeof(x); }) == 4
+///     detail::with_type(DType::f32, [](auto x) { return sizeof(x); }) == 4
 ///
 /// Laws: sizes equal sizeof of the C++ types; with_type(dtype_of<T>, f) calls f(T{}).
 #include <cstddef>
@@ -40,6 +40,7 @@ inline constexpr int dtypes = 15;
 
 enum class DTypeKind : std::uint8_t { real, complex, integer, boolean };
 
+namespace detail {
 struct DTypeFacts {
   std::string_view name;
   std::uint8_t size;  ///< bytes
@@ -49,7 +50,6 @@ struct DTypeFacts {
   DType total;    ///< the type in which long sums and products are kept
 };
 
-namespace detail {
 inline constexpr DTypeFacts dtype_table[dtypes] = {
     {"half", 2, DTypeKind::real, true, DType::f32, DType::f64},
     {"bfloat16", 2, DTypeKind::real, true, DType::f32, DType::f64},
@@ -102,27 +102,30 @@ template <> struct DTypeOf<std::uint16_t> : DTypeIs<DType::u16> {};
 template <> struct DTypeOf<std::uint32_t> : DTypeIs<DType::u32> {};
 template <> struct DTypeOf<std::uint64_t> : DTypeIs<DType::u64> {};
 template <> struct DTypeOf<bool> : DTypeIs<DType::boolean> {};
-}  // namespace detail
 
 /// Returns the facts of a type: size in bytes, name, kind; the next functions return parts of it.
 constexpr const DTypeFacts& facts_of(DType type) {
   return detail::dtype_table[static_cast<int>(type)];
 }
-constexpr std::size_t size_of(DType type) { return facts_of(type).size; }
-constexpr std::string_view name_of(DType type) { return facts_of(type).name; }
-constexpr bool is_real(DType type) { return facts_of(type).kind == DTypeKind::real; }
-constexpr bool is_complex(DType type) { return facts_of(type).kind == DTypeKind::complex; }
-constexpr bool is_integer(DType type) { return facts_of(type).kind == DTypeKind::integer; }
+}  // namespace detail
+
+constexpr std::size_t size_of(DType type) { return detail::facts_of(type).size; }
+constexpr std::string_view name_of(DType type) { return detail::facts_of(type).name; }
+constexpr bool is_real(DType type) { return detail::facts_of(type).kind == DTypeKind::real; }
+constexpr bool is_complex(DType type) { return detail::facts_of(type).kind == DTypeKind::complex; }
+constexpr bool is_integer(DType type) { return detail::facts_of(type).kind == DTypeKind::integer; }
 /// Returns whether values are unsigned integers.
-constexpr bool is_unsigned(DType type) { return is_integer(type) && !facts_of(type).is_signed; }
-constexpr bool is_boolean(DType type) { return facts_of(type).kind == DTypeKind::boolean; }
+constexpr bool is_unsigned(DType type) {
+  return is_integer(type) && !detail::facts_of(type).is_signed;
+}
+constexpr bool is_boolean(DType type) { return detail::facts_of(type).kind == DTypeKind::boolean; }
 /// Returns whether values can be added and multiplied: all but bool.
 constexpr bool is_number(DType type) { return !is_boolean(type); }
 /// Returns whether values are ordered: real numbers and integers.
 constexpr bool is_ordered(DType type) { return is_real(type) || is_integer(type); }
 
 /// Returns whether values are computed in a wider type: half and bfloat16, in float.
-constexpr bool is_short(DType type) { return facts_of(type).compute != type; }
+constexpr bool is_short(DType type) { return detail::facts_of(type).compute != type; }
 
 /// The value that stands for element type T.
 template <class T> inline constexpr DType dtype_of = detail::DTypeOf<T>::value;
@@ -149,48 +152,13 @@ template <class T>
 concept OrderedElement = Element<T> && is_ordered(dtype_of<T>);
 
 /// The type in which one operation on T is done, and the type in which long sums are kept.
-template <Element T> using ComputeType = element_of<facts_of(dtype_of<T>).compute>;
-template <Element T> using TotalType = element_of<facts_of(dtype_of<T>).total>;
+template <Element T> using ComputeType = element_of<detail::facts_of(dtype_of<T>).compute>;
+template <Element T> using TotalType = element_of<detail::facts_of(dtype_of<T>).total>;
 
-/// Calls f(T{}) with T the element type that `type` stands for, and returns its result. f is
-/// compiled for all element types; the functions below compile it only for the types they name.
-template <class F> constexpr decltype(auto) with_type(DType type, F&& f) {
-  switch (type) {
-    case DType::f16:
-      return f(half{});
-    case DType::bf16:
-      return f(bfloat16{});
-    case DType::f64:
-      return f(double{});
-    case DType::c64:
-      return f(complex<float>{});
-    case DType::c128:
-      return f(complex<double>{});
-    case DType::i8:
-      return f(std::int8_t{});
-    case DType::i16:
-      return f(std::int16_t{});
-    case DType::i32:
-      return f(std::int32_t{});
-    case DType::i64:
-      return f(std::int64_t{});
-    case DType::u8:
-      return f(std::uint8_t{});
-    case DType::u16:
-      return f(std::uint16_t{});
-    case DType::u32:
-      return f(std::uint32_t{});
-    case DType::u64:
-      return f(std::uint64_t{});
-    case DType::boolean:
-      return f(bool{});
-    case DType::f32:
-      break;
-  }
-  return f(float{});
-}
-
-/// The same for half, bfloat16, float and double. The caller has checked is_real(type).
+namespace detail {
+/// Calls f(T{}) with T the element type that `type` stands for, one of half, bfloat16, float and
+/// double, and returns its result; f is compiled for these types alone. The caller has checked
+/// is_real(type).
 template <class F> constexpr decltype(auto) with_real_type(DType type, F&& f) {
   switch (type) {
     case DType::f16:
@@ -234,5 +202,10 @@ template <class F> constexpr decltype(auto) with_number_type(DType type, F&& f) 
   if (type == DType::c128) return f(complex<double>{});
   return with_ordered_type(type, f);
 }
-
+/// The same for all element types.
+template <class F> constexpr decltype(auto) with_type(DType type, F&& f) {
+  if (type == DType::boolean) return f(bool{});
+  return with_number_type(type, f);
+}
+}  // namespace detail
 }  // namespace tessera

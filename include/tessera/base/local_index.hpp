@@ -14,7 +14,8 @@
 
 namespace tessera {
 
-/// How an index outside its dimension is treated (negative indices lie outside; nothing wraps).
+/// How an index outside its dimension is treated (negative indices lie outside; nothing wraps). An
+/// index that begins a window lies outside where the window does not lie in the dimension whole.
 enum class OutOfRange : std::uint8_t {
   clamp,  ///< the nearest index within the dimension replaces it
   drop,   ///< a take gives zero there, a scatter leaves its update out
@@ -23,22 +24,25 @@ enum class OutOfRange : std::uint8_t {
 /// Most tensors of indices, or columns of one such tensor, that one operator takes.
 inline constexpr int max_indices = 6;
 
-/// Indices into a dimension of `extent`, of which the process holds `held`; an index advances by
-/// `step` elements of the table. They lie in one tensor of indices, from element `offset` on.
+/// Indices into a dimension, of which the process holds `held`; an index advances by `step`
+/// elements of the table. They lie in one tensor of indices, from element `offset` on. Where an
+/// index begins a window, `window` is the dimension of the tuples along it, and `held` is counted
+/// from the window's first element that this process has.
 struct LocalIndex {
-  Index extent = 0;
+  Index extent = 0;  ///< indices from 0 to extent - 1 lie within; of windows, their beginnings
   Interval held{};
   Index step = 0;
   Extents strides{};  ///< by the dimensions of the tuples
   int tensor = 0;
   Index offset = 0;
+  int window = -1;
   constexpr bool operator==(const LocalIndex&) const = default;
 };
 
 /// Tuples of indices, each of which names a row of a table: a take reads it, a scatter writes it.
 /// There are dimensions of the tuples and dimensions of a row; where a dimension belongs to both
 /// the tuples and the table, both advance along it together. A row lies at table[sum tuple *
-/// in_table + sum (index - held.lo) * step].
+/// in_table + sum (index + place in the window - held.lo) * step].
 struct LocalIndexed {
   Extents tuples{};
   Extents strides{};   ///< of the tuples, in a take's result or a scatter's updates

@@ -12,8 +12,18 @@ using Index = std::int64_t;
 
 inline constexpr std::int64_t max_int64 = 0x7fff'ffff'ffff'ffff;
 
-/// Returns n / d rounded up; n >= 0, d > 0.
-constexpr Index ceil_div(Index n, Index d) { return n / d + (n % d != 0 ? 1 : 0); }
+/// Return n / d rounded towards zero, and up; d > 0, n >= 0. Where both have 32 bits, in a fraction
+/// of the cycles that a division of 64 takes.
+constexpr Index quotient(Index n, Index d) {
+  if ((n | d) >> 32 != 0) return n / d;
+  return static_cast<std::uint32_t>(n) / static_cast<std::uint32_t>(d);
+}
+constexpr Index ceil_div(Index n, Index d) {
+  const Index whole = quotient(n, d);
+  return whole + (whole * d != n ? 1 : 0);
+}
+/// Returns whether n is a multiple of d; d > 0, n >= 0.
+constexpr bool divides(Index d, Index n) { return quotient(n, d) * d == n; }
 
 /// Return the lesser and the greater; usable in device code.
 constexpr Index min_of(Index a, Index b) { return a < b ? a : b; }
@@ -37,9 +47,14 @@ constexpr std::int64_t saturating_sub(std::int64_t a, std::int64_t b) {
   return saturated(a) ? max_int64 : a - b;
 }
 constexpr std::int64_t saturating_mul(std::int64_t a, std::int64_t b) {
-  if ((a | b) >> 31 == 0) return a * b;  // without a division
+#if defined(__CUDACC__)  // has no constexpr builtin for it
+  if ((a | b) >> 31 == 0) return a * b;
   if (a == 0 || b == 0) return 0;
   return a > max_int64 / b ? max_int64 : a * b;
+#else
+  std::int64_t product = 0;
+  return __builtin_mul_overflow(a, b, &product) ? max_int64 : product;
+#endif
 }
 
 }  // namespace tessera

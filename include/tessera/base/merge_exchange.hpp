@@ -4,8 +4,8 @@
 /// Batcher's merge exchange: which places are compared in which round, so that any n values are
 /// sorted. (Knuth, The Art of Computer Programming 3, 5.2.2, algorithm M.)
 ///
-///     merge_exchange_rounds(8) == 6
-///     merge_exchange_round(8, 0).partner(3, 8) == 7       // and 7 is told 3
+///     detail::merge_exchange_rounds(8) == 6
+///     detail::merge_exchange_round(8, 0).partner(3, 8) == 7       // and 7 is told 3
 ///
 /// Laws: the partner of a place's partner is that place; after all rounds, in each of which the
 /// lower place keeps the lesser of two values, the values are sorted. Places may also stand for
@@ -13,7 +13,7 @@
 /// 5.3.4-38).
 #include <tessera/base/math.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// The comparisons of one round: i is compared with i + distance if i & mask == rest.
 struct MergeRound {
@@ -53,5 +53,4 @@ constexpr MergeRound merge_exchange_round(Index n, int round) {
   }
   return {};
 }
-
-}  // namespace tessera
+}  // namespace tessera::detail

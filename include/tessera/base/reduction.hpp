@@ -23,11 +23,14 @@ constexpr std::string_view name_of(Reduction reduction) {
   constexpr std::string_view names[] = {"none", "sum", "product", "max", "min", "any", "all"};
   return names[static_cast<int>(reduction)];
 }
+
+namespace detail {
 /// Returns the name of the reduction's tag: "Sum".
 constexpr std::string_view tag_name(Reduction reduction) {
   constexpr std::string_view names[] = {"none", "Sum", "Product", "Max", "Min", "Any", "All"};
   return names[static_cast<int>(reduction)];
 }
+}  // namespace detail
 
 /// Returns whether values of `type` have this reduction with a result of `type`: numbers have sums
 /// and products, ordered numbers maxima and minima, bools any and all. (Sums of bools are integers:
@@ -49,6 +52,7 @@ constexpr bool defined(Reduction reduction, DType type) {
   return false;
 }
 
+namespace detail {
 /// Returns the element type of a reduction, or a running one, of `type` unless the call names
 /// another. As in NumPy, sums and products of unsigned integers are uint64, and of signed integers
 /// and bools (counted as 0 and 1) int64; every other reduction keeps its type.
@@ -64,6 +68,7 @@ constexpr DType partial_type(Reduction reduction, DType type) {
   const bool adds = reduction == Reduction::sum || reduction == Reduction::product;
   return adds && is_short(type) ? facts_of(type).compute : reduced_type(reduction, type);
 }
+}  // namespace detail
 
 /// Tags that name a reduction in a type: `reduce<Sum, "bs->b">(x)`, `Unreduced<Sum, model>`.
 struct Sum {
@@ -137,5 +142,4 @@ template <class Kind, class T> struct KindType<As<Kind, T>> {
 };
 template <class Kind> struct KindType<Deterministic<Kind>> : KindType<Kind> {};
 }  // namespace detail
-
 }  // namespace tessera

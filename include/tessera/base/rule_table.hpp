@@ -136,6 +136,13 @@ TESSERA_RULE(
     "the dimension {letter} that is indexed has extent 0, and {left} elements are asked of "
     "it; there is none to clamp an index to; make it longer, or let such indices be "
     "dropped (OutOfRange::drop)")
+TESSERA_RULE(
+    indexed_window_within, shape, "",
+    "a window has {left} elements along {letter}, of which the tensor has {right}; there is no "
+    "place to clamp it to; make it shorter, or let such windows be dropped (OutOfRange::drop)")
+TESSERA_RULE(indexed_window_each, shape, "",
+             "the result has {left} letters of windows ({first}), and {right} extents of windows "
+             "are given; give one for each letter, in the result's order, as in WindowSizes(3, 2)")
 TESSERA_RULE(index_column_each, shape, "",
              "a tensor of indices has {left} columns along {letter}, and {right} letters have no "
              "tensor of their own; give it a column for each of them")

@@ -4,11 +4,10 @@
 /// The short name of a type as text, known at compile time.
 ///
 ///     namespace grid { struct data {}; }
-///     type_name<grid::data>() == "data"       // namespaces and template arguments are stripped
+///     detail::type_name<grid::data>() == "data"       // namespaces and template arguments are stripped
 #include <string_view>
 
-namespace tessera {
-namespace detail {
+namespace tessera::detail {
 template <class T> constexpr std::string_view full_type_name() {
 #if defined(__clang__) || defined(__GNUC__) || defined(__CUDACC__)
   constexpr std::string_view text = __PRETTY_FUNCTION__;
@@ -31,11 +30,9 @@ constexpr std::string_view short_name(std::string_view name) {
              ? "lambda"
              : name;  // g++: f()::<lambda(int)>, clang: (lambda at f.cpp:3:9)
 }
-}  // namespace detail
 
 /// Returns T's own name without namespaces and without template arguments.
 template <class T> constexpr std::string_view type_name() {
   return detail::short_name(detail::full_type_name<T>());
 }
-
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -84,6 +84,7 @@ inline std::string explain(const Verdict& v, const FactNames& names = {}) {
   return std::string(row.sentence) + (facts.empty() ? "" : facts + ")");
 }
 
+namespace detail {
 /// Throws the exception of a broken rule. The text is explain()'s, with any facts that the caller
 /// adds.
 [[noreturn]] inline void throw_broken(Rule rule, const std::string& text, Where where = {}) {
@@ -97,5 +98,5 @@ inline std::string explain(const Verdict& v, const FactNames& names = {}) {
   }
   throw UsageError(text, where);
 }
-
+}  // namespace detail
 }  // namespace tessera

@@ -28,6 +28,7 @@ struct At {
 };
 constexpr At at(Where where = Where::here()) { return {where}; }
 
+namespace detail {
 /// A text that knows where it was written: it gives the place of the call to functions that end in
 /// a pack, after which no argument can have a default.
 struct PlacedText {
@@ -37,6 +38,7 @@ struct PlacedText {
   PlacedText(const T& from, Where at = Where::here())  // NOLINT: stands for a text
       : text(from), where(at) {}
 };
+}  // namespace detail
 
 /// Returns "file.cpp:12" with the folders stripped, or "an unknown place".
 inline std::string to_string(Where where) {
@@ -46,5 +48,4 @@ inline std::string to_string(Where where) {
     file.remove_prefix(slash + 1);
   return std::string(file) + ":" + std::to_string(where.line);
 }
-
 }  // namespace tessera

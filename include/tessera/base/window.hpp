@@ -5,7 +5,7 @@
 /// convolutions and reduce-windows (GShard, Appendix A.4).
 ///
 ///     constexpr Window w{.size = 3, .stride = 2, .low = 1, .high = 1};
-///     result_extent(7, w) == 4;   reach({2, 4}, 7, w) == Interval{3, 7}
+///     detail::result_extent(7, w) == 4;   detail::reach({2, 4}, 7, w) == Interval{3, 7}
 ///
 /// Laws: result o at tap t reads base position o * stride - low + t * window_dilation; element i
 /// lies at base position i * base_dilation, all other positions are empty. reach({a, b}) is the
@@ -28,9 +28,16 @@ struct Window {
 /// The windows of an operator's dimensions.
 using WindowList = FixedVector<Window, max_dims>;
 
+namespace detail {
 /// Return a / b rounded down and up; b > 0, a of any sign.
-constexpr Index floor_quotient(Index a, Index b) { return a / b - (a % b < 0 ? 1 : 0); }
-constexpr Index ceil_quotient(Index a, Index b) { return a / b + (a % b > 0 ? 1 : 0); }
+constexpr Index floor_quotient(Index a, Index b) {
+  const Index whole = quotient(a, b);
+  return whole - (whole * b > a ? 1 : 0);
+}
+constexpr Index ceil_quotient(Index a, Index b) {
+  const Index whole = quotient(a, b);
+  return whole + (whole * b < a ? 1 : 0);
+}
 
 /// Returns how many positions n elements span with `dilation` - 1 empty ones between neighbours.
 constexpr Index dilated(Index n, Index dilation) { return n == 0 ? 0 : (n - 1) * dilation + 1; }
@@ -87,20 +94,23 @@ constexpr Interval read_by(Interval elements, Index results_extent, const Window
   const Index hi = min_of(results_extent, max_of(0, floor_quotient(last, w.stride) + 1));
   return {lo, max_of(lo, hi)};
 }
+}  // namespace detail
 
 /// Returns the window of the adjoint of sliding over n elements by `w`: taps reversed, stride and
 /// base dilation exchanged, and as many results as there were elements.
 constexpr Window turned(const Window& w, Index n) {
-  const Index span = dilated(w.size, w.window_dilation);
+  const Index span = detail::dilated(w.size, w.window_dilation);
   Window back = w;
   back.stride = w.base_dilation;
   back.base_dilation = w.stride;
   back.low = span - 1 - w.low;
-  back.high = (n - 1) * w.base_dilation + span - dilated(result_extent(n, w), w.stride) - back.low;
+  back.high = (n - 1) * w.base_dilation + span -
+              detail::dilated(detail::result_extent(n, w), w.stride) - back.low;
   back.reversed = !w.reversed;
   return back;
 }
 
+namespace detail {
 /// Returns the window as it slides over a part of the elements, from `first_element` on, making
 /// results from `first_result` on with taps from `first_tap` on: only `low` and the number of taps
 /// change.
@@ -113,5 +123,5 @@ constexpr Window local_window(const Window& w, Index first_result, Index first_e
   local.high = 0;  // the number of results says what lies beyond the last element
   return local;
 }
-
+}  // namespace detail
 }  // namespace tessera

@@ -5,13 +5,14 @@
 /// memory, if there is any, then from private chunks that grow on demand and are kept for reuse.
 /// comm/memory_source.hpp says where chunks come from.
 ///
-///     Arena arena(std::make_shared<HostMemory>());
-///     Block block = arena.allocate(1000);            // arena.in_use() == 1024
+///     detail::Arena arena(std::make_shared<detail::HostMemory>());
+///     detail::Block block = arena.allocate(1000);            // arena.in_use() == 1024
 ///     arena.release(block);
 ///
 /// Laws: in_use() is the sum of arena_charge(bytes) over the blocks given out, whichever memory
 /// holds them; blocks are disjoint; where the memory left is known, the arena takes no more than
-/// that; a repeated pattern of requests allocates nothing new.
+/// that; a repeated pattern of requests allocates nothing new; a block that one lane has given back
+/// goes to another lane when the first one's kernels are done.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -22,8 +23,9 @@
 #include <tessera/base/memory.hpp>
 #include <tessera/comm/detail/free_ranges.hpp>
 #include <tessera/comm/memory_source.hpp>
+#include <tessera/kernel/lane_use.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// A piece of an arena. Offsets below the size of the shared memory lie in it.
 struct Block {
@@ -62,7 +64,12 @@ class Arena {
     if (closed_ || charge > limit_ - in_use_) refuse(bytes);
     Block block{-1, bytes, nullptr, false, 0};
     if (charge > 0 && source_ != nullptr) {
-      block.offset = free_.take(charge);
+      block.offset = free_.take(charge, this_lane());
+      if (const LaneSet lanes = block.offset < 0 ? free_.lanes() : 0; lanes != 0) {
+        wait_for(lanes);
+        free_.settle();
+        block.offset = free_.take(charge);
+      }
       if (block.offset < 0) {
         grow(charge, bytes);
         block.offset = free_.take(charge);
@@ -83,12 +90,15 @@ class Arena {
       require_left(in_use_ + bytes - capacity_, bytes, "would be needed");
   }
 
-  /// Takes a block back and empties it. After close() it only forgets it.
-  void release(Block& block) {
+  /// Takes a block back and empties it; kernels of this thread's lane may still use it. After
+  /// close() it only forgets it.
+  void release(Block& block) { release(block, closed_ || dry() ? 0 : this_lane()); }
+  /// The same where kernels of `lanes` may still use it.
+  void release(Block& block, LaneSet lanes) {
     if (block.bytes > 0 && !closed_) {
       const Index charge = arena_charge(block.bytes);
       in_use_ -= charge;
-      if (block.offset >= 0) free_.give(block.offset, charge);
+      if (block.offset >= 0) free_.give(block.offset, charge, lanes);
     }
     block = {};
   }
@@ -111,6 +121,7 @@ class Arena {
   void close() {
     if (closed_) return;
     closed_ = true;
+    if (!chunks_.empty()) wait_for(~LaneSet{0});
     free_.clear();
     for (const Chunk& chunk : chunks_)
       if (chunk.raw != nullptr) source_->release(chunk.raw, chunk.raw_bytes);
@@ -212,5 +223,4 @@ class Arena {
   std::uint64_t serial_ = 0;
   bool closed_ = false;
 };
-
-}  // namespace tessera
+}  // namespace tessera::detail

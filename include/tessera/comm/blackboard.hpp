@@ -24,7 +24,7 @@
 #include <tessera/base/where.hpp>
 #include <tessera/comm/detail/trail.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// The operator of a mesh that a call belongs to (comm/detail/mesh_history.hpp), and the mesh's
 /// records on the board.
@@ -42,8 +42,6 @@ struct CallNote {
   std::string_view over;   ///< names of the group's axes
   CallPlace place = {};
 };
-
-namespace detail {
 
 inline std::int64_t steady_nanoseconds() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -90,8 +88,6 @@ template <std::size_t N> bool copy_text(char (&to)[N], std::string_view from) {
   std::memset(to + count, 0, N - count);
   return true;
 }
-
-}  // namespace detail
 
 class Blackboard {
  public:
@@ -226,5 +222,4 @@ class Blackboard {
   std::vector<detail::CallState> written_;  ///< by the processes that write through this object
   std::vector<std::uint64_t> meshes_;       ///< of those processes
 };
-
-}  // namespace tessera
+}  // namespace tessera::detail

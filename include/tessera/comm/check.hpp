@@ -25,6 +25,7 @@ constexpr std::string_view name_of(Check check) {
   return names[static_cast<int>(check)];
 }
 
+namespace detail {
 /// Returns the level named by the environment variable TESSERA_CHECK, else `otherwise`. Throws
 /// UsageError for any other text.
 inline Check check_from_environment(Check otherwise = Check::normal) {
@@ -32,5 +33,5 @@ inline Check check_from_environment(Check otherwise = Check::normal) {
                                              {"none", "light", "normal", "communicating", "heavy"});
   return chosen < 0 ? otherwise : static_cast<Check>(chosen);
 }
-
+}  // namespace detail
 }  // namespace tessera

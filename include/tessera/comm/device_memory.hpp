@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Chunks from Kokkos's default memory space, which is device memory where the default execution
-/// space is a device.
+/// Chunks from the memory space of the kernels, which is device memory where they run on a device.
 ///
-///     Arena arena(default_memory());
+///     detail::Arena arena(detail::default_memory());
 ///
 /// Laws: after Kokkos is finalized nothing is given back, since Kokkos could not take it any more.
 #include <cstddef>
@@ -19,17 +18,17 @@
 #include <tessera/base/error.hpp>
 #include <tessera/comm/detail/closing.hpp>
 #include <tessera/comm/memory_source.hpp>
+#include <tessera/kernel/lane.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Whether the default memory space is host memory, so that MPI's shared memory can hold its
 /// blocks.
-inline constexpr bool default_memory_is_host =
-    std::is_same_v<Kokkos::DefaultExecutionSpace::memory_space, Kokkos::HostSpace>;
+inline constexpr bool default_memory_is_host = std::is_same_v<KernelMemory, Kokkos::HostSpace>;
 
 class DeviceMemory final : public MemorySource {
  public:
-  using Space = Kokkos::DefaultExecutionSpace::memory_space;
+  using Space = KernelMemory;
 
   void* allocate(Index bytes) override {
     try {
@@ -54,7 +53,6 @@ class DeviceMemory final : public MemorySource {
   }
 };
 
-namespace detail {
 /// Throws UsageError unless Kokkos is initialized.
 inline void require_kokkos(Where where) {
   if (Kokkos::is_finalized())
@@ -68,7 +66,8 @@ inline void require_kokkos(Where where) {
     throw UsageError(
         "Kokkos is not initialized, and a mesh computes with it; make a tessera::Environment "
         "first, "
-        "which starts MPI and Kokkos, or call Kokkos::initialize; plans on paper need neither",
+        "which starts MPI and Kokkos, or call Kokkos::initialize; dry meshes and plans need "
+        "neither",
         where);
 }
 
@@ -77,6 +76,7 @@ inline void close_meshes_with_kokkos() {
   static std::once_flag once;
   if (Kokkos::is_initialized())
     std::call_once(once, [] {
+      (void)lane();  // lanes end after the meshes: the last hook runs first
       Kokkos::push_finalize_hook([] {
         Closing::all().reason() =
             "it was closed when Kokkos was finalized, since nothing can be computed after that; "
@@ -85,7 +85,6 @@ inline void close_meshes_with_kokkos() {
       });
     });
 }
-}  // namespace detail
 
 /// Returns the source of the default memory space; the plain heap when that is host memory and
 /// Kokkos is not initialized.
@@ -93,5 +92,4 @@ inline std::shared_ptr<MemorySource> default_memory() {
   if (default_memory_is_host && !Kokkos::is_initialized()) return std::make_shared<HostMemory>();
   return std::make_shared<DeviceMemory>();
 }
-
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The transport of a rehearsal: any number of processes, of which this program plays one; nothing
+/// The transport of a dry run: any number of processes, of which this program plays one; nothing
 /// is sent.
 ///
 ///     auto transport = dry_transport(4096, 17);      // process 17 of 4096

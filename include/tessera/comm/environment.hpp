@@ -144,10 +144,11 @@ class Environment {
   /// the launcher belongs to another MPI, or TESSERA_WAIT or TESSERA_TIME_LIMIT has a wrong value.
   Environment(int& argc, char**& argv)
       : mpi_(argc, argv),
-        context_(std::make_shared<detail::MpiContext>(MPI_COMM_WORLD,
-                                                      settings_from_environment().time_limit)),
+        context_(std::make_shared<detail::MpiContext>(
+            MPI_COMM_WORLD, detail::settings_from_environment().time_limit)),
         kokkos_(argc, argv, context_->threads_per_process()),
-        world_(std::make_shared<detail::MpiTransport>(context_, settings_from_environment())) {
+        world_(
+            std::make_shared<detail::MpiTransport>(context_, detail::settings_from_environment())) {
     if (detail::environment_context() != nullptr)
       throw UsageError("there is a tessera::Environment already; a program has one");
     detail::environment_context() = context_.get();

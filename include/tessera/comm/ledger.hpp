@@ -41,7 +41,8 @@ class Ledger {
  public:
   void add(const Call& call) {
     cell(call.kind, call.group.spanned()) +=
-        Traffic{1, message_count(call), tessera::payload_bytes(call), tessera::network_bytes(call)};
+        Traffic{1, detail::message_count(call), tessera::detail::payload_bytes(call),
+                tessera::detail::network_bytes(call)};
     if (recording_) calls_.push_back(call);
   }
 

@@ -4,7 +4,7 @@
 /// How much more memory the machine can give this process. It is asked before large allocations,
 /// since Linux promises more memory than it has, and kills a process that uses what was promised.
 ///
-///     memory_left() >= Index{8} << 30
+///     detail::memory_left() >= Index{8} << 30
 ///
 /// Laws: never more than is left of the machine's available memory, the control group's limit, or
 /// the process's own limit of address space; max_int64 where none of these is known.
@@ -15,8 +15,7 @@
 
 #include <tessera/base/math.hpp>
 
-namespace tessera {
-namespace detail {
+namespace tessera::detail {
 
 /// Returns the number after `word` in a file of lines like "MemAvailable:   123 kB", or -1.
 inline Index number_after(const char* path, const std::string& word) {
@@ -32,8 +31,6 @@ inline Index number_in(const char* path) {
   Index number = 0;
   return file >> number ? number : -1;
 }
-
-}  // namespace detail
 
 /// Returns the bytes that this process may still take, as far as the system tells; else max_int64.
 inline Index memory_left() {
@@ -53,5 +50,4 @@ inline Index memory_left() {
       at_most(static_cast<Index>(limit.rlim_cur) - kib * 1024);
   return left;
 }
-
-}  // namespace tessera
+}  // namespace tessera::detail

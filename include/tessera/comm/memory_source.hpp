@@ -4,7 +4,7 @@
 /// Where an arena's private chunks come from: the host's heap here, Kokkos's default memory space
 /// in comm/device_memory.hpp.
 ///
-///     HostMemory host;  void* p = host.allocate(1 << 20);  host.release(p, 1 << 20);
+///     detail::HostMemory host;  void* p = host.allocate(1 << 20);  host.release(p, 1 << 20);
 ///
 /// Laws: every allocation is released once, with the same size.
 #include <cstddef>
@@ -13,7 +13,7 @@
 #include <tessera/base/math.hpp>
 #include <tessera/comm/memory_left.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 class MemorySource {
  public:
@@ -37,5 +37,4 @@ class HostMemory final : public MemorySource {
   void release(void* memory, Index) noexcept override { ::operator delete(memory); }
   Index left() const override { return memory_left(); }
 };
-
-}  // namespace tessera
+}  // namespace tessera::detail

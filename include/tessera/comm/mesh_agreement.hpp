@@ -30,7 +30,7 @@
 #include <tessera/comm/mesh_identity.hpp>
 #include <tessera/comm/transport.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 class MeshAgreement : public MeshIdentity {
  public:
@@ -213,5 +213,4 @@ class MeshAgreement : public MeshIdentity {
   std::uint64_t numbers_ = 0;
   std::thread::id thread_ = std::this_thread::get_id();
 };
-
-}  // namespace tessera
+}  // namespace tessera::detail

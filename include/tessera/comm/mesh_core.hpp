@@ -10,19 +10,12 @@
 ///
 /// Laws: each call is in the ledger once; a mesh that failed refuses every further use; closing is
 /// local and waits for nobody.
-#include <algorithm>
-#include <array>
-#include <concepts>
-#include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <map>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
-#include <vector>
 
 #include <Kokkos_Core.hpp>
 
@@ -46,7 +39,7 @@
 namespace tessera {
 
 /// Made by make_mesh_core. Used by one thread: the process's own.
-class MeshCore : public MeshAgreement {
+class MeshCore : public detail::MeshAgreement {
  public:
   MeshCore(std::shared_ptr<Transport> transport, MeshShape shape, const AxisNames& names,
            const MeshOptions& options, Where where);
@@ -54,7 +47,7 @@ class MeshCore : public MeshAgreement {
   MeshCore& operator=(const MeshCore&) = delete;
   ~MeshCore() { close(); }
 
-  Arena& arena() { return *arena_; }
+  detail::Arena& arena() { return *arena_; }
   Ledger& ledger() { return ledger_; }
   const Ledger& ledger() const { return ledger_; }
   /// Returns the mesh's own duplicate of the transport it was made from. Throws UsageError after
@@ -66,7 +59,9 @@ class MeshCore : public MeshAgreement {
 
   /// Returns this process's group over some axes, or over one of them in part, made at the first
   /// request. Collective over: its members, at the first request.
-  Group& group(const AxisGroup& axes, Where where = {}) { return *entry(axes, where).group; }
+  detail::Group& group(const AxisGroup& axes, Where where = {}) {
+    return *entry(axes, where).group;
+  }
 
   /// Makes one call of the operator `label`, and records it. `send` and `receive` hold elements of
   /// call.type. Communication: the call. Collective over: the group. Throws CommunicationError, and
@@ -76,29 +71,29 @@ class MeshCore : public MeshAgreement {
 
   /// Starts the same call, and returns an object to wait for it, or nullptr when it is done
   /// already.
-  std::unique_ptr<PendingCall> start(const Call& call, const void* send, void* receive,
-                                     std::string_view label, Where where);
+  std::unique_ptr<detail::PendingCall> start(const Call& call, const void* send, void* receive,
+                                             std::string_view label, Where where);
   /// Waits for a call that start() returned. Throws CommunicationError.
-  void finish(PendingCall& pending, const Call& call, std::string_view label, Where where);
+  void finish(detail::PendingCall& pending, const Call& call, std::string_view label, Where where);
 
   /// Returns an object that makes the same call repeatedly between the same buffers; the call must
   /// live as long. Collective over: the group, when it is its first call.
-  std::unique_ptr<RepeatedCall> repeated(const Call& call, const void* send, void* receive,
-                                         Where where) {
+  std::unique_ptr<detail::RepeatedCall> repeated(const Call& call, const void* send, void* receive,
+                                                 Where where) {
     return group(call.group, where).repeated(call, send, receive);
   }
   /// Starts such a call; finish() waits for it.
-  void start(RepeatedCall& repeated, const Call& call, std::string_view label, Where where);
+  void start(detail::RepeatedCall& repeated, const Call& call, std::string_view label, Where where);
   /// Returns `block` for the members of a group to read where it lies, or nullptr on all members
   /// (comm/shared/block.hpp). Communication: small, in no ledger. Collective over: the group.
-  std::unique_ptr<SharedBlock> share(const AxisGroup& axes, const void* block, Index bytes,
-                                     Where where);
+  std::unique_ptr<detail::SharedBlock> share(const AxisGroup& axes, const void* block, Index bytes,
+                                             Where where);
   /// Begins a call as a turn of a shared block, for which `packed` holds the packed elements;
   /// finish() ends it: it calls read() once everything needed may be read.
-  void start(SharedBlock& block, const void* packed, Index bytes, const Call& call,
+  void start(detail::SharedBlock& block, const void* packed, Index bytes, const Call& call,
              std::string_view label, Where where);
   template <class Read>
-  void finish(SharedBlock& block, const Call& call, std::string_view label, Where where,
+  void finish(detail::SharedBlock& block, const Call& call, std::string_view label, Where where,
               const Read& read) {
     const detail::Publish publish =
         in_call(label, where, name_of(call.kind), entry(call.group, where).over);
@@ -109,8 +104,8 @@ class MeshCore : public MeshAgreement {
     });
   }
   /// Returns when the others have read what `call` sends in a turn.
-  void wait_read(SharedBlock& block, const Call& call, std::uint64_t turn, std::string_view label,
-                 Where where) {
+  void wait_read(detail::SharedBlock& block, const Call& call, std::uint64_t turn,
+                 std::string_view label, Where where) {
     guarded(label, where, [&] { block.wait_read(call.send, turn); });
   }
 
@@ -139,7 +134,7 @@ class MeshCore : public MeshAgreement {
   detail::GroupEntry& entry(AxisGroup axes, Where where);
 
   detail::MeshGroups groups_;
-  std::unique_ptr<Arena> arena_;
+  std::unique_ptr<detail::Arena> arena_;
   Ledger ledger_;
   detail::Attachments attachments_;
   std::uint64_t closing_ = 0;
@@ -162,8 +157,8 @@ TESSERA_FUNCTION std::shared_ptr<MeshCore> make_mesh_core(std::shared_ptr<Transp
 
 TESSERA_FUNCTION MeshCore::MeshCore(std::shared_ptr<Transport> transport, MeshShape shape,
                                     const AxisNames& names, const MeshOptions& options, Where where)
-    : MeshAgreement(transport->duplicate(detail::mesh_settings(*transport, options)), shape, names,
-                    options) {
+    : detail::MeshAgreement(transport->duplicate(detail::mesh_settings(*transport, options)), shape,
+                            names, options) {
   detail::agree_on_mesh(*transport_, *control_, shape_, names_, options_, where);
   if (const DeviceAssignment assignment = detail::assignment_of(shape_, options_);
       !assignment.natural()) {
@@ -202,7 +197,7 @@ TESSERA_FUNCTION detail::GroupEntry& MeshCore::entry(AxisGroup axes, Where where
 template <class Make>
 void MeshCore::make_call(const Call& call, std::string_view label, Where where, const Make& make) {
   detail::GroupEntry& over = entry(call.group, where);
-  Group& members = *over.group;
+  detail::Group& members = *over.group;
   if (options_.check >= Check::light &&
       (call.own != members.rank() || call.members != members.size()))
     throw UsageError("the plan of " + std::string(label) + " is process " +
@@ -231,41 +226,40 @@ void MeshCore::make_call(const Call& call, std::string_view label, Where where, 
 
 TESSERA_FUNCTION void MeshCore::collective(const Call& call, const void* send, void* receive,
                                            std::string_view label, Where where) {
-  make_call(call, label, where, [&](Group& members) { members.run(call, send, receive); });
+  make_call(call, label, where, [&](detail::Group& members) { members.run(call, send, receive); });
 }
 
-TESSERA_FUNCTION void MeshCore::start(RepeatedCall& repeated, const Call& call,
+TESSERA_FUNCTION void MeshCore::start(detail::RepeatedCall& repeated, const Call& call,
                                       std::string_view label, Where where) {
-  make_call(call, label, where, [&](Group&) { repeated.start(); });
+  make_call(call, label, where, [&](detail::Group&) { repeated.start(); });
 }
 
-TESSERA_FUNCTION void MeshCore::start(SharedBlock& block, const void* packed, Index bytes,
+TESSERA_FUNCTION void MeshCore::start(detail::SharedBlock& block, const void* packed, Index bytes,
                                       const Call& call, std::string_view label, Where where) {
-  make_call(call, label, where, [&](Group&) { block.offer(packed, bytes); });
-  ledger_.add_window_bytes(payload_bytes(call));
+  make_call(call, label, where, [&](detail::Group&) { block.offer(packed, bytes); });
+  ledger_.add_window_bytes(detail::payload_bytes(call));
 }
 
-TESSERA_FUNCTION std::unique_ptr<PendingCall> MeshCore::start(const Call& call, const void* send,
-                                                              void* receive, std::string_view label,
-                                                              Where where) {
-  std::unique_ptr<PendingCall> pending;
+TESSERA_FUNCTION std::unique_ptr<detail::PendingCall> MeshCore::start(
+    const Call& call, const void* send, void* receive, std::string_view label, Where where) {
+  std::unique_ptr<detail::PendingCall> pending;
   make_call(call, label, where,
-            [&](Group& members) { pending = members.start(call, send, receive); });
+            [&](detail::Group& members) { pending = members.start(call, send, receive); });
   return pending;
 }
 
-TESSERA_FUNCTION std::unique_ptr<SharedBlock> MeshCore::share(const AxisGroup& axes,
-                                                              const void* block, Index bytes,
-                                                              Where where) {
-  if (dry_ || !default_memory_is_host) return nullptr;
+TESSERA_FUNCTION std::unique_ptr<detail::SharedBlock> MeshCore::share(const AxisGroup& axes,
+                                                                      const void* block,
+                                                                      Index bytes, Where where) {
+  if (dry_ || !kernels_on_host) return nullptr;
   detail::GroupEntry& over = entry(axes, where);
   const detail::Publish publish = in_call("", where, "the sharing of a block", over.over);
-  std::unique_ptr<SharedBlock> shared;
+  std::unique_ptr<detail::SharedBlock> shared;
   guarded({}, where, [&] { shared = over.group->share(block, bytes); });
   return shared;
 }
 
-TESSERA_FUNCTION void MeshCore::finish(PendingCall& pending, const Call& call,
+TESSERA_FUNCTION void MeshCore::finish(detail::PendingCall& pending, const Call& call,
                                        std::string_view label, Where where) {
   const detail::Publish publish = in_call(label, where, name_of(call.kind), group_text(call.group));
   guarded(label, where, [&] { pending.wait(); });

@@ -14,7 +14,7 @@
 #include <tessera/comm/mesh_options.hpp>
 #include <tessera/mesh/mesh_shape.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 class MeshIdentity {
  public:
@@ -63,5 +63,4 @@ class MeshIdentity {
   std::vector<int> processes_;
   Coordinates coordinates_;
 };
-
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -27,7 +27,7 @@ inline Index plan_cache_bytes_from_environment() {
 
 /// The options of a mesh; the same on all its processes, except the size of the plan cache.
 struct MeshOptions {
-  Check check = check_from_environment();
+  Check check = detail::check_from_environment();
   Machine machine{};
   bool find_nodes = true;  ///< where machine.processes_per_node is 0: as the transport knows it, if
                            ///< nodes are of one size and made of consecutive processes

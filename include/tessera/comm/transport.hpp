@@ -26,6 +26,7 @@
 #include <tessera/mesh/call.hpp>
 
 namespace tessera {
+namespace detail {
 
 /// A call that was started and may be in progress. Its buffers must not change until it is done.
 class PendingCall {
@@ -91,7 +92,6 @@ class Group {
   virtual Index window_bytes() const { return 0; }
 };
 
-namespace detail {
 /// Starts the call anew each time.
 class StartedAnew final : public RepeatedCall {
  public:
@@ -111,12 +111,12 @@ class StartedAnew final : public RepeatedCall {
   void* receive_;
   std::unique_ptr<PendingCall> pending_;
 };
-}  // namespace detail
 
 inline std::unique_ptr<RepeatedCall> Group::repeated(const Call& call, const void* send,
                                                      void* receive) {
   return std::make_unique<detail::StartedAnew>(*this, call, send, receive);
 }
+}  // namespace detail
 
 /// How a transport waits, and how long.
 struct TransportSettings {
@@ -138,6 +138,7 @@ struct TransportSettings {
                                         ///< that uses windows; the same on all processes
 };
 
+namespace detail {
 /// Returns the default settings, changed by TESSERA_WAIT, TESSERA_TIME_LIMIT, TESSERA_WINDOWS,
 /// TESSERA_LARGE_COUNT (a number of elements), TESSERA_LARGE_CALLS (whole or pieces) and
 /// TESSERA_PROCESSES_PER_NODE. Throws UsageError when one of them has a wrong value.
@@ -165,6 +166,7 @@ struct SharedMemory {
   void* base = nullptr;
   Index bytes = 0;
 };
+}  // namespace detail
 
 /// All processes that a mesh may use, including this one.
 class Transport {
@@ -184,7 +186,8 @@ class Transport {
   /// Returns the group of `members`, processes of this transport in the order of their numbers in
   /// the group; this process is one of them. `key` distinguishes groups with the same members.
   /// Collective over: only the members.
-  virtual std::shared_ptr<Group> group(const std::vector<int>& members, std::uint64_t key) = 0;
+  virtual std::shared_ptr<detail::Group> group(const std::vector<int>& members,
+                                               std::uint64_t key) = 0;
 
   /// Returns a transport between the same processes whose calls never meet this one's, and frees
   /// what all processes have released in the meantime. Collective over: all processes.
@@ -229,7 +232,7 @@ class Transport {
   /// nothing where processes share no memory or it would not fit on some node. It lives as long as
   /// the transport and its groups. Collective over: all processes; all get the same number of
   /// bytes.
-  virtual SharedMemory reserve_shared(Index bytes) {
+  virtual detail::SharedMemory reserve_shared(Index bytes) {
     static_cast<void>(bytes);
     return {};
   }
@@ -242,7 +245,7 @@ class Transport {
   virtual std::vector<int> nodes() const { return {}; }
 
   /// Returns the blackboard of this node's processes, or nullptr; and this process's number on it.
-  virtual Blackboard* blackboard() { return nullptr; }
+  virtual detail::Blackboard* blackboard() { return nullptr; }
   virtual int seat() const { return rank(); }
   virtual int seat_of(int rank) const { return rank; }
   /// Returns the number on the blackboard for the making of meshes from this transport: no mesh has
@@ -301,5 +304,4 @@ inline Call control_all_reduce(const Group& group, Reduction reduction, Index co
   return call;
 }
 }  // namespace detail
-
 }  // namespace tessera

@@ -6,7 +6,7 @@
 /// cores. Measured with 8 processes on 2 cores, a small blocking all-reduce takes 24 ms and a
 /// napping one 0.5 to 1 ms.
 ///
-///     choose_wait(Wait::automatic, 8, 2) == Wait::nap
+///     detail::choose_wait(Wait::automatic, 8, 2) == Wait::nap
 ///
 /// Laws: how a process waits changes neither results computed from integers nor any exchange of
 /// data.
@@ -31,6 +31,7 @@ constexpr std::string_view name_of(Wait wait) {
   return wait == Wait::spin ? "spin" : wait == Wait::nap ? "nap" : "automatic";
 }
 
+namespace detail {
 /// Returns the policy named by the environment variable TESSERA_WAIT (spin, nap or automatic), else
 /// `otherwise`. Throws UsageError for any other text.
 inline Wait wait_from_environment(Wait otherwise = Wait::automatic) {
@@ -84,5 +85,5 @@ class Nap {
  private:
   int polls_ = 0;
 };
-
+}  // namespace detail
 }  // namespace tessera

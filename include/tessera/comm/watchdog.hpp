@@ -4,7 +4,7 @@
 /// Notices from its own thread that a call takes longer than the limit, since a process that spins
 /// in a blocking call cannot. comm/blackboard.hpp tells what everybody did last.
 ///
-///     Watchdog dog([] { std::abort(); });      // what ends the job
+///     detail::Watchdog dog([] { std::abort(); });      // what ends the job
 ///     dog.enter(600);  MPI_Barrier(comm);  dog.leave();
 ///
 /// Laws: `late` is called at most once, from another thread, and only during a call; with limit 0,
@@ -23,7 +23,7 @@
 
 #include <tessera/comm/blackboard.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 class Watchdog {
  public:
@@ -112,7 +112,6 @@ class Watchdog {
   std::thread thread_;
 };
 
-namespace detail {
 /// Returns the message of a job that ends because some process does not come.
 inline std::string late_message(int process, double limit, const Blackboard& board) {
   char seconds[32];
@@ -123,6 +122,4 @@ inline std::string late_message(int process, double limit, const Blackboard& boa
          board.report() +
          "\nIf a step may take longer, raise the limit: TESSERA_TIME_LIMIT=<seconds>, 0 for none.";
 }
-}  // namespace detail
-
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -43,8 +43,7 @@ template <class T> HostBlock<T> to_block(const TensorCore& x, CallSite site) {
   require_data(x, site);
   HostBlock<T> host{x.box(), {}};
   host.values.resize(static_cast<std::size_t>(x.local_size()));
-  tessera::fence();
-  copy_to_host(host.values.data(), x.data(), static_cast<Index>(host.values.size() * sizeof(T)));
+  copy_to_host(host.values.data(), x.read(), static_cast<Index>(host.values.size() * sizeof(T)));
   return host;
 }
 }  // namespace detail
@@ -64,7 +63,7 @@ Tensor from_blocks(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Ex
 template <Element T>
 DynamicTensor from_blocks(const DynamicMesh& mesh, const Extents& extents, const Sharding& sharding,
                           std::span<const T> values, Where where = Where::here()) {
-  use_element<T>();
+  detail::use_element<T>();
   return DynamicTensor(
       detail::from_blocks<T>(mesh.core(), {dtype_of<T>, extents, sharding}, values, where));
 }

@@ -127,7 +127,7 @@ inline void to_irregular(const TensorCore& x, const Irregular& irregular, void* 
   const ops::ToMemory operation{ops::Memory::in_boxes(boxes, mesh.shape().processes())};
   const TensorCore view{x.mesh(), x.desc(), std::make_shared<Storage>(x.mesh(), data, nullptr)};
   run({operation, {&x}, site, {.into = &view}});
-  tessera::fence();
+  view.storage()->use().wait();  // the application reads it
 }
 
 /// The conditions on an application's memory for a box: contiguous, row-major, accessible.
@@ -140,8 +140,7 @@ template <class T, class View> struct BoxMemory {
     static_assert(
         std::is_same_v<typename View::array_layout, Kokkos::LayoutRight> || View::rank() <= 1,
         "[tessera] boxes are LayoutRight; deep_copy the View into one of LayoutRight first");
-    static_assert(Kokkos::SpaceAccessibility<Kokkos::DefaultExecutionSpace,
-                                             typename View::memory_space>::accessible,
+    static_assert(Kokkos::SpaceAccessibility<KernelSpace, typename View::memory_space>::accessible,
                   "[tessera] kernels cannot reach the View's memory; make it in the default "
                   "execution space's memory");
     return true;
@@ -176,7 +175,7 @@ DynamicTensor from_irregular(const DynamicMesh& mesh, const Extents& extents,
                              const Sharding& sharding, const Irregular& boxes, const View& view,
                              const DynamicCall& call = Where::here()) {
   using T = typename View::value_type;
-  use_element<T>();
+  detail::use_element<T>();
   const auto owner = std::make_shared<View>(view);
   return DynamicTensor(detail::from_irregular(mesh.core(), {dtype_of<T>, extents, sharding}, boxes,
                                               owner->data(), detail::BoxMemory<T, View>::size(view),
@@ -197,7 +196,7 @@ void to_irregular(const A& x, const Irregular& boxes, const View& view,
 template <class View>
 void to_irregular(const DynamicTensor& x, const Irregular& boxes, const View& view,
                   const DynamicCall& call = Where::here()) {
-  const CallSite site = call.free_site("to_irregular");
+  const detail::CallSite site = call.free_site("to_irregular");
   detail::require_type<typename View::value_type>(x, site);
   detail::to_irregular(x.core(), boxes, view.data(),
                        detail::BoxMemory<typename View::value_type, View>::size(view), site);

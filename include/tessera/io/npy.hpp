@@ -90,13 +90,13 @@ inline void read_block(const File& file, const NpyHeader& header, const TensorCo
   std::vector<char> piece;
   for_each_piece(block, options, [&](Index offset, char* data, Index bytes) {
     char* to = data;
-    if constexpr (!default_memory_is_host) {
+    if constexpr (!kernels_on_host) {
       piece.resize(static_cast<std::size_t>(bytes));
       to = piece.data();
     }
     file.read(to, bytes, header.data_offset + offset);
     adapt_elements(header, to, bytes);
-    if constexpr (!default_memory_is_host) copy_from_host(data, to, bytes);
+    if constexpr (!kernels_on_host) copy_from_host(data, to, bytes);
   });
 }
 inline void write_block(File& file, Index data_offset, const TensorCore& block,
@@ -104,7 +104,7 @@ inline void write_block(File& file, Index data_offset, const TensorCore& block,
   std::vector<char> piece;
   for_each_piece(block, options, [&](Index offset, char* data, Index bytes) {
     const char* from = data;
-    if constexpr (!default_memory_is_host) {
+    if constexpr (!kernels_on_host) {
       piece.resize(static_cast<std::size_t>(bytes));
       copy_to_host(piece.data(), data, bytes);
       from = piece.data();
@@ -241,7 +241,6 @@ inline void write_npy(const TensorCore& x, const std::string& path, const NpyOpt
   const bool there = x.sharding() == sharding && x.halo() == nullptr;
   const TensorCore block = there ? x : reshard(x, sharding, site);
   if (mesh.dry()) return;
-  tessera::fence();
   const auto together = [&](const std::string& complaint) {
     fail_together<FileError>(
         mesh, complaint.empty() ? complaint : std::string(site.label) + ": " + complaint,
@@ -301,7 +300,7 @@ Tensor read_npy(const ProcessMesh<typename Tensor::mesh_type>& mesh, const std::
 template <int = dtypes>  // callers have the kernels of all element types compiled
 DynamicTensor read_npy(const DynamicMesh& mesh, const Sharding& sharding, const std::string& path,
                        const NpyOptions& options = {}, Where where = Where::here()) {
-  use_all_elements();
+  detail::use_all_elements();
   if (!sharding.partial.empty())
     throw ShardingError("read_npy: " + to_string(sharding, mesh.names()) +
                             " is unfinished; a tensor is read finished; drop Unreduced",

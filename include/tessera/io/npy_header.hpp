@@ -5,8 +5,8 @@
 /// bytes or made. io/npy.hpp reads and writes the tensors.
 ///
 ///     NpyHeader header;
-///     std::string fault = parse_npy_header(bytes, file_size, header);      // "" when it is sound
-///     std::string text = npy_header_text(DType::f32, {3, 4});
+///     std::string fault = detail::parse_npy_header(bytes, file_size, header);      // "" when it is sound
+///     std::string text = detail::npy_header_text(DType::f32, {3, 4});
 ///
 /// Laws: any bytes give a header or a fault, nothing else; parsing a header that was made gives its
 /// values again. Source: NumPy's numpy/lib/format.py, "Format Version 1.0" and after.
@@ -29,6 +29,7 @@ struct NpyHeader {
   bool operator==(const NpyHeader&) const = default;
 };
 
+namespace detail {
 /// The longest header that is read: a longer one has more dimensions, or longer names, than a
 /// tensor.
 inline constexpr Index npy_most_header = Index{1} << 16;
@@ -70,8 +71,6 @@ constexpr std::string_view npy_code(DType type) {
   }
   return "?";
 }
-
-namespace detail {
 
 /// Reads the dictionary of a header: a small part of Python's literals.
 class NpyDictionary {
@@ -189,7 +188,6 @@ class NpyDictionary {
   std::string_view text_;
   std::size_t next_ = 0;
 };
-}  // namespace detail
 
 /// Returns the size in bytes of the header at the start of a file, or 0 when `start` (the file's
 /// first 12 bytes, or fewer if it is shorter) does not begin a .npy file.
@@ -254,5 +252,5 @@ inline std::string npy_header_text(DType type, const Extents& extents) {
   bytes += static_cast<char>(text.size() >> 8);
   return bytes + text;
 }
-
+}  // namespace detail
 }  // namespace tessera

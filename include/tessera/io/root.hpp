@@ -44,7 +44,7 @@ inline void to_root(const TensorCore& x, int root, void* values, CallSite site) 
   const ops::ToMemory operation{ops::Memory::on_root(root, x.mesh()->shape().processes())};
   const TensorCore host{x.mesh(), x.desc(), std::make_shared<Storage>(x.mesh(), values, nullptr)};
   run({operation, {&x}, site, {.into = &host}});
-  tessera::fence();
+  host.storage()->use().wait();  // the application reads it
 }
 
 template <Element T> HostTensor<T> to_root(const TensorCore& x, int root, CallSite site) {
@@ -75,7 +75,7 @@ template <Element T>
 DynamicTensor from_root(const DynamicMesh& mesh, const Extents& extents, const Sharding& sharding,
                         int root, std::span<const T> values,
                         const DynamicCall& call = Where::here()) {
-  use_element<T>();
+  detail::use_element<T>();
   return DynamicTensor(detail::from_root(mesh.core(), {dtype_of<T>, extents, sharding}, root,
                                          values.data(), static_cast<Index>(values.size()),
                                          call.free_site("from_root")));

@@ -4,8 +4,8 @@
 /// Adds boxes of elements to elements elsewhere, between strided layouts. The adjoint of a halo
 /// adds the elements that come back with it.
 ///
-///     use_accumulate<float>();
-///     accumulate(DType::f32, from, to, boxes.data(), 2);    // to += from, box after box
+///     detail::use_accumulate<float>();
+///     detail::accumulate(DType::f32, from, to, boxes.data(), 2);    // to += from, box after box
 ///
 /// Laws: boxes are added in their order, also where their targets overlap: the same bits every
 /// time.
@@ -15,8 +15,7 @@
 #include <tessera/kernel/detail/reduce_op.hpp>
 #include <tessera/kernel/elements.hpp>
 
-namespace tessera {
-namespace detail {
+namespace tessera::detail {
 
 /// Rows of a box: all dimensions but the last.
 template <class From, class T> struct AccumulateRows {
@@ -55,7 +54,6 @@ inline const bool registered_accumulate = [] {
   accumulate_kernels[static_cast<int>(dtype_of<T>)] = &accumulate_elements<T, ComputeType<T>>;
   return true;
 }();
-}  // namespace detail
 
 /// Has the kernel for elements T compiled into this program.
 template <NumberElement T> void use_accumulate() {
@@ -71,5 +69,4 @@ inline void accumulate(DType type, const void* from, void* to, const StridedCopy
   if (kernel == nullptr) detail::no_kernels(type);
   kernel(from, to, copies, count);
 }
-
-}  // namespace tessera
+}  // namespace tessera::detail

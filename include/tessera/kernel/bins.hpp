@@ -5,7 +5,7 @@
 /// element is cut into limbs, x = sum over l of q_l 2^(e - bits (l + 1)), and the q_l are added up
 /// as 64-bit integers. plan/deterministic.hpp chooses bits and limbs.
 ///
-///     exponents(type, work, x, e);   bins(type, work, x, e, limbs);   unbin(type, work, ...);
+///     detail::exponents(type, work, x, e);   detail::bins(type, work, x, e, limbs);   detail::unbin(type, work, ...);
 ///
 /// Laws: the integers do not depend on the order of the elements; bits above 2^(e - bits * limbs)
 /// are exact; infinities and NaN are counted separately; the sum is rounded to double once, and
@@ -18,8 +18,7 @@
 #include <tessera/kernel/elements.hpp>
 #include <tessera/kernel/fill.hpp>
 
-namespace tessera {
-namespace detail {
+namespace tessera::detail {
 
 inline constexpr int max_limbs = 8;
 inline constexpr std::int64_t exponent_of_zero = -4096;     // for a row of zeros, or of no elements
@@ -204,7 +203,8 @@ template <class T> struct Unbin {
 template <class T>
 void exponent_elements(const LocalBins& work, const void* from, std::int64_t* out) {
   const Rows rows = rows_of(work.rows, {});
-  if (rows.chunks > 1) tessera::fill(out, rows.kept.size * element_parts<T>, exponent_of_zero);
+  if (rows.chunks > 1)
+    tessera::detail::fill(out, rows.kept.size * element_parts<T>, exponent_of_zero);
   row_pieces("tessera::exponent", rows, static_cast<const T*>(from), ExponentOp<T>{out});
 }
 template <class T>
@@ -212,7 +212,7 @@ void bin_elements(const LocalBins& work, const void* from, const std::int64_t* e
                   std::int64_t* out) {
   const Rows rows = rows_of(work.rows, {});
   if (rows.chunks > 1)
-    tessera::fill(out, rows.kept.size * element_parts<T> * work.limbs, std::int64_t{0});
+    tessera::detail::fill(out, rows.kept.size * element_parts<T> * work.limbs, std::int64_t{0});
   row_pieces("tessera::bins", rows, static_cast<const T*>(from),
              BinsOp<T>{exponents, out, work.limbs, work.bits, exact_power(work.bits)});
 }
@@ -223,7 +223,6 @@ void unbin_elements(const LocalBins& work, bool mean, const std::int64_t* limbs,
          Unbin<T>{limbs, exponents, static_cast<T*>(to), work.limbs, work.bits,
                   mean ? static_cast<double>(work.count) : 1.0});
 }
-}  // namespace detail
 
 /// Writes e for each row (and each part of an element) of a floating or complex type.
 inline void exponents(DType type, const LocalBins& work, const void* from, std::int64_t* out) {
@@ -239,5 +238,4 @@ inline void unbin(DType type, const LocalBins& work, bool mean, const std::int64
                   const std::int64_t* exponents, void* to) {
   detail::row_kernels_of(type).unbin(work, mean, limbs, exponents, to);
 }
-
-}  // namespace tessera
+}  // namespace tessera::detail

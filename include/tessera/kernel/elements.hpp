@@ -6,7 +6,7 @@
 /// compiled for other types. Erased code (reduce(DType, ...), the executor, the transports) finds
 /// its kernels here. use_element.hpp fills the table.
 ///
-///     use_element<bfloat16>();            // a program that names no tensor of them by type
+///     detail::use_element<bfloat16>();            // a program that names no tensor of them by type
 ///     detail::kernels_of(DType::bf16);
 ///
 /// Laws: the table does not change after main has begun.

@@ -1,24 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Where kernels run, and waiting for them. Kernels are launched on Kokkos' default execution
-/// space; on a host backend they are done when the call returns, on a device after fence().
+/// Waiting for kernels. On a host backend they are done when the call returns, on a device after
+/// fence().
 ///
-///     copy(DType::f32, from, to, &box, 1);
-///     fence();                                // MPI may read `to` now
-#include <type_traits>
+///     detail::copy(DType::f32, from, to, &box, 1);
+///     detail::fence();                                // MPI may read `to` now
+#include <tessera/kernel/lane.hpp>
 
-#include <Kokkos_Core.hpp>
+namespace tessera::detail {
 
-namespace tessera {
-
-/// Whether kernels run on the host, where they are synchronous.
-inline constexpr bool kernels_on_host =
-    std::is_same_v<Kokkos::DefaultExecutionSpace, Kokkos::DefaultHostExecutionSpace>;
-
-/// Returns when all kernels launched so far are done. Costs nothing on a host backend.
+/// Returns when all kernels that were launched on this thread's lane are done. Costs nothing on a
+/// host backend.
 inline void fence() {
-  if constexpr (!kernels_on_host) Kokkos::DefaultExecutionSpace{}.fence("tessera::fence");
+  if constexpr (!kernels_on_host) lane().wait();
 }
-
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -4,7 +4,7 @@
 /// Fills a contiguous block with one value. fill_index.hpp fills it with a function of the index,
 /// random.hpp with random numbers; both come with this header.
 ///
-///     fill(DType::f32, p, n, 0.5);
+///     detail::fill(DType::f32, p, n, 0.5);
 #include <cstring>
 
 #include <tessera/base/dtype.hpp>
@@ -13,8 +13,7 @@
 #include <tessera/kernel/functions/number.hpp>
 #include <tessera/kernel/random.hpp>
 
-namespace tessera {
-namespace detail {
+namespace tessera::detail {
 template <class T> struct Fill {
   T* out;
   T value;
@@ -22,7 +21,6 @@ template <class T> struct Fill {
     for (Index i = begin; i < end; ++i) out[i] = value;
   }
 };
-}  // namespace detail
 
 /// Writes value to n elements.
 template <Element T> void fill(T* out, Index n, std::type_identity_t<T> value) {
@@ -44,5 +42,4 @@ template <int = dtypes> void fill(DType type, void* out, Index n, double value) 
     fill<T>(static_cast<T*>(out), n, detail::from_double<T>(value));
   });
 }
-
-}  // namespace tessera
+}  // namespace tessera::detail

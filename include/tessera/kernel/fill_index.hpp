@@ -4,7 +4,7 @@
 /// Fills a contiguous block with a function of each element's index in the whole tensor; the block
 /// is the part that starts at `offset`.
 ///
-///     fill_index<float>(f, p, {2, 3}, {4, 0}, {8, 3});   // f(const GlobalIndex&)
+///     detail::fill_index<float>(f, p, {2, 3}, {4, 0}, {8, 3});   // f(const GlobalIndex&)
 ///
 /// Laws: the blocks of any partition together equal the whole tensor filled at once.
 #include <tessera/base/box.hpp>
@@ -23,7 +23,6 @@ struct GlobalIndex {
 };
 
 namespace detail {
-
 /// A block of a tensor, and how its elements are numbered in the whole.
 struct BlockIndex {
   int rank;
@@ -74,7 +73,6 @@ template <class T, class F> struct FillIndex {
     }
   }
 };
-}  // namespace detail
 
 /// Writes f(index) to each element of a contiguous block of `extents` that starts at `offset` in a
 /// tensor of `global_extents`. f is const-callable with a GlobalIndex (a KOKKOS_FUNCTION where
@@ -86,5 +84,5 @@ void fill_index(F f, T* out, const Extents& extents, const Extents& offset,
       "tessera::fill_index", volume(extents), 4096,
       detail::FillIndex<T, F>{f, out, detail::block_index(extents, offset, global_extents)});
 }
-
+}  // namespace detail
 }  // namespace tessera

@@ -4,7 +4,7 @@
 /// Finds where each row has a given value: the second half of an arg-max; the first half is a
 /// reduction.
 ///
-///     find(DType::f32, work, x, best, out);
+///     detail::find(DType::f32, work, x, best, out);
 ///
 /// Laws: out[i] is the first place of the row's value, or the largest 64-bit integer where the row
 /// does not have it; NaN is found as NaN.
@@ -15,8 +15,7 @@
 #include <tessera/kernel/elements.hpp>
 #include <tessera/kernel/fill.hpp>
 
-namespace tessera {
-namespace detail {
+namespace tessera::detail {
 
 inline constexpr std::int64_t not_found = std::numeric_limits<std::int64_t>::max();
 
@@ -47,16 +46,14 @@ template <class T>
 void find_elements(const LocalFind& work, const void* from, const void* best, std::int64_t* out) {
   using Bits = Stored<T>;
   const Rows rows = rows_of(work.rows, work.steps);
-  if (rows.chunks > 1) tessera::fill(out, rows.kept.size, not_found);
+  if (rows.chunks > 1) tessera::detail::fill(out, rows.kept.size, not_found);
   row_pieces("tessera::find", rows, static_cast<const Bits*>(from),
              FindOp<Bits>{static_cast<const Bits*>(best), out, work.first});
 }
-}  // namespace detail
 
 /// Writes a place for each row; `best` and `out` have an element for each row. Communication: none.
 inline void find(DType type, const LocalFind& work, const void* from, const void* best,
                  std::int64_t* out) {
   detail::row_kernels_of(type).find(work, from, best, out);
 }
-
-}  // namespace tessera
+}  // namespace tessera::detail

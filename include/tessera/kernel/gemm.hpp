@@ -2,12 +2,13 @@
 #pragma once
 /// @file
 /// Batches of matrix products, the local part of every einsum. float, double and complex go to BLAS
-/// (large float products to oneDNN, with TESSERA_HAVE_DNNL), on CUDA to cuBLAS. Half types go there
-/// too, widened to float piece by piece; integers and unusual strides go to Tessera's own kernel.
+/// (large float products to oneDNN, with TESSERA_HAVE_DNNL, other large ones to BLIS, with
+/// TESSERA_HAVE_BLIS), on CUDA to cuBLAS. Half types go there too, widened to float piece by piece;
+/// integers and unusual strides go to Tessera's own kernel.
 ///
 ///     const Gemm g{.m = 2, .n = 3, .k = 4, .lda = 4, .ldb = 3, .ldc = 3};
-///     gemm(DType::f32, g, a, b, c);                  // C = A B
-///     gemm(DType::f32, g, a, b, c, 1.0);             // C += A B
+///     detail::gemm(DType::f32, g, a, b, c);                  // C = A B
+///     detail::gemm(DType::f32, g, a, b, c, 1.0);             // C += A B
 ///
 /// Laws: k == 0 gives zeros (or leaves C, with beta 1); with beta 0, the old contents of C do not
 /// matter, NaN or not; integers are exact modulo 2^bits; half types are summed in float and rounded
@@ -20,14 +21,15 @@
 #include <tessera/base/dtype.hpp>
 #include <tessera/base/error.hpp>
 #include <tessera/kernel/detail/blas.hpp>
+#include <tessera/kernel/detail/blis.hpp>
 #include <tessera/kernel/detail/cublas.hpp>
 #include <tessera/kernel/detail/dot.hpp>
+#include <tessera/kernel/detail/gemm_pieces.hpp>
 #include <tessera/kernel/detail/gemm_shape.hpp>
 #include <tessera/kernel/detail/gemm_tiles.hpp>
 #include <tessera/kernel/elements.hpp>
 
-namespace tessera {
-namespace detail {
+namespace tessera::detail {
 
 /// The size from which oneDNN multiplies floats. Measured on one core of an AMD EPYC 9004 (AVX-512;
 /// OpenBLAS 0.3.21 with its Cooperlake kernels, oneDNN 2.6.3), in GFLOP/s:
@@ -85,6 +87,25 @@ template <class T> struct GemmBatch {
   }
 };
 
+/// Host: an index is a piece of a product.
+template <class T> struct BlisPieces {
+  GemmShape g;
+  GemmPieces pieces;
+  T beta;
+  const T* a;
+  const T* b;
+  T* c;
+  void run(Index begin, Index end) const {
+    blis_is_ready();  // on each thread
+    for (Index i = begin; i < end; ++i) {
+      const GemmPiece p = pieces.piece(g, i);
+      blis_gemm(p.m, p.n, g.k, a + g.a_offset(p.batch) + p.row * g.a_row, g.a_row, g.a_column,
+                b + g.b_offset(p.batch) + p.column * g.b_column, g.b_row, g.b_column, beta,
+                c + g.c_offset(p.batch) + p.row * g.ldc + p.column, g.ldc);
+    }
+  }
+};
+
 /// Copies rows of half types to packed float, and back.
 template <class T> struct WidenRows {
   const T* from;
@@ -122,14 +143,28 @@ template <class T> struct RoundRows {
   }
 };
 
+/// BLIS 0.9 is faster than OpenBLAS 0.3.21 for large double products that are not narrow (on two
+/// threads of a Xeon with AVX-512, 2048^3: 66.6 and 75.5 ms), and slower for narrow ones (a third
+/// of its speed with 8 rows), complex and small ones. What OpenBLAS would do on one thread only is
+/// BLIS's in every type.
+template <class T> bool use_blis(const GemmShape& g, Index work) {
+  constexpr Index narrow = 64, least = Index{1} << 21;
+  if (min_of(g.m, min_of(g.n, g.k)) < narrow || work < least || !blis_is_ready()) return false;
+  return std::is_same_v<T, double> || (blas_is_serial() && host_threads() > 1);
+}
+
 template <class T> void gemm_host(const GemmShape& g, T beta, const T* a, const T* b, T* c) {
   const Index work = saturating_mul(g.m, saturating_mul(g.n, g.k));
   const bool dnnl = use_dnnl(T{}, work);
+  if (!dnnl && use_blis<T>(g, work)) {
+    const GemmPieces pieces = gemm_pieces(g, host_threads());
+    return launch("tessera::gemm", pieces.count(g), 1, BlisPieces<T>{g, pieces, beta, a, b, c});
+  }
   const GemmBatch<T> kernel{g, dnnl, beta, a, b, c};
-  // Many threads at once may call oneDNN; BLAS uses threads of its own, or must be called by one at
-  // a time.
-  if (dnnl && g.batches >= host_threads() && saturating_mul(work, g.batches) >= 1000000)
-    launch("tessera::gemm", g.batches, 1, kernel);
+  // Many threads at once may call oneDNN. A BLAS that they may not call has threads of its own for
+  // each product, or one.
+  if (g.batches >= host_threads() && (dnnl || blas_is_for_each_thread()))
+    launch("tessera::gemm", g.batches, max_of(1, 500000 / work), kernel);
   else
     kernel.run(0, g.batches);
 }
@@ -140,8 +175,7 @@ template <class T> void gemm_blas(const GemmShape& g, T beta, const T* a, const 
     return gemm_tiles<T>(g, !(beta == T{0}), a, b, c);
   if constexpr (kernels_on_host) return gemm_host(g, beta, a, b, c);
 #if defined(KOKKOS_ENABLE_CUDA)
-  if constexpr (std::is_same_v<Kokkos::DefaultExecutionSpace, Kokkos::Cuda>)
-    return cublas_gemm(g, beta, a, b, c);
+  if constexpr (std::is_same_v<KernelSpace, Kokkos::Cuda>) return cublas_gemm(g, beta, a, b, c);
 #endif
   if constexpr (!kernels_on_host) gemm_tiles<T>(g, beta != 0, a, b, c);
 }
@@ -194,13 +228,12 @@ void gemm_elements(const GemmShape& g, double beta, const void* a, const void* b
   else if constexpr (kernels_on_host)
     gemm_short(g, beta != 0, x, y, z);
 #if defined(KOKKOS_ENABLE_CUDA)
-  else if (g.k > 0 && g.fits_blas() && std::is_same_v<Kokkos::DefaultExecutionSpace, Kokkos::Cuda>)
+  else if (g.k > 0 && g.fits_blas() && std::is_same_v<KernelSpace, Kokkos::Cuda>)
     cublas_gemm(g, static_cast<float>(beta), x, y, z);
 #endif
   else
     gemm_tiles<T>(g, beta != 0, a, b, c);
 }
-}  // namespace detail
 
 /// Computes C = A B + beta C for every product of the batch, in row-major order; beta is 0 or 1.
 /// Products must not overlap in C. Communication: none. Throws UsageError for bool.
@@ -213,5 +246,4 @@ inline void gemm(DType type, const Gemm& work, const void* a, const void* b, voi
                      " have no products; cast them to a number first");
   if (g.m > 0 && g.n > 0 && g.batches > 0) kernel(g, beta, a, b, c);
 }
-
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -4,7 +4,7 @@
 /// Joins ranges of elements in host memory, through a block that stays in the first cache.
 /// Transports use it for the partial values of several processes.
 ///
-///     join(DType::f32, Reduction::sum, from, members, n, to, nullptr);
+///     detail::join(DType::f32, Reduction::sum, from, members, n, to, nullptr);
 ///
 /// Laws: to[i] == ((from 0 op from 1) op from 2) ..., in this order on every member; half types are
 /// rounded once, at the end; maxima and minima have the same bits in any order, and a NaN result
@@ -16,8 +16,7 @@
 #include <tessera/kernel/detail/reduce_op.hpp>
 #include <tessera/kernel/elements.hpp>
 
-namespace tessera {
-namespace detail {
+namespace tessera::detail {
 
 template <class C, class T> void put_block(const C* block, Index n, T* to) {
   if constexpr (std::is_same_v<C, T>)
@@ -69,7 +68,6 @@ void join_elements(Reduction reduction, const void* const* from, int members, In
     join_blocks<decltype(r)::value, Stored<T>>(from, members, n, to, also);
   });
 }
-}  // namespace detail
 
 /// Joins n elements of each of `members` ranges into `to`, and into `also` unless it is null: other
 /// processes read there.
@@ -79,5 +77,4 @@ inline void join(DType type, Reduction reduction, const void* const* from, int m
     return detail::join_blocks<Reduction::min, std::int64_t>(from, members, n, to, also);
   detail::kernels_of(type).join(reduction, from, members, n, to, also);
 }
-
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -6,10 +6,10 @@
 /// and a KOKKOS_FUNCTION.
 ///
 ///     // y (2 x 3) = x (2 x 3) + bias (3)
-///     map(fn::Add{}, LocalMap{{2, 3}, {{3, 1}, {0, 1}}}, y, x, bias);
+///     detail::map(fn::Add{}, LocalMap{{2, 3}, {{3, 1}, {0, 1}}}, y, x, bias);
 ///
 ///     // the same with the place of each element in a tensor of which this is a block
-///     map_with_index(Mask{}, LocalMap{{2, 3}, {{3, 1}}}, {4, 0}, {8, 3}, y, x);
+///     detail::map_with_index(Mask{}, LocalMap{{2, 3}, {{3, 1}}}, {4, 0}, {8, 3}, y, x);
 ///
 /// Laws: map(f)(x)[i] == f(x[i]) for every i (a generic f gets half types as float, and its result
 /// is rounded once); the gaps of a result with strides are not written; the result may be one of
@@ -25,8 +25,7 @@
 #include <tessera/kernel/fill_index.hpp>
 #include <tessera/kernel/functions/number.hpp>
 
-namespace tessera {
-namespace detail {
+namespace tessera::detail {
 
 /// The operands' pointers, in a form that device code can hold.
 template <class... T> struct MapInputs {
@@ -208,7 +207,6 @@ void run_map(const F& f, const LocalMap& work, R* out, const T*... in) {
   const Map<R, F, T...> kernel{f, map_shape<sizeof...(T)>(work), out, MapInputs<T...>(in...)};
   launch("tessera::map", kernel.shape.size, 16384, kernel);
 }
-}  // namespace detail
 
 /// Writes f(in0[...], in1[...], ...) to each element of `out`, which is contiguous and row-major
 /// over work.extents, or has strides work.result, the last of which is 1; operand k is read with
@@ -236,5 +234,4 @@ void map_with_index(F f, const LocalMap& work, const Extents& offset, const Exte
       detail::MapInputs<T...>(in...)};
   detail::launch("tessera::map_with_index", kernel.shape.size, 4096, kernel);
 }
-
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -3,8 +3,8 @@
 /// @file
 /// Conversions between half types and float, in which half types are summed.
 ///
-///     widen(DType::f16, halves, floats, n);
-///     narrow(DType::f16, floats, halves, n);     // rounds to nearest
+///     detail::widen(DType::f16, halves, floats, n);
+///     detail::narrow(DType::f16, floats, halves, n);     // rounds to nearest
 ///
 /// Laws: narrow after widen gives the original bits.
 #include <type_traits>
@@ -13,8 +13,7 @@
 #include <tessera/kernel/detail/launch.hpp>
 #include <tessera/kernel/elements.hpp>
 
-namespace tessera {
-namespace detail {
+namespace tessera::detail {
 template <class From, class To> struct ConvertElements {
   const From* from;
   To* to;
@@ -36,7 +35,6 @@ template <class T> constexpr ConvertKernel convert_kernel(bool widens) {
   else
     return widens ? &convert_elements<T, C> : &convert_elements<C, T>;
 }
-}  // namespace detail
 
 /// Converts n elements of a half type to float. Communication: none.
 inline void widen(DType type, const void* from, void* to, Index n) {
@@ -46,5 +44,4 @@ inline void widen(DType type, const void* from, void* to, Index n) {
 inline void narrow(DType type, const void* from, void* to, Index n) {
   detail::kernels_of(type).narrow(from, to, n);
 }
-
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -3,7 +3,7 @@
 /// @file
 /// Writes one where an index says, and zero elsewhere.
 ///
-///     one_hot(DType::f32, work, indices, DType::i64, out);
+///     detail::one_hot(DType::f32, work, indices, DType::i64, out);
 ///
 /// Laws: a row whose index lies outside its dimension is all zeros.
 #include <tessera/base/local_index.hpp>
@@ -11,8 +11,7 @@
 #include <tessera/kernel/elements.hpp>
 #include <tessera/kernel/functions/number.hpp>
 
-namespace tessera {
-namespace detail {
+namespace tessera::detail {
 template <class T> struct OneHot {
   int rank, along;
   Index first;
@@ -47,12 +46,10 @@ void one_hot_elements(const LocalOneHot& work, const void* indices, DType type, 
   }
   launch("tessera::one_hot", volume(work.extents), 8192, kernel);
 }
-}  // namespace detail
 
 /// Writes a contiguous block. `index_type` is int32 or int64. Communication: none.
 inline void one_hot(DType type, const LocalOneHot& work, const void* indices, DType index_type,
                     void* out) {
   detail::indexed_kernels_of(type).one_hot(work, indices, index_type, out);
 }
-
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -6,18 +6,16 @@
 /// microseconds, so it is done for small copies alone.
 ///
 ///     const StridedCopy column{.extents = {4}, .from_strides = {8}, .to_strides = {1}};
-///     prefetch_source(8, from, &column, 1);              // elements of 8 bytes
-///     prefetch_to_write(to, 32);
+///     detail::prefetch_source(8, from, &column, 1);              // elements of 8 bytes
+///     detail::prefetch_to_write(to, 32);
 ///
 /// Laws: memory is unchanged.
 #include <tessera/kernel/copy/copy_box.hpp>
-#include <tessera/kernel/fence.hpp>
+#include <tessera/kernel/lane.hpp>
 
-namespace tessera {
-namespace detail {
+namespace tessera::detail {
 /// The bytes requested ahead: more would evict each other from the first cache.
 inline constexpr Index most_prefetched = Index{32} << 10;
-}  // namespace detail
 
 /// Requests what copies of elements of `unit` bytes read. Does nothing on a device.
 inline void prefetch_source(Index unit, const void* from, const StridedCopy* copies, int count) {
@@ -47,5 +45,4 @@ inline void prefetch_to_write(void* to, Index bytes) {
   for (Index i = 0; i < min_of(bytes, detail::most_prefetched); i += 64)
     __builtin_prefetch(begin + i, 1);
 }
-
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -4,7 +4,7 @@
 /// Random blocks: each number is a function of the seed and the element's index in the whole tensor
 /// (detail/philox.hpp), so every mesh makes the same tensor.
 ///
-///     random_uniform(p, {2, 3}, {4, 0}, {8, 3}, 17, -1.0, 1.0);   // rows 4 and 5 of an 8 x 3 tensor
+///     detail::random_uniform(p, {2, 3}, {4, 0}, {8, 3}, 17, -1.0, 1.0);   // rows 4 and 5 of an 8 x 3 tensor
 ///
 /// Laws: a block equals the same block of the whole; floats and half types are the doubles of the
 /// same seed, rounded (below hi).
@@ -14,8 +14,7 @@
 #include <tessera/kernel/fill_index.hpp>
 #include <tessera/kernel/functions/number.hpp>
 
-namespace tessera {
-namespace detail {
+namespace tessera::detail {
 
 /// Returns four random words for an element; `stream` keeps distributions apart.
 KOKKOS_INLINE_FUNCTION PhiloxWords random_words(Index element, std::uint32_t stream,
@@ -75,7 +74,7 @@ template <class T> struct Uniform {
       const bool odd = index.linear() % 2 != 0;
       const std::uint64_t bits =
           odd ? join_words(w.word[2], w.word[3]) : join_words(w.word[0], w.word[1]);
-      if constexpr (is_real<T>) {
+      if constexpr (RealElement<T>) {
         return uniform_number<T>(bits, lo, hi);
       } else {
         const auto first = static_cast<std::int64_t>(from_double<T>(lo));
@@ -100,11 +99,10 @@ template <class T> struct Normal {
       return {static_cast<R>(mean + each * z.x), static_cast<R>(each * z.y)};
     } else {
       const double x = mean + deviation * z.x;
-      return from_double<T>(is_real<T> ? x : Kokkos::floor(x + 0.5));
+      return from_double<T>(RealElement<T> ? x : Kokkos::floor(x + 0.5));
     }
   }
 };
-}  // namespace detail
 
 /// Fills a block (see fill_index) with numbers uniform in [lo, hi); integers and bool are uniform
 /// in [lo, hi], with hi included; for complex numbers, both parts are uniform in [lo, hi).
@@ -146,5 +144,4 @@ void random_normal(DType type, void* out, const Extents& extents, const Extents&
                   deviation);
   });
 }
-
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -6,7 +6,7 @@
 ///
 ///     // row sums of a 2 x 3 matrix
 ///     const LocalReduce rows{.kept = {2}, .kept_strides = {3}, .reduced = {3}, .reduced_strides = {1}};
-///     reduce(DType::f32, Reduction::sum, rows, from, to);
+///     detail::reduce(DType::f32, Reduction::sum, rows, from, to);
 ///
 /// Laws: the bits depend only on the shape, not on threads; a float sum of 10^7 elements is
 /// accurate to 1e-6; reducing nothing gives identity(); a NaN anywhere is the maximum and the
@@ -17,8 +17,7 @@
 #include <tessera/kernel/detail/reduce_host.hpp>
 #include <tessera/kernel/elements.hpp>
 
-namespace tessera {
-namespace detail {
+namespace tessera::detail {
 
 template <Reduction R, class T, class Out>
 void reduce_to(const ReduceShape& shape, const void* from, void* to, double scale) {
@@ -40,7 +39,6 @@ void reduce_elements(Reduction reduction, const ReduceShape& shape, const void* 
     if constexpr (defined(R, type)) reduce_to<R, Stored<T>, Stored<T>>(shape, from, to, scale);
   });
 }
-}  // namespace detail
 
 /// Returns the reduction of no elements: 0 for a sum, 1 for a product, for max and min the infinity
 /// or limit that never wins, false for any, true for all.
@@ -60,5 +58,4 @@ inline void reduce(DType type, Reduction reduction, const LocalReduce& work, con
   detail::kernels_of(type).reduce(reduction, detail::reduce_shape(work), from, to,
                                   reduction == Reduction::sum ? scale : 1, wide);
 }
-
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -8,7 +8,7 @@
 ///     // maxima of pairs: eight elements to four
 ///     const LocalReduceWindow pairs{.input = {8}, .input_strides = {1}, .result = {4},
 ///                                   .windows = {{.size = 2, .stride = 2}}};
-///     reduce_window(DType::f32, Reduction::max, pairs, in, out);
+///     detail::reduce_window(DType::f32, Reduction::max, pairs, in, out);
 ///
 /// Laws: a result joins its elements in row-major order, so that its bits do not depend on which
 /// others are computed with it, nor on threads; padding and the holes of a dilated base are
@@ -20,8 +20,7 @@
 #include <tessera/kernel/detail/window_rows.hpp>
 #include <tessera/kernel/elements.hpp>
 
-namespace tessera {
-namespace detail {
+namespace tessera::detail {
 
 /// Host: an index is a piece of a row of results; device: a result.
 template <Reduction R, class T> struct ReduceWindows {
@@ -79,7 +78,6 @@ void reduce_window_elements(Reduction reduction, const LocalReduceWindow& work, 
                                                    static_cast<Bits*>(out), scale});
   });
 }
-}  // namespace detail
 
 /// Reduces; `out` holds volume(work.result) elements, row-major. A sum is multiplied by `scale`
 /// before it is rounded to the element type (1 / taps makes a mean that counts padding; integers
@@ -90,5 +88,4 @@ inline void reduce_window(DType type, Reduction reduction, const LocalReduceWind
   detail::window_kernel_of(type, &detail::WindowKernels::reduce_window)(
       reduction, work, in, out, reduction == Reduction::sum ? scale : 1);
 }
-
-}  // namespace tessera
+}  // namespace tessera::detail

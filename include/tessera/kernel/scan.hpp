@@ -4,17 +4,17 @@
 /// Running sums, products, maxima, minima, anys and alls of a block, which continue from earlier
 /// elements; and running joins by any associative function.
 ///
-///     scan(DType::f32, Reduction::sum, {.outer = 2, .n = 3}, from, nullptr, to);
-///     scan<float>(f, identity, {.outer = 2, .n = 3}, from, nullptr, to);
+///     detail::scan(DType::f32, Reduction::sum, {.outer = 2, .n = 3}, from, nullptr, to);
+///     detail::scan<float>(f, identity, {.outer = 2, .n = 3}, from, nullptr, to);
 ///
 /// Laws: the bits depend only on the shape; float sums run in double and are rounded at each
 /// element, once.
 #include <tessera/kernel/detail/launch.hpp>
 #include <tessera/kernel/detail/reduce_op.hpp>
+#include <tessera/kernel/detail/scan_rows.hpp>
 #include <tessera/kernel/elements.hpp>
 
-namespace tessera {
-namespace detail {
+namespace tessera::detail {
 
 /// How a reduction joins two values, to results of type Out.
 template <Reduction R, class T, class Out = T> struct ReductionJoin {
@@ -80,6 +80,11 @@ template <class Join, class T, class Out> struct ScanLines {
 template <class Join, class T, class Out>
 void scan_lines(const char* label, const Join& join, const LocalScan& work, const T* from,
                 const Out* earlier, Out* to, Out* totals) {
+  if constexpr (kernels_on_host)
+    if (work.inner == 1 && to != nullptr && totals == nullptr) {
+      if (work.n > 0 && work.outer > 0) scan_rows(label, join, work, from, earlier, to);
+      return;
+    }
   using Lines = ScanLines<Join, T, Out>;
   const Index strips = ceil_div(work.inner, Lines::width);
   const Index each = saturating_mul(work.n, min_of(work.inner, Lines::width));
@@ -105,7 +110,6 @@ void scan_elements(Reduction reduction, const LocalScan& work, const void* from,
     if constexpr (defined(R, type)) run(Stored<T>{});
   });
 }
-}  // namespace detail
 
 /// Writes, for each element, the join of all elements up to it; `earlier` may be null when
 /// work.parts is 0. With `wide`, `earlier` and `to` have elements of reduced_type(reduction, type),
@@ -131,5 +135,4 @@ void fold(const F& f, std::type_identity_t<Total> identity, const LocalScan& wor
   detail::scan_lines("tessera::fold", detail::FunctionJoin<F, Total>{f, identity}, work, from,
                      static_cast<const T*>(nullptr), static_cast<T*>(nullptr), totals);
 }
-
-}  // namespace tessera
+}  // namespace tessera::detail

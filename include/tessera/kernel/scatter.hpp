@@ -4,7 +4,7 @@
 /// Joins updates into rows of a table at indices. A counting sort first orders the updates by their
 /// target row; then each row joins its own updates in their order.
 ///
-///     scatter(DType::f32, Reduction::sum, work, operand, indices, types, updates, integers, out);
+///     detail::scatter(DType::f32, Reduction::sum, work, operand, indices, types, updates, integers, out);
 ///
 /// Laws: the bits depend only on operand, indices and updates, not on threads; a row's float sums
 /// are kept in double and rounded once; when several updates set one place, the last one stays.
@@ -17,8 +17,7 @@
 #include <tessera/kernel/elements.hpp>
 #include <tessera/kernel/fill.hpp>
 
-namespace tessera {
-namespace detail {
+namespace tessera::detail {
 
 /// The order of tuples by the table's rows. `ends` has one integer for each row and one more;
 /// `sums` one for each chunk of rows; `places` one for each tuple. At the end, row r has the tuples
@@ -185,7 +184,7 @@ template <Reduction R, class T> struct ScatterRows {
 inline void order_tuples(const LocalScatter& work, const IndexBox& box, const RowOrder& order) {
   const Index chunks = ceil_div(order.rows, LocalScatter::chunk);
   const bool alone = kernels_on_host && host_threads() == 1;
-  tessera::fill(order.ends, order.rows + 1, Index{0});
+  tessera::detail::fill(order.ends, order.rows + 1, Index{0});
   if (!work.updates || box.size == 0) return;
   launch("tessera::scatter::count", box.size, 16384, CountTuples{box, order, alone, false});
   launch("tessera::scatter::sum", chunks, 4, SumCounts{order, 0});
@@ -236,7 +235,6 @@ void scatter_elements(Reduction reduction, const LocalScatter& work, const void*
     scatter_rows<decltype(r)::value, Stored<T>>(work, box, order, operand, updates, out);
   });
 }
-}  // namespace detail
 
 /// Writes the operand (or nothing, as work.start says) joined with the updates; `none` sets them.
 /// `out` may be the operand's own memory; `integers` has work.integers() 64-bit integers.
@@ -247,5 +245,4 @@ inline void scatter(DType type, Reduction reduction, const LocalScatter& work, c
   detail::indexed_kernels_of(type).scatter(reduction, work, operand, indices, types, updates,
                                            integers, out);
 }
-
-}  // namespace tessera
+}  // namespace tessera::detail

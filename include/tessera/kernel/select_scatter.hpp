@@ -7,7 +7,7 @@
 ///     // {1, 4, 3, 2} under windows of two side by side, sources {10, 20}: {0, 10, 20, 0}
 ///     const LocalSelectScatter pairs{.input = {4}, .source = {2}, .result = {4}, .first = {0},
 ///                                    .windows = {{.size = 2, .stride = 2}}};
-///     select_and_scatter(DType::f32, true, pairs, in, source, result);
+///     detail::select_and_scatter(DType::f32, true, pairs, in, source, result);
 ///
 /// Laws: a window selects the first, in row-major order, of its equally great elements, NaN before
 /// all others (as in kernel/reduce.hpp's maxima), and never padding; sources are summed in
@@ -20,11 +20,11 @@
 #include <tessera/base/error.hpp>
 #include <tessera/kernel/detail/launch.hpp>
 #include <tessera/kernel/detail/reduce_op.hpp>
+#include <tessera/kernel/detail/scratch.hpp>
 #include <tessera/kernel/detail/window_rows.hpp>
 #include <tessera/kernel/elements.hpp>
 
-namespace tessera {
-namespace detail {
+namespace tessera::detail {
 
 /// Finds the tap that each window selects, or -1.
 template <class T> struct SelectTaps {
@@ -128,18 +128,13 @@ void select_scatter_elements(bool greatest, const LocalSelectScatter& work, cons
       window_rows(work.input, row_major_strides(work.input), work.source, work.windows);
   const WindowRows sums =
       window_rows(work.source, row_major_strides(work.source), work.result, turned);
-  using Selected = Kokkos::View<Index*, Kokkos::DefaultExecutionSpace::memory_space>;
-  const Selected selected(
-      Kokkos::view_alloc("tessera::select_scatter", Kokkos::WithoutInitializing),
-      static_cast<std::size_t>(reads.results));
+  const Scratch<Index> selected(reads.results);
   launch("tessera::select_scatter", reads.indices(), reads.grain(),
          SelectTaps<T>{reads, greatest, static_cast<const T*>(input), selected.data()});
   launch("tessera::select_scatter", sums.indices(), sums.grain(),
          SumSelected<T>{sums, selected.data(), static_cast<const T*>(source),
                         static_cast<T*>(result)});
-  fence();  // the selection is freed
 }
-}  // namespace detail
 
 /// Sums sources at the elements that their windows select, by the greatest or else the least; the
 /// input must hold all elements of the windows that reach the result. Communication: none. Throws
@@ -153,5 +148,4 @@ inline void select_and_scatter(DType type, bool greatest, const LocalSelectScatt
   detail::window_kernel_of(type, &detail::WindowKernels::select_scatter)(greatest, work, input,
                                                                          source, result);
 }
-
-}  // namespace tessera
+}  // namespace tessera::detail

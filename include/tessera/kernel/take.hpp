@@ -4,7 +4,7 @@
 /// Takes rows of a table at indices: the local part of a take; other processes may have other rows.
 /// Only the size of an element matters, not its type.
 ///
-///     take(DType::f32, work, table, indices, types, Reduction::sum, out);
+///     detail::take(DType::f32, work, table, indices, types, Reduction::sum, out);
 ///
 /// Laws: rows in the table's other parts are written as the identity of a join by `missing`: -0 for
 /// a sum, so that sums of parts have the bits of the element (except the payload of a NaN).
@@ -17,8 +17,7 @@
 #include <tessera/kernel/detail/reduce_op.hpp>
 #include <tessera/kernel/elements.hpp>
 
-namespace tessera {
-namespace detail {
+namespace tessera::detail {
 
 /// The bytes of one element of any type.
 struct ElementBytes {
@@ -133,7 +132,6 @@ template <int Bytes> void fill_words(void* out, Index n, const ElementBytes& val
   using W = Word<Bytes>;
   launch("tessera::fill", n, 32768, FillWords<W>{static_cast<W*>(out), value.as<W>()});
 }
-}  // namespace detail
 
 /// Writes, for every tuple of indices, the row of the table that it names. `types` says which
 /// indices are int32 and which int64. Communication: none.
@@ -147,5 +145,4 @@ inline void take(DType type, const LocalIndexed& work, const void* table,
 inline void fill_neutral(DType type, Reduction reduction, void* out, Index n) {
   detail::indexed_kernels_of(type).fill(out, n, detail::neutral_element(type, reduction));
 }
-
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -5,8 +5,8 @@
 /// so for its own type; a program that has tensors of a type only as DynamicTensors calls
 /// use_element.
 ///
-///     use_element<std::int8_t>();
-///     use_all_elements();                 // compiles the kernels of all of them
+///     detail::use_element<std::int8_t>();
+///     detail::use_all_elements();                 // compiles the kernels of all of them
 ///
 /// Laws: it does not matter where the call stands, nor whether it is reached: compiling it
 /// suffices.
@@ -31,8 +31,7 @@
 #include <tessera/kernel/sort/sort.hpp>
 #include <tessera/kernel/take.hpp>
 
-namespace tessera {
-namespace detail {
+namespace tessera::detail {
 
 /// Whether this source compiles kernels (base/compiled.hpp).
 inline constexpr bool kernels_here = TESSERA_BODIES != 0;
@@ -153,7 +152,6 @@ template <Element T> void use_reduce_window_of() {
 template <Element T> void use_select_scatter_of() {
   if constexpr (kernels_here) static_cast<void>(&registered_select_scatter<T>);
 }
-}  // namespace detail
 
 /// Has the kernels of elements T compiled into this program.
 template <Element T> void use_element() {
@@ -173,10 +171,7 @@ template <int Count = dtypes> void use_all_elements() {
 }
 
 #if defined(TESSERA_IMPLEMENTATION)
-namespace detail {
 /// Other sources compile none.
 static const bool all_kernels = (use_all_elements(), true);
-}  // namespace detail
 #endif
-
-}  // namespace tessera
+}  // namespace tessera::detail

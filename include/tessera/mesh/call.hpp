@@ -7,8 +7,8 @@
 ///     Call call{.kind = Collective::all_gather, .group = AxisSet{1}, .type = DType::f32};
 ///
 /// Laws: payload(call) is a fixed function of the call: for an all-gather, the others' blocks; for
-/// a reduce-scatter, the total minus the own block; for an all-reduce, both of these with nested
-/// blocks; for the rest, what is sent to others.
+/// a broadcast, what is not the process's own; for a reduce-scatter, the total minus the own block;
+/// for an all-reduce, both of these with nested blocks; for the rest, what is sent to others.
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -21,16 +21,17 @@
 namespace tessera {
 
 /// The ways processes of one group exchange data. `collective_permute` and `exchange` go point to
-/// point.
+/// point; a `broadcast` is an exchange in which one process sends the same to all others.
 enum class Collective : std::uint8_t {
   all_gather,
   all_to_all,
   reduce_scatter,
   all_reduce,
   collective_permute,
-  exchange
+  exchange,
+  broadcast
 };
-inline constexpr int collective_kinds = 6;
+inline constexpr int collective_kinds = 7;
 
 // Short spellings, so that plans read well: p.count(all_reduce).
 inline constexpr Collective all_gather = Collective::all_gather;
@@ -38,6 +39,11 @@ inline constexpr Collective all_to_all = Collective::all_to_all;
 inline constexpr Collective reduce_scatter = Collective::reduce_scatter;
 inline constexpr Collective all_reduce = Collective::all_reduce;
 inline constexpr Collective collective_permute = Collective::collective_permute;
+
+/// Returns whether a process sends all members the same.
+constexpr bool sends_to_all(Collective kind) {
+  return kind == Collective::all_gather || kind == Collective::broadcast;
+}
 
 /// Returns the name as plans print it: "all-gather".
 constexpr std::string_view name_of(Collective kind) {
@@ -54,6 +60,8 @@ constexpr std::string_view name_of(Collective kind) {
       return "collective-permute";
     case Collective::exchange:
       return "exchange";
+    case Collective::broadcast:
+      return "broadcast";
   }
   return "?";
 }
@@ -73,6 +81,9 @@ struct Piece {
 ///   all_reduce      send and receive: one piece
 ///   all_to_all      send and receive: p pieces, the own one included
 ///   permute, exchange  send and receive: only non-empty pieces of other members, ascending by peer
+///   broadcast       send: one piece, on the process that has it; receive: one piece from it, on
+///   the
+///                   others; where there is nothing to send, none on any
 struct Call {
   Collective kind = Collective::all_gather;
   AxisGroup group;
@@ -90,10 +101,23 @@ struct Call {
   bool operator==(const Call&) const = default;
 };
 
+namespace detail {
 /// Returns this process's share when n elements are cut into `parts` blocks of ceil(n / parts).
 constexpr Index block_size(Index n, Index parts, Index part) {
   const Index block = ceil_div(n, parts);
   return max_of(0, min_of(n, (part + 1) * block) - min_of(n, part * block));
+}
+
+/// Makes a broadcast of an exchange in which one member sends the same to all others (or nobody
+/// sends anything).
+constexpr void send_to_all(Call& call) {
+  call.kind = Collective::broadcast;
+  if (!call.send.empty()) {
+    call.send.resize(1);
+    call.send.front().peer = call.own;
+  }
+  for (const auto* pieces : {&call.send, &call.receive})
+    for (const Piece& piece : *pieces) call.bound = piece.count;
 }
 
 /// Returns the payload of a call in elements (see the law above).
@@ -101,6 +125,7 @@ constexpr Index payload_elements(const Call& call) {
   Index total = 0;
   switch (call.kind) {
     case Collective::all_gather:
+    case Collective::broadcast:
       for (const Piece& piece : call.receive)
         if (piece.peer != call.own) total += piece.count;
       return total;
@@ -133,6 +158,7 @@ constexpr Index message_count(const Call& call) {
   switch (call.kind) {
     case Collective::all_gather:
     case Collective::reduce_scatter:
+    case Collective::broadcast:
       return rounds(call.members);
     case Collective::all_reduce:
       return 2 * rounds(call.members);
@@ -155,5 +181,5 @@ constexpr Index payload_bytes(const Call& call) {
 constexpr Index network_bytes(const Call& call) {
   return call.network * static_cast<Index>(size_of(call.type));
 }
-
+}  // namespace detail
 }  // namespace tessera

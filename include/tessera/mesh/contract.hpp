@@ -10,8 +10,9 @@
 ///     contract_of<Grid, Only<gathers<>>>();           // all-gathers over any axes
 ///     using StrictGrid = Strict<Mesh<data, model>>;   // every call that communicates has a contract
 ///
-/// An exchange is the most general way to move data, so exchanges<a> accepts permutes over a too,
-/// and lets a planner use point-to-point messages that no other clause allows.
+/// An exchange is the most general way to move data, so exchanges<a> accepts permutes and
+/// broadcasts over a too, and lets a planner use point-to-point messages that no other clause
+/// allows.
 ///
 /// Laws: a contract covers whatever any of its clauses covers, in any order; the contract that
 /// accepts everything covers every other.
@@ -28,6 +29,8 @@ namespace tessera {
 /// The accepted axes of each kind of collective.
 class Contract {
  public:
+  static constexpr int kinds = 6;  ///< of clauses
+
   /// Accepts everything.
   constexpr Contract() = default;
   static constexpr Contract nothing() {
@@ -35,6 +38,7 @@ class Contract {
     contract.bits_ = 0;
     return contract;
   }
+  /// A broadcast counts as the exchange in whose place it stands.
   constexpr AxisSet axes(Collective kind) const {
     return AxisSet::from_bits(static_cast<std::uint32_t>(bits_ >> shift(kind)) & every_axis);
   }
@@ -48,7 +52,7 @@ class Contract {
   }
   /// Returns whether everything that `needs` accepts is accepted here.
   constexpr bool covers(const Contract& needs) const {
-    for (int kind = 0; kind < collective_kinds; ++kind)
+    for (int kind = 0; kind < kinds; ++kind)
       if (!accepts(static_cast<Collective>(kind), needs.axes(static_cast<Collective>(kind))))
         return false;
     return true;
@@ -67,9 +71,10 @@ class Contract {
 
  private:
   static constexpr std::uint32_t every_axis = (1u << max_axes) - 1;
-  static constexpr std::uint64_t everything =
-      (std::uint64_t{1} << (max_axes * collective_kinds)) - 1;
-  static constexpr int shift(Collective kind) { return max_axes * static_cast<int>(kind); }
+  static constexpr std::uint64_t everything = (std::uint64_t{1} << (max_axes * kinds)) - 1;
+  static constexpr int shift(Collective kind) {
+    return max_axes * static_cast<int>(kind == Collective::broadcast ? Collective::exchange : kind);
+  }
 
   std::uint64_t bits_ = everything;
 };
@@ -202,10 +207,10 @@ template <class M, class C> constexpr const Contract& contract_of() {
 /// Returns "Only<gathers<data,model>,reduce_scatters<model>>", or "anything".
 inline std::string to_string(const Contract& contract, const AxisNames& names) {
   if (!contract.bounded()) return "anything";
-  static constexpr const char* clauses[collective_kinds] = {
+  static constexpr const char* clauses[Contract::kinds] = {
       "gathers", "all_to_alls", "reduce_scatters", "all_reduces", "permutes", "exchanges"};
   std::string text;
-  for (int kind = 0; kind < collective_kinds; ++kind) {
+  for (int kind = 0; kind < Contract::kinds; ++kind) {
     const AxisSet axes = contract.axes(static_cast<Collective>(kind));
     if (axes.empty()) continue;
     text += (text.empty() ? "" : ",") + std::string(clauses[kind]) + "<";

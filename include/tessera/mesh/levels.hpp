@@ -4,8 +4,8 @@
 /// Which part of a group of axes stays within a node, and which crosses nodes.
 ///
 ///     const Machine machine{.processes_per_node = 8};
-///     levels(AxisSet{1}, MeshShape{4, 8}, machine).level() == Level::node
-///     levels(AxisSet{0, 1}, MeshShape{2, 32}, machine).node == AxisGroup::inner_part({}, 1, 8)
+///     detail::levels(AxisSet{1}, MeshShape{4, 8}, machine).level() == Level::node
+///     detail::levels(AxisSet{0, 1}, MeshShape{2, 32}, machine).node == AxisGroup::inner_part({}, 1, 8)
 ///
 /// Laws: the members of the node part are on one node, wherever the group lies; node part and
 /// network part make up the group. Where nodes and axes do not divide one another, the node part is
@@ -14,7 +14,7 @@
 
 #include <tessera/mesh/machine.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// A group divided at the borders of the nodes.
 struct Levels {
@@ -25,7 +25,6 @@ struct Levels {
   }
 };
 
-namespace detail {
 constexpr std::int64_t greatest_common_divisor(std::int64_t a, std::int64_t b) {
   while (b != 0) {
     const std::int64_t rest = a % b;
@@ -34,7 +33,6 @@ constexpr std::int64_t greatest_common_divisor(std::int64_t a, std::int64_t b) {
   }
   return a;
 }
-}  // namespace detail
 
 /// Returns Machine::processes_per_node for processes on these nodes: `nodes` holds, for each
 /// process, the lowest process on its node. Returns 0, as for one node, where all share one node,
@@ -81,5 +79,4 @@ constexpr bool on_one_node(const AxisGroup& node, const Coordinates& x, const Co
   }
   return true;
 }
-
-}  // namespace tessera
+}  // namespace tessera::detail

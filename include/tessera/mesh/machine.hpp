@@ -41,6 +41,11 @@ struct Machine {
                 ///< send
   std::int64_t processes_per_node =
       0;  ///< processes 0 ... n - 1 of the communicator share a node, and so on; 0: all share one
+  /// Percent of the lesser of a transfer and a product that runs meanwhile that costs no time: 0
+  /// where the same cores copy the messages, so that the times add.
+  std::int64_t hidden_percent = 0;
+  /// Percent of the time of a transfer that it takes with one half going each way around a ring.
+  std::int64_t two_way_percent = 100;
   DeviceOrder order{};  ///< how the mesh lies on the processes; a mesh sets it, files do not
 
   /// Returns whether all processes of the mesh share one node.
@@ -57,8 +62,8 @@ struct Machine {
   constexpr std::int64_t copy(Index bytes) const { return scaled(bytes, copy_ps_per_kib, 1024); }
   constexpr std::int64_t compute(Index flops, DType type) const {
     // A complex multiply-add takes eight real operations where a real one takes two.
-    const DType real =
-        is_complex(type) ? (size_of(type) == 8 ? DType::f32 : DType::f64) : facts_of(type).compute;
+    const DType real = is_complex(type) ? (size_of(type) == 8 ? DType::f32 : DType::f64)
+                                        : detail::facts_of(type).compute;
     return scaled(saturating_mul(flops, is_complex(type) ? 4 : 1),
                   real == DType::f32 ? kiloflop_ps_f32 : kiloflop_ps_f64, 1000);
   }
@@ -73,7 +78,7 @@ struct Machine {
 
 namespace detail {
 /// The numbers of a Machine in the order of their declaration, with their names in files.
-inline constexpr std::array<std::pair<const char*, std::int64_t Machine::*>, 8> machine_fields{{
+inline constexpr std::array<std::pair<const char*, std::int64_t Machine::*>, 10> machine_fields{{
     {"message_ps", &Machine::message_ps},
     {"payload_ps_per_kib", &Machine::payload_ps_per_kib},
     {"copy_ps_per_kib", &Machine::copy_ps_per_kib},
@@ -82,7 +87,13 @@ inline constexpr std::array<std::pair<const char*, std::int64_t Machine::*>, 8> 
     {"network_message_ps", &Machine::network_message_ps},
     {"network_payload_ps_per_kib", &Machine::network_payload_ps_per_kib},
     {"processes_per_node", &Machine::processes_per_node},
+    {"hidden_percent", &Machine::hidden_percent},
+    {"two_way_percent", &Machine::two_way_percent},
 }};
+/// Returns the least value of a number of a Machine that is measured.
+constexpr std::int64_t least_value(std::int64_t Machine::*field) {
+  return field == &Machine::processes_per_node || field == &Machine::hidden_percent ? 0 : 1;
+}
 }  // namespace detail
 
 }  // namespace tessera

@@ -38,6 +38,7 @@ concept MeshAxis = requires {
   requires std::is_same_v<decltype(A::size), const int>;
 };
 
+namespace detail {
 /// Returns the printed name of an axis.
 template <class A> constexpr std::string_view axis_name() {
   if constexpr (requires { std::string_view(A::name); })
@@ -46,7 +47,6 @@ template <class A> constexpr std::string_view axis_name() {
     return type_name<A>();
 }
 
-namespace detail {
 template <class X, class... A> constexpr int index_in() {
   constexpr bool same[] = {std::is_same_v<X, A>..., false};
   for (int i = 0; i < static_cast<int>(sizeof...(A)); ++i)
@@ -77,7 +77,7 @@ template <class... A> struct Mesh {
   template <class X> static constexpr int index = detail::index_in<X, A...>();
   template <int I> using axis = typename detail::TypeAt<I, A...>::type;
 
-  static constexpr AxisNames names() { return AxisNames{axis_name<A>()...}; }
+  static constexpr AxisNames names() { return AxisNames{detail::axis_name<A>()...}; }
   /// The sizes fixed by the axes' types; `dynamic` where they are left to run time.
   static constexpr FixedVector<int, max_axes> fixed_sizes() { return {A::size...}; }
 };
@@ -115,5 +115,4 @@ template <class M, class... Size> constexpr MeshSizes<M> sizes(Size... size) {
   }
   return {shape};
 }
-
 }  // namespace tessera

@@ -99,13 +99,13 @@ bool allclose(const DynamicTensor& a, const DynamicTensor& b, double rtol = 1e-5
 /// Communication: as to_host. Collective over the mesh. Throws ShapeError unless there is exactly
 /// one element.
 template <TypedTensor A> typename A::value_type item(const A& x, Where where = Where::here()) {
-  const CallSite site{"item", where, Contract{}};
+  const detail::CallSite site{"item", where, Contract{}};
   detail::require_one_element(x.core(), site);
   return static_cast<typename A::value_type>(
       detail::to_host<typename A::value_type>(x.core(), site).values[0]);
 }
 template <Element T> T item(const DynamicTensor& x, Where where = Where::here()) {
-  const CallSite site{"item", where, Contract{}};
+  const detail::CallSite site{"item", where, Contract{}};
   detail::require_one_element(x.core(), site);
   detail::require_type<T>(x, site);
   return static_cast<T>(detail::to_host<T>(x.core(), site).values[0]);

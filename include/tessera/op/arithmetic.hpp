@@ -18,18 +18,18 @@ namespace tessera {
 
 /// Elementwise, with NumPy's broadcasting; one operand may be a scalar. Communication: as map's.
 template <class A, class B>
-  requires TensorAndOther<A, B>
+  requires detail::TensorAndOther<A, B>
 auto operator+(const A& a, const B& b) { return detail::apply_two(fn::Add{}, Where{}, a, b); }
 template <class A, class B>
-  requires TensorAndOther<A, B>
+  requires detail::TensorAndOther<A, B>
 auto operator-(const A& a, const B& b) { return detail::apply_two(fn::Subtract{}, Where{}, a, b); }
 template <class A, class B>
-  requires TensorAndOther<A, B>
+  requires detail::TensorAndOther<A, B>
 auto operator*(const A& a, const B& b) { return detail::apply_two(fn::Multiply{}, Where{}, a, b); }
 template <class A, class B>
-  requires TensorAndOther<A, B>
+  requires detail::TensorAndOther<A, B>
 auto operator/(const A& a, const B& b) { return detail::apply_two(fn::Divide{}, Where{}, a, b); }
-template <AnyTensor A> auto operator-(const A& a) {
+template <detail::AnyTensor A> auto operator-(const A& a) {
   return detail::apply(fn::Negate{}, Where{}, a);
 }
 
@@ -39,36 +39,38 @@ template <AnyTensor A> auto operator-(const A& a) {
 
 /// The larger of two; NaN if either is.
 template <class A, class B>
-  requires TensorAndOther<A, B>
+  requires detail::TensorAndOther<A, B>
 auto maximum(const A& a, const B& b, const detail::CallOf<A, B>& call = Where::here()) {
   return detail::apply_two(fn::Maximum{}, call, a, b);
 }
 /// The smaller of two; NaN if either is.
 template <class A, class B>
-  requires TensorAndOther<A, B>
+  requires detail::TensorAndOther<A, B>
 auto minimum(const A& a, const B& b, const detail::CallOf<A, B>& call = Where::here()) {
   return detail::apply_two(fn::Minimum{}, call, a, b);
 }
 /// a - floor(a / b) b, with the sign of b.
 template <class A, class B>
-  requires TensorAndOther<A, B>
+  requires detail::TensorAndOther<A, B>
 auto remainder(const A& a, const B& b, const detail::CallOf<A, B>& call = Where::here()) {
   return detail::apply_two(fn::Remainder{}, call, a, b);
 }
 /// a to the b.
 template <class A, class B>
-  requires TensorAndOther<A, B>
+  requires detail::TensorAndOther<A, B>
 auto pow(const A& a, const B& b, const detail::CallOf<A, B>& call = Where::here()) {
   return detail::apply_two(fn::Pow{}, call, a, b);
 }
-template <AnyTensor A> auto abs(const A& x, const detail::CallOf<A>& call = Where::here()) {
+template <detail::AnyTensor A> auto abs(const A& x, const detail::CallOf<A>& call = Where::here()) {
   return detail::apply(fn::Abs{}, call, x);
 }
-template <AnyTensor A> auto square(const A& x, const detail::CallOf<A>& call = Where::here()) {
+template <detail::AnyTensor A>
+auto square(const A& x, const detail::CallOf<A>& call = Where::here()) {
   return detail::apply(fn::Square{}, call, x);
 }
 /// 1 / x
-template <AnyTensor A> auto reciprocal(const A& x, const detail::CallOf<A>& call = Where::here()) {
+template <detail::AnyTensor A>
+auto reciprocal(const A& x, const detail::CallOf<A>& call = Where::here()) {
   return detail::apply(fn::Reciprocal{}, call, x);
 }
 

@@ -22,7 +22,7 @@ struct ByFunction {
 };
 
 template <class F, class T> consteval bool demand_join() {
-  static_assert(joins<F, T>,
+  static_assert(is_join<F, T>,
                 "[tessera] the function of an associative scan cannot join two elements; its "
                 "operator() is const, takes two of the tensor's elements and returns one");
   return true;
@@ -59,10 +59,11 @@ DynamicTensor associative_scan(std::string_view labels, char along, const F& f, 
                                const DynamicTensor& x, const Sharding& out,
                                ScanOptions options = {}, const DynamicCall& call = Where::here()) {
   static_assert(detail::demand_join<F, T>());
-  const CallSite site = call.site(detail::function_name<F>());
+  const detail::CallSite site = call.site(detail::function_name<F>());
   detail::require_type<T>(x, site);
   const detail::ScanRunner<F, T> runner{f, identity};
-  const ops::Scan operation{same_terms(labels), along, Reduction::none, options, x.type(), out};
+  const ops::Scan operation{
+      detail::same_terms(labels), along, Reduction::none, options, x.type(), out};
   return DynamicTensor(detail::run({operation, {&x.core()}, site, runner.extras()}));
 }
 template <Element T, class F>

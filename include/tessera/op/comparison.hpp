@@ -20,70 +20,73 @@ namespace tessera {
 
 /// Of any element type.
 template <class A, class B>
-  requires TensorAndOther<A, B>
+  requires detail::TensorAndOther<A, B>
 auto equal(const A& a, const B& b, const detail::CallOf<A, B>& call = Where::here()) {
   return detail::apply_two(fn::Equal{}, call, a, b);
 }
 /// Of any element type; true for NaN.
 template <class A, class B>
-  requires TensorAndOther<A, B>
+  requires detail::TensorAndOther<A, B>
 auto not_equal(const A& a, const B& b, const detail::CallOf<A, B>& call = Where::here()) {
   return detail::apply_two(fn::NotEqual{}, call, a, b);
 }
 template <class A, class B>
-  requires TensorAndOther<A, B>
+  requires detail::TensorAndOther<A, B>
 auto less(const A& a, const B& b, const detail::CallOf<A, B>& call = Where::here()) {
   return detail::apply_two(fn::Less{}, call, a, b);
 }
 template <class A, class B>
-  requires TensorAndOther<A, B>
+  requires detail::TensorAndOther<A, B>
 auto less_equal(const A& a, const B& b, const detail::CallOf<A, B>& call = Where::here()) {
   return detail::apply_two(fn::LessEqual{}, call, a, b);
 }
 template <class A, class B>
-  requires TensorAndOther<A, B>
+  requires detail::TensorAndOther<A, B>
 auto greater(const A& a, const B& b, const detail::CallOf<A, B>& call = Where::here()) {
   return detail::apply_two(fn::Greater{}, call, a, b);
 }
 template <class A, class B>
-  requires TensorAndOther<A, B>
+  requires detail::TensorAndOther<A, B>
 auto greater_equal(const A& a, const B& b, const detail::CallOf<A, B>& call = Where::here()) {
   return detail::apply_two(fn::GreaterEqual{}, call, a, b);
 }
 template <class A, class B>
-  requires TensorAndOther<A, B>
+  requires detail::TensorAndOther<A, B>
 auto operator<(const A& a, const B& b) { return detail::apply_two(fn::Less{}, Where{}, a, b); }
 template <class A, class B>
-  requires TensorAndOther<A, B>
+  requires detail::TensorAndOther<A, B>
 auto operator<=(const A& a, const B& b) {
   return detail::apply_two(fn::LessEqual{}, Where{}, a, b);
 }
 template <class A, class B>
-  requires TensorAndOther<A, B>
+  requires detail::TensorAndOther<A, B>
 auto operator>(const A& a, const B& b) { return detail::apply_two(fn::Greater{}, Where{}, a, b); }
 template <class A, class B>
-  requires TensorAndOther<A, B>
+  requires detail::TensorAndOther<A, B>
 auto operator>=(const A& a, const B& b) {
   return detail::apply_two(fn::GreaterEqual{}, Where{}, a, b);
 }
 // The lines of the deleted declarations are part of the compiler's message.
 template <class A, class B>
-  requires TensorAndOther<A, B>
+  requires detail::TensorAndOther<A, B>
 // clang-format off
 bool operator==(const A&, const B&) = delete;  // [tessera] tensors have no ==; equal(a, b) compares element by element; allclose(a, b), or reduce<All, "ij->">(equal(a, b)), compares the whole
 // clang-format on
 template <class A, class B>
-  requires TensorAndOther<A, B>
+  requires detail::TensorAndOther<A, B>
 // clang-format off
 bool operator!=(const A&, const B&) = delete;  // [tessera] tensors have no !=; not_equal(a, b) compares element by element; allclose(a, b), or reduce<All, "ij->">(equal(a, b)), compares the whole
 // clang-format on
-template <AnyTensor A> auto isnan(const A& x, const detail::CallOf<A>& call = Where::here()) {
+template <detail::AnyTensor A>
+auto isnan(const A& x, const detail::CallOf<A>& call = Where::here()) {
   return detail::apply(fn::IsNan{}, call, x);
 }
-template <AnyTensor A> auto isinf(const A& x, const detail::CallOf<A>& call = Where::here()) {
+template <detail::AnyTensor A>
+auto isinf(const A& x, const detail::CallOf<A>& call = Where::here()) {
   return detail::apply(fn::IsInf{}, call, x);
 }
-template <AnyTensor A> auto isfinite(const A& x, const detail::CallOf<A>& call = Where::here()) {
+template <detail::AnyTensor A>
+auto isfinite(const A& x, const detail::CallOf<A>& call = Where::here()) {
   return detail::apply(fn::IsFinite{}, call, x);
 }
 
@@ -120,8 +123,8 @@ DynamicTensor where_dynamic(const TensorCore& c, const A& a, const B& b, CallSit
 
 /// Returns a where the condition (of bool) is true, else b; tensors or numbers. Two numbers have
 /// one type, the result's.
-template <AnyTensor C, class A, class B>
-  requires((AnyTensor<A> || Scalar<A>)&&(AnyTensor<B> || Scalar<B>))
+template <detail::AnyTensor C, class A, class B>
+  requires((detail::AnyTensor<A> || Scalar<A>)&&(detail::AnyTensor<B> || Scalar<B>))
 auto where(const C& condition, const A& a, const B& b,
            const detail::CallOf<C>& call = Where::here()) {
   if constexpr (Scalar<A> && Scalar<B> && !std::is_same_v<A, B>) {
@@ -133,13 +136,13 @@ auto where(const C& condition, const A& a, const B& b,
                        std::same_as<B, DynamicTensor>) {
     return detail::where_dynamic(condition.core(), a, b,
                                  DynamicCall(call).site(detail::function_name<fn::Select>()));
-  } else if constexpr (AnyTensor<A> && AnyTensor<B>) {
+  } else if constexpr (detail::AnyTensor<A> && detail::AnyTensor<B>) {
     return detail::apply(fn::Select{}, call, condition, a, b);
-  } else if constexpr (AnyTensor<A>) {
+  } else if constexpr (detail::AnyTensor<A>) {
     using T = typename A::value_type;
     return detail::apply(fn::Fixed<fn::Select, 2, T>{{}, detail::scalar_as<T>(b)}, call, condition,
                          a);
-  } else if constexpr (AnyTensor<B>) {
+  } else if constexpr (detail::AnyTensor<B>) {
     using T = typename B::value_type;
     return detail::apply(fn::Fixed<fn::Select, 1, T>{{}, detail::scalar_as<T>(a)}, call, condition,
                          b);

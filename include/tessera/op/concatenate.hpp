@@ -15,8 +15,8 @@
 #include <tessera/op/tensor_slice.hpp>
 
 namespace tessera {
-
 namespace detail {
+
 /// How concatenate<D> of such operands is made. A dimension in which one operand is cut counts as
 /// cut in all, so that they go together.
 template <int D, class... X> struct ConcatenateBy {
@@ -49,7 +49,7 @@ template <bool Sliced> struct UpdateBy {
 /// the elements with a new owner, for all operands together; none where all are split alike, and
 /// none along D or a dimension that is cut. Collective over the mesh. Throws ShapeError when
 /// extents disagree, or a slice lies outside its tensor.
-template <int D, class Out = Deduced, class Bound = NoContract, TypedOperand... A>
+template <int D, class Out = Deduced, class Bound = NoContract, detail::TypedOperand... A>
   requires(sizeof...(A) >= 1 && sizeof...(A) <= max_operands)
 auto concatenate(const A&... x) {
   using Typed =
@@ -66,13 +66,14 @@ auto concatenate(const A&... x) {
 /// Communication: one exchange of the block's elements, and of x's where `Out` is another spec or x
 /// is a slice. Collective over the mesh. Throws ShapeError unless the block lies within x, and
 /// slices within their tensors.
-template <class Out = Deduced, class Bound = NoContract, int... D, TypedOperand A, TypedOperand B>
+template <class Out = Deduced, class Bound = NoContract, int... D, detail::TypedOperand A,
+          detail::TypedOperand B>
 auto update(const A& x, const B& block, const Extents& start, Where where = Where::here()) {
   using X = detail::OperandOf<A>;
   using Y = detail::OperandOf<B>;
   using Typed =
       detail::Typed<detail::UpdateBy<X::sliced>, Out, typename X::tensor, typename Y::tensor>;
-  const CallSite site{"update", where, detail::bound<Typed, Bound>()};
+  const detail::CallSite site{"update", where, detail::bound<Typed, Bound>()};
   const typename X::tensor& all = X::whole(x);
   const ops::Update operation{{detail::spread<D...>(all, "start", start, Extents(A::rank, 0), site),
                                Slices{X::slice(x), Y::slice(block)}},
@@ -80,11 +81,12 @@ auto update(const A& x, const B& block, const Extents& start, Where where = Wher
   return typename Typed::result(
       detail::run({operation, {&all.core(), &Y::whole(block).core()}, site}));
 }
-template <int First, int... D, TypedOperand A, TypedOperand B>
+template <int First, int... D, detail::TypedOperand A, detail::TypedOperand B>
 auto update(const A& x, const B& block, const Extents& start, Where where = Where::here()) {
   return update<Deduced, NoContract, First, D...>(x, block, start, where);
 }
 
+namespace detail {
 /// Dynamic tensors, or slices of them, in order.
 class DynamicOperands {
  public:
@@ -97,10 +99,11 @@ class DynamicOperands {
  private:
   std::vector<DynamicSlice> operands_;
 };
+}  // namespace detail
 
 /// The same with everything known at run time; without `out` the result is sharded as the first
 /// operand that is split.
-inline DynamicTensor concatenate(int dim, const DynamicOperands& x, const Sharding& out,
+inline DynamicTensor concatenate(int dim, const detail::DynamicOperands& x, const Sharding& out,
                                  const DynamicCall& call = Where::here()) {
   const std::vector<DynamicSlice>& list = x.list();
   if (list.empty() || list.size() > max_operands)
@@ -116,12 +119,13 @@ inline DynamicTensor concatenate(int dim, const DynamicOperands& x, const Shardi
   }
   return DynamicTensor(detail::run({operation, operands, call.site("concatenate")}));
 }
-inline DynamicTensor concatenate(int dim, const DynamicOperands& x,
+inline DynamicTensor concatenate(int dim, const detail::DynamicOperands& x,
                                  const DynamicCall& call = Where::here()) {
   Shardings shardings;
   for (const DynamicSlice& one : x.list())
     if (shardings.size() < max_operands) shardings.push_back(one.tensor().sharding());
-  return concatenate(dim, x, shardings.empty() ? Sharding() : taken_sharding(shardings), call);
+  return concatenate(dim, x, shardings.empty() ? Sharding() : detail::taken_sharding(shardings),
+                     call);
 }
 inline DynamicTensor update(const DynamicSlice& x, const DynamicSlice& block, const Extents& start,
                             const Sharding& out, const DynamicCall& call = Where::here()) {
@@ -133,5 +137,4 @@ inline DynamicTensor update(const DynamicSlice& x, const DynamicSlice& block, co
                             const DynamicCall& call = Where::here()) {
   return update(x, block, start, x.tensor().sharding(), call);
 }
-
 }  // namespace tessera

@@ -31,12 +31,13 @@ inline DynamicTensor filled_like(const DynamicTensor& x, const OutsideValue& val
   const FillValue element = value.as(x.type(), site);
   const Index n = t.local_size();
   if (x.core().dry() || n == 0) return t;
-  if (element.data() == nullptr)
+  if (element.data() == nullptr) {
     fill_zeros(t.core().data(), n * static_cast<Index>(size_of(x.type())));
-  else
-    copy_all(x.type(), {const_cast<void*>(element.data()), true}, {t.core().data(), false},
-             {{{n}, 0, {0}, 0, {1}}});
-  tessera::fence();  // the element goes
+  } else {
+    const StridedCopy all{{n}, 0, {0}, 0, {1}};
+    copy_between(x.type(), {const_cast<void*>(element.data()), true}, {t.core().data(), false},
+                 &all, 1);
+  }
   return t;
 }
 }  // namespace detail
@@ -60,7 +61,7 @@ template <TypedTensor A> TensorOf<A> empty_like(const A& x, Where where = Where:
 /// The same for dynamic tensors. Throws UsageError when the value is no element of x's type. (They
 /// are templates so that they are compiled where they are used.)
 template <std::same_as<DynamicTensor> X>
-DynamicTensor full_like(const X& x, OutsideValue value, Where where = Where::here()) {
+DynamicTensor full_like(const X& x, detail::OutsideValue value, Where where = Where::here()) {
   return detail::filled_like(x, value, {"full_like", where});
 }
 template <std::same_as<DynamicTensor> X>
@@ -69,8 +70,9 @@ DynamicTensor zeros_like(const X& x, Where where = Where::here()) {
 }
 template <std::same_as<DynamicTensor> X>
 DynamicTensor ones_like(const X& x, Where where = Where::here()) {
-  return detail::filled_like(x, is_boolean(x.type()) ? OutsideValue(true) : OutsideValue(1),
-                             {"ones_like", where});
+  return detail::filled_like(
+      x, is_boolean(x.type()) ? detail::OutsideValue(true) : detail::OutsideValue(1),
+      {"ones_like", where});
 }
 template <std::same_as<DynamicTensor> X>
 DynamicTensor empty_like(const X& x, Where where = Where::here()) {

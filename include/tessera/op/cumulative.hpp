@@ -27,7 +27,7 @@ struct LogSumExp {};
 
 namespace detail {
 template <class F, class T>
-inline constexpr bool joins = std::is_invocable_r_v<T, const F&, const T&, const T&>;
+inline constexpr bool is_join = std::is_invocable_r_v<T, const F&, const T&, const T&>;
 
 /// Carries out a running join of elements T by a function, with totals of type Total.
 template <class F, class T, class Total = T> struct ScanRunner {
@@ -36,17 +36,17 @@ template <class F, class T, class Total = T> struct ScanRunner {
 
   static void fold(const void* context, const LocalScan& work, const void* from, void* to) {
     const auto& run = *static_cast<const ScanRunner*>(context);
-    tessera::fold<T, Total>(run.f, run.identity, work, static_cast<const T*>(from),
-                            static_cast<T*>(to));
+    tessera::detail::fold<T, Total>(run.f, run.identity, work, static_cast<const T*>(from),
+                                    static_cast<T*>(to));
   }
   static void scan(const void* context, const LocalScan& work, const void* from,
                    const void* earlier, void* to) {
     const auto& run = *static_cast<const ScanRunner*>(context);
-    tessera::scan<T, Total>(run.f, run.identity, work, static_cast<const T*>(from),
-                            static_cast<const T*>(earlier), static_cast<T*>(to));
+    tessera::detail::scan<T, Total>(run.f, run.identity, work, static_cast<const T*>(from),
+                                    static_cast<const T*>(earlier), static_cast<T*>(to));
   }
   Extras extras() const {
-    if constexpr (joins<F, Total>)
+    if constexpr (is_join<F, Total>)
       return {.kernel = {nullptr, this, &fold, &scan}};
     else
       return {};
@@ -128,23 +128,20 @@ template <class Kind>
 DynamicTensor cumulative(std::string_view labels, char along, const DynamicTensor& x,
                          const Sharding& out, ScanOptions options = {},
                          const DynamicCall& call = Where::here()) {
-  const CallSite site = call.site(labels);
+  const detail::CallSite site = call.site(labels);
   if constexpr (std::is_same_v<Kind, LogSumExp>) {
     if (!is_real(x.type())) detail::throw_not_taken(Rule::function_of_reals, x.type(), site);
-    const ops::Scan operation{same_terms(labels), along, Reduction::none, options, x.type(), out};
-    return DynamicTensor(with_real_type(x.type(), [&](auto zero) {
+    const ops::Scan operation{
+        detail::same_terms(labels), along, Reduction::none, options, x.type(), out};
+    return DynamicTensor(detail::with_real_type(x.type(), [&](auto zero) {
       return detail::run(
           {operation, {&x.core()}, site, detail::ScanExtras<Kind, decltype(zero)>::make()});
     }));
   } else {
     if constexpr (Kind::reduction == Reduction::sum || Kind::reduction == Reduction::product)
       detail::use_tensors_of_sums();
-    const ops::Scan operation{same_terms(labels),
-                              along,
-                              Kind::reduction,
-                              options,
-                              detail::KindType<Kind>::of(x.type()),
-                              out};
+    const ops::Scan operation{detail::same_terms(labels),           along, Kind::reduction, options,
+                              detail::KindType<Kind>::of(x.type()), out};
     return DynamicTensor(detail::run({operation, {&x.core()}, site}));
   }
 }

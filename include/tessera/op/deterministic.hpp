@@ -14,10 +14,13 @@
 #include <tessera/op/reduce.hpp>
 
 namespace tessera {
+namespace detail {
 
 /// Asks for the same bits for any number of processes.
 struct DeterministicTag {};
-inline constexpr DeterministicTag deterministic{};
+}  // namespace detail
+
+inline constexpr detail::DeterministicTag deterministic{};
 
 /// Returns the sum, or mean, of x over the dimensions that E drops. Communication: over the axes
 /// that split those dimensions, an all-reduce of an exponent for each row, and a reduce-scatter or
@@ -25,18 +28,19 @@ inline constexpr DeterministicTag deterministic{};
 /// they are not split. Collective over the mesh. Throws ShapeError for rows of more than 2^48
 /// elements.
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>
-auto sum(const A& x, DeterministicTag, Where where = Where::here()) {
+auto sum(const A& x, detail::DeterministicTag, Where where = Where::here()) {
   return reduce<Deterministic<Sum>, E, Out, Bound>(x, where);
 }
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>
-auto mean(const A& x, DeterministicTag, Where where = Where::here()) {
+auto mean(const A& x, detail::DeterministicTag, Where where = Where::here()) {
   return reduce<Deterministic<Mean>, E, Out, Bound>(x, where);
 }
-template <TypedTensor A> auto sum(const A& x, DeterministicTag, Where where = Where::here()) {
+template <TypedTensor A>
+auto sum(const A& x, detail::DeterministicTag, Where where = Where::here()) {
   return reduce<Deterministic<Sum>, detail::total_equation(A::rank)>(x, where);
 }
-template <TypedTensor A> auto mean(const A& x, DeterministicTag, Where where = Where::here()) {
+template <TypedTensor A>
+auto mean(const A& x, detail::DeterministicTag, Where where = Where::here()) {
   return reduce<Deterministic<Mean>, detail::total_equation(A::rank)>(x, where);
 }
-
 }  // namespace tessera

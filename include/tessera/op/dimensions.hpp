@@ -106,7 +106,7 @@ inline TensorCore seen_with(const TensorCore& x, const Dimensions& dims) {
   const TensorDesc desc{x.type(), with_dims(x.extents(), dims, Index{1}),
                         with_dims(x.sharding(), dims)};
   if (x.halo() == nullptr) return {x.mesh(), desc, x.storage()};
-  const auto same = std::make_shared<Storage>(x.mesh(), x.data(), x.storage());
+  const auto same = std::make_shared<Storage>(x.storage());
   same->set_halo(with_dims(*x.halo(), dims, HaloDim{}));
   same->set_history(x.storage()->history());
   return {x.mesh(), desc, same};
@@ -180,7 +180,7 @@ auto stack(const A&... x) {
   using Typed = detail::Typed<detail::ConcatenateBy<dim, A...>, Out,
                               ShardedTensor<typename A::value_type, typename A::mesh_type,
                                             typename detail::ExpandedSpec<A, D>::spec>...>;
-  const CallSite site{"stack", {}, detail::bound<Typed, Bound>()};
+  const detail::CallSite site{"stack", {}, detail::bound<Typed, Bound>()};
   (detail::mesh_of(x.core(), site), ...);
   const std::array<TensorCore, sizeof...(A)> seen{detail::seen_with(x.core(), {dim})...};
   detail::OperandList operands;
@@ -201,7 +201,7 @@ auto broadcast_to(const A& x, const Extents& extents, Where where = Where::here(
                 "least as many dimensions as the tensor has");
   using Typed =
       detail::TypedMap<detail::FromTheRight, Out, detail::First<T>, detail::Elements, A, Result>;
-  const CallSite site{"broadcast_to", where, detail::bound<Typed, Bound>()};
+  const detail::CallSite site{"broadcast_to", where, detail::bound<Typed, Bound>()};
   detail::mesh_of(x.core(), site);
   detail::require_broadcast(x.extents(), extents, site);
   const TensorCore y = detail::target_of_broadcast<T>(x.core(), extents, Result::sharding(), site);
@@ -213,7 +213,7 @@ auto broadcast_to(const A& x, const Extents& extents, Where where = Where::here(
 /// extent 1, and flip reverses all.
 inline DynamicTensor expand_dims(const DynamicTensor& x, const FixedVector<int, max_dims>& dims,
                                  const DynamicCall& call = Where::here()) {
-  const CallSite site = call.site("expand_dims");
+  const detail::CallSite site = call.site("expand_dims");
   detail::mesh_of(x.core(), site);
   const int rank = x.core().rank() + dims.size();
   if (rank > max_dims)
@@ -226,7 +226,7 @@ inline DynamicTensor expand_dims(const DynamicTensor& x, const FixedVector<int, 
 }
 inline DynamicTensor squeeze(const DynamicTensor& x, const FixedVector<int, max_dims>& dims,
                              const DynamicCall& call = Where::here()) {
-  const CallSite site = call.site("squeeze");
+  const detail::CallSite site = call.site("squeeze");
   detail::mesh_of(x.core(), site);
   const Dimensions at = detail::require_dims(dims, x.core().rank(), site);
   detail::require_ones(x.extents(), at, site);
@@ -281,7 +281,7 @@ inline DynamicTensor stack(int dim, const std::vector<DynamicTensor>& x,
 template <std::same_as<DynamicTensor> X>
 DynamicTensor broadcast_to(const X& x, const Extents& extents, const Sharding& out,
                            const DynamicCall& call = Where::here()) {
-  const CallSite site = call.site("broadcast_to");
+  const detail::CallSite site = call.site("broadcast_to");
   MeshCore& mesh = detail::mesh_of(x.core(), site);
   detail::require_sharding(out, x.type(), mesh, site);
   detail::require_broadcast(x.extents(), extents, site);

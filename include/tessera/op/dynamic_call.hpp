@@ -49,12 +49,12 @@ class DynamicCall {
   Where where() const { return where_; }
   const std::optional<Contract>& contract() const { return contract_; }
   /// Returns the same as operators take it, under the name that messages give the call.
-  CallSite site(std::string_view label) const {
+  detail::CallSite site(std::string_view label) const {
     return {label, where_, contract_, into_ ? &*into_ : nullptr};
   }
   /// The same of a call that makes its result anew: one of several operators, or whose result is
   /// not one sharded tensor. Throws UsageError when it has a destination.
-  CallSite fresh_site(std::string_view label) const {
+  detail::CallSite fresh_site(std::string_view label) const {
     if (into_)
       throw UsageError(std::string(label) +
                            ": the call is not one operator with one tensor for its result, so that "
@@ -64,8 +64,8 @@ class DynamicCall {
     return {label, where_, contract_};
   }
   /// The same of one that on a Strict mesh too needs no contract: held to the one it is given.
-  CallSite free_site(std::string_view label) const {
-    CallSite site = fresh_site(label);
+  detail::CallSite free_site(std::string_view label) const {
+    detail::CallSite site = fresh_site(label);
     site.contract = contract_.value_or(Contract{});
     return site;
   }

@@ -46,13 +46,13 @@ DynamicTensor map_dynamic(std::string_view equation, const F& f, const Sharding&
 /// operand has other elements; with a contract, ContractError when no plan keeps it. Communication:
 /// as map. Collective over the mesh.
 template <class T, class F, std::same_as<DynamicTensor>... A>
-DynamicTensor map_dynamic(const PlacedText& equation, const F& f, const Sharding& out,
+DynamicTensor map_dynamic(const detail::PlacedText& equation, const F& f, const Sharding& out,
                           const A&... x) {
   return detail::map_dynamic<T>(equation.text, f, out, {detail::function_name<F>(), equation.where},
                                 x...);
 }
 template <class T, class F, std::same_as<DynamicTensor>... A>
-DynamicTensor map_dynamic(const Contract& contract, const PlacedText& equation, const F& f,
+DynamicTensor map_dynamic(const Contract& contract, const detail::PlacedText& equation, const F& f,
                           const Sharding& out, const A&... x) {
   return detail::map_dynamic<T>(equation.text, f, out,
                                 {detail::function_name<F>(), equation.where, contract}, x...);

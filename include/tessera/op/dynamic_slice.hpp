@@ -156,7 +156,8 @@ inline DynamicTensor dynamic_update_slice(std::string_view labels, std::string_v
                                           const DynamicTensor& x, const DynamicTensor& update,
                                           const Extents& start, const Sharding& out,
                                           const DynamicCall& call = Where::here()) {
-  const ops::DynamicUpdateSlice operation{same_terms(labels, 2), same_terms(along), false, out};
+  const ops::DynamicUpdateSlice operation{detail::same_terms(labels, 2), detail::same_terms(along),
+                                          false, out};
   return DynamicTensor(detail::run_window(operation, {&x.core(), &update.core()}, start,
                                           call.site("dynamic_update_slice")));
 }
@@ -170,8 +171,8 @@ inline void dynamic_update_slice_into(std::string_view labels, std::string_view 
                                       const DynamicTensor& x, const DynamicTensor& update,
                                       const Extents& start,
                                       const DynamicCall& call = Where::here()) {
-  const ops::DynamicUpdateSlice operation{same_terms(labels, 2), same_terms(along), true,
-                                          x.sharding()};
+  const ops::DynamicUpdateSlice operation{detail::same_terms(labels, 2), detail::same_terms(along),
+                                          true, x.sharding()};
   (void)detail::run_window(operation, {&update.core(), &x.core()}, start,
                            call.site("dynamic_update_slice"), detail::changing(x.core()));
 }

@@ -98,13 +98,13 @@ inline DynamicTensor einsum(std::string_view equation, const DynamicTensor& a,
 /// Any number of tensors from one to eight.
 inline DynamicTensor einsum(std::string_view equation, std::initializer_list<DynamicTensor> tensors,
                             const Sharding& out, const DynamicCall& call = Where::here()) {
-  const CallSite site = call.site(equation);
+  const detail::CallSite site = call.site(equation);
   return DynamicTensor(
       detail::run_einsum(equation, detail::operands_of({}, tensors, 1, site), &out, site));
 }
 inline DynamicTensor einsum(std::string_view equation, std::initializer_list<DynamicTensor> tensors,
                             const DynamicCall& call = Where::here()) {
-  const CallSite site = call.site(equation);
+  const detail::CallSite site = call.site(equation);
   return DynamicTensor(
       detail::run_einsum(equation, detail::operands_of({}, tensors, 1, site), nullptr, site));
 }

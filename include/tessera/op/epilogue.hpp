@@ -17,17 +17,19 @@
 #include <tessera/op/map.hpp>
 
 namespace tessera {
+namespace detail {
 
 /// A function and the tensors that it takes beside the product.
 template <class F, class... Extra> struct ProductEpilogue {
   F function;
   std::tuple<const Extra&...> extras;
 };
+}  // namespace detail
 
 /// Returns the epilogue f(product, extras...): the extras line up with the result's dimensions from
 /// the right, and an extent of 1 stretches.
 template <class F, TypedTensor... Extra>
-ProductEpilogue<F, Extra...> then(const F& f, const Extra&... extras) {
+detail::ProductEpilogue<F, Extra...> then(const F& f, const Extra&... extras) {
   return {f, std::tuple<const Extra&...>(extras...)};
 }
 
@@ -74,7 +76,6 @@ template <class Activation, class Scale, bool HasBias, bool HasResidual> struct 
     return fn::Add{}(residual, active(fn::Add{}(scaled(product), bias)));
   }
 };
-}  // namespace detail
 
 /// residual + activation(scale * product + bias), or some of these. Made by epilogue().
 template <class Activation, class Scale, class Bias, class Residual> class EpilogueBuilder {
@@ -118,14 +119,13 @@ template <class Activation, class Scale, class Bias, class Residual> class Epilo
   const Residual& residual_;
 };
 
-namespace detail {
 inline constexpr Nothing nothing{};
-}
+}  // namespace detail
 
 /// Returns an epilogue to be built up: epilogue(fn::Gelu{}).scale(0.5f).bias(b).residual(x). It
 /// refers to the tensors, so use it in the call of the product.
 template <class Activation = detail::Nothing>
-EpilogueBuilder<Activation, detail::Nothing, detail::Nothing, detail::Nothing> epilogue(
+detail::EpilogueBuilder<Activation, detail::Nothing, detail::Nothing, detail::Nothing> epilogue(
     const Activation& activation = {}) {
   return {activation, {}, detail::nothing, detail::nothing};
 }
@@ -157,7 +157,7 @@ using TypedEpilogue =
 /// extents disagree.
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A, TypedTensor B,
           class F, class... Extra>
-auto einsum(const A& a, const B& b, const ProductEpilogue<F, Extra...>& last,
+auto einsum(const A& a, const B& b, const detail::ProductEpilogue<F, Extra...>& last,
             Where where = Where::here()) {
   using Typed = detail::TypedEpilogue<E, Out, F, A, B, Extra...>;
   if constexpr (!Typed::by::function::callable) {
@@ -176,9 +176,8 @@ auto einsum(const A& a, const B& b, const ProductEpilogue<F, Extra...>& last,
 }
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A, TypedTensor B,
           class... Parts>
-auto einsum(const A& a, const B& b, const EpilogueBuilder<Parts...>& last,
+auto einsum(const A& a, const B& b, const detail::EpilogueBuilder<Parts...>& last,
             Where where = Where::here()) {
   return einsum<E, Out, Bound>(a, b, last.make(), where);
 }
-
 }  // namespace tessera

@@ -116,7 +116,7 @@ template <Scalar S, TypedTensor X, TypedTensor Y> void axpy(S alpha, const X& x,
 }
 template <Scalar S, std::same_as<DynamicTensor> X>
 void axpy(S alpha, const X& x, const X& y, Where where = Where::here()) {
-  const CallSite site{"axpy", where};
+  const detail::CallSite site{"axpy", where};
   detail::with_common_number({&y.core(), &x.core()}, site, [&](auto zero) {
     using T = decltype(zero);
     const detail::AddMultiple<T> f{detail::element_of_type<T>(alpha, site)};

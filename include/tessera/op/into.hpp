@@ -165,7 +165,7 @@ inline void einsum_into(std::string_view equation, const DynamicTensor& c, const
 template <Element T>
 void einsum_into(std::string_view equation, const DynamicTensor& c, const DynamicTensor& a,
                  const DynamicTensor& b, T alpha, T beta, const DynamicCall& call = Where::here()) {
-  const CallSite site = call.site(equation);
+  const detail::CallSite site = call.site(equation);
   detail::require_elements_of<T>({&c.core(), &a.core(), &b.core()}, site);
   detail::accumulate(parse(equation), c.core(), a.core(), b.core(), alpha, beta, site);
 }
@@ -181,10 +181,11 @@ void reduce_into(std::string_view equation, const DynamicTensor& y, const Dynami
 }
 /// Operands and y are of element types T and what f returns, as in map_dynamic.
 template <class T, class F, std::same_as<DynamicTensor>... X>
-void map_into(const PlacedText& equation, const DynamicTensor& y, const F& f, const X&... x) {
+void map_into(const detail::PlacedText& equation, const DynamicTensor& y, const F& f,
+              const X&... x) {
   using R = std::remove_cvref_t<decltype(f(((void)x, T{})...))>;
-  const CallSite site{detail::function_name<F>(), equation.where};
-  use_element<R>();
+  const detail::CallSite site{detail::function_name<F>(), equation.where};
+  detail::use_element<R>();
   const detail::OperandList operands{&x.core()...};
   detail::require_elements_of<T>(operands, site);
   detail::Extras extras = detail::into(y.core(), operands);

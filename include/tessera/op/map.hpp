@@ -20,12 +20,12 @@
 #include <tessera/op/result.hpp>
 
 namespace tessera {
+namespace detail {
 
 /// How a functor treats unfinished values: as its member `linearity` says, else it needs finished
 /// ones. Specialise it for a functor whose type you cannot change.
 template <class F> inline constexpr Linearity linearity_of = detail::stated_linearity<F>();
 
-namespace detail {
 /// The same for operands of types T.
 template <class F, class... T> constexpr Linearity linearity_on() {
   if constexpr (requires { F::template linearity_on<T...>(); })
@@ -49,7 +49,7 @@ template <Equation E> struct Named { static constexpr Equation value = E; };
 /// How a map is made: E is FromTheRight or Named<equation>, Arguments what the function takes,
 /// Elements or IndexAndElements.
 template <class E, class F, class Arguments, class... A> struct MapBy {
-  using function = typename Pick<(founded<A> && ...)>::template type<
+  using function = typename Choose<(founded<A> && ...)>::template type<
       FunctionResult<F, Arguments, typename A::value_type...>, UnknownFunction<A...>>;
   using type = typename function::type;
   static constexpr ops::Map make(const TensorDescs&) {
@@ -65,7 +65,7 @@ template <class R, class F, class... T> struct MapRunner {
   template <std::size_t... I>
   static void call(const F& f, const LocalMap& work, R* out, const void* const* in,
                    std::index_sequence<I...>) {
-    tessera::map<R>(f, work, out, static_cast<const T*>(in[I])...);
+    tessera::detail::map<R>(f, work, out, static_cast<const T*>(in[I])...);
   }
   static void run(const void* f, const LocalMap& work, void* out, const void* const* in) {
     call(*static_cast<const F*>(f), work, static_cast<R*>(out), in,
@@ -82,8 +82,8 @@ template <class R, class F, class... T> struct IndexRunner {
   template <std::size_t... I>
   static void call(const PlacedFunction<F>& p, const LocalMap& work, R* out, const void* const* in,
                    std::index_sequence<I...>) {
-    tessera::map_with_index<R>(p.f, work, p.offset, p.extents, out,
-                               static_cast<const T*>(in[I])...);
+    tessera::detail::map_with_index<R>(p.f, work, p.offset, p.extents, out,
+                                       static_cast<const T*>(in[I])...);
   }
   static void run(const void* placed, const LocalMap& work, void* out, const void* const* in) {
     call(*static_cast<const PlacedFunction<F>*>(placed), work, static_cast<R*>(out), in,
@@ -302,5 +302,4 @@ detail::MapResult<detail::Named<E>, Out, F, detail::IndexAndElements, A...> map_
       detail::TypedMap<detail::Named<E>, Out, F, detail::IndexAndElements, A...>, Bound>(
       f, at.where, x...);
 }
-
 }  // namespace tessera

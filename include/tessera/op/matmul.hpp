@@ -100,7 +100,7 @@ auto matmul(const A& a, const B& b, Where where = Where::here()) {
 /// The same with everything known at run time; without `out` it is deduced.
 inline DynamicTensor matmul(const DynamicTensor& a, const DynamicTensor& b, const Sharding& out,
                             const DynamicCall& call = Where::here()) {
-  const CallSite site = call.site("matmul");
+  const detail::CallSite site = call.site("matmul");
   detail::mesh_of(a.core(), site);
   detail::mesh_of(b.core(), site);
   if (a.core().rank() == 0 || b.core().rank() == 0)
@@ -114,14 +114,14 @@ inline DynamicTensor matmul(const DynamicTensor& a, const DynamicTensor& b, cons
 }
 inline DynamicTensor matmul(const DynamicTensor& a, const DynamicTensor& b,
                             const DynamicCall& call = Where::here()) {
-  const CallSite site = call.site("matmul");
+  const detail::CallSite site = call.site("matmul");
   detail::mesh_of(a.core(), site);
   const Terms terms = parse(detail::matmul_equation(a.core().rank(), b.core().rank()).view());
   Sharding out = Sharding::replicated(terms.result.size());
   if (a.core().rank() > 0 && b.core().rank() > 0) {
     const Shardings operands{a.sharding(), b.sharding()};
-    detail::require(check_einsum(terms, operands, out), terms, *a.core().mesh(), site);
-    out = deduce(terms, operands);
+    detail::require(detail::check_einsum(terms, operands, out), terms, *a.core().mesh(), site);
+    out = detail::deduce(terms, operands);
   }
   return matmul(a, b, out, call);
 }

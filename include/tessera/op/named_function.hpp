@@ -16,7 +16,7 @@
 #include <tessera/op/map.hpp>
 #include <tessera/op/outside.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// A tensor whose sharding is part of its type, or known when the program runs.
 template <class A>
@@ -27,7 +27,6 @@ template <class A, class B>
 concept TensorAndOther = (AnyTensor<A> && (AnyTensor<B> || Scalar<B>)) ||
                          (Scalar<A> && AnyTensor<B>);
 
-namespace detail {
 // The last argument of a call: its place and, with a dynamic operand, a contract.
 template <class A, class B> struct CallFor { using type = Where; };
 template <class B> struct CallFor<DynamicTensor, B> { using type = DynamicCall; };
@@ -119,6 +118,4 @@ auto apply_two(const F& f, const CallOf<A, B>& call, const A& a, const B& b) {
       return apply_made(fixed, site, b);
   }
 }
-
-}  // namespace detail
-}  // namespace tessera
+}  // namespace tessera::detail

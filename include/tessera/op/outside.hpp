@@ -14,8 +14,7 @@
 #include <tessera/plan/check/shape_verdict.hpp>
 #include <tessera/run/call_site.hpp>
 
-namespace tessera {
-namespace detail {
+namespace tessera::detail {
 
 /// One element of a type that is known when the program runs.
 class FillValue {
@@ -43,7 +42,6 @@ class FillValue {
   Outside outside_ = Outside::zero;
   bool plain_ = true;
 };
-}  // namespace detail
 
 /// A value beside a tensor whose element type is known when the program runs; zero where none is
 /// given.
@@ -83,11 +81,8 @@ class OutsideValue {
   detail::FillValue (*convert_)(const std::byte*, DType, CallSite) = nullptr;
 };
 
-namespace detail {
 /// Returns a number as an element T. Throws UsageError when it is not one.
 template <Element T, Scalar S> T element_of_type(S value, CallSite site) {
   return OutsideValue(value).as(dtype_of<T>, site).template get<T>();
 }
-}  // namespace detail
-
-}  // namespace tessera
+}  // namespace tessera::detail

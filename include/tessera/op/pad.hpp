@@ -33,7 +33,7 @@ template <class Out = Deduced, class Bound = NoContract, int... D, TypedTensor A
 auto pad(const A& x, const Extents& low, const Extents& high, const Extents& interior = {},
          S value = S{}, Where where = Where::here()) {
   using Typed = detail::Typed<detail::PadBy<D...>, Out, A>;
-  const CallSite site{"pad", where, detail::bound<Typed, Bound>()};
+  const detail::CallSite site{"pad", where, detail::bound<Typed, Bound>()};
   const auto of_all = [&](std::string_view name, const Extents& numbers) {
     return detail::spread<D...>(x, name, numbers, Extents(A::rank, 0), site);
   };
@@ -52,15 +52,15 @@ auto pad(const A& x, const Extents& low, const Extents& high, const Extents& int
 
 /// The same with everything known at run time; without `out` the result is sharded as x is.
 inline DynamicTensor pad(const DynamicTensor& x, const Extents& low, const Extents& high,
-                         const Extents& interior, OutsideValue value, const Sharding& out,
+                         const Extents& interior, detail::OutsideValue value, const Sharding& out,
                          const DynamicCall& call = Where::here()) {
-  const CallSite site = call.site("pad");
+  const detail::CallSite site = call.site("pad");
   const detail::FillValue fill = value.as(x.type(), site);
   const ops::Pad operation{{low, high, interior, fill.outside()}, out};
   return DynamicTensor(detail::run({operation, {&x.core()}, site, {.fill = fill.data()}}));
 }
 inline DynamicTensor pad(const DynamicTensor& x, const Extents& low, const Extents& high,
-                         const Extents& interior = {}, OutsideValue value = {},
+                         const Extents& interior = {}, detail::OutsideValue value = {},
                          const DynamicCall& call = Where::here()) {
   return pad(x, low, high, interior, value, x.sharding(), call);
 }

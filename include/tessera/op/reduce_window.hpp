@@ -122,7 +122,7 @@ auto reduce_window_gradient(const A& x, const B& dy, const WindowSettings& setti
   if constexpr (detail::selects<Kind>()) {
     return select_and_scatter<Kind, Out, Bound>(x, dy, settings, where);
   } else {
-    using AsX = typename detail::Pick<std::is_same_v<Out, Deduced>>::template type<
+    using AsX = typename detail::Choose<std::is_same_v<Out, Deduced>>::template type<
         typename TensorOf<A>::spec, Out>;
     using Typed = detail::Typed<detail::WindowBy<Kind>, AsX, B>;
     detail::use_reduce_window_of<typename Typed::type>();

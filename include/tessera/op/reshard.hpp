@@ -48,7 +48,7 @@ inline DynamicTensor reshard(const DynamicTensor& x, const Sharding& to,
 
 /// Returns x whole on every process.
 template <TypedTensor A> auto replicate(const A& x, Where where = Where::here()) {
-  return reshard<spec_of<typename A::mesh_type, detail::ReplicatedSpec<A::rank>>>(x, where);
+  return reshard<detail::spec_of<typename A::mesh_type, detail::ReplicatedSpec<A::rank>>>(x, where);
 }
 /// Returns x split along dimension D over `Split` (an axis or Axes<...>), the other dimensions
 /// whole.
@@ -59,8 +59,9 @@ template <int D, class Split, TypedTensor A> auto split(const A& x, Where where 
   using M = typename A::mesh_type;
   static_assert(detail::demand_spec<M, P<Split>>());
   if constexpr (D >= 0 && D < A::rank)
-    return reshard<spec_of<M, typename detail::SplitSpec<D, Split>::template On<M, A::rank>>>(
-        x, where);
+    return reshard<
+        detail::spec_of<M, typename detail::SplitSpec<D, Split>::template On<M, A::rank>>>(x,
+                                                                                           where);
   else
     return detail::Unknown<A>();
 }
@@ -71,11 +72,11 @@ inline DynamicTensor replicate(const DynamicTensor& x, const DynamicCall& call =
 }
 inline DynamicTensor split(const DynamicTensor& x, int dim, const AxisList& axes,
                            const DynamicCall& call = Where::here()) {
-  const CallSite site = call.site("split");
+  const detail::CallSite site = call.site("split");
   detail::mesh_of(x.core(), site);
   Sharding s = Sharding::replicated(x.core().rank());
   if (dim < 0 || dim >= s.rank())
-    throw_broken(
+    detail::throw_broken(
         Rule::dimension_known,
         "split: " + explain(Verdict{.rule = Rule::dimension_known, .left = s.rank(), .dim = dim}),
         site.where);

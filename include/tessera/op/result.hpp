@@ -72,7 +72,7 @@ template <class Call, class C> constexpr std::optional<Contract> bound() {
 /// all of them.
 template <class M> struct AnyTyped { using mesh = M; };
 template <class Call, class C>
-using Held = typename Pick<contract_of<typename Call::mesh, C>().bounded()>::template type<
+using Held = typename Choose<contract_of<typename Call::mesh, C>().bounded()>::template type<
     Call, AnyTyped<typename Call::mesh>>;
 
 }  // namespace detail

@@ -87,14 +87,15 @@ inline DynamicTensor roll(const DynamicTensor& x, Index by, int dim,
                           const DynamicCall& call = Where::here()) {
   return roll(x, by, dim, x.sharding(), call);
 }
-inline DynamicTensor shift(const DynamicTensor& x, Index by, int dim, OutsideValue value,
+inline DynamicTensor shift(const DynamicTensor& x, Index by, int dim, detail::OutsideValue value,
                            const Sharding& out, const DynamicCall& call = Where::here()) {
-  const CallSite site = call.site("shift");
+  const detail::CallSite site = call.site("shift");
   const detail::FillValue fill = value.as(x.type(), site);
   const ops::Shift operation{{by, dim, fill.outside()}, out};
   return DynamicTensor(detail::run({operation, {&x.core()}, site, {.fill = fill.data()}}));
 }
-inline DynamicTensor shift(const DynamicTensor& x, Index by, int dim, OutsideValue value = {},
+inline DynamicTensor shift(const DynamicTensor& x, Index by, int dim,
+                           detail::OutsideValue value = {},
                            const DynamicCall& call = Where::here()) {
   return shift(x, by, dim, value, x.sharding(), call);
 }

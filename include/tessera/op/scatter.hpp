@@ -13,10 +13,12 @@
 /// Kinds are Sum, Product, Max, Min (of bool Any, All) and Set. Letters of the result that the
 /// updates lack are indexed, by one tensor of indices each, or by columns of one, as in a take, in
 /// the result's order. Letters that the result lacks are the updates' own: all updates along them
-/// are joined. A letter of indices and result is a batch.
+/// are joined; but an indexed letter in the other case is a window, which lies in the table from
+/// the index on, as in a take: scatter<Sum, "vm,b,bVm->vm">(table, ids, updates). A letter of
+/// indices and result is a batch.
 ///
 /// An update whose index lies outside its dimension is left out, as XLA's scatter does, or clamped
-/// into it (OutOfRange::clamp).
+/// into it (OutOfRange::clamp); a window that does not lie within its dimension whole, likewise.
 ///
 /// Laws: equals plain loops over the whole tensors, updates in row-major order, for every mesh and
 /// spec: integers, Max, Min and Set to the bit, float sums to rounding (each process sums a row in

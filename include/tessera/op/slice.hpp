@@ -55,7 +55,7 @@ template <class Out = Deduced, class Bound = NoContract, int... D, TypedTensor A
 auto slice(const A& x, const Extents& start, const Extents& limit, const Extents& stride = {},
            Where where = Where::here()) {
   using Typed = detail::Typed<detail::SliceBy<D...>, Out, A>;
-  const CallSite site{"slice", where, detail::bound<Typed, Bound>()};
+  const detail::CallSite site{"slice", where, detail::bound<Typed, Bound>()};
   const ops::Slice operation{{{detail::spread_slice<D...>(x, start, limit, stride, site)}},
                              Typed::value};
   return typename Typed::result(detail::run({operation, {&x.core()}, site}));
@@ -73,7 +73,7 @@ template <class Out = Deduced, class Bound = NoContract, int... D, TypedTensor A
 auto slices(const A& x, const std::vector<Extents>& starts, const std::vector<Extents>& limits,
             const Extents& stride = {}, Where where = Where::here()) {
   using Typed = detail::Typed<detail::SliceBy<D...>, Out, A>;
-  const CallSite site{"slices", where, detail::bound<Typed, Bound>()};
+  const detail::CallSite site{"slices", where, detail::bound<Typed, Bound>()};
   std::vector<typename Typed::result> results;
   for (TensorCore& core : detail::slices(
            x.core(), starts.size(), limits.size(), Typed::value, site, [&](std::size_t k) {

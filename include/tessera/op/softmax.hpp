@@ -156,7 +156,7 @@ DynamicTensor softmax(std::string_view labels, char along, const DynamicTensor& 
                       const DynamicCall& call = Where::here()) {
   static_assert(RealElement<T>,
                 "[tessera] softmax is of floating-point tensors; convert with map first");
-  const CallSite site = call.fresh_site("softmax");
+  const detail::CallSite site = call.fresh_site("softmax");
   detail::require_type<T>(x, site);
   const detail::RowTexts rows(labels, along, site);
   const DynamicTensor largest = reduce<Max>(rows.reduce, x, call);
@@ -170,7 +170,7 @@ DynamicTensor log_softmax(std::string_view labels, char along, const DynamicTens
                           const DynamicCall& call = Where::here()) {
   static_assert(RealElement<T>,
                 "[tessera] softmax is of floating-point tensors; convert with map first");
-  const CallSite site = call.fresh_site("log_softmax");
+  const detail::CallSite site = call.fresh_site("log_softmax");
   detail::require_type<T>(x, site);
   const detail::RowTexts rows(labels, along, site);
   const DynamicTensor largest = reduce<Max>(rows.reduce, x, call);

@@ -57,7 +57,7 @@ template <class T> struct RealPart { using type = T; };
 template <class T> struct RealPart<complex<T>> { using type = T; };
 
 /// Half types, which are computed in float.
-template <class T> inline constexpr bool is_short = tessera::is_short(dtype_of<T>);
+template <class T> inline constexpr bool short_type = tessera::is_short(dtype_of<T>);
 
 /// |x - mean|^2; for half types, in float.
 struct SquaredDistance {
@@ -145,7 +145,7 @@ inline std::string result_text(std::string_view equation) {
 /// Returns x in the type that it is computed in.
 template <class A> auto widened(const A& x, Where where) {
   using T = typename A::value_type;
-  if constexpr (is_short<T>)
+  if constexpr (detail::short_type<T>)
     return cast<ComputeType<T>>(x, where);
   else
     return x;
@@ -187,7 +187,7 @@ auto variance(const A& x, Index ddof = 0, Where where = Where::here()) {
   if constexpr (detail::varies<A>) {
     const auto spread = detail::spread<E, Out, Bound>(x, where);
     const double factor = detail::spread_factor(parse(E.view()), x.extents(), ddof);
-    if constexpr (detail::is_short<T>)
+    if constexpr (detail::short_type<T>)
       return map(detail::ScaledAs<T>{factor}, spread, where);
     else
       return factor == 1 ? spread : spread * static_cast<T>(factor);
@@ -199,7 +199,7 @@ auto variance(const A& x, Index ddof = 0, Where where = Where::here()) {
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>
 auto standard_deviation(const A& x, Index ddof = 0, Where where = Where::here()) {
   using T = typename A::value_type;
-  if constexpr (detail::is_short<T>)
+  if constexpr (detail::short_type<T>)
     return map(detail::RootAs<T>{detail::spread_factor(parse(E.view()), x.extents(), ddof)},
                detail::spread<E, Out, Bound>(x, where), where);
   else
@@ -220,7 +220,7 @@ auto norm(const A& x, Where where = Where::here()) {
                 "[tessera] norms are of floating-point or complex tensors; convert with map first");
   if constexpr (!RealElement<T> && !ComplexElement<T>)
     return detail::Unknown<A>();
-  else if constexpr (Order == 1 && detail::is_short<T>)
+  else if constexpr (Order == 1 && detail::short_type<T>)
     return cast<T>(sum<E, Out, Bound>(map(detail::Size{}, x, where), where), where);
   else if constexpr (Order == 1)
     return sum<E, Out, Bound>(abs(x, where), where);
@@ -271,7 +271,7 @@ DynamicTensor spread(std::string_view equation, const DynamicTensor& x,
   using C = ComputeType<T>;
   const std::string all = to_text(parse(equation).operands[0]);
   DynamicTensor centre;
-  if constexpr (is_short<T>)
+  if constexpr (detail::short_type<T>)
     centre = reduce<Mean>(equation, map_as<T>(all + "->" + all, fn::Cast<C>{}, x, call, x), call);
   else
     centre = reduce<Mean>(equation, x, call);
@@ -296,7 +296,7 @@ DynamicTensor variance(std::string_view equation, const DynamicTensor& x,
   const DynamicTensor spread = detail::spread<T>(equation, x, out, call);
   const double factor = detail::spread_factor(parse(equation), x.extents(), ddof);
   const std::string row = detail::result_text(equation);
-  if constexpr (detail::is_short<R>) {
+  if constexpr (detail::short_type<R>) {
     return detail::map_as<ComputeType<R>>(row, detail::ScaledAs<R>{factor}, spread, call, spread);
   } else {
     if (factor == 1) return spread;
@@ -309,9 +309,9 @@ DynamicTensor standard_deviation(std::string_view equation, const DynamicTensor&
                                  const std::optional<Sharding>& out = std::nullopt, Index ddof = 0,
                                  const DynamicCall& call = Where::here()) {
   using R = typename detail::RealPart<T>::type;
-  [[maybe_unused]] const CallSite site = call.fresh_site("standard_deviation");
+  [[maybe_unused]] const detail::CallSite site = call.fresh_site("standard_deviation");
   const std::string row = detail::result_text(equation);
-  if constexpr (detail::is_short<R>) {
+  if constexpr (detail::short_type<R>) {
     detail::require_type<T>(x, site);
     const DynamicTensor spread = detail::spread<T>(equation, x, out, call);
     const double factor = detail::spread_factor(parse(equation), x.extents(), ddof);
@@ -335,7 +335,7 @@ DynamicTensor norm(std::string_view equation, const DynamicTensor& x,
   const auto each = [&](const auto& f) {
     return detail::map_as<T>(all + "->" + all, f, x, call, x);
   };
-  if constexpr (Order == 1 && detail::is_short<T>) {
+  if constexpr (Order == 1 && detail::short_type<T>) {
     const DynamicTensor sum = detail::reduce_to<Sum>(equation, each(detail::Size{}), out, call);
     return detail::map_as<ComputeType<T>>(row, fn::Cast<T>{}, sum, call, sum);
   } else if constexpr (Order == 1) {

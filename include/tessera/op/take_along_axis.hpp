@@ -34,7 +34,7 @@ inline DynamicTensor take_lines(std::string_view labels, char along, const Dynam
                  std::string(labels) + ": " +
                      tessera::explain(Verdict{.rule = Rule::along_known, .label = along}),
                  call.where());
-  return take(take_along_terms(labels, along), {&x.core(), &indices.core()}, out, out_of_range,
+  return take(take_along_terms(labels, along), {&x.core(), &indices.core()}, out, {out_of_range},
               call.site(labels));
 }
 }  // namespace detail
@@ -51,7 +51,7 @@ auto take_along_axis(const A& x, const I& indices, OutOfRange out_of_range = Out
   using By = detail::TakeLines<Labels, Along>;
   static_assert(detail::demand_elements<By::broken(), A>());
   if constexpr (By::broken() == Rule::ok)
-    return detail::run_take<By, Out, Bound>(out_of_range, where, x, indices);
+    return detail::run_take<By, Out, Bound>({out_of_range}, where, x, indices);
   else
     return detail::Unknown<A>();
 }

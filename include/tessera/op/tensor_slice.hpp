@@ -64,11 +64,11 @@ template <class A, class Dims> struct OperandOf<TensorSlice<A, Dims>> {
   static const A& whole(const TensorSlice<A, Dims>& x) { return x.tensor(); }
   static std::optional<Slice> slice(const TensorSlice<A, Dims>& x) { return x.slice(); }
 };
-}  // namespace detail
 
 /// X is some ShardedTensor, or a slice of one that is an operand.
 template <class X>
 concept TypedOperand = detail::OperandOf<X>::known;
+}  // namespace detail
 
 /// Returns the slice of x as an operand: elements start, start + stride, ... before limit of each
 /// dimension. `D`: the dimensions for which start, limit and stride have an entry each, all where
@@ -85,5 +85,4 @@ inline DynamicSlice slice_of(const DynamicTensor& x, const Extents& start, const
                              const Extents& stride = {}) {
   return {x, {start, limit, stride}};
 }
-
 }  // namespace tessera

@@ -51,8 +51,7 @@ template <class T> HostTensor<T> to_host(const TensorCore& x, CallSite site) {
   const TensorCore all = there ? x : reshard(x, everywhere, site);
   HostTensor<T> host{x.extents(), {}};
   host.values.resize(static_cast<std::size_t>(volume(x.extents())));
-  tessera::fence();
-  copy_to_host(host.values.data(), all.data(), static_cast<Index>(host.values.size() * sizeof(T)));
+  copy_to_host(host.values.data(), all.read(), static_cast<Index>(host.values.size() * sizeof(T)));
   return host;
 }
 }  // namespace detail

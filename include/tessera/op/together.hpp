@@ -106,12 +106,13 @@ inline std::vector<DynamicTensor> reshard_together(const std::vector<DynamicTens
 template <TypedTensor... A>
   requires(sizeof...(A) > 0)
 auto finish_together(const A&... x) {
-  return reshard_together<spec_of<typename A::mesh_type, detail::FinishedSpec<A>>...>(x...);
+  return reshard_together<detail::spec_of<typename A::mesh_type, detail::FinishedSpec<A>>...>(x...);
 }
 template <class Bound, TypedTensor... A>
   requires(sizeof...(A) > 0 && detail::is_contract<Bound>)
 auto finish_together(const A&... x) {
-  return reshard_together<Bound, spec_of<typename A::mesh_type, detail::FinishedSpec<A>>...>(x...);
+  return reshard_together<Bound,
+                          detail::spec_of<typename A::mesh_type, detail::FinishedSpec<A>>...>(x...);
 }
 inline std::vector<DynamicTensor> finish_together(const std::vector<DynamicTensor>& tensors,
                                                   const DynamicCall& call = Where::here()) {

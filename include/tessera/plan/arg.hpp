@@ -4,13 +4,13 @@
 /// The planner of arg-max and arg-min: find each row's extreme value as a reduction does, then the
 /// least index at which some process has it.
 ///
-///     Plan p = plan_arg(parse("bsv->bs"), Reduction::max, x, out, mesh, process);
+///     Plan p = detail::plan_arg(parse("bsv->bs"), Reduction::max, x, out, mesh, process);
 ///
 /// Laws: no communication when no reduced dimension is split, else two collectives of a row's size
 /// (values, indices); no temporary of x's size; equal values give the smallest index.
 #include <tessera/plan/builder.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Plans the position of x's largest (or least) element: 64-bit indices into the reduced
 /// dimensions, which are counted row-major in the order of x. A partial `out` (Min) leaves the
@@ -33,5 +33,4 @@ constexpr Plan plan_arg(const Terms& terms, Reduction reduction, const TensorDes
   slot = build.permute(slot, terms.result);
   return build.finish(build.reshard(slot, out), out);
 }
-
-}  // namespace tessera
+}  // namespace tessera::detail

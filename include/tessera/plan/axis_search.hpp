@@ -11,11 +11,11 @@
 ///       int candidates(int axis) const;      // how many things it may do; at least one
 ///       int fallback(int axis) const;        // one that is possible whatever the others do
 ///       bool bounded() const;                // a contract is to be kept
-///       Variants variants(const Pick&);      // the ways to do a combination
-///       Worth bound(const Pick&, int variant);   // what it is worth at best, as far as is known
+///       detail::Variants variants(const detail::Pick&);      // the ways to do a combination
+///       detail::Worth bound(const detail::Pick&, int variant);   // what it is worth at best, as far as is known
 ///       bool refine();                       // finds out more of the last bound; false: it is exact
 ///     };
-///     AxisSearch search(problem);
+///     detail::AxisSearch search(problem);
 ///     search.pick();   search.variant();   search.worth()
 ///
 /// Laws: the search chooses, among the possible combinations, by fewest breaches of the contract,
@@ -26,7 +26,7 @@
 #include <tessera/plan/equation.hpp>
 #include <tessera/plan/move/reshard.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// The quality of a combination.
 struct Worth {
@@ -181,5 +181,4 @@ template <class Problem> class AxisSearch {
   int variant_ = 0;
   Worth worth_;
 };
-
-}  // namespace tessera
+}  // namespace tessera::detail

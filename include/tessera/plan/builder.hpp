@@ -4,7 +4,7 @@
 /// Puts a Plan together step by step: slots, reshardings, local work; then lifetimes and the peak
 /// of memory.
 ///
-///     PlanBuilder build(OperatorKind::einsum, mesh, process, options);
+///     detail::PlanBuilder build(OperatorKind::einsum, mesh, process, options);
 ///     const int slot = build.reshard(build.operand(desc, labels), sharding);
 ///     Plan p = build.finish(slot, sharding);
 ///
@@ -16,7 +16,7 @@
 #include <tessera/plan/move/join.hpp>
 #include <tessera/plan/process_classes.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 class PlanBuilder : public detail::PlanParts {
  public:
@@ -46,7 +46,7 @@ class PlanBuilder : public detail::PlanParts {
   /// Moves several slots by one call, all by the same collective over the same axes; `slots` then
   /// names the slots that hold the tensors. Precondition: may_join(move) for each; at least two.
   constexpr void join(FixedVector<int, max_operands>& slots,
-                      const FixedVector<Move, max_operands>& moves) {
+                      const LazyVector<Move, max_operands>& moves) {
     Step joined;
     for (int& slot : slots) slot = by_itself(slot);
     for (int k = 0; k < slots.size(); ++k) {
@@ -224,9 +224,8 @@ class PlanBuilder : public detail::PlanParts {
   /// Makes `result` from region regions[k] of each slots[k]: by one exchange, or by local copies
   /// where every process has all it needs; returns the new slot. Later slots overwrite earlier
   /// ones.
-  constexpr int take(const FixedVector<int, max_operands>& slots,
-                     const FixedVector<Region, max_operands>& regions, const TensorDesc& result,
-                     const Term& labels, bool fills) {
+  constexpr int take(const FixedVector<int, max_operands>& slots, const Regions& regions,
+                     const TensorDesc& result, const Term& labels, bool fills) {
     return take_at_once(slots, regions, result, labels, fills, false);
   }
   /// The same from one slot, for sliding windows: a process holds the part of region `window` that
@@ -234,7 +233,7 @@ class PlanBuilder : public detail::PlanParts {
   /// dimension, where later exchanges bring the corners: whichever costs less.
   constexpr int take_window(int slot, const Region& window, const TensorDesc& result,
                             const Term& labels) {
-    const FixedVector<Region, max_dims> turns = in_turn(window, plan_.mesh);
+    const LazyVector<Region, max_dims> turns = in_turn(window, plan_.mesh);
     const bool room = plan_.regions.size() + turns.size() < max_operands;  // and one for another
     if (turns.size() == 1 || !room)
       return take_at_once({slot}, {window}, result, labels, false, true);
@@ -305,8 +304,7 @@ class PlanBuilder : public detail::PlanParts {
   }
 
  private:
-  constexpr int take_at_once(const FixedVector<int, max_operands>& slots,
-                             const FixedVector<Region, max_operands>& regions,
+  constexpr int take_at_once(const FixedVector<int, max_operands>& slots, const Regions& regions,
                              const TensorDesc& result, const Term& labels, bool fills,
                              bool shaped) {
     Step step;
@@ -324,7 +322,7 @@ class PlanBuilder : public detail::PlanParts {
   }
   /// Collects the elements that each process needs of the last turn's region, turn by turn in one
   /// slot.
-  constexpr int take_in_turn(int slot, const FixedVector<Region, max_dims>& turns,
+  constexpr int take_in_turn(int slot, const LazyVector<Region, max_dims>& turns,
                              const TensorDesc& result, const Term& labels) {
     const int made = shaped(result, labels, region(turns.back()));
     for (const Region& turn : turns) {
@@ -364,5 +362,4 @@ constexpr Plan plan_reshard(const TensorDesc& from, const Sharding& to, const Me
   const int slot = build.operand(from, default_labels(from.rank()));
   return build.finish(build.reshard(slot, to), to);
 }
-
-}  // namespace tessera
+}  // namespace tessera::detail

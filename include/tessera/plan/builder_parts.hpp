@@ -46,6 +46,7 @@ class PlanParts {
   constexpr const TensorDesc& desc(int slot) const { return plan_.slots[slot].desc; }
   constexpr const Term& labels(int slot) const { return plan_.slots[slot].labels; }
   constexpr Plan& plan() { return plan_; }
+  constexpr const Plan& plan() const { return plan_; }
   /// Returns whether the elements of a slot's blocks do not follow one another.
   constexpr bool has_gaps(int slot) const { return detail::has_gaps(plan_, plan_.slots[slot]); }
 
@@ -58,6 +59,21 @@ class PlanParts {
 
   constexpr const Coordinates& at() const { return at_; }
   constexpr const PlanOptions& options() const { return options_; }
+
+  /// Makes the last step, a product of the operands as they are, in rounds.
+  constexpr void loop(const Loop& loop) {
+    Step& step = plan_.steps.back();
+    const Levels found = levels(loop.axes(), plan_.mesh, options_.machine);
+    step.loop = loop;
+    step.collective = Collective::collective_permute;
+    step.group = loop.axes();
+    step.level = found.level();
+    if (step.level == Level::network) step.node = found.node;
+    plan_.needs.accept(step.collective, step.group);
+    step.rounds = LoopTurns(plan_, step, Coordinates(plan_.mesh.rank(), 0)).most_rounds();
+    number_work(plan_, step, at_);
+    step.cost = price_loop(plan_, step, options_.machine);
+  }
 
  protected:
   constexpr PlanParts(OperatorKind kind, const MeshShape& mesh, int process,

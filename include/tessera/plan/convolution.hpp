@@ -37,6 +37,7 @@ struct Convolution {
   constexpr bool operator==(const Convolution&) const = default;
 };
 
+namespace detail {
 /// Returns the planner's form of the settings; the windows have the kernel's extents.
 constexpr ConvolveWindows shape_of(const Convolution& c, const ConvolveParts& parts,
                                    const Extents& kernel) {
@@ -167,5 +168,5 @@ constexpr Sharding deduce_convolve(const Terms& terms, const Shardings& operands
   give(parts.result_feature, operands[1][parts.kernel_out]);
   return s;
 }
-
+}  // namespace detail
 }  // namespace tessera

@@ -8,7 +8,7 @@
 /// also pass through. The cheapest combination wins; the settings, base dilation too, are
 /// arithmetic (base/window.hpp), so GShard's three cases (Appendix A.4) are one.
 ///
-///     Plan p = plan_convolve(parse("bhwi,hwio->bhwo"), shape, x, k, out, mesh, process);
+///     Plan p = detail::plan_convolve(parse("bhwi,hwio->bhwo"), shape, x, k, out, mesh, process);
 ///
 /// Laws: see plan/axis_search.hpp and plan/convolve_way.hpp; corners travel directly or dimension
 /// by dimension; a process gets more of the input than it needs only where that is cheaper, copies
@@ -18,8 +18,7 @@
 #include <tessera/plan/convolve_way.hpp>
 #include <tessera/plan/factor_rule.hpp>
 
-namespace tessera {
-namespace detail {
+namespace tessera::detail {
 
 /// A convolution in factors: groups, then the taps of each dimension, then the letters. A spatial
 /// dimension of the input combines the result's positions and the kernel's taps.
@@ -73,10 +72,10 @@ class ConvolveProblem {
     return 0;
   }
   constexpr bool bounded() const { return options_.contract.bounded(); }
-  constexpr Variants variants(const tessera::Pick& pick) const {
+  constexpr Variants variants(const Pick& pick) const {
     return maker_.possible(split_of(axes_.roles(pick))) ? Variants{0, 1, 2, 3} : Variants{};
   }
-  constexpr Worth bound(const tessera::Pick& pick, int variant) {
+  constexpr Worth bound(const Pick& pick, int variant) {
     number_ = variant;
     for (int axis = axes() - 1; axis >= 0; --axis) number_ = number_ * 16 + pick[axis];
     if (const Known* known = find(number_)) {
@@ -194,8 +193,6 @@ class ConvolveProblem {
   ConvolveWay way_ = ConvolveWay::as_it_is;
 };
 
-}  // namespace detail
-
 /// Plans a convolution of `input` by `kernel` into a result of sharding `out`, which may leave sums
 /// over input features or taps open. Preconditions: check_convolve and check_convolution found
 /// nothing wrong.
@@ -221,5 +218,4 @@ constexpr Plan plan_convolve(const Terms& terms, const ConvolveWindows& shape,
              detail::convolve_ways[search.variant()]);
   return build.plan();
 }
-
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -4,7 +4,7 @@
 /// A convolution in the form of planners and plans: windows, groups, and the part of each dimension
 /// of each tensor. plan/convolution.hpp has the form that users write.
 ///
-///     const ConvolveParts p = parts_of(parse("bhwi,hwio->bhwo"));      // p.kernel_out == 3
+///     const detail::ConvolveParts p = detail::parts_of(parse("bhwi,hwio->bhwo"));      // p.kernel_out == 3
 ///
 /// Laws: the parts follow from the letters alone: input and result share the batch, input and
 /// kernel the input feature, kernel and result the output feature, all three each spatial
@@ -12,7 +12,7 @@
 #include <tessera/base/local_window.hpp>
 #include <tessera/plan/equation.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Which dimension of a tensor has the groups: its feature dimension, or the other one.
 enum class GroupSide : std::uint8_t { feature, other };
@@ -67,5 +67,4 @@ constexpr ConvolveParts parts_of(const Term& input, const Term& kernel, const Te
 constexpr ConvolveParts parts_of(const Terms& terms) {
   return parts_of(terms.operands[0], terms.operands[1], terms.result);
 }
-
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -4,7 +4,7 @@
 /// The plan of a convolution with a given split, in one of the ways to collect its input.
 /// plan/convolve.hpp chooses the cheapest.
 ///
-///     PlanBuilder build(OperatorKind::convolve, mesh, process, options);
+///     detail::PlanBuilder build(OperatorKind::convolve, mesh, process, options);
 ///     detail::ConvolveMaker(terms, shape, x, k, y, mesh).make(build, split, way)
 ///
 /// Laws: an operand that has the wanted sharding is not moved; of the input, only the elements that

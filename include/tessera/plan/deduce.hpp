@@ -5,7 +5,7 @@
 /// part of a type.
 ///
 ///     // P<data,_,model> and P<data,model> give P<data,_,model>
-///     deduce(parse("bsm,mh->bsh"), {x, w})
+///     detail::deduce(parse("bsm,mh->bsh"), {x, w})
 ///
 /// Laws: an output dimension takes its operands' sharding; on conflict dimensions that all operands
 /// share win, then the left operand's; an axis is used once. (GShard 3.3.2: batch dimensions have
@@ -17,6 +17,8 @@ namespace tessera {
 
 using Shardings = FixedVector<Sharding, max_operands>;
 using TensorDescs = FixedVector<TensorDesc, max_operands>;
+
+namespace detail {
 constexpr Shardings shardings_of(const TensorDescs& tensors) {
   Shardings shardings;
   for (const TensorDesc& tensor : tensors) shardings.push_back(tensor.sharding);
@@ -67,7 +69,6 @@ constexpr Diagonal diagonal_of(const Term& term, const Sharding& sharding) {
   return result;
 }
 
-namespace detail {
 constexpr bool in_all_operands(const Terms& terms, char label) {
   for (const Term& term : terms.operands)
     if (!term.contains(label)) return false;
@@ -82,7 +83,6 @@ constexpr void take_sharding(const Terms& terms, const Shardings& operands, int 
   out[d] = free;
   used = used | free.set();
 }
-}  // namespace detail
 
 /// Returns the position at which a letter first repeats, or -1.
 constexpr int repeated_label(const Term& term) {
@@ -112,5 +112,5 @@ constexpr Sharding deduce(const Terms& terms, const Shardings& operands) {
           detail::take_sharding(terms, operands, i, d, used, out);
   return out;
 }
-
+}  // namespace detail
 }  // namespace tessera

@@ -7,13 +7,13 @@
 /// integers. (The idea is from Demmel & Nguyen, Parallel Reproducible Summation, IEEE TC 2015, and
 /// from fixed-point superaccumulators; the layout here is new.)
 ///
-///     Plan p = plan_deterministic_sum(parse("bsv->bs"), x, out, mesh, process);
+///     Plan p = detail::plan_deterministic_sum(parse("bsv->bs"), x, out, mesh, process);
 ///
 /// Laws: bits * limbs suffice for the mantissa, the number of elements and 10 bits more; count *
 /// 2^bits <= 2^62, so that no sum overflows.
 #include <tessera/plan/scan.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 inline constexpr int most_limbs = 8;
 
@@ -114,5 +114,4 @@ constexpr Plan plan_deterministic_sum(const Terms& terms, const TensorDesc& x, c
   slot = build.permute(slot, terms.result);
   return build.finish(build.reshard(slot, out), out);
 }
-
-}  // namespace tessera
+}  // namespace tessera::detail

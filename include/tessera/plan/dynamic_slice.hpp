@@ -4,7 +4,7 @@
 /// The planners of slices whose start the call gives at run time: read (dynamic slice) and written
 /// (dynamic update slice). One plan serves all starts, so a slice that moves is planned once.
 ///
-///     Plan p = plan_dynamic_slice({'b', 's'}, {'s'}, x, {16}, out, mesh, process);
+///     Plan p = detail::plan_dynamic_slice({'b', 's'}, {'s'}, x, {16}, out, mesh, process);
 ///
 /// The communication does not depend on the start. To read along a split dimension, each process
 /// gives its part of the slice, and the parts are summed, as in a take. To write along a split
@@ -16,9 +16,8 @@
 #include <tessera/plan/factor_search.hpp>
 #include <tessera/plan/indexed.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
-namespace detail {
 /// Returns the letters of a slice: a new letter for each sliced dimension.
 constexpr Term window_letters(const Term& labels, const Term& along) {
   Term letters = labels;
@@ -37,7 +36,6 @@ constexpr Extents window_extents(const Term& labels, const Term& along, const Ex
   for (int k = 0; k < along.size(); ++k) result[labels.find(along[k])] = size[k];
   return result;
 }
-}  // namespace detail
 
 /// Plans the slice of x that has `size` elements along the letters `along`, and all elements along
 /// the others. `out` may leave open axes that split x along those. Precondition: the verdict is ok
@@ -91,5 +89,4 @@ constexpr Plan plan_dynamic_update(const Term& labels, const Term& along, const 
   build.price_copies(in_place ? 0 : 2);
   return build.finish(build.reshard(slot, out), out);
 }
-
-}  // namespace tessera
+}  // namespace tessera::detail

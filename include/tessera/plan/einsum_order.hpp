@@ -4,7 +4,7 @@
 /// The order in which a product of many tensors is multiplied, two at a time: by the integer cost,
 /// communication included, with which plan/einsum.hpp plans each product.
 ///
-///     EinsumOrder order = einsum_order(parse("ij,jk,kl->il"), descs, out, mesh, options);
+///     detail::EinsumOrder order = detail::einsum_order(parse("ij,jk,kl->il"), descs, out, mesh, options);
 ///     order.products[0].left;                 // which two tensors come first
 ///
 /// Laws: carrying out the products in order gives the whole product; up to five operands the order
@@ -13,7 +13,7 @@
 #include <tessera/plan/check/verdict.hpp>
 #include <tessera/plan/einsum.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// One product of two tensors. Tensors count from the operands on; each product adds one at the
 /// end.
@@ -28,8 +28,6 @@ struct EinsumOrder {
   FixedVector<PairProduct, max_operands> products;
   std::int64_t cost = max_int64;
 };
-
-namespace detail {
 
 class OrderSearch {
  public:
@@ -176,7 +174,6 @@ class OrderSearch {
   PlanOptions options_;
   EinsumOrder best_;
 };
-}  // namespace detail
 
 /// Returns the order for three or more operands; empty when every order has a product with more
 /// than 8 dimensions, or with two open operands. Preconditions: check_einsum found nothing wrong.
@@ -188,5 +185,4 @@ constexpr EinsumOrder einsum_order(const Terms& terms, const TensorDescs& operan
     tensors.push_back({terms.operands[i], operands[i], false});
   return detail::OrderSearch(terms, out, mesh, options).best(tensors);
 }
-
-}  // namespace tessera
+}  // namespace tessera::detail

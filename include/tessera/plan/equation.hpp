@@ -65,8 +65,10 @@ struct Terms {
   constexpr bool operator==(const Terms&) const = default;
 };
 
+namespace detail {
 /// Returns whether c may name a dimension.
 constexpr bool is_label(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+}  // namespace detail
 
 /// Returns the labels of "ab,bc->ac"; blanks are ignored. A text that is too long gives no labels.
 constexpr Terms parse(std::string_view text) {
@@ -77,7 +79,7 @@ constexpr Terms parse(std::string_view text) {
   for (std::string_view::size_type i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (c == ' ') continue;
-    if (is_label(c)) {
+    if (detail::is_label(c)) {
       Term& term = after_arrow ? terms.result : terms.operands.back();
       if (term.size() == max_dims) return terms.well_formed = false, terms;
       term.push_back(c);
@@ -104,6 +106,7 @@ inline std::string to_text(const Terms& terms) {
   return text + "->" + to_text(terms.result);
 }
 
+namespace detail {
 /// Returns the letters of `all` that `others` does not have, in order.
 constexpr Term letters_without(const Term& all, const Term& others) {
   Term left;
@@ -118,5 +121,5 @@ constexpr Term default_labels(int rank) {
   for (int d = 0; d < rank; ++d) term.push_back(static_cast<char>('a' + d));
   return term;
 }
-
+}  // namespace detail
 }  // namespace tessera

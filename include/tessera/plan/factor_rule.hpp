@@ -5,12 +5,12 @@
 /// splitting each over a mesh axis. plan/factor_search.hpp uses them to choose what each axis
 /// splits.
 ///
-///     FactorRule rule;                             // a product "ik,kj->ij"
+///     detail::FactorRule rule;                             // a product "ik,kj->ij"
 ///     rule.add(a, {'i', 'k'});
 ///     rule.add(b, {'k', 'j'});
 ///     rule.add(c, {'i', 'j'}, true);
-///     rule.mark({'k'}, Splitting::opens);
-///     FactorAxes axes(rule, mesh);                 // axes.candidates(0): what axis 0 may split
+///     rule.mark({'k'}, detail::Splitting::opens);
+///     detail::FactorAxes axes(rule, mesh);                 // axes.candidates(0): what axis 0 may split
 ///
 /// Laws: all tensors that have a factor are split alike along it. The candidates of an axis are:
 /// the factors that it splits in the result or in an operand; no factor; where an operand is
@@ -19,7 +19,7 @@
 #include <tessera/plan/deduce.hpp>
 #include <tessera/spec/block.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// What it means to split a factor over an axis.
 enum class Splitting : std::uint8_t {
@@ -154,11 +154,12 @@ class FactorAxes {
     const FactorTensor& t = rule_.tensors[tensor];
     Sharding s;
     for (int d = 0; d < t.factors.size(); ++d) {
-      AxisList axes;
-      if (t.major[d] >= 0) axes = ordered(t.major[d], split.axes[t.major[d]], first);
-      const AxisList own = ordered(t.factors[d], split.axes[t.factors[d]], first);
-      for (int i = 0; i < own.size(); ++i) axes.push_back(own[i]);
-      s.dims.push_back(axes);
+      AxisList& axes = s.dims.push_back({});
+      for (const int f : {t.major[d], t.factors[d]}) {
+        if (f < 0 || split.axes[f].empty()) continue;
+        const AxisList own = ordered(f, split.axes[f], first);
+        for (int i = 0; i < own.size(); ++i) axes.push_back(own[i]);
+      }
     }
     return t.made ? s.with_partial(split.open, rule_.reduction)
                   : s.with_partial(kept(tensor) & split.passed, t.desc.sharding.reduction);
@@ -235,5 +236,4 @@ class FactorAxes {
   MeshShape mesh_;
   FixedVector<Candidates, max_axes> candidates_;
 };
-
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -5,7 +5,7 @@
 /// (plan/factor_rule.hpp): the combination of least integer cost. The candidates include GShard
 /// 3.3.2's three cases of a product (resharding, partial sums, gathering one operand).
 ///
-///     Factors choice = search_factors(rule, CopyWork{}, mesh, options);
+///     detail::Factors choice = detail::search_factors(rule, detail::CopyWork{}, mesh, options);
 ///     choice.shardings[t];                                        // of each tensor, meanwhile
 ///
 /// A price adds the local work, which the operator states, and the tolls: the cost of moving each
@@ -18,7 +18,7 @@
 #include <tessera/plan/builder.hpp>
 #include <tessera/plan/factor_rule.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// How the tensors are split while the local work runs, unfinished axes included.
 struct Factors {
@@ -79,8 +79,6 @@ struct CopyWork {
   constexpr std::int64_t saved(int, const Moves&, const Sharding&) const { return 0; }
 };
 
-namespace detail {
-
 /// The cost of moving one tensor from one sharding to another.
 struct Toll {
   std::uint32_t key = 0;  ///< of tensor and sharding; 0: none
@@ -137,38 +135,38 @@ template <class Work> class FactorProblem {
   constexpr int candidates(int axis) const { return axes_.candidates(axis).size(); }
   constexpr int fallback(int axis) const { return candidates(axis) - 1; }
   constexpr bool bounded() const { return options_.contract.bounded(); }
-  constexpr Variants variants(const Pick& pick) const {
-    const FactorSplit split = axes_.together(axes_.roles(pick));
-    return split.joined ? axes_.orders(split) : Variants{rule_.operands};
+  constexpr Variants variants(const Pick& pick) {
+    look_at(axes_.roles(pick));
+    return split_.joined ? axes_.orders(split_) : Variants{rule_.operands};
   }
   constexpr Worth bound(const Pick& pick, int variant) {
+    look_at(axes_.roles(pick));
+    first_ = variant;
     int number = 0;  // of the combination
     for (int axis = 0; axis < pick.size() && number < exhaustive_limit; ++axis)
       number = number * candidates(axis) + pick[axis];
-    if (number >= exhaustive_limit) return bound_of(axes_.roles(pick), variant);
+    if (number >= exhaustive_limit) return worth_of(last_parted());
     std::uint8_t& place = places_[number][variant];
-    if (place == 0 || known_[place - 1].forgotten != tolls_.forgotten()) {
-      const Parted parted = parted_of(axes_.roles(pick), variant);
-      if (place == 0) {
-        if (known_.size() == known_.capacity) return worth_of(parted);
-        known_.push_back({});
-        place = static_cast<std::uint8_t>(known_.size());
-      }
-      known_[place - 1] = parted;
+    if (place == 0) {
+      if (known_.size() == known_.capacity) return worth_of(last_parted());
+      known_.push_back(parted());
+      place = static_cast<std::uint8_t>(known_.size());
+    } else if (known_[place - 1].forgotten != tolls_.forgotten()) {
+      known_[place - 1] = parted();
     }
-    roles_ = axes_.roles(pick);
-    first_ = variant;
     return worth_of(known_[place - 1]);
   }
   /// Returns the best possible worth of an assignment of the axes.
   constexpr Worth bound_of(const AxisRoles& roles, int first) {
-    return worth_of(parted_of(roles, first));
+    look_at(roles);
+    first_ = first;
+    return worth_of(last_parted());
   }
   constexpr bool refine() {
     if (unknown_ == nullptr) return false;
     const int t = tensor_of(unknown_->key);
     const FactorTensor& tensor = rule_.tensors[t];
-    const Sharding s = axes_.sharding(t, axes_.together(roles_), first_);
+    const Sharding s = axes_.sharding(t, split_, first_);
     unknown_->known = true;
     unknown_->stays = tensor.desc.sharding == s;
     unknown_->cost = 0;
@@ -180,6 +178,8 @@ template <class Work> class FactorProblem {
                                       options_.machine, options_.contract, &legs_);
     unknown_->cost = moves.cost;
     if (!moves.list.empty()) unknown_->cost -= work_.saved(t, moves, s);
+    if constexpr (requires { work_.held(moves, true, Index{}); })
+      if (!moves.list.empty()) unknown_->bytes = work_.held(moves, tensor.made, unknown_->bytes);
     return true;
   }
 
@@ -201,18 +201,23 @@ template <class Work> class FactorProblem {
     int forgotten = 0;        ///< Tolls::forgotten() when this was made
     FixedVector<std::uint8_t, max_tensors> tolls;
   };
-  constexpr Parted parted_of(const AxisRoles& roles, int first) {
-    split_ = axes_.together(roles);
+  /// Makes an assignment the one that the bounds below are of.
+  constexpr void look_at(const AxisRoles& roles) {
+    if (roles == roles_) return;
     roles_ = roles;
-    first_ = first;
-    const FactorParts parts(rule_, roles, axes_.mesh(), whole_);
+    split_ = axes_.together(roles);
+    last_first_ = -1;
+  }
+  /// Returns the parts of the assignment's worth, in the order of tensor `first_`.
+  constexpr Parted parted() {
+    const FactorParts parts(rule_, roles_, axes_.mesh(), whole_);
     Parted parted;
     parted.price = work_.price(rule_, split_, parts, options_.machine);
     if (parted.price < 0) return parted;
     tolls_.make_room(rule_.tensors.size());
     parted.forgotten = tolls_.forgotten();
     for (int t = 0; t < rule_.tensors.size(); ++t) {
-      const std::uint32_t wanted = key(t, roles);
+      const std::uint32_t wanted = key(t, roles_);
       if (rule_.holds_all) parted.held = saturating_add(parted.held, parts.bytes(t));
       if ((wanted & of_axes) == own_[t].key && in_order(wanted)) continue;
       const int place = tolls_.find(wanted);
@@ -221,6 +226,11 @@ template <class Work> class FactorProblem {
       parted.tolls.push_back(static_cast<std::uint8_t>(place));
     }
     return parted;
+  }
+  constexpr const Parted& last_parted() {
+    if (last_first_ != first_ || last_.forgotten != tolls_.forgotten()) last_ = parted();
+    last_first_ = first_;
+    return last_;
   }
   constexpr Worth worth_of(const Parted& parted) {
     unknown_ = nullptr;
@@ -259,7 +269,7 @@ template <class Work> class FactorProblem {
       whole_[f] = n;
       own.place[f] = static_cast<std::uint8_t>(d + 1);
       own.block.push_back(ceil_div(n, axes_.mesh().parts(s[d])));
-      own.even = own.even && n % axes_.mesh().processes() == 0;
+      own.even = own.even && divides(axes_.mesh().processes(), n);
       for (int i = 0; i < s[d].size(); ++i) own.key |= does(s[d][i], own.place[f]);
     }
     for (int axis = 0; axis < axes(); ++axis)
@@ -316,6 +326,8 @@ template <class Work> class FactorProblem {
   LegMemo legs_;
   FixedVector<Parted, 2 * exhaustive_limit> known_;
   std::uint8_t places_[exhaustive_limit][max_operands + 1]{};  ///< index in known_, plus one
+  Parted last_;  ///< of the last assignment that known_ does not hold
+  int last_first_ = -1;
   // Of the last bound.
   FactorSplit split_;
   AxisRoles roles_;
@@ -335,8 +347,6 @@ constexpr Factors search_factors_once(const FactorRule& rule, const Work& work,
     found.shardings.push_back(axes.sharding(t, split, search.variant()));
   return found;
 }
-
-}  // namespace detail
 
 /// Returns the best split of the tensors during the local work.
 template <class Work>
@@ -369,5 +379,4 @@ constexpr std::int64_t price_of_factors(const FactorRule& rule, const Work& work
   }
   return least.cost;
 }
-
-}  // namespace tessera
+}  // namespace tessera::detail

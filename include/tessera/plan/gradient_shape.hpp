@@ -5,13 +5,13 @@
 /// strides and base dilations exchanged, and of the input by the result's gradient, with strides
 /// and window dilations exchanged.
 ///
-///     const ConvolveGradient g = input_gradient(terms, shape, x);   // plan_convolve(g.terms, g.shape, dy, k, ...)
+///     const detail::ConvolveGradient g = detail::input_gradient(terms, shape, x);   // plan_convolve(g.terms, g.shape, dy, k, ...)
 ///
 /// Laws: <convolve(x, k), y> == <x, input gradient(y, k)> == <k, kernel gradient(x, y)>; the
 /// gradient of a tensor has that tensor's shape.
 #include <tessera/plan/convolve_shape.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// A convolution that is a gradient.
 struct ConvolveGradient {
@@ -72,5 +72,4 @@ constexpr ConvolveGradient kernel_gradient(const Terms& terms, const ConvolveWin
   }
   return g;
 }
-
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -3,17 +3,19 @@
 /// @file
 /// The letters of takes and scatters: which are indexed, and where their indices are.
 ///
-///     indices_of_take(parse("vm,bs->bsm")).indexed() == Term{'v'}
-///     indices_of_take(parse("xyc,nk->nc")).column(0) == 'k'        // x by one column, y by the other
+///     detail::indices_of_take(parse("vm,bs->bsm")).indexed() == Term{'v'}
+///     detail::indices_of_take(parse("xyc,nk->nc")).column(0) == 'k'        // x by one column, y by the other
+///     detail::indices_of_take(parse("vm,b->bVm")).window('v') == 'V'       // several elements of v
 ///
 /// Laws: a take has one tensor of indices for each letter of the table that its result drops, in
 /// the table's order; a scatter has one for each letter of its result that the updates lack. One
 /// tensor of indices may have columns, along a letter that no other tensor has; it then stands for
-/// several.
+/// several. Where the rows have an indexed letter in the other case, an index names the beginning
+/// of a window along it; else one element.
 #include <tessera/base/local_index.hpp>
 #include <tessera/plan/equation.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Returns the letters that a scatter indexes, and whether it has a table: no tensor of indices has
 /// one of them.
@@ -26,6 +28,9 @@ constexpr bool has_operand(const Terms& scatter) {
   for (const char letter : scatter.operands[0]) table = table || indexed.contains(letter);
   return table && scatter.operands.size() > 2;
 }
+
+/// Returns the letter in the other case: of 'v', 'V'; of 'V', 'v'.
+constexpr char other_case(char letter) { return static_cast<char>(letter ^ ('a' ^ 'A')); }
 
 /// The indices of one letter: a tensor of indices, or one of its columns.
 struct IndexPlace {
@@ -56,6 +61,21 @@ struct IndexTerms {
       if (column(t) != 0) letters.push_back(column(t));
     return letters;
   }
+  /// Returns the letter of the rows along which windows of an indexed letter lie; 0: no windows.
+  constexpr char window(char indexed) const {
+    const char letter = other_case(indexed);
+    bool free = rows.contains(letter) && !table.contains(letter);
+    for (const Term& tensor : tensors) free = free && !tensor.contains(letter);
+    return free ? letter : 0;
+  }
+  /// Returns the letters of windows, in the order of the rows.
+  constexpr Term windows() const {
+    Term letters;
+    for (const char letter : rows)
+      if (indexed().contains(other_case(letter)) && window(other_case(letter)) != 0)
+        letters.push_back(letter);
+    return letters;
+  }
   /// Returns where the indices of each indexed letter are, in their order.
   constexpr FixedVector<IndexPlace, max_dims> places() const {
     FixedVector<IndexPlace, max_dims> list;
@@ -77,5 +97,4 @@ constexpr IndexTerms indices_of_scatter(const Terms& terms) {
     indices.tensors.push_back(terms.operands[t]);
   return indices;
 }
-
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -4,8 +4,8 @@
 /// Takes, scatters and similar operators: whether their indices are legal (plan/index_terms.hpp
 /// says which letters they index), and which reduction joins the parts of a take.
 ///
-///     take_terms(2, 1, 0).result == Term{'A', 'b'}       // of x (a, b) at (A)
-///     to_text(take_along_terms("bv", 'v')) == "bv,bA->bA"
+///     detail::take_terms(2, 1, 0).result == Term{'A', 'b'}       // of x (a, b) at (A)
+///     to_text(detail::take_along_terms("bv", 'v')) == "bv,bA->bA"
 ///
 /// Laws: indices are finished, and of int32 or int64.
 #include <string_view>
@@ -15,7 +15,7 @@
 #include <tessera/plan/index_terms.hpp>
 #include <tessera/plan/map.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Returns the terms of a take along dimension `dim` of a tensor, which the indices' dimensions
 /// replace: NumPy's take.
@@ -56,7 +56,30 @@ constexpr Reduction take_reduction(const TensorDesc& x, const Sharding& out) {
   return is_boolean(x.type) ? Reduction::any : Reduction::sum;
 }
 
-namespace detail {
+/// The terms and operands of a take with one more operand, which has the letters of the windows and
+/// is replicated: no operand has their extents.
+struct WithWindows {
+  Terms terms;
+  TensorDescs operands;
+};
+constexpr WithWindows with_windows(Terms terms, TensorDescs operands) {
+  if (!terms.well_formed || terms.operands.size() != operands.size() ||
+      operands.size() == max_operands)
+    return {terms, operands};
+  if (const Term windows = indices_of_take(terms).windows(); !windows.empty()) {
+    const int rank = windows.size();
+    terms.operands.push_back(windows);
+    operands.push_back({DType::i64, Extents(rank, 1), Sharding::replicated(rank)});
+  }
+  return {terms, operands};
+}
+/// Checks what check_terms does; no operand has the letters of the windows.
+constexpr Verdict check_take_terms(const Terms& terms, const TensorDescs& x, const Sharding& out) {
+  const WithWindows all = with_windows(terms, x);
+  Verdict v = check_terms(all.terms, shardings_of(all.operands), out);
+  if (v.operand > x.size()) v.operand = x.size();
+  return v;
+}
 /// Checks the indices: operand `first` and all operands after it.
 constexpr Verdict check_indices(const IndexTerms& terms, const TensorDescs& operands, int first) {
   const int indexed = terms.indexed().size(), tensors = terms.tensors.size();
@@ -90,14 +113,22 @@ constexpr Verdict check_columns(const IndexTerms& terms, const TensorDescs& oper
               .right = terms.columns()};
   return {};
 }
-/// Checks that a clamped index has a valid position in the dimensions `indexed` of a tensor, when
-/// there are `elements` indices.
-constexpr Verdict check_indexed(const Term& indexed, const Term& labels, const Extents& extents,
-                                Index elements, OutOfRange out_of_range) {
-  if (elements == 0 || out_of_range == OutOfRange::drop) return {};
-  for (const char letter : indexed)
-    if (extents[labels.find(letter)] == 0)
-      return {.rule = Rule::indexed_not_empty, .label = letter, .left = elements};
+/// Checks that a clamped index has a valid position in each indexed dimension of the table, of
+/// `extents`, when the rows are of `rows`.
+constexpr Verdict check_indexed(const IndexTerms& terms, const Extents& extents,
+                                const Extents& rows, OutOfRange out_of_range) {
+  if (volume(rows) == 0 || out_of_range == OutOfRange::drop) return {};
+  for (const char letter : terms.indexed()) {
+    const Index extent = extents[terms.table.find(letter)];
+    const int window = terms.rows.find(terms.window(letter));
+    if (extent == 0)
+      return {.rule = Rule::indexed_not_empty, .label = letter, .left = volume(rows)};
+    if (window >= 0 && rows[window] > extent)
+      return {.rule = Rule::indexed_window_within,
+              .label = letter,
+              .left = rows[window],
+              .right = extent};
+  }
   return {};
 }
 /// Returns the operands of an operator in place, whose tensor comes last, with the tensor first.
@@ -106,6 +137,4 @@ constexpr TensorDescs last_first(const TensorDescs& operands) {
   for (int t = 0; t + 1 < operands.size(); ++t) ordered.push_back(operands[t]);
   return ordered;
 }
-}  // namespace detail
-
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -4,14 +4,14 @@
 /// The planner of elementwise operators with broadcasting: every operand is brought to the result's
 /// sharding, then one local kernel runs.
 ///
-///     Plan p = plan_map(broadcast_terms({2, 2}), operands, DType::f32, out, mesh, process);
+///     Plan p = detail::plan_map(detail::broadcast_terms({2, 2}), operands, DType::f32, out, mesh, process);
 ///
 /// Laws: no communication when the operands' shardings agree; a dimension of extent 1 that is
 /// broadcast is replicated.
 #include <tessera/plan/builder.hpp>
 #include <tessera/plan/deduce.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Returns terms that line dimensions up from the right, as NumPy does: "abc,bc,c->abc".
 constexpr Terms broadcast_terms(const FixedVector<int, max_operands>& ranks) {
@@ -75,5 +75,4 @@ constexpr Plan plan_map(const Terms& terms, const TensorDescs& operands, DType t
   const int slot = add_map(build, inputs, terms, {type, extents, out});
   return build.finish(slot, out);
 }
-
-}  // namespace tessera
+}  // namespace tessera::detail

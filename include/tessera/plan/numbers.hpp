@@ -12,6 +12,7 @@
 #include <tessera/plan/region/region_work.hpp>
 #include <tessera/plan/region/stored.hpp>
 #include <tessera/plan/work/indexed_work.hpp>
+#include <tessera/plan/work/loop_turns.hpp>
 
 namespace tessera::detail {
 
@@ -116,6 +117,7 @@ constexpr Index step_flops(const Plan& plan, const Step& step, const Coordinates
 
 /// Fills in the numbers of a step of local work on the process at `at`.
 constexpr void number_work(const Plan& plan, Step& step, const Coordinates& at) {
+  if (step.loop) return number_loop(plan, step, at);
   step.flops = step_flops(plan, step, at);
   step.scratch = arena_charge(work_bytes(plan, step, at));
 }

@@ -5,7 +5,7 @@
 /// completely, without its operands' data; an Operation holds one of any kind.
 ///
 ///     const ops::Reshard to{sharding};
-///     to.check({desc}).ok();   to.plan({desc}, planning);      // typed, constexpr and paper forms call the struct itself
+///     to.check({desc}).ok();   to.plan({desc}, planning);      // typed, constexpr and dry forms call the struct itself
 ///     const Operation any(to);
 ///     any.plan({desc}, planning) == to.plan({desc}, planning);
 ///
@@ -60,10 +60,11 @@ concept OperationStruct = __is_trivially_copyable(Op) &&
   { op.check(operands) } -> std::same_as<Verdict>;
   { op.results(operands) } -> std::same_as<TensorDescs>;
   { op.plan(operands, on) } -> std::same_as<Plan>;
-  op.members(detail::AddMember{std::declval<Digest&>()});
+  op.members(detail::AddMember{std::declval<detail::Digest&>()});
   { op == op } -> std::convertible_to<bool>;
 };
 
+namespace detail {
 constexpr void add_to(Digest& digest, const Terms& terms) {
   add_to(digest, terms.operands);
   add_to(digest, terms.result);
@@ -103,7 +104,6 @@ template <OperationStruct Op> constexpr std::uint64_t digest_of(const Op& op) {
   return digest.value();
 }
 
-namespace detail {
 /// An operator and operands that stand for all calls with the same names; contracts are judged by
 /// them.
 template <class Op> struct OnPaper {
@@ -125,9 +125,7 @@ template <class Op> constexpr OnPaper<Op> on_paper(const Op& op, const TensorDes
   else
     return {op, all_on_paper(operands)};
 }
-}  // namespace detail
 
-namespace detail {
 /// Whether an operator's names are legal, and the result that follows from the names.
 template <OperationStruct Op>
 constexpr Verdict check_on_paper(const Op& op, const TensorDescs& operands) {
@@ -167,7 +165,6 @@ constexpr Contract needs(const Op& op, const Shardings& operands, const MeshShap
 }
 
 namespace detail {
-
 /// The functions of an operator whose kind is known only at run time. One table for each kind.
 struct OperationTable {
   std::size_t size;
@@ -263,7 +260,6 @@ const OperationTable TableOf<Op>::value{
       TableOf<Op>::as(op).members(WriteMember{text, names});
       return text;
     }};
-
 }  // namespace detail
 
 /// A view of an operator of any kind, which lives elsewhere. Calls pass operators in this form.
@@ -341,7 +337,6 @@ class Operation {
   alignas(std::max_align_t) std::byte small_[256];
   std::shared_ptr<const std::byte[]> large_;
 };
-
 }  // namespace tessera
 
 /// Follows each struct of tessera::ops: its functions at run time are compiled once

@@ -22,6 +22,8 @@ class PanelChoice {
       : build_(build), roles_(roles) {}
   /// Blocks within a halo are multiplied row by row, without panels.
   constexpr void leave_out(bool all) { none_ = all; }
+  /// A product in rounds takes parts of these dimensions.
+  constexpr void leave_out(const Term& dimensions) { chopped_ = dimensions; }
 
   /// `slot` is an operand or the result of the product, `step` the communicate step that makes or
   /// takes it.
@@ -32,6 +34,7 @@ class PanelChoice {
     if (move.kind != StepKind::communicate || move.collective != wanted || move.panel_dim < 0)
       return;
     if ((wanted == Collective::all_gather ? move.out : move.in[0]) != slot) return;
+    if (chopped_.contains(given[move.panel_dim])) return;
     const MeshShape& mesh = build_.plan().mesh;
     const Coordinates origin(mesh.rank(), 0);
     const int panels = mesh.group_size(move.group);
@@ -55,7 +58,7 @@ class PanelChoice {
  private:
   PlanBuilder& build_;
   Contraction roles_;
-  Term chosen_;
+  Term chosen_, chopped_;
   FixedVector<int, max_dims> parts_;
   bool none_ = false;
 };

@@ -5,13 +5,13 @@
 /// plain value of fixed capacity; planners make it, the runtime executes it, tests compare it,
 /// program/explain.hpp prints it.
 ///
-///     constexpr Plan p = plan_reshard(desc, to, mesh, 0);
+///     constexpr Plan p = detail::plan_reshard(desc, to, mesh, 0);
 ///     p.count(all_gather) == 1;   p.payload_bytes()        // of the process with most
 ///
 /// Laws: the steps and shardings are the same on every process; only the numbers are for process
 /// `process`, except payload_bytes(), which is the most on one process (plan/process_classes.hpp
-/// finds that process). Executing the plan makes exactly the calls of plan/work/work.hpp and needs
-/// exactly `peak_bytes` of arena memory.
+/// finds that process). Executing the plan makes exactly the calls of plan/work/instructions.hpp
+/// and needs exactly `peak_bytes` of arena memory.
 #include <cstdint>
 
 #include <tessera/base/local_index.hpp>
@@ -19,6 +19,7 @@
 #include <tessera/mesh/contract.hpp>
 #include <tessera/mesh/levels.hpp>
 #include <tessera/plan/convolve_shape.hpp>
+#include <tessera/plan/loop.hpp>
 #include <tessera/plan/move/placement.hpp>
 #include <tessera/plan/region/region.hpp>
 #include <tessera/spec/block.hpp>
@@ -226,7 +227,7 @@ enum class Destination : std::uint8_t { fresh, given, accumulated };
 /// A tensor that a plan reads or makes.
 struct Slot {
   TensorDesc desc;
-  Placement place;  ///< unless sharded, the sharding has no meaning
+  detail::Placement place;  ///< unless sharded, the sharding has no meaning
   Term labels;
   Index bytes = 0;  ///< of this process's block
   /// When set, the block is stored as `panels` equal parts along dimension panel_dim, one after the
@@ -256,7 +257,7 @@ struct ScanOptions {
 
 struct Step {
   StepKind kind = StepKind::slice;
-  Collective collective = Collective::all_gather;  ///< for a communicate step
+  Collective collective = Collective::all_gather;  ///< for a step that communicates
   AxisSet group;                                   ///< the axes over which it communicates
   Level level = Level::core;                       ///< the farthest level that its data crosses
   AxisGroup
@@ -294,14 +295,19 @@ struct Step {
   /// For an exchange: the data that arrives in each round is merged with the block, and as many
   /// elements are kept (plan/move/merge_split.hpp). Its results replace its inputs.
   bool merges = false;
+  Loop loop;  ///< for a contract step that is made in rounds, and communicates meanwhile
   std::int64_t cost = 0;  ///< picoseconds by the machine model, on process 0
 
+  constexpr bool communicates() const { return kind == StepKind::communicate || loop; }
   /// Returns the output of input k; where it is the input itself, its elements stay in place.
   constexpr int output(int k) const { return k == 0 || also.empty() ? out : also[k - 1]; }
   /// Returns whether an output of the step is also one of its inputs.
   constexpr bool in_place(int slot) const { return in.contains(static_cast<std::int8_t>(slot)); }
   constexpr bool operator==(const Step&) const = default;
 };
+
+/// Some regions: one for each of several tensors, or those of a plan.
+using Regions = LazyVector<detail::Region, max_operands>;
 
 struct Plan {
   static constexpr int max_steps = 40;
@@ -311,12 +317,12 @@ struct Plan {
   MeshShape mesh;
   int process = 0;
   Reduction reduction = Reduction::none;  ///< for a reduce, or for a contraction (sum)
-  FixedVector<Slot, max_slots> slots;     ///< the operands come first, in order
-  FixedVector<Step, max_steps> steps;
-  FixedVector<Region, max_operands> regions;  ///< that slots and steps refer to
-  FixedVector<Halo, max_operands + 1> halos;  ///< within which slots lie
-  ConvolveWindows convolution;                ///< for a convolve step
-  WindowList windows;                         ///< for a reduce-window or select-and-scatter step
+  LazyVector<Slot, max_slots> slots;      ///< the operands come first, in order
+  LazyVector<Step, max_steps> steps;
+  Regions regions;                           ///< that slots and steps refer to
+  LazyVector<Halo, max_operands + 1> halos;  ///< within which slots lie
+  detail::ConvolveWindows convolution;       ///< for a convolve step
+  WindowList windows;                        ///< for a reduce-window or select-and-scatter step
   Destination destination = Destination::fresh;
   Contract needs = Contract::nothing();  ///< the collectives of its moves, with their axes
   int operands = 0;
@@ -326,6 +332,7 @@ struct Plan {
   Sharding result_sharding;  ///< as requested; the slot may leave out axes of size 1
   Index peak_bytes = 0;      ///< most arena memory held at once beside the operands and a given
                              ///< destination, a fresh result included
+  Index over_limit = 0;      ///< of the limit of workspace, by which process 0 holds more
   std::int64_t cost = 0;     ///< picoseconds by the machine model: the same number on every process
 
   constexpr TensorDesc result_desc() const {
@@ -334,14 +341,13 @@ struct Plan {
 
   constexpr int count(Collective kind_) const {
     int n = 0;
-    for (const Step& step : steps)
-      n += step.kind == StepKind::communicate && step.collective == kind_;
+    for (const Step& step : steps) n += step.communicates() && step.collective == kind_;
     return n;
   }
   /// Returns how many communicating steps there are.
   constexpr int communications() const {
     int n = 0;
-    for (const Step& step : steps) n += step.kind == StepKind::communicate;
+    for (const Step& step : steps) n += step.communicates();
     return n;
   }
   /// Return the payload of the process with most, by all steps or by one kind of collective.
@@ -358,8 +364,7 @@ struct Plan {
   constexpr Index own_payload_bytes(Collective kind_) const {
     Index sum = 0;
     for (const Step& step : steps)
-      if (step.kind == StepKind::communicate && step.collective == kind_)
-        sum = saturating_add(sum, step.payload);
+      if (step.communicates() && step.collective == kind_) sum = saturating_add(sum, step.payload);
     return sum;
   }
   /// Returns how much of the payload goes between nodes.

@@ -18,7 +18,8 @@ struct PlanOptions {
   /// The caller wants only the plan's communication: any plan that keeps the contract will do, and
   /// exchanges of regions get no numbers. This takes a compiler few steps.
   bool needs_alone = false;
-  const StoredWithin* stored = nullptr;  ///< the storage of operands, where some are not contiguous
+  const detail::StoredWithin* stored =
+      nullptr;  ///< the storage of operands, where some are not contiguous
   constexpr bool operator==(const PlanOptions&) const = default;
 };
 

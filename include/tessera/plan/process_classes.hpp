@@ -28,7 +28,7 @@ class ProcessClasses {
   /// Takes the communication of a plan's steps into account.
   constexpr void add_calls(const Plan& plan) {
     for (const Step& step : plan.steps) {
-      if (step.kind != StepKind::communicate) continue;
+      if (!step.communicates()) continue;
       if (step.region >= 0 || step.merges || is_relocation(plan, step)) return add_all();
       AxisSet used = step.group;
       for (int k = 0; k < step.in.size(); ++k)
@@ -151,9 +151,34 @@ constexpr Step step_on(const Plan& plan, const Step& step, int process, const Co
     number_relocation(plan, there, process);
   else if (step.merges)
     number_merges(plan, there, at);
+  else if (step.loop)
+    number_loop(plan, there, at);
   else
     number_move(plan, there, at);
   return there;
+}
+
+/// Makes `plan` the plan of another process.
+constexpr void move_to_process(Plan& plan, int process) {
+  const Coordinates at = plan.mesh.coordinates(process);
+  plan.process = process;
+  for (Slot& slot : plan.slots) number_slot(plan, slot, process, at);
+  for (Step& step : plan.steps) {
+    if (step.kind != StepKind::communicate) number_work(plan, step, at);
+    if (step.kind == StepKind::communicate || step.region >= 0)
+      step = step_on(plan, step, process, at);
+  }
+  plan.peak_bytes = replayed_peak(plan);
+}
+
+/// Returns the most bytes that process 0 holds at once beside operands and result.
+constexpr Index workspace_of_origin(Plan plan) {
+  plan.slots[plan.result].given = true;
+  for (int i = plan.steps.size() - 1; i >= 0; --i)
+    if (const Step& step = plan.steps[i]; step.takes >= 0 && plan.slots[step.out].given)
+      plan.slots[step.takes].given = true;
+  move_to_process(plan, 0);
+  return plan.peak_bytes;
 }
 
 /// Returns the most that one process sends by the steps for which `speaks_of` is true.
@@ -162,7 +187,7 @@ constexpr Index most_payload(const Plan& plan, const SpeaksOf& speaks_of) {
   const auto payload_on = [&](int process, const Coordinates& at) {
     Index sum = 0;
     for (const Step& step : plan.steps)
-      if (step.kind == StepKind::communicate && speaks_of(step))
+      if (step.communicates() && speaks_of(step))
         sum = saturating_add(
             sum, process == plan.process ? step.payload : step_on(plan, step, process, at).payload);
     return sum;
@@ -190,7 +215,7 @@ constexpr Index Plan::payload_bytes_on(int process_) const {
   const Coordinates at = mesh.coordinates(process_);
   Index sum = 0;
   for (const Step& step : steps)
-    if (step.kind == StepKind::communicate)
+    if (step.communicates())
       sum = saturating_add(sum, detail::step_on(*this, step, process_, at).payload);
   return sum;
 }

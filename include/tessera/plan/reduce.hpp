@@ -4,14 +4,14 @@
 /// The planner of reductions over dimensions: reduce the local block, then combine the partial
 /// results over the axes that split the reduced dimensions.
 ///
-///     Plan p = plan_reduce(parse("bsv->bs"), Reduction::max, x, out, mesh, process);
+///     Plan p = detail::plan_reduce(parse("bsv->bs"), Reduction::max, x, out, mesh, process);
 ///
 /// Laws: no communication when no reduced dimension is split; a scattered result costs only a
 /// reduce-scatter. Sums of half types are sent in float and rounded once, at the end; sums left
 /// open are rounded on each process.
 #include <tessera/plan/builder.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Plans the reduction of x (terms.operands[0]) to terms.result, with elements of `type`. `out` may
 /// leave open the axes that split the reduced dimensions.
@@ -55,5 +55,4 @@ constexpr Plan plan_transpose(const Terms& terms, const TensorDesc& x, const Sha
   slot = build.permute(slot, terms.result);
   return build.finish(build.reshard(slot, out), out);
 }
-
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -4,14 +4,14 @@
 /// The planners of reductions under a sliding window, and of select-and-scatter, which is the
 /// gradient of a reduction by max.
 ///
-///     Plan p = plan_reduce_window(Reduction::max, windows, x, out, mesh, process);
+///     Plan p = detail::plan_reduce_window(Reduction::max, windows, x, out, mesh, process);
 ///
 /// Laws: of the input, only the elements that a window reaches beyond a process's block travel,
 /// corners directly or dimension by dimension. In a select-and-scatter each process makes its own
 /// block of the result, from all windows that touch it, so that nothing is summed across processes.
 #include <tessera/plan/builder.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Returns the extents of a reduce-window's result.
 constexpr Extents windowed_extents(const Extents& x, const WindowList& windows) {
@@ -20,7 +20,6 @@ constexpr Extents windowed_extents(const Extents& x, const WindowList& windows) 
   return extents;
 }
 
-namespace detail {
 /// Returns the best of the plans make(work, gathered, process), whose work is split like the result
 /// (`to`) or like the input (`from`), and which exchange or gather the elements they need: one that
 /// keeps the contract, else the cheapest. A gather must not move more than the exchange. All
@@ -85,7 +84,6 @@ constexpr int take_window(PlanBuilder& build, int slot, const Extents& result,
   needed.sharding = work;
   return build.take_window(slot, region, needed, build.labels(slot));
 }
-}  // namespace detail
 
 /// Plans the reduction of the elements of x under `windows` (one for each dimension). x is
 /// finished.
@@ -136,5 +134,4 @@ constexpr Plan plan_select_and_scatter(bool greatest, const WindowList& windows,
   };
   return detail::cheapest(make, to, from, process, options.contract);
 }
-
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -6,13 +6,13 @@
 /// dimension, the totals are gathered over the axes that split it, and a scan of the block starts
 /// from the join of the totals before it. (Blelloch, Prefix sums and their applications, 1990.)
 ///
-///     Plan p = plan_scan({'b', 'i', 'j'}, 2, Reduction::sum, {}, x, out, mesh, process);
+///     Plan p = detail::plan_scan({'b', 'i', 'j'}, 2, Reduction::sum, {}, x, out, mesh, process);
 ///
 /// Laws: no communication when the dimension is not split, else one all-gather of an element for
 /// each row and part.
 #include <tessera/plan/builder.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// The label, in a slot, of a dimension that no operand has: the parts of a scanned dimension, the
 /// limbs of an exact sum.
@@ -56,5 +56,4 @@ constexpr Plan plan_scan(const Term& labels, int along, Reduction reduction, Sca
   return plan_scan_as(reduced_type(reduction, x.type), labels, along, reduction, scan, x, out, mesh,
                       process, options);
 }
-
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -4,14 +4,15 @@
 /// The planner of scatters: updates joined into a table at indices that are known only when the
 /// program runs. It mirrors plan/take.hpp.
 ///
-///     Plan p = plan_scatter(parse("vm,bs,bsm->vm"), Reduction::sum, {table, ids, updates}, {},
+///     Plan p = detail::plan_scatter(parse("vm,bs,bsm->vm"), Reduction::sum, {table, ids, updates}, {},
 ///                           OutOfRange::drop, out, mesh, process);
 ///
 /// The communication does not depend on the indices. Where updates are split along a letter that
 /// the table lacks, each process joins its own updates into a part of the table's size, and then
 /// the parts are joined (the first part contains the table's elements). Where the table is split
 /// along an indexed letter, each process joins the updates for its own rows. When updates are set,
-/// not joined, each process that has the row gets all of them, since the last one stays.
+/// not joined, each process that has the row gets all of them, since the last one stays. The letter
+/// of a window that an index begins is one of the updates' own.
 ///
 /// Laws: no communication when the shardings fit and no letter of the updates alone is split; else
 /// one all-reduce of the result, or a reduce-scatter where it is split over those axes; or only an
@@ -19,7 +20,7 @@
 #include <tessera/plan/factor_search.hpp>
 #include <tessera/plan/indexed.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Plans the operand (where terms have one), then one tensor of indices for each indexed letter,
 /// then the updates -> terms.result. Reduction::none sets. Without an operand `indexed` has the
@@ -55,5 +56,4 @@ constexpr Plan plan_scatter(const Terms& terms, Reduction reduction, const Tenso
   build.price_copies(2);
   return build.finish(build.reshard(slot, out), out);
 }
-
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -6,7 +6,7 @@
 /// sorted, and the results are moved to theirs. For the first k, every process may first select
 /// from its own part of a line, so that only k elements of each part move.
 ///
-///     Plan p = plan_sort({'b', 'v'}, 1, {.descending = true}, {x}, out, mesh, process);
+///     Plan p = detail::plan_sort({'b', 'v'}, 1, {.descending = true}, {x}, out, mesh, process);
 ///
 /// Laws: keys alone are sorted without positions; no communication when the dimension is not split;
 /// communication depends on extents and shardings alone; positions count along the whole dimension.
@@ -27,7 +27,6 @@ struct SortTask {
 };
 
 namespace detail {
-
 class SortPlanner {
  public:
   constexpr SortPlanner(const Term& labels, int along, const SortTask& task, const TensorDescs& x,
@@ -153,14 +152,14 @@ class SortPlanner {
     } else {
       state.push_back(step(StepKind::sort, {slots[0]}, build_.desc(slots[0])));
     }
-    merge_rounds(state);
+    add_merges(state);
     Slots made;
     if (task_.keys) made.push_back(state[0]);
     for (int i = 2; i < state.size(); ++i) made.push_back(state[i]);
     if (task_.positions) made.push_back(state[1]);
     slots = made;
   }
-  constexpr void merge_rounds(Slots& state) {
+  constexpr void add_merges(Slots& state) {
     const TensorDesc keys = build_.desc(state[0]);
     Step step;
     step.kind = StepKind::communicate;
@@ -243,7 +242,6 @@ class SortPlanner {
   Index limit_;
   bool positions_ = false;
 };
-}  // namespace detail
 
 /// Plans the order of the lines of x[0] along dimension `along`; further tensors are carried along.
 /// All are finished and have the same extents; the results have sharding `out`. Resulting positions
@@ -262,5 +260,5 @@ constexpr Plan plan_sort(const Term& labels, int along, const SortTask& task, co
   best.add(make(DType::i64, 0), DType::i64);
   return process == 0 ? best.plan() : make(best.way(), process);
 }
-
+}  // namespace detail
 }  // namespace tessera

@@ -5,7 +5,7 @@
 /// is gathered; or it stays split and processes merge their blocks. All of these, and mixtures
 /// where several axes split it, are combinations of plan/axis_search.hpp.
 ///
-///     SortWay way = sort_way(along, {x}, {x}, out, mesh, options);
+///     detail::SortWay way = detail::sort_way(along, {x}, {x}, out, mesh, options);
 ///     way.at;   way.merges
 ///
 /// Laws: see plan/factor_search.hpp.
@@ -13,7 +13,7 @@
 #include <tessera/plan/map.hpp>
 #include <tessera/plan/move/merge_split.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// How lines are sorted.
 struct SortWay {
@@ -38,7 +38,6 @@ constexpr std::int64_t merge_exchange_price(Index elements, Index unit, AxisSet 
   return saturating_mul(merge_exchange_rounds(mesh.group_size(group)), round);
 }
 
-namespace detail {
 /// The sort of lines for plan/factor_search.hpp.
 struct SortWork {
   int along;    ///< the factor
@@ -71,7 +70,6 @@ struct SortWork {
   }
   constexpr std::int64_t saved(int, const Moves&, const Sharding&) const { return 0; }
 };
-}  // namespace detail
 
 /// Returns the best way to sort. `inputs` (keys first) are moved to the sharding of the sort;
 /// `results` (whose own shardings do not matter) have that sharding and are then moved to `out`.
@@ -95,5 +93,4 @@ constexpr SortWay sort_way(int along, const TensorDescs& inputs, const TensorDes
       search_factors(rule, detail::SortWork{along, limit, unit, mesh, options}, mesh, options);
   return {found.shardings[0], !found.shardings[0][along].empty(), found.cost};
 }
-
-}  // namespace tessera
+}  // namespace tessera::detail

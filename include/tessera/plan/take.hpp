@@ -3,12 +3,13 @@
 /// @file
 /// The planner of takes: elements of a table at indices that are known only when the program runs.
 ///
-///     Plan p = plan_take(parse("vm,bs->bsm"), {table, ids}, OutOfRange::clamp, out, mesh, process);
+///     Plan p = detail::plan_take(parse("vm,bs->bsm"), {table, ids}, OutOfRange::clamp, out, mesh, process);
 ///
 /// The communication does not depend on the indices: where the table is split along an indexed
 /// letter, each process takes the rows that it has and neutral values for the others, and the parts
 /// are summed. Letters of only the indices pass to the result, and so do the table's other letters;
-/// a letter of both (a batch) splits all three alike.
+/// a letter of both (a batch) splits all three alike. A window that an index begins is a letter of
+/// the result alone: a process makes its part of every window, from the rows that it has.
 ///
 /// Laws: no communication when no indexed letter is split and the shardings fit; else one
 /// all-reduce of the result, or a reduce-scatter where it is split over those axes. A table is
@@ -16,15 +17,16 @@
 #include <tessera/plan/factor_search.hpp>
 #include <tessera/plan/indexed.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
-/// Plans descs[0] (terms.operands[0]), taken at the indices that follow it. `out` may leave open
-/// the axes that split indexed letters. Precondition: ops::Take's verdict is ok.
+/// Plans descs[0] (terms.operands[0]), taken at the indices that follow it; `windows`: as in
+/// ops::Take. `out` may leave open the axes that split indexed letters. Precondition: ops::Take's
+/// verdict is ok.
 constexpr Plan plan_take(const Terms& terms, const TensorDescs& descs, OutOfRange out_of_range,
                          const Sharding& out, const MeshShape& mesh, int process = 0,
-                         const PlanOptions& options = {}) {
+                         const PlanOptions& options = {}, const Extents& windows = {}) {
   PlanBuilder build(OperatorKind::take, mesh, process, options);
-  const TensorDesc result{descs[0].type, extents_of(terms.result, terms, descs), out};
+  const TensorDesc result{descs[0].type, extents_of(terms.result, terms, descs, windows), out};
   FactorRule rule;
   for (int t = 0; t < descs.size(); ++t)
     rule.add(descs[t], terms.operands[t], false, t > 0 ? 1 : 0);
@@ -66,5 +68,4 @@ constexpr Plan plan_one_hot(const Term& labels, char along, DType type, const Te
   const int slot = build.compute(StepKind::one_hot, FixedVector<int, 1>{operand}, result, labels);
   return build.finish(slot, out);
 }
-
-}  // namespace tessera
+}  // namespace tessera::detail

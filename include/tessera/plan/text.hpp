@@ -3,7 +3,7 @@
 /// @file
 /// Numbers with their units, and tensors, as text.
 ///
-///     bytes_text(1536) == "1.5 KiB";
+///     detail::bytes_text(1536) == "1.5 KiB";
 ///     to_string(desc, names)                  // "f32 8x512x5120 P<data,_,model>"
 #include <cstdint>
 #include <string>
@@ -12,8 +12,8 @@
 #include <tessera/spec/verdict.hpp>
 
 namespace tessera {
-
 namespace detail {
+
 /// Returns n in the largest unit that is not above n, with at most one decimal, rounded down; "at
 /// least ..." where n is saturated.
 template <int N>
@@ -29,7 +29,6 @@ std::string scaled_text(std::int64_t n, std::int64_t step, const char* const (&u
   return (saturated(n) ? "at least " : "") + std::to_string(whole) +
          (tenths > 0 ? "." + std::to_string(tenths) : "") + " " + units[unit];
 }
-}  // namespace detail
 
 /// Returns bytes as "768 B", "1.5 KiB", "80 MiB".
 inline std::string bytes_text(Index bytes) {
@@ -46,11 +45,11 @@ inline std::string time_text(std::int64_t picoseconds) {
   static constexpr const char* units[] = {"ps", "ns", "us", "ms", "s"};
   return detail::scaled_text(picoseconds, 1000, units);
 }
+}  // namespace detail
 
 /// Returns "f32 8x512x5120 P<data,_,model>".
 inline std::string to_string(const TensorDesc& desc, const AxisNames& names) {
   return std::string(name_of(desc.type)) + " " + to_string(desc.extents) + " " +
          to_string(desc.sharding, names);
 }
-
 }  // namespace tessera

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Typed calls on paper: the result of a call and whether it is legal, from its types. Operators
-/// and plan<...>(...) of the same types share this code.
+/// Typed calls while compiling: the result of a call and whether it is legal, from its types.
+/// Operators and plan<...>(...) of the same types share this code.
 ///
 ///     detail::Result<float, Grid, Call>     // ShardedTensor<float, Grid, P<data, _, model>>
 ///
@@ -60,12 +60,12 @@ template <class First, class... Rest> struct CommonMesh {
   using type = typename First::mesh_type;
 };
 /// Chooses a type and instantiates neither: std::conditional would be one more class for each call.
-template <bool> struct Pick { template <class Yes, class> using type = Yes; };
-template <> struct Pick<false> { template <class, class No> using type = No; };
+template <bool> struct Choose { template <class Yes, class> using type = Yes; };
+template <> struct Choose<false> { template <class, class No> using type = No; };
 
 /// S, or a substitute when the call has a mistake.
 template <bool Sound, class S>
-using SpecWhere = typename Pick<Sound>::template type<S, Unfounded<S>>;
+using SpecWhere = typename Choose<Sound>::template type<S, Unfounded<S>>;
 /// The result of a call, which says whether it is `sound`.
 template <class T, class M, class Provider>
 using Result = ShardedTensor<T, M, SpecWhere<Provider::sound, spec_of<M, Provider>>>;
@@ -124,7 +124,7 @@ template <class By, class Out, TypedTensor... A> struct Typed {
   static constexpr auto operation = completed<mesh, Out>(By::make(operands), operands);
   static constexpr Verdict verdict = check_on_paper(operation, operands);
   static constexpr bool sound = verdict.ok() && can_be_called<By> && (founded<A> && ...);
-  static_assert(Pick<verdict.ok()>::template type<std::true_type, Demanded<Typed, A...>>::value);
+  static_assert(Choose<verdict.ok()>::template type<std::true_type, Demanded<Typed, A...>>::value);
   static constexpr TensorDescs results = results_of_type(operation, operands, verdict);
   static constexpr Sharding value = results[0].sharding;
   using type = element_of<results[0].type>;

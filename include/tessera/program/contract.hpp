@@ -36,7 +36,7 @@ struct Over {
       : axes(over), collective(kind), any_collective(false) {}
 
   constexpr bool speaks_of(const Step& s) const {
-    return s.kind == StepKind::communicate && (any_collective || s.collective == collective);
+    return s.communicates() && (any_collective || s.collective == collective);
   }
   /// The step's group spans no other axes than these.
   constexpr bool holds(const Step& s) const { return speaks_of(s) && (s.group - axes).empty(); }
@@ -44,18 +44,21 @@ struct Over {
   constexpr bool touches(const Step& s) const { return speaks_of(s) && !(s.group & axes).empty(); }
 };
 
+namespace detail {
 /// Returns the axes A... of mesh M, as a value.
 template <class M, class... A> constexpr AxisSet axes_of() {
   static_assert(((M::template index<A> >= 0) && ...),
                 "[tessera] the Mesh has no such axis; name axes of the program's mesh");
   return {M::template index<A>...};
 }
+}  // namespace detail
+
 constexpr Over over(Collective kind, AxisSet axes) { return {kind, axes}; }
 template <class M, class... A> constexpr Over over(Collective kind) {
-  return {kind, axes_of<M, A...>()};
+  return {kind, detail::axes_of<M, A...>()};
 }
 /// Any collective over these axes.
-template <class M, class... A> constexpr Over over() { return axes_of<M, A...>(); }
+template <class M, class... A> constexpr Over over() { return detail::axes_of<M, A...>(); }
 
 /// One demand. Made by the functions below.
 struct ProgramClause {
@@ -164,7 +167,7 @@ class ClauseCheck {
         return first_step([&](const Step& s) {
           for (const Over& allowed : clause_.what)
             if (allowed.holds(s)) return false;
-          return s.kind == StepKind::communicate;
+          return s.communicates();
         });
       case Kind::no:
         return first_step([&](const Step& s) { return clause_.what[0].touches(s); });
@@ -282,5 +285,4 @@ inline void require(const Program& program, const ProgramContract& contract) {
   if (const ContractVerdict verdict = check(program, contract); !verdict)
     throw ContractError(verdict.text);
 }
-
 }  // namespace tessera

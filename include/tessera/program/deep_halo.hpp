@@ -35,6 +35,7 @@ struct DeepHalo {
   std::int64_t cost = 0;  ///< of exchange and steps by the machine model; the same on every process
 };
 
+namespace detail {
 /// Returns the halo of `times` steps.
 constexpr Halo deepened(Halo halo, Index times) {
   for (HaloDim& d : halo) {
@@ -44,7 +45,6 @@ constexpr Halo deepened(Halo halo, Index times) {
   return halo;
 }
 
-namespace detail {
 /// Returns the element updates of a process in `steps` steps after an exchange.
 constexpr Index deep_updates(const TensorDesc& x, Halo halo, Index steps, const MeshShape& mesh,
                              int process) {
@@ -67,10 +67,11 @@ constexpr DeepHalo plan_deep_halo(const TensorDesc& x, const Halo& halo, Index s
                                   const HaloOptions& how = {Corners::cheaper, true}) {
   DeepHalo deep;
   deep.steps = steps;
-  deep.plan = plan_halo(x, deepened(halo, steps), mesh, process, options, how);
+  deep.plan = detail::plan_halo(x, detail::deepened(halo, steps), mesh, process, options, how);
   deep.updates = detail::deep_updates(x, halo, steps, mesh, process);
-  deep.redundant = deep.updates - saturating_mul(steps, block_volume(x.extents, x.sharding, mesh,
-                                                                     mesh.coordinates(process)));
+  deep.redundant =
+      deep.updates - saturating_mul(steps, detail::block_volume(x.extents, x.sharding, mesh,
+                                                                mesh.coordinates(process)));
   deep.flops = saturating_mul(deep.updates, flops);
   deep.redundant_flops = saturating_mul(deep.redundant, flops);
   Index most = 0;
@@ -87,7 +88,8 @@ constexpr Index best_depth(const TensorDesc& x, const Halo& halo, Index flops, I
                            const HaloOptions& how = {Corners::cheaper, true}) {
   Index best = 1;
   std::int64_t least = max_int64;
-  for (Index steps = 1; steps <= most && check_halo(x.extents, deepened(halo, steps)).ok();
+  for (Index steps = 1;
+       steps <= most && detail::check_halo(x.extents, detail::deepened(halo, steps)).ok();
        ++steps) {
     const std::int64_t cost =
         plan_deep_halo(x, halo, steps, flops, mesh, 0, options, how).cost / steps;
@@ -105,14 +107,13 @@ inline std::string explain(const DeepHalo& deep, const AxisNames& names) {
   const PlanSpread all = over_processes(deep.plan);
   return explain(deep.plan, names) + "  " + std::to_string(deep.steps) +
          (deep.steps == 1 ? " step: " : " steps from one exchange; a step: ") +
-         bytes_text(each(all.payload.most)) + ", " +
+         detail::bytes_text(each(all.payload.most)) + ", " +
          std::to_string(all.messages.most / deep.steps) +
          (all.messages.most % deep.steps == 0
               ? ""
               : "." + std::to_string(all.messages.most % deep.steps * 10 / deep.steps)) +
-         " messages, " + flops_text(each(deep.flops)) + " of which " +
-         flops_text(each(deep.redundant_flops)) + " redundant, model time " +
-         time_text(deep.cost / deep.steps) + "\n";
+         " messages, " + detail::flops_text(each(deep.flops)) + " of which " +
+         detail::flops_text(each(deep.redundant_flops)) + " redundant, model time " +
+         detail::time_text(deep.cost / deep.steps) + "\n";
 }
-
 }  // namespace tessera

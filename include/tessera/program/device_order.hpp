@@ -41,7 +41,7 @@ class AxisTraffic {
     Index sum = 0;
     for (std::uint32_t bits = 1; bits < groups; ++bits) {
       if (trees_[bits] == 0 && exchanges_[bits] == 0) continue;
-      const Levels found = levels(AxisSet::from_bits(bits), mesh, machine);
+      const detail::Levels found = detail::levels(AxisSet::from_bits(bits), mesh, machine);
       if (found.network.empty()) continue;
       const Index near = mesh.group_size(found.node);
       const Index far = mesh.group_size(found.network);
@@ -59,7 +59,7 @@ class AxisTraffic {
   static constexpr std::size_t groups = std::size_t{1} << max_axes;
   static constexpr bool gathers_or_reduces(Collective kind) {
     return kind == Collective::all_gather || kind == Collective::reduce_scatter ||
-           kind == Collective::all_reduce;
+           kind == Collective::all_reduce || kind == Collective::broadcast;
   }
   /// Returns bytes * part / whole, without overflow.
   static constexpr Index share(Index bytes, Index part, Index whole) {
@@ -74,7 +74,7 @@ class AxisTraffic {
 constexpr AxisTraffic traffic_of(const Plan& plan) {
   AxisTraffic traffic;
   for (const Step& step : plan.steps) {
-    if (step.kind != StepKind::communicate) continue;
+    if (!step.communicates()) continue;
     Index payload = step.payload;
     if (!step.near.empty() && step.collective == Collective::all_to_all) {
       // In levels the data is sent twice.

@@ -154,8 +154,7 @@ inline std::string change_text(Index was, Index is, std::string (*text)(Index)) 
 inline std::string moves_text(const ProgramEntry& e, const AxisNames& names) {
   std::string moves;
   for (const Step& step : e.plan->steps)
-    if (step.kind == StepKind::communicate)
-      moves += (moves.empty() ? "" : ", ") + step_name(step, names);
+    if (step.communicates()) moves += (moves.empty() ? "" : ", ") + step_name(step, names);
   return moves.empty() ? "-" : moves;
 }
 }  // namespace detail
@@ -211,25 +210,27 @@ inline std::string explain(const ProgramDiff& d) {
     if (a == nullptr || b == nullptr) {
       const TotalSpread& its = b != nullptr ? is : was;
       table.row({b != nullptr ? "+" : "-", name, detail::moves_text(one, names[b != nullptr]),
-                 bytes_text(its.payload.most), flops_text(its.flops.most),
-                 bytes_text(its.peak.most)});
+                 detail::bytes_text(its.payload.most), detail::flops_text(its.flops.most),
+                 detail::bytes_text(its.peak.most)});
       continue;
     }
     const std::string moved = detail::moves_text(*a, names[0]);
     const std::string moves = detail::moves_text(*b, names[1]);
     table.row({"~", name, moved == moves ? moves : moved + " -> " + moves,
-               from_to(was.payload.most, is.payload.most, bytes_text),
-               from_to(was.flops.most, is.flops.most, flops_text),
-               from_to(was.peak.most, is.peak.most, bytes_text)});
+               from_to(was.payload.most, is.payload.most, detail::bytes_text),
+               from_to(was.flops.most, is.flops.most, detail::flops_text),
+               from_to(was.peak.most, is.peak.most, detail::bytes_text)});
   }
   if (!d.same()) text += table.text("  ");
   text += "  in all, most on one process: payload " +
-          detail::change_text(d.was.payload.most, d.is.payload.most, bytes_text) + ", work " +
-          detail::change_text(d.was.flops.most, d.is.flops.most, flops_text) +
+          detail::change_text(d.was.payload.most, d.is.payload.most, detail::bytes_text) +
+          ", work " + detail::change_text(d.was.flops.most, d.is.flops.most, detail::flops_text) +
           ", duplicated work " +
-          detail::change_text(d.was.duplicated.most, d.is.duplicated.most, flops_text) +
-          ", peak memory " + detail::change_text(d.was.peak.most, d.is.peak.most, bytes_text) +
-          ", model time " + detail::change_text(d.before.cost(), d.after.cost(), time_text) + "\n";
+          detail::change_text(d.was.duplicated.most, d.is.duplicated.most, detail::flops_text) +
+          ", peak memory " +
+          detail::change_text(d.was.peak.most, d.is.peak.most, detail::bytes_text) +
+          ", model time " +
+          detail::change_text(d.before.cost(), d.after.cost(), detail::time_text) + "\n";
   return text;
 }
 

@@ -15,6 +15,7 @@
 #include <tessera/plan/text.hpp>
 #include <tessera/program/over_processes.hpp>
 #include <tessera/program/overruled.hpp>
+#include <tessera/program/payload_bound.hpp>
 #include <tessera/program/summary.hpp>
 
 namespace tessera {
@@ -47,6 +48,11 @@ class TextTable {
 };
 
 inline std::string step_name(const Step& step, const AxisNames& names) {
+  if (step.loop)
+    return std::string(name_of(step.loop.kind)) + " over " + to_string(step.group, names) +
+           (step.loop.both_ways ? " both ways" : "") +
+           (step.loop.layers.empty() ? ""
+                                     : " in layers over " + to_string(step.loop.layers, names));
   if (step.kind != StepKind::communicate) return std::string(name_of(step.kind));
   return std::string(name_of(step.collective)) + " over " + to_string(step.group, names) +
          (step.near.empty() ? "" : " in levels") + (step.merges ? " and merge" : "");
@@ -142,6 +148,17 @@ template <class Text> std::string most_text(const Spread& s, const Text& text) {
   return text(s.most) + (s.even() ? "" : " (process " + std::to_string(s.process) + ")");
 }
 
+/// A product's payload over the least that any plan needs: ", 1.50 of its lower bound".
+inline std::string bound_text(const Plan& plan, Index payload) {
+  const Index least = payload_bound(plan);
+  if (payload == 0 || saturated(payload) || plan.kind != OperatorKind::einsum) return "";
+  if (least == 0) return ", its lower bound 0 B";
+  const Index percent = (payload * 100 + least / 2) / least;
+  const Index rest = percent % 100;
+  return ", " + std::to_string(percent / 100) + (rest < 10 ? ".0" : ".") + std::to_string(rest) +
+         " of its lower bound";
+}
+
 /// A plan's table with these numbers: of its own process, or the most on one process.
 inline std::string explain(const Plan& plan, const AxisNames& names, const PlanSpread& numbers,
                            bool own) {
@@ -163,23 +180,28 @@ inline std::string explain(const Plan& plan, const AxisNames& names, const PlanS
                                    slot_text(plan.slots[step.out], names) +
                                        halo_text(plan, step, own) +
                                        stored_text(plan, plan.slots[step.out])};
-    if (step.kind == StepKind::communicate)
+    if (step.communicates())
       cells.push_back(bytes_text(number.payload.most) + ", " + messages_text(number.messages.most) +
                       (step.level == Level::network
                            ? ", " + bytes_text(number.network.most) + " between nodes"
                            : "") +
-                      (step.rounds > 1 ? " in " + std::to_string(step.rounds) + " rounds" : ""));
+                      (step.rounds > 1 ? " in " + std::to_string(step.rounds) + " rounds" : "") +
+                      (step.loop ? ", " + flops_text(number.flops.most) : ""));
     else
       cells.push_back(number.flops.most > 0 ? flops_text(number.flops.most) : std::string());
     table.row(std::move(cells));
   }
   text += table.text("  ");
   for (const Overruled& one : overruled(plan)) text += "  " + to_string(one, names) + "\n";
+  if (plan.over_limit > 0)
+    text += "  the limit of workspace cannot be kept: by " + bytes_text(plan.over_limit) +
+            " (process 0)\n";
   Slot result = plan.slots[plan.result];
   result.desc = plan.result_desc();
   if (plan.result < plan.operands) result.place = {};
   return text + "  result " + tensor_text(result, names) + halo_text(plan, result, own) +
-         "; payload " + most_text(numbers.payload, bytes_text) + ", workspace " +
+         "; payload " + most_text(numbers.payload, bytes_text) +
+         (own ? "" : bound_text(plan, numbers.payload.most)) + ", workspace " +
          most_text(numbers.peak, bytes_text) + ", " + most_text(numbers.flops, flops_text) + "\n";
 }
 }  // namespace detail
@@ -249,8 +271,7 @@ inline std::string explain(const Program& program, const ProgramSpread& numbers,
     layer = e.layer;
     std::string moves;
     for (const Step& step : e.plan->steps)
-      if (step.kind == StepKind::communicate)
-        moves += (moves.empty() ? "" : ", ") + step_name(step, names);
+      if (step.communicates()) moves += (moves.empty() ? "" : ", ") + step_name(step, names);
     table.row({std::string(name_of(e.plan->kind)), e.label, to_string(e.plan->result_desc(), names),
                moves.empty() ? "-" : moves, bytes_text(number.payload.most),
                number.flops.most > 0 ? flops_text(number.flops.most) : "-"});

@@ -25,7 +25,7 @@ namespace tessera {
 /// Returns the plan as if it had been made on another process.
 inline Plan on_process(const Plan& plan, int process) {
   Plan result = plan;
-  move_to_process(result, process);
+  detail::move_to_process(result, process);
   return result;
 }
 
@@ -69,14 +69,15 @@ inline std::string explain_all(const Plan& plan, const AxisNames& names) {
     const Step& step = plan.steps[i];
     const StepSpread& s = spread.steps[static_cast<std::size_t>(i)];
     table.row({detail::step_name(step, names), "->", detail::slot_text(plan.slots[step.out], names),
-               step.kind == StepKind::communicate ? to_string(s.payload, bytes_text)
-               : s.flops.most > 0                 ? to_string(s.flops, flops_text)
-                                                  : std::string()});
+               step.communicates() ? to_string(s.payload, detail::bytes_text)
+               : s.flops.most > 0  ? to_string(s.flops, detail::flops_text)
+                                   : std::string()});
   }
-  return text + table.text("  ") + "  payload " + to_string(spread.payload, bytes_text) + ", " +
-         bytes_text(spread.payload.total) + " together; workspace " +
-         to_string(spread.peak, bytes_text) + "; " + to_string(spread.flops, flops_text) + ", " +
-         flops_text(spread.flops.total) + " together\n";
+  return text + table.text("  ") + "  payload " + to_string(spread.payload, detail::bytes_text) +
+         ", " + detail::bytes_text(spread.payload.total) + " together; workspace " +
+         to_string(spread.peak, detail::bytes_text) + "; " +
+         to_string(spread.flops, detail::flops_text) + ", " +
+         detail::flops_text(spread.flops.total) + " together\n";
 }
 
 }  // namespace tessera

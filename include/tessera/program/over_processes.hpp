@@ -19,19 +19,6 @@
 
 namespace tessera {
 
-/// Makes `plan` the plan of another process.
-inline void move_to_process(Plan& plan, int process) {
-  const Coordinates at = plan.mesh.coordinates(process);
-  plan.process = process;
-  for (Slot& slot : plan.slots) detail::number_slot(plan, slot, process, at);
-  for (Step& step : plan.steps) {
-    if (step.kind != StepKind::communicate) detail::number_work(plan, step, at);
-    if (step.kind == StepKind::communicate || step.region >= 0)
-      step = detail::step_on(plan, step, process, at);
-  }
-  plan.peak_bytes = detail::replayed_peak(plan);
-}
-
 /// One number over all processes.
 struct Spread {
   Index least = 0;
@@ -133,7 +120,7 @@ class ProgramNumbers {
     std::map<std::pair<std::uint32_t, Collective>, std::size_t> axes;
     for (const ProgramEntry& e : program.entries())
       for (const Step& s : e.plan->steps)
-        if (s.kind == StepKind::communicate) axes.try_emplace({s.group.bits, s.collective});
+        if (s.communicates()) axes.try_emplace({s.group.bits, s.collective});
     for (auto& [key, number] : axes) {
       number = spread_.axes.size();
       spread_.axes.push_back({AxisSet::from_bits(key.first), key.second, {}, {}, {}});
@@ -141,8 +128,7 @@ class ProgramNumbers {
     for (const Plan& plan : plans_) {
       axes_of_.emplace_back();
       for (const Step& s : plan.steps)
-        axes_of_.back().push_back(
-            s.kind == StepKind::communicate ? axes.at({s.group.bits, s.collective}) : 0);
+        axes_of_.back().push_back(s.communicates() ? axes.at({s.group.bits, s.collective}) : 0);
     }
     spread_.entries.resize(use_.size());
     spread_.layers.resize(program.layers().size());
@@ -157,11 +143,10 @@ class ProgramNumbers {
     classes().visit([&](int process, const Coordinates&, Index alike) {
       std::vector<Index> of_plan;
       for (Plan& plan : plans_) {
-        if (plan.process != process) move_to_process(plan, process);
+        if (plan.process != process) detail::move_to_process(plan, process);
         of_plan.push_back(0);
         for (const Step& s : plan.steps)
-          if (s.kind == StepKind::communicate)
-            of_plan.back() = saturating_add(of_plan.back(), number(s));
+          if (s.communicates()) of_plan.back() = saturating_add(of_plan.back(), number(s));
       }
       Index sum = 0;
       for (const std::size_t plan : use_) sum = saturating_add(sum, of_plan[plan]);
@@ -204,7 +189,7 @@ class ProgramNumbers {
   void add(int process, Index alike) {
     std::vector<Numbers> of_plan;
     for (Plan& plan : plans_) {
-      if (plan.process != process) move_to_process(plan, process);
+      if (plan.process != process) detail::move_to_process(plan, process);
       of_plan.push_back({plan.own_payload_bytes(), plan.network_bytes(), plan.messages(),
                          plan.flops(), Program::duplicated_flops(plan), plan.peak_bytes});
     }
@@ -222,7 +207,7 @@ class ProgramNumbers {
         layers[static_cast<std::size_t>(l)].take(one);
       const Plan& plan = plans_[use_[i]];
       for (int k = 0; k < plan.steps.size(); ++k)
-        if (const Step& s = plan.steps[k]; s.kind == StepKind::communicate)
+        if (const Step& s = plan.steps[k]; s.communicates())
           axes[axes_of_[use_[i]][static_cast<std::size_t>(k)]].take(
               {s.payload, s.network_payload, s.messages, 0, 0, 0});
     }
@@ -270,7 +255,7 @@ inline PlanSpread over_processes(const Plan& plan) {
   classes.add(plan);
   Plan p = plan;
   classes.visit([&](int process, const Coordinates&, Index alike) {
-    if (p.process != process) move_to_process(p, process);
+    if (p.process != process) detail::move_to_process(p, process);
     detail::add_process(spread, p, alike);
   });
   return spread;

@@ -159,8 +159,7 @@ class Program {
     return sum([&](const Plan& p) {
       Index bytes = 0;
       for (const Step& s : p.steps)
-        if (s.kind == StepKind::communicate && s.group == group)
-          bytes = saturating_add(bytes, s.payload);
+        if (s.communicates() && s.group == group) bytes = saturating_add(bytes, s.payload);
       return bytes;
     });
   }
@@ -200,10 +199,11 @@ class Program {
   /// Returns how many processes do the same local work in a step.
   static Index copies(const Plan& plan, const Step& step) {
     if (step.flops == 0) return 1;
-    AxisSet split;
-    for (int slot : step.in) {
-      split =
-          split | plan.slots[slot].desc.sharding.used() | plan.slots[slot].desc.sharding.partial;
+    AxisSet split = step.loop.layers;
+    for (int k = 0; k < step.in.size(); ++k) {
+      const Sharding& s = plan.slots[step.in[k]].desc.sharding;
+      const AxisSet ring = k < 2 ? step.loop.rings[k].set() : AxisSet{};
+      split = split | (s.used() - ring) | s.partial;
     }
     return plan.mesh.group_size(plan.mesh.axes() - split);
   }

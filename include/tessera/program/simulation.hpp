@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// All processes of a mesh on paper: computes every process's calls, and checks that they match:
-/// what one process sends is what the other expects.
+/// All processes of a mesh in a dry run: computes every process's calls, and checks that they
+/// match: what one process sends is what the other expects.
 ///
 ///     const Simulation s = simulate(program);      // thousands of processes in well under a second
 ///     s.fault == "";   s.payload.most;   s.peak.process
@@ -11,9 +11,10 @@
 #include <algorithm>
 #include <string>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
-#include <tessera/plan/work/work.hpp>
+#include <tessera/plan/work/instructions.hpp>
 #include <tessera/program/on_process.hpp>
 #include <tessera/program/timeline.hpp>
 
@@ -63,6 +64,12 @@ class Meeting {
         case Collective::all_to_all:
           for (const Piece& from : mine.receive) compare(from.peer, from.count, false);
           break;
+        case Collective::broadcast:
+          for (const Piece& from : mine.receive) compare(from.peer, from.count, false);
+          for (const Piece& to : mine.send)
+            for (int q = 0; q < mine.members; ++q)
+              if (q != mine.own) compare(q, to.count, true);
+          break;
         case Collective::collective_permute:
         case Collective::exchange:  // also, nothing may be sent that nobody expects
           for (const Piece& from : mine.receive) compare(from.peer, from.count, false);
@@ -94,12 +101,16 @@ class Meeting {
         theirs.reduction != mine.reduction || theirs.type != mine.type || theirs.even != mine.even)
       return "processes " + std::to_string(p) + " and " + std::to_string(q) +
              " make different calls";
-    // An all-gather sends the same to all, and a reduce-scatter receives one piece combined from
-    // all.
+    // An all-gather and a broadcast send the same to all, and a reduce-scatter receives one piece
+    // combined from all.
     const bool one = mine.kind == Collective::all_gather || mine.kind == Collective::all_reduce ||
                      mine.kind == Collective::reduce_scatter;
     const std::vector<Piece>& pieces = of_sender ? theirs.receive : theirs.send;
-    const Index made = one ? pieces.front().count : count_for(pieces, mine.own);
+    Index made = 0;
+    if (mine.kind == Collective::broadcast)
+      made = pieces.empty() ? 0 : pieces.front().count;
+    else
+      made = one ? pieces.front().count : count_for(pieces, mine.own);
     if (made == expected) return "";
     return "process " + std::to_string(p) + (of_sender ? " sends " : " expects ") +
            std::to_string(expected) + " elements " + (of_sender ? "to" : "of") + " process " +
@@ -110,35 +121,33 @@ class Meeting {
   MeshShape mesh_;
   const std::vector<Call>& calls_;
 };
-}  // namespace detail
 
 /// Returns the first mismatch between the processes' calls for a plan, or an empty string; adds the
 /// number of their calls to `calls`.
 inline std::string fault_of(const Plan& plan, Index& calls) {
+  if (plan.communications() == 0) return "";
   Plan p = plan;
-  for (int i = 0; i < plan.steps.size(); ++i) {
-    if (plan.steps[i].kind != StepKind::communicate) continue;
-    const std::string step = "step " + std::to_string(i + 1) + ": ";
-    for (Index round = 0; round < plan.steps[i].rounds; ++round) {
-      std::vector<std::vector<Call>> stages;  // a collective in levels has several
-      for (p.process = 0; p.process < plan.mesh.processes(); ++p.process) {
-        std::size_t stage = 0;
-        work_of(p, p.steps[i], round).for_each_call([&](const CallWork& one) {
-          if (stages.size() <= stage) stages.emplace_back();
-          stages[stage++].push_back(one.call);
-        });
-      }
-      for (const std::vector<Call>& stage : stages) {
-        calls += static_cast<Index>(stage.size());
-        if (static_cast<int>(stage.size()) != plan.mesh.processes())
-          return step + "not every process makes the call";
-        if (const std::string text = detail::Meeting(plan.mesh, stage).fault(); !text.empty())
-          return step + text;
-      }
+  std::vector<std::vector<Call>> meetings;  // the calls in their order, on each process
+  std::vector<std::string> steps;
+  for (p.process = 0; p.process < plan.mesh.processes(); ++p.process) {
+    Instructions list = instructions_of(p);
+    calls += static_cast<Index>(list.calls.size());
+    if (p.process == 0) {
+      meetings.resize(list.calls.size());
+      for (const Instruction& i : list.all)
+        if (i.action == Action::call || i.action == Action::start)
+          steps.push_back("step " + std::to_string(i.step + 1) + ": ");
     }
+    if (list.calls.size() != meetings.size()) return "not every process makes every call";
+    for (std::size_t i = 0; i < meetings.size(); ++i)
+      meetings[i].push_back(std::move(list.calls[i]));
   }
+  for (std::size_t i = 0; i < meetings.size(); ++i)
+    if (const std::string text = detail::Meeting(plan.mesh, meetings[i]).fault(); !text.empty())
+      return steps[i] + text;
   return "";
 }
+}  // namespace detail
 
 /// Returns the numbers of a program on every process, and whether all their calls match.
 /// Communication: none.
@@ -149,7 +158,7 @@ inline Simulation simulate(const Program& program) {
   for (int i = 0; i < program.size() && s.fault.empty(); ++i) {
     const Plan& plan = *program.entry(i).plan;
     if (!known.insert(&plan).second) continue;
-    if (const std::string text = fault_of(plan, s.calls); !text.empty())
+    if (const std::string text = detail::fault_of(plan, s.calls); !text.empty())
       s.fault = detail::entry_name(program, i) + ", " + text;
   }
   const ProgramSpread spread = over_processes(program);
@@ -171,14 +180,13 @@ inline std::string explain_all(const Program& program) {
   table.row({"operator", "payload", "work", "memory"});
   for (int i = 0; i < program.size(); ++i) {
     const EntrySpread& e = s.entries[static_cast<std::size_t>(i)];
-    table.row({detail::entry_name(program, i), to_string(e.payload, bytes_text),
-               to_string(e.flops, flops_text), to_string(e.peak, bytes_text)});
+    table.row({detail::entry_name(program, i), to_string(e.payload, detail::bytes_text),
+               to_string(e.flops, detail::flops_text), to_string(e.peak, detail::bytes_text)});
   }
-  table.row({"in all", to_string(s.payload, bytes_text), to_string(s.flops, flops_text),
-             to_string(s.peak, bytes_text)});
-  return text + table.text("  ") + "  together: payload " + bytes_text(s.payload.total) + ", " +
-         flops_text(s.flops.total) + "; " + std::to_string(s.calls) + " calls, " +
+  table.row({"in all", to_string(s.payload, detail::bytes_text),
+             to_string(s.flops, detail::flops_text), to_string(s.peak, detail::bytes_text)});
+  return text + table.text("  ") + "  together: payload " + detail::bytes_text(s.payload.total) +
+         ", " + detail::flops_text(s.flops.total) + "; " + std::to_string(s.calls) + " calls, " +
          (s.fault.empty() ? "which fit together" : "which do not fit: " + s.fault) + "\n";
 }
-
 }  // namespace tessera

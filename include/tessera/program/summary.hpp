@@ -35,7 +35,7 @@ inline std::vector<CollectiveTotal> by_axes(const Program& program) {
   std::map<std::pair<std::uint32_t, Collective>, CollectiveTotal> totals;
   for (const ProgramEntry& e : program.entries())
     for (const Step& s : e.plan->steps) {
-      if (s.kind != StepKind::communicate) continue;
+      if (!s.communicates()) continue;
       CollectiveTotal& total = totals[{s.group.bits, s.collective}];
       total.axes = s.group;
       total.collective = s.collective;

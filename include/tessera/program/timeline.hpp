@@ -100,7 +100,7 @@ inline std::string explain_memory(const Program& any, int rows = 48) {
                               : on_process(any, spread.process);
   const PeakMoment peak = peak_moment(program);
   std::string text = "memory on " + to_string(program.mesh, program.names()) +
-                     ", most on one process: " + bytes_text(peak.bytes) +
+                     ", most on one process: " + detail::bytes_text(peak.bytes) +
                      (spread.even() ? "" : " (process " + std::to_string(program.process) + ")");
   if (peak.entry < 0) return text + ", no operators\n";
   const ProgramEntry& worst = program.entry(peak.entry);
@@ -120,8 +120,8 @@ inline std::string explain_memory(const Program& any, int rows = 48) {
                    (last > first ? ", worst of " + std::to_string(first + 1) + " to " +
                                        std::to_string(last + 1)
                                  : ""),
-               bytes_text(m.held), bytes_text(m.workspace), bytes_text(m.bytes()),
-               detail::bar(m.held, m.workspace, peak.bytes, 40)});
+               detail::bytes_text(m.held), detail::bytes_text(m.workspace),
+               detail::bytes_text(m.bytes()), detail::bar(m.held, m.workspace, peak.bytes, 40)});
   }
   text +=
       chart.text("  ") + "  alive when " + detail::entry_name(program, peak.entry) + " begins:\n";
@@ -131,7 +131,7 @@ inline std::string explain_memory(const Program& any, int rows = 48) {
   for (std::size_t i = 0; i < peak.tensors.size(); ++i) {
     const ProgramTensor& t = program.tensor(peak.tensors[i]);
     if (static_cast<int>(i) < rows) {
-      alive.row({bytes_text(t.bytes), to_string(t.desc, program.names()),
+      alive.row({detail::bytes_text(t.bytes), to_string(t.desc, program.names()),
                  detail::origin_text(program, peak.tensors[i])});
     } else {
       more = saturating_add(more, t.bytes);
@@ -139,10 +139,10 @@ inline std::string explain_memory(const Program& any, int rows = 48) {
     }
   }
   if (left_out > 0)
-    alive.row({bytes_text(more), "in " + std::to_string(left_out) + " smaller tensors"});
+    alive.row({detail::bytes_text(more), "in " + std::to_string(left_out) + " smaller tensors"});
   if (peak.unnamed > 0)
-    alive.row({bytes_text(peak.unnamed), "in tensors that no operator touched"});
-  alive.row({bytes_text(peak.workspace), "workspace of the operator, its result included"});
+    alive.row({detail::bytes_text(peak.unnamed), "in tensors that no operator touched"});
+  alive.row({detail::bytes_text(peak.workspace), "workspace of the operator, its result included"});
   return text + alive.text("    ");
 }
 

@@ -46,8 +46,8 @@ template <class T> std::int64_t kiloflop_ps(const std::shared_ptr<MeshCore>& mes
   const TensorDesc square{type, {n, n}, Sharding::replicated(2)};
   const TensorCore a = TensorCore::make(mesh, square), b = TensorCore::make(mesh, square),
                    c = TensorCore::make(mesh, square);
-  tessera::fill(a.data<T>(), n * n, T(0.5));
-  tessera::fill(b.data<T>(), n * n, T(0.25));
+  tessera::detail::fill(a.data<T>(), n * n, T(0.5));
+  tessera::detail::fill(b.data<T>(), n * n, T(0.25));
   const Gemm work{.m = n, .n = n, .k = n, .lda = n, .ldb = n, .ldc = n};
   return median_ps(5, [&] { gemm(type, work, a.data(), b.data(), c.data()); }) * 1000 /
          work.flops();
@@ -67,7 +67,7 @@ inline MessagePrices price_messages(const std::shared_ptr<MeshCore>& mesh, const
   const TensorDesc sent{DType::f32, {large}, Sharding::replicated(1)};
   const TensorDesc received{DType::f32, {large * members}, Sharding::replicated(1)};
   const TensorCore from = TensorCore::make(mesh, sent), to = TensorCore::make(mesh, received);
-  tessera::fill(from.data<float>(), large, 1);
+  tessera::detail::fill(from.data<float>(), large, 1);
   const auto time = [&](Index each, int times) {
     Call call;
     call.group = group;
@@ -85,22 +85,76 @@ inline MessagePrices price_messages(const std::shared_ptr<MeshCore>& mesh, const
   return {std::max<std::int64_t>(1, small / rounds(members)),
           std::max<std::int64_t>(1, (time(large, 5) - small) * 1024 / payload)};
 }
+
+struct OverlapPrices {
+  std::int64_t hidden_percent = 0;
+  std::int64_t two_way_percent = 100;
+};
+
+/// Returns how much of a transfer around the ring of `group` a product hides, rounded down to tens
+/// since the rest is noise; and the time of sending half each way.
+inline OverlapPrices price_overlap(const std::shared_ptr<MeshCore>& mesh, const AxisGroup& group,
+                                   Where where) {
+  const Index n = 320, sent = Index{1} << 19;
+  const int members = mesh->shape().group_size(group);
+  const TensorDesc square{DType::f32, {n, n}, Sharding::replicated(2)};
+  const TensorDesc line{DType::f32, {sent}, Sharding::replicated(1)};
+  const TensorCore a = TensorCore::make(mesh, square), c = TensorCore::make(mesh, square),
+                   from = TensorCore::make(mesh, line), to = TensorCore::make(mesh, line);
+  tessera::detail::fill(a.data<float>(), n * n, 0.5F);
+  tessera::detail::fill(from.data<float>(), sent, 1.0F);
+  const Gemm work{.m = n, .n = n, .k = n, .lda = n, .ldb = n, .ldc = n};
+  const auto multiply = [&] { gemm(DType::f32, work, a.data(), a.data(), c.data()); };
+  const auto time = [&](bool both_ways, bool multiplies) {
+    Call call;
+    call.kind = Collective::collective_permute;
+    call.group = group;
+    call.own = mesh->shape().group_rank(group, mesh->coordinates());
+    call.members = members;
+    call.bound = sent;
+    const int up = (call.own + 1) % members, down = (call.own + members - 1) % members;
+    const Index half = both_ways ? sent / 2 : sent;
+    call.send = {{up, 0, half}};
+    call.receive = {{down, 0, half}};
+    if (both_ways) {
+      call.send.push_back({down, half, half});
+      call.receive.push_back({up, half, half});
+    }
+    if (both_ways && down < up) std::swap(call.send[0], call.send[1]);
+    if (both_ways && up < down) std::swap(call.receive[0], call.receive[1]);
+    return median_ps(11, [&] {
+      const auto pending = mesh->start(call, from.data(), to.data(), "calibrate", where);
+      if (multiplies) multiply();
+      fence();
+      if (pending != nullptr) mesh->finish(*pending, call, "calibrate", where);
+    });
+  };
+  const std::int64_t product = median_ps(11, multiply), one_way = time(false, false);
+  const std::int64_t saved = product + one_way - time(false, true);
+  OverlapPrices prices;
+  prices.hidden_percent =
+      std::clamp<std::int64_t>(saved * 100 / std::min(product, one_way), 0, 100) / 10 * 10;
+  if (members > 2)
+    prices.two_way_percent = std::clamp<std::int64_t>(time(true, false) * 100 / one_way, 50, 100);
+  return prices;
+}
 }  // namespace detail
 
-/// Returns the prices that process 0 measures for products, copies and exchanges; where the mesh's
-/// own machine has processes_per_node, messages within nodes and between them are measured
-/// separately. Kinds of messages that do not occur on the mesh keep their default prices. Takes
-/// about a tenth of a second. Communication: about 20 MiB of all-gathers. Collective over the mesh.
-/// Throws UsageError on a dry mesh.
+/// Returns the prices that process 0 measures for products, copies and exchanges, and how much of
+/// an exchange hides behind a product; where the mesh's own machine has processes_per_node,
+/// messages within nodes and between them are measured separately. Kinds of messages that do not
+/// occur on the mesh keep their default prices. Takes about a tenth of a second. Communication:
+/// about 20 MiB of all-gathers, 70 MiB around a ring. Collective over the mesh. Throws UsageError
+/// on a dry mesh.
 template <class M> Machine calibrate(const ProcessMesh<M>& mesh, Where where = Where::here()) {
   const std::shared_ptr<MeshCore>& core = mesh.core();
   if (core->dry())
     throw UsageError(
         "calibrate: the mesh is dry, there is nothing to measure; calibrate a mesh of processes",
         where);
-  use_element<float>();
-  use_element<double>();
-  use_element<std::int64_t>();
+  detail::use_element<float>();
+  detail::use_element<double>();
+  detail::use_element<std::int64_t>();
   Machine machine;
   machine.kiloflop_ps_f32 = std::max<std::int64_t>(1, detail::kiloflop_ps<float>(core));
   machine.kiloflop_ps_f64 = std::max<std::int64_t>(1, detail::kiloflop_ps<double>(core));
@@ -108,13 +162,14 @@ template <class M> Machine calibrate(const ProcessMesh<M>& mesh, Where where = W
   const Index bytes = Index{8} << 20;
   const TensorDesc flat{DType::f32, {bytes / 4}, Sharding::replicated(1)};
   const TensorCore from = TensorCore::make(core, flat), to = TensorCore::make(core, flat);
-  fill(from.data<float>(), bytes / 4, 1);
+  detail::fill(from.data<float>(), bytes / 4, 1);
   const StridedCopy whole{.extents = {bytes / 4}, .from_strides = {1}, .to_strides = {1}};
   machine.copy_ps_per_kib = std::max<std::int64_t>(
-      1, detail::median_ps(5, [&] { copy(DType::f32, from.data(), to.data(), &whole, 1); }) * 1024 /
-             bytes);
+      1,
+      detail::median_ps(5, [&] { detail::copy(DType::f32, from.data(), to.data(), &whole, 1); }) *
+          1024 / bytes);
 
-  const Levels level = levels(core->shape().axes(), core->shape(), core->machine());
+  const detail::Levels level = detail::levels(core->shape().axes(), core->shape(), core->machine());
   machine.processes_per_node = core->machine().processes_per_node;
   if (core->shape().group_size(level.node) > 1) {
     const detail::MessagePrices prices = detail::price_messages(core, level.node, where);
@@ -125,6 +180,12 @@ template <class M> Machine calibrate(const ProcessMesh<M>& mesh, Where where = W
     const detail::MessagePrices prices = detail::price_messages(core, level.network, where);
     machine.network_message_ps = prices.message_ps;
     machine.network_payload_ps_per_kib = prices.payload_ps_per_kib;
+  }
+  const AxisGroup& ring = core->shape().group_size(level.network) > 1 ? level.network : level.node;
+  if (core->shape().group_size(ring) > 1) {
+    const detail::OverlapPrices prices = detail::price_overlap(core, ring, where);
+    machine.hidden_percent = prices.hidden_percent;
+    machine.two_way_percent = prices.two_way_percent;
   }
   // Process 0's numbers for all: the others add zeros.
   const Index fields = static_cast<Index>(detail::machine_fields.size());
@@ -172,7 +233,7 @@ inline Machine load_machine(const std::string& path, Where where = Where::here()
   while (file >> name >> number)
     for (std::size_t i = 0; i < known.size(); ++i) {
       const auto& [field_name, field] = detail::machine_fields[i];
-      if (name != field_name || number < (field == &Machine::processes_per_node ? 0 : 1)) continue;
+      if (name != field_name || number < detail::least_value(field)) continue;
       machine.*field = number;
       known[i] = true;
     }

@@ -14,6 +14,7 @@ namespace tessera {
 
 class TensorCore;
 
+namespace detail {
 /// The call of an operator as the user wrote it.
 struct CallSite {
   std::string_view label;
@@ -21,5 +22,5 @@ struct CallSite {
   std::optional<Contract> contract = {};  ///< none: the mesh's own, on a strict mesh Only<>
   const TensorCore* into = nullptr;       ///< the tensor that takes the result; none: a new one
 };
-
+}  // namespace detail
 }  // namespace tessera

@@ -7,8 +7,7 @@
 ///
 /// Laws: nothing is communicated; a halo is neither read nor written.
 #include <tessera/kernel/copy/copy.hpp>
-#include <tessera/kernel/fence.hpp>
-#include <tessera/plan/work/step_work.hpp>
+#include <tessera/plan/work/layout.hpp>
 #include <tessera/tensor/tensor_core.hpp>
 
 namespace tessera::detail {
@@ -20,9 +19,8 @@ inline void copy_block(const TensorCore& from, const TensorCore& to) {
   const auto memory_of = [&](const TensorCore& x) {
     return x.halo() == nullptr ? own : extended_box(own, x.extents(), *x.halo());
   };
-  const StridedCopy copy = box_copy(own, memory_of(from), memory_of(to));
-  tessera::copy(from.type(), from.data(), to.data(), &copy, 1);
-  tessera::fence();
+  const StridedCopy copy = copy_between(box_at(own, memory_of(from)), box_at(own, memory_of(to)));
+  tessera::detail::copy(from.type(), from.read(), to.data(), &copy, 1);
 }
 
 /// Returns the tensor without a halo: x, or a copy made on this process alone.

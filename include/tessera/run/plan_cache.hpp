@@ -3,7 +3,7 @@
 /// @file
 /// Plans worked out once for each operator, extents, shardings and result, and kept in the mesh.
 ///
-///     const Prepared& p = prepare(mesh, query, [&] { return operation.plan(...); });
+///     const detail::Prepared& p = prepare(mesh, query, [&] { return operation.plan(...); });
 ///
 /// Laws: equal keys give the same Prepared object as long as it is kept; a look-up allocates
 /// nothing; plans take at most MeshOptions::plan_cache_bytes, the last one aside, and the least
@@ -20,13 +20,13 @@
 #include <tessera/plan/builder.hpp>
 #include <tessera/plan/einsum_order.hpp>
 #include <tessera/plan/operation.hpp>
-#include <tessera/plan/work/work.hpp>
+#include <tessera/plan/work/instructions.hpp>
 #include <tessera/run/detail/recent_cache.hpp>
 #include <tessera/tensor/tensor_core.hpp>
 
 namespace tessera {
-
 namespace detail {
+
 /// Calls visit(word) for each number that describes how operands and a destination are stored.
 template <class Visit> void for_each_word(const StoredWithin& stored, const Visit& visit) {
   const auto each = [&](const Halo& halo) {
@@ -154,23 +154,20 @@ struct PlannedCall {
   }
   std::uint64_t digest_;
 };
-}  // namespace detail
 
-/// A plan and the work of this process for it.
+/// A plan and the instructions of this process for it.
 struct Prepared : std::enable_shared_from_this<Prepared> {
   std::shared_ptr<const Plan> plan;
-  std::vector<StepWork> work;
+  Instructions list;
   /// In place of a plan, for a product of three or more tensors: which pairs are multiplied.
   std::shared_ptr<const EinsumOrder> order;
   bool communicates = false;  ///< on some process: the steps are the same on all
   double scale = 1;           ///< the factor of a sum, for a mean
 };
 
-namespace detail {
 /// Returns the bytes of a prepared plan outside the object.
 inline Index heap_bytes(const Prepared& prepared) {
-  Index bytes = static_cast<Index>(prepared.work.capacity() * sizeof(StepWork));
-  for (const StepWork& work : prepared.work) bytes += heap_bytes(work);
+  Index bytes = heap_bytes(prepared.list);
   if (prepared.order != nullptr) bytes += static_cast<Index>(sizeof(EinsumOrder));
   if (prepared.plan == nullptr) return bytes;
   bytes += static_cast<Index>(sizeof(Plan));
@@ -220,10 +217,9 @@ const Prepared& prepare(MeshCore& mesh, const PlanQuery& query, const Make& make
     Prepared prepared;
     prepared.plan = make();
     prepared.scale = query.operation.scale(descs_of(query.operands));
-    prepared.work = work_of(*prepared.plan);
+    prepared.list = instructions_of(*prepared.plan);
     for (const Step& step : prepared.plan->steps)
-      prepared.communicates =
-          prepared.communicates || step.kind == StepKind::communicate || step.merges;
+      prepared.communicates = prepared.communicates || step.communicates() || step.merges;
     return prepared;
   });
 }
@@ -243,5 +239,4 @@ std::shared_ptr<const EinsumOrder> prepare_order(MeshCore& mesh, const PlanQuery
       .order;
 }
 }  // namespace detail
-
 }  // namespace tessera

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Plans on paper: of one operator, at compile time too, and of any function, on a dry mesh.
+/// Dry plans, without processes and data: of one operator, at compile time too, and of any
+/// function, on a dry mesh.
 ///
 ///     constexpr auto p = plan<"ik,kj->ij">(like<X>(8, 512), like<W>(512, 96), sizes<Grid>(2, 4));
 ///     static_assert(p.count(all_reduce) == 0);
 ///     Program layer = plan(project)(like<X>(8, 512), like<W>(512, 96), sizes<Grid>(64, 64));
 ///
-/// Laws: the plan of process r on paper equals the plan that process r executes.
+/// Laws: the dry plan of process r equals the plan that process r executes.
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -28,32 +29,33 @@ template <class X>
 inline constexpr bool is_mesh_argument =
     is_sizes<std::remove_cvref_t<X>> || is_process_mesh<std::remove_cvref_t<X>>;
 
-/// Returns the mesh on which a function is rehearsed: of these sizes,
-template <class M> ProcessMesh<M> rehearsal_mesh(MeshSizes<M> mesh_sizes, int process) {
+/// Returns the mesh of a dry run: of these sizes,
+template <class M> ProcessMesh<M> dry_mesh_of(MeshSizes<M> mesh_sizes, int process) {
   return dry_mesh<M>(mesh_sizes, process < 0 ? 0 : process);
 }
 /// or like this one, which may be a real one: with its sizes, machine model, limits and process.
-template <class M> ProcessMesh<M> rehearsal_mesh(const ProcessMesh<M>& like, int process) {
+template <class M> ProcessMesh<M> dry_mesh_of(const ProcessMesh<M>& like, int process) {
   MeshOptions options;
   options.machine = like.core()->machine();
   options.workspace_limit = like.core()->workspace_limit();
   return dry_mesh<M>(like.sizes(), process < 0 ? like.process() : process, options);
 }
 
-/// Returns the substitute for an argument in a rehearsal: a dry tensor for a Like, dry tensors for
+/// Returns the substitute for an argument in a dry run: a dry tensor for a Like, dry tensors for
 /// several, a DynamicTensor for a TensorDesc, and the argument itself for anything else.
-template <class M, class X> const X& rehearsed(const ProcessMesh<M>&, const X& x) { return x; }
+template <class M, class X> const X& dry_argument(const ProcessMesh<M>&, const X& x) { return x; }
 template <class M, class Tensor>
-Tensor rehearsed(const ProcessMesh<M>& mesh, const Like<Tensor>& like) {
+Tensor dry_argument(const ProcessMesh<M>& mesh, const Like<Tensor>& like) {
   return make_tensor<Tensor>(mesh, like.extents, {});
 }
-template <class M> DynamicTensor rehearsed(const ProcessMesh<M>& mesh, const TensorDesc& desc) {
+template <class M> DynamicTensor dry_argument(const ProcessMesh<M>& mesh, const TensorDesc& desc) {
   return DynamicTensor(TensorCore::make(mesh.core(), desc));
 }
 template <class M, class Tensor>
-std::vector<Tensor> rehearsed(const ProcessMesh<M>& mesh, const std::vector<Like<Tensor>>& likes) {
+std::vector<Tensor> dry_argument(const ProcessMesh<M>& mesh,
+                                 const std::vector<Like<Tensor>>& likes) {
   std::vector<Tensor> tensors;
-  for (const Like<Tensor>& like : likes) tensors.push_back(rehearsed(mesh, like));
+  for (const Like<Tensor>& like : likes) tensors.push_back(dry_argument(mesh, like));
   return tensors;
 }
 
@@ -111,13 +113,13 @@ template <class F> struct PlanOf {
     constexpr std::size_t at = sizeof...(I);
     int process = -1;
     if constexpr (std::tuple_size_v < Tuple >> at + 1) process = std::get<at + 1>(arguments);
-    const auto mesh = rehearsal_mesh(std::get<at>(arguments), process);
-    return recorded(mesh, f, rehearsed(mesh, std::get<I>(arguments))...);
+    const auto mesh = dry_mesh_of(std::get<at>(arguments), process);
+    return recorded(mesh, f, dry_argument(mesh, std::get<I>(arguments))...);
   }
 };
 }  // namespace detail
 
-/// Returns a function that rehearses f and returns its Program: plan(f)(like<X>(...), 0.5,
+/// Returns a function that runs f dry and returns its Program: plan(f)(like<X>(...), 0.5,
 /// sizes<Grid>(64, 64)). Each tensor that f takes is given as a like<Tensor>(...), a vector of them
 /// or, for a DynamicTensor, a TensorDesc; other arguments are passed on; f may also take the
 /// ProcessMesh first. Last come the mesh (its sizes; or a ProcessMesh, which gives its machine

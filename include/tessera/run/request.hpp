@@ -11,40 +11,10 @@
 #include <vector>
 
 #include <tessera/base/compiled.hpp>
+#include <tessera/run/extras.hpp>
 #include <tessera/run/started.hpp>
 
 namespace tessera::detail {
-
-/// What a call has beside its operator and operands, and what is no part of its plan but for the
-/// destination.
-struct Extras {
-  double scale = 1;       ///< by which its sum is multiplied
-  MapKernel kernel = {};  ///< the function of its elementwise step
-  /// The tensor that it writes; or memory of the application's, or of a tensor on another mesh.
-  const TensorCore* into = nullptr;
-  bool portable = false;       ///< convolve by Tessera's own kernel
-  const void* fill = nullptr;  ///< one element: what lies outside a tensor; null: zero
-  Destination destination = Destination::fresh;
-  Started* started = nullptr;  ///< where the operator is left under way, instead of being finished
-  std::vector<TensorCore>* also = nullptr;  ///< where the results after the first go
-  const Extents* starts = nullptr;          ///< where a window begins in each dimension
-};
-
-/// Of a call that writes a tensor that is there.
-inline Extras into(const TensorCore& destination) {
-  Extras extras;
-  extras.into = &destination;
-  extras.destination = Destination::given;
-  return extras;
-}
-
-/// Of a call that changes a tensor where it lies, its last operand.
-inline Extras changing(const TensorCore& x) {
-  Extras extras;
-  extras.into = &x;
-  extras.destination = Destination::accumulated;
-  return extras;
-}
 
 /// One call.
 struct Request {

@@ -75,7 +75,7 @@ inline void require_destination(const Plan& plan, const OperandList& operands,
                          " and the destination " + to_string(into.desc(), names) +
                          "; give a tensor of the result's element type, extents and spec",
                      site.where);
-  const auto begins = [](const TensorCore& t) { return static_cast<const char*>(t.data()); };
+  const auto begins = [](const TensorCore& t) { return static_cast<const char*>(t.memory()); };
   const auto ends = [&](const TensorCore& t) {
     return begins(t) + TensorCore::local_bytes(*t.mesh(), t.desc());
   };

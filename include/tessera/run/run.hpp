@@ -32,17 +32,28 @@ TESSERA_FUNCTION void require(OperationView operation, const TensorDescs& operan
       throw_broken(v.rule, said(v, tessera::explain(v, result.sharding, mesh.names())), site.where);
 }
 
+/// Orders the call after the work of other lanes that is in its way.
+inline void order_lanes(const Request& r, const Plan& plan) {
+  if (kernels_on_host || r.operands[0]->dry()) return;
+  const auto writes = [&](int slot) {
+    for (const Step& step : plan.steps)
+      if (step.out == slot || step.also.contains(static_cast<std::int8_t>(slot))) return true;
+    return false;
+  };
+  for (int i = 0; i < r.operands.size(); ++i)
+    writes(i) ? r.operands[i]->storage()->use().write() : r.operands[i]->storage()->use().read();
+  if (r.extras.into != nullptr) r.extras.into->storage()->use().write();
+}
+
 /// Begins a planned call, or carries it out; `history` is what its results remember.
 inline TensorCore carry_out(const Request& r, const Prepared& prepared, std::uint64_t history) {
-  const double scale = r.extras.scale * prepared.scale;
+  order_lanes(r, *prepared.plan);
   if (r.extras.started != nullptr) {
-    r.extras.started->begin(prepared, r.operands, r.site, scale, r.extras.kernel, r.extras.fill,
-                            history);
+    r.extras.started->begin(prepared, r.operands, r.site, r.extras, history);
     return TensorCore();
   }
   if (r.extras.also == nullptr) {
-    TensorCore result = execute(prepared, r.operands, r.site, scale, r.extras.kernel, r.extras.into,
-                                r.extras.fill, r.extras.portable, r.extras.starts);
+    TensorCore result = execute(prepared, r.operands, r.site, r.extras);
     if (r.extras.into == nullptr)
       remember(result, r.operands, history);
     else if (history != 0 && result.storage() != nullptr)
@@ -50,8 +61,7 @@ inline TensorCore carry_out(const Request& r, const Prepared& prepared, std::uin
     return result;
   }
   const TensorDescs results = r.operation.results(descs_of(r.operands));
-  Execution execution(prepared, r.operands, r.site, scale, r.extras.kernel, r.extras.into,
-                      r.extras.fill);
+  Execution execution(prepared, r.operands, r.site, r.extras);
   TensorCore first = execution.run();
   remember(first, r.operands, history);
   for (int i = 1; i < results.size(); ++i) {

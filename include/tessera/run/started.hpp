@@ -3,7 +3,7 @@
 /// @file
 /// An operator that was started and is waited for later.
 ///
-///     started.begin(prepared, operands, site, 1, kernel);
+///     started.begin(prepared, operands, site, extras);
 ///     TensorCore y = started.finish();
 ///
 /// Laws: those of run/execute.hpp; its operands and its plan live until it is finished.
@@ -27,8 +27,8 @@ class Started {
   Started(const Started&) = delete;
   Started& operator=(const Started&) = delete;
 
-  void begin(const Prepared& prepared, const OperandList& operands, CallSite site, double scale,
-             MapKernel kernel, const void* fill = nullptr, std::uint64_t history = 0);
+  void begin(const Prepared& prepared, const OperandList& operands, CallSite site,
+             const Extras& extras, std::uint64_t history = 0);
   TensorCore begun();
   bool arrived();
   bool arrived_already() const;
@@ -43,15 +43,16 @@ class Started {
   OperandList operands_;
   std::shared_ptr<const Prepared> prepared_;
   std::uint64_t history_ = 0;
+  Lane* lane_ = nullptr;  ///< of the thread that began it
   std::optional<Execution> execution_;
 };
 
 #if TESSERA_BODIES
 
 TESSERA_FUNCTION void Started::begin(const Prepared& prepared, const OperandList& operands,
-                                     CallSite site, double scale, MapKernel kernel,
-                                     const void* fill, std::uint64_t history) {
+                                     CallSite site, const Extras& extras, std::uint64_t history) {
   history_ = history;
+  lane_ = lane_of_thread;
   label_ = site.label;
   site_ = {label_, site.where};
   kept_.reserve(static_cast<std::size_t>(operands.size()));
@@ -61,13 +62,14 @@ TESSERA_FUNCTION void Started::begin(const Prepared& prepared, const OperandList
     operand.storage()->begin_use(site.where);
   }
   prepared_ = prepared.shared_from_this();
-  execution_.emplace(prepared, operands_, site_, scale, kernel, nullptr, fill);
+  execution_.emplace(prepared, operands_, site_, extras);
   execution_->start();
 }
 TESSERA_FUNCTION TensorCore Started::begun() { return execution_->begun(); }
 TESSERA_FUNCTION bool Started::arrived() { return execution_->arrived(); }
 TESSERA_FUNCTION bool Started::arrived_already() const { return execution_->arrived_already(); }
 TESSERA_FUNCTION TensorCore Started::finish() {
+  const OnLane there(lane_);
   TensorCore result = execution_->finish();
   remember(result, operands_, history_);
   for (const TensorCore& operand : kept_) operand.storage()->end_use();

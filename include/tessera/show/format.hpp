@@ -28,24 +28,33 @@
 
 namespace tessera {
 
+namespace detail {
 /// A plan together with the names of its mesh's axes.
 struct NamedPlan {
   Plan plan;
   AxisNames names;
 };
-template <class M> NamedPlan with_names(const Plan& plan, const ProcessMesh<M>&) {
-  return {plan, M::names()};
-}
-template <class M> NamedPlan with_names(const Plan& plan) { return {plan, M::names()}; }
-
 /// A value together with the names of its mesh's axes: a Sharding, a TensorDesc, a MeshShape.
 template <class T> struct WithNames {
   T value;
   AxisNames names;
 };
-template <class M> WithNames<Sharding> with_names(const Sharding& s) { return {s, M::names()}; }
-template <class M> WithNames<TensorDesc> with_names(const TensorDesc& d) { return {d, M::names()}; }
-template <class M> WithNames<MeshShape> with_names(const MeshShape& m) { return {m, M::names()}; }
+}  // namespace detail
+
+template <class M> detail::NamedPlan with_names(const Plan& plan, const ProcessMesh<M>&) {
+  return {plan, M::names()};
+}
+template <class M> detail::NamedPlan with_names(const Plan& plan) { return {plan, M::names()}; }
+
+template <class M> detail::WithNames<Sharding> with_names(const Sharding& s) {
+  return {s, M::names()};
+}
+template <class M> detail::WithNames<TensorDesc> with_names(const TensorDesc& d) {
+  return {d, M::names()};
+}
+template <class M> detail::WithNames<MeshShape> with_names(const MeshShape& m) {
+  return {m, M::names()};
+}
 
 /// Prints the tensor's type, extents, spec and elements, once. Collective over the mesh.
 /// Communication: to_host(x).
@@ -59,8 +68,9 @@ template <TypedTensor A> void print(const A& x, Where where = Where::here()) {
 
 }  // namespace tessera
 
-template <> struct fmt::formatter<tessera::NamedPlan> : fmt::formatter<std::string> {
-  template <class Context> auto format(const tessera::NamedPlan& p, Context& context) const {
+template <> struct fmt::formatter<tessera::detail::NamedPlan> : fmt::formatter<std::string> {
+  template <class Context>
+  auto format(const tessera::detail::NamedPlan& p, Context& context) const {
     return fmt::formatter<std::string>::format(tessera::explain(p.plan, p.names), context);
   }
 };
@@ -149,8 +159,8 @@ struct fmt::formatter<tessera::Reduction> : tessera::detail::TextFormatter<tesse
 template <>
 struct fmt::formatter<tessera::Collective> : tessera::detail::TextFormatter<tessera::Collective> {};
 template <class T>
-struct fmt::formatter<tessera::WithNames<T>>
-    : tessera::detail::TextFormatter<tessera::WithNames<T>> {};
+struct fmt::formatter<tessera::detail::WithNames<T>>
+    : tessera::detail::TextFormatter<tessera::detail::WithNames<T>> {};
 template <class T>
 struct fmt::formatter<tessera::MeshSizes<T>>
     : tessera::detail::TextFormatter<tessera::MeshSizes<T>> {};

@@ -4,7 +4,7 @@
 /// Text of values: elements, whole host tensors, and what one process sees of a tensor. The fmt
 /// formatters that call these are show/format.hpp's.
 ///
-///     to_string(x.core(), Shown::some)
+///     to_string(x.core(), detail::Shown::some)
 ///     // float 8x6 P<data,model> on data=2 x model=2, process 1 has [0,4) x [3,6): [3, 4, 5, ...]
 ///
 /// Laws: the text of a tensor needs no communication: one process alone may ask for it.
@@ -20,11 +20,11 @@
 #include <tessera/run/copy_block.hpp>
 
 namespace tessera {
+namespace detail {
 
 /// How much of a tensor its text shows: its description, a few elements of the block, all of it.
 enum class Shown : std::uint8_t { description, some, block };
 
-namespace detail {
 template <class T> std::string element_text(T x) {
   if constexpr (RealElement<T>) {
     char text[32];
@@ -72,8 +72,7 @@ template <class T> std::string block_text(const TensorCore& x, Shown shown) {
   const Index count = shown == Shown::block ? size : min_of(size, few);
   std::vector<std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>> values(
       static_cast<std::size_t>(count));
-  tessera::fence();
-  copy_to_host(values.data(), by_itself(x).data(), count * static_cast<Index>(sizeof(T)));
+  copy_to_host(values.data(), by_itself(x).read(), count * static_cast<Index>(sizeof(T)));
   const auto at = [&](Index i) { return static_cast<T>(values[static_cast<std::size_t>(i)]); };
   std::string text;
   if (shown == Shown::block) {
@@ -88,16 +87,17 @@ template <class T> std::string block_text(const TensorCore& x, Shown shown) {
 
 /// Returns the text of a tensor as this process sees it. Communication: none.
 template <int = dtypes>  // compiled where it is used
-std::string to_string(const TensorCore& x, Shown shown = Shown::some) {
+std::string to_string(const TensorCore& x, detail::Shown shown = detail::Shown::some) {
   if (!x.defined()) return "an empty tensor";
   const MeshCore& mesh = *x.mesh();
   std::string text = to_string(x.desc(), mesh.names()) + " on " + mesh.to_string();
-  if (shown == Shown::description) return text;
+  if (shown == detail::Shown::description) return text;
   text += ", process " + std::to_string(mesh.process()) + " has " + to_string(x.box());
   if (x.dry()) return text + " (dry)";
-  text += shown == Shown::block ? ":\n" : ": ";
-  return text + with_type(x.type(),
-                          [&](auto zero) { return detail::block_text<decltype(zero)>(x, shown); });
+  text += shown == detail::Shown::block ? ":\n" : ": ";
+  return text + detail::with_type(x.type(), [&](auto zero) {
+           return detail::block_text<decltype(zero)>(x, shown);
+         });
 }
 
 /// Returns the elements as nested brackets, long dimensions cut in the middle.
@@ -114,19 +114,19 @@ template <class T> std::string to_string(const HostTensor<T>& t) {
 inline std::string to_string(const Machine& m) {
   const auto rate = [](std::int64_t ps_per_kib) {
     return ps_per_kib <= 0 ? std::string("at no cost")
-                           : bytes_text(max_int64 / 1'000'000 < ps_per_kib
-                                            ? 0
-                                            : 1024 * (1'000'000'000'000 / ps_per_kib)) +
+                           : detail::bytes_text(max_int64 / 1'000'000 < ps_per_kib
+                                                    ? 0
+                                                    : 1024 * (1'000'000'000'000 / ps_per_kib)) +
                                  "/s";
   };
-  std::string text = "message " + time_text(m.message_ps) + ", payload " +
+  std::string text = "message " + detail::time_text(m.message_ps) + ", payload " +
                      rate(m.payload_ps_per_kib) + ", copy " + rate(m.copy_ps_per_kib) +
-                     ", 1000 flop " + time_text(m.kiloflop_ps_f32) + " in single and " +
-                     time_text(m.kiloflop_ps_f64) + " in double precision";
+                     ", 1000 flop " + detail::time_text(m.kiloflop_ps_f32) + " in single and " +
+                     detail::time_text(m.kiloflop_ps_f64) + " in double precision";
   if (m.processes_per_node > 0)
     text += "; between nodes of " + std::to_string(m.processes_per_node) + " processes: message " +
-            time_text(m.network_message_ps) + ", payload " + rate(m.network_payload_ps_per_kib);
+            detail::time_text(m.network_message_ps) + ", payload " +
+            rate(m.network_payload_ps_per_kib);
   return text;
 }
-
 }  // namespace tessera

@@ -38,14 +38,20 @@ constexpr Box block(const Extents& extents, const Sharding& sharding, const Mesh
   return result;
 }
 
+namespace detail {
 /// Returns how many elements the process at `at` owns: block(...).size(), without the box.
 constexpr Index block_volume(const Extents& extents, const Sharding& sharding,
                              const MeshShape& mesh, const Coordinates& at) {
   Index product = 1;
-  for (int d = 0; d < extents.size(); ++d)
-    product = saturating_mul(product, sharding[d].empty()
-                                          ? extents[d]
-                                          : block(extents[d], sharding[d], mesh, at).size());
+  for (int d = 0; d < extents.size(); ++d) {
+    Index size = extents[d];
+    for (int i = 0; i < sharding[d].size(); ++i) {
+      const int axis = sharding[d][i];
+      const Index part = ceil_div(size, mesh[axis]);
+      size = max_of(0, min_of(part, size - at[axis] * part));
+    }
+    product = saturating_mul(product, size);
+  }
   return product;
 }
 
@@ -56,5 +62,5 @@ constexpr Sharding without_unit_axes(Sharding sharding, const MeshShape& mesh) {
   for (int d = 0; d < sharding.rank(); ++d) sharding[d] = sharding[d].without(units);
   return sharding.with_partial(sharding.partial - units, sharding.reduction);
 }
-
+}  // namespace detail
 }  // namespace tessera

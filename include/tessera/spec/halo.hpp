@@ -5,7 +5,7 @@
 /// plan/region/halo.hpp fills the halo; plan/region/stored.hpp reads blocks stored within one.
 ///
 ///     const Halo halo{{1, 1, Boundary::periodic}, {2, 0, Boundary::none}};   // one a dimension
-///     const Box box = extended_box(own, extents, halo);
+///     const Box box = detail::extended_box(own, extents, halo);
 ///
 /// Laws: the extended block is row-major over extended_box(); an empty block stays empty; without a
 /// halo the box is the block itself.
@@ -50,6 +50,7 @@ struct HaloDim {
 /// One for each dimension of the tensor; empty where blocks are not extended.
 using Halo = FixedVector<HaloDim, max_dims>;
 
+namespace detail {
 /// Returns the extended block of a process that owns `own` of a tensor of `extents`, in indices of
 /// the whole tensor, from -low on: they may lie outside the tensor.
 constexpr Box extended_box(Box own, const Extents& extents, const Halo& halo) {
@@ -66,6 +67,7 @@ constexpr Box extended_box(Box own, const Extents& extents, const Halo& halo) {
   }
   return own;
 }
+}  // namespace detail
 
 /// Returns whether, on some process, a block is narrower along dimension d than its memory.
 constexpr bool widened(const TensorDesc& desc, const Halo& halo, int d, const MeshShape& mesh) {
@@ -82,5 +84,4 @@ constexpr bool has_gaps(const TensorDesc& desc, const Halo& halo, const MeshShap
   }
   return false;
 }
-
 }  // namespace tessera

@@ -121,10 +121,10 @@ template <class M, class... D> struct Lower<M, PartitionSpec<D...>> {
 /// The canonical spelling of a spec; use it wherever a spec is written.
 template <class... Dims> using P = typename detail::CanonicalSpec<PartitionSpec<>, Dims...>::type;
 
+namespace detail {
 /// Returns the value of spec S on mesh M.
 template <class M, class S> constexpr const Sharding& lower() { return detail::Lower<M, S>::value; }
 
-namespace detail {
 template <class M, class Provider, int D, class Is> struct DimOf;
 template <class M, class Provider, int D> struct DimOf<M, Provider, D, std::index_sequence<>> {
   using type = Replicated;
@@ -166,7 +166,6 @@ struct SpecOf<M, Provider, std::index_sequence<D...>, std::index_sequence<I...>>
                 typename M::template axis<nth_axis(Provider::value.partial,
                                                    static_cast<int>(I))>...>>::type;
 };
-}  // namespace detail
 
 /// The spec type of the sharding Provider::value (a static constexpr member) on mesh M.
 template <class M, class Provider>
@@ -174,18 +173,16 @@ using spec_of = typename detail::SpecOf<
     M, Provider, std::make_index_sequence<static_cast<std::size_t>(Provider::value.rank())>,
     std::make_index_sequence<static_cast<std::size_t>(Provider::value.partial.size())>>::type;
 
-namespace detail {
 template <class M, class S> constexpr Verdict check_spec() { return check(lower<M, S>(), M::rank); }
 template <class M, class S> consteval bool demand_spec() {
   constexpr Verdict verdict = check_spec<M, S>();
   if constexpr (!verdict.ok()) return InvalidOperator<verdict.rule, S, M>::said();
   return true;
 }
-}  // namespace detail
 
 /// S is a legal spec on mesh M.
 template <class S, class M>
 concept SpecOn = detail::check_spec<M, S>()
 .ok();
-
+}  // namespace detail
 }  // namespace tessera

@@ -84,7 +84,7 @@ inline std::string to_string(const Sharding& s, const AxisNames& names) {
   }
   if (!s.partial.empty()) {
     if (s.rank() > 0) text += ",";
-    text += "Unreduced<" + std::string(tag_name(s.reduction));
+    text += "Unreduced<" + std::string(detail::tag_name(s.reduction));
     for (int a = 0; a < max_axes; ++a)
       if (s.partial.contains(a)) text += "," + name(a);
     text += ">";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// What the type of a tensor says by itself, for plans on paper: no need for
+/// What the type of a tensor says by itself, for dry plans: no need for
 /// tensor/sharded_tensor.hpp, with its memory and Kokkos.
 ///
 ///     template <class... Dims> using Tensor = ShardedTensor<float, Grid, P<Dims...>>;

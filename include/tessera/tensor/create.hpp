@@ -57,19 +57,21 @@ inline Extents offsets_of(const Box& box) {
 /// Copies between host memory and the memory of the kernels.
 inline void copy_to_host(void* host, const void* data, Index bytes) {
   using Host = Kokkos::View<char*, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>;
-  using Device = Kokkos::View<const char*, Kokkos::DefaultExecutionSpace::memory_space,
-                              Kokkos::MemoryUnmanaged>;
+  using Device = Kokkos::View<const char*, KernelMemory, Kokkos::MemoryUnmanaged>;
   const auto n = static_cast<std::size_t>(bytes);
-  if (n > 0)
-    Kokkos::deep_copy(Host(static_cast<char*>(host), n), Device(static_cast<const char*>(data), n));
+  if (n == 0) return;
+  Kokkos::deep_copy(lane().space(), Host(static_cast<char*>(host), n),
+                    Device(static_cast<const char*>(data), n));
+  fence();  // the host reads it
 }
 inline void copy_from_host(void* data, const void* host, Index bytes) {
   using Host = Kokkos::View<const char*, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>;
-  using Device =
-      Kokkos::View<char*, Kokkos::DefaultExecutionSpace::memory_space, Kokkos::MemoryUnmanaged>;
+  using Device = Kokkos::View<char*, KernelMemory, Kokkos::MemoryUnmanaged>;
   const auto n = static_cast<std::size_t>(bytes);
-  if (n > 0)
-    Kokkos::deep_copy(Device(static_cast<char*>(data), n), Host(static_cast<const char*>(host), n));
+  if (n == 0) return;
+  Kokkos::deep_copy(lane().space(), Device(static_cast<char*>(data), n),
+                    Host(static_cast<const char*>(host), n));
+  fence();  // the host's memory is the caller's
 }
 
 /// Copies this process's box from the whole tensor (row-major, on the host) into its block.
@@ -127,7 +129,7 @@ template <TypedTensor Tensor>
 Tensor full(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& extents,
             typename Tensor::value_type value, Where where = Where::here()) {
   Tensor t = detail::make_tensor<Tensor>(mesh, extents, where);
-  if (!mesh.dry()) fill(t.data(), t.local_size(), value);
+  if (!mesh.dry()) detail::fill(t.data(), t.local_size(), value);
   return t;
 }
 template <TypedTensor Tensor>
@@ -174,7 +176,7 @@ Tensor from_function(const ProcessMesh<typename Tensor::mesh_type>& mesh, const 
                      const F& f, Where where = Where::here()) {
   Tensor t = detail::make_tensor<Tensor>(mesh, extents, where);
   if (!mesh.dry() && t.local_size() > 0)
-    fill_index(f, t.data(), t.box().extents(), detail::offsets_of(t.box()), extents);
+    detail::fill_index(f, t.data(), t.box().extents(), detail::offsets_of(t.box()), extents);
   return t;
 }
 
@@ -198,7 +200,8 @@ Tensor random_uniform(const ProcessMesh<typename Tensor::mesh_type>& mesh, const
                       Where where = Where::here()) {
   Tensor t = detail::make_tensor<Tensor>(mesh, extents, where);
   if (!mesh.dry() && t.local_size() > 0)
-    random_uniform(t.data(), t.box().extents(), detail::offsets_of(t.box()), extents, seed, lo, hi);
+    detail::random_uniform(t.data(), t.box().extents(), detail::offsets_of(t.box()), extents, seed,
+                           lo, hi);
   return t;
 }
 template <TypedTensor Tensor>
@@ -209,8 +212,8 @@ Tensor random_normal(const ProcessMesh<typename Tensor::mesh_type>& mesh, const 
                 "[tessera] truth values have no normal distribution; use random_uniform");
   Tensor t = detail::make_tensor<Tensor>(mesh, extents, where);
   if (!mesh.dry() && t.local_size() > 0)
-    random_normal(t.data(), t.box().extents(), detail::offsets_of(t.box()), extents, seed, mean,
-                  deviation);
+    detail::random_normal(t.data(), t.box().extents(), detail::offsets_of(t.box()), extents, seed,
+                          mean, deviation);
   return t;
 }
 
@@ -257,8 +260,7 @@ Tensor adopt(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents&
   static_assert(
       std::is_same_v<typename View::array_layout, Kokkos::LayoutRight> || View::rank() <= 1,
       "[tessera] blocks are LayoutRight; deep_copy the View into one of LayoutRight first");
-  static_assert(Kokkos::SpaceAccessibility<Kokkos::DefaultExecutionSpace,
-                                           typename View::memory_space>::accessible,
+  static_assert(Kokkos::SpaceAccessibility<KernelSpace, typename View::memory_space>::accessible,
                 "[tessera] kernels cannot reach the View's memory; make it in the default "
                 "execution space's memory");
   static_assert(!Tensor::unfinished,
@@ -284,8 +286,8 @@ Tensor adopt(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents&
 /// Returns this process's block as an unmanaged View of the tensor's memory.
 template <TypedTensor Tensor> auto block_view(Tensor& t) {
   using T = typename Tensor::value_type;
-  return Kokkos::View<T*, Kokkos::LayoutRight, Kokkos::DefaultExecutionSpace::memory_space,
-                      Kokkos::MemoryUnmanaged>(t.data(), static_cast<std::size_t>(t.local_size()));
+  return Kokkos::View<T*, Kokkos::LayoutRight, KernelMemory, Kokkos::MemoryUnmanaged>(
+      t.data(), static_cast<std::size_t>(t.local_size()));
 }
 
 }  // namespace tessera

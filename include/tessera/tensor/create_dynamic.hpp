@@ -30,7 +30,7 @@ template <Element T>
 DynamicTensor full(const DynamicMesh& mesh, const Extents& extents, const Sharding& sharding,
                    T value, Where where = Where::here()) {
   const DynamicTensor t = detail::make_dynamic<T>(mesh, extents, sharding, where);
-  if (!mesh.dry()) fill(t.data<T>(), t.local_size(), value);
+  if (!mesh.dry()) detail::fill(t.data<T>(), t.local_size(), value);
   return t;
 }
 template <Element T>
@@ -57,7 +57,7 @@ DynamicTensor from_function(const DynamicMesh& mesh, const Extents& extents,
                             const Sharding& sharding, const F& f, Where where = Where::here()) {
   const DynamicTensor t = detail::make_dynamic<T>(mesh, extents, sharding, where);
   if (!mesh.dry() && t.local_size() > 0)
-    fill_index(f, t.data<T>(), t.box().extents(), detail::offsets_of(t.box()), extents);
+    detail::fill_index(f, t.data<T>(), t.box().extents(), detail::offsets_of(t.box()), extents);
   return t;
 }
 
@@ -80,8 +80,8 @@ DynamicTensor random_uniform(const DynamicMesh& mesh, const Extents& extents,
                              double hi = 1, Where where = Where::here()) {
   const DynamicTensor t = detail::make_dynamic<T>(mesh, extents, sharding, where);
   if (!mesh.dry() && t.local_size() > 0)
-    random_uniform(t.data<T>(), t.box().extents(), detail::offsets_of(t.box()), extents, seed, lo,
-                   hi);
+    detail::random_uniform(t.data<T>(), t.box().extents(), detail::offsets_of(t.box()), extents,
+                           seed, lo, hi);
   return t;
 }
 template <Element T>
@@ -92,8 +92,8 @@ DynamicTensor random_normal(const DynamicMesh& mesh, const Extents& extents,
                 "[tessera] truth values have no normal distribution; use random_uniform");
   const DynamicTensor t = detail::make_dynamic<T>(mesh, extents, sharding, where);
   if (!mesh.dry() && t.local_size() > 0)
-    random_normal(t.data<T>(), t.box().extents(), detail::offsets_of(t.box()), extents, seed, mean,
-                  deviation);
+    detail::random_normal(t.data<T>(), t.box().extents(), detail::offsets_of(t.box()), extents,
+                          seed, mean, deviation);
   return t;
 }
 

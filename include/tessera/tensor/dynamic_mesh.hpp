@@ -41,9 +41,16 @@ class DynamicMesh {
   int process() const { return core()->process(); }
   int processes() const { return shape().processes(); }
   const Coordinates& coordinates() const { return core()->coordinates(); }
-  Arena& arena() const { return core()->arena(); }
+  detail::Arena& arena() const { return core()->arena(); }
   Ledger& ledger() const { return core()->ledger(); }
   bool dry() const { return core()->dry(); }
+  /// As ProcessMesh::on.
+  template <class Space> OnLane on(const Space& instance) const {
+    static_assert(std::is_same_v<Space, KernelSpace>,
+                  "[tessera] kernels run in Kokkos's default execution space; give an instance of "
+                  "that one");
+    return OnLane(lane_of(instance));
+  }
 
  private:
   std::shared_ptr<MeshCore> core_;
@@ -61,7 +68,7 @@ inline void require_names(const MeshShape& shape, const AxisNames& names, Where 
                           "; give each a name of its own",
                       where);
 }
-/// Plays `process`, or process 0, of a mesh of any size on paper.
+/// Plays `process`, or process 0, of a dry mesh of any size.
 inline std::shared_ptr<MeshCore> dry_mesh_core(const MeshShape& shape, const AxisNames& names,
                                                int process, const MeshOptions& options,
                                                Where where) {

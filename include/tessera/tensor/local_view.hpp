@@ -29,9 +29,8 @@ template <class T> struct Pointers<T, 0> { using type = T; };
 
 /// A View of a block of Rank dimensions that belongs to a tensor.
 template <class T, int Rank>
-using LocalView =
-    Kokkos::View<typename detail::Pointers<T, Rank>::type, Kokkos::LayoutRight,
-                 Kokkos::DefaultExecutionSpace::memory_space, Kokkos::MemoryUnmanaged>;
+using LocalView = Kokkos::View<typename detail::Pointers<T, Rank>::type, Kokkos::LayoutRight,
+                               KernelMemory, Kokkos::MemoryUnmanaged>;
 
 namespace detail {
 template <class T, int Rank, std::size_t... D>

@@ -6,7 +6,8 @@
 ///     auto mesh = make_mesh<Grid>(env, 2, 2);       // all processes of the environment's world
 ///     auto half = make_mesh<Grid>(comm, 1, 2);      // those of a communicator of one's own
 ///     auto some = make_mesh<Grid>(env.world()->among({0, 3}), 1, 2);          // these, on these
-///     auto paper = dry_mesh<Grid>(64, 64);          // 4096 processes on paper: plans, no data
+///     auto dry = dry_mesh<Grid>(64, 64);            // 4096 processes: plans, no data
+///     const auto there = mesh.on(instance);         // from here on kernels run on this instance
 ///
 /// Laws: a ProcessMesh<M> is a mesh of type M only; tensors on two different ProcessMesh objects do
 /// not mix.
@@ -41,9 +42,20 @@ template <class M> class ProcessMesh {
     return coordinates()[M::template index<A>];
   }
   MeshSizes<M> sizes() const { return {shape()}; }
-  Arena& arena() const { return core_->arena(); }
+  detail::Arena& arena() const { return core_->arena(); }
   Ledger& ledger() const { return core_->ledger(); }
   bool dry() const { return core_->dry(); }
+  /// Puts work on an instance of Kokkos's default execution space: while the returned object lives,
+  /// all kernels of operators that this thread calls, on this mesh or another, are launched there.
+  /// Operators on other instances that need the results wait for them, and so do the calls of the
+  /// host (to_host, files). The instance is kept until Kokkos is finalized. Communication: none.
+  /// Throws UsageError for more than max_lanes instances.
+  template <class Space> OnLane on(const Space& instance) const {
+    static_assert(std::is_same_v<Space, KernelSpace>,
+                  "[tessera] kernels run in Kokkos's default execution space; give an instance of "
+                  "that one");
+    return OnLane(lane_of(instance));
+  }
 
  private:
   std::shared_ptr<MeshCore> core_;
@@ -79,8 +91,8 @@ ProcessMesh<M> make_mesh(MPI_Comm comm, Size... size) {
 template <class M>
 ProcessMesh<M> make_mesh(MPI_Comm comm, MeshSizes<M> mesh_sizes, MeshOptions options = {},
                          Where where = Where::here()) {
-  return make_mesh<M>(mpi_transport(comm, settings_from_environment(), where), mesh_sizes, options,
-                      where);
+  return make_mesh<M>(mpi_transport(comm, detail::settings_from_environment(), where), mesh_sizes,
+                      options, where);
 }
 
 /// The same with options, and with the place of the call in errors: make_mesh(env, sizes<Grid>(2,

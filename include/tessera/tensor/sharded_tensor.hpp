@@ -37,10 +37,10 @@ template <class T, class M, class S> class ShardedTensor {
   static consteval bool said() {
     if constexpr (detail::check_spec<M, S>().ok() && !detail::unfounded_spec<S>) {
       static_assert(
-          std::is_same_v<spec_of<M, detail::Lower<M, S>>, S>,
+          std::is_same_v<detail::spec_of<M, detail::Lower<M, S>>, S>,
           "[tessera] this PartitionSpec is not in its canonical form; write P<...> in place "
           "of PartitionSpec<...>, so that equal shardings are one type");
-      if constexpr (!tessera::defined(lower<M, S>().reduction,
+      if constexpr (!tessera::defined(detail::lower<M, S>().reduction,
                                       dtype_of<typename detail::ElementsOf<T>::type>))
         return detail::InvalidOperator<Rule::reduction_defined, S, T>::said();
     }
@@ -52,8 +52,8 @@ template <class T, class M, class S> class ShardedTensor {
   using value_type = typename detail::ElementsOf<T>::type;  // T
   using mesh_type = M;
   using spec = S;
-  static constexpr int rank = lower<M, S>().rank();
-  static constexpr bool unfinished = !lower<M, S>().partial.empty();
+  static constexpr int rank = detail::lower<M, S>().rank();
+  static constexpr bool unfinished = !detail::lower<M, S>().partial.empty();
 
   ShardedTensor() = default;
   /// Wraps an erased tensor that has this element type and sharding.
@@ -80,14 +80,15 @@ template <class T, class M, class S> class ShardedTensor {
   const Extents& extents() const { return core_.extents(); }
   Index extent(int d) const { return core_.extents()[d]; }
   Index size() const { return volume(core_.extents()); }
-  static constexpr const Sharding& sharding() { return lower<M, S>(); }
+  static constexpr const Sharding& sharding() { return detail::lower<M, S>(); }
   const TensorDesc& desc() const { return core_.desc(); }
   Box box() const { return core_.box(); }
   Index local_size() const { return core_.local_size(); }
   /// This process's block: contiguous, row-major, with extents box().extents(), in the memory of
-  /// Kokkos' default execution space.
+  /// Kokkos' default execution space; for kernels on this thread's instance (ProcessMesh::on): work
+  /// of other instances that is in their way is waited for.
   value_type* data() { return core_.data<value_type>(); }
-  const value_type* data() const { return core_.data<value_type>(); }
+  const value_type* data() const { return static_cast<const value_type*>(core_.read()); }
 
  private:
   TensorCore core_;

@@ -16,34 +16,48 @@
 #include <utility>
 
 #include <tessera/comm/mesh_core.hpp>
+#include <tessera/kernel/lane_use.hpp>
 #include <tessera/spec/halo.hpp>
 #include <tessera/spec/sharding.hpp>
 #include <tessera/spec/verdict.hpp>
 #include <tessera/tensor/detail/block_pool.hpp>
 
 namespace tessera {
+namespace detail {
 
 /// One block of memory, returned to its arena (or its owner) when the last tensor that uses it
 /// ends.
 class Storage {
  public:
   Storage(std::shared_ptr<MeshCore> mesh, Index bytes)
-      : mesh_(std::move(mesh)), block_(mesh_->arena().allocate(bytes)), data_(block_.data) {}
+      : mesh_(std::move(mesh)), block_(mesh_->arena().allocate(bytes)), data_(block_.data) {
+    if (data_ != nullptr) own_use_.write();
+  }
   Storage(std::shared_ptr<MeshCore> mesh, void* data, std::shared_ptr<const void> owner)
-      : mesh_(std::move(mesh)),
-        data_(data),
-        owner_(mesh_->keep(std::move(owner))),
-        adopted_(true) {}
+      : mesh_(std::move(mesh)), data_(data), owner_(mesh_->keep(std::move(owner))), adopted_(true) {
+    if (data_ != nullptr) own_use_.write();
+  }
+  /// The same memory as `of`, which lives as long, for another halo.
+  explicit Storage(const std::shared_ptr<Storage>& of)
+      : mesh_(of->mesh_),
+        data_(of->data_),
+        owner_(mesh_->keep(of)),
+        adopted_(true),
+        use_(of->use_) {}
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
   ~Storage() {
     delete halo_;
-    if (adopted_)
+    if (adopted_) {
+      own_use_.wait();
       mesh_->let_go(owner_);
-    else
-      mesh_->arena().release(block_);
+    } else {
+      mesh_->arena().release(block_, own_use_.lanes());
+    }
   }
   void* data() const { return data_; }
+  /// Which lanes use the memory. Who reads or writes it tells, before (kernel/lane_use.hpp).
+  LaneUse& use() { return *use_; }
   bool adopted() const { return adopted_; }
   /// Returns the block's number among all blocks of its arena; 0 for adopted memory.
   std::uint64_t serial() const { return block_.serial; }
@@ -83,13 +97,14 @@ class Storage {
   std::uint64_t owner_ = 0;  ///< the key under which the mesh keeps the owner
   bool adopted_ = false;
   const Halo* halo_ = nullptr;  ///< owned by this object
+  LaneUse own_use_;
+  LaneUse* use_ = &own_use_;
   int users_ = 0;
   Where user_;
   std::uint64_t history_ = 0;
   std::uint64_t number_ = 0;
 };
 
-namespace detail {
 /// Returns a block of the mesh's arena; its reference count comes from the mesh's pool.
 inline std::shared_ptr<Storage> make_storage(const std::shared_ptr<MeshCore>& mesh, Index bytes) {
   return std::allocate_shared<Storage>(PoolAllocator<Storage>(mesh->attachment<PoolOwner>().pool()),
@@ -115,7 +130,7 @@ class TensorCore {
  public:
   TensorCore() = default;
   TensorCore(std::shared_ptr<MeshCore> mesh, const TensorDesc& desc,
-             std::shared_ptr<Storage> storage)
+             std::shared_ptr<detail::Storage> storage)
       : mesh_(std::move(mesh)), desc_(desc), storage_(std::move(storage)) {}
 
   /// Makes a tensor with unspecified contents. Communication: none. Throws ShapeError,
@@ -129,7 +144,7 @@ class TensorCore {
   static TensorCore adopt(const std::shared_ptr<MeshCore>& mesh, const TensorDesc& desc, void* data,
                           std::shared_ptr<const void> owner, Where where = {}) {
     check_desc(*mesh, desc, where);
-    return born({mesh, desc, std::make_shared<Storage>(mesh, data, std::move(owner))});
+    return born({mesh, desc, std::make_shared<detail::Storage>(mesh, data, std::move(owner))});
   }
   /// Returns the tensor, whose values come from no operator: a count distinguishes it from other
   /// such tensors of its element type and extents.
@@ -157,17 +172,27 @@ class TensorCore {
   const Sharding& sharding() const { return desc_.sharding; }
   int rank() const { return desc_.rank(); }
   bool dry() const { return mesh()->dry(); }
-  const std::shared_ptr<Storage>& storage() const { return storage_; }
+  const std::shared_ptr<detail::Storage>& storage() const { return storage_; }
 
   /// Returns the box of global indices that this process owns.
   Box box() const {
     return block(desc_.extents, desc_.sharding, mesh()->shape(), mesh_->coordinates());
   }
   Index local_size() const { return box().size(); }
-  /// Return the halo within which the block lies, null where it lies by itself; and the memory,
-  /// which begins with the halo.
+  /// Returns the halo within which the block lies, null where it lies by itself.
   const Halo* halo() const { return storage_ ? storage_->halo() : nullptr; }
-  void* data() const { return storage_ ? storage_->data() : nullptr; }
+  /// Returns the memory, which begins with the halo.
+  void* memory() const { return storage_ ? storage_->data() : nullptr; }
+  /// Return it for kernels of this thread's lane that write it, or only read it: work of other
+  /// lanes that is in their way is waited for.
+  void* data() const {
+    if (memory() != nullptr) storage_->use().write();
+    return memory();
+  }
+  const void* read() const {
+    if (memory() != nullptr) storage_->use().read();
+    return memory();
+  }
   template <class T> T* data() const { return static_cast<T*>(data()); }
 
   static Index local_bytes(const MeshCore& mesh, const TensorDesc& desc) {
@@ -188,13 +213,12 @@ class TensorCore {
                              std::to_string(desc.extents[d]) + "; extents are not negative",
                          where);
     if (const Verdict verdict = check(desc, mesh.shape().rank()); !verdict.ok())
-      throw_broken(verdict.rule, explain(verdict, desc.sharding, mesh.names()), where);
+      detail::throw_broken(verdict.rule, explain(verdict, desc.sharding, mesh.names()), where);
   }
 
  private:
   std::shared_ptr<MeshCore> mesh_;
   TensorDesc desc_;
-  std::shared_ptr<Storage> storage_;
+  std::shared_ptr<detail::Storage> storage_;
 };
-
 }  // namespace tessera

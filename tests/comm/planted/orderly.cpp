@@ -16,7 +16,7 @@ using namespace tessera;
 
 static std::vector<std::shared_ptr<MeshCore>> meshes;
 static std::shared_ptr<Transport> transport;
-static std::vector<Block> blocks;
+static std::vector<detail::Block> blocks;
 
 int main(int argc, char** argv) {
   int rank = 0;

@@ -64,6 +64,7 @@ class Tessera(CMakePackage):
             self.define_from_variant("TESSERA_PLAN_ONLY", "plan_only"),
             self.define_from_variant("TESSERA_WITH_DNNL", "onednn"),
             self.define_from_variant("TESSERA_WITH_CUDNN", "cudnn"),
+            self.define("TESSERA_WITH_BLIS", self.spec.satisfies("^blis")),
             self.define("TESSERA_PROVISION", False),
         ]
         if self.spec.satisfies("~plan_only"):

@@ -93,13 +93,16 @@ inline Disagreement disagreement(const std::vector<const Call*>& calls) {
       const int peer = receives[k].peer;
       if (peer < 0 || peer >= members) return {i, i};
       const auto& sends = of(peer).send;
-      const Piece* sent = kind == Collective::all_gather
-                              ? find_piece(sends, peer)
-                              : find_piece(sends, i, occurrence(receives, k));
+      const Piece* sent = sends_to_all(kind) ? find_piece(sends, peer)
+                                             : find_piece(sends, i, occurrence(receives, k));
       if (kind == Collective::all_gather && sent == nullptr && !sends.empty())
         sent = &sends.front();
       const Index count = sent == nullptr ? 0 : sent->count;
       if (count != expected) return fails(peer, i, count, expected);
+    }
+    if (kind == Collective::broadcast && !of(i).send.empty()) {
+      for (int j = 0; j < members; ++j)
+        if (j != i && of(j).receive.empty()) return fails(i, j, of(i).send.front().count, 0);
     }
     if (kind == Collective::collective_permute || kind == Collective::exchange)
       for (std::size_t k = 0; k < of(i).send.size(); ++k) {

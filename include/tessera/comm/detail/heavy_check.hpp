@@ -26,10 +26,11 @@ inline std::vector<std::int64_t> counts_by_member(const Call& call, bool sends) 
   const auto& pieces = sends ? call.send : call.receive;
   const bool same_for_all =
       call.kind == Collective::all_reduce ||
-      call.kind == (sends ? Collective::all_gather : Collective::reduce_scatter);
+      (sends ? sends_to_all(call.kind) : call.kind == Collective::reduce_scatter);
   for (const Piece& piece : pieces)
     for (std::size_t member = 0; member < counts.size(); ++member)
       if (same_for_all || piece.peer == static_cast<int>(member)) counts[member] += piece.count;
+  if (call.kind == Collective::broadcast) counts[static_cast<std::size_t>(call.own)] = 0;
   return counts;
 }
 

@@ -4,7 +4,7 @@
 /// Collectives among buffers in one address space: the loopback transport runs them once all
 /// members have arrived.
 ///
-///     for (int member = 0; member < p; ++member) fill(parties, member);
+///     for (int member = 0; member < p; ++member) detail::fill(parties, member);
 ///
 /// Laws: reductions add in the order of the members, so that the result depends on nothing else.
 #include <cstddef>
@@ -51,7 +51,7 @@ inline void fill(const std::vector<Party>& parties, int own) {
       continue;
     }
     const Party& from = party(piece.peer);
-    const Piece* sent = call.kind == Collective::all_gather
+    const Piece* sent = sends_to_all(call.kind)
                             ? &from.call->send.front()
                             : find_piece(from.call->send, own, occurrence(call.receive, k));
     copy_bytes(to, from.send + sent->offset * size, piece.count * size);

@@ -294,7 +294,7 @@ template <class F> void run_loopback(int processes, F f, LoopbackOptions options
   if (processes < 1 || processes > max_loopback_processes)
     throw UsageError("run_loopback was asked for " + std::to_string(processes) +
                      " processes; it takes 1 to " + std::to_string(max_loopback_processes));
-  TransportSettings settings = settings_from_environment();
+  TransportSettings settings = detail::settings_from_environment();
   if (options.time_limit >= 0) settings.time_limit = options.time_limit;
   detail::warn_of_unknown_variables();
 

@@ -179,7 +179,7 @@ class MpiTransport final : public Transport {
 /// collectives. Collective over: the processes of `comm`. Throws MeshError for MPI_COMM_NULL and
 /// for an intercommunicator, CommunicationError, UsageError.
 inline std::shared_ptr<Transport> mpi_transport(
-    MPI_Comm comm, const TransportSettings& settings = settings_from_environment(),
+    MPI_Comm comm, const TransportSettings& settings = detail::settings_from_environment(),
     Where where = Where::here()) {
   if (comm == MPI_COMM_NULL)
     throw MeshError(

@@ -26,7 +26,7 @@
 
 #include <tessera/mesh/call.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// How far a member has come with a block. Only the member writes this; the numbers never fall,
 /// even when the place serves another block later. Each has its own cache line, so that polling one
@@ -36,6 +36,7 @@ struct alignas(64) SharedTurns {
   std::atomic<std::uint64_t> packed;  ///< 1 + offset in this turn, from Member::base; 0: none
   alignas(64) std::atomic<std::uint64_t> read;
 };
+
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
 class SharedBlock {
@@ -125,5 +126,4 @@ class SharedBlock {
   std::uintptr_t reach_;
   std::uint64_t turn_ = 0;
 };
-
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -66,7 +66,7 @@ class WindowTeam : public WindowMembers {
       };
       Index staged = 0;
       for (const Piece& piece : call.send) {
-        if (call.kind != Collective::all_gather && piece.peer == own_) continue;
+        if (!sends_to_all(call.kind) && piece.peer == own_) continue;
         const Index bytes = piece.count * unit;
         if (job.source == 0) stream_bytes(data + staged, from + piece.offset * unit, bytes);
         enter({piece.peer,
@@ -83,7 +83,7 @@ class WindowTeam : public WindowMembers {
     own_flags().finished.store(++step_, std::memory_order_release);
     if (!all || job.source == 0) return all;
     for (const Piece& piece : call.send)
-      if (call.kind == Collective::all_gather)
+      if (sends_to_all(call.kind))
         wait_for_all(&WindowFlags::finished, step_, wait);
       else if (piece.count > 0)
         wait_for(&WindowFlags::finished, piece.peer, step_, wait);
@@ -144,7 +144,7 @@ class WindowTeam : public WindowMembers {
     for (;; at += sizeof one) {
       std::memcpy(&one, at, sizeof one);
       if (one.peer < 0) break;
-      if ((call.kind == Collective::all_gather || one.peer == own_) && which-- == 0) break;
+      if ((sends_to_all(call.kind) || one.peer == own_) && which-- == 0) break;
     }
     if (one.peer < 0 || one.bytes != bytes)
       throw CommunicationError("member " + std::to_string(own_) + " of a group receives " +

@@ -4,7 +4,7 @@
 /// Whether collectives among the processes of one node go through shared memory (MPI's shared
 /// windows), and not through MPI's collectives. comm/shared/window_team.hpp does it.
 ///
-///     may_use_windows(Windows::automatic, true) == true     // a core for each process
+///     detail::may_use_windows(Windows::automatic, true) == true     // a core for each process
 ///
 /// Laws: the choice is the same on all members of a group; the cost of a call (its payload) and
 /// results computed from integers do not depend on it. Results computed from floats do not depend
@@ -30,6 +30,7 @@ constexpr std::string_view name_of(Windows windows) {
   return windows == Windows::off ? "off" : windows == Windows::on ? "on" : "auto";
 }
 
+namespace detail {
 /// Returns the choice named by the environment variable TESSERA_WINDOWS (auto, off or on), else
 /// `otherwise`. Throws UsageError for any other text.
 inline Windows windows_from_environment(Windows otherwise = Windows::automatic) {
@@ -41,8 +42,6 @@ inline Windows windows_from_environment(Windows otherwise = Windows::automatic) 
 constexpr bool may_use_windows(Windows asked, bool core_for_each_process) {
   return asked == Windows::on || (asked == Windows::automatic && core_for_each_process);
 }
-
-namespace detail {
 
 /// Returns the bytes that decide whether a call goes through shared memory: a number that every
 /// member knows, or 0 for a call of which each member knows only its own part. Point to point and
@@ -60,6 +59,10 @@ inline Index window_weight(const Call& call) {
     case Collective::all_reduce:
       for (const Piece& piece : call.send) elements += piece.count;
       break;
+    case Collective::broadcast:
+      for (const Piece& piece : call.send.empty() ? call.receive : call.send)
+        elements += piece.count;
+      break;
     case Collective::collective_permute:
     case Collective::exchange:
       elements = call.bound;
@@ -67,6 +70,5 @@ inline Index window_weight(const Call& call) {
   }
   return elements * static_cast<Index>(size_of(call.type));
 }
-
 }  // namespace detail
 }  // namespace tessera

@@ -8,8 +8,8 @@
 ///     const LocalConvolve sums{.input = {16}, .result = {14}, .windows = {{.size = 3}},
 ///                              .in = {0, 0, 16, 16, {1}}, .kernel = {0, 0, 3, 3, {1}},
 ///                              .out = {0, 0, 14, 14, {1}}};
-///     convolve(DType::f32, sums, x, ones, y);
-///     convolve(DType::f32, sums, x, ones, y, Convolver::portable);
+///     detail::convolve(DType::f32, sums, x, ones, y);
+///     detail::convolve(DType::f32, sums, x, ones, y, detail::Convolver::portable);
 ///
 /// Laws: as in detail/convolve_blocks.hpp for Convolver::portable: a result's bits do not depend on
 /// which others are computed with it. Convolver::fastest may sum in another order, which depends on
@@ -25,12 +25,10 @@
 #include <tessera/kernel/convolve/detail/dnnl_convolve.hpp>
 #include <tessera/kernel/elements.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// The convolver: a library where it is faster, or always Tessera's own kernel.
 enum class Convolver : std::uint8_t { fastest, portable };
-
-namespace detail {
 
 /// The number of multiplications and additions from which oneDNN is used; and cuDNN (there not
 /// measured, but about a few launches' worth on a large device).
@@ -47,7 +45,7 @@ bool convolve_by_library([[maybe_unused]] const LocalConvolve& work,
     return work.flops() >= dnnl_convolve_from && dnnl_convolve(dtype_of<T>, work, in, kernel, out);
 #endif
 #if defined(KOKKOS_ENABLE_CUDA) && defined(TESSERA_HAVE_CUDNN)
-  if constexpr (std::is_same_v<Kokkos::DefaultExecutionSpace, Kokkos::Cuda> && RealElement<T>)
+  if constexpr (std::is_same_v<KernelSpace, Kokkos::Cuda> && RealElement<T>)
     return work.flops() >= cudnn_convolve_from &&
            cudnn_convolve(dtype_of<T>, work, in, kernel, out);
 #endif
@@ -61,7 +59,6 @@ void convolve_elements(const LocalConvolve& work, bool portable, const void* in,
   convolve_portable<T>(convolve_shape(work), static_cast<const T*>(in),
                        static_cast<const T*>(kernel), static_cast<T*>(out));
 }
-}  // namespace detail
 
 /// Convolves; the result is overwritten. It must not overlap the input or the kernel.
 /// Communication: none. Throws UsageError for bool.
@@ -73,5 +70,4 @@ inline void convolve(DType type, const LocalConvolve& work, const void* in, cons
   detail::window_kernel_of(type, &detail::WindowKernels::convolve)(work, by == Convolver::portable,
                                                                    in, kernel, out);
 }
-
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -2,22 +2,23 @@
 #pragma once
 /// @file
 /// Copies boxes of elements between strided layouts: packing, unpacking, slicing, permuting and
-/// broadcasting alike, a whole list of boxes in one launch. base/local_work.hpp describes the
+/// broadcasting alike, a whole list of boxes in few launches. base/local_work.hpp describes the
 /// copies. Only the size of an element matters, not its type.
 ///
 ///     const StridedCopy turned{.extents = {2, 3}, .from_strides = {3, 1}, .to_strides = {1, 2}};
-///     copy(DType::f32, from, to, &turned, 1);        // the transpose of a 2 x 3 matrix
+///     detail::copy(DType::f32, from, to, &turned, 1);        // the transpose of a 2 x 3 matrix
 ///
 /// Laws: unpacking packed elements restores them; the order of boxes and dimensions does not
 /// matter.
+#include <algorithm>
+
 #include <tessera/base/dtype.hpp>
 #include <tessera/kernel/copy/copy_box.hpp>
 #include <tessera/kernel/copy/copy_loops.hpp>
 #include <tessera/kernel/detail/launch.hpp>
 #include <tessera/kernel/elements.hpp>
 
-namespace tessera {
-namespace detail {
+namespace tessera::detail {
 
 /// Host: all boxes, divided among `parts` threads; a small box goes to one thread whole.
 template <class T> struct CopyParts {
@@ -65,16 +66,13 @@ template <class T> struct CopyParts {
   }
 };
 
-/// Device: one thread for each element; the kernel's arguments hold the boxes (Held of them), or
-/// device memory does (Held 0).
+/// Device: one thread for each element; the kernel's arguments hold the boxes.
 template <class T, int Held> struct CopyElements {
   const T* from;
   T* to;
   int count;
-  const CopyBox* table;
-  CopyBox held[Held > 0 ? Held : 1];
+  CopyBox boxes[Held];
   KOKKOS_FUNCTION void run(Index begin, Index end) const {
-    const CopyBox* boxes = Held > 0 ? held : table;
     for (Index i = begin; i < end; ++i) {
       int low = 0;
       for (int high = count; high - low > 1;) {
@@ -93,35 +91,17 @@ template <class T, int Held> struct CopyElements {
 
 template <class T, int Held>
 void copy_held(const T* from, T* to, const StridedCopy* copies, int count) {
-  CopyElements<T, Held> kernel{from, to, 0, nullptr, {}};
+  CopyElements<T, Held> kernel{from, to, 0, {}};
+  static_assert(sizeof(kernel) <= 4096, "CUDA takes no more arguments");
   Index total = 0;
   for (int c = 0; c < count; ++c) {
     CopyBox box = collapse_copy(copies[c]);
     if (box.size == 0) continue;
     box.first = total;
     total += box.size;
-    kernel.held[kernel.count++] = box;
+    kernel.boxes[kernel.count++] = box;
   }
   launch("tessera::copy", total, 1, kernel);
-}
-
-template <class T> void copy_listed(const T* from, T* to, const StridedCopy* copies, int count) {
-  using Table = Kokkos::View<CopyBox*, Kokkos::DefaultExecutionSpace::memory_space>;
-  const Table table(Kokkos::view_alloc("tessera::copy::table", Kokkos::WithoutInitializing),
-                    static_cast<std::size_t>(count));
-  const auto host = Kokkos::create_mirror_view(table);
-  CopyElements<T, 0> kernel{from, to, 0, table.data(), {}};
-  Index total = 0;
-  for (int c = 0; c < count; ++c) {
-    CopyBox box = collapse_copy(copies[c]);
-    if (box.size == 0) continue;
-    box.first = total;
-    total += box.size;
-    host.data()[kernel.count++] = box;
-  }
-  Kokkos::deep_copy(table, host);
-  launch("tessera::copy", total, 1, kernel);
-  fence();  // the table is freed
 }
 
 /// For all elements of Bytes bytes.
@@ -137,19 +117,16 @@ void copy_elements(const void* from_bytes, void* to_bytes, const StridedCopy* co
     launch("tessera::copy", parts, 1, CopyParts<T>{from, to, copies, count, parts});
   } else if (count <= 1) {
     copy_held<T, 1>(from, to, copies, count);
-  } else if (count <= 8) {
-    copy_held<T, 8>(from, to, copies, count);
   } else {
-    copy_listed<T>(from, to, copies, count);
+    for (int first = 0; first < count; first += 16)
+      copy_held<T, 16>(from, to, copies + first, std::min(16, count - first));
   }
 }
-}  // namespace detail
 
-/// Copies `count` boxes from one buffer to another, in one launch. The targets of all boxes must be
+/// Copies `count` boxes from one buffer to another. The targets of all boxes must be
 /// disjoint and must not overlap what is read. Strides may be negative or, on the source's side, 0.
 /// Communication: none.
 inline void copy(DType type, const void* from, void* to, const StridedCopy* copies, int count) {
   detail::kernels_of(type).copy(from, to, copies, count);
 }
-
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -14,6 +14,9 @@
 #undef bfloat16
 
 #include <mutex>
+#include <type_traits>
+
+#include <Kokkos_Core.hpp>
 
 #include <tessera/base/complex.hpp>
 #include <tessera/base/math.hpp>
@@ -78,6 +81,17 @@ inline complex<double> blas_dot(int n, const complex<double>* a, const complex<d
 inline bool blas_is_serial() {
 #if defined(OPENBLAS_SEQUENTIAL)
   return openblas_get_parallel() == OPENBLAS_SEQUENTIAL;
+#else
+  return false;
+#endif
+}
+
+/// Returns whether the threads of Kokkos may call BLAS side by side, each call on one thread: that
+/// of OpenBLAS's OpenMP variant within a parallel region of OpenMP.
+inline bool blas_is_for_each_thread() {
+#if defined(OPENBLAS_OPENMP) && defined(KOKKOS_ENABLE_OPENMP)
+  return openblas_get_parallel() == OPENBLAS_OPENMP &&
+         std::is_same_v<Kokkos::DefaultHostExecutionSpace, Kokkos::OpenMP>;
 #else
   return false;
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Batched matrix products on a CUDA device by cuBLAS, on the default execution space's stream. For
+/// Batched matrix products on a CUDA device by cuBLAS, on this thread's lane. For
 /// row-major operands, cuBLAS computes the transposed product.
 ///
 ///     cublas_gemm(shape, 0.0f, a, b, c);
@@ -16,6 +16,7 @@
 #include <tessera/base/dtype.hpp>
 #include <tessera/base/error.hpp>
 #include <tessera/kernel/detail/gemm_shape.hpp>
+#include <tessera/kernel/lane.hpp>
 
 namespace tessera::detail {
 
@@ -26,17 +27,17 @@ inline void check_cublas(cublasStatus_t status, const char* call) {
         "; the device's memory may be full, or its driver older than the CUDA this was built with");
 }
 
-/// Returns this process's handle, made at the first call and destroyed in Kokkos::finalize.
-inline cublasHandle_t cublas() {
-  static const cublasHandle_t handle = [] {
-    cublasHandle_t made = nullptr;
-    check_cublas(cublasCreate(&made), "cublasCreate");
-    Kokkos::push_finalize_hook([made] { cublasDestroy(made); });
-    return made;
-  }();
-  check_cublas(cublasSetStream(handle, Kokkos::Cuda{}.cuda_stream()), "cublasSetStream");
-  return handle;
-}
+/// A lane's handle, which launches on its stream.
+struct Cublas {
+  cublasHandle_t handle = nullptr;
+  explicit Cublas(const Lane& lane) {
+    check_cublas(cublasCreate(&handle), "cublasCreate");
+    check_cublas(cublasSetStream(handle, lane.space().cuda_stream()), "cublasSetStream");
+  }
+  Cublas(const Cublas&) = delete;
+  Cublas& operator=(const Cublas&) = delete;
+  ~Cublas() { cublasDestroy(handle); }
+};
 
 inline float one_of(float) { return 1; }
 inline double one_of(double) { return 1; }
@@ -45,7 +46,7 @@ inline cuDoubleComplex one_of(cuDoubleComplex) { return {1, 0}; }
 
 template <class T, class Call, class E>
 void cublas_batches(const GemmShape& g, Call call, T beta, const E* a, const E* b, E* c) {
-  const cublasHandle_t handle = cublas();
+  const cublasHandle_t handle = lane().own<Cublas>().handle;
   const cublasOperation_t op_a = g.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
   const cublasOperation_t op_b = g.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
   const T one = one_of(beta);

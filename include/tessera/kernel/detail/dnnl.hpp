@@ -264,5 +264,28 @@ inline DnnlPrimitive make_dnnl_convolution(const DnnlLayout& in, const DnnlLayou
   return status == dnnl_success ? DnnlPrimitive(desc) : DnnlPrimitive();
 }
 
+/// Returns the gradient of such a convolution by its kernel, from the input and the gradient of the
+/// result.
+inline DnnlPrimitive make_dnnl_gradient(const DnnlLayout& in, const DnnlLayout& result,
+                                        const DnnlLayout& kernel, const DnnlWindow& w) {
+  DnnlDims between = w.dilations;
+  for (Index& d : between) --d;
+  dnnl_primitive_desc_t desc = nullptr;
+#if DNNL_VERSION_MAJOR >= 3
+  const dnnl_status_t status = dnnl_convolution_backward_weights_primitive_desc_create(
+      &desc, dnnl_host(), dnnl_convolution_direct, in.handle(), kernel.handle(), nullptr,
+      result.handle(), w.strides.data(), between.data(), w.low.data(), w.high.data(), nullptr,
+      dnnl_attributes());
+#else
+  dnnl_convolution_desc_t settings;
+  dnnl_status_t status = dnnl_dilated_convolution_backward_weights_desc_init(
+      &settings, dnnl_convolution_direct, in.handle(), kernel.handle(), nullptr, result.handle(),
+      w.strides.data(), between.data(), w.low.data(), w.high.data());
+  if (status == dnnl_success)
+    status = dnnl_primitive_desc_create(&desc, &settings, dnnl_attributes(), dnnl_host(), nullptr);
+#endif
+  return status == dnnl_success ? DnnlPrimitive(desc) : DnnlPrimitive();
+}
+
 }  // namespace tessera::detail
 #endif

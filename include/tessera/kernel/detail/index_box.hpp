@@ -23,6 +23,7 @@ struct IndexBox {
     const void* data;
     bool wide;  // 64-bit
     Index extent, lo, hi, step;
+    int window;  // the dimension along which its window lies, or -1
     Index stride[max_dims];
   };
 
@@ -66,9 +67,10 @@ struct IndexBox {
       Index i = index.wide ? static_cast<const std::int64_t*>(index.data)[where]
                            : static_cast<const std::int32_t*>(index.data)[where];
       if (i < 0 || i >= index.extent) {
-        if (!clamp || index.extent == 0) return dropped;
+        if (!clamp || index.extent <= 0) return dropped;
         i = i < 0 ? 0 : index.extent - 1;
       }
+      if (index.window >= 0) i += at[index.window];
       if (i < index.lo || i >= index.hi) place = elsewhere;
       row += (i - index.lo) * index.step;
     }
@@ -85,9 +87,14 @@ inline IndexBox index_box(const LocalIndexed& work, const void* const* indices,
   box.clamp = work.out_of_range == OutOfRange::clamp;
   for (int k = 0; k < box.count; ++k) {
     const LocalIndex& index = work.indices[k];
-    box.one[k] = {
-        indices[k], types[k] == DType::i64, index.extent, index.held.lo, index.held.hi, index.step,
-        {}};
+    box.one[k] = {indices[k],
+                  types[k] == DType::i64,
+                  index.extent,
+                  index.held.lo,
+                  index.held.hi,
+                  index.step,
+                  -1,
+                  {}};
   }
   for (int d = 0; d < work.tuples.size(); ++d) {
     const Index n = work.tuples[d];
@@ -97,12 +104,16 @@ inline IndexBox index_box(const LocalIndexed& work, const void* const* indices,
     bool joins = last >= 0 && box.stride[last] == work.strides[d] * n &&
                  box.in_table[last] == work.in_table[d] * n;
     for (int k = 0; joins && k < box.count; ++k)
-      joins = box.one[k].stride[last] == work.indices[k].strides[d] * n;
+      joins = box.one[k].stride[last] == work.indices[k].strides[d] * n &&
+              box.one[k].window != last && work.indices[k].window != d;
     const int to = joins ? last : box.rank++;
     box.extent[to] = joins ? box.extent[to] * n : n;
     box.stride[to] = work.strides[d];
     box.in_table[to] = work.in_table[d];
-    for (int k = 0; k < box.count; ++k) box.one[k].stride[to] = work.indices[k].strides[d];
+    for (int k = 0; k < box.count; ++k) {
+      box.one[k].stride[to] = work.indices[k].strides[d];
+      if (work.indices[k].window == d) box.one[k].window = to;
+    }
   }
   return box;
 }

@@ -1,22 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Runs a body over [0, n). A body has run(begin, end), which any number of threads call on
-/// disjoint ranges. On the host there is one Kokkos functor for all bodies (a functor costs 0.1 s
-/// to compile), one range for each thread, and no Kokkos call at all where one thread suffices; on
-/// a device each index is a thread that calls run(i, i + 1).
+/// Runs a body over [0, n) on this thread's lane. A body has run(begin, end), which any number of
+/// threads call on disjoint ranges. On the host there is one Kokkos functor for all bodies (a
+/// functor costs 0.1 s to compile), one range for each thread, and no Kokkos call at all where one
+/// thread suffices; on a device each index is a thread that calls run(i, i + 1).
 ///
 ///     struct Zero { float* p; KOKKOS_FUNCTION void run(Index begin, Index end) const; };
 ///     launch("tessera::zero", n, 4096, Zero{p});
 #include <tessera/base/math.hpp>
 #include <tessera/kernel/detail/simd.hpp>
-#include <tessera/kernel/fence.hpp>
+#include <tessera/kernel/lane.hpp>
 
 namespace tessera::detail {
 
-/// Returns how many threads host kernels use; stored, since asking Kokkos costs 30 ns.
+/// Returns the instance of host kernels: the lane's own where kernels run on the host.
+template <class Space = Kokkos::DefaultHostExecutionSpace> Space host_space() {
+  if constexpr (std::is_same_v<Space, KernelSpace>)
+    return lane().space();
+  else
+    return Space();
+}
+/// Returns how many threads host kernels use.
 inline Index host_threads() {
-  static const Index threads = max_of(1, Kokkos::DefaultHostExecutionSpace{}.concurrency());
+  if constexpr (kernels_on_host) return lane().threads();
+  static const Index threads = max_of(1, host_space().concurrency());
   return threads;
 }
 
@@ -39,7 +47,7 @@ inline void launch_host(const char* label, Index n, Index grain, const void* bod
   const Index parts = n < 2 * grain ? 1 : min_of(host_threads(), n / grain);
   if (parts == 1) return run(body, 0, n);
   using Policy = Kokkos::RangePolicy<Kokkos::DefaultHostExecutionSpace, Kokkos::IndexType<Index>>;
-  Kokkos::parallel_for(label, Policy(0, parts), HostRange{run, body, n, parts});
+  Kokkos::parallel_for(label, Policy(host_space(), 0, parts), HostRange{run, body, n, parts});
 }
 
 /// Not inlined, so that a body is compiled once for all the ways in which it is launched.
@@ -66,8 +74,8 @@ template <class Body> void launch(const char* label, Index n, Index grain, const
   if constexpr (kernels_on_host) {
     launch_on_host(label, n, grain, body);
   } else {
-    using Policy = Kokkos::RangePolicy<Kokkos::DefaultExecutionSpace, Kokkos::IndexType<Index>>;
-    Kokkos::parallel_for(label, Policy(0, n), DeviceIndex<Body>{body});
+    using Policy = Kokkos::RangePolicy<KernelSpace, Kokkos::IndexType<Index>>;
+    Kokkos::parallel_for(label, Policy(lane().space(), 0, n), DeviceIndex<Body>{body});
   }
 }
 

@@ -9,6 +9,7 @@
 #include <tessera/kernel/detail/launch.hpp>
 #include <tessera/kernel/detail/reduce_op.hpp>
 #include <tessera/kernel/detail/reduce_shape.hpp>
+#include <tessera/kernel/detail/scratch.hpp>
 
 namespace tessera::detail {
 
@@ -41,14 +42,11 @@ void reduce_device(const ReduceShape& shape, const In* from, Out* to, double sca
            ReduceLanes<R, Total, In, Out>{shape, 1, from, to, scale});
     return;
   }
-  using Buffer = Kokkos::View<Total*, Kokkos::DefaultExecutionSpace::memory_space>;
-  const Buffer partial(Kokkos::view_alloc("tessera::reduce::partial", Kokkos::WithoutInitializing),
-                       static_cast<std::size_t>(outputs * lanes));
+  const Scratch<Total> partial(outputs * lanes);
   launch("tessera::reduce", outputs * lanes, 1,
          ReduceLanes<R, Total, In, Total>{shape, lanes, from, partial.data(), 1.0});
   const ReduceShape next{{1, outputs, {outputs}, {lanes}}, {1, lanes, {lanes}, {1}}};
   reduce_device<R, Total, Total, Out>(next, partial.data(), to, scale);
-  fence();  // the partial sums are freed
 }
 
 }  // namespace tessera::detail

@@ -10,7 +10,7 @@
 ///
 /// Laws: a result meets its taps in row-major order, each once, and only taps that read an element.
 #include <tessera/kernel/detail/window_reads.hpp>
-#include <tessera/kernel/fence.hpp>
+#include <tessera/kernel/lane.hpp>
 
 namespace tessera::detail {
 

@@ -11,7 +11,7 @@ namespace detail {
 
 KOKKOS_FORCEINLINE_FUNCTION double erf_of(double x) { return Kokkos::erf(x); }
 KOKKOS_FORCEINLINE_FUNCTION double sigmoid_of(double x) {
-  const double e = Kokkos::exp(-Kokkos::fabs(x));
+  const double e = exp_of(-Kokkos::fabs(x));
   return (x < 0.0 ? e : 1.0) / (1.0 + e);
 }
 KOKKOS_FORCEINLINE_FUNCTION float erf_of(float x) {

@@ -38,11 +38,11 @@ struct Multiply {
 struct Divide {
   /// Quotients of integers are truncated, so they are not linear.
   template <class A, class> static constexpr Linearity linearity_on() {
-    return detail::is_integer<A> ? Linearity::pointwise
-                                 : Linearity::linear_in_first | Linearity::multiplicative;
+    return IntegerElement<A> ? Linearity::pointwise
+                             : Linearity::linear_in_first | Linearity::multiplicative;
   }
   template <NumberElement T> KOKKOS_FORCEINLINE_FUNCTION constexpr T operator()(T a, T b) const {
-    if constexpr (!detail::is_integer<T>) {
+    if constexpr (!IntegerElement<T>) {
       return a / b;
     } else {
       if (b == 0) return 0;
@@ -56,7 +56,7 @@ struct Divide {
 /// For floats as exact as fmod, NaN for b = 0 and for infinite a; integers over 0 give 0.
 struct Remainder {
   template <OrderedElement T> KOKKOS_FORCEINLINE_FUNCTION T operator()(T a, T b) const {
-    if constexpr (detail::is_real<T>) {
+    if constexpr (RealElement<T>) {
       using W = ComputeType<T>;
       const W over = static_cast<W>(b);
       const W rest = Kokkos::fmod(static_cast<W>(a), over);
@@ -96,7 +96,7 @@ struct Minimum {
 struct Negate {
   static constexpr Linearity linearity = Linearity::linear;
   template <NumberElement T> KOKKOS_FORCEINLINE_FUNCTION constexpr T operator()(T x) const {
-    if constexpr (detail::is_integer<T>)
+    if constexpr (IntegerElement<T>)
       return Subtract{}(T{}, x);
     else
       return -x;
@@ -106,10 +106,10 @@ struct Negate {
 struct Abs {
   /// For integers that wrap the sign is lost.
   template <class A> static constexpr Linearity linearity_on() {
-    return detail::is_integer<A> ? Linearity::pointwise : Linearity::multiplicative;
+    return IntegerElement<A> ? Linearity::pointwise : Linearity::multiplicative;
   }
   template <OrderedElement T> KOKKOS_FORCEINLINE_FUNCTION T operator()(T x) const {
-    if constexpr (detail::is_real<T>)
+    if constexpr (RealElement<T>)
       return static_cast<T>(Kokkos::fabs(static_cast<ComputeType<T>>(x)));
     else
       return x < T{} ? Negate{}(x) : x;
@@ -128,7 +128,7 @@ struct Square {
 /// 1 / x
 struct Reciprocal {
   template <class A> static constexpr Linearity linearity_on() {
-    return detail::is_integer<A> ? Linearity::pointwise : Linearity::multiplicative;
+    return IntegerElement<A> ? Linearity::pointwise : Linearity::multiplicative;
   }
   template <NumberElement T> KOKKOS_FORCEINLINE_FUNCTION constexpr T operator()(T x) const {
     return Divide{}(T(1), x);
@@ -139,7 +139,7 @@ struct Reciprocal {
 struct Scale {
   double factor = 1;
   template <NumberElement T> KOKKOS_FORCEINLINE_FUNCTION constexpr T operator()(T x) const {
-    if constexpr (!detail::is_integer<T>) {
+    if constexpr (!IntegerElement<T>) {
       using C = ComputeType<T>;
       return static_cast<T>(static_cast<C>(x) * detail::from_double<C>(factor));
     } else {
@@ -154,7 +154,7 @@ struct Scale {
 struct Shift {
   double offset = 0;
   template <NumberElement T> KOKKOS_FORCEINLINE_FUNCTION constexpr T operator()(T x) const {
-    if constexpr (!detail::is_integer<T>) {
+    if constexpr (!IntegerElement<T>) {
       using C = ComputeType<T>;
       return static_cast<T>(static_cast<C>(x) + detail::from_double<C>(offset));
     } else {

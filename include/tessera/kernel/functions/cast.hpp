@@ -20,15 +20,15 @@ template <class U> struct Cast {
   template <class T> static constexpr Linearity linearity_on() {
     if constexpr (std::is_same_v<T, U> && OrderedElement<T>)
       return Linearity::linear_monotone;
-    else if constexpr (detail::is_real<T> && detail::is_real<U>)
+    else if constexpr (RealElement<T> && RealElement<U>)
       return Linearity::linear_monotone;
-    else if constexpr (detail::is_integer<T> && detail::is_real<U>)
+    else if constexpr (IntegerElement<T> && RealElement<U>)
       return Linearity::monotone;
-    else if constexpr (detail::is_integer<T> && detail::is_integer<U>)
+    else if constexpr (IntegerElement<T> && IntegerElement<U>)
       return keeps_order<T>()         ? Linearity::monotone
              : sizeof(U) <= sizeof(T) ? Linearity::linear
                                       : Linearity::pointwise;
-    else if constexpr (ComplexElement<U> && !detail::is_integer<T> && !std::is_same_v<T, bool>)
+    else if constexpr (ComplexElement<U> && !IntegerElement<T> && !std::is_same_v<T, bool>)
       return Linearity::linear;
     else
       return Linearity::pointwise;
@@ -39,7 +39,7 @@ template <class U> struct Cast {
       return x;
     else if constexpr (std::is_same_v<U, bool>)
       return !(x == T(0));
-    else if constexpr (detail::is_real<T> && detail::is_integer<U>)
+    else if constexpr (RealElement<T> && IntegerElement<U>)
       return detail::from_double<U>(static_cast<double>(x));
     else if constexpr (ComplexElement<U> && !ComplexElement<T>)
       return U(static_cast<typename U::value_type>(x));

@@ -58,7 +58,7 @@ struct IsNan {
 /// x is plus or minus infinity.
 struct IsInf {
   template <OrderedElement T> KOKKOS_FORCEINLINE_FUNCTION bool operator()(T x) const {
-    if constexpr (detail::is_real<T>) {
+    if constexpr (RealElement<T>) {
       using W = ComputeType<T>;
       return Kokkos::fabs(static_cast<W>(x)) == std::numeric_limits<W>::infinity();
     } else {
@@ -69,7 +69,7 @@ struct IsInf {
 /// x is neither infinite nor NaN.
 struct IsFinite {
   template <OrderedElement T> KOKKOS_FORCEINLINE_FUNCTION bool operator()(T x) const {
-    if constexpr (detail::is_real<T>) {
+    if constexpr (RealElement<T>) {
       using W = ComputeType<T>;
       return Kokkos::fabs(static_cast<W>(x)) <= std::numeric_limits<W>::max();
     } else {

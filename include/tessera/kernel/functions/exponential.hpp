@@ -3,17 +3,20 @@
 /// @file
 /// Exponentials, logarithms, roots and powers. On the host floats use the fast functions of
 /// detail/float_math.hpp and float_power.hpp, which state their errors (cbrt is libm's); on a
-/// device the device's own. Doubles use libm.
+/// device the device's own. Doubles use libm, but for exp (detail/double_math.hpp).
 ///
 ///     fn::Exp{}(1.0) == 2.718281828459045
 ///     fn::Pow{}(3, 4) == 81
 #include <tessera/kernel/functions/arithmetic.hpp>
-#include <tessera/kernel/functions/detail/float_power.hpp>
+#include <tessera/kernel/functions/detail/double_math.hpp>
 
 namespace tessera {
 namespace detail {
 
-KOKKOS_FORCEINLINE_FUNCTION double exp_of(double x) { return Kokkos::exp(x); }
+KOKKOS_FORCEINLINE_FUNCTION double exp_of(double x) {
+  KOKKOS_IF_ON_HOST((return fast_exp(x);))
+  KOKKOS_IF_ON_DEVICE((return Kokkos::exp(x);))
+}
 KOKKOS_FORCEINLINE_FUNCTION double exp2_of(double x) { return Kokkos::exp2(x); }
 KOKKOS_FORCEINLINE_FUNCTION double expm1_of(double x) { return Kokkos::expm1(x); }
 KOKKOS_FORCEINLINE_FUNCTION double log_of(double x) { return Kokkos::log(x); }
@@ -129,7 +132,7 @@ struct Cbrt : detail::OfReal<Cbrt> {
 /// power, truncated, with 1 / 0 taken as 0.
 struct Pow {
   template <OrderedElement T> KOKKOS_FORCEINLINE_FUNCTION T operator()(T x, T y) const {
-    if constexpr (detail::is_integer<T>)
+    if constexpr (IntegerElement<T>)
       return detail::integer_power(x, y);
     else
       return static_cast<T>(of(static_cast<ComputeType<T>>(x), static_cast<ComputeType<T>>(y)));

@@ -17,8 +17,6 @@
 
 namespace tessera::detail {
 
-template <class T> inline constexpr bool is_real = RealElement<T>;
-template <class T> inline constexpr bool is_integer = IntegerElement<T>;
 template <class T>
 concept Boolean = std::is_same_v<T, bool>;
 
@@ -54,7 +52,7 @@ inline constexpr double beyond = 2.0 * static_cast<double>(std::uint64_t{1}
 /// Converts a double to an element type; integers are truncated and saturate, NaN gives 0; bool is
 /// whether it is not 0.
 template <class T> KOKKOS_FORCEINLINE_FUNCTION constexpr T from_double(double x) {
-  if constexpr (is_real<T>) {
+  if constexpr (RealElement<T>) {
     return static_cast<T>(x);
   } else if constexpr (ComplexElement<T>) {
     return T(static_cast<typename T::value_type>(x));

@@ -25,7 +25,7 @@ namespace fn {
 struct Floor {
   static constexpr Linearity linearity = Linearity::monotone;
   template <OrderedElement T> KOKKOS_FORCEINLINE_FUNCTION T operator()(T x) const {
-    if constexpr (detail::is_real<T>)
+    if constexpr (RealElement<T>)
       return static_cast<T>(detail::floor_of(static_cast<ComputeType<T>>(x)));
     else
       return x;
@@ -35,7 +35,7 @@ struct Floor {
 struct Ceil {
   static constexpr Linearity linearity = Linearity::monotone;
   template <OrderedElement T> KOKKOS_FORCEINLINE_FUNCTION T operator()(T x) const {
-    if constexpr (detail::is_real<T>)
+    if constexpr (RealElement<T>)
       return static_cast<T>(detail::ceil_of(static_cast<ComputeType<T>>(x)));
     else
       return x;
@@ -45,7 +45,7 @@ struct Ceil {
 struct Round {
   static constexpr Linearity linearity = Linearity::monotone;
   template <OrderedElement T> KOKKOS_FORCEINLINE_FUNCTION T operator()(T x) const {
-    if constexpr (detail::is_real<T>)
+    if constexpr (RealElement<T>)
       return static_cast<T>(Kokkos::rint(static_cast<ComputeType<T>>(x)));
     else
       return x;
@@ -55,7 +55,7 @@ struct Round {
 struct Trunc {
   static constexpr Linearity linearity = Linearity::monotone;
   template <OrderedElement T> KOKKOS_FORCEINLINE_FUNCTION T operator()(T x) const {
-    if constexpr (detail::is_real<T>) {
+    if constexpr (RealElement<T>) {
       using W = ComputeType<T>;
       const W wide = static_cast<W>(x);
       return static_cast<T>(Kokkos::copysign(detail::floor_of(Kokkos::fabs(wide)), wide));
@@ -69,7 +69,7 @@ struct Sign {
   static constexpr Linearity linearity = Linearity::monotone;
   template <OrderedElement T> KOKKOS_FORCEINLINE_FUNCTION constexpr T operator()(T x) const {
     if (x > T{}) return T(1);
-    if constexpr (detail::is_real<T> || std::is_signed_v<T>)
+    if constexpr (RealElement<T> || std::is_signed_v<T>)
       if (x < T{}) return T(-1);
     return x;
   }

@@ -3,7 +3,8 @@
 /// @file
 /// Circular and hyperbolic functions, of radians. On the host floats use
 /// detail/float_trigonometry.hpp for sin, cos and tan, and float_power.hpp and float_math.hpp for
-/// sinh, cosh and tanh; these files state the errors. The inverse functions, and doubles, use libm.
+/// sinh, cosh and tanh; these files state the errors. The inverse functions, and doubles but for
+/// tanh (detail/double_math.hpp), use libm.
 ///
 ///     fn::Sin{}(0.5f);   fn::Atan2{}(1.0, -1.0)      // 3 pi / 4
 #include <tessera/kernel/functions/detail/float_trigonometry.hpp>
@@ -12,7 +13,10 @@
 namespace tessera {
 namespace detail {
 
-KOKKOS_FORCEINLINE_FUNCTION double tanh_of(double x) { return Kokkos::tanh(x); }
+KOKKOS_FORCEINLINE_FUNCTION double tanh_of(double x) {
+  KOKKOS_IF_ON_HOST((return fast_tanh(x);))
+  KOKKOS_IF_ON_DEVICE((return Kokkos::tanh(x);))
+}
 KOKKOS_FORCEINLINE_FUNCTION double sinh_of(double x) { return Kokkos::sinh(x); }
 KOKKOS_FORCEINLINE_FUNCTION double cosh_of(double x) { return Kokkos::cosh(x); }
 KOKKOS_FORCEINLINE_FUNCTION float tanh_of(float x) {

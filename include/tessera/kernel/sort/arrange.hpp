@@ -4,7 +4,7 @@
 /// Takes elements of lines in the order given by positions: the second half of a sort with carried
 /// values; the first half is order() of sort.hpp.
 ///
-///     arrange(DType::f32, {.n = 3, .limit = 3}, from, positions, to);     // to[r] = from[positions[r]]
+///     detail::arrange(DType::f32, {.n = 3, .limit = 3}, from, positions, to);     // to[r] = from[positions[r]]
 ///
 /// Laws: where a position is no_position, the result is zero.
 #include <tessera/kernel/copy/copy_loops.hpp>
@@ -12,8 +12,7 @@
 #include <tessera/kernel/detail/position_array.hpp>
 #include <tessera/kernel/elements.hpp>
 
-namespace tessera {
-namespace detail {
+namespace tessera::detail {
 
 template <class T> struct Arrange {
   LocalSort work;
@@ -37,7 +36,6 @@ void arrange_elements(const LocalSort& work, const void* from, const void* posit
          Arrange<T>{work, static_cast<const T*>(from), PositionArray::read(positions, work.narrow),
                     static_cast<T*>(to)});
 }
-}  // namespace detail
 
 /// Writes from[positions[...] - work.first] of each line; `positions` and `to` are outer x limit x
 /// inner, the positions int64 or, where the work is narrow, int32. Communication: none.
@@ -45,5 +43,4 @@ inline void arrange(DType type, const LocalSort& work, const void* from, const v
                     void* to) {
   detail::sort_kernels_of(type).arrange(work, from, positions, to);
 }
-
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -5,7 +5,7 @@
 /// the carried tensors. Each result finds its place by bisection (Green, McColl & Bader, GPU merge
 /// path, ICS 2012); the next ones are merged on from there.
 ///
-///     merge(DType::f32, {.own = 3, .other = 4}, runs);        // the least three of seven
+///     detail::merge(DType::f32, {.own = 3, .other = 4}, runs);        // the least three of seven
 ///
 /// Laws: when two processes merge each other's lines, one with `last`, one without, exactly one of
 /// them keeps each element: both make the same choice, since positions order equal keys or, without
@@ -17,8 +17,7 @@
 #include <tessera/kernel/elements.hpp>
 #include <tessera/kernel/sort/detail/sort_key.hpp>
 
-namespace tessera {
-namespace detail {
+namespace tessera::detail {
 
 /// The tensors of a merge: keys, perhaps positions, and carried tensors.
 struct MergeRuns {
@@ -119,12 +118,10 @@ template <class T> void merge_elements(const LocalMerge& work, const MergeRuns& 
   launch("tessera::merge", work.outer * work.inner * work.own, 8192,
          MergeLines<Stored<T>>{work, runs});
 }
-}  // namespace detail
 
 /// Writes runs.to: outer x own x inner of each tensor. The first tensor holds the keys, of `type`.
 /// No result may be one of the sources. Communication: none.
 inline void merge(DType type, const LocalMerge& work, const detail::MergeRuns& runs) {
   detail::sort_kernels_of(type).merge(work, runs);
 }
-
-}  // namespace tessera
+}  // namespace tessera::detail

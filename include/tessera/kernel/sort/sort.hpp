@@ -3,8 +3,8 @@
 /// @file
 /// Sorts the lines of a block, or returns the positions of their elements in order.
 ///
-///     sort(DType::f32, {.outer = 2, .n = 3, .limit = 3}, from, to);
-///     order(DType::f32, {.outer = 2, .n = 3, .limit = 2}, from, nullptr, positions);   // the first two
+///     detail::sort(DType::f32, {.outer = 2, .n = 3, .limit = 3}, from, to);
+///     detail::order(DType::f32, {.outer = 2, .n = 3, .limit = 2}, from, nullptr, positions);   // the first two
 ///
 /// Laws: NaNs come last, in either direction. order(): equal elements keep their order, -0 and 0
 /// too. sort() has no positions: equal elements with different bits are in the order of
@@ -12,12 +12,12 @@
 #include <vector>
 
 #include <tessera/kernel/detail/reduce_op.hpp>
+#include <tessera/kernel/detail/scratch.hpp>
 #include <tessera/kernel/elements.hpp>
 #include <tessera/kernel/sort/detail/sort_network.hpp>
 #include <tessera/kernel/sort/detail/sort_words.hpp>
 
-namespace tessera {
-namespace detail {
+namespace tessera::detail {
 
 /// Host: whole lines, through words of key and place.
 template <class T> struct SortLines {
@@ -71,13 +71,10 @@ void sort_lines(const LocalSort& work, const T* from, PositionArray places, T* v
     launch("tessera::sort", work.outer * work.inner, max_of(1, 4096 / max_of(1, work.n)),
            SortLines<T>{work, from, places, values, positions});
   } else {
-    const Kokkos::View<std::int64_t*, Kokkos::DefaultExecutionSpace::memory_space> order(
-        Kokkos::view_alloc("tessera::sort::order", Kokkos::WithoutInitializing),
-        static_cast<std::size_t>(work.outer * work.n * work.inner));
+    const Scratch<std::int64_t> order(work.outer * work.n * work.inner);
     sort_places(work, from, places, values != nullptr, order.data());
     launch("tessera::sort", results, 1,
            TakePlaces<T>{work, from, places, order.data(), values, positions});
-    fence();  // the order is freed
   }
 }
 
@@ -89,7 +86,6 @@ void order_elements(const LocalSort& work, const void* from, const void* places,
   sort_lines(work, static_cast<const Stored<T>*>(from), PositionArray::read(places, work.narrow),
              static_cast<Stored<T>*>(nullptr), {to, work.narrow});
 }
-}  // namespace detail
 
 /// Writes the first work.limit elements of each line in order: `to` is outer x limit x inner.
 /// Elements are of any type but complex. Communication: none.
@@ -103,5 +99,4 @@ inline void order(DType type, const LocalSort& work, const void* from, const voi
                   void* to) {
   detail::sort_kernels_of(type).order(work, from, places, to);
 }
-
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -154,7 +154,7 @@ inline DynamicHaloTensor halo_exchange(const DynamicTensor& x, const Halo& halo,
 template <Element T>
 DynamicHaloTensor halo_exchange(const DynamicTensor& x, const Halo& halo, T outside,
                                 const DynamicCall& call = Where::here()) {
-  const CallSite site = call.fresh_site("halo_exchange");
+  const detail::CallSite site = call.fresh_site("halo_exchange");
   detail::require_type<T>(x, site);
   return {detail::halo_exchange({&x.core()}, halo, &outside, site), halo};
 }
@@ -219,7 +219,7 @@ std::tuple<HaloTensor<TensorOf<First>>, HaloTensor<TensorOf<Rest>>...> halo_exch
 inline std::vector<DynamicHaloTensor> halo_exchange_together(
     const std::vector<DynamicTensor>& tensors, const Halo& halo,
     const DynamicCall& call = Where::here()) {
-  const CallSite site = call.fresh_site("halo_exchange_together");
+  const detail::CallSite site = call.fresh_site("halo_exchange_together");
   detail::require_group(tensors.size(), site);
   detail::OperandList operands;
   for (const DynamicTensor& tensor : tensors) operands.push_back(&tensor.core());
@@ -241,7 +241,7 @@ void exchange_together(const H&... tensors) {
 }
 inline void exchange_together(const std::vector<DynamicHaloTensor>& tensors,
                               const DynamicCall& call = Where::here()) {
-  const CallSite site = call.fresh_site("exchange_together");
+  const detail::CallSite site = call.fresh_site("exchange_together");
   detail::require_group(tensors.size(), site);
   FixedVector<const detail::HaloBlock*, max_operands> blocks;
   for (const DynamicHaloTensor& tensor : tensors) blocks.push_back(&tensor.block());
@@ -258,7 +258,7 @@ A halo_adjoint(const HaloTensor<A>& y, const DynamicCall& call = Where::here()) 
                 "[tessera] truth values have no sums, so that a halo of them has no adjoint; cast "
                 "to a number first");
   if constexpr (is_number(dtype_of<typename A::value_type>))
-    use_accumulate<typename A::value_type>();
+    detail::use_accumulate<typename A::value_type>();
   return A(detail::halo_adjoint(y.block(), call.site("halo_adjoint")));
 }
 /// For elements whose kernels use_accumulate<T>() has compiled.
@@ -280,18 +280,18 @@ HaloTensor<A> make_halo(const ProcessMesh<typename A::mesh_type>& mesh, const Ex
   const TensorDesc desc{dtype_of<typename A::value_type>, extents, A::sharding()};
   detail::use_tensor_of<typename A::value_type>();
   HaloTensor<A> made(detail::make_halo_core(mesh.core(), desc, halo, {"make_halo", where}), halo);
-  if (!mesh.dry()) fill(made.view().data(), made.box().size(), value);
+  if (!mesh.dry()) detail::fill(made.view().data(), made.box().size(), value);
   return made;
 }
 template <Element T>
 DynamicHaloTensor make_halo(const DynamicMesh& mesh, const Extents& extents,
                             const Sharding& sharding, const Halo& halo, T value,
                             Where where = Where::here()) {
-  use_element<T>();
+  detail::use_element<T>();
   const TensorDesc desc{dtype_of<T>, extents, sharding};
   DynamicHaloTensor made(detail::make_halo_core(mesh.core(), desc, halo, {"make_halo", where}),
                          halo);
-  if (!mesh.dry()) fill(made.block().core.template data<T>(), made.box().size(), value);
+  if (!mesh.dry()) detail::fill(made.block().core.template data<T>(), made.box().size(), value);
   return made;
 }
 

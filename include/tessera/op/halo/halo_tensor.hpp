@@ -94,7 +94,9 @@ class [[nodiscard]] PendingExchange {
   ~PendingExchange() { let_go(); }
 
   /// Returns true when what was started first is done, and lets it progress. Not collective.
-  bool done() { return block_ == nullptr || block_->link == nullptr || block_->link->done(); }
+  bool done() {
+    return block_ == nullptr || block_->repeated == nullptr || block_->repeated->done();
+  }
   /// Returns when the halo is there. Communication: the rest of the plan, after its first call;
   /// collective over the mesh where there is a rest. Throws CommunicationError, and UsageError when
   /// it is waited for a second time.
@@ -119,7 +121,7 @@ class [[nodiscard]] PendingExchange {
     } else {
       mesh.poison("an exception passed while an exchange was under way");
     }
-    if (block_ != nullptr && block_->link != nullptr && !block_->link->quiet())
+    if (block_ != nullptr && block_->repeated != nullptr && !block_->repeated->quiet())
       new std::shared_ptr<detail::HaloBlock>(block_);  // for ever
   }
   std::shared_ptr<detail::HaloBlock> block_;
@@ -143,8 +145,8 @@ class DynamicHaloTensor {
   const Box& box() const { return block().box; }
   /// Return the elements whose stencils read nothing that another process owns (computed while the
   /// halo travels), and the disjoint boxes of the others.
-  Box inner_box() const { return tessera::inner_box(own_box(), box()); }
-  auto border() const { return border_boxes(own_box(), inner_box()); }
+  Box inner_box() const { return tessera::detail::inner_box(own_box(), box()); }
+  auto border() const { return detail::border_boxes(own_box(), inner_box()); }
 
   /// Return the extended block, and the part of it that the process owns. They keep nothing alive.
   /// Throw UsageError for another type or number of dimensions.
@@ -265,7 +267,7 @@ template <TypedTensor A> class HaloTensor : public DynamicHaloTensor {
         is_number(dtype_of<value_type>),
         "[tessera] truth values have no sums, so that a halo of them has no adjoint; cast "
         "to a number first");
-    use_accumulate<value_type>();
+    detail::use_accumulate<value_type>();
     DynamicHaloTensor::add_back(call);
   }
   A tensor(Where where = Where::here()) const { return A(DynamicHaloTensor::tensor(where).core()); }

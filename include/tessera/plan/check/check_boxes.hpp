@@ -4,8 +4,8 @@
 /// Boxes that an application chooses: made from cut points, and checked. The verdict names the
 /// processes that disagree, or the hole.
 ///
-///     std::vector<Box> boxes = cut_boxes({7, 6}, Sharding{{0}, {}}, {{0, 5, 7}, {}}, MeshShape{2});
-///     check_boxes({7, 6}, boxes, 2, true).ok();
+///     std::vector<Box> boxes = detail::cut_boxes({7, 6}, Sharding{{0}, {}}, {{0, 5, 7}, {}}, MeshShape{2});
+///     detail::check_boxes({7, 6}, boxes, 2, true).ok();
 ///
 /// Laws: boxes that pass are equal or disjoint, and together they cover the tensor.
 #include <algorithm>
@@ -66,7 +66,6 @@ inline Box hole(const Extents& extents, std::span<const Box> boxes) {
   }
   return rest.front();
 }
-}  // namespace detail
 
 /// Returns the first rule that boxes[r] of processes r break: one for each process, of the tensor's
 /// rank, within the tensor and, if `partition`, equal or disjoint and covering it.
@@ -108,6 +107,7 @@ inline Verdict check_boxes(const Extents& extents, std::span<const Box> boxes, i
   if (covered == volume(extents)) return {};
   return {.rule = Rule::boxes_cover, .left = covered, .right = volume(extents)};
 }
+}  // namespace detail
 
 /// Returns the sentence for a verdict on these boxes.
 inline std::string explain(const Verdict& v, const Extents& extents, std::span<const Box> boxes) {
@@ -126,6 +126,7 @@ inline std::string explain(const Verdict& v, const Extents& extents, std::span<c
   return explain(v, names);
 }
 
+namespace detail {
 /// Returns the box of every process when dimension d is cut at cuts[d] over the axes that
 /// `sharding` names for it: part i is [cuts[d][i], cuts[d][i + 1]), parts counted with the first
 /// axis major. A dimension without cuts is not split. Throws ShapeError when the cuts do not fit.
@@ -168,5 +169,5 @@ inline std::vector<Box> cut_boxes(const Extents& extents, const Sharding& shardi
   }
   return boxes;
 }
-
+}  // namespace detail
 }  // namespace tessera

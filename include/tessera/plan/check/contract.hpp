@@ -5,7 +5,7 @@
 /// given the contract, plans it on a mesh that stands for all meshes with those axes. The plan's
 /// communication is compared with the communication that the contract accepts.
 ///
-///     const Contract needed = needs(ops::Reshard{to}, {from}, paper_mesh<Grid>(), contract);
+///     const Contract needed = needs(ops::Reshard{to}, {from}, detail::paper_mesh<Grid>(), contract);
 ///     contract.covers(needed)                      // then the call compiles
 ///
 /// The kind of a move depends only on names, with two exceptions. Axes of equal size can turn an
@@ -13,12 +13,12 @@
 /// and a move over the rest may be a simpler one: tests try every mesh. Products of three and more
 /// operands are checked from left to right, as written.
 ///
-/// Laws: when a contract covers the communication on paper, the plan keeps it on every mesh of
+/// Laws: when a contract covers the communication on that mesh, the plan keeps it on every mesh of
 /// those axes and for all extents. One exception: a map gathers an operand that is split along a
 /// broadcast extent of 1; names do not show this, so it is found when the plan is made.
 #include <tessera/plan/operation.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Returns sizes for the axes of a mesh type: its own where they are fixed, else sizes that all
 /// differ.
@@ -32,5 +32,4 @@ template <class M> constexpr MeshShape paper_mesh() {
   }
   return mesh;
 }
-
-}  // namespace tessera
+}  // namespace tessera::detail

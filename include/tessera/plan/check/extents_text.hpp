@@ -4,7 +4,7 @@
 /// Two extents that disagree, as a sentence: their dimensions, by letter or by number, their
 /// operands, and the operands' shardings.
 ///
-///     extents_text(parse("ik,kj->ij"), operands, false, names)
+///     detail::extents_text(parse("ik,kj->ij"), operands, false, names)
 ///     // "ik,kj->ij": k is 7 in operand 1 (dimension 1 of float 5x7 P<data,model>, split over model)
 ///     // and 6 in operand 2 (dimension 0 of float 6x3 P<_,_>, not split); one letter has one extent; ...
 ///
@@ -14,8 +14,7 @@
 #include <tessera/plan/check/verdict.hpp>
 #include <tessera/plan/text.hpp>
 
-namespace tessera {
-namespace detail {
+namespace tessera::detail {
 
 /// A dimension of an operand: "operand 1 (dimension 1 of float 5x7 P<data,model>, split over
 /// model)".
@@ -36,8 +35,6 @@ inline bool from_the_right(const Terms& terms) {
   for (const Term& term : terms.operands) ranks.push_back(term.size());
   return broadcast_terms(ranks) == terms;
 }
-
-}  // namespace detail
 
 /// Returns the error of check_extents as text; `stretch` as there.
 inline std::string extents_text(const Terms& terms, const TensorDescs& operands, bool stretch,
@@ -66,5 +63,4 @@ inline std::string extents_text(const Terms& terms, const TensorDescs& operands,
          right + " in " + second + "; one letter stands for one extent" +
          (stretch ? ", or 1" : "") + "; make the extents equal, or use two letters";
 }
-
-}  // namespace tessera
+}  // namespace tessera::detail

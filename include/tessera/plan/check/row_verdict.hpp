@@ -4,10 +4,10 @@
 /// Whether an arg-max, a running sum, a sort or a deterministic sum may be applied
 /// (plan/check/verdict.hpp has the others).
 ///
-///     check_arg(parse("bsv->bs"), {x}, out).ok()
+///     detail::check_arg(parse("bsv->bs"), {x}, out).ok()
 #include <tessera/plan/check/verdict.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Checks an arg-max or arg-min. Its operand is finished; its result may stay open as a Min.
 constexpr Verdict check_arg(const Terms& terms, const Shardings& operands, const Sharding& out) {
@@ -62,5 +62,4 @@ constexpr Verdict check_deterministic(const Terms& terms, const Shardings& opera
   if (!operands[0].partial.empty()) return {Rule::finished, 0};
   return out.partial.empty() ? Verdict{} : Verdict{Rule::finished, 1};
 }
-
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -4,8 +4,8 @@
 /// Whether an operator that moves elements and computes nothing (plan/region/shape.hpp) may be
 /// applied: decided from shardings, extents and the operator's numbers.
 ///
-///     check_shape({x}, x.rank(), out).rule == Rule::ok
-///     check_slice({128, 14}, {{0, 2}, {128, 17}, {}}).rule == Rule::slice_within
+///     detail::check_shape({x}, x.rank(), out).rule == Rule::ok
+///     detail::check_slice({128, 14}, {{0, 2}, {128, 17}, {}}).rule == Rule::slice_within
 ///
 /// Laws: a plan is made only for operators whose verdict is Rule::ok; the same function serves
 /// types and run time; a result may be empty.
@@ -18,6 +18,7 @@
 #include <tessera/plan/region/shape.hpp>
 
 namespace tessera {
+namespace detail {
 
 /// Checks operands that become one result of `rank` dimensions. Unfinished values are moved
 /// unfinished: moving is linear.
@@ -73,10 +74,12 @@ constexpr Verdict check_slice(const Extents& x, const Slice& slice, int operand 
   }
   return {};
 }
+}  // namespace detail
 
 /// The value outside a tensor, as far as joins depend on it.
 enum class Outside : std::uint8_t { zero, one, other };
 
+namespace detail {
 /// Checks that a value may be used with values of this sharding: joining the value with itself,
 /// from every process, must give the value.
 constexpr Verdict check_outside(Outside value, const Sharding& x) {
@@ -111,7 +114,6 @@ constexpr Sharding taken_sharding(const Shardings& operands) {
   return operands[0];
 }
 
-namespace detail {
 /// "14 elements".
 inline std::string counted(Index n, std::string_view what) {
   return std::to_string(n) + " " + std::string(what) + (n == 1 ? "" : "s");
@@ -139,5 +141,4 @@ struct NameEntries {
   }
 };
 }  // namespace detail
-
 }  // namespace tessera

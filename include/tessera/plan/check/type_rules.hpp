@@ -4,8 +4,8 @@
 /// Which operators an element type allows, as a value. Elementwise functions say so themselves
 /// (op/function_check.hpp); spec/verdict.hpp says which unfinished kinds an element type has.
 ///
-///     check_product_type(DType::boolean).rule == Rule::products_of_numbers
-///     check_reduce_type(Reduction::max, false, DType::c64).rule == Rule::extremes_of_ordered
+///     detail::check_product_type(DType::boolean).rule == Rule::products_of_numbers
+///     detail::check_reduce_type(Reduction::max, false, DType::c64).rule == Rule::extremes_of_ordered
 ///
 /// Laws: ok exactly where the reduction is defined (base/reduction.hpp), except for the mean, which
 /// integers do not have, and for sums and products that are wider than their elements.
@@ -15,7 +15,7 @@
 #include <tessera/base/verdict.hpp>
 #include <tessera/spec/sharding.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Checks the elements of an einsum.
 constexpr Verdict check_product_type(DType type) {
@@ -74,11 +74,8 @@ constexpr Verdict check_one_type(Rule rule, DType type, DType other, int operand
   return {.rule = rule, .operand = operand, .type = type, .other = other};
 }
 
-namespace detail {
 template <Rule R, class T> consteval bool demand_elements() {
   if constexpr (R != Rule::ok) return InvalidOperator<R, T>::said();
   return true;
 }
-}  // namespace detail
-
-}  // namespace tessera
+}  // namespace tessera::detail

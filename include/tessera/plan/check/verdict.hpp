@@ -4,7 +4,7 @@
 /// Whether an operator may be applied, as a value: decided from labels and shardings alone (checked
 /// by typed calls at compile time), and from extents (known when the program runs).
 ///
-///     check_einsum(parse("ik,kj->iz"), {a, b}, out).rule == Rule::result_label_known
+///     detail::check_einsum(parse("ik,kj->iz"), {a, b}, out).rule == Rule::result_label_known
 ///
 /// Laws: a plan is made only for operators whose verdict is Rule::ok; the same function serves
 /// types and run time.
@@ -16,8 +16,8 @@
 #include <tessera/plan/einsum.hpp>
 
 namespace tessera {
-
 namespace detail {
+
 /// Checks the rules of every operator with an equation; `diagonals`: letters may repeat within an
 /// operand.
 constexpr Verdict check_terms(const Terms& terms, const Shardings& operands, const Sharding& out,
@@ -61,7 +61,6 @@ constexpr Verdict check_open_axes(const Terms& terms, const Shardings& operands,
       return {Rule::open_axis_contracted, operands.size(), 0, axis};
   return {};
 }
-}  // namespace detail
 
 /// Checks an einsum of one to eight operands into `out`.
 constexpr Verdict check_einsum(const Terms& terms, const Shardings& operands, const Sharding& out) {
@@ -114,7 +113,6 @@ constexpr Verdict check_transpose(const Terms& terms, const Shardings& operands,
   return {};
 }
 
-namespace detail {
 /// Whether a function with these claims may act on values that are all unfinished by this kind.
 constexpr bool acts_on(Linearity claims, Reduction kind) {
   if (has(claims, Linearity::selection)) return kind != Reduction::none;
@@ -136,7 +134,6 @@ constexpr bool acts_on(Linearity claims, Reduction kind) {
   }
   return false;
 }
-}  // namespace detail
 
 /// Checks an elementwise operator.
 constexpr Verdict check_map(const Terms& terms, const Shardings& operands, const Sharding& out,
@@ -215,6 +212,7 @@ constexpr Verdict check_extras(const Terms& all, const TensorDescs& factors,
   }
   return {};
 }
+}  // namespace detail
 
 /// Returns the sentence with its facts, for errors at run time.
 inline std::string explain(const Verdict& v, const Terms& terms, const AxisNames& names) {
@@ -222,5 +220,4 @@ inline std::string explain(const Verdict& v, const Terms& terms, const AxisNames
   if (v.axis >= 0 && v.axis < names.size()) facts.axis = names[v.axis];
   return "\"" + to_text(terms) + "\": " + explain(v, facts);
 }
-
 }  // namespace tessera

@@ -5,8 +5,8 @@
 /// another device assignment. To the tensor's own mesh, the blocks on the other one are arbitrary
 /// boxes (plan/move/place.hpp), so it is one exchange by the same arithmetic.
 ///
-///     const std::vector<Box> boxes = boxes_between(extents, to, other, places);
-///     Plan p = plan_reshard_between(desc, boxes, mesh, process);
+///     const std::vector<Box> boxes = detail::boxes_between(extents, to, other, places);
+///     Plan p = detail::plan_reshard_between(desc, boxes, mesh, process);
 ///
 /// Laws: each process receives the elements that it lacks, once; replicas: a process uses its own
 /// copy where it has one, else the copy of the process that has its own coordinates on the axes
@@ -16,7 +16,7 @@
 
 #include <tessera/plan/move/place.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Returns the block of each process of the tensor's mesh on the mesh `other`, where process p is
 /// at places[p].
@@ -35,5 +35,4 @@ inline Plan plan_reshard_between(const TensorDesc& x, std::span<const Box> boxes
   const Placement place = Placement::in_boxes(boxes.data(), static_cast<int>(boxes.size()));
   return detail::plan_out(OperatorKind::reshard, x, place, mesh, process, options);
 }
-
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -5,13 +5,13 @@
 /// long runs of the file's elements, and as few processes as possible have nothing. Files hold a
 /// tensor row-major.
 ///
-///     const Sharding s = file_sharding({DType::f32, {1000, 600}, Sharding{{}, {1}}}, mesh);
-///     for_each_run({1000, 600}, box, [](Index in_file, Index in_block, Index count) {});
+///     const Sharding s = detail::file_sharding({DType::f32, {1000, 600}, Sharding{{}, {1}}}, mesh);
+///     detail::for_each_run({1000, 600}, box, [](Index in_file, Index in_block, Index count) {});
 ///
 /// Laws: the runs of the boxes of all processes with writes_file() are disjoint and cover the file.
 #include <tessera/plan/move/place.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Runs with fewer bytes are not worth one system call each.
 inline constexpr Index least_run_bytes = Index{64} << 10;
@@ -67,5 +67,4 @@ constexpr bool writes_file(const Sharding& s, const MeshShape& mesh, const Coord
     if (!s.used().contains(axis) && at[axis] != 0) return false;
   return true;
 }
-
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -4,13 +4,13 @@
 /// Whether the calls of several tensors may become one, and how much that saves. Joined tensors are
 /// packed one after another, so joining pays for small tensors.
 ///
-///     may_join(move, desc, mesh, machine);         // it saves more than it takes
-///     joins(a, desc_a, b, desc_b);                 // a and b fit into one call
+///     detail::may_join(move, desc, mesh, machine);         // it saves more than it takes
+///     detail::joins(a, desc_a, b, desc_b);                 // a and b fit into one call
 ///
 /// Laws: the answers are the same on every process.
 #include <tessera/plan/move/move_cost.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Returns the price of a move's messages, which joining it to another call saves.
 constexpr std::int64_t join_saving(const Move& move, const TensorDesc& desc, const MeshShape& mesh,
@@ -50,5 +50,4 @@ constexpr bool joins(const Move& a, const TensorDesc& x, const Move& b, const Te
            (a.collective == Collective::all_gather || a.collective == Collective::all_to_all))) &&
          x.sharding.reduction == y.sharding.reduction && b.near.empty();
 }
-
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -6,7 +6,7 @@
 /// keeps the first elements of both, as many as it had; the other keeps the last. Who sends to whom
 /// depends on extents alone.
 ///
-///     StepWork work = merge_work(plan, step, round);
+///     MoveWork work = merge_work(plan, step, round);
 ///
 /// Laws: blocks keep their sizes: elements missing at the end count as elements that come after all
 /// others, and these stay at the end. This needs blocks of one size, except for the last ones
@@ -14,16 +14,14 @@
 /// message.
 #include <tessera/base/merge_exchange.hpp>
 #include <tessera/plan/move/move.hpp>
-#include <tessera/plan/work/step_work.hpp>
+#include <tessera/plan/work/move_work.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Returns whether the blocks along a dimension have one size, except for the last ones.
 constexpr bool evenly_cut(Index extent, AxisList axes, const MeshShape& mesh) {
   return axes.size() <= 1 || extent % mesh.parts(axes) == 0;
 }
-
-namespace detail {
 
 /// A process's peer in one round.
 struct MergePeer {
@@ -63,19 +61,14 @@ constexpr Index merged_bytes(const Plan& plan, const Step& step) {
   return bytes;
 }
 
-/// Returns where each tensor's elements begin in staging memory, in bytes: larger elements come
-/// first, so that all are aligned.
-constexpr FixedVector<Index, max_operands> merge_offsets(const Plan& plan, const Step& step,
-                                                         Index elements) {
-  FixedVector<Index, max_operands> offsets(step.in.size(), 0);
-  Index next = 0;
-  for (Index size = 16; size > 0; size /= 2)
+/// Returns the inputs of the step in the order in which their elements lie in a message: larger
+/// elements come first, so that all are aligned.
+constexpr FixedVector<int, max_operands> merged_order(const Plan& plan, const Step& step) {
+  FixedVector<int, max_operands> order;
+  for (std::size_t size = 16; size > 0; size /= 2)
     for (int k = 0; k < step.in.size(); ++k)
-      if (static_cast<Index>(size_of(plan.slots[step.in[k]].desc.type)) == size) {
-        offsets[k] = next;
-        next += elements * size;
-      }
-  return offsets;
+      if (size_of(plan.slots[step.in[k]].desc.type) == size) order.push_back(k);
+  return order;
 }
 
 /// Fills in the numbers of such a step on the process at `at`, over all rounds.
@@ -95,44 +88,51 @@ constexpr void number_merges(const Plan& plan, Step& step, const Coordinates& at
     step.flops = saturating_add(step.flops, peer.own);
   }
 }
-}  // namespace detail
 
 /// Returns the work of one round on the plan's process: a call in bytes, and the merge that
 /// follows.
-inline StepWork merge_work(const Plan& plan, const Step& step, Index round) {
+inline MoveWork merge_work(const Plan& plan, const Step& step, Index round) {
   const Coordinates at = plan.mesh.coordinates(plan.process);
-  const detail::MergePeer peer = detail::merge_peer(plan, step, at, round);
-  const Index unit = detail::merged_bytes(plan, step);
-  StepWork work;
+  const MergePeer peer = merge_peer(plan, step, at, round);
+  MoveWork work;
   work.call.kind = Collective::exchange;
   work.call.group = step.group;
   work.call.type = DType::u8;
   work.call.own = plan.mesh.group_rank(step.group, at);
   work.call.members = plan.mesh.group_size(step.group);
   work.call.bound = step.slab;
-  work.send = Buffer::send_staging;
-  work.receive = Buffer::receive_staging;
-  if (!peer.comes) return work;
-  const int rank = plan.mesh.group_rank(step.group, peer.at);
-  work.send_staging = peer.own * unit;
-  work.receive_staging = peer.other * unit;
-  work.call.send.push_back({rank, 0, work.send_staging});
-  work.call.receive.push_back({rank, 0, work.receive_staging});
-  if (!on_one_node(step.node, at, peer.at)) work.call.network = work.send_staging;
-
-  const Slot& keys = plan.slots[step.in[0]];
-  const Box own = block(keys.desc.extents, keys.desc.sharding, plan.mesh, at);
-  const Box other = block(keys.desc.extents, keys.desc.sharding, plan.mesh, peer.at);
-  LocalMerge& merge = work.merge;
-  merge.own = own[step.along].size();
-  merge.other = other[step.along].size();
-  for (int d = 0; d < step.along; ++d) merge.outer *= own[d].size();
-  for (int d = step.along + 1; d < own.rank(); ++d) merge.inner *= own[d].size();
-  merge.last = peer.last;
-  merge.descending = step.descending;
-  merge.positions = step.in.size() > 1;
-  merge.narrow = merge.positions && plan.slots[step.in[1]].desc.type == DType::i32;
+  MessageSide send(Flow::out, false, DType::u8, no_memory),
+      receive(Flow::in, false, DType::u8, no_memory);
+  if (peer.comes) {
+    const int rank = plan.mesh.group_rank(step.group, peer.at);
+    send.begin(rank);
+    receive.begin(rank);
+    LocalMerge& merge = work.merge.lines;
+    work.merge.tensors.resize(step.in.size());
+    for (const int k : merged_order(plan, step)) {
+      const DType type = plan.slots[step.in[k]].desc.type;
+      work.merge.tensors[k] = {send.total(), receive.total(), type};
+      send.add(static_cast<MemoryNumber>(step.output(k)), type, row_at(0, peer.own));
+      receive.add(no_memory, type, row_at(0, peer.other));
+    }
+    const TensorDesc& keys = plan.slots[step.in[0]].desc;
+    const Box own = block(keys.extents, keys.sharding, plan.mesh, at);
+    const Box other = block(keys.extents, keys.sharding, plan.mesh, peer.at);
+    merge.own = own[step.along].size();
+    merge.other = other[step.along].size();
+    for (int d = 0; d < step.along; ++d) merge.outer *= own[d].size();
+    for (int d = step.along + 1; d < own.rank(); ++d) merge.inner *= own[d].size();
+    merge.last = peer.last;
+    merge.descending = step.descending;
+    merge.positions = step.in.size() > 1;
+    merge.narrow = merge.positions && plan.slots[step.in[1]].desc.type == DType::i32;
+  }
+  receive.copies.clear();  // the merge reads what arrives
+  work.send_bytes = send.staging();
+  work.receive_bytes = receive.staging();
+  put_sides(work, send, receive);
+  if (peer.comes && !on_one_node(step.node, at, peer.at)) work.call.network = work.send_bytes;
   return work;
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -5,14 +5,14 @@
 /// over which axes, and whether data must be packed. plan/move/move_cost.hpp has its cost,
 /// plan/move/reshard.hpp chains of moves.
 ///
-///     Move m = classify(desc.extents, from, to, mesh);   // P<data> -> P<_>: all-gather over data
+///     detail::Move m = detail::classify(desc.extents, from, to, mesh);   // P<data> -> P<_>: all-gather over data
 ///
 /// Laws: the kind depends on the shardings and global extents alone, never on whether a local block
 /// is empty.
 #include <tessera/plan/plan.hpp>
 #include <tessera/spec/block.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 struct Move {
   StepKind kind = StepKind::slice;
@@ -29,7 +29,6 @@ struct Move {
   AxisGroup near;
 };
 
-namespace detail {
 constexpr bool ascending(AxisList axes, int first) {
   for (int i = first + 1; i < axes.size(); ++i)
     if (axes[i] < axes[i - 1]) return false;
@@ -92,7 +91,7 @@ constexpr Cut cut(const Extents& extents, const Sharding& cut, const Sharding& o
     if (cut[d] == other[d]) continue;
     const int common = cut[d].common_prefix(other[d]);
     if (cut[d].size() == common) continue;
-    result.even = result.even && extents[d] % mesh.parts(cut[d]) == 0;
+    result.even = result.even && divides(mesh.parts(cut[d]), extents[d]);
     result.ascending = result.ascending && ascending(cut[d], common);
   }
   return result;
@@ -102,7 +101,6 @@ constexpr bool same_grid(const Sharding& from, const Sharding& to, const MeshSha
     if (!(from[d] == to[d]) && !same_sizes(from[d], to[d], mesh)) return false;
   return true;
 }
-}  // namespace detail
 
 /// Returns the one move that takes finished (or equally partial) values from `from` to `to`.
 constexpr Move classify(const Extents& extents, const Sharding& from, const Sharding& to,
@@ -181,5 +179,4 @@ constexpr Move reduce_move(const Sharding& from, AxisSet group) {
   move.direct_receive = true;
   return move;
 }
-
-}  // namespace tessera
+}  // namespace tessera::detail

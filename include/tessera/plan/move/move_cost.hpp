@@ -4,18 +4,20 @@
 /// The numbers of one move of a tensor on a process, and its cost: in one call, or in levels where
 /// its group spans nodes.
 ///
-///     Move m = classify(desc.extents, from, to, mesh);
-///     count_move(m, desc, mesh, at, machine).payload;   price(m, desc, mesh, machine);
+///     detail::Move m = detail::classify(desc.extents, from, to, mesh);
+///     detail::count_move(m, desc, mesh, at, machine).payload;   detail::price(m, desc, mesh, machine);
 ///
 /// Laws: the payload equals that of the call in plan/work/work.hpp, by the law of mesh/call.hpp;
 /// the price is the same on every process.
+#include <algorithm>
+
 #include <tessera/base/memory.hpp>
 #include <tessera/mesh/call.hpp>
 #include <tessera/mesh/levels.hpp>
 #include <tessera/plan/move/move.hpp>
 #include <tessera/plan/move/transfer.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// The numbers of a move on one process.
 struct MoveNumbers {
@@ -31,7 +33,6 @@ struct MoveNumbers {
   }
 };
 
-namespace detail {
 /// An all-reduce sums n elements in parts, one for each member of the group. Returns the elements
 /// in the parts of the members that share `near` with the process at `at` (only its own part where
 /// `near` is empty).
@@ -99,6 +100,8 @@ constexpr MoveNumbers count_direct(const Move& move, const TensorDesc& desc, con
       }
       if (!move.direct_send) n.send_staging = saturating_mul(before, unit);
       if (!move.direct_receive) n.receive_staging = saturating_mul(after, unit);
+      break;
+    case Collective::broadcast:  // no move between shardings
       break;
     case Collective::collective_permute:
     case Collective::exchange: {
@@ -193,6 +196,7 @@ constexpr MoveNumbers count_staged(const Move& move, const TensorDesc& desc, con
     }
     case Collective::collective_permute:
     case Collective::exchange:
+    case Collective::broadcast:
       break;
   }
   n.messages += n.network_messages;
@@ -203,7 +207,6 @@ constexpr MoveNumbers count_staged(const Move& move, const TensorDesc& desc, con
   n.copied = saturating_mul(copied, unit);
   return n;
 }
-}  // namespace detail
 
 /// Returns the numbers of `move` on the process at `at`, starting from `desc`.
 constexpr MoveNumbers count_move(const Move& move, const TensorDesc& desc, const MeshShape& mesh,
@@ -249,6 +252,17 @@ constexpr std::int64_t price(const Move& move, const TensorDesc& desc, const Mes
   return cost;
 }
 
+/// Returns the price of a broadcast of `bytes` among `members` processes, by the better of the two
+/// ways that MPI libraries have: down a tree, or scattered and then gathered by all (R. Thakur, R.
+/// Rabenseifner, W. Gropp, Optimization of collective communication operations in MPICH, 2005,
+/// section 4.3).
+constexpr std::int64_t price_of_broadcast(Index bytes, int members, Level level,
+                                          const Machine& machine) {
+  const Index steps = rounds(members), apart = bytes - bytes / max_of(1, members);
+  return std::min(machine.transfer(saturating_mul(steps, bytes), steps, level),
+                  machine.transfer(saturating_mul(2, apart), 2 * steps, level));
+}
+
 /// Returns the same collective in levels, where its group has members both within a node and
 /// beyond; else `move`.
 constexpr Move in_levels(const Move& move, const TensorDesc& desc, const MeshShape& mesh,
@@ -266,5 +280,4 @@ constexpr Move in_levels(const Move& move, const TensorDesc& desc, const MeshSha
                 detail::cut(desc.extents, move.to, desc.sharding, mesh).even;
   return staged;
 }
-
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -13,9 +13,7 @@
 #include <tessera/plan/builder.hpp>
 #include <tessera/plan/map.hpp>
 
-namespace tessera {
-
-namespace detail {
+namespace tessera::detail {
 constexpr Sharding without_axes(Sharding s, AxisSet gone) {
   for (int d = 0; d < s.rank(); ++d) s[d] = s[d].without(gone);
   return s;
@@ -118,6 +116,8 @@ template <class Way> class BestWay {
     return options_.needs_alone && options_.contract.bounded() && worth_ >= 0 &&
            options_.contract.covers(plan_.needs);
   }
+  /// Returns whether the best plan so far keeps the contract.
+  constexpr bool keeps() const { return worth_ >= 4; }
   constexpr const Plan& plan() const { return plan_; }
   constexpr const Way& way() const { return way_; }
 
@@ -158,6 +158,4 @@ constexpr Plan best_moving(const Make& make, const FixedVector<Rest, 3>& rests,
     if (rest != Rest::there && !best.done()) best.add(make({rest, {}}, 0), {rest, {}});
   return process == 0 ? best.plan() : make(best.way(), process);
 }
-}  // namespace detail
-
-}  // namespace tessera
+}  // namespace tessera::detail

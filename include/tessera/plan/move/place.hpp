@@ -4,20 +4,20 @@
 /// The planners of the boundary: a tensor that is whole on one process, or in boxes that the
 /// application chooses, becomes a sharded tensor, and back.
 ///
-///     Plan p = plan_from_root({DType::f32, {1000, 600}, Sharding{{0}, {1}}}, 0, mesh, process);
-///     Plan q = plan_to_boxes(desc, boxes, mesh, process);        // boxes[r] is process r's
+///     Plan p = detail::plan_from_root({DType::f32, {1000, 600}, Sharding{{0}, {1}}}, 0, mesh, process);
+///     Plan q = detail::plan_to_boxes(desc, boxes, mesh, process);        // boxes[r] is process r's
 ///
 /// Laws: to_root moves each element at most once, from_root sends it to every process that needs it
-/// or, where that costs more, once, and the receivers pass it on; boxes that already are the blocks
-/// cost nothing. The root's staging is at most a slab (plan/move/relocation.hpp). The plan is a
-/// function of the global shardings and boxes, so all processes decide alike.
+/// or, where that costs more, once, and the receivers pass it on; what one process has and all need
+/// may be broadcast; boxes that already are the blocks cost nothing. The root's staging is at most
+/// a slab (plan/move/relocation.hpp). The plan is a function of the global shardings and boxes, so
+/// all processes decide alike.
 #include <span>
 
 #include <tessera/plan/builder.hpp>
 #include <tessera/plan/move/relocation.hpp>
 
-namespace tessera {
-namespace detail {
+namespace tessera::detail {
 /// Returns whether every block is a run of the whole tensor's elements.
 constexpr bool blocks_are_runs(const Extents& extents, const Sharding& s, const MeshShape& mesh) {
   for (int d = 0; d < extents.size(); ++d)
@@ -29,6 +29,19 @@ inline bool same_boxes(const Holding& a, const Holding& b, int processes) {
   for (int p = 0; p < processes; ++p)
     if (a.holds(p) != b.holds(p) || !(a.box(p) == b.box(p))) return false;
   return true;
+}
+/// Returns the process that has all elements, where the others have none and every process needs
+/// all; else -1.
+inline int owner_of_all(const Holding& from, const Holding& to, int processes) {
+  const Box all = whole(from.extents());
+  int owner = -1;
+  for (int p = 0; p < processes; ++p) {
+    if (!to.holds(p) || !(to.box(p) == all)) return -1;
+    if (from.size(p) == 0) continue;
+    if (owner >= 0 || !(from.box(p) == all)) return -1;
+    owner = p;
+  }
+  return owner;
 }
 /// Returns `s` with its unused axes (those of `free`) appended, each to the first dimension that is
 /// still long enough.
@@ -49,7 +62,6 @@ inline const Plan& better(const Plan& plain, const Plan& other, const PlanOption
   if (kept != options.contract.covers(other.needs)) return kept ? plain : other;
   return other.cost < plain.cost ? other : plain;
 }
-}  // namespace detail
 
 inline int PlanBuilder::relocate(int slot, const Sharding& sharding, const Placement& place) {
   const Slot from = plan_.slots[slot];
@@ -87,11 +99,15 @@ inline int PlanBuilder::relocate(int slot, const Sharding& sharding, const Place
   const detail::Relocation moves = detail::relocation_of(plan_, step);
   // Priced on the process that has everything; else on the first or the last process, whichever
   // costs more.
-  const int first = root_sends ? from.place.root : root_receives ? place.root : 0;
+  const int owner = gaps ? -1 : detail::owner_of_all(before, after, mesh.processes());
+  const int first = owner >= 0      ? owner
+                    : root_sends    ? from.place.root
+                    : root_receives ? place.root
+                                    : 0;
   for (const int process : {first, root_sends || root_receives ? first : mesh.processes() - 1}) {
     std::int64_t cost = 0;
     for (Index round = 0; round < step.rounds; ++round) {
-      const StepWork work = moves.work(process, round);
+      const MoveWork work = moves.work(process, round);
       Index arriving = 0, messages = 0;
       for (const Piece& piece : work.call.receive) {
         arriving = saturating_add(arriving, saturating_mul(piece.count, unit));
@@ -103,9 +119,22 @@ inline int PlanBuilder::relocate(int slot, const Sharding& sharding, const Place
           cost,
           saturating_add(
               options_.machine.transfer(max_of(leaving, arriving), max_of(1, messages), step.level),
-              options_.machine.copy(saturating_add(work.send_staging, work.receive_staging))));
+              options_.machine.copy(saturating_add(work.send_bytes, work.receive_bytes))));
     }
     step.cost = max_of(step.cost, cost);
+  }
+  if (owner >= 0) {
+    const std::int64_t cost =
+        price_of_broadcast(saturating_mul(volume(desc.extents), unit), mesh.group_size(group),
+                           step.level, options_.machine);
+    if (cost < step.cost) {
+      step.collective = Collective::broadcast;
+      step.direct_send = step.direct_receive = true;  // each side is one run
+      step.rounds = 1;
+      step.slab = 0;
+      step.cost = cost;
+      detail::number_relocation(plan_, step, plan_.process);
+    }
   }
   return step.out;
 }
@@ -127,7 +156,6 @@ inline Plan plan_from_root(const TensorDesc& result, int root, const MeshShape& 
   return finer == to ? direct : detail::better(direct, by_way_of(finer), options);
 }
 
-namespace detail {
 /// Plans how x gets to `place`, in memory that is given, by way of sharding `last`.
 inline Plan plan_out_by_way_of(const Sharding& last, OperatorKind kind, const TensorDesc& x,
                                const Placement& place, const MeshShape& mesh, int process,
@@ -149,7 +177,6 @@ inline Plan plan_out(OperatorKind kind, const TensorDesc& x, const Placement& pl
   return better(plain, plan_out_by_way_of(scattered, kind, x, place, mesh, process, options),
                 options);
 }
-}  // namespace detail
 
 /// Plans how process `root` gets all of x in its host memory.
 inline Plan plan_to_root(const TensorDesc& x, int root, const MeshShape& mesh, int process = 0,
@@ -181,5 +208,4 @@ inline Plan plan_to_boxes(const TensorDesc& x, std::span<const Box> boxes, const
   return detail::plan_out_by_way_of(x.sharding.finished(), OperatorKind::to_boxes, x, place, mesh,
                                     process, options);
 }
-
-}  // namespace tessera
+}  // namespace tessera::detail

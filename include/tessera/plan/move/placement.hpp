@@ -5,8 +5,8 @@
 /// the application has chosen. Also the arithmetic of moving from one such placement to another;
 /// plan/move/transfer.hpp is the case of two shardings on one mesh.
 ///
-///     const Holding from(desc, Placement::on_root(0), mesh), to(desc, {}, mesh);
-///     for_each_part_sent(from, to, whole(desc.extents), 0, [](int peer, const Box& box) {});
+///     const detail::Holding from(desc, detail::Placement::on_root(0), mesh), to(desc, {}, mesh);
+///     detail::for_each_part_sent(from, to, whole(desc.extents), 0, [](int peer, const Box& box) {});
 ///
 /// Laws: r sends box b to q exactly when q receives box b from r; the boxes that q receives, its
 /// own included, are disjoint and cover the part that q is to hold. Replicas: a process uses its
@@ -17,7 +17,7 @@
 
 #include <tessera/plan/move/transfer.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 struct Placement {
   enum class Kind : std::uint8_t { sharded, root, boxes };
@@ -208,5 +208,4 @@ class Slabs {
   Index pieces_ = 1;
   Index outer_ = 1;
 };
-
-}  // namespace tessera
+}  // namespace tessera::detail

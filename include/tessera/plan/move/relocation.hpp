@@ -4,7 +4,7 @@
 /// One exchange between two placements of a tensor, computed for a process: the general form of the
 /// point-to-point step. plan/move/place.hpp chooses the exchanges of a plan.
 ///
-///     StepWork work = relocation_work(plan, step, round);     // of a communicate step with placed slots
+///     MoveWork work = relocation_work(plan, step, round);     // of a communicate step with placed slots
 ///
 /// Laws: a box that several processes get is packed once; in a step of several rounds, round i
 /// moves the elements of slab i, and staging on the process that has everything is at most a slab.
@@ -13,9 +13,9 @@
 #include <vector>
 
 #include <tessera/plan/move/placement.hpp>
-#include <tessera/plan/work/step_work.hpp>
+#include <tessera/plan/work/move_work.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Bytes that pass through one process in a round; a plan's workspace limit may make it less.
 inline constexpr Index most_slab_bytes = Index{64} << 20;
@@ -26,7 +26,6 @@ constexpr Index slab_bytes(Index workspace_limit) {
   return max_of(least_slab_bytes, min_of(most_slab_bytes, workspace_limit));
 }
 
-namespace detail {
 /// The two sides of an exchange, and the decisions that are the same on all processes.
 struct Relocation {
   Holding from;
@@ -37,67 +36,62 @@ struct Relocation {
   AxisGroup node;
   bool direct_send;
   bool direct_receive;
+  Collective collective;  ///< an exchange, or a broadcast by the one process that has everything
 
-  StepWork work(int self, Index round) const {
-    StepWork work;
+  MoveWork work(int self, Index round) const {
+    MoveWork work;
     work.call.kind = Collective::exchange;
     work.call.group = group;
     work.call.type = type;
     work.call.own = self;
     work.call.members = members;
-    work.send = direct_send ? Buffer::block : Buffer::send_staging;
-    work.receive = direct_receive ? Buffer::block : Buffer::receive_staging;
     const Box window = slabs.box(round);
-    std::vector<Part> out, in;
+    std::vector<Part> leaving, arriving;
     for_each_part_sent(from, to, window, self, [&](int peer, const Box& box) {
-      out.push_back({peer, box});
+      leaving.push_back({peer, box});
     });
     for_each_part_received(from, to, window, self, [&](int peer, const Box& box) {
-      in.push_back({peer, box});
+      arriving.push_back({peer, box});
     });
-    sort(out);
-    sort(in);
-    const Index unit = static_cast<Index>(size_of(type));
-    const Box mine = from.box(self);
+    sort(leaving);
+    sort(arriving);
+    const Box mine = from.box(self), wanted = to.box(self);
     const Extents strides = row_major_strides(extended_box(mine, from.extents(), within).extents());
-    Index sent = 0, received = 0;
+    MessageSide send(Flow::out, direct_send, type, in),
+        receive(Flow::in, direct_receive, type, out);
     std::map<Box, Index, ByStart> packed;  // parts of one box: equal or disjoint
-    for (const Part& part : out) {
+    for (const Part& part : leaving) {
+      const Strided lies = box_at(part.box, mine, strides);
       if (part.peer == self) {
-        const Box place = to.box(self);
-        work.local.push_back(
-            box_copy(part.box, mine, strides, place, row_major_strides(place.extents())));
-      } else if (direct_send) {
-        work.call.send.push_back(
-            {part.peer, box_copy(part.box, mine, part.box).from_offset, part.box.size()});
+        work.local.push_back({in, out, type, 0, copy_between(lies, box_at(part.box, wanted))});
+        continue;
+      }
+      const auto [place, fresh] = packed.try_emplace(part.box, send.total());
+      if (direct_send || fresh) {
+        send.begin(part.peer);
+        send.add(in, type, lies);
       } else {
-        const auto [place, fresh] = packed.try_emplace(part.box, sent);
-        if (fresh) {
-          work.pack.push_back(pack_copy(part.box, mine, strides, sent));
-          sent += part.box.size();
-        }
-        work.call.send.push_back({part.peer, place->second, part.box.size()});
+        send.repeat(part.peer, place->second, part.box.size());
       }
     }
-    for (const Part& part : in) {
+    for (const Part& part : arriving) {
       if (part.peer == self) continue;
-      if (direct_receive) {
-        work.call.receive.push_back(
-            {part.peer, box_copy(part.box, part.box, to.box(self)).to_offset, part.box.size()});
-      } else {
-        work.unpack.push_back(unpack_copy(part.box, to.box(self), received));
-        work.call.receive.push_back({part.peer, received, part.box.size()});
-        received += part.box.size();
-      }
+      receive.begin(part.peer);
+      receive.add(out, type, box_at(part.box, wanted));
     }
+    work.send_bytes = send.staging();
+    work.receive_bytes = receive.staging();
+    put_sides(work, send, receive);
     const Coordinates at = mesh.coordinates(self);
-    for (const Piece& piece : work.call.send)
+    const bool to_all = collective == Collective::broadcast;
+    if (to_all) send_to_all(work.call);
+    for (const Piece& piece : to_all ? work.call.receive : work.call.send)
       if (!on_one_node(node, at, mesh.coordinates(piece.peer))) work.call.network += piece.count;
-    work.send_staging = saturating_mul(sent, unit);
-    work.receive_staging = saturating_mul(received, unit);
     return work;
   }
 
+  MemoryNumber in = no_memory;
+  MemoryNumber out = no_memory;
   int members = 1;
   MeshShape mesh;
   Halo within;  ///< the halo around the source blocks; empty: they are contiguous
@@ -136,6 +130,9 @@ inline Relocation relocation_of(const Plan& plan, const Step& step) {
           step.node,
           step.direct_send,
           step.direct_receive,
+          step.collective,
+          step.in[0],
+          step.out,
           plan.mesh.group_size(step.group),
           plan.mesh,
           from.stored < 0 ? Halo{} : plan.halos[from.stored]};
@@ -146,15 +143,14 @@ inline void number_relocation(const Plan& plan, Step& step, int process) {
   step.payload = step.network_payload = step.messages = step.scratch = 0;
   const Relocation moves = relocation_of(plan, step);
   for (Index round = 0; round < step.rounds; ++round) {
-    const StepWork work = moves.work(process, round);
+    const MoveWork work = moves.work(process, round);
     step.payload = saturating_add(step.payload, payload_bytes(work.call));
     step.network_payload = saturating_add(step.network_payload, network_bytes(work.call));
     step.messages += message_count(work.call);
     step.scratch =
-        max_of(step.scratch, arena_charge(work.send_staging) + arena_charge(work.receive_staging));
+        max_of(step.scratch, arena_charge(work.send_bytes) + arena_charge(work.receive_bytes));
   }
 }
-}  // namespace detail
 
 /// Returns whether a step is an exchange with a placed slot, not between two shardings.
 constexpr bool is_relocation(const Plan& plan, const Step& step) {
@@ -163,8 +159,8 @@ constexpr bool is_relocation(const Plan& plan, const Step& step) {
 }
 
 /// Returns the work of one round of such a step on the plan's process.
-inline StepWork relocation_work(const Plan& plan, const Step& step, Index round) {
-  return detail::relocation_of(plan, step).work(plan.process, round);
+inline MoveWork relocation_work(const Plan& plan, const Step& step, Index round) {
+  return relocation_of(plan, step).work(plan.process, round);
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

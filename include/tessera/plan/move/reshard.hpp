@@ -4,7 +4,7 @@
 /// From one sharding to another by the cheapest short chain of moves: slices, one collective where
 /// one will do, a reduce-scatter rather than an all-reduce where the result of the sum is split.
 ///
-///     Moves moves = reshard_moves(desc, to, mesh, Machine{});     // moves.cost, moves.list
+///     detail::Moves moves = detail::reshard_moves(desc, to, mesh, Machine{});     // moves.cost, moves.list
 ///
 /// Under a contract (mesh/contract.hpp) a chain that keeps it comes before any that does not; then
 /// two more chains are tried: gather everything and slice again; and sum by a reduce-scatter and an
@@ -17,7 +17,7 @@
 #include <tessera/mesh/contract.hpp>
 #include <tessera/plan/move/move_cost.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// The cost, in addition to its time, of a move that the contract does not accept, in picoseconds:
 /// three days, so that fewer such moves win before any time counts.
@@ -27,11 +27,9 @@ constexpr std::int64_t breaches(std::int64_t cost) { return cost / breach_cost; 
 
 /// A chain of moves and its price in picoseconds.
 struct Moves {
-  FixedVector<Move, 6> list;  ///< at most slice, scatter, combine, slice, exchange, gather
+  LazyVector<Move, 6> list;  ///< at most slice, scatter, combine, slice, exchange, gather
   std::int64_t cost = 0;
 };
-
-namespace detail {
 
 /// One move with its price.
 struct Leg {
@@ -319,7 +317,6 @@ constexpr Moves scattered_and_gathered(const TensorDesc& from, const Sharding& t
   finish_chain(chain, to);
   return chain.moves();
 }
-}  // namespace detail
 
 /// Returns true when values under `from` can be moved to `to`: no finished value becomes partial.
 constexpr bool can_reshard(const Sharding& from, const Sharding& to) {
@@ -351,5 +348,4 @@ constexpr Moves reshard_moves(const TensorDesc& tensor, const Sharding& target,
   }
   return best;
 }
-
-}  // namespace tessera
+}  // namespace tessera::detail

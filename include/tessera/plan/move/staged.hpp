@@ -16,7 +16,10 @@
 /// Laws: the result equals that of the single call (floating-point sums up to their order); the
 /// payload between nodes is divided by the size of `near`; for an all-to-all it stays the same, in
 /// fewer messages.
-#include <tessera/plan/work/step_work.hpp>
+#include <utility>
+#include <vector>
+
+#include <tessera/plan/work/move_work.hpp>
 
 namespace tessera::detail {
 
@@ -31,12 +34,14 @@ class StagedWork {
         far_(step.near.rest(step.group)),
         nears_(mesh_.group_size(near_)),
         fars_(mesh_.group_size(far_)),
-        from_(plan.slots[step.in[0]].desc),
-        to_(plan.slots[step.out].desc.sharding),
+        in_(step.in[0]),
+        out_(step.out),
+        from_(plan.slots[in_].desc),
+        to_(plan.slots[out_].desc.sharding),
         mine_(source(at_)),
         wanted_(target(at_)) {}
 
-  StepWork make() {
+  MoveWork make() {
     switch (step_.collective) {
       case Collective::all_reduce:
         all_reduce();
@@ -52,11 +57,9 @@ class StagedWork {
         break;
       case Collective::collective_permute:
       case Collective::exchange:
+      case Collective::broadcast:
         break;
     }
-    const Index unit = static_cast<Index>(size_of(from_.type));
-    work_.send_staging = send_ * unit;
-    work_.receive_staging = receive_ * unit;
     return std::move(work_);
   }
 
@@ -70,7 +73,22 @@ class StagedWork {
   Coordinates member(int o, int i) const { return mesh_.member(far_, near_member(i), o); }
   Coordinates far_member(int o) const { return mesh_.member(far_, at_, o); }
 
-  CallWork call(Collective kind, bool far, bool even, Buffer send, Buffer receive) const {
+  MessageSide packed_out() const { return {Flow::out, false, from_.type, in_}; }
+  MessageSide packed_in() const { return {Flow::in, false, from_.type, out_}; }
+  /// A side whose elements lie in `memory` in the order of the call.
+  MessageSide in_order(MemoryNumber memory) const { return {Flow::out, true, from_.type, memory}; }
+  static void next(MessageSide& side, int peer, Index count) {
+    const Index before = side.total();
+    side.begin(peer);
+    side.add(row_at(before, count));
+  }
+  void box(MessageSide& side, const Box& of, bool sends) const {
+    side.add(sends ? in_ : out_, from_.type, box_at(of, sends ? mine_ : wanted_));
+  }
+  int own(bool far) const { return mesh_.group_rank(far ? far_ : near_, at_); }
+
+  void stage(Collective kind, bool far, bool even, MessageSide send, MessageSide receive,
+             std::vector<MemoryCopy> moved = {}) {
     CallWork one;
     one.call.kind = kind;
     one.call.group = far ? far_ : near_;
@@ -78,149 +96,111 @@ class StagedWork {
     if (kind == Collective::all_reduce || kind == Collective::reduce_scatter)
       one.call.reduction = from_.sharding.reduction;
     one.call.even = even;
-    one.call.own = mesh_.group_rank(one.call.group, at_);
+    one.call.in_place = kind == Collective::all_reduce;
+    one.call.own = own(far);
     one.call.members = far ? fars_ : nears_;
     one.call.bound = saturating_mul(nears_, largest_block(from_, to_, mesh_));
-    one.send = send;
-    one.receive = receive;
-    return one;
-  }
-  void put(CallWork one) {
-    if (one.call.group == far_) one.call.network = payload_elements(one.call);
+    for (const MessageSide* side : {&send, &receive}) {
+      if (side->memory() == send_staging) needs(work_.send_bytes, *side);
+      if (side->memory() == receive_staging) needs(work_.receive_bytes, *side);
+    }
+    put_sides(one, send, receive);
+    if (!moved.empty()) one.pack = std::move(moved);
+    if (far) one.call.network = payload_elements(one.call);
     if (stages_++ == 0)
       static_cast<CallWork&>(work_) = std::move(one);
     else
       work_.then.push_back(std::move(one));
   }
-  /// Appends a piece after the existing pieces; returns where it starts.
-  static Index append(std::vector<Piece>& pieces, int peer, Index count) {
-    const Index offset = pieces.empty() ? 0 : pieces.back().offset + pieces.back().count;
-    pieces.push_back({peer, offset, count});
-    return offset;
+  void needs(Index& bytes, const MessageSide& side) const {
+    bytes = max_of(bytes, saturating_mul(side.total(), static_cast<Index>(size_of(from_.type))));
   }
 
   /// The block is split as one row of elements, whatever its dimensions are.
   void all_reduce() {
-    const Index n = mine_.size();
+    const Index n = mine_.size(), share = block_size(n, nears_, own(false));
     const bool even = n % nears_ == 0;
-    const int own = mesh_.group_rank(near_, at_);
-    send_ = block_size(n, nears_, own);
-    CallWork first =
-        call(Collective::reduce_scatter, false, even, Buffer::block, Buffer::send_staging);
-    CallWork last = call(Collective::all_gather, false, even, Buffer::send_staging, Buffer::block);
+    MessageSide block = in_order(in_), result = in_order(out_), held = in_order(send_staging),
+                held_far = in_order(send_staging);
     for (int i = 0; i < nears_; ++i) {
-      append(first.call.send, i, block_size(n, nears_, i));
-      append(last.call.receive, i, block_size(n, nears_, i));
+      next(block, i, block_size(n, nears_, i));
+      next(result, i, block_size(n, nears_, i));
     }
-    first.call.receive = last.call.send = {{own, 0, send_}};
-    put(std::move(first));
-    CallWork middle =
-        call(Collective::all_reduce, true, false, Buffer::send_staging, Buffer::send_staging);
-    middle.call.in_place = true;
-    middle.call.send = middle.call.receive = {{middle.call.own, 0, send_}};
-    put(std::move(middle));
-    put(std::move(last));
+    next(held, own(false), share);
+    next(held_far, own(true), share);
+    stage(Collective::reduce_scatter, false, even, block, held);
+    stage(Collective::all_reduce, true, false, held_far, held_far);
+    stage(Collective::all_gather, false, even, held, result);
   }
 
   void reduce_scatter() {
-    CallWork first = call(Collective::reduce_scatter, false, step_.even, Buffer::send_staging,
-                          Buffer::receive_staging);
+    MessageSide send = packed_out(), held = in_order(receive_staging), far = held,
+                result = in_order(out_);
     for (int i = 0; i < nears_; ++i) {
-      const Index before = send_;
-      for (int o = 0; o < fars_; ++o) pack(first, target(member(o, i)), mine_);
-      append(first.call.send, i, send_ - before);
+      send.begin(i);
+      for (int o = 0; o < fars_; ++o) box(send, target(member(o, i)), true);
     }
-    CallWork second =
-        call(Collective::reduce_scatter, true, step_.even, Buffer::receive_staging, Buffer::block);
-    for (int o = 0; o < fars_; ++o) {
-      const Index count = target(far_member(o)).size();
-      append(second.call.send, o, count);
-      receive_ += count;
-    }
-    first.call.receive = {{first.call.own, 0, receive_}};
-    second.call.receive = {{second.call.own, 0, wanted_.size()}};
-    put(std::move(first));
-    put(std::move(second));
+    for (int o = 0; o < fars_; ++o) next(far, o, target(far_member(o)).size());
+    next(held, own(false), far.total());
+    next(result, own(true), wanted_.size());
+    stage(Collective::reduce_scatter, false, step_.even, send, held);
+    stage(Collective::reduce_scatter, true, step_.even, far, result);
   }
 
   void all_gather() {
-    CallWork first =
-        call(Collective::all_gather, true, step_.even, Buffer::block, Buffer::send_staging);
-    first.call.send = {{first.call.own, 0, mine_.size()}};
-    for (int o = 0; o < fars_; ++o) {
-      const Index count = source(far_member(o)).size();
-      append(first.call.receive, o, count);
-      send_ += count;
-    }
-    put(std::move(first));
-    CallWork second = call(Collective::all_gather, false, step_.even, Buffer::send_staging,
-                           Buffer::receive_staging);
-    second.call.send = {{second.call.own, 0, send_}};
+    MessageSide block = in_order(in_), far = in_order(send_staging), held = far,
+                receive = packed_in();
+    next(block, own(true), mine_.size());
+    for (int o = 0; o < fars_; ++o) next(far, o, source(far_member(o)).size());
+    next(held, own(false), far.total());
     for (int i = 0; i < nears_; ++i) {
-      const Index before = receive_;
-      for (int o = 0; o < fars_; ++o) unpack(second, source(member(o, i)));
-      append(second.call.receive, i, receive_ - before);
+      receive.begin(i);
+      for (int o = 0; o < fars_; ++o) box(receive, source(member(o, i)), false);
     }
-    put(std::move(second));
+    stage(Collective::all_gather, true, step_.even, block, far);
+    stage(Collective::all_gather, false, step_.even, held, receive);
   }
 
   void all_to_all() {
-    CallWork first = call(Collective::all_to_all, false, step_.even, Buffer::send_staging,
-                          Buffer::receive_staging);
+    MessageSide send = packed_out(), arrived = in_order(receive_staging),
+                far = in_order(send_staging), receive = packed_in();
     for (int i = 0; i < nears_; ++i) {
-      const Index before = send_;
-      for (int o = 0; o < fars_; ++o) pack(first, intersect(mine_, target(member(o, i))), mine_);
-      append(first.call.send, i, send_ - before);
+      send.begin(i);
+      for (int o = 0; o < fars_; ++o) box(send, intersect(mine_, target(member(o, i))), true);
     }
     // Arrives by sender, and for each sender by the node it goes to; leaves by node.
     std::vector<Index> start(static_cast<std::size_t>(nears_ * fars_));
     std::vector<Index> count(start.size());
-    Index gathered = 0;
     for (int i = 0; i < nears_; ++i) {
-      const Index before = gathered;
+      Index all = 0;
       for (int o = 0; o < fars_; ++o) {
         const auto k = static_cast<std::size_t>(i * fars_ + o);
-        start[k] = gathered;
+        start[k] = arrived.total() + all;
         count[k] = intersect(source(near_member(i)), target(far_member(o))).size();
-        gathered += count[k];
+        all += count[k];
       }
-      append(first.call.receive, i, gathered - before);
+      next(arrived, i, all);
     }
-    put(std::move(first));
-    CallWork second = call(Collective::all_to_all, true, step_.even, Buffer::send_staging,
-                           Buffer::receive_staging);
-    Index packed = 0;
+    std::vector<MemoryCopy> moved;
     for (int o = 0; o < fars_; ++o) {
-      const Index before = packed;
+      Index all = 0;
       for (int i = 0; i < nears_; ++i) {
         const auto k = static_cast<std::size_t>(i * fars_ + o);
-        if (count[k] > 0) {
-          StridedCopy copy{.extents = {count[k]}, .from_strides = {1}, .to_strides = {1}};
-          copy.from_offset = start[k];
-          copy.to_offset = packed;
-          second.pack.push_back(copy);
-        }
-        packed += count[k];
+        if (count[k] > 0)
+          moved.push_back(
+              {receive_staging, send_staging, from_.type, 0,
+               copy_between(row_at(start[k], count[k]), row_at(far.total() + all, count[k]))});
+        all += count[k];
       }
-      append(second.call.send, o, packed - before);
+      next(far, o, all);
     }
     for (int o = 0; o < fars_; ++o) {
-      const Index before = receive_;
-      for (int i = 0; i < nears_; ++i) unpack(second, intersect(source(member(o, i)), wanted_));
-      append(second.call.receive, o, receive_ - before);
+      receive.begin(o);
+      for (int i = 0; i < nears_; ++i)
+        box(receive, intersect(source(member(o, i)), wanted_), false);
     }
-    put(std::move(second));
-    send_ = max_of(send_, gathered);
-    receive_ = max_of(receive_, gathered);
-  }
-
-  void pack(CallWork& one, const Box& box, const Box& source) {
-    if (!box.empty()) one.pack.push_back(pack_copy(box, source, send_));
-    send_ += box.size();
-  }
-  void unpack(CallWork& one, const Box& box) {
-    if (!box.empty()) one.unpack.push_back(unpack_copy(box, wanted_, receive_));
-    receive_ += box.size();
+    stage(Collective::all_to_all, false, step_.even, send, arrived);
+    stage(Collective::all_to_all, true, step_.even, far, receive, std::move(moved));
   }
 
   MeshShape mesh_;
@@ -230,14 +210,14 @@ class StagedWork {
   AxisGroup far_;
   int nears_;
   int fars_;
+  MemoryNumber in_;
+  MemoryNumber out_;
   TensorDesc from_;
   Sharding to_;
   Box mine_;
   Box wanted_;
-  StepWork work_;
+  MoveWork work_;
   int stages_ = 0;
-  Index send_ = 0;  ///< elements in the staging buffers
-  Index receive_ = 0;
 };
 
 }  // namespace tessera::detail

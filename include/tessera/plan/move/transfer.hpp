@@ -5,7 +5,7 @@
 /// under every move. The forward map (to whom a process sends) and the inverse map (from whom it
 /// receives) visit only the peers that share elements.
 ///
-///     for_each_receiver(extents, from, to, mesh, at,
+///     detail::for_each_receiver(extents, from, to, mesh, at,
 ///                       [](const Coordinates& peer, const Box& box) {});
 ///
 /// Laws: r sends box b to q exactly when q receives box b from r; the boxes that q receives (its
@@ -13,8 +13,7 @@
 /// the receiver's coordinates on the axes that do not split the source.
 #include <tessera/spec/block.hpp>
 
-namespace tessera {
-namespace detail {
+namespace tessera::detail {
 
 /// Visits every assignment of the `free` axes of one dimension's list for which its block meets
 /// `target`. visit(Interval overlap) runs with `at` holding the assigned coordinates.
@@ -33,8 +32,8 @@ constexpr void for_each_part(Interval piece, Interval target, AxisList axes, int
     return;
   }
   const Index width = ceil_div(piece.size(), mesh[axis]);
-  const int first = static_cast<int>((overlap.lo - piece.lo) / width);
-  const int last = static_cast<int>((overlap.hi - 1 - piece.lo) / width);
+  const int first = static_cast<int>(quotient(overlap.lo - piece.lo, width));
+  const int last = static_cast<int>(quotient(overlap.hi - 1 - piece.lo, width));
   const int saved = at[axis];
   for (int part = first; part <= last; ++part) {
     at[axis] = part;
@@ -75,7 +74,6 @@ constexpr void for_each_member(AxisSet free, int axis, const MeshShape& mesh, Co
   }
   at[axis] = saved;
 }
-}  // namespace detail
 
 /// Calls visit(peer, box) for every process that needs a non-empty box of the block that the
 /// process at `self` owns.
@@ -107,7 +105,6 @@ constexpr void for_each_sender(const Extents& extents, const Sharding& from, con
   detail::for_each_overlap(extents, from, needed, 0, from.used(), mesh, at, box, visit);
 }
 
-namespace detail {
 /// The parts of one dimension that meet an interval: how much of it they hold, and how many are
 /// not empty.
 struct Parts {
@@ -130,7 +127,9 @@ struct Places {
   constexpr Index within(Index lo, Index hi) const {
     lo = max_of(lo, first);
     hi = min_of(hi, last);
-    return hi <= lo ? 0 : (hi - 1 - first) / stride - (lo - 1 - first + stride) / stride + 1;
+    return hi <= lo
+               ? 0
+               : quotient(hi - 1 - first, stride) - quotient(lo - 1 - first + stride, stride) + 1;
   }
   constexpr bool contains(Index place) const { return within(place, place + 1) == 1; }
 };
@@ -155,8 +154,8 @@ constexpr Parts parts_of_group(Interval piece, Interval target, AxisList axes, i
   const int axis = axes[i];
   const Places members = places(group, axis, mesh, at);
   const Index width = ceil_div(piece.size(), mesh[axis]);
-  const Index first = (overlap.lo - piece.lo) / width;
-  const Index last = (overlap.hi - 1 - piece.lo) / width;
+  const Index first = quotient(overlap.lo - piece.lo, width);
+  const Index last = quotient(overlap.hi - 1 - piece.lo, width);
   Parts sum;
   const auto add = [&](Index part, Index times) {
     if (times > 0)
@@ -168,7 +167,6 @@ constexpr Parts parts_of_group(Interval piece, Interval target, AxisList axes, i
   if (last > first) add(last, members.within(last, last + 1));
   return sum;
 }
-}  // namespace detail
 
 /// Returns how many elements the members of `group` own together, counting each replica; the
 /// process at `at` is a member. The time does not grow with the group.
@@ -201,21 +199,22 @@ constexpr SentTo sent(const Extents& extents, const Sharding& from, const Shardi
                       const MeshShape& mesh, const Coordinates& self, const AxisGroup& group) {
   const bool divided = group.is_divided();
   AxisGroup unbound = group;  // these do not matter to the receiver: all of them receive
-  unbound.axes = group.axes - to.used();
-  if (divided && to.used().contains(group.divided)) unbound.divided = -1;
+  const AxisSet bound = to.used();
+  unbound.axes = group.axes - bound;
+  if (divided && bound.contains(group.divided)) unbound.divided = -1;
   Index elements = mesh.group_size(unbound);
   Index messages = elements;
   Index kept = 1;
   for (int d = 0; d < extents.size(); ++d) {
     const Index n = extents[d];
-    const Interval mine = from[d].empty() ? Interval{0, n} : block(n, from[d], mesh, self);
+    const Interval mine = block(n, from[d], mesh, self);
     if (mine.size() == 0) return {};
     if (from[d] == to[d]) {
       elements = saturating_mul(elements, mine.size());
       kept = saturating_mul(kept, mine.size());
       continue;
     }
-    const Interval wanted = to[d].empty() ? Interval{0, n} : block(n, to[d], mesh, self);
+    const Interval wanted = block(n, to[d], mesh, self);
     const Index shared = intersect(mine, wanted).size();
     kept = saturating_mul(kept, shared);
     if (from[d].starts_with(
@@ -231,10 +230,11 @@ constexpr SentTo sent(const Extents& extents, const Sharding& from, const Shardi
       continue;
     }
     if (const Index parts = mesh.parts(to[d]);
-        (cut - group.axes).empty() && (to[d].size() == 1 || n % parts == 0)) {
+        (cut - group.axes).empty() && (to[d].size() == 1 || divides(parts, n))) {
       const Index width = ceil_div(n, parts);  // receivers divide it among themselves
       elements = saturating_mul(elements, mine.size());
-      messages = saturating_mul(messages, (mine.hi - 1) / width - mine.lo / width + 1);
+      messages =
+          saturating_mul(messages, quotient(mine.hi - 1, width) - quotient(mine.lo, width) + 1);
       continue;
     }
     const detail::Parts parts = detail::parts_of_group({0, n}, mine, to[d], 0, group, mesh, self);
@@ -247,5 +247,4 @@ constexpr SentTo sent(const Extents& extents, const Sharding& from, const Shardi
                       const MeshShape& mesh, const Coordinates& self) {
   return sent(extents, from, to, mesh, self, from.used());
 }
-
-}  // namespace tessera
+}  // namespace tessera::detail

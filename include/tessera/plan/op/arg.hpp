@@ -19,9 +19,10 @@ struct Arg {
 
   constexpr OperatorKind kind() const { return OperatorKind::arg; }
   constexpr Verdict check(const TensorDescs& x) const {
-    if (const Verdict v = check_arg_type(x[0].type); !v.ok()) return v;
-    if (const Verdict v = check_arg(terms, shardings_of(x), out); !v.ok()) return v;
-    if (volume(extents_of(terms.result, terms, x)) > 0 && reduced_count(terms, x[0].extents) == 0)
+    if (const Verdict v = detail::check_arg_type(x[0].type); !v.ok()) return v;
+    if (const Verdict v = detail::check_arg(terms, detail::shardings_of(x), out); !v.ok()) return v;
+    if (volume(detail::extents_of(terms.result, terms, x)) > 0 &&
+        detail::reduced_count(terms, x[0].extents) == 0)
       return {.rule = Rule::row_not_empty};
     return {};
   }
@@ -30,12 +31,14 @@ struct Arg {
       return tessera::explain(v, {.first = to_string(x[0].extents)});
     return tessera::explain(v, terms, names);
   }
-  constexpr Sharding deduced(const TensorDescs& x) const { return deduce_finished(terms, x); }
+  constexpr Sharding deduced(const TensorDescs& x) const {
+    return detail::deduce_finished(terms, x);
+  }
   constexpr TensorDescs results(const TensorDescs& x) const {
-    return {{DType::i64, extents_of(terms.result, terms, x), out}};
+    return {{DType::i64, detail::extents_of(terms.result, terms, x), out}};
   }
   constexpr Plan plan(const TensorDescs& x, const Planning& on) const {
-    return plan_arg(terms, reduction, x[0], out, on.mesh, on.process, on.options);
+    return detail::plan_arg(terms, reduction, x[0], out, on.mesh, on.process, on.options);
   }
   template <class V> constexpr void members(const V& visit) const {
     visit("terms", terms);

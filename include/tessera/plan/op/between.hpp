@@ -20,7 +20,7 @@ struct OnOtherMesh {
   Sharding sharding = {};
   MeshShape mesh = {};
   std::span<const int> places = {};
-  Fingerprint fingerprint = {};
+  detail::Fingerprint fingerprint = {};
 
   template <class V> constexpr void members(const V& visit) const {
     visit("sharding", sharding);
@@ -45,9 +45,10 @@ struct Between {
     return {{x[0].type, x[0].extents, Sharding::replicated(x[0].rank())}};
   }
   Plan plan(const TensorDescs& x, const Planning& on) const {
-    return plan_reshard_between(
+    return detail::plan_reshard_between(
         x[0],
-        tessera::detail::kept(boxes_between(x[0].extents, to.sharding, to.mesh, to.places), on),
+        tessera::detail::kept(detail::boxes_between(x[0].extents, to.sharding, to.mesh, to.places),
+                              on),
         on.mesh, on.process, on.options);
   }
   constexpr Contract needs(const TensorDescs& x, const MeshShape& mesh,

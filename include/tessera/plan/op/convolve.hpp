@@ -17,6 +17,7 @@
 #include <tessera/plan/operation.hpp>
 
 namespace tessera {
+namespace detail {
 
 constexpr void add_to(Digest& digest, const Convolution& c) {
   for (const Convolution::PerDimension* list :
@@ -26,9 +27,9 @@ constexpr void add_to(Digest& digest, const Convolution& c) {
   add_to(digest, c.batch_groups);
   add_to(digest, c.portable);
 }
+}  // namespace detail
 
 namespace ops {
-
 /// The operands are input and kernel; the result's gradient and the kernel; or the input and the
 /// result's gradient.
 enum class ConvolveForm : std::uint8_t { forward, by_input, by_kernel };
@@ -42,14 +43,15 @@ struct Convolve {
 
   constexpr OperatorKind kind() const { return OperatorKind::convolve; }
   constexpr Verdict check(const TensorDescs& x) const {
-    if (const Verdict v = check_convolve(turned(), shardings_of(x), out); !v.ok()) return v;
-    if (const Verdict v = check_product_type(x[0].type); !v.ok()) return v;
-    if (const Verdict v = check_one_type(Rule::factor_types_alike, x[0].type, x[1].type, 1);
+    if (const Verdict v = detail::check_convolve(turned(), detail::shardings_of(x), out); !v.ok())
+      return v;
+    if (const Verdict v = detail::check_product_type(x[0].type); !v.ok()) return v;
+    if (const Verdict v = detail::check_one_type(Rule::factor_types_alike, x[0].type, x[1].type, 1);
         !v.ok())
       return v;
     if (form != ConvolveForm::forward && extents.size() != out.rank())
       return {.rule = Rule::gradient_extent_each, .left = extents.size(), .right = out.rank()};
-    if (const Verdict v = check_convolution(settings, terms, input(x), kernel(x)); !v.ok())
+    if (const Verdict v = detail::check_convolution(settings, terms, input(x), kernel(x)); !v.ok())
       return v;
     if (form != ConvolveForm::forward && !(given(x) == convolved(x)))
       return {.rule = Rule::gradient_fits};
@@ -61,31 +63,33 @@ struct Convolve {
                                   .second = to_string(extents)});
     if (v.rule == Rule::gradient_fits)
       return tessera::explain(v, {.first = to_string(given(x)), .second = to_string(convolved(x))});
-    const bool read = check_convolve(turned(), shardings_of(x), out).ok();
+    const bool read = detail::check_convolve(turned(), detail::shardings_of(x), out).ok();
     return tessera::explain(v, read ? terms : turned(), names);
   }
   /// Returns the default sharding of the result: the batch and spatial dimensions like the first
   /// operand's, features like the second's.
   constexpr Sharding deduced(const TensorDescs& x) const {
-    return deduce_convolve(turned(), shardings_of(x));
+    return detail::deduce_convolve(turned(), detail::shardings_of(x));
   }
   constexpr TensorDescs results(const TensorDescs& x) const {
     return {{x[0].type, form == ConvolveForm::forward ? convolved(x) : extents, out}};
   }
   constexpr Plan plan(const TensorDescs& x, const Planning& on) const {
-    const ConvolveGradient c =
-        form == ConvolveForm::by_input    ? input_gradient(terms, shape(x), extents)
-        : form == ConvolveForm::by_kernel ? kernel_gradient(terms, shape(x), x[0].extents, extents)
-                                          : ConvolveGradient{terms, shape(x)};
-    return plan_convolve(c.terms, c.shape, x[0], x[1], out, on.mesh, on.process, on.options);
+    const detail::ConvolveGradient c =
+        form == ConvolveForm::by_input ? detail::input_gradient(terms, shape(x), extents)
+        : form == ConvolveForm::by_kernel
+            ? detail::kernel_gradient(terms, shape(x), x[0].extents, extents)
+            : detail::ConvolveGradient{terms, shape(x)};
+    return detail::plan_convolve(c.terms, c.shape, x[0], x[1], out, on.mesh, on.process,
+                                 on.options);
   }
   /// A window of three taps stands for all windows that reach beyond a block; where taps are split,
   /// as in a gradient by the kernel, a window of many taps stands for them.
   constexpr tessera::detail::OnPaper<Convolve> on_paper(const TensorDescs& x) const {
     tessera::detail::OnPaper<Convolve> paper{{turned(), {}, ConvolveForm::forward, {}, out},
                                              tessera::detail::all_on_paper(x)};
-    if (!check_convolve(turned(), shardings_of(x), out).ok()) return paper;
-    for (const int d : parts_of(turned()).kernel_spatial) {
+    if (!detail::check_convolve(turned(), detail::shardings_of(x), out).ok()) return paper;
+    for (const int d : detail::parts_of(turned()).kernel_spatial) {
       paper.operation.settings.low.push_back(1);
       paper.operation.settings.high.push_back(1);
       if (x[1].sharding[d].empty()) paper.operands[1].extents[d] = 3;
@@ -119,15 +123,14 @@ struct Convolve {
   constexpr const Extents& given(const TensorDescs& x) const {
     return x[form == ConvolveForm::by_input ? 0 : 1].extents;
   }
-  constexpr ConvolveWindows shape(const TensorDescs& x) const {
-    return shape_of(settings, parts_of(terms), kernel(x));
+  constexpr detail::ConvolveWindows shape(const TensorDescs& x) const {
+    return detail::shape_of(settings, detail::parts_of(terms), kernel(x));
   }
   /// Returns the extents of the result of the convolution itself.
   constexpr Extents convolved(const TensorDescs& x) const {
-    return convolved_extents(shape(x), parts_of(terms), input(x), kernel(x));
+    return detail::convolved_extents(shape(x), detail::parts_of(terms), input(x), kernel(x));
   }
 };
-
 }  // namespace ops
 }  // namespace tessera
 

@@ -4,8 +4,8 @@
 /// The operators that read and write a slice whose start the call gives. The start is not part of
 /// the operator: one plan serves all starts.
 ///
-///     ops::DynamicSlice{same_terms("bsm"), same_terms("s"), {16}, out}
-///     ops::DynamicUpdateSlice{same_terms("bsm", 2), same_terms("s"), false, out}
+///     ops::DynamicSlice{detail::same_terms("bsm"), detail::same_terms("s"), {16}, out}
+///     ops::DynamicUpdateSlice{detail::same_terms("bsm", 2), detail::same_terms("s"), false, out}
 #include <tessera/plan/check/row_verdict.hpp>
 #include <tessera/plan/dynamic_slice.hpp>
 #include <tessera/plan/operation.hpp>
@@ -45,11 +45,11 @@ struct DynamicSlice {
 
   constexpr OperatorKind kind() const { return OperatorKind::dynamic_slice; }
   constexpr Verdict check(const TensorDescs& x) const {
-    const Shardings shardings = shardings_of(x);
+    const Shardings shardings = detail::shardings_of(x);
     if (const Verdict v = detail::check_terms(terms, shardings, out); !v.ok()) return v;
     if (const Verdict v = detail::check_along(terms, along); !v.ok()) return v;
     Terms sliced = terms;  // the sliced letters are open, like summed ones
-    sliced.result = letters_without(terms.result, along.result);
+    sliced.result = detail::letters_without(terms.result, along.result);
     const Sharding& s = x[0].sharding;
     if (const Verdict v = detail::check_open_axes(sliced, shardings, out,
                                                   s.partial.empty() ? out.reduction : s.reduction);
@@ -75,8 +75,8 @@ struct DynamicSlice {
         {x[0].type, detail::window_extents(terms.result, along.result, x[0].extents, size), out}};
   }
   constexpr Plan plan(const TensorDescs& x, const Planning& on) const {
-    return plan_dynamic_slice(terms.result, along.result, x[0], size, out, on.mesh, on.process,
-                              on.options);
+    return detail::plan_dynamic_slice(terms.result, along.result, x[0], size, out, on.mesh,
+                                      on.process, on.options);
   }
   constexpr detail::OnPaper<DynamicSlice> on_paper(const TensorDescs& x) const {
     return {{terms, along, Extents(along.result.size(), 2520), out}, detail::all_on_paper(x)};
@@ -100,14 +100,15 @@ struct DynamicUpdateSlice {
   /// The tensor and the update are finished, or unfinished alike.
   constexpr Verdict check(const TensorDescs& operands) const {
     const TensorDescs x = in_order(operands);
-    if (const Verdict v = detail::check_terms(terms, shardings_of(x), out); !v.ok()) return v;
+    if (const Verdict v = detail::check_terms(terms, detail::shardings_of(x), out); !v.ok())
+      return v;
     if (const Verdict v = detail::check_along(terms, along); !v.ok()) return v;
     const Sharding &s = x[0].sharding, &update = x[1].sharding;
     if (s.partial != update.partial) return {Rule::finished, 1};
     if (s.reduction != update.reduction) return {Rule::reduction_alike, 1};
     if (!(out.partial - s.partial).empty()) return {Rule::open_axis_contracted, 2};
     if (!out.partial.empty() && out.reduction != s.reduction) return {Rule::reduction_alike, 2};
-    if (const Verdict v = check_one_type(Rule::update_types_alike, x[0].type, x[1].type, 1);
+    if (const Verdict v = detail::check_one_type(Rule::update_types_alike, x[0].type, x[1].type, 1);
         !v.ok())
       return v;
     Extents size;
@@ -129,8 +130,8 @@ struct DynamicUpdateSlice {
   }
   constexpr Plan plan(const TensorDescs& operands, const Planning& on) const {
     const TensorDescs x = in_order(operands);
-    return plan_dynamic_update(terms.result, along.result, x[0], x[1], out, on.mesh, on.process,
-                               on.options, in_place);
+    return detail::plan_dynamic_update(terms.result, along.result, x[0], x[1], out, on.mesh,
+                                       on.process, on.options, in_place);
   }
   template <class V> constexpr void members(const V& visit) const {
     visit("terms", terms);

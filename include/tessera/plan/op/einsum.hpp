@@ -31,42 +31,44 @@ struct Einsum {
   }
   constexpr Verdict check(const TensorDescs& operands) const {
     const TensorDescs x = factors_of(operands);
-    if (const Verdict v = check_einsum(terms, shardings_of(x), out); !v.ok()) return v;
+    if (const Verdict v = detail::check_einsum(terms, detail::shardings_of(x), out); !v.ok())
+      return v;
     for (int i = 1; i < x.size(); ++i)
-      if (const Verdict v = check_one_type(Rule::factor_types_alike, x[0].type, x[i].type, i);
+      if (const Verdict v =
+              detail::check_one_type(Rule::factor_types_alike, x[0].type, x[i].type, i);
           !v.ok())
         return v;
-    if (const Verdict v = check_product_type(x[0].type); !v.ok()) return v;
-    if (const Verdict v = check_extents(terms, x, false); !v.ok()) return v;
+    if (const Verdict v = detail::check_product_type(x[0].type); !v.ok()) return v;
+    if (const Verdict v = detail::check_extents(terms, x, false); !v.ok()) return v;
     if (!epilogue) return {};
     const TensorDescs last = extras_of(operands);
-    const Terms all = with_extras(terms, last);
-    if (const Verdict v = check_epilogue(all, last, out, adds); !v.ok()) return v;
-    return check_extras(all, x, last);
+    const Terms all = detail::with_extras(terms, last);
+    if (const Verdict v = detail::check_epilogue(all, last, out, adds); !v.ok()) return v;
+    return detail::check_extras(all, x, last);
   }
   std::string explain(const Verdict& v, const TensorDescs& operands, const AxisNames& names) const {
     const TensorDescs x = factors_of(operands);
-    if (!epilogue || !check_extents(terms, x, false).ok())
+    if (!epilogue || !detail::check_extents(terms, x, false).ok())
       return tessera::detail::explain_terms(v, terms, x, names);
-    return tessera::explain(v, with_extras(terms, extras_of(operands)), names);
+    return tessera::explain(v, detail::with_extras(terms, extras_of(operands)), names);
   }
   /// Returns the default sharding of the result: finished, like its operands'.
   constexpr Sharding deduced(const TensorDescs& operands) const {
-    return deduce_finished(terms, factors_of(operands));
+    return detail::deduce_finished(terms, factors_of(operands));
   }
   constexpr TensorDescs results(const TensorDescs& operands) const {
     return {{epilogue ? type : operands[0].type,
-             extents_of(terms.result, terms, factors_of(operands)), out}};
+             detail::extents_of(terms.result, terms, factors_of(operands)), out}};
   }
   /// For one or two factors.
   constexpr Plan plan(const TensorDescs& operands, const Planning& on) const {
     if (terms.operands.size() == 1) return as_sum(operands).plan(operands, on);
-    return plan_einsum(terms, operands[0], operands[1], out, on.mesh, on.process, on.options,
-                       {epilogue, extras_of(operands), type});
+    return detail::plan_einsum(terms, operands[0], operands[1], out, on.mesh, on.process,
+                               on.options, {epilogue, extras_of(operands), type});
   }
   /// For three and more: the pairs to multiply, in order; empty where no order is possible.
-  constexpr EinsumOrder order(const TensorDescs& operands, const Planning& on) const {
-    return einsum_order(terms, operands, out, on.mesh, on.options);
+  constexpr detail::EinsumOrder order(const TensorDescs& operands, const Planning& on) const {
+    return detail::einsum_order(terms, operands, out, on.mesh, on.options);
   }
   constexpr Contract needs(const TensorDescs& operands, const MeshShape& mesh,
                            const PlanOptions& options) const {

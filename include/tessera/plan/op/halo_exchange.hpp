@@ -12,15 +12,16 @@
 #include <tessera/plan/region/halo.hpp>
 
 namespace tessera {
+namespace detail {
 
 constexpr void add_to(Digest& digest, const HaloDim& d) {
   add_to(digest, d.low);
   add_to(digest, d.high);
   add_to(digest, d.boundary);
 }
+}  // namespace detail
 
 namespace ops {
-
 struct HaloExchange {
   FixedVector<Halo, max_operands> halos = {};  ///< one for all tensors, or one for each
   bool adjoint = false;
@@ -32,13 +33,13 @@ struct HaloExchange {
   constexpr Verdict check(const TensorDescs& x) const {
     for (int i = 0; i < x.size(); ++i) {
       if (!x[i].sharding.partial.empty()) return {Rule::halo_of_finished, i};
-      Verdict v = check_halo(x[i].extents, halo(i));
+      Verdict v = detail::check_halo(x[i].extents, halo(i));
       v.operand = i;
       if (!v.ok()) return v;
-      v = check_one_type(Rule::halo_types_alike, x[0].type, x[i].type, i);
+      v = detail::check_one_type(Rule::halo_types_alike, x[0].type, x[i].type, i);
       if (!v.ok()) return v;
     }
-    return adjoint ? check_product_type(x[0].type) : Verdict{};
+    return adjoint ? detail::check_product_type(x[0].type) : Verdict{};
   }
   std::string explain(const Verdict& v, const TensorDescs& x, const AxisNames& names) const {
     const TensorDesc& one = x[v.operand];
@@ -74,7 +75,6 @@ struct HaloExchange {
     return i < halos.size() ? halos[i] : Halo{};
   }
 };
-
 }  // namespace ops
 }  // namespace tessera
 

@@ -4,7 +4,7 @@
 /// The elementwise operator: a function of the elements at one position of all operands, with
 /// broadcasting. The function itself belongs to the call.
 ///
-///     ops::Map{broadcast_terms({2, 1}), DType::f32, Linearity::pointwise, out}
+///     ops::Map{detail::broadcast_terms({2, 1}), DType::f32, Linearity::pointwise, out}
 #include <tessera/plan/map.hpp>
 #include <tessera/plan/operation.hpp>
 
@@ -18,15 +18,17 @@ struct Map {
 
   constexpr OperatorKind kind() const { return OperatorKind::map; }
   constexpr Verdict check(const TensorDescs& x) const {
-    if (const Verdict v = check_map(terms, shardings_of(x), out, linearity); !v.ok()) return v;
-    return check_extents(terms, x, true);
+    if (const Verdict v = detail::check_map(terms, detail::shardings_of(x), out, linearity);
+        !v.ok())
+      return v;
+    return detail::check_extents(terms, x, true);
   }
   std::string explain(const Verdict& v, const TensorDescs& x, const AxisNames& names) const {
     return tessera::detail::explain_terms(v, terms, x, names, true);
   }
   /// Returns the default sharding of the result: unfinished like the operands.
   constexpr Sharding deduced(const TensorDescs& x) const {
-    Sharding s = deduce_finished(terms, x);
+    Sharding s = detail::deduce_finished(terms, x);
     AxisSet open;
     Reduction kind = Reduction::sum;
     for (const TensorDesc& operand : x) {
@@ -38,10 +40,10 @@ struct Map {
     return s.with_partial(open, kind);
   }
   constexpr TensorDescs results(const TensorDescs& x) const {
-    return {{type, broadcast_extents(terms, x), out}};
+    return {{type, detail::broadcast_extents(terms, x), out}};
   }
   constexpr Plan plan(const TensorDescs& x, const Planning& on) const {
-    return plan_map(terms, x, type, out, on.mesh, on.process, on.options);
+    return detail::plan_map(terms, x, type, out, on.mesh, on.process, on.options);
   }
   template <class V> constexpr void members(const V& visit) const {
     visit("terms", terms);

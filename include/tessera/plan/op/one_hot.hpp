@@ -3,7 +3,7 @@
 /// @file
 /// The operator that writes one at the index, along a new dimension, and zero elsewhere.
 ///
-///     ops::OneHot{same_terms("bsv"), 'v', DType::f32, 1000, out}
+///     ops::OneHot{detail::same_terms("bsv"), 'v', DType::f32, 1000, out}
 #include <tessera/plan/check/row_verdict.hpp>
 #include <tessera/plan/operation.hpp>
 #include <tessera/plan/take.hpp>
@@ -22,13 +22,13 @@ struct OneHot {
     if (!terms.well_formed) return {Rule::equation_readable};
     if (!terms.result.contains(along)) return {Rule::along_known, 1, along};
     Terms known = terms;
-    known.operands = {letters_without(terms.result, Term{along}), Term{along}};
+    known.operands = {detail::letters_without(terms.result, Term{along}), Term{along}};
     const Sharding& s = x[0].sharding;
     if (const Verdict v = detail::check_terms(known, {s, Sharding::replicated(1)}, out); !v.ok())
       return v;
     if (!s.partial.empty()) return {Rule::finished, 0};
     if (!out.partial.empty()) return {Rule::finished, 1};
-    if (const Verdict v = check_index_type(x[0].type, 0); !v.ok()) return v;
+    if (const Verdict v = detail::check_index_type(x[0].type, 0); !v.ok()) return v;
     if (extent < 0) return {.rule = Rule::extent_not_negative, .left = extent};
     return {};
   }
@@ -48,8 +48,8 @@ struct OneHot {
     return {{type, extents, out}};
   }
   constexpr Plan plan(const TensorDescs& x, const Planning& on) const {
-    return plan_one_hot(terms.result, along, type, x[0], extent, out, on.mesh, on.process,
-                        on.options);
+    return detail::plan_one_hot(terms.result, along, type, x[0], extent, out, on.mesh, on.process,
+                                on.options);
   }
   constexpr detail::OnPaper<OneHot> on_paper(const TensorDescs& x) const {
     return {{terms, along, type, 5040, out}, detail::all_on_paper(x)};

@@ -41,15 +41,16 @@ namespace ops {
 
 /// The location of a tensor in the application. A fingerprint of 128 bits stands for the boxes.
 struct Memory {
-  Placement place = {};
+  detail::Placement place = {};
   int processes = 1;  ///< of the mesh
-  Fingerprint fingerprint = {};
+  detail::Fingerprint fingerprint = {};
 
   static constexpr Memory on_root(int root, int processes) {
-    return {Placement::on_root(root), processes};
+    return {detail::Placement::on_root(root), processes};
   }
   static Memory in_boxes(std::span<const Box> list, int processes) {
-    Memory memory{Placement::in_boxes(list.data(), static_cast<int>(list.size())), processes};
+    Memory memory{detail::Placement::in_boxes(list.data(), static_cast<int>(list.size())),
+                  processes};
     for (const Box& box : list) {
       memory.fingerprint.add(static_cast<std::uint64_t>(box.rank()));
       for (const Interval& side : box.side)
@@ -58,7 +59,7 @@ struct Memory {
     }
     return memory;
   }
-  constexpr bool whole() const { return place.kind == Placement::Kind::root; }
+  constexpr bool whole() const { return place.kind == detail::Placement::Kind::root; }
   std::span<const Box> boxes() const {
     return {place.boxes, static_cast<std::size_t>(place.count)};
   }
@@ -66,7 +67,7 @@ struct Memory {
     return tessera::detail::kept({boxes().begin(), boxes().end()}, on);
   }
   Verdict check(const TensorDesc& x, bool partition) const {
-    if (!whole()) return check_boxes(x.extents, boxes(), processes, partition);
+    if (!whole()) return detail::check_boxes(x.extents, boxes(), processes, partition);
     if (place.root >= 0 && place.root < processes) return {};
     return {.rule = Rule::root_known, .left = place.root, .right = processes, .type = x.type};
   }
@@ -101,8 +102,9 @@ struct FromMemory {
   }
   Plan plan(const TensorDescs& x, const Planning& on) const {
     const TensorDesc made = results(x)[0];
-    return from.whole() ? plan_from_root(made, from.place.root, on.mesh, on.process, on.options)
-                        : plan_from_boxes(made, from.kept(on), on.mesh, on.process, on.options);
+    return from.whole()
+               ? detail::plan_from_root(made, from.place.root, on.mesh, on.process, on.options)
+               : detail::plan_from_boxes(made, from.kept(on), on.mesh, on.process, on.options);
   }
   /// The communication of a finished tensor; the result does not matter.
   constexpr Contract needs(const TensorDescs&, const MeshShape& mesh, const PlanOptions&) const {
@@ -129,8 +131,8 @@ struct ToMemory {
     return {{x[0].type, x[0].extents, Sharding::replicated(x[0].rank())}};
   }
   Plan plan(const TensorDescs& x, const Planning& on) const {
-    return to.whole() ? plan_to_root(x[0], to.place.root, on.mesh, on.process, on.options)
-                      : plan_to_boxes(x[0], to.kept(on), on.mesh, on.process, on.options);
+    return to.whole() ? detail::plan_to_root(x[0], to.place.root, on.mesh, on.process, on.options)
+                      : detail::plan_to_boxes(x[0], to.kept(on), on.mesh, on.process, on.options);
   }
   constexpr Contract needs(const TensorDescs& x, const MeshShape& mesh,
                            const PlanOptions& options) const {

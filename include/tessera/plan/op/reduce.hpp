@@ -27,31 +27,39 @@ struct Reduce {
   constexpr std::string_view name() const { return mean ? "mean" : name_of(reduction); }
   constexpr Verdict check(const TensorDescs& x) const {
     if (in_limbs(x)) {
-      if (const Verdict v = check_deterministic(terms, shardings_of(x), out); !v.ok()) return v;
-      const Index count = reduced_count(terms, x[0].extents);
-      if (bin_format(x[0].type, count).limbs == 0)
+      if (const Verdict v = detail::check_deterministic(terms, detail::shardings_of(x), out);
+          !v.ok())
+        return v;
+      const Index count = detail::reduced_count(terms, x[0].extents);
+      if (detail::bin_format(x[0].type, count).limbs == 0)
         return {.rule = Rule::limbs_suffice, .operand = 0, .left = count};
       return {};
     }
-    if (const Verdict v = check_reduce(terms, shardings_of(x), out, reduction, mean); !v.ok())
+    if (const Verdict v =
+            detail::check_reduce(terms, detail::shardings_of(x), out, reduction, mean);
+        !v.ok())
       return v;
-    if (const Verdict v = check_extents(terms, x, false); !v.ok()) return v;  // for a diagonal
-    return check_reduced_type(reduction, mean, x[0].type, type, x[0].sharding);
+    if (const Verdict v = detail::check_extents(terms, x, false); !v.ok())
+      return v;  // for a diagonal
+    return detail::check_reduced_type(reduction, mean, x[0].type, type, x[0].sharding);
   }
-  constexpr Sharding deduced(const TensorDescs& x) const { return deduce_finished(terms, x); }
+  constexpr Sharding deduced(const TensorDescs& x) const {
+    return detail::deduce_finished(terms, x);
+  }
   constexpr TensorDescs results(const TensorDescs& x) const {
-    return {{type, extents_of(terms.result, terms, x), out}};
+    return {{type, detail::extents_of(terms.result, terms, x), out}};
   }
   constexpr Plan plan(const TensorDescs& x, const Planning& on) const {
     if (in_limbs(x))
-      return plan_deterministic_sum(terms, x[0], out, on.mesh, on.process, on.options);
-    return plan_reduce_as(type, terms, reduction, x[0], out, on.mesh, on.process, on.options);
+      return detail::plan_deterministic_sum(terms, x[0], out, on.mesh, on.process, on.options);
+    return detail::plan_reduce_as(type, terms, reduction, x[0], out, on.mesh, on.process,
+                                  on.options);
   }
   /// Returns 1 / the number of elements in each mean; 0 where the local work computes it.
   constexpr double scale(const TensorDescs& x) const {
     if (!mean) return 1;
     if (in_limbs(x)) return 0;
-    const Index count = reduced_count(terms, x[0].extents);
+    const Index count = detail::reduced_count(terms, x[0].extents);
     return count > 0 ? 1.0 / static_cast<double>(count) : std::numeric_limits<double>::quiet_NaN();
   }
   /// Integers and truth values, and maxima and minima of any numbers, are exact without limbs.

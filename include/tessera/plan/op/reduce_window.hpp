@@ -4,8 +4,8 @@
 /// The operators with a window that slides over all dimensions: the join of the elements under it,
 /// its gradient, and select-and-scatter.
 ///
-///     ops::ReduceWindow{Reduction::max, false, windows_of(settings, 4), out}
-///     ops::SelectAndScatter{true, windows_of(settings, 4), out}      // of a tensor and a source
+///     ops::ReduceWindow{Reduction::max, false, detail::windows_of(settings, 4), out}
+///     ops::SelectAndScatter{true, detail::windows_of(settings, 4), out}      // of a tensor and a source
 #include <tessera/plan/check/type_rules.hpp>
 #include <tessera/plan/convolution.hpp>
 #include <tessera/plan/operation.hpp>
@@ -39,27 +39,27 @@ struct ReduceWindow {
 
   constexpr OperatorKind kind() const { return OperatorKind::reduce_window; }
   constexpr Verdict check(const TensorDescs& x) const {
-    if (const Verdict v = check_window(shardings_of(x), out); !v.ok()) return v;
-    if (const Verdict v = check_reduce_type(reduction, mean, x[0].type); !v.ok()) return v;
-    if (const Verdict v = check_windows(windows, over(x)); !v.ok()) return v;
-    if (gradient && !(x[0].extents == windowed_extents(extents, windows)))
+    if (const Verdict v = detail::check_window(detail::shardings_of(x), out); !v.ok()) return v;
+    if (const Verdict v = detail::check_reduce_type(reduction, mean, x[0].type); !v.ok()) return v;
+    if (const Verdict v = detail::check_windows(windows, over(x)); !v.ok()) return v;
+    if (gradient && !(x[0].extents == detail::windowed_extents(extents, windows)))
       return {.rule = Rule::gradient_fits};
     return {};
   }
   std::string explain(const Verdict& v, const TensorDescs& x, const AxisNames& names) const {
     if (v.rule == Rule::gradient_fits)
       return tessera::explain(v, {.first = to_string(x[0].extents),
-                                  .second = to_string(windowed_extents(extents, windows))});
+                                  .second = to_string(detail::windowed_extents(extents, windows))});
     return tessera::detail::explain_window(v, gradient ? TensorDesc{x[0].type, extents, out} : x[0],
                                            x.size(), names);
   }
   constexpr Sharding deduced(const TensorDescs& x) const { return x[0].sharding; }
   constexpr TensorDescs results(const TensorDescs& x) const {
-    return {{x[0].type, gradient ? extents : windowed_extents(x[0].extents, windows), out}};
+    return {{x[0].type, gradient ? extents : detail::windowed_extents(x[0].extents, windows), out}};
   }
   constexpr Plan plan(const TensorDescs& x, const Planning& on) const {
-    return plan_reduce_window(reduction, gradient ? turned(windows, extents) : windows, x[0], out,
-                              on.mesh, on.process, on.options);
+    return detail::plan_reduce_window(reduction, gradient ? turned(windows, extents) : windows,
+                                      x[0], out, on.mesh, on.process, on.options);
   }
   /// Returns, for a mean, 1 / the size of a window.
   constexpr double scale(const TensorDescs&) const {
@@ -95,20 +95,22 @@ struct SelectAndScatter {
 
   constexpr OperatorKind kind() const { return OperatorKind::select_and_scatter; }
   constexpr Verdict check(const TensorDescs& x) const {
-    if (const Verdict v = check_window(shardings_of(x), out); !v.ok()) return v;
-    if (const Verdict v = check_reduce_type(Reduction::max, false, x[0].type); !v.ok()) return v;
-    if (const Verdict v = check_one_type(Rule::update_types_alike, x[0].type, x[1].type, 1);
+    if (const Verdict v = detail::check_window(detail::shardings_of(x), out); !v.ok()) return v;
+    if (const Verdict v = detail::check_reduce_type(Reduction::max, false, x[0].type); !v.ok())
+      return v;
+    if (const Verdict v = detail::check_one_type(Rule::update_types_alike, x[0].type, x[1].type, 1);
         !v.ok())
       return v;
-    if (const Verdict v = check_windows(windows, x[0].extents); !v.ok()) return v;
-    if (!(x[1].extents == windowed_extents(x[0].extents, windows)))
+    if (const Verdict v = detail::check_windows(windows, x[0].extents); !v.ok()) return v;
+    if (!(x[1].extents == detail::windowed_extents(x[0].extents, windows)))
       return {.rule = Rule::source_each_window};
     return {};
   }
   std::string explain(const Verdict& v, const TensorDescs& x, const AxisNames& names) const {
     if (v.rule == Rule::source_each_window)
-      return tessera::explain(v, {.first = to_string(x[1].extents),
-                                  .second = to_string(windowed_extents(x[0].extents, windows))});
+      return tessera::explain(
+          v, {.first = to_string(x[1].extents),
+              .second = to_string(detail::windowed_extents(x[0].extents, windows))});
     return tessera::detail::explain_window(v, x[0], x.size(), names);
   }
   constexpr Sharding deduced(const TensorDescs& x) const { return x[0].sharding; }
@@ -116,8 +118,8 @@ struct SelectAndScatter {
     return {{x[0].type, x[0].extents, out}};
   }
   constexpr Plan plan(const TensorDescs& x, const Planning& on) const {
-    return plan_select_and_scatter(greatest, windows, x[0], x[1], out, on.mesh, on.process,
-                                   on.options);
+    return detail::plan_select_and_scatter(greatest, windows, x[0], x[1], out, on.mesh, on.process,
+                                           on.options);
   }
   constexpr tessera::detail::OnPaper<SelectAndScatter> on_paper(const TensorDescs& x) const {
     return {{greatest, tessera::detail::windows_on_paper(x), out},

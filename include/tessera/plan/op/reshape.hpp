@@ -19,7 +19,7 @@ struct Reshape {
   constexpr OperatorKind kind() const { return OperatorKind::reshape; }
   constexpr Verdict check(const TensorDescs& x) const {
     if (const Verdict v = check_extents(x[0].extents); !v.ok()) return v;
-    return check_shape(shardings_of(x), extents.size(), out);
+    return detail::check_shape(detail::shardings_of(x), extents.size(), out);
   }
   std::string explain(const Verdict& v, const TensorDescs& x, const AxisNames&) const {
     return tessera::explain(
@@ -28,14 +28,14 @@ struct Reshape {
   /// Returns the default sharding of the result: the leading dimension of each group that is split
   /// or merged keeps its axes, and inner ones are whole.
   constexpr Sharding deduced(const TensorDescs& x) const {
-    return check_extents(x[0].extents).ok() ? reshaped_sharding(x[0], extents)
+    return check_extents(x[0].extents).ok() ? detail::reshaped_sharding(x[0], extents)
                                             : Sharding::replicated(extents.size());
   }
   constexpr TensorDescs results(const TensorDescs& x) const { return {{x[0].type, extents, out}}; }
   constexpr Plan plan(const TensorDescs& x, const Planning& on) const {
-    return plan_reshape(x[0], results(x)[0], on.mesh, on.process, on.options);
+    return detail::plan_reshape(x[0], results(x)[0], on.mesh, on.process, on.options);
   }
-  /// On paper no two dimensions, and no two blocks, hold the same elements.
+  /// The call that stands for all: no two dimensions, and no two blocks, hold the same elements.
   constexpr tessera::detail::OnPaper<Reshape> on_paper(const TensorDescs& x) const {
     const int from_rank = x[0].sharding.rank(), to_rank = out.rank();
     const bool scalar = from_rank == 0 || to_rank == 0;

@@ -16,7 +16,7 @@ struct Reshard {
   constexpr OperatorKind kind() const { return OperatorKind::reshard; }
   constexpr Verdict check(const TensorDescs& x) const {
     if (out.rank() != x[0].rank()) return {Rule::entry_each, 1, 0, -1, x[0].rank(), out.rank()};
-    if (!can_reshard(x[0].sharding, out)) return {Rule::reshardable, 1};
+    if (!detail::can_reshard(x[0].sharding, out)) return {Rule::reshardable, 1};
     return {};
   }
   std::string explain(const Verdict& v, const TensorDescs& x, const AxisNames& names) const {
@@ -32,7 +32,7 @@ struct Reshard {
     return {{x[0].type, x[0].extents, out}};
   }
   constexpr Plan plan(const TensorDescs& x, const Planning& on) const {
-    return plan_reshard(x[0], out, on.mesh, on.process, on.options);
+    return detail::plan_reshard(x[0], out, on.mesh, on.process, on.options);
   }
   template <class V> constexpr void members(const V& visit) const { visit("to", out); }
   constexpr bool operator==(const Reshard&) const = default;

@@ -4,7 +4,7 @@
 /// The operator of running sums and other joins: for each element the join of all elements up to
 /// it.
 ///
-///     ops::Scan{same_terms("bij"), 'j', Reduction::sum, {}, DType::f32, out}
+///     ops::Scan{detail::same_terms("bij"), 'j', Reduction::sum, {}, DType::f32, out}
 #include <tessera/plan/check/row_verdict.hpp>
 #include <tessera/plan/check/type_rules.hpp>
 #include <tessera/plan/operation.hpp>
@@ -23,16 +23,17 @@ struct Scan {
   constexpr OperatorKind kind() const { return OperatorKind::scan; }
   constexpr Verdict check(const TensorDescs& x) const {
     if (reduction != Reduction::none)
-      if (const Verdict v = check_reduced_type(reduction, false, x[0].type, type, x[0].sharding);
+      if (const Verdict v =
+              detail::check_reduced_type(reduction, false, x[0].type, type, x[0].sharding);
           !v.ok())
         return v;
-    return check_scan(terms, along, reduction, shardings_of(x), out);
+    return detail::check_scan(terms, along, reduction, detail::shardings_of(x), out);
   }
   constexpr Sharding deduced(const TensorDescs& x) const { return x[0].sharding; }
   constexpr TensorDescs results(const TensorDescs& x) const { return {{type, x[0].extents, out}}; }
   constexpr Plan plan(const TensorDescs& x, const Planning& on) const {
-    return plan_scan_as(type, terms.result, terms.result.find(along), reduction, options, x[0], out,
-                        on.mesh, on.process, on.options);
+    return detail::plan_scan_as(type, terms.result, terms.result.find(along), reduction, options,
+                                x[0], out, on.mesh, on.process, on.options);
   }
   template <class V> constexpr void members(const V& visit) const {
     visit("terms", terms);

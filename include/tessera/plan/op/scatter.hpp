@@ -25,29 +25,31 @@ struct Scatter {
   constexpr Verdict check(const TensorDescs& operands) const {
     const TensorDescs x = in_order(operands);
     if (const Verdict v = check_letters(x); !v.ok()) return v;
-    if (const Verdict v = check_extents(terms, x, false); !v.ok()) return v;
-    const int first = has_operand(terms) ? 1 : 0;
-    if (const Verdict v = detail::check_columns(indices_of_scatter(terms), x, first); !v.ok())
+    if (const Verdict v = detail::check_extents(terms, x, false); !v.ok()) return v;
+    const int first = detail::has_operand(terms) ? 1 : 0;
+    if (const Verdict v = detail::check_columns(detail::indices_of_scatter(terms), x, first);
+        !v.ok())
       return v;
     const TensorDesc& updates = x.back();
     if (first == 1) {
       const Verdict v =
-          check_one_type(Rule::update_types_alike, x[0].type, updates.type, x.size() - 1);
+          detail::check_one_type(Rule::update_types_alike, x[0].type, updates.type, x.size() - 1);
       if (!v.ok()) return v;
     }
     if (reduction != Reduction::none)
-      if (const Verdict v = check_reduce_type(reduction, false, updates.type); !v.ok()) return v;
-    const Term letters = indexed_letters(terms);
+      if (const Verdict v = detail::check_reduce_type(reduction, false, updates.type); !v.ok())
+        return v;
+    const Term letters = detail::indexed_letters(terms);
     if (first == 0 && indexed.size() != letters.size())
       return {.rule = Rule::indexed_extent_each, .left = letters.size(), .right = indexed.size()};
     for (const Index extent : indexed)
       if (extent < 0) return {.rule = Rule::extent_not_negative, .left = extent};
-    return detail::check_indexed(letters, terms.result, results(operands)[0].extents,
-                                 volume(updates.extents), out_of_range);
+    return detail::check_indexed(detail::indices_of_scatter(terms), results(operands)[0].extents,
+                                 updates.extents, out_of_range);
   }
   std::string explain(const Verdict& v, const TensorDescs& x, const AxisNames& names) const {
     if (v.rule == Rule::indexed_extent_each)
-      return tessera::explain(v, {.first = to_text(indexed_letters(terms))});
+      return tessera::explain(v, {.first = to_text(detail::indexed_letters(terms))});
     return detail::explain_terms(v, terms, in_order(x), names);
   }
   /// Returns the default sharding of the result: the table's, else the updates'.
@@ -55,7 +57,7 @@ struct Scatter {
     const TensorDescs x = in_order(operands);
     Sharding s = Sharding::replicated(terms.result.size());
     if (!terms.well_formed || terms.operands.size() != x.size()) return s;
-    const int from = has_operand(terms) ? 0 : x.size() - 1;
+    const int from = detail::has_operand(terms) ? 0 : x.size() - 1;
     for (int d = 0; d < s.rank(); ++d)
       if (const int at = terms.operands[from].find(terms.result[d]); at >= 0 && at < x[from].rank())
         s[d] = x[from].sharding[at];
@@ -63,19 +65,19 @@ struct Scatter {
   }
   constexpr TensorDescs results(const TensorDescs& operands) const {
     const TensorDescs x = in_order(operands);
-    return {{x.back().type, extents_of(terms.result, terms, x, indexed), out}};
+    return {{x.back().type, detail::extents_of(terms.result, terms, x, indexed), out}};
   }
   constexpr Plan plan(const TensorDescs& x, const Planning& on) const {
-    return plan_scatter(terms, reduction, in_order(x), indexed, out_of_range, out, on.mesh,
-                        on.process, on.options, in_place);
+    return detail::plan_scatter(terms, reduction, in_order(x), indexed, out_of_range, out, on.mesh,
+                                on.process, on.options, in_place);
   }
   constexpr detail::OnPaper<Scatter> on_paper(const TensorDescs& x) const {
     const TensorDescs any = detail::all_on_paper(x);
     if (!terms.well_formed) return {*this, any};
     Scatter operation = *this;
-    operation.indexed = Extents(indexed_letters(terms).size(), 5040);
-    return {operation, detail::with_columns(indices_of_scatter(terms), any,
-                                            has_operand(terms) && !in_place ? 1 : 0)};
+    operation.indexed = Extents(detail::indexed_letters(terms).size(), 5040);
+    return {operation, detail::with_columns(detail::indices_of_scatter(terms), any,
+                                            detail::has_operand(terms) && !in_place ? 1 : 0)};
   }
   template <class V> constexpr void members(const V& visit) const {
     visit("terms", terms);
@@ -92,12 +94,12 @@ struct Scatter {
     if (!terms.well_formed) return {Rule::equation_readable};
     if (terms.operands.size() != x.size())
       return {Rule::operand_count, -1, 0, -1, terms.operands.size(), x.size()};
-    const int first = has_operand(terms) ? 1 : 0;
-    const IndexTerms indices = indices_of_scatter(terms);
+    const int first = detail::has_operand(terms) ? 1 : 0;
+    const detail::IndexTerms indices = detail::indices_of_scatter(terms);
     if (x.size() - first - 1 > max_indices || x.size() < 2)
       return {Rule::indices_match, -1, 0, -1, indices.indexed().size(), x.size() - 1};
     Terms known = terms;  // without a table no other tensor has the indexed letters
-    Shardings shardings = shardings_of(x);
+    Shardings shardings = detail::shardings_of(x);
     if (first == 0) {
       known.operands.push_back(terms.result);
       shardings.push_back(Sharding::replicated(terms.result.size()));
@@ -107,9 +109,9 @@ struct Scatter {
       return v;
     }
     if (first == 1) {
-      if (const Term lost = letters_without(terms.operands[0], terms.result); !lost.empty())
+      if (const Term lost = detail::letters_without(terms.operands[0], terms.result); !lost.empty())
         return {Rule::label_kept, 0, lost[0]};
-      if (const Term made = letters_without(terms.result, terms.operands[0]); !made.empty())
+      if (const Term made = detail::letters_without(terms.result, terms.operands[0]); !made.empty())
         return {Rule::result_label_known, x.size(), made[0]};
     }
     if (const Verdict v = detail::check_indices(indices, x, first); !v.ok()) return v;
@@ -118,7 +120,7 @@ struct Scatter {
           !s.partial.empty() && (reduction == Reduction::none || s.reduction != reduction))
         return {Rule::finished, t};
     if (reduction == Reduction::none && !out.partial.empty()) return {Rule::finished, x.size()};
-    return detail::check_open_axes(terms, shardings_of(x), out, reduction);
+    return detail::check_open_axes(terms, detail::shardings_of(x), out, reduction);
   }
   /// Returns the operands in the order of the terms.
   constexpr TensorDescs in_order(const TensorDescs& operands) const {

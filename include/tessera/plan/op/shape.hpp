@@ -21,7 +21,7 @@ template <class How> struct Moving : How {
   constexpr OperatorKind kind() const { return How::verb; }
   constexpr Verdict check(const TensorDescs& x) const {
     if (const Verdict v = How::check(x); !v.ok()) return v;
-    return check_shape(shardings_of(x), x[0].rank(), out);
+    return detail::check_shape(detail::shardings_of(x), x[0].rank(), out);
   }
   std::string explain(const Verdict& v, const TensorDescs& x, const AxisNames& names) const {
     const bool of_operand = v.operand >= 0 && v.operand < x.size();
@@ -39,7 +39,8 @@ template <class How> struct Moving : How {
   /// Returns the default sharding of the results: the operand's; for a concatenation, that of the
   /// first operand that is split.
   constexpr Sharding deduced(const TensorDescs& x) const {
-    return How::verb == OperatorKind::concatenate ? taken_sharding(shardings_of(x)) : x[0].sharding;
+    return How::verb == OperatorKind::concatenate ? detail::taken_sharding(detail::shardings_of(x))
+                                                  : x[0].sharding;
   }
   constexpr TensorDescs results(const TensorDescs& x) const {
     TensorDescs made;
@@ -47,10 +48,11 @@ template <class How> struct Moving : How {
     return made;
   }
   constexpr Plan plan(const TensorDescs& x, const Planning& on) const {
-    if (count() == 1) return plan_regions(taking(x, 0), x, out, on.mesh, on.process, on.options);
-    FixedVector<Taking, max_operands> takings;
+    if (count() == 1)
+      return detail::plan_regions(taking(x, 0), x, out, on.mesh, on.process, on.options);
+    FixedVector<detail::Taking, max_operands> takings;
     for (int k = 0; k < count(); ++k) takings.push_back(taking(x, k));
-    return plan_regions_each(takings, x[0], out, on.mesh, on.process, on.options);
+    return detail::plan_regions_each(takings, x[0], out, on.mesh, on.process, on.options);
   }
   /// Only the dimensions along which elements move matter, never the distance.
   constexpr Contract needs(const TensorDescs& x, const MeshShape& mesh, PlanOptions options) const {
@@ -58,7 +60,8 @@ template <class How> struct Moving : How {
     const TensorDescs paper = tessera::detail::all_on_paper(x);
     Contract all = Contract::nothing();
     for (int k = 0; k < count(); ++k)
-      all = all.joined(plan_regions(on_paper(taking(x, k)), paper, out, mesh, 0, options).needs);
+      all = all.joined(
+          detail::plan_regions(detail::on_paper(taking(x, k)), paper, out, mesh, 0, options).needs);
     return all;
   }
   template <class V> constexpr void members(const V& visit) const {
@@ -74,13 +77,13 @@ template <class How> struct Moving : How {
     return 1;
   }
   /// The parts that result k takes.
-  constexpr Taking taking(const TensorDescs& x, int k) const {
+  constexpr detail::Taking taking(const TensorDescs& x, int k) const {
     if constexpr (requires(const How& how) { how.taking(x); }) {
       return How::taking(x);
     } else {
-      Region region;
+      detail::Region region;
       for (int d = 0; d < x[0].rank(); ++d) region.push_back(How::along(d, x[0].extents[d], k));
-      return taking_of(How::verb, region);
+      return detail::taking_of(How::verb, region);
     }
   }
 };
@@ -93,11 +96,11 @@ struct Slicing {
   constexpr Verdict check(const TensorDescs& x) const {
     if (parts.empty()) return {.rule = Rule::slice_named};
     for (const tessera::Slice& part : parts)
-      if (const Verdict v = check_slice(x[0].extents, part); !v.ok()) return v;
+      if (const Verdict v = detail::check_slice(x[0].extents, part); !v.ok()) return v;
     return {};
   }
-  constexpr RegionDim along(int d, Index n, int k) const {
-    return slice_dim(n, parts[k].start[d], parts[k].step(d), parts[k].extents()[d]);
+  constexpr detail::RegionDim along(int d, Index n, int k) const {
+    return detail::slice_dim(n, parts[k].start[d], parts[k].step(d), parts[k].extents()[d]);
   }
   template <class V> constexpr void members(const V& visit) const {
     for (const tessera::Slice& part : parts) part.members(visit);
@@ -113,9 +116,10 @@ struct Padding {
 
   static constexpr OperatorKind verb = OperatorKind::pad;
   constexpr Verdict check(const TensorDescs& x) const {
-    if (const Verdict v = check_outside(outside, x[0].sharding); !v.ok()) return v;
+    if (const Verdict v = detail::check_outside(outside, x[0].sharding); !v.ok()) return v;
     for (const Extents* numbers : {&low, &high, &interior})
-      if (const Verdict v = check_number_each(*numbers, x[0].rank(), numbers == &interior); !v.ok())
+      if (const Verdict v = detail::check_number_each(*numbers, x[0].rank(), numbers == &interior);
+          !v.ok())
         return v;
     constexpr Index most = max_int64 / 4;
     for (int d = 0; d < x[0].rank(); ++d) {
@@ -124,7 +128,8 @@ struct Padding {
       if (more >= most || saturating_mul(max_of(n, 1), more + 1) >= most ||
           max_of(low[d], high[d]) > most || min_of(low[d], high[d]) < -most)
         return {.rule = Rule::padding_countable, .dim = d};
-      if (dilated(n, more + 1) + low[d] + high[d] < 0) return {.rule = Rule::crop_within, .dim = d};
+      if (detail::dilated(n, more + 1) + low[d] + high[d] < 0)
+        return {.rule = Rule::crop_within, .dim = d};
     }
     return {};
   }
@@ -135,11 +140,11 @@ struct Padding {
     facts.first = std::to_string(low[v.dim]) + "_" + std::to_string(high[v.dim]) +
                   (crops ? "" : "_" + std::to_string(more)) + facts.first;
     if (crops && more > 0)
-      facts.first += " (" + std::to_string(dilated(x[0].extents[v.dim], more + 1)) +
+      facts.first += " (" + std::to_string(detail::dilated(x[0].extents[v.dim], more + 1)) +
                      " with the interior padding)";
   }
-  constexpr RegionDim along(int d, Index n, int) const {
-    return pad_dim(n, low[d], high[d], between(d));
+  constexpr detail::RegionDim along(int d, Index n, int) const {
+    return detail::pad_dim(n, low[d], high[d], between(d));
   }
   template <class V> constexpr void members(const V& visit) const {
     visit("low", low);
@@ -160,13 +165,13 @@ struct Reversing {
 
   static constexpr OperatorKind verb = OperatorKind::reverse;
   constexpr Verdict check(const TensorDescs& x) const {
-    return check_dimensions(dims, x[0].rank());
+    return detail::check_dimensions(dims, x[0].rank());
   }
-  constexpr RegionDim along(int d, Index n, int) const {
-    return dims.contains(d) ? reverse_dim(n) : same_dim(n);
+  constexpr detail::RegionDim along(int d, Index n, int) const {
+    return dims.contains(d) ? detail::reverse_dim(n) : detail::same_dim(n);
   }
   template <class V> constexpr void members(const V& visit) const {
-    visit("dimensions", as_numbers(dims));
+    visit("dimensions", detail::as_numbers(dims));
   }
   constexpr bool operator==(const Reversing&) const = default;
 };
@@ -181,12 +186,12 @@ template <OperatorKind Verb> struct Stepping {
 
   static constexpr OperatorKind verb = Verb;
   constexpr Verdict check(const TensorDescs& x) const {
-    if (const Verdict v = check_outside(outside, x[0].sharding); !v.ok()) return v;
-    return check_dimensions({dim}, x[0].rank());
+    if (const Verdict v = detail::check_outside(outside, x[0].sharding); !v.ok()) return v;
+    return detail::check_dimensions({dim}, x[0].rank());
   }
-  constexpr RegionDim along(int d, Index n, int) const {
-    if (d != dim) return same_dim(n);
-    return Verb == OperatorKind::roll ? roll_dim(n, by) : shift_dim(n, by);
+  constexpr detail::RegionDim along(int d, Index n, int) const {
+    if (d != dim) return detail::same_dim(n);
+    return Verb == OperatorKind::roll ? detail::roll_dim(n, by) : detail::shift_dim(n, by);
   }
   template <class V> constexpr void members(const V& visit) const {
     visit("by", by);
@@ -207,9 +212,9 @@ struct Concatenating {
 
   static constexpr OperatorKind verb = OperatorKind::concatenate;
   constexpr Verdict check(const TensorDescs& x) const {
-    if (const Verdict v = check_dimensions({dim}, x[0].rank()); !v.ok()) return v;
-    if (const Verdict v = check_parts(x, slices); !v.ok()) return v;
-    const ExtentsList parts = parts_of(extents_of(x), slices);
+    if (const Verdict v = detail::check_dimensions({dim}, x[0].rank()); !v.ok()) return v;
+    if (const Verdict v = detail::check_parts(x, slices); !v.ok()) return v;
+    const detail::ExtentsList parts = detail::parts_of(detail::extents_of(x), slices);
     for (int k = 1; k < x.size(); ++k)
       for (int d = 0; d < x[0].rank(); ++d)
         if (const Index n = parts[0][d], m = parts[k][d]; d != dim && m != n)
@@ -218,23 +223,23 @@ struct Concatenating {
   }
   void say(const Verdict& v, const TensorDescs& x, FactNames& facts) const {
     if (v.rule != Rule::extents_beside) return;
-    const ExtentsList parts = parts_of(extents_of(x), slices);
+    const detail::ExtentsList parts = detail::parts_of(detail::extents_of(x), slices);
     facts.first = to_string(parts[0]) + " and operand " + std::to_string(v.operand + 1) + " is " +
                   to_string(parts[v.operand]);
     facts.second = std::to_string(dim);
   }
-  constexpr Taking taking(const TensorDescs& x) const {
-    const ExtentsList parts = parts_of(extents_of(x), slices);
-    Taking taken{verb, {}, parts[0]};
+  constexpr detail::Taking taking(const TensorDescs& x) const {
+    const detail::ExtentsList parts = detail::parts_of(detail::extents_of(x), slices);
+    detail::Taking taken{verb, {}, parts[0]};
     for (int k = 1; k < x.size(); ++k) taken.extents[dim] += parts[k][dim];
     Extents start(x[0].rank(), 0);
     for (int k = 0; k < x.size(); start[dim] += parts[k++][dim])
-      taken.regions.push_back(placed_region(x[k].extents, slices, k, start, taken.extents));
+      taken.regions.push_back(detail::placed_region(x[k].extents, slices, k, start, taken.extents));
     return taken;
   }
   template <class V> constexpr void members(const V& visit) const {
     visit("dimension", dim);
-    visit_slices(slices, visit);
+    detail::visit_slices(slices, visit);
   }
   constexpr bool operator==(const Concatenating&) const = default;
 };
@@ -248,9 +253,9 @@ struct Updating {
 
   static constexpr OperatorKind verb = OperatorKind::update;
   constexpr Verdict check(const TensorDescs& x) const {
-    if (const Verdict v = check_parts(x, slices); !v.ok()) return v;
-    if (const Verdict v = check_number_each(start, x[0].rank()); !v.ok()) return v;
-    const ExtentsList parts = parts_of(extents_of(x), slices);
+    if (const Verdict v = detail::check_parts(x, slices); !v.ok()) return v;
+    if (const Verdict v = detail::check_number_each(start, x[0].rank()); !v.ok()) return v;
+    const detail::ExtentsList parts = detail::parts_of(detail::extents_of(x), slices);
     for (int d = 0; d < x[0].rank(); ++d)
       if (const Index n = parts[1][d]; start[d] < 0 || start[d] > parts[0][d] - n)
         return {.rule = Rule::block_within, .left = start[d], .right = n, .dim = d};
@@ -259,18 +264,19 @@ struct Updating {
   void say(const Verdict& v, const TensorDescs& x, FactNames& facts) const {
     if (v.rule != Rule::block_within) return;
     facts.first = tessera::detail::counted(v.right, "element");
-    facts.second = tessera::detail::in_dimension(v.dim, parts_of(extents_of(x), slices)[0]);
+    facts.second =
+        tessera::detail::in_dimension(v.dim, detail::parts_of(detail::extents_of(x), slices)[0]);
   }
-  constexpr Taking taking(const TensorDescs& x) const {
-    const Extents all = parts_of(extents_of(x), slices)[0];
+  constexpr detail::Taking taking(const TensorDescs& x) const {
+    const Extents all = detail::parts_of(detail::extents_of(x), slices)[0];
     return {verb,
-            {placed_region(x[0].extents, slices, 0, Extents(all.size(), 0), all),
-             placed_region(x[1].extents, slices, 1, start, all)},
+            {detail::placed_region(x[0].extents, slices, 0, Extents(all.size(), 0), all),
+             detail::placed_region(x[1].extents, slices, 1, start, all)},
             all};
   }
   template <class V> constexpr void members(const V& visit) const {
     visit("start", start);
-    visit_slices(slices, visit);
+    detail::visit_slices(slices, visit);
   }
   constexpr bool operator==(const Updating&) const = default;
 };

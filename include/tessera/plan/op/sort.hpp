@@ -4,7 +4,7 @@
 /// The operator that sorts lines, or takes their first elements in order: keys, carried tensors,
 /// positions.
 ///
-///     ops::Sort{same_terms("bv"), 'v', {.descending = true, .positions = true}, out}
+///     ops::Sort{detail::same_terms("bv"), 'v', {.descending = true, .positions = true}, out}
 #include <tessera/plan/check/row_verdict.hpp>
 #include <tessera/plan/check/type_rules.hpp>
 #include <tessera/plan/operation.hpp>
@@ -24,9 +24,10 @@ struct Sort {
                                                     : name_of(task.kind);
   }
   constexpr Verdict check(const TensorDescs& x) const {
-    if (const Verdict v = check_sort_type(x[0].type); !v.ok()) return v;
-    if (const Verdict v = check_sort(terms, along, shardings_of(x), out); !v.ok()) return v;
-    if (const Verdict v = check_extents(terms, x, false); !v.ok()) return v;
+    if (const Verdict v = detail::check_sort_type(x[0].type); !v.ok()) return v;
+    if (const Verdict v = detail::check_sort(terms, along, detail::shardings_of(x), out); !v.ok())
+      return v;
+    if (const Verdict v = detail::check_extents(terms, x, false); !v.ok()) return v;
     const int d = terms.result.find(along);
     if (task.kind == OperatorKind::top_k && (task.limit < 0 || task.limit > x[0].extents[d]))
       return {.rule = Rule::first_of_line, .left = task.limit, .right = x[0].extents[d], .dim = d};
@@ -54,8 +55,8 @@ struct Sort {
     return made;
   }
   constexpr Plan plan(const TensorDescs& x, const Planning& on) const {
-    return plan_sort(terms.result, terms.result.find(along), task, x, out, on.mesh, on.process,
-                     on.options);
+    return detail::plan_sort(terms.result, terms.result.find(along), task, x, out, on.mesh,
+                             on.process, on.options);
   }
   template <class V> constexpr void members(const V& visit) const {
     visit("terms", terms);

@@ -15,18 +15,19 @@ struct Transpose {
 
   constexpr OperatorKind kind() const { return OperatorKind::transpose; }
   constexpr Verdict check(const TensorDescs& x) const {
-    return check_transpose(terms, shardings_of(x), out);
+    return detail::check_transpose(terms, detail::shardings_of(x), out);
   }
   /// Returns the default sharding of the result: each dimension keeps its axes, and unfinished
   /// values stay unfinished.
   constexpr Sharding deduced(const TensorDescs& x) const {
-    return deduce_finished(terms, x).with_partial(x[0].sharding.partial, x[0].sharding.reduction);
+    return detail::deduce_finished(terms, x).with_partial(x[0].sharding.partial,
+                                                          x[0].sharding.reduction);
   }
   constexpr TensorDescs results(const TensorDescs& x) const {
-    return {{x[0].type, extents_of(terms.result, terms, x), out}};
+    return {{x[0].type, detail::extents_of(terms.result, terms, x), out}};
   }
   constexpr Plan plan(const TensorDescs& x, const Planning& on) const {
-    return plan_transpose(terms, x[0], out, on.mesh, on.process, on.options);
+    return detail::plan_transpose(terms, x[0], out, on.mesh, on.process, on.options);
   }
   template <class V> constexpr void members(const V& visit) const {
     visit("terms", terms);

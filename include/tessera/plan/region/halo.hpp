@@ -6,8 +6,8 @@
 /// plans the halo of several steps at once.
 ///
 ///     const Halo halo{{1, 1, Boundary::periodic}, {2, 0, Boundary::none}};   // one a dimension
-///     Plan p = plan_halo({DType::f64, {100, 60}, Sharding{{0}, {1}}}, halo, mesh, process);
-///     Plan q = plan_halo_adjoint(desc, halo, mesh, process);      // adds the halo to its owners
+///     Plan p = detail::plan_halo({DType::f64, {100, 60}, Sharding{{0}, {1}}}, halo, mesh, process);
+///     Plan q = detail::plan_halo_adjoint(desc, halo, mesh, process);      // adds the halo to its owners
 ///
 /// Outside the tensor lies its other end (periodic), its mirror image (reflected, symmetric) or one
 /// value (constant). With Boundary::none there is nothing, and at the edge of the tensor the
@@ -34,6 +34,7 @@ enum class Corners : std::uint8_t {
   by_dimension  ///< one exchange for each dimension that moves data
 };
 
+namespace detail {
 /// Checks a halo of a tensor of these extents.
 constexpr Verdict check_halo(const Extents& extents, const Halo& halo) {
   if (halo.size() != extents.size())
@@ -50,6 +51,8 @@ constexpr Verdict check_halo(const Extents& extents, const Halo& halo) {
   }
   return {};
 }
+}  // namespace detail
+
 /// Returns the error as text, with the numbers, the rule and the way out.
 inline std::string explain(const Verdict& v, const Extents& extents) {
   return explain(v, {.first = v.dim < 0 ? "" : std::to_string(extents[v.dim])});
@@ -90,14 +93,14 @@ constexpr Plan plan_halo_so(const TensorDescs& x, const FixedVector<Halo, max_op
   PlanBuilder build(adjoint ? OperatorKind::halo_adjoint : OperatorKind::halo, mesh, process,
                     options);
   FixedVector<int, max_operands> slots;
-  FixedVector<FixedVector<Region, max_dims>, max_operands> steps;
+  LazyVector<LazyVector<Region, max_dims>, max_operands> steps;
   bool fills = false;
   int most = 1;
   for (int k = 0; k < x.size(); ++k) {
     const Sharding sharding = without_unit_axes(x[k].sharding, mesh);
     const Region whole = halo_region(x[k].extents, sharding, halos[k]);
     fills = fills || needs_filling(whole);
-    steps.push_back(direct ? FixedVector<Region, max_dims>{whole} : in_turn(whole, mesh));
+    steps.push_back(direct ? LazyVector<Region, max_dims>{whole} : in_turn(whole, mesh));
     if (steps[k].size() > most) most = steps[k].size();
   }
   // Operands first: extended blocks, or plain ones.
@@ -155,7 +158,6 @@ constexpr Plan plan_halo_of(const TensorDescs& x, const FixedVector<Halo, max_op
   const Plan at_once = plan(true), in_turn = plan(false);
   return in_turn.cost < at_once.cost ? in_turn : at_once;
 }
-}  // namespace detail
 
 /// Returns the elements of the block `own` whose stencils read only `own`, when `box` is all that
 /// the block's stencils read. They can be computed while the halo travels.
@@ -206,5 +208,5 @@ constexpr Plan plan_halo_adjoint(const TensorDesc& x, const Halo& halo, const Me
                                  const HaloOptions& how = {}) {
   return detail::plan_halo_of({x}, {halo}, true, how, mesh, process, options);
 }
-
+}  // namespace detail
 }  // namespace tessera

@@ -10,16 +10,17 @@
 /// coordinate of the region, an element of the source or none; coordinates without an element are
 /// filled.
 ///
-///     RegionDim d = slice_dim(100, 3, 2, 40);      // elements 3, 5, 7 ... (plan/region/shape.hpp)
-///     needed(d, mesh, at);   for_each_strand(d, {10, 20}, {0, 40}, visit)
+///     detail::RegionDim d = detail::slice_dim(100, 3, 2, 40);      // elements 3, 5, 7 ... (plan/region/shape.hpp)
+///     detail::needed(d, mesh, at);   detail::for_each_strand(d, {10, 20}, {0, 40}, visit)
 ///
 /// Laws: every coordinate of a region maps to at most one element; strands of disjoint intervals of
 /// the source are disjoint, and the strands of the whole source cover all coordinates that are not
 /// filled.
+#include <tessera/base/lazy_vector.hpp>
 #include <tessera/base/window.hpp>
 #include <tessera/spec/halo.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// One dimension of a region.
 struct RegionDim {
@@ -71,7 +72,7 @@ struct RegionDim {
   constexpr bool operator==(const RegionDim&) const = default;
 };
 
-using Region = FixedVector<RegionDim, max_dims>;
+using Region = LazyVector<RegionDim, max_dims>;
 
 /// Coordinates at, at + step, ... of a region, which map to the elements source, source +
 /// source_step, ...; step > 0.
@@ -112,7 +113,6 @@ struct Strand {
   constexpr bool operator==(const Strand&) const = default;
 };
 
-namespace detail {
 /// Returns the coordinates needed to make the results `block`, with all or some of the taps.
 constexpr Interval needed_for(const RegionDim& d, Interval block, Interval taps) {
   if (block.size() == 0 || taps.size() == 0) return {0, 0};
@@ -175,7 +175,6 @@ constexpr Interval results_that_need(const RegionDim& d, Interval coordinates, I
 constexpr Interval taps_of(const RegionDim& d, const MeshShape& mesh, const Coordinates& at) {
   return block(d.window.size, d.tap_axes, mesh, at);
 }
-}  // namespace detail
 
 /// Returns the results that the process at `at` makes with the region: its block, or a part of it.
 constexpr Interval results(const RegionDim& d, const MeshShape& mesh, const Coordinates& at) {
@@ -314,5 +313,4 @@ constexpr void for_each_strand(const RegionDim& d, Interval elements, Interval c
       return;
   }
 }
-
-}  // namespace tessera
+}  // namespace tessera::detail

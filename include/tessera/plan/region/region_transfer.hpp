@@ -5,7 +5,7 @@
 /// arithmetic of plan/move/transfer.hpp, with a map between the two sides. It covers multi-hop,
 /// ragged, empty, per-process and corner pieces. Peers are enumerated, never searched for.
 ///
-///     for_each_piece_sent(region, mesh, at, [](const Coordinates& peer, const RegionPiece& p) {});
+///     detail::for_each_piece_sent(region, mesh, at, [](const Coordinates& peer, const detail::RegionPiece& p) {});
 ///
 /// Laws: r sends a piece to q exactly when q receives it from r; the pieces that a process
 /// receives, its own included, are disjoint and cover the part of its region that maps to the
@@ -19,13 +19,15 @@
 #include <tessera/plan/region/region.hpp>
 
 namespace tessera {
+namespace detail {
 
 /// A product of strands, one for each dimension.
 using RegionPiece = FixedVector<Strand, max_dims>;
+}  // namespace detail
 
-constexpr Index volume(const RegionPiece& piece) {
+constexpr Index volume(const detail::RegionPiece& piece) {
   Index product = 1;
-  for (const Strand& s : piece) product = saturating_mul(product, s.count);
+  for (const detail::Strand& s : piece) product = saturating_mul(product, s.count);
   return product;
 }
 
@@ -84,7 +86,8 @@ constexpr void for_each_sending(const Region& region, int dim, const Box& wanted
   }
   for_each_strand(d, {0, d.source_size()}, wanted[dim], [&](const Strand& strand) {
     const Interval elements = strand.elements();
-    const Interval units{elements.lo / d.source_unit, ceil_div(elements.hi, d.source_unit)};
+    const Interval units{quotient(elements.lo, d.source_unit),
+                         ceil_div(elements.hi, d.source_unit)};
     for_each_part({0, d.source_extent}, units, d.source_axes, 0, free, mesh, at, [&](Interval) {
       const Strand part = strand.of_elements(owned(d, mesh, at));
       if (part.count == 0) return;
@@ -93,7 +96,6 @@ constexpr void for_each_sending(const Region& region, int dim, const Box& wanted
     });
   });
 }
-}  // namespace detail
 
 /// Calls visit(peer, piece) for every non-empty piece that some process, possibly itself, needs of
 /// the elements that the process at `self` owns. A peer may come several times.
@@ -149,7 +151,25 @@ constexpr AxisSet moving_axes(const Region& region, const MeshShape& mesh) {
   return moving;
 }
 
-namespace detail {
+/// Returns whether all members of each group over the axes `group` need the same, of which one
+/// member has all: then it may be broadcast. It depends only on the region.
+constexpr bool one_has_all(const Region& region, AxisSet group, const MeshShape& mesh) {
+  for (const RegionDim& d : region) {
+    if (!(d.used() & group).empty()) return false;
+    if ((d.source_axes.set() & group).empty()) continue;
+    bool all = true;
+    Coordinates at(mesh.rank(), 0);
+    for_each_member(d.used(), 0, mesh, at, [&] {
+      bool one = false;
+      for_each_member(d.source_axes.set(), 0, mesh, at,
+                      [&] { one = one || has_what_it_needs(d, mesh, at); });
+      all = all && one;
+    });
+    if (!all) return false;
+  }
+  return true;
+}
+
 /// Returns whether each process itself needs all elements of its block of the source that any
 /// process needs. Then a dimension that moves can be taken after others, from the elements
 /// collected so far.
@@ -163,13 +183,12 @@ constexpr bool may_wait(const RegionDim& d, const MeshShape& mesh) {
   });
   return all;
 }
-}  // namespace detail
 
 /// Returns the region in turns. Each turn takes one of the dimensions that move data from the
 /// result of the turns before it, so later turns bring the corners; the first turn also takes the
 /// dimensions that move nothing. Returns the whole region as one turn where only one dimension
 /// moves, or where corners would have to pass through processes that do not need them.
-constexpr FixedVector<Region, max_dims> in_turn(const Region& whole, const MeshShape& mesh) {
+constexpr LazyVector<Region, max_dims> in_turn(const Region& whole, const MeshShape& mesh) {
   using Turn = RegionDim::Turn;
   FixedVector<int, max_dims> order;
   int impatient = 0;
@@ -187,7 +206,7 @@ constexpr FixedVector<Region, max_dims> in_turn(const Region& whole, const MeshS
       ++impatient;
     }
   if (impatient > 1) return {whole};
-  FixedVector<Region, max_dims> turns;
+  LazyVector<Region, max_dims> turns;
   for (int turn = 0; turn < order.size(); ++turn) {
     Region region = whole;
     if (turn > 0)
@@ -240,7 +259,6 @@ struct PeerPiece {
   RegionPiece piece;
 };
 
-namespace detail {
 /// Orders pieces by peer and then by their start in the region, which both sides know.
 constexpr void sort_pieces(std::vector<PeerPiece>& pieces) {
   std::sort(pieces.begin(), pieces.end(), [](const PeerPiece& a, const PeerPiece& b) {
@@ -250,7 +268,6 @@ constexpr void sort_pieces(std::vector<PeerPiece>& pieces) {
     return false;
   });
 }
-}  // namespace detail
 
 /// Return the pieces that the process at `self` sends and receives, by index in `group`, in the
 /// order of the messages; pieces that it keeps have its own index.
@@ -273,5 +290,5 @@ constexpr std::vector<PeerPiece> pieces_received(const Region& region, const Mes
   detail::sort_pieces(pieces);
   return pieces;
 }
-
+}  // namespace detail
 }  // namespace tessera

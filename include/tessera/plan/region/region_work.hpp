@@ -4,46 +4,39 @@
 /// A step that takes regions, computed for a process: one exchange for all its inputs, with one
 /// message for every peer.
 ///
-///     StepWork work = region_work(plan, step);        // of a step with step.region >= 0
+///     MoveWork work = region_work(plan, step);        // of a step with step.region >= 0
 ///
 /// Laws: the pieces of all inputs for one peer travel together, in order of the inputs; a piece
 /// that is a run of the block and alone in its message is sent directly from the block.
 #include <vector>
 
+#include <tessera/plan/move/move_cost.hpp>
 #include <tessera/plan/region/region_transfer.hpp>
 #include <tessera/plan/region/stored.hpp>
-#include <tessera/plan/work/step_work.hpp>
+#include <tessera/plan/work/move_work.hpp>
 
-namespace tessera {
-namespace detail {
+namespace tessera::detail {
 
 /// A block of memory: the box that it holds, and its layout.
 struct BoxInMemory {
   Box box;
   Extents strides;
 };
-/// The layout of a piece's elements in the block of one side: the source's (`owner`), or the
+/// Returns where a piece's elements lie in the block of one side: the source's (`owner`), or the
 /// region's.
-struct PieceLayout {
-  Index offset = 0;
-  Extents strides;
-};
-constexpr PieceLayout layout_of(const RegionPiece& piece, const BoxInMemory& block, bool owner) {
+constexpr Strided place_of(const RegionPiece& piece, const BoxInMemory& block, bool owner) {
   const auto& [box, strides] = block;
-  PieceLayout layout;
+  Strided place;
   for (int d = 0; d < piece.size(); ++d) {
-    layout.offset += ((owner ? piece[d].source : piece[d].at) - box[d].lo) * strides[d];
-    layout.strides.push_back((owner ? piece[d].source_step : piece[d].step) * strides[d]);
+    place.counts.push_back(piece[d].count);
+    place.offset += ((owner ? piece[d].source : piece[d].at) - box[d].lo) * strides[d];
+    place.strides.push_back((owner ? piece[d].source_step : piece[d].step) * strides[d]);
   }
-  return layout;
-}
-constexpr Extents counts_of(const RegionPiece& piece) {
-  Extents counts;
-  for (const Strand& s : piece) counts.push_back(s.count);
-  return counts;
+  return place;
 }
 /// Returns whether elements with this layout are contiguous in memory.
-constexpr bool is_run(const Extents& counts, const Extents& strides) {
+constexpr bool is_run(const Strided& place) {
+  const auto& [counts, offset, strides] = place;
   Index next = 1;
   for (int d = counts.size() - 1; d >= 0; --d) {
     if (counts[d] == 1) continue;
@@ -65,15 +58,21 @@ constexpr Index run_of(const Extents& counts, const Extents& strides) {
 }
 /// Whether the sources of the copies are so scattered that another process should not read them in
 /// place: every run costs it a cache line, to which the owner writes.
-constexpr bool scattered(const std::vector<StridedCopy>& copies, std::size_t first, Index unit) {
-  Index bytes = 0, runs = 0;
-  for (std::size_t i = first; i < copies.size(); ++i) {
-    const Index elements = volume(copies[i].extents);
-    bytes = saturating_add(bytes, saturating_mul(elements, unit));
-    runs = saturating_add(runs, elements / run_of(copies[i].extents, copies[i].from_strides));
+class Scatter {
+ public:
+  constexpr explicit Scatter(Index unit) : unit_(unit) {}
+  constexpr void add(const StridedCopy& copy) {
+    const Index elements = volume(copy.extents);
+    bytes_ = saturating_add(bytes_, saturating_mul(elements, unit_));
+    runs_ = saturating_add(runs_, elements / run_of(copy.extents, copy.from_strides));
   }
-  return bytes / 128 < runs;
-}
+  constexpr bool wide() const { return bytes_ / 128 < runs_; }
+
+ private:
+  Index unit_;
+  Index bytes_ = 0;
+  Index runs_ = 0;
+};
 
 /// One step, on one process.
 class RegionWork {
@@ -81,12 +80,10 @@ class RegionWork {
   constexpr RegionWork(const Plan& plan, const Step& step, int process)
       : plan_(plan), step_(step), at_(plan.mesh.coordinates(process)) {}
 
-  /// `reads`: include the copies of processes that read each other's memory.
-  constexpr StepWork make(bool reads = false) {
+  constexpr MoveWork make(bool reads = false) {
     const bool moves = step_.kind == StepKind::communicate;
     const int inputs = step_.in.size();
     work_.adds = step_.adjoint;
-    work_.joined.resize(inputs > 1 ? static_cast<std::size_t>(inputs) : 0);
     std::vector<std::vector<PeerPiece>> out, in;  // for each input
     for (int k = 0; k < inputs; ++k) {
       const Region& region = region_of(k);
@@ -94,30 +91,36 @@ class RegionWork {
       in.push_back(pieces_received(region, plan_.mesh, step_.group, at_));
       if (step_.adjoint) std::swap(out.back(), in.back());
       keep(k, in.back());
-      if (const DType type = plan_.slots[step_.in[0]].desc.type; step_.adjoint && is_short(type))
-        work_.sums =
-            max_of(work_.sums, saturating_mul(box_of(k, true, at_).size(),
-                                              static_cast<Index>(size_of(facts_of(type).compute))));
-      if (moves && reads) read(k, in.back());
+      if (const DType type = this->type(); step_.adjoint && is_short(type))
+        work_.sum_bytes = max_of(
+            work_.sum_bytes, saturating_mul(box_of(k, true, at_).size(),
+                                            static_cast<Index>(size_of(facts_of(type).compute))));
     }
+    const bool in_place = reads && inputs == 1 && step_.collective == Collective::exchange;
+    if (moves && in_place) read(in[0]);
     if (step_.fills && inputs == 1 && !step_.adjoint) leave(in[0]);
     if (!moves) return std::move(work_);
     Call& call = work_.call;
     call.kind = step_.collective;
     call.group = step_.group;
-    call.type = plan_.slots[step_.in[0]].desc.type;
+    call.type = type();
     call.own = own();
     call.members = plan_.mesh.group_size(step_.group);
+    if (step_.collective == Collective::broadcast) keep_one_message(out[0]);
     const bool send_runs = inputs == 1 && all_runs(out[0], !step_.adjoint);
     const bool receive_runs = inputs == 1 && !step_.adjoint && all_runs(in[0], false);
-    work_.send = send_runs ? Buffer::block : Buffer::send_staging;
-    work_.receive = receive_runs ? Buffer::block : Buffer::receive_staging;
-    const Index sent = lay_out(out, true, send_runs, call.send);
-    const Index received = lay_out(in, false, receive_runs, call.receive);
-    for (const Piece& piece : call.send)
+    MessageSide send(Flow::out, send_runs, call.type, step_.in[0]);
+    MessageSide receive(Flow::in, receive_runs, call.type, step_.out);
+    lay_out(out, true, send);
+    lay_out(in, false, receive);
+    work_.send_bytes = send.staging();
+    work_.receive_bytes = receive.staging();
+    put_sides(work_, send, receive);
+    const bool to_all = call.kind == Collective::broadcast;
+    if (to_all) send_to_all(call);
+    for (const Piece& piece : to_all ? call.receive : call.send)
       if (!on_one_node(step_.node, at_, member(piece.peer))) call.network += piece.count;
-    if (!send_runs) work_.send_staging = saturating_mul(sent, unit());
-    if (!receive_runs) work_.receive_staging = saturating_mul(received, unit());
+    if (in_place && !send_runs) pack_scattered(out[0]);
     return std::move(work_);
   }
 
@@ -126,9 +129,8 @@ class RegionWork {
     return plan_.regions[k == 0 || step_.also_regions.empty() ? step_.region + k
                                                               : step_.also_regions[k - 1]];
   }
-  constexpr Index unit() const {
-    return static_cast<Index>(size_of(plan_.slots[step_.in[0]].desc.type));
-  }
+  constexpr DType type() const { return plan_.slots[step_.in[0]].desc.type; }
+  constexpr Index unit() const { return static_cast<Index>(size_of(type())); }
   constexpr int own() const { return plan_.mesh.group_rank(step_.group, at_); }
   constexpr Coordinates member(int peer) const { return plan_.mesh.member(step_.group, at_, peer); }
   /// The box that a process holds of one side: the source's (`owner`), or the region's.
@@ -144,18 +146,14 @@ class RegionWork {
     return {box,
             has_gaps(plan_, slot) ? strides_of(plan_, slot, at) : row_major_strides(box.extents())};
   }
-  constexpr PieceLayout layout(int k, const RegionPiece& piece, bool owner) const {
-    return layout_of(piece, memory_of(k, owner, at_), owner);
-  }
-  constexpr CallWork& of_input(int k) {
-    return work_.joined.empty() ? work_ : work_.joined[static_cast<std::size_t>(k)];
+  constexpr Strided place(int k, const RegionPiece& piece, bool owner) const {
+    return place_of(piece, memory_of(k, owner, at_), owner);
   }
   /// The copy of a piece from the box of the process at `from` to the output of this process.
   constexpr StridedCopy copy_from(int k, const RegionPiece& piece, const Coordinates& from) const {
     const bool adjoint = step_.adjoint;
-    const PieceLayout source = layout_of(piece, memory_of(k, !adjoint, from), !adjoint),
-                      target = layout(k, piece, adjoint);
-    return {counts_of(piece), source.offset, source.strides, target.offset, target.strides};
+    return copy_between(place_of(piece, memory_of(k, !adjoint, from), !adjoint),
+                        place(k, piece, adjoint));
   }
   /// Copies the process's own elements; in place, only those that move.
   constexpr void keep(int k, const std::vector<PeerPiece>& in) {
@@ -164,24 +162,28 @@ class RegionWork {
       const StridedCopy copy = copy_from(k, p.piece, at_);
       const bool stays = step_.in[k] == step_.output(k) && copy.from_offset == copy.to_offset &&
                          copy.from_strides == copy.to_strides;
-      if (!stays) of_input(k).local.push_back(copy);
+      if (!stays)
+        work_.local.push_back({step_.in[k], static_cast<MemoryNumber>(step_.output(k)), type(),
+                               static_cast<std::int8_t>(k), copy});
     }
   }
   /// Reads others' elements in place, or from where they pack them, as lay_out() does there.
-  constexpr void read(int k, const std::vector<PeerPiece>& in) {
-    std::vector<PeerCopies>& reads = of_input(k).reads;
+  constexpr void read(const std::vector<PeerPiece>& in) {
+    std::vector<PeerCopies>& reads = work_.reads.peers;
     for (const PeerPiece& p : in) {
       if (p.peer == own()) continue;
       if (reads.empty() || reads.back().peer != p.peer) reads.push_back({p.peer, {}, {}});
-      reads.back().copies.push_back(copy_from(k, p.piece, member(p.peer)));
+      reads.back().copies.push_back(copy_from(0, p.piece, member(p.peer)));
     }
     for (PeerCopies& from : reads) {
-      if (step_.in.size() > 1 || !scattered(from.copies, 0, unit())) continue;
+      Scatter scatter(unit());
+      for (const StridedCopy& copy : from.copies) scatter.add(copy);
+      if (!scatter.wide()) continue;
       Index next = 0;
       const Coordinates there = member(from.peer);
       for (const PeerPiece& p : step_.adjoint
-                                    ? pieces_received(region_of(k), plan_.mesh, step_.group, there)
-                                    : pieces_sent(region_of(k), plan_.mesh, step_.group, there))
+                                    ? pieces_received(region_of(0), plan_.mesh, step_.group, there)
+                                    : pieces_sent(region_of(0), plan_.mesh, step_.group, there))
         if (p.peer < own() && p.peer != from.peer) next += volume(p.piece);
       for (StridedCopy copy : from.copies) {
         copy.from_offset = next;
@@ -189,6 +191,21 @@ class RegionWork {
         next += volume(copy.extents);
         from.packed.push_back(copy);
       }
+    }
+  }
+  /// Packs for the others what is scattered, a peer at a time.
+  constexpr void pack_scattered(const std::vector<PeerPiece>& out) {
+    std::size_t next = 0;  // of work_.pack, which has a copy for each piece that is not empty
+    for (std::size_t i = 0; i < out.size();) {
+      const int peer = out[i].peer;
+      const std::size_t first = next;
+      Scatter scatter(unit());
+      for (; i < out.size() && out[i].peer == peer; ++i)
+        if (peer != own() && volume(out[i].piece) > 0) scatter.add(work_.pack[next++].copy);
+      if (scatter.wide())
+        work_.reads.packed.insert(work_.reads.packed.end(),
+                                  work_.pack.begin() + static_cast<std::ptrdiff_t>(first),
+                                  work_.pack.begin() + static_cast<std::ptrdiff_t>(next));
     }
   }
   /// The rest around the taken elements, if these form one box: for each dimension the part below
@@ -227,18 +244,26 @@ class RegionWork {
     int last = -1;
     for (const PeerPiece& p : pieces) {
       if (p.peer == own()) continue;
-      if (p.peer == last || !is_run(counts_of(p.piece), layout(0, p.piece, owner).strides))
-        return false;
+      if (p.peer == last || !is_run(place(0, p.piece, owner))) return false;
       last = p.peer;
     }
     return true;
   }
-  /// Lays out the messages of one side, one for each peer; returns the number of elements of all.
-  constexpr Index lay_out(const std::vector<std::vector<PeerPiece>>& pieces, bool sends, bool runs,
-                          std::vector<Piece>& messages) {
+  /// Leaves the pieces of one message of several to all others, which are alike, and the own.
+  constexpr void keep_one_message(std::vector<PeerPiece>& out) const {
+    int peer = -1;
+    std::vector<PeerPiece> kept;
+    for (const PeerPiece& p : out) {
+      if (peer < 0 && p.peer != own()) peer = p.peer;
+      if (p.peer == own() || p.peer == peer) kept.push_back(p);
+    }
+    out = std::move(kept);
+  }
+  /// Lays out the messages of one side, one for each peer.
+  constexpr void lay_out(const std::vector<std::vector<PeerPiece>>& pieces, bool sends,
+                         MessageSide& side) const {
     const bool owner = sends != step_.adjoint;
     std::vector<std::size_t> next(pieces.size(), 0);
-    Index total = 0;
     for (;;) {
       int peer = -1;
       for (std::size_t k = 0; k < pieces.size(); ++k) {
@@ -246,56 +271,37 @@ class RegionWork {
         if (next[k] < pieces[k].size() && (peer < 0 || pieces[k][next[k]].peer < peer))
           peer = pieces[k][next[k]].peer;
       }
-      if (peer < 0) return total;
-      Piece& message = messages.emplace_back(Piece{peer, total, 0});
-      const std::size_t packed = work_.pack.size();
+      if (peer < 0) return;
+      side.begin(peer);
       for (std::size_t k = 0; k < pieces.size(); ++k)
         for (; next[k] < pieces[k].size() && pieces[k][next[k]].peer == peer; ++next[k]) {
-          const RegionPiece& piece = pieces[k][next[k]].piece;
-          const Extents counts = counts_of(piece);
-          const PieceLayout lies = layout(static_cast<int>(k), piece, owner);
-          const Index count = volume(counts);
-          if (runs)
-            message.offset = lies.offset;
-          else if (sends)
-            of_input(static_cast<int>(k))
-                .pack.push_back(
-                    {counts, lies.offset, lies.strides, total, row_major_strides(counts)});
-          else
-            of_input(static_cast<int>(k))
-                .unpack.push_back(
-                    {counts, total, row_major_strides(counts), lies.offset, lies.strides});
-          message.count += count;
-          total += count;
+          const int input = static_cast<int>(k);
+          side.add(static_cast<MemoryNumber>(sends ? step_.in[input] : step_.output(input)), type(),
+                   place(input, pieces[k][next[k]].piece, owner), input);
         }
-      if (sends && !runs && pieces.size() == 1 && scattered(work_.pack, packed, unit()))
-        work_.scattered.insert(work_.scattered.end(),
-                               work_.pack.begin() + static_cast<std::ptrdiff_t>(packed),
-                               work_.pack.end());
     }
   }
 
   const Plan& plan_;
   const Step& step_;
   Coordinates at_;
-  StepWork work_;
+  MoveWork work_;
 };
-}  // namespace detail
 
-/// Returns the work of a step that takes regions on the plan's process.
-constexpr StepWork region_work(const Plan& plan, const Step& step) {
-  return detail::RegionWork(plan, step, plan.process).make(true);
+/// Returns the work of a step that takes regions on the plan's process; `reads`: with the copies of
+/// processes that read each other's memory.
+constexpr MoveWork region_work(const Plan& plan, const Step& step, bool reads = false) {
+  return RegionWork(plan, step, plan.process).make(reads);
 }
 
-namespace detail {
 /// Fills in the numbers of such a step on a process from the process's work.
-constexpr void number_region(Step& step, const StepWork& work) {
-  step.scratch = arena_charge(work.sums);
+constexpr void number_region(Step& step, const MoveWork& work) {
+  step.scratch = arena_charge(work.sum_bytes);
   if (step.kind != StepKind::communicate) return;
   step.payload = payload_bytes(work.call);
   step.network_payload = network_bytes(work.call);
   step.messages = message_count(work.call);
-  step.scratch += arena_charge(work.send_staging) + arena_charge(work.receive_staging);
+  step.scratch += arena_charge(work.send_bytes) + arena_charge(work.receive_bytes);
 }
 constexpr void number_region(const Plan& plan, Step& step, int process) {
   if (step.kind == StepKind::communicate || step.adjoint)
@@ -322,7 +328,7 @@ constexpr FixedVector<int, 3> looked_at(const Plan& plan, const Step& step) {
 constexpr Index bytes_moved(const Plan& plan, const Step& step) {
   Index most = 0;
   for (const int process : looked_at(plan, step)) {
-    const StepWork work = RegionWork(plan, step, process).make();
+    const MoveWork work = RegionWork(plan, step, process).make();
     Index arriving = 0;
     for (const Piece& piece : work.call.receive) arriving = saturating_add(arriving, piece.count);
     const Index unit = static_cast<Index>(size_of(work.call.type));
@@ -340,18 +346,18 @@ constexpr Index bytes_moved(const Plan& plan) {
 }
 
 /// Returns the price of such a step on a process from the process's work.
-constexpr std::int64_t price_of_region(const Step& step, const StepWork& work, Index unit,
+constexpr std::int64_t price_of_region(const Step& step, const MoveWork& work, Index unit,
                                        const Machine& machine) {
   Index copied = 0, arriving = 0;
-  const auto add = [&](const CallWork& one) {
-    for (const StridedCopy& copy : one.local) copied = saturating_add(copied, volume(copy.extents));
-  };
-  add(work);
-  for (const CallWork& one : work.joined) add(one);
+  for (const MemoryCopy& copy : work.local)
+    copied = saturating_add(copied, volume(copy.copy.extents));
   const std::int64_t cost = machine.copy(saturating_add(
-      saturating_mul(copied, unit), saturating_add(work.send_staging, work.receive_staging)));
+      saturating_mul(copied, unit), saturating_add(work.send_bytes, work.receive_bytes)));
   if (step.kind != StepKind::communicate) return cost;
   for (const Piece& piece : work.call.receive) arriving = saturating_add(arriving, piece.count);
+  if (work.call.kind == Collective::broadcast)
+    return saturating_add(cost, price_of_broadcast(saturating_mul(work.call.bound, unit),
+                                                   work.call.members, step.level, machine));
   const Index messages =
       max_of(message_count(work.call), static_cast<Index>(work.call.receive.size()));
   return saturating_add(
@@ -360,17 +366,30 @@ constexpr std::int64_t price_of_region(const Step& step, const StepWork& work, I
 }
 /// Fills in such a step's numbers on the plan's process, and its price: the highest on the
 /// processes that looked_at() returns.
-constexpr void price_region(const Plan& plan, Step& step, const Machine& machine) {
+constexpr void price_region_as_it_is(const Plan& plan, Step& step, const Machine& machine) {
   const Index unit = static_cast<Index>(size_of(plan.slots[step.out].desc.type));
   const FixedVector<int, 3> processes = looked_at(plan, step);
   for (const int process : processes) {
-    const StepWork work = RegionWork(plan, step, process).make();
+    const MoveWork work = RegionWork(plan, step, process).make();
     if (process == plan.process) number_region(step, work);
     step.cost = max_of(step.cost, price_of_region(step, work, unit, machine));
   }
   if (!processes.contains(plan.process))
     number_region(step, RegionWork(plan, step, plan.process).make());
 }
-}  // namespace detail
+/// The same, of the cheaper of an exchange and, where one process has what all of its group need, a
+/// broadcast.
+constexpr void price_region(const Plan& plan, Step& step, const Machine& machine) {
+  price_region_as_it_is(plan, step, machine);
+  if (step.kind != StepKind::communicate || step.in.size() > 1 || step.adjoint ||
+      plan.mesh.group_size(step.group) == 2 ||
+      !one_has_all(plan.regions[step.region], step.group, plan.mesh))
+    return;
+  Step other = step;
+  other.collective = Collective::broadcast;
+  other.cost = 0;
+  price_region_as_it_is(plan, other, machine);
+  if (other.cost < step.cost) step = other;
+}
 
-}  // namespace tessera
+}  // namespace tessera::detail

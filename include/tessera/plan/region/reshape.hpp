@@ -12,14 +12,14 @@
 /// leading dimension, or from where the source has them; axes that only the source uses are then
 /// gathered. The cheapest way is chosen.
 ///
-///     groups_of({5, 6, 4}, {5, 3, 8}).groups.size() == 2
-///     Plan p = plan_reshape(x, result, mesh, process);
+///     detail::groups_of({5, 6, 4}, {5, 3, 8}).groups.size() == 2
+///     Plan p = detail::plan_reshape(x, result, mesh, process);
 ///
 /// Laws: a reshape and its inverse give the original tensor; no communication where every process
 /// keeps its elements; a group with one dimension on each side stays as it is.
 #include <tessera/plan/region/shape.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Dimensions that hold the same elements, in order, without those of extent 1.
 struct ReshapeGroup {
@@ -29,7 +29,7 @@ struct ReshapeGroup {
 struct Reshaping {
   FixedVector<ReshapeGroup, max_dims> groups;
   Dimensions from_ones, to_ones;  ///< the dimensions of extent 1
-  bool empty = false;             ///< there are no elements and no groups
+  bool empty = false;             ///< there are no elements
 };
 
 /// Returns the groups of a reshape's dimensions. Precondition: the volumes are equal.
@@ -56,7 +56,17 @@ constexpr Reshaping groups_of(const Extents& from, const Extents& to) {
   return result;
 }
 
-namespace detail {
+/// Returns all dimensions as one group: what contracts, which hold for all extents, know of a
+/// reshape.
+constexpr Reshaping in_one_group(const Extents& from, const Extents& to) {
+  Reshaping result;
+  result.empty = volume(from) == 0;
+  ReshapeGroup& group = result.groups.push_back({});
+  for (int d = 0; d < from.size(); ++d) group.from.push_back(d);
+  for (int d = 0; d < to.size(); ++d) group.to.push_back(d);
+  return result;
+}
+
 /// Returns the finished sharding of the other side, of `rank` dimensions: the result or (`back`)
 /// the source. The leading dimension of each group is split like the one in `s`.
 constexpr Sharding carried(const Reshaping& groups, const Sharding& s, int rank, bool back) {
@@ -69,7 +79,6 @@ constexpr Sharding carried(const Reshaping& groups, const Sharding& s, int rank,
     carry(groups.from_ones, groups.to_ones, k);
   return other;
 }
-}  // namespace detail
 
 /// Returns the default sharding of the result: the leading dimension of a group is split like the
 /// source's, and inner ones are whole.
@@ -79,7 +88,6 @@ constexpr Sharding reshaped_sharding(const TensorDesc& x, const Extents& to) {
   return out.with_partial(x.sharding.partial, x.sharding.reduction);
 }
 
-namespace detail {
 /// What happens to axes that split inner dimensions of a group: they are dropped, moved to the
 /// group's leading dimension, or moved to where the other side has them. In the last case the
 /// result, until the end, also keeps the source's axes that it does not use.
@@ -148,13 +156,14 @@ constexpr Region reshape_region(const Reshaping& groups, const Extents& from,
   }
   return region;
 }
-}  // namespace detail
 
-/// Plans a reshape of x into `result`, which has as many elements.
+/// Plans a reshape of x into `result`, which has as many elements. A contract that no way between
+/// the groups keeps may be kept by one that treats all dimensions as one group, no two blocks of
+/// which hold the same elements: so they are on paper.
 constexpr Plan plan_reshape(const TensorDesc& x, const TensorDesc& result, const MeshShape& mesh,
                             int process = 0, const PlanOptions& options = {}) {
   using detail::Inner;
-  const Reshaping groups = groups_of(x.extents, result.extents);
+  const Reshaping apart = groups_of(x.extents, result.extents);
   const Sharding source = without_unit_axes(x.sharding, mesh);
   const Sharding out = without_unit_axes(result.sharding, mesh);
   // An unfinished x is moved unfinished, and then finished or scattered.
@@ -165,11 +174,13 @@ constexpr Plan plan_reshape(const TensorDesc& x, const TensorDesc& result, const
   struct Way {
     Inner before = Inner::dropped, after = Inner::dropped;
     AxisSet gathered;
+    bool joined = false;  ///< all dimensions as one group, whose elements all move
   };
-  const detail::ReshapeSide before{groups, x.extents, false}, after{groups, result.extents, true};
-  const AxisSet inner_source = before.inner(source), inner_result = after.inner(wanted);
   AxisSet moving;
   const auto make = [&](const Way& way, int at) {
+    const Reshaping groups = way.joined ? in_one_group(x.extents, result.extents) : apart;
+    const detail::ReshapeSide before{groups, x.extents, false}, after{groups, result.extents, true};
+    const AxisSet inner_source = before.inner(source);
     const Sharding outer = after.without_inner(wanted, way.after == Inner::leading);
     Sharding from = before.without_inner(source, way.before == Inner::leading);
     if (way.before == Inner::across) from = before.across(from, outer, inner_source, mesh);
@@ -179,37 +190,44 @@ constexpr Plan plan_reshape(const TensorDesc& x, const TensorDesc& result, const
     const auto region = [&] {
       return detail::reshape_region(groups, x.extents, from, result.extents, to);
     };
-    moving = moving_axes(region(), mesh);
+    moving = way.joined ? source_axes(region()) : moving_axes(region(), mesh);
     from = detail::without_axes(from, way.gathered);
     PlanBuilder build(OperatorKind::reshape, mesh, at, options);
     FixedVector<int, max_operands> slots;
     slots.push_back(build.reshard(build.operand(x, default_labels(x.rank())), from));
-    FixedVector<Region, max_operands> regions;
+    Regions regions;
     regions.push_back(region());
     TensorDesc made = result;
     made.sharding = to;
     const int slot = build.take(slots, regions, made, labels, false);
     return build.finish(build.reshard(slot, out), result.sharding);
   };
-  // On paper, where contracts are checked, no dimension is known to correspond to another.
-  const bool across = !options.contract.bounded();
   detail::BestWay<Way> best(options);
-  for (const Inner from : {Inner::dropped, Inner::leading, Inner::across}) {
-    if (from != Inner::dropped && inner_source.empty()) break;
-    if (from == Inner::across && !across) break;
-    for (const Inner to : {Inner::dropped, Inner::leading, Inner::across}) {
-      if (best.done()) break;
-      if (to == Inner::leading && inner_result.empty()) continue;
-      if (to == Inner::across &&
-          (!across || (source.used() - (wanted.used() - inner_result)).empty()))
-        continue;
-      if (from == Inner::across || to == Inner::across)
-        best.add(make({from, to, {}}, 0), {from, to, {}});
-      else
-        detail::add_gathered_too(best, Way{from, to, {}}, make, moving, options);
+  const auto consider = [&](const Reshaping& groups, bool joined) {
+    const AxisSet inner_source = detail::ReshapeSide{groups, x.extents, false}.inner(source);
+    const AxisSet inner_result = detail::ReshapeSide{groups, result.extents, true}.inner(wanted);
+    // Where contracts are checked, no dimension is known to correspond to another.
+    const bool across = !options.contract.bounded();
+    for (const Inner from : {Inner::dropped, Inner::leading, Inner::across}) {
+      if (from != Inner::dropped && inner_source.empty()) break;
+      if (from == Inner::across && !across) break;
+      for (const Inner to : {Inner::dropped, Inner::leading, Inner::across}) {
+        if (best.done()) return;
+        if (to == Inner::leading && inner_result.empty()) continue;
+        if (to == Inner::across &&
+            (!across || (source.used() - (wanted.used() - inner_result)).empty()))
+          continue;
+        const Way way{from, to, {}, joined};
+        if (from == Inner::across || to == Inner::across)
+          best.add(make(way, 0), way);
+        else
+          detail::add_gathered_too(best, way, make, moving, options);
+      }
     }
-  }
+  };
+  consider(apart, false);
+  if (!best.keeps() && !options.needs_alone && x.rank() > 0 && result.rank() > 0)
+    consider(in_one_group(x.extents, result.extents), true);
   return process == 0 ? best.plan() : make(best.way(), process);
 }
-
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -6,8 +6,8 @@
 /// maps, dimension by dimension, elements of the result to elements of an operand
 /// (plan/region/region.hpp); they share one planner.
 ///
-///     const Taking rows{OperatorKind::slice, {{slice_dim(100, 3, 2, 40), same_dim(8)}}, {40, 8}};
-///     Plan p = plan_regions(rows, {x}, out, mesh, process);
+///     const detail::Taking rows{OperatorKind::slice, {{detail::slice_dim(100, 3, 2, 40), detail::same_dim(8)}}, {40, 8}};
+///     Plan p = detail::plan_regions(rows, {x}, out, mesh, process);
 ///
 /// Laws: an element goes from its owner only to processes that have it in their block of the
 /// result; no communication where every process has what it needs.
@@ -19,10 +19,10 @@
 
 namespace tessera {
 
-/// One region for each operand.
-using Regions = FixedVector<Region, max_operands>;
 /// Dimensions of a tensor, by number.
 using Dimensions = FixedVector<int, max_dims>;
+
+namespace detail {
 constexpr Extents as_numbers(const Dimensions& dims) {
   Extents numbers;
   for (int d : dims) numbers.push_back(d);
@@ -70,6 +70,7 @@ constexpr RegionDim shift_dim(Index n, Index by) {
   d.offset = by > n ? -n : by < -n ? n : -by;
   return d;
 }
+}  // namespace detail
 
 /// Elements start, start + stride, ... before limit of each dimension of a tensor; without strides,
 /// all of them.
@@ -90,6 +91,8 @@ struct Slice {
 };
 /// A slice for each operand that is taken in part; other operands are taken whole.
 using Slices = FixedVector<std::optional<Slice>, max_operands>;
+
+namespace detail {
 template <class V> constexpr void visit_slices(const Slices& slices, const V& visit) {
   for (int k = 0; k < slices.size(); ++k)
     if (slices[k]) {
@@ -149,7 +152,6 @@ constexpr Region placed_region(const Extents& x, const Slices& slices, int k, co
   return region;
 }
 
-namespace detail {
 /// Returns the region between a source and a result of these shardings.
 constexpr Region split_so(Region region, const Sharding& source, const Sharding& result) {
   for (int d = 0; d < region.size(); ++d) {
@@ -158,7 +160,6 @@ constexpr Region split_so(Region region, const Sharding& source, const Sharding&
   }
   return region;
 }
-}  // namespace detail
 
 /// Returns a taking that stands for all extents and numbers: dimensions that are taken whole stay
 /// so; along other dimensions the elements come from elsewhere.
@@ -241,5 +242,5 @@ constexpr Plan plan_regions_each(const FixedVector<Taking, max_operands>& taking
   };
   return detail::best_moving(make, rests.list(), moving, process, options);
 }
-
+}  // namespace detail
 }  // namespace tessera

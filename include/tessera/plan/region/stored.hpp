@@ -11,7 +11,7 @@
 /// within a halo has the strides of its extents.
 #include <tessera/plan/plan.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// The halos within which an operator's operands, in order, and its destination are stored; an
 /// empty halo: stored alone.
@@ -21,7 +21,6 @@ struct StoredWithin {
   constexpr bool operator==(const StoredWithin&) const = default;
 };
 
-namespace detail {
 /// Returns the box of a slot that the process at `at` holds, in global coordinates; for a slot
 /// within a halo, its block.
 constexpr Box held_box(const Plan& plan, const Slot& slot, const Coordinates& at) {
@@ -95,7 +94,7 @@ constexpr bool writes_gaps(const Plan& plan, const Step& step) {
       for (const int slot :
            {static_cast<int>(step.in[0]), static_cast<int>(step.in[1]), static_cast<int>(step.out)})
         if (plan.slots[slot].panel_dim >= 0) return false;
-      return true;
+      return !step.loop;
     case StepKind::copy:
     case StepKind::slice:
       return step.region < 0 && plan.slots[step.out].place.sharded();
@@ -108,6 +107,4 @@ constexpr bool writes_gaps(const Plan& plan, const Step& step) {
       return false;
   }
 }
-}  // namespace detail
-
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -4,7 +4,7 @@
 /// The settings of a sliding window over all dimensions of a tensor, and their checks.
 ///
 ///     WindowSettings s{.size = {1, 3, 3, 1}, .stride = {1, 2, 2, 1}, .high = {0, 1, 1, 0}};
-///     check_windows(windows_of(s, 4), x.extents()).ok()
+///     detail::check_windows(detail::windows_of(s, 4), x.extents()).ok()
 ///
 /// Laws: `size` has an entry for each dimension; every other list has one for each dimension, or
 /// none, which means 1 (strides and dilations) or 0.
@@ -23,6 +23,7 @@ struct WindowSettings {
   Extents window_dilation{};
 };
 
+namespace detail {
 /// Returns the windows, one for each dimension. A list with another number of entries than `rank`
 /// or none gives that many windows, which check_windows refuses.
 constexpr WindowList windows_of(const WindowSettings& s, int rank) {
@@ -58,6 +59,7 @@ constexpr Verdict check_windows(const WindowList& windows, const Extents& x) {
   }
   return {};
 }
+}  // namespace detail
 
 /// The gradient of a windowed sum is a windowed sum of the result's gradient; returns its windows.
 constexpr WindowList turned(const WindowList& windows, const Extents& x) {
@@ -68,5 +70,4 @@ constexpr WindowList turned(const WindowList& windows, const Extents& x) {
   }
   return back;
 }
-
 }  // namespace tessera

@@ -97,13 +97,14 @@ constexpr bool takes_panels(const Contraction& roles, const Term& given, const T
 }
 
 /// One block of a product: its labels, its local extents, and the dimension of its panels, if any;
-/// or its strides, if it is not contiguous.
+/// its strides, if it is not contiguous.
 struct ContractionBlock {
   Term labels;
   Extents extents;
   int panel_dim = -1;
   int panels = 1;
-  Extents strides{};
+  Extents strides{};       ///< in a part of a larger block in panels, those within a panel, and
+  Index panel_stride = 0;  ///< the distance from one panel to the next
 };
 
 /// A product of blocks as GEMMs: `gemm` once for each of k_panels, adding up, the operands
@@ -136,7 +137,7 @@ struct StoredBlock {
       extents[block.panel_dim] /= block.panels;
     }
     strides = block.strides.empty() ? row_major_strides(extents) : block.strides;
-    panel_stride = volume(extents);
+    panel_stride = block.panel_stride > 0 ? block.panel_stride : volume(extents);
   }
   /// Returns how many leading labels of `group` are not in one strided run with the labels after
   /// them.

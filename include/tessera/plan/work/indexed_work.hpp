@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The local work of takes, scatters and similar operators on one process. plan/work/work.hpp uses
-/// it; plan/numbers.hpp uses the size of the memory in which a scatter orders its updates.
+/// The local work of takes, scatters and similar operators on one process.
+/// plan/work/kernel_work.hpp uses it; plan/numbers.hpp uses the size of the memory in which a
+/// scatter orders its updates.
 ///
 ///     LocalIndexed work = detail::take_work(plan, step, at);
 ///
@@ -37,9 +38,10 @@ struct IndexSlots {
 };
 
 /// Adds the indices into the indexed dimensions of `table`; `steps`: the distance of one index in
-/// each dimension.
+/// each dimension; `rows`: the tensor that has the windows.
 constexpr void add_indices(LocalIndexed& work, const IndexSlots& slots, const Slot& table,
-                           const Box& held, const Extents& steps, const Coordinates& at) {
+                           const Box& held, const Extents& steps, const Slot& rows, const Box& made,
+                           const Coordinates& at) {
   const Term indexed = slots.terms.indexed();
   const auto places = slots.terms.places();
   for (int i = 0; i < indexed.size(); ++i) {
@@ -49,22 +51,30 @@ constexpr void add_indices(LocalIndexed& work, const IndexSlots& slots, const Sl
     index.extent = table.desc.extents[d];
     index.held = held[d];
     index.step = steps[d];
+    if (const int w = rows.labels.find(slots.terms.window(indexed[i])); w >= 0) {
+      index.extent = table.desc.extents[d] - rows.desc.extents[w] + 1;
+      index.held = {held[d].lo - made[w].lo, held[d].hi - made[w].lo};
+    }
     index.tensor = tensor;
     if (column == 0) continue;
     const int along = slots[tensor].labels.find(slots.terms.column(tensor));
     index.offset = column * strides_of(slots.plan, slots[tensor], at)[along];
   }
 }
-/// Adds a dimension `label` of the tuples to every tensor of indices.
+/// Adds a dimension `label` of the tuples to every tensor of indices, or as a window to the indices
+/// that begin it.
 constexpr void add_tuple(LocalIndexed& work, const IndexSlots& slots, char label, Index extent,
                          Index stride, Index in_table, const Coordinates& at) {
   work.tuples.push_back(extent);
   work.strides.push_back(stride);
   work.in_table.push_back(in_table);
-  for (LocalIndex& index : work.indices) {
+  const Term indexed = slots.terms.indexed();
+  for (int i = 0; i < indexed.size(); ++i) {
+    LocalIndex& index = work.indices[i];
     const Slot& slot = slots[index.tensor];
     const int d = slot.labels.find(label);
     index.strides.push_back(d < 0 ? 0 : strides_of(slots.plan, slot, at)[d]);
+    if (slots.terms.window(indexed[i]) == label) index.window = work.tuples.size() - 1;
   }
 }
 
@@ -72,17 +82,21 @@ constexpr LocalIndexed take_work(const Plan& plan, const Step& step, const Coord
   const Slot& table = plan.slots[step.in[0]];
   const Slot& out = plan.slots[step.out];
   const Box held = block_of_slot(plan, step.in[0], at);
-  const Extents made = block_of_slot(plan, step.out, at).extents();
+  const Box block = block_of_slot(plan, step.out, at);
+  const Extents made = block.extents();
   const Extents strides = row_major_strides(made), in_table = strides_of(plan, table, at);
   const IndexSlots slots(plan, step, 1, step.in.size(), table.labels, out.labels);
+  const Term windows = slots.terms.windows();
   LocalIndexed work;
   work.out_of_range = step.out_of_range;
-  add_indices(work, slots, table, held, in_table, at);
+  add_indices(work, slots, table, held, in_table, out, block, at);
   for (int d = 0; d < made.size(); ++d) {
     const char label = out.labels[d];
-    const int t = table.labels.find(label);
-    if (slots.have(label)) {
-      add_tuple(work, slots, label, made[d], strides[d], t < 0 ? 0 : in_table[t], at);
+    // A window lies in the table along its letter: as part of a row where the table has it whole.
+    const bool window = windows.contains(label);
+    const int t = table.labels.find(window ? other_case(label) : label);
+    if (slots.have(label) || (window && held[t].size() < table.desc.extents[t])) {
+      add_tuple(work, slots, label, made[d], strides[d], t < 0 || window ? 0 : in_table[t], at);
     } else {
       work.row.push_back(made[d]);
       work.row_strides.push_back(strides[d]);
@@ -114,7 +128,8 @@ constexpr LocalScatter scatter_work(const Plan& plan, const Step& step, const Co
   const bool operand = scatters_into(plan, step);
   const IndexSlots slots(plan, step, operand ? 1 : 0, last, out.labels, updates.labels);
   const Box held = block_of_slot(plan, step.out, at);
-  const Extents read = block_of_slot(plan, step.in[last], at).extents();
+  const Box block = block_of_slot(plan, step.in[last], at);
+  const Extents read = block.extents();
   const Extents strides = row_major_strides(read);
   const Extents in_result = row_major_strides(held.extents());
   const auto is_row = [&](char label) {
@@ -134,7 +149,7 @@ constexpr LocalScatter scatter_work(const Plan& plan, const Step& step, const Co
       work.table_strides.push_back(in_result[d]);
     }
   work.rows.out_of_range = step.out_of_range;
-  add_indices(work.rows, slots, out, held, steps, at);
+  add_indices(work.rows, slots, out, held, steps, updates, block, at);
   AxisSet parts;  // axes that split the updates among processes that have the same rows
   for (int d = 0; d < read.size(); ++d) {
     const char label = updates.labels[d];

@@ -2,7 +2,7 @@
 #pragma once
 /// @file
 /// The local work of steps along rows: reduce, find, scan, sort, and the steps of sums in limbs.
-/// plan/work/work.hpp uses it.
+/// plan/work/kernel_work.hpp uses it.
 ///
 ///     LocalReduce rows = detail::reduce_work(from, to, plan, at);
 ///

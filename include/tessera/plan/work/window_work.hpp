@@ -11,9 +11,15 @@
 #include <vector>
 
 #include <tessera/plan/region/stored.hpp>
-#include <tessera/plan/work/step_work.hpp>
+#include <tessera/plan/work/move_work.hpp>
 
 namespace tessera::detail {
+
+/// A part of a convolution, and which input of the step it reads.
+struct ConvolvePart {
+  int input = 0;
+  LocalConvolve work;
+};
 
 /// Computes one convolve step.
 class ConvolveWork {

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The steps of a plan that compute: from a step's work to its kernel. run/execute.hpp moves and
+/// The kernels of a list: from a kernel's description to its function. run/execute.hpp moves and
 /// copies.
 ///
-///     detail::compute(plan, step, work, {scale, kernel}, data);
+///     detail::compute(plan, kernel, extras, scale, memory);
 #include <array>
+#include <cstddef>
+#include <cstdint>
+#include <variant>
 
 #include <tessera/kernel/bins.hpp>
 #include <tessera/kernel/convolve/convolve.hpp>
@@ -20,59 +23,58 @@
 #include <tessera/kernel/scatter.hpp>
 #include <tessera/kernel/select_scatter.hpp>
 #include <tessera/kernel/sort/arrange.hpp>
+#include <tessera/kernel/sort/merge.hpp>
 #include <tessera/kernel/sort/sort.hpp>
 #include <tessera/kernel/take.hpp>
 #include <tessera/plan/work/indexed_work.hpp>
-#include <tessera/plan/work/step_work.hpp>
+#include <tessera/plan/work/instruction.hpp>
+#include <tessera/run/detail/side.hpp>
+#include <tessera/run/extras.hpp>
 
 namespace tessera {
 
-/// The type-erased kernels of a function that the user gives: run(context, map, out, inputs) for a
-/// map step, fold and scan for a running join.
-struct MapKernel {
-  void (*run)(const void* context, const LocalMap& map, void* out, const void* const* in) = nullptr;
-  const void* context = nullptr;
-  void (*fold)(const void* context, const LocalScan& work, const void* from, void* to) = nullptr;
-  void (*scan)(const void* context, const LocalScan& work, const void* from, const void* earlier,
-               void* to) = nullptr;
-};
-
 namespace detail {
 
-/// What a computing step needs besides a plan and data: the factor of a sum, the function of a map,
-/// where a window begins, the memory in which a scatter orders its updates.
-struct ComputeExtras {
-  double scale = 1;
-  MapKernel kernel = {};
-  bool portable = false;
-  bool begins = false;  ///< only the part that needs no data of the exchange
-  bool begun = false;   ///< only the rest, after the exchange
-  const Extents* starts = nullptr;
-  void* scratch = nullptr;
-};
-
-inline void contract(const ContractionWork& work, DType type, const void* a, const void* b,
-                     void* c) {
+inline void contract(const ContractionWork& work, DType type, const void* a, const void* b, void* c,
+                     bool adds) {
   const auto at = [&](const void* data, Index elements) {
     return static_cast<const char*>(data) + elements * static_cast<Index>(size_of(type));
   };
   for (int panel = 0; panel < work.k_panels; ++panel) {
     const void* first = at(a, panel * work.k_step_a);
     const void* second = at(b, panel * work.k_step_b);
-    tessera::gemm(type, work.gemm, work.swapped ? second : first, work.swapped ? first : second, c,
-                  panel > 0 ? 1 : 0);
+    tessera::detail::gemm(type, work.gemm, work.swapped ? second : first,
+                          work.swapped ? first : second, c, panel > 0 || adds ? 1 : 0);
   }
 }
 
-/// The blocks of a step's inputs, with their element types.
-struct StepInputs {
-  std::array<const void*, max_operands> data{};
-  std::array<DType, max_operands> types{};
-  StepInputs(const Plan& plan, const Step& step, const std::array<void*, Plan::max_slots>& blocks) {
-    for (int k = 0; k < step.in.size(); ++k) {
-      data[static_cast<std::size_t>(k)] = blocks[static_cast<std::size_t>(step.in[k])];
-      types[static_cast<std::size_t>(k)] = plan.slots[step.in[k]].desc.type;
+/// The memory of a kernel's inputs and output, with the element types of the inputs.
+struct KernelMemory {
+  std::array<const void*, KernelCall::most_inputs> in{};
+  std::array<DType, KernelCall::most_inputs> types{};
+  void* out = nullptr;
+  void* scratch = nullptr;
+
+  KernelMemory(const Plan& plan, const KernelCall& kernel,
+               const std::array<Side, max_memories>& all) {
+    const auto at = [&](MemoryNumber memory, int k) -> void* {
+      void* const begin = all[static_cast<std::size_t>(memory)].data;
+      const Index offset = kernel.offsets.empty() ? 0 : kernel.offsets[static_cast<std::size_t>(k)];
+      return offset == 0 || begin == nullptr
+                 ? begin
+                 : static_cast<std::byte*>(begin) +
+                       offset * static_cast<Index>(size_of(type_of(plan, memory)));
+    };
+    for (int k = 0; k < kernel.in.size(); ++k) {
+      in[static_cast<std::size_t>(k)] = at(kernel.in[k], k);
+      types[static_cast<std::size_t>(k)] = type_of(plan, kernel.in[k]);
     }
+    if (kernel.out != no_memory) out = at(kernel.out, kernel.in.size());
+    if (kernel.scratch != no_memory) scratch = all[static_cast<std::size_t>(kernel.scratch)].data;
+  }
+  /// Buffers of a loop hold elements of the plan's first operand.
+  static DType type_of(const Plan& plan, MemoryNumber memory) {
+    return plan.slots[memory < Plan::max_slots ? memory : 0].desc.type;
   }
 };
 
@@ -81,115 +83,144 @@ struct StepInputs {
 struct IndexInputs {
   std::array<const void*, max_indices> data{};
   std::array<DType, max_indices> types{};
-  IndexInputs(const LocalIndexed& work, const StepInputs& in, int first) {
+  IndexInputs(const LocalIndexed& work, const KernelMemory& of, int first) {
     for (int k = 0; k < work.indices.size(); ++k) {
       const auto from = static_cast<std::size_t>(first + work.indices[k].tensor);
       const auto to = static_cast<std::size_t>(k);
-      const auto* const begin = static_cast<const std::byte*>(in.data[from]);
-      types[to] = in.types[from];
+      const auto* const begin = static_cast<const std::byte*>(of.in[from]);
+      types[to] = of.types[from];
       if (begin != nullptr) data[to] = begin + work.indices[k].offset * size_of(types[to]);
     }
   }
 };
 
-/// Carries out a step whose indices or beginnings are known only when it runs. `in` are the step's
-/// inputs in order.
-inline void compute_indexed(const Plan& plan, const Step& step, const StepWork& work,
-                            const ComputeExtras& extras, const StepInputs& in, void* out) {
+/// Carries out a kernel whose indices or beginnings are known only when it runs.
+inline void compute_indexed(const Plan& plan, const KernelCall& kernel, const Extras& extras,
+                            const KernelMemory& at) {
+  const Step& step = plan.steps[kernel.step];
   const Slot& made = plan.slots[step.out];
   const DType type = made.desc.type;
   const Index elements = made.bytes / static_cast<Index>(size_of(type));
-  const void* const* data = in.data.data();
-  switch (step.kind) {
+  const void* const* data = at.in.data();
+  switch (kernel.kind) {
     case StepKind::take: {
-      const IndexInputs indices(work.take, in, 1);
-      return tessera::take(type, work.take, data[0], indices.data.data(), indices.types.data(),
-                           plan.reduction, out);
+      const auto& work = *std::get_if<LocalIndexed>(&kernel.work);
+      const IndexInputs indices(work, at, 1);
+      return tessera::detail::take(type, work, data[0], indices.data.data(), indices.types.data(),
+                                   plan.reduction, at.out);
     }
     case StepKind::scatter: {
-      const IndexInputs indices(work.scatter.rows, in, scatters_into(plan, step) ? 1 : 0);
-      return tessera::scatter(type, plan.reduction, work.scatter, data[0], indices.data.data(),
-                              indices.types.data(), data[step.in.size() - 1], extras.scratch, out);
+      const auto& work = *std::get_if<LocalScatter>(&kernel.work);
+      const IndexInputs indices(work.rows, at, scatters_into(plan, step) ? 1 : 0);
+      return tessera::detail::scatter(type, plan.reduction, work, data[0], indices.data.data(),
+                                      indices.types.data(), data[step.in.size() - 1], at.scratch,
+                                      at.out);
     }
     case StepKind::one_hot:
-      return tessera::one_hot(type, work.one_hot, data[0], in.types[0], out);
+      return tessera::detail::one_hot(type, *std::get_if<LocalOneHot>(&kernel.work), data[0],
+                                      at.types[0], at.out);
     case StepKind::slide: {
-      const StridedCopy part = slide_copy(work.slide, *extras.starts, false);
-      if (volume(part.extents) != elements) fill_neutral(type, plan.reduction, out, elements);
-      return copy(type, data[0], out, &part, 1);
+      const StridedCopy part =
+          slide_copy(*std::get_if<LocalSlide>(&kernel.work), *extras.starts, false);
+      if (volume(part.extents) != elements) fill_neutral(type, plan.reduction, at.out, elements);
+      return copy(type, data[0], at.out, &part, 1);
     }
     case StepKind::put: {
-      const StridedCopy part = slide_copy(work.slide, *extras.starts, true);
+      const StridedCopy part =
+          slide_copy(*std::get_if<LocalSlide>(&kernel.work), *extras.starts, true);
       const StridedCopy rest{{elements}, 0, {1}, 0, {1}};
-      if (data[0] != out) copy(type, data[0], out, &rest, 1);
-      return copy(type, data[1], out, &part, 1);
+      if (data[0] != at.out) copy(type, data[0], at.out, &rest, 1);
+      return copy(type, data[1], at.out, &part, 1);
     }
     default:
       return;
   }
 }
 
-/// Carries out a step that computes; `data` has the block of every slot.
-inline void compute(const Plan& plan, const Step& step, const StepWork& work,
-                    const ComputeExtras& extras, const std::array<void*, Plan::max_slots>& data) {
-  const void* in = data[static_cast<std::size_t>(step.in[0])];
-  const void* second = step.in.size() > 1 ? data[static_cast<std::size_t>(step.in[1])] : nullptr;
-  void* out = data[static_cast<std::size_t>(step.out)];
-  const DType type = plan.slots[step.in[0]].desc.type;
-  const bool wide = plan.slots[step.out].desc.type != type;  // of a reduction
+/// Merges two messages into the tensors of a step.
+inline void compute_merge(const Plan& plan, const KernelCall& kernel, const KernelMemory& at) {
+  const auto& work = *std::get_if<MergeWork>(&kernel.work);
+  const auto in = [](const void* message, Index bytes) {
+    return static_cast<const std::byte*>(message) + bytes;
+  };
+  MergeRuns runs;
+  for (int k = 0; k < work.tensors.size(); ++k) {
+    const MergedTensor& tensor = work.tensors[k];
+    runs.add(in(at.in[0], tensor.own), in(at.in[1], tensor.other),
+             const_cast<void*>(at.in[static_cast<std::size_t>(k + 2)]), size_of(tensor.type));
+  }
+  tessera::detail::merge(plan.slots[plan.steps[kernel.step].in[0]].desc.type, work.lines, runs);
+}
+
+/// Carries out a kernel of a list; `scale`: the factor of a sum.
+inline void compute(const Plan& plan, const KernelCall& kernel, const Extras& extras, double scale,
+                    const std::array<Side, max_memories>& memory) {
+  const KernelMemory at(plan, kernel, memory);
+  const void *const in = at.in[0], *const second = at.in[1];
+  void* const out = at.out;
+  const Slot& made = plan.slots[plan.steps[kernel.step].out];
+  const DType type = at.types[0];
+  const bool wide = made.desc.type != type;  // of a reduction
   const auto* integers = static_cast<const std::int64_t*>(second);
-  switch (step.kind) {
+  switch (kernel.kind) {
     case StepKind::contract:
-      return contract(work.contract, type, in, second, out);
+      return contract(*std::get_if<ContractionWork>(&kernel.work), type, in, second, out,
+                      kernel.adds);
     case StepKind::reduce:
-      return tessera::reduce(type, plan.reduction, work.reduce, in, out, extras.scale, wide);
-    case StepKind::round: {
-      const DType result = plan.slots[step.out].desc.type;
-      return tessera::narrow(result, in, out,
-                             plan.slots[step.out].bytes / static_cast<Index>(size_of(result)));
-    }
+      return tessera::detail::reduce(type, plan.reduction, *std::get_if<LocalReduce>(&kernel.work),
+                                     in, out, scale, wide);
+    case StepKind::round:
+      return tessera::detail::narrow(made.desc.type, in, out,
+                                     made.bytes / static_cast<Index>(size_of(made.desc.type)));
     case StepKind::find:
-      return tessera::find(type, work.find, in, second, static_cast<std::int64_t*>(out));
+      return tessera::detail::find(type, *std::get_if<LocalFind>(&kernel.work), in, second,
+                                   static_cast<std::int64_t*>(out));
     case StepKind::fold:
-      return extras.kernel.fold(extras.kernel.context, work.scan, in, out);
+      return extras.kernel.fold(extras.kernel.context, *std::get_if<LocalScan>(&kernel.work), in,
+                                out);
     case StepKind::scan:
       if (plan.reduction == Reduction::none)
-        return extras.kernel.scan(extras.kernel.context, work.scan, in, second, out);
-      return tessera::scan(type, plan.reduction, work.scan, in, second, out, wide);
+        return extras.kernel.scan(extras.kernel.context, *std::get_if<LocalScan>(&kernel.work), in,
+                                  second, out);
+      return tessera::detail::scan(type, plan.reduction, *std::get_if<LocalScan>(&kernel.work), in,
+                                   second, out, wide);
+    case StepKind::communicate:
+      return compute_merge(plan, kernel, at);
     case StepKind::sort:
-      return tessera::sort(type, work.sort, in, out);
+      return tessera::detail::sort(type, *std::get_if<LocalSort>(&kernel.work), in, out);
     case StepKind::order:
-      return tessera::order(type, work.sort, in, second, out);
+      return tessera::detail::order(type, *std::get_if<LocalSort>(&kernel.work), in, second, out);
     case StepKind::arrange:
-      return tessera::arrange(type, work.sort, in, second, out);
+      return tessera::detail::arrange(type, *std::get_if<LocalSort>(&kernel.work), in, second, out);
     case StepKind::widen:
       return convert_elements<std::int32_t, std::int64_t>(
-          in, out, plan.slots[step.out].bytes / static_cast<Index>(sizeof(std::int64_t)));
+          in, out, made.bytes / static_cast<Index>(sizeof(std::int64_t)));
     case StepKind::exponent:
-      return tessera::exponents(type, work.bins, in, static_cast<std::int64_t*>(out));
+      return tessera::detail::exponents(type, *std::get_if<LocalBins>(&kernel.work), in,
+                                        static_cast<std::int64_t*>(out));
     case StepKind::bins:
-      return tessera::bins(type, work.bins, in, integers, static_cast<std::int64_t*>(out));
+      return tessera::detail::bins(type, *std::get_if<LocalBins>(&kernel.work), in, integers,
+                                   static_cast<std::int64_t*>(out));
     case StepKind::unbin:
-      return tessera::unbin(plan.slots[step.out].desc.type, work.bins, extras.scale != 1,
-                            static_cast<const std::int64_t*>(in), integers, out);
+      return tessera::detail::unbin(made.desc.type, *std::get_if<LocalBins>(&kernel.work),
+                                    scale != 1, static_cast<const std::int64_t*>(in), integers,
+                                    out);
     case StepKind::map:
-      return extras.kernel.run(extras.kernel.context, work.map, out,
-                               StepInputs(plan, step, data).data.data());
+      return extras.kernel.run(extras.kernel.context, *std::get_if<LocalMap>(&kernel.work), out,
+                               at.in.data());
     case StepKind::convolve:
-      for (const ConvolvePart& part : work.convolve)
-        if (part.input == 0 ? !extras.begun : !extras.begins)
-          tessera::convolve(type, part.work, data[static_cast<std::size_t>(step.in[part.input])],
-                            second, out,
-                            extras.portable ? Convolver::portable : Convolver::fastest);
-      return;
+      return tessera::detail::convolve(type, *std::get_if<LocalConvolve>(&kernel.work), in, second,
+                                       out,
+                                       extras.portable ? Convolver::portable : Convolver::fastest);
     case StepKind::reduce_window:
-      return tessera::reduce_window(type, plan.reduction, work.reduce_window, in, out,
-                                    extras.scale);
+      return tessera::detail::reduce_window(
+          type, plan.reduction, *std::get_if<LocalReduceWindow>(&kernel.work), in, out, scale);
     case StepKind::select_and_scatter:
-      return tessera::select_and_scatter(type, plan.reduction == Reduction::max, work.select, in,
-                                         second, out);
+      return tessera::detail::select_and_scatter(type, plan.reduction == Reduction::max,
+                                                 *std::get_if<LocalSelectScatter>(&kernel.work), in,
+                                                 second, out);
     default:  // else it moves or copies
-      return compute_indexed(plan, step, work, extras, StepInputs(plan, step, data), out);
+      return compute_indexed(plan, kernel, extras, at);
   }
 }
 

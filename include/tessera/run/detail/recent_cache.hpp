@@ -3,8 +3,8 @@
 /// @file
 /// Values by key, up to a number of bytes: the least recently used go first.
 ///
-///     RecentCache<PlannedCall, Prepared> cache;
-///     const Prepared& p = cache.get(key, 64 << 20, [&] { return Prepared{...}; });
+///     RecentCache<PlannedCall, detail::Prepared> cache;
+///     const detail::Prepared& p = cache.get(key, 64 << 20, [&] { return detail::Prepared{...}; });
 ///
 /// Laws: equal keys give the same object as long as it is kept; a look-up that finds its value
 /// allocates nothing; the value used last is kept, however large. A reference holds until the next

@@ -5,7 +5,7 @@
 /// description, and the history of its result. MeshCore compares.
 ///
 ///     Comparison comparison(operands, query, site);       // level communicating: asks all
-///     const Prepared& prepared = prepare(mesh, query, make);
+///     const detail::Prepared& prepared = prepare(mesh, query, make);
 ///     comparison.begin(prepared);                         // level normal: looks at its node
 ///     remember(result, operands, comparison.history());
 ///
@@ -17,7 +17,7 @@
 #include <string>
 
 #include <tessera/program/explain.hpp>
-#include <tessera/run/detail/communication.hpp>
+#include <tessera/run/call_site.hpp>
 #include <tessera/run/plan_cache.hpp>
 #include <tessera/tensor/tensor_core.hpp>
 

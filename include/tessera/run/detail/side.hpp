@@ -5,16 +5,14 @@
 /// whole on its host. Where the kernels run on the host, both are the same memory and nothing here
 /// costs anything.
 ///
-///     copy_between(DType::f32, {pointer, true}, {block, false}, copies);   // host to device
+///     copy_between(DType::f32, {pointer, true}, {block, false}, &box, 1);   // host to device
 ///
 /// Laws: the same elements arrive whichever memory each side lies in.
 #include <cstring>
-#include <memory>
 #include <vector>
 
 #include <Kokkos_Core.hpp>
 
-#include <tessera/comm/arena.hpp>
 #include <tessera/comm/device_memory.hpp>
 #include <tessera/kernel/copy/copy.hpp>
 #include <tessera/kernel/fence.hpp>
@@ -64,7 +62,7 @@ inline void copy_across(DType type, Side from, Side to, const StridedCopy& box) 
   pack.to_offset = unpack.from_offset = 0;
   pack.to_strides = unpack.from_strides = row_major_strides(box.extents);
   std::vector<char> packed(static_cast<std::size_t>(bytes));
-  const Kokkos::View<char*, Kokkos::DefaultExecutionSpace::memory_space> carried(
+  const Kokkos::View<char*, KernelMemory> carried(
       Kokkos::view_alloc("tessera::carried", Kokkos::WithoutInitializing), packed.size());
   if (from.host) {
     copy_on_host(unit, static_cast<const char*>(from.data), packed.data(), pack);
@@ -73,48 +71,21 @@ inline void copy_across(DType type, Side from, Side to, const StridedCopy& box) 
     fence();  // `carried` goes
   } else {
     copy(type, from.data, carried.data(), &pack, 1);
-    fence();
     copy_to_host(packed.data(), carried.data(), bytes);
     copy_on_host(unit, packed.data(), static_cast<char*>(to.data), unpack);
   }
 }
 
 /// Copies boxes between any two memories. The targets are disjoint.
-inline void copy_between(DType type, Side from, Side to, const std::vector<StridedCopy>& copies) {
-  if (default_memory_is_host || (!from.host && !to.host)) {
-    copy(type, from.data, to.data, copies.data(), static_cast<int>(copies.size()));
-    return;
-  }
-  for (const StridedCopy& box : copies)
-    if (from.host && to.host)
+inline void copy_between(DType type, Side from, Side to, const StridedCopy* copies, int count) {
+  if (kernels_on_host || (!from.host && !to.host))
+    return copy(type, from.data, to.data, copies, count);
+  for (int i = 0; i < count; ++i)
+    if (const StridedCopy& box = copies[i]; from.host && to.host)
       copy_on_host(static_cast<Index>(size_of(type)), static_cast<const char*>(from.data),
                    static_cast<char*>(to.data), box);
     else
       copy_across(type, from, to, box);
 }
-
-/// Memory for one step: the arena's, or host memory where a side is the host's.
-class Staging {
- public:
-  Staging(Arena& arena, Index bytes, bool host)
-      : arena_(arena), host_(host && !default_memory_is_host) {
-    if (!host_)
-      block_ = arena_.allocate(bytes);
-    else if (bytes > 0)
-      memory_ = std::make_unique<char[]>(static_cast<std::size_t>(bytes));
-  }
-  Staging(const Staging&) = delete;
-  Staging& operator=(const Staging&) = delete;
-  ~Staging() {
-    if (!host_) arena_.release(block_);
-  }
-  Side side() const { return {host_ ? memory_.get() : block_.data, host_}; }
-
- private:
-  Arena& arena_;
-  bool host_;
-  Block block_{};
-  std::unique_ptr<char[]> memory_;
-};
 
 }  // namespace tessera::detail

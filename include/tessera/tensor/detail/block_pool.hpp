@@ -4,7 +4,7 @@
 /// Small objects of one size, kept for reuse: they hold the reference counts of tensors' storage,
 /// so that a repeated operator does not allocate from the heap.
 ///
-///     auto s = std::allocate_shared<Storage>(PoolAllocator<Storage>(pool), ...);
+///     auto s = std::allocate_shared<detail::Storage>(PoolAllocator<detail::Storage>(pool), ...);
 ///
 /// Laws: a pool lives as long as its owner or its last object, whichever is longer. It is not for
 /// several threads at once; neither is the arena of the tensors' blocks.

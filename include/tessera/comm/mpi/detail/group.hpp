@@ -29,6 +29,7 @@
 #include <tessera/comm/mpi/detail/context.hpp>
 #include <tessera/comm/mpi/detail/pending.hpp>
 #include <tessera/comm/mpi/detail/repeated.hpp>
+#include <tessera/comm/mpi/detail/share_block.hpp>
 #include <tessera/comm/mpi/detail/window_team.hpp>
 
 namespace tessera::detail {
@@ -92,34 +93,8 @@ class MpiGroup final : public Group {
     const MpiContext::Watched watched(*context_, settings_.time_limit);
     if (!windows_ || !make_team()) return nullptr;
     if (places_ == nullptr) places_ = std::make_shared<TurnPlaces>();
-    std::size_t place = 0;
-    while (place < places_->size() && (*places_)[place]) ++place;
-    // Where the block lies, where its turns lie, and where the turns begin.
-    std::int64_t own[4] = {team_->offset_in_arena(block, bytes), -1, 0, 0};
-    SharedTurns* turns = team_->member(rank_).turns() + place;
-    if (place < places_->size()) {
-      own[1] = static_cast<std::int64_t>(place);
-      own[2] = static_cast<std::int64_t>(turns->offered.load(std::memory_order_relaxed));
-      own[3] = static_cast<std::int64_t>(turns->read.load(std::memory_order_relaxed));
-    }
-    std::vector<std::int64_t> all(4 * static_cast<std::size_t>(size_));
-    MPI_Request request = MPI_REQUEST_NULL;
-    check(MPI_Iallgather(own, 4, MPI_INT64_T, all.data(), 4, MPI_INT64_T, comm_, &request),
-          "MPI_Iallgather");
-    context_->wait(&request, 1, settings_.wait, "MPI_Iallgather");
-    std::vector<SharedBlock::Member> members;
-    for (int member = 0; member < size_; ++member) {
-      const std::int64_t* facts = all.data() + 4 * member;
-      if (facts[0] < 0 || facts[1] < 0) return nullptr;
-      members.push_back({team_->member(member).arena + facts[0],
-                         team_->member(member).turns() + facts[1],
-                         static_cast<std::uint64_t>(facts[2]), static_cast<std::uint64_t>(facts[3]),
-                         reinterpret_cast<std::uintptr_t>(team_->member(member).arena)});
-    }
-    (*places_)[place] = true;
-    return std::make_unique<MpiSharedBlock>(
-        handles_, context_, settings_, rank_, *turns, std::move(members),
-        static_cast<std::uintptr_t>(team_->arena_bytes()), places_, place);
+    return share_block(handles_, context_, settings_, comm_, *team_, places_, rank_, size_, block,
+                       bytes);
   }
 
   void run(const Call& call, const void* send, void* receive) override {
@@ -255,6 +230,15 @@ class MpiGroup final : public Group {
         return wait(request, "MPI_Iallreduce");
       }
 
+      case Collective::broadcast: {
+        const auto [root, data] = broadcast_of(call, rank_, send, receive);
+        if (root < 0) return;
+        const Count count = root == rank_ ? sends : receives;
+        if (spin) return check(Calls::broadcast(data, count, type, root, comm_), "MPI_Bcast");
+        check(Calls::start_broadcast(data, count, type, root, comm_, &request), "MPI_Ibcast");
+        return wait(request, "MPI_Ibcast");
+      }
+
       case Collective::collective_permute:
       case Collective::exchange:
         return point_to_point<Calls>(call, send, receive, type, size);
@@ -318,6 +302,17 @@ class MpiGroup final : public Group {
             wait(request, "MPI_Ireduce");
           });
         return;
+      case Collective::broadcast: {
+        const auto [root, data] = broadcast_of(call, rank_, send, receive);
+        if (root < 0) return;
+        return cut((root == rank_ ? call.send : call.receive).front().count,
+                   [&, from = data, sender = root](Index first, int count) {
+                     MPI_Request request = MPI_REQUEST_NULL;
+                     check(MPI_Ibcast(from + first * size, count, type, sender, comm_, &request),
+                           "MPI_Ibcast");
+                     wait(request, "MPI_Ibcast");
+                   });
+      }
       case Collective::all_gather:
       case Collective::all_to_all:
       case Collective::collective_permute:

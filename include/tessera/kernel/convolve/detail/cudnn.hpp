@@ -25,7 +25,7 @@
 #include <tessera/base/dtype.hpp>
 #include <tessera/base/error.hpp>
 #include <tessera/kernel/convolve/detail/cudnn_shape.hpp>
-#include <tessera/kernel/fence.hpp>
+#include <tessera/kernel/lane.hpp>
 
 namespace tessera::detail {
 
@@ -43,9 +43,13 @@ inline bool is_not_supported(cudnnStatus_t status) {
   return static_cast<int>(status) / 1000 * 1000 == static_cast<int>(CUDNN_STATUS_NOT_SUPPORTED);
 }
 
-/// Device memory that grows and is kept, one for each purpose.
+/// Device memory of a lane that grows and is kept, one for each purpose.
 class CudnnMemory {
  public:
+  explicit CudnnMemory(const Lane& lane) : lane_(lane) {}
+  CudnnMemory(const CudnnMemory&) = delete;
+  CudnnMemory& operator=(const CudnnMemory&) = delete;
+  ~CudnnMemory() { free(); }
   void* get(std::size_t bytes) {
     if (bytes > size_) {
       free();
@@ -59,57 +63,56 @@ class CudnnMemory {
     }
     return memory_;
   }
+
+ private:
   void free() {
     if (memory_ == nullptr) return;
-    fence();  // kernels may be reading it
+    lane_.wait();  // kernels may be reading it
     Kokkos::kokkos_free<Kokkos::CudaSpace>(memory_);
     memory_ = nullptr;
     size_ = 0;
   }
 
- private:
+  const Lane& lane_;
   void* memory_ = nullptr;
   std::size_t size_ = 0;
 };
 
-/// This process's cuDNN. All threads launch on the stream of the default execution space, so they
-/// share it and its memory: holding the mutex while launching gives the order on the device too.
+/// A lane's cuDNN, which launches on its stream. Threads that share a lane share its memory:
+/// holding the mutex while launching gives the order on the device too.
 struct CudnnDevice {
   std::mutex mutex;
-  cudnnHandle_t handle = nullptr;
   CudnnMemory in, kernel, out, workspace, zero;
+  cudnnHandle_t handle = nullptr;
 
-  CudnnDevice() {
-    use_device();
+  explicit CudnnDevice(const Lane& lane)
+      : in(lane),
+        kernel(lane),
+        out(lane),
+        workspace(lane),
+        zero(lane),
+        device_(lane.space().cuda_device()) {
+    begin();
     check_cudnn(cudnnCreate(&handle), "cudnnCreate");
-    Kokkos::push_finalize_hook([this] {
-      for (CudnnMemory* memory : {&in, &kernel, &out, &workspace, &zero}) memory->free();
-      cudnnDestroy(handle);
-    });
+    check_cudnn(cudnnSetStream(handle, lane.space().cuda_stream()), "cudnnSetStream");
   }
   CudnnDevice(const CudnnDevice&) = delete;
   CudnnDevice& operator=(const CudnnDevice&) = delete;
+  ~CudnnDevice() { cudnnDestroy(handle); }
 
   /// Called before calls of cuDNN; a thread that has not called Kokkos may have another device set.
-  void begin() {
-    use_device();
-    check_cudnn(cudnnSetStream(handle, Kokkos::Cuda{}.cuda_stream()), "cudnnSetStream");
-  }
-
- private:
-  static void use_device() {
-    const cudaError_t status = cudaSetDevice(Kokkos::Cuda{}.cuda_device());
+  void begin() const {
+    const cudaError_t status = cudaSetDevice(device_);
     if (status != cudaSuccess)
       throw Error(std::string("cudaSetDevice failed: ") + cudaGetErrorString(status));
   }
+
+ private:
+  int device_;
 };
 
-/// Made at the first call, and never destroyed; its memory and handle are released in
-/// Kokkos::finalize.
-inline CudnnDevice& cudnn_device() {
-  static CudnnDevice& device = *new CudnnDevice;
-  return device;
-}
+/// Returns the cuDNN of this thread's lane.
+inline CudnnDevice& cudnn_device() { return lane().own<CudnnDevice>(); }
 
 /// A convolution with descriptors and an algorithm, or none where cuDNN does not support it.
 class CudnnConvolution {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Convolutions on a CUDA device by cuDNN, on the default execution space's stream. A convolution
+/// Convolutions on a CUDA device by cuDNN, on this thread's lane. A convolution
 /// needs several of cuDNN's where the base is dilated or the padding differs between the ends
 /// (cudnn_shape.hpp). The calls for a LocalConvolve are kept.
 ///
@@ -12,6 +12,7 @@
 #include <tessera/kernel/convolve/detail/cudnn.hpp>
 
 #if defined(KOKKOS_ENABLE_CUDA) && defined(TESSERA_HAVE_CUDNN)
+#include <atomic>
 #include <cstdint>
 
 #include <tessera/kernel/convolve/detail/recent_convolutions.hpp>
@@ -106,7 +107,7 @@ class CudnnConvolve {
   CudnnWork calls_;
   std::vector<CudnnConvolution> convolutions_;
   std::vector<std::size_t> of_call_;
-  mutable bool refused_ = false;  // while running
+  mutable std::atomic<bool> refused_ = false;  // while running, on any lane
 };
 
 /// Convolves, or returns false where cuDNN does not support it.

@@ -2,13 +2,13 @@
 #pragma once
 /// @file
 /// Convolutions on the host by oneDNN. A dilated base is divided into plain convolutions, one for
-/// each residue of the results (convolve_side.hpp). What oneDNN compiles for a LocalConvolve is
-/// kept.
+/// each residue of the results (convolve_side.hpp). What has the form of a gradient by the kernel
+/// is asked of oneDNN as one (dnnl_gradient.hpp). What oneDNN compiles for a LocalConvolve is kept.
 ///
 ///     if (!dnnl_convolve(DType::f32, work, in, kernel, out)) ...   // oneDNN does not have it
 ///
 /// Laws: a result is summed in any order; bfloat16 and half are summed in float and rounded once.
-#include <tessera/kernel/convolve/detail/dnnl_piece_maker.hpp>
+#include <tessera/kernel/convolve/detail/dnnl_gradient.hpp>
 
 #if defined(TESSERA_HAVE_DNNL)
 #include <cstring>
@@ -26,7 +26,7 @@ class DnnlConvolve {
         bytes_(static_cast<Index>(size_of(type))),
         shape_(convolve_shape(work)) {
     usable_ = make_pieces();
-    if (!usable_) pieces_.clear();
+    if (!usable_) pieces_.clear(), gradients_.clear();
   }
 
   bool usable() const { return usable_; }
@@ -48,6 +48,10 @@ class DnnlConvolve {
       for (Index g = 0; g < (!groups_are_features(work_) ? shape_.groups : 1); ++g)
         piece.run(x + g * shape_.in_group * bytes_, k + g * shape_.kernel_group * bytes_,
                   y + g * shape_.out_group * bytes_);
+    for (const DnnlGradient& gradient : gradients_)
+      for (Index g = 0; g < (!DnnlGradient::groups_are_features(shape_) ? shape_.groups : 1); ++g)
+        gradient.run(x + g * shape_.in_group * bytes_, k + g * shape_.kernel_group * bytes_,
+                     y + g * shape_.out_group * bytes_);
   }
 
   /// Whether groups follow one another along the features of all three tensors, as oneDNN needs it.
@@ -99,7 +103,16 @@ class DnnlConvolve {
     for (const ConvolveSide& a : sides[0])
       for (const ConvolveSide& b : sides[1])
         for (const ConvolveSide& c : sides[2])
-          if (!maker.make({{a, b, c}}, pieces_.emplace_back())) return false;
+          if (!make_gradient({{a, b, c}}) && !maker.make({{a, b, c}}, pieces_.emplace_back()))
+            return false;
+    return true;
+  }
+  [[gnu::cold]] bool make_gradient(const DnnlGradient::Sides& sides) {
+    DnnlGradient made;
+    if (type_ != DType::f32 || !DnnlGradient::is_one(shape_) ||
+        !made.make(dnnl_f32, shape_, !DnnlGradient::groups_are_features(shape_), sides))
+      return false;
+    gradients_.push_back(std::move(made));
     return true;
   }
 
@@ -110,6 +123,7 @@ class DnnlConvolve {
   bool covered_ = true;  // a piece writes every result
   bool usable_ = false;
   std::vector<DnnlPiece> pieces_;
+  std::vector<DnnlGradient> gradients_;
 };
 
 /// Convolves, or returns false where oneDNN does not support it.

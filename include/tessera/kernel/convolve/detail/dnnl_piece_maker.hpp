@@ -9,6 +9,7 @@
 ///
 /// Laws: a band of input and result fits the second-level cache, if a few rows do.
 #include <tessera/kernel/convolve/detail/dnnl_piece.hpp>
+#include <tessera/kernel/convolve/detail/dnnl_strides.hpp>
 
 #if defined(TESSERA_HAVE_DNNL)
 #include <tessera/base/dtype.hpp>
@@ -48,31 +49,6 @@ class DnnlPieceMaker {
   }
 
  private:
-  static DnnlDims row_major(const DnnlDims& dims) {
-    DnnlDims strides(dims.size(), 1);
-    for (int d = dims.size() - 2; d >= 0; --d) strides[d] = strides[d + 1] * dims[d + 1];
-    return strides;
-  }
-  /// The same with dimension 1, the features, last.
-  static DnnlDims features_last(const DnnlDims& dims) {
-    DnnlDims strides(dims.size(), dims[1]);
-    strides[1] = 1;
-    for (int d = dims.size() - 2; d >= 2; --d) strides[d] = strides[d + 1] * dims[d + 1];
-    strides[0] = strides[2] * dims[2];
-    return strides;
-  }
-  /// Replaces strides of extents of 1, which mean nothing, so that the layout is dense if possible.
-  static DnnlDims plain(const DnnlDims& dims, DnnlDims strides) {
-    for (const DnnlDims& dense : {features_last(dims), row_major(dims)}) {
-      bool same = true;
-      for (int d = 0; d < dims.size(); ++d) same = same && (dims[d] == 1 || strides[d] == dense[d]);
-      if (same) return dense;
-    }
-    for (int d = 0; d < dims.size(); ++d)
-      if (dims[d] == 1) strides[d] = 1;
-    return strides;
-  }
-
   [[gnu::cold]] void describe_kernel(const Sides& whole, DnnlPiece& piece) const {
     DnnlDims strides;
     const auto add = [&](Index extent, Index stride) {
@@ -161,8 +137,8 @@ class DnnlPieceMaker {
       window.low.push_back(side.low);
       window.high.push_back(side.high);
     }
-    in_strides = plain(in, in_strides);
-    out_strides = plain(out, out_strides);
+    in_strides = plain_strides(in, in_strides);
+    out_strides = plain_strides(out, out_strides);
     made.user_in = DnnlLayout::strided(type_, in, in_strides);
     made.user_out = DnnlLayout::strided(type_, out, out_strides);
     const DnnlLayout dense = DnnlLayout::strided(type_, out, features_last(out));

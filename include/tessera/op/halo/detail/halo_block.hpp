@@ -13,7 +13,7 @@
 #include <string>
 #include <utility>
 
-#include <tessera/op/halo/detail/halo_link.hpp>
+#include <tessera/op/halo/detail/repeated_exchange.hpp>
 #include <tessera/op/operators.hpp>
 #include <tessera/plan/op/halo_exchange.hpp>
 #include <tessera/run/copy_block.hpp>
@@ -33,9 +33,9 @@ struct HaloBlock {
   }
   TensorCore core;
   Halo halo;
-  Box own;                                       ///< what the process owns
-  Box box;                                       ///< what the block covers
-  std::unique_ptr<HaloLink> link, adjoint_link;  ///< made by the first exchange
+  Box own;                                                       ///< what the process owns
+  Box box;                                                       ///< what the block covers
+  std::unique_ptr<RepeatedExchange> repeated, adjoint_repeated;  ///< made by the first exchange
 };
 
 /// Returns the extended blocks' memory, in extras.also of all tensors but the first.
@@ -64,26 +64,27 @@ inline void exchange(const FixedVector<const HaloBlock*, max_operands>& blocks, 
 /// Starts the exchange of one block, or its adjoint; finish_exchange() ends it.
 inline void start_exchange(HaloBlock& block, bool adjoint, CallSite site) {
   const MeshCore& mesh = mesh_of(block.core, site);
-  std::unique_ptr<HaloLink>& link = adjoint ? block.adjoint_link : block.link;
+  std::unique_ptr<RepeatedExchange>& repeated = adjoint ? block.adjoint_repeated : block.repeated;
   on_process(mesh, site, [&] {
-    if (link != nullptr && mesh.check() < Check::communicating &&
+    if (repeated != nullptr && mesh.check() < Check::communicating &&
         !contract_at(mesh, site).bounded()) {
-      link->compare(site);
+      repeated->compare(site);
     } else {
       const ops::HaloExchange operation{{block.halo}, adjoint, true};
       const OperandList operands{&block.core};
       const Agreed call = agree_on({operation, operands, site});
       if (block.core.dry()) return (void)execute(call.prepared, operands, site);
       // The plan is the same under every contract that it keeps.
-      if (link == nullptr) link = std::make_unique<HaloLink>(block.core, operation, call);
+      if (repeated == nullptr)
+        repeated = std::make_unique<RepeatedExchange>(block.core, operation, call);
     }
-    link->start(site);
+    repeated->start(site);
   });
 }
 inline void finish_exchange(HaloBlock& block, bool adjoint, CallSite site) {
   if (block.core.dry()) return;
   on_process(*block.core.mesh(), site,
-             [&] { (adjoint ? block.adjoint_link : block.link)->finish(); });
+             [&] { (adjoint ? block.adjoint_repeated : block.repeated)->finish(); });
 }
 inline void exchange(HaloBlock& block, bool adjoint, CallSite site) {
   const ToolRegion region([&] { return "tessera::" + std::string(site.label); }, !block.core.dry());

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// What a process does for a plan, as a flat list of instructions on memories with numbers
+/// (plan/work/memory.hpp). plan/work/instructions.hpp makes the list; one loop carries it out
+/// (run/execute.hpp) and decides nothing.
+///
+///     const Instructions list = instructions_of(plan);
+///     for (const Instruction& next : list.all) ...
+///
+/// Laws: the calls of the list are the calls that are made, in order; the memory that its
+/// allocations hold at once is at most the plan's peak_bytes; what a call reads has been fenced.
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <tessera/base/memory.hpp>
+#include <tessera/plan/work/contraction.hpp>
+#include <tessera/plan/work/move_work.hpp>
+
+namespace tessera {
+
+enum class Action : std::uint8_t {
+  allocate,     ///< memory `to`, of `bytes`
+  take_over,    ///< `to` gets the memory of `from`
+  place,        ///< `to` is the destination that the caller gave
+  release,      ///< memory `to`
+  fill,         ///< all of `to` with the element outside a tensor
+  fill_gaps,    ///< the same by the copies of the list, all from one element
+  zero,         ///< all of `to`
+  copy,         ///< by the copies of the list
+  accumulate,   ///< the same, adding to what is there
+  to_wide,      ///< `bytes` elements of a half type to float
+  to_narrow,    ///< and back
+  compute,      ///< a kernel of the list
+  fence,        ///< waits for the kernels of the thread's lane
+  call,         ///< starts a call of the list and waits for it
+  start,        ///< starts it
+  wait,         ///< waits for it
+  progress,     ///< lets all calls under way proceed
+  prefetch,     ///< brings `bytes` of `to` near, to be written
+  offer,        ///< in place of a start: lets the group read `to` (and what is packed in `from`)
+  read,         ///< in place of a wait: reads what the others offer
+  read_adding,  ///< the same, adding to what is there
+  wait_read     ///< waits until the others have read
+};
+constexpr std::string_view name_of(Action action) {
+  constexpr std::string_view names[] = {"allocate",     "take over",
+                                        "place",        "release",
+                                        "fill",         "fill gaps",
+                                        "zero",         "copy",
+                                        "add",          "to float",
+                                        "round",        "compute",
+                                        "fence",        "call",
+                                        "start",        "wait",
+                                        "progress",     "prefetch",
+                                        "offer",        "read",
+                                        "read and add", "wait for readers"};
+  return names[static_cast<int>(action)];
+}
+
+struct Instruction {
+  Action action = Action::fence;
+  MemoryNumber to = no_memory;
+  MemoryNumber from = no_memory;
+  DType type = DType::f32;
+  bool host = false;       ///< memory that is always the host's
+  std::int16_t step = 0;   ///< of the plan
+  std::int32_t first = 0;  ///< of the list's copies, calls, kernels or reads
+  std::int32_t count = 0;  ///< of copies
+  Index bytes = 0;
+};
+
+/// The local work of a kernel.
+using KernelWork =
+    std::variant<std::monostate, ContractionWork, LocalReduce, LocalMap, LocalFind, LocalScan,
+                 LocalSort, detail::MergeWork, LocalBins, LocalConvolve, LocalReduceWindow,
+                 LocalSelectScatter, LocalIndexed, LocalScatter, LocalOneHot, LocalSlide>;
+
+/// A kernel and the memories that it reads and writes.
+struct KernelCall {
+  static constexpr int most_inputs = max_operands + 2;  ///< of a merge: two messages, and tensors
+  StepKind kind = StepKind::map;
+  std::int16_t step = 0;
+  bool adds = false;  ///< a product is added to what is there
+  MemoryNumber out = no_memory;
+  MemoryNumber scratch = no_memory;
+  FixedVector<MemoryNumber, most_inputs> in;
+  /// Where in these memories the work begins, in elements: of each input, then the output; empty:
+  /// at 0.
+  std::vector<Index> offsets;
+  KernelWork work;
+};
+
+struct Instructions {
+  std::vector<Instruction> all;
+  std::vector<StridedCopy> copies;
+  std::vector<Call> calls;  ///< in the order in which they start
+  std::vector<KernelCall> kernels;
+  std::vector<std::vector<PeerCopies>> reads;  ///< of the calls that readers replace
+};
+
+/// Returns the most bytes of arena memory that a list's allocations hold at once.
+inline Index peak_bytes(const Instructions& list) {
+  std::array<Index, max_memories> held{};
+  Index all = 0, peak = 0;
+  for (const Instruction& i : list.all) {
+    const auto of = [&](MemoryNumber m) -> Index& { return held[static_cast<std::size_t>(m)]; };
+    if (i.action == Action::allocate) all += of(i.to) = detail::arena_charge(i.bytes);
+    if (i.action == Action::take_over) of(i.to) = std::exchange(of(i.from), 0);
+    if (i.action == Action::release) all -= std::exchange(of(i.to), 0);
+    peak = max_of(peak, all);
+  }
+  return peak;
+}
+
+namespace detail {
+/// Returns the bytes of the lists.
+inline Index heap_bytes(const Instructions& list) {
+  const auto of = [](const auto& v) {
+    return static_cast<Index>(v.capacity() * sizeof(*v.data()));
+  };
+  Index bytes = of(list.all) + of(list.copies) + of(list.calls) + of(list.kernels) + of(list.reads);
+  for (const Call& call : list.calls) bytes += of(call.send) + of(call.receive);
+  for (const KernelCall& kernel : list.kernels) bytes += of(kernel.offsets);
+  for (const std::vector<PeerCopies>& peers : list.reads) {
+    bytes += of(peers);
+    for (const PeerCopies& peer : peers) bytes += of(peer.copies) + of(peer.packed);
+  }
+  return bytes;
+}
+}  // namespace detail
+
+}  // namespace tessera

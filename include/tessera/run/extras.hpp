@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// What a call of an operator has beside its operator and operands.
+///
+///     detail::run({ops::Reshard{to}, {&x}, {"reshard", where}, detail::into(y)});
+///
+/// Laws: nothing here but the destination is part of the call's plan.
+#include <vector>
+
+#include <tessera/base/local_work.hpp>
+#include <tessera/plan/plan.hpp>
+
+namespace tessera {
+
+class TensorCore;
+
+/// The type-erased kernels of a function that the user gives: run(context, map, out, inputs) for a
+/// map step, fold and scan for a running join.
+struct MapKernel {
+  void (*run)(const void* context, const LocalMap& map, void* out, const void* const* in) = nullptr;
+  const void* context = nullptr;
+  void (*fold)(const void* context, const LocalScan& work, const void* from, void* to) = nullptr;
+  void (*scan)(const void* context, const LocalScan& work, const void* from, const void* earlier,
+               void* to) = nullptr;
+};
+
+namespace detail {
+
+class Started;
+
+/// What a call has beside its operator and operands, and what is no part of its plan but for the
+/// destination.
+struct Extras {
+  double scale = 1;       ///< by which its sum is multiplied
+  MapKernel kernel = {};  ///< the function of its elementwise step
+  /// The tensor that it writes; or memory of the application's, or of a tensor on another mesh.
+  const TensorCore* into = nullptr;
+  bool portable = false;       ///< convolve by Tessera's own kernel
+  const void* fill = nullptr;  ///< one element: what lies outside a tensor; null: zero
+  Destination destination = Destination::fresh;
+  Started* started = nullptr;  ///< where the operator is left under way, instead of being finished
+  std::vector<TensorCore>* also = nullptr;  ///< where the results after the first go
+  const Extents* starts = nullptr;          ///< where a window begins in each dimension
+};
+
+/// Of a call that writes a tensor that is there.
+inline Extras into(const TensorCore& destination) {
+  Extras extras;
+  extras.into = &destination;
+  extras.destination = Destination::given;
+  return extras;
+}
+
+/// Of a call that changes a tensor where it lies, its last operand.
+inline Extras changing(const TensorCore& x) {
+  Extras extras;
+  extras.into = &x;
+  extras.destination = Destination::accumulated;
+  return extras;
+}
+
+}  // namespace detail
+}  // namespace tessera

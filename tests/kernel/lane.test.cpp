@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Lanes: kernels run on the instance that is named, a lane is one for all equal instances, and what
+// kernels share between them waits for nobody. Runs on the host's space and on
+// support/late_space.hpp.
+#include <doctest/doctest.h>
+
+#include <omp.h>
+
+#include <atomic>
+#include <cstdint>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include <tessera/kernel/copy/copy.hpp>
+#include <tessera/kernel/fence.hpp>
+#include <tessera/kernel/fill.hpp>
+#include <tessera/kernel/reduce.hpp>
+#include <tessera/kernel/sort/sort.hpp>
+#include <tessera/kernel/use_element.hpp>
+
+#include "kernel/buffer.hpp"
+#include "support/instances.hpp"
+
+using namespace tessera;
+
+namespace {
+[[maybe_unused]] const bool elements = (detail::use_element<float>(), true);
+
+/// An instance other than the default one.
+KernelSpace another() { return support::instance(0, 0); }
+
+/// The instances on which a tool sees kernels begin, and how often it sees fences.
+std::vector<std::uint32_t> seen;
+int fences = 0;
+void kernel_begins(const char*, std::uint32_t device, std::uint64_t*) { seen.push_back(device); }
+void fence_begins(const char* name, std::uint32_t, std::uint64_t*) {
+  if (std::string_view(name) == "tessera::fence") ++fences;  // Kokkos fences for tools, too
+}
+struct Tool {
+  Tool() {
+    seen.clear();
+    fences = 0;
+    Kokkos::Tools::Experimental::set_begin_parallel_for_callback(kernel_begins);
+    Kokkos::Tools::Experimental::set_begin_fence_callback(fence_begins);
+  }
+  Tool(const Tool&) = delete;
+  Tool& operator=(const Tool&) = delete;
+  ~Tool() {
+    Kokkos::Tools::Experimental::set_begin_parallel_for_callback(nullptr);
+    Kokkos::Tools::Experimental::set_begin_fence_callback(nullptr);
+  }
+};
+/// The number by which a tool knows an instance.
+std::uint32_t number_of(const KernelSpace& space) {
+  return Kokkos::Tools::Experimental::device_id(space);
+}
+std::uint32_t number_of(const Lane& lane) { return number_of(lane.space()); }
+
+const Extents line{Index{1} << 17};
+}  // namespace
+
+TEST_CASE("a lane is one for all equal instances, and a thread's own choice") {
+  const KernelSpace space = another();
+  CHECK(&lane_of(space) == &lane_of(KernelSpace(space)));
+  CHECK(&lane_of(KernelSpace()) == &lane());
+  CHECK(lane().number() == 0);
+  {
+    const OnLane there(lane_of(space));
+    CHECK(&lane() == &lane_of(space));
+    CHECK(lane().number() > 0);
+    {
+      const OnLane back(lane_of(KernelSpace()));
+      CHECK(lane().number() == 0);
+    }
+    CHECK(&lane() == &lane_of(space));
+    std::thread([] { CHECK(lane().number() == 0); }).join();
+  }
+  CHECK(lane().number() == 0);
+}
+
+TEST_CASE("what a lane owns is made once, and another lane's is another") {
+  struct Handle {
+    const Lane& of;
+    explicit Handle(const Lane& lane) : of(lane) {}
+  };
+  Lane& mine = lane_of(another());
+  CHECK(&mine.own<Handle>() == &mine.own<Handle>());
+  CHECK(&mine.own<Handle>().of == &mine);
+  CHECK(&lane().own<Handle>() != &mine.own<Handle>());
+}
+
+namespace {
+struct CountThreads {
+  std::atomic<int>* most;
+  void run(Index, Index) const {
+    int before = *most;
+    while (before < omp_get_num_threads() &&
+           !most->compare_exchange_weak(before, omp_get_num_threads())) {
+    }
+  }
+};
+}  // namespace
+
+TEST_CASE("kernels run on the lane's threads") {
+  if constexpr (kernels_on_host) {
+    std::atomic<int> most{0};
+    const OnLane there(lane_of(another()));
+    CHECK(lane().threads() == 2);
+    detail::launch("test", 100, 1, CountThreads{&most});
+    CHECK(most == 2);
+  }
+}
+
+TEST_CASE("a tool sees every kernel on the instance given") {
+  const KernelSpace space = another();
+  test::Random random(3);
+  const test::Buffer<float> x(test::small_numbers<float>(random, line[0]));
+  const test::Buffer<float> y(std::vector<float>(static_cast<std::size_t>(line[0])));
+  const auto run_all = [&] {
+    StridedCopy some[20];
+    for (int i = 0; i < 20; ++i) some[i] = {{Index{1} << 12}, i << 12, {1}, i << 12, {1}};
+    detail::copy(DType::f32, x.data(), y.data(), some, 20);
+    detail::fill_zeros(y.data(), 4);
+    detail::reduce(DType::f32, Reduction::sum, {{}, {}, line, {1}}, x.data(), y.data());
+    detail::sort(DType::f32, {.outer = 1, .n = line[0], .limit = 4}, x.data(), y.data());
+  };
+  for (Lane* there : {&lane(), &lane_of(space)}) {
+    run_all();  // makes what is kept
+    detail::fence();
+    const Tool tool;
+    const OnLane on(*there);
+    run_all();
+    if constexpr (!kernels_on_host) CHECK(seen.size() > 20);
+    for (const std::uint32_t one : seen) CHECK(one == number_of(*there));
+    detail::fence();  // x and y go
+  }
+}
+
+namespace {
+/// The sums of ones, each through memory that two kernels share.
+template <class Space> void share_memory(const Space& space) {
+  const OnLane there(lane_of(space));
+  const Index n = line[0];
+  const test::Buffer<float> ones(std::vector<float>(static_cast<std::size_t>(n), 1));
+  const test::Buffer<float> sums(std::vector<float>(8));
+  const LocalReduce all{{}, {}, line, {1}};
+  detail::reduce(DType::f32, Reduction::sum, all, ones.data(), sums.data());
+  detail::fence();
+  const Tool tool;
+  for (int i = 0; i < 8; ++i)
+    detail::reduce(DType::f32, Reduction::sum, all, ones.data(), sums.data() + i, i + 1);
+  if constexpr (!kernels_on_host) {
+    CHECK(fences == 0);
+    CHECK(space.waiting() >= 16);
+  }
+  const std::vector<float> made = sums.values();
+  for (int i = 0; i < 8; ++i)
+    CHECK(made[static_cast<std::size_t>(i)] == static_cast<float>(n * (i + 1)));
+}
+}  // namespace
+
+TEST_CASE("kernels that share memory between them do not wait, and find what they wrote") {
+  share_memory(another());
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// sanitized: preset thread
+// Products in rounds against plain loops and their plans, on several meshes: calls, payload and
+// peak of memory are the plan's; the limit of workspace is kept.
+#include <doctest/doctest.h>
+
+#include <mutex>
+
+#include "loop_cases.hpp"
+
+using namespace tessera;
+using namespace support;
+
+TEST_CASE("products in rounds run their plans") {
+  const std::uint64_t seed = seed_for("products in rounds", 91);
+  std::mutex mutex;
+  std::atomic<int> loops = 0;
+  int wrong = 0;
+  std::uint64_t number = 0;
+  for (const MeshShape& shape : {MeshShape{2}, MeshShape{3}, MeshShape{4}, MeshShape{2, 2},
+                                 MeshShape{2, 3}, MeshShape{2, 4}, MeshShape{2, 2, 2}})
+    for (const MeshOptions& options : looping_options()) {
+      ++number;
+      run_loopback(shape.processes(), [&](std::shared_ptr<Transport> world) {
+        Random random(seed + 1000 * number);
+        const auto mesh = make_mesh_core(world, shape, axis_names(shape.rank()), options);
+        for (int i = 0; i < 40; ++i)
+          if (const std::string text = some_looped_case(mesh, random, loops); !text.empty()) {
+            const std::lock_guard<std::mutex> lock(mutex);
+            if (++wrong <= 3) MESSAGE(text);
+          }
+      });
+    }
+  CHECK(wrong == 0);
+  CHECK(loops > 100);
+}
+
+TEST_CASE("a product keeps the limit of workspace by a loop") {
+  // Both operands are split over both axes; gathered, they take 60 KiB.
+  run_loopback(4, [](std::shared_ptr<Transport> world) {
+    MeshOptions options;
+    options.workspace_limit = 40 << 10;
+    const MeshShape shape{2, 2};
+    const auto mesh = make_mesh_core(world, shape, axis_names(2), options);
+    const TensorDesc desc{DType::f32, {120, 120}, {{0}, {1}}};
+    const DynamicTensor x = make_input<float>(mesh, desc, 1), y = make_input<float>(mesh, desc, 2);
+    const Index held = mesh->arena().in_use();
+    mesh->arena().reset_peak();
+    const DynamicTensor z = tessera::einsum("ik,kj->ij", x, y, desc.sharding);
+    const Index result = mesh->arena().in_use() - held;
+    const Index workspace = mesh->arena().peak() - held - result;
+    const bool kept = workspace <= options.workspace_limit && workspace > 0;
+    CHECK(kept);
+  });
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A sample of the cases of loop.loopback.cpp between the processes of an MPI job: the calls that
+// MPI sees are those of the plans.
+#include <doctest/doctest.h>
+
+#include "loop_cases.hpp"
+#include "signature.hpp"
+
+using namespace tessera;
+using namespace support;
+
+TEST_CASE("products in rounds under MPI, with windows and without") {
+  const auto world = mpi_transport(MPI_COMM_WORLD);
+  const std::uint64_t seed = seed_for("products in rounds under MPI", 92, world->rank() == 0);
+  std::atomic<int> loops = 0;
+  int wrong = 0;
+  for (const bool windows : {false, true}) {
+    Signature signature;
+    observer = windows ? nullptr : &signature;  // MPI sees nothing of windows
+    std::uint64_t number = 0;
+    for (int axes = 1; axes <= 2; ++axes)
+      for (const MeshShape& shape : meshes_of(world->size(), axes))
+        for (MeshOptions options : looping_options()) {
+          options.windows = windows ? Windows::on : Windows::off;
+          Random random(seed + 1000 * ++number);
+          const auto mesh = make_mesh_core(world, shape, axis_names(shape.rank()), options);
+          for (int i = 0; i < 20; ++i)
+            if (const std::string text = some_looped_case(mesh, random, loops);
+                !text.empty() && ++wrong <= 3)
+              MESSAGE(text);
+        }
+    observer = nullptr;
+    if (!windows && world->size() > 1) CHECK(signature.calls > 0);
+  }
+  CHECK(wrong == 0);
+  if (world->rank() == 0 && world->size() > 1) CHECK(loops > 0);
+}

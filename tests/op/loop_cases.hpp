@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Products in rounds on one mesh, chosen by a seed: run, and compared with plain loops, with their
+/// plans, ledger and arena included, and with the plain form of the product.
+///
+///     std::string wrong = support::some_looped_case(mesh, random, loops);   // counts the loops
+///
+/// The mesh's options say why products loop: a limit of workspace, or transfers that hide.
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "cases.hpp"
+
+namespace support {
+
+/// The options of meshes on which products loop.
+inline std::vector<MeshOptions> looping_options() {
+  std::vector<MeshOptions> all(3);
+  all[0].workspace_limit = 512;
+  all[1].machine.hidden_percent = 100;
+  all[1].machine.kiloflop_ps_f64 = 1'000'000'000;
+  all[2].machine.hidden_percent = 100;
+  all[2].machine.two_way_percent = 50;
+  all[2].machine.payload_ps_per_kib = 1'000'000'000;
+  all[2].machine.kiloflop_ps_f32 = all[2].machine.kiloflop_ps_f64 = 1'000'000'000;
+  return all;
+}
+
+template <class T>
+std::string looped_case(const std::shared_ptr<MeshCore>& mesh, Random& random,
+                        std::atomic<int>& loops) {
+  static const char* const equations[] = {"ik,kj->ij",     "ki,kj->ij",    "ik,jk->ji",
+                                          "bik,bkj->bij",  "ikl,klj->ij",  "ik,kjc->ijc",
+                                          "iak,kcj->aijc", "bik,bjk->bijk"};
+  const MeshShape& shape = mesh->shape();
+  const char* equation = equations[random.below(static_cast<int>(std::size(equations)))];
+  const Terms terms = parse(equation);
+  Term letters;
+  Extents extents;
+  for (const Term& term : terms.operands)
+    for (char label : term)
+      if (!letters.contains(label)) {
+        letters.push_back(label);
+        extents.push_back(random.of<Index>({1, 4, 6, 7, 8, 12}));
+      }
+  const auto desc = [&](const Term& term) {
+    TensorDesc x{dtype_of<T>, {}, some_sharding(random, term.size(), shape.rank())};
+    for (char label : term) x.extents.push_back(extents[letters.find(label)]);
+    return x;
+  };
+  const TensorDesc a = desc(terms.operands[0]), b = desc(terms.operands[1]);
+  const Sharding out = some_sharding(random, terms.result.size(), shape.rank());
+  if (!tessera::detail::check_einsum(terms, {a.sharding, b.sharding}, out).ok()) return "";
+  const Plan plan =
+      tessera::detail::plan_einsum(terms, a, b, out, shape, mesh->process(), plan_options(*mesh));
+  bool loop = false;
+  for (const Step& step : plan.steps) loop = loop || step.loop;
+  if (!loop) return "";
+  if (mesh->process() == 0) ++loops;
+  const DynamicTensor x = make_input<T>(mesh, a, 1), y = make_input<T>(mesh, b, 2);
+  const Whole<T> expected =
+      support::einsum(terms, whole_input<T>(a, shape, 1), whole_input<T>(b, shape, 2));
+  const double tolerance = std::is_integral_v<T> ? 0 : sizeof(T) == 8 ? 1e-9 : 1e-3;
+  return Trial<T>(mesh, std::string(equation) + ", " + describe(a, shape) + ", " +
+                            describe(b, shape) + " to " + describe(out, shape))(
+      [&] { return tessera::einsum(equation, x, y, out); }, plan, expected, tolerance);
+}
+
+inline std::string some_looped_case(const std::shared_ptr<MeshCore>& mesh, Random& random,
+                                    std::atomic<int>& loops) {
+  const int kind = random.below(3);
+  return kind == 0   ? looped_case<double>(mesh, random, loops)
+         : kind == 1 ? looped_case<float>(mesh, random, loops)
+                     : looped_case<std::int64_t>(mesh, random, loops);
+}
+
+}  // namespace support
