@@ -152,7 +152,7 @@ int main(int argc, char** argv) {
     report(
         "reshard_async, a product, wait / reshard and a product", 51,
         [&] {
-          auto pending = reshard_async<P<_, data>>(x);
+          auto pending = async([&] { return reshard<P<_, data>>(x); });
           (void)einsum<"ik,kj->ij">(a, w);
           (void)pending.wait();
         },

@@ -23,7 +23,7 @@ TEST_CASE("misuse of an operator under way") {
     const auto mesh = make_mesh<Grid>(world, 2, 1);
     auto x = full<Real<data, _>>(mesh, {4, 4}, 1);
     const auto y = full<Real<data, _>>(mesh, {4, 4}, 2);
-    auto pending = reshard_async<P<_, data>>(x);
+    auto pending = async([&] { return reshard<P<_, data>>(x); });
     CHECK_THROWS_WITH_AS(reshard_into(x, y),
                          doctest::Contains("an operator that was started at async.loopback.cpp"),
                          UsageError);
@@ -32,8 +32,30 @@ TEST_CASE("misuse of an operator under way") {
     reshard_into(x, y);  // now it may be written
     CHECK(to_host(z).values == std::vector<double>(16, 1.0));
     CHECK(to_host(x).values == std::vector<double>(16, 2.0));
+    // What is under way is neither read nor written by others.
+    auto kept = x;
+    auto leaks = async([&] { return kept = reshard<P<data, _>>(reshard<P<_, data>>(x)); });
+    const auto in_use = doctest::Contains("started at async.loopback.cpp");
+    CHECK_THROWS_WITH_AS((void)to_host(kept), in_use, UsageError);
+    CHECK_THROWS_WITH_AS((void)kept.data(), in_use, UsageError);
+    CHECK_THROWS_WITH_AS(reshard_into(kept, y), in_use, UsageError);
+    CHECK(to_host(leaks.wait()).values == to_host(x).values);
+    CHECK(to_host(kept).values == to_host(x).values);
+    auto z2 = zeros_like(x);
+    auto writes = async([&] {
+      reshard_into(z2, reshard<P<_, data>>(x));
+      return 0;
+    });
+    CHECK_THROWS_WITH_AS((void)to_host(z2), in_use, UsageError);
+    CHECK(writes.wait() == 0);
+    CHECK(to_host(z2).values == to_host(x).values);
+    // A function that brings a tensor to the host says so, and what it had started is finished.
+    CHECK_THROWS_WITH_AS((void)async([&] { return to_root(x); }),
+                         doctest::Contains("tensors of one mesh for its operands and results"),
+                         UsageError);
+    CHECK(to_host(x).values == std::vector<double>(16, 2.0));
     try {
-      auto lost = reshard_async<P<_, data>>(x);
+      auto lost = async([&] { return reshard<P<_, data>>(x); });
       throw std::runtime_error("of the user");
     } catch (const std::runtime_error&) {
     }

@@ -182,13 +182,13 @@ TEST_CASE(
     REQUIRE_THAT(keeps(
         gathers_all,
         [&](const DynamicCall& c) {
-          return reshard_async(x, Sharding{{}, {}}, c).wait();
+          return async([&] { return reshard(x, Sharding{{}, {}}, c); }).wait();
         },
         [&] { return x; }));
     REQUIRE_THAT(keeps(
         sums,
         [&](const DynamicCall& c) {
-          return reduce_async<Sum>("ij->i", x, Sharding{{0}}, c).wait();
+          return async([&] { return reduce<Sum>("ij->i", x, Sharding{{0}}, c); }).wait();
         },
         [&] { return reduce<Sum>("ij->i", x); }));
     REQUIRE_THAT(keeps(

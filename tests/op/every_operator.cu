@@ -161,8 +161,8 @@ template <class T> void every_operator(const ProcessMesh<Grid>& mesh) {
   auto k = (x + z) * T{2} - T{1} / (x * x + T{1});
   auto a = reshard<P<_, data, _>>(x);
   auto b = shard<model, _, data>(split<2, Axes<data, model>>(replicate(x)));
-  auto pending = reshard_async<P<_, data, _>>(x);
-  auto counting = reduce_async<Sum, "bsm->b">(x);
+  auto pending = async([&] { return reshard<P<_, data, _>>(x); });
+  auto counting = async([&] { return reduce<Sum, "bsm->b">(x); });
   auto [first, second] = reshard_together<P<_, data, _>, P<_, _>>(x, w);
   auto [finished] = finish_together(u);
   a = pending.wait() + first;

@@ -29,7 +29,20 @@
 namespace support {
 using namespace tessera;
 
-enum class Form { typed, named, given, deduced, bound, held, paper, planned, into, entry, joined };
+enum class Form {
+  typed,
+  named,
+  given,
+  deduced,
+  bound,
+  held,
+  paper,
+  planned,
+  into,
+  entry,
+  joined,
+  started
+};
 inline constexpr std::string_view form_names[] = {"typed call",
                                                   "typed call that names the result's spec",
                                                   "dynamic call with a sharding",
@@ -40,7 +53,8 @@ inline constexpr std::string_view form_names[] = {"typed call",
                                                   "the struct planned",
                                                   "into a tensor",
                                                   "entry of a recorded Program",
-                                                  "its result resharded together with another"};
+                                                  "its result resharded together with another",
+                                                  "started, and waited for later"};
 inline constexpr std::size_t form_count = std::size(form_names);
 
 using Values = std::vector<double>;
@@ -251,6 +265,16 @@ template <class K, class... X> struct Performed<K, Tensors<X...>> {
     const std::string wrong = differ(values(both[0]), expected(m));
     return wrong.empty() ? differ(values(both[1]), values(x[0])) : wrong;
   }
+  /// A typed and a dynamic call at once, waited for in another order, with operators between.
+  static std::string started(const Meshes& m) {
+    const Sharding to = out();
+    return with(m.mesh, [&](const X&... x) {
+      auto first = async([&] { return call<typename K::Out, NoContract>(x...); });
+      auto second = async([&] { return K::dynamic(dynamic(m.mesh), &to, Where::here()); });
+      const std::string wrong = differ(values(second.wait()), expected(m));
+      return wrong.empty() ? differ(values(DynamicTensor(first.wait())), expected(m)) : wrong;
+    });
+  }
 };
 
 /// What most kinds have: a call that leaves the spec to be deduced.
@@ -284,6 +308,7 @@ template <class K> Row row(std::string name = std::string(name_of(K::kind))) {
   cell(Form::into, &Does::into);
   cell(Form::entry, &Does::entry);
   cell(Form::joined, &Does::joined);
+  cell(Form::started, &Does::started);
   return row;
 }
 }  // namespace support

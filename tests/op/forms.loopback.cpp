@@ -466,6 +466,8 @@ constexpr std::string_view memory_needs_no_contract =
     "a typed call that goes in or out of memory needs no contract, and takes none";
 constexpr std::string_view memory_makes_anew =
     "what comes in is a new tensor; what goes out goes to the memory that the call names";
+constexpr std::string_view memory_is_used_at_once =
+    "the caller's memory is used before the call returns, so that the caller may free it then";
 /// From a tensor to memory, and from there to another one.
 struct FromRoot : OfOne {
   static constexpr OperatorKind kind = OperatorKind::from_root;
@@ -491,6 +493,7 @@ struct FromRoot : OfOne {
   static constexpr std::string_view cannot(Form form) {
     if (form == Form::deduced) return memory_is_whole;
     if (form == Form::bound) return memory_needs_no_contract;
+    if (form == Form::started) return memory_is_used_at_once;
     return form == Form::into ? memory_makes_anew : std::string_view();
   }
 };
@@ -572,7 +575,7 @@ struct Between : Reshard {
     return ops::Between{there};
   }
   static constexpr std::string_view cannot(Form form) {
-    if (form == Form::into || form == Form::joined)
+    if (form == Form::into || form == Form::joined || form == Form::started)
       return "the result lies on another mesh, where the call makes it";
     return Reshard::cannot(form);
   }

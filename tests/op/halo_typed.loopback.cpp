@@ -93,7 +93,8 @@ TEST_CASE("halo tensors moved, cut and put together") {
     same<0, 1>(x, [&](const auto& u) { return reshard<P<data, model>>(u); });
     same<0, 1>(x, [&](const auto& u) { return reshard<P<model, _>>(u); });
     same<0, 1>(x, [&](const auto& u) { return replicate(u); });
-    same<0, 1>(x, [&](const auto& u) { return reshard_async<P<_, data>>(u).wait(); });
+    same<0, 1>(x,
+               [&](const auto& u) { return async([&] { return reshard<P<_, data>>(u); }).wait(); });
     same<0, 1>(x, [&](const auto& u) { return reshard_together<P<_, data>, P<model, _>>(u, x); });
     same<0, 1>(x, [&](const auto& u) { return slice(u, {1, 2}, {8, 6}); });
     same<0, 1>(x, [&](const auto& u) { return pad(u, {1, 0}, {0, 2}, {}, 0.5); });

@@ -84,7 +84,7 @@ std::vector<double> some_program(const ProcessMesh<Grid>& mesh, unsigned seed, b
         to = einsum<"ij,i->ij", P<data, model>>(y, cos(sum<"ij->i", P<data>>(z)));
         break;
       case 6: {
-        auto pending = reshard_async<P<_, model>>(y);
+        auto pending = async([&] { return reshard<P<_, model>>(y); });
         const Split meanwhile = cos(z);
         const auto elsewhere = on(later);
         to = reshard<P<data, model>>(pending.wait()) + meanwhile;
@@ -138,7 +138,7 @@ TEST_CASE("a tool sees the kernels of operators on the instance given, and elsew
       all_on(lane().space(), [&] { (void)sort<"ij", 'j'>(x); });
       all_on(lane().space(), [&] { (void)zeros_like(x); });
       all_on(lane().space(), [&] { (void)roll<0>(x, 1); });
-      all_on(lane().space(), [&] { (void)reshard_async<P<data, _>>(x).wait(); });
+      all_on(lane().space(), [&] { (void)async([&] { return reshard<P<data, _>>(x); }).wait(); });
     };
     {
       const auto there = mesh.on(space);

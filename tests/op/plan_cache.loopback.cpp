@@ -122,8 +122,8 @@ TEST_CASE("with a plan cache of any size every operator gives the same") {
       const auto x = from_function<Real<data, model>>(mesh, {7, 9}, Ramp{});
       const auto all = to_host(x).values;
       // Started, and a dozen other plans before it is waited for.
-      auto pending = reshard_async<P<model, _>>(x);
-      auto summed = reduce_async<Sum, "ij->j">(x);
+      auto pending = async([&] { return reshard<P<model, _>>(x); });
+      auto summed = async([&] { return reduce<Sum, "ij->j">(x); });
       for (Index n = 1; n < 13; ++n) (void)sum<"ij->">(full<Real<data, model>>(mesh, {n, n}, 1));
       good += to_host(pending.wait()).values == all;
       double expected = 0;

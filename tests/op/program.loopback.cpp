@@ -238,7 +238,7 @@ TEST_CASE("an operator with several results, and one that ends after its recordi
   CHECK(p.tensor(p.entry(0).also[0]).made == 0);
 
   Recording first(mesh);
-  auto pending = reshard_async(x, Sharding{{}, {1}});
+  auto pending = async([&] { return reshard(x, Sharding{{}, {1}}); });
   CHECK(first.take().size() == 1);
   const Program q = record(mesh, [&] {
     const DynamicTensor late = pending.wait();  // belongs to the recording that has ended

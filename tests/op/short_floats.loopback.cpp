@@ -100,7 +100,7 @@ template <class T> void sums_of(const ProcessMesh<Grid>& mesh) {
   near("sum, reordered",
        sum<"ijk->ki">(from_function<Tensor<T, x, y, _>>(mesh, {rows, columns, 1}, Data<T>{})), sums,
        1);
-  near("sum, started", reduce_async<Sum, "ij->i">(q).wait(), sums, 1);
+  near("sum, started", async([&] { return reduce<Sum, "ij->i">(q); }).wait(), sums, 1);
   near("mean", mean<"ij->i">(q), means, 1);
   near("deterministic sum", sum<"ij->i">(q, deterministic), sums, 1);
   near("deterministic mean", mean<"ij->i">(q, deterministic), means, 1, 2);

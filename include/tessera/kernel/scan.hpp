@@ -53,7 +53,7 @@ template <class Join, class T, class Out> struct ScanLines {
   }
   KOKKOS_FUNCTION void lines(Index outer, Index column) const {
     const Index count = min_of(width, work.inner - column);
-    Total total[width];
+    Total total[width] = {};
     for (Index j = 0; j < count; ++j) total[j] = join.start();
     for (Index k = work.earlier.lo; k < work.earlier.hi; ++k) {
       const Index part = work.reverse ? work.earlier.lo + work.earlier.hi - 1 - k : k;

@@ -165,7 +165,7 @@ template <Reduction R, class T> struct ScatterRows {
                       : begin == ScatterStart::identity ? static_cast<T>(S::start())
                                                         : nothing;
       });
-    typename S::Total total[width];
+    typename S::Total total[width] = {};
     row.visit(j, stop, [&](Index k, Index, Index t) {
       total[k] = begin == ScatterStart::operand ? static_cast<typename S::Total>(operand[to + t])
                                                 : S::start();

@@ -58,7 +58,7 @@ bool allclose(const TensorCore& a, const TensorCore& b, const IsClose& f, Where 
   ops::Map operation{broadcast_terms({a.rank(), b.rank()}), DType::boolean};
   operation.out = operation.deduced(descs_of(operands)).finished();
   const TensorCore flags =
-      run({operation, operands, site, {.kernel = {&MapRunner<bool, IsClose, A, B>::run, &f}}});
+      run({operation, operands, site, {.kernel = MapRunner<bool, IsClose, A, B>::kernel(f)}});
   const TensorCore whole = reduce(parse(total_equation(flags.rank()).view()), Reduction::all, false,
                                   flags, Sharding::replicated(0), site, {}, DType::boolean);
   return to_host<bool>(whole, site).values[0] != 0;

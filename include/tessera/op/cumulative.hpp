@@ -31,7 +31,7 @@ inline constexpr bool is_join = std::is_invocable_r_v<T, const F&, const T&, con
 
 /// Carries out a running join of elements T by a function, with totals of type Total.
 template <class F, class T, class Total = T> struct ScanRunner {
-  const F& f;
+  F f;
   Total identity;
 
   static void fold(const void* context, const LocalScan& work, const void* from, void* to) {
@@ -47,7 +47,7 @@ template <class F, class T, class Total = T> struct ScanRunner {
   }
   Extras extras() const {
     if constexpr (is_join<F, Total>)
-      return {.kernel = {nullptr, this, &fold, &scan}};
+      return {.kernel = {nullptr, this, &fold, &scan, &keep_function<ScanRunner>}};
     else
       return {};
   }

@@ -135,7 +135,7 @@ void broadcast_into(const TensorCore& y, const TensorCore& x, DType type, CallSi
   const First<T> f;
   const OperandList operands{&x, &y};  // y for its extents; its elements are not used
   Extras extras = into(y, operands);
-  extras.kernel = MapKernel{&MapRunner<T, First<T>, T, T>::run, &f};
+  extras.kernel = MapRunner<T, First<T>, T, T>::kernel(f);
   const ops::Map operation{broadcast_terms({x.rank(), y.rank()}), type, Linearity::pointwise,
                            y.sharding()};
   (void)run({operation, operands, site, extras});

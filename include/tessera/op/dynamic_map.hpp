@@ -22,7 +22,7 @@ DynamicTensor map_mixed(std::string_view equation, const F& f, const Sharding& o
   use_element<R>();
   const ops::Map operation{parse(equation), dtype_of<R>, linearity<F, T...>, out};
   return DynamicTensor(
-      run({operation, {&x.core()...}, site, {.kernel = {&MapRunner<R, F, T...>::run, &f}}}));
+      run({operation, {&x.core()...}, site, {.kernel = MapRunner<R, F, T...>::kernel(f)}}));
 }
 /// Throws UsageError unless all operands have elements T: a kernel would read them as such.
 template <class T> void require_elements_of(const OperandList& operands, CallSite site) {

@@ -166,12 +166,12 @@ auto einsum(const A& a, const B& b, const detail::ProductEpilogue<F, Extra...>& 
     detail::OperandList operands{&a.core(), &b.core()};
     std::apply([&](const auto&... extra) { (operands.push_back(&extra.core()), ...); },
                last.extras);
-    const auto kernel = &detail::MapRunner<typename Typed::type, F, typename A::value_type,
-                                           typename Extra::value_type...>::run;
+    using Runner = detail::MapRunner<typename Typed::type, F, typename A::value_type,
+                                     typename Extra::value_type...>;
     return typename Typed::result(detail::run({Typed::operation,
                                                operands,
                                                {E.view(), where, detail::bound<Typed, Bound>()},
-                                               {.kernel = MapKernel{kernel, &last.function}}}));
+                                               {.kernel = Runner::kernel(last.function)}}));
   }
 }
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A, TypedTensor B,

@@ -44,13 +44,13 @@ void accumulate(const Terms& terms, const TensorCore& c, const TensorCore& a, co
     const fn::Fixed<fn::Multiply, 1, T> scale{{}, alpha};
     Extras extras = into(c);
     if (!(alpha == T{1}))
-      extras.kernel = MapKernel{&MapRunner<T, fn::Fixed<fn::Multiply, 1, T>, T>::run, &scale};
+      extras.kernel = MapRunner<T, fn::Fixed<fn::Multiply, 1, T>, T>::kernel(scale);
     (void)einsum(terms, a, b, c.sharding(), site, extras, {}, dtype_of<T>);
     return;
   }
   const AddScaled<T> add{alpha, beta};
   Extras extras = changing(c);
-  extras.kernel = MapKernel{&MapRunner<T, AddScaled<T>, T, T>::run, &add};
+  extras.kernel = MapRunner<T, AddScaled<T>, T, T>::kernel(add);
   (void)einsum(terms, a, b, c.sharding(), site, extras, OperandList{&c}, dtype_of<T>);
 }
 
@@ -147,8 +147,8 @@ void map_into(Y& y, const F& f, const X&... x) {
   const detail::OperandList operands{&x.core()...};
   detail::Extras extras = detail::into(y.core(), operands);
   if constexpr (Typed::by::function::callable)
-    extras.kernel = MapKernel{
-        &detail::MapRunner<typename Y::value_type, F, typename X::value_type...>::run, &f};
+    extras.kernel =
+        detail::MapRunner<typename Y::value_type, F, typename X::value_type...>::kernel(f);
   (void)detail::run({Typed::operation,
                      operands,
                      {detail::function_name<F>(), Where{}, detail::bound<Typed, Bound>()},
@@ -189,7 +189,7 @@ void map_into(const detail::PlacedText& equation, const DynamicTensor& y, const 
   const detail::OperandList operands{&x.core()...};
   detail::require_elements_of<T>(operands, site);
   detail::Extras extras = detail::into(y.core(), operands);
-  extras.kernel = MapKernel{&detail::MapRunner<R, F, std::conditional_t<true, T, X>...>::run, &f};
+  extras.kernel = detail::MapRunner<R, F, std::conditional_t<true, T, X>...>::kernel(f);
   const ops::Map operation{parse(equation.text), dtype_of<R>,
                            detail::linearity<F, std::conditional_t<true, T, X>...>, y.sharding()};
   (void)detail::run({operation, operands, site, extras});

@@ -71,11 +71,13 @@ template <class R, class F, class... T> struct MapRunner {
     call(*static_cast<const F*>(f), work, static_cast<R*>(out), in,
          std::index_sequence_for<T...>{});
   }
+  /// Returns the kernel that applies f, which lives as long.
+  static MapKernel kernel(const F& f) { return {&run, &f, nullptr, nullptr, &keep_function<F>}; }
 };
 
 /// A function and where the result's block lies in the whole.
 template <class F> struct PlacedFunction {
-  const F& f;
+  F f;
   Extents offset, extents;
 };
 template <class R, class F, class... T> struct IndexRunner {
@@ -89,6 +91,9 @@ template <class R, class F, class... T> struct IndexRunner {
     call(*static_cast<const PlacedFunction<F>*>(placed), work, static_cast<R*>(out), in,
          std::index_sequence_for<T...>{});
   }
+  static MapKernel kernel(const PlacedFunction<F>& placed) {
+    return {&run, &placed, nullptr, nullptr, &keep_function<PlacedFunction<F>>};
+  }
 };
 
 template <class Call, class Bound = NoContract, class F, class... A>
@@ -99,7 +104,7 @@ typename Call::result run_map(const F& f, Where where, const A&... x) {
         detail::run({Call::operation,
                      {&x.core()...},
                      {function_name<F>(), where, bound<Call, Bound>()},
-                     {.kernel = {&MapRunner<R, F, typename A::value_type...>::run, &f}}}));
+                     {.kernel = MapRunner<R, F, typename A::value_type...>::kernel(f)}}));
   else
     return {};
 }
@@ -125,7 +130,7 @@ typename Call::result run_map_with_index(const F& f, Where where, const A&... x)
         detail::run({Call::operation,
                      operands,
                      {function_name<F>(), where, bound<Call, Bound>()},
-                     {.kernel = {&IndexRunner<R, F, typename A::value_type...>::run, &placed}}}));
+                     {.kernel = IndexRunner<R, F, typename A::value_type...>::kernel(placed)}}));
   else
     return {};
 }

@@ -71,7 +71,7 @@ DynamicTensor apply_to(const F& f, const OperandList& operands, CallSite site) {
   if constexpr (rule == Rule::ok) {
     using R = typename FunctionResult<F, Elements, T...>::type;
     use_tensor_of<R>();
-    return map_from_the_right(dtype_of<R>, linearity<F, T...>, {&MapRunner<R, F, T...>::run, &f},
+    return map_from_the_right(dtype_of<R>, linearity<F, T...>, MapRunner<R, F, T...>::kernel(f),
                               operands, site);
   } else {
     throw_not_taken(rule, operands.back()->type(), site);

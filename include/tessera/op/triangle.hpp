@@ -51,7 +51,7 @@ DynamicTensor triangle(const DynamicTensor& x, Index diagonal, const DynamicCall
   return with_type(type, [&](auto zero) {
     using T = decltype(zero);
     return DynamicTensor(
-        run({operation, operands, site, {.kernel = {&IndexRunner<T, F, T>::run, &placed}}}));
+        run({operation, operands, site, {.kernel = IndexRunner<T, F, T>::kernel(placed)}}));
   });
 }
 template <bool Lower, class A> auto triangle_of(const A& x, Index diagonal, const CallOf<A>& call) {

@@ -97,6 +97,8 @@ class Execution {
                ? pending_[static_cast<std::size_t>(under_way_)] == nullptr
                : binding_->calls[static_cast<std::size_t>(under_way_)].shared != nullptr;
   }
+  /// Returns true when nothing is left to carry out.
+  bool complete() const { return next_ == list_.all.size() && under_way_ < 0; }
   /// Carries out what is left.
   TensorCore finish() {
     if (unwaited_) wait(under_way_);
@@ -113,7 +115,7 @@ class Execution {
   TensorCore also(int i, const Sharding& sharding) {
     TensorDesc desc = plan_.slots[plan_.also[i]].desc;
     desc.sharding = sharding;
-    TensorCore result = made(plan_.also[i], desc);
+    TensorCore result = made(plan_.also[i], desc, i + 1);
     if (entry_ >= 0) mesh_->attachment<Recorder>().end(entry_, result);
     return result;
   }
@@ -126,14 +128,19 @@ class Execution {
       entry_ = recorder.begin(prepared_.plan, site_.label, site_.where, *mesh_, operands_);
   }
   TensorCore end() {
-    TensorCore result = made(plan_.result, plan_.result_desc());
+    TensorCore result = made(plan_.result, plan_.result_desc(), 0);
     if (entry_ >= 0) mesh_->attachment<Recorder>().end(entry_, result);
     return result;
   }
-  TensorCore made(int slot, const TensorDesc& desc) {
-    return {mesh_, desc,
-            slot < plan_.operands ? operands_[slot]->storage()
-                                  : std::move(storage_[static_cast<std::size_t>(slot)])};
+  /// Returns result `number`, in the storage that it was promised.
+  TensorCore made(int slot, const TensorDesc& desc, int number) {
+    if (slot < plan_.operands) return {mesh_, desc, operands_[slot]->storage()};
+    std::shared_ptr<Storage>& own = storage_[static_cast<std::size_t>(slot)];
+    if (extras_.promised == nullptr) return {mesh_, desc, std::move(own)};
+    const auto& promised = (*extras_.promised)[static_cast<std::size_t>(number)];
+    promised->keep(*own);
+    own.reset();
+    return {mesh_, desc, promised};
   }
 
   /// Carries out the instructions that are left or, `until_call`, those up to the first call, which

@@ -6,6 +6,8 @@
 ///     detail::run({ops::Reshard{to}, {&x}, {"reshard", where}, detail::into(y)});
 ///
 /// Laws: nothing here but the destination is part of the call's plan.
+#include <memory>
+#include <type_traits>
 #include <vector>
 
 #include <tessera/base/local_work.hpp>
@@ -16,18 +18,31 @@ namespace tessera {
 class TensorCore;
 
 /// The type-erased kernels of a function that the user gives: run(context, map, out, inputs) for a
-/// map step, fold and scan for a running join.
+/// map step, fold and scan for a running join; keep(context, nullptr) returns a copy of the
+/// function, and keep(nullptr, copy) ends that.
 struct MapKernel {
   void (*run)(const void* context, const LocalMap& map, void* out, const void* const* in) = nullptr;
   const void* context = nullptr;
   void (*fold)(const void* context, const LocalScan& work, const void* from, void* to) = nullptr;
   void (*scan)(const void* context, const LocalScan& work, const void* from, const void* earlier,
                void* to) = nullptr;
+  void* (*keep)(const void* context, void* copy) = nullptr;
 };
 
 namespace detail {
 
 class Started;
+class Storage;
+
+/// MapKernel::keep of a function of type F.
+template <class F> void* keep_function(const void* function, void* copy) {
+  static_assert(std::is_copy_constructible_v<F>,
+                "[tessera] a function of elements cannot be copied; kernels take copies of it, so "
+                "give it a copy constructor");
+  if (function != nullptr) return new F(*static_cast<const F*>(function));
+  delete static_cast<F*>(copy);
+  return nullptr;
+}
 
 /// What a call has beside its operator and operands, and what is no part of its plan but for the
 /// destination.
@@ -42,6 +57,8 @@ struct Extras {
   Started* started = nullptr;  ///< where the operator is left under way, instead of being finished
   std::vector<TensorCore>* also = nullptr;  ///< where the results after the first go
   const Extents* starts = nullptr;          ///< where a window begins in each dimension
+  /// The storage that its results were promised, one for each; null: they get their own.
+  const std::vector<std::shared_ptr<Storage>>* promised = nullptr;
 };
 
 /// Of a call that writes a tensor that is there.

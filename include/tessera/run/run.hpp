@@ -14,6 +14,8 @@
 
 #include <tessera/base/compiled.hpp>
 #include <tessera/run/request.hpp>
+#include <tessera/run/started.hpp>
+#include <tessera/run/under_way.hpp>
 
 namespace tessera::detail {
 
@@ -32,16 +34,17 @@ TESSERA_FUNCTION void require(OperationView operation, const TensorDescs& operan
       throw_broken(v.rule, said(v, tessera::explain(v, result.sharding, mesh.names())), site.where);
 }
 
+inline bool writes(const Plan& plan, int slot) {
+  for (const Step& step : plan.steps)
+    if (step.out == slot || step.also.contains(static_cast<std::int8_t>(slot))) return true;
+  return false;
+}
 /// Orders the call after the work of other lanes that is in its way.
 inline void order_lanes(const Request& r, const Plan& plan) {
   if (kernels_on_host || r.operands[0]->dry()) return;
-  const auto writes = [&](int slot) {
-    for (const Step& step : plan.steps)
-      if (step.out == slot || step.also.contains(static_cast<std::int8_t>(slot))) return true;
-    return false;
-  };
   for (int i = 0; i < r.operands.size(); ++i)
-    writes(i) ? r.operands[i]->storage()->use().write() : r.operands[i]->storage()->use().read();
+    writes(plan, i) ? r.operands[i]->storage()->use().write()
+                    : r.operands[i]->storage()->use().read();
   if (r.extras.into != nullptr) r.extras.into->storage()->use().write();
 }
 
@@ -49,27 +52,18 @@ inline void order_lanes(const Request& r, const Plan& plan) {
 inline TensorCore carry_out(const Request& r, const Prepared& prepared, std::uint64_t history) {
   order_lanes(r, *prepared.plan);
   if (r.extras.started != nullptr) {
-    r.extras.started->begin(prepared, r.operands, r.site, r.extras, history);
+    r.extras.started->begin(prepared, r, history);
     return TensorCore();
   }
+  const bool into = r.extras.into != nullptr;
   if (r.extras.also == nullptr) {
     TensorCore result = execute(prepared, r.operands, r.site, r.extras);
-    if (r.extras.into == nullptr)
-      remember(result, r.operands, history);
-    else if (history != 0 && result.storage() != nullptr)
-      result.storage()->set_history(history);
+    remember(result, r.operands, history, into);
     return result;
   }
-  const TensorDescs results = r.operation.results(descs_of(r.operands));
   Execution execution(prepared, r.operands, r.site, r.extras);
-  TensorCore first = execution.run();
-  remember(first, r.operands, history);
-  for (int i = 1; i < results.size(); ++i) {
-    r.extras.also->push_back(execution.also(i - 1, results[i].sharding));
-    remember(r.extras.also->back(), r.operands,
-             history == 0 ? 0 : mix(history, static_cast<std::uint64_t>(i)));
-  }
-  return first;
+  return results_of(execution, execution.run(), r.operation.results(descs_of(r.operands)),
+                    r.operands, history, into, *r.extras.also);
 }
 
 /// A plan and the boxes that it views.
@@ -78,14 +72,11 @@ struct PlanWithBoxes {
   std::vector<Box> boxes;
 };
 
-TESSERA_FUNCTION Agreed agree_on(const Request& r) {
+/// Plans a call, or finds its plan; `stored`: where its tensors lie within halos.
+inline const Prepared& planned(const Request& r, const PlanQuery& query, const Contract& contract,
+                               const StoredOperands& stored) {
   MeshCore& mesh = *r.operands[0]->mesh();
-  const Contract contract = contract_at(mesh, r.site);
-  const StoredOperands stored(r.operands, r.extras.into);
-  const PlanQuery query(r.operation, r.operands, r.extras.destination, contract, stored.get());
-  require_one_mesh(r.operands, r.site);
-  Comparison comparison(r.operands, query, r.site, r.extras.starts);
-  const Prepared& prepared = prepare(mesh, query, [&]() -> std::shared_ptr<const Plan> {
+  return prepare(mesh, query, [&]() -> std::shared_ptr<const Plan> {
     const TensorDescs descs = descs_of(r.operands);
     require(r.operation, descs, mesh, r.site);
     PlanOptions options = plan_options(mesh);
@@ -103,6 +94,23 @@ TESSERA_FUNCTION Agreed agree_on(const Request& r) {
                        " steps that a plan holds; reshard some of the operands first");
     }
   });
+}
+inline const Prepared& planned(const Request& r) {
+  const Contract contract = contract_at(*r.operands[0]->mesh(), r.site);
+  const StoredOperands stored(r.operands, r.extras.into);
+  require_one_mesh(r.operands, r.site);
+  return planned(r,
+                 PlanQuery(r.operation, r.operands, r.extras.destination, contract, stored.get()),
+                 contract, stored);
+}
+
+TESSERA_FUNCTION Agreed agree_on(const Request& r) {
+  const Contract contract = contract_at(*r.operands[0]->mesh(), r.site);
+  const StoredOperands stored(r.operands, r.extras.into);
+  const PlanQuery query(r.operation, r.operands, r.extras.destination, contract, stored.get());
+  require_one_mesh(r.operands, r.site);
+  Comparison comparison(r.operands, query, r.site, r.extras.starts);
+  const Prepared& prepared = planned(r, query, contract, stored);
   if (r.extras.into != nullptr)
     require_destination(*prepared.plan, r.operands, *r.extras.into, r.site);
   comparison.begin(prepared);
@@ -132,10 +140,96 @@ inline Request directed(const Request& r) {
 
 TESSERA_FUNCTION TensorCore run(const Request& r) {
   if (r.site.into != nullptr) return run(directed(r));
+  if (UnderWay* calls = calls_of_thread; calls != nullptr && r.extras.started == nullptr)
+    return calls->add(r);
   return on_process(mesh_of(*r.operands[0], r.site), r.site, [&] {
     const Agreed call = agree_on(r);
     return carry_out(r, call.prepared, call.history);
   });
+}
+
+TESSERA_FUNCTION TensorCore UnderWay::add(const Request& r) {
+  MeshCore& mesh = mesh_of(*r.operands[0], r.site);
+  return on_process(mesh, r.site, [&] {
+    const auto prepared = planned(r).shared_from_this();
+    const Plan& plan = *prepared->plan;
+    const TensorCore* into = r.extras.into;
+    const std::shared_ptr<MeshCore>& on = r.operands[0]->mesh();
+    bool elsewhere =
+        !plan.slots[plan.result].place.sharded() || (into != nullptr && into->mesh() != on);
+    bool waits = into != nullptr && into->storage()->promised();
+    for (int i = 0; i < r.operands.size(); ++i) {
+      elsewhere =
+          elsewhere || !plan.slots[i].place.sharded() || (writes(plan, i) && into == nullptr);
+      waits = waits || r.operands[i]->storage()->promised();
+    }
+    if (elsewhere)
+      throw UsageError(std::string(r.site.label) +
+                           ": a call inside async has tensors of one mesh for its operands and "
+                           "results; this one reads or writes other memory, or refreshes a halo; "
+                           "call it before or after",
+                       r.site.where);
+    auto call = std::make_unique<Call>();
+    std::vector<TensorCore> results;
+    const TensorDescs descs = r.operation.results(descs_of(r.operands));
+    for (int i = 0; i <= plan.also.size(); ++i) {
+      const int slot = i == 0 ? plan.result : plan.also[i - 1];
+      TensorDesc desc = i == 0 ? plan.result_desc() : plan.slots[slot].desc;
+      if (i > 0) desc.sharding = descs[i].sharding;
+      call->promised.push_back(nullptr);
+      if (slot < plan.operands) {
+        results.push_back({on, desc, r.operands[slot]->storage()});
+      } else if (into != nullptr) {
+        results.push_back({on, desc, into->storage()});
+      } else {
+        call->promised.back() = std::make_shared<Storage>(on, r.site.where);
+        results.push_back({on, desc, call->promised.back()});
+      }
+    }
+    std::vector<TensorCore> also;
+    Request promised = r;
+    if (into == nullptr) promised.extras.promised = &call->promised;
+    promised.extras.also = &also;
+    if (!waits) {
+      const Agreed agreed = agree_on(promised);
+      call->started = std::make_unique<Started>();
+      call->started->begin(agreed.prepared, promised, agreed.history);
+      if (call->started->complete()) (void)std::exchange(call->started, nullptr)->finish();
+    } else if (plan.steps.size() > 0) {
+      call->later = std::make_unique<KeptRequest>(promised);
+      call->lane = lane_of_thread;
+    }
+    if (call->started != nullptr || call->later != nullptr) {
+      if (into != nullptr) call->into = into->storage();
+      if (into != nullptr) into->storage()->hide(r.site.where);
+      mesh_ = on;
+      calls_.push_back(std::move(call));
+    }
+    if (r.extras.also != nullptr)
+      for (std::size_t i = 1; i < results.size(); ++i) r.extras.also->push_back(results[i]);
+    return results[0];
+  });
+}
+
+TESSERA_FUNCTION void UnderWay::finish() {
+  const Starting none(nullptr);  // they run as without async
+  while (next_ < calls_.size()) {
+    Call& call = *calls_[next_];
+    if (call.into != nullptr) call.into->show();
+    if (call.started != nullptr) {
+      (void)call.started->finish();
+      call.started.reset();
+    } else {
+      const OnLane there(call.lane);
+      std::vector<TensorCore> also;
+      Request r = call.later->request();
+      r.extras.also = &also;
+      call.later->end_use();
+      (void)run(r);
+      call.later.reset();
+    }
+    ++next_;
+  }
 }
 
 }  // namespace tessera::detail

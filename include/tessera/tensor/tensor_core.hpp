@@ -44,6 +44,9 @@ class Storage {
         owner_(mesh_->keep(of)),
         adopted_(true),
         use_(of->use_) {}
+  /// The memory of a result that an operator under way will make; keep() brings it.
+  Storage(std::shared_ptr<MeshCore> mesh, Where where)
+      : mesh_(std::move(mesh)), promised_(true), user_(where) {}
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
   ~Storage() {
@@ -55,7 +58,33 @@ class Storage {
       mesh_->arena().release(block_, own_use_.lanes());
     }
   }
-  void* data() const { return data_; }
+  /// Returns the memory. Throws UsageError while it is promised.
+  void* data() const {
+    if (data_ == nullptr && promised_) refuse();
+    return data_;
+  }
+  /// Returns true while an operator under way makes the values.
+  bool promised() const { return promised_; }
+  /// An operator under way writes what is there; show() ends that.
+  void hide(Where where) {
+    if (promised_) return;
+    hidden_ = std::exchange(data_, nullptr);
+    promised_ = true;
+    user_ = where;
+  }
+  void show() {
+    if (hidden_ != nullptr) data_ = std::exchange(hidden_, nullptr);
+    promised_ = false;
+  }
+  /// Keeps the promise by the memory of `made`, which nobody else uses.
+  void keep(Storage& made) {
+    std::swap(block_, made.block_);
+    std::swap(data_, made.data_);
+    std::swap(owner_, made.owner_);
+    std::swap(adopted_, made.adopted_);
+    std::swap(own_use_, made.own_use_);
+    std::swap(promised_, made.promised_);
+  }
   /// Which lanes use the memory. Who reads or writes it tells, before (kernel/lane_use.hpp).
   LaneUse& use() { return *use_; }
   bool adopted() const { return adopted_; }
@@ -91,11 +120,20 @@ class Storage {
   }
 
  private:
+  [[noreturn]] void refuse() const {
+    throw UsageError("a tensor is used that an operator makes that was started at " +
+                     to_string(user_) +
+                     " and has not been waited for; wait for it first, and inside async give it "
+                     "to operators alone");
+  }
+
   std::shared_ptr<MeshCore> mesh_;
   Block block_;
   void* data_ = nullptr;
+  void* hidden_ = nullptr;
   std::uint64_t owner_ = 0;  ///< the key under which the mesh keeps the owner
   bool adopted_ = false;
+  bool promised_ = false;
   const Halo* halo_ = nullptr;  ///< owned by this object
   LaneUse own_use_;
   LaneUse* use_ = &own_use_;

@@ -92,32 +92,26 @@ inline void require_group(std::size_t tensors, CallSite site) {
                      site.where);
 }
 
-/// The core of a tensor in progress, until it is wrapped.
-struct ExtendedCore {
-  explicit ExtendedCore(TensorCore of) : core(std::move(of)) {}
-  TensorCore core;
-};
+/// Returns a call that was started, to wait for.
+inline std::unique_ptr<UnderWay> alone(std::unique_ptr<Started> started) {
+  auto calls = std::make_unique<UnderWay>();
+  calls->add(std::move(started));
+  return calls;
+}
 }  // namespace detail
 
 /// A halo exchange that was started, whose result is an H. End it by wait(); else its destructor
 /// waits.
-template <class H> class [[nodiscard]] PendingHalo {
+template <class H> class [[nodiscard]] PendingHalo : public Pending<H> {
  public:
   PendingHalo(std::unique_ptr<detail::Started> started, const Halo& halo)
-      : begun_(started->begun(), halo), pending_(std::move(started)) {}
+      : PendingHalo(H(started->begun(), halo), started) {}
   /// Returns the result as it is so far: the process's own elements are there, the halo is not.
-  const H& begun() const { return begun_; }
-  /// Returns true when what was started first is done, and lets it progress. Not collective.
-  bool done() { return pending_.done(); }
-  /// Returns the result. Communication, collective over: as Pending::wait.
-  H wait(Where where = Where::here()) {
-    (void)pending_.wait(where);
-    return std::exchange(begun_, H());
-  }
+  const H& begun() const { return this->result_; }
 
  private:
-  H begun_;
-  Pending<detail::ExtendedCore> pending_;
+  PendingHalo(H begun, std::unique_ptr<detail::Started>& started)
+      : Pending<H>(detail::alone(std::move(started)), std::move(begun)) {}
 };
 
 /// Returns x with a halo along dimensions D..., `low` before and `high` behind each block;

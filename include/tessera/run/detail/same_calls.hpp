@@ -98,11 +98,13 @@ class Comparison {
   std::uint64_t ordinal_ = 0;
 };
 
-/// Sets the history of the result, unless its memory is an operand's, which keeps its own.
-inline void remember(const TensorCore& result, const OperandList& operands, std::uint64_t history) {
+/// Sets the history of the result, unless its memory is an operand's, which keeps its own; `into`:
+/// but the destination's changes.
+inline void remember(const TensorCore& result, const OperandList& operands, std::uint64_t history,
+                     bool into = false) {
   if (history == 0 || result.storage() == nullptr) return;
   for (const TensorCore* operand : operands)
-    if (operand->storage() == result.storage()) return;
+    if (!into && operand->storage() == result.storage()) return;
   result.storage()->set_history(history);
 }
 

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// A call that outlives the place where it was written: with copies of its operator, operands,
+/// label and function, which are its caller's otherwise.
+///
+///     const KeptRequest kept(r);
+///     run(kept.request());                     // later
+///
+/// Laws: a tensor that it reads is not written meanwhile (require_destination).
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <tessera/plan/operation.hpp>
+#include <tessera/run/request.hpp>
+
+namespace tessera::detail {
+
+class KeptRequest {
+ public:
+  explicit KeptRequest(const Request& r)
+      : operation_(r.operation), label_(r.site.label), site_(r.site), extras_(r.extras) {
+    operands_.reserve(static_cast<std::size_t>(r.operands.size()));
+    for (const TensorCore* operand : r.operands) operands_.push_back(*operand);
+    for (const TensorCore& operand : operands_) {
+      if (operand.storage()->promised()) continue;  // nobody can write it
+      operand.storage()->begin_use(site_.where);
+      used_.push_back(operand.storage());
+    }
+    site_.label = label_;
+    site_.into = nullptr;
+    if (extras_.into != nullptr) {
+      into_ = *extras_.into;
+      extras_.into = &into_;
+    }
+    extras_.also = nullptr;
+    extras_.started = nullptr;
+    if (extras_.kernel.keep != nullptr)
+      extras_.kernel.context = extras_.kernel.keep(extras_.kernel.context, nullptr);
+    if (extras_.fill != nullptr) {
+      std::memcpy(fill_, extras_.fill, size_of(operands_[0].type()));
+      extras_.fill = fill_;
+    }
+    if (extras_.starts != nullptr) {
+      starts_ = *extras_.starts;
+      extras_.starts = &starts_;
+    }
+  }
+  KeptRequest(const KeptRequest&) = delete;
+  KeptRequest& operator=(const KeptRequest&) = delete;
+  ~KeptRequest() {
+    end_use();
+    if (extras_.kernel.keep != nullptr)
+      (void)extras_.kernel.keep(nullptr, const_cast<void*>(extras_.kernel.context));
+  }
+
+  Request request() const {
+    Request r{operation_, {}, site_, extras_};
+    for (const TensorCore& operand : operands_) r.operands.push_back(&operand);
+    return r;
+  }
+  /// Operands may be written again, by the call itself.
+  void end_use() {
+    for (const std::shared_ptr<Storage>& storage : used_) storage->end_use();
+    used_.clear();
+  }
+  const std::shared_ptr<MeshCore>& mesh() const { return operands_.front().mesh(); }
+
+ private:
+  Operation operation_;
+  TensorCore into_;
+  std::vector<TensorCore> operands_;
+  std::vector<std::shared_ptr<Storage>> used_;
+  std::string label_;
+  CallSite site_;
+  Extras extras_;
+  alignas(16) std::byte fill_[16] = {};
+  Extents starts_;
+};
+
+}  // namespace tessera::detail
