@@ -296,8 +296,6 @@ TEST_CASE(
           (void)reshard_together({x, w}, {rows, rows}, DynamicCall::into(y));
         },
         "returns several tensors"));
-    CHECK(says([&] { (void)async([&] { return reshard(x, rows, DynamicCall::into(y)); }); },
-               "inside async a call makes its result anew"));
     CHECK(says([&] { (void)to_root<double>(x, 0, DynamicCall::into(y)); },
                "to_root: the call is not one operator"));
     CHECK(to_host<double>(y) == before);
