@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// together: plan_moves
 // Reshards between two meshes over the same processes, all processes on paper.
 #include <doctest/doctest.h>
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// together: plan_rows
 // Cases that a partitioner must get right, planned at full size: a plan may need less than the row
 // says, never more.
 #include <doctest/doctest.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// together: plan_rows
 // Contracts: what is found to be kept on paper is kept on every mesh of those axes, whatever the
 // sizes, and the plans that keep it are right.
 #include <doctest/doctest.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// together: plan_operators
 // The convolutions and windows that a partitioner must get right, planned at full size:
 // communication, and that the calls of all processes fit together.
 #include <doctest/doctest.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// together: plan_moves
 // Device orders chosen so that least goes between nodes: planted cases, and against the plans made
 // with each order.
 #include <tessera/program/device_order.hpp>

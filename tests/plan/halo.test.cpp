@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// together: plan_moves
 // Plans of halo exchanges: widths, messages and payload of each process, the two ways of corners,
 // deep halos.
 #include <doctest/doctest.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// together: plan_operators
 // Takes, scatters, one-hots and windows that begin anywhere over sampled shardings, all processes
 // on paper; and what the collection of conformance cases says about their communication.
 #include <doctest/doctest.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// together: plan_moves
 // Collectives whose group spans nodes: when they go in levels, by which calls, and what crosses the
 // network. That their results are right is tests/plan/reshard.test.cpp's matter, on random
 // machines.

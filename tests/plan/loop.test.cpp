@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// together: plan_operators
 // Products in rounds: all processes are played on paper, against a plain product; and the cases of
 // looped products that a partitioner must get right, planned at full size.
 #include <doctest/doctest.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// together: plan_operators
 #include <set>
 #include <span>
 #include <vector>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// together: plan_operators
 // Products, reductions, elementwise operators and transposes over enumerated shardings, all
 // processes on paper.
 #include <doctest/doctest.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// together: plan_moves
 // From one process and to one, from boxes of the application's choice and to them: all processes on
 // paper.
 #include <doctest/doctest.h>

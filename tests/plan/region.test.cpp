@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// together: plan_moves
 // Regions against their definition: which element each coordinate maps to, asked one by one.
 #include <doctest/doctest.h>
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// together: plan_moves
 // Every change of sharding, all processes on paper.
 #include <doctest/doctest.h>
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// together: plan_operators
 // Slice, pad, reverse, roll, shift, concatenate, update and reshape on paper: conformance cases at
 // their stated sizes, and random ones carried out for all processes and compared with plain loops.
 #include <doctest/doctest.h>

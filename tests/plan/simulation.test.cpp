@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// together: plan_rows
 // Plans of other processes, and thousands of processes at once, on paper.
 #include <doctest/doctest.h>
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// together: plan_rows
 // Sorts and the first k over enumerated shardings, all processes on paper; what they communicate.
 #include <doctest/doctest.h>
 

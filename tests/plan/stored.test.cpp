@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// together: plan_moves
 // Plans of operators on what lies within a halo: where they copy, and that nothing else differs.
 #include <doctest/doctest.h>
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// together: plan_rows
 // GShard's Table 4 from the planner alone: payload, messages and compute of a process on 2 to 4096
 // processes, exactly, and the exponents of their growth.
 #include "support/table4.hpp"
