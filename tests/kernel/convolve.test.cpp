@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// together: kernel_windows
 #include <doctest/doctest.h>
 
 #include <thread>
 
 #include <tessera/kernel/use_element.hpp>
 
-#include "window_cases.hpp"
+#include "kernel/window_cases.hpp"
 
 using namespace tessera;
 using namespace test;

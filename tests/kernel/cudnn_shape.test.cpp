@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// together: kernel_windows
 // What cuDNN would be asked for, without cuDNN: the calls' numbers, and their results by the
 // documented meaning of its descriptors.
 #include <doctest/doctest.h>
@@ -7,7 +8,7 @@
 #include <tessera/kernel/convolve/detail/cudnn_shape.hpp>
 #include <tessera/kernel/use_element.hpp>
 
-#include "window_cases.hpp"
+#include "kernel/window_cases.hpp"
 
 using namespace tessera;
 using namespace test;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// together: kernel_windows
 // The prototype that kernel/detail/blas.hpp declares in place of oneDNN's header is the header's.
 #include <doctest/doctest.h>
 

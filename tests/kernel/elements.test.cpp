@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// together: kernel_elements
 // Every kernel on every element type, against plain loops over exact values. This file has the
 // kernels of all element types compiled into the program.
 #include <doctest/doctest.h>
@@ -15,7 +16,7 @@
 #include <tessera/kernel/map.hpp>
 #include <tessera/kernel/use_element.hpp>
 
-#include "buffer.hpp"
+#include "kernel/buffer.hpp"
 
 using namespace tessera;
 using namespace test;

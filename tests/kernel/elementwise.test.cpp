@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// together: kernel_rows
 // Every elementwise function on every element type that it is defined for, against plain arithmetic
 // in double or in 64 bits; what is not defined; and what each function claims of unfinished values.
 #include <doctest/doctest.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// together: kernel_rows
 // The float functions that loops vectorise, against double libm, and their edges.
 #include <doctest/doctest.h>
 
@@ -8,7 +9,7 @@
 #include <tessera/kernel/functions.hpp>
 #include <tessera/kernel/map.hpp>
 
-#include "ulps.hpp"
+#include "kernel/ulps.hpp"
 
 using namespace tessera;
 using test::ulps, test::worst;

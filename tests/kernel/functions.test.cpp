@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// together: kernel_rows
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -7,7 +8,7 @@
 
 #include <tessera/kernel/functions.hpp>
 
-#include "ulps.hpp"
+#include "kernel/ulps.hpp"
 
 using namespace tessera;
 using test::worst;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// together: kernel_windows
 #include <doctest/doctest.h>
 
 #include <limits>
@@ -6,7 +7,7 @@
 
 #include <tessera/kernel/gemm.hpp>
 
-#include "buffer.hpp"
+#include "kernel/buffer.hpp"
 
 using namespace tessera;
 using namespace test;

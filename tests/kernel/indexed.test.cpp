@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// together: kernel_elements
 // The local parts of takes and scatters, by every way through their loops; and the order of tuples,
 // however many threads wrote them down.
 #include <doctest/doctest.h>
@@ -11,7 +12,7 @@
 
 #include <tessera/kernel/use_element.hpp>
 
-#include "buffer.hpp"
+#include "kernel/buffer.hpp"
 
 using namespace tessera;
 using namespace test;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// together: kernel_elements
 // Lanes: kernels run on the instance that is named, a lane is one for all equal instances, and what
 // kernels share between them waits for nobody. Runs on the host's space and on
 // support/late_space.hpp.

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// together: kernel_rows
 #include <doctest/doctest.h>
 
 #include <tessera/kernel/functions.hpp>
 #include <tessera/kernel/map.hpp>
 
-#include "buffer.hpp"
+#include "kernel/buffer.hpp"
 
 using namespace tessera;
 using namespace test;

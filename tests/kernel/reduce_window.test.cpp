@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// together: kernel_windows
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -7,7 +8,7 @@
 #include <tessera/kernel/reduce.hpp>
 #include <tessera/kernel/use_element.hpp>
 
-#include "window_cases.hpp"
+#include "kernel/window_cases.hpp"
 
 using namespace tessera;
 using namespace test;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// together: kernel_rows
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -8,7 +9,7 @@
 #include <tessera/kernel/use_element.hpp>
 #include <tessera/plan/deterministic.hpp>
 
-#include "buffer.hpp"
+#include "kernel/buffer.hpp"
 
 using namespace tessera;
 using namespace test;

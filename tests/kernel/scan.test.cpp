@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// together: kernel_rows
 // Running joins by functions that do not commute, cut in parts, against plain loops.
 #include <doctest/doctest.h>
 
 #include <tessera/kernel/scan.hpp>
 
-#include "buffer.hpp"
+#include "kernel/buffer.hpp"
 
 using namespace tessera;
 using namespace test;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// together: kernel_elements
 // Sorting lines, positions, carried values and merges against std::stable_sort, all element types.
 #include <doctest/doctest.h>
 
@@ -10,7 +11,7 @@
 
 #include <tessera/kernel/use_element.hpp>
 
-#include "buffer.hpp"
+#include "kernel/buffer.hpp"
 
 using namespace tessera;
 using namespace test;

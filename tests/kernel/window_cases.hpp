@@ -10,7 +10,7 @@
 
 #include <tessera/base/local_window.hpp>
 
-#include "buffer.hpp"
+#include "kernel/buffer.hpp"
 
 namespace test {
 using tessera::Window;
