@@ -82,12 +82,16 @@ endfunction()
 
 # tessera_together(RESULT SOURCES…): the sources as they are compiled. Those with the same line `// together: name` are one source,
 # each in a namespace of its own after all their includes, since tests share most of the code that they compile. Such a source
-# includes nothing of its own folder, and specializes no template of the library.
+# includes nothing of its own folder, and specializes no template of the library. With AS name all are one source.
 function(tessera_together result)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "AS" "")
   set(sources)
   set(groups)
-  foreach(source IN LISTS ARGN)
-    tessera_read_comment(group "${source}" together)
+  foreach(source IN LISTS arg_UNPARSED_ARGUMENTS)
+    set(group ${arg_AS})
+    if(NOT group)
+      tessera_read_comment(group "${source}" together)
+    endif()
     if(NOT group)
       list(APPEND sources "${source}")
       continue()

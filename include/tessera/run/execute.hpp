@@ -209,13 +209,13 @@ class Execution {
       case Action::fill:
         return fill(i);
       case Action::fill_gaps:
-        return copy_between(i.type, outside(), memory(i.to), &copy(i), i.count);
+        return copy_between(i.type, outside(), memory(i.to), copies(i), i.count);
       case Action::zero:
         return fill_zeros(data(i.to), i.bytes);
       case Action::copy:
-        return copy_between(i.type, memory(i.from), memory(i.to), &copy(i), i.count);
+        return copy_between(i.type, memory(i.from), memory(i.to), copies(i), i.count);
       case Action::accumulate:
-        return accumulate(i.type, data(i.from), data(i.to), &copy(i), i.count);
+        return accumulate(i.type, data(i.from), data(i.to), copies(i), i.count);
       case Action::to_wide:
         return widen(i.type, data(i.from), data(i.to), i.bytes);
       case Action::to_narrow:
@@ -230,9 +230,7 @@ class Execution {
     }
   }
 
-  const StridedCopy& copy(const Instruction& i) const {
-    return list_.copies[static_cast<std::size_t>(i.first)];
-  }
+  const StridedCopy* copies(const Instruction& i) const { return list_.copies.data() + i.first; }
   const Call& call(int number) const { return list_.calls[static_cast<std::size_t>(number)]; }
   Binding::Bound& bound(int number) { return binding_->calls[static_cast<std::size_t>(number)]; }
   Side& memory(MemoryNumber m) { return memory_[static_cast<std::size_t>(m)]; }

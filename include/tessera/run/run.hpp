@@ -193,7 +193,8 @@ TESSERA_FUNCTION TensorCore UnderWay::add(const Request& r) {
     if (!waits) {
       const Agreed agreed = agree_on(promised);
       call->started = std::make_unique<Started>();
-      call->started->begin(agreed.prepared, promised, agreed.history);
+      promised.extras.started = call->started.get();
+      (void)carry_out(promised, agreed.prepared, agreed.history);
       if (call->started->complete()) (void)std::exchange(call->started, nullptr)->finish();
     } else if (plan.steps.size() > 0) {
       call->later = std::make_unique<KeptRequest>(promised);

@@ -5,7 +5,7 @@
 /// detail/float_math.hpp and float_power.hpp, which state their errors (cbrt is libm's); on a
 /// device the device's own. Doubles use libm, but for exp (detail/double_math.hpp).
 ///
-///     fn::Exp{}(1.0) == 2.718281828459045
+///     fn::Exp{}(0.0) == 1
 ///     fn::Pow{}(3, 4) == 81
 #include <tessera/kernel/functions/arithmetic.hpp>
 #include <tessera/kernel/functions/detail/double_math.hpp>
