@@ -37,6 +37,7 @@
 #include <tessera/program/device_order.hpp>
 #include <tessera/program/diff.hpp>
 #include <tessera/program/explain.hpp>
+#include <tessera/program/explain_work.hpp>
 #include <tessera/program/like.hpp>
 #include <tessera/program/on_process.hpp>
 #include <tessera/program/overruled.hpp>

@@ -77,6 +77,20 @@ TEST_CASE("the product of the pjit article, 4 x 16 by 16 x 4 on 2 x 4") {
           mesh);
 }
 
+TEST_CASE("a process's work, instruction by instruction") {
+  const MeshShape line{4};
+  const TensorDesc square{DType::f32, {1024, 1024}, {{0}, {}}};
+  PlanOptions small;
+  small.workspace_limit = 2 << 20;
+  compare("work_in_a_loop", explain_work(detail::plan_einsum(parse("ij,jk->ik"), square, square,
+                                                             {{0}, {}}, line, 0, small),
+                                         names));
+  const TensorDesc row{DType::f32, {65536}, {{0}}};
+  compare(
+      "work_of_a_sort",
+      explain_work(detail::plan_sort({'a'}, 0, {.positions = true}, {row}, {{0}}, line), names));
+}
+
 TEST_CASE("products of the conformance collection") {
   const MeshShape two{2}, square{2, 2};
   product("d1", "mk,kn->mn", {128, 64}, {{}, {0}}, {64, 256}, {{0}, {}}, {{}, {}}, two);
