@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// What a call of an operator has beside its operator and operands.
+/// A call of an operator as a value: operator, operands, place, and what it has beside them.
 ///
 ///     detail::run({ops::Reshard{to}, {&x}, {"reshard", where}, detail::into(y)});
 ///
@@ -11,11 +11,10 @@
 #include <vector>
 
 #include <tessera/base/local_work.hpp>
-#include <tessera/plan/plan.hpp>
+#include <tessera/run/call_site.hpp>
+#include <tessera/run/plan_cache.hpp>
 
 namespace tessera {
-
-class TensorCore;
 
 /// The type-erased kernels of a function that the user gives: run(context, map, out, inputs) for a
 /// map step, fold and scan for a running join; keep(context, nullptr) returns a copy of the
@@ -32,7 +31,6 @@ struct MapKernel {
 namespace detail {
 
 class Started;
-class Storage;
 
 /// MapKernel::keep of a function of type F.
 template <class F> void* keep_function(const void* function, void* copy) {
@@ -59,6 +57,14 @@ struct Extras {
   const Extents* starts = nullptr;          ///< where a window begins in each dimension
   /// The storage that its results were promised, one for each; null: they get their own.
   const std::vector<std::shared_ptr<Storage>>* promised = nullptr;
+};
+
+/// One call.
+struct Request {
+  OperationView operation;
+  OperandList operands;
+  CallSite site;
+  Extras extras = {};
 };
 
 /// Of a call that writes a tensor that is there.

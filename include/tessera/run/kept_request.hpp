@@ -15,7 +15,8 @@
 #include <vector>
 
 #include <tessera/plan/operation.hpp>
-#include <tessera/run/request.hpp>
+#include <tessera/run/extras.hpp>
+#include <tessera/tensor/tensor_core.hpp>
 
 namespace tessera::detail {
 

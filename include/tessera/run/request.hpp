@@ -16,14 +16,6 @@
 
 namespace tessera::detail {
 
-/// One call.
-struct Request {
-  OperationView operation;
-  OperandList operands;
-  CallSite site;
-  Extras extras = {};
-};
-
 /// Throws by the category of the broken rule. A text that quotes the call's label needs it not
 /// before it.
 TESSERA_FUNCTION void require(OperationView operation, const TensorDescs& operands,
