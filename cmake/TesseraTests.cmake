@@ -82,7 +82,8 @@ endfunction()
 
 # tessera_together(RESULT SOURCES…): the sources as they are compiled. Those with the same line `// together: name` are one source,
 # each in a namespace of its own after all their includes, since tests share most of the code that they compile. Such a source
-# includes nothing of its own folder, and specializes no template of the library. With AS name all are one source.
+# includes its folder's headers by their paths from tests/ ("op/cases.hpp"), and specializes no template of the library. With AS name
+# all are one source.
 function(tessera_together result)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "AS" "")
   set(sources)
@@ -102,13 +103,14 @@ function(tessera_together result)
     list(APPEND groups ${group})
     list(APPEND includes_${group} ${lines})
     string(APPEND bodies_${group} "namespace ${name} {\n#include \"${source}\"\n}\n")
+    string(REGEX MATCH "[^.]+\\.cpp$" suffix_${group} "${source}")
   endforeach()
   list(REMOVE_DUPLICATES groups)
   foreach(group IN LISTS groups)
     list(REMOVE_DUPLICATES includes_${group})
     list(JOIN includes_${group} "\n" includes)
     set(bodies "${bodies_${group}}")
-    set(file "${CMAKE_CURRENT_BINARY_DIR}/together_${group}.cpp")
+    set(file "${CMAKE_CURRENT_BINARY_DIR}/together_${group}.${suffix_${group}}")
     file(CONFIGURE OUTPUT "${file}" CONTENT "@includes@\n@bodies@" @ONLY)
     list(APPEND sources "${file}")
   endforeach()

@@ -13,7 +13,7 @@
 #include <tessera/comm/loopback/loopback.hpp>
 #include <tessera/comm/mesh_core.hpp>
 
-#include "collective_cases.hpp"
+#include "comm/collective_cases.hpp"
 
 using namespace tessera;
 

@@ -10,7 +10,7 @@
 
 #include <tessera/comm/mesh_core.hpp>
 
-#include "collective_cases.hpp"
+#include "comm/collective_cases.hpp"
 #include "support/pmpi.hpp"
 #include "support/world.hpp"
 

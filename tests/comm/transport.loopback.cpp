@@ -11,7 +11,7 @@
 
 #include <tessera/comm/loopback/loopback.hpp>
 
-#include "collective_cases.hpp"
+#include "comm/collective_cases.hpp"
 
 using namespace tessera;
 

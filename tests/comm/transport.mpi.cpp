@@ -9,7 +9,7 @@
 #include <tessera/comm/mesh_core.hpp>
 #include <tessera/comm/run_main.hpp>
 
-#include "collective_cases.hpp"
+#include "comm/collective_cases.hpp"
 #include "support/world.hpp"
 
 using namespace tessera;

@@ -14,7 +14,7 @@
 #include <tessera/comm/shared/window_team.hpp>
 #include <tessera/comm/transport.hpp>
 
-#include "collective_cases.hpp"
+#include "comm/collective_cases.hpp"
 
 using namespace tessera;
 

@@ -11,7 +11,7 @@
 
 #include <tessera/comm/mesh_core.hpp>
 
-#include "collective_cases.hpp"
+#include "comm/collective_cases.hpp"
 #include "support/world.hpp"
 
 using namespace tessera;

@@ -17,7 +17,7 @@
 #include <mutex>
 #include <stdexcept>
 
-#include "npy_cases.hpp"
+#include "io/npy_cases.hpp"
 
 #include "support/grid.hpp"
 

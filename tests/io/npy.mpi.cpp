@@ -4,7 +4,7 @@
 
 #include <unistd.h>
 
-#include "npy_cases.hpp"
+#include "io/npy_cases.hpp"
 #include "support/world.hpp"
 
 using namespace tessera;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
 /// @file
 /// Programs of a hundred operators in which one process does something else at the n-th, as a user
 /// would run them: nobody has asked for checks. Each must end with both calls, their places and

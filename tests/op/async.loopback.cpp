@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // sanitized: preset address
 // Operators that are started and waited for later, on loopback.
-#include "async_cases.hpp"
+#include "op/async_cases.hpp"
 
 TEST_CASE("what is started gives what the plain operator gives") {
   for (const MeshSizes<Grid> size : {sizes<Grid>(1, 1), sizes<Grid>(2, 2), sizes<Grid>(3, 2),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Operators that are started and waited for later, on MPI: also spinning, where the plain calls
 // block.
-#include "async_cases.hpp"
+#include "op/async_cases.hpp"
 #include "support/world.hpp"
 
 TEST_CASE(

@@ -6,7 +6,7 @@
 
 #include <mutex>
 
-#include "boundary_cases.hpp"
+#include "op/boundary_cases.hpp"
 
 #include "support/grid.hpp"
 

@@ -5,7 +5,7 @@
 
 #include <climits>
 
-#include "boundary_cases.hpp"
+#include "op/boundary_cases.hpp"
 #include "support/pmpi.hpp"
 #include "support/world.hpp"
 

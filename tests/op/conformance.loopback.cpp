@@ -6,7 +6,7 @@
 
 #include <mutex>
 
-#include "conformance_run.hpp"
+#include "op/conformance_run.hpp"
 
 using namespace tessera;
 using namespace support;

@@ -3,7 +3,7 @@
 // they are as many, and a sample of the others.
 #include <doctest/doctest.h>
 
-#include "conformance_run.hpp"
+#include "op/conformance_run.hpp"
 #include "support/world.hpp"
 
 using namespace tessera;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // sanitized: preset address
 // Elementwise operators on tensors of every element type, and what may act on unfinished values.
-#include "elementwise_cases.hpp"
+#include "op/elementwise_cases.hpp"
 
 using namespace elementwise;
 

@@ -9,7 +9,7 @@
 #include <mutex>
 #include <stdexcept>
 
-#include "elements.hpp"
+#include "op/elements.hpp"
 
 #include "support/grid.hpp"
 

@@ -3,7 +3,7 @@
 // operations of our own among them, with windows and without.
 #include <doctest/doctest.h>
 
-#include "elements.hpp"
+#include "op/elements.hpp"
 #include "support/world.hpp"
 
 using namespace tessera;

@@ -2,7 +2,7 @@
 // sanitized: preset address
 // Elementwise operators on tensors: every function once, a few of them over meshes, specs and
 // ragged extents, and scalars on either side.
-#include "elementwise_cases.hpp"
+#include "op/elementwise_cases.hpp"
 
 using namespace elementwise;
 

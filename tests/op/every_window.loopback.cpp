@@ -6,8 +6,8 @@
 #include <doctest/doctest.h>
 
 #include "kernel/window_cases.hpp"
+#include "op/window_cases.hpp"
 #include "support/every_mesh.hpp"
-#include "window_cases.hpp"
 
 using namespace tessera;
 using namespace support;

@@ -6,7 +6,7 @@
 
 #include <mutex>
 
-#include "halo_cases.hpp"
+#include "op/halo_cases.hpp"
 
 #include "support/grid.hpp"
 

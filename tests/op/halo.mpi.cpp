@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "halo_cases.hpp"
+#include "op/halo_cases.hpp"
 #include "support/pmpi.hpp"
 #include "support/world.hpp"
 

@@ -2,10 +2,10 @@
 // Windows, rows and shapes of tensors that lie within halos, sampled as those of others are.
 #include <doctest/doctest.h>
 
-#include "row_cases.hpp"
-#include "shape_cases.hpp"
+#include "op/row_cases.hpp"
+#include "op/shape_cases.hpp"
+#include "op/window_cases.hpp"
 #include "support/every_mesh.hpp"
-#include "window_cases.hpp"
 
 using namespace tessera;
 using namespace support;

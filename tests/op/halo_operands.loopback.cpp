@@ -5,7 +5,7 @@
 
 #include <mutex>
 
-#include "cases.hpp"
+#include "op/cases.hpp"
 #include "support/every_mesh.hpp"
 #include "support/few_meshes.hpp"
 

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <mutex>
 
-#include "indexed_cases.hpp"
+#include "op/indexed_cases.hpp"
 #include "support/every_mesh.hpp"
 #include "support/grid.hpp"
 

@@ -2,7 +2,7 @@
 // A sample of the cases of indexed.loopback.cpp between the processes of an MPI job.
 #include <doctest/doctest.h>
 
-#include "indexed_cases.hpp"
+#include "op/indexed_cases.hpp"
 
 using namespace tessera;
 using namespace support;

@@ -3,7 +3,7 @@
 // arena, bits.
 #include <doctest/doctest.h>
 
-#include "cases.hpp"
+#include "op/cases.hpp"
 #include "support/every_mesh.hpp"
 
 using namespace tessera;

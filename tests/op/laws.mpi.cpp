@@ -5,7 +5,7 @@
 
 #include <climits>
 
-#include "signature.hpp"
+#include "op/signature.hpp"
 
 using namespace tessera;
 using namespace support;

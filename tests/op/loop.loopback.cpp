@@ -6,7 +6,7 @@
 
 #include <mutex>
 
-#include "loop_cases.hpp"
+#include "op/loop_cases.hpp"
 
 using namespace tessera;
 using namespace support;

@@ -3,8 +3,8 @@
 // MPI sees are those of the plans.
 #include <doctest/doctest.h>
 
-#include "loop_cases.hpp"
-#include "signature.hpp"
+#include "op/loop_cases.hpp"
+#include "op/signature.hpp"
 
 using namespace tessera;
 using namespace support;

@@ -6,7 +6,7 @@
 
 #include <mutex>
 
-#include "between_case.hpp"
+#include "op/between_case.hpp"
 
 using namespace tessera;
 using namespace support;

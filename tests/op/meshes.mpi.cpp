@@ -5,7 +5,7 @@
 
 #include <mpi.h>
 
-#include "between_case.hpp"
+#include "op/between_case.hpp"
 #include "support/world.hpp"
 
 using namespace tessera;

@@ -64,10 +64,10 @@ template <class T> class RowCases {
         if (by_function)
           return associative_scan(labels, letter, Compose{}, T{0}, input, out, options);
       // Wider sums of integers: integer_sums.loopback.cpp.
-      using Multiplied = std::conditional_t<IntegerElement<T>, As<Product, T>, Product>;
+      using Running = std::conditional_t<IntegerElement<T>, As<Product, T>, Product>;
       using Added = std::conditional_t<IntegerElement<T>, As<Sum, T>, Sum>;
       if (kind == Reduction::product)
-        return cumulative<Multiplied>(labels, letter, input, out, options);
+        return cumulative<Running>(labels, letter, input, out, options);
       if (kind == Reduction::max) return cumulative<Max>(labels, letter, input, out, options);
       if (kind == Reduction::min) return cumulative<Min>(labels, letter, input, out, options);
       return cumulative<Added>(labels, letter, input, out, options);

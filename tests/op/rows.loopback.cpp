@@ -8,7 +8,7 @@
 #include <map>
 #include <mutex>
 
-#include "row_cases.hpp"
+#include "op/row_cases.hpp"
 #include "support/every_mesh.hpp"
 
 using namespace tessera;

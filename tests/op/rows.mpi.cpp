@@ -2,7 +2,7 @@
 // A sample of the cases of rows.loopback.cpp between the processes of an MPI job.
 #include <doctest/doctest.h>
 
-#include "row_cases.hpp"
+#include "op/row_cases.hpp"
 
 using namespace tessera;
 using namespace support;

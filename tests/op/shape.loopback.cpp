@@ -6,8 +6,8 @@
 
 #include <functional>
 
-#include "elements.hpp"
-#include "shape_cases.hpp"
+#include "op/elements.hpp"
+#include "op/shape_cases.hpp"
 #include "support/every_mesh.hpp"
 #include "support/grid.hpp"
 

@@ -3,8 +3,8 @@
 // that MPI sees are those of the plans.
 #include <doctest/doctest.h>
 
-#include "shape_cases.hpp"
-#include "signature.hpp"
+#include "op/shape_cases.hpp"
+#include "op/signature.hpp"
 
 using namespace tessera;
 using namespace support;

@@ -6,7 +6,7 @@
 
 #include <mutex>
 
-#include "sort_cases.hpp"
+#include "op/sort_cases.hpp"
 #include "support/every_mesh.hpp"
 
 using namespace tessera;

@@ -2,7 +2,7 @@
 // A sample of the cases of sort.loopback.cpp between the processes of an MPI job.
 #include <doctest/doctest.h>
 
-#include "sort_cases.hpp"
+#include "op/sort_cases.hpp"
 
 using namespace tessera;
 using namespace support;

@@ -6,7 +6,7 @@
 
 #include <mutex>
 
-#include "special_cases.hpp"
+#include "op/special_cases.hpp"
 
 TEST_CASE("special values are reduced alike on all processes of a loopback") {
   for (const int processes : {1, 2, 3, 4, 6}) {

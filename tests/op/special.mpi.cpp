@@ -3,7 +3,7 @@
 // and without: what plain rules give, the same on every process.
 #include <doctest/doctest.h>
 
-#include "special_cases.hpp"
+#include "op/special_cases.hpp"
 #include "support/world.hpp"
 
 TEST_CASE("special values are reduced alike on all processes, over MPI and through windows") {

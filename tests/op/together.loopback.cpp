@@ -5,7 +5,7 @@
 
 #include <mutex>
 
-#include "cases.hpp"
+#include "op/cases.hpp"
 
 using namespace tessera;
 using namespace support;

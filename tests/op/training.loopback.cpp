@@ -5,7 +5,7 @@
 #include <mutex>
 #include <utility>
 
-#include "training_case.hpp"
+#include "op/training_case.hpp"
 
 using namespace training;
 

@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 #include <mpi.h>
 
-#include "training_case.hpp"
+#include "op/training_case.hpp"
 
 TEST_CASE("5 steps of training on MPI lead where one process gets alone, on every mesh that fits") {
   using namespace training;

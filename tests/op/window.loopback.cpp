@@ -4,8 +4,8 @@
 // plan, ledger, arena.
 #include <doctest/doctest.h>
 
+#include "op/window_cases.hpp"
 #include "support/every_mesh.hpp"
-#include "window_cases.hpp"
 
 using namespace tessera;
 using namespace support;

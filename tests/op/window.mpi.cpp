@@ -2,7 +2,7 @@
 // A sample of the cases of window.loopback.cpp between the processes of an MPI job.
 #include <doctest/doctest.h>
 
-#include "window_cases.hpp"
+#include "op/window_cases.hpp"
 
 using namespace tessera;
 using namespace support;
