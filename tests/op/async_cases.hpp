@@ -12,14 +12,10 @@
 
 #include <tessera/tessera.hpp>
 
-namespace grid {
-struct data : tessera::Axis<> {};
-struct model : tessera::Axis<> {};
-}  // namespace grid
+#include "support/grid.hpp"
+
 namespace {
 using namespace tessera;
-using grid::data, grid::model;
-using Grid = Mesh<data, model>;
 template <class... D> using Real = ShardedTensor<double, Grid, P<D...>>;
 
 /// A function with a state, which is gone when the call that it is given to returns.

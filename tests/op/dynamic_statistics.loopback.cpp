@@ -10,14 +10,10 @@
 
 #include <tessera/tessera.hpp>
 
+#include "support/grid.hpp"
+
 namespace {
 using namespace tessera;
-namespace grid {
-struct x : Axis<> {};
-struct y : Axis<> {};
-}  // namespace grid
-using grid::x, grid::y;
-using Grid = Mesh<x, y>;
 template <class T, class... D> using Tensor = ShardedTensor<T, Grid, P<D...>>;
 
 struct Ramp {
@@ -43,17 +39,17 @@ template <class A> void same(const DynamicTensor& d, const A& typed) {
   CHECK(std::memcmp(a.values.data(), b.values.data(), a.values.size() * sizeof(T)) == 0);
 }
 template <class T> void statistics(const ProcessMesh<Grid>& mesh) {
-  const auto t = random_normal<Tensor<T, x, y>>(mesh, {5, 7}, 3);
+  const auto t = random_normal<Tensor<T, data, model>>(mesh, {5, 7}, 3);
   const DynamicTensor d = random_normal<T>(mesh.core(), {5, 7}, Sharding{{0}, {1}}, 3);
   same(d, t);
   same(variance<T>("ij->i", d), variance<"ij->i">(t));
-  same(variance<T>("ij->j", d, Sharding{{0}}, 1), variance<"ij->j", P<x>>(t, 1));
+  same(variance<T>("ij->j", d, Sharding{{0}}, 1), variance<"ij->j", P<data>>(t, 1));
   same(standard_deviation<T>("ij->", d, {}, 1), standard_deviation(t, 1));
   same(norm<1, T>("ij->i", d), norm<1, "ij->i">(t));
-  same(norm<2, T>("ij->j", d, Sharding{{0, 1}}), norm<2, "ij->j", P<Axes<x, y>>>(t));
+  same(norm<2, T>("ij->j", d, Sharding{{0, 1}}), norm<2, "ij->j", P<Axes<data, model>>>(t));
   same(norm<infinite_norm, T>("ij->", d), norm<infinite_norm>(t));
   if constexpr (RealElement<T>) {
-    same(log_sum_exp<T>("ij->i", d, Sharding{{1}}), log_sum_exp<"ij->i", P<y>>(t));
+    same(log_sum_exp<T>("ij->i", d, Sharding{{1}}), log_sum_exp<"ij->i", P<model>>(t));
     same(softmax<T>("ij", 'j', d), softmax<"ij", 'j'>(t));
     same(log_softmax<T>("ij", 'i', d), log_softmax<"ij", 'i'>(t));
   }
@@ -131,9 +127,9 @@ template <class Visit> void every_function_of_two(const Visit& visit) {
   visit([](const auto& a, const auto& b) { return where(less_equal(a, b), b, a); });
 }
 template <class T> void functions(const ProcessMesh<Grid>& mesh) {
-  const auto t = random_normal<Tensor<T, x, y>>(mesh, {5, 7}, 3);
-  const auto u = random_normal<Tensor<T, y, x>>(mesh, {5, 7}, 4);
-  const auto row = random_normal<Tensor<T, y>>(mesh, {7}, 5);
+  const auto t = random_normal<Tensor<T, data, model>>(mesh, {5, 7}, 3);
+  const auto u = random_normal<Tensor<T, model, data>>(mesh, {5, 7}, 4);
+  const auto row = random_normal<Tensor<T, model>>(mesh, {7}, 5);
   const DynamicTensor d = t, e = u, r = row;
   every_function([&](const auto& f) { same(f(d), f(t)); });
   every_function_of_two([&](const auto& f) {
@@ -150,7 +146,7 @@ template <class T> void functions(const ProcessMesh<Grid>& mesh) {
   same(where(d > 0, 1.5f, -2.5f), where(t > 0, 1.5f, -2.5f));
 }
 template <class T> void numbers(const ProcessMesh<Grid>& mesh) {
-  const auto t = cast<T>(random_uniform<Tensor<std::int32_t, x, y>>(mesh, {5, 7}, 3, 0, 9));
+  const auto t = cast<T>(random_uniform<Tensor<std::int32_t, data, model>>(mesh, {5, 7}, 3, 0, 9));
   const DynamicTensor d = t;
   same(d * 3 + d, t * 3 + t);
   same(d / d, t / t);
@@ -180,13 +176,14 @@ TEST_CASE("functions with a name make of dynamic tensors what they make of typed
       numbers<std::int32_t>(mesh);
       numbers<std::uint8_t>(mesh);
       numbers<complex<float>>(mesh);
-      const auto t = equal(random_uniform<Tensor<std::int32_t, x, y>>(mesh, {5, 7}, 3, 0, 2), 1);
+      const auto t =
+          equal(random_uniform<Tensor<std::int32_t, data, model>>(mesh, {5, 7}, 3, 0, 2), 1);
       const DynamicTensor d = t;
       same(logical_xor(logical_not(d), true), logical_xor(logical_not(t), true));
       same(where(d, d, false), where(t, t, false));
       same(cast<half>(d), cast<half>(t));
       // What is unfinished stays so where the function allows it.
-      const auto open = sum<"ij->i", P<x, Unreduced<Sum, y>>>(cast<float>(t));
+      const auto open = sum<"ij->i", P<data, Unreduced<Sum, model>>>(cast<float>(t));
       same(DynamicTensor(open) * 2, open * 2);
       same(where(DynamicTensor(equal(sum<"ij->i">(cast<float>(t)), 2)), open, open),
            where(equal(sum<"ij->i">(cast<float>(t)), 2), open, open));
@@ -198,14 +195,15 @@ TEST_CASE("functions with a name make of dynamic tensors what they make of typed
 
 TEST_CASE("replicate, split, and softmax to another sharding, of dynamic tensors") {
   on_every_mesh([](const ProcessMesh<Grid>& mesh) {
-    const auto t = random_normal<Tensor<float, x, y>>(mesh, {5, 7}, 3);
+    const auto t = random_normal<Tensor<float, data, model>>(mesh, {5, 7}, 3);
     const DynamicTensor d = t;
     same(replicate(d), replicate(t));
-    same(split(d, 1, AxisList{0, 1}), split<1, Axes<x, y>>(t));
-    same(split(d, 0, AxisList{1}), split<0, y>(t));
-    same(softmax<float>("ij", 'j', d, Sharding{{1}, {}}), reshard<P<y, _>>(softmax<"ij", 'j'>(t)));
+    same(split(d, 1, AxisList{0, 1}), split<1, Axes<data, model>>(t));
+    same(split(d, 0, AxisList{1}), split<0, model>(t));
+    same(softmax<float>("ij", 'j', d, Sharding{{1}, {}}),
+         reshard<P<model, _>>(softmax<"ij", 'j'>(t)));
     same(log_softmax<float>("ij", 'i', d, Sharding{{}, {0}}),
-         reshard<P<_, x>>(log_softmax<"ij", 'i'>(t)));
+         reshard<P<_, data>>(log_softmax<"ij", 'i'>(t)));
   });
 }
 
@@ -213,23 +211,24 @@ TEST_CASE("dynamic tensors are made as typed ones are") {
   on_every_mesh([](const ProcessMesh<Grid>& mesh) {
     const Sharding s{{1}, {0}};
     const auto& core = mesh.core();
-    same(zeros<std::int8_t>(core, {5, 7}, s), zeros<Tensor<std::int8_t, y, x>>(mesh, 5, 7));
-    same(full<float>(core, {5, 7}, s, 2.5f), full<Tensor<float, y, x>>(mesh, {5, 7}, 2.5f));
+    same(zeros<std::int8_t>(core, {5, 7}, s), zeros<Tensor<std::int8_t, model, data>>(mesh, 5, 7));
+    same(full<float>(core, {5, 7}, s, 2.5f), full<Tensor<float, model, data>>(mesh, {5, 7}, 2.5f));
     same(from_function<float>(core, {5, 7}, s, Ramp{}),
-         from_function<Tensor<float, y, x>>(mesh, {5, 7}, Ramp{}));
-    same(iota<std::int64_t>(core, {5, 7}, s, 1), iota<Tensor<std::int64_t, y, x>>(mesh, {5, 7}, 1));
-    same(iota<half>(core, {5, 7}, s), iota<Tensor<half, y, x>>(mesh, {5, 7}));
+         from_function<Tensor<float, model, data>>(mesh, {5, 7}, Ramp{}));
+    same(iota<std::int64_t>(core, {5, 7}, s, 1),
+         iota<Tensor<std::int64_t, model, data>>(mesh, {5, 7}, 1));
+    same(iota<half>(core, {5, 7}, s), iota<Tensor<half, model, data>>(mesh, {5, 7}));
     CHECK_THROWS_WITH_AS((iota<float>(core, {5, 7}, s, 2)),
                          doctest::Contains("iota: dimension 2 of a tensor of 2 dimensions"),
                          ShapeError);
     same(random_uniform<std::int32_t>(core, {5, 7}, s, 4, -3, 3),
-         random_uniform<Tensor<std::int32_t, y, x>>(mesh, {5, 7}, 4, -3, 3));
+         random_uniform<Tensor<std::int32_t, model, data>>(mesh, {5, 7}, 4, -3, 3));
     const std::vector<float> values(35, 1.5f);
     same(from_host<float>(core, {5, 7}, s, values),
-         from_host<Tensor<float, y, x>>(mesh, {5, 7}, values));
+         from_host<Tensor<float, model, data>>(mesh, {5, 7}, values));
     const std::vector<std::uint8_t> bytes{1, 0, 7};
     same(from_host<bool>(core, {3}, Sharding{{0}}, std::span<const std::uint8_t>(bytes)),
-         from_host<Tensor<bool, x>>(mesh, {3}, bytes));
+         from_host<Tensor<bool, data>>(mesh, {3}, bytes));
     CHECK_THROWS_AS((from_host<float>(core, {5, 6}, s, values)), ShapeError);
     CHECK_THROWS_AS(
         (zeros<float>(core, {5}, Sharding{{}}.with_partial(AxisSet{0}, Reduction::sum))),
@@ -262,7 +261,7 @@ TEST_CASE(
              "the call accepts Only<>"));
   CHECK(message([&] {
           (void)norm<2, float>("ij->i", d, Sharding{{0}},
-                               contract_of<Grid, Only<all_reduces<y>>>());
+                               contract_of<Grid, Only<all_reduces<model>>>());
         }).empty());
 }
 

@@ -8,13 +8,10 @@
 
 #include <tessera/tessera.hpp>
 
+#include "support/grid.hpp"
+
 namespace {
 using namespace tessera;
-namespace grid {
-struct x : Axis<> {};
-struct y : Axis<> {};
-}  // namespace grid
-using Grid = Mesh<grid::x, grid::y>;
 template <class... D> using Ints = ShardedTensor<std::int64_t, Grid, P<D...>>;
 
 /// Returns the product of whole tensors by looping over all labels.
@@ -60,17 +57,17 @@ TEST_CASE("einsum of one and of many tensors equals plain loops") {
       const auto make = [&]<class T>(const Extents& e, std::uint64_t seed) {
         return random_uniform<T>(mesh, e, seed, -4, 4);
       };
-      const auto p = make.template operator()<Ints<grid::x, grid::y>>({5, 7}, 1);
-      const auto q = make.template operator()<Ints<grid::y, _>>({7, 3}, 2);
-      const auto r = make.template operator()<Ints<_, grid::x>>({3, 6}, 3);
-      const auto s = make.template operator()<Ints<grid::x>>({6}, 4);
+      const auto p = make.template operator()<Ints<data, model>>({5, 7}, 1);
+      const auto q = make.template operator()<Ints<model, _>>({7, 3}, 2);
+      const auto r = make.template operator()<Ints<_, data>>({3, 6}, 3);
+      const auto s = make.template operator()<Ints<data>>({6}, 4);
       const auto P_ = to_host(p), Q = to_host(q), R = to_host(r), S = to_host(s);
 
       CHECK(to_host(einsum<"ij->j">(p)).values == plain("ij->j", {{5, 7}}, {P_.values}));
       CHECK(to_host(einsum<"ij->ji">(p)).values == plain("ij->ji", {{5, 7}}, {P_.values}));
       CHECK(to_host(einsum<"ij,jk,kl->il">(p, q, r)).values ==
             plain("ij,jk,kl->il", {{5, 7}, {7, 3}, {3, 6}}, {P_.values, Q.values, R.values}));
-      CHECK(to_host(einsum<"ij,jk,kl,l->ik", P<_, grid::y>>(p, q, r, s)).values ==
+      CHECK(to_host(einsum<"ij,jk,kl,l->ik", P<_, model>>(p, q, r, s)).values ==
             plain("ij,jk,kl,l->ik", {{5, 7}, {7, 3}, {3, 6}, {6}},
                   {P_.values, Q.values, R.values, S.values}));
       CHECK(to_host(einsum<"ij,jk,kl,l,ij,jk->">(p, q, r, s, p, q)).values ==

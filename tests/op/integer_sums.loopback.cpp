@@ -12,14 +12,10 @@
 
 #include <tessera/tessera.hpp>
 
+#include "support/grid.hpp"
+
 namespace {
 using namespace tessera;
-namespace grid {
-struct x : Axis<> {};
-struct y : Axis<> {};
-}  // namespace grid
-using grid::x, grid::y;
-using Grid = Mesh<x, y>;
 template <class T, class... D> using Tensor = ShardedTensor<T, Grid, P<D...>>;
 
 constexpr Index rows = 5, columns = 300;
@@ -73,20 +69,20 @@ template <class T> void sums(const ProcessMesh<Grid>& mesh) {
     by_row[static_cast<std::size_t>(i)] = static_cast<W>(row);
     products[static_cast<std::size_t>(i)] = static_cast<W>(product);
   }
-  const auto q = from_function<Tensor<T, x, y>>(mesh, {rows, columns}, Values<T>{});
+  const auto q = from_function<Tensor<T, data, model>>(mesh, {rows, columns}, Values<T>{});
   const auto s = sum<"ij->i">(q);
-  static_assert(std::is_same_v<std::remove_cvref_t<decltype(s)>, Tensor<W, x>>);
+  static_assert(std::is_same_v<std::remove_cvref_t<decltype(s)>, Tensor<W, data>>);
   CHECK(to_host(s).values == by_row);
-  CHECK(to_host(sum<"ij->j", P<Axes<x, y>>>(q)).values == by_column);
+  CHECK(to_host(sum<"ij->j", P<Axes<data, model>>>(q)).values == by_column);
   CHECK(to_host(product<"ij->i">(q)).values == products);
   CHECK(to_host(sum<"ij->i">(q, deterministic)).values == by_row);
   // Left open, it is open in its 64 bits.
-  const auto open = sum<"ij->i", P<x, Unreduced<Sum, y>>>(q);
+  const auto open = sum<"ij->i", P<data, Unreduced<Sum, model>>>(q);
   static_assert(std::is_same_v<typename decltype(open)::value_type, W>);
   CHECK(to_host(reshard<P<_>>(open)).values == by_row);
   // Running, either way.
   const auto along = cumsum<"ij", 'j'>(q);
-  static_assert(std::is_same_v<std::remove_cvref_t<decltype(along)>, Tensor<W, x, y>>);
+  static_assert(std::is_same_v<std::remove_cvref_t<decltype(along)>, Tensor<W, data, model>>);
   CHECK(to_host(along).values == running);
   const auto back = to_host(cumsum<"ij", 'j'>(q, {.reverse = true, .exclusive = true})).values;
   for (Index i = 0; i < rows; ++i)
@@ -102,8 +98,8 @@ template <class T> void sums(const ProcessMesh<Grid>& mesh) {
   static_assert(std::is_same_v<typename decltype(other)::value_type, Other<T>>);
   CHECK(to_host(other).values == as<Other<T>>(by_row));
   CHECK(to_host(cumulative<As<Sum, Other<T>>, "ij", 'j'>(q)).values == as<Other<T>>(running));
-  auto wide = zeros<Tensor<W, x>>(mesh, {rows});
-  auto wide_too = zeros<Tensor<Other<T>, x>>(mesh, {rows});
+  auto wide = zeros<Tensor<W, data>>(mesh, {rows});
+  auto wide_too = zeros<Tensor<Other<T>, data>>(mesh, {rows});
   reduce_into<Sum, "ij->i">(wide, q);
   reduce_into<Sum, "ij->i">(wide_too, q);
   CHECK(to_host(wide).values == by_row);
@@ -133,15 +129,15 @@ template <class T> void own_sums(const ProcessMesh<Grid>& mesh) {
     for (Index j = 0; j < columns; ++j) row += bits(element<T>(i, j));
     wrapped[static_cast<std::size_t>(i)] = static_cast<T>(row);
   }
-  const auto q = from_function<Tensor<T, x, y>>(mesh, {rows, columns}, Values<T>{});
+  const auto q = from_function<Tensor<T, data, model>>(mesh, {rows, columns}, Values<T>{});
   const auto own = reduce<As<Sum, T>, "ij->i">(q);
   static_assert(std::is_same_v<typename decltype(own)::value_type, T>);
   CHECK(to_host(own).values == wrapped);
   CHECK(to_host(cumulative<As<Sum, T>, "ij", 'j'>(q)).values.back() == wrapped.back());
-  auto narrow = zeros<Tensor<T, x>>(mesh, {rows});
+  auto narrow = zeros<Tensor<T, data>>(mesh, {rows});
   reduce_into<Sum, "ij->i">(narrow, q);
   CHECK(to_host(narrow).values == wrapped);
-  const DynamicTensor d(q), there(zeros<Tensor<T, x>>(mesh, {rows}));
+  const DynamicTensor d(q), there(zeros<Tensor<T, data>>(mesh, {rows}));
   CHECK(to_host<T>(reduce<As<Sum, T>>("ij->i", d)).values == wrapped);
   reduce_into<Sum>("ij->i", there, d);
   CHECK(to_host<T>(there).values == wrapped);
@@ -178,7 +174,7 @@ TEST_CASE("truth values are counted") {
 TEST_CASE("300 ones of int8 are 300") {
   run_loopback(2, [](std::shared_ptr<Transport> world) {
     const auto mesh = make_mesh<Grid>(std::move(world), sizes<Grid>(1, 2));
-    const auto ones = full<Tensor<std::int8_t, y>>(mesh, {300}, 1);
+    const auto ones = full<Tensor<std::int8_t, model>>(mesh, {300}, 1);
     CHECK(to_host(sum(ones)).values[0] == 300);
     CHECK(to_host(reduce<As<Sum, std::int8_t>, "i->">(ones)).values[0] == 44);
   });
@@ -193,17 +189,17 @@ constexpr Index sent(const Plan& plan) {
 
 // On paper: what is sent is the wide type's.
 constexpr Plan paper =
-    plan<Sum, "ij->i">(like<Tensor<std::int8_t, x, y>>(8, 64), sizes<Grid>(2, 2));
+    plan<Sum, "ij->i">(like<Tensor<std::int8_t, data, model>>(8, 64), sizes<Grid>(2, 2));
 static_assert(paper.result_desc().type == DType::i64 && sent(paper) == 2 * 4 * 8 / 2);
-constexpr Plan narrow_paper =
-    plan<As<Sum, std::int8_t>, "ij->i">(like<Tensor<std::int8_t, x, y>>(8, 64), sizes<Grid>(2, 2));
+constexpr Plan narrow_paper = plan<As<Sum, std::int8_t>, "ij->i">(
+    like<Tensor<std::int8_t, data, model>>(8, 64), sizes<Grid>(2, 2));
 static_assert(narrow_paper.result_desc().type == DType::i8 && sent(narrow_paper) == 2 * 4 / 2);
 
 TEST_CASE("what the wide sums of an open narrow one would be is refused, and other types") {
   run_loopback(2, [](std::shared_ptr<Transport> world) {
     const auto mesh = make_mesh<Grid>(std::move(world), sizes<Grid>(1, 2));
-    const auto q = full<Tensor<std::int8_t, _, y>>(mesh, {4, 6}, 1);
-    const auto open = einsum<"ij,kj->ik", P<_, _, Unreduced<Sum, y>>>(q, q);
+    const auto q = full<Tensor<std::int8_t, _, model>>(mesh, {4, 6}, 1);
+    const auto open = einsum<"ij,kj->ik", P<_, _, Unreduced<Sum, model>>>(q, q);
     const DynamicTensor d(open);
     const auto text = [](auto f) -> std::string {
       try {

@@ -7,19 +7,14 @@
 #include <mutex>
 
 #include "op/between_case.hpp"
+#include "support/grid.hpp"
 
 using namespace tessera;
 using namespace support;
 
 namespace {
-namespace grid {
-struct data : Axis<> {};
-struct model : Axis<> {};
 struct expert : Axis<> {};
 struct line : Axis<> {};
-}  // namespace grid
-using grid::data, grid::model, grid::expert, grid::line;
-using Grid = Mesh<data, model>;
 using Row = Mesh<line>;
 template <class... D> using Tensor = ShardedTensor<double, Grid, P<D...>>;
 template <class... D> using InRow = ShardedTensor<double, Row, P<D...>>;

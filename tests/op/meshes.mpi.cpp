@@ -6,18 +6,13 @@
 #include <mpi.h>
 
 #include "op/between_case.hpp"
+#include "support/grid.hpp"
 #include "support/world.hpp"
 
 using namespace tessera;
 
 namespace {
-namespace grid {
-struct data : Axis<> {};
-struct model : Axis<> {};
 struct line : Axis<> {};
-}  // namespace grid
-using grid::data, grid::model, grid::line;
-using Grid = Mesh<data, model>;
 using Row = Mesh<line>;
 using InRow = ShardedTensor<double, Row, P<line>>;
 using Tile = ShardedTensor<double, Grid, P<data, model>>;

@@ -12,12 +12,11 @@
 
 #include <tessera/tessera.hpp>
 
+#include "support/grid.hpp"
+
 using namespace tessera;
 
 namespace {
-struct data : Axis<> {};
-struct model : Axis<> {};
-using Grid = Mesh<data, model>;
 template <class... D> using Real = ShardedTensor<double, Grid, P<D...>>;
 
 struct Ramp {

@@ -11,14 +11,10 @@
 
 #include <tessera/tessera.hpp>
 
+#include "support/grid.hpp"
+
 namespace {
 using namespace tessera;
-namespace grid {
-struct x : Axis<> {};
-struct y : Axis<> {};
-}  // namespace grid
-using grid::x, grid::y;
-using Grid = Mesh<x, y>;
 template <class T, class... D> using Tensor = ShardedTensor<T, Grid, P<D...>>;
 using Values = std::vector<double>;
 
@@ -72,7 +68,7 @@ template <class T> Values by_row(double start, double (*join)(double, double)) {
 }
 
 template <class T> void sums_of(const ProcessMesh<Grid>& mesh) {
-  const auto q = from_function<Tensor<T, x, y>>(mesh, {rows, columns}, Data<T>{});
+  const auto q = from_function<Tensor<T, data, model>>(mesh, {rows, columns}, Data<T>{});
   const Values sums = by_row<T>(0, [](double a, double b) { return a + b; });
   const Values squares = by_row<T>(0, [](double a, double b) { return a + b * b; });
   Values means, spreads, deviations, roots, largest, logs, running, soft, log_soft;
@@ -96,10 +92,11 @@ template <class T> void sums_of(const ProcessMesh<Grid>& mesh) {
     }
   }
   near("sum", sum<"ij->i">(q), sums, 1);
-  near("scattered sum", sum<"ij->i", P<Axes<x, y>>>(q), sums, 1);
-  near("sum, reordered",
-       sum<"ijk->ki">(from_function<Tensor<T, x, y, _>>(mesh, {rows, columns, 1}, Data<T>{})), sums,
-       1);
+  near("scattered sum", sum<"ij->i", P<Axes<data, model>>>(q), sums, 1);
+  near(
+      "sum, reordered",
+      sum<"ijk->ki">(from_function<Tensor<T, data, model, _>>(mesh, {rows, columns, 1}, Data<T>{})),
+      sums, 1);
   near("sum, started", async([&] { return reduce<Sum, "ij->i">(q); }).wait(), sums, 1);
   near("mean", mean<"ij->i">(q), means, 1);
   near("deterministic sum", sum<"ij->i">(q, deterministic), sums, 1);
@@ -115,17 +112,18 @@ template <class T> void sums_of(const ProcessMesh<Grid>& mesh) {
   // A running sum starts from the rounded sum of each part of the row before it.
   near("cumulative sum", cumsum<"ij", 'j'>(q), running, 1, mesh.core()->shape()[1]);
   // What is left open is rounded on each process, and once when it is finished.
-  near("open sum", reshard<P<x>>(sum<"ij->i", P<x, Unreduced<Sum, y>>>(q)), sums, 1, 2);
+  near("open sum", reshard<P<data>>(sum<"ij->i", P<data, Unreduced<Sum, model>>>(q)), sums, 1, 2);
 
   const DynamicTensor d(q);
-  const auto typed = [](const DynamicTensor& t) { return Tensor<T, x>(t.core()); };
+  const auto typed = [](const DynamicTensor& t) { return Tensor<T, data>(t.core()); };
   near("dynamic sum", typed(reduce<Sum>("ij->i", d)), sums, 1);
   near("dynamic variance", typed(variance<T>("ij->i", d, {}, 1)), spreads, 1);
   near("dynamic deviation", typed(standard_deviation<T>("ij->i", d, {}, 1)), deviations, 1);
   near("dynamic norm 1", typed(norm<1, T>("ij->i", d)), sums, 1);
   near("dynamic log-sum-exp", typed(log_sum_exp<T>("ij->i", d)), logs, 10);
-  near("dynamic softmax", Tensor<T, x, y>(softmax<T>("ij", 'j', d).core()), soft, 1e-3);
-  near("dynamic log-softmax", Tensor<T, x, y>(log_softmax<T>("ij", 'j', d).core()), log_soft, 10);
+  near("dynamic softmax", Tensor<T, data, model>(softmax<T>("ij", 'j', d).core()), soft, 1e-3);
+  near("dynamic log-softmax", Tensor<T, data, model>(log_softmax<T>("ij", 'j', d).core()), log_soft,
+       10);
 
   // Products: a factor that is split over processes is rounded on each of them.
   Values gram;
@@ -135,13 +133,13 @@ template <class T> void sums_of(const ProcessMesh<Grid>& mesh) {
       for (Index j = 0; j < columns; ++j) v += element<T>(i, j) * element<T>(k, j);
       gram.push_back(v);
     }
-  near("einsum", einsum<"ij,kj->ik">(reshard<P<x, _>>(q), reshard<P<y, _>>(q)), gram, 10);
-  near("einsum over processes", einsum<"ij,kj->ik">(reshard<P<_, y>>(q), reshard<P<_, y>>(q)), gram,
-       10, 2);
+  near("einsum", einsum<"ij,kj->ik">(reshard<P<data, _>>(q), reshard<P<model, _>>(q)), gram, 10);
+  near("einsum over processes",
+       einsum<"ij,kj->ik">(reshard<P<_, model>>(q), reshard<P<_, model>>(q)), gram, 10, 2);
 }
 
 template <class T> void windows(const ProcessMesh<Grid>& mesh) {
-  const auto q = from_function<Tensor<T, x, y>>(mesh, {rows, columns}, Data<T>{});
+  const auto q = from_function<Tensor<T, data, model>>(mesh, {rows, columns}, Data<T>{});
   constexpr Index size = 1501, made = columns - size + 1;
   Values sums, means;
   for (Index i = 0; i < rows; ++i) {
@@ -157,7 +155,7 @@ template <class T> void windows(const ProcessMesh<Grid>& mesh) {
   near("reduce_window mean", reduce_window<Mean>(q, pool), means, 1);
   // Convolution: (batch, width, in), (width, in, out).
   constexpr Index wide = 7, taps = 3, channels = 401, out = 3;
-  const auto image = from_function<Tensor<T, x, y, _>>(
+  const auto image = from_function<Tensor<T, data, model, _>>(
       mesh, {2, wide, channels},
       [](const GlobalIndex& i) { return static_cast<T>(element<T>(i[0] + i[1], i[2])); });
   const auto kernel = from_function<Tensor<T, _, _, _>>(
@@ -177,10 +175,10 @@ template <class T> void windows(const ProcessMesh<Grid>& mesh) {
   near("portable convolve", convolve<"bwi,wio->bwo">(image, kernel, {.portable = true}), convolved,
        10);
   // All of 2999 windows select the same element.
-  const auto peak = from_function<Tensor<T, y>>(mesh, {columns}, [](const GlobalIndex& i) {
+  const auto peak = from_function<Tensor<T, model>>(mesh, {columns}, [](const GlobalIndex& i) {
     return static_cast<T>(i[0] == 1500 ? 2.f : 0.f);
   });
-  const auto source = from_function<Tensor<T, y>>(
+  const auto source = from_function<Tensor<T, model>>(
       mesh, {made}, [](const GlobalIndex& i) { return static_cast<T>(element<T>(0, i[0])); });
   Values selected(columns, 0);
   for (Index j = 0; j < made; ++j) selected[1500] += element<T>(0, j);
@@ -196,7 +194,7 @@ template <class T> void windows(const ProcessMesh<Grid>& mesh) {
   near("scatter", scatter<Sum, "b,b->v">(places, updates, {3}), scattered, 1);
   // Hundreds of images of each of 7 elements, on each process, added back.
   constexpr Index few = 7, reach = 980;
-  const auto threes = full<Tensor<T, y>>(mesh, {few}, static_cast<T>(3.f));
+  const auto threes = full<Tensor<T, model>>(mesh, {few}, static_cast<T>(3.f));
   const auto halo = halo_exchange<0>(threes, reach, reach, Boundary::periodic);
   Values images(few, 0);
   const Index parts = mesh.core()->shape()[1];
@@ -229,12 +227,12 @@ TEST_CASE("what overflows or stalls in half on the way does not") {
     run_loopback(processes, [&](std::shared_ptr<Transport> world) {
       const auto mesh = make_mesh<Grid>(std::move(world), sizes<Grid>(1, processes));
       const std::vector<half> four{half(300.f), half(-300.f), half(0.f), half(10.f)};
-      const auto x4 = from_host<Tensor<half, y>>(mesh, {4}, std::span<const half>(four));
+      const auto x4 = from_host<Tensor<half, model>>(mesh, {4}, std::span<const half>(four));
       CHECK(static_cast<double>(to_host(standard_deviation(x4)).values[0]) == 212.125);
       const std::vector<half> large{half(60000.f), half(60000.f), half(-60000.f), half(-59904.f)};
-      const auto sums = from_host<Tensor<half, y>>(mesh, {4}, std::span<const half>(large));
+      const auto sums = from_host<Tensor<half, model>>(mesh, {4}, std::span<const half>(large));
       CHECK(static_cast<double>(to_host(sum(sums)).values[0]) == 96);
-      const auto equal = full<Tensor<half, y>>(mesh, {100000}, half(1.f));
+      const auto equal = full<Tensor<half, model>>(mesh, {100000}, half(1.f));
       const auto p = to_host(softmax<"i", 'i'>(equal)).values;
       CHECK(static_cast<double>(p[0]) == static_cast<double>(half(1e-5f)));
       CHECK(static_cast<double>(to_host(log_softmax<"i", 'i'>(equal)).values[99999]) ==
@@ -252,5 +250,6 @@ constexpr Index sent(const Plan& plan) {
 }
 
 // On paper: a sum of halves is sent in float where parts of it meet.
-constexpr Plan paper = plan<Sum, "ij->i">(like<Tensor<half, x, y>>(8, 64), sizes<Grid>(2, 2));
+constexpr Plan paper =
+    plan<Sum, "ij->i">(like<Tensor<half, data, model>>(8, 64), sizes<Grid>(2, 2));
 static_assert(paper.result_desc().type == DType::f16 && sent(paper) == 2 * 4 * 4 / 2);

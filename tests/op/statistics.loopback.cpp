@@ -10,13 +10,10 @@
 
 #include <tessera/tessera.hpp>
 
+#include "support/grid.hpp"
+
 namespace {
 using namespace tessera;
-namespace grid {
-struct x : Axis<> {};
-struct y : Axis<> {};
-}  // namespace grid
-using Grid = Mesh<grid::x, grid::y>;
 template <class T, class... D> using Tensor = ShardedTensor<T, Grid, P<D...>>;
 
 constexpr Index rows = 5, columns = 7;
@@ -73,20 +70,20 @@ TEST_CASE("variance, standard deviation, norms, log-sum-exp, any, all, product")
     sum_of_squares += squares;
   }
   on_every_mesh([&](const ProcessMesh<Grid>& mesh) {
-    const auto x = from_function<Tensor<double, grid::x, grid::y>>(mesh, {rows, columns}, Values{});
+    const auto x = from_function<Tensor<double, data, model>>(mesh, {rows, columns}, Values{});
     compare(to_host(variance<"ij->i">(x)), var, 1e-11);
-    compare(to_host(variance<"ij->i", P<grid::y>>(x, 1)), sample, 1e-11);
+    compare(to_host(variance<"ij->i", P<model>>(x, 1)), sample, 1e-11);
     std::vector<double> root;
     for (double v : sample) root.push_back(std::sqrt(v));
     compare(to_host(standard_deviation<"ij->i">(x, 1)), root, 1e-11);
     CHECK(std::isnan(to_host(variance<"ij->i">(x, columns)).values[0]));
     compare(to_host(norm<1, "ij->i">(x)), one);
     compare(to_host(norm<2, "ij->i">(x)), two);
-    compare(to_host(norm<2, "ij->i", P<Axes<grid::x, grid::y>>>(x)), two);
+    compare(to_host(norm<2, "ij->i", P<Axes<data, model>>>(x)), two);
     compare(to_host(norm<infinite_norm, "ij->i">(x)), most);
     compare(to_host(norm(x)), {std::sqrt(sum_of_squares)});
     compare(to_host(log_sum_exp<"ij->i">(x)), lse);
-    compare(to_host(log_sum_exp<"ij->i", P<grid::y>>(x)), lse);
+    compare(to_host(log_sum_exp<"ij->i", P<model>>(x)), lse);
     const auto z = map(Turned{}, x);
     std::vector<double> turned, turned_var;
     for (double v : two) turned.push_back(v * std::sqrt(5.0));

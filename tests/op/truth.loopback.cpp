@@ -10,14 +10,11 @@
 
 #include <tessera/tessera.hpp>
 
+#include "support/grid.hpp"
+
 namespace {
 using namespace tessera;
-namespace grid {
-struct x : Axis<> {};
-struct y : Axis<> {};
-}  // namespace grid
-using Grid = Mesh<grid::x, grid::y>;
-using Truth = ShardedTensor<bool, Grid, P<grid::x, grid::y>>;
+using Truth = ShardedTensor<bool, Grid, P<data, model>>;
 
 TEST_CASE("bools go from the host of all, of one and of each, and back") {
   const Extents extents{5, 7};
@@ -47,7 +44,7 @@ TEST_CASE("bools go from the host of all, of one and of each, and back") {
                                             std::span<const std::uint8_t>(block.values)))
                 .values == wanted);
       const bool truths[] = {true, false, true};
-      CHECK(to_host(from_host<ShardedTensor<bool, Grid, P<grid::x>>>(mesh, {3}, truths)).values ==
+      CHECK(to_host(from_host<ShardedTensor<bool, Grid, P<data>>>(mesh, {3}, truths)).values ==
             std::vector<std::uint8_t>{1, 0, 1});
       CHECK(value(any(all)));
     });

@@ -11,13 +11,10 @@
 
 #include <tessera/tessera.hpp>
 
+#include "support/grid.hpp"
+
 namespace {
 using namespace tessera;
-namespace grid {
-struct x : Axis<> {};
-struct y : Axis<> {};
-}  // namespace grid
-using Grid = Mesh<grid::x, grid::y>;
 template <class... D> using Real = ShardedTensor<double, Grid, P<D...>>;
 
 struct Centred {  // negative and positive, largest in the middle rows
@@ -43,9 +40,9 @@ template <class T> bool close(const HostTensor<T>& a, const HostTensor<T>& b) {
 
 TEST_CASE("monotone functions may act before a maximum or minimum is finished") {
   on_every_mesh([](const ProcessMesh<Grid>& mesh) {
-    const auto q = from_function<Real<grid::x, _>>(mesh, {5, 3}, Centred{});  // empty blocks on 8
-    const auto top = reduce<Max, "ij->j", P<_, Unreduced<Max, grid::x>>>(q);
-    const auto low = reduce<Min, "ij->j", P<_, Unreduced<Min, grid::x>>>(q);
+    const auto q = from_function<Real<data, _>>(mesh, {5, 3}, Centred{});  // empty blocks on 8
+    const auto top = reduce<Max, "ij->j", P<_, Unreduced<Max, data>>>(q);
+    const auto low = reduce<Min, "ij->j", P<_, Unreduced<Min, data>>>(q);
     const auto top_done = max<"ij->j">(q);
     const auto low_done = min<"ij->j">(q);
     CHECK(close(to_host(exp(top)), to_host(exp(top_done))));
@@ -63,11 +60,11 @@ static_assert(detail::linearity<fn::Divide, std::int32_t, std::int32_t> == Linea
 
 TEST_CASE("a product or quotient is linear in the one operand that is open") {
   on_every_mesh([](const ProcessMesh<Grid>& mesh) {
-    const auto q = from_function<Real<grid::x, _>>(mesh, {5, 3}, Centred{});
-    const auto f = random_uniform<Real<grid::y>>(mesh, {3}, 5, 1, 2);
-    const auto open = einsum<"ij,ij->j", P<_, Unreduced<Sum, grid::x>>>(q, q);
+    const auto q = from_function<Real<data, _>>(mesh, {5, 3}, Centred{});
+    const auto f = random_uniform<Real<model>>(mesh, {3}, 5, 1, 2);
+    const auto open = einsum<"ij,ij->j", P<_, Unreduced<Sum, data>>>(q, q);
     const auto done = einsum<"ij,ij->j">(q, q);
-    static_assert(std::is_same_v<decltype(open * f)::spec, P<grid::y, Unreduced<Sum, grid::x>>>);
+    static_assert(std::is_same_v<decltype(open * f)::spec, P<model, Unreduced<Sum, data>>>);
     CHECK(close(to_host(open * f), to_host(done * f)));
     CHECK(close(to_host(f * open), to_host(done * f)));
     CHECK(close(to_host(open / f / 2.0), to_host(done / f / 2.0)));
@@ -78,8 +75,8 @@ TEST_CASE("a product or quotient is linear in the one operand that is open") {
 constexpr Equation line{"bxi,xio->bxo"};
 
 TEST_CASE("a convolution is linear in the one operand that is open, and so are its gradients") {
-  using Open = P<grid::y, _, _, Unreduced<Sum, grid::x>>;
-  using OpenKernel = P<_, _, _, Unreduced<Sum, grid::x>>;
+  using Open = P<model, _, _, Unreduced<Sum, data>>;
+  using OpenKernel = P<_, _, _, Unreduced<Sum, data>>;
   // Nothing is sent where the result stays open and the halo is the block's own.
   static_assert(detail::plan_convolve(parse("bxi,xio->bxo"), detail::ConvolveWindows{{{3}}},
                                       {DType::f64, {4, 7, 6}, detail::lower<Grid, Open>()},
@@ -93,8 +90,8 @@ TEST_CASE("a convolution is linear in the one operand that is open, and so are i
                                       Sharding{{1}, {}, {}}, MeshShape{3, 2})
                     .count(all_reduce) == 1);
   on_every_mesh([](const ProcessMesh<Grid>& mesh) {
-    const auto a = random_uniform<Real<grid::y, _, grid::x>>(mesh, {4, 7, 5}, 1);
-    const auto b = random_uniform<Real<grid::x, _>>(mesh, {5, 6}, 2);
+    const auto a = random_uniform<Real<model, _, data>>(mesh, {4, 7, 5}, 1);
+    const auto b = random_uniform<Real<data, _>>(mesh, {5, 6}, 2);
     const auto k = random_uniform<Real<_, _, _>>(mesh, {3, 6, 5}, 3);
     const auto open = einsum<"bxj,ji->bxi", Open>(a, b);
     const auto done = einsum<"bxj,ji->bxi">(a, b);
@@ -106,25 +103,25 @@ TEST_CASE("a convolution is linear in the one operand that is open, and so are i
     CHECK(close(to_host(convolve<line>(open, k, same)), wanted));
     // By the result's gradient, open; by the kernel, of an open input or an open gradient.
     const auto dx = to_host(
-        convolve_input_gradient<line>(reshard<P<grid::y, _, _>>(left), k, done.extents(), same));
+        convolve_input_gradient<line>(reshard<P<model, _, _>>(left), k, done.extents(), same));
     CHECK(close(to_host(convolve_input_gradient<line, Open>(left, k, done.extents(), same)), dx));
     const auto dk = to_host(
-        convolve_kernel_gradient<line>(done, reshard<P<grid::y, _, _>>(left), k.extents(), same));
+        convolve_kernel_gradient<line>(done, reshard<P<model, _, _>>(left), k.extents(), same));
     CHECK(close(to_host(convolve_kernel_gradient<line, OpenKernel>(done, left, k.extents(), same)),
                 dk));
-    CHECK(close(to_host(convolve_kernel_gradient<line>(open, reshard<P<grid::y, _, _>>(left),
+    CHECK(close(to_host(convolve_kernel_gradient<line>(open, reshard<P<model, _, _>>(left),
                                                        k.extents(), same)),
                 dk));
     // A kernel that is open, typed and dynamic.
-    const auto u = random_uniform<Real<_, _, grid::x>>(mesh, {3, 6, 5}, 4);
-    const auto v = random_uniform<Real<grid::x, _>>(mesh, {5, 5}, 5);
+    const auto u = random_uniform<Real<_, _, data>>(mesh, {3, 6, 5}, 4);
+    const auto v = random_uniform<Real<data, _>>(mesh, {5, 5}, 5);
     const auto kernel = einsum<"xij,jo->xio", OpenKernel>(u, v);
     const auto by_whole = to_host(convolve<line>(done, einsum<"xij,jo->xio">(u, v), same));
     CHECK(close(to_host(convolve<line, Open>(done, kernel, same)), by_whole));
     const DynamicTensor dynamic =
         convolve("bxi,xio->bxo", DynamicTensor(done), DynamicTensor(kernel), same,
                  detail::lower<Grid, Open>());
-    CHECK(close(to_host(Real<grid::y, _, _>(reshard(dynamic, Sharding{{1}, {}, {}}).core())),
+    CHECK(close(to_host(Real<model, _, _>(reshard(dynamic, Sharding{{1}, {}, {}}).core())),
                 by_whole));
     CHECK_THROWS_AS(
         (void)convolve("bxi,xio->bxo", DynamicTensor(open), DynamicTensor(kernel), same),
@@ -134,17 +131,17 @@ TEST_CASE("a convolution is linear in the one operand that is open, and so are i
 
 TEST_CASE("a chain of products may stay open") {
   on_every_mesh([](const ProcessMesh<Grid>& mesh) {
-    const auto a = random_uniform<Real<_, grid::x>>(mesh, {4, 5}, 1);
-    const auto b = random_uniform<Real<grid::x, _>>(mesh, {5, 6}, 2);
+    const auto a = random_uniform<Real<_, data>>(mesh, {4, 5}, 1);
+    const auto b = random_uniform<Real<data, _>>(mesh, {5, 6}, 2);
     const auto c = random_uniform<Real<_, _>>(mesh, {6, 3}, 3);
-    const auto open = einsum<"ij,jk,kl->il", P<_, _, Unreduced<Sum, grid::x>>>(a, b, c);
+    const auto open = einsum<"ij,jk,kl->il", P<_, _, Unreduced<Sum, data>>>(a, b, c);
     CHECK(close(to_host(open), to_host(einsum<"ij,jk,kl->il">(a, b, c))));
   });
 }
 
 TEST_CASE("only a reshard to the same spec shares memory with its operand") {
   on_every_mesh([](const ProcessMesh<Grid>& mesh) {
-    const auto q = full<Real<grid::x, _>>(mesh, {8, 2}, 1.0);
+    const auto q = full<Real<data, _>>(mesh, {8, 2}, 1.0);
     auto whole = reshard<P<_, _>>(q);
     auto same = transpose<"ij->ij">(whole);
     auto kept = sum<"ij->ij">(whole);
