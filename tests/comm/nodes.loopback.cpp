@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// together: transport
 // A mesh finds how many of its processes share a node, where nodes are of one size and made of
 // consecutive processes.
 #include <doctest/doctest.h>

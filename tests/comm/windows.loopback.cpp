@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// together: transport
 // Window teams without MPI: each member is a thread, and what they share is ordinary memory.
 #include <doctest/doctest.h>
 

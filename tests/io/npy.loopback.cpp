@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// together: transport
 // Tensors through .npy files: against files made by plain loops, against NumPy where there is one,
 // and what is answered when a file is missing, damaged or cannot be written.
 #include <doctest/doctest.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// together: reports
 // Processes that diverge at one of a hundred operators are found by default: on 2 to 8 processes,
 // windows on and off, for every pair of operators, wherever it is. Under mpiexec a sample of the
 // same programs: mismatch/mismatch.cpp.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// together: halo
 // Typed operators take a halo tensor where they take a tensor: each against itself on the tensor.
 #include <doctest/doctest.h>
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// together: cases
 // Every operator on every mesh of up to 8 processes and three axes, sampled: values, plan, ledger,
 // arena, bits.
 #include <doctest/doctest.h>
