@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// together: transport
 // Every call of MPI's that fails on all processes is an exception on all, and the next mesh is
 // well. Failures on one process alone end the job: mismatch/mismatch.cpp.
 #include <doctest/doctest.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// together: transport
 #include <doctest/doctest.h>
 
 #include <cmath>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// together: transport
 // Collectives through windows between processes; without MPI, on one process:
 // windows.loopback.cpp.
 #include <doctest/doctest.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// together: transport
 // A sample of npy.loopback.cpp between processes, and a file that one of them alone does not see.
 #include <doctest/doctest.h>
 

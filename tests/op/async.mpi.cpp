@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// together: halo
 // Operators that are started and waited for later, on MPI: also spinning, where the plain calls
 // block.
 #include "op/async_cases.hpp"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// together: halo
 // A sample of the cases of boundary.loopback.cpp between the processes of an MPI job, with the
 // calls that MPI sees.
 #include <doctest/doctest.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// together: layers
 // The measured machine: the same on all processes, and the same again from its file.
 #include <doctest/doctest.h>
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// together: cases
 // The rows of the conformance table between the processes of an MPI job: those on whose own mesh
 // they are as many, and a sample of the others.
 #include <doctest/doctest.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// together: halo
 // A sample of the cases of elements.loopback.cpp over MPI, the reductions of half types by
 // operations of our own among them, with windows and without.
 #include <doctest/doctest.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// together: halo
 // A sample of the cases of halo.loopback.cpp between the processes of an MPI job: by messages, with
 // the calls that MPI sees, and through the node's shared memory.
 #include <doctest/doctest.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// together: cases
 // A sample of the cases of laws.loopback.cpp between the processes of an MPI job; and the signature
 // law: the calls that MPI sees are the calls of the plan.
 #include <doctest/doctest.h>

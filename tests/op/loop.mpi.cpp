@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// together: cases
 // A sample of the cases of loop.loopback.cpp between the processes of an MPI job: the calls that
 // MPI sees are those of the plans.
 #include <doctest/doctest.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// together: layers
 // Meshes from communicators of the application, over some of the processes, within one another and
 // in any order, between the processes of an MPI job.
 #include <doctest/doctest.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// together: layers
 // Operators over MPI on NaN, infinities, zeros of both signs and the ends of ranges, with windows
 // and without: what plain rules give, the same on every process.
 #include <doctest/doctest.h>

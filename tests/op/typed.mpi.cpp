@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// together: layers
 // A layer written with types, between the processes of an MPI job: equal to plain loops, and to its
 // plan on paper.
 #include <doctest/doctest.h>
