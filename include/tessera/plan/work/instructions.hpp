@@ -320,6 +320,9 @@ class InstructionList : private InstructionWriter {
           call(Action::start, work.calls[number].call, memory_at(work.calls[number].to),
                memory_at(work.calls[number].from));
           break;
+        case LoopEvent::Kind::progress:
+          add(Action::progress);
+          break;
         case LoopEvent::Kind::wait:
           add(Action::wait).first = first + event.number;
           break;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// A looped product on a process as a list: start a call, wait for it, multiply.
+/// A looped product on a process as a list: start a call, let it progress, wait for it, multiply.
 ///
 ///     LoopWork work = loop_work(plan, plan.steps[0]);
 ///     for (const LoopEvent& event : work.events) ...      // in this order
@@ -38,7 +38,7 @@ struct LoopProduct {
   bool adds = false;
 };
 struct LoopEvent {
-  enum class Kind { start, wait, multiply };
+  enum class Kind { start, wait, multiply, progress };
   Kind kind = Kind::multiply;
   int number = 0;  ///< of the call or of the product
 };
@@ -89,6 +89,7 @@ class LoopMaker {
         start(next);
       }
       for (int part = 0; part < turns_.parts(); ++part) {
+        if (part > 0 && round < last) work_.events.push_back({LoopEvent::Kind::progress});
         multiply(piece(round, part), in_hand(round, part), adds(round, part));
       }
       if (round < last) wait();
