@@ -241,6 +241,51 @@ TEST_CASE("a destination that is wrong, or shares memory with an operand, is ref
   });
 }
 
+TEST_CASE("any typed operator with one result writes into a tensor that is there") {
+  on_meshes([](const ProcessMesh<Grid>& mesh) -> std::string {
+    const auto x = from_function<Real<data, model>>(mesh, {7, 12}, Ramp{});
+    const auto kernel = from_function<Real<_>>(mesh, {3}, Ramp{});
+    const auto ids = iota<ShardedTensor<std::int32_t, Grid, P<model>>>(mesh, {5});
+    const auto larger = x + 1.0;
+    int number = 0, first = 0;
+    const auto same = [&](const auto& f) {
+      const auto expected = f();
+      auto y = zeros_like(expected);
+      const void* const memory = y.core().data();
+      into(y, f);
+      ++number;
+      if (y.core().data() != memory || !(to_host(y).values == to_host(expected).values))
+        first = first == 0 ? number : first;
+    };
+    same([&] { return cumsum<"ij", 'j', P<_, model>>(x); });
+    same([&] { return tessera::sort<"ij", 'i', P<data, model>>(x); });
+    same([&] { return roll<0, P<model, data>>(x, 2); });
+    same([&] { return pad<P<data, _>>(x, {1, 0}, {0, 2}); });
+    same([&] { return slice<P<_, data>>(x, {1, 2}, {6, 9}); });
+    same([&] { return reshape<P<data>>(x, {84}); });
+    same([&] { return concatenate<0, P<data, model>>(x, x); });
+    same([&] { return arg_max<"ij->i", P<model>>(x); });
+    same([&] { return take<"ij,k->ik", P<_, model>>(x, ids); });
+    same([&] { return maximum(x, larger); });
+    same([&] { return map<"ij->ji", P<data, model>>(fn::Exp{}, x); });
+    same([&] { return reshard<P<data, model>>(x); });
+    return first == 0 ? std::string() : "operator " + std::to_string(first);
+  });
+  run_loopback(2, [](std::shared_ptr<Transport> world) {
+    const auto mesh = make_mesh<Grid>(world, 2, 1);
+    const auto x = full<Real<data, _>>(mesh, {4, 4}, 1);
+    auto y = zeros_like(x);
+    CHECK_THROWS_WITH_AS(into(y, [&] { return exp(exp(x)); }),
+                         doctest::Contains("calls several operators"), UsageError);
+    CHECK_THROWS_WITH_AS(into(y, [&] { return x; }), doctest::Contains("calls no operator"),
+                         UsageError);
+    CHECK_THROWS_WITH_AS(into(y, [&] { return top_k<"ij", 'j'>(x, 4).values; }),
+                         doctest::Contains("several tensors"), UsageError);
+    into(y, [&] { return exp(x); });
+    CHECK(to_host(y).values == to_host(exp(x)).values);
+  });
+}
+
 TEST_CASE(
     "a call on dynamic tensors writes into the tensor it is given, or refuses before it runs") {
   run_loopback(4, [](std::shared_ptr<Transport> world) {

@@ -65,7 +65,7 @@ template <class F> Pending<std::decay_t<std::invoke_result_t<F&>>> async(F&& f) 
                 "[tessera] the function that async starts returns nothing; let it return the "
                 "tensors that its operators make");
   auto calls = std::make_unique<detail::UnderWay>();
-  const detail::Starting scope(calls.get());
+  const detail::TakenBy scope(calls.get());
   auto result = f();
   return {std::move(calls), std::move(result)};
 }

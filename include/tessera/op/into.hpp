@@ -6,11 +6,16 @@
 ///
 ///     einsum_into<"ik,kj->ij">(c, a, b);               // c = a b
 ///     einsum_into<"ik,kj->ij">(c, a, b, 2.0f, 1.0f);   // c = 2 a b + c
+///     into(y, [&] { return cumsum<"ij", 'j'>(x); });   // any operator with one result
 ///     reshard_into(replica, x);   reduce_into<Sum, "ij->i">(rows, x);   map_into(y, fn::Exp{}, x);
 ///
 /// Laws: the destination gets what the operator of the same name returns, under the destination's
 /// own spec; its memory stays where it is; a destination that shares memory with an operand is
 /// refused, but that map_into may read the destination itself: map_into(y, fn::Add{}, y, x).
+#include <string>
+#include <type_traits>
+#include <utility>
+
 #include <tessera/kernel/functions/arithmetic.hpp>
 #include <tessera/op/dynamic_map.hpp>
 #include <tessera/op/einsum.hpp>
@@ -20,6 +25,29 @@
 
 namespace tessera {
 namespace detail {
+/// Gives the one operator that a function calls a destination.
+class IntoOne final : public Taker {
+ public:
+  IntoOne(const TensorCore& y, Where where) : y_(y), where_(where) {}
+  TensorCore take(const Request& r) override {
+    if (std::exchange(used_, true) || r.extras.into != nullptr)
+      throw UsageError(std::string(r.site.label) +
+                           ": the function given to into calls several operators, or one that has "
+                           "a destination; it calls one, whose result the destination takes",
+                       where_);
+    const TakenBy none(nullptr);
+    Request to = r;
+    to.site.into = &y_;
+    return run(to);
+  }
+  bool used() const { return used_; }
+
+ private:
+  const TensorCore& y_;
+  Where where_;
+  bool used_ = false;
+};
+
 /// Of a map, which may read its destination too.
 inline Extras into(const TensorCore& destination, const OperandList& operands) {
   Extras extras = into(destination);
@@ -61,6 +89,26 @@ template <class Call, class C> consteval bool demand_type() {
   return true;
 }
 }  // namespace detail
+
+/// Writes the result of the one operator that f() calls and returns to y, whose memory stays where
+/// it is. Communication, collective over: as the operator. Throws ShapeError when y has other
+/// extents than the result, UsageError when y shares memory with an operand (but of a map), or when
+/// f calls more than one operator, or one with several results.
+template <TypedTensor Y, class F> void into(Y& y, F&& f, Where where = Where::here()) {
+  using Result = std::decay_t<std::invoke_result_t<F&>>;
+  static_assert(std::is_same_v<Result, TensorOf<Y>>,
+                "[tessera] the function given to into returns another type of tensor than the "
+                "destination's; name the destination's spec in the call, or give a tensor of the "
+                "result's type");
+  if constexpr (std::is_same_v<Result, TensorOf<Y>>) {
+    detail::IntoOne taker(y.core(), where);
+    const detail::TakenBy scope(&taker);
+    (void)f();
+    if (!taker.used())
+      throw UsageError("the function given to into calls no operator, so that nothing was written",
+                       where);
+  }
+}
 
 /// Writes the product of a and b to c, under c's own spec. Communication: as einsum with that spec.
 /// Collective over the mesh. Throws ShapeError when extents disagree, UsageError when c shares

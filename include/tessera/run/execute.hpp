@@ -137,7 +137,7 @@ class Execution {
     if (slot < plan_.operands) return {mesh_, desc, operands_[slot]->storage()};
     std::shared_ptr<Storage>& own = storage_[static_cast<std::size_t>(slot)];
     if (extras_.promised == nullptr) return {mesh_, desc, std::move(own)};
-    const auto& promised = (*extras_.promised)[static_cast<std::size_t>(number)];
+    const std::shared_ptr<Storage>& promised = (*extras_.promised)[number];
     promised->keep(*own);
     own.reset();
     return {mesh_, desc, promised};
@@ -263,6 +263,7 @@ class Execution {
     }
   }
   void release(MemoryNumber m) {
+    memory(m) = {};  // a later call with no element of it names it
     if (m < send_staging) return storage(m).reset();
     on_host_[static_cast<std::size_t>(m - send_staging)].reset();
     mesh_->arena().release(staging(m));

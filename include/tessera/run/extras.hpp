@@ -7,7 +7,6 @@
 ///
 /// Laws: nothing here but the destination is part of the call's plan.
 #include <memory>
-#include <type_traits>
 #include <vector>
 
 #include <tessera/base/local_work.hpp>
@@ -32,11 +31,11 @@ namespace detail {
 
 class Started;
 
+/// The storage of each result of a call, before there is one.
+using Promises = FixedVector<std::shared_ptr<Storage>, max_operands + 1>;
+
 /// MapKernel::keep of a function of type F.
 template <class F> void* keep_function(const void* function, void* copy) {
-  static_assert(std::is_copy_constructible_v<F>,
-                "[tessera] a function of elements cannot be copied; kernels take copies of it, so "
-                "give it a copy constructor");
   if (function != nullptr) return new F(*static_cast<const F*>(function));
   delete static_cast<F*>(copy);
   return nullptr;
@@ -56,7 +55,7 @@ struct Extras {
   std::vector<TensorCore>* also = nullptr;  ///< where the results after the first go
   const Extents* starts = nullptr;          ///< where a window begins in each dimension
   /// The storage that its results were promised, one for each; null: they get their own.
-  const std::vector<std::shared_ptr<Storage>>* promised = nullptr;
+  const Promises* promised = nullptr;
 };
 
 /// One call.

@@ -12,7 +12,6 @@
 #include <cstring>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include <tessera/plan/operation.hpp>
 #include <tessera/run/extras.hpp>
@@ -24,12 +23,11 @@ class KeptRequest {
  public:
   explicit KeptRequest(const Request& r)
       : operation_(r.operation), label_(r.site.label), site_(r.site), extras_(r.extras) {
-    operands_.reserve(static_cast<std::size_t>(r.operands.size()));
     for (const TensorCore* operand : r.operands) operands_.push_back(*operand);
-    for (const TensorCore& operand : operands_) {
-      if (operand.storage()->promised()) continue;  // nobody can write it
-      operand.storage()->begin_use(site_.where);
-      used_.push_back(operand.storage());
+    for (int i = 0; i < operands_.size(); ++i) {
+      if (operands_[i].storage()->promised()) continue;  // nobody can write it
+      operands_[i].storage()->begin_use(site_.where);
+      used_ |= 1u << i;
     }
     site_.label = label_;
     site_.into = nullptr;
@@ -65,16 +63,17 @@ class KeptRequest {
   }
   /// Operands may be written again, by the call itself.
   void end_use() {
-    for (const std::shared_ptr<Storage>& storage : used_) storage->end_use();
-    used_.clear();
+    for (int i = 0; i < operands_.size(); ++i)
+      if (used_ >> i & 1) operands_[i].storage()->end_use();
+    used_ = 0;
   }
-  const std::shared_ptr<MeshCore>& mesh() const { return operands_.front().mesh(); }
+  const std::shared_ptr<MeshCore>& mesh() const { return operands_[0].mesh(); }
 
  private:
   Operation operation_;
   TensorCore into_;
-  std::vector<TensorCore> operands_;
-  std::vector<std::shared_ptr<Storage>> used_;
+  FixedVector<TensorCore, max_operands> operands_;
+  unsigned used_ = 0;  ///< operands whose use is counted, a bit each
   std::string label_;
   CallSite site_;
   Extras extras_;

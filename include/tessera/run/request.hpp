@@ -13,6 +13,7 @@
 #include <tessera/base/compiled.hpp>
 #include <tessera/run/detail/same_calls.hpp>
 #include <tessera/run/extras.hpp>
+#include <tessera/run/taker.hpp>
 
 namespace tessera::detail {
 
@@ -32,8 +33,8 @@ struct Agreed {
 /// over the mesh. Communication: as Comparison. Precondition: mesh_of of the first operand.
 TESSERA_FUNCTION Agreed agree_on(const Request& r);
 
-/// Carries a call out, as all operators are; within async() it may be left under way. Collective
-/// over the mesh. Communication: as its plan says.
+/// Carries a call out, as all operators are, or gives it to the thread's taker. Collective over the
+/// mesh. Communication: as its plan says.
 TESSERA_FUNCTION TensorCore run(const Request& r);
 
 /// Runs a call with several results, and returns all.

@@ -140,15 +140,15 @@ inline Request directed(const Request& r) {
 
 TESSERA_FUNCTION TensorCore run(const Request& r) {
   if (r.site.into != nullptr) return run(directed(r));
-  if (UnderWay* calls = calls_of_thread; calls != nullptr && r.extras.started == nullptr)
-    return calls->add(r);
+  if (Taker* taker = taker_of_thread; taker != nullptr && r.extras.started == nullptr)
+    return taker->take(r);
   return on_process(mesh_of(*r.operands[0], r.site), r.site, [&] {
     const Agreed call = agree_on(r);
     return carry_out(r, call.prepared, call.history);
   });
 }
 
-TESSERA_FUNCTION TensorCore UnderWay::add(const Request& r) {
+TESSERA_FUNCTION TensorCore UnderWay::take(const Request& r) {
   MeshCore& mesh = mesh_of(*r.operands[0], r.site);
   return on_process(mesh, r.site, [&] {
     const auto prepared = planned(r).shared_from_this();
@@ -182,7 +182,7 @@ TESSERA_FUNCTION TensorCore UnderWay::add(const Request& r) {
       } else if (into != nullptr) {
         results.push_back({on, desc, into->storage()});
       } else {
-        call->promised.back() = std::make_shared<Storage>(on, r.site.where);
+        call->promised.back().reset(new Storage(on, r.site.where));
         results.push_back({on, desc, call->promised.back()});
       }
     }
@@ -204,7 +204,7 @@ TESSERA_FUNCTION TensorCore UnderWay::add(const Request& r) {
       if (into != nullptr) call->into = into->storage();
       if (into != nullptr) into->storage()->hide(r.site.where);
       mesh_ = on;
-      calls_.push_back(std::move(call));
+      add(std::move(call));
     }
     if (r.extras.also != nullptr)
       for (std::size_t i = 1; i < results.size(); ++i) r.extras.also->push_back(results[i]);
@@ -213,9 +213,9 @@ TESSERA_FUNCTION TensorCore UnderWay::add(const Request& r) {
 }
 
 TESSERA_FUNCTION void UnderWay::finish() {
-  const Starting none(nullptr);  // they run as without async
-  while (next_ < calls_.size()) {
-    Call& call = *calls_[next_];
+  const TakenBy none(nullptr);  // they run as without async
+  while (first_ != nullptr) {
+    Call& call = *first_;
     if (call.into != nullptr) call.into->show();
     if (call.started != nullptr) {
       (void)call.started->finish();
@@ -229,7 +229,7 @@ TESSERA_FUNCTION void UnderWay::finish() {
       (void)run(r);
       call.later.reset();
     }
-    ++next_;
+    first_ = std::move(call.next);
   }
 }
 

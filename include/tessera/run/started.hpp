@@ -51,7 +51,7 @@ class Started {
   const std::shared_ptr<MeshCore>& mesh() const { return kept_->mesh(); }
 
  private:
-  std::optional<KeptRequest> kept_;
+  std::unique_ptr<KeptRequest> kept_;
   OperandList operands_;
   TensorDescs results_;
   std::shared_ptr<const Prepared> prepared_;
@@ -69,7 +69,7 @@ TESSERA_FUNCTION void Started::begin(const Prepared& prepared, const Request& r,
   lane_ = lane_of_thread;
   prepared_ = prepared.shared_from_this();
   if (r.extras.also != nullptr) results_ = r.operation.results(descs_of(r.operands));
-  kept_.emplace(r);
+  kept_ = std::make_unique<KeptRequest>(r);
   const Request kept = kept_->request();
   into_ = kept.extras.into != nullptr;
   operands_ = kept.operands;

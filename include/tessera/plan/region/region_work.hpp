@@ -202,10 +202,8 @@ class RegionWork {
       Scatter scatter(unit());
       for (; i < out.size() && out[i].peer == peer; ++i)
         if (peer != own() && volume(out[i].piece) > 0) scatter.add(work_.pack[next++].copy);
-      if (scatter.wide())
-        work_.reads.packed.insert(work_.reads.packed.end(),
-                                  work_.pack.begin() + static_cast<std::ptrdiff_t>(first),
-                                  work_.pack.begin() + static_cast<std::ptrdiff_t>(next));
+      for (std::size_t k = first; scatter.wide() && k < next; ++k)
+        work_.reads.packed.push_back(work_.pack[k]);
     }
   }
   /// The rest around the taken elements, if these form one box: for each dimension the part below

@@ -64,7 +64,7 @@ class InstructionWriter {
     made.type = type_of(to);
     made.first = static_cast<std::int32_t>(list_.copies.size());
     made.count = static_cast<std::int32_t>(copies.size());
-    list_.copies.insert(list_.copies.end(), copies.begin(), copies.end());
+    for (const StridedCopy& one : copies) list_.copies.push_back(one);
   }
 
   /// Adds a call; `action`: how it begins.

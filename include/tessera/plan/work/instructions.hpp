@@ -104,7 +104,7 @@ class InstructionList : private InstructionWriter {
       made.bytes = plan_.slots[slot].bytes;
       made.first = static_cast<std::int32_t>(list_.copies.size());
       made.count = static_cast<std::int32_t>(work.gaps.size());
-      if (work.boxed) list_.copies.insert(list_.copies.end(), work.gaps.begin(), work.gaps.end());
+      for (const StridedCopy& gap : work.gaps) list_.copies.push_back(gap);
     }
   }
 

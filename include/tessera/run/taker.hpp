@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Who takes the calls of operators of a thread, where they are not carried out at once.
+///
+///     { const TakenBy scope(&taker);  f(); }      // taker.take(call) for each call that f makes
+///
+/// Laws: one taker at a time; the one before takes over again when the scope ends.
+#include <utility>
+
+#include <tessera/run/extras.hpp>
+
+namespace tessera::detail {
+
+/// Takes the calls of this thread in place of carrying them out.
+class Taker {
+ public:
+  Taker() = default;
+  Taker(const Taker&) = delete;
+  Taker& operator=(const Taker&) = delete;
+  virtual TensorCore take(const Request& r) = 0;
+
+ protected:
+  ~Taker() = default;
+};
+inline constinit thread_local Taker* taker_of_thread = nullptr;  ///< null: calls are carried out
+
+/// While it lives, `taker` takes the calls of this thread; null: they are carried out.
+class TakenBy {
+ public:
+  explicit TakenBy(Taker* taker) : before_(std::exchange(taker_of_thread, taker)) {}
+  TakenBy(const TakenBy&) = delete;
+  TakenBy& operator=(const TakenBy&) = delete;
+  ~TakenBy() { taker_of_thread = before_; }
+
+ private:
+  Taker* before_;
+};
+
+}  // namespace tessera::detail
