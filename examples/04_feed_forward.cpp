@@ -31,11 +31,11 @@ static_assert(first_product.count(all_gather) == 2 && first_product.communicatio
 
 int main(int argc, char** argv) {
   return run_main(argc, argv, [](Environment& env) {
-    const Program on_paper = plan(feed_forward)(
+    const Program dry = plan(feed_forward)(
         like<Tensor<data, _, model>>(8, 512, 5120), like<Tensor<data, model>>(5120, 20480),
         like<Tensor<model, data>>(20480, 5120), sizes<Grid>(2, 4));
-    if (env.rank() == 0) fmt::print("{}\nIts {}", with_names<Grid>(first_product), on_paper);
-    if (on_paper.duplicated_flops() != 0) throw Error("some work is done twice");
+    if (env.rank() == 0) fmt::print("{}\nIts {}", with_names<Grid>(first_product), dry);
+    if (dry.duplicated_flops() != 0) throw Error("some work is done twice");
 
     const auto mesh = make_mesh<Grid>(env, 2, 2);
     const auto x = random_normal<Tensor<data, _, model>>(mesh, {8, 16, 64}, 1);

@@ -49,10 +49,10 @@ static_assert(std::is_same_v<Logical<FullySplit, batch, sequence, embed>, P<data
 /// whole.
 template <class R> HostTensor<float> run(const char* rules, Environment& env) {
   using Layer = FeedForward<R>;
-  const Program on_paper = plan(Layer::apply)(
-      like<typename Layer::Activations>(8, 512, 5120), like<typename Layer::In>(5120, 20480),
-      like<typename Layer::Out>(20480, 5120), sizes<Grid>(2, 4));
-  if (env.rank() == 0) fmt::print("{}: {}\n", rules, on_paper);
+  const Program dry = plan(Layer::apply)(like<typename Layer::Activations>(8, 512, 5120),
+                                         like<typename Layer::In>(5120, 20480),
+                                         like<typename Layer::Out>(20480, 5120), sizes<Grid>(2, 4));
+  if (env.rank() == 0) fmt::print("{}: {}\n", rules, dry);
 
   const auto mesh = make_mesh<Grid>(env, 2, 2);
   const auto x = random_normal<typename Layer::Activations>(mesh, {8, 16, 64}, 1);

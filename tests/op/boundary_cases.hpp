@@ -166,7 +166,7 @@ template <class T> class BoundaryCases {
     const Index peak = arena.peak() - held;
     if (!seen.empty()) return label + seen;
     if (program.entries().size() != 1 || !(*program.entries()[0].plan == plan))
-      return label + "it ran another plan than the one on paper";
+      return label + "it ran another plan than the dry one";
     if (peak != plan.peak_bytes)
       return label + "the arena's peak is " + std::to_string(peak) + " bytes";
     if (ledger.total().payload_bytes != plan.own_payload_bytes())

@@ -81,14 +81,14 @@ struct Observer {
 };
 inline Observer* observer = nullptr;
 
-/// Runs one operator and compares: its plan with the plan on paper, the ledger and the arena with
+/// Runs one operator and compares: its plan with the dry plan, the ledger and the arena with
 /// the plan, its values with the oracle, and a second run with the first, bit by bit.
 template <class T> class Trial {
  public:
   Trial(std::shared_ptr<MeshCore> mesh, std::string label)
       : mesh_(std::move(mesh)), label_(std::move(label)) {}
 
-  /// `run` makes the result, `plan` is the plan on paper. Collective over the mesh.
+  /// `run` makes the result, `plan` is the dry plan. Collective over the mesh.
   template <class Run>
   std::string operator()(const Run& run, const Plan& plan, const Whole<T>& expected,
                          double tolerance) {
@@ -127,8 +127,7 @@ template <class T> class Trial {
     if (program.entries().size() != 1)
       return told("it was recorded as " + std::to_string(program.entries().size()) + " operators");
     if (!(*program.entries()[0].plan == plan))
-      return told("it ran another plan than the one on paper:\n" +
-                  describe(*program.entries()[0].plan));
+      return told("it ran another plan than the dry one:\n" + describe(*program.entries()[0].plan));
     if (peak != plan.peak_bytes)
       return told("the arena's peak is " + std::to_string(peak) + " bytes, not " +
                   std::to_string(plan.peak_bytes));

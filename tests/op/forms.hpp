@@ -36,7 +36,7 @@ enum class Form {
   deduced,
   bound,
   held,
-  paper,
+  dry,
   planned,
   into,
   entry,
@@ -49,7 +49,7 @@ inline constexpr std::string_view form_names[] = {"typed call",
                                                   "dynamic call, deduced",
                                                   "typed call under a contract",
                                                   "dynamic call under a contract on a Strict mesh",
-                                                  "plan on paper",
+                                                  "dry plan",
                                                   "the struct planned",
                                                   "into a tensor",
                                                   "entry of a recorded Program",
@@ -204,7 +204,7 @@ template <class K, class... X> struct Performed<K, Tensors<X...>> {
       if (one.result < 0 || one.operands.empty()) return "an entry has no result or no operand";
     return "";
   }
-  static std::string paper(const Meshes& m) {
+  static std::string dry(const Meshes& m) {
     const auto likes = each<std::tuple<Like<X>...>>(
         []<class A>(const Extents& extents) { return Like<A>{extents}; });
     const auto planned = [&](const auto&... mesh) {
@@ -217,7 +217,7 @@ template <class K, class... X> struct Performed<K, Tensors<X...>> {
     if (!has_kind(planned(sizes<Grid>(3, 5), 7))) return "no entry is of the kind";
     return plans(planned(m.mesh)) == plans(run_recorded(m))
                ? ""
-               : "the plan on paper is not the one that is carried out";
+               : "the dry plan is not the one that is carried out";
   }
   static std::string planned(const Meshes& m) {
     const MeshCore& mesh = *m.mesh.core();
@@ -303,7 +303,7 @@ template <class K> Row row(std::string name = std::string(name_of(K::kind))) {
   cell(Form::deduced, &Does::deduced);
   cell(Form::bound, &Does::bound);
   cell(Form::held, &Does::held);
-  cell(Form::paper, &Does::paper);
+  cell(Form::dry, &Does::dry);
   cell(Form::planned, &Does::planned);
   cell(Form::into, &Does::into);
   cell(Form::entry, &Does::entry);

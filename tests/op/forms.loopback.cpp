@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // sanitized: preset address
-// Every kind of operator in every form: typed, dynamic, under a contract, on paper, into a tensor,
+// Every kind of operator in every form: typed, dynamic, under a contract, dry, into a tensor,
 // in a Program. A cell of the table performs its form, or says why it cannot be.
 #include "op/forms.hpp"
 

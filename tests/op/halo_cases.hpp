@@ -187,7 +187,7 @@ class HaloCases {
     ledger.record_calls(false);
     if (!seen.empty()) return seen;
     if (program.entries().size() != 1 || !(*program.entries()[0].plan == plan))
-      return "it ran another plan than the one on paper";
+      return "it ran another plan than the dry one";
     if (arena.peak() - held != plan.peak_bytes)
       return "the arena's peak is " + std::to_string(arena.peak() - held) + "\n" + describe(plan);
     if (ledger.total().payload_bytes != plan.own_payload_bytes())

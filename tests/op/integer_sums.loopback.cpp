@@ -2,7 +2,7 @@
 // together: sums
 // sanitized: preset address
 // Sums, products and running ones of integers are uint64 or, of signed ones and of truth values,
-// int64: finished, scattered or open, typed, dynamic and on paper; they wrap in their own type
+// int64: finished, scattered or open, typed, dynamic and dry; they wrap in their own type
 // where the call names that.
 #include <doctest/doctest.h>
 
@@ -188,13 +188,13 @@ constexpr Index sent(const Plan& plan) {
   return bytes;
 }
 
-// On paper: what is sent is the wide type's.
-constexpr Plan paper =
+// Dry: what is sent is the wide type's.
+constexpr Plan dry =
     plan<Sum, "ij->i">(like<Tensor<std::int8_t, data, model>>(8, 64), sizes<Grid>(2, 2));
-static_assert(paper.result_desc().type == DType::i64 && sent(paper) == 2 * 4 * 8 / 2);
-constexpr Plan narrow_paper = plan<As<Sum, std::int8_t>, "ij->i">(
+static_assert(dry.result_desc().type == DType::i64 && sent(dry) == 2 * 4 * 8 / 2);
+constexpr Plan narrow_dry = plan<As<Sum, std::int8_t>, "ij->i">(
     like<Tensor<std::int8_t, data, model>>(8, 64), sizes<Grid>(2, 2));
-static_assert(narrow_paper.result_desc().type == DType::i8 && sent(narrow_paper) == 2 * 4 / 2);
+static_assert(narrow_dry.result_desc().type == DType::i8 && sent(narrow_dry) == 2 * 4 / 2);
 
 TEST_CASE("what the wide sums of an open narrow one would be is refused, and other types") {
   run_loopback(2, [](std::shared_ptr<Transport> world) {

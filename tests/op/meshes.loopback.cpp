@@ -95,9 +95,9 @@ TEST_CASE("a mesh lies on its processes as its machine model says") {
     options.machine.order = {{1, 0}};
     const auto mesh = make_mesh<Grid>(world, sizes<Grid>(2, 3), options);
     REQUIRE_THAT(device({{1, 0}}, mesh.shape(), mesh.coordinates()) == world->rank());
-    const auto paper = dry_mesh<Grid>(sizes<Grid>(2, 3), mesh.process(), options);
-    REQUIRE_THAT(paper.process() == mesh.process() &&
-                 paper.core()->processes() == mesh.core()->processes());
+    const auto dry = dry_mesh<Grid>(sizes<Grid>(2, 3), mesh.process(), options);
+    REQUIRE_THAT(dry.process() == mesh.process() &&
+                 dry.core()->processes() == mesh.core()->processes());
     return "";
   })));
 }
@@ -216,10 +216,10 @@ TEST_CASE("a mesh whose axes are known when the program runs") {
     REQUIRE_THAT(to_host<double>(reshard(x, rows, same)) == to_host(x));
     return "";
   })));
-  const DynamicMesh paper = dry_mesh({2, 3}, {"rows", "columns"}, 4);
-  CHECK(paper.dry());
-  CHECK(paper.process() == 4);
-  const DynamicTensor x = zeros<double>(paper, {4, 6}, Sharding{{0}, {1}});
+  const DynamicMesh dry = dry_mesh({2, 3}, {"rows", "columns"}, 4);
+  CHECK(dry.dry());
+  CHECK(dry.process() == 4);
+  const DynamicTensor x = zeros<double>(dry, {4, 6}, Sharding{{0}, {1}});
   CHECK(x.box() == Box{{{2, 4}, {2, 4}}});
   const auto says = [](const auto& f, const std::string& part) {
     const std::string text = complaint_of(f);
@@ -232,7 +232,7 @@ TEST_CASE("a mesh whose axes are known when the program runs") {
   says([&] { (void)reshard(x, Sharding{{}, {}}, DynamicMesh()); }, "the mesh to go to is empty");
 }
 
-TEST_CASE("on paper as on processes") {
+TEST_CASE("a dry mesh as a mesh of processes") {
   CHECK(quiet(texts_of(4, [](const std::shared_ptr<Transport>& world) -> std::string {
     MeshOptions snake;
     snake.device_assignment = as_snake(MeshShape{2, 2});
@@ -245,10 +245,9 @@ TEST_CASE("on paper as on processes") {
       return recording.take();
     };
     const Program ran = run(mesh, other);
-    const Program paper = run(dry_mesh<Grid>(mesh.sizes(), mesh.process()),
-                              dry_mesh<Grid>(mesh.sizes(), other.process(), snake));
-    REQUIRE_THAT(explain(ran) == explain(paper) &&
-                 *ran.entries()[0].plan == *paper.entries()[0].plan);
+    const Program dry = run(dry_mesh<Grid>(mesh.sizes(), mesh.process()),
+                            dry_mesh<Grid>(mesh.sizes(), other.process(), snake));
+    REQUIRE_THAT(explain(ran) == explain(dry) && *ran.entries()[0].plan == *dry.entries()[0].plan);
     return "";
   })));
 }

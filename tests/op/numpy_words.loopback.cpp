@@ -234,8 +234,8 @@ TEST_CASE("allclose and item answer as NumPy's do") {
     CHECK_THROWS_AS(item(zeros<Tensor<float, data>>(mesh, 0)), ShapeError);
     CHECK_THROWS_AS(item<float>(DynamicTensor(sum(i))), UsageError);
   });
-  const auto paper = dry_mesh<Grid>(2, 2);
-  const auto x = zeros<Tensor<float, data>>(paper, 4);
+  const auto dry = dry_mesh<Grid>(2, 2);
+  const auto x = zeros<Tensor<float, data>>(dry, 4);
   CHECK_THROWS_WITH_AS((void)allclose(x, x), doctest::Contains("the tensor is dry"), UsageError);
 }
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: program
 // sanitized: preset address
-// Programs of functions of every form, on paper and recorded: layers, tensors' lifetimes, and that
+// Programs of functions of every form, dry and recorded: layers, tensors' lifetimes, and that
 // both are one.
 #include <doctest/doctest.h>
 
@@ -77,7 +77,7 @@ void nothing(const Real<data, model>& x) { (void)(x + x); }
 
 }  // namespace
 
-TEST_CASE("a function with layers, on paper and recorded: one program on every process") {
+TEST_CASE("a function with layers, dry and recorded: one program on every process") {
   for (const auto& [d, m] : {std::pair{1, 1}, {2, 2}, {3, 2}, {1, 4}}) {
     std::mutex mutex;
     run_loopback(d * m, [&, d = d, m = m](std::shared_ptr<Transport> world) {
@@ -87,14 +87,14 @@ TEST_CASE("a function with layers, on paper and recorded: one program on every p
           random_normal<Real<model, data>>(mesh, {10, 10}, 2),
           random_normal<Real<model, data>>(mesh, {10, 10}, 3)};
       const Program ran = record(mesh, network, x, weights, 0.5);
-      const Program paper = plan(network)(x_like, weight_likes, 0.5, mesh.sizes(), mesh.process());
+      const Program dry = plan(network)(x_like, weight_likes, 0.5, mesh.sizes(), mesh.process());
       const Program like_mesh = plan(network)(x_like, weight_likes, 0.5, mesh);
       const std::lock_guard lock(mutex);
       CHECK(ran.size() == 5);
-      CHECK(same(ran, paper));
+      CHECK(same(ran, dry));
       CHECK(same(ran, like_mesh));
       CHECK(wrong_lifetimes(ran) == "");
-      CHECK(wrong_lifetimes(paper) == "");
+      CHECK(wrong_lifetimes(dry) == "");
       const std::vector<LayerTotal> layers = by_layer(ran);
       REQUIRE(layers.size() == 7);
       CHECK(layers[1].path == "layer.0");

@@ -250,7 +250,6 @@ constexpr Index sent(const Plan& plan) {
   return bytes;
 }
 
-// On paper: a sum of halves is sent in float where parts of it meet.
-constexpr Plan paper =
-    plan<Sum, "ij->i">(like<Tensor<half, data, model>>(8, 64), sizes<Grid>(2, 2));
-static_assert(paper.result_desc().type == DType::f16 && sent(paper) == 2 * 4 * 4 / 2);
+// Dry: a sum of halves is sent in float where parts of it meet.
+constexpr Plan dry = plan<Sum, "ij->i">(like<Tensor<half, data, model>>(8, 64), sizes<Grid>(2, 2));
+static_assert(dry.result_desc().type == DType::f16 && sent(dry) == 2 * 4 * 4 / 2);

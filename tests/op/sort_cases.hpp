@@ -2,7 +2,7 @@
 #pragma once
 /// @file
 /// Single random sorts of keys of any type, with positions and carried tensors, run and compared
-/// with std::stable_sort, with the plan on paper, the ledger and the arena.
+/// with std::stable_sort, with the dry plan, the ledger and the arena.
 ///
 ///     std::string wrong = support::some_sort_case(mesh, random);      // collective over the mesh
 #include <cstring>
@@ -209,7 +209,7 @@ inline std::string wrong_sort(const std::shared_ptr<MeshCore>& mesh, const SortC
   }
 
   if (program.entries().size() != 1 || !(*program.entries()[0].plan == plan))
-    return told("it ran another plan than the one on paper");
+    return told("it ran another plan than the dry one");
   if (peak != plan.peak_bytes)
     return told("the arena's peak is " + std::to_string(peak) + " bytes, not " +
                 std::to_string(plan.peak_bytes));

@@ -110,7 +110,7 @@ TEST_CASE("a tool sees a region for each operator, and within it one for each ca
   CHECK(depth == 0);
 }
 
-TEST_CASE("the regions are closed when an operator throws, and no tool is told of work on paper") {
+TEST_CASE("the regions are closed when an operator throws, and no tool is told of a dry run") {
   const Loaded tool;
   run_loopback(2, [](std::shared_ptr<Transport> transport) {
     const auto mesh =
@@ -125,7 +125,7 @@ TEST_CASE("the regions are closed when an operator throws, and no tool is told o
     CHECK(depth == 0);
   });
   diary.clear();
-  const auto paper = dry_mesh<Grid>(4, 4);
-  (void)replicate(zeros<Real<data, model>>(paper, 8, 8));
+  const auto dry = dry_mesh<Grid>(4, 4);
+  (void)replicate(zeros<Real<data, model>>(dry, 8, 8));
   CHECK(diary.empty());
 }

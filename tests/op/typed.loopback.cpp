@@ -316,14 +316,14 @@ TEST_CASE("sums may stay unfinished, be scaled and added, and be finished once")
   });
 }
 
-TEST_CASE("a plan on paper is the plan that runs") {
+TEST_CASE("a dry plan is the plan that runs") {
   on_meshes([](const ProcessMesh<Grid>& mesh) -> std::string {
     const auto layer = [](const Real<data, _, model>& x, const Real<data, model>& w_in,
                           const Real<model, data>& w_out) {
       const auto h = gelu(einsum<"bsm,mh->bsh">(x, w_in));
       return einsum<"bsh,hm->bsm", P<data, _, model>>(h, w_out);
     };
-    const Program paper =
+    const Program dry =
         plan(layer)(like<Real<data, _, model>>(4, 3, 6), like<Real<data, model>>(6, 10),
                     like<Real<model, data>>(10, 6), mesh.sizes(), mesh.process());
     const auto x = from_function<Real<data, _, model>>(mesh, {4, 3, 6}, Ramp{});
@@ -335,13 +335,13 @@ TEST_CASE("a plan on paper is the plan that runs") {
     layer(x, w_in, w_out);
     const Program ran = recording.take();
     REQUIRE_THAT(ran.entries().size() == 3);
-    REQUIRE_THAT(paper.entries().size() == 3);
+    REQUIRE_THAT(dry.entries().size() == 3);
     for (std::size_t i = 0; i < 3; ++i)
-      REQUIRE_THAT(*ran.entries()[i].plan == *paper.entries()[i].plan);
-    REQUIRE_THAT(explain(ran) == explain(paper));
+      REQUIRE_THAT(*ran.entries()[i].plan == *dry.entries()[i].plan);
+    REQUIRE_THAT(explain(ran) == explain(dry));
     REQUIRE_THAT(ran.own_payload_bytes() == mesh.ledger().payload_bytes());
     REQUIRE_THAT(ran.own_payload_bytes(AxisSet{1}) == mesh.ledger().payload_bytes(AxisSet{1}));
-    REQUIRE_THAT(ran.peak_bytes() == paper.peak_bytes());
+    REQUIRE_THAT(ran.peak_bytes() == dry.peak_bytes());
     REQUIRE_THAT(ran.peak_bytes() == mesh.arena().peak());
     return "";
   });

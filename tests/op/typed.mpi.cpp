@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: layers
 // A layer written with types, between the processes of an MPI job: equal to plain loops, and to its
-// plan on paper.
+// dry plan.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -39,10 +39,10 @@ void check_layer(const ProcessMesh<Grid>& mesh) {
   const Program ran = recording.take();
   CHECK(ran.own_payload_bytes() == mesh.ledger().payload_bytes());
   CHECK(ran.peak_bytes() == mesh.arena().peak());
-  const Program paper =
+  const Program dry =
       plan(layer)(like<Tensor<data, _, model>>(5, 2, 7), like<Tensor<data, model>>(7, 11),
                   like<Tensor<model, data>>(11, 7), mesh.sizes(), mesh.process());
-  CHECK(explain(ran) == explain(paper));
+  CHECK(explain(ran) == explain(dry));
 
   auto h = support::einsum(parse("bsm,mh->bsh"), whole(to_host(x)), whole(to_host(w_in)));
   for (double& value : h.values) value = 0.5 * value * (1 + std::erf(value / std::sqrt(2.0)));

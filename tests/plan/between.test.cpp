@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: plan_moves
-// Reshards between two meshes over the same processes, all processes on paper.
+// Reshards between two meshes over the same processes, all processes in a dry run.
 #include <doctest/doctest.h>
 
 #include <algorithm>
 
-#include "support/paper_cases.hpp"
+#include "support/dry_cases.hpp"
 
 #include <tessera/mesh/device_assignment.hpp>
 #include <tessera/plan/move/between.hpp>
@@ -25,18 +25,17 @@ std::vector<int> places(const DeviceAssignment& here, const DeviceAssignment& th
 std::string wrong(const TensorDesc& desc, const Sharding& to, const MeshShape& from,
                   const MeshShape& other, const std::vector<int>& place) {
   const std::vector<Box> boxes = detail::boxes_between(desc.extents, to, other, place);
-  Paper paper([&](int process) { return detail::plan_reshard_between(desc, boxes, from, process); },
-              from);
-  std::string text = paper.broken_law();
+  DryRun dry([&](int process) { return detail::plan_reshard_between(desc, boxes, from, process); },
+             from);
+  std::string text = dry.broken_law();
   bool stays = desc.sharding.partial.empty();
   for (int p = 0; p < from.processes(); ++p)
     stays = stays && boxes[static_cast<std::size_t>(p)] ==
                          block(desc.extents, desc.sharding, from, from.coordinates(p));
-  if (text.empty() && stays && paper.plan().communications() > 0)
-    text = "blocks that stay are sent";
-  if (text.empty() && desc.sharding.partial.empty() && paper.plan().communications() > 1)
+  if (text.empty() && stays && dry.plan().communications() > 0) text = "blocks that stay are sent";
+  if (text.empty() && desc.sharding.partial.empty() && dry.plan().communications() > 1)
     text = "more than one exchange";
-  if (text.empty()) text = paper.wrong_result({23}, whole_input<Paper::Value>(desc, from, 23));
+  if (text.empty()) text = dry.wrong_result({23}, whole_input<DryRun::Value>(desc, from, 23));
   return text.empty() ? ""
                       : describe(desc, from) + " on " + describe(from) + " to " +
                             describe(to, other) + " on " + describe(other) + ": " + text;
@@ -57,7 +56,7 @@ TEST_CASE("between meshes: every pair of shardings of two dimensions over two ax
 }
 
 TEST_CASE("between meshes: a sample of any order and rank") {
-  Random random(seed_for("between on paper", 90));
+  Random random(seed_for("between, dry", 90));
   Tally tally;
   for (int i = 0; i < 3000; ++i) {
     const int processes = 1 + random.below(12);

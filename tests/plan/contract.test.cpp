@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: plan_rows
-// Contracts: what is found to be kept on paper is kept on every mesh of those axes, whatever the
+// Contracts: what is kept for stand-in sizes is kept on every mesh of those axes, whatever the
 // sizes, and the plans that keep it are right.
 #include <doctest/doctest.h>
 
-#include "support/paper.hpp"
+#include "support/dry_run.hpp"
 
 #include <tessera/plan/check/contract.hpp>
 #include <tessera/plan/op/einsum.hpp>
@@ -24,8 +24,8 @@ struct Tally {
   }
 };
 
-/// The mesh on paper of three axes of open size.
-const MeshShape paper{2, 3, 4};
+/// The stand-in mesh of three axes of open size.
+const MeshShape stand_in{2, 3, 4};
 
 PlanOptions under(const Contract& contract, const Machine& machine = {}) {
   PlanOptions options;
@@ -72,7 +72,7 @@ std::string wrong_needs(const Plan& plan) {
 
 }  // namespace
 
-TEST_CASE("reshard: a contract that is kept on paper is kept on every mesh") {
+TEST_CASE("reshard: a contract that is kept for stand-in sizes is kept on every mesh") {
   Random random(seed_for("contracts of reshard", 60));
   Tally tally;
   for (int i = 0; i < 20000; ++i) {
@@ -81,7 +81,7 @@ TEST_CASE("reshard: a contract that is kept on paper is kept on every mesh") {
     const Sharding to = some_sharding(random, rank, 3);
     const Contract contract = some_contract(random);
     ++tally.cases;
-    if (!contract.covers(needs(ops::Reshard{to}, Shardings{from}, paper, contract))) continue;
+    if (!contract.covers(needs(ops::Reshard{to}, Shardings{from}, stand_in, contract))) continue;
     ++tally.kept;
     const TensorDesc desc{DType::i64, some_extents(random, rank), from};
     const PlanOptions options = under(contract, some_machine(random, 3));
@@ -94,10 +94,10 @@ TEST_CASE("reshard: a contract that is kept on paper is kept on every mesh") {
     }
     if (volume(desc.extents) > 2000) continue;
     const MeshShape& mesh = random.of(sizes_of_three());
-    Paper run([&](int process) { return detail::plan_reshard(desc, to, mesh, process, options); },
-              mesh, options.machine);
+    DryRun run([&](int process) { return detail::plan_reshard(desc, to, mesh, process, options); },
+               mesh, options.machine);
     tally.add(run.broken_law());
-    tally.add(run.wrong_result({17}, whole_input<Paper::Value>(desc, mesh, 17)));
+    tally.add(run.wrong_result({17}, whole_input<DryRun::Value>(desc, mesh, 17)));
   }
   MESSAGE(tally.kept << " of " << tally.cases << " contracts are kept");
   CHECK(tally.kept > 3000);
@@ -114,19 +114,19 @@ struct fore : Axis<4> {};
 struct two : Axis<2> {};
 }  // namespace
 
-TEST_CASE("the mesh on paper: fixed sizes as they are, open ones all different") {
-  CHECK(detail::paper_mesh<Mesh<a, b>>() == MeshShape{2, 3});
-  CHECK(detail::paper_mesh<Mesh<a, two, b, four>>() == MeshShape{3, 2, 5, 4});
+TEST_CASE("the stand-in mesh: fixed sizes as they are, open ones all different") {
+  CHECK(detail::stand_in_mesh<Mesh<a, b>>() == MeshShape{2, 3});
+  CHECK(detail::stand_in_mesh<Mesh<a, two, b, four>>() == MeshShape{3, 2, 5, 4});
   const Sharding from{{0}, {1}}, to{{1}, {0}};
   const Contract by_permutes = contract_of<Mesh<a, b>, Only<permutes<>>>();
-  CHECK(
-      !by_permutes.covers(needs(ops::Reshard{to}, Shardings{from}, detail::paper_mesh<Mesh<a, b>>(),
-                                by_permutes)));  // sizes may differ
+  CHECK(!by_permutes.covers(needs(ops::Reshard{to}, Shardings{from},
+                                  detail::stand_in_mesh<Mesh<a, b>>(),
+                                  by_permutes)));  // sizes may differ
   CHECK(by_permutes.covers(needs(ops::Reshard{to}, Shardings{from},
-                                 detail::paper_mesh<Mesh<four, fore>>(), by_permutes)));
+                                 detail::stand_in_mesh<Mesh<four, fore>>(), by_permutes)));
   const Contract by_exchanges = contract_of<Mesh<a, b>, Only<exchanges<>>>();
   CHECK(by_exchanges.covers(
-      needs(ops::Reshard{to}, Shardings{from}, detail::paper_mesh<Mesh<a, b>>(), by_exchanges)));
+      needs(ops::Reshard{to}, Shardings{from}, detail::stand_in_mesh<Mesh<a, b>>(), by_exchanges)));
   CHECK(by_exchanges.covers(
       detail::plan_reshard({DType::f32, {6, 6}, from}, to, MeshShape{2, 2}, 0, under(by_exchanges))
           .needs));
@@ -175,7 +175,7 @@ TEST_CASE("einsum: a contract chooses among the ways of one product") {
 }
 
 TEST_CASE(
-    "products of many: on paper from left to right, run in the cheapest order that keeps the "
+    "products of many: judged from left to right, run in the cheapest order that keeps the "
     "contract") {
   Random random(seed_for("contracts of many", 62));
   Tally tally;
@@ -190,7 +190,7 @@ TEST_CASE(
                                            : some_sharding(random, terms.result.size(), 3);
     const Contract contract = some_contract(random);
     ++tally.cases;
-    if (!contract.covers(needs(ops::Einsum{terms, out}, shardings, paper, contract))) continue;
+    if (!contract.covers(needs(ops::Einsum{terms, out}, shardings, stand_in, contract))) continue;
     ++tally.kept;
     TensorDescs descs;
     for (const Sharding& s : shardings) descs.push_back({DType::f32, Extents(s.rank(), 12), s});
@@ -204,7 +204,7 @@ TEST_CASE(
   CHECK(tally.kept < tally.cases - 50);
 }
 
-TEST_CASE("einsum: a contract that is kept on paper is kept on every mesh") {
+TEST_CASE("einsum: a contract that is kept for stand-in sizes is kept on every mesh") {
   Random random(seed_for("contracts of einsum", 61));
   Tally tally;
   const std::vector<std::string> equations{"ik,kj->ij", "ij,jk->ik", "bij,bjk->bik", "bsm,mh->bsh",
@@ -220,7 +220,7 @@ TEST_CASE("einsum: a contract that is kept on paper is kept on every mesh") {
     if (!detail::check_einsum(terms, {a, b}, out).ok()) continue;
     const Contract contract = some_contract(random);
     ++tally.cases;
-    if (!contract.covers(needs(ops::Einsum{terms, out}, Shardings{a, b}, paper, contract)))
+    if (!contract.covers(needs(ops::Einsum{terms, out}, Shardings{a, b}, stand_in, contract)))
       continue;
     ++tally.kept;
     Term letters;

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: plan_operators
 // Takes, scatters, one-hots and windows that begin anywhere over sampled shardings, all processes
-// on paper; and what the collection of conformance cases says about their communication.
+// in a dry run; and what the collection of conformance cases says about their communication.
 #include <doctest/doctest.h>
 #include <tessera/plan/op/dynamic_slice.hpp>
 #include <tessera/plan/op/one_hot.hpp>
 #include <tessera/plan/op/scatter.hpp>
 #include <tessera/plan/op/take.hpp>
 
-#include "support/paper_cases.hpp"
+#include "support/dry_cases.hpp"
 
 using namespace tessera;
 using namespace support;
 
 namespace {
 
-using Value = Paper::Value;
+using Value = DryRun::Value;
 
 /// The letters of an operator with extents, and shardings of its tensors.
 struct Chooser {
@@ -61,7 +61,7 @@ struct Chooser {
 };
 
 template <class Op> bool legal(const Op& op, const TensorDescs& operands) {
-  return tessera::detail::check_on_paper(op, operands).ok();
+  return tessera::detail::check_stand_in(op, operands).ok();
 }
 
 constexpr const char* takes[] = {
@@ -219,7 +219,7 @@ TEST_CASE("one-hot, and windows that are read and written, wherever they begin")
                                               options);
           },
           support::dynamic_slice(choose.whole(x, 0), start, size), options.machine,
-          [&](Paper& paper) { paper.start(start); }));
+          [&](DryRun& dry) { dry.start(start); }));
       TensorDesc update{DType::i64, size, some_sharding(random, labels.size(), mesh.rank())};
       for (int d = 0; d < labels.size(); ++d)
         update.sharding[d] = update.sharding[d].without(x.sharding.partial);
@@ -237,7 +237,7 @@ TEST_CASE("one-hot, and windows that are read and written, wherever they begin")
             return detail::plan_dynamic_update(labels, along.result, x, update, into, mesh, p,
                                                options);
           },
-          expected, options.machine, [&](Paper& paper) { paper.start(start); }));
+          expected, options.machine, [&](DryRun& dry) { dry.start(start); }));
     }
 }
 
@@ -523,7 +523,7 @@ TEST_CASE("what is refused") {
   CHECK(one_hot_rule('b', 3, DType::f32) == Rule::indices_of_integers);
 }
 
-TEST_CASE("contracts are kept on every mesh where they are kept on paper") {
+TEST_CASE("contracts are kept on every mesh where they are kept for stand-in sizes") {
   Random random(seed_for("contracts of takes", 64));
   const Terms terms = parse("vm,bs->bsm");
   for (int i = 0; i < 200; ++i) {
@@ -532,9 +532,9 @@ TEST_CASE("contracts are kept on every mesh where they are kept on paper") {
     Contract contract = Contract::nothing();
     for (Collective kind : {all_gather, all_reduce, reduce_scatter, all_to_all})
       if (random.chance(40)) contract.accept(kind, AxisSet{random.below(2)});
-    const MeshShape paper{2, 3};
+    const MeshShape stand_in{2, 3};
     const ops::Take take{terms, OutOfRange::clamp, out};
-    if (!contract.covers(needs(take, Shardings{x, ids}, paper, contract))) continue;
+    if (!contract.covers(needs(take, Shardings{x, ids}, stand_in, contract))) continue;
     for (const MeshShape& mesh : meshes(8, 2)) {
       if (mesh.rank() != 2) continue;
       PlanOptions options;

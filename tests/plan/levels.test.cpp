@@ -5,7 +5,7 @@
 // machines.
 #include <doctest/doctest.h>
 
-#include "support/paper.hpp"
+#include "support/dry_run.hpp"
 
 using namespace tessera;
 using namespace support;

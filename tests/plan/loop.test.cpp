@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: plan_operators
-// Products in rounds: all processes are played on paper, against a plain product; and the cases of
-// looped products that a partitioner must get right, planned at full size.
+// Products in rounds: all processes are played in a dry run, against a plain product; and the cases
+// of looped products that a partitioner must get right, planned at full size.
 #include <doctest/doctest.h>
 
 #include <map>
 
-#include "support/paper.hpp"
+#include "support/dry_run.hpp"
 
 #include <tessera/plan/op/einsum.hpp>
 
@@ -135,14 +135,14 @@ TEST_CASE("products in rounds, played by all processes") {
            (c.terms.result.contains(loop->loop.letter) ? " of a free letter" : "")];
     std::string text;
     try {
-      Paper paper([&](int p) { return c.plan(p); }, c.mesh, c.options.machine);
-      text = paper.broken_law();
-      const Whole<Paper::Value> expected =
-          einsum(c.terms, whole_input<Paper::Value>(c.a, c.mesh, 5),
-                 whole_input<Paper::Value>(c.b, c.mesh, 6));
+      DryRun dry([&](int p) { return c.plan(p); }, c.mesh, c.options.machine);
+      text = dry.broken_law();
+      const Whole<DryRun::Value> expected =
+          einsum(c.terms, whole_input<DryRun::Value>(c.a, c.mesh, 5),
+                 whole_input<DryRun::Value>(c.b, c.mesh, 6));
       for (const bool late : {false, true}) {
-        paper.move_late(late);
-        if (text.empty()) text = paper.wrong_result({5, 6}, expected);
+        dry.move_late(late);
+        if (text.empty()) text = dry.wrong_result({5, 6}, expected);
       }
       for (int p = 1; p < c.mesh.processes() && text.empty(); ++p)
         if (!(on_process(first, p) == c.plan(p))) text = "on another process other numbers";

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: plan_operators
 // Products, reductions, elementwise operators and transposes over enumerated shardings, all
-// processes on paper.
+// processes in a dry run.
 #include <doctest/doctest.h>
 
-#include "support/paper_cases.hpp"
+#include "support/dry_cases.hpp"
 
 using namespace tessera;
 using namespace support;
 
 namespace {
 
-using Value = Paper::Value;
+using Value = DryRun::Value;
 
 std::string wrong_einsum(const Terms& terms, const TensorDesc& a, const TensorDesc& b,
                          const Sharding& out, const MeshShape& mesh, const PlanOptions& options) {
@@ -108,7 +108,7 @@ TEST_CASE("einsum: many equations, unfinished operands and results, up to three 
     }
 }
 
-/// product + 2 x first extra + 3 x second..., as Paper's maps do.
+/// product + 2 x first extra + 3 x second..., as DryRun's maps do.
 Whole<Value> with_epilogue(Whole<Value> product, const std::vector<Whole<Value>>& extras) {
   for (std::size_t k = 0; k < extras.size(); ++k) {
     Extents own = row_major_strides(extras[k].extents);
@@ -341,7 +341,7 @@ TEST_CASE(
               return detail::plan_map(terms, operands, DType::f64, out, mesh, p, options);
             },
             map<Value>(terms, whole, f), options.machine,
-            [&](Paper& paper) { paper.multiply(multiply); }));
+            [&](DryRun& dry) { dry.multiply(multiply); }));
       }
     }
 }

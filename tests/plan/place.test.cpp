@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: plan_moves
-// From one process and to one, from boxes of the application's choice and to them: all processes on
-// paper.
+// From one process and to one, from boxes of the application's choice and to them: all processes in
+// a dry run.
 #include <doctest/doctest.h>
 
 #include <tessera/plan/check/check_boxes.hpp>
 #include <tessera/plan/move/place.hpp>
 
-#include "support/paper_cases.hpp"
+#include "support/dry_cases.hpp"
 
 using namespace tessera;
 using namespace support;
@@ -24,12 +24,11 @@ std::vector<Extents> extents_of(int rank) {
 template <class MakePlan>
 std::string wrong_plan(const TensorDesc& desc, const MeshShape& mesh, const MakePlan& make,
                        const Machine& machine = {}) {
-  Paper paper(make, mesh, machine);
-  std::string text = paper.broken_law();
-  if (text.empty()) text = paper.wrong_result({17}, whole_input<Paper::Value>(desc, mesh, 17));
+  DryRun dry(make, mesh, machine);
+  std::string text = dry.broken_law();
+  if (text.empty()) text = dry.wrong_result({17}, whole_input<DryRun::Value>(desc, mesh, 17));
   if (text.empty()) return "";
-  return describe(desc, mesh) + " on " + describe(mesh) + ": " + text + "\n" +
-         describe(paper.plan());
+  return describe(desc, mesh) + " on " + describe(mesh) + ": " + text + "\n" + describe(dry.plan());
 }
 /// What all processes of a mesh send in a plan, in elements.
 template <class MakePlan>

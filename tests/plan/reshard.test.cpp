@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: plan_moves
-// Every change of sharding, all processes on paper.
+// Every change of sharding, all processes in a dry run.
 #include <doctest/doctest.h>
 
-#include "support/paper_cases.hpp"
+#include "support/dry_cases.hpp"
 
 using namespace tessera;
 using namespace support;
@@ -13,20 +13,20 @@ namespace {
 /// Returns what is wrong with the reshard of `desc` to `to`, or nothing.
 std::string wrong_reshard(const TensorDesc& desc, const Sharding& to, const MeshShape& mesh,
                           const PlanOptions& options = {}) {
-  Paper paper([&](int process) { return detail::plan_reshard(desc, to, mesh, process, options); },
-              mesh, options.machine);
-  std::string text = paper.broken_law();
-  if (text.empty() && !(paper.plan().result_desc().sharding == to))
+  DryRun dry([&](int process) { return detail::plan_reshard(desc, to, mesh, process, options); },
+             mesh, options.machine);
+  std::string text = dry.broken_law();
+  if (text.empty() && !(dry.plan().result_desc().sharding == to))
     text = "the chain does not end at the target";
-  if (text.empty() && desc.sharding == to && !paper.plan().steps.empty())
+  if (text.empty() && desc.sharding == to && !dry.plan().steps.empty())
     text = "from S to S there are steps";
   if (text.empty() && desc.sharding == Sharding::replicated(desc.rank()) &&
-      paper.plan().communications() > 0)
+      dry.plan().communications() > 0)
     text = "slicing a replicated tensor communicates";
-  if (text.empty()) text = paper.wrong_result({17}, whole_input<Paper::Value>(desc, mesh, 17));
+  if (text.empty()) text = dry.wrong_result({17}, whole_input<DryRun::Value>(desc, mesh, 17));
   if (text.empty()) return "";
   return describe(desc, mesh) + " to " + describe(to, mesh) + " on " + describe(mesh) + ": " +
-         text + "\n" + describe(paper.plan());
+         text + "\n" + describe(dry.plan());
 }
 
 /// Extents that divide, do not divide, are 1 and are 0.

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: plan_rows
-// Arg-max, running sums and deterministic sums over enumerated shardings, all processes on paper.
+// Arg-max, running sums and deterministic sums over enumerated shardings, all processes in a dry
+// run.
 #include <doctest/doctest.h>
 
-#include "support/paper_cases.hpp"
+#include "support/dry_cases.hpp"
 #include "support/rows.hpp"
 
 using namespace tessera;
@@ -11,7 +12,7 @@ using namespace support;
 
 namespace {
 
-using Value = Paper::Value;
+using Value = DryRun::Value;
 
 /// Returns a tensor of some extents; with `full`, those that are reduced are not empty.
 TensorDesc some_desc(Random& random, DType type, const Terms& terms, const Sharding& s, bool full) {

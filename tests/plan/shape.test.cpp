@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: plan_operators
-// Slice, pad, reverse, roll, shift, concatenate, update and reshape on paper: conformance cases at
-// their stated sizes, and random ones carried out for all processes and compared with plain loops.
+// Slice, pad, reverse, roll, shift, concatenate, update and reshape in a dry run: conformance cases
+// at their stated sizes, and random ones carried out for all processes and compared with plain
+// loops.
 #include <doctest/doctest.h>
 
 #include <functional>
 
-#include "support/paper.hpp"
+#include "support/dry_run.hpp"
 #include "support/shapes.hpp"
 
 #include <tessera/plan/check/contract.hpp>
@@ -144,7 +145,7 @@ TEST_CASE("conformance: four slices that overlap share one exchange") {
 }
 
 TEST_CASE("several slices on every mesh give what plain loops give") {
-  Random random(seed_for("slices on paper", 78));
+  Random random(seed_for("slices, dry", 78));
   long wrong = 0;
   for (const MeshShape& mesh : meshes(8, 3))
     for (int i = 0; i < 40; ++i) {
@@ -152,9 +153,9 @@ TEST_CASE("several slices on every mesh give what plain loops give") {
       TensorDesc x{
           DType::i64, {}, some_sharding(random, rank, mesh.rank(), random.chance(30) ? 40 : 0)};
       for (int d = 0; d < rank; ++d) x.extents.push_back(random.below(12));
-      const Whole<Paper::Value> whole = whole_input<Paper::Value>(x, mesh, 0);
+      const Whole<DryRun::Value> whole = whole_input<DryRun::Value>(x, mesh, 0);
       ops::Slice several;
-      std::vector<Whole<Paper::Value>> expected;
+      std::vector<Whole<DryRun::Value>> expected;
       for (int k = 1 + random.below(8); k > 0; --k) {
         Extents start, limit, stride;
         for (Index n : x.extents) {
@@ -168,16 +169,16 @@ TEST_CASE("several slices on every mesh give what plain loops give") {
       several.out = random.chance(50) ? x.sharding : some_sharding(random, rank, mesh.rank());
       PlanOptions options;
       options.machine = some_machine(random, mesh.rank());
-      Paper paper([&](int process) { return planned(several, {x}, mesh, process, options); }, mesh,
-                  options.machine);
-      std::string text = paper.broken_law();
-      if (text.empty()) text = paper.wrong_results({0}, expected);
+      DryRun dry([&](int process) { return planned(several, {x}, mesh, process, options); }, mesh,
+                 options.machine);
+      std::string text = dry.broken_law();
+      if (text.empty()) text = dry.wrong_results({0}, expected);
       Index calls = 0;
-      if (text.empty()) text = detail::fault_of(paper.plan(), calls);
+      if (text.empty()) text = detail::fault_of(dry.plan(), calls);
       if (!text.empty() && ++wrong <= 5)
         MESSAGE(text << "\n"
                      << support::describe(x, mesh) << "\n"
-                     << support::describe(paper.plan()));
+                     << support::describe(dry.plan()));
     }
   CHECK(wrong == 0);
 }
@@ -364,12 +365,12 @@ struct Case {
   std::string text;
   TensorDescs operands;
   Sharding out;
-  Whole<Paper::Value> expected;
+  Whole<DryRun::Value> expected;
   std::function<Plan(const MeshShape&, int, const PlanOptions&)> plan;
   std::function<Contract(const MeshShape&, const Contract&)> needs;      // of these numbers
   std::function<Contract(const MeshShape&, const Contract&)> needs_all;  // of whatever numbers
-  /// Asks for `op`; `paper` is what stands for it where numbers are not known.
-  template <class Op> void ask(const Op& op, const Op& paper) {
+  /// Asks for `op`; `stand_in` stands for it where numbers are not known.
+  template <class Op> void ask(const Op& op, const Op& stand_in) {
     text = std::string(name_of(op.kind())) + " to " + to_string(op.results(operands)[0].extents);
     plan = [op, x = operands](const MeshShape& m, int p, const PlanOptions& o) {
       return planned(op, x, m, p, o);
@@ -377,8 +378,9 @@ struct Case {
     needs = [op, x = operands](const MeshShape& m, const Contract& k) {
       return tessera::needs(op, x, m, k);
     };
-    needs_all = [paper, x = detail::shardings_of(operands)](const MeshShape& m, const Contract& k) {
-      return tessera::needs(paper, x, m, k);
+    needs_all = [stand_in, x = detail::shardings_of(operands)](const MeshShape& m,
+                                                               const Contract& k) {
+      return tessera::needs(stand_in, x, m, k);
     };
   }
 };
@@ -398,12 +400,12 @@ Slice some_slice(Random& random, const Extents& extents) {
   }
   return slice;
 }
-Whole<Paper::Value> cut(const Whole<Paper::Value>& x, const std::optional<Slice>& slice) {
+Whole<DryRun::Value> cut(const Whole<DryRun::Value>& x, const std::optional<Slice>& slice) {
   return slice ? support::slice(x, slice->start, slice->limit, slice->stride) : x;
 }
 
 /// Some operator on tensors that are split over axes of `mesh`. Unfinished ones are sums.
-Case some_case(Random& random, const MeshShape& mesh, Paper::Value outside) {
+Case some_case(Random& random, const MeshShape& mesh, DryRun::Value outside) {
   const int axes = mesh.rank();
   const auto alike = [&](const Sharding& x, int rank) {
     Sharding s = some_sharding(random, rank, axes);
@@ -422,14 +424,14 @@ Case some_case(Random& random, const MeshShape& mesh, Paper::Value outside) {
     const TensorDesc x{DType::i64, from, some_sharding(random, from.size(), axes, open ? 40 : 0)};
     c.operands.push_back(x);
     c.out = random.chance(40) ? detail::reshaped_sharding(x, to) : result(x.sharding, to.size());
-    c.expected = support::reshape(whole_input<Paper::Value>(x, mesh, 0), to);
+    c.expected = support::reshape(whole_input<DryRun::Value>(x, mesh, 0), to);
     c.ask(ops::Reshape{to, c.out}, ops::Reshape{{}, c.out});
     return c;
   }
   const int rank = 1 + random.below(3);
   TensorDesc x{DType::i64, {}, some_sharding(random, rank, axes, open ? 40 : 0)};
   for (int d = 0; d < rank; ++d) x.extents.push_back(some_extent(random));
-  const Whole<Paper::Value> whole = whole_input<Paper::Value>(x, mesh, 0);
+  const Whole<DryRun::Value> whole = whole_input<DryRun::Value>(x, mesh, 0);
   const int dim = random.below(rank);
   c.operands.push_back(x);
   c.out = result(x.sharding, rank);
@@ -476,7 +478,7 @@ Case some_case(Random& random, const MeshShape& mesh, Paper::Value outside) {
     }
     case 5: {
       if (sliced) slices.push_back(some_slice(random, x.extents));
-      std::vector<Whole<Paper::Value>> wholes{cut(whole, sliced ? slices[0] : std::nullopt)};
+      std::vector<Whole<DryRun::Value>> wholes{cut(whole, sliced ? slices[0] : std::nullopt)};
       for (std::uint64_t k = 1; k < static_cast<std::uint64_t>(1 + random.below(4)); ++k) {
         TensorDesc one = x;
         one.extents = wholes[0].extents;
@@ -495,7 +497,7 @@ Case some_case(Random& random, const MeshShape& mesh, Paper::Value outside) {
         if (random.chance(50)) one.sharding = alike(x.sharding, rank);
         c.operands.push_back(one);
         slices.push_back(slice);
-        wholes.push_back(cut(whole_input<Paper::Value>(one, mesh, k), slice));
+        wholes.push_back(cut(whole_input<DryRun::Value>(one, mesh, k), slice));
       }
       if (!sliced) slices = {};
       const Slices off = sliced ? Slices(c.operands.size(), but_one) : Slices();
@@ -517,7 +519,7 @@ Case some_case(Random& random, const MeshShape& mesh, Paper::Value outside) {
       if (slices[0]) off[0] = but_one;
       c.ask(ops::Update{{start, slices}, c.out}, ops::Update{{ones, off}, c.out});
       c.expected = support::update(
-          cut(whole, slices[0]), cut(whole_input<Paper::Value>(block, mesh, 1), slices[1]), start);
+          cut(whole, slices[0]), cut(whole_input<DryRun::Value>(block, mesh, 1), slices[1]), start);
       break;
     }
   }
@@ -529,30 +531,29 @@ std::string describe(const Case& c, const MeshShape& mesh) {
   return text + " as " + support::describe(c.out, mesh) + " on " + support::describe(mesh);
 }
 std::string wrong_case(const Case& c, const MeshShape& mesh, const PlanOptions& options,
-                       Paper::Value outside) {
-  Paper paper([&](int process) { return c.plan(mesh, process, options); }, mesh, options.machine);
-  paper.fill_with(outside);
+                       DryRun::Value outside) {
+  DryRun dry([&](int process) { return c.plan(mesh, process, options); }, mesh, options.machine);
+  dry.fill_with(outside);
   std::vector<std::uint64_t> seeds;
   for (int k = 0; k < c.operands.size(); ++k) seeds.push_back(static_cast<std::uint64_t>(k));
-  std::string text = paper.broken_law();
-  if (text.empty()) text = paper.wrong_result(seeds, c.expected);
+  std::string text = dry.broken_law();
+  if (text.empty()) text = dry.wrong_result(seeds, c.expected);
   Index calls = 0;
-  if (text.empty()) text = detail::fault_of(paper.plan(), calls);
+  if (text.empty()) text = detail::fault_of(dry.plan(), calls);
   if (text.empty() && mesh.processes() > 1 &&
-      !(on_process(paper.plan(), 1) == c.plan(mesh, 1, options)))
+      !(on_process(dry.plan(), 1) == c.plan(mesh, 1, options)))
     text = "the plan of process 1 is another when it is told from that of process 0";
-  return text.empty() ? ""
-                      : describe(c, mesh) + ": " + text + "\n" + support::describe(paper.plan());
+  return text.empty() ? "" : describe(c, mesh) + ": " + text + "\n" + support::describe(dry.plan());
 }
 
 }  // namespace
 
 TEST_CASE("plans on every mesh of up to 8 processes give what plain loops give") {
-  Random random(seed_for("shapes on paper", 71));
+  Random random(seed_for("shapes, dry", 71));
   long cases = 0, wrong = 0;
   for (const MeshShape& mesh : meshes(8, 3))
     for (int i = 0; i < 300; ++i) {
-      const Paper::Value outside = random.chance(50) ? 0 : 77;
+      const DryRun::Value outside = random.chance(50) ? 0 : 77;
       const Case c = some_case(random, mesh, outside);
       PlanOptions options;
       options.machine = some_machine(random, mesh.rank());
@@ -566,9 +567,10 @@ TEST_CASE("plans on every mesh of up to 8 processes give what plain loops give")
   CHECK(wrong == 0);
 }
 
-TEST_CASE("a contract that is kept on paper is kept on every mesh, whatever the extents") {
+TEST_CASE(
+    "a contract that is kept for stand-in sizes is kept on every mesh, whatever the extents") {
   Random random(seed_for("contracts of shapes", 72));
-  const MeshShape paper{2, 3, 4};
+  const MeshShape stand_in{2, 3, 4};
   long cases = 0, kept = 0, wrong = 0;
   for (int i = 0; i < 6000; ++i) {
     Contract contract = Contract::nothing();
@@ -582,16 +584,17 @@ TEST_CASE("a contract that is kept on paper is kept on every mesh, whatever the 
     const MeshShape mesh{1 + random.below(3), 1 + random.below(3), 1 + random.below(3)};
     const Case c = some_case(random, mesh, 0);
     ++cases;
-    const bool all = contract.covers(c.needs_all(paper, contract));
-    if (!all && !contract.covers(c.needs(paper, contract))) continue;
+    const bool all = contract.covers(c.needs_all(stand_in, contract));
+    if (!all && !contract.covers(c.needs(stand_in, contract))) continue;
     kept += all;
     PlanOptions options;
     options.contract = contract;
     options.machine = some_machine(random, 3);
     const Plan plan = c.plan(mesh, 0, options);
     if (!contract.covers(plan.needs) && ++wrong <= 5)
-      MESSAGE(describe(c, mesh) << " under " << to_string(contract, axis_names(3)) << "\non paper "
-                                << to_string(c.needs(paper, contract), axis_names(3)) << "\n"
+      MESSAGE(describe(c, mesh) << " under " << to_string(contract, axis_names(3))
+                                << "\nits stand-in "
+                                << to_string(c.needs(stand_in, contract), axis_names(3)) << "\n"
                                 << support::describe(plan));
     if (random.chance(20)) {
       const std::string text = wrong_case(c, mesh, options, 0);

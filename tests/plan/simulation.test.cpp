@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: plan_rows
-// Plans of other processes, and thousands of processes at once, on paper.
+// Plans of other processes, and thousands of processes at once, in a dry run.
 #include <doctest/doctest.h>
 
 #include <tessera/plan/move/place.hpp>

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // together: plan_rows
-// Sorts and the first k over enumerated shardings, all processes on paper; what they communicate.
+// Sorts and the first k over enumerated shardings, all processes in a dry run; what they
+// communicate.
 #include <doctest/doctest.h>
 
 #include <tessera/plan/check/contract.hpp>
 #include <tessera/plan/op/sort.hpp>
 #include <tessera/program/simulation.hpp>
 
-#include "support/paper.hpp"
+#include "support/dry_run.hpp"
 #include "support/rows.hpp"
 
 using namespace tessera;
@@ -15,7 +16,7 @@ using namespace support;
 
 namespace {
 
-using Value = Paper::Value;
+using Value = DryRun::Value;
 
 struct Case {
   MeshShape mesh;
@@ -45,19 +46,19 @@ struct Case {
   std::string wrong() const {
     std::string text;
     try {
-      Paper paper([&](int p) { return plan(p); }, mesh, options.machine);
-      text = paper.broken_law();
+      DryRun dry([&](int p) { return plan(p); }, mesh, options.machine);
+      text = dry.broken_law();
       std::vector<std::uint64_t> seeds;
       for (int i = 0; i < x.size(); ++i) seeds.push_back(5 + static_cast<std::uint64_t>(i));
-      if (text.empty() && !(paper.plan().result_desc().sharding == out))
+      if (text.empty() && !(dry.plan().result_desc().sharding == out))
         text = "the result is not sharded as was asked";
-      if (text.empty()) text = paper.wrong_results(seeds, expected());
+      if (text.empty()) text = dry.wrong_results(seeds, expected());
       Index calls = 0;
-      if (text.empty()) text = detail::fault_of(paper.plan(), calls);
+      if (text.empty()) text = detail::fault_of(dry.plan(), calls);
       for (int p = 0; p < mesh.processes() && text.empty(); ++p)
-        if (!(on_process(paper.plan(), p) == plan(p)))
+        if (!(on_process(dry.plan(), p) == plan(p)))
           text = "told for process " + std::to_string(p) + " it is another plan";
-      text = text.empty() ? "" : text + "\n" + describe(paper.plan());
+      text = text.empty() ? "" : text + "\n" + describe(dry.plan());
     } catch (const std::exception& error) {
       text = error.what();
     }
@@ -288,9 +289,9 @@ TEST_CASE("the first k: a few elements of each part move, not the rows") {
             .communications() == 0);
 }
 
-TEST_CASE("a contract that is kept on paper is kept on every mesh and for all extents") {
+TEST_CASE("a contract that is kept for stand-in sizes is kept on every mesh and for all extents") {
   Random random(seed_for("contracts of sort", 61));
-  const MeshShape paper{2, 3, 4};
+  const MeshShape stand_in{2, 3, 4};
   long kept = 0, wrong = 0;
   for (int i = 0; i < 1500; ++i) {
     const int rank = 1 + random.below(3);
@@ -303,7 +304,7 @@ TEST_CASE("a contract that is kept on paper is kept on every mesh and for all ex
     SortTask task{.limit = random.chance(50) ? 2 : -1};
     const Term labels = detail::default_labels(rank);
     const ops::Sort sort{Terms{{labels}, labels}, labels[along], task, out};
-    if (!contract.covers(needs(sort, s, paper, contract))) continue;
+    if (!contract.covers(needs(sort, s, stand_in, contract))) continue;
     ++kept;
     PlanOptions options;
     options.contract = contract;

@@ -2,7 +2,7 @@
 #pragma once
 /// @file
 /// The oracle of takes, scatters, one-hots and windows, in plain loops over whole tensors; and
-/// their local work on paper.
+/// their local work in a dry run.
 ///
 ///     Whole<float> y = support::take(parse("vm,bs->bsm"), x, {ids}, OutOfRange::clamp);
 #include <functional>
@@ -168,7 +168,7 @@ Whole<T> dynamic_update(Whole<T> x, const Whole<T>& update, const Extents& start
   return x;
 }
 
-// ---- local work on paper; at(values, i) is checked access
+// ---- local work in a dry run; at(values, i) is checked access
 // ------------------------------------------------------------
 
 /// Calls visit(offset of the tuple, offset in the table or -1 where it is elsewhere or -2 where it

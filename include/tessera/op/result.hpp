@@ -55,9 +55,9 @@ template <class Call, class C> constexpr std::optional<Contract> bound() {
   using M = typename Call::mesh;
   constexpr Contract contract = contract_of<M, C>();
   if constexpr (contract.bounded()) {
-    constexpr bool kept = contract.covers(typed_needs<Call>(paper_mesh<M>(), contract));
+    constexpr bool kept = contract.covers(typed_needs<Call>(stand_in_mesh<M>(), contract));
     if constexpr (!kept) {
-      constexpr Contract usual = typed_needs<Call>(paper_mesh<M>(), Contract{});
+      constexpr Contract usual = typed_needs<Call>(stand_in_mesh<M>(), Contract{});
       static_assert(BrokenContract<Accepts<C>,
                                    Needs<typename WrittenContract<M, usual.bits()>::type>>::said());
     }

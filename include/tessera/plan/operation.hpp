@@ -18,7 +18,7 @@
 ///     constexpr void members(visit) const                     visit("name", member) for each member
 ///     operator==
 ///
-/// and, where the default would be wrong: on_paper(operands), a call that stands for all extents
+/// and, where the default would be wrong: stand_in(operands), a call that stands for all extents
 /// and numbers; scale(operands), a factor for its sum; explain(verdict, operands, names), a better
 /// text.
 ///
@@ -106,36 +106,36 @@ template <OperationStruct Op> constexpr std::uint64_t digest_of(const Op& op) {
 
 /// An operator and operands that stand for all calls with the same names; contracts are judged by
 /// them.
-template <class Op> struct OnPaper {
+template <class Op> struct StandIn {
   Op operation;
   TensorDescs operands;
 };
 /// A tensor large enough that no extent matters.
-constexpr TensorDesc on_paper(const TensorDesc& x) {
+constexpr TensorDesc stand_in(const TensorDesc& x) {
   return {x.type, Extents(x.sharding.rank(), 5040), x.sharding};
 }
-constexpr TensorDescs all_on_paper(const TensorDescs& operands) {
-  TensorDescs paper;
-  for (const TensorDesc& x : operands) paper.push_back(on_paper(x));
-  return paper;
+constexpr TensorDescs stand_ins(const TensorDescs& operands) {
+  TensorDescs any;
+  for (const TensorDesc& x : operands) any.push_back(stand_in(x));
+  return any;
 }
-template <class Op> constexpr OnPaper<Op> on_paper(const Op& op, const TensorDescs& operands) {
-  if constexpr (requires { op.on_paper(operands); })
-    return op.on_paper(operands);
+template <class Op> constexpr StandIn<Op> stand_in(const Op& op, const TensorDescs& operands) {
+  if constexpr (requires { op.stand_in(operands); })
+    return op.stand_in(operands);
   else
-    return {op, all_on_paper(operands)};
+    return {op, stand_ins(operands)};
 }
 
 /// Whether an operator's names are legal, and the result that follows from the names.
 template <OperationStruct Op>
-constexpr Verdict check_on_paper(const Op& op, const TensorDescs& operands) {
-  const auto paper = on_paper(op, operands);
-  return paper.operation.check(paper.operands);
+constexpr Verdict check_stand_in(const Op& op, const TensorDescs& operands) {
+  const auto call = stand_in(op, operands);
+  return call.operation.check(call.operands);
 }
 template <OperationStruct Op>
-constexpr TensorDescs results_on_paper(const Op& op, const TensorDescs& operands) {
-  const auto paper = on_paper(op, operands);
-  return paper.operation.results(paper.operands);
+constexpr TensorDescs results_of_stand_in(const Op& op, const TensorDescs& operands) {
+  const auto call = stand_in(op, operands);
+  return call.operation.results(call.operands);
 }
 }  // namespace detail
 
@@ -150,8 +150,8 @@ constexpr Contract needs(const Op& op, const TensorDescs& operands, const MeshSh
   if constexpr (requires { op.needs(operands, mesh, options); }) {
     return op.needs(operands, mesh, options);
   } else {
-    const auto paper = detail::on_paper(op, operands);
-    return paper.operation.plan(paper.operands, {mesh, 0, options}).needs;
+    const auto call = detail::stand_in(op, operands);
+    return call.operation.plan(call.operands, {mesh, 0, options}).needs;
   }
 }
 

@@ -92,7 +92,7 @@ constexpr Op completed(Op operation, const TensorDescs& operands) {
 template <class Op>
 constexpr TensorDescs results_of_type(const Op& operation, const TensorDescs& operands,
                                       const Verdict& verdict) {
-  if (verdict.ok()) return results_on_paper(operation, operands);
+  if (verdict.ok()) return results_of_stand_in(operation, operands);
   if constexpr (requires { operation.out; })
     return {TensorDesc{operands[0].type, {}, operation.out}};
   else
@@ -122,7 +122,7 @@ template <class By, class Out, TypedTensor... A> struct Typed {
   static_assert(demand_out<mesh, Out>());
   static constexpr TensorDescs operands{desc_of_type<A>()...};
   static constexpr auto operation = completed<mesh, Out>(By::make(operands), operands);
-  static constexpr Verdict verdict = check_on_paper(operation, operands);
+  static constexpr Verdict verdict = check_stand_in(operation, operands);
   static constexpr bool sound = verdict.ok() && can_be_called<By> && (founded<A> && ...);
   static_assert(Choose<verdict.ok()>::template type<std::true_type, Demanded<Typed, A...>>::value);
   static constexpr TensorDescs results = results_of_type(operation, operands, verdict);

@@ -10,7 +10,7 @@
 // says: 6: .tessera. MPI has been finalized
 // says: 7: .tessera. the mesh data=2 cannot be used
 // says: 8: .tessera. Kokkos has been finalized, and cannot be initialized again
-// says: 9: on paper
+// says: 9: dry
 #include <mpi.h>
 
 #include <cstdio>
@@ -59,9 +59,9 @@ int main(int argc, char** argv) {
   refuses(7, [&] { exp(x); });
   refuses(8,
           [] { run_loopback(1, [](auto world) { make_mesh_core(world, MeshShape{1}, {"a"}); }); });
-  const auto paper = dry_mesh<Grid>(2);
-  const auto y = zeros<Real>(paper, 12, 5);
+  const auto dry = dry_mesh<Grid>(2);
+  const auto y = zeros<Real>(dry, 12, 5);
   sum(y);
-  if (rank == 0) std::printf("9: on paper %d\n", static_cast<int>(y.core().extents()[0]));
+  if (rank == 0) std::printf("9: dry %d\n", static_cast<int>(y.core().extents()[0]));
   return rank == 0 ? 1 : 0;
 }

@@ -5,7 +5,7 @@
 /// given the contract, plans it on a mesh that stands for all meshes with those axes. The plan's
 /// communication is compared with the communication that the contract accepts.
 ///
-///     const Contract needed = needs(ops::Reshard{to}, {from}, detail::paper_mesh<Grid>(), contract);
+///     const Contract needed = needs(ops::Reshard{to}, {from}, detail::stand_in_mesh<Grid>(), contract);
 ///     contract.covers(needed)                      // then the call compiles
 ///
 /// The kind of a move depends only on names, with two exceptions. Axes of equal size can turn an
@@ -22,7 +22,7 @@ namespace tessera::detail {
 
 /// Returns sizes for the axes of a mesh type: its own where they are fixed, else sizes that all
 /// differ.
-template <class M> constexpr MeshShape paper_mesh() {
+template <class M> constexpr MeshShape stand_in_mesh() {
   constexpr auto fixed = M::fixed_sizes();
   MeshShape mesh;
   int next = 2;

@@ -85,16 +85,16 @@ struct Convolve {
   }
   /// A window of three taps stands for all windows that reach beyond a block; where taps are split,
   /// as in a gradient by the kernel, a window of many taps stands for them.
-  constexpr tessera::detail::OnPaper<Convolve> on_paper(const TensorDescs& x) const {
-    tessera::detail::OnPaper<Convolve> paper{{turned(), {}, ConvolveForm::forward, {}, out},
-                                             tessera::detail::all_on_paper(x)};
-    if (!detail::check_convolve(turned(), detail::shardings_of(x), out).ok()) return paper;
+  constexpr tessera::detail::StandIn<Convolve> stand_in(const TensorDescs& x) const {
+    tessera::detail::StandIn<Convolve> call{{turned(), {}, ConvolveForm::forward, {}, out},
+                                            tessera::detail::stand_ins(x)};
+    if (!detail::check_convolve(turned(), detail::shardings_of(x), out).ok()) return call;
     for (const int d : detail::parts_of(turned()).kernel_spatial) {
-      paper.operation.settings.low.push_back(1);
-      paper.operation.settings.high.push_back(1);
-      if (x[1].sharding[d].empty()) paper.operands[1].extents[d] = 3;
+      call.operation.settings.low.push_back(1);
+      call.operation.settings.high.push_back(1);
+      if (x[1].sharding[d].empty()) call.operands[1].extents[d] = 3;
     }
-    return paper;
+    return call;
   }
   template <class V> constexpr void members(const V& visit) const {
     visit("terms", terms);

@@ -78,8 +78,8 @@ struct DynamicSlice {
     return detail::plan_dynamic_slice(terms.result, along.result, x[0], size, out, on.mesh,
                                       on.process, on.options);
   }
-  constexpr detail::OnPaper<DynamicSlice> on_paper(const TensorDescs& x) const {
-    return {{terms, along, Extents(along.result.size(), 2520), out}, detail::all_on_paper(x)};
+  constexpr detail::StandIn<DynamicSlice> stand_in(const TensorDescs& x) const {
+    return {{terms, along, Extents(along.result.size(), 2520), out}, detail::stand_ins(x)};
   }
   template <class V> constexpr void members(const V& visit) const {
     visit("terms", terms);

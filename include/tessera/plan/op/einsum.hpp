@@ -72,10 +72,10 @@ struct Einsum {
   }
   constexpr Contract needs(const TensorDescs& operands, const MeshShape& mesh,
                            const PlanOptions& options) const {
-    const TensorDescs paper = detail::all_on_paper(operands);
-    if (terms.operands.size() < 3) return plan(paper, {mesh, 0, options}).needs;
+    const TensorDescs any = detail::stand_ins(operands);
+    if (terms.operands.size() < 3) return plan(any, {mesh, 0, options}).needs;
     tessera::detail::OrderSearch::Tensors tensors;
-    for (int i = 0; i < paper.size(); ++i) tensors.push_back({terms.operands[i], paper[i], false});
+    for (int i = 0; i < any.size(); ++i) tensors.push_back({terms.operands[i], any[i], false});
     const auto written = tessera::detail::OrderSearch(terms, out, mesh, options).in_order(tensors);
     return written.order.products.empty() ? Contract{} : written.needs;
   }

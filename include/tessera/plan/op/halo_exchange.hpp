@@ -55,12 +55,12 @@ struct HaloExchange {
                                          on.process, on.options);
   }
   /// Widths of 1 stand for all.
-  constexpr tessera::detail::OnPaper<HaloExchange> on_paper(const TensorDescs& x) const {
-    tessera::detail::OnPaper<HaloExchange> paper{*this, tessera::detail::all_on_paper(x)};
-    for (Halo& one : paper.operation.halos)
+  constexpr tessera::detail::StandIn<HaloExchange> stand_in(const TensorDescs& x) const {
+    tessera::detail::StandIn<HaloExchange> call{*this, tessera::detail::stand_ins(x)};
+    for (Halo& one : call.operation.halos)
       for (HaloDim& d : one)
         if (d.low > 0 || d.high > 0) d = {1, 1, Boundary::periodic};
-    return paper;
+    return call;
   }
   template <class V> constexpr void members(const V& visit) const {
     visit("halos", halos);

@@ -51,8 +51,8 @@ struct OneHot {
     return detail::plan_one_hot(terms.result, along, type, x[0], extent, out, on.mesh, on.process,
                                 on.options);
   }
-  constexpr detail::OnPaper<OneHot> on_paper(const TensorDescs& x) const {
-    return {{terms, along, type, 5040, out}, detail::all_on_paper(x)};
+  constexpr detail::StandIn<OneHot> stand_in(const TensorDescs& x) const {
+    return {{terms, along, type, 5040, out}, detail::stand_ins(x)};
   }
   template <class V> constexpr void members(const V& visit) const {
     visit("terms", terms);

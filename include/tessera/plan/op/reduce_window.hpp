@@ -14,7 +14,7 @@
 
 namespace tessera::detail {
 /// Windows of three taps: they stand for all windows that reach beyond a block.
-constexpr WindowList windows_on_paper(const TensorDescs& x) {
+constexpr WindowList stand_in_windows(const TensorDescs& x) {
   return WindowList(x[0].rank(), Window{3, 1, 1, 1});
 }
 
@@ -67,9 +67,9 @@ struct ReduceWindow {
     for (const Window& w : windows) count = saturating_mul(count, w.size);
     return mean ? 1.0 / static_cast<double>(count) : 1;
   }
-  constexpr tessera::detail::OnPaper<ReduceWindow> on_paper(const TensorDescs& x) const {
-    return {{reduction, mean, tessera::detail::windows_on_paper(x), out},
-            tessera::detail::all_on_paper(x)};
+  constexpr tessera::detail::StandIn<ReduceWindow> stand_in(const TensorDescs& x) const {
+    return {{reduction, mean, tessera::detail::stand_in_windows(x), out},
+            tessera::detail::stand_ins(x)};
   }
   template <class V> constexpr void members(const V& visit) const {
     visit("reduction", reduction);
@@ -121,9 +121,8 @@ struct SelectAndScatter {
     return detail::plan_select_and_scatter(greatest, windows, x[0], x[1], out, on.mesh, on.process,
                                            on.options);
   }
-  constexpr tessera::detail::OnPaper<SelectAndScatter> on_paper(const TensorDescs& x) const {
-    return {{greatest, tessera::detail::windows_on_paper(x), out},
-            tessera::detail::all_on_paper(x)};
+  constexpr tessera::detail::StandIn<SelectAndScatter> stand_in(const TensorDescs& x) const {
+    return {{greatest, tessera::detail::stand_in_windows(x), out}, tessera::detail::stand_ins(x)};
   }
   template <class V> constexpr void members(const V& visit) const {
     visit("greatest", greatest);

@@ -36,7 +36,7 @@ struct Reshape {
     return detail::plan_reshape(x[0], results(x)[0], on.mesh, on.process, on.options);
   }
   /// The call that stands for all: no two dimensions, and no two blocks, hold the same elements.
-  constexpr tessera::detail::OnPaper<Reshape> on_paper(const TensorDescs& x) const {
+  constexpr tessera::detail::StandIn<Reshape> stand_in(const TensorDescs& x) const {
     const int from_rank = x[0].sharding.rank(), to_rank = out.rank();
     const bool scalar = from_rank == 0 || to_rank == 0;
     Extents from(from_rank, scalar ? 1 : 11), to(to_rank, scalar ? 1 : 13);
@@ -49,8 +49,8 @@ struct Reshape {
   }
   constexpr Contract needs(const TensorDescs& x, const MeshShape& mesh, PlanOptions options) const {
     options.needs_alone = true;
-    const auto paper = on_paper(x);
-    return paper.operation.plan(paper.operands, {mesh, 0, options}).needs;
+    const auto call = stand_in(x);
+    return call.operation.plan(call.operands, {mesh, 0, options}).needs;
   }
   template <class V> constexpr void members(const V& visit) const {
     visit("extents", extents);

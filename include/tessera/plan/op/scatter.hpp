@@ -71,8 +71,8 @@ struct Scatter {
     return detail::plan_scatter(terms, reduction, in_order(x), indexed, out_of_range, out, on.mesh,
                                 on.process, on.options, in_place);
   }
-  constexpr detail::OnPaper<Scatter> on_paper(const TensorDescs& x) const {
-    const TensorDescs any = detail::all_on_paper(x);
+  constexpr detail::StandIn<Scatter> stand_in(const TensorDescs& x) const {
+    const TensorDescs any = detail::stand_ins(x);
     if (!terms.well_formed) return {*this, any};
     Scatter operation = *this;
     operation.indexed = Extents(detail::indexed_letters(terms).size(), 5040);

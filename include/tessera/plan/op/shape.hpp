@@ -57,11 +57,11 @@ template <class How> struct Moving : How {
   /// Only the dimensions along which elements move matter, never the distance.
   constexpr Contract needs(const TensorDescs& x, const MeshShape& mesh, PlanOptions options) const {
     options.needs_alone = true;
-    const TensorDescs paper = tessera::detail::all_on_paper(x);
+    const TensorDescs any = tessera::detail::stand_ins(x);
     Contract all = Contract::nothing();
     for (int k = 0; k < count(); ++k)
       all = all.joined(
-          detail::plan_regions(detail::on_paper(taking(x, k)), paper, out, mesh, 0, options).needs);
+          detail::plan_regions(detail::stand_in(taking(x, k)), any, out, mesh, 0, options).needs);
     return all;
   }
   template <class V> constexpr void members(const V& visit) const {

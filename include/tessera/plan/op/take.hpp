@@ -53,8 +53,8 @@ struct Take {
   constexpr Plan plan(const TensorDescs& x, const Planning& on) const {
     return detail::plan_take(terms, x, out_of_range, out, on.mesh, on.process, on.options, windows);
   }
-  constexpr detail::OnPaper<Take> on_paper(const TensorDescs& x) const {
-    const TensorDescs any = detail::all_on_paper(x);
+  constexpr detail::StandIn<Take> stand_in(const TensorDescs& x) const {
+    const TensorDescs any = detail::stand_ins(x);
     if (!terms.well_formed) return {*this, any};
     Take operation = *this;
     const detail::IndexTerms indices = detail::indices_of_take(terms);

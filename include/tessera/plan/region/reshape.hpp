@@ -159,7 +159,7 @@ constexpr Region reshape_region(const Reshaping& groups, const Extents& from,
 
 /// Plans a reshape of x into `result`, which has as many elements. A contract that no way between
 /// the groups keeps may be kept by one that treats all dimensions as one group, no two blocks of
-/// which hold the same elements: so they are on paper.
+/// which hold the same elements: so it is in the stand-in call.
 constexpr Plan plan_reshape(const TensorDesc& x, const TensorDesc& result, const MeshShape& mesh,
                             int process = 0, const PlanOptions& options = {}) {
   using detail::Inner;

@@ -163,7 +163,7 @@ constexpr Region split_so(Region region, const Sharding& source, const Sharding&
 
 /// Returns a taking that stands for all extents and numbers: dimensions that are taken whole stay
 /// so; along other dimensions the elements come from elsewhere.
-constexpr Taking on_paper(Taking taken) {
+constexpr Taking stand_in(Taking taken) {
   for (Region& region : taken.regions)
     for (RegionDim& d : region) {
       d.boundary = Boundary::none;

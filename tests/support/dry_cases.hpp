@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Many cases of operators on paper: what is wrong with one, and a count of those that are.
+/// Many cases of operators in a dry run: what is wrong with one, and a count of those that are.
 ///
 ///     Tally tally;
 ///     tally.add(wrong_operator("sum a->", {x}, out, mesh, [&](int p) { return plan_reduce(..., p); }, expected, machine));
@@ -11,7 +11,7 @@
 
 #include <functional>
 
-#include "paper.hpp"
+#include "dry_run.hpp"
 
 namespace support {
 
@@ -37,23 +37,23 @@ struct Tally {
 template <class MakePlan>
 std::string wrong_operator(const std::string& name, const tessera::TensorDescs& operands,
                            const tessera::Sharding& out, const tessera::MeshShape& mesh,
-                           const MakePlan& make, const Whole<Paper::Value>& expected,
+                           const MakePlan& make, const Whole<DryRun::Value>& expected,
                            const tessera::Machine& machine,
-                           const std::function<void(Paper&)>& prepare = {}) {
+                           const std::function<void(DryRun&)>& prepare = {}) {
   std::string text, steps, given;
   for (const tessera::TensorDesc& desc : operands) given += ", " + describe(desc, mesh);
   try {
-    Paper paper(make, mesh, machine);
-    if (prepare) prepare(paper);
-    const tessera::Plan& plan = paper.plan();
-    text = paper.broken_law();
+    DryRun dry(make, mesh, machine);
+    if (prepare) prepare(dry);
+    const tessera::Plan& plan = dry.plan();
+    text = dry.broken_law();
     if (text.empty() && plan.result < plan.operands)
       text = "the result is an operand, not a new tensor";
     if (text.empty() && !(plan.result_desc().sharding == out))
       text = "the result is not sharded as was asked";
     std::vector<std::uint64_t> seeds;
     for (int i = 0; i < operands.size(); ++i) seeds.push_back(static_cast<std::uint64_t>(5 + i));
-    if (text.empty()) text = paper.wrong_result(seeds, expected);
+    if (text.empty()) text = dry.wrong_result(seeds, expected);
     for (int p = 0; text.empty() && p < mesh.processes(); ++p)
       if (!(on_process(plan, p) == make(p)))
         text = "told from process 0 the plan is not process " + std::to_string(p) + "'s";

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// All processes of a mesh on paper: their plans are compared, their lists of instructions are
+/// All processes of a mesh in a dry run: their plans are compared, their lists of instructions are
 /// carried out in plain loops on plain vectors, call by call, and what each ends with is compared
 /// with the oracle. No thread, no MPI, no Kokkos.
 ///
-///     support::Paper paper([&](int process) { return plan_reshard(x, to, mesh, process); }, mesh);
-///     std::string wrong = paper.broken_law();           // "" when the laws of plan.hpp and of the lists hold
-///     wrong = paper.wrong_result(inputs, expected);     // "" when every process ends with its block
+///     support::DryRun dry([&](int process) { return plan_reshard(x, to, mesh, process); }, mesh);
+///     std::string wrong = dry.broken_law();           // "" when the laws of plan.hpp and of the lists hold
+///     wrong = dry.wrong_result(inputs, expected);     // "" when every process ends with its block
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -21,14 +21,14 @@
 
 namespace support {
 
-class Paper {
+class DryRun {
  public:
   using Value = std::int64_t;
   using Values = std::vector<Value>;
   static constexpr Value unwritten = -0x7123'4567'89ab'cdefLL;
 
   template <class MakePlan>
-  Paper(const MakePlan& make, const MeshShape& mesh, const Machine& machine = {})
+  DryRun(const MakePlan& make, const MeshShape& mesh, const Machine& machine = {})
       : mesh_(mesh), machine_(machine) {
     for (int p = 0; p < mesh.processes(); ++p) {
       plans_.push_back(make(p));
@@ -549,7 +549,7 @@ class Paper {
         case Action::progress:
           break;
         default:
-          throw std::logic_error("an instruction that paper does not carry out: " +
+          throw std::logic_error("an instruction that a dry run does not carry out: " +
                                  std::string(name_of(i.action)));
       }
     }
@@ -625,7 +625,7 @@ class Paper {
         copy(in(1), 1, out, 1, slide_copy(work_in<LocalSlide>(kernel), starts_, true), false);
         break;
       default:
-        throw std::logic_error("a step that paper does not compute: " +
+        throw std::logic_error("a step that a dry run does not compute: " +
                                std::string(name_of(step.kind)));
     }
   }
@@ -779,7 +779,7 @@ class Paper {
                            : at(in, (o * work.n + position - work.first) * work.inner + i);
         }
   }
-  /// On paper the exponent is the largest magnitude itself.
+  /// In a dry run the exponent is the largest magnitude itself.
   void exponent_block(const LocalBins& work, Values& in, Values& out) {
     Index next = 0;
     for_each_index(work.rows.kept, [&](const Extents& kept) {
