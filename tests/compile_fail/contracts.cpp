@@ -12,7 +12,7 @@
 // CASE together: the call communicates more than its contract accepts
 // CASE strict_together: the call communicates, has no contract, and its mesh is Strict
 // CASE axis_of_another_mesh: a contract names an axis that the mesh of the call does not have
-// CASE no_clause: Only<...> holds something that is no clause
+// CASE no_clause: Only<...> holds something that is not a clause
 // CASE not_wrapped: a contract is written Only<clauses...>
 // CASE strict_einsum: the call communicates, has no contract, and its mesh is Strict; .* give the call that contract
 // CASE strict_plus: the call communicates, has no contract, and its mesh is Strict

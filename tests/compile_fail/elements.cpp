@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // CASE product_of_truths: truth values have no products and sums; cast them to a number first
-// CASE sum_of_truths: the sum and the product of truth values are no truth values; count them with sum
+// CASE sum_of_truths: the sum and the product of truth values are not truth values; count them with sum
 // CASE mean_of_truths: the mean of integers is not an integer, nor that of truth values a truth value
 // CASE max_of_truths: truth values are reduced by reduce<Any> and reduce<All>, not by their size
-// CASE max_of_complex: complex numbers have no largest and no smallest; take abs
+// CASE max_of_complex: complex numbers have no largest and no smallest; use abs
 // CASE any_of_numbers: numbers are not true or false; compare them first
 // CASE mean_of_bytes: the mean of integers is not an integer, nor that of truth values a truth value; convert to float or double
 // CASE any_of_floats_open: the spec is Unreduced by a kind that its elements do not have

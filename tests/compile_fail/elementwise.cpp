@@ -2,16 +2,16 @@
 // CASE mixed_types: the operands have different element types; elementwise functions do not convert; cast one of them
 // CASE fraction_beside_integers: a fraction stands beside a tensor of integers
 // CASE number_beside_bool: a number stands beside a tensor of bool
-// CASE condition: the condition is not of bool; a choice needs one; compare first
+// CASE condition: the elements of the condition are not bool; a choice needs bool; compare first
 // CASE two_choices: where chooses between numbers of two types
-// CASE logic_on_float: logic is for bool; compare first
+// CASE logic_on_float: this function is for bool and its operand is not; compare first
 // CASE order_of_complex: this function is for numbers that have an order, and complex ones have none
 // CASE sin_of_int: this function is for real numbers and its operand is not real
 // CASE sum_of_bool: this function is for numbers and its operand is bool
 // CASE bits_of_float: this function is for integers
 // CASE imag_of_float: this function is for complex numbers
-// CASE complex_to_real: complex ones have none; take real\(x\), imag\(x\) or abs\(x\) first
-// CASE triangle_of_line: a triangle is asked of a tensor without matrices
+// CASE complex_to_real: complex ones have none; use real\(x\), imag\(x\) or abs\(x\) first
+// CASE triangle_of_line: the tensor has no matrices; a triangle is of matrices
 // CASE wrong_argument: the function cannot be called with these elements
 // CASE wrong_result: the function of a map returns a type that no tensor holds
 // CASE floor_of_sum: an unfinished partial value is used as a value

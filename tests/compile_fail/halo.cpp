@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// CASE no_dimension: at least one; this one is not there
-// CASE dimension_beyond: halo_exchange names dimensions of its tensor
+// CASE no_dimension: halo_exchange names a dimension that its tensor does not have, or none
+// CASE dimension_beyond: halo_exchange names a dimension that its tensor does not have
 // CASE dimension_twice: halo_exchange names a dimension twice
 // CASE unfinished: a halo holds finished values
 // CASE contract: the call communicates more than its contract accepts
 // CASE adjoint_of_bools: truth values have no sums
 // CASE together_of_types: tensors that share a halo exchange have different element types
-// CASE no_row_of_elements: the elements of a halo tensor that a process owns do not follow
-// CASE too_few_indices: a GlobalView takes one index for each dimension
+// CASE no_row_of_elements: the elements of a halo tensor that a process owns are not contiguous
+// CASE too_few_indices: a GlobalView is called with another number of indices than the tensor has dimensions
 // ERRORS each: 1
 #include <tessera/tessera.hpp>
 

@@ -4,10 +4,10 @@
 // CASE dropped_index_letter: a letter of the indices is missing in the result of a take
 // CASE unknown_letter: the result has a letter that no operand has
 // CASE unfinished_indices: an unfinished partial value is used as a value
-// CASE take_open_axis: the result is to stay Unreduced over an axis that splits nothing that is reduced
+// CASE take_open_axis: the result is Unreduced over an axis that splits no reduced dimension
 // CASE take_rank: the equation gives a tensor another number of dimensions than it has
-// CASE take_dimension: the tensor has no such dimension
-// CASE take_lines_along: it is to run along a letter that its operand does not have
+// CASE take_dimension: take names a dimension that the tensor does not have
+// CASE take_lines_along: the operator runs along a letter that its operand does not have
 // CASE take_contract: the call communicates more than its contract accepts
 // CASE scatter_other_element: the tensor and its updates have different element types
 // CASE scatter_mean: there is no scatter by mean
@@ -17,9 +17,9 @@
 // CASE scatter_too_few_indices: a scatter for each letter of its result that the updates lack
 // CASE scatter_index_letter: a letter of the indices is missing in the result of a take, or in the updates of a scatter
 // CASE set_unfinished: an unfinished partial value is used as a value
-// CASE one_hot_along: it is to run along a letter that its operand does not have
+// CASE one_hot_along: the operator runs along a letter that its operand does not have
 // CASE iota_of_truth: truth values do not count
-// CASE window_along: it is to run along a letter that its operand does not have
+// CASE window_along: the operator runs along a letter that its operand does not have
 // CASE window_element: the tensor and its updates have different element types
 // CASE window_unfinished: an unfinished partial value is used as a value
 // CASE other_mesh: the operands live on different Mesh types

@@ -2,7 +2,7 @@
 // CASE slice_axis: submesh names an axis that the mesh does not have
 // CASE element_type: a reshard to another mesh keeps the element type
 // CASE dimensions: a reshard to another mesh keeps the number of dimensions
-// CASE unfinished_target: a tensor arrives on another mesh finished
+// CASE unfinished_target: the spec of a reshard to another mesh is Unreduced
 // CASE contract: the call communicates more than its contract accepts
 // CASE strict: the call communicates, has no contract, and its mesh is Strict
 // CASE other_mesh: the operands live on different Mesh types

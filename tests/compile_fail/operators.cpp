@@ -10,10 +10,10 @@
 // CASE unknown_letter: the result has a letter that no operand has
 // CASE letter_twice: a letter stands twice in one tensor
 // CASE equation: the equation cannot be read; write one letter a dimension
-// CASE operands: the equation speaks of another number of tensors than it is given
+// CASE operands: the equation has another number of operands than the call
 // CASE rank: the equation gives a tensor another number of dimensions than it has
 // CASE out_rank: the equation gives a tensor another number of dimensions than it has
-// CASE open_axis: the result is to stay Unreduced over an axis that splits nothing that is reduced
+// CASE open_axis: the result is Unreduced over an axis that splits no reduced dimension
 // CASE out_axis: the PartitionSpec uses a mesh axis twice
 // CASE finished_to_unfinished: finished values do not become partial
 // CASE reshard_rank: the spec of the result has another number of entries
@@ -21,11 +21,11 @@
 // CASE mean_of_ints: the mean of integers is not an integer, .*convert to float or double
 // CASE maximum_of_sum: partial values of one kind meet a reduction of another
 // CASE drops_dimension: an elementwise operator or transpose drops a dimension
-// CASE made_unfinished: a tensor is made finished; only operators leave values Unreduced
+// CASE made_unfinished: the spec of a new tensor is Unreduced; a tensor is made finished, and only operators
 // CASE split_dimension: split names a dimension that the tensor does not have
-// CASE one_extent_each: takes one extent for each dimension of the tensor's spec
+// CASE one_extent_each: is given another number of extents than its tensor has dimensions
 // CASE softmax_letter: softmax takes the letters of its operand and one of them
-// CASE like_extents: takes one extent for each dimension of the tensor's spec
+// CASE like_extents: is given another number of extents than its tensor has dimensions
 // CASE returns_another_spec: use of deleted function .*ItsSpec = .*<grid::data, grid::model>; .* S = .*<grid::data, tessera::Replicated>|conversion function from .*data, .*model.* to .*data.*Replicated.* invokes a deleted function
 // NOTE returns_another_spec: another spec, mesh or element type than is declared; .* reshard<P<...>>.x. or cast<T>.x., or declare its own P<...>
 // CASE returns_another_type: use of deleted function .*Other = float; .* T = double|conversion function from .*float.* to .*double.* invokes a deleted function

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // What is done with the result of a call that has a mistake gives no error of its own.
 // CASE declared: the operands have different element types; elementwise functions do not convert
-// CASE declared_comparison: complex ones have none; take real\(x\), imag\(x\) or abs\(x\) first
+// CASE declared_comparison: complex ones have none; use real\(x\), imag\(x\) or abs\(x\) first
 // CASE declared_rank: the equation gives a tensor another number of dimensions than it has
 // CASE declared_letter: the result has a letter that no operand has
 // CASE declared_equation: the equation cannot be read
@@ -9,13 +9,13 @@
 // CASE declared_product: the operands have different element types; a product takes one
 // CASE declared_maximum: complex numbers have no largest and no smallest
 // CASE declared_transpose: an elementwise operator or transpose drops a dimension
-// CASE declared_choice: the condition is not of bool; a choice needs one
+// CASE declared_choice: the elements of the condition are not bool; a choice needs bool
 // CASE declared_map: the function of a map returns a type that no tensor holds
 // CASE declared_reshard: the spec of the result has another number of entries than the result has dimensions
 // CASE declared_split: split names a dimension that the tensor does not have
-// CASE declared_take: the tensor has no such dimension
+// CASE declared_take: take names a dimension that the tensor does not have
 // CASE declared_convolution: a convolution has a batch in input and result
-// CASE declared_scan: it is to run along a letter that its operand does not have
+// CASE declared_scan: the operator runs along a letter that its operand does not have
 // CASE declared_epilogue: the result has a letter that no operand has
 // CASE assigned: the result has a letter that no operand has
 // CASE returned: the result has a letter that no operand has
@@ -29,10 +29,10 @@
 // CASE written_sum: the result has a letter that no operand has
 // CASE softmax_of_int: softmax is of floating-point tensors
 // CASE log_softmax_of_int: softmax is of floating-point tensors
-// CASE log_sum_exp_of_int: log-sum-exp is of floating-point tensors
-// CASE variance_of_int: variances are of floating-point or complex tensors
-// CASE deviation_of_bool: variances are of floating-point or complex tensors
-// CASE norm_of_bool: norms are of floating-point or complex tensors
+// CASE log_sum_exp_of_int: log-sum-exp is for floating-point tensors
+// CASE variance_of_int: variances are for floating-point and complex tensors
+// CASE deviation_of_bool: variances are for floating-point and complex tensors
+// CASE norm_of_bool: norms are for floating-point and complex tensors
 // CASE dot_of_ranks: dot takes two tensors of one shape
 // CASE matmul_of_scalar: matmul takes tensors of at least one dimension
 // CASE complex_beside_real: the scalar cannot become an element of the tensor

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // CASE arg_of_complex: complex numbers and truth values have no largest and no least
 // CASE arg_of_unfinished: an unfinished partial value is used as a value
-// CASE arg_open_axis: the result is to stay Unreduced over an axis that splits nothing that is reduced
+// CASE arg_open_axis: the result is Unreduced over an axis that splits no reduced dimension
 // CASE arg_open_kind: partial values of one kind meet a reduction of another
-// CASE along_nothing: it is to run along a letter that its operand does not have
+// CASE along_nothing: the operator runs along a letter that its operand does not have
 // CASE scan_letters: the equation cannot be read
 // CASE scan_rank: the equation gives a tensor another number of dimensions than it has
 // CASE scan_of_other_kind: an unfinished partial value is used as a value

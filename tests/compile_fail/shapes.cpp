@@ -5,10 +5,10 @@
 // CASE no_such_dimension_of_update: a dimension is named that the tensor does not have
 // CASE ranks: tensors that are put together have different numbers of dimensions
 // CASE element_types: tensors that are put together have different element types
-// CASE open_and_finished: tensors that are put together are not unfinished alike
-// CASE opened: the result is to stay Unreduced where the operand is not
-// CASE opened_reshape: the result is to stay Unreduced where the operand is not
-// CASE other_kind: the result is to stay Unreduced where the operand is not
+// CASE open_and_finished: tensors that are put together are not Unreduced alike
+// CASE opened: the result is Unreduced where the operand is not
+// CASE opened_reshape: the result is Unreduced where the operand is not
+// CASE other_kind: the result is Unreduced where the operand is not
 // CASE slice_contract: the call communicates more than its contract accepts
 // CASE reshape_contract: the call communicates more than its contract accepts
 // CASE strict: the call communicates, has no contract, and its mesh is Strict

@@ -4,7 +4,7 @@
 // CASE sort_of_unfinished: an unfinished partial value is used as a value
 // CASE sort_to_unfinished: an unfinished partial value is used as a value
 // CASE carried_unfinished: an unfinished partial value is used as a value
-// CASE sort_along_nothing: it is to run along a letter that its operand does not have
+// CASE sort_along_nothing: the operator runs along a letter that its operand does not have
 // CASE sort_letters: the equation cannot be read
 // CASE carried_rank: the equation gives a tensor another number of dimensions than it has
 // CASE sort_contract: the call communicates more than its contract accepts

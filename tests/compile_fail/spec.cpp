@@ -7,7 +7,7 @@
 // CASE axis_twice_in_mesh: a Mesh names an axis twice; each axis stands once
 // CASE no_axis: every axis of a Mesh derives from tessera::Axis
 // CASE size_of_axis: the size of a mesh axis must be positive
-// CASE sizes_of_mesh: takes one size per axis of the mesh
+// CASE sizes_of_mesh: is given another number of sizes than the mesh has axes
 // CASE unreduced_in_the_middle: Unreduced stands in the middle of a spec; .*; put it last
 // CASE unreduced_twice: Unreduced stands in the middle of a spec
 // CASE long_equation: an equation has at most 95 characters

@@ -3,14 +3,14 @@
 // CASE no_spatial: a convolution has a batch in input and result
 // CASE unfinished_kernel: an unfinished partial value is used as a value
 // CASE both_unfinished: both operands of a product are unfinished sums
-// CASE open_axis: the result is to stay Unreduced over an axis that splits nothing that is reduced
+// CASE open_axis: the result is Unreduced over an axis that splits no reduced dimension
 // CASE types: the operands have different element types
 // CASE gradient_letters: the equation gives a tensor another number of dimensions than it has
-// CASE bool_window: the sum and the product of truth values are no truth values
+// CASE bool_window: the sum and the product of truth values are not truth values
 // CASE unfinished_window: an unfinished partial value is used as a value
 // CASE window_out_rank: the spec of the result has another number of entries
 // CASE select_sum: select_and_scatter selects the greatest
-// CASE gradient_of_product: there are gradients of windowed Sum, Mean, Max and Min
+// CASE gradient_of_product: this windowed reduction has no gradient; Sum, Mean, Max and Min have one
 // CASE unfinished_gradient: an unfinished partial value is used as a value
 // CASE source_rank: tensors that are put together have different numbers of dimensions
 // CASE source_type: the tensor and its updates have different element types

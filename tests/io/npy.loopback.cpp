@@ -103,7 +103,7 @@ TEST_CASE("a missing, damaged or unfit file is the same error on every process")
   CHECK(all_say(
       "read_npy: \"" + path + "\" could not be opened: No such file or directory (process 0)",
       read));
-  CHECK(all_say("is no ordinary file", [&](const auto& mesh) {
+  CHECK(all_say("is not an ordinary file", [&](const auto& mesh) {
     read_npy<Tensor<data, _>>(mesh, std::filesystem::path(path).parent_path().string());
   }));
   const auto zero = [](Index, Index) { return 0; };
@@ -145,10 +145,11 @@ TEST_CASE("a file that cannot be written leaves the old one, and nothing beside 
     write_npy(zeros<Tensor<data, _>>(mesh, 8, 3), folder.file("none/x.npy"));
   };
   CHECK(all_say("could not be opened: No such file or directory", write));
-  CHECK(all_say("is a directory and no ordinary file, and is not replaced", [&](const auto& mesh) {
-    write_npy(zeros<Tensor<data, _>>(mesh, 8, 3),
-              std::filesystem::path(path).parent_path().string());
-  }));
+  CHECK(all_say("is a directory and not an ordinary file, and is not replaced",
+                [&](const auto& mesh) {
+                  write_npy(zeros<Tensor<data, _>>(mesh, 8, 3),
+                            std::filesystem::path(path).parent_path().string());
+                }));
   CHECK(all_say("write_npy: stop (process 3)", [&](const auto& mesh) {
     NpyOptions options;
     if (mesh.process() == 3)
@@ -171,7 +172,7 @@ TEST_CASE("a file that cannot be written leaves the old one, and nothing beside 
   CHECK(folder.files() == 1);
 }
 
-TEST_CASE("what is no ordinary file is neither replaced nor waited for; a link stays a link") {
+TEST_CASE("what is not an ordinary file is neither replaced nor waited for; a link stays a link") {
   namespace fs = std::filesystem;
   const Folder folder("tessera_npy_special");
   const auto write_to = [&](const std::string& path) {
@@ -182,10 +183,10 @@ TEST_CASE("what is no ordinary file is neither replaced nor waited for; a link s
   };
   const auto kept = [&](const std::string& path, const std::string& kind) {
     const fs::file_type before = fs::symlink_status(path).type();
-    CHECK(all_say("write_npy: \"" + path + "\" is " + kind + " and no ordinary file",
+    CHECK(all_say("write_npy: \"" + path + "\" is " + kind + " and not an ordinary file",
                   write_to(path)));
     CHECK(fs::symlink_status(path).type() == before);
-    if (kind != "a socket") CHECK(all_say("is no ordinary file", read_from(path)));
+    if (kind != "a socket") CHECK(all_say("is not an ordinary file", read_from(path)));
   };
   const std::string pipe = folder.file("pipe");
   REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
@@ -210,7 +211,7 @@ TEST_CASE("what is no ordinary file is neither replaced nor waited for; a link s
   kept(to_pipe, "a named pipe");
   const std::string to_null = folder.file("to_null");  // of the system's own /dev/null
   fs::create_symlink("/dev/null", to_null);
-  CHECK(all_say("is a device and no ordinary file", write_to(to_null)));
+  CHECK(all_say("is a device and not an ordinary file", write_to(to_null)));
   CHECK(fs::is_character_file("/dev/null"));
   const std::string nowhere = folder.file("nowhere");
   fs::create_symlink("is_not_there.npy", nowhere);

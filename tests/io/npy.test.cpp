@@ -95,7 +95,7 @@ TEST_CASE("what is refused, and why") {
   CHECK(says(fault(std::string("\x93NUMPY\x01", 7)), "cut off"));
   CHECK(says(fault(file_with("{}", 4)), "format version"));
   CHECK(says(fault(file_with("{}")), "lacks"));
-  CHECK(says(fault(file_with("")), "no dictionary"));
+  CHECK(says(fault(file_with("")), "not a dictionary"));
   CHECK(says(fault(file_with("{'descr': '<f4'")), "broken off"));
   CHECK(says(fault(file_with("{'descr': '|O', 'fortran_order': False, 'shape': ()}")),
              "Python objects"));

@@ -152,8 +152,8 @@ std::vector<Job> all_jobs() {
   ends(
       "throws", [](const Mesh&) { throw_planted(); }, {"^[tessera] process 1: planted"}, 1, 1);
   ends(
-      "throws no std::exception", [](const Mesh&) { throw 42; },
-      {"process 1: an exception that is no std::exception"}, 1, 1);
+      "throws what is not a std::exception", [](const Mesh&) { throw 42; },
+      {"process 1: an exception that is not a std::exception"}, 1, 1);
   ends(
       "throws a user's error", [](const Mesh&) { throw UsageError("planted"); },
       {"process 1: planted"}, 2, 1);

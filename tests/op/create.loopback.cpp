@@ -190,26 +190,26 @@ TEST_CASE("sequences that cannot be say so") {
   CHECK_THROWS_WITH_AS((arange<Tensor<double, data>>(mesh, 0.0, 1e300)),
                        doctest::Contains("fewer than 2^63"), UsageError);
   CHECK_THROWS_WITH_AS((arange<Tensor<std::int8_t, data>>(mesh, 0, 300)),
-                       doctest::Contains("299, which is no int8"), UsageError);
+                       doctest::Contains("299, which int8 cannot hold"), UsageError);
   CHECK_THROWS_WITH_AS((arange<std::uint8_t>(mesh.core(), Sharding{{0}}, -1, 3)),
-                       doctest::Contains("-1, which is no uint8"), UsageError);
+                       doctest::Contains("-1, which uint8 cannot hold"), UsageError);
   using Naturals = Tensor<std::uint64_t, data>;
-  CHECK_THROWS_WITH_AS(arange<Naturals>(mesh, -1, 3), doctest::Contains("-1, which is no uint64"),
-                       UsageError);
+  CHECK_THROWS_WITH_AS(arange<Naturals>(mesh, -1, 3),
+                       doctest::Contains("-1, which uint64 cannot hold"), UsageError);
   CHECK_THROWS_WITH_AS(arange<Naturals>(mesh, 3, -2, -1),
-                       doctest::Contains("-1, which is no uint64"), UsageError);
+                       doctest::Contains("-1, which uint64 cannot hold"), UsageError);
   CHECK_THROWS_WITH_AS(arange<Naturals>(mesh, 4, -9, -7),
-                       doctest::Contains("-3, which is no uint64"), UsageError);
+                       doctest::Contains("-3, which uint64 cannot hold"), UsageError);
   CHECK_THROWS_WITH_AS(arange<Naturals>(mesh, std::numeric_limits<std::uint64_t>::max()),
                        doctest::Contains("fewer than 2^63"), UsageError);
   CHECK_THROWS_WITH_AS(linspace<Naturals>(mesh, 0, 0x1p64, 3),
-                       doctest::Contains("which is no uint64"), UsageError);
+                       doctest::Contains("which uint64 cannot hold"), UsageError);
   CHECK_THROWS_WITH_AS(arange<Ints>(mesh, std::numeric_limits<std::uint64_t>::max()),
-                       doctest::Contains("more than int64 has"), UsageError);
+                       doctest::Contains("which int64 cannot hold"), UsageError);
   CHECK_THROWS_WITH_AS(linspace<Ints>(mesh, 0, 1, -1), doctest::Contains("the count is -1"),
                        UsageError);
   CHECK_THROWS_WITH_AS((linspace<Tensor<std::int8_t, data>>(mesh, 0, 128, 3)),
-                       doctest::Contains("which is no int8"), UsageError);
+                       doctest::Contains("which int8 cannot hold"), UsageError);
   CHECK_THROWS_WITH_AS(eye<float>(mesh.core(), {3}, Sharding{{0}}),
                        doctest::Contains("give two extents"), ShapeError);
   const DynamicTensor x = zeros<std::int32_t>(mesh.core(), {3}, Sharding{{0}});

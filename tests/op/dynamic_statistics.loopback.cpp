@@ -277,18 +277,20 @@ TEST_CASE("what a function does not take is refused with the sentence of typed c
   says([&] { (void)(b + b); }, "Add of bool: this function is for numbers");
   says([&] { (void)clamp(z, 1, 2); }, "Clamp of complex<float>");
   says([&] { (void)cast<float>(z); }, "Cast of complex<float>");
-  says([&] { (void)logical_not(d); }, "logic is for bool");
+  says([&] { (void)logical_not(d); }, "this function is for bool");
   says([&] { (void)maximum(d, i); },
        "Maximum: the operands have different element types; elementwise functions do not convert");
-  says([&] { (void)where(d, d, d); }, "Select of float: the condition is not of bool");
+  says([&] { (void)where(d, d, d); },
+       "Select of float: the elements of the condition are not bool");
   says([&] { (void)where(b, d, i); }, "the operands have different element types");
-  says([&] { (void)(i + 0.5); }, "is to stand beside elements of int32");
+  says([&] { (void)(i + 0.5); }, "stands beside elements of int32");
   says([&] { (void)exp(DynamicTensor()); }, "an empty tensor is used");
   says([&] { (void)maximum(d, DynamicTensor()); }, "an empty tensor is used");
-  CHECK_THROWS_WITH_AS((void)split(d, 2, AxisList{0}),
-                       doctest::Contains("split: a dimension is named that the tensor does not "
-                                         "have; dimensions count from 0 (dimension 2 of 2)"),
-                       ShapeError);
+  CHECK_THROWS_WITH_AS(
+      (void)split(d, 2, AxisList{0}),
+      doctest::Contains("split: a dimension is named that the tensor does not have; dimensions "
+                        "count from 0; name one of the tensor's (dimension 2 of 2)"),
+      ShapeError);
   CHECK_THROWS_AS((void)(d + zeros<float>(mesh.core(), {5, 6}, Sharding{{0}, {1}})), ShapeError);
 }
 

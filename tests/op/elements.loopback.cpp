@@ -126,7 +126,7 @@ TEST_CASE("operators that elements do not have are refused at run time, with the
   CHECK(holds(thrown<UsageError>([&] { einsum("i->", {truth}, Sharding{}); }),
               "of bool: truth values have no products"));
   CHECK(holds(thrown<UsageError>([&] { reduce<As<Sum, bool>>("i->", truth); }),
-              "the sum and the product of truth values are no truth values"));
+              "the sum and the product of truth values are not truth values"));
   CHECK(holds(thrown<UsageError>([&] { reduce<Mean>("i->", truth); }),
               "nor that of truth values a truth value"));
   CHECK(reduce<Sum>("i->", truth).type() == DType::i64);

@@ -123,8 +123,8 @@ TEST_CASE("typed triangles, of batches, of other elements, and of what is unfini
     // No contract is broken, since nothing is sent.
     CHECK_NOTHROW((void)tril(DynamicTensor(x), 0, Contract::nothing()));
     CHECK_THROWS_WITH_AS((void)triu(iota<std::int32_t>(mesh.core(), {5}, Sharding{{0}})),
-                         doctest::Contains("triu: a triangle is asked of a tensor without "
-                                           "matrices, which are its last two dimensions"),
+                         doctest::Contains("triu: the tensor has no matrices; a triangle is of "
+                                           "matrices, which are the last two dimensions"),
                          ShapeError);
     CHECK_THROWS_WITH_AS((void)tril(DynamicTensor()), doctest::Contains("an empty tensor"),
                          UsageError);

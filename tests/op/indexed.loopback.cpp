@@ -531,7 +531,7 @@ TEST_CASE("what is refused at run time, with its numbers") {
         [&] {
           (void)tessera::scatter<Sum>("b,bm->vm", {indices({2}), tensor({2, 4})}, {}, two);
         },
-        "1 and 0 extents are given");
+        "the result has 1 indexed letters (v), and 0 extents are given");
     says(
         [&] {
           (void)tessera::scatter<Sum>("b,bm->vm", {indices({2}), tensor({2, 4})}, {-3}, two);
@@ -541,7 +541,7 @@ TEST_CASE("what is refused at run time, with its numbers") {
         [&] {
           (void)tessera::dynamic_slice("ab", "b", tensor({3, 4}), {0}, {5}, two);
         },
-        "5 elements along b, of which the tensor has 4");
+        "5 elements along b, and the tensor has 4");
     says(
         [&] {
           (void)tessera::dynamic_slice("ab", "b", tensor({3, 4}), {0, 1}, {2}, two);

@@ -36,7 +36,7 @@ TEST_CASE("products in rounds run their plans") {
   CHECK(loops > 100);
 }
 
-TEST_CASE("a product keeps the limit of workspace by a loop") {
+TEST_CASE("a product keeps the workspace limit by a loop") {
   // Both operands are split over both axes; gathered, they take 60 KiB.
   run_loopback(4, [](std::shared_ptr<Transport> world) {
     MeshOptions options;

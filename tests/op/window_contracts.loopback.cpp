@@ -208,8 +208,8 @@ TEST_CASE("what is wrong with windows, gradients and halos is said with its numb
     CHECK_THROWS_WITH_AS(reduce_window<Sum>(x, {.size = {2, 2}, .stride = {1, 0}}),
                          Contains("in dimension 1 is 0; the least is 1"), ShapeError);
     CHECK_THROWS_WITH_AS(reduce_window<Sum>(x, {.size = {6, 2}}),
-                         Contains("spans 6 positions and the padded tensor has 5; pad more, or "
-                                  "take a smaller window (double 5x7"),
+                         Contains("spans 6 positions and the padded tensor has 5; pad more, or use "
+                                  "a smaller window (double 5x7"),
                          ShapeError);
     CHECK_THROWS_WITH_AS(reduce_window<Sum>(x, {.size = {2, 2}}, Sharding{{}}),
                          Contains("the spec of the result has another number of entries"),
@@ -219,21 +219,21 @@ TEST_CASE("what is wrong with windows, gradients and halos is said with its numb
     CHECK_THROWS_WITH_AS(reduce_window_gradient<Sum>(x, x, {.size = {2, 2}}),
                          Contains("the gradient of the result is 5x7 and the result 4x6"),
                          ShapeError);
-    CHECK_THROWS_WITH_AS(convolve_input_gradient(nhwc, image, k, {2, 8, 8}),
-                         Contains("the extents of the input, 2x8x8, are 3 and it has 4 dimensions"),
-                         ShapeError);
+    CHECK_THROWS_WITH_AS(
+        convolve_input_gradient(nhwc, image, k, {2, 8, 8}),
+        Contains("3 extents (2x8x8) are given for the input, which has 4 dimensions"), ShapeError);
     CHECK_THROWS_WITH_AS(convolve_kernel_gradient(nhwc, image, image, {3, 3, 2, 2}),
                          Contains("the gradient of the result is 2x8x8x2 and the result 2x6x6x2"),
                          ShapeError);
     CHECK_THROWS_WITH_AS(convolve(nhwc, image, k, {.stride = {1}}),
                          Contains("\"bhwi,hwio->bhwo\": a setting has 1 entries and there are 2"),
                          ShapeError);
-    CHECK_THROWS_WITH_AS(convolve("bhwi->bhwo", image, k), Contains("another number of tensors"),
+    CHECK_THROWS_WITH_AS(convolve("bhwi->bhwo", image, k), Contains("another number of operands"),
                          ShardingError);
     CHECK_THROWS_WITH_AS(convolve("", image, k), Contains("the equation cannot be read"),
                          ShardingError);
     CHECK_THROWS_WITH_AS(convolve_input_gradient("bhwi->bhwo", image, k, image.extents()),
-                         Contains("another number of tensors"), ShardingError);
+                         Contains("another number of operands"), ShardingError);
     const DynamicTensor empty;
     const auto is_empty = Contains("an empty tensor is used");
     CHECK_THROWS_WITH_AS(convolve(nhwc, empty, k), is_empty, UsageError);
@@ -248,7 +248,7 @@ TEST_CASE("what is wrong with windows, gradients and halos is said with its numb
     CHECK_THROWS_WITH_AS(
         make_halo(mesh, Extents{5, 7}, Sharding{{}, {}}, Halo{{-1, 1, Boundary::none}, {}}, 0.0),
         Contains("the halo of dimension 0 is -1 low and 1 high; widths are 0 or more; to leave "
-                 "elements away take a slice (double 5x7"),
+                 "elements out, use slice (double 5x7"),
         ShapeError);
   });
 }

@@ -350,7 +350,7 @@ TEST_CASE("two products that share a gathered operand do not loop") {
   }
 }
 
-TEST_CASE("a plan says by how much it cannot keep the limit of workspace") {
+TEST_CASE("a plan says by how much it exceeds the workspace limit") {
   const MeshShape mesh{2, 4};
   const TensorDesc a{DType::f32, {4000, 4000}, {{0}, {1}}};
   const Terms terms = parse("ik,kj->ij");
@@ -358,8 +358,8 @@ TEST_CASE("a plan says by how much it cannot keep the limit of workspace") {
   const Plan impossible = detail::plan_einsum(terms, a, a, {{0}, {1}}, mesh, 0, looping(1));
   CHECK(impossible.steps == plain.steps);
   CHECK(impossible.over_limit == tessera::detail::workspace_of_origin(plain) - 1);
-  CHECK(explain(impossible, axis_names(2))
-            .find("the limit of workspace cannot be kept: by 45.7 MiB") != std::string::npos);
+  CHECK(explain(impossible, axis_names(2)).find("the workspace limit is exceeded by 45.7 MiB") !=
+        std::string::npos);
   // A contract that accepts no loop keeps the gathers.
   PlanOptions bounded = looping(24 << 20);
   bounded.contract = Contract::nothing();

@@ -443,13 +443,11 @@ TEST_CASE("broken rules of indices and windows say their numbers, and whose they
   const ops::Scatter scatter{
       parse("bs,bsm->vm"), Reduction::sum, OutOfRange::drop, {}, false, both};
   CHECK(said(scatter, {ids, rows}) ==
-        "the indexed letters v of the result are 1 and 0 extents are given; give one for each of "
-        "them");
+        "the result has 1 indexed letters (v), and 0 extents are given; give one for each letter");
   const ops::Take take{parse("vm,bs->bsm"), OutOfRange::clamp, three};
   CHECK(said(take, {{DType::f32, {0, 18}, both}, ids}) ==
-        "the dimension v that is indexed has extent 0, and 630 elements are asked of it; there is "
-        "none to clamp an index to; make it longer, or let such indices be dropped "
-        "(OutOfRange::drop)");
+        "the indexed dimension v has extent 0, and 630 of its elements are asked for; there is "
+        "none to clamp an index to; make it longer, or drop such indices (OutOfRange::drop)");
   CHECK(said(take, {x, {DType::f32, ids.extents, ids.sharding}}) ==
         "the indices are of another element type; indices are int32 or int64; convert them with "
         "cast first (operand 2)");

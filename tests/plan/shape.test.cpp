@@ -648,7 +648,7 @@ TEST_CASE("what is wrong with extents and places is said with the numbers") {
         "the slice is [3, 2) in dimension 0, which has 4 elements");
   slice({1}, part({-1}, {1}), Rule::slice_within, "[-1, 1) in dimension 0, which has 1 element;");
   slice({4}, part({0}, {4}, {0}), Rule::stride_positive,
-        "the stride is 0 in dimension 0, which has 4 elements; strides");
+        "the stride is 0 in dimension 0, which has 4 elements; a stride");
   slice({4, 4}, part({0}, {4, 4}), Rule::number_each, "start has 1 entry for 2 dimensions; give");
   slice({4}, part({0}, {}), Rule::number_each, "limit has 0 entries for 1 dimension; give");
   slice({4, 4}, part({0, 0}, {4, 4}, {1, 1, 1}), Rule::number_each,
@@ -660,7 +660,7 @@ TEST_CASE("what is wrong with extents and places is said with the numbers") {
   pad({3}, {{-4}, {-3}, {1}}, Rule::crop_within,
       "-4_-3 in dimension 0, which has 3 elements (5 with the interior padding); negative");
   pad({5}, {{0}, {0}, {-1}}, Rule::interior_not_negative, "the interior padding is -1 in dim");
-  pad({5}, {{0}, {max_int64}}, Rule::padding_countable, "less than 2^61");
+  pad({5}, {{0}, {max_int64}}, Rule::padding_countable, "fewer than 2^61");
   pad({5}, {{0}, {0}, {max_int64}}, Rule::padding_countable,
       "the padding is 0_0_9223372036854775807 in dimension 0, which has 5 elements; a padded");
   pad({5}, {{0}, {0, 0}}, Rule::number_each, "high has 2 entries for 1 dimension");
@@ -676,14 +676,15 @@ TEST_CASE("what is wrong with extents and places is said with the numbers") {
        "(operand 2, 2 against 1)");
   CHECK(ops::Update{{{4}}, {{}}}.check({whole({4}), whole({0})}).ok());
   says(ops::Update{{{2}}, {{}}}, {whole({4}), whole({3})}, Rule::block_within,
-       "the block, of 3 elements, begins at 2 in dimension 0, which has 4 elements; it lies");
+       "the block, of 3 elements, begins at 2 in dimension 0, which has 4 elements; a block lies");
   says(ops::Update{{{0}, {Slice{{1}, {3}, {}}}}, {{}}}, {whole({4}), whole({5})},
        Rule::block_within, "of 5 elements, begins at 0 in dimension 0, which has 2 elements");
   CHECK(ops::Reshape{{24}, {{}}}.check({whole({4, 6})}).ok());
   says(ops::Reshape{{5, 5}, lines}, {whole({4, 6})}, Rule::volume_stays,
        "a tensor of 4x6 has 24 elements and one of 5x5 has 25; reshape keeps");
   says(ops::Reshape{{-2, -2}, lines}, {whole({4})}, Rule::extents_not_negative,
-       "the new extents are -2x-2: dimension 0 has -2 elements; extents count from 0");
+       "the new extents are -2x-2: dimension 0 has -2 elements; extents are not negative; give 0 "
+       "or more");
   CHECK(ops::Reshape{{-2, -2}}.deduced({whole({4})}) == lines);
   // Far rolls and shifts are what they are round and round, and nothing.
   const Index least = -max_int64 - 1;

@@ -57,8 +57,9 @@ TEST_CASE("wrong names are answered with a sentence") {
   CHECK(says(message([&] { rules.sharding("batch,width"); }),
              "width has no rule; every logical axis has at least one"));
   CHECK(says(message([&] { rules.sharding("embed,embed"); }), "embed names two dimensions"));
-  CHECK(says(message([&] { rules.sharding("embed,,batch"); }), "is no list of up to 8 names"));
-  CHECK(says(message([&] { rules.sharding("_,_,_,_,_,_,_,_,_"); }), "is no list of up to 8 names"));
+  CHECK(says(message([&] { rules.sharding("embed,,batch"); }), "is not a list of up to 8 names"));
+  CHECK(says(message([&] { rules.sharding("_,_,_,_,_,_,_,_,_"); }),
+             "is not a list of up to 8 names"));
   CHECK(says(message([&] { NamedRules(Grid::names()).add("batch", "data,stage"); }),
              "names the mesh axis stage, which the mesh does not have"));
 }

@@ -122,7 +122,7 @@ template <class Kind, class T> struct As {
 template <class Kind> struct Deterministic {
   static_assert(Kind::reduction != Reduction::product,
                 "[tessera] products have no deterministic form, since their roundings depend on "
-                "the order; sum the logarithms, or take integers");
+                "the order; sum the logarithms, or use integers");
   static constexpr Reduction reduction = Kind::reduction;
 };
 

@@ -42,8 +42,8 @@ TESSERA_RULE(equation_readable, sharding, "",
              "the equation cannot be read; write one letter a dimension, commas between operands "
              "and one arrow, as in \"ik,kj->ij\"")
 TESSERA_RULE(operand_count, sharding, "{left} against {right}",
-             "the equation speaks of another number of tensors than it is given; write one group "
-             "of letters for each operand")
+             "the equation has another number of operands than the call; write one group of "
+             "letters for each operand")
 TESSERA_RULE(rank_matches, shape, "{left} against {right}",
              "the equation gives a tensor another number of dimensions than it has; write one "
              "letter for each dimension")
@@ -63,16 +63,17 @@ TESSERA_RULE(one_unfinished, sharding, "",
              "both operands of a product are unfinished sums; a product is linear in one of them "
              "at a time; reshard one to a finished spec first")
 TESSERA_RULE(open_axis_contracted, sharding, "",
-             "the result is to stay Unreduced over an axis that splits nothing that is reduced; "
+             "the result is Unreduced over an axis that splits no reduced dimension; "
              "name an axis of a reduced dimension, or ask for a finished result")
 TESSERA_RULE(reduction_alike, sharding, "",
              "partial values of one kind meet a reduction of another; finish them first, or use "
              "the same kind")
 TESSERA_RULE(extents_agree, shape, "{left} against {right}",
              "one letter stands for dimensions of different extent; make the extents equal")
-TESSERA_RULE(along_known, sharding, "",
-             "it is to run along a letter that its operand does not have; write the letters of the "
-             "operand, and one of them, as in cumsum<\"bij\", 'j'>(x)")
+TESSERA_RULE(
+    along_known, sharding, "",
+    "the operator runs along a letter that its operand does not have; write the letters of the "
+    "operand, and one of them, as in cumsum<\"bij\", 'j'>(x)")
 TESSERA_RULE(convolution_letters, sharding, "",
              "a convolution has a batch in input and result, an input feature in input and kernel, "
              "an output feature in kernel and result, and one to three spatial letters in all "
@@ -93,13 +94,13 @@ TESSERA_RULE(products_of_numbers, usage, "",
              "truth values have no products and sums; cast them to a number first, or use "
              "logical_and with reduce<Any> or reduce<All>")
 TESSERA_RULE(sums_of_numbers, usage, "",
-             "the sum and the product of truth values are no truth values; count them with sum, "
+             "the sum and the product of truth values are not truth values; count them with sum, "
              "which gives int64, cast them to an integer, or use reduce<Any> or reduce<All>")
 TESSERA_RULE(means_of_floats, usage, "",
              "the mean of integers is not an integer, nor that of truth values a truth value; "
              "convert to float or double with cast first")
 TESSERA_RULE(extremes_of_ordered, usage, "",
-             "complex numbers have no largest and no smallest; take abs(x), real(x) or imag(x) "
+             "complex numbers have no largest and no smallest; use abs(x), real(x) or imag(x) "
              "first")
 TESSERA_RULE(extremes_of_numbers, usage, "",
              "truth values are reduced by reduce<Any> and reduce<All>, not by their size; use one "
@@ -116,8 +117,8 @@ TESSERA_RULE(sums_as_own_or_64_bits, usage, "",
              "values int64 or uint64; name one of these in As<...>, or cast the result")
 
 TESSERA_RULE(searches_of_ordered, usage, "",
-             "complex numbers and truth values have no largest and no least; take real numbers or "
-             "integers, as map makes them")
+             "complex numbers and truth values have no largest and no least; convert them to real "
+             "numbers or integers first, for example with map")
 TESSERA_RULE(indices_of_integers, usage, "",
              "the indices are of another element type; indices are int32 or int64; convert them "
              "with cast first")
@@ -133,13 +134,11 @@ TESSERA_RULE(joined_types_alike, shape, "{type} and {other}",
 
 TESSERA_RULE(
     indexed_not_empty, shape, "",
-    "the dimension {letter} that is indexed has extent 0, and {left} elements are asked of "
-    "it; there is none to clamp an index to; make it longer, or let such indices be "
-    "dropped (OutOfRange::drop)")
-TESSERA_RULE(
-    indexed_window_within, shape, "",
-    "a window has {left} elements along {letter}, of which the tensor has {right}; there is no "
-    "place to clamp it to; make it shorter, or let such windows be dropped (OutOfRange::drop)")
+    "the indexed dimension {letter} has extent 0, and {left} of its elements are asked for; there "
+    "is none to clamp an index to; make it longer, or drop such indices (OutOfRange::drop)")
+TESSERA_RULE(indexed_window_within, shape, "",
+             "a window has {left} elements along {letter}, and the tensor has {right}; there is no "
+             "place to clamp it to; make it shorter, or drop such windows (OutOfRange::drop)")
 TESSERA_RULE(indexed_window_each, shape, "",
              "the result has {left} letters of windows ({first}), and {right} extents of windows "
              "are given; give one for each letter, in the result's order, as in WindowSizes(3, 2)")
@@ -147,20 +146,20 @@ TESSERA_RULE(index_column_each, shape, "",
              "a tensor of indices has {left} columns along {letter}, and {right} letters have no "
              "tensor of their own; give it a column for each of them")
 TESSERA_RULE(indexed_extent_each, shape, "",
-             "the indexed letters {first} of the result are {left} and {right} extents are given; "
-             "give one for each of them")
+             "the result has {left} indexed letters ({first}), and {right} extents are given; give "
+             "one for each letter")
 TESSERA_RULE(extent_not_negative, shape, "",
-             "the result is to have an extent of {left}; extents are not negative")
+             "the result is given an extent of {left}; extents are not negative; give 0 or more")
 TESSERA_RULE(moving_window_each, shape, "",
              "the window moves along {first}, {left} letters, and {right} {second} are given; give "
              "one for each letter")
 TESSERA_RULE(moving_window_within, shape, "",
-             "the window has {left} elements along {letter}, of which the tensor has {right}; a "
-             "window has 0 to that many")
+             "the window has {left} elements along {letter}, and the tensor has {right}; a window "
+             "has from 0 elements to all of them; give such a size")
 TESSERA_RULE(update_extents_alike, shape, "",
-             "along {letter} the tensor has {left} elements and the update {right}; they agree in "
-             "all dimensions along which the window does not move; name the letter among those, or "
-             "make the extents equal")
+             "along {letter} the tensor has {left} elements and the update {right}; the extents "
+             "are equal in the dimensions along which the window does not move; let it move along "
+             "{letter} too, or make the extents equal")
 
 // ---- operators that move dimensions: plan/check/shape_verdict.hpp
 
@@ -171,15 +170,16 @@ TESSERA_RULE(ranks_alike, shape, "{left} against {right}",
              "tensors that are put together have different numbers of dimensions; reshape one of "
              "them first")
 TESSERA_RULE(dimension_known, shape, "dimension {dim} of {left}",
-             "a dimension is named that the tensor does not have; dimensions count from 0")
+             "a dimension is named that the tensor does not have; dimensions count from 0; name "
+             "one of the tensor's")
 TESSERA_RULE(dimension_once, shape, "dimension {dim} of {left}",
              "a dimension is named twice; name each once")
 TESSERA_RULE(unfinished_alike, sharding, "",
-             "tensors that are put together are not unfinished alike; finish them first, or leave "
-             "all open over the same axes")
+             "tensors that are put together are not Unreduced alike; finish them first, or leave "
+             "all Unreduced over the same axes")
 TESSERA_RULE(open_operand, sharding, "",
-             "the result is to stay Unreduced where the operand is not; moving elements leaves "
-             "open what was open, and nothing else; ask for a finished result")
+             "the result is Unreduced where the operand is not; an operator that moves elements "
+             "keeps the Unreduced axes of its operand, and adds none; ask for a finished result")
 
 // ---- numbers of operators that move elements: plan/check/shape_verdict.hpp
 
@@ -189,15 +189,15 @@ TESSERA_RULE(slice_within, shape, "",
              "the slice is [{left}, {right}){first}; 0 <= start <= limit <= extent; cut it to the "
              "tensor, or pad the tensor first")
 TESSERA_RULE(stride_positive, shape, "",
-             "the stride is {left}{first}; strides count from 1; reverse goes backwards")
-TESSERA_RULE(
-    interior_not_negative, shape, "",
-    "the interior padding is {left}{first}; it counts from 0; a slice with a stride leaves "
-    "elements out")
+             "the stride is {left}{first}; a stride is at least 1; to go backwards, use reverse")
+TESSERA_RULE(interior_not_negative, shape, "",
+             "the interior padding is {left}{first}; it is not negative; to leave elements out, "
+             "use slice with a stride")
 TESSERA_RULE(padding_countable, shape, "",
-             "the padding is {first}; a padded dimension has less than 2^61 elements")
-TESSERA_RULE(crop_within, shape, "",
-             "the padding is {first}; negative padding crops, and cannot crop more than there is")
+             "the padding is {first}; a padded dimension has fewer than 2^61 elements; pad less")
+TESSERA_RULE(
+    crop_within, shape, "",
+    "the padding is {first}; negative padding crops, and cannot crop more than there is; crop less")
 TESSERA_RULE(outside_joins, sharding, "",
              "the operand is {first}, and the value that lies outside it would be joined once for "
              "each part of the unfinished values; a sum takes 0 there, a product 0 or 1; reshard "
@@ -207,13 +207,13 @@ TESSERA_RULE(
     "operand 1 is {first}: dimension {dim} has {left} elements in one and {right} in the "
     "other; all extents but that of dimension {second} are equal; pad or slice one of them "
     "first")
-TESSERA_RULE(block_within, shape, "",
-             "the block, of {first}, begins at {left}{second}; it lies within the tensor; move it, "
-             "or slice it first")
 TESSERA_RULE(
-    extents_not_negative, shape, "",
-    "the new extents are {second}: dimension {dim} has {left} elements; extents count from "
-    "0")
+    block_within, shape, "",
+    "the block, of {first}, begins at {left}{second}; a block lies within the tensor; move it, "
+    "or slice it first")
+TESSERA_RULE(extents_not_negative, shape, "",
+             "the new extents are {second}: dimension {dim} has {left} elements; extents are not "
+             "negative; give 0 or more")
 TESSERA_RULE(volume_stays, shape, "",
              "a tensor of {first} has {left} elements and one of {second} has {right}; reshape "
              "keeps their number; pad or slice the tensor first")
@@ -224,10 +224,10 @@ TESSERA_RULE(convolution_entry_each, shape, "",
              "a setting has {left} entries and there are {right} spatial dimensions; give one for "
              "each, or none")
 TESSERA_RULE(convolution_positive, shape, "",
-             "a stride or dilation along {letter} is {left}; the least is 1, which does nothing")
+             "a stride or dilation along {letter} is {left}; the least is 1; give 1 or more")
 TESSERA_RULE(groups_positive, shape, "",
-             "there are {left} groups of features and {right} of the batch; the least is 1, and "
-             "only one of them may be more")
+             "there are {left} groups of features and {right} of the batch; each is at least 1, "
+             "and only one of them is more; give such numbers")
 TESSERA_RULE(channels_match, shape, "",
              "the input has {left} features and the kernel, times the groups of features, {right}; "
              "make them equal")
@@ -242,9 +242,10 @@ TESSERA_RULE(kernel_fits, shape, "",
              "pad more, or dilate less")
 TESSERA_RULE(kernel_not_empty, shape, "",
              "the kernel along {letter} has no tap; give it an extent of at least 1")
-TESSERA_RULE(gradient_extent_each, shape, "",
-             "the extents of the {first}, {second}, are {left} and it has {right} dimensions; give "
-             "one for each dimension")
+TESSERA_RULE(
+    gradient_extent_each, shape, "",
+    "{left} extents ({second}) are given for the {first}, which has {right} dimensions; give "
+    "one for each dimension")
 TESSERA_RULE(gradient_fits, shape, "",
              "the gradient of the result is {first} and the result {second}; give the settings and "
              "extents of the operator itself")
@@ -256,10 +257,10 @@ TESSERA_RULE(window_entry_each, shape, "",
              "one for each dimension (only the size has to be given)")
 TESSERA_RULE(window_positive, shape, "",
              "a size, stride or dilation of the window in dimension {dim} is {left}; the least is "
-             "1")
+             "1; give 1 or more")
 TESSERA_RULE(window_fits, shape, "",
              "the window in dimension {dim} spans {left} positions and the padded tensor has "
-             "{right}; pad more, or take a smaller window")
+             "{right}; pad more, or use a smaller window")
 TESSERA_RULE(source_each_window, shape, "",
              "the source is {first} and there are {second} windows; give one element for each "
              "window")
@@ -271,7 +272,7 @@ TESSERA_RULE(halo_width_each, shape, "",
              "for each")
 TESSERA_RULE(halo_not_negative, shape, "",
              "the halo of dimension {dim} is {left} low and {right} high; widths are 0 or more; to "
-             "leave elements away take a slice")
+             "leave elements out, use slice")
 TESSERA_RULE(halo_within_image, shape, "",
              "the halo of dimension {dim} is {left} wide, and the mirror image of {first} elements "
              "has {right}; make the halo narrower, or the boundary periodic")
@@ -291,7 +292,8 @@ TESSERA_RULE(box_rank_matches, shape, "",
              "{first}, which has {left} dimensions, of a tensor {second}, which has {right}; give "
              "one interval for each dimension")
 TESSERA_RULE(box_in_bounds, shape, "",
-             "{first} of a tensor {second}; boxes are half-open intervals lo <= hi within it")
+             "{first} of a tensor {second}; boxes are half-open intervals lo <= hi within it; give "
+             "such a box")
 TESSERA_RULE(boxes_disjoint, shape, "",
              "{first} and {second}; boxes are disjoint, or equal where processes have the same "
              "data; shrink one of them")
@@ -302,14 +304,15 @@ TESSERA_RULE(boxes_cover, shape, "",
 // ---- functions on elements: op/function_check.hpp
 
 TESSERA_RULE(matrices_last, shape, "dimensions {left}",
-             "a triangle is asked of a tensor without matrices, which are its last two dimensions; "
-             "expand_dims gives it more")
+             "the tensor has no matrices; a triangle is of matrices, which are the last two "
+             "dimensions; add dimensions with expand_dims")
 TESSERA_RULE(function_types_alike, usage, "",
              "the operands have different element types; elementwise functions do not convert; "
              "cast one of them, as in cast<double>(x)")
-TESSERA_RULE(condition_of_truths, usage, "",
-             "the condition is not of bool; a choice needs one; compare first, as in "
-             "not_equal(x, 0)")
+TESSERA_RULE(
+    condition_of_truths, usage, "",
+    "the elements of the condition are not bool; a choice needs bool; compare first, as in "
+    "not_equal(x, 0)")
 TESSERA_RULE(function_of_reals, usage, "",
              "this function is for real numbers and its operand is not real; cast<float>(x) or "
              "cast<double>(x) first")
@@ -317,14 +320,17 @@ TESSERA_RULE(function_of_numbers, usage, "",
              "this function is for numbers and its operand is bool; cast<std::int32_t>(x) first, "
              "or use logical_and, logical_or, logical_not")
 TESSERA_RULE(function_of_ordered, usage, "",
-             "this function is for numbers that have an order, and complex ones have none; take "
+             "this function is for numbers that have an order, and complex ones have none; use "
              "real(x), imag(x) or abs(x) first")
-TESSERA_RULE(function_of_truths, usage, "",
-             "logic is for bool; compare first, as in not_equal(x, 0)")
-TESSERA_RULE(function_of_integers, usage, "",
-             "this function is for integers; cast<std::int32_t>(x) first")
+TESSERA_RULE(
+    function_of_truths, usage, "",
+    "this function is for bool and its operand is not; compare first, as in not_equal(x, 0)")
+TESSERA_RULE(
+    function_of_integers, usage, "",
+    "this function is for integers and its operand is not an integer; cast<std::int32_t>(x) first")
 TESSERA_RULE(function_of_complex, usage, "",
-             "this function is for complex numbers; cast<complex<float>>(x) first")
+             "this function is for complex numbers and its operand is not complex; "
+             "cast<complex<float>>(x) first")
 TESSERA_RULE(function_defined, usage, "",
              "the function cannot be called with these elements; its operator() is const and takes "
              "one argument for each operand, of the operand's element type or one that it converts "
@@ -338,18 +344,19 @@ TESSERA_RULE(function_makes_element, usage, "",
 TESSERA_RULE(reshardable, sharding, "",
              "finished values do not become partial, nor one partial kind another; drop Unreduced "
              "from the target")
-TESSERA_RULE(
-    made_finished, sharding, "",
-    "a tensor is made finished; only operators leave values Unreduced; drop Unreduced from "
-    "its spec")
+TESSERA_RULE(made_finished, sharding, "",
+             "the spec of a new tensor is Unreduced; a tensor is made finished, and only operators "
+             "leave values Unreduced; drop Unreduced from "
+             "its spec")
 TESSERA_RULE(root_known, usage, "",
-             "process {left} is named as root, but the mesh has {right} processes; they are "
-             "numbered from 0")
+             "process {left} is named as root, but the mesh has {right} processes; processes are "
+             "numbered from 0; name one of them")
 TESSERA_RULE(dimensions_kept, shape, "{left} against {right}",
              "a reshard to another mesh keeps the number of dimensions; write one entry of the "
              "spec for each dimension")
 TESSERA_RULE(arrives_finished, sharding, "",
-             "a tensor arrives on another mesh finished; drop Unreduced from the target's spec")
+             "the spec of a reshard to another mesh is Unreduced; a tensor arrives there finished; "
+             "drop Unreduced from the spec")
 TESSERA_RULE(limbs_suffice, shape, "{left} elements",
              "a row is too long for a deterministic sum, which takes 2^48; sum over some of the "
              "dimensions first")

@@ -6,8 +6,8 @@
 ///
 ///     const Verdict v{.rule = Rule::dimension_known, .operand = 0, .left = 2, .dim = 5};
 ///     explain(v, {.operands = 1}) ==
-///         "a dimension is named that the tensor does not have; dimensions count from 0 "
-///         "(operand 1, dimension 5 of 2)";
+///         "a dimension is named that the tensor does not have; dimensions count from 0; "
+///         "name one of the tensor's (operand 1, dimension 5 of 2)";
 ///
 /// Laws: a legal call has the verdict Verdict{}. Tests compare verdicts, types turn them into
 /// messages (detail::InvalidOperator), the run time into exceptions.

@@ -177,8 +177,8 @@ class Arena {
         facts(asked, verb) + ", and " + std::to_string(left) + " are left on this machine" +
         (sharers_ > 1 ? " for " + std::to_string(sharers_) + " processes" : std::string()) +
         "; shard over more axes or processes, lower MeshOptions::workspace_limit, so that plans "
-        "keep less at once, or set MeshOptions::memory_limit to what this process may take, and "
-        "nothing else is asked");
+        "keep less at once, or set MeshOptions::memory_limit to the bytes that this process may "
+        "use, so that the machine is not asked");
   }
 
   std::string facts(Index asked, const char* verb) const {

@@ -35,7 +35,7 @@ namespace detail {
 /// Returns the text of a failure, after Tessera's mark and, unless the exception names the process,
 /// "process 3: ".
 inline std::string failure_text(int rank, const std::exception_ptr& error) {
-  std::string text = "an exception that is no std::exception";
+  std::string text = "an exception that is not a std::exception";
   bool named = false;
   try {
     if (error != nullptr) std::rethrow_exception(error);

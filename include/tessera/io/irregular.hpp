@@ -133,7 +133,9 @@ inline void to_irregular(const TensorCore& x, const Irregular& irregular, void* 
 /// The conditions on an application's memory for a box: contiguous, row-major, accessible.
 template <class T, class View> struct BoxMemory {
   static consteval bool said() {
-    static_assert(Kokkos::is_view_v<View>, "[tessera] irregular boxes are Kokkos Views");
+    static_assert(Kokkos::is_view_v<View>,
+                  "[tessera] an irregular box is something else than a Kokkos::View; give a View "
+                  "of its elements");
     static_assert(std::is_same_v<typename View::value_type, T>,
                   "[tessera] the View holds another element type than the tensor (or const "
                   "elements); use a View of the tensor's own type");

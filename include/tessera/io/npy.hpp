@@ -290,7 +290,8 @@ template <TypedTensor Tensor>
 Tensor read_npy(const ProcessMesh<typename Tensor::mesh_type>& mesh, const std::string& path,
                 const NpyOptions& options = {}, Where where = Where::here()) {
   static_assert(!Tensor::unfinished,
-                "[tessera] a tensor is read finished; only operators leave values Unreduced; drop "
+                "[tessera] the spec of a tensor to read is Unreduced; a tensor is read finished, "
+                "and only operators leave values Unreduced; drop "
                 "Unreduced from its spec");
   return Tensor(detail::read_npy(mesh.core(),
                                  {dtype_of<typename Tensor::value_type>, Tensor::sharding()}, path,

@@ -80,10 +80,10 @@ class NpyDictionary {
   /// Returns the fault, or nothing.
   std::string parse(NpyHeader& header) {
     bool descr = false, order = false, shape = false;
-    if (!take('{')) return "the header is no dictionary";
+    if (!take('{')) return "the header is not a dictionary";
     while (!take('}')) {
       std::string_view key;
-      if (!quoted(key) || !take(':')) return "the header is no dictionary of names and values";
+      if (!quoted(key) || !take(':')) return "the header is not a dictionary of names and values";
       bool* seen = key == "descr"           ? &descr
                    : key == "fortran_order" ? &order
                    : key == "shape"         ? &shape
@@ -135,7 +135,7 @@ class NpyDictionary {
   std::string type(NpyHeader& header) {
     std::string_view name;
     if (at('[')) return "its elements are records of several fields; save each field on its own";
-    if (!quoted(name)) return "the header's descr is no element type";
+    if (!quoted(name)) return "the header's descr is not an element type";
     if (name.find('O') != std::string_view::npos)
       return "its elements are Python objects (" + printable(name) +
              "); convert the array to numbers with astype before saving";
@@ -152,7 +152,7 @@ class NpyDictionary {
       return "";
     }
     return "its elements are " + printable(std::string(1, order)) + printable(name) +
-           ", which no element type of Tessera is; convert the array with astype before saving";
+           ", which is not an element type of Tessera; convert the array with astype before saving";
   }
   std::string flag(bool& value) {
     skip();
@@ -166,12 +166,12 @@ class NpyDictionary {
     return "the header's fortran_order is neither True nor False";
   }
   std::string tuple(Extents& extents) {
-    if (!take('(')) return "the header's shape is no tuple";
+    if (!take('(')) return "the header's shape is not a tuple";
     bool comma = true;
     while (!take(')')) {
       skip();
       if (!comma || next_ >= text_.size() || text_[next_] < '0' || text_[next_] > '9')
-        return "the header's shape is no tuple of sizes";
+        return "the header's shape is not a tuple of sizes";
       Index size = 0;
       for (; next_ < text_.size() && text_[next_] >= '0' && text_[next_] <= '9'; ++next_)
         size = saturating_add(saturating_mul(size, 10), text_[next_] - '0');

@@ -147,7 +147,7 @@ template <class M, class... C> struct LowerContract<M, Only<C...>> {
   static consteval bool said() {
     static_assert(
         (ClauseOf<C>::known && ...),
-        "[tessera] Only<...> holds something that is no clause; the clauses are gathers, "
+        "[tessera] Only<...> holds something that is not a clause; the clauses are gathers, "
         "reduce_scatters, all_reduces, all_to_alls, permutes and exchanges, each <axes...>");
     return true;
   }

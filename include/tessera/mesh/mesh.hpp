@@ -89,7 +89,8 @@ template <class M> struct MeshSizes { MeshShape shape; };
 /// disagrees.
 template <class M, class... Size> constexpr MeshSizes<M> sizes(Size... size) {
   static_assert(sizeof...(Size) == M::rank,
-                "[tessera] sizes<Mesh>(...) takes one size per axis of the mesh");
+                "[tessera] sizes<Mesh>(...) is given another number of sizes than the mesh has "
+                "axes; give one for each axis");
   MeshShape shape;
   if (sizeof...(Size) != M::rank) {  // the error has been reported
     while (shape.rank() < M::rank) shape.push_back(1);

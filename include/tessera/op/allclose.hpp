@@ -68,7 +68,8 @@ inline void require_one_element(const TensorCore& x, CallSite site) {
   if (volume(x.extents()) != 1)
     throw ShapeError("item: the tensor is " + to_string(x.extents()) + " and has " +
                          std::to_string(volume(x.extents())) +
-                         " elements; item is of one; reduce or slice it first, or gather all",
+                         " elements; item reads a tensor of one element; reduce or slice it first, "
+                         "or bring it whole to the host with to_host",
                      site.where);
 }
 }  // namespace detail

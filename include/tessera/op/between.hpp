@@ -64,12 +64,17 @@ inline const Neighbours::Entry& places_between(MeshCore& from, const std::shared
                         "); a tensor moves between meshes over the same processes; make one of "
                         "them over the processes of the other",
                     where);
-  if (from.dry() && from.processes()[static_cast<std::size_t>(from.process())] !=
-                        to->processes()[static_cast<std::size_t>(to->process())])
-    throw MeshError(
-        "reshard: this program plays another process on the one dry mesh than on the other; make "
-        "both with the same process",
-        where);
+  if (from.dry()) {
+    const auto plays = [](const MeshCore& core) {
+      return core.processes()[static_cast<std::size_t>(core.process())];
+    };
+    if (plays(from) != plays(*to))
+      throw MeshError("reshard: this program plays process " + std::to_string(plays(from)) +
+                          " on the dry mesh " + from.to_string() + " and process " +
+                          std::to_string(plays(*to)) + " on " + to->to_string() +
+                          "; one process is on both meshes; make both with the same process",
+                      where);
+  }
   for (int a = 0; a < entry.shape.rank(); ++a)
     entry.fingerprint.add(static_cast<std::uint64_t>(entry.shape[a]));
   for (const int place : entry.places) entry.fingerprint.add(static_cast<std::uint64_t>(place));
@@ -96,7 +101,7 @@ inline TensorCore reshard_between(const TensorCore& x, const Sharding& to,
 template <class Y, class X> struct TypedBetween {
   using mesh = typename X::mesh_type;
   static_assert(std::is_same_v<typename X::value_type, typename Y::value_type>,
-                "[tessera] a reshard to another mesh keeps the element type; cast with map first");
+                "[tessera] a reshard to another mesh keeps the element type; use cast first");
   static constexpr TensorDescs operands{desc_of_type<X>()};
   static constexpr ops::Between operation{{Y::sharding()}};
   static constexpr Verdict verdict = operation.check(operands);

@@ -56,7 +56,9 @@ template <class F, class T, class Total = T> struct ScanRunner {
 /// How a running join of elements T is made, and what carries it out beside the elements' kernels.
 template <class Kind, Equation Labels, char Along, class T> struct ScanBy {
   static consteval bool said() {
-    static_assert(!is_mean<Kind>, "[tessera] there is no running mean; divide a running sum");
+    static_assert(
+        !is_mean<Kind>,
+        "[tessera] there is no running mean; divide a running sum by the number of its elements");
     return true;
   }
   static_assert(said());

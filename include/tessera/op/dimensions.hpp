@@ -61,19 +61,22 @@ constexpr Sharding without_dims(Sharding s, const Dimensions& dims) {
 
 template <class A, int... D> struct ExpandedSpec {
   static constexpr int rank = A::rank + static_cast<int>(sizeof...(D));
-  static_assert(rank <= max_dims, "[tessera] a tensor has at most 8 dimensions");
+  static_assert(rank <= max_dims,
+                "[tessera] the result has more than 8 dimensions, which no tensor has; name fewer");
   static constexpr Dimensions dims = from_the_end(Dimensions{D...}, rank);
-  static_assert(dims.size() == static_cast<int>(sizeof...(D)) && sizeof...(D) > 0,
-                "[tessera] expand_dims and stack name different dimensions of the result, counted "
-                "from 0, or from the end as -1; name at least one");
+  static_assert(
+      dims.size() == static_cast<int>(sizeof...(D)) && sizeof...(D) > 0,
+      "[tessera] expand_dims or stack names a dimension twice, one that the result does not have, "
+      "or none; dimensions count from 0, or from the end as -1; name at least one of the result's");
   static constexpr Sharding value = with_dims(A::sharding(), dims);
   using spec = spec_of<typename A::mesh_type, ExpandedSpec>;
 };
 template <class A, int... D> struct SqueezedSpec {
   static constexpr Dimensions dims = from_the_end(Dimensions{D...}, A::rank);
-  static_assert(dims.size() == static_cast<int>(sizeof...(D)) && sizeof...(D) > 0,
-                "[tessera] squeeze names different dimensions of the tensor, counted from 0, or "
-                "from the end as -1; name at least one");
+  static_assert(
+      dims.size() == static_cast<int>(sizeof...(D)) && sizeof...(D) > 0,
+      "[tessera] squeeze names a dimension twice, one that the tensor does not have, or none; "
+      "dimensions count from 0, or from the end as -1; name at least one of the tensor's");
   static constexpr Sharding value = without_dims(A::sharding(), dims);
   using spec = spec_of<typename A::mesh_type, SqueezedSpec>;
 };
@@ -82,8 +85,8 @@ inline Dimensions require_dims(const Dimensions& dims, int rank, CallSite site) 
   const Dimensions all = from_the_end(dims, rank);
   if (all.size() != dims.size())
     throw ShapeError(std::string(site.label) + ": the dimensions " + to_string(as_numbers(dims)) +
-                         " are not different ones of " + std::to_string(rank) +
-                         "; they are counted from 0, or from the end as -1",
+                         " are not different ones among " + std::to_string(rank) +
+                         "; dimensions count from 0, or from the end as -1; name each at most once",
                      site.where);
   return all;
 }
@@ -92,7 +95,7 @@ inline void require_ones(const Extents& extents, const Dimensions& dims, CallSit
     if (extents[d] != 1)
       throw ShapeError(std::string(site.label) + ": dimension " + std::to_string(d) +
                            " has extent " + std::to_string(extents[d]) +
-                           "; a dimension of extent 1 can go; slice it first",
+                           "; squeeze removes dimensions of extent 1; slice it first",
                        site.where);
 }
 /// The same block without `dims`, of extent 1. Precondition: it has no halo.
@@ -218,7 +221,8 @@ inline DynamicTensor expand_dims(const DynamicTensor& x, const FixedVector<int, 
   const int rank = x.core().rank() + dims.size();
   if (rank > max_dims)
     throw ShapeError("expand_dims: the result has " + std::to_string(rank) +
-                         " dimensions; a tensor has at most " + std::to_string(max_dims),
+                         " dimensions; name fewer, since a tensor has at most " +
+                         std::to_string(max_dims),
                      site.where);
   const Dimensions at = detail::require_dims(dims, rank, site);
   return reshape(x, detail::with_dims(x.extents(), at, Index{1}),

@@ -57,8 +57,8 @@ class DynamicCall {
   detail::CallSite fresh_site(std::string_view label) const {
     if (into_)
       throw UsageError(std::string(label) +
-                           ": the call is not one operator with one tensor for its result, so that "
-                           "it takes no destination; call it without one, and copy what it returns "
+                           ": the call is not one operator with one tensor for its result, so it "
+                           "takes no destination; call it without one, and copy what it returns "
                            "with reshard_into",
                        where_);
     return {label, where_, contract_};

@@ -105,8 +105,9 @@ template <TypedTensor Y, class F> void into(Y& y, F&& f, Where where = Where::he
     const detail::TakenBy scope(&taker);
     (void)f();
     if (!taker.used())
-      throw UsageError("the function given to into calls no operator, so that nothing was written",
-                       where);
+      throw UsageError(
+          "the function given to into calls no operator, so nothing was written; let it call one",
+          where);
   }
 }
 

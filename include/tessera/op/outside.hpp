@@ -69,12 +69,11 @@ class OutsideValue {
       if constexpr (!fraction && !number && std::is_constructible_v<T, S>)
         return detail::FillValue(detail::scalar_as<T>(value));
       else
-        throw UsageError(std::string(site.label) + ": a value of type " +
-                             std::string(type_name<S>()) + " is to stand beside elements of " +
-                             std::string(name_of(type)) +
-                             "; nothing is converted in silence; give a value that is such an "
-                             "element",
-                         site.where);
+        throw UsageError(
+            std::string(site.label) + ": a value of type " + std::string(type_name<S>()) +
+                " stands beside elements of " + std::string(name_of(type)) +
+                "; nothing is converted in silence; give a value that the element type holds",
+            site.where);
     });
   }
   alignas(16) std::byte bytes_[16] = {};

@@ -44,7 +44,8 @@ template <class Kind> struct SelectBy {
 template <class Kind> consteval bool selects() {
   constexpr bool one = std::is_same_v<Kind, Max> || std::is_same_v<Kind, Min>;
   static_assert(one || std::is_same_v<Kind, Sum> || std::is_same_v<Kind, Mean>,
-                "[tessera] there are gradients of windowed Sum, Mean, Max and Min");
+                "[tessera] this windowed reduction has no gradient; Sum, Mean, Max and Min have "
+                "one; use one of them");
   return one;
 }
 

@@ -182,8 +182,8 @@ template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor
 auto variance(const A& x, Index ddof = 0, Where where = Where::here()) {
   using T = typename detail::RealPart<typename A::value_type>::type;
   static_assert(detail::varies<A>,
-                "[tessera] variances are of floating-point or complex tensors; convert with map "
-                "first");
+                "[tessera] variances are for floating-point and complex tensors, and this one is "
+                "neither; use cast first");
   if constexpr (detail::varies<A>) {
     const auto spread = detail::spread<E, Out, Bound>(x, where);
     const double factor = detail::spread_factor(parse(E.view()), x.extents(), ddof);
@@ -215,9 +215,11 @@ template <int Order, Equation E, class Out = Deduced, class Bound = NoContract, 
 auto norm(const A& x, Where where = Where::here()) {
   using T = typename A::value_type;
   static_assert(Order == 1 || Order == 2 || Order == infinite_norm,
-                "[tessera] norms are of order 1, 2 or infinite_norm");
+                "[tessera] this norm is of another order; there are norms of order 1, 2 and "
+                "infinite_norm; name one of them");
   static_assert(RealElement<T> || ComplexElement<T>,
-                "[tessera] norms are of floating-point or complex tensors; convert with map first");
+                "[tessera] norms are for floating-point and complex tensors, and this one is "
+                "neither; use cast first");
   if constexpr (!RealElement<T> && !ComplexElement<T>)
     return detail::Unknown<A>();
   else if constexpr (Order == 1 && detail::short_type<T>)
@@ -238,7 +240,9 @@ auto norm(const A& x, Where where = Where::here()) {
 template <Equation E, class Out = Deduced, class Bound = NoContract, TypedTensor A>
 auto log_sum_exp(const A& x, Where where = Where::here()) {
   constexpr bool real = RealElement<typename A::value_type>;
-  static_assert(real, "[tessera] log-sum-exp is of floating-point tensors; convert with map first");
+  static_assert(
+      real,
+      "[tessera] log-sum-exp is for floating-point tensors, and this one is not; use cast first");
   if constexpr (real) {
     const auto largest = max<E, Deduced, Bound>(x, where);
     const auto total = sum<E, Out, Bound>(
@@ -289,8 +293,8 @@ DynamicTensor variance(std::string_view equation, const DynamicTensor& x,
                        const std::optional<Sharding>& out = std::nullopt, Index ddof = 0,
                        const DynamicCall& call = Where::here()) {
   static_assert(RealElement<T> || ComplexElement<T>,
-                "[tessera] variances are of floating-point or complex tensors; convert with map "
-                "first");
+                "[tessera] variances are for floating-point and complex tensors, and this one is "
+                "neither; use cast first");
   using R = typename detail::RealPart<T>::type;
   detail::require_type<T>(x, call.fresh_site("variance"));
   const DynamicTensor spread = detail::spread<T>(equation, x, out, call);
@@ -326,9 +330,11 @@ DynamicTensor norm(std::string_view equation, const DynamicTensor& x,
                    const std::optional<Sharding>& out = std::nullopt,
                    const DynamicCall& call = Where::here()) {
   static_assert(Order == 1 || Order == 2 || Order == infinite_norm,
-                "[tessera] norms are of order 1, 2 or infinite_norm");
+                "[tessera] this norm is of another order; there are norms of order 1, 2 and "
+                "infinite_norm; name one of them");
   static_assert(RealElement<T> || ComplexElement<T>,
-                "[tessera] norms are of floating-point or complex tensors; convert with map first");
+                "[tessera] norms are for floating-point and complex tensors, and this one is "
+                "neither; use cast first");
   detail::require_type<T>(x, call.fresh_site("norm"));
   const std::string all = to_text(parse(equation).operands[0]);
   const std::string row = detail::result_text(equation);
@@ -358,8 +364,9 @@ template <Element T>
 DynamicTensor log_sum_exp(std::string_view equation, const DynamicTensor& x,
                           const std::optional<Sharding>& out = std::nullopt,
                           const DynamicCall& call = Where::here()) {
-  static_assert(RealElement<T>,
-                "[tessera] log-sum-exp is of floating-point tensors; convert with map first");
+  static_assert(
+      RealElement<T>,
+      "[tessera] log-sum-exp is for floating-point tensors, and this one is not; use cast first");
   detail::require_type<T>(x, call.fresh_site("log_sum_exp"));
   const DynamicTensor largest = reduce<Max>(equation, x, call);
   const DynamicTensor total = detail::reduce_to<Sum>(

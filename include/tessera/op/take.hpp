@@ -89,12 +89,13 @@ inline DynamicTensor take_along(const DynamicTensor& x, const DynamicTensor& ind
                                 const DynamicCall& call) {
   const Terms terms = take_terms(x.core().rank(), indices.core().rank(), dim);
   if (!terms.well_formed)
-    throw ShapeError("take: dimension " + std::to_string(dim) + " of a tensor of " +
-                         std::to_string(x.core().rank()) + " dimensions, by indices of " +
-                         std::to_string(indices.core().rank()) +
-                         ", is not possible; name a dimension of the tensor; the result may have " +
-                         std::to_string(max_dims) + " dimensions",
-                     call.where());
+    throw ShapeError(
+        "take: dimension " + std::to_string(dim) + " of a tensor of " +
+            std::to_string(x.core().rank()) + " dimensions, by indices of " +
+            std::to_string(indices.core().rank()) +
+            ", is not possible; name a dimension of the tensor, and a result of at most " +
+            std::to_string(max_dims) + " dimensions",
+        call.where());
   return take(terms, {&x.core(), &indices.core()}, out, {out_of_range}, call.site("take"));
 }
 }  // namespace detail
@@ -147,7 +148,9 @@ template <int Dim, class Out = Deduced, class Bound = NoContract, TypedTensor A,
 auto take(const A& x, const I& indices, OutOfRange out_of_range = OutOfRange::clamp,
           Where where = Where::here()) {
   constexpr bool there = Dim >= 0 && Dim < A::rank;
-  static_assert(there, "[tessera] the tensor has no such dimension; they are counted from 0");
+  static_assert(there,
+                "[tessera] take names a dimension that the tensor does not have; dimensions count "
+                "from 0; name one of the tensor's");
   if constexpr (there)
     return detail::run_take<detail::TakeAlong<Dim>, Out, Bound>({out_of_range}, where, x, indices);
   else

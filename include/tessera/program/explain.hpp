@@ -194,8 +194,8 @@ inline std::string explain(const Plan& plan, const AxisNames& names, const PlanS
   text += table.text("  ");
   for (const Overruled& one : overruled(plan)) text += "  " + to_string(one, names) + "\n";
   if (plan.over_limit > 0)
-    text += "  the limit of workspace cannot be kept: by " + bytes_text(plan.over_limit) +
-            " (process 0)\n";
+    text +=
+        "  the workspace limit is exceeded by " + bytes_text(plan.over_limit) + " (process 0)\n";
   Slot result = plan.slots[plan.result];
   result.desc = plan.result_desc();
   if (plan.result < plan.operands) result.place = {};

@@ -34,9 +34,9 @@ template <TypedTensor Tensor> struct Like {
 
 /// Returns the description of a Tensor of extents n...
 template <TypedTensor Tensor, std::convertible_to<Index>... N> constexpr Like<Tensor> like(N... n) {
-  static_assert(
-      sizeof...(N) == detail::TensorFacts<Tensor>::rank,
-      "[tessera] like<Tensor>(...) takes one extent for each dimension of the tensor's spec");
+  static_assert(sizeof...(N) == detail::TensorFacts<Tensor>::rank,
+                "[tessera] like<Tensor>(...) is given another number of extents than its tensor "
+                "has dimensions; give one for each dimension of the tensor's spec");
   return {Extents{static_cast<Index>(n)...}};
 }
 

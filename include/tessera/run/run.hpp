@@ -124,8 +124,8 @@ inline Request directed(const Request& r) {
   if (r.extras.into != nullptr || r.extras.started != nullptr || many)
     throw UsageError(std::string(r.site.label) +
                          ": the call writes to a tensor of its own choice, is left under way or "
-                         "returns several tensors, so that it takes no destination; call it "
-                         "without one, and copy what it returns with reshard_into",
+                         "returns several tensors, so it takes no destination; call it without "
+                         "one, and copy what it returns with reshard_into",
                      r.site.where);
   Request to = r;
   to.site.into = nullptr;

@@ -75,7 +75,7 @@ class NamedRules {
       while (!part.empty() && part.back() == ' ') part.remove_suffix(1);
       if (part.empty() || result.size() == max_dims)
         throw ShardingError("\"" + std::string(text) +
-                                "\" is no list of up to 8 names; write names or _ with commas "
+                                "\" is not a list of up to 8 names; write names or _ with commas "
                                 "between them, as in \"batch,_,embed\"",
                             where);
       result.push_back(part);

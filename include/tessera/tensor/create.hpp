@@ -118,7 +118,7 @@ inline void require_dim_of_iota(int dim, int rank, Where where) {
   if (dim < 0 || dim >= rank)
     throw ShapeError("iota: dimension " + std::to_string(dim) + " of a tensor of " +
                          std::to_string(rank) +
-                         " dimensions; they are counted from 0; name one of them",
+                         " dimensions; dimensions count from 0; name one of them",
                      where);
 }
 template <class... N> Extents to_extents(N... n) { return Extents{static_cast<Index>(n)...}; }
@@ -140,7 +140,8 @@ Tensor zeros(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents&
 template <TypedTensor Tensor, std::convertible_to<Index>... N>
 Tensor zeros(const ProcessMesh<typename Tensor::mesh_type>& mesh, N... n) {
   static_assert(sizeof...(N) == Tensor::rank,
-                "[tessera] zeros takes one extent for each dimension of the tensor's spec");
+                "[tessera] zeros is given another number of extents than its tensor has "
+                "dimensions; give one for each dimension of the tensor's spec");
   return full<Tensor>(mesh, detail::to_extents(n...), typename Tensor::value_type{}, Where{});
 }
 
@@ -152,7 +153,8 @@ Tensor ones(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& 
 template <TypedTensor Tensor, std::convertible_to<Index>... N>
 Tensor ones(const ProcessMesh<typename Tensor::mesh_type>& mesh, N... n) {
   static_assert(sizeof...(N) == Tensor::rank,
-                "[tessera] ones takes one extent for each dimension of the tensor's spec");
+                "[tessera] ones is given another number of extents than its tensor has dimensions; "
+                "give one for each dimension of the tensor's spec");
   return full<Tensor>(mesh, detail::to_extents(n...), typename Tensor::value_type(1), Where{});
 }
 /// Returns a tensor whose elements are unspecified: for a caller that writes them all.
@@ -165,7 +167,8 @@ Tensor empty(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents&
 template <TypedTensor Tensor, std::convertible_to<Index>... N>
 Tensor empty(const ProcessMesh<typename Tensor::mesh_type>& mesh, N... n) {
   static_assert(sizeof...(N) == Tensor::rank,
-                "[tessera] empty takes one extent for each dimension of the tensor's spec");
+                "[tessera] empty is given another number of extents than its tensor has "
+                "dimensions; give one for each dimension of the tensor's spec");
   return detail::make_tensor<Tensor>(mesh, detail::to_extents(n...), Where{});
 }
 
@@ -250,13 +253,16 @@ template <TypedTensor Tensor>
 template <TypedTensor Tensor, class View>
 Tensor adopt(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& extents,
              const View& view, Where where = Where::here()) {
-  static_assert(Kokkos::is_view_v<View>, "[tessera] adopt takes a Kokkos::View");
+  static_assert(Kokkos::is_view_v<View>,
+                "[tessera] adopt is given something else than a Kokkos::View; give a View of the "
+                "process's block");
   static_assert(std::is_same_v<typename View::non_const_value_type, typename Tensor::value_type> &&
                     !std::is_const_v<typename View::value_type>,
                 "[tessera] the View holds another element type than the tensor (or const "
                 "elements); use a View of the tensor's own type");
-  static_assert(static_cast<int>(View::rank()) == Tensor::rank,
-                "[tessera] the View has another number of dimensions than the tensor");
+  static_assert(
+      static_cast<int>(View::rank()) == Tensor::rank,
+      "[tessera] the View has another number of dimensions than the tensor; give one of as many");
   static_assert(
       std::is_same_v<typename View::array_layout, Kokkos::LayoutRight> || View::rank() <= 1,
       "[tessera] blocks are LayoutRight; deep_copy the View into one of LayoutRight first");
@@ -264,7 +270,8 @@ Tensor adopt(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents&
                 "[tessera] kernels cannot reach the View's memory; make it in the default "
                 "execution space's memory");
   static_assert(!Tensor::unfinished,
-                "[tessera] a tensor is adopted finished; drop Unreduced from its spec");
+                "[tessera] the spec of an adopted tensor is Unreduced; a tensor is adopted "
+                "finished; drop Unreduced from its spec");
   const TensorDesc desc{dtype_of<typename Tensor::value_type>, extents, Tensor::sharding()};
   auto owner = std::make_shared<View>(view);
   const TensorCore core = TensorCore::adopt(mesh.core(), desc, owner->data(), owner, where);

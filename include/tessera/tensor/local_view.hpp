@@ -45,7 +45,7 @@ template <class T, int Rank> LocalView<T, Rank> view_of(T* data, const Extents& 
 inline void require_rank(int rank, int asked, Where where) {
   if (rank != asked)
     throw UsageError("a tensor of " + std::to_string(rank) + " dimensions is viewed as one of " +
-                         std::to_string(asked) + "; ask for its own number",
+                         std::to_string(asked) + "; ask for its own number of dimensions",
                      where);
 }
 }  // namespace detail

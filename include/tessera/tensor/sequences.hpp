@@ -61,7 +61,7 @@ template <class T, bool Complex> struct SequenceArgument {
     if constexpr (std::is_same_v<Number, std::int64_t> && std::is_integral_v<S>)
       if (!std::is_same_v<S, bool> && s > S{} && value < 0)
         throw UsageError("a sequence of integers is given the number " + std::to_string(s) +
-                         ", which is more than int64 has; give a smaller one");
+                         ", which int64 cannot hold; give a smaller one");
   }
 };
 template <class T> using RangeArgument = SequenceArgument<T, false>;
@@ -151,9 +151,9 @@ template <class T, class Number> void require_in_range(const char* name, Number 
         return std::floor(x) >= static_cast<double>(Limits::lowest()) && x < beyond<T>;
     }();
     if (!fits)
-      throw UsageError(std::string(name) + ": the sequence has " + number_text(x) +
-                           ", which is no " + std::string(name_of(dtype_of<T>)) +
-                           "; make it of an element type that has all its numbers",
+      throw UsageError(std::string(name) + ": the sequence has " + number_text(x) + ", which " +
+                           std::string(name_of(dtype_of<T>)) +
+                           " cannot hold; use an element type that holds all its numbers",
                        where);
   }
 }
@@ -204,9 +204,9 @@ OnLine<T> make_line(LineArgument<T> start, LineArgument<T> stop, Index count, bo
                     Where where) {
   static_assert(demand_numbers<T>());
   if (count < 0)
-    throw UsageError(
-        "linspace: the count is " + std::to_string(count) + "; there are at least 0 numbers",
-        where);
+    throw UsageError("linspace: the count is " + std::to_string(count) +
+                         "; a sequence has 0 or more numbers; give such a count",
+                     where);
   if (count > 0) {
     require_in_range<T>("linspace", start.value, where);
     if (count > 1) require_in_range<T>("linspace", stop.value, where);

@@ -23,8 +23,9 @@ namespace detail {
 inline void require_by_itself(const TensorCore& core, Where where) {
   if (core.halo() != nullptr)
     throw UsageError(
-        "the block of a halo tensor lies within its halo and is asked for as one row of elements; "
-        "take view() or interior() of the halo tensor, or a copy of it by tensor()",
+        "the block of a halo tensor is asked for as contiguous elements; it lies within its halo, "
+        "and is not contiguous; use view() or interior() of the halo tensor, or a copy of it by "
+        "tensor()",
         where);
 }
 }  // namespace detail
@@ -140,7 +141,7 @@ template <class Tensor> Tensor as(const DynamicTensor& tensor, Where where = Whe
   const AxisNames names = tensor.core().mesh()->names();
   if (desc.type != dtype_of<typename Tensor::value_type> || !(desc.sharding == Tensor::sharding()))
     throw ShardingError("a tensor of " + std::string(name_of(desc.type)) + " sharded " +
-                            to_string(desc.sharding, names) + " is taken as " +
+                            to_string(desc.sharding, names) + " is read as " +
                             std::string(name_of(dtype_of<typename Tensor::value_type>)) +
                             " sharded " + to_string(Tensor::sharding(), names) +
                             "; reshard it first, or name its own type",

@@ -121,10 +121,10 @@ class Storage {
 
  private:
   [[noreturn]] void refuse() const {
-    throw UsageError("a tensor is used that an operator makes that was started at " +
-                     to_string(user_) +
-                     " and has not been waited for; wait for it first, and inside async give it "
-                     "to operators alone");
+    throw UsageError(
+        "a tensor is used before the operator that makes it has been waited for; the operator was "
+        "started at " +
+        to_string(user_) + "; wait for it first; inside async, give the tensor to operators alone");
   }
 
   std::shared_ptr<MeshCore> mesh_;

@@ -41,7 +41,8 @@ class File {
     struct stat facts {};
     if (::fstat(descriptor_, &facts) != 0) throw FileError(failure("looked at", path_));
     if (!S_ISREG(facts.st_mode))
-      throw FileError("\"" + path_ + "\" is no ordinary file; name one that can be read anywhere");
+      throw FileError("\"" + path_ +
+                      "\" is not an ordinary file; name one that can be read at any offset");
     return static_cast<Index>(facts.st_size);
   }
   void resize(Index bytes) {
@@ -56,8 +57,9 @@ class File {
       if (n < 0 && errno == EINTR) continue;
       if (n < 0) throw FileError(failure("read", path_));
       if (n == 0)
-        throw FileError("\"" + path_ + "\" ends before byte " + std::to_string(offset + bytes) +
-                        "; it became shorter while it was read");
+        throw FileError(
+            "\"" + path_ + "\" ends before byte " + std::to_string(offset + bytes) +
+            "; it became shorter while it was read; read it again when nothing writes it");
       done += n;
     }
   }
@@ -117,7 +119,7 @@ inline std::string replaced_by_write(const std::string& path) {
                                                : "a device";
   throw FileError(
       "\"" + path + "\" is " + kind +
-      " and no ordinary file, and is not replaced; name an ordinary file, or a new one");
+      " and not an ordinary file, and is not replaced; name an ordinary file, or a new one");
 }
 
 }  // namespace tessera::detail

@@ -52,8 +52,8 @@ template <TypedTensor A, int... D> struct HaloBy {
   static consteval bool said() {
     constexpr Rule broken = check_dimensions(dims, A::rank).rule;
     static_assert(!dims.empty() && broken != Rule::dimension_known,
-                  "[tessera] halo_exchange names dimensions of its tensor, counted from 0, and at "
-                  "least one; this one is not there; list dimensions of the tensor's spec");
+                  "[tessera] halo_exchange names a dimension that its tensor does not have, or "
+                  "none; dimensions count from 0; name at least one of the tensor's");
     static_assert(
         broken != Rule::dimension_once,
         "[tessera] halo_exchange names a dimension twice; give both its widths at one place");

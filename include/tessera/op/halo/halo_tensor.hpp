@@ -56,7 +56,8 @@ template <class View> struct GlobalView {
 
   template <class... I> KOKKOS_FUNCTION decltype(auto) operator()(I... i) const {
     static_assert(sizeof...(I) == View::rank(),
-                  "[tessera] a GlobalView takes one index for each dimension of the tensor");
+                  "[tessera] a GlobalView is called with another number of indices than the tensor "
+                  "has dimensions; give one for each");
     if constexpr (sizeof...(I) == View::rank())
       return at(std::make_index_sequence<sizeof...(I)>{}, i...);
     else
@@ -242,8 +243,8 @@ template <TypedTensor A> class HaloTensor : public DynamicHaloTensor {
   /// Members of a ShardedTensor that a HaloTensor lacks.
   template <class Never = void> value_type* data() const {
     static_assert(!std::is_void_v<Never>,
-                  "[tessera] the elements of a halo tensor that a process owns do not follow one "
-                  "another; take view() or interior(), or a copy by tensor()");
+                  "[tessera] the elements of a halo tensor that a process owns are not contiguous; "
+                  "use view() or interior(), or a copy by tensor()");
     return nullptr;
   }
 
