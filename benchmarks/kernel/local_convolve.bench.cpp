@@ -26,18 +26,18 @@ struct Layer {
   bool transposed = false;  // a base dilated by 2, stride 1
 };
 
-LocalConvolve work_of(const Layer& l) {
+detail::LocalConvolve work_of(const Layer& l) {
   Window w{.size = l.taps, .stride = l.stride, .low = l.taps / 2, .high = (l.taps - 1) / 2};
   if (l.transposed) w.base_dilation = 2, w.high += 1;
   const Index n = l.extent, m = detail::result_extent(n, w);
   const Index c = l.groups * l.in_features, o = l.groups * l.out_features, k = l.taps;
-  LocalConvolve work{.groups = l.groups,
-                     .batch = l.batch,
-                     .in_features = l.in_features,
-                     .out_features = l.out_features,
-                     .input = {n, n},
-                     .result = {m, m},
-                     .windows = {w, w}};
+  detail::LocalConvolve work{.groups = l.groups,
+                             .batch = l.batch,
+                             .in_features = l.in_features,
+                             .out_features = l.out_features,
+                             .input = {n, n},
+                             .result = {m, m},
+                             .windows = {w, w}};
   if (l.features_last) {
     work.in = {.first = n * n * c, .second = 1, .spatial = {n * c, c}};
     work.out = {.first = m * m * o, .second = 1, .spatial = {m * o, o}};
@@ -61,7 +61,7 @@ struct Bare {
   detail::DnnlMemory in_memory, kernel_memory, out_memory;
   void *x = nullptr, *k = nullptr, *y = nullptr;
 
-  explicit Bare(const LocalConvolve& w) {
+  explicit Bare(const detail::LocalConvolve& w) {
     using detail::DnnlLayout;
     const Index n = w.input[0], m = w.result[0], taps = w.windows[0].size;
     const detail::DnnlDims xs{w.batch, w.groups * w.in_features, n, n};
@@ -114,7 +114,7 @@ struct Bare {
 void measure(const Layer& layer) {
   const std::string row = std::string("local convolution/") + layer.name;
   if (!tessera_bench::wanted(row)) return;
-  const LocalConvolve work = work_of(layer);
+  const detail::LocalConvolve work = work_of(layer);
   const auto size = [](Index a, Index b, Index c, Index d) {
     return static_cast<std::size_t>(a * b * c * d);
   };

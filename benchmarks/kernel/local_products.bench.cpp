@@ -25,8 +25,8 @@ struct Product {
   Index m, n, k, batches = 1;
 };
 
-Gemm work_of(const Product& p) {
-  Gemm g{.m = p.m, .n = p.n, .k = p.k, .lda = p.k, .ldb = p.n, .ldc = p.n};
+detail::Gemm work_of(const Product& p) {
+  detail::Gemm g{.m = p.m, .n = p.n, .k = p.k, .lda = p.k, .ldb = p.n, .ldc = p.n};
   if (p.batches > 1) {
     g.batch = {p.batches};
     g.batch_a = {p.m * p.k};
@@ -43,7 +43,7 @@ template <class T> void measure(const char* type, const Product& p) {
   row += type;
   row += ", " + name;
   if (!tessera_bench::wanted(row)) return;
-  const Gemm work = work_of(p);
+  const detail::Gemm work = work_of(p);
   const detail::GemmShape g = detail::gemm_shape(work);
   const auto numbers = [&p](Index rows, Index columns) {
     return std::vector<T>(static_cast<std::size_t>(p.batches * rows * columns), T(0.5));

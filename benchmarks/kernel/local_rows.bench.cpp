@@ -37,7 +37,7 @@ template <class T> void sums(const std::string& type, Index lines, Index n) {
   const auto size = static_cast<std::size_t>(lines * n);
   const std::vector<T> x(size, T(0.5));
   std::vector<T> y(size), z(size);
-  const LocalScan work{.outer = lines, .n = n};
+  const detail::LocalScan work{.outer = lines, .n = n};
   row(
       "running sum, " + std::to_string(lines) + " x " + std::to_string(n) + " " + type,
       [&] { detail::scan(dtype_of<T>, Reduction::sum, work, x.data(), nullptr, y.data()); },
@@ -55,7 +55,7 @@ template <class T, class F, class G> void function(const char* name, const F& f,
   constexpr Index n = Index{1} << 20;
   std::vector<T> x, y(static_cast<std::size_t>(n)), z(y.size());
   for (Index i = 0; i < n; ++i) x.push_back(static_cast<T>(i) * T(2e-5) - T(10));
-  const LocalMap work{.extents = {n}, .strides = {{1}}, .flat = true};
+  const detail::LocalMap work{.extents = {n}, .strides = {{1}}, .flat = true};
   row(
       std::string(name) + " of 2^20", [&] { detail::map(f, work, y.data(), x.data()); },
       [&] {

@@ -63,7 +63,7 @@ template <class T> double local_gemm_rate(const ProcessMesh<Grid>& mesh, const S
   Kokkos::View<T*> x("x", b * m), weight("weight", m * h), y("y", b * h);
   const auto product = [](Index rows, Index columns, Index inner, const T* left, const T* right,
                           T* out) {
-    Gemm work;
+    tessera::detail::Gemm work;
     work.m = rows, work.n = work.ldb = work.ldc = columns, work.k = work.lda = inner;
     tessera::detail::gemm(dtype_of<T>, work, left, right, out);
   };

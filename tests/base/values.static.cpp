@@ -203,7 +203,7 @@ consteval bool charges_are_multiples_and_never_fall() {
 static_assert(charges_are_multiples_and_never_fall());
 
 consteval Index flops_of(Index m, Index n, Index k, Extents batch) {
-  Gemm gemm;
+  detail::Gemm gemm;
   gemm.m = m;
   gemm.n = n;
   gemm.k = k;

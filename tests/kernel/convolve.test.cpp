@@ -15,7 +15,7 @@ namespace {
 
 /// A convolution and how much memory its operands span.
 struct Case {
-  LocalConvolve work;
+  detail::LocalConvolve work;
   Index in = 0, kernel = 0, out = 0;
 };
 
@@ -46,7 +46,7 @@ template <class T>
 std::vector<T> plain(const Case& c, const std::vector<T>& in, const std::vector<T>& kernel,
                      std::vector<T> out) {
   using Sum = detail::ProductSum<T>;
-  const LocalConvolve& w = c.work;
+  const detail::LocalConvolve& w = c.work;
   const int spatial = w.windows.size();
   Extents results, taps;
   for (int d = 0; d < spatial; ++d) {
@@ -105,7 +105,8 @@ void any_type(Random& random, int turn, const Case& c) {
 enum class Layout { features_first, features_last, any };
 
 /// Strides of a dense block whose first two dimensions are those of a ConvolveLayout.
-ConvolveLayout layout_of(Random& random, const Extents& extents, Layout kind, Index& span_of) {
+detail::ConvolveLayout layout_of(Random& random, const Extents& extents, Layout kind,
+                                 Index& span_of) {
   Extents strides = row_major_strides(extents);
   const int rank = extents.size();
   if (kind == Layout::any) {
@@ -120,14 +121,15 @@ ConvolveLayout layout_of(Random& random, const Extents& extents, Layout kind, In
     }
     strides[0] = next;
   }
-  ConvolveLayout layout{.offset = pick(random, 0, 2), .first = strides[0], .second = strides[1]};
+  detail::ConvolveLayout layout{
+      .offset = pick(random, 0, 2), .first = strides[0], .second = strides[1]};
   for (int d = 2; d < rank; ++d) layout.spatial.push_back(strides[d]);
   span_of = layout.offset + span(extents, strides);
   return layout;
 }
 
 /// Fills in the layouts of a convolution.
-Case laid_out(Random& random, LocalConvolve w, Layout kind, bool groups_of_batch = false) {
+Case laid_out(Random& random, detail::LocalConvolve w, Layout kind, bool groups_of_batch = false) {
   Case c;
   Extents in{w.batch * (groups_of_batch ? w.groups : 1),
              w.in_features * (groups_of_batch ? 1 : w.groups)};
@@ -162,7 +164,7 @@ Case laid_out(Random& random, LocalConvolve w, Layout kind, bool groups_of_batch
 }
 
 Case some_case(Random& random, int spatial, Layout kind, Index features, Index longest) {
-  LocalConvolve w;
+  detail::LocalConvolve w;
   w.batch = pick(random, 1, 3);
   w.groups = pick(random, 0, 2) == 0 ? pick(random, 2, 4) : 1;
   const bool groups_of_batch = pick(random, 0, 3) == 0;
@@ -183,7 +185,7 @@ TEST_CASE("convolutions of every small window in one dimension") {
   int turn = 0;
   for_each_window(9, [&](Index n, Window window) {
     window.reversed = ++turn % 2 == 0;
-    LocalConvolve w{
+    detail::LocalConvolve w{
         .batch = 1 + turn % 2, .in_features = 1 + turn % 3, .out_features = 1 + turn % 5};
     w.input = {n};
     w.result = {detail::result_extent(n, window)};
@@ -213,7 +215,8 @@ TEST_CASE("convolutions of many features, taps and results") {
   }
   // Beyond what is gathered at once, in features and in taps.
   for (const Index features : {Index{300}, Index{3}}) {
-    LocalConvolve w{.in_features = features, .out_features = 5, .input = {150}, .result = {51}};
+    detail::LocalConvolve w{
+        .in_features = features, .out_features = 5, .input = {150}, .result = {51}};
     w.windows = {{.size = 100}};
     any_type(random, 2, laid_out(random, w, Layout::features_first));
   }
@@ -221,10 +224,10 @@ TEST_CASE("convolutions of many features, taps and results") {
 
 TEST_CASE("convolutions of nothing are zeros or nothing") {
   Random random(24);
-  LocalConvolve w{.in_features = 2, .out_features = 3, .input = {4}, .result = {6}};
+  detail::LocalConvolve w{.in_features = 2, .out_features = 3, .input = {4}, .result = {6}};
   w.windows = {{.size = 3, .low = 2, .high = 2}};
   for (int turn = 0; turn < 8; ++turn) {
-    LocalConvolve empty = w;
+    detail::LocalConvolve empty = w;
     if (turn == 0) empty.batch = 0;
     if (turn == 1) empty.in_features = 0;
     if (turn == 2) empty.out_features = 0;
@@ -252,13 +255,13 @@ TEST_CASE("the portable kernel's bits do not depend on what is convolved togethe
                                  spatial == 1   ? 200
                                  : spatial == 2 ? 30
                                                 : 7);
-    const LocalConvolve& w = whole.work;
+    const detail::LocalConvolve& w = whole.work;
     const std::vector<float> in = fractions<float>(random, whole.in),
                              kernel = fractions<float>(random, whole.kernel),
                              before(static_cast<std::size_t>(whole.out), 77.0f);
     const std::vector<float> all = run(whole, in, kernel, before, detail::Convolver::portable);
     Case part = whole;
-    LocalConvolve& p = part.work;
+    detail::LocalConvolve& p = part.work;
     for (int d = 0; d < spatial; ++d) {
       const Index a = pick(random, 0, w.result[d] - 1), b = pick(random, a + 1, w.result[d]);
       const Interval read = detail::reach({a, b}, w.input[d], w.windows[d]);
@@ -330,7 +333,8 @@ TEST_CASE("oneDNN convolves every small window in one dimension") {
       window.reversed = turns % 2 == 0;
       const Index results = detail::result_extent(n, window);
       if (n == 0 || results == 0 || ++turns % 11 != 0) return;
-      LocalConvolve w{.in_features = 3, .out_features = 2, .input = {n}, .result = {results}};
+      detail::LocalConvolve w{
+          .in_features = 3, .out_features = 2, .input = {n}, .result = {results}};
       w.windows = {window};
       const std::string text = text_of(n, window);
       CAPTURE(text);
@@ -348,10 +352,10 @@ TEST_CASE("oneDNN makes gradients by the kernel as gradients") {
       CAPTURE(turn);
       // Features in, images and features out of the convolution; its result is the window.
       const bool in_groups = turn % 4 == 3;
-      LocalConvolve w{.groups = in_groups ? 3 : 1,
-                      .batch = turn % 5 == 0 ? 16 : pick(random, 1, 20),
-                      .in_features = pick(random, 1, 3),
-                      .out_features = turn % 5 == 0 ? 32 : pick(random, 1, 20)};
+      detail::LocalConvolve w{.groups = in_groups ? 3 : 1,
+                              .batch = turn % 5 == 0 ? 16 : pick(random, 1, 20),
+                              .in_features = pick(random, 1, 3),
+                              .out_features = turn % 5 == 0 ? 32 : pick(random, 1, 20)};
       const int spatial = 1 + turn % 3;
       for (int d = 0; d < spatial; ++d) {
         const Index n = spatial == 1 ? pick(random, 150, 180) : pick(random, 19, 25);
@@ -388,7 +392,7 @@ TEST_CASE("oneDNN convolves in bands, by several threads at once") {
     std::vector<Case> cases;
     std::vector<std::vector<float>> in, kernel, expected;
     for (int turn = 0; turn < 6; ++turn) {
-      LocalConvolve w{.batch = 1 + turn % 3, .in_features = 19, .out_features = 18};
+      detail::LocalConvolve w{.batch = 1 + turn % 3, .in_features = 19, .out_features = 18};
       const Window y{.size = 3, .stride = 1 + turn % 2, .low = 1, .high = 2, .reversed = turn == 3};
       const Window x{.size = 5, .low = 2, .high = 2, .base_dilation = turn == 4 ? 2 : 1};
       w.input = {turn == 2 ? 7 : 83, turn == 5 ? 8 : 131};

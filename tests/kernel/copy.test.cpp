@@ -11,7 +11,7 @@ using namespace test;
 
 namespace {
 struct Case {
-  std::vector<StridedCopy> copies;
+  std::vector<detail::StridedCopy> copies;
   Index from_size = 0, to_size = 0;
 };
 
@@ -29,7 +29,7 @@ template <class T> void check(const Case& c) {
       source[i] = T(static_cast<double>(i), 1);
     else
       source[i] = static_cast<T>(i);
-  for (const StridedCopy& copy : c.copies)
+  for (const detail::StridedCopy& copy : c.copies)
     for_each_index(copy.extents, [&](const Extents& i) {
       expected[at(i, copy.to_strides, copy.to_offset)] =
           source[at(i, copy.from_strides, copy.from_offset)];
@@ -42,7 +42,7 @@ template <class T> void check(const Case& c) {
 }  // namespace
 
 TEST_CASE("a transpose of a small matrix") {
-  const StridedCopy turned{.extents = {2, 3}, .from_strides = {3, 1}, .to_strides = {1, 2}};
+  const detail::StridedCopy turned{.extents = {2, 3}, .from_strides = {3, 1}, .to_strides = {1, 2}};
   const Buffer<float> from({0, 1, 2, 3, 4, 5}), to(std::vector<float>(6));
   detail::copy(DType::f32, from.data(), to.data(), &turned, 1);
   CHECK(to.values() == std::vector<float>{0, 3, 1, 4, 2, 5});
@@ -114,7 +114,7 @@ TEST_CASE("shapes with loops of their own") {
     check<std::int32_t>(c);
   }
   SUBCASE("a reversed row") {
-    const StridedCopy reverse{
+    const detail::StridedCopy reverse{
         .extents = {4}, .from_offset = 3, .from_strides = {-1}, .to_strides = {1}};
     const Buffer<double> from({1, 2, 3, 4}), to(std::vector<double>(4));
     detail::copy(DType::f64, from.data(), to.data(), &reverse, 1);
@@ -131,9 +131,9 @@ TEST_CASE("shapes with loops of their own") {
 }
 
 TEST_CASE("unpacking what was packed restores it") {
-  const StridedCopy pack{
+  const detail::StridedCopy pack{
       .extents = {4, 5, 6}, .from_strides = {30, 6, 1}, .to_strides = {6, 24, 1}};
-  const StridedCopy unpack{
+  const detail::StridedCopy unpack{
       .extents = {4, 5, 6}, .from_strides = {6, 24, 1}, .to_strides = {30, 6, 1}};
   std::vector<float> values(120);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);

@@ -17,7 +17,7 @@ using detail::CudnnShape;
 
 namespace {
 
-std::vector<CudnnCall> cudnn_calls(Index bytes, const LocalConvolve& work, bool dense) {
+std::vector<CudnnCall> cudnn_calls(Index bytes, const detail::LocalConvolve& work, bool dense) {
   return detail::cudnn_work(bytes, work, dense).calls;
 }
 
@@ -26,7 +26,7 @@ using Spatial = CudnnShape::Spatial;
 using Floats = std::vector<float>;
 
 /// Carries out a copy, every element within both.
-void copy_plainly(const StridedCopy& copy, const Floats& from, Floats& to) {
+void copy_plainly(const detail::StridedCopy& copy, const Floats& from, Floats& to) {
   for_each_index(copy.extents, [&](const Extents& i) {
     to.at(at(i, copy.to_strides, copy.to_offset)) =
         from.at(at(i, copy.from_strides, copy.from_offset));
@@ -114,7 +114,7 @@ void run(const CudnnCall& call, const Floats& in, const Floats& kernel, Floats& 
 }
 
 /// Compares the calls for a convolution with the portable kernel; returns whether there are any.
-bool agrees(Random& random, const LocalConvolve& work, Index in, Index kernel, Index out,
+bool agrees(Random& random, const detail::LocalConvolve& work, Index in, Index kernel, Index out,
             bool dense) {
   const detail::CudnnWork made = detail::cudnn_work(4, work, dense);
   if (made.calls.empty()) return false;
@@ -131,7 +131,7 @@ bool agrees(Random& random, const LocalConvolve& work, Index in, Index kernel, I
 }
 
 /// Returns whether a result reads an element.
-bool reads_anything(const LocalConvolve& work) {
+bool reads_anything(const detail::LocalConvolve& work) {
   bool all = true;
   for (int d = 0; d < work.windows.size(); ++d) {
     bool any = false;
@@ -144,8 +144,8 @@ bool reads_anything(const LocalConvolve& work) {
 }
 
 /// Lays out a convolution: features first, last, or any order of dimensions with gaps.
-bool agrees(Random& random, LocalConvolve work, int layout, bool dense) {
-  const auto lay = [&](Index first, Index second, const auto& spatial, ConvolveLayout& to) {
+bool agrees(Random& random, detail::LocalConvolve work, int layout, bool dense) {
+  const auto lay = [&](Index first, Index second, const auto& spatial, detail::ConvolveLayout& to) {
     Extents extents{first, second};
     for (const Index extent : spatial) extents.push_back(extent);
     Extents strides = some_strides(random, extents);
@@ -164,7 +164,7 @@ bool agrees(Random& random, LocalConvolve work, int layout, bool dense) {
     for (int d = 2; d < extents.size(); ++d) to.spatial.push_back(strides[d]);
     return to.offset + span(extents, strides);
   };
-  FixedVector<Index, max_spatial> taps;
+  FixedVector<Index, detail::max_spatial> taps;
   for (const Window& w : work.windows) taps.push_back(w.size);
   const Index in = lay(work.batch, work.groups * work.in_features, work.input, work.in);
   const Index out = lay(work.batch, work.groups * work.out_features, work.result, work.out);
@@ -178,8 +178,8 @@ bool agrees(Random& random, LocalConvolve work, int layout, bool dense) {
 }
 
 /// 8 images of 16 x 32 elements with 4 features to 6, by 3 x 3 taps; features first.
-LocalConvolve pictures(Window y, Window x) {
-  LocalConvolve w{.batch = 8, .in_features = 4, .out_features = 6, .input = {16, 32}};
+detail::LocalConvolve pictures(Window y, Window x) {
+  detail::LocalConvolve w{.batch = 8, .in_features = 4, .out_features = 6, .input = {16, 32}};
   w.windows = {y, x};
   w.result = {detail::result_extent(16, y), detail::result_extent(32, x)};
   w.in = {.first = 4 * 512, .second = 512, .spatial = {32, 1}};
@@ -216,7 +216,7 @@ TEST_CASE("a padded convolution is one call, in place") {
 
 TEST_CASE("a block at the edge is a row without padding, and the rest") {
   // The upper half of 32 rows, with a row of the lower half below: 15 rows and that one.
-  LocalConvolve w = pictures(same_size, same_size);
+  detail::LocalConvolve w = pictures(same_size, same_size);
   w.result[0] = 15;
   const std::vector<CudnnCall> calls = cudnn_calls(4, w, false);
   REQUIRE(calls.size() == 2);
@@ -262,7 +262,8 @@ TEST_CASE("reversed windows are a convolution, some of them a copy of the kernel
 
 TEST_CASE("a dilated base is a call for each residue") {
   // 3 elements at 0, 2 and 4 of 7 positions with padding; 2 taps read 1 element.
-  LocalConvolve w{.input = {3}, .result = {6}, .windows = {{.size = 2, .low = 1, .high = 1}}};
+  detail::LocalConvolve w{
+      .input = {3}, .result = {6}, .windows = {{.size = 2, .low = 1, .high = 1}}};
   w.windows[0].base_dilation = 2;
   w.in = w.kernel = w.out = {.spatial = {1}};
   const std::vector<CudnnCall> calls = cudnn_calls(4, w, false);
@@ -281,7 +282,7 @@ TEST_CASE("a dilated base is a call for each residue") {
 }
 
 TEST_CASE("groups of features are one call, those of images one for each") {
-  LocalConvolve w = pictures(same_size, same_size);
+  detail::LocalConvolve w = pictures(same_size, same_size);
   w.groups = 2;
   w.in_features = 2;
   w.out_features = 3;
@@ -307,7 +308,7 @@ TEST_CASE("groups of features are one call, those of images one for each") {
 }
 
 TEST_CASE("what is not aligned is copied") {
-  LocalConvolve w = pictures(same_size, same_size);
+  detail::LocalConvolve w = pictures(same_size, same_size);
   w.in.offset = 2;
   w.out.offset = 4;
   w.kernel.offset = 1;
@@ -322,7 +323,7 @@ TEST_CASE("what is not aligned is copied") {
 
 TEST_CASE("tensors beyond 2^31 elements are cut between images, or left alone") {
   const Index huge = Index{1} << 30;
-  LocalConvolve w{.batch = 5, .input = {huge}, .result = {huge}, .windows = {{}}};
+  detail::LocalConvolve w{.batch = 5, .input = {huge}, .result = {huge}, .windows = {{}}};
   w.in = w.out = {.first = huge, .second = huge, .spatial = {1}};
   w.kernel = {.first = 1, .second = 1, .spatial = {1}};
   const std::vector<CudnnCall> calls = cudnn_calls(4, w, false);
@@ -331,7 +332,7 @@ TEST_CASE("tensors beyond 2^31 elements are cut between images, or left alone") 
   CHECK(calls[4].shape.in == Dims{1, 1, 1, 1 << 30});
   w.in_features = 2;
   CHECK(cudnn_calls(4, w, false).empty());
-  LocalConvolve small = pictures(same_size, same_size);
+  detail::LocalConvolve small = pictures(same_size, same_size);
   small.in.first = huge;  // gaps between images, which a copy does not have
   CHECK(cudnn_calls(4, small, false).size() == 4);
   CHECK(cudnn_calls(4, small, true).size() == 1);
@@ -352,7 +353,7 @@ TEST_CASE("results of padding only are zeros before the calls") {
 
 TEST_CASE("nothing is not for cuDNN") {
   for (int turn = 0; turn < 7; ++turn) {
-    LocalConvolve w = pictures(same_size, same_size);
+    detail::LocalConvolve w = pictures(same_size, same_size);
     if (turn == 0) w.batch = 0;
     if (turn == 1) w.in_features = 0;
     if (turn == 2) w.out_features = 0;
@@ -374,7 +375,7 @@ TEST_CASE("cuDNN's calls for every small window convolve as the portable kernel 
     const Index results = detail::result_extent(n, window);
     if (n == 0 || results == 0) return;
     window.reversed = ++turn % 2 == 0;
-    LocalConvolve w{.batch = 1 + turn % 2, .in_features = 1 + turn % 3, .out_features = 2};
+    detail::LocalConvolve w{.batch = 1 + turn % 2, .in_features = 1 + turn % 3, .out_features = 2};
     w.input = {n};
     w.result = {results};
     w.windows = {window};
@@ -390,10 +391,10 @@ TEST_CASE("cuDNN's calls convolve as the portable kernel does in any layout, wit
   Random random(42);
   for (int turn = 0; turn < 3000; ++turn) {
     CAPTURE(turn);
-    LocalConvolve w{.groups = pick(random, 0, 2) == 0 ? 2 : 1,
-                    .batch = pick(random, 1, 3),
-                    .in_features = pick(random, 1, 3),
-                    .out_features = pick(random, 1, 3)};
+    detail::LocalConvolve w{.groups = pick(random, 0, 2) == 0 ? 2 : 1,
+                            .batch = pick(random, 1, 3),
+                            .in_features = pick(random, 1, 3),
+                            .out_features = pick(random, 1, 3)};
     for (int d = 0; d < turn % 4; ++d) {
       w.input.push_back(pick(random, 1, turn % 4 == 3 ? 5 : 9));
       w.windows.push_back(some_window(random, w.input[d]));

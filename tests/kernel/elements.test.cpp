@@ -111,7 +111,7 @@ constexpr Reduction all_reductions[] = {Reduction::sum, Reduction::product, Redu
 TEST_CASE("every reduction that an element type has equals plain loops; the others are refused") {
   detail::use_all_elements();
   Random random(5);
-  const LocalReduce works[] = {
+  const detail::LocalReduce works[] = {
       {.kept = {}, .kept_strides = {}, .reduced = {0}, .reduced_strides = {1}},
       {.kept = {}, .kept_strides = {}, .reduced = {1}, .reduced_strides = {1}},
       {.kept = {3}, .kept_strides = {7}, .reduced = {7}, .reduced_strides = {1}},
@@ -132,7 +132,7 @@ TEST_CASE("every reduction that an element type has equals plain loops; the othe
                         UsageError);
         continue;
       }
-      for (const LocalReduce& work : works) {
+      for (const detail::LocalReduce& work : works) {
         const std::vector<T> from = elements<T>(
             random, span(work.kept, work.kept_strides) + span(work.reduced, work.reduced_strides),
             reduction == Reduction::product);
@@ -169,7 +169,7 @@ TEST_CASE("a long sum of half types is not lost in their few digits; a mean is r
       using T = decltype(zero);
       const Index n = 30000;
       const Buffer<T> in(std::vector<T>(static_cast<std::size_t>(n), T(1))), out(std::vector<T>(1));
-      const LocalReduce work{
+      const detail::LocalReduce work{
           .kept = {}, .kept_strides = {}, .reduced = {n}, .reduced_strides = {1}};
       detail::reduce(dtype_of<T>, Reduction::sum, work, in.data(), out.data());
       CHECK(out.values()[0] == T(n));
@@ -182,7 +182,8 @@ TEST_CASE("a long sum of half types is not lost in their few digits; a mean is r
 TEST_CASE("a maximum of half types is NaN where one of them is, and that of nothing loses") {
   detail::use_all_elements();
   const Buffer<half> in({half(1), std::numeric_limits<half>::quiet_NaN(), half(2)}), out({half(0)});
-  const LocalReduce work{.kept = {}, .kept_strides = {}, .reduced = {3}, .reduced_strides = {1}};
+  const detail::LocalReduce work{
+      .kept = {}, .kept_strides = {}, .reduced = {3}, .reduced_strides = {1}};
   detail::reduce(DType::f16, Reduction::max, work, in.data(), out.data());
   CHECK(out.values()[0] != out.values()[0]);
   CHECK(detail::identity<half>(Reduction::max) == -std::numeric_limits<half>::infinity());
@@ -236,10 +237,10 @@ TEST_CASE("a product equals plain loops for every number type, whatever its stri
     if constexpr (NumberElement<T>) {
       for (int round = 0; round < 60; ++round) {
         const bool large = round % 20 == 0;
-        Gemm g{.m = large ? 530 : pick(random, 0, 9),
-               .n = large ? 521 : pick(random, 1, 40),
-               .k = pick(random, 0, large ? 30 : 70)};
-        if (round % 30 == 10) g = Gemm{.m = 3, .n = 5, .k = 1100};
+        detail::Gemm g{.m = large ? 530 : pick(random, 0, 9),
+                       .n = large ? 521 : pick(random, 1, 40),
+                       .k = pick(random, 0, large ? 30 : 70)};
+        if (round % 30 == 10) g = detail::Gemm{.m = 3, .n = 5, .k = 1100};
         g.transpose_a = pick(random, 0, 1) == 0;
         g.transpose_b = pick(random, 0, 1) == 0;
         g.lda = max_of(1, g.transpose_a ? g.m : g.k) + pick(random, 0, 2);
@@ -281,7 +282,8 @@ TEST_CASE("a product equals plain loops for every number type, whatever its stri
         CHECK(wrong == 0);
       }
     } else {
-      CHECK_THROWS_AS(detail::gemm(dtype_of<T>, Gemm{}, nullptr, nullptr, nullptr), UsageError);
+      CHECK_THROWS_AS(detail::gemm(dtype_of<T>, detail::Gemm{}, nullptr, nullptr, nullptr),
+                      UsageError);
     }
   });
 }
@@ -290,8 +292,8 @@ TEST_CASE("short integers wrap in products, and 16-bit ones do not overflow an i
   detail::use_all_elements();
   const Buffer<std::int16_t> a(std::vector<std::int16_t>{-32768, 32767, -1, 32767}),
       b(std::vector<std::int16_t>{-32768, 32767, 32767, -1}), c(std::vector<std::int16_t>{0});
-  detail::gemm(DType::i16, Gemm{.m = 1, .n = 1, .k = 4, .lda = 4, .ldb = 1, .ldc = 1}, a.data(),
-               b.data(), c.data());
+  detail::gemm(DType::i16, detail::Gemm{.m = 1, .n = 1, .k = 4, .lda = 4, .ldb = 1, .ldc = 1},
+               a.data(), b.data(), c.data());
   CHECK(c.values()[0] == static_cast<std::int16_t>(1 - 32767 - 32767));
   CHECK(fn::Multiply{}(std::int16_t{-32768}, std::int16_t{-1}) == -32768);
   CHECK(fn::Add{}(std::uint8_t{200}, std::uint8_t{100}) == 44);
@@ -309,7 +311,8 @@ TEST_CASE("copies move elements of every size, turned and in runs of every lengt
                         : round == 1 ? Extents{130, 70}
                                      : some_extents(random, 3, 9);
       const Extents from_strides = some_strides(random, e), to_strides = some_strides(random, e);
-      const StridedCopy work{.extents = e, .from_strides = from_strides, .to_strides = to_strides};
+      const detail::StridedCopy work{
+          .extents = e, .from_strides = from_strides, .to_strides = to_strides};
       const std::vector<T> from = elements<T>(random, span(e, from_strides));
       std::vector<T> expected = elements<T>(random, span(e, to_strides));
       const Buffer<T> in(from), out(expected);
@@ -320,7 +323,7 @@ TEST_CASE("copies move elements of every size, turned and in runs of every lengt
       CHECK(equal);
     }
     for (Index n = 0; n < 200; ++n) {
-      const StridedCopy run{.extents = {n}, .from_strides = {1}, .to_strides = {1}};
+      const detail::StridedCopy run{.extents = {n}, .from_strides = {1}, .to_strides = {1}};
       std::vector<T> from = elements<T>(random, n + 1);
       const Buffer<T> in(from), out(std::vector<T>(static_cast<std::size_t>(n + 1)));
       detail::copy(dtype_of<T>, in.data(), out.data(), &run, 1);
@@ -399,7 +402,7 @@ TEST_CASE(
   for (int i = 0; i < 3000; ++i) values.push_back(half(static_cast<double>(i) * 0.001));
   const Buffer<half> in(values), out(values);
   const Index n = static_cast<Index>(values.size());
-  detail::map(Cubic{}, LocalMap{{n}, {Extents{1}}}, out.data(),
+  detail::map(Cubic{}, detail::LocalMap{{n}, {Extents{1}}}, out.data(),
               static_cast<const half*>(in.data()));
   long wrong = 0, stepwise = 0;
   const std::vector<half> result = out.values();
@@ -409,7 +412,7 @@ TEST_CASE(
   }
   CHECK(wrong == 0);
   CHECK(stepwise > 0);  // or the case says nothing
-  detail::map(OfHalf{}, LocalMap{{n}, {Extents{1}}}, out.data(),
+  detail::map(OfHalf{}, detail::LocalMap{{n}, {Extents{1}}}, out.data(),
               static_cast<const half*>(in.data()));
   CHECK(out.values()[5].bits() == values[5].bits() + 1);
 }

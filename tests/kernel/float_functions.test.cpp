@@ -85,7 +85,7 @@ TEST_CASE("a map by the common way is the function of each element, also of rare
   const Index n = static_cast<Index>(x.size());
   std::vector<float> y(x.size());
   const auto check = [&](auto f) {
-    detail::map(f, LocalMap{{n}, {{1}}}, y.data(), x.data());
+    detail::map(f, detail::LocalMap{{n}, {{1}}}, y.data(), x.data());
     Index wrong = 0;
     for (std::size_t i = 0; i < x.size(); ++i) {
       const float expected = f(x[i]);
@@ -101,14 +101,14 @@ TEST_CASE("a map by the common way is the function of each element, also of rare
   check(fn::Fixed<fn::Pow, 1, float>{{}, 1.7f});
   check(fn::Fixed<fn::Pow, 0, float>{{}, 1.7f});
   std::vector<float> z(x.rbegin(), x.rend());
-  detail::map(fn::Pow{}, LocalMap{{n}, {{1}, {1}}}, y.data(), x.data(), z.data());
+  detail::map(fn::Pow{}, detail::LocalMap{{n}, {{1}, {1}}}, y.data(), x.data(), z.data());
   Index wrong = 0;
   for (std::size_t i = 0; i < x.size(); ++i) {
     const float expected = fn::Pow{}(x[i], z[i]);
     wrong += !(y[i] == expected || (std::isnan(y[i]) && std::isnan(expected)));
   }
   CHECK(wrong == 0);
-  detail::map(fn::Sin{}, LocalMap{{n}, {{1}}}, x.data(), x.data());  // onto itself
+  detail::map(fn::Sin{}, detail::LocalMap{{n}, {{1}}}, x.data(), x.data());  // onto itself
   CHECK(x[1] == fn::Sin{}(0.003f - 5));
   CHECK(x[600] == fn::Sin{}(1e30f));
 }

@@ -15,8 +15,8 @@ using namespace test;
 namespace {
 /// Plain loops; the values are small whole numbers, so every type is exact.
 template <class T>
-void multiply(const Gemm& g, const std::vector<T>& a, const std::vector<T>& b, std::vector<T>& c,
-              bool add) {
+void multiply(const detail::Gemm& g, const std::vector<T>& a, const std::vector<T>& b,
+              std::vector<T>& c, bool add) {
   for_each_index(g.batch, [&](const Extents& at_batch) {
     const std::size_t oa = at(at_batch, g.batch_a), ob = at(at_batch, g.batch_b),
                       oc = at(at_batch, g.batch_c);
@@ -34,7 +34,7 @@ void multiply(const Gemm& g, const std::vector<T>& a, const std::vector<T>& b, s
   });
 }
 
-template <class T> void check(Random& random, const Gemm& g, bool add) {
+template <class T> void check(Random& random, const detail::Gemm& g, bool add) {
   CAPTURE(g.m);
   CAPTURE(g.n);
   CAPTURE(g.k);
@@ -52,8 +52,8 @@ template <class T> void check(Random& random, const Gemm& g, bool add) {
 }
 
 /// One product of dense matrices.
-Gemm dense(Index m, Index n, Index k, bool transpose_a = false, bool transpose_b = false) {
-  Gemm g;
+detail::Gemm dense(Index m, Index n, Index k, bool transpose_a = false, bool transpose_b = false) {
+  detail::Gemm g;
   g.m = m;
   g.n = n;
   g.k = k;
@@ -66,15 +66,15 @@ Gemm dense(Index m, Index n, Index k, bool transpose_a = false, bool transpose_b
 }
 
 /// With gaps and transposes.
-Gemm some_gemm(Random& random, Index m, Index n, Index k) {
-  Gemm g = dense(m, n, k, pick(random, 0, 1) == 1, pick(random, 0, 1) == 1);
+detail::Gemm some_gemm(Random& random, Index m, Index n, Index k) {
+  detail::Gemm g = dense(m, n, k, pick(random, 0, 1) == 1, pick(random, 0, 1) == 1);
   g.lda += pick(random, 0, 2);
   g.ldb += pick(random, 0, 2);
   g.ldc += pick(random, 0, 2);
   return g;
 }
 
-void any_type(Random& random, int turn, const Gemm& g, bool add) {
+void any_type(Random& random, int turn, const detail::Gemm& g, bool add) {
   switch (turn % 4) {
     case 0:
       return check<float>(random, g, add);
@@ -111,7 +111,7 @@ TEST_CASE("products large enough for BLIS, with gaps and transposes, in pieces f
   Random random(10);
   for (int turn = 0; turn < 4; ++turn) {
     const bool add = turn % 2 == 0;
-    Gemm g = some_gemm(random, 130 + 7 * turn, 140, 131);
+    detail::Gemm g = some_gemm(random, 130 + 7 * turn, 140, 131);
     if (turn == 3) {
       g.batch = {2};
       g.batch_a = {0};
@@ -143,7 +143,7 @@ TEST_CASE("the pieces of products cover them, and keep threads equally busy") {
   Random random(11);
   for (int turn = 0; turn < 300; ++turn) {
     const Index m = pick(random, 1, 200), n = pick(random, 1, 200), threads = pick(random, 1, 9);
-    Gemm g = dense(m, n, 40);
+    detail::Gemm g = dense(m, n, 40);
     if (turn % 3 == 0) {
       g.batch = {pick(random, 1, 20)};
       g.batch_a = {m * 40};
@@ -178,7 +178,7 @@ TEST_CASE("the pieces of products cover them, and keep threads equally busy") {
 TEST_CASE("batches of any layout") {
   Random random(4);
   for (int turn = 0; turn < 120; ++turn) {
-    Gemm g = some_gemm(random, pick(random, 1, 6), pick(random, 1, 6), pick(random, 1, 6));
+    detail::Gemm g = some_gemm(random, pick(random, 1, 6), pick(random, 1, 6), pick(random, 1, 6));
     const int dims = static_cast<int>(pick(random, 0, 3));
     g.batch = some_extents(random, dims, 4);
     // The batch lies within or around the matrices: as dense multiples of their sizes, or
@@ -197,42 +197,42 @@ TEST_CASE("batches of any layout") {
 }
 
 TEST_CASE("a batch that continues the matrix is one product") {
-  const Gemm rows{.m = 4,
-                  .n = 5,
-                  .k = 6,
-                  .lda = 6,
-                  .ldb = 5,
-                  .ldc = 5,
-                  .batch = {8},
-                  .batch_a = {24},
-                  .batch_b = {0},
-                  .batch_c = {20}};
+  const detail::Gemm rows{.m = 4,
+                          .n = 5,
+                          .k = 6,
+                          .lda = 6,
+                          .ldb = 5,
+                          .ldc = 5,
+                          .batch = {8},
+                          .batch_a = {24},
+                          .batch_b = {0},
+                          .batch_c = {20}};
   CHECK(detail::gemm_shape(rows).m == 32);
   CHECK(detail::gemm_shape(rows).batches == 1);
-  const Gemm columns{.m = 4,
-                     .n = 5,
-                     .k = 6,
-                     .lda = 6,
-                     .ldb = 40,
-                     .ldc = 40,
-                     .batch = {8},
-                     .batch_a = {0},
-                     .batch_b = {5},
-                     .batch_c = {5}};
+  const detail::Gemm columns{.m = 4,
+                             .n = 5,
+                             .k = 6,
+                             .lda = 6,
+                             .ldb = 40,
+                             .ldc = 40,
+                             .batch = {8},
+                             .batch_a = {0},
+                             .batch_b = {5},
+                             .batch_c = {5}};
   CHECK(detail::gemm_shape(columns).n == 40);
-  const Gemm vectors{.m = 1,
-                     .n = 5,
-                     .k = 6,
-                     .lda = 1,
-                     .ldb = 5,
-                     .ldc = 1,
-                     .batch = {8, 3},
-                     .batch_a = {18, 6},
-                     .batch_b = {0, 0},
-                     .batch_c = {15, 5}};
+  const detail::Gemm vectors{.m = 1,
+                             .n = 5,
+                             .k = 6,
+                             .lda = 1,
+                             .ldb = 5,
+                             .ldc = 1,
+                             .batch = {8, 3},
+                             .batch_a = {18, 6},
+                             .batch_b = {0, 0},
+                             .batch_c = {15, 5}};
   CHECK(detail::gemm_shape(vectors).m == 24);
   Random random(5);
-  for (const Gemm& g : {rows, columns, vectors}) {
+  for (const detail::Gemm& g : {rows, columns, vectors}) {
     check<float>(random, g, false);
     check<std::int64_t>(random, g, true);
   }
@@ -259,7 +259,7 @@ TEST_CASE("extents beyond BLAS's integers are split") {
   if constexpr (kernels_on_host) {
     Random random(6);
     for (const bool turned : {false, true}) {
-      const Gemm g = dense(7, 8, 9, turned, turned);
+      const detail::Gemm g = dense(7, 8, 9, turned, turned);
       const std::vector<double> a = small_numbers<double>(random, 63),
                                 b = small_numbers<double>(random, 72);
       std::vector<double> expected(56), c(56, 5.0);
@@ -280,7 +280,7 @@ TEST_CASE("several threads may multiply at once") {
         for (int round = 0; round < 50; ++round) {
           // From 128 on BLIS multiplies doubles, where it is.
           const Index n = 20 + 40 * static_cast<Index>(t) + round % 3;
-          const Gemm g = dense(n, n, n);
+          const detail::Gemm g = dense(n, n, n);
           const std::vector<double> a(static_cast<std::size_t>(n * n), 1.0);
           std::vector<double> c(a.size());
           detail::gemm(DType::f64, g, a.data(), a.data(), c.data());
@@ -301,7 +301,7 @@ namespace {
 template <class T> void check_dot(Random& random, Index k) {
   for (const bool transpose_a : {false, true})
     for (const bool transpose_b : {false, true}) {
-      Gemm g = dense(1, 1, k, transpose_a, transpose_b);
+      detail::Gemm g = dense(1, 1, k, transpose_a, transpose_b);
       if (transpose_a) g.lda += 2;
       if (!transpose_b) g.ldb += pick(random, 0, 1);
       g.batch = {3};

@@ -20,10 +20,10 @@ using namespace test;
 namespace {
 
 /// A table of n x row elements, tuples that lie as `strides` say, and a row of them.
-LocalIndexed rows_of(Index tuples, Index n, Interval held, const Extents& row,
-                     const Extents& row_strides, const Extents& row_in_table, Index tuple_stride,
-                     Index step, OutOfRange out_of_range) {
-  LocalIndexed work;
+detail::LocalIndexed rows_of(Index tuples, Index n, Interval held, const Extents& row,
+                             const Extents& row_strides, const Extents& row_in_table,
+                             Index tuple_stride, Index step, OutOfRange out_of_range) {
+  detail::LocalIndexed work;
   work.tuples = {tuples};
   work.strides = {tuple_stride};
   work.in_table = {0};
@@ -62,8 +62,8 @@ TEST_CASE("rows are taken along memory and across it, whole, in part and not at 
                                   : shape == 1 ? Extents{3, 1}
                                                : Extents{3 * tuples, tuples};
         const Index step = 8, tuple_stride = shape == 2 ? 1 : size;
-        const LocalIndexed work = rows_of(tuples, n, {held_from, held_to}, row, in_result, in_table,
-                                          tuple_stride, step, out_of_range);
+        const detail::LocalIndexed work = rows_of(tuples, n, {held_from, held_to}, row, in_result,
+                                                  in_table, tuple_stride, step, out_of_range);
         const Buffer<float> table(small_numbers<float>(random, (held_to - held_from) * step));
         const Buffer<float> out(std::vector<float>(static_cast<std::size_t>(tuples * size), 77));
         const void* indices = is_wide ? static_cast<const void*>(at64.data()) : at32.data();
@@ -112,10 +112,10 @@ TEST_CASE("tuples that threads have written down in any order are sorted by row"
 
 TEST_CASE("counted by atomics or alone, rows have the same tuples, over several chunks of rows") {
   Random random(7);
-  const Index rows = 3 * LocalScatter::chunk + 5, tuples = 20'000;
+  const Index rows = 3 * detail::LocalScatter::chunk + 5, tuples = 20'000;
   std::vector<std::int64_t> at(static_cast<std::size_t>(tuples));
   for (auto& i : at) i = pick(random, 0, 9) == 0 ? 17 : pick(random, -5, rows + 5);
-  LocalScatter work;
+  detail::LocalScatter work;
   work.rows = rows_of(tuples, rows, {0, rows}, {}, {}, {}, 1, 1, OutOfRange::drop);
   work.table = {rows};
   work.table_strides = {1};
@@ -128,7 +128,7 @@ TEST_CASE("counted by atomics or alone, rows have the same tuples, over several 
     const Buffer<Index> memory(std::vector<Index>(static_cast<std::size_t>(work.integers()), -1));
     const detail::RowOrder order = detail::row_order(work, memory.data());
     detail::fill(order.ends, rows + 1, Index{0});
-    const Index chunks = ceil_div(rows, LocalScatter::chunk);
+    const Index chunks = ceil_div(rows, detail::LocalScatter::chunk);
     detail::launch("count", tuples, 100,
                    detail::CountTuples{
                        box, order, alone && kernels_on_host && detail::host_threads() == 1, false});
@@ -164,14 +164,14 @@ TEST_CASE(
   std::vector<float> updates(static_cast<std::size_t>(tuples));
   for (std::size_t i = 0; i < updates.size(); ++i)
     updates[i] = i == 0 ? 16'777'216.0f : 1.0f;  // 2^24: adding one by one would stay there
-  LocalScatter work;
+  detail::LocalScatter work;
   work.rows = rows_of(tuples, 3, {0, 3}, {}, {}, {}, 1, 1, OutOfRange::drop);
   work.table = {3};
   work.table_strides = {1};
   const Buffer<std::int32_t> indices(at);
   const Buffer<float> from(updates), operand(std::vector<float>{5, 6, 7});
   detail::use_indexed<float>();
-  const auto run = [&](Reduction kind, ScatterStart start) {
+  const auto run = [&](Reduction kind, detail::ScatterStart start) {
     work.start = start;
     const Buffer<Index> memory(std::vector<Index>(static_cast<std::size_t>(work.integers()), -1));
     const Buffer<float> out(std::vector<float>(3, 77));
@@ -181,15 +181,17 @@ TEST_CASE(
                     memory.data(), out.data());
     return out.values();
   };
-  CHECK(run(Reduction::sum, ScatterStart::operand) ==
+  CHECK(run(Reduction::sum, detail::ScatterStart::operand) ==
         std::vector<float>{5, 16'777'216.0f + 5005.0f, 7});
-  CHECK(run(Reduction::sum, ScatterStart::identity) ==
+  CHECK(run(Reduction::sum, detail::ScatterStart::identity) ==
         std::vector<float>{0, 16'777'216.0f + 4999.0f, 0});
-  CHECK(std::signbit(run(Reduction::sum, ScatterStart::nothing)[0]));
-  CHECK(run(Reduction::max, ScatterStart::operand) == std::vector<float>{5, 16'777'216.0f, 7});
-  CHECK(run(Reduction::min, ScatterStart::operand) == std::vector<float>{5, 1, 7});
-  CHECK(run(Reduction::product, ScatterStart::nothing) == std::vector<float>{1, 16'777'216.0f, 1});
-  CHECK(run(Reduction::none, ScatterStart::operand) == std::vector<float>{5, 1, 7});
+  CHECK(std::signbit(run(Reduction::sum, detail::ScatterStart::nothing)[0]));
+  CHECK(run(Reduction::max, detail::ScatterStart::operand) ==
+        std::vector<float>{5, 16'777'216.0f, 7});
+  CHECK(run(Reduction::min, detail::ScatterStart::operand) == std::vector<float>{5, 1, 7});
+  CHECK(run(Reduction::product, detail::ScatterStart::nothing) ==
+        std::vector<float>{1, 16'777'216.0f, 1});
+  CHECK(run(Reduction::none, detail::ScatterStart::operand) == std::vector<float>{5, 1, 7});
 }
 
 TEST_CASE("what changes nothing in a join changes nothing, of every type") {

@@ -119,7 +119,7 @@ TEST_CASE("a tool sees every kernel on the instance given") {
   const test::Buffer<float> x(test::small_numbers<float>(random, line[0]));
   const test::Buffer<float> y(std::vector<float>(static_cast<std::size_t>(line[0])));
   const auto run_all = [&] {
-    StridedCopy some[20];
+    detail::StridedCopy some[20];
     for (int i = 0; i < 20; ++i) some[i] = {{Index{1} << 12}, i << 12, {1}, i << 12, {1}};
     detail::copy(DType::f32, x.data(), y.data(), some, 20);
     detail::fill_zeros(y.data(), 4);
@@ -145,7 +145,7 @@ template <class Space> void share_memory(const Space& space) {
   const Index n = line[0];
   const test::Buffer<float> ones(std::vector<float>(static_cast<std::size_t>(n), 1));
   const test::Buffer<float> sums(std::vector<float>(8));
-  const LocalReduce all{{}, {}, line, {1}};
+  const detail::LocalReduce all{{}, {}, line, {1}};
   detail::reduce(DType::f32, Reduction::sum, all, ones.data(), sums.data());
   detail::fence();
   const Tool tool;

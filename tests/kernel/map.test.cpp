@@ -20,8 +20,8 @@ struct Weigh {
   }
 };
 
-LocalMap some_map(Random& random, int operands, const Extents& extents) {
-  LocalMap work{extents, {}};
+detail::LocalMap some_map(Random& random, int operands, const Extents& extents) {
+  detail::LocalMap work{extents, {}};
   for (int k = 0; k < operands; ++k) {
     Extents strides =
         pick(random, 0, 1) == 0 ? row_major_strides(extents) : some_strides(random, extents);
@@ -39,7 +39,7 @@ LocalMap some_map(Random& random, int operands, const Extents& extents) {
 }
 
 template <class... T> void check(Random& random, const Extents& extents) {
-  const LocalMap work = some_map(random, sizeof...(T), extents);
+  const detail::LocalMap work = some_map(random, sizeof...(T), extents);
   const auto run = [&](const std::vector<T>&... in) {
     const Extents to = work.result.empty() ? row_major_strides(extents) : work.result;
     const std::int64_t untouched = 77777;
@@ -74,7 +74,8 @@ template <class... T> void check(Random& random, const Extents& extents) {
 
 TEST_CASE("a bias added to a matrix") {
   const Buffer<float> x({1, 2, 3, 4, 5, 6}), bias({10, 20, 30}), y(std::vector<float>(6));
-  detail::map(fn::Add{}, LocalMap{{2, 3}, {{3, 1}, {0, 1}}}, y.data(), x.data(), bias.data());
+  detail::map(fn::Add{}, detail::LocalMap{{2, 3}, {{3, 1}, {0, 1}}}, y.data(), x.data(),
+              bias.data());
   CHECK(y.values() == std::vector<float>{11, 22, 33, 14, 25, 36});
 }
 
@@ -96,7 +97,7 @@ TEST_CASE("random extents, strides and broadcasts equal plain loops") {
 
 TEST_CASE("the result may be an operand") {
   const Buffer<double> x({1, 2, 3, 4}), factor({10, 100});
-  detail::map(fn::Multiply{}, LocalMap{{2, 2}, {{2, 1}, {1, 0}}}, x.data(), x.data(),
+  detail::map(fn::Multiply{}, detail::LocalMap{{2, 2}, {{2, 1}, {1, 0}}}, x.data(), x.data(),
               factor.data());
   CHECK(x.values() == std::vector<double>{10, 20, 300, 400});
 }
@@ -105,7 +106,7 @@ TEST_CASE("a lambda and a result of another type") {
   const Buffer<double> x({0.5, 1.5, 2.5});
   const Buffer<std::int32_t> y(std::vector<std::int32_t>(3));
   detail::map(
-      KOKKOS_LAMBDA(double value) { return value > 1.0; }, LocalMap{{3}, {{1}}}, y.data(),
+      KOKKOS_LAMBDA(double value) { return value > 1.0; }, detail::LocalMap{{3}, {{1}}}, y.data(),
       x.data());
   CHECK(y.values() == std::vector<std::int32_t>{0, 1, 1});
 }

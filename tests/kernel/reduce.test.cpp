@@ -20,14 +20,15 @@ template <class T> T plain(Reduction reduction, T a, T b) {
 }
 
 template <class T>
-std::vector<T> run(Reduction reduction, const LocalReduce& work, const std::vector<T>& from,
+std::vector<T> run(Reduction reduction, const detail::LocalReduce& work, const std::vector<T>& from,
                    double scale = 1) {
   const Buffer<T> in(from), out(std::vector<T>(static_cast<std::size_t>(volume(work.kept)), T(77)));
   detail::reduce(dtype_of<T>, reduction, work, in.data(), out.data(), scale);
   return out.values();
 }
 
-template <class T> void check(Random& random, Reduction reduction, const LocalReduce& work) {
+template <class T>
+void check(Random& random, Reduction reduction, const detail::LocalReduce& work) {
   const Index size = span(work.kept, work.kept_strides) + span(work.reduced, work.reduced_strides);
   const std::vector<T> from = small_numbers<T>(random, size);
   std::vector<T> expected;
@@ -43,7 +44,7 @@ template <class T> void check(Random& random, Reduction reduction, const LocalRe
   CHECK(run(reduction, work, from) == expected);
 }
 
-void any_type(Random& random, const LocalReduce& work) {
+void any_type(Random& random, const detail::LocalReduce& work) {
   for (const Reduction reduction : {Reduction::sum, Reduction::max, Reduction::min}) {
     CAPTURE(name_of(reduction));
     switch (pick(random, 0, 3)) {
@@ -62,9 +63,9 @@ void any_type(Random& random, const LocalReduce& work) {
   }
 }
 
-LocalReduce rows(Index m, Index n) { return {{m}, {n}, {n}, {1}}; }
-LocalReduce columns(Index m, Index n) { return {{n}, {1}, {m}, {n}}; }
-LocalReduce everything(Index n) { return {{}, {}, {n}, {1}}; }
+detail::LocalReduce rows(Index m, Index n) { return {{m}, {n}, {n}, {1}}; }
+detail::LocalReduce columns(Index m, Index n) { return {{n}, {1}, {m}, {n}}; }
+detail::LocalReduce everything(Index n) { return {{}, {}, {n}, {1}}; }
 }  // namespace
 
 TEST_CASE("row and column sums of a small matrix") {
@@ -85,7 +86,7 @@ TEST_CASE("random extents and strides equal plain loops") {
     Extents strides = some_strides(random, extents);
     if (dims > 0 && pick(random, 0, 5) == 0)
       strides[static_cast<int>(pick(random, 0, dims - 1))] = 0;
-    LocalReduce work;
+    detail::LocalReduce work;
     for (int d = 0; d < dims; ++d) {
       const bool keep = pick(random, 0, 1) == 0;
       (keep ? work.kept : work.reduced).push_back(extents[d]);
@@ -113,8 +114,8 @@ TEST_CASE("every length around a lane, a block and a chunk") {
 TEST_CASE("reducing nothing gives the identity") {
   const float infinity = std::numeric_limits<float>::infinity();
   const std::vector<float> none{5};
-  for (const LocalReduce& work :
-       {LocalReduce{{2}, {0}, {0}, {1}}, LocalReduce{{2}, {0}, {3, 0}, {1, 1}}}) {
+  for (const detail::LocalReduce& work :
+       {detail::LocalReduce{{2}, {0}, {0}, {1}}, detail::LocalReduce{{2}, {0}, {3, 0}, {1, 1}}}) {
     CHECK(run(Reduction::sum, work, none) == std::vector<float>{0, 0});
     CHECK(run(Reduction::max, work, none) == std::vector<float>{-infinity, -infinity});
     CHECK(run(Reduction::min, work, none) == std::vector<float>{infinity, infinity});
@@ -147,7 +148,7 @@ TEST_CASE("long float sums stay accurate") {
     x[i] = static_cast<float>(random() >> 8) * 0x1p-24f;
     sum += static_cast<double>(x[i]);
   }
-  const auto error = [&](const LocalReduce& work) {
+  const auto error = [&](const detail::LocalReduce& work) {
     double total = 0;
     for (const float value : run(Reduction::sum, work, x)) total += static_cast<double>(value);
     return std::abs(total / sum - 1);
@@ -166,10 +167,10 @@ TEST_CASE("the bits do not depend on how the work is split") {
     std::vector<float> x(static_cast<std::size_t>(n));
     for (float& value : x) value = static_cast<float>(random() >> 8) * 0x1p-20f - 7.3f;
     const float alone = run(Reduction::sum, everything(n), x)[0];
-    const LocalReduce beside{{50}, {0}, {n}, {1}};
+    const detail::LocalReduce beside{{50}, {0}, {n}, {1}};
     for (const float value : run(Reduction::sum, beside, x)) CHECK(value == alone);
     const std::vector<float> wide = run(Reduction::sum, columns(n / 30, 30), x);
-    const LocalReduce repeated{{40, 30}, {0, 1}, {n / 30}, {30}};
+    const detail::LocalReduce repeated{{40, 30}, {0, 1}, {n / 30}, {30}};
     const std::vector<float> many = run(Reduction::sum, repeated, x);
     for (std::size_t i = 0; i < many.size(); ++i) CHECK(many[i] == wide[i % 30]);
   }

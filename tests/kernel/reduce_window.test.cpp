@@ -16,7 +16,7 @@ using namespace test;
 namespace {
 
 /// Calls f(element's offset) for all that a result's window reads, in row-major order.
-template <class F> void under(const LocalReduceWindow& work, const Extents& result, F f) {
+template <class F> void under(const detail::LocalReduceWindow& work, const Extents& result, F f) {
   Extents taps;
   for (const Window& w : work.windows) taps.push_back(w.size);
   for_each_index(taps, [&](const Extents& tap) {
@@ -32,8 +32,8 @@ template <class F> void under(const LocalReduceWindow& work, const Extents& resu
 
 /// The definition, in the type that long sums are kept in.
 template <class T>
-std::vector<T> plain(Reduction reduction, const LocalReduceWindow& work, const std::vector<T>& in,
-                     double scale) {
+std::vector<T> plain(Reduction reduction, const detail::LocalReduceWindow& work,
+                     const std::vector<T>& in, double scale) {
   std::vector<T> out;
   detail::with_reduction<T>(reduction, [&](auto r) {
     using Bits = detail::Stored<T>;
@@ -50,8 +50,8 @@ std::vector<T> plain(Reduction reduction, const LocalReduceWindow& work, const s
 }
 
 template <class T>
-std::vector<T> run(Reduction reduction, const LocalReduceWindow& work, const std::vector<T>& in,
-                   double scale = 1) {
+std::vector<T> run(Reduction reduction, const detail::LocalReduceWindow& work,
+                   const std::vector<T>& in, double scale = 1) {
   static_cast<void>(&detail::registered_reduce_window<T>);
   const Buffer<T> x(in), y(std::vector<T>(static_cast<std::size_t>(volume(work.result)), T(1)));
   detail::reduce_window(dtype_of<T>, reduction, work, x.data(), y.data(), scale);
@@ -69,7 +69,7 @@ template <class T> std::vector<T> elements(Random& random, Index n) {
   return values;
 }
 
-template <class T> void check(Random& random, int turn, const LocalReduceWindow& work) {
+template <class T> void check(Random& random, int turn, const detail::LocalReduceWindow& work) {
   for (int r = 1; r < reductions; ++r) {
     const Reduction reduction = static_cast<Reduction>(r);
     if (!defined(reduction, dtype_of<T>) || (turn + r) % 2 == 0) continue;
@@ -85,13 +85,13 @@ template <class T> void check(Random& random, int turn, const LocalReduceWindow&
   }
 }
 
-void any_type(Random& random, int turn, const LocalReduceWindow& work) {
+void any_type(Random& random, int turn, const detail::LocalReduceWindow& work) {
   detail::with_type(static_cast<DType>(turn % dtypes),
                     [&](auto element) { check<decltype(element)>(random, turn, work); });
 }
 
-LocalReduceWindow some_work(Random& random, int rank, Index longest) {
-  LocalReduceWindow work;
+detail::LocalReduceWindow some_work(Random& random, int rank, Index longest) {
+  detail::LocalReduceWindow work;
   for (int d = 0; d < rank; ++d) {
     work.input.push_back(pick(random, 1, longest));
     work.windows.push_back(pick(random, 0, 2) == 0 ? Window{} : some_window(random, work.input[d]));
@@ -124,7 +124,7 @@ TEST_CASE("long rows are reduced in pieces") {
   Random random(33);
   for (int turn = 0; turn < 24; ++turn) {
     CAPTURE(turn);
-    LocalReduceWindow work = some_work(random, 2, 3);
+    detail::LocalReduceWindow work = some_work(random, 2, 3);
     work.input[1] = pick(random, 500, 1500);
     work.input_strides = row_major_strides(work.input);
     work.result[1] = detail::result_extent(work.input[1], work.windows[1]);
@@ -133,7 +133,7 @@ TEST_CASE("long rows are reduced in pieces") {
 }
 
 TEST_CASE("windows of padding give the identity, and NaN is the greatest and the least") {
-  const LocalReduceWindow beyond{{3}, {1}, {9}, {{.size = 2, .low = 3, .high = 4}}};
+  const detail::LocalReduceWindow beyond{{3}, {1}, {9}, {{.size = 2, .low = 3, .high = 4}}};
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const std::vector<float> x{1, nan, 2};
   for (const Reduction reduction : {Reduction::max, Reduction::min}) {
@@ -150,7 +150,7 @@ TEST_CASE("windows of padding give the identity, and NaN is the greatest and the
 }
 
 TEST_CASE("a mean is a scaled sum, rounded once") {
-  const LocalReduceWindow threes{{9}, {1}, {3}, {{.size = 3, .stride = 3}}};
+  const detail::LocalReduceWindow threes{{9}, {1}, {3}, {{.size = 3, .stride = 3}}};
   const std::vector<float> x{1, 2, 4, 1, 1, 2, 0.1f, 0.2f, 0.3f};
   CHECK(run(Reduction::sum, threes, x, 1.0 / 3) ==
         std::vector<float>{static_cast<float>(7 * (1.0 / 3)), static_cast<float>(4 * (1.0 / 3)),
@@ -162,11 +162,12 @@ TEST_CASE("a part of the results has the bits of the whole") {
   Random random(34);
   for (int turn = 0; turn < 300; ++turn) {
     CAPTURE(turn);
-    const LocalReduceWindow whole = some_work(random, 1 + turn % 3, turn % 3 == 0 ? 700 : 12);
+    const detail::LocalReduceWindow whole =
+        some_work(random, 1 + turn % 3, turn % 3 == 0 ? 700 : 12);
     std::vector<float> in(static_cast<std::size_t>(span(whole.input, whole.input_strides)));
     for (float& x : in) x = static_cast<float>(random() >> 8) * 0x1p-23f - 1.0f;
     const std::vector<float> all = run(Reduction::sum, whole, in);
-    LocalReduceWindow part = whole;
+    detail::LocalReduceWindow part = whole;
     Extents first;
     Index offset = 0;
     for (int d = 0; d < whole.windows.size(); ++d) {

@@ -19,7 +19,7 @@ namespace {
 __extension__ typedef __int128 Wide;
 
 /// Returns the work on one row, of whose `count` elements these lie side by side.
-LocalBins row_work(DType type, Index n, Index count) {
+detail::LocalBins row_work(DType type, Index n, Index count) {
   const detail::BinFormat format = detail::bin_format(type, count);
   return {{{}, {}, {n}, {1}}, format.bits, format.limbs, count};
 }
@@ -29,7 +29,7 @@ template <class T> T sum_of(const std::vector<T>& row, int pieces, bool mean = f
   detail::use_element<T>();
   constexpr int parts = ComplexElement<T> ? 2 : 1;
   const Index n = static_cast<Index>(row.size());
-  const LocalBins whole = row_work(dtype_of<T>, n, n);
+  const detail::LocalBins whole = row_work(dtype_of<T>, n, n);
   const std::size_t limbs = static_cast<std::size_t>(whole.limbs * parts);
   std::vector<std::int64_t> top(parts, std::numeric_limits<std::int64_t>::min()), total(limbs, 0);
   std::vector<test::Buffer<T>> cut;
@@ -157,16 +157,18 @@ TEST_CASE("ends of the range, zeros, infinities and NaN") {
 TEST_CASE("rows across memory, several reduced dimensions, long rows") {
   detail::use_element<double>();
   Random random(5);
-  for (const LocalReduce& rows :
-       {LocalReduce{{3, 37}, {37 * 5, 1}, {5}, {37}}, LocalReduce{{4}, {1}, {7, 9}, {36, 4}},
-        LocalReduce{{2}, {20000}, {20000}, {1}}, LocalReduce{{20}, {1}, {10000}, {20}},
-        LocalReduce{{6, 2}, {2, 1}, {}, {}}, LocalReduce{{0, 2}, {2, 1}, {3}, {1}}}) {
+  for (const detail::LocalReduce& rows :
+       {detail::LocalReduce{{3, 37}, {37 * 5, 1}, {5}, {37}},
+        detail::LocalReduce{{4}, {1}, {7, 9}, {36, 4}},
+        detail::LocalReduce{{2}, {20000}, {20000}, {1}},
+        detail::LocalReduce{{20}, {1}, {10000}, {20}}, detail::LocalReduce{{6, 2}, {2, 1}, {}, {}},
+        detail::LocalReduce{{0, 2}, {2, 1}, {3}, {1}}}) {
     const Index rows_count = volume(rows.kept), n = volume(rows.reduced);
     const std::vector<double> x = small_numbers<double>(
         random, span(rows.kept, rows.kept_strides) + span(rows.reduced, rows.reduced_strides));
     const test::Buffer<double> in(x);
     const detail::BinFormat format = detail::bin_format(DType::f64, n);
-    const LocalBins work{rows, format.bits, format.limbs, n};
+    const detail::LocalBins work{rows, format.bits, format.limbs, n};
     const auto size = static_cast<std::size_t>(rows_count);
     const test::Buffer<std::int64_t> top(std::vector<std::int64_t>(size, 7)),
         limbs(std::vector<std::int64_t>(size * static_cast<std::size_t>(format.limbs), 7));
@@ -192,7 +194,7 @@ TEST_CASE("rows across memory, several reduced dimensions, long rows") {
       where.push_back(found);
     });
     CHECK(out.values() == wanted);  // small integers
-    LocalFind find_work{rows, 1000, {}};
+    detail::LocalFind find_work{rows, 1000, {}};
     Extents steps = row_major_strides(rows.reduced);
     for (Index& step : steps) step *= 10;
     find_work.steps = steps;
@@ -213,7 +215,7 @@ TEST_CASE("scan: lines in memory and across it, from both ends, with what comes 
         for (const Index n : {0, 1, 7, 300})
           for (const Index inner : {0, 1, 5, 64, 65, 200})
             for (const Interval earlier : {Interval{0, 0}, Interval{1, 3}}) {
-              const LocalScan work{outer, n, inner, reverse, exclusive, 4, earlier};
+              const detail::LocalScan work{outer, n, inner, reverse, exclusive, 4, earlier};
               const std::vector<std::int32_t> x = small_numbers<std::int32_t>(random,
                                                                               outer * n * inner),
                                               before = small_numbers<std::int32_t>(

@@ -70,7 +70,7 @@ template <class T, class F> void in_parts(const F& f, T identity) {
       for (Index o = 0; o < outer; ++o)
         for (Index k = part_of(p).lo; k < part_of(p).hi; ++k)
           for (Index i = 0; i < inner; ++i) own.push_back(x[at(o, k, i)]);
-      LocalScan work{outer, part_of(p).size(), inner, reverse};
+      detail::LocalScan work{outer, part_of(p).size(), inner, reverse};
       const Buffer<T> from(own),
           to(std::vector<T>(static_cast<std::size_t>(outer * inner), T(77.0f)));
       detail::fold<T>(f, identity, work, from.data(), to.data());
@@ -82,13 +82,13 @@ template <class T, class F> void in_parts(const F& f, T identity) {
     }
     const Buffer<T> all(totals);
     for (Index p = 0; p < parts; ++p) {
-      LocalScan work{outer,
-                     part_of(p).size(),
-                     inner,
-                     reverse,
-                     exclusive,
-                     parts,
-                     reverse ? Interval{p + 1, parts} : Interval{0, p}};
+      detail::LocalScan work{outer,
+                             part_of(p).size(),
+                             inner,
+                             reverse,
+                             exclusive,
+                             parts,
+                             reverse ? Interval{p + 1, parts} : Interval{0, p}};
       const Buffer<T> from(cut[static_cast<std::size_t>(p)]), to(cut[static_cast<std::size_t>(p)]);
       detail::scan<T>(f, identity, work, from.data(), all.data(), to.data());
       std::size_t next = 0;
@@ -119,7 +119,7 @@ TEST_CASE("long lines are run in pieces, side by side") {
     const bool reverse = round % 2 == 1, exclusive = round % 3 == 0;
     using T = complex<double>;
     const std::vector<T> x = numbers<T>(random, outer * n), before = numbers<T>(random, outer * 2);
-    const LocalScan work{outer, n, 1, reverse, exclusive, parts, {0, parts}};
+    const detail::LocalScan work{outer, n, 1, reverse, exclusive, parts, {0, parts}};
     std::vector<T> expected(x.size());
     for (Index o = 0; o < outer; ++o) {
       const auto part = [&](Index p) { return before[static_cast<std::size_t>(o * parts + p)]; };

@@ -15,8 +15,8 @@ namespace {
 
 /// The definition, for the whole input: each window in row-major order.
 template <class T>
-std::vector<T> plain(bool greatest, const LocalSelectScatter& work, const std::vector<T>& input,
-                     const std::vector<T>& source) {
+std::vector<T> plain(bool greatest, const detail::LocalSelectScatter& work,
+                     const std::vector<T>& input, const std::vector<T>& source) {
   const Extents strides = row_major_strides(work.input);
   std::vector<TotalType<T>> sums(input.size());
   Extents taps;
@@ -47,8 +47,8 @@ std::vector<T> plain(bool greatest, const LocalSelectScatter& work, const std::v
 }
 
 template <class T>
-std::vector<T> run(bool greatest, const LocalSelectScatter& work, const std::vector<T>& input,
-                   const std::vector<T>& source) {
+std::vector<T> run(bool greatest, const detail::LocalSelectScatter& work,
+                   const std::vector<T>& input, const std::vector<T>& source) {
   static_cast<void>(&detail::registered_select_scatter<T>);
   const Buffer<T> x(input), s(source),
       y(std::vector<T>(static_cast<std::size_t>(volume(work.result)), T(99)));
@@ -56,22 +56,23 @@ std::vector<T> run(bool greatest, const LocalSelectScatter& work, const std::vec
   return y.values();
 }
 
-template <class T> void check(Random& random, bool greatest, const LocalSelectScatter& work) {
+template <class T>
+void check(Random& random, bool greatest, const detail::LocalSelectScatter& work) {
   CAPTURE(name_of(dtype_of<T>));
   const std::vector<T> input = small_numbers<T>(random, volume(work.input)),
                        source = small_numbers<T>(random, volume(work.source));
   CHECK(run(greatest, work, input, source) == plain(greatest, work, input, source));
 }
 
-void any_type(Random& random, int turn, const LocalSelectScatter& work) {
+void any_type(Random& random, int turn, const detail::LocalSelectScatter& work) {
   DType type = static_cast<DType>(turn % dtypes);
   if (!is_ordered(type)) type = DType::f32;
   detail::with_ordered_type(
       type, [&](auto element) { check<decltype(element)>(random, turn % 2 == 0, work); });
 }
 
-LocalSelectScatter some_work(Random& random, int rank, Index longest) {
-  LocalSelectScatter work;
+detail::LocalSelectScatter some_work(Random& random, int rank, Index longest) {
+  detail::LocalSelectScatter work;
   for (int d = 0; d < rank; ++d) {
     work.input.push_back(pick(random, 1, longest));
     work.windows.push_back(some_window(random, work.input[d]));
@@ -101,7 +102,7 @@ TEST_CASE("windows in no to four dimensions select and scatter") {
     any_type(random, turn, some_work(random, turn % 5, turn % 5 < 3 ? 10 : 5));
   }
   for (int turn = 0; turn < 12; ++turn) {  // rows in pieces
-    LocalSelectScatter work = some_work(random, 2, 4);
+    detail::LocalSelectScatter work = some_work(random, 2, 4);
     work.input[1] = work.result[1] = pick(random, 400, 900);
     work.source[1] = detail::result_extent(work.input[1], work.windows[1]);
     any_type(random, turn, work);
@@ -109,7 +110,8 @@ TEST_CASE("windows in no to four dimensions select and scatter") {
 }
 
 TEST_CASE("the first of equals is selected, and NaN before all others") {
-  const LocalSelectScatter fours{{2, 4}, {1, 1}, {2, 4}, {0, 0}, {{.size = 2}, {.size = 4}}};
+  const detail::LocalSelectScatter fours{
+      {2, 4}, {1, 1}, {2, 4}, {0, 0}, {{.size = 2}, {.size = 4}}};
   const auto place = [&](bool greatest, const std::vector<float>& x) {
     const std::vector<float> y = run(greatest, fours, x, {1.0f});
     return std::find(y.begin(), y.end(), 1.0f) - y.begin();
@@ -125,7 +127,7 @@ TEST_CASE("the first of equals is selected, and NaN before all others") {
 }
 
 TEST_CASE("padding is never selected, and complex numbers have no order") {
-  const LocalSelectScatter padded{{3}, {5}, {3}, {0}, {{.size = 3, .low = 2, .high = 2}}};
+  const detail::LocalSelectScatter padded{{3}, {5}, {3}, {0}, {{.size = 3, .low = 2, .high = 2}}};
   CHECK(run(true, padded, std::vector<float>{-5, -6, -7}, {1, 10, 100, 1000, 10000}) ==
         std::vector<float>{111, 1000, 10000});
   for (const DType type : {DType::c64, DType::c128, DType::boolean})
@@ -139,13 +141,13 @@ TEST_CASE("a part of the result has the bits of the whole") {
   for (int turn = 0; turn < 400; ++turn) {
     CAPTURE(turn);
     const int rank = 1 + turn % 3;
-    const LocalSelectScatter whole = some_work(random, rank, rank == 1 ? 60 : 12);
+    const detail::LocalSelectScatter whole = some_work(random, rank, rank == 1 ? 60 : 12);
     std::vector<float> input(static_cast<std::size_t>(volume(whole.input))),
         source(static_cast<std::size_t>(volume(whole.source)));
     for (float& x : input) x = static_cast<float>(pick(random, 0, 9));
     for (float& x : source) x = static_cast<float>(random() >> 8) * 0x1p-23f - 1.0f;
     const std::vector<float> all = run(true, whole, input, source);
-    LocalSelectScatter part = whole;
+    detail::LocalSelectScatter part = whole;
     Extents begin, sources, elements;
     for (int d = 0; d < rank; ++d) {
       const Index a = pick(random, 0, whole.result[d] - 1),

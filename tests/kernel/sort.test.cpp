@@ -74,7 +74,7 @@ template <class T> std::vector<T> some_numbers(Random& random, Index n, bool wid
 
 /// Returns the places of each line in order, outer x n x inner.
 template <class T>
-std::vector<Index> places_in_order(const LocalSort& work, const std::vector<T>& x,
+std::vector<Index> places_in_order(const detail::LocalSort& work, const std::vector<T>& x,
                                    bool alone = false) {
   std::vector<Index> all(x.size());
   for (Index o = 0; o < work.outer; ++o)
@@ -98,7 +98,7 @@ template <class T> void sort_like_the_oracle(Random& random) {
   using Stored = tessera::detail::Stored<T>;
   const DType type = dtype_of<T>;
   for (int round = 0; round < 60; ++round) {
-    LocalSort work;
+    detail::LocalSort work;
     work.outer = pick(random, 0, 4);
     work.n = round % 6 == 0 ? pick(random, 300, 900) : pick(random, 0, 20);
     work.inner = pick(random, 1, 3);
@@ -114,7 +114,7 @@ template <class T> void sort_like_the_oracle(Random& random) {
                              places_alone = places_in_order(work, x, true);
     const std::size_t results = static_cast<std::size_t>(work.outer * work.limit * work.inner);
     std::vector<Stored> sorted(results, Stored{}), alone(results, Stored{});
-    std::vector<std::int64_t> positions(results, no_position);
+    std::vector<std::int64_t> positions(results, detail::no_position);
     std::vector<std::int32_t> narrow(results, std::numeric_limits<std::int32_t>::max());
     for (Index o = 0; o < work.outer; ++o)
       for (Index r = 0; r < std::min(work.limit, work.n); ++r)
@@ -139,7 +139,7 @@ template <class T> void sort_like_the_oracle(Random& random) {
     CHECK(same_bits(to.values(), alone));
     CHECK(where.values() == positions);
     CHECK(same_bits(arranged.values(), sorted));
-    LocalSort less = work;
+    detail::LocalSort less = work;
     less.narrow = true;
     detail::order(type, less, from.data(), nullptr, near.data());
     detail::arrange(type, less, from.data(), near.data(), arranged.data());
@@ -172,7 +172,7 @@ template <class T> void merge_like_the_oracle(Random& random, bool with_position
     const Index outer = pick(random, 1, 3), inner = pick(random, 1, 3), n = pick(random, 0, 40),
                 parts = pick(random, 1, 6);
     const bool descending = pick(random, 0, 1) == 1;
-    const LocalSort whole{outer, n, inner, n, 0, descending};
+    const detail::LocalSort whole{outer, n, inner, n, 0, descending};
     const std::vector<T> x = some_numbers<T>(random, outer * n * inner, pick(random, 0, 1) == 1);
     const std::vector<Index> places = places_in_order(whole, x, !with_positions);
     const bool narrow = round % 2 == 1;
@@ -198,7 +198,7 @@ template <class T> void merge_like_the_oracle(Random& random, bool with_position
             keys.push_back(x[static_cast<std::size_t>((o * n + k) * inner + i)]);
             carried.push_back(carried_of(o, k, i));
           }
-      const LocalSort own{outer, size, inner, size, lo, descending};
+      const detail::LocalSort own{outer, size, inner, size, lo, descending};
       const Buffer<T> from(keys), to(keys);
       const Buffer<std::int16_t> moved(carried), arranged(carried);
       const Buffer<std::int64_t> order_of(std::vector<std::int64_t>(keys.size(), 77));
@@ -296,21 +296,21 @@ TEST_CASE("elements that are not there come last") {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const Buffer<float> x(std::vector<float>{3, nan, 0, 9, 0, 5});
   const Buffer<std::int64_t> places(
-      std::vector<std::int64_t>{10, 11, no_position, 20, no_position, 21});
+      std::vector<std::int64_t>{10, 11, detail::no_position, 20, detail::no_position, 21});
   const Buffer<std::int64_t> to(std::vector<std::int64_t>(5, 77));
   detail::order(DType::f32, {.n = 6, .limit = 5, .descending = true}, x.data(), places.data(),
                 to.data());
-  CHECK(to.values() == std::vector<std::int64_t>{3, 5, 0, 1, no_position});
+  CHECK(to.values() == std::vector<std::int64_t>{3, 5, 0, 1, detail::no_position});
   const Buffer<std::int64_t> network(std::vector<std::int64_t>(6, 77)),
       taken(std::vector<std::int64_t>(5, 77));
-  const LocalSort work{.n = 6, .limit = 5, .descending = true};
+  const detail::LocalSort work{.n = 6, .limit = 5, .descending = true};
   const auto some = tessera::detail::PositionArray::read(places.data(), false);
   tessera::detail::sort_places<float>(work, x.data(), some, false, network.data());
   tessera::detail::fence();
   tessera::detail::TakePlaces<float>{work,           x.data(), some,
                                      network.data(), nullptr,  {taken.data(), false}}
       .run(0, 5);
-  CHECK(taken.values() == std::vector<std::int64_t>{3, 5, 0, 1, no_position});
+  CHECK(taken.values() == std::vector<std::int64_t>{3, 5, 0, 1, detail::no_position});
   const Buffer<float> arranged(std::vector<float>(5, 77));
   detail::arrange(DType::f32, work, x.data(), to.data(), arranged.data());
   CHECK(arranged.values()[0] == 9);

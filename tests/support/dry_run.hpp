@@ -184,7 +184,7 @@ class DryRun {
       });
       if (!text.empty()) return text;
       for (const Piece& piece : work.call.receive) arriving += piece.count;
-      for (const MemoryCopy& copy : work.local) arriving += volume(copy.copy.extents);
+      for (const detail::MemoryCopy& copy : work.local) arriving += volume(copy.copy.extents);
     }
     if (scratch != step.scratch) return "the staging is not the step's scratch";
     if (payload != step.payload)
@@ -228,9 +228,9 @@ class DryRun {
   }
   /// Of a product in rounds: its calls and buffers are those that the step counts.
   std::string broken_loop(const Plan& plan, const Step& step) const {
-    const LoopWork work = loop_work(plan, step);
+    const detail::LoopWork work = detail::loop_work(plan, step);
     Index payload = 0, network = 0, messages = 0, scratch = 0, flops = 0;
-    for (const LoopCall& one : work.calls) {
+    for (const detail::LoopCall& one : work.calls) {
       payload += detail::payload_bytes(one.call);
       network += detail::network_bytes(one.call);
       messages += detail::message_count(one.call);
@@ -240,7 +240,8 @@ class DryRun {
           !text.empty())
         return text;
     }
-    for (const LoopProduct& one : work.products) flops += one.work.gemm.flops() * one.work.k_panels;
+    for (const detail::LoopProduct& one : work.products)
+      flops += one.work.gemm.flops() * one.work.k_panels;
     for (const Index bytes : work.buffers) scratch += detail::arena_charge(bytes);
     if (payload != step.payload || network != step.network_payload || messages != step.messages)
       return "the calls have other numbers than the step";
@@ -334,12 +335,13 @@ class DryRun {
   /// Between a kernel and a call that sends what it writes, or receives where it reads or writes,
   /// there is a fence.
   static std::string broken_fences(const Instructions& list) {
-    std::array<bool, max_memories> read{}, written{};
-    const auto mark = [](std::array<bool, max_memories>& marks, MemoryNumber m) {
-      if (m != no_memory) marks[index(m)] = true;
+    std::array<bool, detail::max_memories> read{}, written{};
+    const auto mark = [](std::array<bool, detail::max_memories>& marks, detail::MemoryNumber m) {
+      if (m != detail::no_memory) marks[index(m)] = true;
     };
-    const auto marked = [](const std::array<bool, max_memories>& marks, MemoryNumber m) {
-      return m != no_memory && marks[index(m)];
+    const auto marked = [](const std::array<bool, detail::max_memories>& marks,
+                           detail::MemoryNumber m) {
+      return m != detail::no_memory && marks[index(m)];
     };
     for (const Instruction& i : list.all) switch (i.action) {
         case Action::fence:
@@ -351,7 +353,7 @@ class DryRun {
           break;
         case Action::compute: {
           const KernelCall& kernel = list.kernels.at(index(i.first));
-          for (const MemoryNumber m : kernel.in) mark(read, m);
+          for (const detail::MemoryNumber m : kernel.in) mark(read, m);
           mark(written, kernel.out);
           mark(written, kernel.scratch);
           if (kernel.kind == StepKind::communicate)  // a merge writes its tensors
@@ -413,7 +415,7 @@ class DryRun {
   // ----------------------------------------------------------------------------------------------------
 
   static void copy(Values& from, Index from_stride, Values& to, Index to_stride,
-                   const StridedCopy& c, bool adds) {
+                   const detail::StridedCopy& c, bool adds) {
     for_each_index(c.extents, [&](const Extents& i) {
       Value& value = at(to, (c.to_offset + dot(i, c.to_strides)) * to_stride);
       const Value x = at(from, (c.from_offset + dot(i, c.from_strides)) * from_stride);
@@ -421,19 +423,21 @@ class DryRun {
     });
   }
   /// A memory of a process. Staging memory has an element at the byte where it begins.
-  Values& memory(int p, MemoryNumber m) {
-    return m < send_staging ? slot(p, m) : staging_[index(p)][index(m - send_staging)];
+  Values& memory(int p, detail::MemoryNumber m) {
+    return m < detail::send_staging ? slot(p, m)
+                                    : staging_[index(p)][index(m - detail::send_staging)];
   }
-  static Index stride(MemoryNumber m, DType type) {
+  static Index stride(detail::MemoryNumber m, DType type) {
     return whole_elements(m) ? 1 : static_cast<Index>(size_of(type));
   }
-  static bool whole_elements(MemoryNumber m) {
-    return m < send_staging || m == wide_sums || m >= first_loop_buffer;
+  static bool whole_elements(detail::MemoryNumber m) {
+    return m < detail::send_staging || m == detail::wide_sums || m >= detail::first_loop_buffer;
   }
   /// Carries out all lists, from one call to the next.
   void play() {
     const int all = mesh_.processes();
-    staging_.assign(index(all), std::vector<Values>(index(max_memories - send_staging)));
+    staging_.assign(index(all),
+                    std::vector<Values>(index(detail::max_memories - detail::send_staging)));
     incoming_.assign(index(all), {});
     for (int p = 0; p < all; ++p) incoming_[index(p)].resize(lists_[index(p)].calls.size());
     std::vector<std::size_t> next(index(all), 0);
@@ -451,8 +455,9 @@ class DryRun {
         if (index(at_call[index(p)]->first) != number)
           throw std::logic_error("processes meet in different calls");
         calls.push_back(&lists_[index(p)].calls.at(number));
-        sources.push_back(
-            at_call[index(p)]->from == no_memory ? Values{} : memory(p, at_call[index(p)]->from));
+        sources.push_back(at_call[index(p)]->from == detail::no_memory
+                              ? Values{}
+                              : memory(p, at_call[index(p)]->from));
       }
       std::vector<Index> strides;
       for (int p = 0; p < all; ++p)
@@ -460,7 +465,7 @@ class DryRun {
       for (int p = 0; p < all; ++p) {
         const Instruction& i = *at_call[index(p)];
         Values& arrived = incoming_[index(p)][number];
-        if (i.to != no_memory) arrived = memory(p, i.to);
+        if (i.to != detail::no_memory) arrived = memory(p, i.to);
         run_call(p, calls, sources, strides, arrived, stride(i.to, calls[index(p)]->type));
         if (i.action == Action::call || late_) arrive(p, i);
       }
@@ -489,12 +494,12 @@ class DryRun {
       switch (i.action) {
         case Action::allocate: {
           const std::size_t unit =
-              i.to < send_staging ? size_of(mine.slots[i.to].desc.type)
-              : i.to == wide_sums
+              i.to < detail::send_staging ? size_of(mine.slots[i.to].desc.type)
+              : i.to == detail::wide_sums
                   ? size_of(tessera::detail::facts_of(mine.slots[mine.steps[i.step].out].desc.type)
                                 .compute)
-              : i.to >= first_loop_buffer ? size_of(mine.slots[0].desc.type)
-                                          : 1;
+              : i.to >= detail::first_loop_buffer ? size_of(mine.slots[0].desc.type)
+                                                  : 1;
           memory(p, i.to).assign(index(i.bytes) / unit, unwritten);
           break;
         }
@@ -568,61 +573,65 @@ class DryRun {
         contract(kernel, in(0), in(1), out);
         break;
       case StepKind::reduce:
-        reduce_block(work_in<LocalReduce>(kernel), in(0), out);
+        reduce_block(work_in<detail::LocalReduce>(kernel), in(0), out);
         break;
       case StepKind::round:
       case StepKind::widen:
         out = in(0);
         break;
       case StepKind::map:
-        map_block(work_in<LocalMap>(kernel), step, p, out);
+        map_block(work_in<detail::LocalMap>(kernel), step, p, out);
         break;
       case StepKind::find:
-        find_block(work_in<LocalFind>(kernel), in(0), in(1), out);
+        find_block(work_in<detail::LocalFind>(kernel), in(0), in(1), out);
         break;
       case StepKind::scan:
-        scan_block(work_in<LocalScan>(kernel), in(0), kernel.in.size() > 1 ? &in(1) : nullptr, out);
+        scan_block(work_in<detail::LocalScan>(kernel), in(0),
+                   kernel.in.size() > 1 ? &in(1) : nullptr, out);
         break;
       case StepKind::fold:
-        fold_block(work_in<LocalScan>(kernel), in(0), out);
+        fold_block(work_in<detail::LocalScan>(kernel), in(0), out);
         break;
       case StepKind::sort:
       case StepKind::order:
-        sort_block(work_in<LocalSort>(kernel), in(0), kernel.in.size() > 1 ? &in(1) : nullptr,
-                   kernel.kind == StepKind::order, out);
+        sort_block(work_in<detail::LocalSort>(kernel), in(0),
+                   kernel.in.size() > 1 ? &in(1) : nullptr, kernel.kind == StepKind::order, out);
         break;
       case StepKind::arrange:
-        arrange_block(work_in<LocalSort>(kernel), in(0), in(1), out);
+        arrange_block(work_in<detail::LocalSort>(kernel), in(0), in(1), out);
         break;
       case StepKind::exponent:
-        exponent_block(work_in<LocalBins>(kernel), in(0), out);
+        exponent_block(work_in<detail::LocalBins>(kernel), in(0), out);
         break;
       case StepKind::bins:
-        bins_block(work_in<LocalBins>(kernel), in(0), in(1), out);
+        bins_block(work_in<detail::LocalBins>(kernel), in(0), in(1), out);
         break;
       case StepKind::unbin:
-        unbin_block(work_in<LocalBins>(kernel), in(0), in(1), out);
+        unbin_block(work_in<detail::LocalBins>(kernel), in(0), in(1), out);
         break;
       case StepKind::take:
-        take_block(work_in<LocalIndexed>(kernel), plan().reduction, in(0),
+        take_block(work_in<detail::LocalIndexed>(kernel), plan().reduction, in(0),
                    inputs(p, step, 1, step.in.size()), out, at);
         break;
       case StepKind::scatter: {
         const int first = tessera::detail::scatters_into(plan(), step) ? 1 : 0;
-        scatter_block(work_in<LocalScatter>(kernel), plan().reduction, first > 0 ? &in(0) : nullptr,
-                      inputs(p, step, first, step.in.size() - 1), in(step.in.size() - 1), out, at);
+        scatter_block(work_in<detail::LocalScatter>(kernel), plan().reduction,
+                      first > 0 ? &in(0) : nullptr, inputs(p, step, first, step.in.size() - 1),
+                      in(step.in.size() - 1), out, at);
         break;
       }
       case StepKind::one_hot:
-        one_hot_block(work_in<LocalOneHot>(kernel), in(0), out, at);
+        one_hot_block(work_in<detail::LocalOneHot>(kernel), in(0), out, at);
         break;
       case StepKind::slide:
         out.assign(out.size(), start_of<Value>(plan().reduction));
-        copy(in(0), 1, out, 1, slide_copy(work_in<LocalSlide>(kernel), starts_, false), false);
+        copy(in(0), 1, out, 1,
+             detail::slide_copy(work_in<detail::LocalSlide>(kernel), starts_, false), false);
         break;
       case StepKind::put:
         out = in(0);
-        copy(in(1), 1, out, 1, slide_copy(work_in<LocalSlide>(kernel), starts_, true), false);
+        copy(in(1), 1, out, 1,
+             detail::slide_copy(work_in<detail::LocalSlide>(kernel), starts_, true), false);
         break;
       default:
         throw std::logic_error("a step that a dry run does not compute: " +
@@ -632,11 +641,11 @@ class DryRun {
   /// Merges two messages: of the elements of both in order, the lower process keeps the first.
   void merge(int p, const KernelCall& kernel) {
     const auto& work = work_in<tessera::detail::MergeWork>(kernel);
-    const LocalMerge& m = work.lines;
+    const detail::LocalMerge& m = work.lines;
     const auto element = [&](bool own, Index j) {
       std::vector<Value> all;
       for (const tessera::detail::MergedTensor& t : work.tensors)
-        all.push_back(at(memory(p, own ? send_staging : receive_staging),
+        all.push_back(at(memory(p, own ? detail::send_staging : detail::receive_staging),
                          (own ? t.own : t.other) + j * static_cast<Index>(size_of(t.type))));
       return all;
     };
@@ -664,8 +673,8 @@ class DryRun {
     return slots;
   }
   static void contract(const KernelCall& kernel, Values& a, Values& b, Values& c) {
-    const auto& work = work_in<ContractionWork>(kernel);
-    const Gemm& g = work.gemm;
+    const auto& work = work_in<detail::ContractionWork>(kernel);
+    const detail::Gemm& g = work.gemm;
     const auto offset = [&](std::size_t k) {
       return kernel.offsets.empty() ? 0 : kernel.offsets.at(k);
     };
@@ -691,7 +700,7 @@ class DryRun {
       });
     }
   }
-  void reduce_block(const LocalReduce& work, Values& in, Values& out) {
+  void reduce_block(const detail::LocalReduce& work, Values& in, Values& out) {
     Index next = 0;
     for_each_index(work.kept, [&](const Extents& kept) {
       Value total = plan().reduction == Reduction::sum ? 0 : identity_of<Value>(plan().reduction);
@@ -702,7 +711,7 @@ class DryRun {
       at(out, next++) = total;
     });
   }
-  void find_block(const LocalFind& work, Values& in, Values& best, Values& out) {
+  void find_block(const detail::LocalFind& work, Values& in, Values& best, Values& out) {
     Index next = 0;
     for_each_index(work.rows.kept, [&](const Extents& kept) {
       Value found = std::numeric_limits<Value>::max();
@@ -714,7 +723,7 @@ class DryRun {
       at(out, next++) = found;
     });
   }
-  void scan_block(const LocalScan& work, Values& in, Values* totals, Values& out) {
+  void scan_block(const detail::LocalScan& work, Values& in, Values* totals, Values& out) {
     const Reduction kind = plan().reduction;
     const auto join = [kind](Value x, Value y) {
       return kind == Reduction::none ? Compose{}(x, y) : combine(kind, x, y);
@@ -735,7 +744,7 @@ class DryRun {
         }
       }
   }
-  static void fold_block(const LocalScan& work, Values& in, Values& out) {
+  static void fold_block(const detail::LocalScan& work, Values& in, Values& out) {
     for (Index o = 0; o < work.outer; ++o)
       for (Index i = 0; i < work.inner; ++i) {
         Value total = 0;
@@ -746,14 +755,14 @@ class DryRun {
       }
   }
   /// `places`: positions of which some are none. Writes positions, or what is there.
-  static void sort_block(const LocalSort& work, Values& in, Values* places, bool positions,
+  static void sort_block(const detail::LocalSort& work, Values& in, Values* places, bool positions,
                          Values& out) {
     for (Index o = 0; o < work.outer; ++o)
       for (Index i = 0; i < work.inner; ++i) {
         const auto place = [&](Index k) { return (o * work.n + k) * work.inner + i; };
         std::vector<Index> line;
         for (Index k = 0; k < work.n; ++k)
-          if (places == nullptr || at(*places, place(k)) != no_position) line.push_back(k);
+          if (places == nullptr || at(*places, place(k)) != detail::no_position) line.push_back(k);
         std::stable_sort(line.begin(), line.end(), [&](Index a, Index b) {
           return work.descending ? at(in, place(b)) < at(in, place(a))
                                  : at(in, place(a)) < at(in, place(b));
@@ -762,25 +771,26 @@ class DryRun {
           const bool there = index(r) < line.size();
           Value& result = at(out, (o * work.limit + r) * work.inner + i);
           if (positions)
-            result = there ? work.first + line[index(r)] : no_position;
+            result = there ? work.first + line[index(r)] : detail::no_position;
           else
             result = there ? at(in, place(line[index(r)])) : 0;
         }
       }
   }
-  static void arrange_block(const LocalSort& work, Values& in, Values& positions, Values& out) {
+  static void arrange_block(const detail::LocalSort& work, Values& in, Values& positions,
+                            Values& out) {
     for (Index o = 0; o < work.outer; ++o)
       for (Index r = 0; r < work.limit; ++r)
         for (Index i = 0; i < work.inner; ++i) {
           const Index j = (o * work.limit + r) * work.inner + i;
           const Value position = at(positions, j);
-          at(out, j) = position == no_position
+          at(out, j) = position == detail::no_position
                            ? 0
                            : at(in, (o * work.n + position - work.first) * work.inner + i);
         }
   }
   /// In a dry run the exponent is the largest magnitude itself.
-  void exponent_block(const LocalBins& work, Values& in, Values& out) {
+  void exponent_block(const detail::LocalBins& work, Values& in, Values& out) {
     Index next = 0;
     for_each_index(work.rows.kept, [&](const Extents& kept) {
       Value top = 0;
@@ -794,7 +804,7 @@ class DryRun {
   }
   /// A limb is a digit of base 16, which shows that all of them are moved and in order; the first
   /// counts the exponent for each element too, which shows that all have the same.
-  void bins_block(const LocalBins& work, Values& in, Values& tops, Values& out) {
+  void bins_block(const detail::LocalBins& work, Values& in, Values& tops, Values& out) {
     Index next = 0;
     for_each_index(work.rows.kept, [&](const Extents& kept) {
       for (int limb = 0; limb < work.limbs; ++limb) at(out, next + limb) = 0;
@@ -809,7 +819,7 @@ class DryRun {
       next += work.limbs;
     });
   }
-  void unbin_block(const LocalBins& work, Values& in, Values& tops, Values& out) {
+  void unbin_block(const detail::LocalBins& work, Values& in, Values& tops, Values& out) {
     for (Index i = 0; i < volume(work.rows.kept); ++i) {
       Value total = 0;
       for (int limb = work.limbs - 1; limb >= 0; --limb)
@@ -817,7 +827,7 @@ class DryRun {
       at(out, i) = total - work.count * at(tops, i);
     }
   }
-  void map_block(const LocalMap& work, const Step& step, int p, Values& out) {
+  void map_block(const detail::LocalMap& work, const Step& step, int p, Values& out) {
     Index next = 0;
     for_each_index(work.extents, [&](const Extents& i) {
       Value value = multiply_ ? 1 : 0;

@@ -174,13 +174,13 @@ Whole<T> dynamic_update(Whole<T> x, const Whole<T>& update, const Extents& start
 /// Calls visit(offset of the tuple, offset in the table or -1 where it is elsewhere or -2 where it
 /// is dropped).
 template <class Values, class At, class Visit>
-void for_each_tuple(const LocalIndexed& work, const std::vector<Values*>& indices, const At& at,
-                    const Visit& visit) {
+void for_each_tuple(const detail::LocalIndexed& work, const std::vector<Values*>& indices,
+                    const At& at, const Visit& visit) {
   for_each_index(work.tuples, [&](const Extents& tuple) {
     Index table = dot(tuple, work.in_table);
     bool lost = false, elsewhere = false;
     for (int k = 0; k < work.indices.size(); ++k) {
-      const LocalIndex& index = work.indices[k];
+      const detail::LocalIndex& index = work.indices[k];
       Index i = placed(at(*indices[static_cast<std::size_t>(index.tensor)],
                           index.offset + dot(tuple, index.strides)),
                        index.extent, work.out_of_range);
@@ -194,7 +194,7 @@ void for_each_tuple(const LocalIndexed& work, const std::vector<Values*>& indice
 }
 
 template <class Values, class At>
-void take_block(const LocalIndexed& work, Reduction kind, Values& table,
+void take_block(const detail::LocalIndexed& work, Reduction kind, Values& table,
                 const std::vector<Values*>& indices, Values& out, const At& at) {
   using Value = typename Values::value_type;
   for_each_tuple(work, indices, at, [&](Index to, Index from) {
@@ -208,13 +208,14 @@ void take_block(const LocalIndexed& work, Reduction kind, Values& table,
 }
 
 template <class Values, class At>
-void scatter_block(const LocalScatter& work, Reduction kind, Values* operand,
+void scatter_block(const detail::LocalScatter& work, Reduction kind, Values* operand,
                    const std::vector<Values*>& indices, Values& updates, Values& out,
                    const At& at) {
   using Value = typename Values::value_type;
   for (std::size_t i = 0; i < out.size(); ++i) {
     const Value identity = start_of<Value>(kind);
-    out[i] = work.start == ScatterStart::operand ? at(*operand, static_cast<Index>(i)) : identity;
+    out[i] = work.start == detail::ScatterStart::operand ? at(*operand, static_cast<Index>(i))
+                                                         : identity;
   }
   if (!work.updates) return;
   for_each_tuple(work.rows, indices, at, [&](Index from, Index bin) {
@@ -232,7 +233,7 @@ void scatter_block(const LocalScatter& work, Reduction kind, Values* operand,
 }
 
 template <class Values, class At>
-void one_hot_block(const LocalOneHot& work, Values& indices, Values& out, const At& at) {
+void one_hot_block(const detail::LocalOneHot& work, Values& indices, Values& out, const At& at) {
   Index next = 0;
   for_each_index(work.extents, [&](const Extents& i) {
     at(out, next++) = at(indices, dot(i, work.strides)) == work.first + i[work.along];

@@ -5,7 +5,8 @@
 /// indices, elements scattered to them, a slice that starts anywhere. Planners describe it, kernels
 /// carry it out. All offsets and strides count elements.
 ///
-///     clamped_start(7, 8, 3) == 5;   clamped_start(-2, 8, 3) == 0     // 3 of 8, from 7, from -2 on
+///     detail::clamped_start(7, 8, 3) == 5;             // 3 of 8, from 7
+///     detail::clamped_start(-2, 8, 3) == 0             // from -2
 ///
 /// Laws: the work stays within the process's blocks, whatever the indices.
 #include <cstdint>
@@ -20,6 +21,8 @@ enum class OutOfRange : std::uint8_t {
   clamp,  ///< the nearest index within the dimension replaces it
   drop,   ///< a take gives zero there, a scatter leaves its update out
 };
+
+namespace detail {
 
 /// Most tensors of indices, or columns of one such tensor, that one operator takes.
 inline constexpr int max_indices = 6;
@@ -130,4 +133,5 @@ constexpr StridedCopy slide_copy(const LocalSlide& work, const Extents& start, b
   return copy;
 }
 
+}  // namespace detail
 }  // namespace tessera

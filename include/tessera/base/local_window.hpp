@@ -7,7 +7,7 @@
 /// the part lie zeros, or the identity of the reduction. `high` is not read.
 ///
 ///     // 8 filters of 3 taps over 4 sequences of 16 elements with 3 features each, features first
-///     const LocalConvolve c{.batch = 4, .in_features = 3, .out_features = 8,
+///     const detail::LocalConvolve c{.batch = 4, .in_features = 3, .out_features = 8,
 ///                           .input = {16}, .result = {14}, .windows = {{.size = 3}},
 ///                           .in = {.first = 48, .second = 16, .spatial = {1}},
 ///                           .kernel = {.first = 3, .second = 9, .spatial = {1}},
@@ -15,7 +15,7 @@
 ///     c.flops() == 2 * 4 * 8 * 14 * 3 * 3;
 #include <tessera/base/window.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Most spatial dimensions that a convolution may have.
 inline constexpr int max_spatial = 3;
@@ -84,4 +84,4 @@ struct LocalSelectScatter {
   constexpr bool operator==(const LocalSelectScatter&) const = default;
 };
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -4,13 +4,13 @@
 /// Descriptions of work on one process's own memory, as values: the planner decides them, the
 /// kernels carry them out. All offsets and strides count elements; a stride of 0 broadcasts.
 ///
-///     Gemm g{.m = 2, .n = 3, .k = 4, .lda = 4, .ldb = 3, .ldc = 3};      // row-major C = A B
+///     detail::Gemm g{.m = 2, .n = 3, .k = 4, .lda = 4, .ldb = 3, .ldc = 3};      // row-major C = A B
 #include <vector>
 
 #include <tessera/base/box.hpp>
 #include <tessera/base/math.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Copies a box of elements between two strided layouts: packing, unpacking, slicing and permuting
 /// alike. Element (i...) goes from from_offset + sum i*from_strides to to_offset + sum
@@ -139,4 +139,4 @@ struct LocalBins {
   constexpr bool operator==(const LocalBins&) const = default;
 };
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -5,7 +5,7 @@
 /// definition on which element types it is defined, and how it treats unfinished values
 /// (base/linearity.hpp).
 ///
-///     detail::map(fn::Gelu{}, LocalMap{{n}, {{1}}}, y, x);
+///     detail::map(fn::Gelu{}, detail::LocalMap{{n}, {{1}}}, y, x);
 ///     fn::Scale{0.5}(3.0f) == 1.5f
 ///
 /// Integers wrap instead of overflowing; division by zero gives 0 (and the least integer divided by

@@ -6,7 +6,7 @@
 /// TESSERA_HAVE_BLIS), on CUDA to cuBLAS. Half types go there too, widened to float piece by piece;
 /// integers and unusual strides go to Tessera's own kernel.
 ///
-///     const Gemm g{.m = 2, .n = 3, .k = 4, .lda = 4, .ldb = 3, .ldc = 3};
+///     const detail::Gemm g{.m = 2, .n = 3, .k = 4, .lda = 4, .ldb = 3, .ldc = 3};
 ///     detail::gemm(DType::f32, g, a, b, c);                  // C = A B
 ///     detail::gemm(DType::f32, g, a, b, c, 1.0);             // C += A B
 ///

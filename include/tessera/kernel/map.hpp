@@ -6,10 +6,10 @@
 /// and a KOKKOS_FUNCTION.
 ///
 ///     // y (2 x 3) = x (2 x 3) + bias (3)
-///     detail::map(fn::Add{}, LocalMap{{2, 3}, {{3, 1}, {0, 1}}}, y, x, bias);
+///     detail::map(fn::Add{}, detail::LocalMap{{2, 3}, {{3, 1}, {0, 1}}}, y, x, bias);
 ///
 ///     // the same with the place of each element in a tensor of which this is a block
-///     detail::map_with_index(Mask{}, LocalMap{{2, 3}, {{3, 1}}}, {4, 0}, {8, 3}, y, x);
+///     detail::map_with_index(Mask{}, detail::LocalMap{{2, 3}, {{3, 1}}}, {4, 0}, {8, 3}, y, x);
 ///
 /// Laws: map(f)(x)[i] == f(x[i]) for every i (a generic f gets half types as float, and its result
 /// is rounded once); the gaps of a result with strides are not written; the result may be one of

@@ -5,7 +5,7 @@
 /// without it the lines arrive one after the other, with it several at once. It saves only
 /// microseconds, so it is done for small copies alone.
 ///
-///     const StridedCopy column{.extents = {4}, .from_strides = {8}, .to_strides = {1}};
+///     const detail::StridedCopy column{.extents = {4}, .from_strides = {8}, .to_strides = {1}};
 ///     detail::prefetch_source(8, from, &column, 1);              // elements of 8 bytes
 ///     detail::prefetch_to_write(to, 32);
 ///

@@ -5,7 +5,7 @@
 /// elements are true. base/local_work.hpp describes what is kept and what is reduced.
 ///
 ///     // row sums of a 2 x 3 matrix
-///     const LocalReduce rows{.kept = {2}, .kept_strides = {3}, .reduced = {3}, .reduced_strides = {1}};
+///     const detail::LocalReduce rows{.kept = {2}, .kept_strides = {3}, .reduced = {3}, .reduced_strides = {1}};
 ///     detail::reduce(DType::f32, Reduction::sum, rows, from, to);
 ///
 /// Laws: the bits depend only on the shape, not on threads; a float sum of 10^7 elements is

@@ -6,7 +6,7 @@
 /// the work.
 ///
 ///     // maxima of pairs: eight elements to four
-///     const LocalReduceWindow pairs{.input = {8}, .input_strides = {1}, .result = {4},
+///     const detail::LocalReduceWindow pairs{.input = {8}, .input_strides = {1}, .result = {4},
 ///                                   .windows = {{.size = 2, .stride = 2}}};
 ///     detail::reduce_window(DType::f32, Reduction::max, pairs, in, out);
 ///

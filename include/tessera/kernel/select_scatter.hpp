@@ -5,7 +5,7 @@
 /// selects, and each element sums its sources. base/local_window.hpp describes the windows.
 ///
 ///     // {1, 4, 3, 2} under windows of two side by side, sources {10, 20}: {0, 10, 20, 0}
-///     const LocalSelectScatter pairs{.input = {4}, .source = {2}, .result = {4}, .first = {0},
+///     const detail::LocalSelectScatter pairs{.input = {4}, .source = {2}, .result = {4}, .first = {0},
 ///                                    .windows = {{.size = 2, .stride = 2}}};
 ///     detail::select_and_scatter(DType::f32, true, pairs, in, source, result);
 ///

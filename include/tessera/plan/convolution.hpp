@@ -24,7 +24,7 @@ inline constexpr Equation nchw{"bihw,oihw->bohw"};
 
 /// The settings of a convolution (XLA's): GShard, Appendix A.4.
 struct Convolution {
-  using PerDimension = FixedVector<Index, max_spatial>;
+  using PerDimension = FixedVector<Index, detail::max_spatial>;
   PerDimension stride{};
   PerDimension low{};   ///< padding before the first element; negative: cropping
   PerDimension high{};  ///< and after the last

@@ -163,7 +163,7 @@ template <class M> Machine calibrate(const ProcessMesh<M>& mesh, Where where = W
   const TensorDesc flat{DType::f32, {bytes / 4}, Sharding::replicated(1)};
   const TensorCore from = TensorCore::make(core, flat), to = TensorCore::make(core, flat);
   detail::fill(from.data<float>(), bytes / 4, 1);
-  const StridedCopy whole{.extents = {bytes / 4}, .from_strides = {1}, .to_strides = {1}};
+  const detail::StridedCopy whole{.extents = {bytes / 4}, .from_strides = {1}, .to_strides = {1}};
   machine.copy_ps_per_kib = std::max<std::int64_t>(
       1,
       detail::median_ps(5, [&] { detail::copy(DType::f32, from.data(), to.data(), &whole, 1); }) *

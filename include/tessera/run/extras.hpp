@@ -19,11 +19,13 @@ namespace tessera {
 /// map step, fold and scan for a running join; keep(context, nullptr) returns a copy of the
 /// function, and keep(nullptr, copy) ends that.
 struct MapKernel {
-  void (*run)(const void* context, const LocalMap& map, void* out, const void* const* in) = nullptr;
+  void (*run)(const void* context, const detail::LocalMap& map, void* out,
+              const void* const* in) = nullptr;
   const void* context = nullptr;
-  void (*fold)(const void* context, const LocalScan& work, const void* from, void* to) = nullptr;
-  void (*scan)(const void* context, const LocalScan& work, const void* from, const void* earlier,
+  void (*fold)(const void* context, const detail::LocalScan& work, const void* from,
                void* to) = nullptr;
+  void (*scan)(const void* context, const detail::LocalScan& work, const void* from,
+               const void* earlier, void* to) = nullptr;
   void* (*keep)(const void* context, void* copy) = nullptr;
 };
 

@@ -5,7 +5,7 @@
 /// base/local_window.hpp describes the work.
 ///
 ///     // the sums of neighbours: 16 elements to 14, one feature in and out
-///     const LocalConvolve sums{.input = {16}, .result = {14}, .windows = {{.size = 3}},
+///     const detail::LocalConvolve sums{.input = {16}, .result = {14}, .windows = {{.size = 3}},
 ///                              .in = {0, 0, 16, 16, {1}}, .kernel = {0, 0, 3, 3, {1}},
 ///                              .out = {0, 0, 14, 14, {1}}};
 ///     detail::convolve(DType::f32, sums, x, ones, y);

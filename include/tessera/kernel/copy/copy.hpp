@@ -5,7 +5,7 @@
 /// broadcasting alike, a whole list of boxes in few launches. base/local_work.hpp describes the
 /// copies. Only the size of an element matters, not its type.
 ///
-///     const StridedCopy turned{.extents = {2, 3}, .from_strides = {3, 1}, .to_strides = {1, 2}};
+///     const detail::StridedCopy turned{.extents = {2, 3}, .from_strides = {3, 1}, .to_strides = {1, 2}};
 ///     detail::copy(DType::f32, from, to, &turned, 1);        // the transpose of a 2 x 3 matrix
 ///
 /// Laws: unpacking packed elements restores them; the order of boxes and dimensions does not

@@ -96,7 +96,7 @@ struct Scatter {
       return {Rule::operand_count, -1, 0, -1, terms.operands.size(), x.size()};
     const int first = detail::has_operand(terms) ? 1 : 0;
     const detail::IndexTerms indices = detail::indices_of_scatter(terms);
-    if (x.size() - first - 1 > max_indices || x.size() < 2)
+    if (x.size() - first - 1 > detail::max_indices || x.size() < 2)
       return {Rule::indices_match, -1, 0, -1, indices.indexed().size(), x.size() - 1};
     Terms known = terms;  // without a table no other tensor has the indexed letters
     Shardings shardings = detail::shardings_of(x);

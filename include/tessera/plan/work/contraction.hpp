@@ -5,8 +5,8 @@
 /// which operand must be permuted first. Only labels decide.
 ///
 ///     const Terms t = parse("bqhd,bkhd->bhqk");                // no permutation: strides do
-///     Contraction roles = contraction(t.operands[0], t.operands[1], t.result);
-///     ContractionWork w = contraction_work(a, b, c);           // of blocks with local extents
+///     detail::Contraction roles = detail::contraction(t.operands[0], t.operands[1], t.result);
+///     detail::ContractionWork w = detail::contraction_work(a, b, c);           // of blocks with local extents
 ///
 /// Blocks may be stored in panels along one dimension, the layout of collectives: each panel is
 /// then a separate product, and nothing is unpacked or packed.
@@ -17,7 +17,7 @@
 #include <tessera/base/local_work.hpp>
 #include <tessera/plan/equation.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Labels by role, and the order in which each tensor is to be stored.
 struct Contraction {
@@ -25,7 +25,6 @@ struct Contraction {
   Term a, b, c;  ///< the given orders, or permuted ones
 };
 
-namespace detail {
 /// Returns true when the labels of `group` are adjacent in `term`, in the same order.
 constexpr bool is_run(const Term& term, const Term& group) {
   if (group.empty()) return true;
@@ -58,7 +57,6 @@ constexpr Index extent_of(const Term& term, const Extents& extents, const Term& 
   for (char label : group) product = saturating_mul(product, extents[term.find(label)]);
   return product;
 }
-}  // namespace detail
 
 /// Returns the roles of the labels of a * b -> c and the stored orders. Every label must be in at
 /// least two of the three.
@@ -72,8 +70,7 @@ constexpr Contraction contraction(const Term& a, const Term& b, const Term& c) {
   for (char label : a)
     if (!c.contains(label)) result.k.push_back(label);
   const auto stored = [&](const Term& given, const Term& rows, const Term& columns) {
-    return detail::is_matrix(given, rows, columns) ? given
-                                                   : detail::joined(result.batch, rows, columns);
+    return is_matrix(given, rows, columns) ? given : joined(result.batch, rows, columns);
   };
   result.a = stored(a, result.m, result.k);
   result.b = stored(b, result.k, result.n);
@@ -119,7 +116,6 @@ struct ContractionWork {
   constexpr bool operator==(const ContractionWork&) const = default;
 };
 
-namespace detail {
 /// The storage of one block, and the distance to the next panel along a label.
 struct StoredBlock {
   Term labels;
@@ -159,13 +155,12 @@ struct StoredBlock {
                                                  : count * width * strides[d];
   }
 };
-}  // namespace detail
 
 /// Returns the work of the product of two blocks.
 constexpr ContractionWork contraction_work(const ContractionBlock& a, const ContractionBlock& b,
                                            const ContractionBlock& c) {
   Contraction roles = contraction(a.labels, b.labels, c.labels);
-  const detail::StoredBlock sa(a), sb(b), sc(c);
+  const StoredBlock sa(a), sb(b), sc(c);
   const auto panels_of =
       [&](char label) {  // the fewest and the most panels of a block along the label
         FixedVector<int, 2> parts{1, 1};
@@ -178,12 +173,12 @@ constexpr ContractionWork contraction_work(const ContractionBlock& a, const Cont
       };
   // Row-major A (m x k): k innermost is plain, m innermost is transposed; likewise B (k x n) and C
   // (m x n).
-  const bool a_plain = roles.m.empty() ? !roles.k.empty() : detail::ends_with(roles.a, roles.k);
-  const bool b_plain = roles.k.empty() ? !roles.n.empty() : detail::ends_with(roles.b, roles.n);
-  const bool c_plain = roles.m.empty() || detail::ends_with(roles.c, roles.n);
-  const Index a_lead = detail::stride_of(sa.labels, sa.strides, a_plain ? roles.m : roles.k);
-  const Index b_lead = detail::stride_of(sb.labels, sb.strides, b_plain ? roles.k : roles.n);
-  const Index c_lead = detail::stride_of(sc.labels, sc.strides, c_plain ? roles.m : roles.n);
+  const bool a_plain = roles.m.empty() ? !roles.k.empty() : ends_with(roles.a, roles.k);
+  const bool b_plain = roles.k.empty() ? !roles.n.empty() : ends_with(roles.b, roles.n);
+  const bool c_plain = roles.m.empty() || ends_with(roles.c, roles.n);
+  const Index a_lead = stride_of(sa.labels, sa.strides, a_plain ? roles.m : roles.k);
+  const Index b_lead = stride_of(sb.labels, sb.strides, b_plain ? roles.k : roles.n);
+  const Index c_lead = stride_of(sc.labels, sc.strides, c_plain ? roles.m : roles.n);
 
   ContractionWork work;
   Gemm& gemm = work.gemm;
@@ -196,7 +191,7 @@ constexpr ContractionWork contraction_work(const ContractionBlock& a, const Cont
   // Rows (or columns) that are not in one run are separate products.
   for (const bool left : {true, false}) {
     Term& group = left ? roles.m : roles.n;
-    const detail::StoredBlock& given = left ? sa : sb;
+    const StoredBlock& given = left ? sa : sb;
     Term run;
     const int first = static_cast<int>(max_of(given.apart(group), sc.apart(group)));
     for (int i = 0; i < group.size(); ++i) {
@@ -212,9 +207,9 @@ constexpr ContractionWork contraction_work(const ContractionBlock& a, const Cont
     }
     group = run;
   }
-  Index m = detail::extent_of(a.labels, a.extents, roles.m);
-  Index n = detail::extent_of(b.labels, b.extents, roles.n);
-  gemm.k = detail::extent_of(a.labels, a.extents, roles.k);
+  Index m = extent_of(a.labels, a.extents, roles.m);
+  Index n = extent_of(b.labels, b.extents, roles.n);
+  gemm.k = extent_of(a.labels, a.extents, roles.k);
   for (const Term* group : {&roles.m, &roles.n}) {
     if (group->empty()) continue;
     const char label = (*group)[0];
@@ -258,4 +253,4 @@ constexpr ContractionWork contraction_work(const ContractionBlock& a, const Cont
   return work;
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -5,7 +5,7 @@
 /// plan/work/kernel_work.hpp uses it; plan/numbers.hpp uses the size of the memory in which a
 /// scatter orders its updates.
 ///
-///     LocalIndexed work = detail::take_work(plan, step, at);
+///     detail::LocalIndexed work = detail::take_work(plan, step, at);
 ///
 /// Laws: the work stays within the process's blocks, for any indices.
 #include <tessera/plan/index_terms.hpp>

@@ -65,8 +65,8 @@ constexpr std::string_view name_of(Action action) {
 
 struct Instruction {
   Action action = Action::fence;
-  MemoryNumber to = no_memory;
-  MemoryNumber from = no_memory;
+  detail::MemoryNumber to = detail::no_memory;
+  detail::MemoryNumber from = detail::no_memory;
   DType type = DType::f32;
   bool host = false;       ///< memory that is always the host's
   std::int16_t step = 0;   ///< of the plan
@@ -77,9 +77,11 @@ struct Instruction {
 
 /// The local work of a kernel.
 using KernelWork =
-    std::variant<std::monostate, ContractionWork, LocalReduce, LocalMap, LocalFind, LocalScan,
-                 LocalSort, detail::MergeWork, LocalBins, LocalConvolve, LocalReduceWindow,
-                 LocalSelectScatter, LocalIndexed, LocalScatter, LocalOneHot, LocalSlide>;
+    std::variant<std::monostate, detail::ContractionWork, detail::LocalReduce, detail::LocalMap,
+                 detail::LocalFind, detail::LocalScan, detail::LocalSort, detail::MergeWork,
+                 detail::LocalBins, detail::LocalConvolve, detail::LocalReduceWindow,
+                 detail::LocalSelectScatter, detail::LocalIndexed, detail::LocalScatter,
+                 detail::LocalOneHot, detail::LocalSlide>;
 
 /// A kernel and the memories that it reads and writes.
 struct KernelCall {
@@ -87,9 +89,9 @@ struct KernelCall {
   StepKind kind = StepKind::map;
   std::int16_t step = 0;
   bool adds = false;  ///< a product is added to what is there
-  MemoryNumber out = no_memory;
-  MemoryNumber scratch = no_memory;
-  FixedVector<MemoryNumber, most_inputs> in;
+  detail::MemoryNumber out = detail::no_memory;
+  detail::MemoryNumber scratch = detail::no_memory;
+  FixedVector<detail::MemoryNumber, most_inputs> in;
   /// Where in these memories the work begins, in elements: of each input, then the output; empty:
   /// at 0.
   std::vector<Index> offsets;
@@ -98,18 +100,20 @@ struct KernelCall {
 
 struct Instructions {
   std::vector<Instruction> all;
-  std::vector<StridedCopy> copies;
+  std::vector<detail::StridedCopy> copies;
   std::vector<Call> calls;  ///< in the order in which they start
   std::vector<KernelCall> kernels;
-  std::vector<std::vector<PeerCopies>> reads;  ///< of the calls that readers replace
+  std::vector<std::vector<detail::PeerCopies>> reads;  ///< of the calls that readers replace
 };
 
 /// Returns the most bytes of arena memory that a list's allocations hold at once.
 inline Index peak_bytes(const Instructions& list) {
-  std::array<Index, max_memories> held{};
+  std::array<Index, detail::max_memories> held{};
   Index all = 0, peak = 0;
   for (const Instruction& i : list.all) {
-    const auto of = [&](MemoryNumber m) -> Index& { return held[static_cast<std::size_t>(m)]; };
+    const auto of = [&](detail::MemoryNumber m) -> Index& {
+      return held[static_cast<std::size_t>(m)];
+    };
     if (i.action == Action::allocate) all += of(i.to) = detail::arena_charge(i.bytes);
     if (i.action == Action::take_over) of(i.to) = std::exchange(of(i.from), 0);
     if (i.action == Action::release) all -= std::exchange(of(i.to), 0);

@@ -3,8 +3,8 @@
 /// @file
 /// A looped product on a process as a list: start a call, let it progress, wait for it, multiply.
 ///
-///     LoopWork work = loop_work(plan, plan.steps[0]);
-///     for (const LoopEvent& event : work.events) ...      // in this order
+///     detail::LoopWork work = detail::loop_work(plan, plan.steps[0]);
+///     for (const detail::LoopEvent& event : work.events) ...      // in this order
 ///
 /// Laws: what a product reads has arrived and is not written meanwhile; all members of a ring make
 /// the same calls in the same order; the payload of the calls is the step's; the buffers add up to
@@ -17,7 +17,7 @@
 #include <tessera/plan/work/contraction.hpp>
 #include <tessera/plan/work/loop_turns.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Where a block is: in an operand or the result of the product, or in a buffer of the loop.
 struct LoopPlace {
@@ -48,8 +48,6 @@ struct LoopWork {
   std::vector<LoopProduct> products;
   std::vector<LoopEvent> events;
 };
-
-namespace detail {
 
 class LoopMaker {
  public:
@@ -292,11 +290,9 @@ class LoopMaker {
   LoopWork work_;
 };
 
-}  // namespace detail
-
 /// Returns the work of a looped product on the plan's process. Precondition: step.loop.
 inline LoopWork loop_work(const Plan& plan, const Step& step) {
-  return detail::LoopMaker(plan, step).make();
+  return LoopMaker(plan, step).make();
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

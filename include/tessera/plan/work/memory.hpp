@@ -3,7 +3,7 @@
 /// @file
 /// The memories of a plan on one process, by number: its slots, then staging memory.
 ///
-///     instruction.to == plan.result;    instruction.from == receive_staging;
+///     instruction.to == plan.result;    instruction.from == detail::receive_staging;
 ///
 /// Laws: a number below Plan::max_slots is a slot of the plan; every other number is staging
 /// memory, which a step allocates and releases.
@@ -12,7 +12,7 @@
 #include <tessera/base/local_work.hpp>
 #include <tessera/plan/plan.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 using MemoryNumber = std::int8_t;
 inline constexpr MemoryNumber no_memory = -1;
@@ -33,4 +33,4 @@ struct MemoryCopy {
   StridedCopy copy;
 };
 
-}  // namespace tessera
+}  // namespace tessera::detail

@@ -4,7 +4,7 @@
 /// The local work of steps along rows: reduce, find, scan, sort, and the steps of sums in limbs.
 /// plan/work/kernel_work.hpp uses it.
 ///
-///     LocalReduce rows = detail::reduce_work(from, to, plan, at);
+///     detail::LocalReduce rows = detail::reduce_work(from, to, plan, at);
 ///
 /// Laws: the work stays within the process's blocks.
 #include <tessera/plan/deterministic.hpp>
