@@ -146,8 +146,9 @@ TEST_CASE("the plan of a process, told from another's, is the one that is planne
                           {x.type, {3}, some_sharding(random, 1, axes)},
                           {x.type, {4, 2}, some_sharding(random, 2, axes, 40)}};
       const Shardings targets{to, some_sharding(random, 1, axes), some_sharding(random, 2, axes)};
-      tally.compare(mesh, from,
-                    [&](int p) { return plan_together(several, targets, mesh, p, options); });
+      tally.compare(mesh, from, [&](int p) {
+        return detail::plan_together(several, targets, mesh, p, options);
+      });
 
       const int root = random.below(mesh.processes());
       options.workspace_limit = random.of<Index>({max_int64, 64});

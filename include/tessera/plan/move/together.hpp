@@ -4,7 +4,7 @@
 /// Several tensors resharded together: calls of the same collective over the same axes become one,
 /// where the saved messages cost more than the additional copies.
 ///
-///     Plan p = plan_together({a, b, c}, {to_a, to_b, to_c}, mesh, process);
+///     Plan p = detail::plan_together({a, b, c}, {to_a, to_b, to_c}, mesh, process);
 ///     p.count(all_reduce) == 1
 ///
 /// Laws: every result equals that of plan_reshard alone; the choice of joined calls depends only on
@@ -13,33 +13,33 @@
 #include <tessera/plan/deduce.hpp>
 #include <tessera/plan/map.hpp>
 
-namespace tessera {
+namespace tessera::detail {
 
 /// Moves slots[i] to targets[i], several in one call where that is cheaper; `slots` then names the
 /// slots that hold the tensors.
-constexpr void move_together(detail::PlanBuilder& build, FixedVector<int, max_operands>& slots,
+constexpr void move_together(PlanBuilder& build, FixedVector<int, max_operands>& slots,
                              const Shardings& targets) {
   const MeshShape& mesh = build.plan().mesh;
   const Machine& machine = build.options().machine;
-  LazyVector<detail::Moves, max_operands> moves;
+  LazyVector<Moves, max_operands> moves;
   FixedVector<int, max_operands> next(slots.size(), 0);
   for (int i = 0; i < slots.size(); ++i) moves.push_back(build.moves(slots[i], targets[i]));
   const auto comes = [&](int i) { return next[i] < moves[i].list.size(); };
-  const auto move = [&](int i) -> const detail::Move& { return moves[i].list[next[i]]; };
+  const auto move = [&](int i) -> const Move& { return moves[i].list[next[i]]; };
   while (true) {
     // Moves that are local, or that join no other, are added at once.
     int leader = -1;
     for (int i = 0; i < slots.size(); ++i) {
-      for (; comes(i) && !detail::may_join(move(i), build.desc(slots[i]), mesh, machine); ++next[i])
+      for (; comes(i) && !may_join(move(i), build.desc(slots[i]), mesh, machine); ++next[i])
         slots[i] = build.move(slots[i], move(i));
       if (leader < 0 && comes(i)) leader = i;
     }
     if (leader < 0) break;
     FixedVector<int, max_operands> members, joined;
-    LazyVector<detail::Move, max_operands> theirs;
+    LazyVector<Move, max_operands> theirs;
     for (int i = leader; i < slots.size(); ++i)
       if (comes(i) &&
-          detail::joins(move(leader), build.desc(slots[leader]), move(i), build.desc(slots[i]))) {
+          joins(move(leader), build.desc(slots[leader]), move(i), build.desc(slots[i]))) {
         members.push_back(i);
         joined.push_back(slots[i]);
         theirs.push_back(move(i));
@@ -60,14 +60,14 @@ constexpr void move_together(detail::PlanBuilder& build, FixedVector<int, max_op
 constexpr Plan plan_together(const TensorDescs& tensors, const Shardings& targets,
                              const MeshShape& mesh, int process = 0,
                              const PlanOptions& options = {}) {
-  detail::PlanBuilder build(OperatorKind::reshard, mesh, process, options);
+  PlanBuilder build(OperatorKind::reshard, mesh, process, options);
   FixedVector<int, max_operands> slots;
   for (int i = 0; i < tensors.size(); ++i)
-    slots.push_back(build.operand(tensors[i], detail::default_labels(tensors[i].rank())));
+    slots.push_back(build.operand(tensors[i], default_labels(tensors[i].rank())));
   move_together(build, slots, targets);
   for (int i = 1; i < tensors.size(); ++i)
     build.plan().also.push_back(static_cast<std::int8_t>(build.returned(slots[i], targets[i])));
   return build.finish(slots[0], targets[0]);
 }
 
-}  // namespace tessera
+}  // namespace tessera::detail

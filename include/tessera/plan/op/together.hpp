@@ -33,7 +33,7 @@ struct Together {
     return made;
   }
   constexpr Plan plan(const TensorDescs& x, const Planning& on) const {
-    return plan_together(x, targets, on.mesh, on.process, on.options);
+    return tessera::detail::plan_together(x, targets, on.mesh, on.process, on.options);
   }
   template <class V> constexpr void members(const V& visit) const {
     for (const Sharding& target : targets) visit("to", target);
