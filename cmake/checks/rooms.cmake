@@ -44,6 +44,7 @@ set(worlds kokkos mpi blas dnnl cuda simd fmt system)
 # of plan/op/); all others are in tessera::detail, or in tessera::fn.
 set(comm_promises check complaint dry environment ledger loopback/loopback mesh_core mesh_options mpi/transport run_main
     shared/windows transport wait)
+list(APPEND comm_promises detail/mesh_calls mpi/detail/environment mpi/detail/transport)  # which hold the bodies
 set(kernel_promises fill_index lane)
 set(plan_promises check/check_boxes check/shape_verdict check/verdict convolution deduce einsum equation loop operation plan
     plan_options process_classes product region/halo region/region_transfer region/shape region/window_settings sort text typed_call

@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include <tessera/kernel/gemm.hpp>
+
 #include "adam.hpp"
 
 namespace train_text {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <tessera/comm/mesh_core.hpp>
+#include <tessera/comm/mpi/detail/context.hpp>
 #include <tessera/comm/run_main.hpp>
 
 #include "comm/collective_cases.hpp"

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include <tessera/kernel/reduce.hpp>
 #include <tessera/tessera.hpp>
 
 #include "support/enumerate.hpp"

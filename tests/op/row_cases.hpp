@@ -9,6 +9,8 @@
 #include <cmath>
 #include <limits>
 
+#include <tessera/kernel/reduce.hpp>
+
 #include "cases.hpp"
 #include "support/rows.hpp"
 

@@ -7,6 +7,8 @@
 ///     std::string wrong = support::some_window_case(mesh, random);
 #include <atomic>
 
+#include <tessera/kernel/reduce.hpp>
+
 #include "cases.hpp"
 
 namespace support {

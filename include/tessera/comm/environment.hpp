@@ -12,65 +12,24 @@
 /// Laws: MPI or Kokkos, if initialized before, is not finalized nor given settings; open meshes are
 /// closed first; an uncaught exception on one process, or a call of exit, ends the whole job with
 /// one message.
-#include <mpi.h>
-
-#include <cstdio>
-#include <cstdlib>
 #include <exception>
 #include <memory>
 #include <string>
-#include <utility>
 
-#include <Kokkos_Core.hpp>
-
-#include <tessera/base/error.hpp>
-#include <tessera/comm/detail/closing.hpp>
-#include <tessera/comm/detail/launcher.hpp>
-#include <tessera/comm/device_memory.hpp>
+#include <tessera/base/compiled.hpp>
+#include <tessera/base/owned.hpp>
 #include <tessera/comm/mpi/transport.hpp>
+#include <tessera/comm/transport.hpp>
 
 namespace tessera {
 namespace detail {
 
+class MpiContext;
+struct EnvironmentParts;
+
 /// Returns the text of a failure, after Tessera's mark and, unless the exception names the process,
 /// "process 3: ".
-inline std::string failure_text(int rank, const std::exception_ptr& error) {
-  std::string text = "an exception that is not a std::exception";
-  bool named = false;
-  try {
-    if (error != nullptr) std::rethrow_exception(error);
-    text = "std::terminate was called without an exception";
-  } catch (const Error& e) {
-    text = e.what();
-    named = e.names_process();
-  } catch (const std::exception& e) {
-    text = e.what();
-  } catch (...) {
-  }
-  if (text.starts_with("[tessera] ")) text.erase(0, 10);
-  const std::string process = "process " + std::to_string(rank);
-  return "[tessera] " + (named || text.starts_with(process + " ") ? text : process + ": " + text);
-}
-
-/// Reports the exception and ends the job, so that the other processes do not wait forever.
-[[noreturn]] inline void end_job_on_terminate() {
-  if (MpiContext* context = std::exchange(environment_context(), nullptr);
-      context != nullptr && mpi_is_up())
-    context->abort(failure_text(context->rank(), std::current_exception()), 1);
-  std::fprintf(stderr, "%s\n", failure_text(0, std::current_exception()).c_str());
-  std::abort();
-}
-
-/// Handles std::exit during the environment's lifetime: the other processes would wait forever, or
-/// a launcher such as MPICH's would end them with success.
-inline void end_job_on_exit() {
-  MpiContext* context = std::exchange(environment_context(), nullptr);
-  if (context != nullptr && context->size() > 1 && mpi_is_up())
-    context->abort("[tessera] process " + std::to_string(context->rank()) +
-                       ": the program has called exit while tessera::Environment is alive, and "
-                       "the other processes would wait for it; return from main, or throw",
-                   1);
-}
+TESSERA_FUNCTION std::string failure_text(int rank, const std::exception_ptr& error);
 
 /// This process's number in the job, known once MPI is initialized: errors at the start are the
 /// same on all processes, and one of them reports them.
@@ -79,62 +38,6 @@ inline int& job_rank() {
   return rank;
 }
 
-/// Initializes MPI, unless it is initialized.
-class MpiSession {
- public:
-  MpiSession(int& argc, char**& argv) {
-    int up = 0;
-    MPI_Initialized(&up);
-    int level = MPI_THREAD_FUNNELED;
-    if (up == 0)
-      check(MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level), "MPI_Init_thread");
-    ours_ = up == 0;
-    require_mpi();
-    int size = 0;
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
-    MPI_Comm_rank(MPI_COMM_WORLD, &job_rank());
-    if (size == 1) job_rank() = wrong_launcher().rank;  // of the intended job
-    if (level < MPI_THREAD_FUNNELED)
-      throw CommunicationError(
-          "this MPI cannot be used from a program with threads (MPI_THREAD_FUNNELED); install one "
-          "that can");
-  }
-  MpiSession(const MpiSession&) = delete;
-  MpiSession& operator=(const MpiSession&) = delete;
-  ~MpiSession() {
-    if (ours_ && mpi_is_up()) MPI_Finalize();
-  }
-
- private:
-  bool ours_ = false;
-};
-
-/// Initializes Kokkos, unless it is initialized; with this process's share of the node's cores,
-/// unless the user sets the number of threads.
-class KokkosSession {
- public:
-  KokkosSession(int& argc, char** argv, int threads) {
-    if (Kokkos::is_initialized()) return;
-    if (Kokkos::is_finalized()) require_kokkos({});
-    setenv("OMP_PROC_BIND", "false",
-           0);  // else OpenMP binds all processes of a node to the same first cores
-    if (std::getenv("OMP_NUM_THREADS") == nullptr)
-      setenv("KOKKOS_NUM_THREADS", std::to_string(threads).c_str(), 0);
-    setenv("KOKKOS_DISABLE_WARNINGS", "true",
-           0);  // else each process prints a page about binding and oversubscription
-    Kokkos::initialize(argc, argv);
-    ours_ = true;
-  }
-  KokkosSession(const KokkosSession&) = delete;
-  KokkosSession& operator=(const KokkosSession&) = delete;
-  ~KokkosSession() {
-    if (ours_ && Kokkos::is_initialized()) Kokkos::finalize();
-  }
-
- private:
-  bool ours_ = false;
-};
-
 }  // namespace detail
 
 class Environment {
@@ -142,54 +45,29 @@ class Environment {
   /// Communication: MPI's start and a few small collectives. Collective over: all processes of the
   /// job. Throws UsageError when an environment exists already, MPI or Kokkos has been finalized,
   /// the launcher belongs to another MPI, or TESSERA_WAIT or TESSERA_TIME_LIMIT has a wrong value.
-  Environment(int& argc, char**& argv)
-      : mpi_(argc, argv),
-        context_(std::make_shared<detail::MpiContext>(
-            MPI_COMM_WORLD, detail::settings_from_environment().time_limit)),
-        kokkos_(argc, argv, context_->threads_per_process()),
-        world_(
-            std::make_shared<detail::MpiTransport>(context_, detail::settings_from_environment())) {
-    if (detail::environment_context() != nullptr)
-      throw UsageError("there is a tessera::Environment already; a program has one");
-    detail::environment_context() = context_.get();
-    previous_ = std::set_terminate(detail::end_job_on_terminate);
-    static const bool registered = std::atexit(detail::end_job_on_exit) == 0 &&
-                                   std::at_quick_exit(detail::end_job_on_exit) == 0;
-    static_cast<void>(registered);
-  }
+  Environment(int& argc, char**& argv);
   Environment(const Environment&) = delete;
   Environment& operator=(const Environment&) = delete;
 
   /// Closes the meshes and transports that are open, then Kokkos, then MPI. Collective over: all
   /// processes of the job; so when an exception leaves its scope on several processes, this ends
   /// the job, since the others may wait elsewhere.
-  ~Environment() {
-    if (std::uncaught_exceptions() > depth_ && world_->size() > 1)
-      context_->abort("[tessera] process " + std::to_string(world_->rank()) +
-                          ": an exception leaves the scope of tessera::Environment; catch it "
-                          "inside, or use tessera::run_main, which says what it is",
-                      1);
-    if (depth_ == std::uncaught_exceptions()) detail::MpiContext::end_calls();
-    world_.reset();
-    detail::Closing::all().run();
-    detail::environment_context() = nullptr;
-    std::set_terminate(previous_);
-  }
+  ~Environment();
 
   /// Returns the transport between all processes of the job.
-  const std::shared_ptr<Transport>& world() const { return world_; }
-  int rank() const { return context_->rank(); }
-  int size() const { return context_->size(); }
+  const std::shared_ptr<Transport>& world() const;
+  int rank() const;
+  int size() const;
   /// For comm/run_main.hpp.
-  detail::MpiContext& context() { return *context_; }
+  detail::MpiContext& context();
 
  private:
   int depth_ = std::uncaught_exceptions();
-  detail::MpiSession mpi_;
-  std::shared_ptr<detail::MpiContext> context_;
-  detail::KokkosSession kokkos_;
-  std::shared_ptr<Transport> world_;
-  std::terminate_handler previous_ = nullptr;
+  detail::Owned<detail::EnvironmentParts> parts_;
 };
 
 }  // namespace tessera
+
+#if TESSERA_BODIES
+#include <tessera/comm/mpi/detail/environment.hpp>
+#endif

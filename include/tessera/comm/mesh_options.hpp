@@ -48,6 +48,14 @@ struct MeshOptions {
 };
 
 namespace detail {
+/// Returns the place of each process in a mesh of `shape`.
+inline DeviceAssignment assignment_of(const MeshShape& shape, const MeshOptions& options) {
+  const DeviceOrder& order = options.machine.order;
+  if (!options.device_assignment.natural() || order.over(shape) == DeviceOrder{}.over(shape))
+    return options.device_assignment;
+  return along_axes(shape, order);
+}
+
 /// Returns the settings of a mesh with these options for its duplicate of the transport `parent`.
 inline TransportSettings mesh_settings(const Transport& parent, const MeshOptions& options) {
   TransportSettings settings = parent.settings();

@@ -10,15 +10,13 @@
 /// Laws: one message, whichever process fails; exit code 2 when all failures are the user's
 /// (UsageError, MeshError), else 1. When all processes have failed or returned, MPI ends in order;
 /// when some have failed and others go on, the job is aborted.
-#include <mpi.h>
-
-#include <cstdint>
 #include <cstdio>
 #include <exception>
 #include <string>
 #include <type_traits>
 #include <utility>
 
+#include <tessera/base/compiled.hpp>
 #include <tessera/base/error.hpp>
 #include <tessera/comm/environment.hpp>
 
@@ -51,31 +49,7 @@ template <class F> Ending ending_of(F&& program, int rank) {
 /// Waits for all processes; a process that failed waits only a second, or less when it found that
 /// the others call something else, since they may wait for it elsewhere. Returns the exit code of
 /// the job. Collective over: all processes.
-inline int agree_on_ending(MpiContext& context, const Ending& own) {
-  if (!own.failed) MpiContext::end_calls();  // a failed process reports itself
-  // The lowest process that failed reports; codes: 0 success, 2 usage, 1 other, in rising order of
-  // weight.
-  std::int64_t facts[2] = {own.failed ? context.rank() : context.size(), own.code == 0   ? 0
-                                                                         : own.code == 2 ? -1
-                                                                                         : -2};
-  MPI_Request request = MPI_REQUEST_NULL;
-  check(MPI_Iallreduce(MPI_IN_PLACE, facts, 2, MPI_INT64_T, MPI_MIN, context.comm(), &request),
-        "MPI_Iallreduce");
-  const std::int64_t start = steady_nanoseconds();
-  Nap nap;
-  for (int done = 0;;) {
-    check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
-    if (done != 0) break;
-    nap();
-    if (own.failed && steady_nanoseconds() - start > (own.mismatch ? 200'000'000 : 1'000'000'000))
-      context.abort(own.text, own.code);
-  }
-  if (facts[0] == context.rank()) {
-    std::fprintf(stderr, "%s\n", own.text.c_str());
-    std::fflush(stderr);
-  }
-  return facts[1] == 0 ? 0 : facts[1] == -1 ? 2 : 1;
-}
+TESSERA_FUNCTION int agree_on_ending(MpiContext& context, const Ending& own);
 
 }  // namespace detail
 
@@ -104,3 +78,7 @@ template <class F> int run_main(int argc, char** argv, F f) {
 }
 
 }  // namespace tessera
+
+#if TESSERA_BODIES
+#include <tessera/comm/mpi/detail/ending.hpp>
+#endif

@@ -9,7 +9,6 @@
 ///
 /// Laws: boxes are added in their order, also where their targets overlap: the same bits every
 /// time.
-#include <tessera/base/compiled.hpp>
 #include <tessera/kernel/copy/copy_box.hpp>
 #include <tessera/kernel/detail/launch.hpp>
 #include <tessera/kernel/detail/reduce_op.hpp>
@@ -54,11 +53,6 @@ inline const bool registered_accumulate = [] {
   accumulate_kernels[static_cast<int>(dtype_of<T>)] = &accumulate_elements<T, ComputeType<T>>;
   return true;
 }();
-
-/// Has the kernel for elements T compiled into this program.
-template <NumberElement T> void use_accumulate() {
-  if constexpr (TESSERA_BODIES != 0) static_cast<void>(&detail::registered_accumulate<T>);
-}
 
 /// Adds `count` boxes of one buffer to another, one after the other; boxes of half types go to a
 /// buffer of floats. Communication: none. Throws UsageError when the program has no such kernel for

@@ -10,122 +10,25 @@
 ///
 /// Laws: it does not matter where the call stands, nor whether it is reached: compiling it
 /// suffices.
+#include <cstdint>
+
 #include <tessera/base/compiled.hpp>
-#include <tessera/kernel/accumulate.hpp>
-#include <tessera/kernel/bins.hpp>
-#include <tessera/kernel/convolve/convolve.hpp>
-#include <tessera/kernel/copy/copy.hpp>
-#include <tessera/kernel/elements.hpp>
-#include <tessera/kernel/find.hpp>
-#include <tessera/kernel/gemm.hpp>
-#include <tessera/kernel/join.hpp>
-#include <tessera/kernel/narrow.hpp>
-#include <tessera/kernel/one_hot.hpp>
-#include <tessera/kernel/reduce.hpp>
-#include <tessera/kernel/reduce_window.hpp>
-#include <tessera/kernel/scan.hpp>
-#include <tessera/kernel/scatter.hpp>
-#include <tessera/kernel/select_scatter.hpp>
-#include <tessera/kernel/sort/arrange.hpp>
-#include <tessera/kernel/sort/merge.hpp>
-#include <tessera/kernel/sort/sort.hpp>
-#include <tessera/kernel/take.hpp>
+#include <tessera/base/dtype.hpp>
+#if TESSERA_BODIES
+#include <tessera/kernel/detail/registered.hpp>
+#endif
 
 namespace tessera::detail {
 
-/// Whether this source compiles kernels (base/compiled.hpp).
-inline constexpr bool kernels_here = TESSERA_BODIES != 0;
-
-/// The type that replaces T where only sums, products and copies are formed: signed integers have
-/// the same bits as unsigned ones, so that one kernel serves both.
-template <class T> struct Modular { using type = T; };
-template <IntegerElement T> struct Modular<T> { using type = std::make_unsigned_t<T>; };
-template <class T> using ModularType = typename Modular<T>::type;
-
-template <class T> constexpr auto gemm_kernel() -> decltype(ElementKernels::gemm) {
-  if constexpr (NumberElement<T>)
-    return &gemm_elements<ModularType<T>>;
-  else
-    return nullptr;
-}
-
-/// The kernels of exact sums, which floating and complex elements have.
-template <class T, bool = RealElement<T> || ComplexElement<T>> struct BinKernels {
-  static constexpr decltype(RowKernels::exponent) exponent = nullptr;
-  static constexpr decltype(RowKernels::bins) bins = nullptr;
-  static constexpr decltype(RowKernels::unbin) unbin = nullptr;
-};
-template <class T> struct BinKernels<T, true> {
-  static constexpr decltype(RowKernels::exponent) exponent = &exponent_elements<T>;
-  static constexpr decltype(RowKernels::bins) bins = &bin_elements<T>;
-  static constexpr decltype(RowKernels::unbin) unbin = &unbin_elements<T>;
-};
-
-template <class T>
-inline constexpr ElementKernels kernels_for{&copy_elements<sizeof(T)>, &reduce_elements<T>,
-                                            gemm_kernel<T>(),          &join_elements<T>,
-                                            convert_kernel<T>(true),   convert_kernel<T>(false)};
-template <class T>
-inline constexpr RowKernels row_kernels_for{&find_elements<T>, &scan_elements<T>,
-                                            BinKernels<T>::exponent, BinKernels<T>::bins,
-                                            BinKernels<T>::unbin};
-template <class T>
-inline constexpr IndexedKernels indexed_kernels_for{&take_elements<sizeof(T)>,
-                                                    &fill_words<sizeof(T)>, &scatter_elements<T>,
-                                                    &one_hot_elements<ModularType<T>>};
-
-/// Elements without an order are only moved.
-template <class T, bool = ComplexElement<T>>
-inline constexpr SortKernels sort_kernels_for{&sort_elements<T>, &order_elements<T>,
-                                              &arrange_elements<sizeof(T)>, &merge_elements<T>};
-template <class T>
-inline constexpr SortKernels sort_kernels_for<T, true>{nullptr, nullptr,
-                                                       &arrange_elements<sizeof(T)>, nullptr};
-
-template <class T>
-inline const bool registered = [] {
-  element_kernels[static_cast<int>(dtype_of<T>)] = &kernels_for<T>;
-  return true;
-}();
-template <class T>
-inline const bool registered_rows = [] {
-  row_kernels[static_cast<int>(dtype_of<T>)] = &row_kernels_for<T>;
-  return true;
-}();
-// The kernels of windows are added one by one.
-template <class T>
-inline const bool registered_convolve = [] {
-  if constexpr (NumberElement<T>)
-    window_kernels[static_cast<int>(dtype_of<T>)].convolve = &convolve_elements<ModularType<T>>;
-  return true;
-}();
-template <class T>
-inline const bool registered_reduce_window = [] {
-  window_kernels[static_cast<int>(dtype_of<T>)].reduce_window = &reduce_window_elements<T>;
-  return true;
-}();
-template <class T>
-inline const bool registered_select_scatter = [] {
-  if constexpr (OrderedElement<T>)
-    window_kernels[static_cast<int>(dtype_of<T>)].select_scatter = &select_scatter_elements<T>;
-  return true;
-}();
-template <class T>
-inline const bool registered_indexed = [] {
-  indexed_kernels[static_cast<int>(dtype_of<T>)] = &indexed_kernels_for<T>;
-  return true;
-}();
-
-template <class T>
-inline const bool registered_sort = [] {
-  sort_kernels[static_cast<int>(dtype_of<T>)] = &sort_kernels_for<T>;
-  return true;
-}();
+// Whether this source compiles kernels (base/compiled.hpp).
+#if TESSERA_BODIES
+#define TESSERA_REGISTER(...) static_cast<void>(&__VA_ARGS__)
+#else
+#define TESSERA_REGISTER(...) static_cast<void>(0)
+#endif
 
 /// Has the kernels compiled that a ShardedTensor of elements T needs.
-template <Element T> void use_tensor_of() {
-  if constexpr (kernels_here) static_cast<void>(&registered<T>);
-}
+template <Element T> void use_tensor_of() { TESSERA_REGISTER(registered<T>); }
 /// The same for the result types of integer sums, where the type is known only at run time.
 inline void use_tensors_of_sums() {
   use_tensor_of<std::int64_t>();
@@ -134,24 +37,19 @@ inline void use_tensors_of_sums() {
 /// The same for a take or scatter of elements T.
 template <Element T> void use_indexed() {
   use_tensor_of<T>();
-  if constexpr (kernels_here) static_cast<void>(&registered_indexed<T>);
+  TESSERA_REGISTER(registered_indexed<T>);
 }
 /// The same for calls that run along rows of them, for sorts, and for each operator of windows.
-template <Element T> void use_rows_of() {
-  if constexpr (kernels_here) static_cast<void>(&registered_rows<T>);
-}
-template <Element T> void use_sort_of() {
-  if constexpr (kernels_here) static_cast<void>(&registered_sort<T>);
-}
-template <Element T> void use_convolve_of() {
-  if constexpr (kernels_here) static_cast<void>(&registered_convolve<T>);
-}
-template <Element T> void use_reduce_window_of() {
-  if constexpr (kernels_here) static_cast<void>(&registered_reduce_window<T>);
-}
+template <Element T> void use_rows_of() { TESSERA_REGISTER(registered_rows<T>); }
+template <Element T> void use_sort_of() { TESSERA_REGISTER(registered_sort<T>); }
+template <Element T> void use_convolve_of() { TESSERA_REGISTER(registered_convolve<T>); }
+template <Element T> void use_reduce_window_of() { TESSERA_REGISTER(registered_reduce_window<T>); }
 template <Element T> void use_select_scatter_of() {
-  if constexpr (kernels_here) static_cast<void>(&registered_select_scatter<T>);
+  TESSERA_REGISTER(registered_select_scatter<T>);
 }
+/// The same for sums into a halo's owners.
+template <NumberElement T> void use_accumulate() { TESSERA_REGISTER(registered_accumulate<T>); }
+#undef TESSERA_REGISTER
 
 /// Has the kernels of elements T compiled into this program.
 template <Element T> void use_element() {

@@ -12,7 +12,6 @@
 /// Laws: equals the convolution of the whole tensors in plain loops; <convolve(x, k), y> equals <x,
 /// input gradient> and <k, kernel gradient>. Settings.portable gives the same bits on every mesh
 /// that splits no summed dimension.
-#include <tessera/kernel/convolve/convolve.hpp>
 #include <tessera/op/dynamic_call.hpp>
 #include <tessera/op/operators.hpp>
 #include <tessera/op/result.hpp>

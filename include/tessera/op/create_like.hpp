@@ -12,7 +12,9 @@
 #include <concepts>
 
 #include <tessera/op/outside.hpp>
+#include <tessera/run/copy_between.hpp>
 #include <tessera/run/request.hpp>
+#include <tessera/run/require_operands.hpp>
 #include <tessera/tensor/create.hpp>
 
 namespace tessera {

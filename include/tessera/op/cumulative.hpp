@@ -15,6 +15,7 @@
 #include <limits>
 
 #include <tessera/kernel/functions/exponential.hpp>
+#include <tessera/kernel/scan.hpp>
 #include <tessera/op/dynamic_call.hpp>
 #include <tessera/op/named_function.hpp>
 #include <tessera/op/reduce.hpp>

@@ -14,8 +14,8 @@
 #include <tessera/plan/op/map.hpp>
 #include <tessera/plan/op/reshard.hpp>
 #include <tessera/plan/op/transpose.hpp>
-#include <tessera/run/execute.hpp>
 #include <tessera/run/request.hpp>
+#include <tessera/run/require_operands.hpp>
 #include <tessera/tensor/sharded_tensor.hpp>
 
 namespace tessera::detail {

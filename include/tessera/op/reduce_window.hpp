@@ -10,8 +10,6 @@
 /// Laws: equals plain loops over the whole tensor; padding and the gaps of base dilation are the
 /// identity of the reduction, but a mean is always over the whole window; the gradient of a maximum
 /// goes to the first greatest element of a window.
-#include <tessera/kernel/reduce_window.hpp>
-#include <tessera/kernel/select_scatter.hpp>
 #include <tessera/op/dynamic_call.hpp>
 #include <tessera/op/operators.hpp>
 #include <tessera/op/result.hpp>

@@ -350,19 +350,11 @@ inline std::string region_name(const Plan& plan, std::string_view label) {
   return label == name_of(plan.kind) ? text : text + " " + std::string(label);
 }
 
-/// Carries out a prepared plan on the operands and returns its result, which is the destination
-/// where the plan has one. Collective over the mesh. Communication: plan.steps. Throws
-/// CommunicationError, MemoryError.
-TESSERA_FUNCTION TensorCore execute(const Prepared& prepared, const OperandList& operands,
-                                    CallSite site, const Extras& extras = {});
-
-#if TESSERA_BODIES
 TESSERA_FUNCTION TensorCore execute(const Prepared& prepared, const OperandList& operands,
                                     CallSite site, const Extras& extras) {
   const ToolRegion region([&] { return region_name(*prepared.plan, site.label); },
                           !operands[0]->mesh()->dry());
   return Execution(prepared, operands, site, extras).run();
 }
-#endif
 
 }  // namespace tessera::detail

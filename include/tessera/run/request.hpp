@@ -33,6 +33,12 @@ struct Agreed {
 /// over the mesh. Communication: as Comparison. Precondition: mesh_of of the first operand.
 TESSERA_FUNCTION Agreed agree_on(const Request& r);
 
+/// Carries out a prepared plan on the operands and returns its result, which is the destination
+/// where the plan has one. Collective over the mesh. Communication: plan.steps. Throws
+/// CommunicationError, MemoryError.
+TESSERA_FUNCTION TensorCore execute(const Prepared& prepared, const OperandList& operands,
+                                    CallSite site, const Extras& extras = {});
+
 /// Carries a call out, as all operators are, or gives it to the thread's taker. Collective over the
 /// mesh. Communication: as its plan says.
 TESSERA_FUNCTION TensorCore run(const Request& r);

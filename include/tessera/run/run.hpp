@@ -10,9 +10,11 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <tessera/base/compiled.hpp>
+#include <tessera/run/execute.hpp>
 #include <tessera/run/request.hpp>
 #include <tessera/run/started.hpp>
 #include <tessera/run/under_way.hpp>
@@ -72,21 +74,36 @@ struct PlanWithBoxes {
   std::vector<Box> boxes;
 };
 
-/// Plans a call, or finds its plan; `stored`: where its tensors lie within halos.
-inline const Prepared& planned(const Request& r, const PlanQuery& query, const Contract& contract,
-                               const StoredOperands& stored) {
+/// What a plan is looked up by: it depends on nothing else of a call.
+struct PlanQuestion {
+  Contract contract;
+  StoredOperands stored;  ///< where its tensors lie within halos
+  PlanQuery query;
+
+  explicit PlanQuestion(const Request& r)
+      : contract(contract_at(*r.operands[0]->mesh(), r.site)),
+        stored(r.operands, r.extras.into),
+        query(r.operation, r.operands, r.extras.destination, contract, stored.get()) {
+    require_one_mesh(r.operands, r.site);
+  }
+  PlanQuestion(const PlanQuestion&) = delete;
+  PlanQuestion& operator=(const PlanQuestion&) = delete;
+};
+
+/// Plans a call, or finds its plan.
+inline const Prepared& planned(const Request& r, const PlanQuestion& question) {
   MeshCore& mesh = *r.operands[0]->mesh();
-  return prepare(mesh, query, [&]() -> std::shared_ptr<const Plan> {
+  return prepare(mesh, question.query, [&]() -> std::shared_ptr<const Plan> {
     const TensorDescs descs = descs_of(r.operands);
     require(r.operation, descs, mesh, r.site);
     PlanOptions options = plan_options(mesh);
     options.destination = r.extras.destination;
-    options.contract = contract;
-    options.stored = stored.get();
+    options.contract = question.contract;
+    options.stored = question.stored.get();
     try {
       const auto made = std::make_shared<PlanWithBoxes>();
       made->plan = r.operation.plan(descs, {mesh.shape(), mesh.process(), options, &made->boxes});
-      require_contract(made->plan, contract, mesh, r.site);
+      require_contract(made->plan, question.contract, mesh, r.site);
       return {made, &made->plan};
     } catch (const std::length_error&) {
       throw ShapeError(std::string(r.site.label) + ": the plan needs more than the " +
@@ -95,27 +112,16 @@ inline const Prepared& planned(const Request& r, const PlanQuery& query, const C
     }
   });
 }
-inline const Prepared& planned(const Request& r) {
-  const Contract contract = contract_at(*r.operands[0]->mesh(), r.site);
-  const StoredOperands stored(r.operands, r.extras.into);
-  require_one_mesh(r.operands, r.site);
-  return planned(r,
-                 PlanQuery(r.operation, r.operands, r.extras.destination, contract, stored.get()),
-                 contract, stored);
-}
 
-TESSERA_FUNCTION Agreed agree_on(const Request& r) {
-  const Contract contract = contract_at(*r.operands[0]->mesh(), r.site);
-  const StoredOperands stored(r.operands, r.extras.into);
-  const PlanQuery query(r.operation, r.operands, r.extras.destination, contract, stored.get());
-  require_one_mesh(r.operands, r.site);
-  Comparison comparison(r.operands, query, r.site, r.extras.starts);
-  const Prepared& prepared = planned(r, query, contract, stored);
+inline Agreed agree_on(const Request& r, const PlanQuestion& question) {
+  Comparison comparison(r.operands, question.query, r.site, r.extras.starts);
+  const Prepared& prepared = planned(r, question);
   if (r.extras.into != nullptr)
     require_destination(*prepared.plan, r.operands, *r.extras.into, r.site);
   comparison.begin(prepared);
   return {prepared, comparison.mark(), comparison.history()};
 }
+TESSERA_FUNCTION Agreed agree_on(const Request& r) { return agree_on(r, PlanQuestion(r)); }
 
 /// Returns the call with the destination that its site names.
 inline Request directed(const Request& r) {
@@ -148,50 +154,62 @@ TESSERA_FUNCTION TensorCore run(const Request& r) {
   });
 }
 
+/// Throws unless a call inside async leaves all memory alone but for its own tensors'.
+inline void require_own_tensors(const Request& r, const Plan& plan) {
+  const TensorCore* into = r.extras.into;
+  bool elsewhere = !plan.slots[plan.result].place.sharded() ||
+                   (into != nullptr && into->mesh() != r.operands[0]->mesh());
+  for (int i = 0; i < r.operands.size(); ++i)
+    elsewhere = elsewhere || !plan.slots[i].place.sharded() || (writes(plan, i) && into == nullptr);
+  if (elsewhere)
+    throw UsageError(std::string(r.site.label) +
+                         ": a call inside async has tensors of one mesh for its operands and "
+                         "results; this one reads or writes other memory, or refreshes a halo; "
+                         "call it before or after",
+                     r.site.where);
+}
+
+/// Returns the results of a call before there are any: each is an operand, the destination, or of
+/// memory that is promised.
+inline std::vector<TensorCore> promise_results(const Request& r, const Plan& plan,
+                                               Promises& promised) {
+  const std::shared_ptr<MeshCore>& on = r.operands[0]->mesh();
+  const TensorDescs descs = r.operation.results(descs_of(r.operands));
+  std::vector<TensorCore> results;
+  for (int i = 0; i <= plan.also.size(); ++i) {
+    const int slot = i == 0 ? plan.result : plan.also[i - 1];
+    TensorDesc desc = i == 0 ? plan.result_desc() : plan.slots[slot].desc;
+    if (i > 0) desc.sharding = descs[i].sharding;
+    promised.push_back(nullptr);
+    if (slot < plan.operands) {
+      results.push_back({on, desc, r.operands[slot]->storage()});
+    } else if (r.extras.into != nullptr) {
+      results.push_back({on, desc, r.extras.into->storage()});
+    } else {
+      promised.back().reset(new Storage(on, r.site.where));
+      results.push_back({on, desc, promised.back()});
+    }
+  }
+  return results;
+}
+
 TESSERA_FUNCTION TensorCore UnderWay::take(const Request& r) {
-  MeshCore& mesh = mesh_of(*r.operands[0], r.site);
-  return on_process(mesh, r.site, [&] {
-    const auto prepared = planned(r).shared_from_this();
+  return on_process(mesh_of(*r.operands[0], r.site), r.site, [&] {
+    const PlanQuestion question(r);
+    const auto prepared = planned(r, question).shared_from_this();
     const Plan& plan = *prepared->plan;
+    require_own_tensors(r, plan);
     const TensorCore* into = r.extras.into;
-    const std::shared_ptr<MeshCore>& on = r.operands[0]->mesh();
-    bool elsewhere =
-        !plan.slots[plan.result].place.sharded() || (into != nullptr && into->mesh() != on);
     bool waits = into != nullptr && into->storage()->promised();
-    for (int i = 0; i < r.operands.size(); ++i) {
-      elsewhere =
-          elsewhere || !plan.slots[i].place.sharded() || (writes(plan, i) && into == nullptr);
-      waits = waits || r.operands[i]->storage()->promised();
-    }
-    if (elsewhere)
-      throw UsageError(std::string(r.site.label) +
-                           ": a call inside async has tensors of one mesh for its operands and "
-                           "results; this one reads or writes other memory, or refreshes a halo; "
-                           "call it before or after",
-                       r.site.where);
+    for (const TensorCore* operand : r.operands) waits = waits || operand->storage()->promised();
     auto call = std::make_unique<Call>();
-    std::vector<TensorCore> results;
-    const TensorDescs descs = r.operation.results(descs_of(r.operands));
-    for (int i = 0; i <= plan.also.size(); ++i) {
-      const int slot = i == 0 ? plan.result : plan.also[i - 1];
-      TensorDesc desc = i == 0 ? plan.result_desc() : plan.slots[slot].desc;
-      if (i > 0) desc.sharding = descs[i].sharding;
-      call->promised.push_back(nullptr);
-      if (slot < plan.operands) {
-        results.push_back({on, desc, r.operands[slot]->storage()});
-      } else if (into != nullptr) {
-        results.push_back({on, desc, into->storage()});
-      } else {
-        call->promised.back().reset(new Storage(on, r.site.where));
-        results.push_back({on, desc, call->promised.back()});
-      }
-    }
+    const std::vector<TensorCore> results = promise_results(r, plan, call->promised);
     std::vector<TensorCore> also;
     Request promised = r;
     if (into == nullptr) promised.extras.promised = &call->promised;
     promised.extras.also = &also;
     if (!waits) {
-      const Agreed agreed = agree_on(promised);
+      const Agreed agreed = agree_on(promised, question);
       call->started = std::make_unique<Started>();
       promised.extras.started = call->started.get();
       (void)carry_out(promised, agreed.prepared, agreed.history);
@@ -201,9 +219,11 @@ TESSERA_FUNCTION TensorCore UnderWay::take(const Request& r) {
       call->lane = lane_of_thread;
     }
     if (call->started != nullptr || call->later != nullptr) {
-      if (into != nullptr) call->into = into->storage();
-      if (into != nullptr) into->storage()->hide(r.site.where);
-      mesh_ = on;
+      if (into != nullptr) {
+        call->into = into->storage();
+        call->into->hide(r.site.where);
+      }
+      mesh_ = r.operands[0]->mesh();
       add(std::move(call));
     }
     if (r.extras.also != nullptr)

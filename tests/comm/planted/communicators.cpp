@@ -14,6 +14,7 @@
 #include <vector>
 
 #include <tessera/comm/mesh_core.hpp>
+#include <tessera/comm/mpi/detail/context.hpp>
 #include <tessera/comm/run_main.hpp>
 
 using namespace tessera;

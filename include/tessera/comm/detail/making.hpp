@@ -42,14 +42,6 @@ inline Publish begin_making(Transport& transport, const std::string& mesh, Where
   return {board, transport.seat(), {mesh, where, "the making of a mesh", "", place}};
 }
 
-/// Returns the place of each process in a mesh of `shape`.
-inline DeviceAssignment assignment_of(const MeshShape& shape, const MeshOptions& options) {
-  const DeviceOrder& order = options.machine.order;
-  if (!options.device_assignment.natural() || order.over(shape) == DeviceOrder{}.over(shape))
-    return options.device_assignment;
-  return along_axes(shape, order);
-}
-
 /// Returns the number of processes on a node, as Machine counts them: in the order of `given` when
 /// machine.order says how the mesh lies on it, else in the order of the mesh's own transport.
 /// Returns 0 where both orders are changed.

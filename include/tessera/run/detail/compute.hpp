@@ -28,7 +28,7 @@
 #include <tessera/kernel/take.hpp>
 #include <tessera/plan/work/indexed_work.hpp>
 #include <tessera/plan/work/instruction.hpp>
-#include <tessera/run/detail/side.hpp>
+#include <tessera/run/copy_between.hpp>
 #include <tessera/run/extras.hpp>
 
 namespace tessera {

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// What an environment begins and ends: MPI, Kokkos, and the handlers of a failure outside of main.
+///
+///     EnvironmentParts parts(argc, argv);
+///
+/// Laws: those of comm/environment.hpp.
+#include <mpi.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <Kokkos_Core.hpp>
+
+#include <tessera/base/compiled.hpp>
+#include <tessera/base/error.hpp>
+#include <tessera/comm/detail/closing.hpp>
+#include <tessera/comm/detail/launcher.hpp>
+#include <tessera/comm/device_memory.hpp>
+#include <tessera/comm/environment.hpp>
+#include <tessera/comm/mpi/detail/transport.hpp>
+
+namespace tessera {
+namespace detail {
+
+TESSERA_FUNCTION std::string failure_text(int rank, const std::exception_ptr& error) {
+  std::string text = "an exception that is not a std::exception";
+  bool named = false;
+  try {
+    if (error != nullptr) std::rethrow_exception(error);
+    text = "std::terminate was called without an exception";
+  } catch (const Error& e) {
+    text = e.what();
+    named = e.names_process();
+  } catch (const std::exception& e) {
+    text = e.what();
+  } catch (...) {
+  }
+  if (text.starts_with("[tessera] ")) text.erase(0, 10);
+  const std::string process = "process " + std::to_string(rank);
+  return "[tessera] " + (named || text.starts_with(process + " ") ? text : process + ": " + text);
+}
+
+/// Reports the exception and ends the job, so that the other processes do not wait forever.
+[[noreturn]] inline void end_job_on_terminate() {
+  if (MpiContext* context = std::exchange(environment_context(), nullptr);
+      context != nullptr && mpi_is_up())
+    context->abort(failure_text(context->rank(), std::current_exception()), 1);
+  std::fprintf(stderr, "%s\n", failure_text(0, std::current_exception()).c_str());
+  std::abort();
+}
+
+/// Handles std::exit during the environment's lifetime: the other processes would wait forever, or
+/// a launcher such as MPICH's would end them with success.
+inline void end_job_on_exit() {
+  MpiContext* context = std::exchange(environment_context(), nullptr);
+  if (context != nullptr && context->size() > 1 && mpi_is_up())
+    context->abort("[tessera] process " + std::to_string(context->rank()) +
+                       ": the program has called exit while tessera::Environment is alive, and "
+                       "the other processes would wait for it; return from main, or throw",
+                   1);
+}
+
+/// Initializes MPI, unless it is initialized.
+class MpiSession {
+ public:
+  MpiSession(int& argc, char**& argv) {
+    int up = 0;
+    MPI_Initialized(&up);
+    int level = MPI_THREAD_FUNNELED;
+    if (up == 0)
+      check(MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level), "MPI_Init_thread");
+    ours_ = up == 0;
+    require_mpi();
+    int size = 0;
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Comm_rank(MPI_COMM_WORLD, &job_rank());
+    if (size == 1) job_rank() = wrong_launcher().rank;  // of the intended job
+    if (level < MPI_THREAD_FUNNELED)
+      throw CommunicationError(
+          "this MPI cannot be used from a program with threads (MPI_THREAD_FUNNELED); install one "
+          "that can");
+  }
+  MpiSession(const MpiSession&) = delete;
+  MpiSession& operator=(const MpiSession&) = delete;
+  ~MpiSession() {
+    if (ours_ && mpi_is_up()) MPI_Finalize();
+  }
+
+ private:
+  bool ours_ = false;
+};
+
+/// Initializes Kokkos, unless it is initialized; with this process's share of the node's cores,
+/// unless the user sets the number of threads.
+class KokkosSession {
+ public:
+  KokkosSession(int& argc, char** argv, int threads) {
+    if (Kokkos::is_initialized()) return;
+    if (Kokkos::is_finalized()) require_kokkos({});
+    setenv("OMP_PROC_BIND", "false",
+           0);  // else OpenMP binds all processes of a node to the same first cores
+    if (std::getenv("OMP_NUM_THREADS") == nullptr)
+      setenv("KOKKOS_NUM_THREADS", std::to_string(threads).c_str(), 0);
+    setenv("KOKKOS_DISABLE_WARNINGS", "true",
+           0);  // else each process prints a page about binding and oversubscription
+    Kokkos::initialize(argc, argv);
+    ours_ = true;
+  }
+  KokkosSession(const KokkosSession&) = delete;
+  KokkosSession& operator=(const KokkosSession&) = delete;
+  ~KokkosSession() {
+    if (ours_ && Kokkos::is_initialized()) Kokkos::finalize();
+  }
+
+ private:
+  bool ours_ = false;
+};
+
+/// In the order in which they begin.
+struct EnvironmentParts {
+  MpiSession mpi;
+  std::shared_ptr<MpiContext> context;
+  KokkosSession kokkos;
+  std::shared_ptr<Transport> world;
+  std::terminate_handler previous = nullptr;
+
+  EnvironmentParts(int& argc, char**& argv)
+      : mpi(argc, argv),
+        context(
+            std::make_shared<MpiContext>(MPI_COMM_WORLD, settings_from_environment().time_limit)),
+        kokkos(argc, argv, context->threads_per_process()),
+        world(std::make_shared<MpiTransport>(context, settings_from_environment())) {
+    if (environment_context() != nullptr)
+      throw UsageError("there is a tessera::Environment already; a program has one");
+    environment_context() = context.get();
+    previous = std::set_terminate(end_job_on_terminate);
+    static const bool registered =
+        std::atexit(end_job_on_exit) == 0 && std::at_quick_exit(end_job_on_exit) == 0;
+    static_cast<void>(registered);
+  }
+};
+
+}  // namespace detail
+
+TESSERA_FUNCTION Environment::Environment(int& argc, char**& argv)
+    : parts_(new detail::EnvironmentParts(argc, argv)) {}
+
+TESSERA_FUNCTION Environment::~Environment() {
+  if (std::uncaught_exceptions() > depth_ && size() > 1)
+    context().abort("[tessera] process " + std::to_string(rank()) +
+                        ": an exception leaves the scope of tessera::Environment; catch it "
+                        "inside, or use tessera::run_main, which says what it is",
+                    1);
+  if (depth_ == std::uncaught_exceptions()) detail::MpiContext::end_calls();
+  parts_->world.reset();
+  detail::Closing::all().run();
+  detail::environment_context() = nullptr;
+  std::set_terminate(parts_->previous);
+}
+
+TESSERA_FUNCTION const std::shared_ptr<Transport>& Environment::world() const {
+  return parts_->world;
+}
+TESSERA_FUNCTION int Environment::rank() const { return parts_->context->rank(); }
+TESSERA_FUNCTION int Environment::size() const { return parts_->context->size(); }
+TESSERA_FUNCTION detail::MpiContext& Environment::context() { return *parts_->context; }
+
+}  // namespace tessera
