@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // processes: 1
 // threads: 1 2
-// Running sums and functions of one process's memory, in turns with plain loops on one thread, the
-// functions with libm's. Times are the least of many.
+// Running sums, softmax and functions of one process's memory, in turns with plain loops on one
+// thread, softmax and the functions with libm's. Times are the least of many.
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <functional>
@@ -13,6 +14,7 @@
 
 #include <tessera/kernel/functions.hpp>
 #include <tessera/kernel/map.hpp>
+#include <tessera/kernel/softmax.hpp>
 #include <tessera/kernel/use_element.hpp>
 
 #include "support/mpi_benchmark.hpp"
@@ -51,6 +53,38 @@ template <class T> void sums(const std::string& type, Index lines, Index n) {
       });
 }
 
+template <class T>
+void softmax(const std::string& type, Index outer, Index n, Index inner, bool logarithm) {
+  const auto size = static_cast<std::size_t>(outer * n * inner);
+  std::vector<T> x, y(size), z(size);
+  for (std::size_t i = 0; i < size; ++i)
+    x.push_back(static_cast<T>(static_cast<float>(i * 2654435761u % 1000) * 0.01f - 5));
+  const detail::LocalScan work{.outer = outer, .n = n, .inner = inner};
+  std::string name = logarithm ? "log-softmax, " : "softmax, ";
+  name += std::to_string(outer) + " x " + std::to_string(n);
+  if (inner > 1) name += " x " + std::to_string(inner);
+  row(
+      name + " " + type,
+      [&] { detail::softmax(dtype_of<T>, logarithm, work, x.data(), nullptr, nullptr, y.data()); },
+      [&] {
+        using C = ComputeType<T>;
+        const auto step = static_cast<std::size_t>(inner);
+        for (std::size_t line = 0; line < static_cast<std::size_t>(outer * inner); ++line) {
+          const std::size_t begin = line / step * static_cast<std::size_t>(n) * step + line % step;
+          const std::size_t end = begin + static_cast<std::size_t>(n) * step;
+          C greatest = static_cast<C>(x[begin]), sum = 0;
+          for (std::size_t i = begin; i < end; i += step)
+            greatest = std::max(greatest, static_cast<C>(x[i]));
+          for (std::size_t i = begin; i < end; i += step)
+            sum += std::exp(static_cast<C>(x[i]) - greatest);
+          for (std::size_t i = begin; i < end; i += step) {
+            const C below = static_cast<C>(x[i]) - greatest;
+            z[i] = static_cast<T>(logarithm ? below - std::log(sum) : std::exp(below) / sum);
+          }
+        }
+      });
+}
+
 template <class T, class F, class G> void function(const char* name, const F& f, const G& libm) {
   constexpr Index n = Index{1} << 20;
   std::vector<T> x, y(static_cast<std::size_t>(n)), z(y.size());
@@ -69,6 +103,14 @@ void measure_all() {
   sums<double>("double", 2048, 2048);
   sums<float>("float", 1, Index{1} << 22);
   sums<double>("double", 1, Index{1} << 22);
+  for (const bool logarithm : {false, true}) {
+    softmax<float>("float", 2048, 2048, 1, logarithm);
+    softmax<double>("double", 2048, 2048, 1, logarithm);
+    softmax<half>("half", 2048, 2048, 1, logarithm);
+    softmax<bfloat16>("bfloat16", 2048, 2048, 1, logarithm);
+    softmax<float>("float", 2048, 32, 64, logarithm);
+    softmax<float>("float", 1 << 18, 10, 1, logarithm);
+  }
   function<float>("exp, float,", fn::Exp{}, [](float x) { return std::exp(x); });
   function<double>("exp, double,", fn::Exp{}, [](double x) { return std::exp(x); });
   function<float>("tanh, float,", fn::Tanh{}, [](float x) { return std::tanh(x); });
@@ -84,6 +126,8 @@ int main(int argc, char** argv) {
     const Kokkos::ScopeGuard kokkos(argc, argv);
     detail::use_element<float>();
     detail::use_element<double>();
+    detail::use_softmax_of<half>();
+    detail::use_softmax_of<bfloat16>();
     tessera_bench::start(argc, argv);
     measure_all();
     tessera_bench::finish();

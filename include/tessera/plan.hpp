@@ -30,6 +30,7 @@
 #include <tessera/plan/region/reshape.hpp>
 #include <tessera/plan/region/shape.hpp>
 #include <tessera/plan/scan.hpp>
+#include <tessera/plan/softmax.hpp>
 #include <tessera/plan/sort.hpp>
 #include <tessera/plan/work/instructions.hpp>
 #include <tessera/program/contract.hpp>

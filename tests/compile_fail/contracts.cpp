@@ -92,7 +92,7 @@ void use(const Tensor<data, model>& x, const Tensor<model, _>& w, const Tensor<d
   (void)einsum<"ik,kj,jl->il", Deduced, Only<all_reduces<model>, gathers<model>>>(
       x, w, reshard<P<_, _>>(w));
   (void)transpose<"ij->ji", Deduced, Only<>>(x);
-  (void)softmax<"ij", 'j', Only<all_reduces<model>>>(gx);
+  (void)softmax<"ij", 'j', Deduced, Only<all_reduces<model>>>(gx);
   einsum_into<"ik,kj->ij", Only<all_reduces<model>>>(out, x, w);
   (void)einsum<"ik,kj->ij", Deduced, Only<all_reduces<model>>>(gx, gw);
   (void)(gx + gy * 2.0f);  // gy is sliced

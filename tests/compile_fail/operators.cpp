@@ -24,7 +24,7 @@
 // CASE made_unfinished: the spec of a new tensor is Unreduced; a tensor is made finished, and only operators
 // CASE split_dimension: split names a dimension that the tensor does not have
 // CASE one_extent_each: is given another number of extents than its tensor has dimensions
-// CASE softmax_letter: softmax takes the letters of its operand and one of them
+// CASE softmax_letter: the operator runs along a letter that its operand does not have
 // CASE like_extents: is given another number of extents than its tensor has dimensions
 // CASE returns_another_spec: use of deleted function .*ItsSpec = .*<grid::data, grid::model>; .* S = .*<grid::data, tessera::Replicated>|conversion function from .*data, .*model.* to .*data.*Replicated.* invokes a deleted function
 // NOTE returns_another_spec: another spec, mesh or element type than is declared; .* reshard<P<...>>.x. or cast<T>.x., or declare its own P<...>

@@ -27,8 +27,8 @@
 // CASE written: the equation gives a tensor another number of dimensions than it has
 // CASE written_map: this function is for real numbers and its operand is not real
 // CASE written_sum: the result has a letter that no operand has
-// CASE softmax_of_int: softmax is of floating-point tensors
-// CASE log_softmax_of_int: softmax is of floating-point tensors
+// CASE softmax_of_int: this function is for real numbers and its operand is not real
+// CASE log_softmax_of_int: this function is for real numbers and its operand is not real
 // CASE log_sum_exp_of_int: log-sum-exp is for floating-point tensors
 // CASE variance_of_int: variances are for floating-point and complex tensors
 // CASE deviation_of_bool: variances are for floating-point and complex tensors

@@ -101,7 +101,7 @@ TEST_CASE("a call keeps its contract and computes the same") {
                  to_host(sum<"ij->i">(x)));
     REQUIRE_THAT(to_host(map<Only<exchanges<>>>(fn::Add{}, x, reshard<P<model, data>>(x))) ==
                  to_host(x + x));
-    REQUIRE_THAT(to_host(softmax<"ij", 'j', Only<all_reduces<model>>>(x)) ==
+    REQUIRE_THAT(to_host(softmax<"ij", 'j', Deduced, Only<all_reduces<model>>>(x)) ==
                  to_host(softmax<"ij", 'j'>(x)));
     auto out = zeros<Real<data, _>>(mesh, 7, 5);
     einsum_into<"ik,kj->ij", Only<all_reduces<model>>>(out, x, w);

@@ -109,6 +109,19 @@ struct Scan : OfOne {
     return ops::Scan{detail::same_terms("ij"), 'j', Reduction::sum, {}, DType::f64, out};
   }
 };
+struct Softmax : OfOne {
+  static constexpr OperatorKind kind = OperatorKind::softmax;
+  template <class O, class B> static auto typed(const auto& x) {
+    return softmax<"ij", 'j', O, B>(x);
+  }
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+    return out ? softmax<double>("ij", 'j', x[0], *out, call)
+               : softmax<double>("ij", 'j', x[0], call);
+  }
+  static constexpr auto value(const Sharding& out) {
+    return ops::Softmax{detail::same_terms("ij"), 'j', false, out};
+  }
+};
 struct Sort : OfOne {
   static constexpr OperatorKind kind = OperatorKind::sort;
   template <class O, class B> static auto typed(const auto& x) {
@@ -607,6 +620,7 @@ std::vector<Row> table() {
           row<Map>(),
           row<Arg>(),
           row<Scan>(),
+          row<Softmax>(),
           row<Sort>(),
           row<TopK>(),
           row<Slice>(),

@@ -20,6 +20,7 @@
 #include <tessera/plan/op/scan.hpp>
 #include <tessera/plan/op/scatter.hpp>
 #include <tessera/plan/op/shape.hpp>
+#include <tessera/plan/op/softmax.hpp>
 #include <tessera/plan/op/sort.hpp>
 #include <tessera/plan/op/take.hpp>
 #include <tessera/plan/op/together.hpp>
@@ -109,6 +110,8 @@ TEST_CASE("an operation answers what its struct answers") {
       ops::Scan{detail::same_terms("ij"), 'j', Reduction::sum, {.reverse = true}, DType::f32, both},
       {x});
   check_laws(ops::Scan{detail::same_terms("ij"), 'i', Reduction::none, {}, DType::f32, both}, {x});
+  check_laws(ops::Softmax{detail::same_terms("ij"), 'j', false, both}, {x});
+  check_laws(ops::Softmax{detail::same_terms("ij"), 'i', true, {{}, {0}}}, {x});
   check_laws(
       ops::Sort{detail::same_terms("ij"), 'j', {.descending = true, .positions = true}, both}, {x});
   check_laws(

@@ -132,6 +132,15 @@ TEST_CASE("what they communicate") {
   CHECK(scan.count(Collective::all_gather) == 1);
   CHECK(scan.communications() == 1);
   CHECK(scan.payload_bytes() == 7 * 16 * 4);
+  // Of a softmax the largest element of each row and its sum of exponentials.
+  CHECK(detail::plan_softmax({'b', 'v'}, 1, false, {DType::f32, {16, 4096}, whole}, whole, mesh)
+            .steps.size() == 1);
+  const TensorDesc halves{DType::f16, {16, 4096}, cut};
+  const Plan soft = detail::plan_softmax({'b', 'v'}, 1, true, halves, cut, mesh);
+  CHECK(soft.count(Collective::all_reduce) == 2);
+  CHECK(soft.communications() == 2);
+  CHECK(soft.payload_bytes() == 2 * (16 - 2) * 2 + 2 * (16 - 2) * 4);  // the sums are floats
+  CHECK(soft.peak_bytes < 16 * 512 * 2 + 1024);
   // Exponents, and two limbs of integers that are scattered where the result is.
   const Plan sum = detail::plan_deterministic_sum(rows, x, row, mesh);
   CHECK(sum.count(Collective::all_reduce) == 2);

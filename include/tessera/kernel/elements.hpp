@@ -51,6 +51,13 @@ struct RowKernels {
                 const std::int64_t* exponents, void* to);
 };
 
+/// The kernels of a softmax, compiled in the same way for real elements.
+struct SoftmaxKernels {
+  void (*sum)(const LocalScan& lines, const void* from, const void* greatest, void* to);
+  void (*run)(bool logarithm, const LocalScan& lines, const void* from, const void* greatest,
+              const void* sums, void* to);
+};
+
 /// The kernels of windows: each compiled for the element types of calls of its operator, and of
 /// use_element.
 struct WindowKernels {
@@ -85,6 +92,7 @@ struct SortKernels {
 
 inline const ElementKernels* element_kernels[dtypes] = {};
 inline const RowKernels* row_kernels[dtypes] = {};
+inline SoftmaxKernels softmax_kernels[dtypes] = {};
 inline WindowKernels window_kernels[dtypes] = {};
 inline const IndexedKernels* indexed_kernels[dtypes] = {};
 inline const SortKernels* sort_kernels[dtypes] = {};
@@ -109,6 +117,12 @@ inline const RowKernels& row_kernels_of(DType type) {
   const RowKernels* kernels = row_kernels[static_cast<int>(type)];
   if (kernels == nullptr) no_kernels(type);
   return *kernels;
+}
+
+inline const SoftmaxKernels& softmax_kernels_of(DType type) {
+  const SoftmaxKernels& kernels = softmax_kernels[static_cast<int>(type)];
+  if (kernels.run == nullptr) no_kernels(type);
+  return kernels;
 }
 
 /// Returns one of a type's window kernels, window_kernel_of(type, &WindowKernels::convolve).

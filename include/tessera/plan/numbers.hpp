@@ -88,6 +88,9 @@ constexpr Index step_flops(const Plan& plan, const Step& step, const Coordinates
     case StepKind::fold:
     case StepKind::exponent:
     case StepKind::unbin:
+    case StepKind::exp_sum:
+    case StepKind::softmax:
+    case StepKind::log_softmax:
       return block_volume(first.desc.extents, first.desc.sharding, plan.mesh, at);
     case StepKind::map:
     case StepKind::arrange:

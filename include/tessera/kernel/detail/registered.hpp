@@ -25,6 +25,7 @@
 #include <tessera/kernel/scan.hpp>
 #include <tessera/kernel/scatter.hpp>
 #include <tessera/kernel/select_scatter.hpp>
+#include <tessera/kernel/softmax.hpp>
 #include <tessera/kernel/sort/arrange.hpp>
 #include <tessera/kernel/sort/merge.hpp>
 #include <tessera/kernel/sort/sort.hpp>
@@ -104,6 +105,12 @@ template <class T>
 inline const bool registered_select_scatter = [] {
   if constexpr (OrderedElement<T>)
     window_kernels[static_cast<int>(dtype_of<T>)].select_scatter = &select_scatter_elements<T>;
+  return true;
+}();
+template <class T>
+inline const bool registered_softmax = [] {
+  if constexpr (RealElement<T>)
+    softmax_kernels[static_cast<int>(dtype_of<T>)] = {&exp_sum_elements<T>, &softmax_elements<T>};
   return true;
 }();
 template <class T>

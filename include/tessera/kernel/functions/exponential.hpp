@@ -17,6 +17,11 @@ KOKKOS_FORCEINLINE_FUNCTION double exp_of(double x) {
   KOKKOS_IF_ON_HOST((return fast_exp(x);))
   KOKKOS_IF_ON_DEVICE((return Kokkos::exp(x);))
 }
+/// e^x for x <= 0 or NaN.
+template <class T> KOKKOS_FORCEINLINE_FUNCTION T exp_below(T x) {
+  KOKKOS_IF_ON_HOST((return fast_exp_below(x);))
+  KOKKOS_IF_ON_DEVICE((return Kokkos::exp(x);))
+}
 KOKKOS_FORCEINLINE_FUNCTION double exp2_of(double x) { return Kokkos::exp2(x); }
 KOKKOS_FORCEINLINE_FUNCTION double expm1_of(double x) { return Kokkos::expm1(x); }
 KOKKOS_FORCEINLINE_FUNCTION double log_of(double x) { return Kokkos::log(x); }

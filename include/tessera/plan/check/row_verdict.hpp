@@ -45,7 +45,7 @@ constexpr Terms same_terms(std::string_view labels, int operands) {
   return terms;
 }
 
-/// Checks a sort along `along`, of keys and carried tensors: all finished.
+/// Checks a sort along `along`, of keys and carried tensors, or a softmax: all finished.
 constexpr Verdict check_sort(const Terms& terms, char along, const Shardings& operands,
                              const Sharding& out) {
   if (const Verdict v = detail::check_terms(terms, operands, out); !v.ok()) return v;

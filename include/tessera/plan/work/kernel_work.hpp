@@ -122,6 +122,10 @@ inline KernelWork kernel_work(const Plan& plan, const Step& step) {
     case StepKind::scan:
     case StepKind::fold:
       return scan_work(plan, step, at);
+    case StepKind::exp_sum:
+    case StepKind::softmax:
+    case StepKind::log_softmax:
+      return lines_work(plan, step, at);
     case StepKind::sort:
     case StepKind::order:
     case StepKind::arrange:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The local work of steps along rows: reduce, find, scan, sort, and the steps of sums in limbs.
-/// plan/work/kernel_work.hpp uses it.
+/// The local work of steps along rows: reduce, find, scan, softmax, sort, and the steps of sums in
+/// limbs. plan/work/kernel_work.hpp uses it.
 ///
 ///     detail::LocalReduce rows = detail::reduce_work(from, to, plan, at);
 ///
@@ -55,15 +55,21 @@ inline LocalFind find_work(const Slot& from, const Slot& to, const Plan& plan,
   return work;
 }
 
-inline LocalScan scan_work(const Plan& plan, const Step& step, const Coordinates& at) {
-  const Slot& x = plan.slots[step.in[0]];
-  const Extents extents = local_extents(x, plan, at);
+/// Returns the lines of a step's first input along its dimension.
+inline LocalScan lines_work(const Plan& plan, const Step& step, const Coordinates& at) {
+  const Extents extents = local_extents(plan.slots[step.in[0]], plan, at);
   LocalScan work;
-  work.reverse = step.scan.reverse;
-  work.exclusive = step.scan.exclusive;
   work.n = extents[step.along];
   for (int d = 0; d < step.along; ++d) work.outer *= extents[d];
   for (int d = step.along + 1; d < extents.size(); ++d) work.inner *= extents[d];
+  return work;
+}
+
+inline LocalScan scan_work(const Plan& plan, const Step& step, const Coordinates& at) {
+  const Slot& x = plan.slots[step.in[0]];
+  LocalScan work = lines_work(plan, step, at);
+  work.reverse = step.scan.reverse;
+  work.exclusive = step.scan.exclusive;
   if (step.in.size() > 1) {
     work.parts = plan.slots[step.in[1]].desc.extents[step.along];
     const Interval own = block(work.parts, x.desc.sharding[step.along], plan.mesh, at);

@@ -22,6 +22,7 @@
 #include <tessera/kernel/scan.hpp>
 #include <tessera/kernel/scatter.hpp>
 #include <tessera/kernel/select_scatter.hpp>
+#include <tessera/kernel/softmax.hpp>
 #include <tessera/kernel/sort/arrange.hpp>
 #include <tessera/kernel/sort/merge.hpp>
 #include <tessera/kernel/sort/sort.hpp>
@@ -184,6 +185,14 @@ inline void compute(const Plan& plan, const KernelCall& kernel, const Extras& ex
                                   second, out);
       return tessera::detail::scan(type, plan.reduction, *std::get_if<LocalScan>(&kernel.work), in,
                                    second, out, wide);
+    case StepKind::exp_sum:
+      return tessera::detail::exp_sums(type, *std::get_if<LocalScan>(&kernel.work), in, second,
+                                       out);
+    case StepKind::softmax:
+    case StepKind::log_softmax:
+      return tessera::detail::softmax(type, kernel.kind == StepKind::log_softmax,
+                                      *std::get_if<LocalScan>(&kernel.work), in, second, at.in[2],
+                                      out);
     case StepKind::communicate:
       return compute_merge(plan, kernel, at);
     case StepKind::sort:

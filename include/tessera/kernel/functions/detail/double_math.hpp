@@ -56,6 +56,12 @@ KOKKOS_FORCEINLINE_FUNCTION double fast_exp(double x) {
   return (1.0 + e.expm1_r) * double_power_of_two(half) * double_power_of_two(e.n - half);
 }
 
+/// As for floats: fast_exp(x) for x <= 0 or NaN.
+KOKKOS_FORCEINLINE_FUNCTION double fast_exp_below(double x) {
+  const DoubleExpParts e = exp_parts(choose(x < -746.0, -746.0, x));
+  return (1.0 + e.expm1_r) * double_power_of_two(e.n + 512u) * 0x1p-512;
+}
+
 KOKKOS_FORCEINLINE_FUNCTION double fast_tanh(double x) {
   const std::uint64_t sign = std::uint64_t{1} << 63;
   const double magnitude = double_of(bits_of(x) & ~sign);

@@ -69,6 +69,13 @@ KOKKOS_FORCEINLINE_FUNCTION float fast_exp(float x) {
   return (1.0f + e.expm1_r) * power_of_two(half) * power_of_two(e.n - half);
 }
 
+/// Returns fast_exp(x) for x <= 0 or NaN, in fewer steps: one factor is enough where results are at
+/// most 1, if it is 2^64 too large and the product is a last time divided by that.
+KOKKOS_FORCEINLINE_FUNCTION float fast_exp_below(float x) {
+  const ExpParts e = exp_parts(choose(x < -104.0f, -104.0f, x));
+  return (1.0f + e.expm1_r) * power_of_two(e.n + 64u) * 0x1p-64f;
+}
+
 KOKKOS_FORCEINLINE_FUNCTION float fast_tanh(float x) {
   const float magnitude = float_of(bits_of(x) & 0x7fffffffu);
   const float in = choose(magnitude > 10.0f, 10.0f, magnitude);

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// The loops of kernel/softmax.hpp: on the host by strips (softmax_strip.hpp), short lines and half
+/// types in a buffer; on a device a line by each thread.
+#include <limits>
+#include <type_traits>
+
+#include <tessera/base/dtype.hpp>
+#include <tessera/base/local_work.hpp>
+#include <tessera/kernel/detail/launch.hpp>
+#include <tessera/kernel/detail/softmax_strip.hpp>
+#include <tessera/kernel/functions/exponential.hpp>
+
+namespace tessera::detail {
+
+/// Lines of elements T, and the largest element of each, unless that is still to be found.
+template <class T> class SoftmaxLines {
+ public:
+  using C = ComputeType<T>;
+  using Total = TotalType<C>;
+
+  SoftmaxLines(const LocalScan& lines, const T* from, const T* greatest)
+      : lines_(lines), from_(from), greatest_(greatest) {
+    const Index block = saturating_mul(lines.n, lines.inner);
+    if (kernels_on_host && block > 0 && block < width) batch_ = width / lines.inner;
+    strips_ = kernels_on_host ? ceil_div(lines.inner, width) : lines.inner;
+  }
+
+  /// Writes the sum of each line's exponentials.
+  void sum(const char* label, C* to) const {
+    SoftmaxLines body = *this;
+    body.made_sums_ = to;
+    body.start(label);
+  }
+  /// Writes the softmax of each line, by its sum where that is known.
+  void softmax(const char* label, bool logarithm, const C* sums, T* to) const {
+    SoftmaxLines body = *this;
+    body.logarithm_ = logarithm;
+    body.sums_ = sums;
+    body.to_ = to;
+    body.start(label);
+  }
+
+  KOKKOS_FUNCTION void run(Index begin, Index end) const {
+    if constexpr (kernels_on_host)
+      with_wide_vectors([&]() TESSERA_INLINE {
+        for (Index i = begin; i < end; ++i)
+          if (batch_ > 0)
+            blocks(i * batch_, min_of(batch_, lines_.outer - i * batch_));
+          else
+            strip(i / strips_, i % strips_ * width);
+      });
+    else
+      for (Index i = begin; i < end; ++i) line(i);
+  }
+
+ private:
+  static constexpr Index width = SoftmaxStrip::width, room = width * width;
+  static constexpr C lowest = -std::numeric_limits<C>::infinity();
+
+  LocalScan lines_;
+  const T* from_;
+  const T* greatest_;
+  const C* sums_ = nullptr;
+  T* to_ = nullptr;
+  C* made_sums_ = nullptr;
+  Index strips_;     // in a row of lines
+  Index batch_ = 0;  // blocks of n x inner, if they are short, that are computed side by side
+  bool logarithm_ = false;
+
+  void start(const char* label) const {
+    const Index each = saturating_mul(lines_.n, min_of(max_of(1, batch_) * lines_.inner, width));
+    const Index count = batch_ > 0 ? ceil_div(lines_.outer, batch_) : lines_.outer * strips_;
+    launch(label, count, max_of(1, 16384 / max_of(1, each)), *this);
+  }
+
+  /// Computes short blocks in a buffer, where all their lines lie side by side.
+  TESSERA_INLINE void blocks(Index outer, Index count) const {
+    const Index n = lines_.n, inner = lines_.inner, columns = count * inner;
+    C buffer[room];
+    const T* const x = from_ + outer * n * inner;
+    const auto first = [&](Index j) TESSERA_INLINE { return j / inner * n * inner + j % inner; };
+    for (Index j = 0; j < columns; ++j) {
+      const T* const line = x + first(j);
+      for (Index k = 0; k < n; ++k) buffer[k * columns + j] = static_cast<C>(line[k * inner]);
+    }
+    compute(SoftmaxStrip{n, columns, columns, 1}, outer * inner, buffer,
+            to_ == nullptr ? nullptr : buffer);
+    if (to_ == nullptr) return;
+    T* const y = to_ + outer * n * inner;
+    for (Index j = 0; j < columns; ++j) {
+      T* const line = y + first(j);
+      for (Index k = 0; k < n; ++k) line[k * inner] = static_cast<T>(buffer[k * columns + j]);
+    }
+  }
+
+  /// Computes the lines from `column` on, as many as lie side by side; of half types in a buffer,
+  /// if they fit.
+  TESSERA_INLINE void strip(Index outer, Index column) const {
+    const Index n = lines_.n, inner = lines_.inner, columns = min_of(width, inner - column);
+    const Index group = columns < inner ? 1 : max_of(1, min_of(width / columns, n));
+    const Index first = outer * n * inner + column, line = outer * inner + column;
+    const T* const x = from_ + first;
+    T* const y = to_ == nullptr ? nullptr : to_ + first;
+    if constexpr (!std::is_same_v<T, C>)
+      if (n * columns <= room) return buffered(SoftmaxStrip{n, inner, columns, group}, line, x, y);
+    compute(SoftmaxStrip{n, inner, columns, group}, line, x, y);
+  }
+  TESSERA_INLINE void buffered(const SoftmaxStrip& rows, Index line, const T* x, T* y) const {
+    const Index n = rows.n, inner = rows.inner, columns = rows.columns;
+    // All elements are one row where they follow each other.
+    const Index many = columns == inner ? 1 : n, row = n * columns / max_of(1, many);
+    C buffer[room];
+    for (Index k = 0; k < many; ++k) {
+      TESSERA_SIMD
+      for (Index j = 0; j < row; ++j) buffer[k * row + j] = static_cast<C>(x[k * inner + j]);
+    }
+    compute(SoftmaxStrip{n, columns, columns, rows.group}, line, buffer,
+            y == nullptr ? nullptr : buffer);
+    for (Index k = 0; y != nullptr && k < many; ++k) {
+      TESSERA_SIMD
+      for (Index j = 0; j < row; ++j) y[k * inner + j] = static_cast<T>(buffer[k * row + j]);
+    }
+  }
+
+  /// Computes lines of elements E, the first of which is `line` of all. Exponentials that need no
+  /// rounding are kept in y until their sum is known.
+  template <class E>
+  TESSERA_INLINE void compute(const SoftmaxStrip& rows, Index line, const E* x, E* y) const {
+    C greatest[width], sum[width];
+    find_greatest(rows, line, x, greatest);
+    const bool stores = std::is_same_v<E, C> && y != nullptr && sums_ == nullptr && !logarithm_;
+    if (sums_ != nullptr)
+      for (Index j = 0; j < rows.columns; ++j) sum[j] = sums_[line + j];
+    else if (stores)
+      add<true>(rows, x, y, greatest, sum);
+    else
+      add<false>(rows, x, y, greatest, sum);
+    if (made_sums_ != nullptr)
+      for (Index j = 0; j < rows.columns; ++j) made_sums_[line + j] = sum[j];
+    if (y == nullptr) return;
+    if (logarithm_)
+      for (Index j = 0; j < rows.columns; ++j) sum[j] = log_of(sum[j]);
+    rows.spread(sum);
+    finish(rows, x, y, stores, greatest, sum);
+  }
+
+  /// Returns elements as numbers of type C: in place, or widened into `buffer`.
+  template <class E> TESSERA_INLINE static const C* widened(const E* x, Index lanes, C* buffer) {
+    if constexpr (std::is_same_v<E, C>) {
+      return x;
+    } else {
+      TESSERA_SIMD
+      for (Index j = 0; j < lanes; ++j) buffer[j] = static_cast<C>(x[j]);
+      return buffer;
+    }
+  }
+  /// Writes made(j) to lane j of y, rounded if it is of a half type.
+  template <class E, class Lanes, class Make>
+  TESSERA_INLINE static void write(E* y, Lanes lanes, const Make& made) {
+    if constexpr (std::is_same_v<E, C>) {
+      TESSERA_SIMD
+      for (Index j = 0; j < lanes; ++j) y[j] = made(j);
+    } else {
+      C buffer[width];
+      TESSERA_SIMD
+      for (Index j = 0; j < lanes; ++j) buffer[j] = made(j);
+      TESSERA_SIMD
+      for (Index j = 0; j < lanes; ++j) y[j] = static_cast<E>(buffer[j]);
+    }
+  }
+
+  /// A NaN is not found; it comes out in the sum.
+  template <class E>
+  TESSERA_INLINE void find_greatest(const SoftmaxStrip& rows, Index line, const E* x,
+                                    C* greatest) const {
+    if (greatest_ != nullptr) {
+      for (Index j = 0; j < rows.columns; ++j) greatest[j] = static_cast<C>(greatest_[line + j]);
+    } else {
+      for (Index j = 0; j < rows.lanes(); ++j) greatest[j] = lowest;
+      C buffer[width];
+      rows.each([&](Index at, auto lanes) TESSERA_INLINE {
+        const C* const row = widened(x + at, lanes, buffer);
+        TESSERA_SIMD
+        for (Index j = 0; j < lanes; ++j) greatest[j] = larger(row[j], greatest[j]);
+      });
+      rows.fold(greatest, [](C a, C b) TESSERA_INLINE { return larger(a, b); });
+    }
+    rows.spread(greatest);
+  }
+  KOKKOS_FORCEINLINE_FUNCTION static C larger(C a, C b) { return a > b ? a : b; }
+
+  /// Adds the exponentials of a line up, in C for sixteen rows and then in Total; `Stores` keeps
+  /// them too.
+  template <bool Stores, class E>
+  TESSERA_INLINE void add(const SoftmaxStrip& rows, const E* x, E* y, const C* greatest,
+                          C* sum) const {
+    C part[width];
+    Total total[width];
+    for (Index j = 0; j < rows.lanes(); ++j) part[j] = 0;
+    for (Index j = 0; j < rows.lanes(); ++j) total[j] = 0;
+    const auto carry = [&]() TESSERA_INLINE {
+      TESSERA_SIMD
+      for (Index j = 0; j < rows.lanes(); ++j) {
+        total[j] += static_cast<Total>(part[j]);
+        part[j] = 0;
+      }
+    };
+    int visits = 0;
+    C buffer[width];
+    rows.each([&](Index at, auto lanes) TESSERA_INLINE {
+      const C* const row = widened(x + at, lanes, buffer);
+      TESSERA_SIMD
+      for (Index j = 0; j < lanes; ++j) {
+        const C e = exp_below(row[j] - greatest[j]);
+        if constexpr (Stores) y[at + j] = static_cast<E>(e);
+        part[j] += e;
+      }
+      if (++visits % 16 == 0) carry();
+    });
+    carry();
+    rows.fold(total, [](Total a, Total b) TESSERA_INLINE { return a + b; });
+    for (Index j = 0; j < rows.columns; ++j) sum[j] = static_cast<C>(total[j]);
+  }
+
+  /// `sum` holds logarithms where these are wanted.
+  template <class E>
+  TESSERA_INLINE void finish(const SoftmaxStrip& rows, const E* x, E* y, bool stored,
+                             const C* greatest, const C* sum) const {
+    C buffer[width];
+    rows.each([&](Index at, auto lanes) TESSERA_INLINE {
+      const C* const row = widened(stored ? y + at : x + at, lanes, buffer);
+      if (stored)
+        write(y + at, lanes, [&](Index j) TESSERA_INLINE { return row[j] / sum[j]; });
+      else if (logarithm_)
+        write(y + at, lanes, [&](Index j) TESSERA_INLINE { return row[j] - greatest[j] - sum[j]; });
+      else
+        write(y + at, lanes,
+              [&](Index j) TESSERA_INLINE { return exp_below(row[j] - greatest[j]) / sum[j]; });
+    });
+  }
+
+  /// One line, by one thread of a device.
+  KOKKOS_FUNCTION void line(Index i) const {
+    const Index first = i / strips_ * lines_.n * lines_.inner + i % strips_;
+    const auto at = [&](Index k) { return static_cast<C>(from_[first + k * lines_.inner]); };
+    C greatest = greatest_ == nullptr ? lowest : static_cast<C>(greatest_[i]);
+    for (Index k = 0; greatest_ == nullptr && k < lines_.n; ++k) greatest = larger(at(k), greatest);
+    C sum = 0;
+    if (sums_ == nullptr) {
+      Total total = 0;
+      for (Index k = 0; k < lines_.n;) {  // in blocks, whose errors do not add up
+        Total part = 0;
+        for (const Index end = min_of(lines_.n, k + 256); k < end; ++k)
+          part += static_cast<Total>(exp_below(at(k) - greatest));
+        total += part;
+      }
+      sum = static_cast<C>(total);
+    } else {
+      sum = sums_[i];
+    }
+    if (made_sums_ != nullptr) made_sums_[i] = sum;
+    if (to_ == nullptr) return;
+    const C log = logarithm_ ? log_of(sum) : C{0};
+    for (Index k = 0; k < lines_.n; ++k) {
+      const C below = at(k) - greatest;
+      to_[first + k * lines_.inner] =
+          static_cast<T>(logarithm_ ? below - log : exp_below(below) / sum);
+    }
+  }
+};
+
+}  // namespace tessera::detail
