@@ -11,7 +11,7 @@
 #include <type_traits>
 
 #include <tessera/base/local_work.hpp>
-#include <tessera/kernel/detail/softmax_lines.hpp>
+#include <tessera/kernel/detail/softmax_parts.hpp>
 #include <tessera/kernel/elements.hpp>
 
 namespace tessera::detail {

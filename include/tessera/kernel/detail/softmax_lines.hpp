@@ -2,7 +2,8 @@
 #pragma once
 /// @file
 /// The loops of kernel/softmax.hpp: on the host by strips (softmax_strip.hpp), short lines and half
-/// types in a buffer; on a device a line by each thread.
+/// types in a buffer; on a device a line by each thread. Few long lines are cut
+/// (softmax_parts.hpp).
 #include <limits>
 #include <type_traits>
 
@@ -13,6 +14,8 @@
 #include <tessera/kernel/functions/exponential.hpp>
 
 namespace tessera::detail {
+
+template <class T> class SoftmaxParts;
 
 /// Lines of elements T, and the largest element of each, unless that is still to be found.
 template <class T> class SoftmaxLines {
@@ -31,7 +34,7 @@ template <class T> class SoftmaxLines {
   void sum(const char* label, C* to) const {
     SoftmaxLines body = *this;
     body.made_sums_ = to;
-    body.start(label);
+    SoftmaxParts<T>::start(label, body);
   }
   /// Writes the softmax of each line, by its sum where that is known.
   void softmax(const char* label, bool logarithm, const C* sums, T* to) const {
@@ -39,7 +42,7 @@ template <class T> class SoftmaxLines {
     body.logarithm_ = logarithm;
     body.sums_ = sums;
     body.to_ = to;
-    body.start(label);
+    SoftmaxParts<T>::start(label, body);
   }
 
   KOKKOS_FUNCTION void run(Index begin, Index end) const {
@@ -49,13 +52,14 @@ template <class T> class SoftmaxLines {
           if (batch_ > 0)
             blocks(i * batch_, min_of(batch_, lines_.outer - i * batch_));
           else
-            strip(i / strips_, i % strips_ * width);
+            strip(i / parts_ / strips_, i / parts_ % strips_ * width, i % parts_);
       });
     else
-      for (Index i = begin; i < end; ++i) line(i);
+      for (Index i = begin; i < end; ++i) line(i / parts_, i % parts_);
   }
 
  private:
+  template <class> friend class SoftmaxParts;
   static constexpr Index width = SoftmaxStrip::width, room = width * width;
   static constexpr C lowest = -std::numeric_limits<C>::infinity();
 
@@ -68,11 +72,16 @@ template <class T> class SoftmaxLines {
   Index strips_;     // in a row of lines
   Index batch_ = 0;  // blocks of n x inner, if they are short, that are computed side by side
   bool logarithm_ = false;
+  Index parts_ = 1;  // of each line
+  T* greatest_parts_ =
+      nullptr;  // where the largest element of each part goes; nothing else is done
 
+  /// Launches all lines, or all their parts.
   void start(const char* label) const {
-    const Index each = saturating_mul(lines_.n, min_of(max_of(1, batch_) * lines_.inner, width));
+    const Index each =
+        saturating_mul(ceil_div(lines_.n, parts_), min_of(max_of(1, batch_) * lines_.inner, width));
     const Index count = batch_ > 0 ? ceil_div(lines_.outer, batch_) : lines_.outer * strips_;
-    launch(label, count, max_of(1, 16384 / max_of(1, each)), *this);
+    launch(label, count * parts_, max_of(1, 16384 / max_of(1, each)), *this);
   }
 
   /// Computes short blocks in a buffer, where all their lines lie side by side.
@@ -85,7 +94,7 @@ template <class T> class SoftmaxLines {
       const T* const line = x + first(j);
       for (Index k = 0; k < n; ++k) buffer[k * columns + j] = static_cast<C>(line[k * inner]);
     }
-    compute(SoftmaxStrip{n, columns, columns, 1}, outer * inner, buffer,
+    compute(SoftmaxStrip{n, columns, columns, 1}, outer * inner, outer * inner, buffer,
             to_ == nullptr ? nullptr : buffer);
     if (to_ == nullptr) return;
     T* const y = to_ + outer * n * inner;
@@ -97,17 +106,22 @@ template <class T> class SoftmaxLines {
 
   /// Computes the lines from `column` on, as many as lie side by side; of half types in a buffer,
   /// if they fit.
-  TESSERA_INLINE void strip(Index outer, Index column) const {
-    const Index n = lines_.n, inner = lines_.inner, columns = min_of(width, inner - column);
+  TESSERA_INLINE void strip(Index outer, Index column, Index part) const {
+    const Index inner = lines_.inner, columns = min_of(width, inner - column);
+    const Index rows = ceil_div(lines_.n, parts_), row = min_of(lines_.n, part * rows);
+    const Index n = min_of(rows, lines_.n - row);
     const Index group = columns < inner ? 1 : max_of(1, min_of(width / columns, n));
-    const Index first = outer * n * inner + column, line = outer * inner + column;
+    const Index first = (outer * lines_.n + row) * inner + column;
+    const Index line = outer * inner + column, made = part * lines_.outer * inner + line;
     const T* const x = from_ + first;
     T* const y = to_ == nullptr ? nullptr : to_ + first;
     if constexpr (!std::is_same_v<T, C>)
-      if (n * columns <= room) return buffered(SoftmaxStrip{n, inner, columns, group}, line, x, y);
-    compute(SoftmaxStrip{n, inner, columns, group}, line, x, y);
+      if (n * columns <= room)
+        return buffered(SoftmaxStrip{n, inner, columns, group}, line, made, x, y);
+    compute(SoftmaxStrip{n, inner, columns, group}, line, made, x, y);
   }
-  TESSERA_INLINE void buffered(const SoftmaxStrip& rows, Index line, const T* x, T* y) const {
+  TESSERA_INLINE void buffered(const SoftmaxStrip& rows, Index line, Index made, const T* x,
+                               T* y) const {
     const Index n = rows.n, inner = rows.inner, columns = rows.columns;
     // All elements are one row where they follow each other.
     const Index many = columns == inner ? 1 : n, row = n * columns / max_of(1, many);
@@ -116,7 +130,7 @@ template <class T> class SoftmaxLines {
       TESSERA_SIMD
       for (Index j = 0; j < row; ++j) buffer[k * row + j] = static_cast<C>(x[k * inner + j]);
     }
-    compute(SoftmaxStrip{n, columns, columns, rows.group}, line, buffer,
+    compute(SoftmaxStrip{n, columns, columns, rows.group}, line, made, buffer,
             y == nullptr ? nullptr : buffer);
     for (Index k = 0; y != nullptr && k < many; ++k) {
       TESSERA_SIMD
@@ -124,12 +138,19 @@ template <class T> class SoftmaxLines {
     }
   }
 
-  /// Computes lines of elements E, the first of which is `line` of all. Exponentials that need no
-  /// rounding are kept in y until their sum is known.
+  /// Computes lines of elements E, or a part of each; the first of them is `line` of all, and
+  /// `made` is its place in what is made of parts. Exponentials that need no rounding are kept in y
+  /// until their sum is known.
   template <class E>
-  TESSERA_INLINE void compute(const SoftmaxStrip& rows, Index line, const E* x, E* y) const {
+  TESSERA_INLINE void compute(const SoftmaxStrip& rows, Index line, Index made, const E* x,
+                              E* y) const {
     C greatest[width], sum[width];
     find_greatest(rows, line, x, greatest);
+    if (greatest_parts_ != nullptr) {
+      for (Index j = 0; j < rows.columns; ++j)
+        greatest_parts_[made + j] = static_cast<T>(greatest[j]);
+      return;
+    }
     const bool stores = std::is_same_v<E, C> && y != nullptr && sums_ == nullptr && !logarithm_;
     if (sums_ != nullptr)
       for (Index j = 0; j < rows.columns; ++j) sum[j] = sums_[line + j];
@@ -138,7 +159,7 @@ template <class T> class SoftmaxLines {
     else
       add<false>(rows, x, y, greatest, sum);
     if (made_sums_ != nullptr)
-      for (Index j = 0; j < rows.columns; ++j) made_sums_[line + j] = sum[j];
+      for (Index j = 0; j < rows.columns; ++j) made_sums_[made + j] = sum[j];
     if (y == nullptr) return;
     if (logarithm_)
       for (Index j = 0; j < rows.columns; ++j) sum[j] = log_of(sum[j]);
@@ -241,29 +262,35 @@ template <class T> class SoftmaxLines {
     });
   }
 
-  /// One line, by one thread of a device.
-  KOKKOS_FUNCTION void line(Index i) const {
+  /// A part of one line, by one thread of a device: every parts_-th element.
+  KOKKOS_FUNCTION void line(Index i, Index part) const {
     const Index first = i / strips_ * lines_.n * lines_.inner + i % strips_;
+    const Index made = part * lines_.outer * lines_.inner + i;
     const auto at = [&](Index k) { return static_cast<C>(from_[first + k * lines_.inner]); };
     C greatest = greatest_ == nullptr ? lowest : static_cast<C>(greatest_[i]);
-    for (Index k = 0; greatest_ == nullptr && k < lines_.n; ++k) greatest = larger(at(k), greatest);
+    if (greatest_ == nullptr)
+      for (Index k = part; k < lines_.n; k += parts_) greatest = larger(at(k), greatest);
+    if (greatest_parts_ != nullptr) {
+      greatest_parts_[made] = static_cast<T>(greatest);
+      return;
+    }
     C sum = 0;
     if (sums_ == nullptr) {
       Total total = 0;
-      for (Index k = 0; k < lines_.n;) {  // in blocks, whose errors do not add up
-        Total part = 0;
-        for (const Index end = min_of(lines_.n, k + 256); k < end; ++k)
-          part += static_cast<Total>(exp_below(at(k) - greatest));
-        total += part;
+      for (Index k = part; k < lines_.n;) {  // in blocks, whose errors do not add up
+        Total some = 0;
+        for (int b = 0; b < 256 && k < lines_.n; ++b, k += parts_)
+          some += static_cast<Total>(exp_below(at(k) - greatest));
+        total += some;
       }
       sum = static_cast<C>(total);
     } else {
       sum = sums_[i];
     }
-    if (made_sums_ != nullptr) made_sums_[i] = sum;
+    if (made_sums_ != nullptr) made_sums_[made] = sum;
     if (to_ == nullptr) return;
     const C log = logarithm_ ? log_of(sum) : C{0};
-    for (Index k = 0; k < lines_.n; ++k) {
+    for (Index k = part; k < lines_.n; k += parts_) {
       const C below = at(k) - greatest;
       to_[first + k * lines_.inner] =
           static_cast<T>(logarithm_ ? below - log : exp_below(below) / sum);
