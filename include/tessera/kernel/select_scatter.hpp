@@ -20,9 +20,9 @@
 #include <tessera/base/error.hpp>
 #include <tessera/kernel/detail/launch.hpp>
 #include <tessera/kernel/detail/reduce_op.hpp>
-#include <tessera/kernel/detail/scratch.hpp>
 #include <tessera/kernel/detail/window_rows.hpp>
 #include <tessera/kernel/elements.hpp>
+#include <tessera/kernel/scratch.hpp>
 
 namespace tessera::detail {
 

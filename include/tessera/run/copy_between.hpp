@@ -11,11 +11,9 @@
 #include <cstring>
 #include <vector>
 
-#include <Kokkos_Core.hpp>
-
 #include <tessera/comm/device_memory.hpp>
 #include <tessera/kernel/copy/copy.hpp>
-#include <tessera/kernel/fence.hpp>
+#include <tessera/kernel/scratch.hpp>
 #include <tessera/tensor/create.hpp>
 
 namespace tessera::detail {
@@ -62,13 +60,11 @@ inline void copy_across(DType type, Side from, Side to, const StridedCopy& box) 
   pack.to_offset = unpack.from_offset = 0;
   pack.to_strides = unpack.from_strides = row_major_strides(box.extents);
   std::vector<char> packed(static_cast<std::size_t>(bytes));
-  const Kokkos::View<char*, KernelMemory> carried(
-      Kokkos::view_alloc("tessera::carried", Kokkos::WithoutInitializing), packed.size());
+  const Scratch<char> carried(bytes);
   if (from.host) {
     copy_on_host(unit, static_cast<const char*>(from.data), packed.data(), pack);
     copy_from_host(carried.data(), packed.data(), bytes);
     copy(type, carried.data(), to.data, &unpack, 1);
-    fence();  // `carried` goes
   } else {
     copy(type, from.data, carried.data(), &pack, 1);
     copy_to_host(packed.data(), carried.data(), bytes);

@@ -9,7 +9,7 @@
 #include <tessera/kernel/detail/launch.hpp>
 #include <tessera/kernel/detail/reduce_op.hpp>
 #include <tessera/kernel/detail/reduce_shape.hpp>
-#include <tessera/kernel/detail/scratch.hpp>
+#include <tessera/kernel/scratch.hpp>
 
 namespace tessera::detail {
 

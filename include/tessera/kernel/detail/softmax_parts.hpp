@@ -9,8 +9,8 @@
 /// Laws: the shape alone gives the number of parts, so the order of additions is fixed.
 #include <type_traits>
 
-#include <tessera/kernel/detail/scratch.hpp>
 #include <tessera/kernel/detail/softmax_lines.hpp>
+#include <tessera/kernel/scratch.hpp>
 
 namespace tessera::detail {
 

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include <tessera/kernel/detail/reduce_op.hpp>
-#include <tessera/kernel/detail/scratch.hpp>
 #include <tessera/kernel/elements.hpp>
+#include <tessera/kernel/scratch.hpp>
 #include <tessera/kernel/sort/detail/sort_network.hpp>
 #include <tessera/kernel/sort/detail/sort_words.hpp>
 
