@@ -48,7 +48,7 @@ list(APPEND comm_promises detail/mesh_calls mpi/detail/environment mpi/detail/tr
 set(kernel_promises fill_index lane)
 set(plan_promises check/check_boxes check/shape_verdict check/verdict convolution deduce einsum equation kind loop operation plan
     plan_options process_classes product region/halo region/region_transfer region/shape region/window_settings sort text typed_call
-    move/together work/contraction work/instruction work/instructions
+    move/together work/contraction work/instruction work/instruction_list work/instructions
     work/loop_work work/memory)
 
 set(wrong 0)

@@ -41,8 +41,11 @@
 #include <tessera/program/explain_work.hpp>
 #include <tessera/program/like.hpp>
 #include <tessera/program/on_process.hpp>
+#include <tessera/program/over_processes.hpp>
 #include <tessera/program/overruled.hpp>
+#include <tessera/program/payload_bound.hpp>
 #include <tessera/program/simulation.hpp>
+#include <tessera/program/summary.hpp>
 #include <tessera/program/timeline.hpp>
 #include <tessera/spec/logical.hpp>
 #include <tessera/spec/named_rules.hpp>

@@ -23,6 +23,8 @@
 #include <tessera/op/complex.hpp>
 #include <tessera/op/concatenate.hpp>
 #include <tessera/op/convolve.hpp>
+#include <tessera/op/create.hpp>
+#include <tessera/op/create_dynamic.hpp>
 #include <tessera/op/create_like.hpp>
 #include <tessera/op/cumulative.hpp>
 #include <tessera/op/deterministic.hpp>
@@ -46,6 +48,7 @@
 #include <tessera/op/reshard.hpp>
 #include <tessera/op/roll.hpp>
 #include <tessera/op/scatter.hpp>
+#include <tessera/op/sequences.hpp>
 #include <tessera/op/slice.hpp>
 #include <tessera/op/softmax.hpp>
 #include <tessera/op/sort.hpp>
@@ -69,9 +72,10 @@
 #include <tessera/show/visualize.hpp>
 #include <tessera/spec/logical.hpp>
 #include <tessera/spec/named_rules.hpp>
-#include <tessera/tensor/create.hpp>
-#include <tessera/tensor/create_dynamic.hpp>
+#include <tessera/tensor/adopt.hpp>
 #include <tessera/tensor/local_view.hpp>
-#include <tessera/tensor/sequences.hpp>
 #include <tessera/tensor/submesh.hpp>
 #include <tessera/version.hpp>
+#if defined(TESSERA_IMPLEMENTATION)
+#include <tessera/op/compile.hpp>  // which a source includes that compiles functions
+#endif

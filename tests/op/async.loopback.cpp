@@ -49,6 +49,13 @@ TEST_CASE("misuse of an operator under way") {
     });
     CHECK_THROWS_WITH_AS((void)to_host(z2), in_use, UsageError);
     CHECK(writes.wait() == 0);
+    // A tensor of the host's memory is made at once, and not where an operator under way writes.
+    const std::vector<double> fives(16, 5.0);
+    auto made = async([&] {
+      return reshard<P<_, data>>(from_host<Real<data, _>>(mesh, {4, 4}, fives) +
+                                 ones_like(reshard<P<data, _>>(reshard<P<_, data>>(x))));
+    });
+    CHECK(to_host(made.wait()).values == std::vector<double>(16, 6.0));
     CHECK(to_host(z2).values == to_host(x).values);
     // A function that brings a tensor to the host says so, and what it had started is finished.
     CHECK_THROWS_WITH_AS((void)async([&] { return to_root(x); }),
@@ -63,5 +70,19 @@ TEST_CASE("misuse of an operator under way") {
     CHECK_THROWS_WITH_AS((void)sum(x),
                          doctest::Contains("an exception passed while an operator was under way"),
                          UsageError);
+  });
+}
+
+TEST_CASE("the host's memory is not kept for an operator under way") {
+  run_loopback(2, [](std::shared_ptr<Transport> world) {
+    const auto mesh = make_mesh<Grid>(world, 2, 1);
+    const auto x = full<Real<data, _>>(mesh, {4, 4}, 1);
+    const std::vector<double> fives(16, 5.0);
+    CHECK_THROWS_WITH_AS((void)async([&] {
+                           const DynamicTensor late = reshard<P<data, _>>(reshard<P<_, data>>(x));
+                           return from_host<double>(mesh, {4, 4}, late.sharding(), std::span(fives),
+                                                    DynamicCall::into(late));
+                         }),
+                         doctest::Contains("reads the host's memory"), UsageError);
   });
 }

@@ -201,7 +201,8 @@ template <class K, class... X> struct Performed<K, Tensors<X...>> {
     const Program program = run_recorded(m);
     if (!has_kind(program)) return "no entry is of the kind";
     for (const ProgramEntry& one : program.entries())
-      if (one.result < 0 || one.operands.empty()) return "an entry has no result or no operand";
+      if (one.result < 0 || one.operands.size() != one.plan->operands)
+        return "an entry has no result, or lacks an operand";
     return "";
   }
   static std::string dry(const Meshes& m) {

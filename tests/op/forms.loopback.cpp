@@ -46,7 +46,8 @@ struct Reduce : OfOne {
 };
 
 constexpr std::string_view goes_where_asked =
-    "a call that does nothing but move a tensor is told where to, so that nothing is deduced";
+    "a call that does nothing but move or make a tensor is told where to, so that nothing is "
+    "deduced";
 struct Reshard : OfOne {
   static constexpr OperatorKind kind = OperatorKind::reshard;
   static constexpr bool deduces = false;
@@ -477,7 +478,8 @@ struct HaloAdjoint : HaloExchange {
 constexpr std::string_view memory_is_whole =
     "memory of the caller's has no spec, which could be named, deduced or resharded";
 constexpr std::string_view memory_needs_no_contract =
-    "a typed call that goes in or out of memory needs no contract, and takes none";
+    "a typed call that goes in or out of memory, or makes a tensor of none, needs no contract, and "
+    "takes none";
 constexpr std::string_view memory_makes_anew =
     "what comes in is a new tensor; what goes out goes to the memory that the call names";
 constexpr std::string_view memory_is_used_at_once =
@@ -565,6 +567,29 @@ struct ToBoxes : FromBoxes {
   static constexpr std::string_view cannot(Form form) { return ToRoot::cannot(form); }
 };
 
+/// A tensor made of none, on the mesh of another one and of its extents.
+struct Create : OfOne {
+  static constexpr OperatorKind kind = OperatorKind::create;
+  static constexpr bool deduces = false;
+  using Plain = P<data, model>;
+  template <class O, class> static auto typed(const auto& x) {
+    return from_function<ShardedTensor<double, Grid, O>>(ProcessMesh<Grid>(x.core().mesh()),
+                                                         x.extents(), Small<double>{});
+  }
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+    return from_function<double>(x[0].mesh(), x[0].extents(), *out, Small<double>{}, call);
+  }
+  static TensorDescs operands(const TensorDescs&) { return {}; }
+  static constexpr auto value(const Sharding& out) {
+    return ops::Create{{DType::f64, {6, 8}, out}};
+  }
+  static constexpr std::string_view cannot(Form form) {
+    if (form == Form::deduced) return goes_where_asked;
+    return form == Form::bound || form == Form::held ? memory_needs_no_contract
+                                                     : std::string_view();
+  }
+};
+
 /// To a mesh of one row over the same processes.
 struct Between : Reshard {
   static constexpr bool constant = false;
@@ -648,6 +673,7 @@ std::vector<Row> table() {
           row<ToRoot>(),
           row<FromBoxes>(),
           row<ToBoxes>(),
+          row<Create>(),
           row<Between>("reshard between meshes"),
           row<Together>("reshard together")};
 }

@@ -247,6 +247,7 @@ TEST_CASE("any typed operator with one result writes into a tensor that is there
     const auto kernel = from_function<Real<_>>(mesh, {3}, Ramp{});
     const auto ids = iota<ShardedTensor<std::int32_t, Grid, P<model>>>(mesh, {5});
     const auto larger = x + 1.0;
+    const HostTensor<double> to_host_of_x = to_host(x);
     int number = 0, first = 0;
     const auto same = [&](const auto& f) {
       const auto expected = f();
@@ -269,6 +270,12 @@ TEST_CASE("any typed operator with one result writes into a tensor that is there
     same([&] { return maximum(x, larger); });
     same([&] { return map<"ij->ji", P<data, model>>(fn::Exp{}, x); });
     same([&] { return reshard<P<data, model>>(x); });
+    same([&] { return full<Real<data, model>>(mesh, {7, 12}, 3); });
+    same([&] { return random_normal<Real<_, model>>(mesh, {7, 12}, 5); });
+    same([&] { return from_function<Real<model, data>>(mesh, {7, 12}, Ramp{}); });
+    same([&] { return from_host<Real<_, data>>(mesh, {7, 12}, to_host_of_x.values); });
+    same([&] { return arange<ShardedTensor<std::int32_t, Grid, P<model>>>(mesh, 5, 17, 2); });
+    same([&] { return ones_like(x); });
     return first == 0 ? std::string() : "operator " + std::to_string(first);
   });
   run_loopback(2, [](std::shared_ptr<Transport> world) {
@@ -283,6 +290,12 @@ TEST_CASE("any typed operator with one result writes into a tensor that is there
                          doctest::Contains("several tensors"), UsageError);
     into(y, [&] { return exp(x); });
     CHECK(to_host(y).values == to_host(exp(x)).values);
+    CHECK_THROWS_WITH_AS(into(y,
+                              [&] {
+                                return full<Real<data, _>>(mesh, {4, 5}, 1);
+                              }),
+                         doctest::Contains("give a tensor of the result's element type, extents"),
+                         ShapeError);
   });
 }
 

@@ -112,6 +112,45 @@ TEST_CASE("a function with layers, dry and recorded: one program on every proces
   }
 }
 
+namespace {
+/// Makes tensors in every way, and uses them.
+auto made_inside(const ProcessMesh<Grid>& mesh, const Real<data, model>& x) {
+  const auto zero = zeros<Real<data, model>>(mesh, 6, 10);
+  const auto noise = random_normal<Real<data, model>>(mesh, {6, 10}, 7);
+  const auto like = ones_like(x);
+  (void)empty<Real<data, model>>(mesh, 6, 10);
+  (void)iota<double>(mesh, {6, 10}, Sharding{{0}, {1}}, 1);
+  const auto sum = zero + noise;
+  return sum * (like + x);
+}
+}  // namespace
+
+TEST_CASE("a tensor that a function makes is an entry without operands") {
+  run_loopback(6, [&](std::shared_ptr<Transport> world) {
+    const auto mesh = make_mesh<Grid>(world, 3, 2);
+    const auto x = random_normal<Real<data, model>>(mesh, {6, 10}, 1);
+    const Program ran = record(mesh, made_inside, x);
+    const Program dry = plan(made_inside)(x_like, mesh);
+    static std::mutex mutex;
+    const std::lock_guard lock(mutex);
+    CHECK(same(ran, dry));
+    CHECK(wrong_lifetimes(ran) == "");
+    REQUIRE(ran.size() == 8);
+    constexpr std::string_view labels[] = {"zeros", "random_normal", "ones_like", "empty", "iota"};
+    for (int i = 0; i < 5; ++i) {
+      const ProgramEntry& made = ran.entry(i);
+      CHECK(made.label == labels[i]);
+      CHECK(made.plan->kind == OperatorKind::create);
+      CHECK(made.operands.empty());
+      CHECK(made.plan->payload_bytes() == 0);
+      CHECK(made.plan->peak_bytes == ran.tensor(made.result).bytes);
+      CHECK(ran.tensor(made.result).made == i);
+    }
+    CHECK(!ran.tensor(ran.entry(3).result).alive_at(4));
+    CHECK(ran.entry(5).operands[1] == ran.entry(1).result);
+  });
+}
+
 TEST_CASE("functions, lambdas, functors, with whatever arguments and results") {
   const MeshSizes<Grid> two = sizes<Grid>(2, 2);
   for (const Program& p : {plan(twice)(x_like, two), plan(&twice)(x_like, two),
@@ -120,10 +159,6 @@ TEST_CASE("functions, lambdas, functors, with whatever arguments and results") {
                            plan([](int n, const auto&x, const char*) {
                              for (int i = 0; i < n; ++i) (void)(x + x);
                            })(1, x_like, "text", two),
-                           plan([](const ProcessMesh<Grid>&mesh) {
-                             const auto x = zeros<Real<data, model>>(mesh, 6, 10);
-                             return x + x;
-                           })(two),
                            plan([](const ProcessMesh<Grid>&, const Real<data, model>&x) {
                              return x + x;
                            })(x_like, dry_mesh<Grid>(2, 2)),
@@ -136,6 +171,12 @@ TEST_CASE("functions, lambdas, functors, with whatever arguments and results") {
     CHECK(p.entry(0).operands[0] == p.entry(0).operands[1]);
   }
   CHECK(plan([] {})(two).empty());
+  const Program alone = plan([](const ProcessMesh<Grid>& mesh) {
+    const auto x = zeros<Real<data, model>>(mesh, 6, 10);
+    return x + x;
+  })(two);
+  REQUIRE(alone.size() == 2);
+  CHECK(alone.entry(1).operands[0] == alone.entry(0).result);
   for (int process = 0; process < 6; ++process) {  // the program of a process, told from another's
     const MeshSizes<Grid> six = sizes<Grid>(3, 2);
     CHECK(same(on_process(plan(network)(x_like, weight_likes, 0.5, six), process),
@@ -205,8 +246,12 @@ TEST_CASE("tensors that no operator made: given before, made in between, adopted
   const auto x = zeros<Real<data, model>>(mesh, 60, 100);
   const Program p = record(mesh, [&] {
     (void)(x + x);
-    const auto late = zeros<Real<data, model>>(mesh, 60, 100);
-    const auto unused = zeros<Real<data, model>>(mesh, 200, 100);
+    // As what is read from blocks is made.
+    const auto made = [&](const Extents& extents) {
+      return Real<data, model>(
+          TensorCore::make(mesh.core(), {DType::f64, extents, Real<data, model>::sharding()}));
+    };
+    const auto late = made({60, 100}), unused = made({200, 100});
     const auto y = x + late;
     const auto z = reshard<P<data, model>>(y);  // the same tensor, no second one
     (void)(z + late);

@@ -6,6 +6,8 @@
 
 #include <mutex>
 
+#include <tessera/plan/work/work.hpp>
+
 #include "op/cases.hpp"
 
 using namespace tessera;

@@ -79,7 +79,34 @@ TEST_CASE("20 steps in double lead to the same loss and weights on every mesh") 
       return largest_difference(numbers_after(mesh, 20), alone);
     };
     CHECK(worst_on(shape, difference) < 1e-10);
+    const auto compiled = [&](const auto& mesh) {
+      return largest_difference(numbers_after(mesh, 20, true), alone);
+    };
+    CHECK(worst_on(shape, compiled) < 1e-10);
   }
+}
+
+TEST_CASE(
+    "a compiled step sends at most three quarters of what the step alone does, and holds less") {
+  const auto mesh = dry_mesh<Grid>(2, 2);
+  const Sizes n{
+      .vocabulary = 87, .context = 12, .embed = 128, .hidden = 512, .layers = 2, .batch = 512};
+  Weights<float> weights = initial_weights<float>(mesh, n, 7);
+  Adam<float> adam(weights);
+  auto step = compile([&](const auto& context, const auto& next) {
+    return train_step(weights, adam, context, next, 3e-3);
+  });
+  const auto context = zeros<Tensor<Id, data, _>>(mesh, n.batch, n.context);
+  const auto next = zeros<Tensor<Id, data>>(mesh, n.batch);
+  mesh.arena().reset_peak();
+  (void)train_step(weights, adam, context, next, 3e-3);
+  const Index peak = mesh.arena().peak();
+  mesh.arena().reset_peak();
+  (void)step(context, next);
+  CHECK(mesh.arena().peak() < peak);
+  CHECK(4 * step.program().payload_bytes() < 3 * step.listed().payload_bytes());
+  CHECK(step.listed().payload_bytes() ==
+        plan_step<float>(n, mesh.sizes(), mesh.process()).payload_bytes());
 }
 
 TEST_CASE("training communicates what its plan says, on every process") {

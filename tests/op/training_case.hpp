@@ -7,6 +7,8 @@
 #include <cmath>
 #include <vector>
 
+#include <tessera/op/compile.hpp>
+
 #include "../../examples/train_text/adam.hpp"
 #include "../../examples/train_text/report.hpp"
 #include "../../examples/train_text/text.hpp"
@@ -37,15 +39,22 @@ inline Batch batch(const ProcessMesh<Grid>& mesh, Index step) {
           from_host<Tensor<Id, data>>(mesh, {sizes.batch}, next)};
 }
 
-/// All numbers that a run led to: the loss of each step, then every weight.
-inline std::vector<double> numbers_after(const ProcessMesh<Grid>& mesh, Index steps) {
+/// All numbers that a run led to: the loss of each step, then every weight. A step may be compiled,
+/// as it stands; then all have one structure.
+inline std::vector<double> numbers_after(const ProcessMesh<Grid>& mesh, Index steps,
+                                         bool compiled = false) {
   std::vector<double> numbers;
   Weights<double> weights = initial_weights<double>(mesh, sizes, 7);
   Adam<double> adam(weights);
+  const auto train = [&](const Batch& examples) {
+    return train_step(weights, adam, examples.context, examples.next, 3e-3);
+  };
+  auto together = compile(train);
   for (Index step = 0; step < steps; ++step) {
     const Batch examples = batch(mesh, step);
-    numbers.push_back(value(train_step(weights, adam, examples.context, examples.next, 3e-3)));
+    numbers.push_back(value(compiled ? together(examples) : train(examples)));
   }
+  if (compiled && together.structures() != 1) numbers.push_back(NAN);
   for_each_tensor(
       [&](const auto& x) {
         const auto all = to_host(x).values;

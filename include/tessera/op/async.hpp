@@ -59,13 +59,15 @@ template <class Result> class [[nodiscard]] Pending {
 /// elements. Communication: that of f, some of it in wait(). Collective over the mesh: all
 /// processes start, run and wait for their operators in the same order. A tensor that f writes
 /// (`_into`, `+=`) cannot be used before wait(). Throws what f throws, and UsageError when f brings
-/// a tensor to or from the host or another mesh, or refreshes a halo.
+/// a tensor to or from the host or another mesh, or refreshes a halo. Within a compiled function
+/// the operators are that function's.
 template <class F> Pending<std::decay_t<std::invoke_result_t<F&>>> async(F&& f) {
   static_assert(!std::is_void_v<std::invoke_result_t<F&>>,
                 "[tessera] the function that async starts returns nothing; let it return the "
                 "tensors that its operators make");
   auto calls = std::make_unique<detail::UnderWay>();
-  const detail::TakenBy scope(calls.get());
+  detail::Taker* const outer = detail::taker_of_thread;
+  const detail::TakenBy scope(outer != nullptr && outer->takes_all() ? outer : calls.get());
   auto result = f();
   return {std::move(calls), std::move(result)};
 }

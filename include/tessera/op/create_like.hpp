@@ -11,74 +11,86 @@
 /// finished. Communication: none.
 #include <concepts>
 
+#include <tessera/op/create.hpp>
+#include <tessera/op/dynamic_call.hpp>
 #include <tessera/op/outside.hpp>
 #include <tessera/run/copy_between.hpp>
 #include <tessera/run/request.hpp>
 #include <tessera/run/require_operands.hpp>
-#include <tessera/tensor/create.hpp>
 
 namespace tessera {
 namespace detail {
 template <TypedTensor A> ProcessMesh<typename A::mesh_type> mesh_like(const A& x) {
   return ProcessMesh<typename A::mesh_type>(x.core().mesh());
 }
-inline DynamicTensor make_like(const DynamicTensor& x, CallSite site) {
+inline DynamicTensor make_like(const DynamicTensor& x, const MapKernel& kernel, CallSite site) {
   const TensorCore& core = x.core();
   MeshCore& mesh = mesh_of(core, site);
   require_made_finished(mesh, core.sharding(), std::string(site.label) + ": ", site.where);
-  return DynamicTensor(TensorCore::make(core.mesh(), core.desc(), site.where));
+  return DynamicTensor(create(core.mesh(), core.desc(), kernel, site));
 }
-inline DynamicTensor filled_like(const DynamicTensor& x, const OutsideValue& value, CallSite site) {
-  const DynamicTensor t = make_like(x, site);
-  const FillValue element = value.as(x.type(), site);
-  const Index n = t.local_size();
-  if (x.core().dry() || n == 0) return t;
-  if (element.data() == nullptr) {
-    fill_zeros(t.core().data(), n * static_cast<Index>(size_of(x.type())));
-  } else {
+/// One element for a whole block.
+struct OneElement {
+  DType type;
+  FillValue element;
+
+  static void make(const void* one, const Box& block, const Extents&, void* out) {
+    const auto& from = *static_cast<const OneElement*>(one);
+    const Index n = block.size();
+    if (from.element.data() == nullptr)
+      return fill_zeros(out, n * static_cast<Index>(size_of(from.type)));
     const StridedCopy all{{n}, 0, {0}, 0, {1}};
-    copy_between(x.type(), {const_cast<void*>(element.data()), true}, {t.core().data(), false},
-                 &all, 1);
+    if (n > 0)
+      copy_between(from.type, {const_cast<void*>(from.element.data()), true}, {out, false}, &all,
+                   1);
   }
-  return t;
+};
+inline DynamicTensor filled_like(const DynamicTensor& x, const OutsideValue& value, CallSite site) {
+  const OneElement one{x.type(), value.as(x.type(), site)};
+  return make_like(
+      x, {.context = &one, .keep = &keep_function<OneElement>, .make = &OneElement::make}, site);
 }
 }  // namespace detail
 
 /// Returns a tensor of x's description, with every element `value`.
 template <TypedTensor A>
 TensorOf<A> full_like(const A& x, typename A::value_type value, Where where = Where::here()) {
-  return full<TensorOf<A>>(detail::mesh_like(x), x.extents(), value, where);
+  return detail::filled<TensorOf<A>>(detail::mesh_like(x), x.extents(), value,
+                                     {"full_like", where});
 }
 template <TypedTensor A> TensorOf<A> zeros_like(const A& x, Where where = Where::here()) {
-  return full<TensorOf<A>>(detail::mesh_like(x), x.extents(), typename A::value_type{}, where);
+  return detail::filled<TensorOf<A>>(detail::mesh_like(x), x.extents(), typename A::value_type{},
+                                     {"zeros_like", where});
 }
 template <TypedTensor A> TensorOf<A> ones_like(const A& x, Where where = Where::here()) {
-  return full<TensorOf<A>>(detail::mesh_like(x), x.extents(), typename A::value_type(1), where);
+  return detail::filled<TensorOf<A>>(detail::mesh_like(x), x.extents(), typename A::value_type(1),
+                                     {"ones_like", where});
 }
 /// Its elements are unspecified: for code that writes them all.
 template <TypedTensor A> TensorOf<A> empty_like(const A& x, Where where = Where::here()) {
-  return empty<TensorOf<A>>(detail::mesh_like(x), x.extents(), where);
+  return detail::create<TensorOf<A>>(detail::mesh_like(x), x.extents(), {}, {"empty_like", where});
 }
 
 /// The same for dynamic tensors. Throws UsageError when the value is no element of x's type. (They
 /// are templates so that they are compiled where they are used.)
 template <std::same_as<DynamicTensor> X>
-DynamicTensor full_like(const X& x, detail::OutsideValue value, Where where = Where::here()) {
-  return detail::filled_like(x, value, {"full_like", where});
+DynamicTensor full_like(const X& x, detail::OutsideValue value,
+                        const DynamicCall& call = Where::here()) {
+  return detail::filled_like(x, value, call.site("full_like"));
 }
 template <std::same_as<DynamicTensor> X>
-DynamicTensor zeros_like(const X& x, Where where = Where::here()) {
-  return detail::filled_like(x, {}, {"zeros_like", where});
+DynamicTensor zeros_like(const X& x, const DynamicCall& call = Where::here()) {
+  return detail::filled_like(x, {}, call.site("zeros_like"));
 }
 template <std::same_as<DynamicTensor> X>
-DynamicTensor ones_like(const X& x, Where where = Where::here()) {
+DynamicTensor ones_like(const X& x, const DynamicCall& call = Where::here()) {
   return detail::filled_like(
       x, is_boolean(x.type()) ? detail::OutsideValue(true) : detail::OutsideValue(1),
-      {"ones_like", where});
+      call.site("ones_like"));
 }
 template <std::same_as<DynamicTensor> X>
-DynamicTensor empty_like(const X& x, Where where = Where::here()) {
-  return detail::make_like(x, {"empty_like", where});
+DynamicTensor empty_like(const X& x, const DynamicCall& call = Where::here()) {
+  return detail::make_like(x, {}, call.site("empty_like"));
 }
 
 }  // namespace tessera

@@ -17,10 +17,10 @@
 #include <vector>
 
 #include <tessera/op/concatenate.hpp>
+#include <tessera/op/create.hpp>
 #include <tessera/op/into.hpp>
 #include <tessera/op/reshape.hpp>
 #include <tessera/op/roll.hpp>
-#include <tessera/tensor/create.hpp>
 
 namespace tessera {
 namespace detail {

@@ -28,14 +28,14 @@ namespace detail {
 /// Gives the one operator that a function calls a destination.
 class IntoOne final : public Taker {
  public:
-  IntoOne(const TensorCore& y, Where where) : y_(y), where_(where) {}
+  IntoOne(const TensorCore& y, Where where) : outer_(taker_of_thread), y_(y), where_(where) {}
   TensorCore take(const Request& r) override {
     if (std::exchange(used_, true) || r.extras.into != nullptr)
       throw UsageError(std::string(r.site.label) +
                            ": the function given to into calls several operators, or one that has "
                            "a destination; it calls one, whose result the destination takes",
                        where_);
-    const TakenBy none(nullptr);
+    const TakenBy outer(outer_);
     Request to = r;
     to.site.into = &y_;
     return run(to);
@@ -43,6 +43,7 @@ class IntoOne final : public Taker {
   bool used() const { return used_; }
 
  private:
+  Taker* outer_;  ///< who takes the call then
   const TensorCore& y_;
   Where where_;
   bool used_ = false;

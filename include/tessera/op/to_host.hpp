@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <tessera/op/reshard.hpp>
-#include <tessera/tensor/create.hpp>
+#include <tessera/tensor/host_copy.hpp>
 
 namespace tessera {
 

@@ -41,7 +41,8 @@ enum class OperatorKind : std::uint8_t {
   one_hot,
   dynamic_slice,
   dynamic_update_slice,
-  softmax
+  softmax,
+  create
 };
 /// Returns the name as plans print it: "einsum".
 constexpr std::string_view name_of(OperatorKind kind) {
@@ -110,6 +111,8 @@ constexpr std::string_view name_of(OperatorKind kind) {
       return "dynamic update slice";
     case OperatorKind::softmax:
       return "softmax";
+    case OperatorKind::create:
+      return "create";
   }
   return "?";
 }
@@ -144,7 +147,8 @@ enum class StepKind : std::uint8_t {
   widen,    ///< positions to int64
   exp_sum,  ///< of a line, the sum of the exponentials of what its elements are below its largest
   softmax,  ///< of each line
-  log_softmax
+  log_softmax,
+  create  ///< a block of no other tensor
 };
 /// Returns the name as plans print it: "contract".
 constexpr std::string_view name_of(StepKind kind) {
@@ -209,6 +213,8 @@ constexpr std::string_view name_of(StepKind kind) {
       return "softmax";
     case StepKind::log_softmax:
       return "log-softmax";
+    case StepKind::create:
+      return "create";
   }
   return "?";
 }

@@ -56,6 +56,7 @@ constexpr Index step_flops(const Plan& plan, const Step& step, const Coordinates
     case StepKind::one_hot:
     case StepKind::slide:
     case StepKind::put:
+    case StepKind::create:
       return 0;
     case StepKind::scatter: {
       const TensorDesc& updates = plan.slots[step.in.back()].desc;

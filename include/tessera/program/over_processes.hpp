@@ -9,12 +9,9 @@
 ///
 /// Laws: the numbers equal those from planning on every process; processes that are alike
 /// (plan/process_classes.hpp) are computed once.
-#include <map>
-#include <unordered_map>
-#include <utility>
 #include <vector>
 
-#include <tessera/plan/process_classes.hpp>
+#include <tessera/base/compiled.hpp>
 #include <tessera/program/program.hpp>
 
 namespace tessera {
@@ -77,211 +74,16 @@ struct ProgramSpread : TotalSpread {
   std::vector<AxesSpread> axes;     ///< ordered by group and collective, as by_axes()
 };
 
-namespace detail {
-inline void add_process(PlanSpread& spread, const Plan& p, Index alike) {
-  for (int i = 0; i < p.steps.size(); ++i) {
-    StepSpread& step = spread.steps[static_cast<std::size_t>(i)];
-    step.payload.add(p.steps[i].payload, p.process, alike);
-    step.network.add(p.steps[i].network_payload, p.process, alike);
-    step.messages.add(p.steps[i].messages, p.process, alike);
-    step.flops.add(p.steps[i].flops, p.process, alike);
-  }
-  spread.payload.add(p.own_payload_bytes(), p.process, alike);
-  spread.network.add(p.network_bytes(), p.process, alike);
-  spread.messages.add(p.messages(), p.process, alike);
-  spread.flops.add(p.flops(), p.process, alike);
-  spread.peak.add(p.peak_bytes, p.process, alike);
-}
-/// Returns the numbers of the plan's own process, as if there were no other processes.
-inline PlanSpread own_numbers(const Plan& plan) {
-  PlanSpread spread;
-  spread.steps.resize(static_cast<std::size_t>(plan.steps.size()));
-  add_process(spread, plan, 1);
-  return spread;
-}
-
-/// Returns the arena memory of a program's tensor on the process at `at`.
-inline Index charge_of(const ProgramTensor& t, const MeshShape& mesh, const Coordinates& at) {
-  if (t.adopted) return 0;
-  return arena_charge(saturating_mul(block_volume(t.desc.extents, t.desc.sharding, mesh, at),
-                                     static_cast<Index>(size_of(t.desc.type))));
-}
-
-/// Walks through a program on one process after another.
-class ProgramNumbers {
- public:
-  explicit ProgramNumbers(const Program& program) : program_(program) {
-    std::unordered_map<const Plan*, std::size_t> known;
-    for (const ProgramEntry& e : program.entries()) {
-      const auto [at, fresh] = known.emplace(e.plan.get(), plans_.size());
-      use_.push_back(at->second);
-      if (fresh) plans_.push_back(*e.plan);
-    }
-    std::map<std::pair<std::uint32_t, Collective>, std::size_t> axes;
-    for (const ProgramEntry& e : program.entries())
-      for (const Step& s : e.plan->steps)
-        if (s.communicates()) axes.try_emplace({s.group.bits, s.collective});
-    for (auto& [key, number] : axes) {
-      number = spread_.axes.size();
-      spread_.axes.push_back({AxisSet::from_bits(key.first), key.second, {}, {}, {}});
-    }
-    for (const Plan& plan : plans_) {
-      axes_of_.emplace_back();
-      for (const Step& s : plan.steps)
-        axes_of_.back().push_back(s.communicates() ? axes.at({s.group.bits, s.collective}) : 0);
-    }
-    spread_.entries.resize(use_.size());
-    spread_.layers.resize(program.layers().size());
-  }
-
-  ProgramSpread over_all() {
-    classes().visit([&](int process, const Coordinates&, Index alike) { add(process, alike); });
-    return spread_;
-  }
-  template <class Number> Spread over_steps(const Number& number) {
-    Spread spread;
-    classes().visit([&](int process, const Coordinates&, Index alike) {
-      std::vector<Index> of_plan;
-      for (Plan& plan : plans_) {
-        if (plan.process != process) detail::move_to_process(plan, process);
-        of_plan.push_back(0);
-        for (const Step& s : plan.steps)
-          if (s.communicates()) of_plan.back() = saturating_add(of_plan.back(), number(s));
-      }
-      Index sum = 0;
-      for (const std::size_t plan : use_) sum = saturating_add(sum, of_plan[plan]);
-      spread.add(sum, process, alike);
-    });
-    return spread;
-  }
-  ProgramSpread of_own() {
-    add(program_.process, 1);
-    return spread_;
-  }
-
- private:
-  struct Numbers {
-    Index payload = 0, network = 0, messages = 0, flops = 0, duplicated = 0, peak = 0;
-    void take(const Numbers& n) {
-      payload = saturating_add(payload, n.payload);
-      network = saturating_add(network, n.network);
-      messages = saturating_add(messages, n.messages);
-      flops = saturating_add(flops, n.flops);
-      duplicated = saturating_add(duplicated, n.duplicated);
-      peak = max_of(peak, n.peak);
-    }
-    void give(TotalSpread& spread, int process, Index alike) const {
-      spread.payload.add(payload, process, alike);
-      spread.network.add(network, process, alike);
-      spread.messages.add(messages, process, alike);
-      spread.flops.add(flops, process, alike);
-      spread.duplicated.add(duplicated, process, alike);
-      spread.peak.add(peak, process, alike);
-    }
-  };
-
-  ProcessClasses classes() const {
-    ProcessClasses all(program_.mesh);
-    for (const Plan& plan : plans_) all.add(plan);
-    for (const ProgramTensor& t : program_.tensors()) all.add(t.desc);
-    return all;
-  }
-  void add(int process, Index alike) {
-    std::vector<Numbers> of_plan;
-    for (Plan& plan : plans_) {
-      if (plan.process != process) detail::move_to_process(plan, process);
-      of_plan.push_back({plan.own_payload_bytes(), plan.network_bytes(), plan.messages(),
-                         plan.flops(), Program::duplicated_flops(plan), plan.peak_bytes});
-    }
-    const std::vector<Index> more = held_more(process);
-    Numbers all;
-    std::vector<Numbers> layers(program_.layers().size());
-    std::vector<Numbers> axes(spread_.axes.size());
-    for (std::size_t i = 0; i < use_.size(); ++i) {
-      const ProgramEntry& e = program_.entries()[i];
-      Numbers one = of_plan[use_[i]];
-      one.peak = saturating_add(e.held_before + more[i], one.peak);
-      one.give(spread_.entries[i], process, alike);
-      all.take(one);
-      for (int l = e.layer; l >= 0; l = program_.layers()[static_cast<std::size_t>(l)].parent)
-        layers[static_cast<std::size_t>(l)].take(one);
-      const Plan& plan = plans_[use_[i]];
-      for (int k = 0; k < plan.steps.size(); ++k)
-        if (const Step& s = plan.steps[k]; s.communicates())
-          axes[axes_of_[use_[i]][static_cast<std::size_t>(k)]].take(
-              {s.payload, s.network_payload, s.messages, 0, 0, 0});
-    }
-    all.give(spread_, process, alike);
-    for (std::size_t l = 0; l < layers.size(); ++l)
-      layers[l].give(spread_.layers[l], process, alike);
-    for (std::size_t a = 0; a < axes.size(); ++a) {
-      spread_.axes[a].payload.add(axes[a].payload, process, alike);
-      spread_.axes[a].network.add(axes[a].network, process, alike);
-      spread_.axes[a].messages.add(axes[a].messages, process, alike);
-    }
-  }
-  /// Returns, for each operator, how many more bytes a process holds when it begins than the
-  /// program's own process does.
-  std::vector<Index> held_more(int process) const {
-    std::vector<Index> more(use_.size() + 1);
-    if (process == program_.process) return more;
-    const Coordinates at = program_.mesh.coordinates(process);
-    for (const ProgramTensor& t : program_.tensors()) {
-      const int begins = static_cast<int>(max_of(t.first, t.made + 1));
-      const int ends = static_cast<int>(min_of(t.last + 1, program_.size()));
-      if (begins >= ends) continue;
-      const Index change = charge_of(t, program_.mesh, at) - t.bytes;
-      more[static_cast<std::size_t>(begins)] += change;
-      more[static_cast<std::size_t>(ends)] -= change;
-    }
-    for (std::size_t i = 1; i < more.size(); ++i) more[i] += more[i - 1];
-    return more;
-  }
-
-  const Program& program_;
-  std::vector<Plan> plans_;       // each different one once, moved from process to process
-  std::vector<std::size_t> use_;  // the plan of each operator, as an index of plans_
-  std::vector<std::vector<std::size_t>> axes_of_;  // of each plan's steps
-  ProgramSpread spread_;
-};
-}  // namespace detail
-
 /// Returns the numbers of a plan over all processes of its mesh: about a microsecond for each
 /// process that differs.
-inline PlanSpread over_processes(const Plan& plan) {
-  PlanSpread spread;
-  spread.steps.resize(static_cast<std::size_t>(plan.steps.size()));
-  detail::ProcessClasses classes(plan.mesh);
-  classes.add(plan);
-  Plan p = plan;
-  classes.visit([&](int process, const Coordinates&, Index alike) {
-    if (p.process != process) detail::move_to_process(p, process);
-    detail::add_process(spread, p, alike);
-  });
-  return spread;
-}
+TESSERA_FUNCTION PlanSpread over_processes(const Plan& plan);
 
 /// Returns the numbers of a program over all processes of its mesh. Tensors that no operator used
 /// are assumed to have the same size on every process.
-inline ProgramSpread over_processes(const Program& program) {
-  return detail::ProgramNumbers(program).over_all();
-}
-
-/// Returns, over all processes, the sum of a number of each communicating step: number(step).
-template <class Number> Spread over_processes(const Program& program, const Number& number) {
-  return detail::ProgramNumbers(program).over_steps(number);
-}
-
-inline Index Program::payload_bytes() const {
-  return over_processes(*this, [](const Step& s) { return s.payload; }).most;
-}
-inline Index Program::payload_bytes(Collective kind) const {
-  return over_processes(*this, [&](const Step& s) { return s.collective == kind ? s.payload : 0; })
-      .most;
-}
-inline Index Program::payload_bytes(AxisSet group) const {
-  return over_processes(*this, [&](const Step& s) { return s.group == group ? s.payload : 0; })
-      .most;
-}
+TESSERA_FUNCTION ProgramSpread over_processes(const Program& program);
 
 }  // namespace tessera
+
+#if TESSERA_BODIES
+#include <tessera/program/detail/over_processes.hpp>
+#endif

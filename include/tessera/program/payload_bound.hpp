@@ -27,89 +27,17 @@
 /// a + b + c is concave in F.
 ///
 /// Laws: payload_bytes() of a product's plan is at least the bound; of other plans it is 0.
-#include <algorithm>
-#include <array>
-#include <cmath>
-
-#include <tessera/plan/process_classes.hpp>
+#include <tessera/base/compiled.hpp>
+#include <tessera/plan/plan.hpp>
 
 namespace tessera {
-namespace detail {
-/// Returns the least number of elements that F multiplications of an m x k by a k x n matrix touch.
-inline double least_touched(double f, double m, double n, double k) {
-  if (f <= 0) return 0;
-  std::array<double, 3> least{f / n, f / m, f / k};
-  std::sort(least.begin(), least.end());
-  if (least[2] <= std::cbrt(f * f)) return 3 * std::cbrt(f * f);
-  if (const double two = f / std::sqrt(least[2]); least[1] <= two) return least[2] + 2 * two;
-  return least[2] + least[1] + std::max(least[0], f * f / least[2] / least[1]);
-}
-/// Returns the least of what a process receives to have c elements of the result, when its operands
-/// are enough for `left` and for `right` of them and each further one takes more of the operands.
-inline double least_received(double left, double right, double c, double each_left,
-                             double each_right) {
-  double least = c;
-  for (const double made : {std::min(left, c), std::min(right, c), c})
-    least = std::min(least, c - made + std::max(0.0, made - left) * each_left +
-                                std::max(0.0, made - right) * each_right);
-  return least;
-}
-}  // namespace detail
 
 /// Returns the bytes that the process with most payload has at least in any plan of a product with
 /// these shardings on this mesh, and with the plan's memory; 0 for other operators.
-inline Index payload_bound(const Plan& plan) {
-  const Step* product = nullptr;
-  for (const Step& step : plan.steps)
-    if (step.kind == StepKind::contract) product = &step;
-  if (plan.kind != OperatorKind::einsum || product == nullptr) return 0;
-  const Slot &a = plan.slots[product->in[0]], &b = plan.slots[product->in[1]],
-             &c = plan.slots[product->out];
-  double batch = 1, m = 1, n = 1, k = 1;
-  for (int d = 0; d < a.labels.size(); ++d) {
-    const bool right = b.labels.contains(a.labels[d]), made = c.labels.contains(a.labels[d]);
-    (right && made ? batch : right ? k : m) *= static_cast<double>(a.desc.extents[d]);
-  }
-  for (int d = 0; d < b.labels.size(); ++d)
-    if (!a.labels.contains(b.labels[d])) n *= static_cast<double>(b.desc.extents[d]);
-
-  if (!(batch * m * n * k > 0)) return 0;
-
-  TensorDesc result = c.desc;
-  for (int d = 0; d < c.labels.size(); ++d)
-    result.sharding[d] = plan.result_sharding[plan.slots[plan.result].labels.find(c.labels[d])];
-  const TensorDesc* const given[3] = {&plan.slots[0].desc, &plan.slots[1].desc, &result};
-  bool even = true;
-  detail::ProcessClasses classes(plan.mesh);
-  for (const TensorDesc* desc : given) {
-    classes.add(*desc);
-    for (int d = 0; d < desc->rank(); ++d)
-      even = even && desc->extents[d] % plan.mesh.parts(desc->sharding[d]) == 0;
-  }
-  const auto owned = [&](int t, const Coordinates& at) {
-    return static_cast<double>(
-        detail::block_volume(given[t]->extents, given[t]->sharding, plan.mesh, at));
-  };
-  double words = 0;
-  if (plan.result_sharding.partial.empty())
-    classes.visit([&](int, const Coordinates& at, Index alike) {
-      words += static_cast<double>(alike) / plan.mesh.processes() *
-               detail::least_received(owned(0, at) * n / k, owned(1, at) * m / k, owned(2, at),
-                                      k / n, k / m);
-    });
-  const auto unit = static_cast<double>(size_of(a.desc.type));
-  if (even) {
-    const Coordinates origin(plan.mesh.rank(), 0);
-    const double own = owned(0, origin) + owned(1, origin) + owned(2, origin);
-    const double one = m * n * k, f = batch * one / plan.mesh.processes();
-    const double whole = std::floor(f / one);
-    const double touched =
-        whole * (m * k + k * n + m * n) + detail::least_touched(f - whole * one, m, n, k);
-    const double memory = own + static_cast<double>(detail::workspace_of_origin(plan)) / unit;
-    words = std::max({words, touched - own, f / std::sqrt(8 * memory) - memory});
-  }
-  return words * unit >= static_cast<double>(max_int64) ? max_int64
-                                                        : static_cast<Index>(words * unit);
-}
+TESSERA_FUNCTION Index payload_bound(const Plan& plan);
 
 }  // namespace tessera
+
+#if TESSERA_BODIES
+#include <tessera/program/detail/payload_bound.hpp>
+#endif

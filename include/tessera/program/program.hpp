@@ -23,6 +23,8 @@
 
 namespace tessera {
 
+class Operation;
+
 /// One operator that ran.
 struct ProgramEntry {
   std::shared_ptr<const Plan> plan;
@@ -33,6 +35,9 @@ struct ProgramEntry {
   FixedVector<int, max_operands> operands{};  ///< in Program::tensors()
   int result = -1;  ///< in Program::tensors(); -1: the operator did not finish
   FixedVector<int, max_operands> also{};  ///< the further results of an operator with several
+  std::shared_ptr<const Operation> operation{};  ///< null in a Program that was recorded as it ran
+  int call =
+      -1;  ///< of a function that was compiled: which of its calls; -1: none, a pass added it
 };
 
 /// One tensor that an operator read or made.
@@ -138,6 +143,10 @@ class Program {
     return result;
   }
 
+  /// Puts other operators in place of the ones there are, and finds the lifetimes of tensors anew:
+  /// what outlived the program does so still.
+  void relist(std::vector<ProgramEntry> entries);
+
   int count(Collective kind) const {
     int n = 0;
     for (const ProgramEntry& e : entries_) n += e.plan->count(kind);
@@ -225,3 +234,6 @@ class Program {
 }  // namespace tessera
 
 #include <tessera/program/over_processes.hpp>  // defines Program's members over all processes
+#if TESSERA_BODIES
+#include <tessera/program/detail/relist.hpp>
+#endif

@@ -14,7 +14,7 @@
 #include <tessera/comm/device_memory.hpp>
 #include <tessera/kernel/copy/copy.hpp>
 #include <tessera/kernel/scratch.hpp>
-#include <tessera/tensor/create.hpp>
+#include <tessera/tensor/host_copy.hpp>
 
 namespace tessera::detail {
 

@@ -55,7 +55,7 @@ class Execution {
         plan_(*prepared.plan),
         list_(binding != nullptr ? binding->list : prepared.list),
         binding_(binding),
-        mesh_(operands[0]->mesh()),
+        mesh_(mesh_under(operands, extras)),
         operands_(operands),
         site_(site),
         extras_(extras),
@@ -353,7 +353,7 @@ inline std::string region_name(const Plan& plan, std::string_view label) {
 TESSERA_FUNCTION TensorCore execute(const Prepared& prepared, const OperandList& operands,
                                     CallSite site, const Extras& extras) {
   const ToolRegion region([&] { return region_name(*prepared.plan, site.label); },
-                          !operands[0]->mesh()->dry());
+                          !mesh_under(operands, extras)->dry());
   return Execution(prepared, operands, site, extras).run();
 }
 

@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include <tessera/base/box.hpp>
 #include <tessera/base/local_work.hpp>
 #include <tessera/run/call_site.hpp>
 #include <tessera/run/plan_cache.hpp>
@@ -16,8 +17,8 @@
 namespace tessera {
 
 /// The type-erased kernels of a function that the user gives: run(context, map, out, inputs) for a
-/// map step, fold and scan for a running join; keep(context, nullptr) returns a copy of the
-/// function, and keep(nullptr, copy) ends that.
+/// map step, fold and scan for a running join, make for the block of a tensor of these extents;
+/// keep(context, nullptr) returns a copy of the function, and keep(nullptr, copy) ends that.
 struct MapKernel {
   void (*run)(const void* context, const detail::LocalMap& map, void* out,
               const void* const* in) = nullptr;
@@ -27,6 +28,7 @@ struct MapKernel {
   void (*scan)(const void* context, const detail::LocalScan& work, const void* from,
                const void* earlier, void* to) = nullptr;
   void* (*keep)(const void* context, void* copy) = nullptr;
+  void (*make)(const void* context, const Box& block, const Extents& whole, void* out) = nullptr;
 };
 
 namespace detail {
@@ -58,7 +60,14 @@ struct Extras {
   const Extents* starts = nullptr;          ///< where a window begins in each dimension
   /// The storage that its results were promised, one for each; null: they get their own.
   const Promises* promised = nullptr;
+  const std::shared_ptr<MeshCore>* mesh = nullptr;  ///< of a call without operands
 };
+
+/// Returns the mesh of a call.
+inline const std::shared_ptr<MeshCore>& mesh_under(const OperandList& operands,
+                                                   const Extras& extras) {
+  return operands.empty() ? *extras.mesh : operands[0]->mesh();
+}
 
 /// One call.
 struct Request {
@@ -66,6 +75,8 @@ struct Request {
   OperandList operands;
   CallSite site;
   Extras extras = {};
+
+  const std::shared_ptr<MeshCore>& mesh() const { return mesh_under(operands, extras); }
 };
 
 /// Of a call that writes a tensor that is there.

@@ -21,11 +21,15 @@ namespace tessera::detail {
 
 class KeptRequest {
  public:
-  explicit KeptRequest(const Request& r)
+  /// A call that is started uses its operands until it ends; one that is listed is not alone: the
+  /// others of the list may write them, each in its turn.
+  enum class Use { started, listed };
+
+  explicit KeptRequest(const Request& r, Use use = Use::started)
       : operation_(r.operation), label_(r.site.label), site_(r.site), extras_(r.extras) {
     for (const TensorCore* operand : r.operands) operands_.push_back(*operand);
     for (int i = 0; i < operands_.size(); ++i) {
-      if (operands_[i].storage()->promised()) continue;  // nobody can write it
+      if (use == Use::listed || operands_[i].storage()->promised()) continue;  // or nobody can
       operands_[i].storage()->begin_use(site_.where);
       used_ |= 1u << i;
     }
@@ -39,6 +43,10 @@ class KeptRequest {
     extras_.started = nullptr;
     if (extras_.kernel.keep != nullptr)
       extras_.kernel.context = extras_.kernel.keep(extras_.kernel.context, nullptr);
+    if (extras_.mesh != nullptr) {
+      mesh_ = *extras_.mesh;
+      extras_.mesh = &mesh_;
+    }
     if (extras_.fill != nullptr) {
       std::memcpy(fill_, extras_.fill, size_of(operands_[0].type()));
       extras_.fill = fill_;
@@ -67,7 +75,12 @@ class KeptRequest {
       if (used_ >> i & 1) operands_[i].storage()->end_use();
     used_ = 0;
   }
-  const std::shared_ptr<MeshCore>& mesh() const { return operands_[0].mesh(); }
+  const CallSite& site() const { return site_; }
+  /// Operand i of a listed call is another tensor's now.
+  void let_go(int i) { operands_[i] = TensorCore(); }
+  const std::shared_ptr<MeshCore>& mesh() const {
+    return extras_.mesh != nullptr ? mesh_ : operands_[0].mesh();
+  }
 
  private:
   Operation operation_;
@@ -79,6 +92,7 @@ class KeptRequest {
   Extras extras_;
   alignas(16) std::byte fill_[16] = {};
   Extents starts_;
+  std::shared_ptr<MeshCore> mesh_;  ///< of a call without operands
 };
 
 }  // namespace tessera::detail

@@ -16,7 +16,8 @@
 
 #include <tessera/program/like.hpp>
 #include <tessera/run/recording.hpp>
-#include <tessera/tensor/create.hpp>
+#include <tessera/tensor/process_mesh.hpp>
+#include <tessera/tensor/sharded_tensor.hpp>
 
 namespace tessera {
 
@@ -46,7 +47,9 @@ template <class M> ProcessMesh<M> dry_mesh_of(const ProcessMesh<M>& like, int pr
 template <class M, class X> const X& dry_argument(const ProcessMesh<M>&, const X& x) { return x; }
 template <class M, class Tensor>
 Tensor dry_argument(const ProcessMesh<M>& mesh, const Like<Tensor>& like) {
-  return make_tensor<Tensor>(mesh, like.extents, {});
+  static_assert(demand_made<Tensor>());
+  return Tensor(TensorCore::make(
+      mesh.core(), {dtype_of<typename Tensor::value_type>, like.extents, Tensor::sharding()}));
 }
 template <class M> DynamicTensor dry_argument(const ProcessMesh<M>& mesh, const TensorDesc& desc) {
   return DynamicTensor(TensorCore::make(mesh.core(), desc));

@@ -11,6 +11,7 @@
 #include <tessera/base/error.hpp>
 #include <tessera/program/explain.hpp>
 #include <tessera/run/call_site.hpp>
+#include <tessera/run/extras.hpp>
 #include <tessera/run/plan_cache.hpp>
 #include <tessera/run/recording.hpp>
 #include <tessera/tensor/tensor_core.hpp>
@@ -28,6 +29,13 @@ inline MeshCore& mesh_of(const TensorCore& x, CallSite site) {
   MeshCore& mesh = *x.mesh();
   mesh.require_usable(site.where);
   return mesh;
+}
+
+/// The same of a call.
+inline MeshCore& mesh_of(const Request& r) {
+  if (!r.operands.empty()) return mesh_of(*r.operands[0], r.site);
+  (*r.extras.mesh)->require_usable(r.site.where);
+  return **r.extras.mesh;
 }
 
 /// Runs f; what it throws says where the operator was called, in which layer, and on which process.
@@ -56,15 +64,17 @@ inline void require_one_mesh(const OperandList& operands, CallSite site) {
                       site.where);
 }
 
-/// Throws unless `into` can hold the result of a plan over these operands: it lies on their mesh,
+/// Throws unless `into` can hold the result of a call's plan: it lies on the operands' mesh,
 /// has the result's description, and shares no memory with an operand other than the last one of a
 /// plan that adds to it, or one of a map that is the destination itself. Memory of an application,
 /// or of another mesh, is not checked: the caller has made it for the plan.
-inline void require_destination(const Plan& plan, const OperandList& operands,
-                                const TensorCore& into, CallSite site) {
+inline void require_destination(const Plan& plan, const Request& r) {
+  const OperandList& operands = r.operands;
+  const TensorCore& into = *r.extras.into;
+  const CallSite& site = r.site;
   if (!plan.slots[plan.result].place.sharded()) return;
   const auto label = [&] { return std::string(site.label); };
-  if (into.mesh() != operands[0]->mesh())
+  if (into.mesh() != r.mesh())
     throw MeshError(label() +
                         ": the destination lives on another mesh than the operands; make it "
                         "on the mesh of the operands",

@@ -43,7 +43,7 @@ inline bool writes(const Plan& plan, int slot) {
 }
 /// Orders the call after the work of other lanes that is in its way.
 inline void order_lanes(const Request& r, const Plan& plan) {
-  if (kernels_on_host || r.operands[0]->dry()) return;
+  if (kernels_on_host || r.mesh()->dry()) return;
   for (int i = 0; i < r.operands.size(); ++i)
     writes(plan, i) ? r.operands[i]->storage()->use().write()
                     : r.operands[i]->storage()->use().read();
@@ -81,7 +81,7 @@ struct PlanQuestion {
   PlanQuery query;
 
   explicit PlanQuestion(const Request& r)
-      : contract(contract_at(*r.operands[0]->mesh(), r.site)),
+      : contract(contract_at(*r.mesh(), r.site)),
         stored(r.operands, r.extras.into),
         query(r.operation, r.operands, r.extras.destination, contract, stored.get()) {
     require_one_mesh(r.operands, r.site);
@@ -92,7 +92,7 @@ struct PlanQuestion {
 
 /// Plans a call, or finds its plan.
 inline const Prepared& planned(const Request& r, const PlanQuestion& question) {
-  MeshCore& mesh = *r.operands[0]->mesh();
+  MeshCore& mesh = *r.mesh();
   return prepare(mesh, question.query, [&]() -> std::shared_ptr<const Plan> {
     const TensorDescs descs = descs_of(r.operands);
     require(r.operation, descs, mesh, r.site);
@@ -116,8 +116,7 @@ inline const Prepared& planned(const Request& r, const PlanQuestion& question) {
 inline Agreed agree_on(const Request& r, const PlanQuestion& question) {
   Comparison comparison(r.operands, question.query, r.site, r.extras.starts);
   const Prepared& prepared = planned(r, question);
-  if (r.extras.into != nullptr)
-    require_destination(*prepared.plan, r.operands, *r.extras.into, r.site);
+  if (r.extras.into != nullptr) require_destination(*prepared.plan, r);
   comparison.begin(prepared);
   return {prepared, comparison.mark(), comparison.history()};
 }
@@ -148,7 +147,7 @@ TESSERA_FUNCTION TensorCore run(const Request& r) {
   if (r.site.into != nullptr) return run(directed(r));
   if (Taker* taker = taker_of_thread; taker != nullptr && r.extras.started == nullptr)
     return taker->take(r);
-  return on_process(mesh_of(*r.operands[0], r.site), r.site, [&] {
+  return on_process(mesh_of(r), r.site, [&] {
     const Agreed call = agree_on(r);
     return carry_out(r, call.prepared, call.history);
   });
@@ -157,15 +156,26 @@ TESSERA_FUNCTION TensorCore run(const Request& r) {
 /// Throws unless a call inside async leaves all memory alone but for its own tensors'.
 inline void require_own_tensors(const Request& r, const Plan& plan) {
   const TensorCore* into = r.extras.into;
-  bool elsewhere = !plan.slots[plan.result].place.sharded() ||
-                   (into != nullptr && into->mesh() != r.operands[0]->mesh());
+  bool elsewhere =
+      !plan.slots[plan.result].place.sharded() || (into != nullptr && into->mesh() != r.mesh());
   for (int i = 0; i < r.operands.size(); ++i)
     elsewhere = elsewhere || !plan.slots[i].place.sharded() || (writes(plan, i) && into == nullptr);
   if (elsewhere)
     throw UsageError(std::string(r.site.label) +
-                         ": a call inside async has tensors of one mesh for its operands and "
+                         ": a call inside async or a compiled function has tensors of one mesh for "
+                         "its operands and "
                          "results; this one reads or writes other memory, or refreshes a halo; "
                          "call it before or after",
+                     r.site.where);
+}
+
+/// Throws when a call that `waits` reads memory that its caller may free before.
+inline void require_kept(const Request& r, bool waits) {
+  if (waits && r.extras.kernel.make != nullptr && r.extras.kernel.keep == nullptr)
+    throw UsageError(std::string(r.site.label) +
+                         ": the call reads the host's memory, which may be gone when the "
+                         "destination is free: an operator under way writes it; call it before "
+                         "or after",
                      r.site.where);
 }
 
@@ -173,7 +183,7 @@ inline void require_own_tensors(const Request& r, const Plan& plan) {
 /// memory that is promised.
 inline std::vector<TensorCore> promise_results(const Request& r, const Plan& plan,
                                                Promises& promised) {
-  const std::shared_ptr<MeshCore>& on = r.operands[0]->mesh();
+  const std::shared_ptr<MeshCore>& on = r.mesh();
   const TensorDescs descs = r.operation.results(descs_of(r.operands));
   std::vector<TensorCore> results;
   for (int i = 0; i <= plan.also.size(); ++i) {
@@ -194,7 +204,7 @@ inline std::vector<TensorCore> promise_results(const Request& r, const Plan& pla
 }
 
 TESSERA_FUNCTION TensorCore UnderWay::take(const Request& r) {
-  return on_process(mesh_of(*r.operands[0], r.site), r.site, [&] {
+  return on_process(mesh_of(r), r.site, [&] {
     const PlanQuestion question(r);
     const auto prepared = planned(r, question).shared_from_this();
     const Plan& plan = *prepared->plan;
@@ -202,6 +212,7 @@ TESSERA_FUNCTION TensorCore UnderWay::take(const Request& r) {
     const TensorCore* into = r.extras.into;
     bool waits = into != nullptr && into->storage()->promised();
     for (const TensorCore* operand : r.operands) waits = waits || operand->storage()->promised();
+    require_kept(r, waits);
     auto call = std::make_unique<Call>();
     const std::vector<TensorCore> results = promise_results(r, plan, call->promised);
     std::vector<TensorCore> also;
@@ -223,7 +234,7 @@ TESSERA_FUNCTION TensorCore UnderWay::take(const Request& r) {
         call->into = into->storage();
         call->into->hide(r.site.where);
       }
-      mesh_ = r.operands[0]->mesh();
+      mesh_ = r.mesh();
       add(std::move(call));
     }
     if (r.extras.also != nullptr)

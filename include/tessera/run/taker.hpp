@@ -19,6 +19,10 @@ class Taker {
   Taker(const Taker&) = delete;
   Taker& operator=(const Taker&) = delete;
   virtual TensorCore take(const Request& r) = 0;
+  /// Throws where a call that it cannot take would be out of turn.
+  virtual void refuse(CallSite) const {}
+  /// Returns true when it takes the calls of an async within, too.
+  virtual bool takes_all() const { return false; }
 
  protected:
   ~Taker() = default;

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include <tessera/program/explain.hpp>
+#include <tessera/program/text_table.hpp>
 #include <tessera/show/detail/ownership.hpp>
 #include <tessera/tensor/sharded_tensor.hpp>
 

@@ -64,6 +64,13 @@ LocalView<T, Rank> local_view(const DynamicTensor& x, Where where = Where::here(
   return detail::view_of<T, Rank>(x.data<T>(), x.box().extents());
 }
 
+/// Returns this process's block as one row.
+template <TypedTensor Tensor> auto block_view(Tensor& t) {
+  using T = typename Tensor::value_type;
+  return Kokkos::View<T*, Kokkos::LayoutRight, KernelMemory, Kokkos::MemoryUnmanaged>(
+      t.data(), static_cast<std::size_t>(t.local_size()));
+}
+
 /// A block of Rank dimensions that belongs to a tensor, as a standard mdspan.
 template <class T, int Rank>
 using BlockMdspan = Kokkos::mdspan<T, Kokkos::dextents<Index, static_cast<std::size_t>(Rank)>,

@@ -124,7 +124,9 @@ class Storage {
     throw UsageError(
         "a tensor is used before the operator that makes it has been waited for; the operator was "
         "started at " +
-        to_string(user_) + "; wait for it first; inside async, give the tensor to operators alone");
+        to_string(user_) +
+        "; wait for it first; inside async or a compiled function, give the tensor to operators "
+        "alone");
   }
 
   std::shared_ptr<MeshCore> mesh_;

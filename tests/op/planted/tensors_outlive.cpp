@@ -4,8 +4,7 @@
 // processes: 3
 // says: a tensor keeps its mesh: 10
 // says: the mesh data=3 cannot be used: it is closed .at tensors_outlive.cpp:
-// says: the arena of this mesh is closed
-// says: all 3 have ended in order
+// says: the mesh data=3 cannot be used: it is closed.all 3 have ended in order
 #include <cstdio>
 #include <vector>
 

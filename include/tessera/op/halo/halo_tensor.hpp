@@ -42,9 +42,9 @@
 #include <utility>
 
 #include <tessera/op/async.hpp>
+#include <tessera/op/create.hpp>
 #include <tessera/op/dynamic_call.hpp>
 #include <tessera/op/halo/detail/halo_block.hpp>
-#include <tessera/tensor/create.hpp>
 #include <tessera/tensor/local_view.hpp>
 
 namespace tessera {

@@ -5,7 +5,7 @@
 /// (plan/work/memory.hpp). plan/work/instructions.hpp makes the list; one loop carries it out
 /// (run/execute.hpp) and decides nothing.
 ///
-///     const Instructions list = instructions_of(plan);
+///     const Instructions list = instructions_of(plan);  // plan/work/instructions.hpp
 ///     for (const Instruction& next : list.all) ...
 ///
 /// Laws: the calls of the list are the calls that are made, in order; the memory that its
@@ -18,6 +18,7 @@
 #include <variant>
 #include <vector>
 
+#include <tessera/base/compiled.hpp>
 #include <tessera/base/memory.hpp>
 #include <tessera/plan/work/contraction.hpp>
 #include <tessera/plan/work/move_work.hpp>

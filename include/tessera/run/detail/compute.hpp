@@ -50,14 +50,14 @@ inline void contract(const ContractionWork& work, DType type, const void* a, con
 }
 
 /// The memory of a kernel's inputs and output, with the element types of the inputs.
-struct KernelMemory {
+struct KernelData {
   std::array<const void*, KernelCall::most_inputs> in{};
   std::array<DType, KernelCall::most_inputs> types{};
   void* out = nullptr;
   void* scratch = nullptr;
 
-  KernelMemory(const Plan& plan, const KernelCall& kernel,
-               const std::array<Side, max_memories>& all) {
+  KernelData(const Plan& plan, const KernelCall& kernel,
+             const std::array<Side, max_memories>& all) {
     const auto at = [&](MemoryNumber memory, int k) -> void* {
       void* const begin = all[static_cast<std::size_t>(memory)].data;
       const Index offset = kernel.offsets.empty() ? 0 : kernel.offsets[static_cast<std::size_t>(k)];
@@ -84,7 +84,7 @@ struct KernelMemory {
 struct IndexInputs {
   std::array<const void*, max_indices> data{};
   std::array<DType, max_indices> types{};
-  IndexInputs(const LocalIndexed& work, const KernelMemory& of, int first) {
+  IndexInputs(const LocalIndexed& work, const KernelData& of, int first) {
     for (int k = 0; k < work.indices.size(); ++k) {
       const auto from = static_cast<std::size_t>(first + work.indices[k].tensor);
       const auto to = static_cast<std::size_t>(k);
@@ -97,7 +97,7 @@ struct IndexInputs {
 
 /// Carries out a kernel whose indices or beginnings are known only when it runs.
 inline void compute_indexed(const Plan& plan, const KernelCall& kernel, const Extras& extras,
-                            const KernelMemory& at) {
+                            const KernelData& at) {
   const Step& step = plan.steps[kernel.step];
   const Slot& made = plan.slots[step.out];
   const DType type = made.desc.type;
@@ -139,7 +139,7 @@ inline void compute_indexed(const Plan& plan, const KernelCall& kernel, const Ex
 }
 
 /// Merges two messages into the tensors of a step.
-inline void compute_merge(const Plan& plan, const KernelCall& kernel, const KernelMemory& at) {
+inline void compute_merge(const Plan& plan, const KernelCall& kernel, const KernelData& at) {
   const auto& work = *std::get_if<MergeWork>(&kernel.work);
   const auto in = [](const void* message, Index bytes) {
     return static_cast<const std::byte*>(message) + bytes;
@@ -153,10 +153,19 @@ inline void compute_merge(const Plan& plan, const KernelCall& kernel, const Kern
   tessera::detail::merge(plan.slots[plan.steps[kernel.step].in[0]].desc.type, work.lines, runs);
 }
 
+/// Lets the user's function write a block.
+inline void make_block(const Plan& plan, const Slot& made, const MapKernel& kernel, void* out) {
+  if (kernel.make == nullptr) return;
+  const TensorDesc& desc = made.desc;
+  kernel.make(kernel.context,
+              block(desc.extents, desc.sharding, plan.mesh, plan.mesh.coordinates(plan.process)),
+              desc.extents, out);
+}
+
 /// Carries out a kernel of a list; `scale`: the factor of a sum.
 inline void compute(const Plan& plan, const KernelCall& kernel, const Extras& extras, double scale,
                     const std::array<Side, max_memories>& memory) {
-  const KernelMemory at(plan, kernel, memory);
+  const KernelData at(plan, kernel, memory);
   const void *const in = at.in[0], *const second = at.in[1];
   void* const out = at.out;
   const Slot& made = plan.slots[plan.steps[kernel.step].out];
@@ -217,6 +226,8 @@ inline void compute(const Plan& plan, const KernelCall& kernel, const Extras& ex
     case StepKind::map:
       return extras.kernel.run(extras.kernel.context, *std::get_if<LocalMap>(&kernel.work), out,
                                at.in.data());
+    case StepKind::create:
+      return make_block(plan, made, extras.kernel, out);
     case StepKind::convolve:
       return tessera::detail::convolve(type, *std::get_if<LocalConvolve>(&kernel.work), in, second,
                                        out,

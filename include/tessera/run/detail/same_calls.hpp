@@ -38,10 +38,10 @@ inline std::string words_of(CallSite site, const OperationView& operation,
   return text;
 }
 
-/// Compares an operator with those of the other processes. At level `communicating` they compare
-/// before anything is planned, whether it communicates or not; at `normal` each compares with the
-/// announcements on its node, once the operator is known to communicate. The result remembers how
-/// it was made.
+/// Compares an operator that has operands with those of the other processes. At level
+/// `communicating` they compare before anything is planned, whether it communicates or not; at
+/// `normal` each compares with the announcements on its node, once the operator is known to
+/// communicate. The result remembers how it was made.
 class Comparison {
  public:
   /// A window begins at `starts`, the same on all processes. Communication: at level
@@ -49,7 +49,7 @@ class Comparison {
   Comparison(const OperandList& operands, const PlanQuery& query, CallSite site,
              const Extents* starts = nullptr)
       : operands_(operands), query_(query), site_(site), starts_(starts) {
-    if (!mesh().remembers()) return;
+    if (operands.empty() || !mesh().remembers()) return;
     mark_.call = mix(query.digest(), site.label.size());  // two functions may have one plan
     for (std::size_t i = 0; i < site.label.size(); i += 8) {
       std::uint64_t word = 0;
@@ -79,7 +79,9 @@ class Comparison {
       begin();
   }
   /// Returns the history of the result; 0 where nothing is compared.
-  std::uint64_t history() const { return mesh().remembers() ? mix(mark_.digest(), ordinal_) : 0; }
+  std::uint64_t history() const {
+    return !operands_.empty() && mesh().remembers() ? mix(mark_.digest(), ordinal_) : 0;
+  }
   const OperatorMark& mark() const { return mark_; }
 
  private:
@@ -99,9 +101,10 @@ class Comparison {
 };
 
 /// Sets the history of the result, unless its memory is an operand's, which keeps its own; `into`:
-/// but the destination's changes.
+/// but the destination's changes. A tensor made of none gets a new one.
 inline void remember(const TensorCore& result, const OperandList& operands, std::uint64_t history,
                      bool into = false) {
+  if (operands.empty()) return (void)TensorCore::born(result);
   if (history == 0 || result.storage() == nullptr) return;
   for (const TensorCore* operand : operands)
     if (!into && operand->storage() == result.storage()) return;

@@ -15,6 +15,7 @@
 
 #include <tessera/base/compiled.hpp>
 #include <tessera/op/halo/detail/repeated_exchange.hpp>
+#include <tessera/plan/work/instruction_list.hpp>
 #include <tessera/run/execute.hpp>
 
 namespace tessera::detail {

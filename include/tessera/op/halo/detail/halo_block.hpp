@@ -63,6 +63,7 @@ inline void exchange(const FixedVector<const HaloBlock*, max_operands>& blocks, 
 
 /// Starts the exchange of one block, or its adjoint; finish_exchange() ends it.
 inline void start_exchange(HaloBlock& block, bool adjoint, CallSite site) {
+  if (taker_of_thread != nullptr) taker_of_thread->refuse(site);
   const MeshCore& mesh = mesh_of(block.core, site);
   std::unique_ptr<RepeatedExchange>& repeated = adjoint ? block.adjoint_repeated : block.repeated;
   on_process(mesh, site, [&] {

@@ -2,7 +2,7 @@
 #pragma once
 /// @file
 /// Evenly spaced numbers, and ones on a diagonal: NumPy's arange, linspace and eye.
-/// tensor/create.hpp makes other tensors.
+/// op/create.hpp makes other tensors.
 ///
 ///     auto i = arange<Ints<data>>(mesh, 3, 20, 4);            // 3, 7, 11, 15, 19
 ///     auto x = linspace<Tensor<data>>(mesh, 0.0, 1.0, 101);   // 0, 0.01, ..., 1
@@ -18,7 +18,7 @@
 #include <type_traits>
 #include <utility>
 
-#include <tessera/tensor/create_dynamic.hpp>
+#include <tessera/op/create_dynamic.hpp>
 
 namespace tessera {
 namespace detail {
@@ -245,7 +245,7 @@ Tensor arange(const ProcessMesh<typename Tensor::mesh_type>& mesh,
               Where where = Where::here()) {
   static_assert(Tensor::rank == 1, "[tessera] a sequence has one dimension; reshape it afterwards");
   const auto range = detail::make_range<typename Tensor::value_type>(start, stop, step, where);
-  return from_function<Tensor>(mesh, {range.length}, range.at, where);
+  return detail::create_from<Tensor>(mesh, {range.length}, range.at, {"arange", where});
 }
 template <TypedTensor Tensor>
 Tensor arange(const ProcessMesh<typename Tensor::mesh_type>& mesh,
@@ -266,7 +266,7 @@ Tensor linspace(const ProcessMesh<typename Tensor::mesh_type>& mesh,
   static_assert(Tensor::rank == 1, "[tessera] a sequence has one dimension; reshape it afterwards");
   const auto line =
       detail::make_line<typename Tensor::value_type>(start, stop, count, endpoint, where);
-  return from_function<Tensor>(mesh, {count}, line, where);
+  return detail::create_from<Tensor>(mesh, {count}, line, {"linspace", where});
 }
 
 /// Returns a matrix of zeros with ones where column - row == `diagonal`: x is the extents, or
@@ -275,8 +275,8 @@ template <TypedTensor Tensor>
 Tensor eye(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& extents,
            Index diagonal = 0, Where where = Where::here()) {
   static_assert(Tensor::rank == 2, "[tessera] eye makes a matrix; name a spec of two dimensions");
-  return from_function<Tensor>(mesh, extents,
-                               detail::OnDiagonal<typename Tensor::value_type>{diagonal}, where);
+  return detail::create_from<Tensor>(
+      mesh, extents, detail::OnDiagonal<typename Tensor::value_type>{diagonal}, {"eye", where});
 }
 template <TypedTensor Tensor, std::convertible_to<Index> N>
 Tensor eye(const ProcessMesh<typename Tensor::mesh_type>& mesh, N n, Where where = Where::here()) {
@@ -287,30 +287,31 @@ Tensor eye(const ProcessMesh<typename Tensor::mesh_type>& mesh, N n, Where where
 template <Element T>
 DynamicTensor arange(const DynamicMesh& mesh, const Sharding& sharding,
                      detail::RangeArgument<T> start, detail::RangeArgument<T> stop,
-                     detail::RangeArgument<T> step = 1, Where where = Where::here()) {
-  const auto range = detail::make_range<T>(start, stop, step, where);
-  return from_function<T>(mesh, {range.length}, sharding, range.at, where);
+                     detail::RangeArgument<T> step = 1, const DynamicCall& call = Where::here()) {
+  const auto range = detail::make_range<T>(start, stop, step, call.where());
+  return detail::create_from<T>(mesh, {range.length}, sharding, range.at, call.site("arange"));
 }
 template <Element T>
 DynamicTensor arange(const DynamicMesh& mesh, const Sharding& sharding,
-                     detail::RangeArgument<T> stop, Where where = Where::here()) {
-  return arange<T>(mesh, sharding, 0, stop, 1, where);
+                     detail::RangeArgument<T> stop, const DynamicCall& call = Where::here()) {
+  return arange<T>(mesh, sharding, 0, stop, 1, call);
 }
 template <Element T>
 DynamicTensor linspace(const DynamicMesh& mesh, const Sharding& sharding,
                        detail::LineArgument<T> start, detail::LineArgument<T> stop, Index count,
-                       bool endpoint = true, Where where = Where::here()) {
-  const auto line = detail::make_line<T>(start, stop, count, endpoint, where);
-  return from_function<T>(mesh, {count}, sharding, line, where);
+                       bool endpoint = true, const DynamicCall& call = Where::here()) {
+  const auto line = detail::make_line<T>(start, stop, count, endpoint, call.where());
+  return detail::create_from<T>(mesh, {count}, sharding, line, call.site("linspace"));
 }
 template <Element T>
 DynamicTensor eye(const DynamicMesh& mesh, const Extents& extents, const Sharding& sharding,
-                  Index diagonal = 0, Where where = Where::here()) {
+                  Index diagonal = 0, const DynamicCall& call = Where::here()) {
   if (extents.size() != 2)
     throw ShapeError("eye: a tensor of " + std::to_string(extents.size()) +
                          " dimensions is asked for; eye makes a matrix; give two extents",
-                     where);
-  return from_function<T>(mesh, extents, sharding, detail::OnDiagonal<T>{diagonal}, where);
+                     call.where());
+  return detail::create_from<T>(mesh, extents, sharding, detail::OnDiagonal<T>{diagonal},
+                                call.site("eye"));
 }
 
 }  // namespace tessera

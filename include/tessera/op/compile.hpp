@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Functions of tensors whose operators run together: a call lists them first, and carries them out
+/// when the function has returned.
+///
+///     auto step = compile([](const auto& x, auto& w) {
+///       w += 0.5f * x;
+///       return sum(w * x);
+///     });
+///     auto loss = step(x, w);             // what the function returns, and w changed as it does
+///     explain(step);                      // what the passes did, and the Program that ran
+///     step.explain_structures();          // how its calls have differed
+///
+/// The function runs at every call, so that host numbers, branches and state are right; its
+/// operators are checked and planned as it runs, and errors name their places. It gives tensors to
+/// operators and returns them, and does not look at their elements: value, to_host, files and views
+/// are for before and after. What it captures and what it is given is read when the list runs.
+///
+/// Laws: the results are those of the function alone; each tensor ends with the last operator that
+/// reads it; a Program of a structure is made once.
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include <tessera/program/explain.hpp>
+#include <tessera/run/structures.hpp>
+#include <tessera/run/taker.hpp>
+
+namespace tessera {
+
+/// A function that was compiled. One object belongs to one thread.
+template <class F> class Compiled {
+ public:
+  Compiled(F f, const CompileOptions& options, Where where)
+      : f_(std::move(f)), options_(options), where_(where) {}
+
+  /// Calls the function. Within another compiled function, or async, its operators are that one's.
+  /// Communication: that of the function, less what is shared. Collective over the mesh.
+  template <class... A>
+    requires std::is_invocable_v<F&, A...> std::invoke_result_t<F&, A...>
+  operator()(A&&... arguments) {
+    using Result = std::invoke_result_t<F&, A...>;
+    if (detail::taker_of_thread != nullptr) return f_(std::forward<A>(arguments)...);
+    detail::Listing calls;
+    const auto listed = [&]() -> Result {
+      const detail::TakenBy scope(&calls);
+      return f_(std::forward<A>(arguments)...);
+    };
+    if constexpr (std::is_void_v<Result>) {
+      listed();
+      structures_.run(calls, options_, where_);
+    } else {
+      Result result = listed();
+      structures_.run(calls, options_, where_);
+      return static_cast<Result>(result);
+    }
+  }
+  /// Returns how many structures its calls have had, and how each differs from the one before.
+  int structures() const { return structures_.size(); }
+  std::string explain_structures() const { return structures_.explain(); }
+  /// Return the Program of the last call as it ran, as it was listed, and what sharing did to it.
+  /// Throw UsageError before the first call that lists an operator.
+  const Program& program() const { return sharing().program; }
+  const Program& listed() const { return structures_.last().listed; }
+  const Sharing& sharing() const { return structures_.last().sharing; }
+
+ private:
+  F f_;
+  CompileOptions options_;
+  Where where_;
+  detail::Structures structures_;
+};
+
+/// Returns what the passes did to the last call's Program, and the Program.
+template <class F> std::string explain(const Compiled<F>& compiled) {
+  return explain(compiled.sharing()) + explain(compiled.program());
+}
+
+/// Returns f, a function of tensors and of anything else, so that its operators run together.
+template <class F>
+Compiled<std::decay_t<F>> compile(F&& f, const CompileOptions& options = {},
+                                  Where where = Where::here()) {
+  return {std::forward<F>(f), options, where};
+}
+
+}  // namespace tessera

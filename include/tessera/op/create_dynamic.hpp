@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Making tensors whose sharding is known only at run time; op/create.hpp makes typed ones.
+///
+///     DynamicTensor x = zeros<float>(mesh, {8, 512}, Sharding{{0}, {1}});      // a DynamicMesh
+///     DynamicTensor w = random_normal<float>(mesh, {512, 96}, Sharding{{1}, {}}, 7);
+///
+/// Laws: each function makes the same tensor as the typed function of the same name, for the same
+/// elements and sharding.
+#include <span>
+
+#include <tessera/op/create.hpp>
+#include <tessera/op/dynamic_call.hpp>
+
+namespace tessera {
+namespace detail {
+template <class T>
+DynamicTensor create(const DynamicMesh& mesh, const Extents& extents, const Sharding& sharding,
+                     const MapKernel& kernel, CallSite site) {
+  use_element<T>();
+  require_made_finished(*mesh.core(), sharding, "", site.where);
+  return DynamicTensor(create(mesh.core(), {dtype_of<T>, extents, sharding}, kernel, site));
+}
+template <class T>
+DynamicTensor filled(const DynamicMesh& mesh, const Extents& extents, const Sharding& sharding,
+                     const T& value, CallSite site) {
+  return create<T>(mesh, extents, sharding, FillRunner<T>::kernel(value), site);
+}
+template <class T, class F>
+DynamicTensor create_from(const DynamicMesh& mesh, const Extents& extents, const Sharding& sharding,
+                          const F& f, CallSite site) {
+  return create<T>(mesh, extents, sharding, IndexFunctionRunner<T, F>::kernel(f), site);
+}
+}  // namespace detail
+
+/// Returns a tensor of the given extents and sharding with every element `value`. Communication:
+/// none. Throws ShardingError when the sharding does not fit the mesh or the extents, or is
+/// unfinished; so do the functions below. `call`: a tensor that takes it (op/dynamic_call.hpp).
+template <Element T>
+DynamicTensor full(const DynamicMesh& mesh, const Extents& extents, const Sharding& sharding,
+                   T value, const DynamicCall& call = Where::here()) {
+  return detail::filled<T>(mesh, extents, sharding, value, call.site("full"));
+}
+template <Element T>
+DynamicTensor zeros(const DynamicMesh& mesh, const Extents& extents, const Sharding& sharding,
+                    const DynamicCall& call = Where::here()) {
+  return detail::filled<T>(mesh, extents, sharding, T{}, call.site("zeros"));
+}
+
+template <Element T>
+DynamicTensor ones(const DynamicMesh& mesh, const Extents& extents, const Sharding& sharding,
+                   const DynamicCall& call = Where::here()) {
+  return detail::filled<T>(mesh, extents, sharding, T(1), call.site("ones"));
+}
+/// The same with unspecified elements: for a caller that writes them all.
+template <Element T>
+DynamicTensor empty(const DynamicMesh& mesh, const Extents& extents, const Sharding& sharding,
+                    const DynamicCall& call = Where::here()) {
+  return detail::create<T>(mesh, extents, sharding, {}, call.site("empty"));
+}
+
+/// Returns the tensor whose element at global index i is f(i). Communication: none.
+template <Element T, class F>
+DynamicTensor from_function(const DynamicMesh& mesh, const Extents& extents,
+                            const Sharding& sharding, const F& f,
+                            const DynamicCall& call = Where::here()) {
+  return detail::create_from<T>(mesh, extents, sharding, f, call.site("from_function"));
+}
+
+/// Returns the tensor whose elements are their own indices along dimension `dim`: 0, 1, 2, ...
+/// Communication: none.
+template <Element T>
+DynamicTensor iota(const DynamicMesh& mesh, const Extents& extents, const Sharding& sharding,
+                   int dim = 0, const DynamicCall& call = Where::here()) {
+  static_assert(NumberElement<T>,
+                "[tessera] truth values do not count; make indices of int32 or int64");
+  detail::require_dim_of_iota(dim, extents.size(), call.where());
+  return detail::create_from<T>(mesh, extents, sharding, detail::IndexAlong<T>{dim},
+                                call.site("iota"));
+}
+
+/// Returns random numbers that depend only on the seed and the global index, uniform or normal.
+/// Communication: none.
+template <Element T>
+DynamicTensor random_uniform(const DynamicMesh& mesh, const Extents& extents,
+                             const Sharding& sharding, std::uint64_t seed, double lo = 0,
+                             double hi = 1, const DynamicCall& call = Where::here()) {
+  return detail::create_from<T>(mesh, extents, sharding, detail::Uniform<T>{seed, lo, hi},
+                                call.site("random_uniform"));
+}
+template <Element T>
+DynamicTensor random_normal(const DynamicMesh& mesh, const Extents& extents,
+                            const Sharding& sharding, std::uint64_t seed, double mean = 0,
+                            double deviation = 1, const DynamicCall& call = Where::here()) {
+  static_assert(NumberElement<T>,
+                "[tessera] truth values have no normal distribution; use random_uniform");
+  return detail::create_from<T>(mesh, extents, sharding, detail::Normal<T>{seed, mean, deviation},
+                                call.site("random_normal"));
+}
+
+/// Returns a tensor from all its elements, row-major, which every process has on its host; each
+/// keeps its block. Communication: none. Throws ShapeError when the number of values is not the
+/// number of elements.
+template <Element T>
+DynamicTensor from_host(const DynamicMesh& mesh, const Extents& extents, const Sharding& sharding,
+                        std::span<const T> values, const DynamicCall& call = Where::here()) {
+  detail::require_all_elements(extents, values.size(), call.where());
+  const detail::HostElements elements{dtype_of<T>, values.data()};
+  return detail::create<T>(mesh, extents, sharding, elements.kernel(), call.site("from_host"));
+}
+template <std::same_as<bool> T>
+DynamicTensor from_host(const DynamicMesh& mesh, const Extents& extents, const Sharding& sharding,
+                        std::span<const std::uint8_t> bytes,
+                        const DynamicCall& call = Where::here()) {
+  const detail::Truths truths(bytes);
+  return from_host<bool>(mesh, extents, sharding, truths.span(), call);
+}
+
+}  // namespace tessera

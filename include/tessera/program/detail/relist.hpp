@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// How a Program gets other operators.
+///
+///     program.relist(std::move(entries));
+///
+/// Laws: those of Program::relist; it takes time linear in operators and tensors.
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include <tessera/base/compiled.hpp>
+#include <tessera/program/program.hpp>
+
+namespace tessera {
+
+TESSERA_FUNCTION void Program::relist(std::vector<ProgramEntry> entries) {
+  Index held = entries_.empty() ? 0 : entries_[0].held_before;  // of others
+  for (ProgramTensor& t : tensors_) {
+    if (t.alive_at(0)) held = saturating_sub(held, t.bytes);
+    const bool outlives = t.last >= size();
+    t.first = 0;
+    t.last = outlives ? static_cast<int>(entries.size()) : -1;
+  }
+  entries_ = std::move(entries);
+  std::vector<Index> more(static_cast<std::size_t>(size()) + 2, 0);
+  std::vector<bool> made(tensors_.size(), false);
+  const auto used = [&](int number, int i) {
+    if (tensor(number).last < i) tensor(number).last = i;
+  };
+  for (int i = 0; i < size(); ++i) {
+    const ProgramEntry& e = entry(i);
+    for (const int t : e.operands) used(t, i);
+    const auto result = [&](int number) {
+      if (number < 0) return;
+      ProgramTensor& t = tensor(number);
+      if (t.made >= 0 && !made[static_cast<std::size_t>(number)]) t.first = t.made = i;
+      made[static_cast<std::size_t>(number)] = true;
+      used(number, i);
+    };
+    result(e.result);
+    for (const int t : e.also) result(t);
+  }
+  for (const ProgramTensor& t : tensors_) {
+    const int begins = t.made < 0 ? t.first : t.made + 1;
+    if (t.last < begins) continue;
+    more[static_cast<std::size_t>(begins)] += t.bytes;
+    more[static_cast<std::size_t>(min_of(t.last, size()) + 1)] -= t.bytes;
+  }
+  for (int i = 0; i < size(); ++i) {
+    held += more[static_cast<std::size_t>(i)];
+    entries_[static_cast<std::size_t>(i)].held_before = held;
+  }
+}
+
+}  // namespace tessera

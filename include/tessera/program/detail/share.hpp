@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// How moves are found and shared.
+///
+///     share(program, options)
+///
+/// Laws: those of program/share.hpp.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <tessera/base/compiled.hpp>
+#include <tessera/base/memory.hpp>
+#include <tessera/plan/op/reshard.hpp>
+#include <tessera/plan/text.hpp>
+#include <tessera/program/share.hpp>
+#include <tessera/program/text_table.hpp>
+#include <tessera/program/timeline.hpp>
+
+namespace tessera {
+namespace detail {
+
+/// Follows operand k of a plan through the moves that it alone goes through; returns the slot where
+/// it arrives, which is the operand's own where it is not moved.
+inline int arrival_of(const Plan& plan, int k) {
+  int slot = k;
+  for (bool goes = true; goes;) {
+    goes = false;
+    int readers = 0;
+    const Step* reader = nullptr;
+    for (const Step& step : plan.steps)
+      if (step.in.contains(static_cast<std::int8_t>(slot))) {
+        ++readers;
+        reader = &step;
+      }
+    if (readers != 1 || slot == plan.result) return slot;
+    const bool moves = reader->kind == StepKind::slice ||
+                       (reader->kind == StepKind::communicate && !reader->loop && !reader->merges);
+    if (!moves || reader->in.size() != 1 || !reader->also.empty() || reader->region >= 0 ||
+        !plan.slots[reader->out].place.sharded())
+      return slot;
+    slot = reader->out;
+    goes = true;
+  }
+  return slot;
+}
+
+/// One attempt at the pass, without the moves of the excluded groups.
+class SharePass {
+ public:
+  SharePass(const Program& program, const PlanOptions& options, const std::vector<bool>& excluded)
+      : program_(program), options_(options), entries_(program.entries()), excluded_(excluded) {
+    for (const ProgramEntry& e : entries_) {
+      TensorDescs descs;
+      for (const int t : e.operands) descs.push_back(program.tensor(t).desc);
+      descs_.push_back(descs);
+    }
+    before_.resize(entries_.size());
+    dropped_.resize(entries_.size());
+  }
+
+  Sharing make() {
+    find();
+    for (std::size_t g = 0; g < groups_.size(); ++g)
+      if (groups_[g].size() > 1 && !(g < excluded_.size() && excluded_[g])) {
+        if (share(groups_[g])) made_.moves.back().group = static_cast<int>(g);
+      }
+    std::vector<ProgramEntry> list;
+    for (std::size_t i = 0; i < entries_.size(); ++i) {
+      for (ProgramEntry& e : before_[i]) list.push_back(std::move(e));
+      if (!dropped_[i]) list.push_back(std::move(entries_[i]));
+    }
+    made_.program = std::move(program_);
+    made_.program.relist(std::move(list));
+    made_.peak_after = made_.program.peak_bytes();
+    return std::move(made_);
+  }
+
+ private:
+  struct Use {
+    std::size_t entry;
+    int operand;
+  };
+  struct Again {
+    std::size_t entry;
+    TensorDescs descs;
+    std::shared_ptr<const Plan> plan{};  ///< null: nothing is left to do
+  };
+
+  /// Groups the operands that go to one sharding, while they hold the same values.
+  void find() {
+    version_.resize(program_.tensors().size());
+    std::unordered_map<std::uint64_t, std::size_t> known;
+    for (std::size_t i = 0; i < entries_.size(); ++i) {
+      const ProgramEntry& e = entries_[i];
+      const bool may = e.operation != nullptr && e.plan->halos.empty();
+      for (int k = 0; may && k < e.operands.size(); ++k) {
+        const int slot = arrival_of(*e.plan, k);
+        if (slot == k) continue;
+        Digest digest;
+        digest.add(static_cast<std::uint64_t>(e.operands[k]));
+        digest.add(static_cast<std::uint64_t>(version(e.operands[k])));
+        add_to(digest, e.plan->slots[slot].desc.sharding);
+        const auto [at, fresh] = known.try_emplace(digest.value(), groups_.size());
+        if (fresh) groups_.emplace_back();
+        groups_[at->second].push_back({i, k});
+      }
+      const auto written = [&](int t) {
+        if (t >= 0 && program_.tensor(t).made != static_cast<int>(i)) ++version(t);
+      };
+      written(e.result);
+      for (const int t : e.also) written(t);
+    }
+  }
+  /// Returns how often a tensor has been written since it was made.
+  int& version(int t) { return version_[static_cast<std::size_t>(t)]; }
+  /// Returns whether the operator's result is a tensor of its own that is never written again, so
+  /// that others may read it in place of theirs.
+  bool makes_once(std::size_t i) {
+    const int t = entries_[i].result;
+    return program_.tensor(t).made == static_cast<int>(i) && version(t) == 0 &&
+           entries_[i].plan->destination == Destination::fresh;
+  }
+  /// Returns whether the operator does nothing but bring its operand somewhere.
+  static bool only_moves(const ProgramEntry& e) {
+    return e.plan->kind == OperatorKind::reshard && e.operands.size() == 1 &&
+           arrival_of(*e.plan, 0) == e.plan->result;
+  }
+  /// Returns whether the operator may be left out, and another tensor be read for its result.
+  bool may_go(std::size_t i) {
+    return makes_once(i) && program_.tensor(entries_[i].result).last < program_.size();
+  }
+  std::shared_ptr<const Plan> planned(const Operation& operation, const TensorDescs& descs,
+                                      Destination destination) const {
+    PlanOptions options = options_;
+    options.destination = destination;
+    return std::make_shared<const Plan>(
+        operation.plan(descs, {program_.mesh, program_.process, options}));
+  }
+
+  /// Shares one move, if that pays.
+  bool share(const std::vector<Use>& group) {
+    const std::size_t first = group[0].entry;
+    const ProgramEntry& leader = entries_[first];
+    const int tensor = leader.operands[group[0].operand];
+    TensorDesc to = descs_[first][group[0].operand];
+    const TensorDesc from = to;
+    to.sharding = leader.plan->slots[arrival_of(*leader.plan, group[0].operand)].desc.sharding;
+    // The first operator may be the move itself; others that are have to give up their results.
+    const bool leads = only_moves(leader) && makes_once(first);
+    std::vector<Use> uses;
+    for (const Use& use : group)
+      if ((leads && use.entry == first) || !only_moves(entries_[use.entry]) || may_go(use.entry))
+        uses.push_back(use);
+    SharedMove move{tensor, -1, static_cast<int>(uses.size())};
+    const auto count = [&](const Plan& plan, int sign) {
+      move.payload += sign * plan.payload_bytes();
+      move.cost += sign * plan.cost;
+    };
+    const auto operation = std::make_shared<const Operation>(ops::Reshard{to.sharding});
+    const auto moved = leads ? nullptr : planned(*operation, {from}, Destination::fresh);
+    if (!leads) count(*moved, -1);
+    std::vector<Again> again;
+    for (const Use& use : uses) {
+      if (leads && use.entry == first) continue;
+      if (again.empty() || again.back().entry != use.entry) {
+        count(*entries_[use.entry].plan, 1);
+        again.push_back({use.entry, descs_[use.entry]});
+      }
+      again.back().descs[use.operand] = to;
+    }
+    for (Again& one : again) {
+      const ProgramEntry& e = entries_[one.entry];
+      if (only_moves(e)) continue;
+      if (!e.operation->check(one.descs).ok()) return false;
+      one.plan = planned(*e.operation, one.descs, e.plan->destination);
+      count(*one.plan, -1);
+    }
+    if (uses.size() < 2 || move.payload <= 0 || move.cost < 0) return false;
+    move.moved = leads ? leader.result : add(to, first);
+    if (!leads) {
+      ProgramEntry entry{moved, "reshard", leader.where};
+      entry.layer = leader.layer;
+      entry.operands.push_back(tensor);
+      entry.result = move.moved;
+      entry.operation = operation;
+      before_[first].push_back(std::move(entry));
+    }
+    for (const Use& use : uses)
+      if (!leads || use.entry != first) entries_[use.entry].operands[use.operand] = move.moved;
+    for (const Again& one : again) {
+      descs_[one.entry] = one.descs;
+      dropped_[one.entry] = one.plan == nullptr;
+      if (one.plan == nullptr)
+        replace(one.entry, move.moved);
+      else
+        entries_[one.entry].plan = one.plan;
+    }
+    made_.moves.push_back(move);
+    return true;
+  }
+  int add(const TensorDesc& desc, std::size_t first) {
+    const Index bytes = saturating_mul(block_volume(desc.extents, desc.sharding, program_.mesh,
+                                                    program_.mesh.coordinates(program_.process)),
+                                       static_cast<Index>(size_of(desc.type)));
+    const int at = static_cast<int>(first);
+    return program_.add({desc, arena_charge(bytes), at, at, at});
+  }
+  /// Lets the operators after a dropped one read `by` in place of its result.
+  void replace(std::size_t dropped, int by) {
+    const int gone = entries_[dropped].result;
+    for (std::size_t i = dropped + 1; i < entries_.size(); ++i)
+      for (int& t : entries_[i].operands)
+        if (t == gone) t = by;
+  }
+
+  Program program_;
+  PlanOptions options_;
+  std::vector<ProgramEntry> entries_;
+  const std::vector<bool>& excluded_;
+  Sharing made_;
+  std::vector<TensorDescs> descs_;                 ///< of each entry's operands, as they are now
+  std::vector<std::vector<ProgramEntry>> before_;  ///< what is added before each entry
+  std::vector<bool> dropped_;
+  std::vector<int> version_;  ///< of each tensor of the program
+  std::vector<std::vector<Use>> groups_;
+};
+}  // namespace detail
+
+TESSERA_FUNCTION Sharing share(const Program& program, const PlanOptions& options, Index limit) {
+  std::vector<bool> excluded;
+  for (int refused = 0;; ++refused) {
+    Sharing shared = detail::SharePass(program, options, excluded).make();
+    shared.peak_before = program.peak_bytes();
+    shared.refused = refused;
+    // The move with the largest tensor at the peak goes, until the rest keeps the limit.
+    const PeakMoment peak = peak_moment(shared.program);
+    const SharedMove* worst = nullptr;
+    for (const SharedMove& move : shared.moves)
+      if (shared.program.tensor(move.moved).alive_at(peak.entry) &&
+          (worst == nullptr ||
+           shared.program.tensor(move.moved).bytes > shared.program.tensor(worst->moved).bytes))
+        worst = &move;
+    if (shared.peak_after <= limit || worst == nullptr) return shared;
+    excluded.resize(std::max(excluded.size(), static_cast<std::size_t>(worst->group) + 1));
+    excluded[static_cast<std::size_t>(worst->group)] = true;
+  }
+}
+
+TESSERA_FUNCTION std::string explain(const Sharing& shared) {
+  const AxisNames names = shared.program.names();
+  detail::TextTable table;
+  Index payload = 0;
+  std::int64_t cost = 0;
+  for (const SharedMove& move : shared.moves) {
+    const auto desc = [&](int t) { return shared.program.tensor(t).desc; };
+    table.row({to_string(desc(move.tensor), names), "->",
+               to_string(desc(move.moved).sharding, names),
+               "for " + std::to_string(move.users) + " operators",
+               "saves " + detail::bytes_text(move.payload), detail::time_text(move.cost)});
+    payload = saturating_add(payload, move.payload);
+    cost = saturating_add(cost, move.cost);
+  }
+  return "share: " + std::to_string(shared.moves.size()) + " moves for several operators, " +
+         detail::bytes_text(payload) + " and " + detail::time_text(cost) + " saved; peak memory " +
+         detail::bytes_text(shared.peak_before) + " before, " +
+         detail::bytes_text(shared.peak_after) + " after" +
+         (shared.refused > 0
+              ? "; " + std::to_string(shared.refused) + " more would exceed the memory limit"
+              : std::string()) +
+         "\n" + table.text("  ");
+}
+
+}  // namespace tessera

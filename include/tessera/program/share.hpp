@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// A pass over Programs: a tensor that several operators bring to one sharding is brought there
+/// once.
+///
+///     const Sharing shared = share(program, options);
+///     shared.program;   shared.moves[0].users;   explain(shared);
+///
+/// Each such operator has the move inside its plan; the pass makes it an operator of its own,
+/// before the first of them, and plans them again. It does so where the payload falls and the
+/// modelled time does not rise. The moved tensor lives until the last of them, so that memory may
+/// rise: `limit` is kept.
+///
+/// Laws: the payload of the shared Program is that of the first less what the moves say; values are
+/// the same, to rounding where a product read panels of a gather in place.
+#include <string>
+#include <vector>
+
+#include <tessera/base/compiled.hpp>
+#include <tessera/plan/plan_options.hpp>
+#include <tessera/program/program.hpp>
+
+namespace tessera {
+
+/// One move that stands for several.
+struct SharedMove {
+  int tensor = -1;        ///< what is moved, in Program::tensors() of both Programs
+  int moved = -1;         ///< what is made, in those of the second one
+  int users = 0;          ///< the operators that read it
+  Index payload = 0;      ///< bytes that are saved, of the process with most of each plan
+  std::int64_t cost = 0;  ///< picoseconds that are saved by the machine model
+  int group = -1;         ///< the pass's own number of the move
+};
+struct Sharing {
+  Program program;
+  std::vector<SharedMove> moves;
+  Index peak_before = 0;  ///< bytes held at once on the program's process
+  Index peak_after = 0;
+  int refused = 0;  ///< moves that were not shared, since memory would have exceeded the limit
+};
+
+/// Returns the program with moves shared. `options`: of planning; `limit`: bytes that the tensors
+/// of the program and the workspace may take up at once. Operators without an Operation stay as
+/// they are. Communication: none.
+TESSERA_FUNCTION Sharing share(const Program& program, const PlanOptions& options = {},
+                               Index limit = max_int64);
+
+/// Returns what the pass did: one row for each move, then totals.
+TESSERA_FUNCTION std::string explain(const Sharing& shared);
+
+}  // namespace tessera
+
+#if TESSERA_BODIES
+#include <tessera/program/detail/share.hpp>
+#endif

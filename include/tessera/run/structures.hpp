@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// The different lists of calls that a function has made, and the Program that stands for each.
+///
+///     structures.run(calls, options, where);      // carries the calls of a list out
+///     structures.size();   structures.last().sharing
+///
+/// Laws: a list whose structure is known runs by the Program that was made for it; a new one is
+/// compared between the processes before anything runs.
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <tessera/base/compiled.hpp>
+#include <tessera/program/share.hpp>
+#include <tessera/run/listing.hpp>
+
+namespace tessera {
+
+/// The passes that a compiled function goes through, and what they keep.
+struct CompileOptions {
+  bool share =
+      true;  ///< a tensor that several operators move alike is moved once (program/share.hpp)
+  Index memory_limit = max_int64;  ///< bytes of its tensors and workspace, which passes keep
+  int warn_at = 32;  ///< so many structures are told of on stderr, once: each has been planned anew
+};
+
+namespace detail {
+
+class Structures {
+ public:
+  struct Known {
+    std::uint64_t structure;
+    std::int64_t call;  ///< the first call that had it, counted from 1
+    Program listed;
+    Sharing sharing;
+  };
+  /// Collective over the mesh of the calls. Communication: that of the Program; for a new structure
+  /// one all-reduce of two integers, in no ledger. Throws MismatchError when processes have listed
+  /// different calls.
+  void run(Listing& calls, const CompileOptions& options, Where where);
+  int size() const { return static_cast<int>(known_.size()); }
+  /// Returns the structure of the last call. Throws UsageError before the first one.
+  const Known& last() const;
+  /// Returns how each structure differs from the one before it.
+  std::string explain() const;
+
+ private:
+  void warn(const CompileOptions& options, Where where) const;
+
+  std::vector<Known> known_;
+  std::size_t last_ = 0;
+  std::int64_t calls_ = 0;
+};
+
+}  // namespace detail
+}  // namespace tessera
+
+#if TESSERA_BODIES
+#include <tessera/run/detail/structures.hpp>
+#endif

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// together: program
+// sanitized: preset address
+// Compiled functions against the same functions alone.
+#include <doctest/doctest.h>
+
+#include <mutex>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include <tessera/op/compile.hpp>
+#include <tessera/tessera.hpp>
+
+#include "op/program_cases.hpp"
+#include "support/every_mesh.hpp"
+#include "support/grid.hpp"
+
+using namespace tessera;
+
+namespace {
+template <class... D> using Real = ShardedTensor<double, Grid, P<D...>>;
+
+/// A step of training whose optimizer keeps its state on the host and on the mesh.
+struct Trainer {
+  Real<data, model> weight, momentum;
+  int steps = 0;
+
+  Real<> operator()(const Real<data, _>& x) {
+    const Layer scope(x, "step");
+    const double rate = 0.5 / ++steps;
+    const auto y = einsum<"bi,ij->bj", P<data, model>>(x, weight);
+    const auto error = layer("loss", [](const auto& e) { return tanh(e); })(y);
+    const auto gradient = einsum<"bi,bj->ij", P<data, model>>(x, error);
+    map_into(momentum, fn::Add{}, 0.9 * momentum, gradient);
+    weight = weight - rate * momentum;
+    return sum(error * error);
+  }
+};
+Trainer trainer(const ProcessMesh<Grid>& mesh) {
+  return {random_normal<Real<data, model>>(mesh, {6, 10}, 1),
+          zeros<Real<data, model>>(mesh, 6, 10)};
+}
+template <class F> void on_meshes(F f) {
+  for (const MeshSizes<Grid> size : {sizes<Grid>(1, 1), sizes<Grid>(2, 2), sizes<Grid>(3, 2)})
+    run_loopback(size.shape.processes(),
+                 [&](std::shared_ptr<Transport> world) { f(make_mesh<Grid>(world, size)); });
+}
+std::mutex mutex;
+}  // namespace
+
+TEST_CASE("a trainer, compiled: the same losses and weights, one structure") {
+  on_meshes([](const ProcessMesh<Grid>& mesh) {
+    const auto x = random_normal<Real<data, _>>(mesh, {12, 6}, 3);
+    Trainer eager = trainer(mesh), state = trainer(mesh);
+    auto step = compile([&](const auto& batch) { return state(batch); });
+    bool same = true;
+    for (int i = 0; i < 4; ++i) same = same && value(eager(x)) == value(step(x));
+    same = same && to_host(eager.weight) == to_host(state.weight) &&
+           to_host(eager.momentum) == to_host(state.momentum);
+    const std::lock_guard lock(mutex);
+    CHECK(same);
+    CHECK(step.structures() == 1);
+    CHECK(step.program().layer_path(step.program().entry(1).layer) == "step/loss");
+  });
+}
+
+namespace {
+/// Two products with one weight, which both have whole.
+struct TwoUses {
+  auto operator()(const Real<data, _>& x, const Real<model, data>& w) const {
+    const auto y = einsum<"bi,ij->bj", P<data, _>>(x, w);
+    return einsum<"bj,ij->bi", P<data, _>>(tanh(y), w);
+  }
+};
+/// What a run sends, by the ledger, and the most memory that it takes beyond what was there.
+struct Measured {
+  Index payload = 0, peak = 0;
+};
+template <class F> Measured measured(const ProcessMesh<Grid>& mesh, const F& f) {
+  Ledger& ledger = mesh.ledger();
+  ledger.reset();
+  const Index before = mesh.arena().in_use();
+  mesh.arena().reset_peak();
+  f();
+  return {ledger.payload_bytes(), mesh.arena().peak() - before};
+}
+}  // namespace
+
+TEST_CASE("a weight that two products have whole is gathered once") {
+  on_meshes([](const ProcessMesh<Grid>& mesh) {
+    const auto x = random_normal<Real<data, _>>(mesh, {600, 40}, 3);
+    const auto w = random_normal<Real<model, data>>(mesh, {40, 60}, 4);
+    auto f = compile(TwoUses{});
+    const auto expected = to_host(TwoUses{}(x, w));
+    const Measured eager = measured(mesh, [&] { (void)TwoUses{}(x, w); });
+    const auto got = to_host(f(x, w));
+    const Measured compiled = measured(mesh, [&] { (void)f(x, w); });
+    const Program& program = f.program();
+    const std::lock_guard lock(mutex);
+    CHECK(got == expected);
+    CHECK(f.structures() == 1);
+    CHECK(compiled.payload == program.own_payload_bytes());
+    if (mesh.processes() > 1) {
+      REQUIRE(f.sharing().moves.size() == 1);
+      CHECK(f.sharing().moves[0].users == 2);
+      CHECK(compiled.payload < eager.payload);
+    }
+    CHECK(compiled.peak == program.peak_bytes() - program.entry(0).held_before);
+  });
+}
+
+TEST_CASE("random functions, compiled: values, payload and memory") {
+  support::on_every_mesh("compiled programs", 90, 60, 3, support::some_program_case);
+}
+
+TEST_CASE("functions of every form: tensors, tuples, structs, nothing, and what is called within") {
+  run_loopback(4, [](std::shared_ptr<Transport> world) {
+    const auto mesh = make_mesh<Grid>(world, 2, 2);
+    const auto x = random_normal<Real<data, model>>(mesh, {6, 8}, 1);
+    const DynamicTensor erased = x;
+    const HostTensor<double> ones = to_host(ones_like(x));
+    struct Both {
+      Real<data, model> first;
+      DynamicTensor second;
+    };
+    auto pair = compile([&] { return std::tuple(x + x, 3); });
+    auto both = compile([&](const DynamicTensor& y) {
+      return Both{2.0 * x, reshard(y, Sharding{{}, {0}})};
+    });
+    auto y = zeros_like(x);
+    auto nothing = compile([&](double by) { y += by * x; });
+    auto reference = compile([&]() -> Real<data, model>& { return y = y + y; });
+    auto nested = compile([&] {
+      auto pending = async([&] { return reshard<P<model, data>>(x); });
+      const auto inner = compile([](const auto& z) { return z + z; })(x);
+      into(y, [&] { return exp(inner); });
+      return pending.wait();
+    });
+    auto hosts = compile([&] {  // the host's memory is read at once
+      const std::vector<double> local(48, 1.0);
+      return from_host<Real<data, model>>(mesh, {6, 8}, local) * ones_like(x);
+    });
+    auto empty = compile([](int i) { return i + 1; });
+
+    CHECK(to_host(std::get<0>(pair())) == to_host(2.0 * x));
+    CHECK(std::get<1>(pair()) == 3);
+    const Both got = both(erased);
+    CHECK(to_host(got.first) == to_host(2.0 * x));
+    CHECK(to_host<double>(got.second) == to_host(x));
+    nothing(2.0);
+    nothing(3.0);
+    CHECK(nothing.structures() == 1);
+    CHECK(to_host(y) == to_host(2.0 * x + 3.0 * x));
+    CHECK(&reference() == &y);
+    CHECK(to_host(y) == to_host(2.0 * (2.0 * x + 3.0 * x)));
+    CHECK(to_host(nested()) == to_host(x));
+    CHECK(nested.program().size() == 3);
+    CHECK(to_host(y) == to_host(exp(x + x)));
+    CHECK(to_host(hosts()) == ones);
+    CHECK(empty(4) == 5);
+    CHECK(empty.structures() == 0);
+    CHECK_THROWS_WITH_AS((void)empty.program(), doctest::Contains("call it first"), UsageError);
+  });
+}
+
+TEST_CASE("what a compiled function may not do is said where it does it") {
+  run_loopback(4, [](std::shared_ptr<Transport> world) {
+    const auto mesh = make_mesh<Grid>(world, 2, 2);
+    const auto other = make_mesh<Grid>(world, 4, 1);
+    const auto x = random_normal<Real<data, model>>(mesh, {6, 8}, 1);
+    const auto far = random_normal<Real<data, model>>(other, {6, 8}, 1);
+    auto y = zeros_like(x);
+    auto halo = make_halo<Real<data, model>, 0>(mesh, {6, 8}, 1, 1, Boundary::periodic, 0.5);
+    const auto says = [](auto f, const char* part) {
+      CHECK_THROWS_WITH_AS((void)compile(std::move(f))(), doctest::Contains(part), Error);
+    };
+    says([&] { return value(sum(x)); }, "inside async or a compiled function, give the tensor");
+    says([&] { return to_host(x + x); }, "started at compile.loopback.cpp");
+    says([&] { return std::pair(x + x, far + far); }, "calls operators on two meshes");
+    says([&] { return (void)halo.exchange_async(), 1; }, "the call is made at once");
+    says([&] { return halo.exchange(), 1; }, "the call is made at once");
+    says([&] { return einsum<"ij,jk->ik">(x, x); }, "compile.loopback.cpp");
+    says([&]() -> int { throw UsageError("of the user"); }, "of the user");
+    says(
+        [&] {
+          reshard_into(y, x);
+          return to_root(x);
+        },
+        "or a compiled function has tensors of one mesh");
+    CHECK(to_host(y) == to_host(zeros_like(x)));  // nothing ran, and y can be read again
+    CHECK(to_host(compile([&] { return x + x; })()) == to_host(2.0 * x));
+  });
+}
+
+TEST_CASE("new structures are counted, compared between processes, and explained") {
+  run_loopback(2, [](std::shared_ptr<Transport> world) {
+    const auto mesh = make_mesh<Grid>(world, 2, 1);
+    auto f = compile([&](Index n, bool twice) {
+      const auto x = full<Real<data, _>>(mesh, {n, 3}, 2.0);
+      return twice ? sum(x * x) : sum(x);
+    });
+    for (const Index n : {4, 6, 4, 6, 4}) CHECK(value(f(n, false)) == 6.0 * static_cast<double>(n));
+    CHECK(f.structures() == 2);
+    CHECK(value(f(6, true)) == 72.0);
+    CHECK(f.structures() == 3);
+    const std::string text = f.explain_structures();
+    CHECK(text.find("3 structures in 6 calls") == 0);
+    CHECK(text.find("call 2 differs from call 1") != std::string::npos);
+    CHECK(text.find("Multiply") != std::string::npos);
+    std::vector<Real<data, _>> kept;  // what the caller keeps is part of the structure
+    auto g = compile([&](bool keep) {
+      const auto y = full<Real<data, _>>(mesh, {4, 3}, 2.0);
+      if (keep) kept.push_back(y);
+      return sum(y);
+    });
+    CHECK(value(g(false)) == value(g(true)));
+    CHECK(g.structures() == 2);
+    CHECK(to_host(kept[0]).values == std::vector<double>(12, 2.0));
+  });
+  CHECK_THROWS_WITH_AS(
+      run_loopback(2,
+                   [](std::shared_ptr<Transport> world) {
+                     const auto mesh = make_mesh<Grid>(world, 2, 1);
+                     const auto x = full<Real<data, _>>(mesh, {4, 3}, 2.0);
+                     auto f = compile([&] { return mesh.process() == 0 ? sum(x) : sum(x + x); });
+                     (void)f();
+                   }),
+      doctest::Contains("the compiled function of"), MismatchError);
+}
+
+TEST_CASE("a memory limit keeps moves apart, and says so") {
+  const auto mesh = dry_mesh<Grid>(4, 4);
+  const auto x = zeros<Real<data, _>>(mesh, 4000, 400);
+  const auto w = zeros<Real<model, data>>(mesh, 400, 600);
+  auto free = compile(TwoUses{});
+  (void)free(x, w);
+  const Sharing& shared = free.sharing();
+  REQUIRE(shared.moves.size() == 1);
+  CHECK(shared.peak_after > shared.peak_before);
+  auto tight = compile(TwoUses{}, {.memory_limit = shared.peak_after - 1});
+  (void)tight(x, w);
+  CHECK(tight.sharing().moves.empty());
+  CHECK(tight.sharing().refused == 1);
+  CHECK(tight.program().payload_bytes() > free.program().payload_bytes());
+  CHECK(explain(tight).find("1 more would exceed the memory limit") != std::string::npos);
+}
+
+TEST_CASE("random functions on dry meshes") {
+  const std::uint64_t seed = support::seed_for("compiled programs, dry", 91);
+  std::uint64_t number = 0;
+  std::vector<std::string> wrong;
+  for (const MeshShape& shape : support::meshes(16, 3)) {
+    support::Random random(seed + ++number);
+    const auto mesh = detail::dry_mesh_core(shape, support::axis_names(shape.rank()),
+                                            random.below(shape.processes()), {}, {});
+    for (int i = 0; i < 20; ++i)
+      if (const std::string text = support::some_program_case(mesh, random); !text.empty())
+        wrong.push_back(text);
+  }
+  for (std::size_t i = 0; i < wrong.size() && i < 3; ++i) MESSAGE(wrong[i]);
+  CHECK(wrong.empty());
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// together: cases
+// Compiled functions under MPI, on as many processes as there are.
+#include <doctest/doctest.h>
+
+#include "op/program_cases.hpp"
+#include "support/world.hpp"
+
+using namespace tessera;
+
+TEST_CASE("random functions, compiled, under MPI: values, payload and memory") {
+  const int n = support::world()->size();
+  const std::uint64_t seed = support::seed_for("compiled programs under MPI", 92, n == 1);
+  std::uint64_t number = 0;
+  std::vector<std::string> wrong;
+  for (const MeshShape& shape : support::meshes_of(n, 2)) {
+    support::Random random(seed + ++number);
+    const auto mesh = make_mesh_core(support::world(), shape, support::axis_names(2));
+    for (int i = 0; i < 8; ++i)
+      if (const std::string text = support::some_program_case(mesh, random); !text.empty())
+        wrong.push_back(text);
+  }
+  for (std::size_t i = 0; i < wrong.size() && i < 3; ++i) MESSAGE(wrong[i]);
+  CHECK(wrong.empty());
+}
