@@ -146,6 +146,9 @@ class Program {
   /// Puts other operators in place of the ones there are, and finds the lifetimes of tensors anew:
   /// what outlived the program does so still.
   void relist(std::vector<ProgramEntry> entries);
+  /// States in each operator what is held when it begins: its tensors that are alive, and the bytes
+  /// of others.
+  void state_held(Index others);
 
   int count(Collective kind) const {
     int n = 0;

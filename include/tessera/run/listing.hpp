@@ -73,7 +73,6 @@ class Listing final : public Taker {
  private:
   int number_of(const TensorCore& tensor, bool made);
   int layers_now(const MeshCore& mesh);
-  TensorCore input(int number) const;
   std::vector<bool> kept_by_others() const;
 
   std::shared_ptr<MeshCore> mesh_;

@@ -5,7 +5,8 @@
 ///
 ///     program.relist(std::move(entries));
 ///
-/// Laws: those of Program::relist; it takes time linear in operators and tensors.
+/// Laws: those of Program::relist and Program::state_held; both take time linear in operators and
+/// tensors.
 #include <cstddef>
 #include <utility>
 #include <vector>
@@ -16,15 +17,14 @@
 namespace tessera {
 
 TESSERA_FUNCTION void Program::relist(std::vector<ProgramEntry> entries) {
-  Index held = entries_.empty() ? 0 : entries_[0].held_before;  // of others
+  Index others = entries_.empty() ? 0 : entries_[0].held_before;
   for (ProgramTensor& t : tensors_) {
-    if (t.alive_at(0)) held = saturating_sub(held, t.bytes);
+    if (t.alive_at(0)) others = saturating_sub(others, t.bytes);
     const bool outlives = t.last >= size();
     t.first = 0;
     t.last = outlives ? static_cast<int>(entries.size()) : -1;
   }
   entries_ = std::move(entries);
-  std::vector<Index> more(static_cast<std::size_t>(size()) + 2, 0);
   std::vector<bool> made(tensors_.size(), false);
   const auto used = [&](int number, int i) {
     if (tensor(number).last < i) tensor(number).last = i;
@@ -42,12 +42,18 @@ TESSERA_FUNCTION void Program::relist(std::vector<ProgramEntry> entries) {
     result(e.result);
     for (const int t : e.also) result(t);
   }
+  state_held(others);
+}
+
+TESSERA_FUNCTION void Program::state_held(Index others) {
+  std::vector<Index> more(static_cast<std::size_t>(size()) + 2, 0);
   for (const ProgramTensor& t : tensors_) {
     const int begins = t.made < 0 ? t.first : t.made + 1;
     if (t.last < begins) continue;
     more[static_cast<std::size_t>(begins)] += t.bytes;
     more[static_cast<std::size_t>(min_of(t.last, size()) + 1)] -= t.bytes;
   }
+  Index held = others;
   for (int i = 0; i < size(); ++i) {
     held += more[static_cast<std::size_t>(i)];
     entries_[static_cast<std::size_t>(i)].held_before = held;

@@ -239,6 +239,7 @@ TESSERA_FUNCTION Sharing share(const Program& program, const PlanOptions& option
     Sharing shared = detail::SharePass(program, options, excluded).make();
     shared.peak_before = program.peak_bytes();
     shared.refused = refused;
+    if (shared.peak_after <= limit) return shared;
     // The move with the largest tensor at the peak goes, until the rest keeps the limit.
     const PeakMoment peak = peak_moment(shared.program);
     const SharedMove* worst = nullptr;
@@ -247,7 +248,7 @@ TESSERA_FUNCTION Sharing share(const Program& program, const PlanOptions& option
           (worst == nullptr ||
            shared.program.tensor(move.moved).bytes > shared.program.tensor(worst->moved).bytes))
         worst = &move;
-    if (shared.peak_after <= limit || worst == nullptr) return shared;
+    if (worst == nullptr) return shared;
     excluded.resize(std::max(excluded.size(), static_cast<std::size_t>(worst->group) + 1));
     excluded[static_cast<std::size_t>(worst->group)] = true;
   }

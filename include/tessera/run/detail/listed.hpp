@@ -7,7 +7,6 @@
 ///
 /// Laws: those of run/listing.hpp.
 #include <cstdint>
-#include <exception>
 #include <memory>
 #include <string>
 #include <utility>
@@ -140,8 +139,6 @@ TESSERA_FUNCTION Program Listing::program() const {
     const ListedCall& call = *calls_[static_cast<std::size_t>(i)];
     const CallSite& site = call.kept.site();
     ProgramEntry entry{call.prepared->plan, std::string(site.label), site.where};
-    for (const ProgramTensor& tensor : program.tensors())
-      if (tensor.alive_at(i)) entry.held_before = saturating_add(entry.held_before, tensor.bytes);
     entry.operands = call.operands;
     entry.operation = std::make_shared<const Operation>(call.kept.request().operation);
     entry.call = i;
@@ -152,6 +149,7 @@ TESSERA_FUNCTION Program Listing::program() const {
     program.record(std::move(entry));
     for (int d = 0; d < depth; ++d) program.leave();
   }
+  program.state_held(0);
   return program;
 }
 
@@ -195,9 +193,14 @@ TESSERA_FUNCTION void Listing::run(const Program& program) {
     for (int k = 0; k < program.entry(i).operands.size(); ++k)
       if (elsewhere(program.entry(i), k))
         last[static_cast<std::size_t>(program.entry(i).operands[k])] = i;
-  for (int t = 0; t < static_cast<int>(tensors_.size()); ++t)
-    if (last[static_cast<std::size_t>(t)] >= 0 && tensors_[static_cast<std::size_t>(t)].made < 0)
-      moved[static_cast<std::size_t>(t)] = input(t);
+  for (const auto& call : calls_) {
+    const Request r = call->kept.request();
+    for (int k = 0; k < r.operands.size(); ++k) {
+      const auto t = static_cast<std::size_t>(call->operands[k]);
+      const bool input = tensors_[t].made < 0;
+      if (input && last[t] >= 0 && moved[t].storage() == nullptr) moved[t] = *r.operands[k];
+    }
+  }
   std::vector<bool> goes(calls_.size(), true);
   for (const ProgramEntry& e : program.entries()) {
     if (e.call < 0) continue;
@@ -236,15 +239,6 @@ TESSERA_FUNCTION void Listing::run(const Program& program) {
       if (last[static_cast<std::size_t>(e.operands[k])] == i) tensor(e.operands[k]) = TensorCore();
   }
   calls_.clear();
-}
-
-TESSERA_FUNCTION TensorCore Listing::input(int number) const {
-  for (const auto& call : calls_) {
-    const Request r = call->kept.request();
-    for (int k = 0; k < r.operands.size(); ++k)
-      if (call->operands[k] == number) return *r.operands[k];
-  }
-  return TensorCore();
 }
 
 }  // namespace tessera::detail
