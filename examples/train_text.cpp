@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // processes: 4
-// arguments: --steps 20 --sample 40 --context 5 --embed 32 --hidden 64 --batch 63
+// arguments: --steps 20 --sample 40 --context 5 --embed 32 --hidden 64 --batch 63 --compiled --trace train_text.json
 //
 // The main job: a next-character model learns from real text, every weight and activation split
 // over a data x model mesh, forward, backward and Adam written with einsum, reduce and map.
 //
 //   mpiexec -n 4 train_text --text /usr/share/common-licenses --mesh 2x2
 //   train_text --dry --mesh 64x64
+#include <algorithm>
+#include <optional>
+
+#include <tessera/io/trace_file.hpp>
+#include <tessera/op/compile.hpp>
+
 #include "train_text/adam.hpp"
 #include "train_text/flags.hpp"
 #include "train_text/progress.hpp"
@@ -101,16 +107,30 @@ void train(const ProcessMesh<Grid>& mesh, const Flags& flags, const Text& text, 
   say("\nLocal GEMM rate {:.1f} Gflop/s a process; training {} steps of {} characters\n",
       rate / 1e9, flags.steps, n.batch);
   Adam<T> adam(weights, flags.decay);
+  auto compiled = compile([&](const Batch& batch, double now) {
+    return train_step(weights, adam, batch.context, batch.next, now);
+  });
+  std::optional<Tracing> tracing;
   mesh.ledger().reset();
   Progress progress(!say.speaks, flags.steps, n.batch, gemm_flops(step) / rate);
   for (Index i = 1; i <= flags.steps; ++i) {
     const Batch batch(mesh, text.random_examples(n.batch, n.context, flags.seed, i), n.context);
-    const auto nats = train_step(weights, adam, batch.context, batch.next, rate_at(flags, i));
+    if (!flags.trace.empty() && i == std::max<Index>(1, flags.steps - 2)) tracing.emplace(mesh);
+    const auto nats = flags.compiled
+                          ? compiled(batch, rate_at(flags, i))
+                          : train_step(weights, adam, batch.context, batch.next, rate_at(flags, i));
     progress.show(i, static_cast<double>(value(nats)));
   }
 
-  const bool equal = as_planned(step, mesh.ledger(), flags.steps);
-  say("\nCommunication of process 0\n{}", compare(step, mesh.ledger(), flags.steps));
+  if (tracing) {
+    const Trace trace = tracing->take();
+    write_trace(mesh, flags.trace, trace);
+    say("\nThe last steps, {}\n{}", flags.trace, explain(summary(trace)));
+  }
+  const Program& ran = flags.compiled ? compiled.program() : step;
+  if (flags.compiled) say("\nCompiled\n{}", explain(compiled.sharing()));
+  const bool equal = as_planned(ran, mesh.ledger(), flags.steps);
+  say("\nCommunication of process 0\n{}", compare(ran, mesh.ledger(), flags.steps));
   const Index agreeing = count_yes(mesh, equal);
   if (agreeing != mesh.processes())
     throw Error("planned and counted communication differ on " +

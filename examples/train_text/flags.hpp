@@ -32,18 +32,20 @@ inline constexpr const char* usage =
   --sample N          characters to write at the end (300)
   --seed N            (1)
   --double            compute in double precision
+  --compiled          list the operators of a step first, and run them together
+  --trace FILE        write when what ran in the last three steps, for ui.perfetto.dev
   --dry               print the plan only, for a mesh of any size, on one process
   --help              print this
 )";
 
 struct Flags {
-  std::string text = "/usr/share/common-licenses";
+  std::string text = "/usr/share/common-licenses", trace;
   int data = 0, model = 0;  ///< 0: as the processes allow
   Sizes sizes;
   Index steps = 1500, sample = 300;
   std::uint64_t seed = 1;
   double rate = 2e-3, decay = 0.05;
-  bool in_double = false, dry = false, help = false;
+  bool in_double = false, compiled = false, dry = false, help = false;
 };
 
 namespace detail {
@@ -85,13 +87,16 @@ inline Flags read_flags(const std::vector<std::string>& words) {
   Sizes& n = flags.sizes;
   using Name = const std::string&;
   using Value = const std::string&;
-  const std::map<std::string, bool*> switches{
-      {"--double", &flags.in_double}, {"--dry", &flags.dry}, {"--help", &flags.help}};
+  const std::map<std::string, bool*> switches{{"--double", &flags.in_double},
+                                              {"--compiled", &flags.compiled},
+                                              {"--dry", &flags.dry},
+                                              {"--help", &flags.help}};
   const std::map<std::string, Index*> counts{{"--context", &n.context}, {"--embed", &n.embed},
                                              {"--hidden", &n.hidden},   {"--layers", &n.layers},
                                              {"--batch", &n.batch},     {"--steps", &flags.steps}};
   const std::map<std::string, std::function<void(Name, Value)>> others{
       {"--text", [&](Name, Value v) { flags.text = v; }},
+      {"--trace", [&](Name, Value v) { flags.trace = v; }},
       {"--mesh", [&](Name f, Value v) { detail::read_mesh(f, v, flags); }},
       {"--sample", [&](Name f, Value v) { flags.sample = detail::whole(f, v); }},
       {"--seed",

@@ -77,5 +77,6 @@
 #include <tessera/tensor/submesh.hpp>
 #include <tessera/version.hpp>
 #if defined(TESSERA_IMPLEMENTATION)
-#include <tessera/op/compile.hpp>  // which a source includes that compiles functions
+#include <tessera/io/trace_file.hpp>  // which a source includes that uses them
+#include <tessera/op/compile.hpp>
 #endif

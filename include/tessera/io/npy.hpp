@@ -23,6 +23,7 @@
 
 #include <tessera/comm/complaint.hpp>
 #include <tessera/io/detail/file.hpp>
+#include <tessera/io/detail/replacement.hpp>
 #include <tessera/io/npy_header.hpp>
 #include <tessera/op/to_host.hpp>
 #include <tessera/op/transpose.hpp>
@@ -185,54 +186,6 @@ inline TensorCore read_npy(const std::shared_ptr<MeshCore>& mesh, const NpyReque
   for (int d = desc.rank() - 1; d >= 0; --d) terms.result.push_back(terms.operands[0][d]);
   return run({ops::Transpose{terms, request.sharding}, {&block}, site});
 }
-
-/// A file under construction beside the one it replaces; it is removed again unless committed.
-class Replacement {
- public:
-  Replacement() = default;
-  Replacement(const Replacement&) = delete;
-  Replacement& operator=(const Replacement&) = delete;
-  ~Replacement() {
-    if (made_) ::unlink(name().c_str());
-  }
-  /// Sets the name: of an ordinary file, which will be replaced, or a new one. Throws FileError.
-  void take_name(const std::string& path) { path_ = replaced_by_write(path); }
-  /// Creates the file on one process, which gives the others its number.
-  void make(const std::string& header, Index bytes) {
-    const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
-    number_ = static_cast<std::int64_t>(
-        mix(static_cast<std::uint64_t>(now), static_cast<std::uint64_t>(::getpid())) >> 16);
-    File file = File::open(name(), O_WRONLY | O_CREAT | O_EXCL, 0666);
-    made_ = true;
-    file.resize(static_cast<Index>(header.size()) + bytes);
-    file.write(header.data(), static_cast<Index>(header.size()), 0);
-    file.sync();
-    file.close();
-  }
-  std::int64_t number() const { return number_; }
-  void set_number(std::int64_t number) { number_ = number; }
-  std::string name() const {
-    char text[24];
-    std::snprintf(text, sizeof text, ".part%012llx", static_cast<unsigned long long>(number_));
-    return path_ + text;
-  }
-  void commit() {
-    if (::rename(name().c_str(), path_.c_str()) != 0)
-      throw FileError(File::failure("replaced", path_));
-    made_ = false;
-    const auto slash = path_.rfind('/');  // the name must reach the disk too
-    const std::string folder = slash == std::string::npos ? "." : path_.substr(0, slash + 1);
-    const int descriptor = ::open(folder.c_str(), O_RDONLY | O_CLOEXEC);
-    if (descriptor < 0) return;
-    ::fsync(descriptor);
-    ::close(descriptor);
-  }
-
- private:
-  std::string path_;
-  std::int64_t number_ = 0;
-  bool made_ = false;
-};
 
 inline void write_npy(const TensorCore& x, const std::string& path, const NpyOptions& options,
                       CallSite site) {

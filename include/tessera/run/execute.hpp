@@ -27,6 +27,7 @@
 #include <tessera/program/explain.hpp>
 #include <tessera/run/detail/compute.hpp>
 #include <tessera/run/detail/same_calls.hpp>
+#include <tessera/run/execution_memory.hpp>
 #include <tessera/run/extras.hpp>
 #include <tessera/run/plan_cache.hpp>
 #include <tessera/run/recording.hpp>
@@ -47,28 +48,51 @@ struct Binding {
   std::vector<Bound> calls;
 };
 
-class Execution {
+/// What an instruction does, for a trace.
+constexpr TraceKind trace_kind(Action action) {
+  switch (action) {
+    case Action::call:
+      return TraceKind::call;
+    case Action::start:
+    case Action::offer:
+      return TraceKind::start;
+    case Action::wait:
+    case Action::read:
+    case Action::read_adding:
+    case Action::wait_read:
+      return TraceKind::wait;
+    case Action::compute:
+      return TraceKind::kernel;
+    case Action::fence:
+      return TraceKind::fence;
+    case Action::fill:
+    case Action::fill_gaps:
+    case Action::zero:
+    case Action::copy:
+    case Action::accumulate:
+    case Action::to_wide:
+    case Action::to_narrow:
+    case Action::prefetch:
+      return TraceKind::copy;
+    default:
+      return TraceKind::nothing;
+  }
+}
+
+class Execution : private ExecutionMemory {
  public:
   Execution(const Prepared& prepared, const OperandList& operands, CallSite site,
             const Extras& extras = {}, Binding* binding = nullptr)
-      : prepared_(prepared),
-        plan_(*prepared.plan),
+      : ExecutionMemory(*prepared.plan, mesh_under(operands, extras)),
+        prepared_(prepared),
         list_(binding != nullptr ? binding->list : prepared.list),
         binding_(binding),
-        mesh_(mesh_under(operands, extras)),
         operands_(operands),
         site_(site),
         extras_(extras),
         live_(!mesh_->dry()) {
     for (int i = 0; i < operands.size(); ++i) lay(i, operands[i]->memory());
   }
-  Execution(const Execution&) = delete;
-  Execution& operator=(const Execution&) = delete;
-  ~Execution() {
-    for (Block& block : staging_)
-      if (block.serial != 0) mesh_->arena().release(block);
-  }
-
   TensorCore run() {
     begin();
     carry_out(false);
@@ -101,16 +125,12 @@ class Execution {
   bool complete() const { return next_ == list_.all.size() && under_way_ < 0; }
   /// Carries out what is left.
   TensorCore finish() {
-    if (unwaited_) wait(under_way_);
-    unwaited_ = false;
     carry_out(false);
     return end();
   }
   /// Returns the result while it is in progress: as much of it as the list up to the first call has
   /// made.
-  TensorCore begun() {
-    return {mesh_, plan_.result_desc(), storage_[static_cast<std::size_t>(plan_.result)]};
-  }
+  TensorCore begun() { return {mesh_, plan_.result_desc(), storage(plan_.result)}; }
   /// Returns the further result i of a plan with several, once it is finished.
   TensorCore also(int i, const Sharding& sharding) {
     TensorDesc desc = plan_.slots[plan_.also[i]].desc;
@@ -124,8 +144,9 @@ class Execution {
   void begin() {
     mesh_->arena().require(plan_.peak_bytes);  // before anything is allocated, or sent
     Recorder& recorder = mesh_->attachment<Recorder>();
-    if (recorder.on())
-      entry_ = recorder.begin(prepared_.plan, site_.label, site_.where, *mesh_, operands_);
+    if (!recorder.on()) return;
+    entry_ = recorder.begin(prepared_.plan, site_.label, site_.where, *mesh_, operands_);
+    sink_ = recorder.traced();
   }
   TensorCore end() {
     TensorCore result = made(plan_.result, plan_.result_desc(), 0);
@@ -135,7 +156,7 @@ class Execution {
   /// Returns result `number`, in the storage that it was promised.
   TensorCore made(int slot, const TensorDesc& desc, int number) {
     if (slot < plan_.operands) return {mesh_, desc, operands_[slot]->storage()};
-    std::shared_ptr<Storage>& own = storage_[static_cast<std::size_t>(slot)];
+    std::shared_ptr<Storage>& own = storage(slot);
     if (extras_.promised == nullptr) return {mesh_, desc, std::move(own)};
     const std::shared_ptr<Storage>& promised = (*extras_.promised)[number];
     promised->keep(*own);
@@ -146,62 +167,103 @@ class Execution {
   /// Carries out the instructions that are left or, `until_call`, those up to the first call, which
   /// it starts.
   void carry_out(bool until_call) {
-    while (next_ < list_.all.size()) {
-      const Instruction& i = list_.all[next_++];
-      switch (i.action) {
-        case Action::allocate:
-          allocate(i);
-          break;
-        case Action::take_over:
-          storage(i.to) = std::move(storage(i.from));
-          memory(i.to) = memory(i.from);
-          break;
-        case Action::place:
-          storage(i.to) = extras_.into->storage();
-          lay(i.to, storage(i.to)->data());
-          break;
-        case Action::release:
-          release(i.to);
-          break;
-        case Action::call:
-          if (until_call) {
-            start(i);
-            unwaited_ = true;
-            return;
-          }
-          mesh_->collective(call(i.first), data(i.from), data(i.to), site_.label, site_.where);
-          break;
-        case Action::start:
-          start(i);
-          if (until_call) return;
-          break;
-        case Action::wait:
-          wait(i.first);
-          break;
-        case Action::progress:
-          for (const auto& pending : pending_)
-            if (pending != nullptr) (void)pending->done();
-          break;
-        case Action::offer:
-          under_way_ = i.first;
-          mesh_->start(*bound(i.first).shared, i.from == no_memory ? nullptr : data(i.from),
-                       i.bytes, call(i.first), site_.label, site_.where);
-          if (until_call) return;
-          break;
-        case Action::read:
-        case Action::read_adding:
-          under_way_ = -1;
-          read(i);
-          break;
-        case Action::wait_read: {
-          SharedBlock& shared = *bound(i.first).shared;
-          mesh_->wait_read(shared, call(i.first), shared.turn(), site_.label, site_.where);
-          break;
-        }
-        default:
-          if (live_) on_memory(i);
-      }
+    if (sink_ != nullptr) return carry_out_traced(until_call);
+    if (unwaited_) wait_at_last();
+    while (next_ < list_.all.size())
+      if (carry_out(list_.all[next_++], until_call)) return;
+  }
+  /// The same, and tells how long each instruction takes.
+  void carry_out_traced(bool until_call) {
+    TraceEvent part;
+    part.begin = sink_->now();
+    part.entry = entry_;
+    const auto tell = [&](TraceEvent event, const auto& f) {
+      event.begin = sink_->now();
+      const bool pauses = f();
+      event.end = sink_->now();
+      if (event.kind != TraceKind::nothing) sink_->add(event);
+      return pauses;
+    };
+    if (unwaited_) {
+      Instruction waits = list_.all[next_ - 1];
+      waits.action = Action::wait;
+      tell(event_of(waits, false), [&] { return wait_at_last(); });
     }
+    for (bool pauses = false; !pauses && next_ < list_.all.size();) {
+      const Instruction& i = list_.all[next_++];
+      pauses = tell(event_of(i, until_call), [&] { return carry_out(i, until_call); });
+    }
+    part.end = sink_->now();
+    sink_->add(part);
+  }
+  TraceEvent event_of(const Instruction& i, bool until_call) const {
+    TraceEvent event;
+    event.kind = trace_kind(i.action);
+    event.entry = entry_;
+    event.step = i.step;
+    if (!event.communicates()) return event;
+    if (until_call) event.kind = TraceKind::start;
+    event.call = i.first;
+    if (event.kind != TraceKind::wait) event.bytes = payload_bytes(call(i.first));
+    return event;
+  }
+  bool wait_at_last() {
+    wait(under_way_);
+    return unwaited_ = false;
+  }
+  /// Carries out one instruction. Returns true where the list pauses, since a call has started.
+  bool carry_out(const Instruction& i, bool until_call) {
+    switch (i.action) {
+      case Action::allocate:
+        allocate(i);
+        break;
+      case Action::take_over:
+        storage(i.to) = std::move(storage(i.from));
+        memory(i.to) = memory(i.from);
+        break;
+      case Action::place:
+        storage(i.to) = extras_.into->storage();
+        lay(i.to, storage(i.to)->data());
+        break;
+      case Action::release:
+        release(i.to);
+        break;
+      case Action::call:
+        if (until_call) {
+          start(i);
+          return unwaited_ = true;
+        }
+        mesh_->collective(call(i.first), data(i.from), data(i.to), site_.label, site_.where);
+        break;
+      case Action::start:
+        start(i);
+        return until_call;
+      case Action::wait:
+        wait(i.first);
+        break;
+      case Action::progress:
+        for (const auto& pending : pending_)
+          if (pending != nullptr) (void)pending->done();
+        break;
+      case Action::offer:
+        under_way_ = i.first;
+        mesh_->start(*bound(i.first).shared, i.from == no_memory ? nullptr : data(i.from), i.bytes,
+                     call(i.first), site_.label, site_.where);
+        return until_call;
+      case Action::read:
+      case Action::read_adding:
+        under_way_ = -1;
+        read(i);
+        break;
+      case Action::wait_read: {
+        SharedBlock& shared = *bound(i.first).shared;
+        mesh_->wait_read(shared, call(i.first), shared.turn(), site_.label, site_.where);
+        break;
+      }
+      default:
+        if (live_) on_memory(i);
+    }
+    return false;
   }
   /// Carries out an instruction that only reads and writes memory.
   void on_memory(const Instruction& i) {
@@ -233,41 +295,6 @@ class Execution {
   const StridedCopy* copies(const Instruction& i) const { return list_.copies.data() + i.first; }
   const Call& call(int number) const { return list_.calls[static_cast<std::size_t>(number)]; }
   Binding::Bound& bound(int number) { return binding_->calls[static_cast<std::size_t>(number)]; }
-  Side& memory(MemoryNumber m) { return memory_[static_cast<std::size_t>(m)]; }
-  void* data(MemoryNumber m) { return memory(m).data; }
-  std::shared_ptr<Storage>& storage(MemoryNumber slot) {
-    return storage_[static_cast<std::size_t>(slot)];
-  }
-  Block& staging(MemoryNumber m) { return staging_[static_cast<std::size_t>(m - send_staging)]; }
-
-  /// Places a slot's block at `begin`.
-  void lay(int slot, void* begin) {
-    const Slot& s = plan_.slots[slot];
-    memory_[static_cast<std::size_t>(slot)] = {
-        s.first == 0 || begin == nullptr
-            ? begin
-            : static_cast<std::byte*>(begin) + s.first * static_cast<Index>(size_of(s.desc.type)),
-        s.place.kind == Placement::Kind::root};
-  }
-  void allocate(const Instruction& i) {
-    if (i.to < send_staging) {
-      storage(i.to) = make_storage(mesh_, i.bytes);
-      memory(i.to) = {storage(i.to)->data(), false};
-    } else if (i.host && !default_memory_is_host) {
-      auto& host = on_host_[static_cast<std::size_t>(i.to - send_staging)];
-      host = std::make_unique<char[]>(static_cast<std::size_t>(i.bytes));
-      memory(i.to) = {host.get(), true};
-    } else {
-      staging(i.to) = mesh_->arena().allocate(i.bytes);
-      memory(i.to) = {staging(i.to).data, i.host};
-    }
-  }
-  void release(MemoryNumber m) {
-    memory(m) = {};  // a later call with no element of it names it
-    if (m < send_staging) return storage(m).reset();
-    on_host_[static_cast<std::size_t>(m - send_staging)].reset();
-    mesh_->arena().release(staging(m));
-  }
   Side outside() const {
     alignas(16) static constexpr std::byte zero[16] = {};
     return {const_cast<void*>(extras_.fill == nullptr ? zero : extras_.fill), true};
@@ -321,23 +348,18 @@ class Execution {
   }
 
   const Prepared& prepared_;
-  const Plan& plan_;
   const Instructions& list_;
   Binding* binding_;
-  const std::shared_ptr<MeshCore>& mesh_;
   const OperandList& operands_;
   CallSite site_;
   Extras extras_;
   bool live_;
-  std::array<Side, max_memories> memory_{};
-  std::array<std::shared_ptr<Storage>, Plan::max_slots> storage_;
-  std::array<Block, max_memories - send_staging> staging_;
-  std::array<std::unique_ptr<char[]>, max_memories - send_staging> on_host_;
   std::vector<std::unique_ptr<PendingCall>> pending_;
-  std::size_t next_ = 0;   ///< the instruction that comes next
-  int under_way_ = -1;     ///< the call that was started last and has not been waited for
-  bool unwaited_ = false;  ///< and that the list does not wait for
-  int entry_ = -1;         ///< in the program that is recorded
+  std::size_t next_ = 0;       ///< the instruction that comes next
+  int under_way_ = -1;         ///< the call that was started last and has not been waited for
+  bool unwaited_ = false;      ///< and that the list does not wait for
+  int entry_ = -1;             ///< in the program that is recorded
+  TraceSink* sink_ = nullptr;  ///< null: not traced
 };
 
 /// Returns "tessera::einsum ij,jk->ik", "tessera::reduce sum ij->i", "tessera::reshard": the name

@@ -27,6 +27,7 @@
 #include <vector>
 
 #include <tessera/program/program.hpp>
+#include <tessera/program/trace_event.hpp>
 #include <tessera/tensor/process_mesh.hpp>
 #include <tessera/tensor/tensor_core.hpp>
 
@@ -71,6 +72,11 @@ class Recorder {
   }
   /// The layers that are open; a Layer shares them, so that it may end after the mesh.
   const std::shared_ptr<OpenLayers>& layers() const { return layers_; }
+  /// Who is told when operators run; null: nobody.
+  TraceSink* traced() const { return traced_; }
+  void trace(TraceSink* sink) { traced_ = sink; }
+  /// Returns the number of the recording's first operator, as begin() counts them.
+  int started() const { return before_; }
   void enter(std::string_view name) { program_.enter(name); }
   void leave() { program_.leave(); }
 
@@ -134,6 +140,7 @@ class Recorder {
 
   bool on_ = false;
   std::uint64_t session_ = 0;
+  TraceSink* traced_ = nullptr;
   int before_ = 0;  ///< operators of the recordings that have ended
   Program program_;
   std::unordered_map<const Storage*, Watched> live_;

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// A file that several processes write, which takes its name when all have written.
+///
+///     file.take_name(path);   if (first) file.make(header, bytes);      // then all write file.name()
+///     if (first) file.commit();
+///
+/// Laws: until commit() the file of that name is what it was.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+
+#include <tessera/base/digest.hpp>
+#include <tessera/base/error.hpp>
+#include <tessera/io/detail/file.hpp>
+
+namespace tessera::detail {
+
+/// A file under construction beside the one it replaces; it is removed again unless committed.
+class Replacement {
+ public:
+  Replacement() = default;
+  Replacement(const Replacement&) = delete;
+  Replacement& operator=(const Replacement&) = delete;
+  ~Replacement() {
+    if (made_) ::unlink(name().c_str());
+  }
+  /// Sets the name: of an ordinary file, which will be replaced, or a new one. Throws FileError.
+  void take_name(const std::string& path) { path_ = replaced_by_write(path); }
+  /// Creates the file on one process, which gives the others its number.
+  void make(const std::string& header, Index bytes) {
+    const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
+    number_ = static_cast<std::int64_t>(
+        mix(static_cast<std::uint64_t>(now), static_cast<std::uint64_t>(::getpid())) >> 16);
+    File file = File::open(name(), O_WRONLY | O_CREAT | O_EXCL, 0666);
+    made_ = true;
+    file.resize(static_cast<Index>(header.size()) + bytes);
+    file.write(header.data(), static_cast<Index>(header.size()), 0);
+    file.sync();
+    file.close();
+  }
+  std::int64_t number() const { return number_; }
+  void set_number(std::int64_t number) { number_ = number; }
+  std::string name() const {
+    char text[24];
+    std::snprintf(text, sizeof text, ".part%012llx", static_cast<unsigned long long>(number_));
+    return path_ + text;
+  }
+  void commit() {
+    if (::rename(name().c_str(), path_.c_str()) != 0)
+      throw FileError(File::failure("replaced", path_));
+    made_ = false;
+    const auto slash = path_.rfind('/');  // the name must reach the disk too
+    const std::string folder = slash == std::string::npos ? "." : path_.substr(0, slash + 1);
+    const int descriptor = ::open(folder.c_str(), O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0) return;
+    ::fsync(descriptor);
+    ::close(descriptor);
+  }
+
+ private:
+  std::string path_;
+  std::int64_t number_ = 0;
+  bool made_ = false;
+};
+
+}  // namespace tessera::detail

@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// How traces are foretold, summed up and written.
+///
+///     to_json(trace)
+///
+/// Laws: those of program/trace.hpp.
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <tessera/base/compiled.hpp>
+#include <tessera/plan/text.hpp>
+#include <tessera/program/detail/explain.hpp>
+#include <tessera/program/on_process.hpp>
+#include <tessera/program/summary.hpp>
+#include <tessera/program/text_table.hpp>
+#include <tessera/program/trace.hpp>
+
+namespace tessera {
+namespace detail {
+
+/// The clocks of all processes of a mesh.
+class Clocks {
+ public:
+  explicit Clocks(const MeshShape& mesh)
+      : mesh_(mesh), now_(static_cast<std::size_t>(mesh.processes()), 0) {}
+
+  std::int64_t& of(int process) { return now_[static_cast<std::size_t>(process)]; }
+  /// Returns when the last member of each process's group over some axes is there.
+  std::vector<std::int64_t> meet(AxisSet axes) const {
+    std::vector<std::int64_t> last(now_.size(), 0);
+    std::vector<std::size_t> leader;
+    for (int p = 0; p < mesh_.processes(); ++p) {
+      Coordinates at = mesh_.coordinates(p);
+      for (int axis = 0; axis < mesh_.rank(); ++axis)
+        if (axes.contains(axis)) at[axis] = 0;
+      leader.push_back(static_cast<std::size_t>(mesh_.process(at)));
+      last[leader.back()] = max_of(last[leader.back()], now_[static_cast<std::size_t>(p)]);
+    }
+    for (std::size_t p = now_.size(); p-- > 0;) last[p] = last[leader[p]];
+    return last;
+  }
+
+ private:
+  const MeshShape& mesh_;
+  std::vector<std::int64_t> now_;  ///< picoseconds
+};
+
+/// Returns the local time of a step on its plan's process; communication costs all the same.
+inline std::int64_t local_cost(const Plan& plan, const Step& step, const Machine& machine) {
+  if (step.flops == 0) return step.cost;
+  return machine.compute(step.flops, plan.slots[step.in.empty() ? step.out : step.in[0]].desc.type);
+}
+
+inline std::string json_text(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (static_cast<unsigned char>(c) < 0x20) {
+      char code[8];
+      std::snprintf(code, sizeof code, "\\u%04x", static_cast<unsigned>(c));
+      out += code;
+      continue;
+    }
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + '"';
+}
+/// Microseconds, the unit of the format.
+inline std::string micros(std::int64_t nanoseconds) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%lld.%03lld", static_cast<long long>(nanoseconds / 1000),
+                static_cast<long long>(nanoseconds % 1000));
+  return text;
+}
+
+/// Writes the events of a trace, track by track.
+class TraceWriter {
+ public:
+  explicit TraceWriter(const Trace& trace)
+      : program_(trace.program), names_(trace.program.names()) {
+    for (const TraceEvent& e : trace.events) tracks_[{e.process, e.lane}].push_back(e);
+  }
+
+  std::string text() {
+    int named = -1;
+    for (auto& [track, events] : tracks_) {
+      process_ = track.first;
+      lane_ = track.second;
+      if (process_ != named) name("process_name", "process " + std::to_string(process_) + place());
+      named = process_;
+      name("thread_name", "lane " + std::to_string(lane_));
+      std::vector<Slice> slices = slices_of(events);
+      std::stable_sort(slices.begin(), slices.end(), [](const Slice& a, const Slice& b) {
+        return a.begin != b.begin ? a.begin < b.begin : a.end > b.end;
+      });
+      for (const Slice& s : slices)
+        line("X", s.begin, s.name, s.category, ",\"dur\":" + micros(s.end - s.begin) + s.facts);
+      under_way(events);
+    }
+    return std::move(out_);
+  }
+
+ private:
+  struct Slice {
+    std::int64_t begin, end;
+    std::string name;
+    std::string_view category;
+    std::string facts;
+  };
+
+  void name(const char* what, const std::string& text) {
+    out_ += "{\"ph\":\"M\"" + track() + ",\"name\":\"" + what +
+            "\",\"args\":{\"name\":" + json_text(text) + "}},\n";
+  }
+  void line(const char* phase, std::int64_t at, const std::string& name, std::string_view category,
+            const std::string& rest) {
+    out_ += std::string("{\"ph\":\"") + phase + "\"" + track() + ",\"ts\":" + micros(at) +
+            ",\"name\":" + json_text(name) + ",\"cat\":\"" + std::string(category) + "\"" + rest +
+            "},\n";
+  }
+  std::string track() const {
+    return ",\"pid\":" + std::to_string(process_) + ",\"tid\":" + std::to_string(lane_);
+  }
+  /// Returns " (data 1, model 0)".
+  std::string place() const {
+    const Coordinates at = program_.mesh.coordinates(process_);
+    std::string text;
+    for (int axis = 0; axis < program_.mesh.rank(); ++axis)
+      text += (axis == 0 ? " (" : ", ") +
+              (axis < names_.size() ? std::string(names_[axis]) : std::to_string(axis)) + " " +
+              std::to_string(at[axis]);
+    return text.empty() ? text : text + ")";
+  }
+
+  Slice slice_of(const TraceEvent& e) const {
+    const ProgramEntry& entry = program_.entry(e.entry);
+    const Plan& plan = *entry.plan;
+    Slice s{e.begin, e.end, "", "", ""};
+    if (e.kind == TraceKind::part) {
+      s.name = std::string(name_of(plan.kind));
+      if (entry.label != s.name) s.name += " " + entry.label;
+      s.category = "operator";
+      s.facts = ",\"args\":{\"operator\":" + std::to_string(e.entry);
+      if (entry.layer > 0) s.facts += ",\"layer\":" + json_text(program_.layer_path(entry.layer));
+      if (entry.where.known()) s.facts += ",\"where\":" + json_text(to_string(entry.where));
+      s.facts += "}";
+      return s;
+    }
+    s.name = e.step < 0 ? "" : step_name(plan.steps[e.step], names_);
+    if (e.kind == TraceKind::start) s.name = "start of " + s.name;
+    if (e.kind == TraceKind::wait) s.name = "wait for " + s.name;
+    if (e.kind == TraceKind::copy) s.name = "copies of " + s.name;
+    if (e.kind == TraceKind::fence) s.name = "wait for the device";
+    s.category = e.communicates()            ? "communication"
+                 : e.kind == TraceKind::copy ? "copy"
+                                             : "compute";
+    s.facts = ",\"args\":{\"step\":" + std::to_string(e.step + 1);
+    if (e.call >= 0) s.facts += ",\"payload_bytes\":" + std::to_string(e.bytes);
+    s.facts += "}";
+    return s;
+  }
+
+  /// Returns the slices of a track: its events, and the layers around its operators.
+  std::vector<Slice> slices_of(const std::vector<TraceEvent>& events) const {
+    std::vector<Slice> slices;
+    std::vector<std::pair<int, std::int64_t>> open;  // layers from the outermost, with their begins
+    std::int64_t end = 0;
+    const auto close = [&](std::size_t kept) {
+      for (; open.size() > kept; open.pop_back()) {
+        const ProgramLayer& layer = program_.layers()[static_cast<std::size_t>(open.back().first)];
+        slices.push_back({open.back().second, end, layer.name, "layer", ""});
+      }
+    };
+    for (const TraceEvent& e : events) {
+      slices.push_back(slice_of(e));
+      if (e.kind != TraceKind::part) continue;
+      std::vector<int> path;
+      for (int layer = program_.entry(e.entry).layer; layer > 0;
+           layer = program_.layers()[static_cast<std::size_t>(layer)].parent)
+        path.insert(path.begin(), layer);
+      std::size_t same = 0;
+      while (same < open.size() && same < path.size() && open[same].first == path[same]) ++same;
+      close(same);
+      for (; same < path.size(); ++same) open.push_back({path[same], e.begin});
+      end = e.end;
+    }
+    close(0);
+    return slices;
+  }
+
+  /// Writes when calls that were started are under way.
+  void under_way(const std::vector<TraceEvent>& events) {
+    std::map<std::pair<int, int>, const TraceEvent*> started;
+    for (const TraceEvent& e : events) {
+      if (e.kind == TraceKind::start && e.call >= 0) started[{e.entry, e.call}] = &e;
+      if (e.kind != TraceKind::wait) continue;
+      const auto begun = started.find({e.entry, e.call});
+      if (begun == started.end()) continue;
+      const std::string name = step_name(program_.entry(e.entry).plan->steps[e.step], names_);
+      const std::string id = ",\"id\":\"" + std::to_string(process_) + "." +
+                             std::to_string(e.entry) + "." + std::to_string(e.call) + "\"";
+      line("b", begun->second->begin, name, "under way", id);
+      line("e", e.end, name, "under way", id);
+      started.erase(begun);
+    }
+  }
+
+  const Program& program_;
+  AxisNames names_;
+  std::map<std::pair<int, int>, std::vector<TraceEvent>> tracks_;
+  int process_ = 0;
+  int lane_ = 0;
+  std::string out_;
+};
+
+TESSERA_FUNCTION std::string trace_lines(const Trace& trace) { return TraceWriter(trace).text(); }
+
+/// Returns "23 %" of the whole.
+inline std::string share_text(std::int64_t part, std::int64_t whole) {
+  return part == 0 || whole == 0 ? "" : std::to_string((part * 100 + whole / 2) / whole) + " %";
+}
+inline std::string nanoseconds_text(std::int64_t nanoseconds) {
+  return nanoseconds == 0 ? "-" : time_text(saturating_mul(nanoseconds, 1000));
+}
+}  // namespace detail
+
+TESSERA_FUNCTION Trace simulated_trace(const Program& program, const Machine& machine) {
+  Trace trace{program, {}};
+  const int processes = program.mesh.processes();
+  detail::Clocks clocks(program.mesh);
+  const auto nanoseconds = [](std::int64_t picoseconds) { return (picoseconds + 500) / 1000; };
+  for (int i = 0; i < program.size(); ++i) {
+    std::vector<std::vector<TraceEvent>> made(static_cast<std::size_t>(processes));
+    std::vector<TraceEvent> parts;
+    for (int p = 0; p < processes; ++p)
+      parts.push_back({clocks.of(p), 0, TraceKind::part, p, 0, i});
+    Plan plan = *program.entry(i).plan;
+    std::vector<LazyVector<Step, Plan::max_steps>> steps;
+    for (int p = 0; p < processes; ++p) steps.push_back(on_process(plan, p).steps);
+    int call = 0;
+    for (int k = 0; k < plan.steps.size(); ++k) {
+      const bool communicates = plan.steps[k].communicates();
+      const auto met =
+          communicates ? clocks.meet(plan.steps[k].group) : std::vector<std::int64_t>();
+      for (int p = 0; p < processes; ++p) {
+        const Step& step = steps[static_cast<std::size_t>(p)][k];
+        auto& events = made[static_cast<std::size_t>(p)];
+        std::int64_t& now = clocks.of(p);
+        const auto add = [&](TraceKind kind, std::int64_t end, int number, Index bytes) {
+          if (end > now) events.push_back({now, end, kind, p, 0, i, k, number, bytes});
+          now = end;
+        };
+        if (communicates) {
+          add(TraceKind::wait, met[static_cast<std::size_t>(p)], call, 0);
+          add(TraceKind::call, saturating_add(now, step.cost), call, step.payload);
+        } else {
+          add(step.flops > 0 ? TraceKind::kernel : TraceKind::copy,
+              saturating_add(now, detail::local_cost(plan, step, machine)), -1, 0);
+        }
+      }
+      call += communicates ? 1 : 0;
+    }
+    for (int p = 0; p < processes; ++p) {
+      auto& events = made[static_cast<std::size_t>(p)];
+      parts[static_cast<std::size_t>(p)].end = clocks.of(p);
+      events.push_back(parts[static_cast<std::size_t>(p)]);
+      for (TraceEvent& e : events) {
+        e.begin = nanoseconds(e.begin);
+        e.end = nanoseconds(e.end);
+        trace.events.push_back(e);
+      }
+    }
+  }
+  return trace;
+}
+
+TESSERA_FUNCTION TraceSummary summary(const Trace& trace) {
+  const Program& program = trace.program;
+  TraceSummary s;
+  s.mesh = program.mesh;
+  for (const auto& name : program.names()) s.names.emplace_back(name);
+  const auto& layers = program.layers();
+  std::vector<LayerTime> totals(layers.size());
+  std::map<std::pair<std::uint32_t, Collective>, CollectiveTime> collectives;
+  std::set<int> processes;
+  for (const TraceEvent& e : trace.events) {
+    processes.insert(e.process);
+    s.elapsed = max_of(s.elapsed, e.end);
+    const ProgramEntry& entry = program.entry(e.entry);
+    for (int layer = entry.layer; layer >= 0;
+         layer = layers[static_cast<std::size_t>(layer)].parent) {
+      LayerTime& total = totals[static_cast<std::size_t>(layer)];
+      if (e.kind == TraceKind::part) total.time += e.time();
+      if (e.communicates()) total.communication += e.time();
+      if (e.kind == TraceKind::kernel || e.kind == TraceKind::fence) total.computing += e.time();
+      if (e.kind == TraceKind::copy) total.copying += e.time();
+    }
+    if (!e.communicates()) continue;
+    const Step& step = entry.plan->steps[e.step];
+    CollectiveTime& total = collectives[{step.group.bits, step.collective}];
+    total.axes = step.group;
+    total.collective = step.collective;
+    total.time += e.time();
+    if (e.kind == TraceKind::wait) continue;  // its call has been counted
+    ++total.calls;
+    total.payload = saturating_add(total.payload, e.bytes);
+  }
+  s.processes = static_cast<int>(processes.size());
+  for (const LayerTotal& layer : by_layer(program)) {
+    LayerTime total = totals[static_cast<std::size_t>(layer.layer)];
+    total.path = layer.path;
+    total.depth = layer.depth;
+    total.operators = layer.operators;
+    s.layers.push_back(std::move(total));
+  }
+  for (const auto& [key, total] : collectives) s.collectives.push_back(total);
+  std::stable_sort(s.collectives.begin(), s.collectives.end(),
+                   [](const auto& a, const auto& b) { return a.time > b.time; });
+  return s;
+}
+
+TESSERA_FUNCTION std::string explain(const TraceSummary& s) {
+  AxisNames names;
+  for (const std::string& name : s.names) names.push_back(name);
+  const auto time = [](std::int64_t t) { return detail::nanoseconds_text(t); };
+  detail::TextTable layers;
+  layers.row({"layer", "operators", "time", "communication", "", "computing", "", "copies", ""});
+  for (const LayerTime& l : s.layers)
+    layers.row({std::string(static_cast<std::size_t>(2 * l.depth), ' ') +
+                    (l.path.empty() ? "in all" : l.path.substr(l.path.rfind('/') + 1)),
+                std::to_string(l.operators), time(l.time), time(l.communication),
+                detail::share_text(l.communication, l.time), time(l.computing),
+                detail::share_text(l.computing, l.time), time(l.copying),
+                detail::share_text(l.copying, l.time)});
+  detail::TextTable collectives;
+  collectives.row({"communication", "calls", "payload", "time", ""});
+  for (const CollectiveTime& c : s.collectives)
+    collectives.row({std::string(name_of(c.collective)) + " over " + to_string(c.axes, names),
+                     std::to_string(c.calls), detail::bytes_text(c.payload), time(c.time),
+                     detail::share_text(c.time, s.layers[0].time)});
+  return "trace of " + std::to_string(s.processes) +
+         (s.processes == 1 ? " process" : " processes") + " on " + to_string(s.mesh, names) + ": " +
+         time(s.elapsed) + "; the times below are of all of them together\n" + layers.text("  ") +
+         (s.collectives.empty() ? "" : collectives.text("  "));
+}
+
+TESSERA_FUNCTION std::string to_json(const Trace& trace) {
+  return std::string(detail::trace_begin) + detail::trace_lines(trace) +
+         std::string(detail::trace_end);
+}
+
+}  // namespace tessera

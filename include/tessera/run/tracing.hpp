@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Measuring when what runs on a mesh runs.
+///
+///     Tracing tracing(mesh);
+///     y = model(x);
+///     const Trace trace = tracing.take();
+///     fmt::print("{}", explain(summary(trace)));      // of this process
+///
+/// Laws: a trace has the operators of a Recording, and the calls of the ledger; where nothing is
+/// traced an instruction costs one comparison.
+#include <chrono>
+#include <utility>
+#include <vector>
+
+#include <tessera/kernel/lane.hpp>
+#include <tessera/program/trace.hpp>
+#include <tessera/run/recording.hpp>
+
+namespace tessera {
+namespace detail {
+
+/// Collects the events of this process.
+class TraceEvents final : public TraceSink {
+ public:
+  /// `first`: the number of the first operator.
+  TraceEvents(int process, int first)
+      : process_(process), first_(first), zero_(std::chrono::steady_clock::now()) {}
+  std::int64_t now() const override {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() -
+                                                                zero_)
+        .count();
+  }
+  void add(const TraceEvent& event) override {
+    if (event.entry < first_) return;  // of an operator that began before
+    events_.push_back(event);
+    events_.back().entry -= first_;
+    events_.back().process = process_;
+    events_.back().lane = lane().number();
+  }
+  std::vector<TraceEvent> take() { return std::exchange(events_, {}); }
+
+ private:
+  int process_;
+  int first_;
+  std::chrono::steady_clock::time_point zero_;
+  std::vector<TraceEvent> events_;
+};
+}  // namespace detail
+
+/// Traces every operator on `mesh` while it lives, and records it; take() ends it. Times count from
+/// a barrier, so that those of several processes fit together as well as the barrier ends at once.
+/// On a device a kernel's time is that of its launch, and the process waits for it in a later
+/// fence. Communication: a barrier, in no ledger. Collective over the mesh. Throws UsageError when
+/// the mesh is recorded already, or dry: there nothing takes time.
+class Tracing {
+ public:
+  explicit Tracing(const DynamicMesh& mesh, Where where = Where::here())
+      : recording_(began(mesh, where)),
+        recorder_(&mesh.core()->attachment<detail::Recorder>()),
+        mesh_(mesh.core()),
+        events_(mesh.process(), recorder_->started()) {
+    recorder_->trace(&events_);
+  }
+  Tracing(const Tracing&) = delete;
+  Tracing& operator=(const Tracing&) = delete;
+  ~Tracing() {
+    if (mesh_ != nullptr) recorder_->trace(nullptr);
+  }
+  Trace take() {
+    recorder_->trace(nullptr);
+    mesh_.reset();
+    return {recording_.take(), events_.take()};
+  }
+
+ private:
+  static const DynamicMesh& began(const DynamicMesh& mesh, Where where) {
+    if (mesh.core()->dry())
+      throw UsageError(
+          "a dry mesh is traced, on which nothing takes time; record the program with plan(f) or "
+          "Recording, and ask for its simulated_trace()",
+          where);
+    mesh.core()->barrier(where);
+    return mesh;
+  }
+
+  Recording recording_;
+  detail::Recorder* recorder_;  ///< lives as long as the mesh
+  std::shared_ptr<MeshCore> mesh_;
+  detail::TraceEvents events_;
+};
+
+}  // namespace tessera

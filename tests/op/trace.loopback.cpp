@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// together: program
+// sanitized: preset address
+// Traces: of runs, alone, in async and compiled; of simulations; as files.
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <mutex>
+#include <string>
+
+#include <tessera/op/compile.hpp>
+#include <tessera/program/trace.hpp>
+#include <tessera/tessera.hpp>
+
+#include "op/trace_cases.hpp"
+#include "support/grid.hpp"
+
+using namespace tessera;
+
+namespace {
+template <class... D> using Real = ShardedTensor<double, Grid, P<D...>>;
+
+template <class F> void on_meshes(F f) {
+  for (const MeshSizes<Grid> size : {sizes<Grid>(1, 1), sizes<Grid>(2, 2), sizes<Grid>(3, 2)})
+    run_loopback(size.shape.processes(),
+                 [&](std::shared_ptr<Transport> world) { f(make_mesh<Grid>(world, size)); });
+}
+std::mutex mutex;
+
+/// A product over both axes, in a layer, then a sum and a sort.
+struct Model {
+  Real<data, model> weight;
+  auto operator()(const Real<data, _>& x) const {
+    const auto y = layer("encoder \"0\"", [&](const auto& batch) {
+      const Layer scope(batch, "project");
+      return einsum<"bi,ij->bj", P<data, model>>(batch, weight);
+    })(x);
+    const auto z = layer("head", [](const auto& v) { return tanh(v); })(y);
+    return sum(tessera::sort<"ab", 'a'>(reshard<P<_, data>>(z)));
+  }
+};
+}  // namespace
+
+TEST_CASE("a trace has the operators of the program and the calls of the ledger") {
+  on_meshes([](const ProcessMesh<Grid>& mesh) {
+    const Model f{random_normal<Real<data, model>>(mesh, {6, 10}, 1)};
+    const auto x = random_normal<Real<data, _>>(mesh, {7, 6}, 3);
+    std::string faults;
+    const Trace eager = support::traced(mesh, faults, [&] { (void)f(x); });
+    const Trace overlapped = support::traced(mesh, faults, [&] {
+      auto y = async([&] { return einsum<"bi,ij->bj", P<data, model>>(x, f.weight); });
+      auto z = async([&] { return reshard<P<_, model>>(x); });
+      (void)y.wait();
+      (void)z.wait();
+    });
+    auto compiled = compile(f);
+    const Trace listed = support::traced(mesh, faults, [&] { (void)compiled(x); });
+    const std::lock_guard lock(mutex);
+    CHECK(faults == "");
+    REQUIRE(eager.program.size() > 3);
+    CHECK(eager.program.layer_path(eager.program.entry(0).layer) == "encoder \"0\"/project");
+    CHECK(listed.program.layer_path(listed.program.entry(0).layer) == "encoder \"0\"/project");
+    const std::string json = to_json(overlapped);
+    CHECK(support::count_of(json, "\"ph\":\"b\"") == support::count_of(json, "\"ph\":\"e\""));
+    if (mesh.processes() > 1) CHECK(support::count_of(json, "\"ph\":\"b\"") > 0);
+    CHECK(support::count_of(to_json(eager), "\"cat\":\"layer\"") == 3);
+    const TraceSummary sums = summary(eager);
+    REQUIRE(sums.layers.size() == 4);
+    CHECK(sums.layers[2].path == "encoder \"0\"/project");
+    CHECK(sums.layers[1].time == sums.layers[2].time);
+    CHECK(sums.layers[1].time + sums.layers[3].time <= sums.layers[0].time);
+    CHECK(explain(sums).find("project") != std::string::npos);
+    if (mesh.processes() > 1) CHECK(!sums.collectives.empty());
+  });
+}
+
+TEST_CASE("a halo's repeated exchanges are in a trace") {
+  run_loopback(4, [](std::shared_ptr<Transport> world) {
+    const auto mesh = make_mesh<Grid>(world, 2, 2);
+    const auto u = make_halo<Real<data, model>, 0, 1>(mesh, {12, 12}, 1, 1, Boundary::periodic);
+    std::string faults;
+    const Trace trace = support::traced(mesh, faults, [&] {
+      for (int i = 0; i < 3; ++i) u.exchange();
+    });
+    const std::lock_guard lock(mutex);
+    CHECK(faults == "");
+    CHECK(trace.program.size() == 3);
+  });
+}
+
+TEST_CASE("a simulated trace: all processes, waits where blocks are ragged, the model's cost") {
+  const auto f = [](const auto& x, const auto& w) {
+    const auto y = layer("project", [](const auto& a, const auto& b) {
+      return einsum<"bi,ij->bj", P<data, model>>(a, b);
+    })(x, w);
+    return sum(tanh(y));
+  };
+  for (const Index rows : {64, 61, 3}) {
+    const Program program =
+        plan(f)(like<Real<data, _>>(rows, 32), like<Real<data, model>>(32, 48), sizes<Grid>(4, 2));
+    const Trace trace = simulated_trace(program);
+    const TraceSummary sums = summary(trace);
+    CHECK(support::is_json(to_json(trace)));
+    CHECK(support::count_of(to_json(trace), "process_name") == 8);
+    CHECK(sums.processes == 8);
+    CHECK(sums.layers.at(1).path == "project");
+    int calls = 0, waits = 0, steps = 0;
+    for (const TraceEvent& e : trace.events) {
+      calls += e.kind == TraceKind::call;
+      waits += e.kind == TraceKind::wait;
+    }
+    for (const ProgramEntry& e : program.entries()) steps += e.plan->communications();
+    CHECK(calls == 8 * steps);
+    if (rows > 3) CHECK((waits > 0) == (rows == 61));
+    if (rows != 64) continue;
+    const auto cost = program.cost() / 1000;
+    CHECK(sums.elapsed <= cost + 1);
+    CHECK(sums.elapsed >= cost - 1);
+  }
+}
+
+TEST_CASE("the traces of all processes are one file, and what cannot be is said on all") {
+  const auto folder =
+      std::filesystem::temp_directory_path() / ("tessera_trace_" + std::to_string(std::rand()));
+  std::filesystem::create_directory(folder);
+  const std::string path = (folder / "run.json").string();
+  run_loopback(4, [&](std::shared_ptr<Transport> world) {
+    const auto mesh = make_mesh<Grid>(world, 2, 2);
+    const Model f{random_normal<Real<data, model>>(mesh, {6, 10}, 1)};
+    const auto x = random_normal<Real<data, _>>(mesh, {7, 6}, 3);
+    Tracing tracing(mesh);
+    bool twice = false;
+    try {
+      const Tracing again(mesh);
+    } catch (const UsageError&) {
+      twice = true;
+    }
+    (void)f(x);
+    const Trace trace = tracing.take();
+    write_trace(mesh, path, trace);
+    bool refused = false;
+    try {
+      write_trace(mesh, folder.string(), trace);
+    } catch (const FileError&) {
+      refused = true;
+    }
+    const std::lock_guard lock(mutex);
+    CHECK(twice);
+    CHECK(refused);
+  });
+  const std::string text = support::text_of(path);
+  CHECK(support::is_json(text));
+  CHECK(support::count_of(text, "process_name") == 4);
+  CHECK(text.find("(data 1, model 0)") != std::string::npos);
+  write_trace(path, simulated_trace(Program()));
+  CHECK(support::is_json(support::text_of(path)));
+  std::filesystem::remove_all(folder);
+  const auto dry = dry_mesh<Grid>(2, 2);
+  CHECK_THROWS_AS([&] { const Tracing tracing(dry); }(), UsageError);
+}
