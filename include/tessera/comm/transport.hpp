@@ -76,7 +76,8 @@ class Group {
 
   /// Returns an object that makes such a call repeatedly; the call must live as long.
   /// Communication: none. The requests of an exchange are made once.
-  virtual std::unique_ptr<RepeatedCall> repeated(const Call& call, const void* send, void* receive);
+  inline virtual std::unique_ptr<RepeatedCall> repeated(const Call& call, const void* send,
+                                                        void* receive);
 
   /// Returns the blocks of all members, this process's being `block`, for all to read in place;
   /// nullptr on all members where windows are off, the members are not on one node, or a block does

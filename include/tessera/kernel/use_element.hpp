@@ -9,7 +9,8 @@
 ///     detail::use_all_elements();                 // compiles the kernels of all of them
 ///
 /// Laws: it does not matter where the call stands, nor whether it is reached: compiling it
-/// suffices.
+/// suffices. So a function that calls it is a template, if only by `template <int = dtypes>`: a
+/// source that includes it and does not use it compiles none.
 #include <cstdint>
 
 #include <tessera/base/compiled.hpp>
@@ -30,7 +31,7 @@ namespace tessera::detail {
 /// Has the kernels compiled that a ShardedTensor of elements T needs.
 template <Element T> void use_tensor_of() { TESSERA_REGISTER(registered<T>); }
 /// The same for the result types of integer sums, where the type is known only at run time.
-inline void use_tensors_of_sums() {
+template <int = dtypes> void use_tensors_of_sums() {
   use_tensor_of<std::int64_t>();
   use_tensor_of<std::uint64_t>();
 }

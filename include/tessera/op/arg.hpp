@@ -27,8 +27,9 @@ typename Typed<ArgBy<Kind, E>, Out, A>::result arg(const A& x, Where where) {
       run({Call::operation, {&x.core()}, {E.view(), where, bound<Call, Bound>()}}));
 }
 /// Without `out` it is deduced.
-inline DynamicTensor arg(Reduction reduction, std::string_view equation, const DynamicTensor& x,
-                         const Sharding* out, const DynamicCall& call) {
+template <int = dtypes>
+DynamicTensor arg(Reduction reduction, std::string_view equation, const DynamicTensor& x,
+                  const Sharding* out, const DynamicCall& call) {
   use_tensor_of<std::int64_t>();
   ops::Arg operation{parse(equation), reduction};
   operation.out = out != nullptr ? *out : operation.deduced({x.core().desc()});
@@ -59,20 +60,24 @@ template <TypedTensor A> auto arg_min(const A& x, Where where = Where::here()) {
 }
 
 /// The same with everything known at run time; without `out` it is deduced.
-inline DynamicTensor arg_max(std::string_view equation, const DynamicTensor& x, const Sharding& out,
-                             const DynamicCall& call = Where::here()) {
+template <int = dtypes>
+DynamicTensor arg_max(std::string_view equation, const DynamicTensor& x, const Sharding& out,
+                      const DynamicCall& call = Where::here()) {
   return detail::arg(Reduction::max, equation, x, &out, call);
 }
-inline DynamicTensor arg_max(std::string_view equation, const DynamicTensor& x,
-                             const DynamicCall& call = Where::here()) {
+template <int = dtypes>
+DynamicTensor arg_max(std::string_view equation, const DynamicTensor& x,
+                      const DynamicCall& call = Where::here()) {
   return detail::arg(Reduction::max, equation, x, nullptr, call);
 }
-inline DynamicTensor arg_min(std::string_view equation, const DynamicTensor& x, const Sharding& out,
-                             const DynamicCall& call = Where::here()) {
+template <int = dtypes>
+DynamicTensor arg_min(std::string_view equation, const DynamicTensor& x, const Sharding& out,
+                      const DynamicCall& call = Where::here()) {
   return detail::arg(Reduction::min, equation, x, &out, call);
 }
-inline DynamicTensor arg_min(std::string_view equation, const DynamicTensor& x,
-                             const DynamicCall& call = Where::here()) {
+template <int = dtypes>
+DynamicTensor arg_min(std::string_view equation, const DynamicTensor& x,
+                      const DynamicCall& call = Where::here()) {
   return detail::arg(Reduction::min, equation, x, nullptr, call);
 }
 

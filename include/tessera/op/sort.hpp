@@ -63,7 +63,7 @@ template <class Call, int I> struct ResultOf {
 };
 
 /// Positions are int64, and int32 in messages.
-inline void use_positions() {
+template <int = dtypes> void use_positions() {
   use_tensor_of<std::int32_t>();
   use_sort_of<std::int32_t>();
   use_tensor_of<std::int64_t>();
@@ -87,9 +87,10 @@ std::tuple<typename ResultOf<Call, static_cast<int>(I)>::type...> sorted_tuple(
 }
 
 /// Without `out` it is deduced.
-inline std::vector<TensorCore> sort(std::string_view labels, char along, const SortTask& task,
-                                    const OperandList& tensors, const Sharding* out,
-                                    const DynamicCall& call) {
+template <int = dtypes>
+std::vector<TensorCore> sort(std::string_view labels, char along, const SortTask& task,
+                             const OperandList& tensors, const Sharding* out,
+                             const DynamicCall& call) {
   use_positions();
   ops::Sort operation{same_terms(labels, tensors.size()), along, task};
   operation.out = out != nullptr ? *out : operation.deduced(descs_of(tensors));
@@ -152,14 +153,15 @@ auto sort_by_key(const A& keys, const B& carried, SortOptions options = {},
 
 /// The same with everything known at run time; without `out` the results are sharded as x is.
 /// `call`: a Contract.
-inline DynamicTensor sort(std::string_view labels, char along, const DynamicTensor& x,
-                          const Sharding& out, SortOptions options = {},
-                          const DynamicCall& call = Where::here()) {
+template <int = dtypes>
+DynamicTensor sort(std::string_view labels, char along, const DynamicTensor& x, const Sharding& out,
+                   SortOptions options = {}, const DynamicCall& call = Where::here()) {
   return DynamicTensor(
       detail::sort(labels, along, {.descending = options.descending}, {&x.core()}, &out, call)[0]);
 }
-inline DynamicTensor sort(std::string_view labels, char along, const DynamicTensor& x,
-                          SortOptions options = {}, const DynamicCall& call = Where::here()) {
+template <int = dtypes>
+DynamicTensor sort(std::string_view labels, char along, const DynamicTensor& x,
+                   SortOptions options = {}, const DynamicCall& call = Where::here()) {
   return DynamicTensor(detail::sort(labels, along, {.descending = options.descending}, {&x.core()},
                                     nullptr, call)[0]);
 }
@@ -170,10 +172,11 @@ constexpr SortTask positions_task(SortOptions options, bool keys) {
 inline Sorted<DynamicTensor, DynamicTensor> as_sorted(const std::vector<TensorCore>& both) {
   return {DynamicTensor(both[0]), DynamicTensor(both[1])};
 }
-inline std::vector<DynamicTensor> sort_by_key(std::string_view labels, char along,
-                                              const std::vector<DynamicTensor>& tensors,
-                                              const Sharding* out, SortOptions options,
-                                              const DynamicCall& call) {
+template <int = dtypes>
+std::vector<DynamicTensor> sort_by_key(std::string_view labels, char along,
+                                       const std::vector<DynamicTensor>& tensors,
+                                       const Sharding* out, SortOptions options,
+                                       const DynamicCall& call) {
   if (tensors.empty() || tensors.size() > 7)
     throw UsageError("sort_by_key of " + std::to_string(tensors.size()) +
                          " tensors; it takes the keys, and at most six tensors that are carried "
@@ -188,39 +191,48 @@ inline std::vector<DynamicTensor> sort_by_key(std::string_view labels, char alon
   return results;
 }
 }  // namespace detail
-inline DynamicTensor arg_sort(std::string_view labels, char along, const DynamicTensor& x,
-                              const Sharding& out, SortOptions options = {},
-                              const DynamicCall& call = Where::here()) {
+template <int = dtypes>
+DynamicTensor arg_sort(std::string_view labels, char along, const DynamicTensor& x,
+                       const Sharding& out, SortOptions options = {},
+                       const DynamicCall& call = Where::here()) {
   return DynamicTensor(detail::sort(labels, along, detail::positions_task(options, false),
                                     {&x.core()}, &out, call)[0]);
 }
-inline DynamicTensor arg_sort(std::string_view labels, char along, const DynamicTensor& x,
-                              SortOptions options = {}, const DynamicCall& call = Where::here()) {
+template <int = dtypes>
+DynamicTensor arg_sort(std::string_view labels, char along, const DynamicTensor& x,
+                       SortOptions options = {}, const DynamicCall& call = Where::here()) {
   return DynamicTensor(detail::sort(labels, along, detail::positions_task(options, false),
                                     {&x.core()}, nullptr, call)[0]);
 }
-inline Sorted<DynamicTensor, DynamicTensor> sort_with_positions(
-    std::string_view labels, char along, const DynamicTensor& x, const Sharding& out,
-    SortOptions options = {}, const DynamicCall& call = Where::here()) {
+template <int = dtypes>
+Sorted<DynamicTensor, DynamicTensor> sort_with_positions(std::string_view labels, char along,
+                                                         const DynamicTensor& x,
+                                                         const Sharding& out,
+                                                         SortOptions options = {},
+                                                         const DynamicCall& call = Where::here()) {
   return detail::as_sorted(
       detail::sort(labels, along, detail::positions_task(options, true), {&x.core()}, &out, call));
 }
-inline Sorted<DynamicTensor, DynamicTensor> sort_with_positions(
-    std::string_view labels, char along, const DynamicTensor& x, SortOptions options = {},
-    const DynamicCall& call = Where::here()) {
+template <int = dtypes>
+Sorted<DynamicTensor, DynamicTensor> sort_with_positions(std::string_view labels, char along,
+                                                         const DynamicTensor& x,
+                                                         SortOptions options = {},
+                                                         const DynamicCall& call = Where::here()) {
   return detail::as_sorted(detail::sort(labels, along, detail::positions_task(options, true),
                                         {&x.core()}, nullptr, call));
 }
-inline std::vector<DynamicTensor> sort_by_key(std::string_view labels, char along,
-                                              const std::vector<DynamicTensor>& tensors,
-                                              const Sharding& out, SortOptions options = {},
-                                              const DynamicCall& call = Where::here()) {
+template <int = dtypes>
+std::vector<DynamicTensor> sort_by_key(std::string_view labels, char along,
+                                       const std::vector<DynamicTensor>& tensors,
+                                       const Sharding& out, SortOptions options = {},
+                                       const DynamicCall& call = Where::here()) {
   return detail::sort_by_key(labels, along, tensors, &out, options, call);
 }
-inline std::vector<DynamicTensor> sort_by_key(std::string_view labels, char along,
-                                              const std::vector<DynamicTensor>& tensors,
-                                              SortOptions options = {},
-                                              const DynamicCall& call = Where::here()) {
+template <int = dtypes>
+std::vector<DynamicTensor> sort_by_key(std::string_view labels, char along,
+                                       const std::vector<DynamicTensor>& tensors,
+                                       SortOptions options = {},
+                                       const DynamicCall& call = Where::here()) {
   return detail::sort_by_key(labels, along, tensors, nullptr, options, call);
 }
 

@@ -21,10 +21,10 @@ auto first_k(const A& x, Index k, bool descending, Where where) {
   return Sorted<typename Call::result, Positions>{typename Call::result(both[0]),
                                                   Positions(both[1])};
 }
-inline Sorted<DynamicTensor, DynamicTensor> first_k(std::string_view labels, char along,
-                                                    const DynamicTensor& x, Index k,
-                                                    bool descending, const Sharding* out,
-                                                    const DynamicCall& call) {
+template <int = dtypes>
+Sorted<DynamicTensor, DynamicTensor> first_k(std::string_view labels, char along,
+                                             const DynamicTensor& x, Index k, bool descending,
+                                             const Sharding* out, const DynamicCall& call) {
   const SortTask task{
       .descending = descending, .positions = true, .limit = k, .kind = OperatorKind::top_k};
   return as_sorted(sort(labels, along, task, {&x.core()}, out, call));
@@ -48,26 +48,28 @@ auto bottom_k(const A& x, Index k, Where where = Where::here()) {
 }
 
 /// The same with everything known at run time.
-inline Sorted<DynamicTensor, DynamicTensor> top_k(std::string_view labels, char along,
-                                                  const DynamicTensor& x, Index k,
-                                                  const Sharding& out,
-                                                  const DynamicCall& call = Where::here()) {
+template <int = dtypes>
+Sorted<DynamicTensor, DynamicTensor> top_k(std::string_view labels, char along,
+                                           const DynamicTensor& x, Index k, const Sharding& out,
+                                           const DynamicCall& call = Where::here()) {
   return detail::first_k(labels, along, x, k, true, &out, call);
 }
-inline Sorted<DynamicTensor, DynamicTensor> top_k(std::string_view labels, char along,
-                                                  const DynamicTensor& x, Index k,
-                                                  const DynamicCall& call = Where::here()) {
+template <int = dtypes>
+Sorted<DynamicTensor, DynamicTensor> top_k(std::string_view labels, char along,
+                                           const DynamicTensor& x, Index k,
+                                           const DynamicCall& call = Where::here()) {
   return detail::first_k(labels, along, x, k, true, nullptr, call);
 }
-inline Sorted<DynamicTensor, DynamicTensor> bottom_k(std::string_view labels, char along,
-                                                     const DynamicTensor& x, Index k,
-                                                     const Sharding& out,
-                                                     const DynamicCall& call = Where::here()) {
+template <int = dtypes>
+Sorted<DynamicTensor, DynamicTensor> bottom_k(std::string_view labels, char along,
+                                              const DynamicTensor& x, Index k, const Sharding& out,
+                                              const DynamicCall& call = Where::here()) {
   return detail::first_k(labels, along, x, k, false, &out, call);
 }
-inline Sorted<DynamicTensor, DynamicTensor> bottom_k(std::string_view labels, char along,
-                                                     const DynamicTensor& x, Index k,
-                                                     const DynamicCall& call = Where::here()) {
+template <int = dtypes>
+Sorted<DynamicTensor, DynamicTensor> bottom_k(std::string_view labels, char along,
+                                              const DynamicTensor& x, Index k,
+                                              const DynamicCall& call = Where::here()) {
   return detail::first_k(labels, along, x, k, false, nullptr, call);
 }
 

@@ -53,8 +53,8 @@ class Listing final : public Taker {
 
   /// Lists a call, and returns its result, whose memory is promised. Throws what planning throws,
   /// and UsageError when the call has other memory than tensors of one mesh.
-  TensorCore take(const Request& r) override;
-  void refuse(CallSite site) const override;
+  TESSERA_FUNCTION TensorCore take(const Request& r) override;
+  TESSERA_FUNCTION void refuse(CallSite site) const override;
   bool takes_all() const override { return true; }
 
   /// Returns a digest of what is listed: operators, descriptions, which call reads the result of

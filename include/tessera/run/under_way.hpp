@@ -27,7 +27,7 @@ class UnderWay final : public Taker {
 
   /// Starts a call, or leaves it for later, and returns its result, whose memory is promised.
   /// Throws UsageError when the call has other memory than tensors of one mesh.
-  TensorCore take(const Request& r) override;
+  TESSERA_FUNCTION TensorCore take(const Request& r) override;
   /// The same for a call that has been started by itself.
   void add(std::unique_ptr<Started> started) {
     mesh_ = started->mesh();

@@ -45,7 +45,7 @@ class LoopbackGroup final : public Group {
   }
 
   /// Only where windows are `on`: the threads of a process can read all memory without it.
-  std::unique_ptr<SharedBlock> share(const void* block, Index bytes) override;
+  inline std::unique_ptr<SharedBlock> share(const void* block, Index bytes) override;
 
  private:
   friend class LoopbackSharedBlock;
