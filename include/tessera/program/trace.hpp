@@ -8,7 +8,8 @@
 ///     to_json(trace)                                        // for ui.perfetto.dev; io/trace_file.hpp writes it
 ///
 /// Laws: the events of one process and lane do not overlap, except that each lies in a part of its
-/// operator; the calls of a trace are the calls of its Program.
+/// operator; the calls of a run's trace are those of the ledger, of a simulated one those of the
+/// steps, each of which stands for all rounds.
 #include <string>
 #include <vector>
 

@@ -32,9 +32,7 @@ class ExecutionMemory {
 
   Side& memory(MemoryNumber m) { return memory_[static_cast<std::size_t>(m)]; }
   void* data(MemoryNumber m) { return memory(m).data; }
-  std::shared_ptr<Storage>& storage(int slot) {
-    return storage_[static_cast<std::size_t>(slot)];
-  }
+  std::shared_ptr<Storage>& storage(int slot) { return storage_[static_cast<std::size_t>(slot)]; }
   Block& staging(MemoryNumber m) { return staging_[static_cast<std::size_t>(m - send_staging)]; }
 
   /// Places a slot's block at `begin`.

@@ -58,18 +58,20 @@ class Tracing {
  public:
   explicit Tracing(const DynamicMesh& mesh, Where where = Where::here())
       : recording_(began(mesh, where)),
-        recorder_(&mesh.core()->attachment<detail::Recorder>()),
         mesh_(mesh.core()),
-        events_(mesh.process(), recorder_->started()) {
-    recorder_->trace(&events_);
+        events_(mesh.process(), recorder().started()) {
+    recorder().trace(&events_);
   }
   Tracing(const Tracing&) = delete;
   Tracing& operator=(const Tracing&) = delete;
   ~Tracing() {
-    if (mesh_ != nullptr) recorder_->trace(nullptr);
+    if (mesh_ != nullptr) recorder().trace(nullptr);
   }
-  Trace take() {
-    recorder_->trace(nullptr);
+  /// Throws UsageError when it has been called before.
+  Trace take(Where where = Where::here()) {
+    if (mesh_ == nullptr)
+      throw UsageError("a trace is taken twice; keep what the first take() returned", where);
+    recorder().trace(nullptr);
     mesh_.reset();
     return {recording_.take(), events_.take()};
   }
@@ -85,8 +87,9 @@ class Tracing {
     return mesh;
   }
 
+  detail::Recorder& recorder() { return mesh_->attachment<detail::Recorder>(); }
+
   Recording recording_;
-  detail::Recorder* recorder_;  ///< lives as long as the mesh
   std::shared_ptr<MeshCore> mesh_;
   detail::TraceEvents events_;
 };

@@ -15,6 +15,7 @@
 #include <string>
 #include <utility>
 
+#include <tessera/base/compiled.hpp>
 #include <tessera/run/started.hpp>
 #include <tessera/run/taker.hpp>
 
@@ -82,3 +83,7 @@ class UnderWay final : public Taker {
 };
 
 }  // namespace tessera::detail
+
+#if TESSERA_BODIES
+#include <tessera/run/run.hpp>
+#endif

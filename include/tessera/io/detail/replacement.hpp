@@ -35,8 +35,10 @@ class Replacement {
   /// Creates the file on one process, which gives the others its number.
   void make(const std::string& header, Index bytes) {
     const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
-    number_ = static_cast<std::int64_t>(
-        mix(static_cast<std::uint64_t>(now), static_cast<std::uint64_t>(::getpid())) >> 16);
+    Digest digest;
+    digest.add(static_cast<std::uint64_t>(now));
+    digest.add(static_cast<std::uint64_t>(::getpid()));
+    number_ = static_cast<std::int64_t>(digest.value() >> 16);
     File file = File::open(name(), O_WRONLY | O_CREAT | O_EXCL, 0666);
     made_ = true;
     file.resize(static_cast<Index>(header.size()) + bytes);

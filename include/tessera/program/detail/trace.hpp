@@ -16,9 +16,9 @@
 #include <vector>
 
 #include <tessera/base/compiled.hpp>
+#include <tessera/plan/process_classes.hpp>
 #include <tessera/plan/text.hpp>
 #include <tessera/program/detail/explain.hpp>
-#include <tessera/program/on_process.hpp>
 #include <tessera/program/summary.hpp>
 #include <tessera/program/text_table.hpp>
 #include <tessera/program/trace.hpp>
@@ -53,10 +53,25 @@ class Clocks {
   std::vector<std::int64_t> now_;  ///< picoseconds
 };
 
-/// Returns the local time of a step on its plan's process; communication costs all the same.
-inline std::int64_t local_cost(const Plan& plan, const Step& step, const Machine& machine) {
-  if (step.flops == 0) return step.cost;
-  return machine.compute(step.flops, plan.slots[step.in.empty() ? step.out : step.in[0]].desc.type);
+/// What a step takes on one process: picoseconds, and bytes of payload.
+struct LocalStep {
+  std::int64_t cost = 0;
+  Index payload = 0;
+};
+/// Returns these for each step of a plan and each process. Communication costs all the same.
+inline std::vector<std::vector<LocalStep>> steps_of_all(Plan plan, const Machine& machine) {
+  std::vector<std::vector<LocalStep>> all(static_cast<std::size_t>(plan.steps.size()));
+  for (int p = 0; p < plan.mesh.processes(); ++p) {
+    if (plan.process != p) move_to_process(plan, p);
+    for (int k = 0; k < plan.steps.size(); ++k) {
+      const Step& step = plan.steps[k];
+      const DType type = plan.slots[step.in.empty() ? step.out : step.in[0]].desc.type;
+      const bool computes = !step.communicates() && step.flops > 0;
+      all[static_cast<std::size_t>(k)].push_back(
+          {computes ? machine.compute(step.flops, type) : step.cost, step.payload});
+    }
+  }
+  return all;
 }
 
 inline std::string json_text(std::string_view text) {
@@ -236,47 +251,46 @@ TESSERA_FUNCTION Trace simulated_trace(const Program& program, const Machine& ma
   Trace trace{program, {}};
   const int processes = program.mesh.processes();
   detail::Clocks clocks(program.mesh);
-  const auto nanoseconds = [](std::int64_t picoseconds) { return (picoseconds + 500) / 1000; };
+  std::vector<TraceEvent> parts(static_cast<std::size_t>(processes));
+  std::vector<std::vector<TraceEvent>> made(static_cast<std::size_t>(processes));
   for (int i = 0; i < program.size(); ++i) {
-    std::vector<std::vector<TraceEvent>> made(static_cast<std::size_t>(processes));
-    std::vector<TraceEvent> parts;
+    const std::vector<std::vector<detail::LocalStep>> steps =
+        detail::steps_of_all(*program.entry(i).plan, machine);
     for (int p = 0; p < processes; ++p)
-      parts.push_back({clocks.of(p), 0, TraceKind::part, p, 0, i});
-    Plan plan = *program.entry(i).plan;
-    std::vector<LazyVector<Step, Plan::max_steps>> steps;
-    for (int p = 0; p < processes; ++p) steps.push_back(on_process(plan, p).steps);
+      parts[static_cast<std::size_t>(p)] = {clocks.of(p), 0, TraceKind::part, p, 0, i};
     int call = 0;
-    for (int k = 0; k < plan.steps.size(); ++k) {
-      const bool communicates = plan.steps[k].communicates();
-      const auto met =
-          communicates ? clocks.meet(plan.steps[k].group) : std::vector<std::int64_t>();
+    for (int k = 0; k < static_cast<int>(steps.size()); ++k) {
+      const Step& step = program.entry(i).plan->steps[k];
+      const bool communicates = step.communicates();
+      const auto met = communicates ? clocks.meet(step.group) : std::vector<std::int64_t>();
       for (int p = 0; p < processes; ++p) {
-        const Step& step = steps[static_cast<std::size_t>(p)][k];
-        auto& events = made[static_cast<std::size_t>(p)];
+        const auto at = static_cast<std::size_t>(p);
+        const detail::LocalStep& own = steps[static_cast<std::size_t>(k)][at];
         std::int64_t& now = clocks.of(p);
         const auto add = [&](TraceKind kind, std::int64_t end, int number, Index bytes) {
-          if (end > now) events.push_back({now, end, kind, p, 0, i, k, number, bytes});
+          if (end > now) made[at].push_back({now, end, kind, p, 0, i, k, number, bytes});
           now = end;
         };
         if (communicates) {
-          add(TraceKind::wait, met[static_cast<std::size_t>(p)], call, 0);
-          add(TraceKind::call, saturating_add(now, step.cost), call, step.payload);
+          add(TraceKind::wait, met[at], call, 0);
+          add(TraceKind::call, saturating_add(now, own.cost), call, own.payload);
         } else {
-          add(step.flops > 0 ? TraceKind::kernel : TraceKind::copy,
-              saturating_add(now, detail::local_cost(plan, step, machine)), -1, 0);
+          add(step.flops > 0 ? TraceKind::kernel : TraceKind::copy, saturating_add(now, own.cost),
+              -1, 0);
         }
       }
       call += communicates ? 1 : 0;
     }
     for (int p = 0; p < processes; ++p) {
       auto& events = made[static_cast<std::size_t>(p)];
-      parts[static_cast<std::size_t>(p)].end = clocks.of(p);
       events.push_back(parts[static_cast<std::size_t>(p)]);
+      events.back().end = clocks.of(p);
       for (TraceEvent& e : events) {
-        e.begin = nanoseconds(e.begin);
-        e.end = nanoseconds(e.end);
+        e.begin = (e.begin + 500) / 1000;  // from picoseconds
+        e.end = (e.end + 500) / 1000;
         trace.events.push_back(e);
       }
+      events.clear();
     }
   }
   return trace;
