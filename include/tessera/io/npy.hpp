@@ -194,33 +194,13 @@ inline void write_npy(const TensorCore& x, const std::string& path, const NpyOpt
   const bool there = x.sharding() == sharding && x.halo() == nullptr;
   const TensorCore block = there ? x : reshard(x, sharding, site);
   if (mesh.dry()) return;
-  const auto together = [&](const std::string& complaint) {
-    fail_together<FileError>(
-        mesh, complaint.empty() ? complaint : std::string(site.label) + ": " + complaint,
-        site.where);
-  };
-  const std::string header = npy_header_text(x.type(), x.extents());
-  const Index bytes = saturating_mul(volume(x.extents()), static_cast<Index>(size_of(x.type())));
-  Replacement file;
-  const bool first = mesh.process() == 0;
-  std::string complaint = complaint_of([&] {
-    file.take_name(path);
-    if (first) file.make(header, bytes);
+  NewFile made{npy_header_text(x.type(), x.extents())};
+  made.bytes = saturating_mul(volume(x.extents()), static_cast<Index>(size_of(x.type())));
+  const bool writes =
+      block.local_size() > 0 && writes_file(sharding, mesh.shape(), mesh.coordinates());
+  write_together(mesh, path, made, site, [&](File& file) {
+    if (writes) write_block(file, static_cast<Index>(made.header.size()), block, options);
   });
-  together(complaint);
-  file.set_number(mesh.gather_facts({file.number()}, site.where).front());
-  complaint = complaint_of([&] {
-    if (block.local_size() == 0 || !writes_file(sharding, mesh.shape(), mesh.coordinates())) return;
-    File mine = File::open(file.name(), O_WRONLY);
-    write_block(mine, static_cast<Index>(header.size()), block, options);
-    mine.sync();
-    mine.close();
-  });
-  together(complaint);
-  complaint = complaint_of([&] {
-    if (first) file.commit();
-  });
-  together(complaint);
 }
 }  // namespace detail
 

@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <string>
 
-#include <tessera/comm/complaint.hpp>
 #include <tessera/io/detail/replacement.hpp>
 #include <tessera/program/trace.hpp>
 #include <tessera/run/tracing.hpp>
@@ -34,39 +33,21 @@ inline void write_trace(const std::string& path, const Trace& trace) {
 inline void write_trace(const DynamicMesh& on, const std::string& path, const Trace& trace,
                         Where where = Where::here()) {
   MeshCore& mesh = *on.core();
-  const auto together = [&](const std::string& complaint) {
-    fail_together<FileError>(mesh, complaint.empty() ? complaint : "write_trace: " + complaint,
-                             where);
-  };
-  const bool first = mesh.process() == 0;
-  std::string lines;
-  detail::Replacement file;
-  together(complaint_of([&] {
-    lines = detail::trace_lines(trace);
-    file.take_name(path);
-  }));
-  Index offset = static_cast<Index>(detail::trace_begin.size()), end = offset;
+  const std::string lines = detail::trace_lines(trace);
+  const std::string head(detail::trace_begin), tail(detail::trace_end);
+  const Index before = static_cast<Index>(head.size());
+  Index offset = before, end = before;
   const auto sizes = mesh.gather_facts({static_cast<std::int64_t>(lines.size())}, where);
   for (int p = 0; p < mesh.shape().processes(); ++p) {
     if (p == mesh.process()) offset = end;
     end += sizes[static_cast<std::size_t>(p)];
   }
-  const std::string head(detail::trace_begin), tail(detail::trace_end);
-  together(complaint_of([&] {
-    if (first)
-      file.make(head, end + static_cast<Index>(tail.size()) - static_cast<Index>(head.size()));
-  }));
-  file.set_number(mesh.gather_facts({file.number()}, where).front());
-  together(complaint_of([&] {
-    detail::File mine = detail::File::open(file.name(), O_WRONLY);
-    mine.write(lines.data(), static_cast<Index>(lines.size()), offset);
-    if (first) mine.write(tail.data(), static_cast<Index>(tail.size()), end);
-    mine.sync();
-    mine.close();
-  }));
-  together(complaint_of([&] {
-    if (first) file.commit();
-  }));
+  const Index after = static_cast<Index>(tail.size());
+  detail::write_together(mesh, path, {head, end + after - before}, {"write_trace", where},
+                         [&](detail::File& file) {
+                           file.write(lines.data(), static_cast<Index>(lines.size()), offset);
+                           if (mesh.process() == 0) file.write(tail.data(), after, end);
+                         });
 }
 
 }  // namespace tessera

@@ -27,9 +27,12 @@ namespace tessera::detail {
 
 /// The layers that are open on a mesh, from the outermost on, so that they can be opened again.
 struct LayerPath {
+  explicit LayerPath(const OpenLayer& innermost);
+  /// Returns whether it is the path of this open layer.
+  bool is(const OpenLayer* innermost) const;
+
   std::vector<std::string> names;
   Where where;  ///< of the innermost
-  bool operator==(const LayerPath& other) const { return names == other.names; }
 };
 
 /// One call that is listed. Tensors have numbers: one for each memory.

@@ -67,6 +67,7 @@ class Recorder {
       program_.tensor(watched.tensor).last = program_.size();
     live_.clear();
     on_ = false;
+    traced_ = nullptr;
     before_ += program_.size();
     return std::exchange(program_, {});
   }
@@ -74,6 +75,7 @@ class Recorder {
   const std::shared_ptr<OpenLayers>& layers() const { return layers_; }
   /// Who is told when operators run; null: nobody.
   TraceSink* traced() const { return traced_; }
+  /// Tells `sink`, until the recording ends.
   void trace(TraceSink* sink) { traced_ = sink; }
   /// Returns the number of the recording's first operator, as begin() counts them.
   int started() const { return before_; }
@@ -148,16 +150,20 @@ class Recorder {
   std::shared_ptr<OpenLayers> layers_ = std::make_shared<OpenLayers>();
 };
 
+/// Returns the innermost layer that is open on a mesh; null where none is.
+inline const OpenLayer* innermost_layer(const MeshCore& mesh) {
+  const Recorder* recorder = mesh.attached<Recorder>();
+  return recorder == nullptr ? nullptr : recorder->layers()->innermost;
+}
 /// Returns "layer "encoder.0/attention" of model.cpp:12" for an error; "" where none is open.
 inline std::string layer_text(const MeshCore& mesh) {
-  const Recorder* recorder = mesh.attached<Recorder>();
-  if (recorder == nullptr || recorder->layers()->innermost == nullptr) return "";
-  const OpenLayer& innermost = *recorder->layers()->innermost;
-  std::string path = innermost.name;
-  for (const OpenLayer* l = innermost.outer; l != nullptr; l = l->outer)
+  const OpenLayer* const innermost = innermost_layer(mesh);
+  if (innermost == nullptr) return "";
+  std::string path = innermost->name;
+  for (const OpenLayer* l = innermost->outer; l != nullptr; l = l->outer)
     path = l->name + "/" + path;
   std::string text = "layer \"" + path + "\"";
-  if (innermost.where.known()) text += " of " + to_string(innermost.where);
+  if (innermost->where.known()) text += " of " + to_string(innermost->where);
   return text;
 }
 
@@ -200,7 +206,10 @@ class Recording {
   ~Recording() {
     if (mesh_ != nullptr) mesh_->attachment<detail::Recorder>().stop();
   }
-  Program take() {
+  /// Throws UsageError when it has been called before.
+  Program take(Where where = Where::here()) {
+    if (mesh_ == nullptr)
+      throw UsageError("a recording is taken twice; keep what the first take() returned", where);
     return std::exchange(mesh_, nullptr)->template attachment<detail::Recorder>().stop();
   }
 

@@ -163,9 +163,8 @@ inline void require_own_tensors(const Request& r, const Plan& plan) {
   if (elsewhere)
     throw UsageError(std::string(r.site.label) +
                          ": a call inside async or a compiled function has tensors of one mesh for "
-                         "its operands and "
-                         "results; this one reads or writes other memory, or refreshes a halo; "
-                         "call it before or after",
+                         "its operands and results; this one reads or writes other memory, or "
+                         "refreshes a halo; call it before or after",
                      r.site.where);
 }
 

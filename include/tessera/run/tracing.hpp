@@ -57,23 +57,15 @@ class TraceEvents final : public TraceSink {
 class Tracing {
  public:
   explicit Tracing(const DynamicMesh& mesh, Where where = Where::here())
-      : recording_(began(mesh, where)),
-        mesh_(mesh.core()),
-        events_(mesh.process(), recorder().started()) {
-    recorder().trace(&events_);
+      : recording_(began(mesh, where)), events_(mesh.process(), recorder(mesh).started()) {
+    recorder(mesh).trace(&events_);
   }
   Tracing(const Tracing&) = delete;
   Tracing& operator=(const Tracing&) = delete;
-  ~Tracing() {
-    if (mesh_ != nullptr) recorder().trace(nullptr);
-  }
   /// Throws UsageError when it has been called before.
   Trace take(Where where = Where::here()) {
-    if (mesh_ == nullptr)
-      throw UsageError("a trace is taken twice; keep what the first take() returned", where);
-    recorder().trace(nullptr);
-    mesh_.reset();
-    return {recording_.take(), events_.take()};
+    Program program = recording_.take(where);
+    return {std::move(program), events_.take()};
   }
 
  private:
@@ -87,10 +79,11 @@ class Tracing {
     return mesh;
   }
 
-  detail::Recorder& recorder() { return mesh_->attachment<detail::Recorder>(); }
+  static detail::Recorder& recorder(const DynamicMesh& mesh) {
+    return mesh.core()->attachment<detail::Recorder>();
+  }
 
   Recording recording_;
-  std::shared_ptr<MeshCore> mesh_;
   detail::TraceEvents events_;
 };
 

@@ -3,10 +3,11 @@
 /// @file
 /// A file that several processes write, which takes its name when all have written.
 ///
-///     file.take_name(path);   if (first) file.make(header, bytes);      // then all write file.name()
-///     if (first) file.commit();
+///     write_together(mesh, path, {header, bytes}, site, [&](const std::string& name) {
+///       …                                            // each process writes its part of the file
+///     });
 ///
-/// Laws: until commit() the file of that name is what it was.
+/// Laws: until all have written, the file of that name is what it was.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -17,7 +18,10 @@
 
 #include <tessera/base/digest.hpp>
 #include <tessera/base/error.hpp>
+#include <tessera/comm/complaint.hpp>
+#include <tessera/comm/mesh_core.hpp>
 #include <tessera/io/detail/file.hpp>
+#include <tessera/run/call_site.hpp>
 
 namespace tessera::detail {
 
@@ -70,5 +74,41 @@ class Replacement {
   std::int64_t number_ = 0;
   bool made_ = false;
 };
+
+/// What a new file begins with, and how many bytes come after that.
+struct NewFile {
+  std::string header;
+  Index bytes = 0;
+};
+
+/// Writes a file of which each process writes a part: write(file) gets the new file, which is open
+/// for writing and holds the header. Communication: a few integers, in no ledger. Collective over
+/// the mesh. Throws FileError, the same on every process; then the old file is unchanged.
+template <class Write>
+void write_together(MeshCore& mesh, const std::string& path, const NewFile& made, CallSite site,
+                    const Write& write) {
+  const auto all = [&](const auto& part) {
+    const std::string complaint = complaint_of(part);
+    fail_together<FileError>(
+        mesh, complaint.empty() ? complaint : std::string(site.label) + ": " + complaint,
+        site.where);
+  };
+  const bool first = mesh.process() == 0;
+  Replacement file;
+  all([&] {
+    file.take_name(path);
+    if (first) file.make(made.header, made.bytes);
+  });
+  file.set_number(mesh.gather_facts({file.number()}, site.where).front());
+  all([&] {
+    File mine = File::open(file.name(), O_WRONLY);
+    write(mine);
+    mine.sync();
+    mine.close();
+  });
+  all([&] {
+    if (first) file.commit();
+  });
+}
 
 }  // namespace tessera::detail

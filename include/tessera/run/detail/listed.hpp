@@ -6,6 +6,8 @@
 ///     { const TakenBy scope(&calls);  y = f(x); }   calls.run();
 ///
 /// Laws: those of run/listing.hpp.
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -81,13 +83,21 @@ TESSERA_FUNCTION int Listing::number_of(const TensorCore& tensor, bool made) {
   return at->second;
 }
 
+TESSERA_FUNCTION LayerPath::LayerPath(const OpenLayer& innermost) : where(innermost.where) {
+  for (const OpenLayer* l = &innermost; l != nullptr; l = l->outer) names.push_back(l->name);
+  std::reverse(names.begin(), names.end());
+}
+TESSERA_FUNCTION bool LayerPath::is(const OpenLayer* innermost) const {
+  std::size_t left = names.size();
+  for (; innermost != nullptr && left > 0; innermost = innermost->outer)
+    if (innermost->name != names[--left]) return false;
+  return innermost == nullptr && left == 0;
+}
+
 TESSERA_FUNCTION int Listing::layers_now(const MeshCore& mesh) {
-  const Recorder* recorder = mesh.attached<Recorder>();
-  const OpenLayer* layer = recorder == nullptr ? nullptr : recorder->layers()->innermost;
-  if (layer == nullptr) return -1;
-  LayerPath path{{}, layer->where};
-  for (; layer != nullptr; layer = layer->outer) path.names.insert(path.names.begin(), layer->name);
-  if (layers_.empty() || !(layers_.back() == path)) layers_.push_back(std::move(path));
+  const OpenLayer* const open = innermost_layer(mesh);
+  if (open == nullptr) return -1;
+  if (layers_.empty() || !layers_.back().is(open)) layers_.emplace_back(*open);
   return static_cast<int>(layers_.size()) - 1;
 }
 

@@ -51,8 +51,7 @@ TESSERA_FUNCTION const Structures::Known& Structures::last() const {
   if (known_.empty())
     throw UsageError(
         "a compiled function is asked for its Program before a call has listed an operator; call "
-        "it "
-        "first");
+        "it first");
   return known_[last_];
 }
 
