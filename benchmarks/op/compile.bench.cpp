@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // processes: 1 2 4
-// Functions compiled and not, in turns. What listing an operator costs, beside the operator itself on
-// few elements; the feed-forward layer forward and backward, its six products, whose weights and
+// Functions compiled and not, in turns. What listing an operator costs, beside the operator itself
+// on few elements; the feed-forward layer forward and backward, its six products, whose weights and
 // activations are gathered twice where nothing is shared; and passes over a Program of 10,000
 // operators on meshes of 4 and of 4,096 processes.
 #include <chrono>
@@ -93,10 +93,9 @@ void feed_forward(Environment& env, int d, int m) {
   const auto w_out = random_normal<Tensor<model, data>>(mesh, {hidden, embed}, 3, 0, 0.05);
   auto compiled = compile(forward_and_backward);
   (void)compiled(x, w_in, w_out, dy);
-  const auto t =
-      tessera_bench::in_turns({[&] { (void)forward_and_backward(x, w_in, w_out, dy); },
-                               [&] { (void)compiled(x, w_in, w_out, dy); }},
-                              {.seconds = 2});
+  const auto t = tessera_bench::in_turns({[&] { (void)forward_and_backward(x, w_in, w_out, dy); },
+                                          [&] { (void)compiled(x, w_in, w_out, dy); }},
+                                         {.seconds = 2});
   tessera_bench::note(name, {{"tessera", t[1]}, {"not compiled", t[0]}});
   const Sharing& shared = compiled.sharing();
   if (first_process())

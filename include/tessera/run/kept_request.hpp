@@ -19,28 +19,17 @@
 
 namespace tessera::detail {
 
-class KeptRequest {
+/// All of a call but its tensors.
+class KeptCall {
  public:
-  /// A call that is started uses its operands until it ends; one that is listed is not alone: the
-  /// others of the list may write them, each in its turn.
-  enum class Use { started, listed };
-
-  explicit KeptRequest(const Request& r, Use use = Use::started)
+  explicit KeptCall(const Request& r)
       : operation_(r.operation), label_(r.site.label), site_(r.site), extras_(r.extras) {
-    for (const TensorCore* operand : r.operands) operands_.push_back(*operand);
-    for (int i = 0; i < operands_.size(); ++i) {
-      if (use == Use::listed || operands_[i].storage()->promised()) continue;  // or nobody can
-      operands_[i].storage()->begin_use(site_.where);
-      used_ |= 1u << i;
-    }
     site_.label = label_;
     site_.into = nullptr;
-    if (extras_.into != nullptr) {
-      into_ = *extras_.into;
-      extras_.into = &into_;
-    }
+    extras_.into = nullptr;
     extras_.also = nullptr;
     extras_.started = nullptr;
+    extras_.promised = nullptr;
     if (extras_.kernel.keep != nullptr)
       extras_.kernel.context = extras_.kernel.keep(extras_.kernel.context, nullptr);
     if (extras_.mesh != nullptr) {
@@ -48,7 +37,7 @@ class KeptRequest {
       extras_.mesh = &mesh_;
     }
     if (extras_.fill != nullptr) {
-      std::memcpy(fill_, extras_.fill, size_of(operands_[0].type()));
+      std::memcpy(fill_, extras_.fill, size_of(r.operands[0]->type()));
       extras_.fill = fill_;
     }
     if (extras_.starts != nullptr) {
@@ -56,17 +45,50 @@ class KeptRequest {
       extras_.starts = &starts_;
     }
   }
-  KeptRequest(const KeptRequest&) = delete;
-  KeptRequest& operator=(const KeptRequest&) = delete;
-  ~KeptRequest() {
-    end_use();
+  KeptCall(const KeptCall&) = delete;
+  KeptCall& operator=(const KeptCall&) = delete;
+  ~KeptCall() {
     if (extras_.kernel.keep != nullptr)
       (void)extras_.kernel.keep(nullptr, const_cast<void*>(extras_.kernel.context));
   }
 
+  /// Returns the call without its tensors: operands, destination, results.
+  Request request() const { return {operation_, {}, site_, extras_}; }
+  const Operation& operation() const { return operation_; }
+  const CallSite& site() const { return site_; }
+  /// Returns the mesh of a call without operands.
+  const std::shared_ptr<MeshCore>& mesh() const { return mesh_; }
+
+ private:
+  Operation operation_;
+  std::string label_;
+  CallSite site_;
+  Extras extras_;
+  alignas(16) std::byte fill_[16] = {};
+  Extents starts_;
+  std::shared_ptr<MeshCore> mesh_;
+};
+
+class KeptRequest {
+ public:
+  explicit KeptRequest(const Request& r) : call_(r), promised_(r.extras.promised) {
+    for (const TensorCore* operand : r.operands) operands_.push_back(*operand);
+    for (int i = 0; i < operands_.size(); ++i) {
+      if (operands_[i].storage()->promised()) continue;  // nobody can write it
+      operands_[i].storage()->begin_use(call_.site().where);
+      used_ |= 1u << i;
+    }
+    if (r.extras.into != nullptr) into_ = *r.extras.into;
+  }
+  KeptRequest(const KeptRequest&) = delete;
+  KeptRequest& operator=(const KeptRequest&) = delete;
+  ~KeptRequest() { end_use(); }
+
   Request request() const {
-    Request r{operation_, {}, site_, extras_};
+    Request r = call_.request();
     for (const TensorCore& operand : operands_) r.operands.push_back(&operand);
+    if (into_.defined()) r.extras.into = &into_;
+    r.extras.promised = promised_;
     return r;
   }
   /// Operands may be written again, by the call itself.
@@ -75,24 +97,16 @@ class KeptRequest {
       if (used_ >> i & 1) operands_[i].storage()->end_use();
     used_ = 0;
   }
-  const CallSite& site() const { return site_; }
-  /// Operand i of a listed call is another tensor's now.
-  void let_go(int i) { operands_[i] = TensorCore(); }
   const std::shared_ptr<MeshCore>& mesh() const {
-    return extras_.mesh != nullptr ? mesh_ : operands_[0].mesh();
+    return operands_.empty() ? call_.mesh() : operands_[0].mesh();
   }
 
  private:
-  Operation operation_;
+  KeptCall call_;
+  const Promises* promised_;
   TensorCore into_;
   FixedVector<TensorCore, max_operands> operands_;
   unsigned used_ = 0;  ///< operands whose use is counted, a bit each
-  std::string label_;
-  CallSite site_;
-  Extras extras_;
-  alignas(16) std::byte fill_[16] = {};
-  Extents starts_;
-  std::shared_ptr<MeshCore> mesh_;  ///< of a call without operands
 };
 
 }  // namespace tessera::detail

@@ -13,7 +13,6 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include <tessera/base/compiled.hpp>
@@ -35,24 +34,33 @@ struct LayerPath {
   Where where;  ///< of the innermost
 };
 
-/// One call that is listed. Tensors have numbers: one for each memory.
+/// One call that is listed.
 struct ListedCall {
-  explicit ListedCall(const Request& r) : kept(r, KeptRequest::Use::listed) {}
-  KeptRequest kept;
+  explicit ListedCall(const Request& r) : kept(r) {}
+  KeptCall kept;
   std::shared_ptr<const Prepared> prepared;
-  Promises promised;  ///< null: the result is an operand, or has a destination
-  FixedVector<int, max_operands> operands;
-  FixedVector<int, max_operands + 1> results;
+  std::uint64_t name = 0;                      ///< CallName::digest
+  FixedVector<int, max_operands> operands;     ///< in the list of tensors
+  FixedVector<int, max_operands + 1> results;  ///< the same
+  bool into = false;                           ///< its result has a destination
   Lane* lane = nullptr;
   int layers = -1;  ///< in the list of paths
+};
+
+/// A tensor of the calls. Those of one memory have one number, and are linked.
+struct ListedTensor {
+  TensorCore tensor;
+  int number = 0;       ///< the first one's place in the list of tensors
+  int next = -1;        ///< the next one of this memory
+  int made = -1;        ///< the first one's: the call that makes it
+  int last = 0;         ///< the first one's: the last call that has it
+  bool hidden = false;  ///< the first one's: calls write what was there
 };
 
 class Listing final : public Taker {
  public:
   Listing() = default;
-  ~Listing() {
-    for (const std::shared_ptr<Storage>& storage : hidden_) storage->show();
-  }
+  ~Listing() { show(); }
 
   /// Lists a call, and returns its result, whose memory is promised. Throws what planning throws,
   /// and UsageError when the call has other memory than tensors of one mesh.
@@ -63,6 +71,8 @@ class Listing final : public Taker {
   /// Returns a digest of what is listed: operators, descriptions, which call reads the result of
   /// which other, and what the caller keeps. Two lists of one structure differ in values alone.
   std::uint64_t structure() const;
+  /// Returns whether a list of the same digest has this one's calls.
+  bool is(const Program& listed) const;
   /// Returns the list as a Program: what run() does on this process.
   Program program() const;
   /// Carries out a Program of these calls: program(), or what passes made of it. Collective over
@@ -74,16 +84,23 @@ class Listing final : public Taker {
   const std::shared_ptr<MeshCore>& mesh() const { return mesh_; }
 
  private:
-  int number_of(const TensorCore& tensor, bool made);
+  friend class ListedRun;
+
+  ListedTensor& listed(int i) { return tensors_[static_cast<std::size_t>(i)]; }
+  const ListedTensor& listed(int i) const { return tensors_[static_cast<std::size_t>(i)]; }
+  const ListedCall& call(int i) const { return *calls_[static_cast<std::size_t>(i)]; }
+  int number_of(int tensor) const { return listed(tensor).number; }
+  /// Returns the place of a tensor in the list, where it is added if it is new.
+  int place_of(const TensorCore& tensor, bool made);
+  bool kept_by_others(int number) const;
   int layers_now(const MeshCore& mesh);
-  std::vector<bool> kept_by_others() const;
+  void show();
 
   std::shared_ptr<MeshCore> mesh_;
-  std::vector<std::unique_ptr<ListedCall>> calls_;
+  BlockPool* pool_ = nullptr;  ///< the mesh's, for calls
+  std::vector<std::shared_ptr<ListedCall>> calls_;
+  std::vector<ListedTensor> tensors_;
   std::vector<LayerPath> layers_;
-  std::unordered_map<const Storage*, int> numbers_;
-  std::vector<ProgramTensor> tensors_;            ///< by their numbers
-  std::vector<std::shared_ptr<Storage>> hidden_;  ///< that calls write
   Digest digest_;
 };
 

@@ -113,12 +113,21 @@ inline const Prepared& planned(const Request& r, const PlanQuestion& question) {
   });
 }
 
-inline Agreed agree_on(const Request& r, const PlanQuestion& question) {
-  Comparison comparison(r.operands, question.query, r.site, r.extras.starts);
-  const Prepared& prepared = planned(r, question);
+/// Compares a call, whose plan `find` returns, with what the other processes call.
+template <class Find> Agreed agree_on(const Request& r, const CallName& name, const Find& find) {
+  Comparison comparison(r.operands, name, r.site, r.extras.starts);
+  const Prepared& prepared = find();
   if (r.extras.into != nullptr) require_destination(*prepared.plan, r);
   comparison.begin(prepared);
   return {prepared, comparison.mark(), comparison.history()};
+}
+inline CallName name_of(const Request& r, const PlanQuestion& question) {
+  if (!r.mesh()->remembers()) return {r.operation, 0};
+  return {question.query, r.site.label};
+}
+inline Agreed agree_on(const Request& r, const PlanQuestion& question) {
+  return agree_on(r, name_of(r, question),
+                  [&]() -> const Prepared& { return planned(r, question); });
 }
 TESSERA_FUNCTION Agreed agree_on(const Request& r) { return agree_on(r, PlanQuestion(r)); }
 
@@ -178,28 +187,26 @@ inline void require_kept(const Request& r, bool waits) {
                      r.site.where);
 }
 
-/// Returns the results of a call before there are any: each is an operand, the destination, or of
-/// memory that is promised.
-inline std::vector<TensorCore> promise_results(const Request& r, const Plan& plan,
-                                               Promises& promised) {
+/// Calls take(result) for the results of a call before there are any: each is an operand, the
+/// destination, or of memory that is promised.
+template <class Take> void promise_results(const Request& r, const Plan& plan, const Take& take) {
   const std::shared_ptr<MeshCore>& on = r.mesh();
+  const auto one = [&](int slot, const TensorDesc& desc) {
+    if (slot < plan.operands)
+      take(TensorCore(on, desc, r.operands[slot]->storage()));
+    else if (r.extras.into != nullptr)
+      take(TensorCore(on, desc, r.extras.into->storage()));
+    else
+      take(TensorCore(on, desc, make_promise(on, r.site.where)));
+  };
+  one(plan.result, plan.result_desc());
+  if (plan.also.empty()) return;
   const TensorDescs descs = r.operation.results(descs_of(r.operands));
-  std::vector<TensorCore> results;
-  for (int i = 0; i <= plan.also.size(); ++i) {
-    const int slot = i == 0 ? plan.result : plan.also[i - 1];
-    TensorDesc desc = i == 0 ? plan.result_desc() : plan.slots[slot].desc;
-    if (i > 0) desc.sharding = descs[i].sharding;
-    promised.push_back(nullptr);
-    if (slot < plan.operands) {
-      results.push_back({on, desc, r.operands[slot]->storage()});
-    } else if (r.extras.into != nullptr) {
-      results.push_back({on, desc, r.extras.into->storage()});
-    } else {
-      promised.back().reset(new Storage(on, r.site.where));
-      results.push_back({on, desc, promised.back()});
-    }
+  for (int i = 0; i < plan.also.size(); ++i) {
+    TensorDesc desc = plan.slots[plan.also[i]].desc;
+    desc.sharding = descs[i + 1].sharding;
+    one(plan.also[i], desc);
   }
-  return results;
 }
 
 TESSERA_FUNCTION TensorCore UnderWay::take(const Request& r) {
@@ -213,7 +220,11 @@ TESSERA_FUNCTION TensorCore UnderWay::take(const Request& r) {
     for (const TensorCore* operand : r.operands) waits = waits || operand->storage()->promised();
     require_kept(r, waits);
     auto call = std::make_unique<Call>();
-    const std::vector<TensorCore> results = promise_results(r, plan, call->promised);
+    std::vector<TensorCore> results;
+    promise_results(r, plan, [&](const TensorCore& result) {
+      results.push_back(result);
+      call->promised.push_back(result.storage());
+    });
     std::vector<TensorCore> also;
     Request promised = r;
     if (into == nullptr) promised.extras.promised = &call->promised;

@@ -108,6 +108,9 @@ class Storage {
   void end_use() { --users_; }
   bool in_use() const { return users_ > 0; }
   Where user() const { return user_; }
+  /// A number that a list of tensors gives it; a hint, since other lists give it others.
+  int listed() const { return listed_; }
+  void set_listed(int number) { listed_ = number; }
 
   /// Returns a digest that stands for the values: equal on all processes that computed them in the
   /// same way, 0 where nobody compares (MeshCore::remembers). The number counts such blocks of this
@@ -140,6 +143,7 @@ class Storage {
   LaneUse own_use_;
   LaneUse* use_ = &own_use_;
   int users_ = 0;
+  int listed_ = -1;
   Where user_;
   std::uint64_t history_ = 0;
   std::uint64_t number_ = 0;
@@ -149,6 +153,11 @@ class Storage {
 inline std::shared_ptr<Storage> make_storage(const std::shared_ptr<MeshCore>& mesh, Index bytes) {
   return std::allocate_shared<Storage>(PoolAllocator<Storage>(mesh->attachment<PoolOwner>().pool()),
                                        mesh, bytes);
+}
+/// Returns memory that an operator of the mesh will make, which was called at `where`.
+inline std::shared_ptr<Storage> make_promise(const std::shared_ptr<MeshCore>& mesh, Where where) {
+  return std::allocate_shared<Storage>(PoolAllocator<Storage>(mesh->attachment<PoolOwner>().pool()),
+                                       mesh, where);
 }
 /// Throws ShardingError unless a tensor that no operator returns may have this sharding.
 inline void require_made_finished(const MeshCore& mesh, const Sharding& sharding,

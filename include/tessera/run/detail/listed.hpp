@@ -21,6 +21,9 @@
 
 namespace tessera::detail {
 
+/// Where the calls of lists lie.
+struct ListedCallPool : PoolOwner {};
+
 TESSERA_FUNCTION TensorCore Listing::take(const Request& r) {
   MeshCore& mesh = mesh_of(r);
   return on_process(mesh, r.site, [&]() -> TensorCore {
@@ -35,31 +38,40 @@ TESSERA_FUNCTION TensorCore Listing::take(const Request& r) {
       return tessera::detail::run(r);
     }
     const PlanQuestion question(r);
-    auto call = std::make_unique<ListedCall>(r);
-    call->prepared = planned(r, question).shared_from_this();
-    const Plan& plan = *call->prepared->plan;
+    const Prepared& prepared = planned(r, question);
+    const Plan& plan = *prepared.plan;
     require_own_tensors(r, plan);
-    std::vector<TensorCore> results = promise_results(r, plan, call->promised);
-    for (const TensorCore* operand : r.operands)
-      call->operands.push_back(number_of(*operand, false));
-    for (const TensorCore& result : results)
-      call->results.push_back(number_of(result, result.storage()->promised()));
-    if (const TensorCore* into = r.extras.into; into != nullptr && !into->storage()->promised()) {
-      hidden_.push_back(into->storage());
-      into->storage()->hide(r.site.where);
+    if (mesh_ == nullptr) {
+      mesh_ = r.mesh();
+      pool_ = &mesh.attachment<ListedCallPool>().pool();
     }
-    digest_.add(question.query.digest());
-    for (const char c : r.site.label) digest_.add(static_cast<std::uint64_t>(c));
-    for (const int number : call->operands) digest_.add(static_cast<std::uint64_t>(number));
-    for (const int number : call->results) digest_.add(static_cast<std::uint64_t>(number));
-    call->lane = lane_of_thread;
-    call->layers = layers_now(mesh);
-    mesh_ = r.mesh();
-    calls_.push_back(std::move(call));
+    const auto kept = std::allocate_shared<ListedCall>(PoolAllocator<ListedCall>(*pool_), r);
+    ListedCall& call = *kept;
+    call.prepared = prepared.shared_from_this();
+    call.name = CallName(question.query, r.site.label).digest;
+    digest_.add(call.name);
+    const auto list = [&](auto& places, const TensorCore& tensor, bool made) {
+      places.push_back(place_of(tensor, made));
+      digest_.add(static_cast<std::uint64_t>(number_of(places.back())));
+    };
+    for (const TensorCore* operand : r.operands) list(call.operands, *operand, false);
+    promise_results(r, plan, [&](const TensorCore& result) {
+      list(call.results, result, result.storage()->promised());
+    });
+    if (const TensorCore* into = r.extras.into; into != nullptr) {
+      call.into = true;
+      if (!into->storage()->promised()) {
+        listed(number_of(call.results[0])).hidden = true;
+        into->storage()->hide(r.site.where);
+      }
+    }
+    call.lane = lane_of_thread;
+    call.layers = layers_now(mesh);
+    calls_.push_back(kept);
     if (r.extras.also != nullptr)
-      for (std::size_t i = 1; i < results.size(); ++i)
-        r.extras.also->push_back(std::move(results[i]));
-    return std::move(results[0]);
+      for (int i = 1; i < call.results.size(); ++i)
+        r.extras.also->push_back(listed(call.results[i]).tensor);
+    return listed(call.results[0]).tensor;
   });
 }
 
@@ -70,17 +82,29 @@ TESSERA_FUNCTION void Listing::refuse(CallSite site) const {
                    site.where);
 }
 
-TESSERA_FUNCTION int Listing::number_of(const TensorCore& tensor, bool made) {
-  const Storage* const storage = tensor.storage().get();
-  const auto [at, fresh] = numbers_.try_emplace(storage, static_cast<int>(numbers_.size()));
-  if (fresh) {
-    const Index bytes = made ? arena_charge(TensorCore::local_bytes(*tensor.mesh(), tensor.desc()))
-                             : storage->charge();
-    const int entry = made ? size() : -1;
-    tensors_.push_back({tensor.desc(), bytes, entry, made ? entry : 0, 0, storage->adopted()});
+TESSERA_FUNCTION int Listing::place_of(const TensorCore& tensor, bool made) {
+  Storage& storage = *tensor.storage();
+  const int known = storage.listed();  // by this list, if its tensor has this memory
+  const bool mine = known >= 0 && known < static_cast<int>(tensors_.size()) &&
+                    listed(known).tensor.storage().get() == &storage;
+  int at = mine ? known : -1;
+  for (int before = -1; at >= 0 || before >= 0; before = at, at = listed(at).next) {
+    if (at < 0) {  // the same memory as another tensor
+      listed(before).next = static_cast<int>(tensors_.size());
+      break;
+    }
+    if (listed(at).tensor.desc() == tensor.desc()) break;
   }
-  tensors_[static_cast<std::size_t>(at->second)].last = size();
-  return at->second;
+  if (at < 0) {
+    at = static_cast<int>(tensors_.size());
+    tensors_.push_back({tensor, mine ? known : at});
+    if (!mine) {
+      storage.set_listed(at);
+      listed(at).made = made ? size() : -1;
+    }
+  }
+  listed(number_of(at)).last = size();
+  return at;
 }
 
 TESSERA_FUNCTION LayerPath::LayerPath(const OpenLayer& innermost) : where(innermost.where) {
@@ -101,31 +125,21 @@ TESSERA_FUNCTION int Listing::layers_now(const MeshCore& mesh) {
   return static_cast<int>(layers_.size()) - 1;
 }
 
-TESSERA_FUNCTION std::vector<bool> Listing::kept_by_others() const {
-  std::vector<long> own(numbers_.size(), 0);
-  std::vector<const std::shared_ptr<Storage>*> storages(numbers_.size(), nullptr);
-  const auto add = [&](int number, const std::shared_ptr<Storage>& storage) {
-    ++own[static_cast<std::size_t>(number)];
-    storages[static_cast<std::size_t>(number)] = &storage;
-  };
-  for (const auto& call : calls_) {
-    const Request r = call->kept.request();
-    for (int i = 0; i < r.operands.size(); ++i) add(call->operands[i], r.operands[i]->storage());
-    if (r.extras.into != nullptr) add(call->results[0], r.extras.into->storage());
-    for (int i = 0; i < call->promised.size(); ++i)
-      if (call->promised[i] != nullptr) add(call->results[i], call->promised[i]);
-  }
-  for (const std::shared_ptr<Storage>& storage : hidden_)
-    ++own[static_cast<std::size_t>(numbers_.at(storage.get()))];
-  std::vector<bool> kept;
-  for (std::size_t i = 0; i < own.size(); ++i)
-    kept.push_back(storages[i] != nullptr && storages[i]->use_count() > own[i]);
-  return kept;
+TESSERA_FUNCTION bool Listing::kept_by_others(int number) const {
+  long own = 0;
+  for (int i = number; i >= 0; i = listed(i).next) ++own;
+  return listed(number).tensor.storage().use_count() > own;
+}
+
+TESSERA_FUNCTION void Listing::show() {
+  for (ListedTensor& t : tensors_)
+    if (t.hidden) t.tensor.storage()->show();
 }
 
 TESSERA_FUNCTION std::uint64_t Listing::structure() const {
   Digest digest = digest_;
-  for (const bool kept : kept_by_others()) digest.add(kept ? 1u : 0u);
+  for (int i = 0; i < static_cast<int>(tensors_.size()); ++i)
+    if (number_of(i) == i && kept_by_others(i)) digest.add(static_cast<std::uint64_t>(i));
   return digest.value();
 }
 
@@ -139,28 +153,54 @@ TESSERA_FUNCTION Program Listing::program() const {
   program.mesh = mesh_->shape();
   program.process = mesh_->process();
   program.set_names(mesh_->names());
-  const std::vector<bool> kept = kept_by_others();
-  for (std::size_t i = 0; i < tensors_.size(); ++i) {
-    ProgramTensor tensor = tensors_[i];
-    if (kept[i]) tensor.last = size();
+  for (int i = 0; i < static_cast<int>(tensors_.size()); ++i) {
+    const ListedTensor& t = listed(i);
+    const Storage& storage = *t.tensor.storage();
+    ProgramTensor tensor{t.tensor.desc()};
+    if (number_of(i) == i) {
+      tensor.made = t.made;
+      tensor.first = t.made >= 0 ? t.made : 0;
+      tensor.last = kept_by_others(i) ? size() : t.last;
+      tensor.adopted = storage.adopted();
+      tensor.bytes = t.made >= 0 ? arena_charge(TensorCore::local_bytes(*mesh_, tensor.desc))
+                                 : storage.charge();
+    }
     (void)program.add(tensor);
   }
   for (int i = 0; i < size(); ++i) {
-    const ListedCall& call = *calls_[static_cast<std::size_t>(i)];
-    const CallSite& site = call.kept.site();
-    ProgramEntry entry{call.prepared->plan, std::string(site.label), site.where};
-    entry.operands = call.operands;
-    entry.operation = std::make_shared<const Operation>(call.kept.request().operation);
+    const ListedCall& c = call(i);
+    const CallSite& site = c.kept.site();
+    ProgramEntry entry{c.prepared->plan, std::string(site.label), site.where};
+    for (const int t : c.operands) entry.operands.push_back(number_of(t));
+    entry.operation = std::make_shared<const Operation>(c.kept.operation());
     entry.call = i;
-    entry.result = call.results[0];
-    for (int k = 1; k < call.results.size(); ++k) entry.also.push_back(call.results[k]);
+    entry.result = number_of(c.results[0]);
+    for (int k = 1; k < c.results.size(); ++k) entry.also.push_back(number_of(c.results[k]));
     const int depth =
-        call.layers < 0 ? 0 : enter(program, layers_[static_cast<std::size_t>(call.layers)]);
+        c.layers < 0 ? 0 : enter(program, layers_[static_cast<std::size_t>(c.layers)]);
     program.record(std::move(entry));
     for (int d = 0; d < depth; ++d) program.leave();
   }
   program.state_held(0);
   return program;
+}
+
+TESSERA_FUNCTION bool Listing::is(const Program& program) const {
+  if (program.size() != size()) return false;
+  for (int i = 0; i < size(); ++i) {
+    const ListedCall& c = call(i);
+    const ProgramEntry& e = program.entry(i);
+    if (e.operands.size() != c.operands.size() || e.also.size() + 1 != c.results.size() ||
+        e.result != number_of(c.results[0]) || e.label != c.kept.site().label ||
+        !(e.plan == c.prepared->plan || *e.plan == *c.prepared->plan) ||
+        !(*e.operation == c.kept.operation()))
+      return false;
+    for (int k = 0; k < e.operands.size(); ++k)
+      if (e.operands[k] != number_of(c.operands[k])) return false;
+    for (int k = 0; k < e.also.size(); ++k)
+      if (e.also[k] != number_of(c.results[k + 1])) return false;
+  }
+  return true;
 }
 
 /// Opens the layers of a path again, one within the other.
@@ -188,67 +228,92 @@ class OpenAgain {
   std::vector<std::unique_ptr<Layer>> layers_;
 };
 
+/// Carries out a Program of a list's calls.
+class ListedRun {
+ public:
+  ListedRun(Listing& calls, const Program& program)
+      : calls_(calls), program_(program), layers_(*calls.mesh_) {
+    added_.resize(program.tensors().size() - calls.tensors_.size());
+  }
+  void run() {
+    for (int t = 0; t < listed(); ++t)
+      if (calls_.number_of(t) == t && program_.tensor(t).last < 0) end(t);  // no operator has it
+    for (int i = 0; i < program_.size(); ++i) {
+      const ProgramEntry& e = program_.entry(i);
+      if (e.call < 0)
+        made_by_pass(e);
+      else
+        listed_call(e, calls_.call(e.call));
+      const auto over = [&](int t) {
+        if (t >= 0 && program_.tensor(t).last <= i) end(t);
+      };
+      for (const int t : e.operands) over(t);
+      over(e.result);
+      for (const int t : e.also) over(t);
+    }
+  }
+
+ private:
+  int listed() const { return static_cast<int>(calls_.tensors_.size()); }
+  TensorCore& tensor(int t) {
+    return t < listed() ? calls_.listed(t).tensor : added_[static_cast<std::size_t>(t - listed())];
+  }
+  /// Memory that nobody else holds ends.
+  void end(int t) {
+    tensor(t) = TensorCore();
+    if (t >= listed()) return;
+    for (int i = calls_.listed(t).next; i >= 0; i = calls_.listed(i).next) tensor(i) = TensorCore();
+  }
+  void made_by_pass(const ProgramEntry& e) {
+    Request r{*e.operation, {}, {e.label, e.where, Contract{}}};
+    for (const int t : e.operands) r.operands.push_back(&tensor(t));
+    std::vector<TensorCore> also;
+    if (!e.also.empty()) r.extras.also = &also;
+    tensor(e.result) = tessera::detail::run(r);
+    for (int k = 0; k < e.also.size(); ++k)
+      tensor(e.also[k]) = std::move(also[static_cast<std::size_t>(k)]);
+  }
+  void listed_call(const ProgramEntry& e, const ListedCall& call) {
+    layers_.open(call.layers < 0 ? nullptr
+                                 : &calls_.layers_[static_cast<std::size_t>(call.layers)]);
+    const OnLane there(call.lane);
+    Request r = call.kept.request();
+    for (int k = 0; k < call.operands.size(); ++k) {
+      const bool own = calls_.number_of(call.operands[k]) == e.operands[k];
+      r.operands.push_back(&tensor(own ? call.operands[k] : e.operands[k]));
+    }
+    std::vector<TensorCore> also;
+    if (call.results.size() > 1) r.extras.also = &also;
+    Promises promised;
+    if (call.into) {
+      r.extras.into = &tensor(call.results[0]);
+    } else {
+      for (const int t : call.results) promised.push_back(tensor(t).storage());
+      r.extras.promised = &promised;
+    }
+    if (e.plan != call.prepared->plan) return (void)tessera::detail::run(r);  // another one now
+    on_process(*calls_.mesh_, r.site, [&] {
+      calls_.mesh_->require_usable(r.site.where);
+      const Agreed agreed = agree_on(r, {r.operation, call.name},
+                                     [&]() -> const Prepared& { return *call.prepared; });
+      return carry_out(r, agreed.prepared, agreed.history);
+    });
+  }
+
+  Listing& calls_;
+  const Program& program_;
+  OpenAgain layers_;
+  std::vector<TensorCore> added_;  ///< tensors that passes added
+};
+
 TESSERA_FUNCTION void Listing::run(const Program& program) {
   if (mesh_ == nullptr) return;
   const TakenBy none(nullptr);
-  for (const std::shared_ptr<Storage>& storage : hidden_) storage->show();
-  hidden_.clear();
-  // Tensors that a pass added, and results that operators read in another's place.
-  std::vector<TensorCore> moved(program.tensors().size());
-  std::vector<int> last(moved.size(), -1);
-  const auto elsewhere = [&](const ProgramEntry& e, int k) {
-    return e.call < 0 || e.operands[k] != calls_[static_cast<std::size_t>(e.call)]->operands[k];
-  };
-  for (int i = 0; i < program.size(); ++i)
-    for (int k = 0; k < program.entry(i).operands.size(); ++k)
-      if (elsewhere(program.entry(i), k))
-        last[static_cast<std::size_t>(program.entry(i).operands[k])] = i;
-  for (const auto& call : calls_) {
-    const Request r = call->kept.request();
-    for (int k = 0; k < r.operands.size(); ++k) {
-      const auto t = static_cast<std::size_t>(call->operands[k]);
-      const bool input = tensors_[t].made < 0;
-      if (input && last[t] >= 0 && moved[t].storage() == nullptr) moved[t] = *r.operands[k];
-    }
-  }
-  std::vector<bool> goes(calls_.size(), true);
-  for (const ProgramEntry& e : program.entries()) {
-    if (e.call < 0) continue;
-    goes[static_cast<std::size_t>(e.call)] = false;
-    for (int k = 0; k < e.operands.size(); ++k)
-      if (elsewhere(e, k)) calls_[static_cast<std::size_t>(e.call)]->kept.let_go(k);
-  }
-  for (std::size_t i = 0; i < calls_.size(); ++i)
-    if (goes[i]) calls_[i].reset();  // a pass has dropped it
-  OpenAgain layers(*mesh_);
-  for (int i = 0; i < program.size(); ++i) {
-    const ProgramEntry& e = program.entry(i);
-    const auto tensor = [&](int t) -> TensorCore& { return moved[static_cast<std::size_t>(t)]; };
-    if (e.call < 0) {
-      Request r{*e.operation, {&tensor(e.operands[0])}, {e.label, e.where, Contract{}}};
-      tensor(e.result) = tessera::detail::run(r);
-    } else {
-      // It ends with the call, and what it alone holds.
-      const std::unique_ptr<ListedCall> call = std::move(calls_[static_cast<std::size_t>(e.call)]);
-      layers.open(call->layers < 0 ? nullptr : &layers_[static_cast<std::size_t>(call->layers)]);
-      const OnLane there(call->lane);
-      std::vector<TensorCore> also;
-      Request r = call->kept.request();
-      for (int k = 0; k < r.operands.size(); ++k)
-        if (e.operands[k] != call->operands[k]) r.operands[k] = &tensor(e.operands[k]);
-      r.extras.also = &also;
-      if (r.extras.into == nullptr) r.extras.promised = &call->promised;
-      TensorCore result = tessera::detail::run(r);
-      const auto keep = [&](int number, TensorCore& made) {
-        if (last[static_cast<std::size_t>(number)] > i) tensor(number) = std::move(made);
-      };
-      keep(e.result, result);
-      for (int k = 0; k < e.also.size(); ++k) keep(e.also[k], also[static_cast<std::size_t>(k)]);
-    }
-    for (int k = 0; k < e.operands.size(); ++k)
-      if (last[static_cast<std::size_t>(e.operands[k])] == i) tensor(e.operands[k]) = TensorCore();
-  }
+  show();
+  for (ListedTensor& t : tensors_) t.hidden = false;
+  ListedRun(*this, program).run();
   calls_.clear();
+  tensors_.clear();
 }
 
 }  // namespace tessera::detail

@@ -4,7 +4,7 @@
 /// Whether all processes run the same operator on the same tensors: the digest of an operator, its
 /// description, and the history of its result. MeshCore compares.
 ///
-///     Comparison comparison(operands, query, site);       // level communicating: asks all
+///     Comparison comparison(operands, {query, site.label}, site);   // level communicating: asks all
 ///     const detail::Prepared& prepared = prepare(mesh, query, make);
 ///     comparison.begin(prepared);                         // level normal: looks at its node
 ///     remember(result, operands, comparison.history());
@@ -38,6 +38,24 @@ inline std::string words_of(CallSite site, const OperationView& operation,
   return text;
 }
 
+/// The name of a call that processes compare: its operator and the descriptions of its tensors, and
+/// its label, since two functions may have one plan.
+struct CallName {
+  OperationView operation;
+  std::uint64_t digest;
+
+  CallName(const OperationView& of, std::uint64_t known) : operation(of), digest(known) {}
+  CallName(const PlanQuery& query, std::string_view label)
+      : operation(query.operation), digest(mix(query.digest(), label.size())) {
+    for (std::size_t i = 0; i < label.size(); i += 8) {
+      std::uint64_t word = 0;
+      const std::size_t left = label.size() - i;
+      std::memcpy(&word, label.data() + i, left < 8 ? left : 8);
+      digest = mix(digest, word);
+    }
+  }
+};
+
 /// Compares an operator that has operands with those of the other processes. At level
 /// `communicating` they compare before anything is planned, whether it communicates or not; at
 /// `normal` each compares with the announcements on its node, once the operator is known to
@@ -46,17 +64,11 @@ class Comparison {
  public:
   /// A window begins at `starts`, the same on all processes. Communication: at level
   /// `communicating`, as MeshCore::agree. Throws MismatchError.
-  Comparison(const OperandList& operands, const PlanQuery& query, CallSite site,
+  Comparison(const OperandList& operands, const CallName& name, CallSite site,
              const Extents* starts = nullptr)
-      : operands_(operands), query_(query), site_(site), starts_(starts) {
+      : operands_(operands), operation_(name.operation), site_(site), starts_(starts) {
     if (operands.empty() || !mesh().remembers()) return;
-    mark_.call = mix(query.digest(), site.label.size());  // two functions may have one plan
-    for (std::size_t i = 0; i < site.label.size(); i += 8) {
-      std::uint64_t word = 0;
-      const std::size_t left = site.label.size() - i;
-      std::memcpy(&word, site.label.data() + i, left < 8 ? left : 8);
-      mark_.call = mix(mark_.call, word);
-    }
+    mark_.call = name.digest;
     for (int d = 0; starts != nullptr && d < starts->size(); ++d)
       mark_.call = mix(mark_.call, static_cast<std::uint64_t>((*starts)[d]));
     for (int i = 0; i < operands.size(); ++i) {
@@ -86,14 +98,14 @@ class Comparison {
 
  private:
   MeshCore& mesh() const { return *operands_[0]->mesh(); }
-  std::string words() const { return words_of(site_, query_.operation, operands_, starts_); }
+  std::string words() const { return words_of(site_, operation_, operands_, starts_); }
   void begin() {
     ordinal_ = mesh().begin_operator(
         mark_, [&] { return words(); }, site_.where);
   }
 
   const OperandList& operands_;
-  const PlanQuery& query_;
+  OperationView operation_;
   CallSite site_;
   const Extents* starts_;
   OperatorMark mark_;

@@ -24,7 +24,9 @@ TESSERA_FUNCTION void Structures::run(Listing& calls, const CompileOptions& opti
   MeshCore& mesh = *calls.mesh();
   const std::uint64_t structure = calls.structure();
   last_ = 0;
-  while (last_ < known_.size() && known_[last_].structure != structure) ++last_;
+  while (last_ < known_.size() &&
+         !(known_[last_].structure == structure && calls.is(known_[last_].listed)))
+    ++last_;
   if (last_ == known_.size()) {
     Program listed = calls.program();
     mesh.always_agree(
