@@ -4,12 +4,16 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
 #include <mutex>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include <tessera/comm/detail/standstill.hpp>
 #include <tessera/comm/loopback/loopback.hpp>
 
 #include "comm/collective_cases.hpp"
@@ -215,4 +219,27 @@ TEST_CASE("the number of processes is 1 to 64") {
     if (x == 64) ++count;
   });
   CHECK(count == 64);
+}
+
+TEST_CASE("who waits is judged only by what others have begun, or by their end") {
+  const auto bytes =
+      static_cast<std::size_t>(detail::Blackboard::bytes_for(2)) + sizeof(detail::Trail) * 2;
+  const std::unique_ptr<void, decltype(&std::free)> memory(
+      std::aligned_alloc(64, (bytes + 63) / 64 * 64), &std::free);
+  std::memset(memory.get(), 0, bytes);
+  detail::Blackboard board(memory.get(), {0, 1});
+  const auto both_wait = [&](std::uint64_t ordinal) {
+    for (const int process : {0, 1})
+      board.enter(process, {"work", Where::here(), "all-gather", "all", {77, ordinal, {3, 0}}});
+    std::this_thread::sleep_for(std::chrono::milliseconds(600));
+    return detail::standstill(board, 0);
+  };
+  CHECK(both_wait(0) == "");  // a slow call before the mesh's first operator
+  board.trail(0).write({77, 1, 1, 1, 0}, [] { return "sum"; });
+  CHECK(has(both_wait(1), "process 1 stands in another call"));
+  board.trail(1).write({77, 1, 1, 1, 0}, [] { return "sum"; });
+  CHECK(both_wait(1) == "");
+  CHECK(both_wait(0) == "");
+  board.end(1);
+  CHECK(has(detail::standstill(board, 0), "process 1 has ended"));
 }

@@ -110,6 +110,35 @@ TEST_CASE("a weight that two products have whole is gathered once") {
   });
 }
 
+TEST_CASE("results lie where operands end: weights that a step makes anew, and what lies between") {
+  on_meshes([](const ProcessMesh<Grid>& mesh) {
+    auto weight = random_normal<Real<data, model>>(mesh, {600, 400}, 1);
+    const auto gradient = random_normal<Real<data, model>>(mesh, {600, 400}, 2);
+    const auto expected = to_host(weight - 0.5 * tanh(gradient + gradient));
+    const void* const lay = weight.data();
+    const auto lies_there = [&](const auto& x) { return x.local_size() == 0 || x.data() == lay; };
+    auto step = compile([&] { weight = weight - 0.5 * tanh(gradient + gradient); });
+    const Measured compiled = measured(mesh, [&] { step(); });
+    const auto got = to_host(weight);
+    const bool stays = lies_there(weight);
+    const auto kept = weight;  // another holds it now, so that it stays as it is
+    step();
+    const auto held = to_host(kept);
+    const std::lock_guard lock(mutex);
+    CHECK(got == expected);
+    CHECK(stays);
+    CHECK(weight.data() != kept.data());
+    CHECK(lies_there(kept));
+    CHECK(held == expected);
+    CHECK(step.structures() == 2);
+    CHECK(step.reuse().changes.size() == 3);
+    const Index block =
+        detail::arena_charge(static_cast<Index>(sizeof(double)) * gradient.local_size());
+    CHECK(compiled.peak == block);  // the sum's; the rest lies in it, or in the weight
+    CHECK(explain(step).find("operators write where an operand ends") != std::string::npos);
+  });
+}
+
 TEST_CASE("random functions, compiled: values, payload and memory") {
   support::on_every_mesh("compiled programs", 90, 60, 3, support::some_program_case);
 }

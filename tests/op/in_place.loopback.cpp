@@ -155,9 +155,16 @@ TEST_CASE("what cannot be done in place says so, and leaves the tensor as it was
     CHECK_THROWS_AS(none += whole, UsageError);
     // The destination in another guise is not itself.
     auto square = zeros<Tensor<float, data, _>>(mesh, 4, 4);
+    auto whole_square = zeros<Tensor<float, _, _>>(mesh, 40, 40);
     CHECK_THROWS_WITH_AS((map_into<float>("ij,ji->ij", DynamicTensor(square), fn::Add{},
                                           DynamicTensor(square), DynamicTensor(odd))),
                          doctest::Contains("letter"), ShapeError);
+    const auto turned = [&] {
+      map_into<float>("ij,ji->ij", DynamicTensor(whole_square), fn::Add{},
+                      DynamicTensor(whole_square), DynamicTensor(whole_square));
+    };
+    CHECK_THROWS_WITH_AS(turned(), doctest::Contains("shares its memory with operand 2"),
+                         UsageError);
     Kokkos::View<float**, Kokkos::LayoutRight> memory("memory", 4, 4);
     auto a = adopt<Tensor<float, _, _>>(mesh, {4, 4}, memory);
     const auto b = adopt<Tensor<float, _, _>>(mesh, {4, 4}, memory);

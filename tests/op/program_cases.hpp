@@ -140,7 +140,7 @@ inline std::string some_program_case(const std::shared_ptr<MeshCore>& core, Rand
   const DynamicMesh mesh(core);
   const SomeFunction function{Random(random.next()), 1 + random.below(14)};
   const Random given(random.next());
-  auto compiled = compile(function, {.share = random.chance(80)});
+  auto compiled = compile(function, {.share = random.chance(80), .reuse = random.chance(80)});
   std::string wrong;
   for (const double number : {1.0, 5.0}) {
     Pool pool = given_to(mesh, given, number), same = given_to(mesh, given, number);

@@ -120,9 +120,13 @@ template <class Kind, class T> struct As {
 /// Gives the same bits for any number of processes, as in reduce<Deterministic<Sum>, "bs->b">(x);
 /// see op/deterministic.hpp.
 template <class Kind> struct Deterministic {
-  static_assert(Kind::reduction != Reduction::product,
-                "[tessera] products have no deterministic form, since their roundings depend on "
-                "the order; sum the logarithms, or use integers");
+  static consteval bool said() {
+    static_assert(Kind::reduction != Reduction::product,
+                  "[tessera] products have no deterministic form, since their roundings depend on "
+                  "the order; sum the logarithms, or use integers");
+    return true;
+  }
+  static_assert(said());
   static constexpr Reduction reduction = Kind::reduction;
 };
 

@@ -59,11 +59,12 @@ template <class F> class Compiled {
   /// Returns how many structures its calls have had, and how each differs from the one before.
   int structures() const { return structures_.size(); }
   std::string explain_structures() const { return structures_.explain(); }
-  /// Return the Program of the last call as it ran, as it was listed, and what sharing did to it.
-  /// Throw UsageError before the first call that lists an operator.
-  const Program& program() const { return sharing().program; }
+  /// Return the Program of the last call as it ran, as it was listed, and what the passes did to
+  /// it. Throw UsageError before the first call that lists an operator.
+  const Program& program() const { return reuse().program; }
   const Program& listed() const { return structures_.last().listed; }
   const Sharing& sharing() const { return structures_.last().sharing; }
+  const Reuse& reuse() const { return structures_.last().reuse; }
 
  private:
   F f_;
@@ -74,7 +75,7 @@ template <class F> class Compiled {
 
 /// Returns what the passes did to the last call's Program, and the Program.
 template <class F> std::string explain(const Compiled<F>& compiled) {
-  return explain(compiled.sharing()) + explain(compiled.program());
+  return explain(compiled.sharing()) + explain(compiled.reuse()) + explain(compiled.program());
 }
 
 /// Returns f, a function of tensors and of anything else, so that its operators run together.

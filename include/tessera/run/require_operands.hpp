@@ -66,8 +66,8 @@ inline void require_one_mesh(const OperandList& operands, CallSite site) {
 
 /// Throws unless `into` can hold the result of a call's plan: it lies on the operands' mesh,
 /// has the result's description, and shares no memory with an operand other than the last one of a
-/// plan that adds to it, or one of a map that is the destination itself. Memory of an application,
-/// or of another mesh, is not checked: the caller has made it for the plan.
+/// plan that adds to it, or one of a map that is the destination itself, in its order. Memory of an
+/// application, or of another mesh, is not checked: the caller has made it for the plan.
 inline void require_destination(const Plan& plan, const Request& r) {
   const OperandList& operands = r.operands;
   const TensorCore& into = *r.extras.into;
@@ -97,12 +97,15 @@ inline void require_destination(const Plan& plan, const Request& r) {
   const bool reads = plan.destination == Destination::accumulated;
   const bool elementwise = plan.kind == OperatorKind::map;
   const int read = operands.size() - (reads && !elementwise ? 1 : 0);
-  // Elementwise, an operand that is the destination is read before it is written.
-  const auto lies_alike = [&](const TensorCore& t) {
-    return elementwise && reads && t.storage() == into.storage() && t.desc() == into.desc();
+  // Elementwise, an operand that is the destination is read before it is written, unless it lies
+  // there in another order.
+  const auto lies_alike = [&](int i) {
+    const TensorCore& t = *operands[i];
+    return elementwise && reads && t.storage() == into.storage() && t.desc() == into.desc() &&
+           plan.slots[i].labels == plan.slots[plan.result].labels;
   };
   for (int i = 0; i < read; ++i)
-    if (!lies_alike(*operands[i]) &&
+    if (!lies_alike(i) &&
         (into.storage() == operands[i]->storage() ||
          (!into.dry() && begins(into) < ends(*operands[i]) && begins(*operands[i]) < ends(into))))
       throw UsageError(label() + ": the destination shares its memory with operand " +

@@ -30,19 +30,27 @@ inline std::string standstill(const Blackboard& board, int process) {
     if (board.slot(static_cast<int>(p)) < 0) continue;
     states[p] = board.read(static_cast<int>(p));
     const CallState& state = states[p];
-    stuck[p] = state.activity == Activity::ended ||
-               (state.activity == Activity::waits && state.place.mesh != 0 &&
-                (state.place.members[0] | state.place.members[1]) != 0 && now - state.time > young);
+    stuck[p] =
+        state.activity == Activity::ended ||
+        (state.activity == Activity::waits && state.place.mesh != 0 && state.place.ordinal != 0 &&
+         (state.place.members[0] | state.place.members[1]) != 0 && now - state.time > young);
   }
   const auto own = static_cast<std::size_t>(process);
   if (!stuck[own] || states[own].activity != Activity::waits) return {};
   /// Calls f(member) for each member that has not reached p's operator, until it returns false.
+  /// Before a mesh's first operator its calls have no number, so that only who has ended is
+  /// missing.
   const auto each_missing = [&](std::size_t p, const auto& f) {
     const CallPlace& place = states[p].place;
+    const auto reached = [&](std::size_t q) {
+      return place.ordinal == 0
+                 ? states[q].activity != Activity::ended
+                 : board.trail(static_cast<int>(q)).has_reached(place.mesh, place.ordinal);
+    };
     for (std::size_t q = 0; q < count; ++q) {
       const int slot = board.slot(static_cast<int>(q));
       if (q == p || slot < 0 || slot >= 128 || (place.members[slot / 64] >> slot % 64 & 1) == 0 ||
-          board.trail(static_cast<int>(q)).has_reached(place.mesh, place.ordinal))
+          reached(q))
         continue;
       if (!f(q)) return;
     }

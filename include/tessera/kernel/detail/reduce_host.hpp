@@ -37,6 +37,10 @@ template <Reduction R, class T, class Out>
   const T* from = static_cast<const T*>(work.from);
   Out* to = static_cast<Out*>(work.to);
   Total* partial = static_cast<Total*>(work.partial);
+  // An empty block has no memory, and its sums read none.
+  const auto line = [&](Index output) {
+    return from == nullptr ? from : from + shape.kept.offset(output);
+  };
   const bool apart = partial && !work.joining;
   const Index chunks = work.chunks, each = apart ? chunks : 1;
   for (Index i = begin; i < end; ++i) {
@@ -48,7 +52,7 @@ template <Reduction R, class T, class Out>
       const Index inner = shape.kept.extent[dim], column = i / each % work.row_strips * work.width;
       count = min_of(work.width, inner - column);
       output = i / each / work.row_strips * inner + column;
-      const T* p = from + shape.kept.offset(output);
+      const T* p = line(output);
       for (Index j = 0; j < count; ++j) total[j] = F::start();
       for (Index c = first; c < last; ++c) {
         const Index top = c * strip_chunk_rows,
@@ -59,10 +63,9 @@ template <Reduction R, class T, class Out>
     } else {
       total[0] = F::start();
       for (Index c = first; c < last; ++c)
-        total[0] = F::join(total[0], work.joining
-                                         ? partial[output * chunks + c]
-                                         : line_chunk<R, T, Out>(
-                                               shape.reduced, from + shape.kept.offset(output), c));
+        total[0] =
+            F::join(total[0], work.joining ? partial[output * chunks + c]
+                                           : line_chunk<R, T, Out>(shape.reduced, line(output), c));
     }
     for (Index j = 0; j < count; ++j) {
       if (apart)

@@ -16,9 +16,8 @@
 #include <vector>
 
 #include <tessera/base/compiled.hpp>
-#include <tessera/base/memory.hpp>
-#include <tessera/plan/op/reshard.hpp>
 #include <tessera/plan/text.hpp>
+#include <tessera/program/detail/program_edit.hpp>
 #include <tessera/program/share.hpp>
 #include <tessera/program/text_table.hpp>
 #include <tessera/program/timeline.hpp>
@@ -52,17 +51,15 @@ inline int arrival_of(const Plan& plan, int k) {
 }
 
 /// One attempt at the pass, without the moves of the excluded groups.
-class SharePass {
+class SharePass : ProgramEdit {
  public:
   SharePass(const Program& program, const PlanOptions& options, const std::vector<bool>& excluded)
-      : program_(program), options_(options), entries_(program.entries()), excluded_(excluded) {
+      : ProgramEdit(program, options), excluded_(excluded) {
     for (const ProgramEntry& e : entries_) {
       TensorDescs descs;
-      for (const int t : e.operands) descs.push_back(program.tensor(t).desc);
+      for (int k = 0; k < e.operands.size(); ++k) descs.push_back(e.plan->slots[k].desc);
       descs_.push_back(descs);
     }
-    before_.resize(entries_.size());
-    dropped_.resize(entries_.size());
   }
 
   Sharing make() {
@@ -71,13 +68,7 @@ class SharePass {
       if (groups_[g].size() > 1 && !(g < excluded_.size() && excluded_[g])) {
         if (share(groups_[g])) made_.moves.back().group = static_cast<int>(g);
       }
-    std::vector<ProgramEntry> list;
-    for (std::size_t i = 0; i < entries_.size(); ++i) {
-      for (ProgramEntry& e : before_[i]) list.push_back(std::move(e));
-      if (!dropped_[i]) list.push_back(std::move(entries_[i]));
-    }
-    made_.program = std::move(program_);
-    made_.program.relist(std::move(list));
+    made_.program = finished();
     made_.peak_after = made_.program.peak_bytes();
     return std::move(made_);
   }
@@ -136,14 +127,6 @@ class SharePass {
   bool may_go(std::size_t i) {
     return makes_once(i) && program_.tensor(entries_[i].result).last < program_.size();
   }
-  std::shared_ptr<const Plan> planned(const Operation& operation, const TensorDescs& descs,
-                                      Destination destination) const {
-    PlanOptions options = options_;
-    options.destination = destination;
-    return std::make_shared<const Plan>(
-        operation.plan(descs, {program_.mesh, program_.process, options}));
-  }
-
   /// Shares one move, if that pays.
   bool share(const std::vector<Use>& group) {
     const std::size_t first = group[0].entry;
@@ -184,14 +167,7 @@ class SharePass {
     }
     if (uses.size() < 2 || move.payload <= 0 || move.cost < 0) return false;
     move.moved = leads ? leader.result : add(to, first);
-    if (!leads) {
-      ProgramEntry entry{moved, "reshard", leader.where};
-      entry.layer = leader.layer;
-      entry.operands.push_back(tensor);
-      entry.result = move.moved;
-      entry.operation = operation;
-      before_[first].push_back(std::move(entry));
-    }
+    if (!leads) before_[first].push_back(reshard(operation, moved, leader, tensor, move.moved));
     for (const Use& use : uses)
       if (!leads || use.entry != first) entries_[use.entry].operands[use.operand] = move.moved;
     for (const Again& one : again) {
@@ -205,13 +181,6 @@ class SharePass {
     made_.moves.push_back(move);
     return true;
   }
-  int add(const TensorDesc& desc, std::size_t first) {
-    const Index bytes = saturating_mul(block_volume(desc.extents, desc.sharding, program_.mesh,
-                                                    program_.mesh.coordinates(program_.process)),
-                                       static_cast<Index>(size_of(desc.type)));
-    const int at = static_cast<int>(first);
-    return program_.add({desc, arena_charge(bytes), at, at, at});
-  }
   /// Lets the operators after a dropped one read `by` in place of its result.
   void replace(std::size_t dropped, int by) {
     const int gone = entries_[dropped].result;
@@ -220,15 +189,10 @@ class SharePass {
         if (t == gone) t = by;
   }
 
-  Program program_;
-  PlanOptions options_;
-  std::vector<ProgramEntry> entries_;
   const std::vector<bool>& excluded_;
   Sharing made_;
-  std::vector<TensorDescs> descs_;                 ///< of each entry's operands, as they are now
-  std::vector<std::vector<ProgramEntry>> before_;  ///< what is added before each entry
-  std::vector<bool> dropped_;
-  std::vector<int> version_;  ///< of each tensor of the program
+  std::vector<TensorDescs> descs_;  ///< of each entry's operands, as they are now
+  std::vector<int> version_;        ///< of each tensor of the program
   std::vector<std::vector<Use>> groups_;
 };
 }  // namespace detail

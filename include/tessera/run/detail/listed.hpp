@@ -237,7 +237,8 @@ class ListedRun {
   }
   void run() {
     for (int t = 0; t < listed(); ++t)
-      if (calls_.number_of(t) == t && program_.tensor(t).last < 0) end(t);  // no operator has it
+      if (calls_.listed(t).made < 0 && program_.tensor(t).last < 0 && calls_.number_of(t) == t)
+        end(t);  // no operator has it
     for (int i = 0; i < program_.size(); ++i) {
       const ProgramEntry& e = program_.entry(i);
       if (e.call < 0)
@@ -264,29 +265,39 @@ class ListedRun {
     if (t >= listed()) return;
     for (int i = calls_.listed(t).next; i >= 0; i = calls_.listed(i).next) tensor(i) = TensorCore();
   }
+  /// Returns tensor t as operand k of an operator: what lies there may have another's description,
+  /// of a sharding that is the same on this mesh.
+  TensorCore as_operand(const ProgramEntry& e, int k) {
+    return {calls_.mesh_, e.plan->slots[k].desc, tensor(e.operands[k]).storage()};
+  }
   void made_by_pass(const ProgramEntry& e) {
     Request r{*e.operation, {}, {e.label, e.where, Contract{}}};
-    for (const int t : e.operands) r.operands.push_back(&tensor(t));
-    std::vector<TensorCore> also;
-    if (!e.also.empty()) r.extras.also = &also;
+    FixedVector<TensorCore, max_operands> operands;
+    for (int k = 0; k < e.operands.size(); ++k)
+      r.operands.push_back(&operands.push_back(as_operand(e, k)));
     tensor(e.result) = tessera::detail::run(r);
-    for (int k = 0; k < e.also.size(); ++k)
-      tensor(e.also[k]) = std::move(also[static_cast<std::size_t>(k)]);
   }
   void listed_call(const ProgramEntry& e, const ListedCall& call) {
     layers_.open(call.layers < 0 ? nullptr
                                  : &calls_.layers_[static_cast<std::size_t>(call.layers)]);
     const OnLane there(call.lane);
     Request r = call.kept.request();
-    for (int k = 0; k < call.operands.size(); ++k) {
-      const bool own = calls_.number_of(call.operands[k]) == e.operands[k];
-      r.operands.push_back(&tensor(own ? call.operands[k] : e.operands[k]));
-    }
+    std::vector<TensorCore> others;  // in place of those that are listed
+    others.reserve(static_cast<std::size_t>(call.operands.size()));
+    for (int k = 0; k < call.operands.size(); ++k)
+      r.operands.push_back(calls_.number_of(call.operands[k]) == e.operands[k]
+                               ? &tensor(call.operands[k])
+                               : &others.emplace_back(as_operand(e, k)));
     std::vector<TensorCore> also;
     if (call.results.size() > 1) r.extras.also = &also;
+    if (e.plan->destination == Destination::accumulated &&
+        call.prepared->plan->destination == Destination::fresh)
+      return in_place(e, r, calls_.number_of(call.results[0]));
     Promises promised;
+    TensorCore into;
     if (call.into) {
-      r.extras.into = &tensor(call.results[0]);
+      into = {calls_.mesh_, e.plan->result_desc(), tensor(e.result).storage()};
+      r.extras.into = &into;
     } else {
       for (const int t : call.results) promised.push_back(tensor(t).storage());
       r.extras.promised = &promised;
@@ -298,6 +309,19 @@ class ListedRun {
                                      [&]() -> const Prepared& { return *call.prepared; });
       return carry_out(r, agreed.prepared, agreed.history);
     });
+  }
+
+  /// The result takes the memory of an operand, and the promise is kept with it.
+  void in_place(const ProgramEntry& e, Request r, int own) {
+    r.extras.into = r.operands[e.operands.find(e.result)];
+    r.extras.destination = Destination::accumulated;
+    const TensorCore made = tessera::detail::run(r);
+    const TensorCore result = tensor(own);
+    result.storage()->keep(*made.storage());
+    result.storage()->set_history(made.storage()->history());
+    end(own);
+    end(e.result);
+    tensor(e.result) = result;
   }
 
   Listing& calls_;

@@ -38,15 +38,16 @@ TESSERA_FUNCTION void Structures::run(Listing& calls, const CompileOptions& opti
           return text;
         },
         where);
-    Sharing sharing;
-    if (options.share)
-      sharing = tessera::share(listed, plan_options(mesh), options.memory_limit);
-    else
-      sharing.program = listed;
-    known_.push_back({structure, calls_, std::move(listed), std::move(sharing)});
+    Known known{structure, calls_, std::move(listed), {}, {}};
+    const PlanOptions planning = plan_options(mesh);
+    known.sharing.program = known.listed;
+    if (options.share) known.sharing = tessera::share(known.listed, planning, options.memory_limit);
+    known.reuse.program = known.sharing.program;
+    if (options.reuse) known.reuse = tessera::reuse(known.sharing.program, planning);
+    known_.push_back(std::move(known));
     warn(options, where);
   }
-  calls.run(known_[last_].sharing.program);
+  calls.run(known_[last_].reuse.program);
 }
 
 TESSERA_FUNCTION const Structures::Known& Structures::last() const {

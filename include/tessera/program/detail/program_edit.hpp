@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// A Program under change: operators that are added, dropped and planned again, and tensors that
+/// are added.
+///
+///     class SharePass : ProgramEdit { … return finished(); };
+///
+/// Laws: nothing that is added lies outside the layer of an operator that was there.
+#include <cstddef>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <tessera/base/memory.hpp>
+#include <tessera/plan/op/reshard.hpp>
+#include <tessera/program/program.hpp>
+
+namespace tessera::detail {
+
+class ProgramEdit {
+ protected:
+  ProgramEdit(const Program& program, const PlanOptions& options)
+      : program_(program),
+        options_(options),
+        entries_(program.entries()),
+        before_(entries_.size()),
+        dropped_(entries_.size()) {}
+
+  /// Returns the plan of an operator on this program's mesh and process.
+  std::shared_ptr<const Plan> planned(const Operation& operation, const TensorDescs& descs,
+                                      Destination destination) const {
+    PlanOptions options = options_;
+    options.destination = destination;
+    return std::make_shared<const Plan>(
+        operation.plan(descs, {program_.mesh, program_.process, options}));
+  }
+  /// Returns an operator that moves a tensor for another one, in its layer.
+  static ProgramEntry reshard(const std::shared_ptr<const Operation>& operation,
+                              const std::shared_ptr<const Plan>& plan, const ProgramEntry& other,
+                              int tensor, int moved) {
+    ProgramEntry entry{plan, "reshard", other.where};
+    entry.layer = other.layer;
+    entry.operands.push_back(tensor);
+    entry.result = moved;
+    entry.operation = operation;
+    return entry;
+  }
+  /// Adds a tensor, which operator `first` makes.
+  int add(const TensorDesc& desc, std::size_t first) {
+    const Index bytes = saturating_mul(block_volume(desc.extents, desc.sharding, program_.mesh,
+                                                    program_.mesh.coordinates(program_.process)),
+                                       static_cast<Index>(size_of(desc.type)));
+    const int at = static_cast<int>(first);
+    return program_.add({desc, arena_charge(bytes), at, at, at});
+  }
+  /// Returns the program with what was changed.
+  Program finished() {
+    std::vector<ProgramEntry> list;
+    for (std::size_t i = 0; i < entries_.size(); ++i) {
+      for (ProgramEntry& e : before_[i]) list.push_back(std::move(e));
+      if (!dropped_[i]) list.push_back(std::move(entries_[i]));
+    }
+    program_.relist(std::move(list));
+    return std::move(program_);
+  }
+
+  Program program_;
+  PlanOptions options_;
+  std::vector<ProgramEntry> entries_;
+  std::vector<std::vector<ProgramEntry>> before_;  ///< what is added before each entry
+  std::vector<bool> dropped_;
+};
+
+}  // namespace tessera::detail
