@@ -228,18 +228,27 @@ TEST_CASE("who waits is judged only by what others have begun, or by their end")
       std::aligned_alloc(64, (bytes + 63) / 64 * 64), &std::free);
   std::memset(memory.get(), 0, bytes);
   detail::Blackboard board(memory.get(), {0, 1});
-  const auto both_wait = [&](std::uint64_t ordinal) {
-    for (const int process : {0, 1})
-      board.enter(process, {"work", Where::here(), "all-gather", "all", {77, ordinal, {3, 0}}});
+  const auto waits = [&](int process, std::uint64_t mesh, std::uint64_t ordinal) {
+    board.enter(process, {"work", Where::here(), "all-gather", "all", {mesh, ordinal, {3, 0}}});
+  };
+  const auto later = [&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(600));
     return detail::standstill(board, 0);
   };
-  CHECK(both_wait(0) == "");  // a slow call before the mesh's first operator
-  board.trail(0).write({77, 1, 1, 1, 0}, [] { return "sum"; });
-  CHECK(has(both_wait(1), "process 1 stands in another call"));
-  board.trail(1).write({77, 1, 1, 1, 0}, [] { return "sum"; });
-  CHECK(both_wait(1) == "");
-  CHECK(both_wait(0) == "");
+  const auto begins = [&](int process, std::uint64_t mesh, std::uint64_t ordinal) {
+    board.trail(process).write({mesh, ordinal, 1, 1, 0}, [] { return "sum"; });
+    waits(process, mesh, ordinal);
+  };
+  waits(0, 77, 0);
+  waits(1, 77, 0);
+  CHECK(later() == "");  // a slow call before the mesh's first operator
+  begins(0, 77, 1);
+  begins(1, 78, 1);
+  CHECK(has(later(), "process 1 stands in another call than process 0"));
+  begins(1, 77, 1);
+  CHECK(later() == "");
+  waits(0, 79, 0);
+  CHECK(later() == "");
   board.end(1);
-  CHECK(has(detail::standstill(board, 0), "process 1 has ended"));
+  CHECK(has(detail::standstill(board, 0), "process 1 has ended, but process 0 waits for it"));
 }

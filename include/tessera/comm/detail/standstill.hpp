@@ -30,10 +30,9 @@ inline std::string standstill(const Blackboard& board, int process) {
     if (board.slot(static_cast<int>(p)) < 0) continue;
     states[p] = board.read(static_cast<int>(p));
     const CallState& state = states[p];
-    stuck[p] =
-        state.activity == Activity::ended ||
-        (state.activity == Activity::waits && state.place.mesh != 0 && state.place.ordinal != 0 &&
-         (state.place.members[0] | state.place.members[1]) != 0 && now - state.time > young);
+    stuck[p] = state.activity == Activity::ended ||
+               (state.activity == Activity::waits && state.place.mesh != 0 &&
+                (state.place.members[0] | state.place.members[1]) != 0 && now - state.time > young);
   }
   const auto own = static_cast<std::size_t>(process);
   if (!stuck[own] || states[own].activity != Activity::waits) return {};
