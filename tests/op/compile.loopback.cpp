@@ -139,6 +139,43 @@ TEST_CASE("results lie where operands end: weights that a step makes anew, and w
   });
 }
 
+TEST_CASE("gradients are reduced in one call, those that are read late") {
+  on_meshes([](const ProcessMesh<Grid>& mesh) {
+    const auto x = from_function<Real<data, _>>(mesh, {12, 6}, support::Numbered{1});
+    const auto y = from_function<Real<data, _>>(mesh, {12, 5}, support::Numbered{2});
+    const auto f = [&] {
+      const Layer scope(mesh, "backward");
+      const auto weights = einsum<"bi,bj->ij", P<_, _>>(x, y);
+      const auto bias = reduce<Sum, "bj->j", P<_>>(y);
+      const auto scale = reduce<Sum, "bi->i", P<_>>(x);
+      return std::tuple(2.0 * weights, 3.0 * bias, 4.0 * scale, reduce<Max, "bi->i", P<_>>(x));
+    };
+    auto compiled = compile(f);
+    const auto [a, b, c, d] = f();
+    const auto expected = std::tuple(to_host(a), to_host(b), to_host(c), to_host(d));
+    const Measured run = measured(mesh, [&] { (void)compiled(); });
+    const auto [e, g, h, i] = compiled();
+    const bool same = expected == std::tuple(to_host(e), to_host(g), to_host(h), to_host(i));
+    const Joining& joined = compiled.joining();
+    const std::lock_guard lock(mutex);
+    CHECK(same);
+    CHECK(run.payload == compiled.program().own_payload_bytes());
+    if (mesh.core()->shape()[0] == 1) {
+      CHECK(joined.calls.empty());
+      return;
+    }
+    REQUIRE(joined.calls.size() == 1);
+    CHECK(joined.calls[0].tensors == 3);
+    CHECK(joined.calls[0].collective == all_reduce);
+    CHECK(compiled.listed().count(all_reduce) == 4);
+    CHECK(compiled.program().count(all_reduce) == 2);
+    CHECK(explain(compiled).find("backward  3 tensors in one  all-reduce  over data") !=
+          std::string::npos);
+    auto tight = compile(f, {.memory_limit = joined.peak_before});
+    CHECK(joined.peak_after > joined.peak_before);
+  });
+}
+
 TEST_CASE("random functions, compiled: values, payload and memory") {
   support::on_every_mesh("compiled programs", 90, 60, 3, support::some_program_case);
 }

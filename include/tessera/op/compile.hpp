@@ -64,6 +64,7 @@ template <class F> class Compiled {
   const Program& program() const { return reuse().program; }
   const Program& listed() const { return structures_.last().listed; }
   const Sharing& sharing() const { return structures_.last().sharing; }
+  const Joining& joining() const { return structures_.last().joining; }
   const Reuse& reuse() const { return structures_.last().reuse; }
 
  private:
@@ -75,7 +76,7 @@ template <class F> class Compiled {
 
 /// Returns what the passes did to the last call's Program, and the Program.
 template <class F> std::string explain(const Compiled<F>& compiled) {
-  return explain(compiled.sharing()) + explain(compiled.reuse()) + explain(compiled.program());
+  return explain(compiled.sharing()) + explain(compiled.joining()) + explain(compiled.reuse()) + explain(compiled.program());
 }
 
 /// Returns f, a function of tensors and of anything else, so that its operators run together.

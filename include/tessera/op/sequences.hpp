@@ -129,7 +129,10 @@ inline Index range_length(double start, double stop, double step) {
 
 /// Returns the last of `length` numbers, given that all before it are in range.
 inline std::int64_t last_of_range(std::int64_t start, std::int64_t step, Index length) {
-  return start + static_cast<std::int64_t>(length - 1) * step;
+  // Without a sign: the steps may be more than an int64 holds, where start is negative.
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(start) +
+                                   static_cast<std::uint64_t>(length - 1) *
+                                       static_cast<std::uint64_t>(step));
 }
 inline WholeNumber last_of_range(WholeNumber start, WholeNumber step, Index length) {
   const auto steps = static_cast<std::uint64_t>(length - 1);

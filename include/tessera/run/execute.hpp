@@ -157,7 +157,8 @@ class Execution : private ExecutionMemory {
   TensorCore made(int slot, const TensorDesc& desc, int number) {
     if (slot < plan_.operands) return {mesh_, desc, operands_[slot]->storage()};
     std::shared_ptr<Storage>& own = storage(slot);
-    if (extras_.promised == nullptr) return {mesh_, desc, std::move(own)};
+    if (extras_.promised == nullptr || (*extras_.promised)[number] == nullptr)
+      return {mesh_, desc, std::move(own)};
     const std::shared_ptr<Storage>& promised = (*extras_.promised)[number];
     promised->keep(*own);
     own.reset();

@@ -58,7 +58,7 @@ struct Extras {
   Started* started = nullptr;  ///< where the operator is left under way, instead of being finished
   std::vector<TensorCore>* also = nullptr;  ///< where the results after the first go
   const Extents* starts = nullptr;          ///< where a window begins in each dimension
-  /// The storage that its results were promised, one for each; null: they get their own.
+  /// The storage that its results were promised, one for each; where null, they get their own.
   const Promises* promised = nullptr;
   const std::shared_ptr<MeshCore>* mesh = nullptr;  ///< of a call without operands
 };

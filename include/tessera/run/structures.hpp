@@ -14,6 +14,7 @@
 #include <vector>
 
 #include <tessera/base/compiled.hpp>
+#include <tessera/program/join.hpp>
 #include <tessera/program/reuse.hpp>
 #include <tessera/program/share.hpp>
 #include <tessera/run/listing.hpp>
@@ -24,7 +25,8 @@ namespace tessera {
 struct CompileOptions {
   bool share =
       true;  ///< a tensor that several operators move alike is moved once (program/share.hpp)
-  bool reuse = true;               ///< results lie where operands end (program/reuse.hpp)
+  bool join = true;   ///< small collectives over one group become one (program/join.hpp)
+  bool reuse = true;  ///< results lie where operands end (program/reuse.hpp)
   Index memory_limit = max_int64;  ///< bytes of its tensors and workspace, which passes keep
   int warn_at = 32;  ///< so many structures are told of on stderr, once: each has been planned anew
 };
@@ -38,6 +40,7 @@ class Structures {
     std::int64_t call;  ///< the first call that had it, counted from 1
     Program listed;
     Sharing sharing;
+    Joining joining;
     Reuse reuse;  ///< its Program is the one that runs
   };
   /// Collective over the mesh of the calls. Communication: that of the Program; for a new structure

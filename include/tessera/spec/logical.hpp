@@ -18,6 +18,7 @@
 /// Laws: Logical is an alias of a canonical P<...>; a mesh axis is used at most once in it.
 #include <array>
 #include <cstdint>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -33,11 +34,12 @@ template <class... R> struct Rules {};
 
 namespace detail {
 
-/// A variable whose address distinguishes types without comparing them in pairs.
-template <class T> inline constexpr char type_mark = 0;
-using TypeId = const void*;
+/// Types as values, which are compared without instantiating anything for each pair. (Addresses
+/// would do, were their comparison constant under g++'s sanitizers.)
+using TypeId = std::string_view;
+template <class T> constexpr TypeId type_id() { return __PRETTY_FUNCTION__; }
 
-/// One rule as a value; ids are types' marks or, at run time, axes by number.
+/// One rule as a value; ids are types' or, at run time, axes by number.
 template <class Name, class AxisId> struct RuleValue {
   Name name{};
   FixedVector<AxisId, max_axes> axes;
@@ -84,15 +86,15 @@ using TypeRule = RuleValue<TypeId, TypeId>;
 template <class R> struct LowerRule;
 template <class Name, class A> struct LowerRule<AxisRule<Name, A>> {
   using split = A;
-  static constexpr TypeRule value{&type_mark<Name>, {&type_mark<A>}};
+  static constexpr TypeRule value{type_id<Name>(), {type_id<A>()}};
 };
 template <class Name> struct LowerRule<AxisRule<Name, Replicated>> {
   using split = Replicated;
-  static constexpr TypeRule value{&type_mark<Name>, {}};
+  static constexpr TypeRule value{type_id<Name>(), {}};
 };
 template <class Name, class... A> struct LowerRule<AxisRule<Name, Axes<A...>>> {
   using split = Axes<A...>;
-  static constexpr TypeRule value{&type_mark<Name>, {&type_mark<A>...}};
+  static constexpr TypeRule value{type_id<Name>(), {type_id<A>()...}};
 };
 
 /// Instantiated only for a wrong use; the assertion is the message, the arguments are the facts.
@@ -108,14 +110,11 @@ template <LogicalFault Fault, class Name, class RuleList> struct InvalidLogical 
   }
 };
 
-template <class Name> inline constexpr TypeId logical_id = &type_mark<Name>;
-template <> inline constexpr TypeId logical_id<Replicated> = nullptr;
-
 template <class RuleList, class Kind, class... D> struct ResolveLogical;
 template <class... R, class Kind, class... D> struct ResolveLogical<Rules<R...>, Kind, D...> {
   static constexpr std::array<TypeRule, sizeof...(R)> rules{LowerRule<R>::value...};
-  static constexpr FixedVector<TypeId, 2 * max_axes> names{logical_id<D>...};
-  static constexpr LogicalChoice choice = choose_rules(rules, names, TypeId{});
+  static constexpr FixedVector<TypeId, 2 * max_axes> names{type_id<D>()...};
+  static constexpr LogicalChoice choice = choose_rules(rules, names, type_id<Replicated>());
   static constexpr bool legal() {
     if constexpr (choice.fault != LogicalFault::none)
       return InvalidLogical<choice.fault, typename TypeAt<choice.dimension, D...>::type,

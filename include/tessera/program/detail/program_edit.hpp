@@ -61,6 +61,7 @@ class ProgramEdit {
       for (ProgramEntry& e : before_[i]) list.push_back(std::move(e));
       if (!dropped_[i]) list.push_back(std::move(entries_[i]));
     }
+    for (ProgramEntry& e : after_) list.push_back(std::move(e));
     program_.relist(std::move(list));
     return std::move(program_);
   }
@@ -69,6 +70,7 @@ class ProgramEdit {
   PlanOptions options_;
   std::vector<ProgramEntry> entries_;
   std::vector<std::vector<ProgramEntry>> before_;  ///< what is added before each entry
+  std::vector<ProgramEntry> after_;                ///< what is added at the end
   std::vector<bool> dropped_;
 };
 

@@ -234,6 +234,9 @@ class ListedRun {
   ListedRun(Listing& calls, const Program& program)
       : calls_(calls), program_(program), layers_(*calls.mesh_) {
     added_.resize(program.tensors().size() - calls.tensors_.size());
+    layers_of_.resize(program.layers().size(), -1);
+    for (const ProgramEntry& e : program.entries())
+      if (e.call >= 0) layers_of_[static_cast<std::size_t>(e.layer)] = calls.call(e.call).layers;
   }
   void run() {
     for (int t = 0; t < listed(); ++t)
@@ -241,6 +244,8 @@ class ListedRun {
         end(t);  // no operator has it
     for (int i = 0; i < program_.size(); ++i) {
       const ProgramEntry& e = program_.entry(i);
+      const int layer = layers_of_[static_cast<std::size_t>(e.layer)];
+      layers_.open(layer < 0 ? nullptr : &calls_.layers_[static_cast<std::size_t>(layer)]);
       if (e.call < 0)
         made_by_pass(e);
       else
@@ -275,13 +280,22 @@ class ListedRun {
     FixedVector<TensorCore, max_operands> operands;
     for (int k = 0; k < e.operands.size(); ++k)
       r.operands.push_back(&operands.push_back(as_operand(e, k)));
+    std::vector<TensorCore> also;
+    if (!e.also.empty()) r.extras.also = &also;
+    Promises promised{promise_of(e.result)};
+    for (const int t : e.also) promised.push_back(promise_of(t));
+    r.extras.promised = &promised;
     tensor(e.result) = tessera::detail::run(r);
+    for (int k = 0; k < e.also.size(); ++k) tensor(e.also[k]) = also[static_cast<std::size_t>(k)];
+  }
+  /// Returns the memory that tensor t was promised; null where a pass added it.
+  std::shared_ptr<Storage> promise_of(int t) {
+    return t < listed() ? tensor(t).storage() : nullptr;
   }
   void listed_call(const ProgramEntry& e, const ListedCall& call) {
-    layers_.open(call.layers < 0 ? nullptr
-                                 : &calls_.layers_[static_cast<std::size_t>(call.layers)]);
     const OnLane there(call.lane);
     Request r = call.kept.request();
+    r.operation = *e.operation;
     std::vector<TensorCore> others;  // in place of those that are listed
     others.reserve(static_cast<std::size_t>(call.operands.size()));
     for (int k = 0; k < call.operands.size(); ++k)
@@ -298,6 +312,9 @@ class ListedRun {
     if (call.into) {
       into = {calls_.mesh_, e.plan->result_desc(), tensor(e.result).storage()};
       r.extras.into = &into;
+    } else if (e.result >= listed()) {  // an unfinished one
+      tensor(e.result) = tessera::detail::run(r);
+      return;
     } else {
       for (const int t : call.results) promised.push_back(tensor(t).storage());
       r.extras.promised = &promised;
@@ -328,6 +345,7 @@ class ListedRun {
   const Program& program_;
   OpenAgain layers_;
   std::vector<TensorCore> added_;  ///< tensors that passes added
+  std::vector<int> layers_of_;     ///< for each layer of the program, the list's
 };
 
 TESSERA_FUNCTION void Listing::run(const Program& program) {

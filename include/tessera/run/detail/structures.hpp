@@ -38,12 +38,15 @@ TESSERA_FUNCTION void Structures::run(Listing& calls, const CompileOptions& opti
           return text;
         },
         where);
-    Known known{structure, calls_, std::move(listed), {}, {}};
+    Known known{structure, calls_, std::move(listed), {}, {}, {}};
     const PlanOptions planning = plan_options(mesh);
     known.sharing.program = known.listed;
     if (options.share) known.sharing = tessera::share(known.listed, planning, options.memory_limit);
-    known.reuse.program = known.sharing.program;
-    if (options.reuse) known.reuse = tessera::reuse(known.sharing.program, planning);
+    known.joining.program = known.sharing.program;
+    if (options.join)
+      known.joining = tessera::join(known.sharing.program, planning, options.memory_limit);
+    known.reuse.program = known.joining.program;
+    if (options.reuse) known.reuse = tessera::reuse(known.joining.program, planning);
     known_.push_back(std::move(known));
     warn(options, where);
   }
