@@ -176,6 +176,46 @@ TEST_CASE("gradients are reduced in one call, those that are read late") {
   });
 }
 
+TEST_CASE("a gather starts before the products that hide it, and is waited for by its reader") {
+  MeshOptions options;
+  options.machine.hidden_percent = 50;
+  const auto f = [](const Real<_, _>& x, const Real<data, _>& w) {
+    const auto y = tanh(einsum<"bi,ij->bj">(x, x));
+    const auto whole = reshard<P<_, _>>(w);
+    const auto z = einsum<"bi,ij->bj">(y, y);
+    return einsum<"bi,ij->bj">(z, whole);
+  };
+  for (const int n : {1, 2, 4})
+    run_loopback(n, [&](std::shared_ptr<Transport> world) {
+      const auto mesh = make_mesh<Grid>(world, sizes<Grid>(n, 1), options);
+      const auto x = from_function<Real<_, _>>(mesh, {40, 40}, support::Numbered{1});
+      const auto w = from_function<Real<data, _>>(mesh, {40, 40}, support::Numbered{2});
+      auto compiled = compile(f);
+      const auto expected = to_host(f(x, w));
+      const Measured eager = measured(mesh, [&] { (void)f(x, w); });
+      (void)compiled(x, w);
+      const Measured run = measured(mesh, [&] { (void)compiled(x, w); });
+      const bool same = expected == to_host(compiled(x, w));
+      const Overlap& early = compiled.overlap();
+      const Program& program = compiled.program();
+      const std::lock_guard lock(mutex);
+      CHECK(same);
+      CHECK(run.payload == eager.payload);
+      CHECK(run.peak == program.peak_bytes() - program.entry(0).held_before);
+      CHECK(early.moves.size() == (n > 1 ? 1u : 0u));
+      if (n == 1) return;
+      CHECK(early.moves[0].operators > 0);
+      CHECK(program.cost() == compiled.listed().cost() - early.moves[0].hidden);
+      CHECK(explain(compiled).find("overlap: 1 moves started early") != std::string::npos);
+    });
+  MeshOptions plain;
+  plain.machine.hidden_percent = 0;
+  const auto dry = dry_mesh<Grid>(sizes<Grid>(4, 1), 0, plain);
+  auto compiled = compile(f);
+  (void)compiled(zeros<Real<_, _>>(dry, 40, 40), zeros<Real<data, _>>(dry, 40, 40));
+  CHECK(compiled.overlap().moves.empty());
+}
+
 TEST_CASE("random functions, compiled: values, payload and memory") {
   support::on_every_mesh("compiled programs", 90, 60, 3, support::some_program_case);
 }

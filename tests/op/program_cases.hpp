@@ -140,9 +140,10 @@ inline std::string some_program_case(const std::shared_ptr<MeshCore>& core, Rand
   const DynamicMesh mesh(core);
   const SomeFunction function{Random(random.next()), 1 + random.below(14)};
   const Random given(random.next());
-  auto compiled =
-      compile(function,
-              {.share = random.chance(80), .join = random.chance(80), .reuse = random.chance(80)});
+  auto compiled = compile(function, {.share = random.chance(80),
+                                     .join = random.chance(80),
+                                     .reuse = random.chance(80),
+                                     .overlap = random.chance(80)});
   std::string wrong;
   for (const double number : {1.0, 5.0}) {
     Pool pool = given_to(mesh, given, number), same = given_to(mesh, given, number);
@@ -158,7 +159,7 @@ inline std::string some_program_case(const std::shared_ptr<MeshCore>& core, Rand
         wrong = "the run " + std::string(what) + " " + std::to_string(measured) +
                 " bytes, its Program " + std::to_string(planned) + "\n" +
                 explain(compiled.sharing()) + explain(compiled.joining()) +
-                explain(compiled.reuse()) + explain_own(program);
+                explain(compiled.reuse()) + explain(compiled.overlap()) + explain_own(program);
     };
     is(ledger.payload_bytes(), program.own_payload_bytes(), "sends");
     // What the Program does not know lies beside its tensors all the time.

@@ -51,6 +51,7 @@ void on_every_mesh_so_often(const char* name, std::uint64_t otherwise, int axes,
     MeshOptions options;
     Random machine(seed + number);
     options.machine = some_machine(machine);
+    options.machine.hidden_percent = machine.of<std::int64_t>({0, 0, 50, 100});
     options.check = number % 3 == 0 ? Check::communicating : Check::normal;
     run_loopback(shape.processes(), [&](std::shared_ptr<Transport> world) {
       Random random(seed + 1000 * number);

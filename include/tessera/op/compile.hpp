@@ -61,11 +61,12 @@ template <class F> class Compiled {
   std::string explain_structures() const { return structures_.explain(); }
   /// Return the Program of the last call as it ran, as it was listed, and what the passes did to
   /// it. Throw UsageError before the first call that lists an operator.
-  const Program& program() const { return reuse().program; }
+  const Program& program() const { return overlap().program; }
   const Program& listed() const { return structures_.last().listed; }
   const Sharing& sharing() const { return structures_.last().sharing; }
   const Joining& joining() const { return structures_.last().joining; }
   const Reuse& reuse() const { return structures_.last().reuse; }
+  const Overlap& overlap() const { return structures_.last().overlap; }
 
  private:
   F f_;
@@ -76,7 +77,8 @@ template <class F> class Compiled {
 
 /// Returns what the passes did to the last call's Program, and the Program.
 template <class F> std::string explain(const Compiled<F>& compiled) {
-  return explain(compiled.sharing()) + explain(compiled.joining()) + explain(compiled.reuse()) + explain(compiled.program());
+  return explain(compiled.sharing()) + explain(compiled.joining()) + explain(compiled.reuse()) +
+         explain(compiled.overlap()) + explain(compiled.program());
 }
 
 /// Returns f, a function of tensors and of anything else, so that its operators run together.

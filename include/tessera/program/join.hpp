@@ -40,8 +40,8 @@ struct Joining {
 };
 
 /// Returns the program with calls joined. `options`: of planning; `limit`: bytes that the tensors
-/// of the program and the workspace may take up at once. Operators without an Operation stay as
-/// they are. Communication: none.
+/// of the program and the workspace may take up at once, on any process. Operators without an
+/// Operation stay as they are. Communication: none.
 TESSERA_FUNCTION Joining join(const Program& program, const PlanOptions& options = {},
                               Index limit = max_int64);
 

@@ -12,6 +12,7 @@
 /// two programs; program/simulation.hpp for all processes at once.
 ///
 /// Laws: a dry run of f on process r records the same Program as a run of f on process r.
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -38,6 +39,8 @@ struct ProgramEntry {
   std::shared_ptr<const Operation> operation{};  ///< null in a Program that was recorded as it ran
   int call =
       -1;  ///< of a function that was compiled: which of its calls; -1: none, a pass added it
+  int meanwhile = 0;        ///< operators that run while it is under way
+  std::int64_t hidden = 0;  ///< picoseconds of its cost that they hide
 };
 
 /// One tensor that an operator read or made.
@@ -186,7 +189,9 @@ class Program {
     return sum([](const Plan& p) { return p.flops(); });
   }
   std::int64_t cost() const {
-    return sum([](const Plan& p) { return p.cost; });
+    std::int64_t total = sum([](const Plan& p) { return p.cost; });
+    for (const ProgramEntry& e : entries_) total -= e.hidden;
+    return total;
   }
   /// Returns the duplicated flops: those that this process would save if replicated work were
   /// split.

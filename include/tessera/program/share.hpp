@@ -41,8 +41,8 @@ struct Sharing {
 };
 
 /// Returns the program with moves shared. `options`: of planning; `limit`: bytes that the tensors
-/// of the program and the workspace may take up at once. Operators without an Operation stay as
-/// they are. Communication: none.
+/// of the program and the workspace may take up at once, on any process. Operators without an
+/// Operation stay as they are. Communication: none.
 TESSERA_FUNCTION Sharing share(const Program& program, const PlanOptions& options = {},
                                Index limit = max_int64);
 

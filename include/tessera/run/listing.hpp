@@ -108,4 +108,5 @@ class Listing final : public Taker {
 
 #if TESSERA_BODIES
 #include <tessera/run/detail/listed.hpp>
+#include <tessera/run/detail/listed_run.hpp>
 #endif

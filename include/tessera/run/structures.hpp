@@ -15,6 +15,7 @@
 
 #include <tessera/base/compiled.hpp>
 #include <tessera/program/join.hpp>
+#include <tessera/program/overlap.hpp>
 #include <tessera/program/reuse.hpp>
 #include <tessera/program/share.hpp>
 #include <tessera/run/listing.hpp>
@@ -25,8 +26,9 @@ namespace tessera {
 struct CompileOptions {
   bool share =
       true;  ///< a tensor that several operators move alike is moved once (program/share.hpp)
-  bool join = true;   ///< small collectives over one group become one (program/join.hpp)
-  bool reuse = true;  ///< results lie where operands end (program/reuse.hpp)
+  bool join = true;     ///< small collectives over one group become one (program/join.hpp)
+  bool reuse = true;    ///< results lie where operands end (program/reuse.hpp)
+  bool overlap = true;  ///< moves start early where calibrated time falls (program/overlap.hpp)
   Index memory_limit = max_int64;  ///< bytes of its tensors and workspace, which passes keep
   int warn_at = 32;  ///< so many structures are told of on stderr, once: each has been planned anew
 };
@@ -41,7 +43,8 @@ class Structures {
     Program listed;
     Sharing sharing;
     Joining joining;
-    Reuse reuse;  ///< its Program is the one that runs
+    Reuse reuse;
+    Overlap overlap;  ///< its Program is the one that runs
   };
   /// Collective over the mesh of the calls. Communication: that of the Program; for a new structure
   /// one all-reduce of two integers, in no ledger. Throws MismatchError when processes have listed

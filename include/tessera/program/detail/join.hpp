@@ -169,7 +169,7 @@ class JoinPass : ProgramEdit {
     const auto plan = planned(*operation, from, Destination::fresh);
     joined.messages -= plan->messages();
     joined.cost -= plan->cost;
-    if (joined.cost <= 0 || joined.messages <= 0) return;
+    if (joined.cost <= 0) return;
     const Step& call = *first_call(*plan);
     joined.collective = call.collective;
     joined.group = call.group;
@@ -203,7 +203,7 @@ TESSERA_FUNCTION Joining join(const Program& program, const PlanOptions& options
   Joining joined = detail::JoinPass(program, options, std::numeric_limits<int>::max()).make();
   const auto all = static_cast<int>(joined.calls.size());
   // The first ones stay, as many as the limit allows.
-  while (joined.peak_after > limit && !joined.calls.empty())
+  while (!joined.calls.empty() && !detail::keeps(joined.program, limit))
     joined = detail::JoinPass(program, options, static_cast<int>(joined.calls.size()) - 1).make();
   joined.refused = all - static_cast<int>(joined.calls.size());
   joined.peak_before = program.peak_bytes();

@@ -18,6 +18,12 @@
 
 namespace tessera::detail {
 
+/// Returns whether a program takes up at most `limit` bytes on every process: passes decide alike
+/// on all of them.
+inline bool keeps(const Program& program, Index limit) {
+  return limit == max_int64 || over_processes(program).peak.most <= limit;
+}
+
 class ProgramEdit {
  protected:
   ProgramEdit(const Program& program, const PlanOptions& options)

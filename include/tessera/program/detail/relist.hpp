@@ -7,6 +7,7 @@
 ///
 /// Laws: those of Program::relist and Program::state_held; both take time linear in operators and
 /// tensors.
+#include <algorithm>
 #include <cstddef>
 #include <utility>
 #include <vector>
@@ -31,13 +32,14 @@ TESSERA_FUNCTION void Program::relist(std::vector<ProgramEntry> entries) {
   };
   for (int i = 0; i < size(); ++i) {
     const ProgramEntry& e = entry(i);
-    for (const int t : e.operands) used(t, i);
+    const int until = std::min(i + e.meanwhile, size() - 1);
+    for (const int t : e.operands) used(t, until);
     const auto result = [&](int number) {
       if (number < 0) return;
       ProgramTensor& t = tensor(number);
       if (t.made >= 0 && !made[static_cast<std::size_t>(number)]) t.first = t.made = i;
       made[static_cast<std::size_t>(number)] = true;
-      used(number, i);
+      used(number, until);
     };
     result(e.result);
     for (const int t : e.also) result(t);

@@ -18,6 +18,7 @@
 #include <tessera/base/compiled.hpp>
 #include <tessera/plan/text.hpp>
 #include <tessera/program/detail/program_edit.hpp>
+#include <tessera/program/on_process.hpp>
 #include <tessera/program/share.hpp>
 #include <tessera/program/text_table.hpp>
 #include <tessera/program/timeline.hpp>
@@ -203,14 +204,15 @@ TESSERA_FUNCTION Sharing share(const Program& program, const PlanOptions& option
     Sharing shared = detail::SharePass(program, options, excluded).make();
     shared.peak_before = program.peak_bytes();
     shared.refused = refused;
-    if (shared.peak_after <= limit) return shared;
-    // The move with the largest tensor at the peak goes, until the rest keeps the limit.
-    const PeakMoment peak = peak_moment(shared.program);
+    if (detail::keeps(shared.program, limit)) return shared;
+    // The move with the largest tensor at the peak of the process with most goes, until the rest
+    // keeps the limit.
+    const Program most = on_process(shared.program, over_processes(shared.program).peak.process);
+    const PeakMoment peak = peak_moment(most);
     const SharedMove* worst = nullptr;
     for (const SharedMove& move : shared.moves)
-      if (shared.program.tensor(move.moved).alive_at(peak.entry) &&
-          (worst == nullptr ||
-           shared.program.tensor(move.moved).bytes > shared.program.tensor(worst->moved).bytes))
+      if (most.tensor(move.moved).alive_at(peak.entry) &&
+          (worst == nullptr || most.tensor(move.moved).bytes > most.tensor(worst->moved).bytes))
         worst = &move;
     if (worst == nullptr) return shared;
     excluded.resize(std::max(excluded.size(), static_cast<std::size_t>(worst->group) + 1));

@@ -38,7 +38,7 @@ TESSERA_FUNCTION void Structures::run(Listing& calls, const CompileOptions& opti
           return text;
         },
         where);
-    Known known{structure, calls_, std::move(listed), {}, {}, {}};
+    Known known{structure, calls_, std::move(listed), {}, {}, {}, {}};
     const PlanOptions planning = plan_options(mesh);
     known.sharing.program = known.listed;
     if (options.share) known.sharing = tessera::share(known.listed, planning, options.memory_limit);
@@ -47,10 +47,13 @@ TESSERA_FUNCTION void Structures::run(Listing& calls, const CompileOptions& opti
       known.joining = tessera::join(known.sharing.program, planning, options.memory_limit);
     known.reuse.program = known.joining.program;
     if (options.reuse) known.reuse = tessera::reuse(known.joining.program, planning);
+    known.overlap.program = known.reuse.program;
+    if (options.overlap)
+      known.overlap = tessera::overlap(known.reuse.program, planning, options.memory_limit);
     known_.push_back(std::move(known));
     warn(options, where);
   }
-  calls.run(known_[last_].reuse.program);
+  calls.run(known_[last_].overlap.program);
 }
 
 TESSERA_FUNCTION const Structures::Known& Structures::last() const {

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// How moves are started early.
+///
+///     overlap(program, options)
+///
+/// Laws: those of program/overlap.hpp.
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tessera/base/compiled.hpp>
+#include <tessera/plan/text.hpp>
+#include <tessera/program/detail/program_edit.hpp>
+#include <tessera/program/overlap.hpp>
+#include <tessera/program/text_table.hpp>
+
+namespace tessera {
+namespace detail {
+
+/// One attempt at the pass, which starts `most` moves early.
+class OverlapPass {
+ public:
+  OverlapPass(const Program& program, const PlanOptions& options, int most)
+      : program_(program),
+        percent_(options.machine.hidden_percent),
+        most_(most),
+        free_(program.entries().size()),
+        before_(program.entries().size() + 1),
+        early_(program.entries().size(), false) {
+    for (int i = 0; i < program.size(); ++i)
+      for (const Step& step : program.entry(i).plan->steps)
+        if (!step.communicates()) free_[at(i)] = saturating_add(free_[at(i)], step.cost);
+  }
+
+  Overlap make() {
+    for (int i = 0; i < program_.size() && static_cast<int>(made_.moves.size()) < most_; ++i)
+      if (may_start_early(i)) start_early(i);
+    assemble();
+    made_.peak_after = made_.program.peak_bytes();
+    return std::move(made_);
+  }
+
+ private:
+  struct Early {
+    int entry, reader;  ///< in the program; reader: its size where there is none
+    std::int64_t hidden;
+  };
+  static std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+  static std::int64_t travel(const Plan& plan) {
+    std::int64_t cost = 0;
+    for (const Step& step : plan.steps)
+      if (step.communicates()) cost = saturating_add(cost, step.cost);
+    return cost;
+  }
+  static bool has(const ProgramEntry& e, int t) { return e.operands.contains(t) || writes(e, t); }
+  static bool writes(const ProgramEntry& e, int t) { return e.result == t || e.also.contains(t); }
+
+  /// Returns whether an operator does nothing but move tensors of its own, into memory of its own.
+  bool may_start_early(int i) const {
+    const ProgramEntry& e = program_.entry(i);
+    const Plan& plan = *e.plan;
+    if (e.operation == nullptr || plan.kind != OperatorKind::reshard || e.result < 0 ||
+        plan.destination != Destination::fresh || !plan.halos.empty() || travel(plan) == 0)
+      return false;
+    // Workspace would have to be counted as long as the move is under way.
+    const Step& step = plan.steps[0];
+    const auto fresh = [&](int slot, int t) {
+      return slot >= plan.operands && t >= 0 && program_.tensor(t).made == i;
+    };
+    bool own = plan.steps.size() == 1 && step.direct_send && step.direct_receive &&
+               step.rounds == 1 && fresh(plan.result, e.result);
+    for (int k = 0; k < e.also.size(); ++k) own = own && fresh(plan.also[k], e.also[k]);
+    return own;
+  }
+  /// Returns the first operator after i that has a result of it, or writes what it reads.
+  int reader_of(int i) const {
+    const ProgramEntry& e = program_.entry(i);
+    for (int j = i + 1; j < program_.size(); ++j) {
+      const ProgramEntry& other = program_.entry(j);
+      bool reads = has(other, e.result);
+      for (const int t : e.also) reads = reads || has(other, t);
+      for (const int t : e.operands) reads = reads || writes(other, t);
+      if (reads) return j;
+    }
+    return program_.size();
+  }
+  void start_early(int i) {
+    for (const Early& other : moves_)
+      if (other.reader == i) return;  // what it reads is under way until then
+    const ProgramEntry& e = program_.entry(i);
+    const std::int64_t travels = travel(*e.plan);
+    const int reader = reader_of(i);
+    std::int64_t found = 0;
+    for (int j = i + 1; j < reader && found < travels; ++j) found += free_[at(j)];
+    int start = i;
+    for (; start > 0 && found < travels && !writes_operand(start - 1, e); --start)
+      found += free_[at(start - 1)];
+    std::int64_t left = min_of(found, travels);
+    const std::int64_t hidden = left / 100 * percent_;
+    if (hidden <= 0) return;
+    for (int j = start; j < reader && left > 0; ++j) {
+      if (j == i) continue;
+      const std::int64_t used = min_of(free_[at(j)], left);
+      free_[at(j)] -= used;
+      left -= used;
+    }
+    before_[at(start)].push_back(static_cast<int>(moves_.size()));
+    early_[at(i)] = true;
+    moves_.push_back({i, reader, hidden});
+  }
+  bool writes_operand(int j, const ProgramEntry& e) const {
+    for (const int t : e.operands)
+      if (writes(program_.entry(j), t)) return true;
+    return false;
+  }
+  void assemble() {
+    std::vector<ProgramEntry> list;
+    std::vector<int> begins(at(program_.size() + 1));  // where an operator, or the end, is now
+    std::vector<std::pair<int, int>> started;          // of the list, of moves_
+    for (int i = 0; i <= program_.size(); ++i) {
+      for (const int m : before_[at(i)]) {
+        started.emplace_back(static_cast<int>(list.size()), m);
+        list.push_back(program_.entry(moves_[at(m)].entry));
+      }
+      begins[at(i)] = static_cast<int>(list.size());
+      if (i < program_.size() && !early_[at(i)]) list.push_back(program_.entry(i));
+    }
+    for (const auto& [place, m] : started) {
+      ProgramEntry& e = list[at(place)];
+      const Early& move = moves_[at(m)];
+      e.meanwhile = begins[at(move.reader)] - place - 1;
+      e.hidden = move.hidden;
+      made_.moves.push_back({e.layer, e.meanwhile, e.plan->payload_bytes(), e.hidden});
+    }
+    made_.program = program_;
+    made_.program.relist(std::move(list));
+  }
+
+  const Program& program_;
+  std::int64_t percent_;
+  int most_;
+  std::vector<std::int64_t> free_;  ///< of each operator, the computing that hides nothing yet
+  std::vector<std::vector<int>> before_;  ///< moves that start before each operator
+  std::vector<bool> early_;
+  std::vector<Early> moves_;
+  Overlap made_;
+};
+}  // namespace detail
+
+TESSERA_FUNCTION Overlap overlap(const Program& program, const PlanOptions& options, Index limit) {
+  Overlap early;
+  early.program = program;
+  early.peak_before = early.peak_after = program.peak_bytes();
+  if (options.machine.hidden_percent <= 0) return early;
+  int most = std::numeric_limits<int>::max();
+  for (;; ++early.refused) {
+    Overlap made = detail::OverlapPass(program, options, most).make();
+    if (made.moves.empty() || detail::keeps(made.program, limit)) {
+      made.peak_before = early.peak_before;
+      made.refused = early.refused;
+      return made;
+    }
+    most = static_cast<int>(made.moves.size()) - 1;  // the first ones stay
+  }
+}
+
+TESSERA_FUNCTION std::string explain(const Overlap& early) {
+  detail::TextTable table;
+  std::int64_t hidden = 0;
+  for (const EarlyMove& move : early.moves) {
+    table.row({early.program.layer_path(move.layer), detail::bytes_text(move.payload),
+               "under way during " + std::to_string(move.operators) + " operators",
+               "hides " + detail::time_text(move.hidden)});
+    hidden = saturating_add(hidden, move.hidden);
+  }
+  return "overlap: " + std::to_string(early.moves.size()) + " moves started early, " +
+         detail::time_text(hidden) + " hidden; peak memory " +
+         detail::bytes_text(early.peak_before) + " before, " +
+         detail::bytes_text(early.peak_after) + " after" +
+         (early.refused > 0
+              ? "; " + std::to_string(early.refused) + " more would exceed the memory limit"
+              : std::string()) +
+         "\n" + table.text("  ");
+}
+
+}  // namespace tessera

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// How listed calls are carried out, as a Program says.
+///
+///     calls.run(program);
+///
+/// Laws: those of run/listing.hpp; a tensor ends where the Program says that it does.
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tessera/run/listing.hpp>
+#include <tessera/run/run.hpp>
+
+namespace tessera::detail {
+
+/// Opens the layers of a path again, one within the other.
+class OpenAgain {
+ public:
+  explicit OpenAgain(MeshCore& mesh) : mesh_(mesh) {}
+  OpenAgain(const OpenAgain&) = delete;
+  OpenAgain& operator=(const OpenAgain&) = delete;
+  ~OpenAgain() { close(); }
+  void open(const LayerPath* path) {
+    if (path == open_) return;
+    close();
+    open_ = path;
+    if (path == nullptr) return;
+    for (const std::string& name : path->names)
+      layers_.push_back(std::make_unique<Layer>(mesh_, name, path->where));
+  }
+
+ private:
+  void close() {
+    while (!layers_.empty()) layers_.pop_back();  // the innermost first
+  }
+  MeshCore& mesh_;
+  const LayerPath* open_ = nullptr;
+  std::vector<std::unique_ptr<Layer>> layers_;
+};
+
+/// A move that is under way.
+struct Moving {
+  int entry = 0;  ///< of the program
+  Promises promised;
+  UnderWay calls;
+};
+
+/// Carries out a Program of a list's calls.
+class ListedRun {
+ public:
+  ListedRun(Listing& calls, const Program& program)
+      : calls_(calls), program_(program), layers_(*calls.mesh_) {
+    added_.resize(program.tensors().size() - calls.tensors_.size());
+    layers_of_.resize(program.layers().size(), -1);
+    for (const ProgramEntry& e : program.entries())
+      if (e.call >= 0) layers_of_[static_cast<std::size_t>(e.layer)] = calls.call(e.call).layers;
+  }
+  void run() {
+    for (int t = 0; t < listed(); ++t)
+      if (calls_.listed(t).made < 0 && program_.tensor(t).last < 0 && calls_.number_of(t) == t)
+        end(t);  // no operator has it
+    for (int i = 0; i < program_.size(); ++i) {
+      finish_before(i);
+      const ProgramEntry& e = program_.entry(i);
+      const int layer = layers_of_[static_cast<std::size_t>(e.layer)];
+      layers_.open(layer < 0 ? nullptr : &calls_.layers_[static_cast<std::size_t>(layer)]);
+      if (e.meanwhile > 0)
+        start(e, i);
+      else if (e.call < 0)
+        made_by_pass(e);
+      else
+        listed_call(e, calls_.call(e.call));
+      end_tensors(e, i);
+    }
+    finish_before(program_.size());
+  }
+
+ private:
+  int listed() const { return static_cast<int>(calls_.tensors_.size()); }
+  TensorCore& tensor(int t) {
+    return t < listed() ? calls_.listed(t).tensor : added_[static_cast<std::size_t>(t - listed())];
+  }
+  /// Ends the tensors of an operator that operator i is the last to have.
+  void end_tensors(const ProgramEntry& e, int i) {
+    const auto over = [&](int t) {
+      if (t >= 0 && program_.tensor(t).last <= i) end(t);
+    };
+    for (const int t : e.operands) over(t);
+    over(e.result);
+    for (const int t : e.also) over(t);
+  }
+  /// Memory that nobody else holds ends.
+  void end(int t) {
+    tensor(t) = TensorCore();
+    if (t >= listed()) return;
+    for (int i = calls_.listed(t).next; i >= 0; i = calls_.listed(i).next) tensor(i) = TensorCore();
+  }
+  /// Returns tensor t as operand k of an operator: what lies there may have another's description,
+  /// of a sharding that is the same on this mesh.
+  TensorCore as_operand(const ProgramEntry& e, int k) {
+    return {calls_.mesh_, e.plan->slots[k].desc, tensor(e.operands[k]).storage()};
+  }
+  /// Returns the memory that the results were promised; null where a pass added one.
+  Promises promises_of(const ProgramEntry& e) {
+    const auto of = [&](int t) { return t < listed() ? tensor(t).storage() : nullptr; };
+    Promises promised{of(e.result)};
+    for (const int t : e.also) promised.push_back(of(t));
+    return promised;
+  }
+  void made_by_pass(const ProgramEntry& e) {
+    Request r{*e.operation, {}, {e.label, e.where, Contract{}}};
+    FixedVector<TensorCore, max_operands> operands;
+    for (int k = 0; k < e.operands.size(); ++k)
+      r.operands.push_back(&operands.push_back(as_operand(e, k)));
+    std::vector<TensorCore> also;
+    if (!e.also.empty()) r.extras.also = &also;
+    const Promises promised = promises_of(e);
+    r.extras.promised = &promised;
+    tensor(e.result) = tessera::detail::run(r);
+    for (int k = 0; k < e.also.size(); ++k) tensor(e.also[k]) = also[static_cast<std::size_t>(k)];
+  }
+  /// Starts operator i, a move, whose results others wait for.
+  void start(const ProgramEntry& e, int i) {
+    auto move = std::make_unique<Moving>();
+    move->entry = i;
+    move->promised = promises_of(e);
+    if (e.result >= listed()) {
+      move->promised[0] = make_promise(calls_.mesh_, e.where);
+      tensor(e.result) = {calls_.mesh_, e.plan->result_desc(), move->promised[0]};
+    }
+    Request r{*e.operation, {}, {e.label, e.where, Contract{}}};
+    FixedVector<TensorCore, max_operands> operands;
+    for (int k = 0; k < e.operands.size(); ++k)
+      r.operands.push_back(&operands.push_back(as_operand(e, k)));
+    std::vector<TensorCore> also;
+    if (!e.also.empty()) r.extras.also = &also;
+    r.extras.promised = &move->promised;
+    const OnLane there(e.call < 0 ? nullptr : calls_.call(e.call).lane);
+    auto started = std::make_unique<Started>();
+    r.extras.started = started.get();
+    (void)tessera::detail::run(r);
+    move->calls.add(std::move(started));
+    moving_.push_back(std::move(move));
+  }
+  /// Waits for what operator i has.
+  void finish_before(int i) {
+    for (std::size_t k = 0; k < moving_.size();) {
+      const ProgramEntry& e = program_.entry(moving_[k]->entry);
+      if (moving_[k]->entry + e.meanwhile >= i) {
+        ++k;
+        continue;
+      }
+      moving_[k]->calls.finish();
+      moving_.erase(moving_.begin() + static_cast<std::ptrdiff_t>(k));
+      end_tensors(e, i - 1);
+    }
+  }
+  void listed_call(const ProgramEntry& e, const ListedCall& call) {
+    const OnLane there(call.lane);
+    Request r = call.kept.request();
+    r.operation = *e.operation;
+    std::vector<TensorCore> others;  // in place of those that are listed
+    others.reserve(static_cast<std::size_t>(call.operands.size()));
+    for (int k = 0; k < call.operands.size(); ++k)
+      r.operands.push_back(calls_.number_of(call.operands[k]) == e.operands[k]
+                               ? &tensor(call.operands[k])
+                               : &others.emplace_back(as_operand(e, k)));
+    std::vector<TensorCore> also;
+    if (call.results.size() > 1) r.extras.also = &also;
+    if (e.plan->destination == Destination::accumulated &&
+        call.prepared->plan->destination == Destination::fresh)
+      return in_place(e, r, calls_.number_of(call.results[0]));
+    Promises promised;
+    TensorCore into;
+    if (call.into) {
+      into = {calls_.mesh_, e.plan->result_desc(), tensor(e.result).storage()};
+      r.extras.into = &into;
+    } else if (e.result >= listed()) {  // an unfinished one
+      tensor(e.result) = tessera::detail::run(r);
+      return;
+    } else {
+      for (const int t : call.results) promised.push_back(tensor(t).storage());
+      r.extras.promised = &promised;
+    }
+    if (e.plan != call.prepared->plan) return (void)tessera::detail::run(r);  // another one now
+    on_process(*calls_.mesh_, r.site, [&] {
+      calls_.mesh_->require_usable(r.site.where);
+      const Agreed agreed = agree_on(r, {r.operation, call.name},
+                                     [&]() -> const Prepared& { return *call.prepared; });
+      return carry_out(r, agreed.prepared, agreed.history);
+    });
+  }
+
+  /// The result takes the memory of an operand, and the promise is kept with it.
+  void in_place(const ProgramEntry& e, Request r, int own) {
+    r.extras.into = r.operands[e.operands.find(e.result)];
+    r.extras.destination = Destination::accumulated;
+    const TensorCore made = tessera::detail::run(r);
+    const TensorCore result = tensor(own);
+    result.storage()->keep(*made.storage());
+    result.storage()->set_history(made.storage()->history());
+    end(own);
+    end(e.result);
+    tensor(e.result) = result;
+  }
+
+  Listing& calls_;
+  const Program& program_;
+  OpenAgain layers_;
+  std::vector<TensorCore> added_;  ///< tensors that passes added
+  std::vector<std::unique_ptr<Moving>> moving_;
+  std::vector<int> layers_of_;  ///< for each layer of the program, the list's
+};
+
+TESSERA_FUNCTION void Listing::run(const Program& program) {
+  if (mesh_ == nullptr) return;
+  const TakenBy none(nullptr);
+  show();
+  for (ListedTensor& t : tensors_) t.hidden = false;
+  ListedRun(*this, program).run();
+  calls_.clear();
+  tensors_.clear();
+}
+
+}  // namespace tessera::detail
