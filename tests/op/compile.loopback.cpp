@@ -217,7 +217,7 @@ TEST_CASE("a gather starts before the products that hide it, and is waited for b
 }
 
 TEST_CASE("random functions, compiled: values, payload and memory") {
-  support::on_every_mesh("compiled programs", 90, 60, 3, support::some_program_case);
+  support::on_every_mesh("compiled programs", 90, 120, 3, support::some_program_case);
 }
 
 TEST_CASE("functions of every form: tensors, tuples, structs, nothing, and what is called within") {
@@ -360,7 +360,7 @@ TEST_CASE("random functions on dry meshes") {
     support::Random random(seed + ++number);
     const auto mesh = detail::dry_mesh_core(shape, support::axis_names(shape.rank()),
                                             random.below(shape.processes()), {}, {});
-    for (int i = 0; i < 20; ++i)
+    for (int i = 0; i < support::cases_of(80); ++i)
       if (const std::string text = support::some_program_case(mesh, random); !text.empty())
         wrong.push_back(text);
   }

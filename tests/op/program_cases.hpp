@@ -7,6 +7,7 @@
 ///     on_every_mesh("compiled programs", 90, 40, 3, some_program_case);
 ///
 /// Values are small whole numbers, so that every sum is exact in every order.
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,9 @@ struct Times {
     const double y = factor * x;
     return y - 101 * Kokkos::floor(y / 101);
   }
+};
+struct Turned {
+  KOKKOS_FUNCTION std::int64_t operator()(std::int64_t i) const { return 5 - i; }
 };
 struct Numbered {
   double first;
@@ -77,7 +81,7 @@ struct SomeFunction {
     const Sharding out = some_sharding(r, 2, axes);
     const Sharding line = some_sharding(r, 1, axes);
     const bool alike = x.extents() == y.extents();
-    switch (r.below(12)) {
+    switch (r.below(18)) {
       case 0:
       case 1:
         to = reshard(x, out);
@@ -110,6 +114,33 @@ struct SomeFunction {
       case 10:  // what is there, is written
         if (alike && x.core().storage() != y.core().storage()) reshard_into(y, x);
         return;
+      case 11:
+        to = map_dynamic<double>("ij->ij", Times{2}, out,
+                                 cumulative<Sum>("ij", r.of<char>({'i', 'j'}), x, out));
+        return;
+      case 12:
+        to = sort("ij", r.of<char>({'i', 'j'}), x, out);
+        return;
+      case 13:
+        to = roll(x, r.below(9) - 4, r.below(2), out);
+        return;
+      case 14: {  // rows of the one above rows of the other, as many as there were
+        if (x.extents()[1] != y.extents()[1]) return;
+        const Index rows = x.extents()[0], first = r.below(static_cast<int>(y.extents()[0]) + 1);
+        const DynamicTensor both = concatenate(0, {x, y}, some_sharding(r, 2, axes));
+        to = slice(both, {first, 0}, {first + rows, x.extents()[1]}, {1, 1}, out);
+        return;
+      }
+      case 15: {
+        const DynamicTensor rows = arange<std::int64_t>(mesh.core(), line, x.extents()[0]);
+        to = take("ij,k->kj", x, map_dynamic<std::int64_t>("k->k", Turned{}, line, rows), out);
+        return;
+      }
+      case 16: {  // from a row that is the host's number
+        const Index row = static_cast<Index>(number) % 3;
+        to = dynamic_slice("ij", "i", x, {row}, {x.extents()[0] - 2}, out);
+        return;
+      }
       default:
         if (alike && x.core().storage() != y.core().storage())
           map_into<double>("ij,ij->ij", y, AddRest{}, y, x);
@@ -140,10 +171,13 @@ inline std::string some_program_case(const std::shared_ptr<MeshCore>& core, Rand
   const DynamicMesh mesh(core);
   const SomeFunction function{Random(random.next()), 1 + random.below(14)};
   const Random given(random.next());
+  // Some limits are small, and keep moves from being shared, joined or started early.
+  const Index limit = random.chance(70) ? max_int64 : 1000 + 200 * random.below(30);
   auto compiled = compile(function, {.share = random.chance(80),
                                      .join = random.chance(80),
                                      .reuse = random.chance(80),
-                                     .overlap = random.chance(80)});
+                                     .overlap = random.chance(80),
+                                     .memory_limit = limit});
   std::string wrong;
   for (const double number : {1.0, 5.0}) {
     Pool pool = given_to(mesh, given, number), same = given_to(mesh, given, number);

@@ -38,7 +38,7 @@ class OverlapPass {
   }
 
   Overlap make() {
-    for (int i = 0; i < program_.size() && static_cast<int>(made_.moves.size()) < most_; ++i)
+    for (int i = 0; i < program_.size() && static_cast<int>(moves_.size()) < most_; ++i)
       if (may_start_early(i)) start_early(i);
     assemble();
     made_.peak_after = made_.program.peak_bytes();
