@@ -128,7 +128,7 @@ void train(const ProcessMesh<Grid>& mesh, const Flags& flags, const Text& text, 
     say("\nThe last steps, {}\n{}", flags.trace, explain(summary(trace)));
   }
   const Program& ran = flags.compiled ? compiled.program() : step;
-  if (flags.compiled) say("\nCompiled\n{}", explain(compiled.sharing()));
+  if (flags.compiled) say("\nCompiled\n{}", explain_passes(compiled));
   const bool equal = as_planned(ran, mesh.ledger(), flags.steps);
   say("\nCommunication of process 0\n{}", compare(ran, mesh.ledger(), flags.steps));
   const Index agreeing = count_yes(mesh, equal);

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <limits>
+#include <string>
 #include <vector>
 
 #include <tessera/kernel/functions.hpp>
@@ -25,7 +26,7 @@ const float edges[] = {
 TEST_CASE("float functions stay within their stated errors") {
   const auto check = [](const char* name, double most, auto f, auto exact) {
     const double error = worst(f, exact);
-    MESSAGE(name << ": " << error << " ulp");
+    MESSAGE(std::string(name) << ": " << error << " ulp");
     CHECK(error <= most);
   };
   check("sin", 1.5, fn::Sin{}, [](double x) { return std::sin(x); });

@@ -13,11 +13,19 @@
 
 namespace support {
 
+/// The threads of an instance of OpenMP. ThreadSanitizer does not see how OpenMP's threads wait for
+/// each other, and takes what two of them do for races.
+#if defined(__SANITIZE_THREAD__)
+inline constexpr int instance_threads = 1;
+#else
+inline constexpr int instance_threads = 2;
+#endif
+
 template <class Space = tessera::KernelSpace> Space new_instance() {
   if constexpr (requires { Space::new_instance; })
     return Space(Space::new_instance);  // late_space.hpp
   else if constexpr (std::is_constructible_v<Space, int>)
-    return Space(2);  // OpenMP with two threads
+    return Space(instance_threads);  // OpenMP
   else
     return Kokkos::Experimental::partition_space(Space(), 1)[0];
 }

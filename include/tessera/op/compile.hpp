@@ -75,10 +75,14 @@ template <class F> class Compiled {
   detail::Structures structures_;
 };
 
-/// Returns what the passes did to the last call's Program, and the Program.
-template <class F> std::string explain(const Compiled<F>& compiled) {
+/// Returns what each pass did to the last call's Program.
+template <class F> std::string explain_passes(const Compiled<F>& compiled) {
   return explain(compiled.sharing()) + explain(compiled.joining()) + explain(compiled.reuse()) +
-         explain(compiled.overlap()) + explain(compiled.program());
+         explain(compiled.overlap());
+}
+/// Returns what the passes did, and the Program that ran.
+template <class F> std::string explain(const Compiled<F>& compiled) {
+  return explain_passes(compiled) + explain(compiled.program());
 }
 
 /// Returns f, a function of tensors and of anything else, so that its operators run together.

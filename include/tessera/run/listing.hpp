@@ -6,7 +6,8 @@
 ///
 ///     Listing calls;
 ///     { const TakenBy scope(&calls);  y = f(x); }        // listed: y has a description, and no values
-///     calls.run(calls.program());                                      // now it has
+///     std::vector<ReadyCall> ready;
+///     calls.run(calls.program(), ready);                                // now it has
 ///
 /// Laws: the results are those of the calls made one after the other; memory that nobody else holds
 /// ends with the last call that reads it.
@@ -57,6 +58,12 @@ struct ListedTensor {
   bool hidden = false;  ///< the first one's: calls write what was there
 };
 
+/// An operator of a Program that has been planned.
+struct ReadyCall {
+  std::shared_ptr<const Prepared> prepared;
+  std::uint64_t name = 0;  ///< CallName::digest
+};
+
 class Listing final : public Taker {
  public:
   Listing() = default;
@@ -75,9 +82,10 @@ class Listing final : public Taker {
   bool is(const Program& listed) const;
   /// Returns the list as a Program: what run() does on this process.
   Program program() const;
-  /// Carries out a Program of these calls: program(), or what passes made of it. Collective over
-  /// the mesh. Communication: that of the Program.
-  void run(const Program& program);
+  /// Carries out a Program of these calls: program(), or what passes made of it. `ready` keeps the
+  /// plans of its operators from one list of a structure to the next. Collective over the mesh.
+  /// Communication: that of the Program.
+  void run(const Program& program, std::vector<ReadyCall>& ready);
 
   int size() const { return static_cast<int>(calls_.size()); }
   /// Returns the mesh of the calls; null where none is listed.

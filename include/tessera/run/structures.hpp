@@ -44,7 +44,8 @@ class Structures {
     Sharing sharing;
     Joining joining;
     Reuse reuse;
-    Overlap overlap;  ///< its Program is the one that runs
+    Overlap overlap;               ///< its Program is the one that runs
+    std::vector<ReadyCall> ready;  ///< its operators
   };
   /// Collective over the mesh of the calls. Communication: that of the Program; for a new structure
   /// one all-reduce of two integers, in no ledger. Throws MismatchError when processes have listed

@@ -3,7 +3,7 @@
 /// @file
 /// How listed calls are carried out, as a Program says.
 ///
-///     calls.run(program);
+///     calls.run(program, ready);
 ///
 /// Laws: those of run/listing.hpp; a tensor ends where the Program says that it does.
 #include <cstddef>
@@ -52,8 +52,9 @@ struct Moving {
 /// Carries out a Program of a list's calls.
 class ListedRun {
  public:
-  ListedRun(Listing& calls, const Program& program)
-      : calls_(calls), program_(program), layers_(*calls.mesh_) {
+  ListedRun(Listing& calls, const Program& program, std::vector<ReadyCall>& ready)
+      : calls_(calls), program_(program), ready_(ready), layers_(*calls.mesh_) {
+    ready.resize(program.entries().size());
     added_.resize(program.tensors().size() - calls.tensors_.size());
     layers_of_.resize(program.layers().size(), -1);
     for (const ProgramEntry& e : program.entries())
@@ -71,9 +72,9 @@ class ListedRun {
       if (e.meanwhile > 0)
         start(e, i);
       else if (e.call < 0)
-        made_by_pass(e);
+        made_by_pass(e, i);
       else
-        listed_call(e, calls_.call(e.call));
+        listed_call(e, i, calls_.call(e.call));
       end_tensors(e, i);
     }
     finish_before(program_.size());
@@ -111,7 +112,26 @@ class ListedRun {
     for (const int t : e.also) promised.push_back(of(t));
     return promised;
   }
-  void made_by_pass(const ProgramEntry& e) {
+  /// Carries out operator i of the program, and plans it unless it is ready.
+  TensorCore carried_out(const Request& r, int i) {
+    return on_process(*calls_.mesh_, r.site, [&] {
+      calls_.mesh_->require_usable(r.site.where);
+      const ProgramEntry& e = program_.entry(i);
+      ReadyCall& ready = ready_[static_cast<std::size_t>(i)];
+      const ListedCall* const call = e.call < 0 ? nullptr : &calls_.call(e.call);
+      if (ready.prepared == nullptr && call != nullptr && e.plan == call->prepared->plan)
+        ready = {call->prepared, call->name};
+      if (ready.prepared == nullptr) {
+        const PlanQuestion question(r);
+        ready = {planned(r, question).shared_from_this(),
+                 CallName(question.query, r.site.label).digest};
+      }
+      const Agreed agreed = agree_on(r, {r.operation, ready.name},
+                                     [&]() -> const Prepared& { return *ready.prepared; });
+      return carry_out(r, agreed.prepared, agreed.history);
+    });
+  }
+  void made_by_pass(const ProgramEntry& e, int i) {
     Request r{*e.operation, {}, {e.label, e.where, Contract{}}};
     FixedVector<TensorCore, max_operands> operands;
     for (int k = 0; k < e.operands.size(); ++k)
@@ -120,7 +140,7 @@ class ListedRun {
     if (!e.also.empty()) r.extras.also = &also;
     const Promises promised = promises_of(e);
     r.extras.promised = &promised;
-    tensor(e.result) = tessera::detail::run(r);
+    tensor(e.result) = carried_out(r, i);
     for (int k = 0; k < e.also.size(); ++k) tensor(e.also[k]) = also[static_cast<std::size_t>(k)];
   }
   /// Starts operator i, a move, whose results others wait for.
@@ -142,7 +162,7 @@ class ListedRun {
     const OnLane there(e.call < 0 ? nullptr : calls_.call(e.call).lane);
     auto started = std::make_unique<Started>();
     r.extras.started = started.get();
-    (void)tessera::detail::run(r);
+    (void)carried_out(r, i);
     move->calls.add(std::move(started));
     moving_.push_back(std::move(move));
   }
@@ -159,7 +179,7 @@ class ListedRun {
       end_tensors(e, i - 1);
     }
   }
-  void listed_call(const ProgramEntry& e, const ListedCall& call) {
+  void listed_call(const ProgramEntry& e, int i, const ListedCall& call) {
     const OnLane there(call.lane);
     Request r = call.kept.request();
     r.operation = *e.operation;
@@ -173,33 +193,27 @@ class ListedRun {
     if (call.results.size() > 1) r.extras.also = &also;
     if (e.plan->destination == Destination::accumulated &&
         call.prepared->plan->destination == Destination::fresh)
-      return in_place(e, r, calls_.number_of(call.results[0]));
+      return in_place(e, i, r, calls_.number_of(call.results[0]));
     Promises promised;
     TensorCore into;
     if (call.into) {
       into = {calls_.mesh_, e.plan->result_desc(), tensor(e.result).storage()};
       r.extras.into = &into;
     } else if (e.result >= listed()) {  // an unfinished one
-      tensor(e.result) = tessera::detail::run(r);
+      tensor(e.result) = carried_out(r, i);
       return;
     } else {
       for (const int t : call.results) promised.push_back(tensor(t).storage());
       r.extras.promised = &promised;
     }
-    if (e.plan != call.prepared->plan) return (void)tessera::detail::run(r);  // another one now
-    on_process(*calls_.mesh_, r.site, [&] {
-      calls_.mesh_->require_usable(r.site.where);
-      const Agreed agreed = agree_on(r, {r.operation, call.name},
-                                     [&]() -> const Prepared& { return *call.prepared; });
-      return carry_out(r, agreed.prepared, agreed.history);
-    });
+    (void)carried_out(r, i);
   }
 
   /// The result takes the memory of an operand, and the promise is kept with it.
-  void in_place(const ProgramEntry& e, Request r, int own) {
+  void in_place(const ProgramEntry& e, int i, Request r, int own) {
     r.extras.into = r.operands[e.operands.find(e.result)];
     r.extras.destination = Destination::accumulated;
-    const TensorCore made = tessera::detail::run(r);
+    const TensorCore made = carried_out(r, i);
     const TensorCore result = tensor(own);
     result.storage()->keep(*made.storage());
     result.storage()->set_history(made.storage()->history());
@@ -210,18 +224,19 @@ class ListedRun {
 
   Listing& calls_;
   const Program& program_;
+  std::vector<ReadyCall>& ready_;
   OpenAgain layers_;
   std::vector<TensorCore> added_;  ///< tensors that passes added
   std::vector<std::unique_ptr<Moving>> moving_;
   std::vector<int> layers_of_;  ///< for each layer of the program, the list's
 };
 
-TESSERA_FUNCTION void Listing::run(const Program& program) {
+TESSERA_FUNCTION void Listing::run(const Program& program, std::vector<ReadyCall>& ready) {
   if (mesh_ == nullptr) return;
   const TakenBy none(nullptr);
   show();
   for (ListedTensor& t : tensors_) t.hidden = false;
-  ListedRun(*this, program).run();
+  ListedRun(*this, program, ready).run();
   calls_.clear();
   tensors_.clear();
 }

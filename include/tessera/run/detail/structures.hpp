@@ -38,7 +38,7 @@ TESSERA_FUNCTION void Structures::run(Listing& calls, const CompileOptions& opti
           return text;
         },
         where);
-    Known known{structure, calls_, std::move(listed), {}, {}, {}, {}};
+    Known known{structure, calls_, std::move(listed), {}, {}, {}, {}, {}};
     const PlanOptions planning = plan_options(mesh);
     known.sharing.program = known.listed;
     if (options.share) known.sharing = tessera::share(known.listed, planning, options.memory_limit);
@@ -53,7 +53,7 @@ TESSERA_FUNCTION void Structures::run(Listing& calls, const CompileOptions& opti
     known_.push_back(std::move(known));
     warn(options, where);
   }
-  calls.run(known_[last_].overlap.program);
+  calls.run(known_[last_].overlap.program, known_[last_].ready);
 }
 
 TESSERA_FUNCTION const Structures::Known& Structures::last() const {
