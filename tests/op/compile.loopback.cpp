@@ -323,6 +323,15 @@ TEST_CASE("new structures are counted, compared between processes, and explained
     CHECK(value(g(false)) == value(g(true)));
     CHECK(g.structures() == 2);
     CHECK(to_host(kept[0]).values == std::vector<double>(12, 2.0));
+    // Another mesh has plans of its own: there a process may be another one.
+    MeshOptions turned;
+    turned.device_assignment = DeviceAssignment{1, 0};
+    auto on = compile([](const auto& x) { return reshard<P<_, _>>(x + x); });
+    for (const auto& there : {mesh, make_mesh<Grid>(world, sizes<Grid>(2, 1), turned)}) {
+      const auto x = from_function<Real<data, _>>(there, {5, 3}, support::Numbered{1});
+      CHECK(to_host(on(x)) == to_host(2.0 * x));
+    }
+    CHECK(on.structures() == 2);
   });
   CHECK_THROWS_WITH_AS(
       run_loopback(2,
@@ -333,6 +342,22 @@ TEST_CASE("new structures are counted, compared between processes, and explained
                      (void)f();
                    }),
       doctest::Contains("the compiled function of"), MismatchError);
+}
+
+TEST_CASE("what one process throws while it lists ends the others too") {
+  CHECK_THROWS_WITH_AS(
+      run_loopback(3,
+                   [](std::shared_ptr<Transport> world) {
+                     const auto mesh = make_mesh<Grid>(world, 3, 1);
+                     const auto x = full<Real<data, _>>(mesh, {4, 3}, 2.0);
+                     auto f = compile([&](bool fails) {
+                       if (fails) throw UsageError("what one process says");
+                       return sum(x);
+                     });
+                     (void)f(false);
+                     (void)f(mesh.process() == 1);  // the structure is known to the others
+                   }),
+      doctest::Contains("what one process says"), UsageError);
 }
 
 TEST_CASE("a memory limit keeps moves apart, and says so") {

@@ -10,6 +10,7 @@
 /// compared between the processes before anything runs.
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -39,7 +40,8 @@ class Structures {
  public:
   struct Known {
     std::uint64_t structure;
-    std::int64_t call;  ///< the first call that had it, counted from 1
+    std::weak_ptr<const MeshCore> mesh;  ///< plans are of one mesh
+    std::int64_t call;                   ///< the first call that had it, counted from 1
     Program listed;
     Sharing sharing;
     Joining joining;

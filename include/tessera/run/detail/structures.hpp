@@ -25,7 +25,8 @@ TESSERA_FUNCTION void Structures::run(Listing& calls, const CompileOptions& opti
   const std::uint64_t structure = calls.structure();
   last_ = 0;
   while (last_ < known_.size() &&
-         !(known_[last_].structure == structure && calls.is(known_[last_].listed)))
+         !(known_[last_].structure == structure && known_[last_].mesh.lock() == calls.mesh() &&
+           calls.is(known_[last_].listed)))
     ++last_;
   if (last_ == known_.size()) {
     Program listed = calls.program();
@@ -38,7 +39,7 @@ TESSERA_FUNCTION void Structures::run(Listing& calls, const CompileOptions& opti
           return text;
         },
         where);
-    Known known{structure, calls_, std::move(listed), {}, {}, {}, {}, {}};
+    Known known{structure, calls.mesh(), calls_, std::move(listed), {}, {}, {}, {}, {}};
     const PlanOptions planning = plan_options(mesh);
     known.sharing.program = known.listed;
     if (options.share) known.sharing = tessera::share(known.listed, planning, options.memory_limit);
