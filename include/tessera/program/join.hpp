@@ -45,7 +45,7 @@ struct Joining {
 TESSERA_FUNCTION Joining join(const Program& program, const PlanOptions& options = {},
                               Index limit = max_int64);
 
-/// Returns what the pass did: one row for each call, then totals.
+/// Returns what the pass did: totals, and one row for each call.
 TESSERA_FUNCTION std::string explain(const Joining& joined);
 
 }  // namespace tessera

@@ -44,7 +44,7 @@ struct Overlap {
 TESSERA_FUNCTION Overlap overlap(const Program& program, const PlanOptions& options = {},
                                  Index limit = max_int64);
 
-/// Returns what the pass did: one row for each move, then totals.
+/// Returns what the pass did: totals, and one row for each move.
 TESSERA_FUNCTION std::string explain(const Overlap& early);
 
 }  // namespace tessera

@@ -40,7 +40,7 @@ struct Reuse {
 /// stay as they are. Communication: none.
 TESSERA_FUNCTION Reuse reuse(const Program& program, const PlanOptions& options = {});
 
-/// Returns what the pass did: one row for each layer, then totals.
+/// Returns what the pass did: totals, and one row for each layer.
 TESSERA_FUNCTION std::string explain(const Reuse& reused);
 
 }  // namespace tessera

@@ -31,6 +31,7 @@ struct SharedMove {
   Index payload = 0;      ///< bytes that are saved, of the process with most of each plan
   std::int64_t cost = 0;  ///< picoseconds that are saved by the machine model
   int group = -1;         ///< the pass's own number of the move
+  int layer = 0;          ///< of the first operator, in Program::layers()
 };
 struct Sharing {
   Program program;
@@ -46,7 +47,7 @@ struct Sharing {
 TESSERA_FUNCTION Sharing share(const Program& program, const PlanOptions& options = {},
                                Index limit = max_int64);
 
-/// Returns what the pass did: one row for each move, then totals.
+/// Returns what the pass did: totals, and one row for each move with the layer of its first reader.
 TESSERA_FUNCTION std::string explain(const Sharing& shared);
 
 }  // namespace tessera

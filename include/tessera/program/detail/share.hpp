@@ -143,6 +143,7 @@ class SharePass : ProgramEdit {
       if ((leads && use.entry == first) || !only_moves(entries_[use.entry]) || may_go(use.entry))
         uses.push_back(use);
     SharedMove move{tensor, -1, static_cast<int>(uses.size())};
+    move.layer = leader.layer;
     const auto count = [&](const Plan& plan, int sign) {
       move.payload += sign * plan.payload_bytes();
       move.cost += sign * plan.cost;
@@ -227,7 +228,7 @@ TESSERA_FUNCTION std::string explain(const Sharing& shared) {
   std::int64_t cost = 0;
   for (const SharedMove& move : shared.moves) {
     const auto desc = [&](int t) { return shared.program.tensor(t).desc; };
-    table.row({to_string(desc(move.tensor), names), "->",
+    table.row({shared.program.layer_path(move.layer), to_string(desc(move.tensor), names), "->",
                to_string(desc(move.moved).sharding, names),
                "for " + std::to_string(move.users) + " operators",
                "saves " + detail::bytes_text(move.payload), detail::time_text(move.cost)});
