@@ -248,7 +248,10 @@ TEST_CASE("who waits is judged only by what others have begun, or by their end")
   begins(1, 77, 1);
   CHECK(later() == "");
   waits(0, 79, 0);
+  waits(1, 79, 0);
   CHECK(later() == "");
+  board.leave(1);  // and computes
+  CHECK(detail::standstill(board, 0) == "");
   board.end(1);
   CHECK(has(detail::standstill(board, 0), "process 1 has ended, but process 0 waits for it"));
 }

@@ -37,13 +37,12 @@ inline std::string standstill(const Blackboard& board, int process) {
   const auto own = static_cast<std::size_t>(process);
   if (!stuck[own] || states[own].activity != Activity::waits) return {};
   /// Calls f(member) for each member that has not reached p's operator, until it returns false.
-  /// Before a mesh's first operator its calls have no number, so that only who has ended is
-  /// missing.
+  /// Before a mesh's first operator its calls have no number: who waits in one of them is there.
   const auto each_missing = [&](std::size_t p, const auto& f) {
     const CallPlace& place = states[p].place;
     const auto reached = [&](std::size_t q) {
       return place.ordinal == 0
-                 ? states[q].activity != Activity::ended
+                 ? states[q].activity == Activity::waits && states[q].place.mesh == place.mesh
                  : board.trail(static_cast<int>(q)).has_reached(place.mesh, place.ordinal);
     };
     for (std::size_t q = 0; q < count; ++q) {
