@@ -29,7 +29,7 @@ void gemm_rows(const GemmShape& g, const T* a, const T* b, T* c, bool add, Index
   T packed[depth * width];  // 128 KiB: half of a common second-level cache
   for (Index j0 = 0; j0 < g.n; j0 += width) {
     const Index columns = min_of(width, g.n - j0);
-    for (Index k0 = 0; k0 < max_of(1, g.k); k0 += depth) {
+    for (Index k0 = 0; k0 < g.k; k0 += depth) {
       const Index inner = min_of(depth, g.k - k0);
       const T* block = b + k0 * g.b_row + j0 * g.b_column;
       Index pitch = g.b_row;
@@ -101,10 +101,30 @@ template <class T> struct GemmTiles {
   }
 };
 
+/// Products of operands without elements: zeros. An index is a row of some product.
+template <class T> struct GemmOfNothing {
+  GemmShape g;
+  T* c;
+
+  KOKKOS_FUNCTION void run(Index begin, Index end) const {
+    for (Index i = begin; i < end; ++i) {
+      T* to = c + g.c_offset(i / g.m) + i % g.m * g.ldc;
+      for (Index j = 0; j < g.n; ++j) to[j] = T{};
+    }
+  }
+};
+
 template <class T>
 void gemm_tiles(const GemmShape& g, bool add, const void* a, const void* b, void* c) {
   const GemmTiles<T> kernel{g, add, static_cast<const T*>(a), static_cast<const T*>(b),
                             static_cast<T*>(c)};
+  if (g.n == 0) return;
+  if (g.k == 0) {
+    if (!add)
+      launch("tessera::gemm", g.batches * g.m, max_of(1, 65536 / g.n),
+             GemmOfNothing<T>{g, kernel.c});
+    return;
+  }
   const Index row_work = max_of(1, saturating_mul(g.n, g.k));
   const Index indices = kernels_on_host ? g.batches * g.m : g.batches * g.m * g.n;
   launch("tessera::gemm", indices, max_of(1, 65536 / row_work), kernel);
