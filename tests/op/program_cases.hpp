@@ -46,6 +46,18 @@ struct Numbered {
   }
 };
 
+/// The contract that accepts what the product of x and y communicates where it does not loop, and
+/// nothing else.
+inline Contract needs_of(const DynamicTensor& x, const DynamicTensor& y, const Sharding& out) {
+  const MeshCore& mesh = *x.core().mesh();
+  PlanOptions options;
+  options.machine = mesh.machine();
+  options.machine.hidden_percent = 0;
+  return ops::Einsum{parse("ij,jk->ik"), out}
+      .plan({x.core().desc(), y.core().desc()}, {mesh.shape(), mesh.process(), options})
+      .needs;
+}
+
 /// Matrices of three extents, squares among them, so that most pairs fit.
 inline DynamicTensor some_matrix(const DynamicMesh& mesh, Random& random, double first) {
   const std::vector<Index> sides{6, 6, 7};
@@ -96,7 +108,10 @@ struct SomeFunction {
       case 5:
       case 6: {
         if (x.extents()[1] != y.extents()[0]) return;
-        const DynamicTensor product = einsum("ij,jk->ik", x, y, some_sharding(r, 2, axes));
+        const Sharding made = some_sharding(r, 2, axes);
+        const DynamicTensor product =
+            r.below(2) == 0 ? einsum("ij,jk->ik", x, y, made)
+                            : einsum("ij,jk->ik", x, y, made, needs_of(x, y, made));
         to = map_dynamic<double>("ij->ij", Times{3}, out, product);
         return;
       }

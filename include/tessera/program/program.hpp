@@ -39,6 +39,7 @@ struct ProgramEntry {
   std::shared_ptr<const Operation> operation{};  ///< null in a Program that was recorded as it ran
   int call =
       -1;  ///< of a function that was compiled: which of its calls; -1: none, a pass added it
+  Contract contract{};      ///< what the call accepts
   int meanwhile = 0;        ///< operators that run while it is under way
   std::int64_t hidden = 0;  ///< picoseconds of its cost that they hide
 };

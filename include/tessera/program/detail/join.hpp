@@ -128,9 +128,10 @@ class JoinPass : ProgramEdit {
     Waiting w{i, plan.slots[slot].desc, made.sharding, nullptr};
     w.open = left_unfinished(*e.operation, descs, w.from.sharding);
     if (!w.open) return {};
-    w.before = planned(*w.open, descs, Destination::fresh);
-    w.move = planned(Operation(ops::Reshard{w.to}), {w.from}, Destination::fresh);
-    const bool same = w.before->result_desc() == w.from && first_call(*w.move) != nullptr &&
+    w.before = planned(*w.open, descs, Destination::fresh, e.contract);
+    w.move = planned(Operation(ops::Reshard{w.to}), {w.from}, Destination::fresh, e.contract);
+    const bool same = w.before != nullptr && w.move != nullptr &&
+                      w.before->result_desc() == w.from && first_call(*w.move) != nullptr &&
                       w.before->payload_bytes() + w.move->payload_bytes() == plan.payload_bytes();
     return same ? std::optional(std::move(w)) : std::nullopt;
   }
@@ -166,7 +167,7 @@ class JoinPass : ProgramEdit {
       joined.cost += w.move->cost;
     }
     const auto operation = std::make_shared<const Operation>(together);
-    const auto plan = planned(*operation, from, Destination::fresh);
+    const auto plan = planned(*operation, from, Destination::fresh, Contract{});
     joined.messages -= plan->messages();
     joined.cost -= plan->cost;
     if (joined.cost <= 0) return;

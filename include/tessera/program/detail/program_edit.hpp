@@ -33,13 +33,16 @@ class ProgramEdit {
         before_(entries_.size()),
         dropped_(entries_.size()) {}
 
-  /// Returns the plan of an operator on this program's mesh and process.
+  /// Returns the plan of an operator on this program's mesh and process; null where it breaks the
+  /// contract of the call in whose place it stands.
   std::shared_ptr<const Plan> planned(const Operation& operation, const TensorDescs& descs,
-                                      Destination destination) const {
+                                      Destination destination, const Contract& contract) const {
     PlanOptions options = options_;
     options.destination = destination;
-    return std::make_shared<const Plan>(
+    options.contract = contract;
+    auto plan = std::make_shared<const Plan>(
         operation.plan(descs, {program_.mesh, program_.process, options}));
+    return contract.covers(plan->needs) ? plan : nullptr;
   }
   /// Returns an operator that moves a tensor for another one, in its layer.
   static ProgramEntry reshard(const std::shared_ptr<const Operation>& operation,
@@ -50,6 +53,7 @@ class ProgramEdit {
     entry.operands.push_back(tensor);
     entry.result = moved;
     entry.operation = operation;
+    entry.contract = other.contract;
     return entry;
   }
   /// Adds a tensor, which operator `first` makes.

@@ -149,7 +149,9 @@ class SharePass : ProgramEdit {
       move.cost += sign * plan.cost;
     };
     const auto operation = std::make_shared<const Operation>(ops::Reshard{to.sharding});
-    const auto moved = leads ? nullptr : planned(*operation, {from}, Destination::fresh);
+    const auto moved =
+        leads ? nullptr : planned(*operation, {from}, Destination::fresh, leader.contract);
+    if (!leads && moved == nullptr) return false;
     if (!leads) count(*moved, -1);
     std::vector<Again> again;
     for (const Use& use : uses) {
@@ -164,7 +166,8 @@ class SharePass : ProgramEdit {
       const ProgramEntry& e = entries_[one.entry];
       if (only_moves(e)) continue;
       if (!e.operation->check(one.descs).ok()) return false;
-      one.plan = planned(*e.operation, one.descs, e.plan->destination);
+      one.plan = planned(*e.operation, one.descs, e.plan->destination, e.contract);
+      if (one.plan == nullptr) return false;
       count(*one.plan, -1);
     }
     if (uses.size() < 2 || move.payload <= 0 || move.cost < 0) return false;

@@ -174,6 +174,7 @@ TESSERA_FUNCTION Program Listing::program() const {
     for (const int t : c.operands) entry.operands.push_back(number_of(t));
     entry.operation = std::make_shared<const Operation>(c.kept.operation());
     entry.call = i;
+    entry.contract = contract_at(*mesh_, site);
     entry.result = number_of(c.results[0]);
     for (int k = 1; k < c.results.size(); ++k) entry.also.push_back(number_of(c.results[k]));
     const int depth =
@@ -192,6 +193,7 @@ TESSERA_FUNCTION bool Listing::is(const Program& program) const {
     const ProgramEntry& e = program.entry(i);
     if (e.operands.size() != c.operands.size() || e.also.size() + 1 != c.results.size() ||
         e.result != number_of(c.results[0]) || e.label != c.kept.site().label ||
+        !(e.contract == contract_at(*mesh_, c.kept.site())) ||
         !(e.plan == c.prepared->plan || *e.plan == *c.prepared->plan) ||
         !(*e.operation == c.kept.operation()))
       return false;

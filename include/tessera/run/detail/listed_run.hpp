@@ -132,7 +132,7 @@ class ListedRun {
     });
   }
   void made_by_pass(const ProgramEntry& e, int i) {
-    Request r{*e.operation, {}, {e.label, e.where, Contract{}}};
+    Request r{*e.operation, {}, {e.label, e.where, e.contract}};
     FixedVector<TensorCore, max_operands> operands;
     for (int k = 0; k < e.operands.size(); ++k)
       r.operands.push_back(&operands.push_back(as_operand(e, k)));
@@ -152,7 +152,7 @@ class ListedRun {
       move->promised[0] = make_promise(calls_.mesh_, e.where);
       tensor(e.result) = {calls_.mesh_, e.plan->result_desc(), move->promised[0]};
     }
-    Request r{*e.operation, {}, {e.label, e.where, Contract{}}};
+    Request r{*e.operation, {}, {e.label, e.where, e.contract}};
     FixedVector<TensorCore, max_operands> operands;
     for (int k = 0; k < e.operands.size(); ++k)
       r.operands.push_back(&operands.push_back(as_operand(e, k)));
