@@ -19,6 +19,7 @@
 #include <tessera/plan/map.hpp>
 #include <tessera/plan/move/between.hpp>
 #include <tessera/plan/move/together.hpp>
+#include <tessera/plan/op/broadcast.hpp>
 #include <tessera/plan/op/convolve.hpp>
 #include <tessera/plan/op/dynamic_slice.hpp>
 #include <tessera/plan/op/halo_exchange.hpp>

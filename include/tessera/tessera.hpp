@@ -18,6 +18,7 @@
 #include <tessera/op/associative_scan.hpp>
 #include <tessera/op/async.hpp>
 #include <tessera/op/between.hpp>
+#include <tessera/op/broadcast.hpp>
 #include <tessera/op/cast.hpp>
 #include <tessera/op/comparison.hpp>
 #include <tessera/op/complex.hpp>

@@ -110,6 +110,18 @@ struct Scan : OfOne {
     return ops::Scan{detail::same_terms("ij"), 'j', Reduction::sum, {}, DType::f64, out};
   }
 };
+struct Broadcast : OfOne {
+  static constexpr OperatorKind kind = OperatorKind::broadcast;
+  static constexpr Extents whole{6, 8};
+  static constexpr std::array extents{Extents{1, 8}};
+  template <class O, class B> static auto typed(const auto& x) {
+    return broadcast_to<O, B>(x, whole);
+  }
+  static DynamicTensor dynamic(const Dynamic& x, const Sharding* out, const DynamicCall& call) {
+    return out ? broadcast_to(x[0], whole, *out, call) : broadcast_to(x[0], whole, call);
+  }
+  static constexpr auto value(const Sharding& out) { return ops::Broadcast{{0, 1}, whole, out}; }
+};
 struct Softmax : OfOne {
   static constexpr OperatorKind kind = OperatorKind::softmax;
   template <class O, class B> static auto typed(const auto& x) {
@@ -646,6 +658,7 @@ std::vector<Row> table() {
           row<Arg>(),
           row<Scan>(),
           row<Softmax>(),
+          row<Broadcast>(),
           row<Sort>(),
           row<TopK>(),
           row<Slice>(),

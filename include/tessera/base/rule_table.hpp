@@ -218,6 +218,11 @@ TESSERA_RULE(volume_stays, shape, "",
              "a tensor of {first} has {left} elements and one of {second} has {right}; reshape "
              "keeps their number; pad or slice the tensor first")
 
+TESSERA_RULE(
+    broadcast_fits, shape, "",
+    "{first} does not broadcast to {second}; a dimension keeps its extent, or has extent 1 "
+    "and stretches; NumPy's lines dimensions up from the right")
+
 // ---- numbers of a convolution: plan/convolution.hpp, plan/op/convolve.hpp
 
 TESSERA_RULE(convolution_entry_each, shape, "",

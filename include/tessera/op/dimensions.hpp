@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// Dimensions inserted, removed, stretched and reversed, under NumPy's names. Dimensions are
+/// Dimensions inserted, removed, stacked and reversed, under NumPy's names. Dimensions are
 /// counted from 0, negative ones from the end.
 ///
 ///     auto row = expand_dims<0>(x);                     // (1, 8, 6) of x (8, 6)
 ///     auto same = squeeze<0>(row);
-///     auto all = broadcast_to<P<_, data, model>>(x, {4, 8, 6});
 ///     auto both = stack<0>(x, same);                    // (2, 8, 6)
 ///     auto last = flip<-1>(x);
 ///
-/// Laws: squeeze<D>(expand_dims<D>(x)) == x; slice i of a stack is its operand i; each element of a
-/// broadcast is x's at the same indices, 0 along dimensions that stretch.
+/// Laws: squeeze<D>(expand_dims<D>(x)) == x; slice i of a stack is its operand i.
 #include <array>
 #include <string>
 #include <vector>
@@ -115,41 +113,6 @@ inline TensorCore seen_with(const TensorCore& x, const Dimensions& dims) {
   return {x.mesh(), desc, same};
 }
 
-/// The first of two arguments.
-template <class T> struct First {
-  static constexpr std::string_view name = "broadcast_to";
-  KOKKOS_FORCEINLINE_FUNCTION T operator()(T x, T) const { return x; }
-};
-inline void require_broadcast(const Extents& from, const Extents& to, CallSite site) {
-  bool fits = from.size() <= to.size();
-  for (int d = 1; fits && d <= from.size(); ++d) {
-    const Index extent = from[from.size() - d];
-    fits = extent == 1 || extent == to[to.size() - d];
-  }
-  if (!fits)
-    throw ShapeError(std::string(site.label) + ": " + to_string(from) + " does not broadcast to " +
-                         to_string(to) +
-                         "; lined up from the right, an extent stays or is 1 and stretches",
-                     site.where);
-}
-/// Writes x, stretched, to y; elements are T, or of its size.
-template <class T>
-void broadcast_into(const TensorCore& y, const TensorCore& x, DType type, CallSite site) {
-  const First<T> f;
-  const OperandList operands{&x, &y};  // y for its extents; its elements are not used
-  Extras extras = into(y, operands);
-  extras.kernel = MapRunner<T, First<T>, T, T>::kernel(f);
-  const ops::Map operation{broadcast_terms({x.rank(), y.rank()}), type, Linearity::pointwise,
-                           y.sharding()};
-  (void)run({operation, operands, site, extras});
-}
-template <class T>
-TensorCore target_of_broadcast(const TensorCore& x, const Extents& extents, const Sharding& out,
-                               CallSite site) {
-  const TensorCore y = TensorCore::make(x.mesh(), {x.type(), extents, out}, site.where);
-  if (sizeof(T) == 1 && !y.dry()) fill_zeros(y.data(), y.local_size());  // truths, 0 or 1
-  return y;
-}
 }  // namespace detail
 
 /// Returns x with dimensions of extent 1 inserted: they are dimensions `D` of the result, and not
@@ -190,26 +153,6 @@ auto stack(const A&... x) {
   for (const TensorCore& one : seen) operands.push_back(&one);
   const ops::Concatenate operation{{dim}, Typed::value};
   return typename Typed::result(detail::run({operation, operands, site}));
-}
-
-/// Returns x stretched to `extents` under the spec `Out`: dimensions lined up from the right, new
-/// ones before them, an extent of 1 repeated. Communication: as map. Collective over the mesh.
-/// Throws ShapeError when x does not broadcast to the extents.
-template <class Out, class Bound = NoContract, TypedTensor A>
-auto broadcast_to(const A& x, const Extents& extents, Where where = Where::here()) {
-  using T = typename A::value_type;
-  using Result = ShardedTensor<T, typename A::mesh_type, Out>;
-  static_assert(Result::rank >= A::rank,
-                "[tessera] broadcast_to adds dimensions and takes none away; name a spec of at "
-                "least as many dimensions as the tensor has");
-  using Typed =
-      detail::TypedMap<detail::FromTheRight, Out, detail::First<T>, detail::Elements, A, Result>;
-  const detail::CallSite site{"broadcast_to", where, detail::bound<Typed, Bound>()};
-  detail::mesh_of(x.core(), site);
-  detail::require_broadcast(x.extents(), extents, site);
-  const TensorCore y = detail::target_of_broadcast<T>(x.core(), extents, Result::sharding(), site);
-  detail::broadcast_into<T>(y, x.core(), dtype_of<T>, site);
-  return Result(y);
 }
 
 /// The same with everything known at run time; without `dims` squeeze removes all dimensions of
@@ -280,33 +223,6 @@ inline DynamicTensor stack(int dim, const std::vector<DynamicTensor>& x, const S
 inline DynamicTensor stack(int dim, const std::vector<DynamicTensor>& x,
                            const DynamicCall& call = Where::here()) {
   return detail::stack(dim, x, nullptr, call);
-}
-/// A template, so that it is compiled where it is used.
-template <std::same_as<DynamicTensor> X>
-DynamicTensor broadcast_to(const X& x, const Extents& extents, const Sharding& out,
-                           const DynamicCall& call = Where::here()) {
-  const detail::CallSite site = call.site("broadcast_to");
-  MeshCore& mesh = detail::mesh_of(x.core(), site);
-  detail::require_sharding(out, x.type(), mesh, site);
-  detail::require_broadcast(x.extents(), extents, site);
-  const auto run = [&](auto word) {
-    using T = decltype(word);
-    const TensorCore y = detail::target_of_broadcast<T>(x.core(), extents, out, site);
-    detail::broadcast_into<T>(y, x.core(), x.type(), site);
-    return DynamicTensor(y);
-  };
-  switch (size_of(x.type())) {
-    case 1:
-      return run(std::uint8_t{});
-    case 2:
-      return run(std::int16_t{});
-    case 4:
-      return run(std::int32_t{});
-    case 8:
-      return run(std::int64_t{});
-    default:
-      return run(complex<double>{});
-  }
 }
 
 }  // namespace tessera

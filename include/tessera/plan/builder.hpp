@@ -103,6 +103,16 @@ class PlanBuilder : public detail::PlanParts {
     return step.out;
   }
 
+  /// Repeats elements locally along the labels of `result` that the slot has not, or has with
+  /// extent 1; returns the new slot.
+  constexpr int stretch(int slot, const TensorDesc& result, const Term& order) {
+    if (labels(slot) == order && desc(slot).extents == result.extents) return slot;
+    Step& step = add_step(StepKind::permute, slot);
+    step.out = static_cast<std::int8_t>(add_slot(result, order, SlotRole::temporary));
+    step.cost = options_.machine.copy(bytes_of_origin(result));
+    return step.out;
+  }
+
   /// Takes, locally, the diagonal over every letter that labels several dimensions of the slot
   /// (plan/deduce.hpp: diagonal_of).
   constexpr int diagonal(int slot) {

@@ -42,7 +42,8 @@ enum class OperatorKind : std::uint8_t {
   dynamic_slice,
   dynamic_update_slice,
   softmax,
-  create
+  create,
+  broadcast
 };
 /// Returns the name as plans print it: "einsum".
 constexpr std::string_view name_of(OperatorKind kind) {
@@ -113,6 +114,8 @@ constexpr std::string_view name_of(OperatorKind kind) {
       return "softmax";
     case OperatorKind::create:
       return "create";
+    case OperatorKind::broadcast:
+      return "broadcast";
   }
   return "?";
 }

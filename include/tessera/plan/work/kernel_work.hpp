@@ -20,13 +20,18 @@ inline ContractionBlock contraction_block(const Slot& slot, const Plan& plan,
           has_gaps(plan, slot) ? strides_of(plan, slot, at) : Extents{}};
 }
 
+/// Of a permutation, or a repetition along labels.
 inline StridedCopy permute_work(const Slot& from, const Slot& to, const Plan& plan,
                                 const Coordinates& at) {
   StridedCopy copy;
   copy.extents = local_extents(to, plan, at);
   copy.to_strides = strides_of(plan, to, at);
   const Extents strides = strides_of(plan, from, at);
-  for (char label : to.labels) copy.from_strides.push_back(strides[from.labels.find(label)]);
+  for (int d = 0; d < to.labels.size(); ++d) {  // what the source has not, or once, is repeated
+    const int source = from.labels.find(to.labels[d]);
+    const bool repeated = source < 0 || from.desc.extents[source] != to.desc.extents[d];
+    copy.from_strides.push_back(repeated ? 0 : strides[source]);
+  }
   return copy;
 }
 
