@@ -14,8 +14,8 @@
 #include <type_traits>
 
 #include <tessera/kernel/functions/fixed.hpp>
-#include <tessera/kernel/map.hpp>
 #include <tessera/op/function_check.hpp>
+#include <tessera/op/map_runner.hpp>
 #include <tessera/op/operators.hpp>
 #include <tessera/op/result.hpp>
 
@@ -60,41 +60,6 @@ template <class E, class F, class Arguments, class... A> struct MapBy {
 /// Constrained, since clang 14 names the result of an overload before it looks at its constraints.
 template <class E, class Out, class F, class Arguments, TypedTensor... A>
 using TypedMap = Typed<MapBy<E, F, Arguments, A...>, Out, A...>;
-
-template <class R, class F, class... T> struct MapRunner {
-  template <std::size_t... I>
-  static void call(const F& f, const LocalMap& work, R* out, const void* const* in,
-                   std::index_sequence<I...>) {
-    tessera::detail::map<R>(f, work, out, static_cast<const T*>(in[I])...);
-  }
-  static void run(const void* f, const LocalMap& work, void* out, const void* const* in) {
-    call(*static_cast<const F*>(f), work, static_cast<R*>(out), in,
-         std::index_sequence_for<T...>{});
-  }
-  /// Returns the kernel that applies f, which lives as long.
-  static MapKernel kernel(const F& f) { return {&run, &f, nullptr, nullptr, &keep_function<F>}; }
-};
-
-/// A function and where the result's block lies in the whole.
-template <class F> struct PlacedFunction {
-  F f;
-  Extents offset, extents;
-};
-template <class R, class F, class... T> struct IndexRunner {
-  template <std::size_t... I>
-  static void call(const PlacedFunction<F>& p, const LocalMap& work, R* out, const void* const* in,
-                   std::index_sequence<I...>) {
-    tessera::detail::map_with_index<R>(p.f, work, p.offset, p.extents, out,
-                                       static_cast<const T*>(in[I])...);
-  }
-  static void run(const void* placed, const LocalMap& work, void* out, const void* const* in) {
-    call(*static_cast<const PlacedFunction<F>*>(placed), work, static_cast<R*>(out), in,
-         std::index_sequence_for<T...>{});
-  }
-  static MapKernel kernel(const PlacedFunction<F>& placed) {
-    return {&run, &placed, nullptr, nullptr, &keep_function<PlacedFunction<F>>};
-  }
-};
 
 template <class Call, class Bound = NoContract, class F, class... A>
 typename Call::result run_map(const F& f, Where where, const A&... x) {

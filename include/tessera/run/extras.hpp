@@ -15,6 +15,9 @@
 #include <tessera/run/plan_cache.hpp>
 
 namespace tessera {
+namespace detail {
+struct PullBack;
+}  // namespace detail
 
 /// The type-erased kernels of a function that the user gives: run(context, map, out, inputs) for a
 /// map step, fold and scan for a running join, make for the block of a tensor of these extents;
@@ -29,6 +32,10 @@ struct MapKernel {
                const void* earlier, void* to) = nullptr;
   void* (*keep)(const void* context, void* copy) = nullptr;
   void (*make)(const void* context, const Box& block, const Extents& whole, void* out) = nullptr;
+  /// Tells functions apart: one address for each type of function on elements of given types.
+  const void* identity = nullptr;
+  /// The derivative that the function brings (run/pull_back.hpp); null: it brings none.
+  detail::PullBack (*pull)(const void* context, int operand) = nullptr;
 };
 
 namespace detail {

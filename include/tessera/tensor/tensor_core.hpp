@@ -43,6 +43,7 @@ class Storage {
         data_(of->data_),
         owner_(mesh_->keep(of)),
         adopted_(true),
+        root_(of->root()),
         use_(of->use_) {}
   /// The memory of a result that an operator under way will make; keep() brings it.
   Storage(std::shared_ptr<MeshCore> mesh, Where where)
@@ -88,6 +89,8 @@ class Storage {
   /// Which lanes use the memory. Who reads or writes it tells, before (kernel/lane_use.hpp).
   LaneUse& use() { return *use_; }
   bool adopted() const { return adopted_; }
+  /// Returns the object that this one shares its memory with; itself where it has its own.
+  const Storage* root() const { return root_; }
   /// Returns the block's number among all blocks of its arena; 0 for adopted memory.
   std::uint64_t serial() const { return block_.serial; }
   /// Returns the halo within which the stored block lies; null: it lies by itself.
@@ -140,6 +143,7 @@ class Storage {
   bool adopted_ = false;
   bool promised_ = false;
   const Halo* halo_ = nullptr;  ///< owned by this object
+  const Storage* root_ = this;
   LaneUse own_use_;
   LaneUse* use_ = &own_use_;
   int users_ = 0;

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Derivatives of functions of elements, by which gradients pass through map
+/// (grad/adjoint/map.hpp). grad/derivatives/ has those of the functions in kernel/functions/; a
+/// functor of your own brings its own:
+///
+///     struct Softplus {
+///       template <class T> KOKKOS_FUNCTION T operator()(T x) const { return fn::Log1p{}(fn::Exp{}(x)); }
+///       template <class T> KOKKOS_FUNCTION T derivative(T x) const { return fn::Sigmoid{}(x); }
+///     };
+///     struct Mix {                                              // of several operands: by operand I
+///       template <class T> KOKKOS_FUNCTION T operator()(T x, T y) const { return x * y * y; }
+///       template <int I, class T> KOKKOS_FUNCTION T derivative(T x, T y) const {
+///         return I == 0 ? y * y : T(2) * x * y;
+///       }
+///     };
+///
+/// Laws: f(..., x + h, ...) - f(..., x, ...) == h Derivative<F, I>::of(f)(values...) + O(h^2); a
+/// function that is constant almost everywhere has the derivative zero, as in JAX.
+#include <type_traits>
+
+#include <tessera/base/box.hpp>
+#include <tessera/kernel/functions/number.hpp>
+
+namespace tessera {
+
+/// Which values a derivative is computed from, in this order: operands by their numbers.
+using Reads = FixedVector<int, max_dims + 1>;
+/// In Reads: the function's result.
+inline constexpr int reads_result = -1;
+
+enum class Slope : std::uint8_t { zero, one, minus_one, function };
+
+/// The derivative of functor F by its operand I: `slope`; where that is Slope::function also
+/// `reads` and of(f), a functor of these values. Specialise it for a functor whose type you cannot
+/// change. Not defined: F has no derivative.
+template <class F, int I> struct Derivative;
+
+/// The bases of specialisations: derivatives that are constant.
+struct ZeroSlope {
+  static constexpr Slope slope = Slope::zero;
+};
+struct UnitSlope {
+  static constexpr Slope slope = Slope::one;
+};
+struct MinusSlope {
+  static constexpr Slope slope = Slope::minus_one;
+};
+/// D of the values that are named: SlopeBy<fn::Cos, 0>, SlopeBy<Same, reads_result>.
+template <class D, int... Values> struct SlopeBy {
+  static constexpr Slope slope = Slope::function;
+  static constexpr Reads reads{Values...};
+  template <class F> static D of(const F&) { return {}; }
+};
+
+namespace detail {
+template <class F, int I, class... T>
+concept OwnByOperand = requires(const F& f, const T&... x) {
+  f.template derivative<I>(x...);
+};
+template <class F, class... T>
+concept OwnOfOne = requires(const F& f, const T&... x) {
+  f.derivative(x...);
+};
+}  // namespace detail
+
+namespace fn {
+/// The derivative by operand I that a functor brings.
+template <class F, int I> struct OwnDerivative {
+  F f;
+  template <class... T>
+    requires(detail::OwnByOperand<F, I, T...> || detail::OwnOfOne<F, T...>)
+  KOKKOS_FORCEINLINE_FUNCTION auto operator()(const T&... x) const {
+    if constexpr (detail::OwnByOperand<F, I, T...>)
+      return f.template derivative<I>(x...);
+    else
+      return f.derivative(x...);
+  }
+};
+}  // namespace fn
+
+/// F has a derivative of its own, for elements T.
+template <class F, class... T>
+concept BringsDerivative = std::is_invocable_v < const fn::OwnDerivative<F, 0>
+&, const T&... > ;
+
+}  // namespace tessera

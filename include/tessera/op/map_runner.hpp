@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// The kernels of a function of elements, with its type erased; and those of its derivative, where
+/// it brings one.
+///
+///     extras.kernel = detail::MapRunner<float, fn::Add, float, float>::kernel(f);
+///
+/// Laws: kernel(f) refers to f; keep makes a copy.
+#include <tuple>
+#include <utility>
+
+#include <tessera/kernel/map.hpp>
+#include <tessera/kernel/map_by_loop.hpp>
+#include <tessera/run/pull_back.hpp>
+
+namespace tessera::detail {
+
+/// One address for each function on elements of these types. Not const, so that no linker merges
+/// two.
+template <class R, class F, class... T> struct FunctionIdentity { static inline char value = 0; };
+
+template <class R, class F, class... T> struct PullBacks;
+
+/// F of one operand is constant wherever it has a derivative.
+template <class F>
+concept NeverSlopes = requires {
+  requires Derivative<F, 0>::slope == Slope::zero;
+};
+
+template <class R, class F, class... T> struct MapRunner {
+  template <std::size_t... I>
+  static void call(const F& f, const LocalMap& work, R* out, const void* const* in,
+                   std::index_sequence<I...>) {
+    tessera::detail::map<R>(f, work, out, static_cast<const T*>(in[I])...);
+  }
+  static void run(const void* f, const LocalMap& work, void* out, const void* const* in) {
+    call(*static_cast<const F*>(f), work, static_cast<R*>(out), in,
+         std::index_sequence_for<T...>{});
+  }
+  /// Returns the kernel that applies f, which lives as long.
+  static MapKernel kernel(const F& f) {
+    MapKernel kernel{&run, &f, nullptr, nullptr, &keep_function<F>};
+    kernel.identity = &FunctionIdentity<R, F, T...>::value;
+    if constexpr (BringsDerivative<F, T...> || NeverSlopes<F>)
+      kernel.pull = &PullBacks<R, F, T...>::of;
+    return kernel;
+  }
+};
+
+/// The same of a derivative: compiled fast, and fast where its operands lie as its result does.
+template <class R, class F, class... T> struct LoopRunner {
+  template <std::size_t... I>
+  static void call(const F f, Index n, R* out, const void* const* in, std::index_sequence<I...>) {
+    with_wide_vectors(
+        [&]() TESSERA_INLINE { plain_loop(f, n, out, static_cast<const T*>(in[I])...); });
+  }
+  static void loop(const void* f, Index n, void* out, const void* const* in) {
+    call(*static_cast<const F*>(f), n, static_cast<R*>(out), in, std::index_sequence_for<T...>{});
+  }
+  static void run(const void* f, const LocalMap& work, void* out, const void* const* in) {
+    if constexpr (kernels_on_host)
+      map_by_loop(work, &loop, f, out, in,
+                  {static_cast<int>(sizeof(T))..., static_cast<int>(sizeof(R))});
+    else
+      MapRunner<R, F, T...>::run(f, work, out, in);
+  }
+  static MapKernel kernel(const F& f) {
+    MapKernel kernel{&run, &f, nullptr, nullptr, &keep_function<F>};
+    kernel.identity = &FunctionIdentity<R, F, T...>::value;
+    return kernel;
+  }
+};
+
+/// A function and where the result's block lies in the whole.
+template <class F> struct PlacedFunction {
+  F f;
+  Extents offset, extents;
+};
+template <class R, class F, class... T> struct IndexRunner {
+  template <std::size_t... I>
+  static void call(const PlacedFunction<F>& p, const LocalMap& work, R* out, const void* const* in,
+                   std::index_sequence<I...>) {
+    tessera::detail::map_with_index<R>(p.f, work, p.offset, p.extents, out,
+                                       static_cast<const T*>(in[I])...);
+  }
+  static void run(const void* placed, const LocalMap& work, void* out, const void* const* in) {
+    call(*static_cast<const PlacedFunction<F>*>(placed), work, static_cast<R*>(out), in,
+         std::index_sequence_for<T...>{});
+  }
+  static MapKernel kernel(const PlacedFunction<F>& placed) {
+    MapKernel kernel{&run, &placed, nullptr, nullptr, &keep_function<PlacedFunction<F>>};
+    if constexpr (BringsDerivative<F, GlobalIndex, T...>)
+      kernel.pull = &PullBacks<R, PlacedFunction<F>, T...>::of;
+    return kernel;
+  }
+};
+
+}  // namespace tessera::detail
+
+#include <tessera/op/pull_backs.hpp>
