@@ -78,6 +78,7 @@
 #include <tessera/tensor/submesh.hpp>
 #include <tessera/version.hpp>
 #if defined(TESSERA_IMPLEMENTATION)
+#include <tessera/grad.hpp>
 #include <tessera/io/trace_file.hpp>  // which a source includes that uses them
 #include <tessera/op/compile.hpp>
 #endif

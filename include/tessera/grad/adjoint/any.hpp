@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// The adjoint of a call of any kind.
+///
+///     detail::adjoint(call, wanted)
+#include <string>
+
+#include <tessera/grad/adjoint.hpp>
+#include <tessera/grad/adjoint/einsum.hpp>
+#include <tessera/grad/adjoint/indexed.hpp>
+#include <tessera/grad/adjoint/map.hpp>
+#include <tessera/grad/adjoint/moving.hpp>
+#include <tessera/grad/adjoint/rows.hpp>
+
+namespace tessera::detail {
+
+/// Tries one kind of operator after the other.
+template <class... Op> bool adjoint_of_any(const AdjointCall& call, AdjointBuilder& build) {
+  const auto is = [&](const auto* op) {
+    if (op != nullptr) adjoint_of(*op, build);
+    return op != nullptr;
+  };
+  return (is(call.operation.get_if<Op>()) || ...);
+}
+
+TESSERA_FUNCTION Adjoint adjoint(const AdjointCall& call, unsigned wanted) {
+  AdjointBuilder build(call, wanted);
+  if (!adjoint_of_any<ops::Einsum, ops::Reduce, ops::Map, ops::Reshard, ops::Transpose,
+                      ops::Reshape, ops::Broadcast, ops::Slice, ops::Pad, ops::Reverse, ops::Roll,
+                      ops::Shift, ops::Concatenate, ops::Update, ops::Softmax, ops::Scan, ops::Take,
+                      ops::Scatter>(call, build))
+    build.miss("the operator " + std::string(call.operation.name()) +
+               " has no gradient yet; give the part of the function that calls it one of its own "
+               "with custom_gradient, or keep it out with stop_gradient");
+  return build.take();
+}
+
+}  // namespace tessera::detail

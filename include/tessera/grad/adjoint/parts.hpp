@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// What the adjoints of several operators have in common: functions of elements, and repetition
+/// with its inverse, the sum.
+///
+///     v = detail::repeated(build, v, from, to);      // letters of `to` that `from` has not
+///
+/// Laws: summed(repeated(v)) is v times the number of repetitions.
+#include <tessera/grad/adjoint_builder.hpp>
+#include <tessera/op/create.hpp>
+#include <tessera/op/map_runner.hpp>
+#include <tessera/plan/op/broadcast.hpp>
+#include <tessera/plan/op/create.hpp>
+#include <tessera/plan/op/einsum.hpp>
+#include <tessera/plan/op/map.hpp>
+#include <tessera/plan/op/reduce.hpp>
+#include <tessera/plan/op/reshape.hpp>
+#include <tessera/plan/op/reshard.hpp>
+#include <tessera/plan/op/transpose.hpp>
+
+namespace tessera::detail {
+
+inline AdjointValue AdjointBuilder::reshard(AdjointValue v, const Sharding& to) {
+  return desc(v).sharding == to ? v : add(ops::Reshard{to}, {v});
+}
+
+/// Calls use(T{}) for an element type that has gradients.
+template <class Use> auto with_gradient_type(DType type, const Use& use) {
+  switch (type) {
+    case DType::f16:
+      return use(element_of<DType::f16>{});
+    case DType::bf16:
+      return use(element_of<DType::bf16>{});
+    case DType::f32:
+      return use(float{});
+    case DType::f64:
+      return use(double{});
+    case DType::c64:
+      return use(complex<float>{});
+    default:
+      return use(complex<double>{});
+  }
+}
+inline bool is_differentiable(DType type) { return is_real(type) || is_complex(type); }
+
+/// f of N operands of elements `type`.
+template <int N, class F> std::shared_ptr<const OwnedFunction> function_of(DType type, const F& f) {
+  return with_gradient_type(type, [&](auto zero) -> std::shared_ptr<const OwnedFunction> {
+    using T = decltype(zero);
+    if constexpr (N == 1 && std::is_invocable_v<const F&, T>)
+      return std::make_shared<OwnedFunction>(LoopRunner<T, F, T>::kernel(f));
+    else if constexpr (N == 2 && std::is_invocable_v<const F&, T, T>)
+      return std::make_shared<OwnedFunction>(LoopRunner<T, F, T, T>::kernel(f));
+    else if constexpr (N == 3 && std::is_invocable_v<const F&, T, T, T>)
+      return std::make_shared<OwnedFunction>(LoopRunner<T, F, T, T, T>::kernel(f));
+    else
+      return nullptr;
+  });
+}
+/// The same elements as another type.
+inline std::shared_ptr<const OwnedFunction> conversion(DType from, DType to) {
+  return with_gradient_type(from, [&](auto source) {
+    return with_gradient_type(to, [&](auto target) -> std::shared_ptr<const OwnedFunction> {
+      using From = decltype(source);
+      using To = fn::Converted<decltype(target)>;
+      if constexpr (ComplexElement<From> && !ComplexElement<decltype(target)>)
+        return nullptr;
+      else
+        return std::make_shared<OwnedFunction>(
+            LoopRunner<decltype(target), To, From>::kernel(To{}));
+    });
+  });
+}
+
+/// Letters for the dimensions of a tensor.
+inline Term letters_of(const TensorDesc& x) { return default_labels(x.rank()); }
+
+/// Letters without repetition: "ii" becomes "i".
+inline Term distinct(const Term& letters) {
+  Term once;
+  for (char letter : letters)
+    if (!once.contains(letter)) once.push_back(letter);
+  return once;
+}
+/// The sharding of letters that a tensor has: each as its first dimension.
+inline Sharding sharding_of(const Term& letters, const Term& of, const Sharding& s) {
+  Sharding out;
+  for (char letter : letters) out.dims.push_back(s[of.find(letter)]);
+  return out;
+}
+
+/// f of values with these letters, under the sharding `out` of the letters of the first.
+inline AdjointValue mapped(AdjointBuilder& build, const Terms& terms,
+                           const FixedVector<AdjointValue, max_operands>& values, DType type,
+                           const Sharding& out, std::shared_ptr<const OwnedFunction> f) {
+  return build.add(ops::Map{terms, type, Linearity::pointwise, out}, values, std::move(f));
+}
+/// f of values of equal extents, under the first one's sharding.
+inline AdjointValue mapped(AdjointBuilder& build,
+                           const FixedVector<AdjointValue, max_operands>& values,
+                           std::shared_ptr<const OwnedFunction> f) {
+  const TensorDesc first = build.desc(values[0]);
+  Terms terms;
+  terms.result = letters_of(first);
+  for (int k = 0; k < values.size(); ++k) terms.operands.push_back(terms.result);
+  return mapped(build, terms, values, first.type, first.sharding, std::move(f));
+}
+inline AdjointValue scaled(AdjointBuilder& build, AdjointValue v, double factor) {
+  if (factor == 1) return v;
+  return mapped(build, {v}, function_of<1>(build.desc(v).type, fn::Scale{factor}));
+}
+inline AdjointValue converted(AdjointBuilder& build, AdjointValue v, DType type) {
+  const TensorDesc x = build.desc(v);
+  if (x.type == type) return v;
+  const Term letters = letters_of(x);
+  return mapped(build, {{letters}, letters}, {v}, type, x.sharding, conversion(x.type, type));
+}
+
+/// Makes a tensor of equal elements.
+inline TensorCore filled(const std::shared_ptr<MeshCore>& mesh, const TensorDesc& desc,
+                         double value, CallSite site) {
+  return with_gradient_type(desc.type, [&](auto zero) {
+    const auto element = from_double<decltype(zero)>(value);
+    return create(mesh, desc, FillRunner<decltype(zero)>::kernel(element), site);
+  });
+}
+/// A tensor of zeros.
+inline AdjointValue no_gradient(AdjointBuilder& build, const TensorDesc& desc) {
+  return build.add(
+      ops::Create{desc}, {}, with_gradient_type(desc.type, [](auto zero) {
+        return std::make_shared<const OwnedFunction>(FillRunner<decltype(zero)>::kernel(zero));
+      }));
+}
+
+/// v with letters `from`, repeated to a tensor `to` with letters `letters`: what these have beside,
+/// and dimensions that had extent 1.
+inline AdjointValue repeated(AdjointBuilder& build, AdjointValue v, const Term& from,
+                             const Term& letters, const TensorDesc& to) {
+  const TensorDesc x = build.desc(v);
+  if (from == letters && x.extents == to.extents) return build.reshard(v, to.sharding);
+  Dimensions dims;
+  for (char letter : from) dims.push_back(letters.find(letter));
+  return build.add(ops::Broadcast{dims, to.extents, to.sharding}, {v});
+}
+/// v with letters `from`, summed to a tensor `to` with letters `letters`: over what these have not,
+/// and over what `to` has once.
+inline AdjointValue summed(AdjointBuilder& build, AdjointValue v, const Term& from,
+                           const Term& letters, const TensorDesc& to) {
+  const TensorDesc x = build.desc(v);
+  Terms terms{{from}, {}};
+  Sharding out;
+  for (int d = 0; d < letters.size(); ++d) {
+    const int at = from.find(letters[d]);
+    if (at < 0 || x.extents[at] != to.extents[d]) continue;
+    terms.result.push_back(letters[d]);
+    out.dims.push_back(to.sharding[d]);
+  }
+  if (terms.result == from) return build.reshard(v, to.sharding);
+  const bool whole = terms.result == letters;
+  v = build.add(ops::Reduce{terms, Reduction::sum, false, false, x.type, whole ? to.sharding : out},
+                {v});
+  return whole ? v : build.add(ops::Reshape{to.extents, to.sharding}, {v});
+}
+
+}  // namespace tessera::detail

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// The adjoints of operators along a dimension: softmax, its logarithm, and running sums.
+///
+///     // y = softmax(x): dx = y (dy - sum(dy y))
+///
+/// Laws: the gradient of a softmax sums to zero along its dimension.
+#include <tessera/grad/adjoint/parts.hpp>
+#include <tessera/grad/derivatives/slope.hpp>
+#include <tessera/kernel/functions/exponential.hpp>
+#include <tessera/plan/op/scan.hpp>
+#include <tessera/plan/op/softmax.hpp>
+
+namespace tessera {
+namespace fn {
+/// y (dy - s)
+struct SoftmaxBack {
+  static constexpr std::string_view name = "gradient";
+  template <RealElement T>
+  KOKKOS_FORCEINLINE_FUNCTION T operator()(const T& dy, const T& y, const T& s) const {
+    using C = ComputeType<T>;
+    return static_cast<T>(static_cast<C>(y) * (static_cast<C>(dy) - static_cast<C>(s)));
+  }
+};
+/// dy - e^y s
+struct LogSoftmaxBack {
+  static constexpr std::string_view name = "gradient";
+  template <RealElement T>
+  KOKKOS_FORCEINLINE_FUNCTION T operator()(const T& dy, const T& y, const T& s) const {
+    using C = ComputeType<T>;
+    return static_cast<T>(static_cast<C>(dy) - Exp{}(static_cast<C>(y)) * static_cast<C>(s));
+  }
+};
+/// -e^y s and -e^y
+struct NegativeExp {
+  template <RealElement T> KOKKOS_FORCEINLINE_FUNCTION T operator()(const T& y, const T& s) const {
+    using C = ComputeType<T>;
+    return static_cast<T>(-Exp{}(static_cast<C>(y)) * static_cast<C>(s));
+  }
+  template <RealElement T> KOKKOS_FORCEINLINE_FUNCTION T operator()(const T& y) const {
+    return static_cast<T>(-Exp{}(static_cast<ComputeType<T>>(y)));
+  }
+};
+}  // namespace fn
+template <> struct Derivative<fn::SoftmaxBack, 0> : SlopeBy<fn::Same, 1> {};
+template <> struct Derivative<fn::SoftmaxBack, 1> : SlopeBy<fn::Subtract, 0, 2> {};
+template <> struct Derivative<fn::SoftmaxBack, 2> : SlopeBy<fn::Negate, 1> {};
+template <> struct Derivative<fn::LogSoftmaxBack, 0> : UnitSlope {};
+template <> struct Derivative<fn::LogSoftmaxBack, 1> : SlopeBy<fn::NegativeExp, 1, 2> {};
+template <> struct Derivative<fn::LogSoftmaxBack, 2> : SlopeBy<fn::NegativeExp, 1> {};
+
+namespace detail {
+
+inline void adjoint_of(const ops::Softmax& op, AdjointBuilder& build) {
+  const Term& letters = op.terms.result;
+  const AdjointValue g = build.cotangent(), y = build.finish(build.result());
+  const TensorDesc made = build.desc(g);
+  Terms rows{{letters}, {}};
+  for (char letter : letters)
+    if (letter != op.along) rows.result.push_back(letter);
+  const AdjointValue product =
+      op.logarithm ? g : mapped(build, {g, y}, function_of<2>(made.type, fn::Multiply{}));
+  const Sharding out = sharding_of(rows.result, letters, made.sharding);
+  const AdjointValue sum =
+      build.add(ops::Reduce{rows, Reduction::sum, false, false, made.type, out}, {product});
+  const auto f = op.logarithm ? function_of<3>(made.type, fn::LogSoftmaxBack{})
+                              : function_of<3>(made.type, fn::SoftmaxBack{});
+  build.set(0, mapped(build, {{letters, letters, rows.result}, letters}, {g, y, sum}, made.type,
+                      made.sharding, f));
+}
+
+inline void adjoint_of(const ops::Scan& op, AdjointBuilder& build) {
+  if (op.reduction != Reduction::sum)
+    return build.miss(
+        "a running join other than the sum has no gradient yet; write it with cumsum, or give "
+        "custom_gradient");
+  const TensorDesc to = build.gradient_of(0);
+  const AdjointValue g = converted(build, build.cotangent(), to.type);
+  ScanOptions back = op.options;
+  back.reverse = !back.reverse;
+  build.set(0, build.add(ops::Scan{op.terms, op.along, Reduction::sum, back, to.type,
+                                   build.desc(g).sharding},
+                         {g}));
+}
+
+}  // namespace detail
+}  // namespace tessera

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// What the adjoint of an operator is made of, and how it is put together (grad/adjoint.hpp).
+///
+///     AdjointBuilder build(call, wanted);
+///     build.set(0, build.add(ops::Roll{{-by, dim}, out}, {build.cotangent()}));
+///     Adjoint made = build.take();
+///
+/// Laws: steps are in the order in which they run; each reads the call's tensors and earlier steps.
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <tessera/plan/operation.hpp>
+#include <tessera/run/pull_back.hpp>
+
+namespace tessera::detail {
+
+/// A tensor of an adjoint: of the call, a cotangent (the gradient of a result), or one that a step
+/// makes.
+struct AdjointValue {
+  enum class Of : std::uint8_t { nothing, operand, result, cotangent, step };
+  Of of = Of::nothing;
+  int number = 0;
+  bool known() const { return of != Of::nothing; }
+  bool operator==(const AdjointValue&) const = default;
+};
+
+struct AdjointStep {
+  Operation operation;
+  FixedVector<AdjointValue, max_operands> inputs;
+  std::shared_ptr<const OwnedFunction> function;  ///< of a map, or of what makes a tensor
+};
+
+struct Adjoint {
+  std::vector<AdjointStep> steps;
+  FixedVector<AdjointValue, max_operands> gradients;  ///< of each operand; of::nothing: zero
+  std::string missing;                                ///< why there is none
+};
+
+/// The call whose adjoint is sought, without its tensors.
+struct AdjointCall {
+  OperationView operation;
+  TensorDescs operands, results;
+  const MapKernel& kernel;
+  std::string_view label;
+};
+
+/// Puts an adjoint together.
+class AdjointBuilder {
+ public:
+  AdjointBuilder(const AdjointCall& call, unsigned wanted) : call_(call), wanted_(wanted) {
+    adjoint_.gradients.resize(call.operands.size());
+  }
+
+  const AdjointCall& call() const { return call_; }
+  bool wants(int operand) const { return (wanted_ >> operand & 1) != 0; }
+  AdjointValue operand(int i) const { return {AdjointValue::Of::operand, i}; }
+  AdjointValue result(int k = 0) const { return {AdjointValue::Of::result, k}; }
+  AdjointValue cotangent(int k = 0) const { return {AdjointValue::Of::cotangent, k}; }
+
+  TensorDesc desc(AdjointValue v) const {
+    switch (v.of) {
+      case AdjointValue::Of::operand:
+        return call_.operands[v.number];
+      case AdjointValue::Of::result:
+        return call_.results[v.number];
+      case AdjointValue::Of::cotangent:
+        return finished(call_.results[v.number]);
+      default:
+        return descs_[static_cast<std::size_t>(v.number)];
+    }
+  }
+  /// Returns the description of an operand's gradient.
+  TensorDesc gradient_of(int operand) const { return finished(call_.operands[operand]); }
+
+  /// Adds an operator; returns its result.
+  template <OperationStruct Op>
+  AdjointValue add(const Op& op, std::initializer_list<AdjointValue> inputs,
+                   std::shared_ptr<const OwnedFunction> function = nullptr) {
+    FixedVector<AdjointValue, max_operands> values(inputs);
+    return add(op, values, std::move(function));
+  }
+  template <OperationStruct Op>
+  AdjointValue add(const Op& op, const FixedVector<AdjointValue, max_operands>& inputs,
+                   std::shared_ptr<const OwnedFunction> function = nullptr) {
+    TensorDescs descs;
+    for (const AdjointValue& v : inputs) descs.push_back(desc(v));
+    descs_.push_back(op.results(descs)[0]);
+    adjoint_.steps.push_back({op, inputs, std::move(function)});
+    return {AdjointValue::Of::step, static_cast<int>(adjoint_.steps.size()) - 1};
+  }
+  /// The value under another sharding.
+  AdjointValue reshard(AdjointValue v, const Sharding& to);
+  /// The value with finished elements.
+  AdjointValue finish(AdjointValue v) { return reshard(v, desc(v).sharding.finished()); }
+
+  /// States the gradient of an operand, resharded to what it shall have.
+  void set(int operand, AdjointValue v) {
+    adjoint_.gradients[operand] = reshard(v, gradient_of(operand).sharding);
+  }
+  /// States that there is none, and why.
+  void miss(std::string why) { adjoint_.missing = std::move(why); }
+  Adjoint take() { return std::move(adjoint_); }
+
+  static TensorDesc finished(TensorDesc desc) {
+    desc.sharding = desc.sharding.finished();
+    return desc;
+  }
+
+ private:
+  const AdjointCall& call_;
+  unsigned wanted_;
+  Adjoint adjoint_;
+  std::vector<TensorDesc> descs_;  ///< of the steps' results
+};
+
+}  // namespace tessera::detail

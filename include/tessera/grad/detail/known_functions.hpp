@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// The table of derivatives of the library's functions, for each element type, and of these
+/// derivatives' own.
+///
+///     detail::known_pull_backs().find(kernel.identity)
+#include <unordered_map>
+
+#include <tessera/grad/adjoint/reduce.hpp>
+#include <tessera/grad/adjoint/rows.hpp>
+#include <tessera/grad/derivatives/all.hpp>
+#include <tessera/grad/functions.hpp>
+#include <tessera/op/map_runner.hpp>
+
+namespace tessera::detail {
+
+using PullBackOf = PullBack (*)(const void* function, int operand);
+
+/// Fills the table.
+class KnownFunctions {
+ public:
+  std::unordered_map<const void*, PullBackOf> table;
+
+  /// F of elements T..., which makes R; and its derivatives, `Order` times.
+  template <int Order, class R, class F, class... T> void add() {
+    table[&FunctionIdentity<R, F, T...>::value] = &PullBacks<R, F, T...>::of;
+    if constexpr (Order > 1) add_derivatives<Order, R, F, T...>(std::index_sequence_for<T...>{});
+  }
+  /// F of one or two elements T, and of one beside a number.
+  template <class T, class... F> void unary() { (add<2, T, F, T>(), ...); }
+  template <class T, class... F> void binary() {
+    (add<2, T, F, T, T>(), ...);
+    (add<2, T, fn::Fixed<F, 0, T>, T>(), ...);
+    (add<2, T, fn::Fixed<F, 1, T>, T>(), ...);
+  }
+
+ private:
+  template <int Order, class R, class F, class... T, std::size_t... I>
+  void add_derivatives(std::index_sequence<I...>) {
+    (add_derivative<Order, static_cast<int>(I), R, F, T...>(), ...);
+  }
+  template <int Order, int I, class R, class F, class... T> void add_derivative() {
+    if constexpr (HasDerivative<F, I>)
+      if constexpr (Derivative<F, I>::slope == Slope::function)
+        add_times<Order, I, R, F, T...>(
+            std::make_index_sequence<static_cast<std::size_t>(Derivative<F, I>::reads.size())>{});
+  }
+  template <int Order, int I, class R, class F, class... T, std::size_t... K>
+  void add_times(std::index_sequence<K...>) {
+    using D = decltype(Derivative<F, I>::of(std::declval<const F&>()));
+    using Back = PullBacks<R, F, T...>;
+    constexpr Reads reads = Derivative<F, I>::reads;
+    if constexpr (has_gradient<typename Back::template Value<I>>)
+      add<Order - 1, typename Back::template Value<I>, fn::Times<D, static_cast<int>(sizeof...(K))>,
+          R, typename Back::template Value<reads[static_cast<int>(K)]>...>();
+  }
+};
+
+/// The functions of any numbers.
+template <class T> void add_numbers(KnownFunctions& all) {
+  all.unary<T, fn::Negate, fn::Square, fn::Reciprocal, fn::Scale, fn::Shift>();
+  all.binary<T, fn::Add, fn::Subtract, fn::Multiply, fn::Divide>();
+  all.add<2, T, fn::Select, bool, T, T>();
+  all.add<2, T, fn::Fixed<fn::Select, 1, T>, bool, T>();
+  all.add<2, T, fn::Fixed<fn::Select, 2, T>, bool, T>();
+  all.add<1, T, fn::Converted<T>, T>();
+  all.add<1, T, fn::Masked, T, T>();
+  all.add<1, T, fn::OneWhereEqual, T, T>();
+}
+template <class T, class... U> void add_casts(KnownFunctions& all) {
+  (all.add<1, U, fn::Cast<U>, T>(), ...);
+}
+/// The functions of real numbers.
+template <class T> void add_reals(KnownFunctions& all) {
+  add_numbers<T>(all);
+  add_casts<T, half, bfloat16, float, double>(all);
+  all.unary<T, fn::Exp, fn::Exp2, fn::Expm1, fn::Log, fn::Log1p, fn::Log2, fn::Log10, fn::Sqrt,
+            fn::Rsqrt, fn::Cbrt, fn::Abs>();
+  all.unary<T, fn::Sin, fn::Cos, fn::Tan, fn::Asin, fn::Acos, fn::Atan, fn::Sinh, fn::Cosh,
+            fn::Tanh, fn::Asinh, fn::Acosh, fn::Atanh>();
+  all.unary<T, fn::Erf, fn::Relu, fn::ReluGradient, fn::Gelu, fn::GeluGradient, fn::GeluTanh,
+            fn::Sigmoid, fn::Silu>();
+  all.unary<T, fn::Floor, fn::Ceil, fn::Round, fn::Trunc, fn::Sign, fn::ClampTo<T>>();
+  all.binary<T, fn::Maximum, fn::Minimum, fn::Pow, fn::LogAddExp, fn::Atan2, fn::Remainder>();
+  all.add<1, T, fn::Clamp, T, T, T>();
+  all.add<1, T, fn::SoftmaxBack, T, T, T>();
+  all.add<1, T, fn::LogSoftmaxBack, T, T, T>();
+}
+
+inline const std::unordered_map<const void*, PullBackOf>& known_pull_backs() {
+  static const KnownFunctions known = [] {
+    KnownFunctions all;
+    const auto of_reals = [&](auto zero) {
+      using T = decltype(zero);
+      add_reals<T>(all);
+    };
+    of_reals(half{});
+    of_reals(bfloat16{});
+    of_reals(float{});
+    of_reals(double{});
+    add_numbers<complex<float>>(all);
+    add_numbers<complex<double>>(all);
+    return all;
+  }();
+  return known.table;
+}
+
+TESSERA_FUNCTION PullBack pull_back(const MapKernel& kernel, int operand) {
+  if (kernel.pull != nullptr) return kernel.pull(kernel.context, operand);
+  const auto found = known_pull_backs().find(kernel.identity);
+  if (found == known_pull_backs().end()) return {};
+  return found->second(kernel.context, operand);
+}
+
+}  // namespace tessera::detail

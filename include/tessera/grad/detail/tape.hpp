@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// The bodies of grad/tape.hpp.
+///
+///     tape.take(r)        // runs r, and records its adjoint where an operand is followed
+#include <string>
+#include <utility>
+
+#include <tessera/grad/adjoint/parts.hpp>
+#include <tessera/grad/tape.hpp>
+#include <tessera/run/run.hpp>
+
+namespace tessera::detail {
+
+inline const Storage* memory_of(const TensorCore& x) { return x.storage()->root(); }
+
+inline int Tape::add_value(const TensorCore& x) {
+  const int number = static_cast<int>(gradients_.size());
+  gradients_.emplace_back();
+  Memory& memory = memories_[memory_of(x)];
+  memory.storage = x.storage();
+  for (auto& [desc, known] : memory.seen)
+    if (desc == x.desc()) {
+      known = number;
+      return number;
+    }
+  memory.seen.emplace_back(x.desc(), number);
+  return number;
+}
+
+TESSERA_FUNCTION int Tape::follow(const TensorCore& x, Where where) {
+  if (number_of(x) >= 0)
+    throw UsageError(
+        "one tensor is given twice, and its gradient by each place cannot be told apart; give the "
+        "function the tensor once, and let it use it twice",
+        where);
+  return add_value(x);
+}
+
+TESSERA_FUNCTION int Tape::number_of(const TensorCore& x) {
+  const auto found = memories_.find(memory_of(x));
+  if (found == memories_.end()) return -1;
+  const Memory& memory = found->second;
+  for (const auto& [desc, number] : memory.seen)
+    if (desc == x.desc()) return number;
+  // The same block seen with other dimensions, by no operator: a reshape.
+  const auto [desc, number] = memory.seen.front();
+  const int seen = add_value(x);
+  Node node;
+  const ops::Reshape reshape{x.extents(), x.sharding()};
+  const MapKernel none;
+  node.adjoint = adjoint({reshape, {desc}, {x.desc()}, none, "view"}, 1);
+  node.operands.push_back(number);
+  node.results.push_back(seen);
+  node.made = {x.desc()};
+  node.label = "gradient of a view";
+  node.mesh = x.mesh();
+  nodes_.push_back(std::move(node));
+  return seen;
+}
+
+TESSERA_FUNCTION void Tape::refuse(CallSite site) const {
+  throw UsageError(std::string(site.label) +
+                       ": a halo is refreshed inside a function that is differentiated; call "
+                       "halo_exchange, which returns a tensor, or refresh it before",
+                   site.where);
+}
+
+inline bool Tape::follows_any(const OperandList& operands) {
+  bool any = false;
+  for (const TensorCore* x : operands)
+    any = any || (is_differentiable(x->type()) && number_of(*x) >= 0);
+  return any;
+}
+
+TESSERA_FUNCTION TensorCore Tape::take(const Request& r) {
+  const TakenBy outer(outer_);
+  const auto* const product = r.operation.get_if<ops::Einsum>();
+  if (product != nullptr && product->epilogue && follows_any(r.operands)) return take_epilogue(r);
+  return take_one(r);
+}
+
+/// A product and its epilogue, one after the other: the adjoint of the function needs the product.
+TESSERA_FUNCTION TensorCore Tape::take_epilogue(const Request& r) {
+  const auto& whole = *r.operation.get_if<ops::Einsum>();
+  const int factors = whole.terms.operands.size();
+  Request product{ops::Einsum{whole.terms, whole.out}, {}, r.site, {}};
+  const ops::Einsum alone{whole.terms, whole.out};
+  product.operation = alone;
+  TensorDescs extras;
+  for (int i = 0; i < r.operands.size(); ++i)
+    if (i < factors)
+      product.operands.push_back(r.operands[i]);
+    else
+      extras.push_back(r.operands[i]->desc());
+  const TensorCore made = take_one(product);
+  const Terms all = with_extras(whole.terms, extras);
+  Terms terms{{whole.terms.result}, whole.terms.result};
+  Request map{alone, {&made}, r.site, r.extras};
+  for (int i = factors; i < r.operands.size(); ++i) {
+    terms.operands.push_back(all.operands[i]);
+    map.operands.push_back(r.operands[i]);
+  }
+  const ops::Map after{terms, whole.type, whole.adds ? Linearity::linear : Linearity::pointwise,
+                       whole.out};
+  map.operation = after;
+  return take_one(map);
+}
+
+TESSERA_FUNCTION TensorCore Tape::take_one(const Request& r) {
+  unsigned wanted = 0;
+  for (int i = 0; i < r.operands.size(); ++i)
+    if (is_differentiable(r.operands[i]->type()) && number_of(*r.operands[i]) >= 0)
+      wanted |= 1u << i;
+  std::vector<TensorCore> also;
+  Request all = r;
+  if (wanted != 0 && all.extras.also == nullptr && r.extras.into == nullptr &&
+      r.operation.results(descs_of(r.operands)).size() > 1)
+    all.extras.also = &also;
+  const TensorCore result = run(all);
+  if (wanted != 0) {
+    std::vector<TensorCore> results{result};
+    if (all.extras.also != nullptr)
+      results.insert(results.end(), all.extras.also->begin(), all.extras.also->end());
+    record(r, results, wanted);
+  }
+  if (r.extras.into != nullptr) {
+    const Storage* const memory = memory_of(*r.extras.into);
+    ++writes_[memory];
+    if (wanted == 0) memories_.erase(memory);
+  }
+  return result;
+}
+
+TESSERA_FUNCTION void Tape::record(const Request& r, const std::vector<TensorCore>& results,
+                                   unsigned wanted) {
+  bool differentiable = false;
+  TensorDescs made;
+  for (const TensorCore& result : results) {
+    differentiable = differentiable || is_differentiable(result.type());
+    made.push_back(result.desc());
+  }
+  const bool into = r.extras.into != nullptr;
+  if (!differentiable) return;
+  if (!into && results.size() == 1 && results[0].storage() == r.operands[0]->storage() &&
+      results[0].desc() == r.operands[0]->desc())
+    return;  // the operand itself
+  Node node;
+  const std::string label(r.site.label);
+  node.adjoint = adjoint({r.operation, descs_of(r.operands), made, r.extras.kernel, label}, wanted);
+  for (int i = 0; i < r.operands.size(); ++i)
+    node.operands.push_back((wanted >> i & 1) != 0 ? number_of(*r.operands[i]) : -1);
+  for (const AdjointStep& step : node.adjoint.steps)
+    for (const AdjointValue& v : step.inputs) {
+      const bool operand = v.of == AdjointValue::Of::operand;
+      if (!operand && v.of != AdjointValue::Of::result) continue;
+      bool known = false;
+      for (const Kept& kept : node.kept) known = known || kept.as == v;
+      if (known) continue;
+      const TensorCore& tensor =
+          operand ? *r.operands[v.number] : results[static_cast<std::size_t>(v.number)];
+      // A destination has been written by now: an operand in it is gone, a result is in it.
+      const bool written = into && memory_of(tensor) == memory_of(*r.extras.into);
+      node.kept.push_back({v, tensor, writes_[memory_of(tensor)] + (written && !operand ? 1 : 0)});
+    }
+  if (into) memories_.erase(memory_of(*r.extras.into));
+  for (const TensorCore& result : results)
+    node.results.push_back(is_differentiable(result.type()) ? add_value(result) : -1);
+  node.made = made;
+  node.label = "gradient of " + label;
+  node.where = r.site.where;
+  node.mesh = r.mesh();
+  if (const OpenLayer* const open = innermost_layer(*node.mesh); open != nullptr)
+    node.layers = std::make_unique<LayerPath>(*open);
+  nodes_.push_back(std::move(node));
+}
+
+inline void Tape::add_gradient(const Node& node, int number, const TensorCore& g) {
+  TensorCore& sum = gradients_[static_cast<std::size_t>(number)];
+  if (!sum.defined()) {
+    sum = g;
+    return;
+  }
+  const Term letters = default_labels(g.rank());
+  const ops::Map add{{{letters, letters}, letters}, g.type(), Linearity::linear, g.sharding()};
+  const auto f = function_of<2>(g.type(), fn::Add{});
+  sum = run({add, {&sum, &g}, {node.label, node.where}, {.kernel = f->kernel()}});
+}
+
+TESSERA_FUNCTION void Tape::run_back(Node& node) {
+  FixedVector<TensorCore, max_operands + 1> cotangents;
+  bool any = false;
+  for (const int number : node.results) {
+    cotangents.push_back(number < 0 ? TensorCore() : gradients_[static_cast<std::size_t>(number)]);
+    any = any || cotangents.back().defined();
+    if (number >= 0) gradients_[static_cast<std::size_t>(number)] = TensorCore();
+  }
+  if (!any) return;
+  const CallSite site{node.label, node.where};
+  if (!node.adjoint.missing.empty())
+    throw UsageError(node.label + ": " + node.adjoint.missing, node.where);
+  OpenAgain layers(*node.mesh);
+  layers.open(node.layers.get());
+  const std::vector<AdjointStep>& steps = node.adjoint.steps;
+  std::vector<TensorCore> made(steps.size());
+  const auto value = [&](AdjointValue v) -> const TensorCore& {
+    const auto at = static_cast<std::size_t>(v.number);
+    if (v.of == AdjointValue::Of::step) return made[at];
+    if (v.of == AdjointValue::Of::cotangent) {
+      TensorCore& g = cotangents[v.number];
+      if (!g.defined())
+        g = filled(node.mesh, AdjointBuilder::finished(node.made[v.number]), 0, site);
+      return g;
+    }
+    for (const Kept& kept : node.kept) {
+      if (!(kept.as == v)) continue;
+      if (writes_[memory_of(kept.tensor)] != kept.writes)
+        throw UsageError(node.label +
+                             ": it needs a tensor that was overwritten after the call; write to "
+                             "another tensor, or copy this one before",
+                         node.where);
+      return kept.tensor;
+    }
+    throw UsageError(node.label + ": a value of the adjoint is missing", node.where);
+  };
+  const auto last_use = [&](int step) {
+    const AdjointValue v{AdjointValue::Of::step, step};
+    int last = -1;
+    for (std::size_t k = 0; k < steps.size(); ++k)
+      if (steps[k].inputs.contains(v)) last = static_cast<int>(k);
+    for (const AdjointValue& g : node.adjoint.gradients)
+      if (g == v) last = static_cast<int>(steps.size());
+    return last;
+  };
+  for (std::size_t k = 0; k < steps.size(); ++k) {
+    OperandList operands;
+    for (const AdjointValue& v : steps[k].inputs) operands.push_back(&value(v));
+    Extras extras{.mesh = &node.mesh};
+    if (steps[k].function != nullptr) extras.kernel = steps[k].function->kernel();
+    made[k] = run({steps[k].operation, operands, site, extras});
+    for (const AdjointValue& v : steps[k].inputs)
+      if (v.of == AdjointValue::Of::step && last_use(v.number) == static_cast<int>(k))
+        made[static_cast<std::size_t>(v.number)] = TensorCore();
+  }
+  for (int i = 0; i < node.operands.size(); ++i)
+    if (const AdjointValue g = node.adjoint.gradients[i]; node.operands[i] >= 0 && g.known())
+      add_gradient(node, node.operands[i], value(g));
+}
+
+TESSERA_FUNCTION void Tape::run_back(int number, const TensorCore& seed) {
+  const TakenBy outer(outer_);
+  if (number < 0) return;
+  gradients_[static_cast<std::size_t>(number)] = seed;
+  while (!nodes_.empty()) {
+    Node node = std::move(nodes_.back());
+    nodes_.pop_back();  // with the tensors that it keeps
+    run_back(node);
+  }
+}
+
+TESSERA_FUNCTION TensorCore Tape::gradient(int number, const TensorCore& of, Where where) {
+  const TensorCore& g = gradients_[static_cast<std::size_t>(number)];
+  if (g.defined()) return g;
+  const TakenBy outer(outer_);
+  return filled(of.mesh(), AdjointBuilder::finished(of.desc()), 0, {"gradient", where});
+}
+
+}  // namespace tessera::detail

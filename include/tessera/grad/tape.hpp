@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// The calls of a function as it runs, with what their adjoints will need; played backwards, they
+/// give the gradients. Calls are carried out, or listed, or taken by an outer tape, as without it.
+///
+///     Tape tape;
+///     const int x = tape.follow(input);
+///     { const TakenBy scope(&tape);  loss = f(input); }
+///     tape.run_back(loss, ones);
+///     tape.gradient(x);
+///
+/// Laws: it keeps no tensor that no adjoint reads; an adjoint's operators belong to the layer of
+/// their call, and name its place; a tensor that was overwritten meanwhile is an error, never a
+/// wrong gradient.
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <tessera/base/compiled.hpp>
+#include <tessera/grad/adjoint.hpp>
+#include <tessera/run/listing.hpp>
+#include <tessera/run/request.hpp>
+
+namespace tessera::detail {
+
+class Tape final : public Taker {
+ public:
+  Tape() : outer_(taker_of_thread) {}
+
+  /// Follows a tensor: what depends on it has gradients. Returns its number. Throws UsageError when
+  /// it is followed already.
+  TESSERA_FUNCTION int follow(const TensorCore& x, Where where);
+  /// Runs a call, and keeps what its adjoint needs.
+  TESSERA_FUNCTION TensorCore take(const Request& r) override;
+  TESSERA_FUNCTION void refuse(CallSite site) const override;
+  bool takes_all() const override { return true; }
+
+  /// Returns the number of a tensor that depends on a followed one; -1 where it does not.
+  TESSERA_FUNCTION int number_of(const TensorCore& x);
+  /// Carries out the adjoints of all calls on which tensor `number` depends, its own gradient being
+  /// `seed`. Once. Communication: that of the adjoints. Collective over the mesh.
+  TESSERA_FUNCTION void run_back(int number, const TensorCore& seed);
+  /// Returns the gradient of a followed tensor, or zeros.
+  TESSERA_FUNCTION TensorCore gradient(int number, const TensorCore& of, Where where);
+
+ private:
+  /// A tensor that an adjoint reads, and how often its memory had been written by then.
+  struct Kept {
+    AdjointValue as;
+    TensorCore tensor;
+    int writes = 0;
+  };
+  struct Node {
+    Adjoint adjoint;
+    FixedVector<int, max_operands> operands;     ///< their numbers; -1: followed by nobody
+    FixedVector<int, max_operands + 1> results;  ///< the same
+    TensorDescs made;                            ///< what the results are
+    std::vector<Kept> kept;
+    std::string label;
+    Where where;
+    std::unique_ptr<LayerPath> layers;
+    std::shared_ptr<MeshCore> mesh;
+  };
+  /// The memory of followed tensors, and the tensors that are seen in it.
+  struct Memory {
+    std::weak_ptr<const Storage> storage;  ///< so that no other has its address
+    std::vector<std::pair<TensorDesc, int>> seen;
+  };
+
+  TESSERA_FUNCTION TensorCore take_one(const Request& r);
+  TESSERA_FUNCTION TensorCore take_epilogue(const Request& r);
+  TESSERA_FUNCTION void record(const Request& r, const std::vector<TensorCore>& results,
+                               unsigned wanted);
+  int add_value(const TensorCore& x);
+  TESSERA_FUNCTION void run_back(Node& node);
+  void add_gradient(const Node& node, int number, const TensorCore& g);
+  bool follows_any(const OperandList& operands);
+
+  Taker* outer_;  ///< who takes the calls then
+  std::unordered_map<const Storage*, Memory> memories_;
+  std::unordered_map<const Storage*, int> writes_;
+  std::vector<Node> nodes_;
+  std::vector<TensorCore> gradients_;  ///< of each number
+};
+
+}  // namespace tessera::detail
+
+#if TESSERA_BODIES
+#include <tessera/grad/detail/tape.hpp>
+#endif

@@ -1,0 +1,439 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// sanitized: preset address
+// Gradients of every operator that has one: against central differences of the function on one
+// process, on several meshes and under random shardings.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <functional>
+#include <mutex>
+#include <random>
+
+#include <tessera/grad.hpp>
+#include <tessera/op/compile.hpp>
+#include <tessera/tessera.hpp>
+
+#include "support/grid.hpp"
+
+using namespace tessera;
+
+namespace {
+using Dynamic = std::vector<DynamicTensor>;
+using Function = std::function<DynamicTensor(const DynamicMesh&, const Dynamic&)>;
+
+struct Case {
+  const char* name;
+  std::vector<Extents> inputs;
+  Function f;
+  double low = -1.5, high = 1.5;  ///< of the inputs' elements
+};
+
+std::string letters(int rank) {
+  return std::string("abcdefgh").substr(0, static_cast<std::size_t>(rank));
+}
+/// A scalar on which every element of x counts differently.
+DynamicTensor weighed(const DynamicMesh& mesh, const DynamicTensor& x) {
+  const int rank = x.core().rank();
+  const auto weights =
+      random_normal<double>(mesh, x.extents(), Sharding::replicated(rank), 77, 0.5, 1.0);
+  return reduce<Sum>(letters(rank) + "->", x * weights);
+}
+DynamicTensor whole(const DynamicMesh& mesh, const Extents& extents,
+                    const std::vector<double>& values, const Sharding& s) {
+  return from_host<double>(mesh, extents, s, std::span<const double>(values));
+}
+DynamicTensor indices(const DynamicMesh& mesh, const Extents& extents,
+                      const std::vector<std::int32_t>& values) {
+  return from_host<std::int32_t>(mesh, extents, Sharding::replicated(extents.size()),
+                                 std::span<const std::int32_t>(values));
+}
+
+struct Softplus {
+  template <class T> KOKKOS_FUNCTION T operator()(T x) const { return fn::Log1p{}(fn::Exp{}(x)); }
+  template <class T> KOKKOS_FUNCTION T derivative(T x) const { return fn::Sigmoid{}(x); }
+};
+struct Mix {
+  template <class T> KOKKOS_FUNCTION T operator()(T x, T y) const { return x * y * y; }
+  template <int I, class T> KOKKOS_FUNCTION T derivative(T x, T y) const {
+    return I == 0 ? y * y : T(2) * x * y;
+  }
+};
+struct Plain {
+  template <class T> KOKKOS_FUNCTION T operator()(T x) const { return x * x; }
+};
+
+/// y = f(x...), weighed.
+template <class F> Function of(const F& f) {
+  return [f](const DynamicMesh& mesh, const Dynamic& x) { return weighed(mesh, f(x)); };
+}
+
+const std::vector<Case>& cases() {
+  using V = const Dynamic&;
+  static const std::vector<Case> all{
+      {"product", {{5, 4}, {4, 6}}, of([](V x) { return einsum("ik,kj->ij", x[0], x[1]); })},
+      {"product with itself", {{4, 4}}, of([](V x) { return einsum("ik,kj->ij", x[0], x[0]); })},
+      {"batched product, transposed", {{2, 5, 3}, {2, 3, 4}}, of([](V x) {
+         return einsum("bik,bkj->jbi", x[0], x[1]);
+       })},
+      {"a letter that one factor has alone", {{3, 4, 2}, {4, 5}}, of([](V x) {
+         return einsum("ikm,kj->ij", x[0], x[1]);
+       })},
+      {"dot", {{7}, {7}}, of([](V x) { return einsum("i,i->", x[0], x[1]); })},
+      {"trace", {{5, 5}}, of([](V x) { return einsum("ii->", {x[0]}); })},
+      {"diagonal of a factor", {{4, 4}, {4, 3}}, of([](V x) {
+         return einsum("ii,ij->ij", x[0], x[1]);
+       })},
+      {"three factors", {{3, 4}, {4, 5}, {5, 2}}, of([](V x) {
+         return einsum("ij,jk,kl->il", {x[0], x[1], x[2]});
+       })},
+      {"sum", {{4, 5, 3}}, of([](V x) { return reduce<Sum>("ijk->kj", x[0]); })},
+      {"mean", {{4, 5, 3}}, of([](V x) { return reduce<Mean>("ijk->i", x[0]); })},
+      {"largest", {{4, 5}}, of([](V x) { return reduce<Max>("ij->j", x[0]); })},
+      {"least", {{4, 5}}, of([](V x) { return reduce<Min>("ij->", x[0]); })},
+      {"product of elements", {{3, 2, 4}}, of([](V x) { return reduce<Product>("ijk->j", x[0]); })},
+      {"elementwise", {{4, 5}, {4, 5}}, of([](V x) {
+         return tanh(x[0]) * x[1] - x[0] / exp(x[1]);
+       })},
+      {"broadcast row", {{4, 5}, {5}}, of([](V x) { return x[0] * x[1] + x[1]; })},
+      {"broadcast column", {{4, 5}, {4, 1}}, of([](V x) { return x[0] / exp(x[1]) - x[1]; })},
+      {"numbers beside", {{6}}, of([](V x) { return 2.0 * x[0] + 1.0 / exp(x[0]) - 3.0; })},
+      {"a functor with a derivative", {{4, 5}}, of([](V x) {
+         return map_dynamic<double>("ij->ij", Softplus{}, x[0].sharding(), x[0]);
+       })},
+      {"one of two operands", {{4, 5}, {4, 5}}, of([](V x) {
+         return map_dynamic<double>("ij,ij->ij", Mix{}, x[1].sharding(), x[0], x[1]);
+       })},
+      {"triangle", {{5, 5}}, of([](V x) { return tril(x[0], 1); })},
+      {"transpose", {{3, 4, 5}}, of([](V x) { return transpose("ijk->kij", x[0]); })},
+      {"reshape", {{4, 6}}, of([](V x) {
+         return reshape(x[0], {8, 3});
+       })},
+      {"expand and squeeze", {{4, 1, 3}}, of([](V x) { return expand_dims(squeeze(x[0]), {0}); })},
+      {"stack of views", {{4, 3}, {4, 3}}, of([](V x) {
+         return stack(0, {x[0], x[1], x[0]});
+       })},
+      {"broadcast_to", {{4, 1}}, of([](V x) {
+         return broadcast_to(x[0], {3, 4, 5}, Sharding{{}, {0}, {}});
+       })},
+      {"slice", {{7, 5}}, of([](V x) {
+         return slice(x[0], {1, 0}, {6, 5}, {2, 3});
+       })},
+      {"pad", {{4, 3}}, of([](V x) {
+         return pad(x[0], {1, -1}, {2, 3}, {2, 0}, 5.0);
+       })},
+      {"reverse", {{5, 4}}, of([](V x) { return reverse(x[0], {0}); })},
+      {"roll", {{5, 4}}, of([](V x) { return roll(x[0], 2, 0); })},
+      {"shift", {{5, 4}}, of([](V x) { return shift(x[0], -2, 1, 4.0); })},
+      {"concatenate", {{2, 4}, {3, 4}}, of([](V x) {
+         return concatenate(0, {x[0], x[1]});
+       })},
+      {"update", {{6, 4}, {2, 3}}, of([](V x) {
+         return update(x[0], x[1], {3, 1});
+       })},
+      {"softmax", {{4, 5}}, of([](V x) { return softmax<double>("ij", 'j', x[0]); })},
+      {"log-softmax", {{4, 5}}, of([](V x) { return log_softmax<double>("ij", 'i', x[0]); })},
+      {"running sum", {{4, 6}}, of([](V x) { return cumulative<Sum>("ij", 'j', x[0]); })},
+      {"running sum from the end", {{4, 6}}, of([](V x) {
+         return cumulative<Sum>("ij", 'i', x[0], {.reverse = true, .exclusive = true});
+       })},
+      {"take",
+       {{6, 3}},
+       [](const DynamicMesh& mesh, V x) {
+         const auto at = indices(mesh, {4}, {5, 0, 5, 2});
+         return weighed(mesh, take("vm,b->bm", x[0], at));
+       }},
+      {"scatter",
+       {{6, 3}, {4, 3}},
+       [](const DynamicMesh& mesh, V x) {
+         const auto at = indices(mesh, {4}, {5, 0, 5, 2});
+         return weighed(mesh, scatter<Sum>("vm,b,bm->vm", x[0], at, x[1]));
+       }},
+      {"reshard", {{5, 4}}, of([](V x) {
+         return reshard(x[0], Sharding{{1}, {}}) * x[0];
+       })},
+      {"used twice on the way", {{4, 4}}, of([](V x) {
+         const DynamicTensor y = tanh(x[0]);
+         return einsum("ij,jk->ik", y, y) + y;
+       })},
+      {"written in place", {{4, 4}}, of([](V x) {
+         DynamicTensor y = x[0] * x[0];
+         y += tanh(x[0]);
+         y -= x[0];
+         return y;
+       })},
+  };
+  return all;
+}
+
+std::vector<double> values_of(const Case& c, std::size_t input, std::mt19937& random) {
+  std::uniform_real_distribution<double> number(c.low, c.high);
+  std::vector<double> values(static_cast<std::size_t>(volume(c.inputs[input])));
+  for (double& v : values) v = number(random);
+  return values;
+}
+/// Each dimension split over one axis or none; no axis twice.
+Sharding random_sharding(int rank, std::mt19937& random) {
+  Sharding s = Sharding::replicated(rank);
+  for (int axis = 0; axis < 2; ++axis) {
+    const int d = static_cast<int>(random() % static_cast<unsigned>(rank + 1));
+    if (d < rank) s[d].push_back(axis);
+  }
+  return s;
+}
+
+using Elements = std::vector<std::vector<double>>;  // of each input
+
+/// The gradients by central differences, on one process.
+Elements differences(const Case& c, const Elements& at) {
+  Elements gradients;
+  run_loopback(1, [&](std::shared_ptr<Transport> world) {
+    const DynamicMesh mesh = make_mesh(world, {1, 1}, {"data", "model"});
+    const auto f = [&](const Elements& values) {
+      Dynamic x;
+      for (std::size_t k = 0; k < values.size(); ++k)
+        x.push_back(whole(mesh, c.inputs[k], values[k], Sharding::replicated(c.inputs[k].size())));
+      return to_host<double>(c.f(mesh, x)).values[0];
+    };
+    for (std::size_t k = 0; k < at.size(); ++k) {
+      gradients.emplace_back();
+      for (std::size_t i = 0; i < at[k].size(); ++i) {
+        const double step = 1e-5;
+        Elements up = at, down = at;
+        up[k][i] += step;
+        down[k][i] -= step;
+        gradients.back().push_back((f(up) - f(down)) / (2 * step));
+      }
+    }
+  });
+  return gradients;
+}
+
+/// Runs body(mesh) on the processes of several meshes.
+template <class F> void on_meshes(const F& body) {
+  for (const auto& [rows, columns] : {std::pair{1, 1}, {2, 1}, {1, 2}, {2, 2}, {3, 2}})
+    run_loopback(rows * columns,
+                 [&, rows = rows, columns = columns](std::shared_ptr<Transport> world) {
+                   body(make_mesh(world, {rows, columns}, {"data", "model"}));
+                 });
+}
+}  // namespace
+
+TEST_CASE("gradients equal central differences, on every mesh and sharding") {
+  std::mt19937 random(20);
+  for (const Case& c : cases()) {
+    CAPTURE(std::string(c.name));
+    Elements at;
+    for (std::size_t k = 0; k < c.inputs.size(); ++k) at.push_back(values_of(c, k, random));
+    const Elements wanted = differences(c, at);
+    const auto seed = random();
+    std::mutex mutex;
+    on_meshes([&](const DynamicMesh& mesh) {
+      std::mt19937 shardings(seed);
+      Dynamic x;
+      for (std::size_t k = 0; k < at.size(); ++k)
+        x.push_back(
+            whole(mesh, c.inputs[k], at[k], random_sharding(c.inputs[k].size(), shardings)));
+      const auto [loss, gradients] =
+          value_and_grad([&](const Dynamic& in) { return c.f(mesh, in); })(x);
+      for (std::size_t k = 0; k < at.size(); ++k) {
+        const bool alike = gradients[k].sharding() == x[k].sharding();
+        const auto got = to_host<double>(gradients[k]);
+        const std::lock_guard lock(mutex);
+        CHECK(alike);
+        double worst = 0;
+        for (std::size_t i = 0; i < at[k].size(); ++i)
+          worst = std::max(worst,
+                           std::fabs(got.values[i] - wanted[k][i]) / (1 + std::fabs(wanted[k][i])));
+        CHECK_MESSAGE(worst < 1e-7, "input "
+                                        << k << " on "
+                                        << to_string(mesh.shape(), AxisNames{"data", "model"}));
+      }
+    });
+  }
+}
+
+TEST_CASE("gradients of gradients") {
+  // f = sum(tanh(x w)^2); its gradient's own gradient along a direction, by differences of
+  // gradients.
+  std::mt19937 random(5);
+  const Extents xs{4, 3}, ws{3, 5};
+  std::vector<double> x0(12), w0(15), along(15);
+  std::normal_distribution<double> normal;
+  for (auto* v : {&x0, &w0, &along})
+    for (double& one : *v) one = normal(random);
+  std::mutex mutex;
+  std::vector<double> wanted;
+  on_meshes([&](const DynamicMesh& mesh) {
+    const auto x = whole(mesh, xs, x0, Sharding{{0}, {}}),
+               v = whole(mesh, ws, along, Sharding{{}, {1}});
+    const auto at = [&](const std::vector<double>& values) {
+      return whole(mesh, ws, values, Sharding{{}, {1}});
+    };
+    const auto f = [&](const DynamicTensor& w) {
+      const DynamicTensor y = tanh(einsum("ik,kj->ij", x, w));
+      return reduce<Sum>("ij->", y * y * exp(y));
+    };
+    const auto slope = [&](const DynamicTensor& w) {
+      return reduce<Sum>("ij->", value_and_grad(f)(w).gradient * v);
+    };
+    const auto second = to_host<double>(value_and_grad(slope)(at(w0)).gradient);
+    std::vector<double> differences;
+    for (std::size_t i = 0; i < w0.size(); ++i) {
+      std::vector<double> up = w0, down = w0;
+      up[i] += 1e-5;
+      down[i] -= 1e-5;
+      differences.push_back(
+          (to_host<double>(slope(at(up))).values[0] - to_host<double>(slope(at(down))).values[0]) /
+          2e-5);
+    }
+    const std::lock_guard lock(mutex);
+    for (std::size_t i = 0; i < w0.size(); ++i)
+      CHECK(std::fabs(second.values[i] - differences[i]) < 1e-6 * (1 + std::fabs(differences[i])));
+  });
+}
+
+namespace {
+template <class... D> using Real = ShardedTensor<double, Grid, P<D...>>;
+struct Ramp {
+  double scale = 0.1;
+  KOKKOS_FUNCTION double operator()(const GlobalIndex& i) const {
+    double v = 0.3;
+    for (int d = 0; d < i.size(); ++d) v = v * 1.7 + static_cast<double>(i[d]);
+    return scale * v - 1;
+  }
+};
+struct Layer2 {
+  Real<_, model> weight;
+  Real<model> bias;
+  static constexpr auto fields = std::tuple(&Layer2::weight, &Layer2::bias);
+};
+template <class T> bool close(const T& a, const T& b) {
+  const auto x = to_host(a), y = to_host(b);
+  for (std::size_t i = 0; i < x.values.size(); ++i)
+    if (!(std::fabs(x.values[i] - y.values[i]) <= 1e-12 * (1 + std::fabs(y.values[i]))))
+      return false;
+  return x.values.size() == y.values.size();
+}
+}  // namespace
+
+TEST_CASE("typed functions, structs, compiled functions, layers, and what is sent") {
+  run_loopback(4, [](std::shared_ptr<Transport> world) {
+    const auto mesh = make_mesh<Grid>(world, 2, 2);
+    const auto x = from_function<Real<data, _>>(mesh, {6, 4}, Ramp{});
+    const Layer2 layer{from_function<Real<_, model>>(mesh, {4, 3}, Ramp{0.05}),
+                       from_function<Real<model>>(mesh, {3}, Ramp{0.2})};
+    const auto f = [&](const Layer2& l) {
+      const Layer scope(mesh, "dense");
+      return sum<"ij->">(square(tanh(einsum<"ik,kj->ij">(x, l.weight) + l.bias)));
+    };
+    const auto step = value_and_grad(f);
+    const auto [loss, gradient] = step(layer);
+    static_assert(std::is_same_v<std::remove_cvref_t<decltype(gradient)>, Layer2>);
+    CHECK(close(loss, f(layer)));
+    auto compiled = compile(step);
+    for (int i = 0; i < 2; ++i) {
+      const auto again = compiled(layer);
+      CHECK(close(again.value, loss));
+      CHECK(close(again.gradient.weight, gradient.weight));
+      CHECK(close(again.gradient.bias, gradient.bias));
+    }
+    CHECK(compiled.structures() == 1);
+    // By hand: the weight's gradient is reduced over data alone, as its spec says.
+    const auto h = tanh(einsum<"ik,kj->ij">(x, layer.weight) + layer.bias);
+    const auto back = 2.0 * h * (1.0 - square(h));
+    CHECK(close(gradient.weight, einsum<"ik,ij->kj", P<_, model>>(x, back)));
+    CHECK(close(gradient.bias, sum<"ij->j", P<model>>(back)));
+    // What a dry run states is what the run sends.
+    Recording recording(mesh);
+    const Index before = mesh.core()->ledger().payload_bytes();
+    (void)step(layer);
+    const Index sent = mesh.core()->ledger().payload_bytes() - before;
+    const Program program = recording.take();
+    CHECK(program.own_payload_bytes() == sent);
+    bool layered = true, named = false;
+    for (const ProgramEntry& e : program.entries()) {
+      if (e.label.rfind("gradient of ", 0) != 0) continue;
+      named = true;
+      layered = layered && program.layer_path(e.layer) == "dense";
+    }
+    CHECK(named);
+    CHECK(layered);
+    // One argument of several, a tuple beside the loss, a constant.
+    const auto g = [&](const auto& a, const auto& w) {
+      const auto y = einsum<"ik,kj->ij">(a, w);
+      return std::tuple(sum<"ij->">(y * stop_gradient(y)), y);
+    };
+    const auto [both, by] = value_and_grad<0, 1>(g)(x, layer.weight);
+    const auto y = einsum<"ik,kj->ij">(x, layer.weight);
+    CHECK(close(std::get<1>(both), y));
+    CHECK(close(std::get<0>(by), einsum<"ij,kj->ik", P<data, _>>(y, layer.weight)));
+    CHECK(close(std::get<1>(by), einsum<"ij,ik->kj", P<_, model>>(y, x)));
+    auto [made, pull] = vjp([&](const auto& w) { return einsum<"ik,kj->ij">(x, w); }, layer.weight);
+    CHECK(close(pull(ones_like(made)), einsum<"ij,ik->kj", P<_, model>>(ones_like(made), x)));
+    CHECK_THROWS_WITH_AS(pull(made), doctest::Contains("called twice"), UsageError);
+    // What does not depend on an argument gives it zero.
+    const auto none = value_and_grad([&](const auto&) { return sum<"ij->">(x); })(layer.bias);
+    CHECK(close(none.gradient, zeros_like(layer.bias)));
+  });
+}
+
+TEST_CASE("epilogues, and tensors that are written") {
+  run_loopback(4, [](std::shared_ptr<Transport> world) {
+    const auto mesh = make_mesh<Grid>(world, 2, 2);
+    const auto x = from_function<Real<data, _>>(mesh, {6, 4}, Ramp{});
+    const auto w = from_function<Real<_, model>>(mesh, {4, 3}, Ramp{0.05});
+    const auto b = from_function<Real<model>>(mesh, {3}, Ramp{0.2});
+    const auto plain = value_and_grad<0, 1>([&](const auto& w1, const auto& b1) {
+      return sum<"ij->">(2.0 * map(Mix{}, einsum<"ik,kj->ij">(x, w1), b1) +
+                         0.5 * einsum<"ik,kj->ij">(x, w1));
+    })(w, b);
+    const auto fused = value_and_grad<0, 1>([&](const auto& w1, const auto& b1) {
+      const auto h = einsum<"ik,kj->ij">(x, w1, then(Mix{}, b1));
+      return sum<"ij->">(2.0 * h + 0.5 * einsum<"ik,kj->ij">(x, w1));
+    })(w, b);
+    CHECK(close(fused.value, plain.value));
+    CHECK(close(std::get<0>(fused.gradient), std::get<0>(plain.gradient)));
+    CHECK(close(std::get<1>(fused.gradient), std::get<1>(plain.gradient)));
+    const auto into = value_and_grad([&](const auto& w1) {
+      auto y = einsum<"ik,kj->ij">(x, w1);
+      const auto z = 3.0 * y;
+      y += z;
+      y -= 2.0 * z;
+      return sum<"ij->">(y);
+    })(w);
+    const auto ones = ones_like(einsum<"ik,kj->ij">(x, w));
+    CHECK(close(into.gradient, -2.0 * einsum<"ik,ij->kj", P<_, model>>(x, ones)));
+    const auto overwritten = value_and_grad([&](const auto& w1) {
+      auto y = exp(w1);
+      y *= w1;
+      return sum<"ij->">(y);
+    });
+    CHECK_THROWS_WITH_AS(overwritten(w), doctest::Contains("was overwritten after the call"),
+                         UsageError);
+  });
+}
+
+TEST_CASE("what has no gradient says so") {
+  run_loopback(2, [](std::shared_ptr<Transport> world) {
+    const auto mesh = make_mesh<Grid>(world, 2, 1);
+    const auto x = from_function<Real<data, _>>(mesh, {4, 4}, Ramp{});
+    const auto says = [&](const auto& f, const char* text) {
+      CHECK_THROWS_WITH_AS(value_and_grad(f)(x), doctest::Contains(text), UsageError);
+    };
+    says([](const auto& y) { return sum<"ij->">(map(Plain{}, y)); }, "Plain");
+    says([](const auto& y) { return sum<"ij->">(map(Plain{}, y)); }, "gradients.loopback.cpp");
+    says([](const auto& y) { return y + y; }, "4x4");
+    says([](const auto& y) { return sum<"ij->">(cumprod<"ij", 'j'>(y)); }, "running join");
+    CHECK_THROWS_WITH_AS(
+        value_and_grad([](const auto& n) { return sum<"ij->">(n); })(cast<std::int32_t>(x)),
+        doctest::Contains("int32"), UsageError);
+    CHECK_THROWS_WITH_AS((value_and_grad<0, 1>([](const auto& a, const auto& c) {
+                           return sum<"ij->">(a * c);
+                         })(x, x)),
+                         doctest::Contains("given twice"), UsageError);
+    // Indices and comparisons end the path: they are constants.
+    const auto got =
+        value_and_grad([](const auto& y) { return sum<"ij->">(where(y > 0.0, y, -y)); })(x);
+    CHECK(close(got.gradient, where(x > 0.0, ones_like(x), -ones_like(x))));
+  });
+}
