@@ -23,10 +23,10 @@ namespace tessera::detail {
 /// A tensor of an adjoint: of the call, a cotangent (the gradient of a result), or one that a step
 /// makes.
 struct AdjointValue {
-  enum class Of : std::uint8_t { nothing, operand, result, cotangent, step };
-  Of of = Of::nothing;
+  enum class Of : std::uint8_t { none, operand, result, cotangent, step };
+  Of of = Of::none;
   int number = 0;
-  bool known() const { return of != Of::nothing; }
+  bool known() const { return of != Of::none; }
   bool operator==(const AdjointValue&) const = default;
 };
 
@@ -38,7 +38,7 @@ struct AdjointStep {
 
 struct Adjoint {
   std::vector<AdjointStep> steps;
-  FixedVector<AdjointValue, max_operands> gradients;  ///< of each operand; of::nothing: zero
+  FixedVector<AdjointValue, max_operands> gradients;  ///< of each operand; Of::none: zero
   std::string missing;                                ///< why there is none
 };
 
