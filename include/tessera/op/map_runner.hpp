@@ -16,10 +16,6 @@
 
 namespace tessera::detail {
 
-/// One address for each function on elements of these types. Not const, so that no linker merges
-/// two.
-template <class R, class F, class... T> struct FunctionIdentity { static inline char value = 0; };
-
 template <class R, class F, class... T> struct PullBacks;
 
 /// F of one operand is constant wherever it has a derivative.
@@ -29,6 +25,9 @@ concept NeverSlopes = requires {
 };
 
 template <class R, class F, class... T> struct MapRunner {
+  /// One address for each function on elements of these types. Not const, so that no linker merges
+  /// two.
+  static inline char identity = 0;
   template <std::size_t... I>
   static void call(const F& f, const LocalMap& work, R* out, const void* const* in,
                    std::index_sequence<I...>) {
@@ -41,7 +40,7 @@ template <class R, class F, class... T> struct MapRunner {
   /// Returns the kernel that applies f, which lives as long.
   static MapKernel kernel(const F& f) {
     MapKernel kernel{&run, &f, nullptr, nullptr, &keep_function<F>};
-    kernel.identity = &FunctionIdentity<R, F, T...>::value;
+    kernel.identity = &identity;
     if constexpr (BringsDerivative<F, T...> || NeverSlopes<F>)
       kernel.pull = &PullBacks<R, F, T...>::of;
     return kernel;
@@ -67,7 +66,7 @@ template <class R, class F, class... T> struct LoopRunner {
   }
   static MapKernel kernel(const F& f) {
     MapKernel kernel{&run, &f, nullptr, nullptr, &keep_function<F>};
-    kernel.identity = &FunctionIdentity<R, F, T...>::value;
+    kernel.identity = &MapRunner<R, F, T...>::identity;
     return kernel;
   }
 };

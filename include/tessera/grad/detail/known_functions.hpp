@@ -24,7 +24,7 @@ class KnownFunctions {
 
   /// F of elements T..., which makes R; and its derivatives, `Order` times.
   template <int Order, class R, class F, class... T> void add() {
-    table[&FunctionIdentity<R, F, T...>::value] = &PullBacks<R, F, T...>::of;
+    table[&MapRunner<R, F, T...>::identity] = &PullBacks<R, F, T...>::of;
     if constexpr (Order > 1) add_derivatives<Order, R, F, T...>(std::index_sequence_for<T...>{});
   }
   /// F of one or two elements T, and of one beside a number.

@@ -68,6 +68,12 @@ void gemm_rows(const GemmShape& g, const T* a, const T* b, T* c, bool add, Index
   }
 }
 
+/// Host: zeros in C rows [begin, end) of one product.
+template <class T> void clear_rows(const GemmShape& g, T* c, Index begin, Index end) {
+  for (Index i = begin; i < end; ++i)
+    for (Index j = 0; j < g.n; ++j) c[i * g.ldc + j] = T{};
+}
+
 /// All products of a batch; an index is a row of some product on the host, an element on a device.
 template <class T> struct GemmTiles {
   GemmShape g;
@@ -81,8 +87,11 @@ template <class T> struct GemmTiles {
       while (begin < end) {
         const Index batch = begin / g.m, row = begin % g.m;
         const Index rows = min_of(g.m - row, end - begin);
-        gemm_rows(g, a + g.a_offset(batch), b + g.b_offset(batch), c + g.c_offset(batch), add, row,
-                  row + rows);
+        if (g.k == 0)  // then a and b are nowhere
+          clear_rows(g, c + g.c_offset(batch), row, row + rows);
+        else
+          gemm_rows(g, a + g.a_offset(batch), b + g.b_offset(batch), c + g.c_offset(batch), add,
+                    row, row + rows);
         begin += rows;
       }
     } else {
@@ -101,30 +110,11 @@ template <class T> struct GemmTiles {
   }
 };
 
-/// Products of operands without elements: zeros. An index is a row of some product.
-template <class T> struct GemmOfNothing {
-  GemmShape g;
-  T* c;
-
-  KOKKOS_FUNCTION void run(Index begin, Index end) const {
-    for (Index i = begin; i < end; ++i) {
-      T* to = c + g.c_offset(i / g.m) + i % g.m * g.ldc;
-      for (Index j = 0; j < g.n; ++j) to[j] = T{};
-    }
-  }
-};
-
 template <class T>
 void gemm_tiles(const GemmShape& g, bool add, const void* a, const void* b, void* c) {
   const GemmTiles<T> kernel{g, add, static_cast<const T*>(a), static_cast<const T*>(b),
                             static_cast<T*>(c)};
-  if (g.n == 0) return;
-  if (g.k == 0) {
-    if (!add)
-      launch("tessera::gemm", g.batches * g.m, max_of(1, 65536 / g.n),
-             GemmOfNothing<T>{g, kernel.c});
-    return;
-  }
+  if (g.n == 0 || (g.k == 0 && add)) return;
   const Index row_work = max_of(1, saturating_mul(g.n, g.k));
   const Index indices = kernels_on_host ? g.batches * g.m : g.batches * g.m * g.n;
   launch("tessera::gemm", indices, max_of(1, 65536 / row_work), kernel);

@@ -82,7 +82,6 @@ template <class F, int I> struct OwnDerivative {
 
 /// F has a derivative of its own, for elements T.
 template <class F, class... T>
-concept BringsDerivative = std::is_invocable_v < const fn::OwnDerivative<F, 0>
-&, const T&... > ;
+concept BringsDerivative = detail::OwnByOperand<F, 0, T...> || detail::OwnOfOne<F, T...>;
 
 }  // namespace tessera
