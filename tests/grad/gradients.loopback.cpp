@@ -5,7 +5,6 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <functional>
 #include <mutex>
 #include <random>
 
@@ -13,178 +12,22 @@
 #include <tessera/op/compile.hpp>
 #include <tessera/tessera.hpp>
 
+#include "grad/gradient_cases.hpp"
 #include "support/grid.hpp"
 
 using namespace tessera;
 
 namespace {
-using Dynamic = std::vector<DynamicTensor>;
-using Function = std::function<DynamicTensor(const DynamicMesh&, const Dynamic&)>;
+using namespace gradient_test;
 
-struct Case {
-  const char* name;
-  std::vector<Extents> inputs;
-  Function f;
-  double low = -1.5, high = 1.5;  ///< of the inputs' elements
-};
-
-std::string letters(int rank) {
-  return std::string("abcdefgh").substr(0, static_cast<std::size_t>(rank));
-}
-/// A scalar on which every element of x counts differently.
-DynamicTensor weighed(const DynamicMesh& mesh, const DynamicTensor& x) {
-  const int rank = x.core().rank();
-  const auto weights =
-      random_normal<double>(mesh, x.extents(), Sharding::replicated(rank), 77, 0.5, 1.0);
-  return reduce<Sum>(letters(rank) + "->", x * weights);
-}
-DynamicTensor whole(const DynamicMesh& mesh, const Extents& extents,
-                    const std::vector<double>& values, const Sharding& s) {
-  return from_host<double>(mesh, extents, s, std::span<const double>(values));
-}
-DynamicTensor indices(const DynamicMesh& mesh, const Extents& extents,
-                      const std::vector<std::int32_t>& values) {
-  return from_host<std::int32_t>(mesh, extents, Sharding::replicated(extents.size()),
-                                 std::span<const std::int32_t>(values));
-}
-
-struct Softplus {
-  template <class T> KOKKOS_FUNCTION T operator()(T x) const { return fn::Log1p{}(fn::Exp{}(x)); }
-  template <class T> KOKKOS_FUNCTION T derivative(T x) const { return fn::Sigmoid{}(x); }
-};
-struct Mix {
-  template <class T> KOKKOS_FUNCTION T operator()(T x, T y) const { return x * y * y; }
-  template <int I, class T> KOKKOS_FUNCTION T derivative(T x, T y) const {
-    return I == 0 ? y * y : T(2) * x * y;
-  }
-};
 struct Plain {
   template <class T> KOKKOS_FUNCTION T operator()(T x) const { return x * x; }
 };
 
-/// y = f(x...), weighed.
-template <class F> Function of(const F& f) {
-  return [f](const DynamicMesh& mesh, const Dynamic& x) { return weighed(mesh, f(x)); };
-}
-
-const std::vector<Case>& cases() {
-  using V = const Dynamic&;
-  static const std::vector<Case> all{
-      {"product", {{5, 4}, {4, 6}}, of([](V x) { return einsum("ik,kj->ij", x[0], x[1]); })},
-      {"product with itself", {{4, 4}}, of([](V x) { return einsum("ik,kj->ij", x[0], x[0]); })},
-      {"batched product, transposed", {{2, 5, 3}, {2, 3, 4}}, of([](V x) {
-         return einsum("bik,bkj->jbi", x[0], x[1]);
-       })},
-      {"a letter that one factor has alone", {{3, 4, 2}, {4, 5}}, of([](V x) {
-         return einsum("ikm,kj->ij", x[0], x[1]);
-       })},
-      {"dot", {{7}, {7}}, of([](V x) { return einsum("i,i->", x[0], x[1]); })},
-      {"trace", {{5, 5}}, of([](V x) { return einsum("ii->", {x[0]}); })},
-      {"diagonal of a factor", {{4, 4}, {4, 3}}, of([](V x) {
-         return einsum("ii,ij->ij", x[0], x[1]);
-       })},
-      {"three factors", {{3, 4}, {4, 5}, {5, 2}}, of([](V x) {
-         return einsum("ij,jk,kl->il", {x[0], x[1], x[2]});
-       })},
-      {"sum", {{4, 5, 3}}, of([](V x) { return reduce<Sum>("ijk->kj", x[0]); })},
-      {"mean", {{4, 5, 3}}, of([](V x) { return reduce<Mean>("ijk->i", x[0]); })},
-      {"largest", {{4, 5}}, of([](V x) { return reduce<Max>("ij->j", x[0]); })},
-      {"least", {{4, 5}}, of([](V x) { return reduce<Min>("ij->", x[0]); })},
-      {"product of elements", {{3, 2, 4}}, of([](V x) { return reduce<Product>("ijk->j", x[0]); })},
-      {"elementwise", {{4, 5}, {4, 5}}, of([](V x) {
-         return tanh(x[0]) * x[1] - x[0] / exp(x[1]);
-       })},
-      {"broadcast row", {{4, 5}, {5}}, of([](V x) { return x[0] * x[1] + x[1]; })},
-      {"broadcast column", {{4, 5}, {4, 1}}, of([](V x) { return x[0] / exp(x[1]) - x[1]; })},
-      {"numbers beside", {{6}}, of([](V x) { return 2.0 * x[0] + 1.0 / exp(x[0]) - 3.0; })},
-      {"a functor with a derivative", {{4, 5}}, of([](V x) {
-         return map_dynamic<double>("ij->ij", Softplus{}, x[0].sharding(), x[0]);
-       })},
-      {"one of two operands", {{4, 5}, {4, 5}}, of([](V x) {
-         return map_dynamic<double>("ij,ij->ij", Mix{}, x[1].sharding(), x[0], x[1]);
-       })},
-      {"triangle", {{5, 5}}, of([](V x) { return tril(x[0], 1); })},
-      {"transpose", {{3, 4, 5}}, of([](V x) { return transpose("ijk->kij", x[0]); })},
-      {"reshape", {{4, 6}}, of([](V x) {
-         return reshape(x[0], {8, 3});
-       })},
-      {"expand and squeeze", {{4, 1, 3}}, of([](V x) { return expand_dims(squeeze(x[0]), {0}); })},
-      {"stack of views", {{4, 3}, {4, 3}}, of([](V x) {
-         return stack(0, {x[0], x[1], x[0]});
-       })},
-      {"broadcast_to", {{4, 1}}, of([](V x) {
-         return broadcast_to(x[0], {3, 4, 5}, Sharding{{}, {0}, {}});
-       })},
-      {"slice", {{7, 5}}, of([](V x) {
-         return slice(x[0], {1, 0}, {6, 5}, {2, 3});
-       })},
-      {"pad", {{4, 3}}, of([](V x) {
-         return pad(x[0], {1, -1}, {2, 3}, {2, 0}, 5.0);
-       })},
-      {"reverse", {{5, 4}}, of([](V x) { return reverse(x[0], {0}); })},
-      {"roll", {{5, 4}}, of([](V x) { return roll(x[0], 2, 0); })},
-      {"shift", {{5, 4}}, of([](V x) { return shift(x[0], -2, 1, 4.0); })},
-      {"concatenate", {{2, 4}, {3, 4}}, of([](V x) {
-         return concatenate(0, {x[0], x[1]});
-       })},
-      {"update", {{6, 4}, {2, 3}}, of([](V x) {
-         return update(x[0], x[1], {3, 1});
-       })},
-      {"softmax", {{4, 5}}, of([](V x) { return softmax<double>("ij", 'j', x[0]); })},
-      {"log-softmax", {{4, 5}}, of([](V x) { return log_softmax<double>("ij", 'i', x[0]); })},
-      {"running sum", {{4, 6}}, of([](V x) { return cumulative<Sum>("ij", 'j', x[0]); })},
-      {"running sum from the end", {{4, 6}}, of([](V x) {
-         return cumulative<Sum>("ij", 'i', x[0], {.reverse = true, .exclusive = true});
-       })},
-      {"take",
-       {{6, 3}},
-       [](const DynamicMesh& mesh, V x) {
-         const auto at = indices(mesh, {4}, {5, 0, 5, 2});
-         return weighed(mesh, take("vm,b->bm", x[0], at));
-       }},
-      {"scatter",
-       {{6, 3}, {4, 3}},
-       [](const DynamicMesh& mesh, V x) {
-         const auto at = indices(mesh, {4}, {5, 0, 5, 2});
-         return weighed(mesh, scatter<Sum>("vm,b,bm->vm", x[0], at, x[1]));
-       }},
-      {"reshard", {{5, 4}}, of([](V x) {
-         return reshard(x[0], Sharding{{1}, {}}) * x[0];
-       })},
-      {"used twice on the way", {{4, 4}}, of([](V x) {
-         const DynamicTensor y = tanh(x[0]);
-         return einsum("ij,jk->ik", y, y) + y;
-       })},
-      {"written in place", {{4, 4}}, of([](V x) {
-         DynamicTensor y = x[0] * x[0];
-         y += tanh(x[0]);
-         y -= x[0];
-         return y;
-       })},
-  };
-  return all;
-}
-
-std::vector<double> values_of(const Case& c, std::size_t input, std::mt19937& random) {
-  std::uniform_real_distribution<double> number(c.low, c.high);
-  std::vector<double> values(static_cast<std::size_t>(volume(c.inputs[input])));
-  for (double& v : values) v = number(random);
-  return values;
-}
-/// Each dimension split over one axis or none; no axis twice.
-Sharding random_sharding(int rank, std::mt19937& random) {
-  Sharding s = Sharding::replicated(rank);
-  for (int axis = 0; axis < 2; ++axis) {
-    const int d = static_cast<int>(random() % static_cast<unsigned>(rank + 1));
-    if (d < rank) s[d].push_back(axis);
-  }
-  return s;
-}
-
 using Elements = std::vector<std::vector<double>>;  // of each input
 
 /// The gradients by central differences, on one process.
-Elements differences(const Case& c, const Elements& at) {
+Elements differences(const GradientCase& c, const Elements& at) {
   Elements gradients;
   run_loopback(1, [&](std::shared_ptr<Transport> world) {
     const DynamicMesh mesh = make_mesh(world, {1, 1}, {"data", "model"});
@@ -220,7 +63,7 @@ template <class F> void on_meshes(const F& body) {
 
 TEST_CASE("gradients equal central differences, on every mesh and sharding") {
   std::mt19937 random(20);
-  for (const Case& c : cases()) {
+  for (const GradientCase& c : gradient_cases()) {
     CAPTURE(std::string(c.name));
     Elements at;
     for (std::size_t k = 0; k < c.inputs.size(); ++k) at.push_back(values_of(c, k, random));

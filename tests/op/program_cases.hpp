@@ -109,9 +109,9 @@ struct SomeFunction {
       case 6: {
         if (x.extents()[1] != y.extents()[0]) return;
         const Sharding made = some_sharding(r, 2, axes);
-        const DynamicTensor product =
-            r.below(2) == 0 ? einsum("ij,jk->ik", x, y, made)
-                            : einsum("ij,jk->ik", x, y, made, needs_of(x, y, made));
+        const DynamicTensor product = r.below(2) == 0
+                                          ? einsum("ij,jk->ik", x, y, made)
+                                          : einsum("ij,jk->ik", x, y, made, needs_of(x, y, made));
         to = map_dynamic<double>("ij->ij", Times{3}, out, product);
         return;
       }

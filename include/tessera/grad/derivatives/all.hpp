@@ -6,3 +6,4 @@
 ///     Derivative<fn::Sin, 0>::of(f)(x)     // cos(x)
 #include <tessera/grad/derivatives/activation.hpp>
 #include <tessera/grad/derivatives/comparison.hpp>
+#include <tessera/grad/derivatives/statistics.hpp>

@@ -84,6 +84,15 @@ template <class T> void add_reals(KnownFunctions& all) {
   all.unary<T, fn::Floor, fn::Ceil, fn::Round, fn::Trunc, fn::Sign, fn::ClampTo<T>>();
   all.binary<T, fn::Maximum, fn::Minimum, fn::Pow, fn::LogAddExp, fn::Atan2, fn::Remainder>();
   all.add<1, T, fn::Clamp, T, T, T>();
+  using C = ComputeType<T>;
+  all.add<2, C, SquaredDistance, T, C>();
+  all.add<2, C, SquaredSize, T>();
+  all.add<2, C, Size, T>();
+  all.add<2, C, ExpBelow, T, T>();
+  all.add<2, T, LogPlus, C, T>();
+  all.add<2, T, ScaledAs<T>, C>();
+  all.add<2, T, Root, T>();
+  all.add<2, T, RootAs<T>, C>();
   all.add<1, T, fn::SoftmaxBack, T, T, T>();
   all.add<1, T, fn::LogSoftmaxBack, T, T, T>();
 }

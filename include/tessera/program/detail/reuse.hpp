@@ -74,7 +74,9 @@ class ReusePass : ProgramEdit {
     TensorDescs descs;
     for (int j = 0; j < e.operands.size(); ++j) descs.push_back(plan.slots[j].desc);
     const auto again = planned(*e.operation, descs, Destination::accumulated, e.contract);
-    if (again == nullptr || again->payload_bytes() > plan.payload_bytes() || again->cost > plan.cost) return;
+    if (again == nullptr || again->payload_bytes() > plan.payload_bytes() ||
+        again->cost > plan.cost)
+      return;
     const int gone = e.result;
     ProgramTensor& kept = program_.tensor(e.operands[k]);
     ProgramTensor& result = program_.tensor(gone);
