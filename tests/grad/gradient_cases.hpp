@@ -4,7 +4,9 @@
 /// Functions of tensors of which each uses an operator that has a gradient, for tests on loopback
 /// and under MPI.
 ///
-///     for (const support::GradientCase& c : gradient_test::gradient_cases()) …
+///     for (const gradient_test::GradientCase& c : gradient_test::gradient_cases()) …
+#include <algorithm>
+#include <cmath>
 #include <functional>
 #include <random>
 #include <string>
@@ -182,6 +184,14 @@ inline Sharding random_sharding(int rank, std::mt19937& random) {
     if (d < rank) s[d].push_back(axis);
   }
   return s;
+}
+
+/// The largest difference of two gradients, relative to the wanted elements above 1.
+inline double worst_difference(const std::vector<double>& got, const std::vector<double>& wanted) {
+  double worst = 0;
+  for (std::size_t i = 0; i < wanted.size(); ++i)
+    worst = std::max(worst, std::fabs(got[i] - wanted[i]) / (1 + std::fabs(wanted[i])));
+  return worst;
 }
 
 }  // namespace gradient_test

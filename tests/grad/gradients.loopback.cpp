@@ -83,10 +83,7 @@ TEST_CASE("gradients equal central differences, on every mesh and sharding") {
         const auto got = to_host<double>(gradients[k]);
         const std::lock_guard lock(mutex);
         CHECK(alike);
-        double worst = 0;
-        for (std::size_t i = 0; i < at[k].size(); ++i)
-          worst = std::max(worst,
-                           std::fabs(got.values[i] - wanted[k][i]) / (1 + std::fabs(wanted[k][i])));
+        const double worst = worst_difference(got.values, wanted[k]);
         CHECK_MESSAGE(worst < 1e-7, "input "
                                         << k << " on "
                                         << to_string(mesh.shape(), AxisNames{"data", "model"}));

@@ -14,10 +14,10 @@ namespace fn {
 struct StopGradient {
   static constexpr std::string_view name = "stop_gradient";
   static constexpr Linearity linearity = Linearity::linear | Linearity::multiplicative;
+  static constexpr Slope slope = Slope::zero;
   template <Element T> KOKKOS_FORCEINLINE_FUNCTION T operator()(const T& x) const { return x; }
 };
 }  // namespace fn
-template <> struct Derivative<fn::StopGradient, 0> : ZeroSlope {};
 
 /// Returns x, through which no gradient passes. Communication: none. Collective over the mesh.
 template <detail::AnyTensor A>

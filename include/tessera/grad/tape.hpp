@@ -76,7 +76,8 @@ class Tape final : public Taker {
   int add_value(const TensorCore& x);
   TESSERA_FUNCTION void run_back(Node& node);
   void add_gradient(const Node& node, int number, const TensorCore& g);
-  bool follows_any(const OperandList& operands);
+  /// Returns a bit for each operand that has a gradient.
+  unsigned followed(const OperandList& operands);
 
   Taker* outer_;  ///< who takes the calls then
   std::unordered_map<const Storage*, Memory> memories_;

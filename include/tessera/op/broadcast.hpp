@@ -35,9 +35,9 @@ template <int Rank> struct BroadcastBy {
 
 /// Returns x stretched to `extents` under the spec `Out`: dimensions lined up from the right, new
 /// ones before them, an extent of 1 repeated; without `Out`, x's dimensions under x's spec.
-/// Communication: a dimension that is split and
-/// stretches is gathered; else that of a reshard to the result's sharding. Collective over the
-/// mesh. Throws ShapeError when x does not broadcast to the extents.
+/// Communication: a dimension that is split and stretches is gathered; else that of a reshard to
+/// the result's sharding. Collective over the mesh. Throws ShapeError when x does not broadcast to
+/// the extents.
 template <class Out = Deduced, class Bound = NoContract, TypedTensor A>
 auto broadcast_to(const A& x, const Extents& extents, Where where = Where::here()) {
   constexpr int rank = detail::BroadcastRank<Out, A>::value;

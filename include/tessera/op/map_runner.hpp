@@ -18,12 +18,6 @@ namespace tessera::detail {
 
 template <class R, class F, class... T> struct PullBacks;
 
-/// F of one operand is constant wherever it has a derivative.
-template <class F>
-concept NeverSlopes = requires {
-  requires Derivative<F, 0>::slope == Slope::zero;
-};
-
 template <class R, class F, class... T> struct MapRunner {
   /// One address for each function on elements of these types. Not const, so that no linker merges
   /// two.
@@ -41,7 +35,7 @@ template <class R, class F, class... T> struct MapRunner {
   static MapKernel kernel(const F& f) {
     MapKernel kernel{&run, &f, nullptr, nullptr, &keep_function<F>};
     kernel.identity = &identity;
-    if constexpr (BringsDerivative<F, T...> || NeverSlopes<F>)
+    if constexpr (BringsDerivative<F, T...> || StopsGradients<F>)
       kernel.pull = &PullBacks<R, F, T...>::of;
     return kernel;
   }

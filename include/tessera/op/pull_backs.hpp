@@ -68,6 +68,16 @@ concept HasDerivative = requires {
   Derivative<F, I>::slope;
 };
 
+/// Returns one.operator()<I>() where I is the operand.
+template <std::size_t... I, class One>
+PullBack by_operand(int operand, std::index_sequence<I...>, const One& one) {
+  PullBack back;
+  ((static_cast<int>(I) == operand ? void(back = one.template operator()<static_cast<int>(I)>())
+                                   : void()),
+   ...);
+  return back;
+}
+
 template <class R, class F, class... T> struct PullBacks {
   template <int K>
   using Value = typename std::tuple_element_t<
@@ -75,73 +85,60 @@ template <class R, class F, class... T> struct PullBacks {
 
   /// Returns how the gradient of f's result becomes that of an operand.
   static PullBack of(const void* f, int operand) {
-    return any(*static_cast<const F*>(f), operand, std::index_sequence_for<T...>{});
+    return by_operand(operand, std::index_sequence_for<T...>{},
+                      [&]<int I>() { return one<I>(*static_cast<const F*>(f)); });
   }
 
  private:
-  template <std::size_t... I>
-  static PullBack any(const F& f, int operand, std::index_sequence<I...>) {
-    PullBack back;
-    ((static_cast<int>(I) == operand ? void(back = one<static_cast<int>(I)>(f)) : void()), ...);
-    return back;
-  }
   template <int I> static PullBack one(const F& f) {
     using To = Value<I>;
-    if constexpr (!has_gradient<To> || !has_gradient<R>) {
+    if constexpr (!has_gradient<To> || !has_gradient<R> || StopsGradients<F>) {
       return {.known = true};
     } else if constexpr (BringsDerivative<F, T...>) {
-      return own<I>(fn::OwnDerivative<F, I>{f}, std::index_sequence_for<T...>{});
+      return times_all<I>(fn::OwnDerivative<F, I>{f}, std::index_sequence_for<T...>{});
     } else if constexpr (HasDerivative<F, I>) {
       using D = Derivative<F, I>;
-      if constexpr (D::slope == Slope::function) {
-        constexpr int count = D::reads.size();
-        return by<I>(D::of(f), std::make_index_sequence<count>{});
-      } else if constexpr (D::slope == Slope::one && !std::is_same_v<R, To>) {
-        const fn::Converted<To> convert;
-        return {
-            true,
-            Slope::function,
-            {},
-            std::make_shared<OwnedFunction>(LoopRunner<To, fn::Converted<To>, R>::kernel(convert))};
-      } else {
+      if constexpr (D::slope == Slope::function)
+        return times_read<I>(D::of(f),
+                             std::make_index_sequence<static_cast<std::size_t>(D::reads.size())>{});
+      else if constexpr (D::slope == Slope::one && !std::is_same_v<R, To>)
+        return made<To, R>(fn::Converted<To>{}, {});
+      else
         return {.known = true, .slope = D::slope};
-      }
     } else {
       return {};
     }
   }
   template <int I, class D, std::size_t... K>
-  static PullBack by(const D& d, std::index_sequence<K...>) {
-    constexpr Reads reads = Derivative<F, I>::reads;
-    using Pull = fn::Times<D, static_cast<int>(sizeof...(K))>;
-    const Pull pull{d};
-    return {true, Slope::function, reads,
-            std::make_shared<OwnedFunction>(
-                LoopRunner<Value<I>, Pull, R, Value<reads[static_cast<int>(K)]>...>::kernel(pull))};
+  static PullBack times_read(const D& d, std::index_sequence<K...>) {
+    return times<I, Derivative<F, I>::reads[static_cast<int>(K)]...>(d);
   }
   template <int I, class D, std::size_t... K>
-  static PullBack own(const D& d, std::index_sequence<K...>) {
-    using Pull = fn::Times<D, static_cast<int>(sizeof...(T))>;
-    const Pull pull{d};
-    return {true, Slope::function, Reads{static_cast<int>(K)...},
-            std::make_shared<OwnedFunction>(LoopRunner<Value<I>, Pull, R, T...>::kernel(pull))};
+  static PullBack times_all(const D& d, std::index_sequence<K...>) {
+    return times<I, static_cast<int>(K)...>(d);
+  }
+  /// The cotangent times d of the values named.
+  template <int I, int... Read, class D> static PullBack times(const D& d) {
+    return made<Value<I>, R, Value<Read>...>(fn::Times<D, static_cast<int>(sizeof...(Read))>{d},
+                                             {Read...});
+  }
+  /// By a function of elements From..., which makes To.
+  template <class To, class... From, class Pull>
+  static PullBack made(const Pull& pull, const Reads& reads) {
+    return {true, Slope::function, reads,
+            std::make_shared<OwnedFunction>(LoopRunner<To, Pull, From...>::kernel(pull))};
   }
 };
 
 template <class R, class F, class... T> struct PullBacks<R, PlacedFunction<F>, T...> {
   static PullBack of(const void* placed, int operand) {
-    return any(*static_cast<const PlacedFunction<F>*>(placed), operand,
-               std::index_sequence_for<T...>{});
+    return by_operand(operand, std::index_sequence_for<T...>{}, [&]<int I>() {
+      return one<I, std::tuple_element_t<I, std::tuple<T...>>>(
+          *static_cast<const PlacedFunction<F>*>(placed));
+    });
   }
 
  private:
-  template <std::size_t... I>
-  static PullBack any(const PlacedFunction<F>& placed, int operand, std::index_sequence<I...>) {
-    PullBack back;
-    ((static_cast<int>(I) == operand ? void(back = one<static_cast<int>(I), T>(placed)) : void()),
-     ...);
-    return back;
-  }
   template <int I, class To> static PullBack one(const PlacedFunction<F>& placed) {
     if constexpr (!has_gradient<To> || !has_gradient<R>) {
       return {.known = true};
@@ -157,63 +154,4 @@ template <class R, class F, class... T> struct PullBacks<R, PlacedFunction<F>, T
 };
 
 }  // namespace detail
-
-/// Derivatives of these: linear in the cotangent.
-template <class D, int N> struct Derivative<fn::Times<D, N>, 0> {
-  static constexpr Slope slope = Slope::function;
-  static constexpr Reads reads = [] {
-    Reads all;
-    for (int k = 1; k <= N; ++k) all.push_back(k);
-    return all;
-  }();
-  static D of(const fn::Times<D, N>& f) { return f.d; }
-};
-namespace fn {
-/// D of some of N values: those in Derivative<Of, I>::reads, where Of is a function of all of them.
-template <class Of, int I> struct SlopeWithin {
-  using Within = Derivative<Of, I>;
-  Of of;
-  template <class... V> KOKKOS_FORCEINLINE_FUNCTION auto operator()(const V&... values) const {
-    return pick(std::make_index_sequence<static_cast<std::size_t>(Within::reads.size())>{},
-                values...);
-  }
-
- private:
-  template <std::size_t... K, class First, class... Rest>
-  KOKKOS_FORCEINLINE_FUNCTION auto pick(std::index_sequence<K...>, const First& first,
-                                        const Rest&... rest) const {
-    return Within::of(of)(value<Within::reads[static_cast<int>(K)]>(first, rest...)...);
-  }
-  template <int K, class First, class... Rest>
-  KOKKOS_FORCEINLINE_FUNCTION auto value(const First& first, const Rest&... rest) const {
-    if constexpr (K == reads_result)
-      return of(first, rest...);
-    else if constexpr (K == 0)
-      return first;
-    else
-      return value<K - 1>(rest...);
-  }
-};
-}  // namespace fn
-/// By a value that D reads: cotangent times D's own derivative.
-template <class D, int N, int I>
-  requires(I >= 1 && detail::HasDerivative<D, I - 1>)
-struct Derivative<fn::Times<D, N>, I> {
-  using Inner = Derivative<D, I - 1>;
-  static constexpr Slope slope = Inner::slope == Slope::zero ? Slope::zero : Slope::function;
-  static constexpr Reads reads = [] {
-    Reads all{0};
-    for (int k = 1; k <= N && Inner::slope == Slope::function; ++k) all.push_back(k);
-    return all;
-  }();
-  static auto of(const fn::Times<D, N>& f) {
-    if constexpr (Inner::slope == Slope::function)
-      return fn::Times<fn::SlopeWithin<D, I - 1>, N>{{f.d}};
-    else if constexpr (Inner::slope == Slope::minus_one)
-      return fn::Negate{};
-    else
-      return fn::Scale{};
-  }
-};
-
 }  // namespace tessera

@@ -30,9 +30,10 @@ TESSERA_FUNCTION Adjoint adjoint(const AdjointCall& call, unsigned wanted) {
                       ops::Reshape, ops::Broadcast, ops::Slice, ops::Pad, ops::Reverse, ops::Roll,
                       ops::Shift, ops::Concatenate, ops::Update, ops::Softmax, ops::Scan, ops::Take,
                       ops::Scatter>(call, build))
-    build.miss("the operator " + std::string(call.operation.name()) +
-               " has no gradient yet; give the part of the function that calls it one of its own "
-               "with custom_gradient, or keep it out with stop_gradient");
+    build.miss(
+        "the operator " + std::string(call.operation.name()) +
+        " has no gradient yet; call it outside the function, or keep its operands out of the "
+        "gradient with stop_gradient");
   return build.take();
 }
 

@@ -91,13 +91,6 @@ inline void adjoint_of(const ops::Shift& op, AdjointBuilder& build) {
                          {build.cotangent()}));
 }
 
-/// The whole of a tensor as a slice.
-inline Slice all_of(const Extents& extents) { return {Extents(extents.size(), 0), extents, {}}; }
-/// The slice of operand k that an operator takes.
-inline Slice part_of(const Slices& slices, int k, const Extents& extents) {
-  return k < slices.size() && slices[k] ? *slices[k] : all_of(extents);
-}
-
 inline void adjoint_of(const ops::Concatenate& op, AdjointBuilder& build) {
   const TensorDescs& x = build.call().operands;
   Index at = 0;
@@ -106,7 +99,7 @@ inline void adjoint_of(const ops::Concatenate& op, AdjointBuilder& build) {
     const Extents taken = part.extents();
     if (build.wants(k)) {
       const TensorDesc to = build.gradient_of(k);
-      Slice here = all_of(taken);
+      Slice here = part_of({}, k, taken);
       here.start[op.dim] = at;
       here.limit[op.dim] = at + taken[op.dim];
       build.set(k, padded(build, sliced(build, build.cotangent(), here, to.sharding), part, to));
@@ -117,7 +110,7 @@ inline void adjoint_of(const ops::Concatenate& op, AdjointBuilder& build) {
 inline void adjoint_of(const ops::Update& op, AdjointBuilder& build) {
   const TensorDescs& x = build.call().operands;
   const Slice block = part_of(op.slices, 1, x[1].extents);
-  Slice here = all_of(block.extents());
+  Slice here = part_of({}, 1, block.extents());
   for (int d = 0; d < op.start.size(); ++d) {
     here.start[d] += op.start[d];
     here.limit[d] += op.start[d];

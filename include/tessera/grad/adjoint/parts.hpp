@@ -27,20 +27,9 @@ inline AdjointValue AdjointBuilder::reshard(AdjointValue v, const Sharding& to) 
 
 /// Calls use(T{}) for an element type that has gradients.
 template <class Use> auto with_gradient_type(DType type, const Use& use) {
-  switch (type) {
-    case DType::f16:
-      return use(element_of<DType::f16>{});
-    case DType::bf16:
-      return use(element_of<DType::bf16>{});
-    case DType::f32:
-      return use(float{});
-    case DType::f64:
-      return use(double{});
-    case DType::c64:
-      return use(complex<float>{});
-    default:
-      return use(complex<double>{});
-  }
+  if (type == DType::c64) return use(complex<float>{});
+  if (type == DType::c128) return use(complex<double>{});
+  return with_real_type(type, use);
 }
 inline bool is_differentiable(DType type) { return is_real(type) || is_complex(type); }
 
@@ -117,6 +106,16 @@ inline AdjointValue converted(AdjointBuilder& build, AdjointValue v, DType type)
   return mapped(build, {{letters}, letters}, {v}, type, x.sharding, conversion(x.type, type));
 }
 
+/// Runs f on tensors of equal descriptions; the result has the same.
+inline TensorCore applied(const std::shared_ptr<const OwnedFunction>& f,
+                          const OperandList& operands, CallSite site) {
+  const TensorCore& first = *operands[0];
+  Terms terms;
+  terms.result = letters_of(first.desc());
+  for (int k = 0; k < operands.size(); ++k) terms.operands.push_back(terms.result);
+  const ops::Map map{terms, first.type(), Linearity::linear, first.sharding()};
+  return run({map, operands, site, {.kernel = f->kernel()}});
+}
 /// Makes a tensor of equal elements.
 inline TensorCore filled(const std::shared_ptr<MeshCore>& mesh, const TensorDesc& desc,
                          double value, CallSite site) {

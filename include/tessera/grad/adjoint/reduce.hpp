@@ -51,11 +51,8 @@ namespace detail {
 /// some of them perhaps twice: then it lies on the diagonal, and all else is zero.
 inline AdjointValue on_diagonal(AdjointBuilder& build, AdjointValue v, const Term& from,
                                 const Term& letters, const TensorDesc& to) {
-  if (distinct(letters).size() == letters.size()) return repeated(build, v, from, letters, to);
-  // Repeated over the further dimensions of each letter, then cleared outside the diagonal.
-  Dimensions dims;
-  for (char letter : from) dims.push_back(letters.find(letter));
-  v = build.add(ops::Broadcast{dims, to.extents, to.sharding}, {v});
+  v = repeated(build, v, from, letters, to);  // over the further dimensions of a letter, too
+  if (distinct(letters).size() == letters.size()) return v;
   const auto mask = with_gradient_type(to.type, [&](auto zero) {
     fn::OnDiagonal<decltype(zero)> f{};
     for (int d = 0; d < letters.size(); ++d) f.same[d] = letters.find(letters[d]);

@@ -73,8 +73,8 @@ inline void adjoint_of(const ops::Softmax& op, AdjointBuilder& build) {
 inline void adjoint_of(const ops::Scan& op, AdjointBuilder& build) {
   if (op.reduction != Reduction::sum)
     return build.miss(
-        "a running join other than the sum has no gradient yet; write it with cumsum, or give "
-        "custom_gradient");
+        "a running join other than the sum has no gradient yet; write it with cumsum, or keep its "
+        "operand out of the gradient with stop_gradient");
   const TensorDesc to = build.gradient_of(0);
   const AdjointValue g = converted(build, build.cotangent(), to.type);
   ScanOptions back = op.options;

@@ -72,11 +72,7 @@ template <> struct Derivative<fn::GeluTanh, 0> : SlopeBy<fn::GeluTanhSlope, 0> {
 template <> struct Derivative<fn::GeluTanhSlope, 0> : SlopeBy<fn::GeluTanhCurvature, 0> {};
 template <> struct Derivative<fn::Sigmoid, 0> : SlopeBy<fn::SigmoidSlope, reads_result> {};
 template <> struct Derivative<fn::SigmoidSlope, 0> : SlopeBy<fn::OneMinusTwice, 0> {};
-template <> struct Derivative<fn::OneMinusTwice, 0> {
-  static constexpr Slope slope = Slope::function;
-  static constexpr Reads reads{};
-  static fn::Constant<double> of(const fn::OneMinusTwice&) { return {-2}; }
-};
+template <> struct Derivative<fn::OneMinusTwice, 0> : WholeSlope<-2> {};
 template <> struct Derivative<fn::Silu, 0> : SlopeBy<fn::SiluSlope, 0> {};
 template <> struct Derivative<fn::SiluSlope, 0> : SlopeBy<fn::SiluCurvature, 0> {};
 

@@ -7,3 +7,4 @@
 #include <tessera/grad/derivatives/activation.hpp>
 #include <tessera/grad/derivatives/comparison.hpp>
 #include <tessera/grad/derivatives/statistics.hpp>
+#include <tessera/grad/derivatives/times.hpp>

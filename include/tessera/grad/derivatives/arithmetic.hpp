@@ -24,7 +24,7 @@ struct NegativeSquare : detail::OfValues<NegativeSquare> {
   template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) { return -(x * x); }
 };
 /// Factor x, for a small whole factor.
-template <int Factor> struct Times2 : detail::OfValues<Times2<Factor>> {
+template <int Factor> struct Multiple : detail::OfValues<Multiple<Factor>> {
   template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) { return T(Factor) * x; }
 };
 /// 1 where x is above y (Above) or below it, 1/2 where they are equal.
@@ -56,13 +56,9 @@ template <>
 struct Derivative<fn::NegativeQuotient, 1> : SlopeBy<fn::NegativeQuotient, reads_result, 1> {};
 template <> struct Derivative<fn::Reciprocal, 0> : SlopeBy<fn::NegativeSquare, reads_result> {};
 template <> struct Derivative<fn::NegativeReciprocal, 0> : SlopeBy<fn::Square, reads_result> {};
-template <> struct Derivative<fn::NegativeSquare, 0> : SlopeBy<fn::Times2<-2>, 0> {};
-template <> struct Derivative<fn::Square, 0> : SlopeBy<fn::Times2<2>, 0> {};
-template <int Factor> struct Derivative<fn::Times2<Factor>, 0> {
-  static constexpr Slope slope = Slope::function;
-  static constexpr Reads reads{};
-  static fn::Constant<double> of(const fn::Times2<Factor>&) { return {Factor}; }
-};
+template <> struct Derivative<fn::NegativeSquare, 0> : SlopeBy<fn::Multiple<-2>, 0> {};
+template <> struct Derivative<fn::Square, 0> : SlopeBy<fn::Multiple<2>, 0> {};
+template <int Factor> struct Derivative<fn::Multiple<Factor>, 0> : WholeSlope<Factor> {};
 template <> struct Derivative<fn::Scale, 0> {
   static constexpr Slope slope = Slope::function;
   static constexpr Reads reads{};

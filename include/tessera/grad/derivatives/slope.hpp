@@ -149,4 +149,11 @@ struct Derivative<fn::FixedSlope<F, P, T, J>, I> {
 };
 template <> struct Derivative<fn::Same, 0> : UnitSlope {};
 
+/// The base of derivatives that are a whole number.
+template <int Value> struct WholeSlope {
+  static constexpr Slope slope = Slope::function;
+  static constexpr Reads reads{};
+  template <class F> static fn::Constant<double> of(const F&) { return {Value}; }
+};
+
 }  // namespace tessera

@@ -30,17 +30,9 @@ struct HalfQuotient {
 
 template <> struct Derivative<detail::SquaredDistance, 0> : SlopeBy<fn::TwiceDistance<1>, 0, 1> {};
 template <> struct Derivative<detail::SquaredDistance, 1> : SlopeBy<fn::TwiceDistance<-1>, 0, 1> {};
-template <int Sign> struct Derivative<fn::TwiceDistance<Sign>, 0> {
-  static constexpr Slope slope = Slope::function;
-  static constexpr Reads reads{};
-  static fn::Constant<double> of(const fn::TwiceDistance<Sign>&) { return {2.0 * Sign}; }
-};
-template <int Sign> struct Derivative<fn::TwiceDistance<Sign>, 1> {
-  static constexpr Slope slope = Slope::function;
-  static constexpr Reads reads{};
-  static fn::Constant<double> of(const fn::TwiceDistance<Sign>&) { return {-2.0 * Sign}; }
-};
-template <> struct Derivative<detail::SquaredSize, 0> : SlopeBy<fn::Times2<2>, 0> {};
+template <int Sign> struct Derivative<fn::TwiceDistance<Sign>, 0> : WholeSlope<2 * Sign> {};
+template <int Sign> struct Derivative<fn::TwiceDistance<Sign>, 1> : WholeSlope<-2 * Sign> {};
+template <> struct Derivative<detail::SquaredSize, 0> : SlopeBy<fn::Multiple<2>, 0> {};
 template <> struct Derivative<detail::Size, 0> : SlopeBy<fn::Sign, 0> {};
 template <> struct Derivative<detail::ExpBelow, 0> : SlopeBy<fn::Same, reads_result> {};
 template <> struct Derivative<detail::ExpBelow, 1> : ZeroSlope {};

@@ -63,10 +63,7 @@ TESSERA_FUNCTION TensorCore Differentiation::next(const TensorCore& x) {
   TensorCore g = tape_.gradient(numbers_[static_cast<std::size_t>(taken_++)], x, where_);
   for (const TensorCore& other : given_)
     if (other.storage() == g.storage()) {
-      const Term letters = default_labels(g.rank());
-      const ops::Map copy{{{letters}, letters}, g.type(), Linearity::linear, g.sharding()};
-      g = run(
-          {copy, {&g}, {"gradient", where_}, {.kernel = conversion(g.type(), g.type())->kernel()}});
+      g = applied(conversion(g.type(), g.type()), {&g}, {"gradient", where_});
       break;
     }
   given_.push_back(g);

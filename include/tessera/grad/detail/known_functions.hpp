@@ -100,14 +100,10 @@ template <class T> void add_reals(KnownFunctions& all) {
 inline const std::unordered_map<const void*, PullBackOf>& known_pull_backs() {
   static const KnownFunctions known = [] {
     KnownFunctions all;
-    const auto of_reals = [&](auto zero) {
-      using T = decltype(zero);
-      add_reals<T>(all);
-    };
-    of_reals(half{});
-    of_reals(bfloat16{});
-    of_reals(float{});
-    of_reals(double{});
+    add_reals<half>(all);
+    add_reals<bfloat16>(all);
+    add_reals<float>(all);
+    add_reals<double>(all);
     add_numbers<complex<float>>(all);
     add_numbers<complex<double>>(all);
     return all;

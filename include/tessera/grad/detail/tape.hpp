@@ -67,17 +67,17 @@ TESSERA_FUNCTION void Tape::refuse(CallSite site) const {
                    site.where);
 }
 
-inline bool Tape::follows_any(const OperandList& operands) {
-  bool any = false;
-  for (const TensorCore* x : operands)
-    any = any || (is_differentiable(x->type()) && number_of(*x) >= 0);
-  return any;
+inline unsigned Tape::followed(const OperandList& operands) {
+  unsigned bits = 0;
+  for (int i = 0; i < operands.size(); ++i)
+    if (is_differentiable(operands[i]->type()) && number_of(*operands[i]) >= 0) bits |= 1u << i;
+  return bits;
 }
 
 TESSERA_FUNCTION TensorCore Tape::take(const Request& r) {
   const TakenBy outer(outer_);
   const auto* const product = r.operation.get_if<ops::Einsum>();
-  if (product != nullptr && product->epilogue && follows_any(r.operands)) return take_epilogue(r);
+  if (product != nullptr && product->epilogue && followed(r.operands) != 0) return take_epilogue(r);
   return take_one(r);
 }
 
@@ -85,9 +85,8 @@ TESSERA_FUNCTION TensorCore Tape::take(const Request& r) {
 TESSERA_FUNCTION TensorCore Tape::take_epilogue(const Request& r) {
   const auto& whole = *r.operation.get_if<ops::Einsum>();
   const int factors = whole.terms.operands.size();
-  Request product{ops::Einsum{whole.terms, whole.out}, {}, r.site, {}};
   const ops::Einsum alone{whole.terms, whole.out};
-  product.operation = alone;
+  Request product{alone, {}, r.site};
   TensorDescs extras;
   for (int i = 0; i < r.operands.size(); ++i)
     if (i < factors)
@@ -97,22 +96,18 @@ TESSERA_FUNCTION TensorCore Tape::take_epilogue(const Request& r) {
   const TensorCore made = take_one(product);
   const Terms all = with_extras(whole.terms, extras);
   Terms terms{{whole.terms.result}, whole.terms.result};
-  Request map{alone, {&made}, r.site, r.extras};
+  OperandList operands{&made};
   for (int i = factors; i < r.operands.size(); ++i) {
     terms.operands.push_back(all.operands[i]);
-    map.operands.push_back(r.operands[i]);
+    operands.push_back(r.operands[i]);
   }
   const ops::Map after{terms, whole.type, whole.adds ? Linearity::linear : Linearity::pointwise,
                        whole.out};
-  map.operation = after;
-  return take_one(map);
+  return take_one({after, operands, r.site, r.extras});
 }
 
 TESSERA_FUNCTION TensorCore Tape::take_one(const Request& r) {
-  unsigned wanted = 0;
-  for (int i = 0; i < r.operands.size(); ++i)
-    if (is_differentiable(r.operands[i]->type()) && number_of(*r.operands[i]) >= 0)
-      wanted |= 1u << i;
+  const unsigned wanted = followed(r.operands);
   std::vector<TensorCore> also;
   Request all = r;
   if (wanted != 0 && all.extras.also == nullptr && r.extras.into == nullptr &&
@@ -182,10 +177,7 @@ inline void Tape::add_gradient(const Node& node, int number, const TensorCore& g
     sum = g;
     return;
   }
-  const Term letters = default_labels(g.rank());
-  const ops::Map add{{{letters, letters}, letters}, g.type(), Linearity::linear, g.sharding()};
-  const auto f = function_of<2>(g.type(), fn::Add{});
-  sum = run({add, {&sum, &g}, {node.label, node.where}, {.kernel = f->kernel()}});
+  sum = applied(function_of<2>(g.type(), fn::Add{}), {&sum, &g}, {node.label, node.where});
 }
 
 TESSERA_FUNCTION void Tape::run_back(Node& node) {
@@ -224,15 +216,13 @@ TESSERA_FUNCTION void Tape::run_back(Node& node) {
     }
     throw UsageError(node.label + ": a value of the adjoint is missing", node.where);
   };
-  const auto last_use = [&](int step) {
-    const AdjointValue v{AdjointValue::Of::step, step};
-    int last = -1;
-    for (std::size_t k = 0; k < steps.size(); ++k)
-      if (steps[k].inputs.contains(v)) last = static_cast<int>(k);
-    for (const AdjointValue& g : node.adjoint.gradients)
-      if (g == v) last = static_cast<int>(steps.size());
-    return last;
+  std::vector<std::size_t> last(steps.size(), 0);  // which step reads each one's result last
+  const auto used = [&](AdjointValue v, std::size_t by) {
+    if (v.of == AdjointValue::Of::step) last[static_cast<std::size_t>(v.number)] = by;
   };
+  for (std::size_t k = 0; k < steps.size(); ++k)
+    for (const AdjointValue& v : steps[k].inputs) used(v, k);
+  for (const AdjointValue& g : node.adjoint.gradients) used(g, steps.size());
   for (std::size_t k = 0; k < steps.size(); ++k) {
     OperandList operands;
     for (const AdjointValue& v : steps[k].inputs) operands.push_back(&value(v));
@@ -240,8 +230,9 @@ TESSERA_FUNCTION void Tape::run_back(Node& node) {
     if (steps[k].function != nullptr) extras.kernel = steps[k].function->kernel();
     made[k] = run({steps[k].operation, operands, site, extras});
     for (const AdjointValue& v : steps[k].inputs)
-      if (v.of == AdjointValue::Of::step && last_use(v.number) == static_cast<int>(k))
-        made[static_cast<std::size_t>(v.number)] = TensorCore();
+      if (const auto step = static_cast<std::size_t>(v.number);
+          v.of == AdjointValue::Of::step && last[step] == k)
+        made[step] = TensorCore();
   }
   for (int i = 0; i < node.operands.size(); ++i)
     if (const AdjointValue g = node.adjoint.gradients[i]; node.operands[i] >= 0 && g.known())

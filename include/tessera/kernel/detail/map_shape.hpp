@@ -72,7 +72,8 @@ inline void collapse_map(const LocalMap& work, int operands, int& rank, Index& s
   for (Index d = rank - 1, next = 1; d >= 0; next *= extent[d--]) result.stride[d] = next;
 }
 
-template <int N> MapShape<N> map_shape(const LocalMap& work) {
+/// Of as many operands, at most N.
+template <int N> MapShape<N> map_shape(const LocalMap& work, int operands = N) {
   MapShape<N> shape;
   if (work.flat) {
     shape.rank = 1;
@@ -81,9 +82,9 @@ template <int N> MapShape<N> map_shape(const LocalMap& work) {
     for (MapOperand& operand : shape.operand) operand.flat = true;
     return shape;
   }
-  collapse_map(work, N, shape.rank, shape.size, shape.extent, shape.operand);
+  collapse_map(work, operands, shape.rank, shape.size, shape.extent, shape.operand);
   shape.flat = true;
-  for (int k = 0; k <= N; ++k) shape.flat = shape.flat && shape.operand[k].flat;
+  for (int k = 0; k <= operands; ++k) shape.flat = shape.flat && shape.operand[k].flat;
   return shape;
 }
 

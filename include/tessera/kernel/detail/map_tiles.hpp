@@ -80,19 +80,12 @@ struct MapTiles {
 
 TESSERA_FUNCTION void map_by_loop(const LocalMap& work, ElementLoop loop, const void* f, void* out,
                                   const void* const* in, const ElementSizes& sizes) {
-  MapTiles kernel{{}, sizes.size() - 1, loop, f, static_cast<std::byte*>(out), {}, sizes};
-  for (int k = 0; k < kernel.operands; ++k)
+  const int operands = sizes.size() - 1;
+  MapTiles kernel{map_shape<max_dims>(work, operands), operands, loop, f,
+                  static_cast<std::byte*>(out),        {},       sizes};
+  for (int k = 0; k < operands; ++k)
     kernel.in[static_cast<std::size_t>(k)] = static_cast<const std::byte*>(in[k]);
-  MapShape<max_dims>& shape = kernel.shape;
-  if (work.flat) {
-    shape.size = volume(work.extents);
-    shape.flat = true;
-  } else {
-    collapse_map(work, kernel.operands, shape.rank, shape.size, shape.extent, shape.operand);
-    shape.flat = true;
-    for (int k = 0; k <= kernel.operands; ++k) shape.flat = shape.flat && shape.operand[k].flat;
-  }
-  launch_on_host("tessera::map", shape.size, 16384, kernel);
+  launch_on_host("tessera::map", kernel.shape.size, 16384, kernel);
 }
 
 }  // namespace tessera::detail

@@ -83,5 +83,10 @@ template <class F, int I> struct OwnDerivative {
 /// F has a derivative of its own, for elements T.
 template <class F, class... T>
 concept BringsDerivative = detail::OwnByOperand<F, 0, T...> || detail::OwnOfOne<F, T...>;
+/// F says that no gradient passes: `static constexpr Slope slope = Slope::zero`.
+template <class F>
+concept StopsGradients = requires {
+  requires F::slope == Slope::zero;
+};
 
 }  // namespace tessera

@@ -130,12 +130,16 @@ constexpr ExtentsList parts_of(ExtentsList x, const Slices& slices) {
     if (slices[k]) x[k] = slices[k]->extents();
   return x;
 }
+/// Returns the slice of operand k (of extents x) that is taken: the whole of it, where none is
+/// named.
+constexpr Slice part_of(const Slices& slices, int k, const Extents& x) {
+  return k < slices.size() && slices[k] ? *slices[k] : Slice{Extents(x.size(), 0), x, {}};
+}
 /// Returns the region of operand k (of extents x), or of its slice, placed at `start` in a result
 /// of extents `total`.
 constexpr Region placed_region(const Extents& x, const Slices& slices, int k, const Extents& start,
                                const Extents& total) {
-  Slice slice{Extents(x.size(), 0), x, {}};
-  if (k < slices.size() && slices[k]) slice = *slices[k];
+  const Slice slice = part_of(slices, k, x);
   const Extents part = slice.extents();
   Region region;
   for (int d = 0; d < x.size(); ++d) {
