@@ -63,11 +63,6 @@ namespace detail {
 
 template <class T> inline constexpr bool has_gradient = RealElement<T> || ComplexElement<T>;
 
-template <class F, int I>
-concept HasDerivative = requires {
-  Derivative<F, I>::slope;
-};
-
 /// Returns one.operator()<I>() where I is the operand.
 template <std::size_t... I, class One>
 PullBack by_operand(int operand, std::index_sequence<I...>, const One& one) {

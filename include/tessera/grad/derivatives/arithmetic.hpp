@@ -34,10 +34,11 @@ template <bool Above> struct Chosen : detail::OfValues<Chosen<Above>> {
     return (Above ? x > y : x < y) ? T(1) : T(0);
   }
 };
-/// -floor(x / y)
+/// -floor(x / y), from x, y and the remainder r: a rounded quotient could lie on the wrong side of
+/// a whole number.
 struct NegativeFloor : detail::OfValues<NegativeFloor> {
-  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x, T y) {
-    return -Kokkos::floor(x / y);
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x, T y, T r) {
+    return Kokkos::rint((r - x) / y);
   }
 };
 }  // namespace fn
@@ -72,7 +73,7 @@ template <> struct Derivative<fn::Minimum, 0> : SlopeBy<fn::Chosen<false>, 0, 1>
 template <> struct Derivative<fn::Minimum, 1> : SlopeBy<fn::Chosen<false>, 1, 0> {};
 template <bool Above, int I> struct Derivative<fn::Chosen<Above>, I> : ZeroSlope {};
 template <> struct Derivative<fn::Remainder, 0> : UnitSlope {};
-template <> struct Derivative<fn::Remainder, 1> : SlopeBy<fn::NegativeFloor, 0, 1> {};
+template <> struct Derivative<fn::Remainder, 1> : SlopeBy<fn::NegativeFloor, 0, 1, reads_result> {};
 template <int I> struct Derivative<fn::NegativeFloor, I> : ZeroSlope {};
 
 }  // namespace tessera

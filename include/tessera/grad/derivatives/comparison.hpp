@@ -6,7 +6,8 @@
 ///
 ///     Derivative<fn::Select, 1>::of(f)(condition)     // where it is true
 ///
-/// Laws: a rounded number is constant almost everywhere; a clamped one counts on its bounds.
+/// Laws: a rounded number is constant almost everywhere; a clamped one counts on its bounds,
+/// and NaN counts nowhere.
 #include <tessera/grad/derivatives/slope.hpp>
 #include <tessera/kernel/functions/cast.hpp>
 #include <tessera/kernel/functions/comparison.hpp>
@@ -18,17 +19,19 @@ namespace fn {
 struct Not {
   KOKKOS_FORCEINLINE_FUNCTION bool operator()(bool x) const { return !x; }
 };
-/// Whether x is neither below nor above two numbers.
+/// Whether x lies between two numbers, or on one of them; NaN does not.
 template <class T> struct WithinBounds {
   T low, high;
-  KOKKOS_FORCEINLINE_FUNCTION bool operator()(const T& x) const { return !(x < low || x > high); }
+  KOKKOS_FORCEINLINE_FUNCTION bool operator()(const T& x) const { return low <= x && x <= high; }
 };
-/// Which of (x, low, high) the clamped number is: the bounds, where x is beyond them.
+/// Which of (x, low, high) the clamped number is: the bounds, where x is beyond them;
+/// high, where they are in the wrong order; none, where one is NaN.
 template <int I> struct ClampSlope {
   template <class T>
   KOKKOS_FORCEINLINE_FUNCTION bool operator()(const T& x, const T& low, const T& high) const {
-    const bool above = x > high || low > high, below = !above && x < low;
-    return I == 2 ? above : I == 1 ? below : !above && !below;
+    return I == 0   ? low <= x && x <= high
+           : I == 1 ? x < low && low <= high
+                    : (high < x && low <= x) || (high < low && x <= low);
   }
 };
 }  // namespace fn

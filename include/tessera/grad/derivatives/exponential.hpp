@@ -7,7 +7,7 @@
 ///
 /// Laws: the power's are JAX's at zero: by x 0 where y is 0, by y 0 where x is 0.
 #include <tessera/grad/derivatives/arithmetic.hpp>
-#include <tessera/kernel/functions/exponential.hpp>
+#include <tessera/kernel/functions/activation.hpp>
 
 namespace tessera {
 namespace detail {
@@ -87,10 +87,23 @@ struct QuotientOrZero : detail::OfValues<QuotientOrZero> {
     return x == T(0) ? T(0) : r / x;
   }
 };
-/// e^(x - r); 1 where they are equal, infinite ones too
-struct ExpOfDifference : detail::OfValues<ExpOfDifference> {
-  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x, T r) {
-    return x == r ? T(1) : detail::exp_of(x - r);
+/// 1 / (1 + e^(y - x)); 1/2 where they are equal, infinite ones too. Of the operands, since the
+/// result may be rounded far more coarsely than their difference.
+struct SigmoidOfDifference : detail::OfValues<SigmoidOfDifference> {
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x, T y) {
+    return x == y ? T(0.5) : detail::sigmoid_of(x - y);
+  }
+};
+/// Factor r (1 - r), of a sigmoid r
+template <int Factor> struct SigmoidSlope : detail::OfValues<SigmoidSlope<Factor>> {
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T r) {
+    return T(Factor) * r * (T(1) - r);
+  }
+};
+/// Factor (1 - 2 r)
+template <int Factor> struct SigmoidCurvature : detail::OfValues<SigmoidCurvature<Factor>> {
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T r) {
+    return T(Factor) * (T(1) - T(2) * r);
   }
 };
 }  // namespace fn
@@ -126,9 +139,15 @@ template <> struct Derivative<fn::PowerSlope, 0> : SlopeBy<fn::PowerCurvature, 0
 template <> struct Derivative<fn::PowerSlope, 1> : SlopeBy<fn::PowerSlopeByPower, 0, 1> {};
 template <> struct Derivative<fn::PowerLog, 0> : SlopeBy<fn::LogOrZero, 1> {};
 template <> struct Derivative<fn::PowerLog, 1> : SlopeBy<fn::QuotientOrZero, 0, 1> {};
-template <> struct Derivative<fn::LogAddExp, 0> : SlopeBy<fn::ExpOfDifference, 0, reads_result> {};
-template <> struct Derivative<fn::LogAddExp, 1> : SlopeBy<fn::ExpOfDifference, 1, reads_result> {};
-template <> struct Derivative<fn::ExpOfDifference, 0> : SlopeBy<fn::Same, reads_result> {};
-template <> struct Derivative<fn::ExpOfDifference, 1> : SlopeBy<fn::Negate, reads_result> {};
+template <> struct Derivative<fn::LogAddExp, 0> : SlopeBy<fn::SigmoidOfDifference, 0, 1> {};
+template <> struct Derivative<fn::LogAddExp, 1> : SlopeBy<fn::SigmoidOfDifference, 1, 0> {};
+template <>
+struct Derivative<fn::SigmoidOfDifference, 0> : SlopeBy<fn::SigmoidSlope<1>, reads_result> {};
+template <>
+struct Derivative<fn::SigmoidOfDifference, 1> : SlopeBy<fn::SigmoidSlope<-1>, reads_result> {};
+template <int Factor>
+struct Derivative<fn::SigmoidSlope<Factor>, 0> : SlopeBy<fn::SigmoidCurvature<Factor>, 0> {};
+template <int Factor>
+struct Derivative<fn::SigmoidCurvature<Factor>, 0> : WholeSlope<-2 * Factor> {};
 
 }  // namespace tessera

@@ -8,6 +8,15 @@
 #include <tessera/kernel/functions/trigonometry.hpp>
 
 namespace tessera {
+namespace detail {
+/// Returns w / (w^2 + h^2) without squaring either, whose square could overflow or vanish.
+template <class T> KOKKOS_FORCEINLINE_FUNCTION T over_squares(T w, T h) {
+  const bool wide = Kokkos::fabs(w) >= Kokkos::fabs(h);
+  const T larger = wide ? w : h, ratio = wide ? h / w : w / h;
+  return (wide ? T(1) : ratio) / (larger * (T(1) + ratio * ratio));
+}
+}  // namespace detail
+
 namespace fn {
 struct NegativeSine : detail::OfValues<NegativeSine> {
   template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) { return -Sin::of(x); }
@@ -20,9 +29,12 @@ struct OnePlusSquare : detail::OfValues<OnePlusSquare> {
   template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T r) { return T(1) + r * r; }
 };
 struct OneMinusSquare : detail::OfValues<OneMinusSquare> {
-  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T r) { return T(1) - r * r; }
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T r) {
+    return (T(1) - r) * (T(1) + r);
+  }
 };
-/// 1 / sqrt(1 - x^2), its negative, 1 / sqrt(x^2 + 1), 1 / sqrt(x^2 - 1)
+/// 1 / sqrt(1 - x^2), its negative, 1 / sqrt(x^2 + 1), and 1 / sqrt(x^2 - 1) of two roots, which
+/// are NaN below 1
 struct AsinSlope : detail::OfValues<AsinSlope> {
   template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) {
     return T(1) / Kokkos::sqrt((T(1) - x) * (T(1) + x));
@@ -38,7 +50,7 @@ struct AsinhSlope : detail::OfValues<AsinhSlope> {
 };
 struct AcoshSlope : detail::OfValues<AcoshSlope> {
   template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) {
-    return T(1) / Kokkos::sqrt((x - T(1)) * (x + T(1)));
+    return T(1) / (Kokkos::sqrt(x - T(1)) * Kokkos::sqrt(x + T(1)));
   }
 };
 /// x d^3 and its negative, of one of these and x
@@ -65,24 +77,23 @@ template <int Factor> struct TimesSquare : detail::OfValues<TimesSquare<Factor>>
 /// Of the angle of (x, y), y first: x / h and -y / h where h = x^2 + y^2, and their derivatives
 struct AngleByHeight : detail::OfValues<AngleByHeight> {
   template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T y, T x) {
-    return x / (x * x + y * y);
+    return detail::over_squares(x, y);
   }
 };
 struct AngleByWidth : detail::OfValues<AngleByWidth> {
   template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T y, T x) {
-    return -y / (x * x + y * y);
+    return -detail::over_squares(y, x);
   }
 };
 template <int Sign> struct AngleProduct : detail::OfValues<AngleProduct<Sign>> {
   template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T y, T x) {
-    const T h = x * x + y * y;
-    return T(2 * Sign) * x * y / (h * h);
+    return T(2 * Sign) * detail::over_squares(x, y) * detail::over_squares(y, x);
   }
 };
 struct AngleDifference : detail::OfValues<AngleDifference> {
   template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T y, T x) {
-    const T h = x * x + y * y;
-    return (y - x) * (y + x) / (h * h);
+    const T wide = detail::over_squares(x, y), high = detail::over_squares(y, x);
+    return (high - wide) * (high + wide);
   }
 };
 }  // namespace fn

@@ -24,6 +24,12 @@ KOKKOS_FORCEINLINE_FUNCTION float sigmoid_of(float x) {
       (const float e = Kokkos::exp(-Kokkos::fabs(x)); return (x < 0.0f ? e : 1.0f) / (1.0f + e);))
 }
 
+/// x, or the bound that it is beyond; NaN stays. Where a derivative changes no more beyond some
+/// bounds this keeps zero times infinity out of its formula.
+template <class T> KOKKOS_FORCEINLINE_FUNCTION T within(T x, T bound) {
+  return x > bound ? bound : x < -bound ? -bound : x;
+}
+
 }  // namespace detail
 
 namespace fn {
@@ -53,9 +59,11 @@ struct Gelu : detail::OfReal<Gelu> {
     return T(0.5) * x * (T{1} + detail::erf_of(x * T(0.70710678118654752440)));
   }
 };
-/// The derivative of gelu: (1 + erf(x / sqrt 2)) / 2 + x e^(-x^2/2) / sqrt(2 pi)
+/// The derivative of gelu: (1 + erf(x / sqrt 2)) / 2 + x e^(-x^2/2) / sqrt(2 pi). Beyond 40 it
+/// changes no more, also in double.
 struct GeluGradient : detail::OfReal<GeluGradient> {
-  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T x) {
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION static T of(T value) {
+    const T x = detail::within(value, T(40));
     const T density = T(0.39894228040143267794) * detail::exp_of(T(-0.5) * x * x);
     return T(0.5) * (T{1} + detail::erf_of(x * T(0.70710678118654752440))) + x * density;
   }

@@ -55,6 +55,10 @@ template <class D, int... Values> struct SlopeBy {
 };
 
 namespace detail {
+template <class F, int I>
+concept HasDerivative = requires {
+  Derivative<F, I>::slope;
+};
 template <class F, int I, class... T>
 concept OwnByOperand = requires(const F& f, const T&... x) {
   f.template derivative<I>(x...);

@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include <tessera/base/type_name.hpp>
-#include <tessera/kernel/functions/number.hpp>
+#include <tessera/kernel/functions/derivative.hpp>
 
 namespace tessera::detail {
 
@@ -46,6 +46,11 @@ template <class F> constexpr std::string_view function_name() {
     return type_name<F>();
 }
 
+/// Which operand of F operand I of Fixed<F, position, T> is.
+constexpr int beside(int position, int operand) {
+  return operand < position ? operand : operand + 1;
+}
+
 }  // namespace tessera::detail
 
 namespace tessera::fn {
@@ -58,21 +63,36 @@ template <class F, int Position, class T> struct Fixed {
   template <class A> static constexpr Linearity linearity_on() {
     return detail::fixed_linearity(detail::stated_linearity<F, A, A>(), Position);
   }
-  template <class A>
-    requires(Position == 0 && std::is_invocable_v<const F&, const T&, const A&>)
-  KOKKOS_FORCEINLINE_FUNCTION auto operator()(const A& a) const { return f(value, a); }
-  template <class A>
-    requires(Position == 1 && std::is_invocable_v<const F&, const A&, const T&>)
-  KOKKOS_FORCEINLINE_FUNCTION auto operator()(const A& a) const { return f(a, value); }
-  template <class A, class B>
-    requires(Position == 1 && std::is_invocable_v<const F&, const A&, const T&, const B&>)
-  KOKKOS_FORCEINLINE_FUNCTION auto operator()(const A& a, const B& b) const {
-    return f(a, value, b);
+  template <class... V>
+    requires(Position == 0 && std::is_invocable_v<const F&, const T&, const V&...>)
+  KOKKOS_FORCEINLINE_FUNCTION auto operator()(const V&... v) const { return f(value, v...); }
+  template <class A, class... V>
+    requires(Position == 1 && std::is_invocable_v<const F&, const A&, const T&, const V&...>)
+  KOKKOS_FORCEINLINE_FUNCTION auto operator()(const A& a, const V&... v) const {
+    return f(a, value, v...);
   }
-  template <class A, class B>
-    requires(Position == 2 && std::is_invocable_v<const F&, const A&, const B&, const T&>)
-  KOKKOS_FORCEINLINE_FUNCTION auto operator()(const A& a, const B& b) const {
-    return f(a, b, value);
+  template <class A, class B, class... V>
+    requires(Position == 2 &&
+             std::is_invocable_v<const F&, const A&, const B&, const T&, const V&...>)
+  KOKKOS_FORCEINLINE_FUNCTION auto operator()(const A& a, const B& b, const V&... v) const {
+    return f(a, b, value, v...);
+  }
+  template <class A, class B, class C, class... V>
+    requires(Position == 3 &&
+             std::is_invocable_v<const F&, const A&, const B&, const C&, const T&, const V&...>)
+  KOKKOS_FORCEINLINE_FUNCTION auto operator()(const A& a, const B& b, const C& c,
+                                              const V&... v) const {
+    return f(a, b, c, value, v...);
+  }
+
+  /// The derivative by operand I, where f brings its own (kernel/functions/derivative.hpp).
+  template <int I, class... V>
+    requires(std::is_invocable_v<
+             const Fixed<OwnDerivative<F, tessera::detail::beside(Position, I)>, Position, T>&,
+             const V&...>)
+  KOKKOS_FORCEINLINE_FUNCTION auto derivative(const V&... v) const {
+    using Own = OwnDerivative<F, tessera::detail::beside(Position, I)>;
+    return Fixed<Own, Position, T>{Own{f}, value}(v...);
   }
 
   // The fast path for common arguments, where f has one (kernel/map.hpp).
