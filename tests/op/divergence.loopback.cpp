@@ -26,12 +26,12 @@ struct Ending {
 template <class F>
 Ending ending_of(int processes, const F& program, TransportSettings settings = {}) {
   Ending ending;
+  settings.time_limit = 100;
   ending.texts.assign(static_cast<std::size_t>(processes), "returned");
   const auto start = std::chrono::steady_clock::now();
   try {
     run_loopback(processes,
                  [&](std::shared_ptr<Transport> world) {
-                   settings.time_limit = 100;
                    try {
                      program(world->duplicate(settings));
                    } catch (const std::exception& error) {

@@ -420,7 +420,7 @@ TEST_CASE("a small table is gathered, a large one is not, and a contract may ask
 }
 
 TEST_CASE("what is refused") {
-  const Sharding row{{0}}, whole{{}}, plain{{}, {}};
+  const Sharding whole{{}}, plain{{}, {}};
   const auto of_integers = [](const Shardings& shardings) {
     TensorDescs descs;
     for (const Sharding& s : shardings) descs.push_back({DType::i32, Extents(s.rank(), 8), s});

@@ -303,11 +303,11 @@ TEST_CASE("operations differ where a member differs, and have other digests") {
   every.push_back(convolution(by_kernel, {}, {}, line));
   every.push_back(convolution(by_kernel, {}, taps.extents, line));
   every.push_back(convolution(forward, {}, {}, taps.sharding));
-  for (const Window& w :
+  for (const Window& window :
        {Window{}, Window{.size = 2}, Window{.stride = 2}, Window{.low = 2}, Window{.high = 2},
         Window{.base_dilation = 2}, Window{.window_dilation = 2}, Window{.reversed = true}}) {
-    every.push_back(ops::ReduceWindow{Reduction::max, false, {{}, w}, both});
-    every.push_back(ops::SelectAndScatter{true, {{}, w}, both});
+    every.push_back(ops::ReduceWindow{Reduction::max, false, {{}, window}, both});
+    every.push_back(ops::SelectAndScatter{true, {{}, window}, both});
   }
   every.push_back(ops::ReduceWindow{Reduction::sum, false, pool, both});
   every.push_back(ops::ReduceWindow{Reduction::sum, true, pool, both});
@@ -408,14 +408,14 @@ TEST_CASE("what slides windows needs the same for all that reach beyond a block,
 }
 
 TEST_CASE("the exchange of a halo in place has one plan under every contract") {
-  const Halo around{{1, 2, Boundary::periodic}, {2, 1, Boundary::reflected}};
+  const Halo widths{{1, 2, Boundary::periodic}, {2, 1, Boundary::reflected}};
   PlanOptions free, bound;
   bound.contract = Contract::nothing();
   for (const std::int64_t message_ps : {1, 100'000'000})
     for (const bool adjoint : {false, true}) {
       free.machine.message_ps = bound.machine.message_ps = message_ps;
       const TensorDesc spread{DType::f32, {12, 18}, both};
-      const ops::HaloExchange exchange{{around}, adjoint, true};
+      const ops::HaloExchange exchange{{widths}, adjoint, true};
       CHECK(exchange.plan({spread}, {mesh, 1, free}) == exchange.plan({spread}, {mesh, 1, bound}));
     }
 }

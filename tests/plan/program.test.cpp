@@ -404,6 +404,7 @@ TEST_CASE("a count beyond 64 bits is printed as at least what can be counted") {
       CHECK_MESSAGE(text.find("payload at least 8191.9 PiB, workspace at least 8191.9 PiB, at "
                               "least 9223.3 Pflop") != std::string::npos,
                     text);
+      CHECK(explain_work(*e.plan, names).find("has no instructions") != std::string::npos);
     }
   // All-reduce, reduce-scatter, all-gather and all-to-all of more than can be counted.
   Sharding open{{}, {}};

@@ -5,7 +5,8 @@
 ///
 ///     std::string text = explain_work(plan, names);
 ///
-/// Laws: one row for each instruction of instructions_of(plan), in order.
+/// Laws: one row for each instruction of instructions_of(plan), in order; of a plan of more bytes
+/// than 64 bits count one sentence.
 #include <string>
 
 #include <tessera/base/compiled.hpp>

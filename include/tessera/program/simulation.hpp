@@ -7,7 +7,8 @@
 ///     const Simulation s = simulate(program);      // thousands of processes in well under a second
 ///     s.fault == "";   s.payload.most;   s.peak.process
 ///
-/// Laws: a plan that a planner made has no fault; totals are sums of the processes' own plans.
+/// Laws: a plan that a planner made has no fault, and one of more bytes than 64 bits count is not
+/// checked, since it cannot run; totals are sums of the processes' own plans.
 #include <string>
 #include <vector>
 

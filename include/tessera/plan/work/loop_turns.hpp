@@ -174,9 +174,8 @@ class LoopTurns {
     if (loop_.kind == LoopKind::cannon) return static_cast<int>(max_of(sizes_[0], sizes_[1]));
     if (loop_.kind == LoopKind::gather || loop_.kind == LoopKind::scatter)
       return sizes_[traveller_];
-    int count = 0;
-    for_each_overlap([&](const LoopTurn&) { return ++count, true; });
-    return count;
+    LoopTurn last;
+    return overlaps(last, -1);
   }
   constexpr LoopTurn turn(int round, int part, const int (&owns)[3]) const {
     LoopTurn turn;
@@ -201,28 +200,27 @@ class LoopTurns {
         turn.block[fine] = each * turn.block[1 - fine] + (owns[fine] / coarse + round) % each;
         break;
       }
-      case LoopKind::summa: {
-        int count = 0;
-        for_each_overlap([&](const LoopTurn& next) {
-          turn = next;
-          return count++ < round;
-        });
+      case LoopKind::summa:
+        (void)overlaps(turn, round);
         break;
-      }
     }
     turn.range = intersect(interval(0, turn.block[0]), interval(1, turn.block[1]));
     return turn;
   }
-  /// Calls visit(turn) for each part of the letter that lies in one block of both operands, in
-  /// order, until it returns false.
-  template <class Visit> constexpr void for_each_overlap(const Visit& visit) const {
-    LoopTurn turn;
-    for (int &a = turn.block[0], &b = turn.block[1]; a < sizes_[0] && b < sizes_[1];) {
+  /// Counts the parts of the letter that lie in one block of both operands, in order, up to number
+  /// `index`, or all of them where there are fewer; `turn` gets the last one's blocks.
+  constexpr int overlaps(LoopTurn& turn, int index) const {
+    int count = 0;
+    for (int a = 0, b = 0; a < sizes_[0] && b < sizes_[1] && (index < 0 || count <= index);) {
       const Interval left = interval(0, a), right = interval(1, b);
-      turn.range = intersect(left, right);
-      if (turn.range.size() > 0 && !visit(turn)) return;
+      if (intersect(left, right).size() > 0) {
+        turn.block[0] = a;
+        turn.block[1] = b;
+        ++count;
+      }
       ++(left.hi <= right.hi ? a : b);
     }
+    return count;
   }
   constexpr int first_long_dim() const {
     const Slot& s = *slots_[traveller_];
