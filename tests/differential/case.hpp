@@ -127,5 +127,6 @@ void add_moves(Table& table);        // moves.cpp
 void add_products(Table& table);     // products.cpp
 void add_reductions(Table& table);   // reductions.cpp
 void add_elementwise(Table& table);  // elementwise.cpp
+void add_gradients(Table& table);    // gradients.cpp; the last, of the others' operators
 
 }  // namespace differential

@@ -452,6 +452,7 @@ int run(Settings s, int argc, char** argv) {
   add_products(table);
   add_reductions(table);
   add_elementwise(table);
+  add_gradients(table);
   Report report;
   report.most = s.tell;
   if (s.mpi) {

@@ -12,7 +12,7 @@ arrays of that type lie one behind the other. A line is
 
 Shardings and meshes are the driver's choice (driver.cpp), by a seed of its own. Where PyTorch is
 installed, its convolutions, softmax and pools are compared with those computed here before they
-are written. bfloat16 is stored as its bits, in int16.
+are written, and it computes gradients (gradients.py). bfloat16 is stored as its bits, in int16.
 
 How far a result may be off is part of the case: `ulps` steps of the type's epsilon, of the larger
 of the result and `scale`; no ulps: equal, NaN equal to NaN; `zeros=1`: the sign of zero too.
@@ -1153,6 +1153,43 @@ def reduce_window(c):
     keys = tolerance(t, 2 if t in ("half", "bfloat16") else 4 + int(np.prod(size)), magnitude(worst)) if kind in ("sum", "mean") else {}
     return case("reduce_window", [(t, x)], [(t, as_type(t, y))], kind=kind, size=numbers(size), stride=numbers(stride), low=numbers(low),
                 high=numbers(high), dilation=numbers(dilation), **keys)
+
+
+# ---- gradients, by PyTorch ----------------------------------------------------------------------
+
+
+if torch is not None:
+    import gradients
+
+    @operator(12)
+    def gradient(c):
+        """A case of another operator, with other numbers: its gradients along a cotangent, the last operand."""
+        name = c.of(list(gradients.FUNCTIONS))
+        while True:
+            made, ins, outs, keys = OPERATORS[name][0](c)
+            t = ins[0].type
+            if t in FLOATS and outs[0].type == t and outs[0].x.size and gradients.differentiable(made, keys):
+                break
+        few = gradients.distinct(made, keys)
+        low, high = gradients.RANGES.get(keys.get("f"), (-2, 2))
+
+        def fresh(a):
+            if a.type != t:
+                return a.x
+            if few:  # whole numbers of which no two are equal, exact in every type
+                return as_type(t, c.rng.permutation(a.x.size).reshape(a.x.shape) - a.x.size // 2 + (0.5 if a is not ins[0] else 0))
+            return as_type(t, c.rng.uniform(low, high, a.x.shape))
+        if few and max(a.x.size for a in ins) > 120:
+            return gradient(c)
+        xs = [fresh(a) for a in ins]
+        keys = {k: str(v) for k, v in keys.items() if k not in ("ulps", "scale", "zeros")}
+        dy, dx = gradients.gradients(name, keys, xs, lambda shape: as_type(t, c.rng.normal(size=shape)))
+        if not all(np.isfinite(g).all() for g in dx):
+            return gradient(c)
+        scale = max([magnitude(g) for g in dx] + [magnitude(dy)])
+        arrays = [(a.type, x) for a, x in zip(ins, xs)] + [(t, dy)]
+        return case("gradient", arrays, [(t, as_type(t, g)) for g in dx], of=made, ulps=8 if t in ("half", "bfloat16") else 64,
+                    scale=repr(scale), **keys)
 
 
 # ---- the files --------------------------------------------------------------------------------------

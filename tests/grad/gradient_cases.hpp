@@ -152,6 +152,124 @@ inline const std::vector<GradientCase>& gradient_cases() {
          const auto at = indices(mesh, {4}, {5, 0, 5, 2});
          return weighed(mesh, scatter<Sum>("vm,b,bm->vm", x[0], at, x[1]));
        }},
+      {"take along an axis",
+       {{3, 5}},
+       [](const DynamicMesh& mesh, V x) {
+         const auto at = indices(mesh, {3, 2}, {4, 0, 1, 1, 2, 3});
+         return weighed(mesh, take_along_axis("bv", 'v', x[0], at));
+       }},
+      {"take of windows",
+       {{7, 2}},
+       [](const DynamicMesh& mesh, V x) {
+         const auto at = indices(mesh, {3}, {4, 0, 1});
+         return weighed(mesh, take("vm,b->bVm", x[0], at, WindowSizes(3)));
+       }},
+      {"scatter into zeros, updates of their own",
+       {{4, 3, 2}},
+       [](const DynamicMesh& mesh, V x) {
+         const auto at = indices(mesh, {4}, {5, 0, 9, 5});
+         return weighed(mesh, scatter<Sum>("b,bsm->vm", {at, x[0]}, {6}));
+       }},
+      {"set at indices",
+       {{6, 3}, {4, 3}},
+       [](const DynamicMesh& mesh, V x) {
+         const auto at = indices(mesh, {4}, {5, 0, 5, 2});
+         return weighed(mesh, scatter<Set>("vm,b,bm->vm", x[0], at, x[1]));
+       }},
+      {"largest at indices",
+       {{6, 3}, {4, 3}},
+       [](const DynamicMesh& mesh, V x) {
+         const auto at = indices(mesh, {4}, {5, 0, 5, 7});
+         return weighed(mesh, scatter<Max>("vm,b,bm->vm", x[0], at, x[1]));
+       }},
+      {"least at indices, into nothing",
+       {{5, 3}},
+       [](const DynamicMesh& mesh, V x) {
+         const auto at = indices(mesh, {5}, {1, 0, 2, 7, 1});
+         return weighed(mesh, scatter<Min>("b,bm->vm", {at, x[0]}, {3}));
+       }},
+      {"set at indices, into zeros",
+       {{5, 3}},
+       [](const DynamicMesh& mesh, V x) {
+         const auto at = indices(mesh, {5}, {1, 0, 2, 7, 1});
+         return weighed(mesh, scatter<Set>("b,bm->vm", {at, x[0]}, {4}));
+       }},
+      {"running largest", {{4, 6}}, of([](V x) { return cumulative<Max>("ij", 'j', x[0]); })},
+      {"running largest of others", {{4, 6}}, of([](V x) {
+         const auto y = cumulative<Max>("ij", 'j', x[0], {.exclusive = true});
+         return slice(y, {0, 1}, {4, 6});  // the first is minus infinity
+       })},
+      {"running least from the end", {{4, 6}}, of([](V x) {
+         return cumulative<Min>("ij", 'i', x[0], {.reverse = true});
+       })},
+      {"running product", {{4, 6}}, of([](V x) { return cumulative<Product>("ij", 'j', x[0]); })},
+      {"running product of others, from the end", {{5, 3}}, of([](V x) {
+         return cumulative<Product>("ij", 'i', x[0], {.reverse = true, .exclusive = true});
+       })},
+      {"running product with zeros", {{3, 6}}, of([](V x) {
+         return cumulative<Product>("ij", 'j', relu(x[0]) + 0.0 * x[0]);
+       })},
+      {"sort", {{4, 6}}, of([](V x) { return sort("ij", 'j', x[0], {.descending = true}); })},
+      {"sort with positions", {{6, 4}}, of([](V x) {
+         return sort_with_positions("ij", 'i', x[0]).values;
+       })},
+      {"sort by keys", {{4, 6}, {4, 6}}, of([](V x) {
+         const Dynamic sorted = sort_by_key("ij", 'j', {x[0], x[1]});
+         return sorted[0] * sorted[1];
+       })},
+      {"first of each line", {{4, 6}}, of([](V x) { return top_k("ij", 'j', x[0], 2).values; })},
+      {"window read anywhere", {{7, 4}}, of([](V x) {
+         return dynamic_slice("ij", "ij", x[0], {3, 9}, {2, 3});
+       })},
+      {"window written anywhere", {{7, 4}, {2, 4}}, of([](V x) {
+         return dynamic_update_slice("ij", "i", x[0], x[1], {4});
+       })},
+      {"window written in place", {{7, 4}, {2, 4}}, of([](V x) {
+         DynamicTensor y = 2.0 * x[0];
+         dynamic_update_slice_into("ij", "i", y, x[1], {1});
+         return y;
+       })},
+      {"convolution", {{2, 6, 7, 3}, {3, 2, 3, 4}}, of([](V x) {
+         return convolve(
+             "bhwi,hwio->bhwo", x[0], x[1],
+             {.stride = {2, 1}, .low = {1, 0}, .high = {0, 2}, .window_dilation = {1, 2}});
+       })},
+      {"convolution in groups", {{2, 6, 4}, {3, 2, 6}}, of([](V x) {
+         return convolve("bwi,wio->bwo", x[0], x[1], {.base_dilation = {2}, .feature_groups = 2});
+       })},
+      {"gradient of a convolution by its input", {{2, 4, 5}, {3, 3, 5}}, of([](V x) {
+         return convolve_input_gradient("bwi,wio->bwo", x[0], x[1], {2, 6, 3}, Convolution{});
+       })},
+      {"gradient of a convolution by its kernel", {{2, 6, 3}, {2, 4, 5}}, of([](V x) {
+         return convolve_kernel_gradient("bwi,wio->bwo", x[0], x[1], {3, 3, 5}, Convolution{});
+       })},
+      {"sum of windows", {{6, 5}}, of([](V x) {
+         return reduce_window<Sum>(x[0], {.size = {3, 2}, .stride = {2, 1}, .low = {1, 0}});
+       })},
+      {"mean of windows, and its gradient", {{6, 5}}, of([](V x) {
+         const WindowSettings windows{.size = {2, 3}};
+         return reduce_window_gradient<Mean>(x[0], reduce_window<Mean>(x[0], windows), windows);
+       })},
+      {"largest of windows", {{6, 5}}, of([](V x) {
+         return reduce_window<Max>(x[0], {.size = {3, 2}, .stride = {1, 2}});
+       })},
+      {"least of windows", {{6, 5}}, of([](V x) {
+         return reduce_window<Min>(x[0], {.size = {2, 2}, .stride = {2, 2}});
+       })},
+      {"elements with a halo", {{6, 5}}, of([](V x) {
+         const auto u = halo_exchange(x[0] * 2.0, {{1, 1, Boundary::periodic}, {}});
+         return DynamicTensor(u) * x[0];
+       })},
+      {"complex numbers", {{4, 3}, {4, 3}}, of([](V x) {
+         const DynamicTensor z = make_complex(x[0], x[1]),
+                             w = z * z + conj(z) * z - z / (z + z * z);
+         return real(w) * imag(w) + abs(w) + arg(z);
+       })},
+      {"complex product", {{3, 4}, {4, 2}}, of([](V x) {
+         const DynamicTensor z = make_complex(x[0], exp(x[0])), w = make_complex(x[1], sin(x[1]));
+         const DynamicTensor y = einsum("ij,jk->ik", z, w);
+         return real(y) - 2.0 * imag(y);
+       })},
       {"reshard", {{5, 4}}, of([](V x) {
          return reshard(x[0], Sharding{{1}, {}}) * x[0];
        })},

@@ -84,8 +84,8 @@ TEST_CASE("gradients equal central differences, on every mesh and sharding") {
         const std::lock_guard lock(mutex);
         CHECK(alike);
         const double worst = worst_difference(got.values, wanted[k]);
-        CHECK_MESSAGE(worst < 1e-7, "input "
-                                        << k << " on "
+        CHECK_MESSAGE(worst < 1e-7, std::string(c.name)
+                                        << ", input " << k << " on "
                                         << to_string(mesh.shape(), AxisNames{"data", "model"}));
       }
     });
@@ -263,7 +263,8 @@ TEST_CASE("what has no gradient says so") {
     says([](const auto& y) { return sum<"ij->">(map(Plain{}, y)); }, "Plain");
     says([](const auto& y) { return sum<"ij->">(map(Plain{}, y)); }, "gradients.loopback.cpp");
     says([](const auto& y) { return y + y; }, "4x4");
-    says([](const auto& y) { return sum<"ij->">(cumprod<"ij", 'j'>(y)); }, "running join");
+    says([](const auto& y) { return sum<"ij->">(associative_scan<"ij", 'j'>(fn::Add{}, 0.0, y)); },
+         "by a function has no gradient");
     CHECK_THROWS_WITH_AS(
         value_and_grad([](const auto& n) { return sum<"ij->">(n); })(cast<std::int32_t>(x)),
         doctest::Contains("int32"), UsageError);

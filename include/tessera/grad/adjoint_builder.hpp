@@ -34,6 +34,7 @@ struct AdjointStep {
   Operation operation;
   FixedVector<AdjointValue, max_operands> inputs;
   std::shared_ptr<const OwnedFunction> function;  ///< of a map, or of what makes a tensor
+  Extents starts = {};                            ///< where its window begins; none: it has none
 };
 
 struct Adjoint {
@@ -48,6 +49,7 @@ struct AdjointCall {
   TensorDescs operands, results;
   const MapKernel& kernel;
   std::string_view label;
+  Extents starts = {};  ///< where its window begins; none: it has none
 };
 
 /// Puts an adjoint together.
@@ -91,8 +93,15 @@ class AdjointBuilder {
     TensorDescs descs;
     for (const AdjointValue& v : inputs) descs.push_back(desc(v));
     descs_.push_back(op.results(descs)[0]);
-    adjoint_.steps.push_back({op, inputs, std::move(function)});
+    adjoint_.steps.push_back({op, inputs, std::move(function), {}});
     return {AdjointValue::Of::step, static_cast<int>(adjoint_.steps.size()) - 1};
+  }
+  /// Adds an operator whose window begins where the call's does.
+  template <OperationStruct Op>
+  AdjointValue add_window(const Op& op, std::initializer_list<AdjointValue> inputs) {
+    const AdjointValue made = add(op, inputs);
+    adjoint_.steps.back().starts = call_.starts;
+    return made;
   }
   /// The value under another sharding.
   AdjointValue reshard(AdjointValue v, const Sharding& to);

@@ -13,6 +13,7 @@
 /// Laws: it keeps no tensor that no adjoint reads; an adjoint's operators belong to the layer of
 /// their call, and name its place; a tensor that was overwritten meanwhile is an error, never a
 /// wrong gradient.
+#include <functional>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -36,12 +37,26 @@ class Tape final : public Taker {
   TESSERA_FUNCTION TensorCore take(const Request& r) override;
   TESSERA_FUNCTION void refuse(CallSite site) const override;
   bool takes_all() const override { return true; }
+  Tape* tape() override { return this; }
+  Taker* outer() const { return outer_; }
+
+  /// From the gradients of a call's results to those of its arguments, undefined where there is
+  /// none.
+  using Back = std::function<std::vector<TensorCore>(const std::vector<TensorCore>&)>;
+  /// Records a call whose adjoint is given, and reads the tensors `kept`.
+  TESSERA_FUNCTION void record(const Back& back, const std::vector<TensorCore>& arguments,
+                               const std::vector<TensorCore>& results,
+                               const std::vector<TensorCore>& kept, CallSite site);
+  /// Returns whether a tensor, or another one in its memory, is followed.
+  TESSERA_FUNCTION bool follows(const TensorCore& x) const;
 
   /// Returns the number of a tensor that depends on a followed one; -1 where it does not.
   TESSERA_FUNCTION int number_of(const TensorCore& x);
-  /// Carries out the adjoints of all calls on which tensor `number` depends, its own gradient being
-  /// `seed`. Once. Communication: that of the adjoints. Collective over the mesh.
-  TESSERA_FUNCTION void run_back(int number, const TensorCore& seed);
+  /// States the gradient of tensor `number`, or a part of it.
+  TESSERA_FUNCTION void seed(int number, const TensorCore& gradient);
+  /// Carries out the adjoints of all calls on which the seeded tensors depend. Once. Communication:
+  /// that of the adjoints. Collective over the mesh.
+  TESSERA_FUNCTION void run_back();
   /// Returns the gradient of a followed tensor, or zeros.
   TESSERA_FUNCTION TensorCore gradient(int number, const TensorCore& of, Where where);
 
@@ -54,9 +69,10 @@ class Tape final : public Taker {
   };
   struct Node {
     Adjoint adjoint;
-    FixedVector<int, max_operands> operands;     ///< their numbers; -1: followed by nobody
-    FixedVector<int, max_operands + 1> results;  ///< the same
-    TensorDescs made;                            ///< what the results are
+    Back back;                            ///< in place of it
+    std::vector<int> operands;            ///< their numbers; -1: followed by nobody
+    std::vector<int> results;             ///< the same
+    std::vector<TensorDesc> given, made;  ///< what the operands and results are
     std::vector<Kept> kept;
     std::string label;
     Where where;
@@ -74,8 +90,12 @@ class Tape final : public Taker {
   TESSERA_FUNCTION void record(const Request& r, const std::vector<TensorCore>& results,
                                unsigned wanted);
   int add_value(const TensorCore& x);
+  void add_node(Node node, CallSite site);
   TESSERA_FUNCTION void run_back(Node& node);
-  void add_gradient(const Node& node, int number, const TensorCore& g);
+  TESSERA_FUNCTION void run_stated(const Node& node, const std::vector<TensorCore>& cotangents,
+                                   CallSite site);
+  void require_unwritten(const Node& node, const Kept& kept);
+  void add_gradient(int number, const TensorCore& g, CallSite site);
   /// Returns a bit for each operand that has a gradient.
   unsigned followed(const OperandList& operands);
 

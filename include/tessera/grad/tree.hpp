@@ -39,6 +39,9 @@ concept Resizable = requires(T x) {
   x.push_back(*x.begin());
 };
 
+template <class T>
+inline constexpr bool is_tree = is_tensor<T> || HasFields<T> || Resizable<T> || TupleLike<T>;
+
 template <class T> struct NoTree {
   static consteval bool said() {
     static_assert(never<T>,

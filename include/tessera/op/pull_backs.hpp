@@ -63,6 +63,11 @@ namespace detail {
 
 template <class T> inline constexpr bool has_gradient = RealElement<T> || ComplexElement<T>;
 
+template <class F, int I>
+concept HasPull = requires {
+  Pulled<F, I>::reads;
+};
+
 /// Returns one.operator()<I>() where I is the operand.
 template <std::size_t... I, class One>
 PullBack by_operand(int operand, std::index_sequence<I...>, const One& one) {
@@ -91,6 +96,10 @@ template <class R, class F, class... T> struct PullBacks {
       return {.known = true};
     } else if constexpr (BringsDerivative<F, T...>) {
       return times_all<I>(fn::OwnDerivative<F, I>{f}, std::index_sequence_for<T...>{});
+    } else if constexpr ((ComplexElement<R> || ComplexElement<To>)&&HasPull<F, I>) {
+      return pulled_read<I>(
+          Pulled<F, I>::of(f),
+          std::make_index_sequence<static_cast<std::size_t>(Pulled<F, I>::reads.size())>{});
     } else if constexpr (HasDerivative<F, I>) {
       using D = Derivative<F, I>;
       if constexpr (D::slope == Slope::function)
@@ -107,6 +116,11 @@ template <class R, class F, class... T> struct PullBacks {
   template <int I, class D, std::size_t... K>
   static PullBack times_read(const D& d, std::index_sequence<K...>) {
     return times<I, Derivative<F, I>::reads[static_cast<int>(K)]...>(d);
+  }
+  template <int I, class Pull, std::size_t... K>
+  static PullBack pulled_read(const Pull& pull, std::index_sequence<K...>) {
+    constexpr const Reads& reads = Pulled<F, I>::reads;
+    return made<Value<I>, R, Value<reads[static_cast<int>(K)]>...>(pull, reads);
   }
   template <int I, class D, std::size_t... K>
   static PullBack times_all(const D& d, std::index_sequence<K...>) {

@@ -12,6 +12,8 @@
 
 namespace tessera::detail {
 
+class Tape;
+
 /// Takes the calls of this thread in place of carrying them out.
 class Taker {
  public:
@@ -23,6 +25,8 @@ class Taker {
   virtual void refuse(CallSite) const {}
   /// Returns true when it takes the calls of an async within, too.
   virtual bool takes_all() const { return false; }
+  /// Returns the tape that it is (grad/tape.hpp), or null.
+  virtual Tape* tape() { return nullptr; }
 
  protected:
   ~Taker() = default;

@@ -7,11 +7,18 @@
 #include <string>
 
 #include <tessera/grad/adjoint.hpp>
+#include <tessera/grad/adjoint/convolve.hpp>
+#include <tessera/grad/adjoint/dynamic_slice.hpp>
 #include <tessera/grad/adjoint/einsum.hpp>
-#include <tessera/grad/adjoint/indexed.hpp>
+#include <tessera/grad/adjoint/halo_exchange.hpp>
 #include <tessera/grad/adjoint/map.hpp>
-#include <tessera/grad/adjoint/moving.hpp>
-#include <tessera/grad/adjoint/rows.hpp>
+#include <tessera/grad/adjoint/reduce_window.hpp>
+#include <tessera/grad/adjoint/scan.hpp>
+#include <tessera/grad/adjoint/scatter.hpp>
+#include <tessera/grad/adjoint/shape.hpp>
+#include <tessera/grad/adjoint/softmax.hpp>
+#include <tessera/grad/adjoint/sort.hpp>
+#include <tessera/grad/adjoint/take.hpp>
 
 namespace tessera::detail {
 
@@ -29,7 +36,9 @@ TESSERA_FUNCTION Adjoint adjoint(const AdjointCall& call, unsigned wanted) {
   if (!adjoint_of_any<ops::Einsum, ops::Reduce, ops::Map, ops::Reshard, ops::Transpose,
                       ops::Reshape, ops::Broadcast, ops::Slice, ops::Pad, ops::Reverse, ops::Roll,
                       ops::Shift, ops::Concatenate, ops::Update, ops::Softmax, ops::Scan, ops::Take,
-                      ops::Scatter>(call, build))
+                      ops::Scatter, ops::Sort, ops::DynamicSlice, ops::DynamicUpdateSlice,
+                      ops::Convolve, ops::ReduceWindow, ops::SelectAndScatter, ops::HaloExchange>(
+          call, build))
     build.miss(
         "the operator " + std::string(call.operation.name()) +
         " has no gradient yet; call it outside the function, or keep its operands out of the "

@@ -6,6 +6,7 @@
 ///     Derivative<fn::Sin, 0>::of(f)(x)     // cos(x)
 #include <tessera/grad/derivatives/activation.hpp>
 #include <tessera/grad/derivatives/comparison.hpp>
+#include <tessera/grad/derivatives/complex.hpp>
 #include <tessera/grad/derivatives/fixed.hpp>
 #include <tessera/grad/derivatives/statistics.hpp>
 #include <tessera/grad/derivatives/times.hpp>

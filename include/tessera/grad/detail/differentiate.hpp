@@ -13,6 +13,12 @@
 namespace tessera::detail {
 
 TESSERA_FUNCTION void Differentiation::follow_one(const TensorCore& x) {
+  if (repeated_ == Repeated::once) {
+    followed_.push_back(x);
+    const bool known = !is_differentiable(x.type()) || tape_.follows(x);
+    numbers_.push_back(known ? -1 : tape_.follow(x, where_));
+    return;
+  }
   (void)mesh_of(x, {"value_and_grad", where_});
   if (!is_differentiable(x.type()))
     throw UsageError("the gradient by a tensor of " + std::string(name_of(x.type())) +
@@ -39,10 +45,12 @@ TESSERA_FUNCTION void Differentiation::back_from(const TensorCore& loss) {
   const int number = tape_.number_of(loss);
   if (number < 0) return;
   const TensorDesc one = AdjointBuilder::finished(loss.desc());
-  tape_.run_back(number, filled(loss.mesh(), one, 1, {"gradient", where_}));
+  tape_.seed(number, filled(loss.mesh(), one, 1, {"gradient", where_}));
+  tape_.run_back();
 }
 
-TESSERA_FUNCTION void Differentiation::back_from(const TensorCore& y, const TensorCore& cotangent) {
+TESSERA_FUNCTION void Differentiation::seed(const TensorCore& y, const TensorCore& cotangent) {
+  if (!cotangent.defined()) return;
   if (!(y.extents() == cotangent.extents()) || y.type() != cotangent.type()) {
     const AxisNames& names = y.mesh()->names();
     throw UsageError("the function's result is " + to_string(y.desc(), names) +
@@ -53,10 +61,18 @@ TESSERA_FUNCTION void Differentiation::back_from(const TensorCore& y, const Tens
   given_.push_back(cotangent);
   const Sharding finished = y.sharding().finished();
   const ops::Reshard move{finished};
-  const int number = tape_.number_of(y);
-  tape_.run_back(number, cotangent.sharding() == finished
-                             ? cotangent
-                             : run({move, {&cotangent}, {"gradient", where_}}));
+  const int number = is_differentiable(y.type()) ? tape_.number_of(y) : -1;
+  tape_.seed(number, cotangent.sharding() == finished
+                         ? cotangent
+                         : run({move, {&cotangent}, {"gradient", where_}}));
+}
+
+TESSERA_FUNCTION std::vector<TensorCore> Differentiation::gradients() {
+  std::vector<TensorCore> all;
+  for (std::size_t i = 0; i < numbers_.size(); ++i)
+    all.push_back(numbers_[i] < 0 ? TensorCore()
+                                  : tape_.gradient(numbers_[i], followed_[i], where_));
+  return all;
 }
 
 TESSERA_FUNCTION TensorCore Differentiation::next(const TensorCore& x) {

@@ -8,6 +8,7 @@
 ///     auto loss = run.forward([&] { return f(weights); });
 ///     run.back(loss);
 ///     auto gradient = run.gradient(weights);
+#include <cstdint>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -27,21 +28,44 @@ template <class R> const auto& loss_of(const R& result) {
     return loss_of(std::get<0>(result));
 }
 
+/// What becomes of arguments without a gradient, and of tensors that are given twice: an error, or
+/// no gradient, and all of it at the first place.
+enum class Repeated : std::uint8_t { refused, once };
+
+/// Has the kernels compiled that gradients by tensors of elements T need beside those of the
+/// function: what was taken, sorted, scanned or selected goes back by them.
+template <class T> void use_gradients_of() {
+  if constexpr (RealElement<T> || ComplexElement<T>) {
+    use_indexed<T>();
+    use_rows_of<T>();
+    use_select_scatter_of<T>();
+  }
+}
+
 class Differentiation {
  public:
-  explicit Differentiation(Where where) : where_(where) {}
+  explicit Differentiation(Where where, Repeated repeated = Repeated::refused)
+      : where_(where), repeated_(repeated) {}
 
   template <class Tree> void follow(const Tree& tree) {
-    for_each_tensor(tree, [&](const auto& tensor) { follow_one(tensor.core()); });
+    for_each_tensor(tree, [&](const auto& tensor) {
+      using Tensor = std::decay_t<decltype(tensor)>;
+      if constexpr (TypedTensor<Tensor>) use_gradients_of<typename Tensor::value_type>();
+      follow_one(tensor.core());
+    });
   }
   template <class F> auto forward(const F& f) {
     const TakenBy scope(&tape_);
     return f();
   }
   template <class Loss> void back(const Loss& loss) { back_from(loss.core()); }
-  /// The same of a tensor whose gradient is known.
+  /// The same of a tree whose gradient is known.
   template <class Y> void back(const Y& y, const Y& cotangent) {
-    back_from(y.core(), cotangent.core());
+    std::vector<TensorCore> given;
+    for_each_tensor(cotangent, [&](const auto& one) { given.push_back(one.core()); });
+    std::size_t next = 0;
+    for_each_tensor(y, [&](const auto& one) { seed(one.core(), given[next++]); });
+    tape_.run_back();
   }
   /// Returns the gradients of a tree that is followed; trees in the order in which they were.
   template <class Tree> Tree gradient(const Tree& tree) {
@@ -49,17 +73,21 @@ class Differentiation {
       return std::decay_t<decltype(tensor)>(next(tensor.core()));
     });
   }
+  /// Returns those of all tensors that were followed; undefined where there is none.
+  TESSERA_FUNCTION std::vector<TensorCore> gradients();
 
  private:
   TESSERA_FUNCTION void follow_one(const TensorCore& x);
   TESSERA_FUNCTION void back_from(const TensorCore& loss);
-  TESSERA_FUNCTION void back_from(const TensorCore& y, const TensorCore& cotangent);
+  TESSERA_FUNCTION void seed(const TensorCore& y, const TensorCore& cotangent);
   /// Gradients of several tensors never share memory.
   TESSERA_FUNCTION TensorCore next(const TensorCore& x);
 
   Tape tape_;
   Where where_;
+  Repeated repeated_;
   std::vector<int> numbers_;
+  std::vector<TensorCore> followed_;
   std::vector<TensorCore> given_;
   int taken_ = 0;
 };

@@ -8,7 +8,7 @@
 #include <unordered_map>
 
 #include <tessera/grad/adjoint/reduce.hpp>
-#include <tessera/grad/adjoint/rows.hpp>
+#include <tessera/grad/adjoint/softmax.hpp>
 #include <tessera/grad/derivatives/all.hpp>
 #include <tessera/grad/functions.hpp>
 #include <tessera/op/map_runner.hpp>
@@ -68,6 +68,19 @@ template <class T> void add_numbers(KnownFunctions& all) {
   all.add<1, T, fn::Masked, T, T>();
   all.add<1, T, fn::OneWhereEqual, T, T>();
 }
+/// The functions of complex numbers of parts T.
+template <class T> void add_complex(KnownFunctions& all) {
+  using C = complex<T>;
+  add_numbers<C>(all);
+  all.add<1, T, fn::Real, C>();
+  all.add<1, T, fn::Imag, C>();
+  all.add<1, C, fn::Conj, C>();
+  all.add<1, T, fn::Arg, C>();
+  all.add<1, T, fn::Abs, C>();
+  all.add<1, C, fn::MakeComplex, T, T>();
+  all.add<1, C, fn::FromReal, T>();
+  all.add<1, C, fn::FromImag, T>();
+}
 template <class T, class... U> void add_casts(KnownFunctions& all) {
   (all.add<1, U, fn::Cast<U>, T>(), ...);
 }
@@ -104,8 +117,8 @@ inline const std::unordered_map<const void*, PullBackOf>& known_pull_backs() {
     add_reals<bfloat16>(all);
     add_reals<float>(all);
     add_reals<double>(all);
-    add_numbers<complex<float>>(all);
-    add_numbers<complex<double>>(all);
+    add_complex<float>(all);
+    add_complex<double>(all);
     return all;
   }();
   return known.table;

@@ -53,7 +53,7 @@ TESSERA_FUNCTION int Tape::number_of(const TensorCore& x) {
   node.adjoint = adjoint({reshape, {desc}, {x.desc()}, none, "view"}, 1);
   node.operands.push_back(number);
   node.results.push_back(seen);
-  node.made = {x.desc()};
+  node.made.push_back(x.desc());
   node.label = "gradient of a view";
   node.mesh = x.mesh();
   nodes_.push_back(std::move(node));
@@ -62,8 +62,9 @@ TESSERA_FUNCTION int Tape::number_of(const TensorCore& x) {
 
 TESSERA_FUNCTION void Tape::refuse(CallSite site) const {
   throw UsageError(std::string(site.label) +
-                       ": a halo is refreshed inside a function that is differentiated; call "
-                       "halo_exchange, which returns a tensor, or refresh it before",
+                       ": a block is copied or its halo refreshed inside a function that is "
+                       "differentiated, and its gradient would be lost; call halo_exchange, and "
+                       "give its result to operators as it is, or do this before",
                    site.where);
 }
 
@@ -143,7 +144,15 @@ TESSERA_FUNCTION void Tape::record(const Request& r, const std::vector<TensorCor
     return;  // the operand itself
   Node node;
   const std::string label(r.site.label);
-  node.adjoint = adjoint({r.operation, descs_of(r.operands), made, r.extras.kernel, label}, wanted);
+  AdjointCall call{r.operation, descs_of(r.operands), made, r.extras.kernel, label};
+  if (r.extras.starts != nullptr) call.starts = *r.extras.starts;
+  node.adjoint = adjoint(call, wanted);
+  bool any = !node.adjoint.missing.empty();
+  for (const AdjointValue& g : node.adjoint.gradients) any = any || g.known();
+  if (!any) {  // a constant
+    if (into) memories_.erase(memory_of(*r.extras.into));
+    return;
+  }
   for (int i = 0; i < r.operands.size(); ++i)
     node.operands.push_back((wanted >> i & 1) != 0 ? number_of(*r.operands[i]) : -1);
   for (const AdjointStep& step : node.adjoint.steps)
@@ -162,56 +171,74 @@ TESSERA_FUNCTION void Tape::record(const Request& r, const std::vector<TensorCor
   if (into) memories_.erase(memory_of(*r.extras.into));
   for (const TensorCore& result : results)
     node.results.push_back(is_differentiable(result.type()) ? add_value(result) : -1);
-  node.made = made;
-  node.label = "gradient of " + label;
-  node.where = r.site.where;
+  node.made.assign(made.begin(), made.end());
   node.mesh = r.mesh();
+  add_node(std::move(node), r.site);
+}
+
+inline void Tape::add_node(Node node, CallSite site) {
+  node.label = "gradient of " + std::string(site.label);
+  node.where = site.where;
   if (const OpenLayer* const open = innermost_layer(*node.mesh); open != nullptr)
     node.layers = std::make_unique<LayerPath>(*open);
   nodes_.push_back(std::move(node));
 }
 
-inline void Tape::add_gradient(const Node& node, int number, const TensorCore& g) {
+TESSERA_FUNCTION bool Tape::follows(const TensorCore& x) const {
+  return is_differentiable(x.type()) && memories_.contains(memory_of(x));
+}
+
+inline void Tape::add_gradient(int number, const TensorCore& g, CallSite site) {
   TensorCore& sum = gradients_[static_cast<std::size_t>(number)];
   if (!sum.defined()) {
     sum = g;
     return;
   }
-  sum = applied(function_of<2>(g.type(), fn::Add{}), {&sum, &g}, {node.label, node.where});
+  sum = applied(function_of<2>(g.type(), fn::Add{}), {&sum, &g}, site);
+}
+
+inline void Tape::require_unwritten(const Node& node, const Kept& kept) {
+  if (writes_[memory_of(kept.tensor)] != kept.writes)
+    throw UsageError(node.label +
+                         ": it needs a tensor that was overwritten after the call; write to "
+                         "another tensor, or copy this one before",
+                     node.where);
 }
 
 TESSERA_FUNCTION void Tape::run_back(Node& node) {
-  FixedVector<TensorCore, max_operands + 1> cotangents;
+  std::vector<TensorCore> cotangents;
   bool any = false;
   for (const int number : node.results) {
-    cotangents.push_back(number < 0 ? TensorCore() : gradients_[static_cast<std::size_t>(number)]);
+    cotangents.emplace_back();
+    if (number >= 0) std::swap(cotangents.back(), gradients_[static_cast<std::size_t>(number)]);
     any = any || cotangents.back().defined();
-    if (number >= 0) gradients_[static_cast<std::size_t>(number)] = TensorCore();
   }
   if (!any) return;
   const CallSite site{node.label, node.where};
+  const auto cotangent = [&](std::size_t k) -> const TensorCore& {
+    TensorCore& g = cotangents[k];
+    if (!g.defined()) g = filled(node.mesh, AdjointBuilder::finished(node.made[k]), 0, site);
+    return g;
+  };
   if (!node.adjoint.missing.empty())
     throw UsageError(node.label + ": " + node.adjoint.missing, node.where);
   OpenAgain layers(*node.mesh);
   layers.open(node.layers.get());
+  if (node.back) {
+    for (const Kept& kept : node.kept) require_unwritten(node, kept);
+    for (std::size_t k = 0; k < cotangents.size(); ++k)
+      if (node.results[k] >= 0) (void)cotangent(k);
+    return run_stated(node, cotangents, site);
+  }
   const std::vector<AdjointStep>& steps = node.adjoint.steps;
   std::vector<TensorCore> made(steps.size());
   const auto value = [&](AdjointValue v) -> const TensorCore& {
     const auto at = static_cast<std::size_t>(v.number);
     if (v.of == AdjointValue::Of::step) return made[at];
-    if (v.of == AdjointValue::Of::cotangent) {
-      TensorCore& g = cotangents[v.number];
-      if (!g.defined())
-        g = filled(node.mesh, AdjointBuilder::finished(node.made[v.number]), 0, site);
-      return g;
-    }
+    if (v.of == AdjointValue::Of::cotangent) return cotangent(at);
     for (const Kept& kept : node.kept) {
       if (!(kept.as == v)) continue;
-      if (writes_[memory_of(kept.tensor)] != kept.writes)
-        throw UsageError(node.label +
-                             ": it needs a tensor that was overwritten after the call; write to "
-                             "another tensor, or copy this one before",
-                         node.where);
+      require_unwritten(node, kept);
       return kept.tensor;
     }
     throw UsageError(node.label + ": a value of the adjoint is missing", node.where);
@@ -228,21 +255,26 @@ TESSERA_FUNCTION void Tape::run_back(Node& node) {
     for (const AdjointValue& v : steps[k].inputs) operands.push_back(&value(v));
     Extras extras{.mesh = &node.mesh};
     if (steps[k].function != nullptr) extras.kernel = steps[k].function->kernel();
+    if (!steps[k].starts.empty()) extras.starts = &steps[k].starts;
     made[k] = run({steps[k].operation, operands, site, extras});
     for (const AdjointValue& v : steps[k].inputs)
       if (const auto step = static_cast<std::size_t>(v.number);
           v.of == AdjointValue::Of::step && last[step] == k)
         made[step] = TensorCore();
   }
-  for (int i = 0; i < node.operands.size(); ++i)
-    if (const AdjointValue g = node.adjoint.gradients[i]; node.operands[i] >= 0 && g.known())
-      add_gradient(node, node.operands[i], value(g));
+  for (std::size_t i = 0; i < node.operands.size(); ++i)
+    if (const AdjointValue g = node.adjoint.gradients[static_cast<int>(i)];
+        node.operands[i] >= 0 && g.known())
+      add_gradient(node.operands[i], value(g), site);
 }
 
-TESSERA_FUNCTION void Tape::run_back(int number, const TensorCore& seed) {
+TESSERA_FUNCTION void Tape::seed(int number, const TensorCore& gradient) {
   const TakenBy outer(outer_);
-  if (number < 0) return;
-  gradients_[static_cast<std::size_t>(number)] = seed;
+  if (number >= 0) add_gradient(number, gradient, {"gradient", {}});
+}
+
+TESSERA_FUNCTION void Tape::run_back() {
+  const TakenBy outer(outer_);
   while (!nodes_.empty()) {
     Node node = std::move(nodes_.back());
     nodes_.pop_back();  // with the tensors that it keeps

@@ -37,6 +37,10 @@ enum class Slope : std::uint8_t { zero, one, minus_one, function };
 /// change. Not defined: F has no derivative.
 template <class F, int I> struct Derivative;
 
+/// In place of a derivative, where the function's values are not of its operand's kind: `reads`,
+/// and of(f), a functor of the gradient and these values that returns operand I's.
+template <class F, int I> struct Pulled;
+
 /// The bases of specialisations: derivatives that are constant.
 struct ZeroSlope {
   static constexpr Slope slope = Slope::zero;

@@ -193,9 +193,11 @@ class DynamicHaloTensor {
                            to_string(x.desc(), x.core().mesh()->names()) +
                            "; give one of the same element type, extents and spec, on its mesh",
                        where);
+    require_no_tape({"assign", where});
     detail::copy_block(x.core(), block().core);
   }
   DynamicTensor tensor(Where where = Where::here()) const {
+    require_no_tape({"tensor", where});
     const TensorCore result = TensorCore::make(block().core.mesh(), desc(), where);
     detail::copy_block(block().core, result);
     return DynamicTensor(result);
@@ -219,6 +221,12 @@ class DynamicHaloTensor {
   }
 
  private:
+  /// Throws UsageError inside a function that is differentiated: no operator copies.
+  static void require_no_tape(detail::CallSite site) {
+    detail::Taker* const taker = detail::taker_of_thread;
+    if (taker != nullptr && taker->tape() != nullptr) taker->refuse(site);
+  }
+
   std::shared_ptr<detail::HaloBlock> block_;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 /// @file
-/// The adjoints of operators along a dimension: softmax, its logarithm, and running sums.
+/// The adjoint of softmax and of its logarithm.
 ///
 ///     // y = softmax(x): dx = y (dy - sum(dy y))
 ///
@@ -9,7 +9,6 @@
 #include <tessera/grad/adjoint/parts.hpp>
 #include <tessera/grad/derivatives/slope.hpp>
 #include <tessera/kernel/functions/exponential.hpp>
-#include <tessera/plan/op/scan.hpp>
 #include <tessera/plan/op/softmax.hpp>
 
 namespace tessera {
@@ -68,20 +67,6 @@ inline void adjoint_of(const ops::Softmax& op, AdjointBuilder& build) {
                               : function_of<3>(made.type, fn::SoftmaxBack{});
   build.set(0, mapped(build, {{letters, letters, rows.result}, letters}, {g, y, sum}, made.type,
                       made.sharding, f));
-}
-
-inline void adjoint_of(const ops::Scan& op, AdjointBuilder& build) {
-  if (op.reduction != Reduction::sum)
-    return build.miss(
-        "a running join other than the sum has no gradient yet; write it with cumsum, or keep its "
-        "operand out of the gradient with stop_gradient");
-  const TensorDesc to = build.gradient_of(0);
-  const AdjointValue g = converted(build, build.cotangent(), to.type);
-  ScanOptions back = op.options;
-  back.reverse = !back.reverse;
-  build.set(0, build.add(ops::Scan{op.terms, op.along, Reduction::sum, back, to.type,
-                                   build.desc(g).sharding},
-                         {g}));
 }
 
 }  // namespace detail

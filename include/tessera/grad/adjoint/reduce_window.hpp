@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// The adjoints of windows that slide: of a sum the same windows turned round; of a largest or
+/// least element select-and-scatter.
+///
+///     // y = reduce_window<Max>(x): dx = select_and_scatter<Max>(x, dy)
+///
+/// Laws: of equal elements in a window the first counts, as XLA's.
+#include <tessera/grad/adjoint/parts.hpp>
+#include <tessera/plan/op/reduce_window.hpp>
+
+namespace tessera::detail {
+
+inline void adjoint_of(const ops::ReduceWindow& op, AdjointBuilder& build) {
+  const TensorDesc to = build.gradient_of(0);
+  if (op.reduction == Reduction::sum) {
+    ops::ReduceWindow back = op;
+    back.gradient = !op.gradient;
+    back.extents = back.gradient ? to.extents : Extents{};
+    back.out = to.sharding;
+    return build.set(0, build.add(back, {build.cotangent()}));
+  }
+  const bool greatest = op.reduction == Reduction::max;
+  if (!greatest && op.reduction != Reduction::min)
+    return build.miss(
+        "windows by product have no gradient yet; use exp of a sum of logarithms, or keep the "
+        "operand out of the gradient with stop_gradient");
+  build.set(0, build.add(ops::SelectAndScatter{greatest, op.windows, to.sharding},
+                         {build.finish(build.operand(0)), build.cotangent()}));
+}
+inline void adjoint_of(const ops::SelectAndScatter&, AdjointBuilder& build) {
+  if (build.wants(1))
+    build.miss(
+        "the gradient of a largest or least element of windows has no gradient of its own yet; "
+        "keep its operands out of it with stop_gradient");
+}
+
+}  // namespace tessera::detail

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// How gradients pass between real and complex numbers: kernel/functions/complex.hpp, and the size.
+///
+///     Pulled<fn::Imag, 0>::of(f)(g)     // -i g
+///
+/// Laws: the gradient of a real function by z = x + i y is its derivative by x less i times that by
+/// y, as JAX's; it is conjugated nowhere.
+#include <tessera/kernel/functions/arithmetic.hpp>
+#include <tessera/kernel/functions/complex.hpp>
+#include <tessera/kernel/functions/derivative.hpp>
+
+namespace tessera {
+namespace fn {
+/// g, and -i g, of a real gradient.
+struct FromReal {
+  static constexpr std::string_view name = "gradient";
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION complex<T> operator()(const T& g) const {
+    return {g, T{}};
+  }
+};
+struct FromImag {
+  static constexpr std::string_view name = "gradient";
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION complex<T> operator()(const T& g) const {
+    return {T{}, -g};
+  }
+};
+/// The imaginary part's negative.
+struct NegativeImag {
+  static constexpr std::string_view name = "gradient";
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION T operator()(const complex<T>& g) const {
+    return -g.im;
+  }
+};
+/// g conj(z) / r, of the size r of z; 0 where it is 0.
+struct BySize {
+  static constexpr std::string_view name = "gradient";
+  template <class T>
+  KOKKOS_FORCEINLINE_FUNCTION complex<T> operator()(const T& g, const complex<T>& z,
+                                                    const T& r) const {
+    return r == T{} ? complex<T>{} : complex<T>{g * (z.re / r), -g * (z.im / r)};
+  }
+};
+/// -i g / z
+struct ByAngle {
+  static constexpr std::string_view name = "gradient";
+  template <class T>
+  KOKKOS_FORCEINLINE_FUNCTION complex<T> operator()(const T& g, const complex<T>& z) const {
+    return complex<T>{T{}, -g} / z;
+  }
+};
+}  // namespace fn
+
+/// The base of pulls by a functor D of the cotangent and the values that are named.
+template <class D, int... Values> struct PulledBy {
+  static constexpr Reads reads{Values...};
+  template <class F> static D of(const F&) { return {}; }
+};
+template <> struct Pulled<fn::Real, 0> : PulledBy<fn::FromReal> {};
+template <> struct Pulled<fn::Imag, 0> : PulledBy<fn::FromImag> {};
+template <> struct Pulled<fn::Conj, 0> : PulledBy<fn::Conj> {};
+template <> struct Pulled<fn::MakeComplex, 0> : PulledBy<fn::Real> {};
+template <> struct Pulled<fn::MakeComplex, 1> : PulledBy<fn::NegativeImag> {};
+template <> struct Pulled<fn::FromReal, 0> : PulledBy<fn::Real> {};
+template <> struct Pulled<fn::FromImag, 0> : PulledBy<fn::Imag> {};
+template <> struct Pulled<fn::Arg, 0> : PulledBy<fn::ByAngle, 0> {};
+/// Of complex numbers; the derivative of the size of real ones is in arithmetic.hpp.
+template <> struct Pulled<fn::Abs, 0> : PulledBy<fn::BySize, 0, reads_result> {};
+
+}  // namespace tessera

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// The bodies of grad/detail/custom_call.hpp, and what a tape does with such calls.
+///
+///     call.record(back);
+#include <string>
+
+#include <tessera/grad/adjoint/parts.hpp>
+#include <tessera/grad/detail/custom_call.hpp>
+#include <tessera/run/run.hpp>
+
+namespace tessera::detail {
+
+TESSERA_FUNCTION CustomCall::CustomCall(CallSite site, bool innermost)
+    : site_(site), outer_(taker_of_thread) {
+  while (Tape* const tape = outer_ != nullptr ? outer_->tape() : nullptr) {
+    tapes_.push_back(tape);
+    outer_ = tape->outer();
+    if (innermost) break;
+  }
+}
+
+inline bool share_memory(const std::vector<TensorCore>& list, const TensorCore& x) {
+  for (const TensorCore& one : list)
+    if (memory_of(one) == memory_of(x)) return true;
+  return false;
+}
+
+TESSERA_FUNCTION TensorCore CustomCall::take(const Request& r) {
+  for (const Tape* tape : tapes_) {
+    for (const TensorCore* operand : r.operands)
+      if (tape->follows(*operand) && !share_memory(arguments_, *operand))
+        throw UsageError(
+            std::string(r.site.label) + ": a function within " + std::string(site_.label) +
+                " reads a tensor that is differentiated and is none of its arguments, so that a "
+                "gradient would be lost; give it to the function, or take stop_gradient of it",
+            r.site.where);
+    if (r.extras.into != nullptr && tape->follows(*r.extras.into))
+      throw UsageError(std::string(r.site.label) + ": a function within " +
+                           std::string(site_.label) +
+                           " writes to a tensor that is differentiated; write to a copy",
+                       r.site.where);
+  }
+  const TakenBy outer(outer_);
+  return run(r);
+}
+
+TESSERA_FUNCTION void CustomCall::refuse(CallSite site) const {
+  if (outer_ != nullptr) outer_->refuse(site);
+}
+
+TESSERA_FUNCTION TensorCore CustomCall::result(const TensorCore& y) {
+  if (!y.sharding().partial.empty())
+    throw UsageError(std::string(site_.label) +
+                         ": the function returns an unfinished tensor, whose gradient would have "
+                         "another type; finish it with reshard first",
+                     site_.where);
+  TensorCore made = y;
+  bool shared = share_memory(arguments_, y) || share_memory(results_, y);
+  for (const Tape* tape : tapes_) shared = shared || tape->follows(y);
+  if (shared) {
+    const TakenBy outer(outer_);
+    const ops::Reshard copy{y.sharding()};
+    made = is_differentiable(y.type()) ? applied(conversion(y.type(), y.type()), {&y}, site_)
+                                       : run({copy, {&y}, site_});
+  }
+  results_.push_back(made);
+  return made;
+}
+
+TESSERA_FUNCTION void CustomCall::record(Tape::Back back) {
+  for (Tape* tape : tapes_) tape->record(back, arguments_, results_, kept_, site_);
+}
+
+TESSERA_FUNCTION void Tape::record(const Back& back, const std::vector<TensorCore>& arguments,
+                                   const std::vector<TensorCore>& results,
+                                   const std::vector<TensorCore>& kept, CallSite site) {
+  Node node;
+  bool any = false;
+  for (const TensorCore& x : arguments) {
+    node.operands.push_back(follows(x) ? number_of(x) : -1);
+    node.given.push_back(x.desc());
+    any = any || node.operands.back() >= 0;
+  }
+  if (!any || results.empty()) return;
+  for (const TensorCore& y : results) {
+    node.results.push_back(is_differentiable(y.type()) ? add_value(y) : -1);
+    node.made.push_back(y.desc());
+  }
+  for (const TensorCore& x : kept) node.kept.push_back({{}, x, writes_[memory_of(x)]});
+  node.back = back;
+  node.mesh = results[0].mesh();
+  add_node(std::move(node), site);
+}
+
+/// Returns a gradient that a user's function gave, as that of a tensor must be.
+inline TensorCore checked_gradient(const TensorCore& g, const TensorDesc& of, CallSite site) {
+  const AxisNames& names = g.mesh()->names();
+  if (!(g.extents() == of.extents) || g.type() != of.type)
+    throw UsageError(std::string(site.label) + ": the gradient by " + to_string(of, names) +
+                         " is given as " + to_string(g.desc(), names) +
+                         "; give a tensor of the same element type and extents",
+                     site.where);
+  const ops::Reshard move{of.sharding.finished()};
+  return g.sharding() == move.out ? g : run({move, {&g}, site});
+}
+
+/// The gradients of a call whose adjoint is given.
+TESSERA_FUNCTION void Tape::run_stated(const Node& node, const std::vector<TensorCore>& cotangents,
+                                       CallSite site) {
+  const std::vector<TensorCore> gradients = node.back(cotangents);
+  for (std::size_t i = 0; i < node.operands.size(); ++i)
+    if (node.operands[i] >= 0 && gradients[i].defined())
+      add_gradient(node.operands[i], checked_gradient(gradients[i], node.given[i], site), site);
+}
+
+}  // namespace tessera::detail

@@ -1,0 +1,195 @@
+#include <doctest/doctest.h>
+#include <tessera/grad.hpp>
+#include <tessera/op/compile.hpp>
+#include <tessera/tessera.hpp>
+#include "support/grid.hpp"
+using namespace tessera;
+namespace {
+template <class... D> using Real = ShardedTensor<double, Grid, P<D...>>;
+struct Ramp {
+  double scale = 0.1;
+  KOKKOS_FUNCTION double operator()(const GlobalIndex& i) const {
+    double v = 0.3;
+    for (int d = 0; d < i.size(); ++d) v = v * 1.7 + static_cast<double>(i[d]);
+    return scale * v - 1;
+  }
+};
+template <class T> bool close(const T& a, const T& b) {
+  const auto x = to_host(a), y = to_host(b);
+  for (std::size_t i = 0; i < x.values.size(); ++i)
+    if (!(std::fabs(x.values[i] - y.values[i]) <= 1e-12 * (1 + std::fabs(y.values[i]))))
+      return false;
+  return x.values.size() == y.values.size();
+}
+/// Weights and bias of a layer.
+struct Dense {
+  Real<_, model> weight;
+  Real<model> bias;
+  static constexpr auto fields = std::tuple(&Dense::weight, &Dense::bias);
+};
+}  // namespace
+
+TEST_CASE("functions whose gradient their author states") {
+  run_loopback(4, [](std::shared_ptr<Transport> world) {
+    const auto mesh = make_mesh<Grid>(world, 2, 2);
+    const auto x = from_function<Real<data, _>>(mesh, {6, 4}, Ramp{});
+    const auto w = from_function<Real<data, _>>(mesh, {6, 4}, Ramp{0.05});
+    // The function itself, whose gradient is another.
+    const auto scaled = custom_gradient([](const auto& v) { return v; },
+                                        [](const auto& dy, const auto& v) { return 3.0 * dy * v; });
+    CHECK(close(scaled(x), x));
+    const auto got = value_and_grad([&](const auto& v) { return sum<"ij->">(scaled(v) * w); })(x);
+    CHECK(close(got.gradient, 3.0 * w * x));
+    // Of several arguments, with what was saved; a kernel that no tape sees.
+    const auto hidden = custom_gradient(
+        [](const auto& a, const auto& b) {
+          auto y = zeros_like(a);
+          const auto from = local_view(a);
+          const auto other = local_view(b);
+          const auto to = local_view(y);
+          for (Index i = 0; i < static_cast<Index>(to.extent(0)); ++i)
+            for (Index j = 0; j < static_cast<Index>(to.extent(1)); ++j)
+              to(i, j) = from(i, j) * other(i, j);
+          return with_saved(y, b, 2.0);
+        },
+        [](const auto& dy, const auto& b, double two) {
+          return std::tuple(dy * b * two, zero_gradient);
+        });
+    const auto both = value_and_grad<0, 1>(
+        [&](const auto& a, const auto& b) { return sum<"ij->">(hidden(a, b) * a); })(x, w);
+    CHECK(close(std::get<0>(both.gradient), x * w + 2.0 * w * x));
+    CHECK(close(std::get<1>(both.gradient), zeros_like(w)));
+    // Gradients of gradients go through the stated one.
+    const auto slope = [&](const auto& v) {
+      return sum<"ij->">(
+          value_and_grad([&](const auto& u) { return sum<"ij->">(scaled(u) * u); })(v).gradient *
+          w);
+    };
+    // d(s(u) u) = s(u) du + 3 u u du, so that the slope is sum((u + 3 u^2) w).
+    const auto second = value_and_grad(slope)(x);
+    CHECK(close(second.value, sum<"ij->">((x + 3.0 * x * x) * w)));
+    // By the stated gradient of s: 3 w x; of 3 u u: 6 u w.
+    CHECK(close(second.gradient, 3.0 * w * x + 6.0 * x * w));
+    // With something saved: f(u) = e^u u, whose stated gradient is that of e^u alone, e^u; its own
+    // gradient is e^u too.
+    const auto saving = custom_gradient(
+        [](const auto& u) {
+          const auto e = exp(u);
+          return with_saved(e * u, e);
+        },
+        [](const auto& dy, const auto& e) { return dy * e; });
+    const auto through = value_and_grad([&](const auto& v) {
+      return sum<"ij->">(
+          value_and_grad([&](const auto& u) { return sum<"ij->">(saving(u)); })(v).gradient * w);
+    })(x);
+    CHECK(close(through.value, sum<"ij->">(exp(x) * w)));
+    CHECK(close(through.gradient, exp(x) * w));
+    // What a gradient would lose is an error.
+    const auto captures = [&](const auto& v) {
+      const auto inner = custom_gradient([&](const auto& u) { return u * v; },
+                                         [](const auto& dy, const auto&) { return dy; });
+      return sum<"ij->">(inner(w));
+    };
+    CHECK_THROWS_WITH_AS(value_and_grad(captures)(x), doctest::Contains("none of its arguments"),
+                         UsageError);
+    const auto fine = [&](const auto& v) {
+      const auto inner = custom_gradient([u = stop_gradient(v)](const auto& a) { return a * u; },
+                                         [](const auto& dy, const auto&) { return dy; });
+      return sum<"ij->">(inner(v));
+    };
+    CHECK(close(value_and_grad(fine)(x).gradient, ones_like(x)));
+    const auto unfinished = custom_gradient(
+        [](const auto& v) { return einsum<"ij,ij->j", P<_, Unreduced<Sum, data>>>(v, v); },
+        [](const auto&, const auto& v) { return v; });
+    CHECK_THROWS_WITH_AS(
+        value_and_grad([&](const auto& v) { return sum<"j->">(unfinished(v)); })(x),
+        doctest::Contains("unfinished"), UsageError);
+    const auto writes = [&](const auto& v) {
+      const auto inner = custom_gradient(
+          [](auto a) {
+            a *= 2.0;
+            return a;
+          },
+          [](const auto& dy, const auto&) { return dy; });
+      return sum<"ij->">(inner(v));
+    };
+    CHECK_THROWS_WITH_AS(value_and_grad(writes)(1.0 * x), doctest::Contains("writes to a tensor"),
+                         UsageError);
+    // Dynamic tensors, whose gradient must have the tensor's extents.
+    const DynamicTensor untyped = x;
+    const auto wrong = custom_gradient(
+        [](const DynamicTensor& v) { return 2.0 * v; },
+        [](const DynamicTensor& dy, const DynamicTensor&) { return transpose("ij->ji", dy); });
+    CHECK_THROWS_WITH_AS(value_and_grad([&](const DynamicTensor& v) {
+                           return reduce<Sum>("ij->", wrong(v));
+                         })(untyped),
+                         doctest::Contains("is given as"), UsageError);
+  });
+}
+
+TEST_CASE("layers that run again on the way back") {
+  run_loopback(4, [](std::shared_ptr<Transport> world) {
+    const auto mesh = make_mesh<Grid>(world, 2, 2);
+    const auto x = from_function<Real<data, _>>(mesh, {6, 4}, Ramp{});
+    std::vector<Dense> layers;
+    for (int i = 0; i < 3; ++i)
+      layers.push_back({from_function<Real<_, model>>(mesh, {4, 4}, Ramp{0.05}),
+                        from_function<Real<model>>(mesh, {4}, Ramp{0.2})});
+    const auto dense = [](const auto& v, const Dense& l) {
+      return reshard<P<data, _>>(tanh(exp(tanh(einsum<"ik,kj->ij">(v, l.weight) + l.bias))));
+    };
+    const auto loss = [&](const auto& layer) {
+      return [&, layer](const std::vector<Dense>& all) {
+        auto h = x;
+        for (const Dense& l : all) h = layer(h, l);
+        return sum<"ij->">(square(h));
+      };
+    };
+    const auto plain = value_and_grad(loss(dense))(layers);
+    const auto again = value_and_grad(loss(recompute(dense)))(layers);
+    CHECK(close(again.value, plain.value));
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+      CHECK(close(again.gradient[i].weight, plain.gradient[i].weight));
+      CHECK(close(again.gradient[i].bias, plain.gradient[i].bias));
+    }
+    // Compiled too; and it keeps less, for more operators.
+    auto compiled = compile(value_and_grad(loss(recompute(dense))));
+    CHECK(close(compiled(layers).gradient[0].weight, plain.gradient[0].weight));
+    const auto record = [&](const auto& f) {
+      Recording recording(mesh);
+      (void)value_and_grad(f)(layers);
+      return recording.take();
+    };
+    const Program kept = record(loss(dense)), twice = record(loss(recompute(dense)));
+    CHECK(twice.peak_bytes() < kept.peak_bytes());
+    CHECK(twice.entries().size() > kept.entries().size());
+    // The same tensor given twice, and integers beside.
+    const auto squared = recompute([](const auto& a, const auto& b) { return a * b; });
+    const auto by = value_and_grad([&](const auto& v) { return sum<"ij->">(squared(v, v)); })(x);
+    CHECK(close(by.gradient, 2.0 * x));
+    const auto rows = from_function<ShardedTensor<std::int32_t, Grid, P<_>>>(
+        mesh, {3},
+        [] KOKKOS_FUNCTION(const GlobalIndex& i) { return static_cast<std::int32_t>(2 * i[0]); });
+    const auto looked =
+        recompute([](const auto& table, const auto& at) { return take<"vm,b->bm">(table, at); });
+    const auto direct = value_and_grad(
+        [&](const auto& v) { return sum<"ij->">(square(take<"vm,b->bm">(v, rows))); })(x);
+    const auto through =
+        value_and_grad([&](const auto& v) { return sum<"ij->">(square(looked(v, rows))); })(x);
+    CHECK(close(through.gradient, direct.gradient));
+    // Gradients of gradients.
+    const auto second = [&](const auto& layer) {
+      return value_and_grad([&](const std::vector<Dense>& all) {
+        const auto g = value_and_grad(loss(layer))(all).gradient;
+        return sum<"ij->">(square(g[0].weight));
+      })(layers);
+    };
+    CHECK(close(second(recompute(dense)).gradient[1].weight, second(dense).gradient[1].weight));
+    // Two results, of which one is an integer or not used.
+    const auto pair =
+        recompute([](const auto& v) { return std::tuple(tanh(v), exp(v), cast<std::int32_t>(v)); });
+    const auto one =
+        value_and_grad([&](const auto& v) { return sum<"ij->">(std::get<1>(pair(v))); })(x);
+    CHECK(close(one.gradient, exp(x)));
+  });
+}
