@@ -1,33 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Functions whose gradient their author states, and layers that run again on the way back.
 #include <doctest/doctest.h>
+
 #include <tessera/grad.hpp>
 #include <tessera/op/compile.hpp>
 #include <tessera/tessera.hpp>
-#include "support/grid.hpp"
+
+#include "grad/typed.hpp"
+
 using namespace tessera;
-namespace {
-template <class... D> using Real = ShardedTensor<double, Grid, P<D...>>;
-struct Ramp {
-  double scale = 0.1;
-  KOKKOS_FUNCTION double operator()(const GlobalIndex& i) const {
-    double v = 0.3;
-    for (int d = 0; d < i.size(); ++d) v = v * 1.7 + static_cast<double>(i[d]);
-    return scale * v - 1;
-  }
-};
-template <class T> bool close(const T& a, const T& b) {
-  const auto x = to_host(a), y = to_host(b);
-  for (std::size_t i = 0; i < x.values.size(); ++i)
-    if (!(std::fabs(x.values[i] - y.values[i]) <= 1e-12 * (1 + std::fabs(y.values[i]))))
-      return false;
-  return x.values.size() == y.values.size();
-}
-/// Weights and bias of a layer.
-struct Dense {
-  Real<_, model> weight;
-  Real<model> bias;
-  static constexpr auto fields = std::tuple(&Dense::weight, &Dense::bias);
-};
-}  // namespace
+using namespace gradient_test;
 
 TEST_CASE("functions whose gradient their author states") {
   run_loopback(4, [](std::shared_ptr<Transport> world) {

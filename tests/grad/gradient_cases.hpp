@@ -61,6 +61,13 @@ struct Mix {
 template <class F> Function of(const F& f) {
   return [f](const DynamicMesh& mesh, const Dynamic& x) { return weighed(mesh, f(x)); };
 }
+/// y = f(x, indices), weighed.
+template <class F>
+Function of_indices(const Extents& extents, const std::vector<std::int32_t>& values, const F& f) {
+  return [=](const DynamicMesh& mesh, const Dynamic& x) {
+    return weighed(mesh, f(x, indices(mesh, extents, values)));
+  };
+}
 
 inline const std::vector<GradientCase>& gradient_cases() {
   using V = const Dynamic&;
@@ -142,58 +149,55 @@ inline const std::vector<GradientCase>& gradient_cases() {
        })},
       {"take",
        {{6, 3}},
-       [](const DynamicMesh& mesh, V x) {
-         const auto at = indices(mesh, {4}, {5, 0, 5, 2});
-         return weighed(mesh, take("vm,b->bm", x[0], at));
-       }},
+       of_indices({4}, {5, 0, 5, 2},
+                  [](V x, const DynamicTensor& at) { return take("vm,b->bm", x[0], at); })},
       {"scatter",
        {{6, 3}, {4, 3}},
-       [](const DynamicMesh& mesh, V x) {
-         const auto at = indices(mesh, {4}, {5, 0, 5, 2});
-         return weighed(mesh, scatter<Sum>("vm,b,bm->vm", x[0], at, x[1]));
-       }},
+       of_indices({4}, {5, 0, 5, 2},
+                  [](V x, const DynamicTensor& at) {
+                    return scatter<Sum>("vm,b,bm->vm", x[0], at, x[1]);
+                  })},
       {"take along an axis",
        {{3, 5}},
-       [](const DynamicMesh& mesh, V x) {
-         const auto at = indices(mesh, {3, 2}, {4, 0, 1, 1, 2, 3});
-         return weighed(mesh, take_along_axis("bv", 'v', x[0], at));
-       }},
+       of_indices(
+           {3, 2}, {4, 0, 1, 1, 2, 3},
+           [](V x, const DynamicTensor& at) { return take_along_axis("bv", 'v', x[0], at); })},
       {"take of windows",
        {{7, 2}},
-       [](const DynamicMesh& mesh, V x) {
-         const auto at = indices(mesh, {3}, {4, 0, 1});
-         return weighed(mesh, take("vm,b->bVm", x[0], at, WindowSizes(3)));
-       }},
+       of_indices({3}, {4, 0, 1},
+                  [](V x, const DynamicTensor& at) {
+                    return take("vm,b->bVm", x[0], at, WindowSizes(3));
+                  })},
       {"scatter into zeros, updates of their own",
        {{4, 3, 2}},
-       [](const DynamicMesh& mesh, V x) {
-         const auto at = indices(mesh, {4}, {5, 0, 9, 5});
-         return weighed(mesh, scatter<Sum>("b,bsm->vm", {at, x[0]}, {6}));
-       }},
+       of_indices({4}, {5, 0, 9, 5},
+                  [](V x, const DynamicTensor& at) {
+                    return scatter<Sum>("b,bsm->vm", {at, x[0]}, {6});
+                  })},
       {"set at indices",
        {{6, 3}, {4, 3}},
-       [](const DynamicMesh& mesh, V x) {
-         const auto at = indices(mesh, {4}, {5, 0, 5, 2});
-         return weighed(mesh, scatter<Set>("vm,b,bm->vm", x[0], at, x[1]));
-       }},
+       of_indices({4}, {5, 0, 5, 2},
+                  [](V x, const DynamicTensor& at) {
+                    return scatter<Set>("vm,b,bm->vm", x[0], at, x[1]);
+                  })},
       {"largest at indices",
        {{6, 3}, {4, 3}},
-       [](const DynamicMesh& mesh, V x) {
-         const auto at = indices(mesh, {4}, {5, 0, 5, 7});
-         return weighed(mesh, scatter<Max>("vm,b,bm->vm", x[0], at, x[1]));
-       }},
+       of_indices({4}, {5, 0, 5, 7},
+                  [](V x, const DynamicTensor& at) {
+                    return scatter<Max>("vm,b,bm->vm", x[0], at, x[1]);
+                  })},
       {"least at indices, into nothing",
        {{5, 3}},
-       [](const DynamicMesh& mesh, V x) {
-         const auto at = indices(mesh, {5}, {1, 0, 2, 7, 1});
-         return weighed(mesh, scatter<Min>("b,bm->vm", {at, x[0]}, {3}));
-       }},
+       of_indices({5}, {1, 0, 2, 7, 1},
+                  [](V x, const DynamicTensor& at) {
+                    return scatter<Min>("b,bm->vm", {at, x[0]}, {3});
+                  })},
       {"set at indices, into zeros",
        {{5, 3}},
-       [](const DynamicMesh& mesh, V x) {
-         const auto at = indices(mesh, {5}, {1, 0, 2, 7, 1});
-         return weighed(mesh, scatter<Set>("b,bm->vm", {at, x[0]}, {4}));
-       }},
+       of_indices({5}, {1, 0, 2, 7, 1},
+                  [](V x, const DynamicTensor& at) {
+                    return scatter<Set>("b,bm->vm", {at, x[0]}, {4});
+                  })},
       {"running largest", {{4, 6}}, of([](V x) { return cumulative<Max>("ij", 'j', x[0]); })},
       {"running largest of others", {{4, 6}}, of([](V x) {
          const auto y = cumulative<Max>("ij", 'j', x[0], {.exclusive = true});

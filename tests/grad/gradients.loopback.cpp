@@ -13,7 +13,7 @@
 #include <tessera/tessera.hpp>
 
 #include "grad/gradient_cases.hpp"
-#include "support/grid.hpp"
+#include "grad/typed.hpp"
 
 using namespace tessera;
 
@@ -132,43 +132,19 @@ TEST_CASE("gradients of gradients") {
   });
 }
 
-namespace {
-template <class... D> using Real = ShardedTensor<double, Grid, P<D...>>;
-struct Ramp {
-  double scale = 0.1;
-  KOKKOS_FUNCTION double operator()(const GlobalIndex& i) const {
-    double v = 0.3;
-    for (int d = 0; d < i.size(); ++d) v = v * 1.7 + static_cast<double>(i[d]);
-    return scale * v - 1;
-  }
-};
-struct Layer2 {
-  Real<_, model> weight;
-  Real<model> bias;
-  static constexpr auto fields = std::tuple(&Layer2::weight, &Layer2::bias);
-};
-template <class T> bool close(const T& a, const T& b) {
-  const auto x = to_host(a), y = to_host(b);
-  for (std::size_t i = 0; i < x.values.size(); ++i)
-    if (!(std::fabs(x.values[i] - y.values[i]) <= 1e-12 * (1 + std::fabs(y.values[i]))))
-      return false;
-  return x.values.size() == y.values.size();
-}
-}  // namespace
-
 TEST_CASE("typed functions, structs, compiled functions, layers, and what is sent") {
   run_loopback(4, [](std::shared_ptr<Transport> world) {
     const auto mesh = make_mesh<Grid>(world, 2, 2);
     const auto x = from_function<Real<data, _>>(mesh, {6, 4}, Ramp{});
-    const Layer2 layer{from_function<Real<_, model>>(mesh, {4, 3}, Ramp{0.05}),
-                       from_function<Real<model>>(mesh, {3}, Ramp{0.2})};
-    const auto f = [&](const Layer2& l) {
+    const Dense layer{from_function<Real<_, model>>(mesh, {4, 3}, Ramp{0.05}),
+                      from_function<Real<model>>(mesh, {3}, Ramp{0.2})};
+    const auto f = [&](const Dense& l) {
       const Layer scope(mesh, "dense");
       return sum<"ij->">(square(tanh(einsum<"ik,kj->ij">(x, l.weight) + l.bias)));
     };
     const auto step = value_and_grad(f);
     const auto [loss, gradient] = step(layer);
-    static_assert(std::is_same_v<std::remove_cvref_t<decltype(gradient)>, Layer2>);
+    static_assert(std::is_same_v<std::remove_cvref_t<decltype(gradient)>, Dense>);
     CHECK(close(loss, f(layer)));
     auto compiled = compile(step);
     for (int i = 0; i < 2; ++i) {

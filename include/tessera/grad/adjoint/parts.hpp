@@ -116,6 +116,10 @@ inline TensorCore applied(const std::shared_ptr<const OwnedFunction>& f,
   const ops::Map map{terms, first.type(), Linearity::linear, first.sharding()};
   return run({map, operands, site, {.kernel = f->kernel()}});
 }
+/// The same elements in memory of their own.
+inline TensorCore copied(const TensorCore& x, CallSite site) {
+  return applied(conversion(x.type(), x.type()), {&x}, site);
+}
 /// Makes a tensor of equal elements.
 inline TensorCore filled(const std::shared_ptr<MeshCore>& mesh, const TensorDesc& desc,
                          double value, CallSite site) {
@@ -123,6 +127,12 @@ inline TensorCore filled(const std::shared_ptr<MeshCore>& mesh, const TensorDesc
     const auto element = from_double<decltype(zero)>(value);
     return create(mesh, desc, FillRunner<decltype(zero)>::kernel(element), site);
   });
+}
+/// A tensor of elements T, of which element i is f(i).
+template <class T, class F>
+AdjointValue from_index(AdjointBuilder& build, const TensorDesc& desc, const F& f) {
+  return build.add(ops::Create{desc}, {},
+                   std::make_shared<const OwnedFunction>(IndexFunctionRunner<T, F>::kernel(f)));
 }
 /// A tensor of zeros.
 inline AdjointValue no_gradient(AdjointBuilder& build, const TensorDesc& desc) {

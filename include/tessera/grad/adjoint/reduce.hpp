@@ -53,14 +53,12 @@ inline AdjointValue on_diagonal(AdjointBuilder& build, AdjointValue v, const Ter
                                 const Term& letters, const TensorDesc& to) {
   v = repeated(build, v, from, letters, to);  // over the further dimensions of a letter, too
   if (distinct(letters).size() == letters.size()) return v;
-  const auto mask = with_gradient_type(to.type, [&](auto zero) {
+  const AdjointValue mask = with_gradient_type(to.type, [&](auto zero) {
     fn::OnDiagonal<decltype(zero)> f{};
     for (int d = 0; d < letters.size(); ++d) f.same[d] = letters.find(letters[d]);
-    return std::make_shared<const OwnedFunction>(
-        IndexFunctionRunner<decltype(zero), fn::OnDiagonal<decltype(zero)>>::kernel(f));
+    return from_index<decltype(zero)>(build, to, f);
   });
-  return mapped(build, {v, build.add(ops::Create{to}, {}, mask)},
-                function_of<2>(to.type, fn::Masked{}));
+  return mapped(build, {v, mask}, function_of<2>(to.type, fn::Masked{}));
 }
 
 /// Multiplied along `letter` by the product of all other elements: those before and those after.

@@ -46,11 +46,7 @@ inline void adjoint_of_extreme(const ops::Scan& op, AdjointBuilder& build) {
   const TensorDesc places{DType::i64, to.extents, to.sharding};
   const AdjointValue before = build.add(
       ops::Scan{same, op.along, op.reduction, {reverse, true}, to.type, to.sharding}, {x});
-  const IndexAlong<std::int64_t> index{d};
-  const AdjointValue at =
-      build.add(ops::Create{places}, {},
-                std::make_shared<const OwnedFunction>(
-                    IndexFunctionRunner<std::int64_t, IndexAlong<std::int64_t>>::kernel(index)));
+  const AdjointValue at = from_index<std::int64_t>(build, places, IndexAlong<std::int64_t>{d});
   const auto record = [&](auto f) {
     return with_real_type(to.type, [&](auto zero) {
       using T = decltype(zero);
@@ -84,34 +80,27 @@ inline void adjoint_of_product(const ops::Scan& op, AdjointBuilder& build) {
   const DType wide = to.type == DType::f64 ? DType::f64 : DType::f32;
   const DType pairs = wide == DType::f64 ? DType::c128 : DType::c64;
   const AdjointValue x = converted(build, build.finish(build.operand(0)), wide);
-  AdjointValue g = build.reshard(converted(build, build.cotangent(), wide), to.sharding);
+  const AdjointValue g = build.reshard(converted(build, build.cotangent(), wide), to.sharding);
   const auto shifted = [&](AdjointValue v) {
     return build.add(ops::Shift{{next, d}, to.sharding}, {v});
   };
-  const auto runner = [&](auto zero) {
-    using C = complex<decltype(zero)>;
+  const auto recurrence = [&](auto zero) {
+    using T = decltype(zero);
+    using C = complex<T>;
     use_tensor_of<C>();
     const ScanRunner<fn::ComposeAffine, C> compose{{}, C{1, 0}};
-    struct {
-      std::shared_ptr<const OwnedFunction> pack, unpack, compose;
-    } all{std::make_shared<OwnedFunction>(
-              LoopRunner<C, fn::MakeComplex, decltype(zero), decltype(zero)>::kernel({})),
-          std::make_shared<OwnedFunction>(LoopRunner<decltype(zero), fn::Imag, C>::kernel({})),
-          std::make_shared<OwnedFunction>(compose.extras().kernel)};
-    return all;
-  };
-  const auto recurrence = [&](const auto& by) {
     const AdjointValue maps =
         mapped(build, {{same.result, same.result}, same.result},
-               {shifted(x), op.options.exclusive ? shifted(g) : g}, pairs, to.sharding, by.pack);
+               {shifted(x), op.options.exclusive ? shifted(g) : g}, pairs, to.sharding,
+               std::make_shared<OwnedFunction>(LoopRunner<C, fn::MakeComplex, T, T>::kernel({})));
     const AdjointValue sums = build.add(
         ops::Scan{
             same, op.along, Reduction::none, {!op.options.reverse, false}, pairs, to.sharding},
-        {maps}, by.compose);
-    return mapped(build, same, {sums}, wide, to.sharding, by.unpack);
+        {maps}, std::make_shared<OwnedFunction>(compose.extras().kernel));
+    return mapped(build, same, {sums}, wide, to.sharding,
+                  std::make_shared<OwnedFunction>(LoopRunner<T, fn::Imag, C>::kernel({})));
   };
-  const AdjointValue s =
-      wide == DType::f64 ? recurrence(runner(double{})) : recurrence(runner(float{}));
+  const AdjointValue s = wide == DType::f64 ? recurrence(double{}) : recurrence(float{});
   const AdjointValue p = build.add(
       ops::Scan{same, op.along, Reduction::product, {op.options.reverse, true}, wide, to.sharding},
       {x});

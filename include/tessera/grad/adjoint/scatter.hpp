@@ -114,13 +114,10 @@ inline void adjoint_of_set(ScatterAdjoint scatter, AdjointBuilder& build) {
                                                  build.desc(g).sharding));
   if (!build.wants(updates)) return;
   const TensorDesc numbers{DType::i64, to.extents, to.sharding};
-  const fn::PositionFromOne position{to.extents};
   const AdjointValue own =
-      build.add(ops::Create{numbers}, {},
-                std::make_shared<const OwnedFunction>(
-                    IndexFunctionRunner<std::int64_t, fn::PositionFromOne>::kernel(position)));
-  const AdjointValue last = scatter.taken(
-      scatter.scattered({}, own, Reduction::none, build.desc(build.cotangent()).sharding));
+      from_index<std::int64_t>(build, numbers, fn::PositionFromOne{to.extents});
+  const AdjointValue last =
+      scatter.taken(scatter.scattered({}, own, Reduction::none, build.desc(g).sharding));
   const auto where = with_gradient_type(to.type, [](auto zero) {
     using T = decltype(zero);
     return std::make_shared<const OwnedFunction>(

@@ -79,7 +79,7 @@ TESSERA_FUNCTION TensorCore Differentiation::next(const TensorCore& x) {
   TensorCore g = tape_.gradient(numbers_[static_cast<std::size_t>(taken_++)], x, where_);
   for (const TensorCore& other : given_)
     if (other.storage() == g.storage()) {
-      g = applied(conversion(g.type(), g.type()), {&g}, {"gradient", where_});
+      g = copied(g, {"gradient", where_});
       break;
     }
   given_.push_back(g);
