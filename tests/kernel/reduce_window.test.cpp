@@ -108,7 +108,8 @@ TEST_CASE("reductions under every small window in one dimension") {
   for_each_window(9, [&](Index n, const Window& window) {
     const std::string text = text_of(n, window);
     CAPTURE(text);
-    any_type(random, ++turn, {{n}, {1 + turn % 2}, {detail::result_extent(n, window)}, {window}});
+    ++turn;
+    any_type(random, turn, {{n}, {1 + turn % 2}, {detail::result_extent(n, window)}, {window}});
   });
 }
 

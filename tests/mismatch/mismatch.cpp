@@ -20,6 +20,8 @@
 #include <stdexcept>
 #include <thread>
 
+#include <tessera/op/compile.hpp>
+
 #include "mismatch/divergence.hpp"
 #include "support/pmpi.hpp"
 
@@ -139,6 +141,31 @@ std::vector<Job> all_jobs() {
                     },
                     {"^[tessera] process ", words[0], words[1], "(at divergence.hpp:"}});
   }
+
+  // ---- compiled functions: a new structure on one process, and others where the rest have one
+  const auto compiled = [&](std::string name, auto f, std::vector<std::string> says, int code) {
+    jobs.push_back({"compiled: " + std::move(name), 3,
+                    [f](Environment& env) {
+                      const auto mesh = make_mesh<Grid>(env, sizes<Grid>(3, 1), limit(20));
+                      const auto x = matrix(mesh, DType::f32, {24, 6});
+                      auto step = compile([&](bool odd) { return f(x, odd); });
+                      for (int i = 0; i < 4; ++i) (void)step(i == 3 && env.rank() == 1);
+                    },
+                    std::move(says), code});
+  };
+  compiled(
+      "other operators on one process",
+      [](const DynamicTensor& x, bool odd) {
+        return reduce<Sum>("ij->j", odd ? reshard(x, whole(2)) : x, whole(1));
+      },
+      {"^[tessera] process ", "sum ij->j of", "the compiled function of 2 operators"}, 1);
+  compiled(
+      "an exception on one process",
+      [](const DynamicTensor& x, bool odd) {
+        if (odd) throw std::runtime_error("planted");
+        return reduce<Sum>("ij->j", x, whole(1));
+      },
+      {"^[tessera] process 1: planted"}, 1);
 
   // ---- a process that throws, dies or leaves
   const auto ends = [&](std::string name, auto odd, std::vector<std::string> says, int code,

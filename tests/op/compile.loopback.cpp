@@ -110,6 +110,23 @@ TEST_CASE("a weight that two products have whole is gathered once") {
   });
 }
 
+TEST_CASE("a shared move says whether the bits are the same") {
+  on_meshes([](const ProcessMesh<Grid>& mesh) {
+    for (const Index n : {24, 60, 600}) {
+      const auto x = random_normal<Real<data, _>>(mesh, {n, 40}, 3);
+      const auto w = random_normal<Real<model, data>>(mesh, {40, 60}, 4);
+      auto f = compile(TwoUses{}, {.join = false});
+      const auto expected = to_host(TwoUses{}(x, w));
+      const bool same = to_host(f(x, w)) == expected;
+      const std::lock_guard lock(mutex);
+      for (const SharedMove& move : f.sharing().moves) {
+        CHECK((same || move.rounds));
+        CHECK(explain(f).find(move.rounds ? "to rounding" : "the same bits") != std::string::npos);
+      }
+    }
+  });
+}
+
 TEST_CASE("results lie where operands end: weights that a step makes anew, and what lies between") {
   on_meshes([](const ProcessMesh<Grid>& mesh) {
     auto weight = random_normal<Real<data, model>>(mesh, {600, 400}, 1);
@@ -342,6 +359,43 @@ TEST_CASE("new structures are counted, compared between processes, and explained
                      (void)f();
                    }),
       doctest::Contains("the compiled function of"), MismatchError);
+}
+
+TEST_CASE("what differs between structures is said of the nearest, whatever it is") {
+  run_loopback(2, [](std::shared_ptr<Transport> world) {
+    const auto mesh = make_mesh<Grid>(world, 2, 1);
+    const auto x = full<Real<data, _>>(mesh, {4, 3}, 2.0);
+    const auto y = full<Real<data, _>>(mesh, {4, 3}, 3.0);
+    std::vector<Real<data, _>> kept;
+    auto f = compile([&](int what) {
+      const auto a = x + x, b = roll<0>(y, what == 2 ? 2 : 1);
+      if (what == 3) kept.push_back(a);
+      const auto c = what == 1 ? a * a : a * b;
+      return what == 4 ? sum<"ij->", P<>>(c) : sum<"ij->", P<>>(c + x);
+    });
+    for (const int what : {0, 1, 2, 3, 4, 0}) (void)f(what);
+    CHECK(f.structures() == 5);
+    const std::string text = f.explain_structures();
+    const auto says = [&](const char* part) {
+      CHECK_MESSAGE(text.find(part) != std::string::npos, text << "\nlacks " << std::string(part));
+    };
+    says("operand 2 is the result of operator 0, and was the result of operator 1");
+    says("operator 1, roll roll: it is by 2");
+    says("its result is kept, and was not");
+    says("call 5 differs from call 1:");
+    // Those that were called last are kept.
+    auto g = compile([](const auto& z) { return z + z; }, {.most_structures = 2});
+    const auto on = [&](const ProcessMesh<Grid>& there, Index n) {
+      CHECK(to_host(g(full<Real<data, _>>(there, {n, 2}, 2.0))).values.size() ==
+            static_cast<std::size_t>(2 * n));
+    };
+    on(make_mesh<Grid>(world, 2, 1), 3);
+    for (const Index n : {3, 4, 3, 5, 3, 4}) on(mesh, n);
+    CHECK(g.structures() == 5);  // 3 there; 3, 4, 5 here, and 4 again
+    CHECK(g.explain_structures().find("3 are forgotten") != std::string::npos);
+    on(mesh, 3);
+    CHECK(g.structures() == 5);
+  });
 }
 
 TEST_CASE("what one process throws while it lists ends the others too") {

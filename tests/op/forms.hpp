@@ -22,6 +22,7 @@
 #include <string_view>
 #include <vector>
 
+#include <tessera/op/compile.hpp>
 #include <tessera/tessera.hpp>
 
 #include "support/grid.hpp"
@@ -41,7 +42,8 @@ enum class Form {
   into,
   entry,
   joined,
-  started
+  started,
+  compiled
 };
 inline constexpr std::string_view form_names[] = {"typed call",
                                                   "typed call that names the result's spec",
@@ -54,7 +56,8 @@ inline constexpr std::string_view form_names[] = {"typed call",
                                                   "into a tensor",
                                                   "entry of a recorded Program",
                                                   "its result resharded together with another",
-                                                  "started, and waited for later"};
+                                                  "started, and waited for later",
+                                                  "in a compiled function"};
 inline constexpr std::size_t form_count = std::size(form_names);
 
 using Values = std::vector<double>;
@@ -276,6 +279,25 @@ template <class K, class... X> struct Performed<K, Tensors<X...>> {
       return wrong.empty() ? differ(values(DynamicTensor(first.wait())), expected(m)) : wrong;
     });
   }
+  /// A typed and a dynamic call in one function, called twice.
+  static std::string compiled(const Meshes& m) {
+    const Sharding to = out();
+    return with(m.mesh, [&](const X&... x) {
+      const Dynamic given = dynamic(m.mesh);
+      auto both = compile([&](const X&... y) {
+        return std::pair(call<typename K::Out, NoContract>(y...),
+                         K::dynamic(given, &to, Where::here()));
+      });
+      for (int i = 0; i < 2; ++i) {
+        const auto [first, second] = both(x...);
+        std::string wrong = differ(values(DynamicTensor(first)), expected(m));
+        if (wrong.empty()) wrong = differ(values(second), expected(m));
+        if (!wrong.empty()) return wrong;
+      }
+      if (!has_kind(both.listed())) return std::string("no entry is of the kind");
+      return std::string(both.structures() == 1 ? "" : "the second call is planned anew");
+    });
+  }
 };
 
 /// What most kinds have: a call that leaves the spec to be deduced.
@@ -310,6 +332,7 @@ template <class K> Row row(std::string name = std::string(name_of(K::kind))) {
   cell(Form::entry, &Does::entry);
   cell(Form::joined, &Does::joined);
   cell(Form::started, &Does::started);
+  cell(Form::compiled, &Does::compiled);
   return row;
 }
 }  // namespace support

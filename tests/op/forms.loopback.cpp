@@ -496,6 +496,8 @@ constexpr std::string_view memory_makes_anew =
     "what comes in is a new tensor; what goes out goes to the memory that the call names";
 constexpr std::string_view memory_is_used_at_once =
     "the caller's memory is used before the call returns, so that the caller may free it then";
+constexpr std::string_view compiled_on_one_mesh =
+    "the operators of a compiled function have tensors of one mesh for operands and results";
 /// From a tensor to memory, and from there to another one.
 struct FromRoot : OfOne {
   static constexpr OperatorKind kind = OperatorKind::from_root;
@@ -522,6 +524,7 @@ struct FromRoot : OfOne {
     if (form == Form::deduced) return memory_is_whole;
     if (form == Form::bound) return memory_needs_no_contract;
     if (form == Form::started) return memory_is_used_at_once;
+    if (form == Form::compiled) return compiled_on_one_mesh;
     return form == Form::into ? memory_makes_anew : std::string_view();
   }
 };
@@ -628,7 +631,7 @@ struct Between : Reshard {
   static constexpr std::string_view cannot(Form form) {
     if (form == Form::into || form == Form::joined || form == Form::started)
       return "the result lies on another mesh, where the call makes it";
-    return Reshard::cannot(form);
+    return form == Form::compiled ? compiled_on_one_mesh : Reshard::cannot(form);
   }
 };
 struct Together : Reshard {

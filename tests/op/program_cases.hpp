@@ -7,7 +7,9 @@
 ///     on_every_mesh("compiled programs", 90, 40, 3, some_program_case);
 ///
 /// Values are small whole numbers, so that every sum is exact in every order.
+#include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +38,9 @@ struct Times {
 };
 struct Turned {
   KOKKOS_FUNCTION std::int64_t operator()(std::int64_t i) const { return 5 - i; }
+};
+template <class From, class To> struct As {
+  KOKKOS_FUNCTION To operator()(From x) const { return static_cast<To>(x); }
 };
 struct Numbered {
   double first;
@@ -83,6 +88,11 @@ struct SomeFunction {
       if (r.chance(60)) returned.push_back(x);
     return returned;
   }
+  /// Windows of three along a dimension, as many as there are elements.
+  static WindowSettings same_window(int dim) {
+    return dim == 0 ? WindowSettings{.size = {3, 1}, .low = {1, 0}, .high = {1, 0}}
+                    : WindowSettings{.size = {1, 3}, .low = {0, 1}, .high = {0, 1}};
+  }
   static void step(Pool& pool, Random& r, const DynamicMesh& mesh, int axes, double number) {
     const auto at = [&]() -> DynamicTensor& {
       return pool[static_cast<std::size_t>(r.below(static_cast<int>(pool.size())))];
@@ -93,7 +103,23 @@ struct SomeFunction {
     const Sharding out = some_sharding(r, 2, axes);
     const Sharding line = some_sharding(r, 1, axes);
     const bool alike = x.extents() == y.extents();
-    switch (r.below(18)) {
+    const bool apart = alike && x.core().storage() != y.core().storage();
+    const char letter = r.of<char>({'i', 'j'});
+    const int dim = letter == 'i' ? 0 : 1;
+    const auto rest = [&](const DynamicTensor& t) {
+      return map_dynamic<double>("ij->ij", Times{3}, some_sharding(r, 2, axes), t);
+    };
+    const auto turned_rows = [&](Index rows) {
+      return map_dynamic<std::int64_t>("k->k", Turned{}, line,
+                                       arange<std::int64_t>(mesh.core(), line, rows));
+    };
+    const auto doubles = [](const DynamicTensor& places) {
+      return map_dynamic<std::int64_t>(places.core().rank() == 1 ? "j->j" : "ij->ij",
+                                       As<std::int64_t, double>{}, places.sharding(), places);
+    };
+    std::optional<Layer> layer;
+    if (r.chance(30)) layer.emplace(mesh, r.chance(50) ? "one" : "other");
+    switch (r.below(34)) {
       case 0:
       case 1:
         to = reshard(x, out);
@@ -127,17 +153,16 @@ struct SomeFunction {
         to = from_function<double>(mesh, x.extents(), out, Numbered{number});
         return;
       case 10:  // what is there, is written
-        if (alike && x.core().storage() != y.core().storage()) reshard_into(y, x);
+        if (apart) reshard_into(y, x);
         return;
       case 11:
-        to = map_dynamic<double>("ij->ij", Times{2}, out,
-                                 cumulative<Sum>("ij", r.of<char>({'i', 'j'}), x, out));
+        to = map_dynamic<double>("ij->ij", Times{2}, out, cumulative<Sum>("ij", letter, x, out));
         return;
       case 12:
-        to = sort("ij", r.of<char>({'i', 'j'}), x, out);
+        to = sort("ij", letter, x, out);
         return;
       case 13:
-        to = roll(x, r.below(9) - 4, r.below(2), out);
+        to = roll(x, r.below(9) - 4, dim, out);
         return;
       case 14: {  // rows of the one above rows of the other, as many as there were
         if (x.extents()[1] != y.extents()[1]) return;
@@ -147,8 +172,7 @@ struct SomeFunction {
         return;
       }
       case 15: {
-        const DynamicTensor rows = arange<std::int64_t>(mesh.core(), line, x.extents()[0]);
-        to = take("ij,k->kj", x, map_dynamic<std::int64_t>("k->k", Turned{}, line, rows), out);
+        to = take("ij,k->kj", x, turned_rows(x.extents()[0]), out);
         return;
       }
       case 16: {  // from a row that is the host's number
@@ -157,9 +181,84 @@ struct SomeFunction {
         to = dynamic_slice("ij", "i", x, {row}, {x.extents()[0] - 2}, out);
         return;
       }
+      case 17:
+        to = reverse(x, FixedVector<int, max_dims>{dim}, out);
+        return;
+      case 18:  // what comes in is the host's number
+        to = shift(x, r.below(7) - 3, dim, number + 1, out);
+        return;
+      case 19: {
+        const DynamicTensor wide =
+            pad(x, {1, 0}, {0, 2}, {}, number + 1, some_sharding(r, 2, axes));
+        to = slice(wide, {0, 1}, {x.extents()[0], x.extents()[1] + 1}, {}, out);
+        return;
+      }
+      case 20: {  // two results
+        const auto top = top_k("ij", letter, x, x.extents()[dim], some_sharding(r, 2, axes));
+        to = map_dynamic<double>("ij,ij->ij", AddRest{}, out, top.values, doubles(top.positions));
+        return;
+      }
+      case 21:
+        to = map_dynamic<double>("ij,ij->ij", AddRest{}, out, x,
+                                 doubles(arg_sort("ij", letter, x, out)));
+        return;
+      case 22:
+        if (x.extents()[1] == y.extents()[1])
+          to = rest(scatter<Sum>("ij,k,kj->ij", x, turned_rows(y.extents()[0]), y, out));
+        return;
+      case 23:
+        to = r.chance(50) ? reduce_window<Max>(x, same_window(dim), out)
+                          : rest(reduce_window<Sum>(x, same_window(dim), out));
+        return;
+      case 24:
+        if (alike) to = rest(select_and_scatter<Max>(x, y, same_window(dim), out));
+        return;
+      case 25: {
+        const DynamicTensor places = doubles(arg_max("ij->j", x, line));
+        to = map_dynamic<double>("ij,j->ij", AddRest{}, out, x, places);
+        return;
+      }
+      case 26: {
+        if (!alike || y.extents()[0] < 5) return;
+        const DynamicTensor part = slice(y, {1, 0}, {4, y.extents()[1]}, {}, y.sharding());
+        const Index row = static_cast<Index>(number) % 3;
+        to = r.chance(50) ? dynamic_update_slice("ij", "i", x, part, {row}, out)
+                          : update(x, part, {2, 0}, out);
+        return;
+      }
+      case 27: {
+        const DynamicTensor first = slice(x, {0, 0}, {1, x.extents()[1]}, {}, x.sharding());
+        to = broadcast_to(first, x.extents(), out);
+        return;
+      }
+      case 28: {  // started, and waited for after another
+        auto pending = async([&] { return reshard(x, out); });
+        const DynamicTensor other = rest(y);
+        to = pending.wait();
+        if (r.chance(50)) pool[0] = other;
+        return;
+      }
+      case 29: {
+        const Index n = x.extents()[0], m = x.extents()[1];
+        to = reshape(reshape(x, {n * m}, line), {m, n}, out);
+        return;
+      }
+      case 30:  // into what is there
+        if (apart) (void)roll(x, 1, dim, y.sharding(), DynamicCall::into(y));
+        return;
+      case 31:
+        if (x.extents()[1] == y.extents()[0] && y.extents()[1] == x.extents()[0])
+          to = rest(einsum("ij,jk,kl->il", {x, y, x}, out));
+        return;
+      case 32: {
+        const DynamicTensor narrow =
+            map_dynamic<double>("ij->ij", As<double, float>{}, x.sharding(), x);
+        to = map_dynamic<float>("ij->ij", As<float, double>{}, out,
+                                reshard(narrow, some_sharding(r, 2, axes)));
+        return;
+      }
       default:
-        if (alike && x.core().storage() != y.core().storage())
-          map_into<double>("ij,ij->ij", y, AddRest{}, y, x);
+        if (apart) map_into<double>("ij,ij->ij", y, AddRest{}, y, x);
         return;
     }
   }
@@ -182,6 +281,68 @@ inline std::string difference(const Pool& got, const Pool& expected, const char*
   return text;
 }
 
+/// Watches a run of a compiled function from outside.
+struct ProgramObserver {
+  virtual ~ProgramObserver() = default;
+  virtual void begin() = 0;
+  /// Returns what is wrong with what happened since begin(), or nothing.
+  virtual std::string end(const Program& program) = 0;
+};
+inline ProgramObserver* program_observer = nullptr;
+
+/// The calls that a run of a Program makes on its process.
+inline std::vector<Call> calls_of(const Program& program) {
+  std::vector<Call> all;
+  for (const ProgramEntry& e : program.entries())
+    for (const Call& call : instructions_of(*e.plan).calls) all.push_back(call);
+  return all;
+}
+
+/// Returns which law of a pass does not hold, or nothing.
+template <class C> std::string broken_law(const C& compiled, Index limit) {
+  const Program& listed = compiled.listed();
+  const Program& shared = compiled.sharing().program;
+  const Program& joined = compiled.joining().program;
+  const Program& reused = compiled.reuse().program;
+  const Program& last = compiled.overlap().program;
+  const auto payload = [](const Program& p) {
+    Index sum = 0;
+    for (const ProgramEntry& e : p.entries()) sum += e.plan->payload_bytes();
+    return sum;
+  };
+  const auto messages = [](const Program& p) { return over_processes(p).messages.most; };
+  const auto calls = [](const Program& p) {
+    std::vector<std::string> all;
+    for (const ProgramEntry& e : p.entries())
+      for (const Call& call : instructions_of(*e.plan).calls) {
+        all.emplace_back(name_of(call.kind));
+        for (const Piece& piece : call.send) all.back() += " " + std::to_string(piece.count);
+      }
+    std::sort(all.begin(), all.end());
+    return all;
+  };
+  Index saved = 0;
+  for (const SharedMove& move : compiled.sharing().moves) saved += move.payload;
+  if (payload(listed) - payload(shared) != saved)
+    return "share says that it saves " + std::to_string(saved) + " bytes";
+  if (shared.cost() > listed.cost()) return "share makes it slower";
+  if (payload(joined) > payload(shared)) return "join sends more";
+  if (!compiled.joining().calls.empty() && messages(joined) >= messages(shared))
+    return "join makes no fewer messages";
+  if (payload(reused) != payload(joined) || calls(reused) != calls(joined))
+    return "reuse makes other calls";
+  if (over_processes(reused).peak.most > over_processes(joined).peak.most)
+    return "reuse takes more memory";
+  if (calls(last) != calls(reused)) return "overlap makes other calls";
+  if (last.cost() > reused.cost()) return "overlap makes it slower";
+  const Index before = over_processes(listed).peak.most;
+  const Index after = over_processes(last).peak.most;
+  if (after > std::max(limit, before))
+    return "the passes take " + std::to_string(after) + " bytes where " + std::to_string(before) +
+           " were, and the limit is " + std::to_string(limit);
+  return "";
+}
+
 /// One function, called twice compiled and twice alone; the second time with other numbers.
 inline std::string some_program_case(const std::shared_ptr<MeshCore>& core, Random& random) {
   const DynamicMesh mesh(core);
@@ -200,16 +361,23 @@ inline std::string some_program_case(const std::shared_ptr<MeshCore>& core, Rand
     const Pool expected = function(pool, number);
     Ledger& ledger = core->ledger();
     ledger.reset();
+    ledger.record_calls(true);
     core->arena().reset_peak();
     const Index before = core->arena().in_use();
+    ProgramObserver* const observer =
+        compiled.structures() > 0 ? program_observer : nullptr;  // a new one is compared by a call
+    if (observer != nullptr) observer->begin();
     const Pool got = compiled(same, number);
     const Program& program = compiled.program();
+    if (observer != nullptr) wrong += observer->end(program);
+    if (!core->dry() && ledger.calls() != calls_of(program))
+      wrong += "it made other calls than its Program:\n" + explain_own(program);
+    ledger.record_calls(false);
     const auto is = [&](Index measured, Index planned, const char* what) {
       if (measured != planned && wrong.empty())
         wrong = "the run " + std::string(what) + " " + std::to_string(measured) +
-                " bytes, its Program " + std::to_string(planned) + "\n" +
-                explain(compiled.sharing()) + explain(compiled.joining()) +
-                explain(compiled.reuse()) + explain(compiled.overlap()) + explain_own(program);
+                " bytes, its Program " + std::to_string(planned) + "\n" + explain_passes(compiled) +
+                explain_own(program);
     };
     is(ledger.payload_bytes(), program.own_payload_bytes(), "sends");
     // What the Program does not know lies beside its tensors all the time.
@@ -222,7 +390,9 @@ inline std::string some_program_case(const std::shared_ptr<MeshCore>& core, Rand
     if (wrong.empty() && !(results + arguments).empty())
       wrong = results + arguments + "\n" + explain(compiled.sharing()) + explain(program);
   }
+  if (const std::string law = broken_law(compiled, limit); wrong.empty() && !law.empty())
+    wrong = law + "\n" + explain_passes(compiled) + explain(compiled.listed());
   // All processes go on alike, whichever found something.
-  return wrong.empty() && compiled.structures() != 1 ? "there are several structures" : wrong;
+  return wrong.empty() && compiled.structures() != 1 ? compiled.explain_structures() : wrong;
 }
 }  // namespace support

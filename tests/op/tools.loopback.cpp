@@ -5,10 +5,12 @@
 // of its plan.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <string>
 #include <vector>
 
+#include <tessera/op/compile.hpp>
 #include <tessera/tessera.hpp>
 
 #include "support/grid.hpp"
@@ -108,6 +110,54 @@ TEST_CASE("a tool sees a region for each operator, and within it one for each ca
   });
   CHECK(arena_bytes > 0);
   CHECK(depth == 0);
+}
+
+TEST_CASE("a tool sees layers, and of a compiled function what it sees of the function") {
+  const Loaded tool;
+  run_loopback(4, [](std::shared_ptr<Transport> transport) {
+    const auto mesh = make_mesh<Grid>(transport, 2, 2);
+    const auto x = full<Real<data, _, model>>(mesh, {4, 3, 8}, 1.0);
+    const auto f = [&] {
+      const Layer outer(mesh, "outer");
+      const auto y = layer("inner", [](const auto& z) { return gelu(z); })(x);
+      return std::pair(replicate(x), replicate(y));
+    };
+    auto compiled = compile(f, {.join = false});
+    diary.clear();
+    (void)f();
+    const std::vector<std::string> eager = diary;
+    diary.clear();
+    (void)compiled();
+    const std::vector<std::string> listed = diary;
+    CHECK(depth == 0);
+    REQUIRE(eager.size() > 4);
+    CHECK(eager[0] == "tessera::layer outer");
+    CHECK(eager[1] == " tessera::layer inner");
+    CHECK(eager[2] == "  tessera::map Gelu");
+    CHECK(eager[3] == " tessera::reshard");
+    CHECK_MESSAGE(listed.size() > eager.size(), lines(listed));  // layers are opened again
+    const auto operators = [](const std::vector<std::string>& all) {
+      std::vector<std::string> found;
+      for (const std::string& line : all)
+        if (line.find("layer") == std::string::npos) found.push_back(line);
+      return found;
+    };
+    CHECK_MESSAGE(operators(listed) == operators(eager), lines(listed) << "\nand" << lines(eager));
+    diary.clear();
+    (void)compile(f)();
+    const std::vector<std::string> both{"tessera::layer outer",
+                                        " tessera::layer inner",
+                                        "  tessera::map Gelu",
+                                        "tessera::layer outer",
+                                        " tessera::reshard reshard_together",
+                                        "  tessera::all-gather over data,model"};
+    CHECK_MESSAGE(diary == both, lines(diary));
+    diary.clear();  // what is under way has a region where it begins, and one where it ends
+    auto pending = async([&] { return replicate(x); });
+    (void)pending.wait();
+    CHECK(std::count(diary.begin(), diary.end(), "tessera::reshard") == 2);
+    CHECK(depth == 0);
+  });
 }
 
 TEST_CASE("the regions are closed when an operator throws, and no tool is told of a dry run") {

@@ -20,6 +20,7 @@ std::vector<std::string> recorded;
 tessera::DType type_of(MPI_Datatype type) {
   if (type == MPI_FLOAT) return tessera::DType::f32;
   if (type == MPI_DOUBLE) return tessera::DType::f64;
+  if (type == MPI_UINT8_T || type == MPI_BYTE) return tessera::DType::u8;
   return type == MPI_INT32_T ? tessera::DType::i32 : tessera::DType::i64;
 }
 /// What the program has given MPI to combine elements with: the function, or its large-count form.

@@ -32,6 +32,10 @@ enum class Collective : std::uint8_t {
   broadcast
 };
 inline constexpr int collective_kinds = 7;
+/// Returns whether a collective joins elements of several processes.
+constexpr bool reduces(Collective kind) {
+  return kind == Collective::reduce_scatter || kind == Collective::all_reduce;
+}
 
 // Short spellings, so that plans read well: p.count(all_reduce).
 inline constexpr Collective all_gather = Collective::all_gather;

@@ -23,8 +23,9 @@ struct DiffRow {
   int before = -1;  ///< its number in the first program, or -1
   int after = -1;   ///< its number in the second, or -1
   bool changed = false;
-  constexpr bool appeared() const { return before < 0; }
-  constexpr bool vanished() const { return after < 0; }
+  std::string why = {};  ///< in what the operators differ beside their plans
+  bool appeared() const { return before < 0; }
+  bool vanished() const { return after < 0; }
 };
 
 struct ProgramDiff {
@@ -65,7 +66,8 @@ struct ProgramDiff {
 TESSERA_FUNCTION ProgramDiff diff(const Program& before, const Program& after);
 
 /// Returns the difference as a table: a row for each operator that appeared (+), vanished (-) or
-/// changed (~), and a line of totals. Numbers are the most on one process.
+/// changed (~), a line for each of the first ones that read or keep something else, and a line of
+/// totals. Numbers are the most on one process.
 TESSERA_FUNCTION std::string explain(const ProgramDiff& d);
 
 }  // namespace tessera

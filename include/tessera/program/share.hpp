@@ -13,7 +13,8 @@
 /// rise: `limit` is kept.
 ///
 /// Laws: the payload of the shared Program is that of the first less what the moves say; values are
-/// the same, to rounding where a product read panels of a gather in place.
+/// the same bits, or the same to rounding where a move says so (a product that read panels of a
+/// gather in place sums in another order).
 #include <string>
 #include <vector>
 
@@ -32,6 +33,7 @@ struct SharedMove {
   std::int64_t cost = 0;  ///< picoseconds that are saved by the machine model
   int group = -1;         ///< the pass's own number of the move
   int layer = 0;          ///< of the first operator, in Program::layers()
+  bool rounds = false;    ///< an operator sums in another order: the same values to rounding
 };
 struct Sharing {
   Program program;

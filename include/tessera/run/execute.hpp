@@ -79,6 +79,16 @@ constexpr TraceKind trace_kind(Action action) {
   }
 }
 
+/// Returns "tessera::einsum ij,jk->ik", "tessera::reduce sum ij->i", "tessera::reshard": the name
+/// for Kokkos Tools.
+inline std::string region_name(const Plan& plan, std::string_view label) {
+  std::string text = "tessera::" + std::string(name_of(plan.kind));
+  if (plan.kind == OperatorKind::reduce) text += " " + std::string(name_of(plan.reduction));
+  if (plan.kind == OperatorKind::scatter)
+    text += plan.reduction == Reduction::none ? " set" : " " + std::string(name_of(plan.reduction));
+  return label == name_of(plan.kind) ? text : text + " " + std::string(label);
+}
+
 class Execution : private ExecutionMemory {
  public:
   Execution(const Prepared& prepared, const OperandList& operands, CallSite site,
@@ -94,12 +104,14 @@ class Execution : private ExecutionMemory {
     for (int i = 0; i < operands.size(); ++i) lay(i, operands[i]->memory());
   }
   TensorCore run() {
+    const ToolRegion region([this] { return name(); }, named());
     begin();
     carry_out(false);
     return end();
   }
   /// Carries the list out up to its first call, and starts that.
   void start() {
+    const ToolRegion region([this] { return name(); }, named());
     begin();
     carry_out(true);
   }
@@ -125,6 +137,7 @@ class Execution : private ExecutionMemory {
   bool complete() const { return next_ == list_.all.size() && under_way_ < 0; }
   /// Carries out what is left.
   TensorCore finish() {
+    const ToolRegion region([this] { return name(); }, named());
     carry_out(false);
     return end();
   }
@@ -141,6 +154,10 @@ class Execution : private ExecutionMemory {
   }
 
  private:
+  std::string name() const { return region_name(plan_, site_.label); }
+  /// A halo that is kept for many exchanges has a region of its own (op/halo).
+  bool named() const { return live_ && binding_ == nullptr; }
+
   void begin() {
     mesh_->arena().require(plan_.peak_bytes);  // before anything is allocated, or sent
     Recorder& recorder = mesh_->attachment<Recorder>();
@@ -363,20 +380,8 @@ class Execution : private ExecutionMemory {
   TraceSink* sink_ = nullptr;  ///< null: not traced
 };
 
-/// Returns "tessera::einsum ij,jk->ik", "tessera::reduce sum ij->i", "tessera::reshard": the name
-/// for Kokkos Tools.
-inline std::string region_name(const Plan& plan, std::string_view label) {
-  std::string text = "tessera::" + std::string(name_of(plan.kind));
-  if (plan.kind == OperatorKind::reduce) text += " " + std::string(name_of(plan.reduction));
-  if (plan.kind == OperatorKind::scatter)
-    text += plan.reduction == Reduction::none ? " set" : " " + std::string(name_of(plan.reduction));
-  return label == name_of(plan.kind) ? text : text + " " + std::string(label);
-}
-
 TESSERA_FUNCTION TensorCore execute(const Prepared& prepared, const OperandList& operands,
                                     CallSite site, const Extras& extras) {
-  const ToolRegion region([&] { return region_name(*prepared.plan, site.label); },
-                          !mesh_under(operands, extras)->dry());
   return Execution(prepared, operands, site, extras).run();
 }
 

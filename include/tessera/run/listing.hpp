@@ -7,7 +7,8 @@
 ///     Listing calls;
 ///     { const TakenBy scope(&calls);  y = f(x); }        // listed: y has a description, and no values
 ///     std::vector<ReadyCall> ready;
-///     calls.run(calls.program(), ready);                                // now it has
+///     const Program listed = calls.program();
+///     calls.run(listed, listed, ready);                                 // now it has
 ///
 /// Laws: the results are those of the calls made one after the other; memory that nobody else holds
 /// ends with the last call that reads it.
@@ -82,10 +83,10 @@ class Listing final : public Taker {
   bool is(const Program& listed) const;
   /// Returns the list as a Program: what run() does on this process.
   Program program() const;
-  /// Carries out a Program of these calls: program(), or what passes made of it. `ready` keeps the
-  /// plans of its operators from one list of a structure to the next. Collective over the mesh.
-  /// Communication: that of the Program.
-  void run(const Program& program, std::vector<ReadyCall>& ready);
+  /// Carries out a Program of these calls: `listed`, which program() returned for a list of this
+  /// structure, or what passes made of it. `ready` keeps the plans of its operators from one list
+  /// of a structure to the next. Collective over the mesh. Communication: that of the Program.
+  void run(const Program& listed, const Program& program, std::vector<ReadyCall>& ready);
 
   int size() const { return static_cast<int>(calls_.size()); }
   /// Returns the mesh of the calls; null where none is listed.

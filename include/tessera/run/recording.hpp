@@ -26,8 +26,10 @@
 #include <utility>
 #include <vector>
 
+#include <tessera/kernel/tool_region.hpp>
 #include <tessera/program/program.hpp>
 #include <tessera/program/trace_event.hpp>
+#include <tessera/run/taker.hpp>
 #include <tessera/tensor/process_mesh.hpp>
 #include <tessera/tensor/tensor_core.hpp>
 
@@ -219,14 +221,16 @@ class Recording {
 
 /// Names a part of a model: operators that run on the mesh while it lives belong to the layer,
 /// which lies in the layers that are open. Layers of one name in the same place are one layer. A
-/// layer that was open before a Recording began is not in its Program. Communication: none.
+/// layer that was open before a Recording began is not in its Program. A Kokkos Tools library sees
+/// a region. Communication: none.
 class Layer {
  public:
   /// `on`: a ProcessMesh, or a tensor on it.
   template <detail::KnowsMesh X>
   Layer(const X& on, std::string_view name, Where where = Where::here())
       : Layer(*detail::mesh_behind(on), name, where) {}
-  Layer(MeshCore& mesh, std::string_view name, Where where = Where::here()) {
+  Layer(MeshCore& mesh, std::string_view name, Where where = Where::here())
+      : region_([&] { return "tessera::layer " + std::string(name); }, runs(mesh)) {
     detail::Recorder& recorder = mesh.attachment<detail::Recorder>();
     layers_ = recorder.layers();
     open_ = {std::string(name), where, layers_->innermost};
@@ -245,6 +249,13 @@ class Layer {
   }
 
  private:
+  /// Returns whether the calls within are carried out, and not listed.
+  static bool runs(const MeshCore& mesh) {
+    const detail::Taker* const taker = detail::taker_of_thread;
+    return !mesh.dry() && (taker == nullptr || !taker->takes_all());
+  }
+
+  detail::ToolRegion region_;
   detail::OpenLayer open_;
   std::shared_ptr<detail::OpenLayers> layers_;
   detail::Recorder* recorder_ = nullptr;  ///< lives as long as the mesh

@@ -7,7 +7,7 @@
 ///     structures.size();   structures.last().sharing
 ///
 /// Laws: a list whose structure is known runs by the Program that was made for it; a new one is
-/// compared between the processes before anything runs.
+/// compared between the processes before anything runs; all processes keep and forget the same.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -32,6 +32,7 @@ struct CompileOptions {
   bool overlap = true;  ///< moves start early where calibrated time falls (program/overlap.hpp)
   Index memory_limit = max_int64;  ///< bytes of its tensors and workspace, which passes keep
   int warn_at = 32;  ///< so many structures are told of on stderr, once: each has been planned anew
+  int most_structures = 256;  ///< that are kept; the one that was called least recently goes first
 };
 
 namespace detail {
@@ -42,6 +43,7 @@ class Structures {
     std::uint64_t structure;
     std::weak_ptr<const MeshCore> mesh;  ///< plans are of one mesh
     std::int64_t call;                   ///< the first call that had it, counted from 1
+    std::int64_t called;                 ///< the last one
     Program listed;
     Sharing sharing;
     Joining joining;
@@ -53,17 +55,23 @@ class Structures {
   /// one all-reduce of two integers, in no ledger. Throws MismatchError when processes have listed
   /// different calls.
   void run(Listing& calls, const CompileOptions& options, Where where);
-  int size() const { return static_cast<int>(known_.size()); }
+  /// Returns how many structures have been made.
+  int size() const { return made_; }
   /// Returns the structure of the last call. Throws UsageError before the first one.
   const Known& last() const;
-  /// Returns how each structure differs from the one before it.
+  /// Returns how each structure that is kept differs from the nearest of those before it.
   std::string explain() const;
 
  private:
+  /// Makes room for one more.
+  void forget(const CompileOptions& options);
+  void make(const Listing& calls, std::uint64_t structure, const CompileOptions& options,
+            Where where);
   void warn(const CompileOptions& options, Where where) const;
 
-  std::vector<Known> known_;
+  std::vector<Known> known_;  ///< in the order of their first calls
   std::size_t last_ = 0;
+  int made_ = 0;
   std::int64_t calls_ = 0;
 };
 

@@ -93,8 +93,7 @@ class StagedWork {
     one.call.kind = kind;
     one.call.group = far ? far_ : near_;
     one.call.type = from_.type;
-    if (kind == Collective::all_reduce || kind == Collective::reduce_scatter)
-      one.call.reduction = from_.sharding.reduction;
+    if (reduces(kind)) one.call.reduction = from_.sharding.reduction;
     one.call.even = even;
     one.call.in_place = kind == Collective::all_reduce;
     one.call.own = own(far);

@@ -14,6 +14,7 @@
 #include <tessera/base/compiled.hpp>
 #include <tessera/plan/text.hpp>
 #include <tessera/program/detail/explain.hpp>
+#include <tessera/program/detail/structure_diff.hpp>
 #include <tessera/program/diff.hpp>
 #include <tessera/program/text_table.hpp>
 
@@ -112,6 +113,11 @@ inline std::string change_text(Index was, Index is, std::string (*text)(Index)) 
   return is < was ? "-" + text(was - is) : "+" + text(is - was);
 }
 
+inline std::string operator_name(const Program& program, const ProgramEntry& e) {
+  const std::string layer = program.layer_path(e.layer);
+  return (layer.empty() ? "" : layer + ": ") + std::string(name_of(e.plan->kind)) + " " + e.label;
+}
+
 inline std::string moves_text(const ProgramEntry& e, const AxisNames& names) {
   std::string moves;
   for (const Step& step : e.plan->steps)
@@ -127,13 +133,16 @@ TESSERA_FUNCTION ProgramDiff diff(const Program& before, const Program& after) {
   int i = 0;
   int j = 0;
   const auto up_to = [&](int i_end, int j_end) {
-    while (i < i_end) d.rows.push_back({i++, -1, false});
-    while (j < j_end) d.rows.push_back({-1, j++, false});
+    while (i < i_end) d.rows.push_back({i++, -1});
+    while (j < j_end) d.rows.push_back({-1, j++});
   };
   const detail::Alignment aligned(a, b);
+  detail::StructureDiff structure(before, after);
   for (const auto& [x, y] : aligned.pairs()) {
     up_to(x, y);
-    d.rows.push_back({i++, j++, detail::differ(before.entry(x), after.entry(y))});
+    std::string why = structure.of(x, y);
+    const bool changed = !why.empty() || detail::differ(before.entry(x), after.entry(y));
+    d.rows.push_back({i++, j++, changed, std::move(why)});
   }
   up_to(before.size(), after.size());
   return d;
@@ -162,9 +171,7 @@ TESSERA_FUNCTION std::string explain(const ProgramDiff& d) {
     const ProgramEntry& one = b != nullptr ? *b : *a;
     const TotalSpread was = number_of(d.was, row.before);
     const TotalSpread is = number_of(d.is, row.after);
-    const std::string layer = (b != nullptr ? d.after : d.before).layer_path(one.layer);
-    const std::string name = (layer.empty() ? "" : layer + ": ") +
-                             std::string(name_of(one.plan->kind)) + " " + one.label;
+    const std::string name = detail::operator_name(b != nullptr ? d.after : d.before, one);
     if (a == nullptr || b == nullptr) {
       const TotalSpread& its = b != nullptr ? is : was;
       table.row({b != nullptr ? "+" : "-", name, detail::moves_text(one, names[b != nullptr]),
@@ -180,6 +187,12 @@ TESSERA_FUNCTION std::string explain(const ProgramDiff& d) {
                from_to(was.peak.most, is.peak.most, detail::bytes_text)});
   }
   if (!d.same()) text += table.text("  ");
+  int said = 0;
+  for (const DiffRow& row : d.rows)
+    if (!row.why.empty() && said++ < 12)
+      text += "  operator " + std::to_string(row.after) + ", " +
+              detail::operator_name(d.after, d.after.entry(row.after)) + ": " + row.why + "\n";
+  if (said > 12) text += "  and " + std::to_string(said - 12) + " more\n";
   text += "  in all, most on one process: payload " +
           detail::change_text(d.was.payload.most, d.is.payload.most, detail::bytes_text) +
           ", work " + detail::change_text(d.was.flops.most, d.is.flops.most, detail::flops_text) +

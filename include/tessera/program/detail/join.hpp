@@ -217,10 +217,11 @@ TESSERA_FUNCTION std::string explain(const Joining& joined) {
   Index messages = 0;
   std::int64_t cost = 0;
   for (const JoinedCall& call : joined.calls) {
-    table.row(
-        {joined.program.layer_path(call.layer), std::to_string(call.tensors) + " tensors in one",
-         std::string(name_of(call.collective)), "over " + to_string(call.group, names),
-         "saves " + std::to_string(call.messages) + " messages", detail::time_text(call.cost)});
+    table.row({joined.program.layer_path(call.layer),
+               std::to_string(call.tensors) + " tensors in one",
+               std::string(name_of(call.collective)), "over " + to_string(call.group, names),
+               "saves " + std::to_string(call.messages) + " messages", detail::time_text(call.cost),
+               reduces(call.collective) ? "to rounding" : "the same bits"});
     messages = saturating_add(messages, call.messages);
     cost = saturating_add(cost, call.cost);
   }

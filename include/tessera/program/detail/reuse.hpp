@@ -97,12 +97,21 @@ TESSERA_FUNCTION Reuse reuse(const Program& program, const PlanOptions& options)
 }
 
 TESSERA_FUNCTION std::string explain(const Reuse& reused) {
-  std::map<std::string, int> layers;
-  for (const ReusedMemory& change : reused.changes)
-    ++layers[reused.program.layer_path(change.layer)];
+  struct Total {
+    int operators = 0;
+    Index bytes = 0;
+  };
+  std::map<std::string, Total> layers;
+  for (const ReusedMemory& change : reused.changes) {
+    Total& total = layers[reused.program.layer_path(change.layer)];
+    ++total.operators;
+    total.bytes = saturating_add(total.bytes, reused.program.tensor(change.result).bytes);
+  }
   detail::TextTable table;
-  for (const auto& [path, count] : layers)
-    table.row({path.empty() ? "outside layers" : path, std::to_string(count) + " operators"});
+  for (const auto& [path, total] : layers)
+    table.row({path.empty() ? "outside layers" : path,
+               std::to_string(total.operators) + " operators",
+               detail::bytes_text(total.bytes) + " less"});
   return "reuse: " + std::to_string(reused.changes.size()) +
          " operators write where an operand ends, " + detail::bytes_text(reused.bytes) +
          " less allocated; peak memory " + detail::bytes_text(reused.peak_before) + " before, " +

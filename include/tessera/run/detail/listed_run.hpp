@@ -3,7 +3,7 @@
 /// @file
 /// How listed calls are carried out, as a Program says.
 ///
-///     calls.run(program, ready);
+///     calls.run(listed, program, ready);
 ///
 /// Laws: those of run/listing.hpp; a tensor ends where the Program says that it does.
 #include <cstddef>
@@ -52,13 +52,14 @@ struct Moving {
 /// Carries out a Program of a list's calls.
 class ListedRun {
  public:
-  ListedRun(Listing& calls, const Program& program, std::vector<ReadyCall>& ready)
+  ListedRun(Listing& calls, const Program& listed, const Program& program,
+            std::vector<ReadyCall>& ready)
       : calls_(calls), program_(program), ready_(ready), layers_(*calls.mesh_) {
     ready.resize(program.entries().size());
     added_.resize(program.tensors().size() - calls.tensors_.size());
     layers_of_.resize(program.layers().size(), -1);
-    for (const ProgramEntry& e : program.entries())
-      if (e.call >= 0) layers_of_[static_cast<std::size_t>(e.layer)] = calls.call(e.call).layers;
+    for (int i = 0; i < listed.size(); ++i)
+      layers_of_[static_cast<std::size_t>(listed.entry(i).layer)] = calls.call(i).layers;
   }
   void run() {
     for (int t = 0; t < listed(); ++t)
@@ -231,12 +232,13 @@ class ListedRun {
   std::vector<int> layers_of_;  ///< for each layer of the program, the list's
 };
 
-TESSERA_FUNCTION void Listing::run(const Program& program, std::vector<ReadyCall>& ready) {
+TESSERA_FUNCTION void Listing::run(const Program& listed, const Program& program,
+                                   std::vector<ReadyCall>& ready) {
   if (mesh_ == nullptr) return;
   const TakenBy none(nullptr);
   show();
   for (ListedTensor& t : tensors_) t.hidden = false;
-  ListedRun(*this, program, ready).run();
+  ListedRun(*this, listed, program, ready).run();
   calls_.clear();
   tensors_.clear();
 }

@@ -6,9 +6,15 @@
 ///     structures.run(calls, options, where)
 ///
 /// Laws: those of run/structures.hpp.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
+#include <functional>
+#include <iterator>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <tessera/base/compiled.hpp>
 #include <tessera/base/error.hpp>
@@ -21,40 +27,83 @@ namespace tessera::detail {
 TESSERA_FUNCTION void Structures::run(Listing& calls, const CompileOptions& options, Where where) {
   ++calls_;
   if (calls.mesh() == nullptr) return;  // nothing is listed
-  MeshCore& mesh = *calls.mesh();
   const std::uint64_t structure = calls.structure();
   last_ = 0;
   while (last_ < known_.size() &&
          !(known_[last_].structure == structure && known_[last_].mesh.lock() == calls.mesh() &&
            calls.is(known_[last_].listed)))
     ++last_;
-  if (last_ == known_.size()) {
-    Program listed = calls.program();
-    mesh.always_agree(
-        structure,
-        [&] {
-          std::string text =
-              "the compiled function of " + std::to_string(listed.size()) + " operators";
-          for (const ProgramEntry& e : listed.entries()) text += ", " + e.label;
-          return text;
-        },
-        where);
-    Known known{structure, calls.mesh(), calls_, std::move(listed), {}, {}, {}, {}, {}};
-    const PlanOptions planning = plan_options(mesh);
-    known.sharing.program = known.listed;
-    if (options.share) known.sharing = tessera::share(known.listed, planning, options.memory_limit);
-    known.joining.program = known.sharing.program;
-    if (options.join)
-      known.joining = tessera::join(known.sharing.program, planning, options.memory_limit);
-    known.reuse.program = known.joining.program;
-    if (options.reuse) known.reuse = tessera::reuse(known.joining.program, planning);
-    known.overlap.program = known.reuse.program;
-    if (options.overlap)
-      known.overlap = tessera::overlap(known.reuse.program, planning, options.memory_limit);
-    known_.push_back(std::move(known));
-    warn(options, where);
+  if (last_ == known_.size()) make(calls, structure, options, where);
+  Known& known = known_[last_];
+  known.called = calls_;
+  calls.run(known.listed, known.overlap.program, known.ready);
+}
+
+TESSERA_FUNCTION void Structures::make(const Listing& calls, std::uint64_t structure,
+                                       const CompileOptions& options, Where where) {
+  MeshCore& mesh = *calls.mesh();
+  Program listed = calls.program();
+  const auto words = [&] {
+    std::string text = "the compiled function of " + std::to_string(listed.size()) + " operators";
+    for (const ProgramEntry& e : listed.entries()) text += ", " + e.label;
+    return text;
+  };
+  (void)mesh.begin_operator({mix(0, structure), 0, 0}, words, where);
+  mesh.always_agree(structure, words, where);
+  Known known{structure, calls.mesh(), calls_, calls_, std::move(listed), {}, {}, {}, {}, {}};
+  const PlanOptions planning = plan_options(mesh);
+  known.sharing.program = known.listed;
+  if (options.share) known.sharing = tessera::share(known.listed, planning, options.memory_limit);
+  known.joining.program = known.sharing.program;
+  if (options.join)
+    known.joining = tessera::join(known.sharing.program, planning, options.memory_limit);
+  known.reuse.program = known.joining.program;
+  if (options.reuse) known.reuse = tessera::reuse(known.joining.program, planning);
+  known.overlap.program = known.reuse.program;
+  if (options.overlap)
+    known.overlap = tessera::overlap(known.reuse.program, planning, options.memory_limit);
+  forget(options);
+  last_ = known_.size();
+  known_.push_back(std::move(known));
+  ++made_;
+  warn(options, where);
+}
+
+TESSERA_FUNCTION void Structures::forget(const CompileOptions& options) {
+  for (Known& known : known_)
+    if (known.mesh.expired())
+      known.ready.clear();  // and no more: meshes may end at other times on
+                            // other processes
+  const auto most = static_cast<std::size_t>(std::max(options.most_structures, 1));
+  while (known_.size() >= most)
+    known_.erase(std::min_element(known_.begin(), known_.end(), [](const Known& a, const Known& b) {
+      return a.called < b.called;
+    }));
+}
+
+/// A word for each operator of a Program, sorted: two Programs are near where they have most in
+/// common.
+inline std::vector<std::uint64_t> words_of(const Program& program) {
+  const AxisNames names = program.names();
+  std::vector<std::uint64_t> words;
+  for (int i = 0; i < program.size(); ++i) {
+    const ProgramEntry& e = program.entry(i);
+    std::string text = e.label + e.operation->view().text(names);
+    for (int k = 0; k < e.operands.size(); ++k) {
+      const int made = program.tensor(e.operands[k]).made;
+      text +=
+          to_string(e.plan->slots[k].desc, names) + " " + std::to_string(made < 0 ? 0 : i - made);
+    }
+    if (program.tensor(e.result).last >= program.size()) text += " kept";
+    words.push_back(std::hash<std::string>{}(text));
   }
-  calls.run(known_[last_].overlap.program, known_[last_].ready);
+  std::sort(words.begin(), words.end());
+  return words;
+}
+inline std::size_t apart(const std::vector<std::uint64_t>& a, const std::vector<std::uint64_t>& b) {
+  std::vector<std::uint64_t> others;
+  std::set_symmetric_difference(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(others));
+  return others.size();
 }
 
 TESSERA_FUNCTION const Structures::Known& Structures::last() const {
@@ -68,15 +117,28 @@ TESSERA_FUNCTION const Structures::Known& Structures::last() const {
 TESSERA_FUNCTION std::string Structures::explain() const {
   std::string text =
       std::to_string(size()) + " structures in " + std::to_string(calls_) + " calls\n";
-  for (std::size_t i = 1; i < known_.size(); ++i)
+  if (const std::size_t gone = static_cast<std::size_t>(made_) - known_.size(); gone > 0)
+    text += std::to_string(gone) + " are forgotten, those that were called least recently\n";
+  std::vector<std::vector<std::uint64_t>> words;
+  for (const Known& known : known_) words.push_back(words_of(known.listed));
+  for (std::size_t i = 1; i < known_.size(); ++i) {
+    std::size_t nearest = i - 1;
+    for (std::size_t j = i - 1; j-- > 0;)
+      if (apart(words[i], words[j]) < apart(words[i], words[nearest])) nearest = j;
+    const Known& before = known_[nearest];
+    const auto mesh = known_[i].mesh.lock();
     text += "call " + std::to_string(known_[i].call) + " differs from call " +
-            std::to_string(known_[i - 1].call) + ":\n" +
-            tessera::explain(diff(known_[i - 1].listed, known_[i].listed));
+            std::to_string(before.call) + ":\n" +
+            (mesh == nullptr              ? "  its mesh is gone\n"
+             : mesh == before.mesh.lock() ? ""
+                                          : "  it is on another mesh\n") +
+            tessera::explain(diff(before.listed, known_[i].listed));
+  }
   return text;
 }
 
 TESSERA_FUNCTION void Structures::warn(const CompileOptions& options, Where where) const {
-  if (size() != options.warn_at || known_[0].listed.process != 0) return;
+  if (size() != options.warn_at || known_.back().listed.process != 0) return;
   const std::string place = where.known() ? " (compiled at " + to_string(where) + ")" : "";
   std::fprintf(
       stderr,
