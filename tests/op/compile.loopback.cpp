@@ -110,6 +110,40 @@ TEST_CASE("a weight that two products have whole is gathered once") {
   });
 }
 
+TEST_CASE("what every process has is sliced, and not moved, until it is written") {
+  on_meshes([](const ProcessMesh<Grid>& mesh) {
+    const auto x = from_function<Real<data, model>>(mesh, {12, 8}, support::Numbered{1});
+    const auto f = [&](bool writes) {
+      auto y = x + x;
+      const auto whole = reshard<P<_, _>>(y);
+      if (writes) y += whole * whole;
+      const auto turned = reshard<P<model, data>>(y);
+      const auto square = einsum<"ij,kj->ik", P<data, _>>(y, y);
+      return std::tuple(sum(whole), turned, square);
+    };
+    for (const bool writes : {false, true}) {
+      auto compiled = compile(f, {.reuse = false});
+      const auto [a, b, c] = f(writes);
+      const auto expected = std::tuple(to_host(a), to_host(b), to_host(c));
+      const Measured run = measured(mesh, [&] { (void)compiled(writes); });
+      const auto [d, e, g] = compiled(writes);
+      const bool same = expected == std::tuple(to_host(d), to_host(e), to_host(g));
+      const std::lock_guard lock(mutex);
+      CHECK(same);
+      CHECK(run.payload == compiled.program().own_payload_bytes());
+      if (mesh.processes() == 1) continue;
+      int read = 0;
+      for (const SharedMove& move : compiled.sharing().moves) read += move.users == 1;
+      CHECK((read > 0) == !writes);
+      if (writes) continue;
+      for (const ProgramEntry& entry : compiled.program().entries())
+        if (entry.label == "ij,kj->ik" || entry.result == compiled.program().size())
+          CHECK(entry.plan->payload_bytes() == 0);
+      CHECK(explain(compiled).find("read in its place") != std::string::npos);
+    }
+  });
+}
+
 TEST_CASE("a shared move says whether the bits are the same") {
   on_meshes([](const ProcessMesh<Grid>& mesh) {
     for (const Index n : {24, 60, 600}) {
@@ -153,6 +187,60 @@ TEST_CASE("results lie where operands end: weights that a step makes anew, and w
         detail::arena_charge(static_cast<Index>(sizeof(double)) * gradient.local_size());
     CHECK(compiled.peak == block);  // the sum's; the rest lies in it, or in the weight
     CHECK(explain(step).find("operators write where an operand ends") != std::string::npos);
+  });
+}
+
+TEST_CASE("an argument that is moved is given away") {
+  on_meshes([](const ProcessMesh<Grid>& mesh) {
+    auto twice = compile([](const auto& x) { return tanh(x + x); });
+    auto x = random_normal<Real<data, model>>(mesh, {60, 40}, 1);
+    const auto expected = to_host(tanh(x + x));
+    const auto kept = to_host(twice(x));
+    const Measured borrowed = measured(mesh, [&] { (void)twice(x); });
+    const void* const lay = x.data();
+    const Measured given = measured(mesh, [&] { x = twice(std::move(x)); });
+    const bool there = x.local_size() == 0 || x.data() == lay;
+    const auto got = to_host(x);
+    auto pieces = compile([](std::vector<Real<data, model>> all) { return all[0] + all[1]; });
+    std::vector<Real<data, model>> two{x, full<Real<data, model>>(mesh, {60, 40}, 0.0)};
+    const auto sum = to_host(pieces(std::move(two)));
+    const std::lock_guard lock(mutex);
+    CHECK(kept == expected);
+    CHECK(got == expected);
+    CHECK(sum == expected);
+    CHECK(there);
+    CHECK(given.peak == 0);
+    CHECK((borrowed.peak > 0 || x.local_size() == 0));
+    CHECK(twice.structures() == 2);
+  });
+}
+
+TEST_CASE("what did not run has no values, and says so") {
+  run_loopback(1, [](std::shared_ptr<Transport> world) {
+    const auto mesh =
+        make_mesh<Grid>(world, sizes<Grid>(1, 1), MeshOptions{.memory_limit = 20'000});
+    const auto x = full<Real<data, _>>(mesh, {16, 16}, 1.0);  // 2 KiB
+    auto y = zeros_like(x), z = zeros_like(x);
+    auto f = compile([&] {
+      y = x + x;
+      z += x;
+      const auto wide = einsum<"ij,kl->ijkl", P<data, _, _, _>>(x, y);  // too large
+      return sum(wide);
+    });
+    CHECK_THROWS_AS((void)f(), Error);
+    CHECK(to_host(z) == to_host(x));  // what had run, has
+    CHECK(to_host(y) == to_host(2.0 * x));
+    auto g = compile([&] {
+      const auto wide = einsum<"ij,kl->ijkl", P<data, _, _, _>>(x, x);
+      y = x * x;
+      return sum(wide);
+    });
+    CHECK_THROWS_AS((void)g(), Error);
+    CHECK_THROWS_WITH_AS((void)to_host(y), doctest::Contains("did not run, since the async"),
+                         UsageError);
+    CHECK_THROWS_WITH_AS((void)(y + x), doctest::Contains("call that again"), UsageError);
+    y = x + x;
+    CHECK(to_host(y) == to_host(2.0 * x));
   });
 }
 

@@ -20,6 +20,7 @@
 /// Laws: the results are those of the function alone; each tensor ends with the last operator that
 /// reads it; a Program of a structure is made once.
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -36,6 +37,7 @@ template <class F> class Compiled {
       : f_(std::move(f)), options_(options), where_(where) {}
 
   /// Calls the function. Within another compiled function, or async, its operators are that one's.
+  /// Arguments that are moved here end before the list runs, so that their memory is reused.
   /// Communication: that of the function, less what is shared. Collective over the mesh.
   template <class... A>
     requires std::is_invocable_v<F&, A...> std::invoke_result_t<F&, A...>
@@ -45,7 +47,12 @@ template <class F> class Compiled {
     detail::Listing calls;
     const auto listed = [&]() -> Result {
       const detail::TakenBy scope(&calls);
-      return f_(std::forward<A>(arguments)...);
+      if constexpr (std::is_reference_v<Result> || (std::is_lvalue_reference_v<A> && ...)) {
+        return f_(std::forward<A>(arguments)...);
+      } else {
+        std::tuple<A...> given(std::forward<A>(arguments)...);
+        return std::apply([&](auto&... a) -> Result { return f_(std::forward<A>(a)...); }, given);
+      }
     };
     if constexpr (std::is_void_v<Result>) {
       listed();

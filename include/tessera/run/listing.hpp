@@ -68,7 +68,7 @@ struct ReadyCall {
 class Listing final : public Taker {
  public:
   Listing() = default;
-  ~Listing() { show(); }
+  ~Listing() { let_go(); }
 
   /// Lists a call, and returns its result, whose memory is promised. Throws what planning throws,
   /// and UsageError when the call has other memory than tensors of one mesh.
@@ -104,6 +104,8 @@ class Listing final : public Taker {
   bool kept_by_others(int number) const;
   int layers_now(const MeshCore& mesh);
   void show();
+  /// Calls that did not run keep no promise.
+  void let_go();
 
   std::shared_ptr<MeshCore> mesh_;
   BlockPool* pool_ = nullptr;  ///< the mesh's, for calls

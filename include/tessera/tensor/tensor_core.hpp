@@ -77,6 +77,8 @@ class Storage {
     if (hidden_ != nullptr) data_ = std::exchange(hidden_, nullptr);
     promised_ = false;
   }
+  /// The promise is not kept: what should have made the values has failed, or ended before.
+  void break_promise() { broken_ = promised_; }
   /// Keeps the promise by the memory of `made`, which nobody else uses.
   void keep(Storage& made) {
     std::swap(block_, made.block_);
@@ -127,6 +129,12 @@ class Storage {
 
  private:
   [[noreturn]] void refuse() const {
+    if (broken_)
+      throw UsageError(
+          "a tensor has no values: the operator that makes it" +
+          (user_.known() ? ", which was called at " + to_string(user_) + "," : std::string()) +
+          " did not run, since the async or compiled function around it failed; call that again, "
+          "or make the tensor anew");
     throw UsageError(
         "a tensor is used before the operator that makes it has been waited for; the operator was "
         "started at " +
@@ -142,6 +150,7 @@ class Storage {
   std::uint64_t owner_ = 0;  ///< the key under which the mesh keeps the owner
   bool adopted_ = false;
   bool promised_ = false;
+  bool broken_ = false;
   const Halo* halo_ = nullptr;  ///< owned by this object
   const Storage* root_ = this;
   LaneUse own_use_;

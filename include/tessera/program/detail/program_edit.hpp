@@ -24,6 +24,35 @@ inline bool keeps(const Program& program, Index limit) {
   return limit == max_int64 || over_processes(program).peak.most <= limit;
 }
 
+/// Returns whether two plans of one operator sum the same elements in the same order: they compute
+/// on blocks of one layout, and reduce over the same groups.
+inline bool sums_alike(const Plan& a, const Plan& b) {
+  const auto next = [](const Plan& plan, int& i) -> const Step* {
+    for (; i < plan.steps.size(); ++i) {
+      const Step& step = plan.steps[i];
+      const bool moves = step.kind == StepKind::slice ||
+                         (step.kind == StepKind::communicate && !reduces(step.collective));
+      if (!moves || step.loop || step.merges) return &plan.steps[i++];
+    }
+    return nullptr;
+  };
+  for (int i = 0, j = 0;;) {
+    const Step* const x = next(a, i);
+    const Step* const y = next(b, j);
+    if (x == nullptr || y == nullptr) return x == y;
+    if (x->kind != y->kind || x->collective != y->collective || !(x->group == y->group) ||
+        !(x->loop == y->loop) || x->merges != y->merges || x->in.size() != y->in.size())
+      return false;
+    for (int k = 0; k <= x->in.size(); ++k) {
+      const bool result = k == x->in.size();
+      const Slot& of = a.slots[result ? x->out : x->in[k]];
+      const Slot& with = b.slots[result ? y->out : y->in[k]];
+      if (of.bytes != with.bytes || of.panel_dim != with.panel_dim || of.panels != with.panels)
+        return false;
+    }
+  }
+}
+
 class ProgramEdit {
  protected:
   ProgramEdit(const Program& program, const PlanOptions& options)

@@ -51,35 +51,6 @@ inline int arrival_of(const Plan& plan, int k) {
   return slot;
 }
 
-/// Returns whether two plans of one operator sum the same elements in the same order: they compute
-/// on blocks of one layout, and reduce over the same groups.
-inline bool sums_alike(const Plan& a, const Plan& b) {
-  const auto next = [](const Plan& plan, int& i) -> const Step* {
-    for (; i < plan.steps.size(); ++i) {
-      const Step& step = plan.steps[i];
-      const bool moves = step.kind == StepKind::slice ||
-                         (step.kind == StepKind::communicate && !reduces(step.collective));
-      if (!moves || step.loop || step.merges) return &plan.steps[i++];
-    }
-    return nullptr;
-  };
-  for (int i = 0, j = 0;;) {
-    const Step* const x = next(a, i);
-    const Step* const y = next(b, j);
-    if (x == nullptr || y == nullptr) return x == y;
-    if (x->kind != y->kind || x->collective != y->collective || !(x->group == y->group) ||
-        !(x->loop == y->loop) || x->merges != y->merges || x->in.size() != y->in.size())
-      return false;
-    for (int k = 0; k <= x->in.size(); ++k) {
-      const bool result = k == x->in.size();
-      const Slot& of = a.slots[result ? x->out : x->in[k]];
-      const Slot& with = b.slots[result ? y->out : y->in[k]];
-      if (of.bytes != with.bytes || of.panel_dim != with.panel_dim || of.panels != with.panels)
-        return false;
-    }
-  }
-}
-
 /// One attempt at the pass, without the moves of the excluded groups.
 class SharePass : ProgramEdit {
  public:
@@ -238,7 +209,7 @@ TESSERA_FUNCTION Sharing share(const Program& program, const PlanOptions& option
     Sharing shared = detail::SharePass(program, options, excluded).make();
     shared.peak_before = program.peak_bytes();
     shared.refused = refused;
-    if (detail::keeps(shared.program, limit)) return shared;
+    if (detail::keeps(shared.program, limit)) return detail::reading_copies(shared, options, limit);
     // The move with the largest tensor at the peak of the process with most goes, until the rest
     // keeps the limit.
     const Program most = on_process(shared.program, over_processes(shared.program).peak.process);
@@ -263,7 +234,8 @@ TESSERA_FUNCTION std::string explain(const Sharing& shared) {
     const auto desc = [&](int t) { return shared.program.tensor(t).desc; };
     table.row({shared.program.layer_path(move.layer), to_string(desc(move.tensor), names), "->",
                to_string(desc(move.moved).sharding, names),
-               "for " + std::to_string(move.users) + " operators",
+               move.users == 1 ? std::string("read in its place")
+                               : "for " + std::to_string(move.users) + " operators",
                "saves " + detail::bytes_text(move.payload), detail::time_text(move.cost),
                move.rounds ? "to rounding" : "the same bits"});
     payload = saturating_add(payload, move.payload);

@@ -136,6 +136,13 @@ TESSERA_FUNCTION void Listing::show() {
     if (t.hidden) t.tensor.storage()->show();
 }
 
+TESSERA_FUNCTION void Listing::let_go() {
+  show();
+  for (const ListedTensor& t : tensors_)
+    if (const auto& storage = t.tensor.storage(); storage != nullptr && storage->promised())
+      storage->break_promise();
+}
+
 TESSERA_FUNCTION std::uint64_t Listing::structure() const {
   Digest digest = digest_;
   for (int i = 0; i < static_cast<int>(tensors_.size()); ++i)

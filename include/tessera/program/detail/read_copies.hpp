@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// The second half of sharing: a value that lies under several shardings is read where that costs
+/// least.
+///
+///     ReadCopies(program, options, max_int64).into(shared);
+///
+/// A program that has brought x to every process slices that copy where another operator needs x
+/// split otherwise, in place of moving x a second time.
+///
+/// Laws: those of program/share.hpp; a copy is read while neither it nor the tensor it was made of
+/// is written.
+#include <cstddef>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <tessera/base/compiled.hpp>
+#include <tessera/program/detail/program_edit.hpp>
+#include <tessera/program/share.hpp>
+
+namespace tessera::detail {
+
+class ReadCopies : ProgramEdit {
+ public:
+  /// At most `most` operands are replaced, the first ones.
+  ReadCopies(const Program& program, const PlanOptions& options, Index most)
+      : ProgramEdit(program, options),
+        most_(most),
+        values_(program.tensors().size()),
+        now_(values_.size()),
+        written_(values_.size()) {
+    for (std::size_t t = 0; t < values_.size(); ++t) {
+      values_[t] = now_[t] = static_cast<int>(t);
+      copies_.push_back({static_cast<int>(t)});
+    }
+    for (int i = 0; i < program.size(); ++i) {
+      const auto written = [&](int t) {
+        if (t >= 0 && program.tensor(t).made != i) written_[static_cast<std::size_t>(t)] = true;
+      };
+      written(program.entry(i).result);
+      for (const int t : program.entry(i).also) written(t);
+    }
+  }
+
+  /// Puts the program that reads copies in place of `shared`'s, and adds what is saved.
+  void into(Sharing& shared) {
+    for (std::size_t i = 0; i < entries_.size(); ++i) {
+      ProgramEntry& e = entries_[i];
+      for (int& t : e.operands) t = now_[static_cast<std::size_t>(t)];
+      if (e.operation != nullptr && e.plan->halos.empty())
+        for (int k = 0; k < e.operands.size() && !dropped_[i]; ++k)
+          dropped_[i] = read_copy(e, k, static_cast<int>(i), shared);
+      if (!dropped_[i]) made(e, static_cast<int>(i));
+    }
+    if (found_ == 0) return;
+    shared.program = finished();
+    shared.peak_after = shared.program.peak_bytes();
+  }
+  Index found() const { return found_; }
+
+ private:
+  static constexpr std::size_t most_copies = 4;  ///< of a value that are tried, the last ones
+
+  int& value(int t) { return values_[static_cast<std::size_t>(t)]; }
+  /// Returns the tensors that have the value of tensor t.
+  std::vector<int>& copies_of(int t) { return copies_[static_cast<std::size_t>(value(t))]; }
+
+  void made(const ProgramEntry& e, int i) {
+    const auto changed = [&](int t) {
+      if (t < 0) return;
+      std::vector<int>& others = copies_of(t);
+      std::erase(others, t);
+      value(t) = static_cast<int>(copies_.size());
+      copies_.push_back({t});
+    };
+    changed(e.result);
+    for (const int t : e.also) changed(t);
+    const Plan& plan = *e.plan;
+    const bool copies = plan.kind == OperatorKind::reshard && e.operands.size() == 1 &&
+                        e.result >= 0 && e.result != e.operands[0] && e.also.empty() &&
+                        plan.slots[0].desc.sharding.partial.empty() &&
+                        plan.result_desc().sharding.partial.empty() &&
+                        program_.tensor(e.result).made == i;
+    if (!copies) return;
+    value(e.result) = value(e.operands[0]);
+    std::vector<int>& all = copies_of(e.result);
+    all.push_back(e.result);
+  }
+  /// Returns whether operator i, a reshard, makes what lies in `copy` already, and others may read
+  /// that in place of its result.
+  bool makes_again(const ProgramEntry& e, int i, int copy) const {
+    const auto stays = [&](int t) { return !written_[static_cast<std::size_t>(t)]; };
+    return e.plan->kind == OperatorKind::reshard && e.also.empty() && e.result >= 0 &&
+           program_.tensor(e.result).made == i &&
+           program_.tensor(e.result).last < program_.size() && stays(e.result) && stays(copy);
+  }
+  /// Lets operator i read another tensor of the same value as operand k, if that pays. Returns
+  /// whether nothing is left for it to do.
+  bool read_copy(ProgramEntry& e, int k, int i, Sharing& shared) {
+    const int from = e.operands[k];
+    const bool written = e.result == from || e.also.contains(from);
+    if (found_ >= most_ || written || e.plan->payload_bytes() == 0) return false;
+    const std::vector<int>& copies = copies_of(from);
+    TensorDescs descs;
+    for (int j = 0; j < e.operands.size(); ++j) descs.push_back(e.plan->slots[j].desc);
+    std::shared_ptr<const Plan> best = e.plan;
+    int chosen = from;
+    for (std::size_t n = 0; n < copies.size() && n < most_copies; ++n) {
+      const int copy = copies[copies.size() - 1 - n];
+      if (copy == from || copy == e.result || e.also.contains(copy)) continue;
+      descs[k] = program_.tensor(copy).desc;
+      if (!e.operation->check(descs).ok()) continue;
+      const auto plan = planned(*e.operation, descs, e.plan->destination, e.contract);
+      if (plan == nullptr || !(plan->result_desc() == e.plan->result_desc()) ||
+          plan->payload_bytes() >= best->payload_bytes() || plan->cost > best->cost)
+        continue;
+      if (plan->result < plan->operands && !makes_again(e, i, copy)) continue;
+      best = plan;
+      chosen = copy;
+    }
+    if (chosen == from) return false;
+    SharedMove move{from, chosen, 1};
+    move.payload = e.plan->payload_bytes() - best->payload_bytes();
+    move.cost = e.plan->cost - best->cost;
+    move.layer = e.layer;
+    move.rounds = !sums_alike(*best, *e.plan);
+    shared.moves.push_back(move);
+    ++found_;
+    if (best->result < best->operands) {
+      now_[static_cast<std::size_t>(e.result)] = chosen;
+      return true;
+    }
+    e.operands[k] = chosen;
+    e.plan = best;
+    return false;
+  }
+
+  Index most_;
+  Index found_ = 0;
+  std::vector<int> values_;               ///< of each tensor, the number of its value
+  std::vector<std::vector<int>> copies_;  ///< of each value, the tensors that have it
+  std::vector<int> now_;                  ///< of each tensor, the one that is read in its place
+  std::vector<bool> written_;             ///< whether an operator writes a tensor that is there
+};
+
+TESSERA_FUNCTION Sharing reading_copies(const Sharing& shared, const PlanOptions& options, Index limit) {
+  Index all = -1;
+  for (Index most = max_int64;;) {
+    Sharing tried = shared;
+    ReadCopies copies(shared.program, options, most);
+    copies.into(tried);
+    if (all < 0) all = copies.found();
+    tried.refused += static_cast<int>(all - copies.found());
+    if (copies.found() == 0 || keeps(tried.program, limit)) return tried;
+    most = copies.found() / 2;
+  }
+}
+
+}  // namespace tessera::detail
