@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // processes: 1 2 4
-// Functions compiled and not, in turns. What listing an operator costs, beside the operator itself
-// on few elements; the feed-forward layer forward and backward, its six products, whose weights and
-// activations are gathered twice where nothing is shared; and passes over a Program of 10,000
-// operators on meshes of 4 and of 4,096 processes.
+// Functions compiled and not, in turns. What listing an operator and finding the list's
+// Program cost, beside the operator itself on few elements; the feed-forward layer forward and
+// backward, its six products, whose weights and activations are gathered twice where nothing is
+// shared; a step of the demo's trainer (examples/train_text.cpp), whose optimizer has its count of
+// steps on the host; and passes over a Program of 10,000 operators on meshes of 4 and of 4,096
+// processes.
 #include <chrono>
 #include <cstdio>
 #include <string>
@@ -13,6 +15,7 @@
 #include <tessera/op/compile.hpp>
 #include <tessera/tessera.hpp>
 
+#include "../../examples/train_text/adam.hpp"
 #include "support/turns.hpp"
 
 namespace {
@@ -46,20 +49,31 @@ void small_operators(Environment& env) {
   const auto x = ones<Tensor<data>>(mesh, 64);
   const auto y = ones<Tensor<data>>(mesh, 64);
   auto compiled = compile(chain<Tensor<data>>);
+  (void)compiled(x, y, operators);
   const auto t = tessera_bench::in_turns({[&] { (void)chain(x, y, operators); },
                                           [&] { (void)compiled(x, y, operators); },
                                           [&] {
                                             detail::Listing calls;
                                             const detail::TakenBy scope(&calls);
                                             (void)chain(x, y, operators);
+                                          },
+                                          [&] {
+                                            detail::Listing calls;
+                                            const detail::TakenBy scope(&calls);
+                                            (void)chain(x, y, operators);
                                             (void)calls.structure();
+                                            (void)calls.is(compiled.listed());
                                           }});
   tessera_bench::note(name, {{"tessera", t[1] / operators},
                              {"not compiled", t[0] / operators},
-                             {"listed alone", t[2] / operators}});
+                             {"listed", t[2] / operators},
+                             {"listed and looked up", t[3] / operators}});
   if (first_process())
-    std::printf("%s: compiled %.3f us, not compiled %.3f us, listed alone %.3f us\n", name.c_str(),
-                t[1] / operators * 1e6, t[0] / operators * 1e6, t[2] / operators * 1e6);
+    std::printf(
+        "%s: compiled %.3f us, not compiled %.3f us, listed %.3f us, listed and looked up %.3f "
+        "us\n",
+        name.c_str(), t[1] / operators * 1e6, t[0] / operators * 1e6, t[2] / operators * 1e6,
+        t[3] / operators * 1e6);
 }
 
 struct Backward {
@@ -108,6 +122,53 @@ void feed_forward(Environment& env, int d, int m) {
         double(compiled.listed().peak_bytes()) / (1 << 20));
 }
 
+/// What a step sends, its most memory by plan and by the arena beyond what was there, and its time.
+void trainer(Environment& env, int d, int m) {
+  const std::string name =
+      "compile/a step of the trainer/" + std::to_string(d) + "x" + std::to_string(m);
+  if (!tessera_bench::wanted(name)) return;
+  const auto mesh = make_mesh<train_text::Grid>(env.world(), d, m);
+  const train_text::Sizes n;
+  const auto ids = [&](Index i) { return static_cast<train_text::Id>((i * i + 7 * i) % 89); };
+  std::vector<train_text::Id> contexts, next;
+  for (Index i = 0; i < n.batch * n.context; ++i) contexts.push_back(ids(i));
+  for (Index i = 0; i < n.batch; ++i) next.push_back(ids(3 * i));
+  const auto context = from_host<train_text::Tensor<train_text::Id, train_text::data, _>>(
+      mesh, {n.batch, n.context}, contexts);
+  const auto target =
+      from_host<train_text::Tensor<train_text::Id, train_text::data>>(mesh, {n.batch}, next);
+  struct Trained {
+    train_text::Weights<float> weights;
+    train_text::Adam<float> adam;
+    explicit Trained(train_text::Weights<float> w) : weights(w), adam(w) {}
+  };
+  Trained alone(train_text::initial_weights<float>(mesh, n, 1));
+  Trained kept(train_text::initial_weights<float>(mesh, n, 1));
+  const auto plain = [&] {
+    return train_text::train_step(alone.weights, alone.adam, context, target, 1e-3);
+  };
+  auto compiled = compile(
+      [&] { return train_text::train_step(kept.weights, kept.adam, context, target, 1e-3); });
+  (void)plain(), (void)compiled();
+  const auto peak = [&](auto&& step) {
+    const Index before = mesh.arena().in_use();
+    mesh.arena().reset_peak();
+    (void)step();
+    return double(mesh.arena().peak() - before) / (1 << 20);
+  };
+  const double held = peak(plain), holds = peak(compiled);
+  const auto t =
+      tessera_bench::in_turns({[&] { (void)plain(); }, [&] { (void)compiled(); }}, {.seconds = 3});
+  tessera_bench::note(name, {{"tessera", t[1]}, {"not compiled", t[0]}});
+  if (first_process())
+    std::printf(
+        "%s: compiled %.2f ms, not compiled %.2f ms, ratio %.3f; payload %.2f of %.2f MiB; peak "
+        "beyond the weights %.2f of %.2f MiB\n",
+        name.c_str(), t[1] * 1e3, t[0] * 1e3, t[1] / t[0],
+        double(compiled.program().payload_bytes()) / (1 << 20),
+        double(compiled.listed().payload_bytes()) / (1 << 20), holds, held);
+}
+
 /// A model of many layers that are alike, listed on a dry mesh and transformed.
 void many_operators(int processes) {
   const std::string name =
@@ -147,7 +208,10 @@ int main(int argc, char** argv) {
   const int processes = env.world()->size();
   small_operators(env);
   for (int d = 1; d <= processes; ++d)
-    if (processes % d == 0 && (processes != 4 || d == 2)) feed_forward(env, d, processes / d);
+    if (processes % d == 0 && (processes != 4 || d == 2)) {
+      feed_forward(env, d, processes / d);
+      trainer(env, d, processes / d);
+    }
   if (processes == 1)
     for (const int n : {4, 4096}) many_operators(n);
   return tessera_bench::finish();

@@ -44,6 +44,7 @@ template <class T> class Adam {
   /// Improves the weights by their gradients. Communication: none.
   void step(Weights<T>& w, const Weights<T>& gradients, double rate) {
     ++steps_;
+    const Layer scope(w.table, "adam");
     const Improve<T> improve{
         static_cast<T>(rate), static_cast<T>(1 / (1 - std::pow(keep_first, steps_))),
         static_cast<T>(1 / (1 - std::pow(keep_second, steps_))), static_cast<T>(decay_)};

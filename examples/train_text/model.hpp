@@ -13,6 +13,7 @@
 /// Laws: the same numbers on every mesh, to rounding.
 #include <cmath>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include <tessera/tessera.hpp>
@@ -127,12 +128,14 @@ template <class T> struct Pass {
 /// context is (batch, context), character ids below `vocabulary`.
 template <class T> Pass<T> forward(const Weights<T>& w, const Tensor<Id, data, _>& context) {
   const ProcessMesh<Grid> mesh(context.core().mesh());
+  const Layer scope(mesh, "forward");
   const auto places = from_function<Tensor<Id, _>>(mesh, {w.table.extent(0)}, Place{});
   Pass<T> pass;
   pass.one_hot = map<"bk,v->bkv">(OneHot<T>{}, context, places);
   pass.embedded = einsum<"bkv,vm->bkm">(pass.one_hot, w.table);
   auto x = einsum<"bkm,kmd->bd", P<data, model>>(pass.embedded, w.mix);
   for (const FeedForward<T>& layer : w.layers) {
+    const Layer within(mesh, "layer " + std::to_string(pass.layers.size()));
     const auto sum = einsum<"bm,mh->bh">(x, layer.in);
     const auto gelu = map(BiasGelu<T>{}, sum, layer.bias);
     pass.layers.push_back({x, sum, gelu});
@@ -161,6 +164,7 @@ template <class T> Tensor<T> loss(const Pass<T>& pass, const Tensor<T, data, mod
 template <class T>
 Weights<T> backward(const Weights<T>& w, const Pass<T>& pass,
                     const Tensor<T, data, model>& target) {
+  const Layer scope(target, "backward");
   Weights<T> g;
   const T weight = T{1} / static_cast<T>(target.extent(0));
   const auto logits = map(CrossEntropyGradient<T>{weight}, pass.log_p, target);
@@ -169,6 +173,7 @@ Weights<T> backward(const Weights<T>& w, const Pass<T>& pass,
   auto x = einsum<"bv,mv->bm", P<data, model>>(logits, w.head);
   g.layers.resize(w.layers.size());
   for (std::size_t l = w.layers.size(); l-- > 0;) {
+    const Layer within(target, "layer " + std::to_string(l));
     const auto& layer = w.layers[l];
     const auto& seen = pass.layers[l];
     g.layers[l].out = einsum<"bh,bm->hm", P<model, data>>(seen.gelu, x);

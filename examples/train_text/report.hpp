@@ -41,7 +41,7 @@ inline std::string describe(const Program& step) {
     const std::string line = text.substr(at, end - at);
     const bool update = line.find("Blend") != line.npos || line.find("Improve") != line.npos;
     left_out += update;
-    if (!update) kept += line;
+    if (!update && line != "  adam\n") kept += line;
     at = end;
   }
   return kept + "  (and " + std::to_string(left_out) +
