@@ -91,11 +91,16 @@ foreach(header IN LISTS headers)
     endif()
   endif()
   # Operators are values (plan/operation.hpp): none has a key, a path, needs or a typed call of its own.
-  foreach(word IN ITEMS "PlanKey" "run_operator" "needs_of_[a-z]" "StepWork" "take_regions" "communicate_joined" "merge_rounds" "compute_in_scratch" "HaloLink" "struct [A-Za-z]*(Einsum|Reduce|Convolve|Take|Scatter|Slice|Halo|Window|Together|Between)Call ")
+  foreach(word IN ITEMS "PlanKey" "run_operator" "needs_of_[a-z]" "StepWork" "take_regions" "communicate_joined" "merge_rounds" "compute_in_scratch" "HaloLink" "(struct|class) Communication " "struct [A-Za-z]*(Einsum|Reduce|Convolve|Take|Scatter|Slice|Halo|Window|Together|Between)Call ")
     if(text MATCHES "${word}")
       reject("'${CMAKE_MATCH_0}': operators are structs of plan/op/, and calls of them are made by detail::Typed and detail::run.")
     endif()
   endforeach()
+  # The executor waits for the device where its list says so; the other two copy to the host, and measure.
+  if(text MATCHES "[^_a-z]fence\\(\\);" AND NOT room STREQUAL "plan"
+     AND NOT header MATCHES "^(kernel/fence|run/execute|tensor/host_copy|run/detail/measure)\\.hpp$")
+    reject("'fence()': an operator's list of instructions says where the executor waits (plan/work/instruction_list.hpp).")
+  endif()
   string(REPLACE ";" "," text "${text}")  # a list has no use for C++'s semicolons
   string(REGEX REPLACE "[][]" "|" text "${text}")
   string(REPLACE "\n" ";" lines "${text}")

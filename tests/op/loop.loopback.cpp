@@ -36,6 +36,22 @@ TEST_CASE("products in rounds run their plans") {
   CHECK(loops > 100);
 }
 
+TEST_CASE("the conformance cases of loops, with shorter sides") {
+  for (const LoopRow& full : loop_rows()) {
+    const LoopRow row = with_short_sides(full);
+    std::mutex mutex;
+    std::string wrong;
+    run_loopback(row.mesh.processes(), [&](std::shared_ptr<Transport> world) {
+      const auto mesh =
+          make_mesh_core(world, row.mesh, axis_names(row.mesh.rank()), looping_options(row));
+      const std::string text = played_row(mesh, row);
+      const std::lock_guard<std::mutex> lock(mutex);
+      if (!text.empty()) wrong = text;
+    });
+    CHECK_MESSAGE(wrong.empty(), wrong);
+  }
+}
+
 TEST_CASE("a product keeps the workspace limit by a loop") {
   // Both operands are split over both axes; gathered, they take 60 KiB.
   run_loopback(4, [](std::shared_ptr<Transport> world) {

@@ -37,3 +37,17 @@ TEST_CASE("products in rounds under MPI, with windows and without") {
   CHECK(wrong == 0);
   if (world->rank() == 0 && world->size() > 1) CHECK(loops > 0);
 }
+
+TEST_CASE("the conformance cases of loops under MPI, with shorter sides") {
+  const auto world = mpi_transport(MPI_COMM_WORLD);
+  int wrong = 0;
+  for (const LoopRow& full : loop_rows()) {
+    const LoopRow row = with_short_sides(full);
+    if (row.mesh.processes() != world->size()) continue;
+    const auto mesh =
+        make_mesh_core(world, row.mesh, axis_names(row.mesh.rank()), looping_options(row));
+    if (const std::string text = played_row(mesh, row); !text.empty() && ++wrong <= 3)
+      MESSAGE(text);
+  }
+  CHECK(wrong == 0);
+}

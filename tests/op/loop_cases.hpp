@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cases.hpp"
+#include "support/loop_rows.hpp"
 
 namespace support {
 
@@ -74,6 +75,40 @@ inline std::string some_looped_case(const std::shared_ptr<MeshCore>& mesh, Rando
   return kind == 0   ? looped_case<double>(mesh, random, loops)
          : kind == 1 ? looped_case<float>(mesh, random, loops)
                      : looped_case<std::int64_t>(mesh, random, loops);
+}
+
+inline bool loops(const Plan& plan) {
+  for (const Step& step : plan.steps)
+    if (step.loop) return true;
+  return false;
+}
+/// Plays a row on a mesh of its shape.
+inline std::string played_row(const std::shared_ptr<MeshCore>& mesh, const LoopRow& row) {
+  const TensorDesc a{row.type, row.a, row.sa}, b{row.type, row.b, row.sb};
+  const Terms terms = parse(row.equation);
+  const Plan plan = tessera::detail::plan_einsum(terms, a, b, row.out, row.mesh, mesh->process(),
+                                                 plan_options(*mesh));
+  if (!loops(plan)) return std::string(row.name) + " does not loop:\n" + describe(plan);
+  const DynamicTensor x = make_input<double>(mesh, a, 1), y = make_input<double>(mesh, b, 2);
+  const Whole<double> expected = support::einsum(terms, whole_input<double>(a, row.mesh, 1),
+                                                 whole_input<double>(b, row.mesh, 2));
+  return Trial<double>(mesh, row.name)([&] { return tessera::einsum(row.equation, x, y, row.out); },
+                                       plan, expected, 1e-9);
+}
+/// Options under which a row loops: less workspace than the plain form takes, or transfers that
+/// hide.
+inline MeshOptions looping_options(const LoopRow& row) {
+  const TensorDesc a{row.type, row.a, row.sa}, b{row.type, row.b, row.sb};
+  const auto planned = [&](const MeshOptions& options) {
+    return tessera::detail::plan_einsum(parse(row.equation), a, b, row.out, row.mesh, 0,
+                                        {options.machine, options.workspace_limit});
+  };
+  MeshOptions limited;
+  limited.workspace_limit = tessera::detail::workspace_of_origin(planned(limited)) - 1;
+  if (row.limit > 0) return limited;
+  for (const MeshOptions& options : looping_options())
+    if (loops(planned(options))) return options;
+  return limited;
 }
 
 }  // namespace support
