@@ -37,14 +37,14 @@ using BitsOf = std::conditional_t<sizeof(T) == 2, std::uint16_t,
 /// The greater of two floats that are not equal; a NaN wins, and +0 wins over -0. Equal floats have
 /// equal bits except the signs of zeros, so `and` and `or` decide those without a branch.
 template <class T> KOKKOS_FORCEINLINE_FUNCTION constexpr T greater_float(T a, T b) {
-  const T one = ((a > b) | (a != a)) ? a : b;
+  const T one = (int{a > b} | int{a != a}) != 0 ? a : b;
   const auto both =
       static_cast<BitsOf<T>>(Kokkos::bit_cast<BitsOf<T>>(a) & Kokkos::bit_cast<BitsOf<T>>(b));
   return a == b ? Kokkos::bit_cast<T>(both) : one;
 }
 /// The lesser; -0 wins over +0.
 template <class T> KOKKOS_FORCEINLINE_FUNCTION constexpr T lesser_float(T a, T b) {
-  const T one = ((a < b) | (a != a)) ? a : b;
+  const T one = (int{a < b} | int{a != a}) != 0 ? a : b;
   const auto both =
       static_cast<BitsOf<T>>(Kokkos::bit_cast<BitsOf<T>>(a) | Kokkos::bit_cast<BitsOf<T>>(b));
   return a == b ? Kokkos::bit_cast<T>(both) : one;
