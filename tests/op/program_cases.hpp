@@ -39,7 +39,7 @@ struct Times {
 struct Turned {
   KOKKOS_FUNCTION std::int64_t operator()(std::int64_t i) const { return 5 - i; }
 };
-template <class From, class To> struct As {
+template <class From, class To> struct Converted {
   KOKKOS_FUNCTION To operator()(From x) const { return static_cast<To>(x); }
 };
 struct Numbered {
@@ -115,7 +115,8 @@ struct SomeFunction {
     };
     const auto doubles = [](const DynamicTensor& places) {
       return map_dynamic<std::int64_t>(places.core().rank() == 1 ? "j->j" : "ij->ij",
-                                       As<std::int64_t, double>{}, places.sharding(), places);
+                                       Converted<std::int64_t, double>{}, places.sharding(),
+                                       places);
     };
     std::optional<Layer> layer;
     if (r.chance(30)) layer.emplace(mesh, r.chance(50) ? "one" : "other");
@@ -252,8 +253,8 @@ struct SomeFunction {
         return;
       case 32: {
         const DynamicTensor narrow =
-            map_dynamic<double>("ij->ij", As<double, float>{}, x.sharding(), x);
-        to = map_dynamic<float>("ij->ij", As<float, double>{}, out,
+            map_dynamic<double>("ij->ij", Converted<double, float>{}, x.sharding(), x);
+        to = map_dynamic<float>("ij->ij", Converted<float, double>{}, out,
                                 reshard(narrow, some_sharding(r, 2, axes)));
         return;
       }

@@ -145,7 +145,8 @@ class ReadCopies : ProgramEdit {
   std::vector<bool> written_;             ///< whether an operator writes a tensor that is there
 };
 
-TESSERA_FUNCTION Sharing reading_copies(const Sharing& shared, const PlanOptions& options, Index limit) {
+TESSERA_FUNCTION Sharing reading_copies(const Sharing& shared, const PlanOptions& options,
+                                        Index limit) {
   Index all = -1;
   for (Index most = max_int64;;) {
     Sharing tried = shared;
