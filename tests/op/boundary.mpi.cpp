@@ -17,18 +17,17 @@ namespace {
 
 /// Compares what PMPI sees with the exchanges of the plan. Facts that processes tell each other are
 /// no part of it.
-struct Signature final : BoundaryObserver {
+struct Signature final : Observer {
   long calls = 0;
   void begin() override { pmpi::record(true); }
-  std::string end(const Plan& plan) override {
+  std::string end(const MeshCore& mesh, const std::vector<Call>& made) override {
     pmpi::record(false);
     std::vector<std::string> planned, seen;
     const auto is_data = [](const std::string& text) {
       return text.starts_with("send") || text.starts_with("receive");
     };
-    for (const Call& call : instructions_of(plan).calls)
-      for (const std::string& text :
-           pmpi::texts_of(call, plan.mesh, plan.mesh.coordinates(plan.process)))
+    for (const Call& call : made)
+      for (const std::string& text : pmpi::texts_of(call, mesh.shape(), mesh.coordinates()))
         if (is_data(text)) planned.push_back(text);
     for (const std::string& text : pmpi::calls())
       if (is_data(text)) seen.push_back(text);
@@ -47,7 +46,7 @@ void run_cases(std::uint64_t otherwise, int count, Index large_count, Check chec
   // An MPI without large counts makes its large calls in pieces, point to point: there the values
   // alone are compared.
   const bool in_pieces = MPI_VERSION < 4 && large_count < INT_MAX;
-  boundary_observer = in_pieces ? nullptr : &signature;
+  observer = in_pieces ? nullptr : &signature;
   int wrong = 0;
   std::uint64_t number = 0;
   for (int axes = 1; axes <= 2; ++axes)
@@ -64,7 +63,7 @@ void run_cases(std::uint64_t otherwise, int count, Index large_count, Check chec
         if (const std::string text = boundary_case(mesh, random); !text.empty() && ++wrong <= 3)
           MESSAGE(text);
     }
-  boundary_observer = nullptr;
+  observer = nullptr;
   CHECK(wrong == 0);
   if (world->size() > 1 && !in_pieces) CHECK(signature.calls > 20);
 }

@@ -15,17 +15,10 @@
 #include <tessera/tessera.hpp>
 
 #include "support/enumerate.hpp"
+#include "support/observer.hpp"
 #include "support/reference.hpp"
 
 namespace support {
-
-/// Watches what MPI sees while an operator runs.
-struct BoundaryObserver {
-  virtual ~BoundaryObserver() = default;
-  virtual void begin() = 0;
-  virtual std::string end(const Plan& plan) = 0;
-};
-inline BoundaryObserver* boundary_observer = nullptr;
 
 /// Cuts a tensor at random into disjoint boxes, one a process; some are empty, some processes have
 /// equal ones.
@@ -158,9 +151,10 @@ template <class T> class BoundaryCases {
     ledger.reset();
     ledger.record_calls(true);
     Recording recording(mesh_);
-    if (boundary_observer != nullptr) boundary_observer->begin();
+    if (observer != nullptr) observer->begin();
     body();
-    const std::string seen = boundary_observer != nullptr ? boundary_observer->end(plan) : "";
+    const std::string seen =
+        observer != nullptr ? observer->end(*mesh_, instructions_of(plan).calls) : "";
     const Program program = recording.take();
     ledger.record_calls(false);
     const Index peak = arena.peak() - held;

@@ -18,6 +18,7 @@
 #include <tessera/tessera.hpp>
 
 #include "support/enumerate.hpp"
+#include "support/observer.hpp"
 #include "support/reference.hpp"
 #include "within_halo.hpp"
 
@@ -72,15 +73,6 @@ std::string difference(const std::vector<T>& mine, const std::vector<T>& wanted,
   return "";
 }
 
-/// Watches an operator from outside, beside what every case checks.
-struct Observer {
-  virtual ~Observer() = default;
-  virtual void begin() = 0;
-  /// Returns what is wrong with what happened since begin(), or nothing.
-  virtual std::string end(const Plan& plan) = 0;
-};
-inline Observer* observer = nullptr;
-
 /// Runs one operator and compares: its plan with the dry plan, the ledger and the arena with
 /// the plan, its values with the oracle, and a second run with the first, bit by bit.
 template <class T> class Trial {
@@ -112,7 +104,8 @@ template <class T> class Trial {
     Recording recording(mesh_);
     if (observer != nullptr) observer->begin();
     const DynamicTensor y = run();
-    const std::string seen = observer != nullptr ? observer->end(plan) : "";
+    const std::string seen =
+        observer != nullptr ? observer->end(*mesh_, instructions_of(plan).calls) : "";
     const Program program = recording.take();
     const Index peak = arena.peak() - held;
     const Index kept = arena.in_use() - held;

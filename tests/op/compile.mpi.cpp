@@ -4,37 +4,15 @@
 #include <doctest/doctest.h>
 
 #include "op/program_cases.hpp"
-#include "support/pmpi.hpp"
+#include "op/signature.hpp"
 #include "support/world.hpp"
 
 using namespace tessera;
 
-namespace {
-/// Compares what PMPI sees with the calls of the Program.
-struct Signature final : support::ProgramObserver {
-  long calls = 0;
-  void begin() override { support::pmpi::record(true); }
-  std::string end(const Program& program) override {
-    support::pmpi::record(false);
-    std::vector<std::string> planned;
-    for (const Call& call : support::calls_of(program))
-      for (const std::string& text :
-           support::pmpi::texts_of(call, program.mesh, program.mesh.coordinates(program.process)))
-        planned.push_back(text);
-    calls += static_cast<long>(planned.size());
-    if (planned == support::pmpi::calls()) return "";
-    std::string text = "MPI sees other calls than the Program's:";
-    for (const std::string& call : support::pmpi::calls()) text += "\n  seen     " + call;
-    for (const std::string& call : planned) text += "\n  planned  " + call;
-    return text + "\n";
-  }
-};
-}  // namespace
-
 TEST_CASE("random functions, compiled, under MPI: values, payload, memory, and what MPI sees") {
   const int n = support::world()->size();
   const std::uint64_t seed = support::seed_for("compiled programs under MPI", 92, n == 1);
-  Signature signature;
+  support::Signature signature;
   std::uint64_t number = 0;
   std::vector<std::string> wrong;
   for (const Windows windows : {Windows::automatic, Windows::off})
@@ -46,12 +24,12 @@ TEST_CASE("random functions, compiled, under MPI: values, payload, memory, and w
       options.machine.hidden_percent = random.of<std::int64_t>({0, 50});
       const auto mesh = make_mesh_core(support::world(), shape, support::axis_names(2), options);
       // MPI sees nothing of windows.
-      support::program_observer = windows == Windows::off ? &signature : nullptr;
+      support::observer = windows == Windows::off ? &signature : nullptr;
       for (int i = 0; i < 12; ++i)
         if (const std::string text = support::some_program_case(mesh, random); !text.empty())
           wrong.push_back(text);
     }
-  support::program_observer = nullptr;
+  support::observer = nullptr;
   for (std::size_t i = 0; i < wrong.size() && i < 3; ++i) MESSAGE(wrong[i]);
   CHECK(wrong.empty());
   CHECK((n == 1 || signature.calls > 0));

@@ -16,18 +16,17 @@ using namespace support;
 namespace {
 
 /// Compares what PMPI sees with the messages of the plan.
-struct Signature final : HaloObserver {
-  MeshCore* mesh = nullptr;
+struct Signature final : Observer {
   long calls = 0;
   void begin() override { pmpi::record(true); }
-  std::string end(const std::vector<Call>& made) override {
+  std::string end(const MeshCore& mesh, const std::vector<Call>& made) override {
     pmpi::record(false);
     std::vector<std::string> planned, seen;
     const auto is_data = [](const std::string& text) {
       return text.starts_with("send") || text.starts_with("receive");
     };
     for (const Call& call : made)
-      for (const std::string& text : pmpi::texts_of(call, mesh->shape(), mesh->coordinates()))
+      for (const std::string& text : pmpi::texts_of(call, mesh.shape(), mesh.coordinates()))
         if (is_data(text)) planned.push_back(text.substr(text.find(" over ")));
     for (const std::string& text : pmpi::calls())
       if (is_data(text)) seen.push_back(text.substr(text.find(" over ")));
@@ -51,13 +50,12 @@ void run_cases(std::uint64_t otherwise, int count, Windows windows, Check check)
       options.windows = windows;
       options.check = check;
       const auto mesh = make_mesh_core(world, shape, axis_names(shape.rank()), options);
-      signature.mesh = mesh.get();
-      halo_observer = windows == Windows::off && check == Check::normal ? &signature : nullptr;
+      observer = windows == Windows::off && check == Check::normal ? &signature : nullptr;
       for (int i = 0; i < count; ++i)
         if (const std::string text = halo_case(mesh, random); !text.empty() && ++wrong <= 3)
           MESSAGE(text);
     }
-  halo_observer = nullptr;
+  observer = nullptr;
   CHECK(wrong == 0);
   if (world->size() > 1 && windows == Windows::off && check == Check::normal)
     CHECK(signature.calls > 20);

@@ -15,16 +15,9 @@
 #include <tessera/op/halo/halo.hpp>
 
 #include "elements.hpp"
+#include "support/observer.hpp"
 
 namespace support {
-
-/// Watches what MPI sees while an operator runs.
-struct HaloObserver {
-  virtual ~HaloObserver() = default;
-  virtual void begin() = 0;
-  virtual std::string end(const std::vector<Call>& calls) = 0;
-};
-inline HaloObserver* halo_observer = nullptr;
 
 /// The element of n that lies at v, or -1 where there is none.
 inline Index halo_element(Index v, Index n, Boundary boundary) {
@@ -179,10 +172,10 @@ class HaloCases {
     ledger.reset();
     ledger.record_calls(true);
     Recording recording(mesh_);
-    if (halo_observer != nullptr) halo_observer->begin();
+    if (observer != nullptr) observer->begin();
     body();
     const std::vector<Call> planned = instructions_of(plan).calls;
-    const std::string seen = halo_observer != nullptr ? halo_observer->end(planned) : "";
+    const std::string seen = observer != nullptr ? observer->end(*mesh_, planned) : "";
     const Program program = recording.take();
     ledger.record_calls(false);
     if (!seen.empty()) return seen;

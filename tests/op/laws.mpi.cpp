@@ -6,6 +6,7 @@
 
 #include <climits>
 
+#include "op/cases.hpp"
 #include "op/signature.hpp"
 
 using namespace tessera;

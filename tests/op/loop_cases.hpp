@@ -56,9 +56,7 @@ std::string looped_case(const std::shared_ptr<MeshCore>& mesh, Random& random,
   if (!tessera::detail::check_einsum(terms, {a.sharding, b.sharding}, out).ok()) return "";
   const Plan plan =
       tessera::detail::plan_einsum(terms, a, b, out, shape, mesh->process(), plan_options(*mesh));
-  bool loop = false;
-  for (const Step& step : plan.steps) loop = loop || step.loop;
-  if (!loop) return "";
+  if (loop_of(plan) == nullptr) return "";
   if (mesh->process() == 0) ++loops;
   const DynamicTensor x = make_input<T>(mesh, a, 1), y = make_input<T>(mesh, b, 2);
   const Whole<T> expected =
@@ -77,18 +75,13 @@ inline std::string some_looped_case(const std::shared_ptr<MeshCore>& mesh, Rando
                      : looped_case<std::int64_t>(mesh, random, loops);
 }
 
-inline bool loops(const Plan& plan) {
-  for (const Step& step : plan.steps)
-    if (step.loop) return true;
-  return false;
-}
 /// Plays a row on a mesh of its shape.
 inline std::string played_row(const std::shared_ptr<MeshCore>& mesh, const LoopRow& row) {
   const TensorDesc a{row.type, row.a, row.sa}, b{row.type, row.b, row.sb};
   const Terms terms = parse(row.equation);
   const Plan plan = tessera::detail::plan_einsum(terms, a, b, row.out, row.mesh, mesh->process(),
                                                  plan_options(*mesh));
-  if (!loops(plan)) return std::string(row.name) + " does not loop:\n" + describe(plan);
+  if (loop_of(plan) == nullptr) return std::string(row.name) + " does not loop:\n" + describe(plan);
   const DynamicTensor x = make_input<double>(mesh, a, 1), y = make_input<double>(mesh, b, 2);
   const Whole<double> expected = support::einsum(terms, whole_input<double>(a, row.mesh, 1),
                                                  whole_input<double>(b, row.mesh, 2));
@@ -107,7 +100,7 @@ inline MeshOptions looping_options(const LoopRow& row) {
   limited.workspace_limit = tessera::detail::workspace_of_origin(planned(limited)) - 1;
   if (row.limit > 0) return limited;
   for (const MeshOptions& options : looping_options())
-    if (loops(planned(options))) return options;
+    if (loop_of(planned(options)) != nullptr) return options;
   return limited;
 }
 

@@ -17,6 +17,7 @@
 #include <tessera/tessera.hpp>
 
 #include "support/enumerate.hpp"
+#include "support/observer.hpp"
 
 namespace support {
 using namespace tessera;
@@ -282,15 +283,6 @@ inline std::string difference(const Pool& got, const Pool& expected, const char*
   return text;
 }
 
-/// Watches a run of a compiled function from outside.
-struct ProgramObserver {
-  virtual ~ProgramObserver() = default;
-  virtual void begin() = 0;
-  /// Returns what is wrong with what happened since begin(), or nothing.
-  virtual std::string end(const Program& program) = 0;
-};
-inline ProgramObserver* program_observer = nullptr;
-
 /// The calls that a run of a Program makes on its process.
 inline std::vector<Call> calls_of(const Program& program) {
   std::vector<Call> all;
@@ -365,13 +357,14 @@ inline std::string some_program_case(const std::shared_ptr<MeshCore>& core, Rand
     ledger.record_calls(true);
     core->arena().reset_peak();
     const Index before = core->arena().in_use();
-    ProgramObserver* const observer =
-        compiled.structures() > 0 ? program_observer : nullptr;  // a new one is compared by a call
-    if (observer != nullptr) observer->begin();
+    Observer* const watches =
+        compiled.structures() > 0 ? observer : nullptr;  // a new one is compared by a call
+    if (watches != nullptr) watches->begin();
     const Pool got = compiled(same, number);
     const Program& program = compiled.program();
-    if (observer != nullptr) wrong += observer->end(program);
-    if (!core->dry() && ledger.calls() != calls_of(program))
+    const std::vector<Call> calls = calls_of(program);
+    if (watches != nullptr) wrong += watches->end(*core, calls);
+    if (!core->dry() && ledger.calls() != calls)
       wrong += "it made other calls than its Program:\n" + explain_own(program);
     ledger.record_calls(false);
     const auto is = [&](Index measured, Index planned, const char* what) {

@@ -16,12 +16,6 @@ using namespace support;
 
 namespace {
 
-const Step* loop_of(const Plan& plan) {
-  for (const Step& step : plan.steps)
-    if (step.loop) return &step;
-  return nullptr;
-}
-
 PlanOptions looping(Index limit, std::int64_t hidden = 0) {
   PlanOptions options;
   options.workspace_limit = limit;

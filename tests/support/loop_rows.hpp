@@ -12,6 +12,13 @@
 namespace support {
 using namespace tessera;
 
+/// Returns the step of a plan that is made in rounds, or null.
+inline const Step* loop_of(const Plan& plan) {
+  for (const Step& step : plan.steps)
+    if (step.loop) return &step;
+  return nullptr;
+}
+
 struct LoopRow {
   const char* name;
   const char* equation;
