@@ -94,6 +94,20 @@ auto forward_and_backward(const Tensor<data, _, model>& x, const Tensor<data, mo
   return std::tuple(y, dx, dw_in, dw_out);
 }
 
+/// Notes the times of a function alone and compiled, and prints them; `peak` of `before` MiB.
+template <class C>
+void tell(const std::string& name, const std::vector<double>& t, const C& compiled,
+          const char* peak_of, double peak, double before) {
+  tessera_bench::note(name, {{"tessera", t[1]}, {"not compiled", t[0]}});
+  if (!first_process()) return;
+  const auto mib = [](Index bytes) { return double(bytes) / (1 << 20); };
+  std::printf(
+      "%s: compiled %.2f ms, not compiled %.2f ms, ratio %.3f; payload %.2f of %.2f MiB, peak %s "
+      "%.2f of %.2f MiB\n",
+      name.c_str(), t[1] * 1e3, t[0] * 1e3, t[1] / t[0], mib(compiled.program().payload_bytes()),
+      mib(compiled.listed().payload_bytes()), peak_of, peak, before);
+}
+
 void feed_forward(Environment& env, int d, int m) {
   const std::string mesh_text = std::to_string(d) + "x" + std::to_string(m);
   const std::string name = "compile/feed-forward forward and backward/" + mesh_text;
@@ -110,19 +124,11 @@ void feed_forward(Environment& env, int d, int m) {
   const auto t = tessera_bench::in_turns({[&] { (void)forward_and_backward(x, w_in, w_out, dy); },
                                           [&] { (void)compiled(x, w_in, w_out, dy); }},
                                          {.seconds = 2});
-  tessera_bench::note(name, {{"tessera", t[1]}, {"not compiled", t[0]}});
-  if (first_process())
-    std::printf(
-        "%s: compiled %.2f ms, not compiled %.2f ms, ratio %.3f; payload %.2f of %.2f MiB, peak "
-        "memory %.2f of %.2f MiB\n",
-        name.c_str(), t[1] * 1e3, t[0] * 1e3, t[1] / t[0],
-        double(compiled.program().payload_bytes()) / (1 << 20),
-        double(compiled.listed().payload_bytes()) / (1 << 20),
-        double(compiled.program().peak_bytes()) / (1 << 20),
-        double(compiled.listed().peak_bytes()) / (1 << 20));
+  tell(name, t, compiled, "memory", double(compiled.program().peak_bytes()) / (1 << 20),
+       double(compiled.listed().peak_bytes()) / (1 << 20));
 }
 
-/// What a step sends, its most memory by plan and by the arena beyond what was there, and its time.
+/// A step of the trainer: its time, what it sends, and its most memory beyond what was there.
 void trainer(Environment& env, int d, int m) {
   const std::string name =
       "compile/a step of the trainer/" + std::to_string(d) + "x" + std::to_string(m);
@@ -159,14 +165,7 @@ void trainer(Environment& env, int d, int m) {
   const double held = peak(plain), holds = peak(compiled);
   const auto t =
       tessera_bench::in_turns({[&] { (void)plain(); }, [&] { (void)compiled(); }}, {.seconds = 3});
-  tessera_bench::note(name, {{"tessera", t[1]}, {"not compiled", t[0]}});
-  if (first_process())
-    std::printf(
-        "%s: compiled %.2f ms, not compiled %.2f ms, ratio %.3f; payload %.2f of %.2f MiB; peak "
-        "beyond the weights %.2f of %.2f MiB\n",
-        name.c_str(), t[1] * 1e3, t[0] * 1e3, t[1] / t[0],
-        double(compiled.program().payload_bytes()) / (1 << 20),
-        double(compiled.listed().payload_bytes()) / (1 << 20), holds, held);
+  tell(name, t, compiled, "beyond the weights", holds, held);
 }
 
 /// A model of many layers that are alike, listed on a dry mesh and transformed.
