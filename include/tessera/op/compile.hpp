@@ -47,7 +47,9 @@ template <class F> class Compiled {
     detail::Listing calls;
     const auto listed = [&]() -> Result {
       const detail::TakenBy scope(&calls);
-      if constexpr (std::is_reference_v<Result> || (std::is_lvalue_reference_v<A> && ...)) {
+      constexpr bool keeps = (std::is_lvalue_reference_v<A> && ...);
+      constexpr bool moves = (std::is_constructible_v<A, A&&> && ...);
+      if constexpr (keeps || !moves || std::is_reference_v<Result>) {
         return f_(std::forward<A>(arguments)...);
       } else {
         std::tuple<A...> given(std::forward<A>(arguments)...);

@@ -72,8 +72,7 @@ class UnderWay final : public Taker {
     }
     while (first_ != nullptr) {
       const std::unique_ptr<Call> ended = std::exchange(first_, std::move(first_->next));
-      for (const std::shared_ptr<Storage>& promise : ended->promised)
-        if (promise->promised()) promise->break_promise();
+      for (const std::shared_ptr<Storage>& promise : ended->promised) promise->break_promise();
       if (ended->started != nullptr && !ended->started->arrived_already())
         (void)ended->started.release();
     }

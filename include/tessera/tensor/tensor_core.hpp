@@ -71,6 +71,7 @@ class Storage {
     if (promised_) return;
     hidden_ = std::exchange(data_, nullptr);
     promised_ = true;
+    broken_ = false;
     user_ = where;
   }
   void show() {

@@ -139,8 +139,7 @@ TESSERA_FUNCTION void Listing::show() {
 TESSERA_FUNCTION void Listing::let_go() {
   show();
   for (const ListedTensor& t : tensors_)
-    if (const auto& storage = t.tensor.storage(); storage != nullptr && storage->promised())
-      storage->break_promise();
+    if (t.made >= 0 && t.tensor.defined()) t.tensor.storage()->break_promise();
 }
 
 TESSERA_FUNCTION std::uint64_t Listing::structure() const {

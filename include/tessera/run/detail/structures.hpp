@@ -71,9 +71,7 @@ TESSERA_FUNCTION void Structures::make(const Listing& calls, std::uint64_t struc
 
 TESSERA_FUNCTION void Structures::forget(const CompileOptions& options) {
   for (Known& known : known_)
-    if (known.mesh.expired())
-      known.ready.clear();  // and no more: meshes may end at other times on
-                            // other processes
+    if (known.mesh.expired()) known.ready.clear();  // no more: meshes end at other times elsewhere
   const auto most = static_cast<std::size_t>(std::max(options.most_structures, 1));
   while (known_.size() >= most)
     known_.erase(std::min_element(known_.begin(), known_.end(), [](const Known& a, const Known& b) {
@@ -107,7 +105,7 @@ inline std::size_t apart(const std::vector<std::uint64_t>& a, const std::vector<
 }
 
 TESSERA_FUNCTION const Structures::Known& Structures::last() const {
-  if (known_.empty())
+  if (last_ >= known_.size())
     throw UsageError(
         "a compiled function is asked for its Program before a call has listed an operator; call "
         "it first");
@@ -122,9 +120,9 @@ TESSERA_FUNCTION std::string Structures::explain() const {
   std::vector<std::vector<std::uint64_t>> words;
   for (const Known& known : known_) words.push_back(words_of(known.listed));
   for (std::size_t i = 1; i < known_.size(); ++i) {
-    std::size_t nearest = i - 1;
+    std::size_t nearest = i - 1, least = apart(words[i], words[nearest]);
     for (std::size_t j = i - 1; j-- > 0;)
-      if (apart(words[i], words[j]) < apart(words[i], words[nearest])) nearest = j;
+      if (const std::size_t by = apart(words[i], words[j]); by < least) nearest = j, least = by;
     const Known& before = known_[nearest];
     const auto mesh = known_[i].mesh.lock();
     text += "call " + std::to_string(known_[i].call) + " differs from call " +
