@@ -127,7 +127,7 @@ void check_operand(const F& f, const Points<N>& points) {
       const double got = slope<I>(f, x), wanted = difference(f, x, I);
       CAPTURE(text(x));
       CHECK(std::abs(got - wanted) <=
-            1e-6 * std::abs(wanted) + 1e-10 * (1 + std::abs(value(f, x))));
+            1e-6 * std::abs(wanted) + 1e-10 * (1 + std::abs(static_cast<double>(value(f, x)))));
     }
     if constexpr (Derivative<F, I>::slope == Slope::function && Order < 3) {
       Points<reads_of<F, I>> read_points;
