@@ -48,8 +48,8 @@ template <class M, class X> const X& dry_argument(const ProcessMesh<M>&, const X
 template <class M, class Tensor>
 Tensor dry_argument(const ProcessMesh<M>& mesh, const Like<Tensor>& like) {
   static_assert(demand_made<Tensor>());
-  return Tensor(TensorCore::make(
-      mesh.core(), {dtype_of<typename Tensor::value_type>, like.extents, Tensor::sharding()}));
+  const TensorDesc desc{dtype_of<typename Tensor::value_type>, like.extents, Tensor::sharding()};
+  return Tensor(TensorCore::make(mesh.core(), desc));
 }
 template <class M> DynamicTensor dry_argument(const ProcessMesh<M>& mesh, const TensorDesc& desc) {
   return DynamicTensor(TensorCore::make(mesh.core(), desc));
