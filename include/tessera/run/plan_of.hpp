@@ -48,8 +48,7 @@ template <class M, class X> const X& dry_argument(const ProcessMesh<M>&, const X
 template <class M, class Tensor>
 Tensor dry_argument(const ProcessMesh<M>& mesh, const Like<Tensor>& like) {
   static_assert(demand_made<Tensor>());
-  const TensorDesc desc{dtype_of<typename Tensor::value_type>, like.extents, Tensor::sharding()};
-  return Tensor(TensorCore::make(mesh.core(), desc));
+  return Tensor(TensorCore::make(mesh.core(), like.desc()));
 }
 template <class M> DynamicTensor dry_argument(const ProcessMesh<M>& mesh, const TensorDesc& desc) {
   return DynamicTensor(TensorCore::make(mesh.core(), desc));
