@@ -58,7 +58,7 @@ TEST_CASE("between meshes: every pair of shardings of two dimensions over two ax
 TEST_CASE("between meshes: a sample of any order and rank") {
   Random random(seed_for("between, dry", 90));
   Tally tally;
-  for (int i = 0; i < 3000; ++i) {
+  for (int i = 0; i < 3000 / share; ++i) {
     const int processes = 1 + random.below(12);
     const MeshShape from = random.of(meshes_of(processes, 1 + random.below(3)));
     const MeshShape other = random.of(meshes_of(processes, 1 + random.below(3)));

@@ -75,7 +75,7 @@ std::string wrong_needs(const Plan& plan) {
 TEST_CASE("reshard: a contract that is kept for stand-in sizes is kept on every mesh") {
   Random random(seed_for("contracts of reshard", 60));
   Tally tally;
-  for (int i = 0; i < 20000; ++i) {
+  for (int i = 0; i < 20000 / share; ++i) {
     const int rank = random.below(4);
     const Sharding from = some_sharding(random, rank, 3, random.chance(50) ? 30 : 0);
     const Sharding to = some_sharding(random, rank, 3);
@@ -100,8 +100,8 @@ TEST_CASE("reshard: a contract that is kept for stand-in sizes is kept on every 
     tally.add(run.wrong_result({17}, whole_input<DryRun::Value>(desc, mesh, 17)));
   }
   MESSAGE(tally.kept << " of " << tally.cases << " contracts are kept");
-  CHECK(tally.kept > 3000);
-  CHECK(tally.kept < tally.cases - 3000);
+  CHECK(tally.kept > 3000 / share);
+  CHECK(tally.kept < tally.cases - 3000 / share);
   CHECK(tally.wrong == 0);
 }
 
@@ -209,7 +209,7 @@ TEST_CASE("einsum: a contract that is kept for stand-in sizes is kept on every m
   Tally tally;
   const std::vector<std::string> equations{"ik,kj->ij", "ij,jk->ik", "bij,bjk->bik", "bsm,mh->bsh",
                                            "i,j->ji",   "ij,ij->",   "ika,kj->ji"};
-  for (int i = 0; i < 6000; ++i) {
+  for (int i = 0; i < 6000 / share; ++i) {
     const Terms terms = parse(random.of(equations));
     const Sharding a =
         some_sharding(random, terms.operands[0].size(), 3, random.chance(20) ? 30 : 0);
@@ -242,7 +242,7 @@ TEST_CASE("einsum: a contract that is kept for stand-in sizes is kept on every m
     }
   }
   MESSAGE(tally.kept << " of " << tally.cases << " contracts are kept");
-  CHECK(tally.kept > 500);
-  CHECK(tally.kept < tally.cases - 500);
+  CHECK(tally.kept > 500 / share);
+  CHECK(tally.kept < tally.cases - 500 / share);
   CHECK(tally.wrong == 0);
 }

@@ -85,7 +85,7 @@ TEST_CASE("takes: table, indices and result under any sharding, finished or open
   for (const MeshShape& mesh : meshes(8, 3))
     for (const char* equation : takes) {
       const Terms terms = parse(equation);
-      for (int i = 0; i < 30; ++i) {
+      for (int i = 0; i < 30 / share; ++i) {
         Chooser choose{random, mesh, {}, {}};
         choose.columns(detail::indices_of_take(terms));
         const Reduction kind =
@@ -122,7 +122,7 @@ TEST_CASE("scatters: operand, indices, updates and result under any sharding, fi
   for (const MeshShape& mesh : meshes(8, 3))
     for (const char* equation : scatters) {
       const Terms terms = parse(equation);
-      for (int i = 0; i < 30; ++i) {
+      for (int i = 0; i < 30 / share; ++i) {
         Chooser choose{random, mesh, {}, {}};
         choose.columns(detail::indices_of_scatter(terms));
         const Reduction kind = random.of<Reduction>(
@@ -175,7 +175,7 @@ TEST_CASE("one-hot, and windows that are read and written, wherever they begin")
   Random random(seed_for("windows anywhere", 63));
   Tally tally;
   for (const MeshShape& mesh : meshes(8, 3))
-    for (int i = 0; i < 120; ++i) {
+    for (int i = 0; i < 120 / share; ++i) {
       const PlanOptions options{some_machine(random), max_int64};
       const Terms terms = detail::same_terms(random.of<std::string>({"a", "ab", "abc"}));
       const Term& labels = terms.result;

@@ -116,7 +116,7 @@ TEST_CASE("products in rounds, played by all processes") {
   Random random(seed_for("products in rounds", 71));
   std::map<std::string, int> seen;
   long wrong = 0, loops = 0;
-  for (int i = 0; i < 6000; ++i) {
+  for (int i = 0; i < 6000 / share; ++i) {
     const Case c = i % 3 == 0 ? some_split_case(random) : some_case(random);
     const Plan first = c.plan(0);
     const bool may_loop =
@@ -161,7 +161,7 @@ TEST_CASE("products in rounds, played by all processes") {
 TEST_CASE("the payload of a product is at least its bound") {
   Random random(seed_for("bounds of products", 72));
   long bounds = 0, tight = 0;
-  for (int i = 0; i < 3000; ++i) {
+  for (int i = 0; i < 3000 / share; ++i) {
     const Case c = some_case(random);
     const Plan plan = c.plan(0);
     const Index bound = payload_bound(plan);

@@ -91,7 +91,7 @@ TEST_CASE("einsum: many equations, unfinished operands and results, up to three 
   for (const MeshShape& mesh : meshes(8, 3))
     for (const char* equation : equations) {
       const Terms terms = parse(equation);
-      for (int i = 0; i < 12; ++i) {
+      for (int i = 0; i < 12 / share; ++i) {
         const LetterExtents extents(terms, random, {1, 2, 3, 4, 5, 2, 3, 4, i == 0 ? 0 : 5});
         const int open = random.below(3);  // at most one operand is unfinished
         const Shardings s{
@@ -131,7 +131,7 @@ TEST_CASE("einsum with an epilogue, into fresh or given memory, and added to wha
     for (const char* equation :
          {"ik,kj->ij", "bsm,mh->bsh", "i,i->", "bij,bjk->bki", "ii,ij->ij", "ij,ij->j"}) {
       const Terms terms = parse(equation);
-      for (int i = 0; i < 20; ++i) {
+      for (int i = 0; i < 20 / share; ++i) {
         const LetterExtents extents(terms, random, {1, 2, 3, 4, 5, 2, 3, 4, i == 0 ? 0 : 5});
         const Shardings s{some_sharding(random, terms.operands[0].size(), mesh.rank()),
                           some_sharding(random, terms.operands[1].size(), mesh.rank())};
@@ -200,7 +200,7 @@ TEST_CASE("einsum: any equation") {
   Random random(seed_for("einsum, equations", 11));
   Tally tally;
   for (const MeshShape& mesh : meshes(8, 3))
-    for (int i = 0; i < 150; ++i) {
+    for (int i = 0; i < 150 / share; ++i) {
       const Terms terms = some_equation(random, 1 + random.below(7));
       const LetterExtents extents(terms, random, {1, 2, 3, 2, 3, 4});
       const int open = random.below(3);
@@ -224,7 +224,7 @@ TEST_CASE("einsum: long dimensions, which products read and write in panels") {
     for (const char* equation : {"ik,kj->ij", "ik,jk->ij", "ki,kj->ij", "ki,jk->ji", "bik,bkj->bij",
                                  "ibk,kj->ibj", "ki,kj->ji", "kib,kj->ibj"}) {
       const Terms terms = parse(equation);
-      for (int i = 0; i < 60; ++i) {
+      for (int i = 0; i < 60 / share; ++i) {
         LetterExtents extents(terms, random, {2, 4, 6, 1});
         extents[random.of<char>({'i', 'j', 'k'})] =
             random.of<Index>({128, 192, 256, 384, 512, 520});
@@ -242,7 +242,7 @@ TEST_CASE("einsum: long dimensions, which products read and write in panels") {
       }
     }
   MESSAGE(panels << " cases with panels");
-  CHECK(panels > 100);
+  CHECK(panels > 100 / share);
 }
 
 TEST_CASE("einsum on meshes of four to six axes") {
@@ -253,7 +253,7 @@ TEST_CASE("einsum on meshes of four to six axes") {
     for (const char* equation :
          {"ik,kj->ij", "bsm,mh->bsh", "bqhd,bkhd->bhqk", "ika,kjb->ji", "abc,dca->bd"}) {
       const Terms terms = parse(equation);
-      for (int i = 0; i < 100; ++i) {
+      for (int i = 0; i < 100 / share; ++i) {
         const LetterExtents extents(terms, random, {1, 2, 3, 4, 5});
         const int open = random.below(3);
         const Shardings s{
@@ -274,7 +274,7 @@ TEST_CASE("reduce: all kinds, kept dimensions in any order, unfinished operands 
     for (const char* equation : {"a->", "a->a", "ab->a", "ab->b", "ab->ba", "ab->", "abc->ac",
                                  "abc->ca", "abc->b", "abc->", "abc->cab", "->"}) {
       const Terms terms = parse(equation);
-      for (int i = 0; i < 20; ++i) {
+      for (int i = 0; i < 20 / share; ++i) {
         const Reduction kind =
             random.of<Reduction>({Reduction::sum, Reduction::max, Reduction::min});
         const LetterExtents extents(terms, random, {1, 2, 3, 4, 5, 7, 8, 9, i == 0 ? 0 : 5});
@@ -300,7 +300,7 @@ TEST_CASE(
     for (const char* equation : {"a->a", "ab->ba", "ab,ab->ab", "ab,b->ab", "b,ab->ab", "ab,ba->ab",
                                  "abc,bc,c->abc", "abc,->abc", "a,b->ab", "ab,ab,ab,ab->ba"}) {
       const Terms terms = parse(equation);
-      for (int i = 0; i < 16; ++i) {
+      for (int i = 0; i < 16 / share; ++i) {
         const LetterExtents extents(terms, random, {1, 2, 3, 4, 5, 7, i == 0 ? 0 : 5});
         const bool unfinished = random.chance(25);
         const bool multiply =
@@ -352,7 +352,7 @@ TEST_CASE("transpose: any order, any target") {
   for (const MeshShape& mesh : meshes(8, 3))
     for (const char* equation : {"a->a", "ab->ba", "abc->cab", "abc->bac", "abc->cba"}) {
       const Terms terms = parse(equation);
-      for (int i = 0; i < 16; ++i) {
+      for (int i = 0; i < 16 / share; ++i) {
         const Reduction kind =
             random.of<Reduction>({Reduction::sum, Reduction::max, Reduction::min});
         const LetterExtents extents(terms, random, {1, 2, 3, 4, 5, 7, 8, i == 0 ? 0 : 5});

@@ -60,7 +60,7 @@ TEST_CASE(
   Tally tally;
   for (const MeshShape& mesh : meshes(8, 3))
     for (int rank = mesh.rank() == 3 ? 1 : 3; rank <= 3; ++rank)
-      for (int i = 0; i < 1200; ++i) {
+      for (int i = 0; i < 1200 / share; ++i) {
         const Reduction kind =
             random.of<Reduction>({Reduction::sum, Reduction::max, Reduction::min});
         const Sharding from = some_sharding(random, rank, mesh.rank(), 20, kind);
@@ -79,7 +79,7 @@ TEST_CASE("reshard: a sample on meshes of four to six axes") {
   for (const MeshShape& mesh :
        {MeshShape{2, 2, 2, 2}, MeshShape{2, 1, 3, 2}, MeshShape{2, 2, 1, 2, 2},
         MeshShape{2, 2, 2, 2, 2}, MeshShape{1, 2, 1, 2, 1, 2}, MeshShape{2, 1, 2, 2, 1, 2}})
-    for (int i = 0; i < 1500; ++i) {
+    for (int i = 0; i < 1500 / share; ++i) {
       const int rank = 1 + random.below(4);
       const Sharding from = some_sharding(random, rank, mesh.rank(), 30);
       const Sharding to = some_sharding(random, rank, mesh.rank(), random.chance(30) ? 30 : 0);
@@ -112,7 +112,7 @@ TEST_CASE("reshard: the longest chains fit into a plan") {
   Random random(seed_for("reshard chains", 3));
   long cases = 0;
   int longest = 0;
-  for (int i = 0; i < 60000; ++i) {
+  for (int i = 0; i < 60000 / share; ++i) {
     const MeshShape mesh = random.of<MeshShape>({{2, 2, 2, 2, 2, 2}, {1, 2, 2, 3, 2, 2}});
     const int rank = 2 + random.below(3);
     const Sharding from = some_sharding(random, rank, mesh.rank(), 35);
@@ -124,7 +124,7 @@ TEST_CASE("reshard: the longest chains fit into a plan") {
     longest = plan.steps.size() > longest ? plan.steps.size() : longest;
     cases += plan.result_desc().sharding == to;
   }
-  CHECK(cases == 60000);
+  CHECK(cases == 60000 / share);
   CHECK(longest == 6);  // slice, scatter, combine, slice, exchange, gather
 }
 

@@ -36,7 +36,7 @@ TEST_CASE("arg-max and arg-min: the first place, indices finished, scattered or 
   for (const MeshShape& mesh : meshes(8, 3))
     for (const char* equation : equations) {
       const Terms terms = parse(equation);
-      for (int i = 0; i < 20; ++i) {
+      for (int i = 0; i < 20 / share; ++i) {
         const Reduction kind = random.chance(50) ? Reduction::max : Reduction::min;
         const Shardings s{some_sharding(random, terms.operands[0].size(), mesh.rank())};
         Sharding out = some_sharding(random, terms.result.size(), mesh.rank(), 40, Reduction::min);
@@ -62,7 +62,7 @@ TEST_CASE(
     for (const char* labels : {"a", "ab", "abc", "abcd"}) {
       const Terms terms = detail::same_terms(labels);
       const int rank = terms.result.size();
-      for (int i = 0; i < 40; ++i) {
+      for (int i = 0; i < 40 / share; ++i) {
         const int along = random.below(rank);
         const Reduction kind =
             random.of<Reduction>({Reduction::sum, Reduction::max, Reduction::min, Reduction::none});

@@ -148,7 +148,7 @@ TEST_CASE("several slices on every mesh give what plain loops give") {
   Random random(seed_for("slices, dry", 78));
   long wrong = 0;
   for (const MeshShape& mesh : meshes(8, 3))
-    for (int i = 0; i < 40; ++i) {
+    for (int i = 0; i < 40 / share; ++i) {
       const int rank = 1 + random.below(2);
       TensorDesc x{
           DType::i64, {}, some_sharding(random, rank, mesh.rank(), random.chance(30) ? 40 : 0)};
@@ -552,7 +552,7 @@ TEST_CASE("plans on every mesh of up to 8 processes give what plain loops give")
   Random random(seed_for("shapes, dry", 71));
   long cases = 0, wrong = 0;
   for (const MeshShape& mesh : meshes(8, 3))
-    for (int i = 0; i < 300; ++i) {
+    for (int i = 0; i < 300 / share; ++i) {
       const DryRun::Value outside = random.chance(50) ? 0 : 77;
       const Case c = some_case(random, mesh, outside);
       PlanOptions options;
@@ -572,7 +572,7 @@ TEST_CASE(
   Random random(seed_for("contracts of shapes", 72));
   const MeshShape stand_in{2, 3, 4};
   long cases = 0, kept = 0, wrong = 0;
-  for (int i = 0; i < 6000; ++i) {
+  for (int i = 0; i < 6000 / share; ++i) {
     Contract contract = Contract::nothing();
     for (int kind = 0; kind < collective_kinds; ++kind) {
       const int which = random.below(4);
@@ -602,8 +602,8 @@ TEST_CASE(
     }
   }
   MESSAGE(kept << " of " << cases << " contracts are kept");
-  CHECK(kept > 500);
-  CHECK(kept < cases - 500);
+  CHECK(kept > 500 / share);
+  CHECK(kept < cases - 500 / share);
   CHECK(wrong == 0);
 }
 

@@ -111,7 +111,7 @@ TEST_CASE("sorts and the first k: every result, on every mesh, under many shardi
   long cases = 0, wrong = 0, merged = 0, joined = 0;
   for (const MeshShape& mesh : meshes(8, 3))
     for (int rank = 1; rank <= 4; ++rank)
-      for (int i = 0; i < 60; ++i) {
+      for (int i = 0; i < 60 / share; ++i) {
         const Case c = some_case(random, mesh, rank);
         ++cases;
         for (const Step& step : c.plan().steps) {
@@ -121,8 +121,8 @@ TEST_CASE("sorts and the first k: every result, on every mesh, under many shardi
         if (const std::string text = c.wrong(); !text.empty() && ++wrong <= 5) MESSAGE(text);
       }
   MESSAGE(cases << " cases, " << merged << " with merges, " << joined << " joined calls");
-  CHECK(merged > 300);
-  CHECK(joined > 100);
+  CHECK(merged > 300 / share);
+  CHECK(joined > 100 / share);
   CHECK(wrong == 0);
 }
 

@@ -20,6 +20,12 @@ namespace support {
 
 using namespace tessera;
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr int share = 8;  // sanitized programs run an eighth of the cases
+#else
+inline constexpr int share = 1;
+#endif
+
 /// Numbers that look random (splitmix64), the same for the same seed everywhere.
 class Random {
  public:

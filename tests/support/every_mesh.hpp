@@ -20,12 +20,6 @@
 
 namespace support {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr int share = 8;  // sanitized programs run an eighth of the cases
-#else
-inline constexpr int share = 1;
-#endif
-
 /// Returns how many cases of `count` are run: a quarter, but 24 at least; all of them if
 /// TESSERA_TEST_CASES says `all`, as the shares of the longer presets do.
 inline int cases_of(int count) {
