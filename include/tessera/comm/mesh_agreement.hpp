@@ -118,6 +118,22 @@ class MeshAgreement : public MeshIdentity {
     return own;
   }
 
+  /// Adds the numbers that the processes give, each in its place, modulo 2^64. All processes give
+  /// equally many. Communication: one all-reduce of them, in no ledger. Collective over: all
+  /// processes of the mesh. Throws CommunicationError.
+  void sum_facts(std::vector<std::uint64_t>& numbers, Where where) {
+    require_usable(where);
+    if (dry_ || shape_.processes() == 1) return;
+    begin_exchange("an exchange of facts", where);
+    const detail::Publish publish = in_call("", where, "an exchange of facts", "the mesh");
+    guarded({}, where, [&] {
+      Call call =
+          detail::control_all_reduce(*control_, Reduction::sum, static_cast<Index>(numbers.size()));
+      call.type = DType::u64;
+      control_->run(call, numbers.data(), numbers.data());
+    });
+  }
+
   /// Returns when all processes have called it. Collective over: all processes of the mesh. Throws
   /// CommunicationError.
   void barrier(Where where = Where::here()) {

@@ -23,6 +23,7 @@
 
 #include <tessera/comm/complaint.hpp>
 #include <tessera/io/detail/file.hpp>
+#include <tessera/io/detail/pieces.hpp>
 #include <tessera/io/detail/replacement.hpp>
 #include <tessera/io/npy_header.hpp>
 #include <tessera/op/to_host.hpp>
@@ -40,17 +41,6 @@ struct NpyOptions {
 };
 
 namespace detail {
-inline constexpr Index file_piece_bytes = Index{16} << 20;
-
-/// Gives elements the machine's byte order, and makes bools 0 or 1.
-inline void adapt_elements(const NpyHeader& header, char* data, Index bytes) {
-  if (is_boolean(header.type))
-    for (Index i = 0; i < bytes; ++i) data[i] = data[i] != 0 ? 1 : 0;
-  if (!header.big_endian) return;
-  const Index unit = static_cast<Index>(size_of(header.type)) / (is_complex(header.type) ? 2 : 1);
-  for (Index i = 0; i < bytes; i += unit) std::reverse(data + i, data + i + unit);
-}
-
 /// Reads a file's header. Throws FileError, which names the file.
 inline NpyHeader read_header(const File& file, const std::string& path) {
   const Index size = file.size();
@@ -65,53 +55,6 @@ inline NpyHeader read_header(const File& file, const std::string& path) {
   if (const std::string fault = parse_npy_header(bytes, size, header); !fault.empty())
     throw FileError("\"" + path + "\" is not read: " + fault);
   return header;
-}
-
-/// Calls move(file offset, block memory, bytes) piece by piece for this process's part of a file.
-template <class Move>
-void for_each_piece(const TensorCore& block, const NpyOptions& options, const Move& move) {
-  const Index unit = static_cast<Index>(size_of(block.type()));
-  const Index most = file_piece_bytes;
-  const Index total = block.local_size() * unit;
-  Index done = 0;
-  if (options.progress) options.progress(0, total);
-  for_each_run(block.extents(), block.box(), [&](Index in_file, Index in_block, Index count) {
-    for (Index first = 0; first < count * unit; first += most) {
-      const Index bytes = min_of(most, count * unit - first);
-      move(in_file * unit + first, static_cast<char*>(block.data()) + in_block * unit + first,
-           bytes);
-      done += bytes;
-      if (options.progress) options.progress(done, total);
-    }
-  });
-}
-
-inline void read_block(const File& file, const NpyHeader& header, const TensorCore& block,
-                       const NpyOptions& options) {
-  std::vector<char> piece;
-  for_each_piece(block, options, [&](Index offset, char* data, Index bytes) {
-    char* to = data;
-    if constexpr (!kernels_on_host) {
-      piece.resize(static_cast<std::size_t>(bytes));
-      to = piece.data();
-    }
-    file.read(to, bytes, header.data_offset + offset);
-    adapt_elements(header, to, bytes);
-    if constexpr (!kernels_on_host) copy_from_host(data, to, bytes);
-  });
-}
-inline void write_block(File& file, Index data_offset, const TensorCore& block,
-                        const NpyOptions& options) {
-  std::vector<char> piece;
-  for_each_piece(block, options, [&](Index offset, char* data, Index bytes) {
-    const char* from = data;
-    if constexpr (!kernels_on_host) {
-      piece.resize(static_cast<std::size_t>(bytes));
-      copy_to_host(piece.data(), data, bytes);
-      from = piece.data();
-    }
-    file.write(from, bytes, data_offset + offset);
-  });
 }
 
 /// The requirements of a tensor on a file.
@@ -154,14 +97,7 @@ inline TensorCore read_npy(const std::shared_ptr<MeshCore>& mesh, const NpyReque
   std::uint64_t digest = mix(static_cast<std::uint64_t>(header.type), header.fortran_order);
   for (const Index extent : header.extents)
     digest = mix(digest, static_cast<std::uint64_t>(extent));
-  const auto fact = static_cast<std::int64_t>(mix(digest, header.big_endian) >> 1);
-  const bool alike = mesh->least(fact, site.where) == -mesh->least(-fact, site.where);
-  fail_together<FileError>(*mesh,
-                           alike ? ""
-                                 : say("\"" + path +
-                                       "\" is another file on some processes; name "
-                                       "one on a file system that all share"),
-                           site.where);
+  require_one_file(*mesh, mix(digest, header.big_endian), path, site);
 
   TensorDesc desc{header.type, header.extents, request.sharding};
   TensorCore::check_desc(*mesh, desc, site.where);
@@ -174,7 +110,12 @@ inline TensorCore read_npy(const std::shared_ptr<MeshCore>& mesh, const NpyReque
   stored.sharding = file_sharding(desc, mesh->shape());
   const TensorCore block = TensorCore::make(mesh, stored, site.where);
   if (!mesh->dry()) {
-    complaint = complaint_of([&] { read_block(*file, header, block, options); });
+    complaint = complaint_of([&] {
+      fill_pieces(block, options.progress, [&](Index offset, Index bytes, char* piece) {
+        file->read(piece, bytes, header.data_offset + offset);
+        adapt_elements(header.type, header.big_endian, piece, bytes);
+      });
+    });
     fail_together<FileError>(*mesh, say(complaint), site.where);
   }
   if (!header.fortran_order) {
@@ -199,7 +140,10 @@ inline void write_npy(const TensorCore& x, const std::string& path, const NpyOpt
   const bool writes =
       block.local_size() > 0 && writes_file(sharding, mesh.shape(), mesh.coordinates());
   write_together(mesh, path, made, site, [&](File& file) {
-    if (writes) write_block(file, static_cast<Index>(made.header.size()), block, options);
+    if (writes)
+      save_pieces(block, options.progress, [&](Index offset, Index bytes, const char* piece) {
+        file.write(piece, bytes, static_cast<Index>(made.header.size()) + offset);
+      });
   });
 }
 }  // namespace detail

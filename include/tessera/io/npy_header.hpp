@@ -17,6 +17,7 @@
 
 #include <tessera/base/box.hpp>
 #include <tessera/base/dtype.hpp>
+#include <tessera/io/detail/json_reader.hpp>
 
 namespace tessera {
 
@@ -100,12 +101,6 @@ class NpyDictionary {
     if (!descr || !order || !shape) return "the header lacks one of descr, fortran_order and shape";
     skip();
     return next_ == text_.size() ? "" : "the header goes on after its dictionary";
-  }
-
-  static std::string printable(std::string_view text) {
-    std::string result;
-    for (const char c : text.substr(0, 40)) result += c >= ' ' && c <= '~' ? c : '?';
-    return result;
   }
 
  private:

@@ -7,6 +7,7 @@
 ///
 /// Laws: a read or write does all of it or throws FileError with the file's name and the reason.
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -73,6 +74,9 @@ class File {
       done += n;
     }
   }
+  /// Locks the file for this process until it is closed, or the process ends; returns whether
+  /// nobody else has it locked. Where the file system has no locks, nobody can tell.
+  bool lock() { return ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0; }
   /// Returns when the contents are on the disk.
   void sync() {
     if (::fsync(descriptor_) != 0) throw FileError(failure("flushed", path_));

@@ -7,14 +7,19 @@
 ///       …                                            // each process writes its part of the file
 ///     });
 ///
-/// Laws: until all have written, the file of that name is what it was.
+/// Laws: until all have written, the file of that name is what it was; what a writer left that was
+/// killed is removed by the next one.
+#include <dirent.h>
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include <tessera/base/digest.hpp>
 #include <tessera/base/error.hpp>
@@ -43,36 +48,66 @@ class Replacement {
     digest.add(static_cast<std::uint64_t>(now));
     digest.add(static_cast<std::uint64_t>(::getpid()));
     number_ = static_cast<std::int64_t>(digest.value() >> 16);
-    File file = File::open(name(), O_WRONLY | O_CREAT | O_EXCL, 0666);
+    remove_abandoned();
+    file_.emplace(File::open(name(), O_WRONLY | O_CREAT | O_EXCL, 0666));
     made_ = true;
-    file.resize(static_cast<Index>(header.size()) + bytes);
-    file.write(header.data(), static_cast<Index>(header.size()), 0);
-    file.sync();
-    file.close();
+    file_->lock();
+    file_->resize(static_cast<Index>(header.size()) + bytes);
+    file_->write(header.data(), static_cast<Index>(header.size()), 0);
+    file_->sync();
   }
   std::int64_t number() const { return number_; }
   void set_number(std::int64_t number) { number_ = number; }
   std::string name() const {
     char text[24];
-    std::snprintf(text, sizeof text, ".part%012llx", static_cast<unsigned long long>(number_));
-    return path_ + text;
+    std::snprintf(text, sizeof text, "%012llx", static_cast<unsigned long long>(number_));
+    return path_ + mark + text;
   }
   void commit() {
     if (::rename(name().c_str(), path_.c_str()) != 0)
       throw FileError(File::failure("replaced", path_));
     made_ = false;
-    const auto slash = path_.rfind('/');  // the name must reach the disk too
-    const std::string folder = slash == std::string::npos ? "." : path_.substr(0, slash + 1);
-    const int descriptor = ::open(folder.c_str(), O_RDONLY | O_CLOEXEC);
+    // The name must reach the disk too.
+    const int descriptor = ::open(folder().c_str(), O_RDONLY | O_CLOEXEC);
     if (descriptor < 0) return;
     ::fsync(descriptor);
     ::close(descriptor);
   }
 
  private:
+  static constexpr const char* mark = ".part";
+  std::string folder() const {
+    const auto slash = path_.rfind('/');
+    return slash == std::string::npos ? "." : path_.substr(0, slash + 1);
+  }
+  /// Removes files that were begun beside this one and whose writers have ended: nobody has them
+  /// locked.
+  void remove_abandoned() const {
+    const auto slash = path_.rfind('/');
+    const std::string begin = path_.substr(slash == std::string::npos ? 0 : slash + 1) + mark;
+    DIR* const entries = ::opendir(folder().c_str());
+    if (entries == nullptr) return;
+    std::vector<std::string> found;
+    while (const dirent* entry = ::readdir(entries)) {
+      const std::string_view name = entry->d_name;
+      if (name.size() == begin.size() + 12 && name.starts_with(begin) &&
+          name.find_first_not_of("0123456789abcdef", begin.size()) == name.npos)
+        found.emplace_back(name);
+    }
+    ::closedir(entries);
+    for (const std::string& name : found) {
+      const std::string path = (slash == std::string::npos ? "" : folder()) + name;
+      try {
+        if (File::open(path, O_WRONLY).lock()) ::unlink(path.c_str());
+      } catch (const FileError&) {  // it is another's, or gone
+      }
+    }
+  }
+
   std::string path_;
   std::int64_t number_ = 0;
   bool made_ = false;
+  std::optional<File> file_;  ///< of the process that made it, locked while it is written
 };
 
 /// What a new file begins with, and how many bytes come after that.
@@ -82,7 +117,8 @@ struct NewFile {
 };
 
 /// Writes a file of which each process writes a part: write(file) gets the new file, which is open
-/// for writing and holds the header. Communication: a few integers, in no ledger. Collective over
+/// for writing and holds the header; where it calls collective operators it throws after them.
+/// Communication: a few integers, in no ledger. Collective over
 /// the mesh. Throws FileError, the same on every process; then the old file is unchanged.
 template <class Write>
 void write_together(MeshCore& mesh, const std::string& path, const NewFile& made, CallSite site,
@@ -100,11 +136,12 @@ void write_together(MeshCore& mesh, const std::string& path, const NewFile& made
     if (first) file.make(made.header, made.bytes);
   });
   file.set_number(mesh.gather_facts({file.number()}, site.where).front());
+  std::optional<File> mine;
+  all([&] { mine.emplace(File::open(file.name(), O_WRONLY)); });
   all([&] {
-    File mine = File::open(file.name(), O_WRONLY);
-    write(mine);
-    mine.sync();
-    mine.close();
+    write(*mine);
+    mine->sync();
+    mine->close();
   });
   all([&] {
     if (first) file.commit();

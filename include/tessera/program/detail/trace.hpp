@@ -16,6 +16,7 @@
 #include <vector>
 
 #include <tessera/base/compiled.hpp>
+#include <tessera/base/json_text.hpp>
 #include <tessera/plan/process_classes.hpp>
 #include <tessera/plan/text.hpp>
 #include <tessera/program/detail/explain.hpp>
@@ -74,20 +75,6 @@ inline std::vector<std::vector<LocalStep>> steps_of_all(Plan plan, const Machine
   return all;
 }
 
-inline std::string json_text(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (static_cast<unsigned char>(c) < 0x20) {
-      char code[8];
-      std::snprintf(code, sizeof code, "\\u%04x", static_cast<unsigned>(c));
-      out += code;
-      continue;
-    }
-    if (c == '"' || c == '\\') out += '\\';
-    out += c;
-  }
-  return out + '"';
-}
 /// Microseconds, the unit of the format.
 inline std::string micros(std::int64_t nanoseconds) {
   char text[32];
