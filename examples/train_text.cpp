@@ -148,13 +148,13 @@ void run(Environment& env, const std::vector<std::string>& words) {
   Flags flags = read_flags(words);
   const Voice say{env.rank() == 0};
   if (flags.help) return say("{}", usage);
-  fit_mesh(flags, env.size());
+  support::fit_mesh(flags.mesh, env.size(), flags.dry);
   const Text text = load_text(flags.text, flags.sizes.context);
   flags.sizes.vocabulary = text.vocabulary();
   say("text {}: {} characters to learn from, {} held out, {} different\n", text.description(),
       text.training().size(), text.held_out().size(), text.vocabulary());
-  const auto mesh = flags.dry ? dry_mesh<Grid>(flags.data, flags.model)
-                              : make_mesh<Grid>(env, flags.data, flags.model);
+  const auto mesh = flags.dry ? dry_mesh<Grid>(flags.mesh.data, flags.mesh.model)
+                              : make_mesh<Grid>(env, flags.mesh.data, flags.mesh.model);
   flags.in_double ? train<double>(mesh, flags, text, say) : train<float>(mesh, flags, text, say);
 }
 

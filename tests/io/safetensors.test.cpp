@@ -110,9 +110,9 @@ TEST_CASE("safetensors: what is not sound is refused with the reason") {
       {"{\"a\nb\":{" + floats + "}}", "where a name should stand"},
       {"{\"a\\x\":{" + floats + "}}", "where a name should stand"},
   };
-  for (const auto& [json, part] : wrong) {
-    const std::string said = fault(json, 24);
-    CHECK_MESSAGE(said.find(part) != std::string::npos, json << ": " << said);
+  for (const auto& pair : wrong) {
+    const std::string said = fault(pair.first, 24);
+    CHECK_MESSAGE(said.find(pair.second) != std::string::npos, pair.first << ": " << said);
   }
   SafetensorsHeader header;
   CHECK(detail::parse_safetensors("", 0, header) != "");
