@@ -18,6 +18,7 @@
 #include <tessera/op/associative_scan.hpp>
 #include <tessera/op/async.hpp>
 #include <tessera/op/between.hpp>
+#include <tessera/op/bincount.hpp>
 #include <tessera/op/broadcast.hpp>
 #include <tessera/op/cast.hpp>
 #include <tessera/op/comparison.hpp>
@@ -37,6 +38,7 @@
 #include <tessera/op/functions.hpp>
 #include <tessera/op/halo/halo.hpp>
 #include <tessera/op/halo/halo_tensor.hpp>
+#include <tessera/op/histogram.hpp>
 #include <tessera/op/in_place.hpp>
 #include <tessera/op/into.hpp>
 #include <tessera/op/logic.hpp>

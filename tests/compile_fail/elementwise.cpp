@@ -14,6 +14,7 @@
 // CASE triangle_of_line: the tensor has no matrices; a triangle is of matrices
 // CASE wrong_argument: the function cannot be called with these elements
 // CASE wrong_result: the function of a map returns a type that no tensor holds
+// CASE types_for_operands: a map on dynamic tensors names another number of element types
 // CASE floor_of_sum: an unfinished partial value is used as a value
 // CASE rounding_cast_of_sum: an unfinished partial value is used as a value
 // CASE log_of_maximum: an unfinished partial value is used as a value
@@ -68,6 +69,9 @@ void use(const Tensor<float, data>& x, const Tensor<double, data>& wide,
   map([](const char*) { return 1; }, x);
 #elif defined(CASE_wrong_result)
   map([](float) { return "text"; }, x);
+#elif defined(CASE_types_for_operands)
+  (void)map_dynamic<float, double, bool>("i,i->i", fn::Add{}, Sharding{{0}}, DynamicTensor(x),
+                                         DynamicTensor(wide));
 #elif defined(CASE_floor_of_sum)
   floor(sum);
 #elif defined(CASE_rounding_cast_of_sum)
@@ -85,6 +89,9 @@ void use(const Tensor<float, data>& x, const Tensor<double, data>& wide,
   (void)(abs(z) + imag(z));
   (void)bitwise_xor(n, 3);
   (void)map([](float a, std::int32_t b) { return a > 0 ? static_cast<double>(b) : 0.0; }, x, n);
+  (void)map_dynamic<float, double>(
+      "i,i->i", [](float a, double b) { return b + a; }, Sharding{{0}}, DynamicTensor(x),
+      DynamicTensor(wide));
   (void)floor(top);
   (void)cast<double>(sum);
   (void)cast<double>(top);

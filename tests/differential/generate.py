@@ -552,6 +552,27 @@ def one_hot(c):
     return case("one_hot", [(it, i)], [(t, as_type(t, y.astype(np.float64)))], eq=labels[:d] + "v" + labels[d:], along="v", n=n)
 
 
+@operator()
+def bincount(c):
+    s, n = c.extents(c.between(1, 3)), c.extent()
+    it, i = indices(c, s, n)
+    letters, rows = LETTERS[:len(s)], c.below(2) if len(s) > 1 else 0  # each row by itself
+    within = (i[..., None] == np.arange(n)).astype(np.int64)
+    y = within.sum(tuple(range(rows, len(s))), dtype=np.int64)
+    return case("bincount", [(it, i)], [("int64", y)], eq=f"{letters}->{letters[:rows]}v", n=n)
+
+
+@operator()
+def histogram(c):
+    t, s, bins = c.of(["float", "double", "int32"]), c.extents(c.between(1, 3)), c.of([1, 2, 4, 16])
+    low, high = -c.below(4), c.between(1, 6)
+    x = c.values(t, s)
+    kept = np.asarray(x, np.float64).ravel()
+    y, _ = np.histogram(kept[(kept >= low) & (kept <= high)], bins, (low, high))
+    letters = LETTERS[:len(s)]
+    return case("histogram", [(t, x)], [("int64", y.astype(np.int64))], eq=f"{letters}->v", n=bins, low=low, high=high)
+
+
 SCATTER = {"sum": np.add, "product": np.multiply, "max": np.maximum, "min": np.minimum, "set": None,
            "any": np.logical_or, "all": np.logical_and}
 

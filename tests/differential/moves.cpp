@@ -63,6 +63,11 @@ Results scatter_of(const Run& r) {
   return scattered<Set>(r);
 }
 
+template <class T> DynamicTensor parts(const Run& r) {
+  const auto end = [&](const char* name) { return static_cast<double>(r.c.number_of(name)); };
+  return histogram<T>(r.equation(), r.in[0], r.c.number_of("n"), end("low"), end("high"), r.out());
+}
+
 Results sort_of(const Run& r) {
   const SortOptions options{.descending = r.c.number_of("descending") != 0};
   const std::string& kind = r.c.text("kind");
@@ -156,6 +161,19 @@ void add_moves(Table& table) {
   });
   table.add("one_hot", one_hot_of);
   table.add("scatter", scatter_of);
+  table.add("bincount", [](const Run& r) -> Results {
+    return {bincount(r.equation(), r.in[0], r.c.number_of("n"), r.out())};
+  });
+  table.add("histogram", [](const Run& r) -> Results {
+    switch (r.in[0].type()) {
+      case DType::f32:
+        return {parts<float>(r)};
+      case DType::f64:
+        return {parts<double>(r)};
+      default:
+        return {parts<std::int32_t>(r)};
+    }
+  });
   table.add("sort", sort_of);
   table.add("top_k", top_of);
 }

@@ -399,7 +399,7 @@ TEST_CASE("what a compiled function may not do is said where it does it") {
           reshard_into(y, x);
           return to_root(x);
         },
-        "or a compiled function has tensors of one mesh");
+        "or a compiled function has tensors for its operands");
     CHECK(to_host(y) == to_host(zeros_like(x)));  // nothing ran, and y can be read again
     CHECK(to_host(compile([&] { return x + x; })()) == to_host(2.0 * x));
   });

@@ -110,6 +110,7 @@ template <class T> void every_index(const ProcessMesh<Grid>& mesh) {
   auto most = scatter<Max, "bs,bs->v">(ids, pairs, {16});
   auto last = scatter<Set, "vm,bs,bs,bs->vm">(table, ids, wide, pairs);
   scatter_into<Sum, "vm,bs,bsm->vm">(table, ids, rows);
+  auto counts = bincount<"bs->v">(ids, 16) + histogram<"bsm->v">(rows, 16, -4.0, 4.0);
   auto hot = one_hot<T, "bsv", 'v'>(ids, 16);
   auto window = dynamic_slice<"bsm", 'm'>(rows, {2}, {3});
   auto put = dynamic_update_slice<"bsm", 'm'>(rows, window, {1});

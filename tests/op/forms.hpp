@@ -180,7 +180,9 @@ template <class K, class... X> struct Performed<K, Tensors<X...>> {
         return true;
       }
     };
-    if (!refused(Contract::nothing())) return "a call that communicates keeps Only<>";
+    if (refused(Contract::nothing()) != K::communicates)
+      return K::communicates ? "a call that communicates keeps Only<>"
+                             : "a call that communicates nothing breaks Only<>";
     if (!K::free && !refused(Where::here())) return "a Strict mesh allows a call that communicates";
     return differ(freed(K::dynamic(x, &to, Contract{})), expected(m));
   }
@@ -264,10 +266,11 @@ template <class K, class... X> struct Performed<K, Tensors<X...>> {
     const Sharding to = out();
     const Dynamic x = dynamic(m.mesh);
     const DynamicTensor y = K::dynamic(x, &to, Where::here());
+    const DynamicTensor other = y.core().mesh() == m.mesh.core() ? x[0] : finish(y);
     const auto whole = [](const DynamicTensor& t) { return Sharding::replicated(t.core().rank()); };
-    const Dynamic both = reshard_together({y, x[0]}, {whole(y), whole(x[0])});
+    const Dynamic both = reshard_together({y, other}, {whole(y), whole(other)});
     const std::string wrong = differ(values(both[0]), expected(m));
-    return wrong.empty() ? differ(values(both[1]), values(x[0])) : wrong;
+    return wrong.empty() ? differ(values(both[1]), values(other)) : wrong;
   }
   /// A typed and a dynamic call at once, waited for in another order, with operators between.
   static std::string started(const Meshes& m) {
@@ -305,6 +308,7 @@ struct Usual {
   using Plain = Deduced;
   static constexpr bool deduces = true;  ///< a dynamic call can do without a sharding
   static constexpr bool free = false;    ///< on a Strict mesh it needs no contract
+  static constexpr bool communicates = true;
   static constexpr bool constant = true;
   static TensorDescs operands(const TensorDescs& x) { return x; }  ///< of the struct
   static constexpr std::string_view cannot(Form) { return {}; }
@@ -328,7 +332,12 @@ template <class K> Row row(std::string name = std::string(name_of(K::kind))) {
   cell(Form::held, &Does::held);
   cell(Form::dry, &Does::dry);
   cell(Form::planned, &Does::planned);
-  cell(Form::into, &Does::into);
+  cell(Form::into, [] {
+    if constexpr (requires(const Meshes& m) { K::into(m); })
+      return &K::into;  // memory that is no tensor
+    else
+      return &Does::into;
+  }());
   cell(Form::entry, &Does::entry);
   cell(Form::joined, &Does::joined);
   cell(Form::started, &Does::started);

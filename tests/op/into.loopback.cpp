@@ -41,6 +41,13 @@ struct IsLarge {
   KOKKOS_FUNCTION std::int64_t operator()(double x) const { return x > 3 ? 1 : 0; }
 };
 
+/// Of three element types, and a result of a fourth.
+struct Weigh {
+  KOKKOS_FUNCTION float operator()(double x, std::int64_t n, bool counts) const {
+    return counts ? static_cast<float>(x) * static_cast<float>(n) : 0.5f;
+  }
+};
+
 template <class T> bool alike(const HostTensor<T>& x, const HostTensor<T>& y) {
   if (!(x.extents == y.extents)) return false;
   for (std::size_t i = 0; i < x.values.size(); ++i)
@@ -296,6 +303,32 @@ TEST_CASE("any typed operator with one result writes into a tensor that is there
                               }),
                          doctest::Contains("give a tensor of the result's element type, extents"),
                          ShapeError);
+  });
+}
+
+TEST_CASE("a map on dynamic tensors of several element types is the typed map") {
+  on_meshes([](const ProcessMesh<Grid>& mesh) -> std::string {
+    const auto x = from_function<Real<data, model>>(mesh, {7, 6}, Ramp{});
+    const auto n = from_function<Int<_, model>>(mesh, {7, 6}, Count{});
+    const auto counts = less(from_function<Real<model>>(mesh, {6}, Ramp{}), 0.5);
+    const auto y = map<"ij,ij,j->ij", P<model, _>>(Weigh{}, x, n, counts);
+    const Sharding out{{1}, {}};
+    const DynamicTensor a = x, b = n, c = counts;
+    const DynamicTensor z =
+        map_dynamic<double, std::int64_t, bool>("ij,ij,j->ij", Weigh{}, out, a, b, c);
+    REQUIRE_THAT(to_host<float>(z) == to_host(y));
+    const DynamicTensor there = zeros<float>(mesh, {7, 6}, out);
+    map_into<double, std::int64_t, bool>("ij,ij,j->ij", there, Weigh{}, a, b, c);
+    REQUIRE_THAT(to_host<float>(there) == to_host(y));
+    try {
+      (void)map_dynamic<double, std::int32_t, bool>("ij,ij,j->ij", Weigh{}, out, a, b, c);
+      return "a tensor of int64 is read as int32";
+    } catch (const UsageError& error) {
+      REQUIRE_THAT(std::string(error.what())
+                       .find("operand 2 is of int64 and the function is "
+                             "called on int32") != std::string::npos);
+    }
+    return "";
   });
 }
 

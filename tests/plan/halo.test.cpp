@@ -4,11 +4,13 @@
 // deep halos.
 #include <doctest/doctest.h>
 
+#include <tessera/plan/work/instruction_list.hpp>
 #include <tessera/program/deep_halo.hpp>
 #include <tessera/program/on_process.hpp>
 #include <tessera/program/simulation.hpp>
 
 #include "support/enumerate.hpp"
+#include "support/fences.hpp"
 
 using namespace tessera;
 using namespace support;
@@ -137,6 +139,47 @@ TEST_CASE(
       if (how.corners != Corners::cheaper) CHECK(there == again);
     }
   CHECK(cases > 300);
+}
+
+TEST_CASE("an exchange that is repeated lets nobody read what its kernels may still write") {
+  Random random(seed_for("repeated halo exchanges", 3));
+  int offers = 0, unfenced = 0;
+  for (const MeshShape& mesh : meshes(8, 3))
+    for (int round = 0; round < 4; ++round) {
+      const int rank = 1 + random.below(3), tensors = 1 + random.below(2);
+      TensorDescs x;
+      FixedVector<Halo, max_operands> halos;
+      const Sharding sharding = some_sharding(random, rank, mesh.rank());
+      for (int t = 0; t < tensors; ++t) {
+        TensorDesc one{random.chance(50) ? DType::f16 : DType::f32, {}, sharding};
+        if (t > 0) one.type = x[0].type;
+        Halo halo;
+        for (int d = 0; d < rank; ++d) {
+          one.extents.push_back(4 + random.below(9));
+          halo.push_back({random.below(4), random.below(4), Boundary::periodic});
+        }
+        x.push_back(one);
+        halos.push_back(halo);
+      }
+      const HaloOptions how{static_cast<Corners>(random.below(3)), true};
+      for (const bool adjoint : {false, true})
+        for (int p = 0; p < mesh.processes(); ++p) {
+          const Plan plan = detail::plan_halo_of(x, halos, adjoint, how, mesh, p, {});
+          CHECK(broken_fences(instructions_of(plan)) == "");
+          for (const bool in_place : {false, true}) {
+            const detail::Calls calls{true,
+                                      std::vector<bool>(static_cast<std::size_t>(plan.steps.size()),
+                                                        in_place && tensors == 1)};
+            Instructions list = detail::InstructionList(plan, calls).make();
+            CHECK(broken_fences(list) == "");
+            for (const Instruction& i : list.all) offers += i.action == Action::offer;
+            std::erase_if(list.all, [](const Instruction& i) { return i.action == Action::fence; });
+            unfenced += !broken_fences(list).empty();
+          }
+        }
+    }
+  CHECK(offers > 100);
+  CHECK(unfenced > 100);  // the law sees where a fence is missing
 }
 
 TEST_CASE("a deep halo trades messages for work that others do too") {

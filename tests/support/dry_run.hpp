@@ -9,13 +9,13 @@
 ///     std::string wrong = dry.broken_law();           // "" when the laws of plan.hpp and of the lists hold
 ///     wrong = dry.wrong_result(inputs, expected);     // "" when every process ends with its block
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "enumerate.hpp"
+#include "fences.hpp"
 #include "indexed.hpp"
 #include "reference.hpp"
 
@@ -331,55 +331,6 @@ class DryRun {
             (*pieces)[q].offset != static_cast<Index>(q) * (*pieces)[0].count)
           return false;
     return true;
-  }
-  /// Between a kernel and a call that sends what it writes, or receives where it reads or writes,
-  /// there is a fence.
-  static std::string broken_fences(const Instructions& list) {
-    std::array<bool, detail::max_memories> read{}, written{};
-    const auto mark = [](std::array<bool, detail::max_memories>& marks, detail::MemoryNumber m) {
-      if (m != detail::no_memory) marks[index(m)] = true;
-    };
-    const auto marked = [](const std::array<bool, detail::max_memories>& marks,
-                           detail::MemoryNumber m) {
-      return m != detail::no_memory && marks[index(m)];
-    };
-    for (const Instruction& i : list.all) switch (i.action) {
-        case Action::fence:
-          read = written = {};
-          break;
-        case Action::take_over:
-          read[index(i.to)] = read[index(i.from)];
-          written[index(i.to)] = written[index(i.from)];
-          break;
-        case Action::compute: {
-          const KernelCall& kernel = list.kernels.at(index(i.first));
-          for (const detail::MemoryNumber m : kernel.in) mark(read, m);
-          mark(written, kernel.out);
-          mark(written, kernel.scratch);
-          if (kernel.kind == StepKind::communicate)  // a merge writes its tensors
-            for (int k = 2; k < kernel.in.size(); ++k) mark(written, kernel.in[k]);
-          break;
-        }
-        case Action::fill:
-        case Action::fill_gaps:
-        case Action::zero:
-        case Action::copy:
-        case Action::accumulate:
-        case Action::to_wide:
-        case Action::to_narrow:
-          mark(read, i.from);
-          mark(written, i.to);
-          break;
-        case Action::call:
-        case Action::start:
-          if (marked(written, i.from)) return "a call sends what a kernel may still write";
-          if (marked(written, i.to) || marked(read, i.to))
-            return "a call receives where a kernel may still read or write";
-          break;
-        default:
-          break;
-      }
-    return "";
   }
   /// Replays lifetimes: every temporary is made once and ends at its last use.
   static std::string broken_memory(const Plan& plan) {

@@ -17,8 +17,8 @@
 #include <vector>
 
 #include <tessera/comm/complaint.hpp>
+#include <tessera/io/detail/memory_bound.hpp>
 #include <tessera/op/to_host.hpp>
-#include <tessera/plan/op/place.hpp>
 #include <tessera/tensor/process_mesh.hpp>
 
 namespace tessera {
@@ -157,20 +157,22 @@ template <class T, class View> struct BoxMemory {
 
 /// Returns a tensor of the given extents from one box of each process: `view` is this process's,
 /// contiguous and row-major. The boxes are equal or disjoint and cover the tensor. When they are
-/// the tensor's own blocks on every process, the memory is adopted (and the View kept alive); else
-/// it is read before this returns. Communication: one exchange, as in plan_from_boxes, and an
-/// all-gather of a few integers, in no ledger. Collective over the mesh. Throws ShapeError, the
-/// same on every process; it names the processes whose boxes overlap, the hole, or the processes
-/// whose memory does not fit.
-template <TypedTensor Tensor, class View>
+/// the tensor's own blocks on every process, the memory is adopted (and the View kept alive); else,
+/// or where the call has a destination, it is read before this returns. Communication: one
+/// exchange, as in plan_from_boxes, and an all-gather of a few integers, in no ledger. Collective
+/// over the mesh. Throws ShapeError, the same on every process; it names the processes whose boxes
+/// overlap, the hole, or the processes whose memory does not fit. It needs no contract, and keeps
+/// the one it is given, as from_root.
+template <TypedTensor Tensor, class Bound = NoContract, class View>
 Tensor from_irregular(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& extents,
                       const Irregular& boxes, const View& view, Where where = Where::here()) {
   static_assert(detail::demand_made<Tensor>());
   using T = typename Tensor::value_type;
   const auto owner = std::make_shared<View>(view);
-  return Tensor(detail::from_irregular(mesh.core(), {dtype_of<T>, extents, Tensor::sharding()},
-                                       boxes, owner->data(), detail::BoxMemory<T, View>::size(view),
-                                       owner, {"from_irregular", where, Contract{}}));
+  return Tensor(detail::from_irregular(
+      mesh.core(), {dtype_of<T>, extents, Tensor::sharding()}, boxes, owner->data(),
+      detail::BoxMemory<T, View>::size(view), owner,
+      {"from_irregular", where, detail::free_bound<detail::Into<Tensor>, Bound>()}));
 }
 template <class View>
 DynamicTensor from_irregular(const DynamicMesh& mesh, const Extents& extents,
@@ -188,17 +190,17 @@ DynamicTensor from_irregular(const DynamicMesh& mesh, const Extents& extents,
 /// within the tensor and may overlap or leave holes. Communication: one exchange, as in
 /// plan_to_boxes (unfinished values are combined first), and an all-gather of a few integers, in no
 /// ledger. Collective over the mesh. Throws ShapeError, the same on every process.
-template <TypedTensor A, class View>
+template <class Bound = NoContract, TypedTensor A, class View>
 void to_irregular(const A& x, const Irregular& boxes, const View& view,
                   Where where = Where::here()) {
   detail::to_irregular(x.core(), boxes, view.data(),
                        detail::BoxMemory<typename A::value_type, View>::size(view),
-                       {"to_irregular", where, Contract{}});
+                       {"to_irregular", where, detail::free_bound<detail::OutOf<A>, Bound>()});
 }
 template <class View>
 void to_irregular(const DynamicTensor& x, const Irregular& boxes, const View& view,
                   const DynamicCall& call = Where::here()) {
-  const detail::CallSite site = call.free_site("to_irregular");
+  const detail::CallSite site = call.free_fresh_site("to_irregular");
   detail::require_type<typename View::value_type>(x, site);
   detail::to_irregular(x.core(), boxes, view.data(),
                        detail::BoxMemory<typename View::value_type, View>::size(view), site);

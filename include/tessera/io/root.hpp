@@ -5,6 +5,7 @@
 ///
 ///     auto x = from_root<Tensor<data, model>>(mesh, {1000, 600}, 0, values);   // values on process 0
 ///     HostTensor<float> all = to_root(x);                                      // all on process 0
+///     to_root_into(std::span<float>(memory), x);        // all there, in memory of the application
 ///
 /// Laws: to_root(from_root(v)) == v on the root, for every spec; from_root ignores the values of
 /// other processes; to_root sends no element twice.
@@ -12,8 +13,8 @@
 #include <utility>
 
 #include <tessera/comm/complaint.hpp>
+#include <tessera/io/detail/memory_bound.hpp>
 #include <tessera/op/to_host.hpp>
-#include <tessera/plan/op/place.hpp>
 
 namespace tessera {
 namespace detail {
@@ -54,6 +55,19 @@ template <Element T> HostTensor<T> to_root(const TensorCore& x, int root, CallSi
   to_root(x, root, host.values.data(), site);
   return host;
 }
+/// Writes to memory of `count` elements, which only the root's need be.
+inline void to_root_into(void* values, Index count, const TensorCore& x, int root, CallSite site) {
+  MeshCore& mesh = mesh_of(x, site);
+  const bool misfit = mesh.process() == root && !mesh.dry() && count != volume(x.extents());
+  fail_together<ShapeError>(
+      mesh,
+      misfit ? std::string(site.label) + ": a tensor of " + to_string(x.extents()) + " has " +
+                   std::to_string(volume(x.extents())) + " elements and the root's memory " +
+                   std::to_string(count) + "; give memory of exactly the tensor's elements"
+             : std::string(),
+      site.where);
+  to_root(x, root, values, site);
+}
 }  // namespace detail
 
 /// Returns a tensor from all its elements, row-major, which process `root` has on its host;
@@ -61,15 +75,17 @@ template <Element T> HostTensor<T> to_root(const TensorCore& x, int root, CallSi
 /// staging of at most 64 MiB on the root (plan/move/relocation.hpp). Communication: as in
 /// plan_from_root, from the root. Collective over the mesh. Throws ShapeError on every process when
 /// the root gives another number of elements; UsageError when there is no process `root`. On a dry
-/// mesh no values are needed.
-template <TypedTensor Tensor>
+/// mesh no values are needed. It needs no contract, and keeps the one it is given:
+/// from_root<Tensor, Only<exchanges<data>>>(...).
+template <TypedTensor Tensor, class Bound = NoContract>
 Tensor from_root(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& extents,
                  int root, std::span<const typename Tensor::value_type> values,
                  Where where = Where::here()) {
   static_assert(detail::demand_made<Tensor>());
   return Tensor(detail::from_root(
       mesh.core(), {dtype_of<typename Tensor::value_type>, extents, Tensor::sharding()}, root,
-      values.data(), static_cast<Index>(values.size()), {"from_root", where, Contract{}}));
+      values.data(), static_cast<Index>(values.size()),
+      {"from_root", where, detail::free_bound<detail::Into<Tensor>, Bound>()}));
 }
 template <Element T>
 DynamicTensor from_root(const DynamicMesh& mesh, const Extents& extents, const Sharding& sharding,
@@ -81,12 +97,12 @@ DynamicTensor from_root(const DynamicMesh& mesh, const Extents& extents, const S
                                          call.free_site("from_root")));
 }
 /// The same for bool from bytes, as in a HostTensor: any byte but 0 is true.
-template <TypedTensor Tensor>
+template <TypedTensor Tensor, class Bound = NoContract>
   requires std::is_same_v<typename Tensor::value_type, bool> Tensor
   from_root(const ProcessMesh<typename Tensor::mesh_type>& mesh, const Extents& extents, int root,
             std::span<const std::uint8_t> bytes, Where where = Where::here()) {
     const detail::Truths truths(bytes);
-    return from_root<Tensor>(mesh, extents, root, truths.span(), where);
+    return from_root<Tensor, Bound>(mesh, extents, root, truths.span(), where);
   }
 template <std::same_as<bool> T>
 DynamicTensor from_root(const DynamicMesh& mesh, const Extents& extents, const Sharding& sharding,
@@ -99,16 +115,35 @@ DynamicTensor from_root(const DynamicMesh& mesh, const Extents& extents, const S
 /// Returns the whole tensor on process `root`, and no values elsewhere. Communication: as in
 /// plan_to_root: each element once, to the root; unfinished values are combined first. Collective
 /// over the mesh. Throws UsageError when there is no process `root`. On a dry mesh there are no
-/// values anywhere.
-template <TypedTensor A>
+/// values anywhere. It needs no contract, and keeps `Bound`.
+template <class Bound = NoContract, TypedTensor A>
 HostTensor<typename A::value_type> to_root(const A& x, int root = 0, Where where = Where::here()) {
-  return detail::to_root<typename A::value_type>(x.core(), root, {"to_root", where, Contract{}});
+  return detail::to_root<typename A::value_type>(
+      x.core(), root, {"to_root", where, detail::free_bound<detail::OutOf<A>, Bound>()});
 }
 template <Element T>
 HostTensor<T> to_root(const DynamicTensor& x, int root = 0,
                       const DynamicCall& call = Where::here()) {
-  detail::require_type<T>(x, call.free_site("to_root"));
-  return detail::to_root<T>(x.core(), root, call.free_site("to_root"));
+  const detail::CallSite site = call.free_fresh_site("to_root");
+  detail::require_type<T>(x, site);
+  return detail::to_root<T>(x.core(), root, site);
+}
+
+/// Writes the whole tensor, row-major, to `values` on process `root`; `values` of other processes
+/// is ignored. Communication, collective over: as to_root. Throws ShapeError on every process when
+/// the root's memory has another number of elements.
+template <class Bound = NoContract, TypedTensor A>
+void to_root_into(std::span<typename A::value_type> values, const A& x, int root = 0,
+                  Where where = Where::here()) {
+  detail::to_root_into(values.data(), static_cast<Index>(values.size()), x.core(), root,
+                       {"to_root_into", where, detail::free_bound<detail::OutOf<A>, Bound>()});
+}
+template <Element T>
+void to_root_into(std::span<T> values, const DynamicTensor& x, int root = 0,
+                  const DynamicCall& call = Where::here()) {
+  const detail::CallSite site = call.free_fresh_site("to_root_into");
+  detail::require_type<T>(x, site);
+  detail::to_root_into(values.data(), static_cast<Index>(values.size()), x.core(), root, site);
 }
 
 }  // namespace tessera

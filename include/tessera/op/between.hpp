@@ -81,6 +81,26 @@ inline const Neighbours::Entry& places_between(MeshCore& from, const std::shared
   return known.emplace_back(std::move(entry));
 }
 
+/// Throws unless a destination is a tensor of the other mesh, described so, that nobody uses.
+inline void require_there(const TensorCore& into, const std::shared_ptr<MeshCore>& mesh,
+                          const TensorDesc& desc, CallSite site) {
+  if (into.mesh() != mesh)
+    throw MeshError(std::string(site.label) +
+                        ": the destination lies on another mesh than the one to go to; make it on "
+                        "that mesh",
+                    site.where);
+  if (!(into.desc() == desc))
+    throw ShapeError(std::string(site.label) + ": the result is " + to_string(desc, mesh->names()) +
+                         " and the destination " + to_string(into.desc(), mesh->names()) +
+                         "; give a tensor of the result's element type, extents and spec",
+                     site.where);
+  if (into.storage()->in_use())
+    throw UsageError(
+        std::string(site.label) + ": the destination is used by an operator that was started at " +
+            to_string(into.storage()->user()) + " and has not been waited for; wait for it first",
+        site.where);
+}
+
 inline TensorCore reshard_between(const TensorCore& x, const Sharding& to,
                                   const DynamicMesh& goes_to, CallSite site) {
   MeshCore& mesh = mesh_of(x, site);
@@ -91,9 +111,12 @@ inline TensorCore reshard_between(const TensorCore& x, const Sharding& to,
   if (other == x.mesh()) return reshard(x, to, site);
   const Neighbours::Entry& between = places_between(mesh, other, site.where);
   const ops::Between operation{{to, between.shape, between.places, between.fingerprint}};
-  const TensorCore result = on_process(*other, site, [&] {
-    return TensorCore::make(other, {x.type(), x.extents(), to}, site.where);
+  const TensorDesc desc{x.type(), x.extents(), to};
+  if (site.into != nullptr) require_there(*site.into, other, desc, site);
+  const TensorCore result = site.into != nullptr ? *site.into : on_process(*other, site, [&] {
+    return TensorCore::make(other, desc, site.where);
   });
+  site.into = nullptr;
   run({operation, {&x}, site, {.into = &result}});
   return result;
 }

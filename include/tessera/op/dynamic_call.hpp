@@ -63,14 +63,18 @@ class DynamicCall {
                        where_);
     return {label, where_, contract_};
   }
-  /// The same of one that on a Strict mesh too needs no contract: held to the one it is given.
-  detail::CallSite free_site(std::string_view label) const {
-    detail::CallSite site = fresh_site(label);
+  /// The same of calls that on a Strict mesh too need no contract: held to the one they are given.
+  detail::CallSite free_site(std::string_view label) const { return freed(site(label)); }
+  detail::CallSite free_fresh_site(std::string_view label) const {
+    return freed(fresh_site(label));
+  }
+
+ private:
+  detail::CallSite freed(detail::CallSite site) const {
     site.contract = contract_.value_or(Contract{});
     return site;
   }
 
- private:
   std::optional<Contract> contract_;
   std::optional<TensorCore> into_;
   Where where_;

@@ -83,6 +83,20 @@ void accumulate(const Terms& terms, const TensorCore& c, const TensorCore& a, co
   (void)einsum(terms, a, b, c.sharding(), site, extras, OperandList{&c}, dtype_of<T>);
 }
 
+/// A map of operands of elements T....
+template <class... T, class F>
+void map_into(NamedElements<T...>, const PlacedText& equation, const TensorCore& y, const F& f,
+              const OperandList& operands) {
+  using R = std::remove_cvref_t<decltype(f(T{}...))>;
+  const CallSite site{function_name<F>(), equation.where};
+  use_element<R>();
+  require_elements_of<T...>(operands, site);
+  Extras extras = into(y, operands);
+  extras.kernel = MapRunner<R, F, T...>::kernel(f);
+  const ops::Map operation{parse(equation.text), dtype_of<R>, linearity<F, T...>, y.sharding()};
+  (void)run({operation, operands, site, extras});
+}
+
 template <class Call, class C> consteval bool demand_type() {
   static_assert(!Call::sound || std::is_same_v<typename Call::type, typename C::value_type>,
                 "[tessera] the destination holds another element type than the result; give a "
@@ -229,20 +243,14 @@ void reduce_into(std::string_view equation, const DynamicTensor& y, const Dynami
   operation.out = y.sharding();
   (void)detail::run({operation, {&x.core()}, call.site(equation), detail::into(y.core())});
 }
-/// Operands and y are of element types T and what f returns, as in map_dynamic.
-template <class T, class F, std::same_as<DynamicTensor>... X>
+/// Operands and y are of element types T... and what f returns, as in map_dynamic.
+template <class... T, class F, std::same_as<DynamicTensor>... X>
+  requires(sizeof...(T) > 0 && sizeof...(X) > 0)
 void map_into(const detail::PlacedText& equation, const DynamicTensor& y, const F& f,
               const X&... x) {
-  using R = std::remove_cvref_t<decltype(f(((void)x, T{})...))>;
-  const detail::CallSite site{detail::function_name<F>(), equation.where};
-  detail::use_element<R>();
-  const detail::OperandList operands{&x.core()...};
-  detail::require_elements_of<T>(operands, site);
-  detail::Extras extras = detail::into(y.core(), operands);
-  extras.kernel = detail::MapRunner<R, F, std::conditional_t<true, T, X>...>::kernel(f);
-  const ops::Map operation{parse(equation.text), dtype_of<R>,
-                           detail::linearity<F, std::conditional_t<true, T, X>...>, y.sharding()};
-  (void)detail::run({operation, operands, site, extras});
+  using Elements = typename detail::NamedElements<T...>::template For<X...>::type;
+  if constexpr (sizeof...(T) == 1 || sizeof...(T) == sizeof...(X))  // else it has been said
+    detail::map_into(Elements{}, equation, y.core(), f, {&x.core()...});
 }
 inline void transpose_into(std::string_view equation, const DynamicTensor& y,
                            const DynamicTensor& x, const DynamicCall& call = Where::here()) {

@@ -9,6 +9,7 @@
 ///     auto rows = split<0, data>(x);
 ///     auto both = shard<data, model>(x);
 ///     DynamicTensor d = split(DynamicTensor(x), 1, AxisList{0});
+///     auto sum = finish(partial);                          // P<data, Unreduced<Sum, model>> -> P<data>
 ///
 /// Laws: to_host(reshard<S>(x)) equals to_host(x) for every S; to its own spec it returns x itself;
 /// slicing a replicated tensor communicates nothing.
@@ -30,6 +31,9 @@ template <int D, class Split> struct SplitSpec {  // replicated except for dimen
 template <int Rank> struct ReplicatedSpec {
   static constexpr Sharding value = Sharding::replicated(Rank);
 };
+template <class A> struct FinishedSpec {
+  static constexpr Sharding value = A::sharding().finished();
+};
 }  // namespace detail
 
 /// Returns x under spec S. Communication: as in plan_reshard, within the contract `Bound`.
@@ -50,6 +54,12 @@ inline DynamicTensor reshard(const DynamicTensor& x, const Sharding& to,
 template <TypedTensor A> auto replicate(const A& x, Where where = Where::here()) {
   return reshard<detail::spec_of<typename A::mesh_type, detail::ReplicatedSpec<A::rank>>>(x, where);
 }
+/// Returns x with its Unreduced values finished, under its own dimensions' spec: x itself where
+/// there are none.
+template <class Bound = NoContract, TypedTensor A>
+auto finish(const A& x, Where where = Where::here()) {
+  return reshard<detail::spec_of<typename A::mesh_type, detail::FinishedSpec<A>>, Bound>(x, where);
+}
 /// Returns x split along dimension D over `Split` (an axis or Axes<...>), the other dimensions
 /// whole.
 template <int D, class Split, TypedTensor A> auto split(const A& x, Where where = Where::here()) {
@@ -64,6 +74,9 @@ template <int D, class Split, TypedTensor A> auto split(const A& x, Where where 
                                                                                            where);
   else
     return detail::Unknown<A>();
+}
+inline DynamicTensor finish(const DynamicTensor& x, const DynamicCall& call = Where::here()) {
+  return DynamicTensor(detail::reshard(x.core(), x.sharding().finished(), call.site("finish")));
 }
 inline DynamicTensor replicate(const DynamicTensor& x, const DynamicCall& call = Where::here()) {
   const TensorCore& core = x.core();

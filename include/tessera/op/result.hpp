@@ -68,6 +68,14 @@ template <class Call, class C> constexpr std::optional<Contract> bound() {
     return contract;
 }
 
+/// The same of a call that on a Strict mesh too needs no contract.
+template <class Call, class C> constexpr Contract free_bound() {
+  if constexpr (std::is_same_v<C, NoContract>)
+    return {};
+  else
+    return *bound<Call, C>();
+}
+
 /// Stands for every call on mesh M that no contract binds, so that bound is instantiated once for
 /// all of them.
 template <class M> struct AnyTyped { using mesh = M; };

@@ -69,10 +69,6 @@ std::tuple<typename TypedReshard<S, A>::result...> reshard_typed(std::index_sequ
 }
 template <class C> inline constexpr bool is_contract = false;
 template <class... Clauses> inline constexpr bool is_contract<Only<Clauses...>> = true;
-
-template <class A> struct FinishedSpec {
-  static constexpr Sharding value = A::sharding().finished();
-};
 }  // namespace detail
 
 /// Returns the tensors x... under the specs S..., one for each. Communication: as reshard of each,

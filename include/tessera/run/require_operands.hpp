@@ -86,8 +86,9 @@ inline void require_destination(const Plan& plan, const Request& r) {
                          "; give a tensor of the result's element type, extents and spec",
                      site.where);
   const auto begins = [](const TensorCore& t) { return static_cast<const char*>(t.memory()); };
-  const auto ends = [&](const TensorCore& t) {
-    return begins(t) + TensorCore::local_bytes(*t.mesh(), t.desc());
+  const auto ends = [&](const TensorCore& t, const Slot& slot) {
+    return begins(t) +
+           (slot.place.sharded() ? TensorCore::local_bytes(*t.mesh(), t.desc()) : slot.bytes);
   };
   if (into.storage() != nullptr && into.storage()->in_use())
     throw UsageError(label() + ": the destination is used by an operator that was started at " +
@@ -105,9 +106,9 @@ inline void require_destination(const Plan& plan, const Request& r) {
            plan.slots[i].labels == plan.slots[plan.result].labels;
   };
   for (int i = 0; i < read; ++i)
-    if (!lies_alike(i) &&
-        (into.storage() == operands[i]->storage() ||
-         (!into.dry() && begins(into) < ends(*operands[i]) && begins(*operands[i]) < ends(into))))
+    if (!lies_alike(i) && (into.storage() == operands[i]->storage() ||
+                           (!into.dry() && begins(into) < ends(*operands[i], plan.slots[i]) &&
+                            begins(*operands[i]) < ends(into, plan.slots[plan.result]))))
       throw UsageError(label() + ": the destination shares its memory with operand " +
                            std::to_string(i + 1) +
                            ", which is read while the destination is written; give a tensor of "

@@ -162,19 +162,22 @@ TESSERA_FUNCTION TensorCore run(const Request& r) {
   });
 }
 
-/// Throws unless a call inside async leaves all memory alone but for its own tensors'.
-inline void require_own_tensors(const Request& r, const Plan& plan) {
+/// Throws unless a call inside async or a compiled function leaves all memory alone but for its own
+/// tensors'. `goes`: its result may be a tensor of another mesh.
+inline void require_own_tensors(const Request& r, const Plan& plan, bool goes) {
   const TensorCore* into = r.extras.into;
-  bool elsewhere =
-      !plan.slots[plan.result].place.sharded() || (into != nullptr && into->mesh() != r.mesh());
+  const bool gone = into != nullptr && into->mesh() != r.mesh();
+  bool elsewhere = gone ? !goes : !plan.slots[plan.result].place.sharded();
   for (int i = 0; i < r.operands.size(); ++i)
     elsewhere = elsewhere || !plan.slots[i].place.sharded() || (writes(plan, i) && into == nullptr);
   if (elsewhere)
-    throw UsageError(std::string(r.site.label) +
-                         ": a call inside async or a compiled function has tensors of one mesh for "
-                         "its operands and results; this one reads or writes other memory, or "
-                         "refreshes a halo; call it before or after",
-                     r.site.where);
+    throw UsageError(
+        std::string(r.site.label) +
+            ": a call inside async or a compiled function has tensors for its operands "
+            "and results, in a compiled function of one mesh; this one reads or writes "
+            "other memory, another mesh's, or refreshes a halo; call it before or "
+            "after",
+        r.site.where);
 }
 
 /// Throws when a call that `waits` reads memory that its caller may free before.
@@ -214,7 +217,7 @@ TESSERA_FUNCTION TensorCore UnderWay::take(const Request& r) {
     const PlanQuestion question(r);
     const auto prepared = planned(r, question).shared_from_this();
     const Plan& plan = *prepared->plan;
-    require_own_tensors(r, plan);
+    require_own_tensors(r, plan, true);
     const TensorCore* into = r.extras.into;
     bool waits = into != nullptr && into->storage()->promised();
     for (const TensorCore* operand : r.operands) waits = waits || operand->storage()->promised();

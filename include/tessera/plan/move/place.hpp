@@ -194,7 +194,8 @@ inline Plan plan_from_boxes(const TensorDesc& result, std::span<const Box> boxes
   const Placement place = Placement::in_boxes(boxes.data(), static_cast<int>(boxes.size()));
   int slot = build.operand({result.type, result.extents, Sharding::replicated(result.rank())},
                            default_labels(result.rank()), place);
-  if (!detail::same_boxes(Holding(result, place, mesh), Holding(result, {}, mesh),
+  if (options.destination == Destination::given ||
+      !detail::same_boxes(Holding(result, place, mesh), Holding(result, {}, mesh),
                           mesh.processes()))
     slot = build.relocate(slot, result.sharding, {});
   return build.finish(slot, result.sharding);

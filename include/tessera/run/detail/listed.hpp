@@ -40,7 +40,7 @@ TESSERA_FUNCTION TensorCore Listing::take(const Request& r) {
     const PlanQuestion question(r);
     const Prepared& prepared = planned(r, question);
     const Plan& plan = *prepared.plan;
-    require_own_tensors(r, plan);
+    require_own_tensors(r, plan, false);
     if (mesh_ == nullptr) {
       mesh_ = r.mesh();
       pool_ = &mesh.attachment<ListedCallPool>().pool();
