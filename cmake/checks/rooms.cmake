@@ -15,6 +15,7 @@ set(tensor_rooms base mesh spec kernel comm)
 set(run_rooms base mesh spec plan program kernel comm tensor)
 set(op_rooms base mesh spec plan program kernel comm tensor run)
 set(grad_rooms base mesh spec plan program kernel comm tensor run op)
+set(nn_rooms base mesh spec plan program kernel comm tensor run op grad)
 set(io_rooms base mesh spec plan program kernel comm tensor run op)
 set(show_rooms base mesh spec plan program kernel comm tensor run op)
 
@@ -24,13 +25,14 @@ set(tensor_outside kokkos)
 set(run_outside kokkos system)
 set(op_outside kokkos system)
 set(grad_outside kokkos)
+set(nn_outside kokkos)
 set(io_outside kokkos system)
 set(show_outside kokkos fmt)
 
 # The umbrella of the plan, and the version, must do without Kokkos and MPI; the umbrella of everything may name every room.
 set(umbrella_plan_rooms base mesh spec plan program)
 set(umbrella_version_rooms)
-set(umbrella_rooms base mesh spec plan program kernel comm tensor run op grad io show)
+set(umbrella_rooms base mesh spec plan program kernel comm tensor run op grad nn io show)
 
 set(outside_kokkos "^Kokkos_")
 set(outside_mpi "^mpi\\.h$")

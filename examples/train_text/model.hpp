@@ -39,6 +39,7 @@ template <class T> struct FeedForward {
   Tensor<T, data, model> in;   // embed, hidden
   Tensor<T, model> bias;       // hidden
   Tensor<T, model, data> out;  // hidden, embed
+  static constexpr auto fields = Fields<&FeedForward::in, &FeedForward::bias, &FeedForward::out>{};
 };
 
 /// What is learnt; gradients and Adam's moments are the same tensors with other values.
@@ -48,21 +49,9 @@ template <class T> struct Weights {
   std::vector<FeedForward<T>> layers;
   Tensor<T, data, model> head;  // embed, vocabulary
   Tensor<T, model> bias;        // vocabulary
+  static constexpr auto fields =
+      Fields<&Weights::table, &Weights::mix, &Weights::layers, &Weights::head, &Weights::bias>{};
 };
-
-/// Calls f with the same tensor of each of the given Weights, for all tensors in turn.
-template <class F, class First, class... W>
-void for_each_tensor(const F& f, First& first, W&... w) {
-  f(first.table, w.table...);
-  f(first.mix, w.mix...);
-  for (std::size_t l = 0; l < first.layers.size(); ++l) {
-    f(first.layers[l].in, w.layers[l].in...);
-    f(first.layers[l].bias, w.layers[l].bias...);
-    f(first.layers[l].out, w.layers[l].out...);
-  }
-  f(first.head, w.head...);
-  f(first.bias, w.bias...);
-}
 
 /// Returns the weights at the start: random by global index, so that every mesh starts alike.
 template <class T>

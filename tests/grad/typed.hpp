@@ -5,7 +5,6 @@
 ///
 ///     const auto x = from_function<Real<data, _>>(mesh, {6, 4}, Ramp{});
 #include <cmath>
-#include <tuple>
 
 #include <tessera/tessera.hpp>
 
@@ -27,7 +26,7 @@ struct Ramp {
 struct Dense {
   Real<_, model> weight;
   Real<model> bias;
-  static constexpr auto fields = std::tuple(&Dense::weight, &Dense::bias);
+  static constexpr auto fields = Fields<&Dense::weight, &Dense::bias>{};
 };
 template <class T> bool close(const T& a, const T& b) {
   const auto x = to_host(a), y = to_host(b);

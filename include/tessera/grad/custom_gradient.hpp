@@ -21,7 +21,7 @@
 #include <vector>
 
 #include <tessera/grad/detail/custom_call.hpp>
-#include <tessera/grad/tree.hpp>
+#include <tessera/tensor/tree.hpp>
 
 namespace tessera {
 
@@ -61,14 +61,14 @@ template <class Made> auto result_of(const Made& made) {
 template <class A, class G>
 void list_gradients(const G& gradient, const A& argument, std::vector<TensorCore>& list) {
   if constexpr (std::is_same_v<G, ZeroGradient>) {
-    for_each_tensor(argument, [&](const auto&) { list.emplace_back(); });
+    for_each_tensor([&](const auto&) { list.emplace_back(); }, argument);
   } else {
     static_assert(
         std::is_same_v<G, A>,
         "[tessera] the gradient that custom_gradient's second function returns is no tree "
         "like its argument; return one of the argument's type, of several arguments a "
         "tuple of these, or zero_gradient");
-    for_each_tensor(gradient, [&](const auto& tensor) { list.push_back(tensor.core()); });
+    for_each_tensor([&](const auto& tensor) { list.push_back(tensor.core()); }, gradient);
   }
 }
 template <class G, class... A>
@@ -87,16 +87,17 @@ std::vector<TensorCore> gradients_of(const G& gradients, const A&... arguments) 
 /// The tree with the tensors of a list, in its order; of those without a gradient empty ones.
 template <class Tree> Tree with_tensors(const Tree& tree, const std::vector<TensorCore>& list) {
   std::size_t next = 0;
-  return map_tensors(tree, [&](const auto& tensor) {
+  const auto tensor_of = [&](const auto& tensor) {
     using Tensor = std::decay_t<decltype(tensor)>;
     const TensorCore& one = list[next++];
     return one.defined() ? Tensor(one) : Tensor();
-  });
+  };
+  return map_tensors(tensor_of, tree);
 }
 
 /// The tree with empty tensors, which keep nothing alive.
 template <class Tree> Tree shape_of_tree(const Tree& tree) {
-  return map_tensors(tree, [](const auto& tensor) { return std::decay_t<decltype(tensor)>(); });
+  return map_tensors([](const auto& tensor) { return std::decay_t<decltype(tensor)>(); }, tree);
 }
 
 /// A function, and what returns the gradients by its arguments: back(cotangents, made, saved,
@@ -112,13 +113,13 @@ template <class F, class Back> class OwnGradient {
     using Made = std::decay_t<std::invoke_result_t<const F&, const A&...>>;
     CustomCall call({name_, where_}, has_saved<Made>);
     if (!call.differentiated()) return result_of(f_(arguments...));
-    (for_each_tensor(arguments, [&](const auto& x) { call.argument(x.core()); }), ...);
+    (for_each_tensor([&](const auto& x) { call.argument(x.core()); }, arguments), ...);
     auto made = call.forward([&] { return f_(arguments...); });
     const auto saved = saved_of(made, arguments...);
     std::apply([&](const auto&... one) { (keep(call, one), ...); }, saved);
-    auto y = map_tensors(result_of(made), [&](const auto& one) {
-      return std::decay_t<decltype(one)>(call.result(one.core()));
-    });
+    auto y = map_tensors(
+        [&](const auto& one) { return std::decay_t<decltype(one)>(call.result(one.core())); },
+        result_of(made));
     call.record([made_like = shape_of_tree(y), saved,
                  given = std::tuple<A...>(shape_of_tree(arguments)...),
                  back = back_](const std::vector<TensorCore>& cotangents) {
@@ -129,7 +130,7 @@ template <class F, class Back> class OwnGradient {
 
  private:
   template <class T> static void keep(CustomCall& call, const T& saved) {
-    if constexpr (is_tree<T>) for_each_tensor(saved, [&](const auto& x) { call.keep(x.core()); });
+    if constexpr (is_tree<T>) for_each_tensor([&](const auto& x) { call.keep(x.core()); }, saved);
   }
 
   F f_;

@@ -8,8 +8,8 @@
 ///     auto [loss, gradient] = step(weights);        // the gradient has the weights' type
 ///     auto both = value_and_grad<0, 1>(f)(w, b);    // of two arguments: a tuple
 ///
-/// An argument is a tensor, typed or dynamic, or a vector, array, pair or tuple of them, or a
-/// struct with `fields` (grad/tree.hpp); its gradient is of the same type, so that a weight's
+/// An argument is a tensor, typed or dynamic, or a tree of them, such as a vector, or a struct with
+/// `fields` (tensor/tree.hpp); its gradient is of the same type, so that a weight's
 /// gradient is reduced as the weight's spec says. The function returns a scalar tensor, or a tuple
 /// that begins with one.
 ///

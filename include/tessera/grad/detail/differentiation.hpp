@@ -16,7 +16,7 @@
 
 #include <tessera/base/compiled.hpp>
 #include <tessera/grad/tape.hpp>
-#include <tessera/grad/tree.hpp>
+#include <tessera/tensor/tree.hpp>
 
 namespace tessera::detail {
 
@@ -48,11 +48,13 @@ class Differentiation {
       : where_(where), repeated_(repeated) {}
 
   template <class Tree> void follow(const Tree& tree) {
-    for_each_tensor(tree, [&](const auto& tensor) {
-      using Tensor = std::decay_t<decltype(tensor)>;
-      if constexpr (TypedTensor<Tensor>) use_gradients_of<typename Tensor::value_type>();
-      follow_one(tensor.core());
-    });
+    for_each_tensor(
+        [&](const auto& tensor) {
+          using Tensor = std::decay_t<decltype(tensor)>;
+          if constexpr (TypedTensor<Tensor>) use_gradients_of<typename Tensor::value_type>();
+          follow_one(tensor.core());
+        },
+        tree);
   }
   /// The same of a tensor whose gradient is wanted under another sharding.
   TESSERA_FUNCTION void follow(const TensorCore& x, const Sharding& under);
@@ -63,17 +65,15 @@ class Differentiation {
   template <class Loss> void back(const Loss& loss) { back_from(loss.core()); }
   /// The same of a tree whose gradient is known.
   template <class Y> void back(const Y& y, const Y& cotangent) {
-    std::vector<TensorCore> given;
-    for_each_tensor(cotangent, [&](const auto& one) { given.push_back(one.core()); });
-    std::size_t next = 0;
-    for_each_tensor(y, [&](const auto& one) { seed(one.core(), given[next++]); });
+    for_each_tensor([&](const auto& one, const auto& its) { seed(one.core(), its.core()); }, y,
+                    cotangent);
     tape_.run_back();
   }
   /// Returns the gradients of a tree that is followed; trees in the order in which they were.
   template <class Tree> Tree gradient(const Tree& tree) {
-    return map_tensors(tree, [&](const auto& tensor) {
-      return std::decay_t<decltype(tensor)>(next(tensor.core()));
-    });
+    return map_tensors(
+        [&](const auto& tensor) { return std::decay_t<decltype(tensor)>(next(tensor.core())); },
+        tree);
   }
   /// Returns those of all tensors that were followed; undefined where there is none.
   TESSERA_FUNCTION std::vector<TensorCore> gradients();

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Trees of tensors: what is none, and what cannot be walked together.
+// CASE no_fields: the type is no tree of tensors
+// CASE other_fields: trees that are walked together have one structure, and the types of these differ
+// CASE no_tensor: trees that are walked together have one structure, and the types of these differ
+// ERRORS each: 1
+#include <tessera/tensor/tree.hpp>
+using namespace tessera;
+
+namespace grid {
+struct data : Axis<> {};
+}  // namespace grid
+using Grid = Mesh<grid::data>;
+using Scalar = ShardedTensor<float, Grid, P<>>;
+struct Layer {
+  Scalar weight, bias;
+  static constexpr auto fields = Fields<&Layer::weight, &Layer::bias>{};
+};
+struct Other {
+  Scalar weight, scale;
+  static constexpr auto fields = Fields<&Other::weight, &Other::scale>{};
+};
+struct Plain {
+  Scalar weight;
+};
+
+void f(Layer& layer, Other& other, Plain& plain, Scalar& scalar) {
+#if defined(CASE_no_fields)
+  for_each_tensor([](const auto&) {}, plain);
+#elif defined(CASE_other_fields)
+  for_each_tensor([](const auto&, const auto&) {}, layer, other);
+#elif defined(CASE_no_tensor)
+  for_each_tensor([](const auto&, const auto&) {}, layer, scalar);
+#else
+  for_each_tensor([](const auto&, const auto&) {}, layer, layer);
+  for_each_tensor([](const auto&, const auto&) {}, other.scale, plain.weight);
+  scalar = Scalar();
+#endif
+}
