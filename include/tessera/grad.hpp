@@ -6,6 +6,7 @@
 ///
 ///     auto [loss, gradient] = value_and_grad(f)(weights);
 #include <tessera/grad/custom_gradient.hpp>
+#include <tessera/grad/gradient_under.hpp>
 #include <tessera/grad/recompute.hpp>
 #include <tessera/grad/stop_gradient.hpp>
 #include <tessera/grad/value_and_grad.hpp>

@@ -42,6 +42,7 @@
 #include <tessera/op/in_place.hpp>
 #include <tessera/op/into.hpp>
 #include <tessera/op/logic.hpp>
+#include <tessera/op/map_several.hpp>
 #include <tessera/op/matmul.hpp>
 #include <tessera/op/one_hot.hpp>
 #include <tessera/op/pad.hpp>

@@ -8,7 +8,8 @@
 ///     a.steps[0].operation;                           // the einsum of the cotangent and w
 ///
 /// Laws: pure: it depends on descriptions and the call's function alone; the gradient of an operand
-/// has the operand's element type, extents and sharding, finished. Source: Griewank and Walther,
+/// has the operand's element type and extents, and its sharding, finished, or the one that is
+/// wanted. Source: Griewank and Walther,
 /// "Evaluating Derivatives" (2008), section 3.2; for sharded tensors GSPMD (Xu et al. 2021),
 /// section 3.6: the adjoint of a reshard is the reshard back, and of a partial sum a replicated
 /// tensor.

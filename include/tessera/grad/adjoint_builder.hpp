@@ -50,6 +50,9 @@ struct AdjointCall {
   const MapKernel& kernel;
   std::string_view label;
   Extents starts = {};  ///< where its window begins; none: it has none
+  /// Under which shardings the gradients of operands are wanted, and those of results come; none:
+  /// under the tensors' own.
+  Shardings wanted = {}, coming = {};
 };
 
 /// Puts an adjoint together.
@@ -72,13 +75,13 @@ class AdjointBuilder {
       case AdjointValue::Of::result:
         return call_.results[v.number];
       case AdjointValue::Of::cotangent:
-        return finished(call_.results[v.number]);
+        return under(call_.results, call_.coming, v.number);
       default:
         return descs_[static_cast<std::size_t>(v.number)];
     }
   }
   /// Returns the description of an operand's gradient.
-  TensorDesc gradient_of(int operand) const { return finished(call_.operands[operand]); }
+  TensorDesc gradient_of(int operand) const { return under(call_.operands, call_.wanted, operand); }
 
   /// Adds an operator; returns its result.
   template <OperationStruct Op>
@@ -122,6 +125,12 @@ class AdjointBuilder {
   }
 
  private:
+  static TensorDesc under(const TensorDescs& of, const Shardings& shardings, int i) {
+    TensorDesc desc = finished(of[i]);
+    if (!shardings.empty()) desc.sharding = shardings[i];
+    return desc;
+  }
+
   const AdjointCall& call_;
   unsigned wanted_;
   Adjoint adjoint_;

@@ -12,7 +12,8 @@
 ///
 /// Laws: it keeps no tensor that no adjoint reads; an adjoint's operators belong to the layer of
 /// their call, and name its place; a tensor that was overwritten meanwhile is an error, never a
-/// wrong gradient.
+/// wrong gradient; a tensor that was gathered gets its gradient under the sharding that it was
+/// gathered from (grad/adjoint/wanted.hpp).
 #include <functional>
 #include <memory>
 #include <string>
@@ -30,9 +31,9 @@ class Tape final : public Taker {
  public:
   Tape() : outer_(taker_of_thread) {}
 
-  /// Follows a tensor: what depends on it has gradients. Returns its number. Throws UsageError when
-  /// it is followed already.
-  TESSERA_FUNCTION int follow(const TensorCore& x, Where where);
+  /// Follows a tensor: what depends on it has gradients. Returns its number. `under`: the sharding
+  /// of its gradient; null: its own. Throws UsageError when it is followed already.
+  TESSERA_FUNCTION int follow(const TensorCore& x, Where where, const Sharding* under = nullptr);
   /// Runs a call, and keeps what its adjoint needs.
   TESSERA_FUNCTION TensorCore take(const Request& r) override;
   TESSERA_FUNCTION void refuse(CallSite site) const override;
@@ -89,13 +90,13 @@ class Tape final : public Taker {
   TESSERA_FUNCTION TensorCore take_epilogue(const Request& r);
   TESSERA_FUNCTION void record(const Request& r, const std::vector<TensorCore>& results,
                                unsigned wanted);
-  int add_value(const TensorCore& x);
+  int add_value(const TensorCore& x, const Sharding* under = nullptr);
   void add_node(Node node, CallSite site);
   TESSERA_FUNCTION void run_back(Node& node);
   TESSERA_FUNCTION void run_stated(const Node& node, const std::vector<TensorCore>& cotangents,
                                    CallSite site);
   void require_unwritten(const Node& node, const Kept& kept);
-  void add_gradient(int number, const TensorCore& g, CallSite site);
+  void add_gradient(int number, const TensorCore& given, CallSite site);
   /// Returns a bit for each operand that has a gradient.
   unsigned followed(const OperandList& operands);
 
@@ -104,6 +105,7 @@ class Tape final : public Taker {
   std::unordered_map<const Storage*, int> writes_;
   std::vector<Node> nodes_;
   std::vector<TensorCore> gradients_;  ///< of each number
+  std::vector<Sharding> wanted_;       ///< under which each of them is summed
 };
 
 }  // namespace tessera::detail

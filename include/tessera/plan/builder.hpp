@@ -188,6 +188,25 @@ class PlanBuilder : public detail::PlanParts {
     step.cost =
         options_.machine.copy(saturating_mul(times, bytes_of_origin(plan_.slots[step.out].desc)));
   }
+  /// Gives the last step, of local work, a further result for each of `types` but the first, and
+  /// prices it by the bytes that it reads and writes.
+  constexpr void several_results(const FixedVector<DType, max_operands>& types,
+                                 const Extents& extents, const Sharding& out, const Term& labels) {
+    const int last = plan_.steps.size() - 1;
+    for (int k = 1; k < types.size(); ++k) {
+      const int slot = temporary({types[k], extents, out}, labels);
+      plan_.steps[last].also.push_back(static_cast<std::int8_t>(slot));
+      plan_.also.push_back(static_cast<std::int8_t>(slot));
+    }
+    Step& step = plan_.steps[last];
+    Index bytes = 0;
+    const auto add = [&](int slot) {
+      bytes = saturating_add(bytes, bytes_of_origin(plan_.slots[slot].desc));
+    };
+    for (int slot : step.in) add(slot);
+    for (int k = 0; k <= step.also.size(); ++k) add(step.output(k));
+    step.cost = options_.machine.copy(bytes / 2);
+  }
   /// Adds a temporary for a further result of a step.
   constexpr int temporary(const TensorDesc& desc, const Term& labels) {
     return add_slot(desc, labels, SlotRole::temporary);

@@ -75,4 +75,20 @@ constexpr Plan plan_map(const Terms& terms, const TensorDescs& operands, DType t
   const int slot = add_map(build, inputs, terms, {type, extents, out});
   return build.finish(slot, out);
 }
+
+/// Plans a function with several results of these element types, which one kernel makes: it is
+/// bound by memory, and priced so.
+constexpr Plan plan_map_several(const Terms& terms, const TensorDescs& operands,
+                                const FixedVector<DType, max_operands>& types, const Sharding& out,
+                                const MeshShape& mesh, int process = 0,
+                                const PlanOptions& options = {}) {
+  PlanBuilder build(OperatorKind::map, mesh, process, options);
+  const Extents extents = broadcast_extents(terms, operands);
+  FixedVector<int, max_operands> inputs;
+  for (int i = 0; i < operands.size(); ++i)
+    inputs.push_back(build.operand(operands[i], terms.operands[i]));
+  const int slot = add_map(build, inputs, terms, {types[0], extents, out});
+  build.several_results(types, extents, out, terms.result);
+  return build.finish(slot, out);
+}
 }  // namespace tessera::detail

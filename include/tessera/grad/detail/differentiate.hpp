@@ -12,7 +12,16 @@
 
 namespace tessera::detail {
 
-TESSERA_FUNCTION void Differentiation::follow_one(const TensorCore& x) {
+TESSERA_FUNCTION void Differentiation::follow(const TensorCore& x, const Sharding& under) {
+  const MeshCore& mesh = mesh_of(x, {"value_and_grad", where_});
+  const TensorDesc desc{x.type(), x.extents(), under};
+  TensorCore::check_desc(mesh, desc, where_);
+  require_made_finished(mesh, under, "the sharding of a gradient: ", where_);
+  follow_one(x, &under);
+  followed_.push_back(x);
+}
+
+TESSERA_FUNCTION void Differentiation::follow_one(const TensorCore& x, const Sharding* under) {
   if (repeated_ == Repeated::once) {
     followed_.push_back(x);
     const bool known = !is_differentiable(x.type()) || tape_.follows(x);
@@ -29,7 +38,7 @@ TESSERA_FUNCTION void Differentiation::follow_one(const TensorCore& x) {
         "the gradient by an unfinished tensor is asked for, whose gradient would have another "
         "type; finish it with reshard first",
         where_);
-  numbers_.push_back(tape_.follow(x, where_));
+  numbers_.push_back(tape_.follow(x, where_, under));
 }
 
 TESSERA_FUNCTION void Differentiation::back_from(const TensorCore& loss) {

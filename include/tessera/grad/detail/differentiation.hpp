@@ -56,6 +56,8 @@ class Differentiation {
         },
         tree);
   }
+  /// The same of a tensor whose gradient is wanted under another sharding.
+  TESSERA_FUNCTION void follow(const TensorCore& x, const Sharding& under);
   template <class F> auto forward(const F& f) {
     const TakenBy scope(&tape_);
     return f();
@@ -77,7 +79,7 @@ class Differentiation {
   TESSERA_FUNCTION std::vector<TensorCore> gradients();
 
  private:
-  TESSERA_FUNCTION void follow_one(const TensorCore& x);
+  TESSERA_FUNCTION void follow_one(const TensorCore& x, const Sharding* under = nullptr);
   TESSERA_FUNCTION void back_from(const TensorCore& loss);
   TESSERA_FUNCTION void seed(const TensorCore& y, const TensorCore& cotangent);
   /// Gradients of several tensors never share memory.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <tessera/grad/adjoint/parts.hpp>
+#include <tessera/grad/adjoint/wanted.hpp>
 #include <tessera/grad/tape.hpp>
 #include <tessera/run/run.hpp>
 
@@ -15,9 +16,10 @@ namespace tessera::detail {
 
 inline const Storage* memory_of(const TensorCore& x) { return x.storage()->root(); }
 
-inline int Tape::add_value(const TensorCore& x) {
+inline int Tape::add_value(const TensorCore& x, const Sharding* under) {
   const int number = static_cast<int>(gradients_.size());
   gradients_.emplace_back();
+  wanted_.push_back(under != nullptr ? *under : x.sharding().finished());
   Memory& memory = memories_[memory_of(x)];
   memory.storage = x.storage();
   for (auto& [desc, known] : memory.seen)
@@ -29,13 +31,13 @@ inline int Tape::add_value(const TensorCore& x) {
   return number;
 }
 
-TESSERA_FUNCTION int Tape::follow(const TensorCore& x, Where where) {
+TESSERA_FUNCTION int Tape::follow(const TensorCore& x, Where where, const Sharding* under) {
   if (number_of(x) >= 0)
     throw UsageError(
         "one tensor is given twice, and its gradient by each place cannot be told apart; give the "
         "function the tensor once, and let it use it twice",
         where);
-  return add_value(x);
+  return add_value(x, under);
 }
 
 TESSERA_FUNCTION int Tape::number_of(const TensorCore& x) {
@@ -50,7 +52,13 @@ TESSERA_FUNCTION int Tape::number_of(const TensorCore& x) {
   Node node;
   const ops::Reshape reshape{x.extents(), x.sharding()};
   const MapKernel none;
-  node.adjoint = adjoint({reshape, {desc}, {x.desc()}, none, "view"}, 1);
+  node.adjoint = adjoint({.operation = reshape,
+                          .operands = {desc},
+                          .results = {x.desc()},
+                          .kernel = none,
+                          .label = "view",
+                          .wanted = {wanted_[static_cast<std::size_t>(number)]}},
+                         1);
   node.operands.push_back(number);
   node.results.push_back(seen);
   node.made.push_back(x.desc());
@@ -146,6 +154,11 @@ TESSERA_FUNCTION void Tape::record(const Request& r, const std::vector<TensorCor
   const std::string label(r.site.label);
   AdjointCall call{r.operation, descs_of(r.operands), made, r.extras.kernel, label};
   if (r.extras.starts != nullptr) call.starts = *r.extras.starts;
+  for (int i = 0; i < r.operands.size(); ++i)
+    call.wanted.push_back((wanted >> i & 1) != 0
+                              ? wanted_[static_cast<std::size_t>(number_of(*r.operands[i]))]
+                              : r.operands[i]->sharding().finished());
+  call.coming = into ? finished_shardings(made) : coming(call);
   node.adjoint = adjoint(call, wanted);
   bool any = !node.adjoint.missing.empty();
   for (const AdjointValue& g : node.adjoint.gradients) any = any || g.known();
@@ -169,8 +182,12 @@ TESSERA_FUNCTION void Tape::record(const Request& r, const std::vector<TensorCor
       node.kept.push_back({v, tensor, writes_[memory_of(tensor)] + (written && !operand ? 1 : 0)});
     }
   if (into) memories_.erase(memory_of(*r.extras.into));
-  for (const TensorCore& result : results)
-    node.results.push_back(is_differentiable(result.type()) ? add_value(result) : -1);
+  for (int k = 0; k < made.size(); ++k) {
+    const TensorCore& result = results[static_cast<std::size_t>(k)];
+    made[k].sharding = call.coming[k];
+    node.results.push_back(is_differentiable(result.type()) ? add_value(result, &call.coming[k])
+                                                            : -1);
+  }
   node.made.assign(made.begin(), made.end());
   node.mesh = r.mesh();
   add_node(std::move(node), r.site);
@@ -188,7 +205,10 @@ TESSERA_FUNCTION bool Tape::follows(const TensorCore& x) const {
   return is_differentiable(x.type()) && memories_.contains(memory_of(x));
 }
 
-inline void Tape::add_gradient(int number, const TensorCore& g, CallSite site) {
+inline void Tape::add_gradient(int number, const TensorCore& given, CallSite site) {
+  const Sharding& under = wanted_[static_cast<std::size_t>(number)];
+  const TensorCore g =
+      given.sharding() == under ? given : run({ops::Reshard{under}, {&given}, site});
   TensorCore& sum = gradients_[static_cast<std::size_t>(number)];
   if (!sum.defined()) {
     sum = g;
@@ -286,7 +306,8 @@ TESSERA_FUNCTION TensorCore Tape::gradient(int number, const TensorCore& of, Whe
   const TensorCore& g = gradients_[static_cast<std::size_t>(number)];
   if (g.defined()) return g;
   const TakenBy outer(outer_);
-  return filled(of.mesh(), AdjointBuilder::finished(of.desc()), 0, {"gradient", where});
+  const TensorDesc zeros{of.type(), of.extents(), wanted_[static_cast<std::size_t>(number)]};
+  return filled(of.mesh(), zeros, 0, {"gradient", where});
 }
 
 }  // namespace tessera::detail

@@ -287,6 +287,7 @@ class InstructionList : private InstructionWriter {
     if (step().scratch > 0) allocate(kernel_scratch, scratch);
     KernelCall& kernel = add_kernel(std::move(work));
     for (int slot : step().in) kernel.in.push_back(memory(slot));
+    for (int slot : step().also) kernel.in.push_back(memory(slot));  // which it writes
     kernel.out = step().out;
     if (step().scratch == 0) return;
     kernel.scratch = kernel_scratch;

@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// An optimizer of a tree of weights: its rule (sgd.hpp, adam.hpp, lars.hpp, adafactor.hpp), where
+/// each weight is updated (update_policy.hpp), and the state that goes with it.
+///
+///     Optimizer<Adam, ShardedUpdate<data>> optimizer(Adam{.rate = 1e-3}, weights);
+///     const auto [loss, gradients] = optimizer.value_and_grad(f)(weights);   // reduce-scattered
+///     optimizer.step(weights, gradients);          // shares are updated, new weights gathered
+///     optimizer.report().norm;                     // of the gradients; which steps were skipped
+///
+/// Where the weights themselves are split over the policy's axes, and the function gathers them by
+/// reshard or gives them to einsum as they are, nothing is whole but what is in use: the same
+/// gradients arrive by reduce-scatter, and no weight is gathered after the update.
+///
+/// Laws: new weights are equal under every policy, to rounding where sums are made in another
+/// order; state is born under the update's sharding, and stays so; in a compiled function a step
+/// does as outside, to the bit. A gradient that is not finite changes nothing but the count of
+/// calls and the loss's scale. Source: Xu et al., "Automatic Cross-Replica Sharding of Weight
+/// Update in Data-Parallel Training" (2020); ZeRO (Rajbhandari et al. 2020), section 5.
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tessera/grad/gradient_under.hpp>
+#include <tessera/nn/optimizer/gradient_norm.hpp>
+#include <tessera/nn/optimizer/loss_scale.hpp>
+#include <tessera/nn/optimizer/update_policy.hpp>
+#include <tessera/op/reshape.hpp>
+#include <tessera/tensor/tree.hpp>
+
+namespace tessera {
+
+struct OptimizerOptions {
+  double clip = 0;     ///< the greatest norm of all gradients together; 0: any
+  bool finite = true;  ///< whether gradients that are not finite are found, and their step skipped
+  LossScale scale = {};  ///< of the loss: the caller multiplies it by loss_scale()
+  /// Half types: a master in float is kept under the update's sharding, and the weight is made of
+  /// it (Micikevicius et al. 2018), so that gathers and gradients stay narrow.
+  bool master = true;
+};
+
+/// A step that was not taken.
+struct SkippedStep {
+  Index step = 0;                  ///< which call of step() it was, from 1
+  std::vector<std::string> paths;  ///< of the tensors whose gradients are not finite
+};
+struct StepReport {
+  Index calls = 0;    ///< of step()
+  Index updates = 0;  ///< calls that were not skipped
+  double norm = 0;    ///< of all gradients of the last call that could be read, without the scale
+  double scale = 1;   ///< of the loss from now on
+  std::vector<SkippedStep> skipped;  ///< since the last report
+};
+
+/// `Rule`: Sgd, Adam, AdamW, Lars, Adafactor or one like them. `Policy`: a type of
+/// update_policy.hpp, or UpdatePolicy, whose value is then given. Meaning: one object, one tree of
+/// weights.
+template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
+ public:
+  /// Makes the state of a tree of weights: typed tensors, or, with an UpdatePolicy, any.
+  /// Communication: none. Collective over the mesh. Throws UsageError for a weight that is
+  /// unfinished or no real number, or where the tree has no tensor.
+  template <class Tree>
+  Optimizer(Rule rule, const Tree& weights, OptimizerOptions options = {}, Policy policy = {},
+            Where where = Where::here())
+      : rule_(std::move(rule)), options_(options), scale_(options.scale) {
+    const auto add = [&](const std::string& path, const auto& weight) {
+      using Tensor = std::decay_t<decltype(weight)>;
+      if constexpr (std::is_same_v<Policy, UpdatePolicy>) {
+        policy_ = policy;
+      } else {
+        static_assert(TypedTensor<Tensor>,
+                      "[tessera] the policy of an update names axes as types, and a weight is a "
+                      "dynamic tensor; give Optimizer<Rule, UpdatePolicy> a value");
+        policy_ = Policy::template on<typename Tensor::mesh_type>();
+      }
+      add_weight(path, weight.core(), where);
+    };
+    for_each_named_tensor(add, weights);
+    if (weights_.empty())
+      throw UsageError("an optimizer is given a tree without tensors; give it weights", where);
+  }
+
+  /// Returns f's value and gradients as a function of its first argument, the weights: gradients
+  /// under the shardings of the update. Communication, collective over: as value_and_grad_under.
+  template <class F> auto value_and_grad(F&& f, Where where = Where::here()) const {
+    return value_and_grad_under(std::forward<F>(f), gradient_shardings(), where);
+  }
+  /// Returns the shardings under which step() wants gradients; it takes any.
+  std::vector<Sharding> gradient_shardings() const {
+    std::vector<Sharding> wanted;
+    for (const Weight& w : weights_)
+      wanted.push_back(w.place.flat ? w.desc.sharding : w.place.sharding);
+    return wanted;
+  }
+
+  /// Updates the weights by gradients: a tree like the weights, or a vector of dynamic tensors; the
+  /// tree's tensors are assigned anew. Communication: gradients that lie otherwise are brought
+  /// under the update's sharding; one number is summed for all (GradientCheck), and what the rule
+  /// needs; new weights are gathered, several in one call where small (reshard_together).
+  /// Collective over the mesh. Throws UsageError for other weights than the optimizer was made for.
+  template <class Tree, class Gradients>
+  void step(Tree& weights, const Gradients& gradients, Where where = Where::here()) {
+    std::vector<TensorCore> olds, given;
+    for_each_tensor([&](const auto& one) { olds.push_back(one.core()); }, std::as_const(weights));
+    for_each_tensor([&](const auto& one) { given.push_back(one.core()); }, gradients);
+    const std::vector<TensorCore> made = update(olds, given, {"optimizer step", where});
+    std::size_t next = 0;
+    for_each_tensor([&](auto& one) { one = std::remove_cvref_t<decltype(one)>(made[next++]); },
+                    weights);
+  }
+
+  /// Returns the factor by which the caller multiplies the loss of the next step.
+  double loss_scale() const { return scale_.value; }
+  /// Returns what the calls since the last report did. Outside compiled functions. Communication:
+  /// none, but for steps that were skipped: their gradients' norms are finished. Collective over
+  /// the mesh.
+  StepReport report(Where where = Where::here()) {
+    settle();
+    StepReport made{calls_, updates_, norm_, scale_.value, {}};
+    for (const Attempt& one : std::exchange(failed_, {})) {
+      SkippedStep skipped{one.call, {}};
+      for (const int i : one.check.not_finite({"optimizer report", where}))
+        skipped.paths.push_back(weights_[static_cast<std::size_t>(i)].path);
+      made.skipped.push_back(std::move(skipped));
+    }
+    return made;
+  }
+
+  /// Returns where weight i, in the tree's order, is updated.
+  const UpdatePlace& place(int i) const { return weights_[static_cast<std::size_t>(i)].place; }
+  /// Calls f(path, tensor) for each tensor of the state, "weight.0" of a weight's first auxiliary
+  /// tensor, "weight.master" of its master: to be written to a file or, as DynamicTensor&, read.
+  template <class F> void for_each_state(F&& f) {
+    const auto call = [&](const std::string& path, TensorCore& core) {
+      DynamicTensor tensor(core);
+      f(path, tensor);
+      core = tensor.core();
+    };
+    for (Weight& w : weights_) {
+      for (std::size_t k = 0; k < w.auxiliary.size(); ++k)
+        call(w.path + '.' + std::to_string(k), w.auxiliary[k]);
+      if (w.master.defined()) call(w.path + ".master", w.master);
+    }
+  }
+  /// Return, and set, how many updates there were: a run that is continued goes on from there.
+  Index updates() {
+    settle();
+    return updates_;
+  }
+  void resume(Index updates) { calls_ = updates_ = updates; }
+  Rule& rule() { return rule_; }
+
+ private:
+  /// One weight, and what is kept for it under the update's sharding.
+  struct Weight {
+    std::string path;
+    TensorDesc desc;
+    UpdatePlace place;
+    TensorCore master;  ///< undefined where there is none
+    std::vector<TensorCore> auxiliary;
+  };
+  /// A call of step() whose gradients have not been looked at.
+  struct Attempt {
+    Index call = 0;
+    double scale = 1;
+    detail::GradientCheck check;
+  };
+
+  void add_weight(const std::string& path, const TensorCore& x, Where where) {
+    const MeshCore& mesh = detail::mesh_of(x, {"optimizer", where});
+    if (!is_real(x.type()) || !x.sharding().partial.empty())
+      throw UsageError("the weight " + path + " is " + to_string(x.desc(), mesh.names()) +
+                           ", and weights are finished tensors of half, bfloat16, float or double; "
+                           "keep others out of the tree of weights",
+                       where);
+    Weight w{path, x.desc(), {}, {}, {}};
+    const DType type = detail::update_type(x.type());
+    const auto bytes = [&] {
+      Index all = 0;
+      for (const TensorDesc& one : rule_.auxiliary({type, x.extents(), x.sharding()}))
+        all += volume(one.extents) * static_cast<Index>(size_of(type));
+      return UpdateBytes{all / max_of(Index{1}, volume(x.extents()))};
+    };
+    UpdatePolicy policy = policy_;
+    policy.flat = policy.flat && Rule::flat;
+    w.place = update_place(x.desc(), policy, bytes(), mesh.shape(), plan_options(mesh));
+    const detail::CallSite site{"optimizer", where};
+    TensorDesc share{type, x.extents(), w.place.sharding};
+    if (w.place.flat) share.extents = {volume(x.extents())};
+    for (const TensorDesc& one : rule_.auxiliary(share))
+      w.auxiliary.push_back(detail::filled(x.mesh(), one, 0, site));
+    if (options_.master && type != x.type())
+      w.master = detail::converted(share_of(w, x, site), type, site);
+    weights_.push_back(std::move(w));
+  }
+
+  /// Returns the share of a tensor of the weight's extents that this process updates.
+  static TensorCore share_of(const Weight& w, const TensorCore& x, detail::CallSite site) {
+    if (!w.place.flat) return moved(x, w.place.sharding, site);
+    const ops::Reshape line{{volume(x.extents())}, w.place.sharding};
+    return detail::run({line, {&x}, site});
+  }
+  static TensorCore moved(const TensorCore& x, const Sharding& to, detail::CallSite site) {
+    return x.sharding() == to ? x : detail::reshard(x, to, site);
+  }
+
+  std::vector<TensorCore> update(const std::vector<TensorCore>& olds,
+                                 const std::vector<TensorCore>& given, detail::CallSite site) {
+    require_alike(olds, given, site);
+    const double scale = scale_.value;  // that of the loss, as its function read it
+    settle();
+    ++calls_;
+    const Index step = ++updates_;
+    const std::vector<TensorCore> gradients = shares_of(given, site);
+    detail::GradientCheck check(gradients, {options_.clip, options_.finite, scale}, site);
+    std::vector<detail::Share> shares;
+    for (std::size_t i = 0; i < olds.size(); ++i) {
+      const Weight& w = weights_[i];
+      detail::Share share{w.master.defined() ? w.master : share_of(w, olds[i], site),
+                          gradients[i],
+                          w.auxiliary,
+                          check.factor(),
+                          {}};
+      share.narrow = w.desc.type;
+      share.master = w.master.defined();
+      share.site = site;
+      shares.push_back(std::move(share));
+    }
+    if constexpr (Rule::trusts) find_trust(shares, site);
+    std::vector<TensorCore> made;
+    for (std::size_t i = 0; i < shares.size(); ++i) {
+      detail::Updated updated = rule_.update(std::exchange(shares[i], {}), step);
+      weights_[i].auxiliary = std::move(updated.auxiliary);
+      if (updated.master.defined()) weights_[i].master = std::move(updated.master);
+      made.push_back(std::move(updated.weight));
+    }
+    if (options_.clip > 0 || options_.finite)
+      attempts_.push_back({calls_, scale, std::move(check)});
+    return gathered(std::move(made), site);
+  }
+
+  /// Brings gradients to the places of the update: those that are not there yet, together.
+  std::vector<TensorCore> shares_of(const std::vector<TensorCore>& given, detail::CallSite site) {
+    std::vector<TensorCore> shares;
+    std::vector<TensorCore> elsewhere;
+    std::vector<Sharding> targets;
+    for (std::size_t i = 0; i < given.size(); ++i) {
+      const Weight& w = weights_[i];
+      shares.push_back(w.place.flat ? share_of(w, given[i], site) : given[i]);
+      if (shares[i].sharding() == w.place.sharding) continue;
+      elsewhere.push_back(shares[i]);
+      targets.push_back(w.place.sharding);
+    }
+    const std::vector<TensorCore> there = detail::reshard_many(elsewhere, targets, site);
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < given.size(); ++i)
+      if (!(shares[i].sharding() == weights_[i].place.sharding)) shares[i] = there[next++];
+    return shares;
+  }
+  /// Brings new weights from the places of the update to their own shardings, together.
+  std::vector<TensorCore> gathered(std::vector<TensorCore> made, detail::CallSite site) {
+    std::vector<TensorCore> shares;
+    std::vector<Sharding> targets;
+    const auto own = [](const Weight& w) {
+      return w.place.flat ? detail::line_of(w.desc).sharding : w.desc.sharding;
+    };
+    for (std::size_t i = 0; i < made.size(); ++i) {
+      if (made[i].sharding() == own(weights_[i])) continue;
+      shares.push_back(std::exchange(made[i], {}));
+      targets.push_back(own(weights_[i]));
+    }
+    std::vector<TensorCore> whole = detail::reshard_many(shares, targets, site);
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < made.size(); ++i) {
+      if (!made[i].defined()) made[i] = std::move(whole[next++]);
+      if (!weights_[i].place.flat) continue;
+      const ops::Reshape back{weights_[i].desc.extents, weights_[i].desc.sharding};
+      made[i] = detail::run({back, {&made[i]}, site});
+    }
+    return made;
+  }
+
+  void find_trust(std::vector<detail::Share>& shares, detail::CallSite site) {
+    std::vector<TensorCore> open;
+    for (const detail::Share& share : shares) {
+      open.push_back(detail::square_sum(share.weight, site));
+      open.push_back(detail::square_sum(share.gradient, site));
+    }
+    const std::vector<TensorCore> sums = detail::finish_scalars(open, site);
+    for (std::size_t i = 0; i < shares.size(); ++i)
+      shares[i].trust = rule_.trust_of(sums[2 * i], sums[2 * i + 1], shares[i].factor, site);
+  }
+
+  /// Counts what the calls did whose gradients can be read now.
+  void settle() {
+    std::vector<Attempt> left;
+    for (Attempt& one : std::exchange(attempts_, {})) {
+      if (!one.check.readable()) {
+        left.push_back(std::move(one));
+        continue;
+      }
+      norm_ = one.check.norm() / one.scale;
+      if (std::isfinite(norm_)) {
+        scale_.went_well();
+        continue;
+      }
+      --updates_;
+      scale_.skipped();
+      failed_.push_back(std::move(one));
+    }
+    attempts_ = std::move(left);
+  }
+
+  void require_alike(const std::vector<TensorCore>& olds, const std::vector<TensorCore>& given,
+                     detail::CallSite site) const {
+    if (olds.size() != weights_.size() || given.size() != weights_.size())
+      throw UsageError("an optimizer of " + std::to_string(weights_.size()) + " weights is given " +
+                           std::to_string(olds.size()) + " weights and " +
+                           std::to_string(given.size()) +
+                           " gradients; give it the tree that it was made for, and a gradient for "
+                           "each weight",
+                       site.where);
+    for (std::size_t i = 0; i < olds.size(); ++i) {
+      const Weight& w = weights_[i];
+      const AxisNames& names = detail::mesh_of(olds[i], site).names();
+      if (!(olds[i].desc() == w.desc))
+        throw ShapeError("the weight " + w.path + " is " + to_string(olds[i].desc(), names) +
+                             ", and its optimizer was made for " + to_string(w.desc, names) +
+                             "; give it the weights that it was made for",
+                         site.where);
+      if (!given[i].defined() || !(given[i].extents() == w.desc.extents))
+        throw ShapeError(
+            "the gradient of the weight " + w.path + " is " +
+                (given[i].defined() ? to_string(given[i].desc(), names) : "an empty tensor") +
+                ", and the weight " + to_string(w.desc, names) +
+                "; give it a gradient of the weight's extents",
+            site.where);
+    }
+  }
+
+  Rule rule_;
+  OptimizerOptions options_;
+  UpdatePolicy policy_;
+  std::vector<Weight> weights_;
+  LossScale scale_;
+  Index calls_ = 0, updates_ = 0;
+  double norm_ = 0;
+  std::vector<Attempt> attempts_, failed_;
+};
+
+}  // namespace tessera

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// sanitized: preset address
+// Optimizers against plain loops in double, under every policy of the update, on several meshes.
+#include <doctest/doctest.h>
+
+#include <functional>
+#include <mutex>
+
+#include <tessera/nn.hpp>
+#include <tessera/op/compile.hpp>
+#include <tessera/tessera.hpp>
+
+#include "nn/optimizer_cases.hpp"
+
+using namespace tessera;
+
+namespace {
+using namespace optimizer_test;
+
+constexpr int steps = 20;
+
+template <class F> void on_meshes(const F& body) {
+  for (const auto& [rows, columns] : {std::pair{1, 1}, {2, 1}, {1, 2}, {2, 2}, {3, 2}})
+    run_loopback(rows * columns,
+                 [&, rows = rows, columns = columns](std::shared_ptr<Transport> world) {
+                   body(make_mesh(world, {rows, columns}, {"data", "model"}));
+                 });
+}
+Values gradients_of_step(int step) { return random_values(100 + static_cast<unsigned>(step), 0.5); }
+
+/// The gradients come as they may: whole, split otherwise, under the places of the update.
+template <class T, class Optimizer>
+Tree gradients_for(const Optimizer& optimizer, const DynamicMesh& mesh, int step) {
+  std::vector<Sharding> under = whole_weights();
+  if (step % 3 == 1) under = optimizer.gradient_shardings();
+  if (step % 3 == 2) under[0] = Sharding{{1}, {0}};
+  return tree_of<T>(mesh, gradients_of_step(step), under);
+}
+
+/// Runs a rule under all policies, and compares with what the loops make.
+template <class Rule, class Step>
+void check_rule(const char* name, const Rule& rule, const Step& step) {
+  Loops loops(random_values(1));
+  for (int t = 1; t <= steps; ++t) step(loops, gradients_of_step(t), t);
+  std::mutex mutex;
+  on_meshes([&](const DynamicMesh& mesh) {
+    for (const NamedPolicy& p : policies())
+      for (const auto& shardings : {whole_weights(), split_weights()}) {
+        Tree weights = tree_of<double>(mesh, random_values(1), shardings);
+        Optimizer<Rule, UpdatePolicy> optimizer(rule, weights, {}, p.policy);
+        for (int t = 1; t <= steps; ++t)
+          optimizer.step(weights, gradients_for<double>(optimizer, mesh, t));
+        const StepReport report = optimizer.report();
+        double worst = 0;
+        bool kept = report.updates == steps && report.skipped.empty();
+        for (std::size_t i = 0; i < weights.size(); ++i) {
+          kept = kept && weights[i].sharding() == shardings[i];
+          worst = std::max(worst, worst_difference(host_values<double>(weights[i]), loops.w[i]));
+        }
+        optimizer.for_each_state([&](const std::string&, const DynamicTensor& state) {
+          kept = kept && state.defined();
+        });
+        const std::lock_guard lock(mutex);
+        CHECK(kept);
+        CHECK_MESSAGE(worst < 1e-12, name << ", " << std::string(p.name) << " on "
+                                          << to_string(mesh.shape(), AxisNames{"data", "model"}));
+      }
+  });
+}
+}  // namespace
+
+TEST_CASE("descent, with momentum and Nesterov's") {
+  check_rule("sgd", Sgd{.rate = 0.1, .decay = 0.01},
+             [](Loops& l, const Values& g, int) { l.sgd(g, 0.1, 0, 0.01, false); });
+  check_rule("momentum", Sgd{.rate = 0.05, .momentum = 0.9},
+             [](Loops& l, const Values& g, int) { l.sgd(g, 0.05, 0.9, 0, false); });
+  check_rule("nesterov", Sgd{.rate = 0.05, .momentum = 0.9, .decay = 0.01, .nesterov = true},
+             [](Loops& l, const Values& g, int) { l.sgd(g, 0.05, 0.9, 0.01, true); });
+}
+TEST_CASE("Adam and AdamW") {
+  const WarmupCosine rate{.peak = 0.1, .warmup = 5, .steps = 15, .floor = 0.01};
+  check_rule("adam", Adam{.rate = rate, .decay = 0.1}, [&](Loops& l, const Values& g, int t) {
+    l.adam(g, rate(t), 0.9, 0.999, 1e-8, 0.1, false);
+  });
+  check_rule("adamw", AdamW{.rate = 0.01, .beta2 = 0.95, .decay = 0.1},
+             [](Loops& l, const Values& g, int) { l.adam(g, 0.01, 0.9, 0.95, 1e-8, 0.1, true); });
+}
+TEST_CASE("LARS") {
+  check_rule("lars", Lars{.rate = 2.0, .decay = 1e-2, .trust = 0.02},
+             [](Loops& l, const Values& g, int) { l.lars(g, 2.0, 0.9, 1e-2, 0.02); });
+}
+TEST_CASE("Adafactor") {
+  const InverseSquareRoot rate{.rate = 1.0, .constant = 10};
+  check_rule("adafactor", Adafactor{.rate = rate},
+             [&](Loops& l, const Values& g, int t) { l.adafactor(g, rate(t)); });
+}
+
+TEST_CASE("schedules") {
+  const WarmupCosine cosine{.peak = 2, .warmup = 4, .steps = 12, .floor = 1};
+  CHECK(cosine(1) == doctest::Approx(0.5));
+  CHECK(cosine(4) == doctest::Approx(2));
+  CHECK(cosine(8) == doctest::Approx(1.5));
+  CHECK(cosine(12) == doctest::Approx(1));
+  CHECK(cosine(100) == doctest::Approx(1));
+  const InverseSquareRoot root{};
+  CHECK(root(1) == doctest::Approx(0.01));
+  CHECK(root(10000) == doctest::Approx(0.01));
+  CHECK(root(40000) == doctest::Approx(0.005));
+  const Schedule number = 0.25;
+  CHECK(number(7) == 0.25);
+}
+
+TEST_CASE("narrow weights, with a master and without") {
+  Loops loops(random_values(1));
+  for (int t = 1; t <= steps; ++t)
+    loops.adam(gradients_of_step(t), 0.02, 0.9, 0.999, 1e-8, 0, false);
+  std::mutex mutex;
+  run_loopback(6, [&](std::shared_ptr<Transport> world) {
+    const auto mesh = make_mesh(world, {3, 2}, {"data", "model"});
+    const auto worst_of = [&]<class T>(T, const UpdatePolicy& policy, bool master) {
+      Tree weights = tree_of<T>(mesh, random_values(1), split_weights());
+      Optimizer<Adam, UpdatePolicy> optimizer(Adam{.rate = 0.02}, weights, {.master = master},
+                                              policy);
+      for (int t = 1; t <= steps; ++t)
+        optimizer.step(weights, gradients_for<T>(optimizer, mesh, t));
+      double worst = 0;
+      for (std::size_t i = 0; i < weights.size(); ++i)
+        worst = std::max(worst, worst_difference(host_values<T>(weights[i]), loops.w[i]));
+      return worst;
+    };
+    for (const NamedPolicy& p : policies()) {
+      // Gradients are rounded to 11 and 8 bits, and sums of twenty steps of at most 0.02 are made.
+      const double f32 = worst_of(float{}, p.policy, true), f16 = worst_of(half{}, p.policy, true),
+                   bf16 = worst_of(bfloat16{}, p.policy, true),
+                   alone = worst_of(bfloat16{}, p.policy, false);
+      const std::lock_guard lock(mutex);
+      CHECK_MESSAGE(f32 < 2e-6, std::string(p.name));
+      CHECK_MESSAGE(f16 < 2e-3, std::string(p.name));
+      CHECK_MESSAGE(bf16 < 1e-2, std::string(p.name));
+      CHECK_MESSAGE(alone < 5e-2, std::string(p.name));
+    }
+  });
+}
+
+TEST_CASE("clipping by the norm of all gradients, and the loss's scale") {
+  std::mutex mutex;
+  on_meshes([&](const DynamicMesh& mesh) {
+    for (const NamedPolicy& p : policies()) {
+      Tree weights = tree_of<double>(mesh, random_values(1), split_weights());
+      Optimizer<Sgd, UpdatePolicy> optimizer(Sgd{.rate = 1.0}, weights,
+                                             {.clip = 0.5, .scale = {.value = 8}}, p.policy);
+      Values g = gradients_of_step(1);
+      double norm = 0;
+      for (const auto& one : g)
+        for (const double x : one) norm += x * x;
+      norm = std::sqrt(norm);
+      Values scaled = g;
+      for (auto& one : scaled)
+        for (double& x : one) x *= optimizer.loss_scale();
+      optimizer.step(weights, tree_of<double>(mesh, scaled, whole_weights()));
+      Loops loops(random_values(1));
+      for (auto& one : g)
+        for (double& x : one) x *= 0.5 / norm;
+      loops.sgd(g, 1, 0, 0, false);
+      double worst = std::abs(optimizer.report().norm - norm);
+      for (std::size_t i = 0; i < weights.size(); ++i)
+        worst = std::max(worst, worst_difference(host_values<double>(weights[i]), loops.w[i]));
+      const std::lock_guard lock(mutex);
+      CHECK_MESSAGE(worst < 1e-12, std::string(p.name));
+    }
+  });
+}
+
+TEST_CASE("a gradient that is not finite: its step is skipped, and nothing is lost") {
+  std::mutex mutex;
+  run_loopback(6, [&](std::shared_ptr<Transport> world) {
+    const auto mesh = make_mesh(world, {3, 2}, {"data", "model"});
+    const auto run = [&]<class Rule>(const Rule& rule) {
+      for (const NamedPolicy& p : policies()) {
+        Tree weights = tree_of<double>(mesh, random_values(1), whole_weights());
+        Tree others = weights;
+        Optimizer<Rule, UpdatePolicy> optimizer(rule, weights, {.scale = LossScale::automatic(16)},
+                                                p.policy);
+        Optimizer<Rule, UpdatePolicy> other(rule, others, {}, p.policy);
+        std::vector<double> bad{std::nan(""), INFINITY, -INFINITY};
+        for (int t = 1; t <= 6; ++t) {
+          Values g = gradients_of_step(t);
+          other.step(others, tree_of<double>(mesh, g, whole_weights()));
+          if (t % 2 == 0) {  // a step that is not taken in between
+            Values broken = g;
+            broken[1][10] = bad[static_cast<std::size_t>(t) / 2 - 1];
+            broken[3][0] = NAN;
+            optimizer.step(weights, tree_of<double>(mesh, broken, whole_weights()));
+          }
+          const double scale = optimizer.loss_scale();  // a power of two
+          for (auto& one : g)
+            for (double& x : one) x *= scale;
+          optimizer.step(weights, tree_of<double>(mesh, g, whole_weights()));
+        }
+        const StepReport report = optimizer.report();
+        bool good = report.calls == 9 && report.updates == 6 && report.skipped.size() == 3;
+        for (std::size_t k = 0; good && k < 3; ++k)
+          good = report.skipped[k].step == static_cast<Index>(3 * k + 2) &&
+                 report.skipped[k].paths == std::vector<std::string>{"1", "3"};
+        good = good && report.scale == 2 && optimizer.report().skipped.empty();
+        for (std::size_t i = 0; i < weights.size(); ++i)
+          good = good && host_values<double>(weights[i]) == host_values<double>(others[i]);
+        const std::lock_guard lock(mutex);
+        CHECK_MESSAGE(good, std::string(p.name));
+      }
+    };
+    run(Sgd{.rate = 0.1});
+    run(Sgd{.rate = 0.1, .momentum = 0.9});
+    run(Adam{.rate = 0.1});
+    run(Lars{});
+    run(Adafactor{});
+  });
+}
+
+TEST_CASE("the sum of small batches' gradients is that of one large batch") {
+  std::mutex mutex;
+  on_meshes([&](const DynamicMesh& mesh) {
+    const Extents e{12, 5};
+    const std::vector<double> values = random_values(3)[0];
+    std::vector<double> inputs;
+    std::mt19937_64 random(9);
+    for (int i = 0; i < 84; ++i) inputs.push_back(std::normal_distribution<double>()(random));
+    const auto batch = [&](Index from, Index count) {
+      return tensor_of<double>(mesh, {count, 7},
+                               {inputs.begin() + from * 7, inputs.begin() + (from + count) * 7},
+                               Sharding{{0}, {}});
+    };
+    const auto loss = [](const DynamicTensor& w, const DynamicTensor& x) {
+      const DynamicTensor y = tanh(einsum("ik,kj->ij", x, w));
+      return reduce<Mean>("ij->", y * y);
+    };
+    const auto make = [&] { return tensor_of<double>(mesh, {7, 5}, values, Sharding{{}, {1}}); };
+    DynamicTensor small = make(), large = make();
+    const UpdatePolicy policy{UpdatePolicy::Kind::sharded, {0}};
+    Optimizer<Adam, UpdatePolicy> one(Adam{.rate = 0.01}, small, {}, policy),
+        other(Adam{.rate = 0.01}, large, {}, policy);
+    for (int t = 0; t < 3; ++t) {
+      GradientSum sum;
+      for (Index k = 0; k < 4; ++k)
+        sum.add(one.value_and_grad(loss)(small, batch(3 * k, 3)).gradient);
+      one.step(small, sum.mean());
+      other.step(large, other.value_and_grad(loss)(large, batch(0, 12)).gradient);
+    }
+    const double worst = worst_difference(host_values<double>(small), host_values<double>(large));
+    const std::lock_guard lock(mutex);
+    CHECK(worst < 1e-12);
+    CHECK_THROWS_WITH_AS(GradientSum{}.mean(), doctest::Contains("no gradients"), UsageError);
+  });
+}
+
+TEST_CASE("compiled steps are those outside, to the bit") {
+  std::mutex mutex;
+  run_loopback(6, [&](std::shared_ptr<Transport> world) {
+    const auto mesh = make_mesh(world, {3, 2}, {"data", "model"});
+    const auto run = [&]<class Rule>(const Rule& rule) {
+      for (const NamedPolicy& p : policies()) {
+        Tree weights = tree_of<float>(mesh, random_values(1), split_weights());
+        Tree others = tree_of<float>(mesh, random_values(1), split_weights());
+        const OptimizerOptions options{.clip = 3};
+        Optimizer<Rule, UpdatePolicy> optimizer(rule, weights, options, p.policy),
+            other(rule, others, options, p.policy);
+        auto step = compile([&](const Tree& g) { optimizer.step(weights, g); });
+        int structures = 0;
+        for (int t = 1; t <= 5; ++t) {
+          Values values = gradients_of_step(t);
+          if (t == 3) values[0][3] = NAN;
+          const Tree g = tree_of<float>(mesh, values, whole_weights());
+          step(g);
+          other.step(others, g);
+          structures = step.structures();
+        }
+        bool good = structures == 1 && optimizer.report().skipped.size() == 1 &&
+                    optimizer.report().updates == 4 && other.report().skipped.size() == 1;
+        for (std::size_t i = 0; i < weights.size(); ++i)
+          good = good && host_values<float>(weights[i]) == host_values<float>(others[i]);
+        const std::lock_guard lock(mutex);
+        CHECK_MESSAGE(good, std::string(p.name) << ", structures " << structures);
+      }
+    };
+    run(Adam{.rate = 0.1});
+    run(Lars{});
+    run(Adafactor{});
+  });
+}
+
+TEST_CASE("what an optimizer refuses") {
+  run_loopback(1, [&](std::shared_ptr<Transport> world) {
+    const auto mesh = make_mesh(world, {1, 1}, {"data", "model"});
+    Tree weights = tree_of<double>(mesh, random_values(1), whole_weights());
+    Optimizer<Sgd, UpdatePolicy> optimizer(Sgd{}, weights);
+    Tree fewer = weights;
+    fewer.pop_back();
+    CHECK_THROWS_WITH_AS(optimizer.step(fewer, weights), doctest::Contains("of 6 weights"),
+                         UsageError);
+    Tree swapped = weights;
+    std::swap(swapped[0], swapped[1]);
+    CHECK_THROWS_WITH_AS(optimizer.step(swapped, weights), doctest::Contains("the weight 0 is"),
+                         ShapeError);
+    CHECK_THROWS_WITH_AS(optimizer.step(weights, swapped),
+                         doctest::Contains("gradient of the weight 0"), ShapeError);
+    CHECK_THROWS_WITH_AS((Optimizer<Sgd, UpdatePolicy>(Sgd{}, Tree{})),
+                         doctest::Contains("without tensors"), UsageError);
+    const Tree integers{zeros<std::int32_t>(mesh, {3}, Sharding::replicated(1))};
+    CHECK_THROWS_WITH_AS((Optimizer<Sgd, UpdatePolicy>(Sgd{}, integers)),
+                         doctest::Contains("the weight 0 is"), UsageError);
+  });
+}
