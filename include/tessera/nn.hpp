@@ -13,4 +13,5 @@
 #include <tessera/nn/optimizer/lars.hpp>
 #include <tessera/nn/optimizer/optimizer.hpp>
 #include <tessera/nn/optimizer/sgd.hpp>
+#include <tessera/nn/mixture_of_experts.hpp>
 #include <tessera/tensor/tree.hpp>
