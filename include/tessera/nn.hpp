@@ -7,11 +7,11 @@
 ///     const auto step = value_and_grad([&](const auto& w) { return mean<"ij->">(square(y - x * w)); });
 ///     for_each_tensor([](auto& w, const auto& g) { w = w - 0.1f * g; }, weights, step(weights).gradient);
 #include <tessera/grad.hpp>
+#include <tessera/nn/mixture_of_experts.hpp>
 #include <tessera/nn/optimizer/adafactor.hpp>
 #include <tessera/nn/optimizer/adam.hpp>
 #include <tessera/nn/optimizer/gradient_sum.hpp>
 #include <tessera/nn/optimizer/lars.hpp>
 #include <tessera/nn/optimizer/optimizer.hpp>
 #include <tessera/nn/optimizer/sgd.hpp>
-#include <tessera/nn/mixture_of_experts.hpp>
 #include <tessera/tensor/tree.hpp>

@@ -67,7 +67,8 @@ class ReusePass : ProgramEdit {
   void take_over(ProgramEntry& e, int i) {
     const Plan& plan = *e.plan;
     if (e.operation == nullptr || plan.kind != OperatorKind::map || !e.also.empty() ||
-        !plan.halos.empty() || plan.destination != Destination::fresh || plan.result < plan.operands || e.result < 0)
+        !plan.halos.empty() || plan.destination != Destination::fresh ||
+        plan.result < plan.operands || e.result < 0)
       return;
     const int k = that_ends(e, i);
     if (k < 0 || program_.tensor(e.result).made != i) return;
