@@ -207,6 +207,13 @@ std::vector<Job> all_jobs() {
   ends(
       "exits quickly", [](const Mesh&) { std::quick_exit(0); },
       {"process 1: the program has called exit while"}, 1, 1);
+  jobs.push_back({"throws, and MPI_Abort hangs",
+                  2,
+                  [](Environment& env) {
+                    support::pmpi::hang_in_abort();
+                    call_until(env, [](const Mesh&) { throw_planted(); });
+                  },
+                  {"process 1: planted"}});
   // These leave a process no word; the launcher ends the others.
   ends(
       "exits at once", [](const Mesh&) { _exit(5); }, {}, -1, 0);

@@ -6,7 +6,9 @@
 
 #include <mpi.h>
 
+#include <chrono>
 #include <map>
+#include <thread>
 #include <utility>
 
 namespace support::pmpi {
@@ -162,6 +164,8 @@ void fail(const std::string& function, int code) {
   planned_code = code;
 }
 bool failed() { return planned.empty(); }
+bool abort_hangs = false;
+void hang_in_abort() { abort_hangs = true; }
 bool waits_to_fail(const char* function) { return planned == function; }
 /// Returns the code with which `function` is to fail now, else MPI_SUCCESS.
 int failing(const char* function) {
@@ -469,6 +473,10 @@ int MPI_Comm_split_type(Comm c, int type, int key, MPI_Info info, Comm* to) {
 int MPI_Comm_set_errhandler(Comm c, MPI_Errhandler h) {
   if (const int code = pmpi::failing("MPI_Comm_set_errhandler")) return code;
   return PMPI_Comm_set_errhandler(c, h);
+}
+int MPI_Abort(Comm c, int code) {
+  while (pmpi::abort_hangs) std::this_thread::sleep_for(std::chrono::seconds(1));
+  return PMPI_Abort(c, code);
 }
 int MPI_Comm_rank(Comm c, int* rank) {
   if (const int code = pmpi::failing("MPI_Comm_rank")) return code;

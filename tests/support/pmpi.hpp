@@ -30,6 +30,8 @@ const std::vector<std::string>& calls();
 void fail(const std::string& function, int code);
 /// Returns whether the order was carried out.
 bool failed();
+/// From now on MPI_Abort never returns, and ends nothing.
+void hang_in_abort();
 
 template <class Counts> std::string list(const Counts& counts) {
   std::string text = "[";
