@@ -164,7 +164,7 @@ void walk(const TreePlace& place, F& f, Tree& tree, Others&... others);
 template <class F, std::size_t... I, class Tree, class... Others>
 void walk_children(const TreePlace& place, F& f, std::index_sequence<I...>, Tree& tree,
                    Others&... others) {
-  const auto child = [&]<std::size_t J>(std::integral_constant<std::size_t, J>) {
+  [[maybe_unused]] const auto child = [&]<std::size_t J>(std::integral_constant<std::size_t, J>) {
     TreePlace here{&place, {}, static_cast<Index>(J)};
     if constexpr (Children<std::remove_const_t<Tree>>::named)
       here = {&place, Children<std::remove_const_t<Tree>>::names[J], -1};

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Multi-head and grouped-query attention, to the same text or to another one, with causal and
+/// padding masks. Heads, batch or sequence may be split, by rules alone.
+///
+///     auto layer = Attention<Here>::like(make, {.embed = 6, .heads = 3});
+///     auto y = attention(layer, x, x, {.causal = true});
+///     auto z = attention(layer, x, memory, {}, valid);      // valid is (batch, memory's places), bool
+///
+/// Laws: equals plain loops over heads; with one key and value a head (groups == heads) it is
+/// multi-head, with one for all (groups == 1) multi-query attention. A query all of whose keys are
+/// masked gets the mean of the values.
+#include <cmath>
+#include <string>
+#include <type_traits>
+
+#include <tessera/base/error.hpp>
+#include <tessera/nn/dropout.hpp>
+#include <tessera/nn/parameters.hpp>
+#include <tessera/nn/positions.hpp>
+#include <tessera/nn/under.hpp>
+#include <tessera/op/arithmetic.hpp>
+#include <tessera/op/einsum.hpp>
+#include <tessera/op/map.hpp>
+#include <tessera/op/softmax.hpp>
+#include <tessera/tensor/tree.hpp>
+
+namespace tessera {
+
+/// How large an attention layer is. 0: groups as many as heads, head_dim embed / heads, context as
+/// embed.
+struct AttentionSizes {
+  Index embed = 0, heads = 1, groups = 0, head_dim = 0, context = 0;
+};
+
+/// Heads are (groups, repeats): the heads of a group share a key and a value.
+template <class U> struct Attention {
+  template <class... Names> using Tensor = typename U::template Tensor<Names...>;
+  using Query = Tensor<logical::embed, logical::groups, logical::repeats, logical::head_dim>;
+  using Key = Tensor<logical::embed, logical::groups, logical::head_dim>;
+  using Out = Tensor<logical::groups, logical::repeats, logical::head_dim, logical::embed>;
+  Query query;
+  Key key, value;
+  Out out;
+  static constexpr auto fields =
+      Fields<&Attention::query, &Attention::key, &Attention::value, &Attention::out>{};
+
+  /// Throws UsageError when groups do not divide the heads, or the heads the elements.
+  static Attention like(Parameters<typename U::mesh_type>& make, AttentionSizes n,
+                        Where where = Where::here()) {
+    if (n.groups == 0) n.groups = n.heads;
+    if (n.context == 0) n.context = n.embed;
+    const auto require_divides = [&](const char* what, Index by, Index of) {
+      if (by < 1 || of % by != 0)
+        throw UsageError("attention: " + std::to_string(of) + what + std::to_string(by) +
+                             "; the number must divide it; give others",
+                         where);
+    };
+    require_divides(" heads in groups: ", n.groups, n.heads);
+    if (n.head_dim == 0) {
+      require_divides(" elements in heads: ", n.heads, n.embed);
+      n.head_dim = n.embed / n.heads;
+    }
+    const Index repeats = n.heads / n.groups;
+    Attention layer;
+    layer.query = make.template tensor<Query>({n.embed, n.groups, repeats, n.head_dim},
+                                              Initializer::fan_in(n.embed), where);
+    layer.key = make.template tensor<Key>({n.context, n.groups, n.head_dim},
+                                          Initializer::fan_in(n.context), where);
+    layer.value = make.template tensor<Key>({n.context, n.groups, n.head_dim},
+                                            Initializer::fan_in(n.context), where);
+    layer.out = make.template tensor<Out>({n.groups, repeats, n.head_dim, n.embed},
+                                          Initializer::fan_in(n.heads * n.head_dim), where);
+    return layer;
+  }
+};
+
+struct AttentionOptions {
+  bool causal = false;  ///< a query sees keys up to its own place alone
+  Index first = 0;      ///< the place of the first query among the keys
+  bool rotary = false;  ///< queries and keys are turned by their places
+  double rotary_base = 10000;
+  Dropout dropout = {};  ///< of the weights of the keys
+};
+/// Stands for no mask of keys.
+struct AllValid {};
+
+namespace detail {
+/// What is added to the score of a key that is masked: so little that its exponential is zero
+/// beside any other, and finite, so that a row of these alone has no NaN.
+template <class T> constexpr double masked_score = std::is_same_v<T, half> ? -3e4 : -1e30;
+}  // namespace detail
+
+namespace fn {
+/// The score of query i[3] and key i[4], lowered where the key comes after the query.
+struct CausalScore {
+  static constexpr std::string_view name = "causal mask";
+  Index first;
+  template <class T> KOKKOS_FUNCTION T operator()(const GlobalIndex& i, T score) const {
+    return i[4] > i[3] + first
+               ? score + tessera::detail::from_double<T>(tessera::detail::masked_score<T>)
+               : score;
+  }
+};
+template <class T> struct ValidBias {
+  static constexpr Slope slope = Slope::zero;
+  KOKKOS_FUNCTION T operator()(bool valid) const {
+    return valid ? T{} : tessera::detail::from_double<T>(tessera::detail::masked_score<T>);
+  }
+};
+}  // namespace fn
+
+namespace detail {
+/// Returns the scores (batch, groups, repeats, queries, keys) with those of masked keys lowered.
+template <TypedTensor A, class V>
+A masked(const A& scores, const AttentionOptions& options, const V& valid, Where where) {
+  using T = typename A::value_type;
+  A masked = scores;
+  if (options.causal) {
+    const fn::CausalScore f{options.first};
+    masked = custom_gradient([f](const A& x) { return with_saved(A(map_with_index(f, x))); },
+                             [](const A& dy) { return dy; }, where)(masked);
+  }
+  if constexpr (!std::is_same_v<V, AllValid>)
+    masked = map<"bgrst,bt->bgrst", typename A::spec>(fn::Add{}, masked,
+                                                      map(fn::ValidBias<T>{}, valid, where), where);
+  return masked;
+}
+}  // namespace detail
+
+/// Returns the attention of x's places to those of `context`: x is (batch, sequence, embed),
+/// context (batch, keys, elements), the result like x; `valid`, if given, is (batch, keys), bool. A
+/// head's weights are softmax(q k / sqrt(head_dim)) over the keys that are not masked.
+/// Communication: where groups or repeats of heads are split one all-reduce of x's size
+/// (Megatron-LM), or a reduce-scatter where x's last dimension is split; where the sequence is
+/// split an all-gather of keys and one of values; weights that are split along embed are gathered.
+/// Collective over the mesh. Throws ShapeError when extents disagree. Source: Vaswani et al.
+/// (2017), section 3.2; Ainslie et al., "GQA" (2023).
+template <class U, TypedTensor A, TypedTensor C, class V = AllValid>
+A attention(const Attention<U>& layer, const A& x, const C& context,
+            const AttentionOptions& options = {}, const V& valid = {},
+            Where where = Where::here()) {
+  using T = typename A::value_type;
+  const Index size = layer.query.extent(3);
+  const double scale = 1 / std::sqrt(static_cast<double>(size < 1 ? 1 : size));
+  auto q = einsum<"bsm,mgrd->bsgrd">(x, layer.query, where) * detail::from_double<T>(scale);
+  auto k = einsum<"btm,mgd->btgd">(context, layer.key, where);
+  const auto v = einsum<"btm,mgd->btgd">(context, layer.value, where);
+  if (options.rotary) {
+    q = rotary(q, options.first, options.rotary_base, where);
+    k = rotary(k, 0, options.rotary_base, where);
+  }
+  const auto scores = einsum<"bsgrd,btgd->bgrst">(q, k, where);
+  const auto weights =
+      dropout(softmax<"bgrst", 't'>(detail::masked(scores, options, valid, where), where),
+              options.dropout, where);
+  const auto heads = einsum<"bgrst,btgd->bsgrd">(weights, v, where);
+  return A(einsum<"bsgrd,grdm->bsm", typename A::spec>(heads, layer.out, where));
+}
+
+}  // namespace tessera

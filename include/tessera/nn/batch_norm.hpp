@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Batch norm over all dimensions but the last, any of which may be split: the statistics are those
+/// of the whole batch, on every mesh.
+///
+///     auto norm = BatchNorm<Here>::like(make, 6);
+///     auto [y, mean, variance] = batch_norm(norm, x);         // while training
+///     auto z = batch_norm(norm, BatchStatistics<Here>{mean, variance}, x);
+///
+/// Laws: a channel of y with scale 1 and bias 0 has mean 0 and variance v / (v + epsilon); no
+/// gradient passes through the statistics that are returned.
+#include <tuple>
+#include <type_traits>
+
+#include <tessera/nn/layer_norm.hpp>
+
+namespace tessera {
+
+template <class U, class Channel = logical::channels> struct BatchNorm {
+  typename U::template Tensor<Channel> scale, bias;
+  static constexpr auto fields = Fields<&BatchNorm::scale, &BatchNorm::bias>{};
+
+  static BatchNorm like(Parameters<typename U::mesh_type>& make, Index channels) {
+    using Row = typename U::template Tensor<Channel>;
+    return {make.template tensor<Row>({channels}, Initializer::ones()),
+            make.template tensor<Row>({channels}, Initializer::zeros())};
+  }
+};
+/// Means and variances of channels.
+template <class U, class Channel = logical::channels> struct BatchStatistics {
+  typename U::template Tensor<Channel> mean, variance;
+  static constexpr auto fields = Fields<&BatchStatistics::mean, &BatchStatistics::variance>{};
+
+  /// Returns the running statistics after a batch: this one's share is 1 - keep.
+  BatchStatistics moved(const BatchStatistics& batch, double keep = 0.9) const {
+    using T = typename U::value_type;
+    const T old = detail::from_double<T>(keep), fresh = detail::from_double<T>(1 - keep);
+    return map_tensors([&](const auto& a, const auto& b) { return a * old + b * fresh; }, *this,
+                       batch);
+  }
+};
+/// What batch_norm returns while training.
+template <class X, class Row> struct BatchNormed {
+  X y;
+  Row mean, variance;
+  static constexpr auto fields =
+      Fields<&BatchNormed::y, &BatchNormed::mean, &BatchNormed::variance>{};
+};
+
+namespace detail {
+/// The letters of batch norm's maps: a row for all places.
+constexpr Equation by_channel(int rank, std::string_view pattern) {
+  return equation_of(rank - 1, pattern);
+}
+template <class X, class Row, class S>
+X channels_normalized(const X& x, const Row& mean, const Row& inverse, const S& scale,
+                      const S& bias) {
+  return map<by_channel(X::rank, "*y,y,y,y,y->*y"), typename X::spec>(fn::Normalized{}, x, mean,
+                                                                      inverse, scale, bias);
+}
+}  // namespace detail
+
+/// Returns (x - mean) / sqrt(variance + epsilon) scale + bias, mean and variance over all
+/// dimensions but the last, and these two: x is (..., channels). Communication: two all-reduces of
+/// a row of channels over the axes that split the other dimensions, and two on the way back.
+/// Collective over the mesh. Source: Ioffe and Szegedy, "Batch normalization" (2015).
+template <class U, class Channel, TypedTensor A>
+auto batch_norm(const BatchNorm<U, Channel>& layer, const A& x, double epsilon = 1e-5,
+                Where where = Where::here()) {
+  using S = typename U::template Tensor<Channel>;
+  using T = typename A::value_type;
+  using C = ComputeType<T>;
+  static constexpr Equation to_row = detail::last_alone(A::rank);
+  const auto norm = custom_gradient(
+      [epsilon](const A& v, const S& scale, const S& bias) {
+        const auto centre = mean<to_row, typename S::spec>(detail::widened(v, Where{}));
+        const auto variance = mean<to_row, typename S::spec>(
+            map<detail::spread_over<to_row>>(detail::SquaredDistance{}, v, centre));
+        const auto inverse = rsqrt(variance + static_cast<C>(epsilon));
+        return with_saved(
+            BatchNormed<A, S>{detail::channels_normalized(v, centre, inverse, scale, bias),
+                              detail::as_elements<T>(centre), detail::as_elements<T>(variance)},
+            v, centre, inverse, scale);
+      },
+      [](const auto& d, const A& v, const auto& centre, const auto& inverse, const S& scale) {
+        const A& dy = d.y;
+        const auto product = map<detail::by_channel(A::rank, "*y,*y,y,y->*y"), typename A::spec>(
+            fn::ScaleGradient{}, dy, v, centre, inverse);
+        const auto by_scale = sum<to_row, typename S::spec>(product);
+        const auto by_bias = sum<to_row, typename S::spec>(detail::widened(dy, Where{}));
+        const auto wide = detail::widened(scale, Where{});
+        const Index n = v.size() / (v.extent(A::rank - 1) > 0 ? v.extent(A::rank - 1) : 1);
+        return std::tuple<A, S, S>(
+            map<detail::by_channel(A::rank, "*y,*y,y,y,y,y,y->*y"), typename A::spec>(
+                fn::NormGradient{n > 0 ? 1.0 / static_cast<double>(n) : 0}, dy, v, centre, inverse,
+                scale, by_bias * wide, by_scale * wide),
+            detail::as_elements<T>(by_scale), detail::as_elements<T>(by_bias));
+      },
+      where);
+  return norm(x, layer.scale, layer.bias);
+}
+
+/// Returns the same by given statistics: after training. Communication: none. Collective over the
+/// mesh.
+template <class U, class Channel, TypedTensor A>
+A batch_norm(const BatchNorm<U, Channel>& layer, const BatchStatistics<U, Channel>& statistics,
+             const A& x, double epsilon = 1e-5, Where where = Where::here()) {
+  using C = ComputeType<typename A::value_type>;
+  const auto inverse =
+      rsqrt(detail::widened(statistics.variance, where) + static_cast<C>(epsilon), where);
+  return detail::channels_normalized(x, detail::widened(statistics.mean, where), inverse,
+                                     layer.scale, layer.bias);
+}
+
+}  // namespace tessera

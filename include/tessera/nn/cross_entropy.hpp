@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Cross-entropy of scores, and the mean of the losses that count. Scores that are split by
+/// vocabulary are never gathered.
+///
+///     auto losses = cross_entropy(scores, targets);       // (batch, sequence), in nats
+///     auto loss = mean_where(losses, valid);              // a scalar
+///
+/// Laws: cross_entropy(x, t) == log of the sum of exp(x) - x[t]; its gradient is softmax(x) minus
+/// one at t. Half types are computed in float.
+#include <type_traits>
+
+#include <tessera/grad/custom_gradient.hpp>
+#include <tessera/nn/detail/letters.hpp>
+#include <tessera/op/arithmetic.hpp>
+#include <tessera/op/cast.hpp>
+#include <tessera/op/map.hpp>
+#include <tessera/op/reduce.hpp>
+#include <tessera/op/statistics.hpp>
+#include <tessera/op/take.hpp>
+
+namespace tessera {
+namespace fn {
+/// (exp(x - log of the sum of exp) - [i is the target]) dy, i the index along the last dimension.
+struct CrossEntropyGradient {
+  static constexpr std::string_view name = "gradient of a cross-entropy";
+  Index last;  ///< of the vocabulary
+  template <class T, class Id, class C = ComputeType<T>>
+  KOKKOS_FUNCTION T operator()(const GlobalIndex& i, T x, ComputeType<T> total, Id target,
+                               ComputeType<T> dy) const {
+    return static_cast<T>((exp_of(x, total) - one_at(i, target, x)) * dy);
+  }
+  template <int I, class T, class Id, class C = ComputeType<T>>
+  KOKKOS_FUNCTION C derivative(const GlobalIndex& i, T x, ComputeType<T> total, Id target,
+                               ComputeType<T> dy) const {
+    const C p = exp_of(x, total);
+    if constexpr (I == 0) return p * dy;
+    if constexpr (I == 1) return -p * dy;
+    if constexpr (I == 2) return C(0);
+    return p - one_at(i, target, x);
+  }
+
+ private:
+  template <class T> static KOKKOS_FUNCTION ComputeType<T> exp_of(T x, ComputeType<T> total) {
+    return Exp{}(static_cast<ComputeType<T>>(x) - total);
+  }
+  template <class T, class Id>
+  KOKKOS_FUNCTION ComputeType<T> one_at(const GlobalIndex& i, Id target, T) const {
+    Index t = static_cast<Index>(target);
+    t = t < 0 ? 0 : t > last ? last : t;
+    return ComputeType<T>(i[i.size() - 1] == t ? 1 : 0);
+  }
+};
+/// A sum over its count, of at least one.
+struct OverCount {
+  static constexpr std::string_view name = "mean";
+  template <class T> KOKKOS_FUNCTION T operator()(T sum, T count) const {
+    return sum / (count > T(1) ? count : T(1));
+  }
+  template <int I, class T> KOKKOS_FUNCTION T derivative(T sum, T count) const {
+    const T n = count > T(1) ? count : T(1);
+    if constexpr (I == 0) return T(1) / n;
+    return count > T(1) ? -sum / (n * n) : T(0);
+  }
+};
+}  // namespace fn
+
+/// Returns the negative logarithm of the targets' probabilities by softmax: scores is (...,
+/// vocabulary), targets (...), integers within the vocabulary (others are clamped into it), the
+/// result (...), float for half types. Communication: where the vocabulary is split three
+/// all-reduces of the result's size, none on the way back. Collective over the mesh. Source:
+/// Megatron-LM (Shoeybi et al. 2019), section 3.
+template <TypedTensor A, TypedTensor I>
+auto cross_entropy(const A& scores, const I& targets, Where where = Where::here()) {
+  static_assert(A::rank == I::rank + 1,
+                "[tessera] cross_entropy takes scores with one dimension more than the targets: "
+                "the last, the vocabulary; give a target for each row of scores");
+  static constexpr Equation to_row = detail::without_last(A::rank);
+  const auto loss = custom_gradient(
+      [targets](const A& x) {
+        const auto wide = detail::widened(x, Where{});
+        const auto total = log_sum_exp<to_row>(wide);
+        using Row = std::decay_t<decltype(total)>;
+        const auto chosen = take<detail::equation_of(I::rank, "*y,*->*"), typename Row::spec>(
+            wide, targets, OutOfRange::clamp);
+        return with_saved(Row(total - chosen), x, total);
+      },
+      [targets](const auto& dy, const A& x, const auto& total) {
+        return A(map_with_index<detail::equation_of(I::rank, "*y,*,*,*->*y"), typename A::spec>(
+            fn::CrossEntropyGradient{x.extent(A::rank - 1) - 1}, x, total, targets, dy));
+      },
+      where);
+  return loss(scores);
+}
+
+/// Returns the mean of the elements at which `valid` is true, a scalar; 0 where none is. x and
+/// valid are (...). Communication: two all-reduces of a number. Collective over the mesh.
+template <TypedTensor A, TypedTensor V>
+  requires std::is_same_v<typename V::value_type, bool>
+auto mean_where(const A& x, const V& valid, Where where = Where::here()) {
+  using T = typename A::value_type;
+  constexpr Equation all = detail::equation_of(A::rank, "*,*->");
+  const auto counted = cast<T>(valid, where);
+  return map(fn::OverCount{}, einsum<all>(x, counted, where), sum(counted, where), where);
+}
+
+}  // namespace tessera

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// A decoder-only Transformer, written once; the rules of its types say how it is split.
+///
+///     auto model = Decoder<Here>::like(make, {.vocabulary = 11, .places = 5, .embed = 6, .heads = 3, .hidden = 8, .layers = 2});
+///     auto scores = next_tokens(model, ids);                 // (batch, sequence, vocabulary)
+///     auto loss = mean(cross_entropy(scores, targets));
+///
+/// Laws: the scores of a place depend on its token and those before it alone; the same numbers
+/// under all rules and on every mesh, to rounding.
+#include <string>
+#include <vector>
+
+#include <tessera/nn/attention.hpp>
+#include <tessera/nn/embedding.hpp>
+#include <tessera/nn/feed_forward.hpp>
+#include <tessera/nn/layer_norm.hpp>
+#include <tessera/nn/positions.hpp>
+#include <tessera/op/arithmetic.hpp>
+
+namespace tessera {
+
+/// 0: groups as many as heads, head_dim embed / heads.
+struct DecoderSizes {
+  Index vocabulary = 256, places = 256, embed = 256, heads = 8, groups = 0, head_dim = 0,
+        hidden = 1024, layers = 4;
+};
+
+/// x + attention(norm(x)), and then x + feed_forward(norm(x)). Source: Vaswani et al. (2017); norms
+/// before the layers as in Radford et al. (2019).
+template <class U> struct DecoderBlock {
+  LayerNorm<U> attention_norm;
+  Attention<U> attention;
+  LayerNorm<U> feed_forward_norm;
+  FeedForward<U> feed_forward;
+  static constexpr auto fields =
+      Fields<&DecoderBlock::attention_norm, &DecoderBlock::attention,
+             &DecoderBlock::feed_forward_norm, &DecoderBlock::feed_forward>{};
+
+  static DecoderBlock like(Parameters<typename U::mesh_type>& make, const DecoderSizes& n) {
+    DecoderBlock block;
+    block.attention_norm = LayerNorm<U>::like(make, n.embed);
+    block.attention = Attention<U>::like(
+        make, {.embed = n.embed, .heads = n.heads, .groups = n.groups, .head_dim = n.head_dim});
+    block.feed_forward_norm = LayerNorm<U>::like(make, n.embed);
+    block.feed_forward = FeedForward<U>::like(make, n.embed, n.hidden);
+    return block;
+  }
+};
+
+template <class U> struct Decoder {
+  Embedding<U> table;
+  Embedding<U, logical::positions> positions;
+  std::vector<DecoderBlock<U>> blocks;
+  LayerNorm<U> norm;
+  Dense<U, logical::embed, logical::vocabulary> head;
+  static constexpr auto fields = Fields<&Decoder::table, &Decoder::positions, &Decoder::blocks,
+                                        &Decoder::norm, &Decoder::head>{};
+
+  static Decoder like(Parameters<typename U::mesh_type>& make, const DecoderSizes& n) {
+    Decoder model;
+    model.table = Embedding<U>::like(make, n.vocabulary, n.embed);
+    model.positions = Embedding<U, logical::positions>::like(make, n.places, n.embed, 0.1);
+    for (Index l = 0; l < n.layers; ++l) model.blocks.push_back(DecoderBlock<U>::like(make, n));
+    model.norm = LayerNorm<U>::like(make, n.embed);
+    model.head = Dense<U, logical::embed, logical::vocabulary>::like(make, n.embed, n.vocabulary);
+    return model;
+  }
+};
+
+/// Returns x after a block: x is (batch, sequence, embed), the result like x; `drop` is that of
+/// attention and of both residuals. Communication: that of attention and feed_forward: under
+/// TensorParallel an all-reduce of x's size each. Collective over the mesh.
+template <class U, TypedTensor A>
+A decoder_block(const DecoderBlock<U>& block, const A& x, const Dropout& drop = {},
+                Where where = Where::here()) {
+  const auto seen = layer_norm(block.attention_norm, x, 1e-5, where);
+  const A first = x + dropout(attention(block.attention, seen, seen,
+                                        {.causal = true, .dropout = drop.at(0)}, AllValid{}, where),
+                              drop.at(1), where);
+  return first + dropout(feed_forward(block.feed_forward,
+                                      layer_norm(block.feed_forward_norm, first, 1e-5, where),
+                                      fn::Gelu{}, where),
+                         drop.at(2), where);
+}
+
+/// Returns the scores of the next tokens: ids is (batch, sequence), the result (batch, sequence,
+/// vocabulary); `drop` as in GShard, appendix A.2: of the input, residuals and attention.
+/// Communication: that of the layers. Collective over the mesh. Throws ShapeError when the text is
+/// longer than the table of positions.
+template <class U, TypedTensor I>
+auto next_tokens(const Decoder<U>& model, const I& ids, const Dropout& drop = {},
+                 Where where = Where::here()) {
+  using X = typename U::template Tensor<logical::batch, logical::sequence, logical::embed>;
+  const auto layer = [&](const std::string& name) { return Layer(ids, name); };
+  X x = [&] {
+    const Layer scope = layer("embedding");
+    return dropout(add_positions(model.positions,
+                                 look_up<typename X::spec>(model.table, ids, where), 0, where),
+                   drop.at(0), where);
+  }();
+  for (std::size_t l = 0; l < model.blocks.size(); ++l) {
+    const Layer scope = layer("block " + std::to_string(l));
+    x = decoder_block(model.blocks[l], x, drop.at(l + 1), where);
+  }
+  const Layer scope = layer("head");
+  return dense<typename U::template Spec<logical::batch, logical::sequence, logical::vocabulary>>(
+      model.head, layer_norm(model.norm, x, 1e-5, where), detail::NoActivation{}, where);
+}
+
+}  // namespace tessera

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Dropout: elements become zero with a probability, the others grow so that the mean stays.
+/// Whether one does is a function of a seed, a step and the element's index in the whole tensor.
+///
+///     const Dropout drop{.rate = 0.1, .seed = 7, .step = 3};
+///     auto y = dropout(x, drop.at(2));         // the third place of the model that drops
+///
+/// Laws: the same elements on every mesh, and on the way back, where nothing was kept for it;
+/// with rate 0 it is x itself.
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+#include <tessera/base/error.hpp>
+#include <tessera/grad/custom_gradient.hpp>
+#include <tessera/kernel/random.hpp>
+#include <tessera/op/map.hpp>
+
+namespace tessera {
+
+struct Dropout {
+  double rate = 0;
+  std::uint64_t seed = 0, step = 0;
+  /// Returns the same for another place: of one seed and step, each place drops other elements.
+  Dropout at(std::uint64_t place) const { return {rate, mixed(seed ^ mixed(place + 1)), step}; }
+
+  /// Returns a well-mixed number. Source: Steele, Lea and Flood (2014), SplitMix64.
+  static constexpr std::uint64_t mixed(std::uint64_t x) {
+    x += 0x9E37'79B9'7F4A'7C15u;
+    x = (x ^ x >> 30) * 0xBF58'476D'1CE4'E5B9u;
+    x = (x ^ x >> 27) * 0x94D0'49BB'1331'11EBu;
+    return x ^ x >> 31;
+  }
+};
+
+namespace fn {
+/// x / (1 - rate), or 0.
+struct Dropped {
+  static constexpr std::string_view name = "dropout";
+  static constexpr Linearity linearity = Linearity::linear;
+  double rate, scale;
+  std::uint64_t key;
+  template <class T> KOKKOS_FUNCTION T operator()(const GlobalIndex& i, T x) const {
+    return keeps(i)
+               ? static_cast<T>(static_cast<ComputeType<T>>(x) * static_cast<ComputeType<T>>(scale))
+               : T{};
+  }
+  template <class T> KOKKOS_FUNCTION T derivative(const GlobalIndex& i, T) const {
+    return keeps(i) ? tessera::detail::from_double<T>(scale) : T{};
+  }
+
+ private:
+  KOKKOS_FUNCTION bool keeps(const GlobalIndex& i) const {
+    const auto w = tessera::detail::random_words(i.linear(), 40, key);
+    return tessera::detail::unit_interval(tessera::detail::join_words(w.word[0], w.word[1])) >=
+           rate;
+  }
+};
+}  // namespace fn
+
+/// Returns x with elements dropped, under x's spec. Communication: none. Collective over the mesh.
+/// Throws UsageError unless 0 <= rate < 1. Source: Srivastava et al. (2014); GShard, appendix A.2,
+/// has rate 0.1 on the input, residuals and attention.
+template <TypedTensor A> A dropout(const A& x, const Dropout& drop, Where where = Where::here()) {
+  static_assert(RealElement<typename A::value_type>,
+                "[tessera] dropout is for floating-point tensors, and this one is not; use cast "
+                "first");
+  if (!(drop.rate >= 0 && drop.rate < 1))
+    throw UsageError("dropout: the rate " + std::to_string(drop.rate) +
+                         " is no probability below 1; give one of at least 0 and less than 1",
+                     where);
+  if (drop.rate == 0) return x;
+  const fn::Dropped f{drop.rate, 1 / (1 - drop.rate),
+                      Dropout::mixed(drop.seed ^ Dropout::mixed(drop.step))};
+  return custom_gradient([f](const A& v) { return with_saved(A(map_with_index(f, v))); },
+                         [f](const A& dy) { return A(map_with_index(f, dy)); }, where)(x);
+}
+
+}  // namespace tessera

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Positions of tokens: learned, a row of a table added to each, or rotary, each pair of elements
+/// of queries and keys turned by an angle.
+///
+///     auto places = Embedding<Here, logical::positions>::like(make, 5, 6);
+///     auto h = add_positions(places, x);              // x is (batch, sequence, embed)
+///     auto q = rotary(queries);                       // (batch, sequence, heads, head_dim)
+///
+/// Laws: the product of a turned query and a turned key depends on the distance of their places
+/// alone; rotary keeps the length of each pair.
+#include <string>
+
+#include <tessera/base/error.hpp>
+#include <tessera/nn/embedding.hpp>
+#include <tessera/op/create.hpp>
+#include <tessera/op/create_like.hpp>
+#include <tessera/op/map.hpp>
+#include <tessera/op/roll.hpp>
+#include <tessera/op/slice.hpp>
+
+namespace tessera {
+namespace fn {
+/// The cosine of the angle of place i[0] + first and element i[1], or the sine, negative for the
+/// first of a pair.
+template <class T> struct RotaryAngle {
+  bool sine;
+  Index first, pairs;
+  double base;
+  KOKKOS_FUNCTION T operator()(const GlobalIndex& i) const {
+    const Index pair = i[1] < pairs ? i[1] : i[1] - pairs;
+    const double angle = static_cast<double>(i[0] + first) *
+                         Kokkos::pow(base, -static_cast<double>(pair) / static_cast<double>(pairs));
+    const double value = sine ? Kokkos::sin(angle) : Kokkos::cos(angle);
+    return tessera::detail::from_double<T>(sine && i[1] < pairs ? -value : value);
+  }
+};
+/// x cosine + partner sine.
+struct Rotated {
+  static constexpr std::string_view name = "rotary";
+  template <class T> KOKKOS_FUNCTION T operator()(T x, T partner, T cosine, T sine) const {
+    return x * cosine + partner * sine;
+  }
+  template <int I, class T> KOKKOS_FUNCTION T derivative(T x, T partner, T cosine, T sine) const {
+    if constexpr (I == 0) return cosine;
+    if constexpr (I == 1) return sine;
+    return I == 2 ? x : partner;
+  }
+};
+}  // namespace fn
+
+/// Returns x with the rows first, first + 1, ... of the table added to its places: x is (...,
+/// sequence, embed), the result like x. Communication: none, unless table and x are split
+/// differently: then the rows that are used are moved. Collective over the mesh. Throws ShapeError
+/// when the table has fewer rows. Source: Gehring et al. (2017).
+template <class U, class Rows, TypedTensor A>
+A add_positions(const Embedding<U, Rows>& table, const A& x, Index first = 0,
+                Where where = Where::here()) {
+  const Index n = x.extent(A::rank - 2), there = table.weight.extent(0);
+  if (first < 0 || first + n > there)
+    throw ShapeError("add_positions: a text of " + std::to_string(n) + " places from place " +
+                         std::to_string(first) + " on, and the table has " + std::to_string(there) +
+                         " rows; make a longer table, or a shorter text",
+                     where);
+  const auto rows = slice<0>(table.weight, {first}, {first + n}, {}, where);
+  return A(map<detail::equation_of(A::rank - 2, "*xy,xy->*xy"), typename A::spec>(fn::Add{}, x,
+                                                                                  rows, where));
+}
+
+/// Returns x with elements j and j + half of its last dimension turned by the angle p base^(-j /
+/// half), where half is half of their number, and p the place along dimension 1 plus `first`: x is
+/// (batch, sequence, ..., head_dim), the result like x. Communication: none where the last
+/// dimension is whole. Collective over the mesh. Throws ShapeError when the last dimension is odd.
+/// Source: Su et al., "RoFormer" (2021), section 3.2, with the pairs of GPT-NeoX.
+template <TypedTensor A>
+A rotary(const A& x, Index first = 0, double base = 10000, Where where = Where::here()) {
+  static_assert(A::rank >= 3,
+                "[tessera] rotary takes a tensor (batch, sequence, ..., head_dim); give it these "
+                "dimensions");
+  using T = typename A::value_type;
+  using M = typename A::mesh_type;
+  const Index size = x.extent(A::rank - 1), pairs = size / 2;
+  if (size % 2 != 0)
+    throw ShapeError("rotary: the last dimension has " + std::to_string(size) +
+                         " elements, and they are turned in pairs; give an even number",
+                     where);
+  const auto table = [&](bool sine) {
+    return from_function<ShardedTensor<T, M, P<_, _>>>(
+        detail::mesh_like(x), {x.extent(1), size},
+        fn::RotaryAngle<T>{sine, first, pairs < 1 ? 1 : pairs, base}, where);
+  };
+  constexpr auto letters = [] {
+    const Equation inner = detail::equation_of(A::rank - 1, "*y,*y,by,by->*y");
+    return inner;
+  }();
+  return A(map<letters, typename A::spec>(
+      at(where), fn::Rotated{}, x, roll<A::rank - 1>(x, pairs, where), table(false), table(true)));
+}
+
+}  // namespace tessera
