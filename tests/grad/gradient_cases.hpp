@@ -57,6 +57,11 @@ struct Mix {
     return I == 0 ? y * y : T(2) * x * y;
   }
 };
+/// A product whose derivatives each read one operand.
+struct StatedProduct {
+  template <int I> using slope_by = SlopeBy<fn::Same, 1 - I>;
+  template <class T> KOKKOS_FUNCTION T operator()(T x, T y) const { return x * y; }
+};
 /// y = f(x...), weighed.
 template <class F> Function of(const F& f) {
   return [f](const DynamicMesh& mesh, const Dynamic& x) { return weighed(mesh, f(x)); };
@@ -104,6 +109,9 @@ inline const std::vector<GradientCase>& gradient_cases() {
        })},
       {"one of two operands", {{4, 5}, {4, 5}}, of([](V x) {
          return map_dynamic<double>("ij,ij->ij", Mix{}, x[1].sharding(), x[0], x[1]);
+       })},
+      {"a functor that states its slopes", {{4, 5}, {4, 5}}, of([](V x) {
+         return map_dynamic<double>("ij,ij->ij", StatedProduct{}, x[1].sharding(), x[0], x[1]);
        })},
       {"triangle", {{5, 5}}, of([](V x) { return tril(x[0], 1); })},
       {"transpose", {{3, 4, 5}}, of([](V x) { return transpose("ijk->kij", x[0]); })},

@@ -35,7 +35,7 @@ template <class R, class F, class... T> struct MapRunner {
   static MapKernel kernel(const F& f) {
     MapKernel kernel{&run, &f, nullptr, nullptr, &keep_function<F>};
     kernel.identity = &identity;
-    if constexpr (BringsDerivative<F, T...> || StopsGradients<F>)
+    if constexpr (BringsDerivative<F, T...> || StatesSlopes<F> || StopsGradients<F>)
       kernel.pull = &PullBacks<R, F, T...>::of;
     return kernel;
   }

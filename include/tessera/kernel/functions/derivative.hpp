@@ -15,6 +15,10 @@
 ///         return I == 0 ? y * y : T(2) * x * y;
 ///       }
 ///     };
+///     struct WeighedSum {                     // reading some values only; SlopeBy names a functor of them
+///       template <int I> using slope_by = SlopeBy<fn::Same, I % 2 == 0 ? I + 1 : I - 1>;
+///       template <class T> KOKKOS_FUNCTION T operator()(T u, T a, T v, T b) const { return u * a + v * b; }
+///     };
 ///
 /// Laws: f(..., x + h, ...) - f(..., x, ...) == h Derivative<F, I>::of(f)(values...) + O(h^2); a
 /// function that is constant almost everywhere has the derivative zero, as in JAX.
@@ -73,7 +77,16 @@ concept OwnOfOne = requires(const F& f, const T&... x) {
 };
 }  // namespace detail
 
+/// By operand I, where a functor states it: a type like Derivative.
+template <class F, int I>
+  requires requires { typename F::template slope_by<I>; }
+struct Derivative<F, I> : F::template slope_by<I> {};
+
 namespace fn {
+/// The value itself. A derivative that is a truth value selects: 1 where it is true.
+struct Same {
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION T operator()(const T& x) const { return x; }
+};
 /// The derivative by operand I that a functor brings.
 template <class F, int I> struct OwnDerivative {
   F f;
@@ -91,6 +104,11 @@ template <class F, int I> struct OwnDerivative {
 /// F has a derivative of its own, for elements T.
 template <class F, class... T>
 concept BringsDerivative = detail::OwnByOperand<F, 0, T...> || detail::OwnOfOne<F, T...>;
+/// F states its derivatives, and which values each reads.
+template <class F>
+concept StatesSlopes = requires {
+  typename F::template slope_by<0>;
+};
 /// F says that no gradient passes: `static constexpr Slope slope = Slope::zero`.
 template <class F>
 concept StopsGradients = requires {
