@@ -7,4 +7,5 @@
 ///     const auto step = value_and_grad([&](const auto& w) { return mean<"ij->">(square(y - x * w)); });
 ///     for_each_tensor([](auto& w, const auto& g) { w = w - 0.1f * g; }, weights, step(weights).gradient);
 #include <tessera/grad.hpp>
+#include <tessera/nn/mixture_of_experts.hpp>
 #include <tessera/tensor/tree.hpp>
