@@ -239,7 +239,9 @@ template <Dispatch How, class X, class Gate, class In, class Out>
 Answer run_mixture(const ProcessMesh<typename X::mesh_type>& mesh, const Case& c,
                    const Inputs& differences) {
   using T = typename X::value_type;
-  const double eps = std::is_same_v<T, double> ? 1e-12 : 2e-5;
+  using Wide = ComputeType<T>;  // of gates and losses
+  const double eps = std::is_same_v<Wide, double> ? 1e-12 : 2e-5;
+  const double eps_of_output = std::is_same_v<T, Wide> ? 10 * eps : 0.05;
   const Shape& z = c.shape;
   const Inputs in = c.inputs();
   const auto tensor = [&]<class Tensor>(Tensor*, int k, const Values& v) {
@@ -253,8 +255,8 @@ Answer run_mixture(const ProcessMesh<typename X::mesh_type>& mesh, const Case& c
   const X counts = tensor(static_cast<X*>(nullptr), 0, output_weights(z));
   const auto layer = [&](const X& t, const Gate& g, const In& v, const Out& w) {
     const auto made = mixture_of_experts<How>(t, g, v, w, {z.factor, c.draw});
-    const auto loss = sum<"gsm->", P<>>(made.output * counts) +
-                      static_cast<T>(balance) * made.gating.auxiliary_loss;
+    const auto loss = cast<Wide>(sum<"gsm->", P<>>(made.output * counts)) +
+                      static_cast<Wide>(balance) * made.gating.auxiliary_loss;
     return std::tuple(loss, made);
   };
   const auto [value, gradients] = value_and_grad<0, 1, 2, 3>(layer)(x, gate, w_in, w_out);
@@ -281,7 +283,7 @@ Answer run_mixture(const ProcessMesh<typename X::mesh_type>& mesh, const Case& c
   same("second weight", gating.second_weight, r.second_weight, eps);
   same("count", gating.choices, r.counts, 0);
   same("auxiliary loss", gating.auxiliary_loss, Values{r.auxiliary_loss}, eps);
-  same("output", made.output, wanted.output, 10 * eps);
+  same("output", made.output, wanted.output, eps_of_output);
   std::vector<Index> chosen(at(z.e), 0), sent(at(z.e), 0);
   for (std::size_t i = 0; i < r.counts.size(); ++i) chosen[i % at(z.e)] += r.counts[i];
   for (std::size_t i = 0; i < r.first.size(); ++i) {

@@ -3,6 +3,7 @@
 // central differences of these loops, on several meshes and under several specs.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 
@@ -82,6 +83,23 @@ TEST_CASE("experts over one axis, their hidden features over the other") {
 TEST_CASE("tokens and features split, groups whole") {
   on_meshes<Dispatch::take, Real<_, data, model>, Real<model, _>, Real<model, _, _>,
             Real<model, _, data>>();
+}
+
+TEST_CASE("half types: gates and weights are floats") {
+  using Tokens = ShardedTensor<bfloat16, Grid, P<data, _, _>>;
+  using Gate = ShardedTensor<bfloat16, Grid, P<_, _>>;
+  const auto c = std::find_if(cases().begin(), cases().end(),
+                              [](const Case& one) { return one.kind == Case::ties; });
+  run_loopback(2, [&](std::shared_ptr<Transport> world) {
+    const auto mesh = make_mesh<Grid>(world, 2, 1);
+    const auto rows = run_mixture<Dispatch::take, Tokens, Gate, Tokens, Tokens>(mesh, *c, {});
+    const auto products =
+        run_mixture<Dispatch::one_hot, Tokens, Gate, Tokens, Tokens>(mesh, *c, {});
+    CHECK(rows.wrong == "");
+    CHECK(products.wrong == "");
+    for (std::size_t k = 0; k < rows.values.size(); ++k)
+      CHECK(differing("value of the other form", rows.values[k], products.values[k], 0.05) == "");
+  });
 }
 
 TEST_CASE("what is wrong is said") {

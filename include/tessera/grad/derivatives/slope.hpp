@@ -23,10 +23,6 @@ template <class Self> struct OfValues {
 }  // namespace detail
 
 namespace fn {
-/// The value itself. A derivative that is a truth value selects: 1 where it is true.
-struct Same {
-  template <class T> KOKKOS_FORCEINLINE_FUNCTION T operator()(const T& x) const { return x; }
-};
 /// A number, whatever the values are.
 template <class T> struct Constant {
   T value;

@@ -83,6 +83,10 @@ template <class F, int I>
 struct Derivative<F, I> : F::template slope_by<I> {};
 
 namespace fn {
+/// The value itself. A derivative that is a truth value selects: 1 where it is true.
+struct Same {
+  template <class T> KOKKOS_FORCEINLINE_FUNCTION T operator()(const T& x) const { return x; }
+};
 /// The derivative by operand I that a functor brings.
 template <class F, int I> struct OwnDerivative {
   F f;

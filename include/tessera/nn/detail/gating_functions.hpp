@@ -8,8 +8,8 @@
 /// Laws: a position of -1 says that a token is not sent.
 #include <cstdint>
 
-#include <tessera/grad/derivatives/slope.hpp>
 #include <tessera/kernel/fill_index.hpp>
+#include <tessera/kernel/functions/derivative.hpp>
 #include <tessera/kernel/functions/number.hpp>
 #include <tessera/kernel/random.hpp>
 
