@@ -18,6 +18,9 @@
 /// does as outside, to the bit. A gradient that is not finite changes nothing but the count of
 /// calls and the loss's scale. Source: Xu et al., "Automatic Cross-Replica Sharding of Weight
 /// Update in Data-Parallel Training" (2020); ZeRO (Rajbhandari et al. 2020), section 5.
+#include <algorithm>
+#include <cmath>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -102,13 +105,16 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
   /// Collective over the mesh. Throws UsageError for other weights than the optimizer was made for.
   template <class Tree, class Gradients>
   void step(Tree& weights, const Gradients& gradients, Where where = Where::here()) {
-    std::vector<TensorCore> olds, given;
-    for_each_tensor([&](const auto& one) { olds.push_back(one.core()); }, std::as_const(weights));
+    std::vector<TensorCore> given;
+    std::vector<InTree> olds;
+    const auto take = [&](auto& one) {
+      olds.push_back({one.core(), [&one](const TensorCore& made) {
+                        one = std::remove_cvref_t<decltype(one)>(made);
+                      }});
+    };
+    for_each_tensor(take, weights);
     for_each_tensor([&](const auto& one) { given.push_back(one.core()); }, gradients);
-    const std::vector<TensorCore> made = update(olds, given, {"optimizer step", where});
-    std::size_t next = 0;
-    for_each_tensor([&](auto& one) { one = std::remove_cvref_t<decltype(one)>(made[next++]); },
-                    weights);
+    update(std::move(olds), given, {"optimizer step", where});
   }
 
   /// Returns the factor by which the caller multiplies the loss of the next step.
@@ -161,6 +167,11 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
     TensorCore master;  ///< undefined where there is none
     std::vector<TensorCore> auxiliary;
   };
+  /// A weight of the caller's tree, and how another takes its place.
+  struct InTree {
+    TensorCore core;
+    std::function<void(const TensorCore&)> assign;
+  };
   /// A call of step() whose gradients have not been looked at.
   struct Attempt {
     Index call = 0;
@@ -206,39 +217,46 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
     return x.sharding() == to ? x : detail::reshard(x, to, site);
   }
 
-  std::vector<TensorCore> update(const std::vector<TensorCore>& olds,
-                                 const std::vector<TensorCore>& given, detail::CallSite site) {
+  void update(std::vector<InTree> olds, const std::vector<TensorCore>& given,
+              detail::CallSite site) {
     require_alike(olds, given, site);
     const double scale = scale_.value;  // that of the loss, as its function read it
     settle();
     ++calls_;
     const Index step = ++updates_;
-    const std::vector<TensorCore> gradients = shares_of(given, site);
+    std::vector<TensorCore> gradients = shares_of(given, site);
     detail::GradientCheck check(gradients, {options_.clip, options_.finite, scale}, site);
-    std::vector<detail::Share> shares;
-    for (std::size_t i = 0; i < olds.size(); ++i) {
-      const Weight& w = weights_[i];
-      detail::Share share{w.master.defined() ? w.master : share_of(w, olds[i], site),
-                          gradients[i],
-                          w.auxiliary,
-                          check.factor(),
-                          {}};
-      share.narrow = w.desc.type;
-      share.master = w.master.defined();
-      share.site = site;
-      shares.push_back(std::move(share));
-    }
-    if constexpr (Rule::trusts) find_trust(shares, site);
-    std::vector<TensorCore> made;
-    for (std::size_t i = 0; i < shares.size(); ++i) {
-      detail::Updated updated = rule_.update(std::exchange(shares[i], {}), step);
-      weights_[i].auxiliary = std::move(updated.auxiliary);
-      if (updated.master.defined()) weights_[i].master = std::move(updated.master);
-      made.push_back(std::move(updated.weight));
+    const std::vector<TensorCore> trust = trust_of(olds, gradients, check.factor(), site);
+    // Few weights at a time, so that old and new ones are not all there at once.
+    for (std::size_t first = 0; first < olds.size(); first += detail::together_at_once) {
+      const std::size_t end = std::min(olds.size(), first + detail::together_at_once);
+      std::vector<TensorCore> made;
+      for (std::size_t i = first; i < end; ++i) {
+        Weight& w = weights_[i];
+        detail::Share share{share_to_update(w, olds[i].core, site),
+                            std::exchange(gradients[i], {}),
+                            w.auxiliary,
+                            check.factor(),
+                            Rule::trusts ? trust[i] : TensorCore(),
+                            w.desc.type,
+                            w.master.defined(),
+                            site};
+        detail::Updated updated = rule_.update(share, step);
+        w.auxiliary = std::move(updated.auxiliary);
+        if (updated.master.defined()) w.master = std::move(updated.master);
+        made.push_back(std::move(updated.weight));
+      }
+      made = gathered(std::move(made), first, site);
+      for (std::size_t i = first; i < end; ++i) {
+        olds[i].assign(made[i - first]);
+        olds[i].core = TensorCore();
+      }
     }
     if (options_.clip > 0 || options_.finite)
       attempts_.push_back({calls_, scale, std::move(check)});
-    return gathered(std::move(made), site);
+  }
+  static TensorCore share_to_update(const Weight& w, const TensorCore& old, detail::CallSite site) {
+    return w.master.defined() ? w.master : share_of(w, old, site);
   }
 
   /// Brings gradients to the places of the update: those that are not there yet, together.
@@ -259,38 +277,47 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
       if (!(shares[i].sharding() == weights_[i].place.sharding)) shares[i] = there[next++];
     return shares;
   }
-  /// Brings new weights from the places of the update to their own shardings, together.
-  std::vector<TensorCore> gathered(std::vector<TensorCore> made, detail::CallSite site) {
+  /// Brings new weights, from number `first` on, from the places of the update to their own
+  /// shardings, together.
+  std::vector<TensorCore> gathered(std::vector<TensorCore> made, std::size_t first,
+                                   detail::CallSite site) {
     std::vector<TensorCore> shares;
     std::vector<Sharding> targets;
-    const auto own = [](const Weight& w) {
-      return w.place.flat ? detail::line_of(w.desc).sharding : w.desc.sharding;
-    };
     for (std::size_t i = 0; i < made.size(); ++i) {
-      if (made[i].sharding() == own(weights_[i])) continue;
+      const Weight& w = weights_[first + i];
+      const Sharding own = w.place.flat ? detail::line_of(w.desc).sharding : w.desc.sharding;
+      if (made[i].sharding() == own) continue;
       shares.push_back(std::exchange(made[i], {}));
-      targets.push_back(own(weights_[i]));
+      targets.push_back(own);
     }
     std::vector<TensorCore> whole = detail::reshard_many(shares, targets, site);
     std::size_t next = 0;
     for (std::size_t i = 0; i < made.size(); ++i) {
-      if (!made[i].defined()) made[i] = std::move(whole[next++]);
-      if (!weights_[i].place.flat) continue;
-      const ops::Reshape back{weights_[i].desc.extents, weights_[i].desc.sharding};
+      if (!made[i].defined()) made[i] = std::exchange(whole[next++], {});
+      const Weight& w = weights_[first + i];
+      if (!w.place.flat) continue;
+      const ops::Reshape back{w.desc.extents, w.desc.sharding};
       made[i] = detail::run({back, {&made[i]}, site});
     }
     return made;
   }
 
-  void find_trust(std::vector<detail::Share>& shares, detail::CallSite site) {
-    std::vector<TensorCore> open;
-    for (const detail::Share& share : shares) {
-      open.push_back(detail::square_sum(share.weight, site));
-      open.push_back(detail::square_sum(share.gradient, site));
+  /// Returns the factor of each weight's rate; none where the rule has one for all.
+  std::vector<TensorCore> trust_of(const std::vector<InTree>& olds,
+                                   const std::vector<TensorCore>& gradients,
+                                   const TensorCore& factor, detail::CallSite site) const {
+    std::vector<TensorCore> trust;
+    if constexpr (Rule::trusts) {
+      std::vector<TensorCore> open;
+      for (std::size_t i = 0; i < olds.size(); ++i) {
+        open.push_back(detail::square_sum(share_to_update(weights_[i], olds[i].core, site), site));
+        open.push_back(detail::square_sum(gradients[i], site));
+      }
+      const std::vector<TensorCore> sums = detail::finish_scalars(open, site);
+      for (std::size_t i = 0; i < olds.size(); ++i)
+        trust.push_back(rule_.trust_of(sums[2 * i], sums[2 * i + 1], factor, site));
     }
-    const std::vector<TensorCore> sums = detail::finish_scalars(open, site);
-    for (std::size_t i = 0; i < shares.size(); ++i)
-      shares[i].trust = rule_.trust_of(sums[2 * i], sums[2 * i + 1], shares[i].factor, site);
+    return trust;
   }
 
   /// Counts what the calls did whose gradients can be read now.
@@ -313,7 +340,7 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
     attempts_ = std::move(left);
   }
 
-  void require_alike(const std::vector<TensorCore>& olds, const std::vector<TensorCore>& given,
+  void require_alike(const std::vector<InTree>& olds, const std::vector<TensorCore>& given,
                      detail::CallSite site) const {
     if (olds.size() != weights_.size() || given.size() != weights_.size())
       throw UsageError("an optimizer of " + std::to_string(weights_.size()) + " weights is given " +
@@ -324,9 +351,9 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
                        site.where);
     for (std::size_t i = 0; i < olds.size(); ++i) {
       const Weight& w = weights_[i];
-      const AxisNames& names = detail::mesh_of(olds[i], site).names();
-      if (!(olds[i].desc() == w.desc))
-        throw ShapeError("the weight " + w.path + " is " + to_string(olds[i].desc(), names) +
+      const AxisNames& names = detail::mesh_of(olds[i].core, site).names();
+      if (!(olds[i].core.desc() == w.desc))
+        throw ShapeError("the weight " + w.path + " is " + to_string(olds[i].core.desc(), names) +
                              ", and its optimizer was made for " + to_string(w.desc, names) +
                              "; give it the weights that it was made for",
                          site.where);
