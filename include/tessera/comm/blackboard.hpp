@@ -5,8 +5,8 @@
 /// a process never comes, one of them can report what everybody did last. comm/watchdog.hpp decides
 /// when.
 ///
-///     board.enter(rank, {"einsum", Where::here(), "all-gather", "model"});
-///     board.leave(rank);   board.report();       // one line a process
+///     board.enter(process, {"einsum", Where::here(), "all-gather", "model"});
+///     board.leave(process);   board.report();       // one line a process
 ///
 /// Laws: writing never waits; a reader sees what was written once the writer is quiet.
 #include <algorithm>

@@ -72,13 +72,13 @@ class DryTransport final : public Transport {
 
 }  // namespace detail
 
-/// Returns the transport of process `rank` of `size`, without communication. Throws UsageError when
-/// there is no such process.
-inline std::shared_ptr<Transport> dry_transport(int size, int rank = 0) {
-  if (size < 1 || rank < 0 || rank >= size)
-    throw UsageError("a dry transport was asked for process " + std::to_string(rank) + " of " +
+/// Returns the transport of process `process` of `size`, without communication. Throws UsageError
+/// when there is no such process.
+inline std::shared_ptr<Transport> dry_transport(int size, int process = 0) {
+  if (size < 1 || process < 0 || process >= size)
+    throw UsageError("a dry transport was asked for process " + std::to_string(process) + " of " +
                      std::to_string(size) + "; processes are numbered from 0");
-  return std::make_shared<detail::DryTransport>(detail::all_members(size), rank,
+  return std::make_shared<detail::DryTransport>(detail::all_members(size), process,
                                                 TransportSettings{});
 }
 

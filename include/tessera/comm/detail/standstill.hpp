@@ -5,7 +5,7 @@
 /// that have not begun the operator that it is in. When all of those have ended, or wait in vain
 /// elsewhere, nobody can continue, however long the limit is.
 ///
-///     if (std::string text = standstill(board, rank); !text.empty()) abort(text);
+///     if (std::string text = standstill(board, process); !text.empty()) abort(text);
 ///
 /// Laws: while an awaited process of this node computes, or does something that is not on the
 /// board, the answer is no; processes of other nodes are not considered.

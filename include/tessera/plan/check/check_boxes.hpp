@@ -67,8 +67,9 @@ inline Box hole(const Extents& extents, std::span<const Box> boxes) {
   return rest.front();
 }
 
-/// Returns the first rule that boxes[r] of processes r break: one for each process, of the tensor's
-/// rank, within the tensor and, if `partition`, equal or disjoint and covering it.
+/// Returns the first rule that boxes[r] of processes r break: one for each process, of as many
+/// dimensions as the tensor has, within the tensor and, if `partition`, equal or disjoint and
+/// covering it.
 inline Verdict check_boxes(const Extents& extents, std::span<const Box> boxes, int processes,
                            bool partition) {
   if (static_cast<int>(boxes.size()) != processes)

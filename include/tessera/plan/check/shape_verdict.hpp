@@ -106,8 +106,8 @@ constexpr Verdict check_parts(const TensorDescs& x, const Slices& slices) {
   return {};
 }
 
-/// Returns the default sharding of a result of the operands' rank: that of the first operand that
-/// is split; unfinished like the operands.
+/// Returns the default sharding of a result with the operands' dimensions: that of the first
+/// operand that is split; unfinished like the operands.
 constexpr Sharding taken_sharding(const Shardings& operands) {
   for (const Sharding& x : operands)
     if (!x.used().empty()) return x;

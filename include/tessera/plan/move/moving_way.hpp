@@ -52,8 +52,8 @@ struct MovingWay {
       gathered;  ///< the axes, among those with movement, over which operands are gathered first
 };
 
-/// The possible shardings of a result that is made from operands of its rank. Unfinished operands
-/// are taken unfinished, and the result is finished or scattered at the end.
+/// The possible shardings of a result that is made from operands with as many dimensions.
+/// Unfinished operands are taken unfinished, and the result is finished or scattered at the end.
 class Resting {
  public:
   /// `extents`: of one of the results. A contract holds for all extents, so extents do not decide
