@@ -61,7 +61,10 @@ struct Brain16 {
     const std::uint32_t bits = std::bit_cast<std::uint32_t>(x);
     const std::uint32_t nan = bits >> 16 | 0x0040u;
     const std::uint32_t near = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
-    return static_cast<std::uint16_t>((bits & 0x7fff'ffffu) > 0x7f80'0000u ? nan : near);
+    // A mask in place of a branch, so that loops become vector instructions: the sign of the
+    // difference of two numbers of 31 bits.
+    const std::uint32_t is_nan = 0u - ((0x7f80'0000u - (bits & 0x7fff'ffffu)) >> 31);
+    return static_cast<std::uint16_t>((nan & is_nan) | (near & ~is_nan));
   }
   static constexpr float widen(std::uint16_t bits) {
     const std::uint32_t quiet = (bits & 0x7fffu) > 0x7f80u ? 0x0040'0000u : 0u;

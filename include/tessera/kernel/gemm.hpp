@@ -22,6 +22,7 @@
 #include <tessera/base/error.hpp>
 #include <tessera/kernel/detail/blas.hpp>
 #include <tessera/kernel/detail/blis.hpp>
+#include <tessera/kernel/detail/convert_row.hpp>
 #include <tessera/kernel/detail/cublas.hpp>
 #include <tessera/kernel/detail/dot.hpp>
 #include <tessera/kernel/detail/gemm_pieces.hpp>
@@ -115,14 +116,10 @@ template <class T> struct WidenRows {
     for (Index i = begin; i < end; ++i) {
       const T* p = from + i * row;
       float* q = to + i * columns;
-      if (column == 1) {
-        with_wide_vectors([&]() TESSERA_INLINE {
-          TESSERA_SIMD
-          for (Index j = 0; j < columns; ++j) q[j] = p[j];
-        });
-      } else {
+      if (column == 1)
+        convert_row(p, columns, q);
+      else
         for (Index j = 0; j < columns; ++j) q[j] = p[j * column];
-      }
     }
   }
 };
@@ -132,14 +129,7 @@ template <class T> struct RoundRows {
   T* to;
   Index row;
   void run(Index begin, Index end) const {
-    for (Index i = begin; i < end; ++i) {
-      const float* p = from + i * columns;
-      T* q = to + i * row;
-      with_wide_vectors([&]() TESSERA_INLINE {
-        TESSERA_SIMD
-        for (Index j = 0; j < columns; ++j) q[j] = p[j];
-      });
-    }
+    for (Index i = begin; i < end; ++i) convert_row(from + i * columns, columns, to + i * row);
   }
 };
 

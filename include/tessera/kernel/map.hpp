@@ -20,10 +20,11 @@
 #include <utility>
 
 #include <tessera/base/dtype.hpp>
+#include <tessera/kernel/detail/convert_row.hpp>
 #include <tessera/kernel/detail/launch.hpp>
 #include <tessera/kernel/detail/map_shape.hpp>
 #include <tessera/kernel/fill_index.hpp>
-#include <tessera/kernel/functions/number.hpp>
+#include <tessera/kernel/functions/cast.hpp>
 
 namespace tessera::detail {
 
@@ -92,6 +93,50 @@ template <class R, class F, class... T> void map_loop(const F& f, Index n, R* ou
   }
 }
 
+/// A function that gets half types as floats, and whose result is rounded to the element type.
+template <class F, class... T> struct Promoted {
+  F f;
+  KOKKOS_FUNCTION auto operator()(const T&... x) const {
+    return f(static_cast<ComputeType<T>>(x)...);
+  }
+};
+/// Whether f is generic: with arguments in float its result has the type in which R is computed.
+template <class R, class F, class... T>
+concept Promotable = (!std::same_as<R, ComputeType<R>> || ... ||
+                      !std::same_as<T, ComputeType<T>>)&&std::
+    is_invocable_v<const F&, const ComputeType<T>&...>&& std::same_as<
+        std::remove_cvref_t<std::invoke_result_t<const F&, const ComputeType<T>&...>>,
+        ComputeType<R>>;
+
+/// Holds a tile of elements that are computed in another type.
+template <class T> struct WideTile { ComputeType<T> buffer[map_tile]; };
+template <class T>
+  requires std::same_as<T, ComputeType<T>>
+struct WideTile<T> {
+  static constexpr T* buffer = nullptr;
+};
+
+/// Tiles of half types are converted, computed and rounded one after the other.
+template <class R, class F, class... T>
+void map_loop(const Promoted<F, T...>& f, Index n, R* out, const T*... in) {
+  [&](WideTile<T>&&... wide) {
+    WideTile<R> made;
+    for (Index i = 0; i < n; i += map_tile) {
+      const Index count = min_of(map_tile, n - i);
+      if constexpr (std::same_as<R, ComputeType<R>>) {
+        map_loop(f.f, count, out + i, computed_row(in + i, count, wide.buffer)...);
+      } else {
+        map_loop(f.f, count, made.buffer, computed_row(in + i, count, wide.buffer)...);
+        convert_row(made.buffer, count, out + i);
+      }
+    }
+  }(WideTile<T>{}...);
+}
+
+/// Functions of which a whole row is one loop.
+template <class F, class... T> inline constexpr bool in_one_loop = !HasCommonWay<F, T...>;
+template <class F, class... T> inline constexpr bool in_one_loop<Promoted<F, T...>, T...> = false;
+
 /// Holds the tiles of one operand that are copied together.
 template <class T> struct MapTile {
   const T* filled = nullptr;
@@ -141,7 +186,7 @@ template <class R, class F, class... T> struct Map {
     const int last = shape.rank - 1;
     MapRows<operands + 1> rows(last, shape.extent, shape.operand, begin);
     const Index step = shape.operand[operands].stride[last];
-    if constexpr (!HasCommonWay<F, T...>) {
+    if constexpr (in_one_loop<F, T...>) {
       if (step == 1 && ((shape.operand[K].stride[last] == 1) && ...))  // all in one wide loop
         return with_wide_vectors([&]() TESSERA_INLINE {
           for (Index i = begin; i < end; rows.next(last, shape.extent, shape.operand)) {
@@ -186,22 +231,6 @@ template <class R, class F, class... T> struct MapWithIndex {
   }
 };
 
-/// A function that gets half types as floats.
-template <class F, class... T> struct Promoted {
-  F f;
-  KOKKOS_FUNCTION auto operator()(const T&... x) const {
-    return f(static_cast<ComputeType<T>>(x)...);
-  }
-};
-/// Whether f is generic: with arguments in float its result has the type in which R is computed
-/// (and f has no fast path of its own for half types).
-template <class R, class F, class... T>
-concept Promotable =
-    (!std::same_as<T, ComputeType<T>> || ...) &&
-    !HasCommonWay<F, T...> && std::is_invocable_v<const F&, const ComputeType<T>&...> &&
-    std::same_as<std::remove_cvref_t<std::invoke_result_t<const F&, const ComputeType<T>&...>>,
-                 ComputeType<R>>;
-
 template <class R, class F, class... T>
 void run_map(const F& f, const LocalMap& work, R* out, const T*... in) {
   const Map<R, F, T...> kernel{f, map_shape<sizeof...(T)>(work), out, MapInputs<T...>(in...)};
@@ -215,7 +244,11 @@ template <class R, class F, class... T>
 void map(F f, const LocalMap& work, R* out, const T*... in) {
   static_assert(sizeof...(T) >= 1 && sizeof...(T) <= max_dims,
                 "[tessera] map takes one to eight operands.");
-  if constexpr (detail::Promotable<R, F, T...>)
+  using Wide = ComputeType<R>;  // in which a cast of half types is computed, and then rounded
+  if constexpr (std::same_as<F, fn::Cast<R>> && !std::same_as<R, Wide> &&
+                (std::same_as<Wide, ComputeType<T>> && ...))
+    detail::map<R>(fn::Cast<Wide>{}, work, out, in...);
+  else if constexpr (detail::Promotable<R, F, T...>)
     detail::run_map(detail::Promoted<F, T...>{f}, work, out, in...);
   else
     detail::run_map(f, work, out, in...);

@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include <tessera/base/dtype.hpp>
+#include <tessera/kernel/detail/convert_row.hpp>
 #include <tessera/kernel/detail/launch.hpp>
 #include <tessera/kernel/elements.hpp>
 
@@ -18,7 +19,8 @@ template <class From, class To> struct ConvertElements {
   const From* from;
   To* to;
   KOKKOS_FUNCTION void run(Index begin, Index end) const {
-    for (Index i = begin; i < end; ++i) to[i] = static_cast<To>(from[i]);
+    KOKKOS_IF_ON_HOST((convert_row(from + begin, end - begin, to + begin);))
+    KOKKOS_IF_ON_DEVICE((for (Index i = begin; i < end; ++i) to[i] = static_cast<To>(from[i]);))
   }
 };
 template <class From, class To> void convert_elements(const void* from, void* to, Index n) {

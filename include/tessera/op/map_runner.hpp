@@ -45,8 +45,11 @@ template <class R, class F, class... T> struct MapRunner {
 template <class R, class F, class... T> struct LoopRunner {
   template <std::size_t... I>
   static void call(const F f, Index n, R* out, const void* const* in, std::index_sequence<I...>) {
-    with_wide_vectors(
-        [&]() TESSERA_INLINE { plain_loop(f, n, out, static_cast<const T*>(in[I])...); });
+    if constexpr (Promotable<R, F, T...>)
+      map_loop(Promoted<F, T...>{f}, n, out, static_cast<const T*>(in[I])...);
+    else
+      with_wide_vectors(
+          [&]() TESSERA_INLINE { plain_loop(f, n, out, static_cast<const T*>(in[I])...); });
   }
   static void loop(const void* f, Index n, void* out, const void* const* in) {
     call(*static_cast<const F*>(f), n, static_cast<R*>(out), in, std::index_sequence_for<T...>{});

@@ -8,6 +8,7 @@
 /// the shape, never on the number of threads.
 ///
 ///     line_chunk<Reduction::sum, float, float>(shape, from, 0)
+#include <tessera/kernel/detail/convert_row.hpp>
 #include <tessera/kernel/detail/reduce_op.hpp>
 #include <tessera/kernel/detail/reduce_shape.hpp>
 #include <tessera/kernel/detail/simd.hpp>
@@ -33,33 +34,53 @@ template <class T> const T* side_by_side(const T* p, Index n, Index stride, T* b
   return buffer;
 }
 
-/// Reduces n elements in a row, in sixteen lanes.
+/// Joins the four quarters of n elements, n a multiple of four; `to` may be `p`.
+template <class F, class C, class T>
+TESSERA_INLINE inline void join_quarters(const T* p, Index quarter, C* to) {
+  const T *a = p, *b = p + quarter, *c = b + quarter, *d = c + quarter;
+  TESSERA_SIMD
+  for (Index j = 0; j < quarter; ++j)
+    to[j] = F::join(F::join(static_cast<C>(a[j]), static_cast<C>(b[j])),
+                    F::join(static_cast<C>(c[j]), static_cast<C>(d[j])));
+}
+/// Joins up to 256 elements in a row: quarters of them, then quarters of these.
+template <class F, class C, class T> C fold_block(const T* p, Index count) {
+  C rest = F::start(), quarters[64];
+  for (Index i = count / 4 * 4; i < count; ++i) rest = F::join(rest, static_cast<C>(p[i]));
+  Index n = count / 4;
+  if (n == 0) return rest;
+  with_wide_vectors([&]() TESSERA_INLINE {
+    if (n == 64) {  // loops of constant lengths
+      join_quarters<F>(p, 64, quarters);
+      join_quarters<F>(static_cast<const C*>(quarters), 16, quarters);
+      n = 16;
+    } else {
+      join_quarters<F>(p, n, quarters);
+    }
+  });
+  for (; n >= 4; n /= 4) {
+    for (Index i = n / 4 * 4; i < n; ++i) rest = F::join(rest, quarters[i]);
+    join_quarters<F>(static_cast<const C*>(quarters), n / 4, quarters);
+  }
+  for (Index i = 0; i < n; ++i) rest = F::join(rest, quarters[i]);
+  return rest;
+}
+
+/// Reduces n elements in a row.
 template <Reduction R, class T, class Out>
 typename Accumulator<R, T, Out>::Total fold_row(const T* from, Index n, Index stride) {
   using C = typename Accumulator<R, T, Out>::Part;
   using F = Fold<R, C>;
   using Total = typename Accumulator<R, T, Out>::Total;
-  constexpr Index lanes = 16, block = 256;
+  constexpr Index block = 256;
   T buffer[block];
+  ComputeType<T> wide[block];
   Total total = Fold<R, Total>::start();
   for (Index done = 0; done < n; done += block) {
     const Index count = min_of(block, n - done);
     const T* p = side_by_side(from + done * stride, count, stride, buffer);
-    C lane[lanes];
-    Index i = 0;
-    C rest = F::start();
-    if (count >= lanes) {
-      for (Index l = 0; l < lanes; ++l) lane[l] = static_cast<C>(p[l]);
-      for (i = lanes; i + lanes <= count; i += lanes) {
-        TESSERA_SIMD
-        for (Index l = 0; l < lanes; ++l) lane[l] = F::join(lane[l], static_cast<C>(p[i + l]));
-      }
-      for (Index half = lanes / 2; half > 0; half /= 2)
-        for (Index l = 0; l < half; ++l) lane[l] = F::join(lane[l], lane[l + half]);
-      rest = lane[0];
-    }
-    for (; i < count; ++i) rest = F::join(rest, static_cast<C>(p[i]));
-    total = Fold<R, Total>::join(total, static_cast<Total>(rest));
+    total = Fold<R, Total>::join(
+        total, static_cast<Total>(fold_block<F, C>(computed_row(p, count, wide), count)));
   }
   return total;
 }
@@ -89,12 +110,17 @@ typename Accumulator<R, T, Out>::Total line_chunk(const OffsetBox& reduced, cons
 }
 
 /// Joins four rows at once to a fifth: four streams from memory.
-template <class F, class C, class T> void join_rows(Index width, C* part, const T* const* rows) {
-  const T *a = rows[0], *b = rows[1], *c = rows[2], *d = rows[3];
+template <class F, class C, class T>
+TESSERA_INLINE inline void join_loop(Index width, C* part, const T* a, const T* b, const T* c,
+                                     const T* d) {
   TESSERA_SIMD
   for (Index j = 0; j < width; ++j)
     part[j] = F::join(part[j], F::join(F::join(static_cast<C>(a[j]), static_cast<C>(b[j])),
                                        F::join(static_cast<C>(c[j]), static_cast<C>(d[j]))));
+}
+template <class F, class C, class T> void join_rows(Index width, C* part, const T* const* rows) {
+  with_wide_vectors(
+      [&]() TESSERA_INLINE { join_loop<F>(width, part, rows[0], rows[1], rows[2], rows[3]); });
 }
 
 /// Reduces rows [begin, end) of the reduced box for `width` outputs side by side into totals.
@@ -110,18 +136,22 @@ void strip_chunk(const OffsetBox& reduced, const T* p, Index stride, Index width
   rows.extent[rows.rank] = 1;
   rows.stride[rows.rank++] = 0;
   RowWalk walk(rows, begin);
+  constexpr bool short_type = !std::is_same_v<T, ComputeType<T>>;
   C part[strip_width];
   T buffer[strip_width];
+  ComputeType<T> wide[short_type ? 4 : 1][short_type ? strip_width : 1];
   for (Index r = begin; r < end;) {
     for (Index j = 0; j < width; ++j) part[j] = F::start();
     const Index stop = min_of(end, r + 16);
     for (; stride == 1 && r + 4 <= stop; r += 4) {
-      const T* row[4];
-      for (int k = 0; k < 4; ++k, walk.next()) row[k] = p + walk.offset;
+      const ComputeType<T>* row[4];
+      for (int k = 0; k < 4; ++k, walk.next())
+        row[k] = computed_row(p + walk.offset, width, wide[short_type ? k : 0]);
       join_rows<F>(width, part, row);
     }
     for (; r < stop; ++r, walk.next()) {
-      const T* row = side_by_side(p + walk.offset, width, stride, buffer);
+      const ComputeType<T>* row =
+          computed_row(side_by_side(p + walk.offset, width, stride, buffer), width, wide[0]);
       TESSERA_SIMD
       for (Index j = 0; j < width; ++j) part[j] = F::join(part[j], static_cast<C>(row[j]));
     }

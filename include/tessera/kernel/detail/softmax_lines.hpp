@@ -9,6 +9,7 @@
 
 #include <tessera/base/dtype.hpp>
 #include <tessera/base/local_work.hpp>
+#include <tessera/kernel/detail/convert_row.hpp>
 #include <tessera/kernel/detail/launch.hpp>
 #include <tessera/kernel/detail/softmax_strip.hpp>
 #include <tessera/kernel/functions/exponential.hpp>
@@ -126,16 +127,11 @@ template <class T> class SoftmaxLines {
     // All elements are one row where they follow each other.
     const Index many = columns == inner ? 1 : n, row = n * columns / max_of(1, many);
     C buffer[room];
-    for (Index k = 0; k < many; ++k) {
-      TESSERA_SIMD
-      for (Index j = 0; j < row; ++j) buffer[k * row + j] = static_cast<C>(x[k * inner + j]);
-    }
+    for (Index k = 0; k < many; ++k) convert_row(x + k * inner, row, buffer + k * row);
     compute(SoftmaxStrip{n, columns, columns, rows.group}, line, made, buffer,
             y == nullptr ? nullptr : buffer);
-    for (Index k = 0; y != nullptr && k < many; ++k) {
-      TESSERA_SIMD
-      for (Index j = 0; j < row; ++j) y[k * inner + j] = static_cast<T>(buffer[k * row + j]);
-    }
+    for (Index k = 0; y != nullptr && k < many; ++k)
+      convert_row(buffer + k * row, row, y + k * inner);
   }
 
   /// Computes lines of elements E, or a part of each; the first of them is `line` of all, and
@@ -169,13 +165,10 @@ template <class T> class SoftmaxLines {
 
   /// Returns elements as numbers of type C: in place, or widened into `buffer`.
   template <class E> TESSERA_INLINE static const C* widened(const E* x, Index lanes, C* buffer) {
-    if constexpr (std::is_same_v<E, C>) {
+    if constexpr (std::is_same_v<E, C>)
       return x;
-    } else {
-      TESSERA_SIMD
-      for (Index j = 0; j < lanes; ++j) buffer[j] = static_cast<C>(x[j]);
-      return buffer;
-    }
+    else
+      return computed_row(x, lanes, buffer);
   }
   /// Writes made(j) to lane j of y, rounded if it is of a half type.
   template <class E, class Lanes, class Make>
@@ -187,8 +180,7 @@ template <class T> class SoftmaxLines {
       C buffer[width];
       TESSERA_SIMD
       for (Index j = 0; j < lanes; ++j) buffer[j] = made(j);
-      TESSERA_SIMD
-      for (Index j = 0; j < lanes; ++j) y[j] = static_cast<E>(buffer[j]);
+      convert_row(buffer, lanes, y);
     }
   }
 

@@ -27,7 +27,7 @@ KOKKOS_FORCEINLINE_FUNCTION float sigmoid_of(float x) {
 /// x, or the bound that it is beyond; NaN stays. Where a derivative changes no more beyond some
 /// bounds this keeps zero times infinity out of its formula.
 template <class T> KOKKOS_FORCEINLINE_FUNCTION T within(T x, T bound) {
-  return x > bound ? bound : x < -bound ? -bound : x;
+  return choose(x > bound, bound, choose(x < -bound, -bound, x));
 }
 
 }  // namespace detail

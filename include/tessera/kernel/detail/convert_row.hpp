@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// Conversions of elements that follow each other, on the host: between half types and float by
+/// vector instructions, F16C's where the CPU has them.
+///
+///     float wide[256];
+///     convert_row(halves, 256, wide);
+///
+/// Laws: to[i] is from[i] converted, to the bit.
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include <tessera/base/dtype.hpp>
+#include <tessera/base/math.hpp>
+#include <tessera/kernel/detail/simd.hpp>
+
+#if defined(__x86_64__) && !defined(__CUDACC__) && !defined(__HIPCC__)
+#define TESSERA_F16C 1
+#endif
+
+namespace tessera::detail {
+
+// Loops over the bits: g++ 12 makes no vectors of objects that are copied.
+template <class Format>
+TESSERA_INLINE inline void widen_loop(const std::uint16_t* from, Index n, float* to) {
+  TESSERA_SIMD
+  for (Index i = 0; i < n; ++i) to[i] = Format::widen(from[i]);
+}
+template <class Format>
+TESSERA_INLINE inline void narrow_loop(const float* from, Index n, std::uint16_t* to) {
+  TESSERA_SIMD
+  for (Index i = 0; i < n; ++i) to[i] = Format::round(from[i]);
+}
+template <class From, class To> void convert_row(const From* from, Index n, To* to) {
+  for (Index i = 0; i < n; ++i) to[i] = static_cast<To>(from[i]);
+}
+template <class Format> void convert_row(const ShortFloat<Format>* from, Index n, float* to) {
+  const auto* bits = reinterpret_cast<const std::uint16_t*>(from);
+  with_wide_vectors([&]() TESSERA_INLINE { widen_loop<Format>(bits, n, to); });
+}
+template <class Format> void convert_row(const float* from, Index n, ShortFloat<Format>* to) {
+  auto* bits = reinterpret_cast<std::uint16_t*>(to);
+  with_wide_vectors([&]() TESSERA_INLINE { narrow_loop<Format>(from, n, bits); });
+}
+
+#if defined(TESSERA_F16C)
+// The builtins in place of immintrin.h's functions: that header is longer than all of this room.
+typedef short Shorts8 __attribute__((vector_size(16)));
+typedef float Floats8 __attribute__((vector_size(32)));
+
+/// Converts the elements that make up whole vectors; returns how many.
+__attribute__((target("avx,f16c"), noinline)) inline Index widen_f16c(const half* from, Index n,
+                                                                      float* to) {
+  Index i = 0;
+  for (; i + 8 <= n; i += 8) {
+    Shorts8 in;
+    std::memcpy(&in, from + i, sizeof(in));
+    const Floats8 out = __builtin_ia32_vcvtph2ps256(in);
+    std::memcpy(to + i, &out, sizeof(out));
+  }
+  return i;
+}
+__attribute__((target("avx,f16c"), noinline)) inline Index narrow_f16c(const float* from, Index n,
+                                                                       half* to) {
+  Index i = 0;
+  for (; i + 8 <= n; i += 8) {
+    Floats8 in;
+    std::memcpy(&in, from + i, sizeof(in));
+    const auto out = __builtin_ia32_vcvtps2ph256(in, 0);  // 0: to nearest, ties to even
+    std::memcpy(static_cast<void*>(to + i), &out, sizeof(out));
+  }
+  return i;
+}
+/// Every CPU with AVX2 has F16C, which clang 14 does not ask for by name.
+inline bool has_f16c() { return __builtin_cpu_supports("avx2"); }
+inline void convert_row(const half* from, Index n, float* to) {
+  for (Index i = has_f16c() ? widen_f16c(from, n, to) : 0; i < n; ++i) to[i] = from[i];
+}
+inline void convert_row(const float* from, Index n, half* to) {
+  for (Index i = has_f16c() ? narrow_f16c(from, n, to) : 0; i < n; ++i) to[i] = from[i];
+}
+#endif
+
+/// Returns n elements in the type in which they are computed: in place, or converted into `buffer`.
+template <class T>
+const ComputeType<T>* computed_row(const T* from, Index n,
+                                   [[maybe_unused]] ComputeType<T>* buffer) {
+  if constexpr (std::is_same_v<T, ComputeType<T>>) {
+    return from;
+  } else {
+    convert_row(from, n, buffer);
+    return buffer;
+  }
+}
+
+}  // namespace tessera::detail
