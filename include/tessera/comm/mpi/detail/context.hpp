@@ -22,7 +22,6 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -272,17 +271,7 @@ class MpiContext {
     } else {
       std::this_thread::sleep_for(std::chrono::seconds(2));  // the process that prints ends the job
     }
-    // MPI's own abort was once seen to wait without an end (MPICH 4.0.2): then the process ends
-    // alone, and the launcher ends the others.
-    try {
-      std::thread([exit_code] {
-        std::this_thread::sleep_for(std::chrono::seconds(5));
-        std::_Exit(exit_code);
-      }).detach();
-    } catch (const std::system_error&) {  // no thread is to be had
-    }
-    MPI_Abort(MPI_COMM_WORLD, exit_code);
-    std::_Exit(exit_code);
+    abort_world(exit_code);
   }
 
   /// Lets the watchdog watch while it lives; only one may live at a time.

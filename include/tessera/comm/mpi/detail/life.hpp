@@ -10,7 +10,11 @@
 /// Laws: each of these is done once in a program.
 #include <mpi.h>
 
+#include <chrono>
 #include <cstdio>
+#include <cstdlib>
+#include <system_error>
+#include <thread>
 
 #include <tessera/base/error.hpp>
 #include <tessera/comm/detail/closing.hpp>
@@ -84,6 +88,19 @@ inline void close_meshes_with_mpi() {
     return true;
   }();
   static_cast<void>(once);
+}
+/// Ends all processes. Where MPI_Abort does not return (MPICH 4.0.2 was once seen to wait in it)
+/// this process ends alone, and the launcher ends the others.
+[[noreturn]] inline void abort_world(int exit_code) {
+  try {
+    std::thread([exit_code] {
+      std::this_thread::sleep_for(std::chrono::seconds(5));
+      std::_Exit(exit_code);
+    }).detach();
+  } catch (const std::system_error&) {  // no thread is to be had
+  }
+  MPI_Abort(MPI_COMM_WORLD, exit_code);
+  std::_Exit(exit_code);
 }
 /// Throws UsageError where a launcher has started several processes and each is its own world.
 inline void require_whole_world() {
