@@ -79,6 +79,10 @@ TEST_CASE("groups over all axes, experts over the minor one, hidden features who
   on_meshes<Dispatch::take, Real<Axes<data, model>, _, _>, Real<_, _>, Real<model, _, _>,
             Real<model, _, _>>();
 }
+TEST_CASE("experts over all axes, groups over one, the gate's experts split") {
+  on_meshes<Dispatch::take, Real<data, _, _>, Real<_, model>, Real<Axes<data, model>, _, _>,
+            Real<Axes<data, model>, _, _>>();
+}
 TEST_CASE("experts over one axis, their hidden features over the other") {
   on_meshes<Dispatch::one_hot, Real<data, _, model>, Real<_, _>, Real<data, _, model>,
             Real<data, model, _>>();
@@ -159,5 +163,9 @@ TEST_CASE("what is wrong is said") {
     CHECK_THROWS_WITH_AS(
         mixture_of_experts(x, ones<Real<_, _>>(mesh, 4, 2), w_in, w_out, {.capacity_factor = -1}),
         doctest::Contains("factor"), UsageError);
+    CHECK_THROWS_WITH_AS(mixture_of_experts(x, Real<_, _>(), w_in, w_out),
+                         doctest::Contains("mixture_of_experts"), UsageError);
+    CHECK_THROWS_WITH_AS(top2_gating(x, 0), doctest::Contains("4 experts of capacity 0"),
+                         UsageError);
   });
 }

@@ -105,6 +105,7 @@ Top2Gating<Logits> run_gating(const Logits& logits, Index capacity, const Routin
   using Line = SpecOfDims<Logits, 0, 1>;
   using EachGroup = SpecOfDims<Logits, 0, -1>;
   using Gates = SpecOfDims<Logits, 0, 1, -1>;
+  mesh_of(logits.core(), {"top2_gating", where});
   const Index groups = logits.extent(0), tokens = logits.extent(1), experts = logits.extent(2);
   if (experts < 1 || capacity < 1)
     throw UsageError("top2_gating: " + std::to_string(experts) + " experts of capacity " +

@@ -78,8 +78,10 @@ template <class X, class W> struct BuffersByExpert {
 template <class X> using ByGroup = spec_of<typename X::mesh_type, BuffersByGroup<X>>;
 template <class X, class W> using ByExpert = spec_of<typename X::mesh_type, BuffersByExpert<X, W>>;
 
-template <class Gate, class In, class Out>
-void require_experts(const Gate& gate, const In& w_in, const Out& w_out, Where where) {
+template <class X, class Gate, class In, class Out>
+void require_experts(const X& x, const Gate& gate, const In& w_in, const Out& w_out, Where where) {
+  for (const TensorCore* one : {&x.core(), &gate.core(), &w_in.core(), &w_out.core()})
+    mesh_of(*one, {"mixture_of_experts", where});
   if (gate.extent(1) == w_in.extent(0) && gate.extent(1) == w_out.extent(0)) return;
   throw ShapeError("mixture_of_experts: the gate has " + std::to_string(gate.extent(1)) +
                        " experts, the weights have " + std::to_string(w_in.extent(0)) + " and " +
@@ -140,7 +142,7 @@ template <Dispatch How, class X, class Gate, class In, class Out, class Activati
 auto run_mixture(const X& x, const Gate& gate, const In& w_in, const Out& w_out,
                  const MixtureOptions& options, const Activation& activation, Where where) {
   using Buffers = ByExpert<X, In>;
-  require_experts(gate, w_in, w_out, where);
+  require_experts(x, gate, w_in, w_out, where);
   const auto in_layer = [&](const char* name, const auto& run) {
     const Layer scope(x, name, where);
     return run();
