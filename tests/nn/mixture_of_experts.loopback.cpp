@@ -7,6 +7,8 @@
 #include <map>
 #include <mutex>
 
+#include <tessera/op/compile.hpp>
+
 #include "nn/mixture_cases.hpp"
 
 using namespace tessera;
@@ -21,11 +23,11 @@ template <Dispatch How, class X, class Gate, class In, class Out> void on_meshes
   for (const Case& c : cases()) {
     const Inputs differences = plain_gradients(c.shape, c.inputs(), c.draw);
     Inputs of_one;
-    for (const auto& [rows, columns] : {std::pair{1, 1}, {2, 1}, {1, 2}, {2, 2}, {3, 2}}) {
+    for (const auto& size : {std::pair{1, 1}, {2, 1}, {1, 2}, {2, 2}, {3, 2}}) {
       std::mutex mutex;
       std::string wrong;
-      run_loopback(rows * columns, [&, d = rows, m = columns](std::shared_ptr<Transport> world) {
-        const auto mesh = make_mesh<Grid>(world, d, m);
+      run_loopback(size.first * size.second, [&](std::shared_ptr<Transport> world) {
+        const auto mesh = make_mesh<Grid>(world, size.first, size.second);
         Answer answer = run_mixture<How, X, Gate, In, Out>(mesh, c, differences);
         const std::lock_guard lock(mutex);
         if (of_one.empty()) of_one = answer.values;
@@ -33,7 +35,8 @@ template <Dispatch How, class X, class Gate, class In, class Out> void on_meshes
         for (std::size_t k = 0; k < of_one.size(); ++k)
           wrong += differing("value on another mesh", answer.values[k], of_one[k], 1e-12);
       });
-      CHECK_MESSAGE(wrong.empty(), c.name << " on " << rows << "x" << columns << ": " << wrong);
+      CHECK_MESSAGE(wrong.empty(),
+                    c.name << " on " << size.first << "x" << size.second << ": " << wrong);
     }
   }
 }
@@ -76,6 +79,10 @@ TEST_CASE("groups over all axes, experts over the minor one, hidden features who
   on_meshes<Dispatch::take, Real<Axes<data, model>, _, _>, Real<_, _>, Real<model, _, _>,
             Real<model, _, _>>();
 }
+TEST_CASE("experts over all axes, groups over one, the gate's experts split") {
+  on_meshes<Dispatch::take, Real<data, _, _>, Real<_, model>, Real<Axes<data, model>, _, _>,
+            Real<Axes<data, model>, _, _>>();
+}
 TEST_CASE("experts over one axis, their hidden features over the other") {
   on_meshes<Dispatch::one_hot, Real<data, _, model>, Real<_, _>, Real<data, _, model>,
             Real<data, model, _>>();
@@ -83,6 +90,47 @@ TEST_CASE("experts over one axis, their hidden features over the other") {
 TEST_CASE("tokens and features split, groups whole") {
   on_meshes<Dispatch::take, Real<_, data, model>, Real<model, _>, Real<model, _, _>,
             Real<model, _, data>>();
+}
+
+TEST_CASE("random numbers of second choices depend on seed, step and token alone") {
+  double sum = 0;
+  Index alike = 0, outside = 0;
+  for (Index token = 0; token < 4000; ++token) {
+    const double number = routing_number({5, 2}, token);
+    sum += number;
+    outside += !(0 <= number && number < 1);
+    alike += number == routing_number({5, 3}, token);
+    alike += number == routing_number({6, 2}, token);
+    alike += number == routing_number({5, 2}, token + 1);
+  }
+  CHECK(std::fabs(sum / 4000 - 0.5) < 0.02);
+  CHECK(alike == 0);
+  CHECK(outside == 0);
+}
+
+TEST_CASE("a compiled layer takes each step's random numbers") {
+  run_loopback(2, [](std::shared_ptr<Transport> world) {
+    const auto mesh = make_mesh<Grid>(world, 2, 1);
+    const auto x = random_normal<Real<data, _, _>>(mesh, {4, 8, 3}, 1);
+    const ExpertWeights weights{random_normal<Real<_, _>>(mesh, {3, 4}, 2),
+                                random_normal<Real<data, _, _>>(mesh, {4, 3, 5}, 3),
+                                random_normal<Real<data, _, _>>(mesh, {4, 5, 3}, 4)};
+    const auto layer = [](const auto& t, const auto& w, std::int64_t step) {
+      return mixture_of_experts(t, w, {.draw = {7, step}});
+    };
+    auto compiled = compile(layer);
+    Index refused_otherwise = 0;
+    std::vector<std::int64_t> before;
+    for (std::int64_t step = 0; step < 4; ++step) {
+      const auto made = compiled(x, weights, step), wanted = layer(x, weights, step);
+      CHECK(to_host(made.output).values == to_host(wanted.output).values);
+      const auto places = to_host(made.gating.second_position).values;
+      refused_otherwise += step > 0 && places != before;
+      before = places;
+    }
+    CHECK(compiled.structures() == 1);
+    CHECK(refused_otherwise > 0);
+  });
 }
 
 TEST_CASE("half types: gates and weights are floats") {
@@ -115,5 +163,9 @@ TEST_CASE("what is wrong is said") {
     CHECK_THROWS_WITH_AS(
         mixture_of_experts(x, ones<Real<_, _>>(mesh, 4, 2), w_in, w_out, {.capacity_factor = -1}),
         doctest::Contains("factor"), UsageError);
+    CHECK_THROWS_WITH_AS(mixture_of_experts(x, Real<_, _>(), w_in, w_out),
+                         doctest::Contains("mixture_of_experts"), UsageError);
+    CHECK_THROWS_WITH_AS(top2_gating(x, 0), doctest::Contains("4 experts of capacity 0"),
+                         UsageError);
   });
 }

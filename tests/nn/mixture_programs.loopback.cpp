@@ -24,7 +24,7 @@ struct hidden;
 /// The layer's tensors under a list of rules.
 template <class R> struct Under {
   template <class... D> using Real = ShardedTensor<float, Grid, Logical<R, D...>>;
-  using Tokens = Real<group, _, _>;
+  using Tokens = Real<group, _, embed>;
   using Weights = ExpertWeights<Real<_, _>, Real<expert, _, hidden>, Real<expert, hidden, _>>;
   struct Sizes {
     Index groups, tokens, embed, experts, hidden;
@@ -56,7 +56,9 @@ template <class R> struct Under {
   }
 };
 
-using ExpertParallel = Rules<AxisRule<group, data>, AxisRule<expert, data>, AxisRule<hidden, _>>;
+using Whole = AxisRule<embed, _>;  // of the tokens' features
+using ExpertParallel =
+    Rules<AxisRule<group, data>, AxisRule<expert, data>, AxisRule<hidden, _>, Whole>;
 
 /// "dispatch: all-to-all", for each collective in the order of its operator.
 std::string calls_of(const Program& program) {
@@ -119,7 +121,7 @@ TEST_CASE("rules, collectives and payload") {
   // Forward | forward and backward, of process 0. The buffers (8, 8, 4, 32) have 32 KiB, each
   // weight 64 KiB and the gate 1 KiB; of a sum of one number process 0 sends nothing. Whole
   // experts: no token moves, and the gradients of all weights are summed.
-  CHECK(row(Rules<AxisRule<group, data>, AxisRule<expert, _>, AxisRule<hidden, _>>{},
+  CHECK(row(Rules<AxisRule<group, data>, AxisRule<expert, _>, AxisRule<hidden, _>, Whole>{},
             sizes<Grid>(4, 1)) == "1 all-reduce over data 0 | 5 all-reduce over data 198144");
   // Experts where groups are: of its 8 KiB of the buffers each process sends 3/4.
   CHECK(row(ExpertParallel{}, sizes<Grid>(4, 1)) ==
@@ -127,21 +129,31 @@ TEST_CASE("rules, collectives and payload") {
         "4 all-to-all over data 24576, 3 all-reduce over data 1536");
   // Experts over the minor axis of the groups: tokens move within it, 1/2 of 8 KiB, and weights
   // are summed over the other.
-  CHECK(
-      row(Rules<AxisRule<group, Axes<data, model>>, AxisRule<expert, model>, AxisRule<hidden, _>>{},
-          sizes<Grid>(2, 2)) ==
-      "2 all-to-all over model 8192, 1 all-reduce over data model 0 | "
-      "2 all-reduce over data 65536, 4 all-to-all over model 16384, "
-      "3 all-reduce over data model 1536");
+  CHECK(row(Rules<AxisRule<group, Axes<data, model>>, AxisRule<expert, model>, AxisRule<hidden, _>,
+                  Whole>{},
+            sizes<Grid>(2, 2)) ==
+        "2 all-to-all over model 8192, 1 all-reduce over data model 0 | "
+        "2 all-reduce over data 65536, 4 all-to-all over model 16384, "
+        "3 all-reduce over data model 1536");
   // Hidden features over the other axis: what the experts make is summed over it, and so is the
   // gradient of what they get.
-  CHECK(row(Rules<AxisRule<group, data>, AxisRule<expert, data>, AxisRule<hidden, model>>{},
+  CHECK(row(Rules<AxisRule<group, data>, AxisRule<expert, data>, AxisRule<hidden, model>, Whole>{},
             sizes<Grid>(2, 2)) ==
         "2 all-to-all over data 16384, 1 all-reduce over data 0, 1 all-reduce over model 16384 | "
         "4 all-to-all over data 32768, 3 all-reduce over data 1024, "
         "2 all-reduce over model 32768");
+  // The tokens' features over that axis, too: half as much moves between experts, and is gathered
+  // there; their results are scattered.
+  CHECK(row(Rules<AxisRule<group, data>, AxisRule<expert, data>, AxisRule<hidden, model>,
+                  AxisRule<embed, model>>{},
+            sizes<Grid>(2, 2)) ==
+        "2 all-to-all over data 8192, 1 all-reduce over data 0, 1 all-gather over model 8192, "
+        "1 reduce-scatter over model 8192, 1 all-reduce over model 2048 | "
+        "4 all-to-all over data 16384, 2 all-reduce over data 512, 5 all-gather over model 33280, "
+        "2 reduce-scatter over model 16384, 3 all-reduce over model 2560, "
+        "1 all-reduce over data model 0");
   // Whole groups, experts over all: a process slices its experts' rows, and gathers their results.
-  CHECK(row(Rules<AxisRule<group, _>, AxisRule<expert, data>, AxisRule<hidden, _>>{},
+  CHECK(row(Rules<AxisRule<group, _>, AxisRule<expert, data>, AxisRule<hidden, _>, Whole>{},
             sizes<Grid>(4, 1)) == "1 all-gather over data 24576 | 2 all-gather over data 49152");
 }
 

@@ -96,27 +96,16 @@ template <class L> struct Top2Gating {
              &Top2Gating::second_weight, &Top2Gating::choices, &Top2Gating::auxiliary_loss>{};
 };
 
-/// Returns where tokens go by their logits, (G, S, E). Gates are the softmax of the logits; of
-/// equal gates the first expert's counts as the larger. First choices are taken in the tokens'
-/// order while an expert's count is below `capacity`, and counted beyond it; then second choices,
-/// by counts that go on from there, where also 2 g2 / (g1 + g2) exceeds the token's random number.
-/// Each second choice is counted, taken or not. The auxiliary loss is the mean over groups of
-/// (1/E) sum over e of (c_e / S) m_e, with c_e counted after the first choices, and the mean gates
-/// m_e; without tokens it is 0.
-/// Communication: none where groups alone are split, but for the loss: an all-reduce of one number.
-/// Collective over the mesh. Gradients go through gates, weights and the loss; choices are
-/// constants. Source: GShard, Algorithm 1.
-template <TypedTensor Logits>
-Top2Gating<Logits> top2_gating(const Logits& logits, Index capacity, const RoutingDraw& draw = {},
-                               Where where = Where::here()) {
-  static_assert(RealElement<typename Logits::value_type> && Logits::rank == 3,
-                "[tessera] the logits of a gating are floating-point numbers for each group, token "
-                "and expert; give a tensor (G, S, E)");
+namespace detail {
+template <class Logits>
+Top2Gating<Logits> run_gating(const Logits& logits, Index capacity, const RoutingDraw& draw,
+                              Where where) {
   using Result = Top2Gating<Logits>;
   using Real = typename Result::Real;
-  using Line = detail::SpecOfDims<Logits, 0, 1>;
-  using Group = detail::SpecOfDims<Logits, 0, -1>;
-  using Gates = detail::SpecOfDims<Logits, 0, 1, -1>;
+  using Line = SpecOfDims<Logits, 0, 1>;
+  using EachGroup = SpecOfDims<Logits, 0, -1>;
+  using Gates = SpecOfDims<Logits, 0, 1, -1>;
+  mesh_of(logits.core(), {"top2_gating", where});
   const Index groups = logits.extent(0), tokens = logits.extent(1), experts = logits.extent(2);
   if (experts < 1 || capacity < 1)
     throw UsageError("top2_gating: " + std::to_string(experts) + " experts of capacity " +
@@ -129,7 +118,7 @@ Top2Gating<Logits> top2_gating(const Logits& logits, Index capacity, const Routi
     to.gates = softmax<"gse", 'e', Gates>(logits, where);
   else
     to.gates = softmax<"gse", 'e', Gates>(cast<Real>(logits, where), where);
-  const auto numbers = detail::numbers_on<P<_>>(logits, {experts});
+  const auto numbers = numbers_on<P<_>>(logits, {experts});
   const auto counted = [&](const auto& choice) {
     return map<"gs,e->gse", Gates>(fn::OneWhereSame{}, choice, numbers, where);
   };
@@ -154,7 +143,7 @@ Top2Gating<Logits> top2_gating(const Logits& logits, Index capacity, const Routi
   to.second_weight = map(fn::Divide{}, second_gate, both, where);
 
   const auto firsts = counted(to.first);
-  to.choices = reduce<As<Sum, std::int32_t>, "gse->ge", Group>(firsts, where);
+  to.choices = reduce<As<Sum, std::int32_t>, "gse->ge", EachGroup>(firsts, where);
   to.first_position =
       map<"gs->gs", Line>(fn::FirstPosition{capacity}, of_choice(running(firsts), to.first), where);
   to.second_position = map_with_index<"gs,gs,gs->gs", Line>(
@@ -164,11 +153,32 @@ Top2Gating<Logits> top2_gating(const Logits& logits, Index capacity, const Routi
 
   const double size = static_cast<double>(groups) * static_cast<double>(experts) *
                       static_cast<double>(tokens) * static_cast<double>(tokens);
-  to.auxiliary_loss =
-      sum<"ge->", P<>>(map<"ge,ge->ge", Group>(fn::BalanceTerm{size > 0 ? 1 / size : 0}, to.choices,
-                                               sum<"gse->ge", Group>(to.gates, where), where),
-                       where);
+  to.auxiliary_loss = sum<"ge->", P<>>(
+      map<"ge,ge->ge", EachGroup>(fn::BalanceTerm{size > 0 ? 1 / size : 0}, to.choices,
+                                  sum<"gse->ge", EachGroup>(to.gates, where), where),
+      where);
   return to;
+}
+}  // namespace detail
+
+/// Returns where tokens go by their logits, (G, S, E). Gates are the softmax of the logits; of
+/// equal gates the first expert's counts as the larger. First choices are taken in the tokens'
+/// order while an expert's count is below `capacity`, and counted beyond it; then second choices,
+/// by counts that go on from there, where also 2 g2 / (g1 + g2) exceeds the token's random number.
+/// Each second choice is counted, taken or not. The auxiliary loss is the mean over groups of
+/// (1/E) sum over e of (c_e / S) m_e, with c_e counted after the first choices, and the mean gates
+/// m_e; without tokens it is 0.
+/// Communication: none where groups alone are split, but for the loss: an all-reduce of one number.
+/// Collective over the mesh. Gradients go through gates, weights and the loss; choices are
+/// constants. Source: GShard, Algorithm 1.
+template <TypedTensor Logits>
+auto top2_gating(const Logits& logits, Index capacity, const RoutingDraw& draw = {},
+                 Where where = Where::here()) {
+  constexpr bool legal = RealElement<typename Logits::value_type> && Logits::rank == 3;
+  static_assert(legal,
+                "[tessera] the logits of a gating are floating-point numbers for each group, token "
+                "and expert; give a tensor (G, S, E)");
+  if constexpr (legal) return detail::run_gating(logits, capacity, draw, where);
 }
 
 namespace detail {

@@ -78,8 +78,10 @@ template <class X, class W> struct BuffersByExpert {
 template <class X> using ByGroup = spec_of<typename X::mesh_type, BuffersByGroup<X>>;
 template <class X, class W> using ByExpert = spec_of<typename X::mesh_type, BuffersByExpert<X, W>>;
 
-template <class Gate, class In, class Out>
-void require_experts(const Gate& gate, const In& w_in, const Out& w_out, Where where) {
+template <class X, class Gate, class In, class Out>
+void require_experts(const X& x, const Gate& gate, const In& w_in, const Out& w_out, Where where) {
+  for (const TensorCore* one : {&x.core(), &gate.core(), &w_in.core(), &w_out.core()})
+    mesh_of(*one, {"mixture_of_experts", where});
   if (gate.extent(1) == w_in.extent(0) && gate.extent(1) == w_out.extent(0)) return;
   throw ShapeError("mixture_of_experts: the gate has " + std::to_string(gate.extent(1)) +
                        " experts, the weights have " + std::to_string(w_in.extent(0)) + " and " +
@@ -135,6 +137,36 @@ auto from_buffers(const B& buffers, const Top2Gating<Logits>& gating, Where wher
   }
 }
 
+namespace detail {
+template <Dispatch How, class X, class Gate, class In, class Out, class Activation>
+auto run_mixture(const X& x, const Gate& gate, const In& w_in, const Out& w_out,
+                 const MixtureOptions& options, const Activation& activation, Where where) {
+  using Buffers = ByExpert<X, In>;
+  require_experts(x, gate, w_in, w_out, where);
+  const auto in_layer = [&](const char* name, const auto& run) {
+    const Layer scope(x, name, where);
+    return run();
+  };
+  const auto gating = in_layer("gating", [&] {
+    const Index capacity =
+        expert_capacity(x.extent(1), gate.extent(1), options.capacity_factor, where);
+    return top2_gating(einsum<"gsm,me->gse", SpecOfDims<X, 0, 1, -1>>(x, gate, where), capacity,
+                       options.draw, where);
+  });
+  const auto sent = in_layer(
+      "dispatch", [&] { return reshard<Buffers>(to_buffers<How>(x, gating, where), where); });
+  const auto made = in_layer("experts", [&] {
+    return einsum<"egch,ehm->egcm", Buffers>(
+        einsum<"egcm,emh->egch">(sent, w_in, then(activation), where), w_out, where);
+  });
+  using Logits = typename decltype(gating)::Logits;
+  return in_layer("combine", [&] {
+    return Mixture<X, Logits>{from_buffers<X, How>(reshard<ByGroup<X>>(made, where), gating, where),
+                              gating};
+  });
+}
+}  // namespace detail
+
 /// Returns the mixture of E experts for tokens x, (G, S, M): logits are x gate, (M, E); expert e
 /// makes activation(v w_in[e]) w_out[e] of a row v, with w_in (E, M, H) and w_out (E, H, M). Specs
 /// are those of the arguments.
@@ -148,36 +180,15 @@ template <Dispatch How = Dispatch::take, TypedTensor X, TypedTensor Gate, TypedT
 auto mixture_of_experts(const X& x, const Gate& gate, const In& w_in, const Out& w_out,
                         const MixtureOptions& options = {}, const Activation& activation = {},
                         Where where = Where::here()) {
-  static_assert(X::rank == 3 && Gate::rank == 2 && In::rank == 3 && Out::rank == 3,
+  constexpr bool ranks = X::rank == 3 && Gate::rank == 2 && In::rank == 3 && Out::rank == 3;
+  static_assert(ranks,
                 "[tessera] a mixture of experts takes tokens (G, S, M), a gate (M, E) and weights "
                 "(E, M, H) and (E, H, M); reshape tokens into groups first");
   static_assert(!X::unfinished,
-                "[tessera] the tokens of a mixture of experts are unfinished sums; "
-                "reshard<P<...>> finishes them");
-  using ByGroup = detail::ByGroup<X>;
-  using ByExpert = detail::ByExpert<X, In>;
-  detail::require_experts(gate, w_in, w_out, where);
-  const auto in_layer = [&](const char* name, const auto& run) {
-    const Layer scope(x, name, where);
-    return run();
-  };
-  const auto gating = in_layer("gating", [&] {
-    const Index capacity =
-        expert_capacity(x.extent(1), gate.extent(1), options.capacity_factor, where);
-    return top2_gating(einsum<"gsm,me->gse", detail::SpecOfDims<X, 0, 1, -1>>(x, gate, where),
-                       capacity, options.draw, where);
-  });
-  const auto sent = in_layer(
-      "dispatch", [&] { return reshard<ByExpert>(to_buffers<How>(x, gating, where), where); });
-  const auto made = in_layer("experts", [&] {
-    return einsum<"egch,ehm->egcm", ByExpert>(
-        einsum<"egcm,emh->egch">(sent, w_in, then(activation), where), w_out, where);
-  });
-  using Logits = typename decltype(gating)::Logits;
-  return in_layer("combine", [&] {
-    return Mixture<X, Logits>{from_buffers<X, How>(reshard<ByGroup>(made, where), gating, where),
-                              gating};
-  });
+                "[tessera] the tokens of a mixture of experts are unfinished sums, and its gates "
+                "need values; reshard<P<...>>(x) finishes them");
+  if constexpr (ranks && !X::unfinished)
+    return detail::run_mixture<How>(x, gate, w_in, w_out, options, activation, where);
 }
 
 /// The same of parameters that are together.
