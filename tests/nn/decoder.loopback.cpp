@@ -30,6 +30,20 @@ int count(const Program& p) {
 }
 const AxisSet over_data{0}, over_model{1}, over_both{0, 1};
 
+/// The loss of a decoder of elements T, and the largest gradient by its table.
+template <class T> std::pair<double, double> loss_in(const ProcessMesh<Grid>& mesh) {
+  using U = Under<T, Grid, TensorParallel<data, model>>;
+  Parameters<Grid> make(mesh, 3);
+  const auto weights = Decoder<U>::like(
+      make, {.vocabulary = 11, .places = 5, .embed = 6, .heads = 3, .hidden = 7, .layers = 1});
+  const auto ids = from_function<TokenIds<U>>(mesh, {5, 4}, Ids{11});
+  const Dropout drop{.rate = 0.2, .seed = 8};
+  const auto f = [&](const auto& w) { return mean(cross_entropy(next_tokens(w, ids, drop), ids)); };
+  const auto [loss, gradient] = value_and_grad(f)(weights);
+  return {static_cast<double>(value(loss)),
+          static_cast<double>(value(max(abs(gradient.table.weight))))};
+}
+
 constexpr DecoderSizes large{
     .vocabulary = 4000, .places = 64, .embed = 64, .heads = 8, .hidden = 256, .layers = 1};
 
@@ -180,6 +194,19 @@ TEST_CASE("a compiled step of a decoder is the step") {
       CHECK(worst(b, a) < 1e-12);
     }
     CHECK(compiled.structures() == 1);
+  });
+}
+
+TEST_CASE("a decoder of narrower elements, with losses in float") {
+  on_mesh(2, 2, [](const ProcessMesh<Grid>& mesh) {
+    const auto wide = loss_in<double>(mesh);
+    const auto near = [&](const std::pair<double, double>& narrow, double error) {
+      CHECK(std::fabs(narrow.first - wide.first) < error);
+      CHECK(std::fabs(narrow.second - wide.second) < error);
+    };
+    near(loss_in<float>(mesh), 1e-5);
+    near(loss_in<half>(mesh), 1e-2);
+    near(loss_in<bfloat16>(mesh), 1e-1);
   });
 }
 
