@@ -25,7 +25,7 @@
 namespace nn_test {
 using namespace tessera;
 
-using All = Axes<data, model>;
+using BothAxes = Axes<data, model>;
 using Whole = LayerRules<>;
 template <class R> using On = Under<double, Grid, R>;
 using Values = std::vector<std::vector<double>>;
@@ -150,10 +150,10 @@ template <class Case> void check_layer() {
         CHECK(worst(split.first, whole.first) < 1e-11);
         CHECK(worst(split.second, whole.second) < 1e-10);
       };
-      check("data parallel", std::type_identity<DataParallel<All>>{});
+      check("data parallel", std::type_identity<DataParallel<BothAxes>>{});
       check("tensor parallel", std::type_identity<TensorParallel<data, model>>{});
       check("two-dimensional", std::type_identity<TwoDimensional<data, model>>{});
-      check("fully sharded", std::type_identity<FullySharded<All>>{});
+      check("fully sharded", std::type_identity<FullySharded<BothAxes>>{});
       check("sequence", std::type_identity<SequenceSplit<data, model>>{});
     });
 }

@@ -11,6 +11,7 @@
 /// Laws: equals plain loops over heads; with one key and value a head (groups == heads) it is
 /// multi-head, with one for all (groups == 1) multi-query attention. A query all of whose keys are
 /// masked gets the mean of the values.
+#include <array>
 #include <cmath>
 #include <string>
 #include <type_traits>
@@ -21,8 +22,11 @@
 #include <tessera/nn/positions.hpp>
 #include <tessera/nn/under.hpp>
 #include <tessera/op/arithmetic.hpp>
+#include <tessera/op/concatenate.hpp>
+#include <tessera/op/dimensions.hpp>
 #include <tessera/op/einsum.hpp>
 #include <tessera/op/map.hpp>
+#include <tessera/op/slice.hpp>
 #include <tessera/op/softmax.hpp>
 #include <tessera/tensor/tree.hpp>
 
@@ -129,6 +133,41 @@ A masked(const A& scores, const AttentionOptions& options, const V& valid, Where
 }
 }  // namespace detail
 
+namespace detail {
+/// Queries (batch, sequence, groups, repeats, head_dim), keys and values (batch, keys, groups,
+/// head_dim).
+template <class Q, class K> struct Projected {
+  Q queries;
+  K keys, values;
+};
+/// Returns x and context times the layer's matrices. Where they are one tensor it is one product
+/// with the matrices side by side, so that x, and the gradient by it, are communicated once.
+template <class U, TypedTensor A, TypedTensor C>
+auto projected(const Attention<U>& layer, const A& x, const C& context, Where where) {
+  using Layer = Attention<U>;
+  using Q = decltype(einsum<"bsm,mgrd->bsgrd">(x, layer.query));
+  using K = decltype(einsum<"btm,mgd->btgd">(context, layer.key));
+  if constexpr (std::is_same_v<A, C> && Layer::Query::sharding()[2].empty())
+    if (x.core().storage() == context.core().storage() && x.extents() == context.extents()) {
+      const auto weights = concatenate<2>(layer.query, expand_dims<2>(layer.key, where),
+                                          expand_dims<2>(layer.value, where));
+      const auto all = einsum<"bsm,mgrd->bsgrd">(x, weights, where);
+      using Thirds = std::array<Q, 3>;
+      const auto split = custom_gradient(
+          [r = layer.query.extent(2)](const Q& y) {
+            const auto parts = slices<3>(y, {{0}, {r}, {r + 1}}, {{r}, {r + 1}, {r + 2}});
+            return with_saved(Thirds{parts[0], parts[1], parts[2]});
+          },
+          [](const Thirds& d) { return Q(concatenate<3>(d[0], d[1], d[2])); }, where);
+      const Thirds parts = split(all);
+      return Projected<Q, K>{parts[0], squeeze<3>(parts[1], where), squeeze<3>(parts[2], where)};
+    }
+  return Projected<Q, K>{einsum<"bsm,mgrd->bsgrd">(x, layer.query, where),
+                         einsum<"btm,mgd->btgd">(context, layer.key, where),
+                         einsum<"btm,mgd->btgd">(context, layer.value, where)};
+}
+}  // namespace detail
+
 /// Returns the attention of x's places to those of `context`: x is (batch, sequence, embed),
 /// context (batch, keys, elements), the result like x; `valid`, if given, is (batch, keys), bool. A
 /// head's weights are softmax(q k / sqrt(head_dim)) over the keys that are not masked.
@@ -144,9 +183,8 @@ A attention(const Attention<U>& layer, const A& x, const C& context,
   using T = typename A::value_type;
   const Index size = layer.query.extent(3);
   const double scale = 1 / std::sqrt(static_cast<double>(size < 1 ? 1 : size));
-  auto q = einsum<"bsm,mgrd->bsgrd">(x, layer.query, where) * detail::from_double<T>(scale);
-  auto k = einsum<"btm,mgd->btgd">(context, layer.key, where);
-  const auto v = einsum<"btm,mgd->btgd">(context, layer.value, where);
+  auto [q, k, v] = detail::projected(layer, x, context, where);
+  q = q * detail::from_double<T>(scale);
   if (options.rotary) {
     q = rotary(q, options.first, options.rotary_base, where);
     k = rotary(k, 0, options.rotary_base, where);

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// sanitized: preset address
+// A Transformer, written once: the same loss and gradients under all rules, and the collectives
+// that each set of rules is known for.
+#include <tessera/op/compile.hpp>
+
+#include "nn/decoder_case.hpp"
+
+namespace {
+using namespace nn_test;
+
+/// The Program of f on process 0 of a dry mesh of 2 x 4.
+template <class F> Program dry_program(const ProcessMesh<Grid>& mesh, const F& f) {
+  Recording recording(mesh);
+  f();
+  return recording.take();
+}
+/// How many calls of a collective a Program has over exactly these axes.
+int count(const Program& p, Collective kind, AxisSet axes) {
+  int n = 0;
+  for (const ProgramEntry& e : p.entries())
+    for (const Step& s : e.plan->steps)
+      n += s.communicates() && s.collective == kind && s.group == axes;
+  return n;
+}
+int count(const Program& p) {
+  int n = 0;
+  for (const ProgramEntry& e : p.entries()) n += e.plan->communications();
+  return n;
+}
+const AxisSet over_data{0}, over_model{1}, over_both{0, 1};
+
+/// The loss of a decoder of elements T, and the largest gradient by its table.
+template <class T> std::pair<double, double> loss_in(const ProcessMesh<Grid>& mesh) {
+  using U = Under<T, Grid, TensorParallel<data, model>>;
+  Parameters<Grid> make(mesh, 3);
+  const auto weights = Decoder<U>::like(
+      make, {.vocabulary = 11, .places = 5, .embed = 6, .heads = 3, .hidden = 7, .layers = 1});
+  const auto ids = from_function<TokenIds<U>>(mesh, {5, 4}, Ids{11});
+  const Dropout drop{.rate = 0.2, .seed = 8};
+  const auto f = [&](const auto& w) { return mean(cross_entropy(next_tokens(w, ids, drop), ids)); };
+  const auto [loss, gradient] = value_and_grad(f)(weights);
+  return {static_cast<double>(value(loss)),
+          static_cast<double>(value(max(abs(gradient.table.weight))))};
+}
+
+constexpr DecoderSizes large{
+    .vocabulary = 4000, .places = 64, .embed = 64, .heads = 8, .hidden = 256, .layers = 1};
+
+struct BlockPlan {
+  Program forward, both;
+  Index parameters = 0;
+};
+template <class R> BlockPlan block_plan() {
+  using U = Under<float, Grid, R>;
+  const auto mesh = dry_mesh<Grid>(2, 4);
+  Parameters<Grid> make(mesh, 1);
+  const auto block = DecoderBlock<U>::like(make, large);
+  const auto x = make.tensor<Activations<U>>({16, 64, 64}, Initializer::zeros());
+  BlockPlan plan;
+  plan.forward = dry_program(mesh, [&] { (void)decoder_block(block, x); });
+  const auto f = [&](const auto& w, const auto& v) { return sum(decoder_block(w, v)); };
+  plan.both = dry_program(mesh, [&] { (void)value_and_grad<0, 1>(f)(block, x); });
+  plan.parameters = parameter_table(block).bytes();
+  return plan;
+}
+}  // namespace
+
+TEST_CASE("a decoder has one loss and one gradient under all rules and on all meshes") {
+  Numbers whole;
+  on_mesh(1, 1, [&](const ProcessMesh<Grid>& mesh) { whole = decoder_numbers<Whole>(mesh); });
+  std::mutex mutex;
+  for (const auto& [rows, columns] : {std::pair{2, 1}, {2, 2}, {3, 2}})
+    on_mesh(rows, columns, [&](const ProcessMesh<Grid>& mesh) {
+      const auto check = [&]<class R>(const char* rules, std::type_identity<R>) {
+        const Numbers split = decoder_numbers<R>(mesh);
+        const std::lock_guard lock(mutex);
+        CAPTURE(rules);
+        CAPTURE(mesh.processes());
+        CHECK(worst(split, whole) < 1e-10);
+      };
+      check("data parallel", std::type_identity<DataParallel<BothAxes>>{});
+      check("tensor parallel", std::type_identity<TensorParallel<data, model>>{});
+      check("two-dimensional", std::type_identity<TwoDimensional<data, model>>{});
+      check("fully sharded", std::type_identity<FullySharded<BothAxes>>{});
+      check("sequence", std::type_identity<SequenceSplit<data, model>>{});
+    });
+}
+
+TEST_CASE("a block communicates as its rules are known for") {
+  const BlockPlan whole = block_plan<Whole>();
+  CHECK(count(whole.both) == 0);
+  {  // an all-reduce for each gradient (queries, keys and values have one), and one for the loss
+    const BlockPlan p = block_plan<DataParallel<BothAxes>>();
+    CHECK(count(p.forward) == 0);
+    CHECK(count(p.both, all_reduce, over_both) == 11);
+    CHECK(count(p.both) == 11);
+  }
+  {  // Megatron-LM: two all-reduces of x over the model axis each way
+    const BlockPlan p = block_plan<TensorParallel<data, model>>();
+    const Index x = 8 * 64 * 64 * 4;  // bytes on a process
+    CHECK(count(p.forward, all_reduce, over_model) == 2);
+    CHECK(count(p.forward) == 2);
+    CHECK(p.forward.payload_bytes() == 2 * x * 2 * 3 / 4);
+    CHECK(count(p.both, all_reduce, over_model) == 4);
+    CHECK(p.both.payload_bytes(over_model) == 4 * x * 2 * 3 / 4);
+    CHECK(count(p.both, all_reduce, over_data) == 11);
+    CHECK(count(p.both) == 15);
+  }
+  {  // GSPMD's 2D finalized: weights are gathered over data, x over model, sums are scattered
+    const BlockPlan p = block_plan<TwoDimensional<data, model>>();
+    CHECK(count(p.forward, all_gather, over_data) == 4);
+    CHECK(count(p.forward, all_gather, over_model) == 2);
+    CHECK(count(p.forward, reduce_scatter, over_model) == 2);
+    CHECK(count(p.forward, all_reduce, over_model) == 4);  // of rows, for norms
+    CHECK(p.forward.payload_bytes(all_reduce) < p.forward.payload_bytes() / 20);
+    CHECK(8 * p.parameters < whole.parameters + 10000);
+  }
+  {  // ZeRO 3: a weight is gathered each way, and its gradient scattered
+    const BlockPlan p = block_plan<FullySharded<BothAxes>>();
+    CHECK(count(p.forward, all_gather, over_both) == 5);  // four matrices and a bias
+    CHECK(count(p.forward) == 5);
+    CHECK(count(p.both, all_gather, over_both) == 9);
+    CHECK(count(p.both, reduce_scatter, over_both) == 5);
+    CHECK(count(p.both, all_reduce, over_both) == 6);  // norms, a bias, the loss
+    CHECK(count(p.both) == 20);
+    CHECK(8 * p.parameters < whole.parameters + 16000);
+  }
+  {  // keys and values are gathered, their gradients scattered
+    const BlockPlan p = block_plan<SequenceSplit<data, model>>();
+    CHECK(count(p.forward, all_gather, over_model) == 2);
+    CHECK(count(p.forward) == 2);
+    CHECK(count(p.both, all_gather, over_model) == 4);
+    CHECK(count(p.both, reduce_scatter, over_model) == 2);
+    CHECK(count(p.both, all_reduce, over_both) == 11);
+  }
+}
+
+TEST_CASE("a vocabulary that is split is never gathered") {
+  using U = Under<float, Grid, TensorParallel<data, model>>;
+  const auto mesh = dry_mesh<Grid>(2, 4);
+  Parameters<Grid> make(mesh, 1);
+  const auto weights = Decoder<U>::like(make, large);
+  const auto ids = zeros<TokenIds<U>>(mesh, 16, 64);
+  const auto table_alone = [&](const auto& table) { return sum(look_up(table, ids)); };
+  const Program looked =
+      dry_program(mesh, [&] { (void)value_and_grad(table_alone)(weights.table); });
+  CHECK(count(looked, all_reduce, over_model) == 1);  // of the rows that were asked for
+  CHECK(looked.payload_bytes(over_model) == 8 * 64 * 64 * 4 * 2 * 3 / 4);
+  CHECK(count(looked, all_gather, over_data) == 2);  // ids and their gradients, less than a table
+  CHECK(looked.payload_bytes(all_gather) < 4000 * 64 * 4 / 4);
+  CHECK(count(looked, all_reduce, over_data) == 1);  // the sum
+  CHECK(count(looked) == 4);
+
+  const auto scores =
+      make.tensor<U::Tensor<logical::batch, logical::sequence, logical::vocabulary>>(
+          {16, 64, 4000}, Initializer::zeros());
+  const auto f = [&](const auto& x) { return mean(cross_entropy(x, ids)); };
+  const Program loss = dry_program(mesh, [&] { (void)value_and_grad(f)(scores); });
+  CHECK(count(loss, all_reduce, over_model) == 3);  // largest, sum, chosen: a number a token each
+  CHECK(loss.payload_bytes(over_model) == 3 * 8 * 64 * 4 * 2 * 3 / 4);
+  CHECK(count(loss, all_reduce, over_data) == 1);
+  CHECK(count(loss) == 4);
+  const auto step = [&](const auto& w) { return mean(cross_entropy(next_tokens(w, ids), ids)); };
+  const Program all = dry_program(mesh, [&] { (void)value_and_grad(step)(weights); });
+  bool split = true;
+  for (const ProgramTensor& t : all.tensors())
+    for (int d = 0; d < t.desc.extents.size(); ++d)
+      split = split && (t.desc.extents[d] != 4000 || !t.desc.sharding[d].empty());
+  CHECK(split);
+  CHECK(count(all, all_gather, over_model) == 0);
+  CHECK(annotated(weights, all).find("18 annotated of ") == 0);
+}
+
+TEST_CASE("a compiled step of a decoder is the step") {
+  on_mesh(2, 2, [](const ProcessMesh<Grid>& mesh) {
+    using U = On<TensorParallel<data, model>>;
+    Parameters<Grid> make(mesh, 3);
+    const auto weights = Decoder<U>::like(
+        make, {.vocabulary = 11, .places = 5, .embed = 6, .heads = 3, .hidden = 7, .layers = 1});
+    const auto ids = from_function<TokenIds<U>>(mesh, {5, 4}, Ids{11});
+    const auto step = [&](const auto& w, std::uint64_t number) {
+      const Dropout drop{.rate = 0.2, .seed = 8, .step = number};
+      return value_and_grad(
+          [&](const auto& v) { return mean(cross_entropy(next_tokens(v, ids, drop), ids)); })(w);
+    };
+    auto compiled = compile(step);
+    for (const std::uint64_t number : {1, 2}) {
+      const auto plain = step(weights, number);
+      const auto again = compiled(weights, number);
+      Numbers a, b;
+      append(a, std::tuple(plain.value, plain.gradient));
+      append(b, std::tuple(again.value, again.gradient));
+      CHECK(worst(b, a) < 1e-12);
+    }
+    CHECK(compiled.structures() == 1);
+  });
+}
+
+TEST_CASE("a decoder of narrower elements, with losses in float") {
+  on_mesh(2, 2, [](const ProcessMesh<Grid>& mesh) {
+    const auto wide = loss_in<double>(mesh);
+    const auto near = [&](const std::pair<double, double>& narrow, double error) {
+      CHECK(std::fabs(narrow.first - wide.first) < error);
+      CHECK(std::fabs(narrow.second - wide.second) < error);
+    };
+    near(loss_in<float>(mesh), 1e-5);
+    near(loss_in<half>(mesh), 1e-2);
+    near(loss_in<bfloat16>(mesh), 1e-1);
+  });
+}
+
+TEST_CASE("a text that is longer than the table of positions") {
+  const auto mesh = dry_mesh<Grid>(2, 2);
+  using U = On<Whole>;
+  Parameters<Grid> make(mesh, 1);
+  const auto model = Decoder<U>::like(make, large);
+  CHECK_THROWS_WITH_AS(next_tokens(model, zeros<TokenIds<U>>(mesh, 2, 65)),
+                       doctest::Contains("65 places from place 0 on, and the table has 64 rows"),
+                       ShapeError);
+}
