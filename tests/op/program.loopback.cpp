@@ -8,6 +8,7 @@
 #include <mutex>
 #include <tuple>
 
+#include <tessera/op/compile.hpp>
 #include <tessera/tessera.hpp>
 
 #include "support/grid.hpp"
@@ -292,4 +293,46 @@ TEST_CASE("an operator with several results, and one that ends after its recordi
   REQUIRE(q.size() == 1);
   CHECK(q.entry(0).also.empty());
   CHECK(q.tensor(q.entry(0).result).desc.extents == Extents{4, 4});
+}
+
+TEST_CASE("passes work on Programs that were planned and recorded") {
+  const auto f = [](const auto& x, const auto& w) {
+    const auto y = einsum<"bi,ij->bj", P<data, _>>(x, w);
+    const auto z = einsum<"bj,ij->bi", P<data, _>>(tanh(y), w);
+    return std::tuple(reduce<Sum, "bi->i", P<_>>(z), reduce<Sum, "bj->j", P<_>>(y));
+  };
+  std::mutex mutex;
+  run_loopback(4, [&](std::shared_ptr<Transport> world) {
+    const auto mesh = make_mesh<Grid>(world, 2, 2);
+    const auto x = random_normal<Real<data, _>>(mesh, {600, 40}, 3);
+    const auto w = random_normal<Real<model, data>>(mesh, {40, 60}, 4);
+    auto compiled = compile(f);
+    (void)compiled(x, w);
+    const Program ran = record(mesh, f, x, w);
+    const Program dry =
+        plan(f)(like<Real<data, _>>(600, 40), like<Real<model, data>>(40, 60), mesh);
+    const PlanOptions options = plan_options(*mesh.core());
+    // What is brought to a root, or refreshed, passes leave alone.
+    const auto u = make_halo<Real<data, model>, 0, 1>(mesh, {12, 12}, 1, 1, Boundary::periodic);
+    const Program mixed = record(mesh, [&] {
+      const auto v = reshard<P<_, _>>(u.tensor());
+      u.exchange();
+      (void)to_root(u.tensor());
+      return std::tuple(v, reshard<P<_, _>>(u.tensor()));
+    });
+    const std::lock_guard lock(mutex);
+    for (const Program& program : {ran, dry}) {
+      const Sharing shared = share(program, options);
+      const Joining joined = join(shared.program, options);
+      CHECK(shared.moves.size() == 1);
+      CHECK(joined.calls.size() == compiled.joining().calls.size());
+      CHECK(joined.calls.size() == 1);
+      CHECK(joined.program.payload_bytes() == compiled.program().payload_bytes());
+      CHECK(shared.program.payload_bytes() < program.payload_bytes());
+      CHECK(explain(shared) == explain(share(compiled.listed(), options)));
+    }
+    CHECK(share(mixed, options).moves.empty());
+    CHECK(join(mixed, options).calls.empty());
+    CHECK(reuse(mixed, options).changes.empty());
+  });
 }

@@ -9,6 +9,7 @@
 /// Values are small whole numbers, so that every sum is exact in every order.
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -104,7 +105,9 @@ struct SomeFunction {
     const Sharding out = some_sharding(r, 2, axes);
     const Sharding line = some_sharding(r, 1, axes);
     const bool alike = x.extents() == y.extents();
-    const bool apart = alike && x.core().storage() != y.core().storage();
+    const auto outside = [](const DynamicTensor& t) { return t.core().storage()->adopted(); };
+    const bool apart =  // in memory, too
+        alike && x.core().storage() != y.core().storage() && !(outside(x) && outside(y));
     const char letter = r.of<char>({'i', 'j'});
     const int dim = letter == 'i' ? 0 : 1;
     const auto rest = [&](const DynamicTensor& t) {
@@ -266,11 +269,30 @@ struct SomeFunction {
   }
 };
 
-inline Pool given_to(const DynamicMesh& mesh, Random random, double first) {
+/// What a function is given: matrices, the last of which may lie in memory of the application's,
+/// two of them in one.
+struct Given {
   Pool pool;
-  for (int i = 0; i < 5; ++i) pool.push_back(some_matrix(mesh, random, first + i));
-  return pool;
-}
+  std::shared_ptr<std::vector<double>> outside{};
+
+  Given(const DynamicMesh& mesh, Random random, double first) {
+    for (int i = 0; i < 5; ++i) pool.push_back(some_matrix(mesh, random, first + i));
+    if (random.chance(60)) return;
+    const TensorCore last = pool[4].core();
+    outside = std::make_shared<std::vector<double>>(static_cast<std::size_t>(last.local_size()));
+    if (!last.dry()) std::copy_n(last.data<double>(), outside->size(), outside->begin());
+    const auto adopt = [&] {
+      return DynamicTensor(TensorCore::adopt(last.mesh(), last.desc(),
+                                             last.dry() ? nullptr : outside->data(), outside));
+    };
+    pool[4] = adopt();
+    if (random.chance(50)) pool[3] = adopt();
+  }
+  /// Returns whether memory of the application's has the same values.
+  bool alike_outside(const Given& other) const {
+    return outside == nullptr || *outside == *other.outside;
+  }
+};
 inline std::string difference(const Pool& got, const Pool& expected, const char* what) {
   if (got.size() != expected.size()) return std::string(what) + ": another number of tensors";
   std::string text;
@@ -350,7 +372,8 @@ inline std::string some_program_case(const std::shared_ptr<MeshCore>& core, Rand
                                      .memory_limit = limit});
   std::string wrong;
   for (const double number : {1.0, 5.0}) {
-    Pool pool = given_to(mesh, given, number), same = given_to(mesh, given, number);
+    Given alone(mesh, given, number), together(mesh, given, number);
+    Pool &pool = alone.pool, &same = together.pool;
     const Pool expected = function(pool, number);
     Ledger& ledger = core->ledger();
     ledger.reset();
@@ -380,7 +403,8 @@ inline std::string some_program_case(const std::shared_ptr<MeshCore>& core, Rand
       if (t.last >= program.size()) others -= t.bytes;
     is(core->arena().peak(), std::max(before, others + program.peak_bytes()), "takes");
     const std::string results = difference(got, expected, "result");
-    const std::string arguments = difference(same, pool, "argument");
+    std::string arguments = difference(same, pool, "argument");
+    if (!together.alike_outside(alone)) arguments += "memory of the application's has other values";
     if (wrong.empty() && !(results + arguments).empty())
       wrong = results + arguments + "\n" + explain(compiled.sharing()) + explain(program);
   }

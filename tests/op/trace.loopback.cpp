@@ -6,7 +6,9 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <mutex>
+#include <set>
 #include <string>
 
 #include <tessera/op/compile.hpp>
@@ -15,6 +17,7 @@
 
 #include "op/trace_cases.hpp"
 #include "support/grid.hpp"
+#include "support/instances.hpp"
 
 using namespace tessera;
 
@@ -87,6 +90,44 @@ TEST_CASE("a halo's repeated exchanges are in a trace") {
     CHECK(faults == "");
     CHECK(trace.program.size() == 3);
   });
+}
+
+TEST_CASE("operators on two instances are on two tracks of their process, compiled too") {
+  const auto folder =
+      std::filesystem::temp_directory_path() / ("tessera_lanes_" + std::to_string(std::rand()));
+  std::filesystem::create_directory(folder);
+  run_loopback(2, [&](std::shared_ptr<Transport> world) {
+    const auto mesh = make_mesh<Grid>(world, 2, 1);
+    const auto x = random_normal<Real<data, _>>(mesh, {6, 10}, 1);
+    const auto f = [&] {
+      const auto y = x + x;
+      const auto there = mesh.on(support::instance(mesh.process(), 1));
+      return einsum<"bi,bj->ij", P<_, _>>(y, y);
+    };
+    auto compiled = compile(f);
+    for (const bool together : {false, true}) {
+      std::string faults;
+      const Trace trace =
+          support::traced(mesh, faults, [&] { together ? (void)compiled() : (void)f(); });
+      std::map<int, std::set<int>> lanes;  // of each operator
+      for (const TraceEvent& e : trace.events) lanes[e.entry].insert(e.lane);
+      const std::string path = (folder / (together ? "b.json" : "a.json")).string();
+      write_trace(mesh, path, trace);
+      const std::lock_guard lock(mutex);
+      CHECK(faults == "");
+      REQUIRE(lanes.size() > 1);  // a move that a pass has added is on the first instance
+      for (const auto& on : lanes) CHECK(on.second.size() == 1);
+      CHECK(lanes.begin()->second != lanes.rbegin()->second);
+      CHECK(support::count_of(to_json(trace), "thread_name") == 2);
+    }
+  });
+  for (const char* name : {"a.json", "b.json"}) {
+    const std::string text = support::text_of((folder / name).string());
+    CHECK(support::is_json(text));
+    CHECK(support::count_of(text, "process_name") == 2);
+    CHECK(support::count_of(text, "thread_name") == 4);
+  }
+  std::filesystem::remove_all(folder);
 }
 
 TEST_CASE("a simulated trace: all processes, waits where blocks are ragged, the model's cost") {

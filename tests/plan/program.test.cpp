@@ -39,19 +39,19 @@ class Maker {
     program.record(entry);
     const int i = program.size() - 1;
     held_ = saturating_add(held_, charge(plan.result_desc()));
-    program.entry(i).result =
+    program.entry_to_change(i).result =
         program.add({plan.result_desc(), charge(plan.result_desc()), i, i, 0});
     return program.entry(i).result;
   }
   void drop(int tensor) {
     held_ -= program.tensor(tensor).bytes;
-    program.tensor(tensor).last = program.size() - 1;
+    program.tensor_to_change(tensor).last = program.size() - 1;
     dropped_.push_back(tensor);
   }
   Program take() {
     for (int t = 0; t < static_cast<int>(program.tensors().size()); ++t)
       if (std::find(dropped_.begin(), dropped_.end(), t) == dropped_.end())
-        program.tensor(t).last = program.size();
+        program.tensor_to_change(t).last = program.size();
     return program;
   }
 

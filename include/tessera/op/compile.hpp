@@ -36,7 +36,8 @@ template <class F> class Compiled {
   Compiled(F f, const CompileOptions& options, Where where)
       : f_(std::move(f)), options_(options), where_(where) {}
 
-  /// Calls the function. Within another compiled function, or async, its operators are that one's.
+  /// Calls the function. Within another compiled function, async or value_and_grad, its operators
+  /// are that one's.
   /// Arguments that are moved here end before the list runs, so that their memory is reused.
   /// Communication: that of the function, less what is shared. Collective over the mesh.
   template <class... A>

@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include <tessera/base/copy_on_write.hpp>
 #include <tessera/base/where.hpp>
 #include <tessera/plan/plan.hpp>
 
@@ -36,7 +37,9 @@ struct ProgramEntry {
   FixedVector<int, max_operands> operands{};  ///< in Program::tensors()
   int result = -1;  ///< in Program::tensors(); -1: the operator did not finish
   FixedVector<int, max_operands> also{};  ///< the further results of an operator with several
-  std::shared_ptr<const Operation> operation{};  ///< null in a Program that was recorded as it ran
+  /// Null for an operator that passes leave alone: it reads or writes other memory than tensors of
+  /// the mesh, or is under way still.
+  std::shared_ptr<const Operation> operation{};
   int call =
       -1;  ///< of a function that was compiled: which of its calls; -1: none, a pass added it
   Contract contract{};      ///< what the call accepts
@@ -52,7 +55,7 @@ struct ProgramTensor {
   int first = 0;    ///< the first operator that began while it was alive, or that made it
   int last = 0;  ///< the last operator that began while it was alive; the number of operators when
                  ///< it outlived the recording
-  bool adopted = false;  ///< its memory is the application's
+  bool adopted = false;  ///< its memory is the application's, or that of another tensor
   /// Returns whether it was alive when operator `entry` began.
   constexpr bool alive_at(int entry) const {
     return first <= entry && entry <= last && made < entry;
@@ -81,64 +84,80 @@ class Program {
   /// Appends an operator, in the layer that was entered last.
   void record(ProgramEntry entry) {
     entry.layer = layer_;
-    entries_.push_back(std::move(entry));
+    entries_.own().push_back(std::move(entry));
   }
   /// Enters the layer `name` within the current one: the existing layer, if there is one.
   void enter(std::string_view name) {
-    for (std::size_t i = 1; i < layers_.size(); ++i)
-      if (layers_[i].parent == layer_ && layers_[i].name == name) {
+    for (std::size_t i = 1; i < layers_->size(); ++i)
+      if ((*layers_)[i].parent == layer_ && (*layers_)[i].name == name) {
         layer_ = static_cast<int>(i);
         return;
       }
-    layers_.push_back({std::string(name), layer_});
-    layer_ = static_cast<int>(layers_.size()) - 1;
+    layers_.own().push_back({std::string(name), layer_});
+    layer_ = static_cast<int>(layers_->size()) - 1;
   }
   void leave() {
-    if (layer_ > 0) layer_ = layers_[static_cast<std::size_t>(layer_)].parent;
+    if (layer_ > 0) layer_ = (*layers_)[static_cast<std::size_t>(layer_)].parent;
   }
   int add(const ProgramTensor& tensor) {
-    tensors_.push_back(tensor);
-    return static_cast<int>(tensors_.size()) - 1;
+    tensors_.own().push_back(tensor);
+    return static_cast<int>(tensors_->size()) - 1;
   }
-  ProgramEntry& entry(int i) { return entries_[static_cast<std::size_t>(i)]; }
-  ProgramTensor& tensor(int i) { return tensors_[static_cast<std::size_t>(i)]; }
+  /// Return an operator and a tensor to be changed.
+  ProgramEntry& entry_to_change(int i) { return entries_.own()[static_cast<std::size_t>(i)]; }
+  ProgramTensor& tensor_to_change(int i) { return tensors_.own()[static_cast<std::size_t>(i)]; }
 
-  const std::vector<ProgramEntry>& entries() const { return entries_; }
-  const ProgramEntry& entry(int i) const { return entries_[static_cast<std::size_t>(i)]; }
-  const std::vector<ProgramTensor>& tensors() const { return tensors_; }
-  const ProgramTensor& tensor(int i) const { return tensors_[static_cast<std::size_t>(i)]; }
-  const std::vector<ProgramLayer>& layers() const { return layers_; }
-  int size() const { return static_cast<int>(entries_.size()); }
-  bool empty() const { return entries_.empty(); }
+  const std::vector<ProgramEntry>& entries() const { return *entries_; }
+  const ProgramEntry& entry(int i) const { return (*entries_)[static_cast<std::size_t>(i)]; }
+  const std::vector<ProgramTensor>& tensors() const { return *tensors_; }
+  const ProgramTensor& tensor(int i) const { return (*tensors_)[static_cast<std::size_t>(i)]; }
+  const std::vector<ProgramLayer>& layers() const { return *layers_; }
+  int size() const { return static_cast<int>(entries_->size()); }
+  bool empty() const { return entries_->empty(); }
+
+  /// Returns whether two tensors may have memory in common. What the application has may be that of
+  /// any tensor that was there before the program, and of none that the program makes.
+  bool may_overlap(int a, int b) const {
+    const auto outside = [&](int t, int other) {
+      return tensor(t).adopted && tensor(other).made < 0;
+    };
+    return a == b || outside(a, b) || outside(b, a);
+  }
+  /// Returns whether an operator may change the values of tensor t, or makes it.
+  bool writes(const ProgramEntry& e, int t) const {
+    bool may = e.result >= 0 && may_overlap(e.result, t);
+    for (const int other : e.also) may = may || may_overlap(other, t);
+    return may;
+  }
 
   /// Returns "encoder.0/attention"; for layer 0, an empty string.
   std::string layer_path(int layer) const {
     if (layer <= 0) return "";
-    const ProgramLayer& l = layers_[static_cast<std::size_t>(layer)];
+    const ProgramLayer& l = (*layers_)[static_cast<std::size_t>(layer)];
     return l.parent > 0 ? layer_path(l.parent) + "/" + l.name : l.name;
   }
   /// Returns whether `layer` is `outer` or lies in it.
   bool within(int layer, int outer) const {
-    while (layer > outer) layer = layers_[static_cast<std::size_t>(layer)].parent;
+    while (layer > outer) layer = (*layers_)[static_cast<std::size_t>(layer)].parent;
     return layer == outer;  // a layer's number is larger than its parent's
   }
   /// Returns the program of one layer alone, named by its path; empty when there is none. Tensors
   /// keep their numbers; lifetimes count the remaining operators.
   Program part(std::string_view path) const {
     Program result = *this;
-    result.entries_.clear();
+    result.entries_ = {};
     std::vector<int> kept_before{0};
     int outer = -1;
-    for (int i = 0; i < static_cast<int>(layers_.size()); ++i)
+    for (int i = 0; i < static_cast<int>(layers_->size()); ++i)
       if (layer_path(i) == path) outer = i;
-    for (const ProgramEntry& e : entries_) {
-      if (outer >= 0 && within(e.layer, outer)) result.entries_.push_back(e);
+    for (const ProgramEntry& e : *entries_) {
+      if (outer >= 0 && within(e.layer, outer)) result.entries_.own().push_back(e);
       kept_before.push_back(result.size());
     }
     const auto moved = [&](int i) {
       return kept_before[static_cast<std::size_t>(i < size() ? i : size())];
     };
-    for (ProgramTensor& t : result.tensors_) {
+    for (ProgramTensor& t : result.tensors_.own()) {
       const bool kept = t.made >= 0 && moved(t.made) != moved(t.made + 1);
       t.last = t.last >= size() ? result.size() : moved(t.last + 1) - 1;
       t.first = moved(t.first);
@@ -156,7 +175,7 @@ class Program {
 
   int count(Collective kind) const {
     int n = 0;
-    for (const ProgramEntry& e : entries_) n += e.plan->count(kind);
+    for (const ProgramEntry& e : *entries_) n += e.plan->count(kind);
     return n;
   }
   /// Return the payload of the process with most: of all steps, of one kind of collective, or of
@@ -191,7 +210,7 @@ class Program {
   }
   std::int64_t cost() const {
     std::int64_t total = sum([](const Plan& p) { return p.cost; });
-    for (const ProgramEntry& e : entries_) total -= e.hidden;
+    for (const ProgramEntry& e : *entries_) total -= e.hidden;
     return total;
   }
   /// Returns the duplicated flops: those that this process would save if replicated work were
@@ -209,7 +228,7 @@ class Program {
   /// Returns the most bytes held at once: tensors alive and an operator's own workspace.
   Index peak_bytes() const {
     Index peak = 0;
-    for (const ProgramEntry& e : entries_)
+    for (const ProgramEntry& e : *entries_)
       peak = max_of(peak, saturating_add(e.held_before, e.plan->peak_bytes));
     return peak;
   }
@@ -229,14 +248,15 @@ class Program {
  private:
   template <class F> Index sum(const F& f) const {
     Index total = 0;
-    for (const ProgramEntry& e : entries_) total = saturating_add(total, f(*e.plan));
+    for (const ProgramEntry& e : *entries_) total = saturating_add(total, f(*e.plan));
     return total;
   }
 
   std::vector<std::string> names_;
-  std::vector<ProgramEntry> entries_;
-  std::vector<ProgramTensor> tensors_;
-  std::vector<ProgramLayer> layers_{ProgramLayer{}};
+  // Copies share these: a pass returns most of its Program.
+  detail::CopyOnWrite<std::vector<ProgramEntry>> entries_;
+  detail::CopyOnWrite<std::vector<ProgramTensor>> tensors_;
+  detail::CopyOnWrite<std::vector<ProgramLayer>> layers_{std::vector{ProgramLayer{}}};
   int layer_ = 0;
 };
 

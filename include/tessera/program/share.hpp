@@ -10,8 +10,9 @@
 /// Each such operator has the move inside its plan; the pass makes it an operator of its own,
 /// before the first of them, and plans them again. It does so where the payload falls and the
 /// modelled time does not rise. The moved tensor lives until the last of them, so that memory may
-/// rise: `limit` is kept. And an operator reads another tensor of the same value, which a reshard
-/// has made, where it then communicates less: what every process has is sliced, and not moved.
+/// rise: `limit` is kept, or what the program takes up anyway, and the moves that save most for
+/// each byte are made. And an operator reads another tensor of the same value, which a reshard has
+/// made, where it then communicates less: what every process has is sliced, and not moved.
 ///
 /// Laws: the payload of the shared Program is that of the first less what the moves say; values are
 /// the same bits, or the same to rounding where a move says so (a product that read panels of a
@@ -32,7 +33,6 @@ struct SharedMove {
   int users = 0;          ///< the operators that read it; 1: it was there, and is read by one more
   Index payload = 0;      ///< bytes that are saved, of the process with most of each plan
   std::int64_t cost = 0;  ///< picoseconds that are saved by the machine model
-  int group = -1;         ///< the pass's own number of the move
   int layer = 0;          ///< of the first operator, in Program::layers()
   bool rounds = false;    ///< an operator sums in another order: the same values to rounding
 };

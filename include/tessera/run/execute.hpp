@@ -14,6 +14,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <tessera/base/compiled.hpp>
@@ -162,7 +163,10 @@ class Execution : private ExecutionMemory {
     mesh_->arena().require(plan_.peak_bytes);  // before anything is allocated, or sent
     Recorder& recorder = mesh_->attachment<Recorder>();
     if (!recorder.on()) return;
-    entry_ = recorder.begin(prepared_.plan, site_.label, site_.where, *mesh_, operands_);
+    ProgramEntry entry{prepared_.plan, std::string(site_.label), site_.where};
+    entry.operation = prepared_.operation;
+    entry.contract = contract_at(*mesh_, site_);
+    entry_ = recorder.begin(std::move(entry), *mesh_, operands_);
     sink_ = recorder.traced();
   }
   TensorCore end() {

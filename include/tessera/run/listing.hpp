@@ -77,7 +77,8 @@ class Listing final : public Taker {
   bool takes_all() const override { return true; }
 
   /// Returns a digest of what is listed: operators, descriptions, which call reads the result of
-  /// which other, and what the caller keeps. Two lists of one structure differ in values alone.
+  /// which other, what the caller keeps, and what memory is the application's. Two lists of one
+  /// structure differ in values alone.
   std::uint64_t structure() const;
   /// Returns whether a list of the same digest has this one's calls.
   bool is(const Program& listed) const;

@@ -158,6 +158,8 @@ struct PlannedCall {
 /// A plan and the instructions of this process for it.
 struct Prepared : std::enable_shared_from_this<Prepared> {
   std::shared_ptr<const Plan> plan;
+  /// What is planned; null where it reads or writes other memory than tensors of its mesh.
+  std::shared_ptr<const Operation> operation;
   Instructions list;
   /// In place of a plan, for a product of three or more tensors: which pairs are multiplied.
   std::shared_ptr<const EinsumOrder> order;
@@ -171,10 +173,18 @@ inline Index heap_bytes(const Prepared& prepared) {
   if (prepared.order != nullptr) bytes += static_cast<Index>(sizeof(EinsumOrder));
   if (prepared.plan == nullptr) return bytes;
   bytes += static_cast<Index>(sizeof(Plan));
+  if (prepared.operation != nullptr) bytes += static_cast<Index>(sizeof(Operation));
   for (const Slot& slot : prepared.plan->slots)
     if (slot.place.kind == Placement::Kind::boxes)
       bytes += static_cast<Index>(slot.place.count * static_cast<Index>(sizeof(Box)));
   return bytes;
+}
+/// Returns whether a plan's operands and result are tensors of its mesh: a pass over a Program may
+/// plan its operator anew.
+inline bool of_own_tensors(const Plan& plan) {
+  bool own = plan.slots[plan.result].place.sharded();
+  for (int i = 0; i < plan.operands; ++i) own = own && plan.slots[i].place.sharded();
+  return own;
 }
 /// The plans that a mesh keeps.
 struct PlanCache {
@@ -216,6 +226,8 @@ const Prepared& prepare(MeshCore& mesh, const PlanQuery& query, const Make& make
   return mesh.attachment<PlanCache>().plans.get(query, mesh.options().plan_cache_bytes, [&] {
     Prepared prepared;
     prepared.plan = make();
+    if (of_own_tensors(*prepared.plan))
+      prepared.operation = std::make_shared<const Operation>(query.operation);
     prepared.scale = query.operation.scale(descs_of(query.operands));
     prepared.list = instructions_of(*prepared.plan);
     for (const Step& step : prepared.plan->steps)

@@ -66,7 +66,9 @@ class Recorder {
   Program stop() {
     note_ends();
     for (const auto& [storage, watched] : live_)
-      program_.tensor(watched.tensor).last = program_.size();
+      program_.tensor_to_change(watched.tensor).last = program_.size();
+    for (int i = 0; i < program_.size(); ++i)  // what is under way still, no pass changes
+      if (program_.entry(i).result < 0) program_.entry_to_change(i).operation = nullptr;
     live_.clear();
     on_ = false;
     traced_ = nullptr;
@@ -86,10 +88,9 @@ class Recorder {
 
   /// Records an operator that begins; returns its number, counted over all recordings.
   template <class Operands>
-  int begin(const std::shared_ptr<const Plan>& plan, std::string_view label, Where where,
-            MeshCore& mesh, const Operands& operands) {
+  int begin(ProgramEntry entry, MeshCore& mesh, const Operands& operands) {
     note_ends();
-    ProgramEntry entry{plan, std::string(label), where, mesh.arena().in_use()};
+    entry.held_before = mesh.arena().in_use();
     serials_.push_back(mesh.arena().serial());
     for (const TensorCore* operand : operands) entry.operands.push_back(number_of(*operand, -1));
     program_.record(std::move(entry));
@@ -100,7 +101,7 @@ class Recorder {
   void end(int number, const TensorCore& result) {
     const int entry = number - before_;
     if (!on_ || entry < 0 || entry >= program_.size()) return;
-    ProgramEntry& e = program_.entry(entry);
+    ProgramEntry& e = program_.entry_to_change(entry);
     const int tensor = number_of(result, entry);
     if (e.result < 0)
       e.result = tensor;
@@ -116,7 +117,7 @@ class Recorder {
   void note_ends() {
     for (auto i = live_.begin(); i != live_.end();)
       if (i->second.storage.expired()) {
-        program_.tensor(i->second.tensor).last = program_.size() - 1;
+        program_.tensor_to_change(i->second.tensor).last = program_.size() - 1;
         i = live_.erase(i);
       } else {
         ++i;
@@ -127,7 +128,7 @@ class Recorder {
     const auto known = live_.find(storage.get());
     if (known != live_.end() && !known->second.storage.expired()) return known->second.tensor;
     if (known != live_.end())  // another storage has its address
-      program_.tensor(known->second.tensor).last = program_.size() - 1;
+      program_.tensor_to_change(known->second.tensor).last = program_.size() - 1;
     const std::uint64_t serial = storage ? storage->serial() : 0;
     const auto began_after = [&](int i) { return serials_[static_cast<std::size_t>(i)] >= serial; };
     ProgramTensor tensor{x.desc(), storage ? storage->charge() : 0,         made, made,

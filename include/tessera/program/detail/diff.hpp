@@ -186,13 +186,13 @@ TESSERA_FUNCTION std::string explain(const ProgramDiff& d) {
                from_to(was.flops.most, is.flops.most, detail::flops_text),
                from_to(was.peak.most, is.peak.most, detail::bytes_text)});
   }
-  if (!d.same()) text += table.text("  ");
   int said = 0;
   for (const DiffRow& row : d.rows)
     if (!row.why.empty() && said++ < 12)
       text += "  operator " + std::to_string(row.after) + ", " +
               detail::operator_name(d.after, d.after.entry(row.after)) + ": " + row.why + "\n";
   if (said > 12) text += "  and " + std::to_string(said - 12) + " more\n";
+  if (!d.same()) text += table.text("  ");
   text += "  in all, most on one process: payload " +
           detail::change_text(d.was.payload.most, d.is.payload.most, detail::bytes_text) +
           ", work " + detail::change_text(d.was.flops.most, d.is.flops.most, detail::flops_text) +

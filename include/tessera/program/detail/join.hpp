@@ -6,9 +6,9 @@
 ///     join(program, options)
 ///
 /// Laws: those of program/join.hpp.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -17,6 +17,7 @@
 #include <vector>
 
 #include <tessera/base/compiled.hpp>
+#include <tessera/plan/check/shape_verdict.hpp>
 #include <tessera/plan/op/einsum.hpp>
 #include <tessera/plan/op/reduce.hpp>
 #include <tessera/plan/op/together.hpp>
@@ -65,13 +66,15 @@ inline std::optional<Operation> left_unfinished(const Operation& operation,
   return {};
 }
 
-/// One attempt at the pass, which joins `most` calls.
+/// One attempt at the pass, with some of the joined calls, or all.
 class JoinPass : ProgramEdit {
  public:
-  JoinPass(const Program& program, const PlanOptions& options, int most)
-      : ProgramEdit(program, options), most_(most) {}
+  /// `some`: numbers of calls, sorted; null: all.
+  JoinPass(const Program& program, const PlanOptions& options, const std::vector<int>* some)
+      : ProgramEdit(program, options), some_(some) {}
 
-  Joining make() {
+  Attempt<Joining> make() {
+    made_.peak_before = program_.peak_bytes();
     for (std::size_t i = 0; i < entries_.size(); ++i) {
       const ProgramEntry& e = entries_[i];
       flush_used(e, i);
@@ -82,9 +85,9 @@ class JoinPass : ProgramEdit {
       }
     }
     for (auto& [key, calls] : waiting_) flush(calls, entries_.size());
-    made_.program = finished();
+    made_.program = finished(!changes_.empty());
     made_.peak_after = made_.program.peak_bytes();
-    return std::move(made_);
+    return {std::move(made_), std::move(changes_)};
   }
 
  private:
@@ -144,9 +147,7 @@ class JoinPass : ProgramEdit {
     for (auto& [key, calls] : waiting_)
       for (const Waiting& w : calls) {
         const ProgramEntry& waits = entries_[w.entry];
-        if (!has(waits.result) &&
-            !(!w.open && (e.result == waits.operands[0] || e.also.contains(waits.operands[0]))))
-          continue;
+        if (!has(waits.result) && !(!w.open && program_.writes(e, waits.operands[0]))) continue;
         flush(calls, i);
         break;
       }
@@ -154,7 +155,9 @@ class JoinPass : ProgramEdit {
   /// Joins calls before operator `at`, if that pays.
   void flush(std::vector<Waiting>& waiting, std::size_t at) {
     const std::vector<Waiting> calls = std::exchange(waiting, {});
-    if (calls.size() < 2 || static_cast<int>(made_.calls.size()) == most_) return;
+    if (calls.size() < 2) return;
+    const int number = number_++;
+    if (some_ != nullptr && !std::binary_search(some_->begin(), some_->end(), number)) return;
     ops::Together together;
     TensorDescs from;
     JoinedCall joined;
@@ -177,6 +180,7 @@ class JoinPass : ProgramEdit {
     ProgramEntry entry{plan, "reshard_together", entries_[calls[0].entry].where};
     entry.layer = joined.layer;
     entry.operation = operation;
+    MadeChange change{number, static_cast<double>(joined.cost)};
     for (const Waiting& w : calls) {
       ProgramEntry& e = entries_[w.entry];
       entry.result < 0 ? void(entry.result = e.result) : void(entry.also.push_back(e.result));
@@ -189,26 +193,25 @@ class JoinPass : ProgramEdit {
         entry.operands.push_back(e.operands[0]);
         dropped_[w.entry] = true;
       }
+      change.tensors.push_back(entry.operands.back());
     }
+    changes_.push_back(std::move(change));
     (at < entries_.size() ? before_[at] : after_).push_back(std::move(entry));
     made_.calls.push_back(joined);
   }
 
-  int most_;
+  const std::vector<int>* some_;
+  int number_ = 0;  ///< of the calls that could be joined
+  std::vector<MadeChange> changes_;
   Joining made_;
   std::map<Key, std::vector<Waiting>> waiting_;
 };
 }  // namespace detail
 
 TESSERA_FUNCTION Joining join(const Program& program, const PlanOptions& options, Index limit) {
-  Joining joined = detail::JoinPass(program, options, std::numeric_limits<int>::max()).make();
-  const auto all = static_cast<int>(joined.calls.size());
-  // The first ones stay, as many as the limit allows.
-  while (!joined.calls.empty() && !detail::keeps(joined.program, limit))
-    joined = detail::JoinPass(program, options, static_cast<int>(joined.calls.size()) - 1).make();
-  joined.refused = all - static_cast<int>(joined.calls.size());
-  joined.peak_before = program.peak_bytes();
-  return joined;
+  return detail::within_limit(program, limit, [&](const std::vector<int>* some) {
+    return detail::JoinPass(program, options, some).make();
+  });
 }
 
 TESSERA_FUNCTION std::string explain(const Joining& joined) {
@@ -220,15 +223,15 @@ TESSERA_FUNCTION std::string explain(const Joining& joined) {
     table.row({joined.program.layer_path(call.layer),
                std::to_string(call.tensors) + " tensors in one",
                std::string(name_of(call.collective)), "over " + to_string(call.group, names),
-               "saves " + std::to_string(call.messages) + " messages", detail::time_text(call.cost),
+               "saves " + detail::counted(call.messages, "message"), detail::time_text(call.cost),
                reduces(call.collective) ? "to rounding" : "the same bits"});
     messages = saturating_add(messages, call.messages);
     cost = saturating_add(cost, call.cost);
   }
-  return "join: " + std::to_string(joined.calls.size()) + " calls for several tensors, " +
-         std::to_string(messages) + " messages and " + detail::time_text(cost) +
-         " saved; peak memory " + detail::bytes_text(joined.peak_before) + " before, " +
-         detail::bytes_text(joined.peak_after) + " after" +
+  return "join: " + detail::counted(static_cast<int>(joined.calls.size()), "call") +
+         " for several tensors, " + detail::counted(messages, "message") + " and " +
+         detail::time_text(cost) + " saved; peak memory " + detail::bytes_text(joined.peak_before) +
+         " before, " + detail::bytes_text(joined.peak_after) + " after" +
          (joined.refused > 0
               ? "; " + std::to_string(joined.refused) + " more would exceed the memory limit"
               : std::string()) +

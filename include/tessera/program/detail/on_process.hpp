@@ -29,11 +29,11 @@ TESSERA_FUNCTION Program on_process(const Program& program, int process) {
   result.process = process;
   const Coordinates at = program.mesh.coordinates(process);
   for (int t = 0; t < static_cast<int>(program.tensors().size()); ++t)
-    result.tensor(t).bytes = detail::charge_of(program.tensor(t), program.mesh, at);
+    result.tensor_to_change(t).bytes = detail::charge_of(program.tensor(t), program.mesh, at);
   const Plan* last = nullptr;
   std::shared_ptr<const Plan> moved;
   for (int i = 0; i < program.size(); ++i) {
-    ProgramEntry& e = result.entry(i);
+    ProgramEntry& e = result.entry_to_change(i);
     if (e.plan.get() != last) {
       last = e.plan.get();
       moved = std::make_shared<const Plan>(on_process(*e.plan, process));
@@ -41,7 +41,8 @@ TESSERA_FUNCTION Program on_process(const Program& program, int process) {
     e.plan = moved;
     for (int t = 0; t < static_cast<int>(program.tensors().size()); ++t)
       if (program.tensor(t).alive_at(i))
-        e.held_before += result.tensor(t).bytes - program.tensor(t).bytes;
+        e.held_before +=
+            result.tensors()[static_cast<std::size_t>(t)].bytes - program.tensor(t).bytes;
   }
   return result;
 }

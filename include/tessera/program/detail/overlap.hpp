@@ -6,14 +6,15 @@
 ///     overlap(program, options)
 ///
 /// Laws: those of program/overlap.hpp.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <tessera/base/compiled.hpp>
+#include <tessera/plan/check/shape_verdict.hpp>
 #include <tessera/plan/text.hpp>
 #include <tessera/program/detail/program_edit.hpp>
 #include <tessera/program/overlap.hpp>
@@ -22,13 +23,14 @@
 namespace tessera {
 namespace detail {
 
-/// One attempt at the pass, which starts `most` moves early.
+/// One attempt at the pass, with some of the moves, or all.
 class OverlapPass {
  public:
-  OverlapPass(const Program& program, const PlanOptions& options, int most)
+  /// `some`: which operators may start early, sorted; null: all.
+  OverlapPass(const Program& program, const PlanOptions& options, const std::vector<int>* some)
       : program_(program),
         percent_(options.machine.hidden_percent),
-        most_(most),
+        some_(some),
         free_(program.entries().size()),
         before_(program.entries().size() + 1),
         early_(program.entries().size(), false) {
@@ -37,12 +39,21 @@ class OverlapPass {
         if (!step.communicates()) free_[at(i)] = saturating_add(free_[at(i)], step.cost);
   }
 
-  Overlap make() {
-    for (int i = 0; i < program_.size() && static_cast<int>(moves_.size()) < most_; ++i)
-      if (may_start_early(i)) start_early(i);
-    assemble();
+  Attempt<Overlap> make() {
+    for (int i = 0; i < program_.size(); ++i)
+      if ((some_ == nullptr || std::binary_search(some_->begin(), some_->end(), i)) &&
+          may_start_early(i))
+        start_early(i);
+    made_.peak_before = program_.peak_bytes();
+    moves_.empty() ? void(made_.program = program_) : assemble();
     made_.peak_after = made_.program.peak_bytes();
-    return std::move(made_);
+    std::vector<MadeChange> changes;
+    for (const Early& move : moves_) {
+      const ProgramEntry& e = program_.entry(move.entry);
+      changes.push_back({move.entry, static_cast<double>(move.hidden), {e.result}});
+      for (const int t : e.also) changes.back().tensors.push_back(t);
+    }
+    return {std::move(made_), std::move(changes)};
   }
 
  private:
@@ -58,8 +69,9 @@ class OverlapPass {
       if (step.communicates()) cost = saturating_add(cost, step.cost);
     return cost;
   }
-  static bool has(const ProgramEntry& e, int t) { return e.operands.contains(t) || writes(e, t); }
-  static bool writes(const ProgramEntry& e, int t) { return e.result == t || e.also.contains(t); }
+  bool has(const ProgramEntry& e, int t) const {
+    return e.operands.contains(t) || program_.writes(e, t);
+  }
 
   /// Returns whether an operator does nothing but move tensors of its own, into memory of its own.
   bool may_start_early(int i) const {
@@ -85,7 +97,7 @@ class OverlapPass {
       const ProgramEntry& other = program_.entry(j);
       bool reads = has(other, e.result);
       for (const int t : e.also) reads = reads || has(other, t);
-      for (const int t : e.operands) reads = reads || writes(other, t);
+      for (const int t : e.operands) reads = reads || program_.writes(other, t);
       if (reads) return j;
     }
     return program_.size();
@@ -116,7 +128,7 @@ class OverlapPass {
   }
   bool writes_operand(int j, const ProgramEntry& e) const {
     for (const int t : e.operands)
-      if (writes(program_.entry(j), t)) return true;
+      if (program_.writes(program_.entry(j), t)) return true;
     return false;
   }
   void assemble() {
@@ -144,7 +156,7 @@ class OverlapPass {
 
   const Program& program_;
   std::int64_t percent_;
-  int most_;
+  const std::vector<int>* some_;
   std::vector<std::int64_t> free_;  ///< of each operator, the computing that hides nothing yet
   std::vector<std::vector<int>> before_;  ///< moves that start before each operator
   std::vector<bool> early_;
@@ -154,20 +166,15 @@ class OverlapPass {
 }  // namespace detail
 
 TESSERA_FUNCTION Overlap overlap(const Program& program, const PlanOptions& options, Index limit) {
-  Overlap early;
-  early.program = program;
-  early.peak_before = early.peak_after = program.peak_bytes();
-  if (options.machine.hidden_percent <= 0) return early;
-  int most = std::numeric_limits<int>::max();
-  for (;; ++early.refused) {
-    Overlap made = detail::OverlapPass(program, options, most).make();
-    if (made.moves.empty() || detail::keeps(made.program, limit)) {
-      made.peak_before = early.peak_before;
-      made.refused = early.refused;
-      return made;
-    }
-    most = static_cast<int>(made.moves.size()) - 1;  // the first ones stay
+  if (options.machine.hidden_percent <= 0) {
+    Overlap none;
+    none.program = program;
+    none.peak_before = none.peak_after = program.peak_bytes();
+    return none;
   }
+  return detail::within_limit(program, limit, [&](const std::vector<int>* some) {
+    return detail::OverlapPass(program, options, some).make();
+  });
 }
 
 TESSERA_FUNCTION std::string explain(const Overlap& early) {
@@ -175,12 +182,12 @@ TESSERA_FUNCTION std::string explain(const Overlap& early) {
   std::int64_t hidden = 0;
   for (const EarlyMove& move : early.moves) {
     table.row({early.program.layer_path(move.layer), detail::bytes_text(move.payload),
-               "under way during " + std::to_string(move.operators) + " operators",
+               "under way during " + detail::counted(move.operators, "operator"),
                "hides " + detail::time_text(move.hidden)});
     hidden = saturating_add(hidden, move.hidden);
   }
-  return "overlap: " + std::to_string(early.moves.size()) + " moves started early, " +
-         detail::time_text(hidden) + " hidden; peak memory " +
+  return "overlap: " + detail::counted(static_cast<int>(early.moves.size()), "move") +
+         " started early, " + detail::time_text(hidden) + " hidden; peak memory " +
          detail::bytes_text(early.peak_before) + " before, " +
          detail::bytes_text(early.peak_after) + " after" +
          (early.refused > 0

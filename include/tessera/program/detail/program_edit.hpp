@@ -14,15 +14,10 @@
 
 #include <tessera/base/memory.hpp>
 #include <tessera/plan/op/reshard.hpp>
+#include <tessera/program/detail/selection.hpp>
 #include <tessera/program/program.hpp>
 
 namespace tessera::detail {
-
-/// Returns whether a program takes up at most `limit` bytes on every process: passes decide alike
-/// on all of them.
-inline bool keeps(const Program& program, Index limit) {
-  return limit == max_int64 || over_processes(program).peak.most <= limit;
-}
 
 /// Returns whether two plans of one operator sum the same elements in the same order: they compute
 /// on blocks of one layout, and reduce over the same groups.
@@ -60,7 +55,28 @@ class ProgramEdit {
         options_(options),
         entries_(program.entries()),
         before_(entries_.size()),
-        dropped_(entries_.size()) {}
+        dropped_(entries_.size()) {
+    for (int t = 0; t < static_cast<int>(program.tensors().size()); ++t)
+      if (program.tensor(t).adopted) adopted_.push_back(t);
+  }
+
+  /// Calls visit(t) for each tensor that was there before operator i, number of `e`, and whose
+  /// values it may change.
+  template <class Visit> void for_each_changed(const ProgramEntry& e, int i, const Visit& visit) {
+    const auto of = [&](int written) {
+      if (written < 0 || program_.tensor(written).made == i) return;
+      visit(written);
+      if (program_.tensor(written).made >= 0 || adopted_.empty()) return;
+      if (!program_.tensor(written).adopted) {
+        for (const int t : adopted_) visit(t);
+        return;
+      }
+      for (int t = 0; t < static_cast<int>(program_.tensors().size()); ++t)
+        if (t != written && program_.may_overlap(written, t)) visit(t);
+    };
+    of(e.result);
+    for (const int t : e.also) of(t);
+  }
 
   /// Returns the plan of an operator on this program's mesh and process; null where it breaks the
   /// contract of the call in whose place it stands.
@@ -93,8 +109,9 @@ class ProgramEdit {
     const int at = static_cast<int>(first);
     return program_.add({desc, arena_charge(bytes), at, at, at});
   }
-  /// Returns the program with what was changed.
-  Program finished() {
+  /// Returns the program with what was changed; as it was where `changes` is false.
+  Program finished(bool changes = true) {
+    if (!changes) return std::move(program_);
     std::vector<ProgramEntry> list;
     for (std::size_t i = 0; i < entries_.size(); ++i) {
       for (ProgramEntry& e : before_[i]) list.push_back(std::move(e));
@@ -111,6 +128,7 @@ class ProgramEdit {
   std::vector<std::vector<ProgramEntry>> before_;  ///< what is added before each entry
   std::vector<ProgramEntry> after_;                ///< what is added at the end
   std::vector<bool> dropped_;
+  std::vector<int> adopted_;  ///< tensors of the application's memory
 };
 
 }  // namespace tessera::detail

@@ -4,13 +4,14 @@
 /// The second half of sharing: a value that lies under several shardings is read where that costs
 /// least.
 ///
-///     ReadCopies(program, options, max_int64).into(shared);
+///     shared = ReadCopies(program, options, nullptr).make(shared).made;
 ///
 /// A program that has brought x to every process slices that copy where another operator needs x
 /// split otherwise, in place of moving x a second time.
 ///
 /// Laws: those of program/share.hpp; a copy is read while neither it nor the tensor it was made of
 /// is written.
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <utility>
@@ -24,10 +25,10 @@ namespace tessera::detail {
 
 class ReadCopies : ProgramEdit {
  public:
-  /// At most `most` operands are replaced, the first ones.
-  ReadCopies(const Program& program, const PlanOptions& options, Index most)
+  /// `some`: which operands are replaced, sorted; null: all where that pays.
+  ReadCopies(const Program& program, const PlanOptions& options, const std::vector<int>* some)
       : ProgramEdit(program, options),
-        most_(most),
+        some_(some),
         values_(program.tensors().size()),
         now_(values_.size()),
         written_(values_.size()) {
@@ -35,17 +36,13 @@ class ReadCopies : ProgramEdit {
       values_[t] = now_[t] = static_cast<int>(t);
       copies_.push_back({static_cast<int>(t)});
     }
-    for (int i = 0; i < program.size(); ++i) {
-      const auto written = [&](int t) {
-        if (t >= 0 && program.tensor(t).made != i) written_[static_cast<std::size_t>(t)] = true;
-      };
-      written(program.entry(i).result);
-      for (const int t : program.entry(i).also) written(t);
-    }
+    for (int i = 0; i < program.size(); ++i)
+      for_each_changed(program.entry(i), i,
+                       [&](int t) { written_[static_cast<std::size_t>(t)] = true; });
   }
 
   /// Puts the program that reads copies in place of `shared`'s, and adds what is saved.
-  void into(Sharing& shared) {
+  Attempt<Sharing> make(Sharing shared) {
     for (std::size_t i = 0; i < entries_.size(); ++i) {
       ProgramEntry& e = entries_[i];
       for (int& t : e.operands) t = now_[static_cast<std::size_t>(t)];
@@ -54,11 +51,12 @@ class ReadCopies : ProgramEdit {
           dropped_[i] = read_copy(e, k, static_cast<int>(i), shared);
       if (!dropped_[i]) made(e, static_cast<int>(i));
     }
-    if (found_ == 0) return;
-    shared.program = finished();
-    shared.peak_after = shared.program.peak_bytes();
+    if (!changes_.empty()) {
+      shared.program = finished();
+      shared.peak_after = shared.program.peak_bytes();
+    }
+    return {std::move(shared), std::move(changes_)};
   }
-  Index found() const { return found_; }
 
  private:
   static constexpr std::size_t most_copies = 4;  ///< of a value that are tried, the last ones
@@ -69,14 +67,12 @@ class ReadCopies : ProgramEdit {
 
   void made(const ProgramEntry& e, int i) {
     const auto changed = [&](int t) {
-      if (t < 0) return;
       std::vector<int>& others = copies_of(t);
       std::erase(others, t);
       value(t) = static_cast<int>(copies_.size());
       copies_.push_back({t});
     };
-    changed(e.result);
-    for (const int t : e.also) changed(t);
+    for_each_changed(e, i, changed);
     const Plan& plan = *e.plan;
     const bool copies = plan.kind == OperatorKind::reshard && e.operands.size() == 1 &&
                         e.result >= 0 && e.result != e.operands[0] && e.also.empty() &&
@@ -101,7 +97,10 @@ class ReadCopies : ProgramEdit {
   bool read_copy(ProgramEntry& e, int k, int i, Sharing& shared) {
     const int from = e.operands[k];
     const bool written = e.result == from || e.also.contains(from);
-    if (found_ >= most_ || written || e.plan->payload_bytes() == 0) return false;
+    const int number = i * max_operands + k;
+    const bool left_out =
+        some_ != nullptr && !std::binary_search(some_->begin(), some_->end(), number);
+    if (left_out || written || e.plan->payload_bytes() == 0) return false;
     const std::vector<int>& copies = copies_of(from);
     TensorDescs descs;
     for (int j = 0; j < e.operands.size(); ++j) descs.push_back(e.plan->slots[j].desc);
@@ -109,8 +108,9 @@ class ReadCopies : ProgramEdit {
     int chosen = from;
     for (std::size_t n = 0; n < copies.size() && n < most_copies; ++n) {
       const int copy = copies[copies.size() - 1 - n];
-      if (copy == from || copy == e.result || e.also.contains(copy)) continue;
+      if (copy == from || program_.writes(e, copy)) continue;
       descs[k] = program_.tensor(copy).desc;
+      if (!(descs[k].extents == e.plan->slots[k].desc.extents)) continue;  // another shape of it
       if (!e.operation->check(descs).ok()) continue;
       const auto plan = planned(*e.operation, descs, e.plan->destination, e.contract);
       if (plan == nullptr || !(plan->result_desc() == e.plan->result_desc()) ||
@@ -127,7 +127,7 @@ class ReadCopies : ProgramEdit {
     move.layer = e.layer;
     move.rounds = !sums_alike(*best, *e.plan);
     shared.moves.push_back(move);
-    ++found_;
+    changes_.push_back({number, static_cast<double>(move.payload), {chosen}});
     if (best->result < best->operands) {
       now_[static_cast<std::size_t>(e.result)] = chosen;
       return true;
@@ -137,8 +137,8 @@ class ReadCopies : ProgramEdit {
     return false;
   }
 
-  Index most_;
-  Index found_ = 0;
+  const std::vector<int>* some_;
+  std::vector<MadeChange> changes_;
   std::vector<int> values_;               ///< of each tensor, the number of its value
   std::vector<std::vector<int>> copies_;  ///< of each value, the tensors that have it
   std::vector<int> now_;                  ///< of each tensor, the one that is read in its place
@@ -147,16 +147,9 @@ class ReadCopies : ProgramEdit {
 
 TESSERA_FUNCTION Sharing reading_copies(const Sharing& shared, const PlanOptions& options,
                                         Index limit) {
-  Index all = -1;
-  for (Index most = max_int64;;) {
-    Sharing tried = shared;
-    ReadCopies copies(shared.program, options, most);
-    copies.into(tried);
-    if (all < 0) all = copies.found();
-    tried.refused += static_cast<int>(all - copies.found());
-    if (copies.found() == 0 || keeps(tried.program, limit)) return tried;
-    most = copies.found() / 2;
-  }
+  return within_limit(shared.program, limit, [&](const std::vector<int>* some) {
+    return ReadCopies(shared.program, options, some).make(shared);
+  });
 }
 
 }  // namespace tessera::detail

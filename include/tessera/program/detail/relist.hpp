@@ -18,25 +18,28 @@
 namespace tessera {
 
 TESSERA_FUNCTION void Program::relist(std::vector<ProgramEntry> entries) {
-  Index others = entries_.empty() ? 0 : entries_[0].held_before;
-  for (ProgramTensor& t : tensors_) {
+  Index others = empty() ? 0 : entries_->front().held_before;
+  std::vector<ProgramTensor>& tensors = tensors_.own();
+  for (ProgramTensor& t : tensors) {
     if (t.alive_at(0)) others = saturating_sub(others, t.bytes);
     const bool outlives = t.last >= size();
     t.first = 0;
     t.last = outlives ? static_cast<int>(entries.size()) : -1;
   }
-  entries_ = std::move(entries);
-  std::vector<bool> made(tensors_.size(), false);
-  const auto used = [&](int number, int i) {
-    if (tensor(number).last < i) tensor(number).last = i;
+  entries_ = {};
+  entries_.own() = std::move(entries);
+  std::vector<bool> made(tensors.size(), false);
+  const auto of = [&](int number) -> ProgramTensor& {
+    return tensors[static_cast<std::size_t>(number)];
   };
+  const auto used = [&](int number, int i) { of(number).last = std::max(of(number).last, i); };
   for (int i = 0; i < size(); ++i) {
-    const ProgramEntry& e = entry(i);
+    const ProgramEntry& e = (*entries_)[static_cast<std::size_t>(i)];
     const int until = std::min(i + e.meanwhile, size() - 1);
     for (const int t : e.operands) used(t, until);
     const auto result = [&](int number) {
       if (number < 0) return;
-      ProgramTensor& t = tensor(number);
+      ProgramTensor& t = of(number);
       if (t.made >= 0 && !made[static_cast<std::size_t>(number)]) t.first = t.made = i;
       made[static_cast<std::size_t>(number)] = true;
       used(number, until);
@@ -49,16 +52,17 @@ TESSERA_FUNCTION void Program::relist(std::vector<ProgramEntry> entries) {
 
 TESSERA_FUNCTION void Program::state_held(Index others) {
   std::vector<Index> more(static_cast<std::size_t>(size()) + 2, 0);
-  for (const ProgramTensor& t : tensors_) {
+  for (const ProgramTensor& t : *tensors_) {
     const int begins = t.made < 0 ? t.first : t.made + 1;
     if (t.last < begins) continue;
     more[static_cast<std::size_t>(begins)] += t.bytes;
     more[static_cast<std::size_t>(min_of(t.last, size()) + 1)] -= t.bytes;
   }
   Index held = others;
-  for (int i = 0; i < size(); ++i) {
-    held += more[static_cast<std::size_t>(i)];
-    entries_[static_cast<std::size_t>(i)].held_before = held;
+  std::vector<ProgramEntry>& entries = entries_.own();
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    held += more[i];
+    entries[i].held_before = held;
   }
 }
 

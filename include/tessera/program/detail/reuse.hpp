@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <tessera/base/compiled.hpp>
+#include <tessera/plan/check/shape_verdict.hpp>
 #include <tessera/plan/text.hpp>
 #include <tessera/program/detail/program_edit.hpp>
 #include <tessera/program/reuse.hpp>
@@ -36,7 +37,7 @@ class ReusePass : ProgramEdit {
       for (int& t : e.also) t = now(t);
       take_over(e, i);
     }
-    made_.program = finished();
+    made_.program = finished(!made_.changes.empty());
     made_.peak_after = made_.program.peak_bytes();
     return std::move(made_);
   }
@@ -57,10 +58,11 @@ class ReusePass : ProgramEdit {
     return -1;
   }
   /// Returns whether operand k is read in another order by the same operator.
-  static bool elsewhere(const ProgramEntry& e, int k) {
+  bool elsewhere(const ProgramEntry& e, int k) const {
     for (int j = 0; j < e.operands.size(); ++j)
-      if (e.operands[j] == e.operands[k] && !(e.plan->slots[j].desc == e.plan->slots[k].desc &&
-                                              e.plan->slots[j].labels == e.plan->slots[k].labels))
+      if (program_.may_overlap(e.operands[j], e.operands[k]) &&
+          !(e.plan->slots[j].desc == e.plan->slots[k].desc &&
+            e.plan->slots[j].labels == e.plan->slots[k].labels))
         return true;
     return false;
   }
@@ -79,8 +81,8 @@ class ReusePass : ProgramEdit {
         again->cost > plan.cost)
       return;
     const int gone = e.result;
-    ProgramTensor& kept = program_.tensor(e.operands[k]);
-    ProgramTensor& result = program_.tensor(gone);
+    ProgramTensor& kept = program_.tensor_to_change(e.operands[k]);
+    ProgramTensor& result = program_.tensor_to_change(gone);
     made_.changes.push_back({e.layer, e.operands[k], gone});
     made_.bytes = saturating_add(made_.bytes, result.bytes);
     kept.last = std::exchange(result.last, -1);
@@ -110,11 +112,10 @@ TESSERA_FUNCTION std::string explain(const Reuse& reused) {
   }
   detail::TextTable table;
   for (const auto& [path, total] : layers)
-    table.row({path.empty() ? "outside layers" : path,
-               std::to_string(total.operators) + " operators",
+    table.row({path.empty() ? "outside layers" : path, detail::counted(total.operators, "operator"),
                detail::bytes_text(total.bytes) + " less"});
-  return "reuse: " + std::to_string(reused.changes.size()) +
-         " operators write where an operand ends, " + detail::bytes_text(reused.bytes) +
+  return "reuse: " + detail::counted(static_cast<int>(reused.changes.size()), "result") +
+         " where an operand ends, " + detail::bytes_text(reused.bytes) +
          " less allocated; peak memory " + detail::bytes_text(reused.peak_before) + " before, " +
          detail::bytes_text(reused.peak_after) + " after\n" + table.text("  ");
 }

@@ -6,7 +6,6 @@
 ///     share(program, options)
 ///
 /// Laws: those of program/share.hpp.
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -16,12 +15,11 @@
 #include <vector>
 
 #include <tessera/base/compiled.hpp>
+#include <tessera/plan/check/shape_verdict.hpp>
 #include <tessera/plan/text.hpp>
 #include <tessera/program/detail/program_edit.hpp>
-#include <tessera/program/on_process.hpp>
 #include <tessera/program/share.hpp>
 #include <tessera/program/text_table.hpp>
-#include <tessera/program/timeline.hpp>
 
 namespace tessera {
 namespace detail {
@@ -51,11 +49,10 @@ inline int arrival_of(const Plan& plan, int k) {
   return slot;
 }
 
-/// One attempt at the pass, without the moves of the excluded groups.
+/// One attempt at the pass, with the moves of some groups, or of all.
 class SharePass : ProgramEdit {
  public:
-  SharePass(const Program& program, const PlanOptions& options, const std::vector<bool>& excluded)
-      : ProgramEdit(program, options), excluded_(excluded) {
+  SharePass(const Program& program, const PlanOptions& options) : ProgramEdit(program, options) {
     for (const ProgramEntry& e : entries_) {
       TensorDescs descs;
       for (int k = 0; k < e.operands.size(); ++k) descs.push_back(e.plan->slots[k].desc);
@@ -63,15 +60,21 @@ class SharePass : ProgramEdit {
     }
   }
 
-  Sharing make() {
+  Attempt<Sharing> make(const std::vector<int>* some) {
     find();
-    for (std::size_t g = 0; g < groups_.size(); ++g)
-      if (groups_[g].size() > 1 && !(g < excluded_.size() && excluded_[g])) {
-        if (share(groups_[g])) made_.moves.back().group = static_cast<int>(g);
-      }
-    made_.program = finished();
+    std::vector<bool> chosen(groups_.size(), some == nullptr);
+    for (std::size_t i = 0; some != nullptr && i < some->size(); ++i)
+      chosen[static_cast<std::size_t>((*some)[i])] = true;
+    made_.peak_before = program_.peak_bytes();
+    std::vector<MadeChange> changes;
+    for (std::size_t g = 0; g < groups_.size(); ++g) {
+      if (groups_[g].size() < 2 || !chosen[g] || !share(groups_[g])) continue;
+      const SharedMove& move = made_.moves.back();
+      changes.push_back({static_cast<int>(g), static_cast<double>(move.payload), {move.moved}});
+    }
+    made_.program = finished(!changes.empty());
     made_.peak_after = made_.program.peak_bytes();
-    return std::move(made_);
+    return {std::move(made_), std::move(changes)};
   }
 
  private:
@@ -98,16 +101,14 @@ class SharePass : ProgramEdit {
         Digest digest;
         digest.add(static_cast<std::uint64_t>(e.operands[k]));
         digest.add(static_cast<std::uint64_t>(version(e.operands[k])));
+        for (const Index n : e.plan->slots[k].desc.extents)  // it may lie there under two shapes
+          digest.add(static_cast<std::uint64_t>(n));
         add_to(digest, e.plan->slots[slot].desc.sharding);
         const auto [at, fresh] = known.try_emplace(digest.value(), groups_.size());
         if (fresh) groups_.emplace_back();
         groups_[at->second].push_back({i, k});
       }
-      const auto written = [&](int t) {
-        if (t >= 0 && program_.tensor(t).made != static_cast<int>(i)) ++version(t);
-      };
-      written(e.result);
-      for (const int t : e.also) written(t);
+      for_each_changed(e, static_cast<int>(i), [&](int t) { ++version(t); });
     }
   }
   /// Returns how often a tensor has been written since it was made.
@@ -195,7 +196,6 @@ class SharePass : ProgramEdit {
         if (t == gone) t = by;
   }
 
-  const std::vector<bool>& excluded_;
   Sharing made_;
   std::vector<TensorDescs> descs_;  ///< of each entry's operands, as they are now
   std::vector<int> version_;        ///< of each tensor of the program
@@ -204,33 +204,20 @@ class SharePass : ProgramEdit {
 }  // namespace detail
 
 TESSERA_FUNCTION Sharing share(const Program& program, const PlanOptions& options, Index limit) {
-  std::vector<bool> excluded;
-  for (int refused = 0;; ++refused) {
-    Sharing shared = detail::SharePass(program, options, excluded).make();
-    shared.peak_before = program.peak_bytes();
-    shared.refused = refused;
-    if (detail::keeps(shared.program, limit)) return detail::reading_copies(shared, options, limit);
-    // The move with the largest tensor at the peak of the process with most goes, until the rest
-    // keeps the limit.
-    const Program most = on_process(shared.program, over_processes(shared.program).peak.process);
-    const PeakMoment peak = peak_moment(most);
-    const SharedMove* worst = nullptr;
-    for (const SharedMove& move : shared.moves)
-      if (most.tensor(move.moved).alive_at(peak.entry) &&
-          (worst == nullptr || most.tensor(move.moved).bytes > most.tensor(worst->moved).bytes))
-        worst = &move;
-    if (worst == nullptr) return shared;
-    excluded.resize(std::max(excluded.size(), static_cast<std::size_t>(worst->group) + 1));
-    excluded[static_cast<std::size_t>(worst->group)] = true;
-  }
+  const Sharing shared = detail::within_limit(program, limit, [&](const std::vector<int>* some) {
+    return detail::SharePass(program, options).make(some);
+  });
+  return detail::reading_copies(shared, options, limit);
 }
 
 TESSERA_FUNCTION std::string explain(const Sharing& shared) {
   const AxisNames names = shared.program.names();
   detail::TextTable table;
+  int copies = 0;
   Index payload = 0;
   std::int64_t cost = 0;
   for (const SharedMove& move : shared.moves) {
+    copies += move.users == 1 ? 1 : 0;
     const auto desc = [&](int t) { return shared.program.tensor(t).desc; };
     table.row({shared.program.layer_path(move.layer), to_string(desc(move.tensor), names), "->",
                to_string(desc(move.moved).sharding, names),
@@ -241,7 +228,8 @@ TESSERA_FUNCTION std::string explain(const Sharing& shared) {
     payload = saturating_add(payload, move.payload);
     cost = saturating_add(cost, move.cost);
   }
-  return "share: " + std::to_string(shared.moves.size()) + " moves for several operators, " +
+  return "share: " + detail::counted(static_cast<int>(shared.moves.size()) - copies, "move") +
+         " for several operators, " + std::to_string(copies) + " read from a copy, " +
          detail::bytes_text(payload) + " and " + detail::time_text(cost) + " saved; peak memory " +
          detail::bytes_text(shared.peak_before) + " before, " +
          detail::bytes_text(shared.peak_after) + " after" +

@@ -5,10 +5,11 @@
 /// read, and who keeps what they make.
 ///
 ///     StructureDiff d(before, after);
-///     d.of(3, 3);            // "operand 1 is the result of operator 2, and was that of operator 1"
+///     d.of(3, 3);            // "operand 1 is the result of operator 2 (Add), and was … there"
 ///
 /// Laws: rows are asked in their order; of a Program and itself nothing is said.
 #include <cstddef>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -45,8 +46,18 @@ class StructureDiff {
       const std::string is = to_string(b.plan->slots[k].desc, names_[1]);
       if (was != is) add(name + " is " + is + ", and was " + was);
       const int old = a.operands[k], now = b.operands[k];
-      if (!same(old, now))
-        add(name + " is " + origin(after_, now) + ", and was " + origin(before_, old));
+      if (!same(old, now)) {
+        add(name + " is " + origin(after_, now) + ", and was " + origin(before_, old) + " there");
+        continue;
+      }
+      if (before_.tensor(old).made >= 0 || !said_.insert(now).second) continue;
+      const auto kept = [](const Program& p, int t) { return p.tensor(t).last >= p.size(); };
+      if (kept(after_, now) != kept(before_, old))
+        add(name +
+            (kept(after_, now) ? " is kept, and was given away" : " is given away, and was kept"));
+      if (after_.tensor(now).adopted != before_.tensor(old).adopted)
+        add(name + (after_.tensor(now).adopted ? " is memory of the application's, and was not"
+                                               : " was memory of the application's, and is not"));
     }
     const auto result = [&](int old, int now) {
       if (old < 0 || now < 0 || !same(old, now)) return;
@@ -72,7 +83,9 @@ class StructureDiff {
   }
   static std::string origin(const Program& program, int t) {
     const int made = program.tensor(t).made;
-    return made < 0 ? "a tensor that was there" : "the result of operator " + std::to_string(made);
+    return made < 0 ? "a tensor that was given"
+                    : "the result of operator " + std::to_string(made) + " (" +
+                          program.entry(made).label + ")";
   }
 
   const Program& before_;
@@ -80,6 +93,7 @@ class StructureDiff {
   AxisNames names_[2];
   std::vector<int> is_;   ///< of each tensor of the first Program, the second's; -1: not known
   std::vector<int> was_;  ///< the other way around
+  std::set<int> said_;    ///< tensors that were there, of which is said whose they are
 };
 
 }  // namespace tessera::detail

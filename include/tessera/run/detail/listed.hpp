@@ -144,8 +144,12 @@ TESSERA_FUNCTION void Listing::let_go() {
 
 TESSERA_FUNCTION std::uint64_t Listing::structure() const {
   Digest digest = digest_;
-  for (int i = 0; i < static_cast<int>(tensors_.size()); ++i)
-    if (number_of(i) == i && kept_by_others(i)) digest.add(static_cast<std::uint64_t>(i));
+  for (int i = 0; i < static_cast<int>(tensors_.size()); ++i) {
+    if (number_of(i) != i) continue;
+    const auto number = static_cast<std::uint64_t>(i) * 2;
+    if (kept_by_others(i)) digest.add(number);
+    if (listed(i).tensor.storage()->adopted()) digest.add(number + 1);
+  }
   return digest.value();
 }
 
@@ -163,6 +167,7 @@ TESSERA_FUNCTION Program Listing::program() const {
     const ListedTensor& t = listed(i);
     const Storage& storage = *t.tensor.storage();
     ProgramTensor tensor{t.tensor.desc()};
+    tensor.last = -1;  // another description of a memory takes up none
     if (number_of(i) == i) {
       tensor.made = t.made;
       tensor.first = t.made >= 0 ? t.made : 0;
@@ -178,7 +183,7 @@ TESSERA_FUNCTION Program Listing::program() const {
     const CallSite& site = c.kept.site();
     ProgramEntry entry{c.prepared->plan, std::string(site.label), site.where};
     for (const int t : c.operands) entry.operands.push_back(number_of(t));
-    entry.operation = std::make_shared<const Operation>(c.kept.operation());
+    entry.operation = c.prepared->operation;
     entry.call = i;
     entry.contract = contract_at(*mesh_, site);
     entry.result = number_of(c.results[0]);

@@ -18,6 +18,7 @@
 
 #include <tessera/base/compiled.hpp>
 #include <tessera/base/error.hpp>
+#include <tessera/plan/check/shape_verdict.hpp>
 #include <tessera/program/diff.hpp>
 #include <tessera/run/plan_cache.hpp>
 #include <tessera/run/structures.hpp>
@@ -45,8 +46,14 @@ TESSERA_FUNCTION void Structures::make(const Listing& calls, std::uint64_t struc
   Program listed = calls.program();
   const auto words = [&] {
     std::string text = "the compiled function of " + std::to_string(listed.size()) + " operators";
-    for (const ProgramEntry& e : listed.entries()) text += ", " + e.label;
-    return text;
+    for (const ProgramEntry& e : listed.entries()) {
+      text += ", " + e.label;
+      if (listed.tensor(e.result).last >= listed.size()) text += " (kept)";
+    }
+    int given = 0;
+    for (const ProgramTensor& t : listed.tensors())
+      given += t.made < 0 && t.last >= 0 && t.last < listed.size() ? 1 : 0;
+    return text + "; " + std::to_string(given) + " tensors are given away";
   };
   (void)mesh.begin_operator({mix(0, structure), 0, 0}, words, where);
   mesh.always_agree(structure, words, where);
@@ -91,6 +98,9 @@ inline std::vector<std::uint64_t> words_of(const Program& program) {
       const int made = program.tensor(e.operands[k]).made;
       text +=
           to_string(e.plan->slots[k].desc, names) + " " + std::to_string(made < 0 ? 0 : i - made);
+      const ProgramTensor& t = program.tensor(e.operands[k]);
+      if (made < 0 && t.last < program.size()) text += " given";
+      if (t.adopted) text += " adopted";
     }
     if (program.tensor(e.result).last >= program.size()) text += " kept";
     words.push_back(std::hash<std::string>{}(text));
@@ -113,8 +123,7 @@ TESSERA_FUNCTION const Structures::Known& Structures::last() const {
 }
 
 TESSERA_FUNCTION std::string Structures::explain() const {
-  std::string text =
-      std::to_string(size()) + " structures in " + std::to_string(calls_) + " calls\n";
+  std::string text = counted(size(), "structure") + " in " + counted(calls_, "call") + "\n";
   if (const std::size_t gone = static_cast<std::size_t>(made_) - known_.size(); gone > 0)
     text += std::to_string(gone) + " are forgotten, those that were called least recently\n";
   std::vector<std::vector<std::uint64_t>> words;
