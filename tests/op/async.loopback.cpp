@@ -59,8 +59,7 @@ TEST_CASE("misuse of an operator under way") {
     CHECK(to_host(z2).values == to_host(x).values);
     // A function that brings a tensor to the host says so, and what it had started is finished.
     CHECK_THROWS_WITH_AS((void)async([&] { return to_root(x); }),
-                         doctest::Contains("tensors for its operands and results"),
-                         UsageError);
+                         doctest::Contains("tensors for its operands and results"), UsageError);
     CHECK(to_host(x).values == std::vector<double>(16, 2.0));
     try {
       auto lost = async([&] { return reshard<P<_, data>>(x); });
