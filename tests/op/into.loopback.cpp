@@ -391,3 +391,67 @@ TEST_CASE(
     CHECK(to_host<double>(y) == before);
   });
 }
+
+TEST_CASE("memory of the application goes to a tensor that is there, and a tensor to such memory") {
+  on_meshes([](const ProcessMesh<Grid>& mesh) -> std::string {
+    const auto text = [](const auto& call) {
+      try {
+        call();
+      } catch (const Error& error) {
+        return std::string(error.what());
+      }
+      return std::string();
+    };
+    const Extents extents{7, 6};
+    const auto x = from_function<Real<data, model>>(mesh, extents, Ramp{});
+    const auto whole = to_host(x);
+    // Boxes that are the tensor's own blocks are copied, not adopted.
+    auto y = zeros_like(x);
+    const Box own = block(extents, x.sharding(), mesh.shape(), mesh.coordinates());
+    const Kokkos::View<double**, Kokkos::LayoutRight> rows(
+        "rows", static_cast<std::size_t>(own.extents()[0]),
+        static_cast<std::size_t>(own.extents()[1]));
+    to_irregular(x, own, rows);
+    const void* const memory = y.core().data();
+    (void)from_irregular(mesh, extents, y.sharding(), own, rows, DynamicCall::into(y));
+    REQUIRE_THAT(y.core().data() == memory && to_host(y) == whole);
+    auto z = zeros_like(x);
+    into(z, [&] { return from_root<Real<data, model>>(mesh, extents, 0, whole.values); });
+    REQUIRE_THAT(to_host(z) == whole);
+    // What lies there already is no source; no block is empty.
+    REQUIRE_THAT(mesh.shape()[1] == 4 || text([&] {
+                                           (void)from_irregular(
+                                               mesh, extents, y.sharding(), own,
+                                               Kokkos::View<double**, Kokkos::LayoutRight>(
+                                                   y.data(), rows.extent(0), rows.extent(1)),
+                                               DynamicCall::into(y));
+                                         }).find("shares its memory") != std::string::npos);
+    std::vector<double> there(mesh.process() == 0 ? whole.values.size() : 1);
+    to_root_into(std::span(there), x);
+    REQUIRE_THAT(mesh.process() != 0 || there == whole.values);
+    if (mesh.process() == 0) there.pop_back();
+    REQUIRE_THAT(text([&] {
+                   to_root_into(std::span(there), x);
+                 }).find("42 elements and the root's memory 41") != std::string::npos);
+    REQUIRE_THAT(to_host(finish(x)) == whole && finish(x).core().storage() == x.core().storage());
+    return "";
+  });
+  // To another mesh, into a tensor of that mesh.
+  run_loopback(4, [](std::shared_ptr<Transport> world) {
+    const auto mesh = make_mesh<Grid>(world, 2, 2);
+    const auto other = make_mesh<Grid>(world->among({3, 1, 0, 2}), sizes<Grid>(4, 1));
+    const DynamicTensor x = from_function<Real<data, model>>(mesh, {7, 6}, Ramp{});
+    const Sharding rows{{0}, {}};
+    const DynamicTensor y = zeros<double>(other, {7, 6}, rows);
+    (void)reshard(x, rows, other, DynamicCall::into(y));
+    CHECK(to_host<double>(y) == to_host<double>(x));
+    CHECK_THROWS_WITH_AS((void)reshard(x, Sharding{{}, {0}}, other, DynamicCall::into(y)),
+                         doctest::Contains("the result is double 7x6"), ShapeError);
+    CHECK_THROWS_WITH_AS((void)reshard(x, rows, other, DynamicCall::into(x)),
+                         doctest::Contains("lies on another mesh than the one to go to"),
+                         MeshError);
+    auto goes = async([&] { return reshard(x, rows, other, DynamicCall::into(y)); });
+    CHECK_THROWS_WITH_AS((void)to_host<double>(y), doctest::Contains("started at"), UsageError);
+    CHECK(to_host<double>(goes.wait()) == to_host<double>(x));
+  });
+}

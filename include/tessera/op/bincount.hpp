@@ -10,8 +10,10 @@
 ///
 /// Laws: bincount<"bs->v">(i, w, n) == scatter<Sum, "bs,bs->v">(i, w, {n}); the counts of indices
 /// that lie within sum to the number of indices. One outside is left out, or clamped.
+#include <concepts>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include <tessera/op/create.hpp>
 #include <tessera/op/create_dynamic.hpp>
@@ -32,14 +34,17 @@ template <Equation E> struct WithWeights {
   static constexpr Equation value = with_weights(E.view());
 };
 
-inline DynamicTensor bincount(std::string_view equation, const DynamicTensor& indices,
-                              const DynamicTensor& weights, Index n, const Sharding* out,
-                              OutOfRange out_of_range, const DynamicCall& call) {
+// Templates, so that a program that counts nothing compiles no kernels for int64.
+template <std::same_as<DynamicTensor> D>
+DynamicTensor bincount(std::string_view equation, const D& indices,
+                       const std::type_identity_t<D>& weights, Index n, const Sharding* out,
+                       OutOfRange out_of_range, const DynamicCall& call) {
   const Equation both = with_weights(equation);
   return scatter<Sum>(both.view(), {indices, weights}, {n}, out, out_of_range, call);
 }
 /// An index counts as 1.
-inline DynamicTensor ones_for(const DynamicTensor& indices, const DynamicCall& call) {
+template <std::same_as<DynamicTensor> D>
+DynamicTensor ones_for(const D& indices, const DynamicCall& call) {
   (void)mesh_of(indices.core(), call.site("bincount"));
   return full<std::int64_t>(indices.mesh(), indices.extents(), indices.sharding().finished(), 1,
                             call.where());
@@ -68,28 +73,32 @@ auto bincount(const I& indices, const W& weights, Index n,
 }
 
 /// The same with everything known at run time; without `out` the result's sharding is deduced.
-inline DynamicTensor bincount(std::string_view equation, const DynamicTensor& indices, Index n,
-                              OutOfRange out_of_range = OutOfRange::drop,
-                              const DynamicCall& call = Where::here()) {
+template <std::same_as<DynamicTensor> D>
+DynamicTensor bincount(std::string_view equation, const D& indices, Index n,
+                       OutOfRange out_of_range = OutOfRange::drop,
+                       const DynamicCall& call = Where::here()) {
   return detail::bincount(equation, indices, detail::ones_for(indices, call), n, nullptr,
                           out_of_range, call);
 }
-inline DynamicTensor bincount(std::string_view equation, const DynamicTensor& indices, Index n,
-                              const Sharding& out, OutOfRange out_of_range = OutOfRange::drop,
-                              const DynamicCall& call = Where::here()) {
+template <std::same_as<DynamicTensor> D>
+DynamicTensor bincount(std::string_view equation, const D& indices, Index n, const Sharding& out,
+                       OutOfRange out_of_range = OutOfRange::drop,
+                       const DynamicCall& call = Where::here()) {
   return detail::bincount(equation, indices, detail::ones_for(indices, call), n, &out, out_of_range,
                           call);
 }
-inline DynamicTensor bincount(std::string_view equation, const DynamicTensor& indices,
-                              const DynamicTensor& weights, Index n,
-                              OutOfRange out_of_range = OutOfRange::drop,
-                              const DynamicCall& call = Where::here()) {
+template <std::same_as<DynamicTensor> D>
+DynamicTensor bincount(std::string_view equation, const D& indices,
+                       const std::type_identity_t<D>& weights, Index n,
+                       OutOfRange out_of_range = OutOfRange::drop,
+                       const DynamicCall& call = Where::here()) {
   return detail::bincount(equation, indices, weights, n, nullptr, out_of_range, call);
 }
-inline DynamicTensor bincount(std::string_view equation, const DynamicTensor& indices,
-                              const DynamicTensor& weights, Index n, const Sharding& out,
-                              OutOfRange out_of_range = OutOfRange::drop,
-                              const DynamicCall& call = Where::here()) {
+template <std::same_as<DynamicTensor> D>
+DynamicTensor bincount(std::string_view equation, const D& indices,
+                       const std::type_identity_t<D>& weights, Index n, const Sharding& out,
+                       OutOfRange out_of_range = OutOfRange::drop,
+                       const DynamicCall& call = Where::here()) {
   return detail::bincount(equation, indices, weights, n, &out, out_of_range, call);
 }
 
