@@ -62,6 +62,17 @@ class FlagTable {
   FlagTable& from_zero(const std::string& name, double& value) {
     return number(name, value, 0.0, "a number from 0");
   }
+  FlagTable& one_of(const std::string& name, std::string& value,
+                    const std::vector<std::string>& words) {
+    return other(name, [&value, words](Name flag, Value text) {
+      std::string all;
+      for (const std::string& word : words) {
+        if (word == text) return void(value = text);
+        all += (all.empty() ? "" : word == words.back() ? " or " : ", ") + word;
+      }
+      refuse(flag, text, all.c_str());
+    });
+  }
   FlagTable& mesh(const std::string& name, MeshFlag& value) {
     return other(name, [&value](Name flag, Value text) {
       const auto x = text.find('x');

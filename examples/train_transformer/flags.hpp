@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// What the user asks for on the command line.
+///
+///     Flags flags = read_flags({"--mesh", "2x2", "--split=tensors"});
+///
+/// Laws: a flag that does not exist or a value that makes no sense is a UsageError that names it.
+#include <string>
+#include <vector>
+
+#include "../support/flags.hpp"
+#include "model.hpp"
+
+namespace train_transformer {
+
+inline constexpr const char* usage =
+    R"(Trains a Transformer, with a mixture of experts in every other layer, on text, split over processes.
+
+  mpiexec -n 4 train_transformer [--flag VALUE]...
+
+  --text FILE|FOLDER  what to learn from (/usr/share/common-licenses); a part is held out
+  --mesh DxM          processes that split data x model (near square)
+  --split HOW         how the model is split: batch, tensors or shards (tensors)
+  --update HOW        who updates a weight that several have: replicated, sharded or cheapest (cheapest)
+  --context N         characters the model sees (128)     --embed N   width of the model (128)
+  --heads N           of attention (4)                    --layers N  (4)
+  --hidden N          width of an expert; half of a feed-forward layer's (256)
+  --experts N         of every other layer; 0: none (8)   --capacity X  of an expert (1.25)
+  --batch N           rows of characters a step (16)      --steps N   (1000)
+  --lr X              largest learning rate (0.003)       --decay X   of the weights (0.05)
+  --clip X            largest norm of the gradients (1)   --dropout X (0)
+  --sample N          characters to write at the end (300)
+  --seed N            (1)
+  --save FILE         write weights, optimizer and step to FILE at the end, and on the way each
+  --save-every N      steps (0: at the end alone)
+  --resume FILE       go on from there, on any mesh, split in any way
+  --log FILE          write step, seconds and losses to FILE.csv, and their curve to FILE.svg
+  --measure N         steps between held-out losses in the log (100)
+  --trace FILE        write when what ran in the last three steps, for ui.perfetto.dev
+  --eager             run each operator as it is called, in place of compiled steps
+  --dry               print the plan only, for a mesh of any size, on one process
+  --help              print this
+)";
+
+struct Flags {
+  std::string text = "/usr/share/common-licenses", split = "tensors", update = "cheapest";
+  std::string save, resume, log, trace;
+  support::MeshFlag mesh;
+  Sizes sizes;
+  Index steps = 1000, sample = 300, save_every = 0, measure = 100;
+  double rate = 3e-3, decay = 0.05, clip = 1;
+  bool eager = false, dry = false, help = false;
+};
+
+inline Flags read_flags(const std::vector<std::string>& words) {
+  Flags flags;
+  Sizes& n = flags.sizes;
+  support::FlagTable table;
+  table.flag("--eager", flags.eager)
+      .flag("--dry", flags.dry)
+      .flag("--help", flags.help)
+      .count("--context", n.context)
+      .count("--embed", n.embed)
+      .count("--heads", n.heads)
+      .count("--hidden", n.hidden)
+      .count("--layers", n.layers)
+      .whole("--experts", n.experts)
+      .count("--batch", n.batch)
+      .positive("--capacity", n.capacity)
+      .from_zero("--dropout", n.dropout)
+      .whole("--seed", n.seed)
+      .count("--steps", flags.steps)
+      .whole("--sample", flags.sample)
+      .whole("--save-every", flags.save_every)
+      .count("--measure", flags.measure)
+      .positive("--lr", flags.rate)
+      .from_zero("--decay", flags.decay)
+      .from_zero("--clip", flags.clip)
+      .text("--text", flags.text)
+      .text("--save", flags.save)
+      .text("--resume", flags.resume)
+      .text("--log", flags.log)
+      .text("--trace", flags.trace)
+      .one_of("--split", flags.split, {"batch", "tensors", "shards"})
+      .one_of("--update", flags.update, {"replicated", "sharded", "cheapest"})
+      .mesh("--mesh", flags.mesh);
+  table.read(words);
+  return flags;
+}
+
+}  // namespace train_transformer

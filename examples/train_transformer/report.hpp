@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// What is said about a run: what a step will do, how far it is, and what it led to.
+///
+///     Program step = plan_step<U>(flags, mesh);
+///     Log log;   log.add(2048, 1.5, 3.2, NAN);   log.csv();
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include <tessera/kernel/gemm.hpp>
+
+#include "../support/curve.hpp"
+#include "trainer.hpp"
+
+namespace train_transformer {
+
+/// Returns all that one step does on this process, by a dry run.
+template <class U> Program plan_step(const Flags& flags, const ProcessMesh<Grid>& on) {
+  const auto mesh = dry_mesh<Grid>(on.sizes(), on.process());
+  Trainer<U> trainer(mesh, flags);
+  const Sizes& n = flags.sizes;
+  const Rows rows{std::vector<Id>(static_cast<std::size_t>(n.batch * n.context)),
+                  std::vector<Id>(static_cast<std::size_t>(n.batch * n.context)), n.batch};
+  const Batch<U> batch(mesh, rows, n.context);
+  Recording recording(mesh);
+  trainer.step(batch, 1);
+  return recording.take();
+}
+
+/// Returns a step's sums by layer, and its communication by axes: the most on one process.
+inline std::string describe(const Program& step) {
+  std::string text =
+      fmt::format("  {:<26} {:>9} {:>12} {:>12}\n", "layer", "operators", "payload", "flops");
+  for (const LayerTotal& layer : by_layer(step)) {
+    const std::string name =
+        layer.depth == 0 ? "all" : layer.path.substr(layer.path.rfind('/') + 1);
+    if (layer.depth > 1) continue;
+    text += fmt::format("  {:<26} {:>9} {:>8} KiB {:>8} Mfl\n",
+                        std::string(static_cast<std::size_t>(2 * layer.depth), ' ') + name,
+                        layer.operators, layer.payload >> 10, layer.flops / 1000000);
+  }
+  for (const CollectiveTotal& total : by_axes(step))
+    text += fmt::format("  {} over {}: {} KiB in {} messages\n", name_of(total.collective),
+                        to_string(total.axes, step.names()), total.payload >> 10, total.messages);
+  return text + fmt::format("  peak beyond the weights {} KiB\n", step.peak_bytes() >> 10);
+}
+
+/// Returns flops a second of a product of the feed-forward layer's sizes, all processes at work.
+template <class T> double local_gemm_rate(const ProcessMesh<Grid>& mesh, const Sizes& n) {
+  const Index rows = max_of(Index{1}, n.batch * n.context / mesh.processes());
+  const Index inner = n.embed, columns = 2 * n.hidden;
+  Kokkos::View<T*> x("x", static_cast<std::size_t>(rows * inner)),
+      w("w", static_cast<std::size_t>(inner * columns)),
+      y("y", static_cast<std::size_t>(rows * columns));
+  tessera::detail::Gemm work;
+  work.m = rows, work.n = work.ldb = work.ldc = columns, work.k = work.lda = inner;
+  const auto product = [&] {
+    tessera::detail::gemm(dtype_of<T>, work, x.data(), w.data(), y.data());
+    tessera::detail::fence();
+  };
+  using Clock = std::chrono::steady_clock;
+  product();
+  mesh.core()->transport().barrier();
+  const auto start = Clock::now();
+  double seconds = 0, flops = 0;
+  while (seconds < 0.2) {
+    product();
+    flops += 2.0 * static_cast<double>(rows * inner * columns);
+    seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  }
+  return flops / seconds;
+}
+
+/// Returns the flops of the products among the operators of a step.
+inline double gemm_flops(const Program& step) {
+  Index flops = 0;
+  for (const ProgramEntry& entry : step.entries())
+    for (const Step& s : entry.plan->steps)
+      if (s.kind == StepKind::contract) flops += s.flops;
+  return static_cast<double>(flops);
+}
+
+/// How fast a run is, in the words of its progress bar.
+class Pace {
+ public:
+  Pace(Index characters, double gemm_seconds)
+      : characters_(static_cast<double>(characters)), gemm_seconds_(gemm_seconds) {}
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+  std::string after(Index steps, double loss) {
+    mean_ = steps == 1 ? loss : 0.95 * mean_ + 0.05 * loss;
+    const double each = seconds() / static_cast<double>(steps);
+    return fmt::format("loss {:.3f}  {:.1f}k characters/s  {:.0f}% of GEMM rate", mean_,
+                       characters_ / each / 1e3, 100 * gemm_seconds_ / each);
+  }
+
+ private:
+  double characters_, gemm_seconds_, mean_ = 0;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+/// What a run led to, step by step.
+class Log {
+ public:
+  void add(Index characters, double seconds, double loss, double held_out) {
+    lines_.push_back({static_cast<double>(characters), seconds, loss, held_out});
+  }
+  std::string csv() const {
+    std::string text = "characters,seconds,loss,held_out\n";
+    for (const Line& line : lines_)
+      text += fmt::format("{:.0f},{:.3f},{:.6f},{}\n", line.characters, line.seconds, line.loss,
+                          std::isnan(line.held_out) ? "" : fmt::format("{:.6f}", line.held_out));
+    return text;
+  }
+  std::string svg() const {
+    support::Curve loss{"training", {}}, held_out{"held out", {}};
+    double mean = 0;
+    for (const Line& line : lines_) {
+      mean = &line == lines_.data() ? line.loss : 0.95 * mean + 0.05 * line.loss;
+      loss.points.emplace_back(line.characters, mean);
+      held_out.points.emplace_back(line.characters, line.held_out);
+    }
+    return support::curves_svg("characters", "nats a character", {loss, held_out});
+  }
+
+ private:
+  struct Line {
+    double characters, seconds, loss, held_out;
+  };
+  std::vector<Line> lines_;
+};
+
+}  // namespace train_transformer

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+/// @file
+/// A model in training: its weights, their optimizer, a step, the loss of text that is held out,
+/// and files to go on from.
+///
+///     Trainer<U> trainer(mesh, flags);
+///     auto nats = trainer.step(Batch<U>(mesh, rows, context), 1);
+///     trainer.save(mesh, "run.safetensors", 1, text);
+///
+/// Laws: a run that is continued goes on with the same losses, on any mesh and split in any way, to
+/// rounding.
+#include <charconv>
+#include <string>
+#include <vector>
+
+#include <tessera/io/checkpoint.hpp>
+
+#include "flags.hpp"
+#include "windows.hpp"
+
+namespace train_transformer {
+
+/// Rows on their way to the mesh: every process has all of them and keeps its own.
+template <class U> struct Batch {
+  Ids<U> ids, next;
+  Batch(const ProcessMesh<Grid>& mesh, const Rows& rows, Index context)
+      : ids(from_host<Ids<U>>(mesh, {rows.count, context}, rows.ids)),
+        next(from_host<Ids<U>>(mesh, {rows.count, context}, rows.next)) {}
+};
+
+inline UpdatePolicy policy_of(const Flags& flags) {
+  UpdatePolicy policy;
+  if (flags.update == "replicated") return policy;
+  policy.kind =
+      flags.update == "sharded" ? UpdatePolicy::Kind::sharded : UpdatePolicy::Kind::cheapest;
+  policy.axes = {0, 1};
+  return policy;
+}
+
+/// Stands for the text that ids come from: another one gives them another meaning.
+inline std::string digest_of(const train_text::Text& text) {
+  std::uint64_t digest = static_cast<std::uint64_t>(text.vocabulary());
+  for (const std::int32_t id : text.training())
+    digest = train_text::mixed(digest ^ static_cast<std::uint64_t>(id));
+  return std::to_string(digest);
+}
+
+template <class U> class Trainer {
+ public:
+  Trainer(const ProcessMesh<Grid>& mesh, const Flags& flags)
+      : n_(flags.sizes),
+        weights_(born(mesh, n_)),
+        optimizer_(AdamW{.rate = WarmupCosine{.peak = flags.rate,
+                                              .warmup = flags.steps / 20 + 1,
+                                              .steps = flags.steps + 1,
+                                              .floor = flags.rate / 50},
+                         .beta2 = 0.98,
+                         .decay = flags.decay},
+                   weights_, {.clip = flags.clip}, policy_of(flags)) {}
+
+  const Model<U>& weights() const { return weights_; }
+
+  /// Improves the weights; returns the cross-entropy before that, a scalar.
+  Scalar<U> step(const Batch<U>& batch, Index number) {
+    const auto run = optimizer_.value_and_grad([&](const Model<U>& weights) {
+      return losses(weights, batch.ids, batch.next, n_, {number, true});
+    })(weights_);
+    const Layer scope(batch.ids, "optimizer");
+    optimizer_.step(weights_, run.gradient);
+    return std::get<1>(run.value);
+  }
+
+  /// Returns the mean loss of text that was held out: of each character, with half a row before it
+  /// at least, but for the first.
+  double held_out_loss(const ProcessMesh<Grid>& mesh, const std::vector<std::int32_t>& text,
+                       Index most_rows) const {
+    const Index length = n_.context, half = (length + 1) / 2;
+    const Index rows = (static_cast<Index>(text.size()) - 1 - length) / half + 1;
+    const Index stride = half * max_of(Index{1}, ceil_div(rows, most_rows));
+    double nats = 0;
+    Index count = 0;
+    for (Index begin = 0; begin + length < static_cast<Index>(text.size());) {
+      std::vector<Index> places;
+      for (; static_cast<Index>(places.size()) < n_.batch &&
+             begin + length < static_cast<Index>(text.size());
+           begin += stride)
+        places.push_back(begin);
+      const Batch<U> batch(mesh, rows_from(text, places, length), length);
+      const auto [out, auxiliary] = scores(weights_, batch.ids, n_, {0, false});
+      const auto all = to_host(cross_entropy(out, batch.next));
+      for (Index row = 0; row < all.extents[0]; ++row)
+        for (Index i = places[static_cast<std::size_t>(row)] == 0 ? 0 : length - half; i < length;
+             ++i, ++count)
+          nats += static_cast<double>(all(row, i));
+    }
+    return count > 0 ? nats / static_cast<double>(count) : 0;
+  }
+
+  /// Communication, errors: as write_checkpoint.
+  void save(const ProcessMesh<Grid>& mesh, const std::string& path, Index step,
+            const std::string& text) {
+    write_checkpoint(mesh, path, saved(),
+                     {{"step", std::to_string(step)},
+                      {"updates", std::to_string(optimizer_.updates())},
+                      {"seed", std::to_string(n_.seed)},
+                      {"text", text}});
+  }
+  /// Returns the step that was written. Throws UsageError for a run of other data.
+  Index resume(const ProcessMesh<Grid>& mesh, const std::string& path, const std::string& text) {
+    Saved read = saved();
+    const CheckpointFacts facts = read_checkpoint(mesh, path, read);
+    const auto require = [&](const char* key, const std::string& own, const char* way_out) {
+      const auto said = facts.find(key);
+      if (said == facts.end() || said->second != own)
+        throw UsageError("--resume: the run in " + path + " has another " + key + " (" +
+                         (said == facts.end() ? "none" : said->second) + ") than this one (" + own +
+                         "); " + way_out);
+    };
+    require("text", text, "give --text the text that it learnt from");
+    require("seed", std::to_string(n_.seed), "give --seed that number");
+    weights_ = std::move(read.weights);
+    std::size_t next = 0;
+    optimizer_.for_each_state(
+        [&](const std::string&, DynamicTensor& tensor) { tensor = read.state[next++]; });
+    optimizer_.resume(number(facts, "updates", path));
+    return number(facts, "step", path);
+  }
+
+ private:
+  struct Saved {
+    Model<U> weights;
+    std::vector<DynamicTensor> state;
+    static constexpr auto fields = Fields<&Saved::weights, &Saved::state>{};
+  };
+  Saved saved() {
+    Saved tree{weights_, {}};
+    optimizer_.for_each_state(
+        [&](const std::string&, DynamicTensor& t) { tree.state.push_back(t); });
+    return tree;
+  }
+  static Model<U> born(const ProcessMesh<Grid>& mesh, const Sizes& n) {
+    Parameters<Grid> make(mesh, n.seed);
+    return Model<U>::like(make, n);
+  }
+  static Index number(const CheckpointFacts& facts, const char* key, const std::string& path) {
+    const auto said = facts.find(key);
+    Index value = 0;
+    if (said == facts.end() ||
+        std::from_chars(said->second.data(), said->second.data() + said->second.size(), value).ec !=
+            std::errc{})
+      throw UsageError("--resume: " + path + " does not say its " + key +
+                       "; give a file that --save has written");
+    return value;
+  }
+
+  Sizes n_;
+  Model<U> weights_;
+  Optimizer<AdamW, UpdatePolicy> optimizer_;
+};
+
+}  // namespace train_transformer

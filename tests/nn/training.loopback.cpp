@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// sanitized: preset address
+// The main job's trainer, in double: the same losses on every mesh under all rules, compiled or
+// not, and after it was interrupted and continued elsewhere.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <mutex>
+#include <vector>
+
+#include <tessera/op/compile.hpp>
+
+#include "../../examples/train_transformer/trainer.hpp"
+#include "io/npy_cases.hpp"
+
+using namespace train_transformer;
+
+namespace {
+
+Flags flags_of(const char* update) {
+  Flags flags;
+  flags.sizes = {.vocabulary = 11,
+                 .context = 5,
+                 .embed = 6,
+                 .heads = 3,
+                 .hidden = 7,
+                 .layers = 2,
+                 .experts = 3,
+                 .batch = 5,
+                 .dropout = 0.1};
+  flags.steps = 8;
+  flags.rate = 0.03;
+  flags.update = update;
+  return flags;
+}
+
+/// Losses of the steps after `first`, up to `last`: from a file, if one is named, and to one.
+struct Part {
+  Index first = 0, last = 8;
+  std::string from = {}, to = {};
+  bool compiled = false;
+};
+
+template <class Rules>
+std::vector<double> losses_on(int d, int m, const char* update, const Part& part) {
+  using U = Under<double, Grid, Rules>;
+  std::vector<double> all;
+  std::mutex mutex;
+  run_loopback(d * m, [&](std::shared_ptr<Transport> world) {
+    const auto mesh = make_mesh<Grid>(world, d, m);
+    const Flags flags = flags_of(update);
+    Trainer<U> trainer(mesh, flags);
+    if (!part.from.empty()) CHECK(trainer.resume(mesh, part.from, "text") == part.first);
+    std::vector<std::int32_t> text(200);
+    for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<std::int32_t>(i % 7);
+    auto compiled =
+        compile([&](const Batch<U>& batch, Index step) { return trainer.step(batch, step); });
+    std::vector<double> own;
+    for (Index step = part.first + 1; step <= part.last; ++step) {
+      const Sizes& n = flags.sizes;
+      const Batch<U> batch(mesh, random_rows(text, n.batch, n.context, n.seed, step), n.context);
+      own.push_back(value(part.compiled ? compiled(batch, step) : trainer.step(batch, step)));
+    }
+    if (!part.to.empty()) trainer.save(mesh, part.to, part.last, "text");
+    own.push_back(trainer.held_out_loss(mesh, text, 100));
+    const std::lock_guard lock(mutex);
+    all = own;
+  });
+  return all;
+}
+
+double largest_difference(const std::vector<double>& a, const std::vector<double>& b) {
+  if (a.size() != b.size()) return INFINITY;
+  double largest = 0;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    if (const double d = std::abs(a[i] - b[i]); !(d <= largest)) largest = d;  // NaN is large
+  return largest;
+}
+
+}  // namespace
+
+TEST_CASE("the trainer: one source, the same losses on every mesh under all rules") {
+  const auto alone = losses_on<by::Batch>(1, 1, "replicated", {});
+  REQUIRE(alone.size() == 9);
+  CHECK(alone[7] < alone[0]);
+  CHECK(largest_difference(losses_on<by::Batch>(2, 2, "sharded", {}), alone) < 1e-10);
+  CHECK(largest_difference(losses_on<by::Batch>(3, 1, "cheapest", {.compiled = true}), alone) <
+        1e-10);
+  CHECK(largest_difference(losses_on<by::Tensors>(2, 2, "cheapest", {}), alone) < 1e-10);
+  CHECK(largest_difference(losses_on<by::Tensors>(3, 2, "sharded", {.compiled = true}), alone) <
+        1e-10);
+  CHECK(largest_difference(losses_on<by::Tensors>(1, 2, "replicated", {}), alone) < 1e-10);
+  CHECK(largest_difference(losses_on<by::Shards>(2, 2, "replicated", {.compiled = true}), alone) <
+        1e-10);
+}
+
+TEST_CASE("the trainer: interrupted, and continued on another mesh under other rules") {
+  const support::Folder folder("tessera_training");
+  const std::string path = folder.file("run.safetensors");
+  const auto alone = losses_on<by::Tensors>(1, 1, "replicated", {});
+  const auto begun =
+      losses_on<by::Tensors>(2, 2, "sharded", {.last = 3, .to = path, .compiled = true});
+  const auto middle =
+      losses_on<by::Shards>(3, 1, "replicated", {.first = 3, .last = 5, .from = path, .to = path});
+  const auto rest = losses_on<by::Batch>(1, 2, "cheapest", {.first = 5, .from = path});
+  std::vector<double> all(begun.begin(), begun.begin() + 3);
+  all.insert(all.end(), middle.begin(), middle.begin() + 2);
+  all.insert(all.end(), rest.begin(), rest.end());
+  CHECK(largest_difference(all, alone) < 1e-10);
+  // A run of other data, and a model of another size.
+  run_loopback(1, [&](std::shared_ptr<Transport> world) {
+    const auto mesh = make_mesh<Grid>(world, 1, 1);
+    using U = Under<double, Grid, by::Batch>;
+    Flags flags = flags_of("replicated");
+    Trainer<U> trainer(mesh, flags);
+    CHECK_THROWS_WITH_AS(
+        trainer.resume(mesh, path, "another"),
+        doctest::Contains("has another text (text) than this one (another); give --text"),
+        UsageError);
+    flags.sizes.hidden = 8;
+    Trainer<U> wider(mesh, flags);
+    CHECK_THROWS_WITH_AS(wider.resume(mesh, path, "text"),
+                         doctest::Contains("is a checkpoint of other tensors"), FileError);
+  });
+}
