@@ -57,6 +57,16 @@ template <class T> bool alike(const HostTensor<T>& x, const HostTensor<T>& y) {
   return true;
 }
 
+/// Returns the text of a call's error, or nothing.
+template <class Call> std::string text_of(const Call& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
 template <class F> void on_meshes(F f) {
   for (const MeshSizes<Grid> size : {sizes<Grid>(1, 1), sizes<Grid>(2, 2), sizes<Grid>(3, 2),
                                      sizes<Grid>(1, 4), sizes<Grid>(4, 1)}) {
@@ -339,16 +349,8 @@ TEST_CASE(
     const DynamicTensor x = from_function<Real<data, model>>(mesh, {6, 8}, Ramp{});
     const DynamicTensor w = from_function<Real<model, _>>(mesh, {8, 6}, Ramp{});
     const Sharding rows{{0}, {}};
-    const auto text = [](const auto& call) {
-      try {
-        call();
-      } catch (const Error& error) {
-        return std::string(error.what());
-      }
-      return std::string();
-    };
     const auto says = [&](const auto& call, const char* part) {
-      return text(call).find(part) != std::string::npos;
+      return text_of(call).find(part) != std::string::npos;
     };
     // Of three, the last product goes there, whichever operands the first ones had.
     const DynamicTensor y = zeros<double>(mesh, {6, 8}, rows);
@@ -394,14 +396,6 @@ TEST_CASE(
 
 TEST_CASE("memory of the application goes to a tensor that is there, and a tensor to such memory") {
   on_meshes([](const ProcessMesh<Grid>& mesh) -> std::string {
-    const auto text = [](const auto& call) {
-      try {
-        call();
-      } catch (const Error& error) {
-        return std::string(error.what());
-      }
-      return std::string();
-    };
     const Extents extents{7, 6};
     const auto x = from_function<Real<data, model>>(mesh, extents, Ramp{});
     const auto whole = to_host(x);
@@ -419,7 +413,7 @@ TEST_CASE("memory of the application goes to a tensor that is there, and a tenso
     into(z, [&] { return from_root<Real<data, model>>(mesh, extents, 0, whole.values); });
     REQUIRE_THAT(to_host(z) == whole);
     // What lies there already is no source; no block is empty.
-    REQUIRE_THAT(mesh.shape()[1] == 4 || text([&] {
+    REQUIRE_THAT(mesh.shape()[1] == 4 || text_of([&] {
                                            (void)from_irregular(
                                                mesh, extents, y.sharding(), own,
                                                Kokkos::View<double**, Kokkos::LayoutRight>(
@@ -430,7 +424,7 @@ TEST_CASE("memory of the application goes to a tensor that is there, and a tenso
     to_root_into(std::span(there), x);
     REQUIRE_THAT(mesh.process() != 0 || there == whole.values);
     if (mesh.process() == 0) there.pop_back();
-    REQUIRE_THAT(text([&] {
+    REQUIRE_THAT(text_of([&] {
                    to_root_into(std::span(there), x);
                  }).find("42 elements and the root's memory 41") != std::string::npos);
     REQUIRE_THAT(to_host(finish(x)) == whole && finish(x).core().storage() == x.core().storage());
