@@ -84,13 +84,19 @@ TEST_CASE("a sharded update reduce-scatters gradients: no all-reduce but of scal
     CHECK(payload(sharded, Collective::reduce_scatter) == weight_bytes - share);
     CHECK(payload(sharded, Collective::all_gather) == weight_bytes - share);
     CHECK(scalar_calls(sharded) == 2);  // the loss, and one for the norm of all gradients
+    // The same of shares that are even to one element.
+    const Program flat = step_of<FlatUpdate<All>>(1, n);
+    CHECK(payload(flat, Collective::all_reduce) == 0);
+    CHECK(payload(flat, Collective::reduce_scatter) == weight_bytes - share);
+    CHECK(payload(flat, Collective::all_gather) == weight_bytes - share);
     // Three tensors are gathered in one call, where that is cheaper, or in three.
     CHECK(sharded.count(Collective::all_gather) <= 3);
   }
 }
 
 TEST_CASE("an update in subgroups: reduce-scatter within, all-reduce across (section 5.1)") {
-  for (const auto& [outer, inner] : {std::pair{2, 4}, {4, 8}, {32, 64}}) {
+  for (const auto& groups : {std::pair{2, 4}, {4, 8}, {32, 64}}) {
+    const int outer = groups.first, inner = groups.second;
     const Program program = step_of<ShardedUpdate<data_inner>>(outer, inner);
     const Index part = weight_bytes / inner;
     CAPTURE(outer);
@@ -119,6 +125,46 @@ TEST_CASE("by price: large weights are sharded, small ones stay replicated (sect
   constexpr TensorDesc weight{DType::f32, {3, 3, 256, 256}, Sharding::replicated(4)};
   constexpr UpdatePlace while_compiling = update_place(weight, policy, {8}, MeshShape{1, 8});
   static_assert(while_compiling == UpdatePlace{Sharding{{}, {}, {1}, {}}, false});
+}
+
+TEST_CASE("bfloat16 is gathered where the master stays sharded (section 4.2)") {
+  const int n = 8;
+  const auto mesh = dry_mesh<Replicas>(1, n);
+  using Wide = Tensor<Data, _>;
+  using Narrow = ShardedTensor<bfloat16, Replicas, P<_, _>>;
+  const auto x = zeros<ShardedTensor<bfloat16, Replicas, P<Data, _>>>(mesh, {4096 * n, inputs});
+  const auto loss_by = [&](const Narrow& w) { return sum<"bh->">(einsum<"bi,ih->bh">(x, w)); };
+  const auto gathered = [&](const auto& recorded) {
+    return std::pair(payload(recorded, Collective::all_gather),
+                     payload(recorded, Collective::reduce_scatter));
+  };
+  const Index narrow = 2 * inputs * hidden, moved = narrow - narrow / n;
+  {  // Weights in float, split over all processes, which the function casts and gathers.
+    Wide weight = zeros<Wide>(mesh, {inputs, hidden});
+    Optimizer<Adam, ShardedUpdate<data_outer, data_inner>> optimizer(Adam{}, weight);
+    Recording recording(mesh);
+    const auto made = optimizer.value_and_grad(
+        [&](const Wide& w) { return loss_by(replicate(cast<bfloat16>(w))); })(weight);
+    optimizer.step(weight, made.gradient);
+    const Program program = recording.take();
+    CHECK(gathered(program) == std::pair(moved, moved));
+    CHECK(payload(program, Collective::all_reduce) == 0);
+  }
+  {  // Weights in bfloat16, whole everywhere; their masters are the optimizer's.
+    Narrow weight = zeros<Narrow>(mesh, {inputs, hidden});
+    Optimizer<Adam, ShardedUpdate<data_outer, data_inner>> optimizer(Adam{}, weight);
+    Recording recording(mesh);
+    const auto made = optimizer.value_and_grad(loss_by)(weight);
+    optimizer.step(weight, made.gradient);
+    CHECK(gathered(recording.take()) == std::pair(moved, moved));
+    std::vector<std::string> state;
+    optimizer.for_each_state([&](const std::string& path, const DynamicTensor& one) {
+      state.push_back(path);
+      CHECK(one.type() == DType::f32);
+      CHECK(one.sharding() == optimizer.place(0).sharding);
+    });
+    CHECK(state == std::vector<std::string>{"0", "1", "master"});
+  }
 }
 
 TEST_CASE("flat shares are even to one element (section 4.1)") {

@@ -25,6 +25,11 @@ template <class T> struct Row {
 struct Blend {
   template <class T> KOKKOS_FUNCTION T operator()(T a, T b, T c) const { return a * b + c; }
 };
+struct BlendTwice {
+  template <class T> KOKKOS_FUNCTION Several<T, T> operator()(T a, T b, T c) const {
+    return several(Blend{}(a, b, c), Blend{}(b, c, a));
+  }
+};
 
 struct Masked {
   template <class T> KOKKOS_FUNCTION T operator()(const GlobalIndex& i, T x) const {
@@ -158,6 +163,7 @@ template <class T> void every_operator(const ProcessMesh<Grid>& mesh) {
   auto top = max<"bsm->bs">(x);
   auto low = min(x);
   auto g = map(Blend{}, x, x, o);
+  auto [blended, twice] = map_several(BlendTwice{}, x, x, o);
   auto e = map<"bsm,bs->bsm">(fn::Subtract{}, x, top);
   auto k = (x + z) * T{2} - T{1} / (x * x + T{1});
   auto a = reshard<P<_, data, _>>(x);

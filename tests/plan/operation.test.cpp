@@ -12,6 +12,7 @@
 #include <tessera/plan/op/einsum.hpp>
 #include <tessera/plan/op/halo_exchange.hpp>
 #include <tessera/plan/op/map.hpp>
+#include <tessera/plan/op/map_several.hpp>
 #include <tessera/plan/op/one_hot.hpp>
 #include <tessera/plan/op/place.hpp>
 #include <tessera/plan/op/reduce_window.hpp>
@@ -104,6 +105,8 @@ TEST_CASE("an operation answers what its struct answers") {
   check_laws(ops::Reshard{both}, {x});
   check_laws(ops::Transpose{parse("ij->ji"), both}, {x});
   check_laws(ops::Map{detail::broadcast_terms({2, 1}), DType::f64, Linearity::pointwise, both},
+             {x, {DType::f32, {18}, Sharding{{1}}}});
+  check_laws(ops::MapSeveral{detail::broadcast_terms({2, 1}), {DType::f64, DType::f32}, both},
              {x, {DType::f32, {18}, Sharding{{1}}}});
   check_laws(ops::Arg{parse("ij->i"), Reduction::max, Sharding{{0}}}, {x});
   check_laws(

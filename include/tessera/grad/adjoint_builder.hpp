@@ -51,7 +51,7 @@ struct AdjointCall {
   std::string_view label;
   Extents starts = {};  ///< where its window begins; none: it has none
   /// Under which shardings the gradients of operands are wanted, and those of results come; none:
-  /// under the tensors' own.
+  /// under the tensors' own. A sum that is wanted unfinished may be finished as well.
   Shardings wanted = {}, coming = {};
 };
 
@@ -83,6 +83,20 @@ class AdjointBuilder {
   /// Returns the description of an operand's gradient.
   TensorDesc gradient_of(int operand) const { return under(call_.operands, call_.wanted, operand); }
 
+  /// Adds an operator that makes an operand's gradient, and leaves sums unfinished where they may
+  /// be.
+  template <OperationStruct Op>
+  AdjointValue add_open(int operand, Op op, std::initializer_list<AdjointValue> inputs) {
+    TensorDescs descs;
+    for (const AdjointValue& v : inputs) descs.push_back(desc(v));
+    for (int axis = 0; axis < max_axes; ++axis) {
+      if (!open(operand).contains(axis) || op.out.used().contains(axis)) continue;
+      Op one = op;
+      one.out = op.out.with_partial(op.out.partial | AxisSet{axis}, Reduction::sum);
+      if (one.check(descs).ok()) op = one;
+    }
+    return add(op, inputs);
+  }
   /// Adds an operator; returns its result.
   template <OperationStruct Op>
   AdjointValue add(const Op& op, std::initializer_list<AdjointValue> inputs,
@@ -113,7 +127,9 @@ class AdjointBuilder {
 
   /// States the gradient of an operand, resharded to what it shall have.
   void set(int operand, AdjointValue v) {
-    adjoint_.gradients[operand] = reshard(v, gradient_of(operand).sharding);
+    const Sharding to = gradient_of(operand).sharding, from = desc(v).sharding;
+    const bool there = from.finished() == to && (from.partial - open(operand)).empty();
+    adjoint_.gradients[operand] = there ? v : reshard(v, to);
   }
   /// States that there is none, and why.
   void miss(std::string why) { adjoint_.missing = std::move(why); }
@@ -127,8 +143,12 @@ class AdjointBuilder {
  private:
   static TensorDesc under(const TensorDescs& of, const Shardings& shardings, int i) {
     TensorDesc desc = finished(of[i]);
-    if (!shardings.empty()) desc.sharding = shardings[i];
+    if (!shardings.empty()) desc.sharding = shardings[i].finished();
     return desc;
+  }
+  /// Returns the axes over which an operand's gradient may be left unfinished.
+  AxisSet open(int operand) const {
+    return call_.wanted.empty() ? AxisSet{} : call_.wanted[operand].partial;
   }
 
   const AdjointCall& call_;

@@ -62,7 +62,9 @@ template <class F> class GradientUnder {
 /// sharding that `under` has for each. Communication: that of f, and of its adjoints: sums over
 /// processes end under these shardings. Collective over the mesh. Throws UsageError when there are
 /// more or fewer shardings than tensors, when f's result is no scalar, or where an operator has no
-/// gradient, ShardingError for one that the mesh does not have or that is unfinished.
+/// gradient, ShardingError for one that the mesh does not have. One that is an unfinished sum says
+/// that the gradient may be left so: it is where products and convolutions of the argument itself
+/// make it, and finished elsewhere.
 template <class F>
 auto value_and_grad_under(F&& f, std::vector<Sharding> under, Where where = Where::here()) {
   return detail::GradientUnder<std::decay_t<F>>(std::forward<F>(f), std::move(under), where);

@@ -105,7 +105,7 @@ class Tape final : public Taker {
   std::unordered_map<const Storage*, int> writes_;
   std::vector<Node> nodes_;
   std::vector<TensorCore> gradients_;  ///< of each number
-  std::vector<Sharding> wanted_;       ///< under which each of them is summed
+  std::vector<Sharding> wanted_;       ///< under which each of them is summed, perhaps unfinished
 };
 
 }  // namespace tessera::detail

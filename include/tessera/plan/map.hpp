@@ -62,22 +62,9 @@ constexpr int add_map(PlanBuilder& build, FixedVector<int, max_operands> slots, 
   return build.compute(StepKind::map, slots, result, terms.result);
 }
 
-/// Plans f(operands...) -> a tensor of element type `type`. A partial `out` says that f is linear
-/// (or monotone) and acts on unfinished values; the verdict has checked that it may.
-constexpr Plan plan_map(const Terms& terms, const TensorDescs& operands, DType type,
-                        const Sharding& out, const MeshShape& mesh, int process = 0,
-                        const PlanOptions& options = {}) {
-  PlanBuilder build(OperatorKind::map, mesh, process, options);
-  const Extents extents = broadcast_extents(terms, operands);
-  FixedVector<int, max_operands> inputs;
-  for (int i = 0; i < operands.size(); ++i)
-    inputs.push_back(build.operand(operands[i], terms.operands[i]));
-  const int slot = add_map(build, inputs, terms, {type, extents, out});
-  return build.finish(slot, out);
-}
-
-/// Plans a function with several results of these element types, which one kernel makes: it is
-/// bound by memory, and priced so.
+/// Plans f(operands...) -> tensors of these element types, which one kernel makes; where there are
+/// several, it is bound by memory, and priced so. A partial `out` says that f is linear (or
+/// monotone) and acts on unfinished values; the verdict has checked that it may.
 constexpr Plan plan_map_several(const Terms& terms, const TensorDescs& operands,
                                 const FixedVector<DType, max_operands>& types, const Sharding& out,
                                 const MeshShape& mesh, int process = 0,
@@ -88,7 +75,14 @@ constexpr Plan plan_map_several(const Terms& terms, const TensorDescs& operands,
   for (int i = 0; i < operands.size(); ++i)
     inputs.push_back(build.operand(operands[i], terms.operands[i]));
   const int slot = add_map(build, inputs, terms, {types[0], extents, out});
-  build.several_results(types, extents, out, terms.result);
+  if (types.size() > 1) build.several_results(types, extents, out, terms.result);
   return build.finish(slot, out);
+}
+
+/// The same of one result.
+constexpr Plan plan_map(const Terms& terms, const TensorDescs& operands, DType type,
+                        const Sharding& out, const MeshShape& mesh, int process = 0,
+                        const PlanOptions& options = {}) {
+  return plan_map_several(terms, operands, {type}, out, mesh, process, options);
 }
 }  // namespace tessera::detail

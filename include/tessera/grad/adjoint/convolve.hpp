@@ -38,8 +38,9 @@ inline void adjoint_of(const ops::Convolve& op, AdjointBuilder& build) {
     back.form = form;
     back.extents = form == Form::forward ? Extents{} : to.extents;
     back.out = to.sharding;
-    build.set(i, build.add(back, {of_role[static_cast<std::size_t>(turned[1])],
-                                  of_role[static_cast<std::size_t>(turned[2])]}));
+    build.set(i, build.add_open(i, back,
+                                {of_role[static_cast<std::size_t>(turned[1])],
+                                 of_role[static_cast<std::size_t>(turned[2])]}));
   }
 }
 

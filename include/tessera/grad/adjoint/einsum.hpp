@@ -24,9 +24,12 @@ inline void adjoint_of(const ops::Einsum& op, AdjointBuilder& build) {
       if (op.terms.result.contains(letter) || other.contains(letter))
         terms.result.push_back(letter);
     const AdjointValue factor = build.finish(build.operand(1 - i));
-    const AdjointValue v =
-        build.add(ops::Einsum{terms, sharding_of(terms.result, own, to.sharding)},
-                  {build.cotangent(), factor});
+    const ops::Einsum product{terms, sharding_of(terms.result, own, to.sharding)};
+    if (terms.result == own) {
+      build.set(i, build.add_open(i, product, {build.cotangent(), factor}));
+      continue;
+    }
+    const AdjointValue v = build.add(product, {build.cotangent(), factor});
     build.set(i, on_diagonal(build, v, terms.result, own, to));
   }
 }

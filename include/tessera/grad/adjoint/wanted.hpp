@@ -8,6 +8,9 @@
 ///
 ///     // y = reshard(x) of P<data,_> to P<_,_>; z = einsum(b, y): dy is made under P<data,_>
 ///
+/// An argument's gradient may be wanted unfinished over some axes: a product or convolution that
+/// makes it then leaves the sum over them open, for who reads it to finish under another shape.
+///
 /// Laws: a gradient's values are the same under every sharding. Source: ZeRO (Rajbhandari et al.
 /// 2020), section 5; weight-update sharding (Xu et al. 2020), section 2.2.
 #include <tessera/grad/adjoint/parts.hpp>
@@ -36,11 +39,13 @@ inline Shardings finished_shardings(const TensorDescs& x) {
 inline Shardings coming(const AdjointCall& call) {
   Shardings all = finished_shardings(call.results);
   if (call.operands.size() != 1) return all;
-  const Sharding &from = call.operands[0].sharding, &wanted = call.wanted[0];
+  const Sharding from = call.operands[0].sharding, wanted = call.wanted[0].finished();
   if (call.operation.get_if<ops::Reshard>() != nullptr && gathers_to(wanted, all[0]))
     all[0] = wanted;
+  // A function of the index knows where the block of its result lies, and has no identity.
   if (const auto* map = call.operation.get_if<ops::Map>();
-      map != nullptr && map->terms.operands[0] == map->terms.result && from == all[0])
+      map != nullptr && map->terms.operands[0] == map->terms.result && from == all[0] &&
+      call.kernel.identity != nullptr)
     all[0] = wanted;
   if (const auto* transpose = call.operation.get_if<ops::Transpose>(); transpose != nullptr) {
     const Term &own = transpose->terms.operands[0], &made = transpose->terms.result;

@@ -16,7 +16,6 @@ TESSERA_FUNCTION void Differentiation::follow(const TensorCore& x, const Shardin
   const MeshCore& mesh = mesh_of(x, {"value_and_grad", where_});
   const TensorDesc desc{x.type(), x.extents(), under};
   TensorCore::check_desc(mesh, desc, where_);
-  require_made_finished(mesh, under, "the sharding of a gradient: ", where_);
   follow_one(x, &under);
   followed_.push_back(x);
 }

@@ -206,15 +206,22 @@ TESSERA_FUNCTION bool Tape::follows(const TensorCore& x) const {
 }
 
 inline void Tape::add_gradient(int number, const TensorCore& given, CallSite site) {
-  const Sharding& under = wanted_[static_cast<std::size_t>(number)];
-  const TensorCore g =
-      given.sharding() == under ? given : run({ops::Reshard{under}, {&given}, site});
+  const Sharding& wanted = wanted_[static_cast<std::size_t>(number)];
+  const auto under = [&](const TensorCore& x, const Sharding& to) {
+    return x.sharding() == to ? x : run({ops::Reshard{to}, {&x}, site});
+  };
+  const bool open = given.sharding().finished() == wanted.finished() &&
+                    (given.sharding().partial - wanted.partial).empty();
+  const TensorCore g = open ? given : under(given, wanted.finished());
   TensorCore& sum = gradients_[static_cast<std::size_t>(number)];
   if (!sum.defined()) {
     sum = g;
     return;
   }
-  sum = applied(function_of<2>(g.type(), fn::Add{}), {&sum, &g}, site);
+  const bool alike = sum.sharding() == g.sharding();
+  const TensorCore first = alike ? sum : under(sum, wanted.finished()),
+                   second = alike ? g : under(g, wanted.finished());
+  sum = applied(function_of<2>(g.type(), fn::Add{}), {&first, &second}, site);
 }
 
 inline void Tape::require_unwritten(const Node& node, const Kept& kept) {
@@ -306,7 +313,8 @@ TESSERA_FUNCTION TensorCore Tape::gradient(int number, const TensorCore& of, Whe
   const TensorCore& g = gradients_[static_cast<std::size_t>(number)];
   if (g.defined()) return g;
   const TakenBy outer(outer_);
-  const TensorDesc zeros{of.type(), of.extents(), wanted_[static_cast<std::size_t>(number)]};
+  const TensorDesc zeros{of.type(), of.extents(),
+                         wanted_[static_cast<std::size_t>(number)].finished()};
   return filled(of.mesh(), zeros, 0, {"gradient", where});
 }
 

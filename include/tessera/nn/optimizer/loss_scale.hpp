@@ -3,7 +3,7 @@
 /// @file
 /// A factor of the loss that keeps the gradients of half types from vanishing.
 ///
-///     LossScale scale{.value = 65536};
+///     LossScale scale = LossScale::automatic(65536);
 ///     scale.skipped();             // 32768
 ///     scale.went_well();           // twice as much after `interval` of them
 ///

@@ -94,7 +94,10 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
   std::vector<Sharding> gradient_shardings() const {
     std::vector<Sharding> wanted;
     for (const Weight& w : weights_)
-      wanted.push_back(w.place.flat ? w.desc.sharding : w.place.sharding);
+      wanted.push_back(w.place.flat
+                           ? w.desc.sharding.with_partial(
+                                 w.place.sharding.used() - w.desc.sharding.used(), Reduction::sum)
+                           : w.place.sharding);
     return wanted;
   }
 
@@ -145,9 +148,10 @@ template <class Rule, class Policy = ReplicatedUpdate> class Optimizer {
       core = tensor.core();
     };
     for (Weight& w : weights_) {
+      const std::string within = w.path.empty() ? "" : w.path + '.';
       for (std::size_t k = 0; k < w.auxiliary.size(); ++k)
-        call(w.path + '.' + std::to_string(k), w.auxiliary[k]);
-      if (w.master.defined()) call(w.path + ".master", w.master);
+        call(within + std::to_string(k), w.auxiliary[k]);
+      if (w.master.defined()) call(within + "master", w.master);
     }
   }
   /// Return, and set, how many updates there were: a run that is continued goes on from there.

@@ -103,8 +103,8 @@ constexpr Sharding sharded_update(const TensorDesc& weight, AxisList axes, const
   return made;
 }
 
-/// Returns whether a weight's blocks are blocks of the line of its elements, as they lie: no inner
-/// dimension is split, and the leading one evenly.
+/// Returns whether a weight has several dimensions, and its blocks are blocks of the line of its
+/// elements, as they lie: no inner dimension is split, and the leading one evenly.
 constexpr bool is_line(const TensorDesc& weight, const MeshShape& mesh) {
   const Sharding s = without_unit_axes(weight.sharding, mesh);
   Index parts = 1;
@@ -112,7 +112,7 @@ constexpr bool is_line(const TensorDesc& weight, const MeshShape& mesh) {
     if (d > 0 && !s[d].empty()) return false;
     for (int i = 0; i < s[d].size(); ++i) parts *= mesh[s[d][i]];
   }
-  return weight.rank() > 0 && weight.extents[0] % parts == 0;
+  return weight.rank() > 1 && weight.extents[0] % parts == 0;
 }
 /// Returns a weight as one line of elements.
 constexpr TensorDesc line_of(const TensorDesc& weight) {
