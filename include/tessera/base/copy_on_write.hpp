@@ -3,8 +3,8 @@
 /// @file
 /// A value whose copies share its memory until one of them is changed.
 ///
-///     CopyOnWrite<std::vector<int>> a, b = a;     // one vector
-///     b.own().push_back(1);                       // two
+///     detail::CopyOnWrite<std::vector<int>> a, b = a;   // one vector
+///     b.own().push_back(1);                             // two
 ///
 /// Laws: as of a plain value; own() copies where another shares. Copies that threads have are
 /// independent, as those of a plain value are.
