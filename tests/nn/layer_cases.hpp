@@ -21,6 +21,7 @@
 #include <tessera/tessera.hpp>
 
 #include "support/grid.hpp"
+#include "support/nudge.hpp"
 
 namespace nn_test {
 using namespace tessera;
@@ -99,13 +100,6 @@ std::pair<std::vector<double>, std::vector<double>> numbers(const ProcessMesh<Gr
   return made;
 }
 
-struct Nudge {
-  Index place;
-  double by;
-  KOKKOS_FUNCTION double operator()(const GlobalIndex& i) const {
-    return i.linear() == place ? by : 0;
-  }
-};
 /// The gradients by central differences of the loss, of whole tensors.
 template <class Case> std::vector<double> differences(const ProcessMesh<Grid>& mesh) {
   auto all = arguments_on<Case, Whole>(mesh);
@@ -114,7 +108,7 @@ template <class Case> std::vector<double> differences(const ProcessMesh<Grid>& m
       [&]<class X>(X& x) {
         const X kept = x;
         const auto at = [&](Index place, double by) {
-          x = kept + from_function<X>(mesh, kept.extents(), Nudge{place, by});
+          x = kept + from_function<X>(mesh, kept.extents(), support::Nudge{place, by});
           return static_cast<double>(value(loss_of(Case::run(all))));
         };
         const double step = 1e-5;

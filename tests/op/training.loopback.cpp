@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "op/training_case.hpp"
+#include "support/nudge.hpp"
 
 using namespace training;
 
@@ -22,14 +23,6 @@ template <class F> double worst_on(std::pair<int, int> shape, F f) {
   });
   return worst;
 }
-
-struct Nudge {
-  Index place;
-  double by;
-  KOKKOS_FUNCTION double operator()(const GlobalIndex& i) const {
-    return i.linear() == place ? by : 0;
-  }
-};
 
 /// Returns how far the gradient is from the loss's differences, over some places of every weight.
 double gradient_error(const ProcessMesh<Grid>& mesh) {
@@ -48,9 +41,9 @@ double gradient_error(const ProcessMesh<Grid>& mesh) {
         const auto by_hand = to_host(gradient).values;
         for (Index place = 0; place < kept.size(); place += 1 + kept.size() / 3) {
           const double step = 1e-5;
-          weight = kept + from_function<X>(mesh, kept.extents(), Nudge{place, step});
+          weight = kept + from_function<X>(mesh, kept.extents(), support::Nudge{place, step});
           const double above = loss_now();
-          weight = kept + from_function<X>(mesh, kept.extents(), Nudge{place, -step});
+          weight = kept + from_function<X>(mesh, kept.extents(), support::Nudge{place, -step});
           const double below = loss_now();
           const double error =
               std::abs((above - below) / (2 * step) - by_hand[static_cast<std::size_t>(place)]);

@@ -131,9 +131,7 @@ A masked(const A& scores, const AttentionOptions& options, const V& valid, Where
                                                       map(fn::ValidBias<T>{}, valid, where), where);
   return masked;
 }
-}  // namespace detail
 
-namespace detail {
 /// Queries (batch, sequence, groups, repeats, head_dim), keys and values (batch, keys, groups,
 /// head_dim).
 template <class Q, class K> struct Projected {

@@ -7,6 +7,8 @@
 ///     // (x - mean) inverse scale + bias
 ///
 /// Laws: each is a polynomial, whose derivatives it brings, so that norms have second derivatives.
+#include <string_view>
+
 #include <tessera/base/dtype.hpp>
 #include <tessera/kernel/functions/number.hpp>
 
