@@ -25,6 +25,8 @@ if(NOT TESSERA_PLAN_ONLY)
   add_library(tessera::tessera ALIAS tessera)
   set_target_properties(tessera PROPERTIES EXPORT_NAME tessera)
   target_link_libraries(tessera INTERFACE tessera_plan Kokkos::kokkos MPI::MPI_CXX fmt::fmt tessera::blas)
+  # Where a square root sets errno, g++ makes no vectors of a loop over it. Nothing here reads errno after mathematics.
+  target_compile_options(tessera INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,GNU,Clang>:-fno-math-errno>)
   if(TESSERA_WITH_DNNL)
     target_link_libraries(tessera INTERFACE tessera::dnnl)
     target_compile_definitions(tessera INTERFACE TESSERA_HAVE_DNNL=1)

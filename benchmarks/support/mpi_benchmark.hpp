@@ -80,6 +80,17 @@ inline void print_context() {
   for (const auto& [name, value] : context()) std::printf("%s: %s\n", name, value.c_str());
 }
 
+/// Returns whether the program may begin another case, which process 0 decides: while fewer seconds
+/// have gone by than TESSERA_BENCH_SECONDS says, if it says any. Collective over all processes.
+inline bool time_is_left() {
+  static const char* const limit = std::getenv("TESSERA_BENCH_SECONDS");
+  static const double began = MPI_Wtime();
+  if (limit == nullptr) return true;
+  int left = MPI_Wtime() - began < std::atof(limit) ? 1 : 0;
+  MPI_Bcast(&left, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  return left != 0;
+}
+
 /// Takes Google Benchmark's flags. What is measured in turns takes --benchmark_min_time as the
 /// seconds for all ways of a case together.
 inline void start(int argc, char** argv) {
@@ -99,14 +110,20 @@ inline void start(int argc, char** argv) {
   if (rank == 0 && benchmark::ReportUnrecognizedArguments(count, flags.data()))
     MPI_Abort(MPI_COMM_WORLD, 1);
   for (const auto& [name, value] : context()) benchmark::AddCustomContext(name, value);
+  (void)time_is_left();  // from now on
 }
 
-/// Returns whether --benchmark_filter asks for Tessera's way of a case; "-regex", for others, is
-/// left to the end.
+/// Returns whether --benchmark_filter asks for Tessera's way of a case, and time is left for it;
+/// "-regex", for others, is left to the end. Collective over all processes.
 inline bool wanted(const std::string& name) {
   const std::string filter = benchmark::GetBenchmarkFilter();
-  if (filter.empty() || filter == "all" || filter[0] == '-') return true;
-  return std::regex_search(name + "/tessera", std::regex(filter));
+  const bool all = filter.empty() || filter == "all" || filter[0] == '-';
+  if (!all && !std::regex_search(name + "/tessera", std::regex(filter))) return false;
+  if (time_is_left()) return true;
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  if (rank == 0) std::printf("%s: left out, since TESSERA_BENCH_SECONDS are over\n", name.c_str());
+  return false;
 }
 
 /// Adds a case that has been measured, in seconds: finish() reports it as if it had been measured

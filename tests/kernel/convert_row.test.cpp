@@ -104,14 +104,13 @@ TEST_CASE_TEMPLATE("maps of half types round once what floats give, for every pa
 
 TEST_CASE_TEMPLATE("blocks of every length are joined whole, with NaN and both zeros", T, float,
                    double) {
-  using detail::Fold;
   std::vector<T> x(256);
   const T nan = std::numeric_limits<T>::quiet_NaN();
   for (Index n = 1; n <= 256; ++n) {
     T sum = 0;
     for (Index i = 0; i < n; ++i) sum += x[static_cast<std::size_t>(i)] = T(i * 37 % 101 - 50);
     const auto block = [&]<Reduction R>(std::integral_constant<Reduction, R>) {
-      return detail::fold_block<Fold<R, T>, T>(x.data(), n);
+      return static_cast<T>(detail::fold_row<R, T, T>(x.data(), n, 1));
     };
     constexpr std::integral_constant<Reduction, Reduction::sum> sums;
     constexpr std::integral_constant<Reduction, Reduction::max> greatest;

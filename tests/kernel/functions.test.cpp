@@ -44,22 +44,31 @@ TEST_CASE("fast double functions against libm's long double, and their edges") {
     const long double unit = std::ldexp(1.0L, std::max(exponent, -1021) - 53);
     return static_cast<double>(std::abs(static_cast<long double>(value) - exact) / unit);
   };
-  double of_exp = 0, of_tanh = 0, of_log = 0;
+  double of_exp = 0, of_tanh = 0, of_log = 0, of_erf = 0, of_expm1 = 0, of_log1p = 0;
   const auto at = [&](double x) {
     const auto wide = static_cast<long double>(x);
     of_exp = std::max(of_exp, ulps(fn::Exp{}(x), std::exp(wide)));
     of_tanh = std::max(of_tanh, ulps(fn::Tanh{}(x), std::tanh(wide)));
     of_log = std::max(of_log, ulps(fn::Log{}(x), std::log(wide)));
+    of_erf = std::max(of_erf, ulps(fn::Erf{}(x), std::erf(wide)));
+    of_expm1 = std::max(of_expm1, ulps(fn::Expm1{}(x), std::expm1(wide)));
+    of_log1p = std::max(of_log1p, ulps(fn::Log1p{}(x), std::log1p(wide)));
   };
   for (int i = -760000; i <= 760000; ++i) at(0.001 * i + 1e-7 * (i % 97));
   for (int i = 0; i < 400000; ++i) at((i % 2 == 0 ? 1 : -1) * std::exp2(-0.0027 * i));
   for (int i = 0; i < 400000; ++i) at(std::exp2(0.00255 * i));
   for (int i = -400000; i < 500000; ++i) at(1 + 1e-6 * i + 1e-11 * (i % 97));
+  for (int i = -310000; i < 310000; ++i) at(2e-5 * i + 1e-9 * (i % 97));
   const double far = std::numeric_limits<double>::infinity();
   for (const double x : {0.0, 1.0, 709.78, 709.79, 745.1, 745.14, 1e4, 1e300, far, 5e-324})
     for (const double sign : {1.0, -1.0}) at(sign * x);
   at(std::numeric_limits<double>::quiet_NaN());
-  MESSAGE("largest errors in ulp: exp " << of_exp << ", tanh " << of_tanh << ", log " << of_log);
+  MESSAGE("largest errors in ulp: exp " << of_exp << ", tanh " << of_tanh << ", log " << of_log
+                                        << ", erf " << of_erf << ", expm1 " << of_expm1
+                                        << ", log1p " << of_log1p);
+  CHECK(of_erf <= 2);
+  CHECK(of_expm1 <= 3);
+  CHECK(of_log1p <= 2);
   CHECK(of_exp <= 1.5);
   CHECK(of_tanh <= 3);
   CHECK(of_log <= 1);

@@ -34,6 +34,26 @@ template <class T> struct FindOp {
         (x == state.value || (!(x == x) && !(state.value == state.value))))
       state.place = first + place;
   }
+  /// The same for n elements that follow each other: first whether they have the value at all.
+  void take_row(State& state, const T* p, Index n, Index place, Index step) const {
+    constexpr Index block = 256;
+    for (Index i = 0; i < n && state.place == not_found; i += block) {
+      const Index count = min_of(block, n - i);
+      Flag found = 0;
+      with_wide_vectors([&]() TESSERA_INLINE { found = any_equal(p + i, count, state.value); });
+      for (Index k = i; found != 0 && k < i + count; ++k) take(state, p[k], place + k * step);
+    }
+  }
+  /// Flags are as wide as elements, so that compares become vector instructions.
+  using Flag = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
+  TESSERA_INLINE static Flag any_equal(const T* p, Index n, const T value) {
+    Flag found = 0;
+    const Flag nan = value == value ? 0 : 1;
+    TESSERA_SIMD_OR(found)
+    for (Index i = 0; i < n; ++i)
+      found |= static_cast<Flag>(p[i] == value) | (static_cast<Flag>(p[i] != p[i]) & nan);
+    return found;
+  }
   KOKKOS_FUNCTION void put(Index output, const State& state, bool whole) const {
     if (whole)
       out[output] = state.place;

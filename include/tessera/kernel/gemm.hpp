@@ -67,6 +67,11 @@ inline void dnnl_gemm(const GemmShape&, Index, float, const float*, const float*
 #endif
 template <class T> void dnnl_gemm(const GemmShape&, Index, T, const T*, const T*, T*) {}
 
+/// Whether products are of a matrix and a vector, which BLAS has functions of its own for.
+inline bool is_thin(const GemmShape& g) {
+  return (g.m == 1 || g.n == 1) && max_of(g.m, max_of(g.n, g.k)) <= blas_limit;
+}
+
 /// Host: an index is one product of the batch.
 template <class T> struct GemmBatch {
   GemmShape g;
@@ -80,6 +85,12 @@ template <class T> struct GemmBatch {
       const T* x = a + g.a_offset(i);
       const T* y = b + g.b_offset(i);
       T* z = c + g.c_offset(i);
+      if constexpr (RealElement<T>)
+        if (is_thin(g)) {
+          thin_gemm(g.transpose_a, g.transpose_b, g.m, g.n, g.k, x, g.lda, y, g.ldb, beta, z,
+                    g.ldc);
+          continue;
+        }
       if (dnnl)
         dnnl_gemm(g, g.m, beta, x, y, z);
       else
@@ -145,7 +156,7 @@ template <class T> bool use_blis(const GemmShape& g, Index work) {
 
 template <class T> void gemm_host(const GemmShape& g, T beta, const T* a, const T* b, T* c) {
   const Index work = saturating_mul(g.m, saturating_mul(g.n, g.k));
-  const bool dnnl = use_dnnl(T{}, work);
+  const bool dnnl = !is_thin(g) && use_dnnl(T{}, work);
   if (!dnnl && use_blis<T>(g, work)) {
     const GemmPieces pieces = gemm_pieces(g, host_threads());
     return launch("tessera::gemm", pieces.count(g), 1, BlisPieces<T>{g, pieces, beta, a, b, c});
@@ -161,7 +172,9 @@ template <class T> void gemm_host(const GemmShape& g, T beta, const T* a, const 
 
 template <class T> void gemm_blas(const GemmShape& g, T beta, const T* a, const T* b, T* c) {
   const bool narrow = max_of(g.lda, max_of(g.ldb, g.ldc)) <= blas_limit;
-  if (g.k == 0 || !g.fits_blas() || (kernels_on_host && !narrow))
+  // A column times a row waits for memory; libraries take up to twice as long.
+  const bool outer = RealElement<T> && g.k == 1 && g.m > 1 && g.n > 1;
+  if (g.k == 0 || !g.fits_blas() || (kernels_on_host && (outer || !narrow)))
     return gemm_tiles<T>(g, !(beta == T{0}), a, b, c);
   if constexpr (kernels_on_host) return gemm_host(g, beta, a, b, c);
 #if defined(KOKKOS_ENABLE_CUDA)

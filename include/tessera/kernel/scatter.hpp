@@ -8,6 +8,7 @@
 ///
 /// Laws: the bits depend only on operand, indices and updates, not on threads; a row's float sums
 /// are kept in double and rounded once; when several updates set one place, the last one stays.
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 
@@ -145,9 +146,16 @@ template <Reduction R, class T> struct ScatterRows {
   const T* operand;
   const T* updates;
   T* out;
+  bool in_place;  // rows without updates are there already
 
   KOKKOS_FUNCTION void run(Index first, Index end) const {
-    for (Index i = first; i < end; ++i) strip(i / strips, i % strips * width);
+    for (Index i = first; i < end; ++i) {
+      const Index r = i / strips;
+      if (!in_place || order.begin(r) < order.ends[r])
+        strip(r, i % strips * width);
+      else
+        i = r * strips + strips - 1;  // to the next row
+    }
   }
 
  private:
@@ -159,6 +167,8 @@ template <Reduction R, class T> struct ScatterRows {
     }
     const Index stop = min_of(row.size, j + width);
     const Index first = order.begin(r), last = order.ends[r];
+    if constexpr (kernels_on_host)
+      if (row.contiguous()) return contiguous_strip(to + j, j, stop - j, first, last);
     if (first == last)
       return row.visit(j, stop, [&](Index, Index, Index t) {
         out[to + t] = begin == ScatterStart::operand    ? operand[to + t]
@@ -177,6 +187,53 @@ template <Reduction R, class T> struct ScatterRows {
       row.visit(j, stop, [&](Index k, Index u, Index) { total[k] = S::join(total[k], from[u]); });
     }
     row.visit(j, stop, [&](Index k, Index, Index t) { out[to + t] = static_cast<T>(total[k]); });
+  }
+  /// The same for `count` elements that follow each other, from element j of a row on.
+  void contiguous_strip(Index to, Index j, Index count, Index first, Index last) const {
+    T* const made = out + to;
+    if (first == last) {
+      if (begin == ScatterStart::operand)
+        std::copy_n(operand + to, count, made);
+      else
+        std::fill_n(made, count,
+                    begin == ScatterStart::identity ? static_cast<T>(S::start()) : nothing);
+      return;
+    }
+    with_wide_vectors([&]() TESSERA_INLINE {
+      if (count == width)  // loops of constant length
+        join_strip(to, j, std::integral_constant<Index, width>{}, first, last);
+      else
+        join_strip(to, j, count, first, last);
+    });
+  }
+  template <class Count>
+  TESSERA_INLINE void join_strip(Index to, Index j, Count count, Index first, Index last) const {
+    typename S::Total total[width];
+    if (begin == ScatterStart::operand)
+      widen(operand + to, count, total);
+    else
+      std::fill_n(total, Index{count}, S::start());
+    Index at[max_dims];
+    for (Index i = first; i < last; ++i) {
+      box.start(order.places[i], at);
+      join_loop(updates + box.offset(at) + j, count, total);
+    }
+    narrow(total, count, out + to);
+  }
+  template <class Count>
+  TESSERA_INLINE static void widen(const T* from, Count count, typename S::Total* total) {
+    TESSERA_SIMD
+    for (Index k = 0; k < count; ++k) total[k] = static_cast<typename S::Total>(from[k]);
+  }
+  template <class Count>
+  TESSERA_INLINE static void join_loop(const T* from, Count count, typename S::Total* total) {
+    TESSERA_SIMD
+    for (Index k = 0; k < count; ++k) total[k] = S::join(total[k], from[k]);
+  }
+  template <class Count>
+  TESSERA_INLINE static void narrow(const typename S::Total* total, Count count, T* to) {
+    TESSERA_SIMD
+    for (Index k = 0; k < count; ++k) to[k] = static_cast<T>(total[k]);
   }
 };
 
@@ -208,7 +265,8 @@ void scatter_rows(const LocalScatter& work, const IndexBox& box, const RowOrder&
                            T{},
                            static_cast<const T*>(operand),
                            static_cast<const T*>(updates),
-                           static_cast<T*>(out)};
+                           static_cast<T*>(out),
+                           work.start == ScatterStart::operand && operand == out};
   if constexpr (R == Reduction::sum && !std::is_integral_v<T>) kernel.nothing = -T{};
   if constexpr (R != Reduction::sum && R != Reduction::none) kernel.nothing = Fold<R, T>::start();
   for (int d = 0; d < work.table.size(); ++d) {

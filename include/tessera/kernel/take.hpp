@@ -60,6 +60,11 @@ template <class W> struct TakeRows {
                 rows_outside ? i / box.size : i % row.size);
     } else if (rows_outside) {
       row.visit(begin, end, [&](Index, Index to, Index from) { column(to, from); });
+    } else if (row.size == 1 && box.rank > 0 && box.count == 1 && box.one[0].window < 0) {
+      if (box.one[0].wide)
+        single_elements<std::int64_t>(begin, end);
+      else
+        single_elements<std::int32_t>(begin, end);
     } else {
       Index at[max_dims];
       box.start(begin, at);
@@ -83,6 +88,36 @@ template <class W> struct TakeRows {
     for (Index i = 0; i < box.size; ++i, box.next(at)) {
       const IndexBox::Place place = box.find(at, offset);
       put(place, to + box.offset(at), from + offset);
+    }
+  }
+  /// Rows of one element, by one index of type I: along the last dimension of the tuples without
+  /// looking at the others.
+  template <class I> void single_elements(Index begin, Index end) const {
+    const IndexBox::One& one = box.one[0];
+    const int last = box.rank - 1;
+    const Index to_step = box.stride[last], from_step = box.in_table[last];
+    const Index index_step = one.stride[last], top = one.extent - 1;
+    Index at[max_dims];
+    box.start(begin, at);
+    for (Index i = begin; i < end;) {
+      const Index run = min_of(end - i, box.extent[last] - at[last]);
+      const I* index = static_cast<const I*>(one.data) + box.dot(at, one.stride);
+      W* to = out + box.offset(at);
+      Index from = box.dot(at, box.in_table) - one.lo * one.step;
+      for (Index j = 0; j < run; ++j, index += index_step, to += to_step, from += from_step) {
+        Index k = *index;
+        if (k < 0 || k > top) {
+          if (!box.clamp || top < 0) {
+            *to = W{};
+            continue;
+          }
+          k = k < 0 ? 0 : top;
+        }
+        *to = k < one.lo || k >= one.hi ? missing : table[from + k * one.step];
+      }
+      i += run;
+      at[last] += run - 1;
+      box.next(at);
     }
   }
   void whole_row(const Index* at) const {

@@ -60,6 +60,18 @@ inline void blas_gemm(bool ta, bool tb, int m, int n, int k, const complex<doubl
               &beta, c, ldc);
 }
 
+/// y = A x, or the transpose's, added to what y holds; A is rows x columns as it is stored.
+inline void blas_gemv(bool transpose, int rows, int columns, const float* a, int lda,
+                      const float* x, int x_step, float* y, int y_step) {
+  cblas_sgemv(CblasRowMajor, blas_transpose(transpose), rows, columns, 1.0f, a, lda, x, x_step,
+              1.0f, y, y_step);
+}
+inline void blas_gemv(bool transpose, int rows, int columns, const double* a, int lda,
+                      const double* x, int x_step, double* y, int y_step) {
+  cblas_dgemv(CblasRowMajor, blas_transpose(transpose), rows, columns, 1.0, a, lda, x, x_step, 1.0,
+              y, y_step);
+}
+
 /// The sum of n products, for n up to some thousands: so few that BLAS uses neither threads nor its
 /// buffers.
 inline float blas_dot(int n, const float* a, const float* b) { return cblas_sdot(n, a, 1, b, 1); }
@@ -121,6 +133,23 @@ void split_gemm(bool ta, bool tb, Index m, Index n, Index k, const T* a, Index l
                   narrow(min_of(limit, k - l)), a + (ta ? l * lda + i : i * lda + l), narrow(lda),
                   b + (tb ? j * ldb + l : l * ldb + j), narrow(ldb), l == 0 ? beta : T{1},
                   c + i * ldc + j, narrow(ldc));
+}
+
+/// C = A B + beta C where C is a row or a column: a product of a matrix and a vector, for which
+/// OpenBLAS's gemm takes two to ten times as long as its gemv. No extent is beyond blas_limit.
+template <class T>
+void thin_gemm(bool ta, bool tb, Index m, Index n, Index k, const T* a, Index lda, const T* b,
+               Index ldb, T beta, T* c, Index ldc) {
+  const auto narrow = [](Index i) { return static_cast<int>(i); };
+  const Index step = n == 1 ? ldc : 1;
+  for (Index i = 0; beta == T{0} && i < max_of(m, n); ++i) c[i * step] = T{0};
+  const auto turn = blas_turn();
+  if (n == 1)
+    blas_gemv(ta, narrow(ta ? k : m), narrow(ta ? m : k), a, narrow(lda), b, narrow(tb ? 1 : ldb),
+              c, narrow(step));
+  else
+    blas_gemv(!tb, narrow(tb ? n : k), narrow(tb ? k : n), b, narrow(ldb), a, narrow(ta ? lda : 1),
+              c, 1);
 }
 
 }  // namespace tessera::detail

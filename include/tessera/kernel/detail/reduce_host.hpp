@@ -28,9 +28,8 @@ struct HostReduce {
   bool joining = false;     // reduces those totals
 };
 
-/// Reduces items [begin, end): outputs, strips, chunks of either, or the totals of chunks.
 template <Reduction R, class T, class Out>
-[[gnu::noinline]] void reduce_part(const HostReduce& work, Index begin, Index end) {
+TESSERA_INLINE inline void reduce_items(const HostReduce& work, Index begin, Index end) {
   using Total = typename Accumulator<R, T, Out>::Total;
   using F = Fold<R, Total>;
   const ReduceShape& shape = work.shape;
@@ -74,6 +73,12 @@ template <Reduction R, class T, class Out>
         to[output + j] = scaled<Out>(total[j], work.scale);
     }
   }
+}
+
+/// Reduces items [begin, end): outputs, strips, chunks of either, or the totals of chunks.
+template <Reduction R, class T, class Out>
+[[gnu::noinline]] void reduce_part(const HostReduce& work, Index begin, Index end) {
+  with_wide_vectors([&]() TESSERA_INLINE { reduce_items<R, T, Out>(work, begin, end); });
 }
 
 using ReducePart = void (*)(const HostReduce& work, Index begin, Index end);

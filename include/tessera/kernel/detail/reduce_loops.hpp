@@ -34,41 +34,11 @@ template <class T> const T* side_by_side(const T* p, Index n, Index stride, T* b
   return buffer;
 }
 
-/// Joins the four quarters of n elements, n a multiple of four; `to` may be `p`.
-template <class F, class C, class T>
-TESSERA_INLINE inline void join_quarters(const T* p, Index quarter, C* to) {
-  const T *a = p, *b = p + quarter, *c = b + quarter, *d = c + quarter;
-  TESSERA_SIMD
-  for (Index j = 0; j < quarter; ++j)
-    to[j] = F::join(F::join(static_cast<C>(a[j]), static_cast<C>(b[j])),
-                    F::join(static_cast<C>(c[j]), static_cast<C>(d[j])));
-}
-/// Joins up to 256 elements in a row: quarters of them, then quarters of these.
-template <class F, class C, class T> C fold_block(const T* p, Index count) {
-  C rest = F::start(), quarters[64];
-  for (Index i = count / 4 * 4; i < count; ++i) rest = F::join(rest, static_cast<C>(p[i]));
-  Index n = count / 4;
-  if (n == 0) return rest;
-  with_wide_vectors([&]() TESSERA_INLINE {
-    if (n == 64) {  // loops of constant lengths
-      join_quarters<F>(p, 64, quarters);
-      join_quarters<F>(static_cast<const C*>(quarters), 16, quarters);
-      n = 16;
-    } else {
-      join_quarters<F>(p, n, quarters);
-    }
-  });
-  for (; n >= 4; n /= 4) {
-    for (Index i = n / 4 * 4; i < n; ++i) rest = F::join(rest, quarters[i]);
-    join_quarters<F>(static_cast<const C*>(quarters), n / 4, quarters);
-  }
-  for (Index i = 0; i < n; ++i) rest = F::join(rest, quarters[i]);
-  return rest;
-}
-
-/// Reduces n elements in a row.
+/// Reduces n elements in a row. Of each block of 256, quarters are joined element by element, then
+/// the quarters of these.
 template <Reduction R, class T, class Out>
-typename Accumulator<R, T, Out>::Total fold_row(const T* from, Index n, Index stride) {
+TESSERA_INLINE inline typename Accumulator<R, T, Out>::Total fold_row(const T* from, Index n,
+                                                                      Index stride) {
   using C = typename Accumulator<R, T, Out>::Part;
   using F = Fold<R, C>;
   using Total = typename Accumulator<R, T, Out>::Total;
@@ -78,16 +48,35 @@ typename Accumulator<R, T, Out>::Total fold_row(const T* from, Index n, Index st
   Total total = Fold<R, Total>::start();
   for (Index done = 0; done < n; done += block) {
     const Index count = min_of(block, n - done);
-    const T* p = side_by_side(from + done * stride, count, stride, buffer);
-    total = Fold<R, Total>::join(
-        total, static_cast<Total>(fold_block<F, C>(computed_row(p, count, wide), count)));
+    const auto* p =
+        computed_row(side_by_side(from + done * stride, count, stride, buffer), count, wide);
+    C rest = F::start(), joined[block / 4];
+    for (Index i = count / 4 * 4; i < count; ++i) rest = F::join(rest, static_cast<C>(p[i]));
+    Index left = count / 4;
+    const auto *q = p + left, *r = q + left, *s = r + left;
+    TESSERA_SIMD
+    for (Index j = 0; j < left; ++j)
+      joined[j] = F::join(F::join(static_cast<C>(p[j]), static_cast<C>(q[j])),
+                          F::join(static_cast<C>(r[j]), static_cast<C>(s[j])));
+    while (left >= 4) {
+      for (Index i = left / 4 * 4; i < left; ++i) rest = F::join(rest, joined[i]);
+      const Index quarter = left / 4;
+      TESSERA_SIMD
+      for (Index j = 0; j < quarter; ++j)
+        joined[j] = F::join(F::join(joined[j], joined[quarter + j]),
+                            F::join(joined[2 * quarter + j], joined[3 * quarter + j]));
+      left = quarter;
+    }
+    for (Index i = 0; i < left; ++i) rest = F::join(rest, joined[i]);
+    total = Fold<R, Total>::join(total, static_cast<Total>(rest));
   }
   return total;
 }
 
 /// Reduces chunk c of the line that starts at p.
 template <Reduction R, class T, class Out>
-typename Accumulator<R, T, Out>::Total line_chunk(const OffsetBox& reduced, const T* p, Index c) {
+TESSERA_INLINE inline typename Accumulator<R, T, Out>::Total line_chunk(const OffsetBox& reduced,
+                                                                        const T* p, Index c) {
   using Total = typename Accumulator<R, T, Out>::Total;
   Total total = Fold<R, Total>::start();
   if (reduced.size == 0) return total;
@@ -109,24 +98,11 @@ typename Accumulator<R, T, Out>::Total line_chunk(const OffsetBox& reduced, cons
   return total;
 }
 
-/// Joins four rows at once to a fifth: four streams from memory.
-template <class F, class C, class T>
-TESSERA_INLINE inline void join_loop(Index width, C* part, const T* a, const T* b, const T* c,
-                                     const T* d) {
-  TESSERA_SIMD
-  for (Index j = 0; j < width; ++j)
-    part[j] = F::join(part[j], F::join(F::join(static_cast<C>(a[j]), static_cast<C>(b[j])),
-                                       F::join(static_cast<C>(c[j]), static_cast<C>(d[j]))));
-}
-template <class F, class C, class T> void join_rows(Index width, C* part, const T* const* rows) {
-  with_wide_vectors(
-      [&]() TESSERA_INLINE { join_loop<F>(width, part, rows[0], rows[1], rows[2], rows[3]); });
-}
-
 /// Reduces rows [begin, end) of the reduced box for `width` outputs side by side into totals.
 template <Reduction R, class T, class Out>
-void strip_chunk(const OffsetBox& reduced, const T* p, Index stride, Index width, Index begin,
-                 Index end, typename Accumulator<R, T, Out>::Total* totals) {
+TESSERA_INLINE inline void strip_chunk(const OffsetBox& reduced, const T* p, Index stride,
+                                       Index width, Index begin, Index end,
+                                       typename Accumulator<R, T, Out>::Total* totals) {
   using C = typename Accumulator<R, T, Out>::Part;
   using F = Fold<R, C>;
   using Total = typename Accumulator<R, T, Out>::Total;
@@ -147,7 +123,11 @@ void strip_chunk(const OffsetBox& reduced, const T* p, Index stride, Index width
       const ComputeType<T>* row[4];
       for (int k = 0; k < 4; ++k, walk.next())
         row[k] = computed_row(p + walk.offset, width, wide[short_type ? k : 0]);
-      join_rows<F>(width, part, row);
+      const auto *a = row[0], *b = row[1], *c = row[2], *d = row[3];  // four streams from memory
+      TESSERA_SIMD
+      for (Index j = 0; j < width; ++j)
+        part[j] = F::join(part[j], F::join(F::join(static_cast<C>(a[j]), static_cast<C>(b[j])),
+                                           F::join(static_cast<C>(c[j]), static_cast<C>(d[j]))));
     }
     for (; r < stop; ++r, walk.next()) {
       const ComputeType<T>* row =

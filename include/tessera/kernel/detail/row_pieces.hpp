@@ -62,6 +62,12 @@ inline Rows rows_of(const LocalReduce& work, const Extents& steps) {
   return rows;
 }
 
+/// An Op that takes n elements that follow each other at once, where a row lies so.
+template <class T, class Op>
+concept HasRowWay = requires(const Op& op, typename Op::State& state, const T* p, Index n) {
+  op.take_row(state, p, n, n, n);
+};
+
 /// Op has a State, start(output) for it, take(state, value, place) and put(output, state, whole):
 /// `whole` means that the state covers the whole row; else it is joined by atomics.
 template <class T, class Op> struct RowPieces {
@@ -96,6 +102,12 @@ template <class T, class Op> struct RowPieces {
       }
       offset += first * stride;
       place += first * step;
+      if constexpr (kernels_on_host && HasRowWay<T, Op>)
+        if (count == 1 && stride == 1) {
+          op.take_row(state[0], p + offset, n, place, step);
+          e += n;
+          continue;
+        }
       for (Index k = 0; k < n; ++k, offset += stride, place += step)
         for (Index j = 0; j < count; ++j) op.take(state[j], p[offset + j * across], place);
       e += n;

@@ -9,10 +9,13 @@
 namespace tessera {
 namespace detail {
 
-KOKKOS_FORCEINLINE_FUNCTION double erf_of(double x) { return Kokkos::erf(x); }
+KOKKOS_FORCEINLINE_FUNCTION double erf_of(double x) {
+  KOKKOS_IF_ON_HOST((return fast_erf(x);))
+  KOKKOS_IF_ON_DEVICE((return Kokkos::erf(x);))
+}
 KOKKOS_FORCEINLINE_FUNCTION double sigmoid_of(double x) {
-  const double e = exp_of(-Kokkos::fabs(x));
-  return (x < 0.0 ? e : 1.0) / (1.0 + e);
+  const double e = exp_below(-Kokkos::fabs(x));
+  return choose(x < 0.0, e, 1.0) / (1.0 + e);
 }
 KOKKOS_FORCEINLINE_FUNCTION float erf_of(float x) {
   KOKKOS_IF_ON_HOST((return fast_erf(x);))

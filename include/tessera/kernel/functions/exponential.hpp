@@ -3,7 +3,8 @@
 /// @file
 /// Exponentials, logarithms, roots and powers. On the host floats use the fast functions of
 /// detail/float_math.hpp and float_power.hpp, which state their errors (cbrt is libm's); on a
-/// device the device's own. Doubles use libm, but for exp and log (detail/double_math.hpp).
+/// device the device's own. Doubles use libm, but for exp, expm1, log and log1p
+/// (detail/double_math.hpp).
 ///
 ///     fn::Exp{}(0.0) == 1
 ///     fn::Pow{}(3, 4) == 81
@@ -23,12 +24,18 @@ template <class T> KOKKOS_FORCEINLINE_FUNCTION T exp_below(T x) {
   KOKKOS_IF_ON_DEVICE((return Kokkos::exp(x);))
 }
 KOKKOS_FORCEINLINE_FUNCTION double exp2_of(double x) { return Kokkos::exp2(x); }
-KOKKOS_FORCEINLINE_FUNCTION double expm1_of(double x) { return Kokkos::expm1(x); }
+KOKKOS_FORCEINLINE_FUNCTION double expm1_of(double x) {
+  KOKKOS_IF_ON_HOST((return fast_expm1(x);))
+  KOKKOS_IF_ON_DEVICE((return Kokkos::expm1(x);))
+}
 KOKKOS_FORCEINLINE_FUNCTION double log_of(double x) {
   KOKKOS_IF_ON_HOST((return fast_log(x);))
   KOKKOS_IF_ON_DEVICE((return Kokkos::log(x);))
 }
-KOKKOS_FORCEINLINE_FUNCTION double log1p_of(double x) { return Kokkos::log1p(x); }
+KOKKOS_FORCEINLINE_FUNCTION double log1p_of(double x) {
+  KOKKOS_IF_ON_HOST((return fast_log1p(x);))
+  KOKKOS_IF_ON_DEVICE((return Kokkos::log1p(x);))
+}
 KOKKOS_FORCEINLINE_FUNCTION float exp_of(float x) {
   KOKKOS_IF_ON_HOST((return fast_exp(x);))
   KOKKOS_IF_ON_DEVICE((return Kokkos::exp(x);))

@@ -145,7 +145,7 @@ KOKKOS_FORCEINLINE_FUNCTION float fast_cosh(float x) {
 /// 1 / (1 + e^-x), with exp only of numbers that are not positive: nothing overflows, small results
 /// keep their digits.
 KOKKOS_FORCEINLINE_FUNCTION float fast_sigmoid(float x) {
-  const float e = fast_exp(-magnitude_of(x));
+  const float e = fast_exp_below(-magnitude_of(x));
   return choose(x < 0.0f, e, 1.0f) / (1.0f + e);
 }
 

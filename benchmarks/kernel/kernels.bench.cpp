@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// processes: 1
+// threads: 1 2
+// Every kind of kernel on one process's memory, beside its roofline: the time that its bytes take
+// at the rate of a copy, or its products at the rate of a large one, both measured first, with as
+// many threads. benchmarks/peers.py measures the same rows with PyTorch, NumPy and JAX, in turns
+// with this program. Times are the least of many.
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <mpi.h>
+
+#include <tessera/kernel/functions.hpp>
+#include <tessera/kernel/map.hpp>
+#include <tessera/kernel/softmax.hpp>
+#include <tessera/kernel/use_element.hpp>
+
+#include "support/mpi_benchmark.hpp"
+#include "support/turns.hpp"
+
+namespace {
+using namespace tessera;
+using detail::LocalMap, detail::LocalReduce, detail::LocalScan, detail::StridedCopy;
+
+constexpr Index side = 2048, many = Index{1} << 20;
+
+/// What a kernel must move or multiply, and in which type it multiplies.
+struct Needs {
+  double bytes = 0;
+  double flops = 0;
+  DType type = DType::f32;
+};
+
+struct Rates {
+  double copy = 0;     // bytes a second, those read and those written
+  double products[2];  // flops a second, of float and double
+};
+
+double least_time(const std::function<void()>& body) {
+  return tessera_bench::in_turns({body},
+                                 {.seconds = 0.3, .least = 5, .most = 401, .take_least = true})[0];
+}
+template <class T> std::vector<T> numbers(Index n) {
+  std::vector<T> x;
+  for (Index i = 0; i < n; ++i)
+    x.push_back(static_cast<T>(static_cast<float>(i * 2654435761 % 1000) * 0.008f - 4));
+  return x;
+}
+
+template <class T> double product_rate() {
+  constexpr Index n = 1024;
+  const std::vector<T> a = numbers<T>(n * n), b = a;
+  std::vector<T> c = a;
+  const detail::Gemm work{.m = n, .n = n, .k = n, .lda = n, .ldb = n, .ldc = n};
+  return static_cast<double>(work.flops()) /
+         least_time([&] { detail::gemm(dtype_of<T>, work, a.data(), b.data(), c.data()); });
+}
+const Rates& rates() {
+  static const Rates measured = [] {
+    constexpr Index n = Index{1} << 24;  // 64 MiB
+    const std::vector<float> x(n);
+    std::vector<float> y(n);
+    const StridedCopy whole{.extents = {n}, .from_strides = {1}, .to_strides = {1}};
+    const double copy =
+        least_time([&] { detail::copy(DType::f32, x.data(), y.data(), &whole, 1); });
+    return Rates{8.0 * n / copy, {product_rate<float>(), product_rate<double>()}};
+  }();
+  return measured;
+}
+
+void row(const std::string& name, const Needs& needs, const std::function<void()>& kernel) {
+  const std::string whole = "kernel/" + name;
+  if (!tessera_bench::wanted(whole)) return;
+  const double time = least_time(kernel);
+  const double roof = std::max(needs.bytes / rates().copy,
+                               needs.flops / rates().products[needs.type == DType::f64]);
+  tessera_bench::note(whole, {{"tessera", time}, {"roofline", roof}});
+  std::printf("%-36s %9.3f ms, %.2f of the roofline\n", name.c_str(), time * 1e3, roof / time);
+}
+
+template <class T, class F> void function(const std::string& name, const F& f) {
+  const std::vector<T> x = numbers<T>(many);
+  std::vector<T> y(x.size());
+  const LocalMap work{.extents = {many}, .strides = {{1}}, .flat = true};
+  row(name, {.bytes = 2.0 * many * sizeof(T)},
+      [&] { detail::map<T>(f, work, y.data(), x.data()); });
+}
+template <class T> void elementwise(const std::string& type) {
+  function<T>("exp, " + type, fn::Exp{});
+  function<T>("tanh, " + type, fn::Tanh{});
+  function<T>("erf, " + type, fn::Erf{});
+  function<T>("gelu, " + type, fn::Gelu{});
+  function<T>("gelu by tanh, " + type, fn::GeluTanh{});
+  function<T>("silu, " + type, fn::Silu{});
+  function<T>("relu, " + type, fn::Relu{});
+  function<T>("rsqrt of squares, " + type, [](auto x) { return fn::Rsqrt{}(x * x); });
+  const std::vector<T> x = numbers<T>(many), z = x;
+  std::vector<T> y(x.size());
+  const auto add = [&](const char* name, const Extents& strides) {
+    const LocalMap work{.extents = {1024, 1024}, .strides = {{1024, 1}, strides}};
+    row(name + type, {.bytes = 2.0 * many * sizeof(T)},
+        [&] { detail::map<T>(fn::Add{}, work, y.data(), x.data(), z.data()); });
+  };
+  add("add a row, ", {0, 1});
+  add("add a column, ", {1, 0});
+}
+template <class From, class To> void cast(const std::string& name) {
+  const std::vector<From> x = numbers<From>(many);
+  std::vector<To> y(x.size());
+  const LocalMap work{.extents = {many}, .strides = {{1}}, .flat = true};
+  row("cast, " + name, {.bytes = 1.0 * many * (sizeof(From) + sizeof(To))},
+      [&] { detail::map<To>(fn::Cast<To>{}, work, y.data(), x.data()); });
+}
+
+template <class T> void along_rows(const std::string& type) {
+  constexpr DType D = dtype_of<T>;
+  const std::vector<T> x = numbers<T>(side * side);
+  std::vector<T> y(x.size()), r(side);
+  std::vector<std::int64_t> at(side);
+  const double size = 1.0 * side * side * sizeof(T);
+  const LocalReduce rows{{side}, {side}, {side}, {1}}, columns{{side}, {1}, {side}, {side}};
+  for (const bool along : {true, false}) {
+    const LocalReduce& work = along ? rows : columns;
+    const std::string of = (along ? " of rows, " : " of columns, ") + type;
+    const LocalScan lines{.outer = along ? side : 1, .n = side, .inner = along ? 1 : side};
+    row("sum" + of, {.bytes = size},
+        [&] { detail::reduce(D, Reduction::sum, work, x.data(), r.data()); });
+    row("max" + of, {.bytes = size},
+        [&] { detail::reduce(D, Reduction::max, work, x.data(), r.data()); });
+    row("arg-max" + of, {.bytes = size}, [&] {
+      detail::reduce(D, Reduction::max, work, x.data(), r.data());
+      detail::find(D, {work, 0, {1}}, x.data(), r.data(), at.data());
+    });
+    row("running sum" + of, {.bytes = 2 * size},
+        [&] { detail::scan(D, Reduction::sum, lines, x.data(), nullptr, y.data()); });
+    for (const bool logarithm : {false, true})
+      row((logarithm ? "log-softmax" : "softmax") + of, {.bytes = 2 * size},
+          [&] { detail::softmax(D, logarithm, lines, x.data(), nullptr, nullptr, y.data()); });
+  }
+}
+
+template <class T> void moves(const std::string& type) {
+  constexpr DType D = dtype_of<T>;
+  constexpr Index n = 8 * 512 * 16 * 64;
+  const std::vector<T> x = numbers<T>(n);
+  std::vector<T> y(x.size());
+  const auto copy = [&](const std::string& name, const StridedCopy& work) {
+    row(name + type, {.bytes = 2.0 * static_cast<double>(volume(work.extents)) * sizeof(T)},
+        [&] { detail::copy(D, x.data(), y.data(), &work, 1); });
+  };
+  copy("transpose, ",
+       {.extents = {side, side}, .from_strides = {1, side}, .to_strides = {side, 1}});
+  copy("split heads, ", {.extents = {8, 16, 512, 64},
+                         .from_strides = {512 * 1024, 64, 1024, 1},
+                         .to_strides = {512 * 1024, 512 * 64, 64, 1}});
+  copy("reverse rows, ", {.extents = {side, side},
+                          .from_offset = (side - 1) * side,
+                          .from_strides = {-side, 1},
+                          .to_strides = {side, 1}});
+
+  constexpr Index rows = 50000, width = 256, taken = 8192;
+  std::vector<T> table = numbers<T>(rows * width), some(taken * width);
+  std::vector<std::int64_t> places;
+  for (Index i = 0; i < taken; ++i) places.push_back(i * 2654435761 % rows);
+  const void* const indices[] = {places.data()};
+  const DType types[] = {DType::i64};
+  detail::LocalIndexed work{.tuples = {taken}, .strides = {width}, .in_table = {0}, .row = {width}};
+  work.row_strides = work.row_in_table = {1};
+  work.indices.push_back({.extent = rows, .held = {0, rows}, .step = width, .strides = {1}});
+  row("take rows, " + type, {.bytes = 2.0 * taken * width * sizeof(T)},
+      [&] { detail::take(D, work, table.data(), indices, types, Reduction::sum, some.data()); });
+  work.indices[0].step = 1;
+  const detail::LocalScatter scatter{.rows = work, .table = {rows}, .table_strides = {width}};
+  std::vector<std::int64_t> integers(static_cast<std::size_t>(scatter.integers()));
+  row("scatter-add rows, " + type, {.bytes = 3.0 * taken * width * sizeof(T)}, [&] {
+    detail::scatter(D, Reduction::sum, scatter, table.data(), indices, types, some.data(),
+                    integers.data(), table.data());
+  });
+  const std::vector<T> keys = numbers<T>(256 * 4096);
+  std::vector<std::int64_t> order(keys.size());
+  for (const Index limit : {16, 4096})
+    row((limit == 16 ? "top 16, " : "sort, ") + type, {.bytes = 1.0 * many * (sizeof(T) + 8)}, [&] {
+      detail::order(D, {.outer = 256, .n = 4096, .limit = limit, .descending = true}, keys.data(),
+                    nullptr, order.data());
+    });
+}
+
+template <class T>
+void product(const std::string& name, Index batch, Index m, Index n, Index k, bool turned = false) {
+  const std::vector<T> a = numbers<T>(batch * m * k), b = numbers<T>(batch * k * n);
+  std::vector<T> c(static_cast<std::size_t>(batch * m * n));
+  detail::Gemm work{.m = m, .n = n, .k = k, .transpose_b = turned, .lda = k};
+  work.ldb = turned ? k : n;
+  work.ldc = n;
+  work.batch = {batch};
+  work.batch_a = {m * k};
+  work.batch_b = {k * n};
+  work.batch_c = {m * n};
+  row(name,
+      {.bytes = 1.0 * static_cast<double>(batch * (m * k + k * n + m * n)) * sizeof(T),
+       .flops = static_cast<double>(work.flops()),
+       .type = dtype_of<T>},
+      [&] { detail::gemm(dtype_of<T>, work, a.data(), b.data(), c.data()); });
+}
+template <class T> void products(const std::string& type) {
+  product<T>("512 products of 64^3, " + type, 512, 64, 64, 64);
+  product<T>("4096 products of 16^3, " + type, 4096, 16, 16, 16);
+  product<T>("128 products of queries and keys, " + type, 128, 512, 512, 64, true);
+  product<T>("matrix times vector, " + type, 1, side, 1, side);
+  product<T>("vector times matrix, " + type, 1, 1, side, side);
+  product<T>("outer product, " + type, 1, side, side, 1);
+}
+
+template <class T> void use_rows() {
+  detail::use_tensor_of<T>();
+  detail::use_rows_of<T>();
+  detail::use_softmax_of<T>();
+}
+
+void measure_all() {
+  tessera_bench::print_context();
+  std::printf("copy %.1f GB/s, products %.0f GFLOP/s of float and %.0f of double\n",
+              rates().copy * 1e-9, rates().products[0] * 1e-9, rates().products[1] * 1e-9);
+  elementwise<float>("float");
+  elementwise<double>("double");
+  elementwise<half>("half");
+  elementwise<bfloat16>("bfloat16");
+  cast<float, double>("float to double");
+  cast<double, float>("double to float");
+  cast<float, half>("float to half");
+  cast<half, float>("half to float");
+  cast<float, bfloat16>("float to bfloat16");
+  cast<bfloat16, float>("bfloat16 to float");
+  along_rows<float>("float");
+  along_rows<double>("double");
+  along_rows<half>("half");
+  along_rows<bfloat16>("bfloat16");
+  moves<float>("float");
+  moves<double>("double");
+  products<float>("float");
+  products<double>("double");
+}
+}  // namespace
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  {
+    const Kokkos::ScopeGuard kokkos(argc, argv);
+    detail::use_indexed<float>();
+    detail::use_indexed<double>();
+    detail::use_sort_of<float>();
+    detail::use_sort_of<double>();
+    use_rows<half>();
+    use_rows<bfloat16>();
+    use_rows<float>();
+    use_rows<double>();
+    tessera_bench::start(argc, argv);
+    measure_all();
+    tessera_bench::finish();
+  }
+  MPI_Finalize();
+  return 0;
+}

@@ -1,0 +1,235 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Measures the rows of bench_kernels with PyTorch, NumPy and JAX, those that are installed, in turns with that program.
+
+    cmake --build build/bench --target bench_kernels
+    python3 benchmarks/peers.py build/bench/benchmarks/bench_kernels                       # a table, as Markdown
+    python3 benchmarks/peers.py build/bench/benchmarks/bench_kernels --threads 1 2 --rounds 5 --filter softmax
+    python3 benchmarks/peers.py --peer torch --threads 1                                   # one peer's rows alone
+
+Times are the least of all rounds, in milliseconds; the ratio is Tessera's time over the best peer's. NumPy's functions take one
+thread. On processors where OPENBLAS_CORETYPE is set, run it without for NumPy's sake: this script takes it out for the peers.
+"""
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+SIDE, MANY = 2048, 1 << 20
+
+
+class Rows:
+    """Measures what `wanted` matches and prints a line for each: name, tab, milliseconds."""
+
+    def __init__(self, wanted, seconds):
+        self.wanted, self.seconds = re.compile(wanted), seconds
+
+    def __call__(self, name, call):
+        if not self.wanted.search("kernel/" + name + "/tessera"):
+            return
+        call()
+        least, spent, rounds = float("inf"), 0.0, 0
+        while rounds < 5 or spent < self.seconds:
+            start = time.perf_counter()
+            call()
+            took = time.perf_counter() - start
+            least, spent, rounds = min(least, took), spent + took, rounds + 1
+        print(f"{name}\t{least * 1e3:.6f}", flush=True)
+
+
+def torch_rows(row, threads):
+    import torch
+    torch.set_num_threads(threads)
+    f, d, h, b = torch.float32, torch.float64, torch.float16, torch.bfloat16
+    aten = torch.ops.aten
+
+    def numbers(*shape, type=f):
+        return ((torch.rand(shape) - 0.5) * 8).to(type)
+
+    for name, type in (("float", f), ("double", d), ("half", h), ("bfloat16", b)):
+        x = numbers(MANY, type=type)
+        y = torch.empty_like(x)
+        row("exp, " + name, lambda: torch.exp(x, out=y))
+        row("tanh, " + name, lambda: torch.tanh(x, out=y))
+        row("erf, " + name, lambda: torch.erf(x, out=y))
+        row("gelu, " + name, lambda: aten.gelu.out(x, out=y))
+        row("gelu by tanh, " + name, lambda: aten.gelu.out(x, approximate="tanh", out=y))
+        row("silu, " + name, lambda: aten.silu.out(x, out=y))
+        row("relu, " + name, lambda: torch.clamp_min(x, 0, out=y))
+        square, out = x.view(1024, 1024), y.view(1024, 1024)
+        line = square[0].clone()
+        row("add a row, " + name, lambda: torch.add(square, line, out=out))
+        row("add a column, " + name, lambda: torch.add(square, line.view(1024, 1), out=out))
+        x = numbers(SIDE, SIDE, type=type)
+        y, r, at = torch.empty_like(x), torch.empty(SIDE, dtype=type), torch.empty(SIDE, dtype=torch.int64)
+        for along, of in ((1, " of rows, "), (0, " of columns, ")):
+            row("sum" + of + name, lambda: torch.sum(x, along, out=r))
+            row("max" + of + name, lambda: torch.amax(x, along, out=r))
+            row("arg-max" + of + name, lambda: torch.argmax(x, along, out=at))
+            row("running sum" + of + name, lambda: torch.cumsum(x, along, out=y))
+            row("softmax" + of + name, lambda: torch.softmax(x, along, out=y))
+            row("log-softmax" + of + name, lambda: torch.log_softmax(x, along, out=y))
+    for name, source, target in (("float to double", f, d), ("double to float", d, f), ("float to half", f, h),
+                                 ("half to float", h, f), ("float to bfloat16", f, b), ("bfloat16 to float", b, f)):
+        x, y = numbers(MANY, type=source), torch.empty(MANY, dtype=target)
+        row("cast, " + name, lambda: y.copy_(x))
+    for name, type in (("float", f), ("double", d)):
+        x = numbers(SIDE, SIDE, type=type)
+        y = torch.empty_like(x)
+        row("transpose, " + name, lambda: y.copy_(x.t()))
+        heads, split = numbers(8, 512, 16, 64, type=type), torch.empty(8, 16, 512, 64, dtype=type)
+        row("split heads, " + name, lambda: split.copy_(heads.permute(0, 2, 1, 3)))
+        row("reverse rows, " + name, lambda: torch.flip(x, [0]))
+        table, places = numbers(50000, 256, type=type), torch.randint(0, 50000, (8192,))
+        some = torch.zeros(8192, 256, dtype=type)
+        row("take rows, " + name, lambda: torch.index_select(table, 0, places, out=some))
+        some.zero_()
+        row("scatter-add rows, " + name, lambda: table.index_add_(0, places, some))
+        keys = numbers(256, 4096, type=type)
+        row("top 16, " + name, lambda: torch.topk(keys, 16))
+        row("sort, " + name, lambda: torch.sort(keys, 1, descending=True))
+
+        def product(title, left, right):
+            out = torch.matmul(left, right)
+            row(title + name, lambda: torch.matmul(left, right, out=out))
+        cubes, small = numbers(512, 64, 64, type=type), numbers(4096, 16, 16, type=type)
+        queries = numbers(128, 512, 64, type=type)
+        product("512 products of 64^3, ", cubes, cubes)
+        product("4096 products of 16^3, ", small, small)
+        product("128 products of queries and keys, ", queries, queries.transpose(1, 2))
+        product("matrix times vector, ", x, x[0].clone())
+        product("vector times matrix, ", x[0].clone(), x)
+        row("outer product, " + name, lambda: torch.outer(x[0], x[1], out=y))
+
+
+def numpy_rows(row, _):
+    import numpy
+    for name, type in (("float", "f4"), ("double", "f8"), ("half", "f2")):
+        x = ((numpy.random.rand(MANY) - 0.5) * 8).astype(type)
+        y = numpy.empty_like(x)
+        row("exp, " + name, lambda: numpy.exp(x, out=y))
+        row("tanh, " + name, lambda: numpy.tanh(x, out=y))
+        row("relu, " + name, lambda: numpy.maximum(x, 0, out=y))
+        square, out = x.reshape(1024, 1024), y.reshape(1024, 1024)
+        line = square[0].copy()
+        row("add a row, " + name, lambda: numpy.add(square, line, out=out))
+        row("add a column, " + name, lambda: numpy.add(square, line[:, None], out=out))
+        x = ((numpy.random.rand(SIDE, SIDE) - 0.5) * 8).astype(type)
+        y = numpy.empty_like(x)
+        for along, of in ((1, " of rows, "), (0, " of columns, ")):
+            row("sum" + of + name, lambda: x.sum(along))
+            row("max" + of + name, lambda: x.max(along))
+            row("arg-max" + of + name, lambda: x.argmax(along))
+            row("running sum" + of + name, lambda: numpy.cumsum(x, along, out=y))
+        if name == "half":
+            continue
+        row("transpose, " + name, lambda: numpy.copyto(y, x.T))
+        row("reverse rows, " + name, lambda: numpy.copyto(y, x[::-1]))
+        table, places = numpy.zeros((50000, 256), type), numpy.random.randint(0, 50000, 8192)
+        some = numpy.empty((8192, 256), type)
+        row("take rows, " + name, lambda: numpy.take(table, places, 0, out=some, mode="clip"))
+        row("matrix times vector, " + name, lambda: x @ x[0])
+        row("vector times matrix, " + name, lambda: x[0] @ x)
+        row("outer product, " + name, lambda: numpy.outer(x[0], x[1], out=y))
+    for name, source, target in (("float to double", "f4", "f8"), ("double to float", "f8", "f4"),
+                                 ("float to half", "f4", "f2"), ("half to float", "f2", "f4")):
+        x, y = numpy.random.rand(MANY).astype(source), numpy.empty(MANY, target)
+        row("cast, " + name, lambda: numpy.copyto(y, x, casting="unsafe"))
+
+
+def jax_rows(row, _):
+    import jax
+    jax.config.update("jax_enable_x64", True)
+    import jax.numpy as jnp
+
+    def compiled(name, function, *arguments):
+        call = jax.jit(function)
+        row(name, lambda: call(*arguments).block_until_ready())
+    for name, type in (("float", "float32"), ("double", "float64"), ("half", "float16"), ("bfloat16", "bfloat16")):
+        key = jax.random.key(1)
+        x = (jax.random.uniform(key, (MANY,), "float32", -4, 4)).astype(type)
+        for title, function in (("exp", jnp.exp), ("tanh", jnp.tanh), ("erf", jax.lax.erf), ("silu", jax.nn.silu),
+                                ("gelu", lambda v: jax.nn.gelu(v, approximate=False)), ("gelu by tanh", jax.nn.gelu)):
+            compiled(title + ", " + name, function, x)
+        x = jax.random.uniform(key, (SIDE, SIDE), "float32", -4, 4).astype(type)
+        for along, of in ((1, " of rows, "), (0, " of columns, ")):
+            for title, function in (("sum", jnp.sum), ("max", jnp.max), ("arg-max", jnp.argmax), ("running sum", jnp.cumsum),
+                                    ("softmax", jax.nn.softmax), ("log-softmax", jax.nn.log_softmax)):
+                compiled(title + of + name, lambda v, function=function, along=along: function(v, axis=along), x)
+
+
+PEERS = {"torch": torch_rows, "numpy": numpy_rows, "jax": jax_rows}
+
+
+def installed(name):
+    return subprocess.run([sys.executable, "-c", "import " + name], capture_output=True).returncode == 0
+
+
+def environment(threads, ours):
+    kept = {k: v for k, v in os.environ.items() if ours or not k.startswith("OPENBLAS_")}
+    if not ours and threads == 1:
+        kept["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
+    return {**kept, "OMP_NUM_THREADS": str(threads), "OMP_PROC_BIND": "false"}
+
+
+def tessera_times(program, threads, wanted, seconds):
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "out.json")
+        subprocess.run([program, f"--benchmark_out={path}", "--benchmark_out_format=json", f"--benchmark_filter={wanted}",
+                        f"--benchmark_min_time={seconds}"], check=True, env=environment(threads, True), stdout=subprocess.DEVNULL)
+        with open(path) as file:
+            rows = json.load(file)["benchmarks"]
+    milliseconds = {"ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1e3}
+    times = {"tessera": {}, "roofline": {}}
+    for r in rows:
+        case, _, way = re.sub(r"(/iterations:\d+|/manual_time)", "", r["name"]).rpartition("/")
+        times[way][case.removeprefix("kernel/")] = r["real_time"] * milliseconds[r["time_unit"]]
+    return times
+
+
+def peer_times(peer, threads, wanted, seconds):
+    ran = subprocess.run([sys.executable, __file__, "--peer", peer, "--threads", str(threads), "--filter", wanted, "--seconds",
+                          str(seconds)], check=True, env=environment(threads, False), capture_output=True, text=True)
+    return {line.split("\t")[0]: float(line.split("\t")[1]) for line in ran.stdout.splitlines() if "\t" in line}
+
+
+def main():
+    take = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    take.add_argument("program", nargs="?", help="bench_kernels")
+    take.add_argument("--peer", choices=PEERS, help="print the rows of one peer")
+    take.add_argument("--threads", type=int, nargs="+", default=[1])
+    take.add_argument("--rounds", type=int, default=3)
+    take.add_argument("--seconds", type=float, default=0.1, help="for each row and round")
+    take.add_argument("--filter", default=".", help="a regular expression, as Google Benchmark's")
+    asked = take.parse_args()
+    if asked.peer:
+        return PEERS[asked.peer](Rows(asked.filter, asked.seconds), asked.threads[0])
+    if not asked.program:
+        take.error("name the program bench_kernels, or a --peer")
+    peers = [name for name in PEERS if installed(name)]
+    for threads in asked.threads:
+        least = {}
+        for _ in range(asked.rounds):
+            found = tessera_times(asked.program, threads, asked.filter, asked.seconds)
+            found.update({peer: peer_times(peer, threads, asked.filter, asked.seconds) for peer in peers})
+            for way, times in found.items():
+                for case, t in times.items():
+                    known = least.setdefault(case, {})
+                    known[way] = min(t, known.get(way, t))
+        print(f"\n{threads} thread{'s' if threads > 1 else ''}\n")
+        print("| kernel | Tessera, ms | of the roofline | " + "".join(f"{p} | " for p in peers) + "ratio |")
+        print("|---|---|---|" + "---|" * (len(peers) + 1))
+        for case, t in least.items():
+            others = [t[p] for p in peers if p in t]
+            ratio = f"{t['tessera'] / min(others):.2f}" if others else ""
+            print(f"| {case} | {t['tessera']:.3f} | {t['roofline'] / t['tessera']:.2f} | "
+                  + "".join(f"{t[p]:.3f} | " if p in t else "| " for p in peers) + ratio + " |")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
