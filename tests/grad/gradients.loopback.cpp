@@ -154,6 +154,13 @@ TEST_CASE("typed functions, structs, compiled functions, layers, and what is sen
       CHECK(close(again.gradient.bias, gradient.bias));
     }
     CHECK(compiled.structures() == 1);
+    auto inner = compile(f);  // within, its operators are the outer function's
+    const auto outer = value_and_grad([&](const Dense& l) { return inner(l); });
+    auto within = compile(outer);
+    CHECK(close(outer(layer).gradient.weight, gradient.weight));
+    CHECK(close(within(layer).gradient.weight, gradient.weight));
+    CHECK(inner.structures() == 0);
+    CHECK(within.program().size() == compiled.program().size());
     // By hand: the weight's gradient is reduced over data alone, as its spec says.
     const auto h = tanh(einsum<"ik,kj->ij">(x, layer.weight) + layer.bias);
     const auto back = 2.0 * h * (1.0 - square(h));
