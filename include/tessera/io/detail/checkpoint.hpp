@@ -322,7 +322,7 @@ CheckpointFacts read_checkpoint(const std::shared_ptr<MeshCore>& mesh, const std
       throw FileError(text);
   }));
   require_one_file(*mesh, start.digest, path, site);
-  const Index piece = piece_bytes(start.header);
+  const Index sum_bytes = piece_bytes(start.header);
   ProgressOfAll progress(options.progress, own_file_bytes(*mesh, tensors));
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const TensorDesc desc = tensors[i].tensor.desc();
@@ -332,7 +332,7 @@ CheckpointFacts read_checkpoint(const std::shared_ptr<MeshCore>& mesh, const std
     stored.sharding = file_sharding(desc, mesh->shape());
     const TensorCore block = TensorCore::make(mesh, stored, site.where);
     if (!mesh->dry()) {
-      PieceSums sums(desc.type, entry.end - entry.begin, piece);
+      PieceSums sums(desc.type, entry.end - entry.begin, sum_bytes);
       const bool counts = writes_file(stored.sharding, mesh->shape(), mesh->coordinates());
       const std::string complaint = complaint_of([&] {
         fill_pieces(block, progress.of_one(), [&](Index offset, Index bytes, char* piece) {
