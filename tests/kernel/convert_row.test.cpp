@@ -110,7 +110,7 @@ TEST_CASE_TEMPLATE("blocks of every length are joined whole, with NaN and both z
     T sum = 0;
     for (Index i = 0; i < n; ++i) sum += x[static_cast<std::size_t>(i)] = T(i * 37 % 101 - 50);
     const auto block = [&]<Reduction R>(std::integral_constant<Reduction, R>) {
-      return static_cast<T>(detail::fold_row<R, T, T>(x.data(), n, 1));
+      return static_cast<T>(detail::line_chunk<R, T, T>({1, n, {n}, {1}}, x.data(), 0));
     };
     constexpr std::integral_constant<Reduction, Reduction::sum> sums;
     constexpr std::integral_constant<Reduction, Reduction::max> greatest;

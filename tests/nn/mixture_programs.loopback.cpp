@@ -23,7 +23,7 @@ struct expert;
 struct hidden;
 
 /// The layer's tensors under a list of rules.
-template <class R> struct Under {
+template <class R> struct ExpertLayer {
   template <class... D> using Real = ShardedTensor<float, Grid, Logical<R, D...>>;
   using Tokens = Real<group, _, embed>;
   using Weights = ExpertWeights<Real<_, _>, Real<expert, _, hidden>, Real<expert, hidden, _>>;
@@ -86,7 +86,7 @@ std::string totals_of(const Program& program) {
 TEST_CASE_TEMPLATE("one all-to-all before the experts and one after, forward and backward", How,
                    std::integral_constant<Dispatch, Dispatch::take>,
                    std::integral_constant<Dispatch, Dispatch::one_hot>) {
-  using Layer = Under<ExpertParallel>;
+  using Layer = ExpertLayer<ExpertParallel>;
   for (const Index n : {2, 3, 4, 6, 8, 16, 32, 64}) {
     const Index experts = 2 * n, tokens = 4 * n, embed_ = 24;
     const Layer::Sizes z{2 * n, tokens, embed_, experts, 40};
@@ -106,7 +106,7 @@ TEST_CASE_TEMPLATE("one all-to-all before the experts and one after, forward and
 }
 
 TEST_CASE("experts and groups that the mesh does not divide are exchanged once, too") {
-  using Layer = Under<ExpertParallel>;
+  using Layer = ExpertLayer<ExpertParallel>;
   const Program step = Layer::step<Dispatch::take>({7, 12, 8, 5, 6}, sizes<Grid>(3, 1));
   CHECK(step.count(Collective::all_to_all) == 4);
   CHECK(by_axes(step).size() == 2);
@@ -114,7 +114,7 @@ TEST_CASE("experts and groups that the mesh does not divide are exchanged once, 
 
 TEST_CASE("rules, collectives and payload") {
   const auto row = [](auto rules, MeshSizes<Grid> mesh) {
-    using Layer = Under<decltype(rules)>;
+    using Layer = ExpertLayer<decltype(rules)>;
     const typename Layer::Sizes z{8, 16, 32, 8, 64};
     return totals_of(Layer::template forward<Dispatch::take>(z, mesh)) + " | " +
            totals_of(Layer::template step<Dispatch::take>(z, mesh));
@@ -159,7 +159,7 @@ TEST_CASE("rules, collectives and payload") {
 }
 
 TEST_CASE("memory for each process stays as processes and experts grow: GShard's figure 7") {
-  using Layer = Under<ExpertParallel>;
+  using Layer = ExpertLayer<ExpertParallel>;
   // One expert and two groups of 1,024 tokens for each process, M 1024, H 8192 (its A.2). The
   // capacity falls from 16 to 1.
   Index of_weights = 0, of_buffers = 0, peak = 0, peak_of_step = 0;

@@ -67,11 +67,6 @@ inline void dnnl_gemm(const GemmShape&, Index, float, const float*, const float*
 #endif
 template <class T> void dnnl_gemm(const GemmShape&, Index, T, const T*, const T*, T*) {}
 
-/// Whether products are of a matrix and a vector, which BLAS has functions of its own for.
-inline bool is_thin(const GemmShape& g) {
-  return (g.m == 1 || g.n == 1) && max_of(g.m, max_of(g.n, g.k)) <= blas_limit;
-}
-
 /// Host: an index is one product of the batch.
 template <class T> struct GemmBatch {
   GemmShape g;
@@ -85,12 +80,6 @@ template <class T> struct GemmBatch {
       const T* x = a + g.a_offset(i);
       const T* y = b + g.b_offset(i);
       T* z = c + g.c_offset(i);
-      if constexpr (RealElement<T>)
-        if (is_thin(g)) {
-          thin_gemm(g.transpose_a, g.transpose_b, g.m, g.n, g.k, x, g.lda, y, g.ldb, beta, z,
-                    g.ldc);
-          continue;
-        }
       if (dnnl)
         dnnl_gemm(g, g.m, beta, x, y, z);
       else
@@ -156,7 +145,8 @@ template <class T> bool use_blis(const GemmShape& g, Index work) {
 
 template <class T> void gemm_host(const GemmShape& g, T beta, const T* a, const T* b, T* c) {
   const Index work = saturating_mul(g.m, saturating_mul(g.n, g.k));
-  const bool dnnl = !is_thin(g) && use_dnnl(T{}, work);
+  // BLAS has a product of a matrix and a vector of its own.
+  const bool dnnl = g.m > 1 && g.n > 1 && use_dnnl(T{}, work);
   if (!dnnl && use_blis<T>(g, work)) {
     const GemmPieces pieces = gemm_pieces(g, host_threads());
     return launch("tessera::gemm", pieces.count(g), 1, BlisPieces<T>{g, pieces, beta, a, b, c});

@@ -120,12 +120,23 @@ inline std::unique_lock<std::mutex> blas_turn() {
 inline constexpr Index blas_limit = Index{1} << 30;
 
 /// C = A B + beta C through BLAS, in pieces no longer than `limit`. Leading dimensions must fit an
-/// int.
+/// int. Where C is one row or column of real numbers OpenBLAS's gemm takes two to ten times as long
+/// as its product of a matrix and a vector.
 template <class T>
 void split_gemm(bool ta, bool tb, Index m, Index n, Index k, const T* a, Index lda, const T* b,
                 Index ldb, T beta, T* c, Index ldc, Index limit = blas_limit) {
   const auto narrow = [](Index i) { return static_cast<int>(i); };
   const auto turn = blas_turn();
+  if constexpr (std::is_floating_point_v<T>)
+    if ((m == 1 || n == 1) && max_of(m, max_of(n, k)) <= limit) {
+      const Index step = n == 1 ? ldc : 1;
+      for (Index i = 0; beta == T{0} && i < max_of(m, n); ++i) c[i * step] = T{0};
+      if (n == 1)
+        return blas_gemv(ta, narrow(ta ? k : m), narrow(ta ? m : k), a, narrow(lda), b,
+                         narrow(tb ? 1 : ldb), c, narrow(step));
+      return blas_gemv(!tb, narrow(tb ? n : k), narrow(tb ? k : n), b, narrow(ldb), a,
+                       narrow(ta ? lda : 1), c, 1);
+    }
   for (Index i = 0; i < m; i += limit)
     for (Index j = 0; j < n; j += limit)
       for (Index l = 0; l < k; l += limit)
@@ -133,23 +144,6 @@ void split_gemm(bool ta, bool tb, Index m, Index n, Index k, const T* a, Index l
                   narrow(min_of(limit, k - l)), a + (ta ? l * lda + i : i * lda + l), narrow(lda),
                   b + (tb ? j * ldb + l : l * ldb + j), narrow(ldb), l == 0 ? beta : T{1},
                   c + i * ldc + j, narrow(ldc));
-}
-
-/// C = A B + beta C where C is a row or a column: a product of a matrix and a vector, for which
-/// OpenBLAS's gemm takes two to ten times as long as its gemv. No extent is beyond blas_limit.
-template <class T>
-void thin_gemm(bool ta, bool tb, Index m, Index n, Index k, const T* a, Index lda, const T* b,
-               Index ldb, T beta, T* c, Index ldc) {
-  const auto narrow = [](Index i) { return static_cast<int>(i); };
-  const Index step = n == 1 ? ldc : 1;
-  for (Index i = 0; beta == T{0} && i < max_of(m, n); ++i) c[i * step] = T{0};
-  const auto turn = blas_turn();
-  if (n == 1)
-    blas_gemv(ta, narrow(ta ? k : m), narrow(ta ? m : k), a, narrow(lda), b, narrow(tb ? 1 : ldb),
-              c, narrow(step));
-  else
-    blas_gemv(!tb, narrow(tb ? n : k), narrow(tb ? k : n), b, narrow(ldb), a, narrow(ta ? lda : 1),
-              c, 1);
 }
 
 }  // namespace tessera::detail

@@ -43,6 +43,12 @@ void gemm_rows(const GemmShape& g, const T* a, const T* b, T* c, bool add, Index
       for (Index i = begin; i < end; ++i) {
         T* to = c + i * g.ldc + j0;
         const T* from = a + i * g.a_row + k0 * g.a_column;
+        if (g.k == 1 && !add) {  // a column times a row
+          const W x = from[0];
+          TESSERA_SIMD
+          for (Index j = 0; j < columns; ++j) to[j] = static_cast<T>(x * block[j]);
+          continue;
+        }
         if (k0 == 0 && !add)
           for (Index j = 0; j < columns; ++j) to[j] = T{};
         Index k = 0;

@@ -28,8 +28,9 @@ struct HostReduce {
   bool joining = false;     // reduces those totals
 };
 
+/// Reduces items [begin, end): outputs, strips, chunks of either, or the totals of chunks.
 template <Reduction R, class T, class Out>
-TESSERA_INLINE inline void reduce_items(const HostReduce& work, Index begin, Index end) {
+[[gnu::noinline]] void reduce_part(const HostReduce& work, Index begin, Index end) {
   using Total = typename Accumulator<R, T, Out>::Total;
   using F = Fold<R, Total>;
   const ReduceShape& shape = work.shape;
@@ -42,43 +43,41 @@ TESSERA_INLINE inline void reduce_items(const HostReduce& work, Index begin, Ind
   };
   const bool apart = partial && !work.joining;
   const Index chunks = work.chunks, each = apart ? chunks : 1;
-  for (Index i = begin; i < end; ++i) {
-    const Index first = i % each, last = apart ? first + 1 : chunks;
-    Total total[strip_width], next[strip_width];
-    Index count = 1, output = i / each;
-    if (work.strips && !work.joining) {
-      const int dim = shape.kept.rank - 1;
-      const Index inner = shape.kept.extent[dim], column = i / each % work.row_strips * work.width;
-      count = min_of(work.width, inner - column);
-      output = i / each / work.row_strips * inner + column;
-      const T* p = line(output);
-      for (Index j = 0; j < count; ++j) total[j] = F::start();
-      for (Index c = first; c < last; ++c) {
-        const Index top = c * strip_chunk_rows,
-                    bottom = min_of(top + strip_chunk_rows, shape.reduced.size);
-        strip_chunk<R, T, Out>(shape.reduced, p, shape.kept.stride[dim], count, top, bottom, next);
-        for (Index j = 0; j < count; ++j) total[j] = F::join(total[j], next[j]);
-      }
-    } else {
-      total[0] = F::start();
-      for (Index c = first; c < last; ++c)
-        total[0] =
-            F::join(total[0], work.joining ? partial[output * chunks + c]
+  with_wide_vectors([&]() TESSERA_INLINE {
+    for (Index i = begin; i < end; ++i) {
+      const Index first = i % each, last = apart ? first + 1 : chunks;
+      Total total[strip_width], next[strip_width];
+      Index count = 1, output = i / each;
+      if (work.strips && !work.joining) {
+        const int dim = shape.kept.rank - 1;
+        const Index inner = shape.kept.extent[dim],
+                    column = i / each % work.row_strips * work.width;
+        count = min_of(work.width, inner - column);
+        output = i / each / work.row_strips * inner + column;
+        const T* p = line(output);
+        for (Index j = 0; j < count; ++j) total[j] = F::start();
+        for (Index c = first; c < last; ++c) {
+          const Index top = c * strip_chunk_rows,
+                      bottom = min_of(top + strip_chunk_rows, shape.reduced.size);
+          strip_chunk<R, T, Out>(shape.reduced, p, shape.kept.stride[dim], count, top, bottom,
+                                 next);
+          for (Index j = 0; j < count; ++j) total[j] = F::join(total[j], next[j]);
+        }
+      } else {
+        total[0] = F::start();
+        for (Index c = first; c < last; ++c)
+          total[0] = F::join(total[0], work.joining
+                                           ? partial[output * chunks + c]
                                            : line_chunk<R, T, Out>(shape.reduced, line(output), c));
+      }
+      for (Index j = 0; j < count; ++j) {
+        if (apart)
+          partial[(output + j) * chunks + first] = total[j];
+        else
+          to[output + j] = scaled<Out>(total[j], work.scale);
+      }
     }
-    for (Index j = 0; j < count; ++j) {
-      if (apart)
-        partial[(output + j) * chunks + first] = total[j];
-      else
-        to[output + j] = scaled<Out>(total[j], work.scale);
-    }
-  }
-}
-
-/// Reduces items [begin, end): outputs, strips, chunks of either, or the totals of chunks.
-template <Reduction R, class T, class Out>
-[[gnu::noinline]] void reduce_part(const HostReduce& work, Index begin, Index end) {
-  with_wide_vectors([&]() TESSERA_INLINE { reduce_items<R, T, Out>(work, begin, end); });
+  });
 }
 
 using ReducePart = void (*)(const HostReduce& work, Index begin, Index end);

@@ -34,68 +34,83 @@ template <class T> const T* side_by_side(const T* p, Index n, Index stride, T* b
   return buffer;
 }
 
-/// Reduces n elements in a row. Of each block of 256, quarters are joined element by element, then
-/// the quarters of these.
+/// The rows of a chunk of a line: [begin, end) of the reduced box, of `row` elements from `first`
+/// on.
+struct LineRows {
+  Index first, row, stride, begin, end;
+};
+/// Returns the rows of chunk c of a box that is not empty.
+inline LineRows line_rows(const OffsetBox& reduced, Index c) {
+  const int last = reduced.rank - 1;
+  const Index stride = last >= 0 ? reduced.stride[last] : 1;
+  const Index row = last >= 0 ? reduced.extent[last] : 1;
+  if (last == 0) {  // a piece of the only row
+    const Index first = c * line_chunk_elements;
+    return {first * stride, min_of(line_chunk_elements, row - first), stride, 0, 1};
+  }
+  const Index group = max_of(1, line_chunk_elements / row), begin = c * group;
+  return {0, row, stride, begin, min_of(begin + group, reduced.size / row)};
+}
+
+/// Reduces chunk c of the line that starts at p. Of each 64 elements in a row quarters are joined
+/// element by element; then, of each 256, the quarters of these.
 template <Reduction R, class T, class Out>
-TESSERA_INLINE inline typename Accumulator<R, T, Out>::Total fold_row(const T* from, Index n,
-                                                                      Index stride) {
+TESSERA_INLINE inline typename Accumulator<R, T, Out>::Total line_chunk(const OffsetBox& reduced,
+                                                                        const T* line, Index c) {
   using C = typename Accumulator<R, T, Out>::Part;
   using F = Fold<R, C>;
   using Total = typename Accumulator<R, T, Out>::Total;
+  using Joined = Fold<R, Total>;
   constexpr Index block = 256;
   T buffer[block];
   ComputeType<T> wide[block];
-  Total total = Fold<R, Total>::start();
-  for (Index done = 0; done < n; done += block) {
-    const Index count = min_of(block, n - done);
-    const auto* p =
-        computed_row(side_by_side(from + done * stride, count, stride, buffer), count, wide);
-    C rest = F::start(), joined[block / 4];
-    for (Index i = count / 4 * 4; i < count; ++i) rest = F::join(rest, static_cast<C>(p[i]));
-    Index left = count / 4;
-    const auto *q = p + left, *r = q + left, *s = r + left;
-    TESSERA_SIMD
-    for (Index j = 0; j < left; ++j)
-      joined[j] = F::join(F::join(static_cast<C>(p[j]), static_cast<C>(q[j])),
-                          F::join(static_cast<C>(r[j]), static_cast<C>(s[j])));
-    while (left >= 4) {
-      for (Index i = left / 4 * 4; i < left; ++i) rest = F::join(rest, joined[i]);
-      const Index quarter = left / 4;
-      TESSERA_SIMD
-      for (Index j = 0; j < quarter; ++j)
-        joined[j] = F::join(F::join(joined[j], joined[quarter + j]),
-                            F::join(joined[2 * quarter + j], joined[3 * quarter + j]));
-      left = quarter;
+  Total whole = Joined::start();
+  if (reduced.size == 0) return whole;
+  const LineRows rows = line_rows(reduced, c);
+  RowWalk walk(reduced, rows.begin);
+  for (Index at = rows.begin; at < rows.end; ++at, walk.next()) {
+    const T* const from = line + walk.offset + rows.first;
+    Total total = Joined::start();
+    for (Index done = 0; done < rows.row; done += block) {
+      const Index count = min_of(block, rows.row - done);
+      const auto* p = computed_row(
+          side_by_side(from + done * rows.stride, count, rows.stride, buffer), count, wide);
+      C rest = F::start(), joined[block / 4];
+      for (Index i = count / 4 * 4; i < count; ++i) rest = F::join(rest, static_cast<C>(p[i]));
+      // Quarters of groups of 64 elements, so that memory is read in order, and of what is left.
+      Index left = 0;
+      for (Index group = 0; group < count; group += 64) {
+        const Index quarter = min_of(64, count - group) / 4;
+        const auto *first = p + group, *second = first + quarter, *third = second + quarter,
+                   *fourth = third + quarter;
+        C* const to = joined + left;
+        if (quarter == 16) {  // a loop of constant length
+          TESSERA_SIMD
+          for (Index j = 0; j < 16; ++j)
+            to[j] = F::join(F::join(static_cast<C>(first[j]), static_cast<C>(second[j])),
+                            F::join(static_cast<C>(third[j]), static_cast<C>(fourth[j])));
+        } else {
+          for (Index j = 0; j < quarter; ++j)
+            to[j] = F::join(F::join(static_cast<C>(first[j]), static_cast<C>(second[j])),
+                            F::join(static_cast<C>(third[j]), static_cast<C>(fourth[j])));
+        }
+        left += quarter;
+      }
+      while (left >= 4) {
+        for (Index i = left / 4 * 4; i < left; ++i) rest = F::join(rest, joined[i]);
+        const Index quarter = left / 4;
+        TESSERA_SIMD
+        for (Index j = 0; j < quarter; ++j)
+          joined[j] = F::join(F::join(joined[j], joined[quarter + j]),
+                              F::join(joined[2 * quarter + j], joined[3 * quarter + j]));
+        left = quarter;
+      }
+      for (Index i = 0; i < left; ++i) rest = F::join(rest, joined[i]);
+      total = Joined::join(total, static_cast<Total>(rest));
     }
-    for (Index i = 0; i < left; ++i) rest = F::join(rest, joined[i]);
-    total = Fold<R, Total>::join(total, static_cast<Total>(rest));
+    whole = Joined::join(whole, total);
   }
-  return total;
-}
-
-/// Reduces chunk c of the line that starts at p.
-template <Reduction R, class T, class Out>
-TESSERA_INLINE inline typename Accumulator<R, T, Out>::Total line_chunk(const OffsetBox& reduced,
-                                                                        const T* p, Index c) {
-  using Total = typename Accumulator<R, T, Out>::Total;
-  Total total = Fold<R, Total>::start();
-  if (reduced.size == 0) return total;
-  const int last = reduced.rank - 1;
-  const Index stride = last >= 0 ? reduced.stride[last] : 1;
-  Index row = last >= 0 ? reduced.extent[last] : 1;
-  const Index group = max_of(1, line_chunk_elements / row);
-  Index begin = c * group, end = min_of(begin + group, reduced.size / row);
-  if (last == 0) {  // a piece of the only row
-    const Index first = c * line_chunk_elements;
-    p += first * stride;
-    row = min_of(line_chunk_elements, row - first);
-    begin = 0;
-    end = 1;
-  }
-  RowWalk walk(reduced, begin);
-  for (Index r = begin; r < end; ++r, walk.next())
-    total = Fold<R, Total>::join(total, fold_row<R, T, Out>(p + walk.offset, row, stride));
-  return total;
+  return whole;
 }
 
 /// Reduces rows [begin, end) of the reduced box for `width` outputs side by side into totals.

@@ -34,25 +34,22 @@ template <class T>
 using BitsOf = std::conditional_t<sizeof(T) == 2, std::uint16_t,
                                   std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>;
 
-/// All bits where c is true, else none: a choice in a form that g++ 12 does not turn into a branch.
-template <class T> KOKKOS_FORCEINLINE_FUNCTION constexpr BitsOf<T> mask_of(bool c) {
-  return static_cast<BitsOf<T>>(BitsOf<T>{0} - static_cast<BitsOf<T>>(c));
-}
 /// The greater of two floats; a NaN wins, and +0 wins over -0. Equal floats have equal bits except
-/// the signs of zeros, so `and` and `or` decide those: b's bits, and a's where a is equal.
+/// the signs of zeros, so `and` and `or` decide those: b's bits, and a's where a is equal. Masks in
+/// place of branches, so that loops become vector instructions.
 template <class T> KOKKOS_FORCEINLINE_FUNCTION constexpr T greater_float(T a, T b) {
   using Bits = BitsOf<T>;
   const Bits x = Kokkos::bit_cast<Bits>(a), y = Kokkos::bit_cast<Bits>(b);
-  const auto wins = static_cast<Bits>(mask_of<T>(a > b) | mask_of<T>(a != a));
-  const auto rest = static_cast<Bits>(y & (x | ~mask_of<T>(a == b)));
+  const auto wins = static_cast<Bits>((Bits{0} - Bits{a > b}) | (Bits{0} - Bits{a != a}));
+  const auto rest = static_cast<Bits>(y & (x | ~(Bits{0} - Bits{a == b})));
   return Kokkos::bit_cast<T>(static_cast<Bits>((x & wins) | (rest & ~wins)));
 }
 /// The lesser; -0 wins over +0.
 template <class T> KOKKOS_FORCEINLINE_FUNCTION constexpr T lesser_float(T a, T b) {
   using Bits = BitsOf<T>;
   const Bits x = Kokkos::bit_cast<Bits>(a), y = Kokkos::bit_cast<Bits>(b);
-  const auto wins = static_cast<Bits>(mask_of<T>(a < b) | mask_of<T>(a != a));
-  const auto rest = static_cast<Bits>(y | (x & mask_of<T>(a == b)));
+  const auto wins = static_cast<Bits>((Bits{0} - Bits{a < b}) | (Bits{0} - Bits{a != a}));
+  const auto rest = static_cast<Bits>(y | (x & (Bits{0} - Bits{a == b})));
   return Kokkos::bit_cast<T>(static_cast<Bits>((x & wins) | (rest & ~wins)));
 }
 
