@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include <tessera/tensor/tree.hpp>
 #include <tessera/tessera.hpp>
 
 namespace train_text {

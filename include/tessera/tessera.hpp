@@ -79,7 +79,6 @@
 #include <tessera/tensor/adopt.hpp>
 #include <tessera/tensor/local_view.hpp>
 #include <tessera/tensor/submesh.hpp>
-#include <tessera/tensor/tree.hpp>
 #include <tessera/version.hpp>
 #if defined(TESSERA_IMPLEMENTATION)
 #include <tessera/grad.hpp>

@@ -6,6 +6,7 @@
 ///     const auto x = from_function<Real<data, _>>(mesh, {6, 4}, Ramp{});
 #include <cmath>
 
+#include <tessera/tensor/tree.hpp>
 #include <tessera/tessera.hpp>
 
 #include "support/grid.hpp"

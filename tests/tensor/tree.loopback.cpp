@@ -13,6 +13,7 @@
 #include <variant>
 #include <vector>
 
+#include <tessera/tensor/tree.hpp>
 #include <tessera/tessera.hpp>
 
 #include "support/grid.hpp"

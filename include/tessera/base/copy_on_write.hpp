@@ -9,35 +9,51 @@
 /// Laws: as of a plain value; own() copies where another shares. Copies that threads have are
 /// independent, as those of a plain value are.
 #include <atomic>
-#include <memory>
 #include <utility>
 
 namespace tessera::detail {
 
 template <class T> class CopyOnWrite {
  public:
-  CopyOnWrite() : value_(std::make_shared<T>()) {}
-  CopyOnWrite(const T& value) : value_(std::make_shared<T>(value)) {}  // NOLINT: as the value
-  CopyOnWrite(const CopyOnWrite&) = default;
-  CopyOnWrite& operator=(const CopyOnWrite&) = default;
+  CopyOnWrite() : shared_(new Shared) {}
+  CopyOnWrite(const T& value) : shared_(new Shared{value}) {}  // NOLINT: as the value
+  CopyOnWrite(const CopyOnWrite& other) : shared_(other.shared_) {
+    shared_->users.fetch_add(1, std::memory_order_relaxed);
+  }
   // A value that is moved from is empty, and not without memory.
-  CopyOnWrite(CopyOnWrite&& other) : value_(std::exchange(other.value_, std::make_shared<T>())) {}
-  CopyOnWrite& operator=(CopyOnWrite&& other) noexcept {
-    std::swap(value_, other.value_);
+  CopyOnWrite(CopyOnWrite&& other) : shared_(new Shared) { swap(other); }
+  CopyOnWrite& operator=(const CopyOnWrite& other) {
+    CopyOnWrite copy(other);
+    swap(copy);
     return *this;
   }
+  CopyOnWrite& operator=(CopyOnWrite&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~CopyOnWrite() {
+    if (shared_->users.fetch_sub(1, std::memory_order_acq_rel) == 1) delete shared_;
+  }
 
-  const T& operator*() const { return *value_; }
-  const T* operator->() const { return value_.get(); }
+  const T& operator*() const { return shared_->value; }
+  const T* operator->() const { return &shared_->value; }
   /// Returns the value, to be changed.
   T& own() {
-    if (value_.use_count() != 1) value_ = std::make_shared<T>(*value_);
-    std::atomic_thread_fence(std::memory_order_acquire);  // what the last other one read, it has
-    return *value_;
+    if (shared_->users.load(std::memory_order_acquire) != 1) {
+      CopyOnWrite copy(shared_->value);
+      swap(copy);
+    }
+    return shared_->value;
   }
 
  private:
-  std::shared_ptr<T> value_;
+  struct Shared {  // counted by itself: std::make_shared costs each type a hundred templates
+    T value{};
+    std::atomic<long> users{1};
+  };
+  void swap(CopyOnWrite& other) noexcept { std::swap(shared_, other.shared_); }
+
+  Shared* shared_;
 };
 
 }  // namespace tessera::detail

@@ -92,7 +92,7 @@ class Replacement {
       const std::string_view name = entry->d_name;
       if (name.size() == begin.size() + 12 && name.starts_with(begin) &&
           name.find_first_not_of("0123456789abcdef", begin.size()) == name.npos)
-        found.emplace_back(name);
+        found.push_back(entry->d_name);
     }
     ::closedir(entries);
     for (const std::string& name : found) {

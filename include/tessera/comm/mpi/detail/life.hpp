@@ -9,12 +9,11 @@
 ///
 /// Laws: each of these is done once in a program.
 #include <mpi.h>
+#include <pthread.h>
+#include <unistd.h>
 
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <system_error>
-#include <thread>
 
 #include <tessera/base/error.hpp>
 #include <tessera/comm/detail/closing.hpp>
@@ -92,13 +91,13 @@ inline void close_meshes_with_mpi() {
 /// Ends all processes. Where MPI_Abort does not return (MPICH 4.0.2 was once seen to wait in it)
 /// this process ends alone, and the launcher ends the others.
 [[noreturn]] inline void abort_world(int exit_code) {
-  try {
-    std::thread([exit_code] {
-      std::this_thread::sleep_for(std::chrono::seconds(5));
-      std::_Exit(exit_code);
-    }).detach();
-  } catch (const std::system_error&) {  // no thread is to be had
-  }
+  static int code = exit_code;
+  const auto end_alone = [](void*) -> void* {
+    ::sleep(5);
+    std::_Exit(code);
+  };
+  pthread_t thread;  // a std::thread of it costs every source fifty templates
+  ::pthread_create(&thread, nullptr, end_alone, nullptr);
   MPI_Abort(MPI_COMM_WORLD, exit_code);
   std::_Exit(exit_code);
 }
