@@ -11,20 +11,20 @@ namespace grid {
 struct data : Axis<> {};
 }  // namespace grid
 using Grid = Mesh<grid::data>;
-using Scalar = ShardedTensor<float, Grid, P<>>;
-struct Layer {
-  Scalar weight, bias;
-  static constexpr auto fields = Fields<&Layer::weight, &Layer::bias>{};
+using OneNumber = ShardedTensor<float, Grid, P<>>;
+struct TwoTensors {
+  OneNumber weight, bias;
+  static constexpr auto fields = Fields<&TwoTensors::weight, &TwoTensors::bias>{};
 };
-struct Other {
-  Scalar weight, scale;
-  static constexpr auto fields = Fields<&Other::weight, &Other::scale>{};
+struct OtherTensors {
+  OneNumber weight, scale;
+  static constexpr auto fields = Fields<&OtherTensors::weight, &OtherTensors::scale>{};
 };
-struct Plain {
-  Scalar weight;
+struct PlainTensors {
+  OneNumber weight;
 };
 
-void f(Layer& layer, Other& other, Plain& plain, Scalar& scalar) {
+void f(TwoTensors& layer, OtherTensors& other, PlainTensors& plain, OneNumber& scalar) {
 #if defined(CASE_no_fields)
   for_each_tensor([](const auto&) {}, plain);
 #elif defined(CASE_other_fields)
@@ -34,6 +34,6 @@ void f(Layer& layer, Other& other, Plain& plain, Scalar& scalar) {
 #else
   for_each_tensor([](const auto&, const auto&) {}, layer, layer);
   for_each_tensor([](const auto&, const auto&) {}, other.scale, plain.weight);
-  scalar = Scalar();
+  scalar = OneNumber();
 #endif
 }
