@@ -21,7 +21,7 @@ template <class... Dims> using Tensor = ShardedTensor<float, Grid, P<Dims...>>;
 template <class Out, class A, class B> void show(const char* name, Environment& env) {
   const auto product = [](const A& a, const B& b) { return einsum<"ik,kj->ij", Out>(a, b); };
   const Program program = plan(product)(like<A>(4, 16), like<B>(16, 4), sizes<Grid>(2, 4));
-  if (env.rank() == 0) {
+  if (env.process() == 0) {
     fmt::print("{}\n{}", name, with_names<Grid>(*program.entries()[0].plan));
     fmt::print(
         "  the whole product is 512 flop, this process's part {}, of which {} flop are done by "

@@ -34,7 +34,7 @@ int main(int argc, char** argv) {
     const Program dry = plan(feed_forward)(
         like<Tensor<data, _, model>>(8, 512, 5120), like<Tensor<data, model>>(5120, 20480),
         like<Tensor<model, data>>(20480, 5120), sizes<Grid>(2, 4));
-    if (env.rank() == 0) fmt::print("{}\nIts {}", with_names<Grid>(first_product), dry);
+    if (env.process() == 0) fmt::print("{}\nIts {}", with_names<Grid>(first_product), dry);
     if (dry.duplicated_flops() != 0) throw Error("some work is done twice");
 
     const auto mesh = make_mesh<Grid>(env, 2, 2);
@@ -46,7 +46,7 @@ int main(int argc, char** argv) {
     const auto alone = einsum<"bsh,hm->bsm">(
         gelu(einsum<"bsm,mh->bsh">(replicate(x), replicate(w_in))), replicate(w_out));
     const float difference = value(max(abs(y - alone)));
-    if (env.rank() == 0)
+    if (env.process() == 0)
       fmt::print("\nOn {}: split and whole differ by {:.1e} at most\n",
                  to_string(mesh.shape(), Grid::names()), difference);
     if (difference > 1e-4f) throw Error("the split layer computes something else");

@@ -52,7 +52,7 @@ template <class R> HostTensor<float> run(const char* rules, Environment& env) {
   const Program dry = plan(Layer::apply)(like<typename Layer::Activations>(8, 512, 5120),
                                          like<typename Layer::In>(5120, 20480),
                                          like<typename Layer::Out>(20480, 5120), sizes<Grid>(2, 4));
-  if (env.rank() == 0) fmt::print("{}: {}\n", rules, dry);
+  if (env.process() == 0) fmt::print("{}: {}\n", rules, dry);
 
   const auto mesh = make_mesh<Grid>(env, 2, 2);
   const auto x = random_normal<typename Layer::Activations>(mesh, {8, 16, 64}, 1);
@@ -68,7 +68,7 @@ int main(int argc, char** argv) {
     float difference = 0;
     for (std::size_t i = 0; i < first.values.size(); ++i)
       difference = std::max(difference, std::abs(first.values[i] - second.values[i]));
-    if (env.rank() == 0) fmt::print("They differ by {:.1e} at most\n", difference);
+    if (env.process() == 0) fmt::print("They differ by {:.1e} at most\n", difference);
     if (difference > 1e-4f) throw Error("two sets of rules compute different things");
   });
 }

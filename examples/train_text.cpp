@@ -146,7 +146,7 @@ void train(const ProcessMesh<Grid>& mesh, const Flags& flags, const Text& text, 
 
 void run(Environment& env, const std::vector<std::string>& words) {
   Flags flags = read_flags(words);
-  const Voice say{env.rank() == 0};
+  const Voice say{env.process() == 0};
   if (flags.help) return say("{}", usage);
   support::fit_mesh(flags.mesh, env.size(), flags.dry);
   const Text text = load_text(flags.text, flags.sizes.context);

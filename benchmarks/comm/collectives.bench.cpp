@@ -155,7 +155,7 @@ int main(int argc, char** argv) {
   tessera_bench::start(argc, argv);
   auto* shared_send = static_cast<float*>(s.shared_send.data);
   auto* shared_receive = static_cast<float*>(s.shared_receive.data);
-  if (env.rank() == 0) {
+  if (env.process() == 0) {
     tessera_bench::print_context();
     std::printf("\n%-19s %8s %9s %9s %5s %9s %5s %9s %5s %9s %5s\n", "", "", "mpi", "arena", "",
                 "off", "", "private", "", "on", "");
@@ -165,7 +165,7 @@ int main(int argc, char** argv) {
     for (Index bytes = 8; bytes <= largest; bytes *= 4) {
       const std::string row = "collectives/" + name + " " + tessera_bench::size_text(bytes);
       if (!tessera_bench::wanted(row)) continue;
-      const Plain plain(call_of(kind, env.rank(), env.size(), bytes / 4));
+      const Plain plain(call_of(kind, env.process(), env.size(), bytes / 4));
       const Call& call = plain.call;
       const auto run = [&](MeshCore& mesh, const float* send, float* receive) {
         mesh.collective(call, send, receive, "benchmark", Where::here());
@@ -191,7 +191,7 @@ int main(int argc, char** argv) {
                                 {"tessera, windows off", t[2]},
                                 {"tessera, private", t[3]},
                                 {"tessera, windows on", t[4]}});
-      if (env.rank() != 0) continue;
+      if (env.process() != 0) continue;
       std::printf("%-19s %8s %9.2f", name.c_str(), tessera_bench::size_text(bytes).c_str(),
                   t[0] * 1e6);
       for (std::size_t i = 1; i < t.size(); ++i)

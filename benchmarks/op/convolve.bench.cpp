@@ -38,7 +38,7 @@ double median(std::vector<double> v) {
 int main(int argc, char** argv) {
   Environment env(argc, argv);
   tessera_bench::start(argc, argv);
-  const int rank = env.world()->rank(), processes = env.world()->size();
+  const int rank = env.world()->process(), processes = env.world()->size();
   const auto mesh = make_mesh<Grid>(env.world(), processes);
   const auto x = random_normal<Tensor<_, _, grid::rows, _>>(mesh, {n, c, h, w}, 1);
   const auto kernel = random_normal<Tensor<_, _, _, _>>(mesh, {k, c, 3, 3}, 2);

@@ -126,7 +126,7 @@ int main(int argc, char** argv) {
     if (!cases[i] || !tessera_bench::wanted(name)) continue;
     const auto [ours, theirs] = cases[i]->medians(tessera_bench::seconds_in_turns() >= 0 ? 3 : 41);
     tessera_bench::note(name, {{"tessera", ours}, {"MPI and BLAS by hand", theirs}});
-    if (env.world()->rank() == 0)
+    if (env.world()->process() == 0)
       std::printf(
           "feed_forward on %dx%d: tessera %.2f ms, by hand %.2f ms, ratio %.3f; %.1f GFLOP/s a "
           "process\n",

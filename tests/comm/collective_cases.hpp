@@ -181,7 +181,7 @@ template <class T> std::string all_wrong(detail::Group& group, Index scale) {
               (in_place && kind != Collective::all_reduce))
             continue;
           Case<T> c =
-              make_case<T>(kind, shape, reduction, group.rank(), group.size(), scale, in_place);
+              make_case<T>(kind, shape, reduction, group.own(), group.size(), scale, in_place);
           if (std::string text = wrong(group, c); !text.empty()) return text;
         }
   return {};
@@ -191,7 +191,7 @@ template <class T> std::string all_wrong(detail::Group& group, Index scale) {
 /// reducing kinds; each member compares with plain rules, bit for bit, so that all agree.
 template <class T> std::string special_wrong(detail::Group& group) {
   detail::use_tensor_of<T>();
-  const int members = group.size(), own = group.rank();
+  const int members = group.size(), own = group.own();
   for (int k = 1; k < reductions; ++k) {
     const auto reduction = static_cast<Reduction>(k);
     if (!defined(reduction, dtype_of<T>)) continue;

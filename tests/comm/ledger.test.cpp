@@ -60,14 +60,14 @@ TEST_CASE("the dry transport is any size and does nothing") {
   auto transport = dry_transport(4096, 17);
   CHECK(transport->dry());
   CHECK(transport->size() == 4096);
-  CHECK(transport->rank() == 17);
+  CHECK(transport->process() == 17);
   auto group = transport->group({1, 17, 4095}, 1);
-  CHECK(group->rank() == 1);
+  CHECK(group->own() == 1);
   CHECK(group->size() == 3);
   Call call = detail::control_all_reduce(*group, Reduction::sum, 1 << 20);
   group->run(call, nullptr, nullptr);
   transport->barrier();
-  CHECK(transport->duplicate()->rank() == 17);
+  CHECK(transport->duplicate()->process() == 17);
   CHECK_THROWS_AS(dry_transport(4, 4), UsageError);
   CHECK_THROWS_AS(dry_transport(0), UsageError);
 }

@@ -92,7 +92,7 @@ TEST_CASE("a mesh that does not fit its processes is refused on all of them") {
 
 TEST_CASE("processes that ask for different meshes are told both") {
   const std::string text = thrown<MismatchError>(4, [&](std::shared_ptr<Transport> transport) {
-    make_mesh_core(transport, transport->rank() == 3 ? MeshShape{4, 1} : MeshShape{2, 2},
+    make_mesh_core(transport, transport->process() == 3 ? MeshShape{4, 1} : MeshShape{2, 2},
                    {"data", "model"});
   });
   CHECK(has(text, "data=2 x model=2"));

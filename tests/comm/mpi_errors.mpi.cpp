@@ -43,7 +43,7 @@ std::string run_all(detail::Group& group) {
     for (const Collective kind : cases::kinds)
       for (const cases::Shape shape : {cases::Shape::even, cases::Shape::ragged}) {
         auto made =
-            cases::make_case<float>(kind, shape, Reduction::sum, group.rank(), group.size(), 2);
+            cases::make_case<float>(kind, shape, Reduction::sum, group.own(), group.size(), 2);
         const auto c = std::make_shared<decltype(made)>(std::move(made));
         kept.push_back(c);
         group.run(c->call, c->send.data(), c->receive.data());
@@ -128,7 +128,7 @@ TEST_CASE("a wait of MPI's that fails names the call that was waited for") {
   auto spinning = transport(Wait::spin);
   auto other = everybody(*spinning);
   Call call = cases::make_case<float>(Collective::exchange, cases::Shape::even, Reduction::sum,
-                                      other->rank(), other->size(), 1)
+                                      other->process(), other->size(), 1)
                   .call;
   static std::vector<float> buffers[2] = {std::vector<float>(1000), std::vector<float>(1000)};
   support::pmpi::fail("MPI_Wait", MPI_ERR_INTERN);
@@ -149,7 +149,7 @@ TEST_CASE("what fails while a transport, a group, a window or a mesh is made is 
     std::vector<int> members;
     for (int r = 1; r < p; ++r) members.push_back(r);
     auto of = world()->duplicate();
-    if (world()->rank() == 0)
+    if (world()->process() == 0)
       of->group({0}, 1);
     else
       of->group(members, 1);
@@ -182,14 +182,14 @@ TEST_CASE("what fails while a transport, a group, a window or a mesh is made is 
     makings.push_back({"MPI_Group_incl", some, false});
   }
   for (const Making& making : makings) {
-    if (making.all || world()->rank() > 0) support::pmpi::fail(making.function, MPI_ERR_INTERN);
+    if (making.all || world()->process() > 0) support::pmpi::fail(making.function, MPI_ERR_INTERN);
     std::string text = "nothing was thrown";
     try {
       making.make();
     } catch (const CommunicationError& error) {
       text = error.what();
     }
-    if (making.all || world()->rank() > 0)
+    if (making.all || world()->process() > 0)
       CHECK(told(making.function, making.function, text));
     else
       CHECK(text == "nothing was thrown");

@@ -44,7 +44,7 @@ TEST_CASE("nodes are found, said, or not looked for") {
 TEST_CASE("nodes are those of the mesh's processes, in its order") {
   run_loopback(8, [](std::shared_ptr<Transport> world) {
     const auto nodes = with_nodes(*world, 4);
-    if (world->rank() % 4 < 2) {
+    if (world->process() % 4 < 2) {
       CHECK(found(nodes->among({4, 5, 0, 1}), MeshShape{4, 1}) == 2);
       CHECK(found(nodes->among({0, 4, 1, 5}), MeshShape{4, 1}) == 0);  // by turns
     }

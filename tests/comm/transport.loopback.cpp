@@ -79,7 +79,7 @@ TEST_CASE("NaN, infinities, zeros of both signs and ends of ranges are reduced a
 TEST_CASE("groups of some processes, in any order, and duplicates do not meet") {
   std::atomic<int> bad{0};
   run_loopback(6, [&](std::shared_ptr<Transport> transport) {
-    const int rank = transport->rank();
+    const int rank = transport->process();
     const bool odd = rank % 2 != 0;
     auto mine = transport->group(odd ? std::vector{5, 1, 3} : std::vector{0, 2, 4}, odd ? 1 : 0);
     CHECK(mine->size() == 3);
@@ -100,9 +100,9 @@ TEST_CASE("reductions add in the order of the members: the same bits every time"
       auto group = transport->group(detail::all_members(7), 1);
       Call call = all_reduce_of(*group, 1);
       call.type = DType::f32;
-      float x = 1.0f / static_cast<float>(3 + transport->rank());
+      float x = 1.0f / static_cast<float>(3 + transport->process());
       group->run(call, &x, &x);
-      if (transport->rank() == 0) results.push_back(x);
+      if (transport->process() == 0) results.push_back(x);
     });
   float expected = 1.0f / 3;
   for (int i = 1; i < 7; ++i) expected += 1.0f / static_cast<float>(3 + i);
@@ -113,7 +113,7 @@ TEST_CASE("a process that throws ends the others' waits, and its exception comes
   std::atomic<int> told{0};
   const std::string text = thrown<std::out_of_range>(4, [&](std::shared_ptr<Transport> transport) {
     auto group = transport->group(detail::all_members(4), 1);
-    if (transport->rank() == 2) throw std::out_of_range("planted");
+    if (transport->process() == 2) throw std::out_of_range("planted");
     std::int64_t x = 1;
     try {
       group->run(all_reduce_of(*group, 1), &x, &x);
@@ -131,7 +131,7 @@ TEST_CASE("a process that returns early is named") {
     auto group = transport->group(detail::all_members(3), 1);
     std::int64_t x = 1;
     group->run(all_reduce_of(*group, 1), &x, &x);
-    if (transport->rank() == 1) return;
+    if (transport->process() == 1) return;
     group->run(all_reduce_of(*group, 1), &x, &x);
   });
   CHECK(has(text, "process 1 has ended"));
@@ -144,12 +144,12 @@ TEST_CASE("a process that never comes: all end within the limit, with what each 
       3,
       [](std::shared_ptr<Transport> transport) {
         auto group = transport->group(detail::all_members(3), 1);
-        if (transport->rank() == 1) {
+        if (transport->process() == 1) {
           std::this_thread::sleep_for(std::chrono::milliseconds(900));
           return;
         }
         transport->blackboard()->enter(
-            transport->rank(),
+            transport->process(),
             {"einsum \"ik,kj->ij\"", Where{"x/planted.cpp", 12}, "all-reduce", "model"});
         std::int64_t x = 1;
         group->run(all_reduce_of(*group, 1), &x, &x);
@@ -169,10 +169,10 @@ TEST_CASE("calls that do not fit together are named, both of them") {
     return thrown<MismatchError>(4, [&](std::shared_ptr<Transport> transport) {
       auto group = transport->group(detail::all_members(4), 1);
       auto c = cases::make_case<double>(Collective::all_gather, cases::Shape::ragged,
-                                        Reduction::none, group->rank(), 4, 1);
+                                        Reduction::none, group->own(), 4, 1);
       c.receive.resize(100);
       c.send.resize(100);
-      if (group->rank() == 2) change(c.call);
+      if (group->own() == 2) change(c.call);
       group->run(c.call, c.send.data(), c.receive.data());
     });
   };
@@ -190,7 +190,7 @@ TEST_CASE("calls that do not fit together are named, both of them") {
   text = thrown<MismatchError>(2, [](std::shared_ptr<Transport> transport) {
     auto group = transport->group(detail::all_members(2), 1);
     std::int64_t x[2] = {};
-    Call call = all_reduce_of(*group, 1 + group->rank());
+    Call call = all_reduce_of(*group, 1 + group->own());
     group->run(call, x, x);
   });
   CHECK(has(text, "the first has 1 elements for the second, which expects 2"));
@@ -201,8 +201,8 @@ TEST_CASE("calls that do not fit together are named, both of them") {
     call.kind = Collective::exchange;
     call.type = DType::i64;
     call.members = 2;
-    call.own = group->rank();
-    if (group->rank() == 0) call.send = {{1, 0, 1}};
+    call.own = group->own();
+    if (group->own() == 0) call.send = {{1, 0, 1}};
     group->run(call, x, x);
   });
   CHECK(has(text, "the first has 1 elements for the second, which expects 0"));

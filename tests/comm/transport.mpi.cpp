@@ -94,7 +94,7 @@ TEST_CASE("an uneven all-to-all with a bound is large on all members or on none"
     Call call;  // the first member alone sends much, and only to the last
     call.kind = Collective::all_to_all;
     call.type = DType::i32;
-    call.own = group->rank();
+    call.own = group->own();
     call.members = p;
     call.bound = 100 + p;
     Index sent = 0;
@@ -149,13 +149,13 @@ TEST_CASE(
     for (const bool even : {true, false}) {
       std::vector<float> send(static_cast<std::size_t>(n * p + p * p));
       for (std::size_t i = 0; i < send.size(); ++i)
-        send[i] = std::sin(static_cast<float>(i) * 0.37f + 1.7f * static_cast<float>(nap->rank())) *
-                  std::exp(0.1f * static_cast<float>(nap->rank()));
+        send[i] = std::sin(static_cast<float>(i) * 0.37f + 1.7f * static_cast<float>(nap->own())) *
+                  std::exp(0.1f * static_cast<float>(nap->own()));
       Call call;
       call.kind = Collective::reduce_scatter;
       call.reduction = Reduction::sum;
       call.even = even;
-      call.own = nap->rank();
+      call.own = nap->own();
       call.members = p;
       Index at = 0;
       for (int to = 0; to < p; ++to) {
@@ -183,13 +183,13 @@ TEST_CASE(
 TEST_CASE("groups of some processes in any order; only members take part") {
   auto transport = world()->duplicate();
   const int p = transport->size();
-  const int parity = transport->rank() % 2;
+  const int parity = transport->process() % 2;
   std::vector<int> members;
   for (int r = p - 1; r >= 0; --r)
     if (r % 2 == parity) members.push_back(r);
   auto group = transport->group(members, static_cast<std::uint64_t>(parity));
   CHECK(group->size() == static_cast<int>(members.size()));
-  CHECK(members[static_cast<std::size_t>(group->rank())] == transport->rank());
+  CHECK(members[static_cast<std::size_t>(group->own())] == transport->process());
   const std::string text = cases::all_wrong<double>(*group, 1);
   CHECK_MESSAGE(text.empty(), text);
 }
@@ -275,8 +275,8 @@ TEST_CASE(
                               {.arena_bytes = i % 50 == 0 ? 65536 : 0});
     one->group(AxisSet{0});
     two->group(AxisSet{0, 1});
-    if (world()->rank() % 2 == 0) one.reset();
-    if (i % 7 == world()->rank()) kept = two;
+    if (world()->process() % 2 == 0) one.reset();
+    if (i % 7 == world()->process()) kept = two;
   }
   kept.reset();
   world()->barrier();
@@ -286,7 +286,7 @@ TEST_CASE(
     "the end of a program: the same exit code on all processes, 2 when all failures are the "
     "user's") {
   detail::MpiContext& context = support::environment().context();
-  const int rank = context.rank();
+  const int rank = context.process();
   const int last = context.size() - 1;
   const auto code = [&](auto program) {
     return detail::agree_on_ending(context, detail::ending_of(program, rank));

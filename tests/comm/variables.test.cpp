@@ -52,7 +52,7 @@ TEST_CASE("a launcher that has started several is told apart from one that has s
   const auto forget = [] {
     for (const detail::LauncherVariables& v : detail::launcher_variables) {
       if (v.size != nullptr) unsetenv(v.size);
-      unsetenv(v.rank);
+      unsetenv(v.process);
     }
   };
   forget();
@@ -64,12 +64,12 @@ TEST_CASE("a launcher that has started several is told apart from one that has s
   setenv("PMI_SIZE", "16", 1);
   setenv("PMI_RANK", "5", 1);
   CHECK(detail::wrong_launcher().fault.find("PMI_SIZE is 16") != std::string::npos);
-  CHECK(detail::wrong_launcher().rank == 5);
+  CHECK(detail::wrong_launcher().process == 5);
   forget();
   setenv("OMPI_COMM_WORLD_SIZE", "4", 1);
   setenv("OMPI_COMM_WORLD_RANK", "3", 1);
   CHECK(detail::wrong_launcher().fault.find("Open MPI's mpiexec has started") != std::string::npos);
-  CHECK(detail::wrong_launcher().rank == 3);
+  CHECK(detail::wrong_launcher().process == 3);
   forget();
   setenv("PMIX_RANK", "2", 1);
   CHECK(detail::wrong_launcher().fault.find("PMIX_RANK is 2") != std::string::npos);

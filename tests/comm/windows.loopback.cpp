@@ -48,7 +48,7 @@ class TeamGroup final : public detail::Group {
         arena_(memory.arenas[static_cast<std::size_t>(own)].get()),
         arena_bytes_(arena_bytes),
         team_(memory.members, own, half, arena_, arena_bytes) {}
-  int rank() const override { return own_; }
+  int own() const override { return own_; }
   int size() const override { return size_; }
   /// Returns how many calls were made in one step.
   int together() const { return together_; }
@@ -105,7 +105,7 @@ template <class T> std::string all_wrong(detail::Group& group, Index scale) {
           const bool reduces = kind == reduce_scatter || kind == all_reduce;
           if ((!reduces && reduction != Reduction::sum) || (in_place && kind != all_reduce))
             continue;
-          auto c = cases::make_case<T>(kind, shape, reduction, group.rank(), group.size(), scale,
+          auto c = cases::make_case<T>(kind, shape, reduction, group.own(), group.size(), scale,
                                        in_place);
           if (std::string text = cases::wrong(group, c); !text.empty()) return text;
         }

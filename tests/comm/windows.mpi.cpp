@@ -126,8 +126,8 @@ TEST_CASE("floating sums are the same run after run, spinning or napping, staged
   std::vector<float> x(n);
   for (Index i = 0; i < n; ++i)
     x[static_cast<std::size_t>(i)] = shared[i] =
-        static_cast<float>(std::sin(0.37 * static_cast<double>(i) + world()->rank()) *
-                           std::exp(0.5 * world()->rank()));
+        static_cast<float>(std::sin(0.37 * static_cast<double>(i) + world()->process()) *
+                           std::exp(0.5 * world()->process()));
   const Call call = [&] {
     Call made = sum_over_data(mesh->group(AxisSet{0}), n);
     made.in_place = false;
@@ -144,7 +144,7 @@ TEST_CASE("floating sums are the same run after run, spinning or napping, staged
   // In place, in the arena, with only some processes' buffers there.
   Call in_place = call;
   in_place.in_place = true;
-  float* data = world()->rank() % 2 == 0 ? shared : x.data();
+  float* data = world()->process() % 2 == 0 ? shared : x.data();
   mesh->collective(in_place, data, data, "sum", Where::here());
   CHECK(std::memcmp(first.data(), data, n * 4) == 0);
   if (p <= 2) {
@@ -187,7 +187,7 @@ TEST_CASE("groups of some processes have windows of their own, which come and go
                                {.windows = Windows::on, .arena_bytes = 0});
     for (const AxisSet axes : {AxisSet{1}, AxisSet{0}, AxisSet{0, 1}}) {
       detail::Group& group = mesh->group(axes);
-      std::vector<float> x(40000, static_cast<float>(group.rank()));
+      std::vector<float> x(40000, static_cast<float>(group.own()));
       Call call = sum_over_data(group, 40000);
       call.group = axes;
       mesh->collective(call, x.data(), x.data(), "sum", Where::here());
@@ -207,7 +207,7 @@ TEST_CASE("where shared memory is too small, all members fall back to MPI") {
 
 TEST_CASE("processes that ask for windows differently are told so") {
   if (world()->size() == 1) return;
-  const Windows asked = world()->rank() == 0 ? Windows::on : Windows::off;
+  const Windows asked = world()->process() == 0 ? Windows::on : Windows::off;
   CHECK_THROWS_AS(make_mesh_core(world(), MeshShape{world()->size()}, {"a"}, {.windows = asked}),
                   MismatchError);
 }

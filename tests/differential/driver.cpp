@@ -463,7 +463,7 @@ int run(Settings s, int argc, char** argv) {
       for (const MeshShape& shape : support::meshes_of(world->size(), axes))
         if (axes == 1 || shape[0] > 1) shapes.push_back(shape);
     if (!s.mesh.empty()) shapes = {shape_of(s.mesh)};
-    const bool speaks = world->rank() == 0;
+    const bool speaks = world->process() == 0;
     run_all(s, cases, table, shapes, speaks, report,
             [&](const MeshShape&, const auto& body) { body(world); });
     return result(report, s, speaks);

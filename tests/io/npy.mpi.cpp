@@ -25,7 +25,7 @@ std::string shared_name(MeshCore& mesh) {
 
 TEST_CASE("tensors go through files between processes") {
   const auto& world = support::world();
-  const std::uint64_t seed = seed_for("npy files under MPI", 72, world->rank() == 0);
+  const std::uint64_t seed = seed_for("npy files under MPI", 72, world->process() == 0);
   int wrong = 0;
   std::uint64_t number = 0;
   for (int axes = 1; axes <= 2; ++axes)

@@ -19,18 +19,18 @@ consteval bool cut_in_two(const AxisGroup& group, AxisSet whole) {
     bool reached[72] = {};
     for (int i = 0; i < mesh.group_size(group); ++i) {
       const Coordinates one = mesh.member(group, at, i);
-      if (mesh.group_rank(group, one) != i) return false;
-      if (mesh.group_rank(rest, one) != mesh.group_rank(rest, at)) return false;
+      if (mesh.place_in_group(group, one) != i) return false;
+      if (mesh.place_in_group(rest, one) != mesh.place_in_group(rest, at)) return false;
       for (int o = 0; o < mesh.group_size(rest); ++o) {
         const Coordinates other = mesh.member(rest, one, o);
-        if (mesh.group_rank(group, other) != i) return false;
+        if (mesh.place_in_group(group, other) != i) return false;
         reached[mesh.process(other)] = true;
       }
     }
     int count = 0;
     for (bool r : reached) count += r;
     if (count != mesh.group_size(whole)) return false;
-    if (!(mesh.member(group, at, mesh.group_rank(group, at)) == at)) return false;
+    if (!(mesh.member(group, at, mesh.place_in_group(group, at)) == at)) return false;
   }
   return true;
 }

@@ -53,13 +53,13 @@ consteval bool groups_are_the_processes_that_differ_along_their_axes() {
       int last = -1;
       for (int r = 0; r < mesh.group_size(group); ++r) {
         const Coordinates member = mesh.member(group, at, r);
-        if (mesh.group_rank(group, member) != r) return false;
+        if (mesh.place_in_group(group, member) != r) return false;
         for (int a = 0; a < 3; ++a)
           if (!group.contains(a) && member[a] != at[a]) return false;
         if (mesh.process(member) <= last) return false;  // ascending in the mesh
         last = mesh.process(member);
       }
-      if (!(mesh.member(group, at, mesh.group_rank(group, at)) == at)) return false;
+      if (!(mesh.member(group, at, mesh.place_in_group(group, at)) == at)) return false;
     }
   }
   return true;

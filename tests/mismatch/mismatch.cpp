@@ -43,7 +43,7 @@ void sleep(double seconds) { std::this_thread::sleep_for(std::chrono::duration<d
 
 /// Calls until some process does not: `odd` is done by the last process after a few of them.
 template <class F> void call_until(Environment& env, F odd, MeshOptions options = {}) {
-  const bool last = env.rank() == env.size() - 1;
+  const bool last = env.process() == env.size() - 1;
   const auto mesh = make_mesh<Grid>(env, sizes<Grid>(env.size(), 1), options);
   const auto x = matrix(mesh, DType::f32, {256, 256});  // large enough for windows
   for (int step = 0;; ++step) {
@@ -58,17 +58,17 @@ template <class F> void exchange_until(Environment& env, F odd) {
   options.wait = Wait::spin;
   options.time_limit = 20;
   const auto mesh = make_mesh<Grid>(env, sizes<Grid>(env.size(), 1), options);
-  std::int64_t mine = env.rank();
+  std::int64_t mine = env.process();
   std::int64_t others = 0;
   Call call;
   call.kind = Collective::exchange;
   call.type = DType::i64;
   call.group = AxisSet{0};
-  call.own = env.rank();
+  call.own = env.process();
   call.members = 2;
-  call.send = call.receive = {{1 - env.rank(), 0, 1}};
+  call.send = call.receive = {{1 - env.process(), 0, 1}};
   for (int step = 0;; ++step) {
-    if (step == 3 && env.rank() == 1) odd();
+    if (step == 3 && env.process() == 1) odd();
     mesh.core()->collective(call, &mine, &others, "exchange", Where::here());
   }
 }
@@ -106,7 +106,7 @@ std::vector<Job> all_jobs() {
     jobs.push_back({std::string(d.name),
                     processes,
                     [d, size, odd](Environment& env) {
-                      d.run({env.world(), size, env.rank() == odd});
+                      d.run({env.world(), size, env.process() == odd});
                     },
                     {"^[tessera] process 0 calls ", std::string(odd == 0 ? d.odd : d.regular),
                      ", but process " + std::to_string(odd == 0 ? 1 : odd) + " calls ",
@@ -135,7 +135,7 @@ std::vector<Job> all_jobs() {
                     processes,
                     [=](Environment& env) {
                       run(d,
-                          {env.world(), sizes<Grid>(processes, 1), env.rank() == odd, Check::normal,
+                          {env.world(), sizes<Grid>(processes, 1), env.process() == odd, Check::normal,
                            windows, wait},
                           [] { diverges(); });
                     },
@@ -149,7 +149,7 @@ std::vector<Job> all_jobs() {
                       const auto mesh = make_mesh<Grid>(env, sizes<Grid>(3, 1), limit(20));
                       const auto x = matrix(mesh, DType::f32, {24, 6});
                       auto step = compile([&](bool odd) { return f(x, odd); });
-                      for (int i = 0; i < 4; ++i) (void)step(i == 3 && env.rank() == 1);
+                      for (int i = 0; i < 4; ++i) (void)step(i == 3 && env.process() == 1);
                     },
                     std::move(says), code});
   };
@@ -278,7 +278,7 @@ std::vector<Job> all_jobs() {
        3,
        [](Environment& env) {
          const auto x = matrix(make_mesh<Grid>(env, sizes<Grid>(3, 1), limit(100)));
-         if (env.rank() == 1) {
+         if (env.process() == 1) {
            diverges();
            return;
          }
@@ -291,7 +291,7 @@ std::vector<Job> all_jobs() {
                   [](Environment& env) {
                     const auto mesh = make_mesh<Grid>(env, sizes<Grid>(2, 1), limit(100));
                     const auto x = matrix(mesh);
-                    if (env.rank() == 1) {
+                    if (env.process() == 1) {
                       diverges();
                       make_mesh<Grid>(env, sizes<Grid>(2, 1), limit(100));
                     }
@@ -305,22 +305,22 @@ std::vector<Job> all_jobs() {
                     TransportSettings settings = env.world()->settings();
                     settings.time_limit = 1;
                     const auto transport = env.world()->duplicate(settings);
-                    if (env.rank() == 0) make_mesh<Grid>(transport, sizes<Grid>(2, 1));
-                    if (env.rank() == 1) sleep(60);
+                    if (env.process() == 0) make_mesh<Grid>(transport, sizes<Grid>(2, 1));
+                    if (env.process() == 1) sleep(60);
                   },
                   {"process 0 has waited longer than the limit of 1 s"}});
   jobs.push_back({"makes its mesh of another communicator",
                   3,
                   [](Environment& env) {  // two of them wait for the third, which is on its own
                     MPI_Comm two = MPI_COMM_NULL;
-                    MPI_Comm_split(MPI_COMM_WORLD, env.rank() < 2 ? 0 : 1, 0, &two);
+                    MPI_Comm_split(MPI_COMM_WORLD, env.process() < 2 ? 0 : 1, 0, &two);
                     TransportSettings settings = env.world()->settings();
                     settings.time_limit = 1;
-                    const auto transport = env.rank() < 2 ? mpi_transport(two, settings) : nullptr;
-                    if (env.rank() < 2)
+                    const auto transport = env.process() < 2 ? mpi_transport(two, settings) : nullptr;
+                    if (env.process() < 2)
                       make_mesh<Grid>(transport, sizes<Grid>(2, 1)).core()->barrier();
                     const auto all = env.world()->duplicate(settings);
-                    if (env.rank() == 0)
+                    if (env.process() == 0)
                       transport->barrier();
                     else
                       all->barrier();
@@ -341,7 +341,7 @@ std::vector<Job> all_jobs() {
                     making ? 4 : 2,
                     [=](Environment& env) {
                       const auto plant = [=] { support::pmpi::fail(function, MPI_ERR_INTERN); };
-                      if (making && env.rank() == 1) plant();
+                      if (making && env.process() == 1) plant();
                       if (making)
                         make_mesh<Grid>(env, sizes<Grid>(2, 2)).core()->group(AxisSet{0});
                       else if (name == "MPI_Wait")
@@ -363,7 +363,7 @@ std::vector<Job> all_jobs() {
                       MeshOptions options = limit(1);
                       options.check = Check::light;
                       const auto mesh = make_mesh<Grid>(env, sizes<Grid>(2, 1), options);
-                      odd(matrix(mesh, DType::f32, {64, 6}), env.rank() == 1);
+                      odd(matrix(mesh, DType::f32, {64, 6}), env.process() == 1);
                       mesh.core()->barrier();
                     },
                     {"^[tessera] ", "process "},
@@ -385,7 +385,7 @@ std::vector<Job> all_jobs() {
                     const auto mesh = make_mesh<Grid>(env, sizes<Grid>(2, 1), options);
                     std::vector<std::int64_t> x(10);
                     Call call = detail::control_all_reduce(mesh.core()->group(AxisSet{0}),
-                                                           Reduction::sum, env.rank() + 1);
+                                                           Reduction::sum, env.process() + 1);
                     call.group = AxisSet{0};
                     mesh.core()->collective(call, x.data(), x.data(), "sum", Where::here());
                   },

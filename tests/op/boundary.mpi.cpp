@@ -38,7 +38,7 @@ struct Signature final : Observer {
 
 void run_cases(std::uint64_t otherwise, int count, Index large_count, Check check) {
   const auto& world = support::world();
-  const std::uint64_t seed = seed_for("the boundary under MPI", otherwise, world->rank() == 0);
+  const std::uint64_t seed = seed_for("the boundary under MPI", otherwise, world->process() == 0);
   TransportSettings settings = world->settings();
   settings.large_count = large_count;
   const auto transport = world->duplicate(settings);

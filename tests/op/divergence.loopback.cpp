@@ -35,7 +35,7 @@ Ending ending_of(int processes, const F& program, TransportSettings settings = {
                    try {
                      program(world->duplicate(settings));
                    } catch (const std::exception& error) {
-                     ending.texts[static_cast<std::size_t>(world->rank())] = error.what();
+                     ending.texts[static_cast<std::size_t>(world->process())] = error.what();
                      throw;
                    }
                  },
@@ -51,7 +51,7 @@ double longest = 0;
 /// Returns what is wrong with how a program ends, or nothing.
 std::string fault(const Divergence& d, int processes, int odd, Windows windows) {
   const Ending ending = ending_of(processes, [&](std::shared_ptr<Transport> world) {
-    Part part{world, sizes<Grid>(processes, 1), world->rank() == odd, Check::normal, windows};
+    Part part{world, sizes<Grid>(processes, 1), world->process() == odd, Check::normal, windows};
     run(d, part, [] {});
   });
   longest = std::max(longest, ending.seconds);
@@ -123,7 +123,7 @@ TEST_CASE("an operator less of a hundred that are alike shows when the others en
 TEST_CASE("level none goes without, and what is no divergence is none") {
   const auto both = [](Check check, auto program) {
     return ending_of(4, [&](std::shared_ptr<Transport> world) {
-      program(Part{world, sizes<Grid>(2, 2), world->rank() == 3, check});
+      program(Part{world, sizes<Grid>(2, 2), world->process() == 3, check});
     });
   };
   const auto sums = [](const Part& p) {
@@ -162,7 +162,7 @@ TEST_CASE("level none goes without, and what is no divergence is none") {
 TEST_CASE("processes of one mesh that go far ahead of others are not taken for others") {
   // Rows of a grid communicate among themselves: one may be hundreds of operators ahead.
   const Ending ending = ending_of(4, [](std::shared_ptr<Transport> world) {
-    const bool slow = world->rank() < 2;
+    const bool slow = world->process() < 2;
     const Part part{world, sizes<Grid>(2, 2), false, Check::normal};
     const auto mesh = part.mesh();
     const auto x = matrix(mesh, DType::f32, {6, 6}, split_columns());
@@ -183,7 +183,7 @@ TEST_CASE("between nodes operators are compared every 64th time") {
     const Ending ending = ending_of(
         3,
         [&](std::shared_ptr<Transport> world) {
-          const Part part{world, sizes<Grid>(3, 1), world->rank() == 1, Check::normal};
+          const Part part{world, sizes<Grid>(3, 1), world->process() == 1, Check::normal};
           const auto mesh = part.mesh();
           const auto x = matrix(mesh), y = matrix(mesh);
           for (int step = 0; step < 130; ++step)
@@ -202,7 +202,7 @@ TEST_CASE("a mesh belongs to the thread that made it") {
   run_loopback(2, [&](std::shared_ptr<Transport> world) {
     const auto mesh = make_mesh<Grid>(world, sizes<Grid>(2, 1));
     const auto x = matrix(mesh);
-    if (world->rank() == 0)
+    if (world->process() == 0)
       std::thread([&] {
         try {
           reduce<Sum>("ij->j", x, whole(1));

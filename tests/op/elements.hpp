@@ -273,7 +273,7 @@ class ElementCases {
   DynamicTensor input(const TensorDesc& desc, Reduction values, std::uint64_t seed) const {
     const TensorCore core = TensorCore::make(mesh_, desc);
     std::vector<std::byte> bytes(static_cast<std::size_t>(TensorCore::local_bytes(*mesh_, desc)));
-    const int part = shape_.group_rank(desc.sharding.partial, mesh_->coordinates());
+    const int part = shape_.place_in_group(desc.sharding.partial, mesh_->coordinates());
     for_each_of_block(desc, [&](Index local, Index i) {
       store(desc.type, bytes.data(), local, element_value(desc.type, values, seed, i, part));
     });

@@ -12,7 +12,7 @@ using namespace support;
 
 TEST_CASE("operators on elements of every type equal plain loops over MPI") {
   const int processes = support::world()->size();
-  const std::uint64_t seed = seed_for("elements over MPI", 32, support::world()->rank() == 0);
+  const std::uint64_t seed = seed_for("elements over MPI", 32, support::world()->process() == 0);
   for (const Windows windows : {Windows::off, Windows::on})
     for (const MeshShape& shape : meshes_of(processes, 2)) {
       Random random(seed);

@@ -37,7 +37,7 @@ struct Signature final : Observer {
 
 void run_cases(std::uint64_t otherwise, int count, Windows windows, Check check) {
   const auto& world = support::world();
-  const std::uint64_t seed = seed_for("halos under MPI", otherwise, world->rank() == 0);
+  const std::uint64_t seed = seed_for("halos under MPI", otherwise, world->process() == 0);
   int wrong = 0;
   std::uint64_t number = 0;
   Signature signature;

@@ -24,7 +24,7 @@ const std::shared_ptr<Transport>& world() {
 /// seen on this one.
 long run_cases(const char* name, std::uint64_t otherwise, int count,
                const std::shared_ptr<Transport>& transport, Check check, bool within = false) {
-  const std::uint64_t seed = seed_for(name, otherwise, world()->rank() == 0);
+  const std::uint64_t seed = seed_for(name, otherwise, world()->process() == 0);
   Signature signature;
   observer = check < Check::communicating ? &signature
                                           : nullptr;  // the comparison of operators is a call too

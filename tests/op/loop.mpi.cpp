@@ -12,7 +12,7 @@ using namespace support;
 
 TEST_CASE("products in rounds under MPI, with windows and without") {
   const auto world = mpi_transport(MPI_COMM_WORLD);
-  const std::uint64_t seed = seed_for("products in rounds under MPI", 92, world->rank() == 0);
+  const std::uint64_t seed = seed_for("products in rounds under MPI", 92, world->process() == 0);
   std::atomic<int> loops = 0;
   int wrong = 0;
   for (const bool windows : {false, true}) {
@@ -35,7 +35,7 @@ TEST_CASE("products in rounds under MPI, with windows and without") {
     if (!windows && world->size() > 1) CHECK(signature.calls > 0);
   }
   CHECK(wrong == 0);
-  if (world->rank() == 0 && world->size() > 1) CHECK(loops > 0);
+  if (world->process() == 0 && world->size() > 1) CHECK(loops > 0);
 }
 
 TEST_CASE("the conformance cases of loops under MPI, with shorter sides") {

@@ -32,7 +32,7 @@ struct Ramp {
 template <class F> std::vector<std::string> texts_of(int processes, F f) {
   std::vector<std::string> texts(static_cast<std::size_t>(processes));
   run_loopback(processes, [&](std::shared_ptr<Transport> world) {
-    const auto here = static_cast<std::size_t>(world->rank());
+    const auto here = static_cast<std::size_t>(world->process());
     texts[here] = complaint_of([&] { texts[here] = f(world); }) + texts[here];
   });
   return texts;
@@ -79,7 +79,7 @@ TEST_CASE("a device assignment says who stands where, and changes no result") {
             MeshOptions options;
             options.device_assignment = assignment;
             const auto mesh = make_mesh_core(world, shape, axis_names(shape.rank()), options);
-            REQUIRE_THAT(mesh->process() == assignment.position(world->rank()));
+            REQUIRE_THAT(mesh->process() == assignment.position(world->process()));
             for (int p = 0; p < shape.processes(); ++p)
               REQUIRE_THAT(mesh->processes()[static_cast<std::size_t>(p)] == assignment[p]);
             for (int k = 0; k < 10; ++k)
@@ -94,7 +94,7 @@ TEST_CASE("a mesh lies on its processes as its machine model says") {
     MeshOptions options;
     options.machine.order = {{1, 0}};
     const auto mesh = make_mesh<Grid>(world, sizes<Grid>(2, 3), options);
-    REQUIRE_THAT(device({{1, 0}}, mesh.shape(), mesh.coordinates()) == world->rank());
+    REQUIRE_THAT(device({{1, 0}}, mesh.shape(), mesh.coordinates()) == world->process());
     const auto dry = dry_mesh<Grid>(sizes<Grid>(2, 3), mesh.process(), options);
     REQUIRE_THAT(dry.process() == mesh.process() &&
                  dry.core()->processes() == mesh.core()->processes());
@@ -105,19 +105,19 @@ TEST_CASE("a mesh lies on its processes as its machine model says") {
 TEST_CASE("some processes have a mesh of their own while the others do something else") {
   CHECK(quiet(texts_of(5, [](const std::shared_ptr<Transport>& world) -> std::string {
     const auto whole = make_mesh<Row>(world, 5);
-    if (world->rank() < 2) {
+    if (world->process() < 2) {
       const auto mesh = make_mesh<Grid>(world->first(2), 1, 2);
       for (int i = 0; i < 5; ++i) {
         const auto x = from_function<Tensor<data, model>>(mesh, {3, 4}, Ramp{});
         REQUIRE_THAT(to_host(einsum<"ik,jk->ij">(x, x)).values[0] ==
                      100 * 100 + 101 * 101 + 102 * 102 + 103 * 103);
       }
-    } else if (world->rank() != 3) {  // 4 before 2
+    } else if (world->process() != 3) {  // 4 before 2
       const auto mesh = make_mesh<Row>(world->among({4, 2}), 2);
-      REQUIRE_THAT(mesh.process() == (world->rank() == 4 ? 0 : 1));
+      REQUIRE_THAT(mesh.process() == (world->process() == 4 ? 0 : 1));
       REQUIRE_THAT((mesh.core()->processes() == std::vector<int>{4, 2}));
       REQUIRE_THAT(value(sum(from_function<InRow<line>>(mesh, {3}, Ramp{}))) == 33);
-      const auto alone = make_mesh<Row>(world->among({world->rank()}), 1);
+      const auto alone = make_mesh<Row>(world->among({world->process()}), 1);
       REQUIRE_THAT(value(sum(from_function<InRow<line>>(alone, {3}, Ramp{}))) == 33);
     }
     REQUIRE_THAT(value(sum(from_function<InRow<line>>(whole, {7}, Ramp{}))) == 7 * 10 + 21);
@@ -268,13 +268,13 @@ TEST_CASE("what does not fit is said on every process") {
   CHECK(all_say(texts_of(4,
                          [&](const std::shared_ptr<Transport>& world) -> std::string {
                            const auto x = on_grid(world);
-                           if (world->rank() > 1) return "over different processes";
+                           if (world->process() > 1) return "over different processes";
                            (void)reshard<InRow<line, _>>(x, make_mesh<Row>(world->first(2), 2));
                            return "";
                          }),
                 "over"));
   const auto half = texts_of(2, [](const std::shared_ptr<Transport>& world) -> std::string {
-    const auto alone = make_mesh<Row>(world->among({world->rank()}), 1);
+    const auto alone = make_mesh<Row>(world->among({world->process()}), 1);
     const auto x = from_function<InRow<line, _>>(alone, {4, 4}, Ramp{});
     (void)reshard<InRow<line, _>>(x, make_mesh<Row>(world, 2));
     return "";
@@ -307,7 +307,7 @@ TEST_CASE("what does not fit is said on every process") {
   CHECK(all_say(texts_of(4,
                          [](const std::shared_ptr<Transport>& world) -> std::string {
                            MeshOptions options;
-                           if (world->rank() == 2)
+                           if (world->process() == 2)
                              options.device_assignment = DeviceAssignment{3, 2, 1, 0};
                            (void)make_mesh<Grid>(world, sizes<Grid>(2, 2), options);
                            return "";
@@ -325,7 +325,7 @@ TEST_CASE("what does not fit is said on every process") {
                 "there is no process 2"));
   CHECK(all_say(texts_of(2,
                          [](const std::shared_ptr<Transport>& world) {
-                           return (void)world->among({1 - world->rank()}), std::string();
+                           return (void)world->among({1 - world->process()}), std::string();
                          }),
                 "is not listed"));
   CHECK(all_say(texts_of(1,

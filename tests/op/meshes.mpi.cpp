@@ -30,7 +30,7 @@ double sum_to(const ProcessMesh<Row>& mesh, Index n) {
 
 TEST_CASE("tensors go between meshes over the same processes, in any order") {
   const std::uint64_t seed =
-      support::seed_for("between meshes under MPI", 80, support::world()->rank() == 0);
+      support::seed_for("between meshes under MPI", 80, support::world()->process() == 0);
   for (int round = 0; round < 3; ++round) {
     support::Random random(seed + static_cast<std::uint64_t>(round));
     const std::string text = support::between_case(support::world(), random, 20);
@@ -39,7 +39,7 @@ TEST_CASE("tensors go between meshes over the same processes, in any order") {
 }
 
 TEST_CASE("a mesh from a communicator of the application, which may be freed") {
-  const int rank = support::world()->rank();
+  const int rank = support::world()->process();
   MPI_Comm half = MPI_COMM_NULL;
   MPI_Comm_split(MPI_COMM_WORLD, rank % 2, -rank, &half);  // in reverse order
   int size = 0;
@@ -57,7 +57,7 @@ TEST_CASE("a mesh from a communicator of the application, which may be freed") {
 
 TEST_CASE("processes that are in no part have no mesh") {
   MPI_Comm some = MPI_COMM_NULL;
-  const bool in = support::world()->rank() == 0;
+  const bool in = support::world()->process() == 0;
   MPI_Comm_split(MPI_COMM_WORLD, in ? 0 : MPI_UNDEFINED, 0, &some);
   if (in) {
     CHECK(sum_to(make_mesh<Row>(some, 1), 4) == 10);
@@ -77,7 +77,7 @@ TEST_CASE("processes that are in no part have no mesh") {
 TEST_CASE("some processes work on their own, and slices of a mesh too") {
   const std::shared_ptr<Transport>& world = support::world();
   const int p = world->size();
-  if (world->rank() < (p + 1) / 2) {
+  if (world->process() < (p + 1) / 2) {
     const auto mesh = make_mesh<Row>(world->first((p + 1) / 2), (p + 1) / 2);
     for (int i = 0; i < 3; ++i) CHECK(sum_to(mesh, 20) == 210);
   }

@@ -26,9 +26,9 @@ std::vector<std::string> endings(const MeshSizes<Grid>& size, int odd, void (*pr
   try {
     run_loopback(size.shape.processes(),
                  [&](std::shared_ptr<Transport> world) {
-                   const auto process = static_cast<std::size_t>(world->rank());
+                   const auto process = static_cast<std::size_t>(world->process());
                    try {
-                     program({world, size, world->rank() == odd});
+                     program({world, size, world->process() == odd});
                    } catch (const std::exception& error) {
                      texts[process] = error.what();
                      throw;
@@ -158,7 +158,7 @@ TEST_CASE("a process that throws, whatever it throws, ends the others' waits") {
   std::string none = "nothing";
   try {
     run_loopback(2, [](std::shared_ptr<Transport> world) {
-      if (world->rank() == 1) throw 42;
+      if (world->process() == 1) throw 42;
       world->barrier();
     });
   } catch (int value) {

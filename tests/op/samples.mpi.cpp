@@ -19,7 +19,7 @@ namespace {
 template <class SomeCase>
 void sample(const char* name, std::uint64_t otherwise, int count, const SomeCase& some_case) {
   const auto world = mpi_transport(MPI_COMM_WORLD);
-  const std::uint64_t seed = seed_for(name, otherwise, world->rank() == 0);
+  const std::uint64_t seed = seed_for(name, otherwise, world->process() == 0);
   std::uint64_t number = 0;
   int wrong = 0;
   for (int axes = 1; axes <= 2; ++axes)

@@ -205,7 +205,7 @@ std::string wrong_elements(const std::shared_ptr<MeshCore>& mesh, Random& random
   if (desc.sharding.partial.empty()) kind = Reduction::none;
   const TensorCore core = TensorCore::make(mesh, desc);
   const Box box = core.box();
-  const int part = shape.group_rank(desc.sharding.partial, mesh->coordinates());
+  const int part = shape.place_in_group(desc.sharding.partial, mesh->coordinates());
   std::vector<std::byte> mine(static_cast<std::size_t>(core.local_size()) * size_of(type));
   Index local = 0;
   for_each_index(box.extents(), [&](const Extents& at) {
@@ -547,9 +547,9 @@ TEST_CASE("processes that do not move alike are told the numbers of both") {
       const auto mesh = make_mesh_core(world, MeshShape{2}, axis_names(1), options);
       const DynamicTensor x = make_input<double>(mesh, {DType::f64, {4, 6}, {{0}, {}}}, 1);
       try {
-        (void)slice(x, {0, world->rank()}, {4, 6});
+        (void)slice(x, {0, world->process()}, {4, 6});
       } catch (const std::exception& error) {
-        texts[static_cast<std::size_t>(world->rank())] = error.what();
+        texts[static_cast<std::size_t>(world->process())] = error.what();
         throw;
       }
     });

@@ -13,7 +13,7 @@ using namespace support;
 namespace {
 void run_cases(const char* name, std::uint64_t otherwise, bool watched) {
   const auto world = mpi_transport(MPI_COMM_WORLD);
-  const std::uint64_t seed = seed_for(name, otherwise, world->rank() == 0);
+  const std::uint64_t seed = seed_for(name, otherwise, world->process() == 0);
   Signature signature;
   observer = watched ? &signature : nullptr;
   std::uint64_t number = 0;

@@ -76,7 +76,7 @@ TEST_CASE("tensors resharded together are what they are alone; the plan, ledger 
                     step.near.empty())
                   problem = "a step's payload is not its call's";
                 const std::lock_guard lock(mutex);
-                if (world->rank() == 0) joined += step.also.size();
+                if (world->process() == 0) joined += step.also.size();
               }
           }
           if (!(planned == calls)) problem = "other calls than planned";

@@ -252,7 +252,7 @@ class DryRun {
   std::string broken_call(const Plan& plan, const Call& call) const {
     const Coordinates at = mesh_.coordinates(plan.process);
     if (call.members != mesh_.group_size(call.group) ||
-        call.own != mesh_.group_rank(call.group, at))
+        call.own != mesh_.place_in_group(call.group, at))
       return "the call's group is not as large as the call";
     if (call.even && !packed_alike(call)) return "even, but the pieces are not alike and in order";
     const AxisGroup near = detail::levels(call.group.spanned(), mesh_, machine_).node;

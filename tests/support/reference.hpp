@@ -215,7 +215,7 @@ template <class T>
 std::vector<T> block_input(const TensorDesc& desc, const MeshShape& mesh, const Coordinates& at,
                            std::uint64_t seed) {
   const Box box = block(desc.extents, desc.sharding, mesh, at);
-  const int part = mesh.group_rank(desc.sharding.partial, at);
+  const int part = mesh.place_in_group(desc.sharding.partial, at);
   const Extents strides = row_major_strides(desc.extents);
   std::vector<T> values;
   values.reserve(static_cast<std::size_t>(box.size()));

@@ -19,22 +19,22 @@ namespace detail {
 
 class DryGroup final : public Group {
  public:
-  DryGroup(int rank, int size) : rank_(rank), size_(size) {}
-  int rank() const override { return rank_; }
+  DryGroup(int own, int size) : own_(own), size_(size) {}
+  int own() const override { return own_; }
   int size() const override { return size_; }
   void run(const Call&, const void*, void*) override {}
 
  private:
-  int rank_;
+  int own_;
   int size_;
 };
 
 class DryTransport final : public Transport {
  public:
-  DryTransport(std::vector<int> processes, int rank, const TransportSettings& settings)
-      : processes_(std::move(processes)), rank_(rank), settings_(settings) {}
+  DryTransport(std::vector<int> processes, int process, const TransportSettings& settings)
+      : processes_(std::move(processes)), process_(process), settings_(settings) {}
   std::string name() const override { return "dry"; }
-  int rank() const override { return rank_; }
+  int process() const override { return process_; }
   int size() const override { return static_cast<int>(processes_.size()); }
   std::vector<int> processes() const override { return processes_; }
   bool dry() const override { return true; }
@@ -42,11 +42,11 @@ class DryTransport final : public Transport {
   std::shared_ptr<Group> group(const std::vector<int>& members, std::uint64_t) override {
     int own = 0;
     for (std::size_t i = 0; i < members.size(); ++i)
-      if (members[i] == rank_) own = static_cast<int>(i);
+      if (members[i] == process_) own = static_cast<int>(i);
     return std::make_shared<DryGroup>(own, static_cast<int>(members.size()));
   }
   std::shared_ptr<Transport> duplicate(const TransportSettings& settings) override {
-    return std::make_shared<DryTransport>(processes_, rank_, settings);
+    return std::make_shared<DryTransport>(processes_, process_, settings);
   }
   void barrier() override {}
   [[noreturn]] void abort(const std::string& message, int) override {
@@ -56,17 +56,17 @@ class DryTransport final : public Transport {
  protected:
   std::shared_ptr<Transport> subset(const std::vector<int>& members) override {
     std::vector<int> processes;
-    int rank = 0;
+    int process = 0;
     for (std::size_t i = 0; i < members.size(); ++i) {
       processes.push_back(processes_[static_cast<std::size_t>(members[i])]);
-      if (members[i] == rank_) rank = static_cast<int>(i);
+      if (members[i] == process_) process = static_cast<int>(i);
     }
-    return std::make_shared<DryTransport>(std::move(processes), rank, settings_);
+    return std::make_shared<DryTransport>(std::move(processes), process, settings_);
   }
 
  private:
   std::vector<int> processes_;
-  int rank_;
+  int process_;
   TransportSettings settings_;
 };
 

@@ -29,13 +29,13 @@ struct EnvironmentParts;
 
 /// Returns the text of a failure, after Tessera's mark and, unless the exception names the process,
 /// "process 3: ".
-TESSERA_FUNCTION std::string failure_text(int rank, const std::exception_ptr& error);
+TESSERA_FUNCTION std::string failure_text(int process, const std::exception_ptr& error);
 
 /// This process's number in the job, known once MPI is initialized: errors at the start are the
 /// same on all processes, and one of them reports them.
-inline int& job_rank() {
-  static int rank = 0;
-  return rank;
+inline int& job_process() {
+  static int process = 0;
+  return process;
 }
 
 }  // namespace detail
@@ -56,7 +56,7 @@ class Environment {
 
   /// Returns the transport between all processes of the job.
   const std::shared_ptr<Transport>& world() const;
-  int rank() const;
+  int process() const;
   int size() const;
   /// For comm/run_main.hpp.
   detail::MpiContext& context();

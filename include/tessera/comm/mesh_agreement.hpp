@@ -174,7 +174,7 @@ class MeshAgreement : public MeshIdentity {
         control_(
             transport_->group(detail::all_members(transport_->size()), detail::control_purpose)) {
     dry_ = transport_->dry();
-    process_ = transport_->rank();
+    process_ = transport_->process();
   }
   ~MeshAgreement() = default;
 

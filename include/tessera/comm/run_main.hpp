@@ -31,18 +31,18 @@ struct Ending {
   bool mismatch = false;  ///< other processes called something else
 };
 
-template <class F> Ending ending_of(F&& program, int rank) {
+template <class F> Ending ending_of(F&& program, int process) {
   try {
     program();
     return {};
   } catch (const UsageError&) {
-    return {2, true, failure_text(rank, std::current_exception())};
+    return {2, true, failure_text(process, std::current_exception())};
   } catch (const MeshError&) {
-    return {2, true, failure_text(rank, std::current_exception())};
+    return {2, true, failure_text(process, std::current_exception())};
   } catch (const MismatchError&) {
-    return {1, true, failure_text(rank, std::current_exception()), true};
+    return {1, true, failure_text(process, std::current_exception()), true};
   } catch (...) {
-    return {1, true, failure_text(rank, std::current_exception())};
+    return {1, true, failure_text(process, std::current_exception())};
   }
 }
 
@@ -67,13 +67,13 @@ template <class F> int run_main(int argc, char** argv, F f) {
           else
             f(env);
         },
-        env.rank());
+        env.process());
     const int code = detail::agree_on_ending(env.context(), ending);
     return code != 0 ? code : result;
   } catch (...) {  // the environment itself could not start; it has ended by now
-    start = detail::ending_of([] { throw; }, detail::job_rank());
+    start = detail::ending_of([] { throw; }, detail::job_process());
   }
-  if (detail::job_rank() == 0) std::fprintf(stderr, "%s\n", start.text.c_str());
+  if (detail::job_process() == 0) std::fprintf(stderr, "%s\n", start.text.c_str());
   return start.code;
 }
 

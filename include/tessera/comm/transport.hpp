@@ -57,7 +57,8 @@ class Group {
   Group& operator=(const Group&) = delete;
   virtual ~Group() = default;
 
-  virtual int rank() const = 0;
+  /// Returns this process's number among the members.
+  virtual int own() const = 0;
   virtual int size() const = 0;
 
   /// Makes one call and returns when its buffers may be used again. `send` and `receive` hold
@@ -178,7 +179,7 @@ class Transport {
   virtual ~Transport() = default;
 
   virtual std::string name() const = 0;
-  virtual int rank() const = 0;
+  virtual int process() const = 0;
   virtual int size() const = 0;
   /// Returns whether nothing is sent and no tensor has memory.
   virtual bool dry() const { return false; }
@@ -213,8 +214,8 @@ class Transport {
         reject("process " + std::to_string(member) + " is listed twice");
       seen[static_cast<std::size_t>(member)] = true;
     }
-    if (members.empty() || !seen[static_cast<std::size_t>(rank())])
-      reject("process " + std::to_string(rank()) + " is not listed");
+    if (members.empty() || !seen[static_cast<std::size_t>(process())])
+      reject("process " + std::to_string(process()) + " is not listed");
     return subset(members);
   }
 
@@ -247,8 +248,8 @@ class Transport {
 
   /// Returns the blackboard of this node's processes, or nullptr; and this process's number on it.
   virtual detail::Blackboard* blackboard() { return nullptr; }
-  virtual int seat() const { return rank(); }
-  virtual int seat_of(int rank) const { return rank; }
+  virtual int seat() const { return process(); }
+  virtual int seat_of(int process) const { return process; }
   /// Returns the number on the blackboard for the making of meshes from this transport: no mesh has
   /// it, and it is the same on all its processes.
   virtual std::uint64_t makings_id() const { return 1; }
@@ -298,10 +299,10 @@ inline Call control_all_reduce(const Group& group, Reduction reduction, Index co
   call.reduction = reduction;
   call.even = true;
   call.in_place = true;
-  call.own = group.rank();
+  call.own = group.own();
   call.members = group.size();
-  call.send = {{group.rank(), 0, count}};
-  call.receive = {{group.rank(), 0, count}};
+  call.send = {{group.own(), 0, count}};
+  call.receive = {{group.own(), 0, count}};
   return call;
 }
 }  // namespace detail

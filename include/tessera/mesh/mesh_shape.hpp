@@ -67,7 +67,7 @@ class MeshShape {
   }
   /// Returns the number of the process at `at` within its group: row-major over the group's axes in
   /// mesh order.
-  constexpr int group_rank(AxisSet group, const Coordinates& at) const {
+  constexpr int place_in_group(AxisSet group, const Coordinates& at) const {
     int index = 0;
     for (int a = 0; a < rank(); ++a)
       if (group.contains(a)) index = index * sizes_[a] + at[a];
@@ -88,8 +88,8 @@ class MeshShape {
   constexpr int group_size(const AxisGroup& group) const {
     return group_size(group.axes) * (group.is_divided() ? part_size(group) : 1);
   }
-  constexpr int group_rank(const AxisGroup& group, const Coordinates& at) const {
-    if (!group.is_divided()) return group_rank(group.axes, at);
+  constexpr int place_in_group(const AxisGroup& group, const Coordinates& at) const {
+    if (!group.is_divided()) return place_in_group(group.axes, at);
     int index = 0;
     for (int a = 0; a < rank(); ++a)
       if (a == group.divided)

@@ -11,7 +11,7 @@ using namespace tessera;
 int main(int argc, char** argv) {
   try {
     Environment env(argc, argv);
-    if (env.rank() == 0) throw std::runtime_error("planted");
+    if (env.process() == 0) throw std::runtime_error("planted");
     env.world()->barrier();
   } catch (const std::exception&) {
     return 0;

@@ -26,14 +26,14 @@ int main(int argc, char** argv) {
     options.arena_bytes = 0;
     const auto make = [&] { return make_mesh_core(env.world(), MeshShape{2}, {"data"}, options); };
     const auto say = [&](const std::string& text) {
-      if (env.rank() == 0) std::puts(text.c_str());
+      if (env.process() == 0) std::puts(text.c_str());
       std::fflush(stdout);
     };
     for (int i = 0; i < 1000; ++i) make();
     say("1000 meshes came and went");
 
     std::vector<std::shared_ptr<MeshCore>> meshes;
-    const auto alone = env.world()->among({env.rank()});
+    const auto alone = env.world()->among({env.process()});
     while (meshes.size() < 5000)
       meshes.push_back(make_mesh_core(alone, MeshShape{1}, {"data"}, options));
     meshes.front()->barrier();

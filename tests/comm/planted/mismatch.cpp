@@ -12,7 +12,7 @@ int main(int argc, char** argv) {
   return run_main(argc, argv, [](Environment& env) {
     auto mesh = make_mesh_core(env.world(), MeshShape{2, 2}, {"data", "model"},
                                {.check = Check::communicating});
-    if (env.rank() == 3)
+    if (env.process() == 3)
       mesh->agree(1, "reduce \"ij->i\"", Where{"user.cpp", 4});
     else
       mesh->agree(2, "einsum \"ik,kj->ij\"", Where{"user.cpp", 3});

@@ -30,7 +30,7 @@ int main(int argc, char** argv) {
   int others = 0;
   {
     Environment env(argc, argv);
-    rank = env.rank();
+    rank = env.process();
     for (int i = 0; i < 3; ++i) make_mesh_core(env.world(), MeshShape{2}, {"data"});
     std::fflush(stderr);
     std::ifstream file(path);

@@ -21,7 +21,7 @@ int main(int argc, char** argv) {
     Call call = detail::control_all_reduce(mesh->group(AxisSet{0}), Reduction::sum, 1);
     call.group = AxisSet{0};
     mesh->collective(call, &x, &x, "sum", Where{"a/user.cpp", 8});
-    if (env.rank() == 1) std::this_thread::sleep_for(std::chrono::seconds(60));
+    if (env.process() == 1) std::this_thread::sleep_for(std::chrono::seconds(60));
     mesh->collective(call, &x, &x, "sum", Where{"a/user.cpp", 9});
   });
 }

@@ -22,7 +22,7 @@ int main(int argc, char** argv) {
   int rank = 0;
   {
     Environment env(argc, argv);
-    rank = env.rank();
+    rank = env.process();
     transport = env.world();
     for (int i = 0; i < 3; ++i) {
       meshes.push_back(make_mesh_core(env.world(), MeshShape{3}, {"data"}));

@@ -12,7 +12,7 @@ using namespace tessera;
 int main(int argc, char** argv) {
   return run_main(argc, argv, [](Environment& env) {
     auto mesh = make_mesh_core(env.world(), MeshShape{3}, {"data"}, {.time_limit = 600});
-    if (env.rank() == 1) return;
+    if (env.process() == 1) return;
     mesh->barrier();
   });
 }

@@ -12,7 +12,7 @@ using namespace tessera;
 int main(int argc, char** argv) {
   return run_main(argc, argv, [](Environment& env) {
     auto mesh = make_mesh_core(env.world(), MeshShape{3}, {"data"});
-    if (env.rank() == 1) throw std::runtime_error("planted failure");
+    if (env.process() == 1) throw std::runtime_error("planted failure");
     mesh->barrier();
   });
 }

@@ -8,7 +8,7 @@ using namespace tessera;
 
 int main(int argc, char** argv) {
   Environment env(argc, argv);
-  if (env.rank() == 1) throw ShapeError("a tensor of 3x4", Where{"planted.cpp", 7});
+  if (env.process() == 1) throw ShapeError("a tensor of 3x4", Where{"planted.cpp", 7});
   env.world()->barrier();
   return 0;
 }

@@ -33,9 +33,9 @@ int main(int argc, char** argv) {
     try {
       exp(y);
     } catch (const UsageError& error) {
-      if (env.rank() == 0) std::puts(error.what());
+      if (env.process() == 0) std::puts(error.what());
     }
   }
-  if (env.rank() == 0) std::puts("all were released");
-  return env.rank() == 0 ? 1 : 0;  // a launcher may end the others with the first that fails
+  if (env.process() == 0) std::puts("all were released");
+  return env.process() == 0 ? 1 : 0;  // a launcher may end the others with the first that fails
 }

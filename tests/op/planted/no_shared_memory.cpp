@@ -53,12 +53,12 @@ int main(int argc, char** argv) {
     const auto x =
         from_function<ShardedTensor<double, Grid, P<data, _>>>(mesh, {100, 1000}, Ramp{});
     const double total = to_host(sum<"ij->j">(x)).values[7];
-    if (env.rank() == 0)
+    if (env.process() == 0)
       std::printf("the sum is %g, through windows went %lld bytes, the arena's window has %lld\n",
                   total, static_cast<long long>(mesh.ledger().window_bytes()),
                   static_cast<long long>(mesh.arena().window_bytes()));
     std::fflush(stdout);
-    if (env.rank() == 2) std::this_thread::sleep_for(std::chrono::seconds(60));
+    if (env.process() == 2) std::this_thread::sleep_for(std::chrono::seconds(60));
     replicate(x);
   });
   MPI_Finalize();

@@ -28,7 +28,7 @@ int main(int argc, char** argv) {
     try {
       einsum<"ik,jk->ij">(x, y);  // 800 MB a process
     } catch (const MemoryError&) {
-      if (mesh.arena().capacity() == held && env.rank() == 0) std::puts("nothing was taken");
+      if (mesh.arena().capacity() == held && env.process() == 0) std::puts("nothing was taken");
       throw;
     }
   });

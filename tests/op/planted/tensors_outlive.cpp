@@ -23,7 +23,7 @@ int main(int argc, char** argv) {
   int rank = 0;
   {
     Environment env(argc, argv);
-    rank = env.rank();
+    rank = env.process();
     {
       const auto mesh = make_mesh<Grid>(env, 3);
       tensors.push_back(full<Real>(mesh, {12, 5}, 0.5));

@@ -53,9 +53,9 @@ inline std::vector<std::int64_t> gather_integers(Group& group, const std::vector
   call.kind = Collective::all_gather;
   call.type = DType::i64;
   call.even = true;
-  call.own = group.rank();
+  call.own = group.own();
   call.members = group.size();
-  call.send = {{group.rank(), 0, static_cast<Index>(count)}};
+  call.send = {{group.own(), 0, static_cast<Index>(count)}};
   for (int i = 0; i < group.size(); ++i)
     call.receive.push_back({i, static_cast<Index>(count) * i, static_cast<Index>(count)});
   std::vector<std::int64_t> all(count * static_cast<std::size_t>(group.size()));
@@ -95,7 +95,7 @@ inline constexpr std::string_view same_calls_text =
   };
   int other = 0;
   while (other < group.size() - 1 && record(other)[0] == own[0]) ++other;
-  throw MismatchError("process " + std::to_string(group.rank()) + " calls " + description +
+  throw MismatchError("process " + std::to_string(group.own()) + " calls " + description +
                           ", but process " + std::to_string(other) + " calls " + text_of(other) +
                           std::string(same_calls_text),
                       where);

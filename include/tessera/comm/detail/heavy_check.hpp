@@ -47,11 +47,11 @@ inline void check_together(Group& group, const Call& call, std::string_view labe
   const auto members = static_cast<std::size_t>(group.size());
   const auto sent = gather_integers(group, counts_by_member(call, true), members);
   const auto expected = counts_by_member(call, false);
-  const auto own = static_cast<std::size_t>(group.rank());
+  const auto own = static_cast<std::size_t>(group.own());
   std::size_t bad = members;
   for (std::size_t from = members; from-- > 0;)
     if (sent[from * members + own] != expected[from]) bad = from;
-  std::int64_t first = bad < members ? group.rank() : group.size();
+  std::int64_t first = bad < members ? group.own() : group.size();
   group.run(control_all_reduce(group, Reduction::min, 1), &first, &first);
   if (first == group.size()) return;
   if (bad == members)

@@ -17,7 +17,7 @@ namespace tessera::detail {
 /// The variables in which a launcher tells a process the number of processes and its own number.
 struct LauncherVariables {
   const char* size;  ///< nullptr: it does not tell
-  const char* rank;
+  const char* process;
   const char* name;
 };
 inline constexpr LauncherVariables launcher_variables[] = {
@@ -28,7 +28,7 @@ inline constexpr LauncherVariables launcher_variables[] = {
 /// A launcher's statement that MPI contradicts.
 struct WrongLauncher {
   std::string fault;  ///< empty: nothing
-  int rank = 0;       ///< this process's number, from the launcher
+  int process = 0;       ///< this process's number, from the launcher
 };
 
 /// Returns a variable as a number; 0 when it is unset or no number.
@@ -55,9 +55,9 @@ inline std::string mpi_library() {
 inline WrongLauncher wrong_launcher() {
   for (const LauncherVariables& said : launcher_variables) {
     const int size = launcher_number(said.size);
-    const int rank = launcher_number(said.rank);
-    if (size <= 1 && rank <= 0) continue;
-    const char* const variable = size > 1 ? said.size : said.rank;
+    const int process = launcher_number(said.process);
+    if (size <= 1 && process <= 0) continue;
+    const char* const variable = size > 1 ? said.size : said.process;
     const std::string value = std::getenv(variable);
     return {"this process is alone in its world, but " + std::string(variable) + " is " + value +
                 ", as in a job of several: " + said.name +
@@ -65,7 +65,7 @@ inline WrongLauncher wrong_launcher() {
                 ", and the two do not know each other; start it with the mpiexec of the MPI that "
                 "it is linked to, or unset " +
                 variable + " where programs of one process each are meant",
-            rank};
+            process};
   }
   return {};
 }

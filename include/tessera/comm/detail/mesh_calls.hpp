@@ -35,7 +35,7 @@ TESSERA_FUNCTION MeshCore::MeshCore(std::shared_ptr<Transport> transport, MeshSh
     if (const std::string fault = assignment.fault(transport_->size()); !fault.empty())
       throw MeshError(fault, where);
     transport_ = transport_->among(assignment.processes(), where)->duplicate();
-    process_ = transport_->rank();
+    process_ = transport_->process();
     control_ = transport_->group(detail::all_members(transport_->size()), detail::control_purpose);
   }
   if (options_.find_nodes && options_.machine.processes_per_node == 0)
@@ -69,11 +69,11 @@ void MeshCore::make_call(const Call& call, std::string_view label, Where where, 
   detail::GroupEntry& over = entry(call.group, where);
   detail::Group& members = *over.group;
   if (options_.check >= Check::light &&
-      (call.own != members.rank() || call.members != members.size()))
+      (call.own != members.own() || call.members != members.size()))
     throw UsageError("the plan of " + std::string(label) + " is process " +
                          std::to_string(call.own) + "'s of " + std::to_string(call.members) +
                          " over " + over.over + ", but this is process " +
-                         std::to_string(members.rank()) + " of " + std::to_string(members.size()) +
+                         std::to_string(members.own()) + " of " + std::to_string(members.size()) +
                          "; run the plan of this mesh and process",
                      where);
   ledger_.add(call);

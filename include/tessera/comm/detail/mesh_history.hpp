@@ -37,7 +37,7 @@ class MeshHistory {
   void open(Transport& transport, Group& control) {
     board_ = transport.blackboard();
     if (board_ == nullptr) return;
-    process_ = transport.rank();
+    process_ = transport.process();
     seat_ = transport.seat();
     for (int p = 0; p < transport.size(); ++p) seats_.push_back(transport.seat_of(p));
     const std::vector<int> nodes = nodes_of(transport);

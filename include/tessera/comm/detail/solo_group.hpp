@@ -17,7 +17,7 @@ namespace tessera::detail {
 
 class SoloGroup final : public Group {
  public:
-  int rank() const override { return 0; }
+  int own() const override { return 0; }
   int size() const override { return 1; }
   void run(const Call& call, const void* send, void* receive) override {
     party_[0] = {&call, static_cast<const std::byte*>(send), static_cast<std::byte*>(receive)};

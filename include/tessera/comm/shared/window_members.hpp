@@ -22,7 +22,7 @@ namespace tessera::detail {
 class WindowMembers {
  public:
   Index arena_bytes() const { return arena_bytes_; }
-  const WindowMember& member(int rank) const { return members_[static_cast<std::size_t>(rank)]; }
+  const WindowMember& member(int i) const { return members_[static_cast<std::size_t>(i)]; }
   /// Returns the offset of [data, data + bytes) in this process's part of the arena's shared
   /// memory, or -1 when it lies elsewhere.
   Index offset_in_arena(const void* data, Index bytes) const {

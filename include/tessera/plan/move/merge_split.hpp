@@ -98,13 +98,13 @@ inline MoveWork merge_work(const Plan& plan, const Step& step, Index round) {
   work.call.kind = Collective::exchange;
   work.call.group = step.group;
   work.call.type = DType::u8;
-  work.call.own = plan.mesh.group_rank(step.group, at);
+  work.call.own = plan.mesh.place_in_group(step.group, at);
   work.call.members = plan.mesh.group_size(step.group);
   work.call.bound = step.slab;
   MessageSide send(Flow::out, false, DType::u8, no_memory),
       receive(Flow::in, false, DType::u8, no_memory);
   if (peer.comes) {
-    const int rank = plan.mesh.group_rank(step.group, peer.at);
+    const int rank = plan.mesh.place_in_group(step.group, peer.at);
     send.begin(rank);
     receive.begin(rank);
     LocalMerge& merge = work.merge.lines;

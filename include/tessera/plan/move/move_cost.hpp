@@ -39,10 +39,10 @@ struct MoveNumbers {
 constexpr Index kept_of_all_reduce(Index n, AxisSet group, const AxisGroup& near,
                                    const MeshShape& mesh, const Coordinates& at) {
   const int members = mesh.group_size(group);
-  if (near.empty()) return block_size(n, members, mesh.group_rank(group, at));
+  if (near.empty()) return block_size(n, members, mesh.place_in_group(group, at));
   Index kept = 0;
   for (int k = 0; k < mesh.group_size(near); ++k)
-    kept += block_size(n, members, mesh.group_rank(group, mesh.member(near, at, k)));
+    kept += block_size(n, members, mesh.place_in_group(group, mesh.member(near, at, k)));
   return kept;
 }
 /// The numbers of a collective that is made in one call. `node` is the part of the group within a
@@ -145,9 +145,9 @@ constexpr MoveNumbers count_staged(const Move& move, const TensorDesc& desc, con
   Index copied = 0;
   switch (move.collective) {
     case Collective::all_reduce:
-      send = block_size(before, nears, mesh.group_rank(move.near, at));
+      send = block_size(before, nears, mesh.place_in_group(move.near, at));
       inside = 2 * (before - send);
-      between = 2 * (send - block_size(send, fars, mesh.group_rank(far, at)));
+      between = 2 * (send - block_size(send, fars, mesh.place_in_group(far, at)));
       n.messages = 2 * rounds(nears);
       n.network_messages = 2 * rounds(fars);
       break;

@@ -85,7 +85,7 @@ class StagedWork {
   void box(MessageSide& side, const Box& of, bool sends) const {
     side.add(sends ? in_ : out_, from_.type, box_at(of, sends ? mine_ : wanted_));
   }
-  int own(bool far) const { return mesh_.group_rank(far ? far_ : near_, at_); }
+  int own(bool far) const { return mesh_.place_in_group(far ? far_ : near_, at_); }
 
   void stage(Collective kind, bool far, bool even, MessageSide send, MessageSide receive,
              std::vector<MemoryCopy> moved = {}) {

@@ -275,7 +275,7 @@ constexpr std::vector<PeerPiece> pieces_sent(const Region& region, const MeshSha
                                              AxisSet group, const Coordinates& self) {
   std::vector<PeerPiece> pieces;
   for_each_piece_sent(region, mesh, self, [&](const Coordinates& peer, const RegionPiece& piece) {
-    pieces.push_back({mesh.group_rank(group, peer), piece});
+    pieces.push_back({mesh.place_in_group(group, peer), piece});
   });
   detail::sort_pieces(pieces);
   return pieces;
@@ -285,7 +285,7 @@ constexpr std::vector<PeerPiece> pieces_received(const Region& region, const Mes
   std::vector<PeerPiece> pieces;
   for_each_piece_received(region, mesh, self,
                           [&](const Coordinates& peer, const RegionPiece& piece) {
-                            pieces.push_back({mesh.group_rank(group, peer), piece});
+                            pieces.push_back({mesh.place_in_group(group, peer), piece});
                           });
   detail::sort_pieces(pieces);
   return pieces;

@@ -131,7 +131,7 @@ class RegionWork {
   }
   constexpr DType type() const { return plan_.slots[step_.in[0]].desc.type; }
   constexpr Index unit() const { return static_cast<Index>(size_of(type())); }
-  constexpr int own() const { return plan_.mesh.group_rank(step_.group, at_); }
+  constexpr int own() const { return plan_.mesh.place_in_group(step_.group, at_); }
   constexpr Coordinates member(int peer) const { return plan_.mesh.member(step_.group, at_, peer); }
   /// The box that a process holds of one side: the source's (`owner`), or the region's.
   constexpr Box box_of(int k, bool owner, const Coordinates& at) const {

@@ -34,7 +34,7 @@ class CollectiveWork {
             : Reduction::none;
     call.even = step.even;
     call.in_place = joined() ? step.collective == Collective::all_reduce : step.takes >= 0;
-    call.own = mesh_.group_rank(step.group, at_);
+    call.own = mesh_.place_in_group(step.group, at_);
     call.members = mesh_.group_size(step.group);
     for (const Tensor& t : tensors_) call.bound += largest_block(t.from, t.to, mesh_);
     call.network = step.network_payload / static_cast<Index>(size_of(call.type));
@@ -144,11 +144,11 @@ class CollectiveWork {
     std::vector<Part> out, in;
     for_each_receiver(t.from.extents, t.from.sharding, t.to, mesh_, at_,
                       [&](const Coordinates& peer, const Box& box) {
-                        out.push_back({mesh_.group_rank(step_.group, peer), box});
+                        out.push_back({mesh_.place_in_group(step_.group, peer), box});
                       });
     for_each_sender(t.from.extents, t.from.sharding, t.to, mesh_, at_,
                     [&](const Coordinates& peer, const Box& box) {
-                      in.push_back({mesh_.group_rank(step_.group, peer), box});
+                      in.push_back({mesh_.place_in_group(step_.group, peer), box});
                     });
     sorted(out);
     sorted(in);

@@ -203,12 +203,12 @@ class LoopMaker {
     one.call.group = turns_.loop().rings[t].set();
     one.call.type = turns_.slot(t).desc.type;
     one.call.members = turns_.members(t);
-    one.call.own = plan_.mesh.group_rank(one.call.group, at_);
+    one.call.own = plan_.mesh.place_in_group(one.call.group, at_);
     one.call.bound = turns_.box(t, 0).size();
     return one;
   }
   int number_of(int member) const {
-    return plan_.mesh.group_rank(turns_.loop().rings[tensor_].set(), turns_.place(tensor_, member));
+    return plan_.mesh.place_in_group(turns_.loop().rings[tensor_].set(), turns_.place(tensor_, member));
   }
   void send(LoopCall& one, int member, Index offset, Index count) {
     if (count == 0) return;

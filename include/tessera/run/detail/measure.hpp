@@ -77,7 +77,7 @@ inline MessagePrices price_messages(const std::shared_ptr<MeshCore>& mesh, const
     Call call;
     call.group = group;
     call.even = true;
-    call.own = mesh->shape().group_rank(group, mesh->coordinates());
+    call.own = mesh->shape().place_in_group(group, mesh->coordinates());
     call.members = members;
     call.send = {{call.own, 0, each}};
     for (int q = 0; q < members; ++q) call.receive.push_back({q, q * each, each});
@@ -114,7 +114,7 @@ inline OverlapPrices price_overlap(const std::shared_ptr<MeshCore>& mesh, const 
     Call call;
     call.kind = Collective::collective_permute;
     call.group = group;
-    call.own = mesh->shape().group_rank(group, mesh->coordinates());
+    call.own = mesh->shape().place_in_group(group, mesh->coordinates());
     call.members = members;
     call.bound = sent;
     const int up = (call.own + 1) % members, down = (call.own + members - 1) % members;

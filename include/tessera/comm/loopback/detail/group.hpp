@@ -23,22 +23,22 @@ namespace tessera::detail {
 
 class LoopbackGroup final : public Group {
  public:
-  LoopbackGroup(std::shared_ptr<LoopbackWorld> world, std::shared_ptr<LoopbackRoom> room, int rank,
+  LoopbackGroup(std::shared_ptr<LoopbackWorld> world, std::shared_ptr<LoopbackRoom> room, int own,
                 int process, const TransportSettings& settings)
       : world_(std::move(world)),
         room_(std::move(room)),
-        rank_(rank),
+        own_(own),
         process_(process),
         time_limit_(settings.time_limit),
         shares_(settings.windows == Windows::on) {}
 
-  int rank() const override { return rank_; }
+  int own() const override { return own_; }
   int size() const override { return room_->size(); }
 
   void run(const Call& call, const void* send, void* receive) override {
     LoopbackFailure found;
     const LoopbackRoom::Outcome outcome =
-        room_->meet(rank_, call, send, receive, time_limit_, found);
+        room_->meet(own_, call, send, receive, time_limit_, found);
     if (outcome == LoopbackRoom::Outcome::done) return;
     if (outcome == LoopbackRoom::Outcome::found) world_->fail(std::move(found));
     raise(world_->alarm().failure());
@@ -60,7 +60,7 @@ class LoopbackGroup final : public Group {
 
   std::shared_ptr<LoopbackWorld> world_;
   std::shared_ptr<LoopbackRoom> room_;
-  int rank_;
+  int own_;
   int process_;
   double time_limit_;
   bool shares_;
@@ -71,8 +71,8 @@ class LoopbackSharedBlock final : public SharedBlock {
  public:
   using Turns = std::shared_ptr<SharedTurns>;
   LoopbackSharedBlock(std::shared_ptr<LoopbackWorld> world, int process, double time_limit,
-                      int own_rank, std::vector<Turns> turns, std::vector<Member> members)
-      : SharedBlock(own_rank, *turns[static_cast<std::size_t>(own_rank)], std::move(members),
+                      int own, std::vector<Turns> turns, std::vector<Member> members)
+      : SharedBlock(own, *turns[static_cast<std::size_t>(own)], std::move(members),
                     ~std::uintptr_t{0}),
         world_(std::move(world)),
         turns_(std::move(turns)),
@@ -124,9 +124,9 @@ inline std::unique_ptr<SharedBlock> LoopbackGroup::share(const void* block, Inde
   call.kind = Collective::all_gather;
   call.type = DType::i64;
   call.even = true;
-  call.own = rank_;
+  call.own = own_;
   call.members = size();
-  call.send = {{rank_, 0, 2}};
+  call.send = {{own_, 0, 2}};
   for (int member = 0; member < size(); ++member) call.receive.push_back({member, 2 * member, 2});
   const std::int64_t mine[2] = {address(block), address(&own)};
   run(call, mine, facts.data());
@@ -138,7 +138,7 @@ inline std::unique_ptr<SharedBlock> LoopbackGroup::share(const void* block, Inde
         {reinterpret_cast<const std::byte*>(facts[2 * member]), turns.back().get(), 0, 0, 0});
   }
   run(control_all_reduce(*this, Reduction::min, 0), nullptr, nullptr);  // all have read `own`
-  return std::make_unique<LoopbackSharedBlock>(world_, process_, time_limit_, rank_,
+  return std::make_unique<LoopbackSharedBlock>(world_, process_, time_limit_, own_,
                                                std::move(turns), std::move(members));
 }
 

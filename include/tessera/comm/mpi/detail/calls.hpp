@@ -73,9 +73,9 @@ struct Broadcast {
   char* data = nullptr;
 };
 /// MPI only reads what the sender has.
-inline Broadcast broadcast_of(const Call& call, int rank, const char* send, char* receive) {
+inline Broadcast broadcast_of(const Call& call, int own, const char* send, char* receive) {
   const Index size = static_cast<Index>(size_of(call.type));
-  if (!call.send.empty()) return {rank, const_cast<char*>(send) + call.send.front().offset * size};
+  if (!call.send.empty()) return {own, const_cast<char*>(send) + call.send.front().offset * size};
   if (call.receive.empty()) return {};
   return {call.receive.front().peer, receive + call.receive.front().offset * size};
 }

@@ -55,14 +55,14 @@ class MpiContext {
     close_meshes_with_mpi();
     answer_errors_of_waits();
     comm_ = copy_of(user);
-    check(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank");
+    check(MPI_Comm_rank(comm_, &process_), "MPI_Comm_rank");
     check(MPI_Comm_size(comm_, &size_), "MPI_Comm_size");
-    check(MPI_Comm_split_type(comm_, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &node_),
+    check(MPI_Comm_split_type(comm_, MPI_COMM_TYPE_SHARED, process_, MPI_INFO_NULL, &node_),
           "MPI_Comm_split_type");
     check(MPI_Comm_set_errhandler(node_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
     check(MPI_Comm_size(node_, &node_size_), "MPI_Comm_size");
     find_processes();
-    if (processes_[static_cast<std::size_t>(rank_)] == 0) warn_of_unknown_variables();
+    if (processes_[static_cast<std::size_t>(process_)] == 0) warn_of_unknown_variables();
 
     ProcessorMask mask = usable_processors();
     check(MPI_Allreduce(MPI_IN_PLACE, mask.data(), static_cast<int>(mask.size()), MPI_UINT64_T,
@@ -85,12 +85,12 @@ class MpiContext {
   /// Announces on all blackboards that this process will make no further call.
   static void end_calls() {
     for (MpiContext* context : all_contexts())
-      if (context->board_ != nullptr) context->board_->end(context->rank_);
+      if (context->board_ != nullptr) context->board_->end(context->process_);
   }
 
   MPI_Comm comm() const { return comm_; }
   MPI_Comm node() const { return node_; }
-  int rank() const { return rank_; }
+  int process() const { return process_; }
   int size() const { return size_; }
   int node_size() const { return node_size_; }
   /// Returns the MPI ranks of these processes in MPI_COMM_WORLD.
@@ -111,7 +111,7 @@ class MpiContext {
     return context;
   }
   /// Returns the MPI rank of process `process` in node(), or -1 when it is on another node.
-  int node_rank(int process) const { return node_ranks_[static_cast<std::size_t>(process)]; }
+  int place_on_node(int process) const { return places_on_node_[static_cast<std::size_t>(process)]; }
   bool closed() const { return closed_; }
   Wait automatic_wait() const { return automatic_; }
   bool core_for_each_process() const { return automatic_ == Wait::spin; }
@@ -327,13 +327,13 @@ class MpiContext {
   }
 
   void open_blackboard() {
-    int node_rank = 0;
-    check(MPI_Comm_rank(node_, &node_rank), "MPI_Comm_rank");
+    int place_on_node = 0;
+    check(MPI_Comm_rank(node_, &place_on_node), "MPI_Comm_rank");
     std::vector<int> ranks(static_cast<std::size_t>(node_size_));
-    check(MPI_Allgather(&rank_, 1, MPI_INT, ranks.data(), 1, MPI_INT, node_), "MPI_Allgather");
-    node_ranks_.assign(static_cast<std::size_t>(size_), -1);
+    check(MPI_Allgather(&process_, 1, MPI_INT, ranks.data(), 1, MPI_INT, node_), "MPI_Allgather");
+    places_on_node_.assign(static_cast<std::size_t>(size_), -1);
     for (int i = 0; i < node_size_; ++i)
-      node_ranks_[static_cast<std::size_t>(ranks[static_cast<std::size_t>(i)])] = i;
+      places_on_node_[static_cast<std::size_t>(ranks[static_cast<std::size_t>(i)])] = i;
     nodes_.resize(static_cast<std::size_t>(size_));
     const int least = *std::min_element(ranks.begin(), ranks.end());
     check(MPI_Allgather(&least, 1, MPI_INT, nodes_.data(), 1, MPI_INT, comm_), "MPI_Allgather");
@@ -342,18 +342,18 @@ class MpiContext {
     int room = shared_memory_has(bytes, 1) ? 1 : 0;
     check(MPI_Allreduce(MPI_IN_PLACE, &room, 1, MPI_INT, MPI_MIN, node_), "MPI_Allreduce");
     if (room == 0) return open_private_blackboard();
-    board_window_ = allocate_window(node_rank == 0 ? bytes : 0, node_);
+    board_window_ = allocate_window(place_on_node == 0 ? bytes : 0, node_);
     std::byte* memory = board_window_.part(0);
-    if (node_rank == 0) std::fill_n(memory, bytes, std::byte{0});
+    if (place_on_node == 0) std::fill_n(memory, bytes, std::byte{0});
     check(MPI_Barrier(node_), "MPI_Barrier");
-    board_ = std::make_unique<Blackboard>(memory, node_ranks_);
+    board_ = std::make_unique<Blackboard>(memory, places_on_node_);
   }
 
   /// Where the node has no shared memory left, a process sees only what it does itself.
   void open_private_blackboard() {
     private_board_.resize(Blackboard::bytes_for(1) / sizeof(Line) + 1);
     std::vector<int> slots(static_cast<std::size_t>(size_), -1);
-    slots[static_cast<std::size_t>(rank_)] = 0;
+    slots[static_cast<std::size_t>(process_)] = 0;
     board_ = std::make_unique<Blackboard>(private_board_.data(), slots);
   }
 
@@ -362,18 +362,18 @@ class MpiContext {
     return all;
   }
   void look() {
-    if (const std::string text = standstill(*board_, rank_); !text.empty())
+    if (const std::string text = standstill(*board_, process_); !text.empty())
       abort("[tessera] " + text, 1);
   }
-  void late() { abort("[tessera] " + late_message(rank_, watchdog_.limit(), *board_), 1); }
+  void late() { abort("[tessera] " + late_message(process_, watchdog_.limit(), *board_), 1); }
 
   MPI_Comm comm_ = MPI_COMM_NULL;
   MPI_Comm node_ = MPI_COMM_NULL;
   MpiOps ops_;
-  int rank_ = 0;
+  int process_ = 0;
   int size_ = 1;
   int node_size_ = 1;
-  std::vector<int> node_ranks_;
+  std::vector<int> places_on_node_;
   std::vector<int> nodes_;
   std::vector<int> processes_;
   std::map<std::vector<int>, std::shared_ptr<MpiContext>> among_;

@@ -21,7 +21,7 @@ TESSERA_FUNCTION int agree_on_ending(MpiContext& context, const Ending& own) {
   if (!own.failed) MpiContext::end_calls();  // a failed process reports itself
   // The lowest process that failed reports; codes: 0 success, 2 usage, 1 other, in rising order of
   // weight.
-  std::int64_t facts[2] = {own.failed ? context.rank() : context.size(), own.code == 0   ? 0
+  std::int64_t facts[2] = {own.failed ? context.process() : context.size(), own.code == 0   ? 0
                                                                          : own.code == 2 ? -1
                                                                                          : -2};
   MPI_Request request = MPI_REQUEST_NULL;
@@ -36,7 +36,7 @@ TESSERA_FUNCTION int agree_on_ending(MpiContext& context, const Ending& own) {
     if (own.failed && steady_nanoseconds() - start > (own.mismatch ? 200'000'000 : 1'000'000'000))
       context.abort(own.text, own.code);
   }
-  if (facts[0] == context.rank()) {
+  if (facts[0] == context.process()) {
     std::fprintf(stderr, "%s\n", own.text.c_str());
     std::fflush(stderr);
   }

@@ -28,7 +28,7 @@
 namespace tessera {
 namespace detail {
 
-TESSERA_FUNCTION std::string failure_text(int rank, const std::exception_ptr& error) {
+TESSERA_FUNCTION std::string failure_text(int process, const std::exception_ptr& error) {
   std::string text = "an exception that is not a std::exception";
   bool named = false;
   try {
@@ -42,15 +42,15 @@ TESSERA_FUNCTION std::string failure_text(int rank, const std::exception_ptr& er
   } catch (...) {
   }
   if (text.starts_with("[tessera] ")) text.erase(0, 10);
-  const std::string process = "process " + std::to_string(rank);
-  return "[tessera] " + (named || text.starts_with(process + " ") ? text : process + ": " + text);
+  const std::string who = "process " + std::to_string(process);
+  return "[tessera] " + (named || text.starts_with(who + " ") ? text : who + ": " + text);
 }
 
 /// Reports the exception and ends the job, so that the other processes do not wait forever.
 [[noreturn]] inline void end_job_on_terminate() {
   if (MpiContext* context = std::exchange(environment_context(), nullptr);
       context != nullptr && mpi_is_up())
-    context->abort(failure_text(context->rank(), std::current_exception()), 1);
+    context->abort(failure_text(context->process(), std::current_exception()), 1);
   std::fprintf(stderr, "%s\n", failure_text(0, std::current_exception()).c_str());
   std::abort();
 }
@@ -60,7 +60,7 @@ TESSERA_FUNCTION std::string failure_text(int rank, const std::exception_ptr& er
 inline void end_job_on_exit() {
   MpiContext* context = std::exchange(environment_context(), nullptr);
   if (context != nullptr && context->size() > 1 && mpi_is_up())
-    context->abort("[tessera] process " + std::to_string(context->rank()) +
+    context->abort("[tessera] process " + std::to_string(context->process()) +
                        ": the program has called exit while tessera::Environment is alive, and "
                        "the other processes would wait for it; return from main, or throw",
                    1);
@@ -79,8 +79,8 @@ class MpiSession {
     require_mpi();
     int size = 0;
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    MPI_Comm_rank(MPI_COMM_WORLD, &job_rank());
-    if (size == 1) job_rank() = wrong_launcher().rank;  // of the intended job
+    MPI_Comm_rank(MPI_COMM_WORLD, &job_process());
+    if (size == 1) job_process() = wrong_launcher().process;  // of the intended job
     if (level < MPI_THREAD_FUNNELED)
       throw CommunicationError(
           "this MPI cannot be used from a program with threads (MPI_THREAD_FUNNELED); install one "
@@ -153,7 +153,7 @@ TESSERA_FUNCTION Environment::Environment(int& argc, char**& argv)
 
 TESSERA_FUNCTION Environment::~Environment() {
   if (std::uncaught_exceptions() > depth_ && size() > 1)
-    context().abort("[tessera] process " + std::to_string(rank()) +
+    context().abort("[tessera] process " + std::to_string(process()) +
                         ": an exception leaves the scope of tessera::Environment; catch it "
                         "inside, or use tessera::run_main, which says what it is",
                     1);
@@ -167,7 +167,7 @@ TESSERA_FUNCTION Environment::~Environment() {
 TESSERA_FUNCTION const std::shared_ptr<Transport>& Environment::world() const {
   return parts_->world;
 }
-TESSERA_FUNCTION int Environment::rank() const { return parts_->context->rank(); }
+TESSERA_FUNCTION int Environment::process() const { return parts_->context->process(); }
 TESSERA_FUNCTION int Environment::size() const { return parts_->context->size(); }
 TESSERA_FUNCTION detail::MpiContext& Environment::context() { return *parts_->context; }
 

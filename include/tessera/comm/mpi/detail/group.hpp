@@ -45,14 +45,14 @@ class MpiGroup final : public Group {
         comm_(comm),
         members_(members),
         settings_(settings) {
-    check(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank");
+    check(MPI_Comm_rank(comm_, &own_), "MPI_Comm_rank");
     check(MPI_Comm_size(comm_, &size_), "MPI_Comm_size");
     windows_ = settings_.windows != Windows::off && size_ > 1 &&
                std::all_of(members_.begin(), members_.end(),
-                           [&](int member) { return context_->node_rank(member) >= 0; });
+                           [&](int member) { return context_->place_on_node(member) >= 0; });
   }
 
-  int rank() const override { return rank_; }
+  int own() const override { return own_; }
   int size() const override { return size_; }
   Index window_bytes() const override { return window_bytes_; }
 
@@ -93,7 +93,7 @@ class MpiGroup final : public Group {
     const MpiContext::Watched watched(*context_, settings_.time_limit);
     if (!windows_ || !make_team()) return nullptr;
     if (places_ == nullptr) places_ = std::make_shared<TurnPlaces>();
-    return share_block(handles_, context_, settings_, comm_, *team_, places_, rank_, size_, block,
+    return share_block(handles_, context_, settings_, comm_, *team_, places_, own_, size_, block,
                        bytes);
   }
 
@@ -231,9 +231,9 @@ class MpiGroup final : public Group {
       }
 
       case Collective::broadcast: {
-        const auto [root, data] = broadcast_of(call, rank_, send, receive);
+        const auto [root, data] = broadcast_of(call, own_, send, receive);
         if (root < 0) return;
-        const Count count = root == rank_ ? sends : receives;
+        const Count count = root == own_ ? sends : receives;
         if (spin) return check(Calls::broadcast(data, count, type, root, comm_), "MPI_Bcast");
         check(Calls::start_broadcast(data, count, type, root, comm_, &request), "MPI_Ibcast");
         return wait(request, "MPI_Ibcast");
@@ -293,7 +293,7 @@ class MpiGroup final : public Group {
       case Collective::reduce_scatter:
         for (const Piece& piece : call.send)
           cut(piece.count, [&](Index first, int count) {
-            char* to = piece.peer == rank_ ? receive + (call.receive.front().offset + first) * size
+            char* to = piece.peer == own_ ? receive + (call.receive.front().offset + first) * size
                                            : nullptr;
             MPI_Request request = MPI_REQUEST_NULL;
             check(MPI_Ireduce(send + (piece.offset + first) * size, to, count, type, op, piece.peer,
@@ -303,9 +303,9 @@ class MpiGroup final : public Group {
           });
         return;
       case Collective::broadcast: {
-        const auto [root, data] = broadcast_of(call, rank_, send, receive);
+        const auto [root, data] = broadcast_of(call, own_, send, receive);
         if (root < 0) return;
-        return cut((root == rank_ ? call.send : call.receive).front().count,
+        return cut((root == own_ ? call.send : call.receive).front().count,
                    [&, from = data, sender = root](Index first, int count) {
                      MPI_Request request = MPI_REQUEST_NULL;
                      check(MPI_Ibcast(from + first * size, count, type, sender, comm_, &request),
@@ -375,7 +375,7 @@ class MpiGroup final : public Group {
   MPI_Comm comm_;
   std::vector<int> members_;
   TransportSettings settings_;
-  int rank_ = 0;
+  int own_ = 0;
   int size_ = 1;
   bool windows_ = false;
   std::unique_ptr<WindowTeam> team_;

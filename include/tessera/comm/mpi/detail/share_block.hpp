@@ -20,13 +20,13 @@ inline std::unique_ptr<SharedBlock> share_block(const std::shared_ptr<MpiHandles
                                                 const std::shared_ptr<MpiContext>& context,
                                                 const TransportSettings& settings, MPI_Comm comm,
                                                 WindowTeam& team,
-                                                const std::shared_ptr<TurnPlaces>& places, int rank,
+                                                const std::shared_ptr<TurnPlaces>& places, int own_place,
                                                 int size, const void* block, Index bytes) {
   std::size_t place = 0;
   while (place < places->size() && (*places)[place]) ++place;
   // Where the block lies, where its turns lie, and where the turns begin.
   std::int64_t own[4] = {team.offset_in_arena(block, bytes), -1, 0, 0};
-  SharedTurns* turns = team.member(rank).turns() + place;
+  SharedTurns* turns = team.member(own_place).turns() + place;
   if (place < places->size()) {
     own[1] = static_cast<std::int64_t>(place);
     own[2] = static_cast<std::int64_t>(turns->offered.load(std::memory_order_relaxed));
@@ -47,7 +47,7 @@ inline std::unique_ptr<SharedBlock> share_block(const std::shared_ptr<MpiHandles
   }
   (*places)[place] = true;
   return std::make_unique<MpiSharedBlock>(
-      handles, context, settings, rank, *turns, std::move(members),
+      handles, context, settings, own_place, *turns, std::move(members),
       static_cast<std::uintptr_t>(team.arena_bytes()), places, place);
 }
 

@@ -59,7 +59,7 @@ class MpiTransport final : public Transport {
   }
 
   std::string name() const override { return "MPI"; }
-  int rank() const override { return context_->rank(); }
+  int process() const override { return context_->process(); }
   int size() const override { return context_->size(); }
   const TransportSettings& settings() const override { return settings_; }
   std::vector<int> processes() const override { return context_->processes(); }
@@ -69,12 +69,12 @@ class MpiTransport final : public Transport {
 
   std::shared_ptr<Group> group(const std::vector<int>& members, std::uint64_t key) override {
     context_->require_open();
-    if (members == std::vector{rank()}) return std::make_shared<SoloGroup>();
+    if (members == std::vector{process()}) return std::make_shared<SoloGroup>();
     const MpiContext::Watched watched(*context_, settings_.time_limit);
     MPI_Comm comm = members == all_members(size()) ? copy(comm_) : communicator(members, key);
     if (comm == MPI_COMM_NULL)
       throw CommunicationError(
-          "process " + std::to_string(rank()) +
+          "process " + std::to_string(process()) +
           " asked for a group that it is not a member of; only members make a group");
     check(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
     share_->handles.add(key, comm);

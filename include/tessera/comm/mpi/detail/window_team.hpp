@@ -74,7 +74,7 @@ inline std::unique_ptr<WindowTeam> make_window_team(MpiContext& context, MpiHand
     WindowMember member{std::launder(reinterpret_cast<WindowFlags*>(part)), part + head, nullptr};
     if (!handles.windows.empty())
       member.arena =
-          handles.windows.front().part(context.node_rank(members[static_cast<std::size_t>(i)]));
+          handles.windows.front().part(context.place_on_node(members[static_cast<std::size_t>(i)]));
     team.push_back(member);
   }
   SharedMemory arena;
